@@ -1,0 +1,172 @@
+package value
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// ConflictError says that two values of different kinds met in [DeepMerge].
+type ConflictError struct {
+	Path  cty.Path // where, from the top of the merged value
+	Left  string   // what the earlier value is, such as "a map"
+	Right string   // what the later value is
+}
+
+// Error names the place and both kinds, never a value.
+func (e *ConflictError) Error() string {
+	at := PathString(e.Path)
+	if at == "" {
+		return fmt.Sprintf("%s cannot be merged with %s", e.Right, e.Left)
+	}
+	return fmt.Sprintf("at %s: %s cannot be merged with %s", at, e.Right, e.Left)
+}
+
+// DeepMerge merges the later value b over the earlier value a, by the rule of
+// `deep_merge` in unit files:
+//
+//   - maps and objects are merged key by key, recursively;
+//   - lists and tuples are concatenated, a's elements first; sets are united;
+//   - null replaces anything and is replaced by anything;
+//   - an unknown operand makes the result unknown;
+//   - a map against a non-null value that is none, or a list against a
+//     non-null value that is none, is a *ConflictError;
+//   - everything else, false and the empty string too: b.
+//
+// The result is of the operands' type where its elements allow that, else an
+// object or a tuple. Marks of a container go to the merged container; a value
+// that is replaced takes its marks with it.
+func DeepMerge(a, b cty.Value) (cty.Value, error) {
+	path := make(cty.Path, 0, 8)
+	v, err := deepMerge(a, b, path)
+	var conflict *ConflictError
+	if errors.As(err, &conflict) {
+		conflict.Path = conflict.Path.Copy() // it shares its array with path
+	}
+	return v, err
+}
+
+func deepMerge(a, b cty.Value, path cty.Path) (cty.Value, error) {
+	bareA, marksA := a.Unmark()
+	bareB, marksB := b.Unmark()
+	switch {
+	case bareA.IsNull() || bareB.IsNull():
+		return b, nil
+	case !bareA.IsKnown() || !bareB.IsKnown():
+		return unknownOf(bareA, bareB).WithMarks(marksA, marksB), nil
+	}
+	kindA, kindB := kindOf(bareA.Type()), kindOf(bareB.Type())
+	if kindA != kindB {
+		return cty.DynamicVal, &ConflictError{Path: path, Left: kindA.String(), Right: kindB.String()}
+	}
+	switch kindA {
+	case named:
+		v, err := mergeNamed(bareA, bareB, path)
+		return v.WithMarks(marksA, marksB), err
+	case ordered:
+		return joinOrdered(bareA, bareB).WithMarks(marksA, marksB), nil
+	}
+	return b, nil
+}
+
+// unknownOf keeps the type where both operands have the same one.
+func unknownOf(a, b cty.Value) cty.Value {
+	if a.Type().Equals(b.Type()) && (a.Type().IsPrimitiveType() || a.Type().IsMapType()) {
+		return cty.UnknownVal(a.Type())
+	}
+	return cty.DynamicVal
+}
+
+type kind int
+
+const (
+	single  kind = iota // neither of the others
+	named               // a map or an object
+	ordered             // a list, a tuple or a set
+)
+
+func (k kind) String() string {
+	switch k {
+	case named:
+		return "a map"
+	case ordered:
+		return "a list"
+	}
+	return "a single value"
+}
+
+func kindOf(ty cty.Type) kind {
+	switch {
+	case ty.IsObjectType() || ty.IsMapType():
+		return named
+	case ty.IsTupleType() || ty.IsListType() || ty.IsSetType():
+		return ordered
+	}
+	return single
+}
+
+func mergeNamed(a, b cty.Value, path cty.Path) (cty.Value, error) {
+	if b.LengthInt() == 0 && (a.LengthInt() > 0 || b.Type().IsObjectType()) {
+		return a, nil
+	}
+	if a.LengthInt() == 0 {
+		return b, nil
+	}
+	parts := a.AsValueMap()
+	over := b.AsValueMap()
+	for _, name := range slices.Sorted(maps.Keys(over)) { // sorted: the first conflict is always the same
+		below, ok := parts[name]
+		if !ok {
+			parts[name] = over[name]
+			continue
+		}
+		merged, err := deepMerge(below, over[name], append(path, cty.GetAttrStep{Name: name}))
+		if err != nil {
+			return cty.DynamicVal, err
+		}
+		parts[name] = merged
+	}
+	if a.Type().IsMapType() && b.Type().IsMapType() && sameType(maps.Values(parts)) {
+		return cty.MapVal(parts), nil
+	}
+	return cty.ObjectVal(parts), nil
+}
+
+func joinOrdered(a, b cty.Value) cty.Value {
+	typeA, typeB := a.Type(), b.Type()
+	if typeA.Equals(typeB) && !typeA.IsTupleType() && (a.LengthInt() == 0 || b.LengthInt() == 0) {
+		if a.LengthInt() == 0 {
+			return b
+		}
+		return a
+	}
+	parts := make([]cty.Value, 0, a.LengthInt()+b.LengthInt())
+	for _, part := range a.Elements() {
+		parts = append(parts, part)
+	}
+	for _, part := range b.Elements() {
+		parts = append(parts, part)
+	}
+	switch {
+	case typeA.Equals(typeB) && typeA.IsSetType():
+		return cty.SetVal(parts)
+	case typeA.IsListType() && typeB.IsListType() && len(parts) > 0 && sameType(slices.Values(parts)):
+		return cty.ListVal(parts)
+	}
+	return cty.TupleVal(parts)
+}
+
+func sameType(vs func(yield func(cty.Value) bool)) bool {
+	var first cty.Type
+	for v := range vs {
+		if first == cty.NilType {
+			first = v.Type()
+		} else if !first.Equals(v.Type()) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,64 @@
+package value
+
+import "github.com/zclconf/go-cty/cty"
+
+// The placeholders that [Redact] puts in the place of what is not shown.
+const (
+	SecretText    = "(sensitive value)"
+	EphemeralText = "(ephemeral value)"
+)
+
+// Redact returns v without any mark and with every part that must not be shown
+// replaced by a string that says so: SecretText for sensitive and hidden parts,
+// EphemeralText for ephemeral ones. Since a placeholder is a string whatever
+// stood there, lists and maps that hold one become tuples and objects; the
+// result is for printing, not for computing. Unknown values stay unknown.
+func Redact(v cty.Value) cty.Value {
+	if !v.ContainsMarked() {
+		return v
+	}
+	return redact(v)
+}
+
+func redact(v cty.Value) cty.Value {
+	switch {
+	case Secret(v):
+		return cty.StringVal(SecretText)
+	case v.HasMark(Ephemeral):
+		return cty.StringVal(EphemeralText)
+	}
+	v, _ = v.Unmark()
+	if !v.IsKnown() || v.IsNull() {
+		return v
+	}
+	ty := v.Type()
+	switch {
+	case ty.IsObjectType() || ty.IsMapType():
+		return redactNamed(v)
+	case ty.IsTupleType() || ty.IsListType():
+		return redactOrdered(v)
+	}
+	return v // elements of a set carry no marks
+}
+
+func redactNamed(v cty.Value) cty.Value {
+	if v.LengthInt() == 0 || !v.ContainsMarked() {
+		return v
+	}
+	parts := v.AsValueMap()
+	for name, part := range parts {
+		parts[name] = redact(part)
+	}
+	return cty.ObjectVal(parts)
+}
+
+func redactOrdered(v cty.Value) cty.Value {
+	if v.LengthInt() == 0 || !v.ContainsMarked() {
+		return v
+	}
+	parts := v.AsValueSlice()
+	for i, part := range parts {
+		parts[i] = redact(part)
+	}
+	return cty.TupleVal(parts)
+}
