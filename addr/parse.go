@@ -1,0 +1,298 @@
+package addr
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// maxAddress bounds what the parsers take, since addresses come from outside too.
+const maxAddress = 64 << 10
+
+// A Target is what -target, -exclude, moved and removed blocks and the state
+// commands name: a module, a resource in a module, or one instance of either.
+type Target struct {
+	Module    ModuleInstance
+	ModuleKey bool     // whether the last step of Module has a key or Module is exact
+	Resource  Resource // the zero Resource for a whole module
+	Key       Key
+	HasKey    bool // whether Key was given
+}
+
+// IsModule reports whether the target is a whole module.
+func (t Target) IsModule() bool { return t.Resource == Resource{} }
+
+func (t Target) String() string {
+	if t.IsModule() {
+		return string(t.Module)
+	}
+	return Instance{t.Module, t.Resource, t.Key}.String()
+}
+
+// Instance returns the resource instance that the target names exactly.
+func (t Target) Instance() Instance { return Instance{t.Module, t.Resource, t.Key} }
+
+// Contains reports whether a resource instance is covered by the target. A step
+// without a key covers every instance of the call or resource.
+func (t Target) Contains(i Instance) bool {
+	if !coversModule(t.Module, i.Module, t.IsModule()) {
+		return false
+	}
+	if t.IsModule() {
+		return true
+	}
+	return t.Resource == i.Resource && (!t.HasKey || t.Key == i.Key)
+}
+
+// ContainsConfig reports whether the target covers instances of a resource block.
+func (t Target) ContainsConfig(r ConfigResource) bool {
+	mod := t.Module.Static()
+	if t.IsModule() {
+		return mod == "" || mod == r.Module || strings.HasPrefix(string(r.Module), string(mod)+".")
+	}
+	return mod == r.Module && t.Resource == r.Resource
+}
+
+func coversModule(t, m ModuleInstance, prefix bool) bool {
+	if t == m {
+		return true
+	}
+	a, b := t.Steps(), m.Steps()
+	if len(a) > len(b) || (!prefix && len(a) != len(b)) {
+		return false
+	}
+	for i := range a {
+		if a[i].Name != b[i].Name || (a[i].Key.Kind != NoKey && a[i].Key != b[i].Key) {
+			return false
+		}
+	}
+	return true
+}
+
+// ParseTarget parses a module, resource or resource instance address.
+func ParseTarget(s string) (Target, error) {
+	t, err := parseTraversal(s)
+	if err != nil {
+		return Target{}, err
+	}
+	return TargetFromTraversal(t)
+}
+
+// ParseInstance parses the address of one resource instance.
+func ParseInstance(s string) (Instance, error) {
+	t, err := ParseTarget(s)
+	if err != nil {
+		return Instance{}, err
+	}
+	if t.IsModule() {
+		return Instance{}, fmt.Errorf("%q names a module, but a resource instance is needed here", s)
+	}
+	return t.Instance(), nil
+}
+
+// ParseModuleInstance parses a module instance address; "" is the root.
+func ParseModuleInstance(s string) (ModuleInstance, error) {
+	if s == "" {
+		return "", nil
+	}
+	t, err := ParseTarget(s)
+	if err != nil {
+		return "", err
+	}
+	if !t.IsModule() {
+		return "", fmt.Errorf("%q names a resource, but a module is needed here", s)
+	}
+	return t.Module, nil
+}
+
+// ParseConfigResource parses the address of a resource without instance keys,
+// as the dependencies in a state file have it.
+func ParseConfigResource(s string) (ConfigResource, error) {
+	t, err := ParseTarget(s)
+	if err != nil {
+		return ConfigResource{}, err
+	}
+	if t.IsModule() {
+		return ConfigResource{}, fmt.Errorf("%q names a module, but a resource is needed here", s)
+	}
+	return ConfigResource{t.Module.Static(), t.Resource}, nil
+}
+
+func parseTraversal(s string) (hcl.Traversal, error) {
+	if len(s) > maxAddress {
+		return nil, fmt.Errorf("the address is longer than %d bytes", maxAddress)
+	}
+	t, diags := hclsyntax.ParseTraversalAbs([]byte(s), "", hcl.InitialPos)
+	if diags.HasErrors() {
+		return nil, fmt.Errorf("%s: %s", diags[0].Summary, diags[0].Detail)
+	}
+	return t, nil
+}
+
+// TargetFromTraversal reads an address from a traversal in configuration, such
+// as the from and to arguments of a moved block.
+func TargetFromTraversal(t hcl.Traversal) (Target, error) {
+	target, rest, err := splitTarget(t)
+	if err != nil {
+		return Target{}, err
+	}
+	if len(rest) > 0 {
+		return Target{}, fmt.Errorf("%q has more steps than the address of a resource instance", Text(t))
+	}
+	return target, nil
+}
+
+// splitTarget takes the address at the front of a traversal and returns the steps behind it.
+func splitTarget(t hcl.Traversal) (Target, hcl.Traversal, error) {
+	var out Target
+	for len(t) > 0 && name(t[0]) == "module" {
+		if len(t) < 2 || name(t[1]) == "" {
+			return Target{}, nil, fmt.Errorf("the word \"module\" must be followed by the name of a module call")
+		}
+		call := name(t[1])
+		t = t[2:]
+		key, has, err := takeKey(&t)
+		if err != nil {
+			return Target{}, nil, err
+		}
+		out.Module = out.Module.Child(call, key)
+		out.ModuleKey = has
+	}
+	if len(t) == 0 {
+		if out.Module == "" {
+			return Target{}, nil, fmt.Errorf("the address is empty")
+		}
+		return out, nil, nil
+	}
+	switch name(t[0]) {
+	case "data":
+		out.Resource.Mode, t = Data, t[1:]
+	case "ephemeral":
+		out.Resource.Mode, t = Ephemeral, t[1:]
+	case "resource":
+		t = t[1:]
+	case "":
+		return Target{}, nil, fmt.Errorf("an index stands where the type of a resource is needed")
+	}
+	if len(t) < 2 || name(t[0]) == "" || name(t[1]) == "" {
+		return Target{}, nil, fmt.Errorf("a resource address needs a type and a name, separated by a dot")
+	}
+	out.Resource.Type, out.Resource.Name = name(t[0]), name(t[1])
+	t = t[2:]
+	var err error
+	out.Key, out.HasKey, err = takeKey(&t)
+	return out, t, err
+}
+
+func takeKey(t *hcl.Traversal) (Key, bool, error) {
+	if len(*t) == 0 {
+		return Key{}, false, nil
+	}
+	idx, ok := (*t)[0].(hcl.TraverseIndex)
+	if !ok {
+		if _, splat := (*t)[0].(hcl.TraverseSplat); splat {
+			return Key{}, false, fmt.Errorf("a splat cannot be part of an address")
+		}
+		return Key{}, false, nil
+	}
+	k, err := KeyFromValue(idx.Key)
+	*t = (*t)[1:]
+	return k, err == nil, err
+}
+
+// KeyFromValue makes a key from a known string or a known whole number.
+func KeyFromValue(v cty.Value) (Key, error) {
+	v, _ = v.Unmark()
+	if !v.IsKnown() || v.IsNull() {
+		return Key{}, fmt.Errorf("an instance key must be known and not null")
+	}
+	switch v.Type() {
+	case cty.String:
+		return Str(v.AsString()), nil
+	case cty.Number:
+		f := v.AsBigFloat()
+		n, acc := f.Int64()
+		if acc != 0 || n < 0 || n > 1<<40 {
+			return Key{}, fmt.Errorf("the instance key %s is not a whole number from zero on", f.Text('f', -1))
+		}
+		return Int(int(n)), nil
+	default:
+		return Key{}, fmt.Errorf("an instance key must be a string or a whole number")
+	}
+}
+
+func name(step hcl.Traverser) string {
+	switch s := step.(type) {
+	case hcl.TraverseRoot:
+		return s.Name
+	case hcl.TraverseAttr:
+		return s.Name
+	}
+	return ""
+}
+
+// Text writes a traversal as in configuration.
+func Text(t hcl.Traversal) string {
+	var b strings.Builder
+	for _, step := range t {
+		switch s := step.(type) {
+		case hcl.TraverseRoot:
+			b.WriteString(s.Name)
+		case hcl.TraverseAttr:
+			b.WriteString("." + s.Name)
+		case hcl.TraverseIndex:
+			if k, err := KeyFromValue(s.Key); err == nil {
+				b.WriteString(k.String())
+			} else {
+				b.WriteString("[…]")
+			}
+		case hcl.TraverseSplat:
+			b.WriteString("[*]")
+		}
+	}
+	return b.String()
+}
+
+// cutKey takes a bracketed key in canonical form from the front of s.
+func cutKey(s string) (Key, string) {
+	if strings.HasPrefix(s, `["`) {
+		for i := 2; i < len(s); i++ {
+			switch s[i] {
+			case '\\':
+				i++
+			case '"':
+				lit, diags := hclsyntax.ParseTemplate([]byte(s[2:i]), "", hcl.InitialPos)
+				if diags.HasErrors() || !strings.ContainsAny(s[2:i], `\$%`) {
+					return Str(s[2:i]), strings.TrimPrefix(s[i+1:], "]")
+				}
+				return Str(unquote(lit, s[1:i+1])), strings.TrimPrefix(s[i+1:], "]")
+			}
+		}
+		return Str(s[2:]), ""
+	}
+	end := strings.IndexByte(s, ']')
+	if end < 0 {
+		return Key{}, ""
+	}
+	n := 0
+	for _, c := range []byte(s[1:end]) {
+		n = n*10 + int(c-'0')
+	}
+	return Int(n), s[end+1:]
+}
+
+// unquote reads a quoted literal with its escapes.
+func unquote(_ hcl.Expression, quoted string) string {
+	x, diags := hclsyntax.ParseExpression([]byte(quoted), "", hcl.InitialPos)
+	if diags.HasErrors() {
+		return quoted
+	}
+	v, diags := x.Value(nil)
+	if diags.HasErrors() || v.Type() != cty.String || v.IsNull() || !v.IsKnown() {
+		return quoted
+	}
+	return v.AsString()
+}

@@ -1,0 +1,98 @@
+package diag
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// explainValues tells the values of the references in a failed expression,
+// without ever telling one that is marked.
+func explainValues(d *hcl.Diagnostic) []string {
+	if d.Expression == nil || d.EvalContext == nil {
+		return nil
+	}
+	var lines []string
+	for _, ref := range d.Expression.Variables() {
+		v, diags := ref.TraverseAbs(d.EvalContext)
+		if diags.HasErrors() {
+			continue
+		}
+		name := traversalText(ref)
+		if v.ContainsMarked() {
+			lines = append(lines, name+" has a value that is not shown")
+			continue
+		}
+		lines = append(lines, name+" "+describe(v))
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
+}
+
+// describe tells a value briefly: a primitive itself, of the rest the kind and size.
+func describe(v cty.Value) string {
+	ty := v.Type()
+	switch {
+	case !v.IsKnown() && ty == cty.DynamicPseudoType:
+		return "will be known only after apply"
+	case !v.IsKnown():
+		return "is a " + ty.FriendlyName() + ", known only after apply"
+	case v.IsNull():
+		return "is null"
+	case ty == cty.String:
+		return "is " + strconv.Quote(clip(v.AsString()))
+	case ty == cty.Number:
+		return "is " + v.AsBigFloat().Text('f', -1)
+	case ty == cty.Bool:
+		return fmt.Sprintf("is %t", v.True())
+	case ty.IsCollectionType() || ty.IsTupleType():
+		n := v.LengthInt()
+		return fmt.Sprintf("is %s with %d element%s", ty.FriendlyName(), n, plural(n))
+	case ty.IsObjectType():
+		n := len(ty.AttributeTypes())
+		return fmt.Sprintf("is object with %d attribute%s", n, plural(n))
+	default:
+		return "is " + ty.FriendlyName()
+	}
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+func clip(s string) string {
+	if len(s) <= 200 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:200], "") + "…"
+}
+
+func traversalText(t hcl.Traversal) string {
+	var b strings.Builder
+	for _, step := range t {
+		switch s := step.(type) {
+		case hcl.TraverseRoot:
+			b.WriteString(s.Name)
+		case hcl.TraverseAttr:
+			b.WriteString("." + s.Name)
+		case hcl.TraverseIndex:
+			if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() {
+				b.WriteString("[" + strconv.Quote(s.Key.AsString()) + "]")
+			} else if s.Key.Type() == cty.Number && s.Key.IsKnown() && !s.Key.IsNull() {
+				b.WriteString("[" + s.Key.AsBigFloat().Text('f', -1) + "]")
+			} else {
+				b.WriteString("[…]")
+			}
+		case hcl.TraverseSplat:
+			b.WriteString("[*]")
+		}
+	}
+	return b.String()
+}

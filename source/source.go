@@ -1,0 +1,134 @@
+// Package source holds files as they were read, positions in them, and the
+// layer that each file belongs to.
+//
+// A position (Range) names its file, and a file names its Layer, so nothing
+// that was read from a file has to carry where it came from. Main types: File,
+// Layer and Set. The one rule: a File never changes after it was added to a Set.
+package source
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// Range is a stretch of a source file: file name, first position and the
+// position after the last. Lines and columns count from 1, bytes from 0. The
+// zero Range means "no place".
+type Range = hcl.Range
+
+// Kind says what role a file plays among those loaded with it.
+type Kind uint8
+
+// The kinds of layers, in no order of precedence.
+const (
+	Base        Kind = iota // an ordinary configuration file
+	Override                // an override file, Layer.N tells which in load order (from 1)
+	Import                  // a unit file that another imports, Layer.Via tells through which block
+	VarFile                 // a variable definitions file
+	Environment             // an environment variable
+	Flag                    // a command-line flag
+	Prompt                  // an answer given on the terminal
+	Generated               // written by a generate block
+)
+
+// A Layer is the role of a file: base, nth override, import through a block,
+// variable file, environment or flag. Layers are compared by pointer.
+type Layer struct {
+	Kind Kind
+	N    int    // for Override: 1 for the first override file in load order
+	Via  *Range // for Import: the block that brought the file in
+	Name string // for Environment and Flag: the variable's or flag's name
+}
+
+// String describes the layer for a reader: "base", "override 2", "import".
+func (l *Layer) String() string {
+	if l == nil {
+		return "base"
+	}
+	switch l.Kind {
+	case Override:
+		return fmt.Sprintf("override %d", l.N)
+	case Import:
+		return "import"
+	case VarFile:
+		return "variable file"
+	case Environment:
+		return "environment " + l.Name
+	case Flag:
+		return "flag " + l.Name
+	case Prompt:
+		return "prompt"
+	case Generated:
+		return "generated"
+	default:
+		return "base"
+	}
+}
+
+// A File is one source file as it was read.
+type File struct {
+	Path  string // as shown to the user and as named in ranges
+	Bytes []byte // nil if the file could not be read
+	Layer *Layer
+
+	once  sync.Once
+	lines []int // offset of the start of each line
+}
+
+// Line returns line n (from 1) without its line break, or "" when there is none.
+func (f *File) Line(n int) string {
+	f.once.Do(func() {
+		f.lines = append(f.lines, 0)
+		for i, b := range f.Bytes {
+			if b == '\n' {
+				f.lines = append(f.lines, i+1)
+			}
+		}
+	})
+	if n < 1 || n > len(f.lines) {
+		return ""
+	}
+	rest := f.Bytes[f.lines[n-1]:]
+	if end := bytes.IndexByte(rest, '\n'); end >= 0 {
+		rest = rest[:end]
+	}
+	return string(bytes.TrimSuffix(rest, []byte("\r")))
+}
+
+// A Set is the files that one run has read, by path. The zero value is empty
+// and ready; all methods may be called concurrently.
+type Set struct {
+	mu    sync.RWMutex
+	files map[string]*File
+}
+
+// Add records a file; a later file of the same path replaces an earlier one.
+func (s *Set) Add(f *File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files == nil {
+		s.files = make(map[string]*File)
+	}
+	s.files[f.Path] = f
+}
+
+// File returns the file of a path, or nil. A nil Set has no files.
+func (s *Set) File(path string) *File {
+	if s == nil {
+		return nil
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.files[path]
+}
+
+// LayerOf returns the layer of the file that a range lies in, or nil.
+func (s *Set) LayerOf(at Range) *Layer {
+	if f := s.File(at.Filename); f != nil {
+		return f.Layer
+	}
+	return nil
+}
