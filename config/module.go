@@ -1,0 +1,306 @@
+package config
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Setting is one argument after merging, with what it replaced.
+type Setting struct {
+	*hcl.Attribute
+	Layer *source.Layer // the role of the file that it stands in
+	Under *Setting      // what it replaced; nil at the bottom
+}
+
+// A Module is the configuration of one folder after override files were
+// merged in. It is complete: nothing in it changes after Load returned it.
+type Module struct {
+	Dir   string      // as given to Load
+	Files []FileRole  // every file of the folder that Load looked at, in load order
+	Set   *source.Set // the text of the files, for snippets
+
+	RequiredVersion   []*Setting                   // those in force after merging
+	RequiredProviders map[string]*RequiredProvider // by local name
+	ProviderMetas     map[string]*ProviderMeta     // by local name
+	Backend           *Backend                     // backend or cloud block; nil if there is none
+	Encryption        *Block                       // terraform.encryption; nil if there is none
+
+	Providers map[string]*Provider // by local name, or local name.alias
+	Variables map[string]*Variable
+	Locals    map[string]*Local
+	Outputs   map[string]*Output
+	Calls     map[string]*Call
+	Resources map[addr.Resource]*Resource // of all modes, those in check blocks too
+	Checks    map[string]*Check
+	Moved     []*Moved
+	Removed   []*Removed
+	Imports   []*ImportBlock
+}
+
+// Source is the provider that a local name means in this module.
+func (m *Module) Source(local string) addr.Provider {
+	if rp, ok := m.RequiredProviders[local]; ok && !rp.Source.IsZero() {
+		return rp.Source
+	}
+	return addr.DefaultProvider(local)
+}
+
+// A Role says what a file of the folder is to the module.
+type Role uint8
+
+// The roles of files.
+const (
+	RoleBase     Role = iota // loaded and appended
+	RoleOverride             // loaded and merged, FileRole.N tells which
+	RoleShadowed             // not loaded: FileRole.By is loaded instead
+	RoleIgnored              // not loaded: FileRole.Why says why
+	RoleTest                 // a test file
+)
+
+// A FileRole is one file of the folder and what it is to the module.
+type FileRole struct {
+	Path string // as in ranges
+	Role Role
+	N    int    // for RoleOverride: counts from 1 in load order
+	By   string // for RoleShadowed: the file that hides it
+	Why  string // for RoleIgnored
+}
+
+// A Block is a block's body with the place of its header; the body is the
+// merged one where override files had a say.
+type Block struct {
+	Body hcl.Body
+	At   source.Range
+}
+
+// A RequiredProvider is one entry of required_providers.
+type RequiredProvider struct {
+	Name    string
+	Source  addr.Provider // zero if not given
+	Version []Constraint  // empty if not given
+	Aliases []ProviderRef // configuration_aliases
+	At      source.Range
+	Under   *RequiredProvider // the entry that this one replaced
+}
+
+// A Constraint is a version constraint as written.
+type Constraint struct {
+	Text string
+	At   source.Range
+}
+
+// ProviderMeta is a provider_meta block.
+type ProviderMeta struct {
+	Name string
+	Body hcl.Body
+	At   source.Range
+}
+
+// A Backend is a backend block, or a cloud block with Type "cloud".
+type Backend struct {
+	Type string
+	Body hcl.Body
+	At   source.Range
+}
+
+// A Provider is a provider configuration.
+type Provider struct {
+	Name    string // local name
+	Alias   string // "" for the default configuration
+	ForEach *Setting
+	Version []Constraint // the deprecated argument
+	Body    hcl.Body     // the provider's own arguments
+	Empty   bool         // whether the block holds nothing but meta-arguments
+	At      source.Range
+}
+
+// Key is the name under which a module knows the configuration: name or name.alias.
+func (p *Provider) Key() string { return ProviderRef{Name: p.Name, Alias: p.Alias}.String() }
+
+// A ProviderRef is a reference to a provider configuration: name, name.alias, name.alias[key].
+type ProviderRef struct {
+	Name  string
+	Alias string
+	Key   hcl.Expression // nil if there is none
+	At    source.Range
+}
+
+// String is the reference without its key.
+func (r ProviderRef) String() string {
+	if r.Alias == "" {
+		return r.Name
+	}
+	return r.Name + "." + r.Alias
+}
+
+// A Variable is an input variable.
+type Variable struct {
+	Name        string
+	Type        cty.Type           // with optional attributes marked; cty.DynamicPseudoType if not given
+	Defaults    *typeexpr.Defaults // of optional attributes; nil if there are none
+	Literal     bool               // text from outside is the value itself (primitive or untyped), not an expression
+	Default     cty.Value          // converted; cty.NilVal if the variable is required
+	Description string
+	Sensitive   bool
+	Ephemeral   bool
+	Nullable    bool
+	Const       *bool // nil if not given
+	Deprecated  string
+	Validations []*Rule
+	Settings    map[string]*Setting // every argument, for explain
+	At          source.Range
+}
+
+// Required reports whether the variable has no default.
+func (v *Variable) Required() bool { return v.Default == cty.NilVal }
+
+// A Local is one local value.
+type Local struct {
+	Name  string
+	Value *Setting
+	At    source.Range // of the name
+}
+
+// An Output is an output value.
+type Output struct {
+	Name          string
+	Value         *Setting
+	Description   string
+	Sensitive     bool
+	Ephemeral     bool
+	Deprecated    string
+	DependsOn     []hcl.Traversal
+	Preconditions []*Rule
+	Settings      map[string]*Setting
+	At            source.Range
+}
+
+// A Rule is a validation, precondition, postcondition or assertion.
+type Rule struct {
+	Condition    hcl.Expression
+	ErrorMessage hcl.Expression
+	At           source.Range
+}
+
+// Repeat holds the arguments that decide which instances a block has. At most
+// one of the three is set.
+type Repeat struct {
+	Count   *Setting
+	ForEach *Setting
+	Enabled *Setting // lifecycle.enabled
+}
+
+// A Call is a module block.
+type Call struct {
+	Name      string
+	Source    *Setting
+	Version   *Setting // nil if not given
+	Repeat    Repeat
+	Providers []PassedProvider // nil: un-aliased configurations are inherited
+	DependsOn []hcl.Traversal
+	Body      hcl.Body // the inputs
+	At        source.Range
+}
+
+// A PassedProvider is one item of a call's providers argument.
+type PassedProvider struct {
+	Child  ProviderRef // as the child module knows it
+	Parent ProviderRef // as the calling module knows it
+}
+
+// A Resource is a resource, data or ephemeral block.
+type Resource struct {
+	Addr      addr.Resource
+	Repeat    Repeat
+	Provider  *ProviderRef // nil: the default configuration of the type's provider
+	DependsOn []hcl.Traversal
+	Body      hcl.Body // the provider's own arguments
+	Lifecycle Lifecycle
+	Pre, Post []*Rule
+
+	Connection   *Block // nil if there is none
+	Provisioners []*Provisioner
+
+	Check string // name of the check block that holds the data source, or ""
+	At    source.Range
+}
+
+// LocalProvider is the local name of the resource's provider.
+func (r *Resource) LocalProvider() string {
+	if r.Provider != nil {
+		return r.Provider.Name
+	}
+	return ImpliedProvider(r.Addr.Type)
+}
+
+// Lifecycle is the content of a lifecycle block of a managed resource, but for
+// conditions and enabled.
+type Lifecycle struct {
+	CreateBeforeDestroy *bool    // nil if not given
+	Destroy             *bool    // nil if not given
+	PreventDestroy      *Setting // an expression
+	IgnoreChanges       []hcl.Traversal
+	IgnoreAll           bool
+	ReplaceTriggeredBy  []hcl.Expression
+	Settings            map[string]*Setting
+}
+
+// A Provisioner is a provisioner block.
+type Provisioner struct {
+	Type       string
+	OnDestroy  bool // when = destroy
+	Continue   bool // on_failure = continue
+	Body       hcl.Body
+	Connection *Block // nil: the resource's
+	At         source.Range
+}
+
+// A Check is a check block.
+type Check struct {
+	Name    string
+	Data    *addr.Resource // the scoped data source, or nil
+	Asserts []*Rule
+	At      source.Range
+}
+
+// A Moved is a moved block. ForEach, where given, makes one statement for each
+// element, and from and to may use each.key and each.value in their indexes.
+type Moved struct {
+	From, To hcl.Expression
+	ForEach  *Setting
+	At       source.Range
+}
+
+// A Removed is a removed block.
+type Removed struct {
+	From         hcl.Expression
+	ForEach      *Setting
+	Destroy      *bool // lifecycle.destroy; nil if not given
+	Provisioners []*Provisioner
+	Connection   *Block
+	At           source.Range
+}
+
+// An ImportBlock is an import block.
+type ImportBlock struct {
+	To       hcl.Expression
+	ID       *Setting
+	Identity *Setting
+	ForEach  *Setting
+	Provider *ProviderRef
+	At       source.Range
+}
+
+// ImpliedProvider is the local name of a provider that a resource type implies:
+// the type up to the first underscore.
+func ImpliedProvider(typ string) string {
+	for i := range len(typ) {
+		if typ[i] == '_' {
+			return typ[:i]
+		}
+	}
+	return typ
+}
