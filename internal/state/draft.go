@@ -1,0 +1,315 @@
+package state
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+)
+
+// A Change sets or removes one object.
+type Change struct {
+	Object   addr.Object
+	Provider addr.ProviderConfig // with Key; not looked at where New is nil
+	New      *Object             // nil removes
+}
+
+// A Draft makes a new snapshot out of an old one. What it does not change it
+// shares with the old one: the first change copies the map of resources, the
+// first change in a resource its map of instances. A Draft is used by one
+// goroutine at a time.
+type Draft struct {
+	s       *State
+	own     bool // s was made by this draft and did not leave it yet
+	ownRes  bool
+	ownOuts bool
+	owned   map[*Resource]bool
+}
+
+// Edit starts a draft with the content, lineage, serial and version of s. A
+// nil State is edited as an empty one.
+func (s *State) Edit() *Draft {
+	if s == nil {
+		s = New()
+	}
+	return &Draft{s: s}
+}
+
+// Freeze returns the draft's content as a snapshot. The draft can be used on;
+// what it changes later does not show in the snapshot. Without a change since
+// the last snapshot the same one is returned.
+func (d *Draft) Freeze() *State {
+	d.own, d.ownRes, d.ownOuts, d.owned = false, false, false, nil
+	return d.s
+}
+
+// Object returns an object as the draft has it now.
+func (d *Draft) Object(a addr.Object) (*Object, addr.ProviderConfig, bool) { return d.s.Object(a) }
+
+// state returns the State of the draft, made its own.
+func (d *Draft) state() *State {
+	if !d.own {
+		d.s = &State{Lineage: d.s.Lineage, Serial: d.s.Serial, TerraformVersion: d.s.TerraformVersion,
+			Outputs: d.s.Outputs, Resources: d.s.Resources, Checks: d.s.Checks}
+		d.own = true
+	}
+	return d.s
+}
+
+// resources returns the draft's own map of resources.
+func (d *Draft) resources() map[addr.AbsResource]*Resource {
+	s := d.state()
+	if !d.ownRes {
+		s.Resources = maps.Clone(s.Resources)
+		if s.Resources == nil {
+			s.Resources = make(map[addr.AbsResource]*Resource)
+		}
+		d.ownRes = true
+	}
+	s.sorted.Store(nil)
+	return s.Resources
+}
+
+// resource returns the draft's own copy of a resource, made if there is none.
+func (d *Draft) resource(a addr.AbsResource) *Resource {
+	rs := d.resources()
+	r := rs[a]
+	if r != nil && d.owned[r] {
+		return r
+	}
+	if r == nil {
+		r = &Resource{Addr: a, Instances: make(map[addr.Key]*Instance, 1)}
+	} else {
+		r = &Resource{Addr: a, Provider: r.Provider, Instances: maps.Clone(r.Instances)}
+		if r.Instances == nil {
+			r.Instances = make(map[addr.Key]*Instance, 1)
+		}
+	}
+	d.adopt(r)
+	return r
+}
+
+func (d *Draft) adopt(r *Resource) {
+	d.resources()[r.Addr] = r
+	if d.owned == nil {
+		d.owned = make(map[*Resource]bool)
+	}
+	d.owned[r] = true
+}
+
+// Apply sets or removes an object. An instance without objects and a resource
+// without instances are removed. Setting an object sets the provider of its
+// resource and the provider key of its instance too.
+func (d *Draft) Apply(c Change) {
+	a := c.Object.Instance
+	if c.New == nil {
+		d.remove(c.Object)
+		return
+	}
+	r := d.resource(a.Abs())
+	r.Provider = c.Provider
+	r.Provider.Key = addr.Key{}
+	next := Instance{ProviderKey: c.Provider.Key}
+	if old := r.Instances[a.Key]; old != nil {
+		next.Current, next.Deposed = old.Current, old.Deposed
+	}
+	if c.Object.Deposed == "" {
+		next.Current = c.New
+	} else {
+		next.Deposed = maps.Clone(next.Deposed)
+		if next.Deposed == nil {
+			next.Deposed = make(map[addr.DeposedKey]*Object, 1)
+		}
+		next.Deposed[c.Object.Deposed] = c.New
+	}
+	r.Instances[a.Key] = &next
+}
+
+func (d *Draft) remove(o addr.Object) {
+	if _, _, ok := d.s.Object(o); !ok {
+		return
+	}
+	r := d.resource(o.Instance.Abs())
+	old := r.Instances[o.Instance.Key]
+	next := *old
+	if o.Deposed == "" {
+		next.Current = nil
+	} else {
+		next.Deposed = maps.Clone(next.Deposed)
+		delete(next.Deposed, o.Deposed)
+	}
+	if next.Current != nil || len(next.Deposed) > 0 {
+		r.Instances[o.Instance.Key] = &next
+		return
+	}
+	d.removeInstance(r, o.Instance.Key)
+}
+
+// removeInstance removes an instance of an owned resource, and the resource
+// with the last one.
+func (d *Draft) removeInstance(r *Resource, k addr.Key) {
+	delete(r.Instances, k)
+	if len(r.Instances) == 0 {
+		delete(d.resources(), r.Addr)
+		delete(d.owned, r)
+	}
+}
+
+// RemoveResource removes a resource with all its instances.
+func (d *Draft) RemoveResource(a addr.AbsResource) {
+	if d.s.Resource(a) != nil {
+		delete(d.resources(), a)
+	}
+}
+
+// SetProvider sets the provider configuration of a resource; keys of instances
+// stay. It does nothing if the resource does not exist.
+func (d *Draft) SetProvider(a addr.AbsResource, p addr.ProviderConfig) {
+	p.Key = addr.Key{}
+	if r := d.s.Resource(a); r != nil && r.Provider != p {
+		d.resource(a).Provider = p
+	}
+}
+
+// MoveResource gives a resource with all its instances another address. It
+// reports whether it could: from must exist and to must not.
+func (d *Draft) MoveResource(from, to addr.AbsResource) bool {
+	r := d.s.Resource(from)
+	if r == nil || from == to || d.s.Resource(to) != nil {
+		return false
+	}
+	rs := d.resources()
+	delete(rs, from)
+	delete(d.owned, r)
+	d.adopt(&Resource{Addr: to, Provider: r.Provider, Instances: maps.Clone(r.Instances)})
+	return true
+}
+
+// MoveInstance gives an instance with all its objects another address. It
+// reports whether it could: from must exist and to must not. A resource that
+// comes into being by it gets the provider of the one that it comes from.
+func (d *Draft) MoveInstance(from, to addr.Instance) bool {
+	i := d.s.Instance(from)
+	if i == nil || from == to || d.s.Instance(to) != nil {
+		return false
+	}
+	old := d.resource(from.Abs())
+	_, existed := d.s.Resources[to.Abs()]
+	next := d.resource(to.Abs())
+	if !existed {
+		next.Provider = old.Provider
+	}
+	next.Instances[to.Key] = i
+	d.removeInstance(old, from.Key)
+	return true
+}
+
+// SetOutput sets an output of the root module; nil removes it.
+func (d *Draft) SetOutput(name string, o *Output) {
+	old, ok := d.s.Outputs[name]
+	if o == nil && !ok || o != nil && ok && old.Equal(o) {
+		return
+	}
+	s := d.state()
+	if !d.ownOuts {
+		s.Outputs = maps.Clone(s.Outputs)
+		if s.Outputs == nil {
+			s.Outputs = make(map[string]*Output)
+		}
+		d.ownOuts = true
+	}
+	if o == nil {
+		delete(s.Outputs, name)
+		return
+	}
+	s.Outputs[name] = o
+}
+
+// SetChecks replaces the results of all checks. The slice is the draft's from
+// then on.
+func (d *Draft) SetChecks(cs []CheckResult) {
+	if !equalChecks(d.s.Checks, cs) {
+		d.state().Checks = cs
+	}
+}
+
+// Diff lists what must be applied to old to get the objects of new, in order
+// of their addresses. Outputs and checks are no part of it; a resource or
+// instance without objects does not show. nil is an empty State.
+func Diff(old, new *State) []Change {
+	var out []Change
+	if old != nil {
+		for a, r := range old.Resources {
+			if new.Resource(a) != r {
+				out = diffResource(out, a, r, new.Resource(a))
+			}
+		}
+	}
+	if new != nil {
+		for a, r := range new.Resources {
+			if old.Resource(a) == nil {
+				out = diffResource(out, a, nil, r)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Change) int {
+		if c := a.Object.Instance.Compare(b.Object.Instance); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.Object.Deposed, b.Object.Deposed)
+	})
+	return out
+}
+
+func diffResource(out []Change, a addr.AbsResource, old, new *Resource) []Change {
+	if old == nil {
+		old = &Resource{}
+	}
+	if new == nil {
+		new = &Resource{}
+	}
+	moved := old.Provider != new.Provider
+	for k, i := range old.Instances {
+		if j := new.Instances[k]; i != j || moved {
+			out = diffInstance(out, a.Instance(k), [2]*Resource{old, new}, moved)
+		}
+	}
+	for k := range new.Instances {
+		if old.Instances[k] == nil {
+			out = diffInstance(out, a.Instance(k), [2]*Resource{old, new}, moved)
+		}
+	}
+	return out
+}
+
+func diffInstance(out []Change, a addr.Instance, rs [2]*Resource, moved bool) []Change {
+	old, new := rs[0].Instances[a.Key], rs[1].Instances[a.Key]
+	if old == nil {
+		old = &Instance{}
+	}
+	if new == nil {
+		new = &Instance{}
+	}
+	moved = moved || old.ProviderKey != new.ProviderKey
+	add := func(k addr.DeposedKey, from, to *Object) {
+		if from == nil && to == nil || !moved && from.Equal(to) {
+			return
+		}
+		c := Change{Object: addr.Object{Instance: a, Deposed: k}, New: to}
+		if to != nil {
+			c.Provider = rs[1].Config(new)
+		}
+		out = append(out, c)
+	}
+	add("", old.Current, new.Current)
+	for k, o := range old.Deposed {
+		add(k, o, new.Deposed[k])
+	}
+	for k, o := range new.Deposed {
+		if old.Deposed[k] == nil {
+			add(k, nil, o)
+		}
+	}
+	return out
+}
