@@ -1,0 +1,105 @@
+// Package engine loads a folder of configuration, validates it, plans and
+// applies it: the facade for the command line, the estate and programs that
+// embed Terrace. Struct in, struct out.
+//
+// Main types: Options, Engine, PlanOptions and ApplyOptions. The one rule: an
+// Engine works on one folder and workspace; its methods may be called one after
+// another, and only events and provider calls happen concurrently.
+package engine
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/event"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Names for callers outside this module.
+type (
+	Plan   = plan.Plan
+	Change = plan.Change
+	State  = state.State
+	Event  = event.Event
+)
+
+// Options says which folder to work on and with what. Dir is required.
+type Options struct {
+	Dir         string      // the root module's folder, as shown in messages ("." for the current one)
+	LaunchDir   string      // path.cwd: where the program was started; "" means Dir
+	DataDir     string      // ".terraform" relative to Dir if ""
+	Workspace   string      // "default" if ""
+	Environ     []string    // the complete environment for child processes, and TF_* settings
+	Set         *source.Set // receives the text of every file read; nil makes one
+	Observe     event.Sink
+	Now         func() time.Time // nil: the system clock
+	Stderr      io.Writer        // where plugins write; nil discards
+	Parallelism int              // provider calls at once; 0 means 10
+
+	// Providers makes instances of the providers that configuration names. The
+	// command line passes installed plugins; tests pass doubles. The built-in
+	// provider is always there.
+	Providers ProviderSource
+
+	// Overlay replaces files under Dir in memory; nil reads the disk alone.
+	Overlay map[string][]byte
+}
+
+// A ProviderSource gives the factory of a provider.
+type ProviderSource interface {
+	Factory(addr.Provider) (provider.Factory, diag.List)
+}
+
+// InputValue is the value of a root variable and where it came from.
+type InputValue struct {
+	Value cty.Value     // used as it is if Text is nil
+	Text  *string       // text of the command line or environment, parsed by the variable's type
+	At    *source.Range // in a variable file; nil otherwise
+	From  source.Layer  // environment, variable file, flag, prompt
+}
+
+// PlanOptions are the knobs of a plan; the zero value is a normal plan.
+type PlanOptions struct {
+	Mode        plan.Mode
+	Variables   map[string]InputValue
+	SkipRefresh bool
+	Targets     []addr.Target
+	Excludes    []addr.Target
+	Replace     []addr.Instance
+	GenerateTo  string // file for generated configuration of import blocks; "" for none
+}
+
+// ApplyOptions are the knobs of an apply.
+type ApplyOptions struct {
+	Variables map[string]InputValue // ephemeral ones of a saved plan
+	// Persist is called with new state every 20 s and at the end; nil keeps it in memory.
+	Persist func(context.Context, *state.State) diag.List
+	// Journal records intents and answers; nil keeps none.
+	Journal Journal
+	// Stop, when closed, lets running operations end and starts nothing more.
+	Stop <-chan struct{}
+}
+
+// A Journal is where apply writes what it is about to do and what was answered.
+type Journal interface {
+	Begin(id int, address, action string) error
+	Answer(id int, changes []state.Change) error
+	Sync() error
+}
+
+// ApplyResult is what came of an apply.
+type ApplyResult struct {
+	State                                          *state.State // never nil
+	Added, Changed, Destroyed, Imported, Forgotten int
+}
+
+// A Module is loaded configuration, for callers that need no more.
+type Module = config.Module
