@@ -76,6 +76,9 @@ type Block struct {
 
 	once    sync.Once
 	implied cty.Type
+
+	factsOnce sync.Once
+	known     facts
 }
 
 // An Attribute is one argument or computed result.

@@ -1,0 +1,286 @@
+package schema
+
+import (
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// What a provider promises, checked. Source: the resource instance change
+// lifecycle of the plugin protocol.
+//
+// At planning: what the configuration sets must be planned exactly so, or stay
+// exactly as it was; what it leaves out must be planned as absent unless the
+// attribute is computed; nested blocks must be those of the configuration.
+//
+// At applying: everything that was known in the plan must be so in the result.
+
+// A Mismatch is one broken promise. Its text does not show values, since they may
+// be sensitive in ways that the schema does not know; who knows may show Want and Got.
+type Mismatch struct {
+	Path      cty.Path
+	Msg       string    // a clause without values, e.g. "the value is not that of the configuration"
+	Want, Got cty.Value // cty.NilVal where there is nothing to show
+	Sensitive bool      // the schema says that neither may be shown
+}
+
+func (m *Mismatch) Error() string {
+	if len(m.Path) == 0 {
+		return m.Msg
+	}
+	return PathString(m.Path) + ": " + m.Msg
+}
+
+// PathString prints a path as in configuration: `a.b[0]["k"]`; elements of sets as `[…]`.
+func PathString(path cty.Path) string {
+	s := ""
+	for _, step := range path {
+		switch step := step.(type) {
+		case cty.GetAttrStep:
+			if s != "" {
+				s += "."
+			}
+			s += step.Name
+		case cty.IndexStep:
+			k := step.Key
+			switch {
+			case absent(k) || k.IsMarked():
+				s += "[…]"
+			case k.Type() == cty.String:
+				s += fmt.Sprintf("[%q]", k.AsString())
+			case k.Type() == cty.Number:
+				s += "[" + k.AsBigFloat().Text('f', -1) + "]"
+			default:
+				s += "[…]"
+			}
+		}
+	}
+	return s
+}
+
+// AssertPlanValid checks a planned object against the prior one and the
+// configuration. Each error is a *Mismatch. Prior and config may be null; all
+// values must be without marks. legacy is for providers with the loose type
+// system: then only the type and what could not be used at all are checked.
+func AssertPlanValid(b *Block, prior, config, planned cty.Value, legacy bool) []error {
+	if err := conforms(b, planned); err != nil {
+		return []error{err}
+	}
+	var c checker
+	if legacy {
+		if config.IsNull() != planned.IsNull() {
+			c.exists(config, planned, nil)
+		}
+		return c.errs
+	}
+	c.planBlock(b, prior, config, planned, nil)
+	return c.errs
+}
+
+// conforms checks that a whole object is known and of the implied type.
+func conforms(b *Block, v cty.Value) error {
+	switch {
+	case v == cty.NilVal:
+		return &Mismatch{Msg: "the object is missing"}
+	case !v.IsKnown():
+		return &Mismatch{Msg: "the whole object is unknown"}
+	}
+	if v.Type().Equals(b.ImpliedType()) {
+		return nil
+	}
+	if errs := v.Type().TestConformance(b.ImpliedType()); len(errs) > 0 {
+		m := &Mismatch{Msg: "the value has the wrong type: " + errs[0].Error()}
+		if pe, ok := errs[0].(cty.PathError); ok {
+			m.Path = pe.Path
+		}
+		return m
+	}
+	return nil
+}
+
+type checker struct{ errs []error }
+
+func (c *checker) add(path cty.Path, want, got cty.Value, sensitive bool, format string, args ...any) {
+	c.errs = append(c.errs, &Mismatch{Path: path.Copy(), Msg: fmt.Sprintf(format, args...), Want: want, Got: got, Sensitive: sensitive})
+}
+
+// exists reports a block that is planned where there is none, or the reverse.
+func (c *checker) exists(config, planned cty.Value, path cty.Path) {
+	if config.IsNull() {
+		c.add(path, cty.NilVal, cty.NilVal, false, "it is planned to exist, but the configuration does not have it")
+		return
+	}
+	c.add(path, cty.NilVal, cty.NilVal, false, "it is planned to be absent, but the configuration has it")
+}
+
+func (c *checker) planBlock(b *Block, prior, config, planned cty.Value, path cty.Path) {
+	if config.IsKnown() && config.IsNull() != planned.IsNull() {
+		c.exists(config, planned, path)
+		return
+	}
+	switch {
+	case !config.IsKnown() || planned.IsNull():
+		return
+	case !planned.IsKnown():
+		c.add(path, cty.NilVal, cty.NilVal, false, "the whole block is unknown; only its attributes may be")
+		return
+	}
+	f := b.facts()
+	for _, name := range f.attrs {
+		c.planAttr(b.Attributes[name], field(prior, name), config.GetAttr(name), planned.GetAttr(name), path, name)
+	}
+	for _, name := range f.blocks {
+		nb := b.Blocks[name]
+		one := func(p, cf, pl cty.Value, at cty.Path) { c.planBlock(nb.Block, p, cf, pl, at) }
+		c.planNested(nb.Nesting, field(prior, name), config.GetAttr(name), planned.GetAttr(name), path.GetAttr(name), "blocks", one)
+	}
+}
+
+// field is an attribute of an object, or NilVal if there is no object.
+func field(obj cty.Value, name string) cty.Value {
+	if absent(obj) {
+		return cty.NilVal
+	}
+	return obj.GetAttr(name)
+}
+
+func (c *checker) planAttr(a *Attribute, prior, config, planned cty.Value, path cty.Path, name string) {
+	switch {
+	case a.WriteOnly:
+		if !planned.IsNull() {
+			c.add(path.GetAttr(name), cty.NilVal, cty.NilVal, true, "a write-only attribute must be null in a plan")
+		}
+	case config.IsNull() && (a.Computed || planned.IsNull()):
+	case config.IsNull() && a.Nested == nil:
+		c.add(path.GetAttr(name), config, planned, a.Sensitive, "a value is planned for an attribute that the configuration does not set and that is not computed")
+	case same(planned, config):
+	case prior != cty.NilVal && !prior.IsNull() && same(planned, prior):
+	case a.Nested != nil:
+		c.planNestedAttr(a, prior, config, planned, path.GetAttr(name))
+	default:
+		c.add(path.GetAttr(name), config, planned, a.Sensitive, "the planned value is neither that of the configuration nor the prior one")
+	}
+}
+
+func (c *checker) planNestedAttr(a *Attribute, prior, config, planned cty.Value, path cty.Path) {
+	if config.IsNull() != planned.IsNull() && config.IsKnown() {
+		c.exists(config, planned, path)
+		return
+	}
+	o := a.Nested
+	one := func(p, cf, pl cty.Value, at cty.Path) { c.planObject(o, p, cf, pl, at) }
+	c.planNested(o.Nesting, prior, config, planned, path, "elements", one)
+}
+
+func (c *checker) planObject(o *Object, prior, config, planned cty.Value, path cty.Path) {
+	if config.IsKnown() && config.IsNull() != planned.IsNull() {
+		c.exists(config, planned, path)
+		return
+	}
+	if absent(config) || absent(planned) {
+		return
+	}
+	for _, name := range sortedNames(o.Attributes) {
+		c.planAttr(o.Attributes[name], field(prior, name), config.GetAttr(name), planned.GetAttr(name), path, name)
+	}
+}
+
+// planNested checks the blocks of one type, or the objects of a nested attribute.
+// Elements of sets cannot be told apart, so of them only the number is checked.
+func (c *checker) planNested(n Nesting, prior, config, planned cty.Value, path cty.Path, what string, one func(prior, config, planned cty.Value, at cty.Path)) {
+	if n == Single || n == Group {
+		one(prior, config, planned, path)
+		return
+	}
+	switch {
+	case !config.IsKnown():
+		return
+	case !planned.IsKnown():
+		c.add(path, cty.NilVal, cty.NilVal, false, "all %s together are unknown; only attributes in them may be", what)
+		return
+	case planned.IsNull() || config.IsNull():
+		if config.IsNull() != planned.IsNull() {
+			c.add(path, cty.NilVal, cty.NilVal, false, "no %s must be an empty collection, not null", what)
+		}
+		return
+	}
+	if n == Set && (!config.IsWhollyKnown() || !planned.IsWhollyKnown()) {
+		return // unknown elements may turn out equal to others
+	}
+	ck, cv := elements(config)
+	pk, pv := elements(planned)
+	if n == Map {
+		c.planMap(prior, keyed(ck, cv), keyed(pk, pv), pk, ck, path, one)
+		return
+	}
+	if len(cv) != len(pv) {
+		c.add(path, cty.NilVal, cty.NilVal, false, "the configuration has %d %s, the plan %d", len(cv), what, len(pv))
+		return
+	}
+	if n == Set {
+		return
+	}
+	var before []cty.Value
+	if !absent(prior) {
+		_, before = elements(prior)
+	}
+	for i := range cv {
+		p := cty.NilVal
+		if i < len(before) {
+			p = before[i]
+		}
+		one(p, cv[i], pv[i], path.IndexInt(i))
+	}
+}
+
+func keyed(keys []string, vals []cty.Value) map[string]cty.Value {
+	m := make(map[string]cty.Value, len(keys))
+	for i, k := range keys {
+		m[k] = vals[i]
+	}
+	return m
+}
+
+func (c *checker) planMap(prior cty.Value, config, planned map[string]cty.Value, pk, ck []string, path cty.Path, one func(prior, config, planned cty.Value, at cty.Path)) {
+	var before map[string]cty.Value
+	if !absent(prior) {
+		before = prior.AsValueMap()
+	}
+	for _, k := range pk {
+		cv, ok := config[k]
+		if !ok {
+			c.add(path, cty.NilVal, cty.NilVal, false, "the plan has an element %q that the configuration does not have", k)
+			continue
+		}
+		one(before[k], cv, planned[k], path.IndexString(k))
+	}
+	for _, k := range ck {
+		if _, ok := planned[k]; !ok {
+			c.add(path, cty.NilVal, cty.NilVal, false, "the plan lacks the element %q of the configuration", k)
+		}
+	}
+}
+
+// same is equality that does not look at what is known of unknown values.
+func same(a, b cty.Value) bool {
+	if a.RawEquals(b) {
+		return true
+	}
+	if a.IsWhollyKnown() || b.IsWhollyKnown() {
+		return false
+	}
+	return unrefined(a).RawEquals(unrefined(b))
+}
+
+func unrefined(v cty.Value) cty.Value {
+	v, err := cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) {
+		if !v.IsKnown() {
+			return cty.UnknownVal(v.Type()), nil
+		}
+		return v, nil
+	})
+	if err != nil {
+		return cty.DynamicVal
+	}
+	return v
+}

@@ -1,0 +1,268 @@
+package schema
+
+import "github.com/zclconf/go-cty/cty"
+
+// AssertObjectCompatible checks that an object after an apply is what was
+// planned: every known part of planned is the same in actual, unknown parts may
+// have become anything. Each error is a *Mismatch. Both must be without marks.
+// For providers with the loose type system the caller ignores all errors but the first
+// kind: see [AssertUsable].
+func AssertObjectCompatible(b *Block, planned, actual cty.Value) []error {
+	if err := conforms(b, actual); err != nil {
+		return []error{err}
+	}
+	var c checker
+	c.gotBlock(b, planned, actual, nil)
+	return c.errs
+}
+
+// AssertUsable checks what holds for every provider, also those with the loose
+// type system: the object has the type of the block and, if wantKnown, no unknown parts.
+func AssertUsable(b *Block, v cty.Value, wantKnown bool) error {
+	if err := conforms(b, v); err != nil {
+		return err
+	}
+	if wantKnown {
+		if path, ok := FirstUnknown(v); ok {
+			return &Mismatch{Path: path, Msg: "the value is unknown, but must be known now"}
+		}
+	}
+	return nil
+}
+
+func (c *checker) gotPresence(planned, actual cty.Value, path cty.Path, sensitive bool) bool {
+	if planned.IsNull() == actual.IsNull() {
+		return true
+	}
+	if planned.IsNull() {
+		c.add(path, planned, actual, sensitive, "it was planned to be absent, but is present now")
+	} else {
+		c.add(path, planned, actual, sensitive, "it was planned to be present, but is absent now")
+	}
+	return false
+}
+
+func (c *checker) gotBlock(b *Block, planned, actual cty.Value, path cty.Path) {
+	if !planned.IsKnown() || !c.gotPresence(planned, actual, path, false) || planned.IsNull() || !actual.IsKnown() {
+		return
+	}
+	for _, name := range b.facts().attrs {
+		c.gotAttr(b.Attributes[name], planned.GetAttr(name), actual.GetAttr(name), path, name)
+	}
+	for _, name := range b.facts().blocks {
+		nb := b.Blocks[name]
+		n := gotNester{nb.Nesting, nb.Block.Attributes, "blocks", func(c *checker, p, a cty.Value, at cty.Path) { c.gotBlock(nb.Block, p, a, at) }}
+		c.gotNested(n, planned.GetAttr(name), actual.GetAttr(name), path.GetAttr(name))
+	}
+}
+
+func (c *checker) gotAttr(a *Attribute, planned, actual cty.Value, path cty.Path, name string) {
+	switch {
+	case a.WriteOnly:
+		if !actual.IsNull() {
+			c.add(path.GetAttr(name), cty.NilVal, cty.NilVal, true, "a write-only attribute must be null in a result")
+		}
+	case !planned.IsKnown():
+	case planned.RawEquals(actual):
+	case a.Nested != nil:
+		if !c.gotPresence(planned, actual, path.GetAttr(name), a.Sensitive) {
+			return
+		}
+		o := a.Nested
+		n := gotNester{o.Nesting, o.Attributes, "elements", func(c *checker, p, a cty.Value, at cty.Path) { c.gotObject(o, p, a, at) }}
+		c.gotNested(n, planned, actual, path.GetAttr(name))
+	default:
+		c.gotValue(planned, actual, path.GetAttr(name), a.Sensitive)
+	}
+}
+
+func (c *checker) gotObject(o *Object, planned, actual cty.Value, path cty.Path) {
+	if !planned.IsKnown() || !c.gotPresence(planned, actual, path, false) || planned.IsNull() || !actual.IsKnown() {
+		return
+	}
+	for _, name := range sortedNames(o.Attributes) {
+		c.gotAttr(o.Attributes[name], planned.GetAttr(name), actual.GetAttr(name), path, name)
+	}
+}
+
+// gotValue compares two values that have no schema below.
+func (c *checker) gotValue(planned, actual cty.Value, path cty.Path, sensitive bool) {
+	if !planned.IsKnown() || !actual.IsKnown() {
+		return // an unknown result is reported by [AssertUsable]
+	}
+	if !c.gotPresence(planned, actual, path, sensitive) || planned.IsNull() {
+		return
+	}
+	ty := planned.Type()
+	if actual.Type().IsPrimitiveType() != ty.IsPrimitiveType() || ty.IsSetType() != actual.Type().IsSetType() {
+		c.add(path, planned, actual, sensitive, "the value has another type than planned")
+		return
+	}
+	switch {
+	case ty.IsSetType():
+		n := gotNester{Set, nil, "elements", func(c *checker, p, a cty.Value, at cty.Path) { c.gotValue(p, a, at, sensitive) }}
+		c.gotNested(n, planned, actual, path)
+	case ty.IsMapType() || ty.IsObjectType() || ty.IsListType() || ty.IsTupleType():
+		if planned.IsWhollyKnown() && planned.RawEquals(actual) {
+			return
+		}
+		n := gotNester{List, nil, "elements", func(c *checker, p, a cty.Value, at cty.Path) { c.gotValue(p, a, at, sensitive) }}
+		if ty.IsMapType() || ty.IsObjectType() {
+			n.nesting = Map
+		}
+		c.gotNested(n, planned, actual, path)
+	default:
+		if !planned.RawEquals(actual) {
+			c.add(path, planned, actual, sensitive, "the value is not the planned one")
+		}
+	}
+}
+
+// A gotNester compares collections of blocks, objects or plain values.
+type gotNester struct {
+	nesting Nesting
+	attrs   map[string]*Attribute // nil for plain values
+	what    string
+	one     func(c *checker, planned, actual cty.Value, at cty.Path)
+}
+
+func (c *checker) gotNested(n gotNester, planned, actual cty.Value, path cty.Path) {
+	if n.nesting == Single || n.nesting == Group {
+		n.one(c, planned, actual, path)
+		return
+	}
+	if !planned.IsKnown() || !actual.IsKnown() || !c.gotPresence(planned, actual, path, false) || planned.IsNull() {
+		return
+	}
+	if !iterable(planned.Type()) || !iterable(actual.Type()) {
+		c.add(path, cty.NilVal, cty.NilVal, false, "the value has another type than planned")
+		return
+	}
+	pk, pv := elements(planned)
+	ak, av := elements(actual)
+	switch n.nesting {
+	case Map:
+		c.gotMap(n, pk, ak, keyed(pk, pv), keyed(ak, av), path)
+	case Set:
+		c.gotSet(n, planned, actual, pv, av, path)
+	default:
+		if len(pv) != len(av) {
+			c.add(path, cty.NilVal, cty.NilVal, false, "%d %s were planned, but there are %d now", len(pv), n.what, len(av))
+			return
+		}
+		for i := range pv {
+			n.one(c, pv[i], av[i], path.IndexInt(i))
+		}
+	}
+}
+
+func iterable(ty cty.Type) bool {
+	return ty.IsCollectionType() || ty.IsTupleType() || ty.IsObjectType()
+}
+
+func (c *checker) gotMap(n gotNester, pk, ak []string, planned, actual map[string]cty.Value, path cty.Path) {
+	for _, k := range pk {
+		a, ok := actual[k]
+		if !ok {
+			c.add(path, cty.NilVal, cty.NilVal, false, "the element %q was planned, but is absent now", k)
+			continue
+		}
+		n.one(c, planned[k], a, path.IndexString(k))
+	}
+	for _, k := range ak {
+		if _, ok := planned[k]; !ok {
+			c.add(path, cty.NilVal, cty.NilVal, false, "the element %q was not planned, but is present now", k)
+		}
+	}
+}
+
+// gotSet checks that each planned element could have become one of the actual
+// ones, and that each of these could come from a planned one. Several unknown
+// elements may have become one, so the numbers may differ.
+func (c *checker) gotSet(n gotNester, planned, actual cty.Value, pv, av []cty.Value, path cty.Path) {
+	if planned.IsWhollyKnown() && planned.RawEquals(actual) {
+		return
+	}
+	fits := func(p, a cty.Value) bool {
+		var try checker
+		n.one(&try, p, a, nil)
+		return len(try.errs) == 0
+	}
+	came := make([]bool, len(av))
+	at := make(map[int][]int, len(av))
+	for j, a := range av {
+		h := a.Hash()
+		at[h] = append(at[h], j)
+	}
+	index := newSetIndex(n.attrs, av)
+	lost := 0
+	for _, p := range pv {
+		candidates := at[p.Hash()]
+		if !p.IsWhollyKnown() || n.attrs != nil {
+			candidates = index.candidates(p)
+		}
+		found := false
+		for _, j := range candidates {
+			if fits(p, av[j]) {
+				found, came[j] = true, true
+			}
+		}
+		if !found {
+			lost++
+		}
+	}
+	extra := 0
+	for _, ok := range came {
+		if !ok {
+			extra++
+		}
+	}
+	if lost+extra > 0 {
+		c.add(path, planned, actual, false, "of the %d planned %s of the set %d are absent now, and %d are there that were not planned", len(pv), n.what, lost, extra)
+	}
+}
+
+// A setIndex finds the elements of a set that agree with a partly unknown one in
+// its known plain attributes.
+type setIndex struct {
+	attrs   map[string]*Attribute
+	vals    []cty.Value
+	all     []int
+	byShape map[string]map[int][]int
+}
+
+func newSetIndex(attrs map[string]*Attribute, vals []cty.Value) *setIndex {
+	x := &setIndex{attrs: attrs, vals: vals, byShape: map[string]map[int][]int{}, all: make([]int, len(vals))}
+	for i := range x.all {
+		x.all[i] = i
+	}
+	return x
+}
+
+func (x *setIndex) candidates(p cty.Value) []int {
+	if absent(p) || !p.Type().IsObjectType() {
+		return x.all
+	}
+	var s shape
+	for it := p.ElementIterator(); it.Next(); {
+		k, v := it.Element()
+		name := k.AsString()
+		if a := x.attrs[name]; x.attrs != nil && (a == nil || a.Nested != nil || a.WriteOnly) || !v.IsWhollyKnown() {
+			continue
+		}
+		s.names = append(s.names, name)
+		s.key += name + "\x00"
+	}
+	index, ok := x.byShape[s.key]
+	if !ok {
+		index = make(map[int][]int, len(x.vals))
+		for j, v := range x.vals {
+			if !absent(v) {
+				h := s.hash(v)
+				index[h] = append(index[h], j)
+			}
+		}
+		x.byShape[s.key] = index
+	}
+	return index[s.hash(p)]
+}
