@@ -1,0 +1,268 @@
+// Package lang evaluates expressions and bodies of the configuration language
+// in a scope: it finds the references of an expression, asks the scope for
+// their values, and lets HCL do the rest.
+//
+// Main types: Expr, Body and Scope. The one rule: a failed reference has been
+// reported by whoever failed, so an expression that reads it yields a
+// placeholder and adds no message.
+package lang
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// A Scope gives references their meaning.
+type Scope interface {
+	// Resolve returns the value of the first used steps of a reference. Messages
+	// of a failed reference come once, from its owner; here they are those about
+	// the reference itself, or demand.Fail.
+	Resolve(t *demand.Task, ref hcl.Traversal) (v cty.Value, used int, ds diag.List)
+	// Functions returns the function table, with the provider functions of the
+	// given names (with colons) added.
+	Functions(t *demand.Task, provider []string) (map[string]function.Function, diag.List)
+}
+
+// An Expr is an expression with its references found. It is immutable and may
+// be used concurrently.
+type Expr struct {
+	hcl.Expression
+	Refs     []hcl.Traversal // each distinct prefix that scopes look at, once
+	provider []string        // provider-defined functions, by full name
+	constant bool            // neither references nor functions
+}
+
+// Compile finds the references of an expression. A nil expression gives nil.
+func Compile(x hcl.Expression) *Expr {
+	if x == nil {
+		return nil
+	}
+	if e, ok := x.(*Expr); ok {
+		return e
+	}
+	e := &Expr{Expression: x}
+	seen := make(map[string]bool, 4)
+	for _, ref := range x.Variables() {
+		k := refKey(ref)
+		if !seen[k] {
+			seen[k] = true
+			e.Refs = append(e.Refs, ref)
+		}
+	}
+	calls := functionCalls(x)
+	for _, name := range calls {
+		if strings.HasPrefix(name, "provider::") && !slices.Contains(e.provider, name) {
+			e.provider = append(e.provider, name)
+		}
+	}
+	e.constant = len(e.Refs) == 0 && len(calls) == 0
+	return e
+}
+
+// refKey tells references apart as far as scopes look at them: the first four steps.
+func refKey(ref hcl.Traversal) string {
+	var b strings.Builder
+	for i, step := range ref {
+		if i == 4 {
+			break
+		}
+		switch s := step.(type) {
+		case hcl.TraverseRoot:
+			b.WriteString(s.Name)
+		case hcl.TraverseAttr:
+			b.WriteByte('.')
+			b.WriteString(s.Name)
+		default:
+			return b.String() + "[]"
+		}
+	}
+	return b.String()
+}
+
+// functionCalls lists the functions that an expression calls. JSON expressions
+// keep their templates to themselves, so they are looked through as native ones.
+func functionCalls(x hcl.Expression) []string {
+	node, ok := x.(hclsyntax.Node)
+	if !ok {
+		if fns, ok := x.(interface {
+			Functions() []hcl.Traversal
+		}); ok {
+			var names []string
+			for _, f := range fns.Functions() {
+				names = append(names, f.RootName())
+			}
+			return names
+		}
+		return []string{"?"} // unknown kind of expression: never constant
+	}
+	w := &callFinder{}
+	_ = hclsyntax.Walk(node, w)
+	return w.names
+}
+
+type callFinder struct{ names []string }
+
+func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
+	if c, ok := n.(*hclsyntax.FunctionCallExpr); ok {
+		w.names = append(w.names, c.Name)
+	}
+	return nil
+}
+
+func (w *callFinder) Exit(hclsyntax.Node) hcl.Diagnostics { return nil }
+
+// Constant reports whether the expression has neither references nor function calls.
+func (e *Expr) Constant() bool { return e.constant }
+
+// Eval evaluates an expression and converts the result to a type;
+// cty.DynamicPseudoType keeps it as it is. With errors the value is unknown.
+func Eval(t *demand.Task, s Scope, x hcl.Expression, want cty.Type) (cty.Value, diag.List) {
+	e := Compile(x)
+	v, ds := evalRaw(t, s, e)
+	if ds.HasErrors() {
+		return cty.UnknownVal(want.WithoutOptionalAttributesDeep()), ds
+	}
+	if want == cty.DynamicPseudoType || v.Type().Equals(want) {
+		return v, ds
+	}
+	out, err := convert.Convert(v, want)
+	if err != nil {
+		at := e.Range()
+		return cty.UnknownVal(want.WithoutOptionalAttributesDeep()), append(ds, &diag.Message{
+			Code:    "lang/wrong-type",
+			Summary: "Incorrect value type",
+			Detail:  "Invalid expression value: " + ErrorText(err) + ".",
+			At:      &at,
+		})
+	}
+	return out, ds
+}
+
+func evalRaw(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
+	if e.constant {
+		v, diags := e.Value(nil)
+		return v, diag.FromHCL(diags)
+	}
+	ctx, ds := Context(t, s, e)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	v, diags := e.Value(ctx)
+	return v, append(ds, diag.FromHCL(diags)...)
+}
+
+// Context resolves the references of expressions and returns what HCL needs to
+// evaluate them.
+func Context(t *demand.Task, s Scope, es ...*Expr) (*hcl.EvalContext, diag.List) {
+	var ds diag.List
+	var root tree
+	var provider []string
+	for _, e := range es {
+		if e == nil {
+			continue
+		}
+		for _, ref := range e.Refs {
+			v, used, refDiags := s.Resolve(t, ref)
+			ds = append(ds, refDiags...)
+			if refDiags.HasErrors() {
+				continue
+			}
+			root.put(ref[:used], v)
+		}
+		provider = append(provider, e.provider...)
+	}
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	fns, fnDiags := s.Functions(t, provider)
+	ds = append(ds, fnDiags...)
+	return &hcl.EvalContext{Variables: root.values(), Functions: fns}, ds
+}
+
+// tree collects resolved references by their steps.
+type tree struct {
+	names []string
+	subs  []*tree
+	value cty.Value
+	leaf  bool
+}
+
+func (n *tree) put(ref hcl.Traversal, v cty.Value) {
+	for _, step := range ref {
+		var name string
+		switch s := step.(type) {
+		case hcl.TraverseRoot:
+			name = s.Name
+		case hcl.TraverseAttr:
+			name = s.Name
+		}
+		i := slices.Index(n.names, name)
+		if i < 0 {
+			i = len(n.names)
+			n.names = append(n.names, name)
+			n.subs = append(n.subs, new(tree))
+		}
+		n = n.subs[i]
+	}
+	n.value, n.leaf = v, true
+}
+
+func (n *tree) values() map[string]cty.Value {
+	out := make(map[string]cty.Value, len(n.names))
+	for i, name := range n.names {
+		out[name] = n.subs[i].object()
+	}
+	return out
+}
+
+func (n *tree) object() cty.Value {
+	if n.leaf {
+		return n.value
+	}
+	return cty.ObjectVal(n.values())
+}
+
+// ErrorText writes an error about a value with the path inside it, as in
+// `attribute "a": string required`.
+func ErrorText(err error) string {
+	if pe, ok := err.(cty.PathError); ok {
+		if p := PathText(pe.Path); p != "" {
+			return "attribute " + p + ": " + pe.Error()
+		}
+	}
+	return err.Error()
+}
+
+// PathText writes a path inside a value as in configuration: `a.b[0]["k"]`.
+func PathText(p cty.Path) string {
+	var b strings.Builder
+	for _, step := range p {
+		switch s := step.(type) {
+		case cty.GetAttrStep:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(s.Name)
+		case cty.IndexStep:
+			switch {
+			case !s.Key.IsKnown() || s.Key.IsNull():
+				b.WriteString("[…]")
+			case s.Key.Type() == cty.String:
+				b.WriteString("[" + quote(s.Key.AsString()) + "]")
+			case s.Key.Type() == cty.Number:
+				b.WriteString("[" + s.Key.AsBigFloat().Text('f', -1) + "]")
+			default:
+				b.WriteString("[…]")
+			}
+		}
+	}
+	return b.String()
+}
