@@ -1,0 +1,143 @@
+// Package builtin is the provider that is part of the program: the resource
+// type terraform_data, the data source terraform_remote_state and the functions
+// encode_tfvars, decode_tfvars and encode_expr.
+//
+// Main types: Provider, made by New, and ReadState, which brings the states
+// that terraform_remote_state reads. The one rule: it takes the same path as a
+// plugin and knows nothing of the engine, so its calls have to be cheap by
+// themselves: about a microsecond each.
+package builtin
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// The names of the provider's types.
+const (
+	dataType        = "terraform_data"
+	remoteStateType = "terraform_remote_state"
+)
+
+// A ReadState reads the latest state of a workspace out of a backend. The
+// configuration is an object or null. A nil State means that there is none.
+// Messages about one argument have Attr set to its path in config. With
+// workspace "" the backend takes its default one. Where check is set, only the
+// configuration is checked and nothing is read.
+type ReadState func(ctx context.Context, req ReadStateRequest) (*state.State, diag.List)
+
+// A ReadStateRequest names a state.
+type ReadStateRequest struct {
+	Backend   string
+	Config    cty.Value // an object, or null of any type
+	Workspace string    // "" for the default one
+	Check     bool      // check Backend and Config alone; nothing is read and the State is nil
+}
+
+// A Provider is an instance of the built-in provider. It may be used concurrently.
+type Provider struct {
+	read   ReadState
+	closed atomic.Bool
+}
+
+var _ provider.Provider = (*Provider)(nil)
+
+// New makes an instance. With a nil read, terraform_remote_state fails.
+func New(read ReadState) *Provider { return &Provider{read: read} }
+
+// Factory makes instances that read states through read.
+func Factory(read ReadState) provider.Factory {
+	return func(context.Context) (provider.Provider, diag.List) { return New(read), nil }
+}
+
+func (p *Provider) check() diag.List {
+	if p.closed.Load() {
+		return diag.Errorf(nil, "Provider is closed", "The built-in provider was asked for something after it had been closed. This is a bug in this program.")
+	}
+	return nil
+}
+
+// Schema returns the same schema for all instances.
+func (p *Provider) Schema(context.Context) (*schema.Provider, diag.List) {
+	return sharedSchema(), p.check()
+}
+
+// ValidateConfig returns the configuration as it is; the provider takes no arguments.
+func (p *Provider) ValidateConfig(_ context.Context, config cty.Value) (cty.Value, diag.List) {
+	return config, p.check()
+}
+
+// Configure does nothing.
+func (p *Provider) Configure(context.Context, cty.Value) diag.List { return p.check() }
+
+// ValidateResource checks the configuration of terraform_remote_state; that of
+// terraform_data is held to its schema alone.
+func (p *Provider) ValidateResource(ctx context.Context, mode addr.Mode, typ string, config cty.Value) diag.List {
+	switch {
+	case p.closed.Load():
+		return p.check()
+	case mode == addr.Managed && typ == dataType:
+		return nil
+	case mode == addr.Data && typ == remoteStateType:
+		return p.validateRemoteState(ctx, config)
+	}
+	return unknownType(mode, typ)
+}
+
+func unknownType(mode addr.Mode, typ string) diag.List {
+	kind := "resource type"
+	switch mode {
+	case addr.Data:
+		kind = "data source"
+	case addr.Ephemeral:
+		kind = "ephemeral resource type"
+	}
+	return diag.Errorf(nil, "Unknown type", "The built-in provider has no %s named %q.", kind, typ)
+}
+
+// UpgradeIdentity fails: no type of the provider has an identity.
+func (p *Provider) UpgradeIdentity(_ context.Context, typ string, _ int64, _ []byte) (cty.Value, diag.List) {
+	return cty.NilVal, diag.Errorf(nil, "Type without identity", "The type %q of the built-in provider has no identity.", typ)
+}
+
+// ReadData reads terraform_remote_state.
+func (p *Provider) ReadData(ctx context.Context, typ string, config, _ cty.Value) (cty.Value, diag.List) {
+	if p.closed.Load() {
+		return cty.NilVal, p.check()
+	}
+	if typ != remoteStateType {
+		return cty.NilVal, unknownType(addr.Data, typ)
+	}
+	return p.readRemoteState(ctx, config)
+}
+
+// OpenEphemeral fails: the provider has no ephemeral resources.
+func (p *Provider) OpenEphemeral(_ context.Context, typ string, _ cty.Value) (provider.Opened, diag.List) {
+	return provider.Opened{}, unknownType(addr.Ephemeral, typ)
+}
+
+// RenewEphemeral fails: the provider has no ephemeral resources.
+func (p *Provider) RenewEphemeral(_ context.Context, typ string, _ []byte) (provider.Renewal, diag.List) {
+	return provider.Renewal{}, unknownType(addr.Ephemeral, typ)
+}
+
+// CloseEphemeral fails: the provider has no ephemeral resources.
+func (p *Provider) CloseEphemeral(_ context.Context, typ string, _ []byte) diag.List {
+	return unknownType(addr.Ephemeral, typ)
+}
+
+// Stop does nothing: no call takes long enough to be stopped.
+func (p *Provider) Stop(context.Context) error { return nil }
+
+// Close makes later calls fail.
+func (p *Provider) Close() error {
+	p.closed.Store(true)
+	return nil
+}

@@ -1,0 +1,157 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/uuid"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// terraform_data (reference section 6.5): id is made at create; output is the
+// input as of the last apply; a change of triggers_replace replaces the
+// object, a change of input updates it. Output has the type of input, so the
+// type of an object differs from one object to the next, and every value here
+// is built from its four parts.
+
+var (
+	unknownID = cty.UnknownVal(cty.String).RefineNotNull()
+	nullValue = cty.NullVal(cty.DynamicPseudoType)
+)
+
+func object(id, input, output, triggers cty.Value) cty.Value {
+	return cty.ObjectVal(map[string]cty.Value{
+		"id":               id,
+		"input":            input,
+		"output":           output,
+		"triggers_replace": triggers,
+	})
+}
+
+// Read returns what is stored: nothing but this program can change it.
+func (p *Provider) Read(_ context.Context, req provider.ReadRequest) (provider.ReadResponse, diag.List) {
+	resp := provider.ReadResponse{State: req.Prior, Private: req.Private}
+	if req.Type != dataType {
+		return resp, unknownType(0, req.Type)
+	}
+	return resp, p.check()
+}
+
+// Plan plans terraform_data.
+func (p *Provider) Plan(_ context.Context, req provider.PlanRequest) (provider.PlanResponse, diag.List) {
+	resp := provider.PlanResponse{Planned: req.Proposed, Private: req.Private}
+	if req.Type != dataType {
+		return resp, unknownType(0, req.Type)
+	}
+	if p.closed.Load() || req.Proposed.IsNull() {
+		return resp, p.check()
+	}
+	input, triggers := req.Proposed.GetAttr("input"), req.Proposed.GetAttr("triggers_replace")
+	if req.Prior.IsNull() {
+		resp.Planned = object(unknownID, input, output(input), triggers)
+		return resp, nil
+	}
+	if !same(req.Prior.GetAttr("triggers_replace"), triggers) {
+		resp.RequiresReplace = []cty.Path{{cty.GetAttrStep{Name: "triggers_replace"}}}
+		resp.Planned = object(unknownID, input, output(input), triggers)
+		return resp, nil
+	}
+	if !same(req.Prior.GetAttr("input"), input) {
+		resp.Planned = object(req.Proposed.GetAttr("id"), input, cty.UnknownVal(input.Type()), triggers)
+	}
+	return resp, nil
+}
+
+// output is what is known of the output of an object that does not exist yet.
+func output(input cty.Value) cty.Value {
+	if input.IsKnown() && input.IsNull() {
+		return input
+	}
+	return cty.UnknownVal(input.Type())
+}
+
+func same(a, b cty.Value) bool {
+	if a.Type() == cty.String && b.Type() == cty.String && a.IsKnown() && b.IsKnown() && !a.IsNull() && !b.IsNull() {
+		return a.AsString() == b.AsString()
+	}
+	return a.RawEquals(b)
+}
+
+// Apply creates, updates or forgets terraform_data; nothing exists outside of state.
+func (p *Provider) Apply(_ context.Context, req provider.ApplyRequest) (provider.ApplyResponse, diag.List) {
+	resp := provider.ApplyResponse{State: req.Prior, Private: req.Private}
+	if req.Type != dataType {
+		return resp, unknownType(0, req.Type)
+	}
+	if p.closed.Load() {
+		return resp, p.check()
+	}
+	resp.State, resp.Private = req.Planned, req.Private
+	if req.Planned.IsNull() {
+		return resp, nil
+	}
+	id, input, out := req.Planned.GetAttr("id"), req.Planned.GetAttr("input"), req.Planned.GetAttr("output")
+	if id.IsKnown() && out.IsKnown() {
+		return resp, nil
+	}
+	if !id.IsKnown() {
+		u, err := uuid.NewRandom()
+		if err != nil {
+			resp.State = req.Prior
+			return resp, diag.Errorf(nil, "Cannot make an identifier", "The system gave no random numbers for the id of a terraform_data object: %s.", err)
+		}
+		id = cty.StringVal(u.String())
+	}
+	if !out.IsKnown() {
+		out = input
+	}
+	resp.State = object(id, input, out, req.Planned.GetAttr("triggers_replace"))
+	return resp, nil
+}
+
+// Import takes any identifier that is not empty.
+func (p *Provider) Import(_ context.Context, req provider.ImportRequest) ([]provider.Imported, diag.List) {
+	switch {
+	case p.closed.Load():
+		return nil, p.check()
+	case req.Type != dataType:
+		return nil, unknownType(0, req.Type)
+	case req.ID == "":
+		return nil, diag.Errorf(nil, "Import needs an id", "An object of type terraform_data is imported by its id, which must not be empty.")
+	}
+	v := object(cty.StringVal(req.ID), nullValue, nullValue, nullValue)
+	return []provider.Imported{{Type: dataType, State: v}}, nil
+}
+
+// Move takes over objects of type null_resource: triggers become triggers_replace.
+func (p *Provider) Move(_ context.Context, req provider.MoveRequest) (provider.MoveResponse, diag.List) {
+	if p.closed.Load() {
+		return provider.MoveResponse{}, p.check()
+	}
+	if req.TargetType != dataType || req.SourceType != "null_resource" || req.SourceProvider.Type != "null" {
+		return provider.MoveResponse{}, diag.Errorf(nil, "Unsupported move",
+			"The built-in provider cannot turn an object of type %q into one of type %q. A terraform_data object can be made of a null_resource only.", req.SourceType, req.TargetType)
+	}
+	var old struct {
+		ID       *string         `json:"id"`
+		Triggers json.RawMessage `json:"triggers"`
+	}
+	err := json.Unmarshal(req.SourceJSON, &old)
+	id, triggers := cty.NullVal(cty.String), nullValue
+	if err == nil && old.ID != nil {
+		id = cty.StringVal(*old.ID)
+	}
+	if err == nil && len(old.Triggers) > 0 && string(old.Triggers) != "null" {
+		var ty cty.Type
+		if ty, err = ctyjson.ImpliedType(old.Triggers); err == nil {
+			triggers, err = ctyjson.Unmarshal(old.Triggers, ty)
+		}
+	}
+	if err != nil {
+		return provider.MoveResponse{}, diag.Errorf(nil, "Cannot read the object to be moved", "The stored attributes of the null_resource cannot be read: %s.", err)
+	}
+	return provider.MoveResponse{State: object(id, nullValue, nullValue, triggers), Private: req.SourcePrivate}, nil
+}
