@@ -439,11 +439,11 @@ type iteration struct {
 	value cty.Value
 }
 
-func (s iteration) Resolve(t *demand.Task, ref hcl.Traversal) (cty.Value, int, diag.List) {
+func (s iteration) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
 	if ref.RootName() == s.name {
 		return s.value, 1, nil
 	}
-	return s.Scope.Resolve(t, ref)
+	return s.Scope.Resolve(t, ref, at)
 }
 
 // collect makes the value of a nested block type from its blocks.

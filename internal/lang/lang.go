@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
@@ -24,8 +25,9 @@ import (
 type Scope interface {
 	// Resolve returns the value of the first used steps of a reference. Messages
 	// of a failed reference come once, from its owner; here they are those about
-	// the reference itself, or demand.Fail.
-	Resolve(t *demand.Task, ref hcl.Traversal) (v cty.Value, used int, ds diag.List)
+	// the reference itself, or demand.Fail. at is the place of the reference, as
+	// recorded reads keep it.
+	Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (v cty.Value, used int, ds diag.List)
 	// Functions returns the function table, with the provider functions of the
 	// given names (with colons) added.
 	Functions(t *demand.Task, provider []string) (map[string]function.Function, diag.List)
@@ -35,9 +37,15 @@ type Scope interface {
 // be used concurrently.
 type Expr struct {
 	hcl.Expression
-	Refs     []hcl.Traversal // each distinct prefix that scopes look at, once
-	provider []string        // provider-defined functions, by full name
-	constant bool            // neither references nor functions
+	Refs     []Ref    // each distinct prefix that scopes look at, once
+	provider []string // provider-defined functions, by full name
+	constant bool     // neither references nor functions
+}
+
+// A Ref is a reference and its place.
+type Ref struct {
+	hcl.Traversal
+	At source.Range
 }
 
 // Compile finds the references of an expression. A nil expression gives nil.
@@ -54,7 +62,7 @@ func Compile(x hcl.Expression) *Expr {
 		k := refKey(ref)
 		if !seen[k] {
 			seen[k] = true
-			e.Refs = append(e.Refs, ref)
+			e.Refs = append(e.Refs, Ref{ref, ref.SourceRange()})
 		}
 	}
 	calls := functionCalls(x)
@@ -169,8 +177,9 @@ func Context(t *demand.Task, s Scope, es ...*Expr) (*hcl.EvalContext, diag.List)
 		if e == nil {
 			continue
 		}
-		for _, ref := range e.Refs {
-			v, used, refDiags := s.Resolve(t, ref)
+		for i := range e.Refs {
+			ref := e.Refs[i].Traversal
+			v, used, refDiags := s.Resolve(t, ref, &e.Refs[i].At)
 			ds = append(ds, refDiags...)
 			if refDiags.HasErrors() {
 				continue
@@ -212,7 +221,38 @@ func (n *tree) put(ref hcl.Traversal, v cty.Value) {
 		}
 		n = n.subs[i]
 	}
+	if n.leaf {
+		v = union(n.value, v)
+	}
 	n.value, n.leaf = v, true
+}
+
+// union joins two partial values of one object, as scopes return them where
+// only a part was asked for.
+func union(a, b cty.Value) cty.Value {
+	switch {
+	case a.IsMarked() || b.IsMarked() || !a.IsKnown() || !b.IsKnown() || a.IsNull() || b.IsNull():
+		return b
+	case a.Type().IsObjectType() && b.Type().IsObjectType():
+		vals := a.AsValueMap()
+		if vals == nil {
+			return b
+		}
+		for k, bv := range b.AsValueMap() {
+			if av, ok := vals[k]; ok {
+				bv = union(av, bv)
+			}
+			vals[k] = bv
+		}
+		return cty.ObjectVal(vals)
+	case a.Type().IsTupleType() && b.Type().IsTupleType() && a.LengthInt() == b.LengthInt():
+		as, bs := a.AsValueSlice(), b.AsValueSlice()
+		for i := range as {
+			as[i] = union(as[i], bs[i])
+		}
+		return cty.TupleVal(as)
+	}
+	return b
 }
 
 func (n *tree) values() map[string]cty.Value {
