@@ -1,0 +1,205 @@
+package funcs
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// filesystem is the functions on files and paths.
+func filesystem(s *scope) family {
+	fs := family{
+		"abspath": onStrings("Makes a path absolute; it starts from the working folder.", cty.String, s.absPath, "path"),
+		"basename": onStrings("Returns the last part of a path.", cty.String, func(c call) (cty.Value, error) {
+			return cty.StringVal(filepath.Base(c.text(0))), nil
+		}, "path"),
+		"dirname": onStrings("Returns a path without its last part.", cty.String, func(c call) (cty.Value, error) {
+			return cty.StringVal(filepath.Dir(c.text(0))), nil
+		}, "path"),
+		"file": onStrings("Returns the contents of a file, which must be UTF-8.", cty.String, func(c call) (cty.Value, error) {
+			text, err := s.readText(c, 0)
+			return cty.StringVal(text), err
+		}, "path"),
+		"filebase64": s.fileFunc("contents, in Base64,", base64.StdEncoding.EncodeToString),
+		"fileexists": onStrings("Tells whether a file exists at a path.", cty.Bool, s.fileExists, "path"),
+		"fileset":    onStrings("Returns the paths, relative to a folder, of the regular files in it that match a pattern.", cty.Set(cty.String), s.fileSet, "path", "pattern"),
+		"pathexpand": onStrings("Replaces a ~ at the beginning of a path by the home folder of the user.", cty.String, s.pathExpand, "path"),
+
+		"filebase64sha256": s.fileFunc("SHA-256 hash, in Base64,", base64SHA256),
+		"filebase64sha512": s.fileFunc("SHA-512 hash, in Base64,", base64SHA512),
+		"filemd5":          s.fileFunc("MD5 hash, in hexadecimal digits,", hexMD5),
+		"filesha1":         s.fileFunc("SHA-1 hash, in hexadecimal digits,", hexSHA1),
+		"filesha256":       s.fileFunc("SHA-256 hash, in hexadecimal digits,", hexSHA256),
+		"filesha512":       s.fileFunc("SHA-512 hash, in hexadecimal digits,", hexSHA512),
+	}
+	both := make(family, 2*len(fs))
+	addBoth(both, fs)
+	return both
+}
+
+// fileFunc makes a function that gives d of the bytes of a file.
+func (s *scope) fileFunc(what string, d digest) function.Function {
+	return onStrings("Returns the "+what+" of a file.", cty.String, func(c call) (cty.Value, error) {
+		b, err := s.read(c, 0)
+		if err != nil {
+			return cty.NilVal, err
+		}
+		return cty.StringVal(d(b)), nil
+	}, "path")
+}
+
+// at is a path as the process sees it.
+func (s *scope) at(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(s.config.BaseDir, path)
+}
+
+// read reads the file that argument i of c names.
+func (s *scope) read(c call, i int) ([]byte, error) {
+	expanded, err := s.expand(c.text(i))
+	if err != nil {
+		return nil, function.NewArgErrorf(i, "failed to expand ~: %s", err)
+	}
+	read := s.config.ReadFile
+	if read == nil {
+		read = os.ReadFile
+	}
+	b, err := read(s.at(expanded))
+	switch {
+	case err == nil:
+		return b, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, function.NewArgErrorf(i, "no file exists at %s; this function works only with files that are there before anything is planned, so if a resource in this configuration creates this file, take the result from an attribute of that resource instead", c.quoted(i))
+	}
+	return nil, function.NewArgErrorf(i, "failed to read file %s: %s", c.quoted(i), reason(err))
+}
+
+// reason is what the operating system says of a path, without the path.
+func reason(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err.Error()
+	}
+	return err.Error()
+}
+
+// readText reads the file that argument i of c names as text.
+func (s *scope) readText(c call, i int) (string, error) {
+	b, err := s.read(c, i)
+	if err != nil {
+		return "", err
+	}
+	if !utf8.Valid(b) {
+		return "", function.NewArgErrorf(i, "contents of %s are not valid UTF-8; use the filebase64 function to obtain the Base64 encoded contents or the other file functions (e.g. filemd5, filesha256) to obtain file hashing results instead", c.quoted(i))
+	}
+	return string(b), nil
+}
+
+// expand replaces a ~ at the beginning of path.
+func (s *scope) expand(path string) (string, error) {
+	if !strings.HasPrefix(path, "~") {
+		return path, nil
+	}
+	if len(path) > 1 && path[1] != '/' && path[1] != filepath.Separator {
+		return "", errors.New("cannot expand user-specific home dir")
+	}
+	if s.config.Home == nil {
+		return "", errors.New("the home folder is not known here")
+	}
+	home, err := s.config.Home()
+	if err != nil {
+		return "", fmt.Errorf("the home folder is not known: %w", err)
+	}
+	return filepath.Join(home, path[1:]), nil
+}
+
+func (s *scope) pathExpand(c call) (cty.Value, error) {
+	expanded, err := s.expand(c.text(0))
+	if err != nil {
+		return cty.NilVal, function.NewArgError(0, err)
+	}
+	return cty.StringVal(expanded), nil
+}
+
+func (s *scope) absPath(c call) (cty.Value, error) {
+	abs, err := filepath.Abs(s.at(c.text(0)))
+	if err != nil {
+		return cty.NilVal, function.NewArgErrorf(0, "the working folder is not known: %s", reason(err))
+	}
+	return cty.StringVal(filepath.ToSlash(abs)), nil
+}
+
+func (s *scope) fileExists(c call) (cty.Value, error) {
+	expanded, err := s.expand(c.text(0))
+	if err != nil {
+		return cty.NilVal, function.NewArgErrorf(0, "failed to expand ~: %s", err)
+	}
+	info, err := os.Stat(s.at(expanded))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return cty.False, nil
+	case err != nil:
+		return cty.NilVal, function.NewArgErrorf(0, "failed to stat %s: %s", c.quoted(0), reason(err))
+	case info.Mode().IsRegular():
+		return cty.True, nil
+	}
+	return cty.NilVal, function.NewArgErrorf(0, "%s is %s", c.quoted(0), notRegular(info.Mode()))
+}
+
+func notRegular(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory, not a file"
+	case mode&fs.ModeDevice != 0:
+		return "a device node, not a regular file"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe, not a regular file"
+	case mode&fs.ModeSocket != 0:
+		return "a unix domain socket, not a regular file"
+	}
+	return "not a regular file"
+}
+
+// fileSet gives paths with forward slashes. The pattern may lead out of the
+// folder by `..`; symbolic links are followed. A folder that does not exist
+// holds nothing.
+func (s *scope) fileSet(c call) (cty.Value, error) {
+	dir := s.at(c.text(0))
+	pattern := strings.TrimPrefix(path.Clean(filepath.ToSlash(c.text(1))), "/")
+	up := ""
+	for strings.HasPrefix(pattern, "../") {
+		pattern = pattern[3:]
+		up += "../"
+		dir = filepath.Join(dir, "..")
+	}
+	if pattern == "" || pattern == ".." {
+		pattern = "."
+	}
+	matches, err := doublestar.Glob(os.DirFS(dir), pattern)
+	if err != nil {
+		return cty.NilVal, function.NewArgErrorf(1, "failed to glob pattern %s: %s", c.quoted(1), err)
+	}
+	var found []cty.Value
+	for _, match := range matches {
+		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(match)))
+		if err == nil && info.Mode().IsRegular() {
+			found = append(found, cty.StringVal(up+match))
+		}
+	}
+	if len(found) == 0 {
+		return cty.SetValEmpty(cty.String), nil
+	}
+	return cty.SetVal(found), nil
+}

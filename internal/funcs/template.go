@@ -1,0 +1,169 @@
+package funcs
+
+// Templates call functions of the same table, templatefile and templatestring
+// among them. How deep they are in each other is counted by giving each depth a
+// table of its own, made when a template of that depth first runs: the same
+// functions, but for the two.
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// scope is one table and the tables of the templates that it runs.
+type scope struct {
+	config Config
+	max    int
+
+	mu     sync.Mutex
+	levels []family // by depth
+}
+
+const defaultDepth = 1024
+
+func newScope(c Config) *scope {
+	if c.BaseDir == "" {
+		c.BaseDir = "."
+	}
+	s := &scope{config: c, max: c.TemplateDepth}
+	if s.max <= 0 {
+		s.max = defaultDepth
+	}
+	return s
+}
+
+// level is the table for templates of a depth; 0 is that of expressions.
+func (s *scope) level(depth int) family {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.levels) <= depth {
+		var fs family
+		if len(s.levels) == 0 {
+			fs = maps.Clone(shared())
+			maps.Copy(fs, own(s))
+		} else {
+			fs = maps.Clone(s.levels[0])
+		}
+		addBoth(fs, s.templates(len(s.levels)))
+		s.levels = append(s.levels, fs)
+	}
+	return s.levels[depth]
+}
+
+// templates is the functions that run templates, as called at a depth.
+func (s *scope) templates(depth int) family {
+	return family{
+		"templatefile":   s.templateFileFunc(depth),
+		"templatestring": s.templateStringFunc(depth),
+	}
+}
+
+// templateFileFunc gives a result that is sensitive as soon as anything that
+// the template could have used is.
+func (s *scope) templateFileFunc(depth int) function.Function {
+	return function.New(&function.Spec{
+		Description: "Renders the template in a file with the given variables.",
+		Params:      []function.Parameter{param("path", cty.String), param("vars", cty.DynamicPseudoType)},
+		Type:        templateType,
+		Impl: quoting(func(c call) (cty.Value, error) {
+			source, err := s.readText(c, 0)
+			if err != nil {
+				return cty.NilVal, err
+			}
+			name := c.bare(0)
+			v, err := s.render(depth, template{source, name, c.args[1]})
+			if err != nil && c.any() {
+				return cty.NilVal, errors.New(withheld)
+			}
+			return v, err
+		}),
+	})
+}
+
+// templateStringFunc gives a result that is sensitive if the template is or
+// what it used is.
+func (s *scope) templateStringFunc(depth int) function.Function {
+	return function.New(&function.Spec{
+		Description: "Renders a string as a template with the given variables.",
+		Params:      []function.Parameter{param("data", cty.String), param("vars", cty.DynamicPseudoType)},
+		Type:        templateType,
+		Impl: func(args []cty.Value, ret cty.Type) (cty.Value, error) {
+			source, marks := args[0].Unmark()
+			vars, varMarks := args[1].Unmark()
+			if !source.IsKnown() || !vars.IsKnown() {
+				return cty.DynamicVal.WithMarks(marks, varMarks), nil
+			}
+			v, err := s.render(depth, template{source.AsString(), "template", vars})
+			if err != nil {
+				return cty.NilVal, guard(err, args)
+			}
+			return v.WithMarks(marks, varMarks), nil
+		},
+	})
+}
+
+func templateType(args []cty.Value) (cty.Type, error) {
+	ty := args[1].Type()
+	if !ty.IsObjectType() && !ty.IsMapType() {
+		return cty.NilType, function.NewArgErrorf(1, "invalid vars value: must be a map")
+	}
+	return cty.DynamicPseudoType, nil // a template of one interpolation gives its value as it is
+}
+
+// template is what to render: vars is a known map or object without marks of
+// its own.
+type template struct {
+	source string
+	name   string // in place of a file's name in messages
+	vars   cty.Value
+}
+
+// render runs a template that is called at a depth.
+func (s *scope) render(depth int, t template) (cty.Value, error) {
+	if depth >= s.max {
+		return cty.NilVal, fmt.Errorf("templates call each other more than %d deep", s.max)
+	}
+	vars := make(map[string]cty.Value)
+	for key, v := range t.vars.Elements() {
+		name := key.AsString()
+		if !hclsyntax.ValidIdentifier(name) {
+			return cty.NilVal, function.NewArgErrorf(1, "invalid template variable name %q: must start with a letter, followed by zero or more letters, digits, underscores and dashes", name)
+		}
+		vars[name] = v
+	}
+	x, ds := hclsyntax.ParseTemplate([]byte(t.source), t.name, hcl.InitialPos)
+	if ds.HasErrors() {
+		return cty.NilVal, diagnosed(ds)
+	}
+	for _, ref := range x.Variables() {
+		if _, ok := vars[ref.RootName()]; !ok {
+			return cty.NilVal, function.NewArgErrorf(1, "vars map does not contain key %q, referenced at %s", ref.RootName(), ref[0].SourceRange())
+		}
+	}
+	v, ds := x.Value(&hcl.EvalContext{Variables: vars, Functions: s.level(depth + 1)})
+	if ds.HasErrors() {
+		return cty.NilVal, diagnosed(ds)
+	}
+	return v, nil
+}
+
+// diagnosed is the first error in ds, with its place.
+func diagnosed(ds hcl.Diagnostics) error {
+	for _, d := range ds {
+		if d.Severity != hcl.DiagError {
+			continue
+		}
+		if d.Subject == nil {
+			return fmt.Errorf("%s; %s", d.Summary, d.Detail)
+		}
+		return fmt.Errorf("%s: %s; %s", d.Subject, d.Summary, d.Detail)
+	}
+	return errors.New("the template cannot be rendered")
+}

@@ -1,0 +1,77 @@
+package funcs
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/customdecode"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// attempts is try and can, which take expressions instead of values. They catch
+// errors of evaluating; whoever makes the evaluation context reports references
+// that cannot be right whatever the values are. Each expression is evaluated
+// once a call, so that nesting costs nothing extra.
+func attempts() family {
+	return family{
+		"can": function.New(&function.Spec{
+			Description: "Tells whether an expression can be evaluated without an error.",
+			Params:      []function.Parameter{{Name: "expression", Type: customdecode.ExpressionClosureType}},
+			Type:        function.StaticReturnType(cty.Bool),
+			Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+				v, ds := customdecode.ExpressionClosureFromVal(args[0]).Value()
+				switch {
+				case ds.HasErrors():
+					return cty.False, nil
+				case !v.IsWhollyKnown():
+					return cty.UnknownVal(cty.Bool), nil // it may yet fail once it is known
+				}
+				return cty.True, nil
+			},
+		}),
+		"try": function.New(&function.Spec{
+			Description: "Returns the value of the first of its expressions that can be evaluated without an error.",
+			VarParam:    &function.Parameter{Name: "expressions", Type: customdecode.ExpressionClosureType},
+			Type:        function.StaticReturnType(cty.DynamicPseudoType),
+			Impl:        func(args []cty.Value, _ cty.Type) (cty.Value, error) { return try(args) },
+		}),
+	}
+}
+
+func try(args []cty.Value) (cty.Value, error) {
+	if len(args) == 0 {
+		return cty.NilVal, errors.New("at least one argument is required")
+	}
+	var all hcl.Diagnostics
+	for _, arg := range args {
+		v, ds := customdecode.ExpressionClosureFromVal(arg).Value()
+		all = append(all, ds...)
+		switch {
+		case ds.HasErrors():
+			continue
+		case !v.IsWhollyKnown():
+			// Once it is known it may fail, and another expression may be the
+			// result, of another type.
+			_, marks := v.Unmark()
+			return cty.DynamicVal.WithMarks(marks), nil
+		}
+		return v, nil
+	}
+	var b strings.Builder
+	b.WriteString("no expression succeeded:\n")
+	for _, d := range all {
+		if d.Severity != hcl.DiagError {
+			continue
+		}
+		b.WriteString("- " + d.Summary)
+		if d.Subject != nil {
+			fmt.Fprintf(&b, " (at %s)", d.Subject)
+		}
+		b.WriteString("\n  " + strings.ReplaceAll(d.Detail, "\n", "\n  ") + "\n")
+	}
+	b.WriteString("\nAt least one expression must produce a successful result")
+	return cty.NilVal, errors.New(b.String())
+}
