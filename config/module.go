@@ -48,6 +48,18 @@ func (m *Module) Source(local string) addr.Provider {
 	return addr.DefaultProvider(local)
 }
 
+func (m *Module) init() {
+	m.RequiredProviders = map[string]*RequiredProvider{}
+	m.ProviderMetas = map[string]*ProviderMeta{}
+	m.Providers = map[string]*Provider{}
+	m.Variables = map[string]*Variable{}
+	m.Locals = map[string]*Local{}
+	m.Outputs = map[string]*Output{}
+	m.Calls = map[string]*Call{}
+	m.Resources = map[addr.Resource]*Resource{}
+	m.Checks = map[string]*Check{}
+}
+
 // A Role says what a file of the folder is to the module.
 type Role uint8
 
@@ -67,6 +79,8 @@ type FileRole struct {
 	N    int    // for RoleOverride: counts from 1 in load order
 	By   string // for RoleShadowed: the file that hides it
 	Why  string // for RoleIgnored
+
+	name string
 }
 
 // A Block is a block's body with the place of its header; the body is the
@@ -83,6 +97,7 @@ type RequiredProvider struct {
 	Version []Constraint  // empty if not given
 	Aliases []ProviderRef // configuration_aliases
 	At      source.Range
+	Layer   *source.Layer     // of the file that the entry stands in
 	Under   *RequiredProvider // the entry that this one replaced
 }
 

@@ -1,0 +1,325 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A Body is the arguments of one block that belong to somebody else (a provider,
+// a child module), as given by several places: the block in a base file, its _
+// block, and the blocks of override files.
+//
+// The bodies are merged without a schema: a name that a higher layer gives,
+// as an argument, a block, a dynamic block or a JSON property, hides everything
+// of that name in the layers below. Whoever decodes the Body supplies the schema,
+// and sees one body. Each layer keeps all it was given, so that Setting can tell
+// what was replaced. A Body is never changed and may be used concurrently.
+type Body struct {
+	layers []bodyLayer // base first
+}
+
+var _ hcl.Body = (*Body)(nil)
+
+// bodyLayer is what one place gives.
+type bodyLayer struct {
+	body  hcl.Body // without the names of kind
+	kind  *kind    // whose own names in a native body are not part of it; nil: every name is
+	layer *source.Layer
+	open  hcl.Body // body without the names given above
+}
+
+// newBody merges layers, base first.
+func newBody(layers []bodyLayer) *Body {
+	hidden := map[string]bool{}
+	for i := len(layers) - 1; i >= 0; i-- {
+		l := &layers[i]
+		l.open = l.without(hidden)
+		// The block named _ stands in the same file as the layer below it and
+		// does not hide what stands next to it.
+		if i > 0 && layers[i-1].layer == l.layer && l.kind == nil {
+			below := &layers[i-1]
+			below.open = below.without(hidden)
+			below.addNames(hidden)
+			l.addNames(hidden)
+			i--
+			continue
+		}
+		if i > 0 {
+			l.addNames(hidden)
+		}
+	}
+	return &Body{layers}
+}
+
+// addNames adds the names that the layer gives.
+func (l *bodyLayer) addNames(names map[string]bool) {
+	if b, ok := l.body.(*hclsyntax.Body); ok {
+		for name := range b.Attributes {
+			if !l.ownAttr(name) {
+				names[name] = true
+			}
+		}
+		for _, block := range b.Blocks {
+			if !l.ownBlock(block.Type) {
+				names[blockName(block)] = true
+			}
+		}
+		return
+	}
+	attrs, _ := l.body.JustAttributes()
+	for name := range attrs {
+		if name != "dynamic" {
+			names[name] = true
+		}
+	}
+	if attrs["dynamic"] != nil {
+		for _, d := range jsonDynamics(l.body) {
+			names[d.Labels[0]] = true
+		}
+	}
+}
+
+// ownAttr and ownBlock tell names of the kind itself, which are not part of the body.
+func (l *bodyLayer) ownAttr(name string) bool {
+	if l.kind == nil {
+		return false
+	}
+	_, own := l.kind.attrs[name]
+	return own
+}
+
+func (l *bodyLayer) ownBlock(name string) bool {
+	if l.kind == nil {
+		return false
+	}
+	_, own := l.kind.blocks[name]
+	return own
+}
+
+// blockName is the name that a block gives: its type, or what a dynamic block makes.
+func blockName(b *hclsyntax.Block) string {
+	if b.Type == "dynamic" && len(b.Labels) == 1 {
+		return b.Labels[0]
+	}
+	return b.Type
+}
+
+// without returns the layer's body without the hidden names.
+func (l *bodyLayer) without(hidden map[string]bool) hcl.Body {
+	if len(hidden) == 0 {
+		return l.body
+	}
+	if b, ok := l.body.(*hclsyntax.Body); ok {
+		out := &hclsyntax.Body{SrcRange: b.SrcRange, EndRange: b.EndRange, Attributes: hclsyntax.Attributes{}}
+		for name, attr := range b.Attributes {
+			if !hidden[name] && !l.ownAttr(name) {
+				out.Attributes[name] = attr
+			}
+		}
+		for _, block := range b.Blocks {
+			if !hidden[blockName(block)] && !l.ownBlock(block.Type) {
+				out.Blocks = append(out.Blocks, block)
+			}
+		}
+		return out
+	}
+	return jsonWithout(l.body, hidden)
+}
+
+var dynamicSchema = hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "dynamic", LabelNames: []string{"type"}}}}
+
+// jsonDynamics returns the dynamic blocks of a JSON body.
+func jsonDynamics(body hcl.Body) hcl.Blocks {
+	content, _, _ := body.PartialContent(&dynamicSchema)
+	return content.Blocks
+}
+
+// jsonWithout hides names of a JSON body: the library hides what was asked for.
+func jsonWithout(body hcl.Body, hidden map[string]bool) hcl.Body {
+	attrs, _ := body.JustAttributes()
+	schema := &hcl.BodySchema{}
+	for name := range attrs {
+		if hidden[name] {
+			schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: name})
+		}
+	}
+	var kept hcl.Blocks
+	if attrs["dynamic"] != nil && !hidden["dynamic"] {
+		all := jsonDynamics(body)
+		kept = slices.DeleteFunc(slices.Clone(all), func(b *hcl.Block) bool { return hidden[b.Labels[0]] })
+		if len(kept) < len(all) {
+			schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: "dynamic"})
+		} else {
+			kept = nil
+		}
+	}
+	if len(schema.Attributes) > 0 {
+		_, body, _ = body.PartialContent(schema)
+	}
+	if len(kept) > 0 {
+		return &dynamicBody{body, kept}
+	}
+	return body
+}
+
+// dynamicBody is a JSON body with some of its dynamic blocks taken away.
+type dynamicBody struct {
+	hcl.Body            // without any dynamic
+	kept     hcl.Blocks // at least one
+}
+
+func (b *dynamicBody) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
+	content, diags := b.Body.Content(schema)
+	if wantsDynamic(schema) {
+		content.Blocks = append(content.Blocks, b.kept...)
+		return content, diags
+	}
+	return content, append(diags, &hcl.Diagnostic{
+		Severity: hcl.DiagError,
+		Summary:  "Extraneous JSON object property",
+		Detail:   `No argument or block type is named "dynamic".`,
+		Subject:  &b.kept[0].TypeRange,
+	})
+}
+
+func (b *dynamicBody) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Body, hcl.Diagnostics) {
+	content, remain, diags := b.Body.PartialContent(schema)
+	if wantsDynamic(schema) {
+		content.Blocks = append(content.Blocks, b.kept...)
+		return content, remain, diags
+	}
+	return content, &dynamicBody{remain, b.kept}, diags
+}
+
+func (b *dynamicBody) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
+	attrs, diags := b.Body.JustAttributes()
+	return attrs, append(diags, &hcl.Diagnostic{
+		Severity: hcl.DiagError,
+		Summary:  "Extraneous JSON object property",
+		Detail:   `Blocks are not allowed here, and so "dynamic" cannot make any.`,
+		Subject:  &b.kept[0].TypeRange,
+	})
+}
+
+func wantsDynamic(schema *hcl.BodySchema) bool {
+	return slices.ContainsFunc(schema.Blocks, func(b hcl.BlockHeaderSchema) bool {
+		return b.Type == "dynamic" && len(b.LabelNames) == 1
+	})
+}
+
+// Content decodes the merged body; names that the schema does not know are errors.
+func (b *Body) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
+	out := &hcl.BodyContent{Attributes: hcl.Attributes{}, MissingItemRange: b.MissingItemRange()}
+	var diags hcl.Diagnostics
+	loose := withoutRequired(schema)
+	for i := range b.layers {
+		c, ds := b.layers[i].open.Content(loose)
+		diags = append(diags, ds...)
+		addContent(out, c)
+	}
+	return out, append(diags, b.missing(schema, out)...)
+}
+
+// PartialContent decodes the names that the schema knows and returns the rest.
+func (b *Body) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Body, hcl.Diagnostics) {
+	out := &hcl.BodyContent{Attributes: hcl.Attributes{}, MissingItemRange: b.MissingItemRange()}
+	var diags hcl.Diagnostics
+	loose := withoutRequired(schema)
+	rest := &Body{slices.Clone(b.layers)}
+	for i := range b.layers {
+		c, remain, ds := b.layers[i].open.PartialContent(loose)
+		diags = append(diags, ds...)
+		addContent(out, c)
+		rest.layers[i].open = remain
+	}
+	return out, rest, append(diags, b.missing(schema, out)...)
+}
+
+// JustAttributes returns every argument, and errors for blocks.
+func (b *Body) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
+	out := hcl.Attributes{}
+	var diags hcl.Diagnostics
+	for i := range b.layers {
+		attrs, ds := b.layers[i].open.JustAttributes()
+		diags = append(diags, ds...)
+		maps.Copy(out, attrs)
+	}
+	return out, diags
+}
+
+// MissingItemRange is that of the base block.
+func (b *Body) MissingItemRange() hcl.Range { return b.layers[0].body.MissingItemRange() }
+
+func addContent(out, c *hcl.BodyContent) {
+	maps.Copy(out.Attributes, c.Attributes)
+	out.Blocks = append(out.Blocks, c.Blocks...)
+}
+
+// withoutRequired is the schema with every argument optional, since one layer
+// need not be complete.
+func withoutRequired(schema *hcl.BodySchema) *hcl.BodySchema {
+	if !slices.ContainsFunc(schema.Attributes, func(a hcl.AttributeSchema) bool { return a.Required }) {
+		return schema
+	}
+	out := &hcl.BodySchema{Attributes: slices.Clone(schema.Attributes), Blocks: schema.Blocks}
+	for i := range out.Attributes {
+		out.Attributes[i].Required = false
+	}
+	return out
+}
+
+func (b *Body) missing(schema *hcl.BodySchema, c *hcl.BodyContent) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	for _, a := range schema.Attributes {
+		if a.Required && c.Attributes[a.Name] == nil {
+			diags = append(diags, &hcl.Diagnostic{
+				Severity: hcl.DiagError,
+				Summary:  "Missing required argument",
+				Detail:   "The argument " + quote(a.Name) + " is required, but no definition was found.",
+				Subject:  c.MissingItemRange.Ptr(),
+			})
+		}
+	}
+	return diags
+}
+
+// Setting returns an argument of the body with what it replaced, or nil if no
+// layer gives it as an argument. Blocks do not count.
+func (b *Body) Setting(name string) *Setting {
+	schema := &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}}
+	var s *Setting
+	for i := range b.layers {
+		l := &b.layers[i]
+		c, _, _ := l.body.PartialContent(schema)
+		if a := c.Attributes[name]; a != nil {
+			s = &Setting{Attribute: a, Layer: l.layer, Under: s}
+			continue
+		}
+		names := map[string]bool{}
+		if l.addNames(names); names[name] {
+			s = nil // a block took its place
+		}
+	}
+	return s
+}
+
+// Setting returns an argument of a body of this module with what it replaced,
+// or nil if the body has no such argument.
+func (m *Module) Setting(body hcl.Body, name string) *Setting {
+	if b, ok := body.(*Body); ok {
+		return b.Setting(name)
+	}
+	if body == nil {
+		return nil
+	}
+	c, _, _ := body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
+	a := c.Attributes[name]
+	if a == nil {
+		return nil
+	}
+	return &Setting{Attribute: a, Layer: m.Set.LayerOf(a.Range)}
+}

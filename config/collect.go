@@ -1,0 +1,290 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// Loading has three steps. Files are parsed in parallel, each cut into its
+// top-level blocks. The blocks are then collected into objects in load order:
+// base files append, override files add a part to an object that exists. Last,
+// every object is merged and decoded, again in parallel, since none needs
+// another's result.
+
+// object is one thing that the module declares, with the parts it is made from.
+type object struct {
+	key   objectKey
+	parts []part
+	check string // for a data source in a check block
+	out   any    // what decode made
+	ds    diag.List
+}
+
+type objectKey struct {
+	kind string
+	a, b string
+}
+
+// collector gathers the blocks of all files.
+type collector struct {
+	m       *Module
+	objects []*object
+	index   map[objectKey]*object
+	once    []*object // moved, removed and import blocks, which have no key
+	tf      terraformParts
+	ds      diag.List
+}
+
+func load(dir string, names []string, read func(string) ([]byte, error), o Options) (*Module, diag.List) {
+	m := &Module{Dir: dir, Set: o.Set, Files: filesOf(dir, names)}
+	m.init()
+	files := parseAll(m.Files, names, read, o)
+	c := &collector{m: m, index: map[objectKey]*object{}}
+	for _, f := range files {
+		c.ds = append(c.ds, f.ds...)
+		if f.content == nil {
+			continue
+		}
+		for _, b := range f.content.Blocks {
+			c.add(b, f.layer)
+		}
+	}
+	if ds := c.tf.gate(m, o.Version); ds.HasErrors() {
+		return m, ds
+	} else {
+		c.ds = append(c.ds, ds...)
+	}
+	c.ds = append(c.ds, c.tf.decode(m)...)
+	objects := slices.Concat(c.objects, c.once)
+	par.Each(len(objects), o.Workers, func(i int) { objects[i].decode() })
+	for _, obj := range objects {
+		c.ds = append(c.ds, obj.ds...)
+		m.store(obj.out)
+	}
+	c.ds = append(c.ds, c.duplicateImports()...)
+	return m, c.ds.Sort()
+}
+
+// parseAll reads and parses the files to be loaded, in load order.
+func parseAll(roles []FileRole, names []string, read func(string) ([]byte, error), o Options) []*parsed {
+	base := &source.Layer{Kind: source.Base}
+	var files []FileRole
+	for _, f := range roles {
+		if f.Role == RoleBase || f.Role == RoleOverride {
+			files = append(files, f)
+		}
+	}
+	return par.Map(len(files), o.Workers, func(i int) *parsed {
+		f, layer := files[i], base
+		if f.Role == RoleOverride {
+			layer = &source.Layer{Kind: source.Override, N: f.N}
+		}
+		return parseFile(f, layer, func() ([]byte, error) { return read(f.name) }, o.Set)
+	})
+}
+
+// add takes one top-level block of a file.
+func (c *collector) add(b *hcl.Block, layer *source.Layer) {
+	p := partOf(b, layer)
+	switch b.Type {
+	case "terraform":
+		c.ds = append(c.ds, c.tf.add(p)...)
+	case "language":
+		c.ds = append(c.ds, c.tf.addLanguage(p)...)
+	case "required_providers":
+		c.ds = append(c.ds, errorAt("config/required-providers-outside", b.TypeRange, "Invalid required_providers block",
+			"A required_providers block must stand inside a terraform block.")...)
+	case "locals":
+		c.addLocals(p)
+	case "provider":
+		c.addProvider(p)
+	case "moved", "removed", "import":
+		c.addStatement(p, b.Type)
+	case "check":
+		c.addCheck(p)
+	case "resource", "data", "ephemeral":
+		c.addObject(p, objectKey{b.Type, b.Labels[0], b.Labels[1]})
+	default:
+		c.addObject(p, objectKey{b.Type, b.Labels[0], ""})
+	}
+}
+
+// addObject appends a base block, or puts an override on top of its base.
+func (c *collector) addObject(p part, key objectKey) {
+	have := c.index[key]
+	switch {
+	case have == nil && !p.isOverride():
+		obj := &object{key: key, parts: []part{p}}
+		c.index[key] = obj
+		c.objects = append(c.objects, obj)
+	case have == nil:
+		c.ds = append(c.ds, missingBase(key, p)...)
+	case p.isOverride():
+		have.parts = append(have.parts, p)
+	default:
+		c.ds = append(c.ds, duplicate(key, p, have.parts[0])...)
+	}
+}
+
+func (c *collector) addStatement(p part, typ string) {
+	if p.isOverride() {
+		name := typ
+		c.ds = append(c.ds, errorAt("config/cannot-override", p.head, "Cannot override '"+name+"' blocks",
+			"A %s block may stand in base files only: no rule says which of them an override would mean.", typ)...)
+		return
+	}
+	c.once = append(c.once, &object{key: objectKey{kind: typ}, parts: []part{p}})
+}
+
+// addCheck registers a check, and its data source with all other data sources.
+func (c *collector) addCheck(p part) {
+	if p.isOverride() {
+		c.ds = append(c.ds, errorAt("config/cannot-override", p.head, "Can't override check blocks",
+			"A check block may stand in base files only: no rule says how its assertions would merge.")...)
+		return
+	}
+	key := objectKey{"check", p.labels[0], ""}
+	if c.index[key] != nil {
+		c.addObject(p, key)
+		return
+	}
+	c.addObject(p, key)
+	data, _, _ := p.body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "data", LabelNames: []string{"type", "name"}}}})
+	for i, b := range data.Blocks {
+		if i > 0 {
+			break // decodeCheck reports it
+		}
+		dkey := objectKey{"data", b.Labels[0], b.Labels[1]}
+		fresh := c.index[dkey] == nil
+		c.addObject(partOf(b, p.layer), dkey)
+		if fresh {
+			c.index[dkey].check = p.labels[0]
+		}
+	}
+}
+
+// addLocals takes every value of a locals block as an object of its own.
+func (c *collector) addLocals(p part) {
+	attrs, diags := p.body.JustAttributes()
+	c.ds = append(c.ds, diag.FromHCL(diags)...)
+	for _, a := range inOrder(attrs) {
+		s := &Setting{Attribute: a, Layer: p.layer}
+		have := c.m.Locals[a.Name]
+		switch {
+		case have == nil && p.isOverride():
+			c.ds = append(c.ds, errorAt("config/missing-base", a.NameRange, "Missing base local value definition to override",
+				"There is no local value named %q in the base files, and so nothing to override. Define it in a file that is not an override file.", a.Name)...)
+		case have == nil:
+			c.ds = append(c.ds, validName(a.Name, a.NameRange, "local value")...)
+			c.m.Locals[a.Name] = &Local{Name: a.Name, Value: s, At: a.NameRange}
+		case p.isOverride():
+			s.Under = have.Value
+			have.Value = s
+		default:
+			c.ds = append(c.ds, errorAt("config/duplicate-local", a.NameRange, "Duplicate local value definition",
+				"A local value named %q was already defined at %s. The names of local values must be unique within a module.", a.Name, have.At).
+				Note(&have.At, "first defined here")...)
+		}
+	}
+}
+
+// addProvider needs the alias to know which configuration a block means.
+func (c *collector) addProvider(p part) {
+	content, _, _ := p.body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "alias"}}})
+	key := objectKey{kind: "provider", a: p.labels[0]}
+	if a := content.Attributes["alias"]; a != nil {
+		alias, ds := constString(a)
+		if ds.HasErrors() {
+			c.ds = append(c.ds, ds...)
+			return
+		}
+		if ds := validName(alias, a.Expr.Range(), "provider configuration alias"); ds != nil {
+			c.ds = append(c.ds, ds...)
+			return
+		}
+		key.b = alias
+	}
+	if c.index[key] == nil && key.b == "" && p.isOverride() {
+		// The default configuration exists, empty, without a block.
+		obj := &object{key: key, parts: []part{p}}
+		c.index[key] = obj
+		c.objects = append(c.objects, obj)
+		return
+	}
+	c.addObject(p, key)
+}
+
+// label is how messages call the object.
+func (k objectKey) label() string {
+	switch k.kind {
+	case "resource", "ephemeral":
+		return k.kind + " " + quote(k.a) + " " + quote(k.b)
+	case "data":
+		return "data source " + quote(k.a) + " " + quote(k.b)
+	case "provider":
+		if k.b != "" {
+			return "provider configuration " + quote(k.a) + " with alias " + quote(k.b)
+		}
+		return "default provider configuration " + quote(k.a)
+	case "module":
+		return "module call " + quote(k.a)
+	default:
+		return k.kind + " " + quote(k.a)
+	}
+}
+
+func (k objectKey) resource() addr.Resource {
+	r := addr.Resource{Type: k.a, Name: k.b}
+	switch k.kind {
+	case "data":
+		r.Mode = addr.Data
+	case "ephemeral":
+		r.Mode = addr.Ephemeral
+	}
+	return r
+}
+
+func missingBase(key objectKey, p part) diag.List {
+	summary := map[string]string{
+		"variable":  "Missing base variable declaration to override",
+		"output":    "Missing base output definition to override",
+		"module":    "Missing module call to override",
+		"resource":  "Missing resource to override",
+		"data":      "Missing data resource to override",
+		"ephemeral": "Missing ephemeral resource to override",
+		"provider":  "Missing base provider configuration for override",
+	}[key.kind]
+	return errorAt("config/missing-base", p.head, summary,
+		"There is no %s in the base files, and so nothing to override. An override file can only change what a file that is not an override file defines.", key.label())
+}
+
+func duplicate(key objectKey, p, first part) diag.List {
+	summary, where := "", "in one module"
+	switch key.kind {
+	case "variable":
+		summary = "Duplicate variable declaration"
+	case "output":
+		summary = "Duplicate output definition"
+	case "module":
+		summary = "Duplicate module call"
+	case "provider":
+		summary = "Duplicate provider configuration"
+	case "check":
+		summary = "Duplicate check " + quote(key.a) + " configuration"
+	case "ephemeral":
+		summary = "Duplicate ephemeral resource " + quote(key.a) + " configuration"
+	case "data":
+		where = "in one module, including within check blocks"
+		fallthrough
+	default:
+		summary = "Duplicate " + key.kind + " " + quote(key.a) + " configuration"
+	}
+	return errorAt("config/duplicate-"+key.kind, p.head, summary,
+		"The %s was already defined at %s. Files are appended to each other, not merged, and so every name can be defined only once %s. Rename one of the two, or move the second to an override file.",
+		key.label(), first.head, where).Note(&first.head, "first defined here")
+}

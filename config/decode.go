@@ -1,0 +1,76 @@
+package config
+
+import (
+	"github.com/terrace-iac/terrace/diag"
+)
+
+// decode merges the parts of an object and reads it; the result is in out, nil
+// if nothing usable came of it.
+func (o *object) decode() {
+	switch o.key.kind {
+	case "variable":
+		o.out, o.ds = decodeVariable(o)
+	case "output":
+		o.out, o.ds = decodeOutput(o)
+	case "module":
+		o.out, o.ds = decodeCall(o)
+	case "resource", "data", "ephemeral":
+		o.out, o.ds = decodeResource(o)
+	case "provider":
+		o.out, o.ds = decodeProvider(o)
+	case "check":
+		o.out, o.ds = decodeCheck(o)
+	case "moved":
+		o.out, o.ds = decodeMoved(o)
+	case "removed":
+		o.out, o.ds = decodeRemoved(o)
+	case "import":
+		o.out, o.ds = decodeImport(o)
+	}
+}
+
+// store puts a decoded object into its place.
+func (m *Module) store(out any) {
+	switch x := out.(type) {
+	case *Variable:
+		m.Variables[x.Name] = x
+	case *Output:
+		m.Outputs[x.Name] = x
+	case *Call:
+		m.Calls[x.Name] = x
+	case *Resource:
+		m.Resources[x.Addr] = x
+	case *Provider:
+		m.Providers[x.Key()] = x
+	case *Check:
+		m.Checks[x.Name] = x
+	case *Moved:
+		if x != nil {
+			m.Moved = append(m.Moved, x)
+		}
+	case *Removed:
+		if x != nil {
+			m.Removed = append(m.Removed, x)
+		}
+	case *ImportBlock:
+		if x != nil {
+			m.Imports = append(m.Imports, x)
+		}
+	}
+}
+
+// errs collects the messages of steps that also have a result.
+type errs struct{ ds diag.List }
+
+func (e *errs) add(ds diag.List) { e.ds = append(e.ds, ds...) }
+
+// take returns the result of a step and keeps its messages.
+func take[T any](e *errs, v T, ds diag.List) T {
+	e.ds = append(e.ds, ds...)
+	return v
+}
+
+// keep is take for results that the messages come with.
+func keep[T any](e *errs) func(T, diag.List) T {
+	return func(v T, ds diag.List) T { return take(e, v, ds) }
+}

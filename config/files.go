@@ -1,0 +1,101 @@
+package config
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Which files count (reference: OpenTofu 1.12.6, and the pages on override
+// files and load order): the direct children of the folder with one of eight
+// suffixes; names that editors use for their own files are ignored; override
+// files are set aside and merged later; a .tofu file is read instead of the
+// .tf file that differs from it in nothing but the suffix.
+
+// suffixes in the order in which they are tried, each with the one that shadows it.
+var suffixes = [...]struct {
+	text, by string
+	test     bool
+}{
+	{".tf", ".tofu", false},
+	{".tf.json", ".tofu.json", false},
+	{".tftest.hcl", ".tofutest.hcl", true},
+	{".tftest.json", ".tofutest.json", true},
+	{".tofu", "", false},
+	{".tofu.json", "", false},
+	{".tofutest.hcl", "", true},
+	{".tofutest.json", "", true},
+}
+
+// fileClass is what the name of a file tells.
+type fileClass struct {
+	role     Role
+	why      string // for RoleIgnored
+	shadowBy string // the name of the file that would hide this one, or ""
+}
+
+// classify tells the role of a file by its base name alone, before shadowing.
+func classify(name string) fileClass {
+	switch {
+	case strings.HasPrefix(name, "."):
+		return fileClass{role: RoleIgnored, why: "the name starts with a dot"}
+	case strings.HasSuffix(name, "~"):
+		return fileClass{role: RoleIgnored, why: "the name ends with a tilde, as an editor's backup"}
+	case strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#"):
+		return fileClass{role: RoleIgnored, why: "the name stands between number signs, as an editor's unsaved file"}
+	}
+	for _, s := range suffixes {
+		stem, ok := strings.CutSuffix(name, s.text)
+		if !ok {
+			continue
+		}
+		c := fileClass{role: RoleBase}
+		if s.by != "" {
+			c.shadowBy = stem + s.by
+		}
+		switch {
+		case s.test:
+			c.role = RoleTest
+		case stem == "override" || strings.HasSuffix(stem, "_override"):
+			c.role = RoleOverride
+		}
+		return c
+	}
+	return fileClass{role: RoleIgnored, why: "the suffix is not that of a configuration file"}
+}
+
+// filesOf gives every file of a folder its role: base files in byte order of
+// their names, then override files, then those that are not loaded.
+func filesOf(dir string, names []string) []FileRole {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	have := make(map[string]bool, len(names))
+	for _, n := range names {
+		have[n] = true
+	}
+	var base, over, rest []FileRole
+	for _, n := range names {
+		c := classify(n)
+		f := FileRole{name: n, Path: filepath.Join(dir, n), Role: c.role, Why: c.why}
+		switch {
+		case c.role == RoleIgnored:
+			rest = append(rest, f)
+		case c.shadowBy != "" && have[c.shadowBy]:
+			f.Role, f.By = RoleShadowed, filepath.Join(dir, c.shadowBy)
+			rest = append(rest, f)
+		case c.role == RoleOverride:
+			f.N = len(over) + 1
+			over = append(over, f)
+		case c.role == RoleTest:
+			rest = append(rest, f)
+		default:
+			base = append(base, f)
+		}
+	}
+	return slices.Concat(base, over, rest)
+}
+
+// isTofu reports whether a file is one that the other peer does not read.
+func isTofu(path string) bool {
+	return strings.HasSuffix(path, ".tofu") || strings.HasSuffix(path, ".tofu.json")
+}

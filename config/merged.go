@@ -1,0 +1,140 @@
+package config
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// merged is a block of a known kind that is merged from several parts but
+// decoded elsewhere: each kind of nested block follows its rule.
+type merged struct {
+	kind  *kind
+	parts []part // base first, at least one
+}
+
+var _ hcl.Body = (*merged)(nil)
+
+// Content decodes the merged block. Names that the schema does not know are errors.
+func (b *merged) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
+	c, ds := b.kind.merge(b.parts)
+	out, left := b.known(c, schema)
+	diags := toHCL(ds)
+	if c.rest != nil {
+		more, ds := c.rest.Content(left)
+		addContent(out, more)
+		diags = append(diags, ds...)
+	}
+	return out, append(diags, b.unexpected(c, schema)...)
+}
+
+// PartialContent decodes what the schema knows. The rest is the same block;
+// asking it again for the same names gives them again.
+func (b *merged) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Body, hcl.Diagnostics) {
+	c, ds := b.kind.merge(b.parts)
+	out, left := b.known(c, schema)
+	diags := toHCL(ds)
+	rest := hcl.EmptyBody()
+	if c.rest != nil {
+		more, remain, ds := c.rest.PartialContent(left)
+		addContent(out, more)
+		diags = append(diags, ds...)
+		rest = remain
+	}
+	return out, rest, diags
+}
+
+// JustAttributes returns every argument, and errors for blocks.
+func (b *merged) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
+	c, ds := b.kind.merge(b.parts)
+	diags := toHCL(ds)
+	out := hcl.Attributes{}
+	if c.rest != nil {
+		attrs, ds := c.rest.JustAttributes()
+		out, diags = attrs, append(diags, ds...)
+	}
+	for name, s := range c.args {
+		out[name] = s.Attribute
+	}
+	for typ, bs := range c.blocks {
+		diags = append(diags, &hcl.Diagnostic{
+			Severity: hcl.DiagError,
+			Summary:  "Unexpected " + quote(typ) + " block",
+			Detail:   "Blocks are not allowed here.",
+			Subject:  bs[0][0].head.Ptr(),
+		})
+	}
+	return out, diags
+}
+
+// MissingItemRange is that of the base block.
+func (b *merged) MissingItemRange() source.Range { return b.parts[0].body.MissingItemRange() }
+
+// known takes from the block what its kind knows, and returns the part of the
+// schema that the kind does not.
+func (b *merged) known(c *content, schema *hcl.BodySchema) (*hcl.BodyContent, *hcl.BodySchema) {
+	out := &hcl.BodyContent{Attributes: hcl.Attributes{}, MissingItemRange: b.MissingItemRange()}
+	left := &hcl.BodySchema{}
+	for _, a := range schema.Attributes {
+		if _, ours := b.kind.attrs[a.Name]; !ours {
+			left.Attributes = append(left.Attributes, a)
+		} else if s := c.args[a.Name]; s != nil {
+			out.Attributes[a.Name] = s.Attribute
+		}
+	}
+	for _, h := range schema.Blocks {
+		r, ours := b.kind.blocks[h.Type]
+		if !ours {
+			left.Blocks = append(left.Blocks, h)
+			continue
+		}
+		for _, parts := range c.blocks[h.Type] {
+			block := &hcl.Block{Type: h.Type, Labels: parts[0].labels, Body: parts[0].body, DefRange: parts[0].head, TypeRange: parts[0].head}
+			if r.inner != nil {
+				block.Body = &merged{r.inner, parts}
+			}
+			out.Blocks = append(out.Blocks, block)
+		}
+	}
+	return out, left
+}
+
+// unexpected reports what is in the block and known to its kind, but not to the schema.
+func (b *merged) unexpected(c *content, schema *hcl.BodySchema) (diags hcl.Diagnostics) {
+	attrs, blocks := map[string]bool{}, map[string]bool{}
+	for _, a := range schema.Attributes {
+		attrs[a.Name] = true
+		if a.Required && b.kind.attrs[a.Name] == replaces && c.args[a.Name] == nil {
+			if _, ours := b.kind.attrs[a.Name]; ours {
+				diags = append(diags, toHCL(errorAt("", c.at, "Missing required argument", "The argument %q is required, but no definition was found.", a.Name))...)
+			}
+		}
+	}
+	for _, h := range schema.Blocks {
+		blocks[h.Type] = true
+	}
+	for name, s := range c.args {
+		if !attrs[name] {
+			diags = append(diags, toHCL(errorAt("", s.NameRange, "Unsupported argument", "An argument named %q is not expected here.", name))...)
+		}
+	}
+	for typ, bs := range c.blocks {
+		if !blocks[typ] {
+			diags = append(diags, toHCL(errorAt("", bs[0][0].head, "Unsupported block type", "Blocks of type %q are not expected here.", typ))...)
+		}
+	}
+	return diags
+}
+
+// toHCL turns messages into those of the HCL library, for callers of a body.
+func toHCL(ds diag.List) hcl.Diagnostics {
+	out := make(hcl.Diagnostics, 0, len(ds))
+	for _, m := range ds {
+		d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: m.Summary, Detail: m.Detail, Subject: m.At, Context: m.Context}
+		if m.Severity == diag.Warning {
+			d.Severity = hcl.DiagWarning
+		}
+		out = append(out, d)
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// FS is how Load reads: the two calls of package os of the same names. It is
+// called from several goroutines at once.
+type FS interface {
+	ReadDir(name string) ([]fs.DirEntry, error)
+	ReadFile(name string) ([]byte, error)
+}
+
+// Options says how to load. The zero value reads from the operating system.
+type Options struct {
+	FS      FS          // nil: the operating system
+	Set     *source.Set // where the text of the files is recorded; nil: a new one
+	Version string      // the language version that version constraints are held against; "" means LanguageVersion
+	Workers int         // how many files and blocks are worked on at once; 0: as many as there are processors
+}
+
+// LanguageVersion is the version of the language that this package knows.
+const LanguageVersion = "1.12.6"
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = osFS{}
+	}
+	if o.Set == nil {
+		o.Set = &source.Set{}
+	}
+	if o.Version == "" {
+		o.Version = LanguageVersion
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	return o
+}
+
+// osFS reads from the operating system.
+type osFS struct{}
+
+func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+func (osFS) ReadFile(name string) ([]byte, error)       { return os.ReadFile(name) }
+
+// Load reads a folder, merges its override files and decodes every block. The
+// module is never nil and holds as much as could be understood, however many
+// errors the list has; its files are named filepath.Join(dir, name) in places.
+// Messages come in source order, whatever the timing.
+func Load(dir string, o Options) (*Module, diag.List) {
+	o = o.withDefaults()
+	entries, err := o.FS.ReadDir(dir)
+	if err != nil {
+		m := &Module{Dir: dir, Set: o.Set}
+		m.init()
+		return m, diag.List{{
+			Code:    "config/read-dir",
+			Summary: "Failed to read module directory",
+			Detail:  "The folder " + quote(dir) + " does not exist or cannot be read: " + err.Error() + ".",
+		}}
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return load(dir, names, func(name string) ([]byte, error) {
+		return o.FS.ReadFile(filepath.Join(dir, name))
+	}, o)
+}
+
+// LoadFiles is Load for files that are in memory, by name within the folder.
+// Nothing is read; the files must not be changed afterwards.
+func LoadFiles(dir string, files map[string][]byte, o Options) (*Module, diag.List) {
+	names := make([]string, 0, len(files))
+	for name := range files {
+		names = append(names, name)
+	}
+	return load(dir, names, func(name string) ([]byte, error) { return files[name], nil }, o.withDefaults())
+}
+
+// IsConfigDir reports whether a folder holds at least one configuration file
+// that Load would read. Test files do not count, and a folder that cannot be
+// read holds none.
+func IsConfigDir(dir string, o Options) bool {
+	entries, err := o.withDefaults().FS.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			continue
+		}
+		if role := classify(e.Name()).role; role == RoleBase || role == RoleOverride {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,125 @@
+package config
+
+import (
+	"github.com/hashicorp/go-version"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// decodeRequiredProvider reads one entry of required_providers; it is nil where
+// nothing usable is in it.
+func decodeRequiredProvider(a *hcl.Attribute) (*RequiredProvider, diag.List) {
+	ds := providerName(a.Name, a.NameRange)
+	rp := &RequiredProvider{Name: a.Name, At: a.Range}
+	pairs, diags := hcl.ExprMap(a.Expr)
+	if diags.HasErrors() {
+		v, diags := a.Expr.Value(nil)
+		if diags.HasErrors() || v.IsNull() || !v.IsKnown() || v.Type() != cty.String {
+			return nil, append(ds, errorAt("config/required-provider", a.Expr.Range(), "Invalid required_providers object",
+				"The entry of a provider is an object with the arguments source, version and configuration_aliases, or a string with a version constraint.")...)
+		}
+		c, more := constraint(v.AsString(), a.Expr.Range())
+		rp.Version = c
+		return rp, append(ds, more...)
+	}
+	seen := map[string]source.Range{}
+	for _, kv := range pairs {
+		k, diags := kv.Key.Value(nil)
+		if diags.HasErrors() || k.IsNull() || !k.IsKnown() || k.Type() != cty.String {
+			ds = append(ds, errorAt("config/required-provider", kv.Key.Range(), "Invalid required_providers object",
+				"The names of the arguments must be written out: source, version and configuration_aliases.")...)
+			continue
+		}
+		name := k.AsString()
+		if first, dup := seen[name]; dup {
+			ds = append(ds, errorAt("config/required-provider", kv.Key.Range(), "Invalid required_providers object",
+				"The argument %q is set twice.", name).Note(&first, "set here")...)
+		}
+		seen[name] = kv.Key.Range()
+		ds = append(ds, rp.set(name, kv.Key.Range(), kv.Value)...)
+	}
+	return rp, ds
+}
+
+// set takes one argument of an entry.
+func (rp *RequiredProvider) set(name string, at source.Range, x hcl.Expression) diag.List {
+	switch name {
+	case "version":
+		text, ds := constString(&hcl.Attribute{Name: name, Expr: x})
+		if ds.HasErrors() {
+			return ds
+		}
+		rp.Version, ds = constraint(text, x.Range())
+		return ds
+	case "source":
+		text, ds := constString(&hcl.Attribute{Name: name, Expr: x})
+		if ds.HasErrors() {
+			return ds
+		}
+		p, err := addr.ParseProvider(text)
+		if err != nil {
+			return errorAt("config/provider-source", x.Range(), "Invalid provider source", "%s.", err)
+		}
+		rp.Source = p
+		return nil
+	case "configuration_aliases":
+		return rp.setAliases(x)
+	default:
+		return errorAt("config/required-provider", at, "Invalid required_providers object",
+			"An entry of required_providers can hold only source, version and configuration_aliases; there is no argument named %q. Arguments of the provider itself go into a provider block.", name)
+	}
+}
+
+func (rp *RequiredProvider) setAliases(x hcl.Expression) diag.List {
+	items, ds := list(&hcl.Attribute{Name: "configuration_aliases", Expr: x})
+	for _, item := range items {
+		t, diags := hcl.AbsTraversalForExpr(item)
+		ds = append(ds, diag.FromHCL(diags)...)
+		if diags.HasErrors() {
+			continue
+		}
+		ref, more := providerRef(t, nil)
+		switch {
+		case more.HasErrors():
+			ds = append(ds, more...)
+		case ref.Alias == "" || ref.Key != nil:
+			ds = append(ds, errorAt("config/configuration-alias", item.Range(), "Invalid configuration_aliases value",
+				"An element of configuration_aliases has the form %s.ALIAS.", rp.Name)...)
+		case ref.Name != rp.Name:
+			ds = append(ds, errorAt("config/configuration-alias", item.Range(), "Invalid configuration_aliases value",
+				"The aliases of an entry must be those of its own provider: write %s.%s instead of %s.", rp.Name, ref.Alias, ref)...)
+		default:
+			rp.Aliases = append(rp.Aliases, ref)
+		}
+	}
+	return ds
+}
+
+// constraint checks the text of a version constraint.
+func constraint(text string, at source.Range) ([]Constraint, diag.List) {
+	if text == "" {
+		return nil, nil
+	}
+	if _, err := version.NewConstraint(text); err != nil {
+		return nil, errorAt("config/version-constraint", at, "Invalid version constraint",
+			"%q is not a version constraint: write a list of conditions such as \">= 1.2, < 2.0\" or \"~> 1.4\".", text)
+	}
+	return []Constraint{{Text: text, At: at}}, nil
+}
+
+// providerName checks that a provider's local name is in its normal form.
+func providerName(name string, at source.Range) diag.List {
+	p, err := addr.ParseProvider("ns/" + name)
+	if err != nil {
+		return errorAt("config/provider-name", at, "Invalid provider local name",
+			"%q is not a name for a provider: it may hold lower case letters, digits and single dashes between them only.", name)
+	}
+	if p.Type != name {
+		return errorAt("config/provider-name", at, "Invalid provider local name",
+			"The local name of a provider must be in its normal form: write %q instead of %q.", p.Type, name)
+	}
+	return nil
+}

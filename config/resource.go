@@ -1,0 +1,193 @@
+package config
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/zclconf/go-cty/cty"
+)
+
+func decodeResource(o *object) (*Resource, diag.List) {
+	k := kinds()
+	kind := k.resource
+	switch {
+	case o.check != "":
+		kind = k.checkData
+	case o.key.kind == "data":
+		kind = k.data
+	case o.key.kind == "ephemeral":
+		kind = k.ephemeral
+	}
+	c, ds := kind.merge(o.parts)
+	e := &errs{ds}
+	r := &Resource{Addr: o.key.resource(), Check: o.check, Body: c.rest, At: c.head}
+	e.add(validName(r.Addr.Type, c.head, "resource type"))
+	e.add(validName(r.Addr.Name, c.head, "resource"))
+	if s := c.args["provider"]; s != nil {
+		ref, ds := decodeProviderRef(s.Expr, s)
+		e.add(s.explain(ds))
+		r.Provider = ref
+	}
+	r.DependsOn = keep[[]hcl.Traversal](e)(traversals(c.args["depends_on"]))
+	life, ds := c.nested("lifecycle", k.resourceLife)
+	e.add(ds)
+	var enabled *Setting
+	if life != nil {
+		enabled = life.args["enabled"]
+		e.add(r.decodeLifecycle(life, o))
+	}
+	r.Repeat = keep[Repeat](e)(c.repeat(enabled))
+	if o.check != "" {
+		e.add(r.plainOnly(c, life))
+	}
+	if r.Addr.Mode == addr.Managed {
+		r.Connection = keep[*Block](e)(connection(c))
+		r.Provisioners = keep[[]*Provisioner](e)(provisioners(c))
+	}
+	return r, e.ds
+}
+
+// plainOnly rejects what the data source of a check cannot have.
+func (r *Resource) plainOnly(c, life *content) (ds diag.List) {
+	for _, name := range []string{"count", "for_each"} {
+		if s := c.args[name]; s != nil {
+			ds = append(ds, s.explain(errorAt("config/check-data", s.NameRange, "Invalid "+name+" argument",
+				"The data source of a check block is read once; it cannot have %s.", name))...)
+		}
+	}
+	if life != nil {
+		ds = append(ds, errorAt("config/check-data", life.head, "Invalid lifecycle block",
+			"The data source of a check block cannot have a lifecycle block; put conditions into assert blocks.")...)
+	}
+	r.Repeat = Repeat{}
+	return ds
+}
+
+// decodeLifecycle reads the merged lifecycle block but for enabled.
+func (r *Resource) decodeLifecycle(life *content, o *object) diag.List {
+	e := &errs{}
+	l := &r.Lifecycle
+	if r.Addr.Mode == addr.Managed {
+		l.Settings = life.args
+		l.CreateBeforeDestroy = keep[*bool](e)(life.args["create_before_destroy"].constBool())
+		l.Destroy = keep[*bool](e)(life.args["destroy"].constBool())
+		l.PreventDestroy = life.args["prevent_destroy"]
+		if s := life.args["ignore_changes"]; s != nil {
+			e.add(s.explain(l.decodeIgnore(s)))
+		}
+		if s := life.args["replace_triggered_by"]; s != nil {
+			var items []hcl.Expression
+			items = keep[[]hcl.Expression](e)(list(s.Attribute))
+			l.ReplaceTriggeredBy = items
+			for _, x := range items {
+				e.add(s.explain(checkTrigger(x)))
+			}
+		}
+	} else {
+		e.add(r.onlyEnabled(life))
+	}
+	self := func(t hcl.Traversal) bool { return refersTo(t, r.Addr) }
+	r.Pre = keep[[]*Rule](e)(life.rules("precondition", self, o.key.label()))
+	r.Post = keep[[]*Rule](e)(life.rules("postcondition", self, o.key.label()))
+	return e.ds
+}
+
+// onlyEnabled rejects arguments that make sense for managed resources alone.
+func (r *Resource) onlyEnabled(life *content) (ds diag.List) {
+	what, where := "data resource", "data sources"
+	if r.Addr.Mode == addr.Ephemeral {
+		what, where = "ephemeral resource", "ephemeral resources"
+	}
+	for name, s := range life.args {
+		if name != "enabled" {
+			ds = append(ds, s.explain(errorAt("config/lifecycle-argument", s.NameRange, "Invalid "+what+" lifecycle argument",
+				"The lifecycle argument %q is defined for managed resources only (\"resource\" blocks), not for %s.", name, where))...)
+		}
+	}
+	return ds
+}
+
+// decodeIgnore reads ignore_changes: the word all, or a list of attribute paths.
+func (l *Lifecycle) decodeIgnore(s *Setting) (ds diag.List) {
+	x, diags := native(s.Expr)
+	if diags.HasErrors() {
+		return diag.FromHCL(diags)
+	}
+	if hcl.ExprAsKeyword(x) == "all" {
+		l.IgnoreAll = true
+		return nil
+	}
+	items, ds := list(s.Attribute)
+	l.IgnoreChanges = make([]hcl.Traversal, 0, len(items))
+	for _, x := range items {
+		inner, quoted := unquoted(x)
+		if !quoted && isStar(x) || hcl.ExprAsKeyword(inner) == "*" {
+			ds = append(ds, errorAt("config/ignore-star", x.Range(), "Invalid ignore_changes wildcard",
+				"The [\"*\"] form of ignore_changes is no longer understood. Write ignore_changes = all to ignore changes to every attribute.")...)
+			continue
+		}
+		if quoted {
+			ds = append(ds, quotedReference(x.Range())...)
+		}
+		t, diags := hcl.RelTraversalForExpr(inner)
+		ds = append(ds, diag.FromHCL(diags)...)
+		if len(t) > 0 && !diags.HasErrors() {
+			l.IgnoreChanges = append(l.IgnoreChanges, t)
+		}
+	}
+	return ds
+}
+
+// isStar reports whether an element is the string "*".
+func isStar(x hcl.Expression) bool {
+	v, diags := x.Value(nil)
+	return !diags.HasErrors() && v.Type() == cty.String && v.IsKnown() && !v.IsNull() && v.AsString() == "*"
+}
+
+// checkTrigger checks one element of replace_triggered_by: one reference to a
+// managed resource of this module, with an index that may use count.index and
+// each.key.
+func checkTrigger(x hcl.Expression) diag.List {
+	refs := 0
+	for _, t := range x.Variables() {
+		switch t.RootName() {
+		case "count", "each":
+			continue
+		case "data", "ephemeral", "var", "local", "module", "path", "terraform", "tofu", "self":
+			return errorAt("config/replace-triggered-by", t.SourceRange(), "Invalid replace_triggered_by expression",
+				"Only managed resources of the same module, their instances and attributes can trigger a replacement.")
+		}
+		refs++
+	}
+	if refs != 1 {
+		return errorAt("config/replace-triggered-by", x.Range(), "Invalid replace_triggered_by expression",
+			"Each element of replace_triggered_by must be exactly one reference to a managed resource, one of its instances or an attribute.")
+	}
+	return nil
+}
+
+// refersTo reports whether a reference means a resource of this module.
+func refersTo(t hcl.Traversal, r addr.Resource) bool {
+	names := make([]string, 0, 3)
+	for _, step := range t[:min(len(t), 3)] {
+		switch s := step.(type) {
+		case hcl.TraverseRoot:
+			names = append(names, s.Name)
+		case hcl.TraverseAttr:
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return false
+	}
+	mode := addr.Managed
+	switch names[0] {
+	case "data":
+		mode, names = addr.Data, names[1:]
+	case "ephemeral":
+		mode, names = addr.Ephemeral, names[1:]
+	case "resource":
+		names = names[1:]
+	}
+	return mode == r.Mode && len(names) >= 2 && names[0] == r.Type && names[1] == r.Name
+}

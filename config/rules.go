@@ -1,0 +1,203 @@
+package config
+
+import (
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// How an override file acts on one argument or nested block of a block with
+// the same header. The table below says which rule goes for which name; names
+// that it does not know belong to a provider or a child module and are replaced
+// (body.go). Source: the page on override files of the language documentation;
+// docs/override-rules.md lists the rules with an example each.
+type rule uint8
+
+const (
+	replaces  rule = iota // what the override gives takes the place of all of that name
+	merges                // at most one such block, merged argument by argument
+	byHeader              // blocks with the same labels are merged, others are added
+	forbidden             // an error in an override file
+	reserved              // an error everywhere
+	escape                // the block named _, whose names are never meta-arguments
+)
+
+// blockRule is what is known of a nested block.
+type blockRule struct {
+	rule   rule
+	labels []string
+	inner  *kind // for merges and byHeader
+}
+
+// A kind is one kind of block: its own arguments and nested blocks.
+type kind struct {
+	name   string // as written in configuration
+	attrs  map[string]rule
+	blocks map[string]blockRule
+	open   bool // other names are not ours to judge
+	schema hcl.BodySchema
+}
+
+func newKind(name string, attrs map[string]rule, blocks map[string]blockRule) *kind {
+	k := &kind{name: name, attrs: attrs, blocks: blocks}
+	for a := range attrs {
+		k.schema.Attributes = append(k.schema.Attributes, hcl.AttributeSchema{Name: a})
+	}
+	for b, r := range blocks {
+		k.schema.Blocks = append(k.schema.Blocks, hcl.BlockHeaderSchema{Type: b, LabelNames: r.labels})
+	}
+	return k
+}
+
+func openKind(name string, attrs map[string]rule, blocks map[string]blockRule) *kind {
+	k := newKind(name, attrs, blocks)
+	k.open = true
+	return k
+}
+
+// kindTable holds every kind of block that has arguments of its own.
+type kindTable struct {
+	resource, data, ephemeral, checkData      *kind
+	module, provider, variable, output        *kind
+	provisioner, rule                         *kind
+	moved, removed, imports, check            *kind
+	terraform, language, compatible           *kind
+	encryption                                *kind
+	resourceLife, dataLife, callLife, remLife *kind
+}
+
+// kinds is built on first use and never changed.
+var kinds = sync.OnceValue(func() *kindTable {
+	type A = map[string]rule
+	type B = map[string]blockRule
+	t := &kindTable{}
+	conditions := func(b B) B {
+		b["precondition"] = blockRule{rule: forbidden}
+		b["postcondition"] = blockRule{rule: forbidden}
+		return b
+	}
+	t.rule = newKind("condition", A{"condition": replaces, "error_message": replaces}, nil)
+	t.resourceLife = newKind("lifecycle", A{
+		"create_before_destroy": replaces, "prevent_destroy": replaces, "destroy": replaces,
+		"ignore_changes": replaces, "replace_triggered_by": replaces, "enabled": replaces,
+	}, conditions(B{}))
+	t.dataLife = t.resourceLife
+	t.callLife = newKind("lifecycle", A{"enabled": replaces}, nil)
+	t.remLife = newKind("lifecycle", A{"destroy": replaces}, nil)
+
+	repeat := func() A {
+		return A{"count": replaces, "for_each": replaces, "provider": replaces, "depends_on": forbidden}
+	}
+	t.resource = openKind("resource", repeat(), B{
+		"lifecycle":   {rule: merges, inner: t.resourceLife},
+		"connection":  {rule: replaces},
+		"provisioner": {rule: replaces, labels: []string{"type"}},
+		"locals":      {rule: reserved},
+		"_":           {rule: escape},
+	})
+	inner := B{
+		"lifecycle":   {rule: merges, inner: t.dataLife},
+		"connection":  {rule: reserved},
+		"provisioner": {rule: reserved, labels: []string{"type"}},
+		"locals":      {rule: reserved},
+		"_":           {rule: escape},
+	}
+	t.data = openKind("data", repeat(), inner)
+	t.ephemeral = openKind("ephemeral", repeat(), inner)
+	t.checkData = openKind("data", repeat(), inner)
+	t.module = openKind("module", A{
+		"source": replaces, "version": replaces, "count": replaces, "for_each": replaces,
+		"providers": replaces, "depends_on": forbidden,
+	}, B{
+		"lifecycle": {rule: merges, inner: t.callLife},
+		"locals":    {rule: reserved},
+		"provider":  {rule: reserved, labels: []string{"type"}},
+		"_":         {rule: escape},
+	})
+	t.provider = openKind("provider", A{
+		"alias": replaces, "version": replaces, "for_each": replaces,
+		"count": reserved, "depends_on": reserved, "source": reserved,
+	}, B{"lifecycle": {rule: reserved}, "locals": {rule: reserved}, "_": {rule: escape}})
+	t.variable = newKind("variable", A{
+		"description": replaces, "type": replaces, "default": replaces, "sensitive": replaces,
+		"ephemeral": replaces, "nullable": replaces, "const": replaces, "deprecated": replaces,
+	}, B{"validation": {rule: forbidden}})
+	t.output = newKind("output", A{
+		"description": replaces, "value": replaces, "sensitive": replaces, "ephemeral": replaces,
+		"deprecated": replaces, "depends_on": forbidden,
+	}, conditions(B{}))
+	t.provisioner = openKind("provisioner", A{"when": replaces, "on_failure": replaces},
+		B{"connection": {rule: replaces}, "lifecycle": {rule: reserved}, "_": {rule: escape}})
+	t.moved = newKind("moved", A{"from": replaces, "to": replaces, "for_each": replaces}, nil)
+	t.removed = newKind("removed", A{"from": replaces, "for_each": replaces}, B{
+		"lifecycle":   {rule: merges, inner: t.remLife},
+		"connection":  {rule: replaces},
+		"provisioner": {rule: replaces, labels: []string{"type"}},
+	})
+	t.imports = newKind("import", A{
+		"to": replaces, "id": replaces, "identity": replaces, "for_each": replaces, "provider": replaces,
+	}, nil)
+	t.check = newKind("check", nil, B{
+		"data":   {rule: replaces, labels: []string{"type", "name"}},
+		"assert": {rule: replaces},
+	})
+	t.terraform = newKind("terraform", A{
+		"required_version": replaces, "experiments": replaces, "language": replaces,
+	}, B{
+		"backend":            {rule: replaces, labels: []string{"type"}},
+		"cloud":              {rule: replaces},
+		"required_providers": {rule: replaces},
+		"provider_meta":      {rule: replaces, labels: []string{"provider"}},
+		"encryption":         {rule: replaces},
+	})
+	t.language = newKind("language", A{"edition": forbidden, "experiments": forbidden},
+		B{"compatible_with": {rule: forbidden}})
+	t.compatible = openKind("compatible_with", A{"opentofu": forbidden}, nil)
+	t.encryption = encryptionKind()
+	return t
+})
+
+// encryptionKind is the block that says how state and plan files are
+// encrypted: its parts are told apart by header and merged argument by
+// argument; a fallback is replaced as a whole, as any nested block.
+func encryptionKind() *kind {
+	type A = map[string]rule
+	type B = map[string]blockRule
+	target := func(name string) *kind {
+		return openKind(name, A{"method": replaces, "enforced": replaces}, B{"fallback": {rule: replaces}})
+	}
+	method := openKind("method", nil, nil)
+	key := openKind("key_provider", nil, nil)
+	remote := openKind("remote_state_data_sources", nil, B{
+		"default":                  {rule: merges, inner: target("default")},
+		"remote_state_data_source": {rule: byHeader, labels: []string{"name"}, inner: target("remote_state_data_source")},
+	})
+	return newKind("encryption", nil, B{
+		"key_provider":              {rule: byHeader, labels: []string{"type", "name"}, inner: key},
+		"method":                    {rule: byHeader, labels: []string{"type", "name"}, inner: method},
+		"state":                     {rule: merges, inner: target("state")},
+		"plan":                      {rule: merges, inner: target("plan")},
+		"remote_state_data_sources": {rule: merges, inner: remote},
+	})
+}
+
+// rootSchema is what may stand at the top of a file.
+var rootSchema = sync.OnceValue(func() *hcl.BodySchema {
+	return &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
+		{Type: "terraform"},
+		{Type: "language"},
+		{Type: "required_providers"},
+		{Type: "provider", LabelNames: []string{"name"}},
+		{Type: "variable", LabelNames: []string{"name"}},
+		{Type: "locals"},
+		{Type: "output", LabelNames: []string{"name"}},
+		{Type: "module", LabelNames: []string{"name"}},
+		{Type: "resource", LabelNames: []string{"type", "name"}},
+		{Type: "data", LabelNames: []string{"type", "name"}},
+		{Type: "ephemeral", LabelNames: []string{"type", "name"}},
+		{Type: "moved"},
+		{Type: "import"},
+		{Type: "removed"},
+		{Type: "check", LabelNames: []string{"name"}},
+	}}
+})

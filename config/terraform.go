@@ -1,0 +1,254 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/hashicorp/go-version"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+)
+
+// terraformParts gathers the settings of all terraform and language blocks.
+// Each setting is merged on its own; none needs a base.
+type terraformParts struct {
+	version    []*Setting // required_version in force
+	compatible []*Setting // language.compatible_with.opentofu
+	backend    *part      // a backend or cloud block
+	isCloud    bool
+	encryption []part
+	required   []part // required_providers, base first
+	metas      []part // provider_meta
+	ds         diag.List
+}
+
+// add takes one terraform block.
+func (t *terraformParts) add(p part) diag.List {
+	c, ds := kinds().terraform.merge([]part{p})
+	if s := c.args["required_version"]; s != nil {
+		t.addVersion(s, p)
+	}
+	for _, typ := range []string{"backend", "cloud"} {
+		for i, b := range c.blocks[typ] {
+			ds = append(ds, t.addBackend(b[0], typ == "cloud", i > 0)...)
+		}
+	}
+	for i, b := range c.blocks["encryption"] {
+		ds = append(ds, t.addEncryption(b[0], i > 0)...)
+	}
+	for _, b := range c.blocks["required_providers"] {
+		if n := len(t.required); n > 0 && !p.isOverride() {
+			first := t.required[0].head
+			ds = append(ds, errorAt("config/duplicate-required-providers", b[0].head, "Duplicate required providers configuration",
+				"A module may have only one required_providers block in its base files; the first is at %s. Move the entries there.", first).Note(&first, "first defined here")...)
+			continue
+		}
+		t.required = append(t.required, b[0])
+	}
+	for _, b := range c.blocks["provider_meta"] {
+		t.metas = append(t.metas, b[0])
+	}
+	return ds
+}
+
+// addVersion keeps every constraint of base files; one in an override replaces
+// all that came before.
+func (t *terraformParts) addVersion(s *Setting, p part) {
+	if p.isOverride() {
+		if n := len(t.version); n > 0 {
+			s.Under = t.version[n-1]
+		}
+		t.version = nil
+	}
+	t.version = append(t.version, s)
+}
+
+// addBackend takes a backend or cloud block. One in an override file takes the
+// place of either, as a whole.
+func (t *terraformParts) addBackend(p part, cloud, again bool) diag.List {
+	have := t.backend
+	inSameFile := have != nil && have.layer == p.layer
+	if have != nil && (!p.isOverride() || inSameFile && (again || have.head.Filename == p.head.Filename && t.isCloud == cloud && sameBlock(*have, p))) {
+		summary, what := "Duplicate backend configuration", "backend"
+		switch {
+		case t.isCloud != cloud:
+			summary, what = "Both a backend and a cloud configuration are present", "backend or cloud"
+		case cloud:
+			summary, what = "Duplicate cloud configurations", "cloud"
+		}
+		first := have.head
+		return errorAt("config/duplicate-backend", p.head, summary,
+			"A module may have only one %s block; the other is at %s.", what, first).Note(&first, "first defined here")
+	}
+	t.backend, t.isCloud = &p, cloud
+	return nil
+}
+
+// sameBlock reports whether two parts stand in one file, so that neither overrides the other.
+func sameBlock(a, b part) bool { return a.head.Filename == b.head.Filename }
+
+func (t *terraformParts) addEncryption(p part, again bool) diag.List {
+	n := len(t.encryption)
+	if n > 0 && (!p.isOverride() || again || t.encryption[n-1].layer == p.layer) {
+		first := t.encryption[n-1].head
+		return errorAt("config/duplicate-encryption", p.head, "Duplicate encryption configuration",
+			"A module may have only one encryption block; the other is at %s.", first).Note(&first, "first defined here")
+	}
+	t.encryption = append(t.encryption, p)
+	return nil
+}
+
+// addLanguage takes a language block.
+func (t *terraformParts) addLanguage(p part) diag.List {
+	if p.isOverride() {
+		return errorAt("config/language-in-override", p.head, "Language selections in override file",
+			"A language block may stand in base files only, since it says how they are to be read.")
+	}
+	c, ds := kinds().language.merge([]part{p})
+	if s := c.args["edition"]; s != nil {
+		if word := hcl.ExprAsKeyword(s.Expr); word != "tofu2024" {
+			ds = append(ds, errorAt("config/language-edition", s.Expr.Range(), "Unsupported language edition",
+				"The only edition of the language so far is tofu2024.")...)
+		}
+	}
+	if s := c.args["experiments"]; s != nil {
+		items, more := list(s.Attribute)
+		ds = append(ds, more...)
+		for _, x := range items {
+			ds = append(ds, errorAt("config/experiment", x.Range(), "Unknown experiment keyword",
+				"There are no experiments in this version of the language. Remove the entry.")...)
+		}
+	}
+	var first *Setting
+	for _, b := range c.blocks["compatible_with"] {
+		inner, more := kinds().compatible.merge(b)
+		ds = append(ds, more...)
+		s := inner.args["opentofu"]
+		switch {
+		case s == nil:
+		case first != nil:
+			ds = append(ds, errorAt("config/duplicate-compatible", s.Range, "Duplicate version constraint",
+				"Only one compatible_with block of a language block may have a constraint for opentofu.").Note(&first.Range, "first set here")...)
+		default:
+			first = s
+			t.compatible = append(t.compatible, s)
+		}
+	}
+	return ds
+}
+
+// gate holds the module against the language version. The error stands alone,
+// since a file for another version may make no sense otherwise. It is an error
+// in files that only speak to this language, and a warning in .tf files, which
+// may have been written against the other tool's numbering.
+func (t *terraformParts) gate(m *Module, languageVersion string) (warns diag.List) {
+	m.RequiredVersion = t.version
+	v, err := version.NewVersion(languageVersion)
+	if err != nil {
+		return errorAt("config/language-version", hcl.Range{}, "Invalid language version", "%q is not a version number.", languageVersion)
+	}
+	var errs diag.List
+	for i, s := range append(t.compatible[:len(t.compatible):len(t.compatible)], t.version...) {
+		hard := i < len(t.compatible) || isTofu(s.Range.Filename)
+		text, ds := s.constString()
+		if ds.HasErrors() {
+			warns = append(warns, ds...)
+			continue
+		}
+		c, err := version.NewConstraint(text)
+		switch {
+		case err != nil:
+			warns = append(warns, s.explain(errorAt("config/version-constraint", s.Expr.Range(), "Invalid version constraint",
+				"%q is not a version constraint: write a list of conditions such as \">= 1.6, < 2.0\".", text))...)
+		case hasPrerelease(text):
+			warns = append(warns, s.explain(errorAt("config/version-constraint", s.Expr.Range(), "Invalid required_version constraint",
+				"A constraint on the language version must not name a prerelease, as %q does.", text))...)
+		case c.Check(v):
+		case hard:
+			errs = append(errs, s.explain(errorAt("config/incompatible", s.Expr.Range(), "Incompatible module",
+				"This module needs a language version of %s, and this is %s. Use another version of the module, or change the constraint if it is too narrow.", text, languageVersion))...)
+		default:
+			warns = append(warns, s.explain(warnAt("config/incompatible", s.Expr.Range(), "Version constraint not met",
+				"This module asks for version %s, and this is %s. The constraint is in a .tf file and may have been written with another tool's version numbers in mind, and so this is only a warning.", text, languageVersion))...)
+		}
+	}
+	if errs != nil {
+		return errs.Sort()
+	}
+	return warns
+}
+
+func hasPrerelease(constraint string) bool { return strings.Contains(constraint, "-") }
+
+// decode makes the module's settings from what was gathered.
+func (t *terraformParts) decode(m *Module) (ds diag.List) {
+	ds = append(ds, t.decodeRequired(m)...)
+	if b := t.backend; b != nil {
+		m.Backend = &Backend{Type: "cloud", Body: b.body, At: b.head}
+		if !t.isCloud {
+			m.Backend.Type = b.labels[0]
+		}
+	}
+	if len(t.encryption) > 0 {
+		m.Encryption = &Block{Body: &merged{kinds().encryption, t.encryption}, At: t.encryption[0].head}
+	}
+	return append(ds, t.decodeMetas(m)...)
+}
+
+// decodeMetas takes one provider_meta block for each provider; one in an
+// override file replaces that of the base.
+func (t *terraformParts) decodeMetas(m *Module) (ds diag.List) {
+	byProvider := map[addr.Provider]part{}
+	local := map[addr.Provider]string{}
+	for _, p := range t.metas {
+		name := p.labels[0]
+		key := m.Source(name)
+		if have, ok := byProvider[key]; ok && (!p.isOverride() || have.layer == p.layer) {
+			ds = append(ds, errorAt("config/duplicate-provider-meta", p.head, "Duplicate provider_meta block",
+				"A module may have only one provider_meta block for each provider; that of %s is at %s.", key.Display(), have.head).
+				Note(&have.head, "first defined here")...)
+			continue
+		}
+		delete(m.ProviderMetas, local[key])
+		byProvider[key], local[key] = p, name
+		_, diags := p.body.JustAttributes()
+		ds = append(ds, diag.FromHCL(diags)...)
+		m.ProviderMetas[name] = &ProviderMeta{Name: name, Body: p.body, At: p.head}
+	}
+	return ds
+}
+
+// decodeRequired reads required_providers entry by entry: one in an override
+// replaces the whole entry of the base.
+func (t *terraformParts) decodeRequired(m *Module) (ds diag.List) {
+	for _, p := range t.required {
+		attrs, diags := p.body.JustAttributes()
+		ds = append(ds, diag.FromHCL(diags)...)
+		for _, a := range inOrder(attrs) {
+			rp, more := decodeRequiredProvider(a)
+			ds = append(ds, more...)
+			if rp == nil {
+				continue
+			}
+			rp.Layer = p.layer
+			if have := m.RequiredProviders[rp.Name]; have != nil {
+				rp.Under = have
+				ds = append(ds, lostSource(rp, have)...)
+			}
+			m.RequiredProviders[rp.Name] = rp
+		}
+	}
+	return ds
+}
+
+// lostSource warns where an override of an entry drops the source: the entry is
+// replaced as a whole, which is easily overlooked.
+func lostSource(rp, have *RequiredProvider) diag.List {
+	if have.Source.IsZero() || !rp.Source.IsZero() || have.Source == addr.DefaultProvider(rp.Name) {
+		return nil
+	}
+	return warnAt("config/lost-provider-source", rp.At, "Provider source lost by override",
+		"An override replaces the whole entry of a provider, and so %q now means %s instead of %s. Repeat the source in the override to keep it.",
+		rp.Name, addr.DefaultProvider(rp.Name).Display(), have.Source.Display()).
+		Note(&have.At, "overrides this entry")
+}

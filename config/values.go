@@ -1,0 +1,199 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+func quote(s string) string { return strconv.Quote(s) }
+
+func errorAt(code string, at source.Range, summary, format string, args ...any) diag.List {
+	ds := diag.Errorf(&at, summary, format, args...)
+	ds[0].Code = code
+	return ds
+}
+
+func warnAt(code string, at source.Range, summary, format string, args ...any) diag.List {
+	ds := diag.Warnf(&at, summary, format, args...)
+	ds[0].Code = code
+	return ds
+}
+
+// inOrder returns attributes in the order in which they are written.
+func inOrder(attrs hcl.Attributes) []*hcl.Attribute {
+	out := make([]*hcl.Attribute, 0, len(attrs))
+	for _, a := range attrs {
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b *hcl.Attribute) int {
+		return cmp.Or(cmp.Compare(a.NameRange.Filename, b.NameRange.Filename), cmp.Compare(a.NameRange.Start.Byte, b.NameRange.Start.Byte))
+	})
+	return out
+}
+
+// constant evaluates an argument that must not refer to anything.
+func constant(a *hcl.Attribute, want cty.Type) (cty.Value, diag.List) {
+	v, diags := a.Expr.Value(nil)
+	if diags.HasErrors() {
+		return cty.NullVal(want), diag.FromHCL(diags)
+	}
+	v, err := convert.Convert(v, want)
+	if err != nil {
+		return cty.NullVal(want), errorAt("config/unsuitable-value", a.Expr.Range(), "Unsuitable value type",
+			"The argument %q needs a %s: %s.", a.Name, want.FriendlyName(), err)
+	}
+	return v, diag.FromHCL(diags)
+}
+
+func constString(a *hcl.Attribute) (string, diag.List) {
+	v, ds := constant(a, cty.String)
+	if ds.HasErrors() {
+		return "", ds
+	}
+	if v.IsNull() || !v.IsKnown() {
+		return "", append(ds, nullConstant(a, "string")...)
+	}
+	return v.AsString(), ds
+}
+
+// constBool returns nil where there is no usable value.
+func constBool(a *hcl.Attribute) (*bool, diag.List) {
+	v, ds := constant(a, cty.Bool)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	if v.IsNull() || !v.IsKnown() {
+		return nil, append(ds, nullConstant(a, "bool")...)
+	}
+	b := v.True()
+	return &b, ds
+}
+
+func nullConstant(a *hcl.Attribute, want string) diag.List {
+	return errorAt("config/unsuitable-value", a.Expr.Range(), "Unsuitable value type",
+		"The argument %q needs a %s, which must not be null.", a.Name, want)
+}
+
+// texts of constant settings; a nil setting gives the zero value.
+func (s *Setting) constString() (string, diag.List) {
+	if s == nil {
+		return "", nil
+	}
+	v, ds := constString(s.Attribute)
+	return v, s.explain(ds)
+}
+
+func (s *Setting) constBool() (*bool, diag.List) {
+	if s == nil {
+		return nil, nil
+	}
+	v, ds := constBool(s.Attribute)
+	return v, s.explain(ds)
+}
+
+// validName checks a name against the rules of identifiers.
+func validName(name string, at source.Range, what string) diag.List {
+	if plainName(name) || hclsyntax.ValidIdentifier(name) {
+		return nil
+	}
+	return errorAt("config/invalid-name", at, "Invalid "+what+" name",
+		"A name must start with a letter or underscore and may contain only letters, digits, underscores, and dashes; %q does not.", name)
+}
+
+// plainName is the common case of an identifier, decided without the scanner.
+func plainName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' && len(s) > 1:
+		case i > 0 && ('0' <= c && c <= '9' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// native returns an expression of JSON as the native expression that its text
+// is, for places where a name is expected and not a value. Others are returned
+// as they are.
+func native(x hcl.Expression) (hcl.Expression, hcl.Diagnostics) {
+	if !json.IsJSONExpression(x) {
+		return x, nil
+	}
+	v, diags := x.Value(nil)
+	if diags.HasErrors() || v.Type() != cty.String || v.IsNull() {
+		return x, nil
+	}
+	start := x.Range().Start
+	start.Column++
+	start.Byte++
+	return hclsyntax.ParseExpression([]byte(v.AsString()), x.Range().Filename, start)
+}
+
+// unquoted accepts the older form in which a reference stood in quotes.
+// It reports whether the form was used.
+func unquoted(x hcl.Expression) (hcl.Expression, bool) {
+	t, ok := x.(*hclsyntax.TemplateExpr)
+	if !ok || !t.IsStringLiteral() {
+		return x, false
+	}
+	v, _ := t.Value(nil)
+	start := x.Range().Start
+	start.Column++
+	start.Byte++
+	inner, diags := hclsyntax.ParseExpression([]byte(v.AsString()), x.Range().Filename, start)
+	if diags.HasErrors() {
+		return x, false
+	}
+	return inner, true
+}
+
+// list returns the elements of a list expression, those of JSON as what their text means.
+func list(a *hcl.Attribute) ([]hcl.Expression, diag.List) {
+	items, diags := hcl.ExprList(a.Expr)
+	ds := diag.FromHCL(diags)
+	out := make([]hcl.Expression, 0, len(items))
+	for _, x := range items {
+		x, diags := native(x)
+		ds = append(ds, diag.FromHCL(diags)...)
+		if x != nil && !diags.HasErrors() {
+			out = append(out, x)
+		}
+	}
+	return out, ds
+}
+
+// traversals reads the list of references of a depends_on argument.
+func traversals(s *Setting) (out []hcl.Traversal, ds diag.List) {
+	if s == nil {
+		return nil, nil
+	}
+	items, ds := list(s.Attribute)
+	for _, x := range items {
+		inner, quoted := unquoted(x)
+		if quoted {
+			ds = append(ds, quotedReference(x.Range())...)
+		}
+		t, diags := hcl.AbsTraversalForExpr(inner)
+		ds = append(ds, diag.FromHCL(diags)...)
+		if len(t) > 0 && !diags.HasErrors() {
+			out = append(out, t)
+		}
+	}
+	return out, s.explain(ds)
+}
+
+func quotedReference(at source.Range) diag.List {
+	return warnAt("config/quoted-reference", at, "Quoted references are deprecated",
+		"In this context, references are expected literally rather than in quotes. Remove the quotes.")
+}

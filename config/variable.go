@@ -1,0 +1,189 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// reservedVariables are the names that have a meaning inside module blocks.
+var reservedVariables = []string{"source", "version", "providers", "count", "for_each", "lifecycle", "depends_on", "locals", "provider", "_"}
+
+func decodeVariable(o *object) (*Variable, diag.List) {
+	c, ds := kinds().variable.merge(o.parts)
+	e := &errs{ds}
+	v := &Variable{Name: o.key.a, At: c.head, Settings: c.args, Type: cty.DynamicPseudoType, Literal: true, Nullable: true}
+	e.add(validName(v.Name, c.head, "variable"))
+	if slices.Contains(reservedVariables, v.Name) {
+		e.add(errorAt("config/reserved-variable", c.head, "Invalid variable name",
+			"The variable name %q is reserved, since it has a meaning inside module blocks. Choose another name.", v.Name))
+	}
+	v.Description = keep[string](e)(c.args["description"].constString())
+	v.Sensitive = isTrue(keep[*bool](e)(c.args["sensitive"].constBool()))
+	v.Ephemeral = isTrue(keep[*bool](e)(c.args["ephemeral"].constBool()))
+	v.Const = keep[*bool](e)(c.args["const"].constBool())
+	v.Deprecated = keep[string](e)(deprecation(c.args["deprecated"]))
+	if b := keep[*bool](e)(c.args["nullable"].constBool()); b != nil {
+		v.Nullable = *b
+	}
+	typeOK := true
+	if s := c.args["type"]; s != nil {
+		before := len(e.ds)
+		e.add(s.explain(v.decodeType(s.Expr)))
+		typeOK = !e.ds[before:].HasErrors()
+	}
+	if s := c.args["default"]; s != nil {
+		e.add(v.decodeDefault(s, c.args["type"], typeOK))
+	}
+	e.add(v.decodeValidations(c))
+	return v, e.ds
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// deprecation reads a deprecated argument, which must say something.
+func deprecation(s *Setting) (string, diag.List) {
+	text, ds := s.constString()
+	if s != nil && !ds.HasErrors() && text == "" {
+		ds = append(ds, s.explain(errorAt("config/empty-deprecation", s.Expr.Range(), "Invalid deprecated value",
+			"The deprecated argument must not be empty: say what to use instead."))...)
+	}
+	return text, ds
+}
+
+// decodeType reads the type constraint with the defaults of optional attributes.
+func (v *Variable) decodeType(x hcl.Expression) diag.List {
+	inner, diags := native(x)
+	if diags.HasErrors() {
+		return diag.FromHCL(diags)
+	}
+	if _, ok := unquoted(inner); ok {
+		return errorAt("config/quoted-type", x.Range(), "Invalid quoted type constraints",
+			"A type constraint must not stand in quotes. Remove the quotes, and write map(string) for \"map\" and list(string) for \"list\".")
+	}
+	v.Literal = false
+	switch hcl.ExprAsKeyword(inner) {
+	case "list":
+		v.Type = cty.List(cty.DynamicPseudoType)
+		return nil
+	case "map":
+		v.Type = cty.Map(cty.DynamicPseudoType)
+		return nil
+	}
+	ty, defaults, diags := typeexpr.TypeConstraintWithDefaults(inner)
+	if diags.HasErrors() {
+		return diag.FromHCL(diags)
+	}
+	v.Type, v.Defaults, v.Literal = ty, defaults, ty.IsPrimitiveType()
+	return diag.FromHCL(diags)
+}
+
+// decodeDefault converts the default once, to the type in force.
+func (v *Variable) decodeDefault(s, typ *Setting, typeOK bool) diag.List {
+	val, diags := s.Expr.Value(nil)
+	if diags.HasErrors() {
+		v.Default = cty.DynamicVal // there is a default: the variable is not required
+		return s.explain(diag.FromHCL(diags))
+	}
+	v.Default = val
+	if !typeOK {
+		return nil
+	}
+	if v.Defaults != nil && !val.IsNull() {
+		val = v.Defaults.Apply(val)
+	}
+	converted, err := convert.Convert(val, v.Type)
+	if err != nil {
+		why := "This default value does not fit the variable's type constraint"
+		over := isOverridden(s) || isOverridden(typ)
+		switch {
+		case over && isOverridden(typ) && !isOverridden(s):
+			why = "Overriding this variable's type constraint has made its default value invalid"
+		case over && !isOverridden(typ):
+			why = "The overridden default value for this variable is not compatible with the variable's type constraint"
+		}
+		ds := s.explain(errorAt("config/invalid-default", s.Expr.Range(), "Invalid default value for variable", "%s: %s.", why, err))
+		v.Default = cty.UnknownVal(v.Type)
+		return noteType(ds, typ)
+	}
+	v.Default = converted
+	if converted.IsNull() && !v.Nullable {
+		return s.explain(errorAt("config/invalid-default", s.Expr.Range(), "Invalid default value for variable",
+			"A null default value is not valid when nullable=false."))
+	}
+	return nil
+}
+
+func isOverridden(s *Setting) bool {
+	return s != nil && s.Layer != nil && s.Layer.Kind == source.Override
+}
+
+func noteType(ds diag.List, typ *Setting) diag.List {
+	if typ == nil {
+		return ds
+	}
+	text := "the type is set here"
+	if typ.Under != nil {
+		text = "the type is overridden here"
+	}
+	return ds.Note(&typ.Range, "%s", text)
+}
+
+// decodeValidations reads the validation blocks: each condition must refer to
+// the variable itself.
+func (v *Variable) decodeValidations(c *content) (ds diag.List) {
+	for _, parts := range c.blocks["validation"] {
+		r, _, more := checkRule(parts)
+		ds = append(ds, more...)
+		if r == nil {
+			continue
+		}
+		v.Validations = append(v.Validations, r)
+		refs := r.Condition.Variables()
+		if len(refs) > 0 && !slices.ContainsFunc(refs, v.isReferredTo) {
+			ds = append(ds, errorAt("config/validation-reference", r.Condition.Range(), "Invalid reference in variable validation",
+				"The condition for variable %q must refer to var.%s, in order to test it.", v.Name, v.Name)...)
+		}
+	}
+	return ds
+}
+
+func (v *Variable) isReferredTo(t hcl.Traversal) bool {
+	if t.RootName() != "var" {
+		return false
+	}
+	if len(t) < 2 {
+		return true // the whole of var
+	}
+	switch step := t[1].(type) {
+	case hcl.TraverseAttr:
+		return step.Name == v.Name
+	case hcl.TraverseIndex:
+		return step.Key.Type() == cty.String && step.Key.IsKnown() && !step.Key.IsNull() && step.Key.AsString() == v.Name
+	}
+	return false
+}
+
+func decodeOutput(o *object) (*Output, diag.List) {
+	c, ds := kinds().output.merge(o.parts)
+	e := &errs{ds}
+	out := &Output{Name: o.key.a, At: c.head, Settings: c.args}
+	e.add(validName(out.Name, c.head, "output"))
+	out.Value = keep[*Setting](e)(c.required("value"))
+	out.Description = keep[string](e)(c.args["description"].constString())
+	out.Sensitive = isTrue(keep[*bool](e)(c.args["sensitive"].constBool()))
+	out.Ephemeral = isTrue(keep[*bool](e)(c.args["ephemeral"].constBool()))
+	out.Deprecated = keep[string](e)(deprecation(c.args["deprecated"]))
+	out.DependsOn = keep[[]hcl.Traversal](e)(traversals(c.args["depends_on"]))
+	out.Preconditions = keep[[]*Rule](e)(c.rules("precondition", nil, ""))
+	for _, b := range c.blocks["postcondition"] {
+		e.add(errorAt("config/output-postcondition", b[0].head, "Postconditions are not allowed",
+			"An output value can have preconditions only: there is nothing after it that could be tested."))
+	}
+	return out, e.ds
+}
