@@ -1,0 +1,142 @@
+package cliconfig
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Pattern matches provider addresses; a part that is "*" matches any.
+type Pattern struct{ Host, Namespace, Type string }
+
+// ParsePattern parses [host/]namespace/type, in which each part may be "*" if
+// all after it are.
+func ParsePattern(s string) (Pattern, error) {
+	parts := strings.Split(s, "/")
+	if len(parts) != 2 && len(parts) != 3 {
+		return Pattern{}, fmt.Errorf("invalid provider matching pattern %q: must have either two or three slash-separated segments", s)
+	}
+	if len(parts) == 2 {
+		parts = append([]string{addr.DefaultHost}, parts...)
+	}
+	full := make([]string, 3) // with the wildcards filled in, to check the rest
+	for i, part := range parts {
+		full[i] = part
+		if part == "*" {
+			full[i] = "any"
+			if i == 0 {
+				full[i] = addr.DefaultHost
+			}
+			if i < 2 && parts[i+1] != "*" {
+				return Pattern{}, fmt.Errorf("invalid provider matching pattern %q: if a segment is \"*\" then all that follow must be too", s)
+			}
+		}
+	}
+	p, err := addr.ParseProvider(strings.Join(full, "/"))
+	if err != nil {
+		return Pattern{}, fmt.Errorf("invalid provider matching pattern %q: %w", s, err)
+	}
+	out := Pattern{p.Host, p.Namespace, p.Type}
+	for i, field := range []*string{&out.Host, &out.Namespace, &out.Type} {
+		if parts[i] == "*" {
+			*field = "*"
+		}
+	}
+	return out, nil
+}
+
+// Matches reports whether the pattern matches an address.
+func (p Pattern) Matches(a addr.Provider) bool {
+	return (p.Host == "*" || p.Host == a.Host) && (p.Namespace == "*" || p.Namespace == a.Namespace) && (p.Type == "*" || p.Type == a.Type)
+}
+
+func (p Pattern) String() string { return p.Host + "/" + p.Namespace + "/" + p.Type }
+
+func patterns(texts []string, what string, at source.Range) ([]Pattern, diag.List) {
+	if texts == nil {
+		return nil, nil
+	}
+	out := make([]Pattern, 0, len(texts))
+	for _, t := range texts {
+		p, err := ParsePattern(t)
+		if err != nil {
+			return out, diag.Errorf(&at, "Invalid provider source "+what+" patterns", "CLI config specifies invalid provider %s patterns: %s.", what, err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// OCIRepo is the template for the repository address of a provider in an OCI mirror.
+type OCIRepo struct{ expr hclsyntax.Expression }
+
+// Repository is the repository of a provider: host/path.
+func (t *OCIRepo) Repository(p addr.Provider) (host, path string, err error) {
+	v, hds := t.expr.Value(&hcl.EvalContext{Variables: map[string]cty.Value{
+		"hostname":  cty.StringVal(p.Host),
+		"namespace": cty.StringVal(p.Namespace),
+		"type":      cty.StringVal(p.Type),
+	}})
+	if hds.HasErrors() {
+		return "", "", hds
+	}
+	if v.Type() != cty.String || !v.IsKnown() || v.IsNull() {
+		return "", "", fmt.Errorf("the repository template does not give a string")
+	}
+	host, path, ok := strings.Cut(v.AsString(), "/")
+	if !ok || host == "" || path == "" {
+		return "", "", fmt.Errorf("%q is not the address of a repository: it must be HOST/PATH", v.AsString())
+	}
+	return host, path, nil
+}
+
+// parseOCIRepo parses a template and checks that it tells apart all providers
+// that the patterns include.
+func parseOCIRepo(text string, include []Pattern, at source.Range) (*OCIRepo, diag.List) {
+	const sum = "Invalid oci_mirror repository template"
+	expr, hds := hclsyntax.ParseTemplate([]byte(text), at.Filename, at.Start)
+	if hds.HasErrors() {
+		return nil, diag.FromHCL(hds)
+	}
+	var ds diag.List
+	used := make(map[string]bool)
+	for _, ref := range expr.Variables() {
+		name := ref.RootName()
+		used[name] = true
+		if name != "hostname" && name != "namespace" && name != "type" {
+			ds = append(ds, diag.Errorf(&at, sum, "The symbol %q is not available in the address of an OCI mirror repository; only \"hostname\", \"namespace\" and \"type\" are.", name)...)
+		}
+	}
+	for _, part := range []struct {
+		name, only string
+		of         func(Pattern) string
+	}{
+		{"hostname", "exactly one registry hostname", func(p Pattern) string { return p.Host }},
+		{"namespace", "exactly one provider namespace", func(p Pattern) string { return p.Host + "/" + p.Namespace }},
+		{"type", "exactly one provider", Pattern.String},
+	} {
+		if !used[part.name] && !oneOnly(include, part.of) {
+			ds = append(ds, diag.Errorf(&at, sum, "The template must refer to the %q symbol unless the \"include\" argument selects %s.", part.name, part.only)...)
+		}
+	}
+	return &OCIRepo{expr}, ds
+}
+
+func oneOnly(include []Pattern, of func(Pattern) string) bool {
+	if len(include) == 0 {
+		return false
+	}
+	first := of(include[0])
+	for _, p := range include {
+		if of(p) != first {
+			return false
+		}
+	}
+	return !strings.HasSuffix(first, "*")
+}
