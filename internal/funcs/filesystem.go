@@ -102,7 +102,7 @@ func (s *scope) readText(c call, i int) (string, error) {
 		return "", err
 	}
 	if !utf8.Valid(b) {
-		return "", function.NewArgErrorf(i, "contents of %s are not valid UTF-8; use the filebase64 function to obtain the Base64 encoded contents or the other file functions (e.g. filemd5, filesha256) to obtain file hashing results instead", c.quoted(i))
+		return "", function.NewArgErrorf(i, "contents of %s are not valid UTF-8; take filebase64 for the bytes of such a file, or filesha256 and the like for a hash of them", c.quoted(i))
 	}
 	return string(b), nil
 }

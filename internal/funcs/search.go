@@ -6,7 +6,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
-	"github.com/zclconf/go-cty/cty/function/stdlib"
 
 	"github.com/terrace-iac/terrace/internal/value"
 )
@@ -14,11 +13,41 @@ import (
 // searching is the functions that look for something in a collection.
 func searching() family {
 	return family{
-		"contains":  stdlib.ContainsFunc,
+		"contains":  containsFunc(),
 		"index":     indexFunc(),
 		"lookup":    lookupFunc(),
 		"matchkeys": matchKeysFunc(),
 	}
+}
+
+// containsFunc takes null for the value: whether a list holds null is known.
+func containsFunc() function.Function {
+	v := plain("value", cty.DynamicPseudoType)
+	v.AllowNull, v.AllowDynamicType = true, true
+	return function.New(&function.Spec{
+		Description: "Tells whether a list, set or tuple has an element that equals a value.",
+		Params:      []function.Parameter{plain("list", cty.DynamicPseudoType), v},
+		Type: func(args []cty.Value) (cty.Type, error) {
+			if !isSequence(args[0].Type()) {
+				return cty.NilType, errors.New("argument must be list, tuple, or set")
+			}
+			return cty.Bool, nil
+		},
+		RefineResult: notNull,
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			result := cty.False
+			for _, element := range args[0].Elements() {
+				same := element.Equals(args[1])
+				switch {
+				case !same.IsKnown():
+					result = cty.UnknownVal(cty.Bool)
+				case same.True():
+					return cty.True, nil
+				}
+			}
+			return result, nil
+		},
+	})
 }
 
 func indexFunc() function.Function {

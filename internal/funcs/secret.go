@@ -118,9 +118,10 @@ func onStrings(about string, ret cty.Type, f func(call) (cty.Value, error), name
 func notNull(b *cty.RefinementBuilder) *cty.RefinementBuilder { return b.NotNull() }
 
 // guarded wraps f so that the text of an error is withheld when an argument is
-// secret, and so that a panic of f is told without a trace of the stack. The
-// types that f has for unknown arguments are kept.
-func guarded(f function.Function) function.Function {
+// secret, and so that a panic of f is told without a trace of the stack. Where
+// numbers of arguments are given, only those can get into the text of an error.
+// The types that f has for unknown arguments are kept.
+func guarded(f function.Function, quotes ...int) function.Function {
 	params := f.Params()
 	for i := range params {
 		open(&params[i])
@@ -144,11 +145,25 @@ func guarded(f function.Function) function.Function {
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			v, err := f.Call(args)
 			if err != nil {
-				return cty.NilVal, guard(err, args)
+				return cty.NilVal, guard(err, pick(args, quotes))
 			}
 			return v, nil
 		},
 	})
+}
+
+// pick is the arguments with the given numbers, or all if there are none.
+func pick(args []cty.Value, numbers []int) []cty.Value {
+	if len(numbers) == 0 {
+		return args
+	}
+	picked := make([]cty.Value, 0, len(numbers))
+	for _, i := range numbers {
+		if i < len(args) {
+			picked = append(picked, args[i])
+		}
+	}
+	return picked
 }
 
 // open lets everything through to the guarded function, which has its own say;
@@ -170,6 +185,11 @@ func guard(err error, args []cty.Value) error {
 	if !hide {
 		return err
 	}
+	return hidden(err)
+}
+
+// hidden is err without its text, but for the argument that it is about.
+func hidden(err error) error {
 	var at function.ArgError
 	if errors.As(err, &at) {
 		return function.NewArgErrorf(at.Index, withheld)

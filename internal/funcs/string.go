@@ -16,8 +16,8 @@ func text() family {
 	return family{
 		"chomp":       chompFunc(),
 		"endswith":    testFunc("Tells whether a string ends with another.", strings.HasSuffix, "str", "suffix"),
-		"format":      guarded(stdlib.FormatFunc),
-		"formatlist":  guarded(stdlib.FormatListFunc),
+		"format":      guarded(stdlib.FormatFunc, 0),
+		"formatlist":  guarded(stdlib.FormatListFunc, 0),
 		"indent":      indentFunc(),
 		"join":        stdlib.JoinFunc,
 		"lower":       stdlib.LowerFunc,

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
@@ -72,19 +73,34 @@ func (s *scope) templateFileFunc(depth int) function.Function {
 		Description: "Renders the template in a file with the given variables.",
 		Params:      []function.Parameter{param("path", cty.String), param("vars", cty.DynamicPseudoType)},
 		Type:        templateType,
-		Impl: quoting(func(c call) (cty.Value, error) {
-			source, err := s.readText(c, 0)
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			_, pathMarks := args[0].Unmark()
+			_, varMarks := args[1].UnmarkDeep()
+			source, err := s.source(args[0])
 			if err != nil {
 				return cty.NilVal, err
 			}
-			name := c.bare(0)
-			v, err := s.render(depth, template{source, name, c.args[1]})
-			if err != nil && c.any() {
-				return cty.NilVal, errors.New(withheld)
-			}
-			return v, err
-		}),
+			v, err := s.render(depth, template{source, nameOf(args[0]), args[1]})
+			return v.WithMarks(pathMarks, varMarks), err
+		},
 	})
+}
+
+// source is the text of the file with the path, which may be unknown or marked.
+func (s *scope) source(path cty.Value) (cty.Value, error) {
+	return quoting(func(c call) (cty.Value, error) {
+		text, err := s.readText(c, 0)
+		return cty.StringVal(text), err
+	})([]cty.Value{path}, cty.String)
+}
+
+// nameOf is a path as it stands in messages about the template in it.
+func nameOf(path cty.Value) string {
+	bare, marks := path.Unmark()
+	if secretMarks(marks) || !bare.IsKnown() {
+		return "template"
+	}
+	return bare.AsString()
 }
 
 // templateStringFunc gives a result that is sensitive if the template is or
@@ -94,17 +110,8 @@ func (s *scope) templateStringFunc(depth int) function.Function {
 		Description: "Renders a string as a template with the given variables.",
 		Params:      []function.Parameter{param("data", cty.String), param("vars", cty.DynamicPseudoType)},
 		Type:        templateType,
-		Impl: func(args []cty.Value, ret cty.Type) (cty.Value, error) {
-			source, marks := args[0].Unmark()
-			vars, varMarks := args[1].Unmark()
-			if !source.IsKnown() || !vars.IsKnown() {
-				return cty.DynamicVal.WithMarks(marks, varMarks), nil
-			}
-			v, err := s.render(depth, template{source.AsString(), "template", vars})
-			if err != nil {
-				return cty.NilVal, guard(err, args)
-			}
-			return v.WithMarks(marks, varMarks), nil
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			return s.render(depth, template{args[0], "template", args[1]})
 		},
 	})
 }
@@ -117,16 +124,35 @@ func templateType(args []cty.Value) (cty.Type, error) {
 	return cty.DynamicPseudoType, nil // a template of one interpolation gives its value as it is
 }
 
-// template is what to render: vars is a known map or object without marks of
-// its own.
+// template is what to render.
 type template struct {
-	source string
-	name   string // in place of a file's name in messages
-	vars   cty.Value
+	source cty.Value // a string
+	name   string    // in place of a file's name in messages
+	vars   cty.Value // a map or an object
 }
 
-// render runs a template that is called at a depth.
+// render runs a template that is called at a depth. The result has the marks of
+// the template, those of vars itself, and those of what the template used.
 func (s *scope) render(depth int, t template) (cty.Value, error) {
+	source, marks := t.source.Unmark()
+	vars, varMarks := t.vars.Unmark()
+	if !source.IsKnown() || !vars.IsKnown() {
+		return cty.DynamicVal.WithMarks(marks, varMarks), nil
+	}
+	v, err := s.run(depth, template{source, t.name, vars})
+	if err != nil {
+		// What the template uses may be secret too, but then it is marked and
+		// whoever refuses it knows. The text and the names are not.
+		if secretMarks(marks) || secretMarks(varMarks) {
+			err = hidden(err)
+		}
+		return cty.NilVal, err
+	}
+	return v.WithMarks(marks, varMarks), nil
+}
+
+// run is render for a known template without marks of its own.
+func (s *scope) run(depth int, t template) (cty.Value, error) {
 	if depth >= s.max {
 		return cty.NilVal, fmt.Errorf("templates call each other more than %d deep", s.max)
 	}
@@ -138,7 +164,7 @@ func (s *scope) render(depth int, t template) (cty.Value, error) {
 		}
 		vars[name] = v
 	}
-	x, ds := hclsyntax.ParseTemplate([]byte(t.source), t.name, hcl.InitialPos)
+	x, ds := hclsyntax.ParseTemplate([]byte(t.source.AsString()), t.name, hcl.InitialPos)
 	if ds.HasErrors() {
 		return cty.NilVal, diagnosed(ds)
 	}
@@ -160,10 +186,11 @@ func diagnosed(ds hcl.Diagnostics) error {
 		if d.Severity != hcl.DiagError {
 			continue
 		}
+		detail := strings.TrimSuffix(d.Detail, ".") // the caller's sentence goes on
 		if d.Subject == nil {
-			return fmt.Errorf("%s; %s", d.Summary, d.Detail)
+			return fmt.Errorf("%s; %s", d.Summary, detail)
 		}
-		return fmt.Errorf("%s: %s; %s", d.Subject, d.Summary, d.Detail)
+		return fmt.Errorf("%s: %s; %s", d.Subject, d.Summary, detail)
 	}
 	return errors.New("the template cannot be rendered")
 }
