@@ -1,6 +1,9 @@
 package state
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // CheckKind is the kind of thing that conditions are written on.
 type CheckKind string
@@ -39,8 +42,19 @@ type CheckObject struct {
 	Failures []string // error messages of the conditions that failed
 }
 
+// SortChecks orders results by kind and address, and their objects by address,
+// in place: the order in which checks ran means nothing.
+func SortChecks(cs []CheckResult) {
+	slices.SortFunc(cs, func(a, b CheckResult) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Addr, b.Addr))
+	})
+	for _, c := range cs {
+		slices.SortFunc(c.Objects, func(a, b CheckObject) int { return cmp.Compare(a.Addr, b.Addr) })
+	}
+}
+
 func equalChecks(a, b []CheckResult) bool {
-	return (a == nil) == (b == nil) && slices.EqualFunc(a, b, func(a, b CheckResult) bool {
+	return slices.EqualFunc(a, b, func(a, b CheckResult) bool {
 		return a.Kind == b.Kind && a.Addr == b.Addr && a.Status == b.Status &&
 			slices.EqualFunc(a.Objects, b.Objects, func(a, b CheckObject) bool {
 				return a.Addr == b.Addr && a.Status == b.Status && slices.Equal(a.Failures, b.Failures)

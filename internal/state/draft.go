@@ -227,8 +227,12 @@ func (d *Draft) SetOutput(name string, o *Output) {
 }
 
 // SetChecks replaces the results of all checks. The slice is the draft's from
-// then on.
+// then on, and is sorted.
 func (d *Draft) SetChecks(cs []CheckResult) {
+	if len(cs) == 0 {
+		cs = nil
+	}
+	SortChecks(cs)
 	if !equalChecks(d.s.Checks, cs) {
 		d.state().Checks = cs
 	}

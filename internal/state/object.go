@@ -2,7 +2,6 @@ package state
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
-	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
 // An Object is what is known of one real object. It never changes after it
@@ -62,18 +60,6 @@ func NewObject(v cty.Value, ty cty.Type) (*Object, error) {
 	return o, nil
 }
 
-// Encode writes a wholly known value without marks as JSON, as state files
-// have it: what is dynamic in ty is written as {"value":…,"type":…}.
-func Encode(v cty.Value, ty cty.Type) ([]byte, error) {
-	raw, err := ctyjson.Marshal(v, ty)
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	json.HTMLEscape(&b, raw)
-	return b.Bytes(), nil
-}
-
 // Decode returns the attributes as a value of type ty, without marks. An
 // object whose attributes are in Flat form must be upgraded first.
 func (o *Object) Decode(ty cty.Type) (cty.Value, error) {
@@ -83,7 +69,7 @@ func (o *Object) Decode(ty cty.Type) (cty.Value, error) {
 	if o.JSON == nil {
 		return cty.NilVal, fmt.Errorf("the attributes are stored in the form of an older version and need an upgrade by the provider first")
 	}
-	return ctyjson.Unmarshal(o.JSON, ty)
+	return Decode(o.JSON, ty)
 }
 
 // Equal reports whether two objects are the same in everything that is stored.

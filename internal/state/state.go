@@ -25,7 +25,7 @@ type State struct {
 	TerraformVersion string // language version of the program that wrote it
 	Outputs          map[string]*Output
 	Resources        map[addr.AbsResource]*Resource
-	Checks           []CheckResult // nil is written as null
+	Checks           []CheckResult // sorted; nil is written as null
 
 	sorted atomic.Pointer[[]*Resource] // cache of Sorted
 }

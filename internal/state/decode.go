@@ -1,0 +1,216 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/internal/state/rawjson"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// errSlow makes Decode start again with cty's own reader, which is slower but
+// knows every conversion and has messages with paths.
+var errSlow = errors.New("not of the usual form")
+
+// Decode reads a value of type ty from JSON that Encode or OpenTofu wrote. A
+// missing attribute is null, one that ty does not have is an error.
+func Decode(raw []byte, ty cty.Type) (cty.Value, error) {
+	if rawjson.Deeper(raw, maxDepth) {
+		return cty.NilVal, fmt.Errorf("the value is nested more than %d deep", maxDepth)
+	}
+	if v, err := decodeAll(raw, ty); err == nil {
+		return v, nil
+	}
+	return decodeSlow(raw, ty)
+}
+
+// maxDepth bounds the nesting of stored values: reading one takes time in
+// proportion to its length times its depth.
+const maxDepth = 500
+
+func decodeAll(raw []byte, ty cty.Type) (cty.Value, error) {
+	s := rawjson.NewScanner(raw)
+	v, err := decode(s, ty)
+	if err == nil {
+		err = s.End()
+	}
+	return v, err
+}
+
+// decodeSlow is cty's reader. It panics where elements of a collection differ
+// in type, which a stored "dynamic" makes possible.
+func decodeSlow(raw []byte, ty cty.Type) (v cty.Value, err error) {
+	defer func() {
+		if recover() != nil {
+			v, err = cty.NilVal, errors.New("the stored value contradicts the type that is stored with it")
+		}
+	}()
+	return ctyjson.Unmarshal(raw, ty)
+}
+
+func decode(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
+	c := s.Peek()
+	if c == 'n' {
+		if !s.Null() {
+			return cty.NilVal, errSlow
+		}
+		return cty.NullVal(ty), nil
+	}
+	switch {
+	case ty == cty.String && c == '"':
+		text, err := s.String()
+		return cty.StringVal(text), err
+	case ty == cty.Number && c != '"':
+		text, err := s.Number()
+		if err != nil {
+			return cty.NilVal, err
+		}
+		return cty.ParseNumberVal(string(text))
+	case ty == cty.Bool && c != '"':
+		b, err := s.Bool()
+		return cty.BoolVal(b), err
+	case ty == cty.DynamicPseudoType:
+		return decodeDynamic(s)
+	case ty.IsObjectType():
+		return decodeObject(s, ty)
+	case ty.IsMapType():
+		return decodeMap(s, ty.ElementType())
+	case ty.IsListType(), ty.IsSetType():
+		return decodeElements(s, ty)
+	case ty.IsTupleType():
+		return decodeTuple(s, ty.TupleElementTypes())
+	}
+	return cty.NilVal, errSlow
+}
+
+// decodeDynamic reads {"value":…,"type":…}, in whichever order.
+func decodeDynamic(s *rawjson.Scanner) (cty.Value, error) {
+	var rawType, rawValue []byte
+	err := s.Object(func(key []byte) (err error) {
+		switch string(key) {
+		case "value":
+			rawValue, err = s.Skip()
+		case "type":
+			rawType, err = s.Skip()
+		default:
+			err = errSlow
+		}
+		return err
+	})
+	if err != nil || rawType == nil || rawValue == nil {
+		return cty.NilVal, errSlow
+	}
+	ty, err := decodeType(rawType)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	return decodeAll(rawValue, ty)
+}
+
+// DecodeType reads a type from JSON that EncodeType or OpenTofu wrote.
+func DecodeType(raw []byte) (cty.Type, error) {
+	if rawjson.Deeper(raw, maxDepth) {
+		return cty.NilType, fmt.Errorf("the type is nested more than %d deep", maxDepth)
+	}
+	return decodeType(raw)
+}
+
+func decodeType(raw []byte) (cty.Type, error) {
+	switch string(raw) {
+	case `"string"`:
+		return cty.String, nil
+	case `"number"`:
+		return cty.Number, nil
+	case `"bool"`:
+		return cty.Bool, nil
+	}
+	ty, err := ctyjson.UnmarshalType(raw)
+	if err != nil {
+		return cty.NilType, err
+	}
+	return ty.WithoutOptionalAttributesDeep(), nil
+}
+
+func decodeObject(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
+	atys := ty.AttributeTypes()
+	attrs := make(map[string]cty.Value, len(atys))
+	err := s.Object(func(key []byte) error {
+		aty, ok := atys[string(key)]
+		if !ok {
+			return errSlow
+		}
+		v, err := decode(s, aty)
+		attrs[string(key)] = v
+		return err
+	})
+	if err != nil {
+		return cty.NilVal, err
+	}
+	if len(attrs) < len(atys) {
+		for name, aty := range atys {
+			if _, ok := attrs[name]; !ok {
+				attrs[name] = cty.NullVal(aty)
+			}
+		}
+	}
+	return cty.ObjectVal(attrs), nil
+}
+
+func decodeMap(s *rawjson.Scanner, ety cty.Type) (cty.Value, error) {
+	elems := make(map[string]cty.Value)
+	err := s.Object(func(key []byte) error {
+		name := string(key) // before the value is read
+		v, err := decode(s, ety)
+		elems[name] = v
+		return err
+	})
+	switch {
+	case err != nil:
+		return cty.NilVal, err
+	case len(elems) == 0:
+		return cty.MapValEmpty(ety), nil
+	case !cty.CanMapVal(elems):
+		return cty.NilVal, errSlow
+	}
+	return cty.MapVal(elems), nil
+}
+
+func decodeElements(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
+	ety := ty.ElementType()
+	var elems []cty.Value
+	err := s.Array(func() error {
+		v, err := decode(s, ety)
+		elems = append(elems, v)
+		return err
+	})
+	switch set := ty.IsSetType(); {
+	case err != nil:
+		return cty.NilVal, err
+	case len(elems) == 0 && set:
+		return cty.SetValEmpty(ety), nil
+	case len(elems) == 0:
+		return cty.ListValEmpty(ety), nil
+	case set && cty.CanSetVal(elems):
+		return cty.SetVal(elems), nil
+	case !set && cty.CanListVal(elems):
+		return cty.ListVal(elems), nil
+	}
+	return cty.NilVal, errSlow
+}
+
+func decodeTuple(s *rawjson.Scanner, etys []cty.Type) (cty.Value, error) {
+	elems := make([]cty.Value, 0, len(etys))
+	err := s.Array(func() error {
+		if len(elems) == len(etys) {
+			return errSlow
+		}
+		v, err := decode(s, etys[len(elems)])
+		elems = append(elems, v)
+		return err
+	})
+	if err != nil || len(elems) < len(etys) {
+		return cty.NilVal, errSlow
+	}
+	return cty.TupleVal(elems), nil
+}

@@ -1,0 +1,175 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/terrace-iac/terrace/internal/state/rawjson"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// Encode writes a wholly known value without marks as JSON of the form that
+// state files have: compact, properties in order, and what is dynamic in ty
+// as {"value":…,"type":…}. v must conform to ty.
+func Encode(v cty.Value, ty cty.Type) ([]byte, error) {
+	return appendValue(make([]byte, 0, 256), v, ty)
+}
+
+func appendValue(b []byte, v cty.Value, ty cty.Type) ([]byte, error) {
+	switch {
+	case v.IsMarked():
+		return nil, fmt.Errorf("a value with marks cannot be stored")
+	case !v.IsKnown():
+		return nil, fmt.Errorf("a value that is not known cannot be stored")
+	case ty == cty.DynamicPseudoType && v.Type() != cty.DynamicPseudoType:
+		return appendDynamic(b, v)
+	case v.IsNull():
+		return append(b, "null"...), nil
+	case !v.Type().Equals(ty) && !sameShape(v.Type(), ty):
+		return nil, fmt.Errorf("a value of type %s stands where %s is needed", v.Type().FriendlyName(), ty.FriendlyName())
+	}
+	switch {
+	case ty == cty.String:
+		return rawjson.AppendString(b, v.AsString()), nil
+	case ty == cty.Bool:
+		if v.True() {
+			return append(b, "true"...), nil
+		}
+		return append(b, "false"...), nil
+	case ty == cty.Number:
+		return appendNumber(b, v)
+	case ty.IsListType(), ty.IsSetType(), ty.IsTupleType():
+		return appendElements(b, v, ty)
+	case ty.IsMapType():
+		return appendMap(b, v, ty.ElementType())
+	case ty.IsObjectType():
+		return appendObject(b, v, ty.AttributeTypes())
+	}
+	return nil, fmt.Errorf("a value of type %s cannot be stored", ty.FriendlyName())
+}
+
+// sameShape tells whether the outermost kinds agree, so that the accessors
+// that are used for ty do not panic on a value of type have.
+func sameShape(have, ty cty.Type) bool {
+	switch {
+	case ty.IsListType():
+		return have.IsListType()
+	case ty.IsSetType():
+		return have.IsSetType()
+	case ty.IsMapType():
+		return have.IsMapType()
+	case ty.IsTupleType():
+		return have.IsTupleType() && have.Length() == ty.Length()
+	case ty.IsObjectType():
+		return have.IsObjectType()
+	}
+	return false
+}
+
+func appendDynamic(b []byte, v cty.Value) ([]byte, error) {
+	ty, err := EncodeType(v.Type())
+	if err != nil {
+		return nil, err
+	}
+	if b, err = appendValue(append(b, `{"value":`...), v, v.Type()); err != nil {
+		return nil, err
+	}
+	return append(append(append(b, `,"type":`...), ty...), '}'), nil
+}
+
+// EncodeType writes a type as JSON, as state files have it.
+func EncodeType(ty cty.Type) ([]byte, error) {
+	switch ty {
+	case cty.String:
+		return []byte(`"string"`), nil
+	case cty.Number:
+		return []byte(`"number"`), nil
+	case cty.Bool:
+		return []byte(`"bool"`), nil
+	}
+	raw, err := ctyjson.MarshalType(ty)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.NewScanner(raw).AppendCompact(nil)
+}
+
+// maxPlain is the binary exponent from which on numbers are written with an
+// exponent: without one, a short expression could fill the disk with zeros.
+const maxPlain = 4096
+
+func appendNumber(b []byte, v cty.Value) ([]byte, error) {
+	f := v.AsBigFloat()
+	if f.IsInf() {
+		return nil, fmt.Errorf("infinity cannot be stored")
+	}
+	format := byte('f')
+	if exp := f.MantExp(nil); exp > maxPlain || exp < -maxPlain {
+		format = 'e'
+	}
+	return f.Append(b, format, -1), nil
+}
+
+func appendElements(b []byte, v cty.Value, ty cty.Type) ([]byte, error) {
+	b = append(b, '[')
+	n := 0
+	for it := v.ElementIterator(); it.Next(); n++ {
+		if n > 0 {
+			b = append(b, ',')
+		}
+		var ety cty.Type
+		if ty.IsTupleType() {
+			ety = ty.TupleElementType(n)
+		} else {
+			ety = ty.ElementType()
+		}
+		_, ev := it.Element()
+		var err error
+		if b, err = appendValue(b, ev, ety); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+func appendMap(b []byte, v cty.Value, ety cty.Type) ([]byte, error) {
+	b = append(b, '{')
+	first := true
+	for it := v.ElementIterator(); it.Next(); { // in order of the keys
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		k, ev := it.Element()
+		b = append(rawjson.AppendString(b, k.AsString()), ':')
+		var err error
+		if b, err = appendValue(b, ev, ety); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+func appendObject(b []byte, v cty.Value, atys map[string]cty.Type) ([]byte, error) {
+	names := make([]string, 0, len(atys))
+	for name := range atys {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	b = append(b, '{')
+	for i, name := range names {
+		if !v.Type().HasAttribute(name) {
+			return nil, fmt.Errorf("the value has no attribute %q", name)
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(rawjson.AppendString(b, name), ':')
+		var err error
+		if b, err = appendValue(b, v.GetAttr(name), atys[name]); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}

@@ -1,0 +1,120 @@
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// reference gives what encoding/json makes of a document.
+func reference(b []byte) (compact, indented []byte, ok bool) {
+	if !json.Valid(b) {
+		return nil, nil, false
+	}
+	compact, err := json.Marshal(json.RawMessage(b))
+	if err != nil {
+		return nil, nil, false
+	}
+	var ind bytes.Buffer
+	if len(b) > 1000 {
+		return compact, nil, true // indented it would be huge
+	}
+	if err := json.Indent(&ind, compact, "    ", "  "); err != nil {
+		return nil, nil, false
+	}
+	return compact, ind.Bytes(), true
+}
+
+func check(t *testing.T, in []byte) {
+	t.Helper()
+	compact, indented, ok := reference(in)
+	s := NewScanner(in)
+	got, err := s.AppendCompact(nil)
+	if err == nil {
+		err = s.End()
+	}
+	if ok != (err == nil) {
+		t.Fatalf("%q: valid for encoding/json: %v, here: %v", in, ok, err)
+	}
+	if !ok {
+		return
+	}
+	if !bytes.Equal(got, compact) {
+		t.Errorf("%q: compact %q, want %q", in, got, compact)
+	}
+	if got, _ := AppendIndent(nil, compact, 2); len(in) < 1000 && !bytes.Equal(got, indented) {
+		t.Errorf("%q: indented %q, want %q", in, got, indented)
+	}
+	s = NewScanner(in)
+	raw, err := s.Skip()
+	if err != nil || string(raw) != string(bytes.Trim(in, " \t\r\n")) {
+		t.Errorf("%q: Skip gives %q, %v", in, raw, err)
+	}
+	if in[0] == '"' {
+		var want string
+		if json.Unmarshal(in, &want) != nil {
+			return
+		}
+		str, err := NewScanner(in).String()
+		if err != nil || str != want {
+			t.Errorf("%q: String gives %q, %v; want %q", in, str, err, want)
+		}
+		wantText, _ := json.Marshal(want)
+		if got := AppendString(nil, want); !bytes.Equal(got, wantText) {
+			t.Errorf("%q: AppendString gives %q, want %q", in, got, wantText)
+		}
+	}
+}
+
+var seeds = []string{
+	`null`, ` true `, `false`, `0`, `-0`, `-1.50e+10`, `01`, `1.`, `.5`, `1e`, `-`, `nul`, `+1`,
+	`""`, `"a\"b\\\/\b\f\n\r\t\u0041\ud83d\ude00\ud83d"`, "\"é<>&\u2028\u2029\x7f\"", "\"\xff\"", "\"\x01\"", `"\x"`, `"\u12"`, `"abc`,
+	`{}`, `[]`, `[ ]`, `{ "a" : [ 1 , { } , [ ] , { "b<" : null } ] }`, `[1,]`, `{"a":1,}`, `{"a"}`, `{1:2}`, `[1 2]`, `{"a":1 "b":2}`, `[`, `{`, `]`, `[}`, `{"a":]`, `1 2`, ``,
+	strings.Repeat("[", 9999) + strings.Repeat("]", 9999),
+	strings.Repeat("[", 10001) + strings.Repeat("]", 10001),
+	strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40),
+}
+
+func TestAgainstEncodingJSON(t *testing.T) {
+	for _, in := range seeds {
+		check(t, []byte(in))
+	}
+}
+
+func TestIndentIsBounded(t *testing.T) {
+	deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
+	out, level := AppendIndent(nil, []byte(deep), 0)
+	if n := len(out); level != 0 || n > 9000*2*(2*maxIndent+2) {
+		t.Errorf("%d bytes became %d", len(deep), n)
+	}
+}
+
+func FuzzScanner(f *testing.F) {
+	for _, in := range seeds {
+		if len(in) < 1000 {
+			f.Add([]byte(in))
+		}
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) < 1000 {
+			check(t, in)
+		}
+	})
+}
+
+func TestObjectAndArrayStopAtTheLimit(t *testing.T) {
+	var nest func(s *Scanner) error
+	nest = func(s *Scanner) error {
+		if s.Peek() == '[' {
+			return s.Array(func() error { return nest(s) })
+		}
+		return s.Object(func([]byte) error { return nest(s) })
+	}
+	for _, open := range []string{"[", `{"a":`} {
+		err := nest(NewScanner([]byte(strings.Repeat(open, 20000))))
+		if err == nil || !strings.Contains(err.Error(), "nested more than 10000 deep") {
+			t.Errorf("%s: %v", open, err)
+		}
+	}
+}
