@@ -10,6 +10,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
+// Explain tells the values of the references in an expression that was
+// evaluated in a context, a line each, without ever telling one that is marked.
+func Explain(x hcl.Expression, ctx *hcl.EvalContext) []string {
+	return explainValues(&hcl.Diagnostic{Expression: x, EvalContext: ctx})
+}
+
 // explainValues tells the values of the references in a failed expression,
 // without ever telling one that is marked.
 func explainValues(d *hcl.Diagnostic) []string {

@@ -205,6 +205,7 @@ type tree struct {
 }
 
 func (n *tree) put(ref hcl.Traversal, v cty.Value) {
+	partial := ref.RootName() == "module" // the one kind of object of which scopes return parts
 	for _, step := range ref {
 		var name string
 		switch s := step.(type) {
@@ -221,7 +222,7 @@ func (n *tree) put(ref hcl.Traversal, v cty.Value) {
 		}
 		n = n.subs[i]
 	}
-	if n.leaf {
+	if n.leaf && partial {
 		v = union(n.value, v)
 	}
 	n.value, n.leaf = v, true

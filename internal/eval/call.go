@@ -1,0 +1,257 @@
+package eval
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Call is a module call in a module instance.
+type Call struct {
+	mod      *Module
+	code     *callCode
+	Node     *module.Node // the called module; nil if it could not be loaded
+	children demand.Cell[*Children]
+	whole    demand.Cell[cty.Value]
+	complete demand.Cell[struct{}] // everything in the called module
+	gate     demand.Cell[struct{}] // what everything in the called module waits for
+}
+
+// Children are the instances of a called module.
+type Children struct {
+	Form    Form
+	Unknown bool // validating: one instance stands for all
+	All     []*Module
+	byKey   map[addr.Key]*Module
+}
+
+// Get returns the instance of a key, or nil.
+func (c *Children) Get(k addr.Key) *Module { return c.byKey[k] }
+
+func newCall(m *Module, code *callCode) *Call {
+	node := m.Node.Calls[code.cfg.Name]
+	m.ev.readInputs(code, node)
+	c := &Call{mod: m, code: code, Node: node}
+	s := &item{m, "module.", code.cfg.Name, &code.cfg.At}
+	c.children.Init(s, &Children{}, c.expand)
+	c.whole.Init(s, cty.DynamicVal, c.value)
+	c.complete.Init(s, struct{}{}, c.finish)
+	c.gate.Init(s, struct{}{}, func(t *demand.Task) (struct{}, diag.List) {
+		m.touch(t, code.after)
+		if m.call != nil {
+			m.call.gate.Get(t, nil)
+		}
+		return struct{}{}, nil
+	})
+	return c
+}
+
+func (ev *Evaluator) readInputs(code *callCode, node *module.Node) {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	if code.inputs == nil && node != nil {
+		code.read(node.Config)
+	}
+}
+
+// Name is the name of the call.
+func (c *Call) Name() string { return c.code.cfg.Name }
+
+// Config is the module block.
+func (c *Call) Config() *config.Call { return c.code.cfg }
+
+// Children computes the instances; ok is false if that failed.
+func (c *Call) Children(t *demand.Task) (*Children, bool) { return c.children.Get(t, nil) }
+
+func (c *Call) input(name string) *lang.Expr { return c.code.inputs[name] }
+
+// scope is where the inputs of one instance are evaluated.
+func (c *Call) scope(inst instance) lang.Scope {
+	if c.code.repeat.none() {
+		return c.mod
+	}
+	return &instanceScope{Module: c.mod, inst: inst}
+}
+
+func (c *Call) expand(t *demand.Task) (*Children, diag.List) {
+	if c.Node == nil {
+		return &Children{Unknown: true}, demand.Fail()
+	}
+	ds := c.tellInputs()
+	exp, more := c.mod.expand(t, c.code.repeat, "module."+c.code.cfg.Name)
+	ds = append(ds, more...)
+	out := &Children{Form: exp.form, Unknown: exp.unknown, byKey: make(map[addr.Key]*Module, len(exp.all))}
+	for _, inst := range exp.all {
+		child := c.mod.ev.newModule(c.mod, c, c.Node, c.mod.Addr.Child(c.code.cfg.Name, inst.key), inst)
+		out.All = append(out.All, child)
+		out.byKey[inst.key] = child
+	}
+	return out, ds
+}
+
+// tellInputs returns the messages about the call's arguments to the first who asks.
+func (c *Call) tellInputs() diag.List {
+	c.mod.ev.mu.Lock()
+	defer c.mod.ev.mu.Unlock()
+	ds := c.code.ds
+	c.code.ds = nil
+	return ds
+}
+
+func (c *Call) value(t *demand.Task) (cty.Value, diag.List) {
+	ch, ok := c.children.Get(t, nil)
+	if !ok {
+		return cty.DynamicVal, demand.Fail()
+	}
+	failed := false
+	objs := make([]cty.Value, len(ch.All))
+	for i, child := range ch.All {
+		attrs := make(map[string]cty.Value, len(child.outputs))
+		for j := range child.outputs {
+			v, ok := child.outputs[j].Get(t, nil)
+			failed = failed || !ok
+			attrs[child.code.outputs[j].cfg.Name] = v
+		}
+		objs[i] = cty.ObjectVal(attrs)
+	}
+	var ds diag.List
+	if failed {
+		ds = demand.Fail()
+	}
+	return collection(ch.Form, ch.Unknown, objs, func(i int) string { return ch.All[i].inst.key.Str }), ds
+}
+
+// collection makes what a reference to a repeated block yields from its instances.
+func collection(form Form, unknown bool, vals []cty.Value, key func(int) string) cty.Value {
+	switch {
+	case unknown && form != One:
+		return cty.DynamicVal
+	case form == Disabled:
+		return cty.NullVal(cty.DynamicPseudoType)
+	case form == One && len(vals) == 1:
+		return vals[0]
+	case form == Counted:
+		return cty.TupleVal(vals)
+	case form == Keyed:
+		attrs := make(map[string]cty.Value, len(vals))
+		for i, v := range vals {
+			attrs[key(i)] = v
+		}
+		return cty.ObjectVal(attrs)
+	default:
+		return cty.DynamicVal
+	}
+}
+
+// finish reads everything in the called module: that is what depends_on on a
+// module waits for.
+func (c *Call) finish(t *demand.Task) (struct{}, diag.List) {
+	ch, ok := c.children.Get(t, nil)
+	if !ok {
+		return struct{}{}, demand.Fail()
+	}
+	for _, child := range ch.All {
+		for _, r := range child.resources {
+			r.whole.Get(t, nil)
+		}
+		for _, sub := range child.calls {
+			sub.complete.Get(t, nil)
+		}
+		for i := range child.outputs {
+			child.outputs[i].Get(t, nil)
+		}
+	}
+	return struct{}{}, nil
+}
+
+// resolve answers a reference module.NAME…: a single output where the reference
+// names one, so that outputs of one module do not wait for one another.
+func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
+	rest := ref[2:]
+	if len(rest) == 0 {
+		return whole(t, &c.whole, at)
+	}
+	ch, ok := c.children.Get(t, at)
+	if !ok {
+		return cty.DynamicVal, 2, demand.Fail()
+	}
+	if a, isAttr := rest[0].(hcl.TraverseAttr); isAttr && ch.Form == One && len(ch.All) == 1 {
+		v, ds := c.output(t, ch.All[0], a, at)
+		return v, 3, ds
+	}
+	if _, isAttr := rest[0].(hcl.TraverseAttr); isAttr && ch.Form != Disabled {
+		return cty.DynamicVal, 2, diag.Errorf(at, "Unsupported attribute", "Because %s has %q set, its attributes must be accessed on specific instances.\n\nFor example, to correlate with indices of a referring resource, use:\n    module.%s[%s]", c.label(), formName(ch.Form), c.Name(), indexName(ch.Form))
+	}
+	if len(rest) >= 2 && !ch.Unknown {
+		idx, isIdx := rest[0].(hcl.TraverseIndex)
+		a, isAttr := rest[1].(hcl.TraverseAttr)
+		if isIdx && isAttr {
+			if v, ds, done := c.part(t, ch, idx, a, at); done {
+				return v, 2, ds
+			}
+		}
+	}
+	return whole(t, &c.whole, at)
+}
+
+// part answers module.NAME[KEY].OUTPUT with a collection in which only that
+// output of that instance is computed.
+func (c *Call) part(t *demand.Task, ch *Children, idx hcl.TraverseIndex, a hcl.TraverseAttr, at *source.Range) (cty.Value, diag.List, bool) {
+	k, err := addr.KeyFromValue(idx.Key)
+	child := ch.byKey[k]
+	if err != nil || child == nil || ch.Form != Counted && ch.Form != Keyed {
+		return cty.DynamicVal, nil, false
+	}
+	v, ds := c.output(t, child, a, at)
+	vals := make([]cty.Value, len(ch.All))
+	for i, m := range ch.All {
+		vals[i] = cty.EmptyObjectVal
+		if m == child {
+			vals[i] = cty.ObjectVal(map[string]cty.Value{a.Name: v})
+		}
+	}
+	return collection(ch.Form, false, vals, func(i int) string { return ch.All[i].inst.key.Str }), ds, true
+}
+
+func (c *Call) output(t *demand.Task, child *Module, a hcl.TraverseAttr, at *source.Range) (cty.Value, diag.List) {
+	i, found := child.code.outputIndex[a.Name]
+	if !found {
+		return cty.DynamicVal, diag.Errorf(at, "Unsupported attribute", "This object does not have an attribute named %q: %s declares no output of that name.%s", a.Name, c.label(), suggest(a.Name, child.code.outputIndex))
+	}
+	v, ok := child.outputs[i].Get(t, at)
+	if !ok {
+		return v, demand.Fail()
+	}
+	return v, nil
+}
+
+func (c *Call) label() string { return "module." + c.Name() }
+
+func formName(f Form) string {
+	if f == Keyed {
+		return "for_each"
+	}
+	return "count"
+}
+
+func indexName(f Form) string {
+	if f == Keyed {
+		return "each.key"
+	}
+	return "count.index"
+}
+
+// whole reads a cell that stands for a whole block.
+func whole(t *demand.Task, c *demand.Cell[cty.Value], at *source.Range) (cty.Value, int, diag.List) {
+	v, ok := c.Get(t, at)
+	if !ok {
+		return v, 2, demand.Fail()
+	}
+	return v, 2, nil
+}

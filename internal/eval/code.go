@@ -1,0 +1,260 @@
+package eval
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/schema"
+)
+
+// code is what is known of a module's configuration before any instance of it
+// is evaluated. It is made once for a folder, however many calls name it.
+type code struct {
+	cfg       *config.Module
+	variables []*varCode
+	locals    []*localCode
+	outputs   []*outputCode
+	calls     []*callCode
+	resources []*resourceCode
+	checks    []*checkCode
+
+	varIndex, localIndex, outputIndex, callIndex map[string]int
+	resourceIndex                                map[addr.Resource]int
+}
+
+type varCode struct {
+	cfg        *config.Variable
+	own, other []*ruleCode // validations that refer to this variable alone, and the rest
+}
+
+type localCode struct {
+	cfg  *config.Local
+	expr *lang.Expr
+}
+
+type outputCode struct {
+	cfg   *config.Output
+	expr  *lang.Expr
+	pre   []*ruleCode
+	after []refCode
+}
+
+type callCode struct {
+	cfg    *config.Call
+	repeat repeatCode
+	inputs map[string]*lang.Expr
+	ds     diag.List // about the inputs
+	after  []refCode
+}
+
+type resourceCode struct {
+	cfg       *config.Resource
+	repeat    repeatCode
+	pre, post []*ruleCode
+	after     []refCode
+	prevent   *lang.Expr
+	triggers  []*lang.Expr
+	ofCheck   bool
+}
+
+type checkCode struct {
+	cfg     *config.Check
+	asserts []*ruleCode
+}
+
+type ruleCode struct {
+	cfg       *config.Rule
+	cond, msg *lang.Expr
+}
+
+type repeatCode struct {
+	count, forEach, enabled *lang.Expr
+}
+
+func (r repeatCode) none() bool { return r.count == nil && r.forEach == nil && r.enabled == nil }
+
+// refCode is one element of depends_on.
+type refCode struct{ lang.Ref }
+
+func compileRefs(in []hcl.Traversal) []refCode {
+	out := make([]refCode, len(in))
+	for i, t := range in {
+		out[i] = refCode{lang.Ref{Traversal: t, At: t.SourceRange()}}
+	}
+	return out
+}
+
+func compileRules(in []*config.Rule) []*ruleCode {
+	out := make([]*ruleCode, len(in))
+	for i, r := range in {
+		out[i] = &ruleCode{r, lang.Compile(r.Condition), lang.Compile(r.ErrorMessage)}
+	}
+	return out
+}
+
+func compileSetting(s *config.Setting) *lang.Expr {
+	if s == nil {
+		return nil
+	}
+	return lang.Compile(s.Expr)
+}
+
+func compileRepeat(r config.Repeat) repeatCode {
+	return repeatCode{compileSetting(r.Count), compileSetting(r.ForEach), compileSetting(r.Enabled)}
+}
+
+// code returns the compiled form of a module's configuration.
+func (ev *Evaluator) code(cfg *config.Module) *code {
+	ev.mu.Lock()
+	defer ev.mu.Unlock()
+	c := ev.codes[cfg]
+	if c == nil {
+		c = compile(cfg)
+		ev.codes[cfg] = c
+	}
+	return c
+}
+
+func compile(cfg *config.Module) *code {
+	c := &code{
+		cfg: cfg, varIndex: map[string]int{}, localIndex: map[string]int{}, outputIndex: map[string]int{},
+		callIndex: map[string]int{}, resourceIndex: map[addr.Resource]int{},
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Variables)) {
+		c.varIndex[name] = len(c.variables)
+		c.variables = append(c.variables, compileVariable(cfg.Variables[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Locals)) {
+		c.localIndex[name] = len(c.locals)
+		l := cfg.Locals[name]
+		c.locals = append(c.locals, &localCode{l, compileSetting(l.Value)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Outputs)) {
+		c.outputIndex[name] = len(c.outputs)
+		o := cfg.Outputs[name]
+		c.outputs = append(c.outputs, &outputCode{o, compileSetting(o.Value), compileRules(o.Preconditions), compileRefs(o.DependsOn)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Calls)) {
+		c.callIndex[name] = len(c.calls)
+		call := cfg.Calls[name]
+		c.calls = append(c.calls, &callCode{cfg: call, repeat: compileRepeat(call.Repeat), after: compileRefs(call.DependsOn)})
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(cfg.Resources), addr.Resource.Compare) {
+		c.resourceIndex[a] = len(c.resources)
+		c.resources = append(c.resources, compileResource(cfg.Resources[a]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Checks)) {
+		c.checks = append(c.checks, &checkCode{cfg.Checks[name], compileRules(cfg.Checks[name].Asserts)})
+	}
+	return c
+}
+
+func compileVariable(v *config.Variable) *varCode {
+	out := &varCode{cfg: v}
+	for _, r := range compileRules(v.Validations) {
+		if onlyOwn(r.cond, v.Name) && onlyOwn(r.msg, v.Name) {
+			out.own = append(out.own, r)
+		} else {
+			out.other = append(out.other, r)
+		}
+	}
+	return out
+}
+
+func onlyOwn(x *lang.Expr, name string) bool {
+	if x == nil {
+		return true
+	}
+	for _, ref := range x.Refs {
+		if !isAttr(ref.Traversal, "var", name) {
+			return false
+		}
+	}
+	return true
+}
+
+func isAttr(t hcl.Traversal, root, name string) bool {
+	if len(t) < 2 || t.RootName() != root {
+		return false
+	}
+	a, ok := t[1].(hcl.TraverseAttr)
+	return ok && a.Name == name
+}
+
+func compileResource(r *config.Resource) *resourceCode {
+	out := &resourceCode{
+		cfg: r, repeat: compileRepeat(r.Repeat), pre: compileRules(r.Pre), post: compileRules(r.Post),
+		after: compileRefs(r.DependsOn), prevent: compileSetting(r.Lifecycle.PreventDestroy), ofCheck: r.Check != "",
+	}
+	for _, x := range r.Lifecycle.ReplaceTriggeredBy {
+		out.triggers = append(out.triggers, lang.Compile(x))
+	}
+	return out
+}
+
+// inputs reads the arguments of a call by the variables of the called module.
+func (c *callCode) read(child *config.Module) {
+	hs := &hcl.BodySchema{}
+	for name := range child.Variables {
+		hs.Attributes = append(hs.Attributes, hcl.AttributeSchema{Name: name})
+	}
+	content, diags := c.cfg.Body.Content(hs)
+	c.ds = diag.FromHCL(diags)
+	for _, m := range c.ds {
+		m.Notes = append(m.Notes, diag.Note{Text: "the module's variables are declared in " + child.Dir})
+	}
+	c.inputs = make(map[string]*lang.Expr, len(content.Attributes))
+	for name, a := range content.Attributes {
+		c.inputs[name] = lang.Compile(a.Expr)
+	}
+	for name, v := range child.Variables {
+		if v.Required() && c.inputs[name] == nil {
+			at := c.cfg.At
+			c.ds = append(c.ds, diag.Errorf(&at, "Missing required argument", "The argument %q is required, but no definition was found.", name).Note(&v.At, "the variable is declared here")...)
+		}
+	}
+}
+
+// bodyKey says with which schema a block was read.
+type bodyKey struct {
+	body   any
+	schema *schema.Block
+}
+
+// body is a body read once.
+type body struct {
+	once sync.Once
+	b    *lang.Body
+	ds   diag.List
+	told sync.Once
+}
+
+// compileBody reads a body with a schema, once. Its messages are returned to the first caller only.
+func (ev *Evaluator) compileBody(owner any, src hcl.Body, s *schema.Block) (*lang.Body, diag.List) {
+	k := bodyKey{owner, s}
+	ev.mu.Lock()
+	b := ev.bodies[k]
+	if b == nil {
+		b = &body{}
+		ev.bodies[k] = b
+	}
+	ev.mu.Unlock()
+	b.once.Do(func() { b.b, b.ds = lang.CompileBody(src, s) })
+	var ds diag.List
+	b.told.Do(func() { ds = b.ds })
+	return b.b, ds
+}
+
+// BodyFailed reports whether reading the body of a block had errors.
+func (ev *Evaluator) bodyFailed(owner any, s *schema.Block) bool {
+	ev.mu.Lock()
+	b := ev.bodies[bodyKey{owner, s}]
+	ev.mu.Unlock()
+	return b != nil && b.ds.HasErrors()
+}

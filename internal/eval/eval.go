@@ -1,0 +1,86 @@
+// Package eval says what a module tree wants: the resource instances, with
+// their configuration, and the values of variables, locals and outputs, all
+// computed on demand.
+//
+// Main types: Evaluator, Module (one module instance) and Desired (one wanted
+// resource instance). The one rule: eval knows neither state nor plugins; what
+// a resource instance is worth, its Phase says.
+package eval
+
+import (
+	"sync"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// A Phase supplies what configuration alone does not know. Plan answers with
+// planned values, apply with new ones, validate with unknowns.
+type Phase interface {
+	// Value is what a reference to a wanted instance yields; marks included.
+	Value(t *demand.Task, d *Desired) (cty.Value, diag.List)
+	// Schema returns the schema of a provider.
+	Schema(t *demand.Task, p addr.Provider) (*schema.Provider, diag.List)
+	// Call calls a provider-defined function. cfg is nil for an unconfigured provider.
+	Function(t *demand.Task, p addr.Provider, cfg *ProviderConfig, name string) (function.Function, diag.List)
+}
+
+// Options are what an evaluation starts from.
+type Options struct {
+	Tree      *module.Tree
+	Phase     Phase
+	Variables map[string]Input // of the root module
+	Workspace string
+	RootDir   string // path.root
+	Cwd       string // path.cwd
+	Functions map[string]function.Function
+	// Validating evaluates every block once with unknown repetition, and root
+	// variables as unknown values of their types.
+	Validating bool
+	// Applying makes terraform.applying true, and unknown in none.
+	Applying bool
+}
+
+// An Input is the value of a root variable. Its place is nil outside files.
+type Input struct {
+	Value cty.Value
+	At    *source.Range
+	From  string // where it came from, for messages: `the environment variable TF_VAR_x`
+}
+
+// An Evaluator is one evaluation of a tree. It may be used by many tasks at once.
+type Evaluator struct {
+	Graph *demand.Graph
+	Root  *Module
+	o     Options
+
+	mu           sync.Mutex
+	codes        map[*config.Module]*code
+	bodies       map[bodyKey]*body
+	dynamicCalls map[*module.Node]*callCode
+}
+
+// New prepares an evaluation; nothing is evaluated before it is asked for.
+func New(g *demand.Graph, o Options) *Evaluator {
+	ev := &Evaluator{Graph: g, o: o, codes: map[*config.Module]*code{}, bodies: map[bodyKey]*body{}}
+	ev.Root = ev.newModule(nil, nil, o.Tree.Root, "", instance{})
+	return ev
+}
+
+// Tree is the tree that is evaluated.
+func (ev *Evaluator) Tree() *module.Tree { return ev.o.Tree }
+
+// instance is one repetition of a block: its key and each.value.
+type instance struct {
+	key     addr.Key
+	each    cty.Value // each.value; cty.NilVal without for_each
+	eachKey cty.Value // each.key where it is not the key's text: unknown while validating
+	count   cty.Value // count.index where it is not the key's number
+}

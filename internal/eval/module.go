@@ -1,0 +1,325 @@
+package eval
+
+import (
+	"fmt"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// A Module is one module instance.
+type Module struct {
+	Addr   addr.ModuleInstance
+	Node   *module.Node
+	ev     *Evaluator
+	parent *Module
+	call   *Call // nil for the root
+	inst   instance
+	code   *code
+
+	variables []demand.Cell[cty.Value]
+	locals    []demand.Cell[cty.Value]
+	outputs   []demand.Cell[cty.Value]
+	calls     []*Call
+	resources []*Resource
+	checks    []*Check
+	providers providers
+}
+
+func (ev *Evaluator) newModule(parent *Module, call *Call, node *module.Node, a addr.ModuleInstance, inst instance) *Module {
+	c := ev.code(node.Config)
+	m := &Module{
+		Addr: a, Node: node, ev: ev, parent: parent, call: call, inst: inst, code: c,
+		variables: make([]demand.Cell[cty.Value], len(c.variables)),
+		locals:    make([]demand.Cell[cty.Value], len(c.locals)),
+		outputs:   make([]demand.Cell[cty.Value], len(c.outputs)),
+		calls:     make([]*Call, len(c.calls)),
+		resources: make([]*Resource, len(c.resources)),
+		checks:    make([]*Check, len(c.checks)),
+	}
+	for i, v := range c.variables {
+		ty := v.cfg.Type.WithoutOptionalAttributesDeep()
+		m.variables[i].Init(&item{m, "var.", v.cfg.Name, &v.cfg.At}, cty.UnknownVal(ty), func(t *demand.Task) (cty.Value, diag.List) {
+			return m.variable(t, v)
+		})
+	}
+	for i, l := range c.locals {
+		m.locals[i].Init(&item{m, "local.", l.cfg.Name, &l.cfg.At}, cty.DynamicVal, func(t *demand.Task) (cty.Value, diag.List) {
+			return lang.Eval(t, m, l.expr, cty.DynamicPseudoType)
+		})
+	}
+	for i, o := range c.outputs {
+		m.outputs[i].Init(&item{m, "output.", o.cfg.Name, &o.cfg.At}, cty.DynamicVal, func(t *demand.Task) (cty.Value, diag.List) {
+			return m.output(t, o)
+		})
+	}
+	for i, cc := range c.calls {
+		m.calls[i] = newCall(m, cc)
+	}
+	for i, rc := range c.resources {
+		m.resources[i] = newResource(m, rc)
+	}
+	for i, cc := range c.checks {
+		m.checks[i] = &Check{Mod: m, code: cc}
+	}
+	return m
+}
+
+// item is the subject of variables, locals and outputs.
+type item struct {
+	mod        *Module
+	kind, name string
+	at         *source.Range
+}
+
+func (i *item) Describe() (string, *source.Range) {
+	if i.mod.Addr == "" {
+		return i.kind + i.name, i.at
+	}
+	return string(i.mod.Addr) + "." + i.kind + i.name, i.at
+}
+
+// Calls returns the module calls of the instance, by name.
+func (m *Module) Calls() []*Call { return m.calls }
+
+// Resources returns the resources of the instance, by mode, type and name.
+func (m *Module) Resources() []*Resource { return m.resources }
+
+// Resource returns one resource, or nil.
+func (m *Module) Resource(a addr.Resource) *Resource {
+	if i, ok := m.code.resourceIndex[a]; ok {
+		return m.resources[i]
+	}
+	return nil
+}
+
+// Checks returns the check blocks.
+func (m *Module) Checks() []*Check { return m.checks }
+
+// Demands returns what has to be asked for so that nothing of the module goes
+// unreported, resources and calls excepted.
+func (m *Module) Demands() []func(*demand.Task) {
+	var out []func(*demand.Task)
+	for i := range m.variables {
+		out = append(out, func(t *demand.Task) { m.variables[i].Get(t, nil); m.validateOthers(t, m.code.variables[i]) })
+	}
+	for i := range m.locals {
+		out = append(out, func(t *demand.Task) { m.locals[i].Get(t, nil) })
+	}
+	for i := range m.outputs {
+		out = append(out, func(t *demand.Task) { m.outputs[i].Get(t, nil) })
+	}
+	return out
+}
+
+// Outputs returns the names of the outputs, sorted.
+func (m *Module) Outputs() []string {
+	names := make([]string, len(m.code.outputs))
+	for i, o := range m.code.outputs {
+		names[i] = o.cfg.Name
+	}
+	return names
+}
+
+// Output computes one output; ok is false if it failed or there is none.
+func (m *Module) Output(t *demand.Task, name string) (v cty.Value, ok bool) {
+	i, found := m.code.outputIndex[name]
+	if !found {
+		return cty.DynamicVal, false
+	}
+	return m.outputs[i].Get(t, nil)
+}
+
+// OutputNode is the node of an output, to look at its reads.
+func (m *Module) OutputNode(name string) *demand.Node {
+	return &m.outputs[m.code.outputIndex[name]].Node
+}
+
+// Local computes one local value.
+func (m *Module) Local(t *demand.Task, name string) (v cty.Value, ok bool) {
+	i, found := m.code.localIndex[name]
+	if !found {
+		return cty.DynamicVal, false
+	}
+	return m.locals[i].Get(t, nil)
+}
+
+// Variable computes one input variable.
+func (m *Module) Variable(t *demand.Task, name string) (v cty.Value, ok bool) {
+	i, found := m.code.varIndex[name]
+	if !found {
+		return cty.DynamicVal, false
+	}
+	return m.variables[i].Get(t, nil)
+}
+
+// variable computes the value of an input variable: what the caller gives,
+// converted, or the default; then its validations.
+func (m *Module) variable(t *demand.Task, v *varCode) (cty.Value, diag.List) {
+	cfg := v.cfg
+	ty := cfg.Type.WithoutOptionalAttributesDeep()
+	unknown := cty.UnknownVal(ty)
+	given, at, from, ds := m.given(t, v)
+	if ds.HasErrors() {
+		return m.marked(cfg.Sensitive, cfg.Ephemeral, unknown), ds
+	}
+	val := given
+	if val == cty.NilVal || !cfg.Nullable && val.IsKnown() && unmarked(val).IsNull() && !cfg.Required() {
+		if cfg.Required() {
+			if m.ev.o.Validating || m.parent != nil {
+				return m.marked(cfg.Sensitive, cfg.Ephemeral, unknown), ds
+			}
+			return unknown, append(ds, diag.Errorf(&cfg.At, "No value for required variable", "The root module input variable %q is not set, and has no default value. Use a -var or -var-file command line argument to provide a value for this variable.", cfg.Name)...)
+		}
+		val, at = cfg.Default, nil
+	}
+	if cfg.Defaults != nil && !unmarked(val).IsNull() {
+		val = applyDefaults(cfg.Defaults.Apply, val)
+	}
+	out, err := convert.Convert(val, cfg.Type)
+	if err != nil {
+		return unknown, append(ds, m.badInput(cfg.Name, at, &cfg.At, from, "is not suitable for the variable: "+lang.ErrorText(err))...)
+	}
+	if !cfg.Nullable && out.IsKnown() && unmarked(out).IsNull() {
+		return unknown, append(ds, &diag.Message{Code: "eval/null-variable", Summary: "Required variable not set", At: pick(at, &cfg.At),
+			Detail: fmt.Sprintf("The given value is not suitable for %s defined at %s: required variable may not be set to null.", m.name("var."+cfg.Name), cfg.At)})
+	}
+	if !cfg.Ephemeral && value.ContainsMark(out, value.Ephemeral) {
+		return unknown, append(ds, &diag.Message{Code: "eval/ephemeral-input", Summary: "Variable does not allow ephemeral value", At: pick(at, &cfg.At),
+			Detail: fmt.Sprintf("The value used for the variable %q is ephemeral, but it is not configured to allow one. Set ephemeral = true in the variable block.", cfg.Name)})
+	}
+	if cfg.Deprecated != "" && given != cty.NilVal {
+		ds = append(ds, diag.Warnf(pick(at, &cfg.At), "Variable marked as deprecated by the module author", "Variable %q is marked as deprecated with the following message:\n%s", cfg.Name, cfg.Deprecated)...)
+	}
+	out = m.marked(cfg.Sensitive, cfg.Ephemeral, out)
+	if len(v.own) > 0 {
+		ds = append(ds, m.validate(t, v, v.own, out, at, from)...)
+	}
+	if ds.HasErrors() {
+		return out, ds
+	}
+	return out, ds
+}
+
+// given returns what the caller gives for a variable, or cty.NilVal.
+func (m *Module) given(t *demand.Task, v *varCode) (val cty.Value, at *source.Range, from string, ds diag.List) {
+	if m.parent == nil {
+		if in, ok := m.ev.o.Variables[v.cfg.Name]; ok {
+			return in.Value, in.At, in.From, nil
+		}
+		if m.ev.o.Validating {
+			return cty.UnknownVal(v.cfg.Type.WithoutOptionalAttributesDeep()), nil, "", nil
+		}
+		return cty.NilVal, nil, "", nil
+	}
+	x := m.call.input(v.cfg.Name)
+	if x == nil {
+		return cty.NilVal, nil, "", nil
+	}
+	r := x.Range()
+	val, ds = lang.Eval(t, m.call.scope(m.inst), x, cty.DynamicPseudoType)
+	return val, &r, "", ds
+}
+
+func (m *Module) badInput(name string, at, decl *source.Range, from, what string) diag.List {
+	msg := &diag.Message{Code: "eval/bad-input", Summary: "Invalid value for input variable", At: pick(at, decl)}
+	if from != "" && at == nil {
+		msg.Detail = fmt.Sprintf("The value of the variable %q, given by %s, %s.", name, from, what)
+	} else {
+		msg.Detail = fmt.Sprintf("The given value for %s %s.", m.name("var."+name), what)
+	}
+	if at != nil {
+		msg.Notes = append(msg.Notes, diag.Note{Text: "the variable is declared here", At: decl})
+	}
+	return diag.List{msg}
+}
+
+func (m *Module) name(rest string) string {
+	if m.Addr == "" {
+		return rest
+	}
+	return string(m.Addr) + "." + rest
+}
+
+func (m *Module) marked(sensitive, ephemeral bool, v cty.Value) cty.Value {
+	if sensitive {
+		v = v.Mark(value.Sensitive)
+	}
+	if ephemeral {
+		v = v.Mark(value.Ephemeral)
+	}
+	return v
+}
+
+func pick(at, or *source.Range) *source.Range {
+	if at != nil {
+		return at
+	}
+	return or
+}
+
+func unmarked(v cty.Value) cty.Value {
+	v, _ = v.Unmark()
+	return v
+}
+
+func applyDefaults(apply func(cty.Value) cty.Value, v cty.Value) cty.Value {
+	if !v.ContainsMarked() {
+		return apply(v)
+	}
+	plain, pvm := v.UnmarkDeepWithPaths()
+	return apply(plain).MarkWithPaths(pvm)
+}
+
+// output computes an output value and holds it to the rules of outputs.
+func (m *Module) output(t *demand.Task, o *outputCode) (cty.Value, diag.List) {
+	cfg := o.cfg
+	var ds diag.List
+	m.touch(t, o.after)
+	if len(o.pre) > 0 {
+		res, more := m.ev.Rules(t, m, "output precondition", o.pre, m.name("output."+cfg.Name))
+		ds = append(ds, more...)
+		_ = res
+		if ds.HasErrors() {
+			return cty.DynamicVal, ds
+		}
+	}
+	if o.expr == nil {
+		return cty.DynamicVal, append(ds, demand.Fail()...)
+	}
+	v, more := lang.Eval(t, m, o.expr, cty.DynamicPseudoType)
+	ds = append(ds, more...)
+	if ds.HasErrors() {
+		return v, ds
+	}
+	at := o.expr.Range()
+	if m.parent == nil {
+		v, ds = m.rootOutput(o, v, ds)
+	}
+	if !cfg.Ephemeral && value.ContainsMark(v, value.Ephemeral) {
+		return cty.DynamicVal, append(ds, diag.Errorf(&at, "Output does not allow ephemeral value", "The value of the output %q is ephemeral, but the output is not declared with ephemeral = true.", cfg.Name)...)
+	}
+	v = m.marked(cfg.Sensitive, cfg.Ephemeral, v)
+	if cfg.Deprecated != "" && m.parent != nil {
+		v = v.Mark(value.Deprecation{Message: cfg.Deprecated, Source: m.name(cfg.Name)})
+	}
+	return v, ds
+}
+
+func (m *Module) rootOutput(o *outputCode, v cty.Value, ds diag.List) (cty.Value, diag.List) {
+	at := o.cfg.At
+	if o.cfg.Ephemeral {
+		return v, append(ds, diag.Errorf(&at, "Invalid output configuration", "Root modules are not allowed to have ephemeral outputs.")...)
+	}
+	if !o.cfg.Sensitive && value.ContainsMark(v, value.Sensitive) {
+		return v, append(ds, diag.Errorf(&at, "Output refers to sensitive values", "To reduce the risk of accidentally exporting sensitive data that was intended to be only internal, Terrace requires that any root module output containing sensitive data be explicitly marked as sensitive, to confirm your intent.\n\nIf you do intend to export this data, annotate the output value as sensitive by adding the following argument:\n    sensitive = true")...)
+	}
+	return v, ds
+}

@@ -1,0 +1,200 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Form says what kind of repetition a block has, and so what a reference to it yields.
+type Form uint8
+
+// The forms.
+const (
+	One      Form = iota // no repetition: the object itself
+	Counted              // count: a tuple
+	Keyed                // for_each: an object
+	Disabled             // enabled = false: null
+)
+
+// expansion is the instances of a repeated block.
+type expansion struct {
+	form    Form
+	unknown bool // validating: there is one instance that stands for all
+	all     []instance
+}
+
+// expand evaluates count, for_each or enabled. what is the block's name for messages.
+func (m *Module) expand(t *demand.Task, r repeatCode, what string) (expansion, diag.List) {
+	switch {
+	case r.count != nil:
+		return m.expandCount(t, r.count, what)
+	case r.forEach != nil:
+		return m.expandForEach(t, r.forEach, what)
+	case r.enabled != nil:
+		return m.expandEnabled(t, r.enabled, what)
+	default:
+		return expansion{all: []instance{{}}}, nil
+	}
+}
+
+func (m *Module) unknownCount() expansion {
+	return expansion{form: Counted, unknown: true, all: []instance{{count: cty.UnknownVal(cty.Number)}}}
+}
+
+func (m *Module) unknownKeys(each cty.Value) expansion {
+	return expansion{form: Keyed, unknown: true, all: []instance{{eachKey: cty.UnknownVal(cty.String), each: each}}}
+}
+
+func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansion, diag.List) {
+	v, ds := lang.Eval(t, m, x, cty.DynamicPseudoType)
+	none := expansion{form: Counted}
+	if ds.HasErrors() {
+		return m.unknownCount(), ds
+	}
+	at := x.Range()
+	bad := func(format string, args ...any) (expansion, diag.List) {
+		return none, append(ds, diag.Errorf(&at, "Invalid count argument", format, args...)...)
+	}
+	if value.ContainsMark(v, value.Ephemeral) {
+		return bad("The given \"count\" is ephemeral, so it cannot decide which instances exist from one run to the next.")
+	}
+	v, _ = v.Unmark()
+	switch {
+	case v.IsNull():
+		return bad("The given \"count\" argument value is null. An integer is required.")
+	case !v.IsKnown():
+		if m.ev.o.Validating {
+			return m.unknownCount(), ds
+		}
+		return bad("The \"count\" value depends on resource attributes that cannot be determined until apply, so Terrace cannot predict how many instances will be created.\n\nTo work around this, use the -target option to first apply only the resources that the count depends on, and then apply normally to converge; or use -exclude=%s.", m.name(what))
+	}
+	num, err := toNumber(v)
+	if err != nil {
+		return bad("The given \"count\" argument value is unsuitable: %s.", err)
+	}
+	n, acc := num.Int64()
+	switch {
+	case acc != 0:
+		return bad("The given \"count\" argument value is unsuitable: a whole number is required.")
+	case n < 0:
+		return bad("The given \"count\" argument value is unsuitable: must be greater than or equal to zero.")
+	case n > 1<<30:
+		return bad("The given \"count\" argument value is unsuitable: %d instances are more than can be handled.", n)
+	}
+	out := expansion{form: Counted, all: make([]instance, n)}
+	for i := range out.all {
+		out.all[i].key = addr.Int(i)
+	}
+	return out, ds
+}
+
+func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expansion, diag.List) {
+	v, ds := lang.Eval(t, m, x, cty.DynamicPseudoType)
+	if ds.HasErrors() {
+		return m.unknownKeys(cty.DynamicVal), ds
+	}
+	at := x.Range()
+	bad := func(format string, args ...any) (expansion, diag.List) {
+		return expansion{form: Keyed}, append(ds, diag.Errorf(&at, "Invalid for_each argument", format, args...)...)
+	}
+	if value.HasMark(v, value.Sensitive) {
+		return bad("Sensitive values, or values derived from sensitive values, cannot be used as for_each arguments. If used, the sensitive value could be exposed as a resource instance key.")
+	}
+	if value.HasMark(v, value.Ephemeral) {
+		return bad("Ephemeral values cannot be used as for_each arguments, since instance keys are stored from one run to the next.")
+	}
+	v, _ = v.Unmark()
+	ty := v.Type()
+	isMap := ty.IsMapType() || ty.IsObjectType()
+	isSet := ty.IsSetType()
+	switch {
+	case v.IsNull():
+		return bad("The given \"for_each\" argument value is unsuitable: the given \"for_each\" argument value is null. A map, or set of strings is allowed.")
+	case !isMap && !isSet && ty != cty.DynamicPseudoType:
+		return bad("The given \"for_each\" argument value is unsuitable: the \"for_each\" argument must be a map, or set of strings, and you have provided a value of type %s.", ty.FriendlyName())
+	case !v.IsKnown() || isSet && !v.IsWhollyKnown():
+		if m.ev.o.Validating {
+			return m.unknownKeys(elementOf(v)), ds
+		}
+		return bad("The \"for_each\" %s includes keys derived from resource attributes that cannot be determined until apply, and so Terrace cannot determine the full set of keys that will identify the instances of this resource.\n\nWhen working with unknown values in for_each, it's better to define the map keys statically in your configuration and place apply-time results only in the map values. Alternatively, use -exclude=%s.", collectionName(isSet), m.name(what))
+	}
+	out := expansion{form: Keyed}
+	if isSet {
+		if v.LengthInt() > 0 && ty.ElementType() != cty.String {
+			return bad("The given \"for_each\" argument value is unsuitable: \"for_each\" supports maps and sets of strings, but you have provided a set containing type %s.", ty.ElementType().FriendlyName())
+		}
+		for it := v.ElementIterator(); it.Next(); {
+			_, el := it.Element()
+			if value.HasMark(el, value.Sensitive) {
+				return bad("Sensitive values cannot be used as for_each arguments.")
+			}
+			el, _ = el.Unmark()
+			if el.IsNull() {
+				return bad("The given \"for_each\" argument value is unsuitable: \"for_each\" sets must not contain null values.")
+			}
+			out.all = append(out.all, instance{key: addr.Str(el.AsString()), each: el})
+		}
+	} else {
+		for it := v.ElementIterator(); it.Next(); {
+			k, el := it.Element()
+			k, _ = k.Unmark()
+			out.all = append(out.all, instance{key: addr.Str(k.AsString()), each: el})
+		}
+	}
+	slices.SortFunc(out.all, func(a, b instance) int { return strings.Compare(a.key.Str, b.key.Str) })
+	return out, ds
+}
+
+func collectionName(isSet bool) string {
+	if isSet {
+		return "set"
+	}
+	return "map"
+}
+
+// elementOf is a stand-in for each.value of an unknown collection.
+func elementOf(v cty.Value) cty.Value {
+	ty := v.Type()
+	if ty.IsCollectionType() {
+		return cty.UnknownVal(ty.ElementType())
+	}
+	return cty.DynamicVal
+}
+
+func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expansion, diag.List) {
+	v, ds := lang.Eval(t, m, x, cty.Bool)
+	one := expansion{all: []instance{{}}}
+	if ds.HasErrors() {
+		return one, ds
+	}
+	at := x.Range()
+	problem := ""
+	switch {
+	case value.ContainsMark(v, value.Sensitive):
+		problem = "is sensitive, or derived from a sensitive value"
+	case value.ContainsMark(v, value.Ephemeral):
+		problem = "is ephemeral"
+	case unmarked(v).IsNull():
+		problem = "is null; it must be true or false"
+	case !v.IsKnown():
+		if m.ev.o.Validating {
+			return one, ds
+		}
+		problem = fmt.Sprintf("depends on resource attributes that cannot be determined until apply; use -exclude=%s to plan without it", m.name(what))
+	}
+	if problem != "" {
+		return one, append(ds, diag.Errorf(&at, "Invalid enabled argument", "The \"enabled\" value %s.", problem)...)
+	}
+	if v, _ = v.Unmark(); v.False() {
+		return expansion{form: Disabled}, ds
+	}
+	return one, ds
+}

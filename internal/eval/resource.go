@@ -1,0 +1,286 @@
+package eval
+
+import (
+	"fmt"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Resource is a resource block in a module instance.
+type Resource struct {
+	Mod       *Module
+	code      *resourceCode
+	instances demand.Cell[*Instances]
+	whole     demand.Cell[cty.Value]
+	after     demand.Cell[struct{}]
+}
+
+// Instances are the wanted instances of a resource.
+type Instances struct {
+	Form    Form
+	Unknown bool // validating: one instance stands for all
+	All     []*Desired
+	byKey   map[addr.Key]*Desired
+}
+
+// Get returns the wanted instance of a key, or nil.
+func (in *Instances) Get(k addr.Key) *Desired {
+	if in.byKey == nil {
+		for _, d := range in.All {
+			if d.inst.key == k {
+				return d
+			}
+		}
+	}
+	return in.byKey[k]
+}
+
+// A Desired is one wanted resource instance.
+type Desired struct {
+	Resource *Resource
+	inst     instance
+	value    demand.Cell[cty.Value]
+	Memo     any // belongs to the phase
+}
+
+func newResource(m *Module, code *resourceCode) *Resource {
+	r := &Resource{Mod: m, code: code}
+	r.instances.Init((*resourceCount)(r), &Instances{Unknown: true}, r.expand)
+	r.whole.Init(r, cty.DynamicVal, r.value)
+	if len(code.after) > 0 || m.call != nil {
+		r.after.Init((*resourceAfter)(r), struct{}{}, func(t *demand.Task) (struct{}, diag.List) {
+			m.touch(t, code.after)
+			if m.call != nil {
+				m.call.gate.Get(t, nil)
+			}
+			return struct{}{}, nil
+		})
+	} else {
+		r.after.Ready((*resourceAfter)(r), struct{}{})
+	}
+	return r
+}
+
+// resourceCount is the subject of a resource's instances, resourceAfter that of
+// what it explicitly depends on.
+type (
+	resourceCount Resource
+	resourceAfter Resource
+)
+
+func (r *resourceCount) Describe() (string, *source.Range) { return (*Resource)(r).Describe() }
+func (r *resourceAfter) Describe() (string, *source.Range) {
+	return (*Resource)(r).Describe()
+}
+
+// Describe names the resource.
+func (r *Resource) Describe() (string, *source.Range) { return r.Addr().String(), &r.code.cfg.At }
+
+// Describe names the instance.
+func (d *Desired) Describe() (string, *source.Range) {
+	return d.Addr().String(), &d.Resource.code.cfg.At
+}
+
+// Addr is the resource's address.
+func (r *Resource) Addr() addr.AbsResource {
+	return addr.AbsResource{Module: r.Mod.Addr, Resource: r.code.cfg.Addr}
+}
+
+// Config is the resource block.
+func (r *Resource) Config() *config.Resource { return r.code.cfg }
+
+// Provider is the source address of the resource's provider.
+func (r *Resource) Provider() addr.Provider {
+	return r.Mod.Node.Config.Source(r.code.cfg.LocalProvider())
+}
+
+// Schema returns the schema of the resource's type.
+func (r *Resource) Schema(t *demand.Task) (*schema.Resource, diag.List) {
+	p := r.Provider()
+	ps, ds := r.Mod.ev.o.Phase.Schema(t, p)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	s := ps.Resource(r.code.cfg.Addr.Mode, r.code.cfg.Addr.Type)
+	if s == nil {
+		kind := map[addr.Mode]string{addr.Managed: "resource type", addr.Data: "data source", addr.Ephemeral: "ephemeral resource type"}[r.code.cfg.Addr.Mode]
+		return nil, diag.Errorf(&r.code.cfg.At, "Invalid "+kind, "The provider %s does not support %s %q.", p.Display(), kind, r.code.cfg.Addr.Type)
+	}
+	return s, nil
+}
+
+// Instances computes the wanted instances; ok is false if that failed.
+func (r *Resource) Instances(t *demand.Task) (*Instances, bool) { return r.instances.Get(t, nil) }
+
+// Whole computes what a reference to the resource yields.
+func (r *Resource) Whole(t *demand.Task) (cty.Value, bool) { return r.whole.Get(t, nil) }
+
+// WholeNode is the node of the resource as a whole.
+func (r *Resource) WholeNode() *demand.Node { return &r.whole.Node }
+
+// After computes what the resource explicitly depends on, and returns its node.
+func (r *Resource) After(t *demand.Task) *demand.Node {
+	r.after.Get(t, nil)
+	return &r.after.Node
+}
+
+// HasAfter reports whether there is anything that the resource explicitly depends on.
+func (r *Resource) HasAfter() bool { return len(r.code.after) > 0 || r.Mod.call != nil }
+
+func (r *Resource) expand(t *demand.Task) (*Instances, diag.List) {
+	exp, ds := r.Mod.expand(t, r.code.repeat, r.code.cfg.Addr.String())
+	out := &Instances{Form: exp.form, Unknown: exp.unknown, All: make([]*Desired, len(exp.all))}
+	slab := make([]Desired, len(exp.all))
+	if len(exp.all) > 4 {
+		out.byKey = make(map[addr.Key]*Desired, len(exp.all))
+	}
+	for i, inst := range exp.all {
+		d := &slab[i]
+		d.Resource, d.inst = r, inst
+		d.value.Init(d, cty.DynamicVal, func(t *demand.Task) (cty.Value, diag.List) { return d.compute(t) })
+		out.All[i] = d
+		if out.byKey != nil {
+			out.byKey[inst.key] = d
+		}
+	}
+	return out, ds
+}
+
+func (d *Desired) compute(t *demand.Task) (cty.Value, diag.List) {
+	if d.Resource.HasAfter() {
+		d.Resource.after.Get(t, nil)
+	}
+	return d.Resource.Mod.ev.o.Phase.Value(t, d)
+}
+
+func (r *Resource) value(t *demand.Task) (cty.Value, diag.List) {
+	in, ok := r.instances.Get(t, nil)
+	if !ok {
+		return cty.DynamicVal, demand.Fail()
+	}
+	vals := make([]cty.Value, len(in.All))
+	failed := false
+	for i, d := range in.All {
+		v, ok := d.value.Get(t, nil)
+		failed = failed || !ok
+		vals[i] = v
+	}
+	var ds diag.List
+	if failed {
+		ds = demand.Fail()
+	}
+	return collection(in.Form, in.Unknown, vals, func(i int) string { return in.All[i].inst.key.Str }), ds
+}
+
+// Addr is the instance's address.
+func (d *Desired) Addr() addr.Instance { return d.Resource.Addr().Instance(d.inst.key) }
+
+// Key is the instance's key.
+func (d *Desired) Key() addr.Key { return d.inst.key }
+
+// Value computes the instance; ok is false if that failed.
+func (d *Desired) Value(t *demand.Task, at *source.Range) (cty.Value, bool) {
+	return d.value.Get(t, at)
+}
+
+// Node is the instance's node, to look at its reads.
+func (d *Desired) Node() *demand.Node { return &d.value.Node }
+
+// Scope is where the instance's configuration is evaluated; self is its value
+// for postconditions, provisioners and connections, or cty.NilVal.
+func (d *Desired) Scope(self cty.Value) lang.Scope {
+	if d.Resource.code.repeat.none() && self == cty.NilVal {
+		return d.Resource.Mod
+	}
+	return &instanceScope{Module: d.Resource.Mod, inst: d.inst, self: self}
+}
+
+// Config evaluates the instance's own arguments to a value of the schema's
+// type, marks included.
+func (d *Desired) Config(t *demand.Task, s *schema.Resource) (cty.Value, diag.List) {
+	b, ds := d.Resource.Body(s)
+	if ds.HasErrors() || d.Resource.Mod.ev.bodyFailed(d.Resource.code, s.Block) {
+		return cty.UnknownVal(s.Block.ImpliedType()), append(ds, demand.Fail()...)
+	}
+	v, more := b.Eval(t, d.Scope(cty.NilVal))
+	return v, append(ds, more...)
+}
+
+// Body is the resource's body read with its schema. The messages come once.
+func (r *Resource) Body(s *schema.Resource) (*lang.Body, diag.List) {
+	return r.Mod.ev.compileBody(r.code, r.code.cfg.Body, s.Block)
+}
+
+// Preconditions holds the instance to its preconditions.
+func (d *Desired) Preconditions(t *demand.Task) ([]Outcome, diag.List) {
+	return d.rules(t, d.Resource.code.pre, cty.NilVal, "Resource precondition")
+}
+
+// Postconditions holds the instance to its postconditions, with self.
+func (d *Desired) Postconditions(t *demand.Task, self cty.Value) ([]Outcome, diag.List) {
+	return d.rules(t, d.Resource.code.post, self, "Resource postcondition")
+}
+
+// HasRules reports whether the block has pre- or postconditions.
+func (r *Resource) HasRules() bool { return len(r.code.pre)+len(r.code.post) > 0 }
+
+func (d *Desired) rules(t *demand.Task, rules []*ruleCode, self cty.Value, kind string) ([]Outcome, diag.List) {
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	return d.Resource.Mod.ev.Rules(t, d.Scope(self), kind, rules, d.Addr().String())
+}
+
+// PreventDestroy evaluates lifecycle.prevent_destroy; false without one.
+func (r *Resource) PreventDestroy(t *demand.Task) (bool, *source.Range, diag.List) {
+	x := r.code.prevent
+	if x == nil {
+		return false, nil, nil
+	}
+	at := x.Range()
+	v, ds := lang.Eval(t, r.Mod, x, cty.Bool)
+	if ds.HasErrors() {
+		return false, &at, ds
+	}
+	if v.IsMarked() || !v.IsKnown() || v.IsNull() {
+		return false, &at, append(ds, diag.Errorf(&at, "Invalid prevent_destroy argument", "The value of prevent_destroy must be true or false, known while planning and neither sensitive nor ephemeral.")...)
+	}
+	return v.True(), &at, ds
+}
+
+// Triggers returns the expressions of lifecycle.replace_triggered_by.
+func (d *Desired) Triggers() []*lang.Expr { return d.Resource.code.triggers }
+
+// InstanceValues are the values that count.index and each.key have in an instance.
+func (d *Desired) InstanceValues() (count, eachKey cty.Value) {
+	return d.inst.index(), d.inst.keyValue()
+}
+
+func (i instance) index() cty.Value {
+	if i.count != cty.NilVal {
+		return i.count
+	}
+	if i.key.Kind == addr.IntKey {
+		return i.key.Value()
+	}
+	return cty.NilVal
+}
+
+func (i instance) keyValue() cty.Value {
+	if i.eachKey != cty.NilVal {
+		return i.eachKey
+	}
+	if i.key.Kind == addr.StringKey {
+		return i.key.Value()
+	}
+	return cty.NilVal
+}
+
+func (d *Desired) String() string { return fmt.Sprint(d.Addr()) }

@@ -1,0 +1,235 @@
+package eval
+
+import (
+	"math/big"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// Status is what came of a condition.
+type Status string
+
+// The statuses, in the words of the state format.
+const (
+	Pass    Status = "pass"
+	Fail    Status = "fail"
+	Failed  Status = "error"
+	Unknown Status = "unknown"
+)
+
+// An Outcome is what came of one condition.
+type Outcome struct {
+	Status  Status
+	Message string // of a failed condition
+}
+
+// Rules evaluates conditions. A failed one is an error whose summary names the
+// kind of condition; about is the object that it belongs to.
+func (ev *Evaluator) Rules(t *demand.Task, s lang.Scope, kind string, rules []*ruleCode, about string) ([]Outcome, diag.List) {
+	out := make([]Outcome, len(rules))
+	var ds diag.List
+	for i, r := range rules {
+		var more diag.List
+		out[i], more = ev.rule(t, s, kind, r)
+		ds = append(ds, more.About(about)...)
+	}
+	return out, ds
+}
+
+func (ev *Evaluator) rule(t *demand.Task, s lang.Scope, kind string, r *ruleCode) (Outcome, diag.List) {
+	cond, ds := lang.Eval(t, s, r.cond, cty.DynamicPseudoType)
+	if ds.HasErrors() {
+		return Outcome{Status: Failed}, ds
+	}
+	cond, _ = cond.Unmark()
+	at := r.cond.Range()
+	switch {
+	case !cond.IsKnown():
+		return Outcome{Status: Unknown}, ds
+	case cond.IsNull():
+		return Outcome{Status: Failed}, append(ds, diag.Errorf(&at, "Invalid condition result", "Condition expression must return either true or false, not null.")...)
+	}
+	b, err := convert.Convert(cond, cty.Bool)
+	if err != nil {
+		return Outcome{Status: Failed}, append(ds, diag.Errorf(&at, "Invalid condition result", "Invalid condition result value: %s.", err)...)
+	}
+	if b.True() {
+		return Outcome{Status: Pass}, ds
+	}
+	text, more := ev.ruleMessage(t, s, r)
+	ds = append(ds, more...)
+	summary := kind + " failed"
+	if kind == "Invalid value for variable" {
+		summary = kind
+	}
+	m := &diag.Message{Code: "eval/condition", Summary: summary, Detail: text, At: &at}
+	if kind == "Invalid value for variable" {
+		m.Detail += "\n\nThis was checked by the validation rule at " + r.cfg.At.String() + "."
+	}
+	if ctx, ctxDiags := lang.Context(t, s, r.cond); !ctxDiags.HasErrors() {
+		m.Values = diag.Explain(r.cond.Expression, ctx)
+	}
+	return Outcome{Status: Fail, Message: text}, append(ds, m)
+}
+
+func (ev *Evaluator) ruleMessage(t *demand.Task, s lang.Scope, r *ruleCode) (string, diag.List) {
+	if r.msg == nil {
+		return "This check failed, and has no error message.", nil
+	}
+	v, ds := lang.Eval(t, s, r.msg, cty.String)
+	at := r.msg.Range()
+	switch {
+	case ds.HasErrors():
+		return "This check failed, but its error message could not be evaluated.", ds
+	case value.ContainsMark(v, value.Sensitive):
+		return "The error message included a sensitive value, so it will not be displayed.", append(ds, diag.Warnf(&at, "Error message refers to sensitive values", "The error expression used to explain this condition refers to sensitive values, so Terrace will not display the resulting message. You can correct this by removing references to sensitive values, or by carefully using the nonsensitive() function if the expression will not reveal the sensitive data.")...)
+	case value.ContainsMark(v, value.Ephemeral):
+		return "The error message included an ephemeral value, so it will not be displayed.", append(ds, diag.Errorf(&at, "Error message refers to ephemeral values", "The error expression used to explain this condition refers to ephemeral values, so Terrace will not display the resulting message.")...)
+	}
+	v, _ = v.Unmark()
+	switch {
+	case !v.IsKnown():
+		return "This check failed, and its error message is not known yet.", ds
+	case v.IsNull():
+		return "This check failed, and its error message is null.", ds
+	}
+	return strings.TrimSpace(v.AsString()), ds
+}
+
+// validate holds a variable's value to its validation rules.
+func (m *Module) validate(t *demand.Task, v *varCode, rules []*ruleCode, val cty.Value, at *source.Range, from string) diag.List {
+	if m.ev.o.Validating && m.parent == nil && !val.IsKnown() {
+		return nil
+	}
+	s := &ownScope{Module: m, name: v.cfg.Name, value: val}
+	_, ds := m.ev.Rules(t, s, "Invalid value for variable", rules, "")
+	for _, msg := range ds {
+		if msg.Code != "eval/condition" {
+			continue
+		}
+		if at != nil {
+			msg.Notes = append(msg.Notes, diag.Note{Text: "checked by the rule here", At: msg.At})
+			msg.At, msg.Values = at, nil
+		} else if from != "" {
+			msg.Notes = append(msg.Notes, diag.Note{Text: "the value was given by " + from})
+		}
+	}
+	return ds
+}
+
+// validateOthers holds a variable to the rules that refer to more than itself.
+func (m *Module) validateOthers(t *demand.Task, v *varCode) {
+	if len(v.other) == 0 {
+		return
+	}
+	val, ok := m.variables[m.code.varIndex[v.cfg.Name]].Get(t, nil)
+	if !ok {
+		return
+	}
+	_, at, from, _ := m.given(t, v)
+	var ds diag.List
+	for _, d := range m.validate(t, v, v.other, val, at, from) {
+		if d.Summary != "" {
+			ds = append(ds, d)
+		}
+	}
+	t.Graph().Report(ds)
+}
+
+// ownScope answers a variable's own name while its cell is being computed.
+type ownScope struct {
+	*Module
+	name  string
+	value cty.Value
+}
+
+func (s *ownScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
+	if isAttr(ref, "var", s.name) {
+		return s.value, 2, nil
+	}
+	return s.Module.Resolve(t, ref, at)
+}
+
+// A Check is a check block in a module instance.
+type Check struct {
+	Mod  *Module
+	code *checkCode
+}
+
+// Describe names the check.
+func (c *Check) Describe() (string, *source.Range) {
+	return c.Mod.name("check." + c.code.cfg.Name), &c.code.cfg.At
+}
+
+// Config is the check block.
+func (c *Check) Config() *config.Check { return c.code.cfg }
+
+// Data is the scoped data source, or nil.
+func (c *Check) Data() *Resource {
+	if c.code.cfg.Data == nil {
+		return nil
+	}
+	return c.Mod.Resource(*c.code.cfg.Data)
+}
+
+// Run evaluates the assertions. Failures are warnings. It is to be called once.
+func (c *Check) Run(t *demand.Task) ([]Outcome, diag.List) {
+	name, _ := c.Describe()
+	var ds diag.List
+	cell := demand.NewCell(demand.Subject(c), nil, func(t *demand.Task) ([]Outcome, diag.List) {
+		var out []Outcome
+		out, ds = c.Mod.ev.Rules(t, c.Mod, "Check block assertion", c.code.asserts, name)
+		return out, nil
+	})
+	out, _ := cell.Get(t, nil)
+	for _, m := range ds {
+		m.Severity = diag.Warning
+	}
+	return out, ds
+}
+
+// providerFunction finds a function named provider::NAME::FUNCTION or
+// provider::NAME::ALIAS::FUNCTION.
+func (m *Module) providerFunction(t *demand.Task, name string) (function.Function, diag.List) {
+	parts := strings.Split(name, "::")
+	if len(parts) != 3 && len(parts) != 4 {
+		return function.Function{}, diag.Errorf(nil, "Invalid function name", "%s is not the name of a provider function: it has the form provider::NAME::FUNCTION.", name)
+	}
+	local := parts[1]
+	if _, declared := m.Node.Config.RequiredProviders[local]; !declared {
+		return function.Function{}, diag.Errorf(nil, "Unknown function provider", "Provider %q does not exist within the required_providers of this module, so %s cannot be called.", local, name)
+	}
+	alias := ""
+	if len(parts) == 4 {
+		alias = parts[2]
+	}
+	src := m.Node.Config.Source(local)
+	var cfg *ProviderConfig
+	if _, exists := m.Node.Config.Providers[config.ProviderRef{Name: local, Alias: alias}.String()]; exists || alias != "" {
+		pc, ds := m.ResolveProvider(t, config.ProviderRef{Name: local, Alias: alias}, m)
+		if ds.HasErrors() {
+			return function.Function{}, ds
+		}
+		cfg = pc
+	}
+	f, ds := m.ev.o.Phase.Function(t, src, cfg, parts[len(parts)-1])
+	return f, ds
+}
+
+func toNumber(v cty.Value) (*big.Float, error) {
+	n, err := convert.Convert(v, cty.Number)
+	if err != nil {
+		return nil, err
+	}
+	return n.AsBigFloat(), nil
+}
