@@ -1,0 +1,73 @@
+package sys
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Fake is a System for tests with what was written to its streams.
+type Fake struct {
+	*System
+	Out, Err *Buffer
+	// Interrupt delivers an interrupt to whoever listens.
+	Interrupt func()
+}
+
+// Test makes a system in a folder with nothing but the given environment: empty
+// input, output kept, no terminal, a clock that stands at noon UTC on January
+// 2nd, 2030, host "host", user "user", and child processes that really run.
+func Test(dir string, env ...string) *Fake {
+	signals := make(chan os.Signal, 4)
+	f := &Fake{Out: new(Buffer), Err: new(Buffer)}
+	f.Interrupt = func() { signals <- os.Interrupt }
+	noon := time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
+	f.System = &System{
+		Dir:    dir,
+		Env:    Env(env),
+		Args:   []string{"terrace"},
+		Stdin:  strings.NewReader(""),
+		Stdout: f.Out,
+		Stderr: f.Err,
+		Now:    func() time.Time { return noon },
+		Terminal: Terminal{
+			Width:      func() int { return 0 },
+			ReadSecret: func() (string, error) { return "", errors.New("not a terminal") },
+		},
+		Run:        Run,
+		Interrupts: func() (<-chan os.Signal, func()) { return signals, func() {} },
+		Executable: func() (string, error) { return "terrace", nil },
+		Host:       func() string { return "host" },
+		User:       func() string { return "user" },
+	}
+	return f
+}
+
+// NoChildren is a Run for systems in which nothing may be started.
+func NoChildren(context.Context, Command) error {
+	return errors.New("child processes cannot be started here")
+}
+
+// A Buffer keeps what is written to it. The zero Buffer is empty; its methods
+// may be called concurrently.
+type Buffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+// String is what was written so far.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

@@ -1,0 +1,32 @@
+package sys
+
+import (
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// homeVars are the variables that may name the home folder.
+var homeVars = []string{"HOME", "USERPROFILE"}
+
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}
+
+// signalGroup ends the child; there is no gentle way to ask it.
+func signalGroup(cmd *exec.Cmd, _ bool) { _ = cmd.Process.Kill() }
+
+func suffixes(path string, env Env) []string {
+	if filepath.Ext(path) != "" {
+		return []string{""}
+	}
+	list := env.Get("PATHEXT")
+	if list == "" {
+		list = ".com;.exe;.bat;.cmd"
+	}
+	return strings.Split(list, ";")
+}
+
+func executable(fs.FileInfo) bool { return true }

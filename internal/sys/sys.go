@@ -1,0 +1,207 @@
+// Package sys owns the effects that the rest of the program may not cause by
+// itself: working folder, environment, standard streams, clock, terminal,
+// signals, host and user names, and child processes.
+//
+// Main types: System, Env and Command. The one rule: only main and the command
+// line hold a whole System; everything below is handed the piece that it needs,
+// and nothing changes the process itself (no chdir, no setenv).
+package sys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// A System is what the program runs in. Real makes that of the process, Test
+// one for tests. A System is not changed once made; copy it to vary it.
+type System struct {
+	Dir  string   // the working folder, absolute
+	Env  Env      // the environment
+	Args []string // the command line, with the name that the program was called by
+
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+
+	Now      func() time.Time
+	Terminal Terminal
+	// Run runs a child process to its end; see Command.
+	Run func(ctx context.Context, c Command) error
+	// Interrupts starts to deliver interrupt and termination signals and returns
+	// how to stop it. Until then a signal ends the process.
+	Interrupts func() (c <-chan os.Signal, stop func())
+
+	Executable func() (string, error) // the path of the running program
+	Host       func() string          // the machine's name, "" if unknown
+	User       func() string          // the user's login name, "" if unknown
+}
+
+// Terminal says which of the standard streams are terminals.
+type Terminal struct {
+	In, Out, Err bool
+	// Width is the number of columns of the terminal that Stdout or Stderr is,
+	// or 0 if neither is one.
+	Width func() int
+	// ReadSecret reads a line from Stdin without showing it. Valid only if In.
+	ReadSecret func() (string, error)
+}
+
+// Real is the system of this process. It fails only where the working folder
+// cannot be told, for instance because it was deleted.
+func Real() (*System, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell the working folder: %w", err)
+	}
+	return &System{
+		Dir:        dir,
+		Env:        Env(os.Environ()),
+		Args:       os.Args,
+		Stdin:      os.Stdin,
+		Stdout:     os.Stdout,
+		Stderr:     os.Stderr,
+		Now:        time.Now,
+		Terminal:   realTerminal(),
+		Run:        Run,
+		Interrupts: interrupts,
+		Executable: os.Executable,
+		Host:       sync.OnceValue(hostName),
+		User:       sync.OnceValue(userName),
+	}, nil
+}
+
+// In is the same system with another working folder, which may be relative to
+// the present one.
+func (s *System) In(dir string) *System {
+	c := *s
+	c.Dir = s.Path(dir)
+	return &c
+}
+
+// Path makes a path absolute: a relative one counts from the working folder.
+func (s *System) Path(name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(s.Dir, name)
+}
+
+// Home is the user's home folder, or "" if the environment names none.
+func (s *System) Home() string {
+	for _, name := range homeVars {
+		if home := s.Env.Get(name); home != "" {
+			return home
+		}
+	}
+	return ""
+}
+
+func realTerminal() Terminal {
+	in, out, errs := int(os.Stdin.Fd()), int(os.Stdout.Fd()), int(os.Stderr.Fd())
+	t := Terminal{In: term.IsTerminal(in), Out: term.IsTerminal(out), Err: term.IsTerminal(errs)}
+	t.Width = func() int {
+		for _, fd := range []int{out, errs} {
+			if w, _, err := term.GetSize(fd); err == nil && w > 0 {
+				return w
+			}
+		}
+		return 0
+	}
+	t.ReadSecret = func() (string, error) {
+		b, err := term.ReadPassword(in)
+		return string(b), err
+	}
+	return t
+}
+
+func interrupts() (<-chan os.Signal, func()) {
+	c := make(chan os.Signal, 4) // nobody presses faster than it is read
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	return c, func() { signal.Stop(c) }
+}
+
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+func userName() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
+}
+
+// Env is an environment, as name=value; where a name stands more than once, the
+// last one counts. It is never changed in place.
+type Env []string
+
+// Get returns a variable's value, or "" if it is not set.
+func (e Env) Get(name string) string {
+	v, _ := e.Lookup(name)
+	return v
+}
+
+// Lookup returns a variable's value and whether it is set.
+func (e Env) Lookup(name string) (value string, ok bool) {
+	for i := len(e) - 1; i >= 0; i-- {
+		if rest, found := strings.CutPrefix(e[i], name); found && strings.HasPrefix(rest, "=") {
+			return rest[1:], true
+		}
+	}
+	return "", false
+}
+
+// With is the environment with the given name=value pairs added or replaced.
+func (e Env) With(pairs ...string) Env {
+	out := make(Env, 0, len(e)+len(pairs))
+	replaced := make(map[string]bool, len(pairs))
+	for _, p := range pairs {
+		replaced[nameOf(p)] = true
+	}
+	for _, p := range e {
+		if !replaced[nameOf(p)] {
+			out = append(out, p)
+		}
+	}
+	return append(out, pairs...)
+}
+
+// Without is the environment without the given variables.
+func (e Env) Without(names ...string) Env {
+	out := make(Env, 0, len(e))
+next:
+	for _, p := range e {
+		for _, name := range names {
+			if nameOf(p) == name {
+				continue next
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func nameOf(pair string) string {
+	name, _, _ := strings.Cut(pair, "=")
+	return name
+}
+
+// ErrInterrupted is what Run returns, wrapped, when the context ended first.
+var ErrInterrupted = errors.New("interrupted")
