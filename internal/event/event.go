@@ -10,8 +10,30 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/plan"
 )
+
+// Op is what is done to an object.
+type Op uint8
+
+// The operations. The last three are shown as one change and carried out in two steps.
+const (
+	NoOp Op = iota
+	Create
+	Read
+	Update
+	Delete
+	Forget
+	DeleteThenCreate
+	CreateThenDelete
+	ForgetThenCreate
+)
+
+var opNames = [...]string{"no-op", "create", "read", "update", "delete", "forget", "delete-create", "create-delete", "forget-create"}
+
+func (o Op) String() string { return opNames[o] }
+
+// IsReplace reports whether the object is replaced by another.
+func (o Op) IsReplace() bool { return o >= DeleteThenCreate }
 
 // Kind says what happened.
 type Kind uint8
@@ -45,7 +67,7 @@ const (
 type Event struct {
 	Kind        Kind
 	Object      addr.Object
-	Op          plan.Op       // for Apply*: what is done to the object
+	Op          Op            // for Apply*: what is done to the object
 	IDKey       string        // name of the attribute that identifies the object, "" if none
 	IDValue     string        // its value
 	Elapsed     time.Duration // for Progress, Done and Error

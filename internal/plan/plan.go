@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/event"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -26,27 +27,20 @@ const (
 )
 
 // Op is what happens to an object.
-type Op uint8
+type Op = event.Op
 
-// The operations. The last four are shown as one change and carried out as two actions.
+// The operations. The last three are shown as one change and carried out as two actions.
 const (
-	NoOp Op = iota
-	Create
-	Read
-	Update
-	Delete
-	Forget
-	DeleteThenCreate
-	CreateThenDelete
-	ForgetThenCreate
+	NoOp             = event.NoOp
+	Create           = event.Create
+	Read             = event.Read
+	Update           = event.Update
+	Delete           = event.Delete
+	Forget           = event.Forget
+	DeleteThenCreate = event.DeleteThenCreate
+	CreateThenDelete = event.CreateThenDelete
+	ForgetThenCreate = event.ForgetThenCreate
 )
-
-var opNames = [...]string{"no-op", "create", "read", "update", "delete", "forget", "delete-create", "create-delete", "forget-create"}
-
-func (o Op) String() string { return opNames[o] }
-
-// IsReplace reports whether the object is replaced by another.
-func (o Op) IsReplace() bool { return o >= DeleteThenCreate }
 
 // Reason says why an operation was chosen, in the words of the JSON plan
 // format ("replace_because_tainted"); "" is none.
