@@ -1,0 +1,204 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// A SchemaCache keeps the schemas of provider programs, so that each is read
+// once however many processes of it are started. The zero SchemaCache is empty
+// and ready; it may be used concurrently.
+type SchemaCache struct {
+	mu      sync.Mutex
+	entries map[string]*cacheEntry
+}
+
+type cacheEntry struct {
+	mu sync.Mutex // held while the schema is read
+	s  *schemas
+}
+
+func (c *SchemaCache) entry(key string) *cacheEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil {
+		c.entries = make(map[string]*cacheEntry)
+	}
+	e := c.entries[key]
+	if e == nil {
+		e = new(cacheEntry)
+		c.entries[key] = e
+	}
+	return e
+}
+
+// cacheKey tells programs apart: also a file that was replaced since, and one
+// program that is several providers by its arguments.
+func cacheKey(path string, args []string, protocol int) string {
+	key := fmt.Sprintf("%d\x00%s\x00%s", protocol, path, strings.Join(args, "\x00"))
+	if info, err := os.Stat(path); err == nil {
+		key += fmt.Sprintf("\x00%d\x00%d", info.Size(), info.ModTime().UnixNano())
+	}
+	return key
+}
+
+// schemas is everything that a provider declares. Types are decoded when they
+// are first asked for.
+type schemas struct {
+	provider *schema.Provider
+	protocol int
+	raw      map[addr.Mode]map[string][]byte
+	identity map[string]*pb6.IdentitySchema
+	rest     *pb6.ProviderSchema // list resources, state stores and actions
+
+	mu      sync.Mutex
+	invalid map[string]error // by mode and type: why a schema cannot be used
+}
+
+// schemas returns what the plugin declares, asking it if need be. A plugin that
+// does not say that it can do without is asked in any case.
+func (c *Client) schemas(ctx context.Context) (*schemas, diag.List) {
+	if s := c.loaded.Load(); s != nil {
+		return s, nil
+	}
+	c.loading.Lock()
+	defer c.loading.Unlock()
+	if s := c.loaded.Load(); s != nil {
+		return s, nil
+	}
+	e := new(cacheEntry)
+	if c.cache != nil && c.key != "" {
+		e = c.cache.entry(c.key)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.s == nil {
+		s, ds := c.readSchemas(ctx)
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		e.s = s
+	} else if !e.s.provider.Capabilities.SchemaOptional {
+		if _, ds := c.readProviderSchema(ctx); ds.HasErrors() {
+			return nil, ds
+		}
+	}
+	c.loaded.Store(e.s)
+	return e.s, nil
+}
+
+func (c *Client) readProviderSchema(ctx context.Context) (*pb6.ProviderSchema, diag.List) {
+	what := call{what: "tell its schema"}
+	resp, err := c.rpc.GetProviderSchema(ctx, &pb6.Empty{})
+	if err != nil {
+		return nil, c.failed(ctx, what, err)
+	}
+	return resp, c.messages(what, resp.Diagnostics)
+}
+
+func (c *Client) readSchemas(ctx context.Context) (*schemas, diag.List) {
+	resp, ds := c.readProviderSchema(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	s := &schemas{protocol: c.protocol, rest: resp, raw: map[addr.Mode]map[string][]byte{
+		addr.Managed: resp.ResourceSchemas, addr.Data: resp.DataSourceSchemas, addr.Ephemeral: resp.EphemeralResourceSchemas,
+	}}
+	what := call{what: "tell its schema"}
+	p := &schema.Provider{Types: make(map[addr.Mode][]string), Decode: s.decode}
+	if caps := resp.ServerCapabilities; caps != nil {
+		p.Capabilities = schema.Capabilities{PlanDestroy: caps.PlanDestroy, SchemaOptional: caps.GetProviderSchemaOptional, MoveResourceState: caps.MoveResourceState}
+	}
+	for mode, types := range s.raw {
+		p.Types[mode] = slices.Sorted(maps.Keys(types))
+	}
+	var err error
+	if p.Config, err = s.block(resp.Provider); err != nil {
+		return nil, c.nonsense(what, "the schema of its configuration cannot be used: %s", err)
+	}
+	if len(resp.ProviderMeta) > 0 {
+		if p.Meta, err = s.block(resp.ProviderMeta); err != nil {
+			return nil, c.nonsense(what, "the schema of provider_meta cannot be used: %s", err)
+		}
+	}
+	if p.Functions, err = toFunctions(resp.Functions); err != nil {
+		return nil, c.nonsense(what, "its functions cannot be used: %s", err)
+	}
+	s.provider = p
+	s.identity, ds = c.readIdentities(ctx)
+	return s, ds
+}
+
+// readIdentities asks for the schemas of identities. Plugins from before there
+// were identities do not know the call.
+func (c *Client) readIdentities(ctx context.Context) (map[string]*pb6.IdentitySchema, diag.List) {
+	what := call{what: "tell the schemas of its resource identities"}
+	resp, err := c.rpc.GetResourceIdentitySchemas(ctx, &pb6.Empty{})
+	if status.Code(err) == codes.Unimplemented {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, c.failed(ctx, what, err)
+	}
+	return resp.IdentitySchemas, c.messages(what, resp.Diagnostics)
+}
+
+// block decodes a schema of which only the block matters. No schema is an empty block.
+func (s *schemas) block(raw []byte) (*schema.Block, error) {
+	if len(raw) == 0 {
+		return &schema.Block{}, nil
+	}
+	r, err := decodeSchema(s.protocol, raw)
+	if err != nil {
+		return nil, err
+	}
+	return r.Block, nil
+}
+
+// decode is the Decode of schema.Provider.
+func (s *schemas) decode(mode addr.Mode, typ string) *schema.Resource {
+	raw, ok := s.raw[mode][typ]
+	if !ok {
+		return nil
+	}
+	r, err := decodeSchema(s.protocol, raw)
+	if id := s.identity[typ]; err == nil && mode == addr.Managed && id != nil {
+		r.Identity, err = toIdentity(id)
+		r.IdentityVersion = id.Version
+	}
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.invalid == nil {
+			s.invalid = make(map[string]error)
+		}
+		s.invalid[mode.Prefix()+typ] = err
+		return nil
+	}
+	return r
+}
+
+// resource returns a type's schema, or why there is none.
+func (s *schemas) resource(mode addr.Mode, typ string) (*schema.Resource, error) {
+	if r := s.provider.Resource(mode, typ); r != nil {
+		return r, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.invalid[mode.Prefix()+typ]; err != nil {
+		return nil, fmt.Errorf("the schema of %s%s cannot be used: %w", mode.Prefix(), typ, err)
+	}
+	return nil, fmt.Errorf("it has no type %s%s", mode.Prefix(), typ)
+}

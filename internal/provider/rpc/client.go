@@ -1,0 +1,270 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-plugin"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/zclconf/go-cty/cty"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// A Client is a provider that runs as a plugin. See provider.Provider for what
+// its methods guarantee. When a call fails, the value of the answer is the prior
+// one of the request where there is one.
+type Client struct {
+	addr     addr.Provider
+	protocol int
+	version  string
+	rpc      pb6.ProviderClient
+
+	plugin *plugin.Client // nil if the plugin runs on its own
+	proc   *process       // nil if the plugin runs on its own
+	out    *tail
+	conn   io.Closer // the connection to a plugin that runs on its own
+
+	cache   *SchemaCache
+	key     string
+	loading sync.Mutex
+	loaded  atomic.Pointer[schemas]
+
+	functions atomic.Pointer[map[string]*schema.Function] // as the configured provider told them
+
+	closed    atomic.Bool
+	closeOnce sync.Once
+}
+
+var _ provider.Provider = (*Client)(nil)
+
+func newClient(a addr.Provider, protocol int, cc grpc.ClientConnInterface, version string, dead <-chan struct{}) *Client {
+	if version == "" {
+		version = defaultVersion
+	}
+	return &Client{addr: a, protocol: protocol, version: version, rpc: pb6.NewProviderClient(conn{cc, methodNames(protocol), dead})}
+}
+
+// Protocol is the version of the protocol that the plugin speaks: 5 or 6.
+func (c *Client) Protocol() int { return c.protocol }
+
+// capabilities are what we tell plugins that we can do. Never changed.
+func capabilities() *pb6.ClientCapabilities {
+	return &pb6.ClientCapabilities{WriteOnlyAttributesAllowed: true}
+}
+
+// Schema returns what the provider declares.
+func (c *Client) Schema(ctx context.Context) (*schema.Provider, diag.List) {
+	s, ds := c.schemas(ctx)
+	if s == nil {
+		return &schema.Provider{Config: &schema.Block{}, Decode: func(addr.Mode, string) *schema.Resource { return nil }}, ds
+	}
+	return s.provider, ds
+}
+
+// lookup finds the schema of a type.
+func (c *Client) lookup(ctx context.Context, w call, mode addr.Mode) (*schemas, *schema.Resource, diag.List) {
+	s, ds := c.schemas(ctx)
+	if ds.HasErrors() {
+		return nil, nil, ds
+	}
+	r, err := s.resource(mode, w.typ)
+	if err != nil {
+		return nil, nil, c.refused(w, err)
+	}
+	return s, r, nil
+}
+
+// An enc encodes the values of a request and keeps the first error.
+type enc struct{ err error }
+
+func (e *enc) value(name string, v cty.Value, ty cty.Type) *pb6.Value {
+	out, err := encode(v, ty)
+	if err != nil && e.err == nil {
+		e.err = fmt.Errorf("the %s cannot be sent: %w", name, err)
+	}
+	return out
+}
+
+func (e *enc) meta(v cty.Value, s *schemas) *pb6.Value {
+	if v == cty.NilVal || s.provider.Meta == nil {
+		return nil
+	}
+	return e.value("provider_meta", v, s.provider.Meta.ImpliedType())
+}
+
+func (e *enc) identity(v cty.Value, r *schema.Resource) *pb6.IdentityData {
+	if v == cty.NilVal || v.IsNull() || r.Identity == nil {
+		return nil
+	}
+	return &pb6.IdentityData{IdentityData: e.value("identity", v, r.Identity.ImpliedType())}
+}
+
+// A dec decodes the values of an answer and keeps the first error.
+type dec struct{ err error }
+
+func (d *dec) value(name string, in *pb6.Value, ty cty.Type, fallback cty.Value) cty.Value {
+	v, err := decode(in, ty)
+	if err != nil {
+		if d.err == nil {
+			d.err = fmt.Errorf("the %s in its answer cannot be used: %w", name, err)
+		}
+		return fallback
+	}
+	return v
+}
+
+// identity decodes an identity; no identity gives NilVal.
+func (d *dec) identity(in *pb6.IdentityData, r *schema.Resource) cty.Value {
+	if in.GetIdentityData() == nil {
+		return cty.NilVal
+	}
+	if r.Identity == nil {
+		if d.err == nil {
+			d.err = fmt.Errorf("its answer has an identity, but its schema has none")
+		}
+		return cty.NilVal
+	}
+	v := d.value("identity", in.IdentityData, r.Identity.ImpliedType(), cty.NilVal)
+	if v != cty.NilVal && v.IsNull() {
+		return cty.NilVal
+	}
+	return v
+}
+
+// answer is the messages of an answer and what is wrong with its values. With
+// errors of its own a provider may leave values out.
+func (c *Client) answer(w call, in []*pb6.Diagnostic, d *dec) diag.List {
+	ds := c.messages(w, in)
+	if d.err != nil && !ds.HasErrors() {
+		ds = append(ds, c.nonsense(w, "%s", d.err)...)
+	}
+	return ds
+}
+
+// ValidateConfig checks a provider configuration. Plugins of protocol 5 may
+// answer with a changed one; as in other callers of them it is not used, and the
+// configuration itself is returned.
+func (c *Client) ValidateConfig(ctx context.Context, config cty.Value) (cty.Value, diag.List) {
+	w := call{what: "check its configuration"}
+	s, ds := c.schemas(ctx)
+	if ds.HasErrors() {
+		return config, ds
+	}
+	var e enc
+	req := &pb6.ValidateProviderRequest{Config: e.value("configuration", config, s.provider.Config.ImpliedType())}
+	if e.err != nil {
+		return config, c.refused(w, e.err)
+	}
+	resp, err := c.rpc.ValidateProviderConfig(ctx, req)
+	if err != nil {
+		return config, c.failed(ctx, w, err)
+	}
+	return config, c.messages(w, resp.Diagnostics)
+}
+
+// Configure gives the provider its configuration.
+func (c *Client) Configure(ctx context.Context, config cty.Value) diag.List {
+	w := call{what: "take its configuration"}
+	s, ds := c.schemas(ctx)
+	if ds.HasErrors() {
+		return ds
+	}
+	var e enc
+	req := &pb6.ConfigureRequest{
+		Version: c.version, Config: e.value("configuration", config, s.provider.Config.ImpliedType()), ClientCapabilities: capabilities(),
+	}
+	if e.err != nil {
+		return c.refused(w, e.err)
+	}
+	resp, err := c.rpc.ConfigureProvider(ctx, req)
+	if err != nil {
+		return c.failed(ctx, w, err)
+	}
+	return c.messages(w, resp.Diagnostics)
+}
+
+// ValidateResource checks the configuration of a resource, data source or
+// ephemeral resource.
+func (c *Client) ValidateResource(ctx context.Context, mode addr.Mode, typ string, config cty.Value) diag.List {
+	w := call{"check the configuration of", typ}
+	_, r, ds := c.lookup(ctx, w, mode)
+	if ds.HasErrors() {
+		return ds
+	}
+	var e enc
+	req := &pb6.ValidateRequest{TypeName: typ, Config: e.value("configuration", config, r.Block.ImpliedType())}
+	if e.err != nil {
+		return c.refused(w, e.err)
+	}
+	var resp *pb6.Diagnostics
+	var err error
+	switch mode {
+	case addr.Data:
+		resp, err = c.rpc.ValidateDataResourceConfig(ctx, req)
+	case addr.Ephemeral:
+		resp, err = c.rpc.ValidateEphemeralResourceConfig(ctx, req)
+	default:
+		req.ClientCapabilities = capabilities()
+		resp, err = c.rpc.ValidateResourceConfig(ctx, req)
+	}
+	if err != nil {
+		return c.failed(ctx, w, err)
+	}
+	return c.messages(w, resp.Diagnostics)
+}
+
+// Stop asks the plugin to end running calls. It returns when the plugin has
+// taken note, or does not.
+func (c *Client) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	resp, err := c.rpc.StopProvider(ctx, &pb6.Empty{})
+	switch {
+	case status.Code(err) == codes.Unimplemented:
+		return nil
+	case err != nil:
+		return fmt.Errorf("the provider %s could not be asked to stop: %s", c.addr.Display(), status.Convert(err).Message())
+	case resp.Error != "":
+		return fmt.Errorf("the provider %s cannot stop: %s", c.addr.Display(), resp.Error)
+	}
+	return nil
+}
+
+// closeGrace is how long a plugin may take to end after it was asked to.
+const closeGrace = 3 * time.Second
+
+// Close ends the plugin's process, or leaves a plugin that runs on its own.
+// Calls that are under way fail.
+func (c *Client) Close() error {
+	c.closeOnce.Do(func() {
+		c.closed.Store(true)
+		if c.plugin == nil {
+			_ = c.conn.Close()
+			return
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.plugin.Kill()
+		}()
+		t := time.NewTimer(closeGrace)
+		defer t.Stop()
+		select {
+		case <-ended:
+		case <-t.C: // go-plugin waits for an answer of the plugin without limit
+			_ = c.proc.Kill(context.Background())
+			<-ended
+		}
+	})
+	return nil
+}

@@ -1,0 +1,197 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os/exec"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"google.golang.org/grpc"
+)
+
+// Options tells how a plugin is started.
+type Options struct {
+	Addr addr.Provider // for messages
+	Path string        // the program
+	Args []string      // its arguments; plugins need none
+	Env  []string      // its complete environment, to which the handshake's variables are added
+	Dir  string        // its working folder; must be set
+
+	Stderr       io.Writer     // gets what the plugin writes, by several goroutines in turn; may be nil
+	StartTimeout time.Duration // until the plugin must be ready; 0 means a minute
+	DisableTLS   bool          // talk in the clear, for debugging (TF_DISABLE_PLUGIN_TLS)
+	Version      string        // the version of the language that the plugin is told; "" means 1.12.6
+
+	Cache *SchemaCache // nil: the schema is read anew
+}
+
+// The variable that tells a plugin from a program started by hand, its value,
+// and the default language version. Source: the plugin protocol's documentation.
+const (
+	CookieName     = "TF_PLUGIN_MAGIC_COOKIE"
+	CookieValue    = "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2"
+	defaultVersion = "1.12.6"
+)
+
+// maxMessage is the greatest message that is accepted from a plugin.
+const maxMessage = 256 << 20
+
+// Launch starts a plugin and returns when it is ready for calls. A plugin that
+// does not get there is killed, and the messages tell why. The process ends with
+// Close; ctx is for the start alone.
+func Launch(ctx context.Context, o Options) (provider.Provider, diag.List) {
+	if o.StartTimeout <= 0 {
+		o.StartTimeout = time.Minute
+	}
+	out := &tail{out: o.Stderr}
+	cmd, err := sys.Command{Path: o.Path, Args: o.Args, Dir: o.Dir, Env: o.Env}.Prepare()
+	if err != nil {
+		return nil, startFailed(o, out, fmt.Sprintf("its program cannot be run: %s", err))
+	}
+	s := &start{opts: o, cmd: cmd, out: out}
+	s.client = plugin.NewClient(s.config())
+	cc, ds := s.run(ctx)
+	if ds != nil {
+		return nil, ds
+	}
+	h, _ := s.proc.handshakeResult()
+	c := newClient(o.Addr, h.Protocol, cc, o.Version, s.proc.done)
+	c.plugin, c.proc, c.out = s.client, s.proc, out
+	c.cache, c.key = o.Cache, cacheKey(cmd.Path, o.Args, h.Protocol)
+	return c, nil
+}
+
+// A start is the time between the call of Launch and its return.
+type start struct {
+	opts   Options
+	cmd    *exec.Cmd
+	out    *tail
+	client *plugin.Client
+	proc   *process
+}
+
+func (s *start) config() *plugin.ClientConfig {
+	set := plugin.PluginSet{"provider": grpcPlugin{}}
+	return &plugin.ClientConfig{
+		HandshakeConfig:  plugin.HandshakeConfig{MagicCookieKey: CookieName, MagicCookieValue: CookieValue},
+		VersionedPlugins: map[int]plugin.PluginSet{5: set, 6: set},
+		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
+			s.cmd.Env = append(s.cmd.Env[:len(s.cmd.Env):len(s.cmd.Env)], spec.Env...)
+			return s.proc, nil
+		},
+		SkipHostEnv:      true,
+		StartTimeout:     s.opts.StartTimeout,
+		Stderr:           s.out,
+		SyncStdout:       s.out,
+		SyncStderr:       s.out,
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		Logger:           hclog.NewNullLogger(),
+		AutoMTLS:         !s.opts.DisableTLS,
+		GRPCDialOptions:  dialOptions(),
+	}
+}
+
+func dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(math.MaxInt32)),
+	}
+}
+
+// grpcPlugin hands out the connection itself.
+type grpcPlugin struct{ plugin.NetRPCUnsupportedPlugin }
+
+func (grpcPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
+	return errors.New("this is the calling side")
+}
+
+func (grpcPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, cc *grpc.ClientConn) (any, error) {
+	return cc, nil
+}
+
+// run waits for the plugin in a goroutine, since go-plugin looks at no context
+// and not at its timeout while it connects. If the wait is given up, the process
+// is killed, which lets the goroutine end.
+func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
+	var err error
+	if s.proc, err = newProcess(s.cmd, s.out); err != nil {
+		return nil, startFailed(s.opts, s.out, err.Error())
+	}
+	type result struct {
+		cc  grpc.ClientConnInterface
+		err error
+	}
+	ready := make(chan result, 1)
+	go func() {
+		cc, err := s.connect()
+		ready <- result{cc, err}
+	}()
+	limit := time.NewTimer(s.opts.StartTimeout)
+	defer limit.Stop()
+	why := ""
+	select {
+	case r := <-ready:
+		if r.err == nil {
+			return r.cc, nil
+		}
+		why = s.why(r.err)
+	case <-ctx.Done():
+		why = "its start was interrupted"
+	case <-limit.C:
+		why = s.whyLate()
+	}
+	_ = s.proc.Kill(ctx)
+	go s.client.Kill() // removes the folder of its socket
+	return nil, startFailed(s.opts, s.out, why)
+}
+
+func (s *start) connect() (grpc.ClientConnInterface, error) {
+	proto, err := s.client.Client()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := proto.Dispense("provider")
+	if err != nil {
+		return nil, err
+	}
+	return raw.(*grpc.ClientConn), nil
+}
+
+// why turns an error of go-plugin into a clause that says what happened.
+func (s *start) why(err error) string {
+	_, shakeErr := s.proc.handshakeResult()
+	s.proc.mu.Lock()
+	started := s.proc.started
+	s.proc.mu.Unlock()
+	switch {
+	case !started:
+		return fmt.Sprintf("its program cannot be run: %s", err)
+	case shakeErr != nil && !errors.Is(shakeErr, errNoLine):
+		return shakeErr.Error()
+	case s.proc.ended(lingering):
+		return fmt.Sprintf("it ended before it was ready (%s)", s.proc.how())
+	case shakeErr != nil:
+		return shakeErr.Error()
+	case err.Error() == "timeout while waiting for plugin to start":
+		return s.whyLate()
+	}
+	return err.Error()
+}
+
+func (s *start) whyLate() string {
+	return fmt.Sprintf("it was not ready %s after its start", s.opts.StartTimeout)
+}
+
+func startFailed(o Options, out *tail, why string) diag.List {
+	detail := fmt.Sprintf("The provider %s (%s) could not be started: %s.", o.Addr.Display(), o.Path, why)
+	return diag.List{{Code: CodeStart, Summary: "Provider could not be started", Detail: detail + out.told()}}
+}

@@ -1,0 +1,149 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/zclconf/go-cty/cty"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// The codes of messages that the client itself makes. After CodeCrash and
+// CodeInterrupted it is not known how far the provider came.
+const (
+	CodeStart       = "provider/start"       // the plugin could not be started
+	CodeCrash       = "provider/crash"       // it ended, or the connection broke, during a call
+	CodeInterrupted = "provider/interrupted" // the caller gave the call up
+	CodeClosed      = "provider/closed"      // the call came after Close
+	CodeNonsense    = "provider/nonsense"    // the answer breaks the protocol
+	CodeCall        = "provider/call"        // the plugin refused the call
+)
+
+// A call is what a plugin is asked to do, for messages: "plan", "a time_static".
+type call struct{ what, typ string }
+
+func (w call) String() string {
+	if w.typ == "" {
+		return w.what
+	}
+	return w.what + " " + w.typ
+}
+
+// failed tells why a call has no answer.
+func (c *Client) failed(ctx context.Context, w call, err error) diag.List {
+	name := c.addr.Display()
+	m := &diag.Message{Code: CodeCall, Summary: "Provider call failed"}
+	st, _ := status.FromError(err)
+	switch code := st.Code(); {
+	case c.closed.Load():
+		m.Code, m.Summary = CodeClosed, "Provider is closed"
+		m.Detail = fmt.Sprintf("The provider %s was asked to %s after it had been closed.", name, w)
+	case ctx.Err() != nil || code == codes.Canceled:
+		m.Code, m.Summary = CodeInterrupted, "Provider call interrupted"
+		m.Detail = fmt.Sprintf("The provider %s was asked to %s, but the call was given up before it answered.", name, w)
+	case code == codes.Unavailable || code == codes.Internal && c.gone(), code == codes.Unknown && c.gone():
+		m.Code, m.Summary = CodeCrash, "Provider crashed"
+		m.Detail = c.crashText(name, w, st)
+	case code == codes.Unimplemented:
+		m.Detail = fmt.Sprintf("The provider %s was asked to %s, which it cannot do: %s.", name, w, st.Message())
+	case code == codes.ResourceExhausted:
+		m.Code, m.Summary = CodeNonsense, "Provider answered nonsense"
+		m.Detail = fmt.Sprintf("The provider %s was asked to %s, and the answer is too large: %s.", name, w, st.Message())
+	default:
+		m.Detail = fmt.Sprintf("The provider %s was asked to %s, and the call failed: %s.", name, w, st.Message()) + c.out.told()
+	}
+	return diag.List{m}
+}
+
+// gone reports whether the plugin's process has ended. The connection breaks a
+// moment earlier than the end of the process is known.
+func (c *Client) gone() bool { return c.proc != nil && c.proc.ended(2*lingering) }
+
+func (c *Client) crashText(name string, w call, st *status.Status) string {
+	if c.proc == nil {
+		return fmt.Sprintf("The connection to the provider %s, which runs on its own, broke when it was asked to %s: %s.", name, w, st.Message())
+	}
+	if !c.gone() {
+		return fmt.Sprintf("The connection to the provider %s broke when it was asked to %s: %s.", name, w, st.Message()) + c.out.told()
+	}
+	return fmt.Sprintf("The provider %s ended (%s) when it was asked to %s. This is an error in the provider: please report it to those who make it.", name, c.proc.how(), w) + c.out.told()
+}
+
+// nonsense is the message for an answer that breaks the protocol.
+func (c *Client) nonsense(w call, format string, args ...any) diag.List {
+	return diag.List{{
+		Code: CodeNonsense, Summary: "Provider answered nonsense",
+		Detail: fmt.Sprintf("The provider %s was asked to %s: %s. This is an error in the provider: please report it to those who make it.", c.addr.Display(), w, fmt.Sprintf(format, args...)),
+	}}
+}
+
+// refused is the message for a request that cannot be made.
+func (c *Client) refused(w call, err error) diag.List {
+	return diag.List{{
+		Code: CodeCall, Summary: "Provider cannot be asked",
+		Detail: fmt.Sprintf("The provider %s cannot be asked to %s: %s.", c.addr.Display(), w, err),
+	}}
+}
+
+// deferred is the message for a plugin that puts off what it was not allowed to.
+func (c *Client) deferred(w call, d *pb6.Deferred) diag.List {
+	if d == nil {
+		return nil
+	}
+	why := map[pb6.Deferred_Reason]string{
+		pb6.Deferred_RESOURCE_CONFIG_UNKNOWN: "the configuration of the resource is not known yet",
+		pb6.Deferred_PROVIDER_CONFIG_UNKNOWN: "the configuration of the provider is not known yet",
+		pb6.Deferred_ABSENT_PREREQ:           "something that it needs does not exist yet",
+	}[d.Reason]
+	if why == "" {
+		why = "it gives no reason"
+	}
+	return c.nonsense(w, "it put the request off (%s), which it was told not to do", why)
+}
+
+// messages converts what the plugin says of a call.
+func (c *Client) messages(w call, in []*pb6.Diagnostic) diag.List {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make(diag.List, 0, len(in))
+	for _, d := range in {
+		m := &diag.Message{Summary: d.GetSummary(), Detail: d.GetDetail(), Attr: toPath(d.GetAttribute())}
+		if d.GetSeverity() == pb6.Diagnostic_WARNING {
+			m.Severity = diag.Warning
+		}
+		if m.Summary == "" {
+			m.Summary = "Message of a provider"
+			if m.Detail == "" {
+				m.Detail = fmt.Sprintf("The provider %s gave no reason when it was asked to %s.", c.addr.Display(), w)
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// toPath converts a path. Steps that say nothing end it.
+func toPath(in *pb6.Path) cty.Path {
+	steps := in.GetSteps()
+	if len(steps) == 0 {
+		return nil
+	}
+	out := make(cty.Path, 0, len(steps))
+	for _, s := range steps {
+		switch sel := s.GetSelector().(type) {
+		case *pb6.Path_Step_AttributeName:
+			out = append(out, cty.GetAttrStep{Name: sel.AttributeName})
+		case *pb6.Path_Step_ElementKeyString:
+			out = append(out, cty.IndexStep{Key: cty.StringVal(sel.ElementKeyString)})
+		case *pb6.Path_Step_ElementKeyInt:
+			out = append(out, cty.IndexStep{Key: cty.NumberIntVal(sel.ElementKeyInt)})
+		default:
+			return out
+		}
+	}
+	return out
+}

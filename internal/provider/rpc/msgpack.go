@@ -1,0 +1,156 @@
+package rpc
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+	"github.com/zclconf/go-cty/cty/msgpack"
+)
+
+// maxDepth is how deep values of a plugin may be nested.
+const maxDepth = 512
+
+// encode makes the wire form of a value that conforms to ty. NilVal gives nil.
+func encode(v cty.Value, ty cty.Type) (*pb6.Value, error) {
+	if v == cty.NilVal {
+		return nil, nil
+	}
+	b, err := msgpack.Marshal(v, ty)
+	if err != nil {
+		return nil, err
+	}
+	return &pb6.Value{Msgpack: b}, nil
+}
+
+var errNoValue = errors.New("there is no value in the answer")
+
+// decode reads a value of a plugin. It never panics and allocates in proportion
+// to what was sent. A value that is missing gives errNoValue.
+func decode(in *pb6.Value, ty cty.Type) (v cty.Value, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			v, err = cty.NilVal, fmt.Errorf("the value cannot be decoded: %v", r)
+		}
+	}()
+	switch {
+	case len(in.GetMsgpack()) > 0:
+		if err := checkMsgpack(in.Msgpack); err != nil {
+			return cty.NilVal, err
+		}
+		v, err = msgpack.Unmarshal(in.Msgpack, ty)
+	case len(in.GetJson()) > 0:
+		v, err = ctyjson.Unmarshal(in.Json, ty)
+	default:
+		return cty.NilVal, errNoValue
+	}
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("the value does not have the form that the schema tells: %w", err)
+	}
+	return v, nil
+}
+
+var errShort = errors.New("the value is cut off")
+
+// checkMsgpack checks that b is one value in MessagePack, complete, not nested
+// too deep, and that no length in it is greater than what follows. The decoder
+// trusts lengths, and a few bytes could make it allocate all memory there is.
+// Source: the MessagePack specification.
+func checkMsgpack(b []byte) error {
+	var left [maxDepth]int // items still to come, by depth
+	depth := 0
+	left[0] = 1
+	for {
+		for left[depth] == 0 {
+			if depth == 0 {
+				if len(b) > 0 {
+					return errors.New("more follows the value")
+				}
+				return nil
+			}
+			depth--
+		}
+		left[depth]--
+		skip, items, err := msgpackItem(b)
+		if err != nil {
+			return err
+		}
+		b = b[skip:]
+		if items > len(b) {
+			return errShort
+		}
+		if items > 0 {
+			if depth++; depth == maxDepth {
+				return fmt.Errorf("the value is nested more than %d levels deep", maxDepth)
+			}
+			left[depth] = items
+		}
+	}
+}
+
+// msgpackItem tells the length of the first item in b, of a container without
+// its items, and the number of these.
+func msgpackItem(b []byte) (skip, items int, err error) {
+	if len(b) == 0 {
+		return 0, 0, errShort
+	}
+	head, size, unit := 1, 0, 0 // bytes of head, length that it tells, items for each of it
+	c := b[0]
+	switch {
+	case c <= 0x7f || c >= 0xe0 || c == 0xc0 || c == 0xc2 || c == 0xc3: // small numbers, null, booleans
+	case c <= 0x8f:
+		size, unit = int(c&0x0f), 2
+	case c <= 0x9f:
+		size, unit = int(c&0x0f), 1
+	case c <= 0xbf:
+		size = int(c & 0x1f)
+	case c >= 0xc4 && c <= 0xc9: // bytes, extensions
+		head, size, err = msgpackLen(b, 1<<((c-0xc4)%3))
+		if c >= 0xc7 {
+			head++
+		}
+	case c >= 0xca && c <= 0xd3: // numbers of fixed size
+		size = [...]int{4, 8, 1, 2, 4, 8, 1, 2, 4, 8}[c-0xca]
+	case c >= 0xd4 && c <= 0xd8: // extensions of fixed size
+		head, size = 2, 1<<(c-0xd4)
+	case c >= 0xd9 && c <= 0xdb:
+		head, size, err = msgpackLen(b, 1<<(c-0xd9))
+	case c == 0xdc || c == 0xdd:
+		head, size, err = msgpackLen(b, 2<<(c-0xdc))
+		unit = 1
+	case c == 0xde || c == 0xdf:
+		head, size, err = msgpackLen(b, 2<<(c-0xde))
+		unit = 2
+	default:
+		return 0, 0, fmt.Errorf("the value has a byte 0x%02x where a value should start", c)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	if unit > 0 {
+		return head, size * unit, nil
+	}
+	if size > len(b)-head {
+		return 0, 0, errShort
+	}
+	return head + size, 0, nil
+}
+
+// msgpackLen reads a length of n bytes after the first byte.
+func msgpackLen(b []byte, n int) (head, size int, err error) {
+	if len(b) < 1+n {
+		return 0, 0, errShort
+	}
+	switch n {
+	case 1:
+		size = int(b[1])
+	case 2:
+		size = int(binary.BigEndian.Uint16(b[1:]))
+	default:
+		size = int(binary.BigEndian.Uint32(b[1:]))
+	}
+	return 1 + n, size, nil
+}

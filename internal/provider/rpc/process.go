@@ -1,0 +1,207 @@
+package rpc
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-plugin/runner"
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// A process is a plugin's process as go-plugin wants to see it. It reads the
+// first line of the plugin before go-plugin does, and calls the readers of its
+// output off when the process has ended: a grandchild may hold the pipes open.
+type process struct {
+	cmd *exec.Cmd
+	out *tail
+
+	stdout, stderr   *os.File // our ends
+	childOut, childE *os.File // the child's ends, until it is started
+
+	done    chan struct{} // closed when the process has ended
+	waitErr error         // how, once done is closed
+
+	mu       sync.Mutex
+	started  bool
+	shake    handshake
+	shakeErr error // why the first line cannot be used
+
+	first   []byte // what is left of the first line to give to go-plugin
+	checked bool
+	lines   *bufio.Reader
+}
+
+var _ runner.Runner = (*process)(nil)
+
+// lingering is how long output is read after the process has ended.
+const lingering = 500 * time.Millisecond
+
+func newProcess(cmd *exec.Cmd, out *tail) (*process, error) {
+	p := &process{cmd: cmd, out: out, done: make(chan struct{})}
+	var err error
+	if p.stdout, p.childOut, err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	if p.stderr, p.childE, err = os.Pipe(); err != nil {
+		return nil, errors.Join(err, p.stdout.Close(), p.childOut.Close())
+	}
+	cmd.Stdout, cmd.Stderr = p.childOut, p.childE
+	p.lines = bufio.NewReaderSize(p.stdout, maxLine)
+	return p, nil
+}
+
+// Start starts the child. The readers of its output end soon after it.
+func (p *process) Start(context.Context) error {
+	err := p.cmd.Start()
+	_ = p.childOut.Close()
+	_ = p.childE.Close()
+	if err != nil {
+		_ = p.stdout.Close()
+		_ = p.stderr.Close()
+		return err
+	}
+	p.mu.Lock()
+	p.started = true
+	p.mu.Unlock()
+	go p.reap()
+	return nil
+}
+
+func (p *process) reap() {
+	p.waitErr = p.cmd.Wait()
+	close(p.done)
+	time.AfterFunc(lingering, func() {
+		_ = p.stdout.Close()
+		_ = p.stderr.Close()
+	})
+}
+
+// Wait waits for the end of the process.
+func (p *process) Wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return p.waitErr
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Kill ends the process and all that it started.
+func (p *process) Kill(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.started {
+		return nil
+	}
+	select {
+	case <-p.done:
+	default:
+		sys.Kill(p.cmd)
+	}
+	return nil
+}
+
+// ended reports whether the process has ended, waiting for it up to d.
+func (p *process) ended(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// how tells how the process ended: "exit status 2", "signal: killed".
+func (p *process) how() string {
+	if p.waitErr == nil {
+		return "exit status 0"
+	}
+	return p.waitErr.Error()
+}
+
+// Stdout gives go-plugin the first line, if it can be used, and nothing else.
+func (p *process) Stdout() io.ReadCloser { return firstLine{p} }
+
+type firstLine struct{ p *process }
+
+func (f firstLine) Close() error { return f.p.stdout.Close() }
+
+// Read is called by one goroutine of go-plugin. What follows the first line goes
+// to the log: a plugin must be able to write it.
+func (f firstLine) Read(b []byte) (int, error) {
+	p := f.p
+	if !p.checked {
+		p.checked = true
+		line, err := p.lines.ReadSlice('\n')
+		h, shakeErr := parseHandshake(string(line))
+		switch {
+		case len(line) == 0 && err != nil:
+			shakeErr = errNoLine
+		case errors.Is(err, bufio.ErrBufferFull):
+			shakeErr = errors.New("its first line is longer than " + strconv.Itoa(maxLine) + " bytes")
+		}
+		p.mu.Lock()
+		p.shake, p.shakeErr = h, shakeErr
+		p.mu.Unlock()
+		if shakeErr != nil {
+			_, _ = p.out.Write(line)
+			return 0, io.EOF
+		}
+		p.first = append([]byte(nil), line...)
+	}
+	if len(p.first) > 0 {
+		n := copy(b, p.first)
+		p.first = p.first[n:]
+		return n, nil
+	}
+	_, _ = io.Copy(p.out, p.lines)
+	return 0, io.EOF
+}
+
+var errNoLine = errors.New("it ended its output without the first line of a provider plugin")
+
+// handshakeResult is what the first line told; an empty handshake and no error
+// mean that there was none yet.
+func (p *process) handshakeResult() (handshake, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.shake, p.shakeErr
+}
+
+// Stderr is read by go-plugin and comes back to us line by line.
+func (p *process) Stderr() io.ReadCloser { return p.stderr }
+
+// Name is the path of the program.
+func (p *process) Name() string { return p.cmd.Path }
+
+// ID is never empty, so that go-plugin cleans up after a failed start too.
+func (p *process) ID() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.started {
+		return "not started"
+	}
+	return strconv.Itoa(p.cmd.Process.Pid)
+}
+
+// Diagnose adds nothing: the message is made by who launched the plugin.
+func (p *process) Diagnose(context.Context) string { return "" }
+
+// PluginToHost and HostToPlugin leave addresses alone.
+func (p *process) PluginToHost(network, addr string) (string, string, error) {
+	return network, addr, nil
+}
+
+// HostToPlugin is the inverse of PluginToHost.
+func (p *process) HostToPlugin(network, addr string) (string, string, error) {
+	return network, addr, nil
+}
