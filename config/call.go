@@ -29,12 +29,13 @@ func decodeProvider(o *object) (*Provider, diag.List) {
 	p := &Provider{Name: o.key.a, Alias: o.key.b, Body: c.rest, At: c.head, ForEach: c.args["for_each"], Empty: emptyBody(c.rest)}
 	e.add(providerName(p.Name, c.head))
 	if s := c.args["version"]; s != nil {
-		text := keep[string](e)(s.constString())
+		text, ds := s.constString()
+		e.add(ds)
 		e.add(s.explain(warnAt("config/provider-version", s.NameRange, "Version constraints inside provider configuration blocks are deprecated",
 			"A constraint on the version of a provider belongs into required_providers in a terraform block; the version argument here will go away.")))
-		var ds diag.List
-		p.Version, ds = constraint(text, s.Expr.Range())
-		e.add(ds)
+		if !ds.HasErrors() {
+			p.Version = keep[[]Constraint](e)(constraint(text, s.Expr.Range()))
+		}
 	}
 	if p.ForEach != nil && p.Alias == "" {
 		e.add(p.ForEach.explain(errorAt("config/provider-for-each", p.ForEach.NameRange, "Alias required when using \"for_each\"",

@@ -81,7 +81,7 @@ func (c *content) addArgs(p part, attrs hcl.Attributes, base hcl.Range) (ds diag
 		switch r := c.kind.attrs[name]; {
 		case r == reserved:
 			ds = append(ds, errorAt("config/reserved-argument", a.NameRange, "Reserved argument name in "+c.kind.name+" block",
-				"The name %q is kept for a later version of the language and cannot be an argument of a %s block. To set an argument of that name of the provider, put it into a block named _.", name, c.kind.name)...)
+				"The name %q is kept for a later version of the language and cannot be an argument in a block of type %s. To set an argument of that name of the provider, put it into a block named _.", name, c.kind.name)...)
 		case r == forbidden && p.isOverride():
 			ds = append(ds, notInOverride(a.NameRange, base, "The "+name+" argument may not be overridden.")...)
 		default:
@@ -104,7 +104,7 @@ func (c *content) addBlocks(p part, blocks hcl.Blocks, base hcl.Range) (own hcl.
 		switch {
 		case r.rule == reserved:
 			ds = append(ds, errorAt("config/reserved-block", b.TypeRange, "Reserved block type name in "+c.kind.name+" block",
-				"Blocks of type %q cannot stand in a %s block: the name is kept for a later version of the language, or has a meaning elsewhere only. To set a block of that name of the provider, put it into a block named _.", b.Type, c.kind.name)...)
+				"Blocks of type %q cannot stand in a block of type %s: the name is kept for a later version of the language, or means something elsewhere only. To set a block of that name of the provider, put it into a block named _.", b.Type, c.kind.name)...)
 		case r.rule == escape && own != nil:
 			ds = append(ds, errorAt("config/duplicate-escape", b.DefRange, "Duplicate escaping block",
 				"A block can hold only one block named _.").Note(&first, "the first one")...)
@@ -114,7 +114,7 @@ func (c *content) addBlocks(p part, blocks hcl.Blocks, base hcl.Range) (own hcl.
 			ds = append(ds, notInOverride(b.DefRange, base, "A "+b.Type+" block may not stand in an override file: no rule says how it would merge.")...)
 		case r.rule == merges && len(given[b.Type]) > 0:
 			ds = append(ds, errorAt("config/duplicate-block", b.DefRange, "Duplicate "+b.Type+" block",
-				"A %s block can hold only one %s block.", c.kind.name, b.Type).Note(&given[b.Type][0].head, "the first one")...)
+				"A block of type %s can hold only one %s block.", c.kind.name, b.Type).Note(&given[b.Type][0].head, "the first one")...)
 		default:
 			given[b.Type] = append(given[b.Type], partOf(b, p.layer))
 		}

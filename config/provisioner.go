@@ -16,7 +16,7 @@ func connection(c *content) (*Block, diag.List) {
 	var ds diag.List
 	for _, b := range all[1:] {
 		ds = append(ds, errorAt("config/duplicate-block", b[0].head, "Duplicate connection block",
-			"A %s block can hold only one connection block.", c.kind.name).Note(&first.head, "the first one")...)
+			"A block of type %s can hold only one connection block.", c.kind.name).Note(&first.head, "the first one")...)
 	}
 	return &Block{Body: first.body, At: first.head}, ds
 }
@@ -49,10 +49,7 @@ func decodeProvisioner(parts []part) (*Provisioner, diag.List) {
 	}
 	p.Connection = keep[*Block](e)(connection(c))
 	if p.OnDestroy {
-		e.add(onlySelf(c.rest))
-		if p.Connection != nil {
-			e.add(onlySelf(p.Connection.Body))
-		}
+		e.add(onlySelf(parts[0].body))
 	}
 	return p, e.ds
 }
@@ -87,7 +84,9 @@ func onlySelf(body hcl.Body) (ds diag.List) {
 	if !ok {
 		attrs, _ := body.JustAttributes()
 		for _, a := range inOrder(attrs) {
-			ds = append(ds, onlySelfRefs(a.Expr)...)
+			if a.Name != "when" && a.Name != "on_failure" {
+				ds = append(ds, onlySelfRefs(a.Expr)...)
+			}
 		}
 		return ds
 	}

@@ -5,17 +5,18 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
-	"github.com/zclconf/go-cty/cty"
 )
 
 // decodeProviderRef reads the provider argument: name, name.alias or name.alias[key].
-func decodeProviderRef(x hcl.Expression, s *Setting) (*ProviderRef, diag.List) {
+func decodeProviderRef(x hcl.Expression) (*ProviderRef, diag.List) {
 	inner, diags := native(x)
 	if diags.HasErrors() {
 		return nil, diag.FromHCL(diags)
 	}
-	if _, quoted := unquoted(inner); quoted {
-		return nil, invalidProviderRef(x.Range(), "A reference to a provider configuration must not stand in quotes.")
+	var warns diag.List
+	if bare, quoted := unquoted(inner); quoted {
+		warns = quotedReference(x.Range())
+		inner = bare
 	}
 	var key hcl.Expression
 	if idx, ok := inner.(*hclsyntax.IndexExpr); ok {
@@ -30,7 +31,7 @@ func decodeProviderRef(x hcl.Expression, s *Setting) (*ProviderRef, diag.List) {
 		return nil, ds
 	}
 	ref.At = x.Range()
-	return &ref, ds
+	return &ref, warns
 }
 
 func invalidProviderRef(at source.Range, detail string) diag.List {
@@ -77,9 +78,9 @@ func decodePassed(s *Setting) (out []PassedProvider, ds diag.List) {
 	out = make([]PassedProvider, 0, len(pairs))
 	seen := map[string]source.Range{}
 	for _, kv := range pairs {
-		child, more := decodeProviderRef(keyExpr(kv.Key), s)
+		child, more := decodeProviderRef(keyExpr(kv.Key))
 		ds = append(ds, more...)
-		parent, more := decodeProviderRef(kv.Value, s)
+		parent, more := decodeProviderRef(kv.Value)
 		ds = append(ds, more...)
 		if child == nil || parent == nil {
 			continue
@@ -229,11 +230,6 @@ func (c *content) rules(typ string, self func(hcl.Traversal) bool, label string)
 	}
 	return out, ds
 }
-
-// isKeyword reports whether an expression is a single bare word, and which.
-func isKeyword(x hcl.Expression) string { return hcl.ExprAsKeyword(x) }
-
-func isNull(v cty.Value) bool { return v.IsKnown() && v.IsNull() }
 
 // hasTraversal reports whether an expression is an address whose index parts
 // may be expressions: names, dots and brackets, and nothing else around them.

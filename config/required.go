@@ -1,6 +1,9 @@
 package config
 
 import (
+	"strings"
+	"unicode"
+
 	"github.com/hashicorp/go-version"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
@@ -61,7 +64,7 @@ func (rp *RequiredProvider) set(name string, at source.Range, x hcl.Expression) 
 		}
 		p, err := addr.ParseProvider(text)
 		if err != nil {
-			return errorAt("config/provider-source", x.Range(), "Invalid provider source", "%s.", err)
+			return errorAt("config/provider-source", x.Range(), "Invalid provider source", "%s", sentence(err))
 		}
 		rp.Source = p
 		return nil
@@ -85,7 +88,7 @@ func (rp *RequiredProvider) setAliases(x hcl.Expression) diag.List {
 		switch {
 		case more.HasErrors():
 			ds = append(ds, more...)
-		case ref.Alias == "" || ref.Key != nil:
+		case ref.Key != nil:
 			ds = append(ds, errorAt("config/configuration-alias", item.Range(), "Invalid configuration_aliases value",
 				"An element of configuration_aliases has the form %s.ALIAS.", rp.Name)...)
 		case ref.Name != rp.Name:
@@ -100,9 +103,6 @@ func (rp *RequiredProvider) setAliases(x hcl.Expression) diag.List {
 
 // constraint checks the text of a version constraint.
 func constraint(text string, at source.Range) ([]Constraint, diag.List) {
-	if text == "" {
-		return nil, nil
-	}
 	if _, err := version.NewConstraint(text); err != nil {
 		return nil, errorAt("config/version-constraint", at, "Invalid version constraint",
 			"%q is not a version constraint: write a list of conditions such as \">= 1.2, < 2.0\" or \"~> 1.4\".", text)
@@ -110,16 +110,20 @@ func constraint(text string, at source.Range) ([]Constraint, diag.List) {
 	return []Constraint{{Text: text, At: at}}, nil
 }
 
-// providerName checks that a provider's local name is in its normal form.
+// providerName checks that a provider's local name is in its normal form:
+// lower case letters, digits, and single dashes between them.
 func providerName(name string, at source.Range) diag.List {
-	p, err := addr.ParseProvider("ns/" + name)
-	if err != nil {
-		return errorAt("config/provider-name", at, "Invalid provider local name",
-			"%q is not a name for a provider: it may hold lower case letters, digits and single dashes between them only.", name)
+	ok := name != "" && !strings.HasPrefix(name, "-") && !strings.HasSuffix(name, "-") && !strings.Contains(name, "--")
+	for _, r := range name {
+		ok = ok && (r == '-' || '0' <= r && r <= '9' || unicode.IsLetter(r))
 	}
-	if p.Type != name {
+	if !ok {
 		return errorAt("config/provider-name", at, "Invalid provider local name",
-			"The local name of a provider must be in its normal form: write %q instead of %q.", p.Type, name)
+			"%q is not a name for a provider: it may hold letters, digits and single dashes between them only.", name)
+	}
+	if lower := strings.ToLower(name); lower != name {
+		return errorAt("config/provider-name", at, "Invalid provider local name",
+			"The local name of a provider must be in its normal form: write %q instead of %q.", lower, name)
 	}
 	return nil
 }

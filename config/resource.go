@@ -10,12 +10,10 @@ import (
 func decodeResource(o *object) (*Resource, diag.List) {
 	k := kinds()
 	kind := k.resource
-	switch {
-	case o.check != "":
-		kind = k.checkData
-	case o.key.kind == "data":
+	switch o.key.kind {
+	case "data":
 		kind = k.data
-	case o.key.kind == "ephemeral":
+	case "ephemeral":
 		kind = k.ephemeral
 	}
 	c, ds := kind.merge(o.parts)
@@ -24,7 +22,7 @@ func decodeResource(o *object) (*Resource, diag.List) {
 	e.add(validName(r.Addr.Type, c.head, "resource type"))
 	e.add(validName(r.Addr.Name, c.head, "resource"))
 	if s := c.args["provider"]; s != nil {
-		ref, ds := decodeProviderRef(s.Expr, s)
+		ref, ds := decodeProviderRef(s.Expr)
 		e.add(s.explain(ds))
 		r.Provider = ref
 	}

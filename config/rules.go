@@ -57,13 +57,13 @@ func openKind(name string, attrs map[string]rule, blocks map[string]blockRule) *
 
 // kindTable holds every kind of block that has arguments of its own.
 type kindTable struct {
-	resource, data, ephemeral, checkData      *kind
-	module, provider, variable, output        *kind
-	provisioner, rule                         *kind
-	moved, removed, imports, check            *kind
-	terraform, language, compatible           *kind
-	encryption                                *kind
-	resourceLife, dataLife, callLife, remLife *kind
+	resource, data, ephemeral          *kind
+	module, provider, variable, output *kind
+	provisioner, rule                  *kind
+	moved, removed, imports, check     *kind
+	terraform, language, compatible    *kind
+	encryption                         *kind
+	resourceLife, callLife, remLife    *kind
 }
 
 // kinds is built on first use and never changed.
@@ -81,7 +81,6 @@ var kinds = sync.OnceValue(func() *kindTable {
 		"create_before_destroy": replaces, "prevent_destroy": replaces, "destroy": replaces,
 		"ignore_changes": replaces, "replace_triggered_by": replaces, "enabled": replaces,
 	}, conditions(B{}))
-	t.dataLife = t.resourceLife
 	t.callLife = newKind("lifecycle", A{"enabled": replaces}, nil)
 	t.remLife = newKind("lifecycle", A{"destroy": replaces}, nil)
 
@@ -95,16 +94,18 @@ var kinds = sync.OnceValue(func() *kindTable {
 		"locals":      {rule: reserved},
 		"_":           {rule: escape},
 	})
-	inner := B{
-		"lifecycle":   {rule: merges, inner: t.dataLife},
+	t.data = openKind("data", repeat(), B{
+		"lifecycle": {rule: merges, inner: t.resourceLife},
+		"locals":    {rule: reserved},
+		"_":         {rule: escape},
+	})
+	t.ephemeral = openKind("ephemeral", repeat(), B{
+		"lifecycle":   {rule: merges, inner: t.resourceLife},
 		"connection":  {rule: reserved},
 		"provisioner": {rule: reserved, labels: []string{"type"}},
 		"locals":      {rule: reserved},
 		"_":           {rule: escape},
-	}
-	t.data = openKind("data", repeat(), inner)
-	t.ephemeral = openKind("ephemeral", repeat(), inner)
-	t.checkData = openKind("data", repeat(), inner)
+	})
 	t.module = openKind("module", A{
 		"source": replaces, "version": replaces, "count": replaces, "for_each": replaces,
 		"providers": replaces, "depends_on": forbidden,

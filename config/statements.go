@@ -22,9 +22,9 @@ func decodeMoved(o *object) (*Moved, diag.List) {
 			"Both addresses of a moved block must name modules, or both must name resources."))
 	}
 	for _, t := range []addr.Target{from, to} {
-		if t.Resource.Mode == addr.Ephemeral || t.Resource.Mode == addr.Data {
+		if t.Resource.Mode == addr.Ephemeral {
 			e.add(errorAt("config/moved-kinds", c.head, "Invalid \"moved\" addresses",
-				"Only managed resources and modules can be moved; %s is neither.", t))
+				"An ephemeral resource is never in state and so cannot be moved, as %s would be.", t))
 			return nil, e.ds
 		}
 	}
@@ -52,7 +52,7 @@ func (e *errs) address(c *content, name string, dynamic bool) hcl.Expression {
 		return nil
 	}
 	if _, err := addr.TargetFromTraversal(t); err != nil {
-		e.add(errorAt("config/invalid-address", s.Expr.Range(), "Invalid address", "%s.", err))
+		e.add(errorAt("config/invalid-address", s.Expr.Range(), "Invalid address", "%s", sentence(err)))
 		return nil
 	}
 	return x
@@ -76,6 +76,9 @@ func decodeRemoved(o *object) (*Removed, diag.List) {
 	e.add(ds)
 	if life != nil {
 		r.Destroy = keep[*bool](e)(life.args["destroy"].constBool())
+	} else {
+		e.add(warnAt("config/removed-lifecycle", c.head, "Missing lifecycle from the removed block",
+			"Without a lifecycle block the object is forgotten and lives on. Say so with lifecycle { destroy = false }, or have it destroyed with destroy = true."))
 	}
 	r.Connection = keep[*Block](e)(connection(c))
 	r.Provisioners = keep[[]*Provisioner](e)(provisioners(c))
@@ -130,7 +133,7 @@ func decodeImport(o *object) (*ImportBlock, diag.List) {
 			"An import block needs an id or an identity, by which the provider finds the object."))
 	}
 	if s := c.args["provider"]; s != nil {
-		b.Provider = keep[*ProviderRef](e)(decodeProviderRef(s.Expr, s))
+		b.Provider = keep[*ProviderRef](e)(decodeProviderRef(s.Expr))
 	}
 	s := keep[*Setting](e)(c.required("to"))
 	if s == nil {
@@ -142,6 +145,12 @@ func decodeImport(o *object) (*ImportBlock, diag.List) {
 		return nil, e.ds
 	}
 	b.To = x
+	if t, diags := hcl.AbsTraversalForExpr(x); !diags.HasErrors() {
+		if _, err := addr.TargetFromTraversal(t); err != nil {
+			e.add(errorAt("config/import-to", x.Range(), "Invalid import address", "%s", sentence(err)))
+			return nil, e.ds
+		}
+	}
 	if target, ok := staticTarget(x); ok && (target.IsModule() || target.Resource.Mode != addr.Managed) {
 		e.add(errorAt("config/import-to", x.Range(), "Invalid import address",
 			"Only managed resources can be imported; %s is none.", target))

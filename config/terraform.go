@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // terraformParts gathers the settings of all terraform and language blocks.
@@ -18,8 +19,13 @@ type terraformParts struct {
 	isCloud    bool
 	encryption []part
 	required   []part // required_providers, base first
-	metas      []part // provider_meta
-	ds         diag.List
+	metas      []meta // provider_meta
+}
+
+// meta is a provider_meta block and the head of the terraform block it stands in.
+type meta struct {
+	part
+	in source.Range
 }
 
 // add takes one terraform block.
@@ -28,9 +34,11 @@ func (t *terraformParts) add(p part) diag.List {
 	if s := c.args["required_version"]; s != nil {
 		t.addVersion(s, p)
 	}
+	again := false // a second one in this very block
 	for _, typ := range []string{"backend", "cloud"} {
-		for i, b := range c.blocks[typ] {
-			ds = append(ds, t.addBackend(b[0], typ == "cloud", i > 0)...)
+		for _, b := range c.blocks[typ] {
+			ds = append(ds, t.addBackend(b[0], typ == "cloud", again)...)
+			again = true
 		}
 	}
 	for i, b := range c.blocks["encryption"] {
@@ -46,7 +54,7 @@ func (t *terraformParts) add(p part) diag.List {
 		t.required = append(t.required, b[0])
 	}
 	for _, b := range c.blocks["provider_meta"] {
-		t.metas = append(t.metas, b[0])
+		t.metas = append(t.metas, meta{part: b[0], in: p.head})
 	}
 	return ds
 }
@@ -64,11 +72,10 @@ func (t *terraformParts) addVersion(s *Setting, p part) {
 }
 
 // addBackend takes a backend or cloud block. One in an override file takes the
-// place of either, as a whole.
+// place of either, as a whole; of several, each in a terraform block of its own,
+// the last counts, since overrides compound by file name and then by position.
 func (t *terraformParts) addBackend(p part, cloud, again bool) diag.List {
-	have := t.backend
-	inSameFile := have != nil && have.layer == p.layer
-	if have != nil && (!p.isOverride() || inSameFile && (again || have.head.Filename == p.head.Filename && t.isCloud == cloud && sameBlock(*have, p))) {
+	if have := t.backend; have != nil && (!p.isOverride() || again) {
 		summary, what := "Duplicate backend configuration", "backend"
 		switch {
 		case t.isCloud != cloud:
@@ -76,26 +83,24 @@ func (t *terraformParts) addBackend(p part, cloud, again bool) diag.List {
 		case cloud:
 			summary, what = "Duplicate cloud configurations", "cloud"
 		}
-		first := have.head
-		return errorAt("config/duplicate-backend", p.head, summary,
-			"A module may have only one %s block; the other is at %s.", what, first).Note(&first, "first defined here")
+		return onlyOne("config/duplicate-backend", p, *have, summary, what)
 	}
 	t.backend, t.isCloud = &p, cloud
 	return nil
 }
 
-// sameBlock reports whether two parts stand in one file, so that neither overrides the other.
-func sameBlock(a, b part) bool { return a.head.Filename == b.head.Filename }
-
 func (t *terraformParts) addEncryption(p part, again bool) diag.List {
-	n := len(t.encryption)
-	if n > 0 && (!p.isOverride() || again || t.encryption[n-1].layer == p.layer) {
-		first := t.encryption[n-1].head
-		return errorAt("config/duplicate-encryption", p.head, "Duplicate encryption configuration",
-			"A module may have only one encryption block; the other is at %s.", first).Note(&first, "first defined here")
+	if n := len(t.encryption); n > 0 && (!p.isOverride() || again) {
+		return onlyOne("config/duplicate-encryption", p, t.encryption[n-1], "Duplicate encryption configuration", "encryption")
 	}
 	t.encryption = append(t.encryption, p)
 	return nil
+}
+
+// onlyOne reports a second block of which a module has one.
+func onlyOne(code string, p, first part, summary, what string) diag.List {
+	return errorAt(code, p.head, summary, "A module may have only one %s block; the other is at %s.", what, first.head).
+		Note(&first.head, "first defined here")
 }
 
 // addLanguage takes a language block.
@@ -149,33 +154,72 @@ func (t *terraformParts) gate(m *Module, languageVersion string) (warns diag.Lis
 	}
 	var errs diag.List
 	for i, s := range append(t.compatible[:len(t.compatible):len(t.compatible)], t.version...) {
+		// Where the file may speak of another tool, nothing about it is an error.
 		hard := i < len(t.compatible) || isTofu(s.Range.Filename)
-		text, ds := s.constString()
-		if ds.HasErrors() {
-			warns = append(warns, ds...)
-			continue
-		}
-		c, err := version.NewConstraint(text)
+		fatal, ds := s.compare(v, hard)
 		switch {
-		case err != nil:
-			warns = append(warns, s.explain(errorAt("config/version-constraint", s.Expr.Range(), "Invalid version constraint",
-				"%q is not a version constraint: write a list of conditions such as \">= 1.6, < 2.0\".", text))...)
-		case hasPrerelease(text):
-			warns = append(warns, s.explain(errorAt("config/version-constraint", s.Expr.Range(), "Invalid required_version constraint",
-				"A constraint on the language version must not name a prerelease, as %q does.", text))...)
-		case c.Check(v):
-		case hard:
-			errs = append(errs, s.explain(errorAt("config/incompatible", s.Expr.Range(), "Incompatible module",
-				"This module needs a language version of %s, and this is %s. Use another version of the module, or change the constraint if it is too narrow.", text, languageVersion))...)
+		case fatal:
+			errs = append(errs, s.explain(ds)...)
 		default:
-			warns = append(warns, s.explain(warnAt("config/incompatible", s.Expr.Range(), "Version constraint not met",
-				"This module asks for version %s, and this is %s. The constraint is in a .tf file and may have been written with another tool's version numbers in mind, and so this is only a warning.", text, languageVersion))...)
+			warns = append(warns, s.explain(ds)...)
 		}
+	}
+	for _, s := range t.compatible {
+		warns = append(warns, ineffective(s)...)
 	}
 	if errs != nil {
 		return errs.Sort()
 	}
 	return warns
+}
+
+// compare holds the language version against one constraint. It is fatal where
+// the constraint, which counts if hard, excludes the version.
+func (s *Setting) compare(v *version.Version, hard bool) (fatal bool, ds diag.List) {
+	at := s.Expr.Range()
+	text, ds := constString(s.Attribute)
+	if ds.HasErrors() {
+		return false, soften(ds, hard)
+	}
+	c, err := version.NewConstraint(text)
+	switch {
+	case err != nil:
+		return false, soften(errorAt("config/version-constraint", at, "Invalid required_version constraint",
+			"%q is not a version constraint: write a list of conditions such as \">= 1.6, < 2.0\".", text), hard)
+	case hard && hasPrerelease(text):
+		return false, errorAt("config/version-constraint", at, "Invalid required_version constraint",
+			"A constraint on the language version must not name a prerelease, as %q does.", text)
+	case c.Check(v):
+		return false, nil
+	case hard:
+		return true, errorAt("config/incompatible", at, "Incompatible module",
+			"This module needs a language version of %s, and this is %s. Use another version of the module, or change the constraint if it is too narrow.", text, v)
+	default:
+		return false, warnAt("config/incompatible", at, "Version constraint not met",
+			"This module asks for version %s, and this is %s. The constraint is in a .tf file and may have been written with another tool's version numbers in mind, and so this is only a warning.", text, v)
+	}
+}
+
+// soften makes warnings of errors unless they count.
+func soften(ds diag.List, hard bool) diag.List {
+	if !hard {
+		for _, m := range ds {
+			m.Severity = diag.Warning
+		}
+	}
+	return ds
+}
+
+// ineffective warns of a constraint in a compatible_with block that admits
+// versions which do not read that block.
+func ineffective(s *Setting) diag.List {
+	text, ds := constString(s.Attribute)
+	c, err := version.NewConstraint(text)
+	if ds.HasErrors() || err != nil || !c.Check(version.Must(version.NewVersion("1.11.0"))) {
+		return nil
+	}
+	return warnAt("config/ineffective-constraint", s.Range, "Ineffective version constraint",
+		"Versions before 1.12.0 do not read compatible_with blocks, and so admitting them here, as %q does, has no effect. Write a constraint that starts at 1.12.0 or later.", text)
 }
 
 func hasPrerelease(constraint string) bool { return strings.Contains(constraint, "-") }
@@ -198,15 +242,13 @@ func (t *terraformParts) decode(m *Module) (ds diag.List) {
 // decodeMetas takes one provider_meta block for each provider; one in an
 // override file replaces that of the base.
 func (t *terraformParts) decodeMetas(m *Module) (ds diag.List) {
-	byProvider := map[addr.Provider]part{}
+	byProvider := map[addr.Provider]meta{}
 	local := map[addr.Provider]string{}
 	for _, p := range t.metas {
 		name := p.labels[0]
 		key := m.Source(name)
-		if have, ok := byProvider[key]; ok && (!p.isOverride() || have.layer == p.layer) {
-			ds = append(ds, errorAt("config/duplicate-provider-meta", p.head, "Duplicate provider_meta block",
-				"A module may have only one provider_meta block for each provider; that of %s is at %s.", key.Display(), have.head).
-				Note(&have.head, "first defined here")...)
+		if have, ok := byProvider[key]; ok && (!p.isOverride() || have.in == p.in) {
+			ds = append(ds, onlyOne("config/duplicate-provider-meta", p.part, have.part, "Duplicate provider_meta block", "provider_meta "+quote(key.Display()))...)
 			continue
 		}
 		delete(m.ProviderMetas, local[key])

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -15,6 +18,18 @@ import (
 )
 
 func quote(s string) string { return strconv.Quote(s) }
+
+// sentence makes a detail of the text of an error.
+func sentence(err error) string {
+	s := err.Error()
+	if r, size := utf8.DecodeRuneInString(s); unicode.IsLower(r) {
+		s = string(unicode.ToUpper(r)) + s[size:]
+	}
+	if strings.HasSuffix(s, "?") {
+		return s
+	}
+	return s + "."
+}
 
 func errorAt(code string, at source.Range, summary, format string, args ...any) diag.List {
 	ds := diag.Errorf(&at, summary, format, args...)

@@ -99,17 +99,8 @@ func (v *Variable) decodeDefault(s, typ *Setting, typeOK bool) diag.List {
 	}
 	converted, err := convert.Convert(val, v.Type)
 	if err != nil {
-		why := "This default value does not fit the variable's type constraint"
-		over := isOverridden(s) || isOverridden(typ)
-		switch {
-		case over && isOverridden(typ) && !isOverridden(s):
-			why = "Overriding this variable's type constraint has made its default value invalid"
-		case over && !isOverridden(typ):
-			why = "The overridden default value for this variable is not compatible with the variable's type constraint"
-		}
-		ds := s.explain(errorAt("config/invalid-default", s.Expr.Range(), "Invalid default value for variable", "%s: %s.", why, err))
 		v.Default = cty.UnknownVal(v.Type)
-		return noteType(ds, typ)
+		return unfitDefault(s, typ, err)
 	}
 	v.Default = converted
 	if converted.IsNull() && !v.Nullable {
@@ -123,15 +114,23 @@ func isOverridden(s *Setting) bool {
 	return s != nil && s.Layer != nil && s.Layer.Kind == source.Override
 }
 
-func noteType(ds diag.List, typ *Setting) diag.List {
-	if typ == nil {
-		return ds
+// unfitDefault reports a default that its type does not take, at the place that
+// came last.
+func unfitDefault(s, typ *Setting, err error) diag.List {
+	const code, summary = "config/invalid-default", "Invalid default value for variable"
+	switch {
+	case isOverridden(typ) && !isOverridden(s):
+		return typ.explain(errorAt(code, typ.Expr.Range(), summary,
+			"Overriding this variable's type constraint has made its default value invalid: %s.", err).Note(&s.Range, "the default is set here"))
+	case isOverridden(s) && typ != nil && !isOverridden(typ):
+		return s.explain(errorAt(code, s.Expr.Range(), summary,
+			"The overridden default value for this variable is not compatible with the variable's type constraint: %s.", err).Note(&typ.Range, "the type is set here"))
 	}
-	text := "the type is set here"
-	if typ.Under != nil {
-		text = "the type is overridden here"
+	ds := errorAt(code, s.Expr.Range(), summary, "This default value does not fit the variable's type constraint: %s.", err)
+	if typ != nil {
+		ds = ds.Note(&typ.Range, "the type is set here")
 	}
-	return ds.Note(&typ.Range, "%s", text)
+	return s.explain(ds)
 }
 
 // decodeValidations reads the validation blocks: each condition must refer to
