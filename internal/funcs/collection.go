@@ -144,7 +144,7 @@ func (s valueSet) has(v cty.Value) bool { return s.in(v.Hash(), v) }
 
 func (s valueSet) in(h int, v cty.Value) bool {
 	for _, other := range s[h] {
-		if v.Equals(other).True() {
+		if equal(v, other).True() {
 			return true
 		}
 	}

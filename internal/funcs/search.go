@@ -37,7 +37,7 @@ func containsFunc() function.Function {
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			result := cty.False
 			for _, element := range args[0].Elements() {
-				same := element.Equals(args[1])
+				same := equal(element, args[1])
 				switch {
 				case !same.IsKnown():
 					result = cty.UnknownVal(cty.Bool)
@@ -48,6 +48,14 @@ func containsFunc() function.Function {
 			return result, nil
 		},
 	})
+}
+
+// equal is a.Equals(b), sooner for the strings that lists mostly hold.
+func equal(a, b cty.Value) cty.Value {
+	if a.Type() == cty.String && b.Type() == cty.String && a.IsKnown() && b.IsKnown() && !a.IsNull() && !b.IsNull() {
+		return cty.BoolVal(a.AsString() == b.AsString())
+	}
+	return a.Equals(b)
 }
 
 func indexFunc() function.Function {
@@ -66,7 +74,7 @@ func indexFunc() function.Function {
 				return cty.NilVal, errors.New("cannot search an empty list")
 			}
 			for i, element := range args[0].Elements() {
-				same := element.Equals(args[1])
+				same := equal(element, args[1])
 				if !same.IsKnown() {
 					return cty.UnknownVal(cty.Number), nil
 				}
