@@ -1,0 +1,197 @@
+// Package local keeps state in files, as the local backend of OpenTofu and
+// Terraform does: the same names, the same lock, the same backups.
+//
+// Main types: Store, made by Open, and Workspaces. The one rule: whoever opens
+// a state file goes through this package (Store.Read, ReadFile), since with the
+// locks that the peers use, closing any descriptor of a file drops the locks
+// that the process has on it.
+//
+// How a state file is replaced while a lock is held is told in write.go, how
+// the lock works in lock.go, and who may open what in table.go.
+package local
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/state/statefile"
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+// The names that the peers use.
+const (
+	DefaultPath         = "terraform.tfstate"
+	DefaultWorkspaceDir = "terraform.tfstate.d"
+	ErroredName         = "errored.tfstate"
+)
+
+// Options say where a state lives. Relative paths count from Dir.
+type Options struct {
+	Dir          string // base folder, absolute
+	Path         string // file of the default workspace; "" is DefaultPath
+	WorkspaceDir string // folder of the other workspaces; "" is DefaultWorkspaceDir
+	Workspace    string // "" is the default one
+
+	StatePath  string // -state: the file to read, whatever the workspace; "" if not given
+	OutPath    string // -state-out: the file to write; "" is the one that is read
+	BackupPath string // -backup: "" is OutPath with ".backup", "-" is none
+
+	Unit string // names the unit that the state belongs to; two units with one file are an error. "" is no unit
+	Who  string // user@host, for the lock
+	Now  func() time.Time
+}
+
+// A Store is one state file. Its methods may be called concurrently.
+type Store struct {
+	unit, who string
+	now       func() time.Time
+
+	in, out string // absolute, as given: links are not resolved
+	shown   string // out as the user knows it
+	backup  string // absolute; "" for none
+
+	run run
+}
+
+// Open makes a Store. It touches no file.
+func Open(o Options) *Store {
+	in := o.StatePath
+	if in == "" {
+		in = o.Path
+		if in == "" {
+			in = DefaultPath
+		}
+		if o.Workspace != "" && o.Workspace != store.Default {
+			dir := o.WorkspaceDir
+			if dir == "" {
+				dir = DefaultWorkspaceDir
+			}
+			in = filepath.Join(dir, o.Workspace, DefaultPath)
+		}
+	}
+	out := o.OutPath
+	if out == "" {
+		out = in
+	}
+	s := &Store{unit: o.Unit, who: o.Who, now: o.Now, shown: out, in: under(o.Dir, in), out: under(o.Dir, out)}
+	switch o.BackupPath {
+	case "":
+		s.backup = s.out + ".backup"
+	case "-":
+	default:
+		s.backup = under(o.Dir, o.BackupPath)
+	}
+	return s
+}
+
+func under(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// Path is the file that is written, absolute.
+func (s *Store) Path() string { return s.out }
+
+// JournalPath is where the journal of an apply belongs: beside the file that is
+// written, links resolved, so that every way to the state finds it.
+func (s *Store) JournalPath() string {
+	path, err := resolve(s.out)
+	if err != nil {
+		path = s.out
+	}
+	return beside(path, ".journal")
+}
+
+// beside makes the name of a hidden file that belongs to a state file.
+func beside(path, suffix string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+suffix)
+}
+
+// Read returns the state, or nil if there is none. It may be called with and
+// without a lock.
+func (s *Store) Read(ctx context.Context) (*state.State, diag.List) { return ReadFile(ctx, s.in) }
+
+// ReadFile reads a state file without disturbing a lock on it. A file that does
+// not exist or is empty gives nil. Whoever reads a state file by itself, as for
+// terraform_remote_state, uses this.
+func ReadFile(ctx context.Context, path string) (*state.State, diag.List) {
+	for try := 0; ; try++ {
+		b, held, err := process.read(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil
+		case err != nil:
+			return nil, diag.Errorf(nil, "Failed to read state", "The state file %s cannot be read: %s.", path, reason(err))
+		}
+		st, ds := statefile.Parse(path, b)
+		// The peers write a state file in place, so one that another process
+		// writes just now may be seen half done.
+		again := ds.HasErrors() || len(b) == 0 && locked(path)
+		if !again || held || try >= 4 || !sleep(ctx, time.Duration(10<<try)*time.Millisecond) {
+			return st, ds
+		}
+	}
+}
+
+// locked reports whether somebody says that they hold the lock.
+func locked(path string) bool {
+	_, err := os.Lstat(beside(path, ".lock.info"))
+	return err == nil
+}
+
+// sleep waits, and reports false if the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// reason is an error of the operating system without the path, which the
+// message around it names.
+func reason(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	var le *os.LinkError
+	if errors.As(err, &le) {
+		return le.Err.Error()
+	}
+	return err.Error()
+}
+
+// resolve follows links, the last one even to a file that does not exist yet.
+func resolve(path string) (string, error) {
+	for range 40 {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if errors.Is(err, fs.ErrNotExist) {
+			return path, nil // no folder, hence no link in it
+		}
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(dir, filepath.Base(path))
+		target, err := os.Readlink(path)
+		if err != nil {
+			return path, nil // no link
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(dir, target)
+		}
+		path = target
+	}
+	return "", &fs.PathError{Op: "open", Path: path, Err: errors.New("too many links")}
+}

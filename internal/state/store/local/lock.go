@@ -1,0 +1,247 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+// The lock is the one that the peers take: an exclusive record lock on the
+// whole state file, which is made empty if there is none, and a file
+// .NAME.lock.info beside it that tells who holds it. The record lock decides,
+// the file informs (though OpenTofu waits for a lock only if the file is there).
+//
+// A record lock belongs to a file, not to its name. So whoever got the lock
+// looks whether the file still has the name, and starts again if not; and a
+// file that this process puts in place of another is locked before it gets the
+// name.
+
+// run is what a Store remembers of the present run.
+type run struct {
+	mu       sync.Mutex
+	backedUp bool
+	held     *held // nil without a lock
+}
+
+// errBusy says that another process has the lock.
+var errBusy = errors.New("another process holds the lock")
+
+// Lock takes the lock on the file that is written.
+func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Duration) (func() diag.List, diag.List) {
+	s.complete(&info)
+	if timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		ctx = limited
+	}
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		l, err := s.tryLock(info)
+		var shared *sharedError
+		switch {
+		case err == nil:
+			return sync.OnceValue(l.unlock), nil
+		case errors.As(err, &shared):
+			return nil, diag.Errorf(nil, "Two units with one state", "%s", shared.Error())
+		case !errors.Is(err, errBusy):
+			return nil, diag.Errorf(nil, "Error acquiring the state lock", "The state file %s cannot be locked: %s. It must be possible to create and change files in its folder.", s.shown, reason(err))
+		case timeout <= 0 || !sleep(ctx, wait):
+			return nil, store.Locked(err.Error(), s.holder())
+		}
+	}
+}
+
+func (s *Store) complete(info *store.LockInfo) {
+	if info.ID == "" {
+		info.ID = store.NewID()
+	}
+	if info.Who == "" {
+		info.Who = s.who
+	}
+	if info.Created.IsZero() && s.now != nil {
+		info.Created = s.now().UTC()
+	}
+	if info.Path == "" {
+		info.Path = s.shown
+	}
+}
+
+// holder reads who has the lock; nil if they left no word.
+func (s *Store) holder() *store.LockInfo {
+	b, err := os.ReadFile(beside(s.out, ".lock.info"))
+	if err != nil {
+		return nil
+	}
+	i, err := store.ParseLockInfo(b)
+	if err != nil {
+		return nil
+	}
+	return &i
+}
+
+// A sharedError says that two units have one state file.
+type sharedError struct{ path, first, second string }
+
+func (e *sharedError) Error() string {
+	return fmt.Sprintf("The units %s and %s both keep their state in %s. Each would take the other's resources for its own and destroy them. Give each a path of its own.", e.first, e.second, e.path)
+}
+
+// A lock is what must be undone when a lock is given up.
+type lock struct {
+	s    *Store
+	h    *held
+	info string   // file that tells who has the lock
+	made bool     // the state file did not exist before
+	dirs []string // folders that did not exist before, the innermost last
+}
+
+// tryLock takes the lock or says why it cannot.
+func (s *Store) tryLock(info store.LockInfo) (*lock, error) {
+	path, err := resolve(s.out)
+	if err != nil {
+		return nil, err
+	}
+	s.run.mu.Lock() // always taken before the table's
+	defer s.run.mu.Unlock()
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	if err := process.claim(path, s.unit); err != nil {
+		return nil, err
+	}
+	l := &lock{s: s, info: beside(s.out, ".lock.info")}
+	if l.dirs, err = makeDirs(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	f, err := l.open(path)
+	if err != nil {
+		l.removeDirs()
+		return nil, err
+	}
+	l.h = &held{path: path, store: s, files: []*os.File{f}}
+	if err := os.WriteFile(l.info, info.JSON(), 0o600); err != nil {
+		l.release()
+		return nil, err
+	}
+	cleanUp(path)
+	process.add(l.h)
+	s.run.held = l.h
+	return l, nil
+}
+
+// claim notes that a unit has its state in a file, and refuses a second unit
+// and a second lock of the same process.
+func (t *table) claim(path, unit string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		info = nil
+	}
+	if h := t.find(path, info); h != nil {
+		if h.store.unit != unit {
+			return &sharedError{path: path, first: h.store.unitName(), second: unitName(unit)}
+		}
+		return fmt.Errorf("%w, in this same process", errBusy)
+	}
+	if unit == "" {
+		return nil
+	}
+	if first, ok := t.claims[path]; ok && first != unit {
+		return &sharedError{path: path, first: first, second: unit}
+	}
+	if t.claims == nil {
+		t.claims = make(map[string]string)
+	}
+	t.claims[path] = unit
+	return nil
+}
+
+func (s *Store) unitName() string { return unitName(s.unit) }
+
+func unitName(unit string) string {
+	if unit == "" {
+		return "(the folder without a unit file)"
+	}
+	return unit
+}
+
+// open opens and locks the file that has the name at the end.
+func (l *lock) open(path string) (*os.File, error) {
+	for range 100 {
+		_, err := os.Stat(path)
+		l.made = errors.Is(err, fs.ErrNotExist)
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+		if err != nil {
+			return nil, err
+		}
+		// Closing it is safe: claim made sure that this process has no lock on it.
+		if err := lockFile(f); err != nil {
+			f.Close()
+			return nil, err
+		}
+		have, errHave := f.Stat()
+		want, errWant := os.Stat(path)
+		if errHave == nil && errWant == nil && os.SameFile(have, want) {
+			return f, nil
+		}
+		unlockFile(f)
+		f.Close()
+	}
+	return nil, errBusy
+}
+
+// unlock puts the state into the file that was locked first, gives the lock up
+// and takes away what it left.
+func (l *lock) unlock() diag.List {
+	l.s.run.mu.Lock()
+	defer l.s.run.mu.Unlock()
+	l.s.run.held = nil
+	l.h.returnToFirst() // before the table is locked: it may take a while
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	process.remove(l.h)
+	return l.release()
+}
+
+// release closes the files, which drops the locks.
+func (l *lock) release() diag.List {
+	var ds diag.List
+	if err := os.Remove(l.info); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		ds = diag.Warnf(nil, "Lock information left behind", "The file %s, which tells who has the lock, cannot be removed: %s. The lock itself is given up.", l.info, reason(err))
+	}
+	if st, err := l.h.current().Stat(); err == nil && l.made && st.Size() == 0 {
+		os.Remove(l.h.path) // nothing was written
+	}
+	for _, f := range l.h.files {
+		unlockFile(f)
+		f.Close()
+	}
+	l.removeDirs()
+	return ds
+}
+
+// removeDirs takes away folders that were made for the lock and stayed empty.
+func (l *lock) removeDirs() {
+	for i := len(l.dirs) - 1; i >= 0; i-- {
+		if os.Remove(l.dirs[i]) != nil {
+			return
+		}
+	}
+}
+
+// makeDirs makes a folder and tells which ones it had to make.
+func makeDirs(dir string) ([]string, error) {
+	var missing []string
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Stat(d); err == nil || !errors.Is(err, fs.ErrNotExist) || d == filepath.Dir(d) {
+			break
+		}
+		missing = append([]string{d}, missing...)
+	}
+	return missing, os.MkdirAll(dir, 0o777)
+}

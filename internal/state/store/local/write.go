@@ -1,0 +1,303 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/state/statefile"
+)
+
+// A state file is replaced by a new one: written beside it, synced, locked if
+// the old one is, renamed, folder synced. So at every moment the name leads to
+// a whole state, and to one that is locked.
+//
+// But somebody who waits for the lock (tofu plan -lock-timeout=1m) may have
+// opened the old file and wait for that: they would get the lock on a file
+// without a name, read old state from it and write new state into it, which
+// would be lost. So the first file keeps a second name, and before the lock is
+// given up it gets the content of the last one and its old name back. If that
+// fails, the last one stays: nothing is lost but the courtesy.
+
+// keepSuffix is that of the second name, tempSuffix that of a file in the making.
+const (
+	keepSuffix = ".lock.keep"
+	tempSuffix = ".new"
+)
+
+// cleanUp takes away what a run left that was killed. The caller holds the lock.
+func cleanUp(path string) {
+	os.Remove(beside(path, keepSuffix))
+	os.Remove(beside(path, tempSuffix))
+}
+
+// Write replaces the state file. The first write of a Store that changes the
+// file leaves the old content in the backup file.
+func (s *Store) Write(_ context.Context, st *state.State) diag.List {
+	var b bytes.Buffer
+	if err := statefile.Write(&b, st, true); err != nil {
+		return diag.Errorf(nil, "Failed to write state", "The state cannot be written: %s.", err)
+	}
+	return s.write(b.Bytes())
+}
+
+func (s *Store) write(content []byte) diag.List {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	path, err := resolve(s.out)
+	if err != nil {
+		return s.writeError(s.out, err)
+	}
+	old, _, err := process.read(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s.writeError(path, err)
+	}
+	if bytes.Equal(old, content) {
+		return nil
+	}
+	if !s.run.backedUp && len(old) > 0 && s.backup != "" {
+		if err := replace(s.backup, old, modeOf(path)); err != nil {
+			return diag.Errorf(nil, "Failed to back up state", "The backup file %s cannot be written: %s. The state was not changed.", s.backup, reason(err))
+		}
+		s.run.backedUp = true
+	}
+	if h := s.run.held; h != nil {
+		err = h.write(content)
+	} else {
+		err = replaceUnlocked(path, content)
+	}
+	if err != nil {
+		return s.writeError(path, err)
+	}
+	return nil
+}
+
+func (s *Store) writeError(path string, err error) diag.List {
+	return diag.Errorf(nil, "Failed to write state", "The state file %s cannot be written: %s. It holds what it held before.", path, reason(err))
+}
+
+// replaceUnlocked is for runs that were told not to lock.
+func replaceUnlocked(path string, content []byte) error {
+	process.mu.RLock()
+	defer process.mu.RUnlock()
+	info, err := os.Stat(path)
+	if err != nil {
+		info = nil
+	}
+	if h := process.find(path, info); h != nil { // another store of this process has the lock
+		return h.write(content)
+	}
+	if _, err := makeDirs(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return replace(path, content, modeOf(path))
+}
+
+// byDefault stands for the permissions that the process gives new files.
+const byDefault fs.FileMode = 0
+
+// modeOf is the permissions that a file has.
+func modeOf(path string) fs.FileMode {
+	if info, err := os.Stat(path); err == nil {
+		return info.Mode().Perm()
+	}
+	return byDefault
+}
+
+// replace puts content in the place of a file, wholly or not at all. Whoever
+// has the file open keeps the old one.
+func replace(path string, content []byte, mode fs.FileMode) error {
+	path, err := resolve(path)
+	if err != nil {
+		return err
+	}
+	temp := beside(path, tempSuffix)
+	f, err := create(temp, content, mode)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	if err := os.Rename(temp, path); err != nil {
+		os.Remove(temp)
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// create makes a new file with its content safely on disk. A file of the name
+// that a killed run left is removed first.
+func create(temp string, content []byte, mode fs.FileMode) (*os.File, error) {
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	first := fs.FileMode(0o600)
+	if mode == byDefault {
+		first = 0o666
+	}
+	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, first)
+	if err != nil {
+		return nil, err
+	}
+	if mode != byDefault {
+		_ = f.Chmod(mode) // where that is impossible the stricter one stays
+	}
+	if _, err = f.Write(content); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(temp)
+		return nil, err
+	}
+	return f, nil
+}
+
+// write replaces a locked file.
+func (h *held) write(content []byte) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	temp := beside(h.path, tempSuffix)
+	f, err := create(temp, content, modeOf(h.path))
+	if err != nil {
+		return err
+	}
+	if !renameOverOpen {
+		err := overwrite(h.current(), content)
+		f.Close()
+		if err == nil {
+			os.Remove(temp)
+		}
+		return err
+	}
+	if err := lockFile(f); err != nil {
+		f.Close()
+		os.Remove(temp)
+		return err
+	}
+	if len(h.files) == 1 {
+		_ = os.Link(h.path, beside(h.path, keepSuffix)) // some file systems have no links
+	}
+	if err := os.Rename(temp, h.path); err != nil {
+		f.Close()
+		os.Remove(temp)
+		return err
+	}
+	h.files = append(h.files, f)
+	return syncDir(filepath.Dir(h.path))
+}
+
+// returnToFirst gives the file that was locked first the present content and
+// its name back.
+func (h *held) returnToFirst() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	keep := beside(h.path, keepSuffix)
+	if len(h.files) == 1 {
+		return
+	}
+	defer os.Remove(keep)
+	kept, err := os.Stat(keep)
+	if err != nil {
+		return
+	}
+	first := h.files[0]
+	if have, err := first.Stat(); err != nil || !os.SameFile(have, kept) {
+		return
+	}
+	content, err := readAt(h.current())
+	if err != nil || overwrite(first, content) != nil {
+		return
+	}
+	if now, err := os.Stat(h.path); err != nil || first.Chmod(now.Mode().Perm()) != nil {
+		return
+	}
+	if os.Rename(keep, h.path) == nil {
+		_ = syncDir(filepath.Dir(h.path))
+	}
+}
+
+// overwrite changes the content of a file in place.
+func overwrite(f *os.File, content []byte) error {
+	if _, err := f.WriteAt(content, 0); err != nil {
+		return err
+	}
+	if err := f.Truncate(int64(len(content))); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// Prepare finds out whether a state of about size bytes could be written. It
+// needs the folder of the state and that of the backup to be writable, and room
+// for the new state, the backup and a journal.
+func (s *Store) Prepare(_ context.Context, size int64) diag.List {
+	path, err := resolve(s.out)
+	if err != nil {
+		return s.writeError(s.out, err)
+	}
+	var old int64
+	if info, err := os.Stat(path); err == nil {
+		old = info.Size()
+	}
+	made, err := makeDirs(filepath.Dir(path))
+	if err == nil {
+		err = probe(path, 3*max(old, size)+1<<16)
+	}
+	for i := len(made) - 1; i >= 0; i-- {
+		os.Remove(made[i])
+	}
+	if err != nil {
+		return diag.Errorf(nil, "State cannot be written", "The state file %s could not be written at the end: %s. Nothing was changed.", path, reason(err))
+	}
+	if s.backup == "" || old == 0 {
+		return nil
+	}
+	if err := probe(s.backup, 1); err != nil {
+		return diag.Errorf(nil, "State cannot be backed up", "The backup file %s could not be written: %s. Nothing was changed.", s.backup, reason(err))
+	}
+	return nil
+}
+
+// probe makes a file of the given size beside path and takes it away again.
+func probe(path string, size int64) error {
+	path, err := resolve(path)
+	if err != nil {
+		return err
+	}
+	temp := beside(path, tempSuffix)
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	err = reserve(f.Fd(), size)
+	if err == nil {
+		_, err = f.Write([]byte{'\n'})
+	}
+	return errors.Join(err, f.Close(), os.Remove(temp))
+}
+
+// WriteErrored saves a state that could not be written to its place as
+// errored.tfstate in dir and says what to do. With errors the caller must give
+// the state to the user another way, on standard output in the last resort.
+func WriteErrored(dir string, st *state.State) (path string, ds diag.List) {
+	path = filepath.Join(dir, ErroredName)
+	var b bytes.Buffer
+	err := statefile.Write(&b, st, true)
+	if err == nil {
+		err = replace(path, b.Bytes(), 0o600)
+	}
+	if err != nil {
+		return "", diag.Errorf(nil, "Failed to save state", "The state cannot be written to %s either: %s.", path, reason(err))
+	}
+	return path, diag.Errorf(nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, ErroredName)
+}

@@ -1,0 +1,165 @@
+// Package store is what the engine asks of a place where state lives: read,
+// write and lock one state, and list, create and delete workspaces.
+//
+// Main types: Store and Workspaces, which each kind of place implements in a
+// package of its own, and LockInfo. The one rule: a state that could not be
+// read is never taken for one that does not exist, and no write leaves half of
+// a state behind. Package storetest checks that.
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state"
+)
+
+// A Store holds the state of one workspace.
+type Store interface {
+	// Read returns the state, or nil if there is none yet.
+	Read(ctx context.Context) (*state.State, diag.List)
+	// Write replaces the state, wholly or not at all. Serial and lineage are the
+	// caller's (see NextSerial). Where the store keeps backups, it keeps the
+	// state that the first write of a run replaces.
+	Write(ctx context.Context, s *state.State) diag.List
+	// Lock keeps others, of both peers too, from changing the state. It tries
+	// until the timeout; 0 tries once. With errors unlock is nil. unlock is
+	// idempotent.
+	Lock(ctx context.Context, info LockInfo, timeout time.Duration) (unlock func() diag.List, ds diag.List)
+}
+
+// A Preparer is a Store that can find out, before anything is applied, that a
+// later Write would fail, for want of room or of permission.
+type Preparer interface {
+	Prepare(ctx context.Context, size int64) diag.List
+}
+
+// Workspaces are the states of one configuration, by name.
+type Workspaces interface {
+	// List returns the names in order; "default" is always the first.
+	List(ctx context.Context) ([]string, diag.List)
+	// Create makes an empty workspace; one that exists is an error.
+	Create(ctx context.Context, name string) diag.List
+	// Delete removes a workspace with its state, whatever is in it. The default
+	// workspace cannot be deleted.
+	Delete(ctx context.Context, name string) diag.List
+}
+
+// Default is the workspace that always exists.
+const Default = "default"
+
+// LockInfo tells who holds a lock and why, as both peers write it. Lock fills
+// in an ID, Created and Path that are empty.
+type LockInfo struct {
+	ID        string
+	Operation string // e.g. "OperationTypeApply"
+	Info      string
+	Who       string // user@host
+	Version   string
+	Created   time.Time
+	Path      string
+}
+
+// JSON is the info as it is kept beside a lock.
+func (i LockInfo) JSON() []byte {
+	b, err := json.Marshal(i)
+	if err != nil {
+		return []byte("{}") // a time with a year past 9999
+	}
+	return b
+}
+
+// ParseLockInfo reads what JSON wrote.
+func ParseLockInfo(b []byte) (LockInfo, error) {
+	var i LockInfo
+	err := json.Unmarshal(b, &i)
+	return i, err
+}
+
+// String tells the info to a user, a line a field.
+func (i LockInfo) String() string {
+	return "  ID:        " + i.ID +
+		"\n  Path:      " + i.Path +
+		"\n  Operation: " + i.Operation +
+		"\n  Who:       " + i.Who +
+		"\n  Version:   " + i.Version +
+		"\n  Created:   " + i.Created.UTC().Format("2006-01-02 15:04:05.999999999 -0700 MST") +
+		"\n  Info:      " + i.Info
+}
+
+// Locked makes the message for a lock that somebody else holds. holder is nil
+// if nothing is known of it.
+func Locked(reason string, holder *LockInfo) diag.List {
+	if holder == nil {
+		return diag.Errorf(nil, "Error acquiring the state lock",
+			"The state is locked: %s.\n\nThe lock keeps two runs from changing the state at the same time. Wait until the other run has ended and try again, or give it time with -lock-timeout.", reason)
+	}
+	ds := diag.Errorf(nil, "Error acquiring the state lock",
+		"The state is locked: %s.\n\nLock Info:\n%s\n\nThe lock keeps two runs from changing the state at the same time. Wait until the other run has ended and try again, or give it time with -lock-timeout.", reason, holder)
+	ds[0].Extra = holder
+	return ds
+}
+
+// NextSerial gives a state the lineage and serial that it is to be written
+// with, where old is what the store holds now (nil: nothing). write is false if
+// nothing changed, and then the result is old.
+func NextSerial(old, next *state.State) (out *state.State, write bool) {
+	if old == nil {
+		if next == nil {
+			next = state.New()
+		}
+		lineage := next.Lineage
+		if lineage == "" {
+			lineage = NewID()
+		}
+		return next.WithMeta(lineage, next.Serial+1, ""), true
+	}
+	if old.Equal(next) {
+		return old, false
+	}
+	lineage := old.Lineage
+	if lineage == "" {
+		lineage = NewID()
+	}
+	if next == nil {
+		next = state.New()
+	}
+	return next.WithMeta(lineage, old.Serial+1, ""), true
+}
+
+// NewID makes a random UUID, for a lineage or a lock.
+func NewID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	var out [36]byte
+	hex.Encode(out[:8], b[:4])
+	hex.Encode(out[9:13], b[4:6])
+	hex.Encode(out[14:18], b[6:8])
+	hex.Encode(out[19:23], b[8:10])
+	hex.Encode(out[24:], b[10:])
+	out[8], out[13], out[18], out[23] = '-', '-', '-', '-'
+	return string(out[:])
+}
+
+// ValidWorkspace reports whether a workspace may have this name: what is not
+// changed when it becomes a part of the path of a URL, as the peers have it.
+func ValidWorkspace(name string) bool {
+	if name == "" || name == "." || name == ".." {
+		return false
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '-', c == '_', c == '.', c == '~', c == '$', c == '&', c == '+', c == '=', c == ':', c == '@':
+		default:
+			return false
+		}
+	}
+	return true
+}
