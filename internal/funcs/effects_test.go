@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -228,9 +229,27 @@ func TestRSADecrypt(t *testing.T) {
 	check(t, table, "rsadecrypt", []cty.Value{text, str("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n")}, "invalid private key")
 }
 
-func TestYAMLNesting(t *testing.T) {
-	text := strings.Repeat("[", maxNesting+1)
-	check(t, Table(Config{}), "yamldecode", []cty.Value{str(text)}, "more than 10000 deep")
+func TestYAMLBounds(t *testing.T) {
+	table := Table(Config{})
+	check(t, table, "yamldecode", []cty.Value{str(strings.Repeat("[", maxNesting+1))}, "more than 10000 deep")
+
+	flow, block := "a0: &a0 [x, x]\n", "a0: &a0\n- x\n- x\n"
+	for i := 1; i < 40; i++ {
+		flow += fmt.Sprintf("a%d: &a%d [*a%d, *a%d]\n", i, i, i-1, i-1)
+		block += fmt.Sprintf("a%d: &a%d\n  - *a%d\n  - *a%d\n", i, i, i-1, i-1)
+	}
+	for _, text := range []string{flow, block, strings.ReplaceAll(flow, "\n", "\r\n")} {
+		check(t, table, "yamldecode", []cty.Value{str(text)}, "larger than 64 MiB")
+	}
+
+	// Many uses of one anchor at the top are nothing to fear.
+	text := "base: &base {a: 1, b: [x, y]}\nlist:\n" + strings.Repeat("- <<: *base\n  c: \"* & *base &base\"\n", 2000)
+	if size := expansion(text); size > 4*float64(len(text)) {
+		t.Errorf("%d bytes are taken for %g", len(text), size)
+	}
+	if v, err := table["yamldecode"].Call([]cty.Value{str(text)}); err != nil || v.GetAttr("list").LengthInt() != 2000 {
+		t.Errorf("%v", err)
+	}
 }
 
 // TestConcurrent is for the race detector: a table is used by many at once.

@@ -49,43 +49,6 @@ func describe(f function.Function, about string) function.Function {
 	return f.WithNewDescriptions(about, []string{""})
 }
 
-func yamlDecodeFunc() function.Function {
-	decode := yaml.YAMLDecodeFunc
-	return guarded(function.New(&function.Spec{
-		Description: "Parses a string as a subset of YAML and returns what it describes.",
-		Params:      decode.Params(),
-		Type: func(args []cty.Value) (cty.Type, error) {
-			if args[0].IsKnown() && nesting(args[0].AsString()) > maxNesting {
-				return cty.NilType, function.NewArgErrorf(0, "the text nests brackets more than %d deep", maxNesting)
-			}
-			return decode.ReturnTypeForValues(args)
-		},
-		Impl: func(args []cty.Value, ret cty.Type) (cty.Value, error) {
-			return yaml.Standard.Unmarshal([]byte(args[0].AsString()), ret)
-		},
-	}))
-}
-
-// maxNesting is how deep brackets may nest in a text that a parser reads whose
-// time grows with the square of that depth.
-const maxNesting = 10000
-
-// nesting is the most brackets in s that are open at once, those in strings
-// counted as well.
-func nesting(s string) int {
-	depth, most := 0, 0
-	for i := range len(s) {
-		switch s[i] {
-		case '[', '{':
-			depth++
-			most = max(most, depth)
-		case ']', '}':
-			depth = max(0, depth-1)
-		}
-	}
-	return most
-}
-
 func base64Value(b []byte) cty.Value {
 	return cty.StringVal(base64.StdEncoding.EncodeToString(b))
 }
