@@ -1,0 +1,307 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/apparentlymart/go-versions/versions"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/lock"
+)
+
+// A job is the installation of one provider.
+type job struct {
+	*installer
+	p        addr.Provider
+	v        versions.Version
+	warnings []string
+	from     []listed // the sources that know the provider, in order
+
+	prior []lock.Hash // what the lock file allows; nil: anything
+	dir   string      // the place in the working folder
+	cache string      // the place in the plugin cache, "" without one
+
+	done   bool
+	add    []lock.Hash // for the lock file
+	signed bool        // whether add covers other platforms
+}
+
+// listed is a source with the versions that it has.
+type listed struct {
+	source
+	versions []versions.Version
+}
+
+func (j *job) tell(e Event) {
+	e.Provider, e.Version = j.p, j.v
+	j.installer.tell(e)
+}
+
+// choose settles the version.
+func (j *job) choose(v versions.Version) {
+	j.v = v
+	j.prior = nil
+	if old := j.locked.Provider(j.p); old != nil && old.Version.Same(v) {
+		j.prior = knownHashes(old.Hashes)
+	}
+	j.dir = packageDir(j.o.providersDir(), j.p, v, j.o.platform())
+	if c := j.o.config().PluginCacheDir; c != "" {
+		j.cache = packageDir(j.o.path(c), j.p, v, j.o.platform())
+	}
+}
+
+// available are the versions that any source has.
+func (j *job) available(ctx context.Context) ([]versions.Version, error) {
+	var out []versions.Version
+	nowhere := &notFoundError{p: j.p}
+	for _, m := range j.sources {
+		if !m.allows(j.p) {
+			continue
+		}
+		nowhere.where = append(nowhere.where, m.where(j.p))
+		vs, warn, err := m.versions(ctx, j.p)
+		if errors.Is(err, errUnknown) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		j.from = append(j.from, listed{m.source, vs})
+		out = append(out, vs...)
+		j.warnings = append(j.warnings, warn...)
+	}
+	if len(out) == 0 {
+		return nil, nowhere
+	}
+	return out, nil
+}
+
+// locate asks the sources in order for the package.
+func (j *job) locate(ctx context.Context) (found, error) {
+	err := error(errPlatform)
+	for _, s := range j.from {
+		if !slices.ContainsFunc(s.versions, j.v.Same) {
+			continue
+		}
+		f, ferr := s.find(ctx, j.p, j.v, j.o.platform())
+		if ferr == nil {
+			return f, nil
+		}
+		err = ferr
+	}
+	return nil, err
+}
+
+// local is done if the package is on this machine and the lock file vouches for
+// it: in the working folder, or in the plugin cache.
+func (j *job) local(ctx context.Context) error {
+	if j.vouched(ctx, j.dir) {
+		j.tell(Event{Kind: InPlace})
+		j.done = true
+		return nil
+	}
+	if j.cache == "" {
+		return nil
+	}
+	switch {
+	case j.vouched(ctx, j.cache):
+	case j.o.config().PluginCacheMayBreakLock:
+		h, err := lock.HashDir(ctx, j.cache)
+		if err != nil {
+			return nil // nothing there that could be used
+		}
+		j.add = []lock.Hash{h}
+	default:
+		return nil
+	}
+	j.tell(Event{Kind: InCache})
+	return j.link(ctx)
+}
+
+func (j *job) link(ctx context.Context) error {
+	j.tell(Event{Kind: FromCache})
+	j.done = true
+	return linkCached(ctx, j.cache, j.dir)
+}
+
+// vouched reports whether a folder holds a package that the lock file knows.
+func (j *job) vouched(ctx context.Context, dir string) bool {
+	if !lock.HasScheme(j.prior, "h1") {
+		return false
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return false
+	}
+	h, err := lock.HashDir(ctx, dir)
+	return err == nil && slices.Contains(j.prior, h)
+}
+
+// install brings the package to its place, by way of the plugin cache if there
+// is one.
+func (j *job) install(ctx context.Context) error {
+	place, begin, end := j.dir, Installing, Installed
+	if j.cache != "" {
+		place, begin, end = j.cache, ToCache, InstalledAt
+	}
+	unlock, err := lockPlace(ctx, place)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if j.cache != "" && j.vouched(ctx, place) { // another process was faster
+		j.tell(Event{Kind: InCache})
+		return j.link(ctx)
+	}
+	f, err := j.locate(ctx)
+	if err != nil {
+		return err
+	}
+	if j.cache != "" {
+		if ok, err := j.reuse(ctx, f); ok || err != nil {
+			return err
+		}
+	}
+	j.tell(Event{Kind: begin})
+	auth, err := j.bring(ctx, f, place)
+	if err != nil {
+		return err
+	}
+	j.tell(Event{Kind: end, Auth: auth})
+	if j.cache != "" {
+		return j.link(ctx)
+	}
+	return nil
+}
+
+// bring fetches a package, checks it and puts it into its place.
+func (j *job) bring(ctx context.Context, f found, place string) (Auth, error) {
+	tmp, err := os.MkdirTemp(filepath.Dir(place), "."+filepath.Base(place)+"-download-*")
+	if err != nil {
+		return Auth{}, err
+	}
+	defer os.RemoveAll(tmp)
+	l, err := f.fetch(ctx, tmp, func(done, total int64) { j.tell(Event{Kind: Transfer, Done: done, Total: total}) })
+	if err != nil {
+		return Auth{}, err
+	}
+	h1, err := l.h1(ctx)
+	if err != nil {
+		return Auth{}, err
+	}
+	if err := matches(ctx, l, h1, j.prior); err != nil {
+		return Auth{}, err
+	}
+	j.add, j.signed = append([]lock.Hash{h1}, l.trusted...), len(l.trusted) > 0
+	// What is there already stays if it is the same, since programs of it may be running.
+	if have, err := lock.HashDir(ctx, place); l.folder || err != nil || have != h1 {
+		if err := put(ctx, l, place); err != nil {
+			return Auth{}, err
+		}
+	}
+	return l.auth, j.remember(ctx, l, h1, place)
+}
+
+// matches checks a package on this machine against the hashes that are allowed.
+// Without hashes that can be computed for it there is nothing to check.
+func matches(ctx context.Context, l local, h1 lock.Hash, allowed []lock.Hash) error {
+	var have []lock.Hash
+	if lock.HasScheme(allowed, "h1") {
+		have = append(have, h1)
+	}
+	if !l.folder && lock.HasScheme(allowed, "zh") {
+		h, err := lock.HashZip(ctx, l.path)
+		if err != nil {
+			return err
+		}
+		have = append(have, h)
+	}
+	if len(have) == 0 || slices.ContainsFunc(have, func(h lock.Hash) bool { return slices.Contains(allowed, h) }) {
+		return nil
+	}
+	return errMismatch
+}
+
+var errMismatch = errors.New("the package does not match any of the checksums previously recorded in the dependency lock file (this might be because the available checksums are for packages targeting different platforms)")
+
+func (l local) h1(ctx context.Context) (lock.Hash, error) {
+	if l.folder {
+		return lock.HashDir(ctx, l.path)
+	}
+	return lock.HashArchive(ctx, l.path, unpackLimit)
+}
+
+func (in *installer) tell(e Event) {
+	if in.o.Progress == nil {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.o.Progress(e)
+}
+
+// # What the plugin cache remembers
+//
+// A package that was downloaded leaves, beside its place, a note of the checksum
+// of the archive that it came from. A folder without a lock file can then use the
+// cached package: the source vouches for the archive, the note says what the
+// archive unpacked to, and the folder is compared with that. The note is exactly
+// as much to be trusted as the cache itself.
+type note struct {
+	Archive lock.Hash `json:"archive"`
+	Content lock.Hash `json:"content"`
+}
+
+func (j *job) remember(ctx context.Context, l local, h1 lock.Hash, place string) error {
+	if j.cache == "" || l.folder {
+		return nil
+	}
+	zh, err := lock.HashZip(ctx, l.path)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(note{zh, h1})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(place+".json", text, 0o644)
+}
+
+// reuse takes the cached package if it is what the source vouches for.
+func (j *job) reuse(ctx context.Context, f found) (bool, error) {
+	known, trusted := f.vouches()
+	if len(known) == 0 {
+		return false, nil
+	}
+	h1, err := lock.HashDir(ctx, j.cache)
+	if err != nil {
+		return false, nil
+	}
+	var n note
+	if text, err := os.ReadFile(j.cache + ".json"); err == nil && json.Unmarshal(text, &n) != nil {
+		n = note{}
+	}
+	if !slices.Contains(known, h1) && !(n.Content == h1 && slices.Contains(known, n.Archive)) {
+		return false, nil
+	}
+	if len(j.prior) > 0 && !slices.Contains(j.prior, h1) && !(n.Content == h1 && slices.Contains(j.prior, n.Archive)) {
+		return false, nil
+	}
+	j.add, j.signed = append([]lock.Hash{h1}, trusted...), len(trusted) > 0
+	j.tell(Event{Kind: InCache})
+	return true, j.link(ctx)
+}
+
+func writePluginPath(path string, dirs []string) error {
+	text, err := json.MarshalIndent(dirs, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o644)
+}
