@@ -1,0 +1,276 @@
+// Package journal remembers what an apply does while it does it, so that a run
+// that is killed loses nothing that a provider answered.
+//
+// Main types: Journal, which a run writes, and Recovered, which the next
+// command reads and folds into the state. The one rule: Begin before a call
+// that changes something, Answer before its result is used; both are in the
+// file when they return, which a killed process cannot undo. On disk they are
+// at most SyncDelay later, and at once after Sync.
+//
+// A journal is a file beside the state, for its owner alone. It holds records
+// with a checksum each; what a crash left torn at the end is not read. How a
+// record looks is told in record.go.
+package journal
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/state/statefile"
+)
+
+// SyncDelay is how long a record may stay in the memory of the system only.
+const SyncDelay = 100 * time.Millisecond
+
+// A Header names the state that a journal continues: that of the store when
+// the run began, "" and 0 if there was none.
+type Header struct {
+	Lineage string
+	Serial  uint64
+}
+
+// HeaderOf is the header for a run that begins with a state; nil is none.
+func HeaderOf(s *state.State) Header {
+	if s == nil {
+		return Header{}
+	}
+	return Header{Lineage: s.Lineage, Serial: s.Serial}
+}
+
+// A Codec hides the records of a journal whose state is encrypted. Its methods
+// may be called concurrently. Seal and Open append to dst.
+type Codec interface {
+	Seal(dst, plain []byte) ([]byte, error)
+	Open(dst, sealed []byte) ([]byte, error)
+}
+
+// A Journal is open for writing. Its methods may be called concurrently.
+type Journal struct {
+	path  string
+	codec Codec
+
+	mu     sync.Mutex
+	f      *os.File // nil after Close
+	size   int64    // what is wholly written
+	broken error    // a record could not be written and not be taken back
+	plain  []byte   // scratch
+	out    []byte
+
+	syncing sync.WaitGroup
+	timer   *time.Timer // of the next sync; nil if none is due
+	failed  error       // of a sync in the background
+}
+
+// ErrExists says that there is a journal already, which must be recovered first.
+var ErrExists = errors.New("there is a journal of another run")
+
+// Create starts a journal. codec may be nil. The file must not exist: the
+// error is ErrExists then. When it returns the journal is safely on disk.
+func Create(path string, h Header, codec Codec) (*Journal, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, ErrExists
+	}
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{path: path, codec: codec, f: f}
+	err = j.start(h)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(path)
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *Journal) start(h Header) error {
+	m := magic
+	if j.codec != nil {
+		m = sealedMagic
+	}
+	n, err := j.f.WriteString(m)
+	if err != nil {
+		return err
+	}
+	j.size = int64(n)
+	return j.append(kindHeader, func(b []byte) ([]byte, error) { return appendJSON(b, h) })
+}
+
+// Begin notes that an action is about to be asked for. id tells the actions of
+// one run apart.
+func (j *Journal) Begin(id int, address, action string) error {
+	return j.append(kindBegin, func(b []byte) ([]byte, error) {
+		return appendJSON(b, Intent{ID: id, Address: address, Action: action})
+	})
+}
+
+// Answer notes what an action that was begun brought about; without changes,
+// that it brought about nothing. It may be called for an id that was not begun,
+// for changes that no provider was asked for, such as moves.
+func (j *Journal) Answer(id int, changes []state.Change) error {
+	return j.append(kindAnswer, func(b []byte) ([]byte, error) {
+		b = binary.AppendVarint(b, int64(id))
+		for _, c := range changes {
+			start := len(b)
+			b = append(b, 0, 0, 0, 0)
+			var err error
+			if b, err = statefile.AppendChange(b, c); err != nil {
+				return b, err
+			}
+			binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-4))
+		}
+		return b, nil
+	})
+}
+
+// Written notes that s, which holds everything that was answered so far, is
+// about to be written to the store. If the run is killed after that write and
+// before Remove, what s holds is not folded in once more.
+func (j *Journal) Written(s *state.State) error {
+	sum, err := digest(s)
+	if err != nil {
+		return err
+	}
+	return j.append(kindWritten, func(b []byte) ([]byte, error) {
+		return appendJSON(b, mark{HeaderOf(s), sum})
+	})
+}
+
+// append writes one record with one call of the system.
+func (j *Journal) append(k kind, body func([]byte) ([]byte, error)) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.f == nil:
+		return fmt.Errorf("the journal %s is closed", j.path)
+	case j.broken != nil:
+		return j.broken
+	case j.failed != nil:
+		return j.failed
+	}
+	plain, err := body(append(j.plain[:0], byte(k)))
+	if err != nil {
+		return err
+	}
+	j.plain = plain
+	if j.out, err = seal(j.out[:0], plain, j.codec); err != nil {
+		return err
+	}
+	if n, err := j.f.Write(j.out); err != nil {
+		j.takeBack(n)
+		return err
+	}
+	j.size += int64(len(j.out))
+	j.syncSoon()
+	return nil
+}
+
+// takeBack removes a record that was written in part, so that those after it
+// can be read.
+func (j *Journal) takeBack(n int) {
+	if n == 0 {
+		return
+	}
+	err := j.f.Truncate(j.size)
+	if err == nil {
+		_, err = j.f.Seek(j.size, 0)
+	}
+	if err != nil {
+		j.broken = fmt.Errorf("the journal %s cannot be written any more: %w", j.path, err)
+	}
+}
+
+// syncSoon sees to it that a sync follows; one serves all records until then.
+// The caller holds mu.
+func (j *Journal) syncSoon() {
+	if j.timer != nil {
+		return
+	}
+	j.syncing.Add(1)
+	j.timer = time.AfterFunc(SyncDelay, func() {
+		defer j.syncing.Done()
+		j.mu.Lock()
+		f := j.f // stays open: whoever closes it waits for this
+		j.timer = nil
+		j.mu.Unlock()
+		if err := f.Sync(); err != nil {
+			j.mu.Lock()
+			j.failed = err
+			j.mu.Unlock()
+		}
+	})
+}
+
+// quiet ends the syncs in the background, without waiting for one that is not
+// due yet.
+func (j *Journal) quiet() {
+	j.mu.Lock()
+	if j.timer != nil && j.timer.Stop() {
+		j.timer = nil
+		j.syncing.Done()
+	}
+	j.mu.Unlock()
+	j.syncing.Wait()
+}
+
+// Sync returns once all records are on disk.
+func (j *Journal) Sync() error {
+	j.mu.Lock()
+	f, err := j.f, errors.Join(j.broken, j.failed)
+	j.mu.Unlock()
+	if f == nil || err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// Close closes the journal and leaves the file for the next command, as after
+// an error that kept the state from being written.
+func (j *Journal) Close() error {
+	j.quiet()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.f == nil {
+		return nil
+	}
+	err := errors.Join(j.f.Sync(), j.f.Close())
+	j.f = nil
+	return err
+}
+
+// Remove closes the journal and removes it: the state that was written holds
+// everything.
+func (j *Journal) Remove() error {
+	j.quiet()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var err error
+	if j.f != nil {
+		err = j.f.Close()
+		j.f = nil
+	}
+	if e := os.Remove(j.path); e != nil && !errors.Is(e, fs.ErrNotExist) {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+func appendJSON(b []byte, v any) ([]byte, error) {
+	raw, err := json.Marshal(v)
+	return append(b, raw...), err
+}
