@@ -35,7 +35,7 @@ func collections() family {
 		"setsubtract":     stdlib.SetSubtractFunc,
 		"setunion":        stdlib.SetUnionFunc,
 		"slice":           stdlib.SliceFunc,
-		"transpose":       transposeFunc(),
+		"transpose":       guarded(transposeFunc()), // its errors name keys
 		"values":          stdlib.ValuesFunc,
 		"zipmap":          stdlib.ZipmapFunc,
 	}
