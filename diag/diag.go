@@ -44,6 +44,8 @@ type Message struct {
 	Attr     cty.Path      // for a message about a value: the path inside it
 	Address  string        // the object that the message is about, e.g. a resource instance; may be ""
 	Values   []string      // lines such as `var.x is "a"` that explain a failed expression
+	Call     *Call         // the function call that failed; nil if none did
+	Alone    bool          // never to be counted among similar messages, as for check blocks
 	Extra    any           // for callers that filter messages, e.g. the module that a deprecation came from
 }
 
@@ -165,6 +167,7 @@ func FromHCL(in hcl.Diagnostics) List {
 			m.Severity = Warning
 		}
 		m.Values = explainValues(d)
+		m.Call = failedCall(d)
 		out = append(out, m)
 	}
 	return out

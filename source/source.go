@@ -80,14 +80,7 @@ type File struct {
 
 // Line returns line n (from 1) without its line break, or "" when there is none.
 func (f *File) Line(n int) string {
-	f.once.Do(func() {
-		f.lines = append(f.lines, 0)
-		for i, b := range f.Bytes {
-			if b == '\n' {
-				f.lines = append(f.lines, i+1)
-			}
-		}
-	})
+	f.once.Do(f.index)
 	if n < 1 || n > len(f.lines) {
 		return ""
 	}
@@ -96,6 +89,22 @@ func (f *File) Line(n int) string {
 		rest = rest[:end]
 	}
 	return string(bytes.TrimSuffix(rest, []byte("\r")))
+}
+
+// LineStart returns the offset at which line n (from 1) starts, and for a line
+// that there is none of that of the nearest one.
+func (f *File) LineStart(n int) int {
+	f.once.Do(f.index)
+	return f.lines[min(max(n, 1), len(f.lines))-1]
+}
+
+func (f *File) index() {
+	f.lines = append(f.lines, 0)
+	for i, b := range f.Bytes {
+		if b == '\n' {
+			f.lines = append(f.lines, i+1)
+		}
+	}
 }
 
 // A Set is the files that one run has read, by path. The zero value is empty

@@ -1,0 +1,179 @@
+package diag
+
+import (
+	"strings"
+
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A JSON makes messages into the objects that `validate -json` and the stream
+// of `-json` output hold. Its methods may be called concurrently.
+//
+// The form is OpenTofu 1.12's, with the properties code and notes added.
+type JSON struct {
+	Set *source.Set // where snippets are cut from; nil for none
+
+	parsed parsed
+}
+
+// An Object is a message in its JSON form.
+type Object struct {
+	Severity string         `json:"severity"`
+	Code     string         `json:"code,omitempty"`
+	Summary  string         `json:"summary"`
+	Detail   string         `json:"detail"`
+	Address  string         `json:"address,omitempty"`
+	Range    *ObjectRange   `json:"range,omitempty"`
+	Snippet  *ObjectSnippet `json:"snippet,omitempty"`
+	Notes    []ObjectNote   `json:"notes,omitempty"`
+}
+
+// An ObjectRange is a place: lines and columns from 1, bytes from 0.
+type ObjectRange struct {
+	Filename string    `json:"filename"`
+	Start    ObjectPos `json:"start"`
+	End      ObjectPos `json:"end"`
+}
+
+// An ObjectPos is one position.
+type ObjectPos struct {
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	Byte   int `json:"byte"`
+}
+
+// An ObjectSnippet is the source around a place.
+type ObjectSnippet struct {
+	Context              *string       `json:"context"` // null if there is none
+	Code                 string        `json:"code"`
+	StartLine            int           `json:"start_line"`
+	HighlightStartOffset int           `json:"highlight_start_offset"`
+	HighlightEndOffset   int           `json:"highlight_end_offset"`
+	Values               []ObjectValue `json:"values"`
+	FunctionCall         *ObjectCall   `json:"function_call,omitempty"`
+}
+
+// An ObjectValue tells one value of a failed expression.
+type ObjectValue struct {
+	Traversal string `json:"traversal"`
+	Statement string `json:"statement"`
+}
+
+// An ObjectNote is a note with its place, if it has one.
+type ObjectNote struct {
+	Text    string         `json:"text"`
+	Range   *ObjectRange   `json:"range,omitempty"`
+	Snippet *ObjectSnippet `json:"snippet,omitempty"`
+}
+
+// An ObjectCall is the function call that failed.
+type ObjectCall struct {
+	CalledAs  string           `json:"called_as"`
+	Signature *ObjectSignature `json:"signature,omitempty"`
+}
+
+// An ObjectSignature is the signature of a function.
+type ObjectSignature struct {
+	Name       string        `json:"name"`
+	Params     []ObjectParam `json:"params"`
+	Variadic   *ObjectParam  `json:"variadic_param,omitempty"`
+	ReturnType cty.Type      `json:"return_type"`
+}
+
+// An ObjectParam is a parameter of a function.
+type ObjectParam struct {
+	Name       string   `json:"name"`
+	IsNullable bool     `json:"is_nullable,omitempty"`
+	Type       cty.Type `json:"type"`
+}
+
+// Objects converts a list; the result is never nil, so that it becomes [].
+func (j *JSON) Objects(ds List) []*Object {
+	out := make([]*Object, len(ds))
+	for i, m := range ds {
+		out[i] = j.Object(m)
+	}
+	return out
+}
+
+// Object converts one message.
+func (j *JSON) Object(m *Message) *Object {
+	o := &Object{Severity: m.Severity.String(), Code: m.Code, Summary: m.Summary, Detail: m.Detail, Address: m.Address}
+	if m.At != nil {
+		o.Range = objectRange(*m.At)
+		if o.Snippet = j.snippet(m.At, m.Context); o.Snippet != nil {
+			for _, line := range m.Values {
+				name, statement := splitValue(line)
+				o.Snippet.Values = append(o.Snippet.Values, ObjectValue{name, strings.TrimPrefix(statement, " ")})
+			}
+			o.Snippet.FunctionCall = objectCall(m.Call)
+		}
+	}
+	for _, n := range m.Notes {
+		note := ObjectNote{Text: n.Text}
+		if n.At != nil {
+			note.Range = objectRange(*n.At)
+			note.Snippet = j.snippet(n.At, nil)
+		}
+		o.Notes = append(o.Notes, note)
+	}
+	return o
+}
+
+// objectRange makes an empty range one character long, as editors want to underline something.
+func objectRange(at source.Range) *ObjectRange {
+	r := &ObjectRange{
+		Filename: at.Filename,
+		Start:    ObjectPos{at.Start.Line, at.Start.Column, at.Start.Byte},
+		End:      ObjectPos{at.End.Line, at.End.Column, at.End.Byte},
+	}
+	if r.Start == r.End {
+		r.End.Column++
+		r.End.Byte++
+	}
+	return r
+}
+
+func (j *JSON) snippet(at, context *source.Range) *ObjectSnippet {
+	s := j.parsed.snippet(j.Set, at, context)
+	if s == nil {
+		return nil
+	}
+	o := &ObjectSnippet{
+		Code:                 s.code(),
+		StartLine:            s.first,
+		HighlightStartOffset: s.start,
+		HighlightEndOffset:   s.end,
+		Values:               []ObjectValue{},
+	}
+	if s.context != "" {
+		o.Context = &s.context
+	}
+	return o
+}
+
+func objectCall(c *Call) *ObjectCall {
+	if c == nil {
+		return nil
+	}
+	o := &ObjectCall{CalledAs: c.Name}
+	if !c.Known {
+		return o
+	}
+	name := c.Name[strings.LastIndex(c.Name, "::")+1:]
+	sig := &ObjectSignature{Name: strings.TrimPrefix(name, ":"), Params: []ObjectParam{}, ReturnType: c.Returns}
+	for _, p := range c.Params {
+		sig.Params = append(sig.Params, objectParam(p))
+	}
+	if c.Variadic != nil {
+		p := objectParam(*c.Variadic)
+		sig.Variadic = &p
+	}
+	o.Signature = sig
+	return o
+}
+
+func objectParam(p Param) ObjectParam {
+	return ObjectParam{Name: p.Name, IsNullable: p.Nullable, Type: p.Type}
+}

@@ -1,0 +1,125 @@
+package diag
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// maxLines is how many lines of source a snippet shows at most; more are cut
+// around the place to blame.
+const maxLines = 40
+
+// A snippet is the lines of source around a place.
+type snippet struct {
+	context    string   // header of the outermost block around it, or ""
+	lines      []string // without line breaks
+	first      int      // number of the first line
+	start, end int      // of the highlight, as offsets into the joined lines; never outside them
+}
+
+// code is the lines joined by line breaks.
+func (s *snippet) code() string { return strings.Join(s.lines, "\n") }
+
+// parsed keeps the files that were parsed for block headers. Files are parsed
+// only when a message about them is shown.
+type parsed struct {
+	mu    sync.Mutex
+	files map[*source.File]*hcl.File
+}
+
+// snippet cuts out the lines of a place, or of the wider context where given.
+// It returns nil where the source is not at hand or must not be shown.
+func (p *parsed) snippet(set *source.Set, at, context *source.Range) *snippet {
+	f := set.File(at.Filename)
+	if f == nil || f.Bytes == nil || !showable(f) {
+		return nil
+	}
+	firstLine, lastLine := at.Start.Line, max(at.Start.Line, at.End.Line)
+	if context != nil && context.Filename == at.Filename {
+		firstLine, lastLine = min(firstLine, context.Start.Line), max(lastLine, context.End.Line)
+	}
+	firstLine = max(firstLine, 1, at.Start.Line-maxLines/2)
+	lastLine = min(lastLine, firstLine+maxLines-1)
+	s := &snippet{first: firstLine, context: p.header(f, at.Start.Byte)}
+	offset := 0
+	for n := firstLine; n <= lastLine; n++ {
+		line := f.Line(n)
+		if n > firstLine && line == "" && n == lastLine && n > at.Start.Line {
+			break // the place ends where the next line starts
+		}
+		if n == at.Start.Line {
+			s.start = offset + column(f, n, at.Start.Byte, line)
+		}
+		if n == at.End.Line {
+			s.end = offset + column(f, n, at.End.Byte, line)
+		}
+		s.lines = append(s.lines, line)
+		offset += len(line) + 1
+	}
+	total := max(0, offset-1)
+	if at.End.Line > s.first+len(s.lines)-1 {
+		s.end = total
+	}
+	s.start = min(s.start, total)
+	s.end = min(max(s.end, s.start), total)
+	if s.end == s.start && s.end < total {
+		s.end++ // an empty place is shown as the character that follows
+	}
+	return s
+}
+
+// column is the offset of a byte of the file in line n, kept within the line.
+func column(f *source.File, n, offset int, line string) int {
+	return min(max(offset-f.LineStart(n), 0), len(line))
+}
+
+// showable reports whether a file's text may be shown. Values that came by
+// environment, flag or prompt may be secret, and nobody needs their "line 1".
+func showable(f *source.File) bool {
+	if f.Layer == nil {
+		return true
+	}
+	switch f.Layer.Kind {
+	case source.Environment, source.Flag, source.Prompt:
+		return false
+	}
+	return true
+}
+
+// header describes the outermost block around an offset: `resource "a" "b"`.
+func (p *parsed) header(f *source.File, offset int) string {
+	file := p.file(f)
+	if file == nil {
+		return ""
+	}
+	nav, ok := file.Nav.(interface{ ContextString(offset int) string })
+	if !ok {
+		return ""
+	}
+	// One to the left: a message about a header itself needs no telling where it is.
+	return nav.ContextString(offset - 1)
+}
+
+func (p *parsed) file(f *source.File) *hcl.File {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if file, ok := p.files[f]; ok {
+		return file
+	}
+	var file *hcl.File
+	if strings.HasSuffix(f.Path, ".json") {
+		file, _ = json.Parse(f.Bytes, f.Path)
+	} else {
+		file, _ = hclsyntax.ParseConfig(f.Bytes, f.Path, hcl.InitialPos)
+	}
+	if p.files == nil {
+		p.files = make(map[*source.File]*hcl.File)
+	}
+	p.files[f] = file
+	return file
+}

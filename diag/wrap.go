@@ -1,0 +1,97 @@
+package diag
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// wrap breaks lines longer than limit at spaces. Lines that begin with a space
+// or tab are left as they are, since they are lists, code or tables, and so are
+// words that are longer than a line.
+func wrap(text string, limit int) string {
+	var b strings.Builder
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") || utf8.RuneCountInString(line) <= limit {
+			b.WriteString(line)
+			continue
+		}
+		wrapLine(&b, line, limit)
+	}
+	return b.String()
+}
+
+func wrapLine(b *strings.Builder, line string, limit int) {
+	column := 0
+	for line != "" {
+		word := strings.TrimLeft(line, " ")
+		spaces := len(line) - len(word)
+		end := strings.IndexByte(word, ' ')
+		if end < 0 {
+			end = len(word)
+		}
+		width := utf8.RuneCountInString(word[:end])
+		switch {
+		case column > 0 && width > 0 && column+spaces+width > limit:
+			b.WriteByte('\n')
+			column = 0
+		case column > 0:
+			b.WriteString(line[:spaces])
+			column += spaces
+		}
+		b.WriteString(word[:end])
+		column += width
+		line = word[end:]
+	}
+}
+
+// clean makes text safe for a terminal: it drops escape sequences that color
+// text and shows other control characters but line breaks and tabs as \xNN.
+func clean(s string) string {
+	if strings.IndexFunc(s, isControl) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		if n := colorSequence(s[i:]); n > 0 {
+			i += n
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == '\r' && strings.HasPrefix(s[i+1:], "\n"):
+		case isControl(r):
+			const digits = "0123456789abcdef"
+			b.WriteString(`\x`)
+			b.WriteByte(digits[r>>4&0xf])
+			b.WriteByte(digits[r&0xf])
+		default:
+			b.WriteString(s[i : i+size])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// isControl holds for C0 and C1 control characters that a terminal may obey.
+func isControl(r rune) bool {
+	return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0
+}
+
+// colorSequence is the length of the SGR sequence that s starts with, or 0.
+func colorSequence(s string) int {
+	if !strings.HasPrefix(s, "\x1b[") {
+		return 0
+	}
+	for i := 2; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == 'm':
+			return i + 1
+		case c != ';' && c != ':' && (c < '0' || c > '9'):
+			return 0
+		}
+	}
+	return 0
+}
