@@ -26,31 +26,28 @@ var _ hcl.Body = (*Body)(nil)
 
 // bodyLayer is what one place gives.
 type bodyLayer struct {
-	body  hcl.Body // without the names of kind
-	kind  *kind    // whose own names in a native body are not part of it; nil: every name is
-	layer *source.Layer
-	open  hcl.Body // body without the names given above
+	body    hcl.Body // without the names of the block's own kind
+	layer   *source.Layer
+	escaped bool     // whether it is the _ block of the layer below it
+	open    hcl.Body // body without the names given above
 }
 
 // newBody merges layers, base first.
 func newBody(layers []bodyLayer) *Body {
 	hidden := map[string]bool{}
-	for i := len(layers) - 1; i >= 0; i-- {
-		l := &layers[i]
-		l.open = l.without(hidden)
-		// The block named _ stands in the same file as the layer below it and
-		// does not hide what stands next to it.
-		if i > 0 && layers[i-1].layer == l.layer && l.kind == nil {
-			below := &layers[i-1]
-			below.open = below.without(hidden)
-			below.addNames(hidden)
-			l.addNames(hidden)
-			i--
-			continue
+	for i := len(layers) - 1; i >= 0; {
+		// A block and its _ block do not hide one another.
+		low := i
+		if layers[i].escaped {
+			low--
 		}
-		if i > 0 {
-			l.addNames(hidden)
+		for j := low; j <= i; j++ {
+			layers[j].open = layers[j].without(hidden)
 		}
+		for j := low; j <= i && low > 0; j++ {
+			layers[j].addNames(hidden)
+		}
+		i = low - 1
 	}
 	return &Body{layers}
 }
@@ -59,14 +56,10 @@ func newBody(layers []bodyLayer) *Body {
 func (l *bodyLayer) addNames(names map[string]bool) {
 	if b, ok := l.body.(*hclsyntax.Body); ok {
 		for name := range b.Attributes {
-			if !l.ownAttr(name) {
-				names[name] = true
-			}
+			names[name] = true
 		}
 		for _, block := range b.Blocks {
-			if !l.ownBlock(block.Type) {
-				names[blockName(block)] = true
-			}
+			names[blockName(block)] = true
 		}
 		return
 	}
@@ -81,23 +74,6 @@ func (l *bodyLayer) addNames(names map[string]bool) {
 			names[d.Labels[0]] = true
 		}
 	}
-}
-
-// ownAttr and ownBlock tell names of the kind itself, which are not part of the body.
-func (l *bodyLayer) ownAttr(name string) bool {
-	if l.kind == nil {
-		return false
-	}
-	_, own := l.kind.attrs[name]
-	return own
-}
-
-func (l *bodyLayer) ownBlock(name string) bool {
-	if l.kind == nil {
-		return false
-	}
-	_, own := l.kind.blocks[name]
-	return own
 }
 
 // blockName is the name that a block gives: its type, or what a dynamic block makes.
@@ -116,12 +92,12 @@ func (l *bodyLayer) without(hidden map[string]bool) hcl.Body {
 	if b, ok := l.body.(*hclsyntax.Body); ok {
 		out := &hclsyntax.Body{SrcRange: b.SrcRange, EndRange: b.EndRange, Attributes: hclsyntax.Attributes{}}
 		for name, attr := range b.Attributes {
-			if !hidden[name] && !l.ownAttr(name) {
+			if !hidden[name] {
 				out.Attributes[name] = attr
 			}
 		}
 		for _, block := range b.Blocks {
-			if !hidden[blockName(block)] && !l.ownBlock(block.Type) {
+			if !hidden[blockName(block)] {
 				out.Blocks = append(out.Blocks, block)
 			}
 		}

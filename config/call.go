@@ -13,7 +13,7 @@ func decodeCall(o *object) (*Call, diag.List) {
 	call.Source = keep[*Setting](e)(c.required("source"))
 	call.Providers = keep[[]PassedProvider](e)(decodePassed(c.args["providers"]))
 	call.DependsOn = keep[[]hcl.Traversal](e)(traversals(c.args["depends_on"]))
-	life, ds := c.nested("lifecycle", kinds().callLife)
+	life, ds := c.inner("lifecycle", kinds().callLife)
 	e.add(ds)
 	var enabled *Setting
 	if life != nil {

@@ -20,8 +20,9 @@ import (
 type object struct {
 	key   objectKey
 	parts []part
-	check string // for a data source in a check block
-	out   any    // what decode made
+	base  [1]part // where parts starts
+	check string  // for a data source in a check block
+	out   any     // what decode made
 	ds    diag.List
 }
 
@@ -47,11 +48,8 @@ func load(dir string, names []string, read func(string) ([]byte, error), o Optio
 	c := &collector{m: m, index: map[objectKey]*object{}}
 	for _, f := range files {
 		c.ds = append(c.ds, f.ds...)
-		if f.content == nil {
-			continue
-		}
-		for _, b := range f.content.Blocks {
-			c.add(b, f.layer)
+		for _, b := range f.blocks {
+			c.add(b.typ, b.part)
 		}
 	}
 	if ds := c.tf.gate(m, o.Version); ds.HasErrors() {
@@ -89,28 +87,27 @@ func parseAll(roles []FileRole, names []string, read func(string) ([]byte, error
 }
 
 // add takes one top-level block of a file.
-func (c *collector) add(b *hcl.Block, layer *source.Layer) {
-	p := partOf(b, layer)
-	switch b.Type {
+func (c *collector) add(typ string, p part) {
+	switch typ {
 	case "terraform":
 		c.ds = append(c.ds, c.tf.add(p)...)
 	case "language":
 		c.ds = append(c.ds, c.tf.addLanguage(p)...)
 	case "required_providers":
-		c.ds = append(c.ds, errorAt("config/required-providers-outside", b.TypeRange, "Invalid required_providers block",
+		c.ds = append(c.ds, errorAt("config/required-providers-outside", p.head, "Invalid required_providers block",
 			"A required_providers block must stand inside a terraform block.")...)
 	case "locals":
 		c.addLocals(p)
 	case "provider":
 		c.addProvider(p)
 	case "moved", "removed", "import":
-		c.addStatement(p, b.Type)
+		c.addStatement(p, typ)
 	case "check":
 		c.addCheck(p)
 	case "resource", "data", "ephemeral":
-		c.addObject(p, objectKey{b.Type, b.Labels[0], b.Labels[1]})
+		c.addObject(p, objectKey{typ, p.labels[0], p.labels[1]})
 	default:
-		c.addObject(p, objectKey{b.Type, b.Labels[0], ""})
+		c.addObject(p, objectKey{typ, p.labels[0], ""})
 	}
 }
 
@@ -119,9 +116,7 @@ func (c *collector) addObject(p part, key objectKey) {
 	have := c.index[key]
 	switch {
 	case have == nil && !p.isOverride():
-		obj := &object{key: key, parts: []part{p}}
-		c.index[key] = obj
-		c.objects = append(c.objects, obj)
+		c.newObject(p, key)
 	case have == nil:
 		c.ds = append(c.ds, missingBase(key, p)...)
 	case p.isOverride():
@@ -129,6 +124,14 @@ func (c *collector) addObject(p part, key objectKey) {
 	default:
 		c.ds = append(c.ds, duplicate(key, p, have.parts[0])...)
 	}
+}
+
+func (c *collector) newObject(p part, key objectKey) {
+	obj := &object{key: key}
+	obj.base[0] = p
+	obj.parts = obj.base[:1:1]
+	c.index[key] = obj
+	c.objects = append(c.objects, obj)
 }
 
 func (c *collector) addStatement(p part, typ string) {
@@ -155,16 +158,15 @@ func (c *collector) addCheck(p part) {
 	}
 	c.addObject(p, key)
 	data, _, _ := p.body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "data", LabelNames: []string{"type", "name"}}}})
-	for i, b := range data.Blocks {
-		if i > 0 {
-			break // decodeCheck reports it
-		}
-		dkey := objectKey{"data", b.Labels[0], b.Labels[1]}
-		fresh := c.index[dkey] == nil
-		c.addObject(partOf(b, p.layer), dkey)
-		if fresh {
-			c.index[dkey].check = p.labels[0]
-		}
+	if len(data.Blocks) == 0 {
+		return
+	}
+	b := partsOf(data.Blocks[:1], p.layer)[0].part // decodeCheck reports more
+	dkey := objectKey{"data", b.labels[0], b.labels[1]}
+	fresh := c.index[dkey] == nil
+	c.addObject(b, dkey)
+	if fresh {
+		c.index[dkey].check = p.labels[0]
 	}
 }
 
@@ -211,9 +213,7 @@ func (c *collector) addProvider(p part) {
 	}
 	if c.index[key] == nil && key.b == "" && p.isOverride() {
 		// The default configuration exists, empty, without a block.
-		obj := &object{key: key, parts: []part{p}}
-		c.index[key] = obj
-		c.objects = append(c.objects, obj)
+		c.newObject(p, key)
 		return
 	}
 	c.addObject(p, key)

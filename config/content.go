@@ -17,8 +17,10 @@ type part struct {
 	labels []string
 }
 
-func partOf(b *hcl.Block, layer *source.Layer) part {
-	return part{body: b.Body, layer: layer, head: b.DefRange, labels: b.Labels}
+// typedPart is a block within another, or at the top of a file.
+type typedPart struct {
+	typ string
+	part
 }
 
 func (p part) isOverride() bool { return p.layer != nil && p.layer.Kind == source.Override }
@@ -30,8 +32,24 @@ type content struct {
 	head   hcl.Range
 	at     hcl.Range // where a missing argument is missed
 	args   map[string]*Setting
-	blocks map[string][][]part // by type; each block as the parts that it is merged from
-	rest   hcl.Body            // nil unless the kind is open
+	nested []blockSet
+	rest   hcl.Body // nil unless the kind is open
+}
+
+// blockSet is the nested blocks of one type, each as the parts that it is merged from.
+type blockSet struct {
+	typ  string
+	list [][]part
+}
+
+// blocks returns the nested blocks of a type.
+func (c *content) blocks(typ string) [][]part {
+	for i := range c.nested {
+		if c.nested[i].typ == typ {
+			return c.nested[i].list
+		}
+	}
+	return nil
 }
 
 // merge applies the rules of the kind to the parts of one block, base first.
@@ -41,32 +59,27 @@ func (k *kind) merge(parts []part) (*content, diag.List) {
 	var ds diag.List
 	var layers []bodyLayer
 	for i, p := range parts {
-		var got *hcl.BodyContent
-		var remain hcl.Body
-		var diags hcl.Diagnostics
-		if k.open {
-			got, remain, diags = p.body.PartialContent(&k.schema)
-		} else {
-			got, diags = p.body.Content(&k.schema)
-		}
+		cut, diags := k.split(p)
 		ds = append(ds, diag.FromHCL(diags)...)
-		ds = append(ds, c.addArgs(p, got.Attributes, parts[0].head)...)
-		own, more := c.addBlocks(p, got.Blocks, parts[0].head)
+		for _, s := range cut.args {
+			ds = append(ds, c.addArg(p, s, parts[0].head)...)
+		}
+		own, more := c.addBlocks(p, cut.blocks, parts[0].head)
 		ds = append(ds, more...)
 		if !k.open {
 			continue
 		}
 		if len(parts) == 1 && own == nil {
-			c.rest = remain
+			c.rest = cut.rest
 			break
 		}
 		if layers == nil {
 			layers = make([]bodyLayer, 0, len(parts)-i+1)
 		}
-		layers = append(layers, bodyLayer{body: remain, kind: k, layer: p.layer})
+		layers = append(layers, bodyLayer{body: cut.rest, layer: p.layer})
 		if own != nil {
-			ds = append(ds, duplicateNames(layers[len(layers)-1], own)...)
-			layers = append(layers, bodyLayer{body: own, layer: p.layer})
+			ds = append(ds, duplicateNames(cut.rest, own)...)
+			layers = append(layers, bodyLayer{body: own, layer: p.layer, escaped: true})
 		}
 	}
 	if layers != nil {
@@ -75,102 +88,97 @@ func (k *kind) merge(parts []part) (*content, diag.List) {
 	return c, ds
 }
 
-// addArgs puts arguments on top of those below.
-func (c *content) addArgs(p part, attrs hcl.Attributes, base hcl.Range) (ds diag.List) {
-	for name, a := range attrs {
-		switch r := c.kind.attrs[name]; {
-		case r == reserved:
-			ds = append(ds, errorAt("config/reserved-argument", a.NameRange, "Reserved argument name in "+c.kind.name+" block",
-				"The name %q is kept for a later version of the language and cannot be an argument in a block of type %s. To set an argument of that name of the provider, put it into a block named _.", name, c.kind.name)...)
-		case r == forbidden && p.isOverride():
-			ds = append(ds, notInOverride(a.NameRange, base, "The "+name+" argument may not be overridden.")...)
-		default:
-			if c.args == nil {
-				c.args = make(map[string]*Setting, len(attrs))
-			}
-			c.args[name] = &Setting{Attribute: a, Layer: p.layer, Under: c.args[name]}
-		}
+// addArg puts an argument on top of those below.
+func (c *content) addArg(p part, s *Setting, base hcl.Range) diag.List {
+	switch r := c.kind.attrs[s.Name]; {
+	case r == reserved:
+		return errorAt("config/reserved-argument", s.NameRange, "Reserved argument name in "+c.kind.name+" block",
+			"The name %q is kept for a later version of the language and cannot be an argument in a block of type %s. To set an argument of that name of the provider, put it into a block named _.", s.Name, c.kind.name)
+	case r == forbidden && p.isOverride():
+		return notInOverride(s.NameRange, base, "The "+s.Name+" argument may not be overridden.")
 	}
-	return ds
+	if c.args == nil {
+		c.args = make(map[string]*Setting)
+	}
+	s.Under = c.args[s.Name]
+	c.args[s.Name] = s
+	return nil
 }
 
 // addBlocks puts nested blocks in place of, or into, those below, and returns
 // the body of the block named _.
-func (c *content) addBlocks(p part, blocks hcl.Blocks, base hcl.Range) (own hcl.Body, ds diag.List) {
-	given := map[string][]part{} // of this part
+func (c *content) addBlocks(p part, blocks []typedPart, base hcl.Range) (own hcl.Body, ds diag.List) {
+	var given []blockSet // of this part
 	var first hcl.Range
 	for _, b := range blocks {
-		r := c.kind.blocks[b.Type]
+		r := c.kind.blocks[b.typ].rule
+		i := slices.IndexFunc(given, func(s blockSet) bool { return s.typ == b.typ })
 		switch {
-		case r.rule == reserved:
-			ds = append(ds, errorAt("config/reserved-block", b.TypeRange, "Reserved block type name in "+c.kind.name+" block",
-				"Blocks of type %q cannot stand in a block of type %s: the name is kept for a later version of the language, or means something elsewhere only. To set a block of that name of the provider, put it into a block named _.", b.Type, c.kind.name)...)
-		case r.rule == escape && own != nil:
-			ds = append(ds, errorAt("config/duplicate-escape", b.DefRange, "Duplicate escaping block",
+		case r == reserved:
+			ds = append(ds, errorAt("config/reserved-block", b.head, "Reserved block type name in "+c.kind.name+" block",
+				"Blocks of type %q cannot stand in a block of type %s: the name is kept for a later version of the language, or means something elsewhere only. To set a block of that name of the provider, put it into a block named _.", b.typ, c.kind.name)...)
+		case r == escape && own != nil:
+			ds = append(ds, errorAt("config/duplicate-escape", b.head, "Duplicate escaping block",
 				"A block can hold only one block named _.").Note(&first, "the first one")...)
-		case r.rule == escape:
-			own, first = b.Body, b.DefRange
-		case r.rule == forbidden && p.isOverride():
-			ds = append(ds, notInOverride(b.DefRange, base, "A "+b.Type+" block may not stand in an override file: no rule says how it would merge.")...)
-		case r.rule == merges && len(given[b.Type]) > 0:
-			ds = append(ds, errorAt("config/duplicate-block", b.DefRange, "Duplicate "+b.Type+" block",
-				"A block of type %s can hold only one %s block.", c.kind.name, b.Type).Note(&given[b.Type][0].head, "the first one")...)
+		case r == escape:
+			own, first = b.body, b.head
+		case r == forbidden && p.isOverride():
+			ds = append(ds, notInOverride(b.head, base, "A "+b.typ+" block may not stand in an override file: no rule says how it would merge.")...)
+		case r == merges && i >= 0:
+			ds = append(ds, errorAt("config/duplicate-block", b.head, "Duplicate "+b.typ+" block",
+				"A block of type %s can hold only one %s block.", c.kind.name, b.typ).Note(&given[i].list[0][0].head, "the first one")...)
+		case i >= 0:
+			given[i].list = append(given[i].list, []part{b.part})
 		default:
-			given[b.Type] = append(given[b.Type], partOf(b, p.layer))
+			given = append(given, blockSet{b.typ, [][]part{{b.part}}})
 		}
 	}
-	if len(given) > 0 && c.blocks == nil {
-		c.blocks = make(map[string][][]part, len(given))
-	}
-	for typ, ps := range given {
-		c.blocks[typ] = c.kind.blocks[typ].rule.apply(c.blocks[typ], ps)
+	for _, set := range given {
+		c.put(set)
 	}
 	return own, ds
 }
 
-// apply merges the blocks of one type that a part gives onto those below.
-func (r rule) apply(below [][]part, ps []part) [][]part {
-	switch r {
+// put merges the blocks of one type that a part gives onto those below.
+func (c *content) put(set blockSet) {
+	i := slices.IndexFunc(c.nested, func(s blockSet) bool { return s.typ == set.typ })
+	if i < 0 {
+		c.nested = append(c.nested, set)
+		return
+	}
+	below := &c.nested[i]
+	switch c.kind.blocks[set.typ].rule {
 	case merges:
-		if len(below) == 0 {
-			return [][]part{ps}
-		}
-		return [][]part{append(below[0], ps...)}
+		below.list[0] = append(below.list[0], set.list[0]...)
 	case byHeader:
-		for _, p := range ps {
-			i := slices.IndexFunc(below, func(b []part) bool { return slices.Equal(b[0].labels, p.labels) })
-			if i < 0 || below[i][len(below[i])-1].layer == p.layer {
-				below = append(below, []part{p})
+		n := len(below.list)
+		for _, ps := range set.list {
+			i := slices.IndexFunc(below.list[:n], func(b []part) bool { return slices.Equal(b[0].labels, ps[0].labels) })
+			if i < 0 {
+				below.list = append(below.list, ps)
 			} else {
-				below[i] = append(below[i], p)
+				below.list[i] = append(below.list[i], ps...)
 			}
 		}
-		return below
 	default:
-		out := make([][]part, len(ps))
-		for i := range ps {
-			out[i] = ps[i : i+1 : i+1]
-		}
-		return out
+		below.list = set.list
 	}
 }
 
-// nested merges the content of one nested block of a type, or returns nil.
-func (c *content) nested(typ string, k *kind) (*content, diag.List) {
-	if len(c.blocks[typ]) == 0 {
+// inner merges the content of one nested block of a type, or returns nil.
+func (c *content) inner(typ string, k *kind) (*content, diag.List) {
+	list := c.blocks(typ)
+	if len(list) == 0 {
 		return nil, nil
 	}
-	return k.merge(c.blocks[typ][0])
+	return k.merge(list[0])
 }
 
 // duplicateNames finds arguments that stand both in a block and in its _ block.
-func duplicateNames(outer bodyLayer, own hcl.Body) (ds diag.List) {
+func duplicateNames(outer, own hcl.Body) (ds diag.List) {
 	attrs, _ := own.JustAttributes()
 	for name, a := range attrs {
-		if outer.ownAttr(name) {
-			continue
-		}
-		c, _, _ := outer.body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
+		c, _, _ := outer.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
 		if other := c.Attributes[name]; other != nil {
 			ds = append(ds, errorAt("config/duplicate-argument", a.NameRange, "Duplicate argument",
 				"The argument %q was already set at %s.", name, other.NameRange).Note(&other.Range, "set here")...)

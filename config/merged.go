@@ -56,7 +56,8 @@ func (b *merged) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
 	for name, s := range c.args {
 		out[name] = s.Attribute
 	}
-	for typ, bs := range c.blocks {
+	for _, set := range c.nested {
+		typ, bs := set.typ, set.list
 		diags = append(diags, &hcl.Diagnostic{
 			Severity: hcl.DiagError,
 			Summary:  "Unexpected " + quote(typ) + " block",
@@ -88,7 +89,7 @@ func (b *merged) known(c *content, schema *hcl.BodySchema) (*hcl.BodyContent, *h
 			left.Blocks = append(left.Blocks, h)
 			continue
 		}
-		for _, parts := range c.blocks[h.Type] {
+		for _, parts := range c.blocks(h.Type) {
 			block := &hcl.Block{Type: h.Type, Labels: parts[0].labels, Body: parts[0].body, DefRange: parts[0].head, TypeRange: parts[0].head}
 			if r.inner != nil {
 				block.Body = &merged{r.inner, parts}
@@ -118,7 +119,8 @@ func (b *merged) unexpected(c *content, schema *hcl.BodySchema) (diags hcl.Diagn
 			diags = append(diags, toHCL(errorAt("", s.NameRange, "Unsupported argument", "An argument named %q is not expected here.", name))...)
 		}
 	}
-	for typ, bs := range c.blocks {
+	for _, set := range c.nested {
+		typ, bs := set.typ, set.list
 		if !blocks[typ] {
 			diags = append(diags, toHCL(errorAt("", bs[0][0].head, "Unsupported block type", "Blocks of type %q are not expected here.", typ))...)
 		}

@@ -12,10 +12,10 @@ import (
 
 // parsed is one file after parsing and the first cut into top-level blocks.
 type parsed struct {
-	path    string
-	layer   *source.Layer
-	content *hcl.BodyContent // of the root schema; nil if the file could not be read
-	ds      diag.List
+	path   string
+	layer  *source.Layer
+	blocks []typedPart
+	ds     diag.List
 }
 
 // parseFile reads and parses one file. It never fails: what could be
@@ -47,8 +47,7 @@ func parseFile(f FileRole, layer *source.Layer, read func() ([]byte, error), set
 	if file == nil || file.Body == nil {
 		return p
 	}
-	content, diags := file.Body.Content(rootSchema())
-	p.content = content
+	p.blocks, diags = topBlocks(file.Body, layer)
 	p.ds = append(p.ds, diag.FromHCL(diags)...)
 	return p
 }

@@ -8,7 +8,7 @@ import (
 
 // connection reads the connection block of a resource, provisioner or removed block.
 func connection(c *content) (*Block, diag.List) {
-	all := c.blocks["connection"]
+	all := c.blocks("connection")
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -22,7 +22,7 @@ func connection(c *content) (*Block, diag.List) {
 }
 
 func provisioners(c *content) (out []*Provisioner, ds diag.List) {
-	for _, parts := range c.blocks["provisioner"] {
+	for _, parts := range c.blocks("provisioner") {
 		p, more := decodeProvisioner(parts)
 		ds = append(ds, more...)
 		out = append(out, p)

@@ -209,7 +209,7 @@ func (c *content) required(name string) (*Setting, diag.List) {
 // rules decodes all conditions of a type. self is the object that they belong
 // to, which they must not refer to; nil allows every reference.
 func (c *content) rules(typ string, self func(hcl.Traversal) bool, label string) (out []*Rule, ds diag.List) {
-	for _, parts := range c.blocks[typ] {
+	for _, parts := range c.blocks(typ) {
 		r, _, more := checkRule(parts)
 		ds = append(ds, more...)
 		if r == nil {

@@ -27,7 +27,7 @@ func decodeResource(o *object) (*Resource, diag.List) {
 		r.Provider = ref
 	}
 	r.DependsOn = keep[[]hcl.Traversal](e)(traversals(c.args["depends_on"]))
-	life, ds := c.nested("lifecycle", k.resourceLife)
+	life, ds := c.inner("lifecycle", k.resourceLife)
 	e.add(ds)
 	var enabled *Setting
 	if life != nil {

@@ -182,23 +182,14 @@ func encryptionKind() *kind {
 	})
 }
 
-// rootSchema is what may stand at the top of a file.
-var rootSchema = sync.OnceValue(func() *hcl.BodySchema {
-	return &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
-		{Type: "terraform"},
-		{Type: "language"},
-		{Type: "required_providers"},
-		{Type: "provider", LabelNames: []string{"name"}},
-		{Type: "variable", LabelNames: []string{"name"}},
-		{Type: "locals"},
-		{Type: "output", LabelNames: []string{"name"}},
-		{Type: "module", LabelNames: []string{"name"}},
-		{Type: "resource", LabelNames: []string{"type", "name"}},
-		{Type: "data", LabelNames: []string{"type", "name"}},
-		{Type: "ephemeral", LabelNames: []string{"type", "name"}},
-		{Type: "moved"},
-		{Type: "import"},
-		{Type: "removed"},
-		{Type: "check", LabelNames: []string{"name"}},
-	}}
+// atTop is what may stand at the top of a file.
+var atTop = sync.OnceValue(func() *kind {
+	one, two := []string{"name"}, []string{"type", "name"}
+	return newKind("file", nil, map[string]blockRule{
+		"terraform": {}, "language": {}, "required_providers": {}, "locals": {},
+		"moved": {}, "import": {}, "removed": {},
+		"provider": {labels: one}, "variable": {labels: one}, "output": {labels: one},
+		"module": {labels: one}, "check": {labels: one},
+		"resource": {labels: two}, "data": {labels: two}, "ephemeral": {labels: two},
+	})
 })

@@ -72,7 +72,7 @@ func decodeRemoved(o *object) (*Removed, diag.List) {
 	e := &errs{ds}
 	r := &Removed{At: c.head, ForEach: c.args["for_each"]}
 	r.From = e.address(c, "from", r.ForEach != nil)
-	life, ds := c.nested("lifecycle", kinds().remLife)
+	life, ds := c.inner("lifecycle", kinds().remLife)
 	e.add(ds)
 	if life != nil {
 		r.Destroy = keep[*bool](e)(life.args["destroy"].constBool())
@@ -188,24 +188,24 @@ func decodeCheck(o *object) (*Check, diag.List) {
 	e := &errs{ds}
 	ch := &Check{Name: o.key.a, At: c.head}
 	e.add(validName(ch.Name, c.head, "check block"))
-	for i, parts := range c.blocks["data"] {
+	for i, parts := range c.blocks("data") {
 		p := parts[0]
 		if i > 0 {
-			first := c.blocks["data"][0][0].head
+			first := c.blocks("data")[0][0].head
 			e.add(errorAt("config/check-data", p.head, "Multiple data resource blocks",
 				"A check block can hold only one data source.").Note(&first, "the first one"))
 			break
 		}
 		ch.Data = &addr.Resource{Mode: addr.Data, Type: p.labels[0], Name: p.labels[1]}
 	}
-	for _, parts := range c.blocks["assert"] {
+	for _, parts := range c.blocks("assert") {
 		r, _, more := checkRule(parts)
 		e.add(more)
 		if r != nil {
 			ch.Asserts = append(ch.Asserts, r)
 		}
 	}
-	if len(c.blocks["assert"]) == 0 {
+	if len(c.blocks("assert")) == 0 {
 		e.add(errorAt("config/no-assert", c.head, "Zero assert blocks",
 			"A check block needs at least one assert block: without one it tests nothing."))
 	}

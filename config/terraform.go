@@ -36,15 +36,15 @@ func (t *terraformParts) add(p part) diag.List {
 	}
 	again := false // a second one in this very block
 	for _, typ := range []string{"backend", "cloud"} {
-		for _, b := range c.blocks[typ] {
+		for _, b := range c.blocks(typ) {
 			ds = append(ds, t.addBackend(b[0], typ == "cloud", again)...)
 			again = true
 		}
 	}
-	for i, b := range c.blocks["encryption"] {
+	for i, b := range c.blocks("encryption") {
 		ds = append(ds, t.addEncryption(b[0], i > 0)...)
 	}
-	for _, b := range c.blocks["required_providers"] {
+	for _, b := range c.blocks("required_providers") {
 		if n := len(t.required); n > 0 && !p.isOverride() {
 			first := t.required[0].head
 			ds = append(ds, errorAt("config/duplicate-required-providers", b[0].head, "Duplicate required providers configuration",
@@ -53,7 +53,7 @@ func (t *terraformParts) add(p part) diag.List {
 		}
 		t.required = append(t.required, b[0])
 	}
-	for _, b := range c.blocks["provider_meta"] {
+	for _, b := range c.blocks("provider_meta") {
 		t.metas = append(t.metas, meta{part: b[0], in: p.head})
 	}
 	return ds
@@ -125,7 +125,7 @@ func (t *terraformParts) addLanguage(p part) diag.List {
 		}
 	}
 	var first *Setting
-	for _, b := range c.blocks["compatible_with"] {
+	for _, b := range c.blocks("compatible_with") {
 		inner, more := kinds().compatible.merge(b)
 		ds = append(ds, more...)
 		s := inner.args["opentofu"]

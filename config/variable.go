@@ -136,7 +136,7 @@ func unfitDefault(s, typ *Setting, err error) diag.List {
 // decodeValidations reads the validation blocks: each condition must refer to
 // the variable itself.
 func (v *Variable) decodeValidations(c *content) (ds diag.List) {
-	for _, parts := range c.blocks["validation"] {
+	for _, parts := range c.blocks("validation") {
 		r, _, more := checkRule(parts)
 		ds = append(ds, more...)
 		if r == nil {
@@ -180,7 +180,7 @@ func decodeOutput(o *object) (*Output, diag.List) {
 	out.Deprecated = keep[string](e)(deprecation(c.args["deprecated"]))
 	out.DependsOn = keep[[]hcl.Traversal](e)(traversals(c.args["depends_on"]))
 	out.Preconditions = keep[[]*Rule](e)(c.rules("precondition", nil, ""))
-	for _, b := range c.blocks["postcondition"] {
+	for _, b := range c.blocks("postcondition") {
 		e.add(errorAt("config/output-postcondition", b[0].head, "Postconditions are not allowed",
 			"An output value can have preconditions only: there is nothing after it that could be tested."))
 	}

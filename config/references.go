@@ -1,0 +1,49 @@
+package config
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// References lists every reference in a body of a Module, of nested and dynamic
+// blocks too, without a schema. Names that a dynamic block defines for its own
+// content may be among them.
+func References(body hcl.Body) []hcl.Traversal {
+	switch b := body.(type) {
+	case nil:
+		return nil
+	case *Body:
+		var out []hcl.Traversal
+		for _, l := range b.layers {
+			out = append(out, References(l.open)...)
+		}
+		return out
+	case *merged:
+		var out []hcl.Traversal
+		for _, p := range b.parts {
+			out = append(out, References(p.body)...)
+		}
+		return out
+	case *hclsyntax.Body:
+		var out []hcl.Traversal
+		for _, a := range b.Attributes {
+			out = append(out, a.Expr.Variables()...)
+		}
+		for _, block := range b.Blocks {
+			out = append(out, References(block.Body)...)
+		}
+		return out
+	case *dynamicBody:
+		out := References(b.Body)
+		for _, block := range b.blocks {
+			out = append(out, References(block.Body)...)
+		}
+		return out
+	}
+	attrs, _ := body.JustAttributes() // JSON: nested blocks are properties too
+	var out []hcl.Traversal
+	for _, a := range attrs {
+		out = append(out, a.Expr.Variables()...)
+	}
+	return out
+}

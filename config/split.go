@@ -1,0 +1,137 @@
+package config
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// Cutting a body into a kind's own arguments and blocks and the rest is what
+// loading does most often after parsing. Native bodies that hold nothing
+// unexpected are cut here directly; everything else, and so every complaint,
+// is left to the library.
+
+// cut is a body after cutting.
+type cut struct {
+	args   []*Setting // Under is not set yet
+	blocks []typedPart
+	rest   hcl.Body // without the kind's own names; nil unless the kind is open
+}
+
+// settingAttr is a setting with its attribute in one piece of memory.
+type settingAttr struct {
+	s Setting
+	a hcl.Attribute
+}
+
+func newSetting(a *hclsyntax.Attribute, layer *source.Layer) *Setting {
+	m := &settingAttr{a: hcl.Attribute{Name: a.Name, Expr: a.Expr, Range: a.SrcRange, NameRange: a.NameRange}}
+	m.s = Setting{Attribute: &m.a, Layer: layer}
+	return &m.s
+}
+
+// split cuts the body of a part.
+func (k *kind) split(p part) (cut, hcl.Diagnostics) {
+	b, native := p.body.(*hclsyntax.Body)
+	if native && k.expects(b) {
+		return k.splitNative(b, p.layer), nil
+	}
+	var out cut
+	var got *hcl.BodyContent
+	var diags hcl.Diagnostics
+	if k.open {
+		got, out.rest, diags = p.body.PartialContent(&k.schema)
+	} else {
+		got, diags = p.body.Content(&k.schema)
+	}
+	if native && k.open {
+		out.rest = k.withoutOwn(b) // the same, but its fields hold nothing hidden
+	}
+	for _, a := range got.Attributes {
+		out.args = append(out.args, &Setting{Attribute: a, Layer: p.layer})
+	}
+	out.blocks = partsOf(got.Blocks, p.layer)
+	return out, diags
+}
+
+func partsOf(blocks hcl.Blocks, layer *source.Layer) []typedPart {
+	out := make([]typedPart, len(blocks))
+	for i, b := range blocks {
+		out[i] = typedPart{b.Type, part{body: b.Body, layer: layer, head: b.DefRange, labels: b.Labels}}
+	}
+	return out
+}
+
+func nativePart(b *hclsyntax.Block, layer *source.Layer) typedPart {
+	return typedPart{b.Type, part{body: b.Body, layer: layer, head: b.DefRange(), labels: b.Labels}}
+}
+
+// expects reports whether the body has nothing that the kind would complain of.
+func (k *kind) expects(b *hclsyntax.Body) bool {
+	if !k.open {
+		for name := range b.Attributes {
+			if _, own := k.attrs[name]; !own {
+				return false
+			}
+		}
+	}
+	for _, block := range b.Blocks {
+		r, own := k.blocks[block.Type]
+		if own && len(r.labels) != len(block.Labels) || !own && !k.open {
+			return false
+		}
+	}
+	return true
+}
+
+func (k *kind) splitNative(b *hclsyntax.Body, layer *source.Layer) cut {
+	var out cut
+	for name, a := range b.Attributes {
+		if _, own := k.attrs[name]; own {
+			out.args = append(out.args, newSetting(a, layer))
+		}
+	}
+	for _, block := range b.Blocks {
+		if _, own := k.blocks[block.Type]; own {
+			out.blocks = append(out.blocks, nativePart(block, layer))
+		}
+	}
+	switch {
+	case !k.open:
+	case len(out.args) == 0 && len(out.blocks) == 0:
+		out.rest = b
+	default:
+		out.rest = k.withoutOwn(b)
+	}
+	return out
+}
+
+// withoutOwn is a native body without the kind's own names.
+func (k *kind) withoutOwn(b *hclsyntax.Body) *hclsyntax.Body {
+	out := &hclsyntax.Body{SrcRange: b.SrcRange, EndRange: b.EndRange, Attributes: hclsyntax.Attributes{}}
+	for name, a := range b.Attributes {
+		if _, own := k.attrs[name]; !own {
+			out.Attributes[name] = a
+		}
+	}
+	for _, block := range b.Blocks {
+		if _, own := k.blocks[block.Type]; !own {
+			out.Blocks = append(out.Blocks, block)
+		}
+	}
+	return out
+}
+
+// topBlocks cuts a file into its blocks.
+func topBlocks(body hcl.Body, layer *source.Layer) ([]typedPart, hcl.Diagnostics) {
+	b, native := body.(*hclsyntax.Body)
+	if !native || !atTop().expects(b) {
+		content, diags := body.Content(&atTop().schema)
+		return partsOf(content.Blocks, layer), diags
+	}
+	out := make([]typedPart, len(b.Blocks))
+	for i, block := range b.Blocks {
+		out[i] = nativePart(block, layer)
+	}
+	return out, nil
+}
