@@ -1,0 +1,147 @@
+package testprovider
+
+import (
+	"os"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/zclconf/go-cty/cty"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// What can go wrong, as "what:call" in the argument misbehave. The calls are
+// validate, configure, upgrade, read, plan, plandestroy, create, update, destroy,
+// import, move, open, renew, close and apply, which means create, update and destroy.
+//
+//	crash    end with a panic             exit     end without a word
+//	hang     never answer                 error    answer with an error
+//	warn     answer with a warning        status   fail the call itself
+//	nil      leave the value out          garbage  a value that is no MessagePack
+//	type     a value of another type      unknown  a value with an unknown part
+//	changed  a value that breaks the promise of the plan or the configuration
+//	legacy   the same, and say that the type system is loose
+//	partial  half the job and an error    gone     answer that the object is gone
+//	defer    put the request off
+const (
+	mCrash   = "crash"
+	mExit    = "exit"
+	mHang    = "hang"
+	mError   = "error"
+	mWarn    = "warn"
+	mStatus  = "status"
+	mNil     = "nil"
+	mGarbage = "garbage"
+	mType    = "type"
+	mUnknown = "unknown"
+	mChanged = "changed"
+	mLegacy  = "legacy"
+	mPartial = "partial"
+	mGone    = "gone"
+	mDefer   = "defer"
+)
+
+// A mischief is what goes wrong in one call: "" for nothing.
+type mischief string
+
+// misbehavior finds what goes wrong in a call by any of the given names.
+func misbehavior(all string, calls ...string) mischief {
+	for _, one := range strings.Split(all, ",") {
+		what, call, _ := strings.Cut(strings.TrimSpace(one), ":")
+		for _, c := range calls {
+			if c == call {
+				return mischief(what)
+			}
+		}
+	}
+	return ""
+}
+
+// before does what prevents an answer.
+func (m mischief) before() error {
+	switch m {
+	case mCrash:
+		crash()
+	case mExit:
+		os.Exit(7)
+	case mHang:
+		select {}
+	case mStatus:
+		return status.Error(codes.Internal, "the test provider was told to fail the call")
+	}
+	return nil
+}
+
+// crash panics where nothing can recover it.
+func crash() {
+	go func() { panic("the test provider was told to crash") }()
+	select {}
+}
+
+func (m mischief) diagnostics() []*pb6.Diagnostic {
+	switch m {
+	case mError, mPartial:
+		return problem("Told to fail", "The test provider was told to answer with an error.", "misbehave")
+	case mWarn:
+		return []*pb6.Diagnostic{diagnostic(pb6.Diagnostic_WARNING, "Told to warn", "The test provider was told to answer with a warning.", "misbehave")}
+	}
+	return nil
+}
+
+// value spoils an object that is about to be answered.
+func (m mischief) value(v cty.Value, ty cty.Type) *pb6.Value {
+	switch m {
+	case mNil, mError:
+		return nil
+	case mGarbage:
+		return &pb6.Value{Msgpack: []byte{0xdd, 0xff, 0xff, 0xff, 0xff, 0xc1}}
+	case mType:
+		return encodeValue(cty.StringVal("not an object"), cty.String)
+	case mGone:
+		return encodeValue(cty.NullVal(ty), ty)
+	case mUnknown:
+		return encodeValue(with(v, "id", cty.UnknownVal(cty.String)), ty)
+	case mChanged, mLegacy:
+		return encodeValue(with(v, "name", cty.StringVal("changed by the provider")), ty)
+	}
+	return encodeValue(v, ty)
+}
+
+func (m mischief) deferred() *pb6.Deferred {
+	if m == mDefer {
+		return &pb6.Deferred{Reason: pb6.Deferred_ABSENT_PREREQ}
+	}
+	return nil
+}
+
+// with is an object with one attribute changed, if it has it.
+func with(obj cty.Value, name string, v cty.Value) cty.Value {
+	if obj.IsNull() || !obj.IsKnown() || !obj.Type().HasAttribute(name) {
+		return obj
+	}
+	m := obj.AsValueMap()
+	m[name] = v
+	return cty.ObjectVal(m)
+}
+
+// schemaMischief spoils the schema, by TEST_MISBEHAVE.
+func schemaMischief(what string, s *pb6.ProviderSchema) (*pb6.ProviderSchema, error) {
+	switch what {
+	case "schema-crash":
+		crash()
+	case "schema-hang":
+		select {}
+	case "schema-error":
+		s.Diagnostics = problem("Told to fail", "The test provider was told to have no schema.")
+	case "schema-garbage": // of one type only
+		s.ResourceSchemas["test_object"] = []byte{0xff, 0xff, 0xff}
+	case "schema-provider":
+		s.Provider = []byte{0xff, 0xff, 0xff}
+	case "schema-invalid":
+		s.ResourceSchemas["test_object"] = must(proto.Marshal(&pb6.Schema{Block: &pb6.Block{Attributes: []*pb6.Attribute{{Name: "id", Type: []byte(`"strin"`), Optional: true}}}}))
+	case "schema-functions":
+		s.Functions["bad"] = &pb6.Function{}
+	}
+	return s, nil
+}

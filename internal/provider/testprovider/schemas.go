@@ -1,0 +1,96 @@
+package testprovider
+
+import (
+	"sync"
+
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+type attrs = map[string]*schema.Attribute
+
+func required(ty cty.Type) *schema.Attribute { return &schema.Attribute{Type: ty, Required: true} }
+func optional(ty cty.Type) *schema.Attribute { return &schema.Attribute{Type: ty, Optional: true} }
+func computed(ty cty.Type) *schema.Attribute { return &schema.Attribute{Type: ty, Computed: true} }
+func either(ty cty.Type) *schema.Attribute {
+	return &schema.Attribute{Type: ty, Optional: true, Computed: true}
+}
+
+func sensitive(a *schema.Attribute) *schema.Attribute {
+	a.Sensitive = true
+	return a
+}
+
+// A catalog is the schemas of a server. It never changes.
+type catalog struct {
+	provider, object, record, data, secret *schema.Block
+	list, action, store                    *schema.Block
+	identity                               *schema.Object
+}
+
+var catalogs = map[int]func() *catalog{5: sync.OnceValue(func() *catalog { return newCatalog(5) }), 6: sync.OnceValue(func() *catalog { return newCatalog(6) })}
+
+func newCatalog(protocol int) *catalog {
+	c := &catalog{
+		provider: &schema.Block{Attributes: attrs{
+			"prefix": optional(cty.String), "record_path": optional(cty.String), "world": optional(cty.String),
+			"delay_ms": optional(cty.Number), "answered_delay_ms": optional(cty.Number),
+			"token": sensitive(optional(cty.String)), "misbehave": optional(cty.String),
+		}},
+		object: objectBlock(protocol),
+		record: &schema.Block{Attributes: attrs{
+			"id": computed(cty.String), "name": required(cty.String), "value": optional(cty.String),
+			"triggers": optional(cty.Map(cty.String)), "sleep_ms": optional(cty.Number), "misbehave": optional(cty.String),
+		}},
+		data: &schema.Block{Attributes: attrs{
+			"name": required(cty.String), "any": optional(cty.DynamicPseudoType), "misbehave": optional(cty.String),
+			"id": computed(cty.String), "result": computed(cty.String), "secret": sensitive(computed(cty.String)), "sleep_ms": optional(cty.Number),
+		}},
+		secret: &schema.Block{Attributes: attrs{
+			"name": required(cty.String), "renew_ms": optional(cty.Number), "misbehave": optional(cty.String), "value": computed(cty.String),
+		}},
+		list:   &schema.Block{Attributes: attrs{"name": optional(cty.String)}},
+		action: &schema.Block{Attributes: attrs{"name": required(cty.String)}},
+		store:  &schema.Block{Attributes: attrs{"folder": required(cty.String)}},
+		identity: &schema.Object{Nesting: schema.Single, Attributes: attrs{
+			"id": required(cty.String), "region": optional(cty.String),
+		}},
+	}
+	return c
+}
+
+func objectBlock(protocol int) *schema.Block {
+	wo := func() *schema.Attribute {
+		return &schema.Attribute{Type: cty.String, Optional: true, WriteOnly: true}
+	}
+	old := optional(cty.String)
+	old.Deprecated = "use name"
+	b := &schema.Block{
+		Attributes: attrs{
+			"id": computed(cty.String), "name": optional(cty.String), "number": optional(cty.Number), "bool": optional(cty.Bool),
+			"map": optional(cty.Map(cty.String)), "list": optional(cty.List(cty.String)), "set": optional(cty.Set(cty.String)),
+			"any": optional(cty.DynamicPseudoType), "secret": sensitive(optional(cty.String)), "force_new": optional(cty.String),
+			"wo": wo(), "wo_version": optional(cty.Number), "wo_length": computed(cty.Number), "serial": either(cty.Number),
+			"out": computed(cty.String), "old": old, "sleep_ms": optional(cty.Number), "misbehave": optional(cty.String),
+		},
+		Blocks: map[string]*schema.NestedBlock{
+			"item": {Nesting: schema.List, Block: &schema.Block{Attributes: attrs{
+				"key": required(cty.String), "value": optional(cty.String), "id": computed(cty.String), "wo": wo(),
+			}}},
+			"tag": {Nesting: schema.Set, Block: &schema.Block{Attributes: attrs{
+				"key": required(cty.String), "value": optional(cty.String), "id": computed(cty.String),
+			}}},
+			"setting": {Nesting: schema.Single, Block: &schema.Block{Attributes: attrs{
+				"enabled": optional(cty.Bool), "password": sensitive(optional(cty.String)),
+			}}},
+		},
+	}
+	if protocol == 5 {
+		return b
+	}
+	o := &schema.Object{Nesting: schema.List, Attributes: attrs{
+		"key": required(cty.String), "size": either(cty.Number), "secret": sensitive(optional(cty.String)),
+	}}
+	b.Attributes["meta"] = &schema.Attribute{Type: o.ImpliedType(), Nested: o, Optional: true}
+	return b
+}

@@ -1,0 +1,180 @@
+// Package testprovider is a provider plugin for tests: a process of its own,
+// deterministic, and able to misbehave in every way that a caller must survive.
+//
+// Main types: Main, which a program or a test binary calls to become the plugin,
+// and Listen, which serves it inside a test. The one rule: what it answers
+// follows from what it is asked alone, so that tests can tell it beforehand;
+// only where the provider configuration names a world folder are objects real.
+//
+// # What it has
+//
+// Provider configuration: prefix (put before ids and results), record_path (a
+// file to which begin and answered lines of calls on test_record are appended),
+// answered_delay_ms, delay_ms (every plan, apply, read takes so long), world (a
+// folder in which objects are kept as files, so that they can drift and vanish),
+// misbehave.
+//
+// Resources test_object (all kinds of attributes and blocks, schema version 2,
+// an identity), test_record (for tests that kill the caller). Data source
+// test_data. Ephemeral resource test_secret. Functions echo, fail, join, prefix,
+// crash.
+//
+// # How it misbehaves
+//
+// The argument misbehave of the provider and of everything else holds one or
+// more of "what:call", separated by commas, e.g. "crash:apply". See misbehave.go.
+// Before that, the variable TEST_MISBEHAVE makes the start itself fail, see Main.
+//
+// # Protocols
+//
+// Protocol 6 has all of it; with protocol 5 there is no nested attribute meta in
+// test_object, and the capabilities plan_destroy and get_provider_schema_optional
+// are not announced.
+package testprovider
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/provider/rpc"
+	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"google.golang.org/grpc"
+)
+
+// Addr is the source address that tests use.
+var Addr = addr.Provider{Host: "registry.opentofu.org", Namespace: "terrace", Type: "test"}
+
+// Main serves the plugin of the given protocol, 5 or 6, and returns when it is
+// told to end. It ends the process when the caller's process has gone. The
+// variable TEST_MISBEHAVE may be
+//
+//	exit         end at once, with a message
+//	panic        end with a crash before the handshake
+//	hang         never write the first line
+//	line=TEXT    write TEXT as the first line and stay
+//	deaf         write a good first line for a socket that nobody serves
+//	fork         leave a grandchild behind that holds the output open
+//	stray        write to the standard output after the start
+func Main(protocol int) {
+	signal.Ignore(os.Interrupt)
+	go endWithParent(os.Getppid())
+	switch what, arg, _ := strings.Cut(os.Getenv("TEST_MISBEHAVE"), "="); what {
+	case "exit":
+		_, _ = os.Stderr.WriteString("the test provider was told to exit\n")
+		os.Exit(3)
+	case "panic":
+		panic("the test provider was told to crash")
+	case "hang":
+		select {}
+	case "line":
+		_, _ = os.Stdout.WriteString(strings.ReplaceAll(arg, `\n`, "\n") + "\n")
+		select {}
+	case "deaf":
+		_, _ = fmt.Fprintf(os.Stdout, "1|%d|unix|%s|grpc\n", protocol, filepath.Join(os.TempDir(), "nobody-serves-this"))
+		select {}
+	case "stray":
+		go func() {
+			for {
+				_, _ = os.Stdout.WriteString(strings.Repeat("stray output ", 100) + "\n")
+			}
+		}()
+	case "fork":
+		leaveGrandchild()
+	}
+	s := newServer(protocol)
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig:  plugin.HandshakeConfig{ProtocolVersion: uint(protocol), MagicCookieKey: rpc.CookieName, MagicCookieValue: rpc.CookieValue},
+		VersionedPlugins: map[int]plugin.PluginSet{protocol: {"provider": served{srv: s}}},
+		GRPCServer:       grpcServer,
+		Logger:           hclog.NewNullLogger(),
+	})
+}
+
+// Protocol is the protocol that the variable TEST_PROTOCOL asks for, 6 if none.
+func Protocol() int {
+	if n, err := strconv.Atoi(os.Getenv("TEST_PROTOCOL")); err == nil {
+		return n
+	}
+	return 6
+}
+
+// endWithParent keeps killed tests from leaving processes behind.
+func endWithParent(parent int) {
+	for os.Getppid() == parent {
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(200 * time.Millisecond) // calls that are under way write their records
+	os.Exit(1)
+}
+
+// leaveGrandchild starts a process that inherits the output and lives for a while.
+func leaveGrandchild() {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	env := append(os.Environ(), "TEST_MISBEHAVE=hang")
+	_, err = os.StartProcess(path, os.Args, &os.ProcAttr{Env: env, Files: []*os.File{nil, os.Stdout, os.Stderr}})
+	if err != nil {
+		panic(err)
+	}
+}
+
+func grpcServer(opts []grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32))...)
+}
+
+// served is the plugin as go-plugin wants to have it.
+type served struct {
+	plugin.NetRPCUnsupportedPlugin
+	srv *server
+}
+
+func (p served) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
+	s.RegisterService(serviceDesc(p.srv.protocol), p.srv)
+	return nil
+}
+
+func (served) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	return nil, fmt.Errorf("this is the serving side")
+}
+
+// serviceDesc is the service of our bindings with the names of a protocol.
+func serviceDesc(protocol int) *grpc.ServiceDesc {
+	d := pb6.Provider_ServiceDesc
+	d.ServiceName = rpc.Service(protocol)
+	d.Methods = append([]grpc.MethodDesc(nil), d.Methods...)
+	for i := range d.Methods {
+		d.Methods[i].MethodName = rpc.Method(protocol, d.Methods[i].MethodName)
+	}
+	return &d
+}
+
+// Listen serves the plugin on a socket in a folder, for [rpc.Attach]. Calls that
+// crash or hang the provider do so to the whole process. stop ends it.
+func Listen(dir string, protocol int) (r rpc.Reattach, stop func(), err error) {
+	path := filepath.Join(dir, "provider.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return rpc.Reattach{}, nil, err
+	}
+	g := grpcServer(nil)
+	g.RegisterService(serviceDesc(protocol), newServer(protocol))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = g.Serve(l)
+	}()
+	return rpc.Reattach{Protocol: protocol, Network: "unix", Address: path}, func() { g.Stop(); <-done }, nil
+}
