@@ -1,14 +1,211 @@
 package config
 
 import (
+	"encoding/json"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/source"
 )
 
-// maxDepth bounds how deeply a file may nest: the parser works by recursion,
-// and a stack that is used up cannot be caught.
-const maxDepth = 5000
+// The parser and everything that walks its trees work by recursion, and a
+// stack that is used up ends the program. So files that nest without reason are
+// turned away before they are parsed. Nearly every file passes a count of bytes
+// that could nest; the few that do not are cut into tokens, which is exact.
+
+const (
+	maxDepth = 5000   // brackets, templates, conditionals and template directives within one another
+	maxChain = 100000 // operators and indexes in one expression: their trees lean to the left
+)
 
 // tooDeep finds the first place where a file nests too deeply.
 func tooDeep(path string, text []byte) (source.Range, bool) {
+	if strings.HasSuffix(path, ".json") {
+		return tooDeepJSON(path, text)
+	}
+	if depth, chain := nestingBytes(text); depth <= maxDepth && chain <= maxChain {
+		return source.Range{}, false
+	}
+	tokens, _ := hclsyntax.LexConfig(text, path, hcl.InitialPos)
+	return deepToken(tokens)
+}
+
+// nestingBytes counts the bytes that could nest, and those that could chain, an
+// upper bound of both depths.
+func nestingBytes(text []byte) (depth, chain int) {
+	for i, b := range text {
+		switch b {
+		case '(', '{', '[', '?':
+			depth++
+		case '"':
+			depth++
+		case '<':
+			if i > 0 && text[i-1] == '<' {
+				depth++
+			}
+			chain++
+		case '+', '-', '*', '/', '%', '!', '>', '=', '&', '|':
+			chain++
+		}
+	}
+	return depth - quotePairs(text, depth), chain
+}
+
+// quotePairs is half of the quotes, which close what the others open, once
+// their number matters at all.
+func quotePairs(text []byte, depth int) int {
+	if depth <= maxDepth {
+		return 0
+	}
+	n := 0
+	for _, b := range text {
+		if b == '"' {
+			n++
+		}
+	}
+	return n / 2
+}
+
+// level is what one open bracket or template holds so far.
+type level struct {
+	depth, chain int
+	lines        bool // whether a line break ends an expression here
+}
+
+// deepToken walks tokens with a stack of what is open.
+func deepToken(tokens hclsyntax.Tokens) (source.Range, bool) {
+	stack := []level{{lines: true}}
+	depth, chain := 0, 0
+	for i, t := range tokens {
+		top := &stack[len(stack)-1]
+		switch t.Type {
+		case hclsyntax.TokenOParen, hclsyntax.TokenOBrack, hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl, hclsyntax.TokenOBrace:
+			if t.Type == hclsyntax.TokenOBrack {
+				top.chain++
+				chain++
+			}
+			if t.Type == hclsyntax.TokenTemplateControl {
+				n := directive(tokens[i+1:])
+				top.depth += n
+				depth += n
+			}
+			stack = append(stack, level{lines: t.Type == hclsyntax.TokenOBrace})
+			depth++
+		case hclsyntax.TokenCParen, hclsyntax.TokenCBrack, hclsyntax.TokenCBrace, hclsyntax.TokenCQuote, hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
+			if len(stack) > 1 {
+				depth -= top.depth + 1
+				chain -= top.chain
+				stack = stack[:len(stack)-1]
+			}
+		case hclsyntax.TokenQuestion:
+			top.depth++
+			depth++
+		case hclsyntax.TokenComma, hclsyntax.TokenNewline:
+			if t.Type == hclsyntax.TokenComma || top.lines {
+				depth -= top.depth
+				chain -= top.chain
+				top.depth, top.chain = 0, 0
+			}
+		case hclsyntax.TokenIdent, hclsyntax.TokenNumberLit, hclsyntax.TokenStringLit, hclsyntax.TokenQuotedLit, hclsyntax.TokenDot, hclsyntax.TokenColon, hclsyntax.TokenEqual, hclsyntax.TokenComment:
+		default:
+			top.chain++
+			chain++
+		}
+		if depth > maxDepth || chain > maxChain {
+			return t.Range, true
+		}
+	}
 	return source.Range{}, false
+}
+
+// directive tells by how much a template directive changes the depth: if and
+// for open, endif and endfor close.
+func directive(after hclsyntax.Tokens) int {
+	for _, t := range after {
+		if t.Type != hclsyntax.TokenIdent {
+			return 0
+		}
+		switch string(t.Bytes) {
+		case "if", "for":
+			return 1
+		case "endif", "endfor":
+			return -1
+		}
+		return 0
+	}
+	return 0
+}
+
+// tooDeepJSON checks the brackets of a JSON file and the templates in its strings.
+func tooDeepJSON(path string, text []byte) (source.Range, bool) {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '[', '{':
+			if depth++; depth > maxDepth {
+				return rangeAt(path, text, i), true
+			}
+		case ']', '}':
+			depth--
+		case '"':
+			end := stringEnd(text, i)
+			if deepString(text[i:end]) {
+				return rangeAt(path, text, i), true
+			}
+			i = end - 1
+		}
+	}
+	return source.Range{}, false
+}
+
+// stringEnd is the position behind the JSON string that starts at i.
+func stringEnd(text []byte, i int) int {
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// deepString reports whether the text of a JSON string would nest too deeply as
+// a template or as an expression.
+func deepString(quoted []byte) bool {
+	if len(quoted) <= maxDepth {
+		return false
+	}
+	var s string
+	if json.Unmarshal(quoted, &s) != nil {
+		return false // the parser will complain
+	}
+	if depth, chain := nestingBytes([]byte(s)); depth <= maxDepth && chain <= maxChain {
+		return false
+	}
+	tokens, _ := hclsyntax.LexTemplate([]byte(s), "", hcl.InitialPos)
+	if _, deep := deepToken(tokens); deep {
+		return true
+	}
+	tokens, _ = hclsyntax.LexExpression([]byte(s), "", hcl.InitialPos)
+	_, deep := deepToken(tokens)
+	return deep
+}
+
+// rangeAt is the place of one byte.
+func rangeAt(path string, text []byte, at int) source.Range {
+	start := hcl.Pos{Line: 1, Column: 1, Byte: at}
+	for _, b := range text[:at] {
+		start.Column++
+		if b == '\n' {
+			start.Line++
+			start.Column = 1
+		}
+	}
+	end := start
+	end.Byte++
+	end.Column++
+	return source.Range{Filename: path, Start: start, End: end}
 }

@@ -35,7 +35,7 @@ func References(body hcl.Body) []hcl.Traversal {
 		return out
 	case *dynamicBody:
 		out := References(b.Body)
-		for _, block := range b.blocks {
+		for _, block := range b.kept {
 			out = append(out, References(block.Body)...)
 		}
 		return out
