@@ -23,11 +23,17 @@ package demand
 // cycle. The reader gets the fallback value, and the cell where the circle
 // closed is remembered.
 //
-// Which circle closes first depends on timing. So that the report does not,
-// Diags looks at the recorded reads afterwards: it takes the strongly connected
-// components around the remembered cells, drops what their members reported
-// themselves, and tells for each component the shortest circle through the
-// member that stands first in the source.
+// Which read closes a circle depends on timing; what anybody sees must not. So
+// the cell whose read closed a circle fails with its fallback whatever its
+// function returns, and so does every cell that reads such a cell. By induction
+// over the order in which cells are done, all members of a cycle and all that
+// read them fail with their fallbacks: the first member that did not would have
+// read another member, and that one was either being computed (then this read
+// closed a circle) or done and failed. Hence every function sees the same
+// inputs and records the same reads in every run. Diags looks at these reads:
+// it takes the strongly connected components around the remembered cells, drops
+// what their members reported themselves, and tells for each component the
+// shortest circle through the member that stands first in the source.
 //
 // A long chain of references would need a deep stack. Every segment of
 // maxFrames computations runs on a goroutine of its own, whose stack starts
@@ -52,7 +58,8 @@ type Subject interface {
 }
 
 // A Graph is one evaluation: the tasks that work on it, and what they reported.
-// The zero Graph is ready. Its methods may be called concurrently.
+// The zero Graph is ready. Its methods may be called concurrently. A cell that
+// is not done yet must be reached by tasks of one graph alone.
 type Graph struct {
 	mu     sync.Mutex
 	diags  []owned
@@ -69,7 +76,7 @@ func (g *Graph) Task(ctx context.Context) *Task { return &Task{g: g, ctx: ctx} }
 
 // Report adds messages that belong to no cell.
 func (g *Graph) Report(ds diag.List) {
-	if len(ds) == 0 {
+	if ds = visible(ds); len(ds) == 0 {
 		return
 	}
 	g.mu.Lock()
@@ -115,9 +122,10 @@ func (t *Task) Current() *Node {
 }
 
 type frame struct {
-	node  *Node
-	under *frame
-	reads []Read
+	node   *Node
+	under  *frame
+	reads  []Read
+	cyclic bool // read a cell of a circle, or closed one
 }
 
 // A Read is one read of a cell by another.
@@ -136,10 +144,13 @@ const (
 type Node struct {
 	What  Subject
 	state atomic.Uint32
-	ok    bool          // set before state becomes done
-	reads []Read        // set before state becomes done
-	owner *Task         // guarded by the graph's lock
-	ready chan struct{} // guarded by the graph's lock; made by the first who waits
+	// These are set before state becomes done.
+	ok     bool
+	cyclic bool // part of a circle, or read a cell that is cyclic
+	reads  []Read
+	// These are guarded by the graph's lock.
+	owner *Task
+	ready chan struct{} // made by the first who waits
 }
 
 // Reads lists what the cell read, in order, each cell once. Valid once it is done.
@@ -184,29 +195,31 @@ func (c *Cell[T]) Ready(what Subject, v T) {
 }
 
 // Get returns the cell's value, computing it here or waiting for whoever does.
-// ok is false when it failed; the value is the fallback or what the failed
-// computation returned, and the failure has been or will be reported by the
-// cell itself. at is the place of the reference and may be nil.
+// ok is false when it failed; the value is then what the failed computation
+// returned, or the fallback if the cell is part of a circle or read one that
+// is. The failure has been or will be reported by the cell itself. at is the
+// place of the reference and may be nil.
 func (c *Cell[T]) Get(t *Task, at *source.Range) (v T, ok bool) {
 	t.record(&c.Node, at)
-	if c.state.Load() == done {
-		return c.value, c.ok
-	}
-	mine, cycle := t.claim(&c.Node)
-	switch {
-	case cycle:
-		return c.fallback, false
-	case mine:
-		if t.frames > 0 && t.frames%maxFrames == 0 {
+	if c.state.Load() != done {
+		mine, cycle := t.claim(&c.Node)
+		switch {
+		case cycle:
+			t.top.cyclic = true
+			return c.fallback, false
+		case mine && t.frames > 0 && t.frames%maxFrames == 0:
 			finished := make(chan struct{})
-			go func() {
+			go func() { // on a fresh stack; waited for right below
 				defer close(finished)
 				c.run(t)
 			}()
 			<-finished
-		} else {
+		case mine:
 			c.run(t)
 		}
+	}
+	if c.cyclic && t.top != nil {
+		t.top.cyclic = true
 	}
 	return c.value, c.ok
 }
@@ -226,13 +239,17 @@ func (c *Cell[T]) run(t *Task) {
 	v, ds := c.compute(t)
 	t.frames--
 	t.top = f.under
-	c.value, c.ok, c.reads = v, !ds.HasErrors(), f.reads
+	c.value, c.ok, c.reads = v, !ds.HasErrors(), once(f.reads)
+	if f.cyclic {
+		c.value, c.ok, c.cyclic = c.fallback, false, true
+	}
 	c.compute = nil
+	ds = visible(ds)
 
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
-	if len(ds) > 0 && !(len(ds) == 1 && ds[0].Code == silentCode) {
-		t.g.diags = append(t.g.diags, owned{&c.Node, visible(ds)})
+	if len(ds) > 0 {
+		t.g.diags = append(t.g.diags, owned{&c.Node, ds})
 	}
 	c.owner = nil
 	c.state.Store(done)
@@ -244,14 +261,15 @@ func (c *Cell[T]) run(t *Task) {
 
 // Fail lets a computation mark its cell as failed without a message of its own,
 // because what it read failed. The value stands as a placeholder.
-func Fail() diag.List { return failed }
-
-var failed = diag.List{{Severity: diag.Error, Code: silentCode}}
+func Fail() diag.List { return diag.List{{Severity: diag.Error, Code: silentCode}} }
 
 const silentCode = "demand/silent"
 
 // visible drops the marks that Fail left among messages.
 func visible(ds diag.List) diag.List {
+	if len(ds) == 0 {
+		return nil
+	}
 	out := ds[:0:0]
 	for _, m := range ds {
 		if m.Code != silentCode {
@@ -261,18 +279,37 @@ func visible(ds diag.List) diag.List {
 	return out
 }
 
-// record notes a read in the frame on top.
+// fewReads is how many reads are looked through to find one again.
+const fewReads = 8
+
+// record notes a read in the frame on top, unless it was noted lately.
 func (t *Task) record(n *Node, at *source.Range) {
 	f := t.top
 	if f == nil {
 		return
 	}
-	for i := len(f.reads) - 1; i >= 0 && i >= len(f.reads)-8; i-- {
+	for i := len(f.reads) - 1; i >= 0 && i >= len(f.reads)-fewReads; i-- {
 		if f.reads[i].Node == n {
 			return
 		}
 	}
 	f.reads = append(f.reads, Read{n, at})
+}
+
+// once drops all but the first read of each cell.
+func once(reads []Read) []Read {
+	if len(reads) <= fewReads {
+		return reads // record saw to it
+	}
+	seen := make(map[*Node]struct{}, len(reads))
+	out := reads[:0]
+	for _, r := range reads {
+		if _, again := seen[r.Node]; !again {
+			seen[r.Node] = struct{}{}
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // claim makes the task the one that computes the node (mine), or waits until
