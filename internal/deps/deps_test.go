@@ -1,0 +1,398 @@
+package deps
+
+import (
+	"cmp"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/terrace-iac/terrace"
+
+// floors is the import order, from the bottom up. "a, b < c, d;" says that c and
+// d may import a and b and all that a and b may import; what is not said is
+// forbidden. It is checked for what is not test code. A package that stands here
+// need not exist yet, but one that exists must stand here.
+const floors = `
+	# Floor 0: words and machinery that know nothing of each other.
+	NONE
+	< source, addr, internal/par, internal/value, internal/sys,
+	  internal/archive, internal/filelock, internal/state/rawjson,
+	  internal/provider/rpc/pb6;
+
+	# Floor 1: messages to the user.
+	source, addr < diag;
+
+	# Floor 2: files to modules; cells; what lies on the disk and the network.
+	diag, internal/par < config;
+	diag < internal/demand;
+	diag, internal/sys < internal/cliconfig;
+	diag < internal/lock;
+	diag, internal/sys, internal/par, internal/cliconfig < internal/registry;
+	diag, internal/sys, internal/par, internal/value, internal/archive,
+	  internal/filelock, internal/registry < internal/fetch;
+
+	# Floor 3: functions and schemas.
+	addr, internal/value < internal/schema;
+	internal/value, diag < internal/funcs;
+
+	# Floor 4: expressions, module trees, providers as an interface, the state's model.
+	internal/demand, internal/schema, internal/value < internal/lang;
+	config, internal/lang, internal/par, internal/fetch < internal/module;
+	diag, internal/schema < internal/provider;
+	diag, internal/value, internal/state/rawjson < internal/state;
+
+	# Floor 5: providers for real. None of these is seen by eval or plan.
+	internal/provider/rpc/pb6 < internal/provider/rpc/pb5;
+	internal/provider, internal/sys, internal/provider/rpc/pb5
+	< internal/provider/rpc
+	< internal/provider/testprovider
+	< internal/provider/testprovider/cmd/terraform-provider-test;
+	internal/provider < internal/provider/live, internal/provider/fake;
+	internal/provider, config, internal/lock, internal/fetch < internal/provider/install;
+
+	# Floor 5: configuration to what is wanted. It sees neither state nor plugins.
+	internal/module, internal/funcs < internal/eval;
+	internal/eval < internal/origin;
+
+	# Floor 5 and 6: where state lives.
+	internal/state < internal/state/statetest;
+	internal/state < internal/state/statefile < internal/state/store, internal/state/journal;
+	internal/state/store, internal/filelock, internal/sys < internal/state/store/local;
+	internal/state/store < internal/state/store/storetest;
+	internal/provider, internal/state/store/local < internal/provider/builtin;
+
+	# Floor 6: units know nothing of plans.
+	internal/funcs, internal/lang, internal/fetch, internal/par, internal/origin < unit;
+
+	# Floor 7: what is wanted, what there is, what is to be done. No gRPC here.
+	diag < internal/event;
+	internal/eval, internal/provider, internal/state, internal/event
+	< internal/plan
+	< internal/plan/planfile;
+	internal/plan, internal/state/journal < internal/apply;
+
+	# Floor 8: the facade never imports unit.
+	internal/apply, internal/plan/planfile, internal/origin, internal/state/store/local,
+	  internal/provider/builtin, internal/provider/live, internal/provider/install,
+	  internal/provider/rpc, internal/registry
+	< engine;
+
+	# Floor 9 to 11: many units, the command line, main.
+	engine, unit < estate;
+	internal/plan, diag, internal/schema < internal/cli/view;
+	estate, internal/cli/view, internal/cliconfig < internal/cli;
+	internal/cli < cmd/terrace;
+
+	# Beside the house: tests of the whole and tools.
+	NONE < internal/deps, internal/lint, internal/testkit, bench/cmd;
+`
+
+// outside says which packages of other modules, and which of the standard
+// library, only some of ours may import, outside of tests. A name ending in /
+// stands for all below it.
+const outside = `
+	google.golang.org/grpc: internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	google.golang.org/grpc/: internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	google.golang.org/protobuf/: internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	github.com/hashicorp/go-plugin: internal/provider/rpc internal/provider/testprovider
+	golang.org/x/term: internal/sys
+	os/signal: internal/sys internal/provider/testprovider
+	os/user: internal/sys
+	log: NONE
+	log/slog: NONE
+	testing: internal/testkit internal/state/statetest internal/state/store/storetest
+	github.com/google/go-cmp/: internal/testkit internal/state/statetest internal/state/store/storetest
+	pgregory.net/rapid: internal/state/statetest internal/state/store/storetest
+	github.com/rogpeppe/go-internal/: NONE
+`
+
+// words are the packages that every floor speaks in; they do not count among
+// the packages that one imports.
+var words = map[string]bool{"source": true, "addr": true, "diag": true}
+
+const mostImports = 8
+
+// wide lists who may import more than mostImports of ours, and how many. The
+// facade, the estate and the command line tie things together; the others may
+// shrink, not grow.
+var wide = map[string]int{
+	"engine":       99,
+	"estate":       99,
+	"internal/cli": 99,
+	"cmd/terrace":  99,
+	// Planning is where configuration, providers and state meet.
+	"internal/plan": 11,
+}
+
+const mostRequirements = 25
+
+// root is the module's folder, seen from here.
+const root = "../.."
+
+func TestFloors(t *testing.T) {
+	order, err := parseOrder(floors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range packages(t) {
+		below, known := order[p.name]
+		if !known {
+			t.Errorf("%s: no floor; give the package a place in the text of this test and in ARCHITECTURE.md", p.name)
+			continue
+		}
+		for _, imp := range p.ours {
+			if !below[imp] {
+				t.Errorf("%s imports %s, which does not stand below it (%s)", p.name, imp, p.where[imp])
+			}
+		}
+	}
+}
+
+func TestOutside(t *testing.T) {
+	rules := map[string][]string{}
+	for line := range strings.Lines(outside) {
+		if name, owners, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
+			rules[name] = strings.Fields(owners)
+		}
+	}
+	for _, p := range packages(t) {
+		for _, imp := range p.others {
+			for _, rule := range slices.Sorted(maps.Keys(rules)) {
+				if (imp == rule || strings.HasSuffix(rule, "/") && strings.HasPrefix(imp, rule)) && !slices.Contains(rules[rule], p.name) {
+					t.Errorf("%s imports %s (%s), which only these may: %s", p.name, imp, p.where[imp], strings.Join(rules[rule], " "))
+				}
+			}
+		}
+	}
+}
+
+func TestFewImports(t *testing.T) {
+	for _, p := range packages(t) {
+		n := 0
+		for _, imp := range p.ours {
+			if !words[imp] {
+				n++
+			}
+		}
+		if most := cmp.Or(wide[p.name], mostImports); n > most {
+			t.Errorf("%s imports %d packages of ours, at most %d are allowed: %s", p.name, n, most, strings.Join(p.ours, " "))
+		}
+	}
+}
+
+// Requirements that only tests need count as well. Those that nothing imports
+// directly do not, whatever go.mod says of them.
+func TestFewRequirements(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mods := requirements(string(b))
+	if len(mods) == 0 {
+		t.Fatal("go.mod has no requirement in it")
+	}
+	direct := map[string]bool{}
+	for _, p := range readPackages(t, true) {
+		for _, imp := range p.others {
+			if mod := moduleOf(imp, mods); mod != "" {
+				direct[mod] = true
+			}
+		}
+	}
+	if len(direct) > mostRequirements {
+		t.Errorf("%d modules are imported, at most %d are allowed: %s", len(direct), mostRequirements, strings.Join(slices.Sorted(maps.Keys(direct)), " "))
+	}
+	if strings.Contains(string(b), "\nreplace ") {
+		t.Error("go.mod has a replace directive, with which `go install` of the program does not work")
+	}
+}
+
+// requirements lists the modules that a go.mod requires.
+func requirements(mod string) []string {
+	line := regexp.MustCompile(`(?m)^\s*(?:require\s+)?(\S+\.\S+) v\d\S*(?:\s*// indirect)?$`)
+	var out []string
+	for _, m := range line.FindAllStringSubmatch(mod, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// moduleOf is the module that an import comes from, or "".
+func moduleOf(imp string, mods []string) string {
+	best := ""
+	for _, mod := range mods {
+		if (imp == mod || strings.HasPrefix(imp, mod+"/")) && len(mod) > len(best) {
+			best = mod
+		}
+	}
+	return best
+}
+
+// A pkg is a package of ours with what it imports outside of tests.
+type pkg struct {
+	name         string // without the module path; "." for the root
+	ours, others []string
+	where        map[string]string // the file that an import stands in
+}
+
+// packages reads the imports of all packages outside of tests, whatever system
+// a file is for.
+func packages(t *testing.T) []*pkg { return readPackages(t, false) }
+
+func readPackages(t *testing.T, tests bool) []*pkg {
+	found := map[string]*pkg{}
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if base := d.Name(); name != root && (base == "testdata" || base[0] == '.' || base[0] == '_') {
+				return fs.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil && name != root {
+				return fs.SkipDir // a module of its own
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || !tests && strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(fset, name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		dir := path.Dir(filepath.ToSlash(rel))
+		p := found[dir]
+		if p == nil {
+			p = &pkg{name: dir, where: map[string]string{}}
+			found[dir] = p
+		}
+		for _, imp := range f.Imports {
+			p.add(strings.Trim(imp.Path.Value, `"`), filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 10 {
+		t.Fatalf("only %d packages found", len(found))
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b *pkg) int { return cmp.Compare(a.name, b.name) })
+}
+
+func (p *pkg) add(imp, file string) {
+	list := &p.others
+	if rest, ok := strings.CutPrefix(imp, module+"/"); ok {
+		imp, list = rest, &p.ours
+	}
+	if p.where[imp] == "" {
+		p.where[imp] = file
+		*list = append(*list, imp)
+	}
+}
+
+// parseOrder reads rules "a, b < c, d < e;" into what may stand below each name.
+func parseOrder(text string) (map[string]map[string]bool, error) {
+	below := map[string]map[string]bool{}
+	var clean strings.Builder
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") {
+			clean.WriteString(line + " ")
+		}
+	}
+	for rule := range strings.SplitSeq(clean.String(), ";") {
+		if strings.TrimSpace(rule) == "" {
+			continue
+		}
+		var lower []string
+		for i, set := range strings.Split(rule, "<") {
+			var upper []string
+			for name := range strings.SplitSeq(set, ",") {
+				name = strings.TrimSpace(name)
+				if name == "" || strings.Contains(name, " ") {
+					return nil, fmt.Errorf("bad name %q in rule %q", name, strings.TrimSpace(rule))
+				}
+				upper = append(upper, name)
+			}
+			if i == 0 {
+				for _, name := range upper {
+					if name != "NONE" && below[name] == nil {
+						return nil, fmt.Errorf("%q stands below something before it was placed itself", name)
+					}
+				}
+			} else if err := place(below, lower, upper); err != nil {
+				return nil, err
+			}
+			lower = upper
+		}
+	}
+	return below, nil
+}
+
+// place puts each upper name above the lower ones and all that is below them.
+func place(below map[string]map[string]bool, lower, upper []string) error {
+	for _, up := range upper {
+		if below[up] != nil {
+			return fmt.Errorf("%q is placed twice", up)
+		}
+		set := map[string]bool{}
+		for _, low := range lower {
+			if low != "NONE" {
+				set[low] = true
+				maps.Copy(set, below[low])
+			}
+		}
+		below[up] = set
+	}
+	return nil
+}
+
+func TestParseOrder(t *testing.T) {
+	got, err := parseOrder("NONE < a, b; # not a comment here\n")
+	if err == nil {
+		t.Errorf("accepted %v", got)
+	}
+	got, err = parseOrder("# comment\nNONE < a, b;\na < c < d;\nb < e;")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for edge, want := range map[string]bool{"c a": true, "d a": true, "d c": true, "e b": true, "e a": false, "a c": false, "c b": false} {
+		up, low, _ := strings.Cut(edge, " ")
+		if got[up][low] != want {
+			t.Errorf("%s below %s: %v, want %v", low, up, got[up][low], want)
+		}
+	}
+	for _, bad := range []string{"a < b;", "NONE < a; NONE < a;", "NONE < a,;", "NONE < a; a < b; b < a;"} {
+		if got, err := parseOrder(bad); err == nil {
+			t.Errorf("%q gave %v", bad, got)
+		}
+	}
+}
+
+func TestRequirements(t *testing.T) {
+	mods := requirements("module x.y/z\n\ngo 1.26.0\n\nrequire (\n\ta.b/c v1.2.3\n\td.e/f v0.0.0-1 // indirect\n\tpgregory.net/rapid v1.3.0\n)\n\nrequire a.b/c/d/v2 v2.0.0\n")
+	if want := []string{"a.b/c", "d.e/f", "pgregory.net/rapid", "a.b/c/d/v2"}; !slices.Equal(mods, want) {
+		t.Errorf("got %q, want %q", mods, want)
+	}
+	for imp, want := range map[string]string{"a.b/c": "a.b/c", "a.b/c/x": "a.b/c", "a.b/c/d/v2/y": "a.b/c/d/v2", "a.b/cc": "", "fmt": ""} {
+		if got := moduleOf(imp, mods); got != want {
+			t.Errorf("%s is of %q, want %q", imp, got, want)
+		}
+	}
+}
