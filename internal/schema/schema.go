@@ -25,6 +25,10 @@ type Provider struct {
 	Types  map[addr.Mode][]string            // names of the resource types, sorted
 	Decode func(addr.Mode, string) *Resource // builds one schema; nil result for an unknown type
 
+	// Why tells why Resource returned nil for a type that Types has: the provider
+	// sent a schema that cannot be used. Nil if that cannot be.
+	Why func(addr.Mode, string) error
+
 	mu    sync.Mutex
 	cache map[typeKey]*Resource
 }
@@ -56,6 +60,15 @@ func (p *Provider) Resource(mode addr.Mode, name string) *Resource {
 	r := p.Decode(mode, name)
 	p.cache[k] = r
 	return r
+}
+
+// Invalid tells why Resource returned nil for a type that Types has; nil if it
+// did not, or if the provider does not have the type.
+func (p *Provider) Invalid(mode addr.Mode, name string) error {
+	if p.Why == nil {
+		return nil
+	}
+	return p.Why(mode, name)
 }
 
 // A Resource is the schema of a managed resource, data source or ephemeral resource type.

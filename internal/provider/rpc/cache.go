@@ -117,7 +117,7 @@ func (c *Client) readSchemas(ctx context.Context) (*schemas, diag.List) {
 		addr.Managed: resp.ResourceSchemas, addr.Data: resp.DataSourceSchemas, addr.Ephemeral: resp.EphemeralResourceSchemas,
 	}}
 	what := call{what: "tell its schema"}
-	p := &schema.Provider{Types: make(map[addr.Mode][]string), Decode: s.decode}
+	p := &schema.Provider{Types: make(map[addr.Mode][]string), Decode: s.decode, Why: s.why}
 	if caps := resp.ServerCapabilities; caps != nil {
 		p.Capabilities = schema.Capabilities{PlanDestroy: caps.PlanDestroy, SchemaOptional: caps.GetProviderSchemaOptional, MoveResourceState: caps.MoveResourceState}
 	}
@@ -190,14 +190,19 @@ func (s *schemas) decode(mode addr.Mode, typ string) *schema.Resource {
 	return r
 }
 
+// why is the Why of schema.Provider.
+func (s *schemas) why(mode addr.Mode, typ string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.invalid[mode.Prefix()+typ]
+}
+
 // resource returns a type's schema, or why there is none.
 func (s *schemas) resource(mode addr.Mode, typ string) (*schema.Resource, error) {
 	if r := s.provider.Resource(mode, typ); r != nil {
 		return r, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.invalid[mode.Prefix()+typ]; err != nil {
+	if err := s.why(mode, typ); err != nil {
 		return nil, fmt.Errorf("the schema of %s%s cannot be used: %w", mode.Prefix(), typ, err)
 	}
 	return nil, fmt.Errorf("it has no type %s%s", mode.Prefix(), typ)

@@ -90,7 +90,7 @@ func (s *start) config() *plugin.ClientConfig {
 			return s.proc, nil
 		},
 		SkipHostEnv:      true,
-		StartTimeout:     s.opts.StartTimeout,
+		StartTimeout:     s.opts.StartTimeout + time.Minute, // run is the one who looks at the time
 		Stderr:           s.out,
 		SyncStdout:       s.out,
 		SyncStderr:       s.out,
@@ -147,7 +147,7 @@ func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
 	case <-ctx.Done():
 		why = "its start was interrupted"
 	case <-limit.C:
-		why = s.whyLate()
+		why = fmt.Sprintf("it was not ready %s after its start", s.opts.StartTimeout)
 	}
 	_ = s.proc.Kill(ctx)
 	go s.client.Kill() // removes the folder of its socket
@@ -181,14 +181,8 @@ func (s *start) why(err error) string {
 		return fmt.Sprintf("it ended before it was ready (%s)", s.proc.how())
 	case shakeErr != nil:
 		return shakeErr.Error()
-	case err.Error() == "timeout while waiting for plugin to start":
-		return s.whyLate()
 	}
 	return err.Error()
-}
-
-func (s *start) whyLate() string {
-	return fmt.Sprintf("it was not ready %s after its start", s.opts.StartTimeout)
 }
 
 func startFailed(o Options, out *tail, why string) diag.List {

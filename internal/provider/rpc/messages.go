@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
@@ -41,10 +42,10 @@ func (c *Client) failed(ctx context.Context, w call, err error) diag.List {
 	case c.closed.Load():
 		m.Code, m.Summary = CodeClosed, "Provider is closed"
 		m.Detail = fmt.Sprintf("The provider %s was asked to %s after it had been closed.", name, w)
-	case ctx.Err() != nil || code == codes.Canceled:
+	case ctx.Err() != nil || code == codes.Canceled || code == codes.DeadlineExceeded:
 		m.Code, m.Summary = CodeInterrupted, "Provider call interrupted"
 		m.Detail = fmt.Sprintf("The provider %s was asked to %s, but the call was given up before it answered.", name, w)
-	case code == codes.Unavailable || code == codes.Internal && c.gone(), code == codes.Unknown && c.gone():
+	case code == codes.Unavailable || (code == codes.Internal || code == codes.Unknown) && c.gone(0):
 		m.Code, m.Summary = CodeCrash, "Provider crashed"
 		m.Detail = c.crashText(name, w, st)
 	case code == codes.Unimplemented:
@@ -58,15 +59,15 @@ func (c *Client) failed(ctx context.Context, w call, err error) diag.List {
 	return diag.List{m}
 }
 
-// gone reports whether the plugin's process has ended. The connection breaks a
-// moment earlier than the end of the process is known.
-func (c *Client) gone() bool { return c.proc != nil && c.proc.ended(2*lingering) }
+// gone reports whether the plugin's process has ended, waiting for it up to d:
+// the connection breaks a moment before the end of the process is known.
+func (c *Client) gone(d time.Duration) bool { return c.proc != nil && c.proc.ended(d) }
 
 func (c *Client) crashText(name string, w call, st *status.Status) string {
 	if c.proc == nil {
 		return fmt.Sprintf("The connection to the provider %s, which runs on its own, broke when it was asked to %s: %s.", name, w, st.Message())
 	}
-	if !c.gone() {
+	if !c.gone(2 * lingering) {
 		return fmt.Sprintf("The connection to the provider %s broke when it was asked to %s: %s.", name, w, st.Message()) + c.out.told()
 	}
 	return fmt.Sprintf("The provider %s ended (%s) when it was asked to %s. This is an error in the provider: please report it to those who make it.", name, c.proc.how(), w) + c.out.told()

@@ -26,6 +26,7 @@ type process struct {
 	childOut, childE *os.File // the child's ends, until it is started
 
 	done    chan struct{} // closed when the process has ended
+	drained chan struct{} // closed when its standard error has been read to the end
 	waitErr error         // how, once done is closed
 
 	mu       sync.Mutex
@@ -44,7 +45,7 @@ var _ runner.Runner = (*process)(nil)
 const lingering = 500 * time.Millisecond
 
 func newProcess(cmd *exec.Cmd, out *tail) (*process, error) {
-	p := &process{cmd: cmd, out: out, done: make(chan struct{})}
+	p := &process{cmd: cmd, out: out, done: make(chan struct{}), drained: make(chan struct{})}
 	var err error
 	if p.stdout, p.childOut, err = os.Pipe(); err != nil {
 		return nil, err
@@ -108,16 +109,22 @@ func (p *process) Kill(context.Context) error {
 	return nil
 }
 
-// ended reports whether the process has ended, waiting for it up to d.
+// ended reports whether the process has ended, waiting for it up to d. If so, all
+// that it wrote last is in the tail.
 func (p *process) ended(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-p.done:
-		return true
-	case <-t.C:
-		return false
+	default:
+		select {
+		case <-p.done:
+		case <-t.C:
+			return false
+		}
 	}
+	<-p.drained // reap sees to it
+	return true
 }
 
 // how tells how the process ended: "exit status 2", "signal: killed".
@@ -177,8 +184,24 @@ func (p *process) handshakeResult() (handshake, error) {
 	return p.shake, p.shakeErr
 }
 
-// Stderr is read by go-plugin and comes back to us line by line.
-func (p *process) Stderr() io.ReadCloser { return p.stderr }
+// Stderr is read by go-plugin and comes back to us, into the tail, line by line.
+func (p *process) Stderr() io.ReadCloser { return &errOutput{p: p} }
+
+// errOutput tells when go-plugin has come to the end of it.
+type errOutput struct {
+	p    *process
+	once sync.Once
+}
+
+func (e *errOutput) Close() error { return e.p.stderr.Close() }
+
+func (e *errOutput) Read(b []byte) (int, error) {
+	n, err := e.p.stderr.Read(b)
+	if err != nil && n == 0 {
+		e.once.Do(func() { close(e.p.drained) })
+	}
+	return n, err
+}
 
 // Name is the path of the program.
 func (p *process) Name() string { return p.cmd.Path }

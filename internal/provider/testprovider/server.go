@@ -16,12 +16,11 @@ type server struct {
 	pb6.UnimplementedProviderServer
 	protocol int
 	*catalog
+	asked func() // called when the schema is asked for; may be nil
 
 	mu     sync.Mutex
 	config settings
 	stop   chan struct{} // closed when the caller asks to stop
-	locks  map[string]bool
-	states map[string][]byte
 }
 
 // settings are the provider's configuration.
@@ -55,6 +54,9 @@ func (s *server) capabilities() *pb6.ServerCapabilities {
 }
 
 func (s *server) GetProviderSchema(context.Context, *pb6.Empty) (*pb6.ProviderSchema, error) {
+	if s.asked != nil {
+		s.asked()
+	}
 	out := &pb6.ProviderSchema{
 		Provider:           encodeSchema(s.protocol, 0, s.provider),
 		ServerCapabilities: s.capabilities(), Functions: functionList(),

@@ -65,10 +65,11 @@ var Addr = addr.Provider{Host: "registry.opentofu.org", Namespace: "terrace", Ty
 //	line=TEXT    write TEXT as the first line and stay
 //	deaf         write a good first line for a socket that nobody serves
 //	fork         leave a grandchild behind that holds the output open
-//	stray        write to the standard output after the start
+//	stray        write to the standard output from the first call on
 func Main(protocol int) {
 	signal.Ignore(os.Interrupt)
 	go endWithParent(os.Getppid())
+	s := newServer(protocol)
 	switch what, arg, _ := strings.Cut(os.Getenv("TEST_MISBEHAVE"), "="); what {
 	case "exit":
 		_, _ = os.Stderr.WriteString("the test provider was told to exit\n")
@@ -84,15 +85,11 @@ func Main(protocol int) {
 		_, _ = fmt.Fprintf(os.Stdout, "1|%d|unix|%s|grpc\n", protocol, filepath.Join(os.TempDir(), "nobody-serves-this"))
 		select {}
 	case "stray":
-		go func() {
-			for {
-				_, _ = os.Stdout.WriteString(strings.Repeat("stray output ", 100) + "\n")
-			}
-		}()
+		stdout := os.Stdout // which Serve exchanges
+		s.asked = func() { go stray(stdout) }
 	case "fork":
 		leaveGrandchild()
 	}
-	s := newServer(protocol)
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  plugin.HandshakeConfig{ProtocolVersion: uint(protocol), MagicCookieKey: rpc.CookieName, MagicCookieValue: rpc.CookieValue},
 		VersionedPlugins: map[int]plugin.PluginSet{protocol: {"provider": served{srv: s}}},
@@ -116,6 +113,12 @@ func endWithParent(parent int) {
 	}
 	time.Sleep(200 * time.Millisecond) // calls that are under way write their records
 	os.Exit(1)
+}
+
+func stray(out *os.File) {
+	for {
+		_, _ = out.WriteString(strings.Repeat("stray output ", 10000) + "\n")
+	}
 }
 
 // leaveGrandchild starts a process that inherits the output and lives for a while.
