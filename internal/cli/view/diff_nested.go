@@ -1,0 +1,165 @@
+package view
+
+import (
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// nested compares an argument that the schema gives parts of its own.
+func (d *differ) nested(p pair, o *schema.Object, whole op) *node {
+	one := func(p pair) *node {
+		return d.guard(p, false, func(p pair) *node {
+			f := func(p pair) *node { return d.nestedObject(p, o, whole) }
+			if p.after != cty.NilVal && !p.after.IsKnown() {
+				return d.nestedUnknown(p, o, whole)
+			}
+			return f(p)
+		})
+	}
+	if o.Nesting == schema.Single || o.Nesting == schema.Group {
+		return one(p)
+	}
+	f := func(p pair) *node {
+		switch o.Nesting {
+		case schema.Map:
+			n := d.mapping(p, mapping, one)
+			n.bare, n.showNull = true, false
+			return n
+		case schema.Set:
+			n := d.set(p, one)
+			n.bare = true
+			return n
+		default:
+			n := d.byIndex(p, one)
+			n.bare = true
+			return n
+		}
+	}
+	if n := d.pending(p, f); n != nil {
+		return n
+	}
+	return f(p)
+}
+
+func (d *differ) nestedObject(p pair, o *schema.Object, whole op) *node {
+	n := &node{kind: object, op: p.start(), forces: p.replace.marked(), showNull: true}
+	if whole == same && p.start() != same {
+		whole = p.start()
+	}
+	for _, name := range sortedNames(o.Attributes) {
+		if k := d.attribute(p.attr(name), o.Attributes[name], whole); k != nil {
+			n.add(name, k)
+		}
+	}
+	return n
+}
+
+// nestedUnknown shows every part of an object that is known after apply.
+func (d *differ) nestedUnknown(p pair, o *schema.Object, whole op) *node {
+	n := &node{kind: unknown, op: create, forces: p.replace.marked()}
+	if p.before == cty.NilVal {
+		return n
+	}
+	n.op = update
+	parts := make(map[string]cty.Value, len(o.Attributes))
+	for name, a := range o.Attributes {
+		parts[name] = cty.UnknownVal(a.Type)
+	}
+	p.after = cty.ObjectVal(parts)
+	n.inner = d.nestedObject(p, o, whole)
+	return n
+}
+
+// byIndex compares lists element by element, as blocks are.
+func (d *differ) byIndex(p pair, f func(pair) *node) *node {
+	n := &node{kind: sequence, op: p.start(), forces: p.replace.marked()}
+	b, a := slice(p.before), slice(p.after)
+	for i := range max(len(b), len(a)) {
+		sub := pair{beforeS: p.beforeS.at(i), afterS: p.afterS.at(i), replace: p.replace.at(i)}
+		if i < len(b) {
+			sub.before = b[i]
+		}
+		if i < len(a) {
+			sub.after = a[i]
+		}
+		n.add("", f(sub))
+	}
+	return n
+}
+
+// blocks compares the blocks of one type.
+func (d *differ) blocks(p pair, nb *schema.NestedBlock, whole op) group {
+	g := group{forces: p.replace.marked()}
+	one := func(p pair) *node {
+		if whole == same || p.start() != same {
+			whole = p.start()
+		}
+		n := d.block(p, nb.Block, whole)
+		n.forces = n.forces || g.forces
+		return n
+	}
+	isSet := nb.Nesting == schema.Set
+	declared := isSet && anySensitiveBlock(nb.Block)
+	hideB := !d.reveal && (declared || p.beforeS.marked() || isSet && p.beforeS.any())
+	hideA := !d.reveal && (declared || p.afterS.marked() || isSet && p.afterS.any())
+	add := func(name string, n *node) {
+		n.secretSet = hideA || hideB
+		if n.secretSet {
+			n.hideBlock(hideB, hideA)
+		}
+		g.kids = append(g.kids, kid{name, n})
+	}
+	if p.after != cty.NilVal && !p.after.IsKnown() {
+		add("", d.blocksUnknown(p, nb, whole))
+		return g
+	}
+	switch nb.Nesting {
+	case schema.Single, schema.Group:
+		p.before, p.after = present(p.before), present(p.after)
+		if p.before != cty.NilVal || p.after != cty.NilVal {
+			add("", one(p))
+		}
+	case schema.Map:
+		for _, k := range d.mapping(p, mapping, one).kids {
+			add(k.name, k.node)
+		}
+	case schema.Set:
+		for _, k := range d.set(p, one).kids {
+			add("", k.node)
+		}
+	default:
+		for _, k := range d.byIndex(p, one).kids {
+			add("", k.node)
+		}
+	}
+	return g
+}
+
+// hideBlock says of a block that is not shown what changes about that.
+func (n *node) hideBlock(before, after bool) {
+	if before == after || n.op == create || n.op == remove {
+		return
+	}
+	n.op, n.warn = update, blockBecomesSecret
+	if before {
+		n.warn = blockBecomesPlain
+	}
+}
+
+// blocksUnknown shows blocks whose number is known after apply as one block in
+// which everything is.
+func (d *differ) blocksUnknown(p pair, nb *schema.NestedBlock, whole op) *node {
+	parts := make(map[string]cty.Value)
+	for name, a := range nb.Attributes {
+		parts[name] = cty.UnknownVal(a.Type)
+	}
+	for name, inner := range nb.Blocks {
+		parts[name] = inner.EmptyValue()
+	}
+	n := d.block(pair{after: cty.ObjectVal(parts)}, nb.Block, create)
+	n.op = create
+	if before := p.before; before != cty.NilVal && before.IsKnown() && !before.IsNull() && (!before.CanIterateElements() || before.LengthInt() > 0) {
+		n.op = update
+	}
+	return &node{kind: unknown, op: n.op, inner: n, forces: p.replace.marked()}
+}

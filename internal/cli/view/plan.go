@@ -1,0 +1,366 @@
+package view
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// The names of the program in texts.
+const (
+	Product = "Terrace"
+	Program = "terrace"
+)
+
+// Schemas finds the schema of a resource type; nil if it is not known, and
+// then values are shown by what they are.
+type Schemas interface {
+	Resource(p addr.Provider, mode addr.Mode, typ string) *schema.Resource
+}
+
+// rule is the line between sections.
+const rule = "─────────────────────────────────────────────────────────────────────────────"
+
+// Plan writes a plan for people. Sensitive values are hidden unless reveal is set.
+func Plan(w io.Writer, style Style, p *plan.Plan, schemas Schemas, reveal bool) error {
+	v := &planView{printer: newPrinter(w, style), plan: p, schemas: schemas, d: differ{reveal: reveal}}
+	v.write()
+	return v.Flush()
+}
+
+// Rule writes the line that ends a plan's text.
+func Rule(w io.Writer) { _, _ = io.WriteString(w, "\n"+rule+"\n") }
+
+type planView struct {
+	*printer
+	d       differ
+	plan    *plan.Plan
+	schemas Schemas
+}
+
+func (v *planView) write() {
+	drift := v.drift()
+	changes := v.changes()
+	outputs := v.outputs()
+	if len(changes) == 0 && len(outputs) == 0 {
+		v.nothing(drift)
+		return
+	}
+	if drift {
+		v.str("\n", rule, "\n")
+	}
+	if len(changes) > 0 {
+		v.legend(changes)
+		if v.plan.Errored {
+			v.str("\n", Product, " planned the following actions, but then encountered a problem:\n")
+		} else {
+			v.str("\n", Product, " will perform the following actions:\n")
+		}
+		for _, c := range changes {
+			v.change(c)
+		}
+		v.str("\n")
+		v.dressed(bold, "Plan:")
+		v.str(" ", Summary(v.plan.Counts()), "\n")
+	}
+	if len(outputs) == 0 {
+		return
+	}
+	v.str("\nChanges to Outputs:\n")
+	v.outputLines(outputs)
+	if len(changes) == 0 {
+		v.str("\nYou can apply this plan to save these new output values to the ", Product, "\nstate, without changing any real infrastructure.\n")
+	}
+}
+
+// Summary is the text of the summary line behind "Plan:".
+func Summary(n plan.Counts) string {
+	s := strconv.Itoa(n.Add) + " to add, " + strconv.Itoa(n.Change) + " to change, " + strconv.Itoa(n.Destroy) + " to destroy"
+	if n.Import > 0 {
+		s = strconv.Itoa(n.Import) + " to import, " + s
+	}
+	if n.Forget > 0 {
+		s += ", " + strconv.Itoa(n.Forget) + " to forget"
+	}
+	return s + "."
+}
+
+// changes lists what is shown: modules in order, in each data sources first.
+func (v *planView) changes() []*plan.Change {
+	if v.plan.Mode == plan.RefreshOnly {
+		return nil
+	}
+	var out []*plan.Change
+	for _, c := range v.plan.Changes {
+		if c.Op != plan.NoOp || c.Moved() || c.Import != nil {
+			out = append(out, c)
+		}
+	}
+	return DataFirst(out)
+}
+
+// DataFirst orders changes that are sorted by address so that in each module
+// data sources stand before managed resources.
+func DataFirst(cs []*plan.Change) []*plan.Change {
+	for _, c := range cs {
+		if c.Addr.Resource.Mode == addr.Data {
+			cs = slices.Clone(cs)
+			slices.SortStableFunc(cs, func(a, b *plan.Change) int {
+				if a.Addr.Module != b.Addr.Module {
+					return a.Addr.Module.Compare(b.Addr.Module)
+				}
+				return int(b.Addr.Resource.Mode) - int(a.Addr.Resource.Mode)
+			})
+			break
+		}
+	}
+	return cs
+}
+
+var legendTexts = [...]struct {
+	op   plan.Op
+	text string
+}{
+	{plan.Create, "create"},
+	{plan.Update, "update in-place (current -> planned)"},
+	{plan.Delete, "destroy"},
+	{plan.Forget, "forget"},
+	{plan.DeleteThenCreate, "destroy and then create replacement"},
+	{plan.CreateThenDelete, "create replacement and then destroy"},
+	{plan.ForgetThenCreate, "forget and then create replacement"},
+	{plan.Read, "read (data resources)"},
+}
+
+func (v *planView) legend(changes []*plan.Change) {
+	var used [plan.ForgetThenCreate + 1]bool
+	some := false
+	for _, c := range changes {
+		used[c.Op] = true
+		some = some || c.Op != plan.NoOp
+	}
+	if !some {
+		return
+	}
+	v.str("\n", Product, " used the selected providers to generate the following execution\n",
+		"plan. Resource actions are indicated with the following symbols:\n")
+	for _, l := range legendTexts {
+		if used[l.op] {
+			v.actionSymbol(l.op)
+			v.str(l.text, "\n")
+		}
+	}
+}
+
+// actionSymbol writes the four columns in front of a resource.
+func (v *planView) actionSymbol(o plan.Op) {
+	switch o {
+	case plan.Create:
+		v.sign(green, "+")
+	case plan.Read:
+		v.str(" ")
+		v.dressed(cyan, "<=")
+		v.str(" ")
+	case plan.Update:
+		v.sign(yellow, "~")
+	case plan.Delete:
+		v.sign(red, "-")
+	case plan.Forget:
+		v.sign(red, ".")
+	case plan.DeleteThenCreate:
+		v.pairSign(red, "-", green, "+")
+	case plan.CreateThenDelete:
+		v.pairSign(green, "+", red, "-")
+	case plan.ForgetThenCreate:
+		v.pairSign(red, ".", green, "+")
+	default:
+		v.str("    ")
+	}
+}
+
+func (v *planView) pairSign(s1, t1, s2, t2 string) {
+	v.dressed(s1, t1)
+	v.str("/")
+	v.dressed(s2, t2)
+	v.str(" ")
+}
+
+// change writes one change with its comment lines.
+func (v *planView) change(c *plan.Change) {
+	v.str("\n")
+	v.header(c, false)
+	v.body(c, v.compare(c, nil))
+}
+
+func (v *planView) body(c *plan.Change, n *node) {
+	v.actionSymbol(c.Op)
+	v.str(blockName(c.Addr.Resource.Mode), " ", quoted(c.Addr.Resource.Type), " ", quoted(c.Addr.Resource.Name), " ")
+	v.node(n, 0, flags{all: c.Op == plan.Forget})
+	v.str("\n")
+}
+
+func blockName(m addr.Mode) string {
+	switch m {
+	case addr.Data:
+		return "data"
+	case addr.Ephemeral:
+		return "ephemeral"
+	}
+	return "resource"
+}
+
+// compare makes the node of a change. With only, other arguments count as unchanged.
+func (v *planView) compare(c *plan.Change, only *paths) *node {
+	p := pair{
+		before: present(c.Before), after: present(c.After),
+		beforeS: newPaths(c.BeforeSensitive), afterS: newPaths(c.AfterSensitive), replace: newPaths(c.ReplacePaths),
+	}
+	whole := update
+	switch c.Op {
+	case plan.Create, plan.Read:
+		whole, p.before = create, cty.NilVal
+	case plan.Delete:
+		whole, p.after = remove, cty.NilVal
+	case plan.NoOp, plan.Forget:
+		whole, p.after, p.afterS = same, p.before, p.beforeS
+		if c.Op == plan.NoOp && p.after == cty.NilVal {
+			p.before = present(c.After)
+			p.after = p.before
+		}
+	}
+	var s *schema.Resource
+	if v.schemas != nil {
+		s = v.schemas.Resource(c.Provider.Provider, c.Addr.Resource.Mode, c.Addr.Resource.Type)
+	}
+	return v.resource(p, s, whole, only)
+}
+
+// resource compares by the schema, or without one by the values.
+func (v *planView) resource(p pair, s *schema.Resource, whole op, only *paths) *node {
+	var n *node
+	if s != nil {
+		n = v.d.block(p, s.Block, whole)
+	} else {
+		n = &node{kind: blockBody, op: p.start(), showNull: true, empty: true}
+		for _, name := range unionNames(elements(p.before), elements(p.after)) {
+			k := p
+			k.before, k.after = present(part(p.before, name)), present(part(p.after, name))
+			k.beforeS, k.afterS, k.replace = p.beforeS.attr(name), p.afterS.attr(name), p.replace.attr(name)
+			if k.before != cty.NilVal || k.after != cty.NilVal {
+				n.add(name, v.d.typed(k, cty.DynamicPseudoType))
+			}
+		}
+	}
+	if only != nil && !only.here {
+		n.keep(only)
+	}
+	return n
+}
+
+func part(v cty.Value, name string) cty.Value {
+	if v == cty.NilVal || !v.Type().HasAttribute(name) {
+		return cty.NilVal
+	}
+	return v.GetAttr(name)
+}
+
+// keep makes every argument and block that only does not name an unchanged one.
+func (n *node) keep(only *paths) {
+	changed := false
+	for i, k := range n.kids {
+		if only.attr(k.name) == nil {
+			n.kids[i].node = k.node.unchanged()
+		}
+		changed = changed || n.kids[i].node.op != same
+	}
+	for _, g := range n.groups {
+		for i, k := range g.kids {
+			if only.attr(g.name) == nil {
+				c := *k.node
+				c.op = same
+				g.kids[i].node = &c
+			}
+			changed = changed || g.kids[i].node.op != same
+		}
+	}
+	if !changed {
+		n.op = same
+	}
+}
+
+// unchanged is the node as it was before.
+func (n *node) unchanged() *node {
+	c := *n
+	c.op = same
+	if c.after = c.before; c.after == cty.NilVal {
+		c.after = n.after
+	}
+	return &c
+}
+
+// outputs compares the outputs that change.
+func (v *planView) outputs() []kid {
+	var out []kid
+	for _, o := range v.plan.Outputs {
+		p := pair{before: present(o.Before), after: present(o.After)}
+		if o.Op == plan.NoOp || p.before == cty.NilVal && p.after == cty.NilVal {
+			continue
+		}
+		p.beforeS, p.afterS = &paths{here: o.BeforeSensitive}, &paths{here: o.AfterSensitive}
+		if n := v.d.typed(p, cty.DynamicPseudoType); n.op != same {
+			out = append(out, kid{o.Name, n})
+		}
+	}
+	slices.SortFunc(out, func(a, b kid) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+func (v *planView) outputLines(outputs []kid) {
+	width := 0
+	for _, o := range outputs {
+		width = max(width, len(o.name))
+	}
+	for _, o := range outputs {
+		v.kid(o.node, o.name, width, -1, flags{})
+		v.str("\n")
+	}
+}
+
+// nothing says that there is nothing to do.
+func (v *planView) nothing(drift bool) {
+	say := func(head, text string) {
+		v.str("\n")
+		if v.color {
+			v.str(bold, green, "No changes.", reset, bold, " ", head, reset, "\n\n", text, "\n")
+			return
+		}
+		v.str("No changes. ", head, "\n\n", text, "\n")
+	}
+	if v.plan.Errored {
+		v.str("\nPlanning failed. ", Product, " encountered an error while generating this plan.\n")
+		return
+	}
+	if drift && v.plan.Mode != plan.RefreshOnly {
+		v.str("\n", rule, "\n")
+	}
+	switch {
+	case v.plan.Mode == plan.RefreshOnly && drift: // all is said
+	case v.plan.Mode == plan.RefreshOnly:
+		say("Your infrastructure still matches the configuration.",
+			Product+" has checked that the real remote objects still match the result of\nyour most recent changes, and found no differences.")
+	case v.plan.Mode == plan.Destroy:
+		say("No objects need to be destroyed.",
+			"Either you have not created any objects yet or the existing objects were\nalready deleted outside of "+Product+".")
+	case drift:
+		say("Your infrastructure matches the configuration.",
+			"Your configuration already applies the changes detected above. If you'd like\nto update the "+Product+" state to match, create and apply a refresh-only plan:\n  "+Program+" apply -refresh-only")
+	default:
+		say("Your infrastructure matches the configuration.",
+			Product+" has compared your real infrastructure against your configuration and\nfound no differences, so no changes are needed.")
+	}
+}

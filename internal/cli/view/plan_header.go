@@ -1,0 +1,187 @@
+package view
+
+import (
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/plan"
+)
+
+// header writes the comment lines above a change. Drift is what was found, not
+// what is planned.
+func (v *planView) header(c *plan.Change, drift bool) {
+	name := addr.Object{Instance: c.Addr, Deposed: c.Deposed}.String()
+	line := func(text string) { v.str("  # ", text, "\n") }
+	title := func(s string) {
+		v.dressed(bold, "  # "+name)
+		v.str(" ", s, "\n")
+	}
+	switch {
+	case drift && c.Op == plan.Update:
+		title("has changed")
+	case drift && c.Op == plan.Delete:
+		title("has been deleted")
+	case c.Op == plan.Create:
+		title("will be created")
+	case c.Op == plan.Read:
+		title("will be read during apply")
+	case c.Op == plan.Update:
+		title("will be updated in-place")
+	case c.Op.IsReplace():
+		v.replaceTitle(c, name)
+	case c.Op == plan.Delete && c.Deposed != "":
+		title("will be destroyed")
+		line("(left over from a partially-failed replacement of this instance)")
+	case c.Op == plan.Delete:
+		title("will be destroyed")
+	case c.Op == plan.Forget:
+		title("will be removed from the " + Product + " state but will not be destroyed")
+	case c.Moved():
+		v.dressed(bold, "  # "+c.Prev.String())
+		v.str(" has moved to ")
+		v.dressed(bold, name)
+		v.str("\n")
+	case c.Import != nil:
+		title("will be imported")
+	}
+	if !drift {
+		if because := reasonText(c); because != "" {
+			line("(" + because + ")")
+		}
+	}
+	if c.Moved() && c.Op != plan.NoOp && c.Op != plan.Delete {
+		line("(moved from " + c.Prev.String() + ")")
+	}
+	if c.Import != nil {
+		v.imported(c)
+	}
+}
+
+func (v *planView) imported(c *plan.Change) {
+	if c.Import.ID != "" {
+		v.str("  # (imported from ", quoted(c.Import.ID), ")\n")
+	} else {
+		v.str("  # (imported by identity)\n")
+	}
+	if c.Import.GeneratedConfig != "" {
+		v.str("  # (config will be generated)\n")
+	}
+	if c.Op.IsReplace() {
+		v.str("  # ")
+		v.dressed(yellow, "Warning: this will destroy the imported resource")
+		v.str("\n")
+	}
+}
+
+func (v *planView) replaceTitle(c *plan.Change, name string) {
+	v.dressed(bold, "  # "+name)
+	switch c.Reason {
+	case plan.ReplaceTainted:
+		v.str(" is tainted, so it must be ")
+		v.dressed(bold+red, "replaced")
+	case plan.ReplaceByRequest:
+		v.str(" will be ")
+		v.dressed(bold+red, "replaced")
+		v.str(", as requested")
+	case plan.ReplaceByTriggers:
+		v.str(" will be ")
+		v.dressed(bold+red, "replaced")
+		v.str(" due to changes in replace_triggered_by")
+	default:
+		v.str(" must be ")
+		v.dressed(bold+red, "replaced")
+	}
+	if c.Op == plan.ForgetThenCreate {
+		v.str(" - older instance will not be destroyed (lifecycle.destroy = false)")
+	}
+	v.str("\n")
+}
+
+// reasonText tells why something is deleted or read, "" if there is nothing to tell.
+func reasonText(c *plan.Change) string {
+	switch c.Reason {
+	case plan.DeleteNoResourceConfig:
+		return "because " + c.Addr.Resource.String() + " is not in configuration"
+	case plan.DeleteNoMoveTarget:
+		return "because " + c.Prev.String() + " was moved to " + c.Addr.String() + ", which is not in configuration"
+	case plan.DeleteNoModule:
+		return "because " + string(c.Addr.Module) + " is not in configuration"
+	case plan.DeleteWrongRepetition:
+		switch c.Addr.Key.Kind {
+		case addr.IntKey:
+			return "because resource does not use count"
+		case addr.StringKey:
+			return "because resource does not use for_each"
+		}
+		return "because resource uses count or for_each"
+	case plan.DeleteCountIndex:
+		return "because index " + c.Addr.Key.String() + " is out of range for count"
+	case plan.DeleteEachKey:
+		return "because key " + c.Addr.Key.String() + " is not in for_each map"
+	case plan.DeleteEnabledFalse:
+		return "because enabled is false"
+	case plan.ReadConfigUnknown:
+		return "config refers to values not yet known"
+	case plan.ReadDependencyPending:
+		return "depends on a resource or a module with changes pending"
+	case plan.ReadCheckNested:
+		return "config will be reloaded to verify a check block"
+	}
+	return ""
+}
+
+// drift writes what was changed outside, as far as the plan depends on it, and
+// reports whether there was anything.
+func (v *planView) drift() bool {
+	relevant := map[addr.Instance]*paths{}
+	if v.plan.Mode != plan.RefreshOnly {
+		for _, r := range v.plan.Relevant {
+			p := relevant[r.Resource]
+			if p == nil {
+				p = new(paths)
+				relevant[r.Resource] = p
+			}
+			p.add(r.Path)
+		}
+	}
+	some := false
+	for _, c := range DataFirst(v.plan.Drift) {
+		var only *paths
+		if v.plan.Mode != plan.RefreshOnly {
+			if only = relevant[c.Addr]; only == nil {
+				continue
+			}
+		}
+		if c.Op == plan.NoOp && (!c.Moved() || v.plan.Mode != plan.RefreshOnly) {
+			continue
+		}
+		n := v.compare(c, only)
+		if n.op == same && c.Op != plan.NoOp {
+			continue
+		}
+		if !some {
+			v.driftHead()
+			some = true
+		}
+		v.str("\n")
+		v.header(c, true)
+		v.body(c, n)
+	}
+	if some {
+		v.driftFoot()
+	}
+	return some
+}
+
+func (v *planView) driftHead() {
+	v.str("\n")
+	v.dressed(bold+cyan, "Note:")
+	v.dressed(bold, " Objects have changed outside of "+Product)
+	v.str("\n\n", Product, " detected the following changes made outside of ", Product, " since the\nlast \"", Program, " apply\" which may have affected this plan:\n")
+}
+
+func (v *planView) driftFoot() {
+	if v.plan.Mode == plan.RefreshOnly {
+		v.str("\n\nThis is a refresh-only plan, so ", Product, " will not take any actions to undo\nthese. If you were expecting these changes then you can apply this plan to\nrecord the updated values in the ", Product, " state without changing any remote\nobjects.\n")
+		return
+	}
+	v.str("\n\nUnless you have made equivalent changes to your configuration, or ignored the\nrelevant attributes using ignore_changes, the following plan may include\nactions to undo or respond to these changes.\n")
+}

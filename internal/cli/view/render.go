@@ -1,0 +1,509 @@
+package view
+
+import (
+	"bufio"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Style says how text is dressed.
+type Style struct {
+	Color bool
+	Width int // columns to wrap messages at; 0: 78
+}
+
+// The escape sequences of Style.
+const (
+	reset  = "\x1b[0m"
+	bold   = "\x1b[1m"
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	cyan   = "\x1b[36m"
+	gray   = "\x1b[90m"
+)
+
+// A printer writes nodes. Errors of the writer are kept in it until Flush.
+type printer struct {
+	*bufio.Writer
+	color bool
+}
+
+func newPrinter(w io.Writer, style Style) *printer {
+	return &printer{bufio.NewWriterSize(w, 64<<10), style.Color}
+}
+
+// str writes a string.
+func (p *printer) str(ss ...string) {
+	for _, s := range ss {
+		_, _ = p.WriteString(s)
+	}
+}
+
+// dressed writes a string in a style.
+func (p *printer) dressed(style, s string) {
+	if p.color {
+		p.str(style, s, reset)
+		return
+	}
+	p.str(s)
+}
+
+// flags are what a node's surroundings say of how it is written.
+type flags struct {
+	all    bool // unchanged parts too
+	plain  bool // no symbols at all
+	noNull bool // no "-> null" behind it
+	forces bool // it is said to force replacement whatever its own node says
+}
+
+const blanks = "                                                                "
+
+func (p *printer) indent(n int) {
+	for n *= 4; n > len(blanks); n -= len(blanks) {
+		p.str(blanks)
+	}
+	p.str(blanks[:n])
+}
+
+// symbol writes the four columns in front of a part.
+func (p *printer) symbol(o op, f flags) {
+	if f.plain {
+		return
+	}
+	switch o {
+	case create:
+		p.sign(green, "+")
+	case remove:
+		p.sign(red, "-")
+	case update:
+		p.sign(yellow, "~")
+	default:
+		p.str("    ")
+	}
+}
+
+func (p *printer) sign(style, s string) {
+	p.str("  ")
+	p.dressed(style, s)
+	p.str(" ")
+}
+
+// null writes what ends a removed part.
+func (p *printer) null(n *node, f flags) {
+	if n.op == remove && !f.noNull {
+		p.dressed(gray, " -> null")
+	}
+}
+
+func (p *printer) forces(n *node, f flags) {
+	if n.forces || f.forces {
+		p.dressed(red, " # forces replacement")
+	}
+}
+
+// arrow writes what stands between two values.
+func (p *printer) arrow() {
+	p.str(" ")
+	p.dressed(yellow, "->")
+	p.str(" ")
+}
+
+func (p *printer) warning(w warning, indent int) {
+	var lines [2]string
+	switch w {
+	case noWarning:
+		return
+	case becomesSecret:
+		lines = [2]string{"this attribute value will be marked as sensitive and will not", "display in UI output after applying this change."}
+	case becomesSecretSame:
+		lines = [2]string{"this attribute value will be marked as sensitive and will not", "display in UI output after applying this change. The value is unchanged."}
+	case becomesPlain:
+		lines = [2]string{"this attribute value will no longer be marked as sensitive", "after applying this change."}
+	case blockBecomesSecret:
+		lines = [2]string{"this block will be marked as sensitive and will not", "display in UI output after applying this change."}
+	case blockBecomesPlain:
+		lines = [2]string{"this block will no longer be marked as sensitive", "after applying this change."}
+	case becomesPlainSame:
+		lines = [2]string{"this attribute value will no longer be marked as sensitive", "after applying this change. The value is unchanged."}
+	}
+	p.indent(indent)
+	p.str("  # ")
+	p.dressed(yellow, "Warning:")
+	p.str(" ", lines[0], "\n")
+	p.indent(indent)
+	p.str("  # ", lines[1], "\n")
+}
+
+// node writes a part behind its name.
+func (p *printer) node(n *node, indent int, f flags) {
+	switch n.kind {
+	case leaf:
+		p.leaf(n, f)
+	case text:
+		p.text(n, indent, f)
+	case encoded:
+		p.encoded(n, indent, f)
+	case object:
+		p.object(n, indent, f)
+	case mapping:
+		p.mapping(n, indent, f)
+	case sequence:
+		p.sequence(n, indent, f)
+	case unknown:
+		p.unknown(n, indent, f)
+	case secret:
+		p.str("(sensitive value)")
+		p.null(n, f)
+		p.forces(n, f)
+	case writeOnly:
+		p.str("(write-only attribute)")
+		p.null(n, f)
+		p.forces(n, f)
+	case converted:
+		p.node(n.inner, indent, flags{noNull: true})
+		p.arrow()
+		p.node(n.other, indent, flags{noNull: true})
+		p.forces(n, f)
+	case blockBody:
+		p.block(n, indent, f)
+	}
+}
+
+func (p *printer) leaf(n *node, f flags) {
+	switch n.op {
+	case create:
+		p.value(n.after)
+	case remove:
+		p.value(n.before)
+		if !n.before.IsNull() {
+			p.null(n, f)
+		}
+	case update:
+		p.value(n.before)
+		p.arrow()
+		p.value(n.after)
+	default:
+		p.value(n.after)
+	}
+	p.forces(n, f)
+}
+
+// value writes a primitive value.
+func (p *printer) value(v cty.Value) {
+	switch ty := v.Type(); {
+	case !v.IsKnown():
+		p.str("(known after apply)")
+	case v.IsNull():
+		p.dressed(gray, "null")
+	case ty == cty.String:
+		var buf [128]byte
+		_, _ = p.Write(strconv.AppendQuote(buf[:0], v.AsString()))
+	case ty == cty.Number:
+		p.str(number(v.AsBigFloat()))
+	case ty == cty.Bool && v.True():
+		p.str("true")
+	case ty == cty.Bool:
+		p.str("false")
+	case ty.Equals(literal()):
+		p.str(*v.EncapsulatedValue().(*string))
+	case shapeOf(v) == shapeList:
+		p.str("[]")
+	default:
+		p.str("{}")
+	}
+}
+
+// lines takes a text apart; blank lines at its ends do not count.
+func lines(v cty.Value) []string {
+	if v == cty.NilVal {
+		return nil
+	}
+	return strings.Split(strings.TrimSpace(v.AsString()), "\n")
+}
+
+// text writes a string of several lines.
+func (p *printer) text(n *node, indent int, f flags) {
+	p.str("<<-EOT")
+	p.forces(n, f)
+	p.str("\n")
+	line := func(o op, s string) {
+		p.indent(indent + 1)
+		p.symbol(o, f)
+		p.str(s, "\n")
+	}
+	switch n.op {
+	case create, same:
+		for _, s := range lines(n.after) {
+			line(same, s)
+		}
+	case remove:
+		for _, s := range lines(n.before) {
+			line(same, s)
+		}
+	default:
+		b, a := lines(n.before), lines(n.after)
+		ids := make(map[string]int, len(b)+len(a))
+		never := func(int, int) bool { return false }
+		align(numbers(ids, b), numbers(ids, a), never, func(i, j int) {
+			switch {
+			case j < 0:
+				line(remove, b[i])
+			case i < 0:
+				line(create, a[j])
+			default:
+				line(same, a[j])
+			}
+		})
+	}
+	p.indent(indent)
+	p.symbol(same, f)
+	p.str("EOT")
+	p.null(n, f)
+}
+
+func numbers(ids map[string]int, lines []string) []int {
+	out := make([]int, len(lines))
+	for i, s := range lines {
+		id, ok := ids[s]
+		if !ok {
+			id = len(ids)
+			ids[s] = id
+		}
+		out[i] = id
+	}
+	return out
+}
+
+// encoded writes a string of JSON.
+func (p *printer) encoded(n *node, indent int, f flags) {
+	inner := flags{all: f.all, plain: f.plain, noNull: true}
+	spaces := n.op == update && n.inner.op == same
+	if spaces {
+		inner.all = true
+	}
+	p.str("jsonencode(")
+	if n.inner.flat() {
+		p.node(n.inner, indent, inner)
+		p.str(")")
+		p.null(n, f)
+		p.spaces(n, f, spaces)
+		return
+	}
+	if spaces {
+		p.spaces(n, f, true)
+	}
+	p.str("\n")
+	p.indent(indent + 1)
+	if n.inner.op == update {
+		p.symbol(update, f)
+	} else {
+		p.symbol(same, f)
+	}
+	p.node(n.inner, indent+1, inner)
+	if !spaces {
+		p.forces(n, f)
+	}
+	p.str("\n")
+	p.indent(indent)
+	p.symbol(same, f)
+	p.str(")")
+	p.null(n, f)
+}
+
+func (p *printer) spaces(n *node, f flags, only bool) {
+	switch {
+	case only && (n.forces || f.forces):
+		p.dressed(red, " # whitespace changes force replacement")
+	case only:
+		p.str(" # whitespace changes")
+	default:
+		p.forces(n, f)
+	}
+}
+
+// flat reports whether a node is written in one line.
+func (n *node) flat() bool {
+	switch n.kind {
+	case object, mapping, sequence:
+		return len(n.kids) == 0
+	case converted:
+		return n.inner.flat() && n.other.flat()
+	case text, blockBody, encoded:
+		return false
+	case unknown:
+		return n.inner == nil || n.inner.flat()
+	}
+	return true
+}
+
+func (p *printer) unknown(n *node, indent int, f flags) {
+	if n.inner != nil {
+		p.node(n.inner, indent, flags{noNull: true})
+		p.arrow()
+	}
+	p.str("(known after apply)")
+	p.forces(n, f)
+}
+
+// label writes a name padded to a width.
+func (p *printer) label(name string, width int) {
+	p.str(name)
+	for n := width - utf8.RuneCountInString(name); n > 0; n-- {
+		p.str(" ")
+	}
+	p.str(" = ")
+}
+
+// bareName quotes a name that is no identifier.
+func bareName(name string) string {
+	if hclsyntax.ValidIdentifier(name) {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// hidden writes how many parts are not shown.
+func (p *printer) hidden(n int, what string, indent int, f flags) {
+	if n == 0 {
+		return
+	}
+	p.indent(indent + 1)
+	p.symbol(same, f)
+	if n > 1 {
+		what += "s"
+	}
+	p.dressed(gray, "# ("+strconv.Itoa(n)+" unchanged "+what+" hidden)")
+	p.str("\n")
+}
+
+// kid writes one line, or more, of a kid behind its indent.
+func (p *printer) kid(n *node, name string, width, indent int, f flags) {
+	p.warning(n.warn, indent+1)
+	p.indent(indent + 1)
+	p.symbol(n.op, f)
+	if name != "" {
+		p.label(name, width)
+	}
+	p.node(n, indent+1, f)
+}
+
+func (p *printer) object(n *node, indent int, f flags) {
+	if len(n.kids) == 0 {
+		p.str("{}")
+		p.null(n, f)
+		p.forces(n, f)
+		return
+	}
+	p.str("{")
+	p.forces(n, f)
+	p.str("\n")
+	names, width := names(n.kids, bareName)
+	sub := flags{all: f.all, plain: f.plain, noNull: !n.showNull}
+	unchanged := 0
+	for i, k := range n.kids {
+		if k.node.op == same && !f.all {
+			unchanged++
+			continue
+		}
+		p.kid(k.node, names[i], width, indent, sub)
+		p.str("\n")
+	}
+	p.hidden(unchanged, "attribute", indent, f)
+	p.closing("}", n, indent, f)
+}
+
+func (p *printer) closing(s string, n *node, indent int, f flags) {
+	p.indent(indent)
+	p.symbol(same, f)
+	p.str(s)
+	p.null(n, f)
+}
+
+// names returns the names as they are written and the width of the widest.
+func names(kids []kid, written func(string) string) ([]string, int) {
+	out, width := make([]string, len(kids)), 0
+	for i, k := range kids {
+		out[i] = written(k.name)
+		width = max(width, len(out[i]))
+	}
+	return out, width
+}
+
+func (p *printer) mapping(n *node, indent int, f flags) {
+	if len(n.kids) == 0 {
+		p.str("{}")
+		p.null(n, f)
+		p.forces(n, f)
+		return
+	}
+	p.str("{")
+	p.forces(n, f)
+	p.str("\n")
+	names, width := names(n.kids, strconv.Quote)
+	end := "\n"
+	if n.bare {
+		width, end = 0, ",\n"
+	}
+	sub := flags{all: f.all, plain: f.plain, noNull: !n.showNull}
+	unchanged := 0
+	for i, k := range n.kids {
+		if k.node.op == same && !f.all {
+			unchanged++
+			continue
+		}
+		p.kid(k.node, names[i], width, indent, sub)
+		p.str(end)
+	}
+	p.hidden(unchanged, "element", indent, f)
+	p.closing("}", n, indent, f)
+}
+
+// sequence writes a list or set. Of a list it shows the unchanged element in
+// front of a change and the one behind it too.
+func (p *printer) sequence(n *node, indent int, f flags) {
+	if len(n.kids) == 0 {
+		p.str("[]")
+		p.null(n, f)
+		p.forces(n, f)
+		return
+	}
+	p.str("[")
+	p.forces(n, f)
+	p.str("\n")
+	sub := flags{all: f.all, plain: f.plain, noNull: true}
+	element := func(k *node) {
+		s := sub
+		s.all = s.all || k.op == same
+		p.kid(k, "", 0, indent, s)
+		p.str(",\n")
+	}
+	var last *node // the latest unchanged element that was not written
+	unchanged, next := 0, false
+	for _, k := range n.kids {
+		if k.node.op == same && !f.all && !next {
+			last = k.node
+			unchanged++
+			continue
+		}
+		next = false
+		if !n.bare {
+			if last != nil {
+				p.hidden(unchanged-1, "element", indent, sub)
+				element(last)
+			}
+			last, unchanged = nil, 0
+			next = k.node.op != same
+		}
+		element(k.node)
+	}
+	p.hidden(unchanged, "element", indent, sub)
+	p.closing("]", n, indent, f)
+}
+
+func quoted(s string) string { return strconv.Quote(s) }
