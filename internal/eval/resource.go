@@ -284,3 +284,15 @@ func (i instance) keyValue() cty.Value {
 }
 
 func (d *Desired) String() string { return fmt.Sprint(d.Addr()) }
+
+// Nodes returns the nodes that decide what the resource is: its repetition, what
+// it explicitly depends on, and its instances as far as they are known.
+func (r *Resource) Nodes() []*demand.Node {
+	out := []*demand.Node{&r.instances.Node, &r.after.Node}
+	if in, ok := r.instances.Peek(); ok {
+		for _, d := range in.All {
+			out = append(out, &d.value.Node)
+		}
+	}
+	return out
+}

@@ -91,6 +91,8 @@ type Change struct {
 	ForcedCBD    bool                  // create_before_destroy by configuration or propagation
 	SkipDestroy  bool                  // lifecycle.destroy = false
 
+	ConfigKnown bool // the configuration was wholly known, so that this is the final plan for the object
+
 	Deferred string // why the change cannot be planned yet; "" otherwise
 }
 

@@ -1,0 +1,323 @@
+// Package apply carries out a plan: it runs the plan's list of actions, each
+// after those that it needs, and makes a new state.
+//
+// Main types: Input and Result. The one rule: what a provider answered is in
+// the journal before anybody is told of it and before anything that needs it starts.
+package apply
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/event"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// A Journal is where intents and answers are written.
+type Journal interface {
+	Begin(id int, address, action string) error
+	Answer(id int, changes []state.Change) error
+	Sync() error
+}
+
+// Provision runs one provisioner; config and connection carry no marks.
+type Provision func(ctx context.Context, typ string, config, connection cty.Value, output func(line string)) diag.List
+
+// Input is what an apply starts from.
+type Input struct {
+	Plan         *plan.Plan
+	Tree         *module.Tree
+	Variables    map[string]eval.Input
+	Providers    plan.Providers
+	Functions    map[string]function.Function
+	RootDir      string
+	Cwd          string
+	Parallelism  int
+	Observe      event.Sink
+	Journal      Journal                                       // nil: none
+	Persist      func(context.Context, *state.State) diag.List // every Every; nil: never
+	Every        time.Duration                                 // 0: 20 s
+	Stop         <-chan struct{}                               // closed: nothing more is started
+	Now          func() time.Time
+	Provisioners Provisioners
+}
+
+// Provisioners knows the types of provisioners and runs them.
+type Provisioners interface {
+	Schema(typ string) *schema.Block
+	ConnectionSchema() *schema.Block
+	Run(ctx context.Context, typ string, config, connection cty.Value, output func(string)) diag.List
+}
+
+// A Result is what came of an apply.
+type Result struct {
+	State                                          *state.State
+	Added, Changed, Destroyed, Imported, Forgotten int
+	Stopped                                        bool // whether a stop left actions undone
+}
+
+// applier is one run: the phase that answers with new values.
+type applier struct {
+	in    Input
+	ctx   context.Context
+	graph *demand.Graph
+	ev    *eval.Evaluator
+	shell *plan.Shell
+	slots chan struct{}
+
+	made map[addr.Instance]int // change that makes an instance
+
+	mu      sync.Mutex
+	draft   *state.Draft
+	frozen  *state.State // of draft, nil after a change
+	live    map[*eval.ProviderConfig]*demand.Cell[provider.Provider]
+	opened  []*plan.Opened
+	values  map[addr.Instance]cty.Value // what actions made, with marks
+	failed  map[addr.Instance]bool
+	deposed map[int]addr.DeposedKey // change to the key that its old object got
+	running map[int]*operation
+	result  Result
+	outcome []plan.Conditions
+	dead    error // the journal cannot be written: nothing more may be started
+}
+
+// Run carries out a plan. The state in the result is never nil, and with errors
+// tells what is known.
+func Run(ctx context.Context, in Input) (Result, diag.List) {
+	if in.Parallelism < 1 {
+		in.Parallelism = 10
+	}
+	if in.Every == 0 {
+		in.Every = 20 * time.Second
+	}
+	a := &applier{
+		in: in, ctx: ctx, graph: &demand.Graph{}, slots: make(chan struct{}, in.Parallelism),
+		made: map[addr.Instance]int{}, draft: in.Plan.Prior.Edit(), frozen: in.Plan.Prior,
+		live:   map[*eval.ProviderConfig]*demand.Cell[provider.Provider]{},
+		values: map[addr.Instance]cty.Value{}, failed: map[addr.Instance]bool{},
+		deposed: map[int]addr.DeposedKey{}, running: map[int]*operation{},
+	}
+	a.shell = &plan.Shell{Providers: in.Providers, Context: ctx}
+	a.ev = eval.New(a.graph, eval.Options{
+		Tree: in.Tree, Phase: a, Variables: in.Variables, Workspace: in.Plan.Workspace,
+		RootDir: in.RootDir, Cwd: in.Cwd, Functions: in.Functions, Applying: true,
+	})
+	for _, act := range in.Plan.Actions {
+		switch act.Kind {
+		case plan.StepCreate, plan.StepUpdate, plan.StepRead, plan.StepNoOp:
+			a.made[in.Plan.Changes[act.Change].Addr] = act.Change
+		}
+	}
+	if ds := a.startJournal(); ds.HasErrors() {
+		a.result.State = in.Plan.Prior
+		return a.result, ds
+	}
+	stop := a.background()
+	a.schedule()
+	stop()
+	a.finish()
+	for i := len(a.opened) - 1; i >= 0; i-- {
+		a.graph.Report(a.opened[i].Close())
+	}
+	a.result.State = a.snapshot()
+	ds := a.graph.Diags()
+	if a.dead != nil {
+		ds = append(ds, diag.Errorf(nil, "Failed to write the journal", "Terrace stopped starting operations because it could not record what it was about to do: %s.", a.dead)...)
+	}
+	return a.result, ds
+}
+
+// startJournal records what moves and refresh changed, since the journal starts
+// from state as it lies in the store.
+func (a *applier) startJournal() diag.List {
+	if a.in.Journal == nil {
+		return nil
+	}
+	prev := a.in.Plan.PrevRun
+	if prev == nil {
+		prev = state.New()
+	}
+	changes := state.Diff(prev, a.in.Plan.Prior)
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := a.in.Journal.Answer(-1, changes); err != nil {
+		return diag.Errorf(nil, "Failed to write the journal", "Nothing was applied, because Terrace could not record what it was about to do: %s. Check that the folder of the state can be written and that the disk is not full.", err)
+	}
+	return nil
+}
+
+// change records what an action did, in the journal and in state.
+func (a *applier) change(id int, changes ...state.Change) {
+	if a.in.Journal != nil {
+		if err := a.in.Journal.Answer(id, changes); err != nil {
+			a.mu.Lock()
+			a.dead = err
+			a.mu.Unlock()
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.draft == nil {
+		a.draft = a.frozen.Edit()
+	}
+	for _, c := range changes {
+		a.draft.Apply(c)
+	}
+	a.frozen = nil
+}
+
+// snapshot is state as it is now.
+func (a *applier) snapshot() *state.State {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.frozen == nil {
+		a.frozen = a.draft.Freeze()
+		a.draft = nil
+	}
+	return a.frozen
+}
+
+// background starts the heartbeat of long operations and the regular writes of
+// state; the returned function ends both and waits for them.
+func (a *applier) background() (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() { // owned by Run, which waits for it
+		defer wg.Done()
+		beat := time.NewTicker(time.Second)
+		defer beat.Stop()
+		last := a.in.Now()
+		for {
+			select {
+			case <-done:
+				return
+			case <-beat.C:
+			}
+			a.heartbeat()
+			if a.in.Persist != nil && a.in.Now().Sub(last) >= a.in.Every {
+				last = a.in.Now()
+				a.graph.Report(a.in.Persist(a.ctx, a.snapshot()))
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		wg.Wait()
+	}
+}
+
+// operation is a running call that changes something.
+type operation struct {
+	event event.Event
+	start time.Time
+	told  int // heartbeats told
+}
+
+func (a *applier) begin(id int, e event.Event) *operation {
+	op := &operation{event: e, start: a.in.Now()}
+	a.in.Observe.Send(e)
+	a.mu.Lock()
+	a.running[id] = op
+	a.mu.Unlock()
+	return op
+}
+
+func (a *applier) end(id int, op *operation, kind event.Kind, v cty.Value) {
+	a.mu.Lock()
+	delete(a.running, id)
+	a.mu.Unlock()
+	op.event.Kind = kind
+	op.event.Elapsed = a.in.Now().Sub(op.start)
+	if v != cty.NilVal && !v.IsNull() {
+		op.event.IDKey, op.event.IDValue = plan.Identify(v)
+	}
+	a.in.Observe.Send(op.event)
+}
+
+// heartbeat tells every ten seconds that an operation still runs.
+func (a *applier) heartbeat() {
+	var tell []event.Event
+	a.mu.Lock()
+	for _, op := range a.running {
+		if since := a.in.Now().Sub(op.start); int(since/(10*time.Second)) > op.told {
+			op.told++
+			e := op.event
+			e.Kind, e.Elapsed = event.ApplyProgress, since
+			tell = append(tell, e)
+		}
+	}
+	a.mu.Unlock()
+	for _, e := range tell {
+		a.in.Observe.Send(e)
+	}
+}
+
+func (a *applier) call() (done func()) {
+	a.slots <- struct{}{}
+	return func() { <-a.slots }
+}
+
+// finish evaluates what stands at the end: root outputs and checks.
+func (a *applier) finish() {
+	t := a.graph.Task(a.ctx)
+	a.mu.Lock()
+	if a.draft == nil {
+		a.draft = a.frozen.Edit()
+		a.frozen = nil
+	}
+	draft := a.draft
+	a.mu.Unlock()
+	for _, o := range a.in.Plan.Outputs {
+		if o.Op == plan.NoOp {
+			continue
+		}
+		if o.Op == plan.Delete {
+			if a.in.Plan.Mode != plan.Destroy || !a.anyFailed() {
+				draft.SetOutput(o.Name, nil)
+			}
+			continue
+		}
+		v, ok := a.ev.Root.Output(t, o.Name)
+		if !ok || !v.IsWhollyKnown() {
+			continue
+		}
+		sensitive := o.AfterSensitive || value.ContainsMark(v, value.Sensitive)
+		plain, _ := v.UnmarkDeep()
+		if plain.IsNull() {
+			draft.SetOutput(o.Name, nil)
+			continue
+		}
+		draft.SetOutput(o.Name, &state.Output{Value: plain, Sensitive: sensitive, Deprecated: o.Deprecated})
+	}
+	if a.in.Plan.Mode == plan.Destroy {
+		draft.SetChecks(nil)
+		return
+	}
+	checks := a.in.Plan.Checks
+	if len(a.in.Plan.Targets)+len(a.in.Plan.Excludes) == 0 && a.in.Plan.Mode == plan.Normal {
+		more, ds := plan.RunChecks(t, a.ev)
+		a.graph.Report(ds)
+		checks = plan.MergeChecks(checks, append(a.outcome, more...))
+	}
+	draft.SetChecks(checks)
+}
+
+func (a *applier) anyFailed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.failed) > 0 || a.result.Stopped
+}

@@ -1,0 +1,187 @@
+package eval
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Call returns a module call by name, or nil.
+func (m *Module) Call(name string) *Call {
+	if i, ok := m.code.callIndex[name]; ok {
+		return m.calls[i]
+	}
+	return nil
+}
+
+// Find returns the module instance of an address, or nil if it is not wanted.
+func (ev *Evaluator) Find(t *demand.Task, a addr.ModuleInstance) *Module {
+	m := ev.Root
+	for _, step := range a.Steps() {
+		c := m.Call(step.Name)
+		if c == nil || c.Node == nil {
+			return nil
+		}
+		ch, ok := c.Children(t)
+		if !ok {
+			return nil
+		}
+		if m = ch.Get(step.Key); m == nil {
+			return nil
+		}
+	}
+	return m
+}
+
+// Desired returns the wanted instance of an address, or nil.
+func (ev *Evaluator) Desired(t *demand.Task, a addr.Instance) *Desired {
+	m := ev.Find(t, a.Module)
+	if m == nil {
+		return nil
+	}
+	r := m.Resource(a.Resource)
+	if r == nil {
+		return nil
+	}
+	in, ok := r.Instances(t)
+	if !ok {
+		return nil
+	}
+	return in.Get(a.Key)
+}
+
+// ProviderAt finds the configuration that state names for an object which
+// configuration no longer wants.
+func (ev *Evaluator) ProviderAt(t *demand.Task, a addr.ProviderConfig, user addr.Instance) (*ProviderConfig, diag.List) {
+	m := ev.Root
+	for _, name := range a.Module.Calls() {
+		c := m.Call(name)
+		if c == nil || c.Node == nil {
+			m = nil
+			break
+		}
+		ch, ok := c.Children(t)
+		if !ok {
+			return nil, demand.Fail()
+		}
+		if len(ch.All) == 0 {
+			m = nil
+			break
+		}
+		m = ch.All[0]
+	}
+	if m == nil {
+		if a.Alias == "" { // a default configuration of a module that is gone: the one above serves
+			return ev.Root.defaultConfig(t, a)
+		}
+		return nil, absent(a, user)
+	}
+	for _, cfg := range m.Node.Config.Providers {
+		if cfg.Alias == a.Alias && m.Node.Config.Source(cfg.Name) == a.Provider && (m.parent == nil || !cfg.Empty) {
+			for _, pc := range m.ProviderInstances(t) {
+				if pc.Addr.Alias == a.Alias && pc.Addr.Provider == a.Provider && pc.Addr.Key == a.Key {
+					return pc, nil
+				}
+			}
+			return nil, absent(a, user)
+		}
+	}
+	if a.Alias != "" || a.Key != (addr.Key{}) {
+		return nil, absent(a, user)
+	}
+	return m.defaultConfig(t, a)
+}
+
+// defaultConfig is the un-aliased configuration of a provider as a module sees it.
+func (m *Module) defaultConfig(t *demand.Task, a addr.ProviderConfig) (*ProviderConfig, diag.List) {
+	root := m.ev.Root
+	for _, cfg := range root.Node.Config.Providers {
+		if cfg.Alias == "" && root.Node.Config.Source(cfg.Name) == a.Provider {
+			return root.providerConfig(addr.ProviderConfig{Provider: a.Provider}, cfg, instance{}), nil
+		}
+	}
+	return root.providerConfig(addr.ProviderConfig{Provider: a.Provider}, nil, instance{}), nil
+}
+
+func absent(a addr.ProviderConfig, user addr.Instance) diag.List {
+	return diag.Errorf(nil, "Provider configuration not present", "To work with %s its original provider configuration at %s is required, but it has been removed. This occurs when a provider configuration is removed while objects created by that provider still exist in the state. Re-add the provider configuration to destroy %s, after which you can remove the provider configuration again.", user, a, user)
+}
+
+// TriggerTarget finds what an element of replace_triggered_by names: instances,
+// and the steps behind them for a reference to an attribute.
+func (d *Desired) TriggerTarget(t *demand.Task, x *lang.Expr) ([]*Desired, hcl.Traversal, diag.List) {
+	at := x.Range()
+	ref, key, rest, ok := triggerRef(x.Expression)
+	if !ok {
+		return nil, nil, diag.Errorf(&at, "Invalid reference in replace_triggered_by expression", "Each element must be one reference to a managed resource, an instance or an attribute of one; only count.index and each.key may be used as index.")
+	}
+	a, used, ok := resourceOf(ref)
+	if !ok || a.Mode != addr.Managed {
+		return nil, nil, diag.Errorf(&at, "Invalid reference in replace_triggered_by expression", "Only managed resources can be referenced in replace_triggered_by.")
+	}
+	r := d.Resource.Mod.Resource(a)
+	if r == nil {
+		return nil, nil, d.Resource.Mod.undeclared(a, &at)
+	}
+	in, fine := r.instances.Get(t, &at)
+	if !fine {
+		return nil, nil, demand.Fail()
+	}
+	tail := ref[used:]
+	if key != nil {
+		v, ds := lang.Eval(t, d.Scope(cty.NilVal), key, cty.DynamicPseudoType)
+		if ds.HasErrors() {
+			return nil, nil, ds
+		}
+		k, err := addr.KeyFromValue(v)
+		target := in.Get(k)
+		if err != nil || target == nil {
+			return nil, nil, diag.Errorf(&at, "Reference to undeclared resource instance", "%s has no instance with this key.", r.Addr())
+		}
+		return []*Desired{target}, append(tail[:len(tail):len(tail)], rest...), nil
+	}
+	if len(tail) > 0 {
+		if idx, isIdx := tail[0].(hcl.TraverseIndex); isIdx && in.Form != One {
+			k, err := addr.KeyFromValue(idx.Key)
+			target := in.Get(k)
+			if err != nil || target == nil {
+				return nil, nil, diag.Errorf(&at, "Reference to undeclared resource instance", "%s has no instance with this key.", r.Addr())
+			}
+			return []*Desired{target}, tail[1:], nil
+		}
+	}
+	return in.All, tail, nil
+}
+
+// triggerRef takes apart a.b[KEY].c, where KEY may be an expression.
+func triggerRef(x hcl.Expression) (ref hcl.Traversal, key hcl.Expression, rest hcl.Traversal, ok bool) {
+	if tr, diags := hcl.AbsTraversalForExpr(x); !diags.HasErrors() {
+		return tr, nil, nil, true
+	}
+	if rel, isRel := x.(*hclsyntax.RelativeTraversalExpr); isRel {
+		rest = rel.Traversal
+		x = rel.Source
+	}
+	idx, isIdx := x.(*hclsyntax.IndexExpr)
+	if !isIdx {
+		return nil, nil, nil, false
+	}
+	ref, diags := hcl.AbsTraversalForExpr(idx.Collection)
+	return ref, idx.Key, rest, !diags.HasErrors()
+}
+
+// ConfigOf returns the resource block of a wanted or unwanted instance, or nil.
+func (ev *Evaluator) ConfigOf(a addr.Instance) *config.Resource {
+	n := ev.o.Tree.Root
+	for _, s := range a.Module.Steps() {
+		if n = n.Calls[s.Name]; n == nil {
+			return nil
+		}
+	}
+	return n.Config.Resources[a.Resource]
+}

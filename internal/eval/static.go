@@ -1,0 +1,214 @@
+package eval
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/module"
+)
+
+// Dependents is which resource blocks refer to which others, directly or
+// through variables, locals, outputs and module calls, by the text alone:
+// nothing is evaluated. It answers what -exclude has to leave out.
+type Dependents struct {
+	users map[addr.ConfigResource][]addr.ConfigResource
+	all   []addr.ConfigResource
+}
+
+// Resources returns every resource block of the tree.
+func (d *Dependents) Resources() []addr.ConfigResource { return d.all }
+
+// Dependents returns the blocks that refer to a block.
+func (d *Dependents) Dependents(r addr.ConfigResource) []addr.ConfigResource { return d.users[r] }
+
+// thing is anything that can be referred to in a module.
+type thing struct {
+	path addr.Module
+	kind string // "var", "local", "output", "call", "resource", "provider"
+	name string
+	res  addr.Resource
+}
+
+type staticGraph struct {
+	reads map[thing][]thing
+}
+
+// StaticDependents reads the references of a whole tree.
+func StaticDependents(tree *module.Tree) *Dependents {
+	g := &staticGraph{reads: map[thing][]thing{}}
+	out := &Dependents{users: map[addr.ConfigResource][]addr.ConfigResource{}}
+	tree.Walk(func(n *module.Node) {
+		g.node(n)
+		for a := range n.Config.Resources {
+			out.all = append(out.all, n.Path.Resource(a))
+		}
+	})
+	slices.SortFunc(out.all, func(a, b addr.ConfigResource) int {
+		if a.Module != b.Module {
+			return slices.Compare([]string{string(a.Module)}, []string{string(b.Module)})
+		}
+		return a.Resource.Compare(b.Resource)
+	})
+	for _, r := range out.all {
+		for _, used := range g.resources(thing{path: r.Module, kind: "resource", res: r.Resource}) {
+			out.users[used] = append(out.users[used], r)
+		}
+	}
+	return out
+}
+
+// resources follows reads from a resource to the next resources.
+func (g *staticGraph) resources(from thing) []addr.ConfigResource {
+	var out []addr.ConfigResource
+	seen := map[thing]bool{from: true}
+	stack := slices.Clone(g.reads[from])
+	for len(stack) > 0 {
+		x := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[x] {
+			continue
+		}
+		seen[x] = true
+		if x.kind == "resource" {
+			out = append(out, x.path.Resource(x.res))
+			continue
+		}
+		stack = append(stack, g.reads[x]...)
+	}
+	return out
+}
+
+func (g *staticGraph) add(from thing, n *module.Node, refs []hcl.Traversal) {
+	for _, ref := range refs {
+		g.reads[from] = append(g.reads[from], g.refer(n, ref)...)
+	}
+}
+
+func (g *staticGraph) expr(from thing, n *module.Node, x hcl.Expression) {
+	if x != nil {
+		g.add(from, n, x.Variables())
+	}
+}
+
+func (g *staticGraph) setting(from thing, n *module.Node, s *config.Setting) {
+	if s != nil {
+		g.expr(from, n, s.Expr)
+	}
+}
+
+func (g *staticGraph) refer(n *module.Node, ref hcl.Traversal) []thing {
+	name := ""
+	if len(ref) > 1 {
+		if a, ok := ref[1].(hcl.TraverseAttr); ok {
+			name = a.Name
+		}
+	}
+	switch ref.RootName() {
+	case "var", "local":
+		return []thing{{path: n.Path, kind: ref.RootName(), name: name}}
+	case "module":
+		child := n.Calls[name]
+		if child == nil {
+			return nil
+		}
+		for _, step := range ref[2:] {
+			if a, ok := step.(hcl.TraverseAttr); ok {
+				if _, declared := child.Config.Outputs[a.Name]; declared {
+					return []thing{{path: child.Path, kind: "output", name: a.Name}}
+				}
+				break
+			}
+		}
+		return []thing{{path: n.Path, kind: "call", name: name}}
+	case "path", "terraform", "tofu", "each", "count", "self":
+		return nil
+	}
+	if a, _, ok := resourceOf(ref); ok {
+		return []thing{{path: n.Path, kind: "resource", res: a}}
+	}
+	return nil
+}
+
+func (g *staticGraph) node(n *module.Node) {
+	for name, l := range n.Config.Locals {
+		g.setting(thing{path: n.Path, kind: "local", name: name}, n, l.Value)
+	}
+	for name, o := range n.Config.Outputs {
+		from := thing{path: n.Path, kind: "output", name: name}
+		g.setting(from, n, o.Value)
+		g.add(from, n, o.DependsOn)
+		g.rules(from, n, o.Preconditions)
+	}
+	for name, child := range n.Calls {
+		call := thing{path: n.Path, kind: "call", name: name}
+		for out := range child.Config.Outputs {
+			g.reads[call] = append(g.reads[call], thing{path: child.Path, kind: "output", name: out})
+		}
+		for r := range child.Config.Resources {
+			g.reads[call] = append(g.reads[call], thing{path: child.Path, kind: "resource", res: r})
+		}
+		for sub := range child.Calls {
+			g.reads[call] = append(g.reads[call], thing{path: child.Path, kind: "call", name: sub})
+		}
+		cfg := n.Config.Calls[name]
+		attrs, _ := cfg.Body.JustAttributes()
+		for v := range child.Config.Variables {
+			if a := attrs[v]; a != nil {
+				g.expr(thing{path: child.Path, kind: "var", name: v}, n, a.Expr)
+			}
+		}
+		// count, for_each and depends_on of a call hold for everything in it.
+		gate := thing{path: child.Path, kind: "gate"}
+		g.setting(gate, n, cfg.Repeat.Count)
+		g.setting(gate, n, cfg.Repeat.ForEach)
+		g.setting(gate, n, cfg.Repeat.Enabled)
+		g.add(gate, n, cfg.DependsOn)
+		g.reads[gate] = append(g.reads[gate], thing{path: n.Path, kind: "gate"})
+	}
+	for a, r := range n.Config.Resources {
+		from := thing{path: n.Path, kind: "resource", res: a}
+		g.reads[from] = append(g.reads[from], thing{path: n.Path, kind: "gate"})
+		g.setting(from, n, r.Repeat.Count)
+		g.setting(from, n, r.Repeat.ForEach)
+		g.setting(from, n, r.Repeat.Enabled)
+		g.add(from, n, r.DependsOn)
+		g.rules(from, n, r.Pre)
+		g.rules(from, n, r.Post)
+		g.add(from, n, config.References(r.Body))
+		g.provider(from, n, r)
+	}
+}
+
+func (g *staticGraph) rules(from thing, n *module.Node, rules []*config.Rule) {
+	for _, r := range rules {
+		g.expr(from, n, r.Condition)
+		g.expr(from, n, r.ErrorMessage)
+	}
+}
+
+// provider adds what the resource's provider configuration reads.
+func (g *staticGraph) provider(from thing, n *module.Node, r *config.Resource) {
+	ref := config.ProviderRef{Name: r.LocalProvider()}
+	if r.Provider != nil {
+		ref = *r.Provider
+	}
+	b, ds := Bind(n, ref)
+	if ds.HasErrors() || b.cfg == nil {
+		return
+	}
+	p := thing{path: b.node.Path, kind: "provider", name: b.cfg.Key()}
+	if _, done := g.reads[p]; !done {
+		g.reads[p] = nil
+		g.add(p, b.node, config.References(b.cfg.Body))
+	}
+	g.reads[from] = append(g.reads[from], p)
+}
+
+// StaticOutput lists the resource blocks that a root output refers to, by the text alone.
+func StaticOutput(tree *module.Tree, name string) []addr.ConfigResource {
+	g := &staticGraph{reads: map[thing][]thing{}}
+	tree.Walk(g.node)
+	return g.resources(thing{kind: "output", name: name})
+}

@@ -1,0 +1,62 @@
+package lang
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+)
+
+// AddressTraversal reads an expression as an address, such as a.b[each.key]:
+// names and indexes, where an index may be an expression that the context can
+// evaluate. A nil context takes constant indexes only.
+func AddressTraversal(x hcl.Expression, ctx *hcl.EvalContext) (hcl.Traversal, diag.List) {
+	if e, ok := x.(*Expr); ok {
+		x = e.Expression
+	}
+	if tr, diags := hcl.AbsTraversalForExpr(x); !diags.HasErrors() {
+		return tr, nil
+	}
+	at := x.Range()
+	switch n := x.(type) {
+	case *hclsyntax.RelativeTraversalExpr:
+		base, ds := AddressTraversal(n.Source, ctx)
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		return append(base[:len(base):len(base)], n.Traversal...), ds
+	case *hclsyntax.IndexExpr:
+		base, ds := AddressTraversal(n.Collection, ctx)
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		key, diags := n.Key.Value(ctx)
+		if diags.HasErrors() {
+			return nil, append(ds, diag.FromHCL(diags)...)
+		}
+		return append(base[:len(base):len(base)], hcl.TraverseIndex{Key: key, SrcRange: n.SrcRange}), ds
+	}
+	return nil, diag.Errorf(&at, "Invalid expression", "An address is needed here: names joined by dots, with instance keys in brackets.")
+}
+
+// IndexContext resolves what the index expressions of an address refer to. The
+// address itself is not a reference.
+func IndexContext(t *demand.Task, s Scope, x hcl.Expression) (*hcl.EvalContext, diag.List) {
+	var keys []*Expr
+	for {
+		switch n := x.(type) {
+		case *Expr:
+			x = n.Expression
+			continue
+		case *hclsyntax.RelativeTraversalExpr:
+			x = n.Source
+			continue
+		case *hclsyntax.IndexExpr:
+			keys = append(keys, Compile(n.Key))
+			x = n.Collection
+			continue
+		}
+		break
+	}
+	return Context(t, s, keys...)
+}

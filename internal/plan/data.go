@@ -1,0 +1,161 @@
+package plan
+
+import (
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/event"
+	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// data reads one instance of a data source, or plans to read it during apply.
+func (p *planner) data(t *demand.Task, d *eval.Desired, ip *instancePlan) (cty.Value, diag.List) {
+	s, ds := d.Resource.Schema(t)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	unknown := cty.UnknownVal(s.Block.ImpliedType())
+	pc, more := d.Provider(t)
+	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	ip.provider = pc.Addr
+	ip.checked = true
+	if p.in.Mode == Destroy {
+		// Nothing is read for a destroy but what providers need, and that from state.
+		if obj, _, ok := p.prior.Object(addr.Object{Instance: d.Addr()}); ok {
+			ip.refreshed = obj
+			v, more := p.decode(d.Addr(), obj, s, d.Resource.Provider())
+			return withSensitive(v, obj.Sensitive, s), append(ds, more...)
+		}
+	}
+	pre, more := d.Preconditions(t)
+	ip.pre = pre
+	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	config, sensitive, more := configValue(t, d, s)
+	if ds = append(ds, Blame(d, s, more)...); more.HasErrors() {
+		return unknown, ds
+	}
+	reason := Reason("")
+	switch {
+	case !config.IsWhollyKnown():
+		reason = ReadConfigUnknown
+	case p.pendingBefore(t, d):
+		reason = ReadDependencyPending
+	case d.Resource.Config().Check != "" && p.pendingAny(t, d):
+		reason = ReadCheckNested
+	}
+	if reason != "" && p.in.Mode == Normal {
+		planned := s.Block.SetUnknowns(config)
+		c := &Change{Addr: d.Addr(), Prev: d.Addr(), Provider: pc.Addr, Op: Read, Reason: reason, Before: cty.NullVal(s.Block.ImpliedType()), After: planned}
+		c.AfterSensitive = sensitivePaths(s, planned, present(planned, sensitive))
+		ip.change = c
+		return withSensitive(planned, c.AfterSensitive, s), ds
+	}
+	if reason != "" {
+		return unknown, ds
+	}
+	prov, more := p.configured(t, pc, &d.Resource.Config().At)
+	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	if prov == nil {
+		return unknown, append(ds, demand.Fail()...)
+	}
+	v, more := p.read(d, s, prov, config)
+	if ds = append(ds, Blame(d, s, more)...); more.HasErrors() {
+		return unknown, ds
+	}
+	obj, err := NewObject(v, s, nil, cty.NilVal)
+	if err != nil {
+		return unknown, append(ds, diag.Errorf(&d.Resource.Config().At, "Provider produced invalid object", "What the provider returned for %s cannot be stored: %s.", d.Addr(), err)...)
+	}
+	obj.Sensitive = sensitivePaths(s, v, present(v, sensitive))
+	ip.refreshed, ip.touched = obj, true
+	out := withSensitive(v, obj.Sensitive, s)
+	ip.post, more = d.Postconditions(t, out)
+	return out, append(ds, more...)
+}
+
+// read asks the provider for a data source and holds the answer to its schema.
+func (p *planner) read(d *eval.Desired, s *schema.Resource, prov provider.Provider, config cty.Value) (cty.Value, diag.List) {
+	return ReadData(p.shell, d, s, prov, config, p.meta(d.Addr(), prov), p.in.Observe, p.call)
+}
+
+// ReadData reads a data source; plan and apply do it alike.
+func ReadData(sh *Shell, d *eval.Desired, s *schema.Resource, prov provider.Provider, config, meta cty.Value, observe event.Sink, call func() func()) (cty.Value, diag.List) {
+	a := d.Addr()
+	e := event.Event{Kind: event.ReadStart, Object: addr.Object{Instance: a}, Op: Read}
+	observe.Send(e)
+	done := call()
+	ds := prov.ValidateResource(sh.Context, addr.Data, a.Resource.Type, config)
+	var v cty.Value
+	if !ds.HasErrors() {
+		var more diag.List
+		v, more = prov.ReadData(sh.Context, a.Resource.Type, config, meta)
+		ds = append(ds, more...)
+	}
+	done()
+	null := cty.NullVal(s.Block.ImpliedType())
+	if ds.HasErrors() {
+		return null, ds
+	}
+	if v == cty.NilVal || v.IsNull() {
+		return null, append(ds, diag.Errorf(nil, "Provider produced null object", "Provider %q produced a null value for %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", d.Resource.Provider().String(), a)...)
+	}
+	if err := schema.AssertUsable(s.Block, v, true); err != nil {
+		return null, append(ds, diag.Errorf(nil, "Provider produced invalid object", "Provider %q produced an invalid value for %s: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", d.Resource.Provider().String(), a, err)...)
+	}
+	e.Kind = event.ReadDone
+	e.IDKey, e.IDValue = identify(v)
+	observe.Send(e)
+	return v, ds
+}
+
+// pendingBefore reports whether anything that the instance explicitly depends
+// on, directly or through others, is to change.
+func (p *planner) pendingBefore(t *demand.Task, d *eval.Desired) bool {
+	if !d.Resource.HasAfter() {
+		return false
+	}
+	return p.pending(d.Resource.After(t), map[*demand.Node]bool{})
+}
+
+// pendingAny reports whether anything that the instance's module tree plans is to change.
+func (p *planner) pendingAny(_ *demand.Task, d *eval.Desired) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, ip := range p.plans {
+		if ip.change != nil && ip.d != d && ip.change.Op != NoOp {
+			return true
+		}
+	}
+	return false
+}
+
+// pending looks for a change over recorded reads.
+func (p *planner) pending(n *demand.Node, seen map[*demand.Node]bool) bool {
+	stack := []*demand.Node{n}
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[n] {
+			continue
+		}
+		seen[n] = true
+		if d, ok := n.What.(*eval.Desired); ok && n == d.Node() {
+			if ip, _ := d.Memo.(*instancePlan); ip != nil && ip.change != nil && ip.change.Op != NoOp {
+				return true
+			}
+		}
+		for _, r := range n.Reads() {
+			stack = append(stack, r.Node)
+		}
+	}
+	return false
+}

@@ -1,0 +1,98 @@
+package plan
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/module"
+)
+
+// removedStatement is one removed block, or one element of its for_each.
+type removedStatement struct {
+	in    *module.Node
+	from  addr.Target
+	block *config.Removed
+}
+
+// removal looks for a removed block about an instance that nothing wants.
+func (p *planner) removal(a addr.Instance) (forget bool, reason Reason, block *config.Removed, found bool) {
+	for _, s := range p.removed {
+		if !s.covers(a) {
+			continue
+		}
+		forget = s.block.Destroy == nil || !*s.block.Destroy
+		if forget {
+			reason = ForgotDestroyConfig
+		}
+		return forget, reason, s.block, true
+	}
+	return false, "", nil, false
+}
+
+func (s *removedStatement) covers(a addr.Instance) bool {
+	steps := a.Module.Steps()
+	calls := s.in.Path.Calls()
+	if len(steps) < len(calls) {
+		return false
+	}
+	for i, name := range calls {
+		if steps[i].Name != name {
+			return false
+		}
+	}
+	rel := addr.Instance{Module: addr.ModuleFromSteps(steps[len(calls):]), Resource: a.Resource, Key: a.Key}
+	return s.from.Contains(rel)
+}
+
+// readRemoved reads the removed blocks of a tree and holds them to their rules.
+func readRemoved(tree *module.Tree) ([]*removedStatement, diag.List) {
+	var out []*removedStatement
+	var ds diag.List
+	tree.Walk(func(n *module.Node) {
+		for _, b := range n.Config.Removed {
+			add := func(ctx *hcl.EvalContext) diag.List {
+				t, ds := targetWith(b.From, ctx)
+				if ds.HasErrors() {
+					return ds
+				}
+				out = append(out, &removedStatement{n, t, b})
+				return append(ds, stillThere(n, t, b)...)
+			}
+			if b.ForEach != nil {
+				ds = append(ds, eachElement(n, b.ForEach.Expr, add)...)
+			} else {
+				ds = append(ds, add(nil)...)
+			}
+			if b.Destroy == nil {
+				ds = append(ds, diag.Warnf(&b.At, "Missing lifecycle from the removed block", "It is recommended for each removed block to configure the lifecycle block, to be explicit about whether the object is destroyed. Without it the object is forgotten: it is removed from state and goes on existing.")...)
+			}
+		}
+	})
+	return out, ds
+}
+
+func stillThere(n *module.Node, t addr.Target, b *config.Removed) diag.List {
+	if t.HasKey && b.ForEach == nil || !t.IsModule() && t.Resource.Mode != addr.Managed {
+		at := b.From.Range()
+		return diag.Errorf(&at, "Invalid removed address", "The from address of a removed block must be a managed resource or a module, without instance keys.")
+	}
+	steps := t.Module.Steps()
+	for i, s := range steps {
+		child := n.Calls[s.Name]
+		if child == nil {
+			return nil
+		}
+		if t.IsModule() && i == len(steps)-1 {
+			if b.ForEach != nil {
+				return nil
+			}
+			return diag.Errorf(&b.At, "Removed module block still exists", "This statement declares a removal of the module %s, but this module block still exists in the configuration. Please remove the module block.", t).Note(&child.Call.At, "still declared here")
+		}
+		n = child
+	}
+	if r := n.Config.Resources[t.Resource]; r != nil && !t.HasKey {
+		return diag.Errorf(&b.At, "Removed resource block still exists", "This statement declares a removal of the resource %s, but this resource block still exists in the configuration. Please remove the resource block.", t).Note(&r.At, "still declared here")
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/module"
+)
+
+// scopeFilter is what -target and -exclude leave in a plan. With targets, only
+// what they name is demanded, and what that needs is planned because it is
+// read. With excludes, what they name and everything that depends on it is left
+// as state has it.
+type scopeFilter struct {
+	targets, excludes []addr.Target
+	dropped           map[addr.ConfigResource]bool // what depends on something excluded
+	direct            map[addr.ConfigResource]bool // resources that an exclude names in part or whole
+}
+
+func newScopeFilter(tree *module.Tree, targets, excludes []addr.Target) scopeFilter {
+	f := scopeFilter{targets: targets, excludes: excludes}
+	if len(excludes) == 0 {
+		return f
+	}
+	deps := eval.StaticDependents(tree)
+	f.dropped = map[addr.ConfigResource]bool{}
+	f.direct = map[addr.ConfigResource]bool{}
+	var queue []addr.ConfigResource
+	for _, r := range deps.Resources() {
+		for _, x := range excludes {
+			if x.ContainsConfig(r) {
+				f.direct[r] = true
+				queue = append(queue, deps.Dependents(r)...)
+			}
+		}
+	}
+	for len(queue) > 0 {
+		r := queue[0]
+		queue = queue[1:]
+		if !f.dropped[r] {
+			f.dropped[r] = true
+			queue = append(queue, deps.Dependents(r)...)
+		}
+	}
+	return f
+}
+
+// limited reports whether anything is left out.
+func (f *scopeFilter) limited() bool { return len(f.targets)+len(f.excludes) > 0 }
+
+// wants reports whether the driver demands a resource.
+func (f *scopeFilter) wants(r *eval.Resource) bool {
+	if len(f.targets) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.ContainsConfig(r.Addr().Config()) })
+}
+
+// wantsInstance reports whether the driver demands an instance.
+func (f *scopeFilter) wantsInstance(a addr.Instance) bool {
+	if len(f.targets) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(a) })
+}
+
+// allows reports whether an instance that was demanded is planned.
+func (f *scopeFilter) allows(a addr.Instance) bool {
+	if len(f.excludes) == 0 {
+		return true
+	}
+	if f.dropped[a.Config()] {
+		return false
+	}
+	return !slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(a) })
+}
+
+// check warns that the plan is not the whole.
+func (f *scopeFilter) check(p *planner) diag.List {
+	if !f.limited() {
+		return nil
+	}
+	option := "-target"
+	if len(f.excludes) > 0 {
+		option = "-exclude"
+	}
+	return diag.Warnf(nil, "Resource targeting is in effect", "You are creating a plan with the %s option, which means that the result of this plan may not represent all of the changes requested by the current configuration.\n\nThe -target and -exclude options are not for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when Terrace specifically suggests to use them as part of an error message.", option)
+}
+
+// checkReplace holds -replace to instances that exist or will.
+func (p *planner) checkReplace() diag.List {
+	var ds diag.List
+	for _, a := range p.in.Replace {
+		if a.Resource.Mode != addr.Managed {
+			ds = append(ds, diag.Errorf(nil, "Invalid force-replace address", "The -replace option can only be used with managed resources, and %s is not one.", a)...)
+			continue
+		}
+		node := p.nodeOf(a.Module)
+		if node != nil && node.Config.Resources[a.Resource] != nil || p.prior.Instance(a) != nil {
+			continue
+		}
+		detail := ""
+		if r := p.prior.Resource(a.Abs()); r != nil {
+			for _, k := range r.Keys() {
+				detail += "\n  - " + r.Addr.Instance(k).String()
+			}
+		}
+		text := "No resource instance in configuration or state has the address " + a.String() + "."
+		if detail != "" {
+			text += " There are:" + detail
+		}
+		ds = append(ds, diag.Warnf(nil, "Resource to replace not found", "%s", text)...)
+	}
+	return ds
+}
+
+// nodeOf finds the module of an instance, or nil.
+func (p *planner) nodeOf(m addr.ModuleInstance) *module.Node {
+	n := p.in.Tree.Root
+	for _, s := range m.Steps() {
+		if n = n.Calls[s.Name]; n == nil {
+			return nil
+		}
+	}
+	return n
+}
