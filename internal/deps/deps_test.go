@@ -37,7 +37,8 @@ const floors = `
 	diag < internal/demand;
 	diag, internal/sys < internal/cliconfig;
 	diag < internal/lock;
-	diag, internal/sys, internal/par, internal/cliconfig < internal/registry;
+	internal/sys < internal/transfer;
+	diag, internal/par, internal/cliconfig, internal/transfer < internal/registry;
 	diag, internal/sys, internal/par, internal/value, internal/archive,
 	  internal/filelock, internal/registry < internal/fetch;
 
@@ -130,8 +131,9 @@ var wide = map[string]int{
 	"estate":       99,
 	"internal/cli": 99,
 	"cmd/terrace":  99,
-	// Planning is where configuration, providers and state meet.
-	"internal/plan": 11,
+	// Here configuration, providers and state meet.
+	"internal/plan":  11,
+	"internal/apply": 11,
 }
 
 const mostRequirements = 25

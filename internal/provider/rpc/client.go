@@ -253,7 +253,7 @@ func (c *Client) Close() error {
 			return
 		}
 		ended := make(chan struct{})
-		go func() {
+		go func() { // waited for below, at most closeGrace
 			defer close(ended)
 			c.plugin.Kill()
 		}()

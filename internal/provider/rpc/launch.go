@@ -131,7 +131,7 @@ func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
 		err error
 	}
 	ready := make(chan result, 1)
-	go func() {
+	go func() { // ends with the process, which is killed below if it takes too long
 		cc, err := s.connect()
 		ready <- result{cc, err}
 	}()

@@ -71,7 +71,7 @@ func (p *process) Start(context.Context) error {
 	p.mu.Lock()
 	p.started = true
 	p.mu.Unlock()
-	go p.reap()
+	go p.reap() // ends with the process; Wait waits for it
 	return nil
 }
 

@@ -1,0 +1,196 @@
+package lint
+
+import (
+	"go/ast"
+	"go/token"
+	"strings"
+)
+
+// effects are the names that reach out of the program, with what to use instead.
+var effects = map[string]string{
+	"os.Getwd":                      "take the folder as an argument",
+	"os.Chdir":                      "take the folder as an argument",
+	"path/filepath.Abs":             "it asks for the working folder; take it as an argument and join",
+	"os.Getenv":                     "take a sys.Env or the value",
+	"os.LookupEnv":                  "take a sys.Env or the value",
+	"os.Environ":                    "take a sys.Env",
+	"os.Setenv":                     "give child processes their environment explicitly",
+	"os.Unsetenv":                   "give child processes their environment explicitly",
+	"os.Clearenv":                   "give child processes their environment explicitly",
+	"os.ExpandEnv":                  "take a sys.Env",
+	"os.UserHomeDir":                "use sys.System.Home",
+	"os.UserCacheDir":               "use sys.System.Home",
+	"os.UserConfigDir":              "use sys.System.Home",
+	"os.TempDir":                    "take the folder as an argument",
+	"os.Hostname":                   "use sys.System.Host",
+	"os.Executable":                 "use sys.System.Executable",
+	"os.Args":                       "use sys.System.Args",
+	"os.Exit":                       "return a status",
+	"os.Stdin":                      "take an io.Reader",
+	"os.Stdout":                     "take an io.Writer",
+	"os.Stderr":                     "take an io.Writer",
+	"os.StartProcess":               "use sys.System.Run",
+	"os/exec.Command":               "use sys.System.Run or sys.Command.Prepare",
+	"os/exec.CommandContext":        "use sys.System.Run or sys.Command.Prepare",
+	"os/exec.LookPath":              "use sys.LookPath",
+	"os/signal.Notify":              "use sys.System.Interrupts",
+	"os/signal.NotifyContext":       "use sys.System.Interrupts",
+	"os/user.Current":               "use sys.System.User",
+	"time.Now":                      "take a clock",
+	"time.Since":                    "take a clock",
+	"time.Until":                    "take a clock",
+	"fmt.Print":                     "write to an io.Writer",
+	"fmt.Printf":                    "write to an io.Writer",
+	"fmt.Println":                   "write to an io.Writer",
+	"net/http.Get":                  "take a client",
+	"net/http.Post":                 "take a client",
+	"net/http.PostForm":             "take a client",
+	"net/http.Head":                 "take a client",
+	"net/http.DefaultClient":        "take a client",
+	"net/http.DefaultTransport":     "make a transport of your own",
+	"net/http.ProxyFromEnvironment": "take the proxies from a sys.Env",
+}
+
+// owners are the packages that effects belong to.
+var owners = map[string]bool{
+	"internal/sys": true,
+	"cmd/terrace":  true,
+}
+
+// apart are programs of their own and test kits, which are no part of the
+// program; only the rules for comments hold for them.
+var apart = map[string]bool{
+	"internal/testkit":               true,
+	"internal/provider/testprovider": true,
+	"internal/provider/testprovider/cmd/terraform-provider-test": true,
+	"internal/state/statetest":                                   true,
+	"internal/state/store/storetest":                             true,
+	"bench/cmd":                                                  true,
+}
+
+// excused are single uses of effects elsewhere, with the reason.
+var excused = map[string]string{
+	"internal/filelock path/filepath.Abs":         "the table of locks of the process needs one name for a file",
+	"internal/provider/install path/filepath.Abs": "the target of a link must not depend on the folder of the link",
+	"internal/funcs path/filepath.Abs":            "only of what is absolute already, if the scope has a folder",
+	"internal/plan time.Until":                    "a provider says when to renew by the clock on the wall",
+	"internal/transfer net/http.DefaultTransport": "a copy with its settings, not itself",
+	"internal/transfer net/http.DefaultClient":    "for the zero Client",
+}
+
+// spawners are the packages that may start goroutines.
+var spawners = map[string]string{
+	"internal/par":               "loops, worklists and queues",
+	"internal/demand":            "fresh stacks for long chains",
+	"internal/apply":             "the action scheduler",
+	"internal/sys":               "streams of child processes",
+	"internal/provider/rpc":      "plugin processes and their streams",
+	"internal/provider/builtin":  "output of provisioners",
+	"internal/plan":              "renewal of open ephemeral objects",
+	"internal/state/journal":     "the writer that groups fsyncs",
+	"internal/state/store/local": "waiting for a lock",
+	"internal/cli":               "signals and prompts",
+}
+
+// state are the package-level variables that are neither tables nor sentinels,
+// with the reason.
+var state = map[string]string{
+	"internal/filelock.held":             "locks are per process, so one table of the process must know them",
+	"unit.deepBlock":                     "a function that joins, put together from functions",
+	"internal/state/store/local.process": "one table in the process must own every descriptor of a state file",
+}
+
+// makers are calls whose result may stand at package level, since they are cheap
+// and what they return never changes. A name ending in a dot stands for all of a package.
+var makers = map[string]bool{
+	"errors.New":                     true,
+	"sync.OnceValue":                 true,
+	"sync.OnceValues":                true,
+	"sync.OnceFunc":                  true,
+	"strings.Repeat":                 true,
+	"strings.NewReplacer":            true,
+	"github.com/zclconf/go-cty/cty.": true,
+}
+
+// comment holds that every package says what it is for.
+func (c *checker) comment() {
+	for _, f := range c.p.Files {
+		if f.AST.Doc != nil && (strings.HasPrefix(f.AST.Doc.Text(), "Package "+f.AST.Name.Name+" ") || strings.HasPrefix(f.AST.Doc.Text(), "Command ")) {
+			return
+		}
+	}
+	c.f = c.p.Files[0]
+	c.report(c.f.AST.Package, "package %s has no package comment", c.f.AST.Name.Name)
+}
+
+// effects holds that effects are passed in.
+func (c *checker) effects() {
+	if owners[c.p.Name] || apart[c.p.Name] {
+		return
+	}
+	ast.Inspect(c.f.AST, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			if p := strings.Trim(n.Path.Value, `"`); p == "log" || p == "log/slog" {
+				c.report(n.Pos(), "%s is imported: messages to the user are diag, the rest is not printed", p)
+			}
+			if n.Name != nil && n.Name.Name == "." {
+				c.report(n.Pos(), "an import without a name hides what is used")
+			}
+		case *ast.SelectorExpr:
+			name := c.f.qualified(n)
+			instead, bad := effects[name]
+			if bad && excused[c.p.Name+" "+name] == "" {
+				c.report(n.Pos(), "%s outside of the package that owns it: %s", name, instead)
+			}
+		case *ast.CallExpr:
+			if id, ok := n.Fun.(*ast.Ident); ok && (id.Name == "print" || id.Name == "println") {
+				c.report(n.Pos(), "%s writes to the error stream: write to an io.Writer", id.Name)
+			}
+		}
+		return true
+	})
+}
+
+// goroutines holds that only some packages start goroutines, and that each says
+// who waits for it: in a comment beside, right above, or at the head of its function.
+func (c *checker) goroutines() {
+	if apart[c.p.Name] {
+		return
+	}
+	commented := map[int]bool{}
+	for _, g := range c.f.AST.Comments {
+		for line := c.f.line(g.Pos()); line <= c.f.line(g.End()); line++ {
+			commented[line] = true
+		}
+	}
+	ast.Inspect(c.f.AST, func(n ast.Node) bool {
+		g, ok := n.(*ast.GoStmt)
+		if !ok {
+			return true
+		}
+		line := c.f.line(g.Pos())
+		switch {
+		case spawners[c.p.Name] == "":
+			c.report(g.Pos(), "a goroutine is started here: use par, demand or the scheduler of apply")
+		case !commented[line] && !commented[line-1] && !commented[line+1]:
+			c.report(g.Pos(), "a goroutine without a comment that says who waits for it")
+		}
+		return true
+	})
+}
+
+func (f *File) line(pos token.Pos) int { return f.fset.Position(pos).Line }
+
+// unfinished holds that nothing is put off.
+func (c *checker) unfinished() {
+	for _, g := range c.f.AST.Comments {
+		for _, line := range g.List {
+			for _, word := range []string{"TODO", "FIXME", "XXX", "HACK"} {
+				if strings.Contains(line.Text, word) && !strings.Contains(line.Text, `"`+word+`"`) {
+					c.report(line.Pos(), "%s: finish it or leave it out", word)
+				}
+			}
+		}
+	}
+}
