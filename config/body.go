@@ -1,7 +1,6 @@
 package config
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -195,7 +194,7 @@ func (b *Body) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostic
 	for i := range b.layers {
 		c, ds := b.layers[i].open.Content(loose)
 		diags = append(diags, ds...)
-		addContent(out, c)
+		diags = append(diags, addContent(out, c)...)
 	}
 	return out, append(diags, b.missing(schema, out)...)
 }
@@ -209,7 +208,7 @@ func (b *Body) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Bod
 	for i := range b.layers {
 		c, remain, ds := b.layers[i].open.PartialContent(loose)
 		diags = append(diags, ds...)
-		addContent(out, c)
+		diags = append(diags, addContent(out, c)...)
 		rest.layers[i].open = remain
 	}
 	return out, rest, append(diags, b.missing(schema, out)...)
@@ -222,7 +221,7 @@ func (b *Body) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
 	for i := range b.layers {
 		attrs, ds := b.layers[i].open.JustAttributes()
 		diags = append(diags, ds...)
-		maps.Copy(out, attrs)
+		diags = append(diags, addAttributes(out, attrs)...)
 	}
 	return out, diags
 }
@@ -230,9 +229,27 @@ func (b *Body) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
 // MissingItemRange is that of the base block.
 func (b *Body) MissingItemRange() hcl.Range { return b.layers[0].body.MissingItemRange() }
 
-func addContent(out, c *hcl.BodyContent) {
-	maps.Copy(out.Attributes, c.Attributes)
+func addContent(out, c *hcl.BodyContent) hcl.Diagnostics {
 	out.Blocks = append(out.Blocks, c.Blocks...)
+	return addAttributes(out.Attributes, c.Attributes)
+}
+
+// addAttributes adds the arguments of one layer. None can be there already but
+// that of a block whose _ block repeats it.
+func addAttributes(out, more hcl.Attributes) (diags hcl.Diagnostics) {
+	for name, a := range more {
+		if have := out[name]; have != nil {
+			diags = append(diags, &hcl.Diagnostic{
+				Severity: hcl.DiagError,
+				Summary:  "Duplicate argument",
+				Detail:   "The argument " + quote(name) + " was already set at " + have.NameRange.String() + ".",
+				Subject:  a.NameRange.Ptr(),
+			})
+			continue
+		}
+		out[name] = a
+	}
+	return diags
 }
 
 // withoutRequired is the schema with every argument optional, since one layer

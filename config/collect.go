@@ -59,6 +59,7 @@ func load(dir string, names []string, read func(string) ([]byte, error), o Optio
 	}
 	c.ds = append(c.ds, c.tf.decode(m)...)
 	objects := slices.Concat(c.objects, c.once)
+	m.objects, m.tf = objects, &c.tf
 	par.Each(len(objects), o.Workers, func(i int) { objects[i].decode() })
 	for _, obj := range objects {
 		c.ds = append(c.ds, obj.ds...)

@@ -78,7 +78,6 @@ func (k *kind) merge(parts []part) (*content, diag.List) {
 		}
 		layers = append(layers, bodyLayer{body: cut.rest, layer: p.layer})
 		if own != nil {
-			ds = append(ds, duplicateNames(cut.rest, own)...)
 			layers = append(layers, bodyLayer{body: own, layer: p.layer, escaped: true})
 		}
 	}
@@ -172,19 +171,6 @@ func (c *content) inner(typ string, k *kind) (*content, diag.List) {
 		return nil, nil
 	}
 	return k.merge(list[0])
-}
-
-// duplicateNames finds arguments that stand both in a block and in its _ block.
-func duplicateNames(outer, own hcl.Body) (ds diag.List) {
-	attrs, _ := own.JustAttributes()
-	for name, a := range attrs {
-		c, _, _ := outer.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: name}}})
-		if other := c.Attributes[name]; other != nil {
-			ds = append(ds, errorAt("config/duplicate-argument", a.NameRange, "Duplicate argument",
-				"The argument %q was already set at %s.", name, other.NameRange).Note(&other.Range, "set here")...)
-		}
-	}
-	return ds
 }
 
 func notInOverride(at, base hcl.Range, detail string) diag.List {

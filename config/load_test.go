@@ -43,8 +43,8 @@ func report(d *diag.Message) string {
 	return s
 }
 
-func TestLoadEveryBlock(t *testing.T) {
-	m := mustLoad(t, `
+// everyBlock has each kind of block and nearly every argument.
+const everyBlock = `
 -- main.tf --
 terraform {
   required_version = ">= 1.6"
@@ -161,7 +161,10 @@ language {
     opentofu = ">= 1.12"
   }
 }
-`)
+`
+
+func TestLoadEveryBlock(t *testing.T) {
+	m := mustLoad(t, everyBlock)
 	r := m.Resources[addr.Resource{Type: "aws_instance", Name: "web"}]
 	if r == nil || r.Provider.String() != "aws.each" || r.Provider.Key == nil {
 		t.Fatalf("resource: %+v", r)

@@ -22,7 +22,7 @@ func (b *merged) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnost
 	diags := toHCL(ds)
 	if c.rest != nil {
 		more, ds := c.rest.Content(left)
-		addContent(out, more)
+		diags = append(diags, addContent(out, more)...)
 		diags = append(diags, ds...)
 	}
 	return out, append(diags, b.unexpected(c, schema)...)
@@ -37,7 +37,7 @@ func (b *merged) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.B
 	rest := hcl.EmptyBody()
 	if c.rest != nil {
 		more, remain, ds := c.rest.PartialContent(left)
-		addContent(out, more)
+		diags = append(diags, addContent(out, more)...)
 		diags = append(diags, ds...)
 		rest = remain
 	}

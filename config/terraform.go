@@ -15,6 +15,7 @@ import (
 type terraformParts struct {
 	version    []*Setting // required_version in force
 	compatible []*Setting // language.compatible_with.opentofu
+	language   []part     // language blocks
 	backend    *part      // a backend or cloud block
 	isCloud    bool
 	encryption []part
@@ -109,6 +110,7 @@ func (t *terraformParts) addLanguage(p part) diag.List {
 		return errorAt("config/language-in-override", p.head, "Language selections in override file",
 			"A language block may stand in base files only, since it says how they are to be read.")
 	}
+	t.language = append(t.language, p)
 	c, ds := kinds().language.merge([]part{p})
 	if s := c.args["edition"]; s != nil {
 		if word := hcl.ExprAsKeyword(s.Expr); word != "tofu2024" {

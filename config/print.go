@@ -1,0 +1,346 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// PrintOptions says how to write a module.
+type PrintOptions struct {
+	Origins bool   // tell with each argument where it was set, and what it replaced
+	JSON    bool   // JSON syntax
+	Addr    string // one object only: TYPE.NAME, data.TYPE.NAME, var.NAME, local.NAME, module.NAME, provider.NAME[.ALIAS], check.NAME, output.NAME or terraform
+}
+
+// Print writes the module, with its override files merged in, as configuration
+// that could replace the files of the folder.
+//
+// In JSON syntax that is one object, which can be saved as a .tf.json file. In
+// native syntax it is text for a .tf file; but a JSON property that a provider's
+// schema alone could tell to be an argument or a block stays in JSON. The blocks
+// that have one follow in a second part, and each part has a heading line,
+// "-- main.tf --" and "-- main.tf.json --", in the manner of a txtar archive.
+//
+// With Origins each argument tells its file and line: in a comment in native
+// syntax, under the comment property "//" of its block in JSON.
+//
+// Print returns an error for an address that the module does not define, and
+// the errors of w. A module with errors is printed as far as it was understood.
+func (m *Module) Print(w io.Writer, o PrintOptions) error {
+	native, js, err := m.render(o)
+	if err != nil {
+		return err
+	}
+	text := native
+	switch {
+	case o.JSON:
+		text = js
+	case js != "" && native != "":
+		text = "-- main.tf --\n" + native + "-- main.tf.json --\n" + js
+	case js != "":
+		text = "-- main.tf.json --\n" + js
+	}
+	_, err = io.WriteString(w, text)
+	return err
+}
+
+// render returns the native and the JSON part of the output.
+func (m *Module) render(o PrintOptions) (native, js string, err error) {
+	p := &printer{m: m, origins: o.Origins}
+	blocks := p.blocks()
+	if o.Addr != "" {
+		blocks = slices.DeleteFunc(blocks, func(b *outBlock) bool { return !b.keep(o.Addr) })
+		if len(blocks) == 0 {
+			return "", "", fmt.Errorf("this module defines no %s", o.Addr)
+		}
+	}
+	var text strings.Builder
+	var rest []*outBlock
+	for _, b := range blocks {
+		if o.JSON || b.body.ambiguous(p) {
+			rest = append(rest, b)
+			continue
+		}
+		if text.Len() > 0 {
+			text.WriteByte('\n')
+		}
+		p.writeNative(&text, b)
+	}
+	if len(rest) > 0 || o.JSON {
+		js = p.writeJSON(rest)
+	}
+	return string(hclwrite.Format([]byte(text.String()))), js, nil
+}
+
+// printer writes one module.
+type printer struct {
+	m       *Module
+	origins bool
+}
+
+// outBlock is a block to be written.
+type outBlock struct {
+	typ    string
+	labels []string
+	body   *outBody
+	heads  []source.Range // of the blocks that it was merged from, base first
+	addr   string         // what PrintOptions.Addr calls it
+}
+
+// outBody is the content of a block, in the order in which it is written.
+type outBody struct {
+	items []outItem
+}
+
+// outItem is an argument, a block, or a JSON property that may be either.
+type outItem struct {
+	set   *Setting
+	form  form
+	sure  bool // whether it is known to be an argument
+	raw   bool // a JSON property
+	block *outBlock
+
+	native, json string // the text, where it is not that of set
+	addr         string // for an item that can be asked for, as a local value
+}
+
+// keep reduces the block to what an address names and reports whether that is anything.
+func (b *outBlock) keep(addr string) bool {
+	if b.addr == addr || b.typ == addr && addr == "terraform" {
+		return true
+	}
+	if b.typ != "locals" {
+		return false
+	}
+	b.body.items = slices.DeleteFunc(b.body.items, func(it outItem) bool { return it.addr != addr })
+	return len(b.body.items) > 0
+}
+
+// blocks returns the whole module.
+func (p *printer) blocks() []*outBlock {
+	var out []*outBlock
+	if tf := p.m.tf; tf != nil {
+		out = append(out, p.terraform(tf)...)
+	}
+	inCheck := map[string]*object{}
+	for _, o := range p.m.objects {
+		if o.check != "" {
+			inCheck[o.check] = o
+		}
+	}
+	for _, o := range p.inOrder(p.m.objects) {
+		if o.check == "" {
+			out = append(out, p.object(o, inCheck[o.key.a]))
+		}
+	}
+	if len(p.m.Locals) > 0 {
+		out = append(out, p.locals())
+	}
+	return out
+}
+
+// inOrder sorts objects by kind, in a usual order, and then by place.
+func (p *printer) inOrder(objects []*object) []*object {
+	kinds := []string{"provider", "variable", "module", "data", "ephemeral", "resource", "output", "check", "moved", "removed", "import"}
+	out := slices.Clone(objects)
+	slices.SortStableFunc(out, func(a, b *object) int {
+		return cmp.Compare(slices.Index(kinds, a.key.kind), slices.Index(kinds, b.key.kind))
+	})
+	return out
+}
+
+// object builds one declared thing; data is that of a check block.
+func (p *printer) object(o, data *object) *outBlock {
+	k, labels := kindOf(o.key.kind), o.parts[0].labels
+	b := &outBlock{typ: o.key.kind, labels: labels, addr: o.key.address()}
+	for _, part := range o.parts {
+		b.heads = append(b.heads, part.head)
+	}
+	c, _ := k.merge(o.parts)
+	b.body = p.content(c, o.key.kind == "module")
+	if o.key.kind == "check" && data != nil {
+		b.body.items = slices.DeleteFunc(b.body.items, func(it outItem) bool { return it.block != nil && it.block.typ == "data" })
+		b.body.items = slices.Insert(b.body.items, 0, outItem{block: p.object(data, nil)})
+	}
+	return b
+}
+
+// address is what PrintOptions.Addr calls an object.
+func (k objectKey) address() string {
+	switch k.kind {
+	case "resource", "data", "ephemeral":
+		return k.resource().String()
+	case "variable":
+		return "var." + k.a
+	case "provider":
+		return "provider." + ProviderRef{Name: k.a, Alias: k.b}.String()
+	case "moved", "removed", "import":
+		return ""
+	}
+	return k.kind + "." + k.a
+}
+
+func kindOf(name string) *kind {
+	k := kinds()
+	switch name {
+	case "resource":
+		return k.resource
+	case "data":
+		return k.data
+	case "ephemeral":
+		return k.ephemeral
+	case "module":
+		return k.module
+	case "provider":
+		return k.provider
+	case "variable":
+		return k.variable
+	case "output":
+		return k.output
+	case "moved":
+		return k.moved
+	case "removed":
+		return k.removed
+	case "import":
+		return k.imports
+	default:
+		return k.check
+	}
+}
+
+// locals builds one block of all local values.
+func (p *printer) locals() *outBlock {
+	b := &outBlock{typ: "locals", body: &outBody{}}
+	rank := map[string]int{}
+	for i, f := range p.m.Files {
+		rank[f.Path] = i
+	}
+	locals := make([]*Local, 0, len(p.m.Locals))
+	for _, l := range p.m.Locals {
+		locals = append(locals, l)
+	}
+	slices.SortFunc(locals, func(a, b *Local) int {
+		return cmp.Or(cmp.Compare(rank[a.At.Filename], rank[b.At.Filename]), cmp.Compare(a.At.Start.Byte, b.At.Start.Byte))
+	})
+	for _, l := range locals {
+		b.body.items = append(b.body.items, outItem{set: l.Value, sure: true, addr: "local." + l.Name})
+	}
+	return b
+}
+
+// terraform builds the terraform and language blocks.
+func (p *printer) terraform(tf *terraformParts) (out []*outBlock) {
+	for _, l := range tf.language {
+		c, _ := kinds().language.merge([]part{l})
+		out = append(out, &outBlock{typ: "language", heads: []source.Range{l.head}, body: p.content(c, false)})
+	}
+	main := &outBlock{typ: "terraform", body: &outBody{}}
+	for i, s := range tf.version {
+		item := outItem{set: s, form: literal, sure: true}
+		if i == 0 {
+			main.body.items = append(main.body.items, item)
+		} else {
+			out = append(out, &outBlock{typ: "terraform", body: &outBody{items: []outItem{item}}})
+		}
+	}
+	if len(p.m.RequiredProviders) > 0 {
+		main.body.items = append(main.body.items, outItem{block: p.required()})
+	}
+	if b := tf.backend; b != nil {
+		typ := "backend"
+		if tf.isCloud {
+			typ = "cloud"
+		}
+		main.body.items = append(main.body.items, outItem{block: p.plainBlock(typ, *b)})
+	}
+	for _, meta := range tf.metas {
+		if have := p.m.ProviderMetas[meta.labels[0]]; have != nil && have.At == meta.head {
+			main.body.items = append(main.body.items, outItem{block: p.plainBlock("provider_meta", meta.part)})
+		}
+	}
+	if len(tf.encryption) > 0 {
+		c, _ := kinds().encryption.merge(tf.encryption)
+		main.body.items = append(main.body.items, outItem{block: &outBlock{typ: "encryption", heads: heads(tf.encryption), body: p.content(c, false)}})
+	}
+	if len(main.body.items) > 0 {
+		out = append(out, main)
+	}
+	return out
+}
+
+func heads(parts []part) []source.Range {
+	out := make([]source.Range, len(parts))
+	for i := range parts {
+		out[i] = parts[i].head
+	}
+	return out
+}
+
+// required builds the required_providers block.
+func (p *printer) required() *outBlock {
+	b := &outBlock{typ: "required_providers", body: &outBody{}}
+	all := make([]*RequiredProvider, 0, len(p.m.RequiredProviders))
+	for _, rp := range p.m.RequiredProviders {
+		all = append(all, rp)
+	}
+	slices.SortFunc(all, func(a, b *RequiredProvider) int { return cmp.Compare(a.Name, b.Name) })
+	for _, rp := range all {
+		b.body.items = append(b.body.items, outItem{set: rp.setting(), sure: true, native: rp.native(), json: rp.object()})
+	}
+	return b
+}
+
+// setting is the entry as an argument, for its origins.
+func (rp *RequiredProvider) setting() *Setting {
+	if rp == nil {
+		return nil
+	}
+	return &Setting{Attribute: &hcl.Attribute{Name: rp.Name, Range: rp.At, NameRange: rp.At}, Layer: rp.Layer, Under: rp.Under.setting()}
+}
+
+// object writes an entry of required_providers in JSON.
+func (rp *RequiredProvider) object() string {
+	var parts []string
+	if !rp.Source.IsZero() {
+		parts = append(parts, `"source": `+jsonString(rp.Source.Display()))
+	}
+	if len(rp.Version) > 0 {
+		parts = append(parts, `"version": `+jsonString(rp.Version[0].Text))
+	}
+	if len(rp.Aliases) > 0 {
+		names := make([]string, len(rp.Aliases))
+		for i, a := range rp.Aliases {
+			names[i] = jsonString(a.String())
+		}
+		parts = append(parts, `"configuration_aliases": [`+strings.Join(names, ", ")+"]")
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// native writes the same in native syntax.
+func (rp *RequiredProvider) native() string {
+	var b strings.Builder
+	b.WriteString("{\n")
+	if !rp.Source.IsZero() {
+		fmt.Fprintf(&b, "source = %s\n", quotedTemplate(rp.Source.Display()))
+	}
+	if len(rp.Version) > 0 {
+		fmt.Fprintf(&b, "version = %s\n", quotedTemplate(rp.Version[0].Text))
+	}
+	if len(rp.Aliases) > 0 {
+		names := make([]string, len(rp.Aliases))
+		for i, a := range rp.Aliases {
+			names[i] = a.String()
+		}
+		fmt.Fprintf(&b, "configuration_aliases = [%s]\n", strings.Join(names, ", "))
+	}
+	b.WriteString("}")
+	return b.String()
+}

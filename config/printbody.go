@@ -1,0 +1,227 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// content builds the body of a block of our own kind. With sure, what belongs
+// to somebody else is known to be arguments, as the inputs of a module are.
+func (p *printer) content(c *content, sure bool) *outBody {
+	b := &outBody{}
+	for _, s := range c.args {
+		b.items = append(b.items, outItem{set: s, form: formOf(c.kind, s.Name), sure: true})
+	}
+	slices.SortFunc(b.items, func(x, y outItem) int {
+		return cmp.Or(cmp.Compare(x.set.layerN(), y.set.layerN()), cmp.Compare(x.set.Range.Start.Byte, y.set.Range.Start.Byte))
+	})
+	var escaped []outItem
+	if c.rest != nil {
+		var plain []outItem
+		plain, escaped = p.rest(c.rest, sure)
+		b.items = append(b.items, plain...)
+	}
+	for _, set := range c.nested {
+		for _, parts := range set.list {
+			b.items = append(b.items, outItem{block: p.nestedBlock(c.kind, set.typ, parts)})
+		}
+	}
+	if len(escaped) > 0 {
+		b.items = append(b.items, outItem{block: &outBlock{typ: "_", body: &outBody{items: escaped}}})
+	}
+	return b
+}
+
+// nestedBlock builds a block within one of our own kind.
+func (p *printer) nestedBlock(k *kind, typ string, parts []part) *outBlock {
+	inner := k.blocks[typ].inner
+	switch {
+	case inner != nil:
+	case typ == "provisioner":
+		inner = kinds().provisioner
+	case typ == "precondition" || typ == "postcondition" || typ == "validation" || typ == "assert":
+		inner = kinds().rule
+	case typ == "compatible_with":
+		inner = kinds().compatible
+	default:
+		return p.plainBlock(typ, parts[0])
+	}
+	c, _ := inner.merge(parts)
+	return &outBlock{typ: typ, labels: parts[0].labels, heads: heads(parts), body: p.content(c, false)}
+}
+
+// plainBlock builds a block that is nobody's but its reader's.
+func (p *printer) plainBlock(typ string, b part) *outBlock {
+	items, _ := p.rest(b.body, typ == "provider_meta")
+	return &outBlock{typ: typ, labels: b.labels, heads: []source.Range{b.head}, body: &outBody{items: items}}
+}
+
+// rest builds what a body holds without knowing its schema; escaped is what
+// stands in _ blocks.
+func (p *printer) rest(body hcl.Body, sure bool) (plain, escaped []outItem) {
+	switch b := body.(type) {
+	case *Body:
+		for i := range b.layers {
+			l := &b.layers[i]
+			items, _ := p.rest(l.open, sure)
+			for j := range items {
+				if s := items[j].set; s != nil && p.origins {
+					items[j].set = b.Setting(s.Name)
+				}
+			}
+			if l.escaped {
+				escaped = append(escaped, items...)
+			} else {
+				plain = append(plain, items...)
+			}
+		}
+		return plain, escaped
+	case *hclsyntax.Body:
+		return p.nativeBody(b, sure), nil
+	case *dynamicBody:
+		plain, _ = p.rest(b.Body, sure)
+		for _, d := range b.kept {
+			items, _ := p.rest(d.Body, false)
+			plain = append(plain, outItem{raw: true, block: &outBlock{typ: "dynamic", labels: d.Labels, heads: []source.Range{d.DefRange}, body: &outBody{items: items}}})
+		}
+		return plain, nil
+	}
+	attrs, _ := body.JustAttributes()
+	for _, a := range inOrder(attrs) {
+		plain = append(plain, outItem{set: p.setting(a), sure: sure, raw: !sure})
+	}
+	return plain, nil
+}
+
+func (p *printer) setting(a *hcl.Attribute) *Setting {
+	return &Setting{Attribute: a, Layer: p.m.Set.LayerOf(a.Range)}
+}
+
+// nativeBody builds arguments and blocks in the order in which they are written.
+func (p *printer) nativeBody(b *hclsyntax.Body, sure bool) []outItem {
+	type placed struct {
+		at   int
+		item outItem
+	}
+	var all []placed
+	for _, a := range b.Attributes {
+		all = append(all, placed{a.SrcRange.Start.Byte, outItem{set: p.setting(a.AsHCLAttribute()), sure: sure}})
+	}
+	for _, block := range b.Blocks {
+		out := &outBlock{typ: block.Type, labels: block.Labels, heads: []source.Range{block.DefRange()}, body: &outBody{items: p.nativeBody(block.Body, false)}}
+		all = append(all, placed{block.TypeRange.Start.Byte, outItem{block: out}})
+	}
+	slices.SortFunc(all, func(x, y placed) int { return cmp.Compare(x.at, y.at) })
+	items := make([]outItem, len(all))
+	for i := range all {
+		items[i] = all[i].item
+	}
+	return items
+}
+
+// ambiguous reports whether the body has a JSON property that could be an
+// argument or blocks, and so has no form in native syntax.
+func (b *outBody) ambiguous(p *printer) bool {
+	return slices.ContainsFunc(b.items, func(it outItem) bool {
+		if it.block != nil {
+			return it.raw || it.block.body.ambiguous(p)
+		}
+		return it.raw && !scalar(p.text(it.set.Attribute))
+	})
+}
+
+// scalar reports whether a JSON value is a string, number or bool, or a list of
+// such, which no block can be.
+func scalar(text string) bool {
+	var v any
+	if json.Unmarshal([]byte(text), &v) != nil {
+		return false
+	}
+	one := func(v any) bool {
+		switch v.(type) {
+		case string, float64, bool:
+			return true
+		}
+		return false
+	}
+	if list, ok := v.([]any); ok {
+		return len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool { return !one(v) })
+	}
+	return one(v)
+}
+
+// writeNative writes a block in native syntax.
+func (p *printer) writeNative(w *strings.Builder, b *outBlock) {
+	if p.origins && len(b.heads) > 0 {
+		fmt.Fprintf(w, "# %s\n", p.headOrigin(b))
+	}
+	w.WriteString(b.typ)
+	for _, l := range b.labels {
+		w.WriteString(" " + quotedLabel(l))
+	}
+	w.WriteString(" {\n")
+	for i, it := range b.body.items {
+		if it.block != nil {
+			if i > 0 {
+				w.WriteByte('\n')
+			}
+			p.writeNative(w, it.block)
+			continue
+		}
+		text := it.native
+		if text == "" {
+			text = p.nativeText(it.set.Attribute, it.form)
+		}
+		name := it.set.Name
+		switch {
+		case !p.origins:
+			fmt.Fprintf(w, "%s = %s\n", name, text)
+		case strings.Contains(text, "\n"):
+			fmt.Fprintf(w, "# %s\n%s = %s\n", p.origin(it.set), name, text)
+		default:
+			fmt.Fprintf(w, "%s = %s # %s\n", name, text, p.origin(it.set))
+		}
+	}
+	w.WriteString("}\n")
+}
+
+// quotedLabel writes a label of a block, which is no template.
+func quotedLabel(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	writeEscaped(&b, strings.NewReplacer("${", "$${", "%{", "%%{").Replace(s))
+	b.WriteByte('"')
+	return b.String()
+}
+
+// origin tells where an argument was set and what it replaced.
+func (p *printer) origin(s *Setting) string {
+	out := p.place(s.Range, s.Layer)
+	for u := s.Under; u != nil; u = u.Under {
+		out += ", overrides " + p.place(u.Range, u.Layer)
+	}
+	return out
+}
+
+func (p *printer) headOrigin(b *outBlock) string {
+	out := p.place(b.heads[0], p.m.Set.LayerOf(b.heads[0]))
+	for _, h := range b.heads[1:] {
+		out += ", merged with " + p.place(h, p.m.Set.LayerOf(h))
+	}
+	return out
+}
+
+func (p *printer) place(at source.Range, l *source.Layer) string {
+	s := fmt.Sprintf("%s:%d", at.Filename, at.Start.Line)
+	if l != nil && l.Kind == source.Override {
+		s += " (" + l.String() + ")"
+	}
+	return s
+}

@@ -1,0 +1,127 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// jsonObject is an object whose properties keep their order. A property that
+// is given several times becomes a list, as blocks of one type do.
+type jsonObject struct {
+	names  []string
+	values map[string][]string
+	list   map[string]bool // whether the property is always a list
+}
+
+func (o *jsonObject) add(name, value string, list bool) {
+	if o.values == nil {
+		o.values, o.list = map[string][]string{}, map[string]bool{}
+	}
+	if o.values[name] == nil {
+		o.names = append(o.names, name)
+	}
+	o.values[name] = append(o.values[name], value)
+	o.list[name] = o.list[name] || list
+}
+
+func (o *jsonObject) String() string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, name := range o.names {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(jsonString(name) + ":")
+		vs := o.values[name]
+		if len(vs) == 1 && !o.list[name] {
+			b.WriteString(vs[0])
+			continue
+		}
+		b.WriteByte('[')
+		for j, v := range vs {
+			if j > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(elements(v))
+		}
+		b.WriteByte(']')
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+// elements is a value as part of a list: a list gives its elements.
+func elements(v string) string {
+	v = strings.TrimSpace(v)
+	if strings.HasPrefix(v, "[") {
+		return strings.TrimSuffix(strings.TrimPrefix(v, "["), "]")
+	}
+	return v
+}
+
+// writeJSON writes blocks as one document.
+func (p *printer) writeJSON(blocks []*outBlock) string {
+	var doc jsonObject
+	for _, b := range blocks {
+		doc.add(b.typ, p.jsonBlock(b), true)
+	}
+	var out bytes.Buffer
+	if json.Indent(&out, []byte(doc.String()), "", "  ") != nil {
+		return doc.String() + "\n"
+	}
+	out.WriteByte('\n')
+	return out.String()
+}
+
+// jsonBlock writes a block within an object for each of its labels.
+func (p *printer) jsonBlock(b *outBlock) string {
+	body := p.jsonBody(b)
+	for i := len(b.labels) - 1; i >= 0; i-- {
+		body = "{" + jsonString(b.labels[i]) + ":" + body + "}"
+	}
+	return body
+}
+
+func (p *printer) jsonBody(b *outBlock) string {
+	var o jsonObject
+	if p.origins {
+		if c := p.jsonOrigins(b); c != "" {
+			o.add("//", c, false)
+		}
+	}
+	for _, it := range b.body.items {
+		switch {
+		case it.block != nil:
+			o.add(it.block.typ, p.jsonBlock(it.block), true)
+		case it.json != "":
+			o.add(it.set.Name, it.json, false)
+		case it.raw:
+			o.add(it.set.Name, p.text(it.set.Attribute), false)
+		default:
+			o.add(it.set.Name, p.jsonText(it.set.Attribute, it.form, it.sure), false)
+		}
+	}
+	return o.String()
+}
+
+// jsonOrigins is the comment property of a block: its own place under "block",
+// and that of each argument under "arguments".
+func (p *printer) jsonOrigins(b *outBlock) string {
+	var o, args jsonObject
+	if len(b.heads) > 0 {
+		o.add("block", jsonString(p.headOrigin(b)), false)
+	}
+	for _, it := range b.body.items {
+		if it.block == nil {
+			args.add(it.set.Name, jsonString(p.origin(it.set)), false)
+		}
+	}
+	if len(args.names) > 0 {
+		o.add("arguments", args.String(), false)
+	}
+	if len(o.names) == 0 {
+		return ""
+	}
+	return o.String()
+}
