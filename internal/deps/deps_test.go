@@ -40,7 +40,7 @@ const floors = `
 	internal/sys < internal/transfer;
 	diag, internal/par, internal/cliconfig, internal/transfer < internal/registry;
 	diag, internal/sys, internal/par, internal/value, internal/archive,
-	  internal/filelock, internal/registry < internal/fetch;
+	  internal/filelock, internal/lock, internal/registry < internal/fetch;
 
 	# Floor 3: functions and schemas.
 	addr, internal/value < internal/schema;
@@ -77,13 +77,13 @@ const floors = `
 
 	# Floor 7: what is wanted, what there is, what is to be done. No gRPC here.
 	diag < internal/event;
-	internal/eval, internal/provider, internal/state, internal/event
-	< internal/plan
-	< internal/plan/planfile;
+	internal/eval, internal/provider, internal/state, internal/event < internal/plan;
+	internal/plan < internal/validate;
+	internal/plan, internal/state/statefile < internal/plan/planfile;
 	internal/plan, internal/state/journal < internal/apply;
 
 	# Floor 8: the facade never imports unit.
-	internal/apply, internal/plan/planfile, internal/origin, internal/state/store/local,
+	internal/apply, internal/validate, internal/plan/planfile, internal/origin, internal/state/store/local,
 	  internal/provider/builtin, internal/provider/live, internal/provider/install,
 	  internal/provider/rpc, internal/registry
 	< engine;
@@ -95,7 +95,8 @@ const floors = `
 	internal/cli < cmd/terrace;
 
 	# Beside the house: tests of the whole and tools.
-	NONE < internal/deps, internal/lint, internal/testkit, bench/cmd;
+	NONE < internal/deps, internal/lint, bench/cmd;
+	internal/filelock < internal/testkit;
 `
 
 // outside says which packages of other modules, and which of the standard
