@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/event"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -49,8 +50,21 @@ type Options struct {
 	// provider is always there.
 	Providers ProviderSource
 
+	// Provisioners runs provisioner blocks; nil makes them errors.
+	Provisioners Provisioners
+
+	// ReadState serves the data source terraform_remote_state; nil makes it an error.
+	ReadState func(ctx context.Context, backend string, config cty.Value, workspace string) (*state.State, diag.List)
+
 	// Overlay replaces files under Dir in memory; nil reads the disk alone.
 	Overlay map[string][]byte
+}
+
+// Provisioners knows the types of provisioners and runs them.
+type Provisioners interface {
+	Schema(typ string) *schema.Block
+	ConnectionSchema() *schema.Block
+	Run(ctx context.Context, typ string, config, connection cty.Value, output func(line string)) diag.List
 }
 
 // A ProviderSource gives the factory of a provider.
@@ -82,6 +96,7 @@ type ApplyOptions struct {
 	Variables map[string]InputValue // ephemeral ones of a saved plan
 	// Persist is called with new state every 20 s and at the end; nil keeps it in memory.
 	Persist func(context.Context, *state.State) diag.List
+	Every   time.Duration // how often; 0 means 20 s
 	// Journal records intents and answers; nil keeps none.
 	Journal Journal
 	// Stop, when closed, lets running operations end and starts nothing more.
@@ -99,6 +114,7 @@ type Journal interface {
 type ApplyResult struct {
 	State                                          *state.State // never nil
 	Added, Changed, Destroyed, Imported, Forgotten int
+	Stopped                                        bool // a stop left actions undone
 }
 
 // A Module is loaded configuration, for callers that need no more.

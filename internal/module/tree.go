@@ -6,9 +6,7 @@ package module
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -142,19 +140,12 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	if !seen[res.mod] { // each folder's messages once
 		seen[res.mod] = true
 		if !config.IsConfigDir(child.Dir, b.o.Config) {
-			return nil, diag.Errorf(&at, "Unreadable module directory", "Unable to evaluate the module's folder: %s.", describeDir(child.Dir))
+			return nil, diag.Errorf(&at, "Unreadable module directory", "The folder %q, which this call names, does not exist or holds no configuration files.", child.Dir)
 		}
 		ds = append(ds, res.ds...)
 		ds = append(ds, onlyInRoot(res.mod, call)...)
 	}
 	return child, ds
-}
-
-func describeDir(dir string) string {
-	if _, err := os.Stat(dir); err != nil {
-		return fmt.Sprintf("%q cannot be read: %s", dir, err)
-	}
-	return fmt.Sprintf("%q holds no configuration files", dir)
 }
 
 // onlyInRoot reports what a called module may not have.

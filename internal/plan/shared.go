@@ -3,15 +3,18 @@ package plan
 import (
 	"slices"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
 )
 
 // What apply does as plan does.
@@ -143,3 +146,21 @@ func RemovedProvisioners(tree *module.Tree, a addr.Instance) ([]*config.Provisio
 	}
 	return nil, nil
 }
+
+// CheckStatements holds moved and removed blocks to their rules.
+func CheckStatements(tree *module.Tree) diag.List {
+	stmts, ds := moveStatements(tree)
+	ds = append(ds, checkMoves(tree, stmts)...)
+	_, more := readRemoved(tree)
+	return append(ds, more...)
+}
+
+// CheckBody reads a body with a schema for its messages alone.
+func CheckBody(body hcl.Body, b *schema.Block) diag.List {
+	_, ds := lang.CompileBody(body, b)
+	return ds
+}
+
+// UnknownFunction stands for a function of a provider that is not configured:
+// its result is unknown.
+func UnknownFunction() function.Function { return unknownFunction() }

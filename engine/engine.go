@@ -1,0 +1,405 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/apply"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/funcs"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/provider/builtin"
+	"github.com/terrace-iac/terrace/internal/provider/live"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/validate"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// An Engine works on one folder. Close it when done.
+type Engine struct {
+	o    Options
+	dir  string // absolute
+	tree *module.Tree
+	pool *live.Pool
+
+	tables   sync.Mutex
+	planFns  map[string]function.Function
+	planTime time.Time
+}
+
+// Open loads the root module and every module it calls. It evaluates no value
+// but those of module sources. The engine is usable only without errors.
+func Open(ctx context.Context, o Options) (*Engine, diag.List) {
+	e := &Engine{o: o}
+	if err := e.defaults(); err != nil {
+		return nil, diag.Errorf(nil, "Failed to find the working folder", "The folder %q cannot be used: %s.", o.Dir, err)
+	}
+	e.pool = live.New(sources{e})
+	manifest, ds := e.manifest()
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	tree, more := module.Build(ctx, ".", e.moduleOptions(manifest, nil))
+	e.tree = tree
+	return e, append(ds, more...)
+}
+
+// OpenWith is Open with values for the root variables that module sources use.
+func OpenWith(ctx context.Context, o Options, vars map[string]InputValue) (*Engine, diag.List) {
+	e := &Engine{o: o}
+	if err := e.defaults(); err != nil {
+		return nil, diag.Errorf(nil, "Failed to find the working folder", "The folder %q cannot be used: %s.", o.Dir, err)
+	}
+	e.pool = live.New(sources{e})
+	manifest, ds := e.manifest()
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	tree, more := module.Build(ctx, ".", e.moduleOptions(manifest, vars))
+	e.tree = tree
+	return e, append(ds, more...)
+}
+
+func (e *Engine) defaults() error {
+	abs, err := filepath.Abs(e.o.Dir)
+	if err != nil {
+		return err
+	}
+	e.dir = abs
+	if e.o.DataDir == "" {
+		e.o.DataDir = ".terraform"
+	}
+	if e.o.Workspace == "" {
+		e.o.Workspace = "default"
+	}
+	if e.o.LaunchDir == "" {
+		e.o.LaunchDir = abs
+	}
+	if e.o.Set == nil {
+		e.o.Set = &source.Set{}
+	}
+	if e.o.Now == nil {
+		e.o.Now = systemClock
+	}
+	return nil
+}
+
+// Close ends every provider that the engine started.
+func (e *Engine) Close() { e.pool.Close() }
+
+// Root is the configuration of the root module.
+func (e *Engine) Root() *config.Module { return e.tree.Root.Config }
+
+// Tree is the tree of modules.
+func (e *Engine) Tree() *module.Tree { return e.tree }
+
+// Dir is the folder that the engine works on, absolute.
+func (e *Engine) Dir() string { return e.dir }
+
+// folder reads files below the engine's folder by the names that messages show.
+type folder struct {
+	dir     string
+	overlay map[string][]byte
+}
+
+func (f folder) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(f.dir, name)
+}
+
+func (f folder) ReadFile(name string) ([]byte, error) {
+	if b, ok := f.overlay[filepath.Clean(name)]; ok {
+		return b, nil
+	}
+	return os.ReadFile(f.path(name))
+}
+
+func (f folder) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(f.path(name))
+	if len(f.overlay) == 0 {
+		return entries, err
+	}
+	have := map[string]bool{}
+	for _, en := range entries {
+		have[en.Name()] = true
+	}
+	found := false
+	for file := range f.overlay {
+		if filepath.Dir(file) == filepath.Clean(name) {
+			found = true
+			if base := filepath.Base(file); !have[base] {
+				entries = append(entries, overlayEntry(base))
+			}
+		}
+	}
+	if found {
+		err = nil
+		slices.SortFunc(entries, func(a, b fs.DirEntry) int {
+			if a.Name() < b.Name() {
+				return -1
+			}
+			return 1
+		})
+	}
+	return entries, err
+}
+
+// overlayEntry is a file that exists in memory alone.
+type overlayEntry string
+
+func (o overlayEntry) Name() string               { return string(o) }
+func (o overlayEntry) IsDir() bool                { return false }
+func (o overlayEntry) Type() fs.FileMode          { return 0 }
+func (o overlayEntry) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
+
+func (e *Engine) moduleOptions(manifest map[string]module.Installed, vars map[string]InputValue) module.Options {
+	return module.Options{
+		Config:    config.Options{FS: folder{e.dir, e.o.Overlay}, Set: e.o.Set},
+		Manifest:  manifest,
+		Workspace: e.o.Workspace,
+		Functions: func() map[string]function.Function { return e.functions(time.Time{}, true) },
+		Variables: func(v *config.Variable) cty.Value {
+			in, ok := vars[v.Name]
+			if !ok {
+				return cty.NilVal
+			}
+			got, ds := inputValue(v, in)
+			if ds.HasErrors() {
+				return cty.NilVal
+			}
+			return got.Value
+		},
+	}
+}
+
+// manifest reads what module installation recorded.
+func (e *Engine) manifest() (map[string]module.Installed, diag.List) {
+	path := filepath.Join(e.o.DataDir, "modules", "modules.json")
+	raw, err := folder{e.dir, nil}.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var file struct {
+		Modules []struct{ Key, Source, Version, Dir string }
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &file)
+	}
+	if err != nil {
+		return nil, diag.Errorf(nil, "Failed to read module manifest", "The list of installed modules, %s, cannot be read: %s. Run \"terrace init\" to write it anew.", path, err)
+	}
+	out := make(map[string]module.Installed, len(file.Modules))
+	for _, m := range file.Modules {
+		out[m.Key] = module.Installed{Source: m.Source, Version: m.Version, Dir: m.Dir}
+	}
+	return out, nil
+}
+
+// functions is the function table of a phase.
+func (e *Engine) functions(planTime time.Time, pure bool) map[string]function.Function {
+	e.tables.Lock()
+	defer e.tables.Unlock()
+	if pure && e.planFns != nil && e.planTime.Equal(planTime) {
+		return e.planFns
+	}
+	t := funcs.Table(funcs.Config{BaseDir: e.dir, Home: e.home, Now: e.o.Now, PlanTime: planTime, PureOnly: pure})
+	if pure {
+		e.planFns, e.planTime = t, planTime
+	}
+	return t
+}
+
+func (e *Engine) home() (string, error) {
+	if h := e.getenv("HOME"); h != "" {
+		return h, nil
+	}
+	return "", errors.New("the home folder is not known: the environment variable HOME is not set")
+}
+
+func (e *Engine) getenv(name string) string {
+	for i := len(e.o.Environ) - 1; i >= 0; i-- {
+		if kv := e.o.Environ[i]; len(kv) > len(name) && kv[:len(name)] == name && kv[len(name)] == '=' {
+			return kv[len(name)+1:]
+		}
+	}
+	return ""
+}
+
+// sources adds the built-in provider to those of the options.
+type sources struct{ e *Engine }
+
+func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
+	if a.IsBuiltIn() {
+		return builtin.Factory(s.e.readState), nil
+	}
+	if s.e.o.Providers == nil {
+		return nil, diag.Errorf(nil, "Required plugins are not installed", "The provider %s is needed, but none is installed. Run \"terrace init\" to install all providers that configuration requires.", a)
+	}
+	return s.e.o.Providers.Factory(a)
+}
+
+// readState serves terraform_remote_state.
+func (e *Engine) readState(ctx context.Context, req builtin.ReadStateRequest) (*state.State, diag.List) {
+	if e.o.ReadState == nil {
+		return nil, diag.Errorf(nil, "Backend not available", "This program was built without a way to read the state of other configurations.")
+	}
+	return e.o.ReadState(ctx, req.Backend, req.Config, req.Workspace)
+}
+
+// Schema returns the schema of a provider, starting it where that is needed.
+func (e *Engine) Schema(ctx context.Context, a addr.Provider) (*schema.Provider, diag.List) {
+	return e.pool.Schema(ctx, a)
+}
+
+// Static evaluates an expression of the root module early, before planning.
+func (e *Engine) Static(_ context.Context, vars map[string]InputValue, x hcl.Expression) (cty.Value, diag.List) {
+	return module.Static(e.tree.Root, x, e.moduleOptions(nil, vars))
+}
+
+// Requirements lists the providers that configuration needs, with every version
+// constraint on them.
+func (e *Engine) Requirements() map[addr.Provider][]config.Constraint {
+	out := map[addr.Provider][]config.Constraint{}
+	seen := map[*config.Module]bool{}
+	e.tree.Walk(func(n *module.Node) {
+		if seen[n.Config] {
+			return
+		}
+		seen[n.Config] = true
+		for name, rp := range n.Config.RequiredProviders {
+			src := n.Config.Source(name)
+			out[src] = append(out[src], rp.Version...)
+		}
+		for _, p := range n.Config.Providers {
+			src := n.Config.Source(p.Name)
+			out[src] = append(out[src], p.Version...)
+		}
+		for _, r := range n.Config.Resources {
+			src := n.Config.Source(r.LocalProvider())
+			out[src] = append(out[src], []config.Constraint(nil)...)
+		}
+	})
+	for src, cs := range out {
+		slices.SortFunc(cs, func(a, b config.Constraint) int {
+			if a.At.Filename != b.At.Filename {
+				if a.At.Filename < b.At.Filename {
+					return -1
+				}
+				return 1
+			}
+			return a.At.Start.Byte - b.At.Start.Byte
+		})
+		out[src] = cs
+	}
+	return out
+}
+
+// Validate holds configuration to every rule that needs neither state nor values.
+func (e *Engine) Validate(ctx context.Context) diag.List {
+	return validate.Run(ctx, validate.Input{Tree: e.tree, Providers: e.pool, Functions: e.functions(time.Time{}, true), Provisioners: e.o.Provisioners, Cwd: e.o.LaunchDir})
+}
+
+// Plan compares configuration with a state, which may be nil, and says what has
+// to be done. With errors the plan is marked as errored and cannot be applied.
+func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*plan.Plan, diag.List) {
+	vars, ds := e.inputs(o.Variables)
+	if ds.HasErrors() {
+		return &plan.Plan{Mode: o.Mode, PrevRun: prev, Prior: prev, Errored: true, Workspace: e.o.Workspace}, ds
+	}
+	now := e.o.Now().UTC()
+	p, more := plan.Make(ctx, plan.Input{
+		Tree: e.tree, Variables: vars, State: prev, Providers: e.pool, Functions: e.functions(now, true), Mode: o.Mode,
+		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "",
+		Workspace: e.o.Workspace, RootDir: ".", Cwd: e.o.LaunchDir, Parallelism: e.o.Parallelism, Timestamp: now, Observe: e.o.Observe,
+	})
+	return p, append(ds, more...)
+}
+
+// Apply carries out a plan that was made by this engine, or by one on the same
+// configuration. The result's state is what is known, with errors too.
+func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (ApplyResult, diag.List) {
+	given := map[string]InputValue{}
+	for name, v := range p.Variables {
+		given[name] = InputValue{Value: v}
+	}
+	maps.Copy(given, o.Variables)
+	vars, ds := e.inputs(given)
+	if ds.HasErrors() {
+		return ApplyResult{State: p.Prior}, ds
+	}
+	in := apply.Input{
+		Plan: p, Tree: e.tree, Variables: vars, Providers: e.pool, Functions: e.functions(p.Timestamp, false), RootDir: ".", Cwd: e.o.LaunchDir,
+		Parallelism: e.o.Parallelism, Observe: e.o.Observe, Persist: o.Persist, Stop: o.Stop, Now: e.o.Now, Every: o.Every,
+	}
+	if o.Journal != nil {
+		in.Journal = o.Journal
+	}
+	if e.o.Provisioners != nil {
+		in.Provisioners = e.o.Provisioners
+	}
+	if o.Stop != nil {
+		defer e.stopProviders(ctx, o.Stop)()
+	}
+	res, more := apply.Run(ctx, in)
+	ds = append(ds, more...)
+	out := ApplyResult{State: res.State, Added: res.Added, Changed: res.Changed, Destroyed: res.Destroyed, Imported: res.Imported, Forgotten: res.Forgotten, Stopped: res.Stopped}
+	if o.Persist != nil {
+		ds = append(ds, o.Persist(ctx, res.State)...)
+	}
+	return out, ds
+}
+
+// stopProviders passes a stop on to the providers; the returned function ends the watch.
+func (e *Engine) stopProviders(ctx context.Context, stop <-chan struct{}) (end func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() { // owned by Apply, which ends and awaits it
+		defer wg.Done()
+		select {
+		case <-stop:
+			e.pool.Stop(ctx)
+		case <-done:
+		}
+	}()
+	return func() {
+		close(done)
+		wg.Wait()
+	}
+}
+
+// inputs turns given values into those of the root variables. Values of
+// variables that are not declared are left out.
+func (e *Engine) inputs(given map[string]InputValue) (map[string]eval.Input, diag.List) {
+	out := make(map[string]eval.Input, len(given))
+	var ds diag.List
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		v := e.tree.Root.Config.Variables[name]
+		if v == nil {
+			continue
+		}
+		in, more := inputValue(v, given[name])
+		ds = append(ds, more...)
+		out[name] = in
+	}
+	return out, ds
+}

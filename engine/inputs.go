@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// inputValue reads a given value by the variable's declaration: text is the
+// value itself for primitive and untyped variables, else an expression without
+// references (OpenTofu's rule for the command line and the environment).
+func inputValue(v *config.Variable, in InputValue) (eval.Input, diag.List) {
+	out := eval.Input{Value: in.Value, At: in.At, From: describeSource(v.Name, in.From)}
+	if in.Text == nil {
+		return out, nil
+	}
+	if v.Literal {
+		out.Value = cty.StringVal(*in.Text)
+		return out, nil
+	}
+	file := "<value for var." + v.Name + ">"
+	x, diags := hclsyntax.ParseExpression([]byte(*in.Text), file, hcl.InitialPos)
+	if !diags.HasErrors() {
+		var more hcl.Diagnostics
+		out.Value, more = x.Value(nil)
+		diags = append(diags, more...)
+	}
+	if diags.HasErrors() {
+		out.Value = cty.DynamicVal
+		return out, diag.Errorf(&v.At, "Invalid value for input variable", "The value of the variable %q, given by %s, is not a valid expression: %s The variable's type makes its value an expression: strings need quotes, lists brackets and maps braces.", v.Name, out.From, diags[0].Detail).Note(&v.At, "the variable is declared here")
+	}
+	return out, nil
+}
+
+// describeSource says where a value came from.
+func describeSource(name string, l source.Layer) string {
+	switch l.Kind {
+	case source.Environment:
+		if l.Name != "" {
+			return "the environment variable " + l.Name
+		}
+		return "the environment variable TF_VAR_" + name
+	case source.Flag:
+		return "a -var option on the command line"
+	case source.VarFile:
+		return "a variable definitions file"
+	case source.Prompt:
+		return "the answer to a prompt"
+	default:
+		return ""
+	}
+}
+
+func systemClock() time.Time { return time.Now() }

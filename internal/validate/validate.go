@@ -1,0 +1,334 @@
+// Package validate holds a module tree to every rule that can be checked
+// without state, variables and configured providers.
+//
+// Main function: Run. The one rule: every block is looked at once, with unknown
+// repetition, so that what it costs does not depend on how many instances there are.
+package validate
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// Input is what is validated and with what.
+type Input struct {
+	Tree         *module.Tree
+	Providers    plan.Providers
+	Functions    map[string]function.Function
+	Provisioners Provisioners
+	Cwd          string
+}
+
+// Provisioners knows the types of provisioners.
+type Provisioners interface {
+	Schema(typ string) *schema.Block
+	ConnectionSchema() *schema.Block
+}
+
+type validator struct {
+	in    Input
+	ctx   context.Context
+	shell *plan.Shell
+	ev    *eval.Evaluator
+	graph *demand.Graph
+
+	mu   sync.Mutex
+	done map[any]bool // provider configurations and provisioners that were looked at
+}
+
+// Run validates a tree.
+func Run(ctx context.Context, in Input) diag.List {
+	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{}, done: map[any]bool{}}
+	v.shell = &plan.Shell{Providers: in.Providers, Context: ctx}
+	v.ev = eval.New(v.graph, eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true})
+	v.graph.Report(plan.CheckStatements(in.Tree))
+	var w par.Work[*job]
+	w.Add(&job{func(t *demand.Task) { v.module(&w, t, v.ev.Root) }})
+	w.Do(0, func(j *job) { j.do(v.graph.Task(ctx)) })
+	return v.graph.Diags()
+}
+
+type job struct{ do func(*demand.Task) }
+
+func (v *validator) module(w *par.Work[*job], t *demand.Task, m *eval.Module) {
+	for _, r := range m.Resources() {
+		w.Add(&job{func(t *demand.Task) { r.Whole(t) }})
+	}
+	for _, c := range m.Calls() {
+		w.Add(&job{func(t *demand.Task) {
+			if ch, ok := c.Children(t); ok {
+				for _, child := range ch.All {
+					v.module(w, t, child)
+				}
+			}
+		}})
+	}
+	w.Add(&job{func(t *demand.Task) {
+		for _, f := range m.Demands() {
+			f(t)
+		}
+		for _, pc := range m.ProviderInstances(t) {
+			v.graph.Report(v.provider(t, pc))
+		}
+		for _, c := range m.Checks() {
+			_, ds := c.Run(t)
+			v.graph.Report(ds)
+		}
+		v.graph.Report(m.CheckReferences())
+	}})
+	_ = t
+}
+
+func (v *validator) first(k any) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.done[k] {
+		return false
+	}
+	v.done[k] = true
+	return true
+}
+
+// provider validates a provider configuration.
+func (v *validator) provider(t *demand.Task, pc *eval.ProviderConfig) diag.List {
+	if pc.Block() == nil || !v.first(pc.Block()) {
+		return nil
+	}
+	ps, ds := v.shell.Schema(pc.Addr.Provider)
+	if ds.HasErrors() {
+		return ds
+	}
+	val, ok := pc.Value(t)
+	if !ok {
+		return nil
+	}
+	prov, ds := v.in.Providers.Any(v.ctx, pc.Addr.Provider)
+	if ds.HasErrors() {
+		return ds
+	}
+	plain, _ := val.UnmarkDeep()
+	_, more := prov.ValidateConfig(v.ctx, plain)
+	for _, m := range more {
+		if m.At == nil {
+			m.At = pc.AttrRange(m.Attr, ps)
+		}
+	}
+	return append(ds, more...).About(pc.Addr.String())
+}
+
+// Schema implements eval.Phase.
+func (v *validator) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
+	return v.shell.Schema(a)
+}
+
+// Value implements eval.Phase: the configuration with unknowns where the
+// provider decides.
+func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+	s, ds := d.Resource.Schema(t)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	a := d.Addr()
+	unknown := cty.UnknownVal(s.Block.ImpliedType())
+	if a.Resource.Mode == addr.Ephemeral {
+		unknown = unknown.Mark(value.Ephemeral)
+	}
+	_, more := d.Provider(t)
+	ds = append(ds, more...)
+	_, more = d.Preconditions(t)
+	ds = append(ds, notFailures(more)...)
+	config, more := d.Config(t, s)
+	if ds = append(ds, plan.Blame(d, s, more)...); more.HasErrors() {
+		return unknown, ds
+	}
+	if a.Resource.Mode != addr.Ephemeral {
+		_, _, more = plan.ConfigValue(t, d, s, cty.NullVal(s.Block.ImpliedType()))
+		ds = append(ds, plan.Blame(d, s, onlyOf(more, "plan/ephemeral"))...)
+	}
+	plain, _ := config.UnmarkDeep()
+	prov, more := v.in.Providers.Any(v.ctx, d.Resource.Provider())
+	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	more = prov.ValidateResource(v.ctx, a.Resource.Mode, a.Resource.Type, plain)
+	ds = append(ds, plan.Blame(d, s, more)...)
+	ds = append(ds, v.deprecated(d, s, plain)...)
+	ds = append(ds, v.ignored(d, s)...)
+	ds = append(ds, v.provisioners(t, d)...)
+	out := s.Block.SetUnknowns(plain)
+	out = plan.WithSensitive(out, value.PathsWith(config, value.Sensitive), s)
+	if a.Resource.Mode == addr.Ephemeral {
+		out = out.Mark(value.Ephemeral)
+	}
+	_, more = d.Postconditions(t, out)
+	ds = append(ds, notFailures(more)...)
+	_, _, more = d.Resource.PreventDestroy(t)
+	ds = append(ds, onlyKnown(more)...)
+	for _, x := range d.Triggers() {
+		if !hasInstanceIndex(d) {
+			_, _, more = d.TriggerTarget(t, x)
+			ds = append(ds, more...)
+		}
+	}
+	return out, ds.About(a.String())
+}
+
+func hasInstanceIndex(d *eval.Desired) bool {
+	c, k := d.InstanceValues()
+	return c != cty.NilVal || k != cty.NilVal
+}
+
+// notFailures drops conditions that fail: with unknown values that says nothing
+// yet, and where all is known, planning tells.
+func notFailures(ds diag.List) diag.List {
+	var out diag.List
+	for _, m := range ds {
+		if m.Code != "eval/condition" {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func onlyOf(ds diag.List, code string) diag.List {
+	var out diag.List
+	for _, m := range ds {
+		if m.Code == code {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// onlyKnown drops the complaint that prevent_destroy is not known: variables have no values here.
+func onlyKnown(ds diag.List) diag.List {
+	var out diag.List
+	for _, m := range ds {
+		if m.Summary != "Invalid prevent_destroy argument" {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// deprecated warns of arguments and blocks that the provider calls deprecated.
+func (v *validator) deprecated(d *eval.Desired, s *schema.Resource, config cty.Value) diag.List {
+	if !v.first(d.Resource.Config()) {
+		return nil
+	}
+	var ds diag.List
+	kind := "resource"
+	if d.Addr().Resource.Mode == addr.Data {
+		kind = "data source"
+	}
+	if s.Block.Deprecated != "" {
+		at := d.Resource.Config().At
+		ds = append(ds, diag.Warnf(&at, "Deprecated "+kind, "%s", sentence(s.Block.Deprecated))...)
+	}
+	if config.IsNull() || !config.IsKnown() {
+		return ds
+	}
+	b, _ := d.Resource.Body(s)
+	for name, a := range s.Block.Attributes {
+		if a.Deprecated == "" || config.GetAttr(name).IsNull() {
+			continue
+		}
+		at := b.AttrRange(cty.GetAttrPath(name))
+		ds = append(ds, diag.Warnf(&at, "Argument is deprecated", "%s", sentence(a.Deprecated))...)
+	}
+	for name, nb := range s.Block.Blocks {
+		x := config.GetAttr(name)
+		if nb.Block.Deprecated == "" || x.IsNull() || x.IsKnown() && x.CanIterateElements() && x.LengthInt() == 0 {
+			continue
+		}
+		at := b.AttrRange(cty.GetAttrPath(name))
+		ds = append(ds, diag.Warnf(&at, "Block is deprecated", "%s", sentence(nb.Block.Deprecated))...)
+	}
+	return ds
+}
+
+func sentence(text string) string {
+	if text == "deprecated" {
+		return "The provider calls this deprecated and says no more about it."
+	}
+	return text
+}
+
+// ignored holds ignore_changes to attributes that exist.
+func (v *validator) ignored(d *eval.Desired, s *schema.Resource) diag.List {
+	var ds diag.List
+	for _, ref := range d.Resource.Config().Lifecycle.IgnoreChanges {
+		name := ref.RootName()
+		if ref.IsRelative() {
+			continue
+		}
+		a, nb := s.Block.Attributes[name], s.Block.Blocks[name]
+		at := ref.SourceRange()
+		switch {
+		case a == nil && nb == nil:
+			ds = append(ds, diag.Errorf(&at, "Unsupported attribute", "This object has no argument, nested block, or exported attribute named %q.", name)...)
+		case a != nil && a.Computed && !a.Optional && !a.Required:
+			ds = append(ds, diag.Warnf(&at, "Redundant ignore_changes element", "Adding an attribute name to ignore_changes tells Terrace to ignore future changes to the argument in configuration after the object has been created, retaining the value originally configured.\n\nThe attribute %s is decided by the provider alone and therefore there can be no configured value to compare with. Including this attribute in ignore_changes has no effect. Remove the attribute from ignore_changes to quiet this warning.", name)...)
+		}
+	}
+	return ds
+}
+
+// provisioners validates provisioner and connection blocks.
+func (v *validator) provisioners(t *demand.Task, d *eval.Desired) diag.List {
+	cfg := d.Resource.Config()
+	if v.in.Provisioners == nil || len(cfg.Provisioners) == 0 || !v.first(cfg.Provisioners[0]) {
+		return nil
+	}
+	var ds diag.List
+	for _, p := range cfg.Provisioners {
+		b := v.in.Provisioners.Schema(p.Type)
+		if b == nil {
+			ds = append(ds, diag.Errorf(&p.At, "Failed to instantiate provisioner", "There is no provisioner %q: those that are built in are file, local-exec and remote-exec.%s", p.Type, removedHint(p.Type))...)
+			continue
+		}
+		ds = append(ds, plan.CheckBody(p.Body, b)...)
+		if p.Connection != nil {
+			ds = append(ds, plan.CheckBody(p.Connection.Body, v.in.Provisioners.ConnectionSchema())...)
+		}
+	}
+	if cfg.Connection != nil {
+		ds = append(ds, plan.CheckBody(cfg.Connection.Body, v.in.Provisioners.ConnectionSchema())...)
+	}
+	return ds
+}
+
+func removedHint(typ string) string {
+	if strings.Contains("chef habitat puppet salt-masterless", typ) {
+		return " The " + typ + " provisioner was removed from the language."
+	}
+	return ""
+}
+
+// Function implements eval.Phase.
+func (v *validator) Function(_ *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
+	prov, ds := v.in.Providers.Any(v.ctx, a)
+	if ds.HasErrors() {
+		return function.Function{}, ds
+	}
+	if pc != nil {
+		ps, more := prov.Schema(v.ctx)
+		if more.HasErrors() || ps.Functions[name] == nil {
+			return plan.UnknownFunction(), append(ds, more...)
+		}
+	}
+	return plan.ProviderFunction(v.ctx, prov, a, name, false)
+}
