@@ -1,0 +1,419 @@
+package unit
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// conf is a file's effective configuration: its own arguments and blocks joined
+// with those of the files that it merges, by name. The joins are put off until
+// somebody asks for a value.
+func (c *calc) conf(e *ev) *group {
+	r := c.cellOf(e, confPart)
+	if r.g == nil {
+		return newGroup(e, nil)
+	}
+	return r.g
+}
+
+func (c *calc) buildConf(e *ev) *group {
+	own := ownFields(e)
+	h := c.imports(e)
+	if c.stuck() {
+		return own
+	}
+	g := c.mergeImports(e, h, own)
+	for i := len(h.includes) - 1; i >= 0; i-- {
+		if in := h.includes[i]; in.mode != noMerge {
+			g = mergeIncluded(c.conf(in.e), g, in.mode)
+		}
+	}
+	if h.auto != nil {
+		g = mergeIncluded(g, ownFields(h.auto), shallow)
+	}
+	return g
+}
+
+// neverMerged are the names that stay with their file.
+func neverMerged(name string) bool {
+	switch name {
+	case "locals", "import", "include", "catalog":
+		return true
+	}
+	return false
+}
+
+// ownFields is what a file gives itself.
+func ownFields(e *ev) *group {
+	g := newGroup(e, nil)
+	if e.f.root == nil {
+		return g
+	}
+	for _, a := range e.f.root.attrs {
+		g.put(a.name, &xprNode{e: e, x: a.x, at: &a.at})
+	}
+	for _, b := range e.f.root.blocks {
+		name := b.spec.name
+		if g.members[name] != nil || neverMerged(name) && name != "catalog" {
+			continue
+		}
+		g.put(name, (&blockNode{e, e.f.root}).child(nil, name))
+	}
+	return g
+}
+
+// mergeImports joins the merging imports in the order written, and the file
+// itself last (rules 9 and 10 of the import specification).
+func (c *calc) mergeImports(e *ev, h *head, own *group) *group {
+	type layer struct {
+		fields *group
+		mode   mode
+	}
+	var layers []layer
+	for _, i := range h.imports {
+		if i.mode == noMerge {
+			continue
+		}
+		fields := c.conf(i.e)
+		if c.stuck() {
+			return own
+		}
+		c.checkEnvironmentImport(e, i, fields)
+		layers = append(layers, layer{rebase(fields, i.e.f.dir), i.mode})
+	}
+	if len(layers) == 0 {
+		return own
+	}
+	g := newGroup(e, nil)
+	for _, l := range layers {
+		for _, name := range l.fields.names {
+			if !neverMerged(name) {
+				g.put(name, joinOf(name, g.members[name], l.fields.members[name], importJoin(name, l.mode)))
+			}
+		}
+	}
+	for _, name := range own.names {
+		var givers []giver
+		for _, l := range layers {
+			if n := l.fields.members[name]; n != nil {
+				givers = append(givers, giver{n, l.mode})
+			}
+		}
+		if len(givers) == 0 {
+			g.put(name, own.members[name])
+			continue
+		}
+		g.put(name, joinOf(name, g.members[name], own.members[name], lastJoin(name, givers)))
+	}
+	return g
+}
+
+type giver struct {
+	n    node
+	mode mode
+}
+
+// lastJoin is how a file joins its imports: key by key in the mode of the import
+// that last set the key.
+func lastJoin(name string, givers []giver) join {
+	per := perKey(name)
+	if per == nil {
+		return importJoin(name, givers[len(givers)-1].mode)
+	}
+	return mapsJoin(func(c *calc, key string, lower, upper node) node {
+		m := givers[0].mode
+		for _, g := range givers {
+			if g.n.child(c, key) != nil {
+				m = g.mode
+			}
+		}
+		return per(m)(c, key, lower, upper)
+	})
+}
+
+// perKey is the join for each member of the names that are merged by key, by
+// mode; nil for the others.
+func perKey(name string) func(mode) join {
+	switch name {
+	case "inputs":
+		return func(m mode) join {
+			if m == deep {
+				return deepJoin
+			}
+			return replaceJoin
+		}
+	case "dependency", "generate", "feature", "module":
+		return func(m mode) join {
+			if m == deep {
+				return deepBlock
+			}
+			return replaceJoin
+		}
+	case "terraform":
+		return func(m mode) join {
+			var member join = replaceJoin
+			if m == deep {
+				member = mapsJoin(by(func(arg string) join {
+					if arg == "env_vars" {
+						return mapsJoin(replaceJoin)
+					}
+					return replaceJoin
+				}))
+			}
+			return by(func(arg string) join {
+				switch arg {
+				case "extra_arguments", "before_hook", "after_hook", "error_hook":
+					return mapsJoin(member)
+				}
+				return replaceJoin
+			})
+		}
+	}
+	return nil
+}
+
+// deepBlock merges two blocks argument by argument, and what holds somebody
+// else's data recursively.
+var deepBlock = mapsJoin(by(func(arg string) join {
+	switch arg {
+	case "config", "mock_outputs":
+		return deepJoin
+	case "retry", "ignore":
+		return mapsJoin(mapsJoin(replaceJoin))
+	}
+	return replaceJoin
+}))
+
+// importJoin is how two files are joined for a name at the top.
+func importJoin(name string, m mode) join {
+	if per := perKey(name); per != nil {
+		return mapsJoin(per(m))
+	}
+	switch name {
+	case "dependencies":
+		return mapsJoin(listJoin(false, true))
+	case "remote_state", "exclude", "errors", "engine":
+		if m == deep {
+			return deepBlock
+		}
+	}
+	return replaceJoin
+}
+
+// mergeIncluded joins an included file below another configuration, by the
+// rules of include blocks (section 2.3 of the unit language's reference).
+func mergeIncluded(lower, upper *group, m mode) *group {
+	g := newGroup(upper.e, nil)
+	for _, name := range lower.names {
+		if !neverMerged(name) {
+			g.put(name, lower.members[name])
+		}
+	}
+	for _, name := range upper.names {
+		g.put(name, joinOf(name, g.members[name], upper.members[name], includeJoin(name, m)))
+	}
+	return g
+}
+
+func includeJoin(name string, m mode) join {
+	if m == deep {
+		return includeDeepJoin(name)
+	}
+	switch name {
+	case "inputs", "dependency", "feature", "generate":
+		return mapsJoin(replaceJoin)
+	case "terraform":
+		return mapsJoin(by(func(arg string) join {
+			switch arg {
+			case "extra_arguments", "before_hook", "after_hook", "error_hook":
+				return mapsJoin(replaceJoin)
+			}
+			return setJoin
+		}))
+	case "dependencies":
+		return mapsJoin(listJoin(false, true))
+	case "remote_state", "exclude", "errors", "engine":
+		return replaceJoin
+	}
+	return setJoin
+}
+
+func includeDeepJoin(name string) join {
+	switch name {
+	case "inputs":
+		return mapsJoin(deepJoin)
+	case "generate":
+		return mapsJoin(replaceJoin)
+	case "terraform":
+		return mapsJoin(by(func(arg string) join {
+			switch arg {
+			case "extra_arguments", "before_hook", "after_hook", "error_hook":
+				return mapsJoin(replaceJoin)
+			case "include_in_copy", "exclude_from_copy":
+				return listJoin(true, false)
+			}
+			return setJoin
+		}))
+	case "dependency":
+		return mapsJoin(mapsJoin(by(func(arg string) join {
+			switch arg {
+			case "mock_outputs":
+				return deepJoin
+			case "mock_outputs_allowed_terraform_commands":
+				return listJoin(false, false)
+			}
+			return setJoin
+		})))
+	case "dependencies":
+		return mapsJoin(listJoin(false, true))
+	case "feature":
+		return mapsJoin(mapsJoin(mappingsOrUpper))
+	case "engine":
+		return mapsJoin(setJoin)
+	case "exclude":
+		return excludeDeep
+	case "errors":
+		return mapsJoin(mapsJoin(mapsJoin(by(errorsArg))))
+	case "remote_state":
+		return replaceJoin
+	}
+	return setJoin
+}
+
+// mappingsOrUpper merges two mappings and takes the upper of anything else.
+func mappingsOrUpper(c *calc, key string, lower, upper node) node {
+	_, lok := lower.keys(c)
+	_, uok := upper.keys(c)
+	if lok && uok {
+		return deepJoin(c, key, lower, upper)
+	}
+	return upper
+}
+
+// excludeDeep takes everything from the upper block, but actions that are empty.
+func excludeDeep(c *calc, key string, lower, upper node) node {
+	lo, uo := lower.open(c), upper.open(c)
+	g := newGroup(uo.where())
+	names, ok := uo.keys(c)
+	if !ok {
+		return upper
+	}
+	for _, k := range names {
+		g.put(k, uo.child(c, k))
+	}
+	if a := lo.child(c, "actions"); a != nil {
+		g.put("actions", joinOf("actions", a, g.members["actions"], setJoin))
+	}
+	return g
+}
+
+// errorsArg joins the arguments of retry and ignore blocks.
+func errorsArg(arg string) join {
+	switch arg {
+	case "retryable_errors", "ignorable_errors":
+		return listJoin(false, true)
+	case "signals":
+		return mapsJoin(replaceJoin)
+	}
+	return func(c *calc, key string, lower, upper node) node {
+		v, _ := upper.value(c).Unmark()
+		if !c.stuck() && known(v) && v.Type() == cty.Number && v.AsBigFloat().Sign() == 0 {
+			return lower
+		}
+		return setJoin(c, key, lower, upper)
+	}
+}
+
+// rebase makes the paths in a configuration mean what they meant in its folder
+// (rule 13).
+func rebase(g *group, dir string) *group {
+	out := newGroup(g.e, g.at)
+	for _, name := range g.names {
+		n := g.members[name]
+		switch name {
+		case "terraform":
+			n = &mapped{n, rebaseArg("source", func(_ *calc, v cty.Value) cty.Value {
+				return onString(v, func(s string) string { return rebaseSource(s, dir) })
+			})}
+		case "dependencies":
+			n = &mapped{n, rebaseArg("paths", func(_ *calc, v cty.Value) cty.Value { return eachString(v, dir) })}
+		case "dependency":
+			n = &mapped{n, func(_ string, in node) node {
+				return &mapped{in, rebaseArg("config_path", func(_ *calc, v cty.Value) cty.Value {
+					return onString(v, func(s string) string { return rebasePath(s, dir) })
+				})}
+			}}
+		}
+		out.put(name, n)
+	}
+	return out
+}
+
+func rebaseArg(arg string, f func(*calc, cty.Value) cty.Value) func(string, node) node {
+	return func(key string, n node) node {
+		if key != arg {
+			return n
+		}
+		return &converted{n, f}
+	}
+}
+
+func onString(v cty.Value, f func(string) string) cty.Value {
+	bare, marks := v.Unmark()
+	if !isString(bare) {
+		return v
+	}
+	return cty.StringVal(f(bare.AsString())).WithMarks(marks)
+}
+
+func eachString(v cty.Value, dir string) cty.Value {
+	bare, marks := v.Unmark()
+	if !known(bare) || !bare.CanIterateElements() || bare.LengthInt() == 0 {
+		return v
+	}
+	var out []cty.Value
+	for _, s := range bare.AsValueSlice() {
+		out = append(out, onString(s, func(s string) string { return rebasePath(s, dir) }))
+	}
+	return cty.TupleVal(out).WithMarks(marks)
+}
+
+func rebasePath(path, dir string) string {
+	if path == "" {
+		return path
+	}
+	return absPath(dir, path)
+}
+
+// rebaseSource rebases the source of a module if it is a local path; the part
+// after // stays apart.
+func rebaseSource(src, dir string) string {
+	if !LocalSource(src) {
+		return src
+	}
+	root, sub, split := strings.Cut(src, "//")
+	root = absPath(dir, root)
+	if split {
+		return root + "//" + sub
+	}
+	return root
+}
+
+var remoteSource = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9]+::|^[A-Za-z][A-Za-z0-9+.-]*://|^[^/@]+@[^/:]+:|^(github\.com|gitlab\.com|bitbucket\.org)/|\.amazonaws\.com/|^www\.googleapis\.com/storage/`)
+})
+
+// LocalSource tells whether the source of a module is a path on this machine.
+func LocalSource(src string) bool {
+	if src == "" {
+		return false
+	}
+	if strings.HasPrefix(src, ".") || filepath.IsAbs(src) {
+		return true
+	}
+	return !remoteSource().MatchString(src)
+}

@@ -1,0 +1,255 @@
+package unit
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// An Edge says that a unit comes after another.
+type Edge struct {
+	ID    string        // of the other unit, or the folder of a stack
+	Label string        // of the dependency block; "" for dependencies.paths
+	At    *source.Range // of the block
+	// Used reports whether an expression that a run needs reads the outputs.
+	Used bool
+}
+
+// Dependencies lists the units that this one comes after (rule 16 of the import
+// specification): the targets of its own and merged dependency and dependencies
+// blocks, and those dependencies of files imported without merging that an
+// expression in use reaches. wanted tells which inputs are in use: the variables
+// that the module declares; nil means all. No outputs are fetched.
+func (u *Unit) Dependencies(t *demand.Task, wanted func(name string) bool) ([]Edge, diag.List) {
+	c := u.on(t, false)
+	used := u.used(c, wanted)
+	w := &edgeList{u: u, used: map[string]bool{}}
+	for _, d := range used {
+		w.used[string(d.target)] = true
+	}
+	if u.mod != nil {
+		u.dependsOn(c, w)
+	}
+	u.blockEdges(c, w)
+	u.pathEdges(c, w)
+	for _, d := range used {
+		w.add(string(d.target), d.label, d.at)
+	}
+	w.dropSelf(c)
+	return w.edges, c.ds
+}
+
+type edgeList struct {
+	u     *Unit
+	used  map[string]bool
+	edges []Edge
+}
+
+func (w *edgeList) add(id, label string, at *source.Range) {
+	for i := range w.edges {
+		if w.edges[i].ID == id {
+			return
+		}
+	}
+	w.edges = append(w.edges, Edge{ID: id, Label: label, At: at, Used: w.used[id]})
+}
+
+// dropSelf takes away an edge to the unit itself if nothing in use needs it.
+func (w *edgeList) dropSelf(c *calc) {
+	w.edges = slices.DeleteFunc(w.edges, func(e Edge) bool {
+		if e.ID != w.u.ID {
+			return false
+		}
+		if e.Used {
+			through := ""
+			if e.At != nil && e.At.Filename != w.u.Path {
+				through = " It came in through " + w.u.through(c, e.At.Filename) + "."
+			}
+			c.errorf(e.At, "unit/self-dependency", "Unit depends on itself", "The dependency %q leads back to this unit (%s), and what it reads is in use.%s", e.Label, e.ID, through)
+		}
+		return true
+	})
+}
+
+// through names the import that brought a file in.
+func (u *Unit) through(c *calc, path string) string {
+	h := c.head(u.e.env())
+	for _, i := range h.imports {
+		if i.e.f.path == path || u.leadsTo(c, i.e, path, 0) {
+			return fmt.Sprintf("the import %q at %s", i.name, i.at)
+		}
+	}
+	for _, i := range h.includes {
+		if i.e.f.path == path {
+			return fmt.Sprintf("the include block %q at %s", i.label, i.at)
+		}
+	}
+	return path
+}
+
+func (u *Unit) leadsTo(c *calc, e *ev, path string, depth int) bool {
+	if depth > 100 {
+		return false
+	}
+	return slices.ContainsFunc(c.head(e).imports, func(i *imported) bool {
+		return i.e.f.path == path || u.leadsTo(c, i.e, path, depth+1)
+	})
+}
+
+// used is the dependencies that the expressions which a run needs reach.
+func (u *Unit) used(c *calc, wanted func(name string) bool) []*depUse {
+	in := c.sub(u.e, false)
+	u.inputs(in, wanted)
+	fields := u.fields(in)
+	for _, name := range fields.names {
+		switch name {
+		case "inputs", "dependency", "dependencies", "feature", "catalog", "module":
+			continue
+		}
+		one := in.sub(u.e, false)
+		fields.members[name].value(one)
+		in.merge(one)
+	}
+	c.merge(in)
+	if in.met == nil {
+		return nil
+	}
+	return in.met.deps
+}
+
+// blockEdges adds the targets of the dependency blocks.
+func (u *Unit) blockEdges(c *calc, w *edgeList) {
+	n := u.field(c, "dependency")
+	if n == nil {
+		return
+	}
+	o := n.open(c)
+	labels, _ := o.keys(c)
+	for _, l := range labels {
+		one := c.sub(u.e, false)
+		d := &depNode{scope: u.e, label: l, raw: o.child(one, l)}
+		if d.flag(one, "enabled", true) {
+			if target, ok := d.target(one); ok {
+				_, at := d.where()
+				w.add(string(target), l, at)
+			}
+		}
+		one.met = nil // reading the path of a dependency uses nothing
+		c.merge(one)
+	}
+}
+
+// pathEdges adds the paths of the dependencies block.
+func (u *Unit) pathEdges(c *calc, w *edgeList) {
+	n := u.field(c, "dependencies")
+	if n == nil {
+		return
+	}
+	paths := n.child(c, "paths")
+	if paths == nil {
+		c.incomplete(n, languageTable().unit.block("dependencies"), "paths", "")
+		return
+	}
+	at := placeOf(paths)
+	v, _ := c.convert(paths.value(c), tStrings, "paths", *at).Unmark()
+	if c.stuck() || v.IsNull() {
+		return
+	}
+	if !v.IsWhollyKnown() {
+		c.errorf(at, "unit/unknown-dependency", "Unknown dependency path", "The \"paths\" of dependencies must be known before any unit runs.")
+		return
+	}
+	for _, p := range v.AsValueSlice() {
+		p, _ = p.Unmark()
+		if isString(p) {
+			w.add(string(u.l.target(u.e.dir, p.AsString())), "", at)
+		}
+	}
+}
+
+// dependsOn adds the modules that a module block names in depends_on.
+func (u *Unit) dependsOn(c *calc, w *edgeList) {
+	b := c.moduleBlock(u.e.top, u.Module)
+	if b == nil {
+		return
+	}
+	n, _ := b.child(c, "depends_on").(*xprNode)
+	if n == nil {
+		return
+	}
+	for _, ref := range refsOf(n.x) {
+		at := ref.SourceRange()
+		name := ""
+		if ref.RootName() == "module" && len(ref) > 1 {
+			name, _ = stepName(ref[1])
+		}
+		instances := c.instances(u.e.top, name)
+		if name == "" || c.moduleBlock(u.e.top, name) == nil {
+			c.errorf(&at, "unit/depends-on", "Invalid depends_on", "Each entry of depends_on must be a module of this file, as in module.vpc.")
+			continue
+		}
+		for _, i := range instances {
+			w.add(moduleID(u.e.top, name, i.key, i.each != cty.NilVal), name, &at)
+		}
+	}
+}
+
+// Files lists the files beside the unit's own that its whole configuration was
+// made of: imports (transitively), includes, and what functions read or marked
+// as read. Everything that the unit declares is evaluated for that, without
+// outputs. The files of a local module do not belong to it.
+func (u *Unit) Files(t *demand.Task) ([]string, diag.List) {
+	c := u.on(t, false)
+	u.everything(c)
+	var visit func(e *ev, depth int)
+	visit = func(e *ev, depth int) {
+		for _, i := range c.head(e).imports {
+			if depth < 1000 {
+				c.readFile(i.e.f.path)
+				visit(i.e, depth+1)
+			}
+		}
+	}
+	if !c.failed {
+		visit(u.e.env(), 0)
+	}
+	if c.met == nil {
+		return nil, c.ds
+	}
+	files := slices.Clone(c.met.files)
+	slices.Sort(files)
+	return files, c.ds
+}
+
+// everything computes all that the unit declares.
+func (u *Unit) everything(c *calc) {
+	top := u.e.env()
+	if b := top.f.root.first("locals"); b != nil {
+		for _, a := range b.attrs {
+			one := c.sub(u.e, c.full)
+			one.eval(top, a.x)
+			c.merge(one)
+		}
+	}
+	u.inputs(c, nil)
+	fields := u.fields(c)
+	for _, name := range fields.names {
+		if name == "inputs" || name == "module" {
+			continue
+		}
+		one := c.sub(u.e, c.full)
+		fields.members[name].value(one)
+		c.merge(one)
+	}
+	c.merge(u.headOf(c))
+}
+
+func (u *Unit) headOf(c *calc) *calc {
+	one := c.sub(u.e, false)
+	one.imports(u.e.env())
+	return one
+}

@@ -1,0 +1,104 @@
+package unit
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Env is what unit files may reach outside of themselves. Only what is set can
+// be reached: the zero Env reads files, and everything else is an error that
+// says that it cannot be had here. An Env must not be changed once a Loader has
+// it; its functions must be safe to call concurrently.
+type Env struct {
+	// WorkingDir is the absolute folder that relative paths given to the Loader
+	// count from. "" means that they must be absolute.
+	WorkingDir string
+	// Environ is the environment that get_env reads and that child processes get.
+	Environ sys.Env
+	// UnitEnviron, if not nil, is the environment of child processes and of the
+	// calls of cloud functions for the unit in a folder, with the credentials that
+	// belong to it. Functions that use it are then computed once a unit.
+	UnitEnviron func(t *demand.Task, dir string) (sys.Env, diag.List)
+	// Run runs child processes (run_cmd, git, sops, aws). Nil: they are errors.
+	Run func(ctx context.Context, c sys.Command) error
+	// Echo gets what run_cmd commands print, unless they ask to be quiet. May be nil.
+	Echo func(text string)
+	// Do sends a signed request of a cloud function. Nil: the aws program is used.
+	Do func(*http.Request) (*http.Response, error)
+	// Now is the clock of timestamp(). Nil: that is an error.
+	Now func() time.Time
+	// Home tells the user's home folder, for `~`. Nil: `~` is an error.
+	Home func() (string, error)
+
+	// ReadFile and Stat are the file system; nil means that of the os package.
+	ReadFile func(path string) ([]byte, error)
+	Stat     func(path string) (fs.FileInfo, error)
+
+	// Command is the command that runs on the unit, such as plan, "" if none, and
+	// Args all its words with the command.
+	Command string
+	Args    []string
+	// Source is the value of the --source flag.
+	Source string
+	// ConfigName is the name of unit files; "" means terragrunt.hcl.
+	ConfigName string
+	// Features is the values of --feature flags by name.
+	Features map[string]string
+	// DownloadDir is the value of the --download-dir flag, for get_working_dir.
+	DownloadDir string
+
+	// Outputs gives the outputs of a dependency, lazily and at most once for each
+	// target: target is the ID of a unit or, for a dependency on a stack, its
+	// folder. ok is false where it has none yet. Nil: nothing has outputs.
+	Outputs func(t *demand.Task, target string, at source.Range) (v cty.Value, ok bool, ds diag.List)
+	// Tolerant makes outputs that do not exist unknown instead of an error, as
+	// render wants it.
+	Tolerant bool
+}
+
+var errNoProcess = errors.New("programs cannot be run here")
+
+func (e *Env) readFile(path string) ([]byte, error) {
+	if e.ReadFile != nil {
+		return e.ReadFile(path)
+	}
+	return os.ReadFile(path)
+}
+
+func (e *Env) stat(path string) (fs.FileInfo, error) {
+	if e.Stat != nil {
+		return e.Stat(path)
+	}
+	return os.Stat(path)
+}
+
+func (e *Env) exists(path string) bool {
+	_, err := e.stat(path)
+	return err == nil
+}
+
+func (e *Env) isDir(path string) bool {
+	info, err := e.stat(path)
+	return err == nil && info.IsDir()
+}
+
+func (e *Env) configName() string {
+	if e.ConfigName == "" {
+		return DefaultName
+	}
+	return e.ConfigName
+}
+
+// goos is the answer of get_platform.
+const goos = runtime.GOOS

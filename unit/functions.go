@@ -1,0 +1,562 @@
+package unit
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// # Functions of the unit language
+//
+// They need to know where they are called, so they are made anew for each
+// expression that calls them; the functions of the configuration language come
+// from one table. Source: section 3 of the unit language's reference, and rules
+// 17 and 18 of the import specification.
+
+// contextFunction is one function: its result and what makes it.
+type contextFunction struct {
+	min, max int // arguments; max below 0: any number
+	ret      cty.Type
+	leaf     bool // hangs on the leaf unit
+	do       func(k *call, args []string) (cty.Value, error)
+	dynamic  func(k *call) function.Function // for those that take other things than text
+}
+
+// call is where a function is called.
+type call struct {
+	c    *calc
+	e    *ev
+	name string
+}
+
+// isContextFunction tells the functions of the unit language.
+func isContextFunction(name string) bool { return lookupFunction(name) != nil }
+
+// isFolderFunction tells the functions of the configuration language that count
+// paths from the file's folder.
+func isFolderFunction(name string) bool {
+	name = strings.TrimPrefix(name, "core::")
+	return strings.HasPrefix(name, "file") || name == "abspath" || name == "templatefile" || name == "templatestring"
+}
+
+// leafOnly makes the answer wait for the leaf.
+func (k *call) leafOnly() bool {
+	if k.c.leaf == nil {
+		k.c.needsLeaf = true
+		return true
+	}
+	return false
+}
+
+// contextFunctions makes the functions that an expression calls.
+func (c *calc) contextFunctions(e *ev, x *xpr) map[string]function.Function {
+	out := make(map[string]function.Function, len(x.calls))
+	for _, name := range x.calls {
+		def := lookupFunction(name)
+		k := &call{c, e, name}
+		if def.dynamic != nil {
+			out[name] = def.dynamic(k)
+			continue
+		}
+		out[name] = function.New(&function.Spec{
+			VarParam: &function.Parameter{Name: "args", Type: cty.String},
+			Type:     function.StaticReturnType(def.ret),
+			Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+				if err := def.count(len(args)); err != nil {
+					return cty.UnknownVal(def.ret), err
+				}
+				if def.leaf && k.leafOnly() {
+					return cty.UnknownVal(def.ret), nil
+				}
+				words := make([]string, len(args))
+				for i, a := range args {
+					words[i] = a.AsString()
+				}
+				v, err := def.do(k, words)
+				if err != nil || c.needsLeaf {
+					return cty.UnknownVal(def.ret), err
+				}
+				return v, nil
+			},
+		})
+	}
+	return out
+}
+
+func (f *contextFunction) count(n int) error {
+	switch {
+	case n < f.min:
+		return fmt.Errorf("%s", tooFew(f.min, n))
+	case f.max >= 0 && n > f.max:
+		return fmt.Errorf("at most %d argument(s) expected, not %d", f.max, n)
+	}
+	return nil
+}
+
+func tooFew(want, n int) string {
+	if want == 1 {
+		return "an argument is missing"
+	}
+	return fmt.Sprintf("%d arguments expected, not %d", want, n)
+}
+
+func text(f func(k *call) (string, error)) func(*call, []string) (cty.Value, error) {
+	return func(k *call, _ []string) (cty.Value, error) {
+		s, err := f(k)
+		return cty.StringVal(s), err
+	}
+}
+
+func wordList(words ...string) func(*call, []string) (cty.Value, error) {
+	return func(*call, []string) (cty.Value, error) { return stringList(words), nil }
+}
+
+func stringList(words []string) cty.Value {
+	if len(words) == 0 {
+		return cty.ListValEmpty(cty.String)
+	}
+	vals := make([]cty.Value, len(words))
+	for i, w := range words {
+		vals[i] = cty.StringVal(w)
+	}
+	return cty.ListVal(vals)
+}
+
+// lookupFunction finds a function of the unit language, or nil.
+func lookupFunction(name string) *contextFunction {
+	s := cty.String
+	switch name {
+	case "find_in_parent_folders":
+		return &contextFunction{max: 2, ret: s, do: func(k *call, args []string) (cty.Value, error) { return k.find(k.e.dir, args) }}
+	case "find_in_parent_folders_from_importing_config":
+		return &contextFunction{min: 1, max: 2, ret: s, leaf: true, do: func(k *call, args []string) (cty.Value, error) {
+			return k.find(k.c.leaf.dir, args)
+		}}
+	case "path_relative_to_include":
+		return &contextFunction{max: 1, ret: s, do: func(k *call, args []string) (cty.Value, error) { return k.includePath(args, false) }}
+	case "path_relative_from_include":
+		return &contextFunction{max: 1, ret: s, do: func(k *call, args []string) (cty.Value, error) { return k.includePath(args, true) }}
+	case "path_relative_to_import":
+		return &contextFunction{max: 1, ret: s, do: func(k *call, args []string) (cty.Value, error) { return k.importPath(args, false) }}
+	case "path_relative_from_import":
+		return &contextFunction{max: 1, ret: s, do: func(k *call, args []string) (cty.Value, error) { return k.importPath(args, true) }}
+	case "get_parent_terragrunt_dir":
+		return &contextFunction{max: 1, ret: s, do: func(k *call, args []string) (cty.Value, error) {
+			in, err := k.include(args)
+			if err != nil || in == "" {
+				return cty.StringVal(k.e.dir), err
+			}
+			return cty.StringVal(in), nil
+		}}
+	case "get_terragrunt_dir":
+		return &contextFunction{ret: s, do: text(func(k *call) (string, error) { return k.e.dir, nil })}
+	case "get_original_terragrunt_dir":
+		return &contextFunction{ret: s, leaf: true, do: text(func(k *call) (string, error) { return k.c.leaf.dir, nil })}
+	case "get_working_dir":
+		return &contextFunction{ret: s, leaf: true, do: text((*call).workingDir)}
+	case "get_repo_root":
+		return &contextFunction{ret: s, do: text(func(k *call) (string, error) {
+			root, err := k.c.l.repo(k.e.dir)
+			return k.c.l.identity(root), err
+		})}
+	case "get_path_from_repo_root":
+		return &contextFunction{ret: s, do: text(func(k *call) (string, error) {
+			root, err := k.c.l.repo(k.e.dir)
+			return pathBetween(root, k.e.dir, err)
+		})}
+	case "get_path_to_repo_root":
+		return &contextFunction{ret: s, do: text(func(k *call) (string, error) {
+			root, err := k.c.l.repo(k.e.dir)
+			return pathBetween(k.e.dir, root, err)
+		})}
+	case "relpath":
+		return &contextFunction{min: 2, max: 2, ret: s, do: func(k *call, args []string) (cty.Value, error) {
+			p, err := pathBetween(absPath(k.e.dir, args[0]), absPath(k.e.dir, args[1]), nil)
+			return cty.StringVal(p), err
+		}}
+	case "get_env":
+		return &contextFunction{min: 1, max: 2, ret: s, do: (*call).env}
+	case "get_platform":
+		return &contextFunction{ret: s, do: text(func(*call) (string, error) { return goos, nil })}
+	case "get_terraform_command":
+		return &contextFunction{ret: s, leaf: true, do: text(func(k *call) (string, error) { return k.c.l.env.Command, nil })}
+	case "get_terraform_cli_args":
+		return &contextFunction{ret: cty.List(s), leaf: true, do: func(k *call, _ []string) (cty.Value, error) { return stringList(k.c.l.env.Args), nil }}
+	case "get_terragrunt_source_cli_flag":
+		return &contextFunction{ret: s, do: text(func(k *call) (string, error) { return k.c.l.env.Source, nil })}
+	case "get_terraform_commands_that_need_vars":
+		return &contextFunction{ret: cty.List(s), do: wordList("apply", "console", "destroy", "import", "plan", "push", "refresh")}
+	case "get_terraform_commands_that_need_input":
+		return &contextFunction{ret: cty.List(s), do: wordList("apply", "import", "init", "plan", "refresh")}
+	case "get_terraform_commands_that_need_locking":
+		return &contextFunction{ret: cty.List(s), do: wordList("apply", "destroy", "import", "plan", "refresh", "taint", "untaint")}
+	case "get_terraform_commands_that_need_parallelism":
+		return &contextFunction{ret: cty.List(s), do: wordList("apply", "plan", "destroy")}
+	case "get_default_retryable_errors":
+		return &contextFunction{ret: cty.List(s), do: wordList(DefaultRetryableErrors()...)}
+	}
+	return lookupEffect(name)
+}
+
+// lookupEffect finds the functions that read files or run programs.
+func lookupEffect(name string) *contextFunction {
+	s := cty.String
+	switch name {
+	case "run_cmd":
+		return &contextFunction{max: -1, ret: s, do: (*call).runCmd}
+	case "read_tfvars_file":
+		return &contextFunction{min: 1, max: 1, ret: s, do: (*call).readTfvars}
+	case "sops_decrypt_file":
+		return &contextFunction{min: 1, max: 1, ret: s, do: (*call).sops}
+	case "mark_as_read":
+		return &contextFunction{min: 1, max: 1, ret: s, do: (*call).markRead}
+	case "mark_glob_as_read":
+		return &contextFunction{min: 1, max: 3, ret: cty.List(s), do: (*call).markGlob}
+	case "constraint_check":
+		return &contextFunction{min: 2, max: 2, ret: cty.Bool, do: constraintCheck}
+	case "get_aws_account_id":
+		return &contextFunction{ret: s, leaf: true, do: text(func(k *call) (string, error) { return k.identity("Account") })}
+	case "get_aws_caller_identity_arn":
+		return &contextFunction{ret: s, leaf: true, do: text(func(k *call) (string, error) { return k.identity("Arn") })}
+	case "get_aws_caller_identity_user_id":
+		return &contextFunction{ret: s, leaf: true, do: text(func(k *call) (string, error) { return k.identity("UserId") })}
+	case "get_aws_account_alias":
+		return &contextFunction{ret: s, leaf: true, do: text((*call).accountAlias)}
+	case "read_terragrunt_config":
+		return &contextFunction{dynamic: (*call).readConfigFunc}
+	case "deep_merge":
+		return &contextFunction{dynamic: func(*call) function.Function { return deepMergeFunc() }}
+	}
+	return nil
+}
+
+func pathBetween(from, to string, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	p, err := filepath.Rel(from, to)
+	if err != nil {
+		return "", fmt.Errorf("there is no path from %s to %s", from, to)
+	}
+	return filepath.ToSlash(p), nil
+}
+
+// find looks for a file or folder in the folders above dir.
+func (k *call) find(dir string, args []string) (cty.Value, error) {
+	name := k.c.l.env.configName()
+	if len(args) > 0 {
+		name = args[0]
+	}
+	if p := k.c.l.findUp(filepath.Dir(dir), name); p != "" {
+		return cty.StringVal(p), nil
+	}
+	if len(args) > 1 {
+		return cty.StringVal(args[1]), nil
+	}
+	return cty.NilVal, fmt.Errorf("there is no %s in any folder above %s", name, dir)
+}
+
+// findUp is the nearest name in dir or above, or "". Answers are kept for the
+// loader's life, also negative ones.
+func (l *Loader) findUp(dir, name string) string {
+	return l.finds.Do([2]string{dir, name}, func() string {
+		if p := filepath.Join(dir, name); l.exists(p) {
+			return p
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		return l.findUp(up, name)
+	})
+}
+
+// include is the folder of the included file that an argument names, or that is
+// the only one; "" if there is none.
+func (k *call) include(args []string) (string, error) {
+	if len(args) == 0 && k.e.role == includeRole {
+		return k.e.f.dir, nil
+	}
+	h := k.c.head(k.e.base())
+	if k.c.stuck() {
+		return "", errors.New("the included files are not known")
+	}
+	if len(args) == 0 {
+		switch len(h.includes) {
+		case 0:
+			return "", nil
+		case 1:
+			return h.includes[0].e.f.dir, nil
+		}
+		return "", errors.New("there are several include blocks, so the label of one must be given")
+	}
+	for _, i := range h.includes {
+		if i.label == args[0] {
+			return i.e.f.dir, nil
+		}
+	}
+	return "", fmt.Errorf("there is no include block labeled %q", args[0])
+}
+
+func (k *call) includePath(args []string, from bool) (cty.Value, error) {
+	dir, err := k.include(args)
+	if err != nil || dir == "" {
+		return cty.StringVal("."), err
+	}
+	a, b := dir, k.e.dir
+	if from {
+		a, b = b, a
+	}
+	p, err := pathBetween(a, b, nil)
+	return cty.StringVal(p), err
+}
+
+// importPath is the path between an import's folder and the leaf's (rule 17).
+func (k *call) importPath(args []string, from bool) (cty.Value, error) {
+	dot := cty.StringVal(".")
+	if len(args) == 0 && k.e.role == readRole {
+		return dot, nil
+	}
+	if k.leafOnly() {
+		return dot, nil
+	}
+	dir := k.e.f.dir
+	if len(args) > 0 || k.e.base().role == leafRole {
+		h := k.c.head(k.e.base())
+		if k.c.stuck() {
+			return dot, errors.New("the imports are not known")
+		}
+		i, err := pickImport(h, args)
+		if err != nil || i == nil {
+			return dot, err
+		}
+		dir = i.e.f.dir
+	}
+	a, b := dir, k.c.leaf.place()
+	if from {
+		a, b = b, a
+	}
+	p, err := pathBetween(a, b, nil)
+	return cty.StringVal(p), err
+}
+
+func pickImport(h *head, args []string) (*imported, error) {
+	if len(args) > 0 {
+		if i := h.importOf(args[0]); i != nil {
+			return i, nil
+		}
+		return nil, fmt.Errorf("there is no import named %q", args[0])
+	}
+	switch len(h.imports) {
+	case 0:
+		return nil, nil
+	case 1:
+		return h.imports[0], nil
+	}
+	return nil, errors.New("there are several imports, so the name of one must be given")
+}
+
+func (k *call) env(args []string) (cty.Value, error) {
+	if args[0] == "" {
+		return cty.NilVal, errors.New("the name of the environment variable is empty")
+	}
+	if v, ok := k.c.l.env.Environ.Lookup(args[0]); ok {
+		return cty.StringVal(v), nil
+	}
+	if len(args) > 1 {
+		return cty.StringVal(args[1]), nil
+	}
+	return cty.NilVal, fmt.Errorf("the environment variable %s is not set and the call gives no default", args[0])
+}
+
+// repo is the folder that holds .git, at or above dir.
+func (l *Loader) repo(dir string) (string, error) {
+	git := l.findUp(dir, ".git")
+	if git == "" {
+		return "", fmt.Errorf("%s is not in a git repository", dir)
+	}
+	return filepath.Dir(git), nil
+}
+
+// deepMergeFunc is deep_merge for calls whose parts cannot be told apart.
+func deepMergeFunc() function.Function {
+	return function.New(&function.Spec{
+		VarParam: &function.Parameter{Name: "maps", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true, AllowUnknown: true, AllowMarked: true},
+		Type: func(args []cty.Value) (cty.Type, error) {
+			v, err := deepMergeAll(args)
+			return v.Type(), err
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return deepMergeAll(args) },
+	})
+}
+
+// deepMergeAll merges values from left to right; null ones do not count.
+func deepMergeAll(args []cty.Value) (cty.Value, error) {
+	out := cty.NilVal
+	for i, a := range args {
+		bare, _ := a.Unmark()
+		if bare.IsNull() {
+			continue
+		}
+		if ty := bare.Type(); ty != cty.DynamicPseudoType && !ty.IsObjectType() && !ty.IsMapType() {
+			return cty.DynamicVal, function.NewArgErrorf(i, "maps or objects expected, not %s", ty.FriendlyName())
+		}
+		if out == cty.NilVal {
+			out = a
+			continue
+		}
+		v, err := value.DeepMerge(out, a)
+		if err != nil {
+			return cty.DynamicVal, function.NewArgError(i, err)
+		}
+		out = v
+	}
+	if out == cty.NilVal {
+		return cty.EmptyObjectVal, nil
+	}
+	return out, nil
+}
+
+// rawMerge is the whole value of a call of merge or deep_merge.
+func (c *calc) rawMerge(e *ev, x *xpr) cty.Value {
+	args := make([]cty.Value, len(x.args))
+	for i, a := range x.args {
+		args[i] = c.eval(e, a)
+		if c.needsLeaf {
+			return cty.DynamicVal
+		}
+	}
+	if c.failed {
+		return cty.DynamicVal
+	}
+	name := "merge"
+	f := c.l.pure().Functions["merge"]
+	if x.kind == deepCall {
+		name, f = "deep_merge", deepMergeFunc()
+	}
+	v, err := f.Call(args)
+	if err != nil {
+		at := x.at()
+		var bad function.ArgError
+		if errors.As(err, &bad) && bad.Index < len(x.args) {
+			at = x.args[bad.Index].at()
+		}
+		return c.errorf(&at, "unit/function-error", "Error in function call", "Call to function %q failed: %s.", name, err)
+	}
+	return v
+}
+
+// readConfig is what a call of read_terragrunt_config reads, nil after an error.
+func (c *calc) readConfig(e *ev, x *xpr) node {
+	at := x.at()
+	if len(x.args) > 2 {
+		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: at most 2 arguments expected, not %d.", len(x.args))
+		return nil
+	}
+	v := c.convert(c.eval(e, x.args[0]), cty.String, "path", x.args[0].at())
+	v, _ = v.Unmark()
+	if c.stuck() {
+		return nil
+	}
+	if !v.IsKnown() {
+		return valueNode{cty.DynamicVal, e, &at}
+	}
+	if v.IsNull() {
+		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: the path is null.")
+		return nil
+	}
+	n, err := c.readFrom(e, v.AsString())
+	switch {
+	case err == nil:
+		return n
+	case len(x.args) == 2 && errors.Is(err, errNoFile):
+		return &xprNode{e: e, x: x.args[1]}
+	}
+	if !c.failed {
+		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: %s.", err)
+	}
+	return nil
+}
+
+var errNoFile = errors.New("there is no such file")
+
+// readFrom opens a file for read_terragrunt_config.
+func (c *calc) readFrom(e *ev, path string) (node, error) {
+	full := absPath(e.dir, path)
+	if c.l.isDir(full) {
+		if f := c.l.unitFile(full); f != "" {
+			full = f
+		} else {
+			return nil, fmt.Errorf("%w: %s holds no %s", errNoFile, full, c.l.env.configName())
+		}
+	}
+	if !c.l.exists(full) {
+		return nil, fmt.Errorf("%w: %s", errNoFile, full)
+	}
+	c.readFile(full)
+	if filepath.Base(full) == ValuesName {
+		v := c.l.evs.Do(evKey{full, valuesRole}, func() *ev {
+			f := c.l.file(full, valuesSpec)
+			return newEv(c.l, f, valuesRole, f.dir)
+		})
+		c.add(v.f.ds)
+		if v.f.root == nil {
+			return nil, errors.New("the file cannot be read")
+		}
+		return &blockNode{v, v.f.root}, nil
+	}
+	in := c.l.shared(full, readRole)
+	c.add(in.f.ds)
+	if in.f.root == nil {
+		return nil, errors.New("the file cannot be read")
+	}
+	return &configNode{e: in, style: readStyle}, nil
+}
+
+// readConfigFunc is read_terragrunt_config within other expressions: it reads
+// the file as a whole, and its errors can be caught by try().
+func (k *call) readConfigFunc() function.Function {
+	return function.New(&function.Spec{
+		Params:   []function.Parameter{{Name: "path", Type: cty.String}},
+		VarParam: &function.Parameter{Name: "default", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true},
+		Type: func(args []cty.Value) (cty.Type, error) {
+			v, err := k.readWhole(args)
+			return v.Type(), err
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return k.readWhole(args) },
+	})
+}
+
+func (k *call) readWhole(args []cty.Value) (cty.Value, error) {
+	if len(args) > 2 {
+		return cty.DynamicVal, fmt.Errorf("at most 2 arguments expected, not %d", len(args))
+	}
+	if !args[0].IsKnown() {
+		return cty.DynamicVal, nil
+	}
+	c := k.c.sub(k.c.leaf, k.c.full)
+	n, err := c.readFrom(k.e, args[0].AsString())
+	if errors.Is(err, errNoFile) && len(args) == 2 {
+		return args[1], nil
+	}
+	v := cty.DynamicVal
+	if err == nil {
+		v = n.value(c)
+	}
+	k.c.met = k.c.met.with(c.met)
+	k.c.needsLeaf = k.c.needsLeaf || c.needsLeaf
+	if c.needsLeaf {
+		return cty.DynamicVal, nil
+	}
+	k.c.needsOut = k.c.needsOut || c.needsOut
+	if c.failed {
+		return cty.DynamicVal, c.ds.Err()
+	}
+	k.c.add(c.ds)
+	return v, err
+}

@@ -1,0 +1,233 @@
+package unit
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/funcs"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// A Loader reads and evaluates the unit files of an estate. Files that several
+// units share are parsed once and evaluated once. Its methods may be called
+// concurrently; each goroutine needs a task of its own.
+type Loader struct {
+	env   Env
+	graph demand.Graph
+	files par.Cache[string, *file]
+	evs   par.Cache[evKey, *ev]
+	ids   par.Cache[string, string]
+	stats par.Cache[string, statResult]
+	finds par.Cache[[2]string, string]
+	runs  par.Cache[string, runResult]
+	warns par.Cache[string, diag.List]
+	pure  func() *hcl.EvalContext
+	set   source.Set
+
+	mu         sync.Mutex
+	deprecated map[string]bool // files that hold an include block or call its functions
+	outputs    map[string]*outputCell
+	parsed     atomic.Int64
+	evaluated  atomic.Int64
+}
+
+type evKey struct {
+	path string
+	role role
+}
+
+type statResult struct {
+	exists, dir bool
+}
+
+// NewLoader makes a loader. The Env must not be changed afterwards.
+func NewLoader(env Env) *Loader {
+	l := &Loader{env: env, deprecated: map[string]bool{}, outputs: map[string]*outputCell{}}
+	l.pure = sync.OnceValue(func() *hcl.EvalContext {
+		return &hcl.EvalContext{Functions: l.table(env.WorkingDir)}
+	})
+	return l
+}
+
+// Task starts a strand of evaluation, to be used by one goroutine. Tasks of one
+// loader cannot be used with another.
+func (l *Loader) Task(ctx context.Context) *demand.Task { return l.graph.Task(ctx) }
+
+// Sources is the text of the files that were read, for showing messages.
+func (l *Loader) Sources() *source.Set { return &l.set }
+
+// Parsed is how many files were read and parsed so far.
+func (l *Loader) Parsed() int { return int(l.parsed.Load()) }
+
+// Evaluated is how many files were evaluated as a whole so far, each counted
+// once for every context that it needed one for.
+func (l *Loader) Evaluated() int { return int(l.evaluated.Load()) }
+
+// Deprecated is a warning that tells how many of the files that were read use
+// include blocks or their functions, or nothing if none does.
+func (l *Loader) Deprecated() diag.List {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.deprecated)
+	if n == 0 {
+		return nil
+	}
+	files := "1 file uses"
+	if n > 1 {
+		files = fmt.Sprintf("%d files use", n)
+	}
+	ds := diag.Warnf(nil, "Include is deprecated", "%s include blocks or the functions that belong to them (get_parent_terragrunt_dir, path_relative_to_include, path_relative_from_include). They go on working. Import blocks do the same without hidden context; \"terrace migrate imports\" rewrites them.", files)
+	ds[0].Code = "unit/include-deprecated"
+	return ds
+}
+
+// file parses a file once.
+func (l *Loader) file(path string, spec *blockSpec) *file {
+	return l.files.Do(path+"\x00"+spec.name, func() *file {
+		text, err := l.env.readFile(path)
+		if err != nil {
+			return &file{path: path, dir: filepath.Dir(path), ds: diag.List{{
+				Code: "unit/cannot-read", Summary: "Cannot read file", Detail: fmt.Sprintf("The file %s cannot be read: %s.", path, plainError(err)),
+			}}}
+		}
+		l.parsed.Add(1)
+		f := parse(path, text, spec)
+		l.set.Add(f.src)
+		l.noteDeprecated(f)
+		return f
+	})
+}
+
+func plainError(err error) string {
+	if pe, ok := err.(*fs.PathError); ok {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+func (l *Loader) noteDeprecated(f *file) {
+	old := f.root.first("include") != nil
+	for _, name := range [...]string{"get_parent_terragrunt_dir", "path_relative_to_include", "path_relative_from_include"} {
+		old = old || f.calls[name] != nil
+	}
+	if old {
+		l.mu.Lock()
+		l.deprecated[f.path] = true
+		l.mu.Unlock()
+	}
+}
+
+// shared is the evaluation of a file that belongs to all who use it.
+func (l *Loader) shared(path string, r role) *ev {
+	if r == importRole {
+		path = l.canonical(path)
+	}
+	return l.evs.Do(evKey{path, r}, func() *ev {
+		l.evaluated.Add(1)
+		spec := languageTable().unit
+		if filepath.Base(path) == StackName {
+			spec, r = languageTable().stack, stackRole
+		}
+		f := l.file(path, spec)
+		return newEv(l, f, r, f.dir)
+	})
+}
+
+// identity is the cleaned path of a file with links resolved.
+func (l *Loader) identity(path string) string {
+	dir := l.ids.Do(filepath.Dir(path), func() string {
+		if d, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			return d
+		}
+		return filepath.Dir(path)
+	})
+	return l.ids.Do(path, func() string {
+		if p, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.Base(path))); err == nil {
+			return p
+		}
+		return filepath.Join(dir, filepath.Base(path))
+	})
+}
+
+// canonical is the one name under which an imported file is evaluated, whoever
+// imports it by whatever links: its identity, told from the working folder
+// where it lies below that.
+func (l *Loader) canonical(path string) string {
+	id := l.identity(path)
+	if id == path || l.env.WorkingDir == "" {
+		return id
+	}
+	real := l.identity(l.env.WorkingDir)
+	if rest, ok := strings.CutPrefix(id, real+string(filepath.Separator)); ok {
+		return filepath.Join(l.env.WorkingDir, rest)
+	}
+	return id
+}
+
+func (l *Loader) stat(path string) statResult {
+	return l.stats.Do(path, func() statResult {
+		info, err := l.env.stat(path)
+		if err != nil {
+			return statResult{}
+		}
+		return statResult{exists: true, dir: info.IsDir()}
+	})
+}
+
+func (l *Loader) exists(path string) bool { return l.stat(path).exists }
+func (l *Loader) isDir(path string) bool  { return l.stat(path).dir }
+
+// unitFile is the unit file of a folder, or "". JSON goes first, as in Terragrunt.
+func (l *Loader) unitFile(dir string) string {
+	names := []string{DefaultJSONName, DefaultName}
+	if l.env.ConfigName != "" && !slices.Contains(names, l.env.ConfigName) {
+		names = []string{l.env.ConfigName}
+	}
+	for _, name := range names {
+		if p := filepath.Join(dir, name); l.exists(p) && !l.isDir(p) {
+			return p
+		}
+	}
+	return ""
+}
+
+// table is the functions that need no unit.
+func (l *Loader) table(dir string) map[string]function.Function {
+	return funcs.Table(funcs.Config{BaseDir: dir, Home: l.env.Home, Now: l.env.Now, ReadFile: l.env.ReadFile})
+}
+
+// functions is the evaluation context with the functions that a file's
+// expressions may call beside those of the unit language.
+func (l *Loader) functions(f *file, t tables) *hcl.EvalContext {
+	switch {
+	case t&dirTable != 0:
+		return f.table(l)
+	case t != 0:
+		return l.pure()
+	}
+	return nil
+}
+
+// valuesOf is the evaluation of the values file beside a file.
+func (l *Loader) valuesOf(e *ev) *ev {
+	path := filepath.Join(e.dir, ValuesName)
+	if e.role == valuesRole || !l.exists(path) {
+		return nil
+	}
+	return l.evs.Do(evKey{path, valuesRole}, func() *ev {
+		return newEv(l, l.file(path, valuesSpec), valuesRole, e.dir)
+	})
+}
+
+var valuesSpec = &blockSpec{name: "values file", open: true}

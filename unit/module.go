@@ -1,0 +1,377 @@
+package unit
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// # Environment files
+//
+// A unit file with module blocks holds one unit for each of them (section 3 of
+// the import specification). What stands at the top is evaluated once for all;
+// each unit is a leaf of its own, so that paths that count from the leaf differ.
+
+// env is the evaluation of the file that a leaf stands in.
+func (e *ev) env() *ev {
+	if e.top != nil {
+		return e.top
+	}
+	return e
+}
+
+// environment makes the units of an environment file.
+func (l *Loader) environment(t *demand.Task, e *ev) ([]*Unit, diag.List) {
+	l.evaluated.Add(1)
+	c := l.on(t, nil, false)
+	h := c.imports(e)
+	for _, i := range h.imports {
+		if i.mode != noMerge {
+			c.conf(i.e)
+		}
+	}
+	c.checkEnvironment(e)
+	mods := c.conf(e).members["module"]
+	if mods == nil {
+		return nil, c.ds
+	}
+	names, _ := mods.keys(c)
+	var out []*Unit
+	for _, name := range names {
+		for _, i := range c.instances(e, name) {
+			out = append(out, l.moduleUnit(e, name, i))
+		}
+	}
+	return out, c.ds
+}
+
+// instance is one unit that a module block makes.
+type instance struct {
+	key  string
+	each cty.Value // NilVal without for_each
+}
+
+// instances expands a module block; none if it is disabled.
+func (c *calc) instances(e *ev, name string) []instance {
+	b := c.moduleBlock(e, name)
+	if b == nil {
+		return nil
+	}
+	if a := b.child(c, "enabled"); a != nil {
+		v := c.early2(a, cty.Bool, "enabled")
+		if !known(v) || !v.True() {
+			return nil
+		}
+	}
+	a := b.child(c, "for_each")
+	if a == nil {
+		return []instance{{}}
+	}
+	v := c.early2(a, cty.DynamicPseudoType, "for_each")
+	if c.stuck() || v == cty.NilVal {
+		return nil
+	}
+	_, at := a.where()
+	ty := v.Type()
+	if v.IsNull() || !(ty.IsObjectType() || ty.IsMapType() || ty.IsSetType() || ty.IsTupleType() && v.LengthInt() == 0) {
+		c.errorf(at, "unit/for-each", "Invalid for_each value", "The for_each of a module must be a map, an object, or a set of strings.")
+		return nil
+	}
+	var out []instance
+	for it := v.ElementIterator(); it.Next(); {
+		k, item := it.Element()
+		if ty.IsSetType() {
+			k = item
+		}
+		if !isString(k) {
+			c.errorf(at, "unit/for-each", "Invalid for_each value", "The keys of for_each must be strings.")
+			return nil
+		}
+		out = append(out, instance{k.AsString(), cty.ObjectVal(map[string]cty.Value{"key": k, "value": item})})
+	}
+	return out
+}
+
+// early2 evaluates what must be known before any unit runs.
+func (c *calc) early2(n node, ty cty.Type, name string) cty.Value {
+	_, at := n.where()
+	v, _ := c.convert(n.value(c), ty, name, *at).Unmark()
+	if c.stuck() {
+		return cty.NilVal
+	}
+	if !v.IsWhollyKnown() && ty != cty.DynamicPseudoType || !v.IsKnown() {
+		c.errorf(at, "unit/unknown-"+name, "Unknown "+name, "%q must be known before any unit runs, so it cannot hang on the outputs of a module.", name)
+		return cty.NilVal
+	}
+	return v
+}
+
+// moduleBlock is the effective module block of a name, or nil.
+func (c *calc) moduleBlock(e *ev, name string) node {
+	mods := c.conf(e).members["module"]
+	if mods == nil {
+		return nil
+	}
+	if b := mods.child(c, name); b != nil {
+		return b.open(c)
+	}
+	return nil
+}
+
+func moduleID(e *ev, name, key string, keyed bool) string {
+	id := e.dir
+	if base := filepath.Base(e.f.path); base != DefaultName && base != DefaultJSONName {
+		stem := strings.TrimSuffix(strings.TrimSuffix(base, ".json"), ".hcl")
+		id = filepath.Join(id, stem)
+	}
+	id = filepath.Join(id, name)
+	if keyed {
+		id += "[" + addr.Quote(key) + "]"
+	}
+	return id
+}
+
+func (l *Loader) moduleUnit(e *ev, name string, i instance) *Unit {
+	m := newEv(l, e.f, leafRole, e.dir)
+	m.leaf, m.top, m.each, m.vals = m, e, i.each, e.vals
+	u := &Unit{ID: moduleID(e, name, i.key, i.each != cty.NilVal), Dir: e.dir, Path: e.f.path, Module: name, Key: i.key, l: l, e: m}
+	m.id, m.mod = u.ID, &name
+	for _, b := range e.f.root.of("module") {
+		if b.label == name {
+			u.mod = b
+		}
+	}
+	if u.mod == nil {
+		u.mod = &block{spec: languageTable().unit.block("module"), label: name}
+	}
+	u.layers = onceLayers(e)
+	return u
+}
+
+// moduleName is how --module names the unit.
+func (u *Unit) moduleName() string {
+	rel := strings.TrimPrefix(u.ID, u.Dir+string(filepath.Separator))
+	return filepath.ToSlash(rel)
+}
+
+func (u *Unit) matches(module string) bool {
+	return module != "" && (module == u.moduleName() || module == u.Module && u.Key == "" ||
+		strings.HasSuffix(u.moduleName(), "/"+module))
+}
+
+// metaArgs are the arguments of a module block that are no inputs.
+var metaArgs = []string{"source", "version", "depends_on", "for_each", "enabled", "inputs"}
+
+// moduleFields is the effective configuration of a module's unit: what stands
+// at the top of the file, with the block's source and arguments.
+func (u *Unit) moduleFields(c *calc) *group {
+	top := c.conf(u.e.top)
+	g := newGroup(u.e, nil)
+	for _, name := range top.names {
+		switch name {
+		case "module", "inputs", "terraform", "dependency":
+		default:
+			g.put(name, top.members[name])
+		}
+	}
+	b := c.moduleBlock(u.e.top, u.Module)
+	if b == nil {
+		return g
+	}
+	b = &inLeaf{b, u.e}
+	tf := newGroup(b.where())
+	for _, name := range [...]string{"source", "version"} {
+		if n := b.child(c, name); n != nil {
+			tf.put(name, n)
+		}
+	}
+	g.put("terraform", tf)
+	inputs := newGroup(b.where())
+	names, _ := b.keys(c)
+	for _, k := range names {
+		if !slices.Contains(metaArgs, k) {
+			inputs.put(k, b.child(c, k))
+		}
+	}
+	var in node = inputs
+	if more := b.child(c, "inputs"); more != nil {
+		in = joinOf("inputs", more, inputs, mapsJoin(replaceJoin))
+	}
+	g.put("inputs", in)
+	return g
+}
+
+// inLeaf evaluates the expressions of a module block for one unit, with each.
+type inLeaf struct {
+	node
+	leaf *ev
+}
+
+func (n *inLeaf) child(c *calc, key string) node { return moveTo(n.node.child(c, key), n.leaf) }
+func (n *inLeaf) open(*calc) node                { return n }
+
+// moveTo gives an expression of the environment file to a leaf's evaluation.
+func moveTo(n node, leaf *ev) node {
+	if x, ok := n.(*xprNode); ok && x.e == leaf.top {
+		return &xprNode{e: leaf, x: x.x, at: x.at}
+	}
+	return n
+}
+
+// checkEnvironment reports blocks that do not go with module blocks.
+func (c *calc) checkEnvironment(e *ev) {
+	root := e.f.root
+	for _, name := range [...]string{"dependency", "terraform"} {
+		for _, b := range root.of(name) {
+			c.errorf(&b.at, "unit/environment-block", "Block beside modules", "This file holds module blocks, which take the place of %s blocks: give each module its source and arguments, and read what another gives as module.NAME.outputs.", name)
+		}
+	}
+	for _, name := range [...]string{"inputs", "dependency", "terraform"} {
+		if a := root.attr(name); a != nil {
+			c.errorf(&a.nameAt, "unit/environment-block", "Argument beside modules", "This file holds module blocks, which take the place of %q: write the arguments into the modules.", name)
+		}
+	}
+	for _, b := range root.of("module") {
+		if b.attr("source") == nil && !c.mergesModules(e) {
+			c.missingArg(b.at, "source")
+		}
+		src, ver := b.attr("source"), b.attr("version")
+		if src != nil && ver != nil && src.x.kind == constant && isString(src.x.v) && LocalSource(src.x.v.AsString()) {
+			c.errorf(&ver.at, "unit/module-version", "Version of a local module", "A module with a local source has no versions, so it cannot have a \"version\".")
+		}
+	}
+}
+
+func (c *calc) mergesModules(e *ev) bool {
+	for _, i := range c.head(e).imports {
+		if i.mode != noMerge && c.conf(i.e).members["module"] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// checkEnvironmentImport reports merging imports of what does not go with
+// module blocks.
+func (c *calc) checkEnvironmentImport(e *ev, i *imported, fields *group) {
+	if e.f.root.first("module") == nil {
+		return
+	}
+	for _, name := range [...]string{"inputs", "dependency", "terraform"} {
+		if n := fields.members[name]; n != nil {
+			at := i.at
+			m := codeErr(&at, "unit/environment-import", "Import that does not go with modules",
+				"The file %s sets %q, which cannot be merged into a file with module blocks. Import it without merging and read what is needed as import.%s.%s.", i.e.f.path, name, i.name, name)
+			if _, where := n.where(); where != nil {
+				m.Note(where, "%s is set here", name)
+			}
+			c.add(m)
+		}
+	}
+}
+
+// modulesNode is module.* in an environment file, or of an imported one.
+func (c *calc) modulesNode(e *ev) node {
+	e = e.env()
+	n := &rootNode{group: newGroup(e, nil), what: "module"}
+	mods := c.conf(e).members["module"]
+	if mods == nil {
+		return n
+	}
+	names, _ := mods.keys(c)
+	for _, name := range names {
+		n.put(name, &moduleNode{e: e, name: name, b: mods.child(c, name)})
+	}
+	return n
+}
+
+// moduleNode is module.NAME, or one instance of it.
+type moduleNode struct {
+	e     *ev
+	name  string
+	b     node
+	key   string
+	keyed bool // an instance of a module with for_each
+}
+
+func (n *moduleNode) open(*calc) node             { return n }
+func (n *moduleNode) value(c *calc) cty.Value     { return objectOf(c, n) }
+func (n *moduleNode) where() (*ev, *source.Range) { return n.b.where() }
+func (n *moduleNode) listed()                     {}
+
+func (n *moduleNode) repeated(c *calc) bool { return !n.keyed && n.b.child(c, "for_each") != nil }
+
+func (n *moduleNode) keys(c *calc) ([]string, bool) {
+	if !n.repeated(c) {
+		return []string{"outputs"}, true
+	}
+	var names []string
+	for _, i := range c.instances(n.e, n.name) {
+		names = append(names, i.key)
+	}
+	return names, true
+}
+
+func (n *moduleNode) lacks(key string) string {
+	return fmt.Sprintf("The module %q has no part named %q.", n.name, key)
+}
+
+func (n *moduleNode) child(c *calc, key string) node {
+	if n.repeated(c) {
+		for _, i := range c.instances(n.e, n.name) {
+			if i.key == key {
+				return &moduleNode{n.e, n.name, n.b, key, true}
+			}
+		}
+		return nil
+	}
+	if key != "outputs" {
+		return nil
+	}
+	if !n.keyed && len(c.instances(n.e, n.name)) == 0 && !c.stuck() {
+		_, at := n.where()
+		c.errorf(at, "unit/disabled-module", "Disabled module", "The module %q is disabled, so it has no outputs that could be read.", n.name)
+		return nil
+	}
+	return &moduleOutputs{n}
+}
+
+// moduleOutputs is module.NAME.outputs.
+type moduleOutputs struct{ m *moduleNode }
+
+func (n *moduleOutputs) where() (*ev, *source.Range)    { return n.m.where() }
+func (n *moduleOutputs) child(c *calc, key string) node { return n.open(c).child(c, key) }
+func (n *moduleOutputs) keys(c *calc) ([]string, bool)  { return n.open(c).keys(c) }
+
+func (n *moduleOutputs) open(c *calc) node {
+	e, at := n.where()
+	return valueNode{n.value(c), e, at}
+}
+
+func (n *moduleOutputs) value(c *calc) cty.Value {
+	id := Target(moduleID(n.m.e, n.m.name, n.m.key, n.m.keyed))
+	e, at := n.where()
+	c.met = c.met.withDep(&depUse{target: id, at: at, label: n.m.name, via: e})
+	if !c.full {
+		c.needsOut = true
+		return cty.DynamicVal
+	}
+	v, has, ds := c.l.outputsOf(c.t, id, *at)
+	c.add(ds)
+	switch {
+	case c.failed:
+		return cty.DynamicVal
+	case has:
+		return v
+	case c.l.env.Tolerant:
+		return cty.DynamicVal
+	}
+	return c.errorf(at, "unit/no-outputs", "Module without outputs", "The module %q (%s) has no outputs. It was probably not applied yet; apply it first.", n.m.name, id)
+}

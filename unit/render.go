@@ -1,0 +1,230 @@
+package unit
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// # Rendering
+//
+// The effective configuration is shown in the shapes of `terragrunt render`:
+// as HCL, as JSON with every argument, and as JSON with where each key was
+// found. Outputs that do not exist are null, and secret values are not shown.
+
+// hiddenText stands in the place of values that must not be shown.
+const hiddenText = "(sensitive value)"
+
+// RenderJSON is the effective configuration as JSON.
+func (u *Unit) RenderJSON(t *demand.Task) ([]byte, diag.List) {
+	c := u.on(t, true)
+	n := u.whole()
+	names, _ := n.keys(c)
+	vals := make(map[string]cty.Value, len(names))
+	for _, k := range names {
+		if in := n.child(c, k); in != nil {
+			vals[k] = u.shown(c, k, in)
+		}
+	}
+	var b bytes.Buffer
+	writeJSON(&b, cty.ObjectVal(vals))
+	return b.Bytes(), c.ds
+}
+
+func (u *Unit) whole() *configNode { return &configNode{e: u.e, style: renderStyle} }
+
+// shown is the value of a part as it is rendered: locals each by itself, so
+// that one that needs missing outputs does not take the others with it.
+func (u *Unit) shown(c *calc, name string, n node) cty.Value {
+	if name != "locals" && name != "inputs" {
+		return n.value(c)
+	}
+	o := n.open(c)
+	names, ok := o.keys(c)
+	if !ok {
+		return n.value(c)
+	}
+	vals := make(map[string]cty.Value, len(names))
+	for _, k := range names {
+		vals[k] = u.shownMember(c, name, k, o.child(c, k))
+	}
+	return cty.ObjectVal(vals)
+}
+
+func (u *Unit) shownMember(c *calc, name, k string, n node) cty.Value {
+	one := c.sub(u.e, true)
+	v := n.value(one)
+	c.merge(one)
+	if name == "locals" && !one.failed && !v.IsWhollyKnown() {
+		_, at := n.where()
+		w := diag.Warnf(at, "Local value without outputs", "The local value %q needs outputs that do not exist, so it is shown as null.", k)
+		w[0].Code = "unit/local-outputs"
+		c.add(w)
+	}
+	return v
+}
+
+// RenderMetadata is the effective configuration as JSON, each key with the file
+// and line where it was found.
+func (u *Unit) RenderMetadata(t *demand.Task) ([]byte, diag.List) {
+	c := u.on(t, true)
+	n := u.whole()
+	fields := u.fields(c)
+	out := map[string]cty.Value{}
+	names, _ := n.keys(c)
+	for _, k := range names {
+		in := n.child(c, k)
+		if in == nil {
+			continue
+		}
+		raw := fields.members[k]
+		switch k {
+		case "inputs", "locals", "dependency", "generate", "feature":
+			if raw == nil && !(k == "locals" && u.e.f.root.first("locals") != nil) {
+				continue
+			}
+			out[k] = u.metaGroup(c, k, in)
+		case "dependencies":
+			if raw != nil {
+				out[k] = u.metaList(c, in.child(c, "paths"))
+			}
+		default:
+			if raw == nil && (k == "iam_web_identity_token" || languageTable().unit.block(k) != nil) {
+				continue
+			}
+			out[k] = withMeta(in.value(c), placeOf(raw))
+		}
+	}
+	var b bytes.Buffer
+	writeJSON(&b, cty.ObjectVal(out))
+	return b.Bytes(), c.ds
+}
+
+func placeOf(n node) *source.Range {
+	if n == nil {
+		return nil
+	}
+	_, at := n.where()
+	return at
+}
+
+func (u *Unit) metaGroup(c *calc, name string, n node) cty.Value {
+	o := n.open(c)
+	names, ok := o.keys(c)
+	if !ok {
+		return n.value(c)
+	}
+	vals := make(map[string]cty.Value, len(names))
+	for _, k := range names {
+		in := o.child(c, k)
+		vals[k] = withMeta(u.shownMember(c, name, k, in), placeOf(in))
+	}
+	return cty.ObjectVal(vals)
+}
+
+func (u *Unit) metaList(c *calc, n node) cty.Value {
+	if n == nil {
+		return cty.EmptyTupleVal
+	}
+	v, _ := n.value(c).Unmark()
+	if !known(v) || !v.CanIterateElements() {
+		return v
+	}
+	var out []cty.Value
+	for _, p := range v.AsValueSlice() {
+		out = append(out, withMeta(p, placeOf(n)))
+	}
+	return cty.TupleVal(out)
+}
+
+func withMeta(v cty.Value, at *source.Range) cty.Value {
+	meta := cty.NullVal(cty.DynamicPseudoType)
+	if at != nil && at.Filename != "" {
+		meta = cty.ObjectVal(map[string]cty.Value{
+			"found_in_file": cty.StringVal(at.Filename), "found_at_line": cty.NumberIntVal(int64(at.Start.Line)),
+		})
+	}
+	return cty.ObjectVal(map[string]cty.Value{"metadata": meta, "value": v})
+}
+
+// relativeToUnit shows a path that was rebased as the unit would write it.
+func relativeToUnit(v cty.Value, dir string) cty.Value {
+	return onString(v, func(s string) string {
+		if !filepath.IsAbs(s) {
+			return s
+		}
+		root, sub := SplitSource(s)
+		rel, err := filepath.Rel(dir, root)
+		if err != nil {
+			return s
+		}
+		rel = filepath.ToSlash(rel)
+		if rel != "." && !bytes.HasPrefix([]byte(rel), []byte("..")) {
+			rel = "./" + rel
+		}
+		if sub != "" {
+			rel += "//" + sub
+		}
+		return rel
+	})
+}
+
+// writeJSON writes a value as JSON: unknown ones as null, secrets not at all,
+// members in alphabetical order.
+func writeJSON(b *bytes.Buffer, v cty.Value) {
+	if v.IsMarked() {
+		if value.Secret(v) {
+			b.WriteString(`"` + hiddenText + `"`)
+			return
+		}
+		v, _ = v.Unmark()
+	}
+	ty := v.Type()
+	switch {
+	case !v.IsKnown() || v.IsNull():
+		b.WriteString("null")
+	case ty == cty.String:
+		text, _ := json.Marshal(v.AsString())
+		b.Write(text)
+	case ty == cty.Number:
+		b.WriteString(v.AsBigFloat().Text('f', -1))
+	case ty == cty.Bool:
+		if v.True() {
+			b.WriteString("true")
+		} else {
+			b.WriteString("false")
+		}
+	case ty.IsObjectType() || ty.IsMapType():
+		b.WriteByte('{')
+		names, _ := valueKeys(v)
+		slices.Sort(names)
+		for i, k := range names {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			text, _ := json.Marshal(k)
+			b.Write(text)
+			b.WriteByte(':')
+			writeJSON(b, valueNode{v: v}.child(nil, k).(valueNode).v)
+		}
+		b.WriteByte('}')
+	case ty.IsTupleType() || ty.IsListType() || ty.IsSetType():
+		b.WriteByte('[')
+		for i, in := range v.AsValueSlice() {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			writeJSON(b, in)
+		}
+		b.WriteByte(']')
+	default:
+		b.WriteString("null")
+	}
+}

@@ -1,0 +1,171 @@
+package unit
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// RenderHCL is the effective configuration as a unit file.
+func (u *Unit) RenderHCL(t *demand.Task) ([]byte, diag.List) {
+	c := u.on(t, true)
+	w := &hclRenderer{c: c, u: u, n: u.whole(), spec: languageTable().unit}
+	f := hclwrite.NewEmptyFile()
+	body := f.Body()
+	if u.e.f.root.first("locals") != nil {
+		w.object(body.AppendNewBlock("locals", nil).Body(), u.shown(c, "locals", w.n.child(c, "locals")))
+	}
+	for _, name := range [...]string{"terraform", "remote_state", "dependencies", "dependency", "generate", "feature", "engine", "exclude", "errors"} {
+		w.blocks(body, name)
+	}
+	fields := u.fields(c)
+	for _, name := range [...]string{"terraform_binary", "terraform_version_constraint", "terragrunt_version_constraint", "download_dir",
+		"prevent_destroy", "iam_role", "iam_assume_role_duration", "iam_assume_role_session_name", "iam_web_identity_token"} {
+		if fields.members[name] != nil {
+			w.attr(body, name, w.n.child(c, name).value(c))
+		}
+	}
+	if fields.members["inputs"] != nil {
+		w.attr(body, "inputs", u.shown(c, "inputs", w.n.child(c, "inputs")))
+	}
+	return hclwrite.Format(f.Bytes()), c.ds
+}
+
+type hclRenderer struct {
+	c    *calc
+	u    *Unit
+	n    *configNode
+	spec *blockSpec
+}
+
+// blocks writes the blocks of one type.
+func (w *hclRenderer) blocks(body *hclwrite.Body, name string) {
+	n := w.u.fields(w.c).members[name]
+	if n == nil {
+		return
+	}
+	spec := w.spec.block(name)
+	shown := w.n.child(w.c, name)
+	if spec.label != oneLabel {
+		w.block(body, spec, "", shown)
+		return
+	}
+	w.labelled(body, spec, shown)
+}
+
+func (w *hclRenderer) labelled(body *hclwrite.Body, spec *blockSpec, n node) {
+	o := n.open(w.c)
+	labels, _ := o.keys(w.c)
+	if spec.name == "generate" || spec.name == "feature" {
+		labels = slices.Sorted(slices.Values(labels))
+	}
+	for _, l := range labels {
+		w.block(body, spec, l, o.child(w.c, l))
+	}
+}
+
+// block writes one block: the arguments that are set to something else than
+// they are anyway, then what is in it.
+func (w *hclRenderer) block(body *hclwrite.Body, spec *blockSpec, label string, n node) {
+	var labels []string
+	if spec.label == oneLabel {
+		labels = []string{label}
+	}
+	in := body.AppendNewBlock(spec.name, labels).Body()
+	s, ok := n.(*shape)
+	if !ok {
+		return
+	}
+	for _, a := range renderOrder(spec) {
+		if s.raw.child(w.c, a) == nil && a != "if_disabled" {
+			continue
+		}
+		v := s.child(w.c, a).value(w.c)
+		if a != "default" && v.IsKnown() && v.IsNull() {
+			continue
+		}
+		w.attr(in, a, v)
+	}
+	for _, sub := range spec.blocks {
+		raw := s.raw.child(w.c, sub.name)
+		if raw == nil {
+			continue
+		}
+		if sub.label == oneLabel {
+			o := raw.open(w.c)
+			names, _ := o.keys(w.c)
+			for _, l := range names {
+				w.block(in, sub, l, s.of.shaped(o.child(w.c, l), sub, l))
+			}
+			continue
+		}
+		w.block(in, sub, "", s.of.shaped(raw, sub, ""))
+	}
+}
+
+// renderOrder is the order in which the arguments of a block are written.
+func renderOrder(spec *blockSpec) []string {
+	first := map[string][]string{
+		"generate":     {"path", "if_exists", "if_disabled", "comment_prefix", "contents"},
+		"remote_state": {"backend", "disable_init", "disable_dependency_optimization", "generate", "config"},
+		"exclude":      {"actions", "exclude_dependencies", "if", "no_run"},
+		"retry":        {"max_attempts", "sleep_interval_sec", "retryable_errors"},
+		"before_hook":  {"if", "run_on_error", "suppress_stdout", "commands", "execute", "working_dir"},
+		"after_hook":   {"if", "run_on_error", "suppress_stdout", "commands", "execute", "working_dir"},
+		"error_hook":   {"commands", "execute", "on_errors", "suppress_stdout", "working_dir"},
+	}[spec.name]
+	out := slices.Clone(first)
+	for i := range spec.args {
+		if !slices.Contains(out, spec.args[i].name) {
+			out = append(out, spec.args[i].name)
+		}
+	}
+	return out
+}
+
+func (w *hclRenderer) object(body *hclwrite.Body, v cty.Value) {
+	names, _ := valueKeys(v)
+	slices.Sort(names)
+	for _, k := range names {
+		w.attr(body, k, valueNode{v: v}.child(nil, k).(valueNode).v)
+	}
+}
+
+func (w *hclRenderer) attr(body *hclwrite.Body, name string, v cty.Value) {
+	body.SetAttributeValue(name, showable(v))
+}
+
+// showable replaces what cannot be written: unknown values by null, secret ones
+// by a text that says so.
+func showable(v cty.Value) cty.Value {
+	if v.IsMarked() {
+		if value.Secret(v) {
+			return cty.StringVal(hiddenText)
+		}
+		v, _ = v.Unmark()
+	}
+	ty := v.Type()
+	switch {
+	case !v.IsKnown():
+		return cty.NullVal(cty.DynamicPseudoType)
+	case v.IsNull():
+		return v
+	case ty.IsObjectType() || ty.IsMapType():
+		m := v.AsValueMap()
+		for k, in := range m {
+			m[k] = showable(in)
+		}
+		return cty.ObjectVal(m)
+	case ty.IsTupleType() || ty.IsListType() || ty.IsSetType():
+		var out []cty.Value
+		for _, in := range v.AsValueSlice() {
+			out = append(out, showable(in))
+		}
+		return cty.TupleVal(out)
+	}
+	return v
+}

@@ -1,0 +1,308 @@
+package unit
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Unit is one unit file, or one module of an environment file, ready to be
+// asked for its parts. Nothing of it is computed before it is asked for. A Unit
+// may be used concurrently, each goroutine with its own task.
+type Unit struct {
+	// ID tells the unit from all others: its folder; its file, if that is not
+	// called as unit files usually are; in an environment file the folder, the
+	// file's stem unless it is terragrunt, and the module's name and key.
+	ID   string
+	Dir  string // the folder of the file, absolute
+	Path string // the file
+	// Module and Key name the module block of an environment file. Module is ""
+	// for an ordinary unit, Key where the module has no for_each.
+	Module string
+	Key    string
+
+	l      *Loader
+	e      *ev    // the leaf
+	mod    *block // nil for an ordinary unit
+	layers func(c *calc) map[*ev]*source.Layer
+}
+
+// Load reads the unit of a folder or file: one for an ordinary unit, one for
+// each module of an environment file. The unit's imports and includes are read;
+// their values and its own are not computed.
+func (l *Loader) Load(t *demand.Task, path string) ([]*Unit, diag.List) {
+	path, ds := l.locate(path)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	f := l.file(path, languageTable().unit)
+	if f.root == nil {
+		return nil, f.ds
+	}
+	e := newEv(l, f, leafRole, f.dir)
+	if len(f.root.of("module")) > 0 {
+		units, ds := l.environment(t, e)
+		return units, slices.Concat(f.ds, ds)
+	}
+	e.leaf = e
+	l.evaluated.Add(1)
+	u := &Unit{ID: string(l.target(f.dir, path)), Dir: f.dir, Path: path, l: l, e: e}
+	u.layers = onceLayers(e)
+	e.id = u.ID
+	c := l.on(t, e, false)
+	c.imports(e)
+	c.add(f.ds)
+	return []*Unit{u}, c.ds
+}
+
+// Unit reads the only unit of a folder or file. An environment file is an error
+// that lists its modules, unless module names one of them, as in vpc or
+// svc["a"].
+func (l *Loader) Unit(t *demand.Task, path, module string) (*Unit, diag.List) {
+	units, ds := l.Load(t, path)
+	if len(units) == 0 {
+		if !ds.HasErrors() {
+			ds = append(ds, diag.Errorf(nil, "No unit", "All modules of the environment file %s are disabled.", path)...)
+		}
+		return nil, ds
+	}
+	var names []string
+	for _, u := range units {
+		if u.Module == "" && module == "" || u.Module != "" && u.matches(module) {
+			return u, ds
+		}
+		names = append(names, u.moduleName())
+	}
+	if units[0].Module == "" {
+		return nil, append(ds, codeErr(nil, "unit/no-module", "No such module", "%s is an ordinary unit without module blocks, so there is no module %q in it.", units[0].Path, module)...)
+	}
+	what := "Name one of them with --module, or use run --all for all"
+	if module != "" {
+		what = fmt.Sprintf("There is no module %q among them", module)
+	}
+	return nil, append(ds, codeErr(nil, "unit/environment", "Environment file", "%s holds several units, one for each module: %s. %s.", units[0].Path, strings.Join(names, ", "), what)...)
+}
+
+func codeErr(at *source.Range, code, summary, format string, args ...any) diag.List {
+	ds := diag.Errorf(at, summary, format, args...)
+	ds[0].Code = code
+	return ds
+}
+
+// locate finds the file that a path means.
+func (l *Loader) locate(path string) (string, diag.List) {
+	if !filepath.IsAbs(path) {
+		if l.env.WorkingDir == "" {
+			return "", codeErr(nil, "unit/relative-path", "Relative path", "The path %q is relative, and no folder is known that it could count from.", path)
+		}
+		path = filepath.Join(l.env.WorkingDir, path)
+	}
+	path = filepath.Clean(path)
+	if l.isDir(path) {
+		name := l.unitFile(path)
+		if name == "" {
+			return "", codeErr(nil, "unit/no-unit-file", "No unit file", "There is no %s in %s.", l.env.configName(), path)
+		}
+		return name, nil
+	}
+	if !l.exists(path) {
+		return "", codeErr(nil, "unit/no-unit-file", "No unit file", "There is no file %s.", path)
+	}
+	return path, nil
+}
+
+// place is the path that the leaf is known by.
+func (e *ev) place() string {
+	if e.id != "" && e.mod != nil {
+		return e.id
+	}
+	return e.dir
+}
+
+// A Setting is one part of a unit with where it comes from.
+type Setting struct {
+	Name  string
+	Value cty.Value
+	At    *source.Range // of the definition, or of the value where it has none of its own
+	Layer *source.Layer // the role of its file: base, or import with the block that brought it in
+	Under *Setting      // what it replaced or was merged over; nil at the bottom. Its Value is not computed.
+}
+
+// Own reports whether the setting stands in the unit's own file.
+func (u *Unit) Own(s *Setting) bool { return s.At != nil && s.At.Filename == u.Path }
+
+// full starts a computation for the unit.
+func (u *Unit) on(t *demand.Task, full bool) *calc { return u.l.on(t, u.e, full) }
+
+// fields is the unit's effective configuration.
+func (u *Unit) fields(c *calc) *group {
+	if u.mod != nil {
+		return u.moduleFields(c)
+	}
+	return c.conf(u.e)
+}
+
+// field is one name of it, or nil.
+func (u *Unit) field(c *calc, name string) node { return u.fields(c).members[name] }
+
+// Inputs computes the inputs, in alphabetical order, with the outputs of the
+// dependencies that they need. wanted tells which ones to compute: the variables
+// that the module declares; nil means all. Where the inputs as a whole hang on
+// something unknown there is one setting with no name and an unknown value.
+func (u *Unit) Inputs(t *demand.Task, wanted func(name string) bool) ([]*Setting, diag.List) {
+	c := u.on(t, true)
+	out := u.inputs(c, wanted)
+	return out, c.ds
+}
+
+func (u *Unit) inputs(c *calc, wanted func(name string) bool) []*Setting {
+	n := u.field(c, "inputs")
+	if n == nil || c.stuck() {
+		return nil
+	}
+	o := n.open(c)
+	names, ok := o.keys(c)
+	if !ok {
+		if c.stuck() || isNull(c, o) {
+			return nil
+		}
+		if unknownNode(c, o) {
+			return []*Setting{u.setting(c, "", n, cty.DynamicVal)}
+		}
+		c.notAMap("inputs", o)
+		return nil
+	}
+	slices.Sort(names)
+	var out []*Setting
+	for _, k := range names {
+		if wanted != nil && !wanted(k) {
+			continue
+		}
+		in := o.child(c, k)
+		if in == nil {
+			continue
+		}
+		one := c.sub(u.e, c.full) // one failed input does not take the others with it
+		v := in.value(one)
+		c.merge(one)
+		out = append(out, u.setting(c, k, in, v))
+	}
+	return out
+}
+
+// merge takes over what another computation met.
+func (c *calc) merge(o *calc) {
+	c.take(&result{needsLeaf: o.needsLeaf, needsOut: o.needsOut, failed: o.failed, ds: o.ds, met: o.met})
+}
+
+// setting tells where a node comes from.
+func (u *Unit) setting(c *calc, name string, n node, v cty.Value) *Setting {
+	e, at := n.where()
+	s := &Setting{Name: name, Value: v, At: at, Layer: u.layerOf(c, e)}
+	if low := below(c, n); low != nil {
+		s.Under = u.setting(c, name, low, cty.NilVal)
+	}
+	return s
+}
+
+// below is what a node was put over.
+func below(c *calc, n node) node {
+	switch n := n.(type) {
+	case *joined:
+		return n.lower
+	case *mapped:
+		return below(c, n.n)
+	case *converted:
+		return below(c, n.n)
+	}
+	return nil
+}
+
+var baseLayer = &source.Layer{Kind: source.Base}
+
+func (u *Unit) layerOf(c *calc, e *ev) *source.Layer {
+	if e == nil || e == u.e {
+		return baseLayer
+	}
+	if l := u.layers(c)[e]; l != nil {
+		return l
+	}
+	return baseLayer
+}
+
+// onceLayers finds, for each file that is merged in, the block that brought it in.
+func onceLayers(e *ev) func(c *calc) map[*ev]*source.Layer {
+	var found map[*ev]*source.Layer
+	return func(c *calc) map[*ev]*source.Layer {
+		e.overMu.Lock()
+		have := found
+		e.overMu.Unlock()
+		if have != nil {
+			return have
+		}
+		have = map[*ev]*source.Layer{}
+		var visit func(e *ev)
+		visit = func(e *ev) {
+			h := c.head(e)
+			for _, i := range h.imports {
+				if have[i.e] == nil {
+					at := i.at
+					have[i.e] = &source.Layer{Kind: source.Import, Via: &at}
+					visit(i.e)
+				}
+			}
+			for _, i := range h.includes {
+				at := i.at
+				have[i.e] = &source.Layer{Kind: source.Import, Via: &at}
+			}
+			if h.auto != nil {
+				have[h.auto] = &source.Layer{Kind: source.Generated}
+			}
+		}
+		visit(e)
+		e.overMu.Lock()
+		defer e.overMu.Unlock()
+		found = have
+		return found
+	}
+}
+
+// Imported lists the files that the unit's evaluation takes in, by how.
+type Imported struct {
+	Label string // of the block
+	Path  string
+	At    source.Range
+	// Include is true for include blocks. Merge is no_merge, shallow or deep.
+	Include bool
+	Merge   string
+}
+
+// Imports lists the import and include blocks of the unit's own file.
+func (u *Unit) Imports(t *demand.Task) ([]Imported, diag.List) {
+	c := u.on(t, false)
+	h := c.head(u.e.env())
+	var out []Imported
+	for _, i := range h.imports {
+		out = append(out, Imported{Label: i.name, Path: i.e.f.path, At: i.at, Merge: i.mode.String()})
+	}
+	for _, i := range h.includes {
+		out = append(out, Imported{Label: i.label, Path: i.e.f.path, At: i.at, Include: true, Merge: i.mode.String()})
+	}
+	return out, c.ds
+}
+
+func (m mode) String() string {
+	switch m {
+	case shallow:
+		return "shallow"
+	case deep:
+		return "deep"
+	}
+	return "no_merge"
+}

@@ -1,0 +1,94 @@
+package unit
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"path/filepath"
+	"strings"
+)
+
+// WorkingDir is the folder in which the module of a unit runs: below the
+// download folder, by hashes of the unit's folder and of the module's source
+// (section 4.9 of the unit language's reference). It is that of Terragrunt 1.1.3,
+// so that state and caches that are there are found. download may be "".
+func WorkingDir(dir, src, download string) string {
+	if download == "" {
+		download = ".terragrunt-cache"
+	}
+	hash := func(s string) string {
+		sum := sha1.Sum([]byte(s))
+		return base64.RawURLEncoding.EncodeToString(sum[:])
+	}
+	root, sub := "file://"+dir, ""
+	if src != "" {
+		root, sub = SplitSource(Getter(src))
+		root, _, _ = strings.Cut(root, "?")
+		if LocalSource(root) {
+			root = "file://" + absPath(dir, root)
+		}
+	}
+	return filepath.Join(absPath(dir, download), hash(dir), hash(root), filepath.FromSlash(sub))
+}
+
+// SplitSource splits the source of a module at its //: what is fetched as a
+// whole, and the folder in it. A query stays with the first part.
+func SplitSource(src string) (root, sub string) {
+	from := 0
+	if i := strings.Index(src, "://"); i >= 0 {
+		from = i + 3
+		if strings.HasPrefix(src[from:], "/") { // tfr:///…: no host
+			from++
+		}
+	}
+	i := strings.Index(src[from:], "//")
+	if i < 0 {
+		return src, ""
+	}
+	root, sub = src[:from+i], src[from+i+2:]
+	if q := strings.IndexByte(sub, '?'); q >= 0 {
+		root, sub = root+sub[q:], sub[:q]
+	}
+	return root, sub
+}
+
+// Getter writes the short forms of module sources (github.com/…, git@host:…) in
+// full, with the way of fetching in front. Others are returned as they are.
+func Getter(src string) string {
+	rest := strings.TrimPrefix(src, "git::")
+	for _, host := range [...]string{"github.com/", "gitlab.com/", "bitbucket.org/"} {
+		if path, ok := strings.CutPrefix(rest, host); ok {
+			return hosted(host, path)
+		}
+	}
+	if strings.Contains(rest, "://") || strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "/") {
+		return src
+	}
+	user, path, ok := strings.Cut(rest, "@")
+	if !ok || strings.Contains(user, "/") {
+		return src
+	}
+	host, path, ok := strings.Cut(path, ":")
+	if !ok || strings.Contains(host, "/") {
+		return src
+	}
+	return "git::ssh://" + user + "@" + host + "/" + path
+}
+
+// hosted writes a repository on a known host: the first two parts of the path
+// name it, what follows is a folder in it.
+func hosted(host, path string) string {
+	path, query, asked := strings.Cut(path, "?")
+	parts := strings.SplitN(path, "/", 3)
+	if len(parts) < 2 {
+		return host + path
+	}
+	name := strings.TrimSuffix(parts[1], ".git")
+	out := "git::https://" + host + parts[0] + "/" + name + ".git"
+	if len(parts) == 3 && strings.Trim(parts[2], "/") != "" {
+		out += "//" + strings.TrimPrefix(parts[2], "/")
+	}
+	if asked {
+		out += "?" + query
+	}
+	return out
+}
