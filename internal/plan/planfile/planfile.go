@@ -72,8 +72,15 @@ func IsPlan(head []byte) bool { return bytes.HasPrefix(head, []byte("PK\x03\x04"
 // Write saves a plan. version is that of the program.
 func Write(w io.Writer, f *File, version string) error {
 	z := zip.NewWriter(w)
+	var deflate *flate.Writer // one for all members, which are written one after another
 	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
-		return flate.NewWriter(w, flate.BestSpeed)
+		if deflate != nil {
+			deflate.Reset(w)
+			return deflate, nil
+		}
+		var err error
+		deflate, err = flate.NewWriter(w, flate.BestSpeed)
+		return deflate, err
 	})
 	member := func(name string, body []byte) error {
 		m, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Unix(1<<30, 0).UTC()})
