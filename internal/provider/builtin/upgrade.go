@@ -7,8 +7,8 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/zclconf/go-cty/cty"
-	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
 // dataImplied is the type of terraform_data without the types of its values.
@@ -33,7 +33,7 @@ func (p *Provider) UpgradeState(_ context.Context, req provider.UpgradeRequest) 
 }
 
 func decode(src []byte, ty cty.Type) (cty.Value, diag.List) {
-	v, err := ctyjson.Unmarshal(src, ty)
+	v, err := state.Decode(src, ty)
 	if err != nil {
 		return cty.NilVal, diag.Errorf(nil, "Unreadable object", "The stored attributes do not fit the type: %s.", err)
 	}
