@@ -50,6 +50,11 @@ func decode(in *pb6.Value, ty cty.Type) (v cty.Value, err error) {
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("the value does not have the form that the schema tells: %w", err)
 	}
+	if !v.Type().Equals(ty) { // the decoder takes an empty object for any
+		if errs := v.Type().TestConformance(ty); len(errs) > 0 {
+			return cty.NilVal, fmt.Errorf("the value does not have the form that the schema tells: %w", errs[0])
+		}
+	}
 	return v, nil
 }
 
