@@ -194,11 +194,7 @@ func (p *printer) jsonText(a *hcl.Attribute, f form, sure bool) string {
 		if diags.HasErrors() {
 			return "null"
 		}
-		out, err := ctyjson.Marshal(v, v.Type())
-		if err != nil {
-			return "null"
-		}
-		return string(out)
+		return jsonValue(v)
 	}
 	s := p.text(a)
 	if hcljson.IsJSONExpression(a.Expr) {
@@ -368,10 +364,28 @@ func unescape(s string) (string, bool) {
 	return strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\t`, "\t", `\"`, `"`, `\\`, `\`).Replace(s), true
 }
 
-func jsonString(s string) string {
+// jsonValue writes a constant.
+func jsonValue(v cty.Value) string {
+	out, err := ctyjson.Marshal(v, v.Type())
+	if err != nil {
+		return "null"
+	}
+	dec := json.NewDecoder(bytes.NewReader(out))
+	dec.UseNumber()
+	var x any
+	if dec.Decode(&x) != nil {
+		return "null"
+	}
+	return jsonAny(x)
+}
+
+func jsonString(s string) string { return jsonAny(s) }
+
+// jsonAny writes what came from JSON, without the escapes that only HTML needs.
+func jsonAny(x any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string cannot fail
+	_ = enc.Encode(x) // what came from JSON cannot fail
 	return strings.TrimSuffix(b.String(), "\n")
 }

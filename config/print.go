@@ -242,12 +242,13 @@ func (p *printer) terraform(tf *terraformParts) (out []*outBlock) {
 		out = append(out, &outBlock{typ: "language", heads: []source.Range{l.head}, body: p.content(c, false)})
 	}
 	main := &outBlock{typ: "terraform", body: &outBody{}}
+	var more []*outBlock
 	for i, s := range tf.version {
 		item := outItem{set: s, form: literal, sure: true}
 		if i == 0 {
 			main.body.items = append(main.body.items, item)
 		} else {
-			out = append(out, &outBlock{typ: "terraform", body: &outBody{items: []outItem{item}}})
+			more = append(more, &outBlock{typ: "terraform", body: &outBody{items: []outItem{item}}})
 		}
 	}
 	if len(p.m.RequiredProviders) > 0 {
@@ -272,7 +273,7 @@ func (p *printer) terraform(tf *terraformParts) (out []*outBlock) {
 	if len(main.body.items) > 0 {
 		out = append(out, main)
 	}
-	return out
+	return append(out, more...)
 }
 
 func heads(parts []part) []source.Range {
