@@ -94,19 +94,30 @@ func (l *Loader) Deprecated() diag.List {
 
 // file parses a file once.
 func (l *Loader) file(path string, spec *blockSpec) *file {
-	return l.files.Do(path+"\x00"+spec.name, func() *file {
-		text, err := l.env.readFile(path)
-		if err != nil {
-			return &file{path: path, dir: filepath.Dir(path), ds: diag.List{{
-				Code: "unit/cannot-read", Summary: "Cannot read file", Detail: fmt.Sprintf("The file %s cannot be read: %s.", path, plainError(err)),
-			}}}
-		}
-		l.parsed.Add(1)
-		f := parse(path, text, spec)
-		l.set.Add(f.src)
-		l.noteDeprecated(f)
+	return l.files.Do(path+"\x00"+spec.name, func() *file { return l.parse(path, spec) })
+}
+
+// unshared parses a unit's own file, which is not kept: of a large estate the
+// syntax trees of all units would fill the memory.
+func (l *Loader) unshared(path string, spec *blockSpec) *file {
+	if f, ok := l.files.Get(path + "\x00" + spec.name); ok {
 		return f
-	})
+	}
+	return l.parse(path, spec)
+}
+
+func (l *Loader) parse(path string, spec *blockSpec) *file {
+	text, err := l.env.readFile(path)
+	if err != nil {
+		return &file{path: path, dir: filepath.Dir(path), ds: diag.List{{
+			Code: "unit/cannot-read", Summary: "Cannot read file", Detail: fmt.Sprintf("The file %s cannot be read: %s.", path, plainError(err)),
+		}}}
+	}
+	l.parsed.Add(1)
+	f := parse(path, text, spec)
+	l.set.Add(f.src)
+	l.noteDeprecated(f)
+	return f
 }
 
 func plainError(err error) string {

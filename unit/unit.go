@@ -41,7 +41,7 @@ func (l *Loader) Load(t *demand.Task, path string) ([]*Unit, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	f := l.file(path, languageTable().unit)
+	f := l.unshared(path, languageTable().unit)
 	if f.root == nil {
 		return nil, f.ds
 	}
