@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -16,8 +17,8 @@ var ErrTooLarge = errors.New("the answer is larger than allowed")
 
 // Get reads an answer of at most max bytes into memory. A status of 400 and
 // above is a *StatusError, which comes with the answer. header may be nil.
-func (c *Client) Get(ctx context.Context, url string, header http.Header, max int64) ([]byte, *http.Response, error) {
-	req, err := newRequest(ctx, url, header)
+func (c *Client) Get(ctx context.Context, where string, header http.Header, max int64) ([]byte, *http.Response, error) {
+	req, err := newRequest(ctx, where, header)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,8 +46,8 @@ func (c *Client) Get(ctx context.Context, url string, header http.Header, max in
 	}
 }
 
-func newRequest(ctx context.Context, url string, header http.Header) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func newRequest(ctx context.Context, where string, header http.Header) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
 	if err != nil {
 		return nil, plainError(err)
 	}
@@ -207,4 +208,40 @@ func (s *saving) body(resp *http.Response) error {
 			return fmt.Errorf("the download from %s broke off after %d bytes: %w", where, s.done, err)
 		}
 	}
+}
+
+// PostForm sends a form once and reads an answer of at most max bytes.
+func (c *Client) PostForm(ctx context.Context, where string, form url.Values, max int64) ([]byte, error) {
+	h := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
+	return c.send(ctx, http.MethodPost, where, strings.NewReader(form.Encode()), h, max)
+}
+
+// Put sends an empty body once and reads an answer of at most max bytes.
+func (c *Client) Put(ctx context.Context, where string, header http.Header, max int64) ([]byte, error) {
+	return c.send(ctx, http.MethodPut, where, nil, header, max)
+}
+
+func (c *Client) send(ctx context.Context, method, where string, body io.Reader, header http.Header, max int64) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, where, body)
+	if err != nil {
+		return nil, plainError(err)
+	}
+	for k, vs := range header {
+		req.Header[k] = vs
+	}
+	resp, err := c.once(ctx, req)
+	if err != nil {
+		return nil, plainError(err)
+	}
+	defer resp.Body.Close()
+	out, err := io.ReadAll(io.LimitReader(resp.Body, max+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode >= 400:
+		return out, status(resp, out)
+	case int64(len(out)) > max:
+		return nil, fmt.Errorf("%s: %w (%d bytes)", Public(req.URL), ErrTooLarge, max)
+	}
+	return out, nil
 }

@@ -1,0 +1,178 @@
+package fetch
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// awsCredentials looks in the places that the AWS tools look in. No credentials
+// are none, for public buckets.
+func (w *work) awsCredentials(ctx context.Context, q url.Values) (awsCredentials, error) {
+	if id := q.Get("aws_access_key_id"); id != "" {
+		return awsCredentials{id, q.Get("aws_access_key_secret"), q.Get("aws_access_token")}, nil
+	}
+	profile := q.Get("aws_profile")
+	if id := w.Env.Get("AWS_ACCESS_KEY_ID"); id != "" && profile == "" {
+		return awsCredentials{id, w.Env.Get("AWS_SECRET_ACCESS_KEY"), w.Env.Get("AWS_SESSION_TOKEN")}, nil
+	}
+	c, err := w.awsShared(firstOf(profile, w.Env.Get("AWS_PROFILE"), "default"))
+	if err != nil || c.id != "" {
+		return c, err
+	}
+	for _, ask := range []func(context.Context) (awsCredentials, error){w.awsWebIdentity, w.awsContainer, w.awsMachine} {
+		if c, err := ask(ctx); err != nil || c.id != "" {
+			return c, err
+		}
+	}
+	return awsCredentials{}, nil
+}
+
+// awsShared reads the shared credentials and configuration files.
+func (w *work) awsShared(profile string) (awsCredentials, error) {
+	for _, file := range []struct{ env, name, section string }{
+		{"AWS_SHARED_CREDENTIALS_FILE", "credentials", profile},
+		{"AWS_CONFIG_FILE", "config", map[bool]string{true: profile, false: "profile " + profile}[profile == "default"]},
+	} {
+		where := w.Env.Get(file.env)
+		if where == "" && w.Home != "" {
+			where = filepath.Join(w.Home, ".aws", file.name)
+		}
+		if where == "" {
+			continue
+		}
+		text, err := os.ReadFile(where)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return awsCredentials{}, fmt.Errorf("cannot read credentials: %w", err)
+		}
+		s := iniSection(string(text), file.section)
+		if s["aws_access_key_id"] != "" {
+			return awsCredentials{s["aws_access_key_id"], s["aws_secret_access_key"], s["aws_session_token"]}, nil
+		}
+	}
+	return awsCredentials{}, nil
+}
+
+func iniSection(text, section string) map[string]string {
+	out := make(map[string]string)
+	in := false
+	for _, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "["); ok {
+			in = strings.TrimSpace(strings.TrimSuffix(name, "]")) == section
+			continue
+		}
+		if k, v, ok := strings.Cut(line, "="); ok && in && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ";") {
+			out[strings.ToLower(strings.TrimSpace(k))] = strings.TrimSpace(v)
+		}
+	}
+	return out
+}
+
+// awsContainer asks the endpoint that ECS and EKS give to containers.
+func (w *work) awsContainer(ctx context.Context) (awsCredentials, error) {
+	where := w.Env.Get("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+	if rel := w.Env.Get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"); rel != "" {
+		where = "http://169.254.170.2" + rel
+	}
+	if where == "" {
+		return awsCredentials{}, nil
+	}
+	h := http.Header{}
+	token := w.Env.Get("AWS_CONTAINER_AUTHORIZATION_TOKEN")
+	if file := w.Env.Get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); file != "" {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return awsCredentials{}, fmt.Errorf("cannot read credentials: %w", err)
+		}
+		token = strings.TrimSpace(string(raw))
+	}
+	if token != "" {
+		h.Set("Authorization", token)
+	}
+	body, _, err := w.Client.With(1, 2*time.Second).Get(ctx, where, h, 1<<20)
+	if err != nil {
+		return awsCredentials{}, fmt.Errorf("cannot get credentials: %w", err)
+	}
+	var out struct{ AccessKeyId, SecretAccessKey, Token string }
+	if err := json.Unmarshal(body, &out); err != nil {
+		return awsCredentials{}, errors.New("cannot get credentials: the answer is not JSON")
+	}
+	return awsCredentials{out.AccessKeyId, out.SecretAccessKey, out.Token}, nil
+}
+
+// awsWebIdentity trades the token of a CI system or a cluster for credentials.
+// https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html
+func (w *work) awsWebIdentity(ctx context.Context) (awsCredentials, error) {
+	file, role := w.Env.Get("AWS_WEB_IDENTITY_TOKEN_FILE"), w.Env.Get("AWS_ROLE_ARN")
+	if file == "" || role == "" {
+		return awsCredentials{}, nil
+	}
+	token, err := os.ReadFile(file)
+	if err != nil {
+		return awsCredentials{}, fmt.Errorf("cannot read credentials: %w", err)
+	}
+	where := w.Env.Get("AWS_ENDPOINT_URL_STS")
+	if where == "" {
+		where = "https://sts.amazonaws.com"
+		if r := firstOf(w.Env.Get("AWS_REGION"), w.Env.Get("AWS_DEFAULT_REGION")); r != "" {
+			where = "https://sts." + r + ".amazonaws.com"
+		}
+	}
+	body, err := w.Client.PostForm(ctx, strings.TrimSuffix(where, "/")+"/", url.Values{
+		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {role},
+		"RoleSessionName":  {firstOf(w.Env.Get("AWS_ROLE_SESSION_NAME"), "terrace")},
+		"WebIdentityToken": {strings.TrimSpace(string(token))},
+	}, 1<<20)
+	if err != nil {
+		return awsCredentials{}, fmt.Errorf("cannot get credentials for role %s: %w", role, err)
+	}
+	var out struct {
+		C struct{ AccessKeyId, SecretAccessKey, SessionToken string } `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
+	}
+	if xml.Unmarshal(body, &out) != nil || out.C.AccessKeyId == "" {
+		return awsCredentials{}, fmt.Errorf("cannot get credentials for role %s: the answer holds none", role)
+	}
+	return awsCredentials{out.C.AccessKeyId, out.C.SecretAccessKey, out.C.SessionToken}, nil
+}
+
+// awsMachine asks the metadata service, which only a machine of AWS has.
+func (w *work) awsMachine(ctx context.Context) (awsCredentials, error) {
+	if strings.EqualFold(w.Env.Get("AWS_EC2_METADATA_DISABLED"), "true") {
+		return awsCredentials{}, nil
+	}
+	base := firstOf(w.Env.Get("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "http://169.254.169.254")
+	c := w.Client.With(0, time.Second)
+	req := http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"300"}}
+	token, err := c.Put(ctx, base+"/latest/api/token", req, 1<<16)
+	if err != nil {
+		return awsCredentials{}, nil // not a machine of AWS
+	}
+	h := http.Header{"X-Aws-Ec2-Metadata-Token": {string(token)}}
+	where := base + "/latest/meta-data/iam/security-credentials/"
+	role, _, err := c.Get(ctx, where, h, 1<<16)
+	if err != nil {
+		return awsCredentials{}, nil // a machine without a role
+	}
+	name, _, _ := strings.Cut(strings.TrimSpace(string(role)), "\n")
+	body, _, err := c.Get(ctx, where+url.PathEscape(name), h, 1<<16)
+	if err != nil {
+		return awsCredentials{}, fmt.Errorf("cannot get the credentials of this machine: %w", err)
+	}
+	var out struct{ AccessKeyId, SecretAccessKey, Token string }
+	if json.Unmarshal(body, &out) != nil {
+		return awsCredentials{}, errors.New("cannot get the credentials of this machine: the answer is not JSON")
+	}
+	return awsCredentials{out.AccessKeyId, out.SecretAccessKey, out.Token}, nil
+}

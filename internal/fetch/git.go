@@ -1,0 +1,304 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// fixedContent reports whether an address says what its content is.
+func fixedContent(a Address) bool {
+	u, err := url.Parse(a.URL)
+	if err != nil {
+		return false
+	}
+	q := u.Query()
+	switch a.Getter {
+	case "git", "hg":
+		return isCommit(q.Get("ref"))
+	case "oci":
+		return q.Get("digest") != ""
+	}
+	return q.Get("checksum") != ""
+}
+
+func isCommit(ref string) bool {
+	return (len(ref) == 40 || len(ref) == 64) && strings.Trim(ref, "0123456789abcdef") == ""
+}
+
+// repo is one git address taken apart.
+type repo struct {
+	url   string
+	ref   string
+	depth int
+	env   sys.Env
+}
+
+// git clones a repository. It asks for nothing but the wanted commit first; where
+// the server or the form of the reference does not allow that, for everything.
+func (w *work) git(ctx context.Context, dir string) (string, error) {
+	rp, err := w.repo()
+	if err != nil {
+		return "", err
+	}
+	if w.old != "" && rp.depth == 0 {
+		if at, err := w.remoteCommit(ctx, rp); err == nil && at == w.old {
+			return at, nil
+		}
+	}
+	if err := w.shallow(ctx, rp, dir); err != nil {
+		if ctx.Err() != nil {
+			return "", err
+		}
+		if err := empty(dir); err != nil {
+			return "", err
+		}
+		if err := w.full(ctx, rp, dir); err != nil {
+			return "", err
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".gitmodules")); err == nil {
+		if _, err := w.runGit(ctx, rp, dir, "submodule", "update", "--quiet", "--init", "--recursive"); err != nil {
+			return "", err
+		}
+		if err := dropNestedGit(dir); err != nil {
+			return "", err
+		}
+	}
+	return w.runGit(ctx, rp, dir, "rev-parse", "HEAD")
+}
+
+func (w *work) repo() (repo, error) {
+	u, err := url.Parse(w.a.URL)
+	if err != nil {
+		return repo{}, err
+	}
+	q := u.Query()
+	rp := repo{ref: q.Get("ref"), env: w.Env}
+	if d := q.Get("depth"); d != "" {
+		if rp.depth, err = strconv.Atoi(d); err != nil || rp.depth < 0 {
+			return repo{}, fmt.Errorf("the depth parameter %q is not a number", d)
+		}
+	}
+	if strings.HasPrefix(rp.ref, "-") {
+		return repo{}, fmt.Errorf("the ref parameter %q is not a reference: it begins with a dash", rp.ref)
+	}
+	key := q.Get("sshkey")
+	for _, own := range []string{"ref", "depth", "sshkey"} {
+		q.Del(own)
+	}
+	u.RawQuery = q.Encode()
+	rp.url = u.String()
+	if u.Scheme == "file" {
+		rp.url = "file://" + u.Path
+	}
+	if strings.HasPrefix(rp.url, "-") {
+		return repo{}, fmt.Errorf("%q is not the URL of a repository", rp.url)
+	}
+	if key != "" {
+		if rp.env, err = w.sshKey(key); err != nil {
+			return repo{}, err
+		}
+	}
+	if _, set := rp.env.Lookup("GIT_TERMINAL_PROMPT"); !set {
+		rp.env = rp.env.With("GIT_TERMINAL_PROMPT=0")
+	}
+	// A repository that we are called from within must not become the target.
+	rp.env = rp.env.Without("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX")
+	return rp, nil
+}
+
+// sshKey writes the key of the sshkey parameter where ssh finds it.
+func (w *work) sshKey(text string) (sys.Env, error) {
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, errors.New("the sshkey parameter is not in base64")
+	}
+	file := filepath.Join(w.tmp, "key")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		return nil, err
+	}
+	ssh := w.Env.Get("GIT_SSH_COMMAND")
+	if ssh == "" {
+		ssh = "ssh"
+	}
+	return w.Env.With("GIT_SSH_COMMAND=" + ssh + " -i '" + file + "' -o IdentitiesOnly=yes"), nil
+}
+
+func (w *work) remoteCommit(ctx context.Context, rp repo) (string, error) {
+	ref := rp.ref
+	if ref == "" {
+		ref = "HEAD"
+	}
+	if isCommit(ref) {
+		return ref, nil
+	}
+	out, err := w.runGit(ctx, rp, w.tmp, "ls-remote", "--quiet", "--", rp.url, ref, ref+"^{}")
+	if err != nil {
+		return "", err
+	}
+	found := make(map[string]string)
+	for _, line := range strings.Split(out, "\n") {
+		if sum, name, ok := strings.Cut(line, "\t"); ok {
+			found[name] = sum
+		}
+	}
+	for _, name := range []string{ref + "^{}", ref, "refs/tags/" + ref + "^{}", "refs/tags/" + ref, "refs/heads/" + ref} {
+		if sum := found[name]; sum != "" {
+			return sum, nil
+		}
+	}
+	return "", fmt.Errorf("no reference %q", ref)
+}
+
+// shallow fetches the one commit alone.
+func (w *work) shallow(ctx context.Context, rp repo, dir string) error {
+	ref := rp.ref
+	if ref == "" {
+		ref = "HEAD"
+	}
+	for _, args := range [][]string{
+		{"init", "--quiet"},
+		{"remote", "add", "origin", rp.url},
+		{"fetch", "--quiet", "--no-tags", "--depth", strconv.Itoa(max(rp.depth, 1)), "origin", ref},
+		{"checkout", "--quiet", "--detach", "FETCH_HEAD"},
+	} {
+		if _, err := w.runGit(ctx, rp, dir, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// full clones everything and looks for the reference in the clone.
+func (w *work) full(ctx context.Context, rp repo, dir string) error {
+	if _, err := w.runGit(ctx, rp, w.tmp, "clone", "--quiet", "--", rp.url, dir); err != nil {
+		return err
+	}
+	if rp.ref == "" {
+		return nil
+	}
+	var first error
+	for _, name := range []string{rp.ref, "refs/remotes/origin/" + rp.ref, "refs/tags/" + rp.ref} {
+		_, err := w.runGit(ctx, rp, dir, "checkout", "--quiet", "--detach", name, "--")
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// runGit runs git and returns what it wrote, trimmed. The error has what it
+// wrote to its standard error.
+func (w *work) runGit(ctx context.Context, rp repo, dir string, args ...string) (string, error) {
+	return w.command(ctx, "git", rp.env, dir, args...)
+}
+
+func (w *work) command(ctx context.Context, program string, env sys.Env, dir string, args ...string) (string, error) {
+	if w.Run == nil {
+		return "", fmt.Errorf("%s cannot be started here", program)
+	}
+	var out, problem bytes.Buffer
+	err := w.Run(ctx, sys.Command{Path: program, Args: args, Dir: dir, Env: env, Stdout: &out, Stderr: &problem, Foreground: true})
+	if err == nil {
+		return strings.TrimSpace(out.String()), nil
+	}
+	if _, ran := sys.ExitCode(err); !ran {
+		return "", fmt.Errorf("cannot run %s: %w", program, err)
+	}
+	text := strings.TrimSpace(problem.String())
+	if len(text) > 2000 {
+		text = text[:2000] + "…"
+	}
+	if u, perr := url.Parse(w.a.URL); perr == nil {
+		if pw, ok := u.User.Password(); ok && pw != "" {
+			text = strings.ReplaceAll(text, pw, "(hidden)")
+		}
+	}
+	return "", &commandError{fmt.Sprintf("%s %s failed: %s", program, args[0], text), text}
+}
+
+// A commandError is what git or hg had to say.
+type commandError struct{ msg, text string }
+
+func (e *commandError) Error() string { return e.msg }
+
+// Unwrap tells failures to reach a server from others.
+func (e *commandError) Unwrap() error {
+	for _, s := range []string{"does not appear", "not found", "Permission denied", "Authentication failed", "terminal prompts disabled"} {
+		if strings.Contains(e.text, s) {
+			return nil
+		}
+	}
+	for _, s := range []string{"Could not resolve host", "Failed to connect", "Could not connect", "unable to access", "Connection refused", "Connection timed out", "Could not read from remote repository"} {
+		if strings.Contains(e.text, s) {
+			return &url.Error{Op: "git", Err: errors.New("unreachable")}
+		}
+	}
+	return nil
+}
+
+func empty(dir string) error {
+	if err := removeAll(dir); err != nil {
+		return err
+	}
+	return os.Mkdir(dir, 0o755)
+}
+
+// dropNestedGit removes the files by which submodules find their repository.
+func dropNestedGit(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.Name() == ".git" && filepath.Dir(path) != dir {
+			if err := removeAll(path); err != nil {
+				return err
+			}
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+		}
+		return nil
+	})
+}
+
+// hg clones a Mercurial repository.
+func (w *work) hg(ctx context.Context, dir string) error {
+	u, err := url.Parse(w.a.URL)
+	if err != nil {
+		return err
+	}
+	q := u.Query()
+	rev := q.Get("rev")
+	q.Del("rev")
+	u.RawQuery = q.Encode()
+	where := u.String()
+	if strings.HasPrefix(where, "-") || strings.HasPrefix(rev, "-") {
+		return errors.New("the address of the repository begins with a dash")
+	}
+	if err := os.Remove(dir); err != nil {
+		return err
+	}
+	if _, err := w.command(ctx, "hg", w.Env, w.tmp, "clone", "--noupdate", where, dir); err != nil {
+		return err
+	}
+	args := []string{"update"}
+	if rev != "" {
+		args = append(args, "--rev", rev)
+	}
+	_, err = w.command(ctx, "hg", w.Env, dir, args...)
+	return err
+}

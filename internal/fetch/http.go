@@ -1,0 +1,254 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/archive"
+	"github.com/terrace-iac/terrace/internal/transfer"
+	"golang.org/x/net/html"
+)
+
+const (
+	maxHops    = 10
+	maxPage    = 1 << 20 // of an answer that is searched for where the module is
+	maxArchive = 4 << 30
+)
+
+// http fetches an archive, or asks where the package is: by the header
+// X-Terraform-Get of the answer or a meta element "terraform-get" of the page.
+func (w *work) http(ctx context.Context, dir string) error {
+	u, err := url.Parse(w.a.URL)
+	if err != nil {
+		return err
+	}
+	q := u.Query()
+	sumText, kindText := q.Get("checksum"), q.Get("archive")
+	q.Del("checksum")
+	q.Del("archive")
+	u.RawQuery = q.Encode()
+	kind := archive.KindOf(path.Base(u.Path))
+	switch kindText {
+	case "":
+	case "false", "0":
+		kind = ""
+	default:
+		if kind = archive.KindOf(kindText); kind == "" {
+			return fmt.Errorf("%q is not a format of archives", kindText)
+		}
+	}
+	header, err := w.credentials(u)
+	if err != nil {
+		return err
+	}
+	if kind == "" && !w.r.Sniff {
+		if kindText != "" {
+			return errors.New("the address does not lead to an archive")
+		}
+		return w.indirect(ctx, u, header, dir)
+	}
+	sum, err := w.checksum(ctx, sumText, u.Path)
+	if err != nil {
+		return err
+	}
+	d := transfer.Download{URL: u.String(), Header: header, Max: maxArchive}
+	return w.archive(ctx, d, sum, kind, u.Path, dir)
+}
+
+// archive downloads, checks and unpacks. An empty kind is told from the content.
+func (w *work) archive(ctx context.Context, d transfer.Download, sum checksum, kind archive.Kind, name, dir string) error {
+	file := filepath.Join(w.tmp, "archive")
+	if err := w.Client.Save(ctx, d, file); err != nil {
+		return err
+	}
+	if err := sum.check(file); err != nil {
+		return err
+	}
+	if kind == "" {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		head := make([]byte, 512)
+		n, _ := f.Read(head)
+		_ = f.Close()
+		if kind = archive.Sniff(head[:n]); kind == "" {
+			return errors.New("what was downloaded is not an archive of a known format (zip, tar.gz, tar.xz, tar.bz2)")
+		}
+	}
+	return w.unpack(ctx, file, kind, dir, name)
+}
+
+// credentials are those of the request, of the URL, or of the user's .netrc.
+func (w *work) credentials(u *url.URL) (http.Header, error) {
+	h := http.Header{}
+	for k, vs := range w.r.Header {
+		h[k] = vs
+	}
+	if h.Get("Authorization") != "" || u.User != nil {
+		return h, nil
+	}
+	file := w.Env.Get("NETRC")
+	if file == "" && w.Home != "" {
+		file = filepath.Join(w.Home, ".netrc")
+	}
+	if file == "" {
+		return h, nil
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return h, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read credentials: %w", err)
+	}
+	if user, pw, ok := netrc(string(text), u.Hostname()); ok {
+		r := http.Request{Header: h}
+		r.SetBasicAuth(user, pw)
+	}
+	return h, nil
+}
+
+// netrc looks a machine up.
+func netrc(text, host string) (user, pw string, ok bool) {
+	var f []string
+	macro := false
+	for _, line := range strings.Split(text, "\n") {
+		switch fields := strings.Fields(line); {
+		case macro:
+			macro = len(fields) > 0 // a macro ends at an empty line
+		case len(fields) > 0 && fields[0] == "macdef":
+			macro = true
+		case len(fields) > 0 && strings.HasPrefix(fields[0], "#"):
+		default:
+			f = append(f, fields...)
+		}
+	}
+	on := false
+	for i := 0; i < len(f); i++ {
+		value := ""
+		if i+1 < len(f) {
+			value = f[i+1]
+		}
+		switch f[i] {
+		case "machine", "default":
+			if on {
+				return user, pw, true
+			}
+			on = f[i] == "default" || value == host
+			if f[i] == "machine" {
+				i++
+			}
+		case "login", "password", "account":
+			if on && f[i] == "login" {
+				user = value
+			}
+			if on && f[i] == "password" {
+				pw = value
+			}
+			i++
+		}
+	}
+	return user, pw, on
+}
+
+func (w *work) indirect(ctx context.Context, u *url.URL, header http.Header, dir string) error {
+	if w.hops++; w.hops > maxHops {
+		return fmt.Errorf("the address leads from one place to the next more than %d times", maxHops)
+	}
+	ask := *u
+	q := ask.Query()
+	q.Set("terraform-get", "1")
+	ask.RawQuery = q.Encode()
+	body, resp, err := w.Client.Get(ctx, ask.String(), header, maxPage)
+	if resp == nil {
+		return err
+	}
+	where := resp.Header.Get("X-Terraform-Get")
+	if where == "" && err == nil {
+		where = metaElement(body)
+	}
+	switch {
+	case where == "" && err != nil:
+		return err
+	case where == "":
+		return fmt.Errorf("%s does not say where the module is: the answer has neither a header X-Terraform-Get nor a meta element terraform-get, and the address does not end like that of an archive (for example .zip)", transfer.Public(u))
+	}
+	next, err := resolveLocation(where, resp.Request.URL)
+	if err != nil {
+		return fmt.Errorf("%s says that the module is at %q: %w", transfer.Public(u), where, err)
+	}
+	if next.Getter == "file" {
+		return fmt.Errorf("%s says that the module is at %q, which is a place on this machine", transfer.Public(u), where)
+	}
+	w.subdir = joinSub(next.Subdir, w.subdir)
+	w.a, w.r.Header = next, nil
+	w.old = ""
+	_, err = w.get(ctx, dir)
+	return err
+}
+
+// resolveLocation understands where a server says that a package is: the
+// address of a remote package, or a path relative to the answer's URL.
+func resolveLocation(where string, base *url.URL) (Address, error) {
+	if strings.HasPrefix(where, "/") || strings.HasPrefix(where, "./") || strings.HasPrefix(where, "../") {
+		main, sub, err := splitSubdir(where)
+		if err != nil {
+			return Address{}, err
+		}
+		u, err := base.Parse(main)
+		if err != nil {
+			return Address{}, err
+		}
+		return Address{Kind: Remote, Getter: u.Scheme, URL: u.String(), Subdir: sub}, nil
+	}
+	a, err := detectRemote(where)
+	if errors.Is(err, errUndetected) {
+		return Address{}, errors.New("that is not the address of a module package")
+	}
+	return a, err
+}
+
+// ResolveLocation is how the answer of a module registry is understood; base is
+// the URL that was asked.
+func ResolveLocation(where string, base *url.URL) (Address, error) {
+	return resolveLocation(where, base)
+}
+
+// metaElement finds <meta name="terraform-get" content="…"> in the head of a page.
+func metaElement(page []byte) string {
+	z := html.NewTokenizer(strings.NewReader(string(page)))
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return ""
+		case html.StartTagToken, html.SelfClosingTagToken:
+			t := z.Token()
+			if t.Data == "body" {
+				return ""
+			}
+			if t.Data != "meta" {
+				continue
+			}
+			name, content := "", ""
+			for _, a := range t.Attr {
+				switch a.Key {
+				case "name":
+					name = a.Val
+				case "content":
+					content = a.Val
+				}
+			}
+			if name == "terraform-get" && content != "" {
+				return content
+			}
+		}
+	}
+}
