@@ -7,6 +7,7 @@ package apply
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -305,6 +306,7 @@ func (a *applier) finish() {
 	}
 	if a.in.Plan.Mode == plan.Destroy {
 		draft.SetChecks(nil)
+		a.dropData(draft)
 		return
 	}
 	checks := a.in.Plan.Checks
@@ -314,6 +316,26 @@ func (a *applier) finish() {
 		checks = plan.MergeChecks(checks, append(a.outcome, more...))
 	}
 	draft.SetChecks(checks)
+}
+
+// dropData takes the data sources out of state when everything else is destroyed.
+func (a *applier) dropData(draft *state.Draft) {
+	if a.anyFailed() {
+		return
+	}
+	targets := a.in.Plan.Targets
+	for _, r := range a.in.Plan.Prior.Sorted() {
+		if r.Addr.Resource.Mode != addr.Data {
+			continue
+		}
+		for _, k := range r.Keys() {
+			i := r.Addr.Instance(k)
+			if len(a.in.Plan.Excludes) > 0 || len(targets) > 0 && !slices.ContainsFunc(targets, func(t addr.Target) bool { return t.Contains(i) }) {
+				continue
+			}
+			draft.Apply(state.Change{Object: addr.Object{Instance: i}, Provider: r.Config(r.Instances[k])})
+		}
+	}
 }
 
 func (a *applier) anyFailed() bool {

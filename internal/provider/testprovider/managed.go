@@ -109,6 +109,7 @@ func keepOr(planned, prior cty.Value, name string, v cty.Value) cty.Value {
 // planObject plans a test_object: out follows name, wo_length is counted anew
 // when wo_version changes, everything else computed is set once.
 func planObject(b *schema.Block, prior, proposed cty.Value) cty.Value {
+	proposed = b.StripWriteOnly(proposed) // as the protocol asks of a plan
 	p := keepOr(proposed, prior, "id", cty.UnknownVal(cty.String))
 	if p.GetAttr("serial").IsNull() {
 		p = keepOr(p, prior, "serial", cty.UnknownVal(cty.Number))
