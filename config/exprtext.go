@@ -109,7 +109,7 @@ func nativeValue(b *strings.Builder, dec *json.Decoder, f form) {
 		} else {
 			b.WriteString("{\n")
 			for dec.More() {
-				nativeValue(b, dec, f)
+				nativeKey(b, dec, f)
 				b.WriteString(" = ")
 				nativeValue(b, dec, f)
 				b.WriteString("\n")
@@ -121,7 +121,7 @@ func nativeValue(b *strings.Builder, dec *json.Decoder, f form) {
 		if f == names {
 			b.WriteString(v)
 		} else {
-			b.WriteString(quotedTemplate(v))
+			b.WriteString(nativeTemplate(v))
 		}
 	case json.Number:
 		b.WriteString(v.String())
@@ -134,6 +134,37 @@ func nativeValue(b *strings.Builder, dec *json.Decoder, f form) {
 	default:
 		b.WriteString("null")
 	}
+}
+
+// nativeKey writes the key of an object, which stays in quotes.
+func nativeKey(b *strings.Builder, dec *json.Decoder, f form) {
+	tok, _ := dec.Token()
+	key, _ := tok.(string)
+	if f == names {
+		b.WriteString(key)
+	} else {
+		b.WriteString(quotedTemplate(key))
+	}
+}
+
+// nativeTemplate writes the text of a template in native syntax: what is
+// nothing but an interpolation as the expression in it.
+func nativeTemplate(s string) string {
+	quoted := quotedTemplate(s)
+	x, diags := hclsyntax.ParseExpression([]byte(quoted), "", hcl.Pos{Line: 1, Column: 1})
+	wrap, ok := x.(*hclsyntax.TemplateWrapExpr)
+	if diags.HasErrors() || !ok {
+		return quoted
+	}
+	inner := strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(strings.TrimSuffix(s, "}"), "~"), "${"), "~")
+	if !strings.Contains(inner, "\n") {
+		return strings.TrimSpace(inner)
+	}
+	switch wrap.Wrapped.(type) {
+	case *hclsyntax.ObjectConsExpr, *hclsyntax.TupleConsExpr, *hclsyntax.ForExpr, *hclsyntax.FunctionCallExpr, *hclsyntax.ParenthesesExpr:
+		return strings.TrimSpace(inner)
+	}
+	return "(" + inner + "\n)" // only brackets may hold line breaks
 }
 
 // quotedTemplate writes the text of a template as a native string.
@@ -217,6 +248,9 @@ func (p *printer) jsonText(a *hcl.Attribute, f form, sure bool) string {
 // jsonExpr writes an expression, whose source is within s.
 func jsonExpr(x hclsyntax.Expression, s string, sure bool) string {
 	src := sourceOf(x, s)
+	if paren, ok := x.(*hclsyntax.ParenthesesExpr); ok && strings.Contains(src, "\n") {
+		return jsonString(wrapped(sourceOf(paren.Expression, s)))
+	}
 	switch x := x.(type) {
 	case *hclsyntax.LiteralValueExpr, *hclsyntax.UnaryOpExpr:
 		if json.Valid([]byte(src)) {

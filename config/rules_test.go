@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -230,10 +229,7 @@ func checkOrigin(t *testing.T, m *Module, line string) {
 // meaning is what a module says, without places.
 func meaning(t testing.TB, m *Module) map[string]any {
 	t.Helper()
-	out := map[string]any{}
-	if err := json.Unmarshal([]byte(printed(t, m, PrintOptions{JSON: true})), &out); err != nil {
-		t.Fatal(err)
-	}
+	out := unordered(t, printed(t, m, PrintOptions{JSON: true}))
 	for name, v := range m.Variables {
 		out["decoded var."+name] = fmt.Sprintf("%#v %#v literal=%t sensitive=%t ephemeral=%t nullable=%t %q %q", v.Type, v.Default, v.Literal, v.Sensitive, v.Ephemeral, v.Nullable, v.Description, v.Deprecated)
 	}
