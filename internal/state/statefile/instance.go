@@ -214,7 +214,7 @@ func (p *parser) dependencies(s *rawjson.Scanner, o *state.Object) error {
 		}
 		r, err := p.names.block(text)
 		if err != nil {
-			p.errorf(at, "Invalid address in state", "The dependency %q is not the address of a resource: %s.", clip(text), err)
+			p.errorf(at, "Invalid address in state", "The dependency %q is not the address of a resource: %s.", clip(text), reason(err))
 			return nil
 		}
 		o.Dependencies = append(o.Dependencies, r)

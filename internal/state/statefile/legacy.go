@@ -1,8 +1,8 @@
 package statefile
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +11,9 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/state/rawjson"
 	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
 // Versions 1 to 3 were written by Terraform before 0.12: resources hang on
@@ -59,7 +61,7 @@ func (p *parser) legacy(version int) *state.State {
 		return nil
 	}
 	if err := json.Unmarshal(p.doc, &in); err != nil {
-		p.errorf(0, "Invalid state file", "The state has version %d of the format, but not its form: %s.", version, err)
+		p.errorf(0, "Invalid state file", "The state has version %d of the format, but not its form: %s.", version, reason(err))
 		return nil
 	}
 	out := &state.State{Lineage: in.Lineage, Serial: in.Serial, TerraformVersion: in.TerraformVersion}
@@ -74,7 +76,7 @@ func (p *parser) legacy(version int) *state.State {
 			path = path.Child(name, addr.Key{})
 		}
 		if _, err := addr.ParseModuleInstance(string(path)); err != nil {
-			p.errorf(0, "Invalid address in state", "The module path %q is not valid: %s.", m.Path, err)
+			p.errorf(0, "Invalid address in state", "The module path %q is not valid: %s.", m.Path, reason(err))
 			continue
 		}
 		if path == "" {
@@ -100,90 +102,53 @@ func (p *parser) legacyOutputs(version int, in map[string]json.RawMessage) map[s
 				continue
 			}
 		}
-		if len(o.Value) == 0 || string(o.Value) == "null" {
+		if len(o.Value) == 0 {
+			o.Value = []byte("null")
+		}
+		val, err := legacyValue(o.Value)
+		if err != nil {
+			p.errorf(0, "Invalid output in state", "The output %q has no valid value.", name)
 			continue
 		}
 		if out == nil {
 			out = make(map[string]*state.Output)
-		}
-		d := json.NewDecoder(bytes.NewReader(o.Value))
-		d.UseNumber()
-		var v any
-		if err := d.Decode(&v); err != nil {
-			p.errorf(0, "Invalid output in state", "The output %q has no valid value.", name)
-			continue
-		}
-		val, ok := legacyValue(v, 0)
-		if !ok {
-			p.errorf(0, "Invalid output in state", "The output %q has no valid value.", name)
-			continue
 		}
 		out[name] = &state.Output{Value: val, Sensitive: o.Sensitive}
 	}
 	return out
 }
 
-// legacyValue makes lists and maps where the elements have one type, which is
-// what the language had then.
-func legacyValue(v any, depth int) (cty.Value, bool) {
-	if depth > 100 {
-		return cty.NilVal, false
+// legacyValue makes a list or a map of elements with one type, which is what
+// the language had then; what is further inside has the type that it implies.
+func legacyValue(raw []byte) (cty.Value, error) {
+	if rawjson.Deeper(raw, 100) {
+		return cty.NilVal, errors.New("it is nested too deeply")
 	}
-	switch v := v.(type) {
-	case nil:
-		return cty.NullVal(cty.DynamicPseudoType), true
-	case bool:
-		return cty.BoolVal(v), true
-	case string:
-		return cty.StringVal(v), true
-	case json.Number:
-		n, err := cty.ParseNumberVal(v.String())
-		return n, err == nil
-	case []any:
-		var elems []cty.Value
-		for _, e := range v {
-			ev, ok := legacyValue(e, depth+1)
-			if !ok {
-				return cty.NilVal, false
-			}
-			elems = append(elems, ev)
-		}
-		switch {
-		case len(elems) == 0:
-			return cty.ListValEmpty(cty.String), true
-		case cty.CanListVal(elems):
-			return cty.ListVal(elems), true
-		}
-		return cty.TupleVal(elems), true
-	case map[string]any:
-		elems := make(map[string]cty.Value, len(v))
-		for k, e := range v {
-			ev, ok := legacyValue(e, depth+1)
-			if !ok {
-				return cty.NilVal, false
-			}
-			elems[k] = ev
-		}
-		switch {
-		case len(elems) == 0:
-			return cty.MapValEmpty(cty.String), true
-		case cty.CanMapVal(elems):
-			return cty.MapVal(elems), true
-		}
-		return cty.ObjectVal(elems), true
+	ty, err := ctyjson.ImpliedType(raw)
+	if err != nil {
+		return cty.NilVal, err
 	}
-	return cty.NilVal, false
+	v, err := state.Decode(raw, ty)
+	switch {
+	case err != nil || v.IsNull() || !v.CanIterateElements() || v.LengthInt() == 0:
+		return v, err
+	case ty.IsTupleType() && cty.CanListVal(v.AsValueSlice()):
+		return cty.ListVal(v.AsValueSlice()), nil
+	case ty.IsObjectType() && cty.CanMapVal(v.AsValueMap()):
+		return cty.MapVal(v.AsValueMap()), nil
+	}
+	return v, nil
 }
 
 func (p *parser) legacyResource(out *state.State, module addr.ModuleInstance, name string, in *legacyResource) {
 	a, err := legacyAddress(module, name)
 	if err != nil {
-		p.errorf(0, "Invalid address in state", "%q is not the name of a resource: %s.", name, err)
+		p.errorf(0, "Invalid address in state", "%q is not the name of a resource: %s.", name, reason(err))
 		return
 	}
 	provider, err := legacyProvider(a, in.Provider)
 	if err != nil {
-		p.errorf(0, "Invalid provider in state", "The resource %s has an invalid provider address: %s.", a, err)
+		p.errorf(0, "Invalid provider in state", "The resource %s has an invalid provider address: %s.", a, reason(err))
 		return
 	}
 	i := &state.Instance{}
@@ -214,13 +179,13 @@ func (p *parser) legacyResource(out *state.State, module addr.ModuleInstance, na
 		}
 		i.Deposed[addr.DeposedKey(fmt.Sprintf("%08x", n+1))] = o
 	}
-	if i.Current == nil && i.Deposed == nil {
-		return
-	}
 	r := out.Resources[a.Abs()]
 	if r == nil {
 		r = &state.Resource{Addr: a.Abs(), Provider: provider, Instances: make(map[addr.Key]*state.Instance)}
 		out.Resources[a.Abs()] = r
+	}
+	if i.Current == nil && i.Deposed == nil {
+		return
 	}
 	if r.Instances[a.Key] != nil {
 		p.errorf(0, "Duplicate resource instance in state", "The instance %s is in the state more than once.", a)

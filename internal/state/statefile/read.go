@@ -110,7 +110,7 @@ func (p *parser) output(s *rawjson.Scanner, name string, out *state.State) error
 	}
 	ty, err := state.DecodeType(rawType)
 	if err != nil {
-		p.errorf(at, "Invalid output in state", "The type of the output %q is not valid: %s.", name, err)
+		p.errorf(at, "Invalid output in state", "The type of the output %q is not valid: %s.", name, reason(err))
 		return nil
 	}
 	if o.Value, err = state.Decode(rawValue, ty); err != nil {
@@ -227,7 +227,7 @@ func (p *parser) resource(s *rawjson.Scanner, all map[addr.AbsResource]*state.Re
 	}
 	if h.provider != nil {
 		if r.Provider, err = p.names.provider(h.provider); err != nil {
-			p.errorf(at, "Invalid provider in state", "The resource %s has an invalid provider address: %s.", a, err)
+			p.errorf(at, "Invalid provider in state", "The resource %s has an invalid provider address: %s.", a, reason(err))
 			return nil
 		}
 		r.Provider.Key = addr.Key{}
@@ -282,7 +282,7 @@ func (p *parser) address(at int, h *header) (addr.AbsResource, bool) {
 	var a addr.AbsResource
 	var err error
 	if a.Module, err = p.names.module(h.module); err != nil {
-		p.errorf(at, "Invalid address in state", "The module address %q is not valid: %s.", clip(h.module), err)
+		p.errorf(at, "Invalid address in state", "The module address %q is not valid: %s.", clip(h.module), reason(err))
 		return a, false
 	}
 	switch string(h.mode) {
@@ -312,7 +312,7 @@ func (p *parser) attach(r *state.Resource, i *instance) {
 		config.Key = addr.Key{}
 		switch {
 		case err != nil:
-			p.errorf(i.at, "Invalid provider in state", "The instance %s has an invalid provider address: %s.", where, err)
+			p.errorf(i.at, "Invalid provider in state", "The instance %s has an invalid provider address: %s.", where, reason(err))
 			return
 		case r.Provider.Provider.IsZero():
 			r.Provider = config

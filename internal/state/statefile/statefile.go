@@ -15,6 +15,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state"
@@ -183,8 +184,11 @@ func (p *parser) syntax(err error) {
 		p.errorf(se.Offset, "Invalid state file", "The state cannot be read: %s. If it was cut off or edited, restore a backup.", se.Msg)
 		return
 	}
-	p.errorf(0, "Invalid state file", "The state cannot be read: %s.", err)
+	p.errorf(0, "Invalid state file", "The state cannot be read: %s.", reason(err))
 }
+
+// reason is an error as the end of a sentence.
+func reason(err error) string { return strings.TrimSuffix(err.Error(), ".") }
 
 // at makes the place of an offset; nil without a file name.
 func (p *parser) at(offset int) *source.Range {

@@ -159,7 +159,7 @@ func (e *encoder) resource(r *state.Resource) error {
 		}
 		return nil
 	}
-	for _, k := range keysInFileOrder(r) {
+	for _, k := range r.Keys() {
 		i := r.Instances[k]
 		if i.Current != nil {
 			if err := add(k, i, "", i.Current); err != nil {
@@ -175,19 +175,6 @@ func (e *encoder) resource(r *state.Resource) error {
 	e.b = append(e.b, `]}`...)
 	return nil
 }
-
-// keysInFileOrder puts strings before numbers, as OpenTofu's files have it.
-func keysInFileOrder(r *state.Resource) []addr.Key {
-	keys := r.Keys()
-	if len(keys) > 1 && keys[len(keys)-1].Kind == addr.StringKey {
-		slices.SortStableFunc(keys, func(a, b addr.Key) int {
-			return cmp.Compare(rank[a.Kind], rank[b.Kind])
-		})
-	}
-	return keys
-}
-
-var rank = [...]int{addr.NoKey: 0, addr.StringKey: 1, addr.IntKey: 2}
 
 // header writes an opened object with the address of a resource.
 func (e *encoder) header(a addr.AbsResource) {
