@@ -75,6 +75,22 @@ const (
 	RoleTest                 // a test file
 )
 
+// String returns "base", "override", "shadowed", "ignored" or "test".
+func (r Role) String() string {
+	switch r {
+	case RoleOverride:
+		return "override"
+	case RoleShadowed:
+		return "shadowed"
+	case RoleIgnored:
+		return "ignored"
+	case RoleTest:
+		return "test"
+	default:
+		return "base"
+	}
+}
+
 // A FileRole is one file of the folder and what it is to the module.
 type FileRole struct {
 	Path string // as in ranges
