@@ -111,9 +111,9 @@ func pathOf(names ...string) *pb6.Path {
 	return p
 }
 
-// text is a string attribute of an object, or "" if it is null or unknown.
+// text is a string attribute of an object, or "" if it is null, unknown or not there.
 func text(obj cty.Value, name string) string {
-	if obj.IsNull() || !obj.IsKnown() {
+	if obj.IsNull() || !obj.IsKnown() || !obj.Type().HasAttribute(name) {
 		return ""
 	}
 	v := obj.GetAttr(name)
@@ -123,7 +123,7 @@ func text(obj cty.Value, name string) string {
 	return v.AsString()
 }
 
-// number is a number attribute of an object, or 0 if it is null or unknown.
+// number is a number attribute of an object, or 0 if it is null, unknown or not there.
 func number(obj cty.Value, name string) int64 {
 	if obj.IsNull() || !obj.IsKnown() || !obj.Type().HasAttribute(name) {
 		return 0

@@ -20,6 +20,7 @@ type server struct {
 
 	mu     sync.Mutex
 	config settings
+	folder string        // of the state store
 	stop   chan struct{} // closed when the caller asks to stop
 }
 

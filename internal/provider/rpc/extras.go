@@ -1,0 +1,387 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/zclconf/go-cty/cty"
+	"google.golang.org/grpc"
+)
+
+// A Kind is a kind of thing that plugins may have beside resources, data sources,
+// ephemeral resources and functions.
+type Kind uint8
+
+// The kinds.
+const (
+	ListResource Kind = iota
+	Action
+	StateStore // protocol 6 only
+)
+
+func (k Kind) String() string {
+	return [...]string{"list resource", "action", "state store"}[k]
+}
+
+func (s *schemas) others(k Kind) map[string][]byte {
+	switch k {
+	case ListResource:
+		return s.rest.ListResourceSchemas
+	case StateStore:
+		return s.rest.StateStoreSchemas
+	}
+	out := make(map[string][]byte, len(s.rest.ActionSchemas))
+	for name, a := range s.rest.ActionSchemas {
+		out[name] = a.GetSchema()
+	}
+	return out
+}
+
+// Others lists the types of a kind, sorted.
+func (c *Client) Others(ctx context.Context, k Kind) ([]string, diag.List) {
+	s, ds := c.schemas(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	return slices.Sorted(maps.Keys(s.others(k))), nil
+}
+
+// OtherSchema is the schema of the configuration of a type of a kind.
+func (c *Client) OtherSchema(ctx context.Context, k Kind, typ string) (*schema.Block, diag.List) {
+	w := call{"tell the schema of the " + k.String(), typ}
+	s, ds := c.schemas(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	raw, ok := s.others(k)[typ]
+	if !ok {
+		return nil, c.refused(w, errors.New("it has no such type"))
+	}
+	b, err := s.block(raw)
+	if err != nil {
+		return nil, c.nonsense(w, "the schema cannot be used: %s", err)
+	}
+	return b, nil
+}
+
+// config encodes the configuration of a type of a kind.
+func (c *Client) config(ctx context.Context, w call, k Kind, config cty.Value) (*pb6.Value, diag.List) {
+	b, ds := c.OtherSchema(ctx, k, w.typ)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	var e enc
+	v := e.value("configuration", config, b.ImpliedType())
+	if e.err != nil {
+		return nil, c.refused(w, e.err)
+	}
+	return v, nil
+}
+
+// ValidateOther checks the configuration of a type of a kind. For list resources
+// include and limit are the arguments of that name, which may be unknown.
+func (c *Client) ValidateOther(ctx context.Context, k Kind, typ string, config cty.Value) diag.List {
+	w := call{"check the configuration of the " + k.String(), typ}
+	v, ds := c.config(ctx, w, k, config)
+	if ds.HasErrors() {
+		return ds
+	}
+	var resp *pb6.Diagnostics
+	var err error
+	switch k {
+	case ListResource:
+		var e enc
+		resp, err = c.rpc.ValidateListResourceConfig(ctx, &pb6.ValidateListRequest{
+			TypeName: typ, Config: v,
+			IncludeResourceObject: e.value("include_resource", cty.UnknownVal(cty.Bool), cty.Bool), Limit: e.value("limit", cty.UnknownVal(cty.Number), cty.Number),
+		})
+	case Action:
+		resp, err = c.rpc.ValidateActionConfig(ctx, &pb6.ValidateRequest{TypeName: typ, Config: v})
+	default:
+		resp, err = c.rpc.ValidateStateStoreConfig(ctx, &pb6.ValidateRequest{TypeName: typ, Config: v})
+	}
+	if err != nil {
+		return c.failed(ctx, w, err)
+	}
+	return c.messages(w, resp.Diagnostics)
+}
+
+// GenerateConfig asks for a configuration that would give an object of this state.
+func (c *Client) GenerateConfig(ctx context.Context, typ string, state cty.Value) (cty.Value, diag.List) {
+	w := call{"make a configuration of", typ}
+	s, r, ds := c.lookup(ctx, w, addr.Managed)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	ty := r.Block.ImpliedType()
+	if !s.rest.GetServerCapabilities().GetGenerateResourceConfig() {
+		return cty.UnknownVal(ty), c.refused(w, errors.New("it does not say that it can"))
+	}
+	var e enc
+	req := &pb6.GenerateRequest{TypeName: typ, State: e.value("state", state, ty)}
+	if e.err != nil {
+		return cty.UnknownVal(ty), c.refused(w, e.err)
+	}
+	resp, err := c.rpc.GenerateResourceConfig(ctx, req)
+	if err != nil {
+		return cty.UnknownVal(ty), c.failed(ctx, w, err)
+	}
+	var d dec
+	v := d.value("configuration", resp.Config, ty, cty.UnknownVal(ty))
+	return v, c.answer(w, resp.Diagnostics, &d)
+}
+
+// Listed is one object that a list resource found.
+type Listed struct {
+	Name     string
+	Identity cty.Value
+	Object   cty.Value // cty.NilVal unless it was asked for
+}
+
+// List finds existing objects of a managed type of the same name. each gets them
+// as they come and may end the list by returning false. limit 0 means no limit.
+func (c *Client) List(ctx context.Context, typ string, config cty.Value, objects bool, limit int64, each func(Listed) bool) diag.List {
+	w := call{"list objects of", typ}
+	_, r, ds := c.lookup(ctx, w, addr.Managed)
+	if ds.HasErrors() {
+		return ds
+	}
+	v, ds := c.config(ctx, w, ListResource, config)
+	if ds.HasErrors() {
+		return ds
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, err := c.rpc.ListResource(ctx, &pb6.ListRequest{TypeName: typ, Config: v, IncludeResourceObject: objects, Limit: limit})
+	if err != nil {
+		return c.failed(ctx, w, err)
+	}
+	return receive(ctx, c, w, events, func(ev *pb6.ListEvent) (diag.List, bool) {
+		var d dec
+		l := Listed{Name: ev.DisplayName, Identity: d.identity(ev.Identity, r)}
+		if ev.ResourceObject != nil {
+			l.Object = d.value("object", ev.ResourceObject, r.Block.ImpliedType(), cty.NilVal)
+		}
+		ds := c.answer(w, ev.Diagnostics, &d)
+		if ds.HasErrors() {
+			return ds, true
+		}
+		return ds, each(l)
+	})
+}
+
+// receive takes the events of a stream to its end, or until one says no.
+func receive[T any](ctx context.Context, c *Client, w call, events grpc.ServerStreamingClient[T], each func(*T) (diag.List, bool)) diag.List {
+	var ds diag.List
+	for {
+		ev, err := events.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return ds
+		case err != nil:
+			return append(ds, c.failed(ctx, w, err)...)
+		}
+		more, goOn := each(ev)
+		if ds = append(ds, more...); !goOn {
+			return ds
+		}
+	}
+}
+
+// PlanAction asks whether an action could be invoked.
+func (c *Client) PlanAction(ctx context.Context, typ string, config cty.Value) diag.List {
+	w := call{"plan the action", typ}
+	v, ds := c.config(ctx, w, Action, config)
+	if ds.HasErrors() {
+		return ds
+	}
+	resp, err := c.rpc.PlanAction(ctx, &pb6.ActionRequest{ActionType: typ, Config: v, ClientCapabilities: capabilities()})
+	if err != nil {
+		return c.failed(ctx, w, err)
+	}
+	if ds := c.deferred(w, resp.Deferred); ds != nil {
+		return ds
+	}
+	return c.messages(w, resp.Diagnostics)
+}
+
+// InvokeAction invokes an action. progress gets what it tells meanwhile.
+func (c *Client) InvokeAction(ctx context.Context, typ string, config cty.Value, progress func(string)) diag.List {
+	w := call{"invoke the action", typ}
+	v, ds := c.config(ctx, w, Action, config)
+	if ds.HasErrors() {
+		return ds
+	}
+	events, err := c.rpc.InvokeAction(ctx, &pb6.ActionRequest{ActionType: typ, Config: v, ClientCapabilities: capabilities()})
+	if err != nil {
+		return c.failed(ctx, w, err)
+	}
+	completed := false
+	ds = receive(ctx, c, w, events, func(ev *pb6.ActionEvent) (diag.List, bool) {
+		switch e := ev.Type.(type) {
+		case *pb6.ActionEvent_Progress:
+			progress(e.Progress.GetMessage())
+		case *pb6.ActionEvent_Completed:
+			completed = true
+			return c.messages(w, e.Completed.GetDiagnostics()), true
+		}
+		return nil, true
+	})
+	if !completed && !ds.HasErrors() {
+		return append(ds, c.nonsense(w, "its answer ended without saying that the action is complete")...)
+	}
+	return ds
+}
+
+// A Store is a configured state store of a plugin.
+type Store struct {
+	c     *Client
+	typ   string
+	chunk int64
+}
+
+const defaultChunk = 8 << 20
+
+// ConfigureStore configures a state store.
+func (c *Client) ConfigureStore(ctx context.Context, typ string, config cty.Value) (*Store, diag.List) {
+	w := call{"configure the state store", typ}
+	v, ds := c.config(ctx, w, StateStore, config)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	resp, err := c.rpc.ConfigureStateStore(ctx, &pb6.ConfigureStoreRequest{TypeName: typ, Config: v, Capabilities: &pb6.StoreCapabilities{ChunkSize: defaultChunk}})
+	if err != nil {
+		return nil, c.failed(ctx, w, err)
+	}
+	ds = c.messages(w, resp.Diagnostics)
+	chunk := resp.GetCapabilities().GetChunkSize()
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	if chunk <= 0 || chunk > maxMessage/2 {
+		return nil, append(ds, c.nonsense(w, "it wants the state in pieces of %d bytes", chunk)...)
+	}
+	return &Store{c, typ, chunk}, ds
+}
+
+func (s *Store) call(what string) call { return call{what + " the state store", s.typ} }
+
+// Read reads a state; nil if there is none.
+func (s *Store) Read(ctx context.Context, id string) ([]byte, diag.List) {
+	w := s.call("read from")
+	chunks, err := s.c.rpc.ReadStateBytes(ctx, &pb6.StateRequest{TypeName: s.typ, StateId: id})
+	if err != nil {
+		return nil, s.c.failed(ctx, w, err)
+	}
+	var out []byte
+	ds := receive(ctx, s.c, w, chunks, func(ch *pb6.StateChunk) (diag.List, bool) {
+		ds := s.c.messages(w, ch.Diagnostics)
+		n := int64(len(out))
+		if r := ch.Range; !ds.HasErrors() && len(ch.Bytes) > 0 && (r.GetStart() != n || r.GetEnd() != n+int64(len(ch.Bytes))-1 && r.GetEnd() != n+int64(len(ch.Bytes)) || n+int64(len(ch.Bytes)) > ch.TotalLength) {
+			ds = append(ds, s.c.nonsense(w, "the pieces of the state do not fit together")...)
+		}
+		out = append(out, ch.Bytes...)
+		return ds, !ds.HasErrors()
+	})
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	return out, ds
+}
+
+// Write replaces a state.
+func (s *Store) Write(ctx context.Context, id string, state []byte) diag.List {
+	w := s.call("write to")
+	stream, err := s.c.rpc.WriteStateBytes(ctx)
+	if err != nil {
+		return s.c.failed(ctx, w, err)
+	}
+	total := int64(len(state))
+	for start := int64(0); start == 0 || start < total; start += s.chunk {
+		end := min(start+s.chunk, total)
+		ch := &pb6.WriteChunk{Bytes: state[start:end], TotalLength: total, Range: &pb6.ByteRange{Start: start, End: max(end-1, 0)}}
+		if start == 0 {
+			ch.Meta = &pb6.StateRequest{TypeName: s.typ, StateId: id}
+		}
+		if err := stream.Send(ch); err != nil {
+			break // CloseAndRecv tells why
+		}
+	}
+	resp, err := stream.CloseAndRecv()
+	if err != nil {
+		return s.c.failed(ctx, w, err)
+	}
+	return s.c.messages(w, resp.Diagnostics)
+}
+
+// Lock locks a state and returns the lock's id.
+func (s *Store) Lock(ctx context.Context, id, operation string) (string, diag.List) {
+	w := s.call("lock a state in")
+	resp, err := s.c.rpc.LockState(ctx, &pb6.LockRequest{TypeName: s.typ, StateId: id, Operation: operation})
+	if err != nil {
+		return "", s.c.failed(ctx, w, err)
+	}
+	ds := s.c.messages(w, resp.Diagnostics)
+	if resp.LockId == "" && !ds.HasErrors() {
+		return "", append(ds, s.c.nonsense(w, "it gave the lock no id")...)
+	}
+	return resp.LockId, ds
+}
+
+// Unlock ends a lock.
+func (s *Store) Unlock(ctx context.Context, id, lock string) diag.List {
+	w := s.call("unlock a state in")
+	resp, err := s.c.rpc.UnlockState(ctx, &pb6.UnlockRequest{TypeName: s.typ, StateId: id, LockId: lock})
+	if err != nil {
+		return s.c.failed(ctx, w, err)
+	}
+	return s.c.messages(w, resp.Diagnostics)
+}
+
+// States lists the states in the store, sorted.
+func (s *Store) States(ctx context.Context) ([]string, diag.List) {
+	w := s.call("list the states in")
+	resp, err := s.c.rpc.GetStates(ctx, &pb6.StatesRequest{TypeName: s.typ})
+	if err != nil {
+		return nil, s.c.failed(ctx, w, err)
+	}
+	return slices.Sorted(slices.Values(resp.StateIds)), s.c.messages(w, resp.Diagnostics)
+}
+
+// Delete deletes a state.
+func (s *Store) Delete(ctx context.Context, id string) diag.List {
+	w := s.call("delete a state in")
+	resp, err := s.c.rpc.DeleteState(ctx, &pb6.StateRequest{TypeName: s.typ, StateId: id})
+	if err != nil {
+		return s.c.failed(ctx, w, err)
+	}
+	return s.c.messages(w, resp.Diagnostics)
+}
+
+// Metadata is the names of everything that a plugin has, by what it is called in
+// the protocol. It is cheaper than the schema for plugins that know the call.
+func (c *Client) Metadata(ctx context.Context) (map[string][]string, diag.List) {
+	w := call{what: "tell what it has"}
+	resp, err := c.rpc.GetMetadata(ctx, &pb6.Empty{})
+	if err != nil {
+		return nil, c.failed(ctx, w, err)
+	}
+	out := make(map[string][]string)
+	for what, list := range map[string][]*pb6.Named{
+		"resources": resp.Resources, "data_sources": resp.DataSources, "ephemeral_resources": resp.EphemeralResources, "functions": resp.Functions,
+		"list_resources": resp.ListResources, "actions": resp.Actions, "state_stores": resp.StateStores,
+	} {
+		for _, n := range list {
+			out[what] = append(out[what], n.GetName())
+		}
+		slices.Sort(out[what])
+	}
+	return out, c.messages(w, resp.Diagnostics)
+}
