@@ -89,7 +89,7 @@ func labelled(name string, args ...argSpec) *blockSpec {
 
 // languages holds the schema of each kind of file.
 type languages struct {
-	unit, stack, auto, autoStack *blockSpec
+	unit, stack, auto, stackPart *blockSpec
 }
 
 var languageTable = sync.OnceValue(func() *languages {
@@ -118,7 +118,6 @@ var languageTable = sync.OnceValue(func() *languages {
 		anything("mock_outputs"), words("mock_outputs_allowed_terraform_commands"), str("mock_outputs_merge_strategy_with_state"),
 		boolean("mock_outputs_merge_with_state"))
 	dependency.asAttr, dependency.many = true, true
-	dependency.blocks = []*blockSpec{plainBlock("expansion", anything("for_each"), anything("count"))}
 	dependencies := plainBlock("dependencies", words("paths").need().rebased())
 	generate := labelled("generate", str("path").need(), str("if_exists").need(), str("contents").need(), str("comment_prefix").or(cty.StringVal("# ")),
 		boolean("disable_signature").or(no), boolean("disable").or(no), str("if_disabled").or(cty.StringVal("skip")), boolean("hcl_fmt"), boolean("mutable"))
@@ -154,25 +153,23 @@ var languageTable = sync.OnceValue(func() *languages {
 		terraform, remote, dependency, dependencies, generate, feature, exclude, errors, engine, include, locals,
 	}}
 	l := &languages{unit: unit, auto: auto}
-	l.stack, l.autoStack = stackLanguages(include, locals)
+	l.stack, l.stackPart = stackLanguages(include, locals)
 	return l
 })
 
 // stackLanguages is the schema of stack files.
-func stackLanguages(include, locals *blockSpec) (stack, auto *blockSpec) {
+func stackLanguages(include, locals *blockSpec) (stack, part *blockSpec) {
 	args := []argSpec{
 		str("source").need(), str("path").need(), anything("values"), boolean("no_dot_terragrunt_stack"),
 		boolean("no_validation"), boolean("mutable"), boolean("update_source_with_cas"),
 	}
 	item := func(name string) *blockSpec {
 		b := labelled(name, args...)
-		b.blocks = []*blockSpec{
-			{name: "autoinclude", raw: true},
-			plainBlock("expansion", anything("for_each"), anything("count")),
-		}
+		b.blocks = []*blockSpec{{name: "autoinclude", raw: true}}
 		return b
 	}
-	stack = &blockSpec{name: "stack file", blocks: []*blockSpec{item("unit"), item("stack"), include, locals}}
-	auto = &blockSpec{name: "autoinclude file", blocks: []*blockSpec{item("unit"), item("stack")}}
-	return stack, auto
+	items := []*blockSpec{item("unit"), item("stack")}
+	stack = &blockSpec{name: "stack file", blocks: append(items, include, locals)}
+	part = &blockSpec{name: "included stack file", blocks: items}
+	return stack, part
 }

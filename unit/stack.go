@@ -1,9 +1,401 @@
 package unit
 
 import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
+
+// StackDir is the folder below a stack file that its units are generated in.
+const StackDir = ".terragrunt-stack"
+
+// A Stack is a stack file: the units and stacks that are generated from it.
+type Stack struct {
+	Dir  string
+	Path string
+	l    *Loader
+	e    *ev
+}
+
+// A StackItem is one unit or stack to generate.
+type StackItem struct {
+	Kind   string // unit or stack
+	Name   string
+	Source string // as for modules, relative to the stack file's folder
+	Dir    string // where it goes, absolute
+	// Values is the text of the values file, nil if the block has no values.
+	Values []byte
+	// AutoInclude is the text of the autoinclude file, nil if there is none.
+	AutoInclude []byte
+	// Validate is false if what was fetched need not hold a unit or stack file.
+	Validate            bool
+	Mutable             bool
+	UpdateSourceWithCAS bool
+	At                  source.Range
+}
+
+// AutoIncludeFile is the name of the autoinclude file of an item.
+func (i *StackItem) AutoIncludeFile() string {
+	if i.Kind == "stack" {
+		return "terragrunt.autoinclude.stack.hcl"
+	}
+	return AutoIncludeName
+}
+
+// Stack reads the stack file of a folder.
+func (l *Loader) Stack(t *demand.Task, path string) (*Stack, diag.List) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(l.env.WorkingDir, path)
+	}
+	if l.isDir(path) {
+		path = filepath.Join(path, StackName)
+	}
+	if !l.exists(path) {
+		return nil, codeErr(nil, "unit/no-stack-file", "No stack file", "There is no file %s.", path)
+	}
+	e := l.shared(path, readRole)
+	if e.f.root == nil {
+		return nil, e.f.ds
+	}
+	return &Stack{Dir: e.f.dir, Path: e.f.path, l: l, e: e}, e.f.ds
+}
+
+// Items evaluates the unit and stack blocks, those of included stack files too,
+// in the order of the configuration.
+func (s *Stack) Items(t *demand.Task) ([]StackItem, diag.List) {
+	c := s.l.on(t, nil, false)
+	var out []StackItem
+	for _, p := range c.stackBlocks(s.e) {
+		if it, ok := c.stackItem(s.e, p); ok {
+			out = append(out, it)
+		}
+	}
+	c.checkItems(out)
+	return out, c.ds
+}
+
+// stackPart is a unit or stack block and the evaluation that it belongs to.
+type stackPart struct {
+	e *ev
+	b *block
+}
+
+// stackBlocks lists the blocks of a stack file, of the autoinclude file beside
+// it, and of those that it includes. A block in the autoinclude file takes the
+// place of one with its name.
+func (c *calc) stackBlocks(e *ev) []stackPart {
+	var out []stackPart
+	add := func(e *ev) {
+		for _, b := range e.f.root.blocks {
+			if n := b.spec.name; n == "unit" || n == "stack" {
+				out = append(out, stackPart{e, b})
+			}
+		}
+	}
+	for _, b := range e.f.root.of("include") {
+		v := c.headArg(e, b, "path")
+		if c.stuck() || !known(v) {
+			continue
+		}
+		at := b.attr("path").x.at()
+		full := absPath(e.dir, v.AsString())
+		if !c.l.exists(full) || c.l.isDir(full) {
+			c.errorf(&at, "unit/file-not-found", "Included file not found", "There is no file %s. Relative paths count from %s.", full, e.dir)
+			continue
+		}
+		f := c.l.file(full, languageTable().stackPart)
+		c.add(f.ds)
+		if f.root != nil {
+			in := newEv(c.l, f, stackRole, e.dir)
+			in.top, in.vals = e, e.vals
+			add(in)
+		}
+	}
+	add(e)
+	path := filepath.Join(e.dir, "terragrunt.autoinclude.stack.hcl")
+	if c.l.exists(path) {
+		f := c.l.file(path, languageTable().stackPart)
+		c.add(f.ds)
+		if f.root != nil {
+			auto := newEv(c.l, f, stackRole, e.dir)
+			auto.top, auto.vals = e, e.vals
+			out = slices.DeleteFunc(out, func(p stackPart) bool {
+				return slices.ContainsFunc(f.root.blocks, func(b *block) bool { return b.spec == p.b.spec && b.label == p.b.label })
+			})
+			add(auto)
+		}
+	}
+	return out
+}
+
+// stackItem evaluates one block.
+func (c *calc) stackItem(top *ev, p stackPart) (StackItem, bool) {
+	one := c.sub(nil, false)
+	defer c.merge(one)
+	d := &decoder{one, &blockNode{p.e, p.b}, p.b.spec, p.b.label}
+	for _, name := range [...]string{"source", "path"} {
+		if a := p.b.attr(name); a != nil {
+			one.noPaths(a, name)
+		}
+	}
+	it := StackItem{Kind: p.b.spec.name, Name: p.b.label, Source: d.text("source"), Validate: !d.flag("no_validation", false),
+		Mutable: d.flag("mutable", false), UpdateSourceWithCAS: d.flag("update_source_with_cas", false), At: p.b.at}
+	dir, ok := one.stackDir(p, d)
+	if !ok {
+		return it, false
+	}
+	it.Dir = dir
+	if a := p.b.attr("values"); a != nil {
+		v := one.eval(p.e, a.x)
+		if !one.stuck() && !isNullValue(v) {
+			it.Values = one.valuesFile(v, a.x.at())
+		}
+	}
+	if b := p.b.first("autoinclude"); b != nil {
+		it.AutoInclude = one.autoInclude(p.e, b, dir)
+	}
+	return it, !one.failed
+}
+
+func isNullValue(v cty.Value) bool {
+	v, _ = v.Unmark()
+	return v.IsKnown() && v.IsNull()
+}
+
+// noPaths reports references to where units go in what decides where they go.
+func (c *calc) noPaths(a *attr, name string) {
+	for _, ref := range refsOf(a.x) {
+		if r := ref.RootName(); r == "unit" || r == "stack" {
+			at := ref.SourceRange()
+			c.errorf(&at, "unit/early-reference", "Reference too early", "%q cannot refer to %s: where units go must be known first.", name, refText(ref))
+		}
+	}
+}
+
+// stackDir is where an item is generated.
+func (c *calc) stackDir(p stackPart, d *decoder) (string, bool) {
+	path := d.text("path")
+	if c.failed {
+		return "", false
+	}
+	at := p.b.at
+	if a := p.b.attr("path"); a != nil {
+		at = a.x.at()
+	}
+	root := filepath.Join(p.e.env().dir, StackDir)
+	if d.flag("no_dot_terragrunt_stack", false) {
+		root = p.e.env().dir
+	}
+	dir := filepath.Join(root, filepath.FromSlash(path))
+	if path == "" || filepath.IsAbs(path) || dir == root || !strings.HasPrefix(dir, root+string(filepath.Separator)) {
+		c.errorf(&at, "unit/stack-path", "Invalid path in a stack", "The path %q must be relative and lead to a folder within the stack.", path)
+		return "", false
+	}
+	return dir, true
+}
+
+// checkItems reports names and folders that are given twice.
+func (c *calc) checkItems(items []StackItem) {
+	names, dirs := map[string]*StackItem{}, map[string]*StackItem{}
+	for i := range items {
+		it := &items[i]
+		if first := names[it.Name]; first != nil {
+			c.add(codeErr(&it.At, "unit/stack-duplicate", "Duplicate name in a stack", "%q is the name of another %s already, at %s. All names in a stack must differ.", it.Name, first.Kind, first.At))
+			continue
+		}
+		names[it.Name] = it
+		if first := dirs[it.Dir]; first != nil {
+			c.add(codeErr(&it.At, "unit/stack-duplicate", "Duplicate path in a stack", "The %s %q at %s goes to the same folder.", first.Kind, first.Name, first.At))
+			continue
+		}
+		dirs[it.Dir] = it
+	}
+}
+
+// valuesFile is the text of a values file.
+func (c *calc) valuesFile(v cty.Value, at source.Range) []byte {
+	v, _ = v.UnmarkDeep()
+	names, ok := valueKeys(v)
+	if !ok {
+		c.errorf(&at, "unit/not-a-map", "Map expected", "The values of a unit must be a map or an object, but this is %s.", friendly(v.Type()))
+		return nil
+	}
+	f := hclwrite.NewEmptyFile()
+	f.Body().AppendUnstructuredTokens(comment("# Auto-generated by the terragrunt.stack.hcl file by Terragrunt. Do not edit manually\n"))
+	slices.Sort(names)
+	for _, k := range names {
+		in := valueNode{v: v}.child(nil, k).(valueNode).v
+		if !hclsyntax.ValidIdentifier(k) || !in.IsWhollyKnown() {
+			c.errorf(&at, "unit/stack-values", "Invalid values", "The value %q cannot be written to a values file: its name must be an identifier, and it must be known.", k)
+			return nil
+		}
+		f.Body().SetAttributeValue(k, plain(in))
+	}
+	return hclwrite.Format(f.Bytes())
+}
+
+func comment(text string) hclwrite.Tokens {
+	return hclwrite.Tokens{{Type: hclsyntax.TokenComment, Bytes: []byte(text)}}
+}
+
+// autoInclude is the text of an autoinclude file: everything is evaluated in
+// the stack file, but expressions that need the outputs of a dependency, which
+// are kept for the unit.
+func (c *calc) autoInclude(e *ev, b *block, dir string) []byte {
+	body, ok := b.raw.(*hclsyntax.Body)
+	if !ok {
+		c.errorf(&b.at, "unit/autoinclude", "Autoinclude in JSON", "An autoinclude block must stand in a file of the native syntax.")
+		return nil
+	}
+	f := hclwrite.NewEmptyFile()
+	f.Body().AppendUnstructuredTokens(comment("# Generated by Terragrunt from autoinclude block. Do not edit manually.\n"))
+	w := &autoWriter{c: c, e: e, dir: dir}
+	w.body(f.Body(), body, "")
+	if c.stuck() {
+		return nil
+	}
+	return hclwrite.Format(f.Bytes())
+}
+
+type autoWriter struct {
+	c   *calc
+	e   *ev
+	dir string
+}
+
+func (w *autoWriter) body(out *hclwrite.Body, body *hclsyntax.Body, in string) {
+	type item struct {
+		at int
+		a  *hclsyntax.Attribute
+		b  *hclsyntax.Block
+	}
+	var items []item
+	for _, a := range body.Attributes {
+		items = append(items, item{a.SrcRange.Start.Byte, a, nil})
+	}
+	for _, b := range body.Blocks {
+		items = append(items, item{b.TypeRange.Start.Byte, nil, b})
+	}
+	slices.SortFunc(items, func(a, b item) int { return a.at - b.at })
+	for i, it := range items {
+		if it.a != nil {
+			w.attr(out, it.a, in)
+			continue
+		}
+		if it.b.Type == "locals" || it.b.Type == "values" || it.b.Type == "autoinclude" {
+			at := it.b.DefRange()
+			w.c.errorf(&at, "unit/unsupported-block", "Unsupported block type", "Blocks of type %q are not expected in an autoinclude block.", it.b.Type)
+			continue
+		}
+		if i > 0 {
+			out.AppendNewline()
+		}
+		w.body(out.AppendNewBlock(it.b.Type, it.b.Labels).Body(), it.b.Body, it.b.Type)
+	}
+}
+
+func (w *autoWriter) attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string) {
+	r := &reader{f: &file{path: w.e.f.path, dir: w.e.f.dir}}
+	x := r.compile(a.Expr)
+	for _, ref := range refsOf(x) {
+		if ref.RootName() == "dependency" {
+			out.SetAttributeRaw(a.Name, w.kept(a.Expr, x))
+			return
+		}
+	}
+	v, _ := w.c.rawIn(w.e, x).UnmarkDeep()
+	if w.c.stuck() {
+		return
+	}
+	if !v.IsWhollyKnown() {
+		at := a.SrcRange
+		w.c.errorf(&at, "unit/autoinclude", "Unknown value", "%q must be known when the stack is generated.", a.Name)
+		return
+	}
+	if in == "dependency" && a.Name == "config_path" {
+		v = onString(v, func(s string) string {
+			if rel, err := filepath.Rel(w.dir, s); err == nil && filepath.IsAbs(s) {
+				return filepath.ToSlash(rel)
+			}
+			return s
+		})
+	}
+	out.SetAttributeValue(a.Name, plain(v))
+}
+
+// kept writes an expression as it stands, but for references that only the
+// stack file knows, which are replaced by their values.
+func (w *autoWriter) kept(x hcl.Expression, c *xpr) hclwrite.Tokens {
+	at := x.Range()
+	text := string(at.SliceBytes(w.e.f.src.Bytes))
+	refs := refsOf(c)
+	slices.SortFunc(refs, func(a, b hcl.Traversal) int { return b.SourceRange().Start.Byte - a.SourceRange().Start.Byte })
+	for _, ref := range refs {
+		switch ref.RootName() {
+		case "local", "values", "unit", "stack":
+			place := ref.SourceRange()
+			v, _ := w.c.rawIn(w.e, &xpr{Expression: &hclsyntax.ScopeTraversalExpr{Traversal: ref, SrcRange: place}, kind: reference, ref: ref, id: -1}).UnmarkDeep()
+			if w.c.stuck() || !v.IsWhollyKnown() {
+				return nil
+			}
+			from, to := place.Start.Byte-at.Start.Byte, place.End.Byte-at.Start.Byte
+			text = text[:from] + string(hclwrite.TokensForValue(plain(v)).Bytes()) + text[to:]
+		}
+	}
+	return hclwrite.Tokens{{Type: hclsyntax.TokenIdent, Bytes: []byte(text)}}
+}
+
+// rawIn computes an expression that is no part of a file's own compilation.
+func (c *calc) rawIn(e *ev, x *xpr) cty.Value { return c.raw(e, unnumbered(x)) }
+
+// unnumbered is an expression, and all in it, without cells.
+func unnumbered(x *xpr) *xpr {
+	y := *x
+	y.id = -1
+	y.args = nil
+	for _, a := range x.args {
+		y.args = append(y.args, unnumbered(a))
+	}
+	y.items = nil
+	for _, it := range x.items {
+		if it.keyX != nil {
+			it.keyX = unnumbered(it.keyX)
+		}
+		it.x = unnumbered(it.x)
+		y.items = append(y.items, it)
+	}
+	return &y
+}
+
+// stackNode is unit.* or stack.* in a stack file: where each goes.
+func (c *calc) stackNode(e *ev, kind string) node {
+	if e.f.root == nil || e.role != stackRole {
+		return nil
+	}
+	n := &rootNode{group: newGroup(e, nil), what: kind}
+	for _, p := range c.stackBlocks(e) {
+		if p.b.spec.name != kind {
+			continue
+		}
+		at := p.b.at
+		g := newGroup(p.e, &at)
+		d := &decoder{c.sub(nil, false), &blockNode{p.e, p.b}, p.b.spec, p.b.label}
+		if dir, ok := d.c.stackDir(p, d); ok {
+			g.put("path", valueNode{cty.StringVal(dir), p.e, &at})
+		}
+		c.merge(d.c)
+		n.put(p.b.label, g)
+	}
+	return n
+}
 
 // stackConfig is a stack file as an object.
 type stackConfig struct{ e *ev }
@@ -50,5 +442,3 @@ func (n *stackConfig) child(_ *calc, key string) node {
 	}
 	return nil
 }
-
-func (c *calc) stackNode(e *ev, kind string) node { return nil }

@@ -266,8 +266,6 @@ func (n *shape) keys(c *calc) ([]string, bool) {
 	}
 	for _, b := range n.spec.blocks {
 		switch {
-		case b.name == "expansion":
-			continue
 		case b.ordered && n.raw.child(c, b.name) == nil:
 			continue
 		}
