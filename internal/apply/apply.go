@@ -105,7 +105,7 @@ func Run(ctx context.Context, in Input) (Result, diag.List) {
 	}
 	a := &applier{
 		in: in, ctx: ctx, graph: &demand.Graph{}, slots: make(chan struct{}, in.Parallelism),
-		made: map[addr.Instance]int{}, draft: in.Plan.Prior.Edit(), frozen: in.Plan.Prior,
+		made: map[addr.Instance]int{}, draft: in.Plan.Prior.Edit(),
 		live:   map[*eval.ProviderConfig]*demand.Cell[provider.Provider]{},
 		values: map[addr.Instance]cty.Value{}, failed: map[addr.Instance]bool{},
 		deposed: map[int]addr.DeposedKey{}, running: map[int]*operation{},

@@ -135,7 +135,7 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 	if ds = append(ds, more...); more.HasErrors() {
 		return plan.Blame(x.d, x.s, ds)
 	}
-	if act.Kind == plan.StepUpdate && planned.RawEquals(prior) && len(x.marks) == len(c.BeforeSensitive) && !c.After.IsWhollyKnown() {
+	if act.Kind == plan.StepUpdate && planned.RawEquals(prior) && !c.After.IsWhollyKnown() && plan.SamePaths(plan.SensitivePaths(x.s, planned, x.marks), c.BeforeSensitive) {
 		a.keep(x, planned)
 		return ds // nothing is left to change now that all is known
 	}

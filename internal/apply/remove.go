@@ -134,7 +134,10 @@ func (a *applier) read(t *demand.Task, id int, c *plan.Change) diag.List {
 	if ds = append(ds, plan.Blame(x.d, x.s, more)...); more.HasErrors() {
 		return ds
 	}
-	a.change(id, a.stored(x, v, nil, cty.NilVal, false))
+	obj := a.stored(x, v, nil, cty.NilVal, false)
+	obj.New.Sensitive = plan.Present(v, x.marks)
+	obj.New.Dependencies = nil
+	a.change(id, obj)
 	a.keep(x, v)
 	post, more := x.d.Postconditions(t, a.valueOf(c.Addr))
 	a.outcomes(x.d, post)

@@ -121,6 +121,15 @@ func (t *Task) Current() *Node {
 	return t.top.node
 }
 
+// Reads lists what the cell that the task is computing has read so far. The
+// slice is the caller's.
+func (t *Task) Reads() []Read {
+	if t.top == nil {
+		return nil
+	}
+	return append([]Read(nil), t.top.reads...)
+}
+
 type frame struct {
 	node   *Node
 	under  *frame

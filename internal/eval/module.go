@@ -31,6 +31,7 @@ type Module struct {
 	resources []*Resource
 	checks    []*Check
 	providers providers
+	outcomes  [][]Outcome // of output preconditions, by output; each is written by its output's cell
 }
 
 func (ev *Evaluator) newModule(parent *Module, call *Call, node *module.Node, a addr.ModuleInstance, inst instance) *Module {
@@ -43,6 +44,7 @@ func (ev *Evaluator) newModule(parent *Module, call *Call, node *module.Node, a 
 		calls:     make([]*Call, len(c.calls)),
 		resources: make([]*Resource, len(c.resources)),
 		checks:    make([]*Check, len(c.checks)),
+		outcomes:  make([][]Outcome, len(c.outputs)),
 	}
 	for i, v := range c.variables {
 		ty := v.cfg.Type.WithoutOptionalAttributesDeep()
@@ -140,6 +142,22 @@ func (m *Module) Output(t *demand.Task, name string) (v cty.Value, ok bool) {
 // OutputNode is the node of an output, to look at its reads.
 func (m *Module) OutputNode(name string) *demand.Node {
 	return &m.outputs[m.code.outputIndex[name]].Node
+}
+
+// OutputRules returns the names of the outputs that have preconditions, and what
+// came of those that were computed.
+func (m *Module) OutputRules() map[string][]Outcome {
+	var out map[string][]Outcome
+	for i, o := range m.code.outputs {
+		if len(o.pre) == 0 {
+			continue
+		}
+		if out == nil {
+			out = map[string][]Outcome{}
+		}
+		out[o.cfg.Name] = m.outcomes[i]
+	}
+	return out
 }
 
 // Local computes one local value.
@@ -284,9 +302,9 @@ func (m *Module) output(t *demand.Task, o *outputCode) (cty.Value, diag.List) {
 	var ds diag.List
 	m.touch(t, o.after)
 	if len(o.pre) > 0 {
-		res, more := m.ev.Rules(t, m, "output precondition", o.pre, m.name("output."+cfg.Name))
+		res, more := m.ev.Rules(t, m, "Module output value precondition", o.pre, m.name("output."+cfg.Name))
+		m.outcomes[m.code.outputIndex[cfg.Name]] = res
 		ds = append(ds, more...)
-		_ = res
 		if ds.HasErrors() {
 			return cty.DynamicVal, ds
 		}

@@ -125,7 +125,7 @@ func (p *planner) outputs() []*OutputChange {
 			c.Before, c.BeforeSensitive = o.Value, o.Sensitive
 		}
 		if p.in.Mode == Destroy {
-			if c.Before.IsNull() {
+			if c.Before.IsNull() || p.scope.limited() {
 				continue
 			}
 			c.Op = Delete
@@ -151,7 +151,7 @@ func (p *planner) outputs() []*OutputChange {
 		out = append(out, c)
 	}
 	for name, o := range p.in.State.Outputs {
-		if !seen[name] {
+		if !seen[name] && !p.scope.limited() {
 			out = append(out, &OutputChange{Name: name, Op: Delete, Before: o.Value, After: null, BeforeSensitive: o.Sensitive})
 		}
 	}

@@ -45,7 +45,7 @@ func (p *planner) data(t *demand.Task, d *eval.Desired, ip *instancePlan) (cty.V
 	switch {
 	case !config.IsWhollyKnown():
 		reason = ReadConfigUnknown
-	case p.pendingBefore(t, d):
+	case p.pendingBefore(t, d) || p.pendingDirect(t):
 		reason = ReadDependencyPending
 	case d.Resource.Config().Check != "" && p.pendingAny(t, d):
 		reason = ReadCheckNested
@@ -75,7 +75,7 @@ func (p *planner) data(t *demand.Task, d *eval.Desired, ip *instancePlan) (cty.V
 	if err != nil {
 		return unknown, append(ds, diag.Errorf(&d.Resource.Config().At, "Provider produced invalid object", "What the provider returned for %s cannot be stored: %s.", d.Addr(), err)...)
 	}
-	obj.Sensitive = sensitivePaths(s, v, present(v, sensitive))
+	obj.Sensitive = present(v, sensitive) // the schema's own are not stored for data sources, as upstream
 	ip.refreshed, ip.touched = obj, true
 	out := withSensitive(v, obj.Sensitive, s)
 	ip.post, more = d.Postconditions(t, out)
@@ -124,6 +124,41 @@ func (p *planner) pendingBefore(t *demand.Task, d *eval.Desired) bool {
 		return false
 	}
 	return p.pending(d.Resource.After(t), map[*demand.Node]bool{})
+}
+
+// pendingDirect reports whether a managed resource that the configuration being
+// computed refers to, itself or through values, is to change.
+func (p *planner) pendingDirect(t *demand.Task) bool {
+	seen := map[*demand.Node]bool{}
+	stack := t.Reads()
+	for len(stack) > 0 {
+		n := stack[len(stack)-1].Node
+		stack = stack[:len(stack)-1]
+		if seen[n] {
+			continue
+		}
+		seen[n] = true
+		r, ok := n.What.(*eval.Resource)
+		if !ok {
+			if _, instance := n.What.(*eval.Desired); !instance {
+				stack = append(stack, n.Reads()...)
+			}
+			continue
+		}
+		if r.Config().Addr.Mode != addr.Managed {
+			continue
+		}
+		in, ok := r.Instances(t)
+		if !ok {
+			continue
+		}
+		for _, other := range in.All {
+			if ip, _ := other.Memo.(*instancePlan); ip != nil && ip.change != nil && ip.change.Op != NoOp {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // pendingAny reports whether anything that the instance's module tree plans is to change.

@@ -211,6 +211,9 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	if p.in.Mode == Destroy && c.Op == Delete {
 		c.Reason = ""
 	}
+	if c.Op == Forget && p.in.Mode == Normal {
+		ds = append(ds, diag.Warnf(nil, "Resource will be removed from the state", "After this plan is applied, Terrace will no longer manage these objects: %s. They go on existing; to manage them again, import them.", a)...)
+	}
 	return ds
 }
 
@@ -221,7 +224,7 @@ func (p *planner) whyOrphan(t *demand.Task, a addr.Instance) (why Reason, wanted
 	for _, step := range a.Module.Steps() {
 		call := m.Call(step.Name)
 		if call == nil || call.Node == nil {
-			return DeleteNoModule, false
+			return DeleteNoResourceConfig, false
 		}
 		ch, ok := call.Children(t)
 		if !ok {

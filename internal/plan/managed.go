@@ -357,12 +357,12 @@ func configValue(t *demand.Task, d *eval.Desired, s *schema.Resource) (plain cty
 		writeOnly := s.Block.WriteOnlyPaths(plain)
 		for _, path := range ephemeral {
 			if !underAny(path, writeOnly) {
-				ds = append(ds, diag.List{{Severity: diag.Error, Code: "plan/ephemeral", Summary: "Ephemeral value not allowed", Attr: path,
+				ds = append(ds, diag.List{{Severity: diag.Error, Code: "plan/ephemeral", Summary: "Ephemeral value used in non-ephemeral context", Attr: path,
 					Detail: fmt.Sprintf("Ephemeral values are not valid for %q, because it is not a write-only attribute and must be persisted to state.", attrName(path))}}...)
 			}
 		}
 	} else if len(ephemeral) > 0 && d.Resource.Config().Addr.Mode == addr.Data {
-		ds = append(ds, diag.List{{Severity: diag.Error, Code: "plan/ephemeral", Summary: "Ephemeral value not allowed", Attr: ephemeral[0],
+		ds = append(ds, diag.List{{Severity: diag.Error, Code: "plan/ephemeral", Summary: "Ephemeral value used in non-ephemeral context", Attr: ephemeral[0],
 			Detail: fmt.Sprintf("Ephemeral values are not valid for %q, because the results of data sources are stored in state.", attrName(ephemeral[0]))}}...)
 	}
 	sensitive = value.PathsWith(v, value.Sensitive)

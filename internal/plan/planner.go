@@ -136,6 +136,9 @@ func (p *planner) prepare() diag.List {
 	p.removed, more = readRemoved(p.in.Tree)
 	ds = append(ds, more...)
 	p.scope = newScopeFilter(p.in.Tree, p.in.Targets, p.in.Excludes)
+	if p.in.Mode == Destroy && p.scope.limited() {
+		p.scope.forDestroy(p.prior)
+	}
 	ds = append(ds, p.scope.check(p)...)
 	ds = append(ds, p.checkReplace()...)
 	p.imports, more = p.readImports()

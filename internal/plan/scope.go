@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/state"
 )
 
 // scopeFilter is what -target and -exclude leave in a plan. With targets, only
@@ -17,6 +18,8 @@ type scopeFilter struct {
 	targets, excludes []addr.Target
 	dropped           map[addr.ConfigResource]bool // what depends on something excluded
 	direct            map[addr.ConfigResource]bool // resources that an exclude names in part or whole
+	also              map[addr.Instance]bool       // destroyed with the targets, since they depend on them
+	alsoConfig        map[addr.ConfigResource]bool
 }
 
 func newScopeFilter(tree *module.Tree, targets, excludes []addr.Target) scopeFilter {
@@ -55,7 +58,7 @@ func (f *scopeFilter) wants(r *eval.Resource) bool {
 	if len(f.targets) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.ContainsConfig(r.Addr().Config()) })
+	return f.alsoConfig[r.Addr().Config()] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.ContainsConfig(r.Addr().Config()) })
 }
 
 // wantsInstance reports whether the driver demands an instance.
@@ -63,7 +66,34 @@ func (f *scopeFilter) wantsInstance(a addr.Instance) bool {
 	if len(f.targets) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(a) })
+	return f.also[a] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(a) })
+}
+
+// forDestroy turns the filter round: with a target goes what depends on it, and
+// with an exclude stays what it depends on, both as state has it.
+func (f *scopeFilter) forDestroy(s *state.State) {
+	if len(f.targets) > 0 {
+		f.also, f.alsoConfig = map[addr.Instance]bool{}, map[addr.ConfigResource]bool{}
+	}
+	f.dropped = map[addr.ConfigResource]bool{}
+	named := map[addr.ConfigResource]bool{}
+	for i := range s.Instances() {
+		if slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(i) }) {
+			named[i.Config()] = true
+		}
+	}
+	for o, obj := range s.Objects() {
+		i := o.Instance
+		for _, dep := range obj.Dependencies {
+			if named[dep] {
+				f.also[i] = true
+				f.alsoConfig[i.Config()] = true
+			}
+			if slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(i) }) {
+				f.dropped[dep] = true
+			}
+		}
+	}
 }
 
 // allows reports whether an instance that was demanded is planned.

@@ -41,6 +41,12 @@ func SensitivePaths(s *schema.Resource, v cty.Value, given []cty.Path) []cty.Pat
 	return sensitivePaths(s, v, present(v, given))
 }
 
+// Present keeps the paths that lead somewhere in a value.
+func Present(v cty.Value, paths []cty.Path) []cty.Path { return present(v, paths) }
+
+// SamePaths reports whether two lists hold the same paths.
+func SamePaths(a, b []cty.Path) bool { return samePaths(a, b) }
+
 // Decode reads a stored object, with the provider's help where its version does not fit.
 func Decode(sh *Shell, a addr.Instance, o *state.Object, s *schema.Resource, pa addr.Provider) (cty.Value, diag.List) {
 	p := &planner{in: Input{Providers: sh.Providers}, ctx: sh.Context, slots: make(chan struct{}, 1)}
@@ -74,6 +80,9 @@ func RunChecks(t *demand.Task, ev *eval.Evaluator) ([]Conditions, diag.List) {
 			ds = append(ds, more...)
 			out = append(out, checkResult{state.CheckBlock, checkAddr(m, "check."+c.Config().Name), name, outcomes})
 		}
+		for name, outcomes := range m.OutputRules() {
+			out = append(out, checkResult{state.CheckOutput, checkAddr(m, "output."+name), moduleName(m, "output."+name), outcomes})
+		}
 		for _, call := range m.Calls() {
 			if ch, ok := call.Children(t); ok {
 				for _, child := range ch.All {
@@ -84,6 +93,13 @@ func RunChecks(t *demand.Task, ev *eval.Evaluator) ([]Conditions, diag.List) {
 	}
 	walk(ev.Root)
 	return out, ds
+}
+
+func moduleName(m *eval.Module, rest string) string {
+	if m.Addr == "" {
+		return rest
+	}
+	return string(m.Addr) + "." + rest
 }
 
 // MergeChecks puts newer results in place of older ones of the same objects.

@@ -28,6 +28,7 @@ func (p *planner) planUpdate(t *demand.Task, d *eval.Desired, ip *instancePlan, 
 	if ds.HasErrors() {
 		return cty.UnknownVal(ty), ds
 	}
+	ds = append(ds, p.touchTriggers(t, d)...)
 	life := d.Resource.Config().Lifecycle
 	tainted := now.stored != nil && now.stored.Tainted
 	prior := now
@@ -177,6 +178,20 @@ func requiresReplace(path cty.Path, prior, planned cty.Value, s *schema.Resource
 		return errBefore == nil || errAfter == nil
 	}
 	return !before.RawEquals(after)
+}
+
+// touchTriggers records reads of what replace_triggered_by names, so that the
+// order of actions and the dependencies in state know of it.
+func (p *planner) touchTriggers(t *demand.Task, d *eval.Desired) diag.List {
+	var ds diag.List
+	for _, x := range d.Triggers() {
+		target, _, more := d.TriggerTarget(t, x)
+		ds = append(ds, more...)
+		for _, other := range target {
+			other.Resource.Whole(t)
+		}
+	}
+	return ds
 }
 
 // triggered reports whether anything that replace_triggered_by names is to change.
