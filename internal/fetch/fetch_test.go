@@ -526,11 +526,11 @@ func TestFind(t *testing.T) {
 	defer srv.Close()
 	f := newFetcher(t)
 	asked := 0
-	r := Request{Key: "example.com/a/b/c@1.0.0", Fixed: true, Sniff: true, Find: func(context.Context) (Address, http.Header, error) {
+	r := Request{Key: "example.com/a/b/c@1.0.0", Fixed: true, Find: func(context.Context) (Found, error) {
 		asked++
 		u, _ := url.Parse(srv.URL)
 		a, err := ResolveLocation("/package//sub", u)
-		return a, http.Header{"Authorization": {"Bearer x"}}, err
+		return Found{a, http.Header{"Authorization": {"Bearer x"}}, true}, err
 	}}
 	for range 2 {
 		p, err := f.Get(context.Background(), r)

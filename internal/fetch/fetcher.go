@@ -62,11 +62,16 @@ type Request struct {
 	Key string
 	// Find is called to learn the address when the cache does not have the
 	// package; it goes before Address.
-	Find    func(context.Context) (Address, http.Header, error)
-	Header  http.Header // for http and https, e.g. credentials
-	Fixed   bool        // the content behind Key never changes
-	Refresh bool        // ask the source though the cache has the package
-	Sniff   bool        // the URL is that of an archive, whatever its name
+	Find    func(context.Context) (Found, error)
+	Fixed   bool // the content behind Key never changes
+	Refresh bool // ask the source though the cache has the package
+}
+
+// Found is where a package turned out to be.
+type Found struct {
+	Address Address     // of kind Remote
+	Header  http.Header // for requests over HTTP, e.g. credentials; may be nil
+	Archive bool        // the URL is that of an archive, whatever its name
 }
 
 // A Package is a package on this machine.
@@ -190,6 +195,12 @@ func (f *Fetcher) cached(id string, r Request, began time.Time) (Package, bool) 
 	return f.packageOf(rec), true
 }
 
+// Has reports whether the cache has a package of fixed content by that key.
+func (f *Fetcher) Has(key string) bool {
+	rec, ok := f.read(keyID(key))
+	return ok && rec.Key == key && f.intact(rec.Tree)
+}
+
 func (f *Fetcher) packageOf(r record) Package {
 	return Package{Dir: f.treeDir(r.Tree), Hash: r.Hash, Subdir: r.Subdir}
 }
@@ -201,24 +212,25 @@ type getter func(ctx context.Context, w *work, dir string) (version string, err 
 // work is one package being fetched.
 type work struct {
 	*Fetcher
-	r      Request
 	a      Address
-	tmp    string // for downloads
-	old    string // version in the cache, "" if there is none
-	hops   int    // indirections so far
-	subdir string // added by indirections
+	header http.Header // for http and https
+	sniff  bool        // a is that of an archive, whatever its name
+	tmp    string      // for downloads
+	old    string      // version in the cache, "" if there is none
+	hops   int         // indirections so far
+	subdir string      // added by indirections
 }
 
 // fetch asks the source and brings the package into the cache.
 func (f *Fetcher) fetch(ctx context.Context, id string, r Request, old record) (Package, error) {
-	a := r.Address
+	found := Found{Address: r.Address}
 	if r.Find != nil {
 		var err error
-		if a, r.Header, err = r.Find(ctx); err != nil {
+		if found, err = r.Find(ctx); err != nil {
 			return Package{}, err
 		}
-		if live, ok, err := f.live(a); ok || err != nil {
-			live.Subdir = a.Subdir
+		if live, ok, err := f.live(found.Address); ok || err != nil {
+			live.Subdir = found.Address.Subdir
 			return live, err
 		}
 	}
@@ -227,7 +239,7 @@ func (f *Fetcher) fetch(ctx context.Context, id string, r Request, old record) (
 		return Package{}, err
 	}
 	defer removeAll(tmp)
-	w := &work{Fetcher: f, r: r, a: a, tmp: tmp}
+	w := &work{Fetcher: f, a: found.Address, header: found.Header, sniff: found.Archive, tmp: tmp}
 	if old.Tree != "" && f.intact(old.Tree) {
 		w.old = old.Version
 	}
@@ -246,7 +258,7 @@ func (f *Fetcher) fetch(ctx context.Context, id string, r Request, old record) (
 		}
 	}
 	if r.Find != nil {
-		rec.Subdir = a.Subdir
+		rec.Subdir = found.Address.Subdir
 	}
 	rec.Subdir = joinSub(w.subdir, rec.Subdir)
 	return f.packageOf(rec), f.write(id, rec)

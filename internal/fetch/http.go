@@ -48,7 +48,7 @@ func (w *work) http(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if kind == "" && !w.r.Sniff {
+	if kind == "" && !w.sniff {
 		if kindText != "" {
 			return errors.New("the address does not lead to an archive")
 		}
@@ -89,7 +89,7 @@ func (w *work) archive(ctx context.Context, d transfer.Download, sum checksum, k
 // credentials are those of the request, of the URL, or of the user's .netrc.
 func (w *work) credentials(u *url.URL) (http.Header, error) {
 	h := http.Header{}
-	for k, vs := range w.r.Header {
+	for k, vs := range w.header {
 		h[k] = vs
 	}
 	if h.Get("Authorization") != "" || u.User != nil {
@@ -189,7 +189,7 @@ func (w *work) indirect(ctx context.Context, u *url.URL, header http.Header, dir
 		return fmt.Errorf("%s says that the module is at %q, which is a place on this machine", transfer.Public(u), where)
 	}
 	w.subdir = joinSub(next.Subdir, w.subdir)
-	w.a, w.r.Header = next, nil
+	w.a, w.header, w.sniff = next, nil, false
 	w.old = ""
 	_, err = w.get(ctx, dir)
 	return err

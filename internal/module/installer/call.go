@@ -1,0 +1,276 @@
+package installer
+
+import (
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/go-version"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// maxDepth bounds how deep calls nest.
+const maxDepth = 200
+
+// A call is one module call on its way to be installed.
+type call struct {
+	key    string
+	node   *module.Node // the child; its Config is set when it is loaded
+	parent *call        // nil for calls of the root module
+	depth  int
+	at     source.Range // of the source argument
+	addr   fetch.Address
+	want   constraint
+	vAt    source.Range // of the version argument
+
+	dir        string // relative to the root folder, as the manifest has it
+	version    string // of a registry module
+	packageDir string // where the package is, for remote modules
+	reuse      bool   // what is installed fits
+	hash       lock.Hash
+	ds         diag.List
+}
+
+func (c *call) failed() bool { return c.ds.HasErrors() }
+
+// call evaluates a call's source and version and settles where the module is to be.
+func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
+	if cfg.Source == nil {
+		return nil, nil // reported when the block was read
+	}
+	c := &call{
+		node: &module.Node{Path: p.Path.Child(cfg.Name), Call: cfg, Parent: p, Calls: map[string]*module.Node{}},
+		at:   cfg.Source.Expr.Range(),
+	}
+	c.key = c.node.Path.Key()
+	c.parent = in.calls[p]
+	if c.parent != nil {
+		c.depth = c.parent.depth + 1
+	}
+	if ds := in.address(c, p, cfg); ds.HasErrors() {
+		return nil, ds
+	}
+	if c.depth >= maxDepth {
+		return nil, diag.Errorf(&c.at, "Module calls nest too deep", "The call %s nests more than %d modules deep.", shortKey(c.key), maxDepth)
+	}
+	c.node.Source = c.addr.String()
+	if c.addr.Kind == fetch.Local {
+		c.dir = in.relative(path.Join(filepath.ToSlash(p.Dir), c.addr.Path))
+		c.node.Dir = in.absolute(c.dir)
+	} else {
+		in.installed(c)
+	}
+	if ds := c.circle(); ds != nil {
+		return nil, ds
+	}
+	in.calls[c.node] = c
+	return c, nil
+}
+
+func (in *installer) address(c *call, p *module.Node, cfg *config.Call) diag.List {
+	src, ds := in.text(p, cfg.Source, "Invalid module source", "source")
+	if ds.HasErrors() {
+		return ds
+	}
+	hasVersion := cfg.Version != nil
+	if hasVersion {
+		v, ds := in.text(p, cfg.Version, "Invalid version constraint", "version")
+		if ds.HasErrors() {
+			return ds
+		}
+		c.vAt = cfg.Version.Expr.Range()
+		if c.want, ds = parseConstraint(v, c.vAt); ds.HasErrors() {
+			return ds
+		}
+	}
+	var err error
+	if c.addr, err = fetch.Detect(src, hasVersion); err != nil {
+		var ae *fetch.AddressError
+		errors.As(err, &ae)
+		ds := diag.Errorf(&c.at, ae.Summary, "%s", ae.Detail)
+		if hasVersion {
+			ds.Note(&c.vAt, "the version argument is here")
+		}
+		return ds
+	}
+	return nil
+}
+
+func (in *installer) text(p *module.Node, s *config.Setting, summary, what string) (string, diag.List) {
+	v, ds := module.Static(p, s.Expr, in.o.Tree)
+	if ds.HasErrors() {
+		return "", ds
+	}
+	at := s.Expr.Range()
+	if v.IsNull() || v.Type() != cty.String {
+		return "", diag.Errorf(&at, summary, "The %s of a module must be a string.", what)
+	}
+	return v.AsString(), nil
+}
+
+// installed looks whether what is installed already fits the call.
+func (in *installer) installed(c *call) {
+	base := path.Join(filepath.ToSlash(in.relativeOf(in.data)), "modules", c.key)
+	c.packageDir = in.absolute(base)
+	c.dir = path.Join(base, c.addr.Subdir)
+	rec, ok := in.old[c.key]
+	_, parentReused := in.old[parentKey(c.key)]
+	if !ok || in.o.Upgrade || rec.Source != c.addr.String() || c.parent != nil && c.parent.changed() && parentReused {
+		c.node.Dir = in.absolute(c.dir)
+		return
+	}
+	if c.addr.Kind == fetch.Registry && !c.want.allows(rec.Version) {
+		c.node.Dir = in.absolute(c.dir)
+		return
+	}
+	if st, err := os.Stat(in.absolute(rec.Dir)); err != nil || !st.IsDir() {
+		c.node.Dir = in.absolute(c.dir)
+		return
+	}
+	c.reuse, c.version, c.dir = true, rec.Version, rec.Dir
+	c.node.Dir, c.node.Version = in.absolute(rec.Dir), rec.Version
+}
+
+// changed reports whether the module of a call is a remote one that is installed
+// anew in this run; what is below it is then installed anew too.
+func (c *call) changed() bool {
+	for p := c; p != nil; p = p.parent {
+		if p.addr.Kind != fetch.Local {
+			return !p.reuse
+		}
+	}
+	return false
+}
+
+func parentKey(key string) string {
+	i := strings.LastIndexByte(key, '.')
+	return key[:max(i, 0)]
+}
+
+// circle refuses calls of a module that is among the callers: nothing in the
+// language could end that.
+func (c *call) circle() diag.List {
+	same := func(p *call) bool {
+		if c.addr.Kind == fetch.Local || p.addr.Kind == fetch.Local {
+			return path.Clean(filepath.ToSlash(c.node.Dir)) == path.Clean(filepath.ToSlash(p.node.Dir))
+		}
+		return c.addr == p.addr && c.want.text == p.want.text
+	}
+	for p := c.parent; p != nil; p = p.parent {
+		if same(p) {
+			ds := diag.Errorf(&c.at, "Module calls itself", "The module %s has the same source as %s, which it is called by, so the calls would never end. Break the circle.", shortKey(c.key), shortKey(p.key))
+			for q := c.parent; q != nil; q = q.parent {
+				at := q.at
+				ds.Note(&at, "%s is called here", shortKey(q.key))
+				if q == p {
+					break
+				}
+			}
+			return ds
+		}
+	}
+	root := c.node
+	for root.Parent != nil {
+		root = root.Parent
+	}
+	if c.addr.Kind == fetch.Local && path.Clean(filepath.ToSlash(c.node.Dir)) == path.Clean(filepath.ToSlash(root.Dir)) {
+		return diag.Errorf(&c.at, "Module calls itself", "The module %s is the root module, so the calls would never end. Break the circle.", shortKey(c.key))
+	}
+	return nil
+}
+
+// absolute is a folder of the manifest as it is to be opened.
+func (in *installer) absolute(dir string) string {
+	if filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.ToSlash(filepath.Join(in.root, filepath.FromSlash(dir)))
+}
+
+// relative is the folder of a local module as the manifest has it: relative to
+// the root folder, with links in it resolved, but not below the folder of
+// installed packages, which may itself be links.
+func (in *installer) relative(dir string) string {
+	rel := filepath.ToSlash(in.relativeOf(dir))
+	if strings.HasPrefix(rel, filepath.ToSlash(in.relativeOf(in.data))+"/modules/") {
+		return rel
+	}
+	return resolveLinks(in.root, rel)
+}
+
+// resolveLinks resolves the links in a slash-separated path that counts from
+// root. The result is relative unless an absolute link led away.
+func resolveLinks(root, rel string) string {
+	open := func(p string) string {
+		if filepath.IsAbs(p) {
+			return filepath.FromSlash(p)
+		}
+		return filepath.Join(root, filepath.FromSlash(p))
+	}
+	done, rest := "", strings.Split(rel, "/")
+	if path.IsAbs(rel) {
+		done = "/"
+	}
+	for links := 0; len(rest) > 0; {
+		next := path.Join(done, rest[0])
+		rest = rest[1:]
+		target, err := os.Readlink(open(next))
+		if err != nil || links > 255 {
+			done = next
+			continue
+		}
+		links++
+		target = filepath.ToSlash(target)
+		if path.IsAbs(target) || filepath.IsAbs(target) {
+			done = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	if done == "" {
+		return "."
+	}
+	return done
+}
+
+// A constraint is what a call's version argument says. The zero constraint
+// allows every released version.
+type constraint struct {
+	text  string
+	all   version.Constraints
+	exact *version.Version // of a single exact constraint
+}
+
+func parseConstraint(text string, at source.Range) (constraint, diag.List) {
+	all, err := version.NewConstraint(text)
+	if err != nil {
+		return constraint{}, diag.Errorf(&at, "Invalid version constraint", "%q is not a version constraint: it is a list, separated by commas, of versions with one of the operators =, !=, >, >=, <, <= and ~> before each.", text)
+	}
+	c := constraint{text: text, all: all}
+	if !strings.Contains(text, ",") {
+		if v, err := version.NewVersion(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "="))); err == nil {
+			c.exact = v
+		}
+	}
+	return c, nil
+}
+
+// allows reports whether a version meets the constraint. A prerelease does so
+// only if it is the one that is named alone.
+func (c constraint) allows(text string) bool {
+	v, err := version.NewVersion(text)
+	if err != nil {
+		return false
+	}
+	if v.Prerelease() != "" {
+		return c.exact != nil && c.exact.Equal(v)
+	}
+	return c.all == nil || c.all.Check(v)
+}

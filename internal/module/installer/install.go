@@ -1,0 +1,267 @@
+package installer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/par"
+)
+
+// A Registry tells of the modules of registries.
+type Registry interface {
+	// ModuleVersions lists the versions of a module.
+	ModuleVersions(ctx context.Context, a fetch.Address) ([]string, error)
+	// ModuleLocation tells where the package of a version is.
+	ModuleLocation(ctx context.Context, a fetch.Address, version string) (Location, error)
+}
+
+// A Location is where a registry says that a package is.
+type Location struct {
+	Where  string      // an address, or a URL relative to Base
+	Base   *url.URL    // what was asked
+	Direct bool        // Where is the URL of an archive, whatever its name
+	Header http.Header // for the request to it; may be nil
+}
+
+// Options say how to install.
+type Options struct {
+	DataDir  string // .terraform, absolute or relative to the root folder; "" means .terraform
+	Upgrade  bool   // ask anew for everything that is remote
+	Lenient  bool   // errors in the configuration of modules are warnings
+	Tree     module.Options
+	Packages *fetch.Fetcher
+	Registry Registry
+	Workers  int         // packages fetched at once; below 1 means 8
+	Progress func(Event) // one call at a time; may be nil
+
+	Lock        *lock.File // the dependency lock file as it is; may be nil
+	LockModules bool       // pin remote modules in it; they stay pinned once one is
+	LockOnly    bool       // the lock file may not change
+}
+
+// Result is what Install did.
+type Result struct {
+	Manifest Manifest
+	Lock     *lock.File // as the lock file should be from now on; its providers are as they were
+	Root     *config.Module
+	Calls    int // of modules, all together
+}
+
+// An EventKind says what happened to a module.
+type EventKind uint8
+
+// The kinds.
+const (
+	Downloading EventKind = iota // Source and Version are being fetched
+	Ready                        // the module is in Dir
+)
+
+// An Event tells about one call.
+type Event struct {
+	Kind            EventKind
+	Key             string // call path
+	Source, Version string
+	Dir             string
+}
+
+// Text is the event as a line of init.
+func (e Event) Text() string {
+	if e.Kind == Downloading {
+		if e.Version != "" {
+			return fmt.Sprintf("Downloading %s %s for %s...", e.Source, e.Version, e.Key)
+		}
+		return fmt.Sprintf("Downloading %s for %s...", e.Source, e.Key)
+	}
+	return fmt.Sprintf("- %s in %s", e.Key, e.Dir)
+}
+
+// installer is one run.
+type installer struct {
+	o    Options
+	root string
+	data string // data folder, absolute or relative like root
+
+	old, next Manifest
+	loads     par.Cache[string, loaded]
+	versions  par.Cache[string, versionList]
+	placed    map[string]string // folder of a placed package, by what it is
+	pins      *pins
+	calls     map[*module.Node]*call // by the node that a call made
+	seen      map[*config.Module]bool
+
+	mu sync.Mutex // around Progress
+}
+
+type loaded struct {
+	mod *config.Module
+	ds  diag.List
+}
+
+// Install loads the root folder, installs every module that it calls, directly
+// or through others, and writes the manifest. After an error the manifest tells
+// what is installed all the same, so that the next run goes on from there.
+func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
+	in := &installer{o: o, root: root, next: Manifest{}, placed: map[string]string{}, seen: map[*config.Module]bool{}, calls: map[*module.Node]*call{}}
+	in.data = in.dataDir()
+	var ds diag.List
+	if in.old, ds = ReadManifest(in.data); ds.HasErrors() {
+		in.old, ds = Manifest{}, nil // it is written anew
+	}
+	in.pins = newPins(o)
+	mod, more := config.Load(root, o.Tree.Config)
+	ds = append(ds, in.configMessages(more)...)
+	res := Result{Root: mod, Lock: o.Lock.Clone()}
+	if ds.HasErrors() {
+		res.Manifest = in.old
+		return res, ds
+	}
+	in.seen[mod] = true
+	level := []*module.Node{{Config: mod, Dir: root, Calls: map[string]*module.Node{}}}
+	for len(level) > 0 && ctx.Err() == nil {
+		var more diag.List
+		level, more = in.level(ctx, level)
+		ds = append(ds, more...)
+		res.Calls += len(level)
+	}
+	if err := ctx.Err(); err != nil {
+		ds = append(ds, diag.Errorf(nil, "Module installation was canceled", "Modules were not installed completely: %s.", context.Cause(ctx))...)
+	}
+	if ds.HasErrors() {
+		in.keepOld()
+	}
+	res.Manifest = in.next
+	if err := in.next.write(in.data); err != nil {
+		ds = append(ds, diag.Errorf(nil, "Failed to update module manifest", "The list of installed modules cannot be written: %s.", err)...)
+	}
+	if !ds.HasErrors() {
+		var more diag.List
+		res.Lock, more = in.pins.lockFile()
+		ds = append(ds, more...)
+	}
+	return res, ds
+}
+
+func (in *installer) dataDir() string {
+	d := in.o.DataDir
+	if d == "" {
+		d = ".terraform"
+	}
+	if filepath.IsAbs(d) {
+		return d
+	}
+	return filepath.Join(in.root, d)
+}
+
+// keepOld keeps what the old manifest knows of calls that were not reached.
+func (in *installer) keepOld() {
+	for key, e := range in.old {
+		if _, ok := in.next[key]; !ok {
+			in.next[key] = e
+		}
+	}
+}
+
+// configMessages makes errors in a configuration warnings where that is wanted.
+func (in *installer) configMessages(ds diag.List) diag.List {
+	if in.o.Lenient {
+		for _, m := range ds {
+			m.Severity = diag.Warning
+		}
+	}
+	return ds
+}
+
+// level installs what the modules of one depth call and returns the called.
+func (in *installer) level(ctx context.Context, parents []*module.Node) ([]*module.Node, diag.List) {
+	var calls []*call
+	var ds diag.List
+	for _, p := range parents {
+		for _, name := range slices.Sorted(maps.Keys(p.Config.Calls)) {
+			c, more := in.call(p, p.Config.Calls[name])
+			ds = append(ds, more...)
+			if c != nil {
+				calls = append(calls, c)
+			}
+		}
+	}
+	in.remote(ctx, calls)
+	mods := par.Map(len(calls), 0, func(i int) loaded {
+		if calls[i].failed() {
+			return loaded{}
+		}
+		return in.loads.Do(calls[i].node.Dir, func() loaded {
+			m, ds := config.Load(calls[i].node.Dir, in.o.Tree.Config)
+			return loaded{m, ds}
+		})
+	})
+	var out []*module.Node
+	for i, c := range calls {
+		ds = append(ds, c.ds...)
+		if c.failed() {
+			continue
+		}
+		in.next[c.key] = module.Installed{Source: c.addr.String(), Version: c.version, Dir: c.dir}
+		more := in.check(c, mods[i])
+		ds = append(ds, more...)
+		if !more.HasErrors() {
+			c.node.Config = mods[i].mod
+			out = append(out, c.node)
+		}
+		in.tell(Event{Kind: Ready, Key: c.key, Dir: c.dir})
+	}
+	return out, ds
+}
+
+// check reports what is wrong with a loaded module, each folder's own messages once.
+func (in *installer) check(c *call, l loaded) diag.List {
+	if !config.IsConfigDir(c.node.Dir, in.o.Tree.Config) {
+		ds := diag.Errorf(&c.at, "Unreadable module directory", "The module %q has no configuration in %s: the folder does not exist, cannot be read, or holds no configuration files.", c.key, c.dir)
+		if c.addr.Kind == fetch.Local && in.leavesPackage(c) {
+			ds = diag.Errorf(&c.at, "Local module path escapes module package", "The path %q of module %q leads out of the package that the calling module belongs to. Local modules must be in the same package.", c.addr.Path, c.key)
+		}
+		return ds
+	}
+	if in.seen[l.mod] {
+		return nil
+	}
+	in.seen[l.mod] = true
+	return in.configMessages(l.ds)
+}
+
+// leavesPackage reports whether a local path leads out of the package that the
+// caller was installed with.
+func (in *installer) leavesPackage(c *call) bool {
+	for p := c.parent; p != nil; p = p.parent {
+		if p.packageDir != "" {
+			rel, err := filepath.Rel(p.packageDir, c.node.Dir)
+			return err != nil || !filepath.IsLocal(rel)
+		}
+	}
+	return false
+}
+
+func (in *installer) tell(e Event) {
+	if in.o.Progress == nil {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.o.Progress(e)
+}
+
+// shortKey is a call path for messages: module.a.module.b.
+func shortKey(key string) string {
+	return "module." + strings.ReplaceAll(key, ".", ".module.")
+}
