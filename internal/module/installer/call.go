@@ -63,7 +63,11 @@ func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 	}
 	c.node.Source = c.addr.String()
 	if c.addr.Kind == fetch.Local {
-		c.dir = in.relative(path.Join(filepath.ToSlash(p.Dir), c.addr.Path))
+		from := "."
+		if c.parent != nil {
+			from = c.parent.dir
+		}
+		c.dir = resolveLinks(in.root, path.Join(from, c.addr.Path)) // as the peers do
 		c.node.Dir = in.absolute(c.dir)
 	} else {
 		in.installed(c)
@@ -193,17 +197,6 @@ func (in *installer) absolute(dir string) string {
 		return dir
 	}
 	return filepath.ToSlash(filepath.Join(in.root, filepath.FromSlash(dir)))
-}
-
-// relative is the folder of a local module as the manifest has it: relative to
-// the root folder, with links in it resolved, but not below the folder of
-// installed packages, which may itself be links.
-func (in *installer) relative(dir string) string {
-	rel := filepath.ToSlash(in.relativeOf(dir))
-	if strings.HasPrefix(rel, filepath.ToSlash(in.relativeOf(in.data))+"/modules/") {
-		return rel
-	}
-	return resolveLinks(in.root, rel)
 }
 
 // resolveLinks resolves the links in a slash-separated path that counts from
