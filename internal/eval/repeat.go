@@ -89,6 +89,9 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 	case n > 1<<30:
 		return bad("The given \"count\" argument value is unsuitable: %d instances are more than can be handled.", n)
 	}
+	if m.ev.o.Validating { // one stands for all
+		return m.unknownCount(), ds
+	}
 	out := expansion{form: Counted, all: make([]instance, n)}
 	for i := range out.all {
 		out.all[i].key = addr.Int(i)
@@ -148,6 +151,9 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 			k, _ = k.Unmark()
 			out.all = append(out.all, instance{key: addr.Str(k.AsString()), each: el})
 		}
+	}
+	if m.ev.o.Validating { // one stands for all
+		return m.unknownKeys(elementOf(v)), ds
 	}
 	slices.SortFunc(out.all, func(a, b instance) int { return strings.Compare(a.key.Str, b.key.Str) })
 	return out, ds
