@@ -105,6 +105,7 @@ type outItem struct {
 	form  form
 	sure  bool // whether it is known to be an argument
 	raw   bool // a JSON property
+	clash bool // whether JSON would take it for one of the kind's own names
 	block *outBlock
 
 	native, json string // the text, where it is not that of set

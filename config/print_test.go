@@ -237,6 +237,9 @@ resource "x_y" "z" {
     count = 5
     s {}
   }
+  connection = 1
+  _ = 2
+  depends_on {}
   provisioner "b" {
     command = 1
   }

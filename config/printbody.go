@@ -26,6 +26,9 @@ func (p *printer) content(c *content, sure bool) *outBody {
 	if c.rest != nil {
 		var plain []outItem
 		plain, escaped = p.rest(c.rest, sure)
+		for i := range plain {
+			plain[i].clash = c.kind.owns(plain[i].name())
+		}
 		b.items = append(b.items, plain...)
 	}
 	for _, set := range c.nested {
@@ -37,6 +40,22 @@ func (p *printer) content(c *content, sure bool) *outBody {
 		b.items = append(b.items, outItem{block: &outBlock{typ: "_", body: &outBody{items: escaped}}})
 	}
 	return b
+}
+
+// name is that of the argument or block.
+func (it outItem) name() string {
+	if it.block != nil {
+		return it.block.typ
+	}
+	return it.set.Name
+}
+
+// owns reports whether a name is one of the kind's own, as argument or block.
+// Native syntax tells a provider's argument connection from the block; JSON does not.
+func (k *kind) owns(name string) bool {
+	_, arg := k.attrs[name]
+	_, block := k.blocks[name]
+	return arg || block
 }
 
 // nestedBlock builds a block within one of our own kind.

@@ -90,7 +90,7 @@ func (p *printer) jsonBody(b *outBlock) string {
 			o.add("//", c, false)
 		}
 	}
-	for _, it := range b.body.items {
+	for _, it := range b.body.unclash() {
 		switch {
 		case it.block != nil:
 			o.add(it.block.typ, p.jsonBlock(it.block), true)
@@ -103,6 +103,29 @@ func (p *printer) jsonBody(b *outBlock) string {
 		}
 	}
 	return o.String()
+}
+
+// unclash moves what JSON would take for the kind's own into the block named _.
+func (b *outBody) unclash() []outItem {
+	var plain, clash []outItem
+	for _, it := range b.items {
+		if it.clash {
+			it.clash = false
+			clash = append(clash, it)
+		} else {
+			plain = append(plain, it)
+		}
+	}
+	if clash == nil {
+		return b.items
+	}
+	for i, it := range plain {
+		if it.block != nil && it.block.typ == "_" {
+			plain[i].block = &outBlock{typ: "_", body: &outBody{items: append(clash, it.block.body.items...)}}
+			return plain
+		}
+	}
+	return append(plain, outItem{block: &outBlock{typ: "_", body: &outBody{items: clash}}})
 }
 
 // jsonOrigins is the comment property of a block: its own place under "block",
