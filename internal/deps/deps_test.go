@@ -37,10 +37,10 @@ const floors = `
 	diag < internal/demand;
 	diag, internal/sys < internal/cliconfig;
 	diag < internal/lock;
-	internal/sys < internal/transfer;
+	internal/sys < internal/transfer < internal/oci;
 	diag, internal/par, internal/cliconfig, internal/transfer < internal/registry;
 	diag, internal/sys, internal/par, internal/value, internal/archive,
-	  internal/filelock, internal/lock, internal/registry < internal/fetch;
+	  internal/filelock, internal/lock, internal/oci, internal/registry < internal/fetch;
 
 	# Floor 3: functions and schemas.
 	addr, internal/value < internal/schema;
@@ -49,6 +49,7 @@ const floors = `
 	# Floor 4: expressions, module trees, providers as an interface, the state's model.
 	internal/demand, internal/schema, internal/value < internal/lang;
 	config, internal/lang, internal/par, internal/fetch < internal/module;
+	internal/module, internal/lock, internal/sys, internal/registry < internal/module/installer;
 	diag, internal/schema < internal/provider;
 	diag, internal/value, internal/state/rawjson < internal/state;
 
@@ -71,6 +72,7 @@ const floors = `
 	internal/state/store, internal/filelock, internal/sys < internal/state/store/local;
 	internal/state/store < internal/state/store/storetest;
 	internal/provider, internal/state/store/local < internal/provider/builtin;
+	diag, internal/schema, internal/sys < internal/provisioner;
 
 	# Floor 6: units know nothing of plans.
 	internal/funcs, internal/lang, internal/fetch, internal/par, internal/origin < unit;
@@ -80,7 +82,7 @@ const floors = `
 	internal/eval, internal/provider, internal/state, internal/event < internal/plan;
 	internal/plan < internal/validate;
 	internal/plan, internal/state/statefile < internal/plan/planfile;
-	internal/plan, internal/state/journal < internal/apply;
+	internal/plan, internal/provisioner, internal/state/journal < internal/apply;
 
 	# Floor 8: the facade never imports unit.
 	internal/apply, internal/validate, internal/plan/planfile, internal/origin, internal/state/store/local,
@@ -91,11 +93,13 @@ const floors = `
 	# Floor 9 to 11: many units, the command line, main.
 	engine, unit < estate;
 	internal/plan, diag, internal/schema < internal/cli/view;
-	estate, internal/cli/view, internal/cliconfig < internal/cli;
+	engine, internal/sys < internal/cli/vars;
+	estate, internal/cli/view, internal/cli/vars, internal/cliconfig < internal/cli;
 	internal/cli < cmd/terrace;
 
 	# Beside the house: tests of the whole and tools.
-	NONE < internal/deps, internal/lint, bench/cmd;
+	NONE < internal/deps, internal/lint, bench;
+	bench < bench/cmd;
 	internal/filelock < internal/testkit;
 `
 
@@ -108,7 +112,7 @@ const outside = `
 	google.golang.org/protobuf/: internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	github.com/hashicorp/go-plugin: internal/provider/rpc internal/provider/testprovider
 	golang.org/x/term: internal/sys
-	os/signal: internal/sys internal/provider/testprovider
+	os/signal: internal/sys bench/cmd internal/provider/testprovider
 	os/user: internal/sys
 	log: NONE
 	log/slog: NONE

@@ -60,6 +60,7 @@ var owners = map[string]bool{
 // apart are programs of their own and test kits, which are no part of the
 // program; only the rules for comments hold for them.
 var apart = map[string]bool{
+	"bench":                          true,
 	"internal/testkit":               true,
 	"internal/provider/testprovider": true,
 	"internal/provider/testprovider/cmd/terraform-provider-test": true,
@@ -73,6 +74,8 @@ var excused = map[string]string{
 	"internal/filelock path/filepath.Abs":         "the table of locks of the process needs one name for a file",
 	"internal/provider/install path/filepath.Abs": "the target of a link must not depend on the folder of the link",
 	"internal/funcs path/filepath.Abs":            "only of what is absolute already, if the scope has a folder",
+	"engine path/filepath.Abs":                    "embedders may name a folder relative to their own",
+	"engine time.Now":                             "the clock of embedders that give none",
 	"internal/plan time.Until":                    "a provider says when to renew by the clock on the wall",
 	"internal/transfer net/http.DefaultTransport": "a copy with its settings, not itself",
 	"internal/transfer net/http.DefaultClient":    "for the zero Client",
@@ -86,10 +89,12 @@ var spawners = map[string]string{
 	"internal/sys":               "streams of child processes",
 	"internal/provider/rpc":      "plugin processes and their streams",
 	"internal/provider/builtin":  "output of provisioners",
+	"internal/provisioner":       "output and connections of provisioners",
 	"internal/plan":              "renewal of open ephemeral objects",
 	"internal/state/journal":     "the writer that groups fsyncs",
 	"internal/state/store/local": "waiting for a lock",
 	"internal/cli":               "signals and prompts",
+	"engine":                     "stops of providers while an apply runs",
 }
 
 // state are the package-level variables that are neither tables nor sentinels,

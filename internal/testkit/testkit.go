@@ -1,7 +1,7 @@
 // Package testkit builds what tests need beside the tree: a real provider, got
-// through the Go module proxy, and our own test provider as a program.
+// through the Go module proxy, our own test provider, and the program itself.
 //
-// Main functions: TimeProvider and TestProvider. The one rule: what is built is
+// Main functions: TimeProvider, TestProvider and Terrace. The one rule: what is built is
 // kept in the user's cache folder and shared by all test processes, so nothing
 // is built twice, and never twice at once.
 package testkit
@@ -94,6 +94,25 @@ func TestProvider(t testing.TB, protocol int) string {
 }
 
 func testProvider(ctx context.Context, protocol int) (string, error) {
+	path, err := fromTree(ctx, "terraform-provider-test", "/internal/provider/testprovider/cmd/terraform-provider-test")
+	if err != nil || protocol == 6 {
+		return path, err
+	}
+	return asProtocol5(filepath.Dir(path), path)
+}
+
+// Terrace is the path of the program itself, built anew if its source has changed.
+func Terrace(t testing.TB) string {
+	t.Helper()
+	path, err := fromTree(t.Context(), "terrace", "/cmd/terrace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// fromTree builds a program of this module.
+func fromTree(ctx context.Context, name, pkg string) (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err
@@ -102,15 +121,9 @@ func testProvider(ctx context.Context, protocol int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "terraform-provider-test"+exe())
-	err = once(ctx, dir, func(ctx context.Context) error {
-		// Installing leaves a binary alone that is up to date.
-		return install(ctx, dir, root, module+"/internal/provider/testprovider/cmd/terraform-provider-test")
-	})
-	if err != nil || protocol == 6 {
-		return path, err
-	}
-	return asProtocol5(dir, path)
+	// Installing leaves a binary alone that is up to date.
+	err = once(ctx, dir, func(ctx context.Context) error { return install(ctx, dir, root, module+pkg) })
+	return filepath.Join(dir, name+exe()), err
 }
 
 // asProtocol5 makes a program that is the given one told to speak protocol 5.
