@@ -57,6 +57,10 @@ type Options struct {
 	Functions StaticFunctions                  // for early evaluation; nil allows none
 	Variables func(*config.Variable) cty.Value // values of root variables for early evaluation; cty.NilVal: the default
 	Workspace string
+	// Canonical writes a source address as the manifest has it; versioned says
+	// whether the call has a version argument. Nil: only the host of registry
+	// addresses is filled in.
+	Canonical func(src string, versioned bool) string
 }
 
 // Installed is one entry of modules.json.
@@ -124,7 +128,7 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	switch inst, ok := b.o.Manifest[child.Path.Key()]; {
 	case IsLocal(src):
 		child.Dir = joinDir(n.Dir, src)
-	case !ok || inst.Source != src && normal(inst.Source) != normal(src):
+	case !ok || inst.Source != src && normal(inst.Source) != normal(src) && (b.o.Canonical == nil || b.o.Canonical(src, call.Version != nil) != inst.Source):
 		return nil, diag.Errorf(&at, "Module not installed", "This module is not yet installed. Run \"terrace init\" to install all modules required by this configuration.")
 	default:
 		child.Dir, child.Version = inst.Dir, inst.Version

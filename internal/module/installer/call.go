@@ -68,7 +68,7 @@ func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 			from = c.parent.dir
 		}
 		c.dir = resolveLinks(in.root, path.Join(from, c.addr.Path)) // as the peers do
-		c.node.Dir = in.absolute(c.dir)
+		c.node.Dir = c.dir
 	} else {
 		in.installed(c)
 	}
@@ -128,19 +128,19 @@ func (in *installer) installed(c *call) {
 	rec, ok := in.old[c.key]
 	_, parentReused := in.old[parentKey(c.key)]
 	if !ok || in.o.Upgrade || rec.Source != c.addr.String() || c.parent != nil && c.parent.changed() && parentReused {
-		c.node.Dir = in.absolute(c.dir)
+		c.node.Dir = c.dir
 		return
 	}
 	if c.addr.Kind == fetch.Registry && !c.want.allows(rec.Version) {
-		c.node.Dir = in.absolute(c.dir)
+		c.node.Dir = c.dir
 		return
 	}
 	if st, err := os.Stat(in.absolute(rec.Dir)); err != nil || !st.IsDir() {
-		c.node.Dir = in.absolute(c.dir)
+		c.node.Dir = c.dir
 		return
 	}
 	c.reuse, c.version, c.dir = true, rec.Version, rec.Dir
-	c.node.Dir, c.node.Version = in.absolute(rec.Dir), rec.Version
+	c.node.Dir, c.node.Version = rec.Dir, rec.Version
 }
 
 // changed reports whether the module of a call is a remote one that is installed
@@ -193,10 +193,7 @@ func (c *call) circle() diag.List {
 
 // absolute is a folder of the manifest as it is to be opened.
 func (in *installer) absolute(dir string) string {
-	if filepath.IsAbs(dir) {
-		return dir
-	}
-	return filepath.ToSlash(filepath.Join(in.root, filepath.FromSlash(dir)))
+	return folder(in.root).path(filepath.FromSlash(dir))
 }
 
 // resolveLinks resolves the links in a slash-separated path that counts from

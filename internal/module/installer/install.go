@@ -3,9 +3,11 @@ package installer
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,6 +51,16 @@ type Options struct {
 	Lock        *lock.File // the dependency lock file as it is; may be nil
 	LockModules bool       // pin remote modules in it; they stay pinned once one is
 	LockOnly    bool       // the lock file may not change
+}
+
+// Canonical is a source address as the manifest has it, for
+// module.Options.Canonical; an address that is not valid stays as it is.
+func Canonical(src string, versioned bool) string {
+	a, err := fetch.Detect(src, versioned)
+	if err != nil {
+		return src
+	}
+	return a.String()
 }
 
 // Result is what Install did.
@@ -109,18 +121,23 @@ type loaded struct {
 	ds  diag.List
 }
 
-// Install loads the root folder, installs every module that it calls, directly
-// or through others, and writes the manifest. After an error the manifest tells
-// what is installed all the same, so that the next run goes on from there.
+// Install loads the root folder, which must be absolute, installs every module
+// that it calls, directly or through others, and writes the manifest. After an
+// error the manifest tells what is installed all the same, so that the next run
+// goes on from there. Messages name files relative to the root folder. Where
+// o.Tree.Config has an FS, it must resolve relative names against the root folder.
 func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 	in := &installer{o: o, root: root, next: Manifest{}, placed: map[string]string{}, seen: map[*config.Module]bool{}, calls: map[*module.Node]*call{}}
 	in.data = in.dataDir()
+	if in.o.Tree.Config.FS == nil {
+		in.o.Tree.Config.FS = folder(root)
+	}
 	var ds diag.List
 	if in.old, ds = ReadManifest(in.data); ds.HasErrors() {
 		in.old, ds = Manifest{}, nil // it is written anew
 	}
 	in.pins = newPins(o)
-	mod, more := config.Load(root, o.Tree.Config)
+	mod, more := config.Load(".", in.o.Tree.Config)
 	ds = append(ds, in.configMessages(more)...)
 	res := Result{Root: mod, Lock: o.Lock.Clone()}
 	if ds.HasErrors() {
@@ -128,7 +145,7 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 		return res, ds
 	}
 	in.seen[mod] = true
-	level := []*module.Node{{Config: mod, Dir: root, Calls: map[string]*module.Node{}}}
+	level := []*module.Node{{Config: mod, Dir: ".", Calls: map[string]*module.Node{}}}
 	for len(level) > 0 && ctx.Err() == nil {
 		var more diag.List
 		level, more = in.level(ctx, level)
@@ -162,6 +179,19 @@ func (in *installer) dataDir() string {
 		return d
 	}
 	return filepath.Join(in.root, d)
+}
+
+// folder is a file system in which relative names count from a folder.
+type folder string
+
+func (f folder) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(f.path(name)) }
+func (f folder) ReadFile(name string) ([]byte, error)       { return os.ReadFile(f.path(name)) }
+
+func (f folder) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(string(f), name)
 }
 
 // keepOld keeps what the old manifest knows of calls that were not reached.
@@ -245,7 +275,7 @@ func (in *installer) check(c *call, l loaded) diag.List {
 func (in *installer) leavesPackage(c *call) bool {
 	for p := c.parent; p != nil; p = p.parent {
 		if p.packageDir != "" {
-			rel, err := filepath.Rel(p.packageDir, c.node.Dir)
+			rel, err := filepath.Rel(p.packageDir, in.absolute(c.node.Dir))
 			return err != nil || !filepath.IsLocal(rel)
 		}
 	}

@@ -244,8 +244,8 @@ func (in *installer) place(ctx context.Context, c *call, pkg fetch.Package, sibl
 	}
 	c.hash = pkg.Hash
 	c.dir = path.Join(filepath.ToSlash(in.relativeOf(c.packageDir)), sub)
-	c.node.Dir, c.node.Version = in.absolute(c.dir), c.version
-	if st, err := os.Stat(c.node.Dir); err != nil || !st.IsDir() {
+	c.node.Dir, c.node.Version = c.dir, c.version
+	if st, err := os.Stat(in.absolute(c.dir)); err != nil || !st.IsDir() {
 		c.ds = append(c.ds, diag.Errorf(&c.at, "Unreadable module subdirectory", "The package %s has no folder %q.", c.addr.Package(), sub)...)
 	}
 }
