@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -331,7 +333,37 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "",
 		Workspace: e.o.Workspace, RootDir: ".", Cwd: e.o.LaunchDir, Parallelism: e.o.Parallelism, Timestamp: now, Observe: e.o.Observe,
 	})
-	return p, append(ds, more...)
+	ds = append(ds, more...)
+	if o.GenerateTo != "" && !ds.HasErrors() {
+		ds = append(ds, e.writeGenerated(p, o.GenerateTo)...)
+	}
+	return p, ds
+}
+
+// writeGenerated writes the configuration that was made for imported objects.
+func (e *Engine) writeGenerated(p *plan.Plan, name string) diag.List {
+	var text strings.Builder
+	for _, c := range p.Changes {
+		if c.Import == nil || c.Import.GeneratedConfig == "" {
+			continue
+		}
+		if text.Len() == 0 {
+			text.WriteString("# __generated__ by Terrace\n# Please review these resources and move them into your main configuration files.\n")
+		}
+		fmt.Fprintf(&text, "\n# __generated__ by Terrace from %q\n%s", c.Import.ID, c.Import.GeneratedConfig)
+	}
+	if text.Len() == 0 {
+		return nil
+	}
+	f, err := os.OpenFile(folder{e.dir, nil}.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err == nil {
+		_, err = f.WriteString(text.String())
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return diag.Errorf(nil, "Failed to write generated configuration", "The configuration for imported objects could not be written: %s. Name a file that does not exist yet in a folder that can be written.", err)
+	}
+	return nil
 }
 
 // Apply carries out a plan that was made by this engine, or by one on the same

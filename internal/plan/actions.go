@@ -82,6 +82,9 @@ func (b *actionList) forward() {
 		ip.order = b.add(kind, index[c])
 		made = append(made, ip)
 	}
+	for _, c := range b.p.generated {
+		b.add(StepNoOp, index[c])
+	}
 	for _, ip := range made {
 		b.out[ip.order].Needs = b.needs(ip.d.Node().Reads(), ip.order)
 	}

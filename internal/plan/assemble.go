@@ -44,6 +44,7 @@ func (p *planner) assemble() (*Plan, diag.List) {
 			plan.Drift = append(plan.Drift, op.drift)
 		}
 	}
+	plan.Changes = append(plan.Changes, p.generated...)
 	slices.SortFunc(plan.Drift, compareChanges)
 	slices.SortStableFunc(plan.Changes, compareChanges)
 	var ds diag.List

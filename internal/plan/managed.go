@@ -24,6 +24,7 @@ type object struct {
 	private  []byte
 	identity cty.Value // cty.NilVal if there is none
 	stored   *state.Object
+	moved    bool // it was an object of another type: the provider took it over
 }
 
 // managed plans one instance of a managed resource and returns its planned value.
@@ -114,7 +115,29 @@ func (p *planner) priorObject(a addr.Instance, s *schema.Resource, prov provider
 	if !ok {
 		return object{value: cty.NullVal(s.Block.ImpliedType())}, nil
 	}
+	if from, ok := p.moved[a]; ok && from.Resource.Type != a.Resource.Type {
+		return p.takeOver(a, from, stored, s, prov)
+	}
 	return p.storedObject(a, stored, s, prov)
+}
+
+// takeOver asks the provider to make an object of its own out of one of another type.
+func (p *planner) takeOver(a, from addr.Instance, stored *state.Object, s *schema.Resource, prov provider.Provider) (object, diag.List) {
+	null := object{value: cty.NullVal(s.Block.ImpliedType())}
+	_, pc, _ := p.prior.Object(addr.Object{Instance: a})
+	done := p.call()
+	resp, ds := prov.Move(p.ctx, provider.MoveRequest{
+		SourceProvider: pc.Provider, SourceType: from.Resource.Type, SourceVersion: stored.SchemaVersion, SourceJSON: stored.JSON,
+		SourcePrivate: stored.Private, SourceIdentityJSON: stored.Identity, SourceIdentityVersion: stored.IdentityVersion, TargetType: a.Resource.Type,
+	})
+	done()
+	if ds.HasErrors() {
+		return null, ds.Note(nil, "%s moved to %s", from, a)
+	}
+	if err := schema.AssertUsable(s.Block, resp.State, true); err != nil || resp.State.IsNull() {
+		return null, append(ds, diag.Errorf(nil, "Provider produced invalid object", "The provider could not make %s out of %s: it returned an invalid object. This is a bug in the provider, which should be reported in the provider's own issue tracker.", a, from)...)
+	}
+	return object{value: resp.State, private: resp.Private, identity: resp.Identity, stored: stored, moved: true}, ds
 }
 
 func (p *planner) storedObject(a addr.Instance, stored *state.Object, s *schema.Resource, prov provider.Provider) (object, diag.List) {
@@ -186,6 +209,11 @@ func (p *planner) current(t *demand.Task, d *eval.Desired, ip *instancePlan, s *
 		}
 		return p.importObject(t, d, ip, s, prov, imp)
 	}
+	if p.in.SkipRefresh && old.moved {
+		var ds diag.List
+		ip.refreshed, ip.touched, ds = p.storeRefreshed(a, s, old, old, nil)
+		return old, nil, ds
+	}
 	if p.in.SkipRefresh {
 		ip.refreshed = old.stored
 		return old, nil, nil
@@ -229,7 +257,7 @@ func (p *planner) storeRefreshed(a addr.Instance, s *schema.Resource, old, now o
 	if now.value.IsNull() {
 		return nil, true, ds
 	}
-	same := now.value.RawEquals(old.value) && bytes.Equal(now.private, old.private) && old.stored.SchemaVersion == s.Version && sameIdentity(old.identity, now.identity)
+	same := !old.moved && now.value.RawEquals(old.value) && bytes.Equal(now.private, old.private) && old.stored.SchemaVersion == s.Version && sameIdentity(old.identity, now.identity)
 	if same {
 		return old.stored, false, ds
 	}

@@ -69,6 +69,7 @@ type planner struct {
 	opened       []*openEphemeral
 	plans        []*instancePlan
 	checkResults []checkResult
+	generated    []*Change
 }
 
 // instancePlan is what planning found out about one wanted instance. One task
@@ -166,6 +167,7 @@ func (p *planner) walk() {
 	w.Do(p.in.Parallelism, func(j *job) { j.do(p.graph.Task(p.ctx)) })
 	p.walkOrphans(&w)
 	w.Do(p.in.Parallelism, func(j *job) { j.do(p.graph.Task(p.ctx)) })
+	p.generateImports()
 	if p.in.Mode != Destroy {
 		p.runChecks()
 	}
