@@ -165,6 +165,26 @@ func TestFloors(t *testing.T) {
 	}
 }
 
+// The tour of the house leaves no room out, and shows none that is not there.
+func TestArchitecture(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, p := range packages(t) {
+		there[p.name] = true
+		if p.name != "." && !strings.HasPrefix(p.name, "examples/") && !strings.Contains(string(b), "`"+p.name+"`") {
+			t.Errorf("ARCHITECTURE.md does not name %s", p.name)
+		}
+	}
+	for _, m := range regexp.MustCompile("`(internal/[a-z0-9/]+)`").FindAllStringSubmatch(string(b), -1) {
+		if !there[m[1]] {
+			t.Errorf("ARCHITECTURE.md names %s, which there is not", m[1])
+		}
+	}
+}
+
 func TestOutside(t *testing.T) {
 	rules := map[string][]string{}
 	for line := range strings.Lines(outside) {
