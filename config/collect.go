@@ -42,35 +42,45 @@ type collector struct {
 }
 
 func load(dir string, names []string, read func(string) ([]byte, error), o Options) (*Module, diag.List) {
+	c := collect(dir, names, read, o)
+	return c.m, c.decode(o)
+}
+
+// collect does the first two steps.
+func collect(dir string, names []string, read func(string) ([]byte, error), o Options) *collector {
 	m := &Module{Dir: dir, Set: o.Set, Files: filesOf(dir, names)}
 	m.init()
-	files := parseAll(m.Files, names, read, o)
 	c := &collector{m: m, index: map[objectKey]*object{}}
-	for _, f := range files {
+	for _, f := range parseAll(m.Files, read, o) {
 		c.ds = append(c.ds, f.ds...)
 		for _, b := range f.blocks {
 			c.add(b.typ, b.part)
 		}
 	}
-	if ds := c.tf.gate(m, o.Version); ds.HasErrors() {
-		return m, ds
-	} else {
-		c.ds = append(c.ds, ds...)
-	}
 	c.ds = append(c.ds, c.tf.decode(m)...)
+	return c
+}
+
+// decode does the last step. A module for another version of the language has
+// that one message, since all others may come of it.
+func (c *collector) decode(o Options) diag.List {
+	c.m.RequiredVersion = c.tf.version
+	fatal, ds := c.tf.gate(o.Version)
+	if fatal {
+		return ds
+	}
+	ds = append(ds, c.ds...)
 	objects := slices.Concat(c.objects, c.once)
-	m.objects, m.tf = objects, &c.tf
 	par.Each(len(objects), o.Workers, func(i int) { objects[i].decode() })
 	for _, obj := range objects {
-		c.ds = append(c.ds, obj.ds...)
-		m.store(obj.out)
+		ds = append(ds, obj.ds...)
+		c.m.store(obj.out)
 	}
-	c.ds = append(c.ds, c.duplicateImports()...)
-	return m, c.ds.Sort()
+	return append(ds, c.m.duplicateImports()...).Sort()
 }
 
 // parseAll reads and parses the files to be loaded, in load order.
-func parseAll(roles []FileRole, names []string, read func(string) ([]byte, error), o Options) []*parsed {
+func parseAll(roles []FileRole, read func(string) ([]byte, error), o Options) []*parsed {
 	base := &source.Layer{Kind: source.Base}
 	var files []FileRole
 	for _, f := range roles {

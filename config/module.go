@@ -38,9 +38,6 @@ type Module struct {
 	Moved     []*Moved
 	Removed   []*Removed
 	Imports   []*ImportBlock
-
-	objects []*object // what each was made from, for Print
-	tf      *terraformParts
 }
 
 // Source is the provider that a local name means in this module.

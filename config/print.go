@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -53,7 +54,7 @@ func (m *Module) Print(w io.Writer, o PrintOptions) error {
 
 // render returns the native and the JSON part of the output.
 func (m *Module) render(o PrintOptions) (native, js string, err error) {
-	p := &printer{m: m, origins: o.Origins}
+	p := m.printer(o.Origins)
 	blocks := p.blocks()
 	if o.Addr != "" {
 		blocks = slices.DeleteFunc(blocks, func(b *outBlock) bool { return !b.keep(o.Addr) })
@@ -81,8 +82,26 @@ func (m *Module) render(o PrintOptions) (native, js string, err error) {
 
 // printer writes one module.
 type printer struct {
-	m       *Module
+	m       *Module // as far as collected
+	c       *collector
 	origins bool
+}
+
+// printer reads the text again, so that a module need not keep what only
+// writing needs.
+func (m *Module) printer(origins bool) *printer {
+	names := make([]string, len(m.Files))
+	for i, f := range m.Files {
+		names[i] = f.name
+	}
+	read := func(name string) ([]byte, error) {
+		if f := m.Set.File(filepath.Join(m.Dir, name)); f != nil {
+			return f.Bytes, nil
+		}
+		return nil, nil
+	}
+	c := collect(m.Dir, names, read, Options{}.withDefaults())
+	return &printer{m: c.m, c: c, origins: origins}
 }
 
 // outBlock is a block to be written.
@@ -127,16 +146,15 @@ func (b *outBlock) keep(addr string) bool {
 // blocks returns the whole module.
 func (p *printer) blocks() []*outBlock {
 	var out []*outBlock
-	if tf := p.m.tf; tf != nil {
-		out = append(out, p.terraform(tf)...)
-	}
+	out = append(out, p.terraform(&p.c.tf)...)
+	objects := slices.Concat(p.c.objects, p.c.once)
 	inCheck := map[string]*object{}
-	for _, o := range p.m.objects {
+	for _, o := range objects {
 		if o.check != "" {
 			inCheck[o.check] = o
 		}
 	}
-	for _, o := range p.inOrder(p.m.objects) {
+	for _, o := range inOrderOfKind(objects) {
 		if o.check == "" {
 			out = append(out, p.object(o, inCheck[o.key.a]))
 		}
@@ -147,8 +165,8 @@ func (p *printer) blocks() []*outBlock {
 	return out
 }
 
-// inOrder sorts objects by kind, in a usual order, and then by place.
-func (p *printer) inOrder(objects []*object) []*object {
+// inOrderOfKind sorts objects by kind, in a usual order, and then by place.
+func inOrderOfKind(objects []*object) []*object {
 	kinds := []string{"provider", "variable", "module", "data", "ephemeral", "resource", "output", "check", "moved", "removed", "import"}
 	out := slices.Clone(objects)
 	slices.SortStableFunc(out, func(a, b *object) int {

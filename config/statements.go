@@ -164,9 +164,9 @@ func decodeImport(o *object) (*ImportBlock, diag.List) {
 }
 
 // duplicateImports finds import blocks that name the same address.
-func (c *collector) duplicateImports() (ds diag.List) {
+func (m *Module) duplicateImports() (ds diag.List) {
 	seen := map[string]*ImportBlock{}
-	for _, b := range c.m.Imports {
+	for _, b := range m.Imports {
 		target, ok := staticTarget(b.To)
 		if !ok || b.ForEach != nil {
 			continue

@@ -148,31 +148,28 @@ func (t *terraformParts) addLanguage(p part) diag.List {
 // since a file for another version may make no sense otherwise. It is an error
 // in files that only speak to this language, and a warning in .tf files, which
 // may have been written against the other tool's numbering.
-func (t *terraformParts) gate(m *Module, languageVersion string) (warns diag.List) {
-	m.RequiredVersion = t.version
+func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List) {
 	v, err := version.NewVersion(languageVersion)
 	if err != nil {
-		return errorAt("config/language-version", hcl.Range{}, "Invalid language version", "%q is not a version number.", languageVersion)
+		return true, errorAt("config/language-version", hcl.Range{}, "Invalid language version", "%q is not a version number.", languageVersion)
 	}
 	var errs diag.List
 	for i, s := range append(t.compatible[:len(t.compatible):len(t.compatible)], t.version...) {
 		// Where the file may speak of another tool, nothing about it is an error.
 		hard := i < len(t.compatible) || isTofu(s.Range.Filename)
-		fatal, ds := s.compare(v, hard)
-		switch {
-		case fatal:
-			errs = append(errs, s.explain(ds)...)
-		default:
-			warns = append(warns, s.explain(ds)...)
+		excluded, more := s.compare(v, hard)
+		if more = s.explain(more); excluded {
+			errs = append(errs, more...)
 		}
+		ds = append(ds, more...)
 	}
 	for _, s := range t.compatible {
-		warns = append(warns, ineffective(s)...)
+		ds = append(ds, ineffective(s)...)
 	}
 	if errs != nil {
-		return errs.Sort()
+		return true, errs.Sort()
 	}
-	return warns
+	return false, ds
 }
 
 // compare holds the language version against one constraint. It is fatal where
