@@ -159,7 +159,7 @@ func (d *decoder) arg(name string) cty.Value {
 	in := d.n.child(d.c, name)
 	a := d.spec.arg(name)
 	if in == nil {
-		if a.required && !d.c.stuck() {
+		if a.required && !d.c.needsLeaf {
 			d.c.incomplete(d.n, d.spec, name, d.name)
 		}
 		return a.def

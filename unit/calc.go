@@ -85,6 +85,7 @@ func (c *calc) add(ds diag.List) {
 		c.failed = true
 	}
 	for _, m := range ds {
+		m = c.l.intern(m)
 		if !slices.Contains(c.ds, m) {
 			c.ds = append(c.ds, m)
 		}

@@ -203,16 +203,10 @@ func (c *calc) checkHead(e *ev, imps, incs []*block) {
 			}
 		}
 	}
-	for i, b := range imps {
+	for _, b := range imps {
 		if !hclsyntax.ValidIdentifier(b.label) {
 			c.errorf(&b.labelAt, "unit/import-name", "Invalid import name",
 				"The name of an import must be an identifier: letters, digits, underscores and dashes, not beginning with a digit.")
-		}
-		for _, before := range imps[:i] {
-			if before.label == b.label {
-				c.errorf(&b.at, "unit/duplicate-block", "Duplicate import block",
-					"An import named %q was already defined at %s. The names must be different.", b.label, before.at)
-			}
 		}
 	}
 }

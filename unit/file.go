@@ -318,7 +318,7 @@ func (r *reader) checkTwice(b *block) {
 				what := in.spec.name + " block"
 				detail := fmt.Sprintf("Only one %s block is allowed here; another one stands at %s.", in.spec.name, before.at)
 				if in.labeled {
-					detail = fmt.Sprintf("A %s block named %q was already defined at %s. The names must be different.", in.spec.name, in.label, before.at)
+					detail = fmt.Sprintf("Another %s block named %q stands at %s. The names must be different.", in.spec.name, in.label, before.at)
 				}
 				r.fail(in.at, "unit/duplicate-block", "Duplicate "+what, "%s", detail)
 				break

@@ -171,11 +171,11 @@ func (c *calc) conflict(key string, err error, lower, upper node) {
 		}
 		detail = name + " cannot be merged: it is " + kinds.Right + " here and " + kinds.Left + " in " + fileOf(below) + ". Make both of one kind, or give the key another name."
 	}
-	n := len(c.ds)
-	c.errorf(at, "unit/deep-merge-conflict", "Values of different kinds cannot be merged", "%s", detail)
-	if below != nil && len(c.ds) > n {
-		c.ds[n:].Note(below, "the other value")
+	ds := codeErr(at, "unit/deep-merge-conflict", "Values of different kinds cannot be merged", "%s", detail)
+	if below != nil {
+		ds.Note(below, "the other value")
 	}
+	c.add(ds)
 }
 
 func fileOf(at *source.Range) string {

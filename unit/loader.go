@@ -23,17 +23,18 @@ import (
 // units share are parsed once and evaluated once. Its methods may be called
 // concurrently; each goroutine needs a task of its own.
 type Loader struct {
-	env   Env
-	graph demand.Graph
-	files par.Cache[string, *file]
-	evs   par.Cache[evKey, *ev]
-	ids   par.Cache[string, string]
-	stats par.Cache[string, statResult]
-	finds par.Cache[[2]string, string]
-	runs  par.Cache[string, runResult]
-	warns par.Cache[string, diag.List]
-	pure  func() *hcl.EvalContext
-	set   source.Set
+	env      Env
+	graph    demand.Graph
+	files    par.Cache[string, *file]
+	evs      par.Cache[evKey, *ev]
+	ids      par.Cache[string, string]
+	stats    par.Cache[string, statResult]
+	finds    par.Cache[[2]string, string]
+	runs     par.Cache[string, runResult]
+	warns    par.Cache[string, diag.List]
+	messages par.Cache[string, *diag.Message]
+	pure     func() *hcl.EvalContext
+	set      source.Set
 
 	mu         sync.Mutex
 	deprecated map[string]bool // files that hold an include block or call its functions
@@ -242,3 +243,13 @@ func (l *Loader) valuesOf(e *ev) *ev {
 }
 
 var valuesSpec = &blockSpec{name: "values file", open: true}
+
+// intern makes one message of all that say the same of the same place, whoever
+// met it: callers tell messages apart by pointer.
+func (l *Loader) intern(m *diag.Message) *diag.Message {
+	key := m.Code + "\x00" + m.Summary + "\x00" + m.Detail
+	if m.At != nil {
+		key += "\x00" + m.At.String()
+	}
+	return l.messages.Do(key, func() *diag.Message { return m })
+}

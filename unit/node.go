@@ -105,6 +105,10 @@ func (n *xprNode) open(c *calc) node {
 	switch n.x.kind {
 	case object:
 		return n
+	case constant:
+		if n.x.items != nil {
+			return n
+		}
 	case mergeCall, deepCall:
 		return n.openMerge(c)
 	case reference:
@@ -182,7 +186,7 @@ func (n *aliasNode) value(c *calc) cty.Value     { return c.eval(n.whole.e, n.wh
 func (n *aliasNode) where() (*ev, *source.Range) { return n.whole.where() }
 
 func (n *xprNode) child(c *calc, key string) node {
-	if n.x.kind != object {
+	if n.x.items == nil && n.x.kind != object {
 		return n.open(c).child(c, key)
 	}
 	for i := len(n.x.items) - 1; i >= 0; i-- {
@@ -206,7 +210,7 @@ func (n *xprNode) child(c *calc, key string) node {
 }
 
 func (n *xprNode) keys(c *calc) ([]string, bool) {
-	if n.x.kind != object {
+	if n.x.items == nil && n.x.kind != object {
 		o := n.open(c)
 		if o == node(n) {
 			return nil, false

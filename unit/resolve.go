@@ -54,6 +54,9 @@ func (c *calc) descend(n node, ref hcl.Traversal, from int) resolved {
 					why = text
 				}
 			}
+			if _, config := o.(*configNode); config && (key == "import" || key == "include") {
+				return resolved{n: o, used: i, missing: why, names: names}
+			}
 			if near := nearest(key, names); near != "" {
 				why += fmt.Sprintf(" Did you mean %q?", near)
 			} else if _, listed := o.(lister); listed && len(names) > 0 {

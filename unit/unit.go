@@ -27,10 +27,12 @@ type Unit struct {
 	Module string
 	Key    string
 
-	l      *Loader
-	e      *ev    // the leaf
-	mod    *block // nil for an ordinary unit
-	layers func(c *calc) map[*ev]*source.Layer
+	l   *Loader
+	e   *ev    // the leaf
+	mod *block // nil for an ordinary unit
+	// noOutputs makes everything be computed without outputs.
+	noOutputs bool
+	layers    func(c *calc) map[*ev]*source.Layer
 }
 
 // Load reads the unit of a folder or file: one for an ordinary unit, one for
@@ -138,7 +140,7 @@ type Setting struct {
 func (u *Unit) Own(s *Setting) bool { return s.At != nil && s.At.Filename == u.Path }
 
 // full starts a computation for the unit.
-func (u *Unit) on(t *demand.Task, full bool) *calc { return u.l.on(t, u.e, full) }
+func (u *Unit) on(t *demand.Task, full bool) *calc { return u.l.on(t, u.e, full && !u.noOutputs) }
 
 // fields is the unit's effective configuration.
 func (u *Unit) fields(c *calc) *group {

@@ -130,7 +130,7 @@ func (e *xpr) foldObject() {
 	for _, it := range e.items {
 		vals[it.key] = it.x.v
 	}
-	e.kind, e.v, e.items = constant, cty.ObjectVal(vals), nil
+	e.kind, e.v = constant, cty.ObjectVal(vals) // the items stay, for their places
 }
 
 func (r *reader) call(e *xpr, n *hclsyntax.FunctionCallExpr) {

@@ -1,0 +1,213 @@
+package unit
+
+import (
+	version "github.com/hashicorp/go-version"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// The versions that version constraints of units are compared with.
+const (
+	TerragruntVersion = "1.1.3"
+	TerraformVersion  = "1.12.6"
+)
+
+// Check computes everything that the unit declares, unused local values too, and
+// returns every message about it: what `hcl validate` tells. Outputs are not
+// fetched.
+func (u *Unit) Check(t *demand.Task) diag.List {
+	c := u.on(t, false)
+	c.add(u.e.f.ds)
+	u.everything(c)
+	for _, part := range []func(*demand.Task) diag.List{
+		func(t *demand.Task) diag.List { _, ds := u.static(t).Terraform(t); return ds },
+		func(t *demand.Task) diag.List { _, ds := u.static(t).RemoteState(t); return ds },
+		func(t *demand.Task) diag.List { _, ds := u.static(t).Generate(t); return ds },
+		func(t *demand.Task) diag.List { _, ds := u.Exclude(t); return ds },
+		func(t *demand.Task) diag.List { _, ds := u.static(t).Errors(t); return ds },
+		func(t *demand.Task) diag.List { _, ds := u.Features(t); return ds },
+		func(t *demand.Task) diag.List { _, ds := u.static(t).Engine(t); return ds },
+		func(t *demand.Task) diag.List { _, ds := u.Catalog(t); return ds },
+		func(t *demand.Task) diag.List { _, ds := u.Dependencies(t, nil); return ds },
+		u.CheckVersions,
+		u.Warnings,
+	} {
+		c.add(part(t))
+	}
+	return c.ds
+}
+
+// static is the unit as it is seen before any unit runs: outputs are unknown.
+func (u *Unit) static(*demand.Task) *Unit {
+	s := *u
+	s.noOutputs = true
+	return &s
+}
+
+// CheckVersions compares the version constraints with the versions that Terrace
+// implements.
+func (u *Unit) CheckVersions(t *demand.Task) diag.List {
+	s, ds := u.static(t).Scalars(t)
+	if ds.HasErrors() {
+		return ds
+	}
+	check := func(s *Setting, what, have string) {
+		if s == nil || !isString(s.Value) || s.Value.AsString() == "" {
+			return
+		}
+		want, err := version.NewConstraint(s.Value.AsString())
+		if err != nil {
+			ds = append(ds, codeErr(s.At, "unit/version-constraint", "Invalid version constraint", "%q is no version constraint.", s.Value.AsString())...)
+			return
+		}
+		if !want.Check(version.Must(version.NewVersion(have))) {
+			ds = append(ds, codeErr(s.At, "unit/version", "Unsupported version", "This unit needs %s %s, and Terrace does what %s does.", what, s.Value.AsString(), have)...)
+		}
+	}
+	check(s.TerragruntVersionConstraint, "Terragrunt", TerragruntVersion)
+	check(s.TerraformVersionConstraint, "OpenTofu", TerraformVersion)
+	return ds
+}
+
+// CheckInputs compares the inputs with the variables of the module: those that
+// must be given are errors if they are missing, and inputs that the module does
+// not declare are errors if strict is set, else warnings if they are written in
+// the unit's own file. required tells for each declared variable whether it has
+// no default.
+func (u *Unit) CheckInputs(t *demand.Task, required map[string]bool, strict bool) diag.List {
+	c := u.on(t, false)
+	in := u.inputs(c, func(string) bool { return true })
+	given := map[string]bool{}
+	for _, s := range in {
+		given[s.Name] = true
+		if _, declared := required[s.Name]; declared || s.Name == "" {
+			continue
+		}
+		switch {
+		case strict || u.mod != nil && u.Own(s):
+			c.add(codeErr(s.At, "unit/undeclared-input", "Undeclared input", "The module declares no variable %q.%s", s.Name, suggestion(s.Name, required)))
+		case u.Own(s):
+			w := diag.Warnf(s.At, "Undeclared input", "The module declares no variable %q, so this input has no effect.%s", s.Name, suggestion(s.Name, required))
+			w[0].Code = "unit/undeclared-input"
+			c.add(w)
+		}
+	}
+	for name, must := range required {
+		if must && !given[name] {
+			c.add(codeErr(&u.e.f.root.at, "unit/missing-input", "Missing input", "The module needs a value for the variable %q, and the inputs give none.", name))
+		}
+	}
+	return c.ds.Sort()
+}
+
+func suggestion(name string, declared map[string]bool) string {
+	var names []string
+	for n := range declared {
+		names = append(names, n)
+	}
+	if near := nearest(name, names); near != "" {
+		return " Did you mean " + quote(near) + "?"
+	}
+	return ""
+}
+
+// Warnings tells what is legal and yet likely wrong about merged dependencies
+// (rule 15 of the import specification).
+func (u *Unit) Warnings(t *demand.Task) diag.List {
+	c := u.on(t, false)
+	h := c.imports(u.e.env())
+	if c.stuck() || u.mod != nil {
+		return nil
+	}
+	type given struct {
+		target Target
+		at     *source.Range
+		by     *imported
+	}
+	first := map[string]given{}
+	for _, i := range h.imports {
+		if i.mode == noMerge {
+			continue
+		}
+		deps := rebase(c.conf(i.e), i.e.f.dir).members["dependency"]
+		if deps == nil {
+			continue
+		}
+		labels, _ := deps.keys(c)
+		for _, l := range labels {
+			d := &depNode{scope: i.e, label: l, raw: deps.child(c, l)}
+			one := c.sub(u.e, false)
+			target, ok := d.target(one)
+			if !ok {
+				continue
+			}
+			_, at := d.where()
+			if f, again := first[l]; again && f.target != target {
+				w := diag.Warnf(at, "Dependency with two targets", "The imports %q and %q give the dependency %q different targets, %s and %s. The later one is in force here, and each file's own expressions keep their own.", f.by.name, i.name, l, f.target, target)
+				w[0].Code = "unit/two-targets"
+				c.add(w.Note(f.at, "the other target"))
+			}
+			first[l] = given{target, at, i}
+		}
+	}
+	u.overriddenTargets(c, func(label string) (Target, *source.Range, bool) {
+		f, ok := first[label]
+		return f.target, f.at, ok
+	})
+	return c.ds
+}
+
+// overriddenTargets warns where inherited inputs go on reading a dependency
+// that this file points elsewhere.
+func (u *Unit) overriddenTargets(c *calc, merged func(label string) (Target, *source.Range, bool)) {
+	for _, b := range u.e.f.root.of("dependency") {
+		was, at, ok := merged(b.label)
+		if !ok || b.attr("config_path") == nil {
+			continue
+		}
+		d := &depNode{scope: u.e, label: b.label, raw: &blockNode{u.e, b}}
+		one := c.sub(u.e, false)
+		now, ok := d.target(one)
+		if !ok || now == was {
+			continue
+		}
+		if key := u.inheritedUse(c, was, b.label); key != "" {
+			w := diag.Warnf(&b.at, "Overridden dependency is still read", "This dependency points to %s, but the inherited input %q goes on reading the outputs of %s: what a file imports does not change with who imports it. Set the input here too.", now, key, was)
+			w[0].Code = "unit/override-no-feedback"
+			c.add(w.Note(at, "the imported dependency"))
+		}
+	}
+}
+
+// inheritedUse is the first inherited input that reads a target through a
+// dependency of another file, or "".
+func (u *Unit) inheritedUse(c *calc, was Target, label string) string {
+	n := u.field(c, "inputs")
+	if n == nil {
+		return ""
+	}
+	o := n.open(c)
+	names, _ := o.keys(c)
+	for _, k := range names {
+		in := o.child(c, k)
+		if e, _ := in.where(); e == u.e {
+			continue
+		}
+		one := c.sub(u.e, false)
+		in.value(one)
+		if one.met == nil {
+			continue
+		}
+		for _, d := range one.met.deps {
+			if d.target == was && d.label == label && d.via != u.e {
+				return k
+			}
+		}
+	}
+	return ""
+}
+
+// Known reports whether a value is whole: nothing in it waits for outputs.
+func Known(v cty.Value) bool { return v != cty.NilVal && v.IsWhollyKnown() }
