@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -72,6 +73,14 @@ type Found struct {
 	Address Address     // of kind Remote
 	Header  http.Header // for requests over HTTP, e.g. credentials; may be nil
 	Archive bool        // the URL is that of an archive, whatever its name
+}
+
+// A Location is where a registry says that a package is.
+type Location struct {
+	Where  string      // an address, or a URL relative to Base
+	Base   *url.URL    // what was asked
+	Direct bool        // Where is the URL of an archive, whatever its name
+	Header http.Header // for the request to it; may be nil
 }
 
 // A Package is a package on this machine.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,15 +24,7 @@ type Registry interface {
 	// ModuleVersions lists the versions of a module.
 	ModuleVersions(ctx context.Context, a fetch.Address) ([]string, error)
 	// ModuleLocation tells where the package of a version is.
-	ModuleLocation(ctx context.Context, a fetch.Address, version string) (Location, error)
-}
-
-// A Location is where a registry says that a package is.
-type Location struct {
-	Where  string      // an address, or a URL relative to Base
-	Base   *url.URL    // what was asked
-	Direct bool        // Where is the URL of an archive, whatever its name
-	Header http.Header // for the request to it; may be nil
+	ModuleLocation(ctx context.Context, a fetch.Address, version string) (fetch.Location, error)
 }
 
 // Options say how to install.

@@ -316,14 +316,14 @@ func (r *fakeRegistry) ModuleVersions(_ context.Context, a fetch.Address) ([]str
 	return vs, nil
 }
 
-func (r *fakeRegistry) ModuleLocation(_ context.Context, a fetch.Address, v string) (Location, error) {
+func (r *fakeRegistry) ModuleLocation(_ context.Context, a fetch.Address, v string) (fetch.Location, error) {
 	r.asked = append(r.asked, a.Package()+"@"+v)
 	base, _ := url.Parse("https://registry.example.com/v1/")
 	where, ok := r.where[a.Package()+"@"+v]
 	if !ok {
-		return Location{}, errors.New("no such version")
+		return fetch.Location{}, errors.New("no such version")
 	}
-	return Location{Where: where, Base: base}, nil
+	return fetch.Location{Where: where, Base: base}, nil
 }
 
 func TestRegistryModules(t *testing.T) {

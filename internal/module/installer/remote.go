@@ -204,7 +204,7 @@ type registryError struct{ error }
 
 func (e *registryError) Unwrap() error { return e.error }
 
-func resolve(loc Location) (fetch.Address, error) {
+func resolve(loc fetch.Location) (fetch.Address, error) {
 	if !loc.Direct {
 		a, err := fetch.ResolveLocation(loc.Where, loc.Base)
 		if err != nil {
