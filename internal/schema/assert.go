@@ -61,7 +61,8 @@ func PathString(path cty.Path) string {
 // AssertPlanValid checks a planned object against the prior one and the
 // configuration. Each error is a *Mismatch. Prior and config may be null; all
 // values must be without marks. legacy is for providers with the loose type
-// system: then only the type and what could not be used at all are checked.
+// system: then only the type, what could not be used at all and write-only
+// attributes are checked.
 func AssertPlanValid(b *Block, prior, config, planned cty.Value, legacy bool) []error {
 	if err := conforms(b, planned); err != nil {
 		return []error{err}
@@ -70,6 +71,9 @@ func AssertPlanValid(b *Block, prior, config, planned cty.Value, legacy bool) []
 	if legacy {
 		if config.IsNull() != planned.IsNull() {
 			c.exists(config, planned, nil)
+		}
+		if path, ok := b.firstWriteOnly(planned); ok {
+			c.add(path, cty.NilVal, cty.NilVal, true, "a write-only attribute must be null in a plan")
 		}
 		return c.errs
 	}

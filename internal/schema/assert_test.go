@@ -72,7 +72,7 @@ func TestAssertPlanValid(t *testing.T) {
 			if d := cmp.Diff(tt.want, broken(t, errs)); d != "" {
 				t.Errorf("%v\n%s", errs, d)
 			}
-			if errs := schema.AssertPlanValid(b, prior, config, planned, true); errs != nil {
+			if errs := schema.AssertPlanValid(b, prior, config, planned, true); (errs != nil) != (tt.name == "write-only kept") {
 				t.Errorf("legacy: %v", errs)
 			}
 		})
@@ -131,6 +131,8 @@ func TestAssertObjectCompatible(t *testing.T) {
 		{"block set extra", m{"tag": set(inner(m{"k": str("a"), "id": unk}))}, m{"tag": set(inner(m{"k": str("a"), "id": str("1")}), b2)}, []string{"tag"}},
 		{"blocks unknown", m{"item": cty.UnknownVal(cty.List(a.Type()))}, m{"item": list(a)}, nil},
 		{"single gone", m{"one": a}, m{}, []string{"one"}},
+		{"known became unknown", m{"id": str("i"), "obj": object(nil)}, m{"id": unk, "obj": cty.UnknownVal(object(nil).Type())}, []string{"id", "obj"}},
+		{"block became unknown", m{"one": a, "item": list(a)}, m{"one": cty.UnknownVal(a.Type()), "item": cty.UnknownVal(cty.List(a.Type()))}, []string{"item", "one"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			errs := schema.AssertObjectCompatible(block(), value(t, tt.planned), value(t, tt.actual))
@@ -150,7 +152,11 @@ func TestMismatchTextHasNoValues(t *testing.T) {
 
 func TestAssertUsable(t *testing.T) {
 	b := block()
+	a0 := inner(m{"k": str("a")})
 	if err := schema.AssertUsable(b, value(t, m{"id": unk}), false); err != nil {
+		t.Error(err)
+	}
+	if err := schema.AssertUsable(b, value(t, m{"item": list(a0, inner(m{"k": str("a"), "wo": str("x")}))}), false); err == nil || err.Error() != "item[1].wo: a write-only attribute must be null" {
 		t.Error(err)
 	}
 	err := schema.AssertUsable(b, value(t, m{"item": list(inner(m{"k": str("a"), "id": unk}))}), true)

@@ -2,11 +2,11 @@ package schema
 
 import "github.com/zclconf/go-cty/cty"
 
-// AssertObjectCompatible checks that an object after an apply is what was
-// planned: every known part of planned is the same in actual, unknown parts may
-// have become anything. Each error is a *Mismatch. Both must be without marks.
-// For providers with the loose type system the caller ignores all errors but the first
-// kind: see [AssertUsable].
+// AssertObjectCompatible checks that an object after an apply, or of a second plan
+// with more known, is what was planned: every known part of planned is the same in
+// actual, unknown parts may have become anything. Each error is a *Mismatch. Both
+// must be without marks. Providers with the loose type system are held to
+// [AssertUsable] alone.
 func AssertObjectCompatible(b *Block, planned, actual cty.Value) []error {
 	if err := conforms(b, actual); err != nil {
 		return []error{err}
@@ -17,10 +17,14 @@ func AssertObjectCompatible(b *Block, planned, actual cty.Value) []error {
 }
 
 // AssertUsable checks what holds for every provider, also those with the loose
-// type system: the object has the type of the block and, if wantKnown, no unknown parts.
+// type system: the object has the type of the block, nothing write-only in it and,
+// if wantKnown, no unknown parts.
 func AssertUsable(b *Block, v cty.Value, wantKnown bool) error {
 	if err := conforms(b, v); err != nil {
 		return err
+	}
+	if path, ok := b.firstWriteOnly(v); ok {
+		return &Mismatch{Path: path, Msg: "a write-only attribute must be null", Sensitive: true}
 	}
 	if wantKnown {
 		if path, ok := FirstUnknown(v); ok {
@@ -42,8 +46,25 @@ func (c *checker) gotPresence(planned, actual cty.Value, path cty.Path, sensitiv
 	return false
 }
 
+// gotObjectAtAll checks all but the attributes, and reports whether they matter.
+func (c *checker) gotObjectAtAll(planned, actual cty.Value, path cty.Path) bool {
+	switch {
+	case !planned.IsKnown():
+		return false
+	case !actual.IsKnown():
+		c.lost(planned, actual, path, false)
+		return false
+	}
+	return c.gotPresence(planned, actual, path, false) && !planned.IsNull()
+}
+
+// lost reports a value that was known in the plan and is unknown now.
+func (c *checker) lost(planned, actual cty.Value, path cty.Path, sensitive bool) {
+	c.add(path, planned, actual, sensitive, "the value was known in the plan, but is unknown now")
+}
+
 func (c *checker) gotBlock(b *Block, planned, actual cty.Value, path cty.Path) {
-	if !planned.IsKnown() || !c.gotPresence(planned, actual, path, false) || planned.IsNull() || !actual.IsKnown() {
+	if !c.gotObjectAtAll(planned, actual, path) {
 		return
 	}
 	for _, name := range b.facts().attrs {
@@ -65,7 +86,7 @@ func (c *checker) gotAttr(a *Attribute, planned, actual cty.Value, path cty.Path
 	case !planned.IsKnown():
 	case planned.RawEquals(actual):
 	case a.Nested != nil:
-		if !c.gotPresence(planned, actual, path.GetAttr(name), a.Sensitive) {
+		if actual.IsKnown() && !c.gotPresence(planned, actual, path.GetAttr(name), a.Sensitive) {
 			return
 		}
 		o := a.Nested
@@ -77,7 +98,7 @@ func (c *checker) gotAttr(a *Attribute, planned, actual cty.Value, path cty.Path
 }
 
 func (c *checker) gotObject(o *Object, planned, actual cty.Value, path cty.Path) {
-	if !planned.IsKnown() || !c.gotPresence(planned, actual, path, false) || planned.IsNull() || !actual.IsKnown() {
+	if !c.gotObjectAtAll(planned, actual, path) {
 		return
 	}
 	for _, name := range sortedNames(o.Attributes) {
@@ -87,8 +108,12 @@ func (c *checker) gotObject(o *Object, planned, actual cty.Value, path cty.Path)
 
 // gotValue compares two values that have no schema below.
 func (c *checker) gotValue(planned, actual cty.Value, path cty.Path, sensitive bool) {
-	if !planned.IsKnown() || !actual.IsKnown() {
-		return // an unknown result is reported by [AssertUsable]
+	switch {
+	case !planned.IsKnown():
+		return
+	case !actual.IsKnown():
+		c.lost(planned, actual, path, sensitive)
+		return
 	}
 	if !c.gotPresence(planned, actual, path, sensitive) || planned.IsNull() {
 		return
@@ -126,12 +151,25 @@ type gotNester struct {
 	one     func(c *checker, planned, actual cty.Value, at cty.Path)
 }
 
+// blocks reports whether the elements are blocks rather than objects or values.
+func (n gotNester) blocks() bool { return n.what == "blocks" }
+
 func (c *checker) gotNested(n gotNester, planned, actual cty.Value, path cty.Path) {
 	if n.nesting == Single || n.nesting == Group {
 		n.one(c, planned, actual, path)
 		return
 	}
-	if !planned.IsKnown() || !actual.IsKnown() || !c.gotPresence(planned, actual, path, false) || planned.IsNull() {
+	if !planned.IsKnown() {
+		return
+	}
+	if !actual.IsKnown() {
+		c.lost(planned, actual, path, false)
+		return
+	}
+	if n.blocks() && (planned.IsNull() || actual.IsNull()) {
+		return // OpenTofu 1.12.6 takes null blocks for whatever was planned
+	}
+	if !c.gotPresence(planned, actual, path, false) || planned.IsNull() {
 		return
 	}
 	if !iterable(planned.Type()) || !iterable(actual.Type()) {

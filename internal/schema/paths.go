@@ -96,6 +96,19 @@ func (f *finder) nested(n Nesting, v cty.Value, path cty.Path, one func(cty.Valu
 	}
 }
 
+// firstWriteOnly finds a write-only attribute that is not null.
+func (b *Block) firstWriteOnly(v cty.Value) (cty.Path, bool) {
+	if !b.facts().writeOnly || absent(v) || b.StripWriteOnly(v).RawEquals(v) {
+		return nil, false
+	}
+	for _, path := range b.WriteOnlyPaths(v) {
+		if at, err := path.Apply(v); err != nil || !at.IsNull() {
+			return path, true
+		}
+	}
+	return nil, true
+}
+
 // StripWriteOnly returns v with null for each write-only attribute, at every
 // depth. Without such attributes it costs nothing. v must be without marks.
 func (b *Block) StripWriteOnly(v cty.Value) cty.Value {

@@ -19,11 +19,10 @@ import (
 
 // ProposedNew merges a configuration with the prior object. A null prior is that
 // of a create; its computed attributes stay null, as the protocol has it. A null
-// or unknown config gives prior. Write-only attributes are null in the result.
+// or unknown config gives prior. Write-only attributes are as configured: it is
+// the provider that must plan null for them (so OpenTofu 1.12.6 does it too).
 // Both values must conform to the block's implied type and be without marks.
-func (b *Block) ProposedNew(prior, config cty.Value) cty.Value {
-	return b.StripWriteOnly(b.propose(prior, config))
-}
+func (b *Block) ProposedNew(prior, config cty.Value) cty.Value { return b.propose(prior, config) }
 
 func (b *Block) propose(prior, config cty.Value) cty.Value {
 	switch {

@@ -164,19 +164,19 @@ func TestProposedNew(t *testing.T) {
 		name                string
 		prior, config, want m // prior nil: a create; want has what differs from config
 	}{
-		{"create", nil, m{"size": num(1), "wo": str("x")}, m{"wo": null}},
+		{"create", nil, m{"size": num(1), "wo": str("x")}, m{}},
 		{"computed kept", m{"id": str("i"), "size": num(3)}, m{}, m{"id": str("i"), "size": num(3)}},
 		{"config wins", m{"id": str("i"), "size": num(3)}, m{"size": num(4)}, m{"id": str("i")}},
 		{"optional removed", m{"id": str("i"), "secret": str("s")}, m{}, m{"id": str("i")}},
 		{"unknown stays", m{"id": str("i"), "size": num(1)}, m{"size": cty.UnknownVal(cty.Number)}, m{"id": str("i")}},
-		{"write-only", m{"id": str("i")}, m{"wo": str("x")}, m{"id": str("i"), "wo": null}},
+		{"write-only", m{"id": str("i")}, m{"wo": str("x")}, m{"id": str("i")}},
 		{"nested attribute", m{"obj": object(m{"k": str("a"), "id": str("1")})}, m{"obj": object(m{"k": str("b")})}, m{"obj": object(m{"k": str("b"), "id": str("1")})}},
 		{"nested computed only", m{"obj": object(m{"id": str("1")})}, m{}, m{"obj": object(m{"id": str("1")})}},
 		{"nested removed", m{"obj": object(m{"k": str("a"), "id": str("1")})}, m{}, m{}},
 		{"list by index",
 			m{"item": cty.ListVal([]cty.Value{inner(m{"k": str("a"), "id": str("1")}), inner(m{"k": str("b"), "id": str("2")})})},
 			m{"item": cty.ListVal([]cty.Value{inner(m{"k": str("z")}), inner(m{"k": str("b")}), inner(m{"k": str("c"), "wo": str("x")})})},
-			m{"item": cty.ListVal([]cty.Value{inner(m{"k": str("z"), "id": str("1")}), inner(m{"k": str("b"), "id": str("2")}), inner(m{"k": str("c")})})}},
+			m{"item": cty.ListVal([]cty.Value{inner(m{"k": str("z"), "id": str("1")}), inner(m{"k": str("b"), "id": str("2")}), inner(m{"k": str("c"), "wo": str("x")})})}},
 		{"map by key",
 			m{"keyed": cty.MapVal(m{"a": inner(m{"k": str("a"), "id": str("1")}), "b": inner(m{"k": str("b"), "id": str("2")})})},
 			m{"keyed": cty.MapVal(m{"b": inner(m{"k": str("x")}), "c": inner(m{"k": str("y")})})},

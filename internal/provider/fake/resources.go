@@ -70,7 +70,7 @@ func (p *Provider) Plan(ctx context.Context, req provider.PlanRequest) (provider
 
 // plain is the plan of a type without a script.
 func plain(b *schema.Block, replace []string, req provider.PlanRequest) provider.PlanResponse {
-	out := provider.PlanResponse{Planned: req.Proposed, Private: req.Private, Identity: req.PriorIdentity}
+	out := provider.PlanResponse{Planned: b.StripWriteOnly(req.Proposed), Private: req.Private, Identity: req.PriorIdentity}
 	switch {
 	case req.Proposed.IsNull():
 		return out

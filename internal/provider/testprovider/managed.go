@@ -90,6 +90,7 @@ func (s *server) PlanResourceChange(ctx context.Context, req *pb6.PlanRequest) (
 		planned = keepOr(planned, prior, "id", cty.UnknownVal(cty.String))
 	}
 	out.PlannedState = m.value(planned, ty)
+	s.dump("plan", req.TypeName, text(proposed, "name"), req.PriorState, req.Config, req.ProposedNewState, out.PlannedState)
 	out.PlannedIdentity = s.identityOf(req.TypeName, prior)
 	return out, nil
 }
@@ -207,6 +208,7 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *pb6.ApplyRequest)
 		return out, nil
 	}
 	out.NewState = m.value(result, ty)
+	s.dump("apply", req.TypeName, text(obj, "name"), req.PriorState, req.Config, req.PlannedState, out.NewState)
 	out.NewIdentity = s.identityOf(req.TypeName, result)
 	return out, nil
 }

@@ -2,6 +2,7 @@ package testprovider
 
 import (
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
@@ -24,6 +25,7 @@ import (
 //	legacy   the same, and say that the type system is loose
 //	partial  half the job and an error    gone     answer that the object is gone
 //	defer    put the request off
+//	mutateN  change some part of the value, by the seed N; see mutate.go
 const (
 	mCrash   = "crash"
 	mExit    = "exit"
@@ -104,6 +106,10 @@ func (m mischief) value(v cty.Value, ty cty.Type) *pb6.Value {
 		return encodeValue(with(v, "id", cty.UnknownVal(cty.String)), ty)
 	case mChanged, mLegacy:
 		return encodeValue(with(v, "name", cty.StringVal("changed by the provider")), ty)
+	}
+	if n, ok := strings.CutPrefix(string(m), "mutate"); ok && !v.IsNull() {
+		seed, _ := strconv.ParseUint(n, 10, 64)
+		return encodeValue(mutate(v, seed), ty)
 	}
 	return encodeValue(v, ty)
 }

@@ -1,15 +1,32 @@
 package testprovider
 
 import (
-	"fmt"
+	"encoding/base64"
 	"os"
+	"strings"
 	"time"
+
+	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 )
+
+// dump appends the values of a call, as they went over the wire, to the file that
+// the provider configuration names, for tests of what callers send.
+func (s *server) dump(call, typ, name string, values ...*pb6.Value) {
+	fields := []string{call, typ, name}
+	for _, v := range values {
+		fields = append(fields, base64.StdEncoding.EncodeToString(v.GetMsgpack()))
+	}
+	appendLine(s.settings().dumpPath, fields...)
+}
 
 // note appends a line to the record of calls. One write of one short line with
 // O_APPEND is whole even if the process is killed at any moment.
 func (s *server) note(word, op, name string) {
-	path := s.settings().recordPath
+	appendLine(s.settings().recordPath, word, op, name)
+}
+
+// appendLine appends fields, with tabs between, to a file; none if the path is "".
+func appendLine(path string, fields ...string) {
 	if path == "" {
 		return
 	}
@@ -18,7 +35,7 @@ func (s *server) note(word, op, name string) {
 		panic(err)
 	}
 	defer func() { _ = f.Close() }()
-	if _, err := fmt.Fprintf(f, "%s\t%s\t%s\n", word, op, name); err != nil {
+	if _, err := f.WriteString(strings.Join(fields, "\t") + "\n"); err != nil {
 		panic(err)
 	}
 }

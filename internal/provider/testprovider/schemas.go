@@ -33,7 +33,7 @@ var catalogs = map[int]func() *catalog{5: sync.OnceValue(func() *catalog { retur
 func newCatalog(protocol int) *catalog {
 	c := &catalog{
 		provider: &schema.Block{Attributes: attrs{
-			"prefix": optional(cty.String), "record_path": optional(cty.String), "world": optional(cty.String),
+			"prefix": optional(cty.String), "record_path": optional(cty.String), "dump_path": optional(cty.String), "world": optional(cty.String),
 			"delay_ms": optional(cty.Number), "answered_delay_ms": optional(cty.Number),
 			"token": sensitive(optional(cty.String)), "misbehave": optional(cty.String),
 		}},

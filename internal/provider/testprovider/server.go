@@ -26,8 +26,8 @@ type server struct {
 
 // settings are the provider's configuration.
 type settings struct {
-	prefix, recordPath, world, misbehave string
-	delay, answeredDelay                 time.Duration
+	prefix, recordPath, dumpPath, world, misbehave string
+	delay, answeredDelay                           time.Duration
 }
 
 func newServer(protocol int) *server {
@@ -114,7 +114,7 @@ func (s *server) ConfigureProvider(ctx context.Context, req *pb6.ConfigureReques
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.config = settings{
-		prefix: text(v, "prefix"), recordPath: text(v, "record_path"), world: text(v, "world"), misbehave: text(v, "misbehave"),
+		prefix: text(v, "prefix"), recordPath: text(v, "record_path"), dumpPath: text(v, "dump_path"), world: text(v, "world"), misbehave: text(v, "misbehave"),
 		delay:         time.Duration(number(v, "delay_ms")) * time.Millisecond,
 		answeredDelay: time.Duration(number(v, "answered_delay_ms")) * time.Millisecond,
 	}

@@ -10,7 +10,8 @@
 //
 // Provider configuration: prefix (put before ids and results), record_path (a
 // file to which begin and answered lines of calls on test_record are appended),
-// answered_delay_ms, delay_ms (every plan, apply, read takes so long), world (a
+// answered_delay_ms, delay_ms (every plan, apply, read takes so long), dump_path (a file to which
+// the values of plans and applies are appended), world (a
 // folder in which objects are kept as files, so that they can drift and vanish),
 // misbehave.
 //
