@@ -1,0 +1,17 @@
+//go:build !windows
+
+package provisioner
+
+import (
+	"context"
+	"io"
+)
+
+// openAgent connects to the agent whose socket the environment names; nil if it names none.
+func openAgent(ctx context.Context, r Request) (io.ReadWriteCloser, error) {
+	socket := r.Env.Get("SSH_AUTH_SOCK")
+	if socket == "" {
+		return nil, nil
+	}
+	return r.Dial(ctx, "unix", socket)
+}

@@ -1,0 +1,195 @@
+package provisioner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// # Connecting
+//
+// A machine that was made a moment ago answers late, refuses at first, and may
+// get its users and keys only while it starts. So every failure is tried again
+// until the block's timeout has passed; only what is wrong with the block itself
+// ends at once, and that was found before. One attempt has a limit of its own,
+// since a machine that starts may accept a connection and never answer it.
+
+const (
+	attemptLimit = 30 * time.Second // for one machine
+	firstPause   = 500 * time.Millisecond
+	longestPause = 10 * time.Second
+	keepAlive    = 20 * time.Second
+)
+
+// A client is a session with the machine to provision.
+type client struct {
+	*ssh.Client
+	conn    connection
+	forward bool     // the agent is forwarded to it
+	under   []func() // closes what the connection goes through
+}
+
+// connect logs in to the machine that the request's connection block names.
+func connect(ctx context.Context, r Request) (*client, error) {
+	if r.Connection.IsNull() {
+		return nil, errors.New("Missing connection configuration for provisioner. Add a connection block to it or to its resource") //nolint:staticcheck
+	}
+	c := readConnection(attrs(r.Connection))
+	ag := dialAgent(ctx, r, c)
+	c.describe(r.Output, ag != nil)
+	var last error
+	limited, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("no connection within %s", c.timeout))
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		cl, err := c.attempt(limited, r, ag)
+		if err == nil {
+			r.Output("Connected!")
+			return cl, nil
+		}
+		if limited.Err() == nil || last == nil {
+			last = err // what the end of the time itself caused says less
+		}
+		select {
+		case <-limited.Done():
+		case <-time.After(pause):
+		}
+		if limited.Err() != nil {
+			if ag != nil {
+				ag.close()
+			}
+			if ctx.Err() != nil {
+				return nil, last
+			}
+			return nil, fmt.Errorf("timeout - last error: %w", last)
+		}
+		r.Output("Connecting to remote host via SSH...")
+	}
+}
+
+// attempt tries once to log in, through proxy and bastion where there are any.
+func (c connection) attempt(ctx context.Context, r Request, ag *agentConn) (_ *client, err error) {
+	limit := attemptLimit
+	if c.bastion != nil {
+		limit *= 2
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cl := &client{conn: c}
+	defer func() {
+		if err != nil {
+			cl.closeUnder()
+		}
+	}()
+	dial := dialFunc(r.Dial)
+	if c.proxy != nil {
+		direct := dial
+		dial = func(ctx context.Context, _, address string) (net.Conn, error) {
+			return c.proxy.dial(ctx, direct, address)
+		}
+	}
+	if c.bastion != nil {
+		b, err := c.bastion.login(ctx, dial, ag, c.identity, r.Dir)
+		if err != nil {
+			return nil, fmt.Errorf("bastion host: %w", err)
+		}
+		cl.under = append(cl.under, func() { b.Close() })
+		dial = b.DialContext
+	}
+	if cl.Client, err = c.target.login(ctx, dial, ag, c.identity, r.Dir); err != nil {
+		return nil, err
+	}
+	if ag != nil {
+		cl.forward = agent.ForwardToAgent(cl.Client, ag) == nil
+		cl.under = append(cl.under, ag.close)
+	}
+	stopped := make(chan struct{})
+	var alive sync.WaitGroup
+	alive.Go(func() { cl.stayAlive(stopped) })
+	cl.under = append(cl.under, func() { close(stopped); alive.Wait() })
+	return cl, nil
+}
+
+// login makes an SSH connection to one machine.
+func (h hop) login(ctx context.Context, dial dialFunc, ag *agentConn, identity, dir string) (*ssh.Client, error) {
+	conf, err := h.config(ag, identity, dir)
+	if err != nil {
+		return nil, err
+	}
+	tries, err := h.hostKeyTries()
+	if err != nil {
+		return nil, err
+	}
+	var first error
+	for _, try := range tries {
+		conf.HostKeyCallback, conf.HostKeyAlgorithms = try.check, try.algorithms
+		cl, err := h.handshake(ctx, dial, conf)
+		if err == nil {
+			return cl, nil
+		}
+		if first == nil {
+			first = err
+		}
+		var none *ssh.AlgorithmNegotiationError
+		if !errors.Is(err, errHostKey) && !errors.As(err, &none) {
+			break
+		}
+	}
+	return nil, first
+}
+
+func (h hop) handshake(ctx context.Context, dial dialFunc, conf *ssh.ClientConfig) (*ssh.Client, error) {
+	conn, err := dial(ctx, "tcp", h.addr())
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	sc, channels, requests, err := ssh.NewClientConn(conn, h.addr(), conf)
+	if !stop() && err == nil { // it was closed just now
+		sc.Close()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		conn.Close()
+		if ctx.Err() != nil {
+			err = fmt.Errorf("the machine did not complete the handshake in time: %w", err)
+		}
+		return nil, fmt.Errorf("SSH login failed (%s@%s): %w", h.user, h.addr(), err)
+	}
+	return ssh.NewClient(sc, channels, requests), nil
+}
+
+// stayAlive asks the machine now and then whether it is there, so that routers
+// on the way do not forget the connection, and closes it if no answer comes.
+func (c *client) stayAlive(stopped <-chan struct{}) {
+	for {
+		select {
+		case <-stopped:
+			return
+		case <-time.After(keepAlive):
+		}
+		late := time.AfterFunc(3*keepAlive, func() { c.Client.Close() })
+		_, _, err := c.SendRequest("keepalive@openssh.com", true, nil)
+		late.Stop()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (c *client) close() {
+	c.Client.Close()
+	c.closeUnder()
+}
+
+func (c *client) closeUnder() {
+	for _, f := range c.under {
+		f()
+	}
+	c.under = nil
+}

@@ -1,0 +1,59 @@
+package provisioner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// contentName is the name of given content that is copied into a folder.
+const contentName = "tf-file-content"
+
+// copyFile copies content, a file or a folder to another machine.
+//
+// A folder whose path ends in a slash is copied without its name: what is in it
+// goes into the destination, which must be there. Everything else follows what scp
+// does, and scp decides on the machine: into the destination if that is a folder,
+// else by its name.
+func copyFile(ctx context.Context, r Request) error {
+	a := attrs(r.Config)
+	destination := a.text("destination")
+	var flags string
+	var send func(*sender) error
+	if v, _ := a.known("content"); !v.IsNull() {
+		content := a.text("content")
+		send = func(s *sender) error {
+			return s.file(0o644, contentName, int64(len(content)), strings.NewReader(content))
+		}
+	} else {
+		source := within(r.Dir, a.text("source"))
+		info, err := os.Stat(source)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !info.IsDir():
+			send = func(s *sender) error { return s.path(filepath.Base(source), source) }
+		case strings.HasSuffix(source, "/"):
+			flags = " -r -d"
+			send = func(s *sender) error { return s.folder(ctx, source, nil) }
+		default:
+			flags = " -r"
+			send = func(s *sender) error {
+				return s.within(filepath.Base(source), func() error { return s.folder(ctx, source, nil) })
+			}
+		}
+	}
+	r.Output = func(string) {} // OpenTofu shows the connection for remote-exec only
+	c, err := connect(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if err := c.scp(ctx, flags, destination, send); err != nil {
+		return fmt.Errorf("Upload failed: %w", err) //nolint:staticcheck // people search for this text
+	}
+	return nil
+}
