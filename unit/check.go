@@ -21,6 +21,22 @@ func (u *Unit) Check(t *demand.Task) diag.List {
 	c := u.on(t, false)
 	c.add(u.e.f.ds)
 	u.everything(c)
+	c.add(u.checkBlocks(t))
+	for _, part := range []func(*demand.Task) diag.List{
+		func(t *demand.Task) diag.List { _, ds := u.static(t).Engine(t); return ds },
+		func(t *demand.Task) diag.List { _, ds := u.Catalog(t); return ds },
+		u.CheckVersions,
+		u.Warnings,
+	} {
+		c.add(part(t))
+	}
+	return c.ds
+}
+
+// checkBlocks holds the blocks that are in force to their schema: what must be
+// set after merging, and the types of all arguments.
+func (u *Unit) checkBlocks(t *demand.Task) diag.List {
+	c := u.on(t, false)
 	for _, part := range []func(*demand.Task) diag.List{
 		func(t *demand.Task) diag.List { _, ds := u.static(t).Terraform(t); return ds },
 		func(t *demand.Task) diag.List { _, ds := u.static(t).RemoteState(t); return ds },
@@ -28,11 +44,7 @@ func (u *Unit) Check(t *demand.Task) diag.List {
 		func(t *demand.Task) diag.List { _, ds := u.Exclude(t); return ds },
 		func(t *demand.Task) diag.List { _, ds := u.static(t).Errors(t); return ds },
 		func(t *demand.Task) diag.List { _, ds := u.Features(t); return ds },
-		func(t *demand.Task) diag.List { _, ds := u.static(t).Engine(t); return ds },
-		func(t *demand.Task) diag.List { _, ds := u.Catalog(t); return ds },
 		func(t *demand.Task) diag.List { _, ds := u.Dependencies(t, nil); return ds },
-		u.CheckVersions,
-		u.Warnings,
 	} {
 		c.add(part(t))
 	}

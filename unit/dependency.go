@@ -218,7 +218,8 @@ func (n *outputsNode) value(c *calc) cty.Value {
 	}
 	e, at := n.where()
 	c.met = c.met.withDep(&depUse{target: target, at: at, label: n.d.label, via: e})
-	if !c.full {
+	c.mustExist(target, at)
+	if !c.full || c.failed {
 		c.needsOut = true
 		return cty.DynamicVal
 	}

@@ -2,7 +2,9 @@ package unit
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -135,6 +137,7 @@ func (u *Unit) blockEdges(c *calc, w *edgeList) {
 		if d.flag(one, "enabled", true) {
 			if target, ok := d.target(one); ok {
 				_, at := d.where()
+				one.mustExist(target, at)
 				w.add(string(target), l, at)
 			}
 		}
@@ -166,7 +169,9 @@ func (u *Unit) pathEdges(c *calc, w *edgeList) {
 	for _, p := range v.AsValueSlice() {
 		p, _ = p.Unmark()
 		if isString(p) {
-			w.add(string(u.l.target(u.e.dir, p.AsString())), "", at)
+			target := u.l.target(u.e.dir, p.AsString())
+			c.mustExist(target, at)
+			w.add(string(target), "", at)
 		}
 	}
 }
@@ -252,4 +257,25 @@ func (u *Unit) headOf(c *calc) *calc {
 	one := c.sub(u.e, false)
 	one.imports(u.e.env())
 	return one
+}
+
+// mustExist reports a dependency that leads nowhere.
+func (c *calc) mustExist(target Target, at *source.Range) {
+	path := string(target)
+	if c.l.exists(path) {
+		return
+	}
+	for _, name := range [...]string{DefaultName, DefaultJSONName} {
+		if c.l.exists(filepath.Join(filepath.Dir(path), name)) && c.l.moduleExists(filepath.Join(filepath.Dir(path), name), filepath.Base(path)) {
+			return
+		}
+	}
+	c.errorf(at, "unit/dependency-not-found", "Dependency not found", "There is no folder or file %s that could be depended on.", path)
+}
+
+// moduleExists tells whether an environment file holds a module.
+func (l *Loader) moduleExists(path, name string) bool {
+	name, _, _ = strings.Cut(name, "[")
+	f := l.file(path, languageTable().unit)
+	return slices.ContainsFunc(f.root.of("module"), func(b *block) bool { return b.label == name })
 }

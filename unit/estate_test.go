@@ -188,7 +188,35 @@ func jsonDiff(want, got []byte) string {
 	if err := json.Unmarshal(got, &g); err != nil {
 		return "ours: " + err.Error()
 	}
-	return cmp.Diff(w, g)
+	return cmp.Diff(unknownAsNull(w, g), g)
+}
+
+// unknownAsNull makes null of the empty text that Terragrunt shows for unknown
+// values, where we show null.
+func unknownAsNull(theirs, ours any) any {
+	switch t := theirs.(type) {
+	case string:
+		if t == "" && ours == nil {
+			return nil
+		}
+	case map[string]any:
+		if o, ok := ours.(map[string]any); ok {
+			for k := range t {
+				if _, both := o[k]; both {
+					t[k] = unknownAsNull(t[k], o[k])
+				}
+			}
+		}
+	case []any:
+		if o, ok := ours.([]any); ok {
+			for i := range t {
+				if i < len(o) {
+					t[i] = unknownAsNull(t[i], o[i])
+				}
+			}
+		}
+	}
+	return theirs
 }
 
 // TestEstateSpeed evaluates all units of an estate in one process.

@@ -35,6 +35,7 @@ func (u *Unit) RenderJSON(t *demand.Task) ([]byte, diag.List) {
 	}
 	var b bytes.Buffer
 	writeJSON(&b, cty.ObjectVal(vals))
+	c.add(u.checkBlocks(t))
 	return b.Bytes(), c.ds
 }
 
@@ -104,6 +105,7 @@ func (u *Unit) RenderMetadata(t *demand.Task) ([]byte, diag.List) {
 	}
 	var b bytes.Buffer
 	writeJSON(&b, cty.ObjectVal(out))
+	c.add(u.checkBlocks(t))
 	return b.Bytes(), c.ds
 }
 

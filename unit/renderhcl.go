@@ -32,6 +32,7 @@ func (u *Unit) RenderHCL(t *demand.Task) ([]byte, diag.List) {
 	if fields.members["inputs"] != nil {
 		w.attr(body, "inputs", u.shown(c, "inputs", w.n.child(c, "inputs")))
 	}
+	c.add(u.checkBlocks(t))
 	return hclwrite.Format(f.Bytes()), c.ds
 }
 

@@ -173,7 +173,7 @@ func (c *calc) includesNode(e *ev) node {
 		if !i.expose {
 			continue
 		}
-		if i.bare {
+		if i.bare && len(h.includes) == 1 {
 			return cn
 		}
 		n.put(i.label, cn)

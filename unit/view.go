@@ -266,7 +266,7 @@ func (n *shape) keys(c *calc) ([]string, bool) {
 	}
 	for _, b := range n.spec.blocks {
 		switch {
-		case b.ordered && n.raw.child(c, b.name) == nil:
+		case b.name == "ignore" && n.raw.child(c, b.name) == nil:
 			continue
 		}
 		names = append(names, b.name)
@@ -338,6 +338,8 @@ func (n *shape) child(c *calc, key string) node {
 	switch {
 	case in == nil && sub.label == oneLabel && !sub.ordered:
 		return valueNode{cty.EmptyObjectVal, e, at}
+	case in == nil && sub.name == "retry":
+		return valueNode{cty.NullVal(cty.DynamicPseudoType), e, at}
 	case in == nil:
 		return nil
 	case sub.ordered:
