@@ -1,9 +1,11 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"golang.org/x/tools/txtar"
@@ -224,5 +226,120 @@ resource "aws_instance" "web" {
 	}
 	if got := strings.Join(names, " "); got != "ingress dynamic instance_type ami" {
 		t.Errorf("arguments: %s", got)
+	}
+}
+
+// TestReferences shows that references are found in every form of a body.
+func TestReferences(t *testing.T) {
+	m := mustLoad(t, `
+-- a.tf --
+resource "x" "r" {
+  a = var.hidden
+  b { c = var.block }
+  dynamic "d" {
+    for_each = var.dynamic
+    content { e = [for f in var.loop : f] }
+  }
+  _ { count = var.escaped }
+}
+-- b_override.tf.json --
+{"resource": {"x": {"r": {"a": "${var.json}", "g": {"h": ["${var.nested}"]}, "dynamic": [{"i": {"for_each": "${var.json_dynamic}"}, "j": {"for_each": "${var.gone}"}}]}}}}
+-- c_override.tf --
+resource "x" "r" {
+  j = var.above
+}
+`)
+	var got []string
+	for _, ref := range References(m.Resources[addr.Resource{Type: "x", Name: "r"}].Body) {
+		got = append(got, addr.Text(ref))
+	}
+	slices.Sort(got)
+	want := "var.above var.block var.dynamic var.escaped var.json var.json_dynamic var.loop var.nested"
+	if strings.Join(got, " ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, " "), want)
+	}
+}
+
+// TestDynamicBody decodes a JSON body of which an override took one of two dynamic blocks.
+func TestDynamicBody(t *testing.T) {
+	m := mustLoad(t, `
+-- a.tf.json --
+{"resource": {"x": {"r": {"v": 1, "dynamic": {"a": {"for_each": [1], "content": {}}, "b": {"for_each": [1], "content": {}}}}}}}
+-- override.tf --
+resource "x" "r" {
+  a {}
+}
+`)
+	body := m.Resources[addr.Resource{Type: "x", Name: "r"}].Body
+	schema := &hcl.BodySchema{
+		Attributes: []hcl.AttributeSchema{{Name: "v", Required: true}},
+		Blocks:     []hcl.BlockHeaderSchema{{Type: "a"}, {Type: "dynamic", LabelNames: []string{"type"}}},
+	}
+	content, diags := body.Content(schema)
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	var got []string
+	for _, b := range content.Blocks {
+		got = append(got, b.Type+" "+strings.Join(b.Labels, " "))
+	}
+	if s := strings.Join(got, ", "); s != "dynamic b, a " {
+		t.Errorf("blocks: %q", s)
+	}
+	_, rest, _ := body.PartialContent(&hcl.BodySchema{Blocks: schema.Blocks[:1]})
+	if _, diags := rest.Content(&hcl.BodySchema{Attributes: schema.Attributes}); !diags.HasErrors() {
+		t.Error("a dynamic block that nobody asked for is no error")
+	}
+	if _, diags := body.JustAttributes(); !diags.HasErrors() {
+		t.Error("blocks among arguments are no error")
+	}
+}
+
+// TestEncryptionBody decodes the merged encryption block as its reader does.
+func TestEncryptionBody(t *testing.T) {
+	m := mustLoad(t, `
+-- a.tf --
+terraform {
+  encryption {
+    key_provider "pbkdf2" "k" {
+      passphrase = "a"
+      key_length = 1
+    }
+    state {
+      method   = method.aes_gcm.m
+      enforced = true
+    }
+  }
+}
+-- override.tf.json --
+{"terraform": {"encryption": {"key_provider": {"pbkdf2": {"k": {"passphrase": "b"}}}, "state": {"enforced": false}}}}
+`)
+	content, diags := m.Encryption.Body.Content(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
+		{Type: "key_provider", LabelNames: []string{"type", "name"}}, {Type: "state"},
+	}})
+	if diags.HasErrors() || len(content.Blocks) != 2 {
+		t.Fatal(len(content.Blocks), diags)
+	}
+	attrs, diags := content.Blocks[0].Body.JustAttributes()
+	if diags.HasErrors() || len(attrs) != 2 {
+		t.Fatal(attrs, diags)
+	}
+	if v, _ := attrs["passphrase"].Expr.Value(nil); v.AsString() != "b" {
+		t.Errorf("passphrase: %#v", v)
+	}
+	state, diags := content.Blocks[1].Body.Content(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "method", Required: true}, {Name: "enforced"}}})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	if v, _ := state.Attributes["enforced"].Expr.Value(nil); !v.False() {
+		t.Errorf("enforced: %#v", v)
+	}
+	_, diags = content.Blocks[1].Body.Content(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "method"}}})
+	if !diags.HasErrors() {
+		t.Error("an argument that the reader does not know is no error")
+	}
+	_, diags = content.Blocks[1].Body.Content(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "method"}, {Name: "enforced"}, {Name: "key", Required: true}}})
+	if !diags.HasErrors() {
+		t.Error("a required argument that is missing is no error")
 	}
 }

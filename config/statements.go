@@ -107,7 +107,7 @@ func (r *Removed) checkTarget(c *content) (ds diag.List) {
 	}
 	switch {
 	case target.IsModule() && len(r.Provisioners) > 0:
-		ds = append(ds, errorAt("config/removed-provisioner", r.Provisioners[0].At, "Invalid provisioner block",
+		ds = append(ds, errorAt("config/removed-module-provisioner", r.Provisioners[0].At, "Invalid provisioner block",
 			"A removed block for a module cannot have provisioners: they belong to one resource.")...)
 	case target.Resource.Mode == addr.Data || target.Resource.Mode == addr.Ephemeral:
 		ds = append(ds, errorAt("config/removed-mode", r.From.Range(), "Invalid address in \"removed\" block",

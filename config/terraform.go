@@ -1,6 +1,8 @@
 package config
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-version"
@@ -151,7 +153,7 @@ func (t *terraformParts) addLanguage(p part) diag.List {
 func (t *terraformParts) gate(languageVersion string) (fatal bool, ds diag.List) {
 	v, err := version.NewVersion(languageVersion)
 	if err != nil {
-		return true, errorAt("config/language-version", hcl.Range{}, "Invalid language version", "%q is not a version number.", languageVersion)
+		return true, diag.List{{Code: "config/language-version", Summary: "Invalid language version", Detail: quote(languageVersion) + " is not a version number."}}
 	}
 	var errs diag.List
 	for i, s := range append(t.compatible[:len(t.compatible):len(t.compatible)], t.version...) {
@@ -278,6 +280,23 @@ func (t *terraformParts) decodeRequired(m *Module) (ds diag.List) {
 			}
 			m.RequiredProviders[rp.Name] = rp
 		}
+	}
+	return append(ds, twoNames(m)...)
+}
+
+// twoNames warns of a provider that is required under two local names.
+func twoNames(m *Module) (ds diag.List) {
+	first := map[addr.Provider]*RequiredProvider{}
+	for _, name := range slices.Sorted(maps.Keys(m.RequiredProviders)) {
+		rp := m.RequiredProviders[name]
+		source := m.Source(name)
+		if have := first[source]; have != nil {
+			ds = append(ds, warnAt("config/duplicate-required-provider", rp.At, "Duplicate required provider",
+				"The provider %s has two local names here, %q and %q. Use one of them for all.", source.Display(), have.Name, name).
+				Note(&have.At, "first required here")...)
+			continue
+		}
+		first[source] = rp
 	}
 	return ds
 }
