@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -59,6 +60,14 @@ func Launch(ctx context.Context, o Options) (provider.Provider, diag.List) {
 		return nil, startFailed(o, out, fmt.Sprintf("its program cannot be run: %s", err))
 	}
 	s := &start{opts: o, cmd: cmd, out: out}
+	if !o.DisableTLS {
+		conf, cert, err := clientTLS()
+		if err != nil {
+			return nil, startFailed(o, out, fmt.Sprintf("no certificate for it could be made: %s", err))
+		}
+		s.tls = conf
+		cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], certName+"="+cert)
+	}
 	s.client = plugin.NewClient(s.config())
 	cc, ds := s.run(ctx)
 	if ds != nil {
@@ -76,6 +85,7 @@ type start struct {
 	opts   Options
 	cmd    *exec.Cmd
 	out    *tail
+	tls    *tls.Config // nil: in the clear
 	client *plugin.Client
 	proc   *process
 }
@@ -96,7 +106,7 @@ func (s *start) config() *plugin.ClientConfig {
 		SyncStderr:       s.out,
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Logger:           hclog.NewNullLogger(),
-		AutoMTLS:         !s.opts.DisableTLS,
+		TLSConfig:        s.tls,
 		GRPCDialOptions:  dialOptions(),
 	}
 }
