@@ -208,8 +208,12 @@ func (c *checker) planNested(n Nesting, prior, config, planned cty.Value, path c
 		}
 		return
 	}
-	if n == Set && (!config.IsWhollyKnown() || !planned.IsWhollyKnown()) {
-		return // unknown elements may turn out equal to others
+	if n == Set {
+		a, b := config.LengthInt(), planned.LengthInt()
+		if a != b && config.IsWhollyKnown() && planned.IsWhollyKnown() { // unknown elements may turn out equal to others
+			c.add(path, cty.NilVal, cty.NilVal, false, "the configuration has %d %s, the plan %d", a, what, b)
+		}
+		return
 	}
 	ck, cv := elements(config)
 	pk, pv := elements(planned)
@@ -219,9 +223,6 @@ func (c *checker) planNested(n Nesting, prior, config, planned cty.Value, path c
 	}
 	if len(cv) != len(pv) {
 		c.add(path, cty.NilVal, cty.NilVal, false, "the configuration has %d %s, the plan %d", len(cv), what, len(pv))
-		return
-	}
-	if n == Set {
 		return
 	}
 	var before []cty.Value

@@ -227,20 +227,11 @@ func (c *checker) gotSet(n gotNester, planned, actual cty.Value, pv, av []cty.Va
 		return len(try.errs) == 0
 	}
 	came := make([]bool, len(av))
-	at := make(map[int][]int, len(av))
-	for j, a := range av {
-		h := a.Hash()
-		at[h] = append(at[h], j)
-	}
 	index := newSetIndex(n.attrs, av)
 	lost := 0
 	for _, p := range pv {
-		candidates := at[p.Hash()]
-		if !p.IsWhollyKnown() || n.attrs != nil {
-			candidates = index.candidates(p)
-		}
 		found := false
-		for _, j := range candidates {
+		for _, j := range index.candidates(p) {
 			if fits(p, av[j]) {
 				found, came[j] = true, true
 			}
@@ -260,13 +251,14 @@ func (c *checker) gotSet(n gotNester, planned, actual cty.Value, pv, av []cty.Va
 	}
 }
 
-// A setIndex finds the elements of a set that agree with a partly unknown one in
-// its known plain attributes.
+// A setIndex finds the elements of a set that may be what a planned one became:
+// objects that agree in its known plain attributes, other values that are equal.
 type setIndex struct {
 	attrs   map[string]*Attribute
 	vals    []cty.Value
 	all     []int
 	byShape map[string]map[int][]int
+	whole   map[int][]int // by the hash of all; nil until it is needed
 }
 
 func newSetIndex(attrs map[string]*Attribute, vals []cty.Value) *setIndex {
@@ -278,8 +270,18 @@ func newSetIndex(attrs map[string]*Attribute, vals []cty.Value) *setIndex {
 }
 
 func (x *setIndex) candidates(p cty.Value) []int {
-	if absent(p) || !p.Type().IsObjectType() {
-		return x.all
+	if absent(p) || !p.Type().IsObjectType() || len(p.Type().AttributeTypes()) == 0 {
+		if !p.IsWhollyKnown() {
+			return x.all
+		}
+		if x.whole == nil {
+			x.whole = make(map[int][]int, len(x.vals))
+			for j, v := range x.vals {
+				h := v.Hash()
+				x.whole[h] = append(x.whole[h], j)
+			}
+		}
+		return x.whole[p.Hash()]
 	}
 	var s shape
 	for it := p.ElementIterator(); it.Next(); {
