@@ -1,8 +1,10 @@
 package state
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/terrace-iac/terrace/internal/state/rawjson"
 	"github.com/zclconf/go-cty/cty"
@@ -19,8 +21,9 @@ func Decode(raw []byte, ty cty.Type) (cty.Value, error) {
 	if rawjson.Deeper(raw, maxDepth) {
 		return cty.NilVal, fmt.Errorf("the value is nested more than %d deep", maxDepth)
 	}
-	if v, err := decodeAll(raw, ty); err == nil {
-		return v, nil
+	v, err := decodeAll(raw, ty)
+	if err == nil || errors.Is(err, errNumber) {
+		return v, err
 	}
 	return decodeSlow(raw, ty)
 }
@@ -66,7 +69,13 @@ func decode(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
 		if err != nil {
 			return cty.NilVal, err
 		}
-		return cty.ParseNumberVal(string(text))
+		return parseNumber(text)
+	case ty == cty.Number:
+		text, err := s.Bytes()
+		if err != nil {
+			return cty.NilVal, err
+		}
+		return parseNumber(text)
 	case ty == cty.Bool && c != '"':
 		b, err := s.Bool()
 		return cty.BoolVal(b), err
@@ -82,6 +91,26 @@ func decode(s *rawjson.Scanner, ty cty.Type) (cty.Value, error) {
 		return decodeTuple(s, ty.TupleElementTypes())
 	}
 	return cty.NilVal, errSlow
+}
+
+// errNumber says that a number has too many digits: to print 1e99999999 takes
+// minutes.
+var errNumber = errors.New("the value holds a number with too many digits")
+
+// maxDigits bounds the digits of a number, written without an exponent.
+const maxDigits = 10000
+
+func parseNumber(text []byte) (cty.Value, error) {
+	if len(text) > 2*maxDigits {
+		return cty.NilVal, errNumber
+	}
+	if e := bytes.LastIndexAny(text, "eE"); e >= 0 {
+		exp, err := strconv.Atoi(string(text[e+1:]))
+		if err != nil || exp > maxDigits || exp < -maxDigits {
+			return cty.NilVal, errNumber
+		}
+	}
+	return cty.ParseNumberVal(string(text))
 }
 
 // decodeDynamic reads {"value":…,"type":…}, in whichever order.
@@ -125,7 +154,18 @@ func decodeType(raw []byte) (cty.Type, error) {
 	case `"bool"`:
 		return cty.Bool, nil
 	}
-	ty, err := ctyjson.UnmarshalType(raw)
+	return typeSlow(raw)
+}
+
+// typeSlow is cty's reader. It panics where an attribute is optional that the
+// type does not have.
+func typeSlow(raw []byte) (ty cty.Type, err error) {
+	defer func() {
+		if recover() != nil {
+			ty, err = cty.NilType, errors.New("it is not the type of a value")
+		}
+	}()
+	ty, err = ctyjson.UnmarshalType(raw)
 	if err != nil {
 		return cty.NilType, err
 	}

@@ -95,20 +95,16 @@ func EncodeType(ty cty.Type) ([]byte, error) {
 	return rawjson.NewScanner(raw).AppendCompact(nil)
 }
 
-// maxPlain is the binary exponent from which on numbers are written with an
-// exponent: without one, a short expression could fill the disk with zeros.
-const maxPlain = 4096
-
 func appendNumber(b []byte, v cty.Value) ([]byte, error) {
 	f := v.AsBigFloat()
 	if f.IsInf() {
 		return nil, fmt.Errorf("infinity cannot be stored")
 	}
-	format := byte('f')
-	if exp := f.MantExp(nil); exp > maxPlain || exp < -maxPlain {
-		format = 'e'
+	const bits = maxDigits * 4 // a digit has 3.3
+	if exp := f.MantExp(nil); exp > bits || exp < -bits {
+		return nil, errNumber
 	}
-	return f.Append(b, format, -1), nil
+	return f.Append(b, 'f', -1), nil
 }
 
 func appendElements(b []byte, v cty.Value, ty cty.Type) ([]byte, error) {

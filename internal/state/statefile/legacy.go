@@ -229,7 +229,7 @@ func legacyProvider(a addr.Instance, text string) (addr.ProviderConfig, error) {
 		text = "provider." + text
 		relative = true
 	}
-	c, err := addr.ParseProviderConfig(text)
+	c, err := parseProvider(text)
 	if err != nil {
 		return c, err
 	}

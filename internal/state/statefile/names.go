@@ -32,7 +32,7 @@ func (n *names) provider(text []byte) (addr.ProviderConfig, error) {
 	if p, ok := n.providers[string(text)]; ok {
 		return p, nil
 	}
-	p, err := addr.ParseProviderConfig(string(text))
+	p, err := parseProvider(string(text))
 	if err != nil {
 		return addr.ProviderConfig{}, err
 	}
@@ -69,4 +69,14 @@ func (n *names) string(text []byte) string {
 	s := string(text)
 	n.strings[s] = s
 	return s
+}
+
+// parseProvider holds the names of formats before 4 (provider.aws) to the same
+// rules as source addresses, since they are written as such.
+func parseProvider(text string) (addr.ProviderConfig, error) {
+	p, err := addr.ParseProviderConfig(text)
+	if err == nil && p.Provider.Namespace == "-" {
+		p.Provider, err = addr.ParseProvider(p.Provider.String())
+	}
+	return p, err
 }

@@ -138,7 +138,7 @@ func (p *parser) check(s *rawjson.Scanner, out *state.State) error {
 			c.Addr, err = optString(s)
 		case "status":
 			text, err = optString(s)
-			c.Status = status(text)
+			c.Status = state.CheckStatus(text)
 		case "objects":
 			if s.Null() {
 				return nil
@@ -155,6 +155,7 @@ func (p *parser) check(s *rawjson.Scanner, out *state.State) error {
 	if err := s.Object(field); err != nil {
 		return err
 	}
+	c.Status = status(string(c.Status))
 	switch c.Kind {
 	case state.CheckResource, state.CheckOutput, state.CheckBlock, state.CheckVariable:
 		out.Checks = append(out.Checks, c)
@@ -171,7 +172,7 @@ func (p *parser) checkObject(s *rawjson.Scanner, c *state.CheckResult) error {
 			o.Addr, err = optString(s)
 		case "status":
 			text, err = optString(s)
-			o.Status = status(text)
+			o.Status = state.CheckStatus(text)
 		case "failure_messages":
 			if s.Null() {
 				return nil
@@ -186,11 +187,12 @@ func (p *parser) checkObject(s *rawjson.Scanner, c *state.CheckResult) error {
 		}
 		return err
 	})
+	o.Status = status(string(o.Status))
 	c.Objects = append(c.Objects, o)
 	return err
 }
 
-// status takes a word that it does not know for "unknown".
+// status takes a missing word, or one that it does not know, for "unknown".
 func status(text string) state.CheckStatus {
 	switch s := state.CheckStatus(text); s {
 	case state.CheckPass, state.CheckFail, state.CheckError:

@@ -159,22 +159,10 @@ type parser struct {
 
 // errorf adds a message about the place at an offset.
 func (p *parser) errorf(offset int, summary, format string, args ...any) {
-	p.add(diag.Errorf(p.at(offset), summary, format, args...))
-}
-
-func (p *parser) warnf(offset int, summary, format string, args ...any) {
-	p.add(diag.Warnf(p.at(offset), summary, format, args...))
-}
-
-func (p *parser) add(ds diag.List) {
 	if len(p.ds) >= maxMessages {
-		// The first ones say enough, but an error must not hide behind warnings.
-		if ds.HasErrors() && !p.ds.HasErrors() {
-			p.ds[len(p.ds)-1] = ds[0]
-		}
-		return
+		return // the first ones say enough
 	}
-	p.ds = append(p.ds, ds...)
+	p.ds = append(p.ds, diag.Errorf(p.at(offset), summary, format, args...)...)
 }
 
 // syntax adds the message for text that is not JSON or not of the form of a state.

@@ -212,11 +212,15 @@ func TestManyMistakesGiveFewMessages(t *testing.T) {
 	}
 }
 
-func TestHugeNumbersStaySmall(t *testing.T) {
-	s := parse(t, []byte(`{"version":4,"outputs":{"a":{"value":1e99999999,"type":"number"},"b":{"value":1e-99999999,"type":"number"}}}`))
-	if n := len(written(t, s, false)); n > 2000 {
-		t.Errorf("%d bytes", n)
+func TestHugeNumbersAreRefused(t *testing.T) {
+	for _, n := range []string{"1e99999999", "1e-99999999", "1e99999999999999999999", strings.Repeat("9", 30000)} {
+		for _, out := range []string{`{"value":` + n + `,"type":"number"}`, `{"value":{"value":[` + n + `],"type":["list","number"]},"type":"dynamic"}`, `{"value":"` + n + `","type":"number"}`} {
+			if _, ds := Parse("x", []byte(`{"version":4,"outputs":{"a":`+out+`}}`)); !ds.HasErrors() {
+				t.Errorf("%.60s was taken", out)
+			}
+		}
 	}
+	s := parse(t, []byte(`{"version":4,"outputs":{"a":{"value":1e9999,"type":"number"},"b":{"value":1e-9999,"type":"number"}}}`))
 	if !parse(t, []byte(written(t, s, false))).Equal(s) {
 		t.Error("the numbers did not come back")
 	}
