@@ -208,7 +208,23 @@ func (n *outputsNode) keys(c *calc) ([]string, bool)  { return n.open(c).keys(c)
 
 func (n *outputsNode) open(c *calc) node {
 	e, at := n.where()
-	return valueNode{n.value(c), e, at}
+	v := valueNode{n.value(c), e, at}
+	if _, ok := v.keys(c); !ok || c.stuck() {
+		return v
+	}
+	return &outputsView{v, fmt.Sprintf("The dependency %q", n.d.label)}
+}
+
+// outputsView is outputs that are there.
+type outputsView struct {
+	valueNode
+	who string
+}
+
+func (n *outputsView) open(*calc) node { return n }
+
+func (n *outputsView) lacks(key string) string {
+	return fmt.Sprintf("%s has no output named %q. If its module has one, it was probably not applied since that was added.", n.who, key)
 }
 
 func (n *outputsNode) value(c *calc) cty.Value {

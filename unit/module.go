@@ -352,7 +352,11 @@ func (n *moduleOutputs) keys(c *calc) ([]string, bool)  { return n.open(c).keys(
 
 func (n *moduleOutputs) open(c *calc) node {
 	e, at := n.where()
-	return valueNode{n.value(c), e, at}
+	v := valueNode{n.value(c), e, at}
+	if _, ok := v.keys(c); !ok || c.stuck() {
+		return v
+	}
+	return &outputsView{v, fmt.Sprintf("The module %q", n.m.name)}
 }
 
 func (n *moduleOutputs) value(c *calc) cty.Value {

@@ -331,6 +331,9 @@ func (c *calc) rawReference(e *ev, x *xpr) cty.Value {
 func (c *calc) rest(r resolved, ref hcl.Traversal, x *xpr) cty.Value {
 	if r.missing != "" {
 		at := ref[r.used].SourceRange()
+		if c.tolerates(r, &at) {
+			return cty.DynamicVal
+		}
 		return c.errorf(&at, "unit/unsupported-attribute", "Unsupported attribute", "%s", r.missing)
 	}
 	v := r.n.value(c)
@@ -384,15 +387,35 @@ func (c *calc) rawOpaque(e *ev, x *xpr) cty.Value {
 		return cty.DynamicVal
 	}
 	if len(diags) > 0 {
-		c.explainMissing(diags, missing, missRefs)
+		diags = c.explainMissing(diags, missing, missRefs)
+		if !diags.HasErrors() && v == cty.NilVal {
+			v = cty.DynamicVal
+		}
 		c.add(diag.FromHCL(diags))
 	}
 	return v
 }
 
-// explainMissing makes HCL's errors about our own names tell more.
-func (c *calc) explainMissing(diags hcl.Diagnostics, missing []resolved, refs []hcl.Traversal) {
+// tolerates makes a warning of an output that is missing, where outputs need
+// not exist.
+func (c *calc) tolerates(r resolved, at *source.Range) bool {
+	if _, ok := r.n.(*outputsView); !ok || !c.l.env.Tolerant {
+		return false
+	}
+	ds := diag.Warnf(at, "Missing output", "%s", r.missing)
+	ds[0].Code = "unit/missing-output"
+	c.add(ds)
+	c.needsOut = c.needsOut || !c.full
+	return true
+}
+
+// explainMissing makes HCL's errors about our own names tell more, and takes
+// away those that are tolerated.
+func (c *calc) explainMissing(diags hcl.Diagnostics, missing []resolved, refs []hcl.Traversal) hcl.Diagnostics {
+	var out hcl.Diagnostics
+next:
 	for _, d := range diags {
+		out = append(out, d)
 		if d.Subject == nil {
 			continue
 		}
@@ -408,10 +431,14 @@ func (c *calc) explainMissing(diags hcl.Diagnostics, missing []resolved, refs []
 			step := refs[i][r.used].SourceRange()
 			if d.Subject.Overlaps(step) || d.Subject.Overlaps(refs[i].SourceRange()) {
 				d.Detail = r.missing
-				break
+				if c.tolerates(r, d.Subject) {
+					out = out[:len(out)-1]
+				}
+				continue next
 			}
 		}
 	}
+	return out
 }
 
 func unknownRoot(name string) string {
