@@ -25,9 +25,10 @@ type job struct {
 	dir   string      // the place in the working folder
 	cache string      // the place in the plugin cache, "" without one
 
-	done   bool
-	add    []lock.Hash // for the lock file
-	signed bool        // whether add covers other platforms
+	done     bool
+	add      []lock.Hash // for the lock file
+	complete bool        // whether add covers all platforms
+	notes    []string    // about the package
 }
 
 // listed is a source with the versions that it has.
@@ -195,7 +196,8 @@ func (j *job) bring(ctx context.Context, f found, place string) (Auth, error) {
 	if err := matches(ctx, l, h1, j.prior); err != nil {
 		return Auth{}, err
 	}
-	j.add, j.signed = append([]lock.Hash{h1}, l.trusted...), len(l.trusted) > 0
+	j.add, j.complete = append([]lock.Hash{h1}, l.trusted...), l.complete
+	j.notes = l.warnings
 	// What is there already stays if it is the same, since programs of it may be running.
 	if have, err := lock.HashDir(ctx, place); l.folder || err != nil || have != h1 {
 		if err := put(ctx, l, place); err != nil {
@@ -272,9 +274,12 @@ func (j *job) remember(ctx context.Context, l local, h1 lock.Hash, place string)
 
 // reuse takes the cached package if it is what the source vouches for.
 func (j *job) reuse(ctx context.Context, f found) (bool, error) {
-	known, trusted := f.vouches()
-	if len(known) == 0 {
+	if _, err := os.Stat(j.cache); err != nil {
 		return false, nil
+	}
+	known, trusted, complete, err := f.vouches(ctx)
+	if err != nil || len(known) == 0 {
+		return false, err
 	}
 	h1, err := lock.HashDir(ctx, j.cache)
 	if err != nil {
@@ -290,7 +295,7 @@ func (j *job) reuse(ctx context.Context, f found) (bool, error) {
 	if len(j.prior) > 0 && !slices.Contains(j.prior, h1) && !(n.Content == h1 && slices.Contains(j.prior, n.Archive)) {
 		return false, nil
 	}
-	j.add, j.signed = append([]lock.Hash{h1}, trusted...), len(trusted) > 0
+	j.add, j.complete = append([]lock.Hash{h1}, trusted...), complete
 	j.tell(Event{Kind: InCache})
 	return true, j.link(ctx)
 }

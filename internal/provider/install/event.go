@@ -50,6 +50,9 @@ func (e Event) Text() string {
 	case ToCache:
 		return fmt.Sprintf("Installing %s v%s to the shared cache directory...", p, v)
 	case Installed, InstalledAt:
+		if e.Auth.How == SigningSkipped {
+			return fmt.Sprintf("Installed %s v%s. Signature validation was skipped due to the registry not containing GPG keys for this provider", p, v)
+		}
 		return fmt.Sprintf("Installed %s v%s (%s)", p, v, e.Auth)
 	case InPlace:
 		return fmt.Sprintf("Using previously-installed %s v%s", p, v)

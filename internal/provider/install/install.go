@@ -95,6 +95,9 @@ func (in *installer) one(ctx context.Context, p addr.Provider, places []config.C
 	if !ds.HasErrors() && !j.done {
 		ds = append(ds, j.failed(j.install(ctx))...)
 	}
+	for _, n := range j.notes {
+		ds = append(ds, diag.Warnf(nil, "Provider signed with an expired key", "%s", n)...)
+	}
 	if ds.HasErrors() {
 		for _, c := range places {
 			at := c.At
@@ -103,7 +106,7 @@ func (in *installer) one(ctx context.Context, p addr.Provider, places []config.C
 		return result{ds: ds}
 	}
 	entry := &lock.Provider{Addr: p, Version: j.v, Constraints: in.want[p].String(), Hashes: append(slices.Clone(j.prior), j.add...)}
-	return result{entry: entry, ds: ds, incomplete: !j.signed && len(j.prior) == 0}
+	return result{entry: entry, ds: ds, incomplete: !j.complete && len(j.prior) == 0}
 }
 
 // pick selects the version of a provider. If that is the locked one and its

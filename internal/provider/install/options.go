@@ -33,11 +33,11 @@ type Options struct {
 	PluginDirs []string // from -plugin-dir: nothing but these folders is searched
 	OS, Arch   string   // the platform to install for; "" means ours
 
-	Upgrade      bool // select anew instead of keeping to the lock file
-	LockReadonly bool // -lockfile=readonly: used for messages; Install never writes the lock file
+	Upgrade bool // select anew instead of keeping to the lock file
 
-	Client *http.Client     // for registries and mirrors; nil means one of our own
-	Now    func() time.Time // tells whether a signing key has expired; nil: keys do not expire
+	Client  *http.Client     // for registries and mirrors; nil means one of our own
+	Program string           // path of the running program, beside which credentials helpers may be; "" if unknown
+	Now     func() time.Time // tells whether a signing key has expired; nil: keys do not expire
 	// Run starts credentials helpers; nil: helpers are not asked.
 	Run      func(context.Context, sys.Command) error
 	Workers  int         // packages handled at once; below 1 means 8

@@ -31,8 +31,9 @@ type source interface {
 // A found is a package that a source has.
 type found interface {
 	// vouches are the hashes that the source knows of the package, and those to
-	// put into the lock file, where it tells them before the package is fetched.
-	vouches() (known, trusted []lock.Hash)
+	// put into the lock file, where it tells them before the package is fetched;
+	// complete says that these cover all platforms.
+	vouches(ctx context.Context) (known, trusted []lock.Hash, complete bool, err error)
 	// fetch brings the package onto this machine and checks it as far as the
 	// source vouches for it. tmp is an empty folder for downloads.
 	fetch(ctx context.Context, tmp string, progress func(done, total int64)) (local, error)
@@ -43,7 +44,10 @@ type local struct {
 	path    string
 	folder  bool
 	auth    Auth
-	trusted []lock.Hash // which the source vouches for, of other platforms too
+	trusted []lock.Hash // which the source vouches for, maybe of other platforms too
+
+	complete bool     // whether trusted covers all platforms
+	warnings []string // for the user
 }
 
 var (
@@ -233,7 +237,9 @@ func (m *mirror) find(_ context.Context, p addr.Provider, v versions.Version, pl
 	return nil, errPlatform
 }
 
-func (l local) vouches() (known, trusted []lock.Hash) { return nil, nil }
+func (l local) vouches(context.Context) (known, trusted []lock.Hash, complete bool, err error) {
+	return nil, nil, false, nil
+}
 
 // fetch of what is local already has nothing to do.
 func (l local) fetch(context.Context, string, func(done, total int64)) (local, error) { return l, nil }

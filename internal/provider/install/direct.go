@@ -1,0 +1,168 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/apparentlymart/go-versions/versions"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/registry"
+	"github.com/terrace-iac/terrace/internal/transfer"
+)
+
+// directPackage is a package that a registry tells about.
+type directPackage struct {
+	d    *direct
+	p    addr.Provider
+	v    versions.Version
+	pl   platform
+	meta registry.ProviderPackage
+
+	once sync.Once
+	sums map[string]string // by file name, authenticated
+	auth Auth
+	warn []string
+	err  error
+}
+
+// vouches authenticates the checksums, so that a cached package can be compared
+// with them before anything large is fetched.
+func (k *directPackage) vouches(ctx context.Context) (known, trusted []lock.Hash, complete bool, err error) {
+	if err := k.authenticate(ctx); err != nil {
+		return nil, nil, false, err
+	}
+	known = append(known, lock.ZipHash(strings.ToLower(k.meta.Shasum)))
+	if k.tellsHashes() {
+		for _, h := range k.meta.Packages[k.pl.String()].Hashes {
+			known = append(known, lock.Hash(h))
+		}
+	}
+	return known, k.trusted(), true, nil
+}
+
+// tellsHashes reports whether what the registry says of the hashes of all
+// platforms goes into the lock file; as with the peer, of the default one only.
+func (k *directPackage) tellsHashes() bool { return k.p.Host == addr.DefaultHost }
+
+// trusted are the hashes for the lock file: those of every package of the version.
+func (k *directPackage) trusted() []lock.Hash {
+	var out []lock.Hash
+	for _, sum := range k.sums {
+		out = append(out, lock.ZipHash(sum))
+	}
+	if k.tellsHashes() {
+		for _, p := range k.meta.Packages {
+			for _, h := range p.Hashes {
+				out = append(out, lock.Hash(h))
+			}
+		}
+	}
+	return knownHashes(out)
+}
+
+func (k *directPackage) fetch(ctx context.Context, tmp string, progress func(done, total int64)) (local, error) {
+	if err := k.authenticate(ctx); err != nil {
+		return local{}, err
+	}
+	file := filepath.Join(tmp, "package.zip")
+	err := k.d.in.downloads(k.d.m).Save(ctx, transfer.Download{URL: k.meta.DownloadURL.String(), Max: maxPackage, Progress: progress}, file)
+	if err != nil {
+		return local{}, err
+	}
+	if _, err := verified(ctx, file, []lock.Hash{lock.ZipHash(strings.ToLower(k.meta.Shasum))}); err != nil {
+		return local{}, err
+	}
+	return local{path: file, auth: k.auth, trusted: k.trusted(), complete: true, warnings: k.warn}, nil
+}
+
+func (k *directPackage) authenticate(ctx context.Context) error {
+	k.once.Do(func() { k.err = k.readSums(ctx) })
+	return k.err
+}
+
+// readSums reads the checksums of the version, checks that they have the one
+// that the registry told, and checks who signed them.
+func (k *directPackage) readSums(ctx context.Context) error {
+	http := k.d.in.shared().http
+	doc, _, err := http.Get(ctx, k.meta.ShasumsURL.String(), nil, maxSums)
+	if err != nil {
+		return fmt.Errorf("failed to retrieve authentication checksums for provider: %w", err)
+	}
+	if k.sums, err = parseSums(string(doc)); err != nil {
+		return err
+	}
+	name := k.meta.Filename
+	if name == "" {
+		name = baseName(k.meta.DownloadURL)
+	}
+	switch sum, ok := k.sums[name]; {
+	case !ok:
+		return fmt.Errorf("checksum list has no SHA-256 hash for %q", name)
+	case !strings.EqualFold(sum, k.meta.Shasum):
+		return fmt.Errorf("checksum list has the SHA-256 hash %s for %q, but the registry says %s", sum, name, k.meta.Shasum)
+	}
+	if len(k.meta.Keys) == 0 && k.p.Host == addr.DefaultHost && !k.d.in.o.enabled("OPENTOFU_ENFORCE_GPG_VALIDATION") {
+		k.auth = Auth{How: SigningSkipped}
+		return nil
+	}
+	if len(k.meta.Keys) == 0 || k.meta.SignatureURL == nil {
+		return errors.New("the provider is not signed with a valid signing key; please contact the provider author (the registry names no signing key or no signature for it)")
+	}
+	sig, _, err := http.Get(ctx, k.meta.SignatureURL.String(), nil, maxSignature)
+	if err != nil {
+		return fmt.Errorf("failed to retrieve cryptographic signature for provider: %w", err)
+	}
+	id, expired, err := checkSignature(doc, sig, k.meta.Keys, k.d.in.o.Now)
+	if err != nil {
+		return err
+	}
+	if expired {
+		if k.d.in.o.enabled("OPENTOFU_ENFORCE_GPG_EXPIRATION") {
+			return fmt.Errorf("the provider is signed with the key %s, which has expired; please contact the provider author", id)
+		}
+		k.warn = append(k.warn, fmt.Sprintf("The package of %s %s is signed with the key %s, which has expired. Future versions of the provider should be signed with another key.", k.p.Display(), k.v, id))
+	}
+	k.auth = Auth{How: Signed, KeyID: id}
+	return nil
+}
+
+// enabled reports whether a variable of the environment says yes.
+func (o *Options) enabled(name string) bool {
+	v := strings.ToLower(o.Env.Get(name))
+	return v == "true" || v == "1"
+}
+
+func baseName(u *url.URL) string {
+	_, name, _ := cutLast(u.Path, "/")
+	return name
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return "", s, false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// parseSums reads lines of "HEX  NAME".
+func parseSums(doc string) (map[string]string, error) {
+	out := make(map[string]string)
+	for _, line := range strings.Split(doc, "\n") {
+		f := strings.Fields(line)
+		if len(f) == 0 {
+			continue
+		}
+		if len(f) != 2 || len(f[0]) != 64 || strings.Trim(strings.ToLower(f[0]), "0123456789abcdef") != "" {
+			return nil, errors.New("the list of checksums has a line that is not a SHA-256 hash and a file name")
+		}
+		out[strings.TrimPrefix(f[1], "*")] = strings.ToLower(f[0])
+	}
+	return out, nil
+}
