@@ -40,7 +40,7 @@ func (a *applier) selfValue(t *demand.Task, d *eval.Desired, v cty.Value) cty.Va
 
 // provisionOrphan runs the destroy provisioners that a removed block gives.
 func (a *applier) provisionOrphan(t *demand.Task, c *plan.Change) diag.List {
-	list, conn := plan.RemovedProvisioners(a.in.Tree, c.Addr)
+	list, conn := plan.RemovedProvisioners(a.in.Tree, plan.EarlyOptions(a.in.Functions, a.in.Variables, a.in.Plan.Workspace), c.Addr)
 	if len(list) == 0 {
 		return nil
 	}

@@ -84,6 +84,9 @@ func (c *Call) expand(t *demand.Task) (*Children, diag.List) {
 		return &Children{Unknown: true}, demand.Fail()
 	}
 	ds := c.tellInputs()
+	if c.mod.call != nil {
+		c.mod.call.children.Get(t, nil)
+	}
 	exp, more := c.mod.expand(t, c.code.repeat, "module."+c.code.cfg.Name)
 	ds = append(ds, more...)
 	out := &Children{Form: exp.form, Unknown: exp.unknown, byKey: make(map[addr.Key]*Module, len(exp.all))}

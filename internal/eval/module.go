@@ -242,6 +242,9 @@ func (m *Module) given(t *demand.Task, v *varCode) (val cty.Value, at *source.Ra
 		return cty.NilVal, nil, "", nil
 	}
 	r := x.Range()
+	if !m.call.code.repeat.none() {
+		m.call.children.Get(t, &r) // each.value and the like come out of it
+	}
 	val, ds = lang.Eval(t, m.call.scope(m.inst), x, cty.DynamicPseudoType)
 	return val, &r, "", ds
 }

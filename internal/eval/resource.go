@@ -154,6 +154,10 @@ func (r *Resource) expand(t *demand.Task) (*Instances, diag.List) {
 }
 
 func (d *Desired) compute(t *demand.Task) (cty.Value, diag.List) {
+	d.Resource.instances.Get(t, nil) // an instance depends on what its repetition reads, and on that of its module
+	if call := d.Resource.Mod.call; call != nil {
+		call.children.Get(t, nil)
+	}
 	if d.Resource.HasAfter() {
 		d.Resource.after.Get(t, nil)
 	}

@@ -34,9 +34,9 @@ type movedState struct {
 
 // applyMoves changes the addresses in state as moved blocks say, and where count
 // was added to a block or taken away.
-func applyMoves(tree *module.Tree, s *state.State) (movedState, diag.List) {
+func applyMoves(tree *module.Tree, early module.Options, s *state.State) (movedState, diag.List) {
 	out := movedState{state: s, from: map[addr.Instance]addr.Instance{}}
-	stmts, ds := moveStatements(tree)
+	stmts, ds := moveStatements(tree, early)
 	ds = append(ds, checkMoves(tree, stmts)...)
 	if ds.HasErrors() || len(s.Resources) == 0 {
 		return out, ds
@@ -120,13 +120,13 @@ func moved(done map[addr.Instance]addr.Instance, old addr.Instance, _ map[addr.I
 }
 
 // moveStatements reads the moved blocks of a tree.
-func moveStatements(tree *module.Tree) ([]*moveStatement, diag.List) {
+func moveStatements(tree *module.Tree, early module.Options) ([]*moveStatement, diag.List) {
 	var out []*moveStatement
 	var ds diag.List
 	tree.Walk(func(n *module.Node) {
 		for _, m := range n.Config.Moved {
 			if m.ForEach != nil {
-				more, moreDs := eachMove(n, m.From, m.To, m.ForEach.Expr, m.At)
+				more, moreDs := eachMove(n, early, m.From, m.To, m.ForEach.Expr, m.At)
 				out, ds = append(out, more...), append(ds, moreDs...)
 				continue
 			}
@@ -153,9 +153,9 @@ func newMove(n *module.Node, from, to addr.Target, at source.Range) *moveStateme
 
 // eachMove makes one statement for each element of for_each, which must be
 // known from constants, variables and locals.
-func eachMove(n *module.Node, from, to, each hcl.Expression, at source.Range) ([]*moveStatement, diag.List) {
+func eachMove(n *module.Node, early module.Options, from, to, each hcl.Expression, at source.Range) ([]*moveStatement, diag.List) {
 	var out []*moveStatement
-	ds := eachElement(n, each, func(ctx *hcl.EvalContext) diag.List {
+	ds := eachElement(n, early, each, func(ctx *hcl.EvalContext) diag.List {
 		f, fds := targetWith(from, ctx)
 		t, tds := targetWith(to, ctx)
 		if len(fds)+len(tds) == 0 {
@@ -167,8 +167,8 @@ func eachMove(n *module.Node, from, to, each hcl.Expression, at source.Range) ([
 }
 
 // eachElement calls f for each element of a for_each that is known early.
-func eachElement(n *module.Node, each hcl.Expression, f func(*hcl.EvalContext) diag.List) diag.List {
-	v, ds := module.Static(n, each, module.Options{})
+func eachElement(n *module.Node, early module.Options, each hcl.Expression, f func(*hcl.EvalContext) diag.List) diag.List {
+	v, ds := module.Static(n, each, early)
 	at := each.Range()
 	if ds.HasErrors() {
 		return ds
@@ -420,7 +420,9 @@ func keyFits(k addr.Key, counted, keyed bool) bool {
 func moveCycles(stmts []*moveStatement, abs func(*moveStatement, addr.Target) string) diag.List {
 	next := map[string]*moveStatement{}
 	for _, s := range stmts {
-		next[abs(s, s.from)] = s
+		if abs(s, s.from) != abs(s, s.to) {
+			next[abs(s, s.from)] = s
+		}
 	}
 	told := map[*moveStatement]bool{}
 	var ds diag.List

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
@@ -131,10 +132,10 @@ func newPlanner(ctx context.Context, in Input) *planner {
 func (p *planner) prepare() diag.List {
 	var ds diag.List
 	p.prior = p.in.State.TranslateProviders(providersOf(p.in.Tree))
-	moved, more := applyMoves(p.in.Tree, p.prior)
+	moved, more := applyMoves(p.in.Tree, p.early(), p.prior)
 	ds = append(ds, more...)
 	p.prior, p.moved = moved.state, moved.from
-	p.removed, more = readRemoved(p.in.Tree)
+	p.removed, more = readRemoved(p.in.Tree, p.early())
 	ds = append(ds, more...)
 	p.scope = newScopeFilter(p.in.Tree, p.in.Targets, p.in.Excludes)
 	if p.in.Mode == Destroy && p.scope.limited() {
@@ -144,6 +145,25 @@ func (p *planner) prepare() diag.List {
 	ds = append(ds, p.checkReplace()...)
 	p.imports, more = p.readImports()
 	return append(ds, more...)
+}
+
+// early is what for_each of moved and removed blocks is evaluated with.
+func (p *planner) early() module.Options {
+	return EarlyOptions(p.in.Functions, p.in.Variables, p.in.Workspace)
+}
+
+// EarlyOptions are the options of early evaluation with the given values.
+func EarlyOptions(fns map[string]function.Function, vars map[string]eval.Input, workspace string) module.Options {
+	return module.Options{
+		Functions: func() map[string]function.Function { return fns },
+		Variables: func(v *config.Variable) cty.Value {
+			if in, ok := vars[v.Name]; ok {
+				return in.Value
+			}
+			return cty.NilVal
+		},
+		Workspace: workspace,
+	}
 }
 
 // providersOf lists the providers that configuration names explicitly.

@@ -46,7 +46,7 @@ func (s *removedStatement) covers(a addr.Instance) bool {
 }
 
 // readRemoved reads the removed blocks of a tree and holds them to their rules.
-func readRemoved(tree *module.Tree) ([]*removedStatement, diag.List) {
+func readRemoved(tree *module.Tree, early module.Options) ([]*removedStatement, diag.List) {
 	var out []*removedStatement
 	var ds diag.List
 	tree.Walk(func(n *module.Node) {
@@ -60,7 +60,7 @@ func readRemoved(tree *module.Tree) ([]*removedStatement, diag.List) {
 				return append(ds, stillThere(n, t, b)...)
 			}
 			if b.ForEach != nil {
-				ds = append(ds, eachElement(n, b.ForEach.Expr, add)...)
+				ds = append(ds, eachElement(n, early, b.ForEach.Expr, add)...)
 			} else {
 				ds = append(ds, add(nil)...)
 			}

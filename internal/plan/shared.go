@@ -153,8 +153,8 @@ func MergeChecks(old []state.CheckResult, newer []Conditions) []state.CheckResul
 
 // RemovedProvisioners returns the destroy provisioners that a removed block
 // gives for an instance, and their connection.
-func RemovedProvisioners(tree *module.Tree, a addr.Instance) ([]*config.Provisioner, *config.Block) {
-	all, _ := readRemoved(tree)
+func RemovedProvisioners(tree *module.Tree, early module.Options, a addr.Instance) ([]*config.Provisioner, *config.Block) {
+	all, _ := readRemoved(tree, early)
 	for _, s := range all {
 		if s.covers(a) {
 			return s.block.Provisioners, s.block.Connection
@@ -164,10 +164,10 @@ func RemovedProvisioners(tree *module.Tree, a addr.Instance) ([]*config.Provisio
 }
 
 // CheckStatements holds moved and removed blocks to their rules.
-func CheckStatements(tree *module.Tree) diag.List {
-	stmts, ds := moveStatements(tree)
+func CheckStatements(tree *module.Tree, early module.Options) diag.List {
+	stmts, ds := moveStatements(tree, early)
 	ds = append(ds, checkMoves(tree, stmts)...)
-	_, more := readRemoved(tree)
+	_, more := readRemoved(tree, early)
 	return append(ds, more...)
 }
 

@@ -54,7 +54,7 @@ func Run(ctx context.Context, in Input) diag.List {
 	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{}, done: map[any]bool{}}
 	v.shell = &plan.Shell{Providers: in.Providers, Context: ctx}
 	v.ev = eval.New(v.graph, eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true})
-	v.graph.Report(plan.CheckStatements(in.Tree))
+	v.graph.Report(plan.CheckStatements(in.Tree, plan.EarlyOptions(in.Functions, nil, "default")))
 	var w par.Work[*job]
 	w.Add(&job{func(t *demand.Task) { v.module(&w, t, v.ev.Root) }})
 	w.Do(0, func(j *job) { j.do(v.graph.Task(ctx)) })
