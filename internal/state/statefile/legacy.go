@@ -75,8 +75,8 @@ func (p *parser) legacy(version int) *state.State {
 		for _, name := range m.Path[1:] {
 			path = path.Child(name, addr.Key{})
 		}
-		if _, err := addr.ParseModuleInstance(string(path)); err != nil {
-			p.errorf(0, "Invalid address in state", "The module path %q is not valid: %s.", m.Path, reason(err))
+		if parsed, err := addr.ParseModuleInstance(string(path)); err != nil || parsed != path {
+			p.errorf(0, "Invalid address in state", "The module path %q is not valid.", m.Path)
 			continue
 		}
 		if path == "" {
