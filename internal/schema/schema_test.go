@@ -212,7 +212,7 @@ func TestProposedNewLargeSet(t *testing.T) {
 	b := &schema.Block{Blocks: map[string]*schema.NestedBlock{"tag": {Nesting: schema.Set, Block: &schema.Block{
 		Attributes: map[string]*schema.Attribute{"k": {Type: cty.String, Required: true}, "id": {Type: cty.String, Computed: true}},
 	}}}}
-	const n = 5000
+	const n = 2000
 	var prior, config []cty.Value
 	for i := range n {
 		prior = append(prior, cty.ObjectVal(m{"k": str(fmt.Sprint(i)), "id": str("x")}))
