@@ -137,7 +137,9 @@ func (u *Unit) blockEdges(c *calc, w *edgeList) {
 		if d.flag(one, "enabled", true) {
 			if target, ok := d.target(one); ok {
 				_, at := d.where()
-				one.mustExist(target, at)
+				if !d.flag(one, "skip_outputs", false) {
+					one.mustExist(target, at)
+				}
 				w.add(string(target), l, at)
 			}
 		}

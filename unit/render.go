@@ -88,7 +88,7 @@ func (u *Unit) RenderMetadata(t *demand.Task) ([]byte, diag.List) {
 		raw := fields.members[k]
 		switch k {
 		case "inputs", "locals", "dependency", "generate", "feature":
-			if raw == nil && !(k == "locals" && u.e.f.root.first("locals") != nil) {
+			if raw == nil && !(k == "locals" && hasLocals(u.e)) {
 				continue
 			}
 			out[k] = u.metaGroup(c, k, in)

@@ -16,7 +16,7 @@ func (u *Unit) RenderHCL(t *demand.Task) ([]byte, diag.List) {
 	w := &hclRenderer{c: c, u: u, n: u.whole(), spec: languageTable().unit}
 	f := hclwrite.NewEmptyFile()
 	body := f.Body()
-	if u.e.f.root.first("locals") != nil {
+	if hasLocals(u.e) {
 		w.object(body.AppendNewBlock("locals", nil).Body(), u.shown(c, "locals", w.n.child(c, "locals")))
 	}
 	for _, name := range [...]string{"terraform", "remote_state", "dependencies", "dependency", "generate", "feature", "engine", "exclude", "errors"} {

@@ -86,7 +86,7 @@ func (n *configNode) child(c *calc, key string) node {
 	}
 	switch key {
 	case "locals":
-		if n.style != importStyle && n.e.f.root.first("locals") == nil { // the others say null
+		if n.style != importStyle && !hasLocals(n.e) { // the others say null
 			return valueNode{cty.NullVal(cty.DynamicPseudoType), n.e, nil}
 		}
 		return n.data(&locals{n.e.env()})
@@ -121,6 +121,11 @@ func (n *configNode) child(c *calc, key string) node {
 		return nil
 	}
 	return n.block(c, sub, raw)
+}
+
+func hasLocals(e *ev) bool {
+	b := e.f.root.first("locals")
+	return b != nil && len(b.attrs) > 0
 }
 
 // fields is the effective configuration, with paths that mean the same for the
@@ -276,10 +281,7 @@ func (n *shape) keys(c *calc) ([]string, bool) {
 	}
 	switch n.spec.name {
 	case "dependency":
-		names = append(names, "inputs")
-		if n.outputs(c) != nil {
-			names = append(names, "outputs")
-		}
+		names = append(names, "inputs", "outputs")
 	case "feature":
 		if n.of.style == importStyle {
 			names = append(names, "value")
@@ -301,7 +303,10 @@ func (n *shape) outputs(c *calc) node {
 		return valueNode{cty.NullVal(cty.DynamicPseudoType), nil, nil}
 	}
 	d := &depNode{scope: n.of.e, label: n.label, raw: n.raw}
-	return d.child(c, "outputs")
+	if out := d.child(c, "outputs"); out != nil {
+		return out
+	}
+	return valueNode{cty.NullVal(cty.DynamicPseudoType), nil, nil}
 }
 
 func (n *shape) child(c *calc, key string) node {
