@@ -19,6 +19,9 @@ func encode(v cty.Value, ty cty.Type) (*pb6.Value, error) {
 	if v == cty.NilVal {
 		return nil, nil
 	}
+	if ty.IsObjectType() && !v.IsMarked() && v.IsNull() && v.Type().Equals(ty) {
+		return &pb6.Value{Msgpack: []byte{0xc0}}, nil // the prior object of each create, the planned one of each destroy
+	}
 	b, err := msgpack.Marshal(v, ty)
 	if err != nil {
 		return nil, err
