@@ -109,6 +109,8 @@ func decompress(r io.Reader, kind Kind) (io.Reader, error) {
 		return gzip.NewReader(r)
 	case TarBz2, Bz2:
 		return bzip2.NewReader(r), nil
+	case TarXz, Xz:
+		return newXZ(r)
 	case Tar:
 		return r, nil
 	}
