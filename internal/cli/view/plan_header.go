@@ -97,6 +97,9 @@ func (v *planView) replaceTitle(c *plan.Change, name string) {
 
 // reasonText tells why something is deleted or read, "" if there is nothing to tell.
 func reasonText(c *plan.Change) string {
+	if c.Op != plan.Delete && c.Op != plan.Read {
+		return ""
+	}
 	switch c.Reason {
 	case plan.DeleteNoResourceConfig:
 		return "because " + c.Addr.Resource.String() + " is not in configuration"

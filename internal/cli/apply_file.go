@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/plan/planfile"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// readPlanFile reads a saved plan. The error is as of os or of package planfile.
+func (s *session) readPlanFile(name string) (*planfile.File, error) {
+	f, err := os.Open(s.Path(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return planfile.Read(f, info.Size(), Version)
+}
+
+// applyFile applies a saved plan: with the configuration, the variables, the
+// backend and the workspace that it was made with.
+func applyFile(ctx context.Context, s *session, o *applyOptions) int {
+	f, err := s.readPlanFile(o.file)
+	if err != nil {
+		return s.fail(planFileError(o.file, err))
+	}
+	if f.Plan.Errored {
+		return s.fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although planning ended with errors. It cannot be applied: plan again.", o.file))
+	}
+	p, ds := s.load(ctx, loadOptions{vars: o.vars, workspace: f.Backend.Workspace, overlay: f.Config, parallelism: o.parallelism, partial: true})
+	if p == nil {
+		return s.fail(ds)
+	}
+	r := &run{project: p, flags: &o.operationFlags, backend: backendOf(f.Backend)}
+	given, more := r.ephemeral(ctx, f.Plan, o)
+	if ds = append(ds, more...); more.HasErrors() {
+		p.close()
+		return s.fail(ds)
+	}
+	r.held, more = p.hold(ctx, r.backend, o.state, "OperationTypeApply")
+	if ds = append(ds, more...); more.HasErrors() {
+		p.close()
+		return s.fail(ds)
+	}
+	defer r.stop()
+	if stale(f.Plan.PrevRun, r.held.current) {
+		return s.fail(append(ds, diag.Errorf(nil, "Saved plan is stale", "The given plan file can no longer be applied because the state was changed by another operation after the plan was created.")...))
+	}
+	if more = p.selectProviders(ctx, r.held.current, f.Plan.Prior); more.HasErrors() {
+		return s.fail(append(ds, more...))
+	}
+	r.pending = append(ds, more...)
+	if f.Plan.PrevRun == f.Plan.Prior {
+		f.Plan.Prior = r.translate(f.Plan.Prior)
+		f.Plan.PrevRun = f.Plan.Prior
+	}
+	return r.apply(ctx, f.Plan, o, given)
+}
+
+func backendOf(b planfile.Backend) backend {
+	text := func(name string) string {
+		if b.Config == cty.NilVal || !b.Config.Type().IsObjectType() || !b.Config.Type().HasAttribute(name) {
+			return ""
+		}
+		if v := b.Config.GetAttr(name); v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
+			return v.AsString()
+		}
+		return ""
+	}
+	return backend{path: text("path"), workspaceDir: text("workspace_dir")}
+}
+
+func planFileError(name string, err error) diag.List {
+	detail := err.Error()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		detail = "There is no such file."
+	case errors.Is(err, planfile.ErrNotPlan):
+		detail = "The file is no plan that this program saved: " + err.Error() + ". Plans of other tools can be applied by those tools only."
+	}
+	return diag.List{{Code: "plan/read", Summary: "Failed to load \"" + name + "\" as a plan file", Detail: detail}}
+}
+
+// ephemeral collects the values that a saved plan does not hold, and holds
+// others that were given again to those that it does.
+func (r *run) ephemeral(ctx context.Context, p *plan.Plan, o *applyOptions) (map[string]engine.InputValue, diag.List) {
+	ds := r.checkAgain(p)
+	out := make(map[string]engine.InputValue)
+	for _, name := range p.Ephemeral {
+		if v, ok := r.vars[name]; ok {
+			out[name] = v
+			continue
+		}
+		d := r.engine.Root().Variables[name]
+		if d == nil || !d.Required() {
+			continue
+		}
+		if !r.mayAsk(o.input) {
+			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, so it must be given again: use a -var or -var-file option, or an environment variable.", name)...)
+			continue
+		}
+		text, err := r.ask(ctx, question{title: "var." + name, text: d.Description, secret: true})
+		if err != nil {
+			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, and there was no answer to the question for it: %s.", name, err)...)
+			continue
+		}
+		out[name] = engine.InputValue{Text: &text}
+	}
+	return out, ds
+}
+
+// checkAgain refuses values that differ from those in the plan.
+func (r *run) checkAgain(p *plan.Plan) diag.List {
+	var ds diag.List
+	for _, name := range slices.Sorted(maps.Keys(r.vars)) {
+		planned, ok := p.Variables[name]
+		d := r.engine.Root().Variables[name]
+		if !ok || d == nil || slices.Contains(p.Ephemeral, name) {
+			continue
+		}
+		v := r.vars[name]
+		got, more := vars.Read(d, v)
+		if ds = append(ds, more...); more.HasErrors() {
+			continue
+		}
+		want := planned.Type()
+		conv, err := convert.Convert(got, want)
+		if err == nil && d.Defaults != nil {
+			conv = d.Defaults.Apply(conv)
+		}
+		if err != nil || !conv.RawEquals(planned) {
+			ds = append(ds, diag.Errorf(v.At, "Mismatch between input and plan variable value", "Value saved in the plan file for variable %q is different from the one given to the current command.", name)...)
+		}
+	}
+	return ds
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/archive"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/module/installer"
+	"github.com/terrace-iac/terrace/internal/registry"
+	"github.com/terrace-iac/terrace/internal/transfer"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// initModules installs what the configuration calls.
+func (i *initializer) initModules(ctx context.Context) diag.List {
+	what := "Initializing"
+	if i.o.upgrade {
+		what = "Upgrading"
+	}
+	i.say(what + " modules...\n")
+	o, ds := i.moduleOptions()
+	if ds.HasErrors() {
+		return ds
+	}
+	o.Upgrade = i.o.upgrade
+	o.LockOnly = i.o.lockfile == "readonly"
+	path := i.Path(lock.Name)
+	locked, ds := lock.Read(path)
+	if ds.HasErrors() {
+		return ds
+	}
+	o.Lock = locked
+	res, more := installer.Install(ctx, i.Dir, o)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	if !o.LockOnly && res.Lock != nil && !res.Lock.Equal(locked) {
+		if err := lock.Write(path, res.Lock); err != nil {
+			return append(ds, diag.Errorf(nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)...)
+		}
+	}
+	return ds
+}
+
+func (i *initializer) moduleOptions() (installer.Options, diag.List) {
+	cfg, ds := i.settings()
+	if ds.HasErrors() {
+		return installer.Options{}, ds
+	}
+	workspace, ds := i.workspaceName()
+	if ds.HasErrors() {
+		return installer.Options{}, ds
+	}
+	given, ds := vars.Gather(vars.Sources{Dir: i.Dir, Env: i.Env, Flags: i.o.vars, Set: i.set})
+	values := given.All()
+	reg := i.registry(cfg)
+	return installer.Options{
+		DataDir: i.dataDir(),
+		Tree: module.Options{
+			Config: config.Options{FS: folder{i.session}, Set: i.set}, Workspace: workspace,
+			Variables: func(v *config.Variable) cty.Value { return staticInput(v, values) },
+		},
+		Packages: i.fetcher(), Registry: reg,
+		Progress: func(e installer.Event) { i.say(e.Text() + "\n") },
+	}, ds
+}
+
+// staticInput is a given value of a variable for early evaluation.
+func staticInput(v *config.Variable, values vars.Values) cty.Value {
+	in, ok := values[v.Name]
+	if !ok {
+		return cty.NilVal
+	}
+	got, ds := vars.Read(v, in)
+	if ds.HasErrors() {
+		return cty.NilVal
+	}
+	if conv, err := convert.Convert(got, v.Type); err == nil {
+		return conv
+	}
+	return cty.NilVal
+}
+
+// fetcher brings packages of modules here, through a cache for all folders.
+func (s *session) fetcher() *fetch.Fetcher {
+	cache := s.dataPath("cache")
+	if base := s.Env.Get("XDG_CACHE_HOME"); filepath.IsAbs(base) {
+		cache = filepath.Join(base, "terrace", "modules")
+	} else if home := s.Home(); home != "" {
+		cache = filepath.Join(home, ".cache", "terrace", "modules")
+	}
+	cache = cmp.Or(s.Env.Get("TERRACE_MODULE_CACHE_DIR"), cache)
+	return &fetch.Fetcher{
+		Dir: s.Path(cache), WorkDir: s.Dir, Home: s.Home(), Env: s.Env, Run: s.Run,
+		Client: transfer.New(s.Env), Now: s.Now, Limits: archive.Limits{},
+	}
+}
+
+// registry asks registries, with the user's credentials.
+func (s *session) registry(cfg *cliconfig.Config) *registry.Client {
+	program := ""
+	if exe, err := s.Executable(); err == nil {
+		program = filepath.Dir(exe)
+	}
+	return &registry.Client{
+		HTTP: transfer.New(s.Env), Config: cfg, Run: s.Run, Env: s.Env, WorkDir: s.Dir,
+		HelperDirs: registry.HelperDirs(cfg.Dir, program),
+	}
+}

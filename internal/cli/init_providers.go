@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/state/store/local"
+)
+
+// initProviders installs the providers that configuration and state need.
+func (i *initializer) initProviders(ctx context.Context) diag.List {
+	i.say("\nInitializing provider plugins...\n")
+	req, ds := i.needed(ctx)
+	if ds.HasErrors() {
+		return ds
+	}
+	for _, a := range sortedProviders(req) {
+		if a.IsBuiltIn() {
+			i.human.Say("- " + a.String() + " is built in to " + view.Product + "\n")
+			i.stream.Log(a.String() + " is built in to " + view.Product)
+		}
+	}
+	pl := i.project.plugins
+	o := pl.installOptions()
+	o.PluginDirs, o.Upgrade = i.o.pluginDirs, i.o.upgrade
+	o.Progress = i.installed
+	ds = append(ds, install.OverrideWarning(o, true)...)
+	if err := install.RecordPluginDirs(o); err != nil {
+		return append(ds, diag.Errorf(nil, "Failed to save plugin folders", "What -plugin-dir says cannot be saved: %s.", err)...)
+	}
+	locked, more := lock.Read(pl.lockPath())
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	_, next, more := install.Install(ctx, pl.packaged(req), locked, o)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	return append(ds, i.saveLock(locked, next, i.o.lockfile == "readonly")...)
+}
+
+// needed are the providers of configuration and state.
+func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.List) {
+	req := install.Requirements{}
+	for a, cs := range i.project.engine.Requirements() {
+		req[a] = cs
+	}
+	s, ds := i.stateForInit(ctx)
+	if s != nil {
+		for _, r := range i.project.translate(s).Resources {
+			if _, ok := req[r.Provider.Provider]; !ok {
+				req[r.Provider.Provider] = nil
+			}
+		}
+	}
+	return req, ds
+}
+
+// stateForInit reads the state if there is one; a backend that was left out is
+// no reason to fail.
+func (i *initializer) stateForInit(ctx context.Context) (*state.State, diag.List) {
+	b, ds := i.project.backend(ctx)
+	if ds.HasErrors() {
+		if i.o.backendOn {
+			return nil, ds
+		}
+		return nil, nil
+	}
+	return i.shown(ctx, local.Open(i.storeOptions(b, i.project.workspace, stateFlags{})))
+}
+
+func (i *initializer) installed(e install.Event) {
+	text := e.Text()
+	if text == "" {
+		return
+	}
+	i.human.Say("- " + text + "\n")
+	i.stream.Log(text)
+}
+
+// saveLock writes the dependency lock file if it changed.
+func (i *initializer) saveLock(old, next *lock.File, readonly bool) diag.List {
+	if next == nil || next.Equal(old) {
+		return nil
+	}
+	if readonly {
+		if !next.SameProviders(old) {
+			return diag.Errorf(nil, "Provider dependency changes detected", "Changes to the required provider dependencies were detected, but the lock file is read-only. To use and record these requirements, run \"%s init\" without the \"-lockfile=readonly\" flag.", view.Program)
+		}
+		return diag.Warnf(nil, "Provider lock file not updated", "Changes to the provider selections were detected, but not saved in the %s file. To record these selections, run \"%s init\" without the \"-lockfile=readonly\" flag.", lock.Name, view.Program)
+	}
+	if err := lock.Write(i.project.plugins.lockPath(), next); err != nil {
+		return diag.Errorf(nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
+	}
+	if len(old.Sorted()) == 0 {
+		i.say("\n" + view.Product + " has created a lock file " + lock.Name + " to record the provider\nselections it made above. Include this file in your version control repository\nso that " + view.Product + " can guarantee to make the same selections by default when\nyou run \"" + view.Program + " init\" in the future.\n")
+		return nil
+	}
+	i.say("\n" + view.Product + " has made some changes to the provider dependency selections recorded\nin the " + lock.Name + " file. Review those changes and commit them to your\nversion control system if they represent changes you intended to make.\n")
+	return nil
+}
+
+func sortedProviders(req install.Requirements) []addr.Provider {
+	out := make([]addr.Provider, 0, len(req))
+	for a := range req {
+		out = append(out, a)
+	}
+	slices.SortFunc(out, lock.CompareProviders)
+	return out
+}

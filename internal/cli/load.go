@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// loadOptions say how a configuration is loaded.
+type loadOptions struct {
+	vars        []vars.Flag
+	input       bool // whether missing variables may be asked for
+	parallelism int
+	workspace   string            // "" for the selected one
+	overlay     map[string][]byte // files in place of those on disk
+	partial     bool              // go on with variables missing: they are not needed
+	rootOnly    bool              // go on though other modules cannot be loaded
+}
+
+// A project is a loaded configuration with the values of its variables.
+type project struct {
+	*session
+	engine    *engine.Engine
+	vars      vars.Values
+	workspace string
+	plugins   *plugins
+}
+
+// load loads the configuration of the working folder. With errors the project
+// is nil.
+func (s *session) load(ctx context.Context, o loadOptions) (*project, diag.List) {
+	workspace := o.workspace
+	if workspace == "" {
+		var ds diag.List
+		if workspace, ds = s.workspaceName(); ds.HasErrors() {
+			return nil, ds
+		}
+	}
+	given, ds := vars.Gather(vars.Sources{Dir: s.Dir, Env: s.Env, Flags: o.vars, Set: s.set})
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	p := &project{session: s, workspace: workspace}
+	more := p.plug()
+	ds = append(ds, more...)
+	if more.HasErrors() {
+		return nil, ds
+	}
+	eo := p.engineOptions(o)
+	e, loadDs := engine.OpenWith(ctx, eo, given.All())
+	if e == nil {
+		return nil, append(ds, loadDs...)
+	}
+	p.use(e)
+	values, more := given.For(e.Root().Variables)
+	ds = append(ds, more...)
+	asked, more := p.askMissing(ctx, values, o)
+	ds = append(ds, more...)
+	if asked && loadDs.HasErrors() { // an answer may be what a module's source needs
+		e.Close()
+		if e, loadDs = engine.OpenWith(ctx, eo, values); e == nil {
+			return nil, append(ds, loadDs...)
+		}
+		p.use(e)
+	}
+	p.vars = values
+	if o.rootOnly {
+		loadDs = nil
+	}
+	if ds = append(loadDs, ds...); ds.HasErrors() {
+		p.close()
+		return nil, ds
+	}
+	return p, ds
+}
+
+func (p *project) engineOptions(o loadOptions) engine.Options {
+	return engine.Options{
+		Dir: p.Dir, LaunchDir: p.launch, DataDir: p.dataDir(), Workspace: p.workspace, Environ: p.Env, Set: p.set,
+		Observe: p.event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.parallelism, Providers: p.plugins,
+		ReadState: p.readState, Overlay: o.overlay,
+	}
+}
+
+func (p *project) use(e *engine.Engine) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.engine = e
+	p.session.engine = e
+}
+
+// close ends the project's providers. It may be called more than once.
+func (p *project) close() {
+	p.mu.Lock()
+	p.session.engine = nil
+	p.mu.Unlock()
+	p.engine.Close()
+}
+
+// askMissing asks for the required variables that have no value, or says that
+// they have none.
+func (p *project) askMissing(ctx context.Context, values vars.Values, o loadOptions) (asked bool, ds diag.List) {
+	missing := vars.Missing(values, p.engine.Root().Variables)
+	if len(missing) == 0 || o.partial {
+		return false, nil
+	}
+	if !p.mayAsk(o.input) {
+		return false, vars.MissingErrors(missing)
+	}
+	for i, v := range missing {
+		text, err := p.ask(ctx, question{title: "var." + v.Name, text: v.Description, secret: v.Sensitive})
+		if err != nil {
+			return asked, vars.MissingErrors(missing[i:])
+		}
+		values[v.Name] = engine.InputValue{Text: &text, From: source.Layer{Kind: source.Prompt}}
+		asked = true
+	}
+	return asked, nil
+}
+
+// selectProviders finds the installed packages of the providers that
+// configuration and state need.
+func (p *project) selectProviders(ctx context.Context, states ...*state.State) diag.List {
+	req := install.Requirements{}
+	for a, cs := range p.engine.Requirements() {
+		req[a] = cs
+	}
+	for _, s := range states {
+		if s == nil {
+			continue
+		}
+		for _, r := range s.Resources {
+			if _, ok := req[r.Provider.Provider]; !ok {
+				req[r.Provider.Provider] = nil
+			}
+		}
+	}
+	return p.plugins.choose(ctx, req)
+}
+
+// keepHosts are the providers that configuration names with the other peer's
+// default host, which state must not lose.
+func (p *project) keepHosts() map[addr.Provider]bool {
+	keep := map[addr.Provider]bool{}
+	for a := range p.engine.Requirements() {
+		if a.Host == addr.OtherDefaultHost {
+			keep[a] = true
+		}
+	}
+	return keep
+}
+
+// translate gives providers in a state the addresses that configuration means.
+func (p *project) translate(s *state.State) *state.State {
+	if p.Env.Get("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0" {
+		return s
+	}
+	return s.TranslateProviders(p.keepHosts())
+}
+
+// schemas serves the views with the schemas of running providers. A provider
+// that cannot be asked has none, and its message is kept.
+type schemas struct {
+	ctx    context.Context
+	engine *engine.Engine
+	failed map[addr.Provider]bool
+	ds     diag.List
+}
+
+func (p *project) schemas(ctx context.Context) *schemas {
+	return &schemas{ctx: ctx, engine: p.engine, failed: map[addr.Provider]bool{}}
+}
+
+// Resource implements view.Schemas.
+func (s *schemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.Resource {
+	if s.failed[a] {
+		return nil
+	}
+	sp, ds := s.engine.Schema(s.ctx, a)
+	if ds.HasErrors() || sp == nil {
+		s.failed[a] = true
+		s.ds = append(s.ds, ds...)
+		return nil
+	}
+	return sp.Resource(mode, typ)
+}
+
+var _ view.Schemas = (*schemas)(nil)
+
+// packaged leaves out the providers that need no package.
+func (pl *plugins) packaged(req install.Requirements) install.Requirements {
+	out := install.Requirements{}
+	for _, a := range slices.SortedFunc(maps.Keys(req), lock.CompareProviders) {
+		if _, attached := pl.attached[a]; !a.IsBuiltIn() && !attached {
+			out[a] = req[a]
+		}
+	}
+	return out
+}

@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/plan"
+)
+
+// operationFlags are what plan, apply, destroy and refresh share.
+type operationFlags struct {
+	state stateFlags
+	json  jsonFlags
+	scope scopeFlags
+
+	vars        []vars.Flag
+	input       bool
+	parallelism int
+	refresh     bool
+	destroy     bool
+	refreshOnly bool
+	reveal      bool
+	generate    string
+}
+
+func (o *operationFlags) add(f *flag.FlagSet) {
+	o.state.add(f)
+	o.json.add(f)
+	o.scope.add(f)
+	addVars(f, &o.vars)
+	f.BoolVar(&o.input, "input", true, "")
+	f.IntVar(&o.parallelism, "parallelism", 10, "")
+	f.BoolVar(&o.refresh, "refresh", true, "")
+	f.BoolVar(&o.destroy, "destroy", false, "")
+	f.BoolVar(&o.refreshOnly, "refresh-only", false, "")
+	f.BoolVar(&o.reveal, "show-sensitive", false, "")
+}
+
+// options makes plan options of the flags.
+func (o *operationFlags) options(s *session) (engine.PlanOptions, diag.List) {
+	out := engine.PlanOptions{SkipRefresh: !o.refresh, GenerateTo: o.generate}
+	switch {
+	case o.destroy && o.refreshOnly:
+		return out, diag.Errorf(nil, "Incompatible plan mode options", "The -destroy and -refresh-only options are mutually-exclusive.")
+	case o.refreshOnly && !o.refresh:
+		return out, diag.Errorf(nil, "Incompatible refresh options", "It doesn't make sense to use -refresh-only at the same time as -refresh=false, because %s would have nothing to do.", view.Product)
+	case o.parallelism < 0:
+		return out, diag.Errorf(nil, "Invalid parallelism", "The -parallelism option needs a number from 1 on.")
+	case o.destroy:
+		out.Mode = plan.Destroy
+	case o.refreshOnly:
+		out.Mode = plan.RefreshOnly
+	}
+	ds := o.scope.resolve(s, &out)
+	if len(out.Replace) > 0 && out.Mode != plan.Normal {
+		ds = append(ds, diag.Errorf(nil, "Unsupported plan mode", "Forcing resource instance replacement (with -replace=...) is allowed only in normal planning mode.")...)
+	}
+	if o.generate != "" && out.Mode != plan.Normal {
+		ds = append(ds, diag.Errorf(nil, "Invalid generate-config-out flag", "Config can only be generated during a normal plan operation, and not during a refresh-only or destroy plan.")...)
+	}
+	return out, ds
+}
+
+// scopeFlags say which part of the configuration a plan is about.
+type scopeFlags struct {
+	targets, excludes, targetFiles, excludeFiles, replace listFlag
+}
+
+func (o *scopeFlags) add(f *flag.FlagSet) {
+	f.Var(&o.targets, "target", "")
+	f.Var(&o.targetFiles, "target-file", "")
+	f.Var(&o.excludes, "exclude", "")
+	f.Var(&o.excludeFiles, "exclude-file", "")
+	f.Var(&o.replace, "replace", "")
+}
+
+func (o *scopeFlags) resolve(s *session, out *engine.PlanOptions) diag.List {
+	var ds, more diag.List
+	out.Targets, ds = targetsOf(s, "target", o.targets, o.targetFiles)
+	out.Excludes, more = targetsOf(s, "exclude", o.excludes, o.excludeFiles)
+	ds = append(ds, more...)
+	if len(out.Targets) > 0 && len(out.Excludes) > 0 {
+		ds = append(ds, diag.Errorf(nil, "Invalid combination of arguments", "The target and exclude planning options are mutually-exclusive. Each plan must use either only the target options or only the exclude options.")...)
+	}
+	for _, text := range o.replace {
+		t, err := addr.ParseTarget(text)
+		what := ""
+		switch {
+		case err != nil:
+			what = err.Error() + "."
+		case t.IsModule():
+			what = "A resource instance address is required here. The module path must be followed by a resource instance specification."
+		case t.Resource.Mode != addr.Managed:
+			what = "Only managed resources can be used with the -replace=... option."
+		}
+		if what != "" {
+			ds = append(ds, &diag.Message{Summary: fmt.Sprintf("Invalid force-replace address %q", text), Detail: what})
+			continue
+		}
+		out.Replace = append(out.Replace, t.Instance())
+	}
+	return ds
+}
+
+// targetsOf parses addresses of flags and of files with one address a line.
+func targetsOf(s *session, what string, texts, files []string) ([]addr.Target, diag.List) {
+	var out []addr.Target
+	var ds diag.List
+	parse := func(text, where string) {
+		t, err := addr.ParseTarget(text)
+		if err != nil {
+			ds = append(ds, &diag.Message{Summary: fmt.Sprintf("Invalid %s %q", what, text), Detail: where + err.Error() + "."})
+			return
+		}
+		out = append(out, t)
+	}
+	for _, text := range texts {
+		parse(text, "")
+	}
+	for _, name := range files {
+		src, err := os.ReadFile(s.Path(name))
+		if err != nil {
+			ds = append(ds, diag.Errorf(nil, "Failed to read file of addresses", "The file of the -%s-file option cannot be read: %s.", what, err)...)
+			continue
+		}
+		for i, line := range strings.Split(string(src), "\n") {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				parse(line, fmt.Sprintf("In line %d of %s: ", i+1, name))
+			}
+		}
+	}
+	return out, ds
+}
+
+// A run is one plan or apply under way.
+type run struct {
+	*project
+	flags   *operationFlags
+	options engine.PlanOptions
+	backend backend
+	held    *held
+	pending diag.List // warnings that are told when the work is done
+}
+
+// start loads configuration and state for an operation. With errors the run is
+// nil; else the caller must call stop.
+func (s *session) start(ctx context.Context, o *operationFlags, name, operation string) (*run, diag.List) {
+	options, ds := o.options(s)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	p, more := s.load(ctx, loadOptions{vars: o.vars, input: o.input, parallelism: o.parallelism})
+	if ds = append(ds, more...); ds.HasErrors() {
+		return nil, ds
+	}
+	r := &run{project: p, flags: o, options: options}
+	if options.Mode != plan.Destroy && !config.IsConfigDir(s.Dir, config.Options{}) {
+		p.close()
+		return nil, append(ds, noConfiguration(name)...)
+	}
+	r.options.Variables = p.vars
+	if r.backend, more = p.backend(ctx); more.HasErrors() {
+		p.close()
+		return nil, append(ds, more...)
+	}
+	ds = append(ds, more...)
+	r.held, more = p.hold(ctx, r.backend, o.state, operation)
+	if ds = append(ds, more...); more.HasErrors() {
+		p.close()
+		return nil, ds
+	}
+	more = p.selectProviders(ctx, r.held.current)
+	if ds = append(ds, more...); more.HasErrors() {
+		r.stop()
+		return nil, ds
+	}
+	return r, ds
+}
+
+// stop ends the providers and unlocks the state.
+func (r *run) stop() {
+	r.close()
+	r.held.release()
+}
+
+func noConfiguration(name string) diag.List {
+	verb := "Planning"
+	if name != "plan" {
+		verb = "Applying"
+	}
+	title := strings.ToUpper(name[:1]) + name[1:]
+	return diag.Errorf(nil, "No configuration files", "%s requires configuration to be present. %s without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run %s with the -destroy option. Otherwise, create a %s configuration file (.tf file) and try again.", title, verb, name, view.Product)
+}
+
+// plan makes the plan and shows it. Warnings are kept until flush; with errors
+// everything is told.
+func (r *run) plan(ctx context.Context) (*plan.Plan, diag.List) {
+	p, ds := r.engine.Plan(ctx, r.translate(r.held.current), r.options)
+	ds = append(ds, targeting(r.options)...)
+	r.showPlan(ctx, p, ds)
+	return p, ds
+}
+
+// flush tells the warnings that were kept.
+func (r *run) flush() {
+	r.tell(r.pending)
+	r.pending = nil
+}
+
+func (r *run) showPlan(ctx context.Context, p *plan.Plan, ds diag.List) {
+	sc := r.schemas(ctx)
+	if p != nil && !(p.Errored && len(p.Changes) == 0 && len(p.Outputs) == 0 && !started(p)) {
+		if r.human != nil {
+			_ = view.Plan(r.Stdout, r.human.Style, p, sc, r.flags.reveal)
+		}
+		if !p.Errored {
+			r.stream.Plan(p)
+		}
+	}
+	r.pending = append(append(r.pending, ds...), sc.ds...)
+	if ds.HasErrors() {
+		r.flush()
+	}
+}
+
+// started reports whether planning came as far as to look at anything.
+func started(p *plan.Plan) bool { return p.Prior != nil && p.Prior != p.PrevRun || len(p.Drift) > 0 }
+
+// targeting warns that a plan is not about everything.
+func targeting(o engine.PlanOptions) diag.List {
+	if len(o.Targets) == 0 && len(o.Excludes) == 0 {
+		return nil
+	}
+	return diag.Warnf(nil, "Resource targeting is in effect", "You are creating a plan with either the -target option or the -exclude option, which means that the result of this plan may not represent all of the changes requested by the current configuration.\n\n"+
+		"The -target and -exclude options are not for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when %s specifically suggests to use it as part of an error message.", view.Product)
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/provider/rpc"
+)
+
+// plugins starts providers from their packages, or connects to those that run
+// on their own.
+type plugins struct {
+	session  *session
+	config   *cliconfig.Config
+	packages map[addr.Provider]install.Package
+	attached map[addr.Provider]rpc.Reattach
+	schemas  rpc.SchemaCache
+}
+
+// plug reads what the environment and the user's settings say of providers.
+func (p *project) plug() diag.List {
+	cfg, ds := p.settings()
+	if ds.HasErrors() {
+		return ds
+	}
+	attached, err := rpc.ParseReattach(p.Env.Get("TF_REATTACH_PROVIDERS"))
+	if err != nil {
+		return append(ds, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)...)
+	}
+	p.plugins = &plugins{session: p.session, config: cfg, attached: attached}
+	return ds
+}
+
+func (pl *plugins) installOptions() install.Options {
+	s := pl.session
+	return install.Options{Config: pl.config, WorkDir: s.Dir, DataDir: s.dataDir(), Home: s.Home(), Env: s.Env, Now: s.Now, Run: s.Run}
+}
+
+func (pl *plugins) lockPath() string { return filepath.Join(pl.session.Dir, lock.Name) }
+
+// choose finds the packages that are started later.
+func (pl *plugins) choose(ctx context.Context, req install.Requirements) diag.List {
+	req = pl.packaged(req)
+	if len(req) == 0 {
+		return nil
+	}
+	locked, ds := lock.Read(pl.lockPath())
+	if ds.HasErrors() {
+		return ds
+	}
+	var more diag.List
+	pl.packages, more = install.Select(ctx, req, locked, pl.installOptions())
+	return append(append(ds, install.OverrideWarning(pl.installOptions(), false)...), more...)
+}
+
+// Factory implements engine.ProviderSource.
+func (pl *plugins) Factory(a addr.Provider) (provider.Factory, diag.List) {
+	o := rpc.Options{
+		Addr: a, Env: pl.session.Env, Dir: pl.session.Dir, Stderr: pl.log(), Cache: &pl.schemas,
+		DisableTLS: pl.session.Env.Get("TF_DISABLE_PLUGIN_TLS") != "",
+	}
+	if r, ok := pl.attached[a]; ok {
+		return func(ctx context.Context) (provider.Provider, diag.List) { return rpc.Attach(ctx, r, o) }, nil
+	}
+	pkg, ok := pl.packages[a]
+	if !ok {
+		return nil, diag.Errorf(nil, "Required plugins are not installed", "The provider %s is needed, but there is no package of it. Run \"%s init\" to install all providers that configuration and state require.", a.Display(), view.Program)
+	}
+	return func(ctx context.Context) (provider.Provider, diag.List) {
+		exe, ds := pkg.Exe(ctx)
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		o := o
+		o.Path = exe
+		p, more := rpc.Launch(ctx, o)
+		return p, append(ds, more...)
+	}, nil
+}
+
+// versions lists the packages for `version`.
+func (pl *plugins) versions() map[string]string {
+	out := make(map[string]string, len(pl.packages))
+	for a, pkg := range pl.packages {
+		out[a.String()] = fmt.Sprint(pkg.Version)
+	}
+	return out
+}
+
+// log is where plugins write: nowhere, unless logging is turned on.
+func (pl *plugins) log() io.Writer {
+	for _, name := range [...]string{"TF_LOG_PROVIDER", "TF_LOG"} {
+		if v := pl.session.Env.Get(name); v != "" {
+			if strings.EqualFold(v, "off") {
+				return nil
+			}
+			return pl.session.Stderr
+		}
+	}
+	return nil
+}

@@ -1,0 +1,342 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/event"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A session is one run of a command: the system, the views and what an
+// interrupt has to reach.
+type session struct {
+	*sys.System        // its Dir is the one that -chdir names
+	launch      string // the folder that the program was started in
+	command     string
+	input       *bufio.Reader // Stdin, once something was read
+	set         *source.Set
+	views       viewOptions
+
+	human  *view.Human  // nil with -json
+	stream *view.Stream // nil without -json and -json-into
+	into   *os.File     // the file of -json-into
+
+	ctx    context.Context // ends at the first interrupt while nothing can be stopped more gently
+	cancel context.CancelFunc
+	abort  chan struct{} // closed at the second interrupt
+
+	mu     sync.Mutex
+	gentle func()         // what the first interrupt does instead of cancel
+	engine *engine.Engine // what the second interrupt kills
+}
+
+// viewOptions are the flags that every command understands.
+type viewOptions struct {
+	noColor, compactWarnings, concise      bool
+	consolidateWarnings, consolidateErrors bool
+	deprecation                            string
+}
+
+func newSession(system *sys.System) *session {
+	return &session{
+		System: system, launch: system.Dir, set: &source.Set{}, abort: make(chan struct{}),
+		views: viewOptions{consolidateWarnings: true, deprecation: "module:all"},
+	}
+}
+
+// watch waits for interrupts until the returned function is called.
+func (s *session) watch(ctx context.Context) (stop func()) {
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	signals, off := s.Interrupts()
+	end := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 1; ; n++ {
+			select {
+			case <-signals:
+				if n > 1 {
+					s.say("\nTwo interrupts received. Exiting immediately. Note that data loss may have occurred.\n")
+					close(s.abort)
+					return
+				}
+				s.interrupted()
+			case <-end:
+				return
+			}
+		}
+	})
+	return func() {
+		close(end)
+		wg.Wait()
+		off()
+		s.cancel()
+	}
+}
+
+func (s *session) interrupted() {
+	s.say("\nInterrupt received.\nPlease wait for " + view.Product + " to exit or data loss may occur.\nGracefully shutting down...\n\n")
+	s.mu.Lock()
+	gentle := s.gentle
+	s.mu.Unlock()
+	if gentle != nil {
+		gentle()
+		return
+	}
+	s.cancel()
+}
+
+// gently sets what the first interrupt does; nil is the default, to cancel.
+func (s *session) gently(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gentle = f
+}
+
+// kill ends the providers, as far as that is quick.
+func (s *session) kill() {
+	s.mu.Lock()
+	e := s.engine
+	s.mu.Unlock()
+	if e == nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() { // left behind if it takes long: the process is about to end
+		e.Close()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+	}
+}
+
+// viewFlags takes the flags that every command understands out of the arguments.
+func (s *session) viewFlags(args []string) ([]string, error) {
+	var rest []string
+	for i, a := range args {
+		if a == "--" {
+			return append(rest, args[i:]...), nil
+		}
+		name, value, has := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(a, "-"), "-"), "=")
+		if !strings.HasPrefix(a, "-") {
+			name = ""
+		}
+		var err error
+		switch {
+		case name == "no-color" && !has:
+			s.views.noColor = true
+		case name == "compact-warnings" && !has:
+			s.views.compactWarnings = true
+		case name == "concise" && !has:
+			s.views.concise = true
+		case name == "consolidate-warnings":
+			s.views.consolidateWarnings, err = boolOf(name, value, has)
+		case name == "consolidate-errors":
+			s.views.consolidateErrors, err = boolOf(name, value, has)
+		case name == "deprecation" && has:
+			if value != "module:all" && value != "module:local" && value != "module:none" {
+				err = fmt.Errorf("invalid value %q for flag -deprecation: it must be module:all, module:local or module:none", value)
+			}
+			s.views.deprecation = value
+		default:
+			rest = append(rest, a)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+func boolOf(name, value string, has bool) (bool, error) {
+	if !has {
+		return true, nil
+	}
+	b, err := strconv.ParseBool(value)
+	if err != nil {
+		return false, fmt.Errorf("invalid boolean value %q for -%s", value, name)
+	}
+	return b, nil
+}
+
+// openViews makes the human view; useJSON replaces it.
+func (s *session) openViews() {
+	color := s.Terminal.Out && !s.views.noColor
+	width := 0
+	if s.Terminal.Out {
+		width = s.Terminal.Width()
+	}
+	s.human = &view.Human{
+		Out: s.Stdout, Errs: s.Stderr, Style: view.Style{Color: color, Width: width}, Concise: s.views.concise,
+		Printer: &diag.Printer{
+			Set: s.set, Color: color, Width: width, Program: view.Program,
+			CompactWarnings: s.views.compactWarnings, ConsolidateWarnings: s.views.consolidateWarnings, ConsolidateErrors: s.views.consolidateErrors,
+		},
+	}
+}
+
+// useJSON turns on the stream, in place of the human view or into a file beside it.
+func (s *session) useJSON(j jsonFlags) bool {
+	if !j.on && j.into == "" {
+		return true
+	}
+	out := s.Stdout
+	if j.into != "" && !j.on {
+		f, err := os.OpenFile(s.Path(j.into), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err != nil {
+			s.tell(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be opened: %s.", err))
+			return false
+		}
+		s.into, out = f, io.Writer(f)
+	} else {
+		s.human = nil
+	}
+	s.stream = &view.Stream{Out: out, Now: s.Now, Messages: diag.JSON{Set: s.set}, Version: config.LanguageVersion}
+	s.stream.Start()
+	if j.on && j.into != "" {
+		s.tell(diag.Errorf(nil, "Invalid output format", "The -json and -json-into arguments are mutually exclusive"))
+		return false
+	}
+	return true
+}
+
+// tell reports messages in every view.
+func (s *session) tell(ds diag.List) {
+	ds = s.filter(ds)
+	s.human.Messages(ds)
+	s.stream.Tell(ds)
+}
+
+// fail reports messages and returns the status of a failure.
+func (s *session) fail(ds diag.List) int {
+	s.tell(ds)
+	return 1
+}
+
+// status reports messages and returns the status that they mean.
+func (s *session) status(ds diag.List) int {
+	s.tell(ds)
+	if ds.HasErrors() {
+		return 1
+	}
+	return 0
+}
+
+// A deprecated message knows the module that it came from.
+type deprecated interface {
+	DeprecationIn() (module string, remote bool)
+}
+
+// filter leaves out warnings of deprecations as -deprecation says.
+func (s *session) filter(ds diag.List) diag.List {
+	if s.views.deprecation == "module:all" {
+		return ds
+	}
+	var out diag.List
+	for _, m := range ds {
+		if d, ok := m.Extra.(deprecated); ok && m.Severity == diag.Warning {
+			if _, remote := d.DeprecationIn(); remote || s.views.deprecation == "module:none" {
+				continue
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// say writes text for people, and to the log of the stream.
+func (s *session) say(text string) {
+	s.human.Say(text)
+	s.stream.Log(strings.TrimSpace(text))
+}
+
+// event takes events of the engine.
+func (s *session) event(e event.Event) {
+	s.human.Event(e)
+	s.stream.Event(e)
+}
+
+// applying tells the views that a plan is carried out from now on.
+func (s *session) applying() {
+	s.human.Applying()
+	s.stream.Applying()
+}
+
+// usageError reports a mistake on the command line.
+func (s *session) usageError(command, summary, detail string) int {
+	if s.human == nil && s.stream == nil {
+		s.openViews()
+	}
+	s.tell(diag.Errorf(nil, summary, "%s", detail))
+	if s.human != nil {
+		fmt.Fprintf(s.Stderr, "\nFor more help on using this command, run:\n  %s %s -help\n", view.Program, command)
+	}
+	return 1
+}
+
+// dataDir is the folder of the program's own files, relative to Dir or absolute.
+func (s *session) dataDir() string { return cmp.Or(s.Env.Get("TF_DATA_DIR"), ".terraform") }
+
+// dataPath is the path of a file in the data folder.
+func (s *session) dataPath(names ...string) string {
+	return filepath.Join(append([]string{s.Path(s.dataDir())}, names...)...)
+}
+
+// settings reads the user's CLI configuration.
+func (s *session) settings() (*cliconfig.Config, diag.List) {
+	return cliconfig.Load(s.Env, s.Home(), s.launch)
+}
+
+// mayAsk reports whether questions may be asked.
+func (s *session) mayAsk(input bool) bool {
+	if s.human == nil {
+		return false
+	}
+	if v, ok := s.Env.Lookup("TF_INPUT"); ok && (v == "0" || strings.EqualFold(v, "false")) {
+		return false
+	}
+	return input
+}
+
+// automated reports whether hints about commands to type are left out.
+func (s *session) automated() bool { return s.Env.Get("TF_IN_AUTOMATION") != "" }
+
+// finish closes the file of -json-into.
+func (s *session) finish() {
+	if s.into != nil {
+		_ = s.into.Close()
+	}
+}
+
+func isDir(path string) error {
+	info, err := os.Stat(path)
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno):
+		return errno
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return syscall.ENOTDIR
+	}
+	return nil
+}

@@ -1,0 +1,259 @@
+// Package vars collects the values of a root module's input variables from the
+// places where users leave them: environment, variable files and flags.
+//
+// Main function: Collect, with Sources. The one rule: of two values for one
+// variable the later place in this list wins, and nothing is merged: TF_VAR_*,
+// terraform.tfvars, terraform.tfvars.json, *.auto.tfvars and *.auto.tfvars.json
+// by name, then -var and -var-file as they stand on the command line.
+package vars
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A Flag is one -var or -var-file of the command line.
+type Flag struct {
+	File  bool // -var-file
+	Value string
+}
+
+// Sources says where to look. The zero value finds nothing.
+type Sources struct {
+	Dir   string      // the folder of the root module, absolute; automatic files are looked for there
+	Files string      // what relative names of -var-file count from; "" means Dir
+	Env   sys.Env     // nil: no environment
+	Flags []Flag      // in the order of the command line
+	Set   *source.Set // gets the text of the files; nil for nobody
+}
+
+// Values are values by variable name.
+type Values map[string]engine.InputValue
+
+// Collect gathers what there is for the declared variables: Gather and For at once.
+func Collect(from Sources, declared map[string]*config.Variable) (Values, diag.List) {
+	g, ds := Gather(from)
+	v, more := g.For(declared)
+	return v, append(ds, more...)
+}
+
+// A Given is everything that was found, whatever variables there are.
+type Given struct{ items []item }
+
+// An item is one value that was found.
+type item struct {
+	name  string
+	value engine.InputValue
+}
+
+// Gather finds values without knowing which variables there are. Only what
+// cannot be read is an error.
+func Gather(from Sources) (*Given, diag.List) {
+	c := &collector{Sources: from}
+	c.environment()
+	for _, name := range c.automatic() {
+		c.file(filepath.Join(from.Dir, name), name)
+	}
+	for _, f := range from.Flags {
+		if f.File {
+			c.given(f.Value)
+		} else {
+			c.flag(f.Value)
+		}
+	}
+	return &c.out, c.ds
+}
+
+// All are the values of all names, the winning one each.
+func (g *Given) All() Values {
+	out := make(Values, len(g.items))
+	for _, i := range g.items {
+		out[i.name] = i.value
+	}
+	return out
+}
+
+// For picks the values of the declared variables. A value for a variable that
+// is not declared is an error if it stands on the command line, a warning in a
+// file, and nothing in the environment. Whether a value fits its variable, and
+// whether one is missing, is not checked.
+func (g *Given) For(declared map[string]*config.Variable) (Values, diag.List) {
+	out := make(Values)
+	var ds diag.List
+	var strangers []item
+	for _, i := range g.items {
+		if _, ok := declared[i.name]; ok {
+			out[i.name] = i.value
+			continue
+		}
+		switch i.value.From.Kind {
+		case source.Flag:
+			ds = append(ds, &diag.Message{
+				Code:    "vars/undeclared-flag",
+				Summary: "Value for undeclared variable",
+				Detail:  fmt.Sprintf("A variable named %q was assigned on the command line, but the root module does not declare a variable of that name. To use this value, add a \"variable\" block to the configuration.", i.name),
+			})
+		case source.VarFile:
+			strangers = append(strangers, i)
+		}
+	}
+	return out, append(ds, tellStrangers(strangers)...)
+}
+
+// Missing lists the required variables that have no value, by name.
+func Missing(v Values, declared map[string]*config.Variable) []*config.Variable {
+	var out []*config.Variable
+	for name, d := range declared {
+		if _, ok := v[name]; !ok && d.Required() {
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b *config.Variable) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// MissingErrors says that variables have no value, in the order of their declarations.
+func MissingErrors(missing []*config.Variable) diag.List {
+	var ds diag.List
+	for _, d := range missing {
+		ds = append(ds, &diag.Message{
+			Code:    "vars/missing",
+			Summary: "No value for required variable",
+			Detail:  fmt.Sprintf("The root module input variable %q is not set, and has no default value. Use a -var or -var-file command line argument to provide a value for this variable.", d.Name),
+			At:      &d.At,
+		})
+	}
+	return ds.Sort()
+}
+
+type collector struct {
+	Sources
+	out Given
+	ds  diag.List
+}
+
+func (c *collector) found(name string, v engine.InputValue) {
+	c.out.items = append(c.out.items, item{name, v})
+}
+
+func (c *collector) environment() {
+	for _, pair := range c.Env {
+		rest, ok := strings.CutPrefix(pair, "TF_VAR_")
+		if !ok {
+			continue
+		}
+		name, text, _ := strings.Cut(rest, "=")
+		c.found(name, engine.InputValue{Text: &text, From: source.Layer{Kind: source.Environment, Name: "TF_VAR_" + name}})
+	}
+}
+
+// automatic lists the files that are read without being named.
+func (c *collector) automatic() []string {
+	if c.Dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return nil // whoever loads the module says so
+	}
+	var first, auto []string
+	for _, e := range entries { // sorted by name
+		switch name := e.Name(); {
+		case e.IsDir():
+		case name == "terraform.tfvars" || name == "terraform.tfvars.json":
+			first = append(first, name)
+		case (strings.HasSuffix(name, ".auto.tfvars") || strings.HasSuffix(name, ".auto.tfvars.json")) && !ignored(name):
+			auto = append(auto, name)
+		}
+	}
+	return append(first, auto...)
+}
+
+// ignored reports whether a name is that of an editor's file.
+func ignored(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#")
+}
+
+// given reads a file that a flag names.
+func (c *collector) given(name string) {
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(cmp.Or(c.Files, c.Dir), path)
+	}
+	c.file(path, name)
+}
+
+func (c *collector) flag(text string) {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		c.ds = append(c.ds, &diag.Message{
+			Code:    "vars/flag",
+			Summary: "Invalid -var option",
+			Detail:  fmt.Sprintf("The given -var option %q is not correctly specified. Must be a variable name and value separated by an equals sign, like -var=\"key=value\".", text),
+		})
+		return
+	}
+	c.found(name, engine.InputValue{Text: &value, From: source.Layer{Kind: source.Flag, Name: "-var"}})
+}
+
+// file reads a variable file; show is its name in messages.
+func (c *collector) file(path, show string) {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		m := &diag.Message{Code: "vars/read-file", Summary: "Failed to read variables file"}
+		if errors.Is(err, fs.ErrNotExist) {
+			m.Detail = fmt.Sprintf("Given variables file %s does not exist.", show)
+		} else {
+			m.Detail = fmt.Sprintf("Error while reading %s: %s.", show, err)
+		}
+		c.ds = append(c.ds, m)
+		return
+	}
+	layer := &source.Layer{Kind: source.VarFile, Name: show}
+	if c.Set != nil {
+		c.Set.Add(&source.File{Path: show, Bytes: src, Layer: layer})
+	}
+	entries, ds := parse(src, show)
+	c.ds = append(c.ds, ds...)
+	for _, e := range entries {
+		at := e.at
+		c.found(e.name, engine.InputValue{Value: e.value, At: &at, From: *layer})
+	}
+}
+
+// tellStrangers warns of the first two undeclared variables and counts the others.
+func tellStrangers(strangers []item) diag.List {
+	const most = 2
+	var ds diag.List
+	for i, s := range strangers {
+		if i == most {
+			return append(ds, &diag.Message{
+				Code:     "vars/undeclared-more",
+				Severity: diag.Warning,
+				Summary:  "Values for undeclared variables",
+				Detail:   fmt.Sprintf("In addition to the other similar warnings shown, %d other variable(s) defined without being declared.", len(strangers)-most),
+			})
+		}
+		ds = append(ds, &diag.Message{
+			Code:     "vars/undeclared",
+			Severity: diag.Warning,
+			Summary:  "Value for undeclared variable",
+			Detail: fmt.Sprintf("The root module does not declare a variable named %q but a value was found in file %q. If you meant to use this value, add a \"variable\" block to the configuration.\n\n"+
+				"To silence these warnings, use TF_VAR_... environment variables to provide certain \"global\" settings to all configurations in your organization. To reduce the verbosity of these warnings, use the -compact-warnings option.", s.name, s.value.From.Name),
+			At: s.value.At,
+		})
+	}
+	return ds
+}

@@ -1,0 +1,95 @@
+package view
+
+import (
+	"io"
+	"sync"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/event"
+)
+
+// A Human tells people what happens: progress, messages and other text. Its
+// methods may be called concurrently. A nil Human says nothing.
+type Human struct {
+	Out, Errs io.Writer
+	Style     Style
+	Printer   *diag.Printer
+	Concise   bool // lines about progress are left out
+
+	mu       sync.Mutex
+	applying bool
+}
+
+// Applying says that a plan is carried out from now on.
+func (h *Human) Applying() {
+	if h != nil {
+		h.mu.Lock()
+		h.applying = true
+		h.mu.Unlock()
+	}
+}
+
+// Event tells an event.
+func (h *Human) Event(e event.Event) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e.Kind == event.Message && e.Diag != nil {
+		_ = h.Printer.Split(h.Out, h.Errs, diag.List{e.Diag})
+		return
+	}
+	if h.Concise && e.Kind != event.ProvisionOutput {
+		return
+	}
+	s := Text(e, h.applying)
+	if s == "" {
+		return
+	}
+	if h.Style.Color && e.Kind != event.ProvisionOutput {
+		s = bold + s + reset
+	}
+	_, _ = io.WriteString(h.Out, s+"\n")
+}
+
+// Messages prints messages: warnings to Out, errors to Errs.
+func (h *Human) Messages(ds diag.List) {
+	if h == nil || len(ds) == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_ = h.Printer.Split(h.Out, h.Errs, ds)
+}
+
+// Say writes text as it is.
+func (h *Human) Say(text string) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, _ = io.WriteString(h.Out, text)
+}
+
+// Good writes text for what went well.
+func (h *Human) Good(text string) {
+	if h != nil {
+		h.Say(h.dress(bold+green, text))
+	}
+}
+
+// Strong writes text that stands out.
+func (h *Human) Strong(text string) {
+	if h != nil {
+		h.Say(h.dress(bold, text))
+	}
+}
+
+func (h *Human) dress(style, text string) string {
+	if h.Style.Color {
+		return style + text + reset
+	}
+	return text
+}

@@ -1,0 +1,355 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/event"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/state"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// StreamVersion is the version of the stream's form (reference section 7.6).
+const StreamVersion = "1.2"
+
+// A Stream writes the machine-readable form of what happens: one JSON object a
+// line. Its methods may be called concurrently. A nil Stream writes nothing.
+type Stream struct {
+	Out      io.Writer
+	Now      func() time.Time
+	Messages diag.JSON
+	Version  string // of the language, as the peers' tools read it
+
+	mu       sync.Mutex
+	applying bool
+}
+
+type fields = map[string]any
+
+// line writes one object. typ is "" for lines that tell text alone.
+func (s *Stream) line(level, message, typ string, more fields) {
+	if more == nil {
+		more = make(fields, 5)
+	}
+	more["@level"], more["@message"], more["@module"] = level, message, "tofu.ui"
+	more["@timestamp"] = s.Now().Format("2006-01-02T15:04:05.000000Z07:00")
+	if typ != "" {
+		more["type"] = typ
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(more); err != nil {
+		return // only a value of the caller that JSON cannot hold
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = s.Out.Write(b.Bytes())
+}
+
+// Start writes the first line.
+func (s *Stream) Start() {
+	if s != nil {
+		s.line("info", Product+" "+s.Version, "version", fields{"tofu": s.Version, "ui": StreamVersion})
+	}
+}
+
+// Applying says that a plan is carried out from now on.
+func (s *Stream) Applying() {
+	if s != nil {
+		s.mu.Lock()
+		s.applying = true
+		s.mu.Unlock()
+	}
+}
+
+// Log writes a line of text.
+func (s *Stream) Log(message string) {
+	if s != nil {
+		s.line("info", message, "", nil)
+	}
+}
+
+// Typed writes a line of a type with fields of its own.
+func (s *Stream) Typed(message, typ string, more map[string]any) {
+	if s != nil {
+		s.line("info", message, typ, more)
+	}
+}
+
+// Tell writes messages.
+func (s *Stream) Tell(ds diag.List) {
+	if s == nil {
+		return
+	}
+	for _, m := range ds {
+		level, word := "error", "Error: "
+		if m.Severity == diag.Warning {
+			level, word = "warn", "Warning: "
+		}
+		s.line(level, word+m.Summary, "diagnostic", fields{"diagnostic": s.Messages.Object(m)})
+	}
+}
+
+// A resourceName is a resource in the stream.
+type resourceName struct {
+	Addr            string `json:"addr"`
+	Module          string `json:"module"`
+	Resource        string `json:"resource"`
+	ImpliedProvider string `json:"implied_provider"`
+	ResourceType    string `json:"resource_type"`
+	ResourceName    string `json:"resource_name"`
+	ResourceKey     any    `json:"resource_key"`
+}
+
+func nameOf(a addr.Instance) resourceName {
+	n := resourceName{
+		Addr: a.String(), Module: string(a.Module), Resource: a.Resource.String() + a.Key.String(),
+		ImpliedProvider: config.ImpliedProvider(a.Resource.Type), ResourceType: a.Resource.Type, ResourceName: a.Resource.Name,
+	}
+	switch a.Key.Kind {
+	case addr.IntKey:
+		n.ResourceKey = a.Key.Int
+	case addr.StringKey:
+		n.ResourceKey = a.Key.Str
+	}
+	return n
+}
+
+type hook struct {
+	Resource    resourceName `json:"resource"`
+	Action      string       `json:"action,omitempty"`
+	Provisioner string       `json:"provisioner,omitempty"`
+	Output      *string      `json:"output,omitempty"`
+	IDKey       string       `json:"id_key,omitempty"`
+	IDValue     string       `json:"id_value,omitempty"`
+	Elapsed     *float64     `json:"elapsed_seconds,omitempty"`
+}
+
+var eventTypes = map[event.Kind]string{
+	event.RefreshStart: "refresh_start", event.RefreshDone: "refresh_complete",
+	event.ReadStart: "apply_start", event.ReadDone: "apply_complete",
+	event.ImportStart: "import_start", event.ImportDone: "import_complete",
+	event.ApplyStart: "apply_start", event.ApplyProgress: "apply_progress", event.ApplyDone: "apply_complete", event.ApplyError: "apply_errored",
+	event.ProvisionStart: "provision_start", event.ProvisionOutput: "provision_progress", event.ProvisionDone: "provision_complete", event.ProvisionError: "provision_errored",
+	event.OpenStart: "ephemeral_action_started", event.OpenDone: "ephemeral_action_complete",
+	event.RenewStart: "ephemeral_action_started", event.RenewDone: "ephemeral_action_complete",
+	event.CloseStart: "ephemeral_action_started", event.CloseDone: "ephemeral_action_complete",
+}
+
+// Event writes an event.
+func (s *Stream) Event(e event.Event) {
+	if s == nil {
+		return
+	}
+	if e.Kind == event.Message {
+		if e.Diag != nil {
+			s.Tell(diag.List{e.Diag})
+		}
+		return
+	}
+	h := hook{Resource: nameOf(e.Object.Instance), Provisioner: e.Provisioner, IDKey: e.IDKey, IDValue: e.IDValue}
+	elapsed := elapsedSeconds(e.Elapsed)
+	switch e.Kind {
+	case event.ApplyStart:
+		h.Action = actionName(e.Op)
+	case event.ApplyProgress, event.ApplyDone, event.ApplyError:
+		h.Action, h.Elapsed = actionName(e.Op), &elapsed
+		if e.Kind != event.ApplyDone || e.Op == plan.Delete {
+			h.IDKey, h.IDValue = "", ""
+		}
+	case event.ReadStart:
+		h.Action = "read"
+	case event.ReadDone:
+		h.Action, h.Elapsed = "read", &elapsed
+	case event.ProvisionOutput:
+		h.Output = &e.Text
+	case event.OpenStart, event.OpenDone:
+		h.Action = "open"
+	case event.RenewStart, event.RenewDone:
+		h.Action = "renew"
+	case event.CloseStart, event.CloseDone:
+		h.Action = "close"
+	}
+	s.mu.Lock()
+	applying := s.applying
+	s.mu.Unlock()
+	s.line("info", jsonText(e, applying), eventTypes[e.Kind], fields{"hook": h})
+}
+
+// actionName is the name of an operation in the stream.
+func actionName(o plan.Op) string {
+	switch {
+	case o == plan.NoOp:
+		return "noop"
+	case o == plan.Forget:
+		return "remove"
+	case o.IsReplace():
+		return "replace"
+	}
+	return o.String()
+}
+
+type streamChange struct {
+	Resource         resourceName  `json:"resource"`
+	PreviousResource *resourceName `json:"previous_resource,omitempty"`
+	Action           string        `json:"action"`
+	Reason           string        `json:"reason,omitempty"`
+	Importing        *streamImport `json:"importing,omitempty"`
+	GeneratedConfig  string        `json:"generated_config,omitempty"`
+}
+
+type streamImport struct {
+	ID string `json:"id,omitempty"`
+}
+
+var streamReasons = map[plan.Reason]string{
+	plan.ReplaceCannotUpdate: "cannot_update", plan.ReplaceTainted: "tainted", plan.ReplaceByRequest: "requested", plan.ReplaceByTriggers: "replace_triggered_by",
+}
+
+// Plan writes a line for each thing that was found changed or is to be
+// changed, the summary and the outputs.
+func (s *Stream) Plan(p *plan.Plan) {
+	if s == nil {
+		return
+	}
+	for _, c := range DataFirst(p.Drift) {
+		if c.Op != plan.NoOp || p.Mode == plan.RefreshOnly && c.Moved() {
+			s.change("resource_drift", c)
+		}
+	}
+	if p.Mode != plan.RefreshOnly {
+		for _, c := range DataFirst(p.Changes) {
+			if c.Op != plan.NoOp && c.Op != plan.Read || c.Moved() || c.Import != nil {
+				s.change("planned_change", c)
+			}
+		}
+	}
+	s.Summary("plan", p.Counts())
+	outputs := make(fields)
+	for _, o := range p.Outputs {
+		if present(o.Before) == present(o.After) && o.Op == plan.NoOp {
+			continue
+		}
+		outputs[o.Name] = fields{"sensitive": o.AfterSensitive || o.BeforeSensitive && o.Op == plan.Delete, "action": actionName(o.Op)}
+	}
+	if len(outputs) > 0 {
+		s.line("info", "Outputs: "+strconv.Itoa(len(outputs)), "outputs", fields{"outputs": outputs})
+	}
+}
+
+func (s *Stream) change(typ string, c *plan.Change) {
+	sc := streamChange{Resource: nameOf(c.Addr), Action: actionName(c.Op)}
+	if short, ok := streamReasons[c.Reason]; ok {
+		sc.Reason = short
+	} else {
+		sc.Reason = string(c.Reason)
+	}
+	text := ": Plan to " + sc.Action
+	if typ == "resource_drift" {
+		text, sc.Reason = ": Drift detected ("+sc.Action+")", ""
+	}
+	if c.Moved() {
+		prev := nameOf(c.Prev)
+		sc.PreviousResource = &prev
+		if c.Op == plan.NoOp {
+			sc.Action = "move"
+			text = ": Plan to move"
+			if typ == "resource_drift" {
+				text = ": Drift detected (move)"
+			}
+		}
+	}
+	if c.Import != nil {
+		sc.Importing, sc.GeneratedConfig = &streamImport{ID: c.Import.ID}, c.Import.GeneratedConfig
+		if c.Op == plan.NoOp {
+			sc.Action, text = "import", ": Plan to import"
+		}
+	}
+	s.line("info", c.Addr.String()+text, typ, fields{"change": sc})
+}
+
+type streamCounts struct {
+	Add       int    `json:"add"`
+	Change    int    `json:"change"`
+	Import    int    `json:"import"`
+	Remove    int    `json:"remove"`
+	Forget    int    `json:"forget"`
+	Operation string `json:"operation"`
+}
+
+// Summary writes the counts of a plan, an apply or a destroy.
+func (s *Stream) Summary(operation string, n plan.Counts) {
+	if s == nil {
+		return
+	}
+	text := "Plan: " + Summary(n)
+	if operation != "plan" {
+		text = Complete(operation, n)
+	}
+	s.line("info", text, "change_summary", fields{"changes": streamCounts{n.Add, n.Change, n.Import, n.Destroy, n.Forget, operation}})
+}
+
+// Complete is the line that ends an apply or a destroy.
+func Complete(operation string, n plan.Counts) string {
+	if operation == "destroy" {
+		return "Destroy complete! Resources: " + strconv.Itoa(n.Destroy) + " destroyed."
+	}
+	s := "Apply complete! Resources: "
+	if n.Import > 0 {
+		s += strconv.Itoa(n.Import) + " imported, "
+	}
+	s += strconv.Itoa(n.Add) + " added, " + strconv.Itoa(n.Change) + " changed, " + strconv.Itoa(n.Destroy) + " destroyed"
+	if n.Forget > 0 {
+		s += ", " + strconv.Itoa(n.Forget) + " forgotten"
+	}
+	return s + "."
+}
+
+// A JSONOutput is an output in JSON.
+type JSONOutput struct {
+	Sensitive  bool            `json:"sensitive"`
+	Deprecated string          `json:"deprecated,omitempty"`
+	Type       json.RawMessage `json:"type,omitempty"`
+	Value      json.RawMessage `json:"value,omitempty"`
+}
+
+// JSONOutputs converts outputs; the values of sensitive ones are left out
+// unless reveal is set.
+func JSONOutputs(outputs map[string]*state.Output, reveal bool) (map[string]JSONOutput, error) {
+	out := make(map[string]JSONOutput, len(outputs))
+	for name, o := range outputs {
+		ty, err := ctyjson.MarshalType(o.Value.Type())
+		if err != nil {
+			return nil, err
+		}
+		v, err := ctyjson.Marshal(o.Value, o.Value.Type())
+		if err != nil {
+			return nil, err
+		}
+		j := JSONOutput{Sensitive: o.Sensitive, Deprecated: o.Deprecated, Type: ty, Value: v}
+		if o.Sensitive && !reveal {
+			j.Value = nil
+		}
+		out[name] = j
+	}
+	return out, nil
+}
+
+// Outputs writes the outputs after an apply.
+func (s *Stream) Outputs(outputs map[string]*state.Output) {
+	if s == nil {
+		return
+	}
+	if m, err := JSONOutputs(outputs, false); err == nil {
+		s.line("info", "Outputs: "+strconv.Itoa(len(m)), "outputs", fields{"outputs": m})
+	}
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// withEnvironment adds the arguments of TF_CLI_ARGS and TF_CLI_ARGS_command in
+// front of those of the command line, the more special ones first, as the
+// peers do: a flag that is repeated has the last value.
+func withEnvironment(env sys.Env, command string, args []string) ([]string, error) {
+	special := "TF_CLI_ARGS_" + strings.NewReplacer(" ", "_", "-", "_").Replace(command)
+	var front []string
+	for _, name := range []string{special, "TF_CLI_ARGS"} {
+		words, err := split(env.Get(name))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		front = append(front, words...)
+	}
+	return append(front, args...), nil
+}
+
+var errQuote = errors.New("invalid command line string: a quote or a backslash at its end is not finished")
+
+// split takes a line apart at blanks as a shell does, with quotes and
+// backslashes but nothing else.
+func split(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord := false
+	quote := byte(0)
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '\\' && quote != '\'':
+			if i++; i == len(line) {
+				return nil, errQuote
+			}
+			word.WriteByte(line[i])
+			inWord = true
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			} else {
+				word.WriteByte(c)
+			}
+		case c == '\'' || c == '"':
+			quote, inWord = c, true
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+				inWord = false
+			}
+		default:
+			word.WriteByte(c)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, errQuote
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
