@@ -26,7 +26,8 @@ type Limits struct {
 const (
 	defaultBytes = 4 << 30
 	defaultFiles = 200_000
-	maxName      = 4096
+	maxName      = 2048
+	maxDepth     = 100 // of folders in folders; each costs time for all above it
 	maxLink      = 4096
 )
 
@@ -61,10 +62,10 @@ func newWriter(ctx context.Context, dir string, lim Limits) (*writer, error) {
 // clean checks the name of an entry and makes it relative and slash-separated.
 // It returns "." for the folder itself.
 func clean(name string) (string, error) {
-	if len(name) > maxName {
+	slashed := strings.ReplaceAll(name, `\`, "/")
+	if len(name) > maxName || strings.Count(slashed, "/") > maxDepth {
 		return "", errors.New("the archive holds a file name that is too long")
 	}
-	slashed := strings.ReplaceAll(name, `\`, "/")
 	for _, part := range strings.Split(slashed, "/") {
 		if part == ".." {
 			return "", fmt.Errorf("the archive holds the file name %q, which leads out of its folder", name)
@@ -91,6 +92,9 @@ func (w *writer) dir(name string) error {
 		return nil
 	}
 	if err := w.dir(path.Dir(name)); err != nil {
+		return err
+	}
+	if err := w.count(); err != nil {
 		return err
 	}
 	err := w.root.Mkdir(name, 0o755)

@@ -140,9 +140,6 @@ func (w *writer) zip(r io.ReaderAt, size int64) error {
 func (w *writer) zipEntry(name string, f *zip.File) error {
 	mode := f.Mode()
 	if strings.HasSuffix(f.Name, "/") || mode.IsDir() {
-		if err := w.count(); err != nil {
-			return err
-		}
 		return w.dir(name)
 	}
 	if f.UncompressedSize64 > uint64(w.bytes) {
@@ -195,9 +192,6 @@ func (w *writer) tar(r io.Reader) error {
 func (w *writer) tarEntry(name string, h *tar.Header, t *tar.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir:
-		if err := w.count(); err != nil {
-			return err
-		}
 		return w.dir(name)
 	case tar.TypeReg:
 		return w.file(name, h.FileInfo().Mode(), t)
