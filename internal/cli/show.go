@@ -2,10 +2,243 @@ package cli
 
 import (
 	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/plan/planfile"
+	"github.com/terrace-iac/terrace/internal/plan/planjson"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/state/statefile"
 )
 
-func showCommand(ctx context.Context, s *session, args []string) int { return 1 }
+type showOptions struct {
+	json   jsonFlags
+	vars   []vars.Flag
+	reveal bool
+	state  bool
+	plan   string
+	config bool
+	module string
+	path   string // a plan or a state, as the legacy form has it
+}
 
-func showUsage() string { return view.Program }
+func showCommand(ctx context.Context, s *session, args []string) int {
+	var o showOptions
+	f := newFlags("show")
+	o.json.add(f)
+	addVars(f, &o.vars)
+	f.BoolVar(&o.reveal, "show-sensitive", false, "")
+	f.BoolVar(&o.state, "state", false, "")
+	f.StringVar(&o.plan, "plan", "", "")
+	f.BoolVar(&o.config, "config", false, "")
+	f.StringVar(&o.module, "module", "", "")
+	if !s.parse(f, args) {
+		return 1
+	}
+	targets := 0
+	f.Visit(func(fl *flag.Flag) {
+		switch fl.Name {
+		case "state", "plan", "config", "module":
+			targets++
+		}
+	})
+	switch {
+	case f.NArg() > 1:
+		return s.usageError("show", "Too many command line arguments", "Expected at most one positional argument for the legacy positional argument mode.")
+	case targets+f.NArg() > 1:
+		return s.usageError("show", "Conflicting object types to show", "The -state, -plan=FILENAME, -config, and -module=DIR options are mutually-exclusive, to specify which kind of object to show.")
+	case (o.config || o.module != "") && !o.json.on:
+		return s.usageError("show", "JSON output required", "The -config and -module options are possible only together with -json.")
+	case o.json.on && o.json.into != "":
+		return s.usageError("show", "Invalid output format", "The -json and -json-into arguments are mutually exclusive")
+	}
+	if o.plan == "" {
+		o.path = f.Arg(0)
+	}
+	return runShow(ctx, s, &o)
+}
+
+func runShow(ctx context.Context, s *session, o *showOptions) int {
+	switch {
+	case o.config:
+		return showConfiguration(ctx, s, o)
+	case o.module != "":
+		return showModule(ctx, s, o)
+	case o.plan != "":
+		f, err := s.readPlanFile(o.plan)
+		if err != nil {
+			return s.fail(planFileError(o.plan, err))
+		}
+		return showPlan(ctx, s, o, f)
+	case o.path == "":
+		st, ds := s.currentState(ctx, o.vars, "")
+		if ds.HasErrors() {
+			return s.fail(ds)
+		}
+		return showState(ctx, s, o, st, ds)
+	}
+	return showFile(ctx, s, o)
+}
+
+// showFile shows a file that is a plan or a state.
+func showFile(ctx context.Context, s *session, o *showOptions) int {
+	head := make([]byte, 4)
+	file, err := os.Open(s.Path(o.path))
+	if err != nil {
+		return s.fail(notShown(err.Error(), ""))
+	}
+	n, _ := io.ReadFull(file, head)
+	_ = file.Close()
+	if planfile.IsPlan(head[:n]) {
+		f, err := s.readPlanFile(o.path)
+		if err != nil {
+			return s.fail(planFileError(o.path, err))
+		}
+		return showPlan(ctx, s, o, f)
+	}
+	st, ds := s.currentState(ctx, o.vars, o.path)
+	if ds.HasErrors() {
+		detail := ds[0].Summary
+		if ds[0].Detail != "" {
+			detail += ": " + ds[0].Detail
+		}
+		return s.fail(notShown(detail, "it does not begin as one"))
+	}
+	return showState(ctx, s, o, st, ds)
+}
+
+func notShown(state, plan string) diag.List {
+	detail := "State read error: " + state
+	if plan != "" {
+		detail += "\n\nPlan read error: " + plan
+	}
+	return diag.Errorf(nil, "Failed to read the given file as a state or plan file", "%s", detail)
+}
+
+func showPlan(ctx context.Context, s *session, o *showOptions, f *planfile.File) int {
+	p, ds := s.load(ctx, loadOptions{vars: o.vars, workspace: f.Backend.Workspace, overlay: f.Config, partial: true})
+	if p == nil {
+		return s.fail(ds)
+	}
+	defer p.close()
+	if more := p.selectProviders(ctx, f.Plan.PrevRun, f.Plan.Prior); more.HasErrors() {
+		return s.fail(append(ds, more...))
+	}
+	sc := p.schemas(ctx)
+	if o.json.on || o.json.into != "" {
+		doc, err := planjson.Plan(planjson.Input{Plan: f.Plan, Tree: p.engine.Tree(), Schemas: sc, Version: config.LanguageVersion})
+		if code := s.document(o, doc, err, append(ds, sc.ds...)); o.json.on || code != 0 {
+			return code
+		}
+	}
+	if err := view.Plan(s.Stdout, s.human.Style, f.Plan, sc, o.reveal); err != nil {
+		return 1
+	}
+	return s.status(append(ds, sc.ds...))
+}
+
+func showState(ctx context.Context, s *session, o *showOptions, st *state.State, ds diag.List) int {
+	p, more := s.load(ctx, loadOptions{vars: o.vars, partial: true, rootOnly: true})
+	if ds = append(ds, more...); p == nil {
+		return s.fail(ds)
+	}
+	defer p.close()
+	if more := p.selectProviders(ctx, st); more.HasErrors() {
+		return s.fail(append(ds, more...))
+	}
+	sc := p.schemas(ctx)
+	if st != nil {
+		st = p.translate(st)
+	}
+	if o.json.on || o.json.into != "" {
+		doc, err := planjson.State(st, sc, statefile.Version)
+		if code := s.document(o, doc, err, append(ds, sc.ds...)); o.json.on || code != 0 {
+			return code
+		}
+	}
+	if err := view.State(s.Stdout, s.human.Style, st, sc, o.reveal); err != nil {
+		return 1
+	}
+	return s.status(append(ds, sc.ds...))
+}
+
+func showConfiguration(ctx context.Context, s *session, o *showOptions) int {
+	p, ds := s.load(ctx, loadOptions{vars: o.vars, partial: true})
+	if p == nil {
+		return s.fail(ds)
+	}
+	defer p.close()
+	if more := p.selectProviders(ctx); more.HasErrors() {
+		return s.fail(append(ds, more...))
+	}
+	sc := p.schemas(ctx)
+	doc, err := planjson.Configuration(p.engine.Tree(), sc)
+	return s.document(o, doc, err, append(ds, sc.ds...))
+}
+
+// showModule shows one module without looking at what it calls or at providers.
+func showModule(_ context.Context, s *session, o *showOptions) int {
+	m, ds := config.Load(filepath.Clean(o.module), config.Options{FS: folder{s}, Set: s.set})
+	if ds.HasErrors() {
+		return s.fail(ds)
+	}
+	doc, err := planjson.Module(&module.Node{Config: m, Dir: o.module}, nil)
+	return s.document(o, doc, err, ds)
+}
+
+// document prints a JSON document, or writes it to the file of -json-into.
+func (s *session) document(o *showOptions, doc []byte, err error, ds diag.List) int {
+	if err != nil || ds.HasErrors() {
+		if err != nil {
+			ds = append(ds, diag.Errorf(nil, "Failed to write JSON", "The document cannot be written: %s.", err)...)
+		}
+		return s.fail(ds)
+	}
+	if o.json.on {
+		fmt.Fprintf(s.Stdout, "%s\n", doc)
+		return 0
+	}
+	if err := os.WriteFile(s.Path(o.json.into), append(doc, '\n'), 0o600); err != nil {
+		return s.fail(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be written: %s.", err))
+	}
+	return 0
+}
+
+// ProviderConfig implements planjson.Schemas.
+func (s *schemas) ProviderConfig(a addr.Provider) *schema.Block {
+	if s.failed[a] {
+		return nil
+	}
+	sp, ds := s.engine.Schema(s.ctx, a)
+	if ds.HasErrors() || sp == nil {
+		s.failed[a] = true
+		s.ds = append(s.ds, ds...)
+		return nil
+	}
+	return sp.Config
+}
+
+func showUsage() string {
+	return usageText("Usage: "+view.Program+" [global options] show [target-option] [other-options]\n\n"+
+		"  Reads and outputs a "+view.Product+" state or plan file in a human-readable\n  form. If no path is specified, the current state will be shown.",
+		option("-state", "Show the latest state snapshot of the current workspace. This is the default."),
+		option("-plan=FILE", "Show the plan in a saved plan file."),
+		option("-config", "Show the configuration of the working folder. Only with -json."),
+		option("-module=DIR", "Show the configuration of one module alone. Only with -json."),
+		option("-json", "Produce output in a machine-readable JSON format, with sensitive values."),
+		option("-json-into=path", "Write the machine-readable output to a file, besides the output for people."),
+		option("-show-sensitive", "Show sensitive values."),
+		option("-no-color", "No color in the output."),
+		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module."),
+		option("-var-file=path", "Load variable values from a file."))()
+}

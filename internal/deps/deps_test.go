@@ -83,6 +83,7 @@ const floors = `
 	internal/eval, internal/provider, internal/state, internal/event < internal/plan;
 	internal/plan < internal/validate;
 	internal/plan, internal/state/statefile < internal/plan/planfile;
+	internal/plan, internal/module < internal/plan/planjson;
 	internal/plan, internal/provisioner, internal/state/journal < internal/apply;
 
 	# Floor 8: the facade never imports unit.
@@ -92,10 +93,10 @@ const floors = `
 	< engine;
 
 	# Floor 9 to 11: many units, the command line, main.
-	engine, unit < estate;
-	internal/plan, diag, internal/schema < internal/cli/view;
 	engine, internal/sys < internal/cli/vars;
-	estate, internal/cli/view, internal/cli/vars, internal/cliconfig < internal/cli;
+	engine, unit, internal/cli/vars < estate;
+	internal/plan/planjson, diag, internal/schema < internal/cli/view;
+	estate, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
 	internal/cli < cmd/terrace;
 
 	# Beside the house: tests of the whole and tools.

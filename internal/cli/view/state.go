@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/plan/planjson"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/zclconf/go-cty/cty"
@@ -94,7 +95,7 @@ func (v *planView) stateObject(o stateObject) {
 	if v.schemas != nil {
 		s = v.schemas.Resource(o.provider.Provider, r.Mode, r.Type)
 	}
-	val, err := Decode(o.object, s)
+	val, err := planjson.Decode(o.object, s)
 	if err != nil {
 		v.str("{\n    # The stored attributes cannot be shown: ", err.Error(), "\n}\n")
 		return
@@ -103,14 +104,6 @@ func (v *planView) stateObject(o stateObject) {
 	n := v.resource(p, s, same, nil)
 	v.node(n, 0, flags{all: true, plain: true})
 	v.str("\n")
-}
-
-// Decode decodes the attributes of an object, without its schema by what they are.
-func Decode(o *state.Object, s *schema.Resource) (cty.Value, error) {
-	if s != nil {
-		return o.Decode(s.Block.ImpliedType())
-	}
-	return o.Decode(cty.DynamicPseudoType)
 }
 
 // stateOutputs writes outputs in the style of a plan.

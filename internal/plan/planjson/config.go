@@ -1,0 +1,408 @@
+package planjson
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Configuration writes the configuration alone.
+func Configuration(t *module.Tree, schemas Schemas) ([]byte, error) {
+	w := new(writer)
+	err := writeConfiguration(w, t, schemas)
+	return w.b, err
+}
+
+// Module writes one module alone, as `show -module` has it.
+func Module(n *module.Node, schemas Schemas) ([]byte, error) {
+	c := &configWriter{writer: new(writer), schemas: schemas}
+	c.begin('{')
+	c.name("root_module")
+	c.module(n)
+	c.end('}')
+	return c.b, c.err
+}
+
+func writeConfiguration(w *writer, t *module.Tree, schemas Schemas) error {
+	c := &configWriter{writer: w, schemas: schemas}
+	c.begin('{')
+	c.providers(t)
+	c.name("root_module")
+	c.module(t.Root)
+	c.end('}')
+	return c.err
+}
+
+type configWriter struct {
+	*writer
+	schemas Schemas
+	err     error
+}
+
+func (c *configWriter) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// module writes what stands in a module.
+func (c *configWriter) module(n *module.Node) {
+	m := n.Config
+	c.begin('{')
+	if len(m.Outputs) > 0 {
+		c.name("outputs")
+		c.begin('{')
+		for _, name := range keys(m.Outputs) {
+			c.name(name)
+			c.output(m.Outputs[name])
+		}
+		c.end('}')
+	}
+	c.resources(n)
+	if len(m.Calls) > 0 {
+		c.name("module_calls")
+		c.begin('{')
+		for _, name := range keys(m.Calls) {
+			if child := n.Calls[name]; child != nil {
+				c.name(name)
+				c.call(m.Calls[name], child)
+			}
+		}
+		c.end('}')
+	}
+	if len(m.Variables) > 0 {
+		c.name("variables")
+		c.begin('{')
+		for _, name := range keys(m.Variables) {
+			c.name(name)
+			c.variable(m.Variables[name])
+		}
+		c.end('}')
+	}
+	c.end('}')
+}
+
+func (c *configWriter) output(o *config.Output) {
+	c.begin('{')
+	if o.Sensitive {
+		c.name("sensitive")
+		c.bool(true)
+	}
+	c.field("deprecated", o.Deprecated)
+	if o.Ephemeral {
+		c.name("ephemeral")
+		c.bool(true)
+	}
+	if o.Value != nil {
+		c.name("expression")
+		c.expression(o.Value.Expr)
+	}
+	c.dependsOn(o.DependsOn)
+	c.field("description", o.Description)
+	c.end('}')
+}
+
+func (c *configWriter) dependsOn(list []hcl.Traversal) {
+	if len(list) == 0 {
+		return
+	}
+	c.name("depends_on")
+	c.begin('[')
+	for _, t := range list {
+		c.str(addr.Text(t))
+	}
+	c.end(']')
+}
+
+func (c *configWriter) variable(v *config.Variable) {
+	c.begin('{')
+	if v.Type != cty.NilType && v.Type != cty.DynamicPseudoType {
+		ty, err := typeJSON(v.Type)
+		c.fail(err)
+		c.name("type")
+		c.raw(ty)
+	}
+	if !v.Required() {
+		c.name("default")
+		c.value(v.Default)
+	}
+	c.field("description", v.Description)
+	for _, f := range []struct {
+		name string
+		on   bool
+	}{{"required", v.Required()}, {"sensitive", v.Sensitive}} {
+		if f.on {
+			c.name(f.name)
+			c.bool(true)
+		}
+	}
+	c.field("deprecated", v.Deprecated)
+	if v.Ephemeral {
+		c.name("ephemeral")
+		c.bool(true)
+	}
+	c.end('}')
+}
+
+func (c *configWriter) resources(n *module.Node) {
+	if len(n.Config.Resources) == 0 {
+		return
+	}
+	list := slices.Collect(maps.Values(n.Config.Resources))
+	slices.SortFunc(list, func(a, b *config.Resource) int { return a.Addr.Compare(b.Addr) })
+	c.name("resources")
+	c.begin('[')
+	for _, r := range list {
+		c.resource(n, r)
+	}
+	c.end(']')
+}
+
+func (c *configWriter) resource(n *module.Node, r *config.Resource) {
+	c.begin('{')
+	c.name("address")
+	c.str(r.Addr.String())
+	c.name("mode")
+	c.str(r.Addr.Mode.String())
+	c.name("type")
+	c.str(r.Addr.Type)
+	c.name("name")
+	c.str(r.Addr.Name)
+	c.name("provider_config_key")
+	ref := config.ProviderRef{Name: r.LocalProvider()}
+	if r.Provider != nil {
+		ref = *r.Provider
+	}
+	c.str(providerKey(n, ref))
+	if len(r.Provisioners) > 0 {
+		c.name("provisioners")
+		c.begin('[')
+		for _, p := range r.Provisioners {
+			c.provisioner(p)
+		}
+		c.end(']')
+	}
+	var s *schema.Resource
+	if c.schemas != nil {
+		s = c.schemas.Resource(n.Config.Source(r.LocalProvider()), r.Addr.Mode, r.Addr.Type)
+	}
+	if s != nil {
+		c.blockMember("expressions", r.Body, s.Block)
+	}
+	if r.Addr.Mode != addr.Ephemeral {
+		c.name("schema_version")
+		if s != nil {
+			c.int(s.Version)
+		} else {
+			c.int(0)
+		}
+	}
+	c.repeat(r.Repeat)
+	c.dependsOn(r.DependsOn)
+	c.end('}')
+}
+
+func (c *configWriter) provisioner(p *config.Provisioner) {
+	c.begin('{')
+	c.name("type")
+	c.str(p.Type)
+	attrs, _ := p.Body.JustAttributes()
+	if len(attrs) > 0 {
+		c.name("expressions")
+		c.begin('{')
+		for _, name := range keys(attrs) {
+			c.name(name)
+			c.expression(attrs[name].Expr)
+		}
+		c.end('}')
+	}
+	c.end('}')
+}
+
+func (c *configWriter) repeat(r config.Repeat) {
+	if r.Count != nil {
+		c.expressionMember("count_expression", r.Count.Expr)
+	}
+	if r.ForEach != nil {
+		c.expressionMember("for_each_expression", r.ForEach.Expr)
+	}
+	if r.Enabled != nil {
+		c.expressionMember("enabled_expression", r.Enabled.Expr)
+	}
+}
+
+func (c *configWriter) call(call *config.Call, child *module.Node) {
+	c.begin('{')
+	c.field("source", child.Source)
+	names := make([]hcl.AttributeSchema, 0, len(child.Config.Variables))
+	for _, name := range keys(child.Config.Variables) {
+		names = append(names, hcl.AttributeSchema{Name: name})
+	}
+	if content, _, _ := call.Body.PartialContent(&hcl.BodySchema{Attributes: names}); content != nil && len(content.Attributes) > 0 {
+		c.name("expressions")
+		c.begin('{')
+		for _, name := range keys(content.Attributes) {
+			c.name(name)
+			c.expression(content.Attributes[name].Expr)
+		}
+		c.end('}')
+	}
+	c.repeat(call.Repeat)
+	c.name("module")
+	c.module(child)
+	if call.Version != nil {
+		if v, diags := call.Version.Expr.Value(nil); !diags.HasErrors() && v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
+			c.field("version_constraint", v.AsString())
+		}
+	}
+	c.dependsOn(call.DependsOn)
+	c.end('}')
+}
+
+// providers writes the provider configurations that are in use.
+func (c *configWriter) providers(t *module.Tree) {
+	list := map[string]func(){}
+	t.Walk(func(n *module.Node) {
+		add := func(local, alias string, p *config.Provider) {
+			key := providerKeyIn(n, config.ProviderRef{Name: local, Alias: alias}.String())
+			if old := list[key]; old == nil || p != nil {
+				list[key] = func() { c.provider(n, local, alias, p) }
+			}
+		}
+		for _, key := range keys(n.Config.Providers) {
+			if p := n.Config.Providers[key]; n.Parent == nil || !p.Empty {
+				add(p.Name, p.Alias, p)
+			}
+		}
+		if n.Parent != nil {
+			return
+		}
+		for _, name := range keys(n.Config.RequiredProviders) {
+			if n.Config.Providers[name] == nil {
+				add(name, "", nil)
+			}
+		}
+		for _, r := range n.Config.Resources {
+			if local := r.LocalProvider(); n.Config.Providers[local] == nil && r.Provider == nil {
+				add(local, "", nil)
+			}
+		}
+	})
+	c.implied(t, list)
+	if len(list) == 0 {
+		return
+	}
+	c.name("provider_config")
+	c.begin('{')
+	for _, key := range keys(list) {
+		c.name(key)
+		list[key]()
+	}
+	c.end('}')
+}
+
+// implied adds the default configurations that only child modules use.
+func (c *configWriter) implied(t *module.Tree, list map[string]func()) {
+	t.Walk(func(n *module.Node) {
+		if n.Parent == nil {
+			return
+		}
+		for _, r := range n.Config.Resources {
+			if r.Provider != nil {
+				continue
+			}
+			local := r.LocalProvider()
+			key := providerKey(n, config.ProviderRef{Name: local})
+			if list[key] == nil && !strings.Contains(key, ":") {
+				list[key] = func() { c.provider(t.Root, key, "", nil) }
+			}
+		}
+	})
+}
+
+func (c *configWriter) provider(n *module.Node, local, alias string, p *config.Provider) {
+	source := n.Config.Source(local)
+	c.begin('{')
+	c.name("name")
+	c.str(local)
+	c.name("full_name")
+	c.str(source.String())
+	c.field("alias", alias)
+	c.field("version_constraint", versions(n.Config, local, p))
+	c.field("module_address", string(n.Path))
+	if p != nil && c.schemas != nil {
+		if b := c.schemas.ProviderConfig(source); b != nil {
+			c.blockMember("expressions", p.Body, b)
+		}
+	}
+	c.end('}')
+}
+
+func versions(m *config.Module, local string, p *config.Provider) string {
+	var texts []string
+	if rp := m.RequiredProviders[local]; rp != nil {
+		for _, v := range rp.Version {
+			texts = append(texts, v.Text)
+		}
+	}
+	if p != nil {
+		for _, v := range p.Version {
+			texts = append(texts, v.Text)
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func providerKeyIn(n *module.Node, key string) string {
+	if n.Path == "" {
+		return key
+	}
+	return string(n.Path) + ":" + key
+}
+
+// providerKey finds the configuration that a reference in a module means: its
+// own, what its call passes, or for default configurations that of its parent.
+func providerKey(n *module.Node, ref config.ProviderRef) string {
+	for {
+		key := ref.String()
+		if p := n.Config.Providers[key]; n.Parent == nil || p != nil && !p.Empty {
+			return providerKeyIn(n, key)
+		}
+		passed := false
+		for _, pp := range n.Call.Providers {
+			if pp.Child.String() == key {
+				ref, passed = pp.Parent, true
+				break
+			}
+		}
+		if !passed {
+			if ref.Alias != "" {
+				return providerKeyIn(n, key)
+			}
+			ref = config.ProviderRef{Name: localName(n.Parent.Config, n.Config.Source(ref.Name), ref.Name)}
+		}
+		n = n.Parent
+	}
+}
+
+// localName is the name by which a module knows a provider.
+func localName(m *config.Module, source addr.Provider, otherwise string) string {
+	if m.Source(otherwise) == source {
+		return otherwise
+	}
+	for _, name := range keys(m.RequiredProviders) {
+		if m.Source(name) == source {
+			return name
+		}
+	}
+	return otherwise
+}

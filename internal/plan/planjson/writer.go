@@ -1,0 +1,211 @@
+package planjson
+
+import (
+	"encoding/json"
+	"math/big"
+	"slices"
+	"strconv"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A writer writes JSON in the order of its calls: members of objects as name
+// and value, elements of arrays as value. It knows where a comma is needed.
+type writer struct {
+	b     []byte
+	comma bool
+}
+
+func (w *writer) sep() {
+	if w.comma {
+		w.b = append(w.b, ',')
+	}
+	w.comma = true
+}
+
+func (w *writer) begin(c byte) {
+	w.sep()
+	w.b = append(w.b, c)
+	w.comma = false
+}
+
+func (w *writer) end(c byte) {
+	w.b = append(w.b, c)
+	w.comma = true
+}
+
+func (w *writer) name(s string) {
+	w.sep()
+	w.b = append(appendString(w.b, s), ':')
+	w.comma = false
+}
+
+func (w *writer) str(s string) {
+	w.sep()
+	w.b = appendString(w.b, s)
+}
+
+func (w *writer) raw(s string) {
+	w.sep()
+	w.b = append(w.b, s...)
+}
+
+func (w *writer) int(n int64) { w.raw(strconv.FormatInt(n, 10)) }
+
+func (w *writer) bool(v bool) { w.raw(strconv.FormatBool(v)) }
+
+// field writes a string member, unless it is empty.
+func (w *writer) field(name, s string) {
+	if s != "" {
+		w.name(name)
+		w.str(s)
+	}
+}
+
+func (w *writer) strs(name string, list []string) {
+	w.name(name)
+	w.begin('[')
+	for _, s := range list {
+		w.str(s)
+	}
+	w.end(']')
+}
+
+// any writes what encoding/json makes of a value.
+func (w *writer) any(v any) error {
+	src, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.sep()
+	w.b = append(w.b, src...)
+	return nil
+}
+
+// appendString writes a string as encoding/json does.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			src, err := json.Marshal(s)
+			if err != nil {
+				return append(b, `""`...)
+			}
+			return append(b, src...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// value writes a value, with what is unknown left out of objects and maps and
+// null in the place of unknown elements. A value that is unknown itself is
+// null too: callers leave its member out.
+func (w *writer) value(v cty.Value) {
+	ty := v.Type()
+	switch {
+	case !v.IsKnown() || v.IsNull():
+		w.raw("null")
+	case ty == cty.String:
+		w.str(v.AsString())
+	case ty == cty.Number:
+		w.number(v.AsBigFloat())
+	case ty == cty.Bool:
+		w.bool(v.True())
+	case ty.IsObjectType() || ty.IsMapType():
+		w.begin('{')
+		each(v, func(name string, e cty.Value) {
+			if e.IsKnown() {
+				w.name(name)
+				w.value(e)
+			}
+		})
+		w.end('}')
+	case ty.IsListType() || ty.IsTupleType() || ty.IsSetType():
+		w.begin('[')
+		for it := v.ElementIterator(); it.Next(); {
+			_, e := it.Element()
+			w.value(e)
+		}
+		w.end(']')
+	default:
+		w.raw("null")
+	}
+}
+
+func (w *writer) number(f *big.Float) {
+	w.sep()
+	w.b = f.Append(w.b, 'f', -1)
+}
+
+// each calls f for the parts of an object or map by name.
+func each(v cty.Value, f func(name string, e cty.Value)) {
+	parts := v.AsValueMap()
+	names := make([]string, 0, len(parts))
+	for name := range parts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		f(name, parts[name])
+	}
+}
+
+// A flag tells of a part of a value whether something is true of it.
+type flag func(v cty.Value, p *paths) bool
+
+// tree writes a value of true and false in the form of v: true where test says
+// so, and below that nothing more. Of objects and maps, members that would be
+// false are left out.
+func (w *writer) tree(v cty.Value, p *paths, test flag) {
+	switch kind := kindOf(v); {
+	case test(v, p):
+		w.raw("true")
+	case kind == named:
+		w.begin('{')
+		if v.IsKnown() {
+			each(v, func(name string, e cty.Value) {
+				sub := p.named(name)
+				if test(e, sub) || kindOf(e) != plain {
+					w.name(name)
+					w.tree(e, sub, test)
+				}
+			})
+		}
+		w.end('}')
+	case kind == listed:
+		w.begin('[')
+		if v.IsKnown() {
+			i := 0
+			for it := v.ElementIterator(); it.Next(); i++ {
+				_, e := it.Element()
+				w.tree(e, p.at(i), test)
+			}
+		}
+		w.end(']')
+	default:
+		w.raw("false")
+	}
+}
+
+type kind uint8
+
+const (
+	plain kind = iota
+	named
+	listed
+)
+
+func kindOf(v cty.Value) kind {
+	ty := v.Type()
+	switch {
+	case v.IsKnown() && v.IsNull():
+		return plain
+	case ty.IsObjectType() || ty.IsMapType():
+		return named
+	case ty.IsListType() || ty.IsTupleType() || ty.IsSetType():
+		return listed
+	}
+	return plain
+}
+
+func isUnknown(v cty.Value, _ *paths) bool { return !v.IsKnown() }
+func isMarked(_ cty.Value, p *paths) bool  { return p.marked() }
