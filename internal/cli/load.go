@@ -89,7 +89,7 @@ func (p *project) engineOptions(o loadOptions) engine.Options {
 	return engine.Options{
 		Dir: p.Dir, LaunchDir: p.launch, DataDir: p.dataDir(), Workspace: p.workspace, Environ: p.Env, Set: p.set,
 		Observe: p.event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.parallelism, Providers: p.plugins,
-		ReadState: p.readState, Overlay: o.overlay,
+		ReadState: p.readState, Overlay: o.overlay, Provisioners: provisioners{p.session},
 	}
 }
 

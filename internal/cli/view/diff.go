@@ -1,3 +1,9 @@
+// Package view is how things are shown: plans, states, outputs, progress and
+// messages, for people and as a stream of JSON objects.
+//
+// Main types: Human and Stream; main functions: Plan and State. The one rule:
+// nothing here decides anything, and what is sensitive is not shown unless the
+// user asked for it.
 package view
 
 import (
