@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -242,27 +241,25 @@ func (d *Draft) SetChecks(cs []CheckResult) {
 // of their addresses. Outputs and checks are no part of it; a resource or
 // instance without objects does not show. nil is an empty State.
 func Diff(old, new *State) []Change {
-	var out []Change
+	differ := make(map[addr.AbsResource]*Resource)
 	if old != nil {
 		for a, r := range old.Resources {
 			if new.Resource(a) != r {
-				out = diffResource(out, a, r, new.Resource(a))
+				differ[a] = r
 			}
 		}
 	}
 	if new != nil {
 		for a, r := range new.Resources {
 			if old.Resource(a) == nil {
-				out = diffResource(out, a, nil, r)
+				differ[a] = r
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Change) int {
-		if c := a.Object.Instance.Compare(b.Object.Instance); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.Object.Deposed, b.Object.Deposed)
-	})
+	var out []Change
+	for _, r := range sortResources(differ) {
+		out = diffResource(out, r.Addr, old.Resource(r.Addr), new.Resource(r.Addr))
+	}
 	return out
 }
 
@@ -274,46 +271,46 @@ func diffResource(out []Change, a addr.AbsResource, old, new *Resource) []Change
 		new = &Resource{}
 	}
 	moved := old.Provider != new.Provider
+	var keys []addr.Key
 	for k, i := range old.Instances {
-		if j := new.Instances[k]; i != j || moved {
-			out = diffInstance(out, a.Instance(k), [2]*Resource{old, new}, moved)
+		if i != new.Instances[k] || moved {
+			keys = append(keys, k)
 		}
 	}
 	for k := range new.Instances {
 		if old.Instances[k] == nil {
-			out = diffInstance(out, a.Instance(k), [2]*Resource{old, new}, moved)
+			keys = append(keys, k)
 		}
+	}
+	slices.SortFunc(keys, addr.Key.Compare)
+	for _, k := range keys {
+		out = diffInstance(out, a.Instance(k), old, new)
 	}
 	return out
 }
 
-func diffInstance(out []Change, a addr.Instance, rs [2]*Resource, moved bool) []Change {
-	old, new := rs[0].Instances[a.Key], rs[1].Instances[a.Key]
+func diffInstance(out []Change, a addr.Instance, oldRes, newRes *Resource) []Change {
+	old, new := oldRes.Instances[a.Key], newRes.Instances[a.Key]
 	if old == nil {
 		old = &Instance{}
 	}
 	if new == nil {
 		new = &Instance{}
 	}
-	moved = moved || old.ProviderKey != new.ProviderKey
-	add := func(k addr.DeposedKey, from, to *Object) {
-		if from == nil && to == nil || !moved && from.Equal(to) {
-			return
+	from, to := oldRes.Config(old), newRes.Config(new)
+	add := func(k addr.DeposedKey, was, is *Object) {
+		switch {
+		case is != nil && (from != to || !was.Equal(is)):
+			out = append(out, Change{Object: addr.Object{Instance: a, Deposed: k}, Provider: to, New: is})
+		case is == nil && was != nil:
+			out = append(out, Change{Object: addr.Object{Instance: a, Deposed: k}})
 		}
-		c := Change{Object: addr.Object{Instance: a, Deposed: k}, New: to}
-		if to != nil {
-			c.Provider = rs[1].Config(new)
-		}
-		out = append(out, c)
 	}
 	add("", old.Current, new.Current)
-	for k, o := range old.Deposed {
-		add(k, o, new.Deposed[k])
-	}
-	for k, o := range new.Deposed {
-		if old.Deposed[k] == nil {
-			add(k, nil, o)
-		}
+	keys := append(old.DeposedKeys(), new.DeposedKeys()...)
+	slices.Sort(keys)
+	for _, k := range slices.Compact(keys) {
+		add(k, old.Deposed[k], new.Deposed[k])
 	}
 	return out
 }

@@ -76,6 +76,10 @@ func (i *Instance) DeposedKeys() []addr.DeposedKey {
 	return slices.Sorted(maps.Keys(i.Deposed))
 }
 
+// LanguageVersion is the version of the language that this program implements.
+// Every state that it writes carries it.
+const LanguageVersion = "1.12.6"
+
 // New returns a State without content and lineage.
 func New() *State { return &State{} }
 

@@ -43,6 +43,15 @@ func Recover(path string, codec Codec) (*Recovered, error) {
 	return parse(b, codec)
 }
 
+// Discard removes a journal that was recovered, once the state that it was
+// folded into is written, or what it knew is saved apart.
+func Discard(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // Exists reports whether there is a journal.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
@@ -211,6 +220,6 @@ func Apart(rec *Recovered, present *state.State) (*state.State, diag.List) {
 		why = fmt.Sprintf("it has lineage %q now and had %q then", now.Lineage, was.Lineage)
 	}
 	ds := diag.Warnf(nil, "Journal of another state",
-		"An earlier run ended before it could write the state, and the state has been changed by somebody else since: %s. What the providers had answered (%d changes) can therefore not be put into the state and is saved apart. Compare the two, and import what the state lacks.", why, len(rec.Changes))
+		"An earlier run ended before it could write the state, and the state has been changed by somebody else since: %s. What the providers had answered (%d changes) can therefore not be put into the state and is saved apart. Compare the two and import what the state lacks.", why, len(rec.Changes))
 	return s, append(ds, rec.warnings(0)...)
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // Version is the language version that written states carry.
-const Version = "1.12.6"
+const Version = state.LanguageVersion
 
 // maxMessages bounds how many messages one broken state gives.
 const maxMessages = 50

@@ -116,7 +116,7 @@ func NextSerial(old, next *state.State) (out *state.State, write bool) {
 		if lineage == "" {
 			lineage = NewID()
 		}
-		return next.WithMeta(lineage, next.Serial+1, ""), true
+		return next.WithMeta(lineage, next.Serial+1, state.LanguageVersion), true
 	}
 	if old.Equal(next) {
 		return old, false
@@ -128,7 +128,7 @@ func NextSerial(old, next *state.State) (out *state.State, write bool) {
 	if next == nil {
 		next = state.New()
 	}
-	return next.WithMeta(lineage, old.Serial+1, ""), true
+	return next.WithMeta(lineage, old.Serial+1, state.LanguageVersion), true
 }
 
 // NewID makes a random UUID, for a lineage or a lock.

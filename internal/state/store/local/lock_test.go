@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -214,6 +215,15 @@ func TestRefusedByAnotherRun(t *testing.T) {
 // sees a whole state; reading the file in this process, in whichever way, does
 // not drop the lock.
 func TestHoldsAtEveryMoment(t *testing.T) {
+	t.Run("as on this system", func(t *testing.T) { holds(t, runtime.GOOS == "linux") })
+	t.Run("with locks of the process", func(t *testing.T) {
+		defer func(c []int) { lockCommands = c }(lockCommands)
+		lockCommands = []int{unix.F_SETLK}
+		holds(t, false)
+	})
+}
+
+func holds(t *testing.T, ownReads bool) {
 	s, path := newStore(t)
 	write(t, s, 3)
 	unlock := lockNow(t, s)
@@ -223,6 +233,9 @@ func TestHoldsAtEveryMoment(t *testing.T) {
 		write(t, s, n)
 		if _, ds := ReadFile(context.Background(), path); ds.HasErrors() {
 			t.Fatal(ds.Err())
+		}
+		if !ownReads {
+			continue
 		}
 		if _, err := os.ReadFile(path); err != nil { // as the function file() does
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -286,18 +287,40 @@ func probe(path string, size int64) error {
 	return errors.Join(err, f.Close(), os.Remove(temp))
 }
 
-// WriteErrored saves a state that could not be written to its place as
-// errored.tfstate in dir and says what to do. With errors the caller must give
-// the state to the user another way, on standard output in the last resort.
+// WriteErrored saves a whole state that could not be written to its place as
+// errored.tfstate in dir, or under a name with a number if there is one already.
+// Without errors the message is a warning that says where it is and what to do.
+// With errors the caller must give the state to the user another way, on
+// standard output in the last resort.
 func WriteErrored(dir string, st *state.State) (path string, ds diag.List) {
+	if path, ds = save(dir, st); ds.HasErrors() {
+		return "", ds
+	}
+	return path, diag.Warnf(nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, filepath.Base(path))
+}
+
+// WriteApart does the same for a state that holds only what the journal of
+// another state knew, which must not be pushed.
+func WriteApart(dir string, st *state.State) (path string, ds diag.List) {
+	if path, ds = save(dir, st); ds.HasErrors() {
+		return "", ds
+	}
+	return path, diag.Warnf(nil, "Objects saved to another file", "What the journal knew was saved to %s. Compare it with the state, import what the state lacks, and do not push it: it holds these objects alone.", path)
+}
+
+func save(dir string, st *state.State) (path string, ds diag.List) {
 	path = filepath.Join(dir, ErroredName)
 	var b bytes.Buffer
 	err := statefile.Write(&b, st, true)
-	if err == nil {
-		err = replace(path, b.Bytes(), 0o600)
+	for n := 1; err == nil; n++ {
+		if _, missing := os.Lstat(path); missing != nil {
+			err = replace(path, b.Bytes(), 0o600)
+			break
+		}
+		path = filepath.Join(dir, fmt.Sprintf("errored.%d.tfstate", n))
 	}
 	if err != nil {
 		return "", diag.Errorf(nil, "Failed to save state", "The state cannot be written to %s either: %s.", path, reason(err))
 	}
-	return path, diag.Errorf(nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, ErroredName)
+	return path, nil
 }
