@@ -88,7 +88,7 @@ func (h *held) recover(ctx context.Context) diag.List {
 	if !fits {
 		apart, more := journal.Apart(rec, h.current)
 		ds = append(ds, more...)
-		_, more = local.WriteErrored(h.session.Dir, apart)
+		_, more = local.WriteApart(h.session.Dir, apart)
 		if ds = append(ds, more...); more.HasErrors() {
 			return ds
 		}
