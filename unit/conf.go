@@ -54,7 +54,11 @@ func ownFields(e *ev) *group {
 		return g
 	}
 	for _, a := range e.f.root.attrs {
-		g.put(a.name, &xprNode{e: e, x: a.x, at: &a.at})
+		var n node = &xprNode{e: e, x: a.x, at: &a.at}
+		if e.f.root.spec.arg(a.name) == nil {
+			n = &assigned{n, e, &a.at}
+		}
+		g.put(a.name, n)
 	}
 	for _, b := range e.f.root.blocks {
 		name := b.spec.name

@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // # Explaining
@@ -83,9 +84,9 @@ func (w *explainer) follow(n node, path hcl.Traversal) bool {
 	}
 	switch n := n.(type) {
 	case *joined:
-		return w.followJoined(n, path)
+		return w.followTwo(n, n.lower, n.upper, path)
 	case *overlay:
-		return w.followOverlay(n, path)
+		return w.followTwo(n, n.lower, n.upper, path)
 	case *aliasNode:
 		return w.follow(n.whole, path)
 	case *xprNode:
@@ -93,6 +94,8 @@ func (w *explainer) follow(n node, path hcl.Traversal) bool {
 	case *converted:
 		return w.follow(n.n, path)
 	case *plainNode:
+		return w.follow(n.n, path)
+	case *assigned:
 		return w.follow(n.n, path)
 	case *mapped:
 		if len(path) == 0 {
@@ -126,50 +129,49 @@ func (w *explainer) followMember(n node, path hcl.Traversal) bool {
 	return false
 }
 
-// followJoined chooses between two layers.
-func (w *explainer) followJoined(n *joined, path hcl.Traversal) bool {
-	o := n.how(w.c, n.key, n.lower, n.upper)
-	if ov, ok := o.open(w.c).(*overlay); ok && len(path) > 0 {
-		return w.followOverlay(ov, path)
+// followTwo chooses between two layers by the value that came of them.
+func (w *explainer) followTwo(both, lower, upper node, path hcl.Traversal) bool {
+	switch {
+	case !w.has(upper, path):
+		return w.follow(lower, path)
+	case !w.has(lower, path):
+		return w.follow(upper, path)
 	}
-	winner, loser := n.upper, n.lower
-	if o == n.lower {
-		winner, loser = n.lower, n.upper
+	v, low, up := w.valueAt(both, path), w.valueAt(lower, path), w.valueAt(upper, path)
+	winner, loser, text := upper, lower, "replaced: "
+	switch {
+	case v.RawEquals(up):
+	case v.RawEquals(low):
+		winner, loser = lower, upper
+	default:
+		text = "merged with: "
 	}
-	_, computed := o.(valueNode)
-	if ok := w.follow(winner, path); !ok {
-		return w.follow(loser, path)
+	if !w.follow(winner, path) {
+		return false
 	}
 	at := len(w.steps)
 	if !w.follow(loser, path) {
 		w.steps = w.steps[:at]
-		return true
 	}
 	for i := at; i < len(w.steps); i++ {
-		if computed {
-			w.steps[i].Text = "merged with: " + w.steps[i].Text
-			continue
-		}
-		w.steps[i].Replaced = true
-		w.steps[i].Text = "replaced: " + w.steps[i].Text
+		w.steps[i].Replaced = text == "replaced: "
+		w.steps[i].Text = text + w.steps[i].Text
 	}
 	return true
 }
 
-func (w *explainer) followOverlay(n *overlay, path hcl.Traversal) bool {
-	if len(path) == 0 {
-		return w.follow(n.upper, path) && w.follow(n.lower, path)
+// valueAt is the value that a path leads to.
+func (w *explainer) valueAt(n node, path hcl.Traversal) cty.Value {
+	for _, s := range path {
+		key, ok := stepName(s)
+		if !ok {
+			break
+		}
+		if n = n.open(w.c).child(w.c, key); n == nil {
+			return cty.NilVal
+		}
 	}
-	key, ok := stepName(path[0])
-	if !ok {
-		return w.follow(n.upper, path)
-	}
-	lo, up := n.lower.child(w.c, key), n.upper.child(w.c, key)
-	in := joinOf(key, lo, up, n.how)
-	if in == nil {
-		return false
-	}
-	return w.follow(in, path[1:])
+	return n.value(w.c)
 }
 
 // followXpr follows into an expression.

@@ -359,3 +359,32 @@ func (x *xpr) eachRef(f func(hcl.Traversal)) {
 		it.x.eachRef(f)
 	}
 }
+
+// assigned is a block that is written as an attribute with an object: wherever
+// the object comes from, its paths count from the file that assigns it.
+type assigned struct {
+	n  node
+	e  *ev
+	at *source.Range
+}
+
+func (n *assigned) value(c *calc) cty.Value       { return n.n.value(c) }
+func (n *assigned) keys(c *calc) ([]string, bool) { return n.n.keys(c) }
+func (n *assigned) where() (*ev, *source.Range)   { return n.e, n.at }
+
+func (n *assigned) open(c *calc) node {
+	o := n.n.open(c)
+	if v, ok := o.(valueNode); ok {
+		v.e, v.at = n.e, n.at
+		return v
+	}
+	return &assigned{o, n.e, n.at}
+}
+
+func (n *assigned) child(c *calc, key string) node {
+	in := n.n.child(c, key)
+	if in == nil {
+		return nil
+	}
+	return &assigned{in, n.e, n.at}
+}

@@ -29,9 +29,11 @@ func (u *Unit) RenderJSON(t *demand.Task) ([]byte, diag.List) {
 	names, _ := n.keys(c)
 	vals := make(map[string]cty.Value, len(names))
 	for _, k := range names {
-		if in := n.child(c, k); in != nil {
-			vals[k] = u.shown(c, k, in)
+		one := c.sub(u.e, c.full) // one failed part does not take the others with it
+		if in := n.child(one, k); in != nil {
+			vals[k] = u.shown(one, k, in)
 		}
+		c.merge(one)
 	}
 	var b bytes.Buffer
 	writeJSON(&b, cty.ObjectVal(vals))
@@ -60,7 +62,7 @@ func (u *Unit) shown(c *calc, name string, n node) cty.Value {
 }
 
 func (u *Unit) shownMember(c *calc, name, k string, n node) cty.Value {
-	one := c.sub(u.e, true)
+	one := c.sub(u.e, c.full)
 	v := n.value(one)
 	c.merge(one)
 	if name == "locals" && !one.failed && !v.IsWhollyKnown() {

@@ -34,6 +34,7 @@ import (
 //	want/UNIT.edges   the units that it comes after
 //	want/UNIT.files   the files that were read
 //	want/UNIT.errors  FILE:LINE TEXT for each error; want/UNIT.warnings likewise
+//	want/UNIT.failed  the errors of computing the inputs with outputs
 //	want/UNIT.notes   FILE:LINE TEXT for each note of its messages
 //	want/UNIT.hcl     the unit as rendered in HCL
 //	want/UNIT.stack   what is generated from a stack file
@@ -325,6 +326,11 @@ func (u *loadedUnit) check(name, kind, want string) {
 		if u.u != nil {
 			u.note(u.u.Check(s.task))
 		}
+		u.errorsSeen = true
+		s.match(name, want, messages(s, u.ds.Errors()))
+	case "failed":
+		_, ds := u.u.Inputs(s.task, nil)
+		u.note(ds)
 		u.errorsSeen = true
 		s.match(name, want, messages(s, u.ds.Errors()))
 	case "warnings":
