@@ -1,0 +1,258 @@
+package origin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agext/levenshtein"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/eval"
+)
+
+// start reads an address and adds the step of what it names. A cursor without a
+// frame, and no errors, means that the explanation is complete.
+func (r *replay) start(address string) (cursor, diag.List) {
+	traversal, diags := hclsyntax.ParseTraversalAbs([]byte(address), "<address>", hcl.InitialPos)
+	if diags.HasErrors() {
+		return cursor{}, bad("The address %q cannot be read: %s", address, diags[0].Detail)
+	}
+	path, ok := steps(traversal)
+	if !ok {
+		return cursor{}, bad("The address %q stands for many values; name one of them by its key or index.", address)
+	}
+	m := r.e.Eval.Root
+	for len(path) >= 2 && path[0].name() == "module" {
+		call := m.Call(path[1].name())
+		if call == nil {
+			return cursor{}, bad("There is no module call %q in %s.%s", path[1].name(), where(m), near(path[1].name(), m.Node.Config.Calls))
+		}
+		if call.Node == nil {
+			return cursor{}, bad("The module %s could not be loaded.", named(m, "module."+call.Name()))
+		}
+		c, child, rest, done, ds := r.intoCall(call, path[2:])
+		if done || ds.HasErrors() {
+			return c, ds
+		}
+		m, path = child, rest
+	}
+	return r.within(m, path)
+}
+
+// intoCall takes an instance of a module call off an address, unless the address
+// means the call itself or one of its own arguments (done).
+func (r *replay) intoCall(call *eval.Call, path []step) (c cursor, child *eval.Module, rest []step, done bool, ds diag.List) {
+	m, cfg := call.Module(), call.Config()
+	label := named(m, "module."+call.Name())
+	f := &frame{mod: m, scope: call.AnyScope()}
+	f.repeat, f.forEach = repetition(cfg.Repeat)
+	if len(path) > 0 {
+		meta := map[string]*config.Setting{"source": cfg.Source, "version": cfg.Version, "count": cfg.Repeat.Count, "for_each": cfg.Repeat.ForEach}[path[0].name()]
+		if meta != nil {
+			return r.define(Argument, label+pathText(path[:1]), meta, cursor{moduleFrame(m), meta.Expr, path[1:]}), nil, nil, true, nil
+		}
+	}
+	switch {
+	case f.repeat == nil:
+		child, rest = r.child(call, path)
+	case len(path) > 0 && path[0].brackets:
+		if child, rest = r.child(call, path); child == nil {
+			return c, nil, nil, true, bad("%s has no instance %s.", label, pathText(path[:1]))
+		}
+		f, label = inputFrame(child), string(child.Addr)
+	default:
+		child, rest = call.AnyChild(), path
+	}
+	if child == nil {
+		return c, nil, nil, true, bad("The instances of %s are not known.", label)
+	}
+	if len(rest) == 0 {
+		r.whole(label, cfg.At, f, cfg.Body, func(name string) bool {
+			v := call.Node.Config.Variables[name]
+			return v != nil && v.Sensitive
+		})
+		return c, nil, nil, true, nil
+	}
+	return c, child, rest, false, nil
+}
+
+// within reads the rest of an address in a module.
+func (r *replay) within(m *eval.Module, path []step) (cursor, diag.List) {
+	cfg := m.Node.Config
+	root := path[0].name()
+	second, rest := "", []step(nil)
+	if len(path) > 1 {
+		second, rest = path[1].name(), path[2:]
+	}
+	end := cursor{f: moduleFrame(m)} // for what turns out to be computed; never followed
+	switch root {
+	case "local":
+		if cfg.Locals[second] == nil {
+			return cursor{}, missing(m, "local value", second, cfg.Locals)
+		}
+		return r.local(m, second, rest, end), nil
+	case "var":
+		if cfg.Variables[second] == nil {
+			return cursor{}, missing(m, "input variable", second, cfg.Variables)
+		}
+		return r.variable(m, second, rest, end), nil
+	case "output":
+		if cfg.Outputs[second] == nil {
+			return cursor{}, missing(m, "output", second, cfg.Outputs)
+		}
+		return r.output(m, second, rest, end), nil
+	case "provider":
+		return r.provider(m, path[1:])
+	}
+	if a, tail, ok := resourceAddr(path); ok {
+		if res := m.Resource(a); res != nil {
+			return r.startResource(res, tail)
+		}
+	}
+	if m.Parent() != nil && cfg.Outputs[root] != nil {
+		return r.output(m, root, path[1:], end), nil
+	}
+	if m.Parent() != nil && cfg.Variables[root] != nil {
+		return r.variable(m, root, path[1:], end), nil
+	}
+	return cursor{}, r.nothing(m, path)
+}
+
+// startResource reads the rest of an address behind a resource's name.
+func (r *replay) startResource(res *eval.Resource, path []step) (cursor, diag.List) {
+	var k addr.Key
+	repeat, forEach := repetition(res.Config().Repeat)
+	if repeat != nil && k == (addr.Key{}) && len(path) > 0 && path[0].brackets {
+		key, ok := keyOf(path, forEach)
+		if !ok {
+			return cursor{}, bad("%s is no instance key of %s.", pathText(path[:1]), res.Addr())
+		}
+		if in, fine := res.Instances(r.t); fine && in.Get(key) == nil {
+			return cursor{}, bad("%s has no instance with the key %s.%s", res.Addr(), key, instancesOf(in))
+		}
+		k, path = key, path[1:]
+	}
+	if len(path) > 0 && path[0].brackets {
+		return cursor{}, bad("%s has no instances with keys: its block has neither count nor for_each.", res.Addr())
+	}
+	f := r.resourceFrame(res, k)
+	if len(path) == 0 {
+		state := r.self(res, k)
+		r.whole(res.Addr().String()+k.String(), res.Config().At, f, res.Config().Body, func(name string) bool {
+			return secretAt(state, []step{nameStep(name)})
+		})
+		return cursor{}, nil
+	}
+	if len(path) > 1 && (path[0].name() == "each" || path[0].name() == "count") && f.repeat != nil {
+		return r.repeated(cursor{f: f}, path), nil
+	}
+	return r.argument(res, k, path), nil
+}
+
+// instancesOf lists a few keys.
+func instancesOf(in *eval.Instances) string {
+	if len(in.All) == 0 {
+		return " It has none."
+	}
+	var keys []string
+	for i, d := range in.All {
+		if i == 5 {
+			keys = append(keys, "…")
+			break
+		}
+		keys = append(keys, d.Key().String())
+	}
+	return " It has " + strings.Join(keys, ", ") + "."
+}
+
+// provider reads provider.NAME[.ALIAS][KEY].ARGUMENT.
+func (r *replay) provider(m *eval.Module, path []step) (cursor, diag.List) {
+	if len(path) == 0 {
+		return cursor{}, bad("An address of a provider configuration needs its name, as in provider.NAME or provider.NAME.ALIAS.")
+	}
+	cfg := m.Node.Config.Providers[path[0].name()]
+	rest := path[1:]
+	if len(rest) > 0 {
+		if aliased := m.Node.Config.Providers[path[0].name()+"."+rest[0].name()]; aliased != nil {
+			cfg, rest = aliased, rest[1:]
+		}
+	}
+	if cfg == nil {
+		return cursor{}, bad("There is no provider configuration %q in %s.%s", path[0].name(), where(m), near(path[0].name(), m.Node.Config.Providers))
+	}
+	what := named(m, "provider."+cfg.Key())
+	f := &frame{mod: m, scope: m, repeat: cfg.ForEach, forEach: true}
+	for _, p := range m.ProviderInstances(r.t) {
+		if p.Block() != cfg {
+			continue
+		}
+		if cfg.ForEach == nil || len(rest) > 0 && rest[0].brackets && p.Addr.Key == addr.Str(rest[0].name()) {
+			f.scope, f.key = p.Scope(), p.Addr.Key
+			break
+		}
+	}
+	if f.key != (addr.Key{}) {
+		what += f.key.String()
+		rest = rest[1:]
+	}
+	switch {
+	case len(rest) == 0:
+		r.whole(what, cfg.At, f, cfg.Body, nil)
+		return cursor{}, nil
+	case rest[0].name() == "for_each" && cfg.ForEach != nil:
+		return r.define(Argument, what+".for_each", cfg.ForEach, cursor{moduleFrame(m), cfg.ForEach.Expr, rest[1:]}), nil
+	}
+	return r.inBody(f, cfg.Body, rest, what, nil), nil
+}
+
+func bad(format string, args ...any) diag.List {
+	ds := diag.Errorf(nil, "Nothing to explain", format, args...)
+	ds[0].Code = "origin/address"
+	return ds
+}
+
+func where(m *eval.Module) string {
+	if m.Addr == "" {
+		return "the root module"
+	}
+	return string(m.Addr)
+}
+
+func missing[V any](m *eval.Module, kind, name string, among map[string]V) diag.List {
+	if name == "" {
+		return bad("The address needs the name of the %s.", kind)
+	}
+	return bad("There is no %s %q in %s.%s", kind, name, where(m), near(name, among))
+}
+
+// near proposes a name that is like the given one.
+func near[V any](name string, among map[string]V) string {
+	best, distance := "", 3
+	for _, n := range slices.Sorted(maps.Keys(among)) {
+		if d := levenshtein.Distance(name, n, nil); d < distance {
+			best, distance = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" Did you mean %q?", best)
+}
+
+// nothing tells that an address names nothing.
+func (r *replay) nothing(m *eval.Module, path []step) diag.List {
+	a, _, ok := resourceAddr(path)
+	if !ok {
+		return bad("%q is no address. An address is one of TYPE.NAME, data.TYPE.NAME, module.NAME, var.NAME, local.NAME, output.NAME and provider.NAME, with module.NAME. in front for what stands in a module, and the names of arguments behind.", pathText(path)[1:])
+	}
+	names := map[string]bool{}
+	for have := range m.Node.Config.Resources {
+		names[have.String()] = true
+	}
+	return bad("There is no %s in %s.%s", a, where(m), near(a.String(), names))
+}

@@ -1,0 +1,120 @@
+package origin
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A frame is where an expression stands: what its references mean and how they
+// are evaluated.
+type frame struct {
+	mod   *eval.Module // nil in a variable file
+	scope lang.Scope   // nil in a variable file
+
+	// Of an argument of a repeated block: the argument that repeats it, and the
+	// key of the instance that is meant; the zero key stands for all of them.
+	repeat  *config.Setting
+	forEach bool
+	key     addr.Key
+
+	self *eval.Resource // what self means in a provisioner or connection, or nil
+
+	iter *iteration // the innermost dynamic block, or nil
+}
+
+// an iteration is one turn of a dynamic block.
+type iteration struct {
+	name    string
+	forEach hcl.Expression
+	at      *frame // where for_each is evaluated
+	n       int    // which element, in order
+	key     cty.Value
+	under   *iteration
+}
+
+func (f *frame) iterator(name string) *iteration {
+	for it := f.iter; it != nil; it = it.under {
+		if it.name == name {
+			return it
+		}
+	}
+	return nil
+}
+
+// iterScope resolves the iterator of a dynamic block.
+type iterScope struct {
+	lang.Scope
+	name  string
+	value cty.Value
+}
+
+func (s iterScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
+	if ref.RootName() == s.name {
+		return s.value, 1, nil
+	}
+	return s.Scope.Resolve(t, ref, at)
+}
+
+// moduleFrame is where locals, outputs and the like of a module are evaluated.
+func moduleFrame(m *eval.Module) *frame { return &frame{mod: m, scope: m} }
+
+// inputFrame is where the inputs of a module instance are evaluated.
+func inputFrame(m *eval.Module) *frame {
+	f := &frame{mod: m.Parent(), scope: m.CallScope()}
+	f.repeat, f.forEach = repetition(m.CalledBy().Config().Repeat)
+	if all := m.Addr.Steps(); len(all) > 0 {
+		f.key = all[len(all)-1].Key
+	}
+	return f
+}
+
+// resourceFrame is where the arguments of a resource are evaluated, for one
+// instance, or for all of them if there is none with that key.
+func (r *replay) resourceFrame(res *eval.Resource, k addr.Key) *frame {
+	f := &frame{mod: res.Mod, scope: res.AnyScope(), key: k}
+	f.repeat, f.forEach = repetition(res.Config().Repeat)
+	if d := r.instance(res, k); d != nil {
+		f.scope = d.Scope(cty.NilVal)
+	}
+	return f
+}
+
+func (r *replay) instance(res *eval.Resource, k addr.Key) *eval.Desired {
+	if in, ok := res.Instances(r.t); ok {
+		return in.Get(k)
+	}
+	return nil
+}
+
+// address writes a reference as an address that can be explained, or "" if it
+// is none.
+func (r *replay) address(f *frame, ref hcl.Traversal) string {
+	if f.mod == nil {
+		return ""
+	}
+	switch root := ref.RootName(); root {
+	case "each", "count":
+		if f.repeat == nil {
+			return ""
+		}
+		return addr.Text(ref)
+	case "path", "terraform", "tofu", "self":
+		return addr.Text(ref)
+	default:
+		if f.iterator(root) != nil {
+			return addr.Text(ref)
+		}
+	}
+	path, _ := steps(ref)
+	if f.mod.Addr == "" {
+		return pathText(path)[1:]
+	}
+	return string(f.mod.Addr) + pathText(path)
+}

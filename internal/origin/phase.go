@@ -1,0 +1,44 @@
+package origin
+
+import (
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// A Phase evaluates configuration without providers: resources are what state
+// has of them, or unknown.
+type Phase struct {
+	// Known is as in Explainer; nil knows nothing.
+	Known func(addr.Instance) cty.Value
+}
+
+var _ eval.Phase = Phase{}
+
+// Value implements eval.Phase.
+func (p Phase) Value(_ *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+	if p.Known != nil {
+		if v := p.Known(d.Addr()); v != cty.NilVal {
+			return v, nil
+		}
+	}
+	return cty.DynamicVal, nil
+}
+
+// Schema implements eval.Phase. Nothing that is explained needs it.
+func (p Phase) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
+	return nil, diag.Errorf(nil, "Schema not available", "The schema of the provider %s is not read to explain values.", a)
+}
+
+// Function implements eval.Phase: the results of providers' functions are unknown.
+func (p Phase) Function(*demand.Task, addr.Provider, *eval.ProviderConfig, string) (function.Function, diag.List) {
+	return function.New(&function.Spec{
+		VarParam: &function.Parameter{Name: "args", Type: cty.DynamicPseudoType, AllowNull: true, AllowUnknown: true, AllowDynamicType: true},
+		Type:     function.StaticReturnType(cty.DynamicPseudoType),
+		Impl:     func([]cty.Value, cty.Type) (cty.Value, error) { return cty.DynamicVal, nil },
+	}), nil
+}

@@ -1,0 +1,162 @@
+package origin
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// Print writes an explanation for a reader. It returns the errors of w.
+func (x *Explanation) Print(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	switch {
+	case x.Value != cty.NilVal:
+		fmt.Fprintf(b, "%s = %s", x.Address, valueText(x.Value))
+		if x.FromState {
+			b.WriteString("   (as in state)")
+		}
+		b.WriteString("\n")
+	case !x.Whole:
+		fmt.Fprintf(b, "%s is not known from configuration alone\n", x.Address)
+	}
+	var before *Place
+	for i, s := range x.Steps {
+		if i > 0 || !x.Whole {
+			b.WriteString("\n")
+		}
+		s.print(b, before)
+		before = s.At
+	}
+	if len(x.Parts) > 0 {
+		b.WriteString("\n  arguments:\n")
+		for _, p := range x.Parts {
+			fmt.Fprintf(b, "    %s  %s\n", p.At.where(), p.At.Source)
+		}
+	}
+	return b.Flush()
+}
+
+// print leaves out a place that was just shown.
+func (s *Step) print(b *bufio.Writer, before *Place) {
+	fmt.Fprintf(b, "%s\n", s.Text)
+	if s.At != nil && (before == nil || before.File != s.At.File || before.Line != s.At.Line || before.Source != s.At.Source) {
+		s.At.print(b, "  ")
+	}
+	for _, p := range s.Replaces {
+		p.print(b, "  replaces ")
+	}
+	if s.Computed && len(s.From) == 0 && s.Kind != Computed {
+		b.WriteString("  computed here\n")
+	}
+	if len(s.From) > 0 {
+		names := make([]string, len(s.From))
+		for i, f := range s.From {
+			names[i] = f.Address
+		}
+		word := "made of"
+		if s.Computed {
+			word = "computed from"
+		}
+		fmt.Fprintf(b, "  %s %s\n", word, strings.Join(names, ", "))
+	}
+}
+
+func (p *Place) print(b *bufio.Writer, head string) {
+	fmt.Fprintf(b, "%s%s\n", head, p.where())
+	if p.Source != "" {
+		fmt.Fprintf(b, "    %s\n", p.Source)
+	}
+}
+
+// where is file, line and layer; the layer alone outside files.
+func (p *Place) where() string {
+	if p.File == "" {
+		return p.Layer
+	}
+	return fmt.Sprintf("%s:%d (%s)", p.File, p.Line, p.Layer)
+}
+
+func valueText(v cty.Value) string {
+	return strings.TrimSpace(string(hclwrite.TokensForValue(v).Bytes()))
+}
+
+type (
+	jsonExplanation struct {
+		Format    string          `json:"format_version"`
+		Address   string          `json:"address"`
+		Value     json.RawMessage `json:"value,omitempty"`
+		Known     bool            `json:"known"`
+		Sensitive bool            `json:"sensitive"`
+		Whole     bool            `json:"whole,omitempty"`
+		FromState bool            `json:"from_state,omitempty"`
+		Steps     []jsonStep      `json:"steps"`
+		Arguments []jsonPart      `json:"arguments,omitempty"`
+	}
+	jsonStep struct {
+		Kind     Kind        `json:"kind"`
+		Text     string      `json:"text"`
+		At       *jsonPlace  `json:"at,omitempty"`
+		Replaces []jsonPlace `json:"replaces,omitempty"`
+		Computed bool        `json:"computed,omitempty"`
+		From     []jsonFrom  `json:"from,omitempty"`
+	}
+	jsonPlace struct {
+		File   string `json:"file,omitempty"`
+		Line   int    `json:"line,omitempty"`
+		Column int    `json:"column,omitempty"`
+		Source string `json:"source,omitempty"`
+		Layer  string `json:"layer"`
+	}
+	jsonFrom struct {
+		Address string     `json:"address"`
+		At      *jsonPlace `json:"at,omitempty"`
+	}
+	jsonPart struct {
+		Name string    `json:"name"`
+		At   jsonPlace `json:"at"`
+	}
+)
+
+// MarshalJSON writes the explanation in a form of its own, for tools: the
+// properties are named as the fields. value is missing where it is not known,
+// and holds "(sensitive value)" in the place of what is not shown.
+func (x *Explanation) MarshalJSON() ([]byte, error) {
+	out := jsonExplanation{
+		Format: "1.0", Address: x.Address, Known: x.Value != cty.NilVal, Sensitive: x.Sensitive, Whole: x.Whole, FromState: x.FromState, Steps: []jsonStep{},
+	}
+	if x.Value != cty.NilVal {
+		raw, err := ctyjson.Marshal(x.Value, x.Value.Type())
+		if err != nil {
+			return nil, err
+		}
+		out.Value = raw
+	}
+	for _, s := range x.Steps {
+		js := jsonStep{Kind: s.Kind, Text: s.Text, At: s.At.json(), Computed: s.Computed}
+		for _, p := range s.Replaces {
+			js.Replaces = append(js.Replaces, jsonPlace(p))
+		}
+		for _, f := range s.From {
+			js.From = append(js.From, jsonFrom{f.Address, f.At.json()})
+		}
+		out.Steps = append(out.Steps, js)
+	}
+	for _, p := range x.Parts {
+		out.Arguments = append(out.Arguments, jsonPart{p.Name, jsonPlace(p.At)})
+	}
+	return json.Marshal(out)
+}
+
+func (p *Place) json() *jsonPlace {
+	if p == nil {
+		return nil
+	}
+	j := jsonPlace(*p)
+	return &j
+}

@@ -1,0 +1,411 @@
+package origin
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// # How a value is followed
+//
+// A cursor is an expression, the frame that gives its references a meaning, and
+// the path of the part that is asked for. What the expression is decides where
+// the part comes from: an object's item takes a step off the path, a reference
+// puts the steps behind its name on it and goes on at the definition, and so on
+// until the expression is a literal or something whose result stands nowhere.
+//
+// What must not be shown is decided on the way: as soon as the part is sensitive
+// at one stop, it is so at all that follow, since sensitivity is often declared
+// where a value is received and not where it is written.
+
+// A cursor is a part of an expression's value.
+type cursor struct {
+	f    *frame
+	x    hcl.Expression
+	path []step
+}
+
+// visit tells a circle from a long way.
+type visit struct {
+	module addr.ModuleInstance
+	at     source.Range
+	path   string
+}
+
+type replay struct {
+	t      *demand.Task
+	e      *Explainer
+	out    *Explanation
+	value  cty.Value // the first that is known on the way
+	secret bool      // what is followed from here on must not be shown
+	seen   map[visit]bool
+
+	valueSecret bool // value must not be shown
+}
+
+// mostSteps bounds an explanation; nobody reads more.
+const mostSteps = 1000
+
+func (r *replay) add(s *Step) *Step {
+	r.out.Steps = append(r.out.Steps, s)
+	return s
+}
+
+// last is the step that was added last, or nil.
+func (r *replay) last() *Step {
+	if n := len(r.out.Steps); n > 0 {
+		return r.out.Steps[n-1]
+	}
+	return nil
+}
+
+// define adds the step of a definition, whose expression is where to go on.
+func (r *replay) define(kind Kind, text string, s *config.Setting, c cursor) cursor {
+	r.look(c)
+	p := r.place(s.Range, r.hidden(c))
+	p.Layer = s.Layer.String()
+	r.add(&Step{Kind: kind, Text: text + pathText(c.path), At: p, Replaces: r.replaced(s)})
+	return c
+}
+
+// look evaluates the part, for its value and for whether it may be shown.
+func (r *replay) look(c cursor) {
+	v, ds := r.eval(c.f, c.x)
+	r.secret = r.secret || secretAt(v, c.path)
+	if ds.HasErrors() {
+		return
+	}
+	if v, ok := part(v, c.path); ok {
+		r.learn(v)
+	}
+}
+
+// learn keeps the first value that is known: those before it were not, or
+// lacked a conversion at most.
+func (r *replay) learn(v cty.Value) {
+	if r.value == cty.NilVal && v.IsWhollyKnown() {
+		r.value, r.valueSecret = v, r.secret
+	}
+}
+
+// eval evaluates an expression in a frame. Errors give an unknown value.
+func (r *replay) eval(f *frame, x hcl.Expression) (cty.Value, diag.List) {
+	if f.scope == nil { // a variable file
+		v, diags := x.Value(nil)
+		return v, diag.FromHCL(diags)
+	}
+	return lang.Eval(r.t, f.scope, x, cty.DynamicPseudoType)
+}
+
+// follow goes on from a cursor to the end.
+func (r *replay) follow(c cursor) {
+	for c.f != nil {
+		if len(r.out.Steps) >= mostSteps {
+			r.add(&Step{Kind: Undecided, Text: "the way is longer than can be shown"})
+			return
+		}
+		if c.f.mod != nil {
+			v := visit{c.f.mod.Addr, c.x.Range(), pathText(c.path)}
+			if r.seen[v] {
+				r.end(Circle, c, "the value needs itself")
+				return
+			}
+			r.seen[v] = true
+		}
+		c = r.next(c)
+	}
+}
+
+// next takes one turn. A cursor without a frame ends the way.
+func (r *replay) next(c cursor) cursor {
+	switch x := unwrap(c.x).(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		return r.reference(c, x.Traversal)
+	case *hclsyntax.RelativeTraversalExpr:
+		if more, ok := steps(x.Traversal); ok {
+			return cursor{c.f, x.Source, join(more, c.path)}
+		}
+	case *hclsyntax.IndexExpr:
+		key, ds := r.eval(c.f, x.Key)
+		if !ds.HasErrors() && key.IsKnown() && !key.IsMarked() && !key.IsNull() && key.Type().IsPrimitiveType() {
+			return cursor{c.f, x.Collection, join([]step{keyStep(key)}, c.path)}
+		}
+	case *hclsyntax.ConditionalExpr:
+		return r.conditional(c, x)
+	case *hclsyntax.ObjectConsExpr:
+		if len(c.path) > 0 {
+			return r.object(c, x)
+		}
+		return r.literal(c)
+	case *hclsyntax.TupleConsExpr:
+		if len(c.path) > 0 {
+			if i, ok := c.path[0].index(); ok && i < len(x.Exprs) {
+				return r.item(cursor{c.f, x.Exprs[i], c.path[1:]}, fmt.Sprintf("element %d", i))
+			}
+			return r.fail(c, "there is no such element")
+		}
+		return r.literal(c)
+	case *hclsyntax.SplatExpr:
+		if next, ok := r.splat(c, x); ok {
+			return next
+		}
+	case *hclsyntax.FunctionCallExpr:
+		if next, ok := r.call(c, x); ok {
+			return next
+		}
+	case *hclsyntax.LiteralValueExpr:
+		return r.scalar(c)
+	case *hclsyntax.TemplateExpr:
+		if x.IsStringLiteral() {
+			return r.scalar(c)
+		}
+	default:
+		if json.IsJSONExpression(c.x) {
+			return r.json(c)
+		}
+	}
+	return r.computed(c)
+}
+
+// unwrap takes off what does not change a value.
+func unwrap(x any) any {
+	for {
+		switch w := x.(type) {
+		case *lang.Expr:
+			x = w.Expression
+		case *hclsyntax.ParenthesesExpr:
+			x = w.Expression
+		case *hclsyntax.TemplateWrapExpr:
+			x = w.Wrapped
+		case *hclsyntax.ObjectConsKeyExpr:
+			x = w.Wrapped
+		default:
+			return x
+		}
+	}
+}
+
+// scalar ends at a string, number or the like that is written out.
+func (r *replay) scalar(c cursor) cursor {
+	if len(c.path) > 0 {
+		return r.fail(c, "the value has no such part")
+	}
+	return cursor{}
+}
+
+// literal ends at an object or list that is written out, though its items may
+// be computed.
+func (r *replay) literal(c cursor) cursor {
+	if len(c.x.Variables()) > 0 {
+		r.from(c)
+	}
+	return cursor{}
+}
+
+func (r *replay) object(c cursor, x *hclsyntax.ObjectConsExpr) cursor {
+	name := c.path[0].name()
+	for i := len(x.Items) - 1; i >= 0; i-- { // the last of equal keys counts
+		key, ds := r.eval(c.f, x.Items[i].KeyExpr)
+		if ds.HasErrors() || !key.IsKnown() {
+			return r.end(Undecided, cursor{c.f, x.Items[i].KeyExpr, nil}, "this key is not known, so the item cannot be told")
+		}
+		if bare, _ := key.Unmark(); !bare.IsNull() && bare.Type().IsPrimitiveType() && keyStep(bare).name() == name {
+			return r.item(cursor{c.f, x.Items[i].ValueExpr, c.path[1:]}, "item "+addr.Quote(name))
+		}
+	}
+	return r.fail(c, fmt.Sprintf("the object has no attribute %q", name))
+}
+
+// item goes on inside a constructor; it is a step of its own if it stands on
+// another line than the last step.
+func (r *replay) item(c cursor, text string) cursor {
+	r.look(c)
+	at := c.x.Range()
+	if l := r.last(); l == nil || l.At == nil || l.At.File != at.Filename || l.At.Line != at.Start.Line {
+		r.add(&Step{Kind: Item, Text: text + pathText(c.path), At: r.place(at, r.hidden(c))})
+	}
+	return c
+}
+
+func (r *replay) conditional(c cursor, x *hclsyntax.ConditionalExpr) cursor {
+	cond, ds := r.eval(c.f, x.Condition)
+	at := cursor{c.f, x.Condition, nil}
+	switch {
+	case ds.HasErrors():
+		return r.failWith(at, ds)
+	case secretAt(cond, nil):
+		return r.end(Undecided, at, "the condition is sensitive, so which branch it takes is not shown")
+	case !cond.IsKnown():
+		return r.end(Undecided, at, "the condition is not known from configuration, so either branch may give the value")
+	}
+	cond, _ = cond.Unmark()
+	branch, word := x.FalseResult, "false"
+	if isTrue(cond) {
+		branch, word = x.TrueResult, "true"
+	}
+	r.add(&Step{Kind: Condition, Text: "the condition is " + word, At: r.place(x.Condition.Range(), r.hidden(at))})
+	return r.item(cursor{c.f, branch, c.path}, "the value if "+word)
+}
+
+func isTrue(v cty.Value) bool {
+	return !v.IsNull() && (v.Type() == cty.Bool && v.True() || v.Type() == cty.String && v.AsString() == "true")
+}
+
+// splat follows one element of a.*.b.
+func (r *replay) splat(c cursor, x *hclsyntax.SplatExpr) (cursor, bool) {
+	if len(c.path) == 0 {
+		return c, false
+	}
+	i, ok := c.path[0].index()
+	if !ok {
+		return c, false
+	}
+	each := []step(nil)
+	switch e := x.Each.(type) {
+	case *hclsyntax.AnonSymbolExpr:
+	case *hclsyntax.RelativeTraversalExpr:
+		if _, plain := e.Source.(*hclsyntax.AnonSymbolExpr); !plain {
+			return c, false
+		}
+		if each, ok = steps(e.Traversal); !ok {
+			return c, false
+		}
+	default:
+		return c, false
+	}
+	src, ds := r.eval(c.f, x.Source)
+	if ds.HasErrors() {
+		return c, false
+	}
+	path := join(each, c.path[1:])
+	if ty := src.Type(); ty.IsTupleType() || ty.IsListType() {
+		path = join([]step{indexStep(i)}, path)
+	} else if !src.IsKnown() || ty.IsSetType() {
+		return c, false
+	}
+	return cursor{c.f, x.Source, path}, true
+}
+
+// json takes a JSON expression apart: objects, lists, and strings as templates.
+func (r *replay) json(c cursor) cursor {
+	if items, diags := hcl.ExprMap(c.x); !diags.HasErrors() {
+		return r.jsonObject(c, items)
+	}
+	if items, diags := hcl.ExprList(c.x); !diags.HasErrors() {
+		if len(c.path) == 0 {
+			return r.literal(c)
+		}
+		if i, ok := c.path[0].index(); ok && i < len(items) {
+			return r.item(cursor{c.f, items[i], c.path[1:]}, fmt.Sprintf("element %d", i))
+		}
+		if len(items) == 1 { // the one block of a type
+			return r.item(cursor{c.f, items[0], c.path}, "element 0")
+		}
+		return r.fail(c, "there is no such element")
+	}
+	v, diags := c.x.Value(nil)
+	if diags.HasErrors() || v.Type() != cty.String || v.IsNull() || c.f.scope == nil {
+		return r.scalar(c)
+	}
+	start := c.x.Range().Start
+	start.Column++
+	start.Byte++
+	inner, diags := hclsyntax.ParseTemplate([]byte(v.AsString()), c.x.Range().Filename, start)
+	if diags.HasErrors() {
+		return r.failWith(c, diag.FromHCL(diags))
+	}
+	return cursor{c.f, inner, c.path}
+}
+
+func (r *replay) jsonObject(c cursor, items []hcl.KeyValuePair) cursor {
+	if len(c.path) == 0 {
+		return r.literal(c)
+	}
+	name := c.path[0].name()
+	for i := len(items) - 1; i >= 0; i-- {
+		key, ds := r.eval(c.f, items[i].Key)
+		if !ds.HasErrors() && key.IsKnown() && !key.IsNull() && keyStep(unmark(key)).name() == name {
+			return r.item(cursor{c.f, items[i].Value, c.path[1:]}, "item "+addr.Quote(name))
+		}
+	}
+	if i, ok := c.path[0].index(); ok && i == 0 { // the one block of a type
+		return cursor{c.f, c.x, c.path[1:]}
+	}
+	return r.fail(c, fmt.Sprintf("the object has no attribute %q", name))
+}
+
+func unmark(v cty.Value) cty.Value {
+	v, _ = v.UnmarkDeep()
+	return v
+}
+
+// computed ends at an expression whose result stands nowhere.
+func (r *replay) computed(c cursor) cursor {
+	if v, ds := r.eval(c.f, c.x); ds.HasErrors() {
+		return r.failWith(c, ds)
+	} else if _, ok := part(v, c.path); !ok {
+		return r.fail(c, "the value has no such part")
+	}
+	r.from(c)
+	return cursor{}
+}
+
+// from says that the value is computed at the cursor, and from what.
+func (r *replay) from(c cursor) {
+	at := c.x.Range()
+	s := r.last()
+	if s == nil || s.At == nil || s.At.File != at.Filename || s.At.Line != at.Start.Line || s.Kind == Condition {
+		s = r.add(&Step{Kind: Computed, Text: "computed here", At: r.place(at, r.hidden(c))})
+	}
+	seen := map[string]bool{}
+	for _, ref := range c.x.Variables() {
+		address := r.address(c.f, ref)
+		if address == "" || seen[address] {
+			continue
+		}
+		seen[address] = true
+		at := ref.SourceRange()
+		s.From = append(s.From, From{address, r.place(at, r.hidden(c))})
+	}
+	s.Computed = !isWritten(c.x) && !isReference(c.x)
+}
+
+// isWritten reports whether an expression is the value itself.
+func isWritten(x any) bool {
+	switch x := unwrap(x).(type) {
+	case *hclsyntax.ObjectConsExpr, *hclsyntax.TupleConsExpr, *hclsyntax.LiteralValueExpr:
+		return true
+	case *hclsyntax.TemplateExpr:
+		return x.IsStringLiteral()
+	}
+	return false
+}
+
+// end adds a last step.
+func (r *replay) end(kind Kind, c cursor, text string) cursor {
+	r.add(&Step{Kind: kind, Text: text, At: r.place(c.x.Range(), r.hidden(c))})
+	return cursor{}
+}
+
+func (r *replay) fail(c cursor, text string) cursor { return r.end(Failed, c, text) }
+
+// failWith ends with the first message about the expression, or points at what it reads.
+func (r *replay) failWith(c cursor, ds diag.List) cursor {
+	for _, m := range ds {
+		if m.Summary != "" && !r.secret {
+			return r.fail(c, m.Summary+": "+m.Detail)
+		}
+	}
+	r.end(Failed, c, "what this reads has an error")
+	r.from(c)
+	return cursor{}
+}

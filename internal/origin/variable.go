@@ -1,0 +1,245 @@
+package origin
+
+import (
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// variable goes on at what gives a variable its value: the module call, a
+// variable file, the environment, a flag, or the default.
+func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cursor {
+	v := m.Node.Config.Variables[name]
+	if v == nil {
+		return r.computed(c)
+	}
+	label := named(m, "var."+name)
+	r.secret = r.secret || v.Sensitive
+	got, ok := m.Variable(r.t, name)
+	r.secret = r.secret || ok && secretAt(got, path)
+	if p, has := part(got, path); ok && has {
+		r.learn(p)
+	}
+	if m.Parent() != nil {
+		return r.input(m, v, label, path)
+	}
+	in, given := r.e.Eval.Input(name)
+	if !given || in.Value == cty.NilVal || r.defaulted(v, in.Value) {
+		return r.defaultOf(v, label, path)
+	}
+	if in.From == "" && in.At == nil && !in.Value.IsKnown() {
+		return r.notGiven(v, label)
+	}
+	if ok && r.optional(v, in.Value, got, label, path) {
+		return cursor{}
+	}
+	return r.given(v, in, label, path)
+}
+
+// defaulted reports whether null means the default.
+func (r *replay) defaulted(v *config.Variable, given cty.Value) bool {
+	bare, _ := given.Unmark()
+	return !v.Nullable && bare.IsNull() && !v.Required()
+}
+
+// input follows what a module call gives.
+func (r *replay) input(m *eval.Module, v *config.Variable, label string, path []step) cursor {
+	call := m.CalledBy()
+	s := m.Parent().Node.Config.Setting(call.Config().Body, v.Name)
+	if s == nil {
+		if v.Required() {
+			return r.notGiven(v, label)
+		}
+		return r.defaultOf(v, label, path)
+	}
+	c := cursor{inputFrame(m), s.Expr, path}
+	given, ds := r.eval(c.f, c.x)
+	if !ds.HasErrors() {
+		if r.defaulted(v, given) {
+			return r.defaultOf(v, label, path)
+		}
+		if got, ok := m.Variable(r.t, v.Name); ok && r.optional(v, given, got, label, path) {
+			return cursor{}
+		}
+	}
+	return r.define(ModuleInput, label, s, c)
+}
+
+func (r *replay) defaultOf(v *config.Variable, label string, path []step) cursor {
+	s := v.Settings["default"]
+	if s == nil {
+		return r.notGiven(v, label)
+	}
+	if got := v.Default; got != cty.NilVal {
+		raw, diags := s.Expr.Value(nil)
+		if !diags.HasErrors() && r.optional(v, raw, got, label, path) {
+			return cursor{}
+		}
+	}
+	return r.define(Default, label, s, cursor{&frame{}, s.Expr, path})
+}
+
+func (r *replay) notGiven(v *config.Variable, label string) cursor {
+	r.add(&Step{Kind: NotGiven, Text: label + " is required and has no value", At: r.place(v.At, nil)})
+	return cursor{}
+}
+
+// optional ends at the type of a variable if the part is the default of an
+// optional attribute, which the given value leaves out.
+func (r *replay) optional(v *config.Variable, given, got cty.Value, label string, path []step) bool {
+	s := v.Settings["type"]
+	if v.Defaults == nil || s == nil || len(path) == 0 {
+		return false
+	}
+	g, has := part(given, path)
+	bare, _ := g.Unmark()
+	if has && !(bare.IsKnown() && bare.IsNull()) {
+		return false
+	}
+	p, has := part(got, path)
+	if bare, _ := p.Unmark(); !has || !bare.IsKnown() || bare.IsNull() {
+		return false
+	}
+	r.learn(p)
+	c := cursor{&frame{}, optionalDefault(s.Expr, path), nil}
+	if c.x == nil {
+		c.x = s.Expr
+	}
+	r.add(&Step{
+		Kind: Default, Text: label + pathText(path) + " is the default of an optional attribute",
+		At: r.place(c.x.Range(), r.hidden(c)), Replaces: r.replaced(s),
+	})
+	return true
+}
+
+// optionalDefault finds the optional(…) call of an attribute in a type
+// expression; nil if the path leads elsewhere.
+func optionalDefault(x hcl.Expression, path []step) hcl.Expression {
+	var found hcl.Expression
+	for x != nil {
+		call, ok := unwrap(x).(*hclsyntax.FunctionCallExpr)
+		if !ok {
+			return found
+		}
+		switch {
+		case call.Name == "optional" && len(call.Args) > 0:
+			if len(call.Args) == 2 {
+				found = call
+			}
+			x = call.Args[0]
+		case call.Name == "object" && len(call.Args) == 1 && len(path) > 0:
+			obj, ok := unwrap(call.Args[0]).(*hclsyntax.ObjectConsExpr)
+			if !ok {
+				return found
+			}
+			x = nil
+			for _, it := range obj.Items {
+				if hcl.ExprAsKeyword(it.KeyExpr) == path[0].name() {
+					x, path = it.ValueExpr, path[1:]
+					break
+				}
+			}
+		case (call.Name == "map" || call.Name == "list" || call.Name == "set") && len(call.Args) == 1 && len(path) > 0:
+			x, path = call.Args[0], path[1:]
+		default:
+			return found
+		}
+	}
+	return found
+}
+
+// given follows the value of a root variable to where the user left it.
+func (r *replay) given(v *config.Variable, in eval.Input, label string, path []step) cursor {
+	layer, known := r.e.Layers[v.Name]
+	s := &Step{Kind: givenKind(layer, in), Text: label + pathText(path)}
+	if !known && in.From != "" {
+		s.Text += ", given by " + in.From
+	}
+	r.add(s)
+	for _, g := range r.lost(v.Name) {
+		s.Replaces = append(s.Replaces, r.givenPlace(g))
+	}
+	if v.Settings["default"] != nil {
+		d := v.Settings["default"]
+		p := r.place(d.Range, r.hidden(cursor{x: d.Expr}))
+		p.Layer = "default"
+		s.Replaces = append(s.Replaces, *p)
+	}
+	if in.At == nil {
+		if known {
+			s.At = &Place{Layer: layer.String()}
+		}
+		return cursor{}
+	}
+	x, at := valueInFile(r.e.Set.File(in.At.Filename), v.Name)
+	if x == nil {
+		s.At = r.place(*in.At, []source.Range{*in.At})
+		return cursor{}
+	}
+	c := cursor{&frame{}, x, path}
+	s.At = r.place(at, r.hidden(c))
+	return c
+}
+
+func (r *replay) lost(name string) []Given {
+	if r.e.Lost == nil {
+		return nil
+	}
+	return r.e.Lost(name)
+}
+
+func (r *replay) givenPlace(g Given) Place {
+	if g.At == nil {
+		return Place{Layer: g.Layer.String()}
+	}
+	hide := []source.Range(nil)
+	if r.secret {
+		hide = []source.Range{*g.At}
+	}
+	p := r.place(*g.At, hide)
+	p.Layer = g.Layer.String()
+	return *p
+}
+
+func givenKind(l source.Layer, in eval.Input) Kind {
+	switch l.Kind {
+	case source.Environment:
+		return Environment
+	case source.Flag:
+		return Flag
+	case source.Prompt:
+		return Prompt
+	}
+	if in.At == nil {
+		return Flag
+	}
+	return VarFile
+}
+
+// valueInFile finds the expression that a variable file gives a variable, and
+// the place of the whole argument.
+func valueInFile(f *source.File, name string) (hcl.Expression, source.Range) {
+	if f == nil || f.Bytes == nil {
+		return nil, source.Range{}
+	}
+	var file *hcl.File
+	if strings.HasSuffix(f.Path, ".json") {
+		file, _ = json.Parse(f.Bytes, f.Path)
+	} else {
+		file, _ = hclsyntax.ParseConfig(f.Bytes, f.Path, hcl.InitialPos)
+	}
+	if file == nil {
+		return nil, source.Range{}
+	}
+	attrs, _ := file.Body.JustAttributes()
+	if a := attrs[name]; a != nil {
+		return a.Expr, a.Range
+	}
+	return nil, source.Range{}
+}
