@@ -283,6 +283,11 @@ func zipped(t *testing.T, names ...string) []byte {
 	return b.Bytes()
 }
 
+func sumOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
 func tarred(t *testing.T, names ...string) []byte {
 	var b bytes.Buffer
 	g := gzip.NewWriter(&b)
