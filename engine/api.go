@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/event"
+	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/schema"
@@ -58,6 +59,19 @@ type Options struct {
 
 	// Overlay replaces files under Dir in memory; nil reads the disk alone.
 	Overlay map[string][]byte
+
+	// Sources, if not nil, is where configuration is read in place of Dir and
+	// Overlay. Engines that share it read and parse each file once; their Set must
+	// then be the same, too.
+	Sources *Sources
+}
+
+// Sources are the configuration files of one or several engines.
+type Sources struct {
+	// FS reads files by their names relative to an engine's Dir.
+	FS config.FS
+
+	loads module.Loads
 }
 
 // Provisioners knows the types of provisioners and runs them.

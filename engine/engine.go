@@ -174,8 +174,14 @@ func (o overlayEntry) Type() fs.FileMode          { return 0 }
 func (o overlayEntry) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
 
 func (e *Engine) moduleOptions(manifest map[string]module.Installed, vars map[string]InputValue) module.Options {
+	var files config.FS = folder{e.dir, e.o.Overlay}
+	var loads *module.Loads
+	if e.o.Sources != nil {
+		files, loads = e.o.Sources.FS, &e.o.Sources.loads
+	}
 	return module.Options{
-		Config:    config.Options{FS: folder{e.dir, e.o.Overlay}, Set: e.o.Set},
+		Config:    config.Options{FS: files, Set: e.o.Set},
+		Loads:     loads,
 		Manifest:  manifest,
 		Workspace: e.o.Workspace,
 		Functions: func() map[string]function.Function { return e.functions(time.Time{}, true) },

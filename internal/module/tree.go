@@ -61,6 +61,20 @@ type Options struct {
 	// whether the call has a version argument. Nil: only the host of registry
 	// addresses is filled in.
 	Canonical func(src string, versioned bool) string
+	// Loads keeps the folders that were loaded, for several trees on the same
+	// files with the same Config; nil: for this tree alone.
+	Loads *Loads
+}
+
+// Loads are loaded folders, for trees that share them. The zero value is empty
+// and ready; trees may be built on it concurrently.
+type Loads struct{ cache par.Cache[string, loaded] }
+
+func (l *Loads) load(dir string, o config.Options) loaded {
+	return l.cache.Do(dir, func() loaded {
+		m, ds := config.Load(dir, o)
+		return loaded{m, ds}
+	})
 }
 
 // Installed is one entry of modules.json.
@@ -73,7 +87,7 @@ type Installed struct {
 type builder struct {
 	o     Options
 	root  string
-	loads par.Cache[string, loaded]
+	loads *Loads
 	calls map[*config.Module]map[string]callFacts
 }
 
@@ -90,8 +104,12 @@ type callFacts struct {
 
 // Build loads the root folder and every module that it calls.
 func Build(ctx context.Context, dir string, o Options) (*Tree, diag.List) {
-	b := &builder{o: o, root: dir, calls: map[*config.Module]map[string]callFacts{}}
-	mod, ds := config.Load(dir, o.Config)
+	b := &builder{o: o, root: dir, loads: o.Loads, calls: map[*config.Module]map[string]callFacts{}}
+	if b.loads == nil {
+		b.loads = &Loads{}
+	}
+	first := b.loads.load(dir, o.Config)
+	mod, ds := first.mod, slices.Clone(first.ds)
 	root := &Node{Config: mod, Dir: dir, Calls: map[string]*Node{}}
 	seen := map[*config.Module]bool{mod: true}
 	ds = append(ds, b.children(ctx, root, 0, seen)...)
@@ -136,10 +154,7 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 			child.Dir = filepath.ToSlash(filepath.Join(b.root, child.Dir))
 		}
 	}
-	res := b.loads.Do(child.Dir, func() loaded {
-		m, ds := config.Load(child.Dir, b.o.Config)
-		return loaded{m, ds}
-	})
+	res := b.loads.load(child.Dir, b.o.Config)
 	child.Config = res.mod
 	if !seen[res.mod] { // each folder's messages once
 		seen[res.mod] = true
