@@ -108,12 +108,25 @@ func (a *applier) runProvisioner(t *demand.Task, i addr.Instance, p *config.Prov
 		}
 		a.in.Observe.Send(out)
 	})
+	if marked {
+		conceal(more)
+	}
 	e.Kind = event.ProvisionDone
 	if more.HasErrors() {
 		e.Kind = event.ProvisionError
 	}
 	a.in.Observe.Send(e)
 	return append(ds, more.Under(&p.At)...)
+}
+
+// conceal takes out of the messages of a provisioner what its configuration, a
+// command or its output says.
+func conceal(ds diag.List) {
+	for _, m := range ds {
+		if s, ok := m.Extra.(interface{ Concealed() string }); ok {
+			m.Detail = s.Concealed()
+		}
+	}
 }
 
 // evalBlock evaluates a body and reports whether anything in it is secret.

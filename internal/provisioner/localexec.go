@@ -2,7 +2,6 @@ package provisioner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,7 +33,7 @@ func localExec(ctx context.Context, r Request) error {
 	}
 	dir := within(r.Dir, a.text("working_dir"))
 	if _, err := os.Stat(dir); err != nil { // the operating system would blame the program
-		return r.commandError(command, fmt.Errorf("working folder: %w", err), "")
+		return commandError(command, fmt.Errorf("working folder: %w", err), "")
 	}
 	lines, last := newLiner(r.Output), &tail{n: outputInError}
 	out := io.MultiWriter(lines, last)
@@ -50,18 +49,12 @@ func localExec(ctx context.Context, r Request) error {
 	if err == nil {
 		return nil
 	}
-	return r.commandError(command, err, last.String())
+	return commandError(command, err, last.String())
 }
 
-// commandError is OpenTofu's text, which people search for, unless it would tell a secret.
-func (r Request) commandError(command string, err error, output string) error {
-	if !r.Hidden {
-		return fmt.Errorf("Error running command '%s': %w. Output: %s", command, err, output) //nolint:staticcheck // as above
-	}
-	if code, ok := sys.ExitCode(err); ok {
-		return fmt.Errorf("Error running the command: exit status %d. It and its output are not shown because of a sensitive value in the configuration", code) //nolint:staticcheck // as above
-	}
-	return errors.New("Error running the command, which is not shown because of a sensitive value in the configuration") //nolint:staticcheck // as above
+// commandError is OpenTofu's text, which people search for.
+func commandError(command string, err error, output string) error {
+	return fmt.Errorf("Error running command '%s': %w. Output: %s", command, err, output) //nolint:staticcheck // as above
 }
 
 func shell() []string {

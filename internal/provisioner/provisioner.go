@@ -15,6 +15,7 @@ package provisioner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/zclconf/go-cty/cty"
+	"golang.org/x/crypto/ssh"
 )
 
 // A Request is one run of a provisioner.
@@ -39,9 +41,6 @@ type Request struct {
 	Exec func(context.Context, sys.Command) error
 	// Dial connects to other machines and to the SSH agent; nil means directly.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Hidden says that Config or Connection holds what must not be shown: then
-	// messages tell neither commands nor their output. Output is the caller's.
-	Hidden bool
 }
 
 // Types are the names of the built-in provisioners, sorted.
@@ -50,6 +49,10 @@ func Types() []string { return []string{"file", "local-exec", "remote-exec"} }
 // Run runs a provisioner to its end. When ctx ends first, the child process and
 // what it has started is ended, or the session with the other machine closed, and the
 // error says so. The messages have no place; see diag.List.Under.
+//
+// An error may tell commands and their output. Where the configuration is sensitive or
+// ephemeral, whoever shows it asks Extra, which has a method Concealed() string,
+// for the detail to show instead. Output is the caller's to keep back.
 func Run(ctx context.Context, r Request) diag.List {
 	if ds := Validate(r.Type, r.Config, r.Connection); ds.HasErrors() {
 		return ds
@@ -75,12 +78,29 @@ func Run(ctx context.Context, r Request) diag.List {
 	if ctx.Err() != nil {
 		err = fmt.Errorf("interrupted: %w", err)
 	}
-	return failed(r.Type, err.Error())
+	return diag.List{{Code: "provisioner/failed", Summary: r.Type + " provisioner error", Detail: err.Error(), Extra: discreet(err)}}
 }
 
-func failed(typ, detail string) diag.List {
-	return diag.List{{Code: "provisioner/failed", Summary: typ + " provisioner error", Detail: detail}}
+// concealed is what may be told of an error where the configuration is sensitive.
+type concealed string
+
+func discreet(err error) concealed {
+	const why = " What it said is not shown because of a sensitive value in the configuration."
+	code, exited := sys.ExitCode(err)
+	var remote *ssh.ExitError
+	switch {
+	case errors.As(err, &remote):
+		return concealed(fmt.Sprintf("The script ended with status %d.", remote.ExitStatus()) + why)
+	case exited && code > 0:
+		return concealed(fmt.Sprintf("The command ended with status %d.", code) + why)
+	case errors.Is(err, sys.ErrInterrupted) || errors.Is(err, context.Canceled):
+		return "The provisioner was interrupted."
+	}
+	return "The provisioner failed." + why
 }
+
+// Concealed is the detail to show instead.
+func (c concealed) Concealed() string { return string(c) }
 
 // Schema is the schema of a built-in provisioner's arguments, or nil if there is
 // no provisioner of that type. Each call makes a new one.

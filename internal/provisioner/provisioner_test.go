@@ -166,13 +166,24 @@ func TestLocalExecFolder(t *testing.T) {
 	}
 }
 
-func TestLocalExecHidden(t *testing.T) {
-	r := newRun(t, "local-exec", object{"command": str("echo s3cret; exit 4")})
-	r.Hidden = true
-	ds := Run(t.Context(), r.Request)
-	wantError(t, ds, "exit status 4")
-	if strings.Contains(ds[0].Detail, "s3cret") {
-		t.Error(ds[0].Detail)
+func TestConceal(t *testing.T) {
+	host, _ := newSigner(t)
+	s := startServer(t, host)
+	for _, r := range []*run{
+		newRun(t, "local-exec", object{"command": str("echo s3cret; exit 4")}),
+		newRun(t, "remote-exec", object{"inline": strs("echo s3cret; exit 4")}).over(t, s, object{"script_path": str(s.home + "/s3cret")}),
+	} {
+		ds := Run(t.Context(), r.Request)
+		if got := ds[0].Extra.(concealed).Concealed(); strings.Contains(got, "s3cret") || !strings.Contains(got, "status 4") {
+			t.Error(got)
+		}
+		if !strings.Contains(ds[0].Detail, "s3cret") {
+			t.Error("no detail:", ds[0].Detail)
+		}
+	}
+	r := newRun(t, "local-exec", object{"command": str("x"), "working_dir": str("s3cret")})
+	if got := Run(t.Context(), r.Request)[0].Extra.(concealed).Concealed(); strings.Contains(got, "s3cret") {
+		t.Error(got)
 	}
 }
 
