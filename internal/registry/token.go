@@ -176,5 +176,13 @@ func editCredentials(file string, edit func(map[string]any)) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	return renameio.WriteFile(file, append(text, '\n'), 0o600, renameio.WithStaticPermissions(0o600), renameio.WithTempDir(filepath.Dir(file)))
+	f, err := renameio.NewPendingFile(file, renameio.WithStaticPermissions(0o600), renameio.WithTempDir(filepath.Dir(file)))
+	if err != nil {
+		return err
+	}
+	defer f.Cleanup()
+	if _, err := f.Write(append(text, '\n')); err != nil {
+		return err
+	}
+	return f.CloseAtomicallyReplace()
 }
