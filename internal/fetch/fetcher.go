@@ -26,8 +26,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/terrace-iac/terrace/internal/archive"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/filelock"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/par"
@@ -187,7 +187,7 @@ func (f *Fetcher) write(id string, r record) error {
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(filepath.Join(f.Dir, "addr", id+".json"), text, 0o644, renameio.WithTempDir(filepath.Join(f.Dir, "tmp")))
+	return atomicfile.WriteMode(filepath.Join(f.Dir, "addr", id+".json"), text, 0o644)
 }
 
 // cached is the package if the cache has it and nobody need be asked.

@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"golang.org/x/mod/sumdb/dirhash"
 )
@@ -164,7 +164,7 @@ func (f *Fetcher) keep(ctx context.Context, dir string) (tree string, hash lock.
 	if err := os.Rename(dir, place); err != nil && !f.intactNow(tree) {
 		return "", "", err
 	}
-	err = renameio.WriteFile(place+".json", text, 0o644, renameio.WithTempDir(filepath.Join(f.Dir, "tmp")))
+	err = atomicfile.WriteMode(place+".json", text, 0o644)
 	return tree, hash, err
 }
 

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/apparentlymart/go-versions/versions"
-	"github.com/google/renameio/v2"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -219,9 +218,4 @@ func readBounded(path string) ([]byte, error) {
 // Write replaces the lock file at path as a whole: a reader sees the old
 // content or the new one. A symbolic link is followed, not replaced, and the
 // permissions of a file that exists are kept.
-func Write(path string, f *File) error {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	return renameio.WriteFile(path, f.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(path)))
-}
+func Write(path string, f *File) error { return atomicfile.Write(path, f.Bytes(), 0o644) }

@@ -12,7 +12,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/google/renameio/v2"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
@@ -176,13 +176,5 @@ func editCredentials(file string, edit func(map[string]any)) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	f, err := renameio.NewPendingFile(file, renameio.WithStaticPermissions(0o600), renameio.WithTempDir(filepath.Dir(file)))
-	if err != nil {
-		return err
-	}
-	defer f.Cleanup()
-	if _, err := f.Write(append(text, '\n')); err != nil {
-		return err
-	}
-	return f.CloseAtomicallyReplace()
+	return atomicfile.WriteMode(file, append(text, '\n'), 0o600)
 }

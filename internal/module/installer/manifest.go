@@ -15,8 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/google/renameio/v2"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/module"
 )
 
@@ -96,5 +96,5 @@ func (m Manifest) write(dataDir string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return renameio.WriteFile(path, text, 0o644, renameio.WithTempDir(filepath.Dir(path)))
+	return atomicfile.WriteMode(path, text, 0o644)
 }

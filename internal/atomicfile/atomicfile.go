@@ -1,0 +1,65 @@
+// Package atomicfile writes files as a whole: whoever reads sees the old content
+// or the new, also after a crash.
+//
+// Main functions: Write and WriteMode. The one rule: the new content is on disk
+// before it gets the name.
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// Write replaces the file at path, or makes it with the given permissions. A
+// file that exists keeps its permissions, and a symbolic link is followed.
+func Write(path string, data []byte, perm fs.FileMode) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	if st, err := os.Stat(path); err == nil {
+		perm = st.Mode().Perm()
+	}
+	return WriteMode(path, data, perm)
+}
+
+// WriteMode replaces or makes the file at path with exactly the given
+// permissions. A symbolic link is replaced.
+func WriteMode(path string, data []byte, perm fs.FileMode) error {
+	dir, base := filepath.Split(path)
+	if dir == "" {
+		dir = "."
+	}
+	f, err := os.CreateTemp(dir, "."+base+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(perm), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return err
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes a rename durable, where folders can be synced.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, os.ErrInvalid) {
+		err = nil // some network file systems
+	}
+	return errors.Join(err, d.Close())
+}
