@@ -31,7 +31,7 @@ func (w *work) oci(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c := &oci.Client{Host: u.Host, Repository: strings.Trim(u.Path, "/"), HTTP: w.Client, Plain: loopback(u.Hostname())}
+	c := &oci.Client{Host: u.Host, Repository: strings.Trim(u.Path, "/"), HTTP: w.Client}
 	if c.Host == "" || c.Repository == "" {
 		return "", errors.New("an OCI module address must have the form oci://HOST/REPOSITORY")
 	}
@@ -77,10 +77,4 @@ func ociReference(q url.Values) (string, error) {
 		return tag, nil
 	}
 	return "latest", nil
-}
-
-// loopback reports whether a host is this machine, where registries speak
-// plain HTTP as a rule.
-func loopback(host string) bool {
-	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
 }

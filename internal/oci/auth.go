@@ -21,14 +21,24 @@ func (c *Client) authorize(h http.Header) {
 	}
 }
 
-// get reads an answer, meeting the registry's challenge once if it has one.
-func (c *Client) get(ctx context.Context, where string, header http.Header, limit int64) ([]byte, *http.Response, error) {
+// get reads an answer, meeting the registry's challenge once if it has one. rest
+// is what follows the repository in a URL, or a whole URL.
+func (c *Client) get(ctx context.Context, rest string, header http.Header, limit int64) ([]byte, *http.Response, error) {
 	h := header.Clone()
 	if h == nil {
 		h = http.Header{}
 	}
 	c.authorize(h)
-	body, resp, err := c.HTTP.Get(ctx, where, h, limit)
+	full := func() string {
+		if strings.Contains(rest, "://") {
+			return rest
+		}
+		return c.url(rest)
+	}
+	body, resp, err := c.HTTP.Get(ctx, full(), h, limit)
+	if c.goPlain(err) {
+		body, resp, err = c.HTTP.Get(ctx, full(), h, limit)
+	}
 	var se *transfer.StatusError
 	if resp == nil || !errors.As(err, &se) || se.Code != http.StatusUnauthorized {
 		return body, resp, err
@@ -37,7 +47,7 @@ func (c *Client) get(ctx context.Context, where string, header http.Header, limi
 		return nil, resp, aerr
 	}
 	c.authorize(h)
-	return c.HTTP.Get(ctx, where, h, limit)
+	return c.HTTP.Get(ctx, full(), h, limit)
 }
 
 // answer does what a challenge asks for.
@@ -82,7 +92,7 @@ func (c *Client) bearer(ctx context.Context, p map[string]string, creds Credenti
 		return nil
 	}
 	realm, err := url.Parse(p["realm"])
-	if err != nil || realm.Host == "" || realm.Scheme != "https" && !(c.Plain && realm.Scheme == "http") {
+	if err != nil || realm.Host == "" || realm.Scheme != "https" && !(c.isPlain() && realm.Scheme == "http") {
 		return fmt.Errorf("the registry %s sends for a token to %q, which is not an https: URL", c.Host, p["realm"])
 	}
 	q := realm.Query()

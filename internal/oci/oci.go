@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -46,12 +47,12 @@ type Credentials struct {
 type Client struct {
 	Host, Repository string
 	HTTP             *transfer.Client
-	Plain            bool // http instead of https, for registries on this machine
 	// Credentials are asked for once, when the registry wants some; may be nil.
 	Credentials func(ctx context.Context, host, repository string) (Credentials, error)
 
 	mu    sync.Mutex
 	token string // value of the Authorization header
+	plain bool   // http instead of https
 }
 
 // A Descriptor names content by digest.
@@ -84,16 +85,41 @@ type Manifest struct {
 
 func (c *Client) url(rest string) string {
 	scheme := "https"
-	if c.Plain {
+	if c.isPlain() {
 		scheme = "http"
 	}
 	return scheme + "://" + c.Host + "/v2/" + c.Repository + "/" + rest
 }
 
+func (c *Client) isPlain() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.plain
+}
+
+// goPlain reports whether a request failed because a registry on this machine
+// speaks plain HTTP, as they do as a rule; from then on it is spoken to so.
+func (c *Client) goPlain(err error) bool {
+	if err == nil || c.isPlain() || !strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
+		return false
+	}
+	host := c.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.plain = true
+	return true
+}
+
 // Manifest reads what a tag or a digest names.
 func (c *Client) Manifest(ctx context.Context, ref string) (*Manifest, error) {
 	h := http.Header{"Accept": {ManifestType + ", " + IndexType}}
-	body, resp, err := c.get(ctx, c.url("manifests/"+url.PathEscape(ref)), h, MaxManifest)
+	body, resp, err := c.get(ctx, "manifests/"+url.PathEscape(ref), h, MaxManifest)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +148,7 @@ func (c *Client) Manifest(ctx context.Context, ref string) (*Manifest, error) {
 // with a *transfer.StatusError of code 404.
 func (c *Client) Tags(ctx context.Context) ([]string, error) {
 	var out []string
-	next := c.url("tags/list")
+	next := "tags/list"
 	for pages := 0; next != ""; pages++ {
 		if pages > 1000 {
 			return nil, errors.New("the list of tags does not end")
@@ -164,15 +190,14 @@ func nextPage(resp *http.Response) (string, error) {
 
 // Blob saves the content that a descriptor names to a file.
 func (c *Client) Blob(ctx context.Context, d Descriptor, file string, progress func(done, total int64)) error {
-	where := c.url("blobs/" + url.PathEscape(d.Digest))
 	for again := true; ; again = false {
 		h := http.Header{}
 		c.authorize(h)
-		err := c.HTTP.Save(ctx, transfer.Download{URL: where, Header: h, Max: d.Size, Progress: progress}, file)
+		err := c.HTTP.Save(ctx, transfer.Download{URL: c.url("blobs/" + url.PathEscape(d.Digest)), Header: h, Max: d.Size, Progress: progress}, file)
 		var se *transfer.StatusError
 		if again && errors.As(err, &se) && se.Code == http.StatusUnauthorized {
 			// The challenge came with an answer that Save does not keep.
-			if _, _, err := c.get(ctx, c.url("manifests/"+url.PathEscape(d.Digest)), nil, MaxManifest); err != nil && c.token == "" {
+			if _, _, err := c.get(ctx, "manifests/"+url.PathEscape(d.Digest), nil, MaxManifest); err != nil && c.token == "" {
 				return err
 			}
 			continue

@@ -190,7 +190,7 @@ func worthRepeating(err error) bool {
 		return false
 	}
 	text := err.Error()
-	for _, final := range []string{"redirects", "unsupported protocol scheme", "x509:", "certificate", "no such host", "refusing"} {
+	for _, final := range []string{"redirects", "unsupported protocol scheme", "x509:", "certificate", "no such host", "refusing", "server gave HTTP response"} {
 		if strings.Contains(text, final) {
 			return false
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -44,16 +43,7 @@ func (o *ociMirror) client(p addr.Provider) (*oci.Client, error) {
 		return nil, err
 	}
 	n := o.in.shared()
-	return &oci.Client{Host: host, Repository: path, HTTP: o.in.downloads(o.m), Plain: plainHost(host) && o.in.o.Client == nil, Credentials: n.oci.Find}, nil
-}
-
-// plainHost reports whether a registry is on this machine, where they speak
-// plain HTTP as a rule.
-func plainHost(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+	return &oci.Client{Host: host, Repository: path, HTTP: o.in.downloads(o.m), Credentials: n.oci.Find}, nil
 }
 
 func (o *ociMirror) versions(ctx context.Context, p addr.Provider) ([]versions.Version, []string, error) {
