@@ -70,7 +70,7 @@ func (f *file) circleMessage(x *xpr, steps []localStep) *diag.Message {
 	if len(steps) == 0 {
 		at := x.at()
 		m := &diag.Message{Code: "unit/cycle", Summary: "Circular reference",
-			Detail: f.nameOf(x) + " needs its own value, through other files or through the blocks of this one. Remove the reference."}
+			Detail: f.nameOf(x) + " needs its own value, through other files or through the blocks of this one, or by so long a chain of references that it is not followed to its end. Remove the reference."}
 		if at.Filename != "" {
 			m.At = &at
 		}
@@ -130,13 +130,51 @@ func (f *file) localCircle(x *xpr) []localStep {
 			queue = append(queue, s.name)
 		}
 	}
+	onCircles(seen, edges)
 	var best []localStep
-	for _, name := range slices.Sorted(maps.Keys(seen)) {
+	for i, name := range slices.Sorted(maps.Keys(seen)) {
+		if i == maxSearched && best != nil {
+			break
+		}
 		if c := circleThrough(name, edges); c != nil && (best == nil || len(c) < len(best)) {
 			best = c
 		}
 	}
 	return best
+}
+
+// maxSearched is through how many local values the shortest circle is looked for.
+const maxSearched = 100
+
+// onCircles leaves the names that lie on a circle or between two: again and
+// again it takes away those that lead nowhere.
+func onCircles(names map[string]bool, edges map[string][]localStep) {
+	left := map[string]int{} // by name: how many of those it leads to are still there
+	from := map[string][]string{}
+	for n := range names {
+		for _, s := range edges[n] {
+			if names[s.name] {
+				left[n]++
+				from[s.name] = append(from[s.name], n)
+			}
+		}
+	}
+	var out []string
+	for n := range names {
+		if left[n] == 0 {
+			out = append(out, n)
+		}
+	}
+	for len(out) > 0 {
+		n := out[len(out)-1]
+		out = out[:len(out)-1]
+		delete(names, n)
+		for _, m := range from[n] {
+			if left[m]--; left[m] == 0 {
+				out = append(out, m)
+			}
+		}
+	}
 }
 
 func localName(ref hcl.Traversal) (string, bool) {

@@ -42,7 +42,8 @@ type block struct {
 	spec    *blockSpec
 	label   string
 	labeled bool
-	attrs   []*attr // in the order of the file
+	attrs   []*attr          // in the order of the file
+	index   map[string]*attr // of many attrs
 	blocks  []*block
 	at      source.Range // of the header
 	labelAt source.Range
@@ -52,6 +53,9 @@ type block struct {
 func (b *block) attr(name string) *attr {
 	if b == nil {
 		return nil
+	}
+	if b.index != nil {
+		return b.index[name]
 	}
 	for _, a := range b.attrs {
 		if a.name == name {
@@ -158,6 +162,12 @@ func (r *reader) block(body hcl.Body, spec *blockSpec) *block {
 		r.jsonBody(body, b)
 	}
 	slices.SortFunc(b.attrs, func(x, y *attr) int { return x.at.Start.Byte - y.at.Start.Byte })
+	if len(b.attrs) > 8 {
+		b.index = make(map[string]*attr, len(b.attrs))
+		for _, a := range b.attrs {
+			b.index[a.name] = a
+		}
+	}
 	r.checkTwice(b)
 	return b
 }
@@ -169,7 +179,11 @@ func (r *reader) addAttrs(b *block, attrs hcl.Attributes) {
 }
 
 func (r *reader) attr(name string, x hcl.Expression, at, nameAt source.Range) *attr {
-	return &attr{name: name, x: r.compile(x), at: at, nameAt: nameAt}
+	a := &attr{name: name, x: r.compile(x), at: at, nameAt: nameAt}
+	if a.x.kind == reference && a.x.id < 0 {
+		r.number(a.x) // chains of such arguments may be long, and only cells may nest deeply
+	}
+	return a
 }
 
 // native reads a body in native syntax.

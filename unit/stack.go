@@ -146,6 +146,9 @@ func (c *calc) stackItem(top *ev, p stackPart) (StackItem, bool) {
 			one.noPaths(a, name)
 		}
 	}
+	if one.failed {
+		return StackItem{}, false
+	}
 	it := StackItem{Kind: p.b.spec.name, Name: p.b.label, Source: d.text("source"), Validate: !d.flag("no_validation", false),
 		Mutable: d.flag("mutable", false), UpdateSourceWithCAS: d.flag("update_source_with_cas", false), At: p.b.at}
 	dir, ok := one.stackDir(p, d)
@@ -178,6 +181,23 @@ func (c *calc) noPaths(a *attr, name string) {
 			c.errorf(&at, "unit/early-reference", "Reference too early", "%q cannot refer to %s: where units go must be known first.", name, refText(ref))
 		}
 	}
+}
+
+// placeable tells whether the path of a block can be computed without those of
+// others; the error is told where the block is evaluated.
+func placeable(b *block) bool {
+	for _, name := range [...]string{"path", "no_dot_terragrunt_stack"} {
+		a := b.attr(name)
+		if a == nil {
+			continue
+		}
+		for _, ref := range refsOf(a.x) {
+			if r := ref.RootName(); r == "unit" || r == "stack" {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // stackDir is where an item is generated.
@@ -382,7 +402,7 @@ func (c *calc) stackNode(e *ev, kind string) node {
 	}
 	n := &rootNode{group: newGroup(e, nil), what: kind}
 	for _, p := range c.stackBlocks(e) {
-		if p.b.spec.name != kind {
+		if p.b.spec.name != kind || !placeable(p.b) {
 			continue
 		}
 		at := p.b.at

@@ -1,0 +1,414 @@
+package unit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// memory is an environment whose file system is a map from paths below /w.
+func memory(files map[string]string) unit.Env {
+	m := fstest.MapFS{}
+	for p, text := range files {
+		m["w/"+p] = &fstest.MapFile{Data: []byte(text)}
+	}
+	name := func(p string) string { return strings.TrimPrefix(filepath.Clean(p), "/") }
+	return unit.Env{
+		WorkingDir: "/w",
+		ReadFile: func(p string) ([]byte, error) {
+			if !strings.HasPrefix(p, "/w") {
+				return nil, fs.ErrNotExist
+			}
+			return m.ReadFile(name(p))
+		},
+		Stat: func(p string) (fs.FileInfo, error) {
+			if !strings.HasPrefix(p, "/w") {
+				return nil, fs.ErrNotExist
+			}
+			return m.Stat(name(p))
+		},
+		Run: func(context.Context, sys.Command) error { return errors.New("no programs here") },
+		Now: func() time.Time { return time.Unix(0, 0) },
+		Outputs: func(*demand.Task, string, source.Range) (cty.Value, bool, diag.List) {
+			return cty.NilVal, false, nil
+		},
+	}
+}
+
+// everything asks a unit for all of its parts.
+func everything(t *demand.Task, u *unit.Unit) (string, diag.List) {
+	var all diag.List
+	note := func(ds diag.List) { all = append(all, ds...) }
+	out, ds := u.RenderJSON(t)
+	note(ds)
+	meta, ds := u.RenderMetadata(t)
+	note(ds)
+	text, ds := u.RenderHCL(t)
+	note(ds)
+	note(u.Check(t))
+	_, ds = u.Inputs(t, nil)
+	note(ds)
+	_, ds = u.Files(t)
+	note(ds)
+	_, ds = u.Explain(t, "inputs.a.b")
+	note(ds)
+	return string(out) + "\n" + string(meta) + "\n" + string(text), all
+}
+
+// FuzzFile feeds anything to the reader of unit files: it must end, without
+// panic, and name a place in each error about the text.
+func FuzzFile(f *testing.F) {
+	for _, text := range []string{
+		"", "inputs = {}", `import "a" { config_path = "a.hcl" }`, "locals {\n a = local.b\n b = local.a\n}",
+		"include \"r\" {\n path = \"r.hcl\"\n expose = true\n}\ninputs = { a = { b = include.r.inputs.x } }",
+		"dependency \"d\" {\n config_path = \"../d\"\n}\ninputs = merge({ a = dependency.d.outputs }, null)",
+		"inputs = deep_merge({ a = [1] }, { a = 1 })", "module \"m\" {\n source = \"x\"\n for_each = toset([\"a\"])\n}",
+		"remote_state = { backend = 1 }", "generate = 3", "inputs = read_terragrunt_config(\"terragrunt.hcl\")",
+		"inputs = { (null) = 1 }", "inputs = \"x\"", "terraform {\n source = get_working_dir()\n}", "locals {\n a = [for x in local.a : x]\n}",
+		"feature \"f\" {\n default = feature.f.value\n}\ninputs = { a = feature.f.value }", "exclude = null",
+		"inputs = { a = path_relative_to_include(), b = path_relative_to_import(\"x\") }",
+	} {
+		f.Add(text, "inputs = { x = 1 }", false)
+	}
+	f.Add(`{"import": {"a": {"config_path": "a.hcl"}}, "inputs": {"a": {"b": "${local.x}"}}}`, "", true)
+	f.Add(`{"include": [{"path": "a.hcl"}], "locals": [], "dependency": "${local.x}"}`, "", true)
+	f.Fuzz(func(t *testing.T, text, other string, asJSON bool) {
+		if len(text) > 4096 || len(other) > 4096 || strings.Contains(text+other, "fileset") || strings.Contains(text+other, "glob") {
+			return // those two walk the real file system
+		}
+		name := "u/terragrunt.hcl"
+		if asJSON {
+			name += ".json"
+		}
+		l := unit.NewLoader(memory(map[string]string{name: text, "u/a.hcl": other, "u/r.hcl": other, "d/terragrunt.hcl": other}))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		task := l.Task(ctx)
+		units, _ := l.Load(task, "u/"+filepath.Base(name))
+		for _, u := range units {
+			everything(task, u)
+		}
+	})
+}
+
+// FuzzStack feeds anything to the reader of stack files.
+func FuzzStack(f *testing.F) {
+	f.Add("unit \"a\" {\n source = \"x\"\n path = \"p\"\n values = { a = unit.a.path }\n}")
+	f.Add("unit \"a\" {\n source = unit.a.path\n path = unit.a.path\n autoinclude {\n inputs = { a = dependency.x.outputs.y }\n }\n}")
+	f.Add("include \"a\" {\n path = \"terragrunt.stack.hcl\"\n}\nlocals {\n a = stack.b.path\n}")
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 4096 || strings.Contains(text, "fileset") || strings.Contains(text, "glob") {
+			return
+		}
+		l := unit.NewLoader(memory(map[string]string{"s/terragrunt.stack.hcl": text}))
+		task := l.Task(context.Background())
+		if s, _ := l.Stack(task, "s"); s != nil {
+			items, _ := s.Items(task)
+			for _, it := range items {
+				if !strings.HasPrefix(it.Dir, "/w/s/") {
+					t.Errorf("%s goes to %s, outside of the stack", it.Name, it.Dir)
+				}
+			}
+		}
+	})
+}
+
+// FuzzDeepMerge holds the laws of deep merging: an empty layer is neutral, the
+// later wins, and it is associative where no nulls and no kinds conflict.
+func FuzzDeepMerge(f *testing.F) {
+	f.Add(`{"a": 1, "l": [1], "m": {"x": {"y": 1}}}`, `{"a": 2, "l": [2], "m": {"x": {"z": 2}}}`, `{"l": [], "m": {"x": {}}}`)
+	f.Add(`{}`, `{"a": false}`, `{"a": ""}`)
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		docs := []string{a, b, c}
+		var vals [3]map[string]any
+		for i, d := range docs {
+			if len(d) > 2000 || json.Unmarshal([]byte(d), &vals[i]) != nil || vals[i] == nil || strings.ContainsAny(d, "$%") || oddKeys(vals[i]) {
+				return
+			}
+		}
+		files := map[string]string{"empty.hcl": "", "none.hcl": "inputs = {}"}
+		for i := range vals {
+			text, _ := json.Marshal(map[string]any{"inputs": vals[i]})
+			files[fmt.Sprintf("%d.hcl.json", i)] = string(text)
+		}
+		use := func(paths ...string) string {
+			var s strings.Builder
+			for i, p := range paths {
+				fmt.Fprintf(&s, "import \"i%d\" {\n config_path = \"/w/%s\"\n deep_merge = true\n}\n", i, p)
+			}
+			return s.String()
+		}
+		files["left.hcl"] = use("0.hcl.json", "1.hcl.json")
+		files["right.hcl"] = use("1.hcl.json", "2.hcl.json")
+		files["alone/terragrunt.hcl"] = use("0.hcl.json")
+		files["neutral/terragrunt.hcl"] = use("empty.hcl", "0.hcl.json", "none.hcl") + "inputs = {}"
+		files["lr/terragrunt.hcl"] = use("left.hcl", "2.hcl.json")
+		files["rl/terragrunt.hcl"] = use("0.hcl.json", "right.hcl")
+		l := unit.NewLoader(memory(files))
+		task := l.Task(context.Background())
+		inputs := func(name string) (any, bool) {
+			u, ds := l.Unit(task, name, "")
+			if ds.HasErrors() {
+				t.Fatal(ds.Err())
+			}
+			out, ds := u.RenderJSON(task)
+			var m map[string]any
+			if err := json.Unmarshal(out, &m); err != nil {
+				t.Fatal(err)
+			}
+			return m["inputs"], !ds.HasErrors()
+		}
+		alone, _ := inputs("alone")
+		neutral, _ := inputs("neutral")
+		if d := cmp.Diff(alone, neutral); d != "" {
+			t.Errorf("an empty layer is not neutral:\n%s", d)
+		}
+		lr, lok := inputs("lr")
+		rl, rok := inputs("rl")
+		if !lok || !rok || hasNull(vals[0]) || hasNull(vals[1]) || hasNull(vals[2]) {
+			return
+		}
+		if d := cmp.Diff(lr, rl); d != "" {
+			t.Errorf("not associative:\n%s", d)
+		}
+		wins(t, "", lr, vals[2])
+	})
+}
+
+// oddKeys tells names that JSON brings and that are no text in HCL.
+func oddKeys(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, in := range v {
+			if strings.ContainsRune(k, '\ufffd') || k == "//" || oddKeys(in) {
+				return true
+			}
+		}
+	case []any:
+		for _, in := range v {
+			if oddKeys(in) {
+				return true
+			}
+		}
+	case float64:
+		return v != float64(int64(v)) || v > 1e15 || v < -1e15
+	case string:
+		return strings.ContainsRune(v, '\ufffd') || strings.IndexFunc(v, func(r rune) bool { return r > 0x7e || r < 0x20 }) >= 0
+	}
+	return false
+}
+
+func hasNull(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, in := range v {
+			if hasNull(in) {
+				return true
+			}
+		}
+	case []any:
+		for _, in := range v {
+			if hasNull(in) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wins checks that every single value of the last layer is in the result.
+func wins(t *testing.T, path string, got, last any) {
+	t.Helper()
+	switch l := last.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			t.Errorf("%s: no map any more", path)
+			return
+		}
+		for k, v := range l {
+			wins(t, path+"."+k, g[k], v)
+		}
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) < len(l) {
+			t.Errorf("%s: elements are gone", path)
+			return
+		}
+		if d := cmp.Diff(l, g[len(g)-len(l):]); d != "" {
+			t.Errorf("%s: the last layer's elements do not stand last:\n%s", path, d)
+		}
+	default:
+		if !cmp.Equal(got, last) {
+			t.Errorf("%s is %v, want the later %v", path, got, last)
+		}
+	}
+}
+
+// estate makes a tree of shared files and units that use them in all ways.
+func estate(seed uint64, units int) map[string]string {
+	r := rand.New(rand.NewPCG(seed, 1))
+	files := map[string]string{
+		"root.hcl":    "remote_state {\n backend = \"local\"\n config = { path = \"${path_relative_to_import()}/s\" }\n}\nlocals {\n up = path_relative_from_import()\n}\ninputs = { up = local.up, who = get_original_terragrunt_dir() }",
+		"parent.hcl":  "locals {\n p = get_terragrunt_dir()\n}\ninputs = { p = local.p, key = path_relative_to_include() }",
+		"account.hcl": "locals {\n id = \"1234\"\n}\ninputs = { account = local.id, dir = get_terragrunt_dir() }",
+		"region.hcl":  "import \"account\" {\n config_path = \"account.hcl\"\n}\nimport \"root\" {\n config_path = \"root.hcl\"\n merge = true\n}\ninputs = merge(import.account.inputs, { region = \"eu\" })",
+	}
+	for i := range units {
+		var b strings.Builder
+		switch r.IntN(4) {
+		case 0:
+			b.WriteString("include \"p\" {\n path = find_in_parent_folders(\"parent.hcl\")\n expose = true\n}\ninputs = { x = include.p.inputs.p }\n")
+		case 1:
+			b.WriteString("import \"region\" {\n config_path = \"../region.hcl\"\n merge = true\n}\ninputs = { x = import.region.inputs.region }\n")
+		case 2:
+			b.WriteString("import \"region\" {\n config_path = \"../region.hcl\"\n deep_merge = true\n}\ninputs = { me = path_relative_to_import() }\n")
+		default:
+			b.WriteString("locals {\n r = read_terragrunt_config(\"../region.hcl\")\n}\ninputs = merge(local.r.inputs, { x = local.r.remote_state.config.path })\n")
+		}
+		if i > 0 {
+			fmt.Fprintf(&b, "dependency \"d\" {\n config_path = \"../u%d\"\n mock_outputs = { a = 1 }\n}\n", r.IntN(i))
+		}
+		files[fmt.Sprintf("u%d/terragrunt.hcl", i)] = b.String()
+	}
+	return files
+}
+
+// FuzzOrder evaluates the units of an estate in two orders, once in parallel:
+// each unit comes out the same, and so does each shared file from every importer.
+func FuzzOrder(f *testing.F) {
+	for seed := range uint64(4) {
+		f.Add(seed, uint8(12))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, n uint8) {
+		units := int(n%40) + 1
+		files := estate(seed, units)
+		run := func(order []int, workers int) []string {
+			l := unit.NewLoader(memory(files))
+			out := make([]string, units)
+			par.Each(units, workers, func(i int) {
+				task := l.Task(context.Background())
+				u, ds := l.Unit(task, fmt.Sprintf("u%d", order[i]), "")
+				if ds.HasErrors() {
+					t.Error(ds.Err())
+					return
+				}
+				text, more := everything(task, u)
+				edges, _ := u.Dependencies(task, nil)
+				for _, m := range append(ds, more...).Errors() {
+					if m.Code != "unit/explain-path" {
+						t.Errorf("u%d: %s: %s", order[i], m.Summary, m.Detail)
+					}
+				}
+				out[order[i]] = fmt.Sprint(text, edges)
+			})
+			return out
+		}
+		forward := make([]int, units)
+		for i := range forward {
+			forward[i] = i
+		}
+		shuffled := rand.New(rand.NewPCG(seed, 2)).Perm(units)
+		if d := cmp.Diff(run(forward, 1), run(shuffled, 4)); d != "" {
+			t.Errorf("the order of evaluation shows:\n%s", d)
+		}
+	})
+}
+
+// TestEvaluatedOnce counts: a file that all units import is parsed and evaluated
+// once, and its commands run once, however many units there are.
+func TestEvaluatedOnce(t *testing.T) {
+	const units = 300
+	files := map[string]string{
+		"account.hcl": "locals {\n id = run_cmd(\"--terragrunt-no-cache\", \"id\")\n}\ninputs = { id = local.id }",
+		"region.hcl":  "import \"account\" {\n config_path = \"account.hcl\"\n}\ninputs = merge(import.account.inputs, { r = 1 })",
+		"vars.hcl":    "locals {\n v = run_cmd(\"--terragrunt-no-cache\", \"v\")\n}",
+	}
+	for i := range units {
+		files[fmt.Sprintf("u%d/terragrunt.hcl", i)] = "import \"region\" {\n config_path = \"../region.hcl\"\n merge = true\n}\nlocals {\n vars = read_terragrunt_config(find_in_parent_folders(\"vars.hcl\"))\n}\ninputs = { v = local.vars.locals.v }"
+	}
+	env := memory(files)
+	runs := make(chan string, 10*units)
+	env.Run = func(_ context.Context, c sys.Command) error {
+		runs <- c.Path
+		_, err := c.Stdout.Write([]byte("out\n"))
+		return err
+	}
+	l := unit.NewLoader(env)
+	par.Each(units, 4, func(i int) {
+		task := l.Task(context.Background())
+		u, ds := l.Unit(task, fmt.Sprintf("u%d", i), "")
+		if ds.HasErrors() {
+			t.Error(ds.Err())
+			return
+		}
+		in, ds := u.Inputs(task, nil)
+		if ds.HasErrors() || len(in) != 3 {
+			t.Errorf("%d inputs, %v", len(in), ds.Err())
+		}
+		if _, ds := u.Dependencies(task, nil); ds.HasErrors() {
+			t.Error(ds.Err())
+		}
+	})
+	close(runs)
+	count := map[string]int{}
+	for r := range runs {
+		count[r]++
+	}
+	if d := cmp.Diff(map[string]int{"id": 1, "v": 1}, count); d != "" {
+		t.Errorf("commands ran more than once:\n%s", d)
+	}
+	if got := l.Parsed(); got != units+3 {
+		t.Errorf("%d files parsed, want %d", got, units+3)
+	}
+	if got := l.Evaluated(); got != units+3 {
+		t.Errorf("%d files evaluated, want %d", got, units+3)
+	}
+}
+
+// TestLongChains follows 50,000 local values and 3,000 imports in a row.
+func TestLongChains(t *testing.T) {
+	const locals, imports = 50000, 3000
+	var b strings.Builder
+	b.WriteString("locals {\n l0 = \"end\"\n")
+	for i := 1; i < locals; i++ {
+		fmt.Fprintf(&b, " l%d = \"${local.l%d}\"\n", i, i-1)
+	}
+	fmt.Fprintf(&b, "}\nimport \"i\" {\n config_path = \"../i%d.hcl\"\n merge = true\n}\ninputs = { l = local.l%d }\n", imports-1, locals-1)
+	files := map[string]string{"u/terragrunt.hcl": b.String(), "i0.hcl": "inputs = { deep = \"bottom\" }"}
+	for i := 1; i < imports; i++ {
+		files[fmt.Sprintf("i%d.hcl", i)] = fmt.Sprintf("import \"i\" {\n config_path = \"i%d.hcl\"\n}\ninputs = { deep = import.i.inputs.deep }", i-1)
+	}
+	l := unit.NewLoader(memory(files))
+	task := l.Task(context.Background())
+	u, ds := l.Unit(task, "u", "")
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	in, ds := u.Inputs(task, nil)
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	if len(in) != 2 || in[0].Value.AsString() != "bottom" || in[1].Value.AsString() != "end" {
+		t.Errorf("got %v", in)
+	}
+}
