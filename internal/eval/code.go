@@ -171,7 +171,7 @@ func onlyOwn(x *lang.Expr, name string) bool {
 	if x == nil {
 		return true
 	}
-	for _, ref := range x.Refs {
+	for _, ref := range x.Refs() {
 		if !isAttr(ref.Traversal, "var", name) {
 			return false
 		}

@@ -75,7 +75,7 @@ func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 	for name, a := range b.Attributes {
 		if x := content.Attributes[name]; x != nil {
 			attr := bodyAttr{name: name, ty: inputType(a), expr: Compile(x.Expr), at: x.Expr.Range()}
-			if attr.expr.constant {
+			if attr.expr.Constant() {
 				v, more := Eval(nil, nil, attr.expr, attr.ty)
 				ds = append(ds, inAttribute(more, name)...)
 				attr.constant = v

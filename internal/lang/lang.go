@@ -10,6 +10,7 @@ package lang
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -33,13 +34,23 @@ type Scope interface {
 	Functions(t *demand.Task, provider []string) (map[string]function.Function, diag.List)
 }
 
-// An Expr is an expression with its references found. It is immutable and may
-// be used concurrently.
+// An Expr is an expression with its references, which are found when they are
+// first asked for: much of a large configuration may never be. It may be used
+// concurrently.
 type Expr struct {
 	hcl.Expression
-	Refs     []Ref    // each distinct prefix that scopes look at, once
+
+	once     sync.Once
+	refs     []Ref
 	provider []string // provider-defined functions, by full name
 	constant bool     // neither references nor functions
+}
+
+// Refs are the references of the expression: each distinct prefix that scopes
+// look at, once.
+func (e *Expr) Refs() []Ref {
+	e.once.Do(e.find)
+	return e.refs
 }
 
 // A Ref is a reference and its place.
@@ -48,7 +59,7 @@ type Ref struct {
 	At source.Range
 }
 
-// Compile finds the references of an expression. A nil expression gives nil.
+// Compile makes an Expr of an expression. A nil expression gives nil.
 func Compile(x hcl.Expression) *Expr {
 	if x == nil {
 		return nil
@@ -56,13 +67,18 @@ func Compile(x hcl.Expression) *Expr {
 	if e, ok := x.(*Expr); ok {
 		return e
 	}
-	e := &Expr{Expression: x}
+	return &Expr{Expression: x}
+}
+
+// find looks through the expression.
+func (e *Expr) find() {
+	x := e.Expression
 	seen := make(map[string]bool, 4)
 	for _, ref := range x.Variables() {
 		k := refKey(ref)
 		if !seen[k] {
 			seen[k] = true
-			e.Refs = append(e.Refs, Ref{ref, ref.SourceRange()})
+			e.refs = append(e.refs, Ref{ref, ref.SourceRange()})
 		}
 	}
 	calls := functionCalls(x)
@@ -71,8 +87,7 @@ func Compile(x hcl.Expression) *Expr {
 			e.provider = append(e.provider, name)
 		}
 	}
-	e.constant = len(e.Refs) == 0 && len(calls) == 0
-	return e
+	e.constant = len(e.refs) == 0 && len(calls) == 0
 }
 
 // refKey tells references apart as far as scopes look at them: the first four steps.
@@ -128,7 +143,10 @@ func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
 func (w *callFinder) Exit(hclsyntax.Node) hcl.Diagnostics { return nil }
 
 // Constant reports whether the expression has neither references nor function calls.
-func (e *Expr) Constant() bool { return e.constant }
+func (e *Expr) Constant() bool {
+	e.once.Do(e.find)
+	return e.constant
+}
 
 // Eval evaluates an expression and converts the result to a type;
 // cty.DynamicPseudoType keeps it as it is. With errors the value is unknown.
@@ -155,7 +173,7 @@ func Eval(t *demand.Task, s Scope, x hcl.Expression, want cty.Type) (cty.Value, 
 }
 
 func evalRaw(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
-	if e.constant {
+	if e.Constant() {
 		v, diags := e.Value(nil)
 		return v, diag.FromHCL(diags)
 	}
@@ -177,9 +195,10 @@ func Context(t *demand.Task, s Scope, es ...*Expr) (*hcl.EvalContext, diag.List)
 		if e == nil {
 			continue
 		}
-		for i := range e.Refs {
-			ref := e.Refs[i].Traversal
-			v, used, refDiags := s.Resolve(t, ref, &e.Refs[i].At)
+		refs := e.Refs()
+		for i := range refs {
+			ref := refs[i].Traversal
+			v, used, refDiags := s.Resolve(t, ref, &refs[i].At)
 			ds = append(ds, refDiags...)
 			if refDiags.HasErrors() {
 				continue

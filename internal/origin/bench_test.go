@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/terrace-iac/terrace/internal/eval"
 )
 
 // many is a folder of n files of variables, locals and resources.
@@ -35,6 +37,7 @@ func BenchmarkExplain(b *testing.B) {
 				b.StopTimer()
 				h := open(b, files, nil, nil, nil)
 				b.StartTimer()
+				h.Eval = eval.New(h.graph, h.options)
 				if _, ds := h.ask(b, address); ds.HasErrors() {
 					b.Fatal(ds.Err())
 				}

@@ -31,7 +31,8 @@ var update = flag.Bool("update", false, "write what explanations are into testda
 // A house is a loaded folder that can be asked.
 type house struct {
 	*Explainer
-	graph *demand.Graph
+	graph   *demand.Graph
+	options eval.Options
 }
 
 // open loads the files of a folder. Values for root variables are taken from
@@ -78,8 +79,9 @@ func open(t testing.TB, files map[string]string, env, flags map[string]string, k
 			vars[name] = eval.Input{Value: cty.UnknownVal(v.Type.WithoutOptionalAttributesDeep())}
 		}
 	}
-	h := &house{e, &demand.Graph{}}
-	e.Eval = eval.New(h.graph, eval.Options{Tree: tree, Phase: Phase{known}, Variables: vars, Workspace: "default", RootDir: ".", Cwd: "/work", Functions: table})
+	h := &house{Explainer: e, graph: &demand.Graph{}}
+	h.options = eval.Options{Tree: tree, Phase: Phase{known}, Variables: vars, Workspace: "default", RootDir: ".", Cwd: "/work", Functions: table}
+	e.Eval = eval.New(h.graph, h.options)
 	return h
 }
 

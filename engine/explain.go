@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/origin"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// An Explanation is the way from a value to the text that set it.
+type Explanation = origin.Explanation
+
+// ExplainOptions are what configuration alone does not know. The zero value is
+// enough for an answer.
+type ExplainOptions struct {
+	Variables map[string]InputValue // those that are missing are unknown
+
+	// Lost lists values of a variable that those in Variables won over, the next
+	// best first. Nil if nobody collected them.
+	Lost func(name string) []InputValue
+
+	// State has values that only providers know. They are shown where the
+	// provider's schema can be had, since it says what is sensitive. Nil for none.
+	State *state.State
+}
+
+// Explain tells where the value at ADDRESS[.PATH] comes from. Providers are
+// started only to read values in state, where there are any.
+func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) (*Explanation, diag.List) {
+	vars, ds := e.inputs(o.Variables)
+	if ds.HasErrors() {
+		return &Explanation{Address: address}, ds
+	}
+	layers := make(map[string]source.Layer, len(o.Variables))
+	for name, v := range o.Variables {
+		layers[name] = v.From
+	}
+	for name, v := range e.tree.Root.Config.Variables {
+		if _, ok := vars[name]; !ok && v.Required() {
+			vars[name] = eval.Input{Value: cty.UnknownVal(v.Type.WithoutOptionalAttributesDeep())}
+		}
+	}
+	graph := &demand.Graph{}
+	t := graph.Task(ctx)
+	known := e.known(ctx, o.State)
+	x := &origin.Explainer{Set: e.o.Set, Layers: layers, Known: known}
+	if o.Lost != nil {
+		x.Lost = func(name string) (out []origin.Given) {
+			for _, v := range o.Lost(name) {
+				out = append(out, origin.Given{At: v.At, Layer: v.From})
+			}
+			return out
+		}
+	}
+	x.Eval = eval.New(graph, eval.Options{
+		Tree: e.tree, Phase: origin.Phase{Known: known}, Variables: vars, Workspace: e.o.Workspace,
+		RootDir: ".", Cwd: e.o.LaunchDir, Functions: e.functions(time.Time{}, true),
+	})
+	out, more := x.Explain(t, address)
+	return out, append(ds, more...)
+}
+
+// known reads instances in a state. What cannot be read, or whose schema cannot
+// be had, is not known.
+func (e *Engine) known(ctx context.Context, s *state.State) func(addr.Instance) cty.Value {
+	if s == nil {
+		return nil
+	}
+	shell := &plan.Shell{Providers: e.pool, Context: ctx}
+	failed := map[addr.Provider]bool{} // explaining is one task
+	cache := map[addr.Instance]cty.Value{}
+	return func(a addr.Instance) cty.Value {
+		if v, ok := cache[a]; ok {
+			return v
+		}
+		cache[a] = cty.NilVal
+		r := s.Resources[a.Abs()]
+		if r == nil || r.Instances[a.Key] == nil || r.Instances[a.Key].Current == nil || failed[r.Provider.Provider] {
+			return cty.NilVal
+		}
+		p, ds := shell.Schema(r.Provider.Provider)
+		if ds.HasErrors() || p == nil {
+			failed[r.Provider.Provider] = true
+			return cty.NilVal
+		}
+		rs := p.Resource(a.Resource.Mode, a.Resource.Type)
+		if rs == nil {
+			return cty.NilVal
+		}
+		o := r.Instances[a.Key].Current
+		v, ds := plan.Decode(shell, a, o, rs, r.Provider.Provider)
+		if ds.HasErrors() || v == cty.NilVal {
+			return cty.NilVal
+		}
+		cache[a] = plan.WithSensitive(v, o.Sensitive, rs)
+		return cache[a]
+	}
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/state/store/local"
+)
+
+type explainOptions struct {
+	address string
+	json    bool
+	vars    []vars.Flag
+	state   string
+}
+
+func explainCommand(ctx context.Context, s *session, args []string) int {
+	var o explainOptions
+	f := newFlags("explain")
+	f.BoolVar(&o.json, "json", false, "")
+	f.StringVar(&o.state, "state", "", "")
+	addVars(f, &o.vars)
+	if !s.parse(f, args) {
+		return 1
+	}
+	if f.NArg() != 1 {
+		return s.usageError("explain", "Address required", "The explain command expects exactly one argument: the address of what to explain, such as var.region or aws_instance.web.ami.")
+	}
+	o.address = f.Arg(0)
+	return runExplain(ctx, s, &o)
+}
+
+func runExplain(ctx context.Context, s *session, o *explainOptions) int {
+	x, ds := s.explain(ctx, o)
+	if ds.HasErrors() {
+		return s.fail(ds)
+	}
+	if len(ds) > 0 {
+		_ = s.human.Printer.Print(s.Stderr, s.filter(ds)) // what others read from Stdout stays clean
+	}
+	if !o.json {
+		_ = x.Print(s.Stdout)
+		return 0
+	}
+	doc, err := json.MarshalIndent(x, "", "  ")
+	if err != nil {
+		return s.fail(diag.Errorf(nil, "Failed to write JSON", "The explanation cannot be written: %s.", err))
+	}
+	fmt.Fprintf(s.Stdout, "%s\n", doc)
+	return 0
+}
+
+func (s *session) explain(ctx context.Context, o *explainOptions) (*engine.Explanation, diag.List) {
+	p, ds := s.load(ctx, loadOptions{vars: o.vars, partial: true})
+	if p == nil {
+		return nil, ds
+	}
+	defer p.close()
+	st, more := p.stateToExplain(ctx, o)
+	if more.HasErrors() {
+		return nil, append(ds, more...)
+	}
+	given, _ := vars.Gather(vars.Sources{Dir: s.Dir, Env: s.Env, Flags: o.vars})
+	x, more := p.engine.Explain(ctx, o.address, engine.ExplainOptions{Variables: p.vars, Lost: given.Lost, State: st})
+	return x, append(ds, more...)
+}
+
+// stateToExplain reads the state if there is one. That it cannot be read matters
+// only if the user named it.
+func (p *project) stateToExplain(ctx context.Context, o *explainOptions) (*state.State, diag.List) {
+	var b backend
+	if o.state == "" {
+		var ds diag.List
+		if b, ds = p.backend(ctx); ds.HasErrors() {
+			return nil, nil
+		}
+	}
+	st, ds := p.shown(ctx, local.Open(p.storeOptions(b, p.workspace, stateFlags{path: o.state})))
+	switch {
+	case ds.HasErrors() && o.state != "":
+		return nil, ds
+	case ds.HasErrors() || st == nil:
+		return nil, nil
+	case p.selectProviders(ctx, st).HasErrors():
+		return nil, nil // without its providers nobody can tell what in it is sensitive
+	}
+	return p.translate(st), nil
+}
+
+func explainUsage() string {
+	return usageText("Usage: "+view.Program+" [global options] explain [options] ADDRESS\n\n"+
+		"  Tells where a value comes from: which file and line set it, what it\n  overrides, and the way there through references, module calls, conditions\n  and merges.\n\n"+
+		"  ADDRESS names an argument of a resource, data source, module call or\n  provider configuration, a local value, a variable or an output, or a part of\n  one: aws_instance.web.tags[\"Name\"], module.app[\"a\"].var.size, local.tags.env,\n  provider.aws.west.region. Nested blocks are counted from 0, those that\n  dynamic blocks make too: aws_security_group.web.ingress[1].from_port.\n\n"+
+		"  Neither providers nor a state are needed. Values that only providers know\n  are taken from the state if there is one. Sensitive values are never shown.",
+		option("-json", "Produce output in a machine-readable JSON format."),
+		option("-state=path", "Path to the state file to read values from."),
+		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module."),
+		option("-var-file=path", "Load variable values from a file."),
+		option("-no-color", "No color in the output."))()
+}
