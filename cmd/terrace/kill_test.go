@@ -3,12 +3,12 @@ package main_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -33,8 +33,8 @@ terraform {
 
 provider "test" {
   record_path       = "%s"
-  delay_ms          = 4
-  answered_delay_ms = 40
+  delay_ms          = 15
+  answered_delay_ms = 250
 }
 
 resource "test_record" "r" {
@@ -56,7 +56,7 @@ func TestKill9(t *testing.T) {
 	k.setUp()
 	var kept, named, done int
 	for n := 0; n < kills; {
-		killed := k.apply(time.Duration(20+rand.IntN(500)) * time.Millisecond)
+		killed := k.apply(time.Duration(rand.IntN(450)) * time.Millisecond)
 		a, b := k.check(killed)
 		kept, named = kept+a, named+b
 		if killed {
@@ -71,6 +71,9 @@ func TestKill9(t *testing.T) {
 		t.Errorf("the kills came at moments that show nothing: %d answered, %d begun", kept, named)
 	}
 }
+
+// shownName finds the names of the objects that show lists.
+var shownName = regexp.MustCompile(`(?m)^ +name += "(n[0-9]+)"$`)
 
 type killer struct {
 	t            *testing.T
@@ -105,8 +108,8 @@ func (k *killer) command(args ...string) *exec.Cmd {
 	return c
 }
 
-// apply runs an apply and kills it with its plugins after a while; it reports
-// whether the kill came before the end.
+// apply runs an apply and kills it with its plugins a while after the first create
+// that the provider recorded; it reports whether the kill came before the end.
 func (k *killer) apply(after time.Duration) (killed bool) {
 	k.t.Helper()
 	c := k.command("apply", "-auto-approve", "-input=false", "-no-color")
@@ -115,13 +118,24 @@ func (k *killer) apply(after time.Duration) (killed bool) {
 	k.must(c.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
-	select {
-	case err := <-ended:
-		if err != nil {
-			k.t.Fatalf("apply failed by itself: %v\n%s", err, out.String())
+	wait := time.NewTimer(time.Millisecond)
+	for begun := false; ; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				k.t.Fatalf("apply failed by itself: %v\n%s", err, out.String())
+			}
+			return false
+		case <-wait.C:
 		}
-		return false
-	case <-time.After(after):
+		if begun {
+			break
+		}
+		wait.Reset(time.Millisecond)
+		if raw, err := os.ReadFile(k.record); err == nil && bytes.Contains(raw, []byte("begin\tcreate\t")) {
+			begun = true
+			wait.Reset(after)
+		}
 	}
 	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 	<-ended
@@ -132,17 +146,17 @@ func (k *killer) apply(after time.Duration) (killed bool) {
 func (k *killer) check(killed bool) (kept, named int) {
 	k.t.Helper()
 	begun, answered := k.read()
-	c := k.command("show", "-json")
-	var errs bytes.Buffer
-	c.Stderr = &errs
-	out, err := c.Output()
+	human, err := k.command("show", "-no-color").CombinedOutput()
 	if err != nil {
-		k.t.Fatalf("show: %v\n%s", err, errs.String())
+		k.t.Fatalf("show: %v\n%s", err, human)
 	}
-	have := namesInState(k.t, out)
+	have := map[string]bool{}
+	for _, m := range shownName.FindAllSubmatch(human, -1) {
+		have[string(m[1])] = true
+	}
 	for name := range answered {
 		if !have[name] {
-			k.t.Fatalf("%s was answered and is not in state\n%s", name, errs.String())
+			k.t.Fatalf("%s was answered and is not in state\n%s", name, human)
 		}
 		kept++
 	}
@@ -151,8 +165,8 @@ func (k *killer) check(killed bool) (kept, named int) {
 			continue
 		}
 		address := "test_record.r[" + strings.TrimPrefix(name, "n") + "]"
-		if !killed || !strings.Contains(errs.String(), address) && !strings.Contains(string(out), address) {
-			k.t.Fatalf("%s was begun and is neither in state nor named\n%s", address, errs.String())
+		if !killed || !strings.Contains(string(human), "happened: "+address) {
+			k.t.Fatalf("%s was begun and is neither in state nor named\n%s", address, human)
 		}
 		named++
 	}
@@ -182,25 +196,6 @@ func (k *killer) read() (begun, answered map[string]bool) {
 		}
 	}
 	return begun, answered
-}
-
-func namesInState(t *testing.T, out []byte) map[string]bool {
-	t.Helper()
-	var doc struct {
-		Values struct {
-			Root struct {
-				Resources []struct{ Values struct{ Name string } }
-			} `json:"root_module"`
-		}
-	}
-	if err := json.Unmarshal(out, &doc); err != nil {
-		t.Fatalf("show -json: %v\n%s", err, out)
-	}
-	have := map[string]bool{}
-	for _, r := range doc.Values.Root.Resources {
-		have[r.Values.Name] = true
-	}
-	return have
 }
 
 // reset starts again from nothing.

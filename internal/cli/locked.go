@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state"
@@ -85,7 +86,9 @@ func (h *held) recover(ctx context.Context) diag.List {
 		return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "A run of %s was interrupted and left a journal of what it did, %s, which cannot be read: %s.", view.Product, path, err)
 	}
 	next, fits, ds := journal.Fold(h.current, rec)
-	if !fits {
+	if !fits && holds(h.current, rec.Changes) { // killed after the state was written and before the journal was removed
+		ds = nil
+	} else if !fits {
 		apart, more := journal.Apart(rec, h.current)
 		ds = append(ds, more...)
 		_, more = local.WriteApart(h.session.Dir, apart)
@@ -99,6 +102,21 @@ func (h *held) recover(ctx context.Context) diag.List {
 		return append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but the file cannot be removed: %s.", err)...)
 	}
 	return ds
+}
+
+// holds reports whether a state shows everything that a journal tells.
+func holds(s *state.State, changes []state.Change) bool {
+	last := make(map[addr.Object]*state.Object, len(changes))
+	for _, c := range changes {
+		last[c.Object] = c.New
+	}
+	for a, want := range last {
+		have, _, ok := s.Object(a)
+		if ok != (want != nil) || ok && !have.Equal(want) {
+			return false
+		}
+	}
+	return true
 }
 
 // write writes a state if it differs from what the store has.
