@@ -81,14 +81,14 @@ func (j *job) available(ctx context.Context) ([]versions.Version, error) {
 	return out, nil
 }
 
-// locate asks the sources in order for the package.
-func (j *job) locate(ctx context.Context) (found, error) {
+// locate asks the sources in order for the package for a platform.
+func (j *job) locate(ctx context.Context, pl platform) (found, error) {
 	err := error(errPlatform)
 	for _, s := range j.from {
 		if !slices.ContainsFunc(s.versions, j.v.Same) {
 			continue
 		}
-		f, ferr := s.find(ctx, j.p, j.v, j.o.platform())
+		f, ferr := s.find(ctx, j.p, j.v, pl)
 		if ferr == nil {
 			return f, nil
 		}
@@ -148,23 +148,20 @@ func (j *job) install(ctx context.Context) error {
 	if j.cache != "" {
 		place, begin, end = j.cache, ToCache, InstalledAt
 	}
+	f, err := j.locate(ctx, j.o.platform())
+	if err != nil {
+		return err
+	}
+	if ok, err := j.reuse(ctx, f); ok || err != nil {
+		return err
+	}
 	unlock, err := lockPlace(ctx, place)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if j.cache != "" && j.vouched(ctx, place) { // another process was faster
-		j.tell(Event{Kind: InCache})
-		return j.link(ctx)
-	}
-	f, err := j.locate(ctx)
-	if err != nil {
+	if ok, err := j.reuse(ctx, f); ok || err != nil { // another process was faster
 		return err
-	}
-	if j.cache != "" {
-		if ok, err := j.reuse(ctx, f); ok || err != nil {
-			return err
-		}
 	}
 	j.tell(Event{Kind: begin})
 	auth, err := j.bring(ctx, f, place)
@@ -272,10 +269,17 @@ func (j *job) remember(ctx context.Context, l local, h1 lock.Hash, place string)
 	return os.WriteFile(place+".json", text, 0o644)
 }
 
-// reuse takes the cached package if it is what the source vouches for.
+// reuse takes the cached package if the lock file or the source vouches for it.
 func (j *job) reuse(ctx context.Context, f found) (bool, error) {
+	if j.cache == "" {
+		return false, nil
+	}
 	if _, err := os.Stat(j.cache); err != nil {
 		return false, nil
+	}
+	if j.vouched(ctx, j.cache) {
+		j.tell(Event{Kind: InCache})
+		return true, j.link(ctx)
 	}
 	known, trusted, complete, err := f.vouches(ctx)
 	if err != nil || len(known) == 0 {

@@ -133,18 +133,30 @@ func (j *job) pick(ctx context.Context) diag.List {
 	if err != nil {
 		return queryFailed(j.p, err)
 	}
-	if keep {
+	if ds := j.newest(have); ds.HasErrors() || keep {
+		return ds
+	}
+	return j.failed(j.local(ctx))
+}
+
+// newest selects the locked version, or the newest one that is allowed, out of
+// those that there are.
+func (j *job) newest(have []versions.Version) diag.List {
+	const unresolved = "Failed to resolve provider packages"
+	c := j.want[j.p]
+	if old := j.locked.Provider(j.p); old != nil && !j.o.Upgrade && c.Allows().Has(old.Version) {
 		if !slices.ContainsFunc(have, old.Version.Same) {
 			return diag.Errorf(nil, unresolved, "Could not resolve provider %s: the previously-selected version %s is no longer available.", j.p.Display(), old.Version)
 		}
+		j.choose(old.Version)
 		return nil
 	}
-	v := versions.List(have).NewestInSet(allowed)
+	v := versions.List(have).NewestInSet(c.Allows())
 	if v == versions.Unspecified {
 		return diag.Errorf(nil, unresolved, "Could not resolve provider %s: no available releases match the given constraints %s; the newest available version is %s.", j.p.Display(), c, versions.List(have).Newest())
 	}
 	j.choose(v)
-	return j.failed(j.local(ctx))
+	return nil
 }
 
 // failed is the message about a package that could not be installed.

@@ -426,3 +426,52 @@ func TestPeer(t *testing.T) {
 		}
 	}
 }
+
+func TestLockPlatformsAndMirror(t *testing.T) {
+	b, s, p := online(t, cliconfig.Direct)
+	var got []string
+	note := func(f Fetched) {
+		got = append(got, fmt.Sprintf("%s %s %t %t", f.Version, f.Platform, f.New, f.First))
+	}
+	ctx := context.Background()
+	o := b.Options.DirectOnly()
+	next, ds := LockPlatforms(ctx, reqs(p, "~> 1.0"), nil, []string{"linux_amd64", "darwin_arm64"}, o, note)
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	if d := cmp.Diff([]string{"1.1.0 linux_amd64 true true", "1.1.0 darwin_arm64 true false"}, got); d != "" {
+		t.Error(d)
+	}
+	if hs := next.Provider(p).Hashes; len(hs) != 4 || next.Provider(p).Constraints != "~> 1.0" {
+		t.Error(hs)
+	}
+	got = nil
+	again, ds := LockPlatforms(ctx, reqs(p, "~> 1.0"), next, []string{"darwin_arm64"}, o, note)
+	if ds.HasErrors() || !again.Equal(next) || got[0] != "1.1.0 darwin_arm64 false false" {
+		t.Error(ds.Err(), got)
+	}
+	for platform, want := range map[string]string{"plan9_amd64": "is not available for plan9_amd64", "linux": "not a platform"} {
+		if _, ds := LockPlatforms(ctx, reqs(p, ""), next, []string{platform}, o, nil); !ds.HasErrors() || !strings.Contains(ds.Err().Error(), want) {
+			t.Error(ds.Err())
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "mirror")
+	if ds := Mirror(ctx, reqs(p, ""), next, []string{"linux_amd64", "darwin_arm64"}, dir, o, nil); ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	base := filepath.Join(dir, s.Host, "ns", "aa")
+	index, _ := os.ReadFile(filepath.Join(base, "index.json"))
+	if d := cmp.Diff("{\n  \"versions\": {\n    \"1.1.0\": {}\n  }\n}", string(index)); d != "" {
+		t.Error(d)
+	}
+	if doc, err := os.ReadFile(filepath.Join(base, "1.1.0.json")); err != nil || strings.Count(string(doc), "h1:") != 2 || !strings.Contains(string(doc), `"url": "terraform-provider-aa_1.1.0_linux_amd64.zip"`) {
+		t.Errorf("%s %v", doc, err)
+	}
+	// What was mirrored is good for an installation that keeps to the lock file.
+	m := newBench(t, dir)
+	m.locked = next
+	m.mustInit(reqs(p, "~> 1.0"))
+	if !m.locked.Equal(next) {
+		t.Errorf("%s", m.locked.Bytes())
+	}
+}

@@ -1,0 +1,205 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/par"
+)
+
+// A Fetched is a package that LockPlatforms or Mirror got.
+type Fetched struct {
+	Provider addr.Provider
+	Version  string
+	Platform string // OS_ARCH
+	Auth     Auth
+	New      bool // the lock file did not have the hash of this package before
+	First    bool // nor any of this provider
+}
+
+// DirectOnly are the options with every package coming from its own registry,
+// as "providers lock" and "providers mirror" want it unless they are told otherwise.
+func (o Options) DirectOnly() Options {
+	conf := *o.config()
+	conf.Installation = &directInstallation
+	conf.PluginCacheDir = ""
+	o.Config, o.PluginDirs = &conf, nil
+	return o
+}
+
+// LockPlatforms adds the hashes of every required provider's package for each of
+// the platforms to the lock file, which the caller writes. Versions are those
+// that are locked, or the newest ones that are allowed. Nothing is installed. each is
+// called for every package, in the order of the platforms; it may be nil.
+func LockPlatforms(ctx context.Context, req Requirements, locked *lock.File, platforms []string, o Options, each func(Fetched)) (*lock.File, diag.List) {
+	next := locked.Clone()
+	ds := forPackages(ctx, req, locked, platforms, o, func(j *job, l local, pl platform, h1 lock.Hash) error {
+		entry := next.Provider(j.p)
+		if entry == nil || !entry.Version.Same(j.v) {
+			entry = &lock.Provider{Addr: j.p, Version: j.v}
+		}
+		before := knownHashes(entry.Hashes)
+		f := Fetched{Provider: j.p, Version: j.v.String(), Platform: pl.String(), Auth: l.auth, New: !slices.Contains(before, h1), First: len(before) == 0}
+		entry.Constraints = j.want[j.p].String()
+		entry.Hashes = append(append(before, h1), l.trusted...)
+		next.SetProvider(entry)
+		if each != nil {
+			each(f)
+		}
+		return nil
+	})
+	if ds.HasErrors() {
+		return locked.Clone(), ds
+	}
+	return next, ds
+}
+
+// Mirror puts every required provider's package for each of the platforms into
+// a folder that serves as a filesystem mirror and, behind a web server, as a network
+// mirror. Packages that are there already are replaced.
+func Mirror(ctx context.Context, req Requirements, locked *lock.File, platforms []string, dir string, o Options, each func(Fetched)) diag.List {
+	dir = o.path(dir)
+	m := &mirror{dir: dir, shown: dir}
+	changed := make(map[addr.Provider]bool)
+	ds := forPackages(ctx, req, locked, platforms, o, func(j *job, l local, pl platform, _ lock.Hash) error {
+		name := fmt.Sprintf("terraform-provider-%s_%s_%s.zip", j.p.Type, j.v, pl)
+		if err := os.MkdirAll(m.base(j.p), 0o755); err != nil {
+			return err
+		}
+		if l.folder {
+			return errors.New("the package is an unpacked one, from which no archive can be made; use a source that has archives")
+		}
+		if err := copyInto(l.path, filepath.Join(m.base(j.p), name)); err != nil {
+			return err
+		}
+		changed[j.p] = true
+		if each != nil {
+			each(Fetched{Provider: j.p, Version: j.v.String(), Platform: pl.String(), Auth: l.auth})
+		}
+		return nil
+	})
+	for _, p := range sorted(changed) {
+		if err := m.writeIndex(ctx, p); err != nil {
+			ds = append(ds, diag.Errorf(nil, "Failed to write the mirror", "The index of provider %s cannot be written: %s.", p, err)...)
+		}
+	}
+	return ds
+}
+
+// forPackages fetches packages, several at once, and calls use for one after the
+// other: providers in order, for each the platforms in order.
+func forPackages(ctx context.Context, req Requirements, locked *lock.File, platforms []string, o Options, use func(*job, local, platform, lock.Hash) error) diag.List {
+	want, ds := req.parse()
+	if ds.HasErrors() {
+		return ds
+	}
+	var pls []platform
+	for _, text := range platforms {
+		os, arch, ok := strings.Cut(text, "_")
+		if !ok || os == "" || arch == "" {
+			return diag.Errorf(nil, "Invalid platform", "%q is not a platform: it must be an operating system and an architecture, such as linux_amd64.", text)
+		}
+		pls = append(pls, platform{os, arch})
+	}
+	tmp, err := os.MkdirTemp("", "terrace-providers-*")
+	if err != nil {
+		return diag.Errorf(nil, "Failed to make a temporary folder", "%s.", err)
+	}
+	defer os.RemoveAll(tmp)
+	in := &installer{o: o, want: want}
+	in.locked, _ = translate(locked, want)
+	in.sources = in.methods()
+	providers := sorted(want)
+	type got struct {
+		j  *job
+		ls []local
+		h1 []lock.Hash
+		ds diag.List
+	}
+	results := par.Map(len(providers), o.Workers, func(i int) (out got) {
+		out.j = &job{installer: in, p: providers[i]}
+		if out.ds = out.j.settle(ctx); out.ds.HasErrors() {
+			return out
+		}
+		for _, pl := range pls {
+			l, h1, err := out.j.download(ctx, filepath.Join(tmp, fmt.Sprint(i), pl.String()), pl)
+			if err != nil {
+				out.ds = append(out.ds, out.j.platformFailed(err, pl)...)
+				return out
+			}
+			out.ls, out.h1 = append(out.ls, l), append(out.h1, h1)
+		}
+		return out
+	})
+	for _, r := range results {
+		ds = append(ds, r.ds...)
+		for i, l := range r.ls {
+			if err := use(r.j, l, pls[i], r.h1[i]); err != nil {
+				ds = append(ds, diag.Errorf(nil, "Failed to use provider package", "Provider %s %s for %s: %s.", r.j.p, r.j.v, pls[i], err)...)
+			}
+		}
+	}
+	return ds
+}
+
+// settle selects the version without looking what is installed.
+func (j *job) settle(ctx context.Context) diag.List {
+	have, err := j.available(ctx)
+	if err != nil {
+		return queryFailed(j.p, err)
+	}
+	return j.newest(have)
+}
+
+func (j *job) download(ctx context.Context, tmp string, pl platform) (local, lock.Hash, error) {
+	f, err := j.locate(ctx, pl)
+	if err != nil {
+		return local{}, "", err
+	}
+	if err := os.MkdirAll(tmp, 0o755); err != nil {
+		return local{}, "", err
+	}
+	l, err := f.fetch(ctx, tmp, func(done, total int64) { j.tell(Event{Kind: Transfer, Done: done, Total: total}) })
+	if err != nil {
+		return local{}, "", err
+	}
+	h1, err := l.h1(ctx)
+	return l, h1, err
+}
+
+func (j *job) platformFailed(err error, pl platform) diag.List {
+	if errors.Is(err, errPlatform) {
+		return diag.Errorf(nil, "Provider package not available", "Provider %s %s is not available for %s.", j.p, j.v, pl)
+	}
+	return diag.Errorf(nil, "Failed to fetch provider package", "Provider %s %s for %s: %s.", j.p, j.v, pl, err)
+}
+
+func copyInto(from, to string) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.CreateTemp(filepath.Dir(to), ".package-*")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(dst, src)
+	err = errors.Join(err, dst.Chmod(0o644), dst.Close())
+	if err == nil {
+		err = os.Rename(dst.Name(), to)
+	}
+	if err != nil {
+		_ = os.Remove(dst.Name())
+	}
+	return err
+}
