@@ -1,0 +1,306 @@
+// Package estate works on many units in one process: it finds the units below a
+// folder, puts them in order, and plans, applies, checks and reads them, with
+// outputs flowing from one to the next in memory, known or not.
+//
+// Main types: Options, Estate, Unit and Run. The one rule: nothing of a unit is
+// kept between two of its turns but its state and its outputs, so that what
+// thousands of units cost does not add up.
+//
+// A unit's module is read where it lies, with the unit's own and generated files
+// laid over it in memory (files.go). The folder below .terragrunt-cache, in which
+// Terragrunt would run it, is made only where something other than the loader
+// looks at it (disk.go).
+package estate
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/event"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Options say which units to work on, and with what. Root is required.
+type Options struct {
+	Root string // absolute; units are looked for below it
+	// Command is the command that runs on the units, such as plan, and Args its
+	// words, for the functions of the unit language.
+	Command     string
+	Args        []string
+	Environ     sys.Env
+	Features    map[string]string
+	DownloadDir string // of --download-dir; "" for the units' own
+	Source      string // of --source; "" for the units' own
+	Filters     []string
+	UseMocks    bool   // mock outputs come before planned ones
+	Who         string // user@host, for locks
+	Run         func(context.Context, sys.Command) error
+	Now         func() time.Time
+	Home        func() (string, error)
+	Providers   func(dir string) Providers // nil: the built-in provider alone
+	Host        Host
+}
+
+// A Host is what the program around an estate does for it. Every field may be nil.
+type Host struct {
+	// Values are the values that users give to the variables of a module besides
+	// inputs: from the environment, flags, and variable files in a folder, which is
+	// "" where there are none. files are names of variable files, later ones first.
+	Values func(dir string, files []string, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List)
+	// Init installs modules and providers into the folder of a unit.
+	Init func(ctx context.Context, dir string) diag.List
+	// Provisioners runs provisioner blocks in a folder.
+	Provisioners func(dir string) engine.Provisioners
+	// ReadState serves terraform_remote_state in a folder.
+	ReadState func(dir string) func(ctx context.Context, backend string, config cty.Value, workspace string) (*engine.State, diag.List)
+	// Fetch brings the package of a module source that is not local onto this
+	// machine and tells its folder.
+	Fetch func(ctx context.Context, src string) (dir string, ds diag.List)
+}
+
+// Providers are the providers of one unit.
+type Providers interface {
+	engine.ProviderSource
+	// Choose finds the packages of the providers that are needed.
+	Choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List
+}
+
+// An Estate is units in order.
+type Estate struct {
+	Units []*Unit // by name
+	// Warnings came up when the units were read.
+	Warnings diag.List
+
+	o      Options
+	loader *unit.Loader
+	byID   map[string]*Unit
+	shared sharing
+	run    *Run // whose results the units' dependencies are read from; nil before any
+}
+
+// A Unit is one unit of an estate.
+type Unit struct {
+	*unit.Unit
+	Name     string // the path from the estate's root, with slashes
+	Needs    []*Unit
+	NeededBy []*Unit
+	External []string // dependencies that lie outside of the estate
+	// Excluded says why the unit takes no part in the command; "" if it does.
+	Excluded string
+
+	edges []unit.Edge
+	place *place
+}
+
+// Sources is the text of the unit files, for showing messages about them.
+func (e *Estate) Sources() *source.Set { return e.loader.Sources() }
+
+// Deprecated is the warning about deprecated parts of the unit language.
+func (e *Estate) Deprecated() diag.List { return e.loader.Deprecated() }
+
+// Open finds and reads the units below a folder, and puts them in order. With
+// errors the estate holds what could be read, and must not be run.
+func Open(ctx context.Context, o Options) (*Estate, diag.List) {
+	paths, ds := discover(o.Root)
+	if ds.HasErrors() {
+		return &Estate{o: o}, ds
+	}
+	e := newEstate(o)
+	more := e.load(ctx, paths)
+	if ds = append(ds, more...); ds.HasErrors() {
+		return e, ds
+	}
+	if more = e.connect(ctx); more.HasErrors() {
+		return e, append(ds, more...)
+	}
+	e.Warnings = append(ds, more...)
+	return e, append(ds, e.filter(ctx)...)
+}
+
+// OpenUnit reads the unit of one folder or file alone; module names one of an
+// environment file, and is "" for ordinary units.
+func OpenUnit(ctx context.Context, o Options, path, module string) (*Estate, *Unit, diag.List) {
+	e := newEstate(o)
+	t := e.loader.Task(ctx)
+	in, ds := e.loader.Unit(t, path, module)
+	if ds.HasErrors() || in == nil {
+		return e, nil, ds
+	}
+	u := e.add(in)
+	return e, u, ds
+}
+
+func newEstate(o Options) *Estate {
+	e := &Estate{o: o, byID: map[string]*Unit{}}
+	e.renew()
+	return e
+}
+
+// renew starts a new evaluation of the unit files, which must happen between two
+// runs: outputs are fetched once in each.
+func (e *Estate) renew() {
+	o := e.o
+	e.loader = unit.NewLoader(unit.Env{
+		WorkingDir: o.Root, Environ: o.Environ, Run: o.Run, Now: o.Now, Home: o.Home, Command: o.Command, Args: o.Args,
+		Source: o.Source, Features: o.Features, DownloadDir: o.DownloadDir, Outputs: e.outputs,
+	})
+}
+
+func (e *Estate) add(in *unit.Unit) *Unit {
+	u := &Unit{Unit: in, Name: e.name(in.ID)}
+	e.Units = append(e.Units, u)
+	e.byID[in.ID] = u
+	return u
+}
+
+// name is how a unit is called: its ID as seen from the root.
+func (e *Estate) name(id string) string {
+	rel, err := filepath.Rel(e.o.Root, id)
+	if err != nil {
+		return id
+	}
+	return filepath.ToSlash(rel)
+}
+
+// load reads the unit files.
+func (e *Estate) load(ctx context.Context, paths []string) diag.List {
+	type result struct {
+		units []*unit.Unit
+		ds    diag.List
+	}
+	all := par.Map(len(paths), 0, func(i int) result {
+		units, ds := e.loader.Load(e.loader.Task(ctx), paths[i])
+		return result{units, ds}
+	})
+	var ds diag.List
+	for _, r := range all {
+		ds = append(ds, r.ds...)
+		for _, in := range r.units {
+			e.add(in)
+		}
+	}
+	slices.SortFunc(e.Units, func(a, b *Unit) int { return cmp.Compare(a.Name, b.Name) })
+	return ds
+}
+
+// task starts a strand of evaluation of unit files.
+func (e *Estate) task(ctx context.Context) *demand.Task { return e.loader.Task(ctx) }
+
+// discover lists the unit files below a folder: those of the usual name, and
+// others that hold a module block. Hidden folders are left out, but for those
+// that stacks are generated in.
+func discover(root string) ([]string, diag.List) {
+	var out []string
+	var maybe []string
+	var stacks []string
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if name := d.Name(); p != root && strings.HasPrefix(name, ".") && name != unit.StackDir {
+				return filepath.SkipDir
+			}
+		case d.Name() == unit.DefaultName:
+			out = append(out, p)
+		case d.Name() == unit.StackName:
+			stacks = append(stacks, p)
+		case isCandidate(d.Name()):
+			maybe = append(maybe, p)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, diag.Errorf(nil, "Failed to look for units", "The folder cannot be read: %s.", err)
+	}
+	holds := par.Map(len(maybe), 0, func(i int) bool { return holdsModule(maybe[i]) })
+	for i, p := range maybe {
+		if holds[i] {
+			out = append(out, p)
+		}
+	}
+	slices.Sort(out)
+	return out, ungenerated(out, stacks)
+}
+
+// ungenerated are errors about stacks whose units were not generated.
+func ungenerated(units, stacks []string) diag.List {
+	var ds diag.List
+	for _, s := range stacks {
+		dir := filepath.Join(filepath.Dir(s), unit.StackDir) + string(filepath.Separator)
+		i, _ := slices.BinarySearch(units, dir)
+		if i < len(units) && strings.HasPrefix(units[i], dir) {
+			continue
+		}
+		ds = append(ds, &diag.Message{
+			Code: "estate/stack", Summary: "Stack not generated",
+			Detail: "The units of the stack file " + s + " were not generated, and this version cannot generate them by itself. Generate them with \"terragrunt stack generate\" first.",
+		})
+	}
+	return ds
+}
+
+func isCandidate(name string) bool {
+	if !strings.HasSuffix(name, ".hcl") || strings.HasPrefix(name, ".") {
+		return false
+	}
+	return name != unit.ValuesName && name != unit.AutoIncludeName && name != "terragrunt.autoinclude.stack.hcl" && !strings.HasSuffix(name, ".tftest.hcl") && !strings.HasSuffix(name, ".tofutest.hcl")
+}
+
+// A Result is what came of one unit in a run.
+type Result struct {
+	Unit    *Unit
+	Status  Status
+	Reason  string // for reports: run error, ancestor error, exclude block
+	Cause   string // the unit that failed before, or the error's summary
+	Started time.Time
+	Ended   time.Time
+	Diags   diag.List
+	Set     *source.Set // where the places in Diags lie, if not in the estate's own
+	Plan    *engine.Plan
+	Counts  Counts
+	Changes bool // the plan would do something
+	// Deferred says what the unit waits for that is not known yet.
+	Deferred string
+	Code     int
+}
+
+// Status is what became of a unit in a run.
+type Status string
+
+// The statuses, in the words of run reports.
+const (
+	Succeeded Status = "succeeded"
+	Failed    Status = "failed"
+	Excluded  Status = "excluded"
+	EarlyExit Status = "early exit"
+)
+
+// Counts says how many objects a plan changes, or an apply changed.
+type Counts struct{ Add, Change, Destroy, Import, Forget int }
+
+// Observer is told what happens in a run. Its functions are called concurrently,
+// and may be nil.
+type Observer struct {
+	Started func(*Unit)
+	Event   event.Sink
+	// Planned is called while the engine that made the plan is open.
+	Planned func(u *Unit, e *engine.Engine, p *engine.Plan)
+	Ended   func(*Result)
+	// Log gets lines of programs that run for a unit.
+	Log func(u *Unit, line string)
+}

@@ -1,0 +1,71 @@
+package estate
+
+import (
+	"path"
+	"strings"
+)
+
+// glob reports whether a path matches a pattern: * and ? stay within one part of
+// the path, ** as a part stands for any number of parts, none among them, and
+// {a,b} for either. Paths have slashes.
+func glob(pattern, name string) bool {
+	for _, p := range alternatives(pattern) {
+		if globParts(strings.Split(p, "/"), strings.Split(name, "/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// mostAlternatives bounds how many patterns braces may stand for.
+const mostAlternatives = 256
+
+// alternatives writes a pattern without braces.
+func alternatives(p string) []string {
+	out := []string{p}
+	for i := 0; i < len(out) && len(out) < mostAlternatives; {
+		from := strings.IndexByte(out[i], '{')
+		to := strings.IndexByte(out[i], '}')
+		if from < 0 || to < from {
+			i++
+			continue
+		}
+		head, tail := out[i][:from], out[i][to+1:]
+		var each []string
+		for _, alt := range strings.Split(out[i][from+1:to], ",") {
+			each = append(each, head+alt+tail)
+		}
+		out = append(out[:i], append(each, out[i+1:]...)...)
+	}
+	return out
+}
+
+// globParts matches part by part. It keeps the set of pattern positions that the
+// name can stand at, so that many ** cost no more than their number.
+func globParts(pattern, name []string) bool {
+	at := map[int]bool{0: true}
+	spread := func() {
+		for i := range pattern {
+			if at[i] && pattern[i] == "**" {
+				at[i+1] = true
+			}
+		}
+	}
+	spread()
+	for _, part := range name {
+		next := map[int]bool{}
+		for i := range at {
+			if i == len(pattern) {
+				continue
+			}
+			if pattern[i] == "**" {
+				next[i] = true
+			} else if ok, err := path.Match(pattern[i], part); ok && err == nil {
+				next[i+1] = true
+			}
+		}
+		at = next
+		spread()
+	}
+	return at[len(pattern)]
+}

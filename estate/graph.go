@@ -1,0 +1,178 @@
+package estate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// connect finds out which units come after which. Dependencies draw edges by
+// rule 16 of the import specification; an unmerged import's dependency only where
+// an input that the module declares uses it.
+func (e *Estate) connect(ctx context.Context) diag.List {
+	type result struct {
+		edges []unit.Edge
+		ds    diag.List
+	}
+	all := par.Map(len(e.Units), 0, func(i int) result {
+		u := e.Units[i]
+		t := e.task(ctx)
+		edges, ds := u.Dependencies(t, e.wanted(ctx, u))
+		return result{edges, append(ds, u.Warnings(t)...)}
+	})
+	var ds diag.List
+	for i, r := range all {
+		u := e.Units[i]
+		u.edges = r.edges
+		ds = append(ds, r.ds...)
+		seen := map[*Unit]bool{}
+		for _, edge := range r.edges {
+			to := e.byID[edge.ID]
+			if to == nil {
+				u.External = append(u.External, edge.ID)
+				continue
+			}
+			if !seen[to] {
+				seen[to] = true
+				u.Needs = append(u.Needs, to)
+				to.NeededBy = append(to.NeededBy, u)
+			}
+		}
+		slices.SortFunc(u.Needs, byName)
+	}
+	return append(ds, e.cycles()...)
+}
+
+func byName(a, b *Unit) int { return cmp.Compare(a.Name, b.Name) }
+
+// cycles reports each circle of units once, step by step.
+func (e *Estate) cycles() diag.List {
+	const (
+		fresh = iota
+		open
+		done
+	)
+	var ds diag.List
+	state := make(map[*Unit]int, len(e.Units))
+	var path []*Unit
+	var visit func(u *Unit)
+	visit = func(u *Unit) {
+		state[u] = open
+		path = append(path, u)
+		for _, n := range u.Needs {
+			switch state[n] {
+			case fresh:
+				visit(n)
+			case open:
+				ds = append(ds, circle(path[slices.Index(path, n):]))
+			}
+		}
+		path = path[:len(path)-1]
+		state[u] = done
+	}
+	for _, u := range e.Units {
+		if state[u] == fresh {
+			visit(u)
+		}
+	}
+	return ds
+}
+
+func circle(units []*Unit) *diag.Message {
+	var names []string
+	for _, u := range units {
+		names = append(names, u.Name)
+	}
+	m := &diag.Message{
+		Code: "estate/cycle", Summary: "Units depend on each other in a circle",
+		Detail: fmt.Sprintf("Each of these units needs the next: %s → %s. Take one of the dependencies out.", strings.Join(names, " → "), names[0]),
+	}
+	for i, u := range units {
+		next := units[(i+1)%len(units)]
+		for _, edge := range u.edges {
+			if edge.ID == next.ID && edge.At != nil {
+				m.Notes = append(m.Notes, diag.Note{Text: fmt.Sprintf("%s needs %s here", u.Name, next.Name), At: edge.At})
+				if m.At == nil {
+					m.At = edge.At
+				}
+				break
+			}
+		}
+	}
+	return m
+}
+
+// Order lists the units so that each comes after those that it needs, or before
+// them if reverse is set; where that leaves a choice, by name.
+func (e *Estate) Order(reverse bool) []*Unit {
+	before, after := func(u *Unit) []*Unit { return u.Needs }, func(u *Unit) []*Unit { return u.NeededBy }
+	if reverse {
+		before, after = after, before
+	}
+	left := make(map[*Unit]int, len(e.Units))
+	var wave, out []*Unit
+	for _, u := range e.Units {
+		if left[u] = len(before(u)); left[u] == 0 {
+			wave = append(wave, u)
+		}
+	}
+	for len(wave) > 0 {
+		slices.SortFunc(wave, byName)
+		out = append(out, wave...)
+		var next []*Unit
+		for _, u := range wave {
+			for _, n := range after(u) {
+				if left[n]--; left[n] == 0 {
+					next = append(next, n)
+				}
+			}
+		}
+		wave = next
+	}
+	return out
+}
+
+// WriteDOT draws the units and what they need, for Graphviz.
+func (e *Estate) WriteDOT(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("digraph {\n")
+	for _, u := range e.Units {
+		style := ""
+		if u.Excluded != "" {
+			style = "[color=red]"
+		}
+		fmt.Fprintf(&b, "\t%q %s;\n", u.Name, style)
+		for _, n := range u.Needs {
+			fmt.Fprintf(&b, "\t%q -> %q;\n", u.Name, n.Name)
+		}
+		for _, x := range u.External {
+			fmt.Fprintf(&b, "\t%q -> %q;\n", u.Name, e.name(x))
+		}
+	}
+	b.WriteString("}\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// closure adds to a set of units all that can be reached from them.
+func closure(set map[*Unit]bool, next func(*Unit) []*Unit) {
+	work := slices.Collect(maps.Keys(set))
+	for len(work) > 0 {
+		u := work[len(work)-1]
+		work = work[:len(work)-1]
+		for _, n := range next(u) {
+			if !set[n] {
+				set[n] = true
+				work = append(work, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package estate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+type providerAddr = addr.Provider
+
+// hasHooks reports whether programs run around the command.
+func (w *work) hasHooks() bool {
+	tf := w.u.place.terraform
+	return tf != nil && len(tf.Before)+len(tf.After)+len(tf.Errors) > 0
+}
+
+// hooks runs what the unit wants run before or after its command. failed are the
+// messages of the command.
+func (w *work) hooks(ctx context.Context, after bool, failed diag.List) diag.List {
+	if !w.hasHooks() {
+		return nil
+	}
+	tf := w.u.place.terraform
+	list := tf.Before
+	if after {
+		list = tf.After
+	}
+	var ds diag.List
+	for i := range list {
+		h := &list[i]
+		if !h.If || !slices.Contains(h.Commands, w.r.e.o.Command) || (failed.HasErrors() || ds.HasErrors()) && !h.RunOnError {
+			continue
+		}
+		ds = append(ds, w.hook(ctx, h)...)
+	}
+	if after && failed.HasErrors() {
+		text := allText(failed)
+		for i := range tf.Errors {
+			h := &tf.Errors[i]
+			hit, more := matchesAny(h.OnErrors, text, h)
+			if ds = append(ds, more...); hit && slices.Contains(h.Commands, w.r.e.o.Command) {
+				ds = append(ds, w.hook(ctx, h)...)
+			}
+		}
+	}
+	return ds
+}
+
+func matchesAny(patterns []string, text string, h *unit.Hook) (bool, diag.List) {
+	for _, p := range patterns {
+		re, err := regexp.Compile(p)
+		if err != nil {
+			return false, diag.Errorf(h.At, "Invalid pattern", "The pattern %q of the hook %q is no regular expression: %s.", p, h.Name, err)
+		}
+		if re.MatchString(text) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// hook runs one program.
+func (w *work) hook(ctx context.Context, h *unit.Hook) diag.List {
+	if w.r.e.o.Run == nil {
+		return diag.Errorf(h.At, "Programs cannot be run", "The hook %q cannot run here.", h.Name)
+	}
+	dir := w.u.place.dir
+	if h.WorkingDir != "" {
+		if dir = h.WorkingDir; !filepath.IsAbs(dir) {
+			dir = filepath.Join(w.u.place.dir, dir)
+		}
+	}
+	var out sys.Buffer
+	env := w.r.e.o.Environ.With(w.tfVars()...).With("TG_CTX_COMMAND="+w.r.e.o.Command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH=terrace")
+	err := w.r.e.o.Run(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &out})
+	if log := w.r.o.Observe.Log; log != nil && (!h.SuppressStdout || err != nil) {
+		for line := range strings.Lines(out.String()) {
+			log(w.u, strings.TrimRight(line, "\r\n"))
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	if code, ok := sys.ExitCode(err); ok && code > 0 {
+		w.res.Code = code
+	}
+	ds := diag.Errorf(h.At, "Hook failed", "The hook %q of the unit %s ended with an error: %s.", h.Name, w.u.Name, err)
+	ds[0].Code = "estate/hook"
+	return ds
+}
+
+// tfVars are the values as programs see them in their environment.
+func (w *work) tfVars() []string {
+	var out []string
+	for name, in := range w.values {
+		if _, given := w.r.e.o.Environ.Lookup("TF_VAR_" + name); given {
+			continue
+		}
+		v, _ := in.Value.UnmarkDeep()
+		switch {
+		case in.Text != nil:
+			out = append(out, "TF_VAR_"+name+"="+*in.Text)
+		case v == cty.NilVal || v.IsNull() || !v.IsWhollyKnown():
+		case v.Type() == cty.String:
+			out = append(out, "TF_VAR_"+name+"="+v.AsString())
+		default:
+			if b, err := ctyjson.Marshal(v, v.Type()); err == nil {
+				out = append(out, "TF_VAR_"+name+"="+string(b))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// verdict is what the errors block says to a failure.
+type verdict struct {
+	again   bool
+	sleep   time.Duration
+	ignored string // the label of the block
+}
+
+// judge asks the unit's errors block about a failure: whether it is ignored, which
+// comes first, or tried again.
+func (e *Estate) judge(ctx context.Context, u *Unit, failed diag.List, try int) (verdict, diag.List) {
+	t := e.task(ctx)
+	block, ds := u.Errors(t)
+	if ds.HasErrors() {
+		return verdict{}, nil // told already
+	}
+	text := allText(failed)
+	if block == nil {
+		block = &unit.Errors{Retry: []unit.Retry{{Name: "default", RetryableErrors: unit.DefaultRetryableErrors(), MaxAttempts: unit.DefaultMaxAttempts, SleepSeconds: unit.DefaultSleepSeconds}}}
+	}
+	for _, ig := range block.Ignore {
+		hit, err := ignores(ig.IgnorableErrors, text)
+		if err != nil {
+			return verdict{}, diag.Errorf(block.At, "Invalid pattern", "A pattern of the ignore block %q is no regular expression: %s.", ig.Name, err)
+		}
+		if hit {
+			return verdict{ignored: ig.Name}, e.signals(u, &ig)
+		}
+	}
+	for _, rt := range block.Retry {
+		for _, p := range rt.RetryableErrors {
+			re, err := regexp.Compile(p)
+			if err != nil {
+				return verdict{}, diag.Errorf(block.At, "Invalid pattern", "The pattern %q of the retry block %q is no regular expression: %s.", p, rt.Name, err)
+			}
+			if re.MatchString(text) {
+				return verdict{again: try < rt.MaxAttempts, sleep: time.Duration(rt.SleepSeconds) * time.Second}, nil
+			}
+		}
+	}
+	return verdict{}, nil
+}
+
+// ignores: the first pattern that matches decides; one that begins with ! says no.
+func ignores(patterns []string, text string) (bool, error) {
+	for _, p := range patterns {
+		bare, no := strings.CutPrefix(p, "!")
+		re, err := regexp.Compile(bare)
+		if err != nil {
+			return false, err
+		}
+		if re.MatchString(text) {
+			return !no, nil
+		}
+	}
+	return false, nil
+}
+
+// signals writes what an ignore block wants others to know.
+func (e *Estate) signals(u *Unit, ig *unit.Ignore) diag.List {
+	m := map[string]json.RawMessage{}
+	if ig.Signals != cty.NilVal && !ig.Signals.IsNull() {
+		for k, v := range ig.Signals.AsValueMap() {
+			v, _ = v.UnmarkDeep()
+			if b, err := ctyjson.Marshal(v, v.Type()); err == nil {
+				m[k] = b
+			}
+		}
+	}
+	if len(m) == 0 {
+		return nil
+	}
+	if ig.Message != "" {
+		b, err := json.Marshal(ig.Message)
+		if err == nil {
+			m["message"] = b
+		}
+	}
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(u.Dir, "error-signals.json"), b, 0o644)
+	}
+	if err != nil {
+		return diag.Errorf(nil, "Failed to write signals", "The file error-signals.json of the unit %s cannot be written: %s.", u.Name, err)
+	}
+	return nil
+}
+
+// pause waits before a unit is tried again; false if the run ends meanwhile.
+func (e *Estate) pause(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-stop:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// allText is what patterns of errors are held against.
+func allText(ds diag.List) string {
+	var b strings.Builder
+	for _, m := range ds.Errors() {
+		fmt.Fprintf(&b, "%s: %s\n", m.Summary, m.Detail)
+	}
+	return b.String()
+}

@@ -1,0 +1,262 @@
+package estate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// Values are the values of a module's variables for a unit: those that the user
+// gives by other ways, then the unit's inputs. waits names the inputs that hold
+// something unknown.
+func (e *Estate) values(t *demand.Task, u *Unit, root *config.Module) (values map[string]engine.InputValue, waits []string, ds diag.List) {
+	declared := root.Variables
+	values = map[string]engine.InputValue{}
+	settings, ds := u.Inputs(t, func(name string) bool { return declared[name] != nil })
+	for _, s := range settings {
+		if s.Name == "" { // the inputs as a whole are not known
+			for name := range declared {
+				values[name] = engine.InputValue{Value: cty.DynamicVal, At: s.At}
+			}
+			waits = append(waits, "all of them")
+			continue
+		}
+		if !s.Value.IsWhollyKnown() {
+			waits = append(waits, s.Name)
+		}
+		in, more := inputOf(declared[s.Name], s.Value, s.At, s.Layer)
+		ds = append(ds, more...)
+		values[s.Name] = in
+	}
+	given, more := e.given(u, declared)
+	ds = append(ds, more...)
+	maps.Copy(values, given)
+	for name := range given {
+		waits = slices.DeleteFunc(waits, func(w string) bool { return w == name })
+	}
+	return values, waits, ds
+}
+
+// given are the values that come by other ways than inputs.
+func (e *Estate) given(u *Unit, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
+	out := map[string]engine.InputValue{}
+	dir := ""
+	if p := u.place; p != nil && p.hasValues() {
+		if ds := p.onDisk(); ds.HasErrors() {
+			return out, ds
+		}
+		dir = p.dir
+	}
+	if e.o.Host.Values != nil {
+		return e.o.Host.Values(dir, u.varFiles(e.o.Command), declared)
+	}
+	for name := range declared {
+		if text, ok := e.o.Environ.Lookup("TF_VAR_" + name); ok {
+			out[name] = engine.InputValue{Text: &text, From: source.Layer{Kind: source.Environment}}
+		}
+	}
+	return out, nil
+}
+
+// hasValues reports whether there are variable files that are taken by themselves.
+func (p *place) hasValues() bool {
+	entries, err := p.files.ReadDir(".")
+	if err != nil {
+		return false
+	}
+	for _, en := range entries {
+		if isValues(en.Name()) {
+			return true
+		}
+	}
+	return false
+}
+
+// varFiles are the variable files that extra_arguments give a command.
+func (u *Unit) varFiles(command string) []string {
+	if u.place == nil || u.place.terraform == nil {
+		return nil
+	}
+	var out []string
+	abs := func(name string) string {
+		if filepath.IsAbs(name) {
+			return name
+		}
+		return filepath.Join(u.place.dir, name)
+	}
+	for _, x := range u.place.terraform.ExtraArguments {
+		if !slices.Contains(x.Commands, command) {
+			continue
+		}
+		for _, a := range x.Arguments {
+			if name, ok := strings.CutPrefix(strings.TrimLeft(a, "-"), "var-file="); ok {
+				out = append(out, abs(name))
+			}
+		}
+		for _, name := range x.RequiredVarFiles {
+			out = append(out, abs(name))
+		}
+		for _, name := range x.OptionalVarFiles {
+			if _, err := os.Stat(abs(name)); err == nil {
+				out = append(out, abs(name))
+			}
+		}
+	}
+	return out
+}
+
+// inputOf is an input as the value of a variable. What passing it through the
+// environment allowed stays allowed: text for a variable that is not primitive is
+// parsed as an expression, and a variable without a type gets what is not
+// primitive as JSON text.
+func inputOf(v *config.Variable, val cty.Value, at *source.Range, layer *source.Layer) (engine.InputValue, diag.List) {
+	in := engine.InputValue{Value: val, At: at}
+	if layer != nil {
+		in.From = *layer
+	}
+	bare, marks := val.Unmark()
+	if !bare.IsKnown() || bare.IsNull() {
+		return in, nil
+	}
+	switch {
+	case v.Literal && v.Type == cty.DynamicPseudoType && !bare.Type().IsPrimitiveType():
+		return jsonText(v, in)
+	case !v.Literal && bare.Type() == cty.String:
+		x, diags := hclsyntax.ParseExpression([]byte(bare.AsString()), "<value for var."+v.Name+">", hcl.InitialPos)
+		if !diags.HasErrors() {
+			if parsed, diags := x.Value(nil); !diags.HasErrors() {
+				in.Value = parsed.WithMarks(marks)
+			}
+		}
+	}
+	return in, fits(v, in)
+}
+
+// jsonText gives a variable without a type what is not primitive as JSON text.
+func jsonText(v *config.Variable, in engine.InputValue) (engine.InputValue, diag.List) {
+	bare, paths := in.Value.UnmarkDeepWithPaths()
+	if !bare.IsWhollyKnown() {
+		in.Value = cty.UnknownVal(cty.String)
+		return in, nil
+	}
+	b, err := ctyjson.Marshal(bare, bare.Type())
+	if err != nil {
+		return in, diag.Errorf(in.At, "Invalid value for input variable", "The input %q cannot be written as JSON: %s.", v.Name, err)
+	}
+	text := cty.StringVal(string(b))
+	for _, p := range paths {
+		text = text.WithMarks(p.Marks)
+	}
+	in.Value = text
+	ds := diag.Warnf(in.At, "Input given as JSON text", "The variable %q of the module has no type, so it gets this value as JSON text, as it always did. Give the variable a type to have it as a value.", v.Name).Note(&v.At, "the variable is declared here")
+	ds[0].Code = "estate/json-input"
+	return in, ds
+}
+
+// fits says whether a value can become one of the variable's type.
+func fits(v *config.Variable, in engine.InputValue) diag.List {
+	if v.Type == cty.NilType {
+		return nil
+	}
+	bare, _ := in.Value.UnmarkDeep()
+	if v.Defaults != nil && !bare.IsNull() && bare.IsKnown() {
+		bare = v.Defaults.Apply(bare)
+	}
+	_, err := convert.Convert(bare, v.Type)
+	if err == nil {
+		return nil
+	}
+	ds := diag.Errorf(in.At, "Invalid value for input variable", "The input %q does not fit the type of the module's variable: %s.", v.Name, describe(err)).Note(&v.At, "the variable is declared here")
+	ds[0].Code = "estate/input-type"
+	return ds
+}
+
+func describe(err error) string {
+	if pe, ok := err.(cty.PathError); ok && len(pe.Path) > 0 { //nolint:errorlint // cty returns it unwrapped
+		return fmt.Sprintf("%s (at %s)", pe.Error(), pathText(pe.Path))
+	}
+	return err.Error()
+}
+
+func pathText(p cty.Path) string {
+	var b strings.Builder
+	for _, step := range p {
+		switch s := step.(type) {
+		case cty.GetAttrStep:
+			b.WriteString("." + s.Name)
+		case cty.IndexStep:
+			if s.Key.Type() == cty.String {
+				fmt.Fprintf(&b, "[%q]", s.Key.AsString())
+			} else if s.Key.Type() == cty.Number {
+				b.WriteString("[" + s.Key.AsBigFloat().String() + "]")
+			}
+		}
+	}
+	return b.String()
+}
+
+// missing are errors about required variables without a value.
+func missing(u *Unit, root *config.Module, values map[string]engine.InputValue) diag.List {
+	var ds diag.List
+	for _, name := range slices.Sorted(maps.Keys(root.Variables)) {
+		v := root.Variables[name]
+		if _, ok := values[name]; ok || v.Default != cty.NilVal {
+			continue
+		}
+		at := &source.Range{Filename: u.Path, Start: hcl.InitialPos, End: hcl.InitialPos}
+		more := diag.Errorf(at, "Missing input", "The module's variable %q is required, and neither the inputs of the unit %s nor anything else gives it a value.", name, u.Name).Note(&v.At, "the variable is declared here")
+		more[0].Code = "estate/missing-input"
+		ds = append(ds, more...)
+	}
+	return ds
+}
+
+// wanted tells which inputs a unit's module takes, nil where that cannot be told
+// without fetching the module.
+func (e *Estate) wanted(ctx context.Context, u *Unit) func(string) bool {
+	t := e.task(ctx)
+	if local := e.localModule(t, u); local != nil {
+		return func(name string) bool { return local.Variables[name] != nil }
+	}
+	return nil
+}
+
+// localModule reads the root module of a unit where it lies on this machine.
+func (e *Estate) localModule(t *demand.Task, u *Unit) *config.Module {
+	tf, ds := u.Terraform(t)
+	if ds.HasErrors() {
+		return nil
+	}
+	src, at, ds := e.sourceOf(u, tf)
+	if ds.HasErrors() {
+		return nil
+	}
+	pkg, sub := u.Dir, ""
+	if src != "" {
+		if pkg, sub, ds = e.packageOf(t.Context(), u, src, at, false); ds.HasErrors() || pkg == "" {
+			return nil
+		}
+	}
+	return e.shared.modules.Do(filepath.Join(pkg, sub), func() *config.Module {
+		m, ds := config.Load(filepath.Join(pkg, sub), config.Options{})
+		if ds.HasErrors() {
+			return nil
+		}
+		return m
+	})
+}

@@ -1,0 +1,137 @@
+package estate
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// outputs serves the unit language with the outputs of a dependency: those that
+// the run has planned or applied, else those in its state.
+func (e *Estate) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
+	u := e.byID[target]
+	if r := e.run; r != nil && u != nil {
+		if v, ok := r.outputsOf(u); ok {
+			return v, v != cty.NilVal, nil
+		}
+	}
+	if u == nil {
+		var ds diag.List
+		if u, ds = e.outside(t, target, at); u == nil {
+			return cty.DynamicVal, false, ds
+		}
+	}
+	s, ds := e.stateOf(t, u)
+	if ds.HasErrors() {
+		return cty.DynamicVal, false, ds.Note(&at, "its outputs are needed here")
+	}
+	if s == nil || len(s.Outputs) == 0 {
+		return cty.DynamicVal, false, nil
+	}
+	return stateOutputs(s), true, nil
+}
+
+// outside reads a unit that is no part of the estate.
+func (e *Estate) outside(t *demand.Task, target string, at source.Range) (*Unit, diag.List) {
+	path, module := target, ""
+	for {
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+		up := filepath.Dir(path)
+		if up == path {
+			return nil, diag.Errorf(&at, "Dependency not found", "There is no unit %s.", target)
+		}
+		module = strings.TrimPrefix(filepath.ToSlash(filepath.Join(filepath.Base(path), module)), "/")
+		path = up
+	}
+	if info, err := os.Stat(filepath.Join(path, unit.StackName)); module == "" && err == nil && !info.IsDir() {
+		return nil, diag.Errorf(&at, "Outputs of a stack", "The outputs of the stack %s as a whole cannot be read in this version. Depend on a unit of the stack instead.", target)
+	}
+	in, ds := e.loader.Unit(t, path, module)
+	if ds.HasErrors() || in == nil {
+		return nil, ds
+	}
+	return &Unit{Unit: in, Name: e.name(in.ID)}, ds
+}
+
+// stateOutputs are the outputs of a state as other units see them: sensitive ones
+// are hidden wherever they are shown, and accepted everywhere.
+func stateOutputs(s *state.State) cty.Value {
+	m := make(map[string]cty.Value, len(s.Outputs))
+	for name, o := range s.Outputs {
+		m[name] = hide(o.Value, o.Sensitive)
+	}
+	return cty.ObjectVal(m)
+}
+
+func hide(v cty.Value, sensitive bool) cty.Value {
+	if v == cty.NilVal {
+		v = cty.NullVal(cty.DynamicPseudoType)
+	}
+	if sensitive {
+		return v.Mark(value.Hidden)
+	}
+	return v
+}
+
+// plannedOutputs are the outputs as a plan expects them, unknown where they are
+// not known before apply.
+func plannedOutputs(p *engine.Plan, root *config.Module) cty.Value {
+	m := map[string]cty.Value{}
+	for _, c := range p.Outputs {
+		if c.Op == plan.Delete {
+			continue
+		}
+		after := c.After
+		if after == cty.NilVal {
+			after = cty.DynamicVal
+		}
+		m[c.Name] = hide(after, c.AfterSensitive)
+	}
+	for name, o := range root.Outputs {
+		if _, ok := m[name]; !ok && !o.Ephemeral {
+			m[name] = hide(cty.DynamicVal, o.Sensitive)
+		}
+	}
+	return cty.ObjectVal(m)
+}
+
+// unknownOutputs stand for the outputs of a unit that cannot be planned yet.
+func unknownOutputs(root *config.Module) cty.Value {
+	if root == nil {
+		return cty.DynamicVal
+	}
+	return plannedOutputs(&engine.Plan{}, root)
+}
+
+// Outputs reads the stored outputs of every unit of the estate that takes part,
+// by name.
+func (e *Estate) Outputs(ctx context.Context) (map[string]map[string]*state.Output, diag.List) {
+	out := map[string]map[string]*state.Output{}
+	var ds diag.List
+	for _, u := range e.Order(false) {
+		if u.Excluded != "" {
+			continue
+		}
+		s, more := e.State(ctx, u)
+		ds = append(ds, more...)
+		if s != nil {
+			out[u.Name] = maps.Clone(s.Outputs)
+		}
+	}
+	return out, ds
+}

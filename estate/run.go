@@ -1,0 +1,364 @@
+package estate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/event"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Op is what a run does with each unit.
+type Op string
+
+// The operations. Apply plans each unit just before it applies it.
+const (
+	Plan     Op = "plan"
+	Apply    Op = "apply"
+	Validate Op = "validate"
+)
+
+// RunOptions are the knobs of a run.
+type RunOptions struct {
+	Op            Op
+	Destroy       bool // plan or apply destruction, dependents first
+	RefreshOnly   bool
+	SkipRefresh   bool
+	Targets       []addr.Target
+	Excludes      []addr.Target
+	Parallelism   int // units at once; 0 means 16
+	ProviderCalls int // at once in a unit; 0 means 10
+	FailFast      bool
+	IgnoreErrors  bool // a unit runs though one that it needs failed
+	IgnoreOrder   bool
+	Lock          LockOptions
+	Every         time.Duration // how often the whole state is written in an apply
+	// Approved are the results of the run that the user approved; a unit whose plan
+	// is another one now is not applied.
+	Approved map[string]*Result
+	// Stop, when closed, lets what runs end and starts nothing more.
+	Stop    <-chan struct{}
+	Observe Observer
+}
+
+// defaultParallelism is how many units are worked on at once. Most of a unit's
+// time is spent on waiting for providers and disks.
+const defaultParallelism = 16
+
+// A Run is one operation over the units of an estate.
+type Run struct {
+	e     *Estate
+	o     RunOptions
+	queue *par.Queue
+
+	mu      sync.Mutex
+	left    map[*Unit]int
+	results map[*Unit]*Result
+	outputs map[*Unit]cty.Value
+	blocked map[*Unit]*Unit // by whose failure
+	failed  bool
+	where   map[string]string // who has a state file
+}
+
+// Run works on all units in their order and returns a result for each, by name.
+// Units that others need come first, or last if things are destroyed. A unit that
+// fails keeps those that need it from running, and no others.
+func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
+	workers := o.Parallelism
+	if workers <= 0 {
+		workers = defaultParallelism
+	}
+	r := &Run{
+		e: e, o: o, queue: par.NewQueue(workers), left: map[*Unit]int{}, results: map[*Unit]*Result{},
+		outputs: map[*Unit]cty.Value{}, blocked: map[*Unit]*Unit{}, where: map[string]string{},
+	}
+	if e.run != nil {
+		e.renewUnits(ctx)
+	}
+	e.run = r
+	order := e.Order(o.Destroy)
+	for _, u := range order {
+		r.left[u] = len(r.before(u))
+	}
+	for _, u := range order { // those that are excluded count as done
+		if u.Excluded != "" {
+			now := e.o.Now()
+			r.results[u] = &Result{Unit: u, Status: Excluded, Reason: "exclude block", Started: now, Ended: now}
+		}
+	}
+	var ready []*Unit
+	r.mu.Lock()
+	for _, u := range order {
+		if u.Excluded != "" {
+			ready = append(ready, r.release(u)...)
+		} else if len(r.before(u)) == 0 {
+			ready = append(ready, u)
+		}
+	}
+	r.mu.Unlock()
+	r.start(ctx, ready)
+	r.queue.Wait()
+	out := make([]*Result, 0, len(e.Units))
+	for _, u := range e.Units {
+		out = append(out, r.results[u])
+	}
+	return out
+}
+
+// renewUnits evaluates the unit files anew for another run.
+func (e *Estate) renewUnits(ctx context.Context) {
+	old := e.Units
+	e.Units, e.byID, e.run = nil, map[string]*Unit{}, nil
+	e.renew()
+	paths := map[string]bool{}
+	var list []string
+	byID := map[string]*Unit{}
+	for _, u := range old {
+		byID[u.ID] = u
+		if !paths[u.Path] {
+			paths[u.Path] = true
+			list = append(list, u.Path)
+		}
+	}
+	e.load(ctx, list)
+	for i, u := range e.Units {
+		if was := byID[u.ID]; was != nil {
+			was.Unit, was.place = u.Unit, nil
+			e.Units[i], e.byID[u.ID] = was, was
+		}
+	}
+	e.Units = slices.DeleteFunc(e.Units, func(u *Unit) bool { return byID[u.ID] != u })
+}
+
+func (r *Run) before(u *Unit) []*Unit {
+	switch {
+	case r.o.IgnoreOrder:
+		return nil
+	case r.o.Destroy:
+		return u.NeededBy
+	}
+	return u.Needs
+}
+
+func (r *Run) after(u *Unit) []*Unit {
+	switch {
+	case r.o.IgnoreOrder:
+		return nil
+	case r.o.Destroy:
+		return u.Needs
+	}
+	return u.NeededBy
+}
+
+// release counts a unit as done and returns those that can start now. The caller
+// holds the lock.
+func (r *Run) release(u *Unit) []*Unit {
+	var out []*Unit
+	for _, n := range r.after(u) {
+		if r.left[n]--; r.left[n] == 0 && n.Excluded == "" {
+			out = append(out, n)
+		}
+	}
+	slices.SortFunc(out, byName)
+	return out
+}
+
+func (r *Run) start(ctx context.Context, units []*Unit) {
+	for _, u := range units {
+		r.queue.Add(func() { r.turn(ctx, u) })
+	}
+}
+
+func (r *Run) stopping(ctx context.Context) bool {
+	select {
+	case <-r.o.Stop:
+		return true
+	default:
+		return ctx.Err() != nil
+	}
+}
+
+// turn works on one unit and lets those that waited for it go on.
+func (r *Run) turn(ctx context.Context, u *Unit) {
+	res := &Result{Unit: u, Status: Succeeded, Started: r.e.o.Now()}
+	r.mu.Lock()
+	by, failFast := r.blocked[u], r.o.FailFast && r.failed
+	r.mu.Unlock()
+	switch {
+	case by != nil:
+		res.Status, res.Reason, res.Cause, res.Code = EarlyExit, "ancestor error", by.Name, 1
+	case r.stopping(ctx):
+		res.Status, res.Reason, res.Cause, res.Code = EarlyExit, "run error", "the run was interrupted", 1
+	case failFast:
+		res.Status, res.Reason, res.Cause, res.Code = EarlyExit, "run error", "another unit failed", 1
+	default:
+		if r.o.Observe.Started != nil {
+			r.o.Observe.Started(u)
+		}
+		r.work(ctx, u, res)
+	}
+	res.Ended = r.e.o.Now()
+	if r.o.Observe.Ended != nil {
+		r.o.Observe.Ended(res)
+	}
+	r.mu.Lock()
+	r.results[u] = res
+	if res.Status != Succeeded {
+		r.failed = r.failed || res.Status == Failed
+		if !r.o.IgnoreErrors {
+			for _, n := range r.after(u) {
+				root := u
+				if by != nil {
+					root = by
+				}
+				if have := r.blocked[n]; have == nil || root.Name < have.Name {
+					r.blocked[n] = root
+				}
+			}
+		}
+	}
+	next := r.release(u)
+	r.mu.Unlock()
+	r.start(ctx, next)
+}
+
+// outputsOf are the outputs of a unit as this run has them; ok is false where
+// those in its state count.
+func (r *Run) outputsOf(u *Unit) (v cty.Value, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v, ok = r.outputs[u]
+	return v, ok
+}
+
+func (r *Run) setOutputs(u *Unit, v cty.Value) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outputs[u] = v
+}
+
+// claim notes whose state a file is; two units with one are an error.
+func (r *Run) claim(u *Unit, path string) diag.List {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if other, ok := r.where[path]; ok && other != u.Name {
+		return checkShared(map[string][]string{path: {other, u.Name}})
+	}
+	r.where[path] = u.Name
+	return nil
+}
+
+// work does the operation on one unit, again as its errors block says.
+func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
+	for try := 1; ; try++ {
+		ds := r.once(ctx, u, res)
+		if !ds.HasErrors() {
+			res.Diags = append(res.Diags, ds...)
+			if try > 1 {
+				res.Reason = "retry succeeded"
+			}
+			return
+		}
+		verdict, more := r.e.judge(ctx, u, ds, try)
+		switch {
+		case more.HasErrors():
+			ds = append(ds, more...)
+		case verdict.ignored != "":
+			res.Reason, res.Cause = "error ignored", verdict.ignored
+			for _, m := range ds.Errors() {
+				m.Severity = diag.Warning
+			}
+			res.Diags = append(append(res.Diags, ds...), more...)
+			return
+		case verdict.again && !r.stopping(ctx):
+			if r.e.pause(ctx, r.o.Stop, verdict.sleep) {
+				continue
+			}
+		}
+		res.Diags = append(res.Diags, ds...)
+		res.Status, res.Reason, res.Code = Failed, "run error", max(res.Code, 1)
+		res.Cause = ds.Errors()[0].Summary
+		return
+	}
+}
+
+// once does the operation on one unit.
+func (r *Run) once(ctx context.Context, u *Unit, res *Result) diag.List {
+	w, ds := r.prepare(ctx, u, res)
+	if ds.HasErrors() || w == nil {
+		return ds
+	}
+	defer w.close()
+	more := w.hooks(ctx, false, nil)
+	if !more.HasErrors() {
+		more = append(more, w.do(ctx)...)
+	}
+	more = append(more, w.hooks(ctx, true, more)...)
+	return append(ds, more...)
+}
+
+func (w *work) do(ctx context.Context) diag.List {
+	if w.r.o.Op == Validate {
+		return w.engine.Validate(ctx)
+	}
+	return w.planAndApply(ctx)
+}
+
+// deferUnit notes that a unit waits for what is not known yet.
+func (r *Run) deferUnit(u *Unit, res *Result, root *config.Module, why string) {
+	res.Deferred = why
+	res.Changes = true
+	r.setOutputs(u, unknownOutputs(root))
+}
+
+// plannedMode is the engine's mode for the run.
+func (o *RunOptions) mode() plan.Mode {
+	switch {
+	case o.Destroy:
+		return plan.Destroy
+	case o.RefreshOnly:
+		return plan.RefreshOnly
+	}
+	return plan.Normal
+}
+
+func (r *Run) observe(u *Unit) event.Sink {
+	if r.o.Observe.Event == nil {
+		return nil
+	}
+	return func(ev event.Event) {
+		ev.Unit = u.Name
+		r.o.Observe.Event(ev)
+	}
+}
+
+// waitsText says what a unit waits for.
+func waitsText(inputs []string, from []string) string {
+	slices.Sort(inputs)
+	return fmt.Sprintf("the inputs %s are not known before %s is applied", strings.Join(inputs, ", "), strings.Join(from, ", "))
+}
+
+func (e *Estate) engineOptions(u *Unit, o RunOptions, observe event.Sink) engine.Options {
+	p := u.place
+	out := engine.Options{
+		Dir: p.dir, Workspace: e.workspace(p), Environ: e.o.Environ, Set: &p.shared.set, Now: e.o.Now,
+		Parallelism: o.ProviderCalls, Observe: observe, Sources: &p.shared.sources,
+	}
+	if e.o.Host.Provisioners != nil {
+		out.Provisioners = e.o.Host.Provisioners(p.dir)
+	}
+	if e.o.Host.ReadState != nil {
+		out.ReadState = e.o.Host.ReadState(p.dir)
+	}
+	return out
+}

@@ -1,0 +1,354 @@
+package estate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// work is one turn of a unit.
+type work struct {
+	r      *Run
+	u      *Unit
+	res    *Result
+	t      *demand.Task
+	engine *engine.Engine
+	values map[string]engine.InputValue
+	waits  []string // inputs with something unknown in them
+	hold   *hold
+}
+
+// prepare evaluates a unit and opens its engine. Without errors and without work
+// there is nothing to do.
+func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.List) {
+	w := &work{r: r, u: u, res: res, t: r.e.task(ctx)}
+	ds := u.CheckVersions(w.t)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	p, more := r.e.placeOf(w.t, u, true)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	u.place = p
+	res.Set = &p.shared.set
+	if p.waits != "" {
+		r.deferUnit(u, res, nil, fmt.Sprintf("%s hangs on outputs that are not known before %s is applied", p.waits, strings.Join(needNames(u), ", ")))
+		return nil, ds
+	}
+	more = r.e.refuse(w.t, u)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	more = w.open(ctx)
+	if ds = append(ds, more...); more.HasErrors() {
+		w.close()
+		return nil, ds
+	}
+	if r.o.Op == Validate {
+		return w, ds
+	}
+	w.values, w.waits, more = r.e.values(w.t, u, w.engine.Root())
+	if ds = append(ds, more...); more.HasErrors() {
+		w.close()
+		return nil, ds
+	}
+	more = append(missing(u, w.engine.Root(), w.values), u.CheckInputs(w.t, declared(w.engine.Root()), false)...)
+	if ds = append(ds, more...); more.HasErrors() {
+		w.close()
+		return nil, ds
+	}
+	return w, ds
+}
+
+// declared are the variables for CheckInputs, none of them required: what is
+// missing is told with regard to values that are given by other ways too.
+func declared(m *config.Module) map[string]bool {
+	out := make(map[string]bool, len(m.Variables))
+	for name := range m.Variables {
+		out[name] = false
+	}
+	return out
+}
+
+func needNames(u *Unit) []string {
+	var out []string
+	for _, n := range u.Needs {
+		out = append(out, n.Name)
+	}
+	return out
+}
+
+// refuse says no to what a unit asks for and this version does not have.
+func (e *Estate) refuse(t *demand.Task, u *Unit) diag.List {
+	sc, ds := u.Scalars(t)
+	if ds.HasErrors() || sc == nil {
+		return ds
+	}
+	if s := sc.IAMRole; s != nil {
+		if v, _ := s.Value.Unmark(); v.IsKnown() && !v.IsNull() && v.Type() == cty.String && v.AsString() != "" {
+			return diag.Errorf(s.At, "Roles cannot be assumed", "The unit wants to run with the role %q, which this version cannot assume. Assume it before the run and leave iam_role out.", v.AsString())
+		}
+	}
+	return ds
+}
+
+// open opens the engine, and puts the folder on disk where something but the
+// loader looks at it.
+func (w *work) open(ctx context.Context) diag.List {
+	p := w.u.place
+	o := w.r.e.engineOptions(w.u, w.r.o, w.r.observe(w.u))
+	var prov Providers
+	if w.r.e.o.Providers != nil {
+		prov = w.r.e.o.Providers(p.dir)
+		o.Providers = prov
+	}
+	e, ds := engine.Open(ctx, o)
+	if notInstalled(ds) && w.r.e.o.Host.Init != nil {
+		if e != nil {
+			e.Close()
+		}
+		if ds = w.install(ctx); ds.HasErrors() {
+			return ds
+		}
+		p.shared = w.r.e.share(p)
+		w.res.Set = &p.shared.set
+		o = w.r.e.engineOptions(w.u, w.r.o, w.r.observe(w.u))
+		o.Providers = prov
+		e, ds = engine.Open(ctx, o)
+	}
+	w.engine = e
+	if ds.HasErrors() {
+		return ds
+	}
+	if needsFolder(e.Tree()) || p.outside != nil || w.hasHooks() {
+		ds = append(ds, p.onDisk()...)
+	}
+	if prov == nil || ds.HasErrors() {
+		return ds
+	}
+	return append(ds, w.choose(ctx, prov)...)
+}
+
+// choose finds the provider packages, and installs them if they are missing.
+func (w *work) choose(ctx context.Context, prov Providers) diag.List {
+	needed := maps.Clone(w.engine.Requirements())
+	maps.DeleteFunc(needed, func(a providerAddr, _ []config.Constraint) bool { return a.IsBuiltIn() })
+	if len(needed) == 0 {
+		return nil
+	}
+	ds := prov.Choose(ctx, needed)
+	if !ds.HasErrors() || w.r.e.o.Host.Init == nil {
+		return ds
+	}
+	if ds := w.install(ctx); ds.HasErrors() {
+		return ds
+	}
+	return prov.Choose(ctx, needed)
+}
+
+func (w *work) install(ctx context.Context) diag.List {
+	p := w.u.place
+	if ds := p.onDisk(); ds.HasErrors() {
+		return ds
+	}
+	ds := w.r.e.o.Host.Init(ctx, p.dir)
+	if ds.HasErrors() {
+		return ds
+	}
+	if err := p.keepLock(); err != nil {
+		ds = append(ds, diag.Errorf(nil, "Failed to keep the dependency lock file", "%s.", err)...)
+	}
+	return ds
+}
+
+// notInstalled reports whether modules are missing.
+func notInstalled(ds diag.List) bool {
+	return slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Summary == "Module not installed" })
+}
+
+// needsFolder reports whether something but the loader may look at the files of a
+// module: a provider, a provisioner or a function that reads files.
+func needsFolder(tree *module.Tree) bool {
+	found := false
+	seen := map[*config.Module]bool{}
+	tree.Walk(func(n *module.Node) {
+		if found || seen[n.Config] {
+			return
+		}
+		seen[n.Config] = true
+		for _, r := range n.Config.Resources {
+			found = found || !n.Config.Source(r.LocalProvider()).IsBuiltIn() || len(r.Provisioners) > 0
+		}
+		for _, p := range n.Config.Providers {
+			found = found || !n.Config.Source(p.Name).IsBuiltIn()
+		}
+		for _, f := range n.Config.Files {
+			if src := n.Config.Set.File(f.Path); !found && src != nil && namesFiles(string(src.Bytes)) {
+				found = true
+			}
+		}
+	})
+	return found
+}
+
+// namesFiles reports whether text may call a function that reads files: file,
+// fileset, templatefile and their like, abspath and provider functions.
+func namesFiles(text string) bool {
+	return strings.Contains(text, "file") || strings.Contains(text, "abspath") || strings.Contains(text, "provider::")
+}
+
+func (w *work) close() {
+	if w.engine != nil {
+		w.engine.Close()
+	}
+	if w.hold != nil {
+		w.res.Diags = append(w.res.Diags, w.hold.release()...)
+	}
+}
+
+// planAndApply is the turn of a unit in a plan and an apply.
+func (w *work) planAndApply(ctx context.Context) diag.List {
+	e, u := w.r.e, w.u
+	where, ds := e.stateWhere(ctx, u, w.engine.Root(), w.engine, w.values)
+	if ds.HasErrors() {
+		return ds
+	}
+	operation := "OperationTypePlan"
+	if w.r.o.Op == Apply {
+		operation = "OperationTypeApply"
+	}
+	h, ds := e.take(ctx, where, w.r.o.Lock, operation)
+	if ds.HasErrors() {
+		return ds
+	}
+	w.hold = h
+	if more := w.r.claim(u, h.store.Path()); more.HasErrors() {
+		return append(ds, more...)
+	}
+	prev := h.current
+	if prev != nil && e.o.Environ.Get("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") != "0" {
+		prev = prev.TranslateProviders(nil)
+	}
+	p, more := w.engine.Plan(ctx, prev, engine.PlanOptions{
+		Mode: w.r.o.mode(), Variables: w.values, SkipRefresh: w.r.o.SkipRefresh, Targets: w.r.o.Targets, Excludes: w.r.o.Excludes,
+	})
+	if more.HasErrors() && len(w.waits) > 0 && w.r.o.Op == Plan && onlyUnknown(more) {
+		w.r.deferUnit(u, w.res, w.engine.Root(), waitsText(w.waits, needNames(u))+": "+more.Errors()[0].Summary)
+		return append(ds, more.Warnings()...)
+	}
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	w.noteplan(p)
+	if w.r.o.Op == Plan {
+		w.r.setOutputs(u, w.planned(p))
+		return ds
+	}
+	if more := w.same(p); more.HasErrors() {
+		return append(ds, more...)
+	}
+	return append(ds, w.apply(ctx, p)...)
+}
+
+// planned are the outputs that other units of a plan see.
+func (w *work) planned(p *plan.Plan) cty.Value {
+	if w.r.o.Destroy || w.r.o.RefreshOnly || w.r.e.o.UseMocks {
+		if w.hold.current == nil || len(w.hold.current.Outputs) == 0 {
+			return cty.NilVal
+		}
+		return stateOutputs(w.hold.current)
+	}
+	return plannedOutputs(p, w.engine.Root())
+}
+
+func (w *work) noteplan(p *plan.Plan) {
+	n := p.Counts()
+	w.res.Plan, w.res.Changes = p, p.HasChanges()
+	w.res.Counts = Counts{n.Add, n.Change, n.Destroy, n.Import, n.Forget}
+	if w.r.o.Observe.Planned != nil {
+		w.r.o.Observe.Planned(w.u, w.engine, p)
+	}
+	if w.r.o.Op == Apply {
+		w.res.Plan = nil // it is not needed any more, and many of them are large
+	}
+}
+
+// onlyUnknown reports whether every error says that something has to be known
+// that is not known before apply.
+func onlyUnknown(ds diag.List) bool {
+	for _, m := range ds.Errors() {
+		text := strings.ToLower(m.Detail)
+		if !strings.Contains(text, "cannot be determined until apply") && !strings.Contains(text, "known only after apply") && !strings.Contains(text, "unknown value") && !strings.Contains(text, "not known") {
+			return false
+		}
+	}
+	return true
+}
+
+// same compares a plan with the one that was approved.
+func (w *work) same(p *plan.Plan) diag.List {
+	if w.r.o.Approved == nil {
+		return nil
+	}
+	was := w.r.o.Approved[w.u.Name]
+	if was == nil || was.Deferred != "" || was.Plan == nil {
+		return nil // what was put off is planned for the first time now
+	}
+	ops := map[string]plan.Op{}
+	for _, c := range was.Plan.Changes {
+		ops[c.Addr.String()+"\x00"+string(c.Deposed)] = c.Op
+	}
+	var news []string
+	for _, c := range p.Changes {
+		if op, ok := ops[c.Addr.String()+"\x00"+string(c.Deposed)]; c.Op != plan.NoOp && c.Op != plan.Read && (!ok || op != c.Op) {
+			news = append(news, fmt.Sprintf("%s (%s)", c.Addr, c.Op))
+		}
+	}
+	if len(news) == 0 {
+		return nil
+	}
+	ds := diag.Errorf(nil, "Plan changed since it was approved", "With what was applied before, the unit %s needs other actions than those that were approved: %s. Nothing of it was applied. Run again to see and approve the new plan.", w.u.Name, strings.Join(news, ", "))
+	ds[0].Code = "estate/plan-changed"
+	return ds
+}
+
+// apply carries the plan out.
+func (w *work) apply(ctx context.Context, p *plan.Plan) diag.List {
+	h := w.hold
+	if !p.HasChanges() {
+		w.setState(h)
+		return nil
+	}
+	if ds := h.begin(ctx, len(p.Changes)); ds.HasErrors() {
+		return ds
+	}
+	got, ds := w.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{
+		Variables: w.values, Persist: h.write, Every: w.r.o.Every, Journal: h.journal, Stop: w.r.o.Stop,
+	})
+	ds = append(ds, h.end(got.State)...)
+	w.res.Counts = Counts{got.Added, got.Changed, got.Destroyed, got.Imported, got.Forgotten}
+	if got.Stopped && !ds.HasErrors() {
+		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)
+	}
+	w.setState(h)
+	return ds
+}
+
+func (w *work) setState(h *hold) {
+	if h.current == nil || len(h.current.Outputs) == 0 {
+		w.r.setOutputs(w.u, cty.NilVal)
+		return
+	}
+	w.r.setOutputs(w.u, stateOutputs(h.current))
+}
