@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/google/renameio/v2"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -92,7 +92,7 @@ func (s *session) writeBackendCache(c *backendCache) diag.List {
 		err = os.MkdirAll(s.dataPath(), 0o777)
 	}
 	if err == nil {
-		err = renameio.WriteFile(path, src, 0o644)
+		err = atomicfile.Write(path, src, 0o644)
 	}
 	if err != nil {
 		return fail(err)

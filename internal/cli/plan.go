@@ -5,8 +5,8 @@ import (
 	"context"
 	"os"
 
-	"github.com/google/renameio/v2"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
@@ -103,7 +103,7 @@ func (r *run) save(p *plan.Plan, name string) diag.List {
 	var b bytes.Buffer
 	err := planfile.Write(&b, f, Version)
 	if err == nil {
-		err = renameio.WriteFile(r.Path(name), b.Bytes(), 0o600)
+		err = atomicfile.Write(r.Path(name), b.Bytes(), 0o600)
 	}
 	if err != nil {
 		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)

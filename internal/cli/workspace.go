@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -45,7 +45,7 @@ func invalidWorkspace(name string) diag.List {
 func (s *session) selectWorkspace(name string) diag.List {
 	err := os.MkdirAll(s.dataPath(), 0o777)
 	if err == nil {
-		err = renameio.WriteFile(s.dataPath("environment"), []byte(name), 0o644)
+		err = atomicfile.Write(s.dataPath("environment"), []byte(name), 0o644)
 	}
 	if err != nil {
 		return diag.Errorf(nil, "Failed to select workspace", "The selected workspace cannot be recorded: %s.", err)

@@ -225,7 +225,7 @@ func (c *Call) part(t *demand.Task, ch *Children, idx hcl.TraverseIndex, a hcl.T
 func (c *Call) output(t *demand.Task, child *Module, a hcl.TraverseAttr, at *source.Range) (cty.Value, diag.List) {
 	i, found := child.code.outputIndex[a.Name]
 	if !found {
-		return cty.DynamicVal, diag.Errorf(at, "Unsupported attribute", "This object does not have an attribute named %q: %s declares no output of that name.%s", a.Name, c.label(), suggest(a.Name, child.code.outputIndex))
+		return cty.DynamicVal, diag.Errorf(at, "Unsupported attribute", "This object does not have an attribute named %q: %s declares no output of that name.%s", a.Name, c.label(), lang.Suggest(a.Name, child.code.outputIndex))
 	}
 	v, ok := child.outputs[i].Get(t, at)
 	if !ok {

@@ -4,11 +4,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/agext/levenshtein"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -133,7 +133,7 @@ func (m *Module) named(t *demand.Task, kind, name string, at *source.Range) (cty
 	}
 	i, ok := index[name]
 	if !ok {
-		return cty.DynamicVal, diag.Errorf(at, "Reference to undeclared "+label, "%s with the name %q has not been declared.%s", article(label), name, suggest(name, index))
+		return cty.DynamicVal, diag.Errorf(at, "Reference to undeclared "+label, "%s with the name %q has not been declared.%s", article(label), name, lang.Suggest(name, index))
 	}
 	v, ok := cells[i].Get(t, at)
 	if !ok {
@@ -149,20 +149,6 @@ func article(label string) string {
 	return "A " + label
 }
 
-// suggest proposes the name that is nearest, if one is near.
-func suggest[V any](name string, among map[string]V) string {
-	best, dist := "", 3
-	for _, n := range slices.Sorted(maps.Keys(among)) {
-		if d := levenshtein.Distance(name, n, nil); d < dist {
-			best, dist = n, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return " Did you mean \"" + best + "\"?"
-}
-
 func (m *Module) resolveCall(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
 	name, ds := second(ref, at)
 	if ds != nil {
@@ -170,7 +156,7 @@ func (m *Module) resolveCall(t *demand.Task, ref hcl.Traversal, at *source.Range
 	}
 	i, ok := m.code.callIndex[name]
 	if !ok {
-		return cty.DynamicVal, 2, diag.Errorf(at, "Reference to undeclared module", "No module call named %q is declared in %s.%s", name, m.label(), suggest(name, m.code.callIndex))
+		return cty.DynamicVal, 2, diag.Errorf(at, "Reference to undeclared module", "No module call named %q is declared in %s.%s", name, m.label(), lang.Suggest(name, m.code.callIndex))
 	}
 	return m.calls[i].resolve(t, ref, at)
 }
@@ -276,7 +262,7 @@ func (m *Module) undeclared(a addr.Resource, at *source.Range) diag.List {
 			names[r.Name] = true
 		}
 	}
-	return diag.Errorf(at, "Reference to undeclared resource", "%s has not been declared in %s.%s", describeResource(a), m.label(), suggest(a.Name, names))
+	return diag.Errorf(at, "Reference to undeclared resource", "%s has not been declared in %s.%s", describeResource(a), m.label(), lang.Suggest(a.Name, names))
 }
 
 func describeResource(a addr.Resource) string {
@@ -331,7 +317,7 @@ func (m *Module) CheckReferences() diag.List {
 				}
 				name, more := second(ref, at)
 				if _, ok := index[name]; !ok && more == nil {
-					more = diag.Errorf(at, "Reference to undeclared object", "depends_on names %s.%s, which is not declared in %s.%s", ref.RootName(), name, m.label(), suggest(name, index))
+					more = diag.Errorf(at, "Reference to undeclared object", "depends_on names %s.%s, which is not declared in %s.%s", ref.RootName(), name, m.label(), lang.Suggest(name, index))
 				}
 				ds = append(ds, more...)
 			case "path", "terraform", "tofu", "count", "each", "self":

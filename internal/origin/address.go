@@ -1,18 +1,15 @@
 package origin
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/lang"
 )
 
 // start reads an address and adds the step of what it names. A cursor without a
@@ -30,7 +27,7 @@ func (r *replay) start(address string) (cursor, diag.List) {
 	for len(path) >= 2 && path[0].name() == "module" {
 		call := m.Call(path[1].name())
 		if call == nil {
-			return cursor{}, bad("There is no module call %q in %s.%s", path[1].name(), where(m), near(path[1].name(), m.Node.Config.Calls))
+			return cursor{}, bad("There is no module call %q in %s.%s", path[1].name(), where(m), lang.Suggest(path[1].name(), m.Node.Config.Calls))
 		}
 		if call.Node == nil {
 			return cursor{}, bad("The module %s could not be loaded.", named(m, "module."+call.Name()))
@@ -183,7 +180,7 @@ func (r *replay) provider(m *eval.Module, path []step) (cursor, diag.List) {
 		}
 	}
 	if cfg == nil {
-		return cursor{}, bad("There is no provider configuration %q in %s.%s", path[0].name(), where(m), near(path[0].name(), m.Node.Config.Providers))
+		return cursor{}, bad("There is no provider configuration %q in %s.%s", path[0].name(), where(m), lang.Suggest(path[0].name(), m.Node.Config.Providers))
 	}
 	what := named(m, "provider."+cfg.Key())
 	f := &frame{mod: m, scope: m, repeat: cfg.ForEach, forEach: true}
@@ -227,21 +224,7 @@ func missing[V any](m *eval.Module, kind, name string, among map[string]V) diag.
 	if name == "" {
 		return bad("The address needs the name of the %s.", kind)
 	}
-	return bad("There is no %s %q in %s.%s", kind, name, where(m), near(name, among))
-}
-
-// near proposes a name that is like the given one.
-func near[V any](name string, among map[string]V) string {
-	best, distance := "", 3
-	for _, n := range slices.Sorted(maps.Keys(among)) {
-		if d := levenshtein.Distance(name, n, nil); d < distance {
-			best, distance = n, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" Did you mean %q?", best)
+	return bad("There is no %s %q in %s.%s", kind, name, where(m), lang.Suggest(name, among))
 }
 
 // nothing tells that an address names nothing.
@@ -254,5 +237,5 @@ func (r *replay) nothing(m *eval.Module, path []step) diag.List {
 	for have := range m.Node.Config.Resources {
 		names[have.String()] = true
 	}
-	return bad("There is no %s in %s.%s", a, where(m), near(a.String(), names))
+	return bad("There is no %s in %s.%s", a, where(m), lang.Suggest(a.String(), names))
 }
