@@ -110,6 +110,9 @@ func (r *Resource) Schema(t *demand.Task) (*schema.Resource, diag.List) {
 	}
 	s := ps.Resource(r.code.cfg.Addr.Mode, r.code.cfg.Addr.Type)
 	if s == nil {
+		if err := ps.Invalid(r.code.cfg.Addr.Mode, r.code.cfg.Addr.Type); err != nil {
+			return nil, diag.Errorf(&r.code.cfg.At, "Invalid provider schema", "The schema that the provider %s gives for %q cannot be used: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", p.Display(), r.code.cfg.Addr.Type, err)
+		}
 		kind := map[addr.Mode]string{addr.Managed: "resource type", addr.Data: "data source", addr.Ephemeral: "ephemeral resource type"}[r.code.cfg.Addr.Mode]
 		return nil, diag.Errorf(&r.code.cfg.At, "Invalid "+kind, "The provider %s does not support %s %q.", p.Display(), kind, r.code.cfg.Addr.Type)
 	}
