@@ -30,7 +30,8 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		return ds
 	}
 	next := cacheOf(inForce, written)
-	changed := cache == nil || cache.Type != "local" || cache.Hash != next.Hash || cache.backend() != inForce && len(i.o.backendConfig) > 0
+	changed := cache == nil || cache.Type != "local" || cache.Hash != next.Hash ||
+		cache.backend() != inForce && (len(i.o.backendConfig) > 0 || i.o.reconfigure)
 	if !changed {
 		return ds
 	}

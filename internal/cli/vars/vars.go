@@ -242,6 +242,7 @@ func tellStrangers(strangers []item) diag.List {
 			return append(ds, &diag.Message{
 				Code:     "vars/undeclared-more",
 				Severity: diag.Warning,
+				Alone:    true,
 				Summary:  "Values for undeclared variables",
 				Detail:   fmt.Sprintf("In addition to the other similar warnings shown, %d other variable(s) defined without being declared.", len(strangers)-most),
 			})
@@ -249,6 +250,7 @@ func tellStrangers(strangers []item) diag.List {
 		ds = append(ds, &diag.Message{
 			Code:     "vars/undeclared",
 			Severity: diag.Warning,
+			Alone:    true,
 			Summary:  "Value for undeclared variable",
 			Detail: fmt.Sprintf("The root module does not declare a variable named %q but a value was found in file %q. If you meant to use this value, add a \"variable\" block to the configuration.\n\n"+
 				"To silence these warnings, use TF_VAR_... environment variables to provide certain \"global\" settings to all configurations in your organization. To reduce the verbosity of these warnings, use the -compact-warnings option.", s.name, s.value.From.Name),

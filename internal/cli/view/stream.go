@@ -239,7 +239,7 @@ func (s *Stream) Plan(p *plan.Plan) {
 		if present(o.Before) == present(o.After) && o.Op == plan.NoOp {
 			continue
 		}
-		outputs[o.Name] = fields{"sensitive": o.AfterSensitive || o.BeforeSensitive && o.Op == plan.Delete, "action": actionName(o.Op)}
+		outputs[o.Name] = streamOutput{o.AfterSensitive || o.BeforeSensitive && o.Op == plan.Delete, actionName(o.Op)}
 	}
 	if len(outputs) > 0 {
 		s.line("info", "Outputs: "+strconv.Itoa(len(outputs)), "outputs", fields{"outputs": outputs})
@@ -275,6 +275,11 @@ func (s *Stream) change(typ string, c *plan.Change) {
 		}
 	}
 	s.line("info", c.Addr.String()+text, typ, fields{"change": sc})
+}
+
+type streamOutput struct {
+	Sensitive bool   `json:"sensitive"`
+	Action    string `json:"action"`
 }
 
 type streamCounts struct {

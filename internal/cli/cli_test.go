@@ -1,0 +1,116 @@
+package cli_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/terrace-iac/terrace/internal/cli"
+	"github.com/terrace-iac/terrace/internal/provider/testprovider"
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+var update = flag.Bool("update", false, "write what the program prints into the scripts")
+
+// TestMain lets the test binary be the program and the scripted provider too.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"terrace": func() {
+			system, err := sys.Real()
+			if err != nil {
+				panic(err)
+			}
+			os.Exit(cli.Main(context.Background(), system))
+		},
+		"terraform-provider-test": func() { testprovider.Main(testprovider.Protocol()) },
+	})
+}
+
+// TestScripts runs testdata/script. Besides the commands of testscript there
+// are:
+//
+//	scrub FILE...  replaces identifiers, times and the like by words
+//	tofu ARGS...   OpenTofu, where TERRACE_TEST_TOFU names its binary; the
+//	               condition [tofu] tells whether it does
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setup,
+		Condition: func(cond string) (bool, error) {
+			return cond == "tofu" && os.Getenv("TERRACE_TEST_TOFU") != "", nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"scrub": scrub,
+			"tofu":  tofu,
+		},
+	})
+}
+
+func setup(env *testscript.Env) error {
+	bin, err := exec.LookPath("terrace")
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(env.WorkDir, ".home")
+	if err := os.Mkdir(home, 0o777); err != nil {
+		return err
+	}
+	rc := filepath.Join(home, "test.tfrc")
+	src := "provider_installation {\n  dev_overrides {\n    \"terrace/test\" = \"" + filepath.ToSlash(filepath.Dir(bin)) + "\"\n  }\n}\n"
+	if err := os.WriteFile(rc, []byte(src), 0o666); err != nil {
+		return err
+	}
+	env.Setenv("HOME", home)
+	env.Setenv("WITH_TEST_PROVIDER", rc)
+	return nil
+}
+
+var scrubs = sync.OnceValue(func() []struct {
+	re *regexp.Regexp
+	to string
+} {
+	return []struct {
+		re *regexp.Regexp
+		to string
+	}{
+		{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
+		{regexp.MustCompile(`"@timestamp":"[^"]*"`), `"@timestamp":"TIME"`},
+		{regexp.MustCompile(`"timestamp":"[^"]*"`), `"timestamp":"TIME"`},
+		{regexp.MustCompile(`(after|"elapsed_seconds":) ?[0-9]+s?`), "$1 TIME"},
+		{regexp.MustCompile(`[0-9a-f]{8}\)`), "DEPOSED)"},
+	}
+})
+
+func scrub(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: scrub FILE...")
+	}
+	for _, name := range args {
+		text := ts.ReadFile(name)
+		for _, s := range scrubs() {
+			text = s.re.ReplaceAllString(text, s.to)
+		}
+		text = strings.ReplaceAll(text, ts.Getenv("WORK"), "$WORK")
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o666))
+	}
+}
+
+func tofu(ts *testscript.TestScript, neg bool, args []string) {
+	err := ts.Exec(os.Getenv("TERRACE_TEST_TOFU"), args...)
+	if err == nil && neg {
+		ts.Fatalf("tofu succeeded")
+	}
+	if err != nil && !neg {
+		ts.Fatalf("tofu: %v", err)
+	}
+}
