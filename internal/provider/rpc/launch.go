@@ -55,7 +55,7 @@ func Launch(ctx context.Context, o Options) (provider.Provider, diag.List) {
 		o.StartTimeout = time.Minute
 	}
 	out := &tail{out: o.Stderr}
-	cmd, err := sys.Command{Path: o.Path, Args: o.Args, Dir: o.Dir, Env: o.Env}.Prepare()
+	cmd, err := sys.Command{Path: o.Path, Args: o.Args, Dir: o.Dir, Env: quiet(o.Env)}.Prepare()
 	if err != nil {
 		return nil, startFailed(o, out, fmt.Sprintf("its program cannot be run: %s", err))
 	}
