@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 )
 
 // manifestName lists what was put into a working folder, so that what the module
@@ -84,7 +84,7 @@ func (p *place) writeGenerated(put map[string]bool) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		if err := renameio.WriteFile(path, b, 0o644); err != nil {
+		if err := atomicfile.WriteMode(path, b, 0o644); err != nil {
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ func copyFile(from, to string, info fs.FileInfo) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(to, b, info.Mode().Perm()|0o200); err != nil {
+	if err := atomicfile.WriteMode(to, b, info.Mode().Perm()|0o200); err != nil {
 		return err
 	}
 	return os.Chtimes(to, info.ModTime(), info.ModTime())
@@ -163,7 +163,7 @@ func forget(root string, put map[string]bool) error {
 	if bytes.Equal(text, old) {
 		return nil
 	}
-	return renameio.WriteFile(path, text, 0o644)
+	return atomicfile.WriteMode(path, text, 0o644)
 }
 
 // Dir makes the working folder of a unit on disk and tells its path.
@@ -192,5 +192,5 @@ func (p *place) keepLock() error {
 	if old, err := os.ReadFile(target); err == nil && bytes.Equal(old, b) {
 		return nil
 	}
-	return renameio.WriteFile(target, b, 0o644)
+	return atomicfile.WriteMode(target, b, 0o644)
 }

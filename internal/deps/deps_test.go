@@ -26,7 +26,7 @@ const floors = `
 	# Floor 0: words and machinery that know nothing of each other.
 	NONE
 	< source, addr, internal/par, internal/value, internal/sys,
-	  internal/archive, internal/filelock, internal/state/rawjson,
+	  internal/archive, internal/filelock, internal/atomicfile, internal/state/rawjson,
 	  internal/provider/rpc/pb6;
 
 	# Floor 1: messages to the user.
@@ -36,7 +36,7 @@ const floors = `
 	diag, internal/par < config;
 	diag < internal/demand;
 	diag, internal/sys < internal/cliconfig;
-	diag < internal/lock;
+	diag, internal/atomicfile < internal/lock;
 	internal/sys < internal/transfer;
 	internal/transfer, internal/cliconfig < internal/oci;
 	diag, internal/par, internal/value, internal/archive, internal/filelock,
@@ -126,7 +126,7 @@ const outside = `
 
 // words are the packages of floors 0 and 1 that every floor speaks in or runs
 // on; they do not count among the packages that one imports.
-var words = map[string]bool{"source": true, "addr": true, "diag": true, "internal/par": true, "internal/sys": true}
+var words = map[string]bool{"source": true, "addr": true, "diag": true, "internal/par": true, "internal/sys": true, "internal/atomicfile": true, "internal/filelock": true}
 
 const mostImports = 8
 

@@ -160,7 +160,7 @@ func (c *checker) effects() {
 }
 
 // goroutines holds that only some packages start goroutines, and that each says
-// who waits for it: in a comment beside, right above, or at the head of its function.
+// who waits for it: in a comment right above it or within it.
 func (c *checker) goroutines() {
 	if apart[c.p.Name] {
 		return
@@ -176,13 +176,16 @@ func (c *checker) goroutines() {
 		if !ok {
 			return true
 		}
-		line := c.f.line(g.Pos())
-		switch {
-		case spawners[c.p.Name] == "":
+		if spawners[c.p.Name] == "" {
 			c.report(g.Pos(), "a goroutine is started here: use par, demand or the scheduler of apply")
-		case !commented[line] && !commented[line-1] && !commented[line+1]:
-			c.report(g.Pos(), "a goroutine without a comment that says who waits for it")
+			return true
 		}
+		for line := c.f.line(g.Pos()) - 1; line <= c.f.line(g.End()); line++ {
+			if commented[line] {
+				return true
+			}
+		}
+		c.report(g.Pos(), "a goroutine without a comment that says who waits for it")
 		return true
 	})
 }

@@ -26,7 +26,7 @@ func (c *client) run(ctx context.Context, command string, out, errs io.Writer) e
 	}
 	defer s.Close()
 	ended := make(chan error, 1)
-	go func() { ended <- s.Wait() }()
+	go func() { ended <- s.Wait() }() // received below in every case
 	select {
 	case err = <-ended:
 		return exitError(err)
