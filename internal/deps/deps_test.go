@@ -76,7 +76,7 @@ const floors = `
 	diag, internal/schema, internal/sys < internal/provisioner;
 
 	# Floor 6: units know nothing of plans.
-	internal/funcs, internal/lang, internal/fetch, internal/par, internal/origin < unit;
+	internal/funcs, internal/lang, internal/fetch, internal/par, internal/origin < unit < unit/migrate;
 
 	# Floor 7: what is wanted, what there is, what is to be done. No gRPC here.
 	diag < internal/event;
@@ -84,10 +84,10 @@ const floors = `
 	internal/plan < internal/validate;
 	internal/plan, internal/state/statefile < internal/plan/planfile;
 	internal/plan, internal/module < internal/plan/planjson;
-	internal/plan, internal/provisioner, internal/state/journal < internal/apply;
+	internal/plan, internal/state/journal < internal/apply;
 
 	# Floor 8: the facade never imports unit.
-	internal/apply, internal/validate, internal/plan/planfile, internal/origin, internal/state/store/local,
+	internal/apply, internal/provisioner, internal/validate, internal/plan/planfile, internal/origin, internal/state/store/local,
 	  internal/provider/builtin, internal/provider/live, internal/provider/install,
 	  internal/provider/rpc, internal/registry
 	< engine;
@@ -96,7 +96,7 @@ const floors = `
 	engine, internal/sys < internal/cli/vars;
 	engine, unit, internal/cli/vars < estate;
 	internal/plan/planjson, diag, internal/schema < internal/cli/view;
-	estate, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
+	estate, unit/migrate, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
 	internal/cli < cmd/terrace;
 
 	# Beside the house: tests of the whole and tools.
