@@ -1,0 +1,180 @@
+package migrate
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// look is what a unit file comes out as.
+type look struct {
+	path     string
+	files    []string // that it is made of, without itself
+	includes []unit.Imported
+	parts    map[string]any // the rendered unit, or each module's by name
+	edges    []string
+	err      string // why it cannot be rendered; "" if it can
+}
+
+func (l *look) uses(path string) bool { return l.path == path || slices.Contains(l.files, path) }
+
+// lookAt renders the units of one file.
+func lookAt(l *unit.Loader, t *demand.Task, path string) *look {
+	out := &look{path: path, parts: map[string]any{}}
+	units, ds := l.Load(t, path)
+	for _, u := range units {
+		text, more := u.RenderJSON(t)
+		ds = append(ds, more...)
+		var v map[string]any
+		if err := json.Unmarshal(text, &v); err != nil {
+			out.err = err.Error()
+			return out
+		}
+		absolutePaths(v, u.Dir)
+		out.parts[u.Module+"/"+u.Key] = v
+		edges, more := u.Dependencies(t, nil)
+		ds = append(ds, more...)
+		for _, e := range edges {
+			out.edges = append(out.edges, u.Module+"/"+u.Key+" "+e.ID)
+		}
+		files, more := u.Files(t)
+		ds = append(ds, more...)
+		out.files = append(out.files, files...)
+		out.includes, more = u.Imports(t)
+		ds = append(ds, more...)
+	}
+	slices.Sort(out.edges)
+	out.err = firstError(ds)
+	return out
+}
+
+func firstError(ds diag.List) string {
+	errs := ds.Errors()
+	if len(errs) == 0 {
+		return ""
+	}
+	m := errs[0]
+	text := m.Summary + ": " + m.Detail
+	if m.At != nil {
+		text = fmt.Sprintf("%s:%d: %s", filepath.Base(m.At.Filename), m.At.Start.Line, text)
+	}
+	return text
+}
+
+// absolutePaths makes the paths in a rendered unit comparable: they may be
+// written in several ways that mean the same.
+func absolutePaths(v map[string]any, dir string) {
+	abs := func(s string) string {
+		root, sub := unit.SplitSource(s)
+		if !filepath.IsAbs(root) {
+			root = filepath.Join(dir, root)
+		}
+		root = filepath.Clean(root)
+		if sub != "" {
+			root += "//" + sub
+		}
+		return root
+	}
+	if deps, ok := v["dependency"].(map[string]any); ok {
+		for _, d := range deps {
+			if m, ok := d.(map[string]any); ok {
+				if p, ok := m["config_path"].(string); ok {
+					m["config_path"] = abs(p)
+				}
+			}
+		}
+	}
+	if tf, ok := v["terraform"].(map[string]any); ok {
+		if s, ok := tf["source"].(string); ok && unit.LocalSource(s) {
+			tf["source"] = abs(s)
+		}
+	}
+	if d, ok := v["dependencies"].(map[string]any); ok {
+		if paths, ok := d["paths"].([]any); ok {
+			for i, p := range paths {
+				if s, ok := p.(string); ok {
+					paths[i] = abs(s)
+				}
+			}
+		}
+	}
+}
+
+// differs tells how two looks at one unit file differ, "" if they are equal.
+// gone lists local values that became imports and are no longer shown.
+func differs(before, after *look, gone []string) string {
+	switch {
+	case after.err != "":
+		return "afterwards it would fail: " + after.err
+	case !slices.Equal(before.edges, after.edges):
+		return "it would depend on other units"
+	}
+	for name, b := range before.parts {
+		a := after.parts[name]
+		if d := difference("", without(b, gone), without(a, gone)); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+// without is a rendered unit without some of its local values.
+func without(v any, gone []string) any {
+	m, ok := v.(map[string]any)
+	if !ok || len(gone) == 0 {
+		return v
+	}
+	out := make(map[string]any, len(m))
+	for k, in := range m {
+		out[k] = in
+	}
+	locals, _ := out["locals"].(map[string]any)
+	kept := map[string]any{}
+	for k, in := range locals {
+		if !slices.Contains(gone, k) {
+			kept[k] = in
+		}
+	}
+	if len(kept) == 0 {
+		out["locals"] = nil
+	} else {
+		out["locals"] = kept
+	}
+	return out
+}
+
+// difference names the first place where two rendered values differ. Values
+// are not shown, since they may be secret.
+func difference(path string, a, b any) string {
+	am, aok := a.(map[string]any)
+	bm, bok := b.(map[string]any)
+	if !aok || !bok {
+		if reflect.DeepEqual(a, b) {
+			return ""
+		}
+		return "it would change " + strings.TrimPrefix(path, ".")
+	}
+	var names []string
+	for k := range am {
+		names = append(names, k)
+	}
+	for k := range bm {
+		if _, both := am[k]; !both {
+			names = append(names, k)
+		}
+	}
+	slices.Sort(names)
+	for _, k := range names {
+		if d := difference(path+"."+k, am[k], bm[k]); d != "" {
+			return d
+		}
+	}
+	return ""
+}

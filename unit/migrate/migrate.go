@@ -1,0 +1,207 @@
+// Package migrate rewrites unit files from include blocks and
+// read_terragrunt_config to import blocks, where that provably means the same.
+//
+// Imports makes a Plan: it edits the files in memory, renders every unit that
+// an edit touches before and after, and keeps what renders equal. The main type
+// is Plan. The one rule to obey: nothing is written that was not compared.
+package migrate
+
+// # How it works
+//
+// An included file is evaluated in its child's context, an imported one in its
+// own folder. So the files that a file includes must change together with it:
+// functions that mean the child's folder there become those that mean the leaf
+// unit's, relative paths are told from the leaf's folder, and all the children
+// of one included file must go over at once. Files that hang together so make a
+// group; a group is taken or left as a whole.
+//
+// Calls of read_terragrunt_config go over one file at a time: a local value that
+// is nothing but such a call becomes an import of that name, if all that is
+// asked of it are parts of it.
+//
+// What cannot be rewritten is found while editing, what would mean something
+// else by rendering. Comparing is done on the rendered JSON with paths made
+// absolute, and on the edges between units.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// A Plan is what can be rewritten and what is left alone.
+type Plan struct {
+	Changes []Change // by path
+	Left    []Left   // by path and place
+	Units   int      // how many units were looked at
+	Touched int      // how many of them an edit touches, all of them compared
+}
+
+// A Change is one file before and after.
+type Change struct {
+	Path          string
+	Before, After []byte
+}
+
+// Left is something that stays as it is, and why.
+type Left struct {
+	Path   string
+	At     source.Range // zero if it is the file as a whole
+	Reason string
+}
+
+// Imports plans the migration of the unit files at the given paths and of the
+// files that they include or read. env is what the units are rendered in; its
+// Tolerant is set. No file is written.
+func Imports(ctx context.Context, env unit.Env, units []string) (*Plan, error) {
+	env.Tolerant = true
+	m := &migration{ctx: ctx, env: env, units: slices.Sorted(slices.Values(units)), texts: map[string][]byte{}, orig: map[string][]byte{}}
+	m.units = slices.Compact(m.units)
+	m.before = m.look(nil)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.includes()
+	m.reads()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return m.plan(), nil
+}
+
+// migration is one run.
+type migration struct {
+	ctx    context.Context
+	env    unit.Env
+	units  []string
+	before []*look           // by unit
+	orig   map[string][]byte // texts as they are on disk, of the files that were edited
+	texts  map[string][]byte // texts as edited, by path
+	left   []Left
+	gone   map[string][]string // by file: the local values that became imports
+}
+
+// plan tells the result.
+func (m *migration) plan() *Plan {
+	p := &Plan{Units: len(m.units), Left: m.left}
+	for path, text := range m.texts {
+		if !bytes.Equal(text, m.orig[path]) {
+			p.Changes = append(p.Changes, Change{path, m.orig[path], text})
+		}
+	}
+	slices.SortFunc(p.Changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(p.Left, func(a, b Left) int {
+		if c := strings.Compare(a.Path, b.Path); c != 0 {
+			return c
+		}
+		return a.At.Start.Byte - b.At.Start.Byte
+	})
+	for _, l := range m.before {
+		if slices.ContainsFunc(p.Changes, func(c Change) bool { return l.uses(c.Path) }) {
+			p.Touched++
+		}
+	}
+	return p
+}
+
+// leave notes that something stays as it is.
+func (m *migration) leave(path string, at source.Range, reason string) {
+	m.left = append(m.left, Left{path, at, reason})
+}
+
+// overlay is the environment in which edited files are read in place of those
+// on disk.
+func (m *migration) overlay(texts map[string][]byte) unit.Env {
+	env := m.env
+	read := env.ReadFile
+	env.ReadFile = func(path string) ([]byte, error) {
+		if text, ok := texts[path]; ok {
+			return text, nil
+		}
+		if read != nil {
+			return read(path)
+		}
+		return os.ReadFile(path)
+	}
+	return env
+}
+
+// text is a file as it stands after the edits so far.
+func (m *migration) text(path string) ([]byte, error) {
+	if text, ok := m.texts[path]; ok {
+		return text, nil
+	}
+	read := m.env.ReadFile
+	if read == nil {
+		read = os.ReadFile
+	}
+	return read(path)
+}
+
+// parse reads a file of the native syntax.
+func (m *migration) parse(path string) (*document, error) {
+	if strings.HasSuffix(path, ".json") {
+		return nil, errJSON
+	}
+	text, err := m.text(path)
+	if err != nil {
+		return nil, err
+	}
+	f, diags := hclsyntax.ParseConfig(text, path, hcl.InitialPos)
+	if diags.HasErrors() {
+		return nil, errors.New("it has errors")
+	}
+	body, ok := f.Body.(*hclsyntax.Body)
+	if !ok {
+		return nil, fs.ErrInvalid
+	}
+	return &document{path: path, text: text, body: body, tidy: bytes.Equal(hclwrite.Format(text), text)}, nil
+}
+
+var errJSON = errors.New("it is written in JSON, which is not rewritten")
+
+// set takes new texts into the migration.
+func (m *migration) set(path string, text []byte) {
+	if _, again := m.orig[path]; !again {
+		old, _ := m.text(path)
+		m.orig[path] = old
+	}
+	m.texts[path] = text
+}
+
+// look renders all units in parallel.
+func (m *migration) look(texts map[string][]byte) []*look {
+	l := unit.NewLoader(m.overlay(texts))
+	return par.Map(len(m.units), 0, func(i int) *look {
+		if m.ctx.Err() != nil {
+			return &look{path: m.units[i]}
+		}
+		return lookAt(l, l.Task(m.ctx), m.units[i])
+	})
+}
+
+// merged is the texts so far with others over them.
+func (m *migration) merged(more map[string][]byte) map[string][]byte {
+	out := make(map[string][]byte, len(m.texts)+len(more))
+	for p, t := range m.texts {
+		out[p] = t
+	}
+	for p, t := range more {
+		out[p] = t
+	}
+	return out
+}
+
+func folder(path string) string { return filepath.Dir(path) }
