@@ -46,6 +46,7 @@ type Options struct {
 	DownloadDir string // of --download-dir; "" for the units' own
 	Source      string // of --source; "" for the units' own
 	Filters     []string
+	OtherValues bool   // variables may get values by flags, so that missing inputs are no error yet
 	UseMocks    bool   // mock outputs come before planned ones
 	Who         string // user@host, for locks
 	Run         func(context.Context, sys.Command) error
@@ -53,6 +54,8 @@ type Options struct {
 	Home        func() (string, error)
 	Providers   func(dir string) Providers // nil: the built-in provider alone
 	Host        Host
+
+	tolerant bool
 }
 
 // A Host is what the program around an estate does for it. Every field may be nil.
@@ -157,6 +160,7 @@ func (e *Estate) renew() {
 	e.loader = unit.NewLoader(unit.Env{
 		WorkingDir: o.Root, Environ: o.Environ, Run: o.Run, Now: o.Now, Home: o.Home, Command: o.Command, Args: o.Args,
 		Source: o.Source, Features: o.Features, DownloadDir: o.DownloadDir, Outputs: e.outputs,
+		Tolerant: o.tolerant,
 	})
 }
 

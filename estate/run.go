@@ -26,6 +26,7 @@ const (
 	Plan     Op = "plan"
 	Apply    Op = "apply"
 	Validate Op = "validate"
+	Init     Op = "init" // install what the units need, and nothing else
 )
 
 // RunOptions are the knobs of a run.
@@ -308,7 +309,10 @@ func (r *Run) once(ctx context.Context, u *Unit, res *Result) diag.List {
 }
 
 func (w *work) do(ctx context.Context) diag.List {
-	if w.r.o.Op == Validate {
+	switch w.r.o.Op {
+	case Init:
+		return nil
+	case Validate:
 		return w.engine.Validate(ctx)
 	}
 	return w.planAndApply(ctx)

@@ -24,3 +24,18 @@ func holdsModule(path string) bool {
 	}
 	return false
 }
+
+// holdsValues reports whether a folder has variable files that are taken by
+// themselves.
+func holdsValues(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, en := range entries {
+		if isValues(en.Name()) {
+			return true
+		}
+	}
+	return false
+}

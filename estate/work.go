@@ -55,7 +55,7 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 		w.close()
 		return nil, ds
 	}
-	if r.o.Op == Validate {
+	if r.o.Op == Validate || r.o.Op == Init {
 		return w, ds
 	}
 	w.values, w.waits, more = r.e.values(w.t, u, w.engine.Root())

@@ -32,7 +32,7 @@ type command struct {
 
 // commands lists what there is. It is a function so that nothing is made at start.
 func commands() []command {
-	return []command{
+	return append([]command{
 		{name: "init", synopsis: "Prepare your working directory for other commands", usage: initUsage, run: initCommand},
 		{name: "validate", synopsis: "Check whether the configuration is valid", usage: validateUsage, run: validateCommand},
 		{name: "plan", synopsis: "Show changes required by the current configuration", usage: planUsage, run: planCommand},
@@ -52,7 +52,7 @@ func commands() []command {
 		{name: "workspace select", synopsis: "Select a workspace", usage: workspaceSelectUsage, run: workspaceSelectCommand},
 		{name: "workspace show", synopsis: "Show the name of the current workspace", usage: workspaceShowUsage, run: workspaceShowCommand},
 		{name: "workspace delete", synopsis: "Delete a workspace", usage: workspaceDeleteUsage, run: workspaceDeleteCommand},
-	}
+	}, estateCommands()...)
 }
 
 // later are the commands of the peers that this program does not have yet.
@@ -113,6 +113,9 @@ func (s *session) main(args []string) int {
 	}
 	s.command = cmd.name
 	s.openViews()
+	if code, ok := s.asUnits(s.ctx, cmd, rest); ok {
+		return code
+	}
 	return cmd.run(s.ctx, s, rest)
 }
 

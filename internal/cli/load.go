@@ -65,6 +65,7 @@ func (s *session) load(ctx context.Context, o loadOptions) (*project, diag.List)
 	p.use(e)
 	values, more := given.For(e.Root().Variables)
 	ds = append(ds, more...)
+	ds = append(ds, s.inputs(ctx, values, e.Root())...)
 	asked, more := p.askMissing(ctx, values, o)
 	ds = append(ds, more...)
 	if asked && loadDs.HasErrors() { // an answer may be what a module's source needs

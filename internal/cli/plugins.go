@@ -24,7 +24,7 @@ type plugins struct {
 	config   *cliconfig.Config
 	packages map[addr.Provider]install.Package
 	attached map[addr.Provider]rpc.Reattach
-	schemas  rpc.SchemaCache
+	schemas  *rpc.SchemaCache // never nil
 }
 
 // plug reads what the environment and the user's settings say of providers.
@@ -37,7 +37,7 @@ func (p *project) plug() diag.List {
 	if err != nil {
 		return append(ds, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)...)
 	}
-	p.plugins = &plugins{session: p.session, config: cfg, attached: attached}
+	p.plugins = &plugins{session: p.session, config: cfg, attached: attached, schemas: &rpc.SchemaCache{}}
 	return ds
 }
 
@@ -66,7 +66,7 @@ func (pl *plugins) choose(ctx context.Context, req install.Requirements) diag.Li
 // Factory implements engine.ProviderSource.
 func (pl *plugins) Factory(a addr.Provider) (provider.Factory, diag.List) {
 	o := rpc.Options{
-		Addr: a, Env: pl.session.Env, Dir: pl.session.Dir, Stderr: pl.log(), Cache: &pl.schemas,
+		Addr: a, Env: pl.session.Env, Dir: pl.session.Dir, Stderr: pl.log(), Cache: pl.schemas,
 		DisableTLS: pl.session.Env.Get("TF_DISABLE_PLUGIN_TLS") != "",
 	}
 	if r, ok := pl.attached[a]; ok {

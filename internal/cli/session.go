@@ -34,6 +34,7 @@ type session struct {
 	input       *bufio.Reader // Stdin, once something was read
 	set         *source.Set
 	views       viewOptions
+	unit        *unitSession // nil in a plain folder
 
 	human  *view.Human  // nil with -json
 	stream *view.Stream // nil without -json and -json-into

@@ -1,0 +1,81 @@
+package estate
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// entry is one unit in a run report, in the form of Terragrunt's schema v4.
+type entry struct {
+	Name    string
+	Started time.Time
+	Ended   time.Time
+	Result  string
+	Reason  string   `json:",omitempty"`
+	Cause   string   `json:",omitempty"`
+	Ref     string   `json:",omitempty"`
+	Cmd     string   `json:",omitempty"`
+	Args    []string `json:",omitempty"`
+}
+
+// Report writes the results of a run as csv or json.
+func Report(results []*Result, format, command string, args []string) ([]byte, error) {
+	var entries []entry
+	for _, r := range results {
+		entries = append(entries, entry{Name: r.Unit.Name, Started: r.Started, Ended: r.Ended, Result: string(r.Status), Reason: r.Reason, Cause: r.Cause, Cmd: command, Args: args})
+	}
+	switch format {
+	case "json":
+		if entries == nil {
+			entries = []entry{}
+		}
+		b, err := json.MarshalIndent(entries, "", "  ")
+		return append(b, '\n'), err
+	case "csv":
+		return reportCSV(entries)
+	}
+	return nil, fmt.Errorf("there is no report format %q: csv and json are known", format)
+}
+
+func reportCSV(entries []entry) ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	rows := [][]string{{"Name", "Started", "Ended", "Result", "Reason", "Cause", "Ref", "Cmd", "Args"}}
+	for _, e := range entries {
+		rows = append(rows, []string{e.Name, e.Started.Format(time.RFC3339), e.Ended.Format(time.RFC3339), e.Result, e.Reason, e.Cause, e.Ref, e.Cmd, strings.Join(e.Args, "|")})
+	}
+	err := w.WriteAll(rows)
+	return b.Bytes(), err
+}
+
+// ReportSchema is the JSON schema of reports in JSON.
+func ReportSchema() []byte {
+	text := func(format string) map[string]any {
+		m := map[string]any{"type": "string"}
+		if format != "" {
+			m["format"] = format
+		}
+		return m
+	}
+	doc := map[string]any{
+		"$schema": "http://json-schema.org/draft-07/schema#", "type": "array", "title": "Run report",
+		"items": map[string]any{
+			"type": "object", "additionalProperties": false, "required": []string{"Name", "Started", "Ended", "Result"},
+			"properties": map[string]any{
+				"Name": text(""), "Started": text("date-time"), "Ended": text("date-time"),
+				"Result": map[string]any{"type": "string", "enum": []Status{Succeeded, Failed, EarlyExit, Excluded}},
+				"Reason": map[string]any{"type": "string", "enum": []string{"retry succeeded", "error ignored", "run error", "exclude block", "ancestor error"}},
+				"Cause":  text(""), "Ref": text(""), "Cmd": text(""), "Args": map[string]any{"type": "array", "items": text("")},
+			},
+		},
+	}
+	b, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return []byte("{}\n") // cannot happen: the document holds nothing that JSON does not
+	}
+	return append(b, '\n')
+}

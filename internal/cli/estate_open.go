@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/provider/rpc"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// below is a session in another folder that says nothing.
+func (s *session) below(dir string) *session {
+	n := newSession(s.System.In(dir))
+	n.launch, n.command, n.views = dir, s.command, s.views
+	n.ctx, n.cancel = s.ctx, s.cancel
+	return n
+}
+
+// unitPlugins are the providers of one unit.
+type unitPlugins struct{ *plugins }
+
+// Choose implements estate.Providers.
+func (p unitPlugins) Choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {
+	return p.choose(ctx, install.Requirements(maps.Clone(needed)))
+}
+
+// estateOptions are the options of units for a command.
+func (s *session) estateOptions(f *unitFlags, command string, args []string, flags []vars.Flag) (estate.Options, diag.List) {
+	features, err := f.featureMap()
+	if err != nil {
+		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
+	}
+	cfg, ds := s.settings()
+	if ds.HasErrors() {
+		return estate.Options{}, ds
+	}
+	attached, err := rpc.ParseReattach(s.Env.Get("TF_REATTACH_PROVIDERS"))
+	if err != nil {
+		return estate.Options{}, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)
+	}
+	o := estate.Options{
+		Root: s.Dir, Command: command, Args: append([]string{command}, args...), Environ: s.Env, Features: features, DownloadDir: f.downloadDir,
+		Source: f.source, Filters: f.filters, OtherValues: len(flags) > 0, UseMocks: f.useMocks, Who: s.User() + "@" + s.Host(), Run: s.Run, Now: s.Now, Home: s.homeOrError,
+	}
+	o.Providers = s.unitProviders(cfg, attached)
+	o.Host = estate.Host{
+		Values: func(dir string, files []string, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
+			return s.otherValues(dir, files, flags, declared)
+		},
+		Init:         s.quietInit,
+		Provisioners: func(dir string) engine.Provisioners { return provisioners{s.below(dir)} },
+		ReadState: func(dir string) func(context.Context, string, cty.Value, string) (*engine.State, diag.List) {
+			return s.below(dir).readState
+		},
+	}
+	return o, ds
+}
+
+func (s *session) homeOrError() (string, error) {
+	if h := s.Home(); h != "" {
+		return h, nil
+	}
+	return "", errors.New("the environment names no home folder")
+}
+
+func (s *session) unitProviders(cfg *cliconfig.Config, attached map[addr.Provider]rpc.Reattach) func(string) estate.Providers {
+	cache := &rpc.SchemaCache{}
+	return func(dir string) estate.Providers {
+		return unitPlugins{&plugins{session: s.below(dir), config: cfg, attached: attached, schemas: cache}}
+	}
+}
+
+// otherValues are the values of variables that come by other ways than inputs.
+func (s *session) otherValues(dir string, files []string, flags []vars.Flag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
+	var all []vars.Flag
+	for _, name := range files {
+		all = append(all, vars.Flag{File: true, Value: name})
+	}
+	for _, f := range flags {
+		if f.File {
+			f.Value = s.Path(f.Value)
+		}
+		all = append(all, f)
+	}
+	from := vars.Sources{Dir: dir, Env: s.Env, Flags: all, Set: s.set}
+	if dir == "" {
+		from.Dir = filepath.Join(s.Dir, ".terragrunt-cache", "none") // nothing lies there
+	}
+	values, ds := vars.Collect(from, declared)
+	return values, ds
+}
+
+// quietInit runs init in the working folder of a unit.
+func (s *session) quietInit(ctx context.Context, dir string) diag.List {
+	return s.initIn(ctx, dir, nil)
+}
+
+func (s *session) initIn(ctx context.Context, dir string, backendConfig []string) diag.List {
+	o := &initOptions{get: true, backendOn: true, lock: lockFlags{on: true}, backendConfig: backendConfig}
+	i := &initializer{session: s.below(dir), o: o}
+	ds := i.run(ctx)
+	if i.project != nil {
+		i.project.close()
+	}
+	return ds
+}
+
+// isUnit reports whether a folder holds a unit file, or an environment file.
+func (s *session) isUnit(f *unitFlags) bool {
+	for _, name := range []string{f.config, unit.DefaultName, unit.DefaultJSONName} {
+		if name == "" {
+			continue
+		}
+		if info, err := os.Stat(s.Path(name)); err == nil && !info.IsDir() {
+			return true
+		}
+	}
+	return f.module != ""
+}

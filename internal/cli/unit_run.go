@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/estate"
+)
+
+// # A command on one unit
+//
+// The working folder of the unit is made on disk, and the command runs in it as in
+// any folder: so its state, lock, plan files and workspaces are where Terragrunt has
+// them. The unit's inputs join the other values of variables as the weakest of
+// them.
+
+// onUnit are the commands that run on a unit where there is one.
+var onUnit = []string{
+	"init", "plan", "apply", "destroy", "output", "validate", "show", "refresh", "workspace list", "workspace new",
+	"workspace select", "workspace show", "workspace delete", "state list", "state show", "state mv", "state rm", "state pull",
+	"state push", "import", "taint", "untaint", "force-unlock", "console", "providers", "graph", "test", "get",
+}
+
+// noInit are the commands that do not need an initialized folder.
+var noInit = []string{"init", "get", "workspace show"}
+
+// asUnits runs a command on a unit or on all units, if it is meant so.
+func (s *session) asUnits(ctx context.Context, cmd command, args []string) (code int, ok bool) {
+	if s.plainFolder() || !slices.Contains(onUnit, cmd.name) {
+		return 0, false
+	}
+	f, rest, err := takeUnitFlags(args, s.Env)
+	many := err == nil && (f.all || f.graph || len(f.filters) > 0)
+	if f == nil {
+		f = &unitFlags{}
+	}
+	if f.working != "" {
+		s.System = s.System.In(f.working)
+	}
+	if !many && !s.isUnit(f) {
+		return 0, false
+	}
+	if err != nil {
+		return s.usageError(cmd.name, "Failed to parse command-line flags", err.Error()), true
+	}
+	if many {
+		return s.runAll(ctx, cmd.name, f, rest), true
+	}
+	return s.runUnit(ctx, cmd, f, rest), true
+}
+
+// runUnit runs a command on the unit in the working folder.
+func (s *session) runUnit(ctx context.Context, cmd command, f *unitFlags, args []string) int {
+	o, ds := s.estateOptions(f, strings.Fields(cmd.name)[0], args, nil)
+	if ds.HasErrors() {
+		return s.fail(ds)
+	}
+	e, u, ds := estate.OpenUnit(ctx, o, s.unitPath(f), f.module)
+	if ds.HasErrors() {
+		return s.failWith(e, ds)
+	}
+	if why, more := e.Skipped(ctx, u); why != "" || more.HasErrors() {
+		s.tellWith(e.Sources(), more)
+		if more.HasErrors() {
+			return 1
+		}
+		s.say("Nothing is run: " + why + ".\n")
+		return 0
+	}
+	if destroys(cmd.name, args) {
+		if yes, more := e.Protected(ctx, u); yes || more.HasErrors() {
+			return s.failWith(e, append(more, diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed.")...))
+		}
+	}
+	dir, more := e.Ready(ctx, u)
+	if ds = append(ds, more...); ds.HasErrors() {
+		return s.failWith(e, ds)
+	}
+	if !f.noDeprecation {
+		ds = append(ds, e.Deprecated()...)
+	}
+	if len(ds) > 0 && s.human != nil {
+		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(ds))
+	}
+	return s.inUnit(ctx, cmd, f, args, &unitSession{e, u, dir})
+}
+
+// unitSession is the unit that a session works on.
+type unitSession struct {
+	estate *estate.Estate
+	unit   *estate.Unit
+	dir    string
+}
+
+func destroys(name string, args []string) bool {
+	return name == "destroy" || name == "apply" && slices.ContainsFunc(args, func(a string) bool { return strings.TrimLeft(a, "-") == "destroy" })
+}
+
+// inUnit runs the command in the unit's working folder, with what runs around it.
+func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []string, us *unitSession) int {
+	e, u := us.estate, us.unit
+	extra, env := e.Extra(u, strings.Fields(cmd.name)[0])
+	s.System = s.System.In(us.dir)
+	s.launch, s.unit = us.dir, us
+	s.Env = s.Env.With(env...)
+	if cmd.name == "init" {
+		extra = append(extra, e.BackendConfig(u)...)
+	}
+	if !f.noAutoInit && !slices.Contains(noInit, cmd.name) {
+		if ds := s.autoInit(ctx, us); ds.HasErrors() {
+			return s.fail(ds)
+		}
+	}
+	log := estate.Observer{Log: func(_ *estate.Unit, line string) { s.say(line + "\n") }}
+	if code, ds := e.Hooks(ctx, u, false, nil, log); ds.HasErrors() {
+		s.tellWith(e.Sources(), ds)
+		return max(code, 1)
+	}
+	code := cmd.run(ctx, s, append(slices.Clone(extra), args...))
+	var failed diag.List
+	if code != 0 && code != 2 {
+		failed = diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", cmd.name, code)
+	}
+	after, ds := e.Hooks(ctx, u, true, failed, log)
+	ds = append(ds, e.KeepLock(u)...)
+	s.tellWith(e.Sources(), ds)
+	if ds.HasErrors() {
+		return max(after, code, 1)
+	}
+	return code
+}
+
+// autoInit initializes the working folder where something that the command needs
+// is missing.
+func (s *session) autoInit(ctx context.Context, us *unitSession) diag.List {
+	quiet := s.below(us.dir)
+	quiet.unit = us
+	p, ds := quiet.load(ctx, loadOptions{partial: true})
+	if p != nil {
+		_, more := p.backend(ctx)
+		if !more.HasErrors() {
+			more = p.selectProviders(ctx)
+		}
+		p.close()
+		if !more.HasErrors() {
+			return nil
+		}
+	} else if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Summary == "Module not installed" }) {
+		return nil // the command tells it
+	}
+	ds = s.initIn(ctx, us.dir, us.backendConfig())
+	if ds.HasErrors() {
+		return ds
+	}
+	return us.estate.KeepLock(us.unit)
+}
+
+func (us *unitSession) backendConfig() listFlag {
+	var out listFlag
+	for _, a := range us.estate.BackendConfig(us.unit) {
+		out = append(out, strings.TrimPrefix(a, "-backend-config="))
+	}
+	return out
+}
+
+// inputs adds the unit's inputs to values that were given by other ways.
+func (s *session) inputs(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List {
+	if s.unit == nil {
+		return nil
+	}
+	given, ds := s.unit.estate.Values(ctx, s.unit.unit, root)
+	for name := range maps.Keys(given) {
+		if _, ok := values[name]; !ok {
+			values[name] = given[name]
+		}
+	}
+	set := s.unit.estate.Sources()
+	for _, m := range ds { // their places lie in files that the session has not read
+		if m.At != nil {
+			if f := set.File(m.At.Filename); f != nil {
+				s.set.Add(f)
+			}
+		}
+	}
+	return ds
+}
