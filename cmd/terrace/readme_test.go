@@ -1,0 +1,82 @@
+package main_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestReadme runs the README's commands in a copy of the tree, block by block,
+// as somebody would paste them. The one block that is left out is the test
+// command, which is what runs this test.
+func TestReadme(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIP: the README's commands are for a Unix shell")
+	}
+	if testing.Short() {
+		t.Skip("SKIP: builds the program anew; run without -short")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	copyTree(t, root, dir)
+	blocks, tests := 0, 0
+	for _, part := range strings.Split(string(raw), "```sh\n")[1:] {
+		block, _, _ := strings.Cut(part, "```")
+		if strings.TrimSpace(block) == "go test ./..." {
+			tests++
+			continue
+		}
+		blocks++
+		c := exec.Command("sh", "-e", "-c", block)
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%s\n%v\n%s", block, err, out)
+		} else if blocks == 1 && !strings.Contains(string(out), "No changes.") {
+			t.Errorf("the second run finds something to do:\n%s", out)
+		}
+	}
+	if blocks < 5 || tests != 1 {
+		t.Errorf("%d blocks and %d test commands found in the README", blocks, tests)
+	}
+}
+
+// copyTree copies what a checkout holds.
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		switch name := d.Name(); {
+		case d.IsDir() && (name == ".git" || name == ".terraform" || name == "testdata" || rel == "bin"):
+			return filepath.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		case !d.Type().IsRegular() || strings.Contains(name, ".tfstate") || name == ".terraform.lock.hcl" || strings.HasSuffix(name, ".plan"):
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), b, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
