@@ -9,6 +9,7 @@ package view
 import (
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/schema"
@@ -167,19 +168,38 @@ func getAttr(v cty.Value, name string) cty.Value {
 	return v.GetAttr(name)
 }
 
-// A differ compares; reveal shows what is sensitive.
-type differ struct{ reveal bool }
+// A differ compares; reveal shows what is sensitive. It is used by one
+// goroutine.
+type differ struct {
+	reveal bool
+	names  map[*schema.Block][2][]string // sorted names of arguments and of blocks
+}
+
+// namesOf gives the sorted names of a block's arguments and of its blocks.
+func (d *differ) namesOf(b *schema.Block) (attrs, blocks []string) {
+	n, ok := d.names[b]
+	if !ok {
+		if d.names == nil {
+			d.names = make(map[*schema.Block][2][]string)
+		}
+		n = [2][]string{sortedNames(b.Attributes), sortedNames(b.Blocks)}
+		d.names[b] = n
+	}
+	return n[0], n[1]
+}
 
 // block compares two values of a block's type.
 func (d *differ) block(p pair, b *schema.Block, whole op) *node {
 	n := &node{kind: blockBody, op: p.start(), forces: p.replace.marked(), empty: len(b.Blocks) == 0, showNull: true}
-	for _, name := range sortedNames(b.Attributes) {
+	attrs, blocks := d.namesOf(b)
+	n.kids = make([]kid, 0, len(attrs))
+	for _, name := range attrs {
 		a := b.Attributes[name]
 		if k := d.attribute(p.attr(name), a, whole); k != nil {
 			n.add(name, k)
 		}
 	}
-	for _, name := range sortedNames(b.Blocks) {
+	for _, name := range blocks {
 		g := d.blocks(pair{
 			before: getAttr(p.before, name), after: getAttr(p.after, name),
 			beforeS: p.beforeS.attr(name), afterS: p.afterS.attr(name), replace: p.replace.attr(name),
@@ -204,23 +224,27 @@ func (d *differ) attribute(p pair, a *schema.Attribute, whole op) *node {
 	if p.before == cty.NilVal && p.after == cty.NilVal {
 		return nil
 	}
-	f := func(p pair) *node {
-		if a.Nested != nil {
-			return d.nested(p, a.Nested, whole)
+	switch {
+	case a.Nested == nil:
+		return d.value(p, a.Type, a.Sensitive)
+	case a.Sensitive || a.Nested.Nesting == schema.Set && anySensitive(a.Nested):
+		if n := d.hidden(p, true); n != nil {
+			return n
 		}
-		return d.typed(p, a.Type)
+	default:
+		if n := d.hidden(p, false); n != nil {
+			return n
+		}
 	}
-	if a.Nested != nil && a.Nested.Nesting == schema.Set && anySensitive(a.Nested) {
-		return d.guard(p, true, f)
-	}
-	return d.guard(p, a.Sensitive, f)
+	return d.nested(p, a.Nested, whole)
 }
 
-// guard compares by f, and hides what comes of it if either side is sensitive.
-func (d *differ) guard(p pair, declared bool, f func(pair) *node) *node {
+// hidden gives the node of a part that is not shown since either side is
+// sensitive, or nil.
+func (d *differ) hidden(p pair, declared bool) *node {
 	b, a := declared || p.beforeS.marked(), declared || p.afterS.marked()
 	if d.reveal || !b && !a {
-		return f(p)
+		return nil
 	}
 	n := &node{kind: secret, op: p.op(), forces: p.replace.marked()}
 	if p.before == cty.NilVal || p.after == cty.NilVal || a == b {
@@ -240,11 +264,9 @@ func (d *differ) guard(p pair, declared bool, f func(pair) *node) *node {
 	return n
 }
 
-// pending gives the node of a part that is known after apply, or nil.
-func (d *differ) pending(p pair, f func(pair) *node) *node {
-	if p.after == cty.NilVal || p.after.IsKnown() {
-		return nil
-	}
+// pending makes the node of a part that is known after apply; f compares what
+// was there before with nothing.
+func pending(p pair, f func(pair) *node) *node {
 	n := &node{kind: unknown, op: create, forces: p.replace.marked()}
 	if p.before != cty.NilVal {
 		n.op = update
@@ -253,15 +275,20 @@ func (d *differ) pending(p pair, f func(pair) *node) *node {
 	return n
 }
 
+func (p pair) isPending() bool { return p.after != cty.NilVal && !p.after.IsKnown() }
+
 // typed compares values of a type without schema.
-func (d *differ) typed(p pair, ty cty.Type) *node {
-	return d.guard(p, false, func(p pair) *node {
-		f := func(p pair) *node { return d.known(p, ty) }
-		if n := d.pending(p, f); n != nil {
-			return n
-		}
-		return f(p)
-	})
+func (d *differ) typed(p pair, ty cty.Type) *node { return d.value(p, ty, false) }
+
+// value is typed for an argument that may be declared sensitive.
+func (d *differ) value(p pair, ty cty.Type, declared bool) *node {
+	if n := d.hidden(p, declared); n != nil {
+		return n
+	}
+	if p.isPending() {
+		return pending(p, func(p pair) *node { return d.known(p, ty) })
+	}
+	return d.known(p, ty)
 }
 
 func (d *differ) known(p pair, ty cty.Type) *node {
@@ -504,6 +531,9 @@ func slice(v cty.Value) []cty.Value {
 
 // number writes a number as JSON would, without exponent.
 func number(f *big.Float) string {
+	if n, acc := f.Int64(); acc == big.Exact {
+		return strconv.FormatInt(n, 10)
+	}
 	if f.IsInt() {
 		return f.Text('f', 0)
 	}

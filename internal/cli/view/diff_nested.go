@@ -8,13 +8,13 @@ import (
 // nested compares an argument that the schema gives parts of its own.
 func (d *differ) nested(p pair, o *schema.Object, whole op) *node {
 	one := func(p pair) *node {
-		return d.guard(p, false, func(p pair) *node {
-			f := func(p pair) *node { return d.nestedObject(p, o, whole) }
-			if p.after != cty.NilVal && !p.after.IsKnown() {
-				return d.nestedUnknown(p, o, whole)
-			}
-			return f(p)
-		})
+		if n := d.hidden(p, false); n != nil {
+			return n
+		}
+		if p.isPending() {
+			return d.nestedUnknown(p, o, whole)
+		}
+		return d.nestedObject(p, o, whole)
 	}
 	if o.Nesting == schema.Single || o.Nesting == schema.Group {
 		return one(p)
@@ -35,8 +35,8 @@ func (d *differ) nested(p pair, o *schema.Object, whole op) *node {
 			return n
 		}
 	}
-	if n := d.pending(p, f); n != nil {
-		return n
+	if p.isPending() {
+		return pending(p, f)
 	}
 	return f(p)
 }

@@ -22,6 +22,16 @@ func (d *differ) list(p pair, f func(pair) *node) *node {
 		}
 		n.add("", f(sub))
 	}
+	n.kids = make([]kid, 0, max(len(a), len(b)))
+	if len(b) == 0 || len(a) == 0 {
+		for i := range b {
+			add(i, -1)
+		}
+		for j := range a {
+			add(-1, j)
+		}
+		return n
+	}
 	ids := newNumbering(len(b) + len(a))
 	align(ids.all(b), ids.all(a), func(i, j int) bool { return isObject(b[i]) && isObject(a[j]) }, add)
 	return n

@@ -32,10 +32,11 @@ const (
 type printer struct {
 	*bufio.Writer
 	color bool
+	bare  map[string]string // names that were written, quoted where they must be
 }
 
 func newPrinter(w io.Writer, style Style) *printer {
-	return &printer{bufio.NewWriterSize(w, 64<<10), style.Color}
+	return &printer{bufio.NewWriterSize(w, 64<<10), style.Color, make(map[string]string)}
 }
 
 // str writes a string.
@@ -360,12 +361,21 @@ func (p *printer) label(name string, width int) {
 	p.str(" = ")
 }
 
+// maxNames bounds how many names are remembered.
+const maxNames = 10_000
+
 // bareName quotes a name that is no identifier.
-func bareName(name string) string {
-	if hclsyntax.ValidIdentifier(name) {
-		return name
+func (p *printer) bareName(name string) string {
+	out, ok := p.bare[name]
+	if !ok {
+		if out = name; !hclsyntax.ValidIdentifier(name) {
+			out = strconv.Quote(name)
+		}
+		if len(p.bare) < maxNames {
+			p.bare[name] = out
+		}
 	}
-	return strconv.Quote(name)
+	return out
 }
 
 // hidden writes how many parts are not shown.
@@ -403,7 +413,7 @@ func (p *printer) object(n *node, indent int, f flags) {
 	p.str("{")
 	p.forces(n, f)
 	p.str("\n")
-	names, width := names(n.kids, bareName)
+	names, width := names(n.kids, p.bareName)
 	sub := flags{all: f.all, plain: f.plain, noNull: !n.showNull}
 	unchanged := 0
 	for i, k := range n.kids {

@@ -17,7 +17,7 @@ func (p *printer) block(n *node, indent int, f flags) {
 	p.str("{")
 	p.forces(n, f)
 	p.str("\n")
-	names, width := names(n.kids, bareName)
+	names, width := names(n.kids, p.bareName)
 	sub := flags{all: f.all, plain: f.plain}
 	unchanged := 0
 	for i, k := range n.kids {
@@ -60,7 +60,7 @@ func (p *printer) group(g group, space bool, indent int, f flags) (unchanged int
 		p.warning(k.node.warn, indent+1)
 		p.indent(indent + 1)
 		p.symbol(k.node.op, f)
-		p.str(bareName(g.name))
+		p.str(p.bareName(g.name))
 		if k.name != "" {
 			p.str(" ", quoted(k.name))
 		}

@@ -235,9 +235,6 @@ func (c *configWriter) repeat(r config.Repeat) {
 	if r.ForEach != nil {
 		c.expressionMember("for_each_expression", r.ForEach.Expr)
 	}
-	if r.Enabled != nil {
-		c.expressionMember("enabled_expression", r.Enabled.Expr)
-	}
 }
 
 func (c *configWriter) call(call *config.Call, child *module.Node) {

@@ -216,7 +216,11 @@ func (w *planWriter) change(c *plan.Change) {
 		w.value(after)
 	}
 	w.name("after_unknown")
-	w.objectTree(c.After, nil, isUnknown, "{}")
+	if c.After == cty.NilVal || c.After.IsWhollyKnown() {
+		w.raw("{}")
+	} else {
+		w.tree(c.After, nil, isUnknown)
+	}
 	w.name("before_sensitive")
 	w.objectTree(c.Before, sensitive(c.BeforeSensitive, c.Before, block), isMarked, "false")
 	w.name("after_sensitive")

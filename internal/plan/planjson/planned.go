@@ -42,7 +42,7 @@ func (w *planWriter) plannedOutputs() {
 		w.begin('{')
 		w.name("sensitive")
 		w.bool(o.AfterSensitive)
-		if v := orNull(o.After); v.IsWhollyKnown() && !v.IsNull() {
+		if v := orNull(o.After); v.IsWhollyKnown() {
 			ty, err := typeJSON(v.Type())
 			w.fail(err)
 			w.name("type")
