@@ -417,7 +417,7 @@ func TestPlace(t *testing.T) {
 	work := t.TempDir()
 	a, b, c := filepath.Join(work, "a"), filepath.Join(work, "b"), filepath.Join(work, "c")
 	for _, x := range []struct{ dir, sibling string }{{a, ""}, {b, a}, {c, a}} {
-		if err := f.Place(ctx, p, x.dir, x.sibling); err != nil {
+		if err := f.Place(ctx, p, x.dir, Sharing{Sibling: x.sibling, Several: true}); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(files(t, p.Dir), files(t, x.dir)); d != "" {
@@ -444,13 +444,70 @@ func TestPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, filepath.Join(a, "main.tf"), "spoiled")
-	if err := f.Place(ctx, p, c, a); err != nil || files(t, c)["main.tf"] != "two" {
+	if err := f.Place(ctx, p, c, Sharing{Sibling: a, Several: true}); err != nil || files(t, c)["main.tf"] != "two" {
 		t.Error(err, files(t, c))
 	}
 	// Another folder is not touched by that either, nor is what comes from the cache.
 	if got := files(t, mustGet(t, again(f, 0), "git::file://"+dir).Dir)["main.tf"]; got != "two" {
 		t.Error(got)
 	}
+}
+
+// A large package that several calls want takes room once, and what is written
+// into it all the same does not go on.
+func TestPlaceLarge(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "repo")
+	put(t, filepath.Join(dir, "main.tf"), "main")
+	put(t, filepath.Join(dir, "blob"), strings.Repeat("x", shareAbove))
+	git(t, dir, "init", "-q")
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-qm", "x")
+	f := newFetcher(t)
+	src := "git::file://" + dir + "?ref=" + git(t, dir, "rev-parse", "HEAD")
+	p := mustGet(t, f, src)
+	work := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		if err := f.Place(context.Background(), p, filepath.Join(work, name), Sharing{Several: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Place(context.Background(), p, filepath.Join(work, "alone"), Sharing{}); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := os.Stat(filepath.Join(work, "a", "blob"))
+	b, _ := os.Stat(filepath.Join(work, "b", "blob"))
+	alone, _ := os.Stat(filepath.Join(work, "alone", "blob"))
+	if !os.SameFile(a, b) && reflinks(t) == false || os.SameFile(a, alone) || alone.Mode().Perm() != 0o644 {
+		t.Error(a.Mode(), alone.Mode())
+	}
+	blob := filepath.Join(work, "a", "blob")
+	if err := os.Chmod(blob, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	put(t, blob, "changed")
+	if got := files(t, mustGet(t, again(f, 0), src).Dir)["blob"]; len(got) != shareAbove {
+		t.Errorf("the cache gives out %q", got)
+	}
+	if got := files(t, filepath.Join(work, "alone"))["blob"]; len(got) != shareAbove {
+		t.Errorf("the change went to another folder: %q", got)
+	}
+}
+
+// reflinks reports whether the file system of temporary folders has reflinks.
+func reflinks(t *testing.T) bool {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "a"), "x")
+	a, err := os.Open(filepath.Join(dir, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := os.Create(filepath.Join(dir, "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	return reflink(b, a)
 }
 
 func TestSpoiledCacheIsFetchedAnew(t *testing.T) {
@@ -506,7 +563,7 @@ func TestManyProcessesOneCache(t *testing.T) {
 			g := again(f, 0) // shares nothing but the folder
 			p, err := g.Get(context.Background(), Request{Address: address(t, "git::file://"+dir)})
 			if err == nil {
-				err = g.Place(context.Background(), p, filepath.Join(work, fmt.Sprint(i)), "")
+				err = g.Place(context.Background(), p, filepath.Join(work, fmt.Sprint(i)), Sharing{})
 			}
 			if err != nil {
 				t.Error(err)

@@ -24,6 +24,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/archive"
@@ -53,6 +54,9 @@ type Fetcher struct {
 
 	once par.Cache[string, outcome]
 	ok   par.Cache[string, bool] // trees that were found intact
+
+	indexes    par.Cache[string, indexed]
+	noReflinks atomic.Bool // the file system was found not to have them
 }
 
 // A Request asks for a package.

@@ -55,7 +55,11 @@ func (w *work) git(ctx context.Context, dir string) (string, error) {
 			return at, nil
 		}
 	}
-	if err := w.shallow(ctx, rp, dir); err != nil {
+	quick := w.shallow
+	if path, ok := strings.CutPrefix(rp.url, "file://"); ok {
+		quick = func(ctx context.Context, rp repo, dir string) error { return w.borrow(ctx, rp, path, dir) }
+	}
+	if err := quick(ctx, rp, dir); err != nil {
 		if ctx.Err() != nil {
 			return "", err
 		}
@@ -67,6 +71,10 @@ func (w *work) git(ctx context.Context, dir string) (string, error) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".gitmodules")); err == nil {
+		// Their URLs may be relative to that of the remote repository.
+		if _, err := w.runGit(ctx, rp, dir, "config", "remote.origin.url", rp.url); err != nil {
+			return "", err
+		}
 		if _, err := w.runGit(ctx, rp, dir, "submodule", "update", "--quiet", "--init", "--recursive"); err != nil {
 			return "", err
 		}
@@ -74,7 +82,16 @@ func (w *work) git(ctx context.Context, dir string) (string, error) {
 			return "", err
 		}
 	}
-	return w.runGit(ctx, rp, dir, "rev-parse", "HEAD")
+	return headCommit(dir)
+}
+
+// headCommit reads the commit that a detached HEAD names.
+func headCommit(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, ".git", "HEAD"))
+	if commit := strings.TrimSpace(string(text)); err == nil && isCommit(commit) {
+		return commit, nil
+	}
+	return "", err // a branch: not worth another call of git
 }
 
 func (w *work) repo() (repo, error) {
@@ -168,8 +185,7 @@ func (w *work) shallow(ctx context.Context, rp repo, dir string) error {
 	}
 	for _, args := range [][]string{
 		{"init", "--quiet"},
-		{"remote", "add", "origin", rp.url},
-		{"fetch", "--quiet", "--no-tags", "--depth", strconv.Itoa(max(rp.depth, 1)), "origin", ref},
+		{"fetch", "--quiet", "--no-tags", "--depth", strconv.Itoa(max(rp.depth, 1)), "--", rp.url, ref},
 		{"checkout", "--quiet", "--detach", "FETCH_HEAD"},
 	} {
 		if _, err := w.runGit(ctx, rp, dir, args...); err != nil {
@@ -179,13 +195,26 @@ func (w *work) shallow(ctx context.Context, rp repo, dir string) error {
 	return nil
 }
 
-// full clones everything and looks for the reference in the clone.
-func (w *work) full(ctx context.Context, rp repo, dir string) error {
-	if _, err := w.runGit(ctx, rp, w.tmp, "clone", "--quiet", "--", rp.url, dir); err != nil {
+// borrow checks out of a repository on this machine, whose objects are not copied.
+func (w *work) borrow(ctx context.Context, rp repo, path, dir string) error {
+	if _, err := w.runGit(ctx, rp, w.tmp, "clone", "--quiet", "--shared", "--no-checkout", "--", path, dir); err != nil {
 		return err
 	}
+	return w.checkout(ctx, rp, dir)
+}
+
+// full clones everything and looks for the reference in the clone.
+func (w *work) full(ctx context.Context, rp repo, dir string) error {
+	if _, err := w.runGit(ctx, rp, w.tmp, "clone", "--quiet", "--no-checkout", "--", rp.url, dir); err != nil {
+		return err
+	}
+	return w.checkout(ctx, rp, dir)
+}
+
+func (w *work) checkout(ctx context.Context, rp repo, dir string) error {
 	if rp.ref == "" {
-		return nil
+		_, err := w.runGit(ctx, rp, dir, "checkout", "--quiet", "--detach", "HEAD", "--")
+		return err
 	}
 	var first error
 	for _, name := range []string{rp.ref, "refs/remotes/origin/" + rp.ref, "refs/tags/" + rp.ref} {
@@ -203,7 +232,9 @@ func (w *work) full(ctx context.Context, rp repo, dir string) error {
 // runGit runs git and returns what it wrote, trimmed. The error has what it
 // wrote to its standard error.
 func (w *work) runGit(ctx context.Context, rp repo, dir string, args ...string) (string, error) {
-	return w.command(ctx, "git", rp.env, dir, args...)
+	// The repository is thrown away, so that nothing of it need be durable or tidy.
+	own := []string{"-c", "core.fsync=none", "-c", "gc.auto=0", "-c", "fetch.unpackLimit=1", "-c", "advice.detachedHead=false", "-c", "init.defaultBranch=main"}
+	return w.command(ctx, "git", rp.env, dir, append(own, args...)...)
 }
 
 func (w *work) command(ctx context.Context, program string, env sys.Env, dir string, args ...string) (string, error) {
@@ -227,7 +258,15 @@ func (w *work) command(ctx context.Context, program string, env sys.Env, dir str
 			text = strings.ReplaceAll(text, pw, "(hidden)")
 		}
 	}
-	return "", &commandError{fmt.Sprintf("%s %s failed: %s", program, args[0], text), text}
+	return "", &commandError{fmt.Sprintf("%s %s failed: %s", program, verb(args), text), text}
+}
+
+// verb is the sub-command among the arguments.
+func verb(args []string) string {
+	for len(args) > 2 && args[0] == "-c" {
+		args = args[2:]
+	}
+	return args[0]
 }
 
 // A commandError is what git or hg had to say.

@@ -4,46 +4,74 @@ package fetch
 //
 // A module's folder must be a real one: path.module is stored in states, and
 // modules write files beside their own (archives to upload, for instance). So a
-// package is not linked to as a whole. The first call of a package in a working
-// folder gets its files as copies that share their blocks with the cache where
-// the file system can do that (reflinks), and as plain copies where it cannot;
-// further calls in the same working folder share those files by hard links,
-// which are made read-only then. So nothing that happens in a working folder
-// reaches the cache or another working folder, and a hundred calls of one
-// package take the room of one.
+// package is not linked to as a whole; its folders are made and its files are
+// placed one by one.
+//
+// Where the file system can share blocks between files (reflinks), that is done:
+// nothing is copied, and a write to one file leaves all others as they are.
+//
+// Where it cannot, the first call of a package in a working folder gets copies,
+// and further calls in the same working folder share these by hard links, which
+// are made read-only then. So nothing that happens in a working folder reaches the
+// cache or another working folder. A package of more than a megabyte that several
+// calls in a folder want is shared by hard links with the cache itself, so that a
+// hundred calls take the room of one. Its files are read-only too. Should somebody
+// with the right to do so write into one all the same, the change is noticed when
+// the cache is used the next time, and the package is fetched anew.
 
 import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 )
 
-// Place puts a package into the folder dir, which is replaced. sibling is a
-// folder in which the same package was placed before, in the same working folder,
-// or "". dir's parent must exist.
-func (f *Fetcher) Place(ctx context.Context, p Package, dir, sibling string) error {
+// shareAbove is the size from which on a package that is wanted several times
+// shares its files with the cache.
+const shareAbove = 1 << 20
+
+// Sharing says what else of a package there is in the same working folder.
+type Sharing struct {
+	Sibling string // a folder in which it was placed before, or ""
+	Several bool   // whether more than one call wants it
+}
+
+// Place puts a package into the folder dir, which is replaced. dir's parent must
+// exist.
+func (f *Fetcher) Place(ctx context.Context, p Package, dir string, sh Sharing) error {
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".place-*")
 	if err != nil {
 		return err
 	}
 	defer removeAll(tmp)
-	ready := filepath.Join(tmp, "package")
 	if p.Live {
-		err = linkLive(p.Dir, ready)
-	} else {
-		err = f.fill(ctx, p, ready, sibling)
+		if err = os.Remove(tmp); err == nil {
+			err = linkLive(p.Dir, tmp)
+		}
+	} else if err = os.Chmod(tmp, 0o755); err == nil {
+		err = f.fill(ctx, p, tmp, sh)
 	}
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(dir, filepath.Join(tmp, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(dir); err == nil {
+		if err := replace(dir); err != nil {
+			return err
+		}
+	}
+	return os.Rename(tmp, dir)
+}
+
+// replace moves a folder out of the way and removes it.
+func replace(dir string) error {
+	old, err := os.MkdirTemp(filepath.Dir(dir), ".old-*")
+	if err != nil {
 		return err
 	}
-	return os.Rename(ready, dir)
+	defer removeAll(old)
+	return os.Rename(dir, filepath.Join(old, "package"))
 }
 
 func linkLive(from, to string) error {
@@ -53,14 +81,16 @@ func linkLive(from, to string) error {
 	return os.CopyFS(to, os.DirFS(from))
 }
 
-func (f *Fetcher) fill(ctx context.Context, p Package, to, sibling string) error {
-	entries, err := f.index(filepath.Base(p.Dir))
+func (f *Fetcher) fill(ctx context.Context, p Package, to string, sh Sharing) error {
+	entries, err := f.indexOnce(filepath.Base(p.Dir))
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(to, 0o755); err != nil {
-		return err
+	var size int64
+	for _, e := range entries {
+		size += e.Size
 	}
+	fromCache := sh.Several && size > shareAbove
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -72,9 +102,10 @@ func (f *Fetcher) fill(ctx context.Context, p Package, to, sibling string) error
 			err = os.Mkdir(target, 0o755)
 		case e.Link != "":
 			err = os.Symlink(e.Link, target)
-		case sibling != "" && share(filepath.Join(sibling, name), target, e):
+		case fromCache && f.noReflinks.Load() && os.Link(filepath.Join(p.Dir, name), target) == nil:
+		case !fromCache && sh.Sibling != "" && share(filepath.Join(sh.Sibling, name), target, e):
 		default:
-			err = copyFile(filepath.Join(p.Dir, name), target, e)
+			err = f.placeFile(filepath.Join(p.Dir, name), target, e, fromCache)
 		}
 		if err != nil {
 			return err
@@ -98,7 +129,9 @@ func share(from, to string, e entry) bool {
 	return true
 }
 
-func copyFile(from, to string, e entry) error {
+// placeFile makes a file of the cache appear at another place, by a reflink if
+// that can be, by a hard link if that may be, or by a copy.
+func (f *Fetcher) placeFile(from, to string, e entry, mayLink bool) error {
 	src, err := os.Open(from)
 	if err != nil {
 		return err
@@ -108,11 +141,28 @@ func copyFile(from, to string, e entry) error {
 	if err != nil {
 		return err
 	}
-	if !reflink(dst, src) {
+	if f.noReflinks.Load() || !reflink(dst, src) {
+		f.noReflinks.Store(true)
+		if mayLink && relink(from, to) {
+			return dst.Close()
+		}
 		_, err = io.Copy(dst, src)
 	}
 	if err = errors.Join(err, dst.Close()); err != nil {
 		return err
 	}
 	return os.Chtimes(to, time.Time{}, time.Unix(0, e.Time))
+}
+
+// relink replaces a file by a hard link to another.
+func relink(from, to string) bool {
+	tmp := to + ".link"
+	if os.Link(from, tmp) != nil {
+		return false
+	}
+	if os.Rename(tmp, to) != nil {
+		_ = os.Remove(tmp)
+		return false
+	}
+	return true
 }

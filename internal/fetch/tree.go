@@ -224,6 +224,20 @@ func (f *Fetcher) index(tree string) ([]entry, error) {
 	return out, json.Unmarshal(text, &out)
 }
 
+// indexOnce is index, read once for all that place the tree.
+func (f *Fetcher) indexOnce(tree string) ([]entry, error) {
+	r := f.indexes.Do(tree, func() indexed {
+		entries, err := f.index(tree)
+		return indexed{entries, err}
+	})
+	return r.entries, r.err
+}
+
+type indexed struct {
+	entries []entry
+	err     error
+}
+
 // intact reports whether the cache has a tree and nothing in it was changed; it
 // looks once for each tree.
 func (f *Fetcher) intact(tree string) bool {

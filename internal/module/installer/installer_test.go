@@ -38,7 +38,7 @@ func newBench(t *testing.T, archive string) *bench {
 	return b
 }
 
-func newFetcher(t *testing.T, dir string) *fetch.Fetcher {
+func newFetcher(t testing.TB, dir string) *fetch.Fetcher {
 	noon := time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 	return &fetch.Fetcher{
 		Dir: dir, WorkDir: t.TempDir(), Run: sys.Run, Now: func() time.Time { return noon },
@@ -52,7 +52,7 @@ func (b *bench) files(archive string) {
 	unpack(b.t, b.dir, archive)
 }
 
-func unpack(t *testing.T, dir, archive string) {
+func unpack(t testing.TB, dir, archive string) {
 	t.Helper()
 	for _, f := range txtar.Parse([]byte(archive)).Files {
 		path := filepath.Join(dir, f.Name)
@@ -126,7 +126,7 @@ func repository(t *testing.T, archive string) string {
 	return dir
 }
 
-func git(t *testing.T, dir string, args ...string) {
+func git(t testing.TB, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir

@@ -160,14 +160,13 @@ func (in *installer) group(ctx context.Context, calls []*call, sibling string) {
 	if pkg.Warning != "" {
 		first.ds = diag.Warnf(&first.at, "Module source could not be asked", "%s", pkg.Warning)
 	}
-	in.place(ctx, first, pkg, sibling)
+	sh := fetch.Sharing{Sibling: sibling, Several: sibling != "" || len(calls) > 1}
+	in.place(ctx, first, pkg, sh)
 	rest := calls[1:]
-	if first.failed() {
-		sibling = ""
-	} else {
-		sibling = first.packageDir
+	if sh.Sibling = first.packageDir; first.failed() {
+		sh.Sibling = ""
 	}
-	par.Each(len(rest), 4, func(i int) { in.place(ctx, rest[i], pkg, sibling) })
+	par.Each(len(rest), 4, func(i int) { in.place(ctx, rest[i], pkg, sh) })
 }
 
 // pinned checks a package against the module lock. If it does not match, the
@@ -232,8 +231,8 @@ func (in *installer) failed(c *call, err error) diag.List {
 }
 
 // place puts a package where the call's module is loaded from.
-func (in *installer) place(ctx context.Context, c *call, pkg fetch.Package, sibling string) {
-	if err := in.o.Packages.Place(ctx, pkg, c.packageDir, sibling); err != nil {
+func (in *installer) place(ctx context.Context, c *call, pkg fetch.Package, sh fetch.Sharing) {
+	if err := in.o.Packages.Place(ctx, pkg, c.packageDir, sh); err != nil {
 		c.ds = append(c.ds, diag.Errorf(&c.at, "Failed to install module", "Module %q cannot be put into %s: %s.", c.key, c.packageDir, err)...)
 		return
 	}
