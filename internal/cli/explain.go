@@ -85,6 +85,8 @@ func (p *project) stateToExplain(ctx context.Context, o *explainOptions) (*state
 	switch {
 	case ds.HasErrors() && o.state != "":
 		return nil, ds
+	case st == nil && o.state != "":
+		return nil, diag.Errorf(nil, "No state found", "There is no state in %s.", o.state)
 	case ds.HasErrors() || st == nil:
 		return nil, nil
 	case p.selectProviders(ctx, st).HasErrors():
