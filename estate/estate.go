@@ -64,8 +64,8 @@ type Host struct {
 	// inputs: from the environment, flags, and variable files in a folder, which is
 	// "" where there are none. files are names of variable files, later ones first.
 	Values func(dir string, files []string, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List)
-	// Init installs modules and providers into the folder of a unit.
-	Init func(ctx context.Context, dir string) diag.List
+	// Init installs modules and providers into the working folder of a unit.
+	Init func(ctx context.Context, e *Estate, u *Unit, dir string) diag.List
 	// Provisioners runs provisioner blocks in a folder.
 	Provisioners func(dir string) engine.Provisioners
 	// ReadState serves terraform_remote_state in a folder.

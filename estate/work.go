@@ -162,7 +162,7 @@ func (w *work) install(ctx context.Context) diag.List {
 	if ds := p.onDisk(); ds.HasErrors() {
 		return ds
 	}
-	ds := w.r.e.o.Host.Init(ctx, p.dir)
+	ds := w.r.e.o.Host.Init(ctx, w.r.e, w.u, p.dir)
 	if ds.HasErrors() {
 		return ds
 	}

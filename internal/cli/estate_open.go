@@ -59,7 +59,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 		Values: func(dir string, files []string, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 			return s.otherValues(dir, files, flags, declared)
 		},
-		Init:         s.quietInit,
+		Init:         s.initUnit,
 		Provisioners: func(dir string) engine.Provisioners { return provisioners{s.below(dir)} },
 		ReadState: func(dir string) func(context.Context, string, cty.Value, string) (*engine.State, diag.List) {
 			return s.below(dir).readState
@@ -102,14 +102,12 @@ func (s *session) otherValues(dir string, files []string, flags []vars.Flag, dec
 	return values, ds
 }
 
-// quietInit runs init in the working folder of a unit.
-func (s *session) quietInit(ctx context.Context, dir string) diag.List {
-	return s.initIn(ctx, dir, nil)
-}
-
-func (s *session) initIn(ctx context.Context, dir string, backendConfig []string) diag.List {
-	o := &initOptions{get: true, backendOn: true, lock: lockFlags{on: true}, backendConfig: backendConfig}
+// initUnit runs init in the working folder of a unit, and says nothing.
+func (s *session) initUnit(ctx context.Context, e *estate.Estate, u *estate.Unit, dir string) diag.List {
+	us := &unitSession{e, u, dir}
+	o := &initOptions{get: true, backendOn: true, lock: lockFlags{on: true}, backendConfig: us.backendConfig()}
 	i := &initializer{session: s.below(dir), o: o}
+	i.unit = us
 	ds := i.run(ctx)
 	if i.project != nil {
 		i.project.close()

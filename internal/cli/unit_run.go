@@ -153,7 +153,7 @@ func (s *session) autoInit(ctx context.Context, us *unitSession) diag.List {
 	} else if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Summary == "Module not installed" }) {
 		return nil // the command tells it
 	}
-	ds = s.initIn(ctx, us.dir, us.backendConfig())
+	ds = s.initUnit(ctx, us.estate, us.unit, us.dir)
 	if ds.HasErrors() {
 		return ds
 	}
