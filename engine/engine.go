@@ -20,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/apply"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/fetch"
 	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plan"
@@ -184,6 +185,7 @@ func (e *Engine) moduleOptions(manifest map[string]module.Installed, vars map[st
 		Loads:     loads,
 		Manifest:  manifest,
 		Workspace: e.o.Workspace,
+		Canonical: fetch.Canonical,
 		Functions: func() map[string]function.Function { return e.functions(time.Time{}, true) },
 		Variables: func(v *config.Variable) cty.Value {
 			in, ok := vars[v.Name]

@@ -48,6 +48,16 @@ func Detect(src string, hasVersion bool) (Address, error) {
 	return a, nil
 }
 
+// Canonical is a source address as modules.json has it, for
+// module.Options.Canonical; an address that is not valid stays as it is.
+func Canonical(src string, versioned bool) string {
+	a, err := Detect(src, versioned)
+	if err != nil {
+		return src
+	}
+	return a.String()
+}
+
 var errUndetected = errors.New("the kind of the address cannot be told")
 
 // detectRemote understands the addresses that go-getter's detectors do, in

@@ -43,16 +43,6 @@ type Options struct {
 	LockOnly    bool       // the lock file may not change
 }
 
-// Canonical is a source address as the manifest has it, for
-// module.Options.Canonical; an address that is not valid stays as it is.
-func Canonical(src string, versioned bool) string {
-	a, err := fetch.Detect(src, versioned)
-	if err != nil {
-		return src
-	}
-	return a.String()
-}
-
 // Result is what Install did.
 type Result struct {
 	Manifest Manifest

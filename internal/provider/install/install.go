@@ -39,7 +39,6 @@ func Install(ctx context.Context, req Requirements, locked *lock.File, o Options
 	if ds.HasErrors() {
 		return nil, locked.Clone(), ds
 	}
-	ds = append(ds, OverrideWarning(o, true)...)
 	in := &installer{o: o, want: want}
 	var changed []string
 	in.locked, changed = translate(locked, want)
