@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -98,7 +97,7 @@ func (h *held) recover(ctx context.Context) diag.List {
 	} else if more := h.write(ctx, next); more.HasErrors() {
 		return append(ds, more...)
 	}
-	if err := os.Remove(path); err != nil {
+	if err := journal.Discard(path); err != nil {
 		return append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but the file cannot be removed: %s.", err)...)
 	}
 	return ds

@@ -56,6 +56,7 @@ type Codec interface {
 type Journal struct {
 	path  string
 	codec Codec
+	tail  *tail
 
 	mu     sync.Mutex
 	f      *os.File // nil after Close
@@ -82,7 +83,7 @@ func Create(path string, h Header, codec Codec) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{path: path, codec: codec, f: f}
+	j := &Journal{path: path, codec: codec, f: f, tail: newTail(tailPath(path))}
 	err = j.start(h)
 	if err == nil {
 		err = f.Sync()
@@ -93,6 +94,7 @@ func Create(path string, h Header, codec Codec) (*Journal, error) {
 	if err != nil {
 		f.Close()
 		os.Remove(path)
+		j.tail.close(true)
 		return nil, err
 	}
 	return j, nil
@@ -123,19 +125,36 @@ func (j *Journal) Begin(id int, address, action string) error {
 // that it brought about nothing. It may be called for an id that was not begun,
 // for changes that no provider was asked for, such as moves.
 func (j *Journal) Answer(id int, changes []state.Change) error {
-	return j.append(kindAnswer, func(b []byte) ([]byte, error) {
-		b = binary.AppendVarint(b, int64(id))
-		for _, c := range changes {
-			start := len(b)
-			b = append(b, 0, 0, 0, 0)
-			var err error
-			if b, err = statefile.AppendChange(b, c); err != nil {
-				return b, err
-			}
-			binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-4))
+	body, err := appendAnswer([]byte{byte(kindAnswer)}, id, changes)
+	if err != nil {
+		return err
+	}
+	record := body
+	if j.codec != nil {
+		if record, err = j.codec.Seal(nil, body); err != nil {
+			return err
 		}
-		return b, nil
-	})
+	}
+	place := j.tail.put(record)
+	err = j.append(kindAnswer, func(b []byte) ([]byte, error) { return append(b, body[1:]...), nil })
+	if err == nil {
+		j.tail.done(place)
+	}
+	return err
+}
+
+func appendAnswer(b []byte, id int, changes []state.Change) ([]byte, error) {
+	b = binary.AppendVarint(b, int64(id))
+	for _, c := range changes {
+		start := len(b)
+		b = append(b, 0, 0, 0, 0)
+		var err error
+		if b, err = statefile.AppendChange(b, c); err != nil {
+			return b, err
+		}
+		binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-4))
+	}
+	return b, nil
 }
 
 // Written notes that s, which holds everything that was answered so far, is
@@ -250,6 +269,7 @@ func (j *Journal) Close() error {
 	}
 	err := errors.Join(j.f.Sync(), j.f.Close())
 	j.f = nil
+	j.tail.close(false)
 	return err
 }
 
@@ -264,6 +284,7 @@ func (j *Journal) Remove() error {
 		err = j.f.Close()
 		j.f = nil
 	}
+	j.tail.close(true)
 	if e := os.Remove(j.path); e != nil && !errors.Is(e, fs.ErrNotExist) {
 		err = errors.Join(err, e)
 	}

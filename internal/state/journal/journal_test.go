@@ -184,7 +184,7 @@ func TestTornTailIsIgnoredAtEveryLength(t *testing.T) {
 	must(t, err)
 	last := -1
 	for n := range len(whole) + 1 {
-		rec, err := parse(whole[:n], nil)
+		rec, err := parse(whole[:n], nil, nil)
 		if err != nil {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
@@ -207,7 +207,7 @@ func TestTornTailIsIgnoredAtEveryLength(t *testing.T) {
 	for i := len(magic); i < len(whole); i++ { // a flipped bit ends it there, or is an error; never anything else
 		broken := bytes.Clone(whole)
 		broken[i] ^= 0x10
-		rec, err := parse(broken, nil)
+		rec, err := parse(broken, nil, nil)
 		if err == nil && rec.Torn == 0 {
 			t.Fatalf("a flipped bit at %d was not noticed", i)
 		}
@@ -367,7 +367,7 @@ func FuzzRecover(f *testing.F) {
 			rest, _ := seal(nil, b[1:], nil)
 			b = append(append([]byte(magic), head...), rest...)
 		}
-		rec, err := parse(b, nil)
+		rec, err := parse(b, nil, nil)
 		if err != nil {
 			return
 		}

@@ -40,13 +40,16 @@ func Recover(path string, codec Codec) (*Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(b, codec)
+	return parse(b, readTail(tailPath(path)), codec)
 }
 
 // Discard removes a journal that was recovered, once the state that it was
 // folded into is written, or what it knew is saved apart.
 func Discard(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Remove(tailPath(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -58,7 +61,7 @@ func Exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-func parse(b []byte, codec Codec) (*Recovered, error) {
+func parse(b []byte, tail [][]byte, codec Codec) (*Recovered, error) {
 	rec := &Recovered{}
 	rest, sealed := bytes.CutPrefix(b, []byte(sealedMagic))
 	if !sealed {
@@ -92,12 +95,37 @@ func parse(b []byte, codec Codec) (*Recovered, error) {
 		}
 		rest = next
 	}
+	if rec.started {
+		if err := p.late(tail, codec); err != nil {
+			return nil, err
+		}
+	}
 	for i, intent := range p.begun {
 		if !p.answered[i] {
 			rec.Pending = append(rec.Pending, intent)
 		}
 	}
 	return rec, nil
+}
+
+// late takes in the answers that were on their way into the journal. One that
+// had arrived there changes nothing when it is taken in again.
+func (p *pass) late(tail [][]byte, codec Codec) error {
+	for _, body := range tail {
+		if codec != nil {
+			var err error
+			if body, err = codec.Open(nil, body); err != nil {
+				return fmt.Errorf("it cannot be decrypted: %w", err)
+			}
+		}
+		if len(body) == 0 || kind(body[0]) != kindAnswer {
+			return errMalformed
+		}
+		if err := p.record(body); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A pass is one reading of a journal.

@@ -1,0 +1,67 @@
+//go:build unix
+
+package journal
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/terrace-iac/terrace/internal/state"
+)
+
+// An answer that was on its way into the journal when the run was killed is not lost.
+func TestTailKeepsWhatWasOnItsWay(t *testing.T) {
+	j, path := create(t, HeaderOf(nil), nil)
+	must(t, j.Begin(1, "t.x[0]", "create"), j.Begin(2, "t.x[1]", "create"), j.Begin(3, "t.x[2]", "create"), j.Answer(3, []state.Change{set(2, `{}`)}))
+	for id, at := range map[int]int{1: 0, 2: 1} {
+		body, err := appendAnswer([]byte{byte(kindAnswer)}, id, []state.Change{set(at, `{"a":1}`)})
+		must(t, err)
+		if j.tail.put(body) < 0 {
+			t.Fatal("there is no place in the tail")
+		}
+	}
+	rec, err := Recover(path, nil)
+	must(t, err)
+	if len(rec.Pending) != 0 || len(rec.Changes) != 3 {
+		t.Errorf("%d pending, %d changes", len(rec.Pending), len(rec.Changes))
+	}
+	must(t, j.Close(), Discard(path))
+	if _, err := os.Stat(tailPath(path)); !os.IsNotExist(err) {
+		t.Errorf("the tail was not removed: %v", err)
+	}
+}
+
+func TestTailPlacesAreUsedAgain(t *testing.T) {
+	j, path := create(t, HeaderOf(nil), nil)
+	for i := range 10 * tailPlaces {
+		must(t, j.Begin(i, "t.x", "create"), j.Answer(i, []state.Change{set(i%7, `{"a":1}`)}))
+	}
+	if left := readTail(tailPath(path)); len(left) != 0 {
+		t.Errorf("%d answers are left in the tail, though all are in the journal", len(left))
+	}
+	if j.tail.put(bytes.Repeat([]byte{1}, tailPlace)) != -1 {
+		t.Error("a record that is too long got a place")
+	}
+	must(t, j.Remove())
+}
+
+// A torn place, or one that means something else, is left out.
+func TestTailReadsOnlyWholePlaces(t *testing.T) {
+	path := t.TempDir() + "/tail"
+	tl := newTail(path)
+	a := tl.put([]byte("first"))
+	b := tl.put([]byte("second"))
+	tl.put([]byte("third"))
+	tl.memory[b*tailPlace+tailHead] = 'S'
+	tl.done(a)
+	got := readTail(path)
+	if d := cmp.Diff([][]byte{[]byte("third")}, got); d != "" {
+		t.Error(d)
+	}
+	tl.close(true)
+	if tl.put([]byte("late")) != -1 {
+		t.Error("a closed tail took a record")
+	}
+}

@@ -1,0 +1,32 @@
+//go:build unix
+
+package journal
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapFile makes a file of zeros for its owner alone and maps it. The result is
+// nil where that does not work.
+func mapFile(path string, size int) (memory []byte, unmap func()) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, nil
+	}
+	defer f.Close()
+	if _, err := f.Write(make([]byte, size)); err != nil {
+		_ = os.Remove(path)
+		return nil, nil
+	}
+	memory, err = unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		_ = os.Remove(path)
+		return nil, nil
+	}
+	for i := 0; i < size; i += 4096 {
+		memory[i] = 0 // so that the page is there, and writable, before it is needed
+	}
+	return memory, func() { _ = unix.Munmap(memory) }
+}
