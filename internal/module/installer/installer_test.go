@@ -519,3 +519,32 @@ func TestPeer(t *testing.T) {
 		})
 	}
 }
+
+func TestSource(t *testing.T) {
+	repo := "git::file://" + repository(t, gitModule)
+	const pkg = "registry.opentofu.org/ns/net/aws"
+	b := newBench(t, "")
+	b.Registry = &fakeRegistry{
+		versions: map[string][]string{pkg: {"1.0.0", "1.2.0", "2.0.0-rc1"}},
+		where:    map[string]string{pkg + "@1.2.0": repo + "//examples"},
+	}
+	for src, want := range map[string]string{
+		repo + "//net?ref=v1":  "output \"x\" {\n  value = 1\n}\n",
+		repo + "//examples/o*": "module \"up\" {\n  source = \"../../net\"\n}\n",
+		"ns/net/aws//one":      "module \"up\" {\n  source = \"../../net\"\n}\n",
+	} {
+		dir, ds := Source(context.Background(), b.dir, src, b.Options)
+		text, err := os.ReadFile(filepath.Join(dir, "main.tf"))
+		if ds.HasErrors() || string(text) != want {
+			t.Errorf("%s: %s %v %v", src, text, err, ds.Err())
+		}
+	}
+	if dir, ds := Source(context.Background(), b.dir, "../x", b.Options); ds.HasErrors() || dir != filepath.Join(filepath.Dir(b.dir), "x") {
+		t.Error(dir, ds.Err())
+	}
+	for _, src := range []string{"nonsense", "ns/none/aws", repo + "//no*", repo + "?ref=none"} {
+		if _, ds := Source(context.Background(), b.dir, src, b.Options); !ds.HasErrors() || ds[0].At != nil {
+			t.Error(src, ds.Err())
+		}
+	}
+}

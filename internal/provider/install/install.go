@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/source"
 )
 
 var pkgNoVersion = versions.Unspecified
@@ -98,14 +99,29 @@ func (in *installer) one(ctx context.Context, p addr.Provider, places []config.C
 		ds = append(ds, diag.Warnf(nil, "Provider signed with an expired key", "%s", n)...)
 	}
 	if ds.HasErrors() {
-		for _, c := range places {
-			at := c.At
-			ds.Errors().Note(&at, "required here")
-		}
+		blame(ds.Errors(), places)
 		return result{ds: ds}
 	}
 	entry := &lock.Provider{Addr: p, Version: j.v, Constraints: in.want[p].String(), Hashes: append(slices.Clone(j.prior), j.add...)}
 	return result{entry: entry, ds: ds, incomplete: !j.complete && len(j.prior) == 0}
+}
+
+// blame adds the places where a provider is required, a few of them.
+func blame(ds diag.List, places []config.Constraint) {
+	const most = 3
+	seen := make(map[source.Range]bool)
+	for _, c := range places {
+		if seen[c.At] || c.At == (source.Range{}) {
+			continue
+		}
+		seen[c.At] = true
+		if at := c.At; len(seen) <= most {
+			ds.Note(&at, "required here")
+		}
+	}
+	if more := len(seen) - most; more > 0 {
+		ds.Note(nil, "and required in %d more places", more)
+	}
 }
 
 // pick selects the version of a provider. If that is the locked one and its
