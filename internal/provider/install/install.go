@@ -10,12 +10,12 @@ import (
 	"sync"
 
 	"github.com/apparentlymart/go-versions/versions"
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/source"
 )
 
 var pkgNoVersion = versions.Unspecified
@@ -106,12 +106,15 @@ func (in *installer) one(ctx context.Context, p addr.Provider, places []config.C
 	return result{entry: entry, ds: ds, incomplete: !j.complete && len(j.prior) == 0}
 }
 
+// A place is a stretch of a source file.
+type place = hcl.Range
+
 // blame adds the places where a provider is required, a few of them.
 func blame(ds diag.List, places []config.Constraint) {
 	const most = 3
-	seen := make(map[source.Range]bool)
+	seen := make(map[place]bool)
 	for _, c := range places {
-		if seen[c.At] || c.At == (source.Range{}) {
+		if seen[c.At] || c.At == (place{}) {
 			continue
 		}
 		seen[c.At] = true
