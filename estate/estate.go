@@ -40,6 +40,7 @@ type Options struct {
 	// Command is the command that runs on the units, such as plan, and Args its
 	// words, for the functions of the unit language.
 	Command     string
+	Destroy     bool // the command destroys what the units manage
 	Args        []string
 	Environ     sys.Env
 	Features    map[string]string

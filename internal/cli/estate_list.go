@@ -61,6 +61,7 @@ func (s *session) openEstate(ctx context.Context, f *unitFlags, command string) 
 	if ds.HasErrors() {
 		return nil, ds
 	}
+	o.Destroy = command == "destroy"
 	e, more := estate.Open(ctx, o)
 	return e, append(ds, more...)
 }

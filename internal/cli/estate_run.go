@@ -63,6 +63,7 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
+	o.Destroy = r.op.destroy
 	e, more := estate.Open(ctx, o)
 	if ds = append(ds, more...); ds.HasErrors() {
 		return r.failEstate(e, ds)
