@@ -116,11 +116,18 @@ func resourceBody(cfg *config.Resource, path []step) *found {
 func (r *replay) inBody(f *frame, body hcl.Body, path []step, what string, missing func() cursor) cursor {
 	name := path[0].name()
 	if s := f.mod.Node.Config.Setting(body, name); s != nil {
-		return r.define(Argument, what+pathText(path[:1]), s, cursor{f, s.Expr, path[1:]})
+		next := r.define(Argument, what+pathText(path[:1]), s, cursor{f, s.Expr, path[1:]})
+		if s.Under == nil { // it may have taken the place of blocks
+			r.last().Replaces = r.gone(f.mod.Node.Config, body, name)
+		}
+		return next
 	}
 	blocks := nestedBlocks(body, name)
 	if len(blocks) > 0 {
-		return r.nested(f, blocks, path, what)
+		before := len(r.out.Steps)
+		next := r.nested(f, blocks, path, what)
+		r.overridden(f.mod.Node.Config, body, name, before, blocks[0], what)
+		return next
 	}
 	if missing != nil {
 		return missing()
@@ -128,6 +135,34 @@ func (r *replay) inBody(f *frame, body hcl.Body, path []step, what string, missi
 	at := r.place(body.MissingItemRange(), nil)
 	r.add(&Step{Kind: NotSet, Text: what + pathText(path) + " is not set", At: at})
 	return cursor{}
+}
+
+// overridden adds to the step about a nested block which blocks an override took
+// away for it; n is how many steps there were before.
+func (r *replay) overridden(m *config.Module, body hcl.Body, name string, n int, first *hcl.Block, what string) {
+	gone := r.gone(m, body, name)
+	if len(gone) == 0 {
+		return
+	}
+	if len(r.out.Steps) == n || r.out.Steps[n].Kind != Block && r.out.Steps[n].Kind != Dynamic {
+		s := &Step{Kind: Block, Text: "the blocks " + what + "." + name, At: r.place(first.DefRange, nil)}
+		r.out.Steps = slices.Insert(r.out.Steps, n, s)
+	}
+	r.out.Steps[n].Replaces = append(r.out.Steps[n].Replaces, gone...)
+}
+
+// gone lists what overrides took away of a name.
+func (r *replay) gone(m *config.Module, body hcl.Body, name string) (out []Place) {
+	for _, g := range m.Replaced(body, name) {
+		var hide []source.Range
+		if r.secret {
+			hide = []source.Range{g.At} // it may be an argument
+		}
+		p := r.place(g.At, hide)
+		p.Layer = g.Layer.String()
+		out = append(out, *p)
+	}
+	return out
 }
 
 // nestedBlocks lists the blocks of a type, dynamic ones too, in their order.
@@ -289,7 +324,7 @@ func (r *replay) whole(text string, at source.Range, f *frame, body hcl.Body, se
 	r.out.Whole = true
 	r.add(&Step{Kind: Block, Text: text, At: r.place(at, nil)})
 	attrs, _ := body.JustAttributes()
-	for name, a := range attrs {
+	for name, a := range attrs { // sorted below
 		hide := sensitiveArguments(a.Expr)
 		v, _ := r.eval(f, a.Expr)
 		if !isReference(a.Expr) && (secretAt(v, nil) || secret != nil && secret(name)) {
@@ -297,6 +332,11 @@ func (r *replay) whole(text string, at source.Range, f *frame, body hcl.Body, se
 		}
 		p := r.place(a.Range, hide)
 		r.out.Parts = append(r.out.Parts, Part{name, *p})
+	}
+	for _, name := range f.mod.Node.Config.BlockTypes(body) {
+		for _, b := range nestedBlocks(body, name) {
+			r.out.Parts = append(r.out.Parts, Part{name, *r.place(b.DefRange, nil)})
+		}
 	}
 	slices.SortFunc(r.out.Parts, func(a, b Part) int {
 		return cmp.Or(cmp.Compare(a.At.File, b.At.File), cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))

@@ -34,7 +34,7 @@ func (x *Explanation) Print(w io.Writer) error {
 		before = s.At
 	}
 	if len(x.Parts) > 0 {
-		b.WriteString("\n  arguments:\n")
+		b.WriteString("\n  holds:\n")
 		for _, p := range x.Parts {
 			fmt.Fprintf(b, "    %s  %s\n", p.At.where(), p.At.Source)
 		}

@@ -1,0 +1,92 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A Replaced is a block, dynamic block or argument that an override took the
+// place of.
+type Replaced struct {
+	At    source.Range // of the header, or of the argument
+	Layer *source.Layer
+}
+
+// Replaced lists what a name stood for in a body of this module before
+// overrides gave it anew, the nearest first, blocks of one file in their order.
+// For an argument that replaced arguments, Setting tells more.
+func (m *Module) Replaced(body hcl.Body, name string) []Replaced {
+	b, ok := body.(*Body)
+	if !ok {
+		return nil
+	}
+	var out []Replaced
+	won := false
+	for i := len(b.layers) - 1; i >= 0; i-- {
+		given := b.layers[i].given(name)
+		if won {
+			out = append(out, given...)
+		}
+		// A block and its _ block do not replace one another.
+		if len(given) > 0 && !b.layers[i].escaped {
+			won = true
+		} else if len(given) > 0 && i > 0 {
+			won = won || len(b.layers[i-1].given(name)) == 0
+		}
+	}
+	return out
+}
+
+// BlockTypes lists the types of the nested blocks of a body of this module,
+// dynamic ones under the type that they make, sorted. Blocks in JSON look like
+// arguments as long as there is no schema, and do not count.
+func (m *Module) BlockTypes(body hcl.Body) []string {
+	var out []string
+	add := func(body hcl.Body) {
+		if b, ok := body.(*hclsyntax.Body); ok {
+			for _, block := range b.Blocks {
+				out = append(out, blockName(block))
+			}
+		}
+	}
+	if b, ok := body.(*Body); ok {
+		for i := range b.layers {
+			add(b.layers[i].open)
+		}
+	} else {
+		add(body)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// given is where a layer gives a name.
+func (l *bodyLayer) given(name string) []Replaced {
+	var out []Replaced
+	if b, ok := l.body.(*hclsyntax.Body); ok {
+		if a := b.Attributes[name]; a != nil {
+			out = append(out, Replaced{a.SrcRange, l.layer})
+		}
+		for _, block := range b.Blocks {
+			if blockName(block) == name {
+				out = append(out, Replaced{block.DefRange(), l.layer})
+			}
+		}
+		return out
+	}
+	attrs, _ := l.body.JustAttributes()
+	if a := attrs[name]; a != nil {
+		out = append(out, Replaced{a.Range, l.layer})
+	}
+	if attrs["dynamic"] != nil {
+		for _, d := range jsonDynamics(l.body) {
+			if slices.Contains(d.Labels, name) {
+				out = append(out, Replaced{d.DefRange, l.layer})
+			}
+		}
+	}
+	return out
+}
