@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/event"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/state"
 )
@@ -123,6 +125,7 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given ma
 		return r.fail(ds)
 	}
 	r.applying()
+	r.tellImports(p)
 	stop := make(chan struct{})
 	var once sync.Once
 	r.gently(func() { once.Do(func() { close(stop) }) })
@@ -142,15 +145,32 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given ma
 		return 1
 	}
 	r.tell(ds)
-	r.complete(o, n, res.State)
 	if o.destroy && n.Forget > 0 && !o.quietForgotten {
 		return r.fail(forgotten())
 	}
+	r.complete(o, n, res.State)
 	return 0
 }
 
+// tellImports tells of the objects that the plan takes over: they were read
+// while it was made, and enter the state now.
+func (r *run) tellImports(p *plan.Plan) {
+	for _, c := range p.Changes {
+		if c.Import == nil {
+			continue
+		}
+		e := event.Event{Kind: event.ImportStart, Object: addr.Object{Instance: c.Addr}}
+		if c.Import.ID != "" {
+			e.IDKey, e.IDValue = "id", c.Import.ID
+		}
+		r.event(e)
+		e.Kind = event.ImportDone
+		r.event(e)
+	}
+}
+
 func forgotten() diag.List {
-	return diag.Errorf(nil, "Destroy left objects behind", "Objects whose configuration says lifecycle.destroy = false were removed from the state but not destroyed: they still exist. Use -suppress-forget-errors to have this taken for success.")
+	return diag.Errorf(nil, "Destroy was successful but left behind forgotten instances", "As requested, %s has not deleted some remote objects that are no longer managed by this configuration. Those objects continue to exist in their remote system and so may continue to incur charges. Refer to the original plan for more information.\n\nTo suppress this error for the future 'destroy' runs, you can add the CLI flag \"-suppress-forget-errors\".", view.Product)
 }
 
 // targeted warns after an apply that was not about everything.

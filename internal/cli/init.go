@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"flag"
+	"fmt"
 	"strings"
 
 	"github.com/terrace-iac/terrace/config"
@@ -123,8 +124,10 @@ type initializer struct {
 func (i *initializer) run(ctx context.Context) diag.List {
 	root, ds := i.root()
 	if ds.HasErrors() {
-		i.human.Say("\n" + view.Product + " encountered problems during initialization, including problems\nwith the configuration, described below.\n\n" +
-			"The " + view.Product + " configuration must be valid before initialization so that\n" + view.Product + " can determine which modules and providers need to be installed.\n")
+		if i.human != nil {
+			fmt.Fprint(i.Stderr, "\n"+view.Product+" encountered problems during initialization, including problems\nwith the configuration, described below.\n\n"+
+				"The "+view.Product+" configuration must be valid before initialization so that\n"+view.Product+" can determine which modules and providers need to be installed.\n")
+		}
 		return ds
 	}
 	i.say("\nInitializing the backend...\n")

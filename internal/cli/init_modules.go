@@ -39,6 +39,13 @@ func (i *initializer) initModules(ctx context.Context) diag.List {
 		return ds
 	}
 	o.Lock = locked
+	before, _ := installer.ReadManifest(i.dataPath())
+	o.Progress = func(e installer.Event) {
+		if have, ok := before[e.Key]; e.Kind == installer.Ready && ok && have.Dir == e.Dir && !i.o.upgrade {
+			return // as it was
+		}
+		i.say(e.Text() + "\n")
+	}
 	res, more := installer.Install(ctx, i.Dir, o)
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
@@ -70,7 +77,6 @@ func (i *initializer) moduleOptions() (installer.Options, diag.List) {
 			Variables: func(v *config.Variable) cty.Value { return staticInput(v, values) },
 		},
 		Packages: i.fetcher(), Registry: reg,
-		Progress: func(e installer.Event) { i.say(e.Text() + "\n") },
 	}, ds
 }
 

@@ -96,7 +96,7 @@ func (o *scopeFlags) resolve(s *session, out *engine.PlanOptions) diag.List {
 		what := ""
 		switch {
 		case err != nil:
-			what = err.Error() + "."
+			what = asSentence(err)
 		case t.IsModule():
 			what = "A resource instance address is required here. The module path must be followed by a resource instance specification."
 		case t.Resource.Mode != addr.Managed:
@@ -118,7 +118,7 @@ func targetsOf(s *session, what string, texts, files []string) ([]addr.Target, d
 	parse := func(text, where string) {
 		t, err := addr.ParseTarget(text)
 		if err != nil {
-			ds = append(ds, &diag.Message{Summary: fmt.Sprintf("Invalid %s %q", what, text), Detail: where + err.Error() + "."})
+			ds = append(ds, &diag.Message{Summary: fmt.Sprintf("Invalid %s %q", what, text), Detail: where + asSentence(err)})
 			return
 		}
 		out = append(out, t)
@@ -193,19 +193,16 @@ func (r *run) stop() {
 }
 
 func noConfiguration(name string) diag.List {
-	verb := "Planning"
-	if name != "plan" {
-		verb = "Applying"
+	if name == "plan" {
+		return diag.Errorf(nil, "No configuration files", "Plan requires configuration to be present. Planning without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run plan with the -destroy option. Otherwise, create a %s configuration file (.tf file) and try again.", view.Product)
 	}
-	title := strings.ToUpper(name[:1]) + name[1:]
-	return diag.Errorf(nil, "No configuration files", "%s requires configuration to be present. %s without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run %s with the -destroy option. Otherwise, create a %s configuration file (.tf file) and try again.", title, verb, name, view.Product)
+	return diag.Errorf(nil, "No configuration files", "Apply requires configuration to be present. Applying without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run \"%s destroy\" instead.", view.Program)
 }
 
 // plan makes the plan and shows it. Warnings are kept until flush; with errors
 // everything is told.
 func (r *run) plan(ctx context.Context) (*plan.Plan, diag.List) {
 	p, ds := r.engine.Plan(ctx, r.translate(r.held.current), r.options)
-	ds = append(ds, targeting(r.options)...)
 	r.showPlan(ctx, p, ds)
 	return p, ds
 }
@@ -218,7 +215,7 @@ func (r *run) flush() {
 
 func (r *run) showPlan(ctx context.Context, p *plan.Plan, ds diag.List) {
 	sc := r.schemas(ctx)
-	if p != nil && !(p.Errored && len(p.Changes) == 0 && len(p.Outputs) == 0 && !started(p)) {
+	if p != nil {
 		if r.human != nil {
 			_ = view.Plan(r.Stdout, r.human.Style, p, sc, r.flags.reveal)
 		}
@@ -235,11 +232,5 @@ func (r *run) showPlan(ctx context.Context, p *plan.Plan, ds diag.List) {
 // started reports whether planning came as far as to look at anything.
 func started(p *plan.Plan) bool { return p.Prior != nil && p.Prior != p.PrevRun || len(p.Drift) > 0 }
 
-// targeting warns that a plan is not about everything.
-func targeting(o engine.PlanOptions) diag.List {
-	if len(o.Targets) == 0 && len(o.Excludes) == 0 {
-		return nil
-	}
-	return diag.Warnf(nil, "Resource targeting is in effect", "You are creating a plan with either the -target option or the -exclude option, which means that the result of this plan may not represent all of the changes requested by the current configuration.\n\n"+
-		"The -target and -exclude options are not for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when %s specifically suggests to use it as part of an error message.", view.Product)
-}
+// asSentence ends an error's text with a period.
+func asSentence(err error) string { return strings.TrimRight(err.Error(), ".") + "." }

@@ -97,7 +97,12 @@ func (v *planView) replaceTitle(c *plan.Change, name string) {
 
 // reasonText tells why something is deleted or read, "" if there is nothing to tell.
 func reasonText(c *plan.Change) string {
-	if c.Op != plan.Delete && c.Op != plan.Read {
+	switch {
+	case c.Op == plan.Forget && c.Reason == plan.ForgotDestroyConfig && c.Addr.Resource.Mode == addr.Managed:
+		return "because lifecycle.destroy = false is set in the configuration"
+	case c.Op == plan.Forget && c.Reason == plan.ForgotDestroyState:
+		return "because lifecycle.destroy = false was configured before this resource was removed from the configuration"
+	case c.Op != plan.Delete && c.Op != plan.Read:
 		return ""
 	}
 	switch c.Reason {

@@ -137,7 +137,6 @@ type hook struct {
 var eventTypes = map[event.Kind]string{
 	event.RefreshStart: "refresh_start", event.RefreshDone: "refresh_complete",
 	event.ReadStart: "apply_start", event.ReadDone: "apply_complete",
-	event.ImportStart: "import_start", event.ImportDone: "import_complete",
 	event.ApplyStart: "apply_start", event.ApplyProgress: "apply_progress", event.ApplyDone: "apply_complete", event.ApplyError: "apply_errored",
 	event.ProvisionStart: "provision_start", event.ProvisionOutput: "provision_progress", event.ProvisionDone: "provision_complete", event.ProvisionError: "provision_errored",
 	event.OpenStart: "ephemeral_action_started", event.OpenDone: "ephemeral_action_complete",
@@ -155,6 +154,9 @@ func (s *Stream) Event(e event.Event) {
 			s.Tell(diag.List{e.Diag})
 		}
 		return
+	}
+	if e.Kind == event.ImportStart || e.Kind == event.ImportDone {
+		return // the form has no lines for them
 	}
 	h := hook{Resource: nameOf(e.Object.Instance), Provisioner: e.Provisioner, IDKey: e.IDKey, IDValue: e.IDValue}
 	elapsed := elapsedSeconds(e.Elapsed)
@@ -236,9 +238,6 @@ func (s *Stream) Plan(p *plan.Plan) {
 	s.Summary("plan", p.Counts())
 	outputs := make(fields)
 	for _, o := range p.Outputs {
-		if present(o.Before) == present(o.After) && o.Op == plan.NoOp {
-			continue
-		}
 		outputs[o.Name] = streamOutput{o.AfterSensitive || o.BeforeSensitive && o.Op == plan.Delete, actionName(o.Op)}
 	}
 	if len(outputs) > 0 {
