@@ -78,6 +78,8 @@ type Sources struct {
 type Provisioners interface {
 	Schema(typ string) *schema.Block
 	ConnectionSchema() *schema.Block
+	// Validate checks what the schemas cannot say; parts may be unknown.
+	Validate(typ string, config, connection cty.Value) diag.List
 	Run(ctx context.Context, typ string, config, connection cty.Value, output func(line string)) diag.List
 }
 

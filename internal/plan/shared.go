@@ -171,10 +171,15 @@ func CheckStatements(tree *module.Tree, early module.Options) diag.List {
 	return append(ds, more...)
 }
 
-// CheckBody reads a body with a schema for its messages alone.
-func CheckBody(body hcl.Body, b *schema.Block) diag.List {
-	_, ds := lang.CompileBody(body, b)
-	return ds
+// EvalBody reads a body with a schema and evaluates it to a value without marks.
+func EvalBody(t *demand.Task, body hcl.Body, b *schema.Block, s lang.Scope) (cty.Value, diag.List) {
+	c, ds := lang.CompileBody(body, b)
+	if ds.HasErrors() {
+		return cty.UnknownVal(b.ImpliedType()), ds
+	}
+	v, more := c.Eval(t, s)
+	v, _ = v.UnmarkDeep()
+	return v, append(ds, more...)
 }
 
 // UnknownFunction stands for a function of a provider that is not configured:

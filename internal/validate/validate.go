@@ -36,6 +36,7 @@ type Input struct {
 type Provisioners interface {
 	Schema(typ string) *schema.Block
 	ConnectionSchema() *schema.Block
+	Validate(typ string, config, connection cty.Value) diag.List
 }
 
 type validator struct {
@@ -167,8 +168,8 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	ds = append(ds, plan.Blame(d, s, more)...)
 	ds = append(ds, v.deprecated(d, s, plain)...)
 	ds = append(ds, v.ignored(d, s)...)
-	ds = append(ds, v.provisioners(t, d)...)
 	out := s.Block.SetUnknowns(plain)
+	ds = append(ds, v.provisioners(t, d, out)...)
 	out = plan.WithSensitive(out, value.PathsWith(config, value.Sensitive), s)
 	if a.Resource.Mode == addr.Ephemeral {
 		out = out.Mark(value.Ephemeral)
@@ -288,7 +289,7 @@ func (v *validator) ignored(d *eval.Desired, s *schema.Resource) diag.List {
 }
 
 // provisioners validates provisioner and connection blocks.
-func (v *validator) provisioners(t *demand.Task, d *eval.Desired) diag.List {
+func (v *validator) provisioners(t *demand.Task, d *eval.Desired, self cty.Value) diag.List {
 	cfg := d.Resource.Config()
 	if v.in.Provisioners == nil || len(cfg.Provisioners) == 0 || !v.first(cfg.Provisioners[0]) {
 		return nil
@@ -300,13 +301,23 @@ func (v *validator) provisioners(t *demand.Task, d *eval.Desired) diag.List {
 			ds = append(ds, diag.Errorf(&p.At, "Failed to instantiate provisioner", "There is no provisioner %q: those that are built in are file, local-exec and remote-exec.%s", p.Type, removedHint(p.Type))...)
 			continue
 		}
-		ds = append(ds, plan.CheckBody(p.Body, b)...)
+		scope := d.Scope(self)
+		config, more := plan.EvalBody(t, p.Body, b, scope)
+		ds = append(ds, more...)
+		conn, bad := cty.NilVal, more.HasErrors()
+		block := cfg.Connection
 		if p.Connection != nil {
-			ds = append(ds, plan.CheckBody(p.Connection.Body, v.in.Provisioners.ConnectionSchema())...)
+			block = p.Connection
 		}
-	}
-	if cfg.Connection != nil {
-		ds = append(ds, plan.CheckBody(cfg.Connection.Body, v.in.Provisioners.ConnectionSchema())...)
+		if block != nil {
+			conn, more = plan.EvalBody(t, block.Body, v.in.Provisioners.ConnectionSchema(), scope)
+			if bad = bad || more.HasErrors(); block != cfg.Connection || p == cfg.Provisioners[0] {
+				ds = append(ds, more...) // those of the resource's connection once
+			}
+		}
+		if !bad {
+			ds = append(ds, v.in.Provisioners.Validate(p.Type, config, conn).Under(&p.At)...)
+		}
 	}
 	return ds
 }
