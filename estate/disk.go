@@ -38,16 +38,15 @@ func (p *place) makeFolder() error {
 		return err
 	}
 	put := map[string]bool{}
-	if p.files.unit != "" {
+	if p.files.unit != "" || p.unit.Module != "" { // the module has a source
 		if err := copyTree(p.files.pkg, root, copyRules{}, put); err != nil {
 			return err
 		}
 	}
-	from := p.files.unit
-	if from == "" {
-		from = p.files.pkg
-	}
-	if from != p.files.pkg || p.files.unit == "" {
+	if from := p.files.unit; from != "" || p.unit.Module == "" {
+		if from == "" {
+			from = p.files.pkg
+		}
 		if err := copyTree(from, p.dir, p.files.copy, put); err != nil {
 			return err
 		}

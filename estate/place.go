@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
@@ -75,14 +76,14 @@ func (e *Estate) placeOf(t *demand.Task, u *Unit, fetch bool) (*place, diag.List
 		return nil, ds
 	}
 	p := &place{unit: u, terraform: tf, dir: unit.WorkingDir(u.Dir, src, e.downloadDir(t, u))}
-	if u.Module != "" {
-		p.dir = filepath.Join(u.Dir, ".terrace", "work", url.PathEscape(e.idBelow(u)))
-	}
 	pkg, sub := u.Dir, ""
 	if src != "" {
 		if pkg, sub, more = e.packageOf(t.Context(), u, src, at, fetch); more.HasErrors() || pkg == "" {
 			return nil, append(ds, more...)
 		}
+	}
+	if u.Module != "" {
+		p.dir = filepath.Join(u.Dir, ".terrace", "work", url.PathEscape(e.idBelow(u)), filepath.FromSlash(sub))
 	}
 	var rules copyRules
 	if tf != nil {
@@ -201,6 +202,9 @@ func (e *Estate) generate(t *demand.Task, p *place) diag.List {
 	for _, g := range all {
 		ds = append(ds, p.generateOne(&g)...)
 	}
+	if rs == nil && p.unit.Module != "" && !ds.HasErrors() {
+		e.ownBackend(t, p)
+	}
 	if rs == nil || ds.HasErrors() {
 		return ds
 	}
@@ -222,6 +226,22 @@ func (e *Estate) generate(t *demand.Task, p *place) diag.List {
 		return ds
 	}
 	return append(ds, p.generateOne(&g)...)
+}
+
+// ownBackend says, for commands that run in the folder of an environment file's
+// unit, where its state is: beside that file.
+func (e *Estate) ownBackend(t *demand.Task, p *place) {
+	if m := e.localModule(t, p.unit); m != nil && m.Backend != nil {
+		return // the module says it by itself
+	}
+	path := filepath.Join(e.stateDir(p.unit), local.DefaultPath)
+	p.backendAt = "terrace_backend.tf"
+	p.backend = []byte(backendBlock(&unit.RemoteState{Backend: "local", Config: cty.ObjectVal(map[string]cty.Value{"path": cty.StringVal(path)})}))
+}
+
+// stateDir is the folder of the state of an environment file's unit.
+func (e *Estate) stateDir(u *Unit) string {
+	return filepath.Join(u.Dir, ".terrace", "state", url.PathEscape(e.idBelow(u)))
 }
 
 // generateOne puts a generated file in its place.

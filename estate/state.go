@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,7 +41,7 @@ func (e *Estate) stateWhere(ctx context.Context, u *Unit, root *config.Module, e
 	case root != nil && root.Backend != nil && eng != nil:
 		return o, fromBlock(ctx, eng, root.Backend, values, &o)
 	case u.Module != "":
-		o.Dir = filepath.Join(u.Dir, ".terrace", "state", url.PathEscape(e.idBelow(u)))
+		o.Dir = e.stateDir(u)
 	}
 	return o, nil
 }
