@@ -475,3 +475,19 @@ func TestLockPlatformsAndMirror(t *testing.T) {
 		t.Errorf("%s", m.locked.Bytes())
 	}
 }
+
+func FuzzSums(f *testing.F) {
+	f.Add(strings.Repeat("0", 64) + "  a.zip\n")
+	f.Add("\n\nx y z\n")
+	f.Fuzz(func(t *testing.T, doc string) {
+		sums, err := parseSums(doc)
+		if err != nil {
+			return
+		}
+		for name, sum := range sums {
+			if name == "" || len(sum) != 64 {
+				t.Errorf("%q: %q", name, sum)
+			}
+		}
+	})
+}
