@@ -20,6 +20,7 @@ type initOptions struct {
 	fromModule    string
 	get, upgrade  bool
 	lockfile      string
+	lockModules   bool
 	pluginDirs    listFlag
 	backendOn     bool
 	backendConfig listFlag
@@ -45,6 +46,7 @@ func initCommand(ctx context.Context, s *session, args []string) int {
 	f.BoolVar(&o.upgrade, "upgrade", false, "")
 	f.Var(&o.pluginDirs, "plugin-dir", "")
 	f.StringVar(&o.lockfile, "lockfile", "", "")
+	f.BoolVar(&o.lockModules, "lock-modules", false, "")
 	f.StringVar(&testDir, "test-directory", "tests", "")
 	f.BoolVar(&o.forceCopy, "force-copy", false, "")
 	f.BoolVar(&o.reconfigure, "reconfigure", false, "")
@@ -172,6 +174,7 @@ func initUsage() string {
 		option("-migrate-state", "Take the backend configuration as it is and copy existing state to it."),
 		option("-upgrade", "Install the latest module and provider versions that the constraints allow."),
 		option("-lockfile=readonly", "Fail where the dependency lock file would have to change."),
+		option("-lock-modules", "Pin remote modules in the dependency lock file, and keep them pinned from now on."),
 		option("-json", "Produce output in a machine-readable JSON format."),
 		option("-json-into=path", "Write the machine-readable output to a file, besides the output for people."),
 		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module. May be repeated."),

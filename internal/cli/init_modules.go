@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/module/installer"
+	"github.com/terrace-iac/terrace/internal/oci"
 	"github.com/terrace-iac/terrace/internal/registry"
 	"github.com/terrace-iac/terrace/internal/transfer"
 	"github.com/zclconf/go-cty/cty"
@@ -32,7 +33,7 @@ func (i *initializer) initModules(ctx context.Context) diag.List {
 		return ds
 	}
 	o.Upgrade = i.o.upgrade
-	o.LockOnly = i.o.lockfile == "readonly"
+	o.LockOnly, o.LockModules = i.o.lockfile == "readonly", i.o.lockModules
 	path := i.Path(lock.Name)
 	locked, ds := lock.Read(path)
 	if ds.HasErrors() {
@@ -76,7 +77,7 @@ func (i *initializer) moduleOptions() (installer.Options, diag.List) {
 			Config: config.Options{FS: folder{i.session}, Set: i.set}, Workspace: workspace,
 			Variables: func(v *config.Variable) cty.Value { return staticInput(v, values) },
 		},
-		Packages: i.fetcher(), Registry: reg,
+		Packages: i.fetcher(cfg), Registry: reg,
 	}, ds
 }
 
@@ -97,7 +98,7 @@ func staticInput(v *config.Variable, values vars.Values) cty.Value {
 }
 
 // fetcher brings packages of modules here, through a cache for all folders.
-func (s *session) fetcher() *fetch.Fetcher {
+func (s *session) fetcher(cfg *cliconfig.Config) *fetch.Fetcher {
 	cache := s.dataPath("cache")
 	if base := s.Env.Get("XDG_CACHE_HOME"); filepath.IsAbs(base) {
 		cache = filepath.Join(base, "terrace", "modules")
@@ -105,9 +106,10 @@ func (s *session) fetcher() *fetch.Fetcher {
 		cache = filepath.Join(home, ".cache", "terrace", "modules")
 	}
 	cache = cmp.Or(s.Env.Get("TERRACE_MODULE_CACHE_DIR"), cache)
+	tokens := &oci.Store{Config: cfg, Env: s.Env, Home: s.Home(), WorkDir: s.Dir, Run: s.Run}
 	return &fetch.Fetcher{
 		Dir: s.Path(cache), WorkDir: s.Dir, Home: s.Home(), Env: s.Env, Run: s.Run,
-		Client: transfer.New(s.Env), Now: s.Now, Limits: archive.Limits{},
+		Client: transfer.New(s.Env), Now: s.Now, Limits: archive.Limits{}, OCI: tokens.Find,
 	}
 }
 
