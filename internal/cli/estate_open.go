@@ -60,6 +60,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 			return s.otherValues(dir, files, flags, declared)
 		},
 		Init:         s.initUnit,
+		Fetch:        s.unitFetch(cfg),
 		Provisioners: func(dir string) engine.Provisioners { return provisioners{s.below(dir)} },
 		ReadState: func(dir string) func(context.Context, string, cty.Value, string) (*engine.State, diag.List) {
 			return s.below(dir).readState
