@@ -88,6 +88,7 @@ var scrubs = sync.OnceValue(func() []struct {
 		{regexp.MustCompile(`"timestamp":"[^"]*"`), `"timestamp":"TIME"`},
 		{regexp.MustCompile(`(after|"elapsed_seconds":) ?[0-9]+s?`), "$1 TIME"},
 		{regexp.MustCompile(`[0-9a-f]{8}\)`), "DEPOSED)"},
+		{regexp.MustCompile(`(?s)\nWarning: Provider development overrides are in effect\n.*?releases\.\n`), ""},
 	}
 })
 
