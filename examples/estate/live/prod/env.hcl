@@ -1,0 +1,8 @@
+locals {
+  env = "prod"
+}
+
+inputs = {
+  env  = local.env
+  tags = { env = local.env }
+}
