@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -39,39 +40,41 @@ type Sharing struct {
 }
 
 // Place puts a package into the folder dir, which is replaced. dir's parent must
-// exist.
+// exist. A folder that is replaced is exchanged as a whole; a new one is filled
+// where it is, and removed again after an error.
 func (f *Fetcher) Place(ctx context.Context, p Package, dir string, sh Sharing) error {
+	_, err := os.Lstat(dir)
+	if err != nil {
+		err = f.placeNew(ctx, p, dir, sh)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			_ = removeAll(dir)
+		}
+		return err
+	}
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".place-*")
 	if err != nil {
 		return err
 	}
 	defer removeAll(tmp)
-	if p.Live {
-		if err = os.Remove(tmp); err == nil {
-			err = linkLive(p.Dir, tmp)
-		}
-	} else if err = os.Chmod(tmp, 0o755); err == nil {
-		err = f.fill(ctx, p, tmp, sh)
-	}
-	if err != nil {
+	ready := filepath.Join(tmp, "package")
+	if err := f.placeNew(ctx, p, ready, sh); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(dir); err == nil {
-		if err := replace(dir); err != nil {
-			return err
-		}
+	if err := os.Rename(dir, filepath.Join(tmp, "old")); err != nil {
+		return err
 	}
-	return os.Rename(tmp, dir)
+	return os.Rename(ready, dir)
 }
 
-// replace moves a folder out of the way and removes it.
-func replace(dir string) error {
-	old, err := os.MkdirTemp(filepath.Dir(dir), ".old-*")
-	if err != nil {
+// placeNew puts a package into a folder that does not exist yet.
+func (f *Fetcher) placeNew(ctx context.Context, p Package, dir string, sh Sharing) error {
+	if p.Live {
+		return linkLive(p.Dir, dir)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	defer removeAll(old)
-	return os.Rename(dir, filepath.Join(old, "package"))
+	return f.fill(ctx, p, dir, sh)
 }
 
 func linkLive(from, to string) error {
