@@ -39,7 +39,7 @@ type estateRun struct {
 
 // runAll runs a command over the units below the working folder.
 func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []string) int {
-	r := &estateRun{session: s, f: f, name: name, args: args, stop: make(chan struct{}), texts: map[string]string{}}
+	r := &estateRun{session: s, f: f, name: name, args: args, stop: make(chan struct{}), texts: map[string]string{}, width: len("Total")}
 	if f.graph {
 		return s.fail(diag.Errorf(nil, "Failed to parse command-line flags", "--graph is not part of this version: use --all with --filter '...%s'.", s.Dir))
 	}
