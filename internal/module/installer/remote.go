@@ -166,7 +166,9 @@ func (in *installer) group(ctx context.Context, calls []*call, sibling string) {
 	if sh.Sibling = first.packageDir; first.failed() {
 		sh.Sibling = ""
 	}
-	par.Each(len(rest), 4, func(i int) { in.place(ctx, rest[i], pkg, sh) })
+	for _, c := range rest { // one by one: they would wait for each other in the folder's lock
+		in.place(ctx, c, pkg, sh)
+	}
 }
 
 // pinned checks a package against the module lock. If it does not match, the
