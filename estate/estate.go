@@ -53,7 +53,7 @@ type Options struct {
 	Run         func(context.Context, sys.Command) error
 	Now         func() time.Time
 	Home        func() (string, error)
-	Providers   func(dir string) Providers // nil: the built-in provider alone
+	Providers   func(Folder) Providers // nil: the built-in provider alone
 	Host        Host
 
 	tolerant bool
@@ -62,18 +62,30 @@ type Options struct {
 // A Host is what the program around an estate does for it. Every field may be nil.
 type Host struct {
 	// Values are the values that users give to the variables of a module besides
-	// inputs: from the environment, flags, and variable files in a folder, which is
-	// "" where there are none. files are names of variable files, later ones first.
-	Values func(dir string, files []string, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List)
+	// inputs: from the environment, flags, and variable files in the folder, whose
+	// path is "" where there are none. more are flags that count before the user's.
+	Values func(f Folder, more []VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List)
 	// Init installs modules and providers into the working folder of a unit.
 	Init func(ctx context.Context, e *Estate, u *Unit, dir string) diag.List
 	// Provisioners runs provisioner blocks in a folder.
-	Provisioners func(dir string) engine.Provisioners
+	Provisioners func(Folder) engine.Provisioners
 	// ReadState serves terraform_remote_state in a folder.
 	ReadState func(dir string) func(ctx context.Context, backend string, config cty.Value, workspace string) (*engine.State, diag.List)
 	// Fetch brings the package of a module source that is not local onto this
 	// machine and tells its folder.
 	Fetch func(ctx context.Context, src string) (dir string, ds diag.List)
+}
+
+// A Folder is where a unit runs, and with what environment.
+type Folder struct {
+	Dir string
+	Env sys.Env
+}
+
+// A VarFlag is a -var or a -var-file.
+type VarFlag struct {
+	File  bool
+	Value string
 }
 
 // Providers are the providers of one unit.

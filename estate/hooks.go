@@ -84,7 +84,7 @@ func (w *work) hook(ctx context.Context, h *unit.Hook) diag.List {
 		}
 	}
 	var out sys.Buffer
-	env := w.r.e.o.Environ.With(w.tfVars()...).With("TG_CTX_COMMAND="+w.r.e.o.Command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH=terrace")
+	env := w.r.e.environ(w.u).With(w.tfVars()...).With("TG_CTX_COMMAND="+w.r.e.o.Command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH=terrace")
 	err := w.r.e.o.Run(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &out})
 	if log := w.r.o.Observe.Log; log != nil && (!h.SuppressStdout || err != nil) {
 		for line := range strings.Lines(out.String()) {

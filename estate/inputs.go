@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,18 +54,18 @@ func (e *Estate) values(t *demand.Task, u *Unit, root *config.Module) (values ma
 // given are the values that come by other ways than inputs.
 func (e *Estate) given(u *Unit, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 	out := map[string]engine.InputValue{}
-	dir := ""
+	at := Folder{Env: e.environ(u)}
 	if p := u.place; p != nil && p.hasValues() {
 		if ds := p.onDisk(); ds.HasErrors() {
 			return out, ds
 		}
-		dir = p.dir
+		at.Dir = p.dir
 	}
 	if e.o.Host.Values != nil {
-		return e.o.Host.Values(dir, u.varFiles(e.o.Command), declared)
+		return e.o.Host.Values(at, u.extra(e.o.Command).vars, declared)
 	}
 	for name := range declared {
-		if text, ok := e.o.Environ.Lookup("TF_VAR_" + name); ok {
+		if text, ok := at.Env.Lookup("TF_VAR_" + name); ok {
 			out[name] = engine.InputValue{Text: &text, From: source.Layer{Kind: source.Environment}}
 		}
 	}
@@ -85,39 +84,6 @@ func (p *place) hasValues() bool {
 		}
 	}
 	return false
-}
-
-// varFiles are the variable files that extra_arguments give a command.
-func (u *Unit) varFiles(command string) []string {
-	if u.place == nil || u.place.terraform == nil {
-		return nil
-	}
-	var out []string
-	abs := func(name string) string {
-		if filepath.IsAbs(name) {
-			return name
-		}
-		return filepath.Join(u.place.dir, name)
-	}
-	for _, x := range u.place.terraform.ExtraArguments {
-		if !slices.Contains(x.Commands, command) {
-			continue
-		}
-		for _, a := range x.Arguments {
-			if name, ok := strings.CutPrefix(strings.TrimLeft(a, "-"), "var-file="); ok {
-				out = append(out, abs(name))
-			}
-		}
-		for _, name := range x.RequiredVarFiles {
-			out = append(out, abs(name))
-		}
-		for _, name := range x.OptionalVarFiles {
-			if _, err := os.Stat(abs(name)); err == nil {
-				out = append(out, abs(name))
-			}
-		}
-	}
-	return out
 }
 
 // inputOf is an input as the value of a variable. What passing it through the

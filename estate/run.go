@@ -262,6 +262,7 @@ func (r *Run) claim(u *Unit, path string) diag.List {
 // work does the operation on one unit, again as its errors block says.
 func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
 	for try := 1; ; try++ {
+		res.Code = 0
 		ds := r.once(ctx, u, res)
 		if !ds.HasErrors() {
 			res.Diags = append(res.Diags, ds...)
@@ -275,7 +276,7 @@ func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
 		case more.HasErrors():
 			ds = append(ds, more...)
 		case verdict.ignored != "":
-			res.Reason, res.Cause = "error ignored", verdict.ignored
+			res.Reason, res.Cause, res.Code = "error ignored", verdict.ignored, 0
 			for _, m := range ds.Errors() {
 				m.Severity = diag.Warning
 			}
@@ -354,12 +355,18 @@ func waitsText(inputs []string, from []string) string {
 
 func (e *Estate) engineOptions(u *Unit, o RunOptions, observe event.Sink) engine.Options {
 	p := u.place
+	x := u.extra(e.o.Command)
+	at := Folder{p.dir, e.environ(u)}
+	calls := o.ProviderCalls
+	if x.calls > 0 {
+		calls = x.calls
+	}
 	out := engine.Options{
-		Dir: p.dir, Workspace: e.workspace(p), Environ: e.o.Environ, Set: &p.shared.set, Now: e.o.Now,
-		Parallelism: o.ProviderCalls, Observe: observe, Sources: &p.shared.sources,
+		Dir: p.dir, Workspace: e.workspace(p), Environ: at.Env, Set: &p.shared.set, Now: e.o.Now,
+		Parallelism: calls, Observe: observe, Sources: &p.shared.sources,
 	}
 	if e.o.Host.Provisioners != nil {
-		out.Provisioners = e.o.Host.Provisioners(p.dir)
+		out.Provisioners = e.o.Host.Provisioners(at)
 	}
 	if e.o.Host.ReadState != nil {
 		out.ReadState = e.o.Host.ReadState(p.dir)

@@ -3,7 +3,6 @@ package estate
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -69,27 +68,14 @@ func (e *Estate) BackendConfig(u *Unit) []string {
 
 // Extra are the words and the environment that extra_arguments add to a command.
 func (e *Estate) Extra(u *Unit, command string) (args, env []string) {
-	if u.place.terraform == nil {
-		return nil, nil
-	}
-	for _, x := range u.place.terraform.ExtraArguments {
-		if !slices.Contains(x.Commands, command) {
-			continue
-		}
-		for _, a := range x.Arguments {
-			if !strings.HasPrefix(strings.TrimLeft(a, "-"), "var-file=") {
-				args = append(args, a)
-			}
-		}
-		for k, v := range x.EnvVars {
-			env = append(env, k+"="+v)
+	x := u.extra(command)
+	args = x.words
+	for _, f := range x.vars {
+		if f.File {
+			args = append(args, "-var-file="+f.Value)
 		}
 	}
-	for _, f := range u.varFiles(command) {
-		args = append(args, "-var-file="+f)
-	}
-	slices.Sort(env)
-	return args, env
+	return args, x.env
 }
 
 // Hooks runs what a unit wants run around a command. failed are the messages of

@@ -46,7 +46,7 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 		r.deferUnit(u, res, nil, fmt.Sprintf("%s hangs on outputs that are not known before %s is applied", p.waits, strings.Join(needNames(u), ", ")))
 		return nil, ds
 	}
-	more = r.e.refuse(w.t, u)
+	more = append(r.e.refuse(w.t, u), r.e.unfit(u)...)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
@@ -110,7 +110,7 @@ func (w *work) open(ctx context.Context) diag.List {
 	o := w.r.e.engineOptions(w.u, w.r.o, w.r.observe(w.u))
 	var prov Providers
 	if w.r.e.o.Providers != nil {
-		prov = w.r.e.o.Providers(p.dir)
+		prov = w.r.e.o.Providers(Folder{p.dir, w.r.e.environ(w.u)})
 		o.Providers = prov
 	}
 	e, ds := engine.Open(ctx, o)
@@ -228,7 +228,15 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 	if w.r.o.Op == Apply {
 		operation = "OperationTypeApply"
 	}
-	h, ds := e.take(ctx, where, w.r.o.Lock, operation)
+	x := u.extra(e.o.Command)
+	lock, skip := w.r.o.Lock, w.r.o.SkipRefresh
+	if x.lock != nil && lock == (LockOptions{}) {
+		lock = *x.lock
+	}
+	if x.fresh != nil {
+		skip = skip || !*x.fresh
+	}
+	h, ds := e.take(ctx, where, lock, operation)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -241,7 +249,7 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 		prev = prev.TranslateProviders(nil)
 	}
 	p, more := w.engine.Plan(ctx, prev, engine.PlanOptions{
-		Mode: w.r.o.mode(), Variables: w.values, SkipRefresh: w.r.o.SkipRefresh, Targets: w.r.o.Targets, Excludes: w.r.o.Excludes,
+		Mode: w.r.o.mode(), Variables: w.values, SkipRefresh: skip, Targets: w.r.o.Targets, Excludes: w.r.o.Excludes,
 	})
 	if more.HasErrors() && len(w.waits) > 0 && w.r.o.Op == Plan && onlyUnknown(more) {
 		w.r.deferUnit(u, w.res, w.engine.Root(), waitsText(w.waits, needNames(u))+": "+more.Errors()[0].Summary)

@@ -28,6 +28,13 @@ func (s *session) below(dir string) *session {
 	return n
 }
 
+// within is a session in the folder of a unit, with its environment.
+func (s *session) within(f estate.Folder) *session {
+	n := s.below(f.Dir)
+	n.Env = f.Env
+	return n
+}
+
 // unitPlugins are the providers of one unit.
 type unitPlugins struct{ *plugins }
 
@@ -56,12 +63,12 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	}
 	o.Providers = s.unitProviders(cfg, attached)
 	o.Host = estate.Host{
-		Values: func(dir string, files []string, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
-			return s.otherValues(dir, files, flags, declared)
+		Values: func(f estate.Folder, more []estate.VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
+			return s.otherValues(f, more, flags, declared)
 		},
 		Init:         s.initUnit,
 		Fetch:        s.unitFetch(cfg),
-		Provisioners: func(dir string) engine.Provisioners { return provisioners{s.below(dir)} },
+		Provisioners: func(f estate.Folder) engine.Provisioners { return provisioners{s.within(f)} },
 		ReadState: func(dir string) func(context.Context, string, cty.Value, string) (*engine.State, diag.List) {
 			return s.below(dir).readState
 		},
@@ -76,18 +83,18 @@ func (s *session) homeOrError() (string, error) {
 	return "", errors.New("the environment names no home folder")
 }
 
-func (s *session) unitProviders(cfg *cliconfig.Config, attached map[addr.Provider]rpc.Reattach) func(string) estate.Providers {
+func (s *session) unitProviders(cfg *cliconfig.Config, attached map[addr.Provider]rpc.Reattach) func(estate.Folder) estate.Providers {
 	cache := &rpc.SchemaCache{}
-	return func(dir string) estate.Providers {
-		return unitPlugins{&plugins{session: s.below(dir), config: cfg, attached: attached, schemas: cache}}
+	return func(f estate.Folder) estate.Providers {
+		return unitPlugins{&plugins{session: s.within(f), config: cfg, attached: attached, schemas: cache}}
 	}
 }
 
 // otherValues are the values of variables that come by other ways than inputs.
-func (s *session) otherValues(dir string, files []string, flags []vars.Flag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
+func (s *session) otherValues(at estate.Folder, more []estate.VarFlag, flags []vars.Flag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 	var all []vars.Flag
-	for _, name := range files {
-		all = append(all, vars.Flag{File: true, Value: name})
+	for _, f := range more {
+		all = append(all, vars.Flag{File: f.File, Value: f.Value})
 	}
 	for _, f := range flags {
 		if f.File {
@@ -95,8 +102,8 @@ func (s *session) otherValues(dir string, files []string, flags []vars.Flag, dec
 		}
 		all = append(all, f)
 	}
-	from := vars.Sources{Dir: dir, Env: s.Env, Flags: all, Set: s.set}
-	if dir == "" {
+	from := vars.Sources{Dir: at.Dir, Env: at.Env, Flags: all, Set: s.set}
+	if at.Dir == "" {
 		from.Dir = filepath.Join(s.Dir, ".terragrunt-cache", "none") // nothing lies there
 	}
 	values, ds := vars.Collect(from, declared)

@@ -331,6 +331,8 @@ func sentence(op estate.Op, res *estate.Result) string {
 		return "not run: " + earlyWhy(res)
 	case res.Status == estate.Failed:
 		return "failed: " + res.Cause
+	case res.Reason == "error ignored":
+		return "failed, which the ignore block " + res.Cause + " takes for success"
 	case res.Deferred != "":
 		return "deferred: " + res.Deferred
 	case op == estate.Validate:
