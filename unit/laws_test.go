@@ -385,9 +385,9 @@ func TestEvaluatedOnce(t *testing.T) {
 	}
 }
 
-// TestLongChains follows 50,000 local values and 3,000 imports in a row.
+// TestLongChains follows 20,000 local values and 1,000 imports in a row.
 func TestLongChains(t *testing.T) {
-	const locals, imports = 50000, 3000
+	const locals, imports = 20000, 1000
 	var b strings.Builder
 	b.WriteString("locals {\n l0 = \"end\"\n")
 	for i := 1; i < locals; i++ {

@@ -192,7 +192,7 @@ func writeJSON(b *bytes.Buffer, v cty.Value) {
 	}
 	ty := v.Type()
 	switch {
-	case !v.IsKnown() || v.IsNull():
+	case !v.IsKnown() || v.IsNull() || hugeNumber(v):
 		b.WriteString("null")
 	case ty == cty.String:
 		text, _ := json.Marshal(v.AsString())

@@ -151,7 +151,7 @@ func showable(v cty.Value) cty.Value {
 	}
 	ty := v.Type()
 	switch {
-	case !v.IsKnown():
+	case !v.IsKnown() || hugeNumber(v):
 		return cty.NullVal(cty.DynamicPseudoType)
 	case v.IsNull():
 		return v

@@ -1,6 +1,7 @@
 package unit
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -389,6 +390,8 @@ func typed(n node, a *argSpec) node {
 	}}
 }
 
+var errHuge = errors.New("the number has too many digits")
+
 // convert converts a value; the error stands at the argument.
 func (c *calc) convert(v cty.Value, ty cty.Type, name string, at source.Range) cty.Value {
 	if c.stuck() {
@@ -397,7 +400,10 @@ func (c *calc) convert(v cty.Value, ty cty.Type, name string, at source.Range) c
 	if v.Type().Equals(ty) || ty == cty.DynamicPseudoType {
 		return v
 	}
-	out, err := convert.Convert(v, ty)
+	out, err := v, errHuge
+	if !hugeNumber(v) {
+		out, err = convert.Convert(v, ty)
+	}
 	if err != nil {
 		c.add(diag.List{{
 			Code: "unit/wrong-type", Summary: "Incorrect attribute value type", At: &at,

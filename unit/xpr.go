@@ -103,6 +103,24 @@ func (r *reader) compile(x hcl.Expression) *xpr {
 	return e
 }
 
+// maxBits is how large a number may be, in bits: writing one out takes time that
+// grows with the square of that.
+const maxBits = 1 << 16
+
+func hugeNumber(v cty.Value) bool {
+	if v == cty.NilVal || v.IsMarked() || v.Type() != cty.Number || !known(v) {
+		return false
+	}
+	exp := v.AsBigFloat().MantExp(nil)
+	return exp > maxBits || exp < -maxBits
+}
+
+func (r *reader) checkNumber(v cty.Value, at hcl.Range) {
+	if hugeNumber(v) {
+		r.fail(at, "unit/huge-number", "Number out of range", "This number has too many digits to be worked with.")
+	}
+}
+
 func (r *reader) number(e *xpr) {
 	e.id = r.next
 	r.next++
@@ -178,6 +196,9 @@ type callFinder struct {
 }
 
 func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
+	if l, ok := n.(*hclsyntax.LiteralValueExpr); ok {
+		w.r.checkNumber(l.Val, l.SrcRange)
+	}
 	if c, ok := n.(*hclsyntax.FunctionCallExpr); ok {
 		w.r.used(c.Name, c)
 		switch {
@@ -241,6 +262,7 @@ func (r *reader) compileJSON(x hcl.Expression) *xpr {
 		v, diags := x.Value(nil)
 		if diags.HasErrors() || !isString(v) || !strings.ContainsAny(v.AsString(), "$%") {
 			e.kind, e.v = constant, v
+			r.checkNumber(v, x.Range())
 			return e
 		}
 		return r.jsonTemplate(x, v.AsString())

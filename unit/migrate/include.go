@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // reason says why something cannot be rewritten, and where.
@@ -30,6 +31,12 @@ type group struct {
 // includes rewrites the groups that come out the same.
 func (m *migration) includes() {
 	groups := m.groups()
+	m.included = map[string]bool{}
+	for _, g := range groups {
+		for _, p := range g.parents {
+			m.included[p] = true
+		}
+	}
 	all := map[string][]byte{}
 	for _, g := range groups {
 		m.rewriteGroup(g)
@@ -53,10 +60,14 @@ func (m *migration) includes() {
 				g.reasons = append(g.reasons, reason{m.units[i], source.Range{}, d})
 			}
 		}
-		if len(g.reasons) == 0 {
-			for p, t := range g.texts {
-				m.set(p, t)
-			}
+		if len(g.reasons) > 0 {
+			continue
+		}
+		for p, t := range g.texts {
+			m.set(p, t)
+		}
+		for _, p := range g.parents {
+			delete(m.included, p)
 		}
 	}
 	m.leaveGroups(groups)
@@ -152,8 +163,8 @@ func (m *migration) rewriteGroup(g *group) {
 		return d
 	}
 	for _, i := range g.units {
-		if err := m.before[i].err; err != "" {
-			g.reasons = append(g.reasons, reason{m.units[i], source.Range{}, "it cannot be rendered as it is: " + err})
+		if !m.before[i].loaded {
+			g.reasons = append(g.reasons, reason{m.units[i], source.Range{}, "it cannot be read as it is: " + m.before[i].err})
 			continue
 		}
 		if d := open(m.units[i]); d != nil {
@@ -407,7 +418,15 @@ func leafArg(d *document, x hclsyntax.Expression, no func(source.Range, string, 
 		}
 		return
 	}
-	if !beginsAbsolute(x) {
+	if t, ok := x.(*hclsyntax.TemplateExpr); ok && len(t.Parts) > 0 {
+		if l, ok := t.Parts[0].(*hclsyntax.LiteralValueExpr); ok {
+			if v, _ := l.Value(nil); v.Type() == cty.String && !filepath.IsAbs(v.AsString()) && d.text[x.Range().Start.Byte] == '"' {
+				d.replace(x.Range().Start.Byte+1, x.Range().Start.Byte+1, leafDir)
+				return
+			}
+		}
+	}
+	if !d.beginsAbsolute(x, 0) {
 		no(x.Range(), "it is not clear whether the path %s in the included file counts from the folder of the unit that includes it", d.source(x.Range()))
 	}
 }
@@ -433,17 +452,20 @@ func leafPaths(d *document, a *hclsyntax.Attribute, no func(source.Range, string
 }
 
 // beginsAbsolute tells expressions that give an absolute path: calls that do,
-// and templates that begin with one.
-func beginsAbsolute(x hclsyntax.Expression) bool {
+// templates that begin with one, and local values that are one.
+func (d *document) beginsAbsolute(x hclsyntax.Expression, depth int) bool {
+	if depth > 10 {
+		return false
+	}
 	switch x := x.(type) {
 	case *hclsyntax.FunctionCallExpr:
 		switch x.Name {
 		case "find_in_parent_folders":
-			return len(x.Args) < 2 || beginsAbsolute(x.Args[1]) || hasFallbackOnly(x)
+			return len(x.Args) < 2 || d.beginsAbsolute(x.Args[1], depth+1) || hasFallbackOnly(x)
 		case "get_terragrunt_dir", "get_parent_terragrunt_dir", "get_repo_root", "get_original_terragrunt_dir", "abspath":
 			return true
 		case "dirname", "format":
-			return len(x.Args) > 0 && beginsAbsolute(x.Args[0])
+			return len(x.Args) > 0 && d.beginsAbsolute(x.Args[0], depth+1)
 		}
 	case *hclsyntax.TemplateExpr:
 		if len(x.Parts) == 0 {
@@ -451,13 +473,23 @@ func beginsAbsolute(x hclsyntax.Expression) bool {
 		}
 		if l, ok := x.Parts[0].(*hclsyntax.LiteralValueExpr); ok {
 			v, _ := l.Value(nil)
-			return v.Type().FriendlyName() == "string" && filepath.IsAbs(v.AsString())
+			return v.Type() == cty.String && filepath.IsAbs(v.AsString())
 		}
-		return beginsAbsolute(x.Parts[0])
+		return d.beginsAbsolute(x.Parts[0], depth+1)
 	case *hclsyntax.TemplateWrapExpr:
-		return beginsAbsolute(x.Wrapped)
+		return d.beginsAbsolute(x.Wrapped, depth+1)
 	case *hclsyntax.ParenthesesExpr:
-		return beginsAbsolute(x.Expression)
+		return d.beginsAbsolute(x.Expression, depth+1)
+	case *hclsyntax.ScopeTraversalExpr:
+		if root, _ := step(x.Traversal, 0); root != "local" || len(x.Traversal) != 2 {
+			return false
+		}
+		name, _ := step(x.Traversal, 1)
+		for _, b := range d.blocks("locals") {
+			if a := b.Body.Attributes[name]; a != nil {
+				return d.beginsAbsolute(a.Expr, depth+1)
+			}
+		}
 	}
 	return false
 }

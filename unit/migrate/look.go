@@ -20,7 +20,8 @@ type look struct {
 	includes []unit.Imported
 	parts    map[string]any // the rendered unit, or each module's by name
 	edges    []string
-	err      string // why it cannot be rendered; "" if it can
+	loaded   bool
+	err      string // what is wrong with it; "" if nothing is
 }
 
 func (l *look) uses(path string) bool { return l.path == path || slices.Contains(l.files, path) }
@@ -29,6 +30,7 @@ func (l *look) uses(path string) bool { return l.path == path || slices.Contains
 func lookAt(l *unit.Loader, t *demand.Task, path string) *look {
 	out := &look{path: path, parts: map[string]any{}}
 	units, ds := l.Load(t, path)
+	out.loaded = len(units) > 0
 	for _, u := range units {
 		text, more := u.RenderJSON(t)
 		ds = append(ds, more...)
@@ -51,21 +53,22 @@ func lookAt(l *unit.Loader, t *demand.Task, path string) *look {
 		ds = append(ds, more...)
 	}
 	slices.Sort(out.edges)
-	out.err = firstError(ds)
+	out.err = problems(ds)
 	return out
 }
 
-func firstError(ds diag.List) string {
-	errs := ds.Errors()
-	if len(errs) == 0 {
-		return ""
+// problems is all errors, without the lines that they stand on: those may move.
+func problems(ds diag.List) string {
+	var out []string
+	for _, m := range ds.Errors() {
+		if m.At != nil {
+			out = append(out, fmt.Sprintf("%s: %s: %s", filepath.Base(m.At.Filename), m.Summary, m.Detail))
+		} else {
+			out = append(out, m.Summary+": "+m.Detail)
+		}
 	}
-	m := errs[0]
-	text := m.Summary + ": " + m.Detail
-	if m.At != nil {
-		text = fmt.Sprintf("%s:%d: %s", filepath.Base(m.At.Filename), m.At.Start.Line, text)
-	}
-	return text
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), " ")
 }
 
 // absolutePaths makes the paths in a rendered unit comparable: they may be
@@ -111,8 +114,10 @@ func absolutePaths(v map[string]any, dir string) {
 // gone lists local values that became imports and are no longer shown.
 func differs(before, after *look, gone []string) string {
 	switch {
-	case after.err != "":
+	case before.err == "" && after.err != "":
 		return "afterwards it would fail: " + after.err
+	case before.err != after.err:
+		return "it has errors, and they would be others afterwards: " + before.err
 	case !slices.Equal(before.edges, after.edges):
 		return "it would depend on other units"
 	}

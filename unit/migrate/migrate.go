@@ -90,7 +90,8 @@ type migration struct {
 	orig   map[string][]byte // texts as they are on disk, of the files that were edited
 	texts  map[string][]byte // texts as edited, by path
 	left   []Left
-	gone   map[string][]string // by file: the local values that became imports
+	// included are the files that others still include after the first step.
+	included map[string]bool
 }
 
 // plan tells the result.
@@ -108,8 +109,12 @@ func (m *migration) plan() *Plan {
 		}
 		return a.At.Start.Byte - b.At.Start.Byte
 	})
+	changed := make(map[string]bool, len(p.Changes))
+	for _, c := range p.Changes {
+		changed[c.Path] = true
+	}
 	for _, l := range m.before {
-		if slices.ContainsFunc(p.Changes, func(c Change) bool { return l.uses(c.Path) }) {
+		if changed[l.path] || slices.ContainsFunc(l.files, func(f string) bool { return changed[f] }) {
 			p.Touched++
 		}
 	}

@@ -12,7 +12,6 @@ import (
 // reads turns local values that are nothing but calls of read_terragrunt_config
 // into imports, file by file.
 func (m *migration) reads() {
-	m.gone = map[string][]string{}
 	var files []string
 	for _, l := range m.before {
 		files = append(files, l.path)
@@ -26,8 +25,8 @@ func (m *migration) reads() {
 	texts, gone := map[string][]byte{}, map[string][]string{}
 	for _, path := range slices.Compact(files) {
 		d, err := m.parse(path)
-		if err != nil {
-			continue // a file that is no unit file, or one in JSON
+		if err != nil || m.included[path] {
+			continue // no unit file, or one in JSON, or one that cannot hold imports
 		}
 		names, reasons := rewriteReads(d)
 		for _, r := range reasons {
@@ -51,7 +50,6 @@ func (m *migration) reads() {
 	}
 	for path, text := range texts {
 		m.set(path, text)
-		m.gone[path] = gone[path]
 	}
 }
 
@@ -60,12 +58,6 @@ func (m *migration) reads() {
 func (m *migration) blame(after []*look, texts map[string][]byte, gone map[string][]string) map[string]string {
 	bad := map[string]string{}
 	for i, b := range m.before {
-		if b.err != "" {
-			if _, edited := texts[b.path]; edited {
-				bad[b.path] = "it cannot be rendered as it is: " + b.err
-			}
-			continue
-		}
 		d := differs(b, after[i], gone[b.path])
 		if d == "" {
 			continue
