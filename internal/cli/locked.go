@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -37,6 +38,42 @@ type held struct {
 	current *state.State // as the store has it; nil if it has none
 	journal *journal.Journal
 	failed  *state.State // what could not be written last
+
+	abandoned atomic.Bool // the program is about to end; nothing is written any more
+}
+
+var errAbandoned = errors.New("the run was given up")
+
+// abandon leaves state and journal as they are: what becomes of the calls that
+// are under way is not known any more, and the journal is to say so.
+func (h *held) abandon() {
+	h.abandoned.Store(true)
+	h.mu.Lock() // a write that has begun comes to its end
+	defer h.mu.Unlock()
+}
+
+// Begin, Answer and Sync pass on to the journal.
+func (h *held) Begin(id int, address, action string) error {
+	if h.abandoned.Load() {
+		return errAbandoned
+	}
+	return h.journal.Begin(id, address, action)
+}
+
+// Answer implements engine.Journal.
+func (h *held) Answer(id int, changes []state.Change) error {
+	if h.abandoned.Load() {
+		return errAbandoned
+	}
+	return h.journal.Answer(id, changes)
+}
+
+// Sync implements engine.Journal.
+func (h *held) Sync() error {
+	if h.abandoned.Load() {
+		return errAbandoned
+	}
+	return h.journal.Sync()
 }
 
 // hold locks and reads the state of a project.
@@ -122,6 +159,9 @@ func holds(s *state.State, changes []state.Change) bool {
 func (h *held) write(ctx context.Context, s *state.State) diag.List {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.abandoned.Load() {
+		return diag.Errorf(nil, "Interrupted", "The state was not written, since %s.", errAbandoned)
+	}
 	next, changed := store.NextSerial(h.current, s)
 	if !changed {
 		h.failed = nil
@@ -154,17 +194,18 @@ func (h *held) begin(ctx context.Context, changes int) diag.List {
 		return diag.Errorf(nil, "Failed to start the journal", "Before anything is applied, a journal is started beside the state, so that nothing is lost if the run is killed. It cannot be written: %s. Nothing was changed.", err)
 	}
 	h.journal = j
+	h.session.whenKilled(h.abandon)
 	return nil
 }
 
 // end brings the apply to its end: where the state could not be written it is
 // saved another way.
 func (h *held) end(final *state.State) diag.List {
-	if h.journal == nil {
+	if h.journal == nil || h.abandoned.Load() {
 		return nil
 	}
+	h.session.whenKilled(nil)
 	j := h.journal
-	h.journal = nil
 	if h.failed == nil {
 		if err := j.Remove(); err != nil {
 			return diag.Warnf(nil, "Failed to remove the journal", "The state was written, but the journal of this run, %s, cannot be removed: %s.", h.store.JournalPath(), err)

@@ -48,7 +48,7 @@ func runRefresh(ctx context.Context, s *session, o *refreshOptions) int {
 		return s.fail(append(ds, more...))
 	}
 	r.applying()
-	res, more := r.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: r.vars, Persist: r.held.write, Journal: r.held.journal})
+	res, more := r.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: r.vars, Persist: r.held.write, Journal: r.held})
 	ds = append(ds, more...)
 	ds = append(ds, r.held.end(res.State)...)
 	s.tell(ds)

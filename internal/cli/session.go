@@ -46,6 +46,7 @@ type session struct {
 
 	mu     sync.Mutex
 	gentle func()         // what the first interrupt does instead of cancel
+	killed func()         // what the second interrupt does first
 	engine *engine.Engine // what the second interrupt kills
 }
 
@@ -74,7 +75,7 @@ func (s *session) watch(ctx context.Context) (stop func()) {
 			select {
 			case <-signals:
 				if n > 1 {
-					s.say("\nTwo interrupts received. Exiting immediately. Note that data loss may have occurred.\n")
+					s.announce("\nTwo interrupts received. Exiting immediately. Note that data loss may have occurred.\n")
 					close(s.abort)
 					return
 				}
@@ -93,7 +94,7 @@ func (s *session) watch(ctx context.Context) (stop func()) {
 }
 
 func (s *session) interrupted() {
-	s.say("\nInterrupt received.\nPlease wait for " + view.Product + " to exit or data loss may occur.\nGracefully shutting down...\n\n")
+	s.announce("\nInterrupt received.\nPlease wait for " + view.Product + " to exit or data loss may occur.\nGracefully shutting down...\n\n")
 	s.mu.Lock()
 	gentle := s.gentle
 	s.mu.Unlock()
@@ -104,6 +105,16 @@ func (s *session) interrupted() {
 	s.cancel()
 }
 
+// announce is say for the goroutine that waits for interrupts, which may see
+// views come and go.
+func (s *session) announce(text string) {
+	s.mu.Lock()
+	human, stream := s.human, s.stream
+	s.mu.Unlock()
+	human.Say(text)
+	stream.Log(strings.TrimSpace(text))
+}
+
 // gently sets what the first interrupt does; nil is the default, to cancel.
 func (s *session) gently(f func()) {
 	s.mu.Lock()
@@ -111,11 +122,21 @@ func (s *session) gently(f func()) {
 	s.gentle = f
 }
 
+// whenKilled sets what a second interrupt does before it ends the providers.
+func (s *session) whenKilled(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killed = f
+}
+
 // kill ends the providers, as far as that is quick.
 func (s *session) kill() {
 	s.mu.Lock()
-	e := s.engine
+	e, killed := s.engine, s.killed
 	s.mu.Unlock()
+	if killed != nil {
+		killed()
+	}
 	if e == nil {
 		return
 	}
@@ -186,13 +207,21 @@ func (s *session) openViews() {
 	if s.Terminal.Out {
 		width = s.Terminal.Width()
 	}
-	s.human = &view.Human{
+	human := &view.Human{
 		Out: s.Stdout, Errs: s.Stderr, Style: view.Style{Color: color, Width: width}, Concise: s.views.concise,
 		Printer: &diag.Printer{
 			Set: s.set, Color: color, Width: width, Program: view.Program,
 			CompactWarnings: s.views.compactWarnings, ConsolidateWarnings: s.views.consolidateWarnings, ConsolidateErrors: s.views.consolidateErrors,
 		},
 	}
+	s.setViews(human, nil)
+}
+
+// setViews changes the views, which the goroutine that waits for interrupts reads.
+func (s *session) setViews(human *view.Human, stream *view.Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.human, s.stream = human, stream
 }
 
 // useJSON turns on the stream, in place of the human view or into a file beside it.
@@ -200,7 +229,7 @@ func (s *session) useJSON(j jsonFlags) bool {
 	if !j.on && j.into == "" {
 		return true
 	}
-	out := s.Stdout
+	out, human := s.Stdout, s.human
 	if j.into != "" && !j.on {
 		f, err := os.OpenFile(s.Path(j.into), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 		if err != nil {
@@ -209,9 +238,9 @@ func (s *session) useJSON(j jsonFlags) bool {
 		}
 		s.into, out = f, io.Writer(f)
 	} else {
-		s.human = nil
+		human = nil
 	}
-	s.stream = &view.Stream{Out: out, Now: s.Now, Messages: diag.JSON{Set: s.set}, Version: config.LanguageVersion}
+	s.setViews(human, &view.Stream{Out: out, Now: s.Now, Messages: diag.JSON{Set: s.set}, Version: config.LanguageVersion})
 	s.stream.Start()
 	if j.on && j.into != "" {
 		s.tell(diag.Errorf(nil, "Invalid output format", "The -json and -json-into arguments are mutually exclusive"))
