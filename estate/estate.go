@@ -98,6 +98,11 @@ type Providers interface {
 // An Estate is units in order.
 type Estate struct {
 	Units []*Unit // by name
+	// Stacks are the folders of stack files, as names.
+	Stacks []string
+	// Ungenerated are errors about stacks whose units were not generated: without
+	// them a run over everything would leave something out.
+	Ungenerated diag.List
 	// Warnings came up when the units were read.
 	Warnings diag.List
 
@@ -131,11 +136,12 @@ func (e *Estate) Deprecated() diag.List { return e.loader.Deprecated() }
 // Open finds and reads the units below a folder, and puts them in order. With
 // errors the estate holds what could be read, and must not be run.
 func Open(ctx context.Context, o Options) (*Estate, diag.List) {
-	paths, ds := discover(o.Root)
-	if ds.HasErrors() {
-		return &Estate{o: o}, ds
-	}
 	e := newEstate(o)
+	paths, stacks, ds := discover(o.Root)
+	if ds.HasErrors() {
+		return e, ds
+	}
+	e.stacks(paths, stacks)
 	more := e.load(ctx, paths)
 	if ds = append(ds, more...); ds.HasErrors() {
 		return e, ds
@@ -220,10 +226,8 @@ func (e *Estate) task(ctx context.Context) *demand.Task { return e.loader.Task(c
 // discover lists the unit files below a folder: those of the usual name, and
 // others that hold a module block. Hidden folders are left out, but for those
 // that stacks are generated in.
-func discover(root string) ([]string, diag.List) {
-	var out []string
+func discover(root string) (out, stacks []string, ds diag.List) {
 	var maybe []string
-	var stacks []string
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -242,7 +246,7 @@ func discover(root string) ([]string, diag.List) {
 		return nil
 	})
 	if err != nil {
-		return nil, diag.Errorf(nil, "Failed to look for units", "The folder cannot be read: %s.", err)
+		return nil, nil, diag.Errorf(nil, "Failed to look for units", "The folder cannot be read: %s.", err)
 	}
 	holds := par.Map(len(maybe), 0, func(i int) bool { return holdsModule(maybe[i]) })
 	for i, p := range maybe {
@@ -251,24 +255,23 @@ func discover(root string) ([]string, diag.List) {
 		}
 	}
 	slices.Sort(out)
-	return out, ungenerated(out, stacks)
+	return out, stacks, nil
 }
 
-// ungenerated are errors about stacks whose units were not generated.
-func ungenerated(units, stacks []string) diag.List {
-	var ds diag.List
+// stacks notes the stack files, and which of them nothing was generated from.
+func (e *Estate) stacks(units, stacks []string) {
 	for _, s := range stacks {
+		e.Stacks = append(e.Stacks, e.name(filepath.Dir(s)))
 		dir := filepath.Join(filepath.Dir(s), unit.StackDir) + string(filepath.Separator)
 		i, _ := slices.BinarySearch(units, dir)
 		if i < len(units) && strings.HasPrefix(units[i], dir) {
 			continue
 		}
-		ds = append(ds, &diag.Message{
+		e.Ungenerated = append(e.Ungenerated, &diag.Message{
 			Code: "estate/stack", Summary: "Stack not generated",
 			Detail: "The units of the stack file " + s + " were not generated, and this version cannot generate them by itself. Generate them with \"terragrunt stack generate\" first.",
 		})
 	}
-	return ds
 }
 
 func isCandidate(name string) bool {

@@ -88,8 +88,8 @@ func (p *place) hasValues() bool {
 
 // inputOf is an input as the value of a variable. What passing it through the
 // environment allowed stays allowed: text for a variable that is not primitive is
-// parsed as an expression, and a variable without a type gets what is not
-// primitive as JSON text.
+// parsed as an expression, and a string variable or one without a type gets what is
+// not primitive as JSON text.
 func inputOf(v *config.Variable, val cty.Value, at *source.Range, layer *source.Layer) (engine.InputValue, diag.List) {
 	in := engine.InputValue{Value: val, At: at}
 	if layer != nil {
@@ -100,7 +100,7 @@ func inputOf(v *config.Variable, val cty.Value, at *source.Range, layer *source.
 		return in, nil
 	}
 	switch {
-	case v.Literal && v.Type == cty.DynamicPseudoType && !bare.Type().IsPrimitiveType():
+	case v.Literal && (v.Type == cty.DynamicPseudoType || v.Type == cty.String) && !bare.Type().IsPrimitiveType():
 		return jsonText(v, in)
 	case !v.Literal && bare.Type() == cty.String:
 		x, diags := hclsyntax.ParseExpression([]byte(bare.AsString()), "<value for var."+v.Name+">", hcl.InitialPos)
@@ -129,7 +129,11 @@ func jsonText(v *config.Variable, in engine.InputValue) (engine.InputValue, diag
 		text = text.WithMarks(p.Marks)
 	}
 	in.Value = text
-	ds := diag.Warnf(in.At, "Input given as JSON text", "The variable %q of the module has no type, so it gets this value as JSON text, as it always did. Give the variable a type to have it as a value.", v.Name).Note(&v.At, "the variable is declared here")
+	kind := "has no type"
+	if v.Type == cty.String {
+		kind = "is a string"
+	}
+	ds := diag.Warnf(in.At, "Input given as JSON text", "The variable %q of the module %s, so it gets this value as JSON text, as it always did. Give the variable a type that fits to have it as a value.", v.Name, kind).Note(&v.At, "the variable is declared here")
 	ds[0].Code = "estate/json-input"
 	return in, ds
 }

@@ -158,6 +158,12 @@ func (s *session) listUnits(ctx context.Context, o *listOptions) int {
 		}
 		return 0
 	}
+	for _, name := range e.Stacks {
+		if o.format == "long" {
+			name = "stack " + name
+		}
+		fmt.Fprintln(s.Stdout, name)
+	}
 	for _, u := range units {
 		line := u.Name
 		if o.format == "long" {
@@ -190,6 +196,9 @@ func (s *session) findJSON(ctx context.Context, e *estate.Estate, units []*estat
 		Exclude      *exclusion `json:"exclude,omitempty"`
 	}
 	list := []item{}
+	for _, name := range e.Stacks {
+		list = append(list, item{Type: "stack", Path: name})
+	}
 	for _, u := range units {
 		it := item{Type: "unit", Path: u.Name}
 		if o.dependencies || o.dag {
@@ -258,6 +267,7 @@ func estateCheckCommand(ctx context.Context, s *session, args []string) int {
 	defer s.finish()
 	e, ds := s.openEstate(ctx, f, "plan")
 	if !ds.HasErrors() {
+		ds = append(ds, e.Ungenerated...)
 		ds = append(ds, e.Warnings...)
 		ds = append(ds, e.Check(ctx, f.strict)...)
 	}

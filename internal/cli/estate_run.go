@@ -65,6 +65,7 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 	}
 	o.Destroy = r.op.destroy
 	e, more := estate.Open(ctx, o)
+	more = append(more, e.Ungenerated...)
 	if ds = append(ds, more...); ds.HasErrors() {
 		return r.failEstate(e, ds)
 	}
