@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -57,9 +59,14 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	if err != nil {
 		return estate.Options{}, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)
 	}
+	filters, err := s.filterFiles()
+	if err != nil {
+		return estate.Options{}, diag.Errorf(nil, "Failed to read filters", "%s.", err)
+	}
+	filters = append(filters, f.filters...)
 	o := estate.Options{
 		Root: s.Dir, Command: command, Args: append([]string{command}, args...), Environ: s.Env, Features: features, DownloadDir: f.downloadDir,
-		Source: f.source, Filters: f.filters, OtherValues: len(flags) > 0, UseMocks: f.useMocks, Who: s.User() + "@" + s.Host(), Run: s.Run, Now: s.Now, Home: s.homeOrError,
+		Source: f.source, Filters: filters, OtherValues: len(flags) > 0, UseMocks: f.useMocks, Who: s.User() + "@" + s.Host(), Run: s.Run, Now: s.Now, Home: s.homeOrError,
 	}
 	o.Providers = s.unitProviders(cfg, attached)
 	o.Host = estate.Host{
@@ -74,6 +81,32 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 		},
 	}
 	return o, ds
+}
+
+// filterFiles are the filters that lie in the working folder: queries in
+// .terragrunt-filters, and patterns of what is left out in .terragrunt-excludes.
+func (s *session) filterFiles() ([]string, error) {
+	var out []string
+	for _, file := range [...]struct{ name, prefix string }{{".terragrunt-filters", ""}, {".terragrunt-excludes", "!"}} {
+		b, err := os.ReadFile(s.Path(file.name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(b)) {
+			line = strings.TrimSpace(line)
+			switch {
+			case line == "" || strings.HasPrefix(line, "#"):
+			case file.prefix == "":
+				out = append(out, line)
+			default:
+				out = append(out, "!{"+line+"}")
+			}
+		}
+	}
+	return out, nil
 }
 
 func (s *session) homeOrError() (string, error) {

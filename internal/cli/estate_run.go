@@ -304,6 +304,10 @@ func (r *estateRun) tellEstate(ds diag.List) {
 	if len(ds) == 0 {
 		return
 	}
+	if r.name == "output" { // what others read from Stdout stays clean
+		_ = r.printer(r.estate.Sources()).Print(r.Stderr, r.filter(ds))
+		return
+	}
 	r.tellWith(r.estate.Sources(), ds)
 }
 
