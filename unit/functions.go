@@ -316,7 +316,9 @@ func (k *call) includePath(args []string, from bool) (cty.Value, error) {
 	return cty.StringVal(p), err
 }
 
-// importPath is the path between an import's folder and the leaf's (rule 17).
+// importPath is the path between an import's folder and the leaf's (rule 17). In
+// an included file it counts from that file's folder as well, so that one file
+// can be included by some and imported by others.
 func (k *call) importPath(args []string, from bool) (cty.Value, error) {
 	dot := cty.StringVal(".")
 	if len(args) == 0 && k.e.role == readRole {
@@ -326,7 +328,7 @@ func (k *call) importPath(args []string, from bool) (cty.Value, error) {
 		return dot, nil
 	}
 	dir := k.e.f.dir
-	if len(args) > 0 || k.e.base().role == leafRole {
+	if len(args) > 0 || k.e.role != includeRole && k.e.base().role == leafRole {
 		h := k.c.head(k.e.base())
 		if k.c.stuck() {
 			return dot, errors.New("the imports are not known")

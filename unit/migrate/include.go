@@ -20,165 +20,159 @@ type reason struct {
 	text string
 }
 
-// group is files that can only go over together: children and what they include.
-type group struct {
-	units   []int    // indexes of the units
-	parents []string // the files that they include
-	reasons []reason
-	texts   map[string][]byte
+// includes turns include blocks into imports. Children that cannot go over keep
+// their include blocks; files that both kinds use are edited so that they mean
+// the same to both. It ends when all units render as before.
+func (m *migration) includes() {
+	w := &includeStep{m: m, kept: map[int]reason{}, index: map[string]int{}}
+	for i, p := range m.units {
+		w.index[p] = i
+	}
+	for i, l := range m.before {
+		if !hasInclude(l) {
+			continue
+		}
+		w.children = append(w.children, i)
+		if !l.loaded {
+			w.keep(i, reason{l.path, source.Range{}, "it cannot be read as it is: " + l.err})
+		}
+	}
+	for len(w.kept) < len(w.children) {
+		texts := w.edit()
+		if len(texts) == 0 {
+			break
+		}
+		if !w.judge(m.look(m.merged(texts))) {
+			for p, t := range texts {
+				m.set(p, t)
+			}
+			break
+		}
+	}
+	m.included = map[string]bool{}
+	for _, i := range w.children {
+		r, kept := w.kept[i]
+		if !kept {
+			continue
+		}
+		m.leave(r.path, r.at, r.text)
+		for _, in := range m.before[i].includes {
+			m.included[in.Path] = true
+		}
+	}
 }
 
-// includes rewrites the groups that come out the same.
-func (m *migration) includes() {
-	groups := m.groups()
-	m.included = map[string]bool{}
-	for _, g := range groups {
-		for _, p := range g.parents {
-			m.included[p] = true
-		}
+func hasInclude(l *look) bool {
+	return slices.ContainsFunc(l.includes, func(in unit.Imported) bool { return in.Include })
+}
+
+// includeStep is the work on include blocks.
+type includeStep struct {
+	m        *migration
+	children []int // indexes of the units with include blocks
+	index    map[string]int
+	kept     map[int]reason // those that keep them, and why
+}
+
+func (w *includeStep) keep(i int, r reason) {
+	if _, again := w.kept[i]; !again {
+		w.kept[i] = r
 	}
-	all := map[string][]byte{}
-	for _, g := range groups {
-		m.rewriteGroup(g)
-		if len(g.reasons) == 0 {
-			for p, t := range g.texts {
-				all[p] = t
+}
+
+// edit edits the children that go over and what they include. A child that
+// cannot be edited is kept, and all is edited anew.
+func (w *includeStep) edit() map[string][]byte {
+	for {
+		before := len(w.kept)
+		texts := map[string][]byte{}
+		parents := map[string]bool{} // by path: whether a child that is kept includes it too
+		for _, i := range w.children {
+			_, kept := w.kept[i]
+			if !kept {
+				text, reasons := w.editChild(i)
+				if len(reasons) > 0 {
+					w.keep(i, reasons[0])
+					continue
+				}
+				texts[w.m.units[i]] = text
+			}
+			for _, in := range w.m.before[i].includes {
+				if both, seen := parents[in.Path]; !seen || kept && !both {
+					parents[in.Path] = kept
+				}
 			}
 		}
+		for path, both := range parents {
+			w.editParent(path, both, texts)
+		}
+		if len(w.kept) == before {
+			return texts
+		}
 	}
-	if len(all) == 0 {
-		m.leaveGroups(groups)
+}
+
+func (w *includeStep) editChild(i int) ([]byte, []reason) {
+	d, err := w.m.parse(w.m.units[i])
+	if err != nil {
+		return nil, []reason{{w.m.units[i], source.Range{}, err.Error()}}
+	}
+	reasons := rewriteChild(d, w.m.before[i].includes)
+	return d.result(), reasons
+}
+
+// editParent edits an included file, unless only children that are kept use it.
+func (w *includeStep) editParent(path string, both bool, texts map[string][]byte) {
+	var users []int
+	for _, i := range w.children {
+		if _, kept := w.kept[i]; !kept && slices.ContainsFunc(w.m.before[i].includes, func(in unit.Imported) bool { return in.Path == path }) {
+			users = append(users, i)
+		}
+	}
+	if len(users) == 0 {
 		return
 	}
-	after := m.look(m.merged(all))
-	for _, g := range groups {
-		if len(g.reasons) > 0 {
-			continue
-		}
-		for _, i := range g.units {
-			if d := differs(m.before[i], after[i], nil); d != "" {
-				g.reasons = append(g.reasons, reason{m.units[i], source.Range{}, d})
-			}
-		}
-		if len(g.reasons) > 0 {
-			continue
-		}
-		for p, t := range g.texts {
-			m.set(p, t)
-		}
-		for _, p := range g.parents {
-			delete(m.included, p)
-		}
+	d, err := w.m.parse(path)
+	var reasons []reason
+	if err != nil {
+		reasons = []reason{{path, source.Range{}, err.Error()}}
+	} else {
+		reasons = rewriteParent(d, both)
 	}
-	m.leaveGroups(groups)
-}
-
-// leaveGroups lists why groups stay as they are. A file without a reason of its
-// own names the one that it hangs together with.
-func (m *migration) leaveGroups(groups []*group) {
-	for _, g := range groups {
-		if len(g.reasons) == 0 {
-			continue
-		}
-		named := map[string]bool{}
-		for _, r := range g.reasons {
-			m.leave(r.path, r.at, r.text)
-			named[r.path] = true
-		}
-		first := g.reasons[0]
-		for _, i := range g.units {
-			if !named[m.units[i]] {
-				m.leave(m.units[i], source.Range{}, fmt.Sprintf("it hangs together with %s, which stays as it is: %s", first.path, first.text))
-			}
-		}
+	if len(reasons) == 0 {
+		texts[path] = d.result()
+		return
+	}
+	for _, r := range reasons {
+		w.m.leave(r.path, r.at, r.text)
+	}
+	for _, i := range users {
+		w.keep(i, reason{w.m.units[i], source.Range{}, fmt.Sprintf("it includes %s, which stays as it is: %s", path, reasons[0].text)})
 	}
 }
 
-// groups joins the units that include the same files.
-func (m *migration) groups() []*group {
-	owner := map[string]int{} // by file: a unit that includes it
-	up := make([]int, len(m.units))
-	for i := range up {
-		up[i] = i
-	}
-	var find func(int) int
-	find = func(i int) int {
-		for up[i] != i {
-			up[i] = up[up[i]]
-			i = up[i]
-		}
-		return i
-	}
-	index := map[string]int{}
-	for i, p := range m.units {
-		index[p] = i
-	}
-	for i, l := range m.before {
-		for _, in := range l.includes {
-			if !in.Include {
-				continue
-			}
-			if j, ok := owner[in.Path]; ok {
-				up[find(i)] = find(j)
-			}
-			owner[in.Path] = i
-			if j, ok := index[in.Path]; ok { // an included file that is a unit itself
-				up[find(i)] = find(j)
-			}
-		}
-	}
-	byRoot := map[int]*group{}
-	var out []*group
-	for i, l := range m.before {
-		root := find(i)
-		g := byRoot[root]
-		if g == nil {
-			g = &group{texts: map[string][]byte{}}
-			byRoot[root] = g
-			out = append(out, g)
-		}
-		g.units = append(g.units, i)
-		for _, in := range l.includes {
-			if in.Include && !slices.Contains(g.parents, in.Path) {
-				g.parents = append(g.parents, in.Path)
-			}
-		}
-	}
-	return slices.DeleteFunc(out, func(g *group) bool { return len(g.parents) == 0 })
-}
-
-// rewriteGroup edits all files of a group, or finds out why that cannot be.
-func (m *migration) rewriteGroup(g *group) {
-	docs := map[string]*document{}
-	open := func(path string) *document {
-		if d := docs[path]; d != nil {
-			return d
-		}
-		d, err := m.parse(path)
-		if err != nil {
-			g.reasons = append(g.reasons, reason{path, source.Range{}, err.Error()})
-			return nil
-		}
-		docs[path] = d
-		return d
-	}
-	for _, i := range g.units {
-		if !m.before[i].loaded {
-			g.reasons = append(g.reasons, reason{m.units[i], source.Range{}, "it cannot be read as it is: " + m.before[i].err})
+// judge keeps the children that come out differently, and reports whether
+// there are any.
+func (w *includeStep) judge(after []*look) bool {
+	found := false
+	for i, b := range w.m.before {
+		d := differs(b, after[i], nil)
+		if d == "" {
 			continue
 		}
-		if d := open(m.units[i]); d != nil {
-			g.reasons = append(g.reasons, rewriteChild(d, m.before[i].includes)...)
+		if _, kept := w.kept[i]; !kept && hasInclude(b) {
+			w.keep(i, reason{w.m.units[i], source.Range{}, d})
+			found = true
+			continue
+		}
+		for _, j := range w.children { // what it uses was edited for the sake of others
+			if _, kept := w.kept[j]; !kept && slices.ContainsFunc(w.m.before[j].includes, func(in unit.Imported) bool { return b.uses(in.Path) }) {
+				w.keep(j, reason{w.m.units[j], source.Range{}, fmt.Sprintf("%s uses the same files, and %s", w.m.units[i], d)})
+				found = true
+			}
 		}
 	}
-	for _, p := range g.parents {
-		if d := open(p); d != nil {
-			g.reasons = append(g.reasons, rewriteParent(d)...)
-		}
-	}
-	for p, d := range docs {
-		g.texts[p] = d.result()
-	}
+	return found
 }
 
 // rewriteChild turns the include blocks of a file into import blocks.
@@ -336,7 +330,8 @@ func rewriteChildCall(d *document, c *hclsyntax.FunctionCallExpr, names map[stri
 
 // rewriteParent makes an included file mean as an imported one what it meant
 // before: the leaf unit's folder where it meant its child's.
-func rewriteParent(d *document) (out []reason) {
+// With both, some go on including it, and it must mean the same to them.
+func rewriteParent(d *document, both bool) (out []reason) {
 	no := func(at source.Range, format string, args ...any) {
 		out = append(out, reason{d.path, at, fmt.Sprintf(format, args...)})
 	}
@@ -349,7 +344,7 @@ func rewriteParent(d *document) (out []reason) {
 		}
 	}
 	for _, c := range calls(d.body) {
-		rewriteParentCall(d, c, no)
+		rewriteParentCall(d, c, both, no)
 	}
 	for _, b := range d.body.Blocks {
 		switch b.Type {
@@ -371,7 +366,7 @@ func rewriteParent(d *document) (out []reason) {
 const leafDir = "${get_original_terragrunt_dir()}/"
 
 // rewriteParentCall edits one call in an included file.
-func rewriteParentCall(d *document, c *hclsyntax.FunctionCallExpr, no func(source.Range, string, ...any)) {
+func rewriteParentCall(d *document, c *hclsyntax.FunctionCallExpr, both bool, no func(source.Range, string, ...any)) {
 	rename := func(name string) { d.replaceRange(c.NameRange, name) }
 	bare := len(c.Args) == 0
 	switch c.Name {
@@ -386,7 +381,9 @@ func rewriteParentCall(d *document, c *hclsyntax.FunctionCallExpr, no func(sourc
 			no(c.Range(), "the included file calls %s with a label of its child", c.Name)
 			return
 		}
-		rename("get_terragrunt_dir")
+		if !both { // that function means the file's own folder to both
+			rename("get_terragrunt_dir")
+		}
 	case "get_terragrunt_dir":
 		rename("get_original_terragrunt_dir")
 	case "find_in_parent_folders":

@@ -9,11 +9,11 @@ package migrate
 // # How it works
 //
 // An included file is evaluated in its child's context, an imported one in its
-// own folder. So the files that a file includes must change together with it:
+// own folder. So the files that a file includes change together with it:
 // functions that mean the child's folder there become those that mean the leaf
-// unit's, relative paths are told from the leaf's folder, and all the children
-// of one included file must go over at once. Files that hang together so make a
-// group; a group is taken or left as a whole.
+// unit's, and relative paths are told from the leaf's folder. Children that
+// cannot go over keep their include blocks; the functions are chosen so that a
+// file that is still included by some means the same to them.
 //
 // Calls of read_terragrunt_config go over one file at a time: a local value that
 // is nothing but such a call becomes an import of that name, if all that is
@@ -123,7 +123,10 @@ func (m *migration) plan() *Plan {
 
 // leave notes that something stays as it is.
 func (m *migration) leave(path string, at source.Range, reason string) {
-	m.left = append(m.left, Left{path, at, reason})
+	l := Left{path, at, reason}
+	if !slices.Contains(m.left, l) {
+		m.left = append(m.left, l)
+	}
 }
 
 // overlay is the environment in which edited files are read in place of those
