@@ -154,6 +154,9 @@ func decodeType(raw []byte) (cty.Type, error) {
 	case `"bool"`:
 		return cty.Bool, nil
 	}
+	if ty, err := typeQuick(raw); err == nil {
+		return ty, nil
+	}
 	return typeSlow(raw)
 }
 
