@@ -47,6 +47,7 @@ type Options struct {
 	DownloadDir string // of --download-dir; "" for the units' own
 	Source      string // of --source; "" for the units' own
 	Filters     []string
+	NoHidden    bool // units in hidden folders are left out
 	OtherValues bool   // variables may get values by flags, so that missing inputs are no error yet
 	UseMocks    bool   // mock outputs come before planned ones
 	Who         string // user@host, for locks
@@ -137,7 +138,7 @@ func (e *Estate) Deprecated() diag.List { return e.loader.Deprecated() }
 // errors the estate holds what could be read, and must not be run.
 func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	e := newEstate(o)
-	paths, stacks, ds := discover(o.Root)
+	paths, stacks, ds := discover(o.Root, o.NoHidden)
 	if ds.HasErrors() {
 		return e, ds
 	}
@@ -224,16 +225,17 @@ func (e *Estate) load(ctx context.Context, paths []string) diag.List {
 func (e *Estate) task(ctx context.Context) *demand.Task { return e.loader.Task(ctx) }
 
 // discover lists the unit files below a folder: those of the usual name, and
-// others that hold a module block. Hidden folders are left out, but for those
-// that stacks are generated in.
-func discover(root string) (out, stacks []string, ds diag.List) {
+// others that hold a module block. Folders in which programs keep what is theirs are
+// left out, and hidden ones if that is asked for, but for those that stacks are
+// generated in.
+func discover(root string, noHidden bool) (out, stacks []string, ds diag.List) {
 	var maybe []string
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if name := d.Name(); p != root && strings.HasPrefix(name, ".") && name != unit.StackDir {
+			if p != root && (private(d.Name()) || noHidden && strings.HasPrefix(d.Name(), ".") && d.Name() != unit.StackDir) {
 				return filepath.SkipDir
 			}
 		case d.Name() == unit.DefaultName:
@@ -272,6 +274,15 @@ func (e *Estate) stacks(units, stacks []string) {
 			Detail: "The units of the stack file " + s + " were not generated, and this version cannot generate them by itself. Generate them with \"terragrunt stack generate\" first.",
 		})
 	}
+}
+
+// private reports whether a folder is one in which programs keep what is theirs.
+func private(name string) bool {
+	switch name {
+	case ".terragrunt-cache", ".terraform", ".terrace", ".git":
+		return true
+	}
+	return false
 }
 
 func isCandidate(name string) bool {

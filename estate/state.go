@@ -271,21 +271,17 @@ func (e *Estate) State(ctx context.Context, u *Unit) (*state.State, diag.List) {
 }
 
 func (e *Estate) stateOf(t *demand.Task, u *Unit) (*state.State, diag.List) {
-	if u.place == nil {
-		p, ds := e.placeOf(t, u, true)
-		if ds.HasErrors() {
-			return nil, ds
-		}
-		p.unit = u
-		u = &Unit{Unit: u.Unit, Name: u.Name, place: p} // not the estate's own: several may ask
+	p, ds := e.placeOf(t, u, true)
+	if ds.HasErrors() {
+		return nil, ds
 	}
+	u = &Unit{Unit: u.Unit, Name: u.Name, place: p} // not the estate's own, which may be at work
 	if u.place.waits != "" {
 		return nil, diag.Errorf(nil, "Place of the state is not known", "The state of the unit %s cannot be read, since its %s hangs on outputs that are not known yet.", u.Name, u.place.waits)
 	}
 	var root *config.Module
 	var eng *engine.Engine
 	if u.place.remote == nil {
-		var ds diag.List
 		if eng, ds = engine.Open(t.Context(), e.engineOptions(u, RunOptions{}, nil)); ds.HasErrors() && (eng == nil || eng.Tree() == nil) {
 			return nil, ds
 		}

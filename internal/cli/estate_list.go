@@ -56,12 +56,12 @@ func runCommand(ctx context.Context, s *session, args []string) int {
 }
 
 // openEstate opens the units for a command that only looks at them.
-func (s *session) openEstate(ctx context.Context, f *unitFlags, command string) (*estate.Estate, diag.List) {
+func (s *session) openEstate(ctx context.Context, f *unitFlags, command string, noHidden bool) (*estate.Estate, diag.List) {
 	o, ds := s.estateOptions(f, command, nil, nil)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	o.Destroy = command == "destroy"
+	o.Destroy, o.NoHidden = command == "destroy", noHidden
 	e, more := estate.Open(ctx, o)
 	return e, append(ds, more...)
 }
@@ -70,7 +70,7 @@ func (s *session) openEstate(ctx context.Context, f *unitFlags, command string) 
 type listOptions struct {
 	units                             *unitFlags
 	json, dag, dependencies, excluded bool
-	long, tree                        bool
+	long, noHidden                    bool
 	format, as                        string
 }
 
@@ -88,6 +88,7 @@ func (s *session) listFlags(name string, args []string) (*listOptions, bool) {
 	f.BoolVar(&o.dag, "dag", false, "")
 	f.BoolVar(&o.dependencies, "dependencies", false, "")
 	f.BoolVar(&o.excluded, "exclude", false, "")
+	f.BoolVar(&o.noHidden, "no-hidden", false, "")
 	f.BoolVar(&ignored, "hidden", false, "")
 	f.BoolVar(&ignored, "external", false, "")
 	f.StringVar(&o.format, "format", "text", "")
@@ -138,7 +139,7 @@ func listCommand(ctx context.Context, s *session, args []string) int {
 
 // listUnits prints the units by name, or in the order of a run.
 func (s *session) listUnits(ctx context.Context, o *listOptions) int {
-	e, ds := s.openEstate(ctx, o.units, o.as)
+	e, ds := s.openEstate(ctx, o.units, o.as, o.noHidden)
 	if ds.HasErrors() {
 		return s.failWith(e, ds)
 	}
@@ -265,7 +266,7 @@ func estateCheckCommand(ctx context.Context, s *session, args []string) int {
 		return 1
 	}
 	defer s.finish()
-	e, ds := s.openEstate(ctx, f, "plan")
+	e, ds := s.openEstate(ctx, f, "plan", false)
 	if !ds.HasErrors() {
 		ds = append(ds, e.Ungenerated...)
 		ds = append(ds, e.Warnings...)
@@ -373,6 +374,7 @@ func listingOptions() []string {
 	return append([]string{
 		option("--json", "JSON (find alone)."),
 		option("--dag", "In the order of a run."),
+		option("--no-hidden", "Without the units in hidden folders."),
 		option("--dependencies", "With what each unit needs."),
 		option("--as=COMMAND", "As a run of the command would take them."),
 	}, unitOptions()[1:]...)
