@@ -204,7 +204,7 @@ func (e *Engine) moduleOptions(manifest map[string]module.Installed, vars map[st
 // manifest reads what module installation recorded.
 func (e *Engine) manifest() (map[string]module.Installed, diag.List) {
 	path := filepath.Join(e.o.DataDir, "modules", "modules.json")
-	raw, err := folder{e.dir, nil}.ReadFile(path)
+	raw, err := folder{e.dir, e.o.Overlay}.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

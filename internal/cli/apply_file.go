@@ -41,7 +41,7 @@ func applyFile(ctx context.Context, s *session, o *applyOptions) int {
 	if f.Plan.Errored {
 		return s.fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although planning ended with errors. It cannot be applied: plan again.", o.file))
 	}
-	p, ds := s.load(ctx, loadOptions{vars: o.vars, workspace: f.Backend.Workspace, overlay: f.Config, parallelism: o.parallelism, partial: true})
+	p, ds := s.load(ctx, loadOptions{vars: o.vars, workspace: f.Backend.Workspace, saved: f.Config, parallelism: o.parallelism, partial: true})
 	if p == nil {
 		return s.fail(ds)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -23,7 +24,7 @@ type loadOptions struct {
 	input       bool // whether missing variables may be asked for
 	parallelism int
 	workspace   string            // "" for the selected one
-	overlay     map[string][]byte // files in place of those on disk
+	saved       map[string][]byte // the files of a saved plan, in place of those on disk
 	partial     bool              // go on with variables missing: they are not needed
 	rootOnly    bool              // go on though other modules cannot be loaded
 }
@@ -87,11 +88,19 @@ func (s *session) load(ctx context.Context, o loadOptions) (*project, diag.List)
 }
 
 func (p *project) engineOptions(o loadOptions) engine.Options {
-	return engine.Options{
+	out := engine.Options{
 		Dir: p.Dir, LaunchDir: p.launch, DataDir: p.dataDir(), Workspace: p.workspace, Environ: p.Env, Set: p.set,
 		Observe: p.event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.parallelism, Providers: p.plugins,
-		ReadState: p.readState, Overlay: o.overlay, Provisioners: provisioners{p.session},
+		ReadState: p.readState, Provisioners: provisioners{p.session},
 	}
+	if o.saved != nil {
+		out.Sources = &engine.Sources{FS: newSavedFiles(o.saved)}
+		out.Overlay = map[string][]byte{}
+		if m, ok := o.saved[manifestName]; ok {
+			out.Overlay[filepath.Join(p.dataDir(), "modules", "modules.json")] = m
+		}
+	}
+	return out
 }
 
 func (p *project) use(e *engine.Engine) {

@@ -126,7 +126,7 @@ func notShown(state, plan string) diag.List {
 }
 
 func showPlan(ctx context.Context, s *session, o *showOptions, f *planfile.File) int {
-	p, ds := s.load(ctx, loadOptions{vars: o.vars, workspace: f.Backend.Workspace, overlay: f.Config, partial: true})
+	p, ds := s.load(ctx, loadOptions{vars: o.vars, workspace: f.Backend.Workspace, saved: f.Config, partial: true})
 	if p == nil {
 		return s.fail(ds)
 	}
