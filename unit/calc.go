@@ -115,6 +115,7 @@ func (c *calc) stuck() bool { return c.failed || c.needsLeaf }
 // A cell is an expression of a file as computed in one evaluation.
 type cell struct {
 	demand.Cell[*result]
+	l    *Loader
 	e    *ev
 	leaf *ev
 	x    *xpr
@@ -128,7 +129,7 @@ func (k *cell) Describe() (string, *source.Range) {
 }
 
 func (k *cell) compute(t *demand.Task) (*result, diag.List) {
-	c := k.e.l.on(t, k.leaf, k.full)
+	c := k.l.on(t, k.leaf, k.full)
 	var r *result
 	switch k.x.kind {
 	case wholeHead:
@@ -140,9 +141,11 @@ func (k *cell) compute(t *demand.Task) (*result, diag.List) {
 		r = c.result(cty.DynamicVal)
 		r.g = g
 	case whole:
-		r = c.result(objectOf(c, &configNode{e: k.e, style: readStyle}))
+		v := objectOf(c, &configNode{e: k.e, style: readStyle})
+		r = c.result(v)
 	default:
-		r = c.result(c.raw(k.e, k.x))
+		v := c.raw(k.e, k.x)
+		r = c.result(v)
 	}
 	if r.needsLeaf {
 		r.v, r.ds, r.failed = cty.DynamicVal, nil, false
@@ -150,27 +153,23 @@ func (k *cell) compute(t *demand.Task) (*result, diag.List) {
 	return r, nil
 }
 
-// cells holds the cells of one evaluation, with outputs and without.
+// cells holds the cells of one evaluation.
 type cells struct {
 	mu  sync.Mutex
-	set [2][]*cell
+	set []*cell
 }
 
-func (s *cells) get(e, leaf *ev, x *xpr, full bool) *cell {
-	i := 0
-	if full {
-		i = 1
-	}
+func (s *cells) get(l *Loader, e, leaf *ev, x *xpr, full bool) *cell {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.set[i] == nil {
-		s.set[i] = make([]*cell, e.f.xprs)
+	if s.set == nil {
+		s.set = make([]*cell, e.f.xprs)
 	}
-	k := s.set[i][x.id]
+	k := s.set[x.id]
 	if k == nil {
-		k = &cell{e: e, leaf: leaf, x: x, full: full}
+		k = &cell{l: l, e: e, leaf: leaf, x: x, full: full}
 		k.Init(k, cycleResult, k.compute)
-		s.set[i][x.id] = k
+		s.set[x.id] = k
 	}
 	return k
 }
@@ -195,11 +194,13 @@ func (c *calc) eval(e *ev, x *xpr) cty.Value {
 
 // cell computes everybody's cell, or else the leaf's own.
 func (c *calc) cell(e *ev, x *xpr, full bool, at *source.Range) *result {
-	k := e.cells.get(e, e.leaf, x, full)
-	r, _ := k.Get(c.t, at)
+	l := e.l
+	if full {
+		l = c.l
+	}
+	r, _ := e.storage(l, e.leaf, full).get(l, e, e.leaf, x, full).Get(c.t, at)
 	if r.needsLeaf && c.leaf != nil {
-		k = c.leaf.over(e).get(e, c.leaf, x, full)
-		r, _ = k.Get(c.t, at)
+		r, _ = e.storage(l, c.leaf, full).get(l, e, c.leaf, x, full).Get(c.t, at)
 	}
 	if r.cycle {
 		r = e.cycleAt(x)
@@ -207,19 +208,35 @@ func (c *calc) cell(e *ev, x *xpr, full bool, at *source.Range) *result {
 	return r
 }
 
-// over is the leaf's own cells of another file's evaluation.
-func (e *ev) over(of *ev) *cells {
-	e.overMu.Lock()
-	defer e.overMu.Unlock()
-	s := e.overlays[of]
+// storage is where the cells of an evaluation are kept: in itself, in the leaf
+// that they belong to, or, with outputs that are asked for anew, in the loader.
+func (e *ev) storage(l *Loader, leaf *ev, full bool) *cells {
+	switch {
+	case full && l != e.l:
+		return l.fullCells(e, leaf)
+	case leaf == e.leaf && !full:
+		return &e.cells
+	case leaf == e.leaf:
+		return &e.fullCells
+	}
+	leaf.overMu.Lock()
+	defer leaf.overMu.Unlock()
+	k := overlayKey{e, full}
+	s := leaf.overlays[k]
 	if s == nil {
 		s = new(cells)
-		if e.overlays == nil {
-			e.overlays = map[*ev]*cells{}
+		if leaf.overlays == nil {
+			leaf.overlays = map[overlayKey]*cells{}
 		}
-		e.overlays[of] = s
+		leaf.overlays[k] = s
 	}
 	return s
+}
+
+// overlayKey names the cells that a leaf has of another evaluation.
+type overlayKey struct {
+	of   *ev
+	full bool
 }
 
 // facts are what a computation met. They are never changed; nil is none.

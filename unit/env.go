@@ -61,11 +61,15 @@ type Env struct {
 	// Outputs gives the outputs of a dependency, lazily and at most once for each
 	// target: target is the ID of a unit or, for a dependency on a stack, its
 	// folder. ok is false where it has none yet. Nil: nothing has outputs.
-	Outputs func(t *demand.Task, target string, at source.Range) (v cty.Value, ok bool, ds diag.List)
+	Outputs OutputsFunc
 	// Tolerant makes outputs that do not exist unknown instead of an error, as
 	// render wants it.
 	Tolerant bool
 }
+
+// OutputsFunc gives the outputs of a target as an object; see Env.Outputs. It may
+// be called from several goroutines, for different targets.
+type OutputsFunc func(t *demand.Task, target string, at source.Range) (v cty.Value, ok bool, ds diag.List)
 
 var errNoProcess = errors.New("programs cannot be run here")
 

@@ -29,14 +29,15 @@ const (
 
 // An ev is the evaluation of one file in one role.
 type ev struct {
-	l     *Loader
-	f     *file
-	role  role
-	dir   string // what get_terragrunt_dir() says
-	leaf  *ev    // the unit that this belongs to; nil if it belongs to all
-	child *ev    // for includeRole and autoRole: the file that this one is included by
-	label string // for includeRole: the label of the include block
-	cells cells
+	l         *Loader
+	f         *file
+	role      role
+	dir       string // what get_terragrunt_dir() says
+	leaf      *ev    // the unit that this belongs to; nil if it belongs to all
+	child     *ev    // for includeRole and autoRole: the file that this one is included by
+	label     string // for includeRole: the label of the include block
+	cells     cells  // without outputs
+	fullCells cells  // with the outputs that the loader it was made by gets
 
 	id   string    // of a leaf: the unit's ID
 	top  *ev       // of a module's unit: the evaluation of the environment file
@@ -47,7 +48,7 @@ type ev struct {
 	circle   atomic.Value // diag.List of the circle that can be reached
 	vals     func() *ev   // the evaluation of the values file; nil if there is none
 	overMu   sync.Mutex
-	overlays map[*ev]*cells // of a leaf: its own cells of evaluations that belong to all
+	overlays map[overlayKey]*cells // of a leaf: its own cells of evaluations that belong to all
 }
 
 func newEv(l *Loader, f *file, r role, dir string) *ev {

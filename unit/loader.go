@@ -23,25 +23,34 @@ import (
 // units share are parsed once and evaluated once. Its methods may be called
 // concurrently; each goroutine needs a task of its own.
 type Loader struct {
-	env      Env
-	graph    demand.Graph
-	files    par.Cache[string, *file]
-	evs      par.Cache[evKey, *ev]
-	ids      par.Cache[string, string]
-	stats    par.Cache[string, statResult]
-	finds    par.Cache[[2]string, string]
-	runs     par.Cache[string, runResult]
-	warns    par.Cache[string, diag.List]
-	messages par.Cache[string, *diag.Message]
-	pure     func() *hcl.EvalContext
-	set      source.Set
+	*common
+	env Env
 
-	mu         sync.Mutex
-	deprecated map[string]bool // files that hold an include block or call its functions
-	outputs    map[string]*outputCell
+	mu      sync.Mutex
+	outputs map[string]*outputCell
+	full    map[fullKey]*cells // what was computed with these outputs
+}
+
+// common is what loaders that Anew made share: everything but outputs.
+type common struct {
+	graph      demand.Graph
+	files      par.Cache[string, *file]
+	evs        par.Cache[evKey, *ev]
+	ids        par.Cache[string, string]
+	stats      par.Cache[string, statResult]
+	finds      par.Cache[[2]string, string]
+	runs       par.Cache[string, runResult]
+	warns      par.Cache[string, diag.List]
+	messages   par.Cache[string, *diag.Message]
+	pure       func() *hcl.EvalContext
+	set        source.Set
 	parsed     atomic.Int64
 	evaluated  atomic.Int64
+	mu         sync.Mutex
+	deprecated map[string]bool // files that hold an include block or call its functions
 }
+
+type fullKey struct{ e, leaf *ev }
 
 type evKey struct {
 	path string
@@ -54,11 +63,34 @@ type statResult struct {
 
 // NewLoader makes a loader. The Env must not be changed afterwards.
 func NewLoader(env Env) *Loader {
-	l := &Loader{env: env, deprecated: map[string]bool{}, outputs: map[string]*outputCell{}}
+	l := &Loader{common: &common{deprecated: map[string]bool{}}, env: env}
+	l.outputs, l.full = map[string]*outputCell{}, map[fullKey]*cells{}
 	l.pure = sync.OnceValue(func() *hcl.EvalContext {
 		return &hcl.EvalContext{Functions: l.table(env.WorkingDir)}
 	})
 	return l
+}
+
+// Anew is a loader that shares the files with this one, and all that was
+// computed without outputs; it asks for outputs anew. Unit.In moves a unit to it.
+// Tasks of either may be used with both.
+func (l *Loader) Anew(outputs OutputsFunc) *Loader {
+	n := &Loader{common: l.common, env: l.env, outputs: map[string]*outputCell{}, full: map[fullKey]*cells{}}
+	n.env.Outputs = outputs
+	return n
+}
+
+// fullCells is the cells of an evaluation that were computed with outputs.
+func (l *Loader) fullCells(e, leaf *ev) *cells {
+	k := fullKey{e, leaf}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.full[k]
+	if s == nil {
+		s = new(cells)
+		l.full[k] = s
+	}
+	return s
 }
 
 // Task starts a strand of evaluation, to be used by one goroutine. Tasks of one
@@ -78,8 +110,8 @@ func (l *Loader) Evaluated() int { return int(l.evaluated.Load()) }
 // Deprecated is a warning that tells how many of the files that were read use
 // include blocks or their functions, or nothing if none does.
 func (l *Loader) Deprecated() diag.List {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.common.mu.Lock()
+	defer l.common.mu.Unlock()
 	n := len(l.deprecated)
 	if n == 0 {
 		return nil
@@ -134,9 +166,9 @@ func (l *Loader) noteDeprecated(f *file) {
 		old = old || f.calls[name] != nil
 	}
 	if old {
-		l.mu.Lock()
+		l.common.mu.Lock()
 		l.deprecated[f.path] = true
-		l.mu.Unlock()
+		l.common.mu.Unlock()
 	}
 }
 

@@ -8,11 +8,12 @@ import (
 
 // Names of files with a meaning.
 const (
-	DefaultName     = "terragrunt.hcl"
-	DefaultJSONName = "terragrunt.hcl.json"
-	StackName       = "terragrunt.stack.hcl"
-	ValuesName      = "terragrunt.values.hcl"
-	AutoIncludeName = "terragrunt.autoinclude.hcl"
+	DefaultName          = "terragrunt.hcl"
+	DefaultJSONName      = "terragrunt.hcl.json"
+	StackName            = "terragrunt.stack.hcl"
+	ValuesName           = "terragrunt.values.hcl"
+	AutoIncludeName      = "terragrunt.autoinclude.hcl"
+	StackAutoIncludeName = "terragrunt.autoinclude.stack.hcl"
 )
 
 // An argSpec is one argument of a block.

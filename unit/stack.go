@@ -45,7 +45,7 @@ type StackItem struct {
 // AutoIncludeFile is the name of the autoinclude file of an item.
 func (i *StackItem) AutoIncludeFile() string {
 	if i.Kind == "stack" {
-		return "terragrunt.autoinclude.stack.hcl"
+		return StackAutoIncludeName
 	}
 	return AutoIncludeName
 }
@@ -120,7 +120,7 @@ func (c *calc) stackBlocks(e *ev) []stackPart {
 		}
 	}
 	add(e)
-	path := filepath.Join(e.dir, "terragrunt.autoinclude.stack.hcl")
+	path := filepath.Join(e.dir, StackAutoIncludeName)
 	if c.l.exists(path) {
 		f := c.l.file(path, languageTable().stackPart)
 		c.add(f.ds)

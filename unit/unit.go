@@ -63,6 +63,14 @@ func (l *Loader) Load(t *demand.Task, path string) ([]*Unit, diag.List) {
 	return []*Unit{u}, c.ds
 }
 
+// In is the same unit, to be computed with another loader: with the one that it
+// came from, or with one that Anew made of that.
+func (u *Unit) In(l *Loader) *Unit {
+	n := *u
+	n.l = l
+	return &n
+}
+
 // Unit reads the only unit of a folder or file. An environment file is an error
 // that lists its modules, unless module names one of them, as in vpc or
 // svc["a"].

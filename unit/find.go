@@ -1,0 +1,40 @@
+package unit
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+)
+
+// IsUnitFile tells whether a file is one that holds units, for those who look
+// for them: unit files by their name, and any other *.hcl file that holds a
+// module block, unless its name has a meaning of its own (section 3, rule 1, of
+// the import specification).
+func (l *Loader) IsUnitFile(path string) bool {
+	name := filepath.Base(path)
+	switch {
+	case name == DefaultName, name == DefaultJSONName, name == l.env.configName():
+		return true
+	case !strings.HasSuffix(name, ".hcl"), !ordinaryName(name):
+		return false
+	}
+	text, err := l.env.readFile(path)
+	if err != nil || !bytes.Contains(text, []byte("module")) {
+		return false
+	}
+	return l.file(path, languageTable().unit).root.first("module") != nil
+}
+
+// ordinaryName tells names without a meaning of their own.
+func ordinaryName(name string) bool {
+	switch name {
+	case StackName, ValuesName, AutoIncludeName, StackAutoIncludeName:
+		return false
+	}
+	for _, end := range [...]string{".lock.hcl", ".tftest.hcl", ".tofutest.hcl", ".tfmock.hcl", ".tofumock.hcl", ".pkr.hcl"} {
+		if strings.HasSuffix(name, end) {
+			return false
+		}
+	}
+	return !strings.HasPrefix(name, ".")
+}
