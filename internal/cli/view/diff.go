@@ -158,8 +158,10 @@ func (p pair) attr(name string) pair {
 	}
 }
 
+// getAttr is cty.NilVal too where the value has no such attribute, as when a
+// plan was made with another version of the provider than the schema is of.
 func getAttr(v cty.Value, name string) cty.Value {
-	if v == cty.NilVal || v.IsNull() {
+	if v == cty.NilVal || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
 		return cty.NilVal
 	}
 	if !v.IsKnown() {
@@ -433,7 +435,7 @@ func objectLike(n *node) bool {
 
 // elements gives the parts of a map or object by name.
 func elements(v cty.Value) map[string]cty.Value {
-	if v == cty.NilVal || !v.IsKnown() || v.IsNull() {
+	if v == cty.NilVal || !v.IsKnown() || shapeOf(v) != shapeObject {
 		return nil
 	}
 	return v.AsValueMap()
@@ -523,7 +525,7 @@ func equalParts(a, b map[string]cty.Value) bool {
 
 // slice gives the parts of a list, set or tuple.
 func slice(v cty.Value) []cty.Value {
-	if v == cty.NilVal || !v.IsKnown() || v.IsNull() {
+	if v == cty.NilVal || !v.IsKnown() || shapeOf(v) != shapeList {
 		return nil
 	}
 	return v.AsValueSlice()

@@ -82,7 +82,7 @@ func (p *paths) at(i int) *paths {
 // sensitive adds to the paths of a value what the schema declares sensitive.
 func sensitive(list []cty.Path, v cty.Value, b *schema.Block) *paths {
 	p := newPaths(list)
-	if b == nil || v == cty.NilVal || !v.IsKnown() || v.IsNull() || !declares(b) {
+	if b == nil || v == cty.NilVal || !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !declares(b) {
 		return p
 	}
 	s := &declared{p: p}
@@ -125,6 +125,9 @@ func (s *declared) block(v cty.Value, b *schema.Block, path cty.Path) {
 			continue
 		}
 		at := append(path[:len(path):len(path)], cty.GetAttrStep{Name: name})
+		if !v.Type().HasAttribute(name) {
+			continue
+		}
 		s.nesting(v.GetAttr(name), nb.Nesting, at, func(e cty.Value, at cty.Path) { s.block(e, nb.Block, at) })
 	}
 }
@@ -133,6 +136,7 @@ func (s *declared) attrs(v cty.Value, attrs map[string]*schema.Attribute, path c
 	for name, a := range attrs {
 		at := append(path[:len(path):len(path)], cty.GetAttrStep{Name: name})
 		switch {
+		case !v.Type().HasAttribute(name): // a value of another version of the provider
 		case a.Sensitive:
 			s.mark(at)
 		case a.Nested != nil && declaresObject(a.Nested):
@@ -145,6 +149,9 @@ func (s *declared) nesting(v cty.Value, n schema.Nesting, path cty.Path, f func(
 	if !v.IsKnown() || v.IsNull() {
 		return
 	}
+	if !v.CanIterateElements() { // a value of another version of the provider
+		return
+	}
 	switch n {
 	case schema.Set:
 		if v.LengthInt() > 0 {
@@ -153,11 +160,13 @@ func (s *declared) nesting(v cty.Value, n schema.Nesting, path cty.Path, f func(
 	case schema.List, schema.Map:
 		for it := v.ElementIterator(); it.Next(); {
 			k, e := it.Element()
-			if e.IsKnown() && !e.IsNull() {
+			if e.IsKnown() && !e.IsNull() && e.Type().IsObjectType() {
 				f(e, append(path[:len(path):len(path)], cty.IndexStep{Key: k}))
 			}
 		}
 	default:
-		f(v, path)
+		if v.Type().IsObjectType() {
+			f(v, path)
+		}
 	}
 }
