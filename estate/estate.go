@@ -47,7 +47,7 @@ type Options struct {
 	DownloadDir string // of --download-dir; "" for the units' own
 	Source      string // of --source; "" for the units' own
 	Filters     []string
-	NoHidden    bool // units in hidden folders are left out
+	NoHidden    bool   // units in hidden folders are left out
 	OtherValues bool   // variables may get values by flags, so that missing inputs are no error yet
 	UseMocks    bool   // mock outputs come before planned ones
 	Who         string // user@host, for locks
