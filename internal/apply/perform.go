@@ -284,19 +284,20 @@ func (a *applier) answer(t *demand.Task, x *target, act plan.Action, planned, pr
 		}
 	}
 	v = x.s.Block.StripWriteOnly(v)
-	tainted := failed && act.Kind == plan.StepCreate
+	// Until its provisioners have run, a new object counts as tainted: a run that
+	// is killed meanwhile must not leave it behind as if it were whole.
+	provision := act.Kind == plan.StepCreate && !failed && hasCreateProvisioners(x.d)
+	tainted := act.Kind == plan.StepCreate && (failed || provision)
 	a.change(x.id, a.stored(x, v, resp.Private, resp.Identity, tainted))
 	a.keep(x, v)
-	if failed || ds.HasErrors() || act.Kind != plan.StepCreate {
+	if failed || ds.HasErrors() || !provision {
 		return ds
 	}
-	if more := a.provision(t, x.d, v, false); len(more) > 0 {
-		ds = append(ds, more...)
-		if more.HasErrors() {
-			a.change(x.id, a.stored(x, v, resp.Private, resp.Identity, true))
-		}
+	more := a.provision(t, x.d, v, false)
+	if !more.HasErrors() {
+		a.change(x.id, a.stored(x, v, resp.Private, resp.Identity, false))
 	}
-	return ds
+	return append(ds, more...)
 }
 
 func conforms(s *schema.Resource, v cty.Value) error {

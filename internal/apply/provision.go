@@ -17,6 +17,16 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
+// hasCreateProvisioners reports whether anything runs after a create.
+func hasCreateProvisioners(d *eval.Desired) bool {
+	for _, p := range d.Resource.Config().Provisioners {
+		if !p.OnDestroy {
+			return true
+		}
+	}
+	return false
+}
+
 // provision runs the create or destroy provisioners of a wanted instance, in order.
 func (a *applier) provision(t *demand.Task, d *eval.Desired, self cty.Value, destroy bool) diag.List {
 	cfg := d.Resource.Config()

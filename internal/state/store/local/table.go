@@ -45,16 +45,23 @@ func (t *table) find(path string, info fs.FileInfo) *held {
 		if h.path == path {
 			return h
 		}
-		if info == nil {
-			continue
-		}
-		for _, f := range h.files {
-			if have, err := f.Stat(); err == nil && os.SameFile(have, info) {
-				return h
-			}
+		if info != nil && h.is(info) {
+			return h
 		}
 	}
 	return nil
+}
+
+// is reports whether a file is one of those that are held open.
+func (h *held) is(info fs.FileInfo) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.files {
+		if have, err := f.Stat(); err == nil && os.SameFile(have, info) {
+			return true
+		}
+	}
+	return false
 }
 
 // read returns the content of a state file. held tells that this process has
