@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -271,20 +272,21 @@ func (s *session) status(ds diag.List) int {
 	return 0
 }
 
-// A deprecated message knows the module that it came from.
-type deprecated interface {
-	DeprecationIn() (module string, remote bool)
-}
+// deprecations are the warnings that -deprecation is about: of what the author
+// of a module calls deprecated.
+var deprecations = []string{"Variable marked as deprecated by the module author", "Value derived from a deprecated source"}
 
-// filter leaves out warnings of deprecations as -deprecation says.
+// filter leaves out warnings of deprecations as -deprecation says: all of them,
+// or those in modules that were brought from elsewhere.
 func (s *session) filter(ds diag.List) diag.List {
 	if s.views.deprecation == "module:all" {
 		return ds
 	}
+	fetched := filepath.ToSlash(filepath.Join(s.dataDir(), "modules")) + "/"
 	var out diag.List
 	for _, m := range ds {
-		if d, ok := m.Extra.(deprecated); ok && m.Severity == diag.Warning {
-			if _, remote := d.DeprecationIn(); remote || s.views.deprecation == "module:none" {
+		if m.Severity == diag.Warning && slices.Contains(deprecations, m.Summary) {
+			if s.views.deprecation == "module:none" || m.At != nil && strings.HasPrefix(filepath.ToSlash(m.At.Filename), fetched) {
 				continue
 			}
 		}
