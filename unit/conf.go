@@ -218,9 +218,44 @@ func mergeIncluded(lower, upper *group, m mode) *group {
 		}
 	}
 	for _, name := range upper.names {
-		g.put(name, joinOf(name, g.members[name], upper.members[name], includeJoin(name, m)))
+		how := includeJoin(name, m)
+		if name == "dependencies" && m == deep {
+			how = mapsJoin(pathsLeft(lower.members["dependency"], upper.members["dependency"]))
+		}
+		g.put(name, joinOf(name, g.members[name], upper.members[name], how))
 	}
 	return g
+}
+
+// pathsLeft joins the paths of dependencies blocks; those of the lower one that
+// belong to a dependency which the upper one redefines are gone.
+func pathsLeft(lower, upper node) join {
+	if lower == nil || upper == nil {
+		return listJoin(false, true)
+	}
+	return func(c *calc, key string, low, up node) node {
+		gone := map[string]bool{}
+		labels, _ := upper.keys(c)
+		for _, l := range labels {
+			if d := lower.child(c, l); d != nil {
+				gone[c.textOf(d, "config_path")] = true
+			}
+		}
+		rest := &converted{low, func(_ *calc, v cty.Value) cty.Value {
+			bare, marks := v.Unmark()
+			if !known(bare) || !bare.CanIterateElements() {
+				return v
+			}
+			var out []cty.Value
+			for _, p := range bare.AsValueSlice() {
+				if s, _ := p.Unmark(); !isString(s) || !gone[s.AsString()] {
+					out = append(out, p)
+				}
+			}
+			return cty.TupleVal(out).WithMarks(marks)
+		}}
+		return listJoin(false, true)(c, key, rest, up)
+	}
 }
 
 func includeJoin(name string, m mode) join {
@@ -319,7 +354,7 @@ func excludeDeep(c *calc, key string, lower, upper node) node {
 func errorsArg(arg string) join {
 	switch arg {
 	case "retryable_errors", "ignorable_errors":
-		return listJoin(false, true)
+		return listJoin(true, true)
 	case "signals":
 		return mapsJoin(replaceJoin)
 	}

@@ -73,7 +73,10 @@ func (n *depNode) value(c *calc) cty.Value     { return objectOf(c, n) }
 func (n *depNode) where() (*ev, *source.Range) { return n.raw.where() }
 
 func (n *depNode) keys(c *calc) ([]string, bool) {
-	names := []string{"inputs"}
+	var names []string
+	if n.flag(c, "enabled", true) {
+		names = append(names, "inputs")
+	}
 	if n.child(c, "outputs") != nil {
 		names = append(names, "outputs")
 	}
@@ -392,7 +395,12 @@ type featuresNode struct {
 	raw node
 }
 
+// features gives an included file its own flags alone, as Terragrunt does; the
+// file that includes it sees those of both.
 func (c *calc) features(e *ev) node {
+	if e.role == includeRole {
+		return &featuresNode{e, ownFields(e).members["feature"]}
+	}
 	b := e.base()
 	return &featuresNode{b, c.conf(b).members["feature"]}
 }

@@ -152,7 +152,7 @@ func allErrors(ds diag.List) error {
 	return fmt.Errorf("%s", b.String())
 }
 
-func peerRender(peer, path, cacheDir string) ([]byte, error) {
+func peerRender(peer, path, cacheDir string, more ...string) ([]byte, error) {
 	key := ""
 	if cacheDir != "" {
 		key = filepath.Join(cacheDir, strings.ReplaceAll(path, "/", "_"))
@@ -165,7 +165,8 @@ func peerRender(peer, path, cacheDir string) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, peer, "render", "--json", "--no-color", "--log-level", "error", "--non-interactive")
+	args := append([]string{"render", "--json", "--no-color", "--log-level", "error", "--non-interactive"}, more...)
+	cmd := exec.CommandContext(ctx, peer, args...)
 	cmd.Dir = filepath.Dir(path)
 	cmd.Env = append(os.Environ(), "TG_NO_COLOR=1", "PATH="+os.Getenv("PATH")+":"+filepath.Dir(peer))
 	var out, errs bytes.Buffer
