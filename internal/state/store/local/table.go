@@ -31,7 +31,8 @@ type held struct {
 	path  string // resolved
 	store *Store
 
-	mu    sync.Mutex
+	mu    sync.Mutex // held while the file is written
+	list  sync.Mutex // held for a moment to look at files or, together with mu, to change them
 	files []*os.File // every file that was at the path since the lock was taken, all locked, the present one last
 }
 
@@ -54,8 +55,8 @@ func (t *table) find(path string, info fs.FileInfo) *held {
 
 // is reports whether a file is one of those that are held open.
 func (h *held) is(info fs.FileInfo) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.list.Lock()
+	defer h.list.Unlock()
 	for _, f := range h.files {
 		if have, err := f.Stat(); err == nil && os.SameFile(have, info) {
 			return true

@@ -190,7 +190,9 @@ func (h *held) write(content []byte) error {
 		os.Remove(temp)
 		return err
 	}
+	h.list.Lock()
 	h.files = append(h.files, f)
+	h.list.Unlock()
 	return syncDir(filepath.Dir(h.path))
 }
 
