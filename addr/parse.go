@@ -264,11 +264,11 @@ func cutKey(s string) (Key, string) {
 			case '\\':
 				i++
 			case '"':
-				lit, diags := hclsyntax.ParseTemplate([]byte(s[2:i]), "", hcl.InitialPos)
-				if diags.HasErrors() || !strings.ContainsAny(s[2:i], `\$%`) {
-					return Str(s[2:i]), strings.TrimPrefix(s[i+1:], "]")
+				key := s[2:i]
+				if strings.ContainsAny(key, `\$%`) {
+					key = unquote(s[1 : i+1])
 				}
-				return Str(unquote(lit, s[1:i+1])), strings.TrimPrefix(s[i+1:], "]")
+				return Str(key), strings.TrimPrefix(s[i+1:], "]")
 			}
 		}
 		return Str(s[2:]), ""
@@ -285,14 +285,14 @@ func cutKey(s string) (Key, string) {
 }
 
 // unquote reads a quoted literal with its escapes.
-func unquote(_ hcl.Expression, quoted string) string {
+func unquote(quoted string) string {
 	x, diags := hclsyntax.ParseExpression([]byte(quoted), "", hcl.InitialPos)
 	if diags.HasErrors() {
-		return quoted
+		return quoted[1 : len(quoted)-1]
 	}
 	v, diags := x.Value(nil)
 	if diags.HasErrors() || v.Type() != cty.String || v.IsNull() || !v.IsKnown() {
-		return quoted
+		return quoted[1 : len(quoted)-1]
 	}
 	return v.AsString()
 }

@@ -50,18 +50,7 @@ type Engine struct {
 // Open loads the root module and every module it calls. It evaluates no value
 // but those of module sources. The engine is usable only without errors.
 func Open(ctx context.Context, o Options) (*Engine, diag.List) {
-	e := &Engine{o: o}
-	if err := e.defaults(); err != nil {
-		return nil, diag.Errorf(nil, "Failed to find the working folder", "The folder %q cannot be used: %s.", o.Dir, err)
-	}
-	e.pool = live.New(sources{e})
-	manifest, ds := e.manifest()
-	if ds.HasErrors() {
-		return nil, ds
-	}
-	tree, more := module.Build(ctx, ".", e.moduleOptions(manifest, nil))
-	e.tree = tree
-	return e, append(ds, more...)
+	return OpenWith(ctx, o, nil)
 }
 
 // OpenWith is Open with values for the root variables that module sources use.

@@ -33,9 +33,6 @@ type Journal interface {
 	Sync() error
 }
 
-// Provision runs one provisioner; config and connection carry no marks.
-type Provision func(ctx context.Context, typ string, config, connection cty.Value, output func(line string)) diag.List
-
 // Input is what an apply starts from.
 type Input struct {
 	Plan         *plan.Plan

@@ -17,7 +17,6 @@ import (
 type scopeFilter struct {
 	targets, excludes []addr.Target
 	dropped           map[addr.ConfigResource]bool // what depends on something excluded
-	direct            map[addr.ConfigResource]bool // resources that an exclude names in part or whole
 	also              map[addr.Instance]bool       // destroyed with the targets, since they depend on them
 	alsoConfig        map[addr.ConfigResource]bool
 }
@@ -29,12 +28,10 @@ func newScopeFilter(tree *module.Tree, targets, excludes []addr.Target) scopeFil
 	}
 	deps := eval.StaticDependents(tree)
 	f.dropped = map[addr.ConfigResource]bool{}
-	f.direct = map[addr.ConfigResource]bool{}
 	var queue []addr.ConfigResource
 	for _, r := range deps.Resources() {
 		for _, x := range excludes {
 			if x.ContainsConfig(r) {
-				f.direct[r] = true
 				queue = append(queue, deps.Dependents(r)...)
 			}
 		}
