@@ -327,7 +327,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	now := e.o.Now().UTC()
 	p, more := plan.Make(ctx, plan.Input{
 		Tree: e.tree, Variables: vars, State: prev, Providers: e.pool, Functions: e.functions(now, true), Mode: o.Mode,
-		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "",
+		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "", Defer: o.Defer,
 		Workspace: e.o.Workspace, RootDir: ".", Cwd: e.o.LaunchDir, Parallelism: e.o.Parallelism, Timestamp: now, Observe: e.o.Observe,
 	})
 	ds = append(ds, more...)
@@ -366,6 +366,9 @@ func (e *Engine) writeGenerated(p *plan.Plan, name string) diag.List {
 // Apply carries out a plan that was made by this engine, or by one on the same
 // configuration. The result's state is what is known, with errors too.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (ApplyResult, diag.List) {
+	if len(p.Deferred) > 0 {
+		return ApplyResult{State: p.Prior}, diag.Errorf(nil, "Plan is not complete", "The plan puts off %s, and can only be shown. Plan again when what it waits for is known.", p.Deferred[0].Addr)
+	}
 	given := map[string]InputValue{}
 	for name, v := range p.Variables {
 		given[name] = InputValue{Value: v}

@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
 	"golang.org/x/tools/txtar"
 )
 
@@ -25,7 +26,8 @@ var update = flag.Bool("update", false, "write what was found into the archives"
 
 // Each archive in testdata holds files, a list of steps and what they give. A
 // step is a mode (plan, apply, destroy, refresh) with options and variables;
-// `with FOLDER` puts the files of that folder in place first.
+// `with FOLDER` puts the files of that folder in place first. The value ? is unknown,
+// and -defer allows to put off what hangs on it.
 func TestScenarios(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -161,7 +163,13 @@ func (s *scenario) options(words []string) engine.PlanOptions {
 				s.t.Fatal(err)
 			}
 			o.Replace = append(o.Replace, a)
+		case "-defer":
+			o.Defer = true
 		default:
+			if v == "?" {
+				o.Variables[k] = engine.InputValue{Value: cty.DynamicVal}
+				continue
+			}
 			o.Variables[k] = engine.InputValue{Text: &v, From: source.Layer{Kind: source.Flag}}
 		}
 	}
@@ -198,6 +206,9 @@ func (s *scenario) changes(p *engine.Plan) {
 			fmt.Fprintf(&s.out, " (%s)", c.Reason)
 		}
 		s.out.WriteByte('\n')
+	}
+	for _, d := range p.Deferred {
+		fmt.Fprintf(&s.out, "deferred %s (%s) at %s:%d for %s\n", d.Addr, d.Reason, d.At.Filename, d.At.Start.Line, strings.Join(d.Variables, ", "))
 	}
 	for _, o := range p.Outputs {
 		if o.Op != plan.NoOp {

@@ -29,6 +29,8 @@ type Children struct {
 	Unknown bool // validating: one instance stands for all
 	All     []*Module
 	byKey   map[addr.Key]*Module
+
+	Deferred *Deferral // which instances there are cannot be told yet
 }
 
 // Get returns the instance of a key, or nil.
@@ -63,6 +65,9 @@ func (ev *Evaluator) readInputs(code *callCode, node *module.Node) {
 // Name is the name of the call.
 func (c *Call) Name() string { return c.code.cfg.Name }
 
+// Addr is the address of the call.
+func (c *Call) Addr() string { return c.mod.name("module." + c.code.cfg.Name) }
+
 // Config is the module block.
 func (c *Call) Config() *config.Call { return c.code.cfg }
 
@@ -89,7 +94,7 @@ func (c *Call) expand(t *demand.Task) (*Children, diag.List) {
 	}
 	exp, more := c.mod.expand(t, c.code.repeat, "module."+c.code.cfg.Name)
 	ds = append(ds, more...)
-	out := &Children{Form: exp.form, Unknown: exp.unknown, byKey: make(map[addr.Key]*Module, len(exp.all))}
+	out := &Children{Form: exp.form, Unknown: exp.unknown, byKey: make(map[addr.Key]*Module, len(exp.all)), Deferred: exp.deferred}
 	for _, inst := range exp.all {
 		child := c.mod.ev.newModule(c.mod, c, c.Node, c.mod.Addr.Child(c.code.cfg.Name, inst.key), inst)
 		out.All = append(out.All, child)
@@ -133,7 +138,7 @@ func (c *Call) value(t *demand.Task) (cty.Value, diag.List) {
 // collection makes what a reference to a repeated block yields from its instances.
 func collection(form Form, unknown bool, vals []cty.Value, key func(int) string) cty.Value {
 	switch {
-	case unknown && form != One:
+	case unknown && (form != One || len(vals) == 0):
 		return cty.DynamicVal
 	case form == Disabled:
 		return cty.NullVal(cty.DynamicPseudoType)
@@ -183,6 +188,9 @@ func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty
 	ch, ok := c.children.Get(t, at)
 	if !ok {
 		return cty.DynamicVal, 2, demand.Fail()
+	}
+	if ch.Deferred != nil {
+		return whole(t, &c.whole, at)
 	}
 	if a, isAttr := rest[0].(hcl.TraverseAttr); isAttr && ch.Form == One && len(ch.All) == 1 {
 		v, ds := c.output(t, ch.All[0], a, at)

@@ -46,6 +46,9 @@ type Options struct {
 	Validating bool
 	// Applying makes terraform.applying true, and unknown in none.
 	Applying bool
+	// Deferring puts off what hangs on unknown root variables and cannot be planned
+	// before they are known, where that is an error otherwise.
+	Deferring bool
 }
 
 // An Input is the value of a root variable. Its place is nil outside files.
@@ -65,11 +68,14 @@ type Evaluator struct {
 	codes        map[*config.Module]*code
 	bodies       map[bodyKey]*body
 	dynamicCalls map[*module.Node]*callCode
+
+	unknown map[string]bool // root variables with something unknown in them; nil unless deferring
+	putOff  sync.Map        // *demand.Node of instances that are put off
 }
 
 // New prepares an evaluation; nothing is evaluated before it is asked for.
 func New(g *demand.Graph, o Options) *Evaluator {
-	ev := &Evaluator{Graph: g, o: o, codes: map[*config.Module]*code{}, bodies: map[bodyKey]*body{}}
+	ev := &Evaluator{Graph: g, o: o, codes: map[*config.Module]*code{}, bodies: map[bodyKey]*body{}, unknown: unknownInputs(o)}
 	ev.Root = ev.newModule(nil, nil, o.Tree.Root, "", instance{})
 	return ev
 }

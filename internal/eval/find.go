@@ -132,6 +132,9 @@ func (d *Desired) TriggerTarget(t *demand.Task, x *lang.Expr) ([]*Desired, hcl.T
 	if !fine {
 		return nil, nil, demand.Fail()
 	}
+	if in.Deferred != nil {
+		return nil, nil, nil
+	}
 	tail := ref[used:]
 	if key != nil {
 		v, ds := lang.Eval(t, d.Scope(cty.NilVal), key, cty.DynamicPseudoType)

@@ -25,6 +25,8 @@ type ProviderConfig struct {
 	cfg  *config.Provider // nil: no block, an empty configuration
 	inst instance
 	cell demand.Cell[cty.Value]
+
+	deferred *Deferral // which instance is meant cannot be told yet
 }
 
 // providers are the provider configurations of a module instance that were asked for.
@@ -134,6 +136,16 @@ func (m *Module) keyedProvider(t *demand.Task, def *Module, b *binding, a addr.P
 	exp, ok := def.providerInstances(b.cfg).Get(t, &at)
 	if !ok {
 		return nil, append(ds, demand.Fail()...)
+	}
+	if wait := exp.deferred; wait != nil || !kv.IsKnown() {
+		if wait == nil {
+			wait = m.ev.deferral(t, at)
+		}
+		if wait != nil {
+			p := &ProviderConfig{Addr: a, mod: def, cfg: b.cfg, deferred: wait}
+			p.cell.Ready(p, cty.DynamicVal)
+			return p, ds
+		}
 	}
 	if !kv.IsKnown() && m.ev.o.Validating || exp.unknown {
 		return def.providerConfig(a, b.cfg, instance{eachKey: cty.UnknownVal(cty.String), each: cty.DynamicVal}), ds

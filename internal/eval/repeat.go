@@ -29,6 +29,8 @@ type expansion struct {
 	form    Form
 	unknown bool // validating: there is one instance that stands for all
 	all     []instance
+
+	deferred *Deferral // the instances cannot be told yet; there are none here
 }
 
 // expand evaluates count, for_each or enabled. what is the block's name for messages.
@@ -73,6 +75,9 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 	case !v.IsKnown():
 		if m.ev.o.Validating {
 			return m.unknownCount(), ds
+		}
+		if d := m.ev.deferral(t, at); d != nil {
+			return expansion{form: Counted, unknown: true, deferred: d}, ds
 		}
 		return bad("The \"count\" value depends on resource attributes that cannot be determined until apply, so Terrace cannot predict how many instances will be created.\n\nTo work around this, use the -target option to first apply only the resources that the count depends on, and then apply normally to converge; or use -exclude=%s.", m.name(what))
 	}
@@ -126,6 +131,9 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 	case !v.IsKnown() || isSet && !v.IsWhollyKnown():
 		if m.ev.o.Validating {
 			return m.unknownKeys(elementOf(v)), ds
+		}
+		if d := m.ev.deferral(t, at); d != nil {
+			return expansion{form: Keyed, unknown: true, deferred: d}, ds
 		}
 		return bad("The \"for_each\" %s includes keys derived from resource attributes that cannot be determined until apply, and so Terrace cannot determine the full set of keys that will identify the instances of this resource.\n\nWhen working with unknown values in for_each, it's better to define the map keys statically in your configuration and place apply-time results only in the map values. Alternatively, use -exclude=%s.", collectionName(isSet), m.name(what))
 	}
@@ -193,6 +201,9 @@ func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expan
 	case !v.IsKnown():
 		if m.ev.o.Validating {
 			return one, ds
+		}
+		if d := m.ev.deferral(t, at); d != nil {
+			return expansion{unknown: true, deferred: d}, ds
 		}
 		problem = fmt.Sprintf("depends on resource attributes that cannot be determined until apply; use -exclude=%s to plan without it", m.name(what))
 	}

@@ -28,6 +28,8 @@ type Instances struct {
 	Unknown bool // validating: one instance stands for all
 	All     []*Desired
 	byKey   map[addr.Key]*Desired
+
+	Deferred *Deferral // which instances there are cannot be told yet
 }
 
 // Get returns the wanted instance of a key, or nil.
@@ -139,7 +141,7 @@ func (r *Resource) HasAfter() bool { return len(r.code.after) > 0 || r.Mod.call 
 
 func (r *Resource) expand(t *demand.Task) (*Instances, diag.List) {
 	exp, ds := r.Mod.expand(t, r.code.repeat, r.code.cfg.Addr.String())
-	out := &Instances{Form: exp.form, Unknown: exp.unknown, All: make([]*Desired, len(exp.all))}
+	out := &Instances{Form: exp.form, Unknown: exp.unknown, All: make([]*Desired, len(exp.all)), Deferred: exp.deferred}
 	slab := make([]Desired, len(exp.all))
 	if len(exp.all) > 4 {
 		out.byKey = make(map[addr.Key]*Desired, len(exp.all))

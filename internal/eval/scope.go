@@ -232,7 +232,7 @@ func (r *Resource) formMistake(ref hcl.Traversal, used int, at *source.Range) di
 	if !ok || in.Form != Counted && in.Form != Keyed {
 		return nil
 	}
-	if in.Form == Keyed && !in.Unknown && in.Get(addr.Str(a.Name)) != nil {
+	if in.Form == Keyed && (in.Deferred != nil || !in.Unknown && in.Get(addr.Str(a.Name)) != nil) {
 		return nil // a keyed resource yields an object, so its keys can be written as attributes
 	}
 	return diag.Errorf(at, "Missing resource instance key", "Because %s has %q set, its attributes must be accessed on specific instances.\n\nFor example, to correlate with indices of a referring resource, use:\n    %s[%s]", r.code.cfg.Addr, formName(in.Form), r.code.cfg.Addr, indexName(in.Form))

@@ -48,6 +48,7 @@ func (p *planner) assemble() (*Plan, diag.List) {
 	slices.SortFunc(plan.Drift, compareChanges)
 	slices.SortStableFunc(plan.Changes, compareChanges)
 	var ds diag.List
+	plan.Deferred = sortDeferred(p.deferred)
 	plan.Outputs = p.outputs()
 	plan.Checks = p.checks()
 	plan.Actions = p.actions(plan)

@@ -24,6 +24,10 @@ func (p *planner) data(t *demand.Task, d *eval.Desired, ip *instancePlan) (cty.V
 	}
 	ip.provider = pc.Addr
 	ip.checked = true
+	if wait := pc.Deferral(t); wait != nil {
+		v, more := p.putOffInstance(t, d, ip, ProviderConfigUnknown, wait)
+		return v, append(ds, more...)
+	}
 	if p.in.Mode == Destroy {
 		// Nothing is read for a destroy but what providers need, and that from state.
 		if obj, _, ok := p.prior.Object(addr.Object{Instance: d.Addr()}); ok {
@@ -55,6 +59,9 @@ func (p *planner) data(t *demand.Task, d *eval.Desired, ip *instancePlan) (cty.V
 		c := &Change{Addr: d.Addr(), Prev: d.Addr(), Provider: pc.Addr, Op: Read, Reason: reason, Before: cty.NullVal(s.Block.ImpliedType()), After: planned}
 		c.AfterSensitive = sensitivePaths(s, planned, present(planned, sensitive))
 		ip.change = c
+		if names := p.ev.WaitsFor(t.Reads()); names != nil && reason == ReadConfigUnknown {
+			p.putOff(d.Addr().String(), ConfigUnknown, &eval.Deferral{At: d.Resource.Config().At, Variables: names})
+		}
 		return withSensitive(planned, c.AfterSensitive, s), ds
 	}
 	if reason != "" {
@@ -152,8 +159,11 @@ func (p *planner) pendingDirect(t *demand.Task) bool {
 		if !ok {
 			continue
 		}
+		if in.Deferred != nil {
+			return true
+		}
 		for _, other := range in.All {
-			if ip, _ := other.Memo.(*instancePlan); ip != nil && ip.change != nil && ip.change.Op != NoOp {
+			if ip, _ := other.Memo.(*instancePlan); ip.pending() {
 				return true
 			}
 		}
@@ -166,11 +176,11 @@ func (p *planner) pendingAny(_ *demand.Task, d *eval.Desired) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, ip := range p.plans {
-		if ip.change != nil && ip.d != d && ip.change.Op != NoOp {
+		if ip.d != d && ip.pending() {
 			return true
 		}
 	}
-	return false
+	return len(p.deferred) > 0
 }
 
 // pending looks for a change over recorded reads.
@@ -183,8 +193,11 @@ func (p *planner) pending(n *demand.Node, seen map[*demand.Node]bool) bool {
 			continue
 		}
 		seen[n] = true
+		if p.ev.PutOff(n) {
+			return true
+		}
 		if d, ok := n.What.(*eval.Desired); ok && n == d.Node() {
-			if ip, _ := d.Memo.(*instancePlan); ip != nil && ip.change != nil && ip.change.Op != NoOp {
+			if ip, _ := d.Memo.(*instancePlan); ip.pending() {
 				return true
 			}
 		}

@@ -138,7 +138,7 @@ func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) {
 	inst := r.Instances[k]
 	why, wanted := p.whyOrphan(t, a)
 	if wanted {
-		return // its expansion failed, or the check it stands in was not run: nothing is known
+		return // its expansion failed or is put off, or the check it stands in was not run: nothing is known
 	}
 	op := &orphanPlan{addr: a, provider: r.Config(inst)}
 	p.mu.Lock()
@@ -164,6 +164,10 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	pc, more := p.ev.ProviderAt(t, op.provider, a)
 	ds = append(ds, more...)
 	if more.HasErrors() {
+		return ds
+	}
+	if wait := pc.Deferral(t); wait != nil {
+		p.putOff(a.String(), ProviderConfigUnknown, wait)
 		return ds
 	}
 	prov, more := p.configured(t, pc, nil)
@@ -227,7 +231,7 @@ func (p *planner) whyOrphan(t *demand.Task, a addr.Instance) (why Reason, wanted
 			return DeleteNoResourceConfig, false
 		}
 		ch, ok := call.Children(t)
-		if !ok {
+		if !ok || ch.Deferred != nil {
 			return "", true
 		}
 		if m = ch.Get(step.Key); m == nil {
@@ -239,7 +243,7 @@ func (p *planner) whyOrphan(t *demand.Task, a addr.Instance) (why Reason, wanted
 		return DeleteNoResourceConfig, false
 	}
 	in, ok := r.Instances(t)
-	if !ok {
+	if !ok || in.Deferred != nil {
 		return "", true
 	}
 	if in.Get(a.Key) != nil && in.Form != eval.Disabled {

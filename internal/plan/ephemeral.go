@@ -126,7 +126,7 @@ func (p *planner) ephemeral(t *demand.Task, d *eval.Desired, ip *instancePlan) (
 		return unknown, ds
 	}
 	config, _ := v.UnmarkDeep()
-	if !config.IsWhollyKnown() || p.pendingBefore(t, d) {
+	if !config.IsWhollyKnown() || p.pendingBefore(t, d) || pc.Deferral(t) != nil {
 		return unknown, ds
 	}
 	prov, more := p.configured(t, pc, &d.Resource.Config().At)

@@ -98,7 +98,11 @@ func (p *planner) readImport(t *demand.Task, b *config.ImportBlock, out *importS
 		return ds
 	}
 	if v.IsMarked() || v.IsNull() || !v.IsKnown() || !v.CanIterateElements() {
-		return append(ds, diag.Errorf(&at, "Invalid for_each argument", "The \"for_each\" of an import block must be a map, a set or a tuple that is known while planning, and neither null nor sensitive.")...)
+		bad := diag.Errorf(&at, "Invalid for_each argument", "The \"for_each\" of an import block must be a map, a set or a tuple that is known while planning, and neither null nor sensitive.")
+		if !v.IsKnown() {
+			bad[0].Code = UnknownCode
+		}
+		return append(ds, bad...)
 	}
 	for it := v.ElementIterator(); it.Next(); {
 		k, el := it.Element()
@@ -162,6 +166,27 @@ func (p *planner) importObject(t *demand.Task, d *eval.Desired, ip *instancePlan
 	}
 	obj.stored = stored
 	return obj, imp, ds
+}
+
+// importDeferral says why it is not known yet which object an instance takes
+// over, nil if it is or if that is not for want of a root variable.
+func (p *planner) importDeferral(t *demand.Task, a addr.Instance, old object) *eval.Deferral {
+	it := p.imports.of(a)
+	if it == nil || !p.in.Defer || !old.value.IsNull() {
+		return nil
+	}
+	x := it.id
+	if it.ident != nil {
+		x = it.ident
+	}
+	v, ds := lang.Eval(t, importScope{p.ev.Root, it.each}, x, cty.DynamicPseudoType)
+	if ds.HasErrors() || v.IsWhollyKnown() {
+		return nil // importID tells what is wrong
+	}
+	if names := p.ev.WaitsFor(t.Reads()); names != nil {
+		return &eval.Deferral{At: x.Range(), Variables: names}
+	}
+	return nil
 }
 
 // importInto asks the provider for an existing object and reads it.

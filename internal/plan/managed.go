@@ -39,6 +39,10 @@ func (p *planner) managed(t *demand.Task, d *eval.Desired, ip *instancePlan) (ct
 		return unknown, ds
 	}
 	ip.provider = pc.Addr
+	if wait := pc.Deferral(t); wait != nil {
+		v, more := p.putOffInstance(t, d, ip, ProviderConfigUnknown, wait)
+		return v, append(ds, more...)
+	}
 	prov, more := p.configured(t, pc, &d.Resource.Config().At)
 	if ds = append(ds, more...); more.HasErrors() {
 		return unknown, ds
@@ -47,6 +51,10 @@ func (p *planner) managed(t *demand.Task, d *eval.Desired, ip *instancePlan) (ct
 	old, more := p.priorObject(a, s, prov, d.Resource.Provider())
 	if ds = append(ds, more...); more.HasErrors() {
 		return unknown, Blame(d, s, ds)
+	}
+	if wait := p.importDeferral(t, a, old); wait != nil {
+		v, more := p.putOffInstance(t, d, ip, ImportUnknown, wait)
+		return v, append(ds, more...)
 	}
 	now, imp, more := p.current(t, d, ip, s, prov, old)
 	ds = append(ds, more...)

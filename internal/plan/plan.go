@@ -92,8 +92,6 @@ type Change struct {
 	SkipDestroy  bool                  // lifecycle.destroy = false
 
 	ConfigKnown bool // the configuration was wholly known, so that this is the final plan for the object
-
-	Deferred string // why the change cannot be planned yet; "" otherwise
 }
 
 // Moved reports whether the object had another address before.
@@ -145,8 +143,9 @@ type CheckStatus = string
 // A Plan is everything that has to be done, and what it was computed from.
 type Plan struct {
 	Mode      Mode
-	Changes   []*Change // sorted by address; no-ops included
-	Drift     []*Change // what was found changed outside, compared with the last run
+	Changes   []*Change   // sorted by address; no-ops included
+	Drift     []*Change   // what was found changed outside, compared with the last run
+	Deferred  []*Deferred // what cannot be planned yet, by address; none unless that was allowed
 	Outputs   []*OutputChange
 	Actions   []Action
 	Checks    []state.CheckResult
@@ -203,8 +202,11 @@ func (p *Plan) Counts() Counts {
 }
 
 // HasChanges reports whether applying the plan would do anything: to objects,
-// to outputs, or to addresses in state.
+// to outputs, or to addresses in state. What is put off counts.
 func (p *Plan) HasChanges() bool {
+	if len(p.Deferred) > 0 {
+		return true
+	}
 	for _, c := range p.Changes {
 		if c.Op != NoOp || c.Moved() || c.Import != nil {
 			return true

@@ -41,6 +41,7 @@ type Input struct {
 	Excludes    []addr.Target
 	Replace     []addr.Instance
 	Generate    bool // write configuration for import blocks that name a resource without any
+	Defer       bool // put off what hangs on unknown variables; else that is an error
 	Workspace   string
 	RootDir     string
 	Cwd         string
@@ -71,6 +72,7 @@ type planner struct {
 	plans        []*instancePlan
 	checkResults []checkResult
 	generated    []*Change
+	deferred     []*Deferred
 }
 
 // instancePlan is what planning found out about one wanted instance. One task
@@ -85,7 +87,8 @@ type instancePlan struct {
 	deposed   []*Change
 	pre, post []eval.Outcome
 	checked   bool
-	order     int // index of the action that makes the new object, -1 without one
+	deferred  bool // it cannot be planned yet
+	order     int  // index of the action that makes the new object, -1 without one
 }
 
 // Make makes a plan. With errors the plan holds what could be planned and is
@@ -123,7 +126,7 @@ func newPlanner(ctx context.Context, in Input) *planner {
 	}
 	p.ev = eval.New(p.graph, eval.Options{
 		Tree: in.Tree, Phase: p, Variables: in.Variables, Workspace: in.Workspace,
-		RootDir: in.RootDir, Cwd: in.Cwd, Functions: in.Functions,
+		RootDir: in.RootDir, Cwd: in.Cwd, Functions: in.Functions, Deferring: in.Defer && in.Mode == Normal,
 	})
 	return p
 }
@@ -211,6 +214,9 @@ func (p *planner) walkModule(w *par.Work[*job], m *eval.Module) {
 			if !ok {
 				return
 			}
+			if ch.Deferred != nil {
+				p.putOff(c.Addr(), InstancesUnknown, ch.Deferred)
+			}
 			for _, child := range ch.All {
 				w.Add(&job{func(*demand.Task) { p.walkModule(w, child) }})
 			}
@@ -231,6 +237,9 @@ func (p *planner) walkResource(w *par.Work[*job], t *demand.Task, r *eval.Resour
 	in, ok := r.Instances(t)
 	if !ok {
 		return
+	}
+	if in.Deferred != nil {
+		p.putOff(r.Addr().String(), InstancesUnknown, in.Deferred)
 	}
 	if p.in.Mode != Destroy && !p.scope.limited() {
 		defer r.Whole(t)

@@ -3,6 +3,7 @@ package planfile
 import (
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/state"
@@ -23,6 +24,7 @@ func encodePlan(p *plan.Plan, b Backend) ([]byte, error) {
 	e.int(int(max(p.Timestamp.Unix(), 0)))
 	e.changes(p.Changes)
 	e.changes(p.Drift)
+	e.deferred(p.Deferred)
 	e.int(len(p.Outputs))
 	for _, o := range p.Outputs {
 		e.output(o)
@@ -113,7 +115,6 @@ func (e *encoder) change(c *plan.Change) {
 		e.str(string(a.Module))
 		e.resource(a.Resource)
 	}
-	e.str(c.Deferred)
 }
 
 func (d *decoder) change() *plan.Change {
@@ -141,7 +142,6 @@ func (d *decoder) change() *plan.Change {
 	c.Dependencies = list(d, func() addr.ConfigResource {
 		return addr.ConfigResource{Module: addr.Module(d.str()), Resource: d.resource()}
 	})
-	c.Deferred = d.str()
 	return c
 }
 
@@ -152,6 +152,34 @@ func (d *decoder) op() plan.Op {
 		return plan.NoOp
 	}
 	return o
+}
+
+func (e *encoder) deferred(all []*plan.Deferred) {
+	e.int(len(all))
+	for _, x := range all {
+		e.str(x.Addr)
+		e.str(string(x.Reason))
+		e.str(x.At.Filename)
+		for _, p := range [...]hcl.Pos{x.At.Start, x.At.End} {
+			e.int(p.Line)
+			e.int(p.Column)
+			e.int(p.Byte)
+		}
+		e.int(len(x.Variables))
+		for _, name := range x.Variables {
+			e.str(name)
+		}
+	}
+}
+
+func (d *decoder) deferred() *plan.Deferred {
+	const most = 1 << 40
+	pos := func() hcl.Pos { return hcl.Pos{Line: d.int(most), Column: d.int(most), Byte: d.int(most)} }
+	x := &plan.Deferred{Addr: d.str(), Reason: plan.DeferReason(d.str())}
+	x.At.Filename = d.str()
+	x.At.Start, x.At.End = pos(), pos()
+	x.Variables = list(d, d.str)
+	return x
 }
 
 func (e *encoder) output(o *plan.OutputChange) {
@@ -270,6 +298,7 @@ func decodePlan(src []byte) (*plan.Plan, Backend, error) {
 	}
 	p.Changes = list(d, d.change)
 	p.Drift = list(d, d.change)
+	p.Deferred = list(d, d.deferred)
 	p.Outputs = list(d, d.output)
 	p.Actions = d.actions(len(p.Changes))
 	p.Checks = list(d, d.check)

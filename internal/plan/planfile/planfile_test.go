@@ -11,9 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -50,10 +52,11 @@ func sample() *File {
 				{Addr: a, Prev: b, Provider: builtin, Op: plan.Update, Reason: plan.ReplaceTainted, Before: obj, After: obj,
 					BeforeSensitive: []cty.Path{path}, AfterSensitive: []cty.Path{path[:1]}, ReplacePaths: []cty.Path{path},
 					Private: []byte{1, 2}, Import: &plan.Import{ID: "i", Identity: obj, GeneratedConfig: "g"}, BeforeIdentity: obj,
-					Dependencies: []addr.ConfigResource{a.Config()}, ForcedCBD: true, SkipDestroy: true, Deferred: "why"},
+					Dependencies: []addr.ConfigResource{a.Config()}, ForcedCBD: true, SkipDestroy: true},
 				{Addr: b, Prev: b, Deposed: "12345678", Provider: builtin, Op: plan.Delete, Before: obj, After: cty.NullVal(obj.Type())},
 			},
 			Drift:     []*plan.Change{{Addr: a, Prev: a, Op: plan.Delete, Before: obj, After: cty.NullVal(obj.Type())}},
+			Deferred:  []*plan.Deferred{{Addr: "module.x", Reason: plan.InstancesUnknown, At: source.Range{Filename: "main.tf", Start: hcl.Pos{Line: 2, Column: 3, Byte: 9}, End: hcl.Pos{Line: 2, Column: 5, Byte: 11}}, Variables: []string{"a", "b"}}},
 			Outputs:   []*plan.OutputChange{{Name: "o", Op: plan.Create, Before: cty.NullVal(cty.DynamicPseudoType), After: s("x"), AfterSensitive: true, Deprecated: "d"}},
 			Actions:   []plan.Action{{Kind: plan.StepUpdate, Change: 0}, {Kind: plan.StepJoin, Change: -1, Needs: []int{0}}, {Kind: plan.StepDeleteDeposed, Change: 1, Needs: []int{0, 1}}},
 			Checks:    []state.CheckResult{{Kind: state.CheckBlock, Addr: "check.c", Status: state.CheckFail, Objects: []state.CheckObject{{Addr: "check.c", Status: state.CheckFail, Failures: []string{"f"}}}}, {Kind: state.CheckOutput, Addr: "output.o", Status: state.CheckPass}},
