@@ -152,6 +152,12 @@ func TestOutputs(t *testing.T) {
 	if got := ids(b); got != "id one" || calls != 1 {
 		t.Errorf("%s after %d calls", got, calls)
 	}
+	in, _ := a.Inputs(task, nil)
+	for _, s := range in {
+		if want := s.Name == "later"; want != (len(s.Waits) == 1 && s.Waits[0].ID == "/w/d" && s.Waits[0].Ref == "dependency.d.outputs.later" && s.Waits[0].At.Start.Line == 4) {
+			t.Errorf("%s waits for %v", s.Name, s.Waits)
+		}
+	}
 	n := l.Anew(round("two"))
 	if got := ids(b.In(n)); got != "id two" || calls != 2 {
 		t.Errorf("anew: %s after %d calls", got, calls)

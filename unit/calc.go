@@ -243,6 +243,7 @@ type overlayKey struct {
 type facts struct {
 	deps  []*depUse // sorted by nothing, each once
 	files []string  // absolute paths, each once
+	waits []*Wait   // outputs that are not known, each once
 }
 
 // depUse is one dependency block that an expression reached.
@@ -264,7 +265,7 @@ func (f *facts) with(o *facts) *facts {
 	var out *facts
 	grow := func() {
 		if out == nil {
-			out = &facts{deps: slices.Clone(f.deps), files: slices.Clone(f.files)}
+			out = &facts{deps: slices.Clone(f.deps), files: slices.Clone(f.files), waits: slices.Clone(f.waits)}
 		}
 	}
 	for _, d := range o.deps {
@@ -277,6 +278,12 @@ func (f *facts) with(o *facts) *facts {
 		if !slices.Contains(f.files, p) {
 			grow()
 			out.files = append(out.files, p)
+		}
+	}
+	for _, w := range o.waits {
+		if !slices.ContainsFunc(f.waits, func(h *Wait) bool { return *h == *w }) {
+			grow()
+			out.waits = append(out.waits, w)
 		}
 	}
 	if out == nil {

@@ -359,8 +359,12 @@ func (n *moduleOutputs) open(c *calc) node {
 	return &outputsView{v, fmt.Sprintf("The module %q", n.m.name)}
 }
 
+func (n *moduleOutputs) id() Target {
+	return Target(moduleID(n.m.e, n.m.name, n.m.key, n.m.keyed))
+}
+
 func (n *moduleOutputs) value(c *calc) cty.Value {
-	id := Target(moduleID(n.m.e, n.m.name, n.m.key, n.m.keyed))
+	id := n.id()
 	e, at := n.where()
 	c.met = c.met.withDep(&depUse{target: id, at: at, label: n.m.name, via: e})
 	if !c.full {

@@ -40,12 +40,14 @@ func (c *calc) descend(n node, ref hcl.Traversal, from int) resolved {
 			return resolved{n: o, used: i}
 		}
 		if _, plain := o.(valueNode); plain {
+			c.readsOutput(n, o, ref, i)
 			return resolved{n: o, used: i} // HCL knows what to do with values
 		}
 		next := o.child(c, key)
 		if c.stuck() {
 			return resolved{n: o, used: i}
 		}
+		c.readsOutput(n, next, ref, i)
 		if next == nil {
 			names, _ := o.keys(c)
 			why := fmt.Sprintf("This object does not have an attribute named %q.", key)

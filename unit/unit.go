@@ -142,6 +142,7 @@ type Setting struct {
 	At    *source.Range // of the definition, or of the value where it has none of its own
 	Layer *source.Layer // the role of its file: base, or import with the block that brought it in
 	Under *Setting      // what it replaced or was merged over; nil at the bottom. Its Value is not computed.
+	Waits []Wait        // for an input: the outputs that it reads and that are not known yet
 }
 
 // Own reports whether the setting stands in the unit's own file.
@@ -183,7 +184,9 @@ func (u *Unit) inputs(c *calc, wanted func(name string) bool) []*Setting {
 			return nil
 		}
 		if unknownNode(c, o) {
-			return []*Setting{u.setting(c, "", n, cty.DynamicVal)}
+			s := u.setting(c, "", n, cty.DynamicVal)
+			s.Waits = c.met.waiting()
+			return []*Setting{s}
 		}
 		c.notAMap("inputs", o)
 		return nil
@@ -201,7 +204,9 @@ func (u *Unit) inputs(c *calc, wanted func(name string) bool) []*Setting {
 		one := c.sub(u.e, c.full) // one failed input does not take the others with it
 		v := in.value(one)
 		c.merge(one)
-		out = append(out, u.setting(c, k, in, v))
+		s := u.setting(c, k, in, v)
+		s.Waits = one.met.waiting()
+		out = append(out, s)
 	}
 	return out
 }

@@ -1,0 +1,68 @@
+package unit
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A Wait is an output of another unit that is not known yet where it is read.
+type Wait struct {
+	ID  string       // of the other unit
+	Ref string       // such as dependency.net.outputs.id
+	At  source.Range // where it is read
+}
+
+// Waits lists the outputs that one part of the unit, such as remote_state, reads
+// and that are not known yet, in the order of their places. Inputs have their own
+// (see Setting).
+func (u *Unit) Waits(t *demand.Task, part string) []Wait {
+	c := u.on(t, true)
+	if n := u.field(c, part); n != nil {
+		n.value(c)
+	}
+	return c.met.waiting()
+}
+
+// waiting is the list of waits, sorted.
+func (f *facts) waiting() []Wait {
+	if f == nil || len(f.waits) == 0 {
+		return nil
+	}
+	out := make([]Wait, len(f.waits))
+	for i, w := range f.waits {
+		out[i] = *w
+	}
+	slices.SortFunc(out, func(a, b Wait) int {
+		return cmp.Or(cmp.Compare(a.At.Filename, b.At.Filename), cmp.Compare(a.At.Start.Byte, b.At.Start.Byte), cmp.Compare(a.Ref, b.Ref))
+	})
+	return out
+}
+
+// readsOutput notes that a reference leads to an output that is not known, where
+// that is so. n is the node before step i, and next what the step leads to.
+func (c *calc) readsOutput(n, next node, ref hcl.Traversal, i int) {
+	if !c.full {
+		return
+	}
+	var target Target
+	switch n := n.(type) {
+	case *outputsNode:
+		t, ok := n.d.target(c)
+		if !ok {
+			return
+		}
+		target = t
+	case *moduleOutputs:
+		target = n.id()
+	default:
+		return
+	}
+	if v, ok := next.(valueNode); !ok || v.v.IsWhollyKnown() {
+		return
+	}
+	c.met = c.met.with(&facts{waits: []*Wait{{ID: string(target), Ref: refText(ref[:i+1]), At: ref.SourceRange()}}})
+}
