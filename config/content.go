@@ -40,6 +40,7 @@ type content struct {
 type blockSet struct {
 	typ  string
 	list [][]part
+	gone []Replaced // what they took the place of, the nearest first
 }
 
 // blocks returns the nested blocks of a type.
@@ -129,7 +130,7 @@ func (c *content) addBlocks(p part, blocks []typedPart, base hcl.Range) (own hcl
 		case i >= 0:
 			given[i].list = append(given[i].list, []part{b.part})
 		default:
-			given = append(given, blockSet{b.typ, [][]part{{b.part}}})
+			given = append(given, blockSet{typ: b.typ, list: [][]part{{b.part}}})
 		}
 	}
 	for _, set := range given {
@@ -160,8 +161,20 @@ func (c *content) put(set blockSet) {
 			}
 		}
 	default:
+		below.gone = append(replacedParts(below.list), below.gone...)
 		below.list = set.list
 	}
+}
+
+// replacedParts lists blocks that others take the place of.
+func replacedParts(blocks [][]part) []Replaced {
+	var out []Replaced
+	for _, parts := range blocks {
+		for _, p := range parts {
+			out = append(out, Replaced{p.head, p.layer})
+		}
+	}
+	return out
 }
 
 // inner merges the content of one nested block of a type, or returns nil.

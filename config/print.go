@@ -9,15 +9,23 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/source"
 )
 
 // PrintOptions says how to write a module.
 type PrintOptions struct {
-	Origins bool   // tell with each argument where it was set, and what it replaced
-	JSON    bool   // JSON syntax
-	Addr    string // one object only: TYPE.NAME, data.TYPE.NAME, var.NAME, local.NAME, module.NAME, provider.NAME[.ALIAS], check.NAME, output.NAME or terraform
+	Origins bool // tell with each argument and block where it was set, and what it replaced
+	JSON    bool // JSON syntax
+
+	// Addr names one object only: TYPE.NAME, data.TYPE.NAME, ephemeral.TYPE.NAME,
+	// var.NAME, local.NAME, module.NAME, provider.NAME[.ALIAS], check.NAME or
+	// output.NAME; or all blocks of a kind that have no name: terraform, language,
+	// locals, moved, removed, import. Instance keys mean nothing here: all instances
+	// of an object have the same configuration.
+	Addr string
 }
 
 // Print writes the module, with its override files merged in, as configuration
@@ -29,8 +37,18 @@ type PrintOptions struct {
 // that have one follow in a second part, and each part has a heading line,
 // "-- main.tf --" and "-- main.tf.json --", in the manner of a txtar archive.
 //
-// With Origins each argument tells its file and line: in a comment in native
-// syntax, under the comment property "//" of its block in JSON.
+// With Origins each argument and each block tells its file and line, and what it
+// replaced: in a comment in native syntax, under the comment property "//" of
+// its block in JSON:
+//
+//	"//": {
+//	  "block": [PLACE, ...],         the blocks that it was merged from, base first
+//	  "overrides": [PLACE, ...],     what it took the place of, the nearest first
+//	  "arguments": {"NAME": {PLACE and "overrides"}, ...}
+//	}
+//
+// where PLACE is {"file", "line", "column", "layer"} and layer is "base" or
+// "override n".
 //
 // Print returns an error for an address that the module does not define, and
 // the errors of w. A module with errors is printed as far as it was understood.
@@ -57,7 +75,8 @@ func (m *Module) render(o PrintOptions) (native, js string, err error) {
 	p := m.printer(o.Origins)
 	blocks := p.blocks()
 	if o.Addr != "" {
-		blocks = slices.DeleteFunc(blocks, func(b *outBlock) bool { return !b.keep(o.Addr) })
+		want := withoutKeys(o.Addr)
+		blocks = slices.DeleteFunc(blocks, func(b *outBlock) bool { return !b.keep(want) })
 		if len(blocks) == 0 {
 			return "", "", fmt.Errorf("this module defines no %s", o.Addr)
 		}
@@ -78,6 +97,25 @@ func (m *Module) render(o PrintOptions) (native, js string, err error) {
 		js = p.writeJSON(rest)
 	}
 	return string(hclwrite.Format([]byte(text.String()))), js, nil
+}
+
+// withoutKeys is an address as outBlock.addr has it: without instance keys, and
+// without the optional word in front of a managed resource.
+func withoutKeys(address string) string {
+	t, diags := hclsyntax.ParseTraversalAbs([]byte(address), "", hcl.InitialPos)
+	if diags.HasErrors() {
+		return address
+	}
+	names := []string{t.RootName()}
+	for _, s := range t[1:] {
+		if a, ok := s.(hcl.TraverseAttr); ok {
+			names = append(names, a.Name)
+		}
+	}
+	if len(names) == 3 && names[0] == "resource" {
+		names = names[1:]
+	}
+	return strings.Join(names, ".")
 }
 
 // printer writes one module.
@@ -110,6 +148,7 @@ type outBlock struct {
 	labels []string
 	body   *outBody
 	heads  []source.Range // of the blocks that it was merged from, base first
+	gone   []Replaced     // what it took the place of, the nearest first
 	addr   string         // what PrintOptions.Addr calls it
 }
 
@@ -126,6 +165,7 @@ type outItem struct {
 	raw   bool // a JSON property
 	clash bool // whether JSON would take it for one of the kind's own names
 	block *outBlock
+	gone  []Replaced // what an argument took the place of, where set does not tell
 
 	native, json string // the text, where it is not that of set
 	addr         string // for an item that can be asked for, as a local value
@@ -133,10 +173,12 @@ type outItem struct {
 
 // keep reduces the block to what an address names and reports whether that is anything.
 func (b *outBlock) keep(addr string) bool {
-	if b.addr == addr || b.typ == addr && addr == "terraform" {
+	switch {
+	case b.addr == addr || b.typ == addr && b.addr == "":
 		return true
-	}
-	if b.typ != "locals" {
+	case b.typ == "check": // its data source is asked for by a name of its own
+		return slices.ContainsFunc(b.body.items, func(it outItem) bool { return it.block != nil && it.block.addr == addr })
+	case b.typ != "locals":
 		return false
 	}
 	b.body.items = slices.DeleteFunc(b.body.items, func(it outItem) bool { return it.addr != addr })
@@ -278,11 +320,15 @@ func (p *printer) terraform(tf *terraformParts) (out []*outBlock) {
 		if tf.isCloud {
 			typ = "cloud"
 		}
-		main.body.items = append(main.body.items, outItem{block: p.plainBlock(typ, *b)})
+		out := p.plainBlock(typ, *b)
+		out.gone = tf.gone
+		main.body.items = append(main.body.items, outItem{block: out})
 	}
-	for _, meta := range tf.metas {
+	for i, meta := range tf.metas {
 		if have := p.m.ProviderMetas[meta.labels[0]]; have != nil && have.At == meta.head {
-			main.body.items = append(main.body.items, outItem{block: p.plainBlock("provider_meta", meta.part)})
+			out := p.plainBlock("provider_meta", meta.part)
+			out.gone = p.metasBefore(tf.metas[:i], p.m.Source(meta.labels[0]))
+			main.body.items = append(main.body.items, outItem{block: out})
 		}
 	}
 	if len(tf.encryption) > 0 {
@@ -295,6 +341,16 @@ func (p *printer) terraform(tf *terraformParts) (out []*outBlock) {
 	return append(out, more...)
 }
 
+// metasBefore lists the blocks of a provider, the last first.
+func (p *printer) metasBefore(metas []meta, of addr.Provider) (out []Replaced) {
+	for _, m := range slices.Backward(metas) {
+		if p.m.Source(m.labels[0]) == of {
+			out = append(out, Replaced{m.head, m.layer})
+		}
+	}
+	return out
+}
+
 func heads(parts []part) []source.Range {
 	out := make([]source.Range, len(parts))
 	for i := range parts {
@@ -305,7 +361,7 @@ func heads(parts []part) []source.Range {
 
 // required builds the required_providers block.
 func (p *printer) required() *outBlock {
-	b := &outBlock{typ: "required_providers", body: &outBody{}}
+	b := &outBlock{typ: "required_providers", heads: heads(p.c.tf.required), body: &outBody{}}
 	all := make([]*RequiredProvider, 0, len(p.m.RequiredProviders))
 	for _, rp := range p.m.RequiredProviders {
 		all = append(all, rp)

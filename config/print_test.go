@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -143,12 +144,53 @@ locals {
       "aws_instance": {
         "web": {
           "//": {
-            "block": "example.tf:1, merged with override.tf:1 (override 1)",
+            "block": [
+              {
+                "file": "example.tf",
+                "line": 1,
+                "column": 1,
+                "layer": "base"
+              },
+              {
+                "file": "override.tf",
+                "line": 1,
+                "column": 1,
+                "layer": "override 1"
+              }
+            ],
             "arguments": {
-              "count": "example.tf:4",
-              "instance_type": "example.tf:2",
-              "user_data": "example.tf:5",
-              "ami": "override.tf:2 (override 1), overrides example.tf:3"
+              "ami": {
+                "file": "override.tf",
+                "line": 2,
+                "column": 3,
+                "layer": "override 1",
+                "overrides": [
+                  {
+                    "file": "example.tf",
+                    "line": 3,
+                    "column": 3,
+                    "layer": "base"
+                  }
+                ]
+              },
+              "count": {
+                "file": "example.tf",
+                "line": 4,
+                "column": 3,
+                "layer": "base"
+              },
+              "instance_type": {
+                "file": "example.tf",
+                "line": 2,
+                "column": 3,
+                "layer": "base"
+              },
+              "user_data": {
+                "file": "example.tf",
+                "line": 5,
+                "column": 3,
+                "layer": "base"
+              }
             }
           },
           "count": 1,
@@ -158,9 +200,35 @@ locals {
           "lifecycle": [
             {
               "//": {
-                "block": "example.tf:9, merged with override.tf:3 (override 1)",
+                "block": [
+                  {
+                    "file": "example.tf",
+                    "line": 9,
+                    "column": 3,
+                    "layer": "base"
+                  },
+                  {
+                    "file": "override.tf",
+                    "line": 3,
+                    "column": 3,
+                    "layer": "override 1"
+                  }
+                ],
                 "arguments": {
-                  "prevent_destroy": "override.tf:4 (override 1), overrides example.tf:10"
+                  "prevent_destroy": {
+                    "file": "override.tf",
+                    "line": 4,
+                    "column": 5,
+                    "layer": "override 1",
+                    "overrides": [
+                      {
+                        "file": "example.tf",
+                        "line": 10,
+                        "column": 5,
+                        "layer": "base"
+                      }
+                    ]
+                  }
                 }
               },
               "prevent_destroy": false
@@ -176,6 +244,172 @@ locals {
 		t.Error(diff)
 	}
 	roundTrip(t, m)
+}
+
+// TestPrintOriginsOfBlocks shows what nested blocks took the place of, for every
+// rule by which that happens.
+func TestPrintOriginsOfBlocks(t *testing.T) {
+	m := mustLoad(t, `
+-- main.tf --
+terraform {
+  backend "local" {
+    path = "a"
+  }
+  provider_meta "x" {
+    a = 1
+  }
+}
+resource "x_y" "z" {
+  rule {
+    a = 1
+  }
+  rule {
+    a = 2
+  }
+  dynamic "made" {
+    for_each = []
+    content {}
+  }
+  both = 1
+  connection {
+    host = "a"
+  }
+  provisioner "p" {}
+  kept {}
+}
+-- o_override.tf --
+terraform {
+  cloud {}
+  provider_meta "x" {
+    a = 2
+  }
+}
+resource "x_y" "z" {
+  dynamic "rule" {
+    for_each = [3]
+    content {
+      a = rule.value
+    }
+  }
+  made {}
+  both {}
+  connection {
+    user = "b"
+  }
+  provisioner "q" {}
+}
+-- p_override.tf --
+resource "x_y" "z" {
+  rule {
+    a = 4
+  }
+}
+`)
+	want := `terraform {
+  # o_override.tf:2 (override 1), overrides main.tf:2
+  cloud {
+  }
+
+  # o_override.tf:3 (override 1), overrides main.tf:5
+  provider_meta "x" {
+    a = 2 # o_override.tf:4 (override 1)
+  }
+}
+
+# main.tf:9, merged with o_override.tf:7 (override 1), merged with p_override.tf:1 (override 2)
+resource "x_y" "z" {
+  # main.tf:25
+  kept {
+  }
+
+  # o_override.tf:14 (override 1), overrides main.tf:16
+  made {
+  }
+
+  # o_override.tf:15 (override 1), overrides main.tf:20
+  both {
+  }
+
+  # p_override.tf:2 (override 2), overrides o_override.tf:8 (override 1), overrides main.tf:10, overrides main.tf:13
+  rule {
+    a = 4 # p_override.tf:3 (override 2)
+  }
+
+  # o_override.tf:16 (override 1), overrides main.tf:21
+  connection {
+    user = "b" # o_override.tf:17 (override 1)
+  }
+
+  # o_override.tf:19 (override 1), overrides main.tf:24
+  provisioner "q" {
+  }
+}
+`
+	if diff := cmp.Diff(want, printed(t, m, PrintOptions{Origins: true})); diff != "" {
+		t.Error(diff)
+	}
+	js := printed(t, m, PrintOptions{Origins: true, JSON: true})
+	again, ds := LoadFiles(".", map[string][]byte{"main.tf.json": []byte(js)}, Options{})
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	got := unordered(t, printed(t, again, PrintOptions{JSON: true}))
+	withoutComments(got) // in blocks of a provider they look like arguments
+	if diff := cmp.Diff(unordered(t, printed(t, m, PrintOptions{JSON: true})), got); diff != "" {
+		t.Errorf("with origins the module means something else:\n%s", diff)
+	}
+}
+
+func withoutComments(x any) {
+	switch x := x.(type) {
+	case map[string]any:
+		delete(x, "//")
+		for _, v := range x {
+			withoutComments(v)
+		}
+	case []any:
+		for _, v := range x {
+			withoutComments(v)
+		}
+	}
+}
+
+// TestPrintAddr asks for every kind of block by its address.
+func TestPrintAddr(t *testing.T) {
+	m := mustLoad(t, everyBlock)
+	for addr, want := range map[string]string{
+		"terraform":                      "terraform {",
+		"language":                       "language {",
+		"provider.aws.each":              `provider "aws" {`,
+		`provider.aws.each["a"]`:         `provider "aws" {`,
+		"var.v":                          `variable "v" {`,
+		"locals":                         "locals {",
+		"local.b":                        "locals {\n  b = 2\n}",
+		"output.o":                       `output "o" {`,
+		"module.m":                       `module "m" {`,
+		"module.m[1]":                    `module "m" {`,
+		"aws_instance.web":               `resource "aws_instance" "web" {`,
+		`aws_instance.web["a b"]`:        `resource "aws_instance" "web" {`,
+		"resource.aws_instance.web":      `resource "aws_instance" "web" {`,
+		"data.aws_ami.a":                 `data "aws_ami" "a" {`,
+		"ephemeral.random_password.p":    `ephemeral "random_password" "p" {`,
+		"ephemeral.random_password.p[0]": `ephemeral "random_password" "p" {`,
+		"moved":                          "moved {",
+		"removed":                        "removed {",
+		"import":                         "import {",
+		"check.c":                        `check "c" {`,
+		"data.http.h":                    `check "c" {`,
+	} {
+		got := printed(t, m, PrintOptions{Addr: addr})
+		if !strings.HasPrefix(got, want) || strings.Count(got, "\n}") != 1 {
+			t.Errorf("%s: %s", addr, got)
+		}
+	}
+	for _, addr := range []string{"local", "local.c", "aws_instance.web.ami", "aws_instance", "nothing", "a b", "resource", "data"} {
+		if err := m.Print(io.Discard, PrintOptions{Addr: addr}); err == nil {
+			t.Errorf("%s names nothing, and nobody says so", addr)
+		}
+	}
 }
 
 // TestRoundTrip prints modules with everything that has two spellings.

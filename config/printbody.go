@@ -33,7 +33,9 @@ func (p *printer) content(c *content, sure bool) *outBody {
 	}
 	for _, set := range c.nested {
 		for _, parts := range set.list {
-			b.items = append(b.items, outItem{block: p.nestedBlock(c.kind, set.typ, parts)})
+			block := p.nestedBlock(c.kind, set.typ, parts)
+			block.gone = set.gone
+			b.items = append(b.items, outItem{block: block})
 		}
 	}
 	if len(escaped) > 0 {
@@ -90,10 +92,8 @@ func (p *printer) rest(body hcl.Body, sure bool) (plain, escaped []outItem) {
 		for i := range b.layers {
 			l := &b.layers[i]
 			items, _ := p.rest(l.open, sure)
-			for j := range items {
-				if s := items[j].set; s != nil && p.origins {
-					items[j].set = b.Setting(s.Name)
-				}
+			if p.origins {
+				p.replaced(b, items)
 			}
 			if l.escaped {
 				escaped = append(escaped, items...)
@@ -203,9 +203,9 @@ func (p *printer) writeNative(w *strings.Builder, b *outBlock) {
 		case !p.origins:
 			fmt.Fprintf(w, "%s = %s\n", name, text)
 		case strings.Contains(text, "\n"):
-			fmt.Fprintf(w, "# %s\n%s = %s\n", p.origin(it.set), name, text)
+			fmt.Fprintf(w, "# %s\n%s = %s\n", p.origin(it), name, text)
 		default:
-			fmt.Fprintf(w, "%s = %s # %s\n", name, text, p.origin(it.set))
+			fmt.Fprintf(w, "%s = %s # %s\n", name, text, p.origin(it))
 		}
 	}
 	w.WriteString("}\n")
@@ -218,29 +218,4 @@ func quotedLabel(s string) string {
 	writeEscaped(&b, strings.NewReplacer("${", "$${", "%{", "%%{").Replace(s))
 	b.WriteByte('"')
 	return b.String()
-}
-
-// origin tells where an argument was set and what it replaced.
-func (p *printer) origin(s *Setting) string {
-	out := p.place(s.Range, s.Layer)
-	for u := s.Under; u != nil; u = u.Under {
-		out += ", overrides " + p.place(u.Range, u.Layer)
-	}
-	return out
-}
-
-func (p *printer) headOrigin(b *outBlock) string {
-	out := p.place(b.heads[0], p.m.Set.LayerOf(b.heads[0]))
-	for _, h := range b.heads[1:] {
-		out += ", merged with " + p.place(h, p.m.Set.LayerOf(h))
-	}
-	return out
-}
-
-func (p *printer) place(at source.Range, l *source.Layer) string {
-	s := fmt.Sprintf("%s:%d", at.Filename, at.Start.Line)
-	if l != nil && l.Kind == source.Override {
-		s += " (" + l.String() + ")"
-	}
-	return s
 }

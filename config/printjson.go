@@ -127,24 +127,3 @@ func (b *outBody) unclash() []outItem {
 	}
 	return append(plain, outItem{block: &outBlock{typ: "_", body: &outBody{items: clash}}})
 }
-
-// jsonOrigins is the comment property of a block: its own place under "block",
-// and that of each argument under "arguments".
-func (p *printer) jsonOrigins(b *outBlock) string {
-	var o, args jsonObject
-	if len(b.heads) > 0 {
-		o.add("block", jsonString(p.headOrigin(b)), false)
-	}
-	for _, it := range b.body.items {
-		if it.block == nil {
-			args.add(it.set.Name, jsonString(p.origin(it.set)), false)
-		}
-	}
-	if len(args.names) > 0 {
-		o.add("arguments", args.String(), false)
-	}
-	if len(o.names) == 0 {
-		return ""
-	}
-	return o.String()
-}

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/terrace-iac/terrace/source"
+)
+
+// replaced tells the items that a body prints what they took the place of. The
+// blocks of one name took the place of the same things.
+func (p *printer) replaced(b *Body, items []outItem) {
+	for i := range items {
+		it := &items[i]
+		if it.block == nil {
+			it.gone = p.m.Replaced(b, it.set.Name)
+			continue
+		}
+		name := it.block.typ
+		if name == "dynamic" && len(it.block.labels) == 1 {
+			name = it.block.labels[0]
+		}
+		it.block.gone = p.m.Replaced(b, name)
+	}
+}
+
+// chain is what a setting replaced, the nearest first.
+func (s *Setting) chain() (out []Replaced) {
+	for u := s.Under; u != nil; u = u.Under {
+		out = append(out, Replaced{u.Range, u.Layer})
+	}
+	return out
+}
+
+// under is what an argument took the place of.
+func (it outItem) under() []Replaced {
+	if it.gone != nil {
+		return it.gone
+	}
+	return it.set.chain()
+}
+
+// origin tells where an argument was set and what it replaced.
+func (p *printer) origin(it outItem) string {
+	return placeText(it.set.Range, it.set.Layer) + overridesText(it.under())
+}
+
+// headOrigin tells which blocks a block was merged from and what it replaced.
+func (p *printer) headOrigin(b *outBlock) string {
+	out := placeText(b.heads[0], p.m.Set.LayerOf(b.heads[0]))
+	for _, h := range b.heads[1:] {
+		out += ", merged with " + placeText(h, p.m.Set.LayerOf(h))
+	}
+	return out + overridesText(b.gone)
+}
+
+func overridesText(gone []Replaced) string {
+	var b strings.Builder
+	for _, g := range gone {
+		b.WriteString(", overrides " + placeText(g.At, g.Layer))
+	}
+	return b.String()
+}
+
+func placeText(at source.Range, l *source.Layer) string {
+	s := fmt.Sprintf("%s:%d", at.Filename, at.Start.Line)
+	if l != nil && l.Kind == source.Override {
+		s += " (" + l.String() + ")"
+	}
+	return s
+}
+
+// A jsonPlace is where something stands; Print documents the form.
+type jsonPlace struct {
+	File      string      `json:"file"`
+	Line      int         `json:"line"`
+	Column    int         `json:"column"`
+	Layer     string      `json:"layer"`
+	Overrides []jsonPlace `json:"overrides,omitempty"` // of an argument
+}
+
+func placeJSON(at source.Range, l *source.Layer) jsonPlace {
+	return jsonPlace{File: at.Filename, Line: at.Start.Line, Column: at.Start.Column, Layer: l.String()}
+}
+
+func placesJSON(gone []Replaced) (out []jsonPlace) {
+	for _, g := range gone {
+		out = append(out, placeJSON(g.At, g.Layer))
+	}
+	return out
+}
+
+// jsonOrigins is the comment property of a block, or "".
+func (p *printer) jsonOrigins(b *outBlock) string {
+	var doc struct {
+		Block     []jsonPlace          `json:"block,omitempty"`
+		Overrides []jsonPlace          `json:"overrides,omitempty"`
+		Arguments map[string]jsonPlace `json:"arguments,omitempty"`
+	}
+	for _, h := range b.heads {
+		doc.Block = append(doc.Block, placeJSON(h, p.m.Set.LayerOf(h)))
+	}
+	doc.Overrides = placesJSON(b.gone)
+	for _, it := range b.body.items {
+		if it.block != nil {
+			continue
+		}
+		if doc.Arguments == nil {
+			doc.Arguments = map[string]jsonPlace{}
+		}
+		at := placeJSON(it.set.Range, it.set.Layer)
+		at.Overrides = placesJSON(it.under())
+		doc.Arguments[it.set.Name] = at
+	}
+	if doc.Block == nil && doc.Arguments == nil {
+		return ""
+	}
+	out, err := json.Marshal(doc)
+	if err != nil { // strings and numbers only
+		return ""
+	}
+	return string(out)
+}
