@@ -23,12 +23,10 @@ import (
 // without state. Modules that are not on this machine are passed over. strict makes
 // inputs that a module does not declare errors.
 func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
-	o := e.o
 	c := &checker{e: e}
-	c.loader = unit.NewLoader(unit.Env{
-		WorkingDir: o.Root, Environ: o.Environ, Run: o.Run, Now: o.Now, Home: o.Home, Command: o.Command, Args: o.Args,
-		Source: o.Source, Features: o.Features, DownloadDir: o.DownloadDir, Outputs: c.outputs,
-	})
+	env := e.o.UnitEnv()
+	env.Outputs = c.outputs
+	c.loader = unit.NewLoader(env)
 	all := par.Map(len(e.Units), 0, func(i int) diag.List {
 		if e.Units[i].Excluded != "" {
 			return nil

@@ -13,12 +13,8 @@
 package estate
 
 import (
-	"cmp"
 	"context"
-	"io/fs"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -44,10 +40,12 @@ type Options struct {
 	Args        []string
 	Environ     sys.Env
 	Features    map[string]string
-	DownloadDir string // of --download-dir; "" for the units' own
-	Source      string // of --source; "" for the units' own
+	DownloadDir string            // of --download-dir; "" for the units' own
+	Source      string            // of --source; "" for the units' own
+	SourceMap   map[string]string // of --source-map: what replaces the address of a source, before the //
 	Filters     []string
 	NoHidden    bool   // units in hidden folders are left out
+	Look        Look   // how the units are looked for
 	OtherValues bool   // variables may get values by flags, so that missing inputs are no error yet
 	UseMocks    bool   // mock outputs come before planned ones
 	Who         string // user@host, for locks
@@ -107,11 +105,15 @@ type Estate struct {
 	// Warnings came up when the units were read.
 	Warnings diag.List
 
-	o      Options
-	loader *unit.Loader
-	byID   map[string]*Unit
-	shared sharing
-	run    *Run // whose results the units' dependencies are read from; nil before any
+	o         Options
+	loader    *unit.Loader
+	byID      map[string]*Unit
+	shared    sharing
+	git       map[string]*changes         // by what stands in the brackets of filters
+	worktrees map[string]string           // by commit
+	modules   par.Cache[string, []string] // folders of local modules, by that of the first
+	listings  par.Cache[string, []string] // configuration files below a folder
+	run       *Run                        // whose results the units' dependencies are read from; nil before any
 }
 
 // A Unit is one unit of an estate.
@@ -123,6 +125,15 @@ type Unit struct {
 	External []string // dependencies that lie outside of the estate
 	// Excluded says why the unit takes no part in the command; "" if it does.
 	Excluded string
+	// Outside is true for units that do not lie below the estate's root, which
+	// filters bring in.
+	Outside bool
+	// Broken is what is wrong with a unit file that cannot be read. Such units are
+	// there only where Look.Lenient is set, and nothing but their names is known.
+	Broken diag.List
+	// Removed is true for units that are no longer there, which filters by git bring
+	// in: all that they manage is to be destroyed.
+	Removed bool
 
 	edges []unit.Edge
 	place *place
@@ -133,26 +144,6 @@ func (e *Estate) Sources() *source.Set { return e.loader.Sources() }
 
 // Deprecated is the warning about deprecated parts of the unit language.
 func (e *Estate) Deprecated() diag.List { return e.loader.Deprecated() }
-
-// Open finds and reads the units below a folder, and puts them in order. With
-// errors the estate holds what could be read, and must not be run.
-func Open(ctx context.Context, o Options) (*Estate, diag.List) {
-	e := newEstate(o)
-	paths, stacks, ds := discover(o.Root, o.NoHidden)
-	if ds.HasErrors() {
-		return e, ds
-	}
-	e.stacks(paths, stacks)
-	more := e.load(ctx, paths)
-	if ds = append(ds, more...); ds.HasErrors() {
-		return e, ds
-	}
-	if more = e.connect(ctx); more.HasErrors() {
-		return e, append(ds, more...)
-	}
-	e.Warnings = append(ds, more...)
-	return e, append(ds, e.filter(ctx)...)
-}
 
 // OpenUnit reads the unit of one folder or file alone; module names one of an
 // environment file, and is "" for ordinary units.
@@ -176,12 +167,17 @@ func newEstate(o Options) *Estate {
 // renew starts a new evaluation of the unit files, which must happen between two
 // runs: outputs are fetched once in each.
 func (e *Estate) renew() {
-	o := e.o
-	e.loader = unit.NewLoader(unit.Env{
+	env := e.o.UnitEnv()
+	env.Outputs, env.Tolerant = e.outputs, e.o.tolerant
+	e.loader = unit.NewLoader(env)
+}
+
+// UnitEnv is what unit files are evaluated in, without the outputs of dependencies.
+func (o Options) UnitEnv() unit.Env {
+	return unit.Env{
 		WorkingDir: o.Root, Environ: o.Environ, Run: o.Run, Now: o.Now, Home: o.Home, Command: o.Command, Args: o.Args,
-		Source: o.Source, Features: o.Features, DownloadDir: o.DownloadDir, Outputs: e.outputs,
-		Tolerant: o.tolerant,
-	})
+		Source: o.Source, Features: o.Features, DownloadDir: o.DownloadDir,
+	}
 }
 
 func (e *Estate) add(in *unit.Unit) *Unit {
@@ -200,97 +196,8 @@ func (e *Estate) name(id string) string {
 	return filepath.ToSlash(rel)
 }
 
-// load reads the unit files.
-func (e *Estate) load(ctx context.Context, paths []string) diag.List {
-	type result struct {
-		units []*unit.Unit
-		ds    diag.List
-	}
-	all := par.Map(len(paths), 0, func(i int) result {
-		units, ds := e.loader.Load(e.loader.Task(ctx), paths[i])
-		return result{units, ds}
-	})
-	var ds diag.List
-	for _, r := range all {
-		ds = append(ds, r.ds...)
-		for _, in := range r.units {
-			e.add(in)
-		}
-	}
-	slices.SortFunc(e.Units, func(a, b *Unit) int { return cmp.Compare(a.Name, b.Name) })
-	return ds
-}
-
 // task starts a strand of evaluation of unit files.
 func (e *Estate) task(ctx context.Context) *demand.Task { return e.loader.Task(ctx) }
-
-// discover lists the unit files below a folder: those of the usual name, and
-// others that hold a module block. Folders in which programs keep what is theirs are
-// left out, and hidden ones if that is asked for, but for those that stacks are
-// generated in.
-func discover(root string, noHidden bool) (out, stacks []string, ds diag.List) {
-	var maybe []string
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir():
-			if p != root && (private(d.Name()) || noHidden && strings.HasPrefix(d.Name(), ".") && d.Name() != unit.StackDir) {
-				return filepath.SkipDir
-			}
-		case d.Name() == unit.DefaultName:
-			out = append(out, p)
-		case d.Name() == unit.StackName:
-			stacks = append(stacks, p)
-		case isCandidate(d.Name()):
-			maybe = append(maybe, p)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, nil, diag.Errorf(nil, "Failed to look for units", "The folder cannot be read: %s.", err)
-	}
-	holds := par.Map(len(maybe), 0, func(i int) bool { return holdsModule(maybe[i]) })
-	for i, p := range maybe {
-		if holds[i] {
-			out = append(out, p)
-		}
-	}
-	slices.Sort(out)
-	return out, stacks, nil
-}
-
-// stacks notes the stack files, and which of them nothing was generated from.
-func (e *Estate) stacks(units, stacks []string) {
-	for _, s := range stacks {
-		e.Stacks = append(e.Stacks, e.name(filepath.Dir(s)))
-		dir := filepath.Join(filepath.Dir(s), unit.StackDir) + string(filepath.Separator)
-		i, _ := slices.BinarySearch(units, dir)
-		if i < len(units) && strings.HasPrefix(units[i], dir) {
-			continue
-		}
-		e.Ungenerated = append(e.Ungenerated, &diag.Message{
-			Code: "estate/stack", Summary: "Stack not generated",
-			Detail: "The units of the stack file " + s + " were not generated, and this version cannot generate them by itself. Generate them with \"terragrunt stack generate\" first.",
-		})
-	}
-}
-
-// private reports whether a folder is one in which programs keep what is theirs.
-func private(name string) bool {
-	switch name {
-	case ".terragrunt-cache", ".terraform", ".terrace", ".git":
-		return true
-	}
-	return false
-}
-
-func isCandidate(name string) bool {
-	if !strings.HasSuffix(name, ".hcl") || strings.HasPrefix(name, ".") {
-		return false
-	}
-	return name != unit.ValuesName && name != unit.AutoIncludeName && name != "terragrunt.autoinclude.stack.hcl" && !strings.HasSuffix(name, ".tftest.hcl") && !strings.HasSuffix(name, ".tofutest.hcl")
-}
 
 // A Result is what came of one unit in a run.
 type Result struct {

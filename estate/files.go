@@ -48,7 +48,10 @@ func newFiles(pkg, sub, unitDir, dir string, rules copyRules) (*files, error) {
 }
 
 // copyRules say which files of a unit's folder belong to the copy.
-type copyRules struct{ include, exclude []string }
+type copyRules struct {
+	include, exclude []string
+	all              bool // hidden files too
+}
 
 // takes reports whether a file belongs to the copy: hidden ones do only if they
 // are known or asked for. rel has slashes.
@@ -66,7 +69,7 @@ func (r copyRules) takes(rel string) bool {
 	for part := range strings.SplitSeq(rel, "/") {
 		hidden = hidden || strings.HasPrefix(part, ".") && part != ".terraform.lock.hcl" && part != ".tflint.hcl"
 	}
-	if !hidden {
+	if !hidden || r.all {
 		return true
 	}
 	return slices.ContainsFunc(r.include, func(g string) bool { return glob(g, rel) || strings.HasPrefix(rel, strings.TrimSuffix(g, "/")+"/") })

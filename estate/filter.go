@@ -4,7 +4,7 @@ import (
 	"context"
 	"path"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -15,55 +15,185 @@ import (
 
 // # Filters
 //
-// A query is terms joined by |, each of which narrows what the one before left. A
-// term is a name (app-*), a path (./prod/**), or an attribute (type=unit,
-// reading=shared.hcl); ! in front turns it round; ... before it adds what needs the
-// units that match, behind it what they need, with a number for how far; ^ leaves
-// the matching units themselves out. Several queries add up, and those that begin
-// with ! take away from the others, or from all units if there are no others.
+// Several queries add up, and those that begin with ! take away from what the
+// others found, or from all units below the root if there are no others. A query
+// looks for units and stacks below the root; what graph terms add may lie outside.
+
+// An item is a unit or a stack, as queries see it.
+type item struct {
+	name string // as seen from the root
+	unit *Unit  // nil for a stack
+}
+
+// filtering is one use of queries.
+type filtering struct {
+	e      *Estate
+	ctx    context.Context
+	all    []*item // below the root
+	of     map[*Unit]*item
+	near   map[*changes]map[string]bool
+	readBy map[*Unit][]string
+}
 
 // filter leaves out the units that the command is not about: by filters, by
 // exclude blocks, and by prevent_destroy.
-func (e *Estate) filter(ctx context.Context) diag.List {
-	var ds diag.List
-	keep := map[*Unit]bool{}
+func (e *Estate) filter(ctx context.Context, queries []query) diag.List {
+	f := &filtering{e: e, ctx: ctx, of: map[*Unit]*item{}, readBy: map[*Unit][]string{}}
+	for _, u := range e.Units {
+		it := &item{u.Name, u}
+		f.of[u] = it
+		if !u.Outside {
+			f.all = append(f.all, it)
+		}
+	}
+	for _, name := range e.Stacks {
+		f.all = append(f.all, &item{name: name})
+	}
+	if len(queries) > 0 || len(f.all) < len(e.Units)+len(e.Stacks) {
+		e.restrict(f.chosen(queries))
+	}
+	return e.exclusions(ctx)
+}
+
+// chosen are the units and stacks that the queries leave.
+func (f *filtering) chosen(queries []query) map[*item]bool {
+	keep := map[*item]bool{}
 	positive := false
-	var drop []string
-	for _, q := range e.o.Filters {
-		if strings.HasPrefix(strings.TrimSpace(q), "!") {
-			drop = append(drop, q)
-			continue
-		}
-		positive = true
-		set, more := e.query(ctx, q)
-		ds = append(ds, more...)
-		for u := range set {
-			keep[u] = true
-		}
-	}
-	if !positive {
-		for _, u := range e.Units {
-			keep[u] = true
-		}
-	}
-	for _, q := range drop {
-		set, more := e.query(ctx, q)
-		ds = append(ds, more...)
-		for u := range keep {
-			if !set[u] {
-				delete(keep, u)
+	for i := range queries {
+		if q := &queries[i]; !q.negative() {
+			positive = true
+			for it := range f.query(q) {
+				keep[it] = true
 			}
 		}
 	}
-	if ds.HasErrors() {
-		return ds
+	if !positive {
+		for _, it := range f.all {
+			keep[it] = true
+		}
 	}
-	e.restrict(keep)
-	return append(ds, e.exclusions(ctx)...)
+	for i := range queries {
+		if q := &queries[i]; q.negative() {
+			keep = f.narrow(keep, q.terms)
+		}
+	}
+	return keep
 }
 
-// restrict takes the other units out of the estate; they count as units outside.
-func (e *Estate) restrict(keep map[*Unit]bool) {
+// query is what a query finds.
+func (f *filtering) query(q *query) map[*item]bool {
+	set := map[*item]bool{}
+	for _, it := range f.all {
+		set[it] = true
+	}
+	return f.narrow(f.term(&q.terms[0], set), q.terms[1:])
+}
+
+// narrow takes away what the terms do not find.
+func (f *filtering) narrow(set map[*item]bool, terms []term) map[*item]bool {
+	for i := range terms {
+		among := map[*item]bool{}
+		for _, it := range f.all {
+			among[it] = true
+		}
+		for it := range set {
+			among[it] = true
+		}
+		found := f.term(&terms[i], among)
+		for it := range set {
+			if !found[it] {
+				delete(set, it)
+			}
+		}
+	}
+	return set
+}
+
+// term is what a term finds among items, and what it adds to them.
+func (f *filtering) term(t *term, among map[*item]bool) map[*item]bool {
+	match := f.matcher(t)
+	set := map[*item]bool{}
+	for it := range among {
+		if match(it) {
+			set[it] = true
+		}
+	}
+	if t.up > 0 || t.down > 0 || t.without {
+		set = f.spread(t, set)
+	}
+	if !t.not {
+		return set
+	}
+	out := map[*item]bool{}
+	for it := range among {
+		if !set[it] {
+			out[it] = true
+		}
+	}
+	return out
+}
+
+// spread adds the units that need the matching ones, and those that these need.
+func (f *filtering) spread(t *term, match map[*item]bool) map[*item]bool {
+	out := map[*item]bool{}
+	walk := func(steps int, bound string, next func(*Unit) []*Unit) {
+		seen := map[*Unit]bool{}
+		var wave []*Unit
+		for it := range match {
+			if it.unit != nil {
+				seen[it.unit] = true
+				wave = append(wave, it.unit)
+			}
+		}
+		for ; steps > 0 && len(wave) > 0; steps-- {
+			var then []*Unit
+			for _, u := range wave {
+				for _, n := range next(u) {
+					if !seen[n] && f.within(n, bound) {
+						seen[n] = true
+						out[f.of[n]] = true
+						then = append(then, n)
+					}
+				}
+			}
+			wave = then
+		}
+	}
+	walk(t.up, t.upIn, func(u *Unit) []*Unit { return u.NeededBy })
+	walk(t.down, t.downIn, func(u *Unit) []*Unit { return u.Needs })
+	for it := range match {
+		if t.without {
+			delete(out, it)
+		} else {
+			out[it] = true
+		}
+	}
+	return out
+}
+
+// within reports whether a unit lies in a folder, "" for any.
+func (f *filtering) within(u *Unit, dir string) bool {
+	if dir == "" {
+		return true
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(f.e.o.Root, dir)
+	}
+	return u.Dir == filepath.Clean(dir) || strings.HasPrefix(u.Dir, filepath.Clean(dir)+string(filepath.Separator))
+}
+
+// restrict takes the others out of the estate; they count as units outside.
+func (e *Estate) restrict(items map[*item]bool) {
+	keep := map[*Unit]bool{}
+	stacks := map[string]bool{}
+	for it := range items {
+		if it.unit != nil {
+			keep[it.unit] = true
+		} else {
+			stacks[it.name] = true
+		}
+	}
+	e.Stacks = slices.DeleteFunc(e.Stacks, func(name string) bool { return !stacks[name] })
 	if len(keep) == len(e.Units) {
 		return
 	}
@@ -100,6 +230,9 @@ func (e *Estate) exclusions(ctx context.Context) diag.List {
 	}
 	all := par.Map(len(e.Units), 0, func(i int) (v verdict) {
 		u := e.Units[i]
+		if u.Broken != nil {
+			return v
+		}
 		v.exclude, v.ds = u.Exclude(e.task(ctx))
 		if e.o.Destroy {
 			guarded, more := e.Protected(ctx, u)
@@ -138,176 +271,104 @@ func (e *Estate) exclusions(ctx context.Context) diag.List {
 	return ds
 }
 
-// query is the units that a query matches.
-func (e *Estate) query(ctx context.Context, q string) (map[*Unit]bool, diag.List) {
-	set := map[*Unit]bool{}
-	for _, u := range e.Units {
-		set[u] = true
+// matcher makes the test of a term.
+func (f *filtering) matcher(t *term) func(*item) bool {
+	switch t.kind {
+	case termPath:
+		return f.byPath(t.value)
+	case termAttribute:
+		return f.byAttribute(t.name, t.value)
+	case termGit:
+		return func(it *item) bool { return it.unit != nil && f.changed(f.e.git[t.value], it.unit) }
 	}
-	for term := range strings.SplitSeq(q, "|") {
-		got, ds := e.term(ctx, strings.TrimSpace(term), q)
-		if ds.HasErrors() {
-			return nil, ds
-		}
-		for u := range set {
-			if !got[u] {
-				delete(set, u)
-			}
-		}
-	}
-	return set, nil
+	return f.byName(t.value)
 }
 
-func badFilter(q, why string) diag.List {
-	ds := diag.Errorf(nil, "Invalid filter", "The filter %q cannot be used: %s.", q, why)
-	ds[0].Code = "estate/filter"
-	return ds
+func (f *filtering) byName(pattern string) func(*item) bool {
+	match := pathGlob(pattern)
+	own := filepath.Base(f.e.o.Root)
+	return func(it *item) bool {
+		if it.name == "." {
+			return match(own) || match(it.name)
+		}
+		return match(path.Base(it.name))
+	}
 }
 
-// term is the units that one term matches.
-func (e *Estate) term(ctx context.Context, term, q string) (map[*Unit]bool, diag.List) {
-	rest, negated := strings.CutPrefix(term, "!")
-	rest = strings.TrimSpace(rest)
-	if rest == "" {
-		return nil, badFilter(q, "a term is empty")
-	}
-	up, down := 0, 0
-	if head, tail, ok := strings.Cut(rest, "..."); ok && (head == "" || isNumber(head)) {
-		up, rest = distanceOf(head), tail
-	}
-	if i := strings.LastIndex(rest, "..."); i >= 0 && (rest[i+3:] == "" || isNumber(rest[i+3:])) {
-		down, rest = distanceOf(rest[i+3:]), rest[:i]
-	}
-	rest, without := strings.CutPrefix(rest, "^")
-	match, ds := e.matcher(ctx, rest, q)
-	if ds.HasErrors() {
-		return nil, ds
-	}
-	set := map[*Unit]bool{}
-	for _, u := range e.Units {
-		set[u] = match(u)
-	}
-	if up != 0 || down != 0 {
-		set = e.spread(set, up, down, without)
-	}
-	out := map[*Unit]bool{}
-	for _, u := range e.Units {
-		if set[u] != negated {
-			out[u] = true
+// byPath matches paths as seen from the root, or absolute ones.
+func (f *filtering) byPath(p string) func(*item) bool {
+	p = filepath.ToSlash(p)
+	if filepath.IsAbs(p) {
+		match := pathGlob(path.Clean(p))
+		return func(it *item) bool {
+			return match(filepath.ToSlash(filepath.Join(f.e.o.Root, filepath.FromSlash(it.name))))
 		}
 	}
-	return out, nil
+	p = path.Clean(p)
+	match := pathGlob(p)
+	return func(it *item) bool {
+		if strings.HasPrefix(it.name, "../") && !strings.HasPrefix(p, "../") {
+			return false
+		}
+		return match(it.name)
+	}
 }
 
-func isNumber(s string) bool {
-	_, err := strconv.Atoi(s)
-	return err == nil
+func (f *filtering) byAttribute(name, value string) func(*item) bool {
+	switch name {
+	case "type":
+		return func(it *item) bool { return (it.unit != nil) == (value == "unit") }
+	case "external":
+		return func(it *item) bool { return (it.unit != nil && it.unit.Outside) == (value == "true") }
+	case "source":
+		match := pathGlob(value)
+		return func(it *item) bool { return it.unit != nil && f.source(it.unit, match) }
+	case "reading":
+		if !filepath.IsAbs(value) {
+			value = filepath.Join(f.e.o.Root, value)
+		}
+		match := pathGlob(filepath.ToSlash(filepath.Clean(value)))
+		return func(it *item) bool {
+			return it.unit != nil && slices.ContainsFunc(f.files(it.unit), func(p string) bool { return match(filepath.ToSlash(p)) })
+		}
+	}
+	return f.byName(value)
 }
 
-// distanceOf is how far a graph term reaches; without a number as far as it goes.
-func distanceOf(s string) int {
-	if n, err := strconv.Atoi(s); err == nil {
-		return n
+func (f *filtering) source(u *Unit, match func(string) bool) bool {
+	if u.Broken != nil {
+		return false
 	}
-	return 1 << 30
+	tf, ds := u.Terraform(f.e.task(f.ctx))
+	if ds.HasErrors() || tf == nil || tf.Source == nil || !unit.Known(tf.Source.Value) {
+		return false
+	}
+	v, _ := tf.Source.Value.Unmark()
+	return isText(v) && match(v.AsString())
 }
 
-// spread adds the units that need the matching ones, and those that these need.
-func (e *Estate) spread(match map[*Unit]bool, up, down int, without bool) map[*Unit]bool {
-	out := map[*Unit]bool{}
-	walk := func(far int, next func(*Unit) []*Unit) {
-		seen := map[*Unit]bool{}
-		var wave []*Unit
-		for _, u := range e.Units {
-			if match[u] {
-				seen[u] = true
-				wave = append(wave, u)
-			}
-		}
-		for ; far > 0 && len(wave) > 0; far-- {
-			var then []*Unit
-			for _, u := range wave {
-				for _, n := range next(u) {
-					if !seen[n] {
-						seen[n] = true
-						out[n] = true
-						then = append(then, n)
-					}
-				}
-			}
-			wave = then
-		}
+func isText(v cty.Value) bool { return v.IsKnown() && !v.IsNull() && v.Type() == cty.String }
+
+// files are the files that a unit is made of, found out once.
+func (f *filtering) files(u *Unit) []string {
+	if out, ok := f.readBy[u]; ok {
+		return out
 	}
-	walk(up, func(u *Unit) []*Unit { return u.NeededBy })
-	walk(down, func(u *Unit) []*Unit { return u.Needs })
-	for u, yes := range match {
-		if yes {
-			out[u] = !without
-		}
-	}
+	out := f.e.Reading(f.ctx, u)
+	f.readBy[u] = out
 	return out
 }
 
-// matcher makes the test of a term.
-func (e *Estate) matcher(ctx context.Context, term, q string) (func(*Unit) bool, diag.List) {
-	switch {
-	case strings.HasPrefix(term, "["):
-		return nil, badFilter(q, "comparing with git is not part of this version")
-	case strings.HasPrefix(term, "("):
-		return nil, badFilter(q, "boundaries are not part of this version")
-	case strings.HasPrefix(term, "{") && strings.HasSuffix(term, "}"):
-		return e.byPath(term[1 : len(term)-1]), nil
+// Reading lists the files that a unit is made of: what its file brings in, and
+// the configuration of a local module. Files that cannot be computed are left out.
+func (e *Estate) Reading(ctx context.Context, u *Unit) []string {
+	if u.Broken != nil {
+		return nil
 	}
-	if name, value, ok := strings.Cut(term, "="); ok {
-		return e.byAttribute(ctx, strings.TrimSpace(name), strings.TrimSpace(value), q)
-	}
-	if strings.HasPrefix(term, "./") || strings.HasPrefix(term, "../") || filepath.IsAbs(term) || strings.Contains(term, "/") {
-		return e.byPath(term), nil
-	}
-	return func(u *Unit) bool { return glob(term, path.Base(filepath.ToSlash(u.ID))) }, nil
-}
-
-func (e *Estate) byPath(p string) func(*Unit) bool {
-	if !filepath.IsAbs(p) {
-		p = filepath.Join(e.o.Root, p)
-	}
-	p = filepath.ToSlash(filepath.Clean(p))
-	return func(u *Unit) bool { return glob(p, filepath.ToSlash(u.ID)) }
-}
-
-func (e *Estate) byAttribute(ctx context.Context, name, value, q string) (func(*Unit) bool, diag.List) {
-	switch name {
-	case "type":
-		return func(*Unit) bool { return value == "unit" }, nil
-	case "name":
-		return func(u *Unit) bool { return glob(value, path.Base(filepath.ToSlash(u.ID))) }, nil
-	case "external":
-		return func(*Unit) bool { return value == "false" }, nil
-	case "source":
-		return func(u *Unit) bool {
-			tf, ds := u.Terraform(e.task(ctx))
-			if ds.HasErrors() || tf == nil || tf.Source == nil || !unit.Known(tf.Source.Value) {
-				return false
-			}
-			v, _ := tf.Source.Value.Unmark()
-			return !v.IsNull() && v.Type() == cty.String && glob(value, v.AsString())
-		}, nil
-	case "reading":
-		return func(u *Unit) bool { return e.reads(ctx, u, value) }, nil
-	}
-	return nil, badFilter(q, "there is no attribute "+strconv.Quote(name)+"; type, name, external, source and reading are known")
-}
-
-// reads reports whether a unit was made of a file.
-func (e *Estate) reads(ctx context.Context, u *Unit, pattern string) bool {
-	if !filepath.IsAbs(pattern) {
-		pattern = filepath.Join(e.o.Root, pattern)
-	}
-	files, _ := u.Files(e.task(ctx))
-	for _, f := range files {
-		if glob(filepath.ToSlash(pattern), filepath.ToSlash(f)) {
-			return true
-		}
-	}
-	return false
+	t := e.task(ctx)
+	out, _ := u.Files(t)
+	out = slices.DeleteFunc(slices.Clone(out), func(p string) bool { return p == u.Path })
+	out = append(out, e.moduleFiles(ctx, u)...)
+	slices.Sort(out)
+	return slices.Compact(out)
 }

@@ -2,6 +2,7 @@ package estate
 
 import (
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -68,4 +69,62 @@ func globParts(pattern, name []string) bool {
 		spread()
 	}
 	return at[len(pattern)]
+}
+
+// pathGlob is the test of a pattern as filters have it: * and ? stay within one
+// part of a path, ** goes across parts, [a-z] and {a,b} as in shells. What is no
+// sound pattern matches itself alone.
+func pathGlob(pattern string) func(string) bool {
+	if !strings.ContainsAny(pattern, "*?[{") {
+		return func(name string) bool { return name == pattern }
+	}
+	var b strings.Builder
+	b.WriteString("^(?s:")
+	depth := 0
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case strings.HasPrefix(pattern[i:], "**"):
+			b.WriteString(".*")
+			i++
+		case c == '*':
+			b.WriteString("[^/]*")
+		case c == '?':
+			b.WriteString("[^/]")
+		case c == '{':
+			depth++
+			b.WriteString("(?:")
+		case c == '}' && depth > 0:
+			depth--
+			b.WriteString(")")
+		case c == ',' && depth > 0:
+			b.WriteString("|")
+		case c == '[':
+			end := strings.IndexByte(pattern[i:], ']')
+			if end < 2 {
+				b.WriteString(`\[`)
+				continue
+			}
+			b.WriteString("[" + classText(pattern[i+1:i+end]) + "]")
+			i += end
+		case c == '\\' && i+1 < len(pattern):
+			i++
+			b.WriteString(regexp.QuoteMeta(pattern[i : i+1]))
+		default:
+			b.WriteString(regexp.QuoteMeta(pattern[i : i+1]))
+		}
+	}
+	re, err := regexp.Compile(b.String() + ")$")
+	if err != nil {
+		return func(name string) bool { return name == pattern }
+	}
+	return re.MatchString
+}
+
+// classText is what stands in the brackets of a pattern, for a regular expression.
+func classText(s string) string {
+	neg := ""
+	if s[0] == '!' || s[0] == '^' {
+		neg, s = "^", s[1:]
+	}
+	return neg + strings.NewReplacer(`\`, `\\`, "[", `\[`, "&", `\&`, "^", `\^`).Replace(s)
 }

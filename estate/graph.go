@@ -11,44 +11,91 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/unit"
 )
 
 // connect finds out which units come after which. Dependencies draw edges by
 // rule 16 of the import specification; an unmerged import's dependency only where
-// an input that the module declares uses it.
-func (e *Estate) connect(ctx context.Context) diag.List {
-	type result struct {
-		edges []unit.Edge
-		ds    diag.List
+// an input that the module declares uses it. Where a filter asks for what units
+// need, units outside of the root are read too.
+func (e *Estate) connect(ctx context.Context, queries []query) diag.List {
+	ds := e.edges(ctx, e.Units)
+	if slices.ContainsFunc(queries, func(q query) bool {
+		return slices.ContainsFunc(q.terms, func(t term) bool { return t.down > 0 })
+	}) {
+		ds = append(ds, e.reachOut(ctx)...)
 	}
-	all := par.Map(len(e.Units), 0, func(i int) result {
-		u := e.Units[i]
-		t := e.task(ctx)
-		edges, ds := u.Dependencies(t, e.wanted(ctx, u))
-		return result{edges, append(ds, u.Warnings(t)...)}
-	})
-	var ds diag.List
-	for i, r := range all {
-		u := e.Units[i]
-		u.edges = r.edges
-		ds = append(ds, r.ds...)
-		seen := map[*Unit]bool{}
-		for _, edge := range r.edges {
-			to := e.byID[edge.ID]
-			if to == nil {
-				u.External = append(u.External, edge.ID)
-				continue
-			}
-			if !seen[to] {
-				seen[to] = true
-				u.Needs = append(u.Needs, to)
-				to.NeededBy = append(to.NeededBy, u)
-			}
-		}
-		slices.SortFunc(u.Needs, byName)
+	for _, u := range e.Units {
+		e.link(u)
 	}
 	return append(ds, e.cycles()...)
+}
+
+// edges finds out what units name as their dependencies.
+func (e *Estate) edges(ctx context.Context, units []*Unit) diag.List {
+	all := par.Map(len(units), 0, func(i int) diag.List {
+		u := units[i]
+		if u.Broken != nil {
+			return nil
+		}
+		t := e.task(ctx)
+		edges, ds := u.Dependencies(t, e.wanted(ctx, u))
+		u.edges = edges
+		return append(ds, u.Warnings(t)...)
+	})
+	return slices.Concat(all...)
+}
+
+// reachOut reads the units outside of the root that others need, and what these
+// need.
+func (e *Estate) reachOut(ctx context.Context) diag.List {
+	var ds diag.List
+	for wave := e.Units; len(wave) > 0; {
+		var paths []string
+		asked := map[string]bool{}
+		for _, u := range wave {
+			for _, edge := range u.edges {
+				if e.byID[edge.ID] == nil && !asked[edge.ID] {
+					asked[edge.ID] = true
+					paths = append(paths, edge.ID)
+				}
+			}
+		}
+		slices.Sort(paths)
+		had := len(e.Units)
+		known := maps.Clone(e.byID)
+		e.load(ctx, paths, true)
+		if len(e.Units) == had {
+			break
+		}
+		wave = nil
+		for _, u := range e.Units {
+			if known[u.ID] == nil {
+				wave = append(wave, u)
+			}
+		}
+		ds = append(ds, e.edges(ctx, wave)...)
+	}
+	return ds
+}
+
+// link turns the edges of a unit into what it needs.
+func (e *Estate) link(u *Unit) {
+	seen := map[*Unit]bool{}
+	for _, edge := range u.edges {
+		to := e.byID[edge.ID]
+		if to == nil {
+			if !slices.Contains(u.External, edge.ID) {
+				u.External = append(u.External, edge.ID)
+			}
+			continue
+		}
+		if !seen[to] {
+			seen[to] = true
+			u.Needs = append(u.Needs, to)
+			to.NeededBy = append(to.NeededBy, u)
+		}
+	}
+	slices.SortFunc(u.Needs, byName)
 }
 
 func byName(a, b *Unit) int { return cmp.Compare(a.Name, b.Name) }
@@ -136,6 +183,13 @@ func (e *Estate) Order(reverse bool) []*Unit {
 			}
 		}
 		wave = next
+	}
+	if len(out) < len(e.Units) { // circles, which only listings meet
+		for _, u := range e.Units {
+			if left[u] > 0 {
+				out = append(out, u)
+			}
+		}
 	}
 	return out
 }

@@ -87,7 +87,7 @@ func (e *Estate) placeOf(t *demand.Task, u *Unit, fetch bool) (*place, diag.List
 	}
 	var rules copyRules
 	if tf != nil {
-		rules = copyRules{tf.IncludeInCopy, tf.ExcludeFromCopy}
+		rules = copyRules{include: tf.IncludeInCopy, exclude: tf.ExcludeFromCopy}
 	}
 	unitDir := u.Dir
 	if u.Module != "" {
@@ -119,14 +119,10 @@ func (e *Estate) downloadDir(t *demand.Task, u *Unit) string {
 		return e.o.DownloadDir
 	}
 	sc, ds := u.Scalars(t)
-	if ds.HasErrors() || sc == nil || sc.DownloadDir == nil || !unit.Known(sc.DownloadDir.Value) {
+	if ds.HasErrors() || sc == nil {
 		return ""
 	}
-	v, _ := sc.DownloadDir.Value.Unmark()
-	if v.IsNull() || v.Type() != cty.String {
-		return ""
-	}
-	return v.AsString()
+	return settingText(sc.DownloadDir)
 }
 
 // sourceOf is the source of a unit's module, "" if its own folder holds it.
@@ -146,6 +142,7 @@ func (e *Estate) sourceOf(u *Unit, tf *unit.Terraform) (string, *source.Range, d
 			src = v.AsString()
 		}
 	}
+	src = replaceSource(src, e.o.SourceMap)
 	if e.o.Source != "" && src != "" {
 		_, sub := unit.SplitSource(src)
 		src = e.o.Source

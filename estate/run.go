@@ -131,7 +131,7 @@ func (e *Estate) renewUnits(ctx context.Context) {
 			list = append(list, u.Path)
 		}
 	}
-	e.load(ctx, list)
+	e.load(ctx, list, false)
 	for i, u := range e.Units {
 		if was := byID[u.ID]; was != nil {
 			was.Unit, was.place = u.Unit, nil

@@ -1,0 +1,152 @@
+package estate
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// Look says how the units of an estate are looked for.
+type Look struct {
+	// Lenient keeps units that cannot be read, and takes circles, for commands that
+	// only list what there is. What is wrong becomes Estate.Warnings.
+	Lenient bool
+	// Generate makes the units of stack files first.
+	Generate bool
+	// Generated is told of each unit and stack that is made. May be nil.
+	Generated func(*unit.StackItem)
+	// DependentsIn is the folder in which filters look for units that need others; ""
+	// means the git repository that the root lies in.
+	DependentsIn string
+	// ConfigName is the name of unit files; "" means terragrunt.hcl.
+	ConfigName string
+}
+
+// Open finds and reads the units below a folder, and puts them in order. With
+// errors the estate holds what could be read, and must not be run.
+func Open(ctx context.Context, o Options) (*Estate, diag.List) {
+	e := newEstate(o)
+	queries, ds := parseQueries(o.Filters)
+	if ds.HasErrors() {
+		return e, ds
+	}
+	if o.Look.Generate {
+		if ds = append(ds, GenerateStacks(ctx, o, e.loader.Sources())...); ds.HasErrors() {
+			return e, ds
+		}
+	}
+	found, more := discover(o, o.Root)
+	if ds = append(ds, more...); ds.HasErrors() {
+		return e, ds
+	}
+	ds = append(ds, found.clashes(o.Look.Lenient)...)
+	e.stacks(found)
+	if ds = append(ds, e.load(ctx, found.units, false)...); ds.HasErrors() {
+		return e, ds
+	}
+	if ds = append(ds, e.widen(ctx, queries)...); ds.HasErrors() {
+		return e, ds
+	}
+	if ds = append(ds, e.readGit(ctx, queries)...); ds.HasErrors() {
+		return e, ds
+	}
+	more = e.connect(ctx, queries)
+	if o.Look.Lenient {
+		more = warned(more)
+	}
+	if ds = append(ds, more...); ds.HasErrors() {
+		return e, ds
+	}
+	e.Warnings = ds
+	return e, append(slices.Clone(ds), e.filter(ctx, queries)...)
+}
+
+// load reads unit files. Those that lie outside of the root are left out if they
+// cannot be read; they are no part of what was asked for.
+func (e *Estate) load(ctx context.Context, paths []string, outside bool) diag.List {
+	type result struct {
+		units []*unit.Unit
+		ds    diag.List
+	}
+	all := par.Map(len(paths), 0, func(i int) result {
+		units, ds := e.loader.Load(e.loader.Task(ctx), paths[i])
+		return result{units, ds}
+	})
+	var ds diag.List
+	for i, r := range all {
+		if r.ds.HasErrors() && outside {
+			continue
+		}
+		if r.ds.HasErrors() && e.o.Look.Lenient {
+			u := e.add(&unit.Unit{ID: filepath.Dir(paths[i]), Dir: filepath.Dir(paths[i]), Path: paths[i]})
+			u.Broken = r.ds
+			ds = append(ds, warned(r.ds)...)
+			continue
+		}
+		ds = append(ds, r.ds...)
+		for _, in := range r.units {
+			if e.byID[in.ID] == nil {
+				e.add(in).Outside = outside
+			}
+		}
+	}
+	slices.SortFunc(e.Units, func(a, b *Unit) int { return cmp.Compare(a.Name, b.Name) })
+	return ds
+}
+
+// widen adds the units of the repository outside of the root where a filter asks
+// for what needs others.
+func (e *Estate) widen(ctx context.Context, queries []query) diag.List {
+	if !slices.ContainsFunc(queries, func(q query) bool {
+		return slices.ContainsFunc(q.terms, func(t term) bool { return t.up > 0 })
+	}) {
+		return nil
+	}
+	root := e.o.Look.DependentsIn
+	if root == "" {
+		root = repository(e.o.Root)
+	}
+	if root == "" || root == e.o.Root {
+		return nil
+	}
+	found, ds := discover(e.o, root)
+	if ds.HasErrors() {
+		return ds
+	}
+	below := e.o.Root + string(filepath.Separator)
+	units := slices.DeleteFunc(found.units, func(p string) bool { return strings.HasPrefix(p, below) })
+	return append(ds, e.load(ctx, units, true)...)
+}
+
+// repository is the root of the git repository that a folder lies in, "" if it
+// lies in none.
+func repository(dir string) string {
+	for {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		dir = up
+	}
+}
+
+// warned is the same messages, none of them an error.
+func warned(ds diag.List) diag.List {
+	out := make(diag.List, 0, len(ds))
+	for _, m := range ds {
+		w := *m
+		w.Severity = diag.Warning
+		out = append(out, &w)
+	}
+	return out
+}

@@ -1,0 +1,260 @@
+package estate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// # Stacks
+//
+// A stack file says which units and stacks are made below its folder: what their
+// source holds is copied, and the values file and the autoinclude file are written
+// beside it. Stacks that are made are stack files themselves, so it goes on level
+// by level. What was put into a folder is listed there, so that making it again
+// takes away what the source no longer has and leaves everything else: the state
+// that a unit keeps in its folder above all.
+
+// deepest is how deep stacks may lie in each other.
+const deepest = 50
+
+// GenerateStacks makes the units of all stack files below the root of the options.
+// The text that messages are about is added to set.
+func GenerateStacks(ctx context.Context, o Options, set *source.Set) diag.List {
+	g := &generator{o: o, set: set, fetched: new(par.Cache[string, fetched])}
+	done := map[string]bool{}
+	var ds diag.List
+	for level := 0; ; level++ {
+		found, more := discover(o, o.Root)
+		if ds = append(ds, more...); more.HasErrors() {
+			return ds
+		}
+		next := slices.DeleteFunc(found.stacks, func(p string) bool { return done[p] })
+		if len(next) == 0 {
+			return ds
+		}
+		if level == deepest {
+			return append(ds, stackErr("Stacks lie too deep in each other", "More than %d stacks lie in each other at %s. One of them is made of itself, most likely.", deepest, next[0])...)
+		}
+		g.loader = unit.NewLoader(o.UnitEnv())
+		for _, p := range next {
+			done[p] = true
+		}
+		if ds = append(ds, g.level(ctx, next)...); ds.HasErrors() {
+			return ds
+		}
+	}
+}
+
+func stackErr(summary, format string, args ...any) diag.List {
+	ds := diag.Errorf(nil, summary, format, args...)
+	ds[0].Code = "estate/stack"
+	return ds
+}
+
+// generator makes what stack files say.
+type generator struct {
+	o       Options
+	set     *source.Set
+	loader  *unit.Loader
+	fetched *par.Cache[string, fetched]
+}
+
+// level makes what the given stack files say.
+func (g *generator) level(ctx context.Context, paths []string) diag.List {
+	type result struct {
+		items []unit.StackItem
+		ds    diag.List
+	}
+	all := par.Map(len(paths), 0, func(i int) (r result) {
+		t := g.loader.Task(ctx)
+		st, ds := g.loader.Stack(t, paths[i])
+		if st == nil || ds.HasErrors() {
+			return result{ds: ds}
+		}
+		items, more := st.Items(t)
+		return result{items, append(ds, more...)}
+	})
+	var ds diag.List
+	var items []unit.StackItem
+	for i, r := range all {
+		ds = append(ds, r.ds...)
+		if !r.ds.HasErrors() && len(g.o.Filters) == 0 {
+			ds = append(ds, forgetItems(filepath.Dir(paths[i]), r.items)...)
+		}
+		items = append(items, r.items...)
+	}
+	if ds.HasErrors() {
+		return g.withText(ds)
+	}
+	made := par.Map(len(items), 0, func(i int) diag.List { return g.item(ctx, &items[i]) })
+	for i := range made {
+		if !made[i].HasErrors() && g.o.Look.Generated != nil {
+			g.o.Look.Generated(&items[i])
+		}
+	}
+	return g.withText(append(ds, slices.Concat(made...)...))
+}
+
+// withText keeps the text that messages are about.
+func (g *generator) withText(ds diag.List) diag.List {
+	for _, m := range ds {
+		if m.At != nil {
+			if f := g.loader.Sources().File(m.At.Filename); f != nil {
+				g.set.Add(f)
+			}
+		}
+	}
+	return ds
+}
+
+// item makes one unit or stack.
+func (g *generator) item(ctx context.Context, it *unit.StackItem) diag.List {
+	from, ds := g.sourceDir(ctx, it)
+	if ds.HasErrors() {
+		return ds
+	}
+	if err := g.write(from, it); err != nil {
+		return append(ds, stackErr("Failed to generate from a stack", "The %s %q cannot be made in %s: %s.", it.Kind, it.Name, it.Dir, err).Under(&it.At)...)
+	}
+	want := unit.DefaultName
+	if it.Kind == "stack" {
+		want = unit.StackName
+	}
+	if _, err := os.Stat(filepath.Join(it.Dir, want)); err != nil && it.Validate {
+		return append(ds, stackErr("Not a "+it.Kind, "The source %q of the %s %q holds no file %s. Set no_validation if that is meant.", it.Source, it.Kind, it.Name, want).Under(&it.At)...)
+	}
+	return ds
+}
+
+// sourceDir finds what an item is made of.
+func (g *generator) sourceDir(ctx context.Context, it *unit.StackItem) (string, diag.List) {
+	src := replaceSource(it.Source, g.o.SourceMap)
+	root, sub := unit.SplitSource(unit.Getter(src))
+	if unit.LocalSource(root) {
+		dir := strings.TrimPrefix(root, "file://")
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(filepath.Dir(it.At.Filename), dir)
+		}
+		dir = filepath.Join(dir, filepath.FromSlash(sub))
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return "", stackErr("Source of a stack not found", "The source of the %s %q, %q, leads to %s, which is no folder.", it.Kind, it.Name, it.Source, dir).Under(&it.At)
+		}
+		return dir, nil
+	}
+	if g.o.Host.Fetch == nil {
+		return "", stackErr("Source cannot be fetched", "The source %q is not local, and this program fetches nothing.", src).Under(&it.At)
+	}
+	got := g.fetched.Do(root, func() fetched {
+		dir, ds := g.o.Host.Fetch(ctx, root)
+		return fetched{dir, ds}
+	})
+	if got.ds.HasErrors() {
+		return "", slices.Clone(got.ds).Under(&it.At)
+	}
+	dir := filepath.Join(got.dir, filepath.FromSlash(sub))
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", stackErr("Source of a stack not found", "The package %q has no folder %q.", root, sub).Under(&it.At)
+	}
+	return dir, got.ds
+}
+
+// write puts an item on disk.
+func (g *generator) write(from string, it *unit.StackItem) error {
+	if rel, err := filepath.Rel(from, it.Dir); err == nil && filepath.IsLocal(rel) {
+		return fmt.Errorf("it would lie in its own source %s", from)
+	}
+	if err := os.MkdirAll(it.Dir, 0o755); err != nil {
+		return err
+	}
+	put := map[string]bool{}
+	if err := copyTree(from, it.Dir, copyRules{all: true}, put); err != nil {
+		return err
+	}
+	for name, b := range map[string][]byte{unit.ValuesName: it.Values, it.AutoIncludeFile(): it.AutoInclude} {
+		if b == nil {
+			continue
+		}
+		path := filepath.Join(it.Dir, name)
+		put[path] = true
+		if err := atomicfile.WriteMode(path, b, 0o644); err != nil {
+			return err
+		}
+	}
+	return forget(it.Dir, put)
+}
+
+// forgetItems takes away what was generated for blocks that a stack file no longer
+// has. A folder that holds more than was put there, a state for instance, loses its
+// files and stays.
+func forgetItems(dir string, items []unit.StackItem) diag.List {
+	keep := map[string]bool{}
+	for i := range items {
+		keep[items[i].Dir] = true
+	}
+	var gone []string
+	root := filepath.Join(dir, unit.StackDir)
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if keep[p] || private(d.Name()) {
+			return filepath.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(p, manifestName)); err == nil {
+			gone = append(gone, p)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, p := range slices.Backward(gone) {
+		if err == nil {
+			err = forget(p, nil)
+		}
+		if err == nil {
+			err = removeEmpty(p)
+		}
+	}
+	if err != nil {
+		return stackErr("Failed to take away what a stack no longer has", "%s.", err)
+	}
+	return nil
+}
+
+// removeEmpty removes a folder with nothing but empty folders and our list in it.
+func removeEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, en := range entries {
+		if en.IsDir() {
+			if err := removeEmpty(filepath.Join(dir, en.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	entries, err = os.ReadDir(dir)
+	if err != nil || len(entries) > 1 || len(entries) == 1 && entries[0].Name() != manifestName {
+		return err
+	}
+	if len(entries) == 1 {
+		if err := os.Remove(filepath.Join(dir, manifestName)); err != nil {
+			return err
+		}
+	}
+	return os.Remove(dir)
+}
