@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/provider/live"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/source"
@@ -64,7 +65,28 @@ type Options struct {
 	// Overlay. Engines that share it read and parse each file once; their Set must
 	// then be the same, too.
 	Sources *Sources
+
+	// Processes, if not nil, has the provider processes that several engines share;
+	// it must outlive the engine. Calls of engines with one Turn wait in one line.
+	Processes *Processes
+	Turn      string
 }
+
+// Processes are provider processes of several engines. See NewProcesses.
+type Processes = live.Host
+
+// ProcessOptions are the settings of NewProcesses; the zero value is usable.
+type ProcessOptions = live.Options
+
+// NewProcesses makes an empty set of processes. Who makes it says with Expect and
+// Over how many engines are still to come, and closes it.
+func NewProcesses(o ProcessOptions) *Processes { return live.NewHost(o) }
+
+// A Program is what a provider runs as; see ProgramSource.
+type Program = live.Program
+
+// A ProgramSource is a ProviderSource whose providers engines can share.
+type ProgramSource = live.Sharer
 
 // Sources are the configuration files of one or several engines.
 type Sources struct {

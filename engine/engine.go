@@ -59,7 +59,11 @@ func OpenWith(ctx context.Context, o Options, vars map[string]InputValue) (*Engi
 	if err := e.defaults(); err != nil {
 		return nil, diag.Errorf(nil, "Failed to find the working folder", "The folder %q cannot be used: %s.", o.Dir, err)
 	}
-	e.pool = live.New(sources{e})
+	if e.o.Processes != nil {
+		e.pool = e.o.Processes.New(sources{e}, e.o.Turn)
+	} else {
+		e.pool = live.New(sources{e})
+	}
 	manifest, ds := e.manifest()
 	if ds.HasErrors() {
 		return nil, ds
@@ -254,6 +258,14 @@ func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
 		return nil, diag.Errorf(nil, "Required plugins are not installed", "The provider %s is needed, but none is installed. Run \"terrace init\" to install all providers that configuration requires.", a)
 	}
 	return s.e.o.Providers.Factory(a)
+}
+
+// Program tells what a provider runs as. The built-in one belongs to its engine.
+func (s sources) Program(ctx context.Context, a addr.Provider) (live.Program, diag.List) {
+	if p, ok := s.e.o.Providers.(ProgramSource); ok && !a.IsBuiltIn() {
+		return p.Program(ctx, a)
+	}
+	return live.Program{}, nil
 }
 
 // readState serves terraform_remote_state.

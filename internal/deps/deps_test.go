@@ -60,7 +60,8 @@ const floors = `
 	< internal/provider/rpc
 	< internal/provider/testprovider
 	< internal/provider/testprovider/cmd/terraform-provider-test;
-	internal/provider < internal/provider/live, internal/provider/fake;
+	internal/provider < internal/provider/fake;
+	internal/provider, internal/par < internal/provider/live;
 	internal/provider, config, internal/lock, internal/registry < internal/provider/install;
 
 	# Floor 5: configuration to what is wanted. It sees neither state nor plugins.

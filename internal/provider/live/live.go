@@ -1,210 +1,377 @@
-// Package live keeps the running providers of one engine: an instance for each
-// provider that is in use, configured or not, started when it is first needed.
+// Package live keeps the running providers of engines: started when they are
+// first needed, configured, used by all who configure them alike, and stopped
+// when nobody can need them any more.
 //
-// Main type: Pool. The one rule: who asks a Pool for a provider never closes
-// it; Close of the Pool does.
+// Main types: Host and Pool. The one rule: who asks a Pool for a provider never
+// closes it; Close of the Pool does.
+//
+// # Who shares a process
+//
+// A Host has the processes, a Pool is what one engine sees of them. Two pools get
+// one configured process only if the program, the configuration, the complete
+// environment and the working folder are equal. A provider that is indifferent to
+// the folder (Options.Indifferent) is started in the host's own folder, so that
+// nothing hangs on which unit came first. Keys are the texts themselves, compared
+// as they are: no two different environments can be taken for one.
+//
+// Schemas are read once for each program, and checks of configuration go to any
+// process of the program, whoever configured it and how: neither looks at
+// credentials. Upgrades of state and calls of functions without a configuration go
+// to a process that nobody else has configured.
+//
+// # When a process ends
+//
+// By itself: the calls in flight fail, and the pool that made them stays with the
+// dead process, so that a unit that kills its provider fails as it would alone.
+// Every other pool gets a fresh process at its next call.
+//
+// By Stop: a process is asked to stop when all pools that use it are stopping, not
+// before, and is then given to no other pool.
+//
+// Otherwise a process that no pool uses is kept while units are still to come, but
+// no more than a few of them, the latest used; a unit that needs one that is gone
+// starts it again.
 package live
 
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Source gives the factory of a provider.
+// A Source gives the factory of a provider. What it makes is not shared between
+// pools, unless it is a Sharer, too.
 type Source interface {
 	Factory(addr.Provider) (provider.Factory, diag.List)
 }
 
-// A Pool is the running providers of one engine. Its methods may be called concurrently.
-type Pool struct {
-	source Source
-
-	mu      sync.Mutex
-	idle    map[addr.Provider]*entry         // started, not configured
-	used    map[addr.ProviderConfig][]*entry // configured
-	schemas map[addr.Provider]*schemaEntry
-	all     []*entry
-	closed  bool
+// A Sharer is a source that tells what its providers run as. The Program of a
+// provider that must not be shared has no Path.
+type Sharer interface {
+	Program(context.Context, addr.Provider) (Program, diag.List)
 }
 
-type entry struct {
-	once   sync.Once
-	p      provider.Provider
-	ds     diag.List
-	config cty.Value // what it was configured with
-	ready  sync.Once
-	cds    diag.List
+// A Program is what a provider runs as. Env and Dir are its complete environment
+// and its working folder.
+type Program struct {
+	Path string // names the binary, the same for two only if it is the same
+	Env  []string
+	Dir  string
+	// Outside says that the process is not ours: it is there already, and there is
+	// one, whatever the environment, the folder and the configuration are.
+	Outside bool
+	// Start starts it in a folder.
+	Start func(ctx context.Context, dir string) (provider.Provider, diag.List)
+}
+
+// Options are the settings of a Host. The zero value is usable.
+type Options struct {
+	// Dir is where providers start that are indifferent to their folder.
+	Dir string
+	// Indifferent tells whether a provider is indifferent to its folder; nil: none is.
+	Indifferent func(addr.Provider) bool
+	// Calls is how many calls of providers may run at once, over all pools, which
+	// take turns; 0 means any number.
+	Calls int
+}
+
+// A Host has the provider processes of several engines. Its methods may be called
+// concurrently.
+type Host struct {
+	o     Options
+	turns *par.Turns
+	alone bool // has one pool, which shares nothing
+
+	mu      sync.Mutex
+	envs    map[string]int // each environment that was seen, numbered
+	procs   map[key][]*process
+	paths   map[string][]*process // by program
+	idle    []*process            // that nobody uses, the latest used last
+	expect  int                   // units that are not done
+	closed  bool
+	schemas entries
+}
+
+// A key is what processes must have in common to be shared, but for the configuration.
+type key struct {
+	path  string
+	env   int
+	dir   string
+	owner *Pool // of what is not shared
+}
+
+// maxIdle is how many processes are kept that nobody uses at the moment.
+const maxIdle = 8
+
+// NewHost makes a host without processes.
+func NewHost(o Options) *Host {
+	return &Host{
+		o: o, turns: par.NewTurns(o.Calls), envs: map[string]int{}, procs: map[key][]*process{},
+		paths: map[string][]*process{},
+	}
+}
+
+// Expect says that so many more units will come that may need providers. Each of
+// them ends with Over.
+func (h *Host) Expect(units int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.expect += units
+}
+
+// Over says that a unit that was expected is done. After the last one, processes
+// end that nobody uses.
+func (h *Host) Over() {
+	h.mu.Lock()
+	h.expect--
+	var end []*process
+	if h.expect <= 0 {
+		end, h.idle = h.idle, nil
+		for _, p := range end {
+			h.drop(p)
+		}
+	}
+	h.mu.Unlock()
+	closeAll(end)
+}
+
+// Close ends every process. It is idempotent.
+func (h *Host) Close() {
+	h.mu.Lock()
+	h.closed = true
+	var end []*process
+	for _, list := range h.procs {
+		end = append(end, list...)
+	}
+	for _, p := range end {
+		h.drop(p)
+	}
+	h.idle = nil
+	h.mu.Unlock()
+	closeAll(end)
+}
+
+func closeAll(list []*process) {
+	par.Each(len(list), len(list), func(i int) { list[i].close() })
+}
+
+// keyOf makes the key of a program for a pool.
+func (h *Host) keyOf(owner *Pool, a addr.Provider, prog *Program) key {
+	if prog.Path == "" || h.alone {
+		return key{path: a.String(), owner: owner}
+	}
+	if prog.Outside {
+		return key{path: prog.Path}
+	}
+	if h.indifferent(a) {
+		prog.Dir = h.o.Dir
+	}
+	text := strings.Join(prog.Env, "\x00")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n, ok := h.envs[text]
+	if !ok {
+		n = len(h.envs)
+		h.envs[text] = n
+	}
+	return key{path: prog.Path, env: n, dir: prog.Dir}
+}
+
+func (h *Host) indifferent(a addr.Provider) bool {
+	return h.o.Dir != "" && h.o.Indifferent != nil && h.o.Indifferent(a)
+}
+
+// find returns a process for a pool, which is then one of its users, and whether
+// the caller has to start it. config is NilVal for one that is not configured.
+func (h *Host) find(k key, outside bool, config cty.Value, pool *Pool) (p *process, start bool, ds diag.List) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || pool.closed {
+		return nil, false, stopped(k.path)
+	}
+	for _, have := range slices.Clone(h.procs[k]) {
+		switch {
+		case have.ended():
+			h.drop(have)
+		case p == nil && have.fits(config):
+			p = have
+		}
+	}
+	if p == nil && config != cty.NilVal {
+		p = h.promote(k, pool)
+	}
+	if p == nil {
+		p, start = h.add(k, outside), true
+	}
+	p.config = config
+	p.users[pool], pool.used[p] = true, true
+	h.awake(p)
+	return p, start, nil
+}
+
+// add makes a process that is to be started. What is not shared has its pool for a
+// user from the beginning.
+func (h *Host) add(k key, outside bool) *process {
+	p := newProcess(k, outside)
+	h.procs[k] = append(h.procs[k], p)
+	h.paths[k.path] = append(h.paths[k.path], p)
+	if k.owner != nil {
+		p.users[k.owner], k.owner.used[p] = true, true
+	}
+	return p
+}
+
+// fits reports whether a process has a configuration; nothing fits one that has
+// none, except that it is wanted without.
+func (p *process) fits(config cty.Value) bool {
+	if p.config == cty.NilVal || config == cty.NilVal {
+		return p.config == config
+	}
+	return p.config.RawEquals(config)
+}
+
+// promote finds a process that is not configured and that no other pool uses.
+func (h *Host) promote(k key, pool *Pool) *process {
+	for _, have := range h.procs[k] {
+		if have.config == cty.NilVal && (len(have.users) == 0 || len(have.users) == 1 && have.users[pool]) {
+			return have
+		}
+	}
+	return nil
+}
+
+// visit returns any process of a program, for calls that need no configuration.
+// Who got it calls left.
+func (h *Host) visit(k key, outside bool, pool *Pool) (p *process, start bool, ds diag.List) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || pool.closed {
+		return nil, false, stopped(k.path)
+	}
+	for _, have := range slices.Clone(h.paths[k.path]) {
+		switch {
+		case have.ended():
+			h.drop(have)
+		case p == nil && have.key.owner == k.owner:
+			p = have
+		}
+	}
+	if p == nil {
+		p, start = h.add(k, outside), true
+	}
+	p.visits++
+	h.awake(p)
+	return p, start, nil
+}
+
+func stopped(name string) diag.List {
+	return diag.Errorf(nil, "Provider stopped", "The provider %s was needed after everything was stopped.", name)
+}
+
+func (h *Host) awake(p *process) {
+	h.idle = slices.DeleteFunc(h.idle, func(x *process) bool { return x == p })
+}
+
+// drop sees to it that a process is given to nobody any more. The caller holds the lock.
+func (h *Host) drop(p *process) {
+	if p.out {
+		return
+	}
+	p.out = true
+	h.awake(p)
+	without := func(list []*process) []*process {
+		return slices.DeleteFunc(list, func(x *process) bool { return x == p })
+	}
+	if h.procs[p.key] = without(h.procs[p.key]); len(h.procs[p.key]) == 0 {
+		delete(h.procs, p.key)
+	}
+	if h.paths[p.key.path] = without(h.paths[p.key.path]); len(h.paths[p.key.path]) == 0 {
+		delete(h.paths, p.key.path)
+	}
+}
+
+// discard sees to it that a process that is of no use is given to nobody.
+func (h *Host) discard(p *process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drop(p)
+}
+
+// left notes that a user (nil: a visitor) is done with a process, and ends what
+// nobody can need any more.
+func (h *Host) left(p *process, pool *Pool) {
+	h.mu.Lock()
+	if pool == nil {
+		p.visits--
+	} else {
+		delete(p.users, pool)
+		delete(pool.used, p)
+	}
+	var end []*process
+	switch {
+	case len(p.users) > 0 || p.visits > 0:
+	case p.out:
+		end = append(end, p)
+	case h.expect <= 0 || p.key.owner != nil:
+		h.drop(p)
+		end = append(end, p)
+	default:
+		h.awake(p)
+		h.idle = append(h.idle, p)
+		if len(h.idle) > maxIdle {
+			end = append(end, h.idle[0])
+			h.drop(h.idle[0])
+		}
+	}
+	stop := p.mayStop(h)
+	h.mu.Unlock()
+	if stop {
+		_ = p.provider().Stop(context.Background())
+	}
+	closeAll(end)
+}
+
+// entries are schemas by program.
+type entries struct {
+	mu sync.Mutex
+	m  map[string]*schemaEntry
 }
 
 type schemaEntry struct {
-	once sync.Once
-	s    *schema.Provider
-	ds   diag.List
+	mu sync.Mutex // held while the schema is read
+	s  *schema.Provider
 }
 
-// New makes a pool that starts providers from a source.
-func New(source Source) *Pool {
-	return &Pool{source: source, idle: map[addr.Provider]*entry{}, used: map[addr.ProviderConfig][]*entry{}, schemas: map[addr.Provider]*schemaEntry{}}
-}
-
-// Schema returns the schema of a provider, read once.
-func (p *Pool) Schema(ctx context.Context, a addr.Provider) (*schema.Provider, diag.List) {
-	p.mu.Lock()
-	e := p.schemas[a]
-	if e == nil {
-		e = &schemaEntry{}
-		p.schemas[a] = e
+func (s *entries) of(name string) *schemaEntry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.m == nil {
+		s.m = map[string]*schemaEntry{}
 	}
-	p.mu.Unlock()
-	e.once.Do(func() {
-		inst, ds := p.Any(ctx, a)
-		if ds.HasErrors() {
-			e.ds = ds
-			return
-		}
-		e.s, e.ds = inst.Schema(ctx)
-		if e.s == nil && !e.ds.HasErrors() {
-			e.ds = diag.Errorf(nil, "Failed to load plugin schemas", "The provider %s returned no schema.", a)
-		}
-	})
-	return e.s, e.ds
+	if s.m[name] == nil {
+		s.m[name] = &schemaEntry{}
+	}
+	return s.m[name]
 }
 
-// Any returns some running instance of a provider, for calls that need no
-// configuration: schema, validation, upgrades, functions.
-func (p *Pool) Any(ctx context.Context, a addr.Provider) (provider.Provider, diag.List) {
-	p.mu.Lock()
-	e := p.idle[a]
-	if e == nil {
-		for _, k := range slices.SortedFunc(keysOf(p.used), compareConfigs) {
-			if k.Provider == a && len(p.used[k]) > 0 {
-				e = p.used[k][0]
-				break
-			}
-		}
+// get returns the schema, read by the first who asks. A failure is not kept.
+func (e *schemaEntry) get(read func() (*schema.Provider, diag.List)) (*schema.Provider, diag.List) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.s != nil {
+		return e.s, nil
 	}
-	if e == nil {
-		e = p.newEntry()
-		p.idle[a] = e
+	s, ds := read()
+	if !ds.HasErrors() {
+		e.s = s
 	}
-	p.mu.Unlock()
-	p.start(ctx, a, e)
-	return e.p, e.ds
-}
-
-func keysOf(m map[addr.ProviderConfig][]*entry) func(func(addr.ProviderConfig) bool) {
-	return func(yield func(addr.ProviderConfig) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
-func compareConfigs(a, b addr.ProviderConfig) int {
-	switch as, bs := a.String(), b.String(); {
-	case as < bs:
-		return -1
-	case as > bs:
-		return 1
-	}
-	return 0
-}
-
-func (p *Pool) newEntry() *entry {
-	e := &entry{}
-	p.all = append(p.all, e)
-	return e
-}
-
-func (p *Pool) start(ctx context.Context, a addr.Provider, e *entry) {
-	e.once.Do(func() {
-		f, ds := p.source.Factory(a)
-		if ds.HasErrors() {
-			e.ds = ds
-			return
-		}
-		p.mu.Lock()
-		closed := p.closed
-		p.mu.Unlock()
-		if closed {
-			e.ds = diag.Errorf(nil, "Provider stopped", "The provider %s was needed after everything was stopped.", a)
-			return
-		}
-		e.p, e.ds = f(ctx)
-	})
-}
-
-// Configured returns the provider of a configuration, started and configured
-// with the value, which carries no marks. An instance that was configured with an
-// equal value before is used again.
-func (p *Pool) Configured(ctx context.Context, a addr.ProviderConfig, config cty.Value) (provider.Provider, diag.List) {
-	p.mu.Lock()
-	var e *entry
-	for _, have := range p.used[a] {
-		if have.config.RawEquals(config) {
-			e = have
-		}
-	}
-	if e == nil {
-		if e = p.idle[a.Provider]; e != nil {
-			delete(p.idle, a.Provider)
-		} else {
-			e = p.newEntry()
-		}
-		e.config = config
-		p.used[a] = append(p.used[a], e)
-	}
-	p.mu.Unlock()
-	p.start(ctx, a.Provider, e)
-	if e.ds.HasErrors() {
-		return nil, e.ds
-	}
-	e.ready.Do(func() {
-		prepared, ds := e.p.ValidateConfig(ctx, config)
-		if !ds.HasErrors() {
-			if prepared == cty.NilVal || prepared.IsNull() {
-				prepared = config
-			}
-			ds = append(ds, e.p.Configure(ctx, prepared)...)
-		}
-		e.cds = ds
-	})
-	return e.p, e.cds
-}
-
-// Stop asks every provider to end its running calls soon.
-func (p *Pool) Stop(ctx context.Context) {
-	for _, e := range p.entries() {
-		if e.p != nil {
-			_ = e.p.Stop(ctx)
-		}
-	}
-}
-
-func (p *Pool) entries() []*entry {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.all)
-}
-
-// Close ends every provider. It is idempotent.
-func (p *Pool) Close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	for _, e := range p.entries() {
-		e.once.Do(func() {})
-		if e.p != nil {
-			_ = e.p.Close()
-		}
-	}
+	return s, ds
 }

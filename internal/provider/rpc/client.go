@@ -54,6 +54,20 @@ func newClient(a addr.Provider, protocol int, cc grpc.ClientConnInterface, versi
 	return &Client{addr: a, protocol: protocol, version: version, rpc: pb6.NewProviderClient(conn{cc, methodNames(protocol), dead})}
 }
 
+// Ended reports whether the plugin's process has ended, in whatever way. Of a
+// plugin that runs on its own it is not known.
+func (c *Client) Ended() bool {
+	if c.proc == nil {
+		return false
+	}
+	select {
+	case <-c.proc.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Protocol is the version of the protocol that the plugin speaks: 5 or 6.
 func (c *Client) Protocol() int { return c.protocol }
 

@@ -1,0 +1,149 @@
+package live
+
+import (
+	"context"
+	"sync"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A process is one provider, from before its start to its end.
+type process struct {
+	key     key
+	outside bool // see Program
+
+	// Guarded by the host's lock.
+	config   cty.Value // what it is or will be configured with; NilVal: nothing
+	users    map[*Pool]bool
+	visits   int  // calls of those who are no users
+	out      bool // is given to nobody any more
+	stopSent bool
+
+	started chan struct{} // closed when the start is over
+	p       provider.Provider
+	ds      diag.List
+	gaveUp  bool // the start failed since the one who started it gave up
+
+	ready   sync.Mutex // held while it is configured
+	done    bool
+	cds     diag.List
+	spoiled bool // it was not configured since the one who did it gave up
+
+	calls sync.RWMutex // read by calls, written while it is configured
+	once  sync.Once
+}
+
+func newProcess(k key, outside bool) *process {
+	return &process{key: k, outside: outside, users: map[*Pool]bool{}, started: make(chan struct{})}
+}
+
+// start starts the process. Its one caller was told so by find or visit.
+func (p *process) start(ctx context.Context, f func(context.Context) (provider.Provider, diag.List)) {
+	defer close(p.started)
+	p.p, p.ds = f(ctx)
+	if p.ds.HasErrors() {
+		p.gaveUp = ctx.Err() != nil
+		if p.p != nil {
+			_ = p.p.Close()
+			p.p = nil
+		}
+	}
+}
+
+// await waits for the end of the start. again says that another one must start it.
+func (p *process) await(ctx context.Context) (again bool, ds diag.List) {
+	select {
+	case <-p.started:
+	case <-ctx.Done():
+		return false, diag.Errorf(nil, "Provider could not be started", "The run was interrupted while it was started.")
+	}
+	if p.p == nil {
+		return p.gaveUp && ctx.Err() == nil, clone(p.ds)
+	}
+	return false, clone(p.ds)
+}
+
+// provider is the started provider, nil if there is none.
+func (p *process) provider() provider.Provider {
+	select {
+	case <-p.started:
+		return p.p
+	default:
+		return nil
+	}
+}
+
+// ended reports whether the process ended by itself.
+func (p *process) ended() bool {
+	e, ok := p.provider().(interface{ Ended() bool })
+	return ok && e.Ended()
+}
+
+// configure configures the process once; the others get what came of it. again
+// says that who did it gave up, so that another process is needed.
+func (p *process) configure(ctx context.Context, config cty.Value) (again bool, ds diag.List) {
+	p.ready.Lock()
+	defer p.ready.Unlock()
+	if p.done {
+		return p.spoiled && ctx.Err() == nil, clone(p.cds)
+	}
+	p.calls.Lock()
+	defer p.calls.Unlock()
+	var prepared cty.Value
+	prepared, ds = p.p.ValidateConfig(ctx, config)
+	if !ds.HasErrors() {
+		if prepared == cty.NilVal || prepared.IsNull() {
+			prepared = config
+		}
+		ds = append(ds, p.p.Configure(ctx, prepared)...)
+	}
+	p.done, p.cds, p.spoiled = true, ds, ds.HasErrors() && ctx.Err() != nil
+	return false, clone(ds)
+}
+
+// mayStop reports, once, whether the process is to be asked to stop: if all who
+// use it are stopping. It is given to nobody else then. The caller holds the
+// host's lock.
+func (p *process) mayStop(h *Host) bool {
+	if p.stopSent || p.provider() == nil || len(p.users) == 0 || p.visits > 0 {
+		return false
+	}
+	with := []*process{p}
+	if p.outside {
+		with = h.procs[p.key] // other connections to the same process
+	}
+	for _, p := range with {
+		for pool := range p.users {
+			if !pool.stopping {
+				return false
+			}
+		}
+	}
+	p.stopSent = true
+	h.drop(p)
+	return true
+}
+
+func (p *process) close() {
+	p.once.Do(func() {
+		<-p.started
+		if p.p != nil {
+			_ = p.p.Close()
+		}
+	})
+}
+
+// clone copies messages: who gets them completes them with places of its own.
+func clone(ds diag.List) diag.List {
+	if len(ds) == 0 {
+		return nil
+	}
+	out := make(diag.List, len(ds))
+	for i, m := range ds {
+		c := *m
+		out[i] = &c
+	}
+	return out
+}
