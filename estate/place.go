@@ -75,15 +75,12 @@ func (e *Estate) placeOf(t *demand.Task, u *Unit, fetch bool) (*place, diag.List
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	p := &place{unit: u, terraform: tf, dir: unit.WorkingDir(u.Dir, src, e.downloadDir(t, u))}
+	p := &place{unit: u, terraform: tf, dir: u.RunsIn(src, e.downloadDir(t, u))}
 	pkg, sub := u.Dir, ""
 	if src != "" {
 		if pkg, sub, more = e.packageOf(t.Context(), u, src, at, fetch); more.HasErrors() || pkg == "" {
 			return nil, append(ds, more...)
 		}
-	}
-	if u.Module != "" {
-		p.dir = filepath.Join(u.Dir, ".terrace", "work", url.PathEscape(e.idBelow(u)), filepath.FromSlash(sub))
 	}
 	var rules copyRules
 	if tf != nil {

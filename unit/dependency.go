@@ -271,7 +271,7 @@ func (n *depNode) withMocks(c *calc, v cty.Value, has bool) cty.Value {
 		}
 		return n.mixMocks(c, v, mocks)
 	}
-	if mocks != cty.NilVal && allowed {
+	if mocks != cty.NilVal && (allowed || c.l.env.Tolerant) {
 		target, _ := n.target(c)
 		c.add(c.l.mockWarning(target, n.label, at))
 		return mocks
@@ -289,7 +289,7 @@ func (n *depNode) withMocks(c *calc, v cty.Value, has bool) cty.Value {
 
 func (n *depNode) mocksAllowed(c *calc) bool {
 	v := n.arg(c, "mock_outputs_allowed_terraform_commands")
-	if c.l.env.Tolerant || v == cty.NilVal || !known(v) || v.LengthInt() == 0 {
+	if v == cty.NilVal || !known(v) || v.LengthInt() == 0 {
 		return true
 	}
 	return slices.ContainsFunc(v.AsValueSlice(), func(w cty.Value) bool { return isString(w) && w.AsString() == c.l.env.Command })

@@ -214,9 +214,13 @@ func constraintCheck(_ *call, args []string) (cty.Value, error) {
 	return cty.BoolVal(want.Check(v)), nil
 }
 
-// workingDir is the folder that the module of the leaf unit will run in.
+// workingDir is the folder that the module of the leaf unit will run in. Where that
+// is found out by asking for it again, it is empty.
 func (k *call) workingDir() (string, error) {
-	c := k.c.sub(k.c.leaf, k.c.full)
+	if k.c.leaf.placing {
+		return "", nil
+	}
+	c := k.c.sub(k.c.leaf.beforePlaced(), k.c.full)
 	fields := c.leafFields()
 	src := c.textOf(fields, "terraform", "source")
 	download := k.c.l.env.DownloadDir
@@ -227,7 +231,7 @@ func (k *call) workingDir() (string, error) {
 	if c.failed {
 		return "", c.ds.Err()
 	}
-	return WorkingDir(k.c.leaf.dir, src, download), nil
+	return k.c.leaf.runsIn(src, download), nil
 }
 
 func jsonField(text, name string) (string, error) {

@@ -43,6 +43,10 @@ type ev struct {
 	top  *ev       // of a module's unit: the evaluation of the environment file
 	mod  *string   // of a module's unit: the module's name
 	each cty.Value // of a module's unit: each.*; NilVal without for_each
+	// placed is the same leaf as it is seen while its working folder is looked for,
+	// where get_working_dir() is empty; nil until somebody asks for it, and of itself.
+	placed  *ev
+	placing bool // this is such an evaluation
 
 	acyclic  atomic.Bool  // no circle of imports can be reached
 	circle   atomic.Value // diag.List of the circle that can be reached
@@ -55,6 +59,18 @@ func newEv(l *Loader, f *file, r role, dir string) *ev {
 	e := &ev{l: l, f: f, role: r, dir: dir}
 	e.vals = sync.OnceValue(func() *ev { return l.valuesOf(e) })
 	return e
+}
+
+// beforePlaced is a leaf as it is seen while its working folder is looked for.
+func (e *ev) beforePlaced() *ev {
+	e.overMu.Lock()
+	defer e.overMu.Unlock()
+	if e.placed == nil {
+		n := newEv(e.l, e.f, e.role, e.dir)
+		n.leaf, n.id, n.top, n.mod, n.each, n.vals, n.placing = n, e.id, e.top, e.mod, e.each, e.vals, true
+		e.placed = n
+	}
+	return e.placed
 }
 
 // base is the evaluation whose merged blocks are in force for this file: its

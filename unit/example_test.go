@@ -93,8 +93,8 @@ func ExampleUnit_Explain() {
 	l := unit.NewLoader(memory(files))
 	t := l.Task(context.Background())
 	u, _ := l.Unit(t, "u", "")
-	steps, _ := u.Explain(t, "inputs.tags.team")
-	for _, s := range steps {
+	x, _ := u.Explain(t, "inputs.tags.team")
+	for _, s := range x.Steps {
 		fmt.Printf("%s:%d %s\n", filepath.Base(s.At.Filename), s.At.Start.Line, s.Text)
 	}
 	// Output:

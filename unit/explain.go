@@ -19,6 +19,15 @@ import (
 // merge to the layer that has the path, a reference to what it refers to, a
 // conditional to the branch that is taken. Nothing is kept for it meanwhile.
 
+// An Explanation tells where a part of a unit comes from.
+type Explanation struct {
+	// Value is the value of the part with its marks; cty.NilVal where it cannot be
+	// computed.
+	Value cty.Value
+	// Steps begin with the place that gives the part and end where it was written.
+	Steps []Step
+}
+
 // A Step is one station on the way from a part of a unit to where it was written.
 type Step struct {
 	Text string // such as "argument of merge"
@@ -30,14 +39,13 @@ type Step struct {
 	Replaced bool
 }
 
-// Explain tells where a part of the unit comes from: the first step is the place
-// that gives it, the last where it was written. path is as in expressions, for
+// Explain tells where a part of the unit comes from. path is as in expressions, for
 // example inputs.tags.team, remote_state.config.key or local.region.
-func (u *Unit) Explain(t *demand.Task, path string) ([]Step, diag.List) {
+func (u *Unit) Explain(t *demand.Task, path string) (Explanation, diag.List) {
 	c := u.on(t, u.l.env.Outputs != nil)
 	ref, diags := hclsyntax.ParseTraversalAbs([]byte(path), "path", hcl.InitialPos)
 	if diags.HasErrors() {
-		return nil, codeErr(nil, "unit/explain-path", "Invalid path", "%q is no path in a unit, such as inputs.tags.team.", path)
+		return Explanation{}, codeErr(nil, "unit/explain-path", "Invalid path", "%q is no path in a unit, such as inputs.tags.team.", path)
 	}
 	w := &explainer{c: c, u: u}
 	name := ref.RootName()
@@ -55,7 +63,13 @@ func (u *Unit) Explain(t *demand.Task, path string) ([]Step, diag.List) {
 			c.errorf(nil, "unit/explain-path", "Nothing to explain", "Nothing in this unit gives %s.", path)
 		}
 	}
-	return w.steps, c.ds
+	x := Explanation{Value: cty.NilVal, Steps: w.steps}
+	if n != nil && !c.stuck() {
+		if v := w.valueAt(n, ref[1:]); !c.stuck() {
+			x.Value = v
+		}
+	}
+	return x, c.ds
 }
 
 type explainer struct {
@@ -162,10 +176,14 @@ func (w *explainer) followTwo(both, lower, upper node, path hcl.Traversal) bool 
 
 // valueAt is the value that a path leads to.
 func (w *explainer) valueAt(n node, path hcl.Traversal) cty.Value {
-	for _, s := range path {
+	for i, s := range path {
 		key, ok := stepName(s)
 		if !ok {
-			break
+			v, diags := path[i:].TraverseRel(n.value(w.c))
+			if diags.HasErrors() {
+				return cty.NilVal
+			}
+			return v
 		}
 		if n = n.open(w.c).child(w.c, key); n == nil {
 			return cty.NilVal

@@ -307,10 +307,10 @@ func (u *loadedUnit) check(name, kind, want string) {
 	case "explain":
 		for _, line := range strings.Split(want, "\n") {
 			if path, ok := strings.CutPrefix(line, "# "); ok {
-				steps, ds := u.u.Explain(s.task, path)
+				x, ds := u.u.Explain(s.task, path)
 				u.note(ds)
 				var lines []string
-				for _, st := range steps {
+				for _, st := range x.Steps {
 					lines = append(lines, fmt.Sprintf("%s:%d %s", s.rel(st.At.Filename), st.At.Start.Line, st.Text))
 				}
 				section := want[strings.Index(want, line)+len(line):]

@@ -3,6 +3,7 @@ package unit
 import (
 	"crypto/sha1"
 	"encoding/base64"
+	"net/url"
 	"path/filepath"
 	"strings"
 )
@@ -28,6 +29,27 @@ func WorkingDir(dir, src, download string) string {
 		}
 	}
 	return filepath.Join(absPath(dir, download), hash(dir), hash(root), filepath.FromSlash(sub))
+}
+
+// RunsIn is the folder in which the unit's module runs: WorkingDir of an ordinary
+// unit; of a module of an environment file a folder of its own below .terrace.
+func (u *Unit) RunsIn(src, download string) string { return u.e.runsIn(src, download) }
+
+func (e *ev) runsIn(src, download string) string {
+	if e.mod == nil {
+		return WorkingDir(e.dir, src, download)
+	}
+	_, sub := SplitSource(Getter(src))
+	return filepath.Join(e.dir, ".terrace", "work", url.PathEscape(e.below()), filepath.FromSlash(sub))
+}
+
+// below is what the ID of a module's unit adds to the folder of its file.
+func (e *ev) below() string {
+	rel, err := filepath.Rel(e.dir, e.id)
+	if err != nil {
+		return e.id
+	}
+	return filepath.ToSlash(rel)
 }
 
 // SplitSource splits the source of a module at its //: what is fetched as a

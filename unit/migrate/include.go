@@ -33,6 +33,10 @@ func (m *migration) includes() {
 			continue
 		}
 		w.children = append(w.children, i)
+		if !m.asked[l.path] {
+			w.keep(i, reason{})
+			continue
+		}
 		if !l.loaded {
 			w.keep(i, reason{l.path, source.Range{}, "it cannot be read as it is: " + l.err})
 		}
@@ -55,7 +59,9 @@ func (m *migration) includes() {
 		if !kept {
 			continue
 		}
-		m.leave(r.path, r.at, r.text)
+		if r.text != "" {
+			m.leave(r.path, r.at, r.text)
+		}
 		for _, in := range m.before[i].includes {
 			m.included[in.Path] = true
 		}

@@ -63,12 +63,16 @@ type Left struct {
 }
 
 // Imports plans the migration of the unit files at the given paths and of the
-// files that they include or read. env is what the units are rendered in; its
-// Tolerant is set. No file is written.
-func Imports(ctx context.Context, env unit.Env, units []string) (*Plan, error) {
+// files that they include or read. others are units that may use the same files
+// and are not to be rewritten: they must come out as before too. env is what the
+// units are rendered in; its Tolerant is set. No file is written.
+func Imports(ctx context.Context, env unit.Env, units, others []string) (*Plan, error) {
 	env.Tolerant = true
-	m := &migration{ctx: ctx, env: env, units: slices.Sorted(slices.Values(units)), texts: map[string][]byte{}, orig: map[string][]byte{}}
-	m.units = slices.Compact(m.units)
+	m := &migration{ctx: ctx, env: env, texts: map[string][]byte{}, orig: map[string][]byte{}, asked: map[string]bool{}}
+	for _, p := range units {
+		m.asked[p] = true
+	}
+	m.units = slices.Compact(slices.Sorted(slices.Values(slices.Concat(units, others))))
 	m.before = m.look(nil)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -86,6 +90,7 @@ type migration struct {
 	ctx    context.Context
 	env    unit.Env
 	units  []string
+	asked  map[string]bool   // those of the units that are to be rewritten
 	before []*look           // by unit
 	orig   map[string][]byte // texts as they are on disk, of the files that were edited
 	texts  map[string][]byte // texts as edited, by path
@@ -96,7 +101,7 @@ type migration struct {
 
 // plan tells the result.
 func (m *migration) plan() *Plan {
-	p := &Plan{Units: len(m.units), Left: m.left}
+	p := &Plan{Units: len(m.asked), Left: m.left}
 	for path, text := range m.texts {
 		if !bytes.Equal(text, m.orig[path]) {
 			p.Changes = append(p.Changes, Change{path, m.orig[path], text})

@@ -63,7 +63,7 @@ func check(t *testing.T, file string, a *txtar.Archive) {
 			}
 		}
 	}
-	plan, err := migrate.Imports(context.Background(), unit.Env{WorkingDir: root, Run: sys.NoChildren}, unitFiles(t, root))
+	plan, err := migrate.Imports(context.Background(), unit.Env{WorkingDir: root, Run: sys.NoChildren}, unitFiles(t, root), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestEstate(t *testing.T) {
 		t.Skip("SKIP: TERRACE_TEST_ESTATE names no folder with units")
 	}
 	env := unit.Env{WorkingDir: root, Environ: os.Environ(), Run: sys.NoChildren}
-	plan, err := migrate.Imports(context.Background(), env, unitFiles(t, root))
+	plan, err := migrate.Imports(context.Background(), env, unitFiles(t, root), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,9 @@ import (
 func (m *migration) reads() {
 	var files []string
 	for _, l := range m.before {
+		if !m.asked[l.path] {
+			continue
+		}
 		files = append(files, l.path)
 		for _, f := range l.files {
 			if strings.HasSuffix(f, ".hcl") {
