@@ -38,10 +38,10 @@ func (e *Estate) outputs(t *demand.Task, target string, at source.Range) (cty.Va
 	if ds.HasErrors() {
 		return cty.DynamicVal, false, ds.Note(&at, "its outputs are needed here")
 	}
-	if s == nil || len(s.Outputs) == 0 {
-		return cty.DynamicVal, false, nil
+	if v := storedOutputs(s); v != cty.NilVal {
+		return v, true, nil
 	}
-	return stateOutputs(s), true, nil
+	return cty.DynamicVal, false, nil
 }
 
 // outside reads a unit that is no part of the estate.
@@ -68,9 +68,13 @@ func (e *Estate) outside(t *demand.Task, target string, at source.Range) (*Unit,
 	return &Unit{Unit: in, Name: e.name(in.ID)}, ds
 }
 
-// stateOutputs are the outputs of a state as other units see them: sensitive ones
-// are hidden wherever they are shown, and accepted everywhere.
-func stateOutputs(s *state.State) cty.Value {
+// storedOutputs are the outputs of a state as other units see them: sensitive ones
+// are hidden wherever they are shown, and accepted everywhere. Without any the
+// result is cty.NilVal.
+func storedOutputs(s *state.State) cty.Value {
+	if s == nil || len(s.Outputs) == 0 {
+		return cty.NilVal
+	}
 	m := make(map[string]cty.Value, len(s.Outputs))
 	for name, o := range s.Outputs {
 		m[name] = hide(o.Value, o.Sensitive)

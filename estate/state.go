@@ -2,13 +2,10 @@ package estate
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -17,7 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/state"
-	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/hold"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/unit"
@@ -109,160 +106,27 @@ func (e *Estate) workspace(p *place) string {
 	return store.Default
 }
 
-// A hold is a unit's state while it is worked on.
-type hold struct {
-	store  *local.Store
-	unlock func() diag.List
-	dir    string
-
-	mu      sync.Mutex
-	current *state.State
-	journal *journal.Journal
-	failed  *state.State
-}
-
 // LockOptions say how state is locked. The zero value locks and does not wait.
 type LockOptions struct {
 	Off     bool
 	Timeout time.Duration
 }
 
+// held says how the state of a unit is held.
+func held(o local.Options) hold.Options {
+	st := local.Open(o)
+	return hold.Options{Store: st, Journal: st.JournalPath(), Dir: o.Dir}
+}
+
 // take locks and reads a unit's state, and brings the journal of a killed run
 // into it.
-func (e *Estate) take(ctx context.Context, o local.Options, l LockOptions, operation string) (*hold, diag.List) {
-	h := &hold{store: local.Open(o), dir: o.Dir}
+func (e *Estate) take(ctx context.Context, o local.Options, l LockOptions, operation string) (*hold.State, diag.List) {
+	h := held(o)
 	if !l.Off {
-		unlock, ds := h.store.Lock(ctx, store.LockInfo{Operation: operation, Who: o.Who, Version: config.LanguageVersion, Created: e.o.Now()}, l.Timeout)
-		if ds.HasErrors() {
-			return nil, ds
-		}
-		h.unlock = unlock
+		h.Lock = &store.LockInfo{Operation: operation, Who: o.Who, Version: config.LanguageVersion, Created: e.o.Now()}
+		h.Timeout = l.Timeout
 	}
-	s, ds := h.store.Read(ctx)
-	h.current = s
-	if !ds.HasErrors() {
-		ds = append(ds, h.recover(ctx)...)
-	}
-	if ds.HasErrors() {
-		return nil, append(ds, h.release()...)
-	}
-	return h, ds
-}
-
-func (h *hold) release() diag.List {
-	if h.unlock == nil {
-		return nil
-	}
-	unlock := h.unlock
-	h.unlock = nil
-	return unlock()
-}
-
-func (h *hold) recover(ctx context.Context) diag.List {
-	path := h.store.JournalPath()
-	rec, err := journal.Recover(path, nil)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "A run was interrupted and left a journal of what it did, %s, which cannot be read: %s.", path, err)
-	}
-	next, fits, ds := journal.Fold(h.current, rec)
-	if fits {
-		ds = append(ds, h.write(ctx, next)...)
-	} else {
-		apart, more := journal.Apart(rec, h.current)
-		ds = append(ds, more...)
-		_, more = local.WriteErrored(h.dir, apart)
-		ds = append(ds, more...)
-	}
-	if ds.HasErrors() {
-		return ds
-	}
-	if err := os.Remove(path); err != nil {
-		ds = append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but the file cannot be removed: %s.", err)...)
-	}
-	return ds
-}
-
-// write writes a state if it differs from what is there.
-func (h *hold) write(ctx context.Context, s *state.State) diag.List {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	next, changed := store.NextSerial(h.current, s)
-	if !changed {
-		h.failed = nil
-		return nil
-	}
-	if h.journal != nil {
-		if err := h.journal.Written(next); err != nil {
-			h.failed = next
-			return diag.Errorf(nil, "Failed to write the journal", "The journal of this run cannot be written: %s.", err)
-		}
-	}
-	if ds := h.store.Write(ctx, next); ds.HasErrors() {
-		h.failed = next
-		return ds
-	}
-	h.current, h.failed = next, nil
-	return nil
-}
-
-// begin finds out whether the state can be written and starts the journal.
-func (h *hold) begin(ctx context.Context, changes int) diag.List {
-	const perObject = 2 << 10 // a guess at what an object takes, in state, backup and journal
-	if ds := h.store.Prepare(ctx, int64(changes+1)*perObject); ds.HasErrors() {
-		return ds
-	}
-	j, err := journal.Create(h.store.JournalPath(), journal.HeaderOf(h.current), nil)
-	if err != nil {
-		return diag.Errorf(nil, "Failed to start the journal", "Before anything is applied, a journal is started beside the state, so that nothing is lost if the run is killed. It cannot be written: %s. Nothing was changed.", err)
-	}
-	h.journal = j
-	return nil
-}
-
-// end removes the journal, or saves apart what could not be written.
-func (h *hold) end(final *state.State) diag.List {
-	j := h.journal
-	h.journal = nil
-	if j == nil {
-		return nil
-	}
-	if h.failed == nil {
-		if err := j.Remove(); err != nil {
-			return diag.Warnf(nil, "Failed to remove the journal", "The state was written, but the journal of this run, %s, cannot be removed: %s.", h.store.JournalPath(), err)
-		}
-		return nil
-	}
-	last := h.failed
-	if final != nil {
-		last = final.WithMeta(last.Lineage, last.Serial, last.TerraformVersion)
-	}
-	ds := diag.Errorf(nil, "Failed to save state", "The state could not be written to its place. It was saved as told below, and the journal %s holds it too.", h.store.JournalPath())
-	_, more := local.WriteErrored(h.dir, last)
-	if err := j.Close(); err != nil {
-		ds = append(ds, diag.Warnf(nil, "Failed to close the journal", "%s.", err)...)
-	}
-	return append(ds, more...)
-}
-
-// read reads a unit's state without a lock and without writing; what a journal
-// holds is folded in.
-func read(ctx context.Context, o local.Options) (*state.State, diag.List) {
-	st := local.Open(o)
-	s, ds := st.Read(ctx)
-	if ds.HasErrors() {
-		return s, ds
-	}
-	rec, err := journal.Recover(st.JournalPath(), nil)
-	if err != nil {
-		return s, ds // there is none, or its run is at work
-	}
-	if next, fits, more := journal.Fold(s, rec); fits {
-		return next, append(ds, more...)
-	}
-	return s, ds
+	return hold.Take(ctx, h)
 }
 
 // State reads the state of a unit as it is stored.
@@ -292,7 +156,7 @@ func (e *Estate) stateOf(t *demand.Task, u *Unit) (*state.State, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	s, more := read(t.Context(), o)
+	s, more := hold.Read(t.Context(), held(o))
 	return s, append(ds, more...)
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/state/hold"
+	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -25,7 +27,7 @@ type work struct {
 	engine *engine.Engine
 	values map[string]engine.InputValue
 	waits  []string // inputs with something unknown in them
-	hold   *hold
+	hold   *hold.State
 }
 
 // prepare evaluates a unit and opens its engine. Without errors and without work
@@ -107,7 +109,7 @@ func (e *Estate) refuse(t *demand.Task, u *Unit) diag.List {
 // loader looks at it.
 func (w *work) open(ctx context.Context) diag.List {
 	p := w.u.place
-	o := w.r.e.engineOptions(w.u, w.r.o, w.r.observe(w.u))
+	o := w.options()
 	var prov Providers
 	if w.r.e.o.Providers != nil {
 		prov = w.r.e.o.Providers(Folder{p.dir, w.r.e.environ(w.u)})
@@ -123,7 +125,7 @@ func (w *work) open(ctx context.Context) diag.List {
 		}
 		p.shared = w.r.e.share(p)
 		w.res.Set = &p.shared.set
-		o = w.r.e.engineOptions(w.u, w.r.o, w.r.observe(w.u))
+		o = w.options()
 		o.Providers = prov
 		e, ds = engine.Open(ctx, o)
 	}
@@ -213,7 +215,7 @@ func (w *work) close() {
 		w.engine.Close()
 	}
 	if w.hold != nil {
-		w.res.Diags = append(w.res.Diags, w.hold.release()...)
+		w.res.Diags = append(w.res.Diags, w.hold.Release()...)
 	}
 }
 
@@ -241,10 +243,10 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 		return ds
 	}
 	w.hold = h
-	if more := w.r.claim(u, h.store.Path()); more.HasErrors() {
+	if more := w.r.claim(u, local.Open(where).Path()); more.HasErrors() {
 		return append(ds, more...)
 	}
-	prev := h.current
+	prev := h.Current()
 	if prev != nil && e.o.Environ.Get("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") != "0" {
 		prev = prev.TranslateProviders(nil)
 	}
@@ -272,10 +274,7 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 // planned are the outputs that other units of a plan see.
 func (w *work) planned(p *plan.Plan) cty.Value {
 	if w.r.o.Destroy || w.r.o.RefreshOnly || w.r.e.o.UseMocks {
-		if w.hold.current == nil || len(w.hold.current.Outputs) == 0 {
-			return cty.NilVal
-		}
-		return stateOutputs(w.hold.current)
+		return storedOutputs(w.hold.Current())
 	}
 	return plannedOutputs(p, w.engine.Root())
 }
@@ -335,28 +334,20 @@ func (w *work) same(p *plan.Plan) diag.List {
 func (w *work) apply(ctx context.Context, p *plan.Plan) diag.List {
 	h := w.hold
 	if !p.HasChanges() {
-		w.setState(h)
+		w.r.setOutputs(w.u, storedOutputs(h.Current()))
 		return nil
 	}
-	if ds := h.begin(ctx, len(p.Changes)); ds.HasErrors() {
+	if ds := h.Start(ctx, len(p.Changes)); ds.HasErrors() {
 		return ds
 	}
 	got, ds := w.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{
-		Variables: w.values, Persist: h.write, Every: w.r.o.Every, Journal: h.journal, Stop: w.r.o.Stop,
+		Variables: w.values, Persist: h.Write, Every: w.r.o.Every, Journal: h, Stop: w.r.o.Stop,
 	})
-	ds = append(ds, h.end(got.State)...)
+	ds = append(ds, h.End(got.State)...)
 	w.res.Counts = Counts{got.Added, got.Changed, got.Destroyed, got.Imported, got.Forgotten}
 	if got.Stopped && !ds.HasErrors() {
 		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)
 	}
-	w.setState(h)
+	w.r.setOutputs(w.u, storedOutputs(h.Current()))
 	return ds
-}
-
-func (w *work) setState(h *hold) {
-	if h.current == nil || len(h.current.Outputs) == 0 {
-		w.r.setOutputs(w.u, cty.NilVal)
-		return
-	}
-	w.r.setOutputs(w.u, stateOutputs(h.current))
 }

@@ -131,7 +131,7 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given ma
 	r.gently(func() { once.Do(func() { close(stop) }) })
 	defer r.gently(nil)
 	res, ds := r.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{
-		Variables: given, Persist: r.held.write, Every: every, Journal: r.held, Stop: stop,
+		Variables: given, Persist: r.held.Write, Every: every, Journal: r.held, Stop: stop,
 	})
 	ds = append(ds, r.held.end(res.State)...)
 	ds = append(ds, targeted(p)...)

@@ -57,10 +57,10 @@ func applyFile(ctx context.Context, s *session, o *applyOptions) int {
 		return s.fail(ds)
 	}
 	defer r.stop()
-	if stale(f.Plan.PrevRun, r.held.current) {
+	if stale(f.Plan.PrevRun, r.held.Current()) {
 		return s.fail(append(ds, diag.Errorf(nil, "Saved plan is stale", "The given plan file can no longer be applied because the state was changed by another operation after the plan was created.")...))
 	}
-	if more = p.selectProviders(ctx, r.held.current, f.Plan.Prior); more.HasErrors() {
+	if more = p.selectProviders(ctx, r.held.Current(), f.Plan.Prior); more.HasErrors() {
 		return s.fail(append(ds, more...))
 	}
 	r.pending = append(ds, more...)

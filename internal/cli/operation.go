@@ -178,7 +178,7 @@ func (s *session) start(ctx context.Context, o *operationFlags, name, operation 
 		p.close()
 		return nil, ds
 	}
-	more = p.selectProviders(ctx, r.held.current)
+	more = p.selectProviders(ctx, r.held.Current())
 	if ds = append(ds, more...); more.HasErrors() {
 		r.stop()
 		return nil, ds
@@ -202,7 +202,7 @@ func noConfiguration(name string) diag.List {
 // plan makes the plan and shows it. Warnings are kept until flush; with errors
 // everything is told.
 func (r *run) plan(ctx context.Context) (*plan.Plan, diag.List) {
-	p, ds := r.engine.Plan(ctx, r.translate(r.held.current), r.options)
+	p, ds := r.engine.Plan(ctx, r.translate(r.held.Current()), r.options)
 	r.showPlan(ctx, p, ds)
 	return p, ds
 }

@@ -36,11 +36,11 @@ func runRefresh(ctx context.Context, s *session, o *refreshOptions) int {
 		return s.fail(ds)
 	}
 	defer r.stop()
-	if r.held.current.Empty() {
+	if r.held.Current().Empty() {
 		ds = append(ds, diag.Warnf(nil, "Empty or non-existent state", "There are currently no remote objects tracked in the state, so there is nothing to refresh.")...)
 	}
 	s.tell(ds)
-	p, ds := r.engine.Plan(ctx, r.translate(r.held.current), r.options)
+	p, ds := r.engine.Plan(ctx, r.translate(r.held.Current()), r.options)
 	if ds.HasErrors() || p == nil || p.Errored {
 		return s.fail(ds)
 	}
@@ -48,7 +48,7 @@ func runRefresh(ctx context.Context, s *session, o *refreshOptions) int {
 		return s.fail(append(ds, more...))
 	}
 	r.applying()
-	res, more := r.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: r.vars, Persist: r.held.write, Journal: r.held})
+	res, more := r.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: r.vars, Persist: r.held.Write, Journal: r.held})
 	ds = append(ds, more...)
 	ds = append(ds, r.held.end(res.State)...)
 	s.tell(ds)

@@ -72,6 +72,7 @@ const floors = `
 	internal/state < internal/state/statetest;
 	internal/state < internal/state/statefile < internal/state/store, internal/state/journal;
 	internal/state/store, internal/filelock, internal/sys < internal/state/store/local;
+	internal/state/store/local, internal/state/journal < internal/state/hold;
 	internal/state/store < internal/state/store/storetest;
 	internal/provider, internal/state/store/local < internal/provider/builtin;
 	diag, internal/schema, internal/sys < internal/provisioner;
@@ -95,7 +96,7 @@ const floors = `
 
 	# Floor 9 to 11: many units, the command line, main.
 	engine, internal/sys < internal/cli/vars;
-	engine, unit, internal/cli/vars < estate;
+	engine, unit, internal/cli/vars, internal/state/hold < estate;
 	internal/plan/planjson, diag, internal/schema < internal/cli/view;
 	estate, unit/migrate, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
 	internal/cli < cmd/terrace;
