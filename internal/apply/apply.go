@@ -291,6 +291,9 @@ func (a *applier) finish() {
 		}
 		v, ok := a.ev.Root.Output(t, o.Name)
 		if !ok || !v.IsWhollyKnown() {
+			if ok && a.in.Plan.Mode == plan.RefreshOnly {
+				draft.SetOutput(o.Name, nil) // it reads what is gone
+			}
 			continue
 		}
 		sensitive := o.AfterSensitive || value.ContainsMark(v, value.Sensitive)

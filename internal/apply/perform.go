@@ -71,7 +71,7 @@ func (a *applier) count(f func(*Result)) {
 type target struct {
 	id     int
 	c      *plan.Change
-	d      *eval.Desired
+	d      *eval.Desired // nil for an object whose block was generated
 	s      *schema.Resource
 	prov   provider.Provider
 	config cty.Value // plain
@@ -79,8 +79,40 @@ type target struct {
 	marks  []cty.Path // sensitive paths of the configuration
 }
 
+// blame sets the place of messages about the target.
+func (x *target) blame(ds diag.List) diag.List {
+	if x.d == nil {
+		return ds
+	}
+	return plan.Blame(x.d, x.s, ds)
+}
+
+// generated prepares the change of an imported object whose block was written
+// while planning and is no part of the configuration yet.
+func (a *applier) generated(t *demand.Task, id int, c *plan.Change) (*target, diag.List) {
+	ps, ds := a.shell.Schema(c.Provider.Provider)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	pc, more := a.ev.ProviderAt(t, c.Provider, c.Addr)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	prov, more := a.configured(t, pc)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	x := &target{id: id, c: c, s: ps.Resource(addr.Managed, c.Addr.Resource.Type), prov: prov}
+	x.meta = a.shell.Meta(a.in.Tree.Root, c.Addr, prov)
+	x.config, more = plan.GeneratedValue(c.Import.GeneratedConfig, x.s)
+	return x, append(ds, more...)
+}
+
 // wanted prepares the change of an instance that configuration wants.
 func (a *applier) wanted(t *demand.Task, id int, c *plan.Change) (*target, diag.List) {
+	if c.Import != nil && c.Import.GeneratedConfig != "" {
+		return a.generated(t, id, c)
+	}
 	d := a.ev.Desired(t, c.Addr)
 	if d == nil {
 		return nil, diag.Errorf(nil, "Instance not found", "The plan holds %s, which configuration does not want any more. This is a bug in Terrace.", c.Addr)
@@ -104,7 +136,11 @@ func (a *applier) wanted(t *demand.Task, id int, c *plan.Change) (*target, diag.
 		return nil, ds
 	}
 	var more diag.List
-	x.config, x.marks, more = plan.ConfigValue(t, d, s, c.Before)
+	prior := c.Before
+	if c.Op.IsReplace() {
+		prior = cty.NullVal(s.Block.ImpliedType()) // a new object ignores no changes, as in the plan
+	}
+	x.config, x.marks, more = plan.ConfigValue(t, d, s, prior)
 	return x, append(ds, plan.Blame(d, s, more)...)
 }
 
@@ -124,7 +160,6 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 		return ds
 	}
 	if c.Import != nil {
-		a.change(id, a.stored(x, c.Before, nil, c.BeforeIdentity, false))
 		a.count(func(r *Result) { r.Imported++ })
 	}
 	prior, private := c.Before, c.Private
@@ -133,7 +168,7 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 	}
 	planned, private, identity, more := a.finalPlan(x, prior, private)
 	if ds = append(ds, more...); more.HasErrors() {
-		return plan.Blame(x.d, x.s, ds)
+		return x.blame(ds)
 	}
 	if act.Kind == plan.StepUpdate && planned.RawEquals(prior) && !c.After.IsWhollyKnown() && plan.SamePaths(plan.SensitivePaths(x.s, planned, x.marks), c.BeforeSensitive) {
 		a.keep(x, planned)
@@ -155,10 +190,13 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 	done := a.call()
 	resp, more := x.prov.Apply(a.ctx, provider.ApplyRequest{Type: c.Addr.Resource.Type, Prior: prior, Planned: planned, Config: x.config, Private: private, Meta: x.meta, PlannedIdentity: identity})
 	done()
-	ds = append(ds, plan.Blame(x.d, x.s, more)...)
+	ds = append(ds, x.blame(more)...)
 	ds = append(ds, a.answer(t, x, act, planned, prior, resp, more.HasErrors())...)
 	a.tell(x, run, op, resp.State, ds)
 	if ds.HasErrors() {
+		return ds
+	}
+	if x.d == nil {
 		return ds
 	}
 	post, more := x.d.Postconditions(t, a.valueOf(c.Addr))
@@ -218,7 +256,7 @@ func (a *applier) finalPlan(x *target, prior cty.Value, private []byte) (planned
 		return c.After, private, c.AfterIdentity, append(ds, inconsistent(x, "the plan holds no object")...)
 	}
 	for _, err := range schema.AssertPlanValid(x.s.Block, prior, x.config, resp.Planned, resp.Legacy) {
-		ds = append(ds, diag.Errorf(nil, "Provider produced invalid plan", "Provider %q planned an invalid value for %s: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", x.d.Resource.Provider().String(), c.Addr, err)...)
+		ds = append(ds, diag.Errorf(nil, "Provider produced invalid plan", "Provider %q planned an invalid value for %s: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", c.Provider.Provider.String(), c.Addr, err)...)
 	}
 	if !resp.Legacy {
 		for _, err := range schema.AssertObjectCompatible(x.s.Block, c.After, resp.Planned) {
@@ -241,7 +279,7 @@ func (a *applier) priorPrivate(c *plan.Change, prior cty.Value) []byte {
 }
 
 func inconsistent(x *target, why string) diag.List {
-	return diag.Errorf(nil, "Provider produced inconsistent final plan", "When expanding the plan for %s to include new values learned so far during apply, provider %q produced an invalid new value: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", x.c.Addr, x.d.Resource.Provider().String(), why)
+	return diag.Errorf(nil, "Provider produced inconsistent final plan", "When expanding the plan for %s to include new values learned so far during apply, provider %q produced an invalid new value: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", x.c.Addr, x.c.Provider.Provider.String(), why)
 }
 
 // answer records what a provider answered, runs create provisioners, and says
@@ -258,7 +296,7 @@ func (a *applier) answer(t *demand.Task, x *target, act plan.Action, planned, pr
 		}
 	}
 	if err := conforms(x.s, v); err != nil {
-		ds = append(ds, diag.Errorf(nil, "Provider produced invalid object", "Provider %q produced an invalid value after apply for %s: %s. The result cannot be saved.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", x.d.Resource.Provider().String(), c.Addr, err)...)
+		ds = append(ds, diag.Errorf(nil, "Provider produced invalid object", "Provider %q produced an invalid value after apply for %s: %s. The result cannot be saved.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", c.Provider.Provider.String(), c.Addr, err)...)
 		v, failed = null, true
 		if act.Kind == plan.StepUpdate {
 			v = prior
@@ -280,17 +318,18 @@ func (a *applier) answer(t *demand.Task, x *target, act plan.Action, planned, pr
 	}
 	if !failed && !resp.Legacy {
 		for _, err := range schema.AssertObjectCompatible(x.s.Block, planned, v) {
-			ds = append(ds, diag.Errorf(nil, "Provider produced inconsistent result after apply", "When applying changes to %s, provider %q produced an unexpected new value: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", c.Addr, x.d.Resource.Provider().String(), err)...)
+			ds = append(ds, diag.Errorf(nil, "Provider produced inconsistent result after apply", "When applying changes to %s, provider %q produced an unexpected new value: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", c.Addr, c.Provider.Provider.String(), err)...)
 		}
 	}
 	v = x.s.Block.StripWriteOnly(v)
+	failed = failed || ds.HasErrors()
 	// Until its provisioners have run, a new object counts as tainted: a run that
 	// is killed meanwhile must not leave it behind as if it were whole.
-	provision := act.Kind == plan.StepCreate && !failed && hasCreateProvisioners(x.d)
+	provision := act.Kind == plan.StepCreate && !failed && x.d != nil && hasCreateProvisioners(x.d)
 	tainted := act.Kind == plan.StepCreate && (failed || provision)
 	a.change(x.id, a.stored(x, v, resp.Private, resp.Identity, tainted))
 	a.keep(x, v)
-	if failed || ds.HasErrors() || !provision {
+	if failed || !provision {
 		return ds
 	}
 	more := a.provision(t, x.d, v, false)
@@ -325,7 +364,7 @@ func (a *applier) nothing(x *target, act plan.Action, failed bool) diag.List {
 		return nil
 	}
 	a.settleIntent(x.id)
-	return diag.Errorf(nil, "Provider produced invalid object", "Provider %q returned no object after applying changes to %s, and no error either.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", x.d.Resource.Provider().String(), c.Addr)
+	return diag.Errorf(nil, "Provider produced invalid object", "Provider %q returned no object after applying changes to %s, and no error either.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", c.Provider.Provider.String(), c.Addr)
 }
 
 // settleIntent records that a call was answered and changed nothing.

@@ -111,31 +111,12 @@ func (a *applier) removed(id int, obj addr.Object, pc addr.ProviderConfig, store
 
 // adopt writes an imported object that needs no change into state.
 func (a *applier) adopt(id int, t *demand.Task, c *plan.Change) diag.List {
-	if c.Import.GeneratedConfig != "" { // there is no block yet: what was read is stored as it is
-		ds := a.adoptGenerated(id, c)
-		return ds
-	}
 	x, ds := a.wanted(t, id, c)
 	if ds.HasErrors() {
 		return ds
 	}
 	a.change(id, a.stored(x, c.After, c.Private, c.AfterIdentity, false))
 	a.keep(x, c.After)
-	a.count(func(r *Result) { r.Imported++ })
-	return ds
-}
-
-func (a *applier) adoptGenerated(id int, c *plan.Change) diag.List {
-	ps, ds := a.shell.Schema(c.Provider.Provider)
-	if ds.HasErrors() {
-		return ds
-	}
-	obj, err := plan.NewObject(c.After, ps.Resource(addr.Managed, c.Addr.Resource.Type), c.Private, c.AfterIdentity)
-	if err != nil {
-		return append(ds, diag.Errorf(nil, "Provider produced invalid object", "What the provider returned for %s cannot be stored: %s.", c.Addr, err)...)
-	}
-	obj.Sensitive = c.AfterSensitive
-	a.change(id, state.Change{Object: addr.Object{Instance: c.Addr}, Provider: c.Provider, New: obj})
 	a.count(func(r *Result) { r.Imported++ })
 	return ds
 }
@@ -194,6 +175,9 @@ func (a *applier) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 	if !ok {
 		if a.in.Plan.Mode == plan.Destroy || d.Resource.Config().Check != "" {
 			return cty.UnknownVal(s.Block.ImpliedType()), ds
+		}
+		if a.in.Plan.Mode == plan.RefreshOnly {
+			return cty.UnknownVal(s.Block.ImpliedType()), ds // gone, or not made yet
 		}
 		return cty.UnknownVal(s.Block.ImpliedType()), demand.Fail()
 	}

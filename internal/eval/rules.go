@@ -193,7 +193,7 @@ func (c *Check) Run(t *demand.Task) ([]Outcome, diag.List) {
 	})
 	out, _ := cell.Get(t, nil)
 	for _, m := range ds {
-		m.Severity = diag.Warning
+		m.Severity, m.Alone = diag.Warning, true
 	}
 	return out, ds
 }

@@ -82,8 +82,15 @@ func (b *actionList) forward() {
 		ip.order = b.add(kind, index[c])
 		made = append(made, ip)
 	}
-	for _, c := range b.p.generated {
-		b.add(StepNoOp, index[c])
+	for _, g := range b.p.generated {
+		kind := StepCreate
+		switch g.change.Op {
+		case NoOp:
+			kind = StepNoOp
+		case Update:
+			kind = StepUpdate
+		}
+		b.add(kind, index[g.change])
 	}
 	for _, ip := range made {
 		b.out[ip.order].Needs = b.needs(ip.d.Node().Reads(), ip.order)

@@ -44,7 +44,9 @@ func (p *planner) assemble() (*Plan, diag.List) {
 			plan.Drift = append(plan.Drift, op.drift)
 		}
 	}
-	plan.Changes = append(plan.Changes, p.generated...)
+	for _, g := range p.generated {
+		plan.Changes = append(plan.Changes, g.change)
+	}
 	slices.SortFunc(plan.Drift, compareChanges)
 	slices.SortStableFunc(plan.Changes, compareChanges)
 	var ds diag.List
@@ -98,6 +100,9 @@ func (p *planner) refreshedState() *state.State {
 		if ip.touched {
 			set(ip.d.Addr(), ip.provider, ip.refreshed)
 		}
+	}
+	for _, g := range p.generated {
+		set(g.change.Addr, g.change.Provider, g.stored)
 	}
 	for _, op := range p.orphans {
 		switch {

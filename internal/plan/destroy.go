@@ -160,7 +160,7 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	if s == nil {
 		return append(ds, diag.Errorf(nil, "No schema available for resource", "State holds %s, but the provider %s no longer has the resource type %q, so it cannot be refreshed or destroyed. Remove it with a removed block, or use an older version of the provider.", a, op.provider.Provider.Display(), a.Resource.Type)...)
 	}
-	forget, reason, _, fromBlock := p.removal(a)
+	forget, fromBlock := p.removal(a)
 	pc, more := p.ev.ProviderAt(t, op.provider, a)
 	ds = append(ds, more...)
 	if more.HasErrors() {
@@ -206,11 +206,8 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	ds = append(ds, more...)
 	op.change = c
 	c.Reason = why
-	if skip {
+	if skip && !forget {
 		c.Reason = ForgotDestroyState
-		if reason != "" {
-			c.Reason = reason
-		}
 	}
 	if p.in.Mode == Destroy && c.Op == Delete {
 		c.Reason = ""

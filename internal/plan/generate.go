@@ -6,12 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -27,15 +32,21 @@ func (p *planner) generateImports() {
 		if p.in.Tree.Root.Config.Resources[a.Resource] != nil || p.prior.Instance(a) != nil || !p.scope.wantsInstance(a) {
 			continue
 		}
-		c, ds := p.generate(t, it)
+		g, ds := p.generate(t, it)
 		p.graph.Report(ds.Under(&it.block.At).About(a.String()))
-		if c != nil {
-			p.generated = append(p.generated, c)
+		if g != nil {
+			p.generated = append(p.generated, g)
 		}
 	}
 }
 
-func (p *planner) generate(t *demand.Task, it *importTarget) (*Change, diag.List) {
+// A generatedPlan is the plan for an object whose block was written for it.
+type generatedPlan struct {
+	change *Change
+	stored *state.Object
+}
+
+func (p *planner) generate(t *demand.Task, it *importTarget) (*generatedPlan, diag.List) {
 	ref := config.ProviderRef{Name: config.ImpliedProvider(it.to.Resource.Type), At: it.block.At}
 	if it.block.Provider != nil {
 		ref = *it.block.Provider
@@ -65,11 +76,69 @@ func (p *planner) generate(t *demand.Task, it *importTarget) (*Change, diag.List
 		return nil, ds
 	}
 	imp.GeneratedConfig = GenerateConfig(it.to.Resource, it.block.Provider, s, obj.value)
-	return &Change{
-		Addr: it.to, Prev: it.to, Provider: pc.Addr, Op: NoOp, Import: imp, Before: obj.value, After: obj.value, Private: obj.private,
+	stored, err := NewObject(obj.value, s, obj.private, obj.identity)
+	if err != nil {
+		return nil, append(ds, diag.Errorf(nil, "Provider produced invalid object", "What the provider returned for %s cannot be stored: %s.", it.to, err)...)
+	}
+	obj.stored = stored
+	c, more := p.planGenerated(it.to, pc.Addr, s, prov, obj, imp)
+	return &generatedPlan{c, stored}, append(ds, more...)
+}
+
+// planGenerated plans an imported object by the block that was written for it,
+// as if that stood in configuration already.
+func (p *planner) planGenerated(a addr.Instance, pc addr.ProviderConfig, s *schema.Resource, prov provider.Provider, obj object, imp *Import) (*Change, diag.List) {
+	c := &Change{
+		Addr: a, Prev: a, Provider: pc, Op: NoOp, Import: imp, Before: obj.value, After: obj.value, Private: obj.private,
 		BeforeIdentity: obj.identity, AfterIdentity: obj.identity, ConfigKnown: true,
 		BeforeSensitive: sensitivePaths(s, obj.value, nil), AfterSensitive: sensitivePaths(s, obj.value, nil),
-	}, ds
+	}
+	config, ds := GeneratedValue(imp.GeneratedConfig, s)
+	if ds.HasErrors() {
+		return c, ds
+	}
+	done := p.call()
+	ds = append(ds, prov.ValidateResource(p.ctx, addr.Managed, a.Resource.Type, config)...)
+	done()
+	if ds.HasErrors() {
+		return c, ds
+	}
+	req := planCall{p: p, addr: a, of: pc.Provider, s: s, prov: prov, config: config}
+	resp, more := req.plan(obj)
+	if ds = append(ds, more...); more.HasErrors() {
+		return c, ds
+	}
+	if c.ReplacePaths = replacing(resp, obj.value, s); len(c.ReplacePaths) > 0 {
+		c.Op, c.Reason = DeleteThenCreate, ReplaceCannotUpdate
+		resp, more = req.plan(object{value: cty.NullVal(s.Block.ImpliedType())})
+		if ds = append(ds, more...); more.HasErrors() {
+			return c, ds
+		}
+	} else if !resp.Planned.RawEquals(obj.value) {
+		c.Op = Update
+	} else {
+		return c, ds
+	}
+	c.After, c.Private, c.AfterIdentity = resp.Planned, resp.Private, resp.Identity
+	c.AfterSensitive = sensitivePaths(s, resp.Planned, nil)
+	return c, ds
+}
+
+// GeneratedValue is the configuration that GenerateConfig wrote, as a value.
+func GeneratedValue(text string, s *schema.Resource) (cty.Value, diag.List) {
+	f, hclDiags := hclsyntax.ParseConfig([]byte(text), "generated configuration", hcl.InitialPos)
+	ds := diag.FromHCL(hclDiags)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	body := f.Body.(*hclsyntax.Body).Blocks[0].Body
+	delete(body.Attributes, "provider")
+	b, more := lang.CompileBody(body, s.Block)
+	if ds = append(ds, more...); more.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	v, more := b.Eval(nil, nil)
+	return v, append(ds, more...)
 }
 
 // GenerateConfig writes the resource block that describes an object: every
@@ -92,16 +161,18 @@ func generateBody(b *strings.Builder, s *schema.Block, v cty.Value, depth int) {
 		a := s.Attributes[name]
 		x := v.GetAttr(name)
 		switch {
-		case !a.Required && !a.Optional, a.Deprecated != "" && !a.Required, a.WriteOnly:
+		case !a.Required && !a.Optional, a.Deprecated != "" && !a.Required:
 			continue
 		case a.Optional && a.Computed && name == "id":
 			continue
+		case a.WriteOnly:
+			fmt.Fprintf(b, "%s%s = null # write-only\n", indent, name)
+		case a.Sensitive:
+			fmt.Fprintf(b, "%s%s = null # sensitive\n", indent, name)
 		case x.IsNull() && a.Required:
 			fmt.Fprintf(b, "%s%s = null # must be set\n", indent, name)
 		case x.IsNull():
 			fmt.Fprintf(b, "%s%s = null\n", indent, name)
-		case a.Sensitive:
-			fmt.Fprintf(b, "%s%s = null # sensitive\n", indent, name)
 		default:
 			fmt.Fprintf(b, "%s%s = %s\n", indent, name, hclwrite.TokensForValue(settable(a, x)).Bytes())
 		}

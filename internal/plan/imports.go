@@ -165,6 +165,7 @@ func (p *planner) importObject(t *demand.Task, d *eval.Desired, ip *instancePlan
 		return none, nil, append(ds, diag.Errorf(&it.block.At, "Provider produced invalid object", "What the provider returned for %s cannot be stored: %s.", d.Addr(), err)...)
 	}
 	obj.stored = stored
+	ip.refreshed, ip.touched = stored, true // apply starts with the object in state
 	return obj, imp, ds
 }
 

@@ -89,7 +89,7 @@ func (p *planner) managed(t *demand.Task, d *eval.Desired, ip *instancePlan) (ct
 func (p *planner) afterRefresh(t *demand.Task, d *eval.Desired, ip *instancePlan, s *schema.Resource, now object, ds diag.List) (cty.Value, diag.List) {
 	v := now.value
 	if v.IsNull() {
-		return cty.NullVal(s.Block.ImpliedType()), ds
+		return cty.UnknownVal(s.Block.ImpliedType()), ds // gone, or not made yet: what reads it cannot be told
 	}
 	v = withSensitive(v, storedSensitive(now.stored), s)
 	ip.checked = true

@@ -71,7 +71,7 @@ type planner struct {
 	opened       []*openEphemeral
 	plans        []*instancePlan
 	checkResults []checkResult
-	generated    []*Change
+	generated    []*generatedPlan
 	deferred     []*Deferred
 }
 

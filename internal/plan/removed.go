@@ -16,18 +16,13 @@ type removedStatement struct {
 }
 
 // removal looks for a removed block about an instance that nothing wants.
-func (p *planner) removal(a addr.Instance) (forget bool, reason Reason, block *config.Removed, found bool) {
+func (p *planner) removal(a addr.Instance) (forget, found bool) {
 	for _, s := range p.removed {
-		if !s.covers(a) {
-			continue
+		if s.covers(a) {
+			return s.block.Destroy == nil || !*s.block.Destroy, true
 		}
-		forget = s.block.Destroy == nil || !*s.block.Destroy
-		if forget {
-			reason = ForgotDestroyConfig
-		}
-		return forget, reason, s.block, true
 	}
-	return false, "", nil, false
+	return false, false
 }
 
 func (s *removedStatement) covers(a addr.Instance) bool {
@@ -63,9 +58,6 @@ func readRemoved(tree *module.Tree, early module.Options) ([]*removedStatement, 
 				ds = append(ds, eachElement(n, early, b.ForEach.Expr, add)...)
 			} else {
 				ds = append(ds, add(nil)...)
-			}
-			if b.Destroy == nil {
-				ds = append(ds, diag.Warnf(&b.At, "Missing lifecycle from the removed block", "It is recommended for each removed block to configure the lifecycle block, to be explicit about whether the object is destroyed. Without it the object is forgotten: it is removed from state and goes on existing.")...)
 			}
 		}
 	})

@@ -35,8 +35,9 @@ func (p *planner) planUpdate(t *demand.Task, d *eval.Desired, ip *instancePlan, 
 	if tainted {
 		prior = object{value: cty.NullVal(ty)}
 	}
+	written := config
 	config = ignoreChanges(life.IgnoreChanges, life.IgnoreAll, prior.value, config, s)
-	req := planCall{p: p, d: d, s: s, prov: prov, config: config}
+	req := planCall{p: p, addr: a, of: d.Resource.Provider(), s: s, prov: prov, config: config}
 	resp, more := req.plan(prior)
 	ds = append(ds, more...)
 	if more.HasErrors() {
@@ -58,6 +59,7 @@ func (p *planner) planUpdate(t *demand.Task, d *eval.Desired, ip *instancePlan, 
 	if len(sensitive) > 0 || s.Block.HasSensitive() {
 		c.AfterSensitive = sensitivePaths(s, resp.Planned, present(resp.Planned, sensitive))
 	}
+	req.config = written
 	ds = append(ds, p.decide(t, d, c, now, prior, resp, &req)...)
 	ip.change = c
 	if ds.HasErrors() {
@@ -81,7 +83,8 @@ func present(v cty.Value, paths []cty.Path) []cty.Path {
 	return out
 }
 
-// decide chooses the operation and, for a replacement, plans the new object.
+// decide chooses the operation and, for a replacement, plans the new object by
+// the configuration as it is written: there is nothing to ignore changes against.
 func (p *planner) decide(t *demand.Task, d *eval.Desired, c *Change, now, prior object, resp provider.PlanResponse, req *planCall) diag.List {
 	if now.value.IsNull() {
 		c.Op = Create
@@ -133,13 +136,7 @@ func (p *planner) replaceReason(t *demand.Task, d *eval.Desired, now, prior obje
 	if p.replace[d.Addr()] {
 		return ReplaceByRequest, nil, nil
 	}
-	var paths []cty.Path
-	for _, path := range resp.RequiresReplace {
-		if requiresReplace(path, prior.value, resp.Planned, req(d, t)) {
-			paths = append(paths, path)
-		}
-	}
-	if len(paths) > 0 {
+	if paths := replacing(resp, prior.value, req(d, t)); len(paths) > 0 {
 		return ReplaceCannotUpdate, paths, nil
 	}
 	hit, ds := p.triggered(t, d)
@@ -147,6 +144,17 @@ func (p *planner) replaceReason(t *demand.Task, d *eval.Desired, now, prior obje
 		return ReplaceByTriggers, nil, ds
 	}
 	return "", nil, ds
+}
+
+// replacing lists what a provider says forces a replacement and really changed.
+func replacing(resp provider.PlanResponse, prior cty.Value, s *schema.Resource) []cty.Path {
+	var paths []cty.Path
+	for _, path := range resp.RequiresReplace {
+		if requiresReplace(path, prior, resp.Planned, s) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // req finds the schema again; it was found before, so that it cannot fail.
@@ -261,14 +269,15 @@ func quoteAddr(a addr.Instance) string {
 // planCall asks a provider for a plan and holds the answer to the protocol.
 type planCall struct {
 	p      *planner
-	d      *eval.Desired
+	addr   addr.Instance
+	of     addr.Provider
 	s      *schema.Resource
 	prov   provider.Provider
 	config cty.Value
 }
 
 func (c *planCall) plan(prior object) (provider.PlanResponse, diag.List) {
-	a := c.d.Addr()
+	a := c.addr
 	proposed := c.s.Block.ProposedNew(prior.value, c.config)
 	done := c.p.call()
 	resp, ds := c.prov.Plan(c.p.ctx, provider.PlanRequest{
@@ -291,7 +300,7 @@ func (c *planCall) plan(prior object) (provider.PlanResponse, diag.List) {
 }
 
 func (c *planCall) invalid(why string) diag.List {
-	return diag.Errorf(nil, "Provider produced invalid plan", "Provider %q planned an invalid value for %s: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", c.d.Resource.Provider().String(), c.d.Addr(), why)
+	return diag.Errorf(nil, "Provider produced invalid plan", "Provider %q planned an invalid value for %s: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", c.of.String(), c.addr, why)
 }
 
 // ignoreChanges puts prior values back into a configuration at the paths that

@@ -86,7 +86,7 @@ func (v *validator) module(w *par.Work[*job], t *demand.Task, m *eval.Module) {
 		}
 		for _, c := range m.Checks() {
 			_, ds := c.Run(t)
-			v.graph.Report(ds)
+			v.graph.Report(notFailures(ds))
 		}
 		v.graph.Report(m.CheckReferences())
 	}})

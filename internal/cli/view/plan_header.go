@@ -33,7 +33,7 @@ func (v *planView) header(c *plan.Change, drift bool) {
 	case c.Op == plan.Delete:
 		title("will be destroyed")
 	case c.Op == plan.Forget:
-		title("will be removed from the " + Product + " state but will not be destroyed")
+		title("will be removed from the " + Product + " state but will not be destroyed" + inBrackets(reasonText(c)))
 	case c.Moved():
 		v.dressed(bold, "  # "+c.Prev.String())
 		v.str(" has moved to ")
@@ -41,8 +41,11 @@ func (v *planView) header(c *plan.Change, drift bool) {
 		v.str("\n")
 	case c.Import != nil:
 		title("will be imported")
+		if c.Import.GeneratedConfig != "" {
+			line("(config will be generated)")
+		}
 	}
-	if !drift {
+	if !drift && c.Op != plan.Forget {
 		if because := reasonText(c); because != "" {
 			line("(" + because + ")")
 		}
@@ -55,14 +58,19 @@ func (v *planView) header(c *plan.Change, drift bool) {
 	}
 }
 
+// inBrackets is a reason behind a title, "" without one.
+func inBrackets(because string) string {
+	if because == "" {
+		return ""
+	}
+	return " (" + because + ")"
+}
+
 func (v *planView) imported(c *plan.Change) {
 	if c.Import.ID != "" {
 		v.str("  # (imported from ", quoted(c.Import.ID), ")\n")
 	} else {
 		v.str("  # (imported by identity)\n")
-	}
-	if c.Import.GeneratedConfig != "" {
-		v.str("  # (config will be generated)\n")
 	}
 	if c.Op.IsReplace() {
 		v.str("  # ")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -268,7 +269,7 @@ func (s *Stream) change(typ string, c *plan.Change) {
 		}
 	}
 	if c.Import != nil {
-		sc.Importing, sc.GeneratedConfig = &streamImport{ID: c.Import.ID}, c.Import.GeneratedConfig
+		sc.Importing, sc.GeneratedConfig = &streamImport{ID: c.Import.ID}, strings.TrimSuffix(c.Import.GeneratedConfig, "\n")
 		if c.Op == plan.NoOp {
 			sc.Action, text = "import", ": Plan to import"
 		}

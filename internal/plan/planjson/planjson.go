@@ -270,7 +270,7 @@ func (w *planWriter) importing(i *plan.Import) {
 		w.value(i.Identity)
 	}
 	w.end('}')
-	w.field("generated_config", i.GeneratedConfig)
+	w.field("generated_config", strings.TrimSuffix(i.GeneratedConfig, "\n"))
 }
 
 func (w *writer) pathList(ps []cty.Path) {
