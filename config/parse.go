@@ -32,38 +32,22 @@ func parseFile(f FileRole, layer *source.Layer, read func() ([]byte, error), set
 		}}
 		return p
 	}
-	body, ds := parseText(f.Path, text)
-	p.ds = ds
-	if body == nil {
+	if at, deep := tooDeep(f.Path, text); deep {
+		p.ds = errorAt("config/too-deep", at, "Too deeply nested", "Expressions and blocks in this file are nested more than %d levels deep, which no configuration written for a reader needs. Flatten it, or move the data to a file that is read with jsondecode or yamldecode.", maxDepth)
 		return p
 	}
+	var file *hcl.File
 	var diags hcl.Diagnostics
-	p.blocks, diags = topBlocks(body, layer)
+	if strings.HasSuffix(f.Path, ".json") {
+		file, diags = json.Parse(text, f.Path)
+	} else {
+		file, diags = hclsyntax.ParseConfig(text, f.Path, hcl.InitialPos)
+	}
+	p.ds = diag.FromHCL(diags)
+	if file == nil || file.Body == nil {
+		return p
+	}
+	p.blocks, diags = topBlocks(file.Body, layer)
 	p.ds = append(p.ds, diag.FromHCL(diags)...)
 	return p
-}
-
-// parseText parses the text of a file in the syntax that its name tells. The
-// body is nil where nothing could be understood.
-func parseText(path string, text []byte) (hcl.Body, diag.List) {
-	native := !strings.HasSuffix(path, ".json")
-	if native {
-		if body, ok := parsePieces(path, text); ok {
-			return body, nil
-		}
-	}
-	if at, deep := tooDeep(path, text); deep {
-		return nil, errorAt("config/too-deep", at, "Too deeply nested", "Expressions and blocks in this file are nested more than %d levels deep, which no configuration written for a reader needs. Flatten it, or move the data to a file that is read with jsondecode or yamldecode.", maxDepth)
-	}
-	parse := json.Parse
-	if native {
-		parse = func(text []byte, path string) (*hcl.File, hcl.Diagnostics) {
-			return hclsyntax.ParseConfig(text, path, hcl.InitialPos)
-		}
-	}
-	file, diags := parse(text, path)
-	if file == nil || file.Body == nil {
-		return nil, diag.FromHCL(diags)
-	}
-	return file.Body, diag.FromHCL(diags)
 }
