@@ -48,6 +48,9 @@ type Options struct {
 	Look        Look   // how the units are looked for
 	OtherValues bool   // variables may get values by flags, so that missing inputs are no error yet
 	UseMocks    bool   // mock outputs come before planned ones
+	// ShareProviders are providers whose processes units share though their working
+	// folders differ, beside those that are known not to look at theirs.
+	ShareProviders []addr.Provider
 	Who         string // user@host, for locks
 	Run         func(context.Context, sys.Command) error
 	Now         func() time.Time

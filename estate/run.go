@@ -39,6 +39,7 @@ type RunOptions struct {
 	Excludes      []addr.Target
 	Parallelism   int // units at once; 0 means 16
 	ProviderCalls int // at once in a unit; 0 means 10
+	TotalCalls    int // of providers at once in all units; 0 means any number
 	FailFast      bool
 	IgnoreErrors  bool // a unit runs though one that it needs failed
 	IgnoreOrder   bool
@@ -61,6 +62,7 @@ type Run struct {
 	e     *Estate
 	o     RunOptions
 	queue *par.Queue
+	procs *engine.Processes
 
 	mu      sync.Mutex
 	left    map[*Unit]int
@@ -107,8 +109,10 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 		}
 	}
 	r.mu.Unlock()
+	r.procs = e.newProcesses(o, len(order)-len(r.results))
 	r.start(ctx, ready)
 	r.queue.Wait()
+	r.procs.Close()
 	out := make([]*Result, 0, len(e.Units))
 	for _, u := range e.Units {
 		out = append(out, r.results[u])
@@ -191,6 +195,7 @@ func (r *Run) stopping(ctx context.Context) bool {
 
 // turn works on one unit and lets those that waited for it go on.
 func (r *Run) turn(ctx context.Context, u *Unit) {
+	defer r.procs.Over()
 	res := &Result{Unit: u, Status: Succeeded, Started: r.e.o.Now()}
 	r.mu.Lock()
 	by, failFast := r.blocked[u], r.o.FailFast && r.failed

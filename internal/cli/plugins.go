@@ -9,6 +9,7 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/lock"
@@ -25,6 +26,7 @@ type plugins struct {
 	packages map[addr.Provider]install.Package
 	attached map[addr.Provider]rpc.Reattach
 	schemas  *rpc.SchemaCache // never nil
+	hashes   *install.Hashes  // nil: none are remembered
 }
 
 // plug reads what the environment and the user's settings say of providers.
@@ -43,7 +45,7 @@ func (p *project) plug() diag.List {
 
 func (pl *plugins) installOptions() install.Options {
 	s := pl.session
-	return install.Options{Config: pl.config, WorkDir: s.Dir, DataDir: s.dataDir(), Home: s.Home(), Env: s.Env, Now: s.Now, Run: s.Run}
+	return install.Options{Config: pl.config, WorkDir: s.Dir, DataDir: s.dataDir(), Home: s.Home(), Env: s.Env, Now: s.Now, Run: s.Run, Hashes: pl.hashes}
 }
 
 func (pl *plugins) lockPath() string { return filepath.Join(pl.session.Dir, lock.Name) }
@@ -65,27 +67,53 @@ func (pl *plugins) choose(ctx context.Context, req install.Requirements) diag.Li
 
 // Factory implements engine.ProviderSource.
 func (pl *plugins) Factory(a addr.Provider) (provider.Factory, diag.List) {
-	o := rpc.Options{
-		Addr: a, Env: pl.session.Env, Dir: pl.session.Dir, Stderr: pl.log(), Cache: pl.schemas,
-		DisableTLS: pl.session.Env.Get("TF_DISABLE_PLUGIN_TLS") != "",
-	}
-	if r, ok := pl.attached[a]; ok {
-		return func(ctx context.Context) (provider.Provider, diag.List) { return rpc.Attach(ctx, r, o) }, nil
-	}
-	pkg, ok := pl.packages[a]
-	if !ok {
-		return nil, diag.Errorf(nil, "Required plugins are not installed", "The provider %s is needed, but there is no package of it. Run \"%s init\" to install all providers that configuration and state require.", a.Display(), view.Program)
+	if _, ok := pl.attached[a]; !ok {
+		if _, ds := pl.pkg(a); ds.HasErrors() {
+			return nil, ds
+		}
 	}
 	return func(ctx context.Context) (provider.Provider, diag.List) {
-		exe, ds := pkg.Exe(ctx)
+		prog, ds := pl.Program(ctx, a)
 		if ds.HasErrors() {
 			return nil, ds
 		}
-		o := o
-		o.Path = exe
-		p, more := rpc.Launch(ctx, o)
+		p, more := prog.Start(ctx, prog.Dir)
 		return p, append(ds, more...)
 	}, nil
+}
+
+func (pl *plugins) pkg(a addr.Provider) (install.Package, diag.List) {
+	pkg, ok := pl.packages[a]
+	if !ok {
+		return pkg, diag.Errorf(nil, "Required plugins are not installed", "The provider %s is needed, but there is no package of it. Run \"%s init\" to install all providers that configuration and state require.", a.Display(), view.Program)
+	}
+	return pkg, nil
+}
+
+// Program implements engine.ProgramSource.
+func (pl *plugins) Program(ctx context.Context, a addr.Provider) (engine.Program, diag.List) {
+	s := pl.session
+	o := rpc.Options{Addr: a, Env: s.Env, Stderr: pl.log(), Cache: pl.schemas, DisableTLS: s.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
+	if r, ok := pl.attached[a]; ok {
+		return engine.Program{
+			Path: "attached " + r.Network + " " + r.Address, Outside: true,
+			Start: func(ctx context.Context, _ string) (provider.Provider, diag.List) { return rpc.Attach(ctx, r, o) },
+		}, nil
+	}
+	pkg, ds := pl.pkg(a)
+	if ds.HasErrors() {
+		return engine.Program{}, ds
+	}
+	prog, ds := pkg.Program(ctx)
+	o.Path, o.Name = prog.Path, prog.Name
+	return engine.Program{
+		Path: prog.Name, Env: s.Env, Dir: s.Dir,
+		Start: func(ctx context.Context, dir string) (provider.Provider, diag.List) {
+			o := o
+			o.Dir = dir
+			return rpc.Launch(ctx, o)
+		},
+	}, ds
 }
 
 // versions lists the packages for `version`.

@@ -63,7 +63,7 @@ func Install(ctx context.Context, req Requirements, locked *lock.File, o Options
 		}
 		p := providers[i]
 		next.SetProvider(r.entry)
-		out[p] = newPackage(p, r.entry.Version, packageDir(o.providersDir(), p, r.entry.Version, o.platform()), r.entry.Hashes)
+		out[p] = newPackage(p, r.entry.Version, packageDir(o.providersDir(), p, r.entry.Version, o.platform()), r.entry.Hashes, o.Hashes)
 		if r.incomplete {
 			incomplete = append(incomplete, p.Display())
 		}

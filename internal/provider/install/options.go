@@ -33,6 +33,8 @@ type Options struct {
 	PluginDirs []string // from -plugin-dir: nothing but these folders is searched
 	OS, Arch   string   // the platform to install for; "" means ours
 
+	Hashes *Hashes // what packages on disk hash to; nil: each is read for itself
+
 	Upgrade bool // select anew instead of keeping to the lock file
 
 	Client  *http.Client     // for registries and mirrors; nil means one of our own

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/par"
 )
 
 // A Package is a provider package that is ready to be started.
@@ -22,50 +23,98 @@ type Package struct {
 	Dir      string
 	Override bool // whether dev_overrides names it
 
-	verify func(context.Context) (string, diag.List)
+	verify func(context.Context) (Program, diag.List)
+}
+
+// A Program is the program of a package.
+type Program struct {
+	Path string
+	// Name is the same for programs that are the same: what the package's contents
+	// hash to where they were verified, else the path with its links resolved.
+	Name string
+}
+
+// Hashes remembers what packages hash to, so that one that many folders link to is
+// read once. The zero Hashes is empty and ready; it may be used concurrently.
+type Hashes struct{ known par.Cache[string, hashed] }
+
+type hashed struct {
+	hash lock.Hash
+	err  error
+}
+
+// of is the hash of a package. A package whose program was replaced is read anew.
+func (h *Hashes) of(ctx context.Context, dir, exe string) (lock.Hash, error) {
+	key, err := filepath.EvalSymlinks(dir)
+	info, statErr := os.Stat(exe)
+	if h == nil || err != nil || statErr != nil {
+		return lock.HashDir(ctx, dir)
+	}
+	key = fmt.Sprintf("%s\x00%d\x00%d", key, info.Size(), info.ModTime().UnixNano())
+	got := h.known.Do(key, func() hashed {
+		sum, err := lock.HashDir(ctx, dir)
+		return hashed{sum, err}
+	})
+	if got.err != nil {
+		return lock.HashDir(ctx, dir) // the one who read it may have been interrupted
+	}
+	return got.hash, nil
 }
 
 // Exe verifies the package against the lock file, once however often it is
 // called, and returns the path of the plugin's program. It reads the whole
 // package, so call it only for a provider that is to be started. It may be called
 // concurrently.
-func (p Package) Exe(ctx context.Context) (string, diag.List) { return p.verify(ctx) }
+func (p Package) Exe(ctx context.Context) (string, diag.List) {
+	prog, ds := p.verify(ctx)
+	return prog.Path, ds
+}
 
-func newPackage(p addr.Provider, v versions.Version, dir string, allowed []lock.Hash) Package {
+// Program is Exe with the program's name.
+func (p Package) Program(ctx context.Context) (Program, diag.List) { return p.verify(ctx) }
+
+func newPackage(p addr.Provider, v versions.Version, dir string, allowed []lock.Hash, hashes *Hashes) Package {
 	out := Package{Provider: p, Version: v, Dir: dir}
 	var once sync.Mutex
-	var exe string
+	var prog Program
 	var ds diag.List
 	done := false
-	out.verify = func(ctx context.Context) (string, diag.List) {
+	out.verify = func(ctx context.Context) (Program, diag.List) {
 		once.Lock()
 		defer once.Unlock()
 		if done {
-			return exe, ds
+			return prog, ds
 		}
-		exe, ds = verify(ctx, out, allowed)
+		prog, ds = verify(ctx, out, allowed, hashes)
 		done = ctx.Err() == nil
-		return exe, ds
+		return prog, ds
 	}
 	return out
 }
 
-func verify(ctx context.Context, p Package, allowed []lock.Hash) (string, diag.List) {
+func verify(ctx context.Context, p Package, allowed []lock.Hash, hashes *Hashes) (Program, diag.List) {
+	exe, exeErr := executable(p.Dir, p.Provider)
+	prog := Program{Path: exe, Name: exe}
 	allowed = knownHashes(allowed)
 	if len(allowed) > 0 {
-		have, err := lock.HashDir(ctx, p.Dir)
+		have, err := hashes.of(ctx, p.Dir, exe)
 		if err != nil {
-			return "", diag.Errorf(nil, "Failed to load plugin", "The package of provider %s %s in %s cannot be read: %s.", p.Provider, p.Version, p.Dir, err)
+			return Program{}, diag.Errorf(nil, "Failed to load plugin", "The package of provider %s %s in %s cannot be read: %s.", p.Provider, p.Version, p.Dir, err)
 		}
 		if !slices.Contains(allowed, have) {
-			return "", diag.Errorf(nil, "Failed to load plugin", "The cached package for %s %s (in %s) does not match any of the checksums recorded in the dependency lock file. Run \"init\" to ensure that all providers are correctly installed.", p.Provider, p.Version, p.Dir)
+			return Program{}, diag.Errorf(nil, "Failed to load plugin", "The cached package for %s %s (in %s) does not match any of the checksums recorded in the dependency lock file. Run \"init\" to ensure that all providers are correctly installed.", p.Provider, p.Version, p.Dir)
+		}
+		prog.Name = p.Provider.String() + " " + string(have)
+	}
+	if exeErr != nil {
+		return Program{}, diag.Errorf(nil, "Failed to load plugin", "Provider %s cannot be started: %s.", p.Provider, exeErr)
+	}
+	if len(allowed) == 0 {
+		if real, err := filepath.EvalSymlinks(exe); err == nil {
+			prog.Name = real
 		}
 	}
-	exe, err := executable(p.Dir, p.Provider)
-	if err != nil {
-		return "", diag.Errorf(nil, "Failed to load plugin", "Provider %s cannot be started: %s.", p.Provider, err)
-	}
-	return exe, nil
+	return prog, nil
 }
 
 // knownHashes leaves out hashes of schemes that nothing can be checked against.

@@ -16,7 +16,7 @@ import (
 // Select tells the installed package of each required provider, for commands
 // after init. It reads no package: Package.Exe verifies one when it is to be
 // started. Providers with a development override need neither a lock nor an
-// installation. Of the options Config, WorkDir, DataDir, OS and Arch count.
+// installation. Of the options Config, WorkDir, DataDir, OS, Arch and Hashes count.
 func Select(ctx context.Context, req Requirements, locked *lock.File, o Options) (map[addr.Provider]Package, diag.List) {
 	want, ds := req.parse()
 	if ds.HasErrors() {
@@ -29,7 +29,7 @@ func Select(ctx context.Context, req Requirements, locked *lock.File, o Options)
 	changed := false
 	for _, p := range sorted(want) {
 		if dir, ok := overrides[p]; ok {
-			pkg := newPackage(p, pkgNoVersion, o.path(dir), nil)
+			pkg := newPackage(p, pkgNoVersion, o.path(dir), nil, o.Hashes)
 			pkg.Override = true
 			out[p] = pkg
 			continue
@@ -49,7 +49,7 @@ func Select(ctx context.Context, req Requirements, locked *lock.File, o Options)
 			missing = append(missing, fmt.Sprintf("%s: there is no package for %s %s cached in %s", p, p, entry.Version, o.shown(o.providersDir())))
 			continue
 		}
-		out[p] = newPackage(p, entry.Version, dir, entry.Hashes)
+		out[p] = newPackage(p, entry.Version, dir, entry.Hashes, o.Hashes)
 	}
 	if len(unlocked) > 0 {
 		return out, append(ds, inconsistent(unlocked, len(locked.Providers) == 0 || !changed)...)

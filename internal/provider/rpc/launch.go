@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -34,6 +35,7 @@ type Options struct {
 	Version      string        // the version of the language that the plugin is told; "" means 1.12.6
 
 	Cache *SchemaCache // nil: the schema is read anew
+	Name  string       // names the program in the cache, wherever it lies; "": its path does
 }
 
 // The variable that tells a plugin from a program started by hand, its value,
@@ -76,7 +78,7 @@ func Launch(ctx context.Context, o Options) (provider.Provider, diag.List) {
 	h, _ := s.proc.handshakeResult()
 	c := newClient(o.Addr, h.Protocol, cc, o.Version, s.proc.done)
 	c.plugin, c.proc, c.out = s.client, s.proc, out
-	c.cache, c.key = o.Cache, cacheKey(cmd.Path, o.Args, h.Protocol)
+	c.cache, c.key = o.Cache, cacheKey(cmp.Or(o.Name, cmd.Path), o.Args, h.Protocol)
 	return c, nil
 }
 
