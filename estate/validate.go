@@ -8,6 +8,7 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
@@ -25,10 +26,10 @@ func UnitFiles(root string) ([]string, diag.List) {
 func (e *Estate) Validate(ctx context.Context) diag.List {
 	n := len(e.Units)
 	all := par.Map(n+len(e.Stacks), 0, func(i int) diag.List {
-		if i < n {
-			return append(slices.Clone(e.Units[i].Broken), e.check(ctx, e.Units[i])...)
-		}
 		t := e.task(ctx)
+		if i < n {
+			return e.validate(t, e.Units[i])
+		}
 		st, ds := e.loader.Stack(t, filepath.Join(e.o.Root, filepath.FromSlash(e.Stacks[i-n]), unit.StackName))
 		if st != nil {
 			_, more := st.Items(t)
@@ -39,11 +40,15 @@ func (e *Estate) Validate(ctx context.Context) diag.List {
 	return slices.Concat(all...)
 }
 
-func (e *Estate) check(ctx context.Context, u *Unit) diag.List {
-	if len(u.Broken) > 0 {
-		return nil
+func (e *Estate) validate(t *demand.Task, u *Unit) diag.List {
+	if len(u.Broken) == 0 {
+		return u.Check(t)
 	}
-	return u.Check(e.task(ctx))
+	units, ds := e.loader.Load(t, u.Path) // more may be wrong with it than what kept it from being read
+	for _, in := range units {
+		ds = append(ds, in.Check(t)...)
+	}
+	return ds
 }
 
 // Explain tells where a part of a unit comes from.

@@ -52,7 +52,7 @@ func commands() []command {
 		{name: "workspace select", synopsis: "Select a workspace", usage: workspaceSelectUsage, run: workspaceSelectCommand},
 		{name: "workspace show", synopsis: "Show the name of the current workspace", usage: workspaceShowUsage, run: workspaceShowCommand},
 		{name: "workspace delete", synopsis: "Delete a workspace", usage: workspaceDeleteUsage, run: workspaceDeleteCommand},
-	}, estateCommands()...)
+	}, slices.Concat(estateCommands(), unitCommands())...)
 }
 
 // later are the commands of the peers that this program does not have yet.

@@ -24,10 +24,11 @@ var onUnit = []string{
 	"init", "plan", "apply", "destroy", "output", "validate", "show", "refresh", "workspace list", "workspace new",
 	"workspace select", "workspace show", "workspace delete", "state list", "state show", "state mv", "state rm", "state pull",
 	"state push", "import", "taint", "untaint", "force-unlock", "console", "providers", "graph", "test", "get",
+	"explain", "config files", "config show",
 }
 
 // noInit are the commands that do not need an initialized folder.
-var noInit = []string{"init", "get", "workspace show"}
+var noInit = []string{"init", "get", "workspace show", "explain", "config files", "config show"}
 
 // asUnits runs a command on a unit or on all units, if it is meant so.
 func (s *session) asUnits(ctx context.Context, cmd command, args []string) (code int, ok bool) {
@@ -47,6 +48,11 @@ func (s *session) asUnits(ctx context.Context, cmd command, args []string) (code
 	}
 	if err != nil {
 		return s.usageError(cmd.name, "Failed to parse command-line flags", err.Error()), true
+	}
+	if cmd.name == "explain" && !many {
+		if code, yes := s.explainUnit(ctx, f, rest); yes {
+			return code, true
+		}
 	}
 	if many {
 		return s.runAll(ctx, cmd.name, f, rest), true
