@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/internal/state/rawjson"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
@@ -104,7 +105,7 @@ func appendNumber(b []byte, v cty.Value) ([]byte, error) {
 	if exp := f.MantExp(nil); exp > bits || exp < -bits {
 		return nil, errNumber
 	}
-	return f.Append(b, 'f', -1), nil
+	return value.AppendNumber(b, f), nil
 }
 
 func appendElements(b []byte, v cty.Value, ty cty.Type) ([]byte, error) {

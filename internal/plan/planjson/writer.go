@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -133,7 +134,7 @@ func (w *writer) value(v cty.Value) {
 
 func (w *writer) number(f *big.Float) {
 	w.sep()
-	w.b = f.Append(w.b, 'f', -1)
+	w.b = value.AppendNumber(w.b, f)
 }
 
 // each calls f for the parts of an object or map by name.
