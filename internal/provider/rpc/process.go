@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -59,8 +60,22 @@ func newProcess(cmd *exec.Cmd, out *tail) (*process, error) {
 }
 
 // Start starts the child. The readers of its output end soon after it.
+//
+// The child shall not outlive us, whatever ends us. Linux kills it when the thread
+// that started it ends, so that thread must be there as long as the child: it is
+// the one that waits for it.
 func (p *process) Start(context.Context) error {
-	err := p.cmd.Start()
+	sys.EndWithUs(p.cmd)
+	started := make(chan error)
+	go func() { // ends with the process; Wait waits for it
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.reap()
+		}
+	}()
+	err := <-started
 	_ = p.childOut.Close()
 	_ = p.childE.Close()
 	if err != nil {
@@ -71,7 +86,6 @@ func (p *process) Start(context.Context) error {
 	p.mu.Lock()
 	p.started = true
 	p.mu.Unlock()
-	go p.reap() // ends with the process; Wait waits for it
 	return nil
 }
 
