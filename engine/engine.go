@@ -296,30 +296,12 @@ func (e *Engine) Requirements() map[addr.Provider][]config.Constraint {
 			return
 		}
 		seen[n.Config] = true
-		for name, rp := range n.Config.RequiredProviders {
-			src := n.Config.Source(name)
-			out[src] = append(out[src], rp.Version...)
-		}
-		for _, p := range n.Config.Providers {
-			src := n.Config.Source(p.Name)
-			out[src] = append(out[src], p.Version...)
-		}
-		for _, r := range n.Config.Resources {
-			src := n.Config.Source(r.LocalProvider())
-			out[src] = append(out[src], []config.Constraint(nil)...)
+		for src, cs := range module.Requirements(n.Config) {
+			out[src] = append(out[src], cs...)
 		}
 	})
-	for src, cs := range out {
-		slices.SortFunc(cs, func(a, b config.Constraint) int {
-			if a.At.Filename != b.At.Filename {
-				if a.At.Filename < b.At.Filename {
-					return -1
-				}
-				return 1
-			}
-			return a.At.Start.Byte - b.At.Start.Byte
-		})
-		out[src] = cs
+	for _, cs := range out {
+		slices.SortFunc(cs, module.ByPlace)
 	}
 	return out
 }

@@ -52,13 +52,13 @@ func commands() []command {
 		{name: "workspace select", synopsis: "Select a workspace", usage: workspaceSelectUsage, run: workspaceSelectCommand},
 		{name: "workspace show", synopsis: "Show the name of the current workspace", usage: workspaceShowUsage, run: workspaceShowCommand},
 		{name: "workspace delete", synopsis: "Delete a workspace", usage: workspaceDeleteUsage, run: workspaceDeleteCommand},
-	}, slices.Concat(estateCommands(), unitCommands())...)
+	}, slices.Concat(gettingCommands(), estateCommands(), unitCommands())...)
 }
 
 // later are the commands of the peers that this program does not have yet.
 var later = []string{
-	"console", "env", "fmt", "force-unlock", "get", "graph", "import", "login", "logout", "metadata",
-	"providers", "push", "state", "taint", "test", "untaint",
+	"console", "env", "fmt", "force-unlock", "graph", "import", "metadata",
+	"push", "state", "taint", "test", "untaint",
 }
 
 // mainCommands is how many of commands are listed first.

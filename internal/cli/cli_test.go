@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 			os.Exit(cli.Main(context.Background(), system))
 		},
 		"terraform-provider-test": func() { testprovider.Main(testprovider.Protocol()) },
+		"browser":                 browser,
 	})
 }
 
@@ -39,6 +40,7 @@ func TestMain(m *testing.M) {
 //	scrub FILE...  replaces identifiers, times and the like by words
 //	tofu ARGS...   OpenTofu, where TERRACE_TEST_TOFU names its binary; the
 //	               condition [tofu] tells whether it does
+//	registry       starts a registry and sets REGISTRY to its host
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -52,6 +54,9 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"scrub": scrub,
 			"tofu":  tofu,
+			"registry": func(ts *testscript.TestScript, _ bool, _ []string) {
+				startRegistry(t, ts)
+			},
 		},
 	})
 }

@@ -28,26 +28,39 @@ func (i *initializer) initModules(ctx context.Context) diag.List {
 		what = "Upgrading"
 	}
 	i.say(what + " modules...\n")
-	o, ds := i.moduleOptions()
+	return i.installModules(ctx, moduleInstall{vars: i.o.vars, upgrade: i.o.upgrade, readonly: i.o.lockfile == "readonly", pin: i.o.lockModules})
+}
+
+// A moduleInstall says how modules are installed.
+type moduleInstall struct {
+	vars     []vars.Flag
+	upgrade  bool
+	readonly bool // the lock file may not change
+	pin      bool // pin remote modules in the lock file
+}
+
+// installModules installs what the configuration calls and keeps the lock file
+// up where it pins modules.
+func (s *session) installModules(ctx context.Context, m moduleInstall) diag.List {
+	o, ds := s.moduleOptions(m.vars)
 	if ds.HasErrors() {
 		return ds
 	}
-	o.Upgrade = i.o.upgrade
-	o.LockOnly, o.LockModules = i.o.lockfile == "readonly", i.o.lockModules
-	path := i.Path(lock.Name)
+	o.Upgrade, o.LockOnly, o.LockModules = m.upgrade, m.readonly, m.pin
+	path := s.Path(lock.Name)
 	locked, ds := lock.Read(path)
 	if ds.HasErrors() {
 		return ds
 	}
 	o.Lock = locked
-	before, _ := installer.ReadManifest(i.dataPath())
+	before, _ := installer.ReadManifest(s.dataPath())
 	o.Progress = func(e installer.Event) {
-		if have, ok := before[e.Key]; e.Kind == installer.Ready && ok && have.Dir == e.Dir && !i.o.upgrade {
+		if have, ok := before[e.Key]; e.Kind == installer.Ready && ok && have.Dir == e.Dir && !m.upgrade {
 			return // as it was
 		}
-		i.say(e.Text() + "\n")
+		s.moduleEvent(e)
 	}
-	res, more := installer.Install(ctx, i.Dir, o)
+	res, more := installer.Install(ctx, s.Dir, o)
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
@@ -59,25 +72,34 @@ func (i *initializer) initModules(ctx context.Context) diag.List {
 	return ds
 }
 
-func (i *initializer) moduleOptions() (installer.Options, diag.List) {
-	cfg, ds := i.settings()
+func (s *session) moduleEvent(e installer.Event) {
+	s.human.Say(e.Text() + "\n")
+	if e.Kind == installer.Ready {
+		s.stream.Log("installing " + e.Key + " in " + e.Dir)
+		return
+	}
+	s.stream.Log(e.Text())
+}
+
+func (s *session) moduleOptions(flags []vars.Flag) (installer.Options, diag.List) {
+	cfg, ds := s.settings()
 	if ds.HasErrors() {
 		return installer.Options{}, ds
 	}
-	workspace, ds := i.workspaceName()
+	workspace, ds := s.workspaceName()
 	if ds.HasErrors() {
 		return installer.Options{}, ds
 	}
-	given, ds := vars.Gather(vars.Sources{Dir: i.Dir, Env: i.Env, Flags: i.o.vars, Set: i.set})
+	given, ds := vars.Gather(vars.Sources{Dir: s.Dir, Env: s.Env, Flags: flags, Set: s.set})
 	values := given.All()
-	reg := i.registry(cfg)
+	reg := s.registry(cfg)
 	return installer.Options{
-		DataDir: i.dataDir(),
+		DataDir: s.dataDir(),
 		Tree: module.Options{
-			Config: config.Options{FS: folder{i.session}, Set: i.set}, Workspace: workspace,
+			Config: config.Options{FS: folder{s}, Set: s.set}, Workspace: workspace,
 			Variables: func(v *config.Variable) cty.Value { return staticInput(v, values) },
 		},
-		Packages: i.fetcher(cfg), Registry: reg,
+		Packages: s.fetcher(cfg), Registry: reg,
 	}, ds
 }
 

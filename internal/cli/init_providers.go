@@ -47,19 +47,11 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 
 // needed are the providers of configuration and state.
 func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.List) {
-	req := install.Requirements{}
-	for a, cs := range i.project.engine.Requirements() {
-		req[a] = cs
-	}
 	s, ds := i.stateForInit(ctx)
 	if s != nil {
-		for _, r := range i.project.translate(s).Resources {
-			if _, ok := req[r.Provider.Provider]; !ok {
-				req[r.Provider.Provider] = nil
-			}
-		}
+		s = i.project.translate(s)
 	}
-	return req, ds
+	return i.project.required(s), ds
 }
 
 // stateForInit reads the state if there is one; a backend that was left out is

@@ -142,10 +142,12 @@ func (p *project) askMissing(ctx context.Context, values vars.Values, o loadOpti
 // selectProviders finds the installed packages of the providers that
 // configuration and state need.
 func (p *project) selectProviders(ctx context.Context, states ...*state.State) diag.List {
-	req := install.Requirements{}
-	for a, cs := range p.engine.Requirements() {
-		req[a] = cs
-	}
+	return p.plugins.choose(ctx, p.required(states...))
+}
+
+// required are the providers that configuration and states need. A state may be nil.
+func (p *project) required(states ...*state.State) install.Requirements {
+	req := install.Requirements(p.engine.Requirements())
 	for _, s := range states {
 		if s == nil {
 			continue
@@ -156,7 +158,7 @@ func (p *project) selectProviders(ctx context.Context, states ...*state.State) d
 			}
 		}
 	}
-	return p.plugins.choose(ctx, req)
+	return req
 }
 
 // keepHosts are the providers that configuration names with the other peer's

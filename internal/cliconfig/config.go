@@ -26,7 +26,16 @@ type Config struct {
 
 	Dir   string // where credentials and further settings are kept; "" without a home folder
 	Files []string
+
+	manual map[string]bool // hosts whose credentials are written by hand
 }
+
+// CredentialsFile is the file in Dir that "login" writes tokens to.
+const CredentialsFile = "credentials.tfrc.json"
+
+// Manual reports whether the credentials for a host, by its normalized name,
+// stand in a file that the user wrote, which programs leave alone.
+func (c *Config) Manual(host string) bool { return c != nil && c.manual[host] }
 
 // Token is the access token that is set for a host, without asking a helper.
 // An environment variable goes before files.

@@ -109,15 +109,24 @@ func (in *Installation) method(kind string, b block) diag.List {
 	case FilesystemMirror:
 		m.Location = a.str("path")
 	case NetworkMirror:
-		u, err := url.Parse(a.str("url"))
-		if err != nil || u.Scheme != "https" || u.Host == "" {
+		var ok bool
+		if m.Location, ok = MirrorURL(a.str("url")); !ok {
 			return append(ds, diag.Errorf(&b.at, "Invalid URL for provider installation source", "Cannot use %q as a URL for a network provider mirror: the mirror must be at an https: URL.", a.str("url"))...)
 		}
-		m.Location = strings.TrimSuffix(u.String(), "/") + "/"
 	case OCIMirror:
 		m.Template, more = parseOCIRepo(a.str("repository_template"), m.Include, b.at)
 		ds = append(ds, more...)
 	}
 	in.Methods = append(in.Methods, m)
 	return ds
+}
+
+// MirrorURL is the base URL of a network mirror, with a slash at its end; ok is
+// false if the text is not an https URL.
+func MirrorURL(text string) (base string, ok bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Host == "" {
+		return "", false
+	}
+	return strings.TrimSuffix(u.String(), "/") + "/", true
 }

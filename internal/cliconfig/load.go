@@ -282,6 +282,10 @@ func (l *loader) credentials(b block) diag.List {
 		l.c.Credentials = make(map[string]map[string]string)
 	}
 	l.c.Credentials[string(name)] = m
+	if l.c.manual == nil {
+		l.c.manual = make(map[string]bool)
+	}
+	l.c.manual[string(name)] = b.at.Filename != filepath.Join(l.c.Dir, CredentialsFile)
 	return a.ds
 }
 

@@ -88,7 +88,7 @@ type builder struct {
 	o     Options
 	root  string
 	loads *Loads
-	calls map[*config.Module]map[string]callFacts
+	calls map[*config.Call]callFacts // those that are the same for every node of the module
 }
 
 type loaded struct {
@@ -96,15 +96,17 @@ type loaded struct {
 	ds  diag.List
 }
 
-// callFacts is what a call with constant source says, the same for every node of its module.
+// callFacts is what a call says of its module.
 type callFacts struct {
-	source string
-	ok     bool
+	source    string
+	canonical string // as the manifest has it
+	versioned bool
+	want      Constraint
 }
 
 // Build loads the root folder and every module that it calls.
 func Build(ctx context.Context, dir string, o Options) (*Tree, diag.List) {
-	b := &builder{o: o, root: dir, loads: o.Loads, calls: map[*config.Module]map[string]callFacts{}}
+	b := &builder{o: o, root: dir, loads: o.Loads, calls: map[*config.Call]callFacts{}}
 	if b.loads == nil {
 		b.loads = &Loads{}
 	}
@@ -134,25 +136,21 @@ func (b *builder) children(ctx context.Context, n *Node, depth int, seen map[*co
 }
 
 func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.Module]bool) (*Node, diag.List) {
-	src, ds := b.source(n, call)
-	if ds.HasErrors() || call.Source == nil {
+	if call.Source == nil {
+		return nil, nil // the missing argument was reported when the block was read
+	}
+	child := &Node{Path: n.Path.Child(call.Name), Call: call, Parent: n, Calls: map[string]*Node{}}
+	says, ds := b.facts(child)
+	if ds.HasErrors() {
 		return nil, ds
 	}
 	at := call.Source.Expr.Range()
 	if depth >= maxDepth {
-		return nil, diag.Errorf(&at, "Module calls nest too deep", "The call %s nests more than %d modules deep. A module that calls itself never ends; break the circle.", n.Path.Child(call.Name), maxDepth)
+		return nil, diag.Errorf(&at, "Module calls nest too deep", "The call %s nests more than %d modules deep. A module that calls itself never ends; break the circle.", child.Path, maxDepth)
 	}
-	child := &Node{Path: n.Path.Child(call.Name), Call: call, Parent: n, Calls: map[string]*Node{}, Source: src}
-	switch inst, ok := b.o.Manifest[child.Path.Key()]; {
-	case IsLocal(src):
-		child.Dir = joinDir(n.Dir, src)
-	case !ok || inst.Source != src && normal(inst.Source) != normal(src) && (b.o.Canonical == nil || b.o.Canonical(src, call.Version != nil) != inst.Source):
-		return nil, diag.Errorf(&at, "Module not installed", "This module is not yet installed. Run \"terrace init\" to install all modules required by this configuration.")
-	default:
-		child.Dir, child.Version = inst.Dir, inst.Version
-		if b.root != "." && !filepath.IsAbs(child.Dir) {
-			child.Dir = filepath.ToSlash(filepath.Join(b.root, child.Dir))
-		}
+	child.Source = says.source
+	if ds := b.locate(child, says, &at); ds.HasErrors() {
+		return nil, ds
 	}
 	res := b.loads.load(child.Dir, b.o.Config)
 	child.Config = res.mod
@@ -201,38 +199,62 @@ func normal(src string) string {
 	return src
 }
 
-// source is a call's source address. Most are literal and need no scope.
-func (b *builder) source(n *Node, call *config.Call) (string, diag.List) {
-	if call.Source == nil {
-		return "", nil // the missing argument was reported when the block was read
+// locate finds the folder of a called module: beside the caller, or where the
+// manifest says that it is installed.
+func (b *builder) locate(child *Node, says callFacts, at *source.Range) diag.List {
+	if IsLocal(says.source) {
+		child.Dir = joinDir(child.Parent.Dir, says.source)
+		return nil
 	}
-	facts := b.calls[n.Config]
-	if facts == nil {
-		facts = map[string]callFacts{}
-		b.calls[n.Config] = facts
+	inst, ok := b.o.Manifest[child.Path.Key()]
+	if !ok || inst.Source != says.source && inst.Source != says.canonical && normal(inst.Source) != normal(says.source) {
+		return diag.Errorf(at, "Module not installed", "This module is not yet installed. Run \"terrace init\" to install all modules required by this configuration.")
 	}
-	if f, ok := facts[call.Name]; ok && f.ok {
-		return f.source, nil
+	if says.versioned && !says.want.Allows(inst.Version) {
+		at := child.Call.Version.Expr.Range()
+		return diag.Errorf(&at, "Module version requirements have changed", "The version requirements have changed since this module was installed and the installed version (%s) is no longer acceptable. Run \"terrace init\" to install all modules required by this configuration.", inst.Version)
 	}
-	v, ds := b.static(n, call.Source.Expr, "source")
+	child.Dir, child.Version = inst.Dir, inst.Version
+	if b.root != "." && !filepath.IsAbs(child.Dir) {
+		child.Dir = filepath.ToSlash(filepath.Join(b.root, child.Dir))
+	}
+	return nil
+}
+
+// facts is what the call of a node says. Most calls are literal: they say the
+// same wherever their module is called from, and are read once.
+func (b *builder) facts(child *Node) (callFacts, diag.List) {
+	call := child.Call
+	if f, ok := b.calls[call]; ok {
+		return f, nil
+	}
+	var f callFacts
+	v, ds := b.static(child.Parent, call.Source.Expr, "source")
 	if ds.HasErrors() {
-		return "", ds
+		return f, ds
 	}
 	at := call.Source.Expr.Range()
 	if v.IsNull() || v.Type() != cty.String {
-		return "", diag.Errorf(&at, "Invalid module source", "The module source must be a string.")
+		return f, diag.Errorf(&at, "Invalid module source", "The module source must be a string.")
 	}
-	src := v.AsString()
-	if len(call.Source.Expr.Variables()) == 0 {
-		facts[call.Name] = callFacts{src, true}
+	f.source = v.AsString()
+	if f.want, f.versioned, ds = b.version(child); ds.HasErrors() {
+		return f, ds
 	}
-	if call.Version != nil && IsLocal(src) {
-		return "", versionOfLocal(call.Version.Expr)
+	if f.versioned && IsLocal(f.source) {
+		return f, versionOfLocal(call.Version.Expr)
 	}
-	if !IsLocal(src) && (src == "." || src == ".." || !strings.ContainsAny(src, "/:")) {
-		return "", diag.Errorf(&at, "Invalid module source address", "Unable to parse the module source address %q. A local path must begin with \"./\" or \"../\".", src)
+	if !IsLocal(f.source) && (f.source == "." || f.source == ".." || !strings.ContainsAny(f.source, "/:")) {
+		return f, diag.Errorf(&at, "Invalid module source address", "Unable to parse the module source address %q. A local path must begin with \"./\" or \"../\".", f.source)
 	}
-	return src, nil
+	f.canonical = f.source
+	if b.o.Canonical != nil {
+		f.canonical = b.o.Canonical(f.source, f.versioned)
+	}
+	if len(call.Source.Expr.Variables()) == 0 && (call.Version == nil || len(call.Version.Expr.Variables()) == 0) {
+		b.calls[call] = f
+	}
+	return f, ds
 }
 
 func versionOfLocal(x hcl.Expression) diag.List {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
@@ -98,9 +99,6 @@ func HelperDirs(configDir, programDir string) []string {
 	return out
 }
 
-// credentialsFile is the file that login writes tokens to.
-const credentialsFile = "credentials.tfrc.json"
-
 // Where tells where Store would keep a token: a path, or the helper's name.
 func (c *Client) Where() (place string, helper bool, err error) {
 	if c.Config != nil && c.Config.Helper != nil && c.Run != nil {
@@ -109,7 +107,23 @@ func (c *Client) Where() (place string, helper bool, err error) {
 	if c.Config == nil || c.Config.Dir == "" {
 		return "", false, errors.New("there is no home folder to keep credentials in")
 	}
-	return filepath.Join(c.Config.Dir, credentialsFile), false, nil
+	return filepath.Join(c.Config.Dir, cliconfig.CredentialsFile), false, nil
+}
+
+// Stored reports whether the file that Where names has credentials for a host.
+func (c *Client) Stored(host string) bool {
+	name, err := normalHost(host)
+	if err != nil || c.Config == nil {
+		return false
+	}
+	_, ok := c.Config.Credentials[name]
+	return ok && !c.Config.Manual(name)
+}
+
+// Manual reports whether credentials for a host stand in a file that the user wrote.
+func (c *Client) Manual(host string) bool {
+	name, err := normalHost(host)
+	return err == nil && c.Config.Manual(name)
 }
 
 // Store keeps a token for a host: by the helper if there is one, otherwise in

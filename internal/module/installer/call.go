@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/hashicorp/go-version"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/fetch"
@@ -28,7 +27,7 @@ type call struct {
 	depth  int
 	at     source.Range // of the source argument
 	addr   fetch.Address
-	want   constraint
+	want   module.Constraint
 	vAt    source.Range // of the version argument
 
 	dir        string // relative to the root folder, as the manifest has it
@@ -80,18 +79,14 @@ func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 }
 
 func (in *installer) address(c *call, p *module.Node, cfg *config.Call) diag.List {
-	src, ds := in.text(p, cfg.Source, "Invalid module source", "source")
+	src, ds := in.text(p, cfg.Source)
 	if ds.HasErrors() {
 		return ds
 	}
-	hasVersion := cfg.Version != nil
-	if hasVersion {
-		v, ds := in.text(p, cfg.Version, "Invalid version constraint", "version")
-		if ds.HasErrors() {
-			return ds
-		}
+	hasVersion := false
+	if cfg.Version != nil {
 		c.vAt = cfg.Version.Expr.Range()
-		if c.want, ds = parseConstraint(v, c.vAt); ds.HasErrors() {
+		if c.want, hasVersion, ds = module.CallVersion(c.node, in.o.Tree); ds.HasErrors() {
 			return ds
 		}
 	}
@@ -108,14 +103,14 @@ func (in *installer) address(c *call, p *module.Node, cfg *config.Call) diag.Lis
 	return nil
 }
 
-func (in *installer) text(p *module.Node, s *config.Setting, summary, what string) (string, diag.List) {
+func (in *installer) text(p *module.Node, s *config.Setting) (string, diag.List) {
 	v, ds := module.Static(p, s.Expr, in.o.Tree)
 	if ds.HasErrors() {
 		return "", ds
 	}
 	at := s.Expr.Range()
 	if v.IsNull() || v.Type() != cty.String {
-		return "", diag.Errorf(&at, summary, "The %s of a module must be a string.", what)
+		return "", diag.Errorf(&at, "Invalid module source", "The source of a module must be a string.")
 	}
 	return v.AsString(), nil
 }
@@ -131,7 +126,7 @@ func (in *installer) installed(c *call) {
 		c.node.Dir = c.dir
 		return
 	}
-	if c.addr.Kind == fetch.Registry && !c.want.allows(rec.Version) {
+	if c.addr.Kind == fetch.Registry && !c.want.Allows(rec.Version) {
 		c.node.Dir = c.dir
 		return
 	}
@@ -166,7 +161,7 @@ func (c *call) circle() diag.List {
 		if c.addr.Kind == fetch.Local || p.addr.Kind == fetch.Local {
 			return path.Clean(filepath.ToSlash(c.node.Dir)) == path.Clean(filepath.ToSlash(p.node.Dir))
 		}
-		return c.addr == p.addr && c.want.text == p.want.text
+		return c.addr == p.addr && c.want.Text == p.want.Text
 	}
 	for p := c.parent; p != nil; p = p.parent {
 		if same(p) {
@@ -228,39 +223,4 @@ func resolveLinks(root, rel string) string {
 		return "."
 	}
 	return done
-}
-
-// A constraint is what a call's version argument says. The zero constraint
-// allows every released version.
-type constraint struct {
-	text  string
-	all   version.Constraints
-	exact *version.Version // of a single exact constraint
-}
-
-func parseConstraint(text string, at source.Range) (constraint, diag.List) {
-	all, err := version.NewConstraint(text)
-	if err != nil {
-		return constraint{}, diag.Errorf(&at, "Invalid version constraint", "%q is not a version constraint: it is a list, separated by commas, of versions with one of the operators =, !=, >, >=, <, <= and ~> before each.", text)
-	}
-	c := constraint{text: text, all: all}
-	if !strings.Contains(text, ",") {
-		if v, err := version.NewVersion(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "="))); err == nil {
-			c.exact = v
-		}
-	}
-	return c, nil
-}
-
-// allows reports whether a version meets the constraint. A prerelease does so
-// only if it is the one that is named alone.
-func (c constraint) allows(text string) bool {
-	v, err := version.NewVersion(text)
-	if err != nil {
-		return false
-	}
-	if v.Prerelease() != "" {
-		return c.exact != nil && c.exact.Equal(v)
-	}
-	return c.all == nil || c.all.Check(v)
 }

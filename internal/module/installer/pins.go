@@ -41,7 +41,7 @@ func (p *pins) version(c *call) string {
 	}
 	var best *version.Version
 	for _, m := range p.old.Modules {
-		if m.Source != c.addr.Package() || !c.want.allows(m.Version) {
+		if m.Source != c.addr.Package() || !c.want.Allows(m.Version) {
 			continue
 		}
 		if v, err := version.NewVersion(m.Version); err == nil && (best == nil || v.GreaterThan(best)) {

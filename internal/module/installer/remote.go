@@ -98,8 +98,8 @@ func (in *installer) pick(ctx context.Context, c *call) {
 		c.version = v
 		return
 	}
-	if c.want.exact != nil && in.o.Packages != nil && !in.o.Upgrade {
-		if v := c.want.exact.String(); in.o.Packages.Has(c.addr.Package() + "@" + v) {
+	if c.want.Exact != nil && in.o.Packages != nil && !in.o.Upgrade {
+		if v := c.want.Exact.String(); in.o.Packages.Has(c.addr.Package() + "@" + v) {
 			c.version = v // nobody need be asked what there is
 			return
 		}
@@ -123,7 +123,7 @@ func (in *installer) pick(ctx context.Context, c *call) {
 		return
 	}
 	for _, v := range list.versions {
-		if c.want.allows(v.Original()) {
+		if c.want.Allows(v.Original()) {
 			c.version = v.String()
 			return
 		}
@@ -135,10 +135,10 @@ func noVersion(c *call, have []*version.Version) diag.List {
 	if len(have) == 0 {
 		return diag.Errorf(&c.at, "Module has no versions", "Module %q (%s) has no versions available on %s.", c.key, c.addr.Package(), c.addr.Host)
 	}
-	if c.want.text == "" {
+	if c.want.Text == "" {
 		return diag.Errorf(&c.at, "Unresolvable module version constraint", "All versions of module %q (%s) that %s has are prereleases, which must be selected exactly. The newest is %s.", c.key, c.addr.Package(), c.addr.Host, have[0])
 	}
-	return diag.Errorf(&c.vAt, "Unresolvable module version constraint", "There is no available version of module %q (%s) which matches the given version constraint %q. The newest available version is %s.", c.key, c.addr.Package(), c.want.text, have[0])
+	return diag.Errorf(&c.vAt, "Unresolvable module version constraint", "There is no available version of module %q (%s) which matches the given version constraint %q. The newest available version is %s.", c.key, c.addr.Package(), c.want.Text, have[0])
 }
 
 // group fetches one package and places it for every call that wants it.

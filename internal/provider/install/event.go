@@ -22,6 +22,10 @@ const (
 	Installing                   // work on the package begins
 	ToCache                      // work on the package in the shared cache begins
 	Transfer                     // bytes have arrived: Done of Total
+	Selected                     // LockPlatforms and Mirror: the version is settled
+	Fetching                     // LockPlatforms and Mirror: the package for Platform is fetched
+	Retrieved                    // LockPlatforms and Mirror: and is here
+	Finished                     // LockPlatforms and Mirror: nothing more comes about the provider
 )
 
 // An Event tells about the progress of one provider.
@@ -29,12 +33,15 @@ type Event struct {
 	Kind        EventKind
 	Provider    addr.Provider
 	Version     versions.Version // zero before it is selected
-	Constraints string           // with Finding; "" means any
-	Auth        Auth             // with Installed and InstalledAt
+	Constraints string           // with Finding and Selected; "" means any
+	Locked      bool             // with Selected: the lock file told the version
+	Platform    string           // with Fetching and Retrieved: OS_ARCH
+	Auth        Auth             // with Installed, InstalledAt and Retrieved
 	Done, Total int64            // with Transfer; Total is 0 if it is not known
 }
 
-// Text is the event as a line of init, without a mark before it; "" for Transfer.
+// Text is the event as a line of init, without a mark before it; "" for those
+// that init does not tell.
 func (e Event) Text() string {
 	p, v := e.Provider.Display(), e.Version
 	switch e.Kind {

@@ -47,10 +47,13 @@ func LockPlatforms(ctx context.Context, req Requirements, locked *lock.File, pla
 		if entry == nil || !entry.Version.Same(j.v) {
 			entry = &lock.Provider{Addr: j.p, Version: j.v}
 		}
-		before := knownHashes(entry.Hashes)
+		var before []lock.Hash
+		if old := locked.Provider(j.p); old != nil && old.Version.Same(j.v) {
+			before = knownHashes(old.Hashes)
+		}
 		f := Fetched{Provider: j.p, Version: j.v.String(), Platform: pl.String(), Auth: l.auth, New: !slices.Contains(before, h1), First: len(before) == 0}
 		entry.Constraints = j.want[j.p].String()
-		entry.Hashes = append(append(before, h1), l.trusted...)
+		entry.Hashes = append(append(knownHashes(entry.Hashes), h1), l.trusted...)
 		next.SetProvider(entry)
 		if each != nil {
 			each(f)
@@ -106,7 +109,7 @@ func forPackages(ctx context.Context, req Requirements, locked *lock.File, platf
 	for _, text := range platforms {
 		os, arch, ok := strings.Cut(text, "_")
 		if !ok || os == "" || arch == "" {
-			return diag.Errorf(nil, "Invalid platform", "%q is not a platform: it must be an operating system and an architecture, such as linux_amd64.", text)
+			return diag.Errorf(nil, "Invalid target platform", "The string %q given in the -platform option is not a valid target platform: it must be an operating system and an architecture, such as linux_amd64.", text)
 		}
 		pls = append(pls, platform{os, arch})
 	}
@@ -127,6 +130,7 @@ func forPackages(ctx context.Context, req Requirements, locked *lock.File, platf
 	}
 	results := par.Map(len(providers), o.Workers, func(i int) (out got) {
 		out.j = &job{installer: in, p: providers[i]}
+		defer out.j.tell(Event{Kind: Finished})
 		if out.ds = out.j.settle(ctx); out.ds.HasErrors() {
 			return out
 		}
@@ -157,7 +161,12 @@ func (j *job) settle(ctx context.Context) diag.List {
 	if err != nil {
 		return queryFailed(j.p, err)
 	}
-	return j.newest(have)
+	ds := j.newest(have)
+	if !ds.HasErrors() {
+		old := j.locked.Provider(j.p)
+		j.tell(Event{Kind: Selected, Constraints: j.want[j.p].String(), Locked: old != nil && old.Version.Same(j.v)})
+	}
+	return ds
 }
 
 func (j *job) download(ctx context.Context, tmp string, pl platform) (local, lock.Hash, error) {
@@ -168,10 +177,12 @@ func (j *job) download(ctx context.Context, tmp string, pl platform) (local, loc
 	if err := os.MkdirAll(tmp, 0o755); err != nil {
 		return local{}, "", err
 	}
+	j.tell(Event{Kind: Fetching, Platform: pl.String()})
 	l, err := f.fetch(ctx, tmp, func(done, total int64) { j.tell(Event{Kind: Transfer, Done: done, Total: total}) })
 	if err != nil {
 		return local{}, "", err
 	}
+	j.tell(Event{Kind: Retrieved, Platform: pl.String(), Auth: l.auth})
 	h1, err := l.h1(ctx)
 	return l, h1, err
 }

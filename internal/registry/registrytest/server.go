@@ -42,6 +42,7 @@ type Server struct {
 
 	Unsigned bool // do not list signing keys
 	NoHashes bool // do not tell hashes of all platforms
+	Login    bool // offer a login service, which gives LoginToken
 	Key      *Key
 
 	mu        sync.Mutex
@@ -171,6 +172,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if s.Fault != nil && s.Fault(w, r) {
 		return
 	}
+	if strings.HasPrefix(r.URL.Path, "/login/") {
+		s.login(w, r)
+		return
+	}
 	if s.Token != "" && !strings.HasPrefix(r.URL.Path, "/files/") && r.URL.Path != "/.well-known/terraform.json" && r.Header.Get("Authorization") != "Bearer "+s.Token {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -178,7 +183,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case r.URL.Path == "/.well-known/terraform.json":
-		answer(w, map[string]any{"modules.v1": "/modules/", "providers.v1": "/providers/"})
+		services := map[string]any{"modules.v1": "/modules/", "providers.v1": "/providers/"}
+		if s.Login {
+			services["login.v1"] = loginService
+		}
+		answer(w, services)
 	case parts[0] == "providers":
 		s.provider(w, parts[1:])
 	case parts[0] == "modules":

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime"
+
+	"github.com/opentofu/svchost"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/registry"
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+func loginCommand(ctx context.Context, s *session, args []string) int {
+	var j jsonFlags
+	var input bool
+	var flags []vars.Flag
+	f := newFlags("login")
+	j.add(f)
+	addVars(f, &flags)
+	f.BoolVar(&input, "input", true, "")
+	if !s.parse(f, args) {
+		return 1
+	}
+	if !s.useJSON(j) {
+		return 1
+	}
+	defer s.finish()
+	if f.NArg() != 1 {
+		return s.usageError("login", "Unexpected argument", "The login command expects exactly one argument: the host to log in to.")
+	}
+	if !s.mayAsk(input) {
+		return s.fail(diag.Errorf(nil, "Login is an interactive command", "The \"%s login\" command uses interactive prompts to obtain and record credentials, so it can't be run with input disabled.\n\nTo configure credentials in a non-interactive context, write existing credentials directly to a CLI configuration file.", view.Program))
+	}
+	return s.status(s.login(ctx, f.Arg(0)))
+}
+
+// login gets a token for a host by way of the user's browser and keeps it.
+func (s *session) login(ctx context.Context, name string) diag.List {
+	host, reg, ds := s.hostNamed(name)
+	if ds.HasErrors() {
+		return ds
+	}
+	if reg.Manual(name) {
+		return diag.Errorf(nil, "Credentials for "+host+" are manually configured", "The \"%s login\" command cannot log in because credentials for this host are already configured in a CLI configuration file.\n\nTo log in, first revoke the existing credentials and remove that block from the CLI configuration.", view.Program)
+	}
+	service, err := reg.LoginService(ctx, name)
+	if err != nil {
+		var missing *registry.ServiceError
+		if errors.As(err, &missing) {
+			return diag.Errorf(nil, "Host does not support "+view.Product+" login", "The given hostname %q does not allow creating authorization tokens by way of this command: %s.", host, err)
+		}
+		return diag.Errorf(nil, "Service discovery failed for "+host, "%s.", err)
+	}
+	if ds := s.confirmLogin(ctx, host, reg); ds.HasErrors() {
+		return ds
+	}
+	token, err := reg.LoginWith(ctx, service, s.showLogin(host))
+	if err != nil {
+		return diag.Errorf(nil, "Failed to obtain a token", "%s.", err)
+	}
+	if err := reg.Store(ctx, name, token); err != nil {
+		return diag.Errorf(nil, "Failed to save API token", "The token for %s was obtained, but it cannot be saved: %s.", host, err)
+	}
+	s.human.Say("\n")
+	s.human.Good("Success!")
+	s.human.Say(" " + view.Product + " has obtained and saved an API token.\n\nThe new API token will be used for any future " + view.Product + " command that must make\nauthenticated requests to " + host + ".\n\n")
+	return nil
+}
+
+// hostNamed understands a host name and makes the client that asks it.
+func (s *session) hostNamed(name string) (shown string, reg *registry.Client, ds diag.List) {
+	h, err := svchost.ForComparison(name)
+	if err != nil {
+		return "", nil, diag.Errorf(nil, "Invalid hostname", "The given hostname %q is not valid: %s.", name, err)
+	}
+	cfg, ds := s.settings()
+	if ds.HasErrors() {
+		return "", nil, ds
+	}
+	return h.ForDisplay(), s.registry(cfg), ds
+}
+
+// confirmLogin asks whether the user wants the token and its place.
+func (s *session) confirmLogin(ctx context.Context, host string, reg *registry.Client) diag.List {
+	place, helper, err := reg.Where()
+	if err != nil {
+		return diag.Errorf(nil, "Credentials cannot be stored", "%s.", err)
+	}
+	where := "If login is successful, " + view.Product + " will store the token in plain text in\nthe following file for use by subsequent commands:\n    " + place
+	if helper {
+		where = "If login is successful, " + view.Product + " will store the token in the configured\n\"" + place + "\" credentials helper for use by subsequent commands."
+	}
+	s.human.Say(view.Product + " will request an API token for " + host + " using OAuth.\n\nThis will work only if you are able to use a web browser on this computer to\ncomplete a login process. If not, you must obtain an API token by another\nmeans and configure it in the CLI configuration manually.\n\n" + where + "\n\n")
+	answer, err := s.ask(ctx, question{title: "Do you want to proceed?", text: "Only 'yes' will be accepted to confirm."})
+	if err != nil {
+		return diag.Errorf(nil, "Failed to handle confirmation prompt", "%s.", err)
+	}
+	if answer != "yes" {
+		return diag.Errorf(nil, "Login cancelled", "Nothing was asked for and nothing stored.")
+	}
+	return nil
+}
+
+// showLogin brings the user's browser to the login page and prints its URL.
+func (s *session) showLogin(host string) func(url string) {
+	return func(url string) {
+		s.human.Say("\nThe login page of " + host + " is to open in your web browser. If it does not,\nopen this URL yourself:\n    " + url + "\n\nWaiting for the host to signal that login was successful.\n\n")
+		s.browse(url)
+	}
+}
+
+// browse opens the user's browser. That it cannot be found is no failure: the
+// URL was printed.
+func (s *session) browse(url string) {
+	c := sys.Command{Path: "xdg-open", Args: []string{url}, Dir: s.Dir, Env: s.Env}
+	switch runtime.GOOS {
+	case "darwin":
+		c.Path = "open"
+	case "windows":
+		c.Path, c.Args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	}
+	c.Path = cmp.Or(s.Env.Get("BROWSER"), c.Path)
+	ctx := context.WithoutCancel(s.ctx)
+	go func() { // left behind: the browser outlives us
+		_ = s.Run(ctx, c)
+	}()
+}
+
+func loginUsage() string {
+	return usageText("Usage: "+view.Program+" [global options] login [options] <hostname>\n\n"+
+		"  Gets an API token for a host by way of its login page in your web browser\n  and keeps it: in the credentials helper of the CLI configuration, or without\n  one in the file credentials.tfrc.json of the configuration folder.",
+		option("-input=true", "Whether questions may be asked; without them login cannot work."))()
+}

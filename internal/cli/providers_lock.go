@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+)
+
+type providersLockOptions struct {
+	json                jsonFlags
+	vars                []vars.Flag
+	platforms           listFlag
+	fsMirror, netMirror string
+	only                []string // addresses of providers; empty: all
+}
+
+func providersLockCommand(ctx context.Context, s *session, args []string) int {
+	var o providersLockOptions
+	f := newFlags("providers lock")
+	o.json.add(f)
+	addVars(f, &o.vars)
+	f.Var(&o.platforms, "platform", "")
+	f.StringVar(&o.fsMirror, "fs-mirror", "", "")
+	f.StringVar(&o.netMirror, "net-mirror", "", "")
+	if !s.parse(f, args) {
+		return 1
+	}
+	if !s.useJSON(o.json) {
+		return 1
+	}
+	defer s.finish()
+	if o.fsMirror != "" && o.netMirror != "" {
+		return s.usageError("providers lock", "Invalid installation method options", "The -fs-mirror and -net-mirror command line options are mutually-exclusive.")
+	}
+	o.only = f.Args()
+	return s.status(s.lockProviders(ctx, &o))
+}
+
+// lockProviders adds hashes to the lock file.
+func (s *session) lockProviders(ctx context.Context, o *providersLockOptions) diag.List {
+	p, ds := s.load(ctx, loadOptions{vars: o.vars, partial: true})
+	if p == nil {
+		return ds
+	}
+	defer p.close()
+	req, more := chosen(p.plugins.packaged(p.required()), o.only)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	io, more := p.plugins.originOptions(o)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	old, more := lock.Read(p.plugins.lockPath())
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	t := s.newTransfers()
+	io.Progress = func(e install.Event) {
+		t.provider(e)
+		what := e.Provider.Display() + " " + e.Version.String() + " for " + e.Platform
+		switch e.Kind {
+		case install.Fetching:
+			s.step("Fetching " + what + "...")
+		case install.Retrieved:
+			s.step(fmt.Sprintf("Retrieved %s (%s)", what, e.Auth))
+		}
+	}
+	var obtained []string
+	next, more := install.LockPlatforms(ctx, req, old, platformsOr(o.platforms), io, func(f install.Fetched) {
+		obtained = append(obtained, fmt.Sprintf("Obtained %s checksums for %s; %s", f.Provider.Display(), f.Platform, gained(f)))
+	})
+	t.end()
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	for _, line := range obtained {
+		s.step(line)
+	}
+	return append(ds, s.writeLock(p.plugins.lockPath(), old, next)...)
+}
+
+// gained says what a package did for the lock file.
+func gained(f install.Fetched) string {
+	switch {
+	case f.First && f.New:
+		return "This was a new provider and the checksums for this platform are now tracked in the lock file"
+	case f.New:
+		return "Additional checksums for this platform are now tracked in the lock file"
+	}
+	return "All checksums for this platform were already tracked in the lock file"
+}
+
+func (s *session) writeLock(path string, old, next *lock.File) diag.List {
+	if next.Equal(old) {
+		s.human.Say("\n")
+		s.human.Good("Success!")
+		s.human.Say(" " + view.Product + " has validated the lock file and found no need for changes.\n")
+		s.stream.Log("Success! " + view.Product + " has validated the lock file and found no need for changes")
+		return nil
+	}
+	if err := lock.Write(path, next); err != nil {
+		return diag.Errorf(nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
+	}
+	s.human.Say("\n")
+	s.human.Good("Success!")
+	s.human.Say(" " + view.Product + " has updated the lock file.\n\nReview the changes in " + lock.Name + " and then commit to your\nversion control system to retain the new checksums.\n\n")
+	s.stream.Log("Success! " + view.Product + " has updated the lock file. Review the changes in " + lock.Name + " and then commit to your version control system to retain the new checksums")
+	return nil
+}
+
+// chosen are the requirements that addresses name; without any, all of them.
+func chosen(req install.Requirements, only []string) (install.Requirements, diag.List) {
+	if len(only) == 0 {
+		return req, nil
+	}
+	out := install.Requirements{}
+	var ds diag.List
+	for _, text := range only {
+		a, err := addr.ParseProvider(text)
+		if err != nil {
+			ds = append(ds, diag.Errorf(nil, "Invalid provider argument", "%q is not the source address of a provider: %s.", text, err)...)
+			continue
+		}
+		if a.IsBuiltIn() {
+			continue
+		}
+		want, ok := req[a]
+		if !ok {
+			ds = append(ds, diag.Errorf(nil, "Invalid provider argument", "The provider %s is not required by the current configuration.", a)...)
+			continue
+		}
+		out[a] = want
+	}
+	return out, ds
+}
+
+// originOptions let packages come from their own registries, or from the mirror
+// that the options name.
+func (pl *plugins) originOptions(o *providersLockOptions) (install.Options, diag.List) {
+	out := pl.installOptions().DirectOnly()
+	if o.fsMirror == "" && o.netMirror == "" {
+		return out, nil
+	}
+	m := cliconfig.Method{Kind: cliconfig.FilesystemMirror, Location: o.fsMirror, Retries: -1}
+	if o.netMirror != "" {
+		base, ok := cliconfig.MirrorURL(o.netMirror)
+		if !ok {
+			return out, diag.Errorf(nil, "Invalid network mirror URL", "The -net-mirror option requires a valid https: URL as the mirror base URL.")
+		}
+		m.Kind, m.Location = cliconfig.NetworkMirror, base
+	}
+	out.Config.Installation = &cliconfig.Installation{Methods: []cliconfig.Method{m}}
+	return out, nil
+}
+
+// platformsOr are the given platforms, or ours.
+func platformsOr(given []string) []string {
+	if len(given) > 0 {
+		return given
+	}
+	return []string{runtime.GOOS + "_" + runtime.GOARCH}
+}
+
+// step tells about a step: in a line with a mark for people, without it in the stream.
+func (s *session) step(text string) {
+	s.human.Say("- " + text + "\n")
+	s.stream.Log(text)
+}
+
+func providersLockUsage() string {
+	return usageText("Usage: "+view.Program+" [global options] providers lock [options] [providers...]\n\n"+
+		"  Adds the checksums of provider packages to the dependency lock file, for the\n  given platforms and without installing anything. The packages come from the\n  registries that the providers belong to, whatever the CLI configuration says\n  of installation methods. Without addresses it does so for every provider of\n  the configuration.",
+		option("-fs-mirror=dir", "Take the packages from a filesystem mirror instead."),
+		option("-net-mirror=url", "Take the packages from a network mirror instead."),
+		option("-platform=os_arch", "The platform to get checksums for, such as linux_amd64; ours by default. May be repeated."),
+		option("-json", "Produce output in a machine-readable JSON format."),
+		option("-json-into=path", "Write the machine-readable output to a file, besides the output for people."),
+		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module. May be repeated."),
+		option("-var-file=path", "Load variable values from a file. May be repeated."))()
+}

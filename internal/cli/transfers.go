@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+)
+
+// redraw is how long the line about transfers stays as it is.
+const redraw = 100 * time.Millisecond
+
+// transfers shows what is being downloaded, with sizes, in a line at the bottom
+// of a terminal. Its methods may be called concurrently. A nil one does nothing.
+type transfers struct {
+	session *session
+	line    *view.StatusLine
+
+	mu    sync.Mutex
+	drawn time.Time
+	count int
+	items map[string]transferItem
+}
+
+type transferItem struct {
+	done, total int64 // total is 0 if it is not known
+	order       int   // in which they came
+}
+
+// newTransfers begins to show transfers, until end is called. Without a terminal
+// it is nil.
+func (s *session) newTransfers() *transfers {
+	if s.human == nil || !s.Terminal.Out {
+		return nil
+	}
+	line := &view.StatusLine{Width: s.Terminal.Width}
+	line.Out = s.human.Redirect(line)
+	return &transfers{session: s, line: line, items: map[string]transferItem{}}
+}
+
+// end takes the line away.
+func (t *transfers) end() {
+	if t != nil {
+		t.line.Set("")
+		t.session.human.Redirect(t.line.Out)
+	}
+}
+
+// provider takes an event of an installation.
+func (t *transfers) provider(e install.Event) {
+	switch e.Kind {
+	case install.Transfer:
+		t.moved(e.Provider.Display(), e.Done, e.Total)
+	case install.Installed, install.InstalledAt, install.Retrieved, install.Finished:
+		t.ended(e.Provider.Display())
+	}
+}
+
+// moved tells that done of total bytes of something have arrived.
+func (t *transfers) moved(name string, done, total int64) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	it, ok := t.items[name]
+	if !ok {
+		t.count++
+		it.order = t.count
+	}
+	it.done, it.total = done, total
+	t.items[name] = it
+	if now := t.session.Now(); now.Sub(t.drawn) >= redraw {
+		t.drawn = now
+		t.line.Set(t.text())
+	}
+}
+
+// ended tells that nothing more comes of something.
+func (t *transfers) ended(name string) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.items[name]; ok {
+		delete(t.items, name)
+		t.line.Set(t.text())
+	}
+}
+
+// text is the line: the oldest transfer first.
+func (t *transfers) text() string {
+	names := slices.SortedFunc(maps.Keys(t.items), func(a, b string) int { return cmp.Compare(t.items[a].order, t.items[b].order) })
+	var parts []string
+	for _, name := range names {
+		it := t.items[name]
+		part := name + " " + size(it.done)
+		if it.total > 0 {
+			part += fmt.Sprintf(" of %s (%d%%)", size(it.total), it.done*100/it.total)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// size is a number of bytes for people.
+func size(n int64) string {
+	const kilo = 1000
+	switch {
+	case n < kilo:
+		return fmt.Sprintf("%d B", n)
+	case n < kilo*kilo:
+		return fmt.Sprintf("%d kB", n/kilo)
+	case n < kilo*kilo*kilo:
+		return fmt.Sprintf("%.1f MB", float64(n)/(kilo*kilo))
+	}
+	return fmt.Sprintf("%.2f GB", float64(n)/(kilo*kilo*kilo))
+}

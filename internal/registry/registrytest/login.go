@@ -1,0 +1,34 @@
+package registrytest
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+)
+
+// LoginToken is the token that a login at the server gives.
+const LoginToken = "token-of-the-login"
+
+// loginService is what the server says of its login service.
+var loginService = map[string]any{
+	"client": "terraform-cli", "grant_types": []string{"authz_code"},
+	"authz": "/login/authorization", "token": "/login/token",
+}
+
+// login serves the login page, which agrees at once, and trades codes for the
+// token. A code is the challenge that the page was opened with.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/login/authorization" {
+		q := r.URL.Query()
+		to := q.Get("redirect_uri") + "?" + url.Values{"code": {q.Get("code_challenge")}, "state": {q.Get("state")}}.Encode()
+		http.Redirect(w, r, to, http.StatusFound)
+		return
+	}
+	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+	if r.PostFormValue("code") != base64.RawURLEncoding.EncodeToString(sum[:]) {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	answer(w, map[string]string{"access_token": LoginToken, "token_type": "Bearer"})
+}
