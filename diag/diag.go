@@ -45,6 +45,7 @@ type Message struct {
 	Address  string        // the object that the message is about, e.g. a resource instance; may be ""
 	Values   []string      // lines such as `var.x is "a"` that explain a failed expression
 	Call     *Call         // the function call that failed; nil if none did
+	Diff     *Difference   // the two sides of an == that did not hold; nil if the message is about no such thing
 	Alone    bool          // never to be counted among similar messages, as for check blocks
 	Extra    any           // for callers that filter messages, e.g. the module that a deprecation came from
 }
@@ -53,6 +54,13 @@ type Message struct {
 type Note struct {
 	Text string
 	At   *source.Range // nil for a remark without a place
+}
+
+// A Difference is two values that were expected to be equal, without marks, and
+// which parts of them must not be shown.
+type Difference struct {
+	Before, After             cty.Value
+	BeforeSecret, AfterSecret []cty.Path
 }
 
 // List is the messages of one piece of work, in the order they were found.

@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/terrace-iac/terrace/source"
@@ -12,7 +13,8 @@ import (
 //
 // The form is OpenTofu 1.12's, with the properties code and notes added.
 type JSON struct {
-	Set *source.Set // where snippets are cut from; nil for none
+	Set        *source.Set                       // where snippets are cut from; nil for none
+	Difference func(*Difference) json.RawMessage // the JSON form of a difference; nil: differences are left out
 
 	parsed parsed
 }
@@ -27,6 +29,8 @@ type Object struct {
 	Range    *ObjectRange   `json:"range,omitempty"`
 	Snippet  *ObjectSnippet `json:"snippet,omitempty"`
 	Notes    []ObjectNote   `json:"notes,omitempty"`
+
+	Difference json.RawMessage `json:"difference,omitempty"`
 }
 
 // An ObjectRange is a place: lines and columns from 1, bytes from 0.
@@ -109,6 +113,9 @@ func (j *JSON) Object(m *Message) *Object {
 			}
 			o.Snippet.FunctionCall = objectCall(m.Call)
 		}
+	}
+	if m.Diff != nil && j.Difference != nil {
+		o.Difference = j.Difference(m.Diff)
 	}
 	for _, n := range m.Notes {
 		note := ObjectNote{Text: n.Text}

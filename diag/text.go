@@ -19,10 +19,11 @@ type Printer struct {
 	Color bool        // a frame and colors, as for a terminal
 	Width int         // columns of the terminal; 0 if the text goes elsewhere
 
-	CompactWarnings     bool   // only summaries and places of warnings, if there are no errors
-	ConsolidateWarnings bool   // of warnings with equal summaries only the first, with the number of the others
-	ConsolidateErrors   bool   // the same for errors
-	Program             string // how the user may call this program, for hints; "" means "terrace"
+	CompactWarnings     bool                     // only summaries and places of warnings, if there are no errors
+	ConsolidateWarnings bool                     // of warnings with equal summaries only the first, with the number of the others
+	ConsolidateErrors   bool                     // the same for errors
+	Difference          func(*Difference) string // the text of a difference; nil: differences are not shown
+	Program             string                   // how the user may call this program, for hints; "" means "terrace"
 
 	parsed parsed
 }
@@ -170,6 +171,7 @@ func (p *Printer) place(b *strings.Builder, m *Message) {
 		fmt.Fprintf(b, "  on %s line %d%s:\n", clean(m.At.Filename), m.At.Start.Line, where)
 		p.source(b, s)
 		p.values(b, m)
+		p.difference(b, m.Diff)
 	}
 	if m.Address != "" || m.At != nil {
 		b.WriteByte('\n')
@@ -207,6 +209,18 @@ func (p *Printer) values(b *strings.Builder, m *Message) {
 	for _, line := range m.Values {
 		name, statement := splitValue(clean(line))
 		b.WriteString(bar + p.paint(bold, name) + statement + "\n")
+	}
+}
+
+// difference writes what two values that should be equal differ in.
+func (p *Printer) difference(b *strings.Builder, d *Difference) {
+	if d == nil || p.Difference == nil {
+		return
+	}
+	bar := "    " + p.paint(gray, "│") + " "
+	fmt.Fprintf(b, "    %s\n%sDiff:\n", p.paint(gray, "├────────────────"), bar)
+	for line := range strings.Lines(p.Difference(d)) {
+		b.WriteString(bar + strings.TrimSuffix(line, "\n") + "\n")
 	}
 }
 

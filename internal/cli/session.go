@@ -35,7 +35,8 @@ type session struct {
 	input       *bufio.Reader // Stdin, once something was read
 	set         *source.Set
 	views       viewOptions
-	unit        *unitSession // nil in a plain folder
+	unit        *unitSession   // nil in a plain folder
+	programs    func() sys.Env // the environment of provisioners' programs; nil: Env
 
 	human  *view.Human  // nil with -json
 	stream *view.Stream // nil without -json and -json-into
@@ -211,7 +212,7 @@ func (s *session) openViews() {
 	human := &view.Human{
 		Out: s.Stdout, Errs: s.Stderr, Style: view.Style{Color: color, Width: width}, Concise: s.views.concise,
 		Printer: &diag.Printer{
-			Set: s.set, Color: color, Width: width, Program: view.Program,
+			Set: s.set, Color: color, Width: width, Program: view.Program, Difference: view.Difference(view.Style{Color: color}),
 			CompactWarnings: s.views.compactWarnings, ConsolidateWarnings: s.views.consolidateWarnings, ConsolidateErrors: s.views.consolidateErrors,
 		},
 	}
@@ -241,7 +242,7 @@ func (s *session) useJSON(j jsonFlags) bool {
 	} else {
 		human = nil
 	}
-	s.setViews(human, &view.Stream{Out: out, Now: s.Now, Messages: diag.JSON{Set: s.set}, Version: config.LanguageVersion})
+	s.setViews(human, &view.Stream{Out: out, Now: s.Now, Messages: view.JSONMessages(s.set), Version: config.LanguageVersion})
 	s.stream.Start()
 	if j.on && j.into != "" {
 		s.tell(diag.Errorf(nil, "Invalid output format", "The -json and -json-into arguments are mutually exclusive"))

@@ -82,7 +82,7 @@ func validateHuman(s *session, ds diag.List) int {
 
 func validateJSON(s *session, ds diag.List) ([]byte, int) {
 	ds = s.filter(ds)
-	j := diag.JSON{Set: s.set}
+	j := view.JSONMessages(s.set)
 	doc := struct {
 		Format   string         `json:"format_version"`
 		Valid    bool           `json:"valid"`

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -78,8 +79,35 @@ func (ev *Evaluator) rule(t *demand.Task, s lang.Scope, kind string, r *ruleCode
 	}
 	if ctx, ctxDiags := lang.Context(t, s, r.cond); !ctxDiags.HasErrors() {
 		m.Values = diag.Explain(r.cond.Expression, ctx)
+		m.Diff = difference(r.cond.Expression, ctx)
 	}
 	return Outcome{Status: Fail, Message: text}, append(ds, m)
+}
+
+// difference is the two sides of a condition that is nothing but an ==.
+func difference(x hcl.Expression, ctx *hcl.EvalContext) *diag.Difference {
+	eq, ok := x.(*hclsyntax.BinaryOpExpr)
+	if !ok || eq.Op != hclsyntax.OpEqual {
+		return nil
+	}
+	before, more := eq.LHS.Value(ctx)
+	after, bad := eq.RHS.Value(ctx)
+	if more.HasErrors() || bad.HasErrors() {
+		return nil
+	}
+	d := &diag.Difference{}
+	d.Before, d.BeforeSecret = bare(before)
+	d.After, d.AfterSecret = bare(after)
+	return d
+}
+
+// bare takes the marks off a value and tells which parts are not to be shown.
+func bare(v cty.Value) (plain cty.Value, secret []cty.Path) {
+	for _, m := range []any{value.Sensitive, value.Ephemeral, value.Hidden} {
+		secret = append(secret, value.PathsWith(v, m)...)
+	}
+	plain, _ = v.UnmarkDeep()
+	return plain, secret
 }
 
 func (ev *Evaluator) ruleMessage(t *demand.Task, s lang.Scope, r *ruleCode) (string, diag.List) {

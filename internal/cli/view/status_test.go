@@ -1,0 +1,33 @@
+package view
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is written goes above the line, which is drawn over again and never in
+// the middle of what is written.
+func TestStatusLine(t *testing.T) {
+	var out bytes.Buffer
+	l := &StatusLine{Out: &out, Width: func() int { return 10 }}
+	write := func(s string) {
+		if n, err := l.Write([]byte(s)); n != len(s) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	write("one\n")
+	l.Set("50%")
+	l.Set("50%")
+	l.Set("much too long")
+	write("two")
+	l.Set("70%")
+	write(" more\n")
+	l.Set("")
+	l.Set("")
+	want := "one\n" + "50%" + eraseLine + "much too…" + eraseLine + "two" + " more\n" + "70%" + eraseLine
+	if d := cmp.Diff(want, out.String()); d != "" {
+		t.Error(d)
+	}
+}
