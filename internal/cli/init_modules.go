@@ -60,7 +60,12 @@ func (s *session) installModules(ctx context.Context, m moduleInstall) diag.List
 		}
 		s.moduleEvent(e)
 	}
+	t := s.newTransfers()
+	if t != nil {
+		o.Packages.Progress = t.module
+	}
 	res, more := installer.Install(ctx, s.Dir, o)
+	t.end()
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}

@@ -29,7 +29,12 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 	pl := i.project.plugins
 	o := pl.installOptions()
 	o.PluginDirs, o.Upgrade = i.o.pluginDirs, i.o.upgrade
-	o.Progress = i.installed
+	t := i.newTransfers()
+	defer t.end()
+	o.Progress = func(e install.Event) {
+		t.provider(e)
+		i.installed(e)
+	}
 	ds = append(ds, install.OverrideWarning(o, true)...)
 	if err := install.RecordPluginDirs(o); err != nil {
 		return append(ds, diag.Errorf(nil, "Failed to save plugin folders", "What -plugin-dir says cannot be saved: %s.", err)...)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/fetch"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 )
 
@@ -60,6 +61,15 @@ func (t *transfers) provider(e install.Event) {
 	case install.Installed, install.InstalledAt, install.Retrieved, install.Finished:
 		t.ended(e.Provider.Display())
 	}
+}
+
+// module takes progress of a module package.
+func (t *transfers) module(p fetch.Progress) {
+	if p.Ended {
+		t.ended(p.Key)
+		return
+	}
+	t.moved(p.Key, p.Done, p.Total)
 }
 
 // moved tells that done of total bytes of something have arrived.

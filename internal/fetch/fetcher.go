@@ -51,12 +51,22 @@ type Fetcher struct {
 	Now     func() time.Time
 	Limits  archive.Limits
 	OCI     func(ctx context.Context, host, repository string) (OCICredentials, error) // nil: no credentials
+	// Progress is told how much of a package has arrived; it may be called
+	// concurrently. Nil: nobody is told.
+	Progress func(Progress)
 
 	once par.Cache[string, outcome]
 	ok   par.Cache[string, bool] // trees that were found intact
 
 	indexes    par.Cache[string, indexed]
 	noReflinks atomic.Bool // the file system was found not to have them
+}
+
+// Progress is how far a package has come.
+type Progress struct {
+	Key         string // what the package is known as
+	Done, Total int64  // bytes; Total is 0 if it is not known
+	Ended       bool   // nothing more comes, for good or bad
 }
 
 // A Request asks for a package.
@@ -225,6 +235,7 @@ type getter func(ctx context.Context, w *work, dir string) (version string, err 
 // work is one package being fetched.
 type work struct {
 	*Fetcher
+	key    string // of the request
 	a      Address
 	header http.Header // for http and https
 	sniff  bool        // a is that of an archive, whatever its name
@@ -252,7 +263,10 @@ func (f *Fetcher) fetch(ctx context.Context, id string, r Request, old record) (
 		return Package{}, err
 	}
 	defer removeAll(tmp)
-	w := &work{Fetcher: f, a: found.Address, header: found.Header, sniff: found.Archive, tmp: tmp}
+	w := &work{Fetcher: f, key: r.Key, a: found.Address, header: found.Header, sniff: found.Archive, tmp: tmp}
+	if f.Progress != nil {
+		defer f.Progress(Progress{Key: r.Key, Ended: true})
+	}
 	if old.Tree != "" && f.intact(old.Tree) {
 		w.old = old.Version
 	}
@@ -275,6 +289,13 @@ func (f *Fetcher) fetch(ctx context.Context, id string, r Request, old record) (
 	}
 	rec.Subdir = joinSub(w.subdir, rec.Subdir)
 	return f.packageOf(rec), f.write(id, rec)
+}
+
+// arrived tells how much has arrived.
+func (w *work) arrived(done, total int64) {
+	if w.Progress != nil {
+		w.Progress(Progress{Key: w.key, Done: done, Total: total})
+	}
 }
 
 func (w *work) get(ctx context.Context, dir string) (string, error) {

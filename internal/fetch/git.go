@@ -185,7 +185,7 @@ func (w *work) shallow(ctx context.Context, rp repo, dir string) error {
 	}
 	for _, args := range [][]string{
 		{"init", "--quiet"},
-		{"fetch", "--quiet", "--no-tags", "--depth", strconv.Itoa(max(rp.depth, 1)), "--", rp.url, ref},
+		{"fetch", w.telling(), "--no-tags", "--depth", strconv.Itoa(max(rp.depth, 1)), "--", rp.url, ref},
 		{"checkout", "--quiet", "--detach", "FETCH_HEAD"},
 	} {
 		if _, err := w.runGit(ctx, rp, dir, args...); err != nil {
@@ -205,7 +205,7 @@ func (w *work) borrow(ctx context.Context, rp repo, path, dir string) error {
 
 // full clones everything and looks for the reference in the clone.
 func (w *work) full(ctx context.Context, rp repo, dir string) error {
-	if _, err := w.runGit(ctx, rp, w.tmp, "clone", "--quiet", "--no-checkout", "--", rp.url, dir); err != nil {
+	if _, err := w.runGit(ctx, rp, w.tmp, "clone", w.telling(), "--no-checkout", "--", rp.url, dir); err != nil {
 		return err
 	}
 	return w.checkout(ctx, rp, dir)
@@ -242,7 +242,9 @@ func (w *work) command(ctx context.Context, program string, env sys.Env, dir str
 		return "", fmt.Errorf("%s cannot be started here", program)
 	}
 	var out, problem bytes.Buffer
-	err := w.Run(ctx, sys.Command{Path: program, Args: args, Dir: dir, Env: env, Stdout: &out, Stderr: &problem, Foreground: true})
+	m := &meter{w: w, rest: &problem}
+	err := w.Run(ctx, sys.Command{Path: program, Args: args, Dir: dir, Env: env, Stdout: &out, Stderr: m, Foreground: true})
+	m.flush()
 	if err == nil {
 		return strings.TrimSpace(out.String()), nil
 	}

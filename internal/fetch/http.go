@@ -67,6 +67,7 @@ func (w *work) http(ctx context.Context, dir string) error {
 // archive downloads, checks and unpacks. An empty kind is told from the content.
 func (w *work) archive(ctx context.Context, d transfer.Download, sum checksum, kind archive.Kind, name, dir string) error {
 	file := filepath.Join(w.tmp, "archive")
+	d.Progress = w.arrived
 	if err := w.Client.Save(ctx, d, file); err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (w *work) oci(ctx context.Context, dir string) (string, error) {
 		return "", errors.New("the package is larger than allowed")
 	}
 	file := filepath.Join(w.tmp, "archive")
-	if err := c.Blob(ctx, m.Layers[0], file, nil); err != nil {
+	if err := c.Blob(ctx, m.Layers[0], file, w.arrived); err != nil {
 		return "", err
 	}
 	return m.Digest, w.unpack(ctx, file, archive.Zip, dir, "")
