@@ -82,6 +82,8 @@ type Host struct {
 type Folder struct {
 	Dir string
 	Env sys.Env
+	// Programs is the environment of programs that the module starts; nil: Env.
+	Programs func() sys.Env
 }
 
 // A VarFlag is a -var or a -var-file.

@@ -84,7 +84,7 @@ func (w *work) hook(ctx context.Context, h *unit.Hook) diag.List {
 		}
 	}
 	var out sys.Buffer
-	env := w.r.e.environ(w.u).With(w.tfVars()...).With("TG_CTX_COMMAND="+w.r.e.o.Command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH=terrace")
+	env := w.r.e.Programs(ctx, w.u).With("TG_CTX_COMMAND="+w.r.e.o.Command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH=terrace")
 	err := w.r.e.o.Run(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &out})
 	if log := w.r.o.Observe.Log; log != nil && (!h.SuppressStdout || err != nil) {
 		for line := range strings.Lines(out.String()) {
@@ -100,30 +100,6 @@ func (w *work) hook(ctx context.Context, h *unit.Hook) diag.List {
 	ds := diag.Errorf(h.At, "Hook failed", "The hook %q of the unit %s ended with an error: %s.", h.Name, w.u.Name, err)
 	ds[0].Code = "estate/hook"
 	return ds
-}
-
-// tfVars are the values as programs see them in their environment.
-func (w *work) tfVars() []string {
-	var out []string
-	for name, in := range w.values {
-		if _, given := w.r.e.o.Environ.Lookup("TF_VAR_" + name); given {
-			continue
-		}
-		v, _ := in.Value.UnmarkDeep()
-		switch {
-		case in.Text != nil:
-			out = append(out, "TF_VAR_"+name+"="+*in.Text)
-		case v == cty.NilVal || v.IsNull() || !v.IsWhollyKnown():
-		case v.Type() == cty.String:
-			out = append(out, "TF_VAR_"+name+"="+v.AsString())
-		default:
-			if b, err := ctyjson.Marshal(v, v.Type()); err == nil {
-				out = append(out, "TF_VAR_"+name+"="+string(b))
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // verdict is what the errors block says to a failure.

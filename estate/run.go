@@ -361,7 +361,7 @@ func waitsText(inputs []string, from []string) string {
 func (e *Estate) engineOptions(u *Unit, o RunOptions, observe event.Sink) engine.Options {
 	p := u.place
 	x := u.extra(e.o.Command)
-	at := Folder{p.dir, e.environ(u)}
+	at := e.folder(u)
 	calls := o.ProviderCalls
 	if x.calls > 0 {
 		calls = x.calls

@@ -85,12 +85,7 @@ func (e *Estate) Hooks(ctx context.Context, u *Unit, after bool, failed diag.Lis
 	if !w.hasHooks() {
 		return 0, nil
 	}
-	settings, ds := u.Inputs(w.t, nil)
-	w.values = map[string]engine.InputValue{}
-	for _, s := range settings {
-		w.values[s.Name] = engine.InputValue{Value: s.Value}
-	}
-	ds = append(ds, w.hooks(ctx, after, failed)...)
+	ds = w.hooks(ctx, after, failed)
 	return w.res.Code, ds
 }
 

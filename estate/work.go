@@ -112,7 +112,7 @@ func (w *work) open(ctx context.Context) diag.List {
 	o := w.options()
 	var prov Providers
 	if w.r.e.o.Providers != nil {
-		prov = w.r.e.o.Providers(Folder{p.dir, w.r.e.environ(w.u)})
+		prov = w.r.e.o.Providers(Folder{Dir: p.dir, Env: w.r.e.environ(w.u)})
 		o.Providers = prov
 	}
 	e, ds := engine.Open(ctx, o)

@@ -33,7 +33,7 @@ func (s *session) below(dir string) *session {
 // within is a session in the folder of a unit, with its environment.
 func (s *session) within(f estate.Folder) *session {
 	n := s.below(f.Dir)
-	n.Env = f.Env
+	n.Env, n.programs = f.Env, f.Programs
 	return n
 }
 

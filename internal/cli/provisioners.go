@@ -6,8 +6,18 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/provisioner"
 	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/zclconf/go-cty/cty"
 )
+
+// programEnv is the environment of the programs that provisioners start: in a unit
+// they see its inputs.
+func (s *session) programEnv() sys.Env {
+	if s.programs != nil {
+		return s.programs()
+	}
+	return s.Env
+}
 
 // provisioners gives the engine the built-in provisioners.
 type provisioners struct{ *session }
@@ -22,6 +32,6 @@ func (provisioners) Validate(typ string, config, connection cty.Value) diag.List
 
 func (p provisioners) Run(ctx context.Context, typ string, config, connection cty.Value, output func(line string)) diag.List {
 	return provisioner.Run(ctx, provisioner.Request{
-		Type: typ, Config: config, Connection: connection, Dir: p.Dir, Env: p.Env, Output: output, Exec: p.System.Run,
+		Type: typ, Config: config, Connection: connection, Dir: p.Dir, Env: p.programEnv(), Output: output, Exec: p.System.Run,
 	})
 }

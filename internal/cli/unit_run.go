@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // # A command on one unit
@@ -113,6 +114,7 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 	extra, env := e.Extra(u, strings.Fields(cmd.name)[0])
 	s.System = s.System.In(us.dir)
 	s.launch, s.unit = us.dir, us
+	s.programs = func() sys.Env { return e.Programs(ctx, u) }
 	s.Env = s.Env.With(env...)
 	if cmd.name == "init" {
 		extra = append(extra, e.BackendConfig(u)...)
