@@ -68,6 +68,7 @@ func applyFile(ctx context.Context, s *session, o *applyOptions) int {
 		f.Plan.Prior = r.translate(f.Plan.Prior)
 		f.Plan.PrevRun = f.Plan.Prior
 	}
+	r.stream.Changes(f.Plan)
 	return r.apply(ctx, f.Plan, o, given)
 }
 

@@ -219,9 +219,7 @@ func (r *run) showPlan(ctx context.Context, p *plan.Plan, ds diag.List) {
 		if r.human != nil {
 			_ = view.Plan(r.Stdout, r.human.Style, p, sc, r.flags.reveal)
 		}
-		if !p.Errored {
-			r.stream.Plan(p)
-		}
+		r.stream.Plan(p)
 	}
 	r.pending = append(append(r.pending, ds...), sc.ds...)
 	if ds.HasErrors() {

@@ -98,6 +98,9 @@ func printOutputs(s *session, outputs map[string]*state.Output) int {
 
 func oneOutput(s *session, o *outputOptions, outputs map[string]*state.Output) int {
 	out, ok := outputs[o.name]
+	if !ok && len(outputs) == 0 && !o.json && !o.raw {
+		return s.status(noOutputs())
+	}
 	if !ok {
 		return s.fail(diag.Errorf(nil, fmt.Sprintf("Output %q not found", o.name), "The output variable requested could not be found in the state file. If you recently added this to your configuration, be sure to run `%s apply`, since the state won't be updated with new output variables until that command is run.", view.Program))
 	}

@@ -77,10 +77,7 @@ func (r *run) afterPlan(p *plan.Plan, o *planOptions) diag.List {
 	if o.generate != "" {
 		r.human.Say("\n" + view.Product + " has generated configuration and written it to " + o.generate + ". Please review the\nconfiguration and edit it as necessary before adding it to version control.\n")
 	}
-	if !p.HasChanges() && o.out == "" {
-		return ds
-	}
-	if r.human == nil || r.automated() {
+	if !p.HasChanges() || r.human == nil || r.automated() {
 		return ds
 	}
 	view.Rule(r.Stdout)

@@ -29,12 +29,8 @@ func (p *planner) data(t *demand.Task, d *eval.Desired, ip *instancePlan) (cty.V
 		return v, append(ds, more...)
 	}
 	if p.in.Mode == Destroy {
-		// Nothing is read for a destroy but what providers need, and that from state.
-		if obj, _, ok := p.prior.Object(addr.Object{Instance: d.Addr()}); ok {
-			ip.refreshed = obj
-			v, more := p.decode(d.Addr(), obj, s, d.Resource.Provider())
-			return withSensitive(v, obj.Sensitive, s), append(ds, more...)
-		}
+		v, more := p.dataForDestroy(t, d, ip, s, pc)
+		return v, append(ds, more...)
 	}
 	pre, more := d.Preconditions(t)
 	ip.pre = pre
@@ -67,14 +63,31 @@ func (p *planner) data(t *demand.Task, d *eval.Desired, ip *instancePlan) (cty.V
 	if reason != "" {
 		return unknown, ds
 	}
-	prov, more := p.configured(t, pc, &d.Resource.Config().At)
+	out, more := p.readNow(t, d, ip, s, pc, dataConfig{config, sensitive})
 	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	ip.post, more = d.Postconditions(t, out)
+	return out, append(ds, more...)
+}
+
+// dataConfig is the configuration of a data source without marks.
+type dataConfig struct {
+	value     cty.Value
+	sensitive []cty.Path
+}
+
+// readNow reads a data source and keeps what was read for state.
+func (p *planner) readNow(t *demand.Task, d *eval.Desired, ip *instancePlan, s *schema.Resource, pc *eval.ProviderConfig, config dataConfig) (cty.Value, diag.List) {
+	unknown := cty.UnknownVal(s.Block.ImpliedType())
+	prov, ds := p.configured(t, pc, &d.Resource.Config().At)
+	if ds.HasErrors() {
 		return unknown, ds
 	}
 	if prov == nil {
 		return unknown, append(ds, demand.Fail()...)
 	}
-	v, more := p.read(d, s, prov, config)
+	v, more := p.read(d, s, prov, config.value)
 	if ds = append(ds, Blame(d, s, more)...); more.HasErrors() {
 		return unknown, ds
 	}
@@ -82,11 +95,39 @@ func (p *planner) data(t *demand.Task, d *eval.Desired, ip *instancePlan) (cty.V
 	if err != nil {
 		return unknown, append(ds, diag.Errorf(&d.Resource.Config().At, "Provider produced invalid object", "What the provider returned for %s cannot be stored: %s.", d.Addr(), err)...)
 	}
-	obj.Sensitive = present(v, sensitive) // the schema's own are not stored for data sources, as upstream
+	obj.Sensitive = present(v, config.sensitive) // the schema's own are not stored for data sources, as upstream
 	ip.refreshed, ip.touched = obj, true
-	out := withSensitive(v, obj.Sensitive, s)
-	ip.post, more = d.Postconditions(t, out)
-	return out, append(ds, more...)
+	return withSensitive(v, obj.Sensitive, s), ds
+}
+
+// dataForDestroy reads a data source anew before a destroy, since providers may
+// be configured with what it says now. Where that cannot be, what state holds
+// has to do.
+func (p *planner) dataForDestroy(t *demand.Task, d *eval.Desired, ip *instancePlan, s *schema.Resource, pc *eval.ProviderConfig) (cty.Value, diag.List) {
+	var ds diag.List
+	stored, _, known := p.prior.Object(addr.Object{Instance: d.Addr()})
+	if !p.in.SkipRefresh && d.Resource.Config().Check == "" {
+		config, sensitive, more := configValue(t, d, s)
+		if more.HasErrors() {
+			return cty.UnknownVal(s.Block.ImpliedType()), Blame(d, s, more)
+		}
+		if config.IsWhollyKnown() {
+			v, more := p.readNow(t, d, ip, s, pc, dataConfig{config, sensitive})
+			if !more.HasErrors() || !known {
+				return v, more
+			}
+			for _, m := range more {
+				m.Severity = diag.Warning
+			}
+			ds = more
+		}
+	}
+	if !known {
+		return cty.UnknownVal(s.Block.ImpliedType()), ds
+	}
+	ip.refreshed = stored
+	v, more := p.decode(d.Addr(), stored, s, d.Resource.Provider())
+	return withSensitive(v, stored.Sensitive, s), append(ds, more...)
 }
 
 // read asks the provider for a data source and holds the answer to its schema.

@@ -83,7 +83,7 @@ func (p *planner) planDeposed(a addr.Instance, s *schema.Resource, prov provider
 			continue
 		}
 		if !p.in.SkipRefresh {
-			now, more := p.refresh(a, s, prov, o)
+			now, more := p.refresh(addr.Object{Instance: a, Deposed: k}, s, prov, o)
 			ds = append(ds, more...)
 			if more.HasErrors() {
 				continue
@@ -188,7 +188,7 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	now := old
 	op.refreshed = inst.Current
 	if !p.in.SkipRefresh {
-		if now, more = p.refresh(a, s, prov, old); more.HasErrors() {
+		if now, more = p.refresh(addr.Object{Instance: a}, s, prov, old); more.HasErrors() {
 			return append(ds, more...)
 		}
 		op.refreshed, op.touched, more = p.storeRefreshed(a, s, old, now, more)

@@ -213,7 +213,7 @@ func (p *planner) importInto(a addr.Instance, s *schema.Resource, prov provider.
 	}
 	e.Kind = event.ImportDone
 	p.in.Observe.Send(e)
-	obj, more := p.refresh(a, s, prov, object{value: match.State, private: match.Private, identity: match.Identity})
+	obj, more := p.refresh(addr.Object{Instance: a}, s, prov, object{value: match.State, private: match.Private, identity: match.Identity})
 	if ds = append(ds, more...); more.HasErrors() {
 		return obj, ds
 	}

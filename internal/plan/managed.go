@@ -226,7 +226,7 @@ func (p *planner) current(t *demand.Task, d *eval.Desired, ip *instancePlan, s *
 		ip.refreshed = old.stored
 		return old, nil, nil
 	}
-	now, ds := p.refresh(a, s, prov, old)
+	now, ds := p.refresh(addr.Object{Instance: a}, s, prov, old)
 	if ds.HasErrors() {
 		return old, nil, ds
 	}
@@ -239,9 +239,10 @@ func (p *planner) current(t *demand.Task, d *eval.Desired, ip *instancePlan, s *
 }
 
 // refresh reads an object from the provider.
-func (p *planner) refresh(a addr.Instance, s *schema.Resource, prov provider.Provider, old object) (object, diag.List) {
+func (p *planner) refresh(o addr.Object, s *schema.Resource, prov provider.Provider, old object) (object, diag.List) {
+	a := o.Instance
 	key, id := identify(old.value)
-	start := event.Event{Kind: event.RefreshStart, Object: addr.Object{Instance: a}, IDKey: key, IDValue: id}
+	start := event.Event{Kind: event.RefreshStart, Object: o, IDKey: key, IDValue: id}
 	p.in.Observe.Send(start)
 	done := p.call()
 	resp, ds := prov.Read(p.ctx, provider.ReadRequest{Type: a.Resource.Type, Prior: old.value, Private: old.private, Identity: old.identity, Meta: p.meta(a, prov)})
@@ -250,8 +251,12 @@ func (p *planner) refresh(a addr.Instance, s *schema.Resource, prov provider.Pro
 		return old, ds
 	}
 	start.Kind = event.RefreshDone
+	gone := resp.State == cty.NilVal || resp.State.IsNull()
+	if gone {
+		start.IDKey, start.IDValue = "", ""
+	}
 	p.in.Observe.Send(start)
-	if resp.State == cty.NilVal || resp.State.IsNull() {
+	if gone {
 		return object{value: cty.NullVal(s.Block.ImpliedType())}, ds
 	}
 	if err := schema.AssertUsable(s.Block, resp.State, true); err != nil {

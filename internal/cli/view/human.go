@@ -63,6 +63,23 @@ func (h *Human) Messages(ds diag.List) {
 	_ = h.Printer.Split(h.Out, h.Errs, ds)
 }
 
+// With prints messages by another printer, as Messages does by its own.
+func (h *Human) With(p *diag.Printer, ds diag.List) {
+	if h == nil || len(ds) == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_ = p.Split(h.Out, h.Errs, ds)
+}
+
+// Redirect changes where text goes.
+func (h *Human) Redirect(out, errs io.Writer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Out, h.Errs = out, errs
+}
+
 // Say writes text as it is.
 func (h *Human) Say(text string) {
 	if h == nil {

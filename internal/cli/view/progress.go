@@ -94,15 +94,15 @@ func Text(e event.Event, applying bool) string {
 	case event.OpenStart:
 		return name + ": Opening..."
 	case event.OpenDone:
-		return plain + ": Opening complete after " + seconds(e.Elapsed)
+		return plain + ": Open complete after " + seconds(e.Elapsed)
 	case event.RenewStart:
 		return name + ": Renewing..."
 	case event.RenewDone:
-		return plain + ": Renewal complete after " + seconds(e.Elapsed)
+		return plain + ": Renew complete after " + seconds(e.Elapsed)
 	case event.CloseStart:
 		return name + ": Closing..."
 	case event.CloseDone:
-		return plain + ": Closing complete after " + seconds(e.Elapsed)
+		return plain + ": Close complete after " + seconds(e.Elapsed)
 	}
 	return ""
 }
@@ -111,10 +111,14 @@ func Text(e event.Event, applying bool) string {
 func jsonText(e event.Event, applying bool) string {
 	plain := e.Object.Instance.String()
 	switch e.Kind {
+	case event.RefreshStart:
+		return plain + ": Refreshing state..." + id(e)
 	case event.RefreshDone:
 		return plain + ": Refresh complete" + id(e)
 	case event.ApplyError:
 		return plain + ": " + verbsOf(e.Op).errored() + " after " + seconds(e.Elapsed)
+	case event.OpenDone, event.RenewDone, event.CloseDone:
+		return plain + ": " + ephemeralText(e.Kind)
 	case event.ProvisionOutput:
 		return plain + ": (" + e.Provisioner + "): " + e.Text
 	case event.ProvisionDone:
@@ -123,6 +127,23 @@ func jsonText(e event.Event, applying bool) string {
 		return plain + ": (" + e.Provisioner + ") Provisioning errored"
 	}
 	return Text(e, applying)
+}
+
+// ephemeralText is what is said of an ephemeral resource in the stream.
+func ephemeralText(k event.Kind) string {
+	switch k {
+	case event.OpenStart:
+		return "Opening..."
+	case event.OpenDone:
+		return "Open complete"
+	case event.RenewStart:
+		return "Renewing..."
+	case event.RenewDone:
+		return "Renew complete"
+	case event.CloseStart:
+		return "Closing..."
+	}
+	return "Close complete"
 }
 
 func (v verbs) errored() string {

@@ -133,6 +133,7 @@ type hook struct {
 	IDKey       string       `json:"id_key,omitempty"`
 	IDValue     string       `json:"id_value,omitempty"`
 	Elapsed     *float64     `json:"elapsed_seconds,omitempty"`
+	Msg         string       `json:"Msg,omitempty"` // as the peer spells it
 }
 
 var eventTypes = map[event.Kind]string{
@@ -175,12 +176,8 @@ func (s *Stream) Event(e event.Event) {
 		h.Action, h.Elapsed = "read", &elapsed
 	case event.ProvisionOutput:
 		h.Output = &e.Text
-	case event.OpenStart, event.OpenDone:
-		h.Action = "open"
-	case event.RenewStart, event.RenewDone:
-		h.Action = "renew"
-	case event.CloseStart, event.CloseDone:
-		h.Action = "close"
+	case event.OpenStart, event.OpenDone, event.RenewStart, event.RenewDone, event.CloseStart, event.CloseDone:
+		h.Msg = ephemeralText(e.Kind)
 	}
 	s.mu.Lock()
 	applying := s.applying
@@ -229,20 +226,26 @@ func (s *Stream) Plan(p *plan.Plan) {
 			s.change("resource_drift", c)
 		}
 	}
-	if p.Mode != plan.RefreshOnly {
-		for _, c := range DataFirst(p.Changes) {
-			if c.Op != plan.NoOp && c.Op != plan.Read || c.Moved() || c.Import != nil {
-				s.change("planned_change", c)
-			}
-		}
-	}
+	s.Changes(p)
 	s.Summary("plan", p.Counts())
 	outputs := make(fields)
 	for _, o := range p.Outputs {
-		outputs[o.Name] = streamOutput{o.AfterSensitive || o.BeforeSensitive && o.Op == plan.Delete, actionName(o.Op)}
+		outputs[o.Name] = streamOutput{o.AfterSensitive || o.BeforeSensitive, actionName(o.Op)}
 	}
 	if len(outputs) > 0 {
 		s.line("info", "Outputs: "+strconv.Itoa(len(outputs)), "outputs", fields{"outputs": outputs})
+	}
+}
+
+// Changes writes a line for each thing that is to be changed.
+func (s *Stream) Changes(p *plan.Plan) {
+	if s == nil || p.Mode == plan.RefreshOnly {
+		return
+	}
+	for _, c := range DataFirst(p.Changes) {
+		if c.Op != plan.NoOp && c.Op != plan.Read || c.Moved() || c.Import != nil {
+			s.change("planned_change", c)
+		}
 	}
 }
 
