@@ -58,6 +58,9 @@ type Options struct {
 	Providers   func(Folder) Providers // nil: the built-in provider alone
 	Host        Host
 
+	// Strict makes inputs that a module does not declare errors.
+	Strict bool
+
 	tolerant bool
 }
 

@@ -34,7 +34,7 @@ func (e *Estate) Ready(ctx context.Context, u *Unit) (dir string, ds diag.List) 
 func (e *Estate) Values(ctx context.Context, u *Unit, root *config.Module) (map[string]engine.InputValue, diag.List) {
 	t := e.task(ctx)
 	values, _, ds := e.values(t, u, root)
-	return values, append(ds, u.CheckInputs(t, declared(root), false)...)
+	return values, append(ds, u.CheckInputs(t, declared(root), e.o.Strict)...)
 }
 
 // KeepLock copies the dependency lock file of the working folder to the unit's.

@@ -65,7 +65,7 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 		w.close()
 		return nil, ds
 	}
-	more = append(missing(u, w.engine.Root(), w.values), u.CheckInputs(w.t, declared(w.engine.Root()), false)...)
+	more = append(missing(u, w.engine.Root(), w.values), u.CheckInputs(w.t, declared(w.engine.Root()), r.e.o.Strict)...)
 	if ds = append(ds, more...); more.HasErrors() {
 		w.close()
 		return nil, ds

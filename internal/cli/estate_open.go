@@ -68,7 +68,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 		Root: s.Dir, Command: command, Args: append([]string{command}, args...), Environ: s.Env, Features: features, DownloadDir: f.downloadDir,
 		Source: f.source, Filters: filters, OtherValues: len(flags) > 0, UseMocks: f.useMocks, Who: s.User() + "@" + s.Host(), Run: s.Run, Now: s.Now, Home: s.homeOrError,
 	}
-	o.Providers = s.unitProviders(cfg, attached)
+	o.Providers, o.Strict = s.unitProviders(cfg, attached), f.strict
 	o.Host = estate.Host{
 		Values: func(f estate.Folder, more []estate.VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 			return s.otherValues(f, more, flags, declared)

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // # A command on one unit
@@ -30,6 +31,9 @@ var onUnit = []string{
 
 // noInit are the commands that do not need an initialized folder.
 var noInit = []string{"init", "get", "workspace show", "explain", "config files", "config show"}
+
+// needInputs are the commands that compute with the inputs of a unit.
+var needInputs = []string{"plan", "apply", "destroy", "refresh", "import", "console"}
 
 // asUnits runs a command on a unit or on all units, if it is meant so.
 func (s *session) asUnits(ctx context.Context, cmd command, args []string) (code int, ok bool) {
@@ -124,6 +128,11 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 			return s.fail(ds)
 		}
 	}
+	if slices.Contains(needInputs, cmd.name) {
+		if ds := s.checkInputs(ctx); ds.HasErrors() {
+			return s.failWith(e, ds)
+		}
+	}
 	log := estate.Observer{Log: func(_ *estate.Unit, line string) { s.say(line + "\n") }}
 	if code, ds := e.Hooks(ctx, u, false, nil, log); ds.HasErrors() {
 		s.tellWith(e.Sources(), ds)
@@ -176,6 +185,17 @@ func (us *unitSession) backendConfig() listFlag {
 	return out
 }
 
+// checkInputs computes the unit's inputs, so that what is wrong with them is told
+// before anything runs.
+func (s *session) checkInputs(ctx context.Context) diag.List {
+	root, ds := s.root()
+	if root == nil || ds.HasErrors() {
+		return nil // the command tells it
+	}
+	_, ds = s.unit.estate.Values(ctx, s.unit.unit, root)
+	return ds
+}
+
 // inputs adds the unit's inputs to values that were given by other ways.
 func (s *session) inputs(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List {
 	if s.unit == nil {
@@ -188,12 +208,19 @@ func (s *session) inputs(ctx context.Context, values map[string]engine.InputValu
 		}
 	}
 	set := s.unit.estate.Sources()
-	for _, m := range ds { // their places lie in files that the session has not read
-		if m.At != nil {
-			if f := set.File(m.At.Filename); f != nil {
-				s.set.Add(f)
-			}
+	known := func(at *source.Range) { // the places lie in files that the session has not read
+		if at == nil {
+			return
 		}
+		if f := set.File(at.Filename); f != nil {
+			s.set.Add(f)
+		}
+	}
+	for _, m := range ds {
+		known(m.At)
+	}
+	for _, in := range given {
+		known(in.At)
 	}
 	return ds
 }
