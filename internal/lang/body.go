@@ -2,6 +2,7 @@ package lang
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -21,9 +22,8 @@ func quote(s string) string { return addr.Quote(s) }
 // and the nested blocks. It is made once for a block of configuration and
 // evaluated once for each instance. It is immutable.
 type Body struct {
-	schema *schema.Block
+	schema *prepared
 	attrs  []bodyAttr
-	unset  map[string]cty.Value // null values of attributes without an expression, empty nested blocks
 	blocks []bodyBlocks
 	at     source.Range
 }
@@ -60,76 +60,49 @@ type dynamic struct {
 // CompileBody reads a body with a schema. Unknown arguments, missing required
 // arguments and wrong numbers of blocks are errors at their place.
 func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
-	out := &Body{schema: b, unset: map[string]cty.Value{}, at: body.MissingItemRange()}
-	hs, asBlocks := hclSchema(b)
-	content, diags := body.Content(hs)
+	p := prepare(b)
+	out := &Body{schema: p, at: body.MissingItemRange()}
+	content, diags := body.Content(p.hcl)
 	ds := diag.FromHCL(diags)
-	byType := map[string][]bodyItem{}
+	var byType map[string][]bodyItem
 	for _, block := range content.Blocks {
-		name, item, more := compileBlock(block, b, asBlocks)
+		name, item, more := compileBlock(block, b, p.asBlocks)
 		ds = append(ds, more...)
 		if item.body != nil {
+			if byType == nil {
+				byType = map[string][]bodyItem{}
+			}
 			byType[name] = append(byType[name], item)
 		}
 	}
-	for name, a := range b.Attributes {
-		if x := content.Attributes[name]; x != nil {
-			attr := bodyAttr{name: name, ty: inputType(a), expr: Compile(x.Expr), at: x.Expr.Range()}
-			if attr.expr.Constant() {
-				v, more := Eval(nil, nil, attr.expr, attr.ty)
-				ds = append(ds, inAttribute(more, name)...)
-				attr.constant = v
-			}
-			out.attrs = append(out.attrs, attr)
-			continue
+	for name, x := range content.Attributes {
+		attr := bodyAttr{name: name, ty: p.types[name], expr: Compile(x.Expr), at: x.Expr.Range()}
+		if attr.expr.Constant() {
+			v, more := Eval(nil, nil, attr.expr, attr.ty)
+			ds = append(ds, inAttribute(more, name)...)
+			attr.constant = v
 		}
-		if items := byType[name]; len(items) > 0 {
-			out.blocks = append(out.blocks, bodyBlocks{name: name, nb: asBlocks[name], asAttr: a, items: items})
-			continue
+		out.attrs = append(out.attrs, attr)
+	}
+	for name, items := range byType {
+		if a := b.Attributes[name]; a != nil && content.Attributes[name] == nil {
+			out.blocks = append(out.blocks, bodyBlocks{name: name, nb: p.asBlocks[name], asAttr: a, items: items})
 		}
-		if a.Required {
+	}
+	for _, name := range p.required {
+		if content.Attributes[name] == nil && len(byType[name]) == 0 {
 			ds = append(ds, missing(name, content.MissingItemRange)...)
 		}
-		out.unset[name] = cty.NullVal(a.Type)
 	}
 	for name, nb := range b.Blocks {
 		items := byType[name]
 		ds = append(ds, checkCount(name, nb, items, content.MissingItemRange)...)
-		if len(items) == 0 {
-			out.unset[name] = nb.EmptyValue()
-			continue
+		if len(items) > 0 {
+			out.blocks = append(out.blocks, bodyBlocks{name: name, nb: nb, items: items})
 		}
-		out.blocks = append(out.blocks, bodyBlocks{name: name, nb: nb, items: items})
 	}
 	slices.SortFunc(out.attrs, func(a, b bodyAttr) int { return a.at.Start.Byte - b.at.Start.Byte })
 	return out, ds
-}
-
-// inputType is the type that configuration of an attribute is converted to:
-// nested attributes that are not required may be left out.
-func inputType(a *schema.Attribute) cty.Type {
-	if a.Nested == nil {
-		return a.Type
-	}
-	attrs := make(map[string]cty.Type, len(a.Nested.Attributes))
-	var optional []string
-	for name, na := range a.Nested.Attributes {
-		attrs[name] = inputType(na)
-		if !na.Required {
-			optional = append(optional, name)
-		}
-	}
-	obj := cty.ObjectWithOptionalAttrs(attrs, optional)
-	switch a.Nested.Nesting {
-	case schema.List:
-		return cty.List(obj)
-	case schema.Set:
-		return cty.Set(obj)
-	case schema.Map:
-		return cty.Map(obj)
-	default:
-		return obj
-	}
 }
 
 func missing(name string, at source.Range) diag.List {
@@ -137,46 +110,6 @@ func missing(name string, at source.Range) diag.List {
 		Code: "lang/missing-argument", Summary: "Missing required argument", At: &at,
 		Detail: fmt.Sprintf("The argument %q is required, but no definition was found.", name),
 	}}
-}
-
-func hclSchema(b *schema.Block) (*hcl.BodySchema, map[string]*schema.NestedBlock) {
-	hs := &hcl.BodySchema{}
-	asBlocks := map[string]*schema.NestedBlock{}
-	for name, a := range b.Attributes {
-		hs.Attributes = append(hs.Attributes, hcl.AttributeSchema{Name: name})
-		if nb := attrAsBlocks(a); nb != nil {
-			asBlocks[name] = nb
-			hs.Blocks = append(hs.Blocks, hcl.BlockHeaderSchema{Type: name})
-		}
-	}
-	for name, nb := range b.Blocks {
-		h := hcl.BlockHeaderSchema{Type: name}
-		if nb.Nesting == schema.Map {
-			h.LabelNames = []string{"key"}
-		}
-		hs.Blocks = append(hs.Blocks, h)
-	}
-	if len(b.Blocks) > 0 || len(asBlocks) > 0 {
-		hs.Blocks = append(hs.Blocks, hcl.BlockHeaderSchema{Type: "dynamic", LabelNames: []string{"type"}})
-	}
-	return hs, asBlocks
-}
-
-// attrAsBlocks is the block form of an attribute whose type is a list or set of
-// objects: older provider libraries let it be written either way.
-func attrAsBlocks(a *schema.Attribute) *schema.NestedBlock {
-	if a.Nested != nil || !(a.Type.IsListType() || a.Type.IsSetType()) || !a.Type.ElementType().IsObjectType() {
-		return nil
-	}
-	inner := &schema.Block{Attributes: map[string]*schema.Attribute{}}
-	for name, ty := range a.Type.ElementType().AttributeTypes() {
-		inner.Attributes[name] = &schema.Attribute{Type: ty, Optional: true}
-	}
-	nb := &schema.NestedBlock{Block: inner, Nesting: schema.List}
-	if a.Type.IsSetType() {
-		nb.Nesting = schema.Set
-	}
-	return nb
 }
 
 func compileBlock(block *hcl.Block, b *schema.Block, asBlocks map[string]*schema.NestedBlock) (string, bodyItem, diag.List) {
@@ -332,10 +265,7 @@ func (b *Body) AttrRange(p cty.Path) source.Range {
 // Eval evaluates the body in a scope to an object of the schema's implied type,
 // with marks. With errors the value holds unknowns in their place.
 func (b *Body) Eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
-	vals := make(map[string]cty.Value, len(b.attrs)+len(b.unset)+len(b.blocks))
-	for name, v := range b.unset {
-		vals[name] = v
-	}
+	vals := maps.Clone(b.schema.absent)
 	var ds diag.List
 	for i := range b.attrs {
 		a := &b.attrs[i]

@@ -72,16 +72,24 @@ func Compile(x hcl.Expression) *Expr {
 
 // find looks through the expression.
 func (e *Expr) find() {
-	x := e.Expression
-	seen := make(map[string]bool, 4)
-	for _, ref := range x.Variables() {
-		k := refKey(ref)
-		if !seen[k] {
+	refs, calls := parts(e.Expression)
+	var seen map[string]bool
+	for i, ref := range refs {
+		if len(refs) > 1 {
+			if seen == nil {
+				seen = make(map[string]bool, len(refs))
+			}
+			k := refKey(ref)
+			if seen[k] {
+				continue
+			}
 			seen[k] = true
-			e.refs = append(e.refs, Ref{ref, ref.SourceRange()})
 		}
+		if e.refs == nil {
+			e.refs = make([]Ref, 0, len(refs)-i)
+		}
+		e.refs = append(e.refs, Ref{ref, ref.SourceRange()})
 	}
-	calls := functionCalls(x)
 	for _, name := range calls {
 		if strings.HasPrefix(name, "provider::") && !slices.Contains(e.provider, name) {
 			e.provider = append(e.provider, name)
@@ -110,37 +118,58 @@ func refKey(ref hcl.Traversal) string {
 	return b.String()
 }
 
-// functionCalls lists the functions that an expression calls. JSON expressions
-// keep their templates to themselves, so they are looked through as native ones.
-func functionCalls(x hcl.Expression) []string {
-	node, ok := x.(hclsyntax.Node)
-	if !ok {
-		if fns, ok := x.(interface {
-			Functions() []hcl.Traversal
-		}); ok {
-			var names []string
-			for _, f := range fns.Functions() {
-				names = append(names, f.RootName())
-			}
-			return names
+// parts lists the references and the function calls of an expression. JSON
+// expressions keep their templates to themselves and list both on their own.
+func parts(x hcl.Expression) (refs []hcl.Traversal, calls []string) {
+	switch x := x.(type) {
+	case *hclsyntax.LiteralValueExpr:
+		return nil, nil
+	case hclsyntax.Node:
+		f := &finder{}
+		_ = hclsyntax.Walk(x, f)
+		return f.refs, f.calls
+	case interface{ Functions() []hcl.Traversal }:
+		for _, f := range x.Functions() {
+			calls = append(calls, f.RootName())
 		}
-		return []string{"?"} // unknown kind of expression: never constant
+	default:
+		calls = []string{"?"} // unknown kind of expression: never constant
 	}
-	w := &callFinder{}
-	_ = hclsyntax.Walk(node, w)
-	return w.names
+	return x.Variables(), calls
 }
 
-type callFinder struct{ names []string }
+// finder collects references and calls. What a for expression calls its element
+// is no reference inside it.
+type finder struct {
+	refs  []hcl.Traversal
+	calls []string
+	local []map[string]struct{}
+}
 
-func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
-	if c, ok := n.(*hclsyntax.FunctionCallExpr); ok {
-		w.names = append(w.names, c.Name)
+func (f *finder) Enter(n hclsyntax.Node) hcl.Diagnostics {
+	switch n := n.(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		name := n.Traversal.RootName()
+		for _, names := range f.local {
+			if _, own := names[name]; own {
+				return nil
+			}
+		}
+		f.refs = append(f.refs, n.Traversal)
+	case *hclsyntax.FunctionCallExpr:
+		f.calls = append(f.calls, n.Name)
+	case hclsyntax.ChildScope:
+		f.local = append(f.local, n.LocalNames)
 	}
 	return nil
 }
 
-func (w *callFinder) Exit(hclsyntax.Node) hcl.Diagnostics { return nil }
+func (f *finder) Exit(n hclsyntax.Node) hcl.Diagnostics {
+	if _, scope := n.(hclsyntax.ChildScope); scope {
+		f.local = f.local[:len(f.local)-1]
+	}
+	return nil
+}
 
 // Constant reports whether the expression has neither references nor function calls.
 func (e *Expr) Constant() bool {

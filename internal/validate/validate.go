@@ -155,11 +155,15 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	if ds = append(ds, plan.Blame(d, s, more)...); more.HasErrors() {
 		return unknown, ds
 	}
-	if a.Resource.Mode != addr.Ephemeral {
+	plain := config
+	marked := config.ContainsMarked()
+	if marked {
+		plain, _ = config.UnmarkDeep()
+	}
+	if a.Resource.Mode != addr.Ephemeral && marked {
 		_, _, more = plan.ConfigValue(t, d, s, cty.NullVal(s.Block.ImpliedType()))
 		ds = append(ds, plan.Blame(d, s, onlyOf(more, "plan/ephemeral"))...)
 	}
-	plain, _ := config.UnmarkDeep()
 	prov, more := v.in.Providers.Any(v.ctx, d.Resource.Provider())
 	if ds = append(ds, more...); more.HasErrors() {
 		return unknown, ds
@@ -170,7 +174,11 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	ds = append(ds, v.ignored(d, s)...)
 	out := s.Block.SetUnknowns(plain)
 	ds = append(ds, v.provisioners(t, d, out)...)
-	out = plan.WithSensitive(out, value.PathsWith(config, value.Sensitive), s)
+	var sensitive []cty.Path
+	if marked {
+		sensitive = value.PathsWith(config, value.Sensitive)
+	}
+	out = plan.WithSensitive(out, sensitive, s)
 	if a.Resource.Mode == addr.Ephemeral {
 		out = out.Mark(value.Ephemeral)
 	}
