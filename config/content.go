@@ -40,7 +40,7 @@ type content struct {
 type blockSet struct {
 	typ  string
 	list [][]part
-	gone []Replaced // what they took the place of, the nearest first
+	gone []Place // what they took the place of, the nearest first
 }
 
 // blocks returns the nested blocks of a type.
@@ -167,12 +167,10 @@ func (c *content) put(set blockSet) {
 }
 
 // replacedParts lists blocks that others take the place of.
-func replacedParts(blocks [][]part) []Replaced {
-	var out []Replaced
+func replacedParts(blocks [][]part) []Place {
+	var out []Place
 	for _, parts := range blocks {
-		for _, p := range parts {
-			out = append(out, Replaced{p.head, p.layer})
-		}
+		out = append(out, placesOf(parts)...)
 	}
 	return out
 }

@@ -146,6 +146,7 @@ type Provider struct {
 	Body    hcl.Body     // the provider's own arguments
 	Empty   bool         // whether the block holds nothing but meta-arguments
 	At      source.Range
+	Origin  Origin
 }
 
 // Key is the name under which a module knows the configuration: name or name.alias.
@@ -183,6 +184,7 @@ type Variable struct {
 	Validations []*Rule
 	Settings    map[string]*Setting // every argument, for explain
 	At          source.Range
+	Origin      Origin
 }
 
 // Required reports whether the variable has no default.
@@ -207,6 +209,7 @@ type Output struct {
 	Preconditions []*Rule
 	Settings      map[string]*Setting
 	At            source.Range
+	Origin        Origin
 }
 
 // A Rule is a validation, precondition, postcondition or assertion.
@@ -234,6 +237,7 @@ type Call struct {
 	DependsOn []hcl.Traversal
 	Body      hcl.Body // the inputs
 	At        source.Range
+	Origin    Origin
 }
 
 // A PassedProvider is one item of a call's providers argument.
@@ -255,8 +259,9 @@ type Resource struct {
 	Connection   *Block // nil if there is none
 	Provisioners []*Provisioner
 
-	Check string // name of the check block that holds the data source, or ""
-	At    source.Range
+	Check  string // name of the check block that holds the data source, or ""
+	At     source.Range
+	Origin Origin
 }
 
 // LocalProvider is the local name of the resource's provider.

@@ -148,7 +148,7 @@ type outBlock struct {
 	labels []string
 	body   *outBody
 	heads  []source.Range // of the blocks that it was merged from, base first
-	gone   []Replaced     // what it took the place of, the nearest first
+	gone   []Place        // what it took the place of, the nearest first
 	addr   string         // what PrintOptions.Addr calls it
 }
 
@@ -165,7 +165,7 @@ type outItem struct {
 	raw   bool // a JSON property
 	clash bool // whether JSON would take it for one of the kind's own names
 	block *outBlock
-	gone  []Replaced // what an argument took the place of, where set does not tell
+	gone  []Place // what an argument took the place of, where set does not tell
 
 	native, json string // the text, where it is not that of set
 	addr         string // for an item that can be asked for, as a local value
@@ -342,10 +342,10 @@ func (p *printer) terraform(tf *terraformParts) (out []*outBlock) {
 }
 
 // metasBefore lists the blocks of a provider, the last first.
-func (p *printer) metasBefore(metas []meta, of addr.Provider) (out []Replaced) {
+func (p *printer) metasBefore(metas []meta, of addr.Provider) (out []Place) {
 	for _, m := range slices.Backward(metas) {
 		if p.m.Source(m.labels[0]) == of {
-			out = append(out, Replaced{m.head, m.layer})
+			out = append(out, Place{m.head, m.layer})
 		}
 	}
 	return out

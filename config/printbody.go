@@ -62,16 +62,8 @@ func (k *kind) owns(name string) bool {
 
 // nestedBlock builds a block within one of our own kind.
 func (p *printer) nestedBlock(k *kind, typ string, parts []part) *outBlock {
-	inner := k.blocks[typ].inner
-	switch {
-	case inner != nil:
-	case typ == "provisioner":
-		inner = kinds().provisioner
-	case typ == "precondition" || typ == "postcondition" || typ == "validation" || typ == "assert":
-		inner = kinds().rule
-	case typ == "compatible_with":
-		inner = kinds().compatible
-	default:
+	inner := k.innerKind(typ)
+	if inner == nil {
 		return p.plainBlock(typ, parts[0])
 	}
 	c, _ := inner.merge(parts)

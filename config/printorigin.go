@@ -26,15 +26,15 @@ func (p *printer) replaced(b *Body, items []outItem) {
 }
 
 // chain is what a setting replaced, the nearest first.
-func (s *Setting) chain() (out []Replaced) {
+func (s *Setting) chain() (out []Place) {
 	for u := s.Under; u != nil; u = u.Under {
-		out = append(out, Replaced{u.Range, u.Layer})
+		out = append(out, Place{u.Range, u.Layer})
 	}
 	return out
 }
 
 // under is what an argument took the place of.
-func (it outItem) under() []Replaced {
+func (it outItem) under() []Place {
 	if it.gone != nil {
 		return it.gone
 	}
@@ -55,7 +55,7 @@ func (p *printer) headOrigin(b *outBlock) string {
 	return out + overridesText(b.gone)
 }
 
-func overridesText(gone []Replaced) string {
+func overridesText(gone []Place) string {
 	var b strings.Builder
 	for _, g := range gone {
 		b.WriteString(", overrides " + placeText(g.At, g.Layer))
@@ -84,7 +84,7 @@ func placeJSON(at source.Range, l *source.Layer) jsonPlace {
 	return jsonPlace{File: at.Filename, Line: at.Start.Line, Column: at.Start.Column, Layer: l.String()}
 }
 
-func placesJSON(gone []Replaced) (out []jsonPlace) {
+func placesJSON(gone []Place) (out []jsonPlace) {
 	for _, g := range gone {
 		out = append(out, placeJSON(g.At, g.Layer))
 	}

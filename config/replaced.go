@@ -8,22 +8,21 @@ import (
 	"github.com/terrace-iac/terrace/source"
 )
 
-// A Replaced is a block, dynamic block or argument that an override took the
-// place of.
-type Replaced struct {
-	At    source.Range // of the header, or of the argument
+// A Place is where a block or argument stands, with the role of its file.
+type Place struct {
+	At    source.Range // the header of a block, or an argument
 	Layer *source.Layer
 }
 
 // Replaced lists what a name stood for in a body of this module before
 // overrides gave it anew, the nearest first, blocks of one file in their order.
 // For an argument that replaced arguments, Setting tells more.
-func (m *Module) Replaced(body hcl.Body, name string) []Replaced {
+func (m *Module) Replaced(body hcl.Body, name string) []Place {
 	b, ok := body.(*Body)
 	if !ok {
 		return nil
 	}
-	var out []Replaced
+	var out []Place
 	won := false
 	for i := len(b.layers) - 1; i >= 0; i-- {
 		given := b.layers[i].given(name)
@@ -64,27 +63,27 @@ func (m *Module) BlockTypes(body hcl.Body) []string {
 }
 
 // given is where a layer gives a name.
-func (l *bodyLayer) given(name string) []Replaced {
-	var out []Replaced
+func (l *bodyLayer) given(name string) []Place {
+	var out []Place
 	if b, ok := l.body.(*hclsyntax.Body); ok {
 		if a := b.Attributes[name]; a != nil {
-			out = append(out, Replaced{a.SrcRange, l.layer})
+			out = append(out, Place{a.SrcRange, l.layer})
 		}
 		for _, block := range b.Blocks {
 			if blockName(block) == name {
-				out = append(out, Replaced{block.DefRange(), l.layer})
+				out = append(out, Place{block.DefRange(), l.layer})
 			}
 		}
 		return out
 	}
 	attrs, _ := l.body.JustAttributes()
 	if a := attrs[name]; a != nil {
-		out = append(out, Replaced{a.Range, l.layer})
+		out = append(out, Place{a.Range, l.layer})
 	}
 	if attrs["dynamic"] != nil {
 		for _, d := range jsonDynamics(l.body) {
 			if slices.Contains(d.Labels, name) {
-				out = append(out, Replaced{d.DefRange, l.layer})
+				out = append(out, Place{d.DefRange, l.layer})
 			}
 		}
 	}

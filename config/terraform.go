@@ -20,7 +20,7 @@ type terraformParts struct {
 	language   []part     // language blocks
 	backend    *part      // a backend or cloud block
 	isCloud    bool
-	gone       []Replaced // backend and cloud blocks that it took the place of, the nearest first
+	gone       []Place // backend and cloud blocks that it took the place of, the nearest first
 	encryption []part
 	required   []part // required_providers, base first
 	metas      []meta // provider_meta
@@ -90,7 +90,7 @@ func (t *terraformParts) addBackend(p part, cloud, again bool) diag.List {
 		return onlyOne("config/duplicate-backend", p, *have, summary, what)
 	}
 	if have := t.backend; have != nil {
-		t.gone = append([]Replaced{{have.head, have.layer}}, t.gone...)
+		t.gone = append([]Place{{have.head, have.layer}}, t.gone...)
 	}
 	t.backend, t.isCloud = &p, cloud
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -30,10 +31,15 @@ type ExplainOptions struct {
 	// State has values that only providers know. They are shown where the
 	// provider's schema can be had, since it says what is sensitive. Nil for none.
 	State *state.State
+
+	// Installed is called once, before the first schema is asked for, to find the
+	// programs of providers. Nil if they are found already.
+	Installed func()
 }
 
-// Explain tells where the value at ADDRESS[.PATH] comes from. Providers are
-// started only to read values in state, where there are any.
+// Explain tells where the value at ADDRESS[.PATH] comes from. Of the providers on
+// the way there, those that are installed are started, to learn from their schemas
+// what must not be shown; without them the names of arguments decide.
 func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) (*Explanation, diag.List) {
 	vars, ds := e.inputs(o.Variables)
 	if ds.HasErrors() {
@@ -50,8 +56,8 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 	}
 	graph := &demand.Graph{}
 	t := graph.Task(ctx)
-	known := e.known(ctx, o.State)
-	x := &origin.Explainer{Set: e.o.Set, Layers: layers, Known: known}
+	schemas := e.schemas(ctx, o.Installed)
+	x := &origin.Explainer{Set: e.o.Set, Layers: layers, Known: e.known(ctx, o.State, schemas), Schema: schemas}
 	if o.Lost != nil {
 		x.Lost = func(name string) (out []origin.Given) {
 			for _, v := range o.Lost(name) {
@@ -61,21 +67,42 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 		}
 	}
 	x.Eval = eval.New(graph, eval.Options{
-		Tree: e.tree, Phase: origin.Phase{Known: known}, Variables: vars, Workspace: e.o.Workspace,
+		Tree: e.tree, Phase: origin.Phase{Explainer: x}, Variables: vars, Workspace: e.o.Workspace,
 		RootDir: ".", Cwd: e.o.LaunchDir, Functions: e.functions(time.Time{}, true),
 	})
 	out, more := x.Explain(t, address)
 	return out, append(ds, more...)
 }
 
+// schemas asks providers for their schemas, each once; nil where that fails.
+// Explaining is one task, and so nothing is locked.
+func (e *Engine) schemas(ctx context.Context, installed func()) func(addr.Provider) *schema.Provider {
+	shell := &plan.Shell{Providers: e.pool, Context: ctx}
+	cache := map[addr.Provider]*schema.Provider{}
+	return func(a addr.Provider) *schema.Provider {
+		if s, ok := cache[a]; ok {
+			return s
+		}
+		if installed != nil && !a.IsBuiltIn() {
+			installed()
+			installed = nil
+		}
+		s, ds := shell.Schema(a)
+		if ds.HasErrors() {
+			s = nil
+		}
+		cache[a] = s
+		return s
+	}
+}
+
 // known reads instances in a state. What cannot be read, or whose schema cannot
 // be had, is not known.
-func (e *Engine) known(ctx context.Context, s *state.State) func(addr.Instance) cty.Value {
+func (e *Engine) known(ctx context.Context, s *state.State, schemas func(addr.Provider) *schema.Provider) func(addr.Instance) cty.Value {
 	if s == nil {
 		return nil
 	}
 	shell := &plan.Shell{Providers: e.pool, Context: ctx}
-	failed := map[addr.Provider]bool{} // explaining is one task
 	cache := map[addr.Instance]cty.Value{}
 	return func(a addr.Instance) cty.Value {
 		if v, ok := cache[a]; ok {
@@ -83,12 +110,11 @@ func (e *Engine) known(ctx context.Context, s *state.State) func(addr.Instance) 
 		}
 		cache[a] = cty.NilVal
 		r := s.Resources[a.Abs()]
-		if r == nil || r.Instances[a.Key] == nil || r.Instances[a.Key].Current == nil || failed[r.Provider.Provider] {
+		if r == nil || r.Instances[a.Key] == nil || r.Instances[a.Key].Current == nil {
 			return cty.NilVal
 		}
-		p, ds := shell.Schema(r.Provider.Provider)
-		if ds.HasErrors() || p == nil {
-			failed[r.Provider.Provider] = true
+		p := schemas(r.Provider.Provider)
+		if p == nil {
 			return cty.NilVal
 		}
 		rs := p.Resource(a.Resource.Mode, a.Resource.Type)

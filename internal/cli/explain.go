@@ -67,7 +67,11 @@ func (s *session) explain(ctx context.Context, o *explainOptions) (*engine.Expla
 		return nil, append(ds, more...)
 	}
 	given, _ := vars.Gather(vars.Sources{Dir: s.Dir, Env: s.Env, Flags: o.vars})
-	x, more := p.engine.Explain(ctx, o.address, engine.ExplainOptions{Variables: p.vars, Lost: given.Lost, State: st})
+	x, more := p.engine.Explain(ctx, o.address, engine.ExplainOptions{
+		Variables: p.vars, Lost: given.Lost, State: st,
+		// Those that are not installed are asked for nothing.
+		Installed: func() { p.selectProviders(ctx, st) },
+	})
 	return x, append(ds, more...)
 }
 
@@ -89,8 +93,6 @@ func (p *project) stateToExplain(ctx context.Context, o *explainOptions) (*state
 		return nil, diag.Errorf(nil, "No state found", "There is no state in %s.", o.state)
 	case ds.HasErrors() || st == nil:
 		return nil, nil
-	case p.selectProviders(ctx, st).HasErrors():
-		return nil, nil // without its providers nobody can tell what in it is sensitive
 	}
 	return p.translate(st), nil
 }
@@ -99,7 +101,7 @@ func explainUsage() string {
 	return usageText("Usage: "+view.Program+" [global options] explain [options] ADDRESS\n\n"+
 		"  Tells where a value comes from: which file and line set it, what it\n  overrides, and the way there through references, module calls, conditions\n  and merges.\n\n"+
 		"  ADDRESS names an argument of a resource, data source, module call or\n  provider configuration, a local value, a variable or an output, or a part of\n  one: aws_instance.web.tags[\"Name\"], module.app[\"a\"].var.size, local.tags.env,\n  provider.aws.west.region. Nested blocks are counted from 0, those that\n  dynamic blocks make too: aws_security_group.web.ingress[1].from_port.\n\n"+
-		"  Neither providers nor a state are needed. Values that only providers know\n  are taken from the state if there is one. Sensitive values are never shown.",
+		"  Neither providers nor a state are needed. Values that only providers know\n  are taken from the state if there is one. Sensitive values are never shown:\n  what a provider alone calls sensitive is known if it is installed; otherwise\n  its arguments with names such as password or token are taken for sensitive.",
 		option("-json", "Produce output in a machine-readable JSON format."),
 		option("-state=path", "Path to the state file to read values from."),
 		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module."),

@@ -6,7 +6,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/lang"
@@ -48,10 +47,9 @@ func (r *replay) intoCall(call *eval.Call, path []step) (c cursor, child *eval.M
 	label := named(m, "module."+call.Name())
 	f := &frame{mod: m, scope: call.AnyScope()}
 	f.repeat, f.forEach = repetition(cfg.Repeat)
-	if len(path) > 0 {
-		meta := map[string]*config.Setting{"source": cfg.Source, "version": cfg.Version, "count": cfg.Repeat.Count, "for_each": cfg.Repeat.ForEach}[path[0].name()]
-		if meta != nil {
-			return r.define(Argument, label+pathText(path[:1]), meta, cursor{moduleFrame(m), meta.Expr, path[1:]}), nil, nil, true, nil
+	if len(path) > 0 && !path[0].brackets {
+		if c, ok := r.own(cfg.Origin, moduleFrame(m), path, label, nil); ok {
+			return c, nil, nil, true, nil
 		}
 	}
 	switch {
@@ -68,12 +66,15 @@ func (r *replay) intoCall(call *eval.Call, path []step) (c cursor, child *eval.M
 	if child == nil {
 		return c, nil, nil, true, bad("The instances of %s are not known.", label)
 	}
-	if len(rest) == 0 {
-		r.whole(label, cfg.At, f, cfg.Body, func(name string) bool {
+	switch {
+	case len(rest) == 0:
+		r.wholeOf(whole{text: label, origin: cfg.Origin, f: f, body: cfg.Body, secret: func(name string) bool {
 			v := call.Node.Config.Variables[name]
 			return v != nil && v.Sensitive
-		})
+		}})
 		return c, nil, nil, true, nil
+	case f.repeats(rest):
+		return r.repeated(cursor{f: f}, rest), nil, nil, true, nil
 	}
 	return c, child, rest, false, nil
 }
@@ -140,12 +141,12 @@ func (r *replay) startResource(res *eval.Resource, path []step) (cursor, diag.Li
 	f := r.resourceFrame(res, k)
 	if len(path) == 0 {
 		state := r.self(res, k)
-		r.whole(res.Addr().String()+k.String(), res.Config().At, f, res.Config().Body, func(name string) bool {
+		r.wholeOf(whole{text: res.Addr().String() + k.String(), origin: res.Config().Origin, f: f, body: res.Config().Body, secret: func(name string) bool {
 			return secretAt(state, []step{nameStep(name)})
-		})
+		}})
 		return cursor{}, nil
 	}
-	if len(path) > 1 && (path[0].name() == "each" || path[0].name() == "count") && f.repeat != nil {
+	if f.repeats(path) {
 		return r.repeated(cursor{f: f}, path), nil
 	}
 	return r.argument(res, k, path), nil
@@ -183,7 +184,7 @@ func (r *replay) provider(m *eval.Module, path []step) (cursor, diag.List) {
 		return cursor{}, bad("There is no provider configuration %q in %s.%s", path[0].name(), where(m), lang.Suggest(path[0].name(), m.Node.Config.Providers))
 	}
 	what := named(m, "provider."+cfg.Key())
-	f := &frame{mod: m, scope: m, repeat: cfg.ForEach, forEach: true}
+	f := &frame{mod: m, scope: m, repeat: cfg.ForEach, forEach: true, guard: r.providerGuard(m, cfg)}
 	for _, p := range m.ProviderInstances(r.t) {
 		if p.Block() != cfg {
 			continue
@@ -199,10 +200,13 @@ func (r *replay) provider(m *eval.Module, path []step) (cursor, diag.List) {
 	}
 	switch {
 	case len(rest) == 0:
-		r.whole(what, cfg.At, f, cfg.Body, nil)
+		r.wholeOf(whole{text: what, origin: cfg.Origin, f: f, body: cfg.Body})
 		return cursor{}, nil
-	case rest[0].name() == "for_each" && cfg.ForEach != nil:
-		return r.define(Argument, what+".for_each", cfg.ForEach, cursor{moduleFrame(m), cfg.ForEach.Expr, rest[1:]}), nil
+	case f.repeats(rest):
+		return r.repeated(cursor{f: f}, rest), nil
+	}
+	if c, ok := r.own(cfg.Origin, moduleFrame(m), rest, what, nil); ok {
+		return c, nil
 	}
 	return r.inBody(f, cfg.Body, rest, what, nil), nil
 }
@@ -230,6 +234,16 @@ func missing[V any](m *eval.Module, kind, name string, among map[string]V) diag.
 // nothing tells that an address names nothing.
 func (r *replay) nothing(m *eval.Module, path []step) diag.List {
 	a, _, ok := resourceAddr(path)
+	if cfg := m.Node.Config; m.Parent() != nil && (len(path) == 1 || !ok) {
+		names := map[string]bool{}
+		for name := range cfg.Outputs {
+			names[name] = true
+		}
+		for name := range cfg.Variables {
+			names[name] = true
+		}
+		return bad("There is no output and no input variable %q in %s.%s", path[0].name(), where(m), lang.Suggest(path[0].name(), names))
+	}
 	if !ok {
 		return bad("%q is no address. An address is one of TYPE.NAME, data.TYPE.NAME, module.NAME, var.NAME, local.NAME, output.NAME and provider.NAME, with module.NAME. in front for what stands in a module, and the names of arguments behind.", pathText(path)[1:])
 	}

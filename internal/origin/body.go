@@ -1,15 +1,14 @@
 package origin
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -17,30 +16,30 @@ import (
 func (r *replay) argument(res *eval.Resource, k addr.Key, path []step) cursor {
 	what := res.Addr().String() + k.String()
 	f := r.resourceFrame(res, k)
-	if r.e.Known != nil { // what state says is sensitive
-		if v := r.e.Known(res.Addr().Instance(k)); v != cty.NilVal {
-			r.secret = r.secret || secretAt(v, path)
-		}
+	if v := r.e.known(r.t, r.instance(res, k)); v != cty.NilVal { // what state says is sensitive
+		r.secret = r.secret || secretAt(v, path)
 	}
-	if s := resourceSetting(res.Config(), path); s != nil {
-		return r.define(Argument, what+pathText(path[:len(path)-len(s.rest)]), s.Setting, cursor{f, s.Expr, s.rest})
+	cfg := res.Config()
+	if next, ok := r.own(cfg.Origin, f, path, what, r.running(res, k)); ok {
+		return next
 	}
-	if b := resourceBody(res.Config(), path); b != nil {
-		f.self = res
-		if d := r.instance(res, k); d != nil {
-			f.scope = d.Scope(r.self(res, k))
-		}
-		return r.inBody(f, b.Body, b.rest, what+pathText(path[:len(path)-len(b.rest)]), nil)
+	return r.inBody(f, cfg.Body, path, what, func() cursor { return r.provided(res, k, path, what) })
+}
+
+// running is the frame of what runs for an instance: its connection and provisioners.
+func (r *replay) running(res *eval.Resource, k addr.Key) *frame {
+	f := r.resourceFrame(res, k)
+	f.self, f.guard = res, guard{byName: true}
+	if d := r.instance(res, k); d != nil {
+		f.scope = d.Scope(r.self(res, k))
 	}
-	return r.inBody(f, res.Config().Body, path, what, func() cursor { return r.provided(res, k, path, what) })
+	return f
 }
 
 // self is the value of an instance as far as state has it.
 func (r *replay) self(res *eval.Resource, k addr.Key) cty.Value {
-	if r.e.Known != nil {
-		if v := r.e.Known(res.Addr().Instance(k)); v != cty.NilVal {
-			return v
-		}
+	if v := r.e.known(r.t, r.instance(res, k)); v != cty.NilVal {
+		return v
 	}
 	return cty.DynamicVal
 }
@@ -48,67 +47,76 @@ func (r *replay) self(res *eval.Resource, k addr.Key) cty.Value {
 // provided ends at what configuration does not set: the provider decides.
 func (r *replay) provided(res *eval.Resource, k addr.Key, path []step, what string) cursor {
 	text := what + pathText(path) + " is not set in configuration: the provider decides"
-	if r.e.Known != nil {
-		if v := r.e.Known(res.Addr().Instance(k)); v != cty.NilVal {
-			if p, has := part(v, path); has {
-				r.secret = r.secret || secretAt(v, path)
-				if r.value == cty.NilVal {
-					r.out.FromState = true
-				}
-				r.learn(p)
-				text = what + pathText(path) + " was decided by the provider; the value is that in state"
+	if v := r.e.known(r.t, r.instance(res, k)); v != cty.NilVal {
+		if p, has := part(v, path); has {
+			r.secret = r.secret || secretAt(v, path)
+			if r.value == cty.NilVal {
+				r.out.FromState = true
 			}
+			r.learn(p)
+			text = what + pathText(path) + " was decided by the provider; the value is that in state"
 		}
 	}
-	r.add(&Step{Kind: Provider, Text: text, At: r.place(res.Config().At, nil)})
+	r.add(&Step{Kind: Provider, Text: text, At: r.header(res.Config().At)})
 	return cursor{}
 }
 
-// found is a setting or block with what is left of the path.
-type found struct {
-	*config.Setting
-	*config.Block
-	rest []step
+// own goes on at what the language itself defines of a block: meta-arguments and
+// nested blocks such as lifecycle. Those that belong to nobody, as the arguments of
+// a provisioner do, are evaluated in run. ok is false if the path leads elsewhere.
+func (r *replay) own(o config.Origin, f *frame, path []step, what string, run *frame) (next cursor, ok bool) {
+	name, rest := path[0].name(), path[1:]
+	if s := o.Setting(name); s != nil {
+		next := r.define(Argument, what+pathText(path[:1]), s, cursor{f, s.Expr, rest})
+		if static(name) { // names of things, which have no value
+			r.out.Whole, r.value = true, cty.NilVal
+			return cursor{}, true
+		}
+		return next, true
+	}
+	blocks := slices.DeleteFunc(o.Blocks(), func(b config.NestedOrigin) bool { return b.Type != name })
+	if len(blocks) == 0 {
+		return cursor{}, false
+	}
+	text := what + pathText(path[:1])
+	if len(rest) == 0 && (len(blocks) > 1 || len(blocks[0].Labels) > 0) {
+		r.out.Whole = true
+		for _, b := range blocks {
+			r.block(Block, strings.Join(append([]string{text}, b.Labels...), " "), b.Parts(), b.Replaced)
+		}
+		return cursor{}, true
+	}
+	i := 0
+	if len(rest) > 0 && rest[0].brackets {
+		if i, ok = rest[0].index(); !ok || i >= len(blocks) {
+			r.add(&Step{Kind: NotSet, Text: "there is no block " + text + pathText(rest[:1]), At: r.header(blocks[0].Parts()[0].At)})
+			return cursor{}, true
+		}
+		text, rest = text+pathText(rest[:1]), rest[1:]
+	}
+	b := blocks[i]
+	if len(rest) == 0 {
+		r.wholeOf(whole{text: text, origin: b.Origin, gone: b.Replaced, f: run, body: b.Body()})
+		return cursor{}, true
+	}
+	if next, ok := r.own(b.Origin, f, rest, text, run); ok {
+		return next, true
+	}
+	if body := b.Body(); body != nil {
+		return r.inBody(run, body, rest, text, nil), true
+	}
+	r.add(&Step{Kind: NotSet, Text: text + pathText(rest) + " is not set", At: r.header(b.Parts()[0].At)})
+	return cursor{}, true
 }
 
-// resourceSetting finds meta-arguments.
-func resourceSetting(cfg *config.Resource, path []step) *found {
-	pick := func(s *config.Setting, rest []step) *found {
-		if s == nil {
-			return nil
-		}
-		return &found{Setting: s, rest: rest}
+// static reports whether an argument of the language lists names instead of
+// having a value.
+func static(name string) bool {
+	switch name {
+	case "depends_on", "ignore_changes", "replace_triggered_by", "provider", "providers", "when", "on_failure":
+		return true
 	}
-	switch path[0].name() {
-	case "count":
-		return pick(cfg.Repeat.Count, path[1:])
-	case "for_each":
-		return pick(cfg.Repeat.ForEach, path[1:])
-	case "lifecycle":
-		if len(path) > 1 {
-			return pick(cfg.Lifecycle.Settings[path[1].name()], path[2:])
-		}
-	}
-	return nil
-}
-
-// resourceBody finds connection and provisioner blocks.
-func resourceBody(cfg *config.Resource, path []step) *found {
-	switch path[0].name() {
-	case "connection":
-		if cfg.Connection != nil && len(path) > 1 {
-			return &found{Block: cfg.Connection, rest: path[1:]}
-		}
-	case "provisioner":
-		if len(path) < 3 {
-			return nil
-		}
-		if i, ok := path[1].index(); ok && i < len(cfg.Provisioners) {
-			p := cfg.Provisioners[i]
-			return &found{Block: &config.Block{Body: p.Body, At: p.At}, rest: path[2:]}
-		}
-	}
-	return nil
+	return false
 }
 
 // inBody goes on at an argument or nested block of a body. missing, if not nil,
@@ -116,9 +124,10 @@ func resourceBody(cfg *config.Resource, path []step) *found {
 func (r *replay) inBody(f *frame, body hcl.Body, path []step, what string, missing func() cursor) cursor {
 	name := path[0].name()
 	if s := f.mod.Node.Config.Setting(body, name); s != nil {
-		next := r.define(Argument, what+pathText(path[:1]), s, cursor{f, s.Expr, path[1:]})
+		r.guarded(f, s, path)
+		next := r.defineIn(Argument, what+pathText(path[:1]), s, cursor{f, s.Expr, path[1:]}, &guarded{f.guard, path[:1]})
 		if s.Under == nil { // it may have taken the place of blocks
-			r.last().Replaces = r.gone(f.mod.Node.Config, body, name)
+			r.last().Replaces = r.places(f.mod.Node.Config.Replaced(body, name))
 		}
 		return next
 	}
@@ -137,32 +146,31 @@ func (r *replay) inBody(f *frame, body hcl.Body, path []step, what string, missi
 	return cursor{}
 }
 
+// guarded decides whether an argument is secret before anything of it is shown.
+func (r *replay) guarded(f *frame, s *config.Setting, path []step) {
+	if r.secret {
+		return
+	}
+	r.secret = f.guard.secret(path)
+	if !r.secret && f.guard.loaded().byName {
+		v, _ := r.eval(f, s.Expr)
+		v, _ = part(v, path[1:])
+		r.secret = f.guard.holds(v)
+	}
+}
+
 // overridden adds to the step about a nested block which blocks an override took
 // away for it; n is how many steps there were before.
 func (r *replay) overridden(m *config.Module, body hcl.Body, name string, n int, first *hcl.Block, what string) {
-	gone := r.gone(m, body, name)
+	gone := r.places(m.Replaced(body, name))
 	if len(gone) == 0 {
 		return
 	}
 	if len(r.out.Steps) == n || r.out.Steps[n].Kind != Block && r.out.Steps[n].Kind != Dynamic {
-		s := &Step{Kind: Block, Text: "the blocks " + what + "." + name, At: r.place(first.DefRange, nil)}
+		s := &Step{Kind: Block, Text: "the blocks " + what + "." + name, At: r.header(first.DefRange)}
 		r.out.Steps = slices.Insert(r.out.Steps, n, s)
 	}
 	r.out.Steps[n].Replaces = append(r.out.Steps[n].Replaces, gone...)
-}
-
-// gone lists what overrides took away of a name.
-func (r *replay) gone(m *config.Module, body hcl.Body, name string) (out []Place) {
-	for _, g := range m.Replaced(body, name) {
-		var hide []source.Range
-		if r.secret {
-			hide = []source.Range{g.At} // it may be an argument
-		}
-		p := r.place(g.At, hide)
-		p.Layer = g.Layer.String()
-		out = append(out, *p)
-	}
-	return out
 }
 
 // nestedBlocks lists the blocks of a type, dynamic ones too, in their order.
@@ -188,7 +196,7 @@ func (r *replay) nested(f *frame, blocks hcl.Blocks, path []step, what string) c
 	if len(rest) == 0 {
 		r.out.Whole = true
 		for _, b := range blocks {
-			r.add(&Step{Kind: blockKind(b), Text: what + "." + name, At: r.place(b.DefRange, nil)})
+			r.add(&Step{Kind: blockKind(b), Text: what + "." + name, At: r.header(b.DefRange)})
 		}
 		return cursor{}
 	}
@@ -235,7 +243,7 @@ func (r *replay) labeled(f *frame, blocks hcl.Blocks, path []step, what string) 
 }
 
 func (r *replay) noBlock(blocks hcl.Blocks, path []step, what string) cursor {
-	r.add(&Step{Kind: NotSet, Text: "there is no block " + what + pathText(path[:min(2, len(path))]), At: r.place(blocks[0].DefRange, nil)})
+	r.add(&Step{Kind: NotSet, Text: "there is no block " + what + pathText(path[:min(2, len(path))]), At: r.header(blocks[0].DefRange)})
 	return cursor{}
 }
 
@@ -248,11 +256,13 @@ func blockKind(b *hcl.Block) Kind {
 
 // enter goes on inside a block.
 func (r *replay) enter(f *frame, b *hcl.Block, path []step, text string) cursor {
+	inner := *f
+	inner.guard = f.guard.into(b.Type)
 	if len(path) == 0 {
-		r.whole(text, b.DefRange, f, b.Body, nil)
+		r.wholeOf(whole{text: text, at: b.DefRange, f: &inner, body: b.Body})
 		return cursor{}
 	}
-	return r.inBody(f, b.Body, path, text, nil)
+	return r.inBody(&inner, b.Body, path, text, nil)
 }
 
 // turns is how many blocks a dynamic block makes.
@@ -286,7 +296,7 @@ func forEachOf(b *hcl.Block) hcl.Expression {
 func (r *replay) turn(f *frame, b *hcl.Block, n int, path []step, text string) cursor {
 	content, _, _ := b.Body.PartialContent(dynamicSchema)
 	x := content.Attributes["for_each"].Expr
-	it := &iteration{name: b.Labels[0], forEach: x, at: f, n: n, under: f.iter}
+	it := &iteration{name: b.Labels[0], forEach: x, at: f, n: n}
 	if a := content.Attributes["iterator"]; a != nil {
 		it.name = hcl.ExprAsKeyword(a.Expr)
 	}
@@ -305,40 +315,15 @@ func (r *replay) turn(f *frame, b *hcl.Block, n int, path []step, text string) c
 			value = cty.ObjectVal(map[string]cty.Value{"key": k.WithMarks(marks), "value": v.WithMarks(marks)})
 		}
 	}
-	inner := *f
-	inner.iter, inner.scope = it, iterScope{f.scope, it.name, value}
-	r.add(&Step{Kind: Dynamic, Text: fmt.Sprintf("%s is block %d that this dynamic block makes", text, n), At: r.place(b.DefRange, nil)})
+	inner := f.inside(it, map[string]cty.Value{it.name: value})
+	inner.guard = f.guard.into(b.Labels[0])
+	r.add(&Step{Kind: Dynamic, Text: fmt.Sprintf("%s is block %d that this dynamic block makes", text, n), At: r.header(b.DefRange)})
 	switch {
 	case len(content.Blocks) == 0:
 		return cursor{}
 	case len(path) == 0:
-		r.whole(text, content.Blocks[0].DefRange, &inner, content.Blocks[0].Body, nil)
+		r.wholeOf(whole{text: text, at: content.Blocks[0].DefRange, f: inner, body: content.Blocks[0].Body})
 		return cursor{}
 	}
-	return r.inBody(&inner, content.Blocks[0].Body, path, text, nil)
-}
-
-// whole tells of a block as a whole: where it stands and what its arguments are.
-// secret tells of an argument that it must not be shown whatever its value is.
-func (r *replay) whole(text string, at source.Range, f *frame, body hcl.Body, secret func(name string) bool) {
-	r.out.Whole = true
-	r.add(&Step{Kind: Block, Text: text, At: r.place(at, nil)})
-	attrs, _ := body.JustAttributes()
-	for name, a := range attrs { // sorted below
-		hide := sensitiveArguments(a.Expr)
-		v, _ := r.eval(f, a.Expr)
-		if !isReference(a.Expr) && (secretAt(v, nil) || secret != nil && secret(name)) {
-			hide = []source.Range{a.Expr.Range()}
-		}
-		p := r.place(a.Range, hide)
-		r.out.Parts = append(r.out.Parts, Part{name, *p})
-	}
-	for _, name := range f.mod.Node.Config.BlockTypes(body) {
-		for _, b := range nestedBlocks(body, name) {
-			r.out.Parts = append(r.out.Parts, Part{name, *r.place(b.DefRange, nil)})
-		}
-	}
-	slices.SortFunc(r.out.Parts, func(a, b Part) int {
-		return cmp.Or(cmp.Compare(a.At.File, b.At.File), cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
-	})
+	return r.inBody(inner, content.Blocks[0].Body, path, text, nil)
 }

@@ -26,12 +26,15 @@ type frame struct {
 
 	self *eval.Resource // what self means in a provisioner or connection, or nil
 
-	iter *iteration // the innermost dynamic block, or nil
+	iter  *iteration // the innermost dynamic block or for expression, or nil
+	guard guard      // of the arguments of the block
 }
 
-// an iteration is one turn of a dynamic block.
+// an iteration is one turn of a dynamic block or for expression.
 type iteration struct {
-	name    string
+	name    string // of a dynamic block's iterator; "" for an expression
+	keyVar  string // of an expression; may be ""
+	valVar  string
 	forEach hcl.Expression
 	at      *frame // where for_each is evaluated
 	n       int    // which element, in order
@@ -39,16 +42,63 @@ type iteration struct {
 	under   *iteration
 }
 
+// repeats reports whether an address names what a repeated block gives each
+// instance: each.key, each.value or count.index.
+func (f *frame) repeats(path []step) bool {
+	if f.repeat == nil || len(path) < 2 || path[0].brackets {
+		return false
+	}
+	if f.forEach {
+		return path[0].name() == "each" && (path[1].name() == "key" || path[1].name() == "value")
+	}
+	return path[0].name() == "count" && path[1].name() == "index"
+}
+
 func (f *frame) iterator(name string) *iteration {
 	for it := f.iter; it != nil; it = it.under {
-		if it.name == name {
+		if it.name == name || it.valVar == name || it.keyVar == name {
 			return it
 		}
 	}
 	return nil
 }
 
-// iterScope resolves the iterator of a dynamic block.
+// inside is the frame of one turn: what the turn stands for, and its key, are
+// given by name.
+func (f *frame) inside(it *iteration, names map[string]cty.Value) *frame {
+	inner := *f
+	it.under = f.iter
+	inner.iter = it
+	for name, v := range names {
+		inner.scope = iterScope{inner.scope, name, v}
+	}
+	return &inner
+}
+
+// path is what a reference by one of the iteration's names means, as the steps
+// behind NAME of a dynamic block: key or value, and the rest.
+func (it *iteration) path(ref []step) []step {
+	switch name := ref[0].name(); {
+	case it.name != "":
+		return ref[1:]
+	case name == it.valVar:
+		return join([]step{nameStep("value")}, ref[1:])
+	}
+	return join([]step{nameStep("key")}, ref[1:])
+}
+
+// named is how the text calls the key or the value of an iteration.
+func (it *iteration) named(what string) string {
+	switch {
+	case it.name != "":
+		return it.name + "." + what
+	case what == "key":
+		return it.keyVar
+	}
+	return it.valVar
+}
+
+// iterScope resolves one name of an iteration.
 type iterScope struct {
 	lang.Scope
 	name  string
@@ -78,7 +128,7 @@ func inputFrame(m *eval.Module) *frame {
 // resourceFrame is where the arguments of a resource are evaluated, for one
 // instance, or for all of them if there is none with that key.
 func (r *replay) resourceFrame(res *eval.Resource, k addr.Key) *frame {
-	f := &frame{mod: res.Mod, scope: res.AnyScope(), key: k}
+	f := &frame{mod: res.Mod, scope: res.AnyScope(), key: k, guard: r.resourceGuard(res)}
 	f.repeat, f.forEach = repetition(res.Config().Repeat)
 	if d := r.instance(res, k); d != nil {
 		f.scope = d.Scope(cty.NilVal)

@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -34,6 +35,9 @@ type Explainer struct {
 	// Known returns what state has of an instance, marked where it is sensitive,
 	// or cty.NilVal. Nil without a state.
 	Known func(addr.Instance) cty.Value
+	// Schema returns a provider's schema if it can be had, or nil. It is asked only
+	// for providers on the way, and remembers its answers. Nil if nothing is at hand.
+	Schema func(addr.Provider) *schema.Provider
 }
 
 // Given is one place that gives a root variable a value.
@@ -50,10 +54,15 @@ type Explanation struct {
 	// asked for.
 	Value     cty.Value
 	Sensitive bool // the value, or a part of it, is not shown
-	Whole     bool // a block as a whole was asked for, which has no value
+	Whole     bool // a block or a list of names was asked for, which has no value
 	FromState bool // the value is known from state alone
+	Each      bool // the value is not known since every instance has one of its own
 	Steps     []*Step
 	Parts     []Part // of a block that was asked for as a whole: its arguments, by place
+
+	// Unchecked are providers on the way whose schema could not be had, so that names
+	// of arguments alone decided what of theirs is secret.
+	Unchecked []addr.Provider
 }
 
 // A Kind says what a step of an explanation is.
@@ -92,7 +101,8 @@ type Step struct {
 	Kind     Kind
 	Text     string  // what it is, for a reader: `local.tags["env"]`
 	At       *Place  // nil outside files
-	Replaces []Place // what an argument replaced: overrides below overrides, down to the base
+	With     []Place // the other blocks that a block was merged from
+	Replaces []Place // what an argument or block replaced: overrides below overrides, down to the base
 	Computed bool    // the value stands nowhere in the text: the expression makes it
 	From     []From  // what the expression refers to, where the way ends at one that has references
 }
@@ -102,6 +112,7 @@ type Place struct {
 	File         string
 	Line, Column int
 	Source       string // the line, without what must not be shown; "" if the text is not at hand
+	Part         string // what of the line is meant; the same where it is all of it
 	Layer        string // "base", "override 1", "variable file", …
 }
 
@@ -113,8 +124,10 @@ type From struct {
 
 // A Part is one argument or nested block of a block.
 type Part struct {
-	Name string
-	At   Place
+	Name     string
+	At       Place
+	With     []Place // as in Step
+	Replaces []Place // as in Step
 }
 
 // Explain answers ADDRESS[.PATH]: any argument of a resource, data source,
@@ -143,6 +156,7 @@ func (r *replay) finish() {
 	switch v := r.value; {
 	case v == cty.NilVal:
 		r.out.Sensitive = r.secret
+		r.out.Each = r.each
 	case r.valueSecret && !value.ContainsSecret(v):
 		r.out.Value = cty.StringVal(value.SecretText)
 	default:

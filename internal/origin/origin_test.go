@@ -80,7 +80,7 @@ func open(t testing.TB, files map[string]string, env, flags map[string]string, k
 		}
 	}
 	h := &house{Explainer: e, graph: &demand.Graph{}}
-	h.options = eval.Options{Tree: tree, Phase: Phase{known}, Variables: vars, Workspace: "default", RootDir: ".", Cwd: "/work", Functions: table}
+	h.options = eval.Options{Tree: tree, Phase: Phase{e}, Variables: vars, Workspace: "default", RootDir: ".", Cwd: "/work", Functions: table}
 	e.Eval = eval.New(h.graph, h.options)
 	return h
 }

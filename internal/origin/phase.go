@@ -13,16 +13,15 @@ import (
 // A Phase evaluates configuration without providers: resources are what state
 // has of them, or unknown.
 type Phase struct {
-	// Known is as in Explainer; nil knows nothing.
-	Known func(addr.Instance) cty.Value
+	*Explainer // tells what is known; nil: nothing
 }
 
 var _ eval.Phase = Phase{}
 
 // Value implements eval.Phase.
-func (p Phase) Value(_ *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
-	if p.Known != nil {
-		if v := p.Known(d.Addr()); v != cty.NilVal {
+func (p Phase) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+	if p.Explainer != nil {
+		if v := p.known(t, d); v != cty.NilVal {
 			return v, nil
 		}
 	}

@@ -15,41 +15,168 @@ import (
 const longestLine = 160
 
 // place shows the line on which a range starts. hide lists the ranges whose text
-// must not be shown.
+// must not be shown, besides those that lines of the expressions on the way have.
 func (r *replay) place(at source.Range, hide []source.Range) *Place {
 	p := &Place{File: at.Filename, Line: at.Start.Line, Column: at.Start.Column, Layer: r.e.Set.LayerOf(at).String()}
 	f := r.e.Set.File(at.Filename)
 	if f == nil || f.Bytes == nil {
 		return p
 	}
-	line := f.Line(at.Start.Line)
-	start := f.LineStart(at.Start.Line)
-	from, to := 0, len(line)
-	if strings.HasSuffix(at.Filename, ".json") { // a line may be the whole file
-		from = min(max(at.Start.Byte-start, 0), len(line))
-		to = max(min(at.End.Byte-start, len(line)), from)
+	for _, c := range r.settings {
+		hide = append(hide[:len(hide):len(hide)], r.onLine(c.cursor, c.args, at)...)
 	}
-	p.Source = shorten(masked(line, start, hide, from, to))
+	line, start := f.Line(at.Start.Line), f.LineStart(at.Start.Line)
+	from := min(max(at.Start.Byte-start, 0), len(line))
+	to := max(min(at.End.Byte-start, len(line)), from)
+	p.Part = shorten(masked(line, at, start, hide, from, to))
+	p.Source = p.Part
+	if !strings.HasSuffix(at.Filename, ".json") { // there a line may be the whole file
+		p.Source = shorten(masked(line, at, start, hide, 0, len(line)))
+	}
 	return p
 }
 
-// masked cuts [from, to) out of a line that starts at an offset of its file and puts a
-// placeholder in the place of what must be hidden.
-func masked(line string, start int, hide []source.Range, from, to int) string {
-	hide = slices.Clone(hide)
+// header shows the line of a block's header, and nothing of what stands in the
+// block, should it stand on the same line.
+func (r *replay) header(at source.Range) *Place {
+	p := r.place(at, nil)
+	f := r.e.Set.File(at.Filename)
+	if f == nil || f.Bytes == nil || strings.HasSuffix(at.Filename, ".json") {
+		return p
+	}
+	line, start := f.Line(at.Start.Line), f.LineStart(at.Start.Line)
+	to := min(max(at.End.Byte-start, 0), len(line))
+	p.Source = strings.TrimSpace(line[:to])
+	switch rest := strings.TrimSpace(line[to:]); {
+	case rest == "{" || rest == "{}":
+		p.Source += " " + rest
+	case strings.HasPrefix(rest, "{"):
+		p.Source += " {…"
+	}
+	p.Source = shorten(p.Source)
+	p.Part = p.Source
+	return p
+}
+
+// setting is the whole expression of an argument on the way. args is not nil if
+// the argument belongs to a block that args guards, at a path.
+type setting struct {
+	cursor
+	args *guarded
+}
+
+type guarded struct {
+	guard guard
+	path  []step
+}
+
+// onLine lists what of an expression must not be shown on the line on which a
+// range starts: the parts that are secret, but for those that are mere names.
+func (r *replay) onLine(c cursor, args *guarded, at source.Range) (out []source.Range) {
+	own := c.x.Range()
+	if own.Filename != at.Filename || at.Start.Line < own.Start.Line || at.Start.Line > own.End.Line {
+		return nil
+	}
+	parts := func(xs ...hcl.Expression) {
+		for _, x := range xs {
+			out = append(out, r.onLine(cursor{f: c.f, x: x}, args, at)...)
+		}
+	}
+	switch x := unwrap(c.x).(type) {
+	case *hclsyntax.FunctionCallExpr:
+		if baseName(x.Name) == "sensitive" {
+			return sensitiveArguments(x)
+		}
+		for _, a := range x.Args {
+			parts(a)
+		}
+		return out
+	case *hclsyntax.ConditionalExpr:
+		parts(x.Condition, x.TrueResult, x.FalseResult)
+		return out
+	case *hclsyntax.ForExpr:
+		if v, _ := r.eval(c.f, x); secretAt(v, nil) {
+			out = madeTexts(x.ValExpr) // which turn makes a secret of them does not matter
+		}
+		return append(out, sensitiveArguments(x)...)
+	}
+	if items, diags := hcl.ExprMap(c.x); !diags.HasErrors() {
+		for _, kv := range items {
+			out = append(out, r.onLine(cursor{f: c.f, x: kv.Value}, args.below(r.keyOf(c.f, kv.Key)), at)...)
+		}
+		return out
+	}
+	if items, diags := hcl.ExprList(c.x); !diags.HasErrors() {
+		for i, x := range items {
+			out = append(out, r.onLine(cursor{f: c.f, x: x}, args.below(indexStep(i)), at)...)
+		}
+		return out
+	}
+	if isReference(c.x) {
+		return nil
+	}
+	v, _ := r.eval(c.f, c.x)
+	if secretAt(v, nil) || args != nil && args.guard.secret(args.path) {
+		return []source.Range{own}
+	}
+	return sensitiveArguments(c.x)
+}
+
+// madeTexts lists what in an expression makes a value of others, wherever it
+// stands in objects and lists.
+func madeTexts(x hcl.Expression) (out []source.Range) {
+	if items, diags := hcl.ExprMap(x); !diags.HasErrors() {
+		for _, kv := range items {
+			out = append(out, madeTexts(kv.Value)...)
+		}
+		return out
+	}
+	if items, diags := hcl.ExprList(x); !diags.HasErrors() {
+		for _, x := range items {
+			out = append(out, madeTexts(x)...)
+		}
+		return out
+	}
+	if isReference(x) || len(x.Variables()) == 0 {
+		return nil
+	}
+	return []source.Range{x.Range()}
+}
+
+// keyOf is the key of an item as a step; one without a name if it is not known.
+func (r *replay) keyOf(f *frame, x hcl.Expression) step {
+	v, ds := r.eval(f, x)
+	if v = unmark(v); ds.HasErrors() || !v.IsKnown() || v.IsNull() || !v.Type().IsPrimitiveType() {
+		return nameStep("")
+	}
+	return keyStep(v)
+}
+
+// below is what is guarded one step further in.
+func (g *guarded) below(s step) *guarded {
+	if g == nil {
+		return nil
+	}
+	return &guarded{g.guard, join(g.path, []step{s})}
+}
+
+// masked cuts [from, to) out of the line that a range starts on, itself starting at an
+// offset of its file, and puts a placeholder in the place of what must be hidden.
+func masked(line string, at source.Range, start int, hide []source.Range, from, to int) string {
+	hide = slices.DeleteFunc(slices.Clone(hide), func(h source.Range) bool { return h.Filename != at.Filename })
 	slices.SortFunc(hide, func(a, b source.Range) int { return a.Start.Byte - b.Start.Byte })
 	var b strings.Builder
-	at := from
+	done := from
 	for _, h := range hide {
-		lo, hi := max(h.Start.Byte-start, at), min(h.End.Byte-start, to)
+		lo, hi := max(h.Start.Byte-start, done), min(h.End.Byte-start, to)
 		if lo >= hi {
 			continue
 		}
-		b.WriteString(line[at:lo])
+		b.WriteString(line[done:lo])
 		b.WriteString(value.SecretText)
-		at = hi
+		done = hi
 	}
-	b.WriteString(line[at:to])
+	b.WriteString(line[done:to])
 	return strings.TrimSpace(b.String())
 }
 
@@ -64,9 +191,9 @@ func shorten(s string) string {
 	return s[:cut] + "…"
 }
 
-// hidden lists what of a setting must not be shown: all of its expression where
-// the value is secret and the expression is more than a reference, else the
-// arguments of the function sensitive.
+// hidden lists what of a setting must not be shown though it need not be secret by
+// itself: all of its expression where what is asked for is secret and the
+// expression is more than a reference.
 func (r *replay) hidden(c cursor) []source.Range {
 	if c.x == nil {
 		return nil
@@ -74,7 +201,7 @@ func (r *replay) hidden(c cursor) []source.Range {
 	if r.secret && !isReference(c.x) {
 		return []source.Range{c.x.Range()}
 	}
-	return sensitiveArguments(c.x)
+	return nil
 }
 
 // isReference reports whether the text of an expression names a value and tells
@@ -113,15 +240,14 @@ func sensitiveArguments(x any) []source.Range {
 	return out
 }
 
-// replaced lists what a setting replaced, nearest first.
-func (r *replay) replaced(s *config.Setting) (out []Place) {
+// replaced lists what a setting of a frame replaced, nearest first.
+func (r *replay) replaced(f *frame, s *config.Setting, args *guarded) (out []Place) {
 	if s == nil {
 		return nil
 	}
 	for u := s.Under; u != nil; u = u.Under {
-		p := r.place(u.Range, r.hidden(cursor{x: u.Expr}))
-		p.Layer = u.Layer.String()
-		out = append(out, *p)
+		r.settings = append(r.settings, setting{cursor: cursor{f: f, x: u.Expr}, args: args})
+		out = append(out, *r.layered(r.place(u.Range, r.hidden(cursor{x: u.Expr})), u.Layer))
 	}
 	return out
 }

@@ -22,6 +22,12 @@ func (x *Explanation) Print(w io.Writer) error {
 			b.WriteString("   (as in state)")
 		}
 		b.WriteString("\n")
+	case x.Each:
+		fmt.Fprintf(b, "%s has a value for each instance; name one to see it\n", x.Address)
+	case x.ends(NotSet):
+		fmt.Fprintf(b, "%s is not set\n", x.Address)
+	case x.ends(Failed):
+		fmt.Fprintf(b, "%s has no value\n", x.Address)
 	case !x.Whole:
 		fmt.Fprintf(b, "%s is not known from configuration alone\n", x.Address)
 	}
@@ -37,16 +43,39 @@ func (x *Explanation) Print(w io.Writer) error {
 		b.WriteString("\n  holds:\n")
 		for _, p := range x.Parts {
 			fmt.Fprintf(b, "    %s  %s\n", p.At.where(), p.At.Source)
+			for _, w := range p.With {
+				fmt.Fprintf(b, "      merged with %s\n", w.where())
+			}
+			for _, w := range p.Replaces {
+				fmt.Fprintf(b, "      replaces %s  %s\n", w.where(), w.Source)
+			}
 		}
+	}
+	for _, a := range x.Unchecked {
+		fmt.Fprintf(b, "\nThe provider %s is not installed here, and so only values whose names tell that they are sensitive are hidden among its arguments.\n", a.Display())
 	}
 	return b.Flush()
 }
 
-// print leaves out a place that was just shown.
+func (x *Explanation) ends(k Kind) bool {
+	return len(x.Steps) > 0 && x.Steps[len(x.Steps)-1].Kind == k
+}
+
+// print shows of a line that was just shown only the part that is meant.
 func (s *Step) print(b *bufio.Writer, before *Place) {
 	fmt.Fprintf(b, "%s\n", s.Text)
-	if s.At != nil && (before == nil || before.File != s.At.File || before.Line != s.At.Line || before.Source != s.At.Source) {
-		s.At.print(b, "  ")
+	if s.At != nil {
+		at := *s.At
+		again := before != nil && before.File == at.File && before.Line == at.Line
+		if again && at.Part != "" {
+			at.Source = at.Part
+		}
+		if !again || at.Part != "" || before.Source != at.Source {
+			at.print(b, "  ")
+		}
+	}
+	for _, p := range s.With {
+		p.print(b, "  merged with ")
 	}
 	for _, p := range s.Replaces {
 		p.print(b, "  replaces ")
@@ -95,6 +124,8 @@ type (
 		Sensitive bool            `json:"sensitive"`
 		Whole     bool            `json:"whole,omitempty"`
 		FromState bool            `json:"from_state,omitempty"`
+		Each      bool            `json:"each,omitempty"`
+		Unchecked []string        `json:"unchecked_providers,omitempty"`
 		Steps     []jsonStep      `json:"steps"`
 		Arguments []jsonPart      `json:"arguments,omitempty"`
 	}
@@ -102,6 +133,7 @@ type (
 		Kind     Kind        `json:"kind"`
 		Text     string      `json:"text"`
 		At       *jsonPlace  `json:"at,omitempty"`
+		With     []jsonPlace `json:"merged_with,omitempty"`
 		Replaces []jsonPlace `json:"replaces,omitempty"`
 		Computed bool        `json:"computed,omitempty"`
 		From     []jsonFrom  `json:"from,omitempty"`
@@ -111,6 +143,7 @@ type (
 		Line   int    `json:"line,omitempty"`
 		Column int    `json:"column,omitempty"`
 		Source string `json:"source,omitempty"`
+		Part   string `json:"part,omitempty"`
 		Layer  string `json:"layer"`
 	}
 	jsonFrom struct {
@@ -118,8 +151,10 @@ type (
 		At      *jsonPlace `json:"at,omitempty"`
 	}
 	jsonPart struct {
-		Name string    `json:"name"`
-		At   jsonPlace `json:"at"`
+		Name     string      `json:"name"`
+		At       jsonPlace   `json:"at"`
+		With     []jsonPlace `json:"merged_with,omitempty"`
+		Replaces []jsonPlace `json:"replaces,omitempty"`
 	}
 )
 
@@ -128,7 +163,10 @@ type (
 // and holds "(sensitive value)" in the place of what is not shown.
 func (x *Explanation) MarshalJSON() ([]byte, error) {
 	out := jsonExplanation{
-		Format: "1.0", Address: x.Address, Known: x.Value != cty.NilVal, Sensitive: x.Sensitive, Whole: x.Whole, FromState: x.FromState, Steps: []jsonStep{},
+		Format: "1.0", Address: x.Address, Known: x.Value != cty.NilVal, Sensitive: x.Sensitive, Whole: x.Whole, FromState: x.FromState, Each: x.Each, Steps: []jsonStep{},
+	}
+	for _, a := range x.Unchecked {
+		out.Unchecked = append(out.Unchecked, a.String())
 	}
 	if x.Value != cty.NilVal {
 		raw, err := ctyjson.Marshal(x.Value, x.Value.Type())
@@ -138,19 +176,23 @@ func (x *Explanation) MarshalJSON() ([]byte, error) {
 		out.Value = raw
 	}
 	for _, s := range x.Steps {
-		js := jsonStep{Kind: s.Kind, Text: s.Text, At: s.At.json(), Computed: s.Computed}
-		for _, p := range s.Replaces {
-			js.Replaces = append(js.Replaces, jsonPlace(p))
-		}
+		js := jsonStep{Kind: s.Kind, Text: s.Text, At: s.At.json(), With: placesJSON(s.With), Replaces: placesJSON(s.Replaces), Computed: s.Computed}
 		for _, f := range s.From {
 			js.From = append(js.From, jsonFrom{f.Address, f.At.json()})
 		}
 		out.Steps = append(out.Steps, js)
 	}
 	for _, p := range x.Parts {
-		out.Arguments = append(out.Arguments, jsonPart{p.Name, jsonPlace(p.At)})
+		out.Arguments = append(out.Arguments, jsonPart{p.Name, *p.At.json(), placesJSON(p.With), placesJSON(p.Replaces)})
 	}
 	return json.Marshal(out)
+}
+
+func placesJSON(at []Place) (out []jsonPlace) {
+	for i := range at {
+		out = append(out, *at[i].json())
+	}
+	return out
 }
 
 func (p *Place) json() *jsonPlace {
@@ -158,5 +200,8 @@ func (p *Place) json() *jsonPlace {
 		return nil
 	}
 	j := jsonPlace(*p)
+	if j.Part == j.Source {
+		j.Part = ""
+	}
 	return &j
 }

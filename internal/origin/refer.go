@@ -18,7 +18,7 @@ func (r *replay) reference(c cursor, ref hcl.Traversal) cursor {
 	}
 	path = join(path, c.path)
 	if it := c.f.iterator(path[0].name()); it != nil {
-		return r.iterated(c, it, path[1:])
+		return r.iterated(c, it, it.path(path))
 	}
 	if len(path) < 2 {
 		return r.computed(c)
@@ -162,7 +162,7 @@ func resourceAddr(path []step) (a addr.Resource, rest []step, ok bool) {
 	return a, path[skip+2:], true
 }
 
-// iterated follows the iterator of a dynamic block: NAME.value and NAME.key.
+// iterated follows the key or the value of an iteration to the collection.
 func (r *replay) iterated(c cursor, it *iteration, path []step) cursor {
 	at := cursor{it.at, it.forEach, nil}
 	if len(path) == 0 {
@@ -174,10 +174,18 @@ func (r *replay) iterated(c cursor, it *iteration, path []step) cursor {
 	if path[0].name() == "value" && !set && it.key != cty.NilVal {
 		at.path = join([]step{keyStep(it.key)}, path[1:])
 		r.look(at)
-		r.add(&Step{Kind: Repetition, Text: fmt.Sprintf("%s.value is an element of for_each", it.name), At: r.place(it.forEach.Range(), r.hidden(at))})
+		r.add(&Step{Kind: Repetition, Text: it.named("value") + " is an element of " + it.collection(), At: r.place(it.forEach.Range(), r.hidden(at))})
 		return at
 	}
-	return r.taken(at, it.name+"."+path[0].name(), v, it.n, path)
+	return r.taken(at, it.named(path[0].name()), v, it.n, path)
+}
+
+// collection is what the text calls what is iterated over.
+func (it *iteration) collection() string {
+	if it.name != "" {
+		return "for_each"
+	}
+	return "this collection"
 }
 
 // taken ends at the collection that a key or an element of a set is taken from.
@@ -187,6 +195,9 @@ func (r *replay) taken(at cursor, name string, coll cty.Value, n int, path []ste
 	el, ok := nth(coll, n, path[0].name() == "key")
 	if v, has := part(el, path[1:]); ok && has {
 		r.learn(v)
+	}
+	if bare, _ := coll.Unmark(); path[0].name() == "key" && (bare.Type().IsObjectType() || bare.Type().IsMapType()) && ok {
+		return cursor{at.f, at.x, []step{keyStep(unmark(el))}} // the item that has the key
 	}
 	if bare, _ := el.Unmark(); ok && !r.secret && !bare.IsNull() && bare.Type().IsPrimitiveType() {
 		return r.inSet(at, keyStep(bare).name())
@@ -226,7 +237,8 @@ func (r *replay) repeated(c cursor, path []step) cursor {
 	at := cursor{up, x, nil}
 	if f.key == (addr.Key{}) {
 		p := r.place(f.repeat.Range, r.hidden(at))
-		r.add(&Step{Kind: Repetition, Text: fmt.Sprintf("%s has a value for each instance; name one to see where it comes from", name), At: p, Replaces: r.replaced(f.repeat)})
+		r.add(&Step{Kind: Repetition, Text: fmt.Sprintf("%s has a value for each instance; name one to see where it comes from", name), At: p, Replaces: r.replaced(up, f.repeat, nil)})
+		r.each = true
 		r.from(at)
 		return cursor{}
 	}
@@ -235,14 +247,14 @@ func (r *replay) repeated(c cursor, path []step) cursor {
 	fromSet := !ds.HasErrors() && bare.IsKnown() && bare.Type().IsSetType()
 	if name == "each.value" && !fromSet {
 		at.path = join([]step{keyStep(f.key.Value())}, path[2:])
-		return r.define(Repetition, "each.value: for_each", f.repeat, at)
+		return r.define(Repetition, "each.value is for_each", f.repeat, at)
 	}
 	if f.key.Kind != addr.NoKey {
 		r.learn(f.key.Value())
 	}
 	r.add(&Step{
 		Kind: Repetition, Text: fmt.Sprintf("%s is the key of the instance %s", name, f.key),
-		At: r.place(f.repeat.Range, r.hidden(at)), Replaces: r.replaced(f.repeat),
+		At: r.place(f.repeat.Range, r.hidden(at)), Replaces: r.replaced(up, f.repeat, nil),
 	})
 	switch {
 	case f.key.Kind != addr.StringKey:

@@ -49,7 +49,10 @@ type replay struct {
 	secret bool      // what is followed from here on must not be shown
 	seen   map[visit]bool
 
+	settings []setting // the arguments on the way, whose lines are shown
+
 	valueSecret bool // value must not be shown
+	each        bool // the value is not known since it is another one in each instance
 }
 
 // mostSteps bounds an explanation; nobody reads more.
@@ -70,10 +73,15 @@ func (r *replay) last() *Step {
 
 // define adds the step of a definition, whose expression is where to go on.
 func (r *replay) define(kind Kind, text string, s *config.Setting, c cursor) cursor {
+	return r.defineIn(kind, text, s, c, nil)
+}
+
+// defineIn is define for an argument of a block that is guarded.
+func (r *replay) defineIn(kind Kind, text string, s *config.Setting, c cursor, args *guarded) cursor {
 	r.look(c)
-	p := r.place(s.Range, r.hidden(c))
-	p.Layer = s.Layer.String()
-	r.add(&Step{Kind: kind, Text: text + pathText(c.path), At: p, Replaces: r.replaced(s)})
+	r.settings = append(r.settings, setting{cursor: cursor{f: c.f, x: s.Expr}, args: args})
+	p := r.layered(r.place(s.Range, r.hidden(c)), s.Layer)
+	r.add(&Step{Kind: kind, Text: text + pathText(c.path), At: p, Replaces: r.replaced(c.f, s, args)})
 	return c
 }
 
@@ -86,6 +94,7 @@ func (r *replay) look(c cursor) {
 	}
 	if v, ok := part(v, c.path); ok {
 		r.learn(v)
+		r.each = r.each || !v.IsWhollyKnown() && c.f.repeat != nil && c.f.key == (addr.Key{})
 	}
 }
 
@@ -158,6 +167,10 @@ func (r *replay) next(c cursor) cursor {
 		if next, ok := r.splat(c, x); ok {
 			return next
 		}
+	case *hclsyntax.ForExpr:
+		if next, ok := r.loop(c, x); ok {
+			return next
+		}
 	case *hclsyntax.FunctionCallExpr:
 		if next, ok := r.call(c, x); ok {
 			return next
@@ -226,11 +239,11 @@ func (r *replay) object(c cursor, x *hclsyntax.ObjectConsExpr) cursor {
 }
 
 // item goes on inside a constructor; it is a step of its own if it stands on
-// another line than the last step.
+// another line than the last step, or was picked from what that shows.
 func (r *replay) item(c cursor, text string) cursor {
 	r.look(c)
 	at := c.x.Range()
-	if l := r.last(); l == nil || l.At == nil || l.At.File != at.Filename || l.At.Line != at.Start.Line {
+	if l := r.last(); l == nil || l.At == nil || l.At.File != at.Filename || l.At.Line != at.Start.Line || l.Kind == Repetition || l.Kind == Choice {
 		r.add(&Step{Kind: Item, Text: text + pathText(c.path), At: r.place(at, r.hidden(c))})
 	}
 	return c
@@ -253,7 +266,10 @@ func (r *replay) conditional(c cursor, x *hclsyntax.ConditionalExpr) cursor {
 		branch, word = x.TrueResult, "true"
 	}
 	r.add(&Step{Kind: Condition, Text: "the condition is " + word, At: r.place(x.Condition.Range(), r.hidden(at))})
-	return r.item(cursor{c.f, branch, c.path}, "the value if "+word)
+	next := cursor{c.f, branch, c.path}
+	r.look(next)
+	r.add(&Step{Kind: Item, Text: "the value if " + word, At: r.place(branch.Range(), r.hidden(next))})
+	return next
 }
 
 func isTrue(v cty.Value) bool {

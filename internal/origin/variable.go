@@ -113,7 +113,7 @@ func (r *replay) optional(v *config.Variable, given, got cty.Value, label string
 	}
 	r.add(&Step{
 		Kind: Default, Text: label + pathText(path) + " is the default of an optional attribute",
-		At: r.place(c.x.Range(), r.hidden(c)), Replaces: r.replaced(s),
+		At: r.place(c.x.Range(), r.hidden(c)), Replaces: r.replaced(c.f, s, nil),
 	})
 	return true
 }
@@ -183,6 +183,7 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 		return cursor{}
 	}
 	c := cursor{&frame{}, x, path}
+	r.settings = append(r.settings, setting{cursor: cursor{f: c.f, x: x}})
 	s.At = r.place(at, r.hidden(c))
 	return c
 }

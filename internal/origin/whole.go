@@ -1,0 +1,125 @@
+package origin
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A whole is a block that is asked for as a whole.
+type whole struct {
+	text   string
+	at     source.Range   // its header, where there is no origin
+	origin config.Origin  // what the language defines of it
+	gone   []config.Place // what it took the place of
+	f      *frame         // where its arguments are evaluated
+	body   hcl.Body       // the others; may be nil
+	secret func(name string) bool
+}
+
+// wholeOf tells where a block stands, what it was merged from and what it holds.
+func (r *replay) wholeOf(w whole) {
+	r.out.Whole = true
+	parts := w.origin.Parts()
+	if len(parts) == 0 {
+		parts = []config.Place{{At: w.at, Layer: r.e.Set.LayerOf(w.at)}}
+	}
+	r.block(Block, w.text, parts, w.gone)
+	settings := w.origin.Settings()
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		r.holds(w, name, settings[name], nil)
+	}
+	for _, b := range w.origin.Blocks() {
+		r.holdsBlock(strings.Join(append([]string{b.Type}, b.Labels...), " "), b.Parts(), b.Replaced)
+	}
+	if w.body != nil {
+		r.wholeBody(w)
+	}
+	slices.SortStableFunc(r.out.Parts, func(a, b Part) int {
+		return cmp.Or(cmp.Compare(a.At.File, b.At.File), cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
+	})
+}
+
+func (r *replay) wholeBody(w whole) {
+	m := w.f.mod.Node.Config
+	attrs, _ := w.body.JustAttributes()
+	for name := range attrs { // sorted by place at the end
+		if s := m.Setting(w.body, name); s != nil {
+			r.holds(w, name, s, m.Replaced(w.body, name))
+		}
+	}
+	for _, name := range m.BlockTypes(w.body) {
+		gone := m.Replaced(w.body, name)
+		for _, b := range nestedBlocks(w.body, name) {
+			r.holdsBlock(name, []config.Place{{At: b.DefRange, Layer: m.Set.LayerOf(b.DefRange)}}, gone)
+			gone = nil // is told once
+		}
+	}
+}
+
+// holds adds an argument to what a block holds.
+func (r *replay) holds(w whole, name string, s *config.Setting, gone []config.Place) {
+	c := cursor{f: w.f, x: s.Expr}
+	before := r.secret
+	args := &guarded{w.f.guard, []step{nameStep(name)}}
+	if w.origin.Setting(name) == s {
+		args = nil
+	} else {
+		r.secret = r.secret || w.secret != nil && w.secret(name)
+		r.guarded(w.f, s, args.path)
+	}
+	if args != nil || !static(name) {
+		r.settings = append(r.settings, setting{cursor: c, args: args})
+	}
+	p := Part{Name: name, At: *r.layered(r.place(s.Range, r.hidden(c)), s.Layer), Replaces: r.replaced(w.f, s, args)}
+	if len(p.Replaces) == 0 {
+		p.Replaces = r.places(gone)
+	}
+	r.out.Parts = append(r.out.Parts, p)
+	r.secret = before
+}
+
+// holdsBlock adds a nested block to what a block holds.
+func (r *replay) holdsBlock(name string, parts, gone []config.Place) {
+	r.out.Parts = append(r.out.Parts, Part{
+		Name: name, At: *r.layered(r.header(parts[0].At), parts[0].Layer), With: r.headers(parts[1:]), Replaces: r.places(gone),
+	})
+}
+
+// block adds the step of a block.
+func (r *replay) block(kind Kind, text string, parts, gone []config.Place) {
+	r.add(&Step{
+		Kind: kind, Text: text, At: r.layered(r.header(parts[0].At), parts[0].Layer),
+		With: r.headers(parts[1:]), Replaces: r.places(gone),
+	})
+}
+
+func (r *replay) headers(at []config.Place) (out []Place) {
+	for _, p := range at {
+		out = append(out, *r.layered(r.header(p.At), p.Layer))
+	}
+	return out
+}
+
+// places are those of what was replaced; it may be arguments, whose text is
+// then not shown if the value must not be.
+func (r *replay) places(gone []config.Place) (out []Place) {
+	for _, g := range gone {
+		var hide []source.Range
+		if r.secret {
+			hide = []source.Range{g.At}
+		}
+		out = append(out, *r.layered(r.place(g.At, hide), g.Layer))
+	}
+	return out
+}
+
+func (r *replay) layered(p *Place, l *source.Layer) *Place {
+	p.Layer = l.String()
+	return p
+}
