@@ -44,19 +44,19 @@ type Options struct {
 	Source      string            // of --source; "" for the units' own
 	SourceMap   map[string]string // of --source-map: what replaces the address of a source, before the //
 	Filters     []string
-	NoHidden    bool   // units in hidden folders are left out
-	Look        Look   // how the units are looked for
-	OtherValues bool   // variables may get values by flags, so that missing inputs are no error yet
-	UseMocks    bool   // mock outputs come before planned ones
+	NoHidden    bool // units in hidden folders are left out
+	Look        Look // how the units are looked for
+	OtherValues bool // variables may get values by flags, so that missing inputs are no error yet
+	UseMocks    bool // mock outputs come before planned ones
 	// ShareProviders are providers whose processes units share though their working
 	// folders differ, beside those that are known not to look at theirs.
 	ShareProviders []addr.Provider
-	Who         string // user@host, for locks
-	Run         func(context.Context, sys.Command) error
-	Now         func() time.Time
-	Home        func() (string, error)
-	Providers   func(Folder) Providers // nil: the built-in provider alone
-	Host        Host
+	Who            string // user@host, for locks
+	Run            func(context.Context, sys.Command) error
+	Now            func() time.Time
+	Home           func() (string, error)
+	Providers      func(Folder) Providers // nil: the built-in provider alone
+	Host           Host
 
 	// Strict makes inputs that a module does not declare errors.
 	Strict bool
@@ -122,6 +122,7 @@ type Estate struct {
 	modules   par.Cache[string, []string] // folders of local modules, by that of the first
 	listings  par.Cache[string, []string] // configuration files below a folder
 	run       *Run                        // whose results the units' dependencies are read from; nil before any
+	holding   holding
 }
 
 // A Unit is one unit of an estate.
@@ -220,8 +221,9 @@ type Result struct {
 	Plan    *engine.Plan
 	Counts  Counts
 	Changes bool // the plan would do something
-	// Deferred says what the unit waits for that is not known yet.
-	Deferred string
+	// Deferred is what cannot be planned before other units are applied.
+	Deferred []Deferral
+	digest   string // of the configuration, if the plan is to be saved
 	Code     int
 }
 

@@ -97,10 +97,7 @@ func TestRun(t *testing.T) {
 func TestApproved(t *testing.T) {
 	dir := tree(t, chain+"-- d/terragrunt.hcl --\n-- d/main.tf --\nresource \"terraform_data\" \"x\" {}\n")
 	e := open(t, options(dir, "apply"))
-	approved := map[string]*estate.Result{}
-	for _, r := range e.Run(t.Context(), estate.RunOptions{Op: estate.Plan}) {
-		approved[r.Unit.Name] = r
-	}
+	approved := estate.Approve(e.Run(t.Context(), estate.RunOptions{Op: estate.Plan}))
 	more := "resource \"terraform_data\" \"x\" {}\nresource \"terraform_data\" \"new\" {}\n"
 	if err := os.WriteFile(filepath.Join(dir, "d", "main.tf"), []byte(more), 0o644); err != nil {
 		t.Fatal(err)

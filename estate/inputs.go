@@ -15,15 +15,16 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
 // Values are the values of a module's variables for a unit: those that the user
-// gives by other ways, then the unit's inputs. waits names the inputs that hold
+// gives by other ways, then the unit's inputs. waits are the inputs that hold
 // something unknown.
-func (e *Estate) values(t *demand.Task, u *Unit, root *config.Module) (values map[string]engine.InputValue, waits []string, ds diag.List) {
+func (e *Estate) values(t *demand.Task, u *Unit, root *config.Module) (values map[string]engine.InputValue, waits []*unit.Setting, ds diag.List) {
 	declared := root.Variables
 	values = map[string]engine.InputValue{}
 	settings, ds := u.Inputs(t, func(name string) bool { return declared[name] != nil })
@@ -32,11 +33,11 @@ func (e *Estate) values(t *demand.Task, u *Unit, root *config.Module) (values ma
 			for name := range declared {
 				values[name] = engine.InputValue{Value: cty.DynamicVal, At: s.At}
 			}
-			waits = append(waits, "all of them")
+			waits = append(waits, s)
 			continue
 		}
 		if !s.Value.IsWhollyKnown() {
-			waits = append(waits, s.Name)
+			waits = append(waits, s)
 		}
 		in, more := inputOf(declared[s.Name], s.Value, s.At, s.Layer)
 		ds = append(ds, more...)
@@ -46,7 +47,7 @@ func (e *Estate) values(t *demand.Task, u *Unit, root *config.Module) (values ma
 	ds = append(ds, more...)
 	maps.Copy(values, given)
 	for name := range given {
-		waits = slices.DeleteFunc(waits, func(w string) bool { return w == name })
+		waits = slices.DeleteFunc(waits, func(w *unit.Setting) bool { return w.Name == name })
 	}
 	return values, waits, ds
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -36,7 +37,8 @@ type place struct {
 	backend   []byte // the generated file of remote_state, nil if none
 	backendAt string // its name
 	outside   map[string][]byte
-	waits     string // what the place hangs on that is not known yet
+	waits     string // what the place hangs on that is not known yet, in words
+	waitsIn   string // the part of the unit that it is in
 
 	shared *parsed
 
@@ -48,6 +50,9 @@ type place struct {
 type parsed struct {
 	sources engine.Sources
 	set     source.Set
+
+	summing sync.Once
+	sum     string // see digest
 }
 
 // sharing is what units of an estate share.
@@ -73,6 +78,9 @@ func (e *Estate) placeOf(t *demand.Task, u *Unit, fetch bool) (*place, diag.List
 	}
 	src, at, more := e.sourceOf(u, tf)
 	if ds = append(ds, more...); more.HasErrors() {
+		if unplannable(more) {
+			return &place{unit: u, terraform: tf, waits: "the source of its module", waitsIn: "terraform"}, nil
+		}
 		return nil, ds
 	}
 	p := &place{unit: u, terraform: tf, dir: u.RunsIn(src, e.downloadDir(t, u))}
@@ -131,7 +139,9 @@ func (e *Estate) sourceOf(u *Unit, tf *unit.Terraform) (string, *source.Range, d
 		v, _ := tf.Source.Value.UnmarkDeep()
 		switch {
 		case !v.IsKnown():
-			return "", at, diag.Errorf(at, "Module source is not known", "The source of the module must be known before anything runs.")
+			ds := diag.Errorf(at, "Module source is not known", "The source of the module must be known before anything runs.")
+			ds[0].Code = plan.UnknownCode
+			return "", at, ds
 		case v.IsNull():
 		case v.Type() != cty.String:
 			return "", at, diag.Errorf(at, "Invalid module source", "The source of the module must be a string.")
@@ -203,7 +213,7 @@ func (e *Estate) generate(t *demand.Task, p *place) diag.List {
 		return ds
 	}
 	if !unit.Known(rs.Config) {
-		p.waits = "remote_state"
+		p.waits, p.waitsIn = "remote_state", "remote_state"
 		return ds
 	}
 	if rs.Encryption != cty.NilVal && !rs.Encryption.IsNull() {
@@ -253,7 +263,7 @@ func (p *place) generateOne(g *unit.Generate) diag.List {
 		return nil
 	}
 	if !unit.Known(g.Contents) {
-		p.waits = fmt.Sprintf("the contents of %s", g.Path)
+		p.waits, p.waitsIn = fmt.Sprintf("the contents of %s", g.Path), "generate"
 		return nil
 	}
 	switch {

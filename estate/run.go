@@ -2,14 +2,11 @@ package estate
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/event"
@@ -36,6 +33,7 @@ type RunOptions struct {
 	RefreshOnly   bool
 	SkipRefresh   bool
 	Targets       []addr.Target
+	Replace       []addr.Instance
 	Excludes      []addr.Target
 	Parallelism   int // units at once; 0 means 16
 	ProviderCalls int // at once in a unit; 0 means 10
@@ -45,9 +43,16 @@ type RunOptions struct {
 	IgnoreOrder   bool
 	Lock          LockOptions
 	Every         time.Duration // how often the whole state is written in an apply
-	// Approved are the results of the run that the user approved; a unit whose plan
-	// is another one now is not applied.
-	Approved map[string]*Result
+	// Approved says what was approved, by unit; a unit whose plan does something else
+	// now is not applied. nil: whatever the plans say.
+	Approved map[string]*Approval
+	// Ask is asked whether to do work that was put off when the approved plans were
+	// made: the results, by name, hold the plans. It is called when nothing else is
+	// left to do, and again when more comes up. nil: all of it is done.
+	Ask func([]*Result) bool
+	// Asks is called before, for each of these plans, while its engine is open.
+	Asks   func(u *Unit, e *engine.Engine, p *engine.Plan)
+	Digest bool // the results are to be saved (Save)
 	// Stop, when closed, lets what runs end and starts nothing more.
 	Stop    <-chan struct{}
 	Observe Observer
@@ -71,6 +76,7 @@ type Run struct {
 	blocked map[*Unit]*Unit // by whose failure
 	failed  bool
 	where   map[string]string // who has a state file
+	asking  []*question       // turns that wait for an answer
 }
 
 // Run works on all units in their order and returns a result for each, by name.
@@ -86,7 +92,7 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 		outputs: map[*Unit]cty.Value{}, blocked: map[*Unit]*Unit{}, where: map[string]string{},
 	}
 	if e.run != nil {
-		e.renewUnits(ctx)
+		e.renewUnits()
 	}
 	e.run = r
 	order := e.Order(o.Destroy)
@@ -111,7 +117,7 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 	r.mu.Unlock()
 	r.procs = e.newProcesses(o, len(order)-len(r.results))
 	r.start(ctx, ready)
-	r.queue.Wait()
+	r.waves(ctx)
 	r.procs.Close()
 	out := make([]*Result, 0, len(e.Units))
 	for _, u := range e.Units {
@@ -120,29 +126,15 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 	return out
 }
 
-// renewUnits evaluates the unit files anew for another run.
-func (e *Estate) renewUnits(ctx context.Context) {
-	old := e.Units
-	e.Units, e.byID, e.run = nil, map[string]*Unit{}, nil
-	e.renew()
-	paths := map[string]bool{}
-	var list []string
-	byID := map[string]*Unit{}
-	for _, u := range old {
-		byID[u.ID] = u
-		if !paths[u.Path] {
-			paths[u.Path] = true
-			list = append(list, u.Path)
+// renewUnits has the outputs of dependencies asked for anew, as another run wants it.
+func (e *Estate) renewUnits() {
+	e.run = nil
+	e.loader = e.loader.Anew(e.outputs)
+	for _, u := range e.Units {
+		if u.Broken == nil {
+			u.Unit, u.place = u.Unit.In(e.loader), nil
 		}
 	}
-	e.load(ctx, list, false)
-	for i, u := range e.Units {
-		if was := byID[u.ID]; was != nil {
-			was.Unit, was.place = u.Unit, nil
-			e.Units[i], e.byID[u.ID] = was, was
-		}
-	}
-	e.Units = slices.DeleteFunc(e.Units, func(u *Unit) bool { return byID[u.ID] != u })
 }
 
 func (r *Run) before(u *Unit) []*Unit {
@@ -193,7 +185,7 @@ func (r *Run) stopping(ctx context.Context) bool {
 	}
 }
 
-// turn works on one unit and lets those that waited for it go on.
+// turn works on one unit.
 func (r *Run) turn(ctx context.Context, u *Unit) {
 	defer r.procs.Over()
 	res := &Result{Unit: u, Status: Succeeded, Started: r.e.o.Now()}
@@ -213,6 +205,12 @@ func (r *Run) turn(ctx context.Context, u *Unit) {
 		}
 		r.work(ctx, u, res)
 	}
+	r.finish(ctx, res)
+}
+
+// finish notes what came of a unit and lets those that waited for it go on.
+func (r *Run) finish(ctx context.Context, res *Result) {
+	u := res.Unit
 	res.Ended = r.e.o.Now()
 	if r.o.Observe.Ended != nil {
 		r.o.Observe.Ended(res)
@@ -222,11 +220,11 @@ func (r *Run) turn(ctx context.Context, u *Unit) {
 	if res.Status != Succeeded {
 		r.failed = r.failed || res.Status == Failed
 		if !r.o.IgnoreErrors {
+			root := u
+			if by := r.blocked[u]; by != nil {
+				root = by
+			}
 			for _, n := range r.after(u) {
-				root := u
-				if by != nil {
-					root = by
-				}
 				if have := r.blocked[n]; have == nil || root.Name < have.Name {
 					r.blocked[n] = root
 				}
@@ -324,13 +322,6 @@ func (w *work) do(ctx context.Context) diag.List {
 	return w.planAndApply(ctx)
 }
 
-// deferUnit notes that a unit waits for what is not known yet.
-func (r *Run) deferUnit(u *Unit, res *Result, root *config.Module, why string) {
-	res.Deferred = why
-	res.Changes = true
-	r.setOutputs(u, unknownOutputs(root))
-}
-
 // plannedMode is the engine's mode for the run.
 func (o *RunOptions) mode() plan.Mode {
 	switch {
@@ -350,12 +341,6 @@ func (r *Run) observe(u *Unit) event.Sink {
 		ev.Unit = u.Name
 		r.o.Observe.Event(ev)
 	}
-}
-
-// waitsText says what a unit waits for.
-func waitsText(inputs []string, from []string) string {
-	slices.Sort(inputs)
-	return fmt.Sprintf("the inputs %s are not known before %s is applied", strings.Join(inputs, ", "), strings.Join(from, ", "))
 }
 
 func (e *Estate) engineOptions(u *Unit, o RunOptions, observe event.Sink) engine.Options {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/state/hold"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -87,7 +89,11 @@ func fromBlock(ctx context.Context, eng *engine.Engine, b *config.Backend, value
 		text, ok := textOf(v)
 		if !ok {
 			at := a.Expr.Range()
-			return diag.Errorf(&at, "Invalid backend configuration", "The argument %q of the backend must be a string that is known before anything is planned.", name)
+			ds := diag.Errorf(&at, "Invalid backend configuration", "The argument %q of the backend must be a string that is known before anything is planned.", name)
+			if !v.IsWhollyKnown() {
+				ds[0].Code = plan.UnknownCode
+			}
+			return ds
 		}
 		*into = text
 	}
@@ -127,6 +133,42 @@ func (e *Estate) take(ctx context.Context, o local.Options, l LockOptions, opera
 		h.Timeout = l.Timeout
 	}
 	return hold.Take(ctx, h)
+}
+
+// holding is the states that are being changed.
+type holding struct {
+	mu   sync.Mutex
+	all  map[*hold.State]bool
+	over bool
+}
+
+func (h *holding) add(s *hold.State) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all == nil {
+		h.all = map[*hold.State]bool{}
+	}
+	h.all[s] = true
+	if h.over {
+		s.Abandon()
+	}
+}
+
+func (h *holding) remove(s *hold.State) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.all, s)
+}
+
+// Abandon leaves states and journals as they are, for a program that is about to
+// end although units are being applied.
+func (e *Estate) Abandon() {
+	e.holding.mu.Lock()
+	defer e.holding.mu.Unlock()
+	e.holding.over = true
+	for s := range e.holding.all {
+		s.Abandon()
+	}
 }
 
 // State reads the state of a unit as it is stored.

@@ -2,19 +2,21 @@ package estate
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/state/hold"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -26,7 +28,7 @@ type work struct {
 	t      *demand.Task
 	engine *engine.Engine
 	values map[string]engine.InputValue
-	waits  []string // inputs with something unknown in them
+	waits  []*unit.Setting // inputs with something unknown in them
 	hold   *hold.State
 }
 
@@ -43,9 +45,11 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 		return nil, ds
 	}
 	u.place = p
-	res.Set = &p.shared.set
+	if p.shared != nil {
+		res.Set = &p.shared.set
+	}
 	if p.waits != "" {
-		r.deferUnit(u, res, nil, fmt.Sprintf("%s hangs on outputs that are not known before %s is applied", p.waits, strings.Join(needNames(u), ", ")))
+		r.putOff(u, res, nil, Deferral{Reason: p.waits + " is not known yet", Waits: r.e.waitsOf("", u.Waits(w.t, p.waitsIn))})
 		return nil, ds
 	}
 	more = append(r.e.refuse(w.t, u), r.e.unfit(u)...)
@@ -65,6 +69,7 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 		w.close()
 		return nil, ds
 	}
+	w.savedInputs()
 	more = append(missing(u, w.engine.Root(), w.values), u.CheckInputs(w.t, declared(w.engine.Root()), r.e.o.Strict)...)
 	if ds = append(ds, more...); more.HasErrors() {
 		w.close()
@@ -79,14 +84,6 @@ func declared(m *config.Module) map[string]bool {
 	out := make(map[string]bool, len(m.Variables))
 	for name := range m.Variables {
 		out[name] = false
-	}
-	return out
-}
-
-func needNames(u *Unit) []string {
-	var out []string
-	for _, n := range u.Needs {
-		out = append(out, n.Name)
 	}
 	return out
 }
@@ -251,10 +248,11 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 		prev = prev.TranslateProviders(nil)
 	}
 	p, more := w.engine.Plan(ctx, prev, engine.PlanOptions{
-		Mode: w.r.o.mode(), Variables: w.values, SkipRefresh: skip, Targets: w.r.o.Targets, Excludes: w.r.o.Excludes,
+		Mode: w.mode(), Variables: w.values, SkipRefresh: skip, Targets: w.r.o.Targets, Excludes: w.r.o.Excludes, Replace: w.replaced(prev),
+		Defer: w.r.o.Op == Plan,
 	})
-	if more.HasErrors() && len(w.waits) > 0 && w.r.o.Op == Plan && onlyUnknown(more) {
-		w.r.deferUnit(u, w.res, w.engine.Root(), waitsText(w.waits, needNames(u))+": "+more.Errors()[0].Summary)
+	if more.HasErrors() && len(w.waits) > 0 && w.r.o.Op == Plan && unplannable(more) {
+		w.r.putOff(u, w.res, w.engine.Root(), Deferral{Reason: more.Errors()[0].Summary, At: more.Errors()[0].At, Waits: w.allWaits()})
 		return append(ds, more.Warnings()...)
 	}
 	if ds = append(ds, more...); more.HasErrors() {
@@ -265,10 +263,43 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 		w.r.setOutputs(u, w.planned(p))
 		return ds
 	}
-	if more := w.same(p); more.HasErrors() {
-		return append(ds, more...)
+	yes, more := w.approved(p)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	if !yes {
+		w.res.Status, w.res.Reason, w.res.Cause, w.res.Code = EarlyExit, "run error", "what had been put off was not approved", 1
+		w.res.Counts = Counts{}
+		return ds
 	}
 	return append(ds, w.apply(ctx, p)...)
+}
+
+// replaced are those instances that are to be replaced which the unit has: an
+// address is meant for the units that know it.
+func (w *work) replaced(prev *state.State) []addr.Instance {
+	var out []addr.Instance
+	for _, a := range w.r.o.Replace {
+		n := w.engine.Tree().Root
+		for _, step := range a.Module.Steps() {
+			if n != nil {
+				n = n.Calls[step.Name]
+			}
+		}
+		if n != nil && n.Config.Resources[a.Resource] != nil || prev != nil && prev.Instance(a) != nil {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// mode is the engine's mode for the unit: of one that is no longer there
+// everything is destroyed.
+func (w *work) mode() plan.Mode {
+	if w.u.Removed {
+		return plan.Destroy
+	}
+	return w.r.o.mode()
 }
 
 // planned are the outputs that other units of a plan see.
@@ -281,53 +312,17 @@ func (w *work) planned(p *plan.Plan) cty.Value {
 
 func (w *work) noteplan(p *plan.Plan) {
 	n := p.Counts()
-	w.res.Plan, w.res.Changes = p, p.HasChanges()
+	w.res.Plan, w.res.Changes, w.res.Deferred = p, p.HasChanges(), w.deferrals(p)
 	w.res.Counts = Counts{n.Add, n.Change, n.Destroy, n.Import, n.Forget}
+	if w.r.o.Digest {
+		w.res.digest = w.digest()
+	}
 	if w.r.o.Observe.Planned != nil {
 		w.r.o.Observe.Planned(w.u, w.engine, p)
 	}
 	if w.r.o.Op == Apply {
 		w.res.Plan = nil // it is not needed any more, and many of them are large
 	}
-}
-
-// onlyUnknown reports whether every error says that something has to be known
-// that is not known before apply.
-func onlyUnknown(ds diag.List) bool {
-	for _, m := range ds.Errors() {
-		text := strings.ToLower(m.Detail)
-		if !strings.Contains(text, "cannot be determined until apply") && !strings.Contains(text, "known only after apply") && !strings.Contains(text, "unknown value") && !strings.Contains(text, "not known") {
-			return false
-		}
-	}
-	return true
-}
-
-// same compares a plan with the one that was approved.
-func (w *work) same(p *plan.Plan) diag.List {
-	if w.r.o.Approved == nil {
-		return nil
-	}
-	was := w.r.o.Approved[w.u.Name]
-	if was == nil || was.Deferred != "" || was.Plan == nil {
-		return nil // what was put off is planned for the first time now
-	}
-	ops := map[string]plan.Op{}
-	for _, c := range was.Plan.Changes {
-		ops[c.Addr.String()+"\x00"+string(c.Deposed)] = c.Op
-	}
-	var news []string
-	for _, c := range p.Changes {
-		if op, ok := ops[c.Addr.String()+"\x00"+string(c.Deposed)]; c.Op != plan.NoOp && c.Op != plan.Read && (!ok || op != c.Op) {
-			news = append(news, fmt.Sprintf("%s (%s)", c.Addr, c.Op))
-		}
-	}
-	if len(news) == 0 {
-		return nil
-	}
-	ds := diag.Errorf(nil, "Plan changed since it was approved", "With what was applied before, the unit %s needs other actions than those that were approved: %s. Nothing of it was applied. Run again to see and approve the new plan.", w.u.Name, strings.Join(news, ", "))
-	ds[0].Code = "estate/plan-changed"
-	return ds
 }
 
 // apply carries the plan out.
@@ -340,6 +335,8 @@ func (w *work) apply(ctx context.Context, p *plan.Plan) diag.List {
 	if ds := h.Start(ctx, len(p.Changes)); ds.HasErrors() {
 		return ds
 	}
+	w.r.e.holding.add(h)
+	defer w.r.e.holding.remove(h)
 	got, ds := w.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{
 		Variables: w.values, Persist: h.Write, Every: w.r.o.Every, Journal: h, Stop: w.r.o.Stop,
 	})

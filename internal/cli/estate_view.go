@@ -16,63 +16,39 @@ import (
 
 type providerAddr = addr.Provider
 
-// showPlans prints the plans of units; equal ones are told once.
+// showPlans prints the plans of all units as one: which units there are, then what
+// changes, then what is put off.
 func (r *estateRun) showPlans(results []*estate.Result) {
-	if r.human == nil {
+	if r.human == nil || results == nil {
 		return
 	}
-	units := map[string][]string{}
-	var order []string
+	var b strings.Builder
+	b.WriteString("\n")
+	if changes(results) {
+		r.rows(&b, results)
+	}
+	r.human.Say(b.String())
+	r.folds.write(r.human, unitNames(results))
+	b.Reset()
 	for _, res := range results {
-		if text := r.texts[res.Unit.Name]; text != "" {
-			if units[text] == nil {
-				order = append(order, text)
+		for i, d := range res.Deferred {
+			if i == 0 {
+				fmt.Fprintf(&b, "\n# Deferred in unit %s\n\n", res.Unit.Name)
 			}
-			units[text] = append(units[text], res.Unit.Name)
+			fmt.Fprintf(&b, "  %s.\n", d)
 		}
 	}
-	for _, text := range order {
-		names := units[text]
-		r.human.Say("\n")
-		if len(names) == 1 {
-			r.human.Strong("# Unit " + names[0] + "\n")
-		} else {
-			r.human.Strong(fmt.Sprintf("# The same in %d units: %s\n", len(names), shortList(names)))
-		}
-		r.human.Say(text)
-	}
-	for _, res := range results {
-		if res.Deferred != "" {
-			r.human.Say("\nUnit " + res.Unit.Name + " is deferred: " + res.Deferred + ".\n")
-		}
-	}
+	r.human.Say(b.String())
 }
 
-const mostNames = 10
-
-func shortList(names []string) string {
-	if len(names) <= mostNames {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNames], ", "), len(names)-mostNames)
-}
-
-// table prints the units with their counts, and how many of each result there are.
+// table prints how many units of each result there are, and what was done in them.
 func (r *estateRun) table(results []*estate.Result) {
 	var b strings.Builder
 	b.WriteString("\n")
 	counts := map[estate.Status]int{}
-	var total estate.Counts
 	var first, last time.Time
-	var deferred int
 	for _, res := range results {
 		counts[res.Status]++
-		if res.Deferred != "" {
-			deferred++
-		}
-		total.Add += res.Counts.Add
-		total.Change += res.Counts.Change
-		total.Destroy += res.Counts.Destroy
 		if first.IsZero() || res.Started.Before(first) {
 			first = res.Started
 		}
@@ -89,26 +65,31 @@ func (r *estateRun) table(results []*estate.Result) {
 			fmt.Fprintf(&b, "   %-12s %d\n", st.name, counts[st.status])
 		}
 	}
-	if deferred > 0 {
-		fmt.Fprintf(&b, "   %-12s %d\n", "Deferred", deferred)
+	if n := deferred(results); n > 0 {
+		fmt.Fprintf(&b, "   %-12s %d\n", "Deferred", n)
 	}
-	if r.name == "plan" || r.name == "apply" || r.name == "destroy" {
-		r.rows(&b, results, total)
+	if r.name == "apply" || r.name == "destroy" {
+		b.WriteString("\n")
+		r.rows(&b, results)
 	}
 	r.human.Say(b.String())
 }
 
 // rows are the units that something is done in.
-func (r *estateRun) rows(b *strings.Builder, results []*estate.Result, total estate.Counts) {
-	fmt.Fprintf(b, "\n   %-*s  %6s %6s %7s\n", r.width, "Unit", "add", "change", "destroy")
+func (r *estateRun) rows(b *strings.Builder, results []*estate.Result) {
+	fmt.Fprintf(b, "   %-*s  %6s %6s %7s\n", r.width, "Unit", "add", "change", "destroy")
+	var total estate.Counts
 	for _, res := range results {
 		n := res.Counts
+		total.Add += n.Add
+		total.Change += n.Change
+		total.Destroy += n.Destroy
 		note := ""
 		switch {
 		case res.Status != estate.Succeeded:
 			note = "  " + string(res.Status)
-		case res.Deferred != "":
-			note = "  deferred"
+		case len(res.Deferred) > 0:
+			note = fmt.Sprintf("  %d deferred", len(res.Deferred))
 		case n == estate.Counts{} && !res.Changes && !r.f.summaryPerUnit:
 			continue
 		}

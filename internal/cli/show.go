@@ -74,6 +74,8 @@ func runShow(ctx context.Context, s *session, o *showOptions) int {
 		return showConfiguration(ctx, s, o)
 	case o.module != "":
 		return showModule(ctx, s, o)
+	case o.plan != "" && s.isEstatePlan(o.plan):
+		return showEstatePlan(s, o, o.plan)
 	case o.plan != "":
 		f, err := s.readPlanFile(o.plan)
 		if err != nil {
@@ -100,6 +102,9 @@ func showFile(ctx context.Context, s *session, o *showOptions) int {
 	n, _ := io.ReadFull(file, head)
 	_ = file.Close()
 	if planfile.IsPlan(head[:n]) {
+		if s.isEstatePlan(o.path) {
+			return showEstatePlan(s, o, o.path)
+		}
 		f, err := s.readPlanFile(o.path)
 		if err != nil {
 			return s.fail(planFileError(o.path, err))

@@ -217,6 +217,42 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// Jobs on a break leave their places to others, and get one again when it ends.
+func TestQueueBreak(t *testing.T) {
+	q := NewQueue(2)
+	var mu sync.Mutex
+	var breaks []*Break
+	var g gauge
+	done := 0
+	for range 10 {
+		q.Add(func() {
+			g.in()
+			g.out()
+			q.Break(func(b *Break) {
+				mu.Lock()
+				defer mu.Unlock()
+				breaks = append(breaks, b)
+			})
+			g.in()
+			defer g.out()
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+		})
+	}
+	q.Wait()
+	if len(breaks) != 10 || done != 0 {
+		t.Fatalf("%d breaks, %d done", len(breaks), done)
+	}
+	for _, b := range breaks {
+		b.End()
+	}
+	q.Wait()
+	if done != 10 || g.most.Load() > 2 {
+		t.Errorf("%d done, %d at a time", done, g.most.Load())
+	}
+}
+
 func TestQueueStartsInOrder(t *testing.T) {
 	q := NewQueue(1)
 	var got []int

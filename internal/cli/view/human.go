@@ -73,13 +73,6 @@ func (h *Human) With(p *diag.Printer, ds diag.List) {
 	_ = p.Split(h.Out, h.Errs, ds)
 }
 
-// Redirect changes where text goes.
-func (h *Human) Redirect(out, errs io.Writer) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.Out, h.Errs = out, errs
-}
-
 // Say writes text as it is.
 func (h *Human) Say(text string) {
 	if h == nil {

@@ -2,49 +2,41 @@ package view
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 )
 
-// screen is what a terminal of any width shows of text with the sequences that
-// Live writes.
+// screen is what a terminal shows of text with the sequences of StatusLine.
 func screen(t *testing.T, text string) string {
 	t.Helper()
-	var lines []string
+	lines := []string{""}
 	for text != "" {
-		if rest, ok := strings.CutPrefix(text, "\x1b["); ok {
-			end := strings.IndexAny(rest, "AJ")
-			if end < 0 {
-				t.Fatalf("an unknown sequence in %q", rest)
+		last := len(lines) - 1
+		up := 0
+		switch {
+		case strings.HasPrefix(text, eraseLine):
+			lines[last], text = "", text[len(eraseLine):]
+		case strings.HasPrefix(text, "\r\x1b["):
+			if _, err := fmt.Sscanf(text, "\r\x1b[%dA", &up); err != nil {
+				t.Fatalf("an unknown sequence in %q", text)
 			}
-			if rest[end] == 'A' {
-				n := 0
-				for _, c := range rest[:end] {
-					n = n*10 + int(c-'0')
-				}
-				lines = lines[:len(lines)-n]
-			}
-			text = strings.TrimPrefix(rest[end+1:], "\r")
-			continue
+			lines = append(lines[:last-up], "")
+			_, text, _ = strings.Cut(text, "\x1b[J")
+		case text[0] == '\n':
+			lines, text = append(lines, ""), text[1:]
+		default:
+			lines[last], text = lines[last]+text[:1], text[1:]
 		}
-		next := strings.Index(text, "\x1b[")
-		if next < 0 {
-			next = len(text)
-		}
-		lines = append(lines, strings.SplitAfter(strings.TrimSuffix(text[:next], "\n"), "\n")...)
-		if strings.HasSuffix(text[:next], "\n") {
-			lines[len(lines)-1] += "\n"
-		}
-		text = text[next:]
 	}
-	return strings.Join(lines, "")
+	return strings.Join(lines, "\n")
 }
 
 func TestLive(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
-	l := NewLive(&out, Style{}, func() int { return 40 }, func() time.Time { return now }, 20)
+	l := NewLive(&out, func() int { return 40 }, func() time.Time { return now }, 20)
 	for i := range 12 {
 		l.Start("unit-"+string(rune('a'+i)), "planning")
 		now = now.Add(time.Second)
@@ -65,8 +57,7 @@ func TestLive(t *testing.T) {
   ▸ unit-h: planning  5s
   ▸ unit-i: planning  4s
   ▸ and 3 more
-  1 done (1 failed), 11 running, …  12s
-`
+  1 done (1 failed), 11 running, …  12s`
 	if got := screen(t, out.String()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -1,13 +1,15 @@
 package view
 
 import (
+	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"unicode/utf8"
 )
 
-// A StatusLine is a terminal with a line at the bottom that is drawn over again:
-// what is written goes above it. Its methods may be called concurrently.
+// A StatusLine is a terminal with a line at the bottom, or several, that is drawn
+// over again: what is written goes above it. Its methods may be called concurrently.
 type StatusLine struct {
 	Out   io.Writer  // the terminal
 	Width func() int // its columns; nil or 0: unknown, then 80
@@ -19,7 +21,7 @@ type StatusLine struct {
 
 const eraseLine = "\r\x1b[K"
 
-// Set draws the line; "" takes it away.
+// Set draws the line, or the lines of a text; "" takes it away.
 func (l *StatusLine) Set(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -30,10 +32,7 @@ func (l *StatusLine) Set(text string) {
 		l.text = text // shown after the next line break
 		return
 	}
-	erase := ""
-	if l.text != "" {
-		erase = eraseLine
-	}
+	erase := l.erase()
 	l.text = text
 	_, _ = io.WriteString(l.Out, erase+l.fit())
 }
@@ -45,8 +44,8 @@ func (l *StatusLine) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if l.text != "" && !l.open {
-		if _, err := io.WriteString(l.Out, eraseLine); err != nil {
+	if !l.open {
+		if _, err := io.WriteString(l.Out, l.erase()); err != nil {
 			return 0, err
 		}
 	}
@@ -57,7 +56,19 @@ func (l *StatusLine) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// fit is the text as far as it has room in one line.
+// erase is what takes the text away that stands there now.
+func (l *StatusLine) erase() string {
+	n := strings.Count(l.text, "\n")
+	switch {
+	case l.text == "":
+		return ""
+	case n == 0:
+		return eraseLine
+	}
+	return fmt.Sprintf("\r\x1b[%dA\x1b[J", n)
+}
+
+// fit is the text as far as it has room, line by line.
 func (l *StatusLine) fit() string {
 	width := 0
 	if l.Width != nil {
@@ -66,10 +77,19 @@ func (l *StatusLine) fit() string {
 	if width <= 0 {
 		width = 80
 	}
-	if utf8.RuneCountInString(l.text) < width {
-		return l.text
+	var lines []string
+	for line := range strings.SplitSeq(l.text, "\n") {
+		lines = append(lines, cut(line, width-1))
 	}
-	return string([]rune(l.text)[:max(width-2, 0)]) + "…"
+	return strings.Join(lines, "\n")
+}
+
+// cut shortens a line to so many columns.
+func cut(line string, width int) string {
+	if utf8.RuneCountInString(line) <= width {
+		return line
+	}
+	return string([]rune(line)[:max(width-1, 0)]) + "…"
 }
 
 // Redirect makes a view write to another place from now on, and returns the

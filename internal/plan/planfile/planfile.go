@@ -164,13 +164,13 @@ func Read(r io.ReaderAt, size int64, version string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkHead(string(head), version); err != nil {
+	if err := checkHead(magic, string(head), version); err != nil {
 		return nil, err
 	}
 	return readMembers(z.File[1:])
 }
 
-func checkHead(head, version string) error {
+func checkHead(magic, head, version string) error {
 	parts := strings.Split(head, "\n")
 	switch {
 	case len(parts) != 4 || parts[0] != magic:

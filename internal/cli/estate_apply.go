@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/estate"
+)
+
+// apply plans, asks and applies. Approved beforehand, each unit is planned and
+// applied in its turn.
+func (r *estateRun) apply(ctx context.Context) int {
+	if r.saved != nil {
+		return r.end(r.run(ctx, estate.Apply, r.saved.Approvals()))
+	}
+	if r.approve || r.f.nonInteractive {
+		return r.end(r.run(ctx, estate.Apply, nil))
+	}
+	results := r.run(ctx, estate.Plan, nil)
+	r.showPlans(results)
+	if code := worst(results); code != 0 || !changes(results) || slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Status == estate.EarlyExit }) {
+		return r.end(results)
+	}
+	verb := "perform these actions"
+	if r.op.destroy {
+		verb = "destroy all resources of these units"
+	}
+	text := "Only 'yes' will be accepted to approve."
+	if deferred(results) > 0 {
+		text = "What is deferred is shown and asked for when what it waits for is there. " + text
+	}
+	answer, err := r.ask(ctx, question{title: "\nDo you want to " + verb + "?", text: text})
+	if err != nil {
+		return r.fail(diag.Errorf(nil, "Apply was not approved", "There was no answer to the question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
+	}
+	if answer != "yes" {
+		r.human.Say("Apply cancelled.\n")
+		return 0
+	}
+	return r.end(r.run(ctx, estate.Apply, estate.Approve(results)))
+}
+
+// askWave shows what had been put off and can be planned now, and asks for it.
+func (r *estateRun) askWave(ctx context.Context, wave []*estate.Result) bool {
+	r.live.Hide()
+	defer r.live.Show()
+	names := unitNames(wave)
+	r.human.Say(fmt.Sprintf("\nWhat had been deferred in %s can be planned now.\n", shortList(names)))
+	r.folds.write(r.human, names)
+	var b strings.Builder
+	r.rows(&b, wave)
+	r.human.Say(b.String())
+	answer, err := r.ask(ctx, question{title: "\nDo you want to perform these actions too?", text: "Only 'yes' will be accepted to approve. The units that are waiting are not applied otherwise."})
+	if err != nil {
+		r.tell(diag.Errorf(nil, "Deferred work was not approved", "There was no answer to the question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
+	}
+	return err == nil && answer == "yes"
+}
+
+func unitNames(results []*estate.Result) []string {
+	var out []string
+	for _, res := range results {
+		out = append(out, res.Unit.Name)
+	}
+	return out
+}
+
+// deferred counts what is put off.
+func deferred(results []*estate.Result) int {
+	n := 0
+	for _, res := range results {
+		n += len(res.Deferred)
+	}
+	return n
+}
+
+func changes(results []*estate.Result) bool {
+	return slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Changes })
+}
+
+// worst is the highest status of the units.
+func worst(results []*estate.Result) int {
+	code := 0
+	for _, res := range results {
+		code = max(code, res.Code)
+	}
+	return code
+}
+
+// end prints the summary, writes the report and returns the status.
+func (r *estateRun) end(results []*estate.Result) int {
+	if results == nil {
+		return 1
+	}
+	if !r.f.summaryOff && r.human != nil {
+		r.table(results)
+	}
+	if r.stream != nil {
+		r.summaryJSON(results)
+	}
+	if r.f.report != "" || r.f.reportSchema != "" {
+		if err := r.writeReports(results); err != nil {
+			return r.fail(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+		}
+	}
+	code := worst(results)
+	if code == 0 && r.detail && changes(results) {
+		return 2
+	}
+	return code
+}
+
+func (r *estateRun) writeReports(results []*estate.Result) error {
+	if r.f.reportSchema != "" {
+		if err := os.WriteFile(r.Path(r.f.reportSchema), estate.ReportSchema(), 0o644); err != nil {
+			return err
+		}
+	}
+	if r.f.report == "" {
+		return nil
+	}
+	format := r.f.reportFormat
+	if format == "" {
+		format = "csv"
+		if strings.HasSuffix(r.f.report, ".json") {
+			format = "json"
+		}
+	}
+	b, err := estate.Report(results, format, r.name, r.args)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(r.Path(r.f.report), b, 0o644)
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/plan"
+)
+
+// # Many plans as one
+//
+// The plans of an estate are shown change by change, and a change that is the same
+// in many units once. Changes that the same units have stand together, so that a
+// reader sees what a unit has for itself, and what it has with which others.
+
+// folds are the changes of many plans. Its methods may be called concurrently.
+type folds struct {
+	mu   sync.Mutex
+	all  map[view.Piece]*folded
+	unit map[string][]*folded // in the order of the unit's plan
+}
+
+// folded is a change with the units that have it.
+type folded struct {
+	view.Piece
+	units []string
+	shown bool
+}
+
+func newFolds() *folds { return &folds{all: map[view.Piece]*folded{}, unit: map[string][]*folded{}} }
+
+// add adds the changes of a unit, in place of those that it had.
+func (f *folds) add(unit string, pieces []view.Piece) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, have := range f.unit[unit] {
+		have.units = slices.DeleteFunc(have.units, func(u string) bool { return u == unit })
+	}
+	list := make([]*folded, 0, len(pieces))
+	for _, p := range pieces {
+		x := f.all[p]
+		if x == nil {
+			x = &folded{Piece: p}
+			f.all[p] = x
+		}
+		if n := len(x.units); n == 0 || x.units[n-1] != unit {
+			x.units = append(x.units, unit)
+		}
+		list = append(list, x)
+	}
+	f.unit[unit] = list
+}
+
+// A section is the changes that the same units have.
+type section struct {
+	units  []string
+	pieces []*folded
+}
+
+// sections groups the changes of the given units: in the order of the first unit
+// that has them.
+func (f *folds) sections(units []string) []*section {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []*section
+	by := map[string]*section{}
+	for _, u := range units {
+		for _, x := range f.unit[u] {
+			if x.shown {
+				continue
+			}
+			x.shown = true
+			slices.Sort(x.units)
+			key := x.units[0]
+			if len(x.units) > 1 {
+				key = strings.Join(x.units, "\x00")
+			}
+			s := by[key]
+			if s == nil {
+				s = &section{units: x.units}
+				by[key] = s
+				out = append(out, s)
+			}
+			s.pieces = append(s.pieces, x)
+		}
+	}
+	return out
+}
+
+// write writes the changes of the given units.
+func (f *folds) write(h *view.Human, units []string) {
+	sections := f.sections(units)
+	var ops []plan.Op
+	for _, s := range sections {
+		for _, p := range s.pieces {
+			if p.Kind == view.ChangePiece {
+				ops = append(ops, p.Op)
+			}
+		}
+	}
+	var b strings.Builder
+	view.Legend(&b, h.Style, ops)
+	h.Say(b.String())
+	for _, s := range sections {
+		h.Say("\n")
+		if len(s.units) == 1 {
+			h.Strong("# Unit " + s.units[0] + "\n")
+		} else {
+			h.Strong(fmt.Sprintf("# The same in %d units: %s\n", len(s.units), shortList(s.units)))
+		}
+		b.Reset()
+		slices.SortStableFunc(s.pieces, func(x, y *folded) int { return int(x.Kind) - int(y.Kind) })
+		outputs := false
+		for _, p := range s.pieces {
+			if p.Kind == view.OutputPiece && !outputs {
+				outputs = true
+				b.WriteString("\nChanges to Outputs:\n")
+			}
+			b.WriteString(p.Text)
+		}
+		h.Say(b.String())
+	}
+}
+
+const mostNames = 10
+
+func shortList(names []string) string {
+	if len(names) <= mostNames {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNames], ", "), len(names)-mostNames)
+}

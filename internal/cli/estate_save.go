@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/plan/planfile"
+)
+
+// unitNote is what is saved of a unit's plan for those who read it: the text of its
+// changes, and its form in JSON.
+type unitNote struct {
+	Pieces []view.Piece    `json:"pieces"`
+	Plan   json.RawMessage `json:"plan,omitempty"`
+}
+
+// save writes the plan of all units to the file of -out.
+func (r *estateRun) save(results []*estate.Result) diag.List {
+	if r.out == "" || results == nil {
+		return nil
+	}
+	about := estate.SavedRun{
+		Destroy: r.op.destroy, RefreshOnly: r.op.refreshOnly, NoRefresh: !r.op.refresh,
+		Targets: addresses(r.targets), Excludes: addresses(r.excludes), Replace: r.op.scope.replace,
+	}
+	var b bytes.Buffer
+	err := r.notesErr
+	if err == nil {
+		err = estate.Save(about, results, r.notes).Write(&b, Version)
+	}
+	if err == nil {
+		err = atomicfile.Write(r.Path(r.out), b.Bytes(), 0o600)
+	}
+	if err != nil {
+		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
+	}
+	if r.human != nil && !r.automated() {
+		r.human.Say("\nSaved the plan to: " + r.out + "\n\nTo perform these actions, run the following command to apply:\n    " + view.Program + " run --all apply " + quoteArg(r.out) + "\n")
+	}
+	return nil
+}
+
+func addresses(all []addr.Target) []string {
+	var out []string
+	for _, t := range all {
+		out = append(out, t.String())
+	}
+	return out
+}
+
+// readSaved reads the plan that is to be applied, and takes over what it was made with.
+func (r *estateRun) readSaved(name string) int {
+	if r.op.destroy || r.op.refreshOnly || !r.op.refresh || len(r.op.scope.targets)+len(r.op.scope.excludes)+len(r.op.scope.replace)+len(r.op.scope.targetFiles)+len(r.op.scope.excludeFiles) > 0 {
+		return r.fail(diag.Errorf(nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
+	}
+	p, err := r.openSaved(name)
+	if err != nil {
+		return r.fail(planFileError(name, err))
+	}
+	r.saved = p
+	r.op.destroy, r.op.refreshOnly, r.op.refresh = p.About.Destroy, p.About.RefreshOnly, !p.About.NoRefresh
+	r.op.scope.targets, r.op.scope.excludes, r.op.scope.replace = p.About.Targets, p.About.Excludes, p.About.Replace
+	return 0
+}
+
+func (s *session) openSaved(name string) (*estate.SavedPlan, error) {
+	f, err := os.Open(s.Path(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return estate.ReadSaved(f, info.Size(), Version)
+}
+
+// isEstatePlan reports whether a file is the saved plan of an estate.
+func (s *session) isEstatePlan(name string) bool {
+	f, err := os.Open(s.Path(name))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	return err == nil && planfile.IsBundle(f, info.Size())
+}
+
+// showEstatePlan shows the saved plan of an estate.
+func showEstatePlan(s *session, o *showOptions, name string) int {
+	p, err := s.openSaved(name)
+	if err != nil {
+		return s.fail(planFileError(name, err))
+	}
+	notes := make([]unitNote, len(p.Units))
+	for i, u := range p.Units {
+		if len(u.Notes) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(u.Notes, &notes[i]); err != nil {
+			return s.fail(planFileError(name, fmt.Errorf("%w of an estate: %w", planfile.ErrNotPlan, err)))
+		}
+	}
+	if o.json.on || o.json.into != "" {
+		doc, err := savedJSON(p, notes)
+		if code := s.document(o, doc, err, nil); o.json.on || code != 0 {
+			return code
+		}
+	}
+	r := &estateRun{session: s, f: &unitFlags{}, name: "plan", folds: newFolds(), width: len("Total")}
+	var results []*estate.Result
+	for i, u := range p.Units {
+		res := &estate.Result{Unit: &estate.Unit{Name: u.Name}, Status: u.Result, Cause: u.Cause, Deferred: u.Deferred, Changes: len(u.Deferred) > 0}
+		if u.Plan != nil {
+			n := u.Plan.Counts()
+			res.Counts = estate.Counts{Add: n.Add, Change: n.Change, Destroy: n.Destroy, Import: n.Import, Forget: n.Forget}
+			res.Changes = res.Changes || u.Plan.HasChanges()
+			pieces := notes[i].Pieces
+			if o.reveal {
+				pieces = view.Pieces(s.human.Style, u.Plan, nil, true)
+			}
+			r.folds.add(u.Name, pieces)
+		}
+		r.width = max(r.width, len(u.Name))
+		results = append(results, res)
+	}
+	if !changes(results) {
+		s.human.Say("\nNo changes. The saved plan of " + fmt.Sprint(len(results)) + " units does nothing.\n")
+		return 0
+	}
+	r.showPlans(results)
+	return 0
+}
+
+// savedJSON is the machine-readable form of a saved plan: a document for each unit.
+func savedJSON(p *estate.SavedPlan, notes []unitNote) ([]byte, error) {
+	type unitJSON struct {
+		Name     string           `json:"name"`
+		Result   estate.Status    `json:"result"`
+		Cause    string           `json:"cause,omitempty"`
+		Deferred []map[string]any `json:"deferred,omitempty"`
+		Plan     json.RawMessage  `json:"plan,omitempty"`
+	}
+	doc := struct {
+		Format string     `json:"estate_format_version"`
+		Units  []unitJSON `json:"units"`
+	}{Format: "1.0"}
+	for i, u := range p.Units {
+		x := unitJSON{Name: u.Name, Result: u.Result, Cause: u.Cause, Plan: notes[i].Plan}
+		for _, d := range u.Deferred {
+			x.Deferred = append(x.Deferred, map[string]any{"address": d.Address, "reason": d.Reason, "at": rangeJSON(d.At), "waits_for": waitsJSON(d.Waits)})
+		}
+		doc.Units = append(doc.Units, x)
+	}
+	return json.Marshal(doc)
+}

@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/plan/planjson"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// observer tells what goes on in a run.
+func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer {
+	return estate.Observer{
+		Started: func(u *estate.Unit) {
+			r.live.Start(u.Name, map[estate.Op]string{estate.Validate: "validating", estate.Init: "getting ready"}[op])
+			if op == estate.Plan || op == estate.Apply {
+				r.live.Note(u.Name, "planning")
+			}
+		},
+		Event: func(e engine.Event) {
+			if text := view.Text(e, op == estate.Apply); text != "" {
+				r.live.Note(e.Unit, text)
+				if r.human != nil && !r.human.Concise && op == estate.Apply {
+					r.line(e.Unit, text)
+				}
+			}
+			r.streamOf(e.Unit).Event(e)
+		},
+		Planned: func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
+			if op == estate.Plan {
+				r.planned(ctx, u, e, p)
+			} else {
+				r.live.Note(u.Name, "applying")
+			}
+		},
+		Ended: func(res *estate.Result) { r.ended(op, res) },
+		Log:   func(u *estate.Unit, line string) { r.line(u.Name, line) },
+	}
+}
+
+// line tells text about a unit.
+func (r *estateRun) line(unit, text string) { r.human.Say(prefixed(unit, text)) }
+
+func prefixed(unit, text string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		b.WriteString("[" + unit + "] " + line + "\n")
+	}
+	return b.String()
+}
+
+// goLive shows on a terminal what runs, until the returned function is called.
+func (r *estateRun) goLive(units int) (stop func()) {
+	if r.human == nil || !r.Terminal.Out || r.Env.Get("TERM") == "dumb" || r.automated() {
+		return func() {}
+	}
+	r.live = view.NewLive(r.human.Out, r.Terminal.Width, r.Now, units)
+	out := r.human.Redirect(r.live)
+	end := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { // ended by stop
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				r.live.Refresh()
+			case <-end:
+				return
+			}
+		}
+	})
+	return func() {
+		close(end)
+		wg.Wait()
+		r.live.Hide()
+		r.human.Redirect(out)
+		r.live = nil
+	}
+}
+
+// streamOf is the stream with the unit on every line; nil without -json.
+func (r *estateRun) streamOf(unit string) *view.Stream { return r.streamFor(unit, r.estate.Sources()) }
+
+func (r *estateRun) streamFor(unit string, set *source.Set) *view.Stream {
+	if r.stream == nil {
+		return nil
+	}
+	return &view.Stream{Out: unitWriter{r, unit}, Now: r.stream.Now, Messages: view.JSONMessages(set), Version: r.stream.Version}
+}
+
+// unitWriter adds the unit to the JSON objects that are written to it, one each.
+type unitWriter struct {
+	r    *estateRun
+	unit string
+}
+
+func (w unitWriter) Write(b []byte) (int, error) {
+	rest, ok := bytes.CutPrefix(b, []byte("{"))
+	if !ok {
+		return 0, errors.New("not a JSON object")
+	}
+	name, err := json.Marshal(w.unit)
+	if err != nil {
+		return 0, err
+	}
+	w.r.mu.Lock()
+	defer w.r.mu.Unlock()
+	_, err = io.WriteString(w.r.stream.Out, `{"unit":`+string(name)+","+string(rest))
+	return len(b), err
+}
+
+// planned keeps the text of a plan while its provider schemas can be read.
+func (r *estateRun) planned(ctx context.Context, u *estate.Unit, e *engine.Engine, p *engine.Plan) {
+	r.streamOf(u.Name).Plan(p)
+	sc := &schemas{ctx: ctx, engine: e, failed: map[providerAddr]bool{}}
+	if p.HasChanges() && (r.human != nil || r.out != "") {
+		style := view.Style{}
+		if r.human != nil {
+			style = r.human.Style
+		}
+		r.folds.add(u.Name, view.Pieces(style, p, sc, r.op.reveal))
+	}
+	if r.out == "" {
+		return
+	}
+	note := unitNote{Pieces: view.Pieces(view.Style{}, p, sc, false)}
+	doc, err := planjson.Plan(planjson.Input{Plan: p, Tree: e.Tree(), Schemas: sc, Version: config.LanguageVersion})
+	if err == nil {
+		note.Plan = doc
+	}
+	raw, err := json.Marshal(note)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.notes[u.Name] = raw; err != nil {
+		r.notesErr = err
+	}
+}
+
+// ended tells how a unit's turn ended.
+func (r *estateRun) ended(op estate.Op, res *estate.Result) {
+	ds := r.filter(res.Diags)
+	r.live.End(res.Unit.Name, res.Status == estate.Failed)
+	if st := r.streamOf(res.Unit.Name); st != nil {
+		if res.Set != nil {
+			st = r.streamFor(res.Unit.Name, res.Set)
+		}
+		st.Tell(ds)
+		for _, d := range res.Deferred {
+			st.Typed(d.String(), "deferred", map[string]any{"address": d.Address, "reason": d.Reason, "at": rangeJSON(d.At), "waits_for": waitsJSON(d.Waits)})
+		}
+		st.Typed(res.Unit.Name+": "+string(res.Status), "unit_complete", map[string]any{
+			"result": string(res.Status), "reason": res.Reason, "cause": res.Cause, "deferred": len(res.Deferred), "elapsed_seconds": res.Ended.Sub(res.Started).Seconds(),
+			"changes": map[string]int{"add": res.Counts.Add, "change": res.Counts.Change, "remove": res.Counts.Destroy, "import": res.Counts.Import, "forget": res.Counts.Forget},
+		})
+	}
+	if r.human == nil {
+		return
+	}
+	if len(ds) > 0 {
+		r.tellUnit(res, ds)
+	}
+	r.line(res.Unit.Name, sentence(op, res))
+}
+
+func rangeJSON(at *source.Range) any {
+	if at == nil {
+		return nil
+	}
+	return map[string]any{"filename": at.Filename, "line": at.Start.Line, "column": at.Start.Column}
+}
+
+func waitsJSON(all []estate.Wait) []map[string]any {
+	out := []map[string]any{}
+	for _, w := range all {
+		out = append(out, map[string]any{"unit": w.Unit, "reference": w.Ref, "input": w.Input, "at": rangeJSON(&w.At)})
+	}
+	return out
+}
+
+// tellUnit prints messages of a unit with the text that they are about.
+func (r *estateRun) tellUnit(res *estate.Result, ds diag.List) {
+	for _, m := range ds {
+		if m.Address == "" {
+			m.Address = "unit " + res.Unit.Name
+		}
+	}
+	var inUnit, inModule diag.List
+	for _, m := range ds {
+		if m.At != nil && res.Set != nil && res.Set.File(m.At.Filename) != nil {
+			inModule = append(inModule, m)
+		} else {
+			inUnit = append(inUnit, m)
+		}
+	}
+	r.human.With(r.printer(r.estate.Sources()), inUnit)
+	r.human.With(r.printer(res.Set), inModule)
+}
+
+// printer prints messages about the files of a set.
+func (s *session) printer(set *source.Set) *diag.Printer {
+	p := s.human.Printer
+	return &diag.Printer{
+		Set: set, Color: p.Color, Width: p.Width, Program: p.Program,
+		CompactWarnings: p.CompactWarnings, ConsolidateWarnings: p.ConsolidateWarnings, ConsolidateErrors: p.ConsolidateErrors,
+	}
+}
+
+func (r *estateRun) tellEstate(ds diag.List) {
+	if len(ds) == 0 {
+		return
+	}
+	if r.name == "output" { // what others read from Stdout stays clean
+		_ = r.printer(r.estate.Sources()).Print(r.Stderr, r.filter(ds))
+		return
+	}
+	r.tellWith(r.estate.Sources(), ds)
+}
+
+// tellWith tells messages about the files of a set.
+func (s *session) tellWith(set *source.Set, ds diag.List) {
+	if s.human != nil {
+		s.human.With(s.printer(set), s.filter(ds))
+	}
+	if s.stream != nil {
+		st := &view.Stream{Out: s.stream.Out, Now: s.stream.Now, Messages: view.JSONMessages(set), Version: s.stream.Version}
+		st.Tell(s.filter(ds))
+	}
+}
+
+func (r *estateRun) failEstate(e *estate.Estate, ds diag.List) int {
+	r.estate = e
+	r.tellEstate(ds)
+	return 1
+}
+
+// sentence tells in a line what came of a unit.
+func sentence(op estate.Op, res *estate.Result) string {
+	n := plan.Counts{Add: res.Counts.Add, Change: res.Counts.Change, Destroy: res.Counts.Destroy, Import: res.Counts.Import, Forget: res.Counts.Forget}
+	text := ""
+	switch {
+	case res.Status == estate.EarlyExit:
+		return "not run: " + earlyWhy(res)
+	case res.Status == estate.Failed:
+		return "failed: " + res.Cause
+	case res.Reason == "error ignored":
+		return "failed, which the ignore block " + res.Cause + " takes for success"
+	case op == estate.Validate:
+		return "valid"
+	case op == estate.Init:
+		return "ready"
+	case op == estate.Apply:
+		return fmt.Sprintf("applied: %d added, %d changed, %d destroyed", n.Add, n.Change, n.Destroy)
+	case len(res.Deferred) == 1 && res.Deferred[0].Address == "":
+		return "deferred: " + res.Deferred[0].String()
+	case !res.Changes:
+		return "no changes"
+	case n != plan.Counts{} || len(res.Deferred) == 0:
+		text = "plan: " + strings.TrimSuffix(view.Summary(n), ".")
+	}
+	if len(res.Deferred) > 0 {
+		if text != "" {
+			text += ", "
+		}
+		text += fmt.Sprintf("%d deferred", len(res.Deferred))
+	}
+	return text
+}
+
+func earlyWhy(res *estate.Result) string {
+	if res.Reason == "ancestor error" {
+		return "it needs " + res.Cause + ", which failed"
+	}
+	return res.Cause
+}
