@@ -45,6 +45,7 @@ type Options struct {
 	SourceMap   map[string]string // of --source-map: what replaces the address of a source, before the //
 	Filters     []string
 	NoHidden    bool // units in hidden folders are left out
+	Without     Without
 	Look        Look // how the units are looked for
 	OtherValues bool // variables may get values by flags, so that missing inputs are no error yet
 	UseMocks    bool // mock outputs come before planned ones
@@ -62,6 +63,15 @@ type Options struct {
 	Strict bool
 
 	tolerant bool
+}
+
+// Without says what is left out.
+type Without struct {
+	Hooks   bool
+	Retries bool
+	Outputs bool // of dependencies, which are unknown then
+	// Removals leaves out units that filters by git found removed.
+	Removals bool
 }
 
 // A Host is what the program around an estate does for it. Every field may be nil.
@@ -177,7 +187,7 @@ func newEstate(o Options) *Estate {
 // runs: outputs are fetched once in each.
 func (e *Estate) renew() {
 	env := e.o.UnitEnv()
-	env.Outputs, env.Tolerant = e.outputs, e.o.tolerant
+	env.Outputs, env.Tolerant = e.outputs, e.o.tolerant || e.o.Without.Outputs
 	e.loader = unit.NewLoader(env)
 }
 
@@ -185,7 +195,7 @@ func (e *Estate) renew() {
 func (o Options) UnitEnv() unit.Env {
 	return unit.Env{
 		WorkingDir: o.Root, Environ: o.Environ, Run: o.Run, Now: o.Now, Home: o.Home, Command: o.Command, Args: o.Args,
-		Source: o.Source, Features: o.Features, DownloadDir: o.DownloadDir,
+		Source: o.Source, Features: o.Features, DownloadDir: o.DownloadDir, ConfigName: o.Look.ConfigName,
 	}
 }
 

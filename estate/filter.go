@@ -262,6 +262,8 @@ func (e *Estate) exclusions(ctx context.Context) diag.List {
 	for _, u := range e.Units {
 		switch {
 		case u.Excluded != "":
+		case u.Removed && u.Broken == nil && (e.o.Without.Removals || e.o.Command != "plan" && e.o.Command != "apply"):
+			u.Excluded = "it is no longer there, and only plan and, with --filter-allow-destroy, apply are about such units"
 		case deep[u]:
 			u.Excluded = "a unit that needs it is excluded with its dependencies"
 		case guarded[u]:

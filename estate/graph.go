@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/par"
 )
 
@@ -25,7 +26,7 @@ func (e *Estate) connect(ctx context.Context, queries []query) diag.List {
 		ds = append(ds, e.reachOut(ctx)...)
 	}
 	for _, u := range e.Units {
-		e.link(u)
+		e.link(e.task(ctx), u)
 	}
 	return append(ds, e.cycles()...)
 }
@@ -79,21 +80,31 @@ func (e *Estate) reachOut(ctx context.Context) diag.List {
 }
 
 // link turns the edges of a unit into what it needs.
-func (e *Estate) link(u *Unit) {
+func (e *Estate) link(t *demand.Task, u *Unit) {
 	seen := map[*Unit]bool{}
-	for _, edge := range u.edges {
-		to := e.byID[edge.ID]
-		if to == nil {
-			if !slices.Contains(u.External, edge.ID) {
-				u.External = append(u.External, edge.ID)
-			}
-			continue
-		}
+	add := func(to *Unit) {
 		if !seen[to] {
 			seen[to] = true
 			u.Needs = append(u.Needs, to)
 			to.NeededBy = append(to.NeededBy, u)
 		}
+	}
+	for _, edge := range u.edges {
+		to := e.byID[edge.ID]
+		if to == nil {
+			some := false
+			for _, dir := range e.stackUnits(t, edge.ID) {
+				if to := e.byID[dir]; to != nil && to != u {
+					some = true
+					add(to)
+				}
+			}
+			if !some && !slices.Contains(u.External, edge.ID) {
+				u.External = append(u.External, edge.ID)
+			}
+			continue
+		}
+		add(to)
 	}
 	slices.SortFunc(u.Needs, byName)
 }
@@ -198,8 +209,12 @@ func (e *Estate) Order(reverse bool) []*Unit {
 func (e *Estate) WriteDOT(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("digraph {\n")
-	for _, u := range e.Units {
-		style := ""
+	for _, x := range e.Entries(false, false) {
+		if x.Unit == nil {
+			fmt.Fprintf(&b, "\t%q ;\n", x.Name)
+			continue
+		}
+		u, style := x.Unit, ""
 		if u.Excluded != "" {
 			style = "[color=red]"
 		}

@@ -24,7 +24,7 @@ type providerAddr = addr.Provider
 // hasHooks reports whether programs run around the command.
 func (w *work) hasHooks() bool {
 	tf := w.u.place.terraform
-	return tf != nil && len(tf.Before)+len(tf.After)+len(tf.Errors) > 0
+	return tf != nil && !w.r.e.o.Without.Hooks && len(tf.Before)+len(tf.After)+len(tf.Errors) > 0
 }
 
 // hooks runs what the unit wants run before or after its command. failed are the
@@ -129,6 +129,9 @@ func (e *Estate) judge(ctx context.Context, u *Unit, failed diag.List, try int) 
 		if hit {
 			return verdict{ignored: ig.Name}, e.signals(u, &ig)
 		}
+	}
+	if e.o.Without.Retries {
+		return verdict{}, nil
 	}
 	for _, rt := range block.Retry {
 		for _, p := range rt.RetryableErrors {

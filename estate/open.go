@@ -20,6 +20,8 @@ type Look struct {
 	Lenient bool
 	// Generate makes the units of stack files first.
 	Generate bool
+	// OnlyStacks says that the filters choose which stack files are generated from.
+	OnlyStacks bool
 	// Generated is told of each unit and stack that is made. May be nil.
 	Generated func(*unit.StackItem)
 	// DependentsIn is the folder in which filters look for units that need others; ""

@@ -15,18 +15,23 @@ import (
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
-	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // outputs serves the unit language with the outputs of a dependency: those that
 // the run has planned or applied, else those in its state.
 func (e *Estate) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
+	if e.o.Without.Outputs {
+		return cty.DynamicVal, false, nil
+	}
 	u := e.byID[target]
 	if r := e.run; r != nil && u != nil {
 		if v, ok := r.outputsOf(u); ok {
 			return v, v != cty.NilVal, nil
 		}
+	}
+	if u == nil && isStack(target) {
+		return e.stackOutputs(t, target, at)
 	}
 	if u == nil {
 		var ds diag.List
@@ -57,9 +62,6 @@ func (e *Estate) outside(t *demand.Task, target string, at source.Range) (*Unit,
 		}
 		module = strings.TrimPrefix(filepath.ToSlash(filepath.Join(filepath.Base(path), module)), "/")
 		path = up
-	}
-	if info, err := os.Stat(filepath.Join(path, unit.StackName)); module == "" && err == nil && !info.IsDir() {
-		return nil, diag.Errorf(&at, "Outputs of a stack", "The outputs of the stack %s as a whole cannot be read in this version. Depend on a unit of the stack instead.", target)
 	}
 	in, ds := e.loader.Unit(t, path, module)
 	if ds.HasErrors() || in == nil {

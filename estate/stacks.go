@@ -2,9 +2,7 @@ package estate
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,6 +39,11 @@ func GenerateStacks(ctx context.Context, o Options, set *source.Set) diag.List {
 			return ds
 		}
 		next := slices.DeleteFunc(found.stacks, func(p string) bool { return done[p] })
+		if level == 0 && o.Look.OnlyStacks {
+			if next, more = chosenStacks(o, next); more.HasErrors() {
+				return append(ds, more...)
+			}
+		}
 		if len(next) == 0 {
 			return ds
 		}
@@ -55,6 +58,32 @@ func GenerateStacks(ctx context.Context, o Options, set *source.Set) diag.List {
 			return ds
 		}
 	}
+}
+
+// chosenStacks are the stack files that the filters leave.
+func chosenStacks(o Options, paths []string) ([]string, diag.List) {
+	queries, ds := parseQueries(o.Filters)
+	f := &filtering{e: &Estate{o: o}}
+	at := map[*item]string{}
+	for _, p := range paths {
+		it := &item{name: f.e.name(filepath.Dir(p))}
+		f.all = append(f.all, it)
+		at[it] = p
+	}
+	for _, q := range queries {
+		if slices.ContainsFunc(q.terms, func(t term) bool { return t.kind == termGit || t.up > 0 || t.down > 0 }) {
+			ds = append(ds, badFilter(q.text, "stacks are chosen by name, path and type alone when they are generated")...)
+		}
+	}
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	var out []string
+	for it := range f.chosen(queries) {
+		out = append(out, at[it])
+	}
+	slices.Sort(out)
+	return out, nil
 }
 
 func stackErr(summary, format string, args ...any) diag.List {
@@ -88,11 +117,8 @@ func (g *generator) level(ctx context.Context, paths []string) diag.List {
 	})
 	var ds diag.List
 	var items []unit.StackItem
-	for i, r := range all {
+	for _, r := range all {
 		ds = append(ds, r.ds...)
-		if !r.ds.HasErrors() && len(g.o.Filters) == 0 {
-			ds = append(ds, forgetItems(filepath.Dir(paths[i]), r.items)...)
-		}
 		items = append(items, r.items...)
 	}
 	if ds.HasErrors() {
@@ -193,68 +219,4 @@ func (g *generator) write(from string, it *unit.StackItem) error {
 		}
 	}
 	return forget(it.Dir, put)
-}
-
-// forgetItems takes away what was generated for blocks that a stack file no longer
-// has. A folder that holds more than was put there, a state for instance, loses its
-// files and stays.
-func forgetItems(dir string, items []unit.StackItem) diag.List {
-	keep := map[string]bool{}
-	for i := range items {
-		keep[items[i].Dir] = true
-	}
-	var gone []string
-	root := filepath.Join(dir, unit.StackDir)
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		if keep[p] || private(d.Name()) {
-			return filepath.SkipDir
-		}
-		if _, err := os.Stat(filepath.Join(p, manifestName)); err == nil {
-			gone = append(gone, p)
-		}
-		return nil
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, p := range slices.Backward(gone) {
-		if err == nil {
-			err = forget(p, nil)
-		}
-		if err == nil {
-			err = removeEmpty(p)
-		}
-	}
-	if err != nil {
-		return stackErr("Failed to take away what a stack no longer has", "%s.", err)
-	}
-	return nil
-}
-
-// removeEmpty removes a folder with nothing but empty folders and our list in it.
-func removeEmpty(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, en := range entries {
-		if en.IsDir() {
-			if err := removeEmpty(filepath.Join(dir, en.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	entries, err = os.ReadDir(dir)
-	if err != nil || len(entries) > 1 || len(entries) == 1 && entries[0].Name() != manifestName {
-		return err
-	}
-	if len(entries) == 1 {
-		if err := os.Remove(filepath.Join(dir, manifestName)); err != nil {
-			return err
-		}
-	}
-	return os.Remove(dir)
 }

@@ -235,12 +235,9 @@ func (u *Unit) Files(t *demand.Task) ([]string, diag.List) {
 // everything computes all that the unit declares.
 func (u *Unit) everything(c *calc) {
 	top := u.e.env()
-	if b := top.f.root.first("locals"); b != nil {
-		for _, a := range b.attrs {
-			one := c.sub(u.e, c.full)
-			one.eval(top, a.x)
-			c.merge(one)
-		}
+	u.everyLocal(c, top)
+	for _, i := range u.headOf(c).head(top).includes {
+		u.everyLocal(c, i.e)
 	}
 	u.inputs(c, nil)
 	fields := u.fields(c)
@@ -253,6 +250,19 @@ func (u *Unit) everything(c *calc) {
 		c.merge(one)
 	}
 	c.merge(u.headOf(c))
+}
+
+// everyLocal computes the local values of a file.
+func (u *Unit) everyLocal(c *calc, e *ev) {
+	b := e.f.root.first("locals")
+	if b == nil {
+		return
+	}
+	for _, a := range b.attrs {
+		one := c.sub(u.e, c.full)
+		one.eval(e, a.x)
+		c.merge(one)
+	}
 }
 
 func (u *Unit) headOf(c *calc) *calc {

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,63 +14,175 @@ import (
 // unitFlags are the flags of commands on units. Those with two dashes are meant:
 // --parallelism counts units, -parallelism calls of providers.
 type unitFlags struct {
-	all, graph                                   bool
-	nonInteractive, noAutoInit, noAutoApprove    bool
-	failFast, ignoreErrors, ignoreOrder          bool
-	useMocks, strict, noDeprecation              bool
-	summaryOff, summaryPerUnit                   bool
-	parallelism                                  int
-	config, module, source, downloadDir, working string
-	report, reportFormat, reportSchema           string
-	filters, features                            []string
+	selection
+	running
+	sourcing
+	telling
+	reporting
+	signingIn
 }
 
-// bools and texts are where the flags go.
-func (f *unitFlags) bools() map[string]*bool {
-	return map[string]*bool{
-		"all": &f.all, "a": &f.all, "graph": &f.graph, "non-interactive": &f.nonInteractive, "no-auto-init": &f.noAutoInit,
-		"no-auto-approve": &f.noAutoApprove, "fail-fast": &f.failFast, "queue-ignore-errors": &f.ignoreErrors,
-		"queue-ignore-dag-order": &f.ignoreOrder, "use-mocks": &f.useMocks, "strict": &f.strict,
-		"no-deprecation-warnings": &f.noDeprecation, "summary-disable": &f.summaryOff, "summary-per-unit": &f.summaryPerUnit,
+// selection says which units.
+type selection struct {
+	all, graph, affected, allowDestroy  bool
+	noFiltersFile, external             bool
+	config, module, working, graphRoot  string
+	filtersFile, excludesFile           string
+	filters, includeDirs, excludeDirs   []string
+	readingFiles, includingFiles        []string
+	features, experiments, strictNames  []string
+	old                                 []string // deprecated flags and variables in use, each with its control
+	strictMode, noStackGenerate, strict bool
+}
+
+// running says how the units run.
+type running struct {
+	nonInteractive, noAutoInit, noAutoApprove bool
+	failFast, ignoreErrors, ignoreOrder       bool
+	useMocks, noRetry, noHooks, noOutputs     bool
+	checkDependents, requireBootstrap         bool
+	parallelism, calls                        int
+	sharing                                   []string // providers
+	outDir, jsonOutDir                        string
+}
+
+// sourcing says where modules and providers come from.
+type sourcing struct {
+	sourceUpdate, inputsDebug, providerCache, noPluginCache bool
+	source, downloadDir, providerCacheDir                   string
+	sourceMap                                               []string
+}
+
+// telling says what is told of it.
+type telling struct {
+	noDeprecation, logOff, absPaths, forward bool
+	logLevel, logFormat, logCustom           string
+}
+
+// reporting is about the end of a run.
+type reporting struct {
+	summaryOff, summaryPerUnit         bool
+	report, reportFormat, reportSchema string
+}
+
+// signingIn is where credentials come from.
+type signingIn struct {
+	authCommand, role, roleSession, webToken string
+	roleSeconds                              int
+	noDiscoveryAuth                          bool
+}
+
+// A flagSpec is one flag: one of the pointers says what it takes.
+type flagSpec struct {
+	name  string
+	on    *bool
+	text  *string
+	list  *[]string
+	count *int
+	least int    // of a count
+	among string // what a text may be, separated by spaces; "" for anything
+	noEnv bool   // no variable stands for it
+}
+
+// specs are the flags that do something.
+func (f *unitFlags) specs() []flagSpec {
+	return slices.Concat(f.selectionSpecs(), f.runningSpecs(), f.otherSpecs())
+}
+
+func (f *unitFlags) selectionSpecs() []flagSpec {
+	return []flagSpec{
+		{name: "all", on: &f.all}, {name: "a", on: &f.all, noEnv: true}, {name: "graph", on: &f.graph}, {name: "graph-root", text: &f.graphRoot},
+		{name: "filter", list: &f.filters}, {name: "filter-affected", on: &f.affected}, {name: "filter-allow-destroy", on: &f.allowDestroy},
+		{name: "filters-file", text: &f.filtersFile}, {name: "no-filters-file", on: &f.noFiltersFile},
+		{name: "queue-include-dir", list: &f.includeDirs}, {name: "queue-exclude-dir", list: &f.excludeDirs},
+		{name: "queue-excludes-file", text: &f.excludesFile}, {name: "queue-include-external", on: &f.external},
+		{name: "queue-include-units-reading", list: &f.readingFiles}, {name: "units-that-include", list: &f.includingFiles},
+		{name: "config", text: &f.config}, {name: "module", text: &f.module, noEnv: true}, {name: "working-dir", text: &f.working},
+		{name: "feature", list: &f.features}, {name: "no-stack-generate", on: &f.noStackGenerate}, {name: "strict", on: &f.strict, noEnv: true},
+		{name: "experiment", list: &f.experiments}, {name: "strict-control", list: &f.strictNames}, {name: "strict-mode", on: &f.strictMode},
 	}
 }
 
-func (f *unitFlags) texts() map[string]*string {
-	return map[string]*string{
-		"config": &f.config, "module": &f.module, "source": &f.source, "download-dir": &f.downloadDir, "working-dir": &f.working,
-		"report-file": &f.report, "report-format": &f.reportFormat, "report-schema-file": &f.reportSchema,
+func (f *unitFlags) runningSpecs() []flagSpec {
+	return []flagSpec{
+		{name: "non-interactive", on: &f.nonInteractive}, {name: "no-auto-init", on: &f.noAutoInit}, {name: "no-auto-approve", on: &f.noAutoApprove},
+		{name: "no-auto-retry", on: &f.noRetry}, {name: "fail-fast", on: &f.failFast}, {name: "queue-ignore-errors", on: &f.ignoreErrors},
+		{name: "queue-ignore-dag-order", on: &f.ignoreOrder}, {name: "use-mocks", on: &f.useMocks}, {name: "no-hooks", on: &f.noHooks},
+		{name: "no-dependency-outputs", on: &f.noOutputs}, {name: "destroy-dependencies-check", on: &f.checkDependents},
+		{name: "backend-require-bootstrap", on: &f.requireBootstrap}, {name: "parallelism", count: &f.parallelism, least: 1},
+		{name: "provider-calls", count: &f.calls, least: 1}, {name: "share-provider", list: &f.sharing},
+		{name: "out-dir", text: &f.outDir}, {name: "json-out-dir", text: &f.jsonOutDir},
 	}
 }
 
-func (f *unitFlags) lists() map[string]*[]string {
-	return map[string]*[]string{"filter": &f.filters, "feature": &f.features}
+func (f *unitFlags) otherSpecs() []flagSpec {
+	return []flagSpec{
+		{name: "source", text: &f.source}, {name: "source-map", list: &f.sourceMap}, {name: "source-update", on: &f.sourceUpdate},
+		{name: "download-dir", text: &f.downloadDir}, {name: "inputs-debug", on: &f.inputsDebug},
+		{name: "provider-cache", on: &f.providerCache}, {name: "provider-cache-dir", text: &f.providerCacheDir},
+		{name: "no-auto-provider-cache-dir", on: &f.noPluginCache},
+		{name: "no-deprecation-warnings", on: &f.noDeprecation}, {name: "log-disable", on: &f.logOff},
+		{name: "log-level", text: &f.logLevel, among: "stderr stdout error warn info debug trace"},
+		{name: "log-format", text: &f.logFormat, among: "bare pretty json key-value"}, {name: "log-custom-format", text: &f.logCustom},
+		{name: "log-show-abs-paths", on: &f.absPaths}, {name: "tf-forward-stdout", on: &f.forward},
+		{name: "summary-disable", on: &f.summaryOff}, {name: "summary-per-unit", on: &f.summaryPerUnit},
+		{name: "report-file", text: &f.report}, {name: "report-format", text: &f.reportFormat, among: "csv json"},
+		{name: "report-schema-file", text: &f.reportSchema},
+		{name: "auth-provider-cmd", text: &f.authCommand}, {name: "no-discovery-auth-provider-cmd", on: &f.noDiscoveryAuth},
+		{name: "iam-assume-role", text: &f.role}, {name: "iam-assume-role-session-name", text: &f.roleSession},
+		{name: "iam-assume-role-web-identity-token", text: &f.webToken}, {name: "iam-assume-role-duration", count: &f.roleSeconds},
+	}
 }
 
-// silent are flags of Terragrunt that change nothing here: how it logs, and how it
-// saves work that is not done in one process.
-var silent = map[string]bool{
-	"log-disable": true, "no-tips": true, "no-auto-provider-cache-dir": true, "use-partial-parse-config-cache": true,
-	"tf-forward-stdout": true, "provider-cache": true, "no-stack-generate": true, "queue-exclude-external": true, "no-cas": true,
-	"log-level": false, "log-format": false, "tf-path": false, "provider-cache-dir": false, "no-tip": false,
+// An idleFlag is a flag of Terragrunt that has nothing to do in one process. The
+// reasons stand in docs/terragrunt-flags.md.
+type idleFlag struct {
+	name  string
+	takes bool // a value
 }
 
-// refused are flags of Terragrunt that would change what happens, and that this
-// version does not have.
-var refused = map[string]string{
-	"graph-root": "", "source-map": "", "source-update": "", "inputs-debug": "", "no-auto-retry": "", "queue-include-dir": "use --filter",
-	"queue-exclude-dir": "use --filter", "queue-excludes-file": "use --filter", "queue-include-units-reading": "use --filter reading=…",
-	"queue-include-external": "", "filter-affected": "use --filter", "filters-file": "use --filter", "out-dir": "", "json-out-dir": "", "backend-bootstrap": "",
-	"backend-require-bootstrap": "", "auth-provider-cmd": "", "iam-assume-role": "", "no-hooks": "", "no-dependency-outputs": "", "html": "",
-	"provider-calls": "use -parallelism",
+// idleFlags lists them.
+func idleFlags() []idleFlag {
+	return []idleFlag{
+		{"experiment-mode", false}, {"no-tips", false}, {"no-tip", true}, {"tf-path", true}, {"no-cas", false}, {"cas-clone-depth", true},
+		{"use-partial-parse-config-cache", false}, {"version-manager-file-name", true}, {"dependency-fetch-output-from-state", false},
+		{"no-dependency-fetch-output-from-state", false}, {"provider-cache-hostname", true}, {"provider-cache-port", true},
+		{"provider-cache-token", true}, {"provider-cache-registry-names", true}, {"queue-exclude-external", false},
+		{"queue-strict-include", false}, {"disable-command-validation", false}, {"no-destroy-dependencies-check", false},
+		{"backend-bootstrap", false}, {"disable-bucket-update", false}, {"engine-cache-path", true}, {"engine-skip-check", false},
+		{"engine-log-level", true}, {"experimental-engine", false}, {"no-engine", false},
+	}
+}
+
+// refused are flags that would change what happens, and whose work another way
+// does.
+func refused(name string) string {
+	switch name {
+	case "profile-cpu", "profile-mem", "profile-goroutine", "profile-dir":
+		return "the program writes no profiles of itself; time a run with the tools of the system"
+	case "discovery-boundary":
+		return "say it in the filter, as in --filter '(DIR)...NAME'"
+	}
+	return ""
 }
 
 // takeUnitFlags takes the flags of units out of the words of a command. Words
 // behind a bare -- are the command's own.
 func takeUnitFlags(args []string, env sys.Env) (*unitFlags, []string, error) {
 	f := &unitFlags{}
-	if err := f.fromEnv(env); err != nil {
+	specs := map[string]*flagSpec{}
+	all := f.specs()
+	for i := range all {
+		specs[all[i].name] = &all[i]
+	}
+	idle := map[string]bool{}
+	for _, x := range idleFlags() {
+		idle[x.name] = x.takes
+	}
+	if err := f.fromEnv(all, env); err != nil {
 		return nil, nil, err
 	}
+	given := map[string]bool{}
 	var rest []string
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -80,112 +194,167 @@ func takeUnitFlags(args []string, env sys.Env) (*unitFlags, []string, error) {
 		if a == "-a" {
 			name, ok = "a", true
 		}
-		if !ok {
-			rest = append(rest, a)
-			continue
-		}
 		name, value, has := strings.Cut(name, "=")
-		if bare, known := silent[name]; known {
-			if !bare && !has {
-				i++
-			}
-			continue
-		}
-		if hint, known := refused[name]; known {
-			return nil, nil, notHere("--"+name, hint)
-		}
-		if !f.knows(name) {
+		takes, isIdle := idle[name]
+		spec := specs[name]
+		switch {
+		case !ok || spec == nil && !isIdle && refused(name) == "":
 			rest = append(rest, a)
 			continue
+		case refused(name) != "":
+			return nil, nil, fmt.Errorf("there is no --%s: %s", name, refused(name))
 		}
-		if !has && f.bools()[name] == nil {
+		if !has && (isIdle && takes || spec != nil && spec.on == nil) {
 			if i++; i == len(args) {
 				return nil, nil, fmt.Errorf("flag needs an argument: --%s", name)
 			}
 			value, has = args[i], true
 		}
-		if err := f.set(name, value, has); err != nil {
-			return nil, nil, err
+		if strings.Contains(" "+strictControls+" ", " "+name+" ") { // the control has the flag's name
+			f.old = append(f.old, name+" --"+name)
 		}
+		if isIdle {
+			continue
+		}
+		if err := spec.set(value, has, !given[name]); err != nil {
+			return nil, nil, fmt.Errorf("invalid value %q for flag --%s: %w", value, name, err)
+		}
+		given[name] = true
 	}
-	return f, rest, nil
+	return f, rest, f.check()
 }
 
-func notHere(what, hint string) error {
-	if hint != "" {
-		return fmt.Errorf("%s is not part of this version: %s", what, hint)
+// set sets a flag; first says that a list begins anew.
+func (s *flagSpec) set(value string, has, first bool) error {
+	switch {
+	case s.on != nil:
+		b := true
+		var err error
+		if has {
+			b, err = strconv.ParseBool(value)
+		}
+		if err != nil {
+			return fmt.Errorf("it must be true or false")
+		}
+		*s.on = b
+	case s.list != nil:
+		if first {
+			*s.list = nil
+		}
+		*s.list = append(*s.list, value)
+	case s.count != nil:
+		n, err := strconv.Atoi(value)
+		if err != nil || n < s.least {
+			return fmt.Errorf("it must be a whole number from %d on", s.least)
+		}
+		*s.count = n
+	default:
+		if s.among != "" && !slices.Contains(strings.Fields(s.among), value) {
+			return fmt.Errorf("it must be one of %s", strings.Join(strings.Fields(s.among), ", "))
+		}
+		*s.text = value
 	}
-	return fmt.Errorf("%s is not part of this version", what)
-}
-
-func (f *unitFlags) knows(name string) bool {
-	return name == "parallelism" || f.bools()[name] != nil || f.texts()[name] != nil || f.lists()[name] != nil
-}
-
-func (f *unitFlags) set(name, value string, has bool) error {
-	if p := f.bools()[name]; p != nil {
-		b, err := boolOf(name, value, has)
-		*p = b
-		return err
-	}
-	if p := f.texts()[name]; p != nil {
-		*p = value
-		return nil
-	}
-	if p := f.lists()[name]; p != nil {
-		*p = append(*p, value)
-		return nil
-	}
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 {
-		return fmt.Errorf("invalid value %q for flag --parallelism: it must be a whole number from 1 on", value)
-	}
-	f.parallelism = n
 	return nil
 }
 
-// fromEnv reads the TG_ variables that stand for flags.
-func (f *unitFlags) fromEnv(env sys.Env) error {
-	read := func(name string) (string, bool) {
-		v := env.Get("TG_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
-		return v, v != ""
-	}
-	for name := range f.bools() {
-		if v, ok := read(name); ok && name != "a" && name != "strict" {
-			if err := f.set(name, v, true); err != nil {
-				return err
+// fromEnv reads the variables that stand for flags: TG_NAME, or TERRAGRUNT_NAME of
+// old.
+func (f *unitFlags) fromEnv(specs []flagSpec, env sys.Env) error {
+	for i := range specs {
+		s := &specs[i]
+		if s.noEnv {
+			continue
+		}
+		word := strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
+		name := "TG_" + word
+		v := env.Get(name)
+		if v == "" {
+			name = "TERRAGRUNT_" + word
+			v = env.Get(name)
+		}
+		if v == "" {
+			continue
+		}
+		if strings.HasPrefix(name, "TERRAGRUNT_") {
+			f.old = append(f.old, "terragrunt-prefix-env-vars "+name)
+		}
+		values := []string{v}
+		if s.list != nil {
+			values = strings.Split(v, ",")
+		}
+		for i, v := range values {
+			if err := s.set(v, true, i == 0); err != nil {
+				return fmt.Errorf("invalid value %q for the environment variable %s: %w", v, name, err)
 			}
 		}
-	}
-	for name := range f.texts() {
-		if v, ok := read(name); ok && name != "module" {
-			if err := f.set(name, v, true); err != nil {
-				return err
-			}
-		}
-	}
-	for name, into := range f.lists() {
-		if v, ok := read(name); ok {
-			*into = append(*into, strings.Split(v, ",")...)
-		}
-	}
-	if v, ok := read("parallelism"); ok {
-		return f.set("parallelism", v, true)
 	}
 	return nil
+}
+
+// check reports what makes no sense.
+func (f *unitFlags) check() error {
+	for _, pair := range f.sourceMap {
+		if from, _, ok := strings.Cut(pair, "="); !ok || from == "" {
+			return fmt.Errorf("invalid value %q for flag --source-map: it must be FROM=TO", pair)
+		}
+	}
+	for _, name := range f.experiments {
+		if !slices.Contains(strings.Fields(experiments), name) {
+			return fmt.Errorf("invalid value %q for flag --experiment: there is no such experiment; there are %s", name, strings.Join(strings.Fields(experiments), ", "))
+		}
+	}
+	for _, name := range f.strictNames {
+		if !slices.Contains(strings.Fields(strictControls), name) {
+			return fmt.Errorf("invalid value %q for flag --strict-control: there is no such control; there are %s", name, strings.Join(strings.Fields(strictControls), ", "))
+		}
+	}
+	for _, old := range f.old {
+		if control, what, _ := strings.Cut(old, " "); f.strictly(control) || f.strictly("deprecated-flags") {
+			return fmt.Errorf("%s is deprecated, which the strict control %s makes an error", what, control)
+		}
+	}
+	_, err := newUnitLog(f, "", nil)
+	return err
+}
+
+// strictly reports whether a strict control is on.
+func (f *unitFlags) strictly(control string) bool {
+	return f.strictMode || slices.Contains(f.strictNames, control)
+}
+
+// experiments and strictControls are the names that Terragrunt 1.1.3 knows.
+const (
+	experiments = "azure-backend block-iteration bounded-discovery browse-tui catalog-format deep-merge dependency-fetch-output-from-state " +
+		"hook-context-env iac-engine mutable-generate oci optional-dependency-outputs optional-hooks otel-logs profiling slow-task-reporting symlinks version-attribute " +
+		"auto-provider-cache-dir cas catalog-redesign cli-redesign dag-queue-display filter-flag mark-many-as-read opt-out-auth report runner-pool stack-dependencies stacks"
+	strictControls = "bare-include cli-redesign default-commands deprecated-commands deprecated-configs deprecated-env-vars deprecated-flags deprecated-hidden-flag " +
+		"disable-command-validation disable-dependent-modules fast-copy legacy-gcs-public-prefix legacy-internal-tflint legacy-logs no-destroy-dependencies-check " +
+		"optional-hooks queue-exclude-external queue-strict-include root-terragrunt-hcl terragrunt-prefix-env-vars terragrunt-prefix-flags units-that-include"
+)
+
+// many reports whether the command is about several units.
+func (f *unitFlags) many() bool {
+	return f.all || f.graph || f.affected || len(f.filters)+len(f.includeDirs)+len(f.readingFiles)+len(f.includingFiles) > 0 || f.filtersFile != ""
 }
 
 // featureMap makes a map of --feature flags.
-func (f *unitFlags) featureMap() (map[string]string, error) {
+func (f *unitFlags) featureMap() (map[string]string, error) { return pairs("feature", f.features) }
+
+// pairs makes a map of the values of a flag.
+func pairs(flag string, list []string) (map[string]string, error) {
 	out := map[string]string{}
-	for _, x := range f.features {
+	for _, x := range list {
 		name, value, ok := strings.Cut(x, "=")
 		if !ok {
-			return nil, fmt.Errorf("invalid value %q for flag --feature: it must be name=value", x)
+			return nil, fmt.Errorf("invalid value %q for flag --%s: it must be name=value", x, flag)
 		}
 		out[name] = value
 	}
 	return out, nil
+}
+
+func notHere(what, hint string) error {
+	return fmt.Errorf("%s cannot be used: %s", what, cmp.Or(hint, "it has no meaning here"))
 }
 
 // plainFolder reports whether the program is called as a tool that knows no units.

@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -59,16 +57,30 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	if err != nil {
 		return estate.Options{}, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)
 	}
-	filters, err := s.filterFiles()
+	sources, err := pairs("source-map", f.sourceMap)
 	if err != nil {
-		return estate.Options{}, diag.Errorf(nil, "Failed to read filters", "%s.", err)
+		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
 	}
-	filters = append(filters, f.filters...)
 	o := estate.Options{
 		Root: s.Dir, Command: command, Args: append([]string{command}, args...), Environ: s.Env, Features: features, DownloadDir: f.downloadDir,
-		Source: f.source, Filters: filters, OtherValues: len(flags) > 0, UseMocks: f.useMocks, Who: s.User() + "@" + s.Host(), Run: s.Run, Now: s.Now, Home: s.homeOrError,
+		Source: f.source, SourceMap: sources, OtherValues: len(flags) > 0, UseMocks: f.useMocks, Who: s.User() + "@" + s.Host(), Run: s.Run, Now: s.Now, Home: s.homeOrError,
+	}
+	if o.DownloadDir != "" {
+		o.DownloadDir = s.Path(o.DownloadDir)
+	}
+	o.Without = estate.Without{Hooks: f.noHooks, Retries: f.noRetry, Outputs: f.noOutputs, Removals: command == "apply" && !f.allowDestroy}
+	o.Look = estate.Look{}
+	if f.graphRoot != "" {
+		o.Look.DependentsIn = s.Path(f.graphRoot)
+	}
+	if name := f.config; name != "" && filepath.Base(name) == name {
+		o.Look.ConfigName = name
+	}
+	if more := s.filterBy(s.ctx, f, &o); more.HasErrors() {
+		return o, more
 	}
 	o.Providers, o.Strict = s.unitProviders(cfg, attached), f.strict
+	ds = append(ds, f.shareProviders(&o)...)
 	o.Host = estate.Host{
 		Values: func(f estate.Folder, more []estate.VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 			return s.otherValues(f, more, flags, declared)
@@ -83,32 +95,6 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	return o, ds
 }
 
-// filterFiles are the filters that lie in the working folder: queries in
-// .terragrunt-filters, and patterns of what is left out in .terragrunt-excludes.
-func (s *session) filterFiles() ([]string, error) {
-	var out []string
-	for _, file := range [...]struct{ name, prefix string }{{".terragrunt-filters", ""}, {".terragrunt-excludes", "!"}} {
-		b, err := os.ReadFile(s.Path(file.name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for line := range strings.Lines(string(b)) {
-			line = strings.TrimSpace(line)
-			switch {
-			case line == "" || strings.HasPrefix(line, "#"):
-			case file.prefix == "":
-				out = append(out, line)
-			default:
-				out = append(out, "!{"+line+"}")
-			}
-		}
-	}
-	return out, nil
-}
-
 func (s *session) homeOrError() (string, error) {
 	if h := s.Home(); h != "" {
 		return h, nil
@@ -117,9 +103,9 @@ func (s *session) homeOrError() (string, error) {
 }
 
 func (s *session) unitProviders(cfg *cliconfig.Config, attached map[addr.Provider]rpc.Reattach) func(estate.Folder) estate.Providers {
-	cache := &rpc.SchemaCache{}
+	cache, hashes := &rpc.SchemaCache{}, &install.Hashes{}
 	return func(f estate.Folder) estate.Providers {
-		return unitPlugins{&plugins{session: s.within(f), config: cfg, attached: attached, schemas: cache}}
+		return unitPlugins{&plugins{session: s.within(f), config: cfg, attached: attached, schemas: cache, hashes: hashes}}
 	}
 }
 

@@ -68,8 +68,9 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
-	o.Destroy = r.op.destroy
+	o.Destroy, o.Look.Generate = r.op.destroy, !f.noStackGenerate
 	e, more := estate.Open(ctx, o)
+	defer e.Close(ctx)
 	more = append(more, e.Ungenerated...)
 	if ds = append(ds, more...); ds.HasErrors() {
 		return r.failEstate(e, ds)
@@ -179,7 +180,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	every, more := r.persistEvery()
 	return estate.RunOptions{
 		Op: op, Destroy: r.op.destroy, RefreshOnly: r.op.refreshOnly, SkipRefresh: !r.op.refresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"),
-		Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace, Digest: r.out != "", Parallelism: r.f.parallelism, ProviderCalls: r.op.parallelism,
+		Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace, Digest: r.out != "", Parallelism: r.f.parallelism, ProviderCalls: r.op.parallelism, TotalCalls: r.f.calls,
 		FailFast: r.f.failFast, IgnoreErrors: r.f.ignoreErrors, IgnoreOrder: r.f.ignoreOrder, Every: every, Stop: r.stop,
 		Lock: estate.LockOptions{Off: !r.op.state.on, Timeout: r.op.state.timeout},
 	}, append(ds, more...)

@@ -41,7 +41,7 @@ func (s *session) asUnits(ctx context.Context, cmd command, args []string) (code
 		return 0, false
 	}
 	f, rest, err := takeUnitFlags(args, s.Env)
-	many := err == nil && (f.all || f.graph || len(f.filters) > 0)
+	many := err == nil && f.many()
 	if f == nil {
 		f = &unitFlags{}
 	}

@@ -26,7 +26,7 @@ const floors = `
 	# Floor 0: words and machinery that know nothing of each other.
 	NONE
 	< source, addr, internal/par, internal/value, internal/sys,
-	  internal/archive, internal/filelock, internal/atomicfile, internal/state/rawjson,
+	  internal/archive, internal/filelock, internal/atomicfile, internal/digraph, internal/state/rawjson,
 	  internal/provider/rpc/pb6;
 
 	# Floor 1: messages to the user.
@@ -98,7 +98,7 @@ const floors = `
 	engine, internal/sys < internal/cli/vars;
 	engine, unit, internal/cli/vars, internal/state/hold < estate;
 	internal/plan/planjson, diag, internal/schema < internal/cli/view;
-	estate, unit/migrate, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
+	estate, unit/migrate, internal/digraph, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
 	internal/cli < cmd/terrace;
 
 	# Beside the house: tests of the whole and tools.

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+)
+
+// estateCommands are the commands on units and estates.
+func estateCommands() []command {
+	return []command{
+		{name: "run", synopsis: "Run a command on a unit, or with --all on every unit", usage: runUsage, run: runCommand},
+		{name: "find", synopsis: "Find the units below the working folder", usage: findUsage, run: findCommand},
+		{name: "list", synopsis: "List the units below the working folder", usage: listUsage, run: listCommand},
+		{name: "dag", synopsis: "Show how units depend on each other", usage: dagUsage, run: dagCommand},
+		{name: "dag graph", synopsis: "Draw the units' dependencies in DOT", usage: dagUsage, run: dagGraphCommand},
+		{name: "render", synopsis: "Show the effective configuration of a unit", usage: renderUsage, run: renderCommand},
+		{name: "estate", synopsis: "Work on all units below the working folder", usage: estateCheckUsage, run: estateCommand},
+		{name: "estate check", synopsis: "Check all units and what they take from each other", usage: estateCheckUsage, run: estateCheckCommand},
+	}
+}
+
+// runCommand is `run [--all] [flags] [--] COMMAND ARGS`.
+func runCommand(ctx context.Context, s *session, args []string) int {
+	f, rest, err := takeUnitFlags(args, s.Env)
+	if err != nil {
+		return s.usageError("run", "Failed to parse command-line flags", err.Error())
+	}
+	if f.working != "" {
+		s.System = s.System.In(f.working)
+	}
+	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+		return s.usageError("run", "No command given", "Name the command to run on the unit, for example \"run --all plan\" or \"run --all -- apply -refresh=false\".")
+	}
+	if f.many() {
+		return s.runAll(ctx, rest[0], f, rest[1:])
+	}
+	cmd, more, found := lookup(rest)
+	if !found {
+		return s.noCommand(rest)
+	}
+	if more, err = s.viewFlags(more); err != nil {
+		return s.usageError(cmd.name, "Failed to parse command-line flags", err.Error())
+	}
+	s.command = cmd.name
+	if s.isUnit(f) {
+		return s.runUnit(ctx, cmd, f, more)
+	}
+	return cmd.run(ctx, s, more)
+}
+
+// openEstate opens the units for a command that only looks at them.
+func (s *session) openEstate(ctx context.Context, f *unitFlags, command string, noHidden bool) (*estate.Estate, diag.List) {
+	o, ds := s.estateOptions(f, command, nil, nil)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	o.Destroy, o.NoHidden = command == "destroy", noHidden
+	o.Look.Generate = !f.noStackGenerate
+	e, more := estate.Open(ctx, o)
+	return e, append(ds, more...)
+}
+
+// failWith tells errors about the files of an estate.
+func (s *session) failWith(e *estate.Estate, ds diag.List) int {
+	if e == nil {
+		return s.fail(ds)
+	}
+	s.tellWith(e.Sources(), ds)
+	return 1
+}
+
+func estateCommand(_ context.Context, s *session, _ []string) int {
+	return s.usageError("estate check", "No command given", "The command is \"estate check\".")
+}
+
+// estateCheckCommand checks all units as a whole, without state and providers.
+func estateCheckCommand(ctx context.Context, s *session, args []string) int {
+	f, rest, err := takeUnitFlags(args, s.Env)
+	if err != nil {
+		return s.usageError("estate check", "Failed to parse command-line flags", err.Error())
+	}
+	fl := newFlags("estate check")
+	var j jsonFlags
+	fl.BoolVar(&j.on, "json", false, "")
+	if !s.parse(fl, rest) {
+		return 1
+	}
+	if f.working != "" {
+		s.System = s.System.In(f.working)
+	}
+	if !s.useJSON(j) {
+		return 1
+	}
+	defer s.finish()
+	e, ds := s.openEstate(ctx, f, "plan", false)
+	if !ds.HasErrors() {
+		ds = append(ds, e.Ungenerated...)
+		ds = append(ds, e.Warnings...)
+		ds = append(ds, e.Check(ctx, f.strict)...)
+	}
+	if e == nil {
+		return s.fail(ds)
+	}
+	s.tellWith(e.Sources(), ds)
+	if ds.HasErrors() {
+		return 1
+	}
+	s.human.Good("Success!")
+	s.say(fmt.Sprintf(" %d units fit together.\n", len(e.Units)))
+	return 0
+}
+
+func (s *session) unitPath(f *unitFlags) string {
+	if f.config != "" {
+		return s.Path(f.config)
+	}
+	return s.Dir
+}
+
+// unitOptions is the help on the flags that commands on units share.
+func unitOptions() []string {
+	return []string{
+		option("--all, -a", "Run on every unit below the working folder."),
+		option("--filter=QUERY", "Take the units that a query matches. May be repeated."),
+		option("--feature=NAME=VALUE", "Set a feature flag. May be repeated."),
+		option("--config=PATH", "The unit file."),
+		option("--module=NAME", "The module of an environment file."),
+		option("--working-dir=PATH", "The folder to work in."),
+		option("--download-dir=PATH", "Where modules run, .terragrunt-cache by default."),
+		option("--source=URL", "The source of the module, in place of the unit's own."),
+		option("--no-deprecation-warnings", "Say nothing of deprecated parts of unit files."),
+	}
+}
+
+func runUsage() string {
+	return usageText("Usage: "+view.Program+" [global options] run [options] [--] COMMAND [ARGS]\n\n"+
+		"  Runs a command on the unit in the working folder, or with --all on every\n  unit below it, in the order of their dependencies and in one process. What a\n  unit takes from others that were not applied yet is unknown in its plan.",
+		append(unitOptions(),
+			option("--parallelism=N", "How many units run at once. -parallelism counts the calls of providers in one unit."),
+			option("--non-interactive", "Do not ask; plan and apply are done."),
+			option("--fail-fast", "Start nothing more after a unit failed."),
+			option("--queue-ignore-errors", "Run units though others that they need failed."),
+			option("--queue-ignore-dag-order", "Run units in no order."),
+			option("--use-mocks", "Let mock outputs come before planned ones."),
+			option("--strict", "Make inputs that a module does not declare errors."),
+			option("--report-file=PATH", "Write a report of the run, as CSV or JSON."),
+			option("--summary-disable", "Print no summary."))...)()
+}
+
+func estateCheckUsage() string {
+	return usageText("Usage: "+view.Program+" [global options] estate check [options]\n\n"+
+		"  Checks all units below the working folder and what they take from each\n  other, without state, credentials or providers.",
+		append([]string{option("--strict", "Make inputs that a module does not declare errors."), option("-json", "Messages as JSON.")}, unitOptions()[1:]...)...)()
+}

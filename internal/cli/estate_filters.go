@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/estate"
+)
+
+// filterBy sets the filters of a command: those of the files in the working
+// folder, those of --filter and of the flags that stand for one.
+func (s *session) filterBy(ctx context.Context, f *unitFlags, o *estate.Options) diag.List {
+	filters, err := s.filterFiles(f)
+	if err != nil {
+		return diag.Errorf(nil, "Failed to read filters", "%s.", err)
+	}
+	filters = append(filters, f.filters...)
+	if f.graph {
+		filters = append(filters, "...{.}")
+	}
+	for _, dir := range f.includeDirs {
+		filters = append(filters, "{"+dir+"}")
+	}
+	for _, file := range append(f.readingFiles, f.includingFiles...) {
+		filters = append(filters, "reading="+file)
+	}
+	if f.external {
+		filters = append(filters, "{./**}...")
+	}
+	for _, dir := range f.excludeDirs {
+		filters = append(filters, "!{"+dir+"}")
+	}
+	if f.affected {
+		query, ds := estate.Affected(ctx, *o)
+		if ds.HasErrors() {
+			return ds
+		}
+		filters = append(filters, query)
+	}
+	o.Filters = filters
+	return nil
+}
+
+// filterFiles are the filters that lie in files: queries in .terragrunt-filters or
+// the file that a flag names, and patterns of what is left out in
+// .terragrunt-excludes.
+func (s *session) filterFiles(f *unitFlags) ([]string, error) {
+	files := []struct {
+		name, before, after string
+		must                bool
+	}{{".terragrunt-filters", "", "", false}, {".terragrunt-excludes", "!{", "}", false}}
+	if f.filtersFile != "" {
+		files[0].name, files[0].must = f.filtersFile, true
+	} else if f.noFiltersFile {
+		files = files[1:]
+	}
+	if f.excludesFile != "" {
+		last := &files[len(files)-1]
+		last.name, last.must = f.excludesFile, true
+	}
+	var out []string
+	for _, file := range files {
+		b, err := os.ReadFile(s.Path(file.name))
+		if errors.Is(err, fs.ErrNotExist) && !file.must {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(b)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				out = append(out, file.before+line+file.after)
+			}
+		}
+	}
+	return out, nil
+}

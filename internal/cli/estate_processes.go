@@ -1,0 +1,21 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/estate"
+)
+
+// shareProviders notes the providers that --share-provider names.
+func (f *running) shareProviders(o *estate.Options) diag.List {
+	for _, name := range f.sharing {
+		a, err := addr.ParseProvider(strings.TrimSpace(name))
+		if err != nil {
+			return diag.Errorf(nil, "Failed to parse command-line flags", "Invalid value %q for flag --share-provider: %s.", name, err)
+		}
+		o.ShareProviders = append(o.ShareProviders, a)
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// A twig is one line of a tree.
+type twig struct {
+	name string
+	subs []*twig
+	by   map[string]*twig // subs of a folder, by name
+}
+
+// treeText draws units as a tree: of their folders, or of what needs what, where
+// a unit stands below everything that it needs, and what needs it in turn is
+// drawn at the first of these places.
+func treeText(list []estate.Entry, dag bool) string {
+	root := &twig{name: ".", by: map[string]*twig{}}
+	if dag {
+		root.subs = needTree(list)
+	} else {
+		folderTree(root, list)
+	}
+	var b strings.Builder
+	b.WriteString(root.name + "\n")
+	root.write(&b, "")
+	return b.String()
+}
+
+func (t *twig) write(b *strings.Builder, indent string) {
+	for i, s := range t.subs {
+		turn, below := branch(i == len(t.subs)-1)
+		b.WriteString(indent + turn + s.name + "\n")
+		s.write(b, indent+below)
+	}
+}
+
+func folderTree(root *twig, list []estate.Entry) {
+	for _, x := range list {
+		at := root
+		for part := range strings.SplitSeq(x.Name, "/") {
+			sub := at.by[part]
+			if sub == nil {
+				sub = &twig{name: part, by: map[string]*twig{}}
+				at.subs, at.by[part] = append(at.subs, sub), sub
+			}
+			at = sub
+		}
+	}
+}
+
+func needTree(list []estate.Entry) []*twig {
+	in := map[*estate.Unit]bool{}
+	for _, x := range list {
+		in[x.Unit] = true
+	}
+	drawn := map[*estate.Unit]bool{}
+	var draw func(u *estate.Unit) *twig
+	draw = func(u *estate.Unit) *twig {
+		t := &twig{name: u.Name}
+		if drawn[u] {
+			return t
+		}
+		drawn[u] = true
+		for _, n := range u.NeededBy {
+			if in[n] {
+				t.subs = append(t.subs, draw(n))
+			}
+		}
+		return t
+	}
+	var out []*twig
+	for _, x := range list {
+		switch {
+		case x.Unit == nil:
+			out = append(out, &twig{name: x.Name})
+		case !slices.ContainsFunc(x.Unit.Needs, func(n *estate.Unit) bool { return in[n] }):
+			out = append(out, draw(x.Unit))
+		}
+	}
+	for _, x := range list { // circles have no beginning
+		if x.Unit != nil && !drawn[x.Unit] {
+			out = append(out, draw(x.Unit))
+		}
+	}
+	return out
+}
+
+// withoutInfix is the environment with TG_INFIX_NAME read as TG_NAME too.
+func withoutInfix(env sys.Env, infix string) sys.Env {
+	var more []string
+	for _, pair := range env {
+		name, value, _ := strings.Cut(pair, "=")
+		if rest, ok := strings.CutPrefix(name, "TG_"+infix+"_"); ok {
+			more = append(more, "TG_"+rest+"="+value)
+		}
+	}
+	return env.With(more...)
+}

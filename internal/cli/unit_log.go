@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// # Lines about units
+//
+// What happens in a unit is told in lines with the unit in front. Their form is
+// that of --log-format, or of --log-custom-format; without either it is short. Levels
+// are those of Terragrunt: stdout is what a command prints, info what is told of
+// the run.
+
+// logLevels are the levels, from the least to the most that is told.
+func logLevels() []string {
+	return []string{"stderr", "stdout", "error", "warn", "info", "debug", "trace"}
+}
+
+// unitLog writes the lines.
+type unitLog struct {
+	level   int
+	format  string // "" for the short form
+	parts   []logPart
+	root    string // "" unless folders are shown in full
+	forward bool
+	command []string
+	now     func() time.Time
+	start   time.Time
+}
+
+// A logPart is a piece of --log-custom-format: text, or a placeholder.
+type logPart struct {
+	text, name string
+	options    map[string]string
+}
+
+// newUnitLog reads the flags. now may be nil where nothing is written.
+func newUnitLog(f *unitFlags, root string, now func() time.Time) (*unitLog, error) {
+	l := &unitLog{level: slices.Index(logLevels(), "info"), format: f.logFormat, forward: f.forward, now: now}
+	if f.logLevel != "" {
+		l.level = slices.Index(logLevels(), f.logLevel)
+	}
+	if f.logOff {
+		l.level = slices.Index(logLevels(), "stdout")
+		l.forward = true
+	}
+	if f.absPaths {
+		l.root = root
+	}
+	if now != nil {
+		l.start = now()
+	}
+	var err error
+	if f.logCustom != "" {
+		l.format = "custom"
+		l.parts, err = parseLogFormat(f.logCustom)
+	}
+	return l, err
+}
+
+// shows reports whether lines of a level are told.
+func (l *unitLog) shows(level string) bool { return slices.Index(logLevels(), level) <= l.level }
+
+// lines writes text about a unit, "" if its level is not told.
+func (l *unitLog) lines(level, unit, text string) string {
+	if !l.shows(level) {
+		return ""
+	}
+	if l.root != "" {
+		unit = filepath.Join(l.root, filepath.FromSlash(unit))
+	}
+	text = strings.TrimRight(text, "\n")
+	if l.forward && level == "stdout" {
+		return text + "\n"
+	}
+	if l.format == "json" {
+		return l.object(level, unit, text)
+	}
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		l.line(&b, level, unit, line)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (l *unitLog) line(b *strings.Builder, level, unit, line string) {
+	now := time.Time{}
+	if l.now != nil && l.format != "" {
+		now = l.now()
+	}
+	switch l.format {
+	case "":
+		b.WriteString("[" + unit + "] " + line)
+	case "bare":
+		fmt.Fprintf(b, "%s[%04d] %s prefix=%s", strings.ToUpper(level), int(now.Sub(l.start).Seconds()), line, unit)
+	case "pretty":
+		fmt.Fprintf(b, "%s %-6s [%s] %s", now.Format("15:04:05.000"), strings.ToUpper(level), unit, line)
+	case "key-value":
+		fmt.Fprintf(b, "time=%s level=%s prefix=%s tf-path=terrace msg=%s", now.UTC().Format(time.RFC3339), level, unit, line)
+	default:
+		for _, p := range l.parts {
+			b.WriteString(l.part(&p, level, unit, line, now))
+		}
+	}
+}
+
+// object is a line of --log-format json.
+func (l *unitLog) object(level, unit, text string) string {
+	doc := struct {
+		Time  string   `json:"time"`
+		Level string   `json:"level"`
+		Dir   string   `json:"working-dir"`
+		Path  string   `json:"tf-path"`
+		Args  []string `json:"tf-command-args"`
+		Msg   string   `json:"msg"`
+	}{l.now().UTC().Format(time.RFC3339), level, unit, "terrace", l.command, text}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return ""
+	}
+	return string(b) + "\n"
+}
+
+// part writes one piece of a custom form.
+func (l *unitLog) part(p *logPart, level, unit, line string, now time.Time) string {
+	s := ""
+	switch p.name {
+	case "":
+		return p.text
+	case "time":
+		s = now.Format(timeLayout(p.options["format"]))
+	case "interval":
+		s = fmt.Sprintf("%04d", int(now.Sub(l.start).Seconds()))
+	case "level":
+		s = level
+		switch p.options["format"] {
+		case "short":
+			s = level[:min(4, len(level))]
+		case "tiny":
+			s = level[:1]
+		}
+	case "prefix":
+		s = unit
+	case "tf-path":
+		s = "terrace"
+	case "tf-command":
+		s = strings.Join(l.command[:min(1, len(l.command))], "")
+	case "tf-command-args":
+		s = strings.Join(l.command, " ")
+	case "msg":
+		s = line
+	case "t":
+		return "\t"
+	case "n":
+		return "\n"
+	}
+	if c := p.options["content"]; c != "" {
+		s = c
+	}
+	return decorate(s, p.options)
+}
+
+// decorate does what the options of a placeholder say.
+func decorate(s string, o map[string]string) string {
+	switch o["case"] {
+	case "upper":
+		s = strings.ToUpper(s)
+	case "lower":
+		s = strings.ToLower(s)
+	case "capitalize":
+		if s != "" {
+			s = strings.ToUpper(s[:1]) + s[1:]
+		}
+	}
+	if o["escape"] == "json" {
+		if b, err := json.Marshal(s); err == nil {
+			s = string(b[1 : len(b)-1])
+		}
+	}
+	if width, err := strconv.Atoi(o["width"]); err == nil && width > 0 {
+		pad := max(0, width-len(s))
+		switch o["align"] {
+		case "right":
+			s = strings.Repeat(" ", pad) + s
+		case "center":
+			s = strings.Repeat(" ", pad/2) + s + strings.Repeat(" ", pad-pad/2)
+		default:
+			s += strings.Repeat(" ", pad)
+		}
+	}
+	if s == "" {
+		return ""
+	}
+	return o["prefix"] + s + o["suffix"]
+}
+
+// timeLayout is the layout of a time: a name, or letters as in Y-m-d H:i:s.
+func timeLayout(format string) string {
+	switch format {
+	case "":
+		return "15:04:05.000"
+	case "rfc3339":
+		return time.RFC3339
+	case "rfc3339-nano":
+		return time.RFC3339Nano
+	case "date-time":
+		return time.DateTime
+	case "date-only":
+		return time.DateOnly
+	case "time-only":
+		return time.TimeOnly
+	}
+	return strings.NewReplacer("Y", "2006", "y", "06", "m", "01", "n", "1", "M", "Jan", "d", "02", "j", "2", "D", "Mon",
+		"H", "15", "h", "03", "g", "3", "i", "04", "s", "05", "v", "000", "u", "000000", "A", "PM", "a", "pm", "T", "MST", "P", "-07:00", "O", "-0700").Replace(format)
+}
+
+// parseLogFormat reads a custom form: text with %name or %name(option=value,…).
+func parseLogFormat(s string) ([]logPart, error) {
+	var out []logPart
+	for s != "" {
+		at := strings.IndexByte(s, '%')
+		if at < 0 {
+			return append(out, logPart{text: s}), nil
+		}
+		if at > 0 {
+			out = append(out, logPart{text: s[:at]})
+		}
+		p, rest, err := parsePlaceholder(s[at+1:])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+		s = rest
+	}
+	return out, nil
+}
+
+func parsePlaceholder(s string) (p logPart, rest string, err error) {
+	if strings.HasPrefix(s, "%") {
+		return logPart{text: "%"}, s[1:], nil
+	}
+	best := ""
+	for _, name := range [...]string{"time", "interval", "level", "prefix", "tf-path", "tf-command", "tf-command-args", "msg", "t", "n"} {
+		if strings.HasPrefix(s, name) && len(name) > len(best) {
+			best = name
+		}
+	}
+	if best == "" {
+		return p, "", fmt.Errorf("invalid value for flag --log-custom-format: there is no placeholder at %q; there are time, interval, level, prefix, tf-path, tf-command, tf-command-args, msg, t and n", "%"+s)
+	}
+	p.name, rest = best, s[len(best):]
+	inner, after, ok := strings.Cut(strings.TrimPrefix(rest, "("), ")")
+	if !strings.HasPrefix(rest, "(") {
+		return p, rest, nil
+	}
+	if !ok {
+		return p, "", fmt.Errorf("invalid value for flag --log-custom-format: the options of %%%s are never closed", best)
+	}
+	p.options = map[string]string{}
+	for option := range strings.SplitSeq(inner, ",") {
+		name, value, _ := strings.Cut(option, "=")
+		name = strings.TrimSpace(name)
+		switch name {
+		case "content", "prefix", "suffix", "escape", "case", "width", "align", "format", "color", "path", "":
+			p.options[name] = strings.Trim(strings.TrimSpace(value), `'"`)
+		default:
+			return p, "", fmt.Errorf("invalid value for flag --log-custom-format: %%%s has no option %q", best, name)
+		}
+	}
+	return p, after, nil
+}

@@ -1,0 +1,183 @@
+// Package digraph draws what needs what as a picture: a self-contained SVG text in
+// layers, readable on light and dark ground, without scripts and outside fonts.
+//
+// Main type: Node; SVG draws a list of them. The one rule: the picture depends on
+// the nodes alone, so that the same graph gives the same bytes.
+//
+// # Layout
+//
+// Layers go from left to right: a node stands one layer right of the last one that
+// it needs. Within its layer it is moved to where its neighbors are, on average, in a
+// few sweeps to and fro, which keeps lines short at a cost of n log n for each. A
+// layer with many nodes is folded into several columns, so that the picture of a
+// thousand nodes stays about as high as it is wide.
+package digraph
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// A Node is one box of the picture.
+type Node struct {
+	Name  string
+	Needs []int // indices of other nodes
+	// Kind sets how the box looks: "" for an ordinary one, stack, excluded or outside.
+	Kind string
+	// Title is what stands beside the name when the box is pointed at; may be empty.
+	Title string
+}
+
+// A spot is where a node stands.
+type spot struct {
+	layer, column int
+	x, y, width   float64
+}
+
+const (
+	rowHeight = 30.0
+	boxHeight = 22.0
+	letter    = 7.25 // width of one, 12 pixels high, in monospaced type
+	padding   = 10.0
+	channel   = 70.0 // between layers
+	gutter    = 24.0 // between the columns of one layer
+	margin    = 24.0
+	longest   = 48 // letters of a name
+	sweeps    = 4
+)
+
+// layout places the nodes and tells the size of the picture.
+func layout(nodes []Node) (spots []spot, width, height float64) {
+	spots = make([]spot, len(nodes))
+	layers := assign(nodes, spots)
+	needed := make([][]int, len(nodes))
+	for i := range nodes {
+		for _, n := range nodes[i].Needs {
+			needed[n] = append(needed[n], i)
+		}
+	}
+	order(nodes, needed, spots, layers)
+	most := max(20, int(math.Ceil(math.Sqrt(float64(len(nodes))*7))))
+	x := margin
+	for _, l := range layers {
+		x = columns(nodes, spots, l, most, x) + channel
+	}
+	for i := range spots {
+		height = max(height, spots[i].y+boxHeight+margin)
+	}
+	return spots, max(x-channel+margin, 2*margin), max(height, 2*margin)
+}
+
+// assign finds the layer of each node. A line that closes a circle does not count.
+func assign(nodes []Node, spots []spot) [][]int {
+	const (
+		fresh = iota
+		open
+		done
+	)
+	state := make([]int, len(nodes))
+	type step struct{ node, next int }
+	last := 0
+	for i := range nodes {
+		if state[i] != fresh {
+			continue
+		}
+		state[i] = open
+		for stack := []step{{i, 0}}; len(stack) > 0; {
+			top := &stack[len(stack)-1]
+			at := top.node
+			if top.next < len(nodes[at].Needs) {
+				n := nodes[at].Needs[top.next]
+				top.next++
+				if state[n] == fresh {
+					state[n] = open
+					stack = append(stack, step{n, 0})
+				}
+				continue
+			}
+			for _, n := range nodes[at].Needs {
+				if state[n] == done {
+					spots[at].layer = max(spots[at].layer, spots[n].layer+1)
+				}
+			}
+			state[at] = done
+			last = max(last, spots[at].layer)
+			stack = stack[:len(stack)-1]
+		}
+	}
+	layers := make([][]int, last+1)
+	for i := range nodes {
+		layers[spots[i].layer] = append(layers[spots[i].layer], i)
+	}
+	return layers
+}
+
+// order sorts each layer by where the neighbors stand.
+func order(nodes []Node, needed [][]int, spots []spot, layers [][]int) {
+	place := func(l []int) {
+		for k, i := range l {
+			spots[i].y = (float64(k) + 0.5) / float64(len(l))
+		}
+	}
+	for _, l := range layers {
+		place(l)
+	}
+	weight := make([]float64, len(nodes))
+	sweep := func(l []int, next func(i int) []int) {
+		for _, i := range l {
+			weight[i] = spots[i].y
+			if around := next(i); len(around) > 0 {
+				sum := 0.0
+				for _, n := range around {
+					sum += spots[n].y
+				}
+				weight[i] = sum / float64(len(around))
+			}
+		}
+		slices.SortStableFunc(l, func(a, b int) int { return cmp.Compare(weight[a], weight[b]) })
+		place(l)
+	}
+	for range sweeps {
+		for _, l := range layers[1:] {
+			sweep(l, func(i int) []int { return nodes[i].Needs })
+		}
+		for _, l := range slices.Backward(layers[:len(layers)-1]) {
+			sweep(l, func(i int) []int { return needed[i] })
+		}
+	}
+}
+
+// columns stacks the nodes of a layer from x on and tells where it ends.
+func columns(nodes []Node, spots []spot, layer []int, most int, x float64) float64 {
+	if len(layer) == 0 {
+		return x
+	}
+	n := (len(layer) + most - 1) / most
+	rows := (len(layer) + n - 1) / n
+	for c, part := range slices.Collect(slices.Chunk(layer, rows)) {
+		if c > 0 {
+			x += gutter
+		}
+		widest := 0.0
+		for _, i := range part {
+			spots[i].width = float64(len([]rune(shown(nodes[i].Name))))*letter + 2*padding
+			widest = max(widest, spots[i].width)
+		}
+		for k, i := range part {
+			spots[i].column, spots[i].x, spots[i].y = c, x, margin+float64(k)*rowHeight
+		}
+		x += widest
+	}
+	return x
+}
+
+// shown is a name as it stands in a box: long ones lose their middle.
+func shown(name string) string {
+	r := []rune(name)
+	if len(r) <= longest {
+		return name
+	}
+	half := (longest - 1) / 2
+	return string(r[:half]) + "…" + string(r[len(r)-half:])
+}

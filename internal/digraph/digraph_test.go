@@ -1,0 +1,101 @@
+package digraph
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// estate is a graph of n nodes, each of which needs up to two before it.
+func estate(n int) []Node {
+	nodes := make([]Node, n)
+	for i := range nodes {
+		nodes[i].Name = fmt.Sprintf("live/region-%d/unit-%04d", i%7, i)
+		if i > 0 && i >= n/5 {
+			nodes[i].Needs = []int{i / 3, i / 5}
+		}
+	}
+	return nodes
+}
+
+// TestSizes draws graphs of several sizes: no boxes lie over each other, what a node
+// needs stands left of it, the text is sound XML, and the picture stays in shape.
+func TestSizes(t *testing.T) {
+	for _, n := range []int{0, 1, 10, 100, 1000} {
+		nodes := estate(n)
+		spots, width, height := layout(nodes)
+		taken := map[string]int{}
+		for i, s := range spots {
+			key := fmt.Sprint(s.x, s.y)
+			if other, ok := taken[key]; ok {
+				t.Fatalf("%d nodes: %d lies over %d", n, i, other)
+			}
+			taken[key] = i
+			if s.x < 0 || s.y < 0 || s.x+s.width > width || s.y+boxHeight > height {
+				t.Errorf("%d nodes: %d lies outside of the picture", n, i)
+			}
+			for _, need := range nodes[i].Needs {
+				if o := spots[need]; o.x+o.width >= s.x {
+					t.Errorf("%d nodes: %d needs %d, which does not stand left of it", n, i, need)
+				}
+			}
+		}
+		if n == 1000 && (math.Max(width, height) > 8000 || width/height > 6 || height/width > 6) {
+			t.Errorf("1000 nodes take %.0f × %.0f", width, height)
+		}
+		wellFormed(t, nodes)
+	}
+}
+
+func wellFormed(t *testing.T, nodes []Node) string {
+	t.Helper()
+	var b strings.Builder
+	if err := SVG(&b, "an <estate>", nodes); err != nil {
+		t.Fatal(err)
+	}
+	for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
+		_, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return b.String()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestText draws names that mean something in XML, long ones, kinds and a circle.
+func TestText(t *testing.T) {
+	text := wellFormed(t, []Node{
+		{Name: "a<b>&\"c\"", Needs: []int{1}},
+		{Name: strings.Repeat("ä", 100), Needs: []int{0}, Kind: "stack", Title: "long"},
+		{Name: "self", Needs: []int{2}, Kind: "excluded"},
+	})
+	for _, want := range []string{"a&lt;b&gt;&amp;", `class="stack"`, "…", ": long</title>", "prefers-color-scheme:dark", "self needs self"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the picture lacks %q", want)
+		}
+	}
+	if strings.Contains(text, "http") && strings.Count(text, "http") != strings.Count(text, "http://www.w3.org/2000/svg") {
+		t.Error("the picture refers to something outside")
+	}
+}
+
+// TestLarge draws a chain and a star of 20,000 nodes in time that grows with them.
+func TestLarge(t *testing.T) {
+	start := time.Now()
+	chain, star := make([]Node, 20000), make([]Node, 20000)
+	for i := 1; i < len(chain); i++ {
+		chain[i].Needs, star[i].Needs = []int{i - 1}, []int{0}
+	}
+	layout(chain)
+	layout(star)
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("it took %s", d)
+	}
+}

@@ -1,0 +1,62 @@
+package digraph
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"strings"
+)
+
+// style is the look of a picture. Colors follow what the reader's system says of
+// light and dark.
+const style = `svg{background:#fff;font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+rect{fill:#eef3fb;stroke:#5b7db1}text{fill:#16202e;dominant-baseline:central}
+.stack rect{fill:#f3ecfa;stroke:#8a63b5}.excluded rect{fill:#f4f4f4;stroke:#a5a5a5;stroke-dasharray:4 3}.excluded text{fill:#6a6a6a}
+.outside rect{fill:#fff;stroke:#5b7db1;stroke-dasharray:2 3}
+path{fill:none;stroke:#8fa0b8;stroke-opacity:.7}marker path{fill:#8fa0b8;stroke:none}
+g:hover rect{stroke-width:2.5}path:hover{stroke:#d0552b;stroke-width:2.5;stroke-opacity:1}
+@media (prefers-color-scheme:dark){svg{background:#12161d}rect{fill:#1c2839;stroke:#7fa4dc}text{fill:#e6edf6}
+.stack rect{fill:#2b2138;stroke:#b892e6}.excluded rect{fill:#1b1d21;stroke:#70757d}.excluded text{fill:#a0a6ae}.outside rect{fill:#12161d;stroke:#7fa4dc}
+path{stroke:#66758c}marker path{fill:#66758c}path:hover{stroke:#ff9466}}`
+
+// SVG draws the nodes. Lines lead from a node to what it needs, which stands left
+// of it.
+func SVG(w io.Writer, title string, nodes []Node) error {
+	spots, width, height := layout(nodes)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-labelledby="title">`+"\n", width, height, width, height)
+	fmt.Fprintf(&b, "<title id=\"title\">%s</title>\n<style>%s</style>\n", html.EscapeString(title), style)
+	b.WriteString(`<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>` + "\n")
+	for i := range nodes {
+		for _, n := range nodes[i].Needs {
+			line(&b, nodes, spots, i, n)
+		}
+	}
+	for i := range nodes {
+		box(&b, &nodes[i], &spots[i])
+	}
+	b.WriteString("</svg>\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func line(b *strings.Builder, nodes []Node, spots []spot, from, to int) {
+	f, t := &spots[from], &spots[to]
+	x1, y1, x2, y2 := f.x, f.y+boxHeight/2, t.x+t.width+2, t.y+boxHeight/2
+	bend := max(channel*0.6, (x1-x2)/2)
+	fmt.Fprintf(b, `<path d="M%.0f %.1fC%.0f %.1f %.0f %.1f %.0f %.1f" marker-end="url(#tip)"><title>%s needs %s</title></path>`+"\n",
+		x1, y1, x1-bend, y1, x2+bend, y2, x2, y2, html.EscapeString(nodes[from].Name), html.EscapeString(nodes[to].Name))
+}
+
+func box(b *strings.Builder, n *Node, s *spot) {
+	class := ""
+	if n.Kind != "" {
+		class = ` class="` + html.EscapeString(n.Kind) + `"`
+	}
+	title := n.Name
+	if n.Title != "" {
+		title += ": " + n.Title
+	}
+	fmt.Fprintf(b, `<g%s><title>%s</title><rect x="%.0f" y="%.0f" width="%.0f" height="%.0f" rx="4"/><text x="%.0f" y="%.0f">%s</text></g>`+"\n",
+		class, html.EscapeString(title), s.x, s.y, s.width, boxHeight, s.x+padding, s.y+boxHeight/2+1, html.EscapeString(shown(n.Name)))
+}
