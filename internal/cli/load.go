@@ -152,7 +152,7 @@ func (p *project) required(states ...*state.State) install.Requirements {
 		if s == nil {
 			continue
 		}
-		for _, r := range s.Resources {
+		for _, r := range p.translate(s).Resources {
 			if _, ok := req[r.Provider.Provider]; !ok {
 				req[r.Provider.Provider] = nil
 			}
@@ -161,16 +161,13 @@ func (p *project) required(states ...*state.State) install.Requirements {
 	return req
 }
 
-// keepHosts are the providers that configuration names with the other peer's
-// default host, which state must not lose.
-func (p *project) keepHosts() map[addr.Provider]bool {
-	keep := map[addr.Provider]bool{}
+// named are the providers that configuration names.
+func (p *project) named() map[addr.Provider]bool {
+	out := map[addr.Provider]bool{}
 	for a := range p.engine.Requirements() {
-		if a.Host == addr.OtherDefaultHost {
-			keep[a] = true
-		}
+		out[a] = true
 	}
-	return keep
+	return out
 }
 
 // translate gives providers in a state the addresses that configuration means.
@@ -178,7 +175,7 @@ func (p *project) translate(s *state.State) *state.State {
 	if p.Env.Get("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0" {
 		return s
 	}
-	return s.TranslateProviders(p.keepHosts())
+	return s.TranslateProviders(p.named())
 }
 
 // schemas serves the views with the schemas of running providers. A provider

@@ -133,13 +133,13 @@ func friendly(v cty.Value) string {
 // currentState reads the state of the selected workspace, or that of a file,
 // without changing anything.
 func (s *session) currentState(ctx context.Context, flags []vars.Flag, path string) (*state.State, diag.List) {
+	b, ds := s.whereState(ctx, flags)
+	if ds.HasErrors() {
+		return nil, ds // also where a file is named: another backend has the last word
+	}
 	if path != "" {
 		st := local.Open(s.storeOptions(backend{}, "default", stateFlags{path: path}))
 		return s.shown(ctx, st)
-	}
-	b, ds := s.whereState(ctx, flags)
-	if ds.HasErrors() {
-		return nil, ds
 	}
 	name, more := s.workspaceName()
 	if ds = append(ds, more...); ds.HasErrors() {

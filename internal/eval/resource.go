@@ -108,7 +108,7 @@ func (r *Resource) Schema(t *demand.Task) (*schema.Resource, diag.List) {
 	p := r.Provider()
 	ps, ds := r.Mod.ev.o.Phase.Schema(t, p)
 	if ds.HasErrors() {
-		return nil, ds
+		return nil, ds.Under(&r.code.cfg.At)
 	}
 	s := ps.Resource(r.code.cfg.Addr.Mode, r.code.cfg.Addr.Type)
 	if s == nil {

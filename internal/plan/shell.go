@@ -33,7 +33,7 @@ func (s *Shell) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 		if _, again := s.told.LoadOrStore(a, true); again {
 			return nil, demand.Fail()
 		}
-		return nil, ds
+		return nil, ds.Note(nil, "the provider %s was asked for its schema", a.Display())
 	}
 	return ps, nil
 }
