@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/provider/builtin"
 	"github.com/terrace-iac/terrace/internal/provider/live"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
@@ -56,7 +57,7 @@ type Options struct {
 	Provisioners Provisioners
 
 	// ReadState serves the data source terraform_remote_state; nil makes it an error.
-	ReadState func(ctx context.Context, backend string, config cty.Value, workspace string) (*state.State, diag.List)
+	ReadState ReadState
 
 	// Overlay replaces files under Dir in memory; nil reads the disk alone.
 	Overlay map[string][]byte
@@ -71,6 +72,14 @@ type Options struct {
 	Processes *Processes
 	Turn      string
 }
+
+// ReadState reads the state that a terraform_remote_state names; it may be
+// called concurrently. ReadStateRequest says which, and whether only to check
+// that it could be read.
+type (
+	ReadState        = builtin.ReadState
+	ReadStateRequest = builtin.ReadStateRequest
+)
 
 // Processes are provider processes of several engines. See NewProcesses.
 type Processes = live.Host
@@ -95,6 +104,15 @@ type Sources struct {
 
 	loads module.Loads
 }
+
+// Load is the configuration of a folder, read once for all that share the
+// sources. The module must not be changed.
+func (s *Sources) Load(dir string, set *source.Set) (*config.Module, diag.List) {
+	return s.loads.Load(dir, config.Options{FS: s.FS, Set: set})
+}
+
+// Loads are the loaded folders.
+func (s *Sources) Loads() *module.Loads { return &s.loads }
 
 // Provisioners knows the types of provisioners and runs them.
 type Provisioners interface {

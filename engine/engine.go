@@ -252,7 +252,7 @@ type sources struct{ e *Engine }
 
 func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
 	if a.IsBuiltIn() {
-		return builtin.Factory(s.e.readState), nil
+		return builtin.Factory(s.e.o.ReadState), nil
 	}
 	if s.e.o.Providers == nil {
 		return nil, diag.Errorf(nil, "Required plugins are not installed", "The provider %s is needed, but none is installed. Run \"terrace init\" to install all providers that configuration requires.", a)
@@ -266,14 +266,6 @@ func (s sources) Program(ctx context.Context, a addr.Provider) (live.Program, di
 		return p.Program(ctx, a)
 	}
 	return live.Program{}, nil
-}
-
-// readState serves terraform_remote_state.
-func (e *Engine) readState(ctx context.Context, req builtin.ReadStateRequest) (*state.State, diag.List) {
-	if e.o.ReadState == nil {
-		return nil, diag.Errorf(nil, "Backend not available", "This program was built without a way to read the state of other configurations.")
-	}
-	return e.o.ReadState(ctx, req.Backend, req.Config, req.Workspace)
 }
 
 // Schema returns the schema of a provider, starting it where that is needed.

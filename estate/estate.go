@@ -27,7 +27,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
-	"github.com/zclconf/go-cty/cty"
 )
 
 // Options say which units to work on, and with what. Root is required.
@@ -85,7 +84,7 @@ type Host struct {
 	// Provisioners runs provisioner blocks in a folder.
 	Provisioners func(Folder) engine.Provisioners
 	// ReadState serves terraform_remote_state in a folder.
-	ReadState func(dir string) func(ctx context.Context, backend string, config cty.Value, workspace string) (*engine.State, diag.List)
+	ReadState func(dir string) engine.ReadState
 	// Fetch brings the package of a module source that is not local onto this
 	// machine and tells its folder.
 	Fetch func(ctx context.Context, src string) (dir string, ds diag.List)

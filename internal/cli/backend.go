@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
@@ -160,8 +161,9 @@ func (s *session) storeOptions(b backend, workspace string, f stateFlags) local.
 
 // readState serves terraform_remote_state: the backend "local" with the
 // arguments path and workspace_dir.
-func (s *session) readState(ctx context.Context, typ string, config cty.Value, workspace string) (*state.State, diag.List) {
-	if typ != "local" {
+func (s *session) readState(ctx context.Context, req engine.ReadStateRequest) (*state.State, diag.List) {
+	config := req.Config
+	if typ := req.Backend; typ != "local" {
 		at := cty.Path{cty.GetAttrStep{Name: "backend"}}
 		if slices.Contains(peerBackends, typ) || typ == "cloud" {
 			return nil, diag.List{{Code: "backend/not-available", Summary: "Backend not available", Attr: at, Detail: fmt.Sprintf("This version of %s cannot read state from the backend %q yet.", view.Product, typ)}}
@@ -182,7 +184,10 @@ func (s *session) readState(ctx context.Context, typ string, config cty.Value, w
 			*into = text
 		}
 	}
-	return local.Open(s.storeOptions(b, workspace, stateFlags{})).Read(ctx)
+	if req.Check {
+		return nil, nil
+	}
+	return local.Open(s.storeOptions(b, req.Workspace, stateFlags{})).Read(ctx)
 }
 
 func remoteConfigError(detail string) diag.List {

@@ -17,7 +17,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/unit"
-	"github.com/zclconf/go-cty/cty"
 )
 
 // below is a session in another folder that says nothing.
@@ -88,7 +87,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 		Init:         s.initUnit,
 		Fetch:        s.unitFetch(cfg),
 		Provisioners: func(f estate.Folder) engine.Provisioners { return provisioners{s.within(f)} },
-		ReadState: func(dir string) func(context.Context, string, cty.Value, string) (*engine.State, diag.List) {
+		ReadState: func(dir string) engine.ReadState {
 			return s.below(dir).readState
 		},
 	}

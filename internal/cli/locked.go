@@ -26,12 +26,24 @@ func (p *project) hold(ctx context.Context, b backend, f stateFlags, operation s
 	if f.on {
 		o.Lock = &store.LockInfo{Operation: operation, Who: p.User() + "@" + p.Host(), Version: statefile.Version, Created: p.Now()}
 		o.Timeout = f.timeout
+		slow := time.AfterFunc(slowLock, p.waiting)
+		defer slow.Stop()
 	}
 	st, ds := hold.Take(ctx, o)
 	if st == nil {
 		return nil, ds
 	}
 	return &held{st, p.session}, ds
+}
+
+// slowLock is how long a lock may take without a word.
+const slowLock = 400 * time.Millisecond
+
+// waiting tells that somebody else has the lock.
+func (s *session) waiting() {
+	const text = "Acquiring state lock. This may take a few moments..."
+	s.human.Say(text + "\n")
+	s.stream.Typed(text, "state_lock_acquire", nil)
 }
 
 // heldIn says how a state is held that is kept in a store.
