@@ -10,6 +10,8 @@ package engine
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -17,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/event"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
@@ -103,6 +106,34 @@ type Sources struct {
 	FS config.FS
 
 	loads module.Loads
+	trees par.Cache[string, builtTree]
+}
+
+// A builtTree is a tree of modules with what was said of it.
+type builtTree struct {
+	tree  *module.Tree
+	ds    diag.List
+	whole bool // nobody interrupted it
+}
+
+// build builds the tree of an engine, once for all of them if it is the same for all.
+func (s *Sources) build(ctx context.Context, o module.Options) (*module.Tree, diag.List) {
+	if s == nil {
+		return module.Build(ctx, ".", o)
+	}
+	key := o.Workspace
+	for _, name := range slices.Sorted(maps.Keys(o.Manifest)) {
+		m := o.Manifest[name]
+		key += "\x00" + name + "\x00" + m.Source + "\x00" + m.Version + "\x00" + m.Dir
+	}
+	got := s.trees.Do(key, func() builtTree {
+		tree, ds := module.Build(ctx, ".", o)
+		return builtTree{tree, ds, ctx.Err() == nil}
+	})
+	if !got.tree.Constant || !got.whole {
+		return module.Build(ctx, ".", o)
+	}
+	return got.tree, slices.Clone(got.ds)
 }
 
 // Load is the configuration of a folder, read once for all that share the

@@ -68,7 +68,7 @@ func OpenWith(ctx context.Context, o Options, vars map[string]InputValue) (*Engi
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	tree, more := module.Build(ctx, ".", e.moduleOptions(manifest, vars))
+	tree, more := o.Sources.build(ctx, e.moduleOptions(manifest, vars))
 	e.tree = tree
 	return e, append(ds, more...)
 }

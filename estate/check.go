@@ -24,11 +24,9 @@ import (
 // inputs that a module does not declare errors.
 func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 	c := &checker{e: e}
-	env := e.o.UnitEnv()
-	env.Outputs = c.outputs
-	c.loader = unit.NewLoader(env)
+	c.loader = e.loader.Anew(c.outputs)
 	all := par.Map(len(e.Units), 0, func(i int) diag.List {
-		if e.Units[i].Excluded != "" {
+		if e.Units[i].Excluded != "" || e.Units[i].Broken != nil {
 			return nil
 		}
 		return c.check(ctx, e.Units[i], strict)
@@ -62,10 +60,7 @@ func (c *checker) outputs(t *demand.Task, target string, _ source.Range) (cty.Va
 // check checks one unit.
 func (c *checker) check(ctx context.Context, u *Unit, strict bool) diag.List {
 	t := c.loader.Task(ctx)
-	in := c.again(t, u)
-	if in == nil {
-		return nil // it was told when the estate was opened
-	}
+	in := u.Unit.In(c.loader)
 	_, ds := in.Terraform(t)
 	_, more := in.RemoteState(t)
 	ds = append(ds, more...)
@@ -78,20 +73,6 @@ func (c *checker) check(ctx context.Context, u *Unit, strict bool) diag.List {
 		return ds
 	}
 	return append(ds, c.inputs(t, u, in, m, strict)...)
-}
-
-// again reads the unit with the checker's loader.
-func (c *checker) again(t *demand.Task, u *Unit) *unit.Unit {
-	all, ds := c.loader.Load(t, u.Path)
-	if ds.HasErrors() {
-		return nil
-	}
-	for _, in := range all {
-		if in.ID == u.ID {
-			return in
-		}
-	}
-	return nil
 }
 
 func (c *checker) inputs(t *demand.Task, u *Unit, in *unit.Unit, m *config.Module, strict bool) diag.List {

@@ -60,6 +60,7 @@ func (s *staticScope) Functions(_ *demand.Task, provider []string) (map[string]f
 	if len(provider) > 0 {
 		return nil, diag.Errorf(nil, "Provider function in static context", "Unable to use %s here: this value is needed before providers are started.", provider[0])
 	}
+	s.b.asked = true
 	if s.b.o.Functions == nil {
 		return nil, nil
 	}
@@ -67,6 +68,7 @@ func (s *staticScope) Functions(_ *demand.Task, provider []string) (map[string]f
 }
 
 func (s *staticScope) Resolve(_ *demand.Task, ref hcl.Traversal, place *source.Range) (cty.Value, int, diag.List) {
+	s.b.asked = true
 	at := *place
 	name := ""
 	if len(ref) > 1 {

@@ -38,6 +38,9 @@ type Node struct {
 // A Tree is the modules of a root folder.
 type Tree struct {
 	Root *Node
+	// Constant says that nothing but the files and the manifest went into the tree:
+	// no values of variables, no functions, not the workspace.
+	Constant bool
 }
 
 // Walk calls f for every node, parents first, siblings by name.
@@ -89,6 +92,7 @@ type builder struct {
 	root  string
 	loads *Loads
 	calls map[*config.Call]callFacts // those that are the same for every node of the module
+	asked bool                       // an expression asked for more than its own text
 }
 
 type loaded struct {
@@ -115,7 +119,7 @@ func Build(ctx context.Context, dir string, o Options) (*Tree, diag.List) {
 	root := &Node{Config: mod, Dir: dir, Calls: map[string]*Node{}}
 	seen := map[*config.Module]bool{mod: true}
 	ds = append(ds, b.children(ctx, root, 0, seen)...)
-	return &Tree{root}, ds
+	return &Tree{root, !b.asked}, ds
 }
 
 func (b *builder) children(ctx context.Context, n *Node, depth int, seen map[*config.Module]bool) diag.List {
