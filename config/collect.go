@@ -43,7 +43,14 @@ type collector struct {
 
 func load(dir string, names []string, read func(string) ([]byte, error), o Options) (*Module, diag.List) {
 	c := collect(dir, names, read, o)
+	if c.m.hasOverrides() {
+		o.Set.Remark(dir, c.m.remarks)
+	}
 	return c.m, c.decode(o)
+}
+
+func (m *Module) hasOverrides() bool {
+	return slices.ContainsFunc(m.Files, func(f FileRole) bool { return f.Role == RoleOverride })
 }
 
 // collect does the first two steps.

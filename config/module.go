@@ -135,6 +135,8 @@ type Backend struct {
 	Type string
 	Body hcl.Body
 	At   source.Range
+
+	gone []Place // what it took the place of
 }
 
 // A Provider is a provider configuration.

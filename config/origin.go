@@ -61,7 +61,7 @@ func (o Origin) Blocks() (out []NestedOrigin) {
 func placesOf(parts []part) []Place {
 	out := make([]Place, len(parts))
 	for i, p := range parts {
-		out[i] = Place{p.head, p.layer}
+		out[i] = Place{p.head, p.layer, true}
 	}
 	return out
 }

@@ -345,7 +345,7 @@ func (p *printer) terraform(tf *terraformParts) (out []*outBlock) {
 func (p *printer) metasBefore(metas []meta, of addr.Provider) (out []Place) {
 	for _, m := range slices.Backward(metas) {
 		if p.m.Source(m.labels[0]) == of {
-			out = append(out, Place{m.head, m.layer})
+			out = append(out, Place{m.head, m.layer, true})
 		}
 	}
 	return out

@@ -28,7 +28,7 @@ func (p *printer) replaced(b *Body, items []outItem) {
 // chain is what a setting replaced, the nearest first.
 func (s *Setting) chain() (out []Place) {
 	for u := s.Under; u != nil; u = u.Under {
-		out = append(out, Place{u.Range, u.Layer})
+		out = append(out, Place{At: u.Range, Layer: u.Layer})
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 type Place struct {
 	At    source.Range // the header of a block, or an argument
 	Layer *source.Layer
+	Block bool // whether it is a block
 }
 
 // Replaced lists what a name stood for in a body of this module before
@@ -67,23 +68,23 @@ func (l *bodyLayer) given(name string) []Place {
 	var out []Place
 	if b, ok := l.body.(*hclsyntax.Body); ok {
 		if a := b.Attributes[name]; a != nil {
-			out = append(out, Place{a.SrcRange, l.layer})
+			out = append(out, Place{At: a.SrcRange, Layer: l.layer})
 		}
 		for _, block := range b.Blocks {
 			if blockName(block) == name {
-				out = append(out, Place{block.DefRange(), l.layer})
+				out = append(out, Place{block.DefRange(), l.layer, true})
 			}
 		}
 		return out
 	}
 	attrs, _ := l.body.JustAttributes()
 	if a := attrs[name]; a != nil {
-		out = append(out, Place{a.Range, l.layer})
+		out = append(out, Place{At: a.Range, Layer: l.layer})
 	}
 	if attrs["dynamic"] != nil {
 		for _, d := range jsonDynamics(l.body) {
 			if slices.Contains(d.Labels, name) {
-				out = append(out, Place{d.DefRange, l.layer})
+				out = append(out, Place{d.DefRange, l.layer, true})
 			}
 		}
 	}

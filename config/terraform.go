@@ -90,7 +90,7 @@ func (t *terraformParts) addBackend(p part, cloud, again bool) diag.List {
 		return onlyOne("config/duplicate-backend", p, *have, summary, what)
 	}
 	if have := t.backend; have != nil {
-		t.gone = append([]Place{{have.head, have.layer}}, t.gone...)
+		t.gone = append([]Place{{have.head, have.layer, true}}, t.gone...)
 	}
 	t.backend, t.isCloud = &p, cloud
 	return nil
@@ -233,7 +233,7 @@ func hasPrerelease(constraint string) bool { return strings.Contains(constraint,
 func (t *terraformParts) decode(m *Module) (ds diag.List) {
 	ds = append(ds, t.decodeRequired(m)...)
 	if b := t.backend; b != nil {
-		m.Backend = &Backend{Type: "cloud", Body: b.body, At: b.head}
+		m.Backend = &Backend{Type: "cloud", Body: b.body, At: b.head, gone: t.gone}
 		if !t.isCloud {
 			m.Backend.Type = b.labels[0]
 		}

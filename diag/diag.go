@@ -117,6 +117,25 @@ func (ds List) Note(at *source.Range, format string, args ...any) List {
 	return ds
 }
 
+// notes are those of the message, and what the files' set has to say of the
+// place to blame: what an override replaced there. A place that has a note
+// already gets no other.
+func (m *Message) notes(set *source.Set) []Note {
+	if m.At == nil {
+		return m.Notes
+	}
+	out := m.Notes
+	for _, r := range set.Remarks(*m.At) {
+		same := func(n Note) bool {
+			return n.At != nil && n.At.Filename == r.At.Filename && n.At.Start.Line == r.At.Start.Line
+		}
+		if !slices.ContainsFunc(out, same) {
+			out = append(out[:len(out):len(out)], Note{Text: r.Text, At: &r.At})
+		}
+	}
+	return out
+}
+
 // Under sets the place of the messages that have none, and returns the list.
 func (ds List) Under(at *source.Range) List {
 	for _, m := range ds {

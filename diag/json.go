@@ -117,7 +117,7 @@ func (j *JSON) Object(m *Message) *Object {
 	if m.Diff != nil && j.Difference != nil {
 		o.Difference = j.Difference(m.Diff)
 	}
-	for _, n := range m.Notes {
+	for _, n := range m.notes(j.Set) {
 		note := ObjectNote{Text: n.Text}
 		if n.At != nil {
 			note.Range = objectRange(*n.At)

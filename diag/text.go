@@ -132,7 +132,7 @@ func (p *Printer) message(m *Message, others int) string {
 	if m.Detail != "" {
 		b.WriteString(wrap(clean(m.Detail), limit) + "\n")
 	}
-	p.notes(&b, m.Notes)
+	p.notes(&b, m.notes(p.Set))
 	if others == 1 {
 		fmt.Fprintf(&b, "\n(and one more similar %s elsewhere)\n", m.Severity)
 	} else if others > 1 {

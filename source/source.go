@@ -9,6 +9,7 @@ package source
 import (
 	"bytes"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
@@ -110,8 +111,41 @@ func (f *File) index() {
 // A Set is the files that one run has read, by path. The zero value is empty
 // and ready; all methods may be called concurrently.
 type Set struct {
-	mu    sync.RWMutex
-	files map[string]*File
+	mu      sync.RWMutex
+	files   map[string]*File
+	remarks map[string]func(Range) []Remark // by folder
+}
+
+// A Remark points at another place that matters to one that a message blames.
+type Remark struct {
+	Text string
+	At   Range
+}
+
+// Remark records who tells, of places in the files of a folder, which others
+// matter to them: what an override replaced, say. A later one replaces an earlier
+// one. f may be called concurrently.
+func (s *Set) Remark(dir string, f func(Range) []Remark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.remarks == nil {
+		s.remarks = make(map[string]func(Range) []Remark)
+	}
+	s.remarks[filepath.Clean(dir)] = f
+}
+
+// Remarks returns what there is to say of a place. A nil Set has nothing to say.
+func (s *Set) Remarks(at Range) []Remark {
+	if s == nil {
+		return nil
+	}
+	s.mu.RLock()
+	f := s.remarks[filepath.Dir(at.Filename)]
+	s.mu.RUnlock()
+	if f == nil {
+		return nil
+	}
+	return f(at)
 }
 
 // Add records a file; a later file of the same path replaces an earlier one.

@@ -1,0 +1,173 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A message blames one place, and whoever finds the mistake, be it the engine
+// with a provider's schema long after loading, does not know what an override had
+// to do with it. So a module answers for its places when a message is printed.
+
+// remarks tells of a place in the module's files what was replaced there, and, for
+// a block as a whole, what it was merged with.
+func (m *Module) remarks(at source.Range) []source.Remark {
+	for _, r := range m.Resources {
+		if out, ok := m.remarksIn(r.Origin, r.Body, at); ok {
+			return out
+		}
+	}
+	for _, c := range m.Calls {
+		if out, ok := m.remarksIn(c.Origin, c.Body, at); ok {
+			return out
+		}
+	}
+	for _, p := range m.Providers {
+		if out, ok := m.remarksIn(p.Origin, p.Body, at); ok {
+			return out
+		}
+	}
+	for _, v := range m.Variables {
+		if out, ok := m.remarksIn(v.Origin, nil, at); ok {
+			return out
+		}
+	}
+	for _, o := range m.Outputs {
+		if out, ok := m.remarksIn(o.Origin, nil, at); ok {
+			return out
+		}
+	}
+	for _, l := range m.Locals {
+		if out, ok := l.Value.remarks(at); ok {
+			return out
+		}
+	}
+	for _, rp := range m.RequiredProviders {
+		if out, ok := rp.setting().remarks(at); ok {
+			return out
+		}
+	}
+	if m.Backend != nil && len(m.Backend.gone) > 0 && inBlock(m.Backend.Body, m.Backend.At, at) {
+		return remarksOf(m.Backend.gone)
+	}
+	return nil
+}
+
+// remarksIn tells of a place in one merged block; body is what of it belongs to
+// somebody else. ok is false if the place is not in it.
+func (m *Module) remarksIn(o Origin, body hcl.Body, at source.Range) (out []source.Remark, ok bool) {
+	if len(o.parts) < 2 || !slices.ContainsFunc(o.parts, func(p part) bool { return mayHold(p, at) }) {
+		return nil, false
+	}
+	for _, s := range o.Settings() {
+		if out, ok := s.remarks(at); ok {
+			return out, true
+		}
+	}
+	for _, b := range o.Blocks() {
+		if !slices.ContainsFunc(b.parts, func(p part) bool { return inBlock(p.body, p.head, at) }) {
+			continue
+		}
+		if len(b.parts) > 1 {
+			return m.remarksIn(b.Origin, nil, at)
+		}
+		return remarksOf(b.Replaced), true
+	}
+	if b, ok := body.(*Body); ok {
+		if name, layer := b.nameAt(at); name != "" {
+			if gone := m.Replaced(b, name); len(gone) > 0 || layer == o.parts[0].layer {
+				return remarksOf(gone), true
+			}
+			return []source.Remark{{Text: "merged into the block set here", At: o.parts[0].head}}, true
+		}
+	}
+	for i, p := range o.parts {
+		if !inBlock(p.body, p.head, at) {
+			continue
+		}
+		for j, other := range o.parts {
+			switch {
+			case j < i:
+				out = append(out, source.Remark{Text: "overrides this block", At: other.head})
+			case j > i:
+				out = append(out, source.Remark{Text: "overridden here", At: other.head})
+			}
+		}
+		return out, true
+	}
+	return nil, false
+}
+
+// remarks tells what a setting replaced, if the place is in it or in one that
+// was replaced itself.
+func (s *Setting) remarks(at source.Range) ([]source.Remark, bool) {
+	for ; s != nil; s = s.Under {
+		if contains(s.Range, at) {
+			return remarksOf(s.chain()), true
+		}
+	}
+	return nil, false
+}
+
+func remarksOf(gone []Place) (out []source.Remark) {
+	for _, g := range gone {
+		text := "overrides the value set here"
+		if g.Block {
+			text = "overrides the block set here"
+		}
+		out = append(out, source.Remark{Text: text, At: g.At})
+	}
+	return out
+}
+
+// nameAt is the name that is given at a place, and by which layer; "" if it is in
+// none.
+func (b *Body) nameAt(at source.Range) (string, *source.Layer) {
+	for i := range b.layers {
+		layer := b.layers[i].layer
+		if n, ok := b.layers[i].open.(*hclsyntax.Body); ok {
+			for name, a := range n.Attributes {
+				if contains(a.SrcRange, at) {
+					return name, layer
+				}
+			}
+			for _, block := range n.Blocks {
+				if inBlock(block.Body, block.DefRange(), at) {
+					return blockName(block), layer
+				}
+			}
+			continue
+		}
+		attrs, _ := b.layers[i].open.JustAttributes()
+		for name, a := range attrs {
+			if contains(a.Range, at) {
+				return name, layer
+			}
+		}
+	}
+	return "", nil
+}
+
+// inBlock reports whether a place is in a block, of which JSON tells the header alone.
+func inBlock(body hcl.Body, head, at source.Range) bool {
+	if n, ok := body.(*hclsyntax.Body); ok {
+		return contains(hcl.RangeBetween(head, n.SrcRange), at)
+	}
+	return contains(head, at) || body != nil && contains(body.MissingItemRange(), at)
+}
+
+// mayHold reports whether a place can be in a block.
+func mayHold(p part, at source.Range) bool {
+	if _, native := p.body.(*hclsyntax.Body); native {
+		return inBlock(p.body, p.head, at)
+	}
+	return p.head.Filename == at.Filename
+}
+
+// contains reports whether a place starts within a range.
+func contains(r, at source.Range) bool {
+	return r.Filename == at.Filename && r.Start.Byte <= at.Start.Byte && (at.Start.Byte < r.End.Byte || at.Start.Byte == r.Start.Byte)
+}
