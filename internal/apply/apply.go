@@ -84,7 +84,8 @@ type applier struct {
 	opened  []*plan.Opened
 	values  map[addr.Instance]cty.Value // what actions made, with marks
 	failed  map[addr.Instance]bool
-	deposed map[int]addr.DeposedKey // change to the key that its old object got
+	unread  map[addr.Instance]string // data sources of checks, and why they could not be read
+	deposed map[int]addr.DeposedKey  // change to the key that its old object got
 	running map[int]*operation
 	result  Result
 	outcome []plan.Conditions
@@ -105,7 +106,7 @@ func Run(ctx context.Context, in Input) (Result, diag.List) {
 		made: map[addr.Instance]int{}, draft: in.Plan.Prior.Edit(),
 		live:   map[*eval.ProviderConfig]*demand.Cell[provider.Provider]{},
 		values: map[addr.Instance]cty.Value{}, failed: map[addr.Instance]bool{},
-		deposed: map[int]addr.DeposedKey{}, running: map[int]*operation{},
+		deposed: map[int]addr.DeposedKey{}, unread: map[addr.Instance]string{}, running: map[int]*operation{},
 	}
 	a.shell = &plan.Shell{Providers: in.Providers, Context: ctx}
 	a.ev = eval.New(a.graph, eval.Options{
@@ -311,11 +312,22 @@ func (a *applier) finish() {
 	}
 	checks := a.in.Plan.Checks
 	if len(a.in.Plan.Targets)+len(a.in.Plan.Excludes) == 0 && a.in.Plan.Mode == plan.Normal {
-		more, ds := plan.RunChecks(t, a.ev)
+		more, ds := plan.RunChecks(t, a.ev, a.checkData)
 		a.graph.Report(ds)
 		checks = plan.MergeChecks(checks, append(a.outcome, more...))
 	}
 	draft.SetChecks(checks)
+}
+
+// checkData tells what is known of the data source of a check: one that was not
+// to be read and is not in state could not be read while planning, and the
+// plan's result stands.
+func (a *applier) checkData(d *eval.Desired) (failure string, known bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, planned := a.made[d.Addr()]
+	_, _, stored := a.in.Plan.Prior.Object(addr.Object{Instance: d.Addr()})
+	return a.unread[d.Addr()], planned || stored
 }
 
 // dropData takes the data sources out of state when everything else is destroyed.

@@ -33,7 +33,7 @@ func (a *applier) perform(id int, act plan.Action) bool {
 	case plan.StepCreate, plan.StepUpdate:
 		ds = a.write(t, id, act, c)
 	case plan.StepRead:
-		ds = a.read(t, id, c)
+		ds = a.readPlanned(t, id, c)
 	case plan.StepDelete, plan.StepDeleteDeposed:
 		ds = a.remove(t, id, act, c)
 	case plan.StepForget:

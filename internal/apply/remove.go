@@ -121,6 +121,22 @@ func (a *applier) adopt(id int, t *demand.Task, c *plan.Change) diag.List {
 	return ds
 }
 
+// readPlanned reads a data source that had to wait. What a check finds wrong
+// with its own does not stop the apply.
+func (a *applier) readPlanned(t *demand.Task, id int, c *plan.Change) diag.List {
+	ds := a.read(t, id, c)
+	d := a.ev.Desired(t, c.Addr)
+	if d == nil || d.Resource.Config().Check == "" || !ds.HasErrors() {
+		return ds
+	}
+	failure := plan.SoftenCheck(ds)
+	a.change(id, state.Change{Object: addr.Object{Instance: c.Addr}, Provider: c.Provider})
+	a.mu.Lock()
+	a.unread[c.Addr] = failure
+	a.mu.Unlock()
+	return ds
+}
+
 // read reads a data source that had to wait.
 func (a *applier) read(t *demand.Task, id int, c *plan.Change) diag.List {
 	x, ds := a.wanted(t, id, c)
@@ -167,6 +183,9 @@ func (a *applier) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
+	}
+	if planned && d.Resource.Config().Check != "" {
+		return cty.UnknownVal(s.Block.ImpliedType()), ds // that it could not be read was told
 	}
 	if planned { // it failed, or something before it did
 		return cty.UnknownVal(s.Block.ImpliedType()), demand.Fail()

@@ -211,9 +211,19 @@ func (p *planner) runChecks() {
 	if p.scope.limited() {
 		return
 	}
-	results, ds := RunChecks(p.graph.Task(p.ctx), p.ev)
+	results, ds := RunChecks(p.graph.Task(p.ctx), p.ev, func(d *eval.Desired) (string, bool) {
+		ip, _ := d.Memo.(*instancePlan)
+		return ip.whyFailed(), true
+	})
 	p.checkResults = results
 	p.graph.Report(ds)
+}
+
+func (ip *instancePlan) whyFailed() string {
+	if ip == nil {
+		return ""
+	}
+	return ip.failure
 }
 
 // checkResult is what came of the conditions of one instance of a block.

@@ -87,8 +87,9 @@ type instancePlan struct {
 	deposed   []*Change
 	pre, post []eval.Outcome
 	checked   bool
-	deferred  bool // it cannot be planned yet
-	order     int  // index of the action that makes the new object, -1 without one
+	deferred  bool   // it cannot be planned yet
+	failure   string // of a check's data source: why it could not be read
+	order     int    // index of the action that makes the new object, -1 without one
 }
 
 // Make makes a plan. With errors the plan holds what could be planned and is
@@ -292,12 +293,23 @@ func (p *planner) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 		v, ds = p.managed(t, d, ip)
 	}
 	ds = ds.About(a.String())
-	if d.Resource.Config().Check != "" { // what a check finds wrong never stops anything
-		for _, m := range ds {
-			m.Severity = diag.Warning
-		}
+	if d.Resource.Config().Check != "" && ds.HasErrors() {
+		ip.failure = SoftenCheck(ds)
+		ip.refreshed, ip.touched = nil, true // what was read before says nothing any more
 	}
 	return v, ds
+}
+
+// SoftenCheck makes the errors of a check's data source warnings, since what a
+// check finds wrong never stops anything, and returns the first of them.
+func SoftenCheck(ds diag.List) (failure string) {
+	for _, m := range ds {
+		if m.Severity == diag.Error && failure == "" {
+			failure = m.Summary + ": " + m.Detail
+		}
+		m.Severity = diag.Warning
+	}
+	return failure
 }
 
 // fromState answers for an instance that is left out of the plan: what state has.

@@ -61,22 +61,22 @@ func ResourceConditions(d *eval.Desired, out []eval.Outcome) Conditions {
 	return checkResult{state.CheckResource, d.Resource.Addr().Config().String(), d.Addr().String(), out}
 }
 
-// RunChecks evaluates the check blocks of every module instance.
-func RunChecks(t *demand.Task, ev *eval.Evaluator) ([]Conditions, diag.List) {
+// RunChecks evaluates the check blocks of every module instance. data tells why
+// the data source of a check could not be read, "" if it could, and whether
+// anything is known of it; a check of which nothing is known is left out.
+func RunChecks(t *demand.Task, ev *eval.Evaluator, data func(*eval.Desired) (failure string, known bool)) ([]Conditions, diag.List) {
 	var out []checkResult
 	var ds diag.List
 	var walk func(m *eval.Module)
 	walk = func(m *eval.Module) {
 		for _, c := range m.Checks() {
 			name, _ := c.Describe()
-			if r := c.Data(); r != nil {
-				if in, ok := r.Instances(t); ok {
-					for _, d := range in.All {
-						d.Value(t, nil)
-					}
-				}
+			failures, known := checkData(t, c, data)
+			if !known {
+				continue
 			}
 			outcomes, more := c.Run(t)
+			outcomes = append(failures, outcomes...)
 			ds = append(ds, more...)
 			out = append(out, checkResult{state.CheckBlock, checkAddr(m, "check."+c.Config().Name), name, outcomes})
 		}
@@ -93,6 +93,29 @@ func RunChecks(t *demand.Task, ev *eval.Evaluator) ([]Conditions, diag.List) {
 	}
 	walk(ev.Root)
 	return out, ds
+}
+
+// checkData has the data source of a check read.
+func checkData(t *demand.Task, c *eval.Check, data func(*eval.Desired) (string, bool)) (failures []eval.Outcome, known bool) {
+	r := c.Data()
+	if r == nil {
+		return nil, true
+	}
+	in, ok := r.Instances(t)
+	if !ok {
+		return nil, true
+	}
+	for _, d := range in.All {
+		d.Value(t, nil)
+		failure, known := data(d)
+		if !known {
+			return nil, false
+		}
+		if failure != "" {
+			failures = append(failures, eval.Outcome{Status: eval.Fail, Message: failure})
+		}
+	}
+	return failures, true
 }
 
 func moduleName(m *eval.Module, rest string) string {
