@@ -2,6 +2,7 @@ package estate
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -197,4 +198,38 @@ func settingText(s *unit.Setting) string {
 		return ""
 	}
 	return v.AsString()
+}
+
+// EnvironmentFiles lists the environment files directly in a folder.
+func EnvironmentFiles(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, en := range entries {
+		path := filepath.Join(dir, en.Name())
+		if !en.IsDir() && isCandidate(en.Name()) && en.Name() != unit.StackName && holdsModule(path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// ModuleNames are the names of the units in environment files, as --module takes
+// them.
+func ModuleNames(ctx context.Context, o Options, files []string) ([]string, diag.List) {
+	e := newEstate(o)
+	var names []string
+	var ds diag.List
+	for _, path := range files {
+		units, more := e.loader.Load(e.task(ctx), path)
+		ds = append(ds, more...)
+		for _, u := range units {
+			if rel, err := filepath.Rel(filepath.Dir(path), u.ID); err == nil {
+				names = append(names, filepath.ToSlash(rel))
+			}
+		}
+	}
+	return names, ds
 }

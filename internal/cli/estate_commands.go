@@ -119,6 +119,9 @@ func (s *session) unitPath(f *unitFlags) string {
 	if f.config != "" {
 		return s.Path(f.config)
 	}
+	if path := s.environmentFile(f); path != "" {
+		return path
+	}
 	return s.Dir
 }
 

@@ -151,5 +151,5 @@ func (s *session) isUnit(f *unitFlags) bool {
 			return true
 		}
 	}
-	return f.module != ""
+	return f.module != "" || s.holdsEnvironment()
 }

@@ -71,6 +71,9 @@ func (s *session) runUnit(ctx context.Context, cmd command, f *unitFlags, args [
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
+	if ds = s.unchosen(ctx, o, f); ds.HasErrors() {
+		return s.fail(ds)
+	}
 	e, u, ds := estate.OpenUnit(ctx, o, s.unitPath(f), f.module)
 	if ds.HasErrors() {
 		return s.failWith(e, ds)

@@ -1,0 +1,3 @@
+inputs = {
+  account_id = "0000000"
+}

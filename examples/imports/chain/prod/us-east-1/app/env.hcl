@@ -1,0 +1,10 @@
+import "region" {
+  config_path = "../region.hcl"
+}
+
+inputs = merge(
+  import.region.inputs,
+  {
+    env = "prod"
+  },
+)

@@ -1,0 +1,10 @@
+import "account" {
+  config_path = "../account.hcl"
+}
+
+inputs = merge(
+  import.account.inputs,
+  {
+    region = "us-east-1"
+  },
+)

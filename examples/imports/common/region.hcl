@@ -1,0 +1,3 @@
+inputs = {
+  region = "us-east-1"
+}

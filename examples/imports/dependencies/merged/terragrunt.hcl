@@ -1,0 +1,13 @@
+import "root" {
+  config_path = "../root.hcl"
+  merge       = true
+}
+
+import "vpc_dependency_config" {
+  config_path = "../vpc_dependency_config.hcl"
+  merge       = true
+}
+
+inputs = {
+  name = "merged"
+}

@@ -1,0 +1,3 @@
+terraform {
+  source = "${find_in_parent_folders("modules")}//app"
+}

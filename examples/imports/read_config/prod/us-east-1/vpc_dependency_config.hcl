@@ -1,0 +1,5 @@
+dependency = {
+  vpc = {
+    config_path = "${get_terragrunt_dir()}/vpc"
+  }
+}

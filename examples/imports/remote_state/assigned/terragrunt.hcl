@@ -1,0 +1,20 @@
+import "root" {
+  config_path = find_in_parent_folders("root.hcl")
+}
+
+terraform {
+  source = "${find_in_parent_folders("modules")}//app"
+}
+
+remote_state = deep_merge(
+  import.root.remote_state,
+  {
+    config = {
+      path = "${import.root.terragrunt_dir}/state/${relpath(import.root.terragrunt_dir, get_terragrunt_dir())}/terraform.tfstate"
+    }
+  },
+)
+
+inputs = {
+  name = "assigned"
+}
