@@ -1,8 +1,9 @@
 // Package digraph draws what needs what as a picture: a self-contained SVG text in
 // layers, readable on light and dark ground, without scripts and outside fonts.
 //
-// Main type: Node; SVG draws a list of them. The one rule: the picture depends on
-// the nodes alone, so that the same graph gives the same bytes.
+// Main types: Node and Spot; SVG draws a list of nodes, Layout places them for others
+// to draw. The one rule: the picture depends on the nodes alone, so that the same graph
+// gives the same bytes.
 //
 // # Layout
 //
@@ -29,10 +30,11 @@ type Node struct {
 	Title string
 }
 
-// A spot is where a node stands.
-type spot struct {
-	layer, column int
-	x, y, width   float64
+// A Spot is where a node stands: its layer, its column in it and its row in that,
+// and the left upper corner and the width of its box.
+type Spot struct {
+	Layer, Column, Row int
+	X, Y, Width        float64
 }
 
 const (
@@ -47,9 +49,9 @@ const (
 	sweeps    = 4
 )
 
-// layout places the nodes and tells the size of the picture.
-func layout(nodes []Node) (spots []spot, width, height float64) {
-	spots = make([]spot, len(nodes))
+// Layout places the nodes and tells the size of the picture.
+func Layout(nodes []Node) (spots []Spot, width, height float64) {
+	spots = make([]Spot, len(nodes))
 	layers := assign(nodes, spots)
 	needed := make([][]int, len(nodes))
 	for i := range nodes {
@@ -64,13 +66,13 @@ func layout(nodes []Node) (spots []spot, width, height float64) {
 		x = columns(nodes, spots, l, most, x) + channel
 	}
 	for i := range spots {
-		height = max(height, spots[i].y+boxHeight+margin)
+		height = max(height, spots[i].Y+boxHeight+margin)
 	}
 	return spots, max(x-channel+margin, 2*margin), max(height, 2*margin)
 }
 
 // assign finds the layer of each node. A line that closes a circle does not count.
-func assign(nodes []Node, spots []spot) [][]int {
+func assign(nodes []Node, spots []Spot) [][]int {
 	const (
 		fresh = iota
 		open
@@ -98,26 +100,26 @@ func assign(nodes []Node, spots []spot) [][]int {
 			}
 			for _, n := range nodes[at].Needs {
 				if state[n] == done {
-					spots[at].layer = max(spots[at].layer, spots[n].layer+1)
+					spots[at].Layer = max(spots[at].Layer, spots[n].Layer+1)
 				}
 			}
 			state[at] = done
-			last = max(last, spots[at].layer)
+			last = max(last, spots[at].Layer)
 			stack = stack[:len(stack)-1]
 		}
 	}
 	layers := make([][]int, last+1)
 	for i := range nodes {
-		layers[spots[i].layer] = append(layers[spots[i].layer], i)
+		layers[spots[i].Layer] = append(layers[spots[i].Layer], i)
 	}
 	return layers
 }
 
 // order sorts each layer by where the neighbors stand.
-func order(nodes []Node, needed [][]int, spots []spot, layers [][]int) {
+func order(nodes []Node, needed [][]int, spots []Spot, layers [][]int) {
 	place := func(l []int) {
 		for k, i := range l {
-			spots[i].y = (float64(k) + 0.5) / float64(len(l))
+			spots[i].Y = (float64(k) + 0.5) / float64(len(l))
 		}
 	}
 	for _, l := range layers {
@@ -126,11 +128,11 @@ func order(nodes []Node, needed [][]int, spots []spot, layers [][]int) {
 	weight := make([]float64, len(nodes))
 	sweep := func(l []int, next func(i int) []int) {
 		for _, i := range l {
-			weight[i] = spots[i].y
+			weight[i] = spots[i].Y
 			if around := next(i); len(around) > 0 {
 				sum := 0.0
 				for _, n := range around {
-					sum += spots[n].y
+					sum += spots[n].Y
 				}
 				weight[i] = sum / float64(len(around))
 			}
@@ -149,7 +151,7 @@ func order(nodes []Node, needed [][]int, spots []spot, layers [][]int) {
 }
 
 // columns stacks the nodes of a layer from x on and tells where it ends.
-func columns(nodes []Node, spots []spot, layer []int, most int, x float64) float64 {
+func columns(nodes []Node, spots []Spot, layer []int, most int, x float64) float64 {
 	if len(layer) == 0 {
 		return x
 	}
@@ -161,19 +163,19 @@ func columns(nodes []Node, spots []spot, layer []int, most int, x float64) float
 		}
 		widest := 0.0
 		for _, i := range part {
-			spots[i].width = float64(len([]rune(shown(nodes[i].Name))))*letter + 2*padding
-			widest = max(widest, spots[i].width)
+			spots[i].Width = float64(len([]rune(Shown(nodes[i].Name))))*letter + 2*padding
+			widest = max(widest, spots[i].Width)
 		}
 		for k, i := range part {
-			spots[i].column, spots[i].x, spots[i].y = c, x, margin+float64(k)*rowHeight
+			spots[i].Column, spots[i].Row, spots[i].X, spots[i].Y = c, k, x, margin+float64(k)*rowHeight
 		}
 		x += widest
 	}
 	return x
 }
 
-// shown is a name as it stands in a box: long ones lose their middle.
-func shown(name string) string {
+// Shown is a name as it stands in a box: long ones lose their middle.
+func Shown(name string) string {
 	r := []rune(name)
 	if len(r) <= longest {
 		return name

@@ -28,19 +28,19 @@ func estate(n int) []Node {
 func TestSizes(t *testing.T) {
 	for _, n := range []int{0, 1, 10, 100, 1000} {
 		nodes := estate(n)
-		spots, width, height := layout(nodes)
+		spots, width, height := Layout(nodes)
 		taken := map[string]int{}
 		for i, s := range spots {
-			key := fmt.Sprint(s.x, s.y)
+			key := fmt.Sprint(s.X, s.Y)
 			if other, ok := taken[key]; ok {
 				t.Fatalf("%d nodes: %d lies over %d", n, i, other)
 			}
 			taken[key] = i
-			if s.x < 0 || s.y < 0 || s.x+s.width > width || s.y+boxHeight > height {
+			if s.X < 0 || s.Y < 0 || s.X+s.Width > width || s.Y+boxHeight > height {
 				t.Errorf("%d nodes: %d lies outside of the picture", n, i)
 			}
 			for _, need := range nodes[i].Needs {
-				if o := spots[need]; o.x+o.width >= s.x {
+				if o := spots[need]; o.X+o.Width >= s.X {
 					t.Errorf("%d nodes: %d needs %d, which does not stand left of it", n, i, need)
 				}
 			}
@@ -93,8 +93,8 @@ func TestLarge(t *testing.T) {
 	for i := 1; i < len(chain); i++ {
 		chain[i].Needs, star[i].Needs = []int{i - 1}, []int{0}
 	}
-	layout(chain)
-	layout(star)
+	Layout(chain)
+	Layout(star)
 	if d := time.Since(start); d > 5*time.Second {
 		t.Errorf("it took %s", d)
 	}

@@ -22,7 +22,7 @@ path{stroke:#66758c}marker path{fill:#66758c}path:hover{stroke:#ff9466}}`
 // SVG draws the nodes. Lines lead from a node to what it needs, which stands left
 // of it.
 func SVG(w io.Writer, title string, nodes []Node) error {
-	spots, width, height := layout(nodes)
+	spots, width, height := Layout(nodes)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-labelledby="title">`+"\n", width, height, width, height)
 	fmt.Fprintf(&b, "<title id=\"title\">%s</title>\n<style>%s</style>\n", html.EscapeString(title), style)
@@ -40,15 +40,15 @@ func SVG(w io.Writer, title string, nodes []Node) error {
 	return err
 }
 
-func line(b *strings.Builder, nodes []Node, spots []spot, from, to int) {
+func line(b *strings.Builder, nodes []Node, spots []Spot, from, to int) {
 	f, t := &spots[from], &spots[to]
-	x1, y1, x2, y2 := f.x, f.y+boxHeight/2, t.x+t.width+2, t.y+boxHeight/2
+	x1, y1, x2, y2 := f.X, f.Y+boxHeight/2, t.X+t.Width+2, t.Y+boxHeight/2
 	bend := max(channel*0.6, (x1-x2)/2)
 	fmt.Fprintf(b, `<path d="M%.0f %.1fC%.0f %.1f %.0f %.1f %.0f %.1f" marker-end="url(#tip)"><title>%s needs %s</title></path>`+"\n",
 		x1, y1, x1-bend, y1, x2+bend, y2, x2, y2, html.EscapeString(nodes[from].Name), html.EscapeString(nodes[to].Name))
 }
 
-func box(b *strings.Builder, n *Node, s *spot) {
+func box(b *strings.Builder, n *Node, s *Spot) {
 	class := ""
 	if n.Kind != "" {
 		class = ` class="` + html.EscapeString(n.Kind) + `"`
@@ -58,5 +58,5 @@ func box(b *strings.Builder, n *Node, s *spot) {
 		title += ": " + n.Title
 	}
 	fmt.Fprintf(b, `<g%s><title>%s</title><rect x="%.0f" y="%.0f" width="%.0f" height="%.0f" rx="4"/><text x="%.0f" y="%.0f">%s</text></g>`+"\n",
-		class, html.EscapeString(title), s.x, s.y, s.width, boxHeight, s.x+padding, s.y+boxHeight/2+1, html.EscapeString(shown(n.Name)))
+		class, html.EscapeString(title), s.X, s.Y, s.Width, boxHeight, s.X+padding, s.Y+boxHeight/2+1, html.EscapeString(Shown(n.Name)))
 }
