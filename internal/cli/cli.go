@@ -250,7 +250,7 @@ func usage() string {
 		if i == mainCommands {
 			b.WriteString("\nAll other commands:\n")
 		}
-		if !strings.Contains(c.name, " ") {
+		if !strings.Contains(c.name, " ") && !c.hidden {
 			fmt.Fprintf(&b, "  %-12s  %s\n", c.name, c.synopsis)
 		}
 	}

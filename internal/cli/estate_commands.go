@@ -12,7 +12,7 @@ import (
 
 // estateCommands are the commands on units and estates.
 func estateCommands() []command {
-	return []command{
+	return append([]command{
 		{name: "run", synopsis: "Run a command on a unit, or with --all on every unit", usage: runUsage, run: runCommand},
 		{name: "find", synopsis: "Find the units below the working folder", usage: findUsage, run: findCommand},
 		{name: "list", synopsis: "List the units below the working folder", usage: listUsage, run: listCommand},
@@ -21,7 +21,9 @@ func estateCommands() []command {
 		{name: "render", synopsis: "Show the effective configuration of a unit", usage: renderUsage, run: renderCommand},
 		{name: "estate", synopsis: "Work on all units below the working folder", usage: estateCheckUsage, run: estateCommand},
 		{name: "estate check", synopsis: "Check all units and what they take from each other", usage: estateCheckUsage, run: estateCheckCommand},
-	}
+		{name: "fd", hidden: true, synopsis: "The same as find", usage: findUsage, run: findCommand},
+		{name: "ls", hidden: true, synopsis: "The same as list", usage: listUsage, run: listCommand},
+	}, stackCommands()...)
 }
 
 // runCommand is `run [--all] [flags] [--] COMMAND ARGS`.

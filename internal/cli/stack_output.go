@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// An outputTree is the outputs of a stack: names lead to values or to parts.
+type outputTree struct {
+	name  string
+	value *state.Output
+	subs  []*outputTree
+}
+
+// stackOutputCommand prints the outputs of stacks.
+func stackOutputCommand(ctx context.Context, s *session, args []string) int {
+	f, rest, ok := s.stackFlags("stack output", args)
+	if !ok {
+		return 1
+	}
+	fl := newFlags("stack output")
+	var asJSON, raw bool
+	var format string
+	fl.BoolVar(&asJSON, "json", false, "")
+	fl.BoolVar(&raw, "raw", false, "")
+	fl.StringVar(&format, "format", "default", "")
+	if !s.parse(fl, rest) {
+		return 1
+	}
+	switch {
+	case asJSON:
+		format = "json"
+	case raw:
+		format = "raw"
+	}
+	if !slices.Contains([]string{"default", "json", "raw"}, format) {
+		return s.usageError("stack output", "Invalid format", "The formats are default, json and raw.")
+	}
+	if fl.NArg() > 1 {
+		return s.usageError("stack output", "Too many command line arguments", "The command takes at most one name.")
+	}
+	tree, code := s.stackOutputs(ctx, f)
+	if code != 0 {
+		return code
+	}
+	if fl.NArg() == 1 {
+		if ds := tree.keep(strings.Split(fl.Arg(0), "."), fl.Arg(0)); ds.HasErrors() {
+			return s.fail(ds)
+		}
+	}
+	return s.writeOutputs(tree, format)
+}
+
+// stackOutputs reads the outputs of all stacks below the working folder.
+func (s *session) stackOutputs(ctx context.Context, f *unitFlags) (*outputTree, int) {
+	o, ds := s.estateOptions(f, "output", nil, nil)
+	if ds.HasErrors() {
+		return nil, s.fail(ds)
+	}
+	o.Look.Generate = !f.noStackGenerate
+	e, ds := estate.Open(ctx, o)
+	if ds.HasErrors() {
+		return nil, s.failWith(e, ds)
+	}
+	parts, ds := e.StackParts(ctx)
+	if ds.HasErrors() {
+		return nil, s.failWith(e, ds)
+	}
+	all, ds := e.Outputs(ctx)
+	if ds.HasErrors() {
+		return nil, s.failWith(e, ds)
+	}
+	root := &outputTree{}
+	root.add(s.Dir, parts, all)
+	return root, 0
+}
+
+// add adds the outputs of a stack's parts.
+func (t *outputTree) add(dir string, parts []estate.StackPart, all map[string]map[string]*state.Output) {
+	for _, p := range parts {
+		sub := &outputTree{name: p.Name}
+		if p.Stack {
+			sub.add(dir, p.Parts, all)
+		} else if rel, err := filepath.Rel(dir, p.Dir); err == nil {
+			outputs := all[filepath.ToSlash(rel)]
+			for _, name := range slices.Sorted(maps.Keys(outputs)) {
+				sub.subs = append(sub.subs, &outputTree{name: name, value: outputs[name]})
+			}
+		}
+		t.subs = append(t.subs, sub)
+	}
+	slices.SortFunc(t.subs, func(a, b *outputTree) int { return strings.Compare(a.name, b.name) })
+}
+
+// keep leaves the part that a path leads to.
+func (t *outputTree) keep(path []string, text string) diag.List {
+	for at := t; len(path) > 0; path = path[1:] {
+		i := slices.IndexFunc(at.subs, func(s *outputTree) bool { return s.name == path[0] })
+		if i < 0 {
+			var have []string
+			for _, s := range at.subs {
+				have = append(have, s.name)
+			}
+			return diag.Errorf(nil, "No such output", "There is no %q in the outputs of the stack, of which %q is asked for. There are: %s.", path[0], text, strings.Join(have, ", "))
+		}
+		at.subs = at.subs[i : i+1]
+		at = at.subs[0]
+	}
+	return nil
+}
+
+// values are the values at the ends of a tree.
+func (t *outputTree) values() []*state.Output {
+	if t.value != nil {
+		return []*state.Output{t.value}
+	}
+	var out []*state.Output
+	for _, s := range t.subs {
+		out = append(out, s.values()...)
+	}
+	return out
+}
+
+func (s *session) writeOutputs(tree *outputTree, format string) int {
+	switch format {
+	case "raw":
+		return s.rawOutput(tree)
+	case "json":
+		doc, err := tree.json()
+		if err == nil {
+			var b []byte
+			if b, err = json.MarshalIndent(doc, "", "  "); err == nil {
+				fmt.Fprintf(s.Stdout, "%s\n", b)
+				return 0
+			}
+		}
+		return s.fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
+	}
+	var b strings.Builder
+	for _, sub := range tree.subs {
+		sub.text(&b, "")
+	}
+	fmt.Fprint(s.Stdout, b.String())
+	return 0
+}
+
+func (s *session) rawOutput(tree *outputTree) int {
+	all := tree.values()
+	if len(all) != 1 {
+		return s.fail(diag.Errorf(nil, "One output expected", "With --raw one output is printed, but what was named has %d. Name one, as in \"stack output --raw UNIT.OUTPUT\".", len(all)))
+	}
+	text, err := convert.Convert(all[0].Value, cty.String)
+	if err != nil || text.IsNull() {
+		return s.fail(diag.Errorf(nil, "Unsupported value for raw output", "With --raw an output must be a string, a number or a bool. Use --json for others."))
+	}
+	plain, _ := text.Unmark()
+	fmt.Fprint(s.Stdout, plain.AsString())
+	return 0
+}
+
+func (t *outputTree) json() (any, error) {
+	if t.value != nil {
+		v, _ := t.value.Value.UnmarkDeep()
+		b, err := ctyjson.Marshal(v, v.Type())
+		return json.RawMessage(b), err
+	}
+	m := map[string]any{}
+	for _, s := range t.subs {
+		v, err := s.json()
+		if err != nil {
+			return nil, err
+		}
+		m[s.name] = v
+	}
+	return m, nil
+}
+
+// text writes the tree in the form of unit files.
+func (t *outputTree) text(b *strings.Builder, indent string) {
+	switch {
+	case t.value == nil:
+		b.WriteString(indent + t.name + " = {\n")
+		for _, s := range t.subs {
+			s.text(b, indent+"  ")
+		}
+		b.WriteString(indent + "}\n")
+	case t.value.Sensitive:
+		b.WriteString(indent + t.name + " = (sensitive value)\n")
+	default:
+		v, _ := t.value.Value.UnmarkDeep()
+		text := string(hclwrite.Format(hclwrite.TokensForValue(v).Bytes()))
+		b.WriteString(indent + t.name + " = " + strings.ReplaceAll(text, "\n", "\n"+indent) + "\n")
+	}
+}
