@@ -275,7 +275,7 @@ func (s *session) status(ds diag.List) int {
 
 // deprecations are the warnings that -deprecation is about: of what the author
 // of a module calls deprecated.
-var deprecations = []string{"Variable marked as deprecated by the module author", "Value derived from a deprecated source"}
+var deprecations = []string{"Variable marked as deprecated by the module author", "Value derived from a deprecated source", "Deprecated variable used from the root module"}
 
 // filter leaves out warnings of deprecations as -deprecation says: all of them,
 // or those in modules that were brought from elsewhere.

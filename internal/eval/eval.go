@@ -9,6 +9,7 @@ package eval
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -68,6 +69,9 @@ type Evaluator struct {
 	codes        map[*config.Module]*code
 	bodies       map[bodyKey]*body
 	dynamicCalls map[*module.Node]*callCode
+
+	deprecated atomic.Bool // whether anything was marked as deprecated
+	oldParts   sync.Map    // *schema.Resource to what its provider calls deprecated
 
 	unknown map[string]bool // root variables with something unknown in them; nil unless deferring
 	putOff  sync.Map        // *demand.Node of instances that are put off

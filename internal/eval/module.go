@@ -54,7 +54,12 @@ func (ev *Evaluator) newModule(parent *Module, call *Call, node *module.Node, a 
 	}
 	for i, l := range c.locals {
 		m.locals[i].Init(&item{m, "local.", l.cfg.Name, &l.cfg.At}, cty.DynamicVal, func(t *demand.Task) (cty.Value, diag.List) {
-			return lang.Eval(t, m, l.expr, cty.DynamicPseudoType)
+			v, ds := lang.Eval(t, m, l.expr, cty.DynamicPseudoType)
+			if !m.ev.deprecated.Load() {
+				return v, ds
+			}
+			v, more := m.ev.used(v, l.expr.Range())
+			return v, append(ds, more...)
 		})
 	}
 	for i, o := range c.outputs {
@@ -213,8 +218,12 @@ func (m *Module) variable(t *demand.Task, v *varCode) (cty.Value, diag.List) {
 		return unknown, append(ds, &diag.Message{Code: "eval/ephemeral-input", Summary: "Variable does not allow ephemeral value", At: pick(at, &cfg.At),
 			Detail: fmt.Sprintf("The value used for the variable %q is ephemeral, but it is not configured to allow one. Set ephemeral = true in the variable block.", cfg.Name)})
 	}
-	if cfg.Deprecated != "" && given != cty.NilVal {
-		ds = append(ds, diag.Warnf(pick(at, &cfg.At), "Variable marked as deprecated by the module author", "Variable %q is marked as deprecated with the following message:\n%s", cfg.Name, cfg.Deprecated)...)
+	if cfg.Deprecated != "" && given != cty.NilVal && !(m.parent == nil && m.ev.o.Validating) {
+		summary := "Variable marked as deprecated by the module author"
+		if m.parent == nil {
+			summary = "Deprecated variable used from the root module"
+		}
+		ds = append(ds, diag.Warnf(pick(at, &cfg.At), summary, "Variable %q is marked as deprecated with the following message:\n%s", cfg.Name, cfg.Deprecated)...)
 	}
 	out = m.marked(cfg.Sensitive, cfg.Ephemeral, out)
 	if len(v.own) > 0 {
@@ -246,7 +255,8 @@ func (m *Module) given(t *demand.Task, v *varCode) (val cty.Value, at *source.Ra
 		m.call.children.Get(t, &r) // each.value and the like come out of it
 	}
 	val, ds = lang.Eval(t, m.call.scope(m.inst), x, cty.DynamicPseudoType)
-	return val, &r, "", ds
+	val, more := m.ev.used(val, r)
+	return val, &r, "", append(ds, more...)
 }
 
 func (m *Module) badInput(name string, at, decl *source.Range, from, what string) diag.List {
@@ -321,6 +331,8 @@ func (m *Module) output(t *demand.Task, o *outputCode) (cty.Value, diag.List) {
 		return v, ds
 	}
 	at := o.expr.Range()
+	v, more = m.ev.used(v, at)
+	ds = append(ds, more...)
 	if m.parent == nil {
 		v, ds = m.rootOutput(o, v, ds)
 	}
@@ -329,7 +341,7 @@ func (m *Module) output(t *demand.Task, o *outputCode) (cty.Value, diag.List) {
 	}
 	v = m.marked(cfg.Sensitive, cfg.Ephemeral, v)
 	if cfg.Deprecated != "" && m.parent != nil {
-		v = v.Mark(value.Deprecation{Message: cfg.Deprecated, Source: m.name(cfg.Name)})
+		v = m.ev.deprecate(v, m.name(cfg.Name), cfg.Deprecated)
 	}
 	return v, ds
 }

@@ -166,7 +166,11 @@ func (d *Desired) compute(t *demand.Task) (cty.Value, diag.List) {
 	if d.Resource.HasAfter() {
 		d.Resource.after.Get(t, nil)
 	}
-	return d.Resource.Mod.ev.o.Phase.Value(t, d)
+	v, ds := d.Resource.Mod.ev.o.Phase.Value(t, d)
+	if ds.HasErrors() {
+		return v, ds
+	}
+	return d.markDeprecated(t, v), ds
 }
 
 func (r *Resource) value(t *demand.Task) (cty.Value, diag.List) {

@@ -52,8 +52,10 @@ func (ev *Evaluator) rule(t *demand.Task, s lang.Scope, kind string, r *ruleCode
 	if ds.HasErrors() {
 		return Outcome{Status: Failed}, ds
 	}
-	cond, _ = cond.Unmark()
 	at := r.cond.Range()
+	cond, more := ev.used(cond, at)
+	ds = append(ds, more...)
+	cond, _ = cond.Unmark()
 	switch {
 	case !cond.IsKnown():
 		return Outcome{Status: Unknown}, ds

@@ -240,7 +240,10 @@ func Context(t *demand.Task, s Scope, es ...*Expr) (*hcl.EvalContext, diag.List)
 		return nil, ds
 	}
 	fns, fnDiags := s.Functions(t, provider)
-	ds = append(ds, fnDiags...)
+	if len(fnDiags) > 0 {
+		at := es[len(es)-1].Range()
+		ds = append(ds, fnDiags.Under(&at)...)
+	}
 	return &hcl.EvalContext{Variables: root.values(), Functions: fns}, ds
 }
 
