@@ -179,6 +179,7 @@ func (e *Engine) moduleOptions(manifest map[string]module.Installed, vars map[st
 		Manifest:  manifest,
 		Workspace: e.o.Workspace,
 		Canonical: fetch.Canonical,
+		Links:     func(dir string) string { return module.ResolveLinks(e.dir, dir) },
 		Functions: func() map[string]function.Function { return e.functions(time.Time{}, true) },
 		Variables: func(v *config.Variable) cty.Value {
 			in, ok := vars[v.Name]

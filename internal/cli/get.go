@@ -31,7 +31,7 @@ func getCommand(ctx context.Context, s *session, args []string) int {
 	if f.NArg() > 0 {
 		return s.usageError("get", "Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
 	}
-	return s.status(s.installModules(ctx, moduleInstall{vars: o.vars, upgrade: o.update}))
+	return s.status(s.installModules(ctx, moduleInstall{vars: o.vars, upgrade: o.update, files: s.files()}))
 }
 
 func getUsage() string {

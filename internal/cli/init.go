@@ -8,6 +8,7 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 )
@@ -120,11 +121,13 @@ type initializer struct {
 	*session
 	o       *initOptions
 	project *project
+	sources *engine.Sources // of the working folder, each read once for all steps
 }
 
 // run does the steps in their order: configuration, backend, modules, providers.
 func (i *initializer) run(ctx context.Context) diag.List {
-	root, ds := i.root()
+	i.sources = i.files()
+	root, ds := i.sources.Load(".", i.set)
 	if ds.HasErrors() {
 		if i.human != nil {
 			fmt.Fprint(i.Stderr, "\n"+view.Product+" encountered problems during initialization, including problems\nwith the configuration, described below.\n\n"+
@@ -149,7 +152,7 @@ func (i *initializer) run(ctx context.Context) diag.List {
 			return ds
 		}
 	}
-	i.project, more = i.load(ctx, loadOptions{vars: i.o.vars, input: i.o.input, partial: true})
+	i.project, more = i.load(ctx, loadOptions{vars: i.o.vars, input: i.o.input, partial: true, files: i.sources})
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}

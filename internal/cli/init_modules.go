@@ -7,6 +7,7 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/archive"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
@@ -28,7 +29,7 @@ func (i *initializer) initModules(ctx context.Context) diag.List {
 		what = "Upgrading"
 	}
 	i.say(what + " modules...\n")
-	return i.installModules(ctx, moduleInstall{vars: i.o.vars, upgrade: i.o.upgrade, readonly: i.o.lockfile == "readonly", pin: i.o.lockModules})
+	return i.installModules(ctx, moduleInstall{vars: i.o.vars, upgrade: i.o.upgrade, readonly: i.o.lockfile == "readonly", pin: i.o.lockModules, files: i.sources})
 }
 
 // A moduleInstall says how modules are installed.
@@ -37,12 +38,14 @@ type moduleInstall struct {
 	upgrade  bool
 	readonly bool // the lock file may not change
 	pin      bool // pin remote modules in the lock file
+
+	files *engine.Sources // of the working folder
 }
 
 // installModules installs what the configuration calls and keeps the lock file
 // up where it pins modules.
 func (s *session) installModules(ctx context.Context, m moduleInstall) diag.List {
-	o, ds := s.moduleOptions(m.vars)
+	o, ds := s.moduleOptions(m)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -86,7 +89,11 @@ func (s *session) moduleEvent(e installer.Event) {
 	s.stream.Log(e.Text())
 }
 
-func (s *session) moduleOptions(flags []vars.Flag) (installer.Options, diag.List) {
+// files are the configuration files of the working folder as they are now, for
+// steps that share what is loaded from them.
+func (s *session) files() *engine.Sources { return &engine.Sources{FS: folder{s}} }
+
+func (s *session) moduleOptions(m moduleInstall) (installer.Options, diag.List) {
 	cfg, ds := s.settings()
 	if ds.HasErrors() {
 		return installer.Options{}, ds
@@ -95,13 +102,13 @@ func (s *session) moduleOptions(flags []vars.Flag) (installer.Options, diag.List
 	if ds.HasErrors() {
 		return installer.Options{}, ds
 	}
-	given, ds := vars.Gather(vars.Sources{Dir: s.Dir, Env: s.Env, Flags: flags, Set: s.set})
+	given, ds := vars.Gather(vars.Sources{Dir: s.Dir, Env: s.Env, Flags: m.vars, Set: s.set})
 	values := given.All()
 	reg := s.registry(cfg)
 	return installer.Options{
 		DataDir: s.dataDir(),
 		Tree: module.Options{
-			Config: config.Options{FS: folder{s}, Set: s.set}, Workspace: workspace,
+			Config: config.Options{FS: folder{s}, Set: s.set}, Loads: m.files.Loads(), Workspace: workspace,
 			Variables: func(v *config.Variable) cty.Value { return staticInput(v, values) },
 		},
 		Packages: s.fetcher(cfg), Registry: reg,

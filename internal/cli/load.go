@@ -25,6 +25,7 @@ type loadOptions struct {
 	parallelism int
 	workspace   string            // "" for the selected one
 	saved       map[string][]byte // the files of a saved plan, in place of those on disk
+	files       *engine.Sources   // the working folder's files, shared with other steps; nil: read anew
 	partial     bool              // go on with variables missing: they are not needed
 	rootOnly    bool              // go on though other modules cannot be loaded
 }
@@ -91,7 +92,7 @@ func (p *project) engineOptions(o loadOptions) engine.Options {
 	out := engine.Options{
 		Dir: p.Dir, LaunchDir: p.launch, DataDir: p.dataDir(), Workspace: p.workspace, Environ: p.Env, Set: p.set,
 		Observe: p.event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.parallelism, Providers: p.plugins,
-		ReadState: p.readState, Provisioners: provisioners{p.session},
+		ReadState: p.readState, Provisioners: provisioners{p.session}, Sources: o.files,
 	}
 	if o.saved != nil {
 		out.Sources = &engine.Sources{FS: newSavedFiles(o.saved)}

@@ -28,6 +28,7 @@ type Address struct {
 	Host, Namespace, Name, System string // of Registry
 
 	Getter string // of Remote: file, git, hg, http, https, s3, gcs or oci
+	Forced bool   // of Remote: the getter was written before :: though the scheme tells it
 	URL    string // of Remote: what the getter is given, without sub-folder
 
 	Subdir string // of Registry and Remote: the folder inside of the package, "" for the package itself
@@ -64,7 +65,7 @@ func (a Address) Package() string {
 	case Registry:
 		return a.Host + "/" + a.Namespace + "/" + a.Name + "/" + a.System
 	}
-	if scheme, _, ok := strings.Cut(a.URL, "://"); ok && scheme == a.Getter {
+	if scheme, _, ok := strings.Cut(a.URL, "://"); ok && scheme == a.Getter && !a.Forced {
 		return a.URL
 	}
 	return a.Getter + "::" + a.URL
@@ -174,7 +175,7 @@ func splitSubdir(src string) (main, sub string, err error) {
 		from = i + len("://")
 	}
 	if i := strings.Index(main[from:], "//"); i >= 0 {
-		sub = strings.TrimLeft(main[from+i:], "/")
+		sub = main[from+i+len("//"):]
 		main = main[:from+i]
 		if sub, err = cleanSubdir(sub); err != nil {
 			return "", "", err
@@ -194,8 +195,5 @@ func cleanSubdir(sub string) (string, error) {
 	if clean == ".." || strings.HasPrefix(clean, "../") {
 		return "", fmt.Errorf("subdirectory path %q leads outside of the module package", sub)
 	}
-	if clean == "." {
-		return "", nil
-	}
-	return clean, nil
+	return clean, nil // may be "." or begin with a slash, as the peers write it
 }

@@ -64,6 +64,7 @@ var errUndetected = errors.New("the kind of the address cannot be told")
 // their order. Unlike those it never asks the network.
 func detectRemote(src string) (Address, error) {
 	forced, rest := cutForced(src)
+	written := forced != ""
 	main, sub, err := splitSubdir(rest)
 	if err != nil {
 		return Address{}, err
@@ -80,7 +81,12 @@ func detectRemote(src string) (Address, error) {
 	if err != nil {
 		return Address{}, err
 	}
-	sub = path.Join(inner, sub)
+	switch {
+	case sub == "":
+		sub = inner
+	case inner != "":
+		sub = path.Join(inner, sub)
+	}
 	u, err := url.Parse(full)
 	if err != nil || u.Scheme == "" || strings.HasPrefix(u.Opaque, "//") {
 		return Address{}, fmt.Errorf("invalid source string: %s", src)
@@ -88,7 +94,7 @@ func detectRemote(src string) (Address, error) {
 	if forced == "" {
 		forced = u.Scheme
 	}
-	a := Address{Kind: Remote, Getter: forced, URL: full, Subdir: sub}
+	a := Address{Kind: Remote, Getter: forced, Forced: written && forced == u.Scheme, URL: full, Subdir: sub}
 	switch forced {
 	case "file", "git", "hg", "http", "https", "s3", "gcs":
 	case "oci":

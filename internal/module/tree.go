@@ -64,6 +64,9 @@ type Options struct {
 	// whether the call has a version argument. Nil: only the host of registry
 	// addresses is filled in.
 	Canonical func(src string, versioned bool) string
+	// Links resolves the links in a folder's name, for called modules beside their
+	// callers; nil: names stay as they are. See ResolveLinks.
+	Links func(dir string) string
 	// Loads keeps the folders that were loaded, for several trees on the same
 	// files with the same Config; nil: for this tree alone.
 	Loads *Loads
@@ -73,11 +76,14 @@ type Options struct {
 // and ready; trees may be built on it concurrently.
 type Loads struct{ cache par.Cache[string, loaded] }
 
-func (l *Loads) load(dir string, o config.Options) loaded {
-	return l.cache.Do(dir, func() loaded {
+// Load loads a folder, unless it was loaded before. What it returns is shared
+// and must not be changed.
+func (l *Loads) Load(dir string, o config.Options) (*config.Module, diag.List) {
+	r := l.cache.Do(dir, func() loaded {
 		m, ds := config.Load(dir, o)
 		return loaded{m, ds}
 	})
+	return r.mod, r.ds
 }
 
 // Installed is one entry of modules.json.
@@ -92,6 +98,7 @@ type builder struct {
 	root  string
 	loads *Loads
 	calls map[*config.Call]callFacts // those that are the same for every node of the module
+	links map[string]string          // folders with their links resolved
 	asked bool                       // an expression asked for more than its own text
 }
 
@@ -110,12 +117,12 @@ type callFacts struct {
 
 // Build loads the root folder and every module that it calls.
 func Build(ctx context.Context, dir string, o Options) (*Tree, diag.List) {
-	b := &builder{o: o, root: dir, loads: o.Loads, calls: map[*config.Call]callFacts{}}
+	b := &builder{o: o, root: dir, loads: o.Loads, calls: map[*config.Call]callFacts{}, links: map[string]string{}}
 	if b.loads == nil {
 		b.loads = &Loads{}
 	}
-	first := b.loads.load(dir, o.Config)
-	mod, ds := first.mod, slices.Clone(first.ds)
+	mod, first := b.loads.Load(dir, o.Config)
+	ds := slices.Clone(first)
 	root := &Node{Config: mod, Dir: dir, Calls: map[string]*Node{}}
 	seen := map[*config.Module]bool{mod: true}
 	ds = append(ds, b.children(ctx, root, 0, seen)...)
@@ -156,15 +163,15 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	if ds := b.locate(child, says, &at); ds.HasErrors() {
 		return nil, ds
 	}
-	res := b.loads.load(child.Dir, b.o.Config)
-	child.Config = res.mod
-	if !seen[res.mod] { // each folder's messages once
-		seen[res.mod] = true
+	mod, more := b.loads.Load(child.Dir, b.o.Config)
+	child.Config = mod
+	if !seen[mod] { // each folder's messages once
+		seen[mod] = true
 		if !config.IsConfigDir(child.Dir, b.o.Config) {
 			return nil, diag.Errorf(&at, "Unreadable module directory", "The folder %q, which this call names, does not exist or holds no configuration files.", child.Dir)
 		}
-		ds = append(ds, res.ds...)
-		ds = append(ds, onlyInRoot(res.mod, call)...)
+		ds = append(ds, more...)
+		ds = append(ds, onlyInRoot(mod, call)...)
 	}
 	return child, ds
 }
@@ -207,7 +214,7 @@ func normal(src string) string {
 // manifest says that it is installed.
 func (b *builder) locate(child *Node, says callFacts, at *source.Range) diag.List {
 	if IsLocal(says.source) {
-		child.Dir = joinDir(child.Parent.Dir, says.source)
+		child.Dir = b.local(joinDir(child.Parent.Dir, says.source))
 		return nil
 	}
 	inst, ok := b.o.Manifest[child.Path.Key()]
@@ -223,6 +230,20 @@ func (b *builder) locate(child *Node, says callFacts, at *source.Range) diag.Lis
 		child.Dir = filepath.ToSlash(filepath.Join(b.root, child.Dir))
 	}
 	return nil
+}
+
+// local is the name of a folder with its links resolved, as the peers have it in
+// path.module. Many calls name one folder, so it is asked for once.
+func (b *builder) local(dir string) string {
+	if b.o.Links == nil {
+		return dir
+	}
+	name, ok := b.links[dir]
+	if !ok {
+		name = b.o.Links(dir)
+		b.links[dir] = name
+	}
+	return name
 }
 
 // facts is what the call of a node says. Most calls are literal: they say the

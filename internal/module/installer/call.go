@@ -66,7 +66,7 @@ func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 		if c.parent != nil {
 			from = c.parent.dir
 		}
-		c.dir = resolveLinks(in.root, path.Join(from, c.addr.Path)) // as the peers do
+		c.dir = module.ResolveLinks(in.root, path.Join(from, c.addr.Path)) // as the peers do
 		c.node.Dir = c.dir
 	} else {
 		in.installed(c)
@@ -189,38 +189,4 @@ func (c *call) circle() diag.List {
 // absolute is a folder of the manifest as it is to be opened.
 func (in *installer) absolute(dir string) string {
 	return folder(in.root).path(filepath.FromSlash(dir))
-}
-
-// resolveLinks resolves the links in a slash-separated path that counts from
-// root. The result is relative unless an absolute link led away.
-func resolveLinks(root, rel string) string {
-	open := func(p string) string {
-		if filepath.IsAbs(p) {
-			return filepath.FromSlash(p)
-		}
-		return filepath.Join(root, filepath.FromSlash(p))
-	}
-	done, rest := "", strings.Split(rel, "/")
-	if path.IsAbs(rel) {
-		done = "/"
-	}
-	for links := 0; len(rest) > 0; {
-		next := path.Join(done, rest[0])
-		rest = rest[1:]
-		target, err := os.Readlink(open(next))
-		if err != nil || links > 255 {
-			done = next
-			continue
-		}
-		links++
-		target = filepath.ToSlash(target)
-		if path.IsAbs(target) || filepath.IsAbs(target) {
-			done = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
-	}
-	if done == "" {
-		return "."
-	}
-	return done
 }

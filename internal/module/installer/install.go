@@ -86,7 +86,7 @@ type installer struct {
 	data string // data folder, absolute or relative like root
 
 	old, next Manifest
-	loads     par.Cache[string, loaded]
+	loads     *module.Loads
 	versions  par.Cache[string, versionList]
 	placed    map[string]string // folder of a placed package, by what it is
 	pins      *pins
@@ -117,7 +117,10 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 		in.old, ds = Manifest{}, nil // it is written anew
 	}
 	in.pins = newPins(o)
-	mod, more := config.Load(".", in.o.Tree.Config)
+	if in.loads = o.Tree.Loads; in.loads == nil {
+		in.loads = &module.Loads{}
+	}
+	mod, more := in.loads.Load(".", in.o.Tree.Config)
 	ds = append(ds, in.configMessages(more)...)
 	res := Result{Root: mod, Lock: o.Lock.Clone()}
 	if ds.HasErrors() {
@@ -185,12 +188,16 @@ func (in *installer) keepOld() {
 
 // configMessages makes errors in a configuration warnings where that is wanted.
 func (in *installer) configMessages(ds diag.List) diag.List {
-	if in.o.Lenient {
-		for _, m := range ds {
-			m.Severity = diag.Warning
-		}
+	if !in.o.Lenient {
+		return ds
 	}
-	return ds
+	out := make(diag.List, len(ds))
+	for i, m := range ds {
+		mild := *m
+		mild.Severity = diag.Warning
+		out[i] = &mild
+	}
+	return out
 }
 
 // level installs what the modules of one depth call and returns the called.
@@ -211,10 +218,8 @@ func (in *installer) level(ctx context.Context, parents []*module.Node) ([]*modu
 		if calls[i].failed() {
 			return loaded{}
 		}
-		return in.loads.Do(calls[i].node.Dir, func() loaded {
-			m, ds := config.Load(calls[i].node.Dir, in.o.Tree.Config)
-			return loaded{m, ds}
-		})
+		m, ds := in.loads.Load(calls[i].node.Dir, in.o.Tree.Config)
+		return loaded{m, ds}
 	})
 	var out []*module.Node
 	for i, c := range calls {
