@@ -143,7 +143,7 @@ type question struct {
 // ask waits for the answer whether to do what was put off before. Meanwhile the
 // turn does not count among those that run.
 func (w *work) ask(p *plan.Plan) bool {
-	w.res.Plan = p
+	w.res.Plan, w.res.Counts = p, countsOf(p)
 	if w.r.o.Asks != nil {
 		w.r.o.Asks(w.u, w.engine, p)
 	}
@@ -154,7 +154,7 @@ func (w *work) ask(p *plan.Plan) bool {
 		defer w.r.mu.Unlock()
 		w.r.asking = append(w.r.asking, q)
 	})
-	w.res.Plan = nil
+	w.res.Plan, w.res.Counts = nil, Counts{}
 	return q.yes
 }
 

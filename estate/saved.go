@@ -39,6 +39,12 @@ type SavedRun struct {
 	Replace     []string `json:"replace,omitempty"`
 }
 
+// Equal reports whether two plans were made with the same options.
+func (a SavedRun) Equal(b SavedRun) bool {
+	return a.Destroy == b.Destroy && a.RefreshOnly == b.RefreshOnly && a.NoRefresh == b.NoRefresh &&
+		slices.Equal(a.Targets, b.Targets) && slices.Equal(a.Excludes, b.Excludes) && slices.Equal(a.Replace, b.Replace)
+}
+
 // Saved is one unit of a saved plan.
 type Saved struct {
 	Name     string          `json:"name"`

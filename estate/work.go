@@ -65,6 +65,10 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 		return w, ds
 	}
 	w.values, w.waits, more = r.e.values(w.t, u, w.engine.Root())
+	if more.HasErrors() && w.nothingLeft(ctx) {
+		w.close()
+		return nil, ds
+	}
 	if ds = append(ds, more...); more.HasErrors() {
 		w.close()
 		return nil, ds
@@ -76,6 +80,20 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 		return nil, ds
 	}
 	return w, ds
+}
+
+// nothingLeft reports whether the unit is to be destroyed and has no objects: then
+// nothing is asked of it, its inputs least of all, which may hang on what is gone.
+func (w *work) nothingLeft(ctx context.Context) bool {
+	if w.mode() != plan.Destroy {
+		return false
+	}
+	where, ds := w.r.e.stateWhere(ctx, w.u, w.engine.Root(), w.engine, nil)
+	if ds.HasErrors() {
+		return false
+	}
+	s, ds := hold.Read(ctx, held(where))
+	return !ds.HasErrors() && s.Empty()
 }
 
 // declared are the variables for CheckInputs, none of them required: what is
@@ -269,7 +287,6 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 	}
 	if !yes {
 		w.res.Status, w.res.Reason, w.res.Cause, w.res.Code = EarlyExit, "run error", "what had been put off was not approved", 1
-		w.res.Counts = Counts{}
 		return ds
 	}
 	return append(ds, w.apply(ctx, p)...)
@@ -310,10 +327,13 @@ func (w *work) planned(p *plan.Plan) cty.Value {
 	return plannedOutputs(p, w.engine.Root())
 }
 
-func (w *work) noteplan(p *plan.Plan) {
+func countsOf(p *plan.Plan) Counts {
 	n := p.Counts()
-	w.res.Plan, w.res.Changes, w.res.Deferred = p, p.HasChanges(), w.deferrals(p)
-	w.res.Counts = Counts{n.Add, n.Change, n.Destroy, n.Import, n.Forget}
+	return Counts{n.Add, n.Change, n.Destroy, n.Import, n.Forget}
+}
+
+func (w *work) noteplan(p *plan.Plan) {
+	w.res.Plan, w.res.Changes, w.res.Deferred, w.res.Counts = p, p.HasChanges(), w.deferrals(p), countsOf(p)
 	if w.r.o.Digest {
 		w.res.digest = w.digest()
 	}
@@ -321,7 +341,7 @@ func (w *work) noteplan(p *plan.Plan) {
 		w.r.o.Observe.Planned(w.u, w.engine, p)
 	}
 	if w.r.o.Op == Apply {
-		w.res.Plan = nil // it is not needed any more, and many of them are large
+		w.res.Plan, w.res.Counts = nil, Counts{} // plans are large, and what counts is what will be done
 	}
 }
 

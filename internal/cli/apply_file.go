@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
 	"github.com/zclconf/go-cty/cty"
@@ -90,6 +91,8 @@ func planFileError(name string, err error) diag.List {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		detail = "There is no such file."
+	case errors.Is(err, planfile.ErrBundle):
+		detail = "The file is the plan of an estate. Apply it with \"" + view.Program + " run --all apply\" in the folder that it was made in."
 	case errors.Is(err, planfile.ErrNotPlan):
 		detail = "The file is no plan that this program saved: " + err.Error() + ". Plans of other tools can be applied by those tools only."
 	}

@@ -17,7 +17,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if r.saved != nil {
 		return r.end(r.run(ctx, estate.Apply, r.saved.Approvals()))
 	}
-	if r.approve || r.f.nonInteractive {
+	if r.approve || r.f.nonInteractive && !r.f.noAutoApprove {
 		return r.end(r.run(ctx, estate.Apply, nil))
 	}
 	results := r.run(ctx, estate.Plan, nil)
@@ -52,6 +52,7 @@ func (r *estateRun) askWave(ctx context.Context, wave []*estate.Result) bool {
 	r.human.Say(fmt.Sprintf("\nWhat had been deferred in %s can be planned now.\n", shortList(names)))
 	r.folds.write(r.human, names)
 	var b strings.Builder
+	b.WriteString("\n")
 	r.rows(&b, wave)
 	r.human.Say(b.String())
 	answer, err := r.ask(ctx, question{title: "\nDo you want to perform these actions too?", text: "Only 'yes' will be accepted to approve. The units that are waiting are not applied otherwise."})

@@ -30,6 +30,7 @@ type estateRun struct {
 	out               string            // -out
 	targets, excludes []addr.Target     // as the flags and their files have them
 	saved             *estate.SavedPlan // that is applied; nil if there is none
+	log               *unitLog
 	live              *view.Live        // nil unless on a terminal
 	folds             *folds
 	width             int
@@ -42,6 +43,11 @@ type estateRun struct {
 // runAll runs a command over the units below the working folder.
 func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []string) int {
 	r := &estateRun{session: s, f: f, name: name, args: args, stop: make(chan struct{}), folds: newFolds(), notes: map[string]json.RawMessage{}, width: len("Total")}
+	var err error
+	if r.log, err = newUnitLog(f, s.Dir, s.Now); err != nil {
+		return s.usageError("run", "Failed to parse command-line flags", err.Error())
+	}
+	r.log.command = append([]string{name}, args...)
 	rest, code := r.parseArgs(args)
 	if code != 0 {
 		return code
@@ -51,6 +57,10 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 			return code
 		}
 		rest = nil
+	} else if name == "apply" && len(rest) == 0 && f.outDir != "" {
+		if code := r.readSavedDir(f.outDir); code != 0 {
+			return code
+		}
 	}
 	if len(rest) > 0 {
 		return s.usageError("run", "Too many command line arguments", fmt.Sprintf("%q cannot be given with --all.", rest[0]))
@@ -69,6 +79,7 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 		return s.fail(ds)
 	}
 	o.Destroy, o.Look.Generate = r.op.destroy, !f.noStackGenerate
+	o.OtherValues = o.OtherValues || r.saved != nil // the plan holds them
 	e, more := estate.Open(ctx, o)
 	defer e.Close(ctx)
 	more = append(more, e.Ungenerated...)
@@ -111,7 +122,7 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 	case "plan":
 		results := r.run(ctx, estate.Plan, nil)
 		r.showPlans(results)
-		if ds := r.save(results); ds.HasErrors() {
+		if ds := append(r.save(results), r.saveEach(results)...); ds.HasErrors() {
 			r.tell(ds)
 			r.end(results)
 			return 1
@@ -180,7 +191,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	every, more := r.persistEvery()
 	return estate.RunOptions{
 		Op: op, Destroy: r.op.destroy, RefreshOnly: r.op.refreshOnly, SkipRefresh: !r.op.refresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"),
-		Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace, Digest: r.out != "", Parallelism: r.f.parallelism, ProviderCalls: r.op.parallelism, TotalCalls: r.f.calls,
+		Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace, Digest: r.saves(), Parallelism: r.f.parallelism, ProviderCalls: r.op.parallelism, TotalCalls: r.f.calls,
 		FailFast: r.f.failFast, IgnoreErrors: r.f.ignoreErrors, IgnoreOrder: r.f.ignoreOrder, Every: every, Stop: r.stop,
 		Lock: estate.LockOptions{Off: !r.op.state.on, Timeout: r.op.state.timeout},
 	}, append(ds, more...)

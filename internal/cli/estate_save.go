@@ -26,20 +26,20 @@ func (r *estateRun) save(results []*estate.Result) diag.List {
 	if r.out == "" || results == nil {
 		return nil
 	}
-	about := estate.SavedRun{
-		Destroy: r.op.destroy, RefreshOnly: r.op.refreshOnly, NoRefresh: !r.op.refresh,
-		Targets: addresses(r.targets), Excludes: addresses(r.excludes), Replace: r.op.scope.replace,
-	}
 	var b bytes.Buffer
 	err := r.notesErr
 	if err == nil {
-		err = estate.Save(about, results, r.notes).Write(&b, Version)
+		err = estate.Save(r.about(), results, r.notes).Write(&b, Version)
 	}
 	if err == nil {
 		err = atomicfile.Write(r.Path(r.out), b.Bytes(), 0o600)
 	}
 	if err != nil {
 		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
+	}
+	if worst(results) != 0 {
+		r.human.Say("\nSaved the plan to: " + r.out + "\n\nIt is incomplete, since not every unit could be planned, and can only be shown.\n")
+		return nil
 	}
 	if r.human != nil && !r.automated() {
 		r.human.Say("\nSaved the plan to: " + r.out + "\n\nTo perform these actions, run the following command to apply:\n    " + view.Program + " run --all apply " + quoteArg(r.out) + "\n")
@@ -63,6 +63,16 @@ func (r *estateRun) readSaved(name string) int {
 	p, err := r.openSaved(name)
 	if err != nil {
 		return r.fail(planFileError(name, err))
+	}
+	return r.applySaved(name, p)
+}
+
+// applySaved takes over what a saved plan was made with.
+func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
+	for _, u := range p.Units {
+		if u.Result == estate.Failed || u.Result == estate.EarlyExit {
+			return r.fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although the unit %s could not be planned. It cannot be applied: plan again.", name, u.Name))
+		}
 	}
 	r.saved = p
 	r.op.destroy, r.op.refreshOnly, r.op.refresh = p.About.Destroy, p.About.RefreshOnly, !p.About.NoRefresh
@@ -115,7 +125,7 @@ func showEstatePlan(s *session, o *showOptions, name string) int {
 			return code
 		}
 	}
-	r := &estateRun{session: s, f: &unitFlags{}, name: "plan", folds: newFolds(), width: len("Total")}
+	r := &estateRun{session: s, f: &unitFlags{}, log: &unitLog{}, name: "plan", folds: newFolds(), width: len("Total")}
 	var results []*estate.Result
 	for i, u := range p.Units {
 		res := &estate.Result{Unit: &estate.Unit{Name: u.Name}, Status: u.Result, Cause: u.Cause, Deferred: u.Deferred, Changes: len(u.Deferred) > 0}

@@ -34,7 +34,7 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 			if text := view.Text(e, op == estate.Apply); text != "" {
 				r.live.Note(e.Unit, text)
 				if r.human != nil && !r.human.Concise && op == estate.Apply {
-					r.line(e.Unit, text)
+					r.line("stdout", e.Unit, text)
 				}
 			}
 			r.streamOf(e.Unit).Event(e)
@@ -47,19 +47,15 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 			}
 		},
 		Ended: func(res *estate.Result) { r.ended(op, res) },
-		Log:   func(u *estate.Unit, line string) { r.line(u.Name, line) },
+		Log:   func(u *estate.Unit, line string) { r.line("stdout", u.Name, line) },
 	}
 }
 
-// line tells text about a unit.
-func (r *estateRun) line(unit, text string) { r.human.Say(prefixed(unit, text)) }
-
-func prefixed(unit, text string) string {
-	var b strings.Builder
-	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		b.WriteString("[" + unit + "] " + line + "\n")
+// line tells text about a unit, if its level is told.
+func (r *estateRun) line(level, unit, text string) {
+	if lines := r.log.lines(level, unit, text); lines != "" {
+		r.human.Say(lines)
 	}
-	return b.String()
 }
 
 // goLive shows on a terminal what runs, until the returned function is called.
@@ -127,14 +123,14 @@ func (w unitWriter) Write(b []byte) (int, error) {
 func (r *estateRun) planned(ctx context.Context, u *estate.Unit, e *engine.Engine, p *engine.Plan) {
 	r.streamOf(u.Name).Plan(p)
 	sc := &schemas{ctx: ctx, engine: e, failed: map[providerAddr]bool{}}
-	if p.HasChanges() && (r.human != nil || r.out != "") {
+	if p.HasChanges() && (r.human != nil || r.saves()) {
 		style := view.Style{}
 		if r.human != nil {
 			style = r.human.Style
 		}
 		r.folds.add(u.Name, view.Pieces(style, p, sc, r.op.reveal))
 	}
-	if r.out == "" {
+	if !r.saves() {
 		return
 	}
 	note := unitNote{Pieces: view.Pieces(view.Style{}, p, sc, false)}
@@ -173,7 +169,7 @@ func (r *estateRun) ended(op estate.Op, res *estate.Result) {
 	if len(ds) > 0 {
 		r.tellUnit(res, ds)
 	}
-	r.line(res.Unit.Name, sentence(op, res))
+	r.line("info", res.Unit.Name, sentence(op, res))
 }
 
 func rangeJSON(at *source.Range) any {

@@ -64,6 +64,7 @@ const (
 var (
 	ErrNotPlan = errors.New("it is not a saved plan")
 	ErrVersion = errors.New("the plan was saved by another version")
+	ErrBundle  = errors.New("it is the plan of an estate")
 )
 
 // IsPlan reports whether a file that begins with these bytes may be a saved plan.
@@ -173,6 +174,8 @@ func Read(r io.ReaderAt, size int64, version string) (*File, error) {
 func checkHead(magic, head, version string) error {
 	parts := strings.Split(head, "\n")
 	switch {
+	case parts[0] == bundleMagic && magic != bundleMagic:
+		return ErrBundle
 	case len(parts) != 4 || parts[0] != magic:
 		return fmt.Errorf("%w: it does not begin as one", ErrNotPlan)
 	case parts[2] != version:

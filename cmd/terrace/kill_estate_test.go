@@ -1,0 +1,267 @@
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/testkit"
+)
+
+// killUnits is how many units the estate has, each with so many objects.
+const (
+	killUnits   = 50
+	killObjects = 4
+)
+
+var estateKills = flag.Int("estatekills", 6, "how often an apply of an estate is killed")
+
+const killUnit = `
+terraform {
+  source = "../modules//m"
+}
+remote_state {
+  backend = "local"
+  config  = { path = "${get_terragrunt_dir()}/terraform.tfstate" }
+}
+inputs = {
+  unit   = "%s"
+  before = %s
+}
+`
+
+const killModule = `
+terraform {
+  required_providers {
+    test = { source = "terrace/test" }
+  }
+}
+variable "unit" {}
+variable "before" {}
+provider "test" {
+  record_path       = "%s"
+  delay_ms          = 3
+  answered_delay_ms = 40
+}
+resource "test_record" "r" {
+  count = %d
+  name  = "${var.unit}-${count.index}"
+  value = var.before
+}
+output "last" { value = test_record.r[0].id }
+`
+
+// TestEstateKill9 kills an apply of many units again and again. Whatever had
+// certainly arrived from the provider must be in the state of its unit afterwards,
+// what was begun and is not there must be named, and in the end everything is there
+// once, with nothing left to do.
+func TestEstateKill9(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIP: kill -9 is tested on Unix")
+	}
+	k := &estateKiller{killer: killer{t: t, terrace: testkit.Terrace(t), dir: t.TempDir()}}
+	k.setUp()
+	var kept, named, ended int
+	for n := 0; n < *estateKills; {
+		killed := k.apply(time.Duration(rand.IntN(600)) * time.Millisecond)
+		a, b := k.check(killed)
+		kept, named = kept+a, named+b
+		if killed {
+			n++
+			continue
+		}
+		ended++
+		k.reset()
+	}
+	t.Logf("%d kills, %d applies ended; %d begun objects found in state, %d named instead", *estateKills, ended, kept, named)
+	if kept == 0 {
+		t.Error("the kills came at moments that show nothing")
+	}
+	k.converge()
+}
+
+type estateKiller struct{ killer }
+
+func (k *estateKiller) setUp() {
+	k.t.Helper()
+	plugins := filepath.Join(k.dir, "plugins")
+	k.must(os.MkdirAll(plugins, 0o755))
+	k.must(os.Symlink(testkit.TestProvider(k.t, 6), filepath.Join(plugins, "terraform-provider-test")))
+	k.record = filepath.Join(k.dir, "record")
+	files := map[string]string{
+		"rc":                fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"terrace/test\" = %q\n  }\n}\n", plugins),
+		"record":            "",
+		"modules/m/main.tf": fmt.Sprintf(killModule, k.record, killObjects),
+	}
+	for i := range killUnits {
+		before, dependency := `"first"`, ""
+		if i >= 5 { // ten layers of five units
+			before = "dependency.before.outputs.last"
+			dependency = fmt.Sprintf("dependency \"before\" {\n  config_path = \"../%s\"\n}\n", unitName(i-5))
+		}
+		files[unitName(i)+"/terragrunt.hcl"] = dependency + fmt.Sprintf(killUnit, unitName(i), before)
+	}
+	for name, text := range files {
+		path := filepath.Join(k.dir, name)
+		k.must(os.MkdirAll(filepath.Dir(path), 0o755))
+		k.must(os.WriteFile(path, []byte(text), 0o644))
+	}
+	k.t.Setenv("TF_CLI_CONFIG_FILE", filepath.Join(k.dir, "rc"))
+}
+
+func unitName(i int) string { return fmt.Sprintf("u%02d", i) }
+
+func (k *estateKiller) all(args ...string) []string {
+	return append([]string{"run", "--all", "--non-interactive", "--share-provider", "terrace/test"}, args...)
+}
+
+// apply runs an apply and kills it a while after the first create that the provider
+// recorded; it reports whether the kill came before the end.
+func (k *estateKiller) apply(after time.Duration) (killed bool) {
+	k.t.Helper()
+	c := k.command(k.all("apply", "-no-color")...)
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	k.must(c.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	for begun := false; ; {
+		wait := time.Millisecond
+		if begun {
+			wait = after
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				k.t.Fatalf("apply failed by itself: %v\n%s", err, out.String())
+			}
+			return false
+		case <-time.After(wait):
+		}
+		if begun {
+			break
+		}
+		raw, err := os.ReadFile(k.record)
+		begun = err == nil && bytes.Contains(raw, []byte("begin\tcreate\t"))
+	}
+	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+	<-ended
+	return true
+}
+
+// check lets the next run take in what the journals hold, and compares the states
+// with what the provider recorded.
+func (k *estateKiller) check(killed bool) (kept, named int) {
+	k.t.Helper()
+	out, err := k.command(k.all("plan", "-refresh=false", "-json")...).Output()
+	if err != nil {
+		k.t.Fatalf("plan: %v\n%s", err, out)
+	}
+	told := k.told(out)
+	have := k.objects()
+	raw, err := os.ReadFile(k.record)
+	k.must(err)
+	for line := range strings.Lines(string(raw)) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		if len(f) < 3 || f[1] != "create" || have[f[2]] {
+			if len(f) == 3 && f[0] == "begin" {
+				kept++
+			}
+			continue
+		}
+		if f[0] == "answered" {
+			k.t.Fatalf("%s had arrived and is not in state\n%s", f[2], out)
+		}
+		if !killed || !told[f[2]] {
+			k.t.Fatalf("%s was begun and is neither in state nor named (killed: %t)\n%s", f[2], killed, out)
+		}
+		named++
+	}
+	k.must(os.Truncate(k.record, 0))
+	return kept, named
+}
+
+// told are the names of the objects that a run says may have been made.
+func (k *estateKiller) told(stream []byte) map[string]bool {
+	k.t.Helper()
+	out := map[string]bool{}
+	s := bufio.NewScanner(bytes.NewReader(stream))
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		var line struct {
+			Unit       string
+			Diagnostic struct{ Detail string }
+		}
+		if err := json.Unmarshal(s.Bytes(), &line); err != nil {
+			k.t.Fatalf("%q: %v", s.Text(), err)
+		}
+		if rest, ok := strings.CutPrefix(line.Diagnostic.Detail, "May have happened: test_record.r["); ok {
+			index, _, _ := strings.Cut(rest, "]")
+			out[line.Unit+"-"+index] = true
+		}
+	}
+	return out
+}
+
+// objects are the names of those in the states of all units.
+func (k *estateKiller) objects() map[string]bool {
+	k.t.Helper()
+	out := map[string]bool{}
+	for i := range killUnits {
+		raw, err := os.ReadFile(filepath.Join(k.dir, unitName(i), "terraform.tfstate"))
+		if os.IsNotExist(err) || err == nil && len(raw) == 0 { // killed between locking and writing
+			continue
+		}
+		k.must(err)
+		var state struct {
+			Resources []struct {
+				Instances []struct{ Attributes struct{ Name string } }
+			}
+		}
+		if err := json.Unmarshal(raw, &state); err != nil {
+			k.t.Fatalf("%s: %v", unitName(i), err)
+		}
+		for _, r := range state.Resources {
+			for _, in := range r.Instances {
+				out[in.Attributes.Name] = true
+			}
+		}
+	}
+	return out
+}
+
+// converge ends what the killed runs began.
+func (k *estateKiller) converge() {
+	k.t.Helper()
+	if out, err := k.command(k.all("apply")...).CombinedOutput(); err != nil {
+		k.t.Fatalf("apply: %v\n%s", err, out)
+	}
+	if n := len(k.objects()); n != killUnits*killObjects {
+		k.t.Errorf("%d objects in the states, want %d", n, killUnits*killObjects)
+	}
+	if out, err := k.command(k.all("plan", "-detailed-exitcode")...).CombinedOutput(); err != nil {
+		k.t.Errorf("there is something left to do: %v\n%s", err, out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(k.dir, "*", "*journal*")); len(left) > 0 {
+		k.t.Errorf("journals are left: %v", left)
+	}
+}
+
+// reset starts again from nothing.
+func (k *estateKiller) reset() {
+	k.t.Helper()
+	if out, err := k.command(k.all("destroy", "-auto-approve")...).CombinedOutput(); err != nil {
+		k.t.Fatalf("destroy: %v\n%s", err, out)
+	}
+	k.must(os.Truncate(k.record, 0))
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+)
+
+// The files of --out-dir and --json-out-dir, each in a folder with the unit's name.
+const (
+	unitPlanFile = "tfplan.tfplan"
+	unitPlanJSON = "tfplan.json"
+)
+
+// saves reports whether plans are kept.
+func (r *estateRun) saves() bool { return r.out != "" || r.f.outDir != "" || r.f.jsonOutDir != "" }
+
+// about says what the plan is made with.
+func (r *estateRun) about() estate.SavedRun {
+	return estate.SavedRun{
+		Destroy: r.op.destroy, RefreshOnly: r.op.refreshOnly, NoRefresh: !r.op.refresh,
+		Targets: addresses(r.targets), Excludes: addresses(r.excludes), Replace: r.op.scope.replace,
+	}
+}
+
+// saveEach writes the plan of each unit to a file of its own.
+func (r *estateRun) saveEach(results []*estate.Result) diag.List {
+	for _, res := range results {
+		if res.Status != estate.Succeeded {
+			continue
+		}
+		err := r.notesErr
+		if r.f.outDir != "" && err == nil {
+			var b bytes.Buffer
+			if err = estate.Save(r.about(), []*estate.Result{res}, r.notes).Write(&b, Version); err == nil {
+				err = putFile(filepath.Join(r.Path(r.f.outDir), filepath.FromSlash(res.Unit.Name), unitPlanFile), b.Bytes())
+			}
+		}
+		if r.f.jsonOutDir != "" && err == nil {
+			err = r.saveJSON(res.Unit.Name)
+		}
+		if err != nil {
+			return diag.Errorf(nil, "Failed to write plan file", "The plan of the unit %s could not be written: %s.", res.Unit.Name, err)
+		}
+	}
+	return nil
+}
+
+func (r *estateRun) saveJSON(unit string) error {
+	raw := r.notes[unit]
+	if len(raw) == 0 {
+		return nil // nothing of it could be planned yet
+	}
+	var note unitNote
+	if err := json.Unmarshal(raw, &note); err != nil {
+		return err
+	}
+	return putFile(filepath.Join(r.Path(r.f.jsonOutDir), filepath.FromSlash(unit), unitPlanJSON), note.Plan)
+}
+
+func putFile(path string, b []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, b, 0o600)
+}
+
+// readSavedDir reads the plans that --out-dir wrote as one.
+func (r *estateRun) readSavedDir(name string) int {
+	var files []string
+	err := filepath.WalkDir(r.Path(name), func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == unitPlanFile {
+			files = append(files, p)
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		why := "it holds none"
+		if err != nil {
+			why = err.Error()
+		}
+		return r.fail(diag.Errorf(nil, "No saved plans", "The folder %q of --out-dir has no plans that could be applied: %s. Make them with \"run --all plan --out-dir %s\".", name, why, name))
+	}
+	var all *estate.SavedPlan
+	for _, file := range files {
+		p, err := r.openSaved(file)
+		if err != nil {
+			return r.fail(planFileError(file, err))
+		}
+		if all == nil {
+			all = p
+			continue
+		}
+		if !p.About.Equal(all.About) {
+			return r.fail(diag.Errorf(nil, "Saved plans do not belong together", "The plans in %q were made with different options. Plan all units again.", name))
+		}
+		all.Units = append(all.Units, p.Units...)
+	}
+	slices.SortFunc(all.Units, func(a, b *estate.Saved) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
+	return r.applySaved(name, all)
+}
