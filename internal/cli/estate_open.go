@@ -56,6 +56,11 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	if err != nil {
 		return estate.Options{}, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)
 	}
+	told, err := newUnitLog(f, "", s.Now)
+	if err != nil {
+		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
+	}
+	s.views.errorsAlone = !told.shows("warn")
 	sources, err := pairs("source-map", f.sourceMap)
 	if err != nil {
 		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)

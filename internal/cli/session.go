@@ -56,6 +56,7 @@ type session struct {
 type viewOptions struct {
 	noColor, compactWarnings, concise      bool
 	consolidateWarnings, consolidateErrors bool
+	errorsAlone                            bool // of units, as --log-level says
 	deprecation                            string
 }
 
@@ -280,6 +281,9 @@ var deprecations = []string{"Variable marked as deprecated by the module author"
 // filter leaves out warnings of deprecations as -deprecation says: all of them,
 // or those in modules that were brought from elsewhere.
 func (s *session) filter(ds diag.List) diag.List {
+	if s.views.errorsAlone {
+		ds = ds.Errors()
+	}
 	if s.views.deprecation == "module:all" {
 		return ds
 	}
