@@ -45,6 +45,7 @@ type Options struct {
 	Filters     []string
 	NoHidden    bool // units in hidden folders are left out
 	Without     Without
+	SignIn      SignIn
 	Look        Look // how the units are looked for
 	OtherValues bool // variables may get values by flags, so that missing inputs are no error yet
 	UseMocks    bool // mock outputs come before planned ones
@@ -126,6 +127,7 @@ type Estate struct {
 	loader    *unit.Loader
 	byID      map[string]*Unit
 	shared    sharing
+	signed    par.Cache[string, signedIn]
 	git       map[string]*changes         // by what stands in the brackets of filters
 	worktrees map[string]string           // by commit
 	modules   par.Cache[string, []string] // folders of local modules, by that of the first
@@ -153,8 +155,9 @@ type Unit struct {
 	// in: all that they manage is to be destroyed.
 	Removed bool
 
-	edges []unit.Edge
-	place *place
+	edges  []unit.Edge
+	signed []string // what signing in added to its environment
+	place  *place
 }
 
 // Sources is the text of the unit files, for showing messages about them.
@@ -187,6 +190,7 @@ func newEstate(o Options) *Estate {
 func (e *Estate) renew() {
 	env := e.o.UnitEnv()
 	env.Outputs, env.Tolerant = e.outputs, e.o.tolerant || e.o.Without.Outputs
+	env.UnitEnviron = e.functionEnv()
 	e.loader = unit.NewLoader(env)
 }
 
@@ -222,7 +226,8 @@ type Result struct {
 	Unit    *Unit
 	Status  Status
 	Reason  string // for reports: run error, ancestor error, exclude block
-	Cause   string // the unit that failed before, or the error's summary
+	Cause   string // the unit before it that failed or did not run, or the error's summary
+	Root    string // for an ancestor error, the unit that failed first
 	Started time.Time
 	Ended   time.Time
 	Diags   diag.List

@@ -111,7 +111,7 @@ func (x *extra) means(name, value string) bool {
 
 // environ is the environment of a unit.
 func (e *Estate) environ(u *Unit) sys.Env {
-	env := u.extra(e.o.Command).env
+	env := append(slices.Clone(u.signed), u.extra(e.o.Command).env...)
 	if len(env) == 0 {
 		return e.o.Environ
 	}

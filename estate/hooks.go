@@ -102,20 +102,21 @@ func (w *work) hook(ctx context.Context, h *unit.Hook) diag.List {
 	return ds
 }
 
-// verdict is what the errors block says to a failure.
-type verdict struct {
-	again   bool
-	sleep   time.Duration
-	ignored string // the label of the block
+// A Verdict is what the errors block of a unit says to a failure.
+type Verdict struct {
+	Again   bool
+	Sleep   time.Duration
+	Ignored string // the label of the ignore block
+	Message string // what that block says
 }
 
-// judge asks the unit's errors block about a failure: whether it is ignored, which
+// Judge asks the unit's errors block about a failure: whether it is ignored, which
 // comes first, or tried again.
-func (e *Estate) judge(ctx context.Context, u *Unit, failed diag.List, try int) (verdict, diag.List) {
+func (e *Estate) Judge(ctx context.Context, u *Unit, failed diag.List, try int) (Verdict, diag.List) {
 	t := e.task(ctx)
 	block, ds := u.Errors(t)
 	if ds.HasErrors() {
-		return verdict{}, nil // told already
+		return Verdict{}, nil // told already
 	}
 	text := allText(failed)
 	if block == nil {
@@ -124,27 +125,27 @@ func (e *Estate) judge(ctx context.Context, u *Unit, failed diag.List, try int) 
 	for _, ig := range block.Ignore {
 		hit, err := ignores(ig.IgnorableErrors, text)
 		if err != nil {
-			return verdict{}, diag.Errorf(block.At, "Invalid pattern", "A pattern of the ignore block %q is no regular expression: %s.", ig.Name, err)
+			return Verdict{}, diag.Errorf(block.At, "Invalid pattern", "A pattern of the ignore block %q is no regular expression: %s.", ig.Name, err)
 		}
 		if hit {
-			return verdict{ignored: ig.Name}, e.signals(u, &ig)
+			return Verdict{Ignored: ig.Name, Message: ig.Message}, e.signals(u, &ig)
 		}
 	}
 	if e.o.Without.Retries {
-		return verdict{}, nil
+		return Verdict{}, nil
 	}
 	for _, rt := range block.Retry {
 		for _, p := range rt.RetryableErrors {
 			re, err := regexp.Compile(p)
 			if err != nil {
-				return verdict{}, diag.Errorf(block.At, "Invalid pattern", "The pattern %q of the retry block %q is no regular expression: %s.", p, rt.Name, err)
+				return Verdict{}, diag.Errorf(block.At, "Invalid pattern", "The pattern %q of the retry block %q is no regular expression: %s.", p, rt.Name, err)
 			}
 			if re.MatchString(text) {
-				return verdict{again: try < rt.MaxAttempts, sleep: time.Duration(rt.SleepSeconds) * time.Second}, nil
+				return Verdict{Again: try < rt.MaxAttempts, Sleep: time.Duration(rt.SleepSeconds) * time.Second}, nil
 			}
 		}
 	}
-	return verdict{}, nil
+	return Verdict{}, nil
 }
 
 // ignores: the first pattern that matches decides; one that begins with ! says no.
@@ -192,8 +193,8 @@ func (e *Estate) signals(u *Unit, ig *unit.Ignore) diag.List {
 	return nil
 }
 
-// pause waits before a unit is tried again; false if the run ends meanwhile.
-func (e *Estate) pause(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
+// Pause waits before a unit is tried again; false if the run ends meanwhile.
+func (e *Estate) Pause(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -73,7 +73,7 @@ type Run struct {
 	left    map[*Unit]int
 	results map[*Unit]*Result
 	outputs map[*Unit]cty.Value
-	blocked map[*Unit]*Unit // by whose failure
+	blocked map[*Unit]*Unit // by which of those before it, that failed or did not run itself
 	failed  bool
 	where   map[string]string // who has a state file
 	asking  []*question       // turns that wait for an answer
@@ -195,10 +195,11 @@ func (r *Run) turn(ctx context.Context, u *Unit) {
 	switch {
 	case by != nil:
 		res.Status, res.Reason, res.Cause, res.Code = EarlyExit, "ancestor error", by.Name, 1
+		res.Root = r.rootOf(by).Name
 	case r.stopping(ctx):
 		res.Status, res.Reason, res.Cause, res.Code = EarlyExit, "run error", "the run was interrupted", 1
 	case failFast:
-		res.Status, res.Reason, res.Cause, res.Code = EarlyExit, "run error", "another unit failed", 1
+		res.Status, res.Reason, res.Cause, res.Code = EarlyExit, "ancestor error", "", 1
 	default:
 		if r.o.Observe.Started != nil {
 			r.o.Observe.Started(u)
@@ -206,6 +207,16 @@ func (r *Run) turn(ctx context.Context, u *Unit) {
 		r.work(ctx, u, res)
 	}
 	r.finish(ctx, res)
+}
+
+// rootOf is the unit whose failure kept another from running.
+func (r *Run) rootOf(u *Unit) *Unit {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.blocked[u] != nil {
+		u = r.blocked[u]
+	}
+	return u
 }
 
 // finish notes what came of a unit and lets those that waited for it go on.
@@ -220,13 +231,9 @@ func (r *Run) finish(ctx context.Context, res *Result) {
 	if res.Status != Succeeded {
 		r.failed = r.failed || res.Status == Failed
 		if !r.o.IgnoreErrors {
-			root := u
-			if by := r.blocked[u]; by != nil {
-				root = by
-			}
 			for _, n := range r.after(u) {
-				if have := r.blocked[n]; have == nil || root.Name < have.Name {
-					r.blocked[n] = root
+				if have := r.blocked[n]; have == nil || u.Name < have.Name {
+					r.blocked[n] = u
 				}
 			}
 		}
@@ -274,19 +281,19 @@ func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
 			}
 			return
 		}
-		verdict, more := r.e.judge(ctx, u, ds, try)
+		verdict, more := r.e.Judge(ctx, u, ds, try)
 		switch {
 		case more.HasErrors():
 			ds = append(ds, more...)
-		case verdict.ignored != "":
-			res.Reason, res.Cause, res.Code = "error ignored", verdict.ignored, 0
+		case verdict.Ignored != "":
+			res.Reason, res.Cause, res.Code = "error ignored", verdict.Ignored, 0
 			for _, m := range ds.Errors() {
 				m.Severity = diag.Warning
 			}
 			res.Diags = append(append(res.Diags, ds...), more...)
 			return
-		case verdict.again && !r.stopping(ctx):
-			if r.e.pause(ctx, r.o.Stop, verdict.sleep) {
+		case verdict.Again && !r.stopping(ctx):
+			if r.e.Pause(ctx, r.o.Stop, verdict.Sleep) {
 				continue
 			}
 		}

@@ -25,7 +25,7 @@ func (e *Estate) Ready(ctx context.Context, u *Unit) (dir string, ds diag.List) 
 		return "", append(ds, diag.Errorf(nil, "Outputs are not known", "The unit's %s hangs on outputs that are not known yet. Apply the units that it depends on first.", p.waits)...)
 	}
 	u.place = p
-	ds = append(ds, e.refuse(t, u)...)
+	ds = append(ds, e.signIn(t, u)...)
 	ds = append(ds, p.onDisk()...)
 	return p.dir, ds
 }

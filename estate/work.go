@@ -52,7 +52,7 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 		r.putOff(u, res, nil, Deferral{Reason: p.waits + " is not known yet", Waits: r.e.waitsOf("", u.Waits(w.t, p.waitsIn))})
 		return nil, ds
 	}
-	more = append(r.e.refuse(w.t, u), r.e.unfit(u)...)
+	more = append(r.e.signIn(w.t, u), r.e.unfit(u)...)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
@@ -104,20 +104,6 @@ func declared(m *config.Module) map[string]bool {
 		out[name] = false
 	}
 	return out
-}
-
-// refuse says no to what a unit asks for and this version does not have.
-func (e *Estate) refuse(t *demand.Task, u *Unit) diag.List {
-	sc, ds := u.Scalars(t)
-	if ds.HasErrors() || sc == nil {
-		return ds
-	}
-	if s := sc.IAMRole; s != nil {
-		if v, _ := s.Value.Unmark(); v.IsKnown() && !v.IsNull() && v.Type() == cty.String && v.AsString() != "" {
-			return diag.Errorf(s.At, "Roles cannot be assumed", "The unit wants to run with the role %q, which this version cannot assume. Assume it before the run and leave iam_role out.", v.AsString())
-		}
-	}
-	return ds
 }
 
 // open opens the engine, and puts the folder on disk where something but the

@@ -18,14 +18,15 @@ import (
 )
 
 // unitFetch brings the modules of units here, by the same getters as the modules
-// that configuration calls.
-func (s *session) unitFetch(cfg *cliconfig.Config) func(context.Context, string) (string, diag.List) {
+// that configuration calls. refresh asks sources again that were asked just now.
+func (s *session) unitFetch(cfg *cliconfig.Config, refresh bool) func(context.Context, string) (string, diag.List) {
 	fetcher := sync.OnceValue(func() *fetch.Fetcher { return s.fetcher(cfg) })
 	return func(ctx context.Context, src string) (string, diag.List) {
 		req, err := s.unitRequest(ctx, cfg, src)
 		if err != nil {
 			return "", diag.Errorf(nil, "Invalid module source", "The source %q cannot be used: %s.", src, err)
 		}
+		req.Refresh = refresh
 		pkg, err := fetcher().Get(ctx, req)
 		if err != nil {
 			return "", diag.Errorf(nil, "Failed to fetch the module", "The module %q cannot be fetched: %s.", src, err)

@@ -63,6 +63,7 @@ type telling struct {
 type reporting struct {
 	summaryOff, summaryPerUnit         bool
 	report, reportFormat, reportSchema string
+	html                               string // the page of a plan
 }
 
 // signingIn is where credentials come from.
@@ -117,7 +118,7 @@ func (f *unitFlags) runningSpecs() []flagSpec {
 
 func (f *unitFlags) otherSpecs() []flagSpec {
 	return []flagSpec{
-		{name: "source", text: &f.source}, {name: "source-map", list: &f.sourceMap}, {name: "source-update", on: &f.sourceUpdate},
+		{name: "source", text: &f.source}, {name: "source-map", list: &f.sourceMap}, {name: "source-update", on: &f.sourceUpdate}, {name: "source-update", on: &f.sourceUpdate},
 		{name: "download-dir", text: &f.downloadDir}, {name: "inputs-debug", on: &f.inputsDebug},
 		{name: "provider-cache", on: &f.providerCache}, {name: "provider-cache-dir", text: &f.providerCacheDir},
 		{name: "no-auto-provider-cache-dir", on: &f.noPluginCache},
@@ -127,7 +128,7 @@ func (f *unitFlags) otherSpecs() []flagSpec {
 		{name: "log-show-abs-paths", on: &f.absPaths}, {name: "tf-forward-stdout", on: &f.forward},
 		{name: "summary-disable", on: &f.summaryOff}, {name: "summary-per-unit", on: &f.summaryPerUnit},
 		{name: "report-file", text: &f.report}, {name: "report-format", text: &f.reportFormat, among: "csv json"},
-		{name: "report-schema-file", text: &f.reportSchema},
+		{name: "report-schema-file", text: &f.reportSchema}, {name: "html", text: &f.html, noEnv: true},
 		{name: "auth-provider-cmd", text: &f.authCommand}, {name: "no-discovery-auth-provider-cmd", on: &f.noDiscoveryAuth},
 		{name: "iam-assume-role", text: &f.role}, {name: "iam-assume-role-session-name", text: &f.roleSession},
 		{name: "iam-assume-role-web-identity-token", text: &f.webToken}, {name: "iam-assume-role-duration", count: &f.roleSeconds},

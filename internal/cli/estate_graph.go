@@ -36,14 +36,14 @@ func dagGraphCommand(ctx context.Context, s *session, args []string) int {
 	if len(ds) > 0 {
 		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(ds))
 	}
-	if err := digraph.SVG(s.Stdout, fmt.Sprintf("%d units in %s", len(e.Units), filepath.Base(s.Dir)), picture(e)); err != nil {
+	if err := digraph.SVG(s.Stdout, fmt.Sprintf("%d units in %s", len(e.Units), filepath.Base(s.Dir)), drawing(e)); err != nil {
 		return s.fail(diag.Errorf(nil, "Failed to write the picture", "%s.", err))
 	}
 	return 0
 }
 
-// picture is the units, the stacks and what lies outside, with what needs what.
-func picture(e *estate.Estate) []digraph.Node {
+// drawing is the units, the stacks and what lies outside, with what needs what.
+func drawing(e *estate.Estate) []digraph.Node {
 	var nodes []digraph.Node
 	at := map[string]int{}
 	for _, x := range e.Entries(false, false) {

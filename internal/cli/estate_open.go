@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -42,11 +43,19 @@ func (p unitPlugins) Choose(ctx context.Context, needed map[addr.Provider][]conf
 	return p.choose(ctx, install.Requirements(maps.Clone(needed)))
 }
 
+// installing are the commands that may install providers.
+var installing = []string{"init", "plan", "apply", "destroy", "refresh", "validate", "import", "test", "console", "show", "graph", "providers"}
+
 // estateOptions are the options of units for a command.
 func (s *session) estateOptions(f *unitFlags, command string, args []string, flags []vars.Flag) (estate.Options, diag.List) {
 	features, err := f.featureMap()
 	if err != nil {
 		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
+	}
+	if slices.Contains(installing, command) {
+		if ds := s.usePluginCache(f); ds.HasErrors() {
+			return estate.Options{}, ds
+		}
 	}
 	cfg, ds := s.settings()
 	if ds.HasErrors() {
@@ -74,6 +83,9 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	}
 	o.Without = estate.Without{Hooks: f.noHooks, Retries: f.noRetry, Outputs: f.noOutputs, Removals: command == "apply" && !f.allowDestroy}
 	o.Look = estate.Look{}
+	if more := s.signIn(f, &o); more.HasErrors() {
+		return o, more
+	}
 	if f.graphRoot != "" {
 		o.Look.DependentsIn = s.Path(f.graphRoot)
 	}
@@ -90,7 +102,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 			return s.otherValues(f, more, flags, declared)
 		},
 		Init:         s.initUnit,
-		Fetch:        s.unitFetch(cfg),
+		Fetch:        s.unitFetch(cfg, f.sourceUpdate),
 		Provisioners: func(f estate.Folder) engine.Provisioners { return provisioners{s.within(f)} },
 		ReadState: func(dir string) engine.ReadState {
 			return s.below(dir).readState
@@ -135,7 +147,7 @@ func (s *session) otherValues(at estate.Folder, more []estate.VarFlag, flags []v
 
 // initUnit runs init in the working folder of a unit, and says nothing.
 func (s *session) initUnit(ctx context.Context, e *estate.Estate, u *estate.Unit, dir string) diag.List {
-	us := &unitSession{e, u, dir}
+	us := &unitSession{estate: e, unit: u, dir: dir}
 	o := &initOptions{get: true, backendOn: true, lock: lockFlags{on: true}, backendConfig: us.backendConfig()}
 	i := &initializer{session: s.below(dir), o: o}
 	i.unit = us

@@ -254,6 +254,7 @@ func (s *session) useJSON(j jsonFlags) bool {
 
 // tell reports messages in every view.
 func (s *session) tell(ds diag.List) {
+	s.unit.note(ds)
 	ds = s.filter(ds)
 	s.human.Messages(ds)
 	s.stream.Tell(ds)

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -67,6 +69,9 @@ func (s *session) asUnits(ctx context.Context, cmd command, args []string) (code
 
 // runUnit runs a command on the unit in the working folder.
 func (s *session) runUnit(ctx context.Context, cmd command, f *unitFlags, args []string) int {
+	if f.html != "" {
+		return s.usageError(cmd.name, "Failed to parse command-line flags", noPage().Error())
+	}
 	o, ds := s.estateOptions(f, strings.Fields(cmd.name)[0], args, nil)
 	if ds.HasErrors() {
 		return s.fail(ds)
@@ -101,7 +106,7 @@ func (s *session) runUnit(ctx context.Context, cmd command, f *unitFlags, args [
 	if len(ds) > 0 && s.human != nil {
 		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(ds))
 	}
-	return s.inUnit(ctx, cmd, f, args, &unitSession{e, u, dir})
+	return s.inUnit(ctx, cmd, f, args, &unitSession{estate: e, unit: u, dir: dir})
 }
 
 // unitSession is the unit that a session works on.
@@ -109,6 +114,48 @@ type unitSession struct {
 	estate *estate.Estate
 	unit   *estate.Unit
 	dir    string
+
+	mu     sync.Mutex
+	failed diag.List // the errors that the command told
+}
+
+// note keeps errors, for hooks and errors blocks that look at them.
+func (us *unitSession) note(ds diag.List) {
+	if us != nil && ds.HasErrors() {
+		us.mu.Lock()
+		defer us.mu.Unlock()
+		us.failed = append(us.failed, ds.Errors()...)
+	}
+}
+
+// tried runs a command, again as the unit's errors block says. failed is what was
+// wrong in the end, nil if nothing was or if it is ignored.
+func (s *session) tried(ctx context.Context, us *unitSession, run func() int) (code int, failed diag.List) {
+	for try := 1; ; try++ {
+		us.failed = nil
+		code = run()
+		if code == 0 || code == 2 {
+			return code, nil
+		}
+		if failed = us.failed; len(failed) == 0 {
+			failed = diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", s.command, code)
+		}
+		v, ds := us.estate.Judge(ctx, us.unit, failed, try)
+		switch {
+		case ds.HasErrors():
+			s.tellWith(us.estate.Sources(), ds)
+			return code, failed
+		case v.Ignored != "":
+			s.tell(diag.Warnf(nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", v.Ignored, v.Message))
+			return 0, nil
+		case !v.Again || ctx.Err() != nil:
+			return code, failed
+		}
+		s.say(fmt.Sprintf("\nThe command is tried again in %s, since the unit says so of this error.\n", v.Sleep))
+		if !us.estate.Pause(ctx, nil, v.Sleep) {
+			return code, failed
+		}
+	}
 }
 
 func destroys(name string, args []string) bool {
@@ -141,11 +188,8 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 		s.tellWith(e.Sources(), ds)
 		return max(code, 1)
 	}
-	code := cmd.run(ctx, s, append(slices.Clone(extra), args...))
-	var failed diag.List
-	if code != 0 && code != 2 {
-		failed = diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", cmd.name, code)
-	}
+	s.command = cmd.name
+	code, failed := s.tried(ctx, us, func() int { return cmd.run(ctx, s, append(slices.Clone(extra), args...)) })
 	after, ds := e.Hooks(ctx, u, true, failed, log)
 	ds = append(ds, e.KeepLock(u)...)
 	s.tellWith(e.Sources(), ds)

@@ -1,0 +1,198 @@
+package estate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// # Signing in
+//
+// A unit may need credentials of its own: those that the program of
+// --auth-provider-cmd prints, and those of a role, which a flag, that program or the
+// unit's iam_role names. They become part of the unit's environment, for its
+// providers, hooks and programs, and of no other's. Roles are assumed by the aws
+// program; with a web identity token the providers do it themselves.
+
+// SignIn says how units come by credentials.
+type SignIn struct {
+	Command []string // that prints them as JSON; none if empty
+	Role    Role     // goes before the units' own
+	Later   bool     // functions that unit files call do without
+}
+
+// A Role is one that is assumed; none if its ARN is empty.
+type Role struct {
+	ARN     string
+	Session string
+	Seconds int
+	Token   string // path of a file with a web identity token
+}
+
+// signedIn is what signing in gave.
+type signedIn struct {
+	env []string
+	ds  diag.List
+}
+
+// answer is what the program of --auth-provider-cmd prints.
+type answer struct {
+	AWSCredentials *struct {
+		ID     string `json:"ACCESS_KEY_ID"`
+		Secret string `json:"SECRET_ACCESS_KEY"`
+		Token  string `json:"SESSION_TOKEN"`
+	} `json:"awsCredentials"`
+	AWSRole *struct {
+		ARN     string `json:"roleARN"`
+		Session string `json:"roleSessionName"`
+		Seconds int    `json:"duration"`
+		Token   string `json:"webIdentityToken"`
+	} `json:"awsRole"`
+	Envs map[string]string `json:"envs"`
+}
+
+// signIn gets the credentials of a unit, once.
+func (e *Estate) signIn(t *demand.Task, u *Unit) diag.List {
+	sc, ds := u.Scalars(t)
+	if ds.HasErrors() {
+		return ds
+	}
+	role, at := e.o.SignIn.Role, (*source.Range)(nil)
+	if role.ARN == "" && sc != nil {
+		role, at = ownRole(sc)
+	}
+	if role.ARN == "" && len(e.o.SignIn.Command) == 0 {
+		return ds
+	}
+	got := e.signed.Do(u.Dir+"\x00"+role.ARN, func() signedIn {
+		env, ds := e.credentials(t.Context(), u.Dir, role)
+		return signedIn{env, ds.Under(at)}
+	})
+	u.signed = got.env
+	return append(ds, got.ds...)
+}
+
+// functionEnv is the environment of programs and cloud functions that the unit
+// file in a folder calls; nil if it is everybody's.
+func (e *Estate) functionEnv() func(t *demand.Task, dir string) (sys.Env, diag.List) {
+	s := e.o.SignIn
+	if s.Later || len(s.Command) == 0 && s.Role.ARN == "" {
+		return nil
+	}
+	return func(t *demand.Task, dir string) (sys.Env, diag.List) {
+		got := e.signed.Do(dir+"\x00"+s.Role.ARN, func() signedIn {
+			env, ds := e.credentials(t.Context(), dir, s.Role)
+			return signedIn{env, ds}
+		})
+		return e.o.Environ.With(got.env...), got.ds
+	}
+}
+
+// ownRole is the role that a unit's file names.
+func ownRole(sc *unit.Scalars) (Role, *source.Range) {
+	r := Role{ARN: settingText(sc.IAMRole), Session: settingText(sc.IAMAssumeRoleSessionName), Token: settingText(sc.IAMWebIdentityToken)}
+	if s := sc.IAMAssumeRoleDuration; s != nil {
+		if v, err := convert.Convert(s.Value, cty.String); err == nil && isText(v) {
+			r.Seconds, _ = strconv.Atoi(v.AsString())
+		}
+	}
+	if r.ARN == "" {
+		return Role{}, nil
+	}
+	return r, sc.IAMRole.At
+}
+
+// credentials asks the program and assumes the role.
+func (e *Estate) credentials(ctx context.Context, dir string, role Role) ([]string, diag.List) {
+	env := e.o.Environ
+	var out []string
+	if words := e.o.SignIn.Command; len(words) > 0 {
+		var a answer
+		if ds := e.ask(ctx, words, dir, env, &a); ds.HasErrors() {
+			return nil, ds
+		}
+		if c := a.AWSCredentials; c != nil {
+			out = append(out, "AWS_ACCESS_KEY_ID="+c.ID, "AWS_SECRET_ACCESS_KEY="+c.Secret, "AWS_SESSION_TOKEN="+c.Token, "AWS_SECURITY_TOKEN="+c.Token)
+		}
+		for k, v := range a.Envs {
+			out = append(out, k+"="+v)
+		}
+		if r := a.AWSRole; r != nil && r.ARN != "" {
+			role = Role{ARN: r.ARN, Session: r.Session, Seconds: r.Seconds, Token: r.Token}
+		}
+		slices.Sort(out)
+		env = env.With(out...)
+	}
+	if role.ARN == "" {
+		return out, nil
+	}
+	more, ds := e.assume(ctx, dir, env, role)
+	return append(out, more...), ds
+}
+
+// assume gets the credentials of a role.
+func (e *Estate) assume(ctx context.Context, dir string, env sys.Env, r Role) ([]string, diag.List) {
+	if r.Session == "" {
+		r.Session = "terrace-" + strconv.FormatInt(e.o.Now().Unix(), 10)
+	}
+	if r.Token != "" {
+		if !filepath.IsAbs(r.Token) {
+			return nil, diag.Errorf(nil, "Web identity token needed in a file", "The role %q is assumed with a web identity token, which must be given as the absolute path of a file that holds it.", r.ARN)
+		}
+		return []string{"AWS_ROLE_ARN=" + r.ARN, "AWS_ROLE_SESSION_NAME=" + r.Session, "AWS_WEB_IDENTITY_TOKEN_FILE=" + r.Token}, nil
+	}
+	if r.Seconds <= 0 {
+		r.Seconds = 3600
+	}
+	var a struct {
+		Credentials struct{ AccessKeyID, SecretAccessKey, SessionToken string }
+	}
+	words := []string{"aws", "sts", "assume-role", "--role-arn", r.ARN, "--role-session-name", r.Session, "--duration-seconds", strconv.Itoa(r.Seconds), "--output", "json"}
+	if ds := e.ask(ctx, words, dir, env, &a); ds.HasErrors() {
+		return nil, ds
+	}
+	c := a.Credentials
+	if c.AccessKeyID == "" {
+		return nil, diag.Errorf(nil, "Role cannot be assumed", "The aws program gave no credentials for the role %q.", r.ARN)
+	}
+	return []string{"AWS_ACCESS_KEY_ID=" + c.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + c.SecretAccessKey, "AWS_SESSION_TOKEN=" + c.SessionToken, "AWS_SECURITY_TOKEN=" + c.SessionToken}, nil
+}
+
+// ask runs a program that prints JSON. What it printed is never shown: it may hold
+// secrets.
+func (e *Estate) ask(ctx context.Context, words []string, dir string, env sys.Env, into any) diag.List {
+	if e.o.Run == nil {
+		return diag.Errorf(nil, "Programs cannot be run", "%s cannot run here, so there are no credentials.", words[0])
+	}
+	var out, said sys.Buffer
+	err := e.o.Run(ctx, sys.Command{Path: words[0], Args: words[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &said})
+	if err != nil {
+		return diag.Errorf(nil, "Failed to get credentials", "The program %s, which is to give credentials, failed: %s.%s", words[0], err, tail(said.String()))
+	}
+	if err := json.Unmarshal([]byte(out.String()), into); err != nil {
+		return diag.Errorf(nil, "Failed to get credentials", "What the program %s printed is not the JSON object that was expected.", words[0])
+	}
+	return nil
+}
+
+// tail is the end of what a program wrote, as a part of a message.
+func tail(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return ""
+	}
+	const most = 500
+	return fmt.Sprintf(" It wrote: %s", s[max(0, len(s)-most):])
+}

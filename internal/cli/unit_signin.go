@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/estate"
+)
+
+// signIn takes over the flags that say how units come by credentials.
+func (s *session) signIn(f *unitFlags, o *estate.Options) diag.List {
+	o.SignIn = estate.SignIn{Role: estate.Role{ARN: f.role, Session: f.roleSession, Seconds: f.roleSeconds, Token: f.webToken}, Later: f.noDiscoveryAuth}
+	if f.authCommand == "" {
+		return nil
+	}
+	words, err := split(f.authCommand)
+	if err != nil || len(words) == 0 {
+		return diag.Errorf(nil, "Failed to parse command-line flags", "Invalid value %q for flag --auth-provider-cmd: it must be a program with its arguments.", f.authCommand)
+	}
+	o.SignIn.Command = words
+	return nil
+}
+
+// usePluginCache lets units share downloads of providers: in the folder of
+// --provider-cache-dir, or in Terragrunt's, unless the user has a cache of their own
+// or wants none.
+func (s *session) usePluginCache(f *unitFlags) diag.List {
+	dir := f.providerCacheDir
+	if dir == "" {
+		cfg, ds := s.settings()
+		cache := s.Env.Get("XDG_CACHE_HOME")
+		if home := s.Home(); cache == "" && home != "" {
+			cache = filepath.Join(home, ".cache")
+		}
+		if ds.HasErrors() || cfg.PluginCacheDir != "" || cache == "" || f.noPluginCache && !f.providerCache {
+			return nil
+		}
+		dir = filepath.Join(cache, "terragrunt", "providers")
+	}
+	dir = s.Path(dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		if f.providerCacheDir == "" {
+			return nil // nobody asked for it
+		}
+		return diag.Errorf(nil, "Provider cache cannot be used", "The folder %s cannot be made: %s.", dir, err)
+	}
+	s.Env = s.Env.With("TF_PLUGIN_CACHE_DIR=" + dir)
+	return nil
+}
