@@ -154,6 +154,28 @@ func BenchmarkBareParseOverrides(b *testing.B) {
 
 func BenchmarkLoadOverrides(b *testing.B) { benchSizes(b, overrideFolder, loadOrFail(b, 0)) }
 
+// BenchmarkMerge is the part of loading that merging is: cutting blocks into
+// arguments and putting overrides on top of them. It is held against
+// BenchmarkLoadParse and BenchmarkLoadOverrides.
+func BenchmarkMerge(b *testing.B) {
+	for name, folder := range map[string]func(int) map[string][]byte{"parse": parseFolder, "overrides": overrideFolder} {
+		b.Run(name, func(b *testing.B) {
+			files := folder(1000)
+			var names []string
+			for n := range files {
+				names = append(names, n)
+			}
+			c := collect(".", names, func(n string) ([]byte, error) { return files[n], nil }, Options{}.withDefaults())
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, o := range c.objects {
+					kindOf(o.key.kind).merge(o.parts)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkMemory reports how much a loaded module keeps beyond the parse trees, per byte of text.
 func BenchmarkMemory(b *testing.B) {
 	for _, folder := range []func(int) map[string][]byte{parseFolder, overrideFolder} {

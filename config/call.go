@@ -8,7 +8,7 @@ import (
 func decodeCall(o *object) (*Call, diag.List) {
 	c, ds := kinds().module.merge(o.parts)
 	e := &errs{ds}
-	call := &Call{Name: o.key.a, Body: c.rest, At: c.head, Origin: Origin{c, o.parts}, Version: c.args["version"]}
+	call := &Call{Name: o.key.a, Body: c.rest, At: c.head, Merged: mergedFrom(o.parts), Version: c.args["version"]}
 	e.add(validName(call.Name, c.head, "module instance"))
 	call.Source = keep[*Setting](e)(c.required("source"))
 	call.Providers = keep[[]PassedProvider](e)(decodePassed(c.args["providers"]))
@@ -26,7 +26,7 @@ func decodeCall(o *object) (*Call, diag.List) {
 func decodeProvider(o *object) (*Provider, diag.List) {
 	c, ds := kinds().provider.merge(o.parts)
 	e := &errs{ds}
-	p := &Provider{Name: o.key.a, Alias: o.key.b, Body: c.rest, At: c.head, Origin: Origin{c, o.parts}, ForEach: c.args["for_each"], Empty: emptyBody(c.rest)}
+	p := &Provider{Name: o.key.a, Alias: o.key.b, Body: c.rest, At: c.head, Merged: mergedFrom(o.parts), ForEach: c.args["for_each"], Empty: emptyBody(c.rest)}
 	e.add(providerName(p.Name, c.head))
 	if s := c.args["version"]; s != nil {
 		text, ds := s.constString()

@@ -148,7 +148,7 @@ type Provider struct {
 	Body    hcl.Body     // the provider's own arguments
 	Empty   bool         // whether the block holds nothing but meta-arguments
 	At      source.Range
-	Origin  Origin
+	Merged  []Place // the blocks that it was merged from, base first; nil if it was written once
 }
 
 // Key is the name under which a module knows the configuration: name or name.alias.
@@ -186,7 +186,7 @@ type Variable struct {
 	Validations []*Rule
 	Settings    map[string]*Setting // every argument, for explain
 	At          source.Range
-	Origin      Origin
+	Merged      []Place // the blocks that it was merged from, base first; nil if it was written once
 }
 
 // Required reports whether the variable has no default.
@@ -211,7 +211,7 @@ type Output struct {
 	Preconditions []*Rule
 	Settings      map[string]*Setting
 	At            source.Range
-	Origin        Origin
+	Merged        []Place // the blocks that it was merged from, base first; nil if it was written once
 }
 
 // A Rule is a validation, precondition, postcondition or assertion.
@@ -239,7 +239,7 @@ type Call struct {
 	DependsOn []hcl.Traversal
 	Body      hcl.Body // the inputs
 	At        source.Range
-	Origin    Origin
+	Merged    []Place // the blocks that it was merged from, base first; nil if it was written once
 }
 
 // A PassedProvider is one item of a call's providers argument.
@@ -263,7 +263,7 @@ type Resource struct {
 
 	Check  string // name of the check block that holds the data source, or ""
 	At     source.Range
-	Origin Origin
+	Merged []Place // the blocks that it was merged from, base first; nil if it was written once
 }
 
 // LocalProvider is the local name of the resource's provider.

@@ -1,6 +1,9 @@
 package config
 
-import "github.com/hashicorp/hcl/v2"
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/source"
+)
 
 // An Origin tells how a block came together: which blocks it was merged from,
 // and where its own arguments and nested blocks stand, those that the language
@@ -9,6 +12,62 @@ import "github.com/hashicorp/hcl/v2"
 type Origin struct {
 	c     *content
 	parts []part
+}
+
+// Origin tells how a block of this module came together, by what the module has
+// of it as At and Merged. It reads the files of the block again, as far as the
+// module's Set has their text, so that no module need keep what is rarely asked.
+func (m *Module) Origin(at source.Range, merged []Place) Origin {
+	if merged == nil {
+		merged = []Place{{At: at, Layer: m.Set.LayerOf(at)}}
+	}
+	var o Origin
+	kind := ""
+	for _, p := range merged {
+		if b, ok := m.blockAt(p); ok {
+			kind, o.parts = b.typ, append(o.parts, b.part)
+		}
+	}
+	if len(o.parts) > 0 {
+		o.c, _ = kindOf(kind).merge(o.parts)
+	}
+	return o
+}
+
+// Defines reports whether the language itself defines an argument or nested block
+// of blocks of a type, such as count of resource: whether Origin tells of it.
+func Defines(typ, name string) bool { return kindOf(typ).owns(name) }
+
+// blockAt reads the block again whose header stands at a place.
+func (m *Module) blockAt(p Place) (typedPart, bool) {
+	f := m.Set.File(p.At.Filename)
+	if f == nil {
+		return typedPart{}, false
+	}
+	again := parseFile(FileRole{Path: f.Path}, p.Layer, func() ([]byte, error) { return f.Bytes, nil }, &source.Set{})
+	for _, b := range again.blocks {
+		if b.head == p.At {
+			return b, true
+		}
+		if b.typ != "check" {
+			continue
+		}
+		c, _ := kinds().check.merge([]part{b.part})
+		for _, data := range c.blocks("data") {
+			if data[0].head == p.At {
+				return typedPart{"data", data[0]}, true
+			}
+		}
+	}
+	return typedPart{}, false
+}
+
+// mergedFrom is what a module keeps of the parts of a block.
+func mergedFrom(parts []part) []Place {
+	if len(parts) < 2 {
+		return nil
+	}
+	return placesOf(parts)
 }
 
 // Parts lists the headers of the blocks that it was merged from, base first.

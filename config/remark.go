@@ -15,28 +15,8 @@ import (
 // remarks tells of a place in the module's files what was replaced there, and, for
 // a block as a whole, what it was merged with.
 func (m *Module) remarks(at source.Range) []source.Remark {
-	for _, r := range m.Resources {
-		if out, ok := m.remarksIn(r.Origin, r.Body, at); ok {
-			return out
-		}
-	}
-	for _, c := range m.Calls {
-		if out, ok := m.remarksIn(c.Origin, c.Body, at); ok {
-			return out
-		}
-	}
-	for _, p := range m.Providers {
-		if out, ok := m.remarksIn(p.Origin, p.Body, at); ok {
-			return out
-		}
-	}
-	for _, v := range m.Variables {
-		if out, ok := m.remarksIn(v.Origin, nil, at); ok {
-			return out
-		}
-	}
-	for _, o := range m.Outputs {
-		if out, ok := m.remarksIn(o.Origin, nil, at); ok {
+	if merged, body := m.mergedAt(at); merged != nil {
+		if out, ok := m.remarksIn(m.Origin(source.Range{}, merged), body, at); ok {
 			return out
 		}
 	}
@@ -56,10 +36,39 @@ func (m *Module) remarks(at source.Range) []source.Remark {
 	return nil
 }
 
+// mergedAt finds the merged block with the nearest header above a place, and what
+// of it belongs to somebody else.
+func (m *Module) mergedAt(at source.Range) (merged []Place, body hcl.Body) {
+	nearest := -1
+	look := func(places []Place, of hcl.Body) {
+		for _, p := range places {
+			if p.At.Filename == at.Filename && p.At.Start.Byte <= at.Start.Byte && p.At.Start.Byte > nearest {
+				nearest, merged, body = p.At.Start.Byte, places, of
+			}
+		}
+	}
+	for _, r := range m.Resources {
+		look(r.Merged, r.Body)
+	}
+	for _, c := range m.Calls {
+		look(c.Merged, c.Body)
+	}
+	for _, p := range m.Providers {
+		look(p.Merged, p.Body)
+	}
+	for _, v := range m.Variables {
+		look(v.Merged, nil)
+	}
+	for _, o := range m.Outputs {
+		look(o.Merged, nil)
+	}
+	return merged, body
+}
+
 // remarksIn tells of a place in one merged block; body is what of it belongs to
 // somebody else. ok is false if the place is not in it.
 func (m *Module) remarksIn(o Origin, body hcl.Body, at source.Range) (out []source.Remark, ok bool) {
-	if len(o.parts) < 2 || !slices.ContainsFunc(o.parts, func(p part) bool { return mayHold(p, at) }) {
+	if !slices.ContainsFunc(o.parts, func(p part) bool { return mayHold(p, at) }) {
 		return nil, false
 	}
 	for _, s := range o.Settings() {

@@ -18,7 +18,7 @@ func decodeResource(o *object) (*Resource, diag.List) {
 	}
 	c, ds := kind.merge(o.parts)
 	e := &errs{ds}
-	r := &Resource{Addr: o.key.resource(), Check: o.check, Body: c.rest, At: c.head, Origin: Origin{c, o.parts}}
+	r := &Resource{Addr: o.key.resource(), Check: o.check, Body: c.rest, At: c.head, Merged: mergedFrom(o.parts)}
 	e.add(validName(r.Addr.Type, c.head, "resource type"))
 	e.add(validName(r.Addr.Name, c.head, "resource"))
 	if s := c.args["provider"]; s != nil {

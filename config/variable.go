@@ -17,7 +17,7 @@ var reservedVariables = []string{"source", "version", "providers", "count", "for
 func decodeVariable(o *object) (*Variable, diag.List) {
 	c, ds := kinds().variable.merge(o.parts)
 	e := &errs{ds}
-	v := &Variable{Name: o.key.a, At: c.head, Origin: Origin{c, o.parts}, Settings: c.args, Type: cty.DynamicPseudoType, Literal: true, Nullable: true}
+	v := &Variable{Name: o.key.a, At: c.head, Merged: mergedFrom(o.parts), Settings: c.args, Type: cty.DynamicPseudoType, Literal: true, Nullable: true}
 	e.add(validName(v.Name, c.head, "variable"))
 	if slices.Contains(reservedVariables, v.Name) {
 		e.add(errorAt("config/reserved-variable", c.head, "Invalid variable name",
@@ -171,7 +171,7 @@ func (v *Variable) isReferredTo(t hcl.Traversal) bool {
 func decodeOutput(o *object) (*Output, diag.List) {
 	c, ds := kinds().output.merge(o.parts)
 	e := &errs{ds}
-	out := &Output{Name: o.key.a, At: c.head, Origin: Origin{c, o.parts}, Settings: c.args}
+	out := &Output{Name: o.key.a, At: c.head, Merged: mergedFrom(o.parts), Settings: c.args}
 	e.add(validName(out.Name, c.head, "output"))
 	out.Value = keep[*Setting](e)(c.required("value"))
 	out.Description = keep[string](e)(c.args["description"].constString())

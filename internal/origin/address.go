@@ -48,7 +48,7 @@ func (r *replay) intoCall(call *eval.Call, path []step) (c cursor, child *eval.M
 	f := &frame{mod: m, scope: call.AnyScope()}
 	f.repeat, f.forEach = repetition(cfg.Repeat)
 	if len(path) > 0 && !path[0].brackets {
-		if c, ok := r.own(cfg.Origin, moduleFrame(m), path, label, nil); ok {
+		if c, ok := r.meta("module", cfg.At, cfg.Merged, moduleFrame(m), path, label, nil); ok {
 			return c, nil, nil, true, nil
 		}
 	}
@@ -68,7 +68,7 @@ func (r *replay) intoCall(call *eval.Call, path []step) (c cursor, child *eval.M
 	}
 	switch {
 	case len(rest) == 0:
-		r.wholeOf(whole{text: label, origin: cfg.Origin, f: f, body: cfg.Body, secret: func(name string) bool {
+		r.wholeOf(whole{text: label, origin: m.Node.Config.Origin(cfg.At, cfg.Merged), f: f, body: cfg.Body, secret: func(name string) bool {
 			v := call.Node.Config.Variables[name]
 			return v != nil && v.Sensitive
 		}})
@@ -141,7 +141,7 @@ func (r *replay) startResource(res *eval.Resource, path []step) (cursor, diag.Li
 	f := r.resourceFrame(res, k)
 	if len(path) == 0 {
 		state := r.self(res, k)
-		r.wholeOf(whole{text: res.Addr().String() + k.String(), origin: res.Config().Origin, f: f, body: res.Config().Body, secret: func(name string) bool {
+		r.wholeOf(whole{text: res.Addr().String() + k.String(), origin: res.Mod.Node.Config.Origin(res.Config().At, res.Config().Merged), f: f, body: res.Config().Body, secret: func(name string) bool {
 			return secretAt(state, []step{nameStep(name)})
 		}})
 		return cursor{}, nil
@@ -200,12 +200,12 @@ func (r *replay) provider(m *eval.Module, path []step) (cursor, diag.List) {
 	}
 	switch {
 	case len(rest) == 0:
-		r.wholeOf(whole{text: what, origin: cfg.Origin, f: f, body: cfg.Body})
+		r.wholeOf(whole{text: what, origin: m.Node.Config.Origin(cfg.At, cfg.Merged), f: f, body: cfg.Body})
 		return cursor{}, nil
 	case f.repeats(rest):
 		return r.repeated(cursor{f: f}, rest), nil
 	}
-	if c, ok := r.own(cfg.Origin, moduleFrame(m), rest, what, nil); ok {
+	if c, ok := r.meta("provider", cfg.At, cfg.Merged, moduleFrame(m), rest, what, nil); ok {
 		return c, nil
 	}
 	return r.inBody(f, cfg.Body, rest, what, nil), nil

@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -20,7 +21,7 @@ func (r *replay) argument(res *eval.Resource, k addr.Key, path []step) cursor {
 		r.secret = r.secret || secretAt(v, path)
 	}
 	cfg := res.Config()
-	if next, ok := r.own(cfg.Origin, f, path, what, r.running(res, k)); ok {
+	if next, ok := r.meta(blockType(cfg.Addr.Mode), cfg.At, cfg.Merged, f, path, what, func() *frame { return r.running(res, k) }); ok {
 		return next
 	}
 	return r.inBody(f, cfg.Body, path, what, func() cursor { return r.provided(res, k, path, what) })
@@ -59,6 +60,29 @@ func (r *replay) provided(res *eval.Resource, k addr.Key, path []step, what stri
 	}
 	r.add(&Step{Kind: Provider, Text: text, At: r.header(res.Config().At)})
 	return cursor{}
+}
+
+func blockType(m addr.Mode) string {
+	switch m {
+	case addr.Data:
+		return "data"
+	case addr.Ephemeral:
+		return "ephemeral"
+	}
+	return "resource"
+}
+
+// meta is own for a block of a type, which is read again only if the path can lead
+// to something that the language defines.
+func (r *replay) meta(typ string, at source.Range, merged []config.Place, f *frame, path []step, what string, run func() *frame) (cursor, bool) {
+	if !config.Defines(typ, path[0].name()) {
+		return cursor{}, false
+	}
+	inner := f
+	if run != nil {
+		inner = run()
+	}
+	return r.own(f.mod.Node.Config.Origin(at, merged), f, path, what, inner)
 }
 
 // own goes on at what the language itself defines of a block: meta-arguments and
