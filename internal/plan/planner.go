@@ -134,7 +134,10 @@ func newPlanner(ctx context.Context, in Input) *planner {
 
 // prepare does what comes before the first value is demanded: moves, imports, targets.
 func (p *planner) prepare() diag.List {
-	var ds diag.List
+	ds := CheckProviders(p.in.Tree)
+	if ds.HasErrors() {
+		return ds // the rest would only say the same of each resource
+	}
 	p.prior = p.in.State.TranslateProviders(providersOf(p.in.Tree))
 	moved, more := applyMoves(p.in.Tree, p.early(), p.prior)
 	ds = append(ds, more...)

@@ -55,6 +55,10 @@ func Run(ctx context.Context, in Input) diag.List {
 	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{}, done: map[any]bool{}}
 	v.shell = &plan.Shell{Providers: in.Providers, Context: ctx}
 	v.ev = eval.New(v.graph, eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true})
+	v.graph.Report(plan.CheckProviders(in.Tree))
+	if ds := v.graph.Diags(); ds.HasErrors() {
+		return ds // the rest would only say the same of each resource
+	}
 	v.graph.Report(plan.CheckStatements(in.Tree, plan.EarlyOptions(in.Functions, nil, "default")))
 	var w par.Work[*job]
 	w.Add(&job{func(t *demand.Task) { v.module(&w, t, v.ev.Root) }})
