@@ -278,7 +278,10 @@ func sentence(op estate.Op, res *estate.Result) string {
 
 func earlyWhy(res *estate.Result) string {
 	if res.Reason == "ancestor error" {
-		return "it needs " + res.Cause + ", which failed"
+		if res.Root == "" {
+			return "another unit failed"
+		}
+		return "it needs " + res.Root + ", which failed"
 	}
 	return res.Cause
 }
