@@ -3,13 +3,11 @@ package fetch
 import (
 	"context"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -24,11 +22,15 @@ func (w *work) awsCredentials(ctx context.Context, q url.Values) (awsCredentials
 	if id := w.Env.Get("AWS_ACCESS_KEY_ID"); id != "" && profile == "" {
 		return awsCredentials{id, w.Env.Get("AWS_SECRET_ACCESS_KEY"), w.Env.Get("AWS_SESSION_TOKEN")}, nil
 	}
-	c, err := w.awsShared(firstOf(profile, w.Env.Get("AWS_PROFILE"), "default"))
+	named := firstOf(profile, w.Env.Get("AWS_PROFILE"))
+	c, err := w.awsProfile(ctx, firstOf(named, "default"), named != "", nil)
 	if err != nil || c.id != "" {
 		return c, err
 	}
-	for _, ask := range []func(context.Context) (awsCredentials, error){w.awsWebIdentity, w.awsContainer, w.awsMachine} {
+	environment := func(ctx context.Context) (awsCredentials, error) {
+		return w.awsWebIdentity(ctx, w.Env.Get("AWS_WEB_IDENTITY_TOKEN_FILE"), w.Env.Get("AWS_ROLE_ARN"), "", "")
+	}
+	for _, ask := range []func(context.Context) (awsCredentials, error){environment, w.awsContainer, w.awsMachine} {
 		if c, err := ask(ctx); err != nil || c.id != "" {
 			return c, err
 		}
@@ -36,48 +38,23 @@ func (w *work) awsCredentials(ctx context.Context, q url.Values) (awsCredentials
 	return awsCredentials{}, nil
 }
 
-// awsShared reads the shared credentials and configuration files.
-func (w *work) awsShared(profile string) (awsCredentials, error) {
-	for _, file := range []struct{ env, name, section string }{
-		{"AWS_SHARED_CREDENTIALS_FILE", "credentials", profile},
-		{"AWS_CONFIG_FILE", "config", map[bool]string{true: profile, false: "profile " + profile}[profile == "default"]},
-	} {
-		where := w.Env.Get(file.env)
-		if where == "" && w.Home != "" {
-			where = filepath.Join(w.Home, ".aws", file.name)
-		}
-		if where == "" {
-			continue
-		}
-		text, err := os.ReadFile(where)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return awsCredentials{}, fmt.Errorf("cannot read credentials: %w", err)
-		}
-		s := iniSection(string(text), file.section)
-		if s["aws_access_key_id"] != "" {
-			return awsCredentials{s["aws_access_key_id"], s["aws_secret_access_key"], s["aws_session_token"]}, nil
-		}
-	}
-	return awsCredentials{}, nil
-}
-
-func iniSection(text, section string) map[string]string {
-	out := make(map[string]string)
+// iniSection reads a section of a file in the style of the AWS tools; ok is false
+// if there is none.
+func iniSection(text, section string) (out map[string]string, ok bool) {
+	out = make(map[string]string)
 	in := false
 	for _, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
-		if name, ok := strings.CutPrefix(line, "["); ok {
-			in = strings.TrimSpace(strings.TrimSuffix(name, "]")) == section
+		if name, head := strings.CutPrefix(line, "["); head {
+			in = strings.Join(strings.Fields(strings.TrimSuffix(name, "]")), " ") == section
+			ok = ok || in
 			continue
 		}
-		if k, v, ok := strings.Cut(line, "="); ok && in && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ";") {
+		if k, v, has := strings.Cut(line, "="); has && in && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ";") {
 			out[strings.ToLower(strings.TrimSpace(k))] = strings.TrimSpace(v)
 		}
 	}
-	return out
+	return out, ok
 }
 
 // awsContainer asks the endpoint that ECS and EKS give to containers.
@@ -114,8 +91,7 @@ func (w *work) awsContainer(ctx context.Context) (awsCredentials, error) {
 
 // awsWebIdentity trades the token of a CI system or a cluster for credentials.
 // https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html
-func (w *work) awsWebIdentity(ctx context.Context) (awsCredentials, error) {
-	file, role := w.Env.Get("AWS_WEB_IDENTITY_TOKEN_FILE"), w.Env.Get("AWS_ROLE_ARN")
+func (w *work) awsWebIdentity(ctx context.Context, file, role, session, region string) (awsCredentials, error) {
 	if file == "" || role == "" {
 		return awsCredentials{}, nil
 	}
@@ -123,28 +99,14 @@ func (w *work) awsWebIdentity(ctx context.Context) (awsCredentials, error) {
 	if err != nil {
 		return awsCredentials{}, fmt.Errorf("cannot read credentials: %w", err)
 	}
-	where := w.Env.Get("AWS_ENDPOINT_URL_STS")
-	if where == "" {
-		where = "https://sts.amazonaws.com"
-		if r := firstOf(w.Env.Get("AWS_REGION"), w.Env.Get("AWS_DEFAULT_REGION")); r != "" {
-			where = "https://sts." + r + ".amazonaws.com"
-		}
-	}
-	body, err := w.Client.PostForm(ctx, strings.TrimSuffix(where, "/")+"/", url.Values{
-		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {role},
-		"RoleSessionName":  {firstOf(w.Env.Get("AWS_ROLE_SESSION_NAME"), "terrace")},
+	const action = "AssumeRoleWithWebIdentity"
+	where, _ := w.stsEndpoint(region)
+	body, err := w.Client.PostForm(ctx, where, url.Values{
+		"Action": {action}, "Version": {"2011-06-15"}, "RoleArn": {role},
+		"RoleSessionName":  {firstOf(session, w.Env.Get("AWS_ROLE_SESSION_NAME"), "terrace")},
 		"WebIdentityToken": {strings.TrimSpace(string(token))},
 	}, 1<<20)
-	if err != nil {
-		return awsCredentials{}, fmt.Errorf("cannot get credentials for role %s: %w", role, err)
-	}
-	var out struct {
-		C struct{ AccessKeyId, SecretAccessKey, SessionToken string } `xml:"AssumeRoleWithWebIdentityResult>Credentials"`
-	}
-	if xml.Unmarshal(body, &out) != nil || out.C.AccessKeyId == "" {
-		return awsCredentials{}, fmt.Errorf("cannot get credentials for role %s: the answer holds none", role)
-	}
-	return awsCredentials{out.C.AccessKeyId, out.C.SecretAccessKey, out.C.SessionToken}, nil
+	return stsAnswer(action, role, body, err)
 }
 
 // awsMachine asks the metadata service, which only a machine of AWS has.

@@ -250,7 +250,7 @@ func TestGCS(t *testing.T) {
 		}
 	}
 	w := &work{Fetcher: newFetcher(t)}
-	if _, err := w.googleExchange(context.Background(), []byte(`{"type":"external_account"}`)); err == nil || !strings.Contains(err.Error(), "GOOGLE_OAUTH_ACCESS_TOKEN") {
+	if _, err := w.googleExchange(context.Background(), []byte(`{"type":"gdch_service_account"}`)); err == nil || !strings.Contains(err.Error(), "GOOGLE_OAUTH_ACCESS_TOKEN") {
 		t.Error(err)
 	}
 	w.Env = w.Env.With("GOOGLE_OAUTH_ACCESS_TOKEN=x")

@@ -222,10 +222,18 @@ func (w *work) googleExchange(ctx context.Context, text []byte) (string, error) 
 		q.Set("assertion", jwt)
 	case "authorized_user":
 		q = url.Values{"grant_type": {"refresh_token"}, "client_id": {k.ClientID}, "client_secret": {k.ClientSecret}, "refresh_token": {k.Refresh}}
+	case "external_account":
+		return w.googleExternal(ctx, text)
+	case "impersonated_service_account":
+		return w.googleImpersonated(ctx, text)
 	default:
 		return "", fmt.Errorf("Google credentials of type %q cannot be used for modules; set GOOGLE_OAUTH_ACCESS_TOKEN to a token, for example that of \"gcloud auth print-access-token\"", k.Type)
 	}
-	body, err := w.Client.PostForm(ctx, k.TokenURI, q, 1<<20)
+	return googleAnswer(w.Client.PostForm(ctx, k.TokenURI, q, 1<<20))
+}
+
+// googleAnswer reads the answer of a token service.
+func googleAnswer(body []byte, err error) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot get a token for Google Cloud: %w", err)
 	}
@@ -257,7 +265,7 @@ func (w *work) googleJWT(k googleKey) (string, error) {
 		return base64.RawURLEncoding.EncodeToString(text)
 	}
 	unsigned := part(map[string]string{"alg": "RS256", "typ": "JWT", "kid": k.KeyID}) + "." +
-		part(map[string]any{"iss": k.Email, "scope": "https://www.googleapis.com/auth/devstorage.read_only", "aud": k.TokenURI, "iat": now, "exp": now + 3600})
+		part(map[string]any{"iss": k.Email, "scope": readScope, "aud": k.TokenURI, "iat": now, "exp": now + 3600})
 	sum := sha256.Sum256([]byte(unsigned))
 	sig, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	if err != nil {

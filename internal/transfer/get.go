@@ -1,7 +1,9 @@
 package transfer
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -214,6 +216,20 @@ func (s *saving) body(resp *http.Response) error {
 func (c *Client) PostForm(ctx context.Context, where string, form url.Values, max int64) ([]byte, error) {
 	h := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
 	return c.send(ctx, http.MethodPost, where, strings.NewReader(form.Encode()), h, max)
+}
+
+// PostJSON sends a document once and reads an answer of at most max bytes.
+func (c *Client) PostJSON(ctx context.Context, where string, header http.Header, doc any, max int64) ([]byte, error) {
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	h := header.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	h.Set("Content-Type", "application/json")
+	return c.send(ctx, http.MethodPost, where, bytes.NewReader(text), h, max)
 }
 
 // Put sends an empty body once and reads an answer of at most max bytes.

@@ -84,13 +84,12 @@ func (m Manifest) Bytes() []byte {
 	return text
 }
 
-// write replaces the manifest, unless it says the same already. Without modules
-// none is made.
+// write replaces the manifest, unless it says the same already.
 func (m Manifest) write(dataDir string) error {
 	path := filepath.Join(dataDir, filepath.FromSlash(manifestName))
 	have, err := os.ReadFile(path)
 	text := m.Bytes()
-	if err == nil && string(have) == string(text) || err != nil && len(m) == 0 {
+	if err == nil && string(have) == string(text) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
