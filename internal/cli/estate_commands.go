@@ -39,7 +39,7 @@ func runCommand(ctx context.Context, s *session, args []string) int {
 		return s.usageError("run", "No command given", "Name the command to run on the unit, for example \"run --all plan\" or \"run --all -- apply -refresh=false\".")
 	}
 	if f.many() {
-		return s.runAll(ctx, rest[0], f, rest[1:])
+		return s.overUnits(ctx, rest[0], f, rest[1:])
 	}
 	cmd, more, found := lookup(rest)
 	if !found {
@@ -153,6 +153,7 @@ func runUsage() string {
 			option("--queue-ignore-dag-order", "Run units in no order."),
 			option("--use-mocks", "Let mock outputs come before planned ones."),
 			option("--strict", "Make inputs that a module does not declare errors."),
+			option("--html=FILE", "With plan: write the plan of all units as one page for a browser: a map, each unit's changes, where its inputs come from, and a search."),
 			option("--report-file=PATH", "Write a report of the run, as CSV or JSON."),
 			option("--summary-disable", "Print no summary."))...)()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -31,13 +32,14 @@ type estateRun struct {
 	targets, excludes []addr.Target     // as the flags and their files have them
 	saved             *estate.SavedPlan // that is applied; nil if there is none
 	log               *unitLog
-	live              *view.Live        // nil unless on a terminal
+	live              *view.Live // nil unless on a terminal
 	folds             *folds
 	width             int
 
 	mu       sync.Mutex
 	notes    map[string]json.RawMessage // what is saved of units besides
 	notesErr error
+	page     pageNotes
 }
 
 // runAll runs a command over the units below the working folder.
@@ -122,7 +124,7 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 	case "plan":
 		results := r.run(ctx, estate.Plan, nil)
 		r.showPlans(results)
-		if ds := append(r.save(results), r.saveEach(results)...); ds.HasErrors() {
+		if ds := slices.Concat(r.save(results), r.saveEach(results), r.drawPage(ctx, results)); ds.HasErrors() {
 			r.tell(ds)
 			r.end(results)
 			return 1
@@ -164,7 +166,11 @@ func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
 	if !r.parse(f, args) {
 		return nil, 1
 	}
-	if err := unavailable(f); err != nil {
+	err := unavailable(f)
+	if r.name != "plan" && r.f.html != "" {
+		err = noPage()
+	}
+	if err != nil {
 		return nil, r.fail(diag.Errorf(nil, "Failed to parse command-line flags", "%s", err))
 	}
 	if r.name == "destroy" {

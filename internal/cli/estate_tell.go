@@ -130,6 +130,7 @@ func (r *estateRun) planned(ctx context.Context, u *estate.Unit, e *engine.Engin
 		}
 		r.folds.add(u.Name, view.Pieces(style, p, sc, r.op.reveal))
 	}
+	r.noteForPage(u, e, p, sc)
 	if !r.saves() {
 		return
 	}
@@ -194,14 +195,7 @@ func (r *estateRun) tellUnit(res *estate.Result, ds diag.List) {
 			m.Address = "unit " + res.Unit.Name
 		}
 	}
-	var inUnit, inModule diag.List
-	for _, m := range ds {
-		if m.At != nil && res.Set != nil && res.Set.File(m.At.Filename) != nil {
-			inModule = append(inModule, m)
-		} else {
-			inUnit = append(inUnit, m)
-		}
-	}
+	inUnit, inModule := apart(res, ds)
 	r.human.With(r.printer(r.estate.Sources()), inUnit)
 	r.human.With(r.printer(res.Set), inModule)
 }

@@ -98,7 +98,8 @@ const floors = `
 	engine, internal/sys < internal/cli/vars;
 	engine, unit, internal/cli/vars, internal/state/hold < estate;
 	internal/plan/planjson, diag, internal/schema < internal/cli/view;
-	estate, unit/migrate, internal/digraph, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
+	internal/digraph < internal/picture;
+	estate, unit/migrate, internal/picture, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
 	internal/cli < cmd/terrace;
 
 	# Beside the house: tests of the whole and tools.

@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/picture"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// # The page of --html
+//
+// While the units are planned, the text of their changes is kept, and which variables
+// their modules declare as sensitive. The rest is asked for when all are done: where
+// inputs come from costs nothing before. What is sensitive never gets onto the page,
+// whatever -show-sensitive says; of source text it has places alone, since a line may
+// hold more than what is meant.
+
+// pageNote is what is kept of a unit's plan for the page.
+type pageNote struct {
+	changes []picture.Change
+	secret  map[string]bool // the variables of its module, and whether they are secret
+}
+
+// pageNotes are those of all units. The run's lock guards them.
+type pageNotes struct {
+	of    map[string]*pageNote
+	texts map[string]string // of changes, each once
+}
+
+// noteForPage keeps a plan while its provider schemas can be read.
+func (r *estateRun) noteForPage(u *estate.Unit, e *engine.Engine, p *plan.Plan, sc *schemas) {
+	if r.f.html == "" {
+		return
+	}
+	note := &pageNote{secret: map[string]bool{}}
+	for name, v := range e.Root().Variables {
+		note.secret[name] = v.Sensitive || v.Ephemeral
+	}
+	if p.HasChanges() {
+		note.changes = pageChanges(view.Pieces(view.Style{}, p, sc, false))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.page.of == nil {
+		r.page = pageNotes{of: map[string]*pageNote{}, texts: map[string]string{}}
+	}
+	for i, c := range note.changes {
+		if have, ok := r.page.texts[c.Text]; ok {
+			note.changes[i].Text = have
+		} else {
+			r.page.texts[c.Text] = c.Text
+		}
+	}
+	r.page.of[u.Name] = note
+}
+
+func pageChanges(pieces []view.Piece) []picture.Change {
+	var out []picture.Change
+	for _, p := range pieces {
+		kind, op := picture.Resource, p.Op.String()
+		switch p.Kind {
+		case view.DriftPiece:
+			kind, op = picture.Drift, ""
+		case view.OutputPiece:
+			kind, op = picture.Output, ""
+		}
+		out = append(out, picture.Change{Kind: kind, Op: op, Text: p.Text})
+	}
+	return out
+}
+
+// drawPage writes the file of --html.
+func (r *estateRun) drawPage(ctx context.Context, results []*estate.Result) diag.List {
+	if r.f.html == "" || results == nil {
+		return nil
+	}
+	p := &picture.Page{
+		Title: fmt.Sprintf("Plan of %d units in %s", len(results), filepath.Base(r.Dir)), Command: "run --all plan",
+		Made: r.Now().UTC().Format(time.RFC3339), Program: view.Product + " " + Version,
+	}
+	switch {
+	case r.op.destroy:
+		p.Command += " -destroy"
+	case r.op.refreshOnly:
+		p.Command += " -refresh-only"
+	}
+	at := map[string]int{}
+	for i, res := range results {
+		at[res.Unit.ID] = i
+	}
+	p.Units = par.Map(len(results), 0, func(i int) picture.Unit { return r.pageUnit(ctx, results[i]) })
+	for i, res := range results {
+		for _, n := range res.Unit.Needs {
+			if j, ok := at[n.ID]; ok {
+				p.Units[i].Needs = append(p.Units[i].Needs, j)
+			}
+		}
+		for _, id := range res.Unit.External {
+			if _, ok := at[id]; !ok {
+				at[id] = len(p.Units)
+				p.Units = append(p.Units, picture.Unit{Name: r.estate.RelativeName(id), State: picture.Outside, Summary: "outside of the estate"})
+			}
+			p.Units[i].Needs = append(p.Units[i].Needs, at[id])
+		}
+	}
+	return r.writePage(r.f.html, p)
+}
+
+func (s *session) writePage(name string, p *picture.Page) diag.List {
+	var b bytes.Buffer
+	err := picture.Write(&b, p)
+	if err == nil {
+		err = atomicfile.Write(s.Path(name), b.Bytes(), 0o600)
+	}
+	if err != nil {
+		return diag.Errorf(nil, "Failed to write the page", "The page of --html could not be written: %s.", err)
+	}
+	if s.human != nil {
+		s.human.Say("\nWrote the page: " + name + "\n")
+	}
+	return nil
+}
+
+func (r *estateRun) pageUnit(ctx context.Context, res *estate.Result) picture.Unit {
+	out := pageResult(res)
+	inUnit, inModule := apart(res, r.filter(res.Diags))
+	out.Messages = append(messageTexts(r.estate.Sources(), inUnit), messageTexts(res.Set, inModule)...)
+	note := r.page.of[res.Unit.Name]
+	if note != nil {
+		out.Changes = note.changes
+	}
+	if res.Status == estate.Succeeded || res.Status == estate.Failed {
+		out.Inputs = r.pageInputs(ctx, res.Unit, note)
+	}
+	return out
+}
+
+// pageResult is what the result of a unit says by itself.
+func pageResult(res *estate.Result) picture.Unit {
+	n := res.Counts
+	out := picture.Unit{
+		Name: res.Unit.Name, State: picture.Planned, Summary: sentence(estate.Plan, res),
+		Counts: picture.Counts{Add: n.Add, Change: n.Change, Destroy: n.Destroy, Import: n.Import, Forget: n.Forget},
+	}
+	switch res.Status {
+	case estate.Failed:
+		out.State = picture.Failed
+	case estate.EarlyExit:
+		out.State = picture.NotRun
+	case estate.Excluded:
+		out.State, out.Summary = picture.Excluded, "excluded: "+res.Unit.Excluded
+	}
+	for _, d := range res.Deferred {
+		w := picture.Wait{What: d.Address, Why: d.Reason}
+		if d.At != nil && d.Address != "" {
+			w.At = placeText(d.At.Filename, d.At.Start.Line)
+		}
+		for _, x := range d.Waits {
+			w.For = append(w.For, picture.Source{Unit: x.Unit, Ref: x.Ref, Input: x.Input, At: x.Where})
+		}
+		out.Waits = append(out.Waits, w)
+	}
+	return out
+}
+
+func placeText(file string, line int) string {
+	return fmt.Sprintf("%s:%d", filepath.ToSlash(file), line)
+}
+
+// messageTexts are messages, each as a terminal shows it.
+func messageTexts(set *source.Set, ds diag.List) []string {
+	var out []string
+	p := &diag.Printer{Set: set, Program: view.Program}
+	for _, m := range ds {
+		var b strings.Builder
+		_ = p.Print(&b, diag.List{m}) // a Builder takes everything
+		out = append(out, b.String())
+	}
+	return out
+}
+
+// pageInputs tells where the inputs of a unit come from. Values of inputs whose
+// variables are not known are left out: they might be secret.
+func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, note *pageNote) []picture.Input {
+	var wanted func(string) bool
+	if note != nil {
+		wanted = func(name string) bool { _, ok := note.secret[name]; return ok }
+	}
+	var out []picture.Input
+	for _, x := range r.estate.InputOrigins(ctx, u, wanted) {
+		in := picture.Input{Name: x.Name}
+		switch {
+		case note != nil && note.secret[x.Of]:
+			in.Value = value.SecretText
+		case note != nil && x.Value != cty.NilVal:
+			in.Value = shortValue(x.Value)
+		}
+		for _, st := range x.Steps {
+			in.Steps = append(in.Steps, picture.Step{
+				Text: st.Text, File: r.fromHere(st.At.Filename), Line: st.At.Start.Line, Column: st.At.Start.Column,
+				Role: r.roleOf(u, st.At.Filename, st.Layer), Replaced: st.Replaced,
+			})
+		}
+		out = append(out, in)
+	}
+	return out
+}
+
+// longestValue is how many characters of an input's value the page shows.
+const longestValue = 400
+
+func shortValue(v cty.Value) string {
+	if value.ContainsSecret(v) && !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		return value.SecretText
+	}
+	text := []rune(view.Value(value.Redact(v)))
+	if len(text) > longestValue {
+		return string(text[:longestValue]) + "…"
+	}
+	return string(text)
+}
+
+// roleOf tells what a file is to a unit: its own, or one that a block brings in.
+func (r *estateRun) roleOf(u *estate.Unit, file string, l *source.Layer) string {
+	if l != nil && l.Via != nil {
+		if f := r.estate.Sources().File(l.Via.Filename); f != nil {
+			return strings.TrimSpace(strings.TrimRight(lineOf(f.Bytes, l.Via.Start.Byte), "{ }"))
+		}
+	}
+	switch {
+	case l != nil && l.Kind != source.Base:
+		return l.String()
+	case file == u.Path:
+		return "unit file"
+	}
+	return ""
+}
+
+// apart tells messages about unit files from those about the module's.
+func apart(res *estate.Result, ds diag.List) (inUnit, inModule diag.List) {
+	of := func(m *diag.Message) bool {
+		return m.At != nil && res.Set != nil && res.Set.File(m.At.Filename) != nil
+	}
+	return slices.DeleteFunc(slices.Clone(ds), of), slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool { return !of(m) })
+}
+
+func noPage() error { return errors.New("--html goes with run --all plan alone") }

@@ -1,0 +1,255 @@
+package picture
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/terrace-iac/terrace/internal/digraph"
+)
+
+// document is the data of the page as its script reads it. Numbers in lists are
+// indices: of texts where nothing else is said.
+type document struct {
+	Title   string     `json:"title"`
+	Command string     `json:"command,omitempty"`
+	Made    string     `json:"made,omitempty"`
+	Program string     `json:"program,omitempty"`
+	Texts   []string   `json:"texts"`
+	Changes []change   `json:"changes"`
+	Steps   [][6]int   `json:"steps"` // text, file, line, column, role, 1 if replaced
+	Columns []int      `json:"columns"`
+	Units   []unitData `json:"units"`
+}
+
+// change is a change that at least one unit has.
+type change struct {
+	Kind  Kind   `json:"k,omitempty"`
+	Op    string `json:"op,omitempty"`
+	Title int    `json:"t"`
+	Lines []int  `json:"l"`
+}
+
+type unitData struct {
+	Name     string  `json:"n"`
+	Label    string  `json:"l,omitempty"` // in the box, where that is not the name
+	State    State   `json:"s,omitempty"` // "" for planned
+	Summary  int     `json:"t"`
+	Counts   []int   `json:"c,omitempty"`
+	At       [2]int  `json:"at"` // column and row of the map
+	Needs    []int   `json:"needs,omitempty"`
+	Messages [][]int `json:"m,omitempty"`
+	Changes  []int   `json:"x,omitempty"` // indices of changes
+	Waits    []wait  `json:"w,omitempty"`
+	Inputs   []input `json:"i,omitempty"`
+}
+
+type wait struct {
+	What int      `json:"a"`
+	Why  int      `json:"y"`
+	At   int      `json:"at"`
+	For  [][4]int `json:"for,omitempty"` // unit (its index, or -1), ref, input, at
+}
+
+type input struct {
+	Name  int   `json:"n"`
+	Value int   `json:"v"`
+	Steps []int `json:"p,omitempty"` // indices of steps
+}
+
+// encoder fills the tables of a document.
+type encoder struct {
+	doc     document
+	texts   map[string]int
+	changes map[Change]int
+	steps   map[[6]int]int
+	names   map[string]int
+}
+
+// encode makes the data of a page.
+func encode(p *Page) ([]byte, error) {
+	e := &encoder{texts: map[string]int{}, changes: map[Change]int{}, steps: map[[6]int]int{}, names: map[string]int{}}
+	e.doc = document{
+		Title: clean(p.Title), Command: clean(p.Command), Made: clean(p.Made), Program: clean(p.Program),
+		Texts: []string{}, Changes: []change{}, Steps: [][6]int{}, Columns: []int{}, Units: make([]unitData, len(p.Units)),
+	}
+	e.text("")
+	for i := range p.Units {
+		e.names[p.Units[i].Name] = i
+	}
+	e.place(p.Units)
+	for i := range p.Units {
+		if err := e.unit(&e.doc.Units[i], &p.Units[i], len(p.Units)); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(&e.doc)
+}
+
+// place lays the map out: the columns from left to right, each with its layer.
+func (e *encoder) place(units []Unit) {
+	nodes := make([]digraph.Node, len(units))
+	prefix := sharedFolder(units)
+	for i := range units {
+		nodes[i] = digraph.Node{Name: strings.TrimPrefix(units[i].Name, prefix), Needs: units[i].Needs}
+	}
+	spots, _, _ := digraph.Layout(nodes)
+	first := []int{} // the columns before each layer
+	for _, s := range spots {
+		for len(first) <= s.Layer+1 {
+			first = append(first, 0)
+		}
+		first[s.Layer+1] = max(first[s.Layer+1], s.Column+1)
+	}
+	for layer := 1; layer < len(first); layer++ {
+		for range first[layer] {
+			e.doc.Columns = append(e.doc.Columns, layer-1)
+		}
+		first[layer] += first[layer-1]
+	}
+	for i, s := range spots {
+		u := &e.doc.Units[i]
+		u.At = [2]int{first[s.Layer] + s.Column, s.Row}
+		if label := clean(digraph.Shown(nodes[i].Name)); label != clean(units[i].Name) {
+			u.Label = label
+		}
+	}
+}
+
+// sharedFolder is the folder, with a slash, that all units lie in.
+func sharedFolder(units []Unit) string {
+	if len(units) < 2 {
+		return ""
+	}
+	shared := ""
+	for i, u := range units {
+		dir := path.Dir(u.Name) + "/"
+		if i == 0 {
+			shared = dir
+		}
+		for shared != "" && !strings.HasPrefix(dir, shared) {
+			shared = shared[:strings.LastIndexByte(strings.TrimSuffix(shared, "/"), '/')+1]
+		}
+	}
+	if shared == "./" || shared == "../" {
+		return ""
+	}
+	return shared
+}
+
+func (e *encoder) unit(out *unitData, u *Unit, units int) error {
+	out.Name, out.Summary, out.Needs = clean(u.Name), e.text(u.Summary), u.Needs
+	if u.State != Planned {
+		out.State = u.State
+	}
+	for _, n := range u.Needs {
+		if n < 0 || n >= units {
+			return fmt.Errorf("unit %s needs number %d of %d", u.Name, n, units)
+		}
+	}
+	if (u.Counts != Counts{}) {
+		out.Counts = []int{u.Counts.Add, u.Counts.Change, u.Counts.Destroy, u.Counts.Import, u.Counts.Forget}
+	}
+	for _, m := range u.Messages {
+		out.Messages = append(out.Messages, e.lines(m))
+	}
+	for _, c := range u.Changes {
+		out.Changes = append(out.Changes, e.change(c))
+	}
+	for _, w := range u.Waits {
+		x := wait{What: e.text(w.What), Why: e.text(w.Why), At: e.text(w.At)}
+		for _, s := range w.For {
+			i, ok := e.names[s.Unit]
+			if !ok {
+				i = -1
+			}
+			x.For = append(x.For, [4]int{i, e.text(s.Ref), e.text(s.Input), e.text(s.At)})
+		}
+		out.Waits = append(out.Waits, x)
+	}
+	for _, in := range u.Inputs {
+		x := input{Name: e.text(in.Name), Value: e.text(in.Value)}
+		for _, s := range in.Steps {
+			x.Steps = append(x.Steps, e.step(s))
+		}
+		out.Inputs = append(out.Inputs, x)
+	}
+	return nil
+}
+
+// change is the index of a change, which equal changes of all units share.
+func (e *encoder) change(c Change) int {
+	if i, ok := e.changes[c]; ok {
+		return i
+	}
+	lines := strings.Split(strings.Trim(c.Text, "\n"), "\n")
+	title := strings.TrimPrefix(strings.TrimSpace(lines[0]), "# ")
+	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "# ") }); i > 0 && c.Kind == Resource {
+		title = strings.TrimPrefix(strings.TrimSpace(lines[i]), "# ")
+	}
+	x := change{Kind: c.Kind, Op: c.Op, Title: e.text(title)}
+	for _, l := range lines {
+		x.Lines = append(x.Lines, e.text(l))
+	}
+	i := len(e.doc.Changes)
+	e.doc.Changes = append(e.doc.Changes, x)
+	e.changes[c] = i
+	return i
+}
+
+func (e *encoder) step(s Step) int {
+	x := [6]int{e.text(s.Text), e.text(s.File), s.Line, s.Column, e.text(s.Role), 0}
+	if s.Replaced {
+		x[5] = 1
+	}
+	i, ok := e.steps[x]
+	if !ok {
+		i = len(e.doc.Steps)
+		e.doc.Steps = append(e.doc.Steps, x)
+		e.steps[x] = i
+	}
+	return i
+}
+
+func (e *encoder) lines(text string) []int {
+	var out []int
+	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
+		out = append(out, e.text(line))
+	}
+	return out
+}
+
+// text is the index of a text.
+func (e *encoder) text(s string) int {
+	i, ok := e.texts[s]
+	if !ok {
+		i = len(e.doc.Texts)
+		e.doc.Texts = append(e.doc.Texts, clean(s))
+		e.texts[s] = i
+	}
+	return i
+}
+
+// clean writes characters that are not seen, or that change the order in which others
+// are seen, as their codes, so that no name looks like another one.
+func clean(s string) string {
+	if strings.IndexFunc(s, unseen) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unseen(r) {
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func unseen(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
+}

@@ -1,0 +1,67 @@
+package picture
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"html"
+	"io"
+	"strings"
+)
+
+// files are the frame, the style and the script of a page.
+//
+//go:embed parts
+var files embed.FS
+
+// scripts are the pieces of the script, in their order.
+var scripts = []string{"data.js", "map.js", "panel.js", "list.js", "keys.js"}
+
+// Write writes the page.
+func Write(w io.Writer, p *Page) error {
+	data, err := encode(p)
+	if err != nil {
+		return err
+	}
+	frame, err := files.ReadFile("parts/frame.html")
+	if err != nil {
+		return err
+	}
+	style, err := files.ReadFile("parts/page.css")
+	if err != nil {
+		return err
+	}
+	script, err := script()
+	if err != nil {
+		return err
+	}
+	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '" + digest(style) + "'; script-src '" + digest(script) + "'"
+	// Everything is put in at once, so that nothing of the data is taken for a slot.
+	// encoding/json writes <, > and & as codes: the data cannot end its element.
+	_, err = strings.NewReplacer(
+		"{{title}}", html.EscapeString(clean(p.Title)), "{{policy}}", policy,
+		"{{style}}", string(style), "{{script}}", string(script), "{{data}}", string(data),
+	).WriteString(w, string(frame))
+	return err
+}
+
+func script() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString("(() => {\n\"use strict\";\n")
+	for _, name := range scripts {
+		text, err := files.ReadFile("parts/" + name)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(text)
+	}
+	b.WriteString("})();")
+	return b.Bytes(), nil
+}
+
+// digest is what the page's policy knows a text by.
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
