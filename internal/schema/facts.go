@@ -41,14 +41,14 @@ func (b *Block) HasSensitive() bool { return b.facts().sensitive }
 func (b *Block) HasWriteOnly() bool { return b.facts().writeOnly }
 
 func (a *Attribute) anySensitive() bool {
-	if a.Sensitive {
-		return true
-	}
-	if a.Nested != nil {
-		for _, n := range a.Nested.Attributes {
-			if n.anySensitive() {
-				return true
-			}
+	return a.Sensitive || a.Nested != nil && a.Nested.HasSensitive()
+}
+
+// HasSensitive reports whether any attribute of the object, at any depth, is sensitive.
+func (o *Object) HasSensitive() bool {
+	for _, n := range o.Attributes {
+		if n.anySensitive() {
+			return true
 		}
 	}
 	return false

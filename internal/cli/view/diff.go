@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -100,9 +101,9 @@ const (
 
 // A pair is the two sides of a part, and what is said of it by path.
 type pair struct {
-	before, after   cty.Value // cty.NilVal where absent
-	beforeS, afterS *paths    // sensitive parts
-	replace         *paths
+	before, after   cty.Value      // cty.NilVal where absent
+	beforeS, afterS *value.PathSet // sensitive parts
+	replace         *value.PathSet
 }
 
 // present turns a null argument into an absent one.
@@ -154,7 +155,7 @@ func (n *node) fold(k op) {
 func (p pair) attr(name string) pair {
 	return pair{
 		before: present(getAttr(p.before, name)), after: present(getAttr(p.after, name)),
-		beforeS: p.beforeS.attr(name), afterS: p.afterS.attr(name), replace: p.replace.attr(name),
+		beforeS: p.beforeS.Attr(name), afterS: p.afterS.Attr(name), replace: p.replace.Attr(name),
 	}
 }
 
@@ -192,7 +193,7 @@ func (d *differ) namesOf(b *schema.Block) (attrs, blocks []string) {
 
 // block compares two values of a block's type.
 func (d *differ) block(p pair, b *schema.Block, whole op) *node {
-	n := &node{kind: blockBody, op: p.start(), forces: p.replace.marked(), empty: len(b.Blocks) == 0, showNull: true}
+	n := &node{kind: blockBody, op: p.start(), forces: p.replace.Marked(), empty: len(b.Blocks) == 0, showNull: true}
 	attrs, blocks := d.namesOf(b)
 	n.kids = make([]kid, 0, len(attrs))
 	for _, name := range attrs {
@@ -204,7 +205,7 @@ func (d *differ) block(p pair, b *schema.Block, whole op) *node {
 	for _, name := range blocks {
 		g := d.blocks(pair{
 			before: getAttr(p.before, name), after: getAttr(p.after, name),
-			beforeS: p.beforeS.attr(name), afterS: p.afterS.attr(name), replace: p.replace.attr(name),
+			beforeS: p.beforeS.Attr(name), afterS: p.afterS.Attr(name), replace: p.replace.Attr(name),
 		}, b.Blocks[name], whole)
 		g.name = name
 		for _, k := range g.kids {
@@ -218,7 +219,7 @@ func (d *differ) block(p pair, b *schema.Block, whole op) *node {
 // attribute compares an argument; nil means that there is nothing to show.
 func (d *differ) attribute(p pair, a *schema.Attribute, whole op) *node {
 	if a.WriteOnly {
-		return &node{kind: writeOnly, op: whole, forces: p.replace.marked()}
+		return &node{kind: writeOnly, op: whole, forces: p.replace.Marked()}
 	}
 	if b, is := stringOf(p.before); is && b == "" && (p.after == cty.NilVal || !p.after.IsKnown()) {
 		p.before = cty.NilVal // to old providers an empty string is no string
@@ -229,7 +230,7 @@ func (d *differ) attribute(p pair, a *schema.Attribute, whole op) *node {
 	switch {
 	case a.Nested == nil:
 		return d.value(p, a.Type, a.Sensitive)
-	case a.Sensitive || a.Nested.Nesting == schema.Set && anySensitive(a.Nested):
+	case a.Sensitive || a.Nested.Nesting == schema.Set && a.Nested.HasSensitive():
 		if n := d.hidden(p, true); n != nil {
 			return n
 		}
@@ -244,11 +245,11 @@ func (d *differ) attribute(p pair, a *schema.Attribute, whole op) *node {
 // hidden gives the node of a part that is not shown since either side is
 // sensitive, or nil.
 func (d *differ) hidden(p pair, declared bool) *node {
-	b, a := declared || p.beforeS.marked(), declared || p.afterS.marked()
+	b, a := declared || p.beforeS.Marked(), declared || p.afterS.Marked()
 	if d.reveal || !b && !a {
 		return nil
 	}
-	n := &node{kind: secret, op: p.op(), forces: p.replace.marked()}
+	n := &node{kind: secret, op: p.op(), forces: p.replace.Marked()}
 	if p.before == cty.NilVal || p.after == cty.NilVal || a == b {
 		return n
 	}
@@ -269,7 +270,7 @@ func (d *differ) hidden(p pair, declared bool) *node {
 // pending makes the node of a part that is known after apply; f compares what
 // was there before with nothing.
 func pending(p pair, f func(pair) *node) *node {
-	n := &node{kind: unknown, op: create, forces: p.replace.marked()}
+	n := &node{kind: unknown, op: create, forces: p.replace.Marked()}
 	if p.before != cty.NilVal {
 		n.op = update
 		n.inner = f(pair{before: p.before, beforeS: p.beforeS})
@@ -302,7 +303,7 @@ func (d *differ) known(p pair, ty cty.Type) *node {
 	case bothNull(p):
 		return d.primitive(p)
 	case ty.IsObjectType():
-		n := &node{kind: object, op: p.start(), forces: p.replace.marked()}
+		n := &node{kind: object, op: p.start(), forces: p.replace.Marked()}
 		attrs := ty.AttributeTypes()
 		for _, name := range sortedNames(attrs) {
 			k := p.attr(name)
@@ -340,7 +341,7 @@ func (d *differ) dynamic(p pair) *node {
 	}
 	if b != shapeNone && a != shapeNone && b != a && (b >= shapeList || a >= shapeList) {
 		return &node{
-			kind: converted, op: update, forces: p.replace.marked(),
+			kind: converted, op: update, forces: p.replace.Marked(),
 			inner: d.dynamic(pair{before: p.before, beforeS: p.beforeS}),
 			other: d.dynamic(pair{after: p.after, afterS: p.afterS}),
 		}
@@ -384,7 +385,7 @@ func shapeOf(v cty.Value) shape {
 
 // primitive compares what has no parts, and strings that hold JSON.
 func (d *differ) primitive(p pair) *node {
-	n := &node{kind: leaf, op: p.op(), before: p.before, after: p.after, forces: p.replace.marked()}
+	n := &node{kind: leaf, op: p.op(), before: p.before, after: p.after, forces: p.replace.Marked()}
 	b, bIs := stringOf(p.before)
 	a, aIs := stringOf(p.after)
 	if bIs || aIs {
@@ -413,11 +414,11 @@ func stringOf(v cty.Value) (string, bool) {
 
 // mapping compares maps, and objects whose parts are no arguments.
 func (d *differ) mapping(p pair, k kind, f func(pair) *node) *node {
-	n := &node{kind: k, op: p.start(), forces: p.replace.marked()}
+	n := &node{kind: k, op: p.start(), forces: p.replace.Marked()}
 	b, a := elements(p.before), elements(p.after)
 	for _, name := range unionNames(b, a) {
 		sub := pair{before: nilIfMissing(b, name), after: nilIfMissing(a, name)}
-		sub.beforeS, sub.afterS, sub.replace = p.beforeS.either(name), p.afterS.either(name), p.replace.either(name)
+		sub.beforeS, sub.afterS, sub.replace = p.beforeS.Named(name), p.afterS.Named(name), p.replace.Named(name)
 		n.add(name, f(sub))
 	}
 	n.showNull = k == mapping && n.op != remove

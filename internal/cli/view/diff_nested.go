@@ -42,7 +42,7 @@ func (d *differ) nested(p pair, o *schema.Object, whole op) *node {
 }
 
 func (d *differ) nestedObject(p pair, o *schema.Object, whole op) *node {
-	n := &node{kind: object, op: p.start(), forces: p.replace.marked(), showNull: true}
+	n := &node{kind: object, op: p.start(), forces: p.replace.Marked(), showNull: true}
 	if whole == same && p.start() != same {
 		whole = p.start()
 	}
@@ -56,7 +56,7 @@ func (d *differ) nestedObject(p pair, o *schema.Object, whole op) *node {
 
 // nestedUnknown shows every part of an object that is known after apply.
 func (d *differ) nestedUnknown(p pair, o *schema.Object, whole op) *node {
-	n := &node{kind: unknown, op: create, forces: p.replace.marked()}
+	n := &node{kind: unknown, op: create, forces: p.replace.Marked()}
 	if p.before == cty.NilVal {
 		return n
 	}
@@ -72,10 +72,10 @@ func (d *differ) nestedUnknown(p pair, o *schema.Object, whole op) *node {
 
 // byIndex compares lists element by element, as blocks are.
 func (d *differ) byIndex(p pair, f func(pair) *node) *node {
-	n := &node{kind: sequence, op: p.start(), forces: p.replace.marked()}
+	n := &node{kind: sequence, op: p.start(), forces: p.replace.Marked()}
 	b, a := slice(p.before), slice(p.after)
 	for i := range max(len(b), len(a)) {
-		sub := pair{beforeS: p.beforeS.at(i), afterS: p.afterS.at(i), replace: p.replace.at(i)}
+		sub := pair{beforeS: p.beforeS.At(i), afterS: p.afterS.At(i), replace: p.replace.At(i)}
 		if i < len(b) {
 			sub.before = b[i]
 		}
@@ -89,7 +89,7 @@ func (d *differ) byIndex(p pair, f func(pair) *node) *node {
 
 // blocks compares the blocks of one type.
 func (d *differ) blocks(p pair, nb *schema.NestedBlock, whole op) group {
-	g := group{forces: p.replace.marked()}
+	g := group{forces: p.replace.Marked()}
 	one := func(p pair) *node {
 		if whole == same || p.start() != same {
 			whole = p.start()
@@ -99,9 +99,9 @@ func (d *differ) blocks(p pair, nb *schema.NestedBlock, whole op) group {
 		return n
 	}
 	isSet := nb.Nesting == schema.Set
-	declared := isSet && anySensitiveBlock(nb.Block)
-	hideB := !d.reveal && (declared || p.beforeS.marked() || isSet && p.beforeS.any())
-	hideA := !d.reveal && (declared || p.afterS.marked() || isSet && p.afterS.any())
+	declared := isSet && nb.Block.HasSensitive()
+	hideB := !d.reveal && (declared || p.beforeS.Marked() || isSet && p.beforeS.Any())
+	hideA := !d.reveal && (declared || p.afterS.Marked() || isSet && p.afterS.Any())
 	add := func(name string, n *node) {
 		n.secretSet = hideA || hideB
 		if n.secretSet {
@@ -161,5 +161,5 @@ func (d *differ) blocksUnknown(p pair, nb *schema.NestedBlock, whole op) *node {
 	if before := p.before; before != cty.NilVal && before.IsKnown() && !before.IsNull() && (!before.CanIterateElements() || before.LengthInt() > 0) {
 		n.op = update
 	}
-	return &node{kind: unknown, op: n.op, inner: n, forces: p.replace.marked()}
+	return &node{kind: unknown, op: n.op, inner: n, forces: p.replace.Marked()}
 }

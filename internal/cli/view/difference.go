@@ -5,6 +5,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/plan/planjson"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -21,7 +22,7 @@ func Difference(style Style) func(*diag.Difference) string {
 	return func(d *diag.Difference) string {
 		var b strings.Builder
 		v := &planView{printer: newPrinter(&b, style)}
-		n := v.d.typed(pair{before: d.Before, after: d.After, beforeS: newPaths(d.BeforeSecret), afterS: newPaths(d.AfterSecret)}, cty.DynamicPseudoType)
+		n := v.d.typed(pair{before: d.Before, after: d.After, beforeS: value.NewPathSet(d.BeforeSecret), afterS: value.NewPathSet(d.AfterSecret)}, cty.DynamicPseudoType)
 		v.str("    ")
 		v.node(n, 0, flags{})
 		_ = v.Flush()

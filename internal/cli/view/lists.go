@@ -10,15 +10,15 @@ import (
 // middle that came or went does not make a change of all that follow. Where an
 // object went and another came at the same place, it is shown as changed.
 func (d *differ) list(p pair, f func(pair) *node) *node {
-	n := &node{kind: sequence, op: p.start(), forces: p.replace.marked()}
+	n := &node{kind: sequence, op: p.start(), forces: p.replace.Marked()}
 	b, a := slice(p.before), slice(p.after)
 	add := func(i, j int) {
 		var sub pair
 		if i >= 0 {
-			sub.before, sub.beforeS, sub.replace = b[i], p.beforeS.at(i), p.replace.at(i)
+			sub.before, sub.beforeS, sub.replace = b[i], p.beforeS.At(i), p.replace.At(i)
 		}
 		if j >= 0 {
-			sub.after, sub.afterS, sub.replace = a[j], p.afterS.at(j), p.replace.at(j)
+			sub.after, sub.afterS, sub.replace = a[j], p.afterS.At(j), p.replace.At(j)
 		}
 		n.add("", f(sub))
 	}
@@ -42,7 +42,7 @@ func isObject(v cty.Value) bool { return v.IsKnown() && shapeOf(v) == shapeObjec
 // set compares without order: what is on both sides is unchanged, the rest was
 // removed or added.
 func (d *differ) set(p pair, f func(pair) *node) *node {
-	n := &node{kind: sequence, op: p.start(), forces: p.replace.marked(), bare: true}
+	n := &node{kind: sequence, op: p.start(), forces: p.replace.Marked(), bare: true}
 	b, a := slice(p.before), slice(p.after)
 	ids := newNumbering(len(b) + len(a))
 	bs, as := ids.all(b), ids.all(a)

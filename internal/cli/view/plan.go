@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -215,10 +216,10 @@ func blockName(m addr.Mode) string {
 }
 
 // compare makes the node of a change. With only, other arguments count as unchanged.
-func (v *planView) compare(c *plan.Change, only *paths) *node {
+func (v *planView) compare(c *plan.Change, only *value.PathSet) *node {
 	p := pair{
 		before: present(c.Before), after: present(c.After),
-		beforeS: newPaths(c.BeforeSensitive), afterS: newPaths(c.AfterSensitive), replace: newPaths(c.ReplacePaths),
+		beforeS: value.NewPathSet(c.BeforeSensitive), afterS: value.NewPathSet(c.AfterSensitive), replace: value.NewPathSet(c.ReplacePaths),
 	}
 	whole := update
 	switch c.Op {
@@ -241,7 +242,7 @@ func (v *planView) compare(c *plan.Change, only *paths) *node {
 }
 
 // resource compares by the schema, or without one by the values.
-func (v *planView) resource(p pair, s *schema.Resource, whole op, only *paths) *node {
+func (v *planView) resource(p pair, s *schema.Resource, whole op, only *value.PathSet) *node {
 	var n *node
 	if s != nil {
 		n = v.d.block(p, s.Block, whole)
@@ -250,13 +251,13 @@ func (v *planView) resource(p pair, s *schema.Resource, whole op, only *paths) *
 		for _, name := range unionNames(elements(p.before), elements(p.after)) {
 			k := p
 			k.before, k.after = present(part(p.before, name)), present(part(p.after, name))
-			k.beforeS, k.afterS, k.replace = p.beforeS.attr(name), p.afterS.attr(name), p.replace.attr(name)
+			k.beforeS, k.afterS, k.replace = p.beforeS.Attr(name), p.afterS.Attr(name), p.replace.Attr(name)
 			if k.before != cty.NilVal || k.after != cty.NilVal {
 				n.add(name, v.d.typed(k, cty.DynamicPseudoType))
 			}
 		}
 	}
-	if only != nil && !only.here {
+	if only != nil && !only.Marked() {
 		n.keep(only)
 	}
 	return n
@@ -270,17 +271,17 @@ func part(v cty.Value, name string) cty.Value {
 }
 
 // keep makes every argument and block that only does not name an unchanged one.
-func (n *node) keep(only *paths) {
+func (n *node) keep(only *value.PathSet) {
 	changed := false
 	for i, k := range n.kids {
-		if only.attr(k.name) == nil {
+		if only.Attr(k.name) == nil {
 			n.kids[i].node = k.node.unchanged()
 		}
 		changed = changed || n.kids[i].node.op != same
 	}
 	for _, g := range n.groups {
 		for i, k := range g.kids {
-			if only.attr(g.name) == nil {
+			if only.Attr(g.name) == nil {
 				c := *k.node
 				c.op = same
 				g.kids[i].node = &c
@@ -311,7 +312,7 @@ func (v *planView) outputs() []kid {
 		if o.Op == plan.NoOp || p.before == cty.NilVal && p.after == cty.NilVal {
 			continue
 		}
-		p.beforeS, p.afterS = &paths{here: o.BeforeSensitive}, &paths{here: o.AfterSensitive}
+		p.beforeS, p.afterS = value.Whole(o.BeforeSensitive), value.Whole(o.AfterSensitive)
 		if n := v.d.typed(p, cty.DynamicPseudoType); n.op != same {
 			out = append(out, kid{o.Name, n})
 		}

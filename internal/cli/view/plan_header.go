@@ -3,6 +3,7 @@ package view
 import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/value"
 )
 
 // header writes the comment lines above a change. Drift is what was found, not
@@ -147,20 +148,15 @@ func reasonText(c *plan.Change) string {
 // drift writes what was changed outside, as far as the plan depends on it, and
 // reports whether there was anything.
 func (v *planView) drift() bool {
-	relevant := map[addr.Instance]*paths{}
+	relevant := map[addr.Instance]*value.PathSet{}
 	if v.plan.Mode != plan.RefreshOnly {
 		for _, r := range v.plan.Relevant {
-			p := relevant[r.Resource]
-			if p == nil {
-				p = new(paths)
-				relevant[r.Resource] = p
-			}
-			p.add(r.Path)
+			relevant[r.Resource] = relevant[r.Resource].Add(r.Path)
 		}
 	}
 	some := false
 	for _, c := range DataFirst(v.plan.Drift) {
-		var only *paths
+		var only *value.PathSet
 		if v.plan.Mode != plan.RefreshOnly {
 			if only = relevant[c.Addr]; only == nil {
 				continue

@@ -2,13 +2,13 @@ package view
 
 import (
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/plan/planjson"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -25,7 +25,7 @@ func State(w io.Writer, style Style, s *state.State, schemas Schemas, reveal boo
 		return v.Flush()
 	}
 	first := true
-	for _, o := range stateObjects(s) {
+	for _, o := range s.List() {
 		if !first {
 			v.str("\n")
 		}
@@ -45,62 +45,30 @@ func State(w io.Writer, style Style, s *state.State, schemas Schemas, reveal boo
 // Object writes one object of a state.
 func Object(w io.Writer, style Style, a addr.Object, o *state.Object, p addr.ProviderConfig, schemas Schemas, reveal bool) error {
 	v := &planView{printer: newPrinter(w, style), schemas: schemas, d: differ{reveal: reveal}}
-	v.stateObject(stateObject{a, o, p})
+	v.stateObject(state.Listed{Addr: a, Object: o, Provider: p})
 	return v.Flush()
 }
 
-type stateObject struct {
-	addr     addr.Object
-	object   *state.Object
-	provider addr.ProviderConfig
-}
-
-// stateObjects lists the objects: modules in order, in each data sources first.
-func stateObjects(s *state.State) []stateObject {
-	var out []stateObject
-	for _, r := range s.Sorted() {
-		for _, k := range r.Keys() {
-			i := r.Instances[k]
-			a := addr.Object{Instance: r.Addr.Instance(k)}
-			if i.Current != nil {
-				out = append(out, stateObject{a, i.Current, r.Config(i)})
-			}
-			for _, d := range i.DeposedKeys() {
-				a.Deposed = d
-				out = append(out, stateObject{a, i.Deposed[d], r.Config(i)})
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(a, b stateObject) int {
-		x, y := a.addr.Instance, b.addr.Instance
-		if x.Module != y.Module {
-			return x.Module.Compare(y.Module)
-		}
-		return int(y.Resource.Mode) - int(x.Resource.Mode)
-	})
-	return out
-}
-
-func (v *planView) stateObject(o stateObject) {
-	v.str("# ", o.addr.Instance.String(), ":")
-	if o.object.Tainted {
+func (v *planView) stateObject(o state.Listed) {
+	v.str("# ", o.Addr.Instance.String(), ":")
+	if o.Object.Tainted {
 		v.str(" (tainted)")
 	}
-	if o.addr.Deposed != "" {
-		v.str(" (deposed object ", string(o.addr.Deposed), ")")
+	if o.Addr.Deposed != "" {
+		v.str(" (deposed object ", string(o.Addr.Deposed), ")")
 	}
-	r := o.addr.Instance.Resource
+	r := o.Addr.Instance.Resource
 	v.str("\n", blockName(r.Mode), " ", quoted(r.Type), " ", quoted(r.Name), " ")
 	var s *schema.Resource
 	if v.schemas != nil {
-		s = v.schemas.Resource(o.provider.Provider, r.Mode, r.Type)
+		s = v.schemas.Resource(o.Provider.Provider, r.Mode, r.Type)
 	}
-	val, err := planjson.Decode(o.object, s)
+	val, err := planjson.Decode(o.Object, s)
 	if err != nil {
 		v.str("{\n    # The stored attributes cannot be shown: ", err.Error(), "\n}\n")
 		return
 	}
-	p := pair{before: val, after: val, beforeS: newPaths(o.object.Sensitive), afterS: newPaths(o.object.Sensitive)}
+	p := pair{before: val, after: val, beforeS: value.NewPathSet(o.Object.Sensitive), afterS: value.NewPathSet(o.Object.Sensitive)}
 	n := v.resource(p, s, same, nil)
 	v.node(n, 0, flags{all: true, plain: true})
 	v.str("\n")
@@ -111,7 +79,7 @@ func (v *planView) stateOutputs(s *state.State) {
 	for _, name := range sortedNames(s.Outputs) {
 		o := s.Outputs[name]
 		p := pair{before: o.Value, after: o.Value}
-		p.beforeS, p.afterS = &paths{here: o.Sensitive}, &paths{here: o.Sensitive}
+		p.beforeS, p.afterS = value.Whole(o.Sensitive), value.Whole(o.Sensitive)
 		v.str(name, " = ")
 		v.node(v.d.typed(p, cty.DynamicPseudoType), 0, flags{all: true, plain: true})
 		v.str("\n")

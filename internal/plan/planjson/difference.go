@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // Difference writes the two sides of a failed condition. What is secret is null
 // in them, where the peer tells it; that it was there stands beside.
 func Difference(d *diag.Difference) json.RawMessage {
-	before, after := newPaths(d.BeforeSecret), newPaths(d.AfterSecret)
+	before, after := value.NewPathSet(d.BeforeSecret), value.NewPathSet(d.AfterSecret)
 	w := new(writer)
 	w.begin('{')
 	w.name("before")
@@ -32,23 +33,23 @@ func Difference(d *diag.Difference) json.RawMessage {
 }
 
 // hide puts null in the place of secret parts.
-func hide(v cty.Value, p *paths) cty.Value {
+func hide(v cty.Value, p *value.PathSet) cty.Value {
 	switch {
 	case p == nil:
 		return v
-	case p.marked():
+	case p.Marked():
 		return cty.NullVal(cty.DynamicPseudoType)
 	}
 	switch kindOf(v) {
 	case named:
 		parts := map[string]cty.Value{}
-		each(v, func(name string, e cty.Value) { parts[name] = hide(e, p.named(name)) })
+		each(v, func(name string, e cty.Value) { parts[name] = hide(e, p.Named(name)) })
 		return cty.ObjectVal(parts)
 	case listed:
 		var parts []cty.Value
 		for it := v.ElementIterator(); it.Next(); {
 			_, e := it.Element()
-			parts = append(parts, hide(e, p.at(len(parts))))
+			parts = append(parts, hide(e, p.At(len(parts))))
 		}
 		return cty.TupleVal(parts)
 	}

@@ -1,88 +1,15 @@
 package planjson
 
 import (
-	"strconv"
-
 	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 )
 
-// paths is a set of paths as a tree. A nil *paths is empty.
-type paths struct {
-	here bool
-	kids map[string]*paths
-}
-
-func newPaths(list []cty.Path) *paths {
-	var p *paths
-	for _, path := range list {
-		p = p.add(path)
-	}
-	return p
-}
-
-func (p *paths) add(path cty.Path) *paths {
-	if p == nil {
-		p = new(paths)
-	}
-	at := p
-	for _, step := range path {
-		key, ok := stepKey(step)
-		if !ok {
-			break // a part of a set: the set itself
-		}
-		next := at.kids[key]
-		if next == nil {
-			next = new(paths)
-			if at.kids == nil {
-				at.kids = make(map[string]*paths)
-			}
-			at.kids[key] = next
-		}
-		at = next
-	}
-	at.here = true
-	return p
-}
-
-func stepKey(step cty.PathStep) (string, bool) {
-	switch s := step.(type) {
-	case cty.GetAttrStep:
-		return s.Name, true
-	case cty.IndexStep:
-		if s.Key == cty.NilVal || !s.Key.IsKnown() || s.Key.IsNull() {
-			return "", false
-		}
-		switch s.Key.Type() {
-		case cty.String:
-			return s.Key.AsString(), true
-		case cty.Number:
-			return "#" + s.Key.AsBigFloat().Text('f', -1), true
-		}
-	}
-	return "", false
-}
-
-func (p *paths) marked() bool { return p != nil && p.here }
-
-func (p *paths) named(name string) *paths {
-	if p == nil {
-		return nil
-	}
-	return p.kids[name]
-}
-
-func (p *paths) at(i int) *paths {
-	if p == nil || p.kids == nil {
-		return nil
-	}
-	return p.kids["#"+strconv.Itoa(i)]
-}
-
 // sensitive adds to the paths of a value what the schema declares sensitive.
-func sensitive(list []cty.Path, v cty.Value, b *schema.Block) *paths {
-	p := newPaths(list)
-	if b == nil || v == cty.NilVal || !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !declares(b) {
+func sensitive(list []cty.Path, v cty.Value, b *schema.Block) *value.PathSet {
+	p := value.NewPathSet(list)
+	if b == nil || v == cty.NilVal || !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !b.HasSensitive() {
 		return p
 	}
 	s := &declared{p: p}
@@ -90,38 +17,14 @@ func sensitive(list []cty.Path, v cty.Value, b *schema.Block) *paths {
 	return s.p
 }
 
-// declares reports whether anything in a block is declared sensitive.
-func declares(b *schema.Block) bool {
-	for _, a := range b.Attributes {
-		if a.Sensitive || a.Nested != nil && declaresObject(a.Nested) {
-			return true
-		}
-	}
-	for _, nb := range b.Blocks {
-		if declares(nb.Block) {
-			return true
-		}
-	}
-	return false
-}
+type declared struct{ p *value.PathSet }
 
-func declaresObject(o *schema.Object) bool {
-	for _, a := range o.Attributes {
-		if a.Sensitive || a.Nested != nil && declaresObject(a.Nested) {
-			return true
-		}
-	}
-	return false
-}
-
-type declared struct{ p *paths }
-
-func (s *declared) mark(path cty.Path) { s.p = s.p.add(path) }
+func (s *declared) mark(path cty.Path) { s.p = s.p.Add(path) }
 
 func (s *declared) block(v cty.Value, b *schema.Block, path cty.Path) {
 	s.attrs(v, b.Attributes, path)
 	for name, nb := range b.Blocks {
-		if !declares(nb.Block) {
+		if !nb.Block.HasSensitive() {
 			continue
 		}
 		at := append(path[:len(path):len(path)], cty.GetAttrStep{Name: name})
@@ -139,7 +42,7 @@ func (s *declared) attrs(v cty.Value, attrs map[string]*schema.Attribute, path c
 		case !v.Type().HasAttribute(name): // a value of another version of the provider
 		case a.Sensitive:
 			s.mark(at)
-		case a.Nested != nil && declaresObject(a.Nested):
+		case a.Nested != nil && a.Nested.HasSensitive():
 			s.nesting(v.GetAttr(name), a.Nested.Nesting, at, func(e cty.Value, at cty.Path) { s.attrs(e, a.Nested.Attributes, at) })
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
@@ -246,7 +247,7 @@ func (w *planWriter) change(c *plan.Change) {
 func known(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNull() }
 
 // objectTree is tree for a whole object; a missing one has its own form.
-func (w *writer) objectTree(v cty.Value, p *paths, test flag, missing string) {
+func (w *writer) objectTree(v cty.Value, p *value.PathSet, test flag, missing string) {
 	if v == cty.NilVal || v.IsKnown() && v.IsNull() {
 		w.raw(missing)
 		return

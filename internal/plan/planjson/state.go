@@ -38,7 +38,7 @@ func writeState(w *writer, s *state.State, schemas Schemas, version string) erro
 	}
 	w.name("root_module")
 	sw := &stateWriter{writer: w, schemas: schemas}
-	writeModules(w, sw.objects(s), func(o stateObject) addr.ModuleInstance { return o.addr.Instance.Module }, sw.object)
+	writeModules(w, s.List(), func(o state.Listed) addr.ModuleInstance { return o.Addr.Instance.Module }, sw.object)
 	w.end('}')
 	writeChecks(w, s.Checks)
 	w.end('}')
@@ -77,95 +77,64 @@ func writeOutputs(w *writer, s *state.State) error {
 	return nil
 }
 
-type stateObject struct {
-	addr     addr.Object
-	object   *state.Object
-	provider addr.ProviderConfig
-}
-
 type stateWriter struct {
 	*writer
 	schemas Schemas
 	err     error
 }
 
-func (w *stateWriter) objects(s *state.State) []stateObject {
-	var out []stateObject
-	for _, r := range s.Sorted() {
-		for _, k := range r.Keys() {
-			i := r.Instances[k]
-			a := addr.Object{Instance: r.Addr.Instance(k)}
-			if i.Current != nil {
-				out = append(out, stateObject{a, i.Current, r.Config(i)})
-			}
-			for _, d := range i.DeposedKeys() {
-				a.Deposed = d
-				out = append(out, stateObject{a, i.Deposed[d], r.Config(i)})
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(a, b stateObject) int {
-		x, y := a.addr.Instance, b.addr.Instance
-		if x.Module != y.Module {
-			return x.Module.Compare(y.Module)
-		}
-		return int(y.Resource.Mode) - int(x.Resource.Mode)
-	})
-	return out
-}
-
-func (w *stateWriter) object(o stateObject) {
-	a := o.addr.Instance
+func (w *stateWriter) object(o state.Listed) {
+	a := o.Addr.Instance
 	var s *schema.Resource
 	if w.schemas != nil {
-		s = w.schemas.Resource(o.provider.Provider, a.Resource.Mode, a.Resource.Type)
+		s = w.schemas.Resource(o.Provider.Provider, a.Resource.Mode, a.Resource.Type)
 	}
 	w.begin('{')
 	w.names(a, false, "")
 	w.name("provider_name")
-	w.str(o.provider.Provider.String())
+	w.str(o.Provider.Provider.String())
 	w.name("schema_version")
-	w.int(o.object.SchemaVersion)
+	w.int(o.Object.SchemaVersion)
 	w.values(o, s)
-	if len(o.object.Dependencies) > 0 {
-		deps := make([]string, len(o.object.Dependencies))
-		for i, d := range o.object.Dependencies {
+	if len(o.Object.Dependencies) > 0 {
+		deps := make([]string, len(o.Object.Dependencies))
+		for i, d := range o.Object.Dependencies {
 			deps[i] = d.String()
 		}
 		slices.Sort(deps)
 		w.strs("depends_on", deps)
 	}
-	if o.object.Tainted {
+	if o.Object.Tainted {
 		w.name("tainted")
 		w.bool(true)
 	}
-	w.field("deposed_key", string(o.addr.Deposed))
-	if len(o.object.Identity) > 0 && json.Valid(o.object.Identity) {
+	w.field("deposed_key", string(o.Addr.Deposed))
+	if len(o.Object.Identity) > 0 && json.Valid(o.Object.Identity) {
 		w.name("identity")
-		w.raw(string(o.object.Identity))
+		w.raw(string(o.Object.Identity))
 		w.name("identity_schema_version")
-		w.int(o.object.IdentityVersion)
+		w.int(o.Object.IdentityVersion)
 	}
 	w.end('}')
 }
 
 // values writes the attributes, by the schema where it is known.
-func (w *stateWriter) values(o stateObject, s *schema.Resource) {
+func (w *stateWriter) values(o state.Listed, s *schema.Resource) {
 	var block *schema.Block
 	if s != nil {
 		block = s.Block
 	}
-	v, err := Decode(o.object, s)
+	v, err := Decode(o.Object, s)
 	if err != nil {
 		if w.err == nil {
-			w.err = fmt.Errorf("the stored attributes of %s do not fit the schema of its provider: %w", o.addr, err)
+			w.err = fmt.Errorf("the stored attributes of %s do not fit the schema of its provider: %w", o.Addr, err)
 		}
 		return
 	}
 	w.name("values")
 	w.value(v)
 	w.name("sensitive_values")
-	w.objectTree(v, sensitive(o.object.Sensitive, v, block), isMarked, "{}")
+	w.objectTree(v, sensitive(o.Object.Sensitive, v, block), isMarked, "{}")
 }
 
 // Decode decodes the attributes of an object by its schema, or without one by

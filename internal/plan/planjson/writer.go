@@ -151,12 +151,12 @@ func each(v cty.Value, f func(name string, e cty.Value)) {
 }
 
 // A flag tells of a part of a value whether something is true of it.
-type flag func(v cty.Value, p *paths) bool
+type flag func(v cty.Value, p *value.PathSet) bool
 
 // tree writes a value of true and false in the form of v: true where test says
 // so, and below that nothing more. Of objects and maps, members that would be
 // false are left out.
-func (w *writer) tree(v cty.Value, p *paths, test flag) {
+func (w *writer) tree(v cty.Value, p *value.PathSet, test flag) {
 	switch kind := kindOf(v); {
 	case test(v, p):
 		w.raw("true")
@@ -164,7 +164,7 @@ func (w *writer) tree(v cty.Value, p *paths, test flag) {
 		w.begin('{')
 		if v.IsKnown() {
 			each(v, func(name string, e cty.Value) {
-				sub := p.named(name)
+				sub := p.Named(name)
 				if test(e, sub) || kindOf(e) != plain {
 					w.name(name)
 					w.tree(e, sub, test)
@@ -178,7 +178,7 @@ func (w *writer) tree(v cty.Value, p *paths, test flag) {
 			i := 0
 			for it := v.ElementIterator(); it.Next(); i++ {
 				_, e := it.Element()
-				w.tree(e, p.at(i), test)
+				w.tree(e, p.At(i), test)
 			}
 		}
 		w.end(']')
@@ -208,5 +208,5 @@ func kindOf(v cty.Value) kind {
 	return plain
 }
 
-func isUnknown(v cty.Value, _ *paths) bool { return !v.IsKnown() }
-func isMarked(_ cty.Value, p *paths) bool  { return p.marked() }
+func isUnknown(v cty.Value, _ *value.PathSet) bool { return !v.IsKnown() }
+func isMarked(_ cty.Value, p *value.PathSet) bool  { return p.Marked() }

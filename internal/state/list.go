@@ -1,0 +1,42 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+)
+
+// A Listed is an object with what is to be known around it.
+type Listed struct {
+	Addr     addr.Object
+	Object   *Object
+	Provider addr.ProviderConfig
+}
+
+// List lists the objects in the order in which states are shown: modules in
+// order, in each data sources first, of an instance the current object before
+// the deposed ones.
+func (s *State) List() []Listed {
+	var out []Listed
+	for _, r := range s.Sorted() {
+		for _, k := range r.Keys() {
+			i := r.Instances[k]
+			a := addr.Object{Instance: r.Addr.Instance(k)}
+			if i.Current != nil {
+				out = append(out, Listed{a, i.Current, r.Config(i)})
+			}
+			for _, d := range i.DeposedKeys() {
+				a.Deposed = d
+				out = append(out, Listed{a, i.Deposed[d], r.Config(i)})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Listed) int {
+		x, y := a.Addr.Instance, b.Addr.Instance
+		if x.Module != y.Module {
+			return x.Module.Compare(y.Module)
+		}
+		return int(y.Resource.Mode) - int(x.Resource.Mode)
+	})
+	return out
+}
