@@ -147,6 +147,8 @@ func runUsage() string {
 		"  Runs a command on the unit in the working folder, or with --all on every\n  unit below it, in the order of their dependencies and in one process. What a\n  unit takes from others that were not applied yet is unknown in its plan.",
 		append(unitOptions(),
 			option("--parallelism=N", "How many units run at once. -parallelism counts the calls of providers in one unit."),
+			option("--provider-calls=N", "How many calls of providers run at once in all units together, which take turns. Without it there is no limit."),
+			option("--share-provider=SOURCE", "Let units share processes of a provider though they run in different folders. May be repeated."),
 			option("--non-interactive", "Do not ask; plan and apply are done."),
 			option("--fail-fast", "Start nothing more after a unit failed."),
 			option("--queue-ignore-errors", "Run units though others that they need failed."),
