@@ -200,7 +200,7 @@ func (a *applier) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 		}
 		return cty.UnknownVal(s.Block.ImpliedType()), demand.Fail()
 	}
-	v, more := plan.Decode(a.shell, i, obj, s, d.Resource.Provider())
+	v, more := a.shell.Decode(i, obj, s, d.Resource.Provider(), a.call)
 	return plan.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
 }
 

@@ -126,7 +126,7 @@ func (p *planner) dataForDestroy(t *demand.Task, d *eval.Desired, ip *instancePl
 		return cty.UnknownVal(s.Block.ImpliedType()), ds
 	}
 	ip.refreshed = stored
-	v, more := p.decode(d.Addr(), stored, s, d.Resource.Provider())
+	v, more := p.shell.Decode(d.Addr(), stored, s, d.Resource.Provider(), p.call)
 	return withSensitive(v, stored.Sensitive, s), append(ds, more...)
 }
 

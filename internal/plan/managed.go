@@ -150,7 +150,7 @@ func (p *planner) takeOver(a, from addr.Instance, stored *state.Object, s *schem
 
 func (p *planner) storedObject(a addr.Instance, stored *state.Object, s *schema.Resource, prov provider.Provider) (object, diag.List) {
 	o := object{stored: stored, private: stored.Private}
-	v, ds := upgrade(p, a, stored, s, prov)
+	v, ds := p.calls().upgrade(a, stored, s, prov)
 	o.value = v
 	if ds.HasErrors() {
 		return o, ds
@@ -175,13 +175,13 @@ func (p *planner) storedObject(a addr.Instance, stored *state.Object, s *schema.
 }
 
 // upgrade asks the provider for stored attributes in the form of its schema.
-func upgrade(p *planner, a addr.Instance, stored *state.Object, s *schema.Resource, prov provider.Provider) (cty.Value, diag.List) {
+func (c calls) upgrade(a addr.Instance, stored *state.Object, s *schema.Resource, prov provider.Provider) (cty.Value, diag.List) {
 	null := cty.NullVal(s.Block.ImpliedType())
 	if stored.SchemaVersion > s.Version {
 		return null, diag.Errorf(nil, "Resource instance managed by newer provider version", "The current state of %s was created by a newer provider version than is currently selected. Upgrade the provider to work with this state.", a)
 	}
-	done := p.call()
-	v, ds := prov.UpgradeState(p.ctx, provider.UpgradeRequest{Type: a.Resource.Type, Version: stored.SchemaVersion, JSON: stored.JSON, Flat: stored.Flat})
+	done := c.take()
+	v, ds := prov.UpgradeState(c.sh.Context, provider.UpgradeRequest{Type: a.Resource.Type, Version: stored.SchemaVersion, JSON: stored.JSON, Flat: stored.Flat})
 	done()
 	if ds.HasErrors() {
 		return null, ds
@@ -190,21 +190,6 @@ func upgrade(p *planner, a addr.Instance, stored *state.Object, s *schema.Resour
 		return null, append(ds, diag.Errorf(nil, "Invalid resource state upgrade", "The provider upgraded the state of %s to a value that does not fit its own schema: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", a, err)...)
 	}
 	return v, ds
-}
-
-// decode reads a stored object without the provider's help where its version fits.
-func (p *planner) decode(a addr.Instance, o *state.Object, s *schema.Resource, pa addr.Provider) (cty.Value, diag.List) {
-	if o.SchemaVersion == s.Version {
-		if v, err := o.Decode(s.Block.ImpliedType()); err == nil {
-			return v, nil
-		}
-	}
-	prov, ds := p.in.Providers.Any(p.ctx, pa)
-	if ds.HasErrors() {
-		return cty.UnknownVal(s.Block.ImpliedType()), ds
-	}
-	v, more := upgrade(p, a, o, s, prov)
-	return v, append(ds, more...)
 }
 
 // current finds what is really there: imported, or refreshed from what state has.

@@ -326,7 +326,7 @@ func (p *planner) fromState(t *demand.Task, d *eval.Desired, ip *instancePlan) (
 		return cty.UnknownVal(s.Block.ImpliedType()), ds
 	}
 	ip.refreshed, ip.provider = obj, pc
-	v, more := p.decode(d.Addr(), obj, s, d.Resource.Provider())
+	v, more := p.shell.Decode(d.Addr(), obj, s, d.Resource.Provider(), p.call)
 	ds = append(ds, more...)
 	return withSensitive(v, obj.Sensitive, s), ds
 }
@@ -355,6 +355,9 @@ func (p *planner) call() (done func()) {
 	p.slots <- struct{}{}
 	return func() { <-p.slots }
 }
+
+// calls are the provider calls of this plan.
+func (p *planner) calls() calls { return calls{p.shell, p.call} }
 
 // Function implements eval.Phase.
 func (p *planner) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {

@@ -47,12 +47,6 @@ func Present(v cty.Value, paths []cty.Path) []cty.Path { return present(v, paths
 // SamePaths reports whether two lists hold the same paths.
 func SamePaths(a, b []cty.Path) bool { return samePaths(a, b) }
 
-// Decode reads a stored object, with the provider's help where its version does not fit.
-func Decode(sh *Shell, a addr.Instance, o *state.Object, s *schema.Resource, pa addr.Provider) (cty.Value, diag.List) {
-	p := &planner{in: Input{Providers: sh.Providers}, ctx: sh.Context, slots: make(chan struct{}, 1)}
-	return p.decode(a, o, s, pa)
-}
-
 // Conditions is what came of conditions, for the results in state.
 type Conditions = checkResult
 

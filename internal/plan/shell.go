@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -36,6 +37,28 @@ func (s *Shell) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 		return nil, ds.Note(nil, "the provider %s was asked for its schema", a.Display())
 	}
 	return ps, nil
+}
+
+// Decode reads a stored object, with the provider's help only where its version
+// does not fit. take takes a slot for a call.
+func (s *Shell) Decode(a addr.Instance, o *state.Object, r *schema.Resource, pa addr.Provider, take func() func()) (cty.Value, diag.List) {
+	if o.SchemaVersion == r.Version {
+		if v, err := o.Decode(r.Block.ImpliedType()); err == nil {
+			return v, nil
+		}
+	}
+	prov, ds := s.Providers.Any(s.Context, pa)
+	if ds.HasErrors() {
+		return cty.UnknownVal(r.Block.ImpliedType()), ds
+	}
+	v, more := calls{s, take}.upgrade(a, o, r, prov)
+	return v, append(ds, more...)
+}
+
+// calls are provider calls that wait for a slot each.
+type calls struct {
+	sh   *Shell
+	take func() (done func())
 }
 
 // Configure evaluates a provider configuration and starts the provider with it.
