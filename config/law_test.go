@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 // The laws of merging, on folders that are made up from a random source:
 //
 //   - the order in which the file system lists files does not matter;
+//   - neither does the order of blocks in base files, nor which of them they stand in;
 //   - an override that gives nothing changes nothing;
 //   - overriding with the whole base changes nothing but origins;
 //   - several override files mean the same as their text in one file;
@@ -52,6 +54,8 @@ func FuzzLaws(f *testing.F) {
 			}
 		}
 		law("order of the listing", files)
+
+		law("order of blocks and their files", w.scattered(files))
 
 		files["0_override.tf"] = emptyOverride()
 		files["zz_override.tf"] = emptyOverride()
@@ -101,17 +105,37 @@ func (s shuffled) ReadDir(string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
+// scattered puts the base blocks into several files in a random order.
+func (w *writer) scattered(files map[string]string) map[string]string {
+	out := maps.Clone(files)
+	delete(out, "main.tf")
+	var blocks []string
+	for line := range strings.Lines(files["main.tf"]) {
+		if slices.ContainsFunc(headers, func(h header) bool { return line == h.text+" {\n" }) || line == "locals {\n" {
+			blocks = append(blocks, "")
+		}
+		blocks[len(blocks)-1] += line
+	}
+	w.rand.Shuffle(len(blocks), func(i, j int) { blocks[i], blocks[j] = blocks[j], blocks[i] })
+	for _, b := range blocks {
+		out[fmt.Sprintf("base%d.tf", w.rand.IntN(3))] += b
+	}
+	return out
+}
+
 // asJSON writes a fragment in JSON.
 func (w *writer) asJSON(t *testing.T, text string) string {
 	m, _ := LoadFiles(".", map[string][]byte{"main.tf": []byte(text)}, Options{})
 	return printed(t, m, PrintOptions{JSON: true})
 }
 
-// headers are the objects of every base, each with the writer of its content.
-var headers = []struct {
+type header struct {
 	text string
 	body func(*writer) string
-}{
+}
+
+// headers are the objects of every base, each with the writer of its content.
+var headers = []header{
 	{`resource "x" "a"`, (*writer).resource},
 	{`resource "x" "b"`, (*writer).resource},
 	{`data "x" "a"`, (*writer).provided},

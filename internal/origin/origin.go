@@ -138,7 +138,7 @@ type Part struct {
 //
 // Cells that are computed on the way report their errors to the graph as ever.
 func (e *Explainer) Explain(t *demand.Task, address string) (*Explanation, diag.List) {
-	r := &replay{t: t, e: e, out: &Explanation{Address: address}, seen: map[visit]bool{}}
+	r := &replay{t: t, e: e, out: &Explanation{Address: address}, seen: map[visit]bool{}, settings: map[string][]setting{}}
 	start, ds := r.start(address)
 	if ds.HasErrors() {
 		return r.out, ds

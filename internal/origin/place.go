@@ -22,8 +22,8 @@ func (r *replay) place(at source.Range, hide []source.Range) *Place {
 	if f == nil || f.Bytes == nil {
 		return p
 	}
-	for _, c := range r.settings {
-		hide = append(hide[:len(hide):len(hide)], r.onLine(c.cursor, c.args, at)...)
+	for _, s := range r.settings[at.Filename] {
+		hide = append(hide[:len(hide):len(hide)], r.onLine(s.cursor, s.args, at)...)
 	}
 	line, start := f.Line(at.Start.Line), f.LineStart(at.Start.Line)
 	from := min(max(at.Start.Byte-start, 0), len(line))
@@ -63,6 +63,12 @@ func (r *replay) header(at source.Range) *Place {
 type setting struct {
 	cursor
 	args *guarded
+}
+
+// shows says that lines of an expression are about to be shown.
+func (r *replay) shows(c cursor, args *guarded) {
+	file := c.x.Range().Filename
+	r.settings[file] = append(r.settings[file], setting{c, args})
 }
 
 type guarded struct {
@@ -246,7 +252,7 @@ func (r *replay) replaced(f *frame, s *config.Setting, args *guarded) (out []Pla
 		return nil
 	}
 	for u := s.Under; u != nil; u = u.Under {
-		r.settings = append(r.settings, setting{cursor: cursor{f: f, x: u.Expr}, args: args})
+		r.shows(cursor{f: f, x: u.Expr}, args)
 		out = append(out, *r.layered(r.place(u.Range, r.hidden(cursor{x: u.Expr})), u.Layer))
 	}
 	return out

@@ -49,7 +49,7 @@ type replay struct {
 	secret bool      // what is followed from here on must not be shown
 	seen   map[visit]bool
 
-	settings []setting // the arguments on the way, whose lines are shown
+	settings map[string][]setting // the arguments on the way, whose lines are shown, by file
 
 	valueSecret bool // value must not be shown
 	each        bool // the value is not known since it is another one in each instance
@@ -79,7 +79,7 @@ func (r *replay) define(kind Kind, text string, s *config.Setting, c cursor) cur
 // defineIn is define for an argument of a block that is guarded.
 func (r *replay) defineIn(kind Kind, text string, s *config.Setting, c cursor, args *guarded) cursor {
 	r.look(c)
-	r.settings = append(r.settings, setting{cursor: cursor{f: c.f, x: s.Expr}, args: args})
+	r.shows(cursor{f: c.f, x: s.Expr}, args)
 	p := r.layered(r.place(s.Range, r.hidden(c)), s.Layer)
 	r.add(&Step{Kind: kind, Text: text + pathText(c.path), At: p, Replaces: r.replaced(c.f, s, args)})
 	return c

@@ -183,7 +183,7 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 		return cursor{}
 	}
 	c := cursor{&frame{}, x, path}
-	r.settings = append(r.settings, setting{cursor: cursor{f: c.f, x: x}})
+	r.shows(cursor{f: c.f, x: x}, nil)
 	s.At = r.place(at, r.hidden(c))
 	return c
 }

@@ -74,7 +74,7 @@ func (r *replay) holds(w whole, name string, s *config.Setting, gone []config.Pl
 		r.guarded(w.f, s, args.path)
 	}
 	if args != nil || !static(name) {
-		r.settings = append(r.settings, setting{cursor: c, args: args})
+		r.shows(c, args)
 	}
 	p := Part{Name: name, At: *r.layered(r.place(s.Range, r.hidden(c)), s.Layer), Replaces: r.replaced(w.f, s, args)}
 	if len(p.Replaces) == 0 {
