@@ -83,6 +83,7 @@ const floors = `
 	# Floor 7: what is wanted, what there is, what is to be done. No gRPC here.
 	diag < internal/event;
 	internal/eval, internal/provider, internal/state, internal/event < internal/plan;
+	internal/plan, internal/provider/fake < internal/plan/plantest;
 	internal/plan < internal/validate;
 	internal/plan, internal/state/statefile < internal/plan/planfile;
 	internal/plan, internal/module < internal/plan/planjson;
@@ -121,7 +122,7 @@ const outside = `
 	os/user: internal/sys
 	log: NONE
 	log/slog: NONE
-	testing: internal/testkit internal/registry/registrytest internal/state/statetest internal/state/store/storetest
+	testing: internal/testkit internal/plan/plantest internal/registry/registrytest internal/state/statetest internal/state/store/storetest
 	github.com/google/go-cmp/: internal/testkit internal/state/statetest internal/state/store/storetest
 	pgregory.net/rapid: internal/state/statetest internal/state/store/storetest
 	github.com/rogpeppe/go-internal/: NONE

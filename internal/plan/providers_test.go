@@ -1,33 +1,12 @@
-package plan
+package plan_test
 
 import (
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/terrace-iac/terrace/config"
-	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/plan/plantest"
 )
-
-// treeOf loads a root module of the files, with the module "m" in the folder m.
-func treeOf(t *testing.T, root, child string) *module.Tree {
-	t.Helper()
-	fsys := fstest.MapFS{"main.tf": {Data: []byte(root)}, "m/m.tf": {Data: []byte(child)}}
-	set := &source.Set{}
-	load := func(dir string) *config.Module {
-		m, ds := config.Load(dir, config.Options{FS: fsys, Set: set})
-		if ds.HasErrors() {
-			t.Fatal(ds[0].Summary, ds[0].Detail)
-		}
-		return m
-	}
-	r := &module.Node{Config: load("."), Calls: map[string]*module.Node{}}
-	for name, call := range r.Config.Calls {
-		r.Calls[name] = &module.Node{Path: r.Path.Child(name), Config: load("m"), Call: call, Parent: r, Calls: map[string]*module.Node{}}
-	}
-	return &module.Tree{Root: r}
-}
 
 func TestCheckProviders(t *testing.T) {
 	const (
@@ -57,7 +36,7 @@ func TestCheckProviders(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			for _, m := range CheckProviders(treeOf(t, c.root, c.child)) {
+			for _, m := range plan.CheckProviders(plantest.Tree(t, c.root+"\n-- m/m.tf --\n"+c.child)) {
 				got = append(got, m.Summary)
 				if m.At == nil || m.At.Filename == "" {
 					t.Errorf("%s: no place", m.Summary)
