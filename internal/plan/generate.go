@@ -17,7 +17,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
 )
 
 // generateImports takes over objects for which there is no resource block yet,
@@ -131,14 +133,29 @@ func GeneratedValue(text string, s *schema.Resource) (cty.Value, diag.List) {
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
 	}
-	body := f.Body.(*hclsyntax.Body).Blocks[0].Body
+	blocks := f.Body.(*hclsyntax.Body).Blocks
+	if len(blocks) != 1 {
+		return cty.DynamicVal, append(ds, diag.Errorf(nil, "Invalid generated configuration", "One resource block is needed, and there are %d.", len(blocks))...)
+	}
+	body := blocks[0].Body
 	delete(body.Attributes, "provider")
 	b, more := lang.CompileBody(body, s.Block)
 	if ds = append(ds, more...); more.HasErrors() {
 		return cty.DynamicVal, ds
 	}
-	v, more := b.Eval(nil, nil)
+	v, more := b.Eval(nil, constants{})
 	return v, append(ds, more...)
+}
+
+// constants is a scope in which nothing can be referred to.
+type constants struct{}
+
+func (constants) Resolve(_ *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
+	return cty.DynamicVal, len(ref), diag.Errorf(at, "Invalid generated configuration", "It refers to %q, though it may hold nothing but constants.", ref.RootName())
+}
+
+func (constants) Functions(*demand.Task, []string) (map[string]function.Function, diag.List) {
+	return nil, nil
 }
 
 // GenerateConfig writes the resource block that describes an object: every
