@@ -57,7 +57,7 @@ func (r *replay) intoCall(call *eval.Call, path []step) (c cursor, child *eval.M
 		child, rest = r.child(call, path)
 	case len(path) > 0 && path[0].brackets:
 		if child, rest = r.child(call, path); child == nil {
-			return c, nil, nil, true, bad("%s has no instance %s.", label, pathText(path[:1]))
+			return c, nil, nil, true, bad("%s has no instance %s.%s", label, pathText(path[:1]), r.childrenOf(call))
 		}
 		f, label = inputFrame(child), string(child.Addr)
 	default:
@@ -152,20 +152,41 @@ func (r *replay) startResource(res *eval.Resource, path []step) (cursor, diag.Li
 	return r.argument(res, k, path), nil
 }
 
-// instancesOf lists a few keys.
 func instancesOf(in *eval.Instances) string {
-	if len(in.All) == 0 {
+	keys := make([]addr.Key, 0, len(in.All))
+	for _, d := range in.All {
+		keys = append(keys, d.Key())
+	}
+	return someKeys(keys)
+}
+
+func (r *replay) childrenOf(call *eval.Call) string {
+	ch, ok := call.Children(r.t)
+	if !ok || ch.Unknown {
+		return ""
+	}
+	var keys []addr.Key
+	for _, m := range ch.All {
+		steps := m.Addr.Steps()
+		keys = append(keys, steps[len(steps)-1].Key)
+	}
+	return someKeys(keys)
+}
+
+// someKeys lists a few keys.
+func someKeys(keys []addr.Key) string {
+	if len(keys) == 0 {
 		return " It has none."
 	}
-	var keys []string
-	for i, d := range in.All {
+	var out []string
+	for i, k := range keys {
 		if i == 5 {
-			keys = append(keys, "…")
+			out = append(out, "…")
 			break
 		}
-		keys = append(keys, d.Key().String())
+		out = append(out, k.String())
 	}
-	return " It has " + strings.Join(keys, ", ") + "."
+	return " It has " + strings.Join(out, ", ") + "."
 }
 
 // provider reads provider.NAME[.ALIAS][KEY].ARGUMENT.
