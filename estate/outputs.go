@@ -41,7 +41,10 @@ func (e *Estate) outputs(t *demand.Task, target string, at source.Range) (cty.Va
 	}
 	s, ds := e.stateOf(t, u)
 	if ds.HasErrors() {
-		return cty.DynamicVal, false, ds.Note(&at, "its outputs are needed here")
+		if ds = ds.Note(&at, "its outputs are needed here"); e.o.tolerant {
+			ds = warned(ds) // a state that cannot be read is as good as none
+		}
+		return cty.DynamicVal, false, ds
 	}
 	if v := storedOutputs(s); v != cty.NilVal {
 		return v, true, nil
