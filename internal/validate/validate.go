@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -284,10 +285,11 @@ func sentence(text string) string {
 func (v *validator) ignored(d *eval.Desired, s *schema.Resource) diag.List {
 	var ds diag.List
 	for _, ref := range d.Resource.Config().Lifecycle.IgnoreChanges {
-		name := ref.RootName()
-		if ref.IsRelative() {
+		first, ok := ref[0].(hcl.TraverseAttr) // such references are relative to the resource
+		if !ok {
 			continue
 		}
+		name := first.Name
 		a, nb := s.Block.Attributes[name], s.Block.Blocks[name]
 		at := ref.SourceRange()
 		switch {

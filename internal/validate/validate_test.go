@@ -1,0 +1,65 @@
+package validate_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/plan/plantest"
+	"github.com/terrace-iac/terrace/internal/provisioner"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/validate"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// provisioners are the built-in ones.
+type provisioners struct{}
+
+func (provisioners) Schema(typ string) *schema.Block { return provisioner.Schema(typ) }
+func (provisioners) ConnectionSchema() *schema.Block { return provisioner.ConnectionSchema() }
+func (provisioners) Validate(typ string, config, conn cty.Value) diag.List {
+	return provisioner.Validate(typ, config, conn)
+}
+
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		name, config string
+		want         []string
+	}{
+		{"nothing wrong", "variable \"v\" {}\nresource \"x_thing\" \"a\" { name = var.v }\noutput \"o\" { value = x_thing.a.id }", nil},
+		{"no such argument", "resource \"x_thing\" \"a\" { nme = 1 }", []string{"1 error: Unsupported argument"}},
+		{"a wrong type", "resource \"x_thing\" \"a\" { tags = [1] }", []string{"1 error: Incorrect attribute value type"}},
+		{"no such resource type", "resource \"x_nope\" \"a\" {}", []string{"1 error: Invalid resource type"}},
+		{"each block once", "resource \"x_thing\" \"a\" {\n  count = 5\n  nope  = 1\n}", []string{"3 error: Unsupported argument"}},
+		{"a count that is not known is no error", "variable \"n\" {}\nresource \"x_thing\" \"a\" { count = var.n }", nil},
+		{"an argument that is deprecated", "resource \"x_thing\" \"a\" { old = \"z\" }", []string{"1 warning: Argument is deprecated"}},
+		{"a variable that is deprecated and not given", "variable \"v\" {\n  default    = 1\n  deprecated = \"no more\"\n}\noutput \"o\" { value = var.v }", nil},
+		{"a check that fails is for planning to tell", "locals { a = 1 }\ncheck \"c\" {\n  assert {\n    condition     = local.a == 2\n    error_message = \"m\"\n  }\n}", nil},
+		{"a condition that cannot be evaluated", "locals { a = 1 }\ncheck \"c\" {\n  assert {\n    condition     = local.a.b\n    error_message = \"m\"\n  }\n}", []string{"4 warning: Unsupported attribute"}},
+		{"ephemeral where it is stored", "variable \"v\" { ephemeral = true }\nresource \"x_thing\" \"a\" { name = var.v }", []string{"2 error: Ephemeral value used in non-ephemeral context"}},
+		{"ignored attributes", "resource \"x_thing\" \"a\" {\n  lifecycle {\n    ignore_changes = [id, zz]\n  }\n}", []string{"3 error: Unsupported attribute", "3 warning: Redundant ignore_changes element"}},
+		{"provisioners", "resource \"x_thing\" \"a\" {\n  provisioner \"local-exec\" {}\n  provisioner \"local\" {}\n}", []string{"2 error: Missing required argument", "3 error: Failed to instantiate provisioner"}},
+		{"moved onto what is still there", "resource \"x_thing\" \"a\" {}\nresource \"x_thing\" \"b\" {}\nmoved {\n  from = x_thing.a\n  to   = x_thing.b\n}", []string{"3 error: Moved object still exists"}},
+		{"removed and still there", "resource \"x_thing\" \"a\" {}\nremoved {\n  from = x_thing.a\n  lifecycle {\n    destroy = false\n  }\n}", []string{"2 error: Removed resource block still exists"}},
+		{"what hangs on a mistake says nothing", "output \"a\" { value = local.nope }\noutput \"b\" { value = x_thing.a.id }\nresource \"x_thing\" \"a\" { name = local.nope }", []string{"1 error: Reference to undeclared local value", "3 error: Reference to undeclared local value"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ds := validate.Run(context.Background(), validate.Input{Tree: plantest.Tree(t, c.config), Providers: plantest.New(), Provisioners: provisioners{}})
+			var got []string
+			for _, m := range ds {
+				line := 0
+				if m.At != nil {
+					line = m.At.Start.Line
+				}
+				got = append(got, fmt.Sprintf("%d %s: %s", line, m.Severity, m.Summary))
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
