@@ -100,7 +100,7 @@ func parseAll(roles []FileRole, read func(string) ([]byte, error), o Options) []
 		if f.Role == RoleOverride {
 			layer = &source.Layer{Kind: source.Override, N: f.N}
 		}
-		return parseFile(f, layer, func() ([]byte, error) { return read(f.name) }, o.Set)
+		return parseFile(f, layer, o.parse(f.Path, func() ([]byte, error) { return read(f.name) }), o.Set)
 	})
 }
 

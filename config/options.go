@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -23,6 +24,32 @@ type Options struct {
 	Set     *source.Set // where the text of the files is recorded; nil: a new one
 	Version string      // the language version that version constraints are held against; "" means LanguageVersion
 	Workers int         // how many files and blocks are worked on at once; 0: as many as there are processors
+	// Parses keeps the files that were parsed, for several folders that have some in
+	// common; nil: for this one alone. It counts where FS is a Locator.
+	Parses *Parses
+}
+
+// A Locator is an FS that tells where the text of a file lies: a name that two
+// files have only if their texts are the same, or "".
+type Locator interface {
+	Locate(name string) string
+}
+
+// Parses are parsed files. The zero value is empty and ready; it may be used
+// concurrently.
+type Parses struct{ known par.Cache[string, *syntax] }
+
+// parse reads and parses a file, unless that was done before.
+func (o *Options) parse(path string, read func() ([]byte, error)) *syntax {
+	from, ok := o.FS.(Locator)
+	if o.Parses == nil || !ok {
+		return parse(path, read)
+	}
+	name := from.Locate(path)
+	if name == "" {
+		return parse(path, read)
+	}
+	return o.Parses.known.Do(name+"\x00"+path, func() *syntax { return parse(path, read) })
 }
 
 // LanguageVersion is the version of the language that this package knows.
@@ -84,6 +111,7 @@ func LoadFiles(dir string, files map[string][]byte, o Options) (*Module, diag.Li
 	for name := range files {
 		names = append(names, name)
 	}
+	o.Parses = nil
 	return load(dir, names, func(name string) ([]byte, error) { return files[name], nil }, o.withDefaults())
 }
 

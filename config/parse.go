@@ -18,36 +18,60 @@ type parsed struct {
 	ds     diag.List
 }
 
-// parseFile reads and parses one file. It never fails: what could be
+// syntax is the text of a file, parsed. Several modules may share one.
+type syntax struct {
+	text  []byte
+	err   error
+	deep  *source.Range // where it is too deeply nested
+	body  hcl.Body      // nil if there is nothing to work with
+	diags hcl.Diagnostics
+}
+
+// parse reads and parses one file.
+func parse(path string, read func() ([]byte, error)) *syntax {
+	s := &syntax{}
+	if s.text, s.err = read(); s.err != nil {
+		return s
+	}
+	if at, deep := tooDeep(path, s.text); deep {
+		s.deep = &at
+		return s
+	}
+	var file *hcl.File
+	if strings.HasSuffix(path, ".json") {
+		file, s.diags = json.Parse(s.text, path)
+	} else {
+		file, s.diags = hclsyntax.ParseConfig(s.text, path, hcl.InitialPos)
+	}
+	if file != nil {
+		s.body = file.Body
+	}
+	return s
+}
+
+// parseFile makes the first cut of one file. It never fails: what could be
 // understood is in the result, and the rest is messages.
-func parseFile(f FileRole, layer *source.Layer, read func() ([]byte, error), set *source.Set) *parsed {
+func parseFile(f FileRole, layer *source.Layer, s *syntax, set *source.Set) *parsed {
 	p := &parsed{path: f.Path, layer: layer}
-	text, err := read()
-	set.Add(&source.File{Path: f.Path, Bytes: text, Layer: layer})
-	if err != nil {
+	set.Add(&source.File{Path: f.Path, Bytes: s.text, Layer: layer})
+	if s.err != nil {
 		p.ds = diag.List{{
 			Code:    "config/read-file",
 			Summary: "Failed to read file",
-			Detail:  "The file " + quote(f.Path) + " cannot be read: " + err.Error() + ".",
+			Detail:  "The file " + quote(f.Path) + " cannot be read: " + s.err.Error() + ".",
 		}}
 		return p
 	}
-	if at, deep := tooDeep(f.Path, text); deep {
-		p.ds = errorAt("config/too-deep", at, "Too deeply nested", "Expressions and blocks in this file are nested more than %d levels deep, which no configuration written for a reader needs. Flatten it, or move the data to a file that is read with jsondecode or yamldecode.", maxDepth)
+	if s.deep != nil {
+		p.ds = errorAt("config/too-deep", *s.deep, "Too deeply nested", "Expressions and blocks in this file are nested more than %d levels deep, which no configuration written for a reader needs. Flatten it, or move the data to a file that is read with jsondecode or yamldecode.", maxDepth)
 		return p
 	}
-	var file *hcl.File
+	p.ds = diag.FromHCL(s.diags)
+	if s.body == nil {
+		return p
+	}
 	var diags hcl.Diagnostics
-	if strings.HasSuffix(f.Path, ".json") {
-		file, diags = json.Parse(text, f.Path)
-	} else {
-		file, diags = hclsyntax.ParseConfig(text, f.Path, hcl.InitialPos)
-	}
-	p.ds = diag.FromHCL(diags)
-	if file == nil || file.Body == nil {
-		return p
-	}
-	p.blocks, diags = topBlocks(file.Body, layer)
+	p.blocks, diags = topBlocks(s.body, layer)
 	p.ds = append(p.ds, diag.FromHCL(diags)...)
 	return p
 }

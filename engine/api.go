@@ -104,6 +104,9 @@ type ProgramSource = live.Sharer
 type Sources struct {
 	// FS reads files by their names relative to an engine's Dir.
 	FS config.FS
+	// Parses keeps the files that were parsed, for other Sources with files
+	// that lie at the same place; nil: for these alone.
+	Parses *config.Parses
 
 	loads module.Loads
 	trees par.Cache[string, builtTree]
@@ -139,7 +142,7 @@ func (s *Sources) build(ctx context.Context, o module.Options) (*module.Tree, di
 // Load is the configuration of a folder, read once for all that share the
 // sources. The module must not be changed.
 func (s *Sources) Load(dir string, set *source.Set) (*config.Module, diag.List) {
-	return s.loads.Load(dir, config.Options{FS: s.FS, Set: set})
+	return s.loads.Load(dir, config.Options{FS: s.FS, Set: set, Parses: s.Parses})
 }
 
 // Loads are the loaded folders.

@@ -170,11 +170,12 @@ func (o overlayEntry) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
 func (e *Engine) moduleOptions(manifest map[string]module.Installed, vars map[string]InputValue) module.Options {
 	var files config.FS = folder{e.dir, e.o.Overlay}
 	var loads *module.Loads
-	if e.o.Sources != nil {
-		files, loads = e.o.Sources.FS, &e.o.Sources.loads
+	var parses *config.Parses
+	if s := e.o.Sources; s != nil {
+		files, loads, parses = s.FS, &s.loads, s.Parses
 	}
 	return module.Options{
-		Config:    config.Options{FS: files, Set: e.o.Set},
+		Config:    config.Options{FS: files, Set: e.o.Set, Parses: parses},
 		Loads:     loads,
 		Manifest:  manifest,
 		Workspace: e.o.Workspace,

@@ -72,7 +72,7 @@ func (c *checker) check(ctx context.Context, u *Unit, strict bool) diag.List {
 	if m == nil {
 		return ds
 	}
-	return append(ds, c.inputs(t, u, in, m, strict)...)
+	return append(ds, below(m.Dir, c.inputs(t, u, in, m, strict))...)
 }
 
 func (c *checker) inputs(t *demand.Task, u *Unit, in *unit.Unit, m *config.Module, strict bool) diag.List {

@@ -110,6 +110,19 @@ func (f *files) ReadFile(name string) ([]byte, error) {
 	return f.readBelow(name)
 }
 
+// Locate implements config.Locator.
+func (f *files) Locate(name string) string {
+	if _, ok := f.generated[filepath.ToSlash(filepath.Clean(name))]; ok {
+		return ""
+	}
+	for _, p := range f.where(name) {
+		if info, err := os.Stat(p); err == nil && !info.IsDir() {
+			return p
+		}
+	}
+	return ""
+}
+
 // readBelow reads what generated files would be put over.
 func (f *files) readBelow(name string) ([]byte, error) {
 	err := error(&fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist})

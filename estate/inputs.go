@@ -223,11 +223,44 @@ func (e *Estate) localModule(t *demand.Task, u *Unit) *config.Module {
 			return nil
 		}
 	}
-	return e.shared.modules.Do(filepath.Join(pkg, sub), func() *config.Module {
-		m, ds := config.Load(filepath.Join(pkg, sub), config.Options{})
+	dir := filepath.Join(pkg, sub)
+	return e.shared.modules.Do(dir, func() *config.Module {
+		f, err := newFiles(pkg, sub, pkg, dir, copyRules{})
+		if err != nil {
+			return nil
+		}
+		m, ds := config.Load(".", config.Options{FS: f, Parses: &e.shared.parses}) // by the names that it has in a run
 		if ds.HasErrors() {
 			return nil
 		}
+		m.Dir = dir
 		return m
 	})
+}
+
+// below puts the places in a module that was read by names of its own where they
+// are.
+func below(dir string, ds diag.List) diag.List {
+	moves := func(r *source.Range) bool { return r != nil && !filepath.IsAbs(r.Filename) }
+	at := func(r *source.Range) *source.Range {
+		if !moves(r) {
+			return r
+		}
+		moved := *r
+		moved.Filename = filepath.Join(dir, r.Filename)
+		return &moved
+	}
+	out := slices.Clone(ds)
+	for i, m := range ds {
+		if !moves(m.At) && !slices.ContainsFunc(m.Notes, func(n diag.Note) bool { return moves(n.At) }) {
+			continue // messages that many have are told once
+		}
+		c := *m
+		c.At, c.Notes = at(m.At), slices.Clone(m.Notes)
+		for j := range c.Notes {
+			c.Notes[j].At = at(c.Notes[j].At)
+		}
+		out[i] = &c
+	}
+	return out
 }

@@ -59,6 +59,7 @@ type parsed struct {
 type sharing struct {
 	parsed  par.Cache[string, *parsed]
 	modules par.Cache[string, *config.Module] // of local sources, for their variables alone
+	parses  config.Parses
 	fetch   par.Cache[string, fetched]
 }
 
@@ -345,7 +346,7 @@ func (e *Estate) share(p *place) *parsed {
 	key += "\x00" + hex.EncodeToString(h.Sum(nil))
 	return e.shared.parsed.Do(key, func() *parsed {
 		out := &parsed{}
-		out.sources.FS = p.files
+		out.sources.FS, out.sources.Parses = p.files, &e.shared.parses
 		return out
 	})
 }

@@ -241,6 +241,7 @@ func (b *builder) local(dir string) string {
 	name, ok := b.links[dir]
 	if !ok {
 		name = b.o.Links(dir)
+		b.asked = b.asked || name != dir
 		b.links[dir] = name
 	}
 	return name
