@@ -122,7 +122,7 @@ func (e *Engine) known(ctx context.Context, s *state.State, schemas func(addr.Pr
 			return cty.NilVal
 		}
 		o := r.Instances[a.Key].Current
-		v, ds := plan.Decode(shell, a, o, rs, r.Provider.Provider)
+		v, ds := shell.Decode(a, o, rs, r.Provider.Provider, nil)
 		if ds.HasErrors() || v == cty.NilVal {
 			return cty.NilVal
 		}
