@@ -40,7 +40,7 @@ func (s *Shell) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 }
 
 // Decode reads a stored object, with the provider's help only where its version
-// does not fit. take takes a slot for a call.
+// does not fit. take takes a slot for a call; nil: calls do not wait for one.
 func (s *Shell) Decode(a addr.Instance, o *state.Object, r *schema.Resource, pa addr.Provider, take func() func()) (cty.Value, diag.List) {
 	if o.SchemaVersion == r.Version {
 		if v, err := o.Decode(r.Block.ImpliedType()); err == nil {
@@ -50,6 +50,9 @@ func (s *Shell) Decode(a addr.Instance, o *state.Object, r *schema.Resource, pa 
 	prov, ds := s.Providers.Any(s.Context, pa)
 	if ds.HasErrors() {
 		return cty.UnknownVal(r.Block.ImpliedType()), ds
+	}
+	if take == nil {
+		take = func() func() { return func() {} }
 	}
 	v, more := calls{s, take}.upgrade(a, o, r, prov)
 	return v, append(ds, more...)
