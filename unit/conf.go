@@ -1,11 +1,6 @@
 package unit
 
 import (
-	"path/filepath"
-	"regexp"
-	"strings"
-	"sync"
-
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -365,94 +360,4 @@ func errorsArg(arg string) join {
 		}
 		return setJoin(c, key, lower, upper)
 	}
-}
-
-// rebase makes the paths in a configuration mean what they meant in its folder
-// (rule 13).
-func rebase(g *group, dir string) *group {
-	out := newGroup(g.e, g.at)
-	for _, name := range g.names {
-		n := g.members[name]
-		switch name {
-		case "terraform":
-			n = &mapped{n, rebaseArg("source", func(_ *calc, v cty.Value) cty.Value {
-				return onString(v, func(s string) string { return rebaseSource(s, dir) })
-			})}
-		case "dependencies":
-			n = &mapped{n, rebaseArg("paths", func(_ *calc, v cty.Value) cty.Value { return eachString(v, dir) })}
-		case "dependency":
-			n = &mapped{n, func(_ string, in node) node {
-				return &mapped{in, rebaseArg("config_path", func(_ *calc, v cty.Value) cty.Value {
-					return onString(v, func(s string) string { return rebasePath(s, dir) })
-				})}
-			}}
-		}
-		out.put(name, n)
-	}
-	return out
-}
-
-func rebaseArg(arg string, f func(*calc, cty.Value) cty.Value) func(string, node) node {
-	return func(key string, n node) node {
-		if key != arg {
-			return n
-		}
-		return &converted{n, f}
-	}
-}
-
-func onString(v cty.Value, f func(string) string) cty.Value {
-	bare, marks := v.Unmark()
-	if !isString(bare) {
-		return v
-	}
-	return cty.StringVal(f(bare.AsString())).WithMarks(marks)
-}
-
-func eachString(v cty.Value, dir string) cty.Value {
-	bare, marks := v.Unmark()
-	if !known(bare) || !bare.CanIterateElements() || bare.LengthInt() == 0 {
-		return v
-	}
-	var out []cty.Value
-	for _, s := range bare.AsValueSlice() {
-		out = append(out, onString(s, func(s string) string { return rebasePath(s, dir) }))
-	}
-	return cty.TupleVal(out).WithMarks(marks)
-}
-
-func rebasePath(path, dir string) string {
-	if path == "" {
-		return path
-	}
-	return absPath(dir, path)
-}
-
-// rebaseSource rebases the source of a module if it is a local path; the part
-// after // stays apart.
-func rebaseSource(src, dir string) string {
-	if !LocalSource(src) {
-		return src
-	}
-	root, sub, split := strings.Cut(src, "//")
-	root = absPath(dir, root)
-	if split {
-		return root + "//" + sub
-	}
-	return root
-}
-
-var remoteSource = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9]+::|^[A-Za-z][A-Za-z0-9+.-]*://|^[^/@]+@[^/:]+:|^(github\.com|gitlab\.com|bitbucket\.org)/|\.amazonaws\.com/|^www\.googleapis\.com/storage/`)
-})
-
-// LocalSource tells whether the source of a module is a path on this machine.
-func LocalSource(src string) bool {
-	if src == "" {
-		return false
-	}
-	if strings.HasPrefix(src, ".") || filepath.IsAbs(src) {
-		return true
-	}
-	return !remoteSource().MatchString(src)
 }

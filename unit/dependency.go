@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -257,87 +255,6 @@ func (f *facts) withDep(d *depUse) *facts {
 	return f.with(&facts{deps: []*depUse{d}})
 }
 
-// withMocks puts mock outputs in the place of those that do not exist.
-func (n *depNode) withMocks(c *calc, v cty.Value, has bool) cty.Value {
-	mocks := n.arg(c, "mock_outputs")
-	allowed := n.mocksAllowed(c)
-	if c.stuck() {
-		return cty.DynamicVal
-	}
-	_, at := n.where()
-	if has {
-		if mocks == cty.NilVal || !allowed {
-			return v
-		}
-		return n.mixMocks(c, v, mocks)
-	}
-	if mocks != cty.NilVal && (allowed || c.l.env.Tolerant) {
-		target, _ := n.target(c)
-		c.add(c.l.mockWarning(target, n.label, at))
-		return mocks
-	}
-	if c.l.env.Tolerant {
-		return cty.DynamicVal
-	}
-	why := "It was probably not applied yet; apply it first, or give the dependency mock_outputs for commands that can do without."
-	if mocks != cty.NilVal {
-		why = fmt.Sprintf("Its mock_outputs are not allowed for the command %q.", c.l.env.Command)
-	}
-	target, _ := n.target(c)
-	return c.errorf(at, "unit/no-outputs", "Dependency without outputs", "The dependency %q (%s) has no outputs. %s", n.label, target, why)
-}
-
-func (n *depNode) mocksAllowed(c *calc) bool {
-	v := n.arg(c, "mock_outputs_allowed_terraform_commands")
-	if v == cty.NilVal || !known(v) || v.LengthInt() == 0 {
-		return true
-	}
-	return slices.ContainsFunc(v.AsValueSlice(), func(w cty.Value) bool { return isString(w) && w.AsString() == c.l.env.Command })
-}
-
-// mixMocks fills real outputs up with mocks where the block asks for that.
-func (n *depNode) mixMocks(c *calc, v, mocks cty.Value) cty.Value {
-	strategy := "no_merge"
-	if s := n.arg(c, "mock_outputs_merge_strategy_with_state"); s != cty.NilVal && known(s) {
-		strategy = s.AsString()
-	} else if n.flag(c, "mock_outputs_merge_with_state", false) {
-		strategy = "shallow"
-	}
-	if c.stuck() || !v.IsKnown() {
-		return v
-	}
-	switch strategy {
-	case "no_merge":
-		return v
-	case "shallow", "deep_map_only":
-		return fill(mocks, v, strategy != "shallow")
-	}
-	_, at := n.where()
-	return c.errorf(at, "unit/mock-strategy", "Unknown mock strategy", "%q is no way of merging mock outputs. The ways are no_merge, shallow and deep_map_only.", strategy)
-}
-
-// fill takes what v lacks from mocks.
-func fill(mocks, v cty.Value, recursive bool) cty.Value {
-	bare, marks := v.Unmark()
-	names, ok := valueKeys(bare)
-	mockNames, mok := valueKeys(mocks)
-	if !ok || !mok {
-		return v
-	}
-	vals := make(map[string]cty.Value, len(names))
-	for _, k := range mockNames {
-		vals[k] = valueNode{v: mocks}.child(nil, k).(valueNode).v
-	}
-	for _, k := range names {
-		real := valueNode{v: bare}.child(nil, k).(valueNode).v
-		if mock, both := vals[k]; both && recursive {
-			real = fill(mock, real, true)
-		}
-		vals[k] = real
-	}
-	return cty.ObjectVal(vals).WithMarks(marks)
-}
-
 // outputCell holds the outputs of one target.
 type outputCell struct {
 	demand.Cell[*outputResult]
@@ -378,85 +295,4 @@ func (l *Loader) outputsOf(t *demand.Task, target Target, at source.Range) (cty.
 	l.mu.Unlock()
 	r, _ := k.Get(t, &at)
 	return r.v, r.has, r.ds
-}
-
-// mockWarning is the one warning about the mocks of a dependency block.
-func (l *Loader) mockWarning(target Target, label string, at *source.Range) diag.List {
-	return l.warns.Do(at.String()+"\x00"+string(target), func() diag.List {
-		ds := diag.Warnf(at, "Mock outputs are used", "The dependency %q (%s) has no outputs, so its mock_outputs are used.", label, target)
-		ds[0].Code = "unit/mocks-used"
-		return ds
-	})
-}
-
-// features are the feature flags that are in force for a file.
-type featuresNode struct {
-	e   *ev
-	raw node
-}
-
-// features gives an included file its own flags alone, as Terragrunt does; the
-// file that includes it sees those of both.
-func (c *calc) features(e *ev) node {
-	if e.role == includeRole {
-		return &featuresNode{e, ownFields(e).members["feature"]}
-	}
-	b := e.base()
-	return &featuresNode{b, c.conf(b).members["feature"]}
-}
-
-func (n *featuresNode) open(*calc) node             { return n }
-func (n *featuresNode) value(c *calc) cty.Value     { return objectOf(c, n) }
-func (n *featuresNode) where() (*ev, *source.Range) { return n.e, nil }
-func (n *featuresNode) listed()                     {}
-func (n *featuresNode) lacks(key string) string {
-	return fmt.Sprintf("There is no feature flag named %q in this file.", key)
-}
-
-func (n *featuresNode) keys(c *calc) ([]string, bool) {
-	if n.raw == nil {
-		return nil, true
-	}
-	names, _ := n.raw.keys(c)
-	return names, true
-}
-
-func (n *featuresNode) child(c *calc, key string) node {
-	if n.raw == nil {
-		return nil
-	}
-	in := n.raw.child(c, key)
-	if in == nil {
-		return nil
-	}
-	g := newGroup(in.where())
-	g.put("value", c.feature(key, in))
-	return g
-}
-
-// feature is the value of a flag: from the command line, else its default.
-func (c *calc) feature(label string, raw node) node {
-	def := raw.child(c, "default")
-	e, at := raw.where()
-	text, given := c.l.env.Features[label]
-	if def == nil {
-		if given {
-			return valueNode{cty.StringVal(text), e, at}
-		}
-		c.errorf(at, "unit/missing-argument", "Missing required argument", "The feature flag %q has no \"default\".", label)
-		return valueNode{cty.DynamicVal, e, at}
-	}
-	if !given {
-		return def
-	}
-	return &converted{def, func(c *calc, v cty.Value) cty.Value {
-		if v.Type() != cty.Bool {
-			return cty.StringVal(text)
-		}
-		b, err := strconv.ParseBool(strings.TrimSpace(text))
-		if err != nil {
-			return c.errorf(at, "unit/feature-value", "Invalid feature value", "The default of the feature flag %q is true or false, so the value given for it must be too, not %q.", label, text)
-		}
-		return cty.BoolVal(b)
-	}}
 }

@@ -1,0 +1,86 @@
+package unit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// features are the feature flags that are in force for a file.
+type featuresNode struct {
+	e   *ev
+	raw node
+}
+
+// features gives an included file its own flags alone, as Terragrunt does; the
+// file that includes it sees those of both.
+func (c *calc) features(e *ev) node {
+	if e.role == includeRole {
+		return &featuresNode{e, ownFields(e).members["feature"]}
+	}
+	b := e.base()
+	return &featuresNode{b, c.conf(b).members["feature"]}
+}
+
+func (n *featuresNode) open(*calc) node { return n }
+
+func (n *featuresNode) value(c *calc) cty.Value { return objectOf(c, n) }
+
+func (n *featuresNode) where() (*ev, *source.Range) { return n.e, nil }
+
+func (n *featuresNode) listed() {}
+
+func (n *featuresNode) lacks(key string) string {
+	return fmt.Sprintf("There is no feature flag named %q in this file.", key)
+}
+
+func (n *featuresNode) keys(c *calc) ([]string, bool) {
+	if n.raw == nil {
+		return nil, true
+	}
+	names, _ := n.raw.keys(c)
+	return names, true
+}
+
+func (n *featuresNode) child(c *calc, key string) node {
+	if n.raw == nil {
+		return nil
+	}
+	in := n.raw.child(c, key)
+	if in == nil {
+		return nil
+	}
+	g := newGroup(in.where())
+	g.put("value", c.feature(key, in))
+	return g
+}
+
+// feature is the value of a flag: from the command line, else its default.
+func (c *calc) feature(label string, raw node) node {
+	def := raw.child(c, "default")
+	e, at := raw.where()
+	text, given := c.l.env.Features[label]
+	if def == nil {
+		if given {
+			return valueNode{cty.StringVal(text), e, at}
+		}
+		c.errorf(at, "unit/missing-argument", "Missing required argument", "The feature flag %q has no \"default\".", label)
+		return valueNode{cty.DynamicVal, e, at}
+	}
+	if !given {
+		return def
+	}
+	return &converted{def, func(c *calc, v cty.Value) cty.Value {
+		if v.Type() != cty.Bool {
+			return cty.StringVal(text)
+		}
+		b, err := strconv.ParseBool(strings.TrimSpace(text))
+		if err != nil {
+			return c.errorf(at, "unit/feature-value", "Invalid feature value", "The default of the feature flag %q is true or false, so the value given for it must be too, not %q.", label, text)
+		}
+		return cty.BoolVal(b)
+	}}
+}
