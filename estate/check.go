@@ -105,6 +105,6 @@ func (e *Estate) mayHaveValues(u *Unit, m *config.Module) bool {
 			return true
 		}
 	}
-	tf, _ := u.Terraform(e.task(context.Background()))
+	tf, _ := u.In(e.blind).Terraform(e.task(context.Background()))
 	return tf != nil && len(tf.ExtraArguments) > 0
 }

@@ -125,6 +125,7 @@ type Estate struct {
 
 	o         Options
 	loader    *unit.Loader
+	blind     *unit.Loader // to which all outputs are unknown: for what is looked at before a run
 	byID      map[string]*Unit
 	shared    sharing
 	signed    par.Cache[string, signedIn]
@@ -192,6 +193,7 @@ func (e *Estate) renew() {
 	env.Outputs, env.Tolerant = e.outputs, e.o.tolerant || e.o.Without.Outputs
 	env.UnitEnviron = e.functionEnv()
 	e.loader = unit.NewLoader(env)
+	e.blind = e.loader.Anew(unknowable)
 }
 
 // UnitEnv is what unit files are evaluated in, without the outputs of dependencies.

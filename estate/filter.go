@@ -341,7 +341,7 @@ func (f *filtering) source(u *Unit, match func(string) bool) bool {
 	if u.Broken != nil {
 		return false
 	}
-	tf, ds := u.Terraform(f.e.task(f.ctx))
+	tf, ds := u.In(f.e.blind).Terraform(f.e.task(f.ctx))
 	if ds.HasErrors() || tf == nil || tf.Source == nil || !unit.Known(tf.Source.Value) {
 		return false
 	}

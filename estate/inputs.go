@@ -207,9 +207,15 @@ func (e *Estate) wanted(ctx context.Context, u *Unit) func(string) bool {
 	return nil
 }
 
-// localModule reads the root module of a unit where it lies on this machine.
+// unknowable stands for outputs where none are to be fetched.
+func unknowable(*demand.Task, string, source.Range) (cty.Value, bool, diag.List) {
+	return cty.DynamicVal, true, nil
+}
+
+// localModule reads the root module of a unit where it lies on this machine. It
+// fetches no outputs.
 func (e *Estate) localModule(t *demand.Task, u *Unit) *config.Module {
-	tf, ds := u.Terraform(t)
+	tf, ds := u.In(e.blind).Terraform(t)
 	if ds.HasErrors() {
 		return nil
 	}

@@ -84,6 +84,9 @@ func (e *Estate) placeOf(t *demand.Task, u *Unit, fetch bool) (*place, diag.List
 		}
 		return nil, ds
 	}
+	if what := lateIn(tf, e.o.Command); what != "" {
+		return &place{unit: u, terraform: tf, waits: what, waitsIn: "terraform"}, nil
+	}
 	p := &place{unit: u, terraform: tf, dir: u.RunsIn(src, e.downloadDir(t, u))}
 	pkg, sub := u.Dir, ""
 	if src != "" {
@@ -109,6 +112,24 @@ func (e *Estate) placeOf(t *demand.Task, u *Unit, fetch bool) (*place, diag.List
 	ds = append(ds, more...)
 	p.shared = e.share(p)
 	return p, ds
+}
+
+// lateIn names what is not known yet of the hooks and extra arguments for a command.
+func lateIn(tf *unit.Terraform, command string) string {
+	if tf == nil {
+		return ""
+	}
+	for _, h := range slices.Concat(tf.Before, tf.After, tf.Errors) {
+		if h.Late && (len(h.Commands) == 0 || slices.Contains(h.Commands, command)) {
+			return fmt.Sprintf("the hook %q", h.Name)
+		}
+	}
+	for _, x := range tf.ExtraArguments {
+		if x.Late && (len(x.Commands) == 0 || slices.Contains(x.Commands, command)) {
+			return fmt.Sprintf("the extra_arguments block %q", x.Name)
+		}
+	}
+	return ""
 }
 
 // idBelow is what an environment unit's ID adds to its folder.
@@ -169,7 +190,7 @@ func (e *Estate) packageOf(ctx context.Context, u *Unit, src string, at *source.
 		if !filepath.IsAbs(pkg) {
 			pkg = filepath.Join(u.Dir, pkg)
 		}
-		if info, err := os.Stat(filepath.Join(pkg, sub)); err != nil || !info.IsDir() {
+		if info, err := os.Stat(filepath.Join(pkg, sub)); pkg != os.DevNull && (err != nil || !info.IsDir()) {
 			return "", "", diag.Errorf(at, "Module not found", "The source of the module, %q, leads to %s, which is no folder.", src, filepath.Join(pkg, sub))
 		}
 		return pkg, sub, nil

@@ -228,7 +228,7 @@ func (r *Run) finish(ctx context.Context, res *Result) {
 	}
 	r.mu.Lock()
 	r.results[u] = res
-	if res.Status != Succeeded {
+	if res.Status == Failed || res.Status == EarlyExit {
 		r.failed = r.failed || res.Status == Failed
 		if !r.o.IgnoreErrors {
 			for _, n := range r.after(u) {

@@ -93,6 +93,9 @@ func (e *Estate) Hooks(ctx context.Context, u *Unit, after bool, failed diag.Lis
 func (e *Estate) Skipped(ctx context.Context, u *Unit) (string, diag.List) {
 	t := e.task(ctx)
 	x, ds := u.Exclude(t)
+	if x != nil && x.Late {
+		x, ds = u.ExcludeNow(t)
+	}
 	if x != nil && x.If && x.NoRun && excludes(x, e.o.Command) {
 		return "its exclude block says so", ds
 	}
@@ -108,7 +111,7 @@ func excludes(x *unit.Exclude, command string) bool {
 
 // Protected reports whether a unit may not be destroyed.
 func (e *Estate) Protected(ctx context.Context, u *Unit) (bool, diag.List) {
-	sc, ds := u.Scalars(e.task(ctx))
+	sc, ds := u.In(e.blind).Scalars(e.task(ctx))
 	if ds.HasErrors() || sc == nil || sc.PreventDestroy == nil {
 		return false, ds
 	}

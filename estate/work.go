@@ -40,6 +40,9 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 	if ds.HasErrors() {
 		return nil, ds
 	}
+	if stop, more := w.excluded(); stop || more.HasErrors() {
+		return nil, append(ds, more...)
+	}
 	p, more := r.e.placeOf(w.t, u, true)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
@@ -80,6 +83,27 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 		return nil, ds
 	}
 	return w, ds
+}
+
+// excluded looks at an exclude block that is made of outputs, which could not be
+// done before the run. stop reports that the unit takes no part, or waits for them.
+func (w *work) excluded() (stop bool, ds diag.List) {
+	x, ds := w.u.Exclude(w.t)
+	if ds.HasErrors() || x == nil || !x.Late {
+		return false, ds
+	}
+	if x, ds = w.u.ExcludeNow(w.t); ds.HasErrors() || x == nil {
+		return false, ds
+	}
+	switch {
+	case x.Late:
+		w.r.putOff(w.u, w.res, nil, Deferral{Reason: "exclude is not known yet", Waits: w.r.e.waitsOf("", w.u.Waits(w.t, "exclude"))})
+		return true, ds
+	case x.If && excludes(x, w.r.e.o.Command):
+		w.res.Status, w.res.Reason = Excluded, "exclude block"
+		return true, ds
+	}
+	return false, ds
 }
 
 // nothingLeft reports whether the unit is to be destroyed and has no objects: then

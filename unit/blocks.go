@@ -32,6 +32,7 @@ type ExtraArguments struct {
 	EnvVars          map[string]string
 	RequiredVarFiles []string
 	OptionalVarFiles []string
+	Late             bool // something in it is made of outputs that are not known yet
 	At               *source.Range
 }
 
@@ -45,6 +46,7 @@ type Hook struct {
 	RunOnError     bool
 	SuppressStdout bool
 	If             bool // false: it is not run
+	Late           bool // something in it is made of outputs that are not known yet
 	At             *source.Range
 }
 
@@ -83,6 +85,7 @@ type Exclude struct {
 	Actions             []string
 	ExcludeDependencies bool
 	NoRun               bool
+	Late                bool // it is made of outputs: ask ExcludeNow when they are there; if still set, they are not known yet
 	At                  *source.Range
 }
 
@@ -152,6 +155,7 @@ type decoder struct {
 	n    node
 	spec *blockSpec
 	name string // how the block is called in errors
+	late bool   // something that was read holds an unknown
 }
 
 // arg is an argument, converted; NilVal if it is not set. Marks are taken off.
@@ -177,6 +181,7 @@ func (d *decoder) arg(name string) cty.Value {
 		}
 		return a.def
 	}
+	d.late = d.late || !bare.IsWhollyKnown()
 	return bare
 }
 
@@ -253,7 +258,7 @@ func (c *calc) each(n node, spec *blockSpec, f func(label string, d *decoder)) {
 	for _, l := range labels {
 		if in := o.child(c, l); in != nil {
 			c.checkArgs(in, spec)
-			f(l, &decoder{c, in, spec, l})
+			f(l, &decoder{c: c, n: in, spec: spec, name: l})
 		}
 	}
 }
@@ -271,7 +276,7 @@ func (c *calc) one(n node, spec *blockSpec) *decoder {
 		return nil
 	}
 	c.checkArgs(n, spec)
-	return &decoder{c, n, spec, ""}
+	return &decoder{c: c, n: n, spec: spec}
 }
 
 // checkArgs reports unknown members of a block that is written as an attribute.
@@ -323,6 +328,7 @@ func (u *Unit) Terraform(t *demand.Task) (*Terraform, diag.List) {
 			Name: label, Commands: d.words("commands"), Arguments: d.words("arguments"), EnvVars: d.textMap("env_vars"),
 			RequiredVarFiles: d.words("required_var_files"), OptionalVarFiles: d.words("optional_var_files"), At: d.at(),
 		})
+		tf.ExtraArguments[len(tf.ExtraArguments)-1].Late = d.late
 	})
 	hooks := func(name string) (out []Hook) {
 		sub := spec.block(name)
@@ -334,6 +340,7 @@ func (u *Unit) Terraform(t *demand.Task) (*Terraform, diag.List) {
 			} else {
 				h.OnErrors = d.words("on_errors")
 			}
+			h.Late = d.late
 			c.checkHook(h)
 			out = append(out, h)
 		})
@@ -344,7 +351,7 @@ func (u *Unit) Terraform(t *demand.Task) (*Terraform, diag.List) {
 }
 
 func (c *calc) checkHook(h Hook) {
-	if !c.failed && !c.needsOut && (len(h.Execute) == 0 || h.Execute[0] == "") {
+	if !c.failed && !c.needsOut && !h.Late && (len(h.Execute) == 0 || h.Execute[0] == "") {
 		c.errorf(h.At, "unit/hook-execute", "Hook without program", "The \"execute\" of the hook %q must begin with the name of a program.", h.Name)
 	}
 }
@@ -453,20 +460,22 @@ func (u *Unit) Generate(t *demand.Task) ([]Generate, diag.List) {
 	return out, c.ds
 }
 
-// Exclude is the exclude block, nil if there is none. It is evaluated before
-// any unit runs, so it cannot hang on outputs.
-func (u *Unit) Exclude(t *demand.Task) (*Exclude, diag.List) {
-	c := u.on(t, false)
+// Exclude is the exclude block, nil if there is none, as it is before any unit
+// runs.
+func (u *Unit) Exclude(t *demand.Task) (*Exclude, diag.List) { return u.exclude(u.on(t, false)) }
+
+// ExcludeNow is the exclude block with the outputs of dependencies.
+func (u *Unit) ExcludeNow(t *demand.Task) (*Exclude, diag.List) { return u.exclude(u.on(t, true)) }
+
+func (u *Unit) exclude(c *calc) (*Exclude, diag.List) {
 	d := c.one(u.field(c, "exclude"), languageTable().unit.block("exclude"))
 	if d == nil {
 		return nil, c.ds
 	}
 	e := &Exclude{If: d.flag("if", false), Actions: d.words("actions"), ExcludeDependencies: d.flag("exclude_dependencies", false),
 		NoRun: d.flag("no_run", false), At: d.at()}
-	if c.needsOut && !c.failed {
-		c.errorf(e.At, "unit/exclude-outputs", "Exclude needs outputs", "Which units are excluded is decided before any unit runs, so the exclude block cannot be made of the outputs of a dependency.")
-	}
-	if !c.stuck() && len(e.Actions) == 0 {
+	e.Late = d.late || c.needsOut
+	if !c.stuck() && !e.Late && len(e.Actions) == 0 {
 		c.errorf(e.At, "unit/exclude-actions", "Exclude without actions", "The \"actions\" of the exclude block are empty. Name the commands that the unit is excluded from, or \"all\".")
 	}
 	return e, c.ds
@@ -540,7 +549,7 @@ func (u *Unit) Catalog(t *demand.Task) (*Catalog, diag.List) {
 func (u *Unit) Scalars(t *demand.Task) (*Scalars, diag.List) {
 	c := u.on(t, true)
 	spec := languageTable().unit
-	d := &decoder{c, u.fields(c), spec, ""}
+	d := &decoder{c: c, n: u.fields(c), spec: spec}
 	get := func(name string) *Setting { return u.argSetting(d, name) }
 	return &Scalars{
 		DownloadDir: get("download_dir"), PreventDestroy: get("prevent_destroy"), IAMRole: get("iam_role"),

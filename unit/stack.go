@@ -140,7 +140,7 @@ func (c *calc) stackBlocks(e *ev) []stackPart {
 func (c *calc) stackItem(top *ev, p stackPart) (StackItem, bool) {
 	one := c.sub(nil, false)
 	defer c.merge(one)
-	d := &decoder{one, &blockNode{p.e, p.b}, p.b.spec, p.b.label}
+	d := &decoder{c: one, n: &blockNode{p.e, p.b}, spec: p.b.spec, name: p.b.label}
 	for _, name := range [...]string{"source", "path"} {
 		if a := p.b.attr(name); a != nil {
 			one.noPaths(a, name)
@@ -407,7 +407,7 @@ func (c *calc) stackNode(e *ev, kind string) node {
 		}
 		at := p.b.at
 		g := newGroup(p.e, &at)
-		d := &decoder{c.sub(nil, false), &blockNode{p.e, p.b}, p.b.spec, p.b.label}
+		d := &decoder{c: c.sub(nil, false), n: &blockNode{p.e, p.b}, spec: p.b.spec, name: p.b.label}
 		if dir, ok := d.c.stackDir(p, d); ok {
 			g.put("path", valueNode{cty.StringVal(dir), p.e, &at})
 		}

@@ -244,6 +244,8 @@ func sentence(op estate.Op, res *estate.Result) string {
 	switch {
 	case res.Status == estate.EarlyExit:
 		return "not run: " + earlyWhy(res)
+	case res.Status == estate.Excluded:
+		return "excluded: its exclude block says so"
 	case res.Status == estate.Failed:
 		return "failed: " + res.Cause
 	case res.Reason == "error ignored":
