@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -37,6 +38,16 @@ func (e *Estate) InputOrigins(ctx context.Context, u *Unit, wanted func(name str
 		out = append(out, e.parts(t, u, s.Name, whole)...)
 	}
 	return out
+}
+
+// Declared are the variables of a unit's module, nil where that is not on this machine
+// or cannot be read.
+func (e *Estate) Declared(ctx context.Context, u *Unit) map[string]*config.Variable {
+	m := e.localModule(e.task(ctx), u)
+	if m == nil {
+		return nil
+	}
+	return m.Variables
 }
 
 // parts are those of an input that is an object, if they come from different files.

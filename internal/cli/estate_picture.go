@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/estate"
@@ -34,7 +37,8 @@ import (
 // pageNote is what is kept of a unit's plan for the page.
 type pageNote struct {
 	changes []picture.Change
-	secret  map[string]bool // the variables of its module, and whether they are secret
+	secret  map[string]bool   // the variables of its module, and whether they are secret
+	hide    *strings.Replacer // hides the texts of secret inputs; nil if there are none
 }
 
 // pageNotes are those of all units. The run's lock guards them.
@@ -48,12 +52,13 @@ func (r *estateRun) noteForPage(u *estate.Unit, e *engine.Engine, p *plan.Plan, 
 	if r.f.html == "" {
 		return
 	}
-	note := &pageNote{secret: map[string]bool{}}
-	for name, v := range e.Root().Variables {
-		note.secret[name] = v.Sensitive || v.Ephemeral
-	}
+	note := &pageNote{secret: secretVariables(e.Root().Variables)}
+	note.hide = hiding(p.Variables, note.secret)
 	if p.HasChanges() {
 		note.changes = pageChanges(view.Pieces(view.Style{}, p, sc, false))
+	}
+	for i := range note.changes {
+		note.changes[i].Text = note.hidden(note.changes[i].Text)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,6 +73,55 @@ func (r *estateRun) noteForPage(u *estate.Unit, e *engine.Engine, p *plan.Plan, 
 		}
 	}
 	r.page.of[u.Name] = note
+}
+
+func secretVariables(all map[string]*config.Variable) map[string]bool {
+	out := map[string]bool{}
+	for name, v := range all {
+		out[name] = v.Sensitive || v.Ephemeral
+	}
+	return out
+}
+
+// hiding hides the texts of secret inputs where a provider repeats them without
+// saying that they are secret, as terraform_data does in its output. A page is shown
+// to others more easily than what a terminal said.
+func hiding(values map[string]cty.Value, secret map[string]bool) *strings.Replacer {
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		secretTexts(values[name], secret[name], func(text string) {
+			pairs = append(pairs, strconv.Quote(text), value.SecretText)
+		})
+	}
+	if len(pairs) == 0 {
+		return nil
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+func secretTexts(v cty.Value, secret bool, take func(string)) {
+	secret = secret || value.Secret(v)
+	v, _ = v.Unmark()
+	switch {
+	case v == cty.NilVal || !v.IsKnown() || v.IsNull():
+	case v.Type() == cty.String:
+		if text := v.AsString(); secret && text != "" {
+			take(text)
+		}
+	case v.CanIterateElements():
+		for it := v.ElementIterator(); it.Next(); {
+			_, x := it.Element()
+			secretTexts(x, secret, take)
+		}
+	}
+}
+
+// hidden is a text without what is secret.
+func (n *pageNote) hidden(text string) string {
+	if n == nil || n.hide == nil {
+		return text
+	}
+	return n.hide.Replace(text)
 }
 
 func pageChanges(pieces []view.Piece) []picture.Change {
@@ -144,6 +198,11 @@ func (r *estateRun) pageUnit(ctx context.Context, res *estate.Result) picture.Un
 	note := r.page.of[res.Unit.Name]
 	if note != nil {
 		out.Changes = note.changes
+		for i, m := range out.Messages {
+			out.Messages[i] = note.hidden(m)
+		}
+	} else if all := r.estate.Declared(ctx, res.Unit); all != nil {
+		note = &pageNote{secret: secretVariables(all)}
 	}
 	if res.Status == estate.Succeeded || res.Status == estate.Failed {
 		out.Inputs = r.pageInputs(ctx, res.Unit, note)
@@ -209,7 +268,7 @@ func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, note *pageNo
 		case note != nil && note.secret[x.Of]:
 			in.Value = value.SecretText
 		case note != nil && x.Value != cty.NilVal:
-			in.Value = shortValue(x.Value)
+			in.Value = note.hidden(shortValue(x.Value))
 		}
 		for _, st := range x.Steps {
 			in.Steps = append(in.Steps, picture.Step{

@@ -78,13 +78,17 @@ func encode(p *Page) ([]byte, error) {
 	}
 	e.text("")
 	for i := range p.Units {
-		e.names[p.Units[i].Name] = i
+		u := &p.Units[i]
+		e.names[u.Name] = i
+		for _, n := range u.Needs {
+			if n < 0 || n >= len(p.Units) {
+				return nil, fmt.Errorf("unit %s needs number %d of %d", u.Name, n, len(p.Units))
+			}
+		}
 	}
 	e.place(p.Units)
 	for i := range p.Units {
-		if err := e.unit(&e.doc.Units[i], &p.Units[i], len(p.Units)); err != nil {
-			return nil, err
-		}
+		e.unit(&e.doc.Units[i], &p.Units[i])
 	}
 	return json.Marshal(&e.doc)
 }
@@ -140,15 +144,10 @@ func sharedFolder(units []Unit) string {
 	return shared
 }
 
-func (e *encoder) unit(out *unitData, u *Unit, units int) error {
+func (e *encoder) unit(out *unitData, u *Unit) {
 	out.Name, out.Summary, out.Needs = clean(u.Name), e.text(u.Summary), u.Needs
 	if u.State != Planned {
 		out.State = u.State
-	}
-	for _, n := range u.Needs {
-		if n < 0 || n >= units {
-			return fmt.Errorf("unit %s needs number %d of %d", u.Name, n, units)
-		}
 	}
 	if (u.Counts != Counts{}) {
 		out.Counts = []int{u.Counts.Add, u.Counts.Change, u.Counts.Destroy, u.Counts.Import, u.Counts.Forget}
@@ -177,7 +176,6 @@ func (e *encoder) unit(out *unitData, u *Unit, units int) error {
 		}
 		out.Inputs = append(out.Inputs, x)
 	}
-	return nil
 }
 
 // change is the index of a change, which equal changes of all units share.
@@ -186,11 +184,8 @@ func (e *encoder) change(c Change) int {
 		return i
 	}
 	lines := strings.Split(strings.Trim(c.Text, "\n"), "\n")
-	title := strings.TrimPrefix(strings.TrimSpace(lines[0]), "# ")
-	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "# ") }); i > 0 && c.Kind == Resource {
-		title = strings.TrimPrefix(strings.TrimSpace(lines[i]), "# ")
-	}
-	x := change{Kind: c.Kind, Op: c.Op, Title: e.text(title)}
+	title, op := titleOf(c, lines)
+	x := change{Kind: c.Kind, Op: op, Title: e.text(title)}
 	for _, l := range lines {
 		x.Lines = append(x.Lines, e.text(l))
 	}
@@ -198,6 +193,24 @@ func (e *encoder) change(c Change) int {
 	e.doc.Changes = append(e.doc.Changes, x)
 	e.changes[c] = i
 	return i
+}
+
+// titleOf is a change in short, from its text: "ADDRESS will be created" for a
+// resource, the name for an output, with what happens to it by its sign.
+func titleOf(c Change, lines []string) (title, op string) {
+	title = strings.TrimSpace(lines[0])
+	switch c.Kind {
+	case Drift:
+		return "objects changed outside", c.Op
+	case Output:
+		sign, rest, _ := strings.Cut(title, " ")
+		name, _, _ := strings.Cut(rest, " = ")
+		return strings.TrimSpace(name), map[string]string{"+": "create", "-": "delete", "~": "update"}[sign]
+	}
+	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "# ") }); i >= 0 {
+		title = strings.TrimPrefix(strings.TrimSpace(lines[i]), "# ")
+	}
+	return title, c.Op
 }
 
 func (e *encoder) step(s Step) int {
@@ -251,5 +264,5 @@ func clean(s string) string {
 }
 
 func unseen(r rune) bool {
-	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
+	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }

@@ -77,9 +77,11 @@ function drawMap() {
   place();
   const root = svg("svg", { role: "group", "aria-label": plural(units.length, "unit") + " and what they need", viewBox: `0 0 ${map.width} ${map.height}` });
   const defs = svg("defs");
-  const tip = svg("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" });
-  tip.append(svg("path", { d: "M0 0L8 4L0 8z", class: "tip" }));
-  defs.append(tip);
+  for (const id of ["needs", "neededby"]) {
+    const tip = svg("marker", { id: "tip-" + id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 10, markerHeight: 10, markerUnits: "userSpaceOnUse", orient: "auto" });
+    tip.append(svg("path", { d: "M0 0L8 4L0 8z", class: "tip " + id }));
+    defs.append(tip);
+  }
   let d = "";
   units.forEach((u, i) => { for (const n of u.needs) d += curve(i, n); });
   map.hot = svg("g", { class: "hot", "aria-hidden": "true" });
@@ -180,11 +182,11 @@ function showChosen() {
   if (i < 0) return;
   map.boxes[i].classList.add("chosen");
   for (const n of units[i].needs) {
-    map.hot.append(svg("path", { d: curve(i, n), class: "needs", "marker-end": "url(#tip)" }));
+    map.hot.append(svg("path", { d: curve(i, n), class: "needs", "marker-end": "url(#tip-needs)" }));
     map.boxes[n].classList.add("near");
   }
   for (const n of neededBy[i]) {
-    map.hot.append(svg("path", { d: curve(n, i), class: "neededby", "marker-end": "url(#tip)" }));
+    map.hot.append(svg("path", { d: curve(n, i), class: "neededby", "marker-end": "url(#tip-neededby)" }));
     map.boxes[n].classList.add("near");
   }
 }

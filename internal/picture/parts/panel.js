@@ -55,7 +55,7 @@ function changeView(n, open, whose) {
   const body = make("div", { class: "body" });
   const shared = users[n].length;
   const d = make("details", { class: "change o-" + (c.op || "none") },
-    make("summary", {}, make("span", { class: "sign", "aria-hidden": "true" }, c.k === 2 ? "○" : opSigns[c.op] || "·"), make("span", { class: "what" }, text(c.t)),
+    make("summary", {}, make("span", { class: "sign", "aria-hidden": "true" }, opSigns[c.op] || "·"), make("span", { class: "what" }, (c.k === 2 ? "output " : "") + text(c.t)),
       shared > 1 ? make("span", { class: "note" }, whose ? `in ${shared} units` : `the same in ${plural(shared - 1, "other unit")}`) : ""), body);
   const write = () => {
     if (body.firstChild) return;
