@@ -105,7 +105,7 @@ func (u *Unit) leadsTo(c *calc, e *ev, path string, depth int) bool {
 // used is the dependencies that the expressions which a run needs reach.
 func (u *Unit) used(c *calc, wanted func(name string) bool) []*depUse {
 	in := c.sub(u.e, false)
-	u.inputs(in, wanted)
+	u.touchInputs(in, wanted)
 	fields := u.fields(in)
 	for _, name := range fields.names {
 		switch name {
@@ -113,7 +113,7 @@ func (u *Unit) used(c *calc, wanted func(name string) bool) []*depUse {
 			continue
 		}
 		one := in.sub(u.e, false)
-		fields.members[name].value(one)
+		touch(one, fields.members[name])
 		in.merge(one)
 	}
 	c.merge(in)
@@ -239,14 +239,14 @@ func (u *Unit) everything(c *calc) {
 	for _, i := range u.headOf(c).head(top).includes {
 		u.everyLocal(c, i.e)
 	}
-	u.inputs(c, nil)
+	u.touchInputs(c, nil)
 	fields := u.fields(c)
 	for _, name := range fields.names {
 		if name == "inputs" || name == "module" {
 			continue
 		}
 		one := c.sub(u.e, c.full)
-		fields.members[name].value(one)
+		touch(one, fields.members[name])
 		c.merge(one)
 	}
 	c.merge(u.headOf(c))

@@ -293,6 +293,32 @@ func objectOf(c *calc, n node) cty.Value {
 	return cty.ObjectVal(vals)
 }
 
+// touch computes all members of a node for what they meet, and makes no value of
+// them.
+func touch(c *calc, n node) {
+	switch n := n.(type) {
+	case *blockNode:
+		for _, a := range n.b.attrs {
+			if c.eval(n.e, a.x); c.needsLeaf {
+				return
+			}
+		}
+		for _, b := range n.b.blocks {
+			if touch(c, &blockNode{n.e, b}); c.needsLeaf {
+				return
+			}
+		}
+	case *group:
+		for _, k := range n.names {
+			if touch(c, n.members[k]); c.needsLeaf {
+				return
+			}
+		}
+	default:
+		n.value(c)
+	}
+}
+
 // group is members by name, in order.
 type group struct {
 	names   []string

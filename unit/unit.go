@@ -173,26 +173,40 @@ func (u *Unit) Inputs(t *demand.Task, wanted func(name string) bool) ([]*Setting
 }
 
 func (u *Unit) inputs(c *calc, wanted func(name string) bool) []*Setting {
+	var out []*Setting
+	u.eachInput(c, wanted, func(name string, n node, v cty.Value, met *facts) {
+		s := u.setting(c, name, n, v)
+		s.Waits = met.waiting()
+		out = append(out, s)
+	})
+	return out
+}
+
+// touchInputs computes the inputs for what they meet alone.
+func (u *Unit) touchInputs(c *calc, wanted func(name string) bool) {
+	u.eachInput(c, wanted, func(string, node, cty.Value, *facts) {})
+}
+
+// eachInput computes the inputs by name, and tells what each of them met; the name
+// is empty where they hang on something unknown as a whole.
+func (u *Unit) eachInput(c *calc, wanted func(name string) bool, f func(name string, n node, v cty.Value, met *facts)) {
 	n := u.field(c, "inputs")
 	if n == nil || c.stuck() {
-		return nil
+		return
 	}
 	o := n.open(c)
 	names, ok := o.keys(c)
 	if !ok {
-		if c.stuck() || isNull(c, o) {
-			return nil
+		switch {
+		case c.stuck() || isNull(c, o):
+		case unknownNode(c, o):
+			f("", n, cty.DynamicVal, c.met)
+		default:
+			c.notAMap("inputs", o)
 		}
-		if unknownNode(c, o) {
-			s := u.setting(c, "", n, cty.DynamicVal)
-			s.Waits = c.met.waiting()
-			return []*Setting{s}
-		}
-		c.notAMap("inputs", o)
-		return nil
+		return
 	}
-	slices.Sort(names)
-	var out []*Setting
+	names = slices.Sorted(slices.Values(names))
 	for _, k := range names {
 		if wanted != nil && !wanted(k) {
 			continue
@@ -204,16 +218,17 @@ func (u *Unit) inputs(c *calc, wanted func(name string) bool) []*Setting {
 		one := c.sub(u.e, c.full) // one failed input does not take the others with it
 		v := in.value(one)
 		c.merge(one)
-		s := u.setting(c, k, in, v)
-		s.Waits = one.met.waiting()
-		out = append(out, s)
+		f(k, in, v, one.met)
 	}
-	return out
 }
 
 // merge takes over what another computation met.
 func (c *calc) merge(o *calc) {
-	c.take(&result{needsLeaf: o.needsLeaf, needsOut: o.needsOut, failed: o.failed, ds: o.ds, met: o.met})
+	c.failed = c.failed || o.failed
+	c.needsOut = c.needsOut || o.needsOut
+	c.needsLeaf = c.needsLeaf || o.needsLeaf
+	c.add(o.ds)
+	c.met = c.met.with(o.met)
 }
 
 // setting tells where a node comes from.
