@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/par"
@@ -37,7 +38,13 @@ type Locator interface {
 
 // Parses are parsed files. The zero value is empty and ready; it may be used
 // concurrently.
-type Parses struct{ known par.Cache[string, *syntax] }
+type Parses struct {
+	known par.Cache[string, *syntax]
+	n     atomic.Int64
+}
+
+// Parsed is how many files were read and parsed so far.
+func (p *Parses) Parsed() int { return int(p.n.Load()) }
 
 // parse reads and parses a file, unless that was done before.
 func (o *Options) parse(path string, read func() ([]byte, error)) *syntax {
@@ -49,7 +56,10 @@ func (o *Options) parse(path string, read func() ([]byte, error)) *syntax {
 	if name == "" {
 		return parse(path, read)
 	}
-	return o.Parses.known.Do(name+"\x00"+path, func() *syntax { return parse(path, read) })
+	return o.Parses.known.Do(name+"\x00"+path, func() *syntax {
+		o.Parses.n.Add(1)
+		return parse(path, read)
+	})
 }
 
 // LanguageVersion is the version of the language that this package knows.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/config"
@@ -60,6 +61,7 @@ type sharing struct {
 	parsed  par.Cache[string, *parsed]
 	modules par.Cache[string, *config.Module] // of local sources, for their variables alone
 	parses  config.Parses
+	states  atomic.Int64 // how often a state was read
 	fetch   par.Cache[string, fetched]
 }
 
@@ -186,7 +188,7 @@ func (e *Estate) sourceOf(u *Unit, tf *unit.Terraform) (string, *source.Range, d
 func (e *Estate) packageOf(ctx context.Context, u *Unit, src string, at *source.Range, fetch bool) (pkg, sub string, ds diag.List) {
 	root, sub := unit.SplitSource(unit.Getter(src))
 	if unit.LocalSource(root) {
-		pkg = strings.TrimPrefix(root, "file://")
+		pkg = filepath.Clean(strings.TrimPrefix(root, "file://"))
 		if !filepath.IsAbs(pkg) {
 			pkg = filepath.Join(u.Dir, pkg)
 		}

@@ -132,6 +132,7 @@ func (e *Estate) take(ctx context.Context, o local.Options, l LockOptions, opera
 		h.Lock = &store.LockInfo{Operation: operation, Who: o.Who, Version: config.LanguageVersion, Created: e.o.Now()}
 		h.Timeout = l.Timeout
 	}
+	e.shared.states.Add(1)
 	return hold.Take(ctx, h)
 }
 
@@ -198,6 +199,7 @@ func (e *Estate) stateOf(t *demand.Task, u *Unit) (*state.State, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
+	e.shared.states.Add(1)
 	s, more := hold.Read(t.Context(), held(o))
 	return s, append(ds, more...)
 }

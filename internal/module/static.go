@@ -31,6 +31,9 @@ func Static(n *Node, x hcl.Expression, o Options) (cty.Value, diag.List) {
 
 func (b *builder) static(n *Node, x hcl.Expression, what string) (cty.Value, diag.List) {
 	s := &staticScope{b: b, node: n}
+	if _, diags := x.Value(nil); diags.HasErrors() { // it needs names
+		b.asked = true
+	}
 	v, ds := lang.Eval(nil, s, x, cty.DynamicPseudoType)
 	if ds.HasErrors() {
 		return v, ds
@@ -60,7 +63,6 @@ func (s *staticScope) Functions(_ *demand.Task, provider []string) (map[string]f
 	if len(provider) > 0 {
 		return nil, diag.Errorf(nil, "Provider function in static context", "Unable to use %s here: this value is needed before providers are started.", provider[0])
 	}
-	s.b.asked = true
 	if s.b.o.Functions == nil {
 		return nil, nil
 	}
@@ -68,7 +70,6 @@ func (s *staticScope) Functions(_ *demand.Task, provider []string) (map[string]f
 }
 
 func (s *staticScope) Resolve(_ *demand.Task, ref hcl.Traversal, place *source.Range) (cty.Value, int, diag.List) {
-	s.b.asked = true
 	at := *place
 	name := ""
 	if len(ref) > 1 {
