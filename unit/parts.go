@@ -1,0 +1,267 @@
+package unit
+
+import (
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Terraform is the unit's terraform block, nil if it has none.
+func (u *Unit) Terraform(t *demand.Task) (*Terraform, diag.List) {
+	c := u.on(t, true)
+	spec := languageTable().unit.block("terraform")
+	d := c.one(u.field(c, "terraform"), spec)
+	if d == nil {
+		return nil, c.ds
+	}
+	tf := &Terraform{
+		Version: d.text("version"), IncludeInCopy: d.words("include_in_copy"), ExcludeFromCopy: d.words("exclude_from_copy"),
+		CopyLockFile: d.flag("copy_terraform_lock_file", true), Mutable: d.flag("mutable", false),
+		UpdateSourceWithCAS: d.flag("update_source_with_cas", false), At: d.at(),
+	}
+	tf.Source = u.argSetting(d, "source")
+	c.each(d.n.child(c, "extra_arguments"), spec.block("extra_arguments"), func(label string, d *decoder) {
+		tf.ExtraArguments = append(tf.ExtraArguments, ExtraArguments{
+			Name: label, Commands: d.words("commands"), Arguments: d.words("arguments"), EnvVars: d.textMap("env_vars"),
+			RequiredVarFiles: d.words("required_var_files"), OptionalVarFiles: d.words("optional_var_files"), At: d.at(),
+		})
+		tf.ExtraArguments[len(tf.ExtraArguments)-1].Late = d.late
+	})
+	hooks := func(name string) (out []Hook) {
+		sub := spec.block(name)
+		c.each(d.n.child(c, name), sub, func(label string, d *decoder) {
+			h := Hook{Name: label, Commands: d.words("commands"), Execute: d.words("execute"), WorkingDir: d.text("working_dir"),
+				SuppressStdout: d.flag("suppress_stdout", false), If: true, At: d.at()}
+			if sub.arg("if") != nil {
+				h.If, h.RunOnError = d.flag("if", true), d.flag("run_on_error", false)
+			} else {
+				h.OnErrors = d.words("on_errors")
+			}
+			h.Late = d.late
+			c.checkHook(h)
+			out = append(out, h)
+		})
+		return out
+	}
+	tf.Before, tf.After, tf.Errors = hooks("before_hook"), hooks("after_hook"), hooks("error_hook")
+	return tf, c.ds
+}
+
+func (c *calc) checkHook(h Hook) {
+	if !c.failed && !c.needsOut && !h.Late && (len(h.Execute) == 0 || h.Execute[0] == "") {
+		c.errorf(h.At, "unit/hook-execute", "Hook without program", "The \"execute\" of the hook %q must begin with the name of a program.", h.Name)
+	}
+}
+
+// argSetting is an argument with where it comes from, nil if it is not set.
+func (u *Unit) argSetting(d *decoder, name string) *Setting {
+	in := d.n.child(d.c, name)
+	if in == nil {
+		return nil
+	}
+	v := d.arg(name)
+	if v == cty.NilVal {
+		return nil
+	}
+	return u.setting(d.c, name, in, v)
+}
+
+// RemoteState is the unit's remote_state block, nil if it has none.
+func (u *Unit) RemoteState(t *demand.Task) (*RemoteState, diag.List) {
+	c := u.on(t, true)
+	d := c.one(u.field(c, "remote_state"), languageTable().unit.block("remote_state"))
+	if d == nil {
+		return nil, c.ds
+	}
+	rs := &RemoteState{Backend: d.text("backend"), Config: d.arg("config"), DisableInit: d.flag("disable_init", false),
+		DisableDependencyOptimization: d.flag("disable_dependency_optimization", false), Encryption: d.arg("encryption"),
+		At: d.at(), Settings: map[string]*Setting{}}
+	for i := range d.spec.args {
+		if s := u.argSetting(d, d.spec.args[i].name); s != nil {
+			rs.Settings[s.Name] = s
+		}
+	}
+	if g := d.arg("generate"); g != cty.NilVal && known(g) {
+		rs.Generate = c.generateFile(g, d.n.child(c, "generate"))
+	}
+	if v := rs.Config; v != cty.NilVal && v.IsKnown() && !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		c.notAMap("config", d.n.child(c, "config"))
+	}
+	return rs, c.ds
+}
+
+func (c *calc) generateFile(v cty.Value, n node) *GenerateFile {
+	g := &GenerateFile{}
+	get := func(name string) string {
+		if in, ok := (valueNode{v: v}).child(c, name).(valueNode); ok && isString(in.v) {
+			return in.v.AsString()
+		}
+		_, at := n.where()
+		c.errorf(at, "unit/missing-argument", "Missing required argument", "The \"generate\" of remote_state must be an object with \"path\" and \"if_exists\"; %q is missing.", name)
+		return ""
+	}
+	g.Path, g.IfExists = get("path"), get("if_exists")
+	if g.IfExists != "" {
+		_, at := n.where()
+		c.oneOf(at, "if_exists", g.IfExists, "overwrite", "overwrite_terragrunt", "skip", "error")
+	}
+	return g
+}
+
+func (c *calc) oneOf(at *source.Range, name, given string, allowed ...string) {
+	if !slices.Contains(allowed, given) {
+		c.errorf(at, "unit/unknown-choice", "Invalid value", "%q cannot be %q. It must be one of %v.", name, given, allowed)
+	}
+}
+
+// Generate lists the generate blocks in the order of the configuration.
+func (u *Unit) Generate(t *demand.Task) ([]Generate, diag.List) {
+	c := u.on(t, true)
+	var out []Generate
+	c.each(u.field(c, "generate"), languageTable().unit.block("generate"), func(label string, d *decoder) {
+		g := Generate{Name: label, Path: d.text("path"), IfExists: d.text("if_exists"), IfDisabled: d.text("if_disabled"),
+			CommentPrefix: d.text("comment_prefix"), DisableSignature: d.flag("disable_signature", false),
+			Disable: d.flag("disable", false), At: d.at()}
+		if in := d.n.child(c, "contents"); in != nil {
+			g.Contents = typed(in, d.spec.arg("contents")).value(c)
+		} else {
+			d.arg("contents")
+		}
+		if v := d.arg("hcl_fmt"); v != cty.NilVal && known(v) {
+			b := v.True()
+			g.Format = &b
+		}
+		if !c.stuck() {
+			if g.IfExists != "" {
+				c.oneOf(g.At, "if_exists", g.IfExists, "overwrite", "overwrite_terragrunt", "skip", "error")
+			}
+			c.oneOf(g.At, "if_disabled", g.IfDisabled, "skip", "remove", "remove_terragrunt")
+		}
+		out = append(out, g)
+	})
+	return out, c.ds
+}
+
+// Exclude is the exclude block, nil if there is none, as it is before any unit
+// runs.
+func (u *Unit) Exclude(t *demand.Task) (*Exclude, diag.List) { return u.exclude(u.on(t, false)) }
+
+// ExcludeNow is the exclude block with the outputs of dependencies.
+func (u *Unit) ExcludeNow(t *demand.Task) (*Exclude, diag.List) { return u.exclude(u.on(t, true)) }
+
+func (u *Unit) exclude(c *calc) (*Exclude, diag.List) {
+	d := c.one(u.field(c, "exclude"), languageTable().unit.block("exclude"))
+	if d == nil {
+		return nil, c.ds
+	}
+	e := &Exclude{If: d.flag("if", false), Actions: d.words("actions"), ExcludeDependencies: d.flag("exclude_dependencies", false),
+		NoRun: d.flag("no_run", false), At: d.at()}
+	e.Late = d.late || c.needsOut
+	if !c.stuck() && !e.Late && len(e.Actions) == 0 {
+		c.errorf(e.At, "unit/exclude-actions", "Exclude without actions", "The \"actions\" of the exclude block are empty. Name the commands that the unit is excluded from, or \"all\".")
+	}
+	return e, c.ds
+}
+
+// Errors is the errors block, nil if there is none: then the defaults are in
+// force (DefaultRetryableErrors).
+func (u *Unit) Errors(t *demand.Task) (*Errors, diag.List) {
+	c := u.on(t, true)
+	spec := languageTable().unit.block("errors")
+	d := c.one(u.field(c, "errors"), spec)
+	if d == nil {
+		return nil, c.ds
+	}
+	e := &Errors{At: d.at()}
+	c.each(d.n.child(c, "retry"), spec.block("retry"), func(label string, d *decoder) {
+		r := Retry{Name: label, RetryableErrors: d.words("retryable_errors"), MaxAttempts: d.number("max_attempts"), SleepSeconds: d.number("sleep_interval_sec")}
+		if !c.stuck() && r.MaxAttempts < 1 {
+			c.errorf(d.at(), "unit/retry", "Invalid retry block", "\"max_attempts\" must be at least 1.")
+		}
+		if !c.stuck() && r.SleepSeconds < 0 {
+			c.errorf(d.at(), "unit/retry", "Invalid retry block", "\"sleep_interval_sec\" cannot be negative.")
+		}
+		e.Retry = append(e.Retry, r)
+	})
+	c.each(d.n.child(c, "ignore"), spec.block("ignore"), func(label string, d *decoder) {
+		e.Ignore = append(e.Ignore, Ignore{Name: label, IgnorableErrors: d.words("ignorable_errors"), Message: d.text("message"), Signals: d.arg("signals")})
+	})
+	return e, c.ds
+}
+
+// Engine is the engine block, nil if there is none, with the warning that it
+// has no effect.
+func (u *Unit) Engine(t *demand.Task) (*Engine, diag.List) {
+	c := u.on(t, true)
+	d := c.one(u.field(c, "engine"), languageTable().unit.block("engine"))
+	if d == nil {
+		return nil, c.ds
+	}
+	e := &Engine{Source: d.text("source"), Version: d.text("version"), Type: d.text("type"), At: d.at()}
+	w := diag.Warnf(e.At, "Engine has no effect", "Terrace runs units in its own process, so the engine %q is not used.", e.Source)
+	w[0].Code = "unit/engine"
+	c.add(w)
+	return e, c.ds
+}
+
+// Features lists the feature flags by name.
+func (u *Unit) Features(t *demand.Task) ([]Feature, diag.List) {
+	c := u.on(t, false)
+	var out []Feature
+	n := u.field(c, "feature")
+	c.each(n, languageTable().unit.block("feature"), func(label string, d *decoder) {
+		def := d.arg("default")
+		out = append(out, Feature{Name: label, Value: c.feature(label, d.n).value(c), Default: def, At: d.at()})
+	})
+	return out, c.ds
+}
+
+// Catalog is the catalog block of the unit's own file, nil if there is none.
+func (u *Unit) Catalog(t *demand.Task) (*Catalog, diag.List) {
+	c := u.on(t, false)
+	d := c.one(ownFields(u.e.env()).members["catalog"], languageTable().unit.block("catalog"))
+	if d == nil {
+		return nil, c.ds
+	}
+	return &Catalog{URLs: d.words("urls"), DefaultTemplate: d.text("default_template"), NoShell: d.flag("no_shell", false),
+		NoHooks: d.flag("no_hooks", false), At: d.at()}, c.ds
+}
+
+// Scalars computes the arguments at the top of the unit but its inputs.
+func (u *Unit) Scalars(t *demand.Task) (*Scalars, diag.List) {
+	c := u.on(t, true)
+	spec := languageTable().unit
+	d := &decoder{c: c, n: u.fields(c), spec: spec}
+	get := func(name string) *Setting { return u.argSetting(d, name) }
+	return &Scalars{
+		DownloadDir: get("download_dir"), PreventDestroy: get("prevent_destroy"), IAMRole: get("iam_role"),
+		IAMAssumeRoleSessionName: get("iam_assume_role_session_name"), IAMAssumeRoleDuration: get("iam_assume_role_duration"),
+		IAMWebIdentityToken: get("iam_web_identity_token"), TerraformBinary: get("terraform_binary"),
+		TerraformVersionConstraint: get("terraform_version_constraint"), TerragruntVersionConstraint: get("terragrunt_version_constraint"),
+	}, c.ds
+}
+
+// leafFields is the effective configuration of the leaf that is computed for.
+func (c *calc) leafFields() *group {
+	if c.leaf.mod != nil {
+		return (&Unit{l: c.l, e: c.leaf, Module: *c.leaf.mod}).moduleFields(c)
+	}
+	return c.conf(c.leaf)
+}
+
+// textOf is a string in a configuration, by the steps that lead to it, or "".
+func (c *calc) textOf(n node, steps ...string) string {
+	for _, s := range steps {
+		if n = n.open(c).child(c, s); n == nil || c.stuck() {
+			return ""
+		}
+	}
+	v, _ := n.value(c).Unmark()
+	if isString(v) {
+		return v.AsString()
+	}
+	return ""
+}
