@@ -17,6 +17,7 @@ import (
 func (r *replay) argument(res *eval.Resource, k addr.Key, path []step) cursor {
 	what := res.Addr().String() + k.String()
 	f := r.resourceFrame(res, k)
+	r.nobody(res, f)
 	if v := r.e.known(r.t, r.instance(res, k)); v != cty.NilVal { // what state says is sensitive
 		r.secret = r.secret || secretAt(v, path)
 	}
@@ -25,6 +26,15 @@ func (r *replay) argument(res *eval.Resource, k addr.Key, path []step) cursor {
 		return next
 	}
 	return r.inBody(f, cfg.Body, path, what, func() cursor { return r.provided(res, k, path, what) })
+}
+
+// nobody says of a repeated resource that it has no instances, which may be why
+// its arguments have no values.
+func (r *replay) nobody(res *eval.Resource, f *frame) {
+	if in, ok := res.Instances(r.t); f.repeat != nil && ok && !in.Unknown && len(in.All) == 0 {
+		c := cursor{f: moduleFrame(res.Mod), x: f.repeat.Expr}
+		r.add(&Step{Kind: Repetition, Text: res.Addr().String() + " has no instances", At: r.place(f.repeat.Range, r.hidden(c)), Replaces: r.replaced(c.f, f.repeat, nil)})
+	}
 }
 
 // running is the frame of what runs for an instance: its connection and provisioners.
