@@ -152,9 +152,31 @@ func (c *calc) rest(r resolved, ref hcl.Traversal, x *xpr) cty.Value {
 	}
 	if ds := diag.FromHCL(diags); len(ds) > 0 {
 		at := x.at()
+		if c.l.env.Tolerant && ofOutputs(ref) {
+			return c.missingOutput(&at, ds[0].Detail)
+		}
 		c.add(ds.Under(&at))
 	}
 	return v
+}
+
+// ofOutputs tells references to the outputs of a dependency of the same file.
+func ofOutputs(ref hcl.Traversal) bool {
+	if ref.RootName() != "dependency" || len(ref) < 3 {
+		return false
+	}
+	name, _ := stepName(ref[2])
+	return name == "outputs"
+}
+
+// missingOutput warns of an output, or a part of one, that is missing where outputs
+// need not exist.
+func (c *calc) missingOutput(at *source.Range, why string) cty.Value {
+	ds := diag.Warnf(at, "Missing output", "%s", why)
+	ds[0].Code = "unit/missing-output"
+	c.add(ds)
+	c.needsOut = c.needsOut || !c.full
+	return cty.DynamicVal
 }
 
 // rawOpaque lets HCL compute what only it knows, with the values of the
@@ -208,10 +230,7 @@ func (c *calc) tolerates(r resolved, at *source.Range) bool {
 	if _, ok := r.n.(*outputsView); !ok || !c.l.env.Tolerant {
 		return false
 	}
-	ds := diag.Warnf(at, "Missing output", "%s", r.missing)
-	ds[0].Code = "unit/missing-output"
-	c.add(ds)
-	c.needsOut = c.needsOut || !c.full
+	c.missingOutput(at, r.missing)
 	return true
 }
 
