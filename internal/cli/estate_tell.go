@@ -65,6 +65,11 @@ func (r *estateRun) goLive(units int) (stop func()) {
 	}
 	r.live = view.NewLive(r.human.Out, r.Terminal.Width, r.Now, units)
 	out := r.human.Redirect(r.live)
+	live := r.live
+	r.whenKilled(func() {
+		live.Hide()
+		r.estate.Abandon()
+	})
 	end := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { // ended by stop
@@ -82,7 +87,8 @@ func (r *estateRun) goLive(units int) (stop func()) {
 	return func() {
 		close(end)
 		wg.Wait()
-		r.live.Hide()
+		live.Hide()
+		r.whenKilled(r.estate.Abandon)
 		r.human.Redirect(out)
 		r.live = nil
 	}
@@ -234,6 +240,9 @@ func (s *session) tellWith(set *source.Set, ds diag.List) {
 func (r *estateRun) failEstate(e *estate.Estate, ds diag.List) int {
 	r.estate = e
 	r.tellEstate(ds)
+	if err := r.writeReports(nil); err != nil { // those who wait for the report find that nothing ran
+		r.tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+	}
 	return 1
 }
 

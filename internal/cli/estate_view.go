@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/plan"
 )
 
 type providerAddr = addr.Provider
@@ -39,6 +40,32 @@ func (r *estateRun) showPlans(results []*estate.Result) {
 		}
 	}
 	r.human.Say(b.String())
+	if changes(results) {
+		r.human.Say("\n")
+		r.human.Strong("Plan:")
+		r.human.Say(" " + totals(results) + "\n")
+	}
+}
+
+// totals is what all units together come to.
+func totals(results []*estate.Result) string {
+	var n plan.Counts
+	units, put := 0, deferred(results)
+	for _, res := range results {
+		n.Add += res.Counts.Add
+		n.Change += res.Counts.Change
+		n.Destroy += res.Counts.Destroy
+		n.Import += res.Counts.Import
+		n.Forget += res.Counts.Forget
+		if res.Changes {
+			units++
+		}
+	}
+	text := fmt.Sprintf("%s in %d of %d units", strings.TrimSuffix(view.Summary(n), "."), units, len(results))
+	if put > 0 {
+		text += fmt.Sprintf(", %d deferred", put)
+	}
+	return text + "."
 }
 
 // table prints how many units of each result there are, and what was done in them.

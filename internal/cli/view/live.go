@@ -11,8 +11,9 @@ import (
 )
 
 // A Live shows at the bottom of a terminal which units run, how many wait and how
-// many are done, with the time that it takes. What is written to it goes above. Its
-// methods may be called concurrently; a nil Live shows nothing.
+// many are done, with the time that it takes. What is written to it goes above, when
+// the view is drawn next. Its methods may be called concurrently; a nil Live shows
+// nothing.
 type Live struct {
 	line  StatusLine
 	width func() int
@@ -24,7 +25,8 @@ type Live struct {
 	failed  int
 	running map[string]*liveRow
 	begun   time.Time
-	hidden  bool // nothing is shown for the moment
+	hidden  bool // nothing is shown for the moment, and text goes through at once
+	pending []byte
 }
 
 type liveRow struct {
@@ -75,7 +77,15 @@ func (l *Live) change(f func()) {
 }
 
 // Write writes text above the view.
-func (l *Live) Write(b []byte) (int, error) { return l.line.Write(b) }
+func (l *Live) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hidden {
+		return l.line.Write(b)
+	}
+	l.pending = append(l.pending, b...)
+	return len(b), nil
+}
 
 // Hide takes the view away until Show, for a question to the user.
 func (l *Live) Hide() {
@@ -95,9 +105,13 @@ func (l *Live) Refresh() {
 		return
 	}
 	l.mu.Lock()
-	text := l.text()
-	l.mu.Unlock()
-	l.line.Set(text)
+	defer l.mu.Unlock()
+	if len(l.pending) > 0 {
+		l.line.Set("")
+		_, _ = l.line.Write(l.pending)
+		l.pending = l.pending[:0]
+	}
+	l.line.Set(l.text())
 }
 
 func (l *Live) text() string {

@@ -45,6 +45,7 @@ func TestLive(t *testing.T) {
 	if _, err := l.Write([]byte("a line of text\n")); err != nil {
 		t.Fatal(err)
 	}
+	l.Refresh()
 	l.End("unit-b", true)
 	l.Refresh()
 	want := `a line of text
