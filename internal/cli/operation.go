@@ -60,7 +60,7 @@ func (o *operationFlags) options(s *session) (engine.PlanOptions, diag.List) {
 	case o.refreshOnly:
 		out.Mode = plan.RefreshOnly
 	}
-	ds := o.scope.resolve(s, &out)
+	ds := o.scope.resolve(s, &out, o.wholeModule)
 	if len(out.Replace) > 0 && out.Mode != plan.Normal {
 		ds = append(ds, diag.Errorf(nil, "Unsupported plan mode", "Forcing resource instance replacement (with -replace=...) is allowed only in normal planning mode.")...)
 	}
@@ -83,7 +83,9 @@ func (o *scopeFlags) add(f *flag.FlagSet) {
 	f.Var(&o.replace, "replace", "")
 }
 
-func (o *scopeFlags) resolve(s *session, out *engine.PlanOptions) diag.List {
+// resolve reads the addresses of the flags. module says why a module cannot be
+// replaced.
+func (o *scopeFlags) resolve(s *session, out *engine.PlanOptions, module func(*session, addr.Target) string) diag.List {
 	var ds, more diag.List
 	out.Targets, ds = targetsOf(s, "target", o.targets, o.targetFiles)
 	out.Excludes, more = targetsOf(s, "exclude", o.excludes, o.excludeFiles)
@@ -98,7 +100,7 @@ func (o *scopeFlags) resolve(s *session, out *engine.PlanOptions) diag.List {
 		case err != nil:
 			what = asSentence(err)
 		case t.IsModule():
-			what = "A resource instance address is required here. The module path must be followed by a resource instance specification."
+			what = module(s, t)
 		case t.Resource.Mode != addr.Managed:
 			what = "Only managed resources can be used with the -replace=... option."
 		}

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -124,23 +126,49 @@ func (p *planner) checkReplace() diag.List {
 			ds = append(ds, diag.Errorf(nil, "Invalid force-replace address", "The -replace option can only be used with managed resources, and %s is not one.", a)...)
 			continue
 		}
-		node := p.nodeOf(a.Module)
-		if node != nil && node.Config.Resources[a.Resource] != nil || p.prior.Instance(a) != nil {
+		if p.prior.Instance(a) != nil {
 			continue
 		}
-		detail := ""
-		if r := p.prior.Resource(a.Abs()); r != nil {
-			for _, k := range r.Keys() {
-				detail += "\n  - " + r.Addr.Instance(k).String()
-			}
+		if near := p.instancesOf(a); len(near) > 0 {
+			ds = append(ds, diag.Warnf(nil, "Incompletely-matched force-replace resource instance", "Your force-replace request for %s doesn't match any resource instance. To force replacement of particular instances, use one or more of the following options instead:\n%s", a, strings.Join(near, "\n"))...)
+			continue
 		}
-		text := "No resource instance in configuration or state has the address " + a.String() + "."
-		if detail != "" {
-			text += " There are:" + detail
+		if node := p.nodeOf(a.Module); node == nil || node.Config.Resources[a.Resource] == nil {
+			ds = append(ds, diag.Warnf(nil, "Resource to replace not found", "No resource instance in configuration or state has the address %s.", a)...)
 		}
-		ds = append(ds, diag.Warnf(nil, "Resource to replace not found", "%s", text)...)
 	}
 	return ds
+}
+
+// mostNear is how many instances a message lists.
+const mostNear = 20
+
+// instancesOf lists, as options, the instances in state that an address covers
+// if it leaves out keys; failing those, all of the resource in all instances of
+// its module.
+func (p *planner) instancesOf(a addr.Instance) []string {
+	var covered, others []string
+	if p.prior == nil {
+		return nil
+	}
+	t := addr.Target{Module: a.Module, Resource: a.Resource, Key: a.Key, HasKey: a.Key != addr.Key{}}
+	for i := range p.prior.Instances() {
+		if i.Resource != a.Resource || i.Module.Static() != a.Module.Static() {
+			continue
+		}
+		list := &others
+		if t.Contains(i) {
+			list = &covered
+		}
+		if *list = append(*list, fmt.Sprintf("  -replace=%q", i.String())); len(*list) > mostNear {
+			(*list)[mostNear] = "  and more"
+			*list = (*list)[:mostNear+1]
+		}
+	}
+	if len(covered) > 0 {
+		return covered
+	}
+	return others
 }
 
 // nodeOf finds the module of an instance, or nil.
