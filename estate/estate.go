@@ -46,6 +46,7 @@ type Options struct {
 	NoHidden    bool // units in hidden folders are left out
 	Without     Without
 	SignIn      SignIn
+	DebugInputs bool // the inputs of each unit are written to a file beside it
 	Look        Look // how the units are looked for
 	OtherValues bool // variables may get values by flags, so that missing inputs are no error yet
 	UseMocks    bool // mock outputs come before planned ones

@@ -34,6 +34,11 @@ func (u *Unit) extra(command string) extra {
 		if filepath.IsAbs(name) {
 			return name
 		}
+		for _, p := range u.place.files.where(name) { // where the folder would have it from
+			if _, err := os.Stat(p); err == nil {
+				return p
+			}
+		}
 		return filepath.Join(u.place.dir, name)
 	}
 	for _, block := range u.place.terraform.ExtraArguments {

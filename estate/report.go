@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -26,7 +27,11 @@ type entry struct {
 func Report(results []*Result, format, command string, args []string) ([]byte, error) {
 	var entries []entry
 	for _, r := range results {
-		entries = append(entries, entry{Name: r.Unit.Name, Started: r.Started, Ended: r.Ended, Result: string(r.Status), Reason: r.Reason, Cause: r.Cause, Cmd: command, Args: args})
+		name := r.Unit.Name
+		if name == "." { // as Terragrunt calls the unit of the folder that it runs in
+			name = filepath.Base(r.Unit.Dir)
+		}
+		entries = append(entries, entry{Name: name, Started: r.Started, Ended: r.Ended, Result: string(r.Status), Reason: r.Reason, Cause: r.Cause, Cmd: command, Args: args})
 	}
 	switch format {
 	case "json":

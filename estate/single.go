@@ -34,6 +34,7 @@ func (e *Estate) Ready(ctx context.Context, u *Unit) (dir string, ds diag.List) 
 func (e *Estate) Values(ctx context.Context, u *Unit, root *config.Module) (map[string]engine.InputValue, diag.List) {
 	t := e.task(ctx)
 	values, _, ds := e.values(t, u, root)
+	ds = append(ds, e.debugInputs(t, u, root)...)
 	return values, append(ds, u.CheckInputs(t, declared(root), e.o.Strict)...)
 }
 

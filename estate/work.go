@@ -64,6 +64,10 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 		w.close()
 		return nil, ds
 	}
+	if more = w.unconfigured(); more.HasErrors() {
+		w.close()
+		return nil, append(ds, more...)
+	}
 	if r.o.Op == Validate || r.o.Op == Init {
 		return w, ds
 	}
@@ -77,6 +81,7 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 		return nil, ds
 	}
 	w.savedInputs()
+	ds = append(ds, r.e.debugInputs(w.t, u, w.engine.Root())...)
 	more = append(missing(u, w.engine.Root(), w.values), u.CheckInputs(w.t, declared(w.engine.Root()), r.e.o.Strict)...)
 	if ds = append(ds, more...); more.HasErrors() {
 		w.close()

@@ -82,7 +82,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 		o.DownloadDir = s.Path(o.DownloadDir)
 	}
 	o.Without = estate.Without{Hooks: f.noHooks, Retries: f.noRetry, Outputs: f.noOutputs, Removals: command == "apply" && !f.allowDestroy}
-	o.Look = estate.Look{}
+	o.Look, o.DebugInputs = estate.Look{}, f.inputsDebug
 	if more := s.signIn(f, &o); more.HasErrors() {
 		return o, more
 	}

@@ -39,6 +39,7 @@ type estateRun struct {
 	mu       sync.Mutex
 	notes    map[string]json.RawMessage // what is saved of units besides
 	notesErr error
+	heard    map[[2]string]int // warnings without a place, and in how many units they came up
 	page     pageNotes
 }
 
@@ -100,6 +101,9 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 	}
 	if len(e.Units) == 0 {
 		s.tell(diag.Warnf(nil, "No units found", "There are no units in %s.", s.Dir))
+		if err := r.writeReports(nil); err != nil {
+			return r.fail(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+		}
 		return 0
 	}
 	for _, u := range e.Units {
@@ -229,5 +233,7 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 	}
 	defer r.goLive(units)()
 	o.Observe = r.observer(ctx, op)
-	return r.estate.Run(ctx, o)
+	results := r.estate.Run(ctx, o)
+	r.tellAgain()
+	return results
 }

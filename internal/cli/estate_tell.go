@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -196,14 +197,52 @@ func waitsJSON(all []estate.Wait) []map[string]any {
 
 // tellUnit prints messages of a unit with the text that they are about.
 func (r *estateRun) tellUnit(res *estate.Result, ds diag.List) {
-	for _, m := range ds {
-		if m.Address == "" {
-			m.Address = "unit " + res.Unit.Name
+	ds = r.unheard(ds)
+	named := make(diag.List, len(ds))
+	for i, m := range ds {
+		c := *m // units share messages about files that they share
+		if c.Address = strings.TrimSpace(c.Address + " in unit " + res.Unit.Name); m.Address == "" {
+			c.Address = "unit " + res.Unit.Name
 		}
+		named[i] = &c
 	}
-	inUnit, inModule := apart(res, ds)
+	inUnit, inModule := apart(res, named)
 	r.human.With(r.printer(r.estate.Sources()), inUnit)
 	r.human.With(r.printer(res.Set), inModule)
+}
+
+// unheard leaves out warnings about no place that another unit had as well; how many
+// they were is told at the end.
+func (r *estateRun) unheard(ds diag.List) diag.List {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.heard == nil {
+		r.heard = map[[2]string]int{}
+	}
+	var out diag.List
+	for _, m := range ds {
+		if m.Severity == diag.Warning && m.At == nil && m.Address == "" {
+			key := [2]string{m.Summary, m.Detail}
+			if r.heard[key]++; r.heard[key] > 1 {
+				continue
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// tellAgain says which warnings were left out by unheard, and forgets them.
+func (r *estateRun) tellAgain() {
+	var lines []string
+	for key, n := range r.heard {
+		if n > 1 {
+			lines = append(lines, fmt.Sprintf("\nThe warning %q came up in %d more units.\n", key[0], n-1))
+		}
+	}
+	slices.Sort(lines)
+	r.human.Say(strings.Join(lines, ""))
+	r.heard = nil
 }
 
 // printer prints messages about the files of a set.

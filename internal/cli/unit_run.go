@@ -62,7 +62,7 @@ func (s *session) asUnits(ctx context.Context, cmd command, args []string) (code
 		}
 	}
 	if many {
-		return s.runAll(ctx, cmd.name, f, rest), true
+		return s.overUnits(ctx, cmd.name, f, rest), true
 	}
 	return s.runUnit(ctx, cmd, f, rest), true
 }

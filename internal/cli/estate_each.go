@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/estate"
+)
+
+// inParallel are the commands that run over an estate as a whole; others run on
+// one unit after the other.
+var inParallel = []string{"plan", "apply", "destroy", "validate", "init", "output"}
+
+// oneUnit are the commands that are about one state or one person at a terminal,
+// so that they make no sense over many units.
+var oneUnit = []string{"import", "taint", "untaint", "console", "force-unlock"}
+
+// overUnits runs a command over units: name, and for those of two words what
+// follows it.
+func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args []string) int {
+	if slices.Contains(inParallel, name) {
+		return s.runAll(ctx, name, f, args)
+	}
+	cmd, rest, found := lookup(append(strings.Fields(name), args...))
+	switch {
+	case slices.Contains(oneUnit, name) || found && !slices.Contains(onUnit, cmd.name):
+		return s.fail(diag.Errorf(nil, "Command is about one unit", "%q cannot be run with --all: it is about one unit. Run it in the unit's own folder.", name))
+	case !found:
+		return s.noCommand(append([]string{name}, args...))
+	}
+	o, ds := s.estateOptions(f, strings.Fields(cmd.name)[0], rest, nil)
+	if ds.HasErrors() {
+		return s.fail(ds)
+	}
+	o.Look.Generate = !f.noStackGenerate
+	e, more := estate.Open(ctx, o)
+	defer e.Close(ctx)
+	if ds = append(append(ds, more...), e.Ungenerated...); ds.HasErrors() {
+		return s.failWith(e, ds)
+	}
+	if !f.noDeprecation && len(e.Deprecated()) > 0 {
+		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(e.Deprecated()))
+	}
+	code := 0
+	failed := map[*estate.Unit]bool{}
+	for _, u := range e.Order(false) {
+		switch {
+		case u.Excluded != "" || ctx.Err() != nil || f.failFast && len(failed) > 0:
+			continue
+		case !f.ignoreErrors && slices.ContainsFunc(u.Needs, func(n *estate.Unit) bool { return failed[n] }):
+			failed[u] = true
+			fmt.Fprintf(s.Stderr, "[%s] not run, since a unit that it needs failed\n", u.Name)
+			continue
+		}
+		one := s.runOne(ctx, cmd, u, f, rest)
+		failed[u] = one != 0
+		code = max(code, one)
+		if one == 0 {
+			delete(failed, u)
+		}
+	}
+	return code
+}
+
+// runOne runs a command on one unit of several. Which one it is goes to Stderr, so
+// that what the command prints stays what it prints alone.
+func (s *session) runOne(ctx context.Context, cmd command, u *estate.Unit, f *unitFlags, args []string) int {
+	if _, err := os.Stat(u.Dir); err != nil {
+		return s.fail(diag.Errorf(nil, "Unit not found", "%s.", err))
+	}
+	fmt.Fprintf(s.Stderr, "[%s]\n", u.Name)
+	n := s.below(u.Dir)
+	n.command = cmd.name
+	n.openViews()
+	one := *f
+	one.noDeprecation = true // told already
+	module := ""
+	if u.Module != "" {
+		module = filepath.ToSlash(strings.TrimPrefix(u.ID, u.Dir+string(filepath.Separator)))
+	}
+	one.selection = selection{config: u.Path, module: module, features: f.features, strict: f.strict}
+	return n.runUnit(ctx, cmd, &one, slices.Clone(args))
+}

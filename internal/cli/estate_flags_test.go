@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// TestFlagsDocumented holds the page on flags against the flags that there are.
+func TestFlagsDocumented(t *testing.T) {
+	b, err := os.ReadFile("../../docs/terragrunt-flags.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(b)
+	var names []string
+	for _, s := range (&unitFlags{}).specs() {
+		if len(s.name) > 1 {
+			names = append(names, s.name)
+		}
+	}
+	for _, x := range idleFlags() {
+		names = append(names, x.name)
+	}
+	for _, n := range names {
+		if !strings.Contains(page, "`--"+n+"`") {
+			t.Errorf("docs/terragrunt-flags.md does not name --%s", n)
+		}
+	}
+}
+
+// TestTakeUnitFlags reads flags and variables.
+func TestTakeUnitFlags(t *testing.T) {
+	tests := []struct {
+		args string
+		env  sys.Env
+		want func(f *unitFlags) bool
+		rest string
+		err  string
+	}{
+		{args: "--all plan -out=x", want: func(f *unitFlags) bool { return f.all }, rest: "plan -out=x"},
+		{args: "-a --filter a --filter=b", env: sys.Env{"TG_FILTER=c"}, want: func(f *unitFlags) bool { return len(f.filters) == 2 && f.many() }},
+		{env: sys.Env{"TG_FILTER=c,d"}, want: func(f *unitFlags) bool { return len(f.filters) == 2 }},
+		{env: sys.Env{"TERRAGRUNT_PARALLELISM=3"}, want: func(f *unitFlags) bool { return f.parallelism == 3 }},
+		{args: "--parallelism 2", env: sys.Env{"TG_PARALLELISM=3"}, want: func(f *unitFlags) bool { return f.parallelism == 2 }},
+		{args: "--fail-fast=false", env: sys.Env{"TG_FAIL_FAST=true"}, want: func(f *unitFlags) bool { return !f.failFast }},
+		{args: "--tf-path /bin/tofu plan", want: func(*unitFlags) bool { return true }, rest: "plan"},
+		{args: "plan -- --all", want: func(f *unitFlags) bool { return !f.all }, rest: "plan --all"},
+		{args: "--parallelism 0", err: "whole number from 1 on"},
+		{args: "--parallelism", err: "needs an argument"},
+		{args: "--all=maybe", err: "true or false"},
+		{args: "--log-level loud", err: "one of stderr"},
+		{args: "--source-map x", err: "FROM=TO"},
+		{args: "--experiment x", err: "no such experiment"},
+		{args: "--strict-control x", err: "no such control"},
+		{args: "--strict-mode --queue-strict-include", err: "is deprecated"},
+		{args: "--queue-strict-include", want: func(*unitFlags) bool { return true }},
+		{env: sys.Env{"TERRAGRUNT_ALL=1", "TG_STRICT_CONTROL=terragrunt-prefix-env-vars"}, err: "is deprecated"},
+		{env: sys.Env{"TG_FAIL_FAST=x"}, err: "TG_FAIL_FAST"},
+		{args: "--profile-cpu x", err: "there is no --profile-cpu"},
+		{args: "--log-custom-format %xyz", err: "no placeholder"},
+	}
+	for _, tt := range tests {
+		f, rest, err := takeUnitFlags(strings.Fields(tt.args), tt.env)
+		switch {
+		case tt.err != "":
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%q %v: the error is %v", tt.args, tt.env, err)
+			}
+		case err != nil:
+			t.Errorf("%q %v: %v", tt.args, tt.env, err)
+		case !tt.want(f) || strings.Join(rest, " ") != tt.rest:
+			t.Errorf("%q %v: %+v, rest %q", tt.args, tt.env, f, rest)
+		}
+	}
+}
+
+// TestUnitLog writes a line in every form.
+func TestUnitLog(t *testing.T) {
+	now := func() time.Time { return time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC) }
+	tests := []struct{ flags, level, want string }{
+		{"", "info", "[a/b] x\n[a/b] y\n"},
+		{"--log-level error", "info", ""},
+		{"--log-level error", "stdout", "[a/b] x\n[a/b] y\n"},
+		{"--log-disable", "info", ""},
+		{"--log-disable", "stdout", "x\ny\n"},
+		{"--tf-forward-stdout", "stdout", "x\ny\n"},
+		{"--log-show-abs-paths", "info", "[/root/a/b] x\n[/root/a/b] y\n"},
+		{"--log-format bare", "info", "INFO[0000] x prefix=a/b\nINFO[0000] y prefix=a/b\n"},
+		{"--log-format pretty", "warn", "07:08:09.000 WARN   [a/b] x\n07:08:09.000 WARN   [a/b] y\n"},
+		{"--log-format key-value", "info", "time=2024-05-06T07:08:09Z level=info prefix=a/b tf-path=terrace msg=x\ntime=2024-05-06T07:08:09Z level=info prefix=a/b tf-path=terrace msg=y\n"},
+		{"--log-format json", "info", `{"time":"2024-05-06T07:08:09Z","level":"info","working-dir":"a/b","tf-path":"terrace","tf-command-args":["plan"],"msg":"x\ny"}` + "\n"},
+		{"--log-custom-format %time(format=Y-m-d)|%level(case=upper,width=6)|%prefix(prefix=<,suffix=>)|%msg%%%t.", "info", "2024-05-06|INFO  |<a/b>|x%\t.\n2024-05-06|INFO  |<a/b>|y%\t.\n"},
+		{"--log-custom-format %level(format=tiny,align=right,width=3)%interval%tf-command%msg(case=capitalize)", "info", "  i0000planX\n  i0000planY\n"},
+	}
+	for _, tt := range tests {
+		f, _, err := takeUnitFlags(strings.Fields(tt.flags), nil)
+		if err != nil {
+			t.Errorf("%s: %v", tt.flags, err)
+			continue
+		}
+		l, err := newUnitLog(f, "/root", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.command = []string{"plan"}
+		if got := l.lines(tt.level, "a/b", "x\ny\n"); got != tt.want {
+			t.Errorf("%s: %q", tt.flags, got)
+		}
+	}
+}
+
+// FuzzLogFormat reads forms of lines: they are refused or can be written.
+func FuzzLogFormat(f *testing.F) {
+	f.Add("%time %level(case=upper) %msg")
+	f.Add("%%%(")
+	f.Fuzz(func(t *testing.T, form string) {
+		parts, err := parseLogFormat(form)
+		if err != nil {
+			return
+		}
+		l := &unitLog{level: 6, format: "custom", parts: parts, now: func() time.Time { return time.Time{} }}
+		if got := l.lines("info", "u", "text"); !strings.HasSuffix(got, "\n") {
+			t.Errorf("%q gives %q", form, got)
+		}
+	})
+}
