@@ -193,7 +193,10 @@ func (p *planner) importDeferral(t *demand.Task, a addr.Instance, old object) *e
 // importInto asks the provider for an existing object and reads it.
 func (p *planner) importInto(a addr.Instance, s *schema.Resource, prov provider.Provider, imp *Import, ds diag.List) (object, diag.List) {
 	null := cty.NullVal(s.Block.ImpliedType())
-	e := event.Event{Kind: event.ImportStart, Object: addr.Object{Instance: a}, IDKey: "id", IDValue: imp.ID}
+	e := event.Event{Kind: event.ImportStart, Object: addr.Object{Instance: a}}
+	if imp.ID != "" {
+		e.IDKey, e.IDValue = "id", imp.ID
+	}
 	p.in.Observe.Send(e)
 	done := p.call()
 	found, more := prov.Import(p.ctx, provider.ImportRequest{Type: a.Resource.Type, ID: imp.ID, Identity: imp.Identity})
@@ -231,7 +234,7 @@ func (p *planner) importID(t *demand.Task, s *schema.Resource, it *importTarget)
 		if s.Identity == nil {
 			return nil, diag.Errorf(&at, "Resource type without identity", "The resource type of %s has no identity, so it must be imported by id.", it.to)
 		}
-		v, ds := lang.Eval(t, scope, it.ident, s.Identity.ImpliedType())
+		v, ds := lang.Eval(t, scope, it.ident, cty.DynamicPseudoType)
 		if ds.HasErrors() {
 			return nil, ds
 		}
@@ -239,6 +242,10 @@ func (p *planner) importID(t *demand.Task, s *schema.Resource, it *importTarget)
 			return nil, append(ds, diag.Errorf(&at, "Invalid import identity argument", "The import identity must be known while planning, and neither null nor sensitive.")...)
 		}
 		v, _ = v.UnmarkDeep()
+		v, err := (&schema.Block{Attributes: s.Identity.Attributes}).Coerce(v) // what may be left out is null
+		if err != nil {
+			return nil, append(ds, diag.Errorf(&at, "Invalid import identity argument", "The import identity does not fit the resource type of %s: %s.", it.to, err)...)
+		}
 		return &Import{Identity: v}, ds
 	}
 	at := it.id.Range()

@@ -1,9 +1,15 @@
 package view
 
 import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
 // header writes the comment lines above a change. Drift is what was found, not
@@ -71,13 +77,32 @@ func (v *planView) imported(c *plan.Change) {
 	if c.Import.ID != "" {
 		v.str("  # (imported from ", quoted(c.Import.ID), ")\n")
 	} else {
-		v.str("  # (imported by identity)\n")
+		v.str("  # imported using resource identity: ")
+		for i, line := range identityLines(c.Import.Identity) {
+			if i > 0 {
+				v.str("  # ")
+			}
+			v.str(line, "\n")
+		}
 	}
 	if c.Op.IsReplace() {
 		v.str("  # ")
 		v.dressed(yellow, "Warning: this will destroy the imported resource")
 		v.str("\n")
 	}
+}
+
+// identityLines is an identity as JSON, in lines.
+func identityLines(v cty.Value) []string {
+	src, err := ctyjson.Marshal(v, v.Type())
+	var b bytes.Buffer
+	if err == nil {
+		err = json.Indent(&b, src, "", "  ")
+	}
+	if err != nil {
+		return []string{"{}"} // an identity of a plan file that nobody made
+	}
+	return strings.Split(b.String(), "\n")
 }
 
 func (v *planView) replaceTitle(c *plan.Change, name string) {

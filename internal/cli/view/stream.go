@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/event"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
@@ -208,7 +209,8 @@ type streamChange struct {
 }
 
 type streamImport struct {
-	ID string `json:"id,omitempty"`
+	ID       string          `json:"id,omitempty"`
+	Identity json.RawMessage `json:"identity,omitempty"`
 }
 
 var streamReasons = map[plan.Reason]string{
@@ -272,12 +274,22 @@ func (s *Stream) change(typ string, c *plan.Change) {
 		}
 	}
 	if c.Import != nil {
-		sc.Importing, sc.GeneratedConfig = &streamImport{ID: c.Import.ID}, strings.TrimSuffix(c.Import.GeneratedConfig, "\n")
+		sc.Importing, sc.GeneratedConfig = importOf(c.Import), strings.TrimSuffix(c.Import.GeneratedConfig, "\n")
 		if c.Op == plan.NoOp {
 			sc.Action, text = "import", ": Plan to import"
 		}
 	}
 	s.line("info", c.Addr.String()+text, typ, fields{"change": sc})
+}
+
+func importOf(i *plan.Import) *streamImport {
+	out := &streamImport{ID: i.ID}
+	if i.Identity != cty.NilVal {
+		if src, err := ctyjson.Marshal(i.Identity, i.Identity.Type()); err == nil {
+			out.Identity = src
+		}
+	}
+	return out
 }
 
 type streamOutput struct {
