@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func estate(seed uint64, units int) map[string]string {
 }
 
 // FuzzOrder evaluates the units of an estate in two orders, once in parallel:
-// each unit comes out the same, and so does each shared file from every importer.
+// each unit comes out the same.
 func FuzzOrder(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(seed, uint8(12))
@@ -82,6 +83,49 @@ func FuzzOrder(f *testing.F) {
 		}
 	})
 }
+
+// FuzzImporters imports one file from many places: what it holds is the same from
+// each of them, but for the functions that mean the leaf unit.
+func FuzzImporters(f *testing.F) {
+	f.Add(uint8(5), `"${get_terragrunt_dir()}/${basename(find_in_parent_folders("root.hcl"))}"`)
+	f.Add(uint8(3), `merge({ a = values.n }, import.below.inputs)`)
+	f.Add(uint8(9), `[for p in ["x", "y"] : relpath(get_terragrunt_dir(), "${get_terragrunt_dir()}/../${p}")]`)
+	f.Add(uint8(2), `path_relative_to_import()`)
+	f.Fuzz(func(t *testing.T, n uint8, x string) {
+		files := map[string]string{
+			"root.hcl":                       "inputs = { root = get_terragrunt_dir() }",
+			"s/terragrunt.values.hcl":        "n = 7",
+			"s/shared.hcl":                   "import \"below\" {\n config_path = \"../root.hcl\"\n}\nlocals {\n x = " + x + "\n}\ninputs = { x = local.x, up = import.below.inputs.root }",
+			"other/terragrunt.values.hcl":    "n = 8",
+			"other/elsewhere/terragrunt.hcl": "",
+		}
+		units := int(n%10) + 2
+		for i := range units {
+			files[strings.Repeat("d/", i)+"u/terragrunt.hcl"] = "import \"s\" {\n config_path = \"/w/s/shared.hcl\"\n}\nlocals {\n all = import.s.inputs\n dir = import.s.terragrunt_dir\n}"
+		}
+		l := unit.NewLoader(memory(files))
+		task := l.Task(context.Background())
+		var first string
+		for i := range units {
+			u, ds := l.Unit(task, strings.Repeat("d/", i)+"u", "")
+			if ds.HasErrors() {
+				return // the text is no expression
+			}
+			out, ds := u.RenderJSON(task)
+			if ds.HasErrors() || leafFunctions.MatchString(x) {
+				return
+			}
+			if i == 0 {
+				first = string(out)
+			} else if d := cmp.Diff(first, string(out)); d != "" {
+				t.Fatalf("importer %d sees another value:\n%s", i, d)
+			}
+		}
+	})
+}
+
+// leafFunctions are those that may differ from unit to unit (rule 17).
+var leafFunctions = regexp.MustCompile(`_import|_importing_config|original|working_dir|terraform_c|aws|uuid|bcrypt|timestamp|include`)
 
 // TestEvaluatedOnce counts: a file that all units import is parsed and evaluated
 // once, and its commands run once, however many units there are.
