@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,8 +36,8 @@ import (
 // pageNote is what is kept of a unit's plan for the page.
 type pageNote struct {
 	changes []picture.Change
-	secret  map[string]bool   // the variables of its module, and whether they are secret
-	hide    *strings.Replacer // hides the texts of secret inputs; nil if there are none
+	secret  map[string]bool // the variables of its module, and whether they are secret
+	hide    []string        // texts that are secret
 }
 
 // pageNotes are those of all units. The run's lock guards them.
@@ -53,12 +52,11 @@ func (r *estateRun) noteForPage(u *estate.Unit, e *engine.Engine, p *plan.Plan, 
 		return
 	}
 	note := &pageNote{secret: secretVariables(e.Root().Variables)}
-	note.hide = hiding(p.Variables, note.secret)
+	for name, v := range p.Variables {
+		note.keepSecret(v, note.secret[name])
+	}
 	if p.HasChanges() {
 		note.changes = pageChanges(view.Pieces(view.Style{}, p, sc, false))
-	}
-	for i := range note.changes {
-		note.changes[i].Text = note.hidden(note.changes[i].Text)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,45 +81,33 @@ func secretVariables(all map[string]*config.Variable) map[string]bool {
 	return out
 }
 
-// hiding hides the texts of secret inputs where a provider repeats them without
-// saying that they are secret, as terraform_data does in its output. A page is shown
-// to others more easily than what a terminal said.
-func hiding(values map[string]cty.Value, secret map[string]bool) *strings.Replacer {
-	var pairs []string
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		secretTexts(values[name], secret[name], func(text string) {
-			pairs = append(pairs, strconv.Quote(text), value.SecretText)
-		})
-	}
-	if len(pairs) == 0 {
-		return nil
-	}
-	return strings.NewReplacer(pairs...)
-}
-
-func secretTexts(v cty.Value, secret bool, take func(string)) {
-	secret = secret || value.Secret(v)
+// keepSecret notes the texts in a value that are secret, or all of them. They are hidden
+// where a provider repeats them without saying that they are secret, as terraform_data
+// does in its output: a page gets to others more easily than what a terminal said.
+func (n *pageNote) keepSecret(v cty.Value, all bool) {
+	all = all || value.Secret(v)
 	v, _ = v.Unmark()
 	switch {
 	case v == cty.NilVal || !v.IsKnown() || v.IsNull():
 	case v.Type() == cty.String:
-		if text := v.AsString(); secret && text != "" {
-			take(text)
+		if text := v.AsString(); all && text != "" {
+			n.hide = append(n.hide, text)
 		}
 	case v.CanIterateElements():
 		for it := v.ElementIterator(); it.Next(); {
 			_, x := it.Element()
-			secretTexts(x, secret, take)
+			n.keepSecret(x, all)
 		}
 	}
 }
 
-// hidden is a text without what is secret.
-func (n *pageNote) hidden(text string) string {
-	if n == nil || n.hide == nil {
-		return text
+// hiding replaces what is secret in the quotes that it is shown in.
+func (n *pageNote) hiding() *strings.Replacer {
+	var pairs []string
+	for _, text := range n.hide {
+		pairs = append(pairs, strconv.Quote(text), value.SecretText)
 	}
-	return n.hide.Replace(text)
+	return strings.NewReplacer(pairs...)
 }
 
 func pageChanges(pieces []view.Piece) []picture.Change {
@@ -196,16 +182,25 @@ func (r *estateRun) pageUnit(ctx context.Context, res *estate.Result) picture.Un
 	inUnit, inModule := apart(res, r.filter(res.Diags))
 	out.Messages = append(messageTexts(r.estate.Sources(), inUnit), messageTexts(res.Set, inModule)...)
 	note := r.page.of[res.Unit.Name]
-	if note != nil {
-		out.Changes = note.changes
-		for i, m := range out.Messages {
-			out.Messages[i] = note.hidden(m)
+	if note == nil {
+		note = &pageNote{}
+		if all := r.estate.Declared(ctx, res.Unit); all != nil {
+			note.secret = secretVariables(all)
 		}
-	} else if all := r.estate.Declared(ctx, res.Unit); all != nil {
-		note = &pageNote{secret: secretVariables(all)}
 	}
 	if res.Status == estate.Succeeded || res.Status == estate.Failed {
 		out.Inputs = r.pageInputs(ctx, res.Unit, note)
+	}
+	hide := note.hiding()
+	for _, c := range note.changes {
+		c.Text = hide.Replace(c.Text)
+		out.Changes = append(out.Changes, c)
+	}
+	for i, m := range out.Messages {
+		out.Messages[i] = hide.Replace(m)
+	}
+	for i, in := range out.Inputs {
+		out.Inputs[i].Value = hide.Replace(in.Value)
 	}
 	return out
 }
@@ -258,17 +253,18 @@ func messageTexts(set *source.Set, ds diag.List) []string {
 // variables are not known are left out: they might be secret.
 func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, note *pageNote) []picture.Input {
 	var wanted func(string) bool
-	if note != nil {
+	if note.secret != nil {
 		wanted = func(name string) bool { _, ok := note.secret[name]; return ok }
 	}
 	var out []picture.Input
 	for _, x := range r.estate.InputOrigins(ctx, u, wanted) {
 		in := picture.Input{Name: x.Name}
+		note.keepSecret(x.Value, note.secret[x.Of])
 		switch {
-		case note != nil && note.secret[x.Of]:
+		case note.secret[x.Of]:
 			in.Value = value.SecretText
-		case note != nil && x.Value != cty.NilVal:
-			in.Value = note.hidden(shortValue(x.Value))
+		case note.secret != nil && x.Value != cty.NilVal:
+			in.Value = shortValue(x.Value)
 		}
 		for _, st := range x.Steps {
 			in.Steps = append(in.Steps, picture.Step{

@@ -4,8 +4,8 @@ const list = byId("list");
 
 const rows = units.map((u, i) => {
   const mark = badge(u);
-  return make("li", { role: "option", id: "row" + i, "data-i": i, tabindex: "-1", "aria-selected": "false", "aria-label": said(u), class: "k-" + u.kind.id },
-    make("span", { class: "sign" }, u.kind.sign), make("span", { class: "name" }, u.n), mark ? make("span", { class: "badge" }, mark) : "");
+  return make("li", { role: "option", id: "row" + i, "data-i": i, tabindex: "-1", "aria-selected": "false", title: said(u), class: "k-" + u.kind.id },
+    make("span", { class: "sign", "aria-hidden": "true" }, u.kind.sign), make("span", { class: "name" }, u.n), make("span", { class: "unseen" }, ": " + u.kind.word + " "), mark ? make("span", { class: "badge" }, mark) : "");
 });
 
 const chips = kinds.map((k) => ({ k, n: units.filter((u) => k.is(u)).length })).filter((c) => c.n > 0).map(({ k, n }) => {
@@ -32,7 +32,7 @@ function search() {
     if (ok) n++;
     return ok;
   });
-  state.near = -1;
+  if (state.near >= 0 && !state.found[state.near]) state.near = -1;
   for (const b of chips) b.setAttribute("aria-pressed", state.only.has(b.dataset.kind));
   byId("found").textContent = n === units.length ? plural(n, "unit") : `${n} of ${plural(units.length, "unit")}`;
   list.replaceChildren(...rows.filter((r, i) => state.found[i]));

@@ -61,13 +61,13 @@ function drawBox(i) {
   const g = svg("g", { class: "unit k-" + u.kind.id + (u.w ? " waits" : ""), role: "button", tabindex: "-1", "aria-label": said(u), "data-i": i, transform: `translate(${s.x} ${s.y})` });
   g.append(svg("title", {}, said(u)));
   g.append(svg("rect", { width: s.w, height: s.h, rx: map.names ? 5 : 3 }));
-  g.append(svg("text", { class: "sign", x: map.names ? 14 : s.w / 2, y: s.h / 2 + 0.5 }, u.kind.sign));
+  g.append(svg("text", { class: "sign", "aria-hidden": "true", x: map.names ? 14 : s.w / 2, y: s.h / 2 + 0.5 }, u.kind.sign));
   if (map.names) {
     g.append(svg("text", { class: "name", x: 26, y: s.h / 2 + 0.5 }, u.l || u.n));
     const mark = badge(u);
-    if (mark) g.append(svg("text", { class: "badge", x: s.w - 10, y: s.h / 2 + 0.5 }, mark));
+    if (mark) g.append(svg("text", { class: "badge", "aria-hidden": "true", x: s.w - 10, y: s.h / 2 + 0.5 }, mark));
   } else if (u.w && u.kind.id !== "deferred") {
-    g.append(svg("text", { class: "more", x: s.w - 4, y: s.h - 1 }, "…"));
+    g.append(svg("text", { class: "more", "aria-hidden": "true", x: s.w - 4, y: s.h - 1 }, "…"));
   }
   return g;
 }
