@@ -107,8 +107,8 @@ func describe(comp []*Node) *diag.Message {
 		in[n] = true
 	}
 	first := slices.MinFunc(comp, compareNodes)
-	path := shortestCircle(first, in)
 	name, at := first.What.Describe()
+	path := written(first, shortestCircle(first, in))
 	m := &diag.Message{Code: "eval/cycle", Summary: "Cycle", At: at}
 	if len(path) == 1 {
 		m.Detail = fmt.Sprintf("%s refers to itself, so its value can never be known. Remove the reference or replace it with the value that it should have.", name)
@@ -125,6 +125,29 @@ func describe(comp []*Node) *diag.Message {
 	}
 	m.Detail = "These values depend on one another in a circle, so none of them can be known: " + strings.Join(steps, " → ") + ". Remove one of the references."
 	return m
+}
+
+// written leaves out the steps of a circle that nobody wrote: from a resource or
+// call to an instance of it, or to another cell of the same name. Others without
+// a place get that of the thing that takes the step.
+func written(first *Node, path []Read) []Read {
+	var out []Read
+	from, at := first.What.Describe()
+	for _, r := range path {
+		to, declared := r.Node.What.Describe()
+		inner := strings.HasPrefix(to, from+"[") || strings.HasPrefix(from, to+"[")
+		if r.At != nil || to != from && !inner {
+			if r.At == nil {
+				r.At = at
+			}
+			out = append(out, r)
+		}
+		from, at = to, declared
+	}
+	if len(out) == 0 {
+		return path
+	}
+	return out
 }
 
 // shortestCircle is a breadth-first search from a node back to itself.
