@@ -14,6 +14,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
@@ -212,9 +214,24 @@ func unknowable(*demand.Task, string, source.Range) (cty.Value, bool, diag.List)
 	return cty.DynamicVal, true, nil
 }
 
-// localModule reads the root module of a unit where it lies on this machine. It
-// fetches no outputs.
+// localModule is the root module of a unit where it lies on this machine, nil
+// otherwise.
 func (e *Estate) localModule(t *demand.Task, u *Unit) *config.Module {
+	if l := e.localTree(t, u); l != nil {
+		return l.root
+	}
+	return nil
+}
+
+// A localTree is a module on this machine, read without what units add to it.
+type localTree struct {
+	root  *config.Module
+	needs *moduleNeeds
+}
+
+// localTree reads the modules of a unit where they lie on this machine. It
+// fetches no outputs.
+func (e *Estate) localTree(t *demand.Task, u *Unit) *localTree {
 	tf, ds := u.In(e.blind).Terraform(t)
 	if ds.HasErrors() {
 		return nil
@@ -230,17 +247,25 @@ func (e *Estate) localModule(t *demand.Task, u *Unit) *config.Module {
 		}
 	}
 	dir := filepath.Join(pkg, sub)
-	return e.shared.modules.Do(dir, func() *config.Module {
+	return e.shared.modules.Do(dir, func() *localTree {
 		f, err := newFiles(pkg, sub, pkg, dir, copyRules{})
 		if err != nil {
 			return nil
 		}
-		m, ds := config.Load(".", config.Options{FS: f, Parses: &e.shared.parses}) // by the names that it has in a run
+		o := module.Options{ // by the names that files have in a run
+			Config: config.Options{FS: f, Set: &source.Set{}, Parses: &e.shared.parses}, Loads: &module.Loads{}, Canonical: fetch.Canonical,
+		}
+		m, ds := o.Loads.Load(".", o.Config)
 		if ds.HasErrors() {
 			return nil
 		}
-		m.Dir = dir
-		return m
+		root := *m
+		root.Dir = dir
+		out := &localTree{root: &root}
+		if tree, ds := module.Build(t.Context(), ".", o); tree.Constant && !ds.HasErrors() {
+			out.needs = needsOf(tree)
+		}
+		return out
 	})
 }
 

@@ -59,7 +59,7 @@ type parsed struct {
 // sharing is what units of an estate share.
 type sharing struct {
 	parsed  par.Cache[string, *parsed]
-	modules par.Cache[string, *config.Module] // of local sources, for their variables alone
+	modules par.Cache[string, *localTree] // of local sources
 	parses  config.Parses
 	states  atomic.Int64 // how often a state was read
 	fetch   par.Cache[string, fetched]

@@ -68,6 +68,7 @@ type Run struct {
 	o     RunOptions
 	queue *par.Queue
 	procs *engine.Processes
+	needs *needs
 
 	mu      sync.Mutex
 	left    map[*Unit]int
@@ -115,7 +116,7 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 		}
 	}
 	r.mu.Unlock()
-	r.procs = e.newProcesses(o, len(order)-len(r.results))
+	r.procs = r.newProcesses(ctx, slices.DeleteFunc(slices.Clone(order), func(u *Unit) bool { return u.Excluded != "" }))
 	r.start(ctx, ready)
 	r.waves(ctx)
 	r.procs.Close()
@@ -187,7 +188,7 @@ func (r *Run) stopping(ctx context.Context) bool {
 
 // turn works on one unit.
 func (r *Run) turn(ctx context.Context, u *Unit) {
-	defer r.procs.Over()
+	defer r.over(u)
 	res := &Result{Unit: u, Status: Succeeded, Started: r.e.o.Now()}
 	r.mu.Lock()
 	by, failFast := r.blocked[u], r.o.FailFast && r.failed

@@ -163,6 +163,7 @@ func (w *work) open(ctx context.Context) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
+	w.r.needs.met(w.u, e.Tree())
 	if needsFolder(e.Tree()) || p.outside != nil || w.hasHooks() {
 		ds = append(ds, p.onDisk()...)
 	}

@@ -28,9 +28,9 @@
 // By Stop: a process is asked to stop when all pools that use it are stopping, not
 // before, and is then given to no other pool.
 //
-// Otherwise a process that no pool uses is kept while units are still to come, but
-// no more than a few of them, the latest used; a unit that needs one that is gone
-// starts it again.
+// Otherwise a process that no pool uses is kept while units are still to come that
+// can need it, but no more than a few of them, the latest used; a unit that needs
+// one that is gone starts it again.
 package live
 
 import (
@@ -78,6 +78,9 @@ type Options struct {
 	Dir string
 	// Indifferent tells whether a provider is indifferent to its folder; nil: none is.
 	Indifferent func(addr.Provider) bool
+	// Needed tells whether units that are still to come may need a provider, so that
+	// its processes are kept; nil: they may need any. It must not call the host.
+	Needed func(addr.Provider) bool
 	// Calls is how many calls of providers may run at once, over all pools, which
 	// take turns; 0 means any number.
 	Calls int
@@ -127,20 +130,25 @@ func (h *Host) Expect(units int) {
 	h.expect += units
 }
 
-// Over says that a unit that was expected is done. After the last one, processes
-// end that nobody uses.
+// Over says that a unit that was expected is done. Processes end that nobody uses
+// and that no unit that is still to come can need.
 func (h *Host) Over() {
 	h.mu.Lock()
 	h.expect--
 	var end []*process
-	if h.expect <= 0 {
-		end, h.idle = h.idle, nil
-		for _, p := range end {
+	for _, p := range slices.Clone(h.idle) {
+		if !h.wanted(p) {
 			h.drop(p)
+			end = append(end, p)
 		}
 	}
 	h.mu.Unlock()
 	closeAll(end)
+}
+
+// wanted reports whether a process that nobody uses is kept. The caller holds the lock.
+func (h *Host) wanted(p *process) bool {
+	return p.key.owner == nil && h.expect > 0 && (h.o.Needed == nil || h.o.Needed(p.addr))
 }
 
 // Close ends every process. It is idempotent.
@@ -191,7 +199,8 @@ func (h *Host) indifferent(a addr.Provider) bool {
 
 // find returns a process for a pool, which is then one of its users, and whether
 // the caller has to start it. config is NilVal for one that is not configured.
-func (h *Host) find(k key, outside bool, config cty.Value, pool *Pool) (p *process, start bool, ds diag.List) {
+func (h *Host) find(prog *program, config cty.Value, pool *Pool) (p *process, start bool, ds diag.List) {
+	k := prog.key
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed || pool.closed {
@@ -209,7 +218,7 @@ func (h *Host) find(k key, outside bool, config cty.Value, pool *Pool) (p *proce
 		p = h.promote(k, pool)
 	}
 	if p == nil {
-		p, start = h.add(k, outside), true
+		p, start = h.add(prog), true
 	}
 	p.config = config
 	p.users[pool], pool.used[p] = true, true
@@ -219,8 +228,8 @@ func (h *Host) find(k key, outside bool, config cty.Value, pool *Pool) (p *proce
 
 // add makes a process that is to be started. What is not shared has its pool for a
 // user from the beginning.
-func (h *Host) add(k key, outside bool) *process {
-	p := newProcess(k, outside)
+func (h *Host) add(prog *program) *process {
+	p, k := newProcess(prog), prog.key
 	h.procs[k] = append(h.procs[k], p)
 	h.paths[k.path] = append(h.paths[k.path], p)
 	if k.owner != nil {
@@ -250,7 +259,8 @@ func (h *Host) promote(k key, pool *Pool) *process {
 
 // visit returns any process of a program, for calls that need no configuration.
 // Who got it calls left.
-func (h *Host) visit(k key, outside bool, pool *Pool) (p *process, start bool, ds diag.List) {
+func (h *Host) visit(prog *program, pool *Pool) (p *process, start bool, ds diag.List) {
+	k := prog.key
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed || pool.closed {
@@ -265,7 +275,7 @@ func (h *Host) visit(k key, outside bool, pool *Pool) (p *process, start bool, d
 		}
 	}
 	if p == nil {
-		p, start = h.add(k, outside), true
+		p, start = h.add(prog), true
 	}
 	p.visits++
 	h.awake(p)
@@ -320,7 +330,7 @@ func (h *Host) left(p *process, pool *Pool) {
 	case len(p.users) > 0 || p.visits > 0:
 	case p.out:
 		end = append(end, p)
-	case h.expect <= 0 || p.key.owner != nil:
+	case !h.wanted(p):
 		h.drop(p)
 		end = append(end, p)
 	default:

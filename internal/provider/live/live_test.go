@@ -552,3 +552,34 @@ func TestAlone(t *testing.T) {
 		t.Error("a closed pool starts providers")
 	}
 }
+
+// A process ends when the last unit is done that can need its provider.
+func TestNoLongerNeeded(t *testing.T) {
+	w := newWorld()
+	var needed atomic.Bool
+	needed.Store(true)
+	h := NewHost(Options{Needed: func(addr.Provider) bool { return needed.Load() }})
+	defer h.Close()
+	h.Expect(3)
+	s := source{world: w, path: "/bin/thing", dir: "/a"}
+	use := func(name string) {
+		p := h.New(s, name)
+		configured(t, p, "x")
+		p.Close()
+		h.Over()
+	}
+	use("a")
+	if n := len(w.running()); n != 1 {
+		t.Errorf("%d processes run while a unit that needs them is to come", n)
+	}
+	needed.Store(false)
+	use("b")
+	if n := len(w.running()); n != 0 {
+		t.Errorf("%d processes run while a unit is to come that does not need them", n)
+	}
+	needed.Store(true)
+	use("c")
+	if w.count() != 2 {
+		t.Errorf("%d processes were started, want one and, for a unit that needs it against all expectations, another", w.count())
+	}
+}

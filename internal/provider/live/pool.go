@@ -38,8 +38,9 @@ type Pool struct {
 // A program is a Program with the key of what runs it.
 type program struct {
 	Program
-	key key
-	ds  diag.List
+	addr addr.Provider
+	key  key
+	ds   diag.List
 }
 
 // New makes a pool with processes of its own.
@@ -82,7 +83,7 @@ func (p *Pool) program(ctx context.Context, a addr.Provider) (*program, diag.Lis
 	if have, ok := p.programs.Get(a); ok && !have.ds.HasErrors() {
 		return &have, nil
 	}
-	var prog program
+	prog := program{addr: a}
 	if s, ok := p.source.(Sharer); ok {
 		prog.Program, prog.ds = s.Program(ctx, a)
 	}
@@ -164,7 +165,7 @@ func (p *Pool) Configured(ctx context.Context, a addr.ProviderConfig, config cty
 // take finds or starts a process for a handle, and configures it.
 func (p *Pool) take(ctx context.Context, h *handle) (*process, diag.List) {
 	for {
-		proc, start, ds := p.host.find(h.prog.key, h.prog.Outside, h.config, p)
+		proc, start, ds := p.host.find(h.prog, h.config, p)
 		if ds.HasErrors() {
 			return nil, ds
 		}
@@ -197,7 +198,7 @@ func (p *Pool) launch(ctx context.Context, prog *program, proc *process, start b
 // visit makes a call that needs no configuration on any process of a program.
 func visit[R any](ctx context.Context, p *Pool, prog *program, none R, call func(provider.Provider) (R, diag.List)) (R, diag.List) {
 	for {
-		proc, start, ds := p.host.visit(prog.key, prog.Outside, p)
+		proc, start, ds := p.host.visit(prog, p)
 		if ds.HasErrors() {
 			return none, ds
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/zclconf/go-cty/cty"
@@ -11,6 +12,7 @@ import (
 
 // A process is one provider, from before its start to its end.
 type process struct {
+	addr    addr.Provider
 	key     key
 	outside bool // see Program
 
@@ -35,8 +37,8 @@ type process struct {
 	once  sync.Once
 }
 
-func newProcess(k key, outside bool) *process {
-	return &process{key: k, outside: outside, users: map[*Pool]bool{}, started: make(chan struct{})}
+func newProcess(prog *program) *process {
+	return &process{addr: prog.addr, key: prog.key, outside: prog.Outside, users: map[*Pool]bool{}, started: make(chan struct{})}
 }
 
 // start starts the process. Its one caller was told so by find or visit.
