@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
@@ -57,7 +58,7 @@ func runExplain(ctx context.Context, s *session, o *explainOptions) int {
 }
 
 func (s *session) explain(ctx context.Context, o *explainOptions) (*engine.Explanation, diag.List) {
-	p, ds := s.load(ctx, loadOptions{vars: o.vars, partial: true})
+	p, ds := s.loadInstalled(ctx, loadOptions{vars: o.vars, partial: true})
 	if p == nil {
 		return nil, ds
 	}
@@ -73,6 +74,25 @@ func (s *session) explain(ctx context.Context, o *explainOptions) (*engine.Expla
 		Installed: func() { p.selectProviders(ctx, st) },
 	})
 	return x, append(ds, more...)
+}
+
+// loadInstalled loads a configuration without the modules that are not installed,
+// which is a warning.
+func (s *session) loadInstalled(ctx context.Context, o loadOptions) (*project, diag.List) {
+	p, ds := s.load(ctx, o)
+	missing := func(m *diag.Message) bool { return m.Severity == diag.Warning || m.Summary == "Module not installed" }
+	if p != nil || slices.ContainsFunc(ds, func(m *diag.Message) bool { return !missing(m) }) {
+		return p, ds
+	}
+	o.rootOnly = true
+	p, more := s.load(ctx, o)
+	if p == nil {
+		return nil, more
+	}
+	for _, m := range ds {
+		m.Severity = diag.Warning
+	}
+	return p, ds
 }
 
 // stateToExplain reads the state if there is one. That it cannot be read matters

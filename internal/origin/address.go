@@ -28,9 +28,6 @@ func (r *replay) start(address string) (cursor, diag.List) {
 		if call == nil {
 			return cursor{}, bad("There is no module call %q in %s.%s", path[1].name(), where(m), lang.Suggest(path[1].name(), m.Node.Config.Calls))
 		}
-		if call.Node == nil {
-			return cursor{}, bad("The module %s could not be loaded.", named(m, "module."+call.Name()))
-		}
 		c, child, rest, done, ds := r.intoCall(call, path[2:])
 		if done || ds.HasErrors() {
 			return c, ds
@@ -53,6 +50,11 @@ func (r *replay) intoCall(call *eval.Call, path []step) (c cursor, child *eval.M
 		}
 	}
 	switch {
+	case call.Node == nil && len(path) > 0:
+		return c, nil, nil, true, bad("The module %s is not installed, so what stands in it is not known.", label)
+	case call.Node == nil:
+		r.wholeOf(whole{text: label, origin: m.Node.Config.Origin(cfg.At, cfg.Merged), f: f, body: cfg.Body})
+		return c, nil, nil, true, nil
 	case f.repeat == nil:
 		child, rest = r.child(call, path)
 	case len(path) > 0 && path[0].brackets:

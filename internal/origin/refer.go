@@ -72,8 +72,11 @@ func named(m *eval.Module, what string) string {
 // module follows module.NAME[KEY].OUTPUT.
 func (r *replay) module(c cursor, name string, path []step) cursor {
 	call := c.f.mod.Call(name)
-	if call == nil || call.Node == nil {
+	switch {
+	case call == nil:
 		return r.computed(c)
+	case call.Node == nil:
+		return r.end(Undecided, c, named(c.f.mod, "module."+name)+" is not installed")
 	}
 	child, path := r.child(call, path)
 	if child == nil || len(path) == 0 || child.Node.Config.Outputs[path[0].name()] == nil {
