@@ -212,7 +212,11 @@ func (m *Module) resolveResource(t *demand.Task, ref hcl.Traversal, at *source.R
 	if !ok {
 		return v, used, demand.Fail()
 	}
-	if ds := r.formMistake(ref, used, at); ds != nil {
+	ds := r.formMistake(ref, used, at)
+	if ds == nil && m.ev.o.Validating {
+		ds = r.attrMistake(t, ref, used, at)
+	}
+	if ds != nil {
 		return v, used, ds
 	}
 	return v, used, nil
@@ -236,6 +240,25 @@ func (r *Resource) formMistake(ref hcl.Traversal, used int, at *source.Range) di
 		return nil // a keyed resource yields an object, so its keys can be written as attributes
 	}
 	return diag.Errorf(at, "Missing resource instance key", "Because %s has %q set, its attributes must be accessed on specific instances.\n\nFor example, to correlate with indices of a referring resource, use:\n    %s[%s]", r.code.cfg.Addr, formName(in.Form), r.code.cfg.Addr, indexName(in.Form))
+}
+
+// attrMistake finds a reference to an attribute that instances of a resource do
+// not have, which evaluating cannot find while nothing is known of the instances.
+func (r *Resource) attrMistake(t *demand.Task, ref hcl.Traversal, used int, at *source.Range) diag.List {
+	if len(ref) < used+2 {
+		return nil
+	}
+	_, isIndex := ref[used].(hcl.TraverseIndex)
+	a, isAttr := ref[used+1].(hcl.TraverseAttr)
+	in, ok := r.instances.Peek()
+	if !isIndex || !isAttr || !ok || in.Form != Counted && in.Form != Keyed {
+		return nil
+	}
+	s, ds := r.Schema(t)
+	if ds.HasErrors() || s.Block.Attributes[a.Name] != nil || s.Block.Blocks[a.Name] != nil {
+		return nil
+	}
+	return diag.Errorf(at, "Unsupported attribute", "This object has no argument, nested block, or exported attribute named %q.", a.Name)
 }
 
 func inCheck(n *demand.Node, name string) bool {

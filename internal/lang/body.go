@@ -149,6 +149,10 @@ func compileBlock(block *hcl.Block, b *schema.Block, asBlocks map[string]*schema
 		d.iterator = word
 	}
 	if l := content.Attributes["labels"]; l != nil {
+		if nb.Nesting != schema.Map {
+			at := l.NameRange
+			return "", bodyItem{}, append(ds, diag.Errorf(&at, "Unsupported argument", "Blocks of type %q have no label, so \"labels\" is not expected here.", name)...)
+		}
 		exprs, diags := hcl.ExprList(l.Expr)
 		ds = append(ds, diag.FromHCL(diags)...)
 		for _, x := range exprs {
@@ -321,14 +325,19 @@ func (bb *bodyBlocks) eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
 	return v, append(ds, more...)
 }
 
+// couldIterate reports whether a value of a type may have elements.
+func couldIterate(ty cty.Type) bool {
+	return ty == cty.DynamicPseudoType || ty.IsCollectionType() || ty.IsTupleType() || ty.IsObjectType()
+}
+
 func (it *bodyItem) expand(t *demand.Task, s Scope) (out []element, unknown bool, marks cty.ValueMarks, ds diag.List) {
 	coll, ds := Eval(t, s, it.dynamic.forEach, cty.DynamicPseudoType)
 	coll, marks = coll.Unmark()
 	at := it.dynamic.forEach.Range()
 	switch {
-	case ds.HasErrors() || !coll.IsKnown():
+	case ds.HasErrors() || !coll.IsKnown() && couldIterate(coll.Type()):
 		return nil, true, marks, ds
-	case coll.IsNull():
+	case coll.IsKnown() && coll.IsNull():
 		return nil, false, marks, append(ds, diag.Errorf(&at, "Invalid dynamic for_each value", "Cannot use a null value in for_each.")...)
 	case !coll.CanIterateElements():
 		return nil, false, marks, append(ds, diag.Errorf(&at, "Invalid dynamic for_each value", "Cannot use a %s value in for_each. An iterable collection is required.", coll.Type().FriendlyName())...)

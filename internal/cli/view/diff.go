@@ -192,21 +192,22 @@ func (d *differ) namesOf(b *schema.Block) (attrs, blocks []string) {
 }
 
 // block compares two values of a block's type.
-func (d *differ) block(p pair, b *schema.Block, whole op) *node {
+func (d *differ) block(p pair, b *schema.Block) *node {
 	n := &node{kind: blockBody, op: p.start(), forces: p.replace.Marked(), empty: len(b.Blocks) == 0, showNull: true}
 	attrs, blocks := d.namesOf(b)
 	n.kids = make([]kid, 0, len(attrs))
 	for _, name := range attrs {
 		a := b.Attributes[name]
-		if k := d.attribute(p.attr(name), a, whole); k != nil {
+		if k := d.attribute(p.attr(name), a); k != nil {
 			n.add(name, k)
 		}
 	}
+	n.settleWriteOnly()
 	for _, name := range blocks {
 		g := d.blocks(pair{
 			before: getAttr(p.before, name), after: getAttr(p.after, name),
 			beforeS: p.beforeS.Attr(name), afterS: p.afterS.Attr(name), replace: p.replace.Attr(name),
-		}, b.Blocks[name], whole)
+		}, b.Blocks[name])
 		g.name = name
 		for _, k := range g.kids {
 			n.fold(k.node.op)
@@ -216,10 +217,24 @@ func (d *differ) block(p pair, b *schema.Block, whole op) *node {
 	return n
 }
 
+// settleWriteOnly gives write-only arguments the operation of the arguments
+// beside them: what they were and will be, nobody knows.
+func (n *node) settleWriteOnly() {
+	for _, k := range n.kids {
+		if k.node.kind != writeOnly {
+			continue
+		}
+		k.node.op = n.op
+		if n.op == same && k.node.forces {
+			k.node.op = update
+		}
+	}
+}
+
 // attribute compares an argument; nil means that there is nothing to show.
-func (d *differ) attribute(p pair, a *schema.Attribute, whole op) *node {
+func (d *differ) attribute(p pair, a *schema.Attribute) *node {
 	if a.WriteOnly {
-		return &node{kind: writeOnly, op: whole, forces: p.replace.Marked()}
+		return &node{kind: writeOnly, forces: p.replace.Marked()} // see settleWriteOnly
 	}
 	if b, is := stringOf(p.before); is && b == "" && (p.after == cty.NilVal || !p.after.IsKnown()) {
 		p.before = cty.NilVal // to old providers an empty string is no string
@@ -239,7 +254,7 @@ func (d *differ) attribute(p pair, a *schema.Attribute, whole op) *node {
 			return n
 		}
 	}
-	return d.nested(p, a.Nested, whole)
+	return d.nested(p, a.Nested)
 }
 
 // hidden gives the node of a part that is not shown since either side is

@@ -6,15 +6,15 @@ import (
 )
 
 // nested compares an argument that the schema gives parts of its own.
-func (d *differ) nested(p pair, o *schema.Object, whole op) *node {
+func (d *differ) nested(p pair, o *schema.Object) *node {
 	one := func(p pair) *node {
 		if n := d.hidden(p, false); n != nil {
 			return n
 		}
 		if p.isPending() {
-			return d.nestedUnknown(p, o, whole)
+			return d.nestedUnknown(p, o)
 		}
-		return d.nestedObject(p, o, whole)
+		return d.nestedObject(p, o)
 	}
 	if o.Nesting == schema.Single || o.Nesting == schema.Group {
 		return one(p)
@@ -41,21 +41,19 @@ func (d *differ) nested(p pair, o *schema.Object, whole op) *node {
 	return f(p)
 }
 
-func (d *differ) nestedObject(p pair, o *schema.Object, whole op) *node {
+func (d *differ) nestedObject(p pair, o *schema.Object) *node {
 	n := &node{kind: object, op: p.start(), forces: p.replace.Marked(), showNull: true}
-	if whole == same && p.start() != same {
-		whole = p.start()
-	}
 	for _, name := range sortedNames(o.Attributes) {
-		if k := d.attribute(p.attr(name), o.Attributes[name], whole); k != nil {
+		if k := d.attribute(p.attr(name), o.Attributes[name]); k != nil {
 			n.add(name, k)
 		}
 	}
+	n.settleWriteOnly()
 	return n
 }
 
 // nestedUnknown shows every part of an object that is known after apply.
-func (d *differ) nestedUnknown(p pair, o *schema.Object, whole op) *node {
+func (d *differ) nestedUnknown(p pair, o *schema.Object) *node {
 	n := &node{kind: unknown, op: create, forces: p.replace.Marked()}
 	if p.before == cty.NilVal {
 		return n
@@ -66,7 +64,7 @@ func (d *differ) nestedUnknown(p pair, o *schema.Object, whole op) *node {
 		parts[name] = cty.UnknownVal(a.Type)
 	}
 	p.after = cty.ObjectVal(parts)
-	n.inner = d.nestedObject(p, o, whole)
+	n.inner = d.nestedObject(p, o)
 	return n
 }
 
@@ -88,13 +86,10 @@ func (d *differ) byIndex(p pair, f func(pair) *node) *node {
 }
 
 // blocks compares the blocks of one type.
-func (d *differ) blocks(p pair, nb *schema.NestedBlock, whole op) group {
+func (d *differ) blocks(p pair, nb *schema.NestedBlock) group {
 	g := group{forces: p.replace.Marked()}
 	one := func(p pair) *node {
-		if whole == same || p.start() != same {
-			whole = p.start()
-		}
-		n := d.block(p, nb.Block, whole)
+		n := d.block(p, nb.Block)
 		n.forces = n.forces || g.forces
 		return n
 	}
@@ -110,7 +105,7 @@ func (d *differ) blocks(p pair, nb *schema.NestedBlock, whole op) group {
 		g.kids = append(g.kids, kid{name, n})
 	}
 	if p.after != cty.NilVal && !p.after.IsKnown() {
-		add("", d.blocksUnknown(p, nb, whole))
+		add("", d.blocksUnknown(p, nb))
 		return g
 	}
 	switch nb.Nesting {
@@ -148,7 +143,7 @@ func (n *node) hideBlock(before, after bool) {
 
 // blocksUnknown shows blocks whose number is known after apply as one block in
 // which everything is.
-func (d *differ) blocksUnknown(p pair, nb *schema.NestedBlock, whole op) *node {
+func (d *differ) blocksUnknown(p pair, nb *schema.NestedBlock) *node {
 	parts := make(map[string]cty.Value)
 	for name, a := range nb.Attributes {
 		parts[name] = cty.UnknownVal(a.Type)
@@ -156,7 +151,7 @@ func (d *differ) blocksUnknown(p pair, nb *schema.NestedBlock, whole op) *node {
 	for name, inner := range nb.Blocks {
 		parts[name] = inner.EmptyValue()
 	}
-	n := d.block(pair{after: cty.ObjectVal(parts)}, nb.Block, create)
+	n := d.block(pair{after: cty.ObjectVal(parts)}, nb.Block)
 	n.op = create
 	if before := p.before; before != cty.NilVal && before.IsKnown() && !before.IsNull() && (!before.CanIterateElements() || before.LengthInt() > 0) {
 		n.op = update

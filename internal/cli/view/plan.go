@@ -221,14 +221,13 @@ func (v *planView) compare(c *plan.Change, only *value.PathSet) *node {
 		before: present(c.Before), after: present(c.After),
 		beforeS: value.NewPathSet(c.BeforeSensitive), afterS: value.NewPathSet(c.AfterSensitive), replace: value.NewPathSet(c.ReplacePaths),
 	}
-	whole := update
 	switch c.Op {
 	case plan.Create, plan.Read:
-		whole, p.before = create, cty.NilVal
+		p.before = cty.NilVal
 	case plan.Delete:
-		whole, p.after = remove, cty.NilVal
+		p.after = cty.NilVal
 	case plan.NoOp, plan.Forget:
-		whole, p.after, p.afterS = same, p.before, p.beforeS
+		p.after, p.afterS = p.before, p.beforeS
 		if c.Op == plan.NoOp && p.after == cty.NilVal {
 			p.before = present(c.After)
 			p.after = p.before
@@ -238,14 +237,14 @@ func (v *planView) compare(c *plan.Change, only *value.PathSet) *node {
 	if v.schemas != nil {
 		s = v.schemas.Resource(c.Provider.Provider, c.Addr.Resource.Mode, c.Addr.Resource.Type)
 	}
-	return v.resource(p, s, whole, only)
+	return v.resource(p, s, only)
 }
 
 // resource compares by the schema, or without one by the values.
-func (v *planView) resource(p pair, s *schema.Resource, whole op, only *value.PathSet) *node {
+func (v *planView) resource(p pair, s *schema.Resource, only *value.PathSet) *node {
 	var n *node
 	if s != nil {
-		n = v.d.block(p, s.Block, whole)
+		n = v.d.block(p, s.Block)
 	} else {
 		n = &node{kind: blockBody, op: p.start(), showNull: true, empty: true}
 		for _, name := range unionNames(elements(p.before), elements(p.after)) {

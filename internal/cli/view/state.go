@@ -69,7 +69,7 @@ func (v *planView) stateObject(o state.Listed) {
 		return
 	}
 	p := pair{before: val, after: val, beforeS: value.NewPathSet(o.Object.Sensitive), afterS: value.NewPathSet(o.Object.Sensitive)}
-	n := v.resource(p, s, same, nil)
+	n := v.resource(p, s, nil)
 	v.node(n, 0, flags{all: true, plain: true})
 	v.str("\n")
 }
