@@ -86,6 +86,9 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 	e, more := estate.Open(ctx, o)
 	defer e.Close(ctx)
 	more = append(more, e.Ungenerated...)
+	if !more.HasErrors() {
+		more = append(more, bareIncludes(ctx, e, f, e.Units...)...)
+	}
 	if ds = append(ds, more...); ds.HasErrors() {
 		return r.failEstate(e, ds)
 	}

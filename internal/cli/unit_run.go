@@ -95,6 +95,13 @@ func (s *session) runUnit(ctx context.Context, cmd command, f *unitFlags, args [
 		if yes, more := e.Protected(ctx, u); yes || more.HasErrors() {
 			return s.failWith(e, append(more, diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed.")...))
 		}
+		yes, more := s.mayDestroy(ctx, f)
+		if s.tell(more); !yes {
+			return min(len(more.Errors()), 1)
+		}
+	}
+	if more := bareIncludes(ctx, e, f, u); more.HasErrors() {
+		return s.failWith(e, more)
 	}
 	dir, more := e.Ready(ctx, u)
 	if ds = append(ds, more...); ds.HasErrors() {

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/estate"
+)
+
+// bareIncludes are errors about include blocks without a label, where the strict
+// control makes them errors.
+func bareIncludes(ctx context.Context, e *estate.Estate, f *unitFlags, units ...*estate.Unit) diag.List {
+	if !f.strictly("bare-include") {
+		return nil
+	}
+	var ds diag.List
+	for _, u := range units {
+		if _, bare := e.Included(ctx, u)[""]; bare {
+			ds = append(ds, diag.Errorf(nil, "Include without a label", "The unit %s has an include block without a label, which the strict control bare-include makes an error. Give it one, as in include \"root\".", u.Name)...)
+		}
+	}
+	return ds
+}
+
+// mayDestroy tells which units need the one that is to be destroyed, and asks. It is
+// what --destroy-dependencies-check adds to a command on one unit.
+func (s *session) mayDestroy(ctx context.Context, f *unitFlags) (bool, diag.List) {
+	if !f.checkDependents {
+		return true, nil
+	}
+	around := *f
+	around.selection = selection{config: f.config, noFiltersFile: true, filters: []string{"...^{.}"}, features: f.features, graphRoot: f.graphRoot}
+	o, ds := s.estateOptions(&around, "destroy", nil, nil)
+	if ds.HasErrors() {
+		return false, ds
+	}
+	o.Look.Lenient = true
+	e, ds := estate.Open(ctx, o)
+	if ds.HasErrors() {
+		return false, ds
+	}
+	if len(e.Units) == 0 {
+		return true, nil
+	}
+	names := strings.Join(unitsByName(e.Units), ", ")
+	if f.nonInteractive {
+		return true, diag.Warnf(nil, "Other units need this one", "The unit that is destroyed is needed by: %s.", names)
+	}
+	answer, err := s.ask(ctx, question{title: "\nThe unit is needed by: " + names + ".\nDo you want to destroy it all the same?", text: "Only 'yes' will be accepted to approve."})
+	if err != nil {
+		return false, diag.Errorf(nil, "Destruction was not approved", "There was no answer to the question whether to destroy a unit that others need: %s. Answer it, or use --non-interactive.", err)
+	}
+	return answer == "yes", nil
+}
+
+func unitsByName(units []*estate.Unit) []string {
+	out := make([]string, 0, len(units))
+	for _, u := range units {
+		out = append(out, u.Name)
+	}
+	return out
+}
