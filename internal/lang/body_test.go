@@ -1,0 +1,124 @@
+package lang_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// scope knows the names of a map and no functions.
+type scope map[string]cty.Value
+
+func (s scope) Resolve(_ *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
+	v, ok := s[ref.RootName()]
+	if !ok {
+		return cty.DynamicVal, 1, diag.Errorf(at, "No such name", "There is no %s.", ref.RootName())
+	}
+	return v, 1, nil
+}
+
+func (scope) Functions(*demand.Task, []string) (map[string]function.Function, diag.List) {
+	return nil, nil
+}
+
+func block() *schema.Block {
+	inner := &schema.Block{Attributes: map[string]*schema.Attribute{"k": {Type: cty.String, Required: true}}}
+	return &schema.Block{
+		Attributes: map[string]*schema.Attribute{
+			"name": {Type: cty.String, Required: true}, "n": {Type: cty.Number, Optional: true}, "id": {Type: cty.String, Computed: true},
+		},
+		Blocks: map[string]*schema.NestedBlock{
+			"one": {Nesting: schema.Single, Block: inner}, "some": {Nesting: schema.List, Block: inner, MaxItems: 2},
+			"any": {Nesting: schema.Set, Block: inner}, "by": {Nesting: schema.Map, Block: inner},
+		},
+	}
+}
+
+func shown(v cty.Value) string {
+	secret := ""
+	if value.ContainsMark(v, value.Sensitive) {
+		secret = "sensitive "
+	}
+	v, _ = v.UnmarkDeep()
+	out := ""
+	for _, name := range []string{"name", "n", "one", "some", "any", "by"} {
+		x := v.GetAttr(name)
+		switch {
+		case !x.IsWhollyKnown():
+			out += name + "=? "
+		case x.IsNull() || x.CanIterateElements() && x.LengthInt() == 0 && !x.Type().IsObjectType():
+		default:
+			src, err := ctyjson.Marshal(x, x.Type())
+			if err != nil {
+				return err.Error()
+			}
+			out += name + "=" + string(src) + " "
+		}
+	}
+	return secret + out
+}
+
+func TestBody(t *testing.T) {
+	for _, c := range []struct {
+		name, text, want string
+		told             []string
+	}{
+		{name: "arguments", text: "name = \"a\"\nn = \"3\"", want: `name="a" n=3 `},
+		{name: "references", text: "name = v", want: `name="v" `},
+		{name: "unknown", text: "name = u", want: "name=? "},
+		{name: "sensitive", text: "name = s", want: `sensitive name="s" `},
+		{name: "blocks", text: "name = \"a\"\none {\n  k = v\n}\nsome {\n  k = 1\n}\nsome {\n  k = 2\n}\nby \"x\" {\n  k = 3\n}", want: `name="a" one={"k":"v"} some=[{"k":"1"},{"k":"2"}] by={"x":{"k":"3"}} `},
+		{name: "dynamic", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = [\"p\", \"q\"]\n  iterator = it\n  content {\n    k = \"${it.key}${it.value}\"\n  }\n}", want: `name="a" some=[{"k":"0p"},{"k":"1q"}] `},
+		{name: "dynamic over a map, with labels", text: "name = \"a\"\ndynamic \"by\" {\n  for_each = { p = 1 }\n  labels   = [by.key]\n  content {\n    k = by.value\n  }\n}", want: `name="a" by={"p":{"k":"1"}} `},
+		{name: "dynamic, not known", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = ul\n  content {\n    k = some.value\n  }\n}", want: `name="a" some=? `},
+		{name: "a needed argument is missing", text: "n = 1", told: []string{"1 Missing required argument"}},
+		{name: "an argument too many", text: "name = \"a\"\nzz = 1", told: []string{"2 Unsupported argument"}},
+		{name: "a wrong type", text: "name = [1]", told: []string{"1 Incorrect attribute value type"}},
+		{name: "blocks too many", text: "name = \"a\"\nsome {\n  k = 1\n}\nsome {\n  k = 1\n}\nsome {\n  k = 1\n}", told: []string{"8 Too many some blocks"}},
+		{name: "a dynamic block of no such type", text: "name = \"a\"\ndynamic \"zz\" {\n  for_each = []\n  content {}\n}", told: []string{"2 Unsupported block type"}},
+		{name: "labels where there are none", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = []\n  labels = []\n  content {\n    k = 1\n  }\n}", told: []string{"4 Unsupported argument"}},
+		{name: "no label where there is one", text: "name = \"a\"\ndynamic \"by\" {\n  for_each = []\n  content {\n    k = 1\n  }\n}", told: []string{"2 Wrong number of dynamic block labels"}},
+		{name: "over a string", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = \"x\"\n  content {\n    k = 1\n  }\n}", told: []string{"3 Invalid dynamic for_each value"}},
+		{name: "over a string that is not known", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = u\n  content {\n    k = 1\n  }\n}", told: []string{"3 Invalid dynamic for_each value"}},
+		{name: "over null", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = null\n  content {\n    k = 1\n  }\n}", told: []string{"3 Invalid dynamic for_each value"}},
+		{name: "a name that is not there", text: "name = zz", told: []string{"1 No such name"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, diags := hclsyntax.ParseConfig([]byte(c.text), "t", hcl.InitialPos)
+			if diags.HasErrors() {
+				t.Fatal(diags)
+			}
+			b, ds := lang.CompileBody(f.Body, block())
+			var v cty.Value
+			if !ds.HasErrors() {
+				var more diag.List
+				v, more = b.Eval((&demand.Graph{}).Task(t.Context()), scope{
+					"v": cty.StringVal("v"), "u": cty.UnknownVal(cty.String), "ul": cty.UnknownVal(cty.List(cty.String)), "s": cty.StringVal("s").Mark(value.Sensitive),
+				})
+				ds = append(ds, more...)
+			}
+			var told []string
+			for _, m := range ds {
+				told = append(told, fmt.Sprintf("%d %s", m.At.Start.Line, m.Summary))
+			}
+			if diff := cmp.Diff(c.told, told); diff != "" {
+				t.Fatalf("-want +got:\n%s", diff)
+			}
+			if len(c.told) == 0 && shown(v) != c.want {
+				t.Errorf("got  %s\nwant %s", shown(v), c.want)
+			}
+		})
+	}
+}
