@@ -14,11 +14,11 @@ const chips = kinds.map((k) => ({ k, n: units.filter((u) => k.is(u)).length })).
     if (!state.only.delete(k.id)) state.only.add(k.id);
     search();
   });
-  byId("legend").append(make("li", { class: "k-" + k.id }, make("span", { class: "sign", "aria-hidden": "true" }, k.sign), k.word));
   return b;
 });
 byId("chips").append(...chips);
-byId("legend").append(...[["+", "to add"], ["~", "to change"], ["−", "to destroy"], ["…", "deferred"]].map(([s, w]) => make("li", { class: "counts" }, make("span", { "aria-hidden": "true" }, s + "n"), w)));
+byId("legend").append(...[["+n", "to add"], ["~n", "to change"], ["−n", "to destroy"], ["→n", "to import"], [".n", "to forget"], ["…n", "deferred"], ["——", "needs"], ["- -", "needed by"]]
+  .map(([s, w]) => make("li", {}, make("span", { "aria-hidden": "true" }, s), w)));
 byId("about").textContent = [doc.command, doc.made, doc.program].filter((x) => x).join(" · ");
 
 // search finds the units that have every word of the query and are of one of the
@@ -45,7 +45,7 @@ function search() {
 
 // listStop makes one row the one that the tab key stops at.
 function listStop() {
-  for (const r of rows) r.setAttribute("tabindex", "-1");
+  for (const r of list.querySelectorAll('[tabindex="0"]')) r.setAttribute("tabindex", "-1");
   const at = state.chosen >= 0 && state.found[state.chosen] ? state.chosen : state.found.indexOf(true);
   if (at >= 0) rows[at].setAttribute("tabindex", "0");
 }

@@ -73,7 +73,7 @@ function drawBox(i) {
 }
 
 function drawMap() {
-  const here = document.activeElement && map.host.contains(document.activeElement);
+  const here = map.host.contains(document.activeElement);
   place();
   const root = svg("svg", { role: "group", "aria-label": plural(units.length, "unit") + " and what they need", viewBox: `0 0 ${map.width} ${map.height}` });
   const defs = svg("defs");
@@ -86,7 +86,7 @@ function drawMap() {
   units.forEach((u, i) => { for (const n of u.needs) d += curve(i, n); });
   map.hot = svg("g", { class: "hot", "aria-hidden": "true" });
   map.boxes = units.map((u, i) => drawBox(i));
-  root.append(defs, svg("path", { class: map.names ? "lines" : "lines thin", d: d, "aria-hidden": "true" }), map.hot);
+  root.append(defs, svg("path", { class: d.length > 60000 ? "lines thin many" : map.names ? "lines" : "lines thin", d: d, "aria-hidden": "true" }), map.hot);
   for (const l of layers) for (const i of l) root.append(map.boxes[i]);
   map.root = root;
   map.host.replaceChildren(root);
@@ -116,14 +116,11 @@ function wholeScale() { return Math.min(map.host.clientWidth / map.width, map.ho
 // beginMap chooses boxes where their names can be read with all or most of the map in
 // sight, and else tiles.
 function beginMap() {
-  map.names = true;
-  drawMap();
-  if (wholeScale() < 0.3 && units.length > 60) {
-    map.names = false;
-    drawMap();
-  }
+  place();
+  map.names = units.length <= 60 || wholeScale() >= 0.3;
+  place();
   map.scale = Math.min(1.25, Math.max(0.9, wholeScale()));
-  resize();
+  drawMap();
 }
 
 function reveal(i) {
@@ -175,9 +172,11 @@ function walk(i, key) {
 function showChosen() {
   map.hot.replaceChildren();
   const i = state.chosen;
-  map.boxes.forEach((b) => b.setAttribute("tabindex", "-1"));
   map.root.classList.toggle("one", i >= 0);
-  map.boxes.forEach((b) => b.classList.remove("chosen", "near"));
+  for (const b of map.root.querySelectorAll('.chosen, .near, [tabindex="0"]')) {
+    b.classList.remove("chosen", "near");
+    b.setAttribute("tabindex", "-1");
+  }
   if (units.length > 0) stop().setAttribute("tabindex", "0");
   if (i < 0) return;
   map.boxes[i].classList.add("chosen");
@@ -192,5 +191,6 @@ function showChosen() {
 }
 
 function showMatches() {
+  map.root.classList.toggle("some", state.found.includes(false));
   map.boxes.forEach((b, i) => b.classList.toggle("dim", !state.found[i]));
 }
