@@ -247,7 +247,7 @@ func (w *explainer) followXpr(n *xprNode, path hcl.Traversal) bool {
 	}
 	e, at := n.where()
 	if n.x.kind == constant && len(path) > 0 {
-		if place := placeInside(n.x.Expression, path); place != nil {
+		if place := placeInside(n.x, path); place != nil {
 			at = place
 		}
 	}
@@ -270,20 +270,22 @@ func (w *explainer) has(n node, path hcl.Traversal) bool {
 }
 
 // placeInside finds the item of a constant object that a path leads to.
-func placeInside(x hcl.Expression, path hcl.Traversal) *source.Range {
+func placeInside(x *xpr, path hcl.Traversal) *source.Range {
+steps:
 	for _, s := range path {
 		key, ok := stepName(s)
-		obj, isObj := x.(*hclsyntax.ObjectConsExpr)
-		if !ok || !isObj {
+		if !ok {
 			break
 		}
-		for _, it := range obj.Items {
-			if k, _ := it.KeyExpr.Value(nil); isString(k) && k.AsString() == key {
-				x = it.ValueExpr
+		for i := range x.items {
+			if it := &x.items[i]; it.keyX == nil && it.key == key {
+				x = it.x
+				continue steps
 			}
 		}
+		break
 	}
-	at := x.Range()
+	at := x.at()
 	return &at
 }
 

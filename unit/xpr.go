@@ -62,16 +62,41 @@ const (
 	dirTable                     // functions that count from the file's folder
 )
 
-// compile compiles an expression.
+// compile compiles an expression. Of one that HCL is not asked for later, the
+// place alone is kept: in a large estate the syntax trees would fill the memory.
 func (r *reader) compile(x hcl.Expression) *xpr {
 	if _, native := x.(hclsyntax.Expression); !native {
 		return r.compileJSON(x)
 	}
+	e := r.compileNative(x)
+	switch e.Expression.(type) {
+	case *placed, *hclsyntax.ConditionalExpr: // explaining looks at conditions
+	default:
+		if e.kind != opaque {
+			e.Expression = &placed{x.Range()}
+		}
+	}
+	return e
+}
+
+// placed stands for an expression whose syntax tree was let go.
+type placed struct{ at hcl.Range }
+
+func (p *placed) Value(*hcl.EvalContext) (cty.Value, hcl.Diagnostics) { return cty.DynamicVal, nil }
+func (p *placed) Variables() []hcl.Traversal                          { return nil }
+func (p *placed) Range() hcl.Range                                    { return p.at }
+func (p *placed) StartRange() hcl.Range                               { return p.at }
+
+func (r *reader) compileNative(x hcl.Expression) *xpr {
 	e := &xpr{Expression: x, id: -1}
 	switch n := x.(type) {
 	case *hclsyntax.ParenthesesExpr:
 		in := r.compile(n.Expression)
-		in.Expression = x
+		if p, ok := in.Expression.(*placed); ok {
+			p.at = x.Range()
+		} else {
+			in.Expression = x
+		}
 		return in
 	case *hclsyntax.TemplateWrapExpr:
 		return r.compile(n.Wrapped)
