@@ -1,6 +1,7 @@
 package estate
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // this process.
 type extra struct {
 	vars  []VarFlag
-	env   []string
+	env   []string // a later one replaces an earlier one
 	words []string // the arguments as they are written, without variable files
 	bad   []string // what a run over several units cannot do
 	lock  *LockOptions
@@ -45,8 +46,8 @@ func (u *Unit) extra(command string) extra {
 		if !slices.Contains(block.Commands, command) {
 			continue
 		}
-		for k, v := range block.EnvVars {
-			x.env = append(x.env, k+"="+v)
+		for _, k := range slices.Sorted(maps.Keys(block.EnvVars)) {
+			x.env = append(x.env, k+"="+block.EnvVars[k])
 		}
 		x.read(block.Arguments, abs)
 		for _, name := range block.RequiredVarFiles {
@@ -58,7 +59,6 @@ func (u *Unit) extra(command string) extra {
 			}
 		}
 	}
-	slices.Sort(x.env)
 	return x
 }
 

@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/unit"
 )
 
 const sharedModule = `variable "from" {
@@ -111,5 +115,49 @@ func runShared(t *testing.T, e *Estate, o RunOptions) {
 		if res.Status != Succeeded && res.Status != Excluded {
 			t.Fatalf("%s: %s %v", res.Unit.Name, res.Status, res.Diags.Err())
 		}
+	}
+}
+
+// The table for users names the providers that are indifferent to their folder, and
+// no others.
+func TestIndifferentProvidersAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/shared-providers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		n++
+		a, err := addr.ParseProvider(row[1])
+		if err != nil || !indifferent(a) {
+			t.Errorf("%s is in the table, but is not shared (%v)", row[1], err)
+		}
+		a.Host = "registry.terraform.io"
+		if !indifferent(a) {
+			t.Errorf("%s of the other registry is not shared", row[1])
+		}
+		a.Host = "example.com"
+		if indifferent(a) {
+			t.Errorf("%s of some other registry is shared", row[1])
+		}
+	}
+	source, err := os.ReadFile("processes.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in := len(regexp.MustCompile(`(?m)^\t+(?:case )?"[a-z]+"[,:]`).FindAll(source, -1)); in != n || n == 0 {
+		t.Errorf("%d providers in the source, %d in the table", in, n)
+	}
+}
+
+// Where two blocks set a variable, the later one counts, whatever the values are.
+func TestExtraEnvironment(t *testing.T) {
+	u := &Unit{place: &place{terraform: &unit.Terraform{ExtraArguments: []unit.ExtraArguments{
+		{Commands: []string{"plan"}, EnvVars: map[string]string{"KEY": "z", "A": "1"}},
+		{Commands: []string{"plan"}, EnvVars: map[string]string{"KEY": "a"}},
+		{Commands: []string{"apply"}, EnvVars: map[string]string{"KEY": "b"}},
+	}}}}
+	if got := sys.Env(nil).With(u.extra("plan").env...).Get("KEY"); got != "a" {
+		t.Errorf("KEY is %q", got)
 	}
 }
