@@ -34,7 +34,19 @@ type bodyAttr struct {
 	expr     *Expr
 	constant cty.Value // the converted value of a constant expression, else cty.NilVal
 	at       source.Range
+	readOnly bool // the provider alone sets it
 }
+
+// decided is the message about a value for what the provider alone sets, if v is one.
+func (a *bodyAttr) decided(v cty.Value) diag.List {
+	v, _ = v.Unmark()
+	if !a.readOnly || !v.IsKnown() || v.IsNull() {
+		return nil
+	}
+	return inAttribute(diag.Errorf(&a.at, "Invalid value for a read-only argument", "The provider alone decides what %q is, so that configuration cannot set it. Remove the argument.", a.name), a.name)
+}
+
+func readOnly(a *schema.Attribute) bool { return a != nil && a.Computed && !a.Optional && !a.Required }
 
 // bodyBlocks is the nested blocks of one type, in source order.
 type bodyBlocks struct {
@@ -76,11 +88,14 @@ func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 		}
 	}
 	for name, x := range content.Attributes {
-		attr := bodyAttr{name: name, ty: p.types[name], expr: Compile(x.Expr), at: x.Expr.Range()}
+		attr := bodyAttr{name: name, ty: p.types[name], expr: Compile(x.Expr), at: x.Expr.Range(), readOnly: readOnly(b.Attributes[name])}
 		if attr.expr.Constant() {
 			v, more := Eval(nil, nil, attr.expr, attr.ty)
 			ds = append(ds, inAttribute(more, name)...)
 			attr.constant = v
+		}
+		if attr.readOnly && attr.constant != cty.NilVal {
+			ds = append(ds, attr.decided(attr.constant)...)
 		}
 		out.attrs = append(out.attrs, attr)
 	}
@@ -280,6 +295,9 @@ func (b *Body) Eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
 		v, more := Eval(t, s, a.expr, a.ty)
 		if len(more) > 0 {
 			ds = append(ds, inAttribute(more, a.name)...)
+		}
+		if a.readOnly {
+			ds = append(ds, a.decided(v)...)
 		}
 		vals[a.name] = v
 	}
