@@ -33,7 +33,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if deferred(results) > 0 {
 		text = "What is deferred is shown and asked for when what it waits for is there. " + text
 	}
-	answer, err := r.ask(ctx, question{title: "\nDo you want to " + verb + "?", text: text})
+	answer, err := r.ask(r.asking, question{title: "\nDo you want to " + verb + "?", text: text})
 	if err != nil {
 		return r.fail(diag.Errorf(nil, "Apply was not approved", "There was no answer to the question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
 	}
@@ -45,7 +45,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 }
 
 // askWave shows what had been put off and can be planned now, and asks for it.
-func (r *estateRun) askWave(ctx context.Context, wave []*estate.Result) bool {
+func (r *estateRun) askWave(wave []*estate.Result) bool {
 	r.live.Hide()
 	defer r.live.Show()
 	names := unitNames(wave)
@@ -55,7 +55,7 @@ func (r *estateRun) askWave(ctx context.Context, wave []*estate.Result) bool {
 	b.WriteString("\n")
 	r.rows(&b, wave)
 	r.human.Say(b.String())
-	answer, err := r.ask(ctx, question{title: "\nDo you want to perform these actions too?", text: "Only 'yes' will be accepted to approve. The units that are waiting are not applied otherwise."})
+	answer, err := r.ask(r.asking, question{title: "\nDo you want to perform these actions too?", text: "Only 'yes' will be accepted to approve. The units that are waiting are not applied otherwise."})
 	if err != nil {
 		r.tell(diag.Errorf(nil, "Deferred work was not approved", "There was no answer to the question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
@@ -27,6 +28,7 @@ type estateRun struct {
 	detail  bool // -detailed-exitcode
 	estate  *estate.Estate
 	stop    chan struct{}
+	asking  context.Context // that of questions: an interrupt ends it
 
 	out               string            // -out
 	targets, excludes []addr.Target     // as the flags and their files have them
@@ -123,7 +125,15 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 		return r.failEstate(r.estate, ds)
 	}
 	var once sync.Once
-	r.gently(func() { once.Do(func() { close(r.stop) }) })
+	asking, unask := context.WithCancelCause(ctx)
+	defer unask(nil)
+	r.asking = asking
+	r.gently(func() {
+		once.Do(func() {
+			close(r.stop)
+			unask(errors.New("the run was interrupted"))
+		})
+	})
 	defer r.gently(nil)
 	r.whenKilled(r.estate.Abandon)
 	defer r.whenKilled(nil)
@@ -221,7 +231,7 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 	if op == estate.Apply {
 		r.applying()
 		if approved != nil && !r.approve && !r.f.nonInteractive && r.human != nil {
-			o.Ask = func(wave []*estate.Result) bool { return r.askWave(ctx, wave) }
+			o.Ask = func(wave []*estate.Result) bool { return r.askWave(wave) }
 			o.Asks = func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
 				sc := &schemas{ctx: ctx, engine: e, failed: map[providerAddr]bool{}}
 				r.folds.add(u.Name, view.Pieces(r.human.Style, p, sc, r.op.reveal))
