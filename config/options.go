@@ -93,21 +93,11 @@ func (osFS) ReadFile(name string) ([]byte, error)       { return os.ReadFile(nam
 // Messages come in source order, whatever the timing.
 func Load(dir string, o Options) (*Module, diag.List) {
 	o = o.withDefaults()
-	entries, err := o.FS.ReadDir(dir)
-	if err != nil {
+	names, ds := o.names(dir)
+	if ds.HasErrors() {
 		m := &Module{Dir: dir, Set: o.Set}
 		m.init()
-		return m, diag.List{{
-			Code:    "config/read-dir",
-			Summary: "Failed to read module directory",
-			Detail:  "The folder " + quote(dir) + " does not exist or cannot be read: " + err.Error() + ".",
-		}}
-	}
-	names := make([]string, 0, len(entries))
-	for _, e := range entries {
-		if !e.IsDir() {
-			names = append(names, e.Name())
-		}
+		return m, ds
 	}
 	return load(dir, names, func(name string) ([]byte, error) {
 		return o.FS.ReadFile(filepath.Join(dir, name))
@@ -123,6 +113,32 @@ func LoadFiles(dir string, files map[string][]byte, o Options) (*Module, diag.Li
 	}
 	o.Parses = nil
 	return load(dir, names, func(name string) ([]byte, error) { return files[name], nil }, o.withDefaults())
+}
+
+// Files lists the files of a folder with their roles, as Module.Files has them,
+// without reading any.
+func Files(dir string, o Options) ([]FileRole, diag.List) {
+	names, ds := o.withDefaults().names(dir)
+	return filesOf(dir, names), ds
+}
+
+// names lists the files that lie directly in a folder.
+func (o Options) names(dir string) ([]string, diag.List) {
+	entries, err := o.FS.ReadDir(dir)
+	if err != nil {
+		return nil, diag.List{{
+			Code:    "config/read-dir",
+			Summary: "Failed to read module directory",
+			Detail:  "The folder " + quote(dir) + " does not exist or cannot be read: " + err.Error() + ".",
+		}}
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
 }
 
 // IsConfigDir reports whether a folder holds at least one configuration file

@@ -179,15 +179,21 @@ func configFilesCommand(ctx context.Context, s *session, args []string) int {
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
-	m, ds := s.moduleAt(ctx, path, o.vars)
-	if m == nil || len(m.Files) == 0 && ds.HasErrors() {
+	files, ds := config.Files(".", config.Options{FS: folder{s}})
+	if len(path) > 0 {
+		var m *config.Module
+		if m, ds = s.moduleAt(ctx, path, o.vars); m != nil {
+			files = m.Files
+		}
+	}
+	if ds.HasErrors() {
 		return s.fail(ds)
 	}
 	if o.json {
-		return filesJSON(s, m.Files)
+		return filesJSON(s, files)
 	}
 	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-	for _, file := range m.Files {
+	for _, file := range files {
 		fmt.Fprintf(w, "%s\t%s\n", file.Path, role(file))
 	}
 	_ = w.Flush()
