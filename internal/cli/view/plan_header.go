@@ -57,7 +57,7 @@ func (v *planView) header(c *plan.Change, drift bool) {
 			line("(" + because + ")")
 		}
 	}
-	if c.Moved() && c.Op != plan.NoOp && c.Op != plan.Delete {
+	if c.Moved() && c.Op != plan.NoOp {
 		line("(moved from " + c.Prev.String() + ")")
 	}
 	if c.Import != nil {

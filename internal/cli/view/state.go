@@ -9,7 +9,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/value"
-	"github.com/zclconf/go-cty/cty"
 )
 
 // State writes what a state holds for people. Sensitive values are hidden
@@ -81,7 +80,7 @@ func (v *planView) stateOutputs(s *state.State) {
 		p := pair{before: o.Value, after: o.Value}
 		p.beforeS, p.afterS = value.Whole(o.Sensitive), value.Whole(o.Sensitive)
 		v.str(name, " = ")
-		v.node(v.d.typed(p, cty.DynamicPseudoType), 0, flags{all: true, plain: true})
+		v.node(v.d.typed(p, o.Value.Type()), 0, flags{all: true, plain: true})
 		v.str("\n")
 	}
 }
