@@ -244,13 +244,16 @@ func (m *Module) providerFunction(t *demand.Task, name string) (function.Functio
 		alias = parts[2]
 	}
 	src := m.Node.Config.Source(local)
+	ref := config.ProviderRef{Name: local, Alias: alias}
+	b, ds := m.bind(ref)
+	if ds.HasErrors() {
+		return function.Function{}, ds
+	}
 	var cfg *ProviderConfig
-	if _, exists := m.Node.Config.Providers[config.ProviderRef{Name: local, Alias: alias}.String()]; exists || alias != "" {
-		pc, ds := m.ResolveProvider(t, config.ProviderRef{Name: local, Alias: alias}, m)
-		if ds.HasErrors() {
+	if b.cfg != nil { // declared here, passed by a call, or above
+		if cfg, ds = m.ResolveProvider(t, ref, m); ds.HasErrors() {
 			return function.Function{}, ds
 		}
-		cfg = pc
 	}
 	f, ds := m.ev.o.Phase.Function(t, src, cfg, parts[len(parts)-1])
 	return f, ds
