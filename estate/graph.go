@@ -31,6 +31,9 @@ func (e *Estate) connect(ctx context.Context, queries []query) diag.List {
 	return append(ds, e.cycles()...)
 }
 
+// manyUnits is from how many units on what was computed for each is not kept.
+const manyUnits = 500
+
 // edges finds out what units name as their dependencies.
 func (e *Estate) edges(ctx context.Context, units []*Unit) diag.List {
 	all := par.Map(len(units), 0, func(i int) diag.List {
@@ -41,7 +44,11 @@ func (e *Estate) edges(ctx context.Context, units []*Unit) diag.List {
 		t := e.task(ctx)
 		edges, ds := u.Dependencies(t, e.wanted(ctx, u))
 		u.edges = edges
-		return append(ds, u.Warnings(t)...)
+		ds = append(ds, u.Warnings(t)...)
+		if len(units) > manyUnits {
+			u.Forget()
+		}
+		return ds
 	})
 	return slices.Concat(all...)
 }

@@ -159,6 +159,12 @@ type cells struct {
 	set []*cell
 }
 
+func (s *cells) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set = nil
+}
+
 func (s *cells) get(l *Loader, e, leaf *ev, x *xpr, full bool) *cell {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,6 +69,11 @@ func FuzzOrder(f *testing.F) {
 						t.Errorf("u%d: %s: %s", order[i], m.Summary, m.Detail)
 					}
 				}
+				if u.Forget(); i%2 == 0 {
+					if again, _ := everything(task, u); again != text {
+						t.Errorf("u%d comes out otherwise when it is computed again", order[i])
+					}
+				}
 				out[order[i]] = fmt.Sprint(text, edges)
 			})
 			return out

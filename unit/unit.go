@@ -71,6 +71,16 @@ func (u *Unit) In(l *Loader) *Unit {
 	return &n
 }
 
+// Forget lets go of what was computed for the unit alone. It is computed again when
+// it is asked for, so this is for estates with so many units that memory counts.
+func (u *Unit) Forget() {
+	u.e.cells.drop()
+	u.e.fullCells.drop()
+	u.e.overMu.Lock()
+	defer u.e.overMu.Unlock()
+	u.e.overlays, u.e.placed = nil, nil
+}
+
 // Unit reads the only unit of a folder or file. An environment file is an error
 // that lists its modules, unless module names one of them, as in vpc or
 // svc["a"].
