@@ -50,6 +50,7 @@ type Saved struct {
 	Name     string          `json:"name"`
 	Result   Status          `json:"result"`
 	Cause    string          `json:"cause,omitempty"`
+	Needs    []string        `json:"needs,omitempty"`  // other units
 	Digest   string          `json:"digest,omitempty"` // of the configuration
 	Deferred []Deferral      `json:"deferred,omitempty"`
 	Notes    json.RawMessage `json:"notes,omitempty"` // the caller's
@@ -61,6 +62,9 @@ func Save(about SavedRun, results []*Result, notes map[string]json.RawMessage) *
 	out := &SavedPlan{About: about}
 	for _, res := range results {
 		s := &Saved{Name: res.Unit.Name, Result: res.Status, Cause: res.Cause, Digest: res.digest, Deferred: res.Deferred, Notes: notes[res.Unit.Name]}
+		for _, n := range res.Unit.Needs {
+			s.Needs = append(s.Needs, n.Name)
+		}
 		if res.Plan != nil {
 			p := *res.Plan
 			p.PrevRun, p.Prior = headOf(p.PrevRun), nil

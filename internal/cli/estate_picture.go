@@ -52,9 +52,7 @@ func (r *estateRun) noteForPage(u *estate.Unit, e *engine.Engine, p *plan.Plan, 
 		return
 	}
 	note := &pageNote{secret: secretVariables(e.Root().Variables)}
-	for name, v := range p.Variables {
-		note.keepSecret(v, note.secret[name])
-	}
+	note.keepPlan(p)
 	if p.HasChanges() {
 		note.changes = pageChanges(view.Pieces(view.Style{}, p, sc, false))
 	}
@@ -79,6 +77,31 @@ func secretVariables(all map[string]*config.Variable) map[string]bool {
 		out[name] = v.Sensitive || v.Ephemeral
 	}
 	return out
+}
+
+// keepPlan notes what is secret in a plan.
+func (n *pageNote) keepPlan(p *plan.Plan) {
+	for name, v := range p.Variables {
+		n.keepSecret(v, n.secret[name])
+	}
+	at := func(v cty.Value, paths []cty.Path) {
+		for _, path := range paths {
+			if v == cty.NilVal || v.IsNull() {
+				return
+			}
+			if part, err := path.Apply(v); err == nil {
+				n.keepSecret(part, true)
+			}
+		}
+	}
+	for _, c := range p.Changes {
+		at(c.Before, c.BeforeSensitive)
+		at(c.After, c.AfterSensitive)
+	}
+	for _, o := range p.Outputs {
+		n.keepSecret(o.Before, o.BeforeSensitive)
+		n.keepSecret(o.After, o.AfterSensitive)
+	}
 }
 
 // keepSecret notes the texts in a value that are secret, or all of them. They are hidden
@@ -191,16 +214,46 @@ func (r *estateRun) pageUnit(ctx context.Context, res *estate.Result) picture.Un
 	if res.Status == estate.Succeeded || res.Status == estate.Failed {
 		out.Inputs = r.pageInputs(ctx, res.Unit, note)
 	}
-	hide := note.hiding()
-	for _, c := range note.changes {
-		c.Text = hide.Replace(c.Text)
-		out.Changes = append(out.Changes, c)
+	out.Changes = slices.Clone(note.changes) // results of several runs may have them
+	note.cover(&out)
+	return out
+}
+
+// cover hides what is secret in all that the page shows of a unit.
+func (n *pageNote) cover(u *picture.Unit) {
+	hide := n.hiding()
+	for i, c := range u.Changes {
+		u.Changes[i].Text = hide.Replace(c.Text)
 	}
-	for i, m := range out.Messages {
-		out.Messages[i] = hide.Replace(m)
+	for i, m := range u.Messages {
+		u.Messages[i] = hide.Replace(m)
 	}
-	for i, in := range out.Inputs {
-		out.Inputs[i].Value = hide.Replace(in.Value)
+	for i, in := range u.Inputs {
+		u.Inputs[i].Value = hide.Replace(in.Value)
+	}
+}
+
+// savedPage is the page of a saved plan, which does not hold where inputs come from.
+func savedPage(name string, p *estate.SavedPlan, notes []unitNote, results []*estate.Result) *picture.Page {
+	out := &picture.Page{Title: fmt.Sprintf("Plan of %d units in %s", len(p.Units), filepath.Base(name)), Command: "show", Program: view.Product + " " + Version}
+	at := map[string]int{}
+	for i, u := range p.Units {
+		at[u.Name] = i
+	}
+	for i, u := range p.Units {
+		x := pageResult(results[i])
+		for _, n := range u.Needs {
+			if j, ok := at[n]; ok {
+				x.Needs = append(x.Needs, j)
+			}
+		}
+		if u.Plan != nil {
+			note := &pageNote{}
+			note.keepPlan(u.Plan)
+			x.Changes = pageChanges(notes[i].Pieces)
+			note.cover(&x)
+		}
+		out.Units = append(out.Units, x)
 	}
 	return out
 }
@@ -218,7 +271,7 @@ func pageResult(res *estate.Result) picture.Unit {
 	case estate.EarlyExit:
 		out.State = picture.NotRun
 	case estate.Excluded:
-		out.State, out.Summary = picture.Excluded, "excluded: "+res.Unit.Excluded
+		out.State, out.Summary = picture.Excluded, strings.TrimSuffix("excluded: "+res.Unit.Excluded, ": ")
 	}
 	for _, d := range res.Deferred {
 		w := picture.Wait{What: d.Address, Why: d.Reason}
@@ -315,4 +368,6 @@ func apart(res *estate.Result, ds diag.List) (inUnit, inModule diag.List) {
 	return slices.DeleteFunc(slices.Clone(ds), of), slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool { return !of(m) })
 }
 
-func noPage() error { return errors.New("--html goes with run --all plan alone") }
+func noPage() error {
+	return errors.New("--html goes with run --all plan, and with show of a saved plan of all units")
+}

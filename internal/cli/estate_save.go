@@ -142,6 +142,12 @@ func showEstatePlan(s *session, o *showOptions, name string) int {
 		r.width = max(r.width, len(u.Name))
 		results = append(results, res)
 	}
+	if o.html != "" {
+		if ds := s.writePage(o.html, savedPage(name, p, notes, results)); ds.HasErrors() {
+			return s.fail(ds)
+		}
+		return 0
+	}
 	if !changes(results) {
 		s.human.Say("\nNo changes. The saved plan of " + fmt.Sprint(len(results)) + " units does nothing.\n")
 		return 0

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -30,6 +31,7 @@ type showOptions struct {
 	config bool
 	module string
 	path   string // a plan or a state, as the legacy form has it
+	html   string // the page of an estate's plan
 }
 
 func showCommand(ctx context.Context, s *session, args []string) int {
@@ -42,6 +44,7 @@ func showCommand(ctx context.Context, s *session, args []string) int {
 	f.StringVar(&o.plan, "plan", "", "")
 	f.BoolVar(&o.config, "config", false, "")
 	f.StringVar(&o.module, "module", "", "")
+	f.StringVar(&o.html, "html", "", "")
 	if !s.parse(f, args) {
 		return 1
 	}
@@ -70,6 +73,8 @@ func showCommand(ctx context.Context, s *session, args []string) int {
 
 func runShow(ctx context.Context, s *session, o *showOptions) int {
 	switch {
+	case o.html != "" && !s.isEstatePlan(cmp.Or(o.plan, o.path)):
+		return s.usageError("show", "Failed to parse command-line flags", noPage().Error())
 	case o.config:
 		return showConfiguration(ctx, s, o)
 	case o.module != "":
@@ -242,6 +247,7 @@ func showUsage() string {
 		option("-module=DIR", "Show the configuration of one module alone. Only with -json."),
 		option("-json", "Produce output in a machine-readable JSON format, with sensitive values."),
 		option("-json-into=path", "Write the machine-readable output to a file, besides the output for people."),
+		option("-html=FILE", "Write the saved plan of all units as one page for a browser, in place of showing it."),
 		option("-show-sensitive", "Show sensitive values."),
 		option("-no-color", "No color in the output."),
 		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module."),
