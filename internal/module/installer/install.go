@@ -141,7 +141,11 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 	if ds.HasErrors() {
 		in.keepOld()
 	}
+	in.keepTests()
 	res.Manifest = in.next
+	if ds.HasErrors() && len(in.next) == 0 && len(in.old) == 0 {
+		return res, ds // nothing to go on from
+	}
 	if err := in.next.write(in.data); err != nil {
 		ds = append(ds, diag.Errorf(nil, "Failed to update module manifest", "The list of installed modules cannot be written: %s.", err)...)
 	}
@@ -181,6 +185,19 @@ func (f folder) path(name string) string {
 func (in *installer) keepOld() {
 	for key, e := range in.old {
 		if _, ok := in.next[key]; !ok {
+			in.next[key] = e
+		}
+	}
+}
+
+// keepTests keeps what a peer installed for its test files, whose keys begin with
+// "test.", unless a call of that name wants them.
+func (in *installer) keepTests() {
+	if _, taken := in.next["test"]; taken {
+		return
+	}
+	for key, e := range in.old {
+		if strings.HasPrefix(key, "test.") {
 			in.next[key] = e
 		}
 	}

@@ -548,3 +548,17 @@ func TestSource(t *testing.T) {
 		}
 	}
 }
+
+// What a peer installed for its test files stays in the list.
+func TestKeepsTests(t *testing.T) {
+	root := t.TempDir()
+	unpack(t, root, "-- main.tf --\nmodule \"a\" {\n  source = \"./a\"\n}\n-- a/a.tf --\n-- .terraform/modules/modules.json --\n"+
+		`{"Modules":[{"Key":"","Source":"","Dir":"."},{"Key":"gone","Source":"./gone","Dir":"gone"},{"Key":"test.tests.x.run","Source":"./a","Dir":"a"}]}`+"\n")
+	if _, ds := Install(t.Context(), root, Options{}); ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	m, ds := ReadManifest(filepath.Join(root, ".terraform"))
+	if ds.HasErrors() || len(m) != 2 || m["a"].Dir != "a" || m["test.tests.x.run"].Dir != "a" {
+		t.Error(m, ds.Err())
+	}
+}
