@@ -228,7 +228,7 @@ func TestProviderBreaksPromises(t *testing.T) {
 			var got []string
 			for _, m := range ds {
 				got = append(got, m.Summary)
-				if m.Address != "x_thing.a" {
+				if m.Address != "x_thing.a" || m.At == nil || m.At.Start.Line != 1 {
 					t.Errorf("%s is about %q", m.Summary, m.Address)
 				}
 			}
@@ -268,4 +268,20 @@ func TestCheckData(t *testing.T) {
 	if len(w.state.Checks) != 1 || w.state.Checks[0].Status != state.CheckFail {
 		t.Errorf("%+v", w.state.Checks)
 	}
+}
+
+// What cannot be destroyed stays, and the message has the place of its block.
+func TestDestroyFails(t *testing.T) {
+	w := newWorld(t)
+	if _, _, ds := w.do(thing+"}", plan.Normal); ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	w.providers.Managed["x_thing"].Apply = func(r provider.ApplyRequest) (provider.ApplyResponse, diag.List) {
+		return provider.ApplyResponse{State: r.Prior}, diag.Errorf(nil, "In use", "It cannot be destroyed.")
+	}
+	_, res, ds := w.do(thing+"}", plan.Destroy)
+	if len(ds) != 1 || ds[0].Summary != "In use" || ds[0].At == nil || res.Destroyed != 0 {
+		t.Errorf("%+v", ds)
+	}
+	check(t, "state", []string{"x_thing.a"}, w.objects())
 }

@@ -191,7 +191,7 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 	resp, more := x.prov.Apply(a.ctx, provider.ApplyRequest{Type: c.Addr.Resource.Type, Prior: prior, Planned: planned, Config: x.config, Private: private, Meta: x.meta, PlannedIdentity: identity})
 	done()
 	ds = append(ds, x.blame(more)...)
-	ds = append(ds, a.answer(t, x, act, planned, prior, resp, more.HasErrors())...)
+	ds = append(ds, x.blame(a.answer(t, x, act, planned, prior, resp, more.HasErrors()))...)
 	a.tell(x, run, op, resp.State, ds)
 	if ds.HasErrors() {
 		return ds

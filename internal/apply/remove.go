@@ -79,6 +79,11 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 	if !ds.HasErrors() {
 		a.count(func(r *Result) { r.Destroyed++ })
 	}
+	if len(ds) > 0 {
+		if d := a.ev.Desired(t, c.Addr); d != nil {
+			ds = plan.Blame(d, s, ds)
+		}
+	}
 	return ds
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -34,7 +35,12 @@ func (s *Shell) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 		if _, again := s.told.LoadOrStore(a, true); again {
 			return nil, demand.Fail()
 		}
-		return nil, ds.Note(nil, "the provider %s was asked for its schema", a.Display())
+		for _, m := range ds {
+			if !strings.Contains(m.Detail, a.Display()) { // in the provider's own words
+				m.Notes = append(m.Notes, diag.Note{Text: "The provider " + a.Display() + " says so."})
+			}
+		}
+		return nil, ds
 	}
 	return ps, nil
 }
