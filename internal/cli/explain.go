@@ -121,6 +121,7 @@ func explainUsage() string {
 	return usageText("Usage: "+view.Program+" [global options] explain [options] ADDRESS\n\n"+
 		"  Tells where a value comes from: which file and line set it, what it\n  overrides, and the way there through references, module calls, conditions\n  and merges.\n\n"+
 		"  ADDRESS names an argument of a resource, data source, module call or\n  provider configuration, a local value, a variable or an output, or a part of\n  one: aws_instance.web.tags[\"Name\"], module.app[\"a\"].var.size, local.tags.env,\n  provider.aws.west.region. Nested blocks are counted from 0, those that\n  dynamic blocks make too: aws_security_group.web.ingress[1].from_port.\n\n"+
+		"  In the folder of a unit, ADDRESS may also name a part of the unit, such as\n  inputs.tags.team or remote_state.config.key, and --module and --config choose\n  the unit.\n\n"+
 		"  Neither providers nor a state are needed. Values that only providers know\n  are taken from the state if there is one. Sensitive values are never shown:\n  what a provider alone calls sensitive is known if it is installed; otherwise\n  its arguments with names such as password or token are taken for sensitive.",
 		option("-json", "Produce output in a machine-readable JSON format."),
 		option("-state=path", "Path to the state file to read values from."),
