@@ -41,10 +41,15 @@ func (r *replay) place(at source.Range, hide []source.Range) *Place {
 func (r *replay) header(at source.Range) *Place {
 	p := r.place(at, nil)
 	f := r.e.Set.File(at.Filename)
-	if f == nil || f.Bytes == nil || strings.HasSuffix(at.Filename, ".json") {
+	if f == nil || f.Bytes == nil {
 		return p
 	}
 	line, start := f.Line(at.Start.Line), f.LineStart(at.Start.Line)
+	if strings.HasSuffix(at.Filename, ".json") {
+		p.Source = shorten(property(line[:min(max(at.Start.Byte-start, 0), len(line))]) + p.Source)
+		p.Part = p.Source
+		return p
+	}
 	to := min(max(at.End.Byte-start, 0), len(line))
 	p.Source = strings.TrimSpace(line[:to])
 	switch rest := strings.TrimSpace(line[to:]); {
@@ -56,6 +61,21 @@ func (r *replay) header(at source.Range) *Place {
 	p.Source = shorten(p.Source)
 	p.Part = p.Source
 	return p
+}
+
+// property is the name at the end of what stands before a value in JSON, with the
+// colon; "" if there is none on that line.
+func property(before string) string {
+	name, ok := strings.CutSuffix(strings.TrimRight(before, " \t["), ":")
+	name = strings.TrimRight(name, " \t")
+	if !ok || !strings.HasSuffix(name, `"`) {
+		return ""
+	}
+	i := strings.LastIndexByte(name[:len(name)-1], '"')
+	if i < 0 {
+		return ""
+	}
+	return name[i:] + ": "
 }
 
 // setting is the whole expression of an argument on the way. args is not nil if

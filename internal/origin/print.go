@@ -52,7 +52,7 @@ func (x *Explanation) Print(w io.Writer) error {
 		}
 	}
 	for _, a := range x.Unchecked {
-		fmt.Fprintf(b, "\nThe provider %s is not installed here, and so only values whose names tell that they are sensitive are hidden among its arguments.\n", a.Display())
+		fmt.Fprintf(b, "\nThe provider %s is not installed here, so nobody can tell which of its\narguments are sensitive: those with names such as password or token are hidden.\n", a.Display())
 	}
 	return b.Flush()
 }

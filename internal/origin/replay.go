@@ -402,6 +402,8 @@ func isWritten(x any) bool {
 		return true
 	case *hclsyntax.TemplateExpr:
 		return x.IsStringLiteral()
+	case hcl.Expression:
+		return json.IsJSONExpression(x) && len(x.Variables()) == 0
 	}
 	return false
 }
