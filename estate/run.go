@@ -92,9 +92,7 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 		e: e, o: o, queue: par.NewQueue(workers), left: map[*Unit]int{}, results: map[*Unit]*Result{},
 		outputs: map[*Unit]cty.Value{}, blocked: map[*Unit]*Unit{}, where: map[string]string{},
 	}
-	if e.run != nil {
-		e.renewUnits()
-	}
+	e.renewUnits()
 	e.run = r
 	order := e.Order(o.Destroy)
 	for _, u := range order {
@@ -127,7 +125,8 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 	return out
 }
 
-// renewUnits has the outputs of dependencies asked for anew, as another run wants it.
+// renewUnits has the outputs of dependencies asked for anew, as every run wants it:
+// what they were before it, they are not in it.
 func (e *Estate) renewUnits() {
 	e.run = nil
 	e.loader = e.loader.Anew(e.outputs)
