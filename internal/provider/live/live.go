@@ -30,7 +30,8 @@
 //
 // Otherwise a process that no pool uses is kept while units are still to come that
 // can need it, but no more than a few of them, the latest used; a unit that needs
-// one that is gone starts it again.
+// one that is gone starts it again. One that is configured and bound to the folder
+// of its unit ends with that.
 package live
 
 import (
@@ -148,7 +149,8 @@ func (h *Host) Over() {
 
 // wanted reports whether a process that nobody uses is kept. The caller holds the lock.
 func (h *Host) wanted(p *process) bool {
-	return p.key.owner == nil && h.expect > 0 && (h.o.Needed == nil || h.o.Needed(p.addr))
+	others := p.config == cty.NilVal || p.outside || h.indifferent(p.addr) // can use it from their own folders
+	return others && p.key.owner == nil && h.expect > 0 && (h.o.Needed == nil || h.o.Needed(p.addr))
 }
 
 // Close ends every process. It is idempotent.

@@ -400,16 +400,16 @@ func TestStopWhenTheOtherLeaves(t *testing.T) {
 // Processes that nobody uses are few while units are to come, and none afterwards.
 func TestIdle(t *testing.T) {
 	w := newWorld()
-	h := NewHost(Options{})
+	h := NewHost(Options{Dir: "/root", Indifferent: func(addr.Provider) bool { return true }})
 	defer h.Close()
 	const units = 3 * maxIdle
 	h.Expect(units)
 	for i := range units {
-		p := h.New(source{world: w, path: "/bin/thing", dir: fmt.Sprint("/", i)}, "")
+		p := h.New(source{world: w, path: "/bin/thing", env: []string{fmt.Sprint("KEY=", i)}}, "")
 		configured(t, p, "x")
 		p.Close()
-		if n := len(w.running()); n > maxIdle {
-			t.Fatalf("%d processes run that nobody uses", n)
+		if n := len(w.running()); n != min(i+1, maxIdle) {
+			t.Fatalf("%d processes run that nobody uses after %d units", n, i+1)
 		}
 		h.Over()
 	}
@@ -558,7 +558,9 @@ func TestNoLongerNeeded(t *testing.T) {
 	w := newWorld()
 	var needed atomic.Bool
 	needed.Store(true)
-	h := NewHost(Options{Needed: func(addr.Provider) bool { return needed.Load() }})
+	h := NewHost(Options{
+		Dir: "/root", Indifferent: func(addr.Provider) bool { return true }, Needed: func(addr.Provider) bool { return needed.Load() },
+	})
 	defer h.Close()
 	h.Expect(3)
 	s := source{world: w, path: "/bin/thing", dir: "/a"}
@@ -581,5 +583,19 @@ func TestNoLongerNeeded(t *testing.T) {
 	use("c")
 	if w.count() != 2 {
 		t.Errorf("%d processes were started, want one and, for a unit that needs it against all expectations, another", w.count())
+	}
+}
+
+// A configured process that is bound to the folder of its unit ends with the unit.
+func TestBoundToItsFolder(t *testing.T) {
+	w := newWorld()
+	h := NewHost(Options{})
+	defer h.Close()
+	h.Expect(2)
+	p := h.New(source{world: w, path: "/bin/thing", dir: "/a"}, "a")
+	configured(t, p, "x")
+	p.Close()
+	if n := len(w.running()); n != 0 {
+		t.Errorf("%d processes run after their unit", n)
 	}
 }
