@@ -241,6 +241,9 @@ func savedPage(name string, p *estate.SavedPlan, notes []unitNote, results []*es
 		at[u.Name] = i
 	}
 	for i, u := range p.Units {
+		if _, ok := at[u.Cause]; ok && u.Result == estate.EarlyExit {
+			results[i].Reason, results[i].Root = "ancestor error", u.Cause
+		}
 		x := pageResult(results[i])
 		for _, n := range u.Needs {
 			if j, ok := at[n]; ok {

@@ -127,4 +127,7 @@ func TestBrowserPolicy(t *testing.T) {
 	if n := strings.Count(text, `role="option"`); n != 10 {
 		t.Errorf("the page shows %d units, want 10", n)
 	}
+	if text := dump(t, browser(t), written(t, &Page{Title: "none"})); !strings.Contains(text, "Nothing changes.") || !strings.Contains(text, "0 units") {
+		t.Error("the page of no units is empty")
+	}
 }

@@ -17,7 +17,8 @@ const chips = kinds.map((k) => ({ k, n: units.filter((u) => k.is(u)).length })).
   return b;
 });
 byId("chips").append(...chips);
-byId("legend").append(...[["+n", "to add"], ["~n", "to change"], ["−n", "to destroy"], ["→n", "to import"], [".n", "to forget"], ["…n", "deferred"], ["——", "needs"], ["- -", "needed by"]]
+byId("legend").append(...[["+n", "to add", 0], ["~n", "to change", 1], ["−n", "to destroy", 2], ["→n", "to import", 3], [".n", "to forget", 4], ["…n", "deferred", 5], ["——", "needs"], ["- -", "needed by"]]
+  .filter(([, , n]) => n === undefined || units.some((u) => (n === 5 ? u.w : count(u, n) > 0)))
   .map(([s, w]) => make("li", {}, make("span", { "aria-hidden": "true" }, s), w)));
 byId("about").textContent = [doc.command, doc.made, doc.program].filter((x) => x).join(" · ");
 
