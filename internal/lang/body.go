@@ -94,9 +94,6 @@ func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 			ds = append(ds, inAttribute(more, name)...)
 			attr.constant = v
 		}
-		if attr.readOnly && attr.constant != cty.NilVal {
-			ds = append(ds, attr.decided(attr.constant)...)
-		}
 		out.attrs = append(out.attrs, attr)
 	}
 	for name, items := range byType {
@@ -290,6 +287,9 @@ func (b *Body) Eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
 		a := &b.attrs[i]
 		if a.constant != cty.NilVal {
 			vals[a.name] = a.constant
+			if a.readOnly {
+				ds = append(ds, a.decided(a.constant)...)
+			}
 			continue
 		}
 		v, more := Eval(t, s, a.expr, a.ty)

@@ -30,6 +30,9 @@ type Shell struct {
 
 // Schema returns a provider's schema; its failure is told to the first who asks.
 func (s *Shell) Schema(a addr.Provider) (*schema.Provider, diag.List) {
+	if _, failed := s.told.Load(a); failed {
+		return nil, demand.Fail() // a provider that does not start would be waited for again
+	}
 	ps, ds := s.Providers.Schema(s.Context, a)
 	if ds.HasErrors() {
 		if _, again := s.told.LoadOrStore(a, true); again {
