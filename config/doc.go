@@ -39,7 +39,17 @@
 //		fmt.Println(s.Range, s.Layer)
 //	}
 //
-// Messages about a merged argument have a note for each place of that chain.
+// Messages about a merged argument have a note for each place of that chain. The
+// printers of package diag add such notes, given Module.Set, to any message about
+// a place in the module, so that a tool's own messages have them, too.
+//
+// Module.Replaced tells which blocks or arguments a name of a body took the place
+// of, and Module.Origin the same for what the language itself defines of a block:
+//
+//	o := m.Origin(r.At, r.Merged)
+//	for _, b := range o.Blocks() {
+//		fmt.Println(b.Type, b.Parts(), b.Replaced)
+//	}
 //
 // # Writing
 //

@@ -64,3 +64,47 @@ func ExampleModule_Print() {
 	//   ami           = "foo"      # testdata/example/override.tf:2 (override 1), overrides testdata/example/example.tf:3
 	// }
 }
+
+// A block that override files had a say in: what it was merged from, and what its
+// nested blocks took the place of.
+func ExampleModule_Origin() {
+	m, ds := config.LoadFiles(".", map[string][]byte{
+		"main.tf": []byte(`
+resource "terraform_data" "a" {
+  lifecycle {
+    prevent_destroy = true
+  }
+  connection {
+    host = "a"
+  }
+}
+`),
+		"main_override.tf": []byte(`
+resource "terraform_data" "a" {
+  lifecycle {
+    prevent_destroy = false
+  }
+  connection {
+    host = "b"
+  }
+}
+`),
+	}, config.Options{})
+	if ds.HasErrors() {
+		fmt.Println(ds.Err())
+	}
+	r := m.Resources[addr.Resource{Type: "terraform_data", Name: "a"}]
+	for _, b := range m.Origin(r.At, r.Merged).Blocks() {
+		fmt.Print(b.Type)
+		for _, p := range b.Parts() {
+			fmt.Printf(" from %s:%d", p.At.Filename, p.At.Start.Line)
+		}
+		for _, p := range b.Replaced {
+			fmt.Printf(" in place of %s:%d", p.At.Filename, p.At.Start.Line)
+		}
+		fmt.Println()
+	}
+	// Output:
+	// lifecycle from main.tf:3 from main_override.tf:3
+	// connection from main_override.tf:6 in place of main.tf:6
+}
