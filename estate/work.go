@@ -207,7 +207,7 @@ func (w *work) install(ctx context.Context) diag.List {
 
 // notInstalled reports whether modules are missing.
 func notInstalled(ds diag.List) bool {
-	return slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Summary == "Module not installed" })
+	return slices.ContainsFunc(ds, module.NeedsInstall)
 }
 
 // needsFolder reports whether something but the loader may look at the files of a

@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
 )
@@ -80,7 +81,7 @@ func (s *session) explain(ctx context.Context, o *explainOptions) (*engine.Expla
 // which is a warning.
 func (s *session) loadInstalled(ctx context.Context, o loadOptions) (*project, diag.List) {
 	p, ds := s.load(ctx, o)
-	missing := func(m *diag.Message) bool { return m.Severity == diag.Warning || m.Summary == "Module not installed" }
+	missing := func(m *diag.Message) bool { return m.Severity == diag.Warning || module.NeedsInstall(m) }
 	if p != nil || slices.ContainsFunc(ds, func(m *diag.Message) bool { return !missing(m) }) {
 		return p, ds
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -221,7 +222,7 @@ func (s *session) autoInit(ctx context.Context, us *unitSession) diag.List {
 		if !more.HasErrors() {
 			return nil
 		}
-	} else if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Summary == "Module not installed" }) {
+	} else if !slices.ContainsFunc(ds, module.NeedsInstall) {
 		return nil // the command tells it
 	}
 	ds = s.initUnit(ctx, us.estate, us.unit, us.dir)

@@ -210,6 +210,17 @@ func normal(src string) string {
 	return src
 }
 
+// The summaries of the errors that installing modules takes away.
+const (
+	notInstalled = "Module not installed"
+	outgrown     = "Module version requirements have changed"
+)
+
+// NeedsInstall reports whether an error says that modules are to be installed.
+func NeedsInstall(m *diag.Message) bool {
+	return m.Summary == notInstalled || m.Summary == outgrown
+}
+
 // locate finds the folder of a called module: beside the caller, or where the
 // manifest says that it is installed.
 func (b *builder) locate(child *Node, says callFacts, at *source.Range) diag.List {
@@ -219,11 +230,11 @@ func (b *builder) locate(child *Node, says callFacts, at *source.Range) diag.Lis
 	}
 	inst, ok := b.o.Manifest[child.Path.Key()]
 	if !ok || inst.Source != says.source && inst.Source != says.canonical && normal(inst.Source) != normal(says.source) {
-		return diag.Errorf(at, "Module not installed", "This module is not yet installed. Run \"terrace init\" to install all modules required by this configuration.")
+		return diag.Errorf(at, notInstalled, "This module is not yet installed. Run \"terrace init\" to install all modules required by this configuration.")
 	}
 	if says.versioned && !says.want.Allows(inst.Version) {
 		at := child.Call.Version.Expr.Range()
-		return diag.Errorf(&at, "Module version requirements have changed", "The version requirements have changed since this module was installed and the installed version (%s) is no longer acceptable. Run \"terrace init\" to install all modules required by this configuration.", inst.Version)
+		return diag.Errorf(&at, outgrown, "The version requirements have changed since this module was installed and the installed version (%s) is no longer acceptable. Run \"terrace init\" to install all modules required by this configuration.", inst.Version)
 	}
 	child.Dir, child.Version = inst.Dir, inst.Version
 	if b.root != "." && !filepath.IsAbs(child.Dir) {
