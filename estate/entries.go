@@ -52,6 +52,17 @@ func (e *Estate) Entries(waves, reverse bool) []Entry {
 	return out
 }
 
+// NeedNames are the names of what a unit's dependencies lead to, in their order.
+func (e *Estate) NeedNames(u *Unit) []string {
+	var out []string
+	for _, edge := range u.edges {
+		if name := e.name(edge.ID); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // ExcludeBlock is the exclude block of a unit, nil if it has none or it cannot be
 // computed.
 func (e *Estate) ExcludeBlock(ctx context.Context, u *Unit) *unit.Exclude {

@@ -234,7 +234,7 @@ func (e *Estate) exclusions(ctx context.Context) diag.List {
 			return v
 		}
 		v.exclude, v.ds = u.Exclude(e.task(ctx))
-		if e.o.Destroy {
+		if e.o.Destroy && !e.o.Look.Lenient {
 			guarded, more := e.Protected(ctx, u)
 			v.guarded, v.ds = guarded, append(v.ds, more...)
 		}

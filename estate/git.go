@@ -298,28 +298,31 @@ func (e *Estate) moduleDirs(ctx context.Context, u *Unit) []string {
 	})
 }
 
-// moduleFiles are the configuration files below a unit's local module.
+// moduleFiles are the configuration files below the folder that a unit's source
+// leads to, if that is local.
 func (e *Estate) moduleFiles(ctx context.Context, u *Unit) []string {
-	var out []string
-	for _, dir := range e.moduleDirs(ctx, u) {
-		if dir == u.Dir {
-			continue
-		}
-		out = append(out, e.listings.Do(dir, func() []string {
-			var found []string
-			_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-				switch {
-				case err != nil:
-					return nil // what cannot be read is not read by the unit either
-				case d.IsDir() && private(d.Name()):
-					return filepath.SkipDir
-				case !d.IsDir() && (isConfig(d.Name()) || strings.HasSuffix(d.Name(), ".hcl")):
-					found = append(found, p)
-				}
-				return nil
-			})
-			return found
-		})...)
+	tf, ds := u.Terraform(e.task(ctx))
+	if ds.HasErrors() || tf == nil || tf.Source == nil {
+		return nil
 	}
-	return out
+	m := e.localModule(e.task(ctx), u)
+	if m == nil {
+		return nil
+	}
+	dir := m.Dir
+	return e.listings.Do(dir, func() []string {
+		var found []string
+		_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return nil // what cannot be read is not read by the unit either
+			case d.IsDir() && private(d.Name()):
+				return filepath.SkipDir
+			case !d.IsDir() && (isConfig(d.Name()) || strings.HasSuffix(d.Name(), ".hcl")):
+				found = append(found, p)
+			}
+			return nil
+		})
+		return found
+	})
 }

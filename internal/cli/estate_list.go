@@ -244,8 +244,8 @@ func (s *session) findJSON(ctx context.Context, e *estate.Estate, list []estate.
 	out := []item{}
 	for _, x := range list {
 		it := item{Type: x.Type(), Path: x.Name}
-		if o.dependencies || o.dag {
-			it.Dependencies = dependencyNames(e, x)
+		if (o.dependencies || o.dag) && x.Unit != nil {
+			it.Dependencies = e.NeedNames(x.Unit)
 		}
 		if u := x.Unit; u != nil && u.Broken == nil {
 			if o.excluded {
