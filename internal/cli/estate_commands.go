@@ -145,7 +145,7 @@ func unitOptions() []string {
 func runUsage() string {
 	return usageText("Usage: "+view.Program+" [global options] run [options] [--] COMMAND [ARGS]\n\n"+
 		"  Runs a command on the unit in the working folder, or with --all on every\n  unit below it, in the order of their dependencies and in one process. What a\n  unit takes from others that were not applied yet is unknown in its plan; what\n  cannot be planned so is deferred, and listed with what it waits for.\n\n"+
-			"  With --all, plan -out=FILE saves the plan of all units, which show FILE shows\n  and run --all apply FILE applies.",
+		"  With --all, plan -out=FILE saves the plan of all units, which show FILE shows\n  and run --all apply FILE applies.",
 		append(unitOptions(),
 			option("--parallelism=N", "How many units run at once. -parallelism counts the calls of providers in one unit."),
 			option("--provider-calls=N", "How many calls of providers run at once in all units together, which take turns. Without it there is no limit."),
