@@ -48,6 +48,9 @@ func (p *planner) managed(t *demand.Task, d *eval.Desired, ip *instancePlan) (ct
 		return unknown, ds
 	}
 	a := d.Addr()
+	if more = p.stillWanted(a, d.Resource.Config().At); more.HasErrors() {
+		return unknown, append(ds, more...)
+	}
 	old, more := p.priorObject(a, s, prov, d.Resource.Provider())
 	if ds = append(ds, more...); more.HasErrors() {
 		return unknown, Blame(d, s, ds)

@@ -6,6 +6,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // removedStatement is one removed block, or one element of its for_each.
@@ -23,6 +24,20 @@ func (p *planner) removal(a addr.Instance) (forget, found bool) {
 		}
 	}
 	return false, false
+}
+
+// stillWanted refuses a removed block about an instance that configuration wants.
+// Blocks without for_each were held to this when they were read.
+func (p *planner) stillWanted(a addr.Instance, at source.Range) diag.List {
+	if p.in.Mode == Destroy {
+		return nil
+	}
+	for _, s := range p.removed {
+		if s.block.ForEach != nil && s.covers(a) {
+			return diag.Errorf(&s.block.At, "Removed resource instance still exists", "This statement declares a removal of %s, but configuration still wants that instance. Take its key out of the for_each of one of the two.", a).Note(&at, "still declared here")
+		}
+	}
+	return nil
 }
 
 func (s *removedStatement) covers(a addr.Instance) bool {
