@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -130,38 +129,10 @@ func (k *estateKiller) all(args ...string) []string {
 	return append([]string{"run", "--all", "--non-interactive", "--share-provider", "terrace/test"}, args...)
 }
 
-// apply runs an apply and kills it a while after the first create that the provider
-// recorded; it reports whether the kill came before the end.
+// apply runs an apply of all units and kills it.
 func (k *estateKiller) apply(after time.Duration) (killed bool) {
 	k.t.Helper()
-	c := k.command(k.all("apply", "-no-color")...)
-	var out bytes.Buffer
-	c.Stdout, c.Stderr = &out, &out
-	k.must(c.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	for begun := false; ; {
-		wait := time.Millisecond
-		if begun {
-			wait = after
-		}
-		select {
-		case err := <-ended:
-			if err != nil {
-				k.t.Fatalf("apply failed by itself: %v\n%s", err, out.String())
-			}
-			return false
-		case <-time.After(wait):
-		}
-		if begun {
-			break
-		}
-		raw, err := os.ReadFile(k.record)
-		begun = err == nil && bytes.Contains(raw, []byte("begin\tcreate\t"))
-	}
-	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-	<-ended
-	return true
+	return k.kill(k.command(k.all("apply", "-no-color")...), after)
 }
 
 // check lets the next run take in what the journals hold, and compares the states

@@ -117,11 +117,16 @@ func (k *killer) command(args ...string) *exec.Cmd {
 	return c
 }
 
-// apply runs an apply and kills it with its plugins a while after the first create
-// that the provider recorded; it reports whether the kill came before the end.
+// apply runs an apply and kills it.
 func (k *killer) apply(parallel int, after time.Duration) (killed bool) {
 	k.t.Helper()
-	c := k.command("apply", "-auto-approve", "-input=false", "-no-color", fmt.Sprintf("-parallelism=%d", parallel))
+	return k.kill(k.command("apply", "-auto-approve", "-input=false", "-no-color", fmt.Sprintf("-parallelism=%d", parallel)), after)
+}
+
+// kill runs an apply and kills it with its plugins a while after the first create
+// that the provider recorded; it reports whether the kill came before the end.
+func (k *killer) kill(c *exec.Cmd, after time.Duration) (killed bool) {
+	k.t.Helper()
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	k.must(c.Start())

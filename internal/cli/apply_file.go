@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -20,16 +21,22 @@ import (
 
 // readPlanFile reads a saved plan. The error is as of os or of package planfile.
 func (s *session) readPlanFile(name string) (*planfile.File, error) {
-	f, err := os.Open(s.Path(name))
+	return readFile(s.Path(name), func(r io.ReaderAt, size int64) (*planfile.File, error) { return planfile.Read(r, size, Version) })
+}
+
+// readFile has a file read whose size must be known first.
+func readFile[T any](path string, read func(io.ReaderAt, int64) (T, error)) (T, error) {
+	var none T
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return planfile.Read(f, info.Size(), Version)
+	return read(f, info.Size())
 }
 
 // applyFile applies a saved plan: with the configuration, the variables, the

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
+	"io"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -81,27 +81,13 @@ func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 }
 
 func (s *session) openSaved(name string) (*estate.SavedPlan, error) {
-	f, err := os.Open(s.Path(name))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return estate.ReadSaved(f, info.Size(), Version)
+	return readFile(s.Path(name), func(r io.ReaderAt, size int64) (*estate.SavedPlan, error) { return estate.ReadSaved(r, size, Version) })
 }
 
 // isEstatePlan reports whether a file is the saved plan of an estate.
 func (s *session) isEstatePlan(name string) bool {
-	f, err := os.Open(s.Path(name))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	return err == nil && planfile.IsBundle(f, info.Size())
+	is, err := readFile(s.Path(name), func(r io.ReaderAt, size int64) (bool, error) { return planfile.IsBundle(r, size), nil })
+	return err == nil && is
 }
 
 // showEstatePlan shows the saved plan of an estate.
