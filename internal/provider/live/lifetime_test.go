@@ -1,0 +1,190 @@
+package live
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/provider"
+)
+
+// Calls in flight of a process that ends fail for their own units; the others get
+// a fresh one, configured the same way.
+func TestCrash(t *testing.T) {
+	w := newWorld()
+	h := NewHost(Options{})
+	defer h.Close()
+	h.Expect(3)
+	s := source{world: w, path: "/bin/thing", dir: "/a"}
+	a, b := h.New(s, "a"), h.New(s, "b")
+	defer b.Close()
+	pa, pb := configured(t, a, "x"), configured(t, b, "x")
+	first := w.running()[0]
+	first.hold = make(chan struct{})
+	failed := make(chan diag.List)
+	go func() {
+		_, ds := pa.Read(t.Context(), provider.ReadRequest{Type: "thing", Prior: configOf("a")})
+		failed <- ds
+	}()
+	for first.inside.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	first.dead.Store(true)
+	close(first.hold)
+	if ds := <-failed; !ds.HasErrors() {
+		t.Error("the call in flight did not fail")
+	}
+	if ds := read(t, pb); ds.HasErrors() {
+		t.Errorf("another unit: %v", ds.Err())
+	}
+	if ds := read(t, pa); !ds.HasErrors() {
+		t.Error("the unit whose call failed goes on with a fresh process")
+	}
+	c := h.New(s, "c")
+	defer c.Close()
+	if ds := read(t, configured(t, c, "x")); ds.HasErrors() {
+		t.Errorf("a new unit: %v", ds.Err())
+	}
+	a.Close()
+	if w.count() != 2 || len(w.running()) != 1 {
+		t.Errorf("%d processes started, %d run", w.count(), len(w.running()))
+	}
+}
+
+// Stop reaches a process when all who use it are stopping, and such a process is
+// given to nobody.
+func TestStop(t *testing.T) {
+	for _, outside := range []bool{false, true} {
+		w := newWorld()
+		h := NewHost(Options{})
+		h.Expect(3)
+		s := source{world: w, path: "/bin/thing", dir: "/a", outside: outside}
+		a, b := h.New(s, "a"), h.New(s, "b")
+		configured(t, a, "x")
+		other := "x"
+		if outside {
+			other = "y" // another connection to the same process
+		}
+		pb := configured(t, b, other)
+		a.Stop(t.Context())
+		for _, i := range w.running() {
+			if i.stopped.Load() != 0 {
+				t.Fatal("a process was stopped that another unit uses")
+			}
+		}
+		if ds := read(t, pb); ds.HasErrors() {
+			t.Error(ds.Err())
+		}
+		b.Stop(t.Context())
+		b.Stop(t.Context())
+		n := int64(0)
+		for _, i := range w.running() {
+			n += i.stopped.Load()
+		}
+		if n != 1 {
+			t.Errorf("outside %v: stopped %d times after all are stopping", outside, n)
+		}
+		if !outside {
+			c := h.New(s, "c")
+			configured(t, c, "x")
+			if w.count() != 2 {
+				t.Errorf("a new unit got the process that was told to stop")
+			}
+		}
+		a.Close()
+		b.Close()
+		h.Close()
+		if len(w.running()) != 0 {
+			t.Errorf("%d processes run", len(w.running()))
+		}
+	}
+}
+
+// A unit that leaves may have been the last that kept a process from being stopped.
+func TestStopWhenTheOtherLeaves(t *testing.T) {
+	w := newWorld()
+	h := NewHost(Options{})
+	defer h.Close()
+	h.Expect(2)
+	s := source{world: w, path: "/bin/thing", dir: "/a"}
+	a, b := h.New(s, "a"), h.New(s, "b")
+	defer a.Close()
+	configured(t, a, "x")
+	configured(t, b, "x")
+	a.Stop(t.Context())
+	b.Close()
+	if got := w.running()[0].stopped.Load(); got != 1 {
+		t.Errorf("stopped %d times", got)
+	}
+}
+
+// Processes that nobody uses are few while units are to come, and none afterwards.
+func TestIdle(t *testing.T) {
+	w := newWorld()
+	h := NewHost(Options{Dir: "/root", Indifferent: func(addr.Provider) bool { return true }})
+	defer h.Close()
+	const units = 3 * maxIdle
+	h.Expect(units)
+	for i := range units {
+		p := h.New(source{world: w, path: "/bin/thing", env: []string{fmt.Sprint("KEY=", i)}}, "")
+		configured(t, p, "x")
+		p.Close()
+		if n := len(w.running()); n != min(i+1, maxIdle) {
+			t.Fatalf("%d processes run that nobody uses after %d units", n, i+1)
+		}
+		h.Over()
+	}
+	if n := len(w.running()); n != 0 {
+		t.Errorf("%d processes run after the last unit", n)
+	}
+}
+
+// A process ends when the last unit is done that can need its provider.
+func TestNoLongerNeeded(t *testing.T) {
+	w := newWorld()
+	var needed atomic.Bool
+	needed.Store(true)
+	h := NewHost(Options{
+		Dir: "/root", Indifferent: func(addr.Provider) bool { return true }, Needed: func(addr.Provider) bool { return needed.Load() },
+	})
+	defer h.Close()
+	h.Expect(3)
+	s := source{world: w, path: "/bin/thing", dir: "/a"}
+	use := func(name string) {
+		p := h.New(s, name)
+		configured(t, p, "x")
+		p.Close()
+		h.Over()
+	}
+	use("a")
+	if n := len(w.running()); n != 1 {
+		t.Errorf("%d processes run while a unit that needs them is to come", n)
+	}
+	needed.Store(false)
+	use("b")
+	if n := len(w.running()); n != 0 {
+		t.Errorf("%d processes run while a unit is to come that does not need them", n)
+	}
+	needed.Store(true)
+	use("c")
+	if w.count() != 2 {
+		t.Errorf("%d processes were started, want one and, for a unit that needs it against all expectations, another", w.count())
+	}
+}
+
+// A configured process that is bound to the folder of its unit ends with the unit.
+func TestBoundToItsFolder(t *testing.T) {
+	w := newWorld()
+	h := NewHost(Options{})
+	defer h.Close()
+	h.Expect(2)
+	p := h.New(source{world: w, path: "/bin/thing", dir: "/a"}, "a")
+	configured(t, p, "x")
+	p.Close()
+	if n := len(w.running()); n != 0 {
+		t.Errorf("%d processes run after their unit", n)
+	}
+}
