@@ -141,6 +141,9 @@ func (c *collector) addObject(p part, key objectKey) {
 		have.parts = append(have.parts, p)
 	default:
 		c.ds = append(c.ds, duplicate(key, p, have.parts[0])...)
+		second := &object{key: key, parts: []part{p}}
+		second.decode() // it is wrong anyway, but what else is wrong in it wants to be known
+		c.ds = append(c.ds, second.ds...)
 	}
 }
 
