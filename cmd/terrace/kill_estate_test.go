@@ -24,7 +24,7 @@ const (
 	killLayer = 5
 )
 
-var estateKills = flag.Int("estatekills", 6, "how often an apply of an estate is killed")
+var estateKills = flag.Int("estatekills", 3, "how often an apply of an estate is killed")
 
 const killUnit = `
 terraform {
@@ -72,6 +72,9 @@ output "last" { value = test_record.last.id }
 func TestEstateKill9(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIP: kill -9 is tested on Unix")
+	}
+	if testing.Short() {
+		t.Skip("SKIP: takes some seconds; run without -short")
 	}
 	k := &estateKiller{killer: killer{t: t, terrace: testkit.Terrace(t), dir: t.TempDir()}}
 	k.setUp()
