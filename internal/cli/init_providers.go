@@ -31,9 +31,11 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 	o.PluginDirs, o.Upgrade = i.o.pluginDirs, i.o.upgrade
 	t := i.newTransfers()
 	defer t.end()
+	signed := false
 	o.Progress = func(e install.Event) {
 		t.provider(e)
 		i.installed(e)
+		signed = signed || e.Auth.How == install.Signed
 	}
 	ds = append(ds, install.OverrideWarning(o, true)...)
 	if err := install.RecordPluginDirs(o); err != nil {
@@ -47,8 +49,15 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
+	if signed {
+		i.human.Say("\nProviders are signed by their developers.\nIf you'd like to know more about provider signing, you can read about it here:\n" + signingPage + "\n")
+		i.stream.Log("Providers are signed by their developers. If you'd like to know more about provider signing, you can read about it here: " + signingPage)
+	}
 	return append(ds, i.saveLock(locked, next, i.o.lockfile == "readonly")...)
 }
+
+// signingPage explains what it means that a provider is signed.
+const signingPage = "https://opentofu.org/docs/cli/plugins/signing/"
 
 // needed are the providers of configuration and state.
 func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.List) {
