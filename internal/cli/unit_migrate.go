@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/migrate"
 )
 
@@ -33,16 +34,16 @@ func migrateCommand(ctx context.Context, s *session, args []string) int {
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
-	units, others, ds := s.unitsToMigrate(paths)
+	units, roots, ds := s.unitsToMigrate(paths)
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
 	if len(units) == 0 {
 		return s.fail(diag.Errorf(nil, "No unit", "There is no unit file to migrate."))
 	}
-	plan, err := migrate.Imports(ctx, o.UnitEnv(), units, others)
-	if err != nil {
-		return s.fail(diag.Errorf(nil, "Migration was interrupted", "Nothing was written: %s.", err))
+	plan, ds := migrateAmong(ctx, o.UnitEnv(), units, roots)
+	if ds.HasErrors() {
+		return s.fail(ds)
 	}
 	if write {
 		if ds := s.writeMigrated(plan); ds.HasErrors() {
@@ -71,12 +72,12 @@ func (s *session) parseMixed(f interface {
 }
 
 // unitsToMigrate finds the unit files below the given folders, or the working
-// folder, and the other ones of the repository, which may use the same files.
-func (s *session) unitsToMigrate(paths []string) (units, others []string, ds diag.List) {
+// folder, and the folders in which other units may use the same files: the
+// repositories that they lie in.
+func (s *session) unitsToMigrate(paths []string) (units, roots []string, ds diag.List) {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	var roots []string
 	for _, p := range paths {
 		path := s.Path(filepath.Clean(p))
 		info, err := os.Stat(path)
@@ -96,18 +97,63 @@ func (s *session) unitsToMigrate(paths []string) (units, others []string, ds dia
 			roots = append(roots, root)
 		}
 	}
-	for _, root := range roots {
-		found, more := estate.UnitFiles(root)
-		if more.HasErrors() {
-			return nil, nil, more
-		}
-		others = append(others, found...)
-	}
+	return units, roots, nil
+}
+
+// migrateAmong plans the migration of units with regard to the other units in some
+// folders. Where a shared file lies outside of these, others that use it may too: so
+// the folder that holds it and the units is looked through as well.
+func migrateAmong(ctx context.Context, env unit.Env, units, roots []string) (*migrate.Plan, diag.List) {
 	asked := make(map[string]bool, len(units))
 	for _, u := range units {
 		asked[u] = true
 	}
-	return units, slices.DeleteFunc(others, func(p string) bool { return asked[p] }), nil
+	for {
+		var others []string
+		for _, root := range roots {
+			found, ds := estate.UnitFiles(root)
+			if ds.HasErrors() {
+				return nil, ds
+			}
+			others = append(others, slices.DeleteFunc(found, func(p string) bool { return asked[p] })...)
+		}
+		plan, err := migrate.Imports(ctx, env, units, others)
+		if err != nil {
+			return nil, diag.Errorf(nil, "Migration was interrupted", "Nothing was written: %s.", err)
+		}
+		grown := len(roots)
+		for _, c := range plan.Changes {
+			if asked[c.Path] || slices.ContainsFunc(roots, func(r string) bool { return below(r, c.Path) }) {
+				continue
+			}
+			root := commonFolder(append(slices.Clone(units), c.Path))
+			if root == filepath.Dir(root) {
+				return nil, diag.Errorf(nil, "Shared file far away", "The file %s would be rewritten, and only the root of the file system holds it together with the units. Which other units use it cannot be told, so nothing is rewritten.", c.Path)
+			}
+			roots = append(roots, root)
+			break
+		}
+		if len(roots) == grown {
+			return plan, nil
+		}
+	}
+}
+
+// below reports whether a path lies in a folder.
+func below(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// commonFolder is the deepest folder that holds all of some files.
+func commonFolder(paths []string) string {
+	dir := filepath.Dir(paths[0])
+	for _, p := range paths[1:] {
+		for !below(dir, p) {
+			dir = filepath.Dir(dir)
+		}
+	}
+	return dir
 }
 
 // repository is the folder of the git repository that a path lies in; without one
