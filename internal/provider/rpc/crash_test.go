@@ -299,6 +299,18 @@ func TestSchemaCache(t *testing.T) {
 		if schemaOf(t, launch(t, o)) == first {
 			t.Errorf("protocol %d: other arguments have the same schema", protocol)
 		}
+
+		// A program of the same name is the same, wherever it lies.
+		o.Args, o.Name = nil, "the test provider"
+		first = schemaOf(t, launch(t, o))
+		link := filepath.Join(t.TempDir(), "copy")
+		if err := os.Symlink(o.Path, link); err != nil {
+			t.Skip(err)
+		}
+		o.Path = link
+		if schemaOf(t, launch(t, o)) != first {
+			t.Errorf("protocol %d: the schema was read again for a copy of the program", protocol)
+		}
 	}
 }
 
