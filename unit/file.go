@@ -213,6 +213,8 @@ func (r *reader) nativeBlock(in *hclsyntax.Block, b *block) {
 		hint := ""
 		if b.spec.arg(in.Type) != nil {
 			hint = fmt.Sprintf(" Did you mean to define argument %q? If so, use the equals sign to assign it a value.", in.Type)
+		} else if in.Type == "expansion" {
+			hint = " Terragrunt 1.1.3 reserves them for an experiment. Write one " + b.spec.name + " block for each instance, or an environment file, whose module blocks know for_each."
 		} else if near := nearest(in.Type, b.spec.names()); near != "" {
 			hint = fmt.Sprintf(" Did you mean %q?", near)
 		}
