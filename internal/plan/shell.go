@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
@@ -26,14 +27,23 @@ type Shell struct {
 	Providers Providers
 	Context   context.Context
 	told      sync.Map // addr.Provider whose schema failure was told
+
+	schemas par.Cache[addr.Provider, asked] // one that does not start is waited for once
+}
+
+// asked is what a provider answered when it was asked for its schema.
+type asked struct {
+	schema *schema.Provider
+	ds     diag.List
 }
 
 // Schema returns a provider's schema; its failure is told to the first who asks.
 func (s *Shell) Schema(a addr.Provider) (*schema.Provider, diag.List) {
-	if _, failed := s.told.Load(a); failed {
-		return nil, demand.Fail() // a provider that does not start would be waited for again
-	}
-	ps, ds := s.Providers.Schema(s.Context, a)
+	got := s.schemas.Do(a, func() asked {
+		ps, ds := s.Providers.Schema(s.Context, a)
+		return asked{ps, ds}
+	})
+	ps, ds := got.schema, got.ds
 	if ds.HasErrors() {
 		if _, again := s.told.LoadOrStore(a, true); again {
 			return nil, demand.Fail()
