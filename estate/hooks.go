@@ -47,7 +47,7 @@ func (w *work) hooks(ctx context.Context, after bool, failed diag.List) diag.Lis
 		ds = append(ds, w.hook(ctx, h)...)
 	}
 	if after && failed.HasErrors() {
-		text := allText(failed)
+		text := w.r.e.failureText(w.u, failed)
 		for i := range tf.Errors {
 			h := &tf.Errors[i]
 			hit, more := matchesAny(h.OnErrors, text, h)
@@ -118,7 +118,7 @@ func (e *Estate) Judge(ctx context.Context, u *Unit, failed diag.List, try int) 
 	if ds.HasErrors() {
 		return Verdict{}, nil // told already
 	}
-	text := allText(failed)
+	text := e.failureText(u, failed)
 	if block == nil {
 		block = &unit.Errors{Retry: []unit.Retry{{Name: "default", RetryableErrors: unit.DefaultRetryableErrors(), MaxAttempts: unit.DefaultMaxAttempts, SleepSeconds: unit.DefaultSleepSeconds}}}
 	}
@@ -207,11 +207,17 @@ func (e *Estate) Pause(ctx context.Context, stop <-chan struct{}, d time.Duratio
 	}
 }
 
-// allText is what patterns of errors are held against.
-func allText(ds diag.List) string {
+// failureText is what patterns of errors are held against: each message in one
+// line, and as it is printed, with the text that it is about.
+func (e *Estate) failureText(u *Unit, ds diag.List) string {
 	var b strings.Builder
 	for _, m := range ds.Errors() {
 		fmt.Fprintf(&b, "%s: %s\n", m.Summary, m.Detail)
+		p := diag.Printer{Set: e.Sources()}
+		if pl := u.place; pl != nil && pl.shared != nil && m.At != nil && pl.shared.set.File(m.At.Filename) != nil {
+			p.Set = &pl.shared.set
+		}
+		_ = p.Print(&b, diag.List{m}) // a builder takes everything
 	}
 	return b.String()
 }

@@ -67,7 +67,7 @@ func ReportSchema() []byte {
 		return m
 	}
 	doc := map[string]any{
-		"$schema": "http://json-schema.org/draft-07/schema#", "type": "array", "title": "Run report",
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "array", "title": "Run report",
 		"items": map[string]any{
 			"type": "object", "additionalProperties": false, "required": []string{"Name", "Started", "Ended", "Result"},
 			"properties": map[string]any{
