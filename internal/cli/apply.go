@@ -135,7 +135,7 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given ma
 	})
 	ds = append(ds, r.held.end(res.State)...)
 	ds = append(ds, targeted(p)...)
-	ds = append(r.pending, ds...)
+	ds = append(notRepeated(r.pending, ds), ds...)
 	n := plan.Counts{Add: res.Added, Change: res.Changed, Destroy: res.Destroyed, Import: res.Imported, Forget: res.Forgotten}
 	if ds.HasErrors() || res.Stopped {
 		r.tell(ds)
@@ -150,6 +150,30 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given ma
 	}
 	r.complete(o, n, res.State)
 	return 0
+}
+
+// notRepeated leaves out the messages of a plan that its apply came to as well,
+// such as those of checks that still fail.
+func notRepeated(planned, applied diag.List) diag.List {
+	type same struct{ summary, detail, address, at string }
+	key := func(m *diag.Message) same {
+		at := ""
+		if m.At != nil {
+			at = m.At.String()
+		}
+		return same{m.Summary, m.Detail, m.Address, at}
+	}
+	again := make(map[same]bool, len(applied))
+	for _, m := range applied {
+		again[key(m)] = true
+	}
+	var out diag.List
+	for _, m := range planned {
+		if !again[key(m)] {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // tellImports tells of the objects that the plan takes over: they were read
