@@ -91,7 +91,7 @@ func (d Deferral) String() string {
 		what = "all of it"
 	}
 	text := what + ": " + d.Reason
-	if d.At != nil && d.Address != "" {
+	if d.At != nil {
 		text += fmt.Sprintf(" (%s:%d)", d.At.Filename, d.At.Start.Line)
 	}
 	if len(d.Waits) == 0 {

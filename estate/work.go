@@ -286,7 +286,7 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 		Defer: w.r.o.Op == Plan,
 	})
 	if more.HasErrors() && len(w.waits) > 0 && w.r.o.Op == Plan && unplannable(more) {
-		w.r.putOff(u, w.res, w.engine.Root(), Deferral{Reason: more.Errors()[0].Summary, At: more.Errors()[0].At, Waits: w.allWaits()})
+		w.r.putOff(u, w.res, w.engine.Root(), Deferral{Reason: "what must be known before anything is planned is not known yet", At: more.Errors()[0].At, Waits: w.allWaits()})
 		return append(ds, more.Warnings()...)
 	}
 	if ds = append(ds, more...); more.HasErrors() {

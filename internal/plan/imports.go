@@ -26,6 +26,7 @@ type importTarget struct {
 	id    *lang.Expr
 	ident *lang.Expr
 	each  *eachValue
+	reads []demand.Read // of its for_each
 	block *config.ImportBlock
 	used  bool
 }
@@ -55,6 +56,7 @@ func (p *planner) readImports() (*importSet, diag.List) {
 }
 
 func (p *planner) readImport(t *demand.Task, b *config.ImportBlock, out *importSet) diag.List {
+	var reads []demand.Read
 	add := func(each *eachValue) diag.List {
 		var ctx *hcl.EvalContext
 		s := importScope{p.ev.Root, each}
@@ -73,7 +75,7 @@ func (p *planner) readImport(t *demand.Task, b *config.ImportBlock, out *importS
 		if target.IsModule() || target.Resource.Mode != addr.Managed {
 			return append(ds, diag.Errorf(&at, "Invalid import address", "The \"to\" argument must be the address of a managed resource instance.")...)
 		}
-		it := &importTarget{to: target.Instance(), each: each, block: b}
+		it := &importTarget{to: target.Instance(), each: each, reads: reads, block: b}
 		if b.ID != nil {
 			it.id = lang.Compile(b.ID.Expr)
 		}
@@ -92,7 +94,7 @@ func (p *planner) readImport(t *demand.Task, b *config.ImportBlock, out *importS
 	if b.ForEach == nil {
 		return add(nil)
 	}
-	v, ds := lang.Eval(t, p.ev.Root, b.ForEach.Expr, cty.DynamicPseudoType)
+	v, ds := p.eachImport(t, b, &reads)
 	at := b.ForEach.Expr.Range()
 	if ds.HasErrors() {
 		return ds
@@ -184,10 +186,27 @@ func (p *planner) importDeferral(t *demand.Task, a addr.Instance, old object) *e
 	if ds.HasErrors() || v.IsWhollyKnown() {
 		return nil // importID tells what is wrong
 	}
-	if names := p.ev.WaitsFor(t.Reads()); names != nil {
+	if names := p.ev.WaitsFor(append(t.Reads(), it.reads...)); names != nil {
 		return &eval.Deferral{At: x.Range(), Variables: names}
 	}
 	return nil
+}
+
+// importEach is the subject of an import block's for_each.
+type importEach struct{ block *config.ImportBlock }
+
+func (e importEach) Describe() (string, *source.Range) { return "import", &e.block.At }
+
+// eachImport evaluates the for_each of an import block, and notes what it read.
+func (p *planner) eachImport(t *demand.Task, b *config.ImportBlock, reads *[]demand.Read) (v cty.Value, ds diag.List) {
+	cell := demand.NewCell(importEach{b}, cty.DynamicVal, func(t *demand.Task) (cty.Value, diag.List) {
+		var v cty.Value
+		v, ds = lang.Eval(t, p.ev.Root, b.ForEach.Expr, cty.DynamicPseudoType)
+		*reads = t.Reads()
+		return v, nil
+	})
+	v, _ = cell.Get(t, nil)
+	return v, ds
 }
 
 // importInto asks the provider for an existing object and reads it.
