@@ -36,7 +36,7 @@ const bundleMagic = "terrace estate plan"
 // IsBundle reports whether a file of size bytes is a bundle, of whatever version.
 func IsBundle(r io.ReaderAt, size int64) bool {
 	z, err := zip.NewReader(r, size)
-	if err != nil || len(z.File) == 0 || z.File[0].Name != "format" {
+	if err != nil || !begins(z) {
 		return false
 	}
 	head, err := unpack(z.File[0], 1<<10)
@@ -80,7 +80,7 @@ func ReadBundle(r io.ReaderAt, size int64, version string) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotPlan, err)
 	}
-	if len(z.File) < 2 || len(z.File) > maxFiles || z.File[0].Name != "format" || z.File[1].Name != "about" {
+	if !begins(z) || len(z.File) < 2 || len(z.File) > maxFiles || z.File[1].Name != "about" {
 		return nil, fmt.Errorf("%w of an estate", ErrNotPlan)
 	}
 	head, err := unpack(z.File[0], 1<<10)

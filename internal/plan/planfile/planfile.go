@@ -158,7 +158,7 @@ func Read(r io.ReaderAt, size int64, version string) (*File, error) {
 	if len(z.File) > maxFiles {
 		return nil, fmt.Errorf("%w: it has %d members", ErrNotPlan, len(z.File))
 	}
-	if len(z.File) == 0 || z.File[0].Name != "format" {
+	if !begins(z) {
 		return nil, fmt.Errorf("%w of this program: it does not begin as one", ErrNotPlan)
 	}
 	head, err := unpack(z.File[0], 1<<10)
@@ -169,6 +169,18 @@ func Read(r io.ReaderAt, size int64, version string) (*File, error) {
 		return nil, err
 	}
 	return readMembers(z.File[1:])
+}
+
+// begins reports whether an archive begins with the member "format". What is left
+// of a bundle that was cut off ends with the plan of a unit, which zip takes for an
+// archive with something in front.
+func begins(z *zip.Reader) bool {
+	const header = 30 // of a member, without its name
+	if len(z.File) == 0 || z.File[0].Name != "format" {
+		return false
+	}
+	at, err := z.File[0].DataOffset()
+	return err == nil && at == int64(header+len("format")+len(z.File[0].Extra))
 }
 
 func checkHead(magic, head, version string) error {

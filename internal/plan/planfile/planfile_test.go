@@ -223,6 +223,15 @@ func TestBundle(t *testing.T) {
 	if d := cmp.Diff(sample(), got.Parts[2].File, compare...); d != "" {
 		t.Error(d)
 	}
+	for n := range src {
+		cut := bytes.NewReader(src[:n])
+		if _, err := Read(cut, cut.Size(), "1.0.0"); err == nil {
+			t.Fatalf("a bundle cut off after %d bytes is read as the plan of a unit", n)
+		}
+		if _, err := ReadBundle(cut, cut.Size(), "1.0.0"); err == nil {
+			t.Fatalf("a bundle cut off after %d bytes is read", n)
+		}
+	}
 	if _, err := Read(r, r.Size(), "1.0.0"); !errors.Is(err, ErrBundle) {
 		t.Errorf("read as a plan: %v", err)
 	}
