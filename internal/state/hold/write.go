@@ -47,7 +47,7 @@ func (h *State) Start(ctx context.Context, changes int) diag.List {
 			return ds
 		}
 	}
-	j, err := journal.Create(h.o.Journal, journal.HeaderOf(h.Current()), h.o.Codec)
+	j, err := journal.CreateFor(h.o.Journal, journal.HeaderOf(h.Current()), h.o.Codec, 2*changes+2) // a replacement has two answers
 	if err != nil {
 		return diag.Errorf(nil, "Failed to start the journal", "Before anything is applied, a journal is started, so that nothing is lost if the run is killed. It cannot be written: %s. Nothing was changed.", err)
 	}

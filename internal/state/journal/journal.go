@@ -76,6 +76,12 @@ var ErrExists = errors.New("there is a journal of another run")
 // Create starts a journal. codec may be nil. The file must not exist: the
 // error is ErrExists then. When it returns the journal is safely on disk.
 func Create(path string, h Header, codec Codec) (*Journal, error) {
+	return CreateFor(path, h, codec, tailPlaces)
+}
+
+// CreateFor is Create for so many answers, about: a journal of few takes less
+// memory, and more than were told cost time alone.
+func CreateFor(path string, h Header, codec Codec, answers int) (*Journal, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, ErrExists
@@ -83,7 +89,7 @@ func Create(path string, h Header, codec Codec) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{path: path, codec: codec, f: f, tail: newTail(tailPath(path))}
+	j := &Journal{path: path, codec: codec, f: f, tail: newTail(tailPath(path), min(max(answers, 1), tailPlaces))}
 	err = j.start(h)
 	if err == nil {
 		err = f.Sync()

@@ -20,7 +20,7 @@ import (
 // is written last.
 
 const (
-	tailPlaces = 64
+	tailPlaces = 64      // at most
 	tailPlace  = 8 << 10 // a longer record goes to the journal at once
 	tailHead   = 16
 )
@@ -39,13 +39,13 @@ type tail struct {
 	unmap  func()
 }
 
-func newTail(path string) *tail {
-	memory, unmap := mapFile(path, tailPlaces*tailPlace)
+func newTail(path string, places int) *tail {
+	memory, unmap := mapFile(path, places*tailPlace)
 	if memory == nil {
 		return nil
 	}
 	t := &tail{memory: memory, next: 1, path: path, unmap: unmap}
-	for i := range tailPlaces {
+	for i := range places {
 		t.free = append(t.free, i)
 	}
 	return t

@@ -5,6 +5,7 @@ package journal
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,7 +51,7 @@ func TestTailPlacesAreUsedAgain(t *testing.T) {
 // A torn place, or one that means something else, is left out.
 func TestTailReadsOnlyWholePlaces(t *testing.T) {
 	path := t.TempDir() + "/tail"
-	tl := newTail(path)
+	tl := newTail(path, tailPlaces)
 	a := tl.put([]byte("first"))
 	b := tl.put([]byte("second"))
 	tl.put([]byte("third"))
@@ -63,5 +64,33 @@ func TestTailReadsOnlyWholePlaces(t *testing.T) {
 	tl.close(true)
 	if tl.put([]byte("late")) != -1 {
 		t.Error("a closed tail took a record")
+	}
+}
+
+// A journal that was made for few answers takes more of them, too.
+func TestFewPlaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, err := CreateFor(path, Header{}, nil, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(tailPath(path)); err != nil || len(text) != 2*tailPlace {
+		t.Errorf("the tail has %d bytes (%v)", len(text), err)
+	}
+	const n = 50
+	for i := range n {
+		if err := j.Begin(i, "a", "create"); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Answer(i, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := Recover(path, nil)
+	if err != nil || len(rec.Pending) != 0 {
+		t.Errorf("recovered %+v, %v", rec, err)
 	}
 }
