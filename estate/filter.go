@@ -38,6 +38,12 @@ type filtering struct {
 // filter leaves out the units that the command is not about: by filters, by
 // exclude blocks, and by prevent_destroy.
 func (e *Estate) filter(ctx context.Context, queries []query) diag.List {
+	e.choose(ctx, queries)
+	return e.exclusions(ctx)
+}
+
+// choose leaves out the units that filters do not find.
+func (e *Estate) choose(ctx context.Context, queries []query) {
 	f := &filtering{e: e, ctx: ctx, of: map[*Unit]*item{}, readBy: map[*Unit][]string{}}
 	for _, u := range e.Units {
 		it := &item{u.Name, u}
@@ -52,7 +58,6 @@ func (e *Estate) filter(ctx context.Context, queries []query) diag.List {
 	if len(queries) > 0 || len(f.all) < len(e.Units)+len(e.Stacks) {
 		e.restrict(f.chosen(queries))
 	}
-	return e.exclusions(ctx)
 }
 
 // chosen are the units and stacks that the queries leave.

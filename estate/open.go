@@ -18,6 +18,9 @@ type Look struct {
 	// Lenient keeps units that cannot be read, and takes circles, for commands that
 	// only list what there is. What is wrong becomes Estate.Warnings.
 	Lenient bool
+	// NamesAlone says that only the names of units are wanted: their files are not
+	// read, unless filters ask for what is in them.
+	NamesAlone bool
 	// Generate makes the units of stack files first.
 	Generate bool
 	// OnlyStacks says that the filters choose which stack files are generated from.
@@ -50,7 +53,15 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	}
 	ds = append(ds, found.clashes(o.Look.Lenient)...)
 	e.stacks(found)
+	names := o.Look.NamesAlone && !looksInside(queries)
+	if names {
+		found.units = e.nameUnits(found.units)
+	}
 	if ds = append(ds, e.load(ctx, found.units, false)...); ds.HasErrors() {
+		return e, ds
+	}
+	if names {
+		e.choose(ctx, queries)
 		return e, ds
 	}
 	if ds = append(ds, e.widen(ctx, queries)...); ds.HasErrors() {
@@ -101,6 +112,33 @@ func (e *Estate) load(ctx context.Context, paths []string, outside bool) diag.Li
 	}
 	slices.SortFunc(e.Units, func(a, b *Unit) int { return cmp.Compare(a.Name, b.Name) })
 	return ds
+}
+
+// looksInside reports whether queries ask for more of units than their names.
+func looksInside(queries []query) bool {
+	return slices.ContainsFunc(queries, func(q query) bool {
+		return slices.ContainsFunc(q.terms, func(t term) bool {
+			return t.up > 0 || t.down > 0 || t.kind == termGit || t.name == "source" || t.name == "reading"
+		})
+	})
+}
+
+// nameUnits adds the units whose files tell nothing more of their names, without
+// reading them, and returns the other files: those with module blocks.
+func (e *Estate) nameUnits(paths []string) []string {
+	several := par.Map(len(paths), 0, func(i int) bool {
+		return !isUnitName(filepath.Base(paths[i]), "") || holdsModule(paths[i])
+	})
+	var left []string
+	for i, p := range paths {
+		if several[i] {
+			left = append(left, p)
+			continue
+		}
+		dir := filepath.Dir(p)
+		e.add(&unit.Unit{ID: dir, Dir: dir, Path: p}).Broken = diag.List{}
+	}
+	return left
 }
 
 // widen adds the units of the repository outside of the root where a filter asks

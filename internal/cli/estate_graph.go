@@ -29,7 +29,7 @@ func dagGraphCommand(ctx context.Context, s *session, args []string) int {
 	default:
 		return s.usageError("dag graph", "Invalid format", "The formats are dot and svg.")
 	}
-	e, ds := s.openToList(ctx, o.units, o.as, o.noHidden)
+	e, ds := s.openToList(ctx, o.units, o.as, estate.Look{}, o.noHidden)
 	if ds.HasErrors() {
 		return s.failWith(e, ds)
 	}

@@ -111,7 +111,8 @@ func listCommand(ctx context.Context, s *session, args []string) int {
 // listUnits prints the units and stacks by name, or in the order of a run. A unit
 // that cannot be read is listed too, and what is wrong with it goes to Stderr.
 func (s *session) listUnits(ctx context.Context, o *listOptions, columns bool) int {
-	e, ds := s.openToList(ctx, o.units, o.as, o.noHidden)
+	names := !o.dag && !o.dependencies && o.as == "" && o.format != "dot" && !o.included && !o.reading && !o.excluded
+	e, ds := s.openToList(ctx, o.units, o.as, estate.Look{NamesAlone: names}, o.noHidden)
 	if ds.HasErrors() {
 		return s.failWith(e, ds)
 	}
@@ -137,28 +138,28 @@ func (s *session) listUnits(ctx context.Context, o *listOptions, columns bool) i
 		fmt.Fprint(s.Stdout, longText(e, list, o.dependencies))
 		return 0
 	}
-	names := make([]string, 0, len(list))
+	lines := make([]string, 0, len(list))
 	for _, x := range list {
-		names = append(names, x.Name)
+		lines = append(lines, x.Name)
 	}
 	if columns && s.Terminal.Out && s.Terminal.Width != nil {
-		fmt.Fprint(s.Stdout, inColumns(names, s.Terminal.Width()))
+		fmt.Fprint(s.Stdout, inColumns(lines, s.Terminal.Width()))
 		return 0
 	}
-	for _, n := range names {
+	for _, n := range lines {
 		fmt.Fprintln(s.Stdout, n)
 	}
 	return 0
 }
 
 // openToList opens the units for a command that lists them.
-func (s *session) openToList(ctx context.Context, f *unitFlags, command string, noHidden bool) (*estate.Estate, diag.List) {
+func (s *session) openToList(ctx context.Context, f *unitFlags, command string, look estate.Look, noHidden bool) (*estate.Estate, diag.List) {
 	o, ds := s.estateOptions(f, command, nil, nil)
 	if ds.HasErrors() {
 		return nil, ds
 	}
 	o.Destroy, o.NoHidden = command == "destroy", noHidden
-	o.Look.Generate, o.Look.Lenient = false, true
+	o.Look.NamesAlone, o.Look.Lenient = look.NamesAlone, true
 	e, more := estate.Open(ctx, o)
 	return e, append(ds, more...)
 }
