@@ -94,7 +94,7 @@ func detectRemote(src string) (Address, error) {
 	if forced == "" {
 		forced = u.Scheme
 	}
-	a := Address{Kind: Remote, Getter: forced, Forced: written && forced == u.Scheme, URL: full, Subdir: sub}
+	a := Address{Kind: Remote, Getter: forced, Forced: written && strings.HasPrefix(full, forced+"://"), URL: full, Subdir: sub}
 	switch forced {
 	case "file", "git", "hg", "http", "https", "s3", "gcs":
 	case "oci":
