@@ -11,6 +11,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/fetch"
 )
 
 // manifestName lists what was put into a working folder, so that what the module
@@ -93,6 +94,7 @@ func (p *place) writeGenerated(put map[string]bool) error {
 // copyTree copies the files below a folder that belong to a copy. What is there
 // with the same size and time is left.
 func copyTree(from, to string, rules copyRules, put map[string]bool) error {
+	reflinks := true // until one fails
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -119,22 +121,46 @@ func copyTree(from, to string, rules copyRules, put map[string]bool) error {
 		if old, err := os.Stat(target); err == nil && old.Size() == info.Size() && old.ModTime().Equal(info.ModTime()) {
 			return nil
 		}
-		return copyFile(path, target, info)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		mode := info.Mode().Perm() | 0o200
+		if reflinks = reflinks && cloneFile(path, target, mode); !reflinks {
+			if err := copyFile(path, target, mode); err != nil {
+				return err
+			}
+		}
+		return os.Chtimes(target, info.ModTime(), info.ModTime())
 	})
 }
 
-func copyFile(from, to string, info fs.FileInfo) error {
+// cloneFile makes a file that shares the blocks of another where the file system
+// can do that: either may be written without changing the other. It reports
+// whether that worked; nothing is left where it did not.
+func cloneFile(from, to string, mode fs.FileMode) bool {
+	src, err := os.Open(from)
+	if err != nil {
+		return false
+	}
+	defer src.Close()
+	tmp := to + ".clone"
+	dst, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return false
+	}
+	done := fetch.Reflink(dst, src) && dst.Chmod(mode) == nil
+	if done = dst.Close() == nil && done && os.Rename(tmp, to) == nil; !done {
+		_ = os.Remove(tmp)
+	}
+	return done
+}
+
+func copyFile(from, to string, mode fs.FileMode) error {
 	b, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	if err := atomicfile.WriteMode(to, b, info.Mode().Perm()|0o200); err != nil {
-		return err
-	}
-	return os.Chtimes(to, info.ModTime(), info.ModTime())
+	return atomicfile.WriteMode(to, b, mode)
 }
 
 // forget removes what was put into the folder before and no longer belongs there.

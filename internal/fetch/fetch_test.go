@@ -507,7 +507,7 @@ func reflinks(t *testing.T) bool {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	return reflink(b, a)
+	return Reflink(b, a)
 }
 
 func TestSpoiledCacheIsFetchedAnew(t *testing.T) {

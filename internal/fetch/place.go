@@ -144,7 +144,7 @@ func (f *Fetcher) placeFile(from, to string, e entry, mayLink bool) error {
 	if err != nil {
 		return err
 	}
-	if f.noReflinks.Load() || !reflink(dst, src) {
+	if f.noReflinks.Load() || !Reflink(dst, src) {
 		f.noReflinks.Store(true)
 		if mayLink && relink(from, to) {
 			return dst.Close()
