@@ -15,6 +15,7 @@ package estate
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -136,6 +137,26 @@ type Estate struct {
 	listings  par.Cache[string, []string] // configuration files below a folder
 	run       *Run                        // whose results the units' dependencies are read from; nil before any
 	holding   holding
+	warned    sync.Map // what first let pass
+}
+
+// first leaves out warnings that were given before for the same place, as where
+// many units share a file.
+func (e *Estate) first(ds diag.List) diag.List {
+	var out diag.List
+	for _, m := range ds {
+		if m.Severity == diag.Warning && m.At != nil {
+			type said struct {
+				summary string
+				at      source.Range
+			}
+			if _, again := e.warned.LoadOrStore(said{m.Summary, *m.At}, true); again {
+				continue
+			}
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 // A Unit is one unit of an estate.

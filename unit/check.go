@@ -23,9 +23,8 @@ func (u *Unit) Check(t *demand.Task) diag.List {
 	u.everything(c)
 	c.add(u.checkBlocks(t))
 	for _, part := range []func(*demand.Task) diag.List{
-		func(t *demand.Task) diag.List { _, ds := u.static(t).Engine(t); return ds },
 		func(t *demand.Task) diag.List { _, ds := u.Catalog(t); return ds },
-		u.CheckVersions,
+		u.CheckRunner,
 		u.Warnings,
 	} {
 		c.add(part(t))
@@ -58,9 +57,10 @@ func (u *Unit) static(*demand.Task) *Unit {
 	return &s
 }
 
-// CheckVersions compares the version constraints with the versions that Terrace
-// implements.
-func (u *Unit) CheckVersions(t *demand.Task) diag.List {
+// CheckRunner holds Terrace to what the unit asks of whatever runs it: its version
+// constraints, compared with the versions that Terrace implements, and an engine,
+// of which a warning says that it is not used.
+func (u *Unit) CheckRunner(t *demand.Task) diag.List {
 	s, ds := u.static(t).Scalars(t)
 	if ds.HasErrors() {
 		return ds
@@ -80,7 +80,8 @@ func (u *Unit) CheckVersions(t *demand.Task) diag.List {
 	}
 	check(s.TerragruntVersionConstraint, "Terragrunt", TerragruntVersion)
 	check(s.TerraformVersionConstraint, "OpenTofu", TerraformVersion)
-	return ds
+	_, more := u.static(t).Engine(t)
+	return append(ds, more...)
 }
 
 // CheckInputs compares the inputs with the variables of the module: those that
