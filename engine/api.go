@@ -182,6 +182,9 @@ type PlanOptions struct {
 	// Defer puts off what cannot be planned because variables hold something unknown
 	// (Plan.Deferred), where that is an error otherwise. Such a plan cannot be applied.
 	Defer bool
+	// Time is what plantimestamp gives; zero means now. A plan that takes the place of
+	// another has that one's.
+	Time time.Time
 }
 
 // ApplyOptions are the knobs of an apply.

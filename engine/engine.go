@@ -312,7 +312,10 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	if ds.HasErrors() {
 		return &plan.Plan{Mode: o.Mode, PrevRun: prev, Prior: prev, Errored: true, Workspace: e.o.Workspace}, ds
 	}
-	now := e.o.Now().UTC()
+	now := o.Time
+	if now.IsZero() {
+		now = e.o.Now().UTC()
+	}
 	p, more := plan.Make(ctx, plan.Input{
 		Tree: e.tree, Variables: vars, State: prev, Providers: e.pool, Functions: e.functions(now, true), Mode: o.Mode,
 		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "", Defer: o.Defer,

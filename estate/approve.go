@@ -2,16 +2,21 @@ package estate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // # What was approved
@@ -19,14 +24,17 @@ import (
 // An apply plans each unit again, just before its turn, against what was really
 // made before it. What was approved is not the plan to the letter but what happens
 // to the objects that it covers: where the new plan does something else to one of
-// them, or something to one that it did not cover, the unit stops before anything
-// of it is done. What the approved plan listed as deferred is not new: it is what
+// them, gives one other values than those that were shown as known, or does something
+// to one that it did not cover, the unit stops before anything of it is done. What the approved plan listed as deferred is not new: it is what
 // was to come. It is done without a question if nobody is there to answer one, and
 // else asked for once for all units that come to such work at the same time.
 
 // An Approval is what may happen to one unit.
 type Approval struct {
-	ops      map[object]plan.Op
+	ops      map[object]allowed
+	outputs  map[string]cty.Value
+	inputs   map[string]cty.Value
+	time     time.Time // of the plan: the new one is made as if at the same time
 	deferred []addr.Target
 	whole    bool   // the unit was put off as a whole
 	saved    *Saved // the plan comes from a file; nil if it was made in this run
@@ -35,6 +43,13 @@ type Approval struct {
 type object struct {
 	addr    addr.Instance
 	deposed addr.DeposedKey
+}
+
+// allowed is what may happen to one object.
+type allowed struct {
+	op    plan.Op
+	after cty.Value // as it was shown; cty.NilVal where nothing is made
+	takes bool      // imports the object
 }
 
 // Approve makes approvals of the results of a run that planned, by the names of
@@ -51,10 +66,20 @@ func Approve(results []*Result) map[string]*Approval {
 
 // approval is that of a plan, nil if there is none, and of what it puts off.
 func approval(p *plan.Plan, deferred []Deferral) *Approval {
-	a := &Approval{ops: map[object]plan.Op{}}
+	a := &Approval{ops: map[object]allowed{}, outputs: map[string]cty.Value{}}
 	if p != nil {
+		a.time, a.inputs = p.Timestamp, p.Variables
 		for _, c := range p.Changes {
-			a.ops[object{c.Addr, c.Deposed}] = c.Op
+			x := allowed{op: c.Op, takes: c.Import != nil}
+			if makes(c.Op) {
+				x.after = c.After
+			}
+			a.ops[object{c.Addr, c.Deposed}] = x
+		}
+		for _, o := range p.Outputs {
+			if o.Op != plan.Delete {
+				a.outputs[o.Name] = o.After
+			}
 		}
 	}
 	for _, d := range deferred {
@@ -67,28 +92,113 @@ func approval(p *plan.Plan, deferred []Deferral) *Approval {
 	return a
 }
 
+// makes reports whether an operation gives an object values.
+func makes(op plan.Op) bool {
+	switch op {
+	case plan.NoOp, plan.Read, plan.Delete, plan.Forget:
+		return false
+	}
+	return true
+}
+
 // covers reports whether an object was put off.
 func (a *Approval) covers(i addr.Instance) bool {
 	return a.whole || slices.ContainsFunc(a.deferred, func(t addr.Target) bool { return t.Contains(i) })
 }
 
-// compare tells what a plan does that was not approved: what is new, and what was
-// put off when the approved plan was made.
-func (a *Approval) compare(p *plan.Plan) (news, later []*plan.Change) {
+// compare tells what a plan does that was not approved: what is new, in words, and
+// whether there is something that was put off when the approved plan was made. again
+// says that the unit was begun before and failed, and may have done some of it.
+func (a *Approval) compare(p *plan.Plan, again bool) (news []string, later bool) {
+	seen := map[object]bool{}
 	for _, c := range p.Changes {
-		if c.Op == plan.NoOp || c.Op == plan.Read {
-			continue
-		}
-		op, had := a.ops[object{c.Addr, c.Deposed}]
+		o := object{c.Addr, c.Deposed}
+		seen[o] = true
+		was, had := a.ops[o]
+		made := again && had && makes(was.op) && (c.Op == plan.NoOp || c.Reason == plan.ReplaceTainted)
 		switch {
-		case had && op == c.Op:
+		case c.Import != nil && !was.takes && !a.covers(c.Addr):
+			news = append(news, fmt.Sprintf("%s (import)", o))
+		case had && (was.op == c.Op || c.Op == plan.NoOp) || made:
+			news = append(news, was.differences(o, c)...)
+		case c.Op == plan.Read || c.Op == plan.NoOp && c.Import == nil:
 		case a.covers(c.Addr):
-			later = append(later, c)
+			later = true
 		default:
-			news = append(news, c)
+			news = append(news, fmt.Sprintf("%s (%s)", o, c.Op))
 		}
 	}
-	return news, later
+	for o, was := range a.ops {
+		if makes(was.op) && !seen[o] && !a.covers(o.addr) {
+			news = append(news, fmt.Sprintf("%s (nothing in place of %s)", o, was.op))
+		}
+	}
+	slices.Sort(news)
+	if !p.HasChanges() && len(news) == 0 {
+		return nil, later
+	}
+	return append(news, a.elsewhere(p)...), later
+}
+
+// differences are the values of an object that were approved and are others now.
+func (was allowed) differences(o object, c *plan.Change) []string {
+	if was.after == cty.NilVal {
+		return nil
+	}
+	return differ(fmt.Sprintf("%s (%s)", o, c.Op), was.after, c.After)
+}
+
+// elsewhere are the inputs and outputs that were known and are others now.
+func (a *Approval) elsewhere(p *plan.Plan) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(a.inputs)) {
+		if now, ok := p.Variables[name]; ok {
+			out = append(out, differ("input "+name, a.inputs[name], now)...)
+		}
+	}
+	for _, o := range p.Outputs {
+		if was, ok := a.outputs[o.Name]; ok {
+			out = append(out, differ("output "+o.Name, was, o.After)...)
+		}
+	}
+	return out
+}
+
+// differ names the known parts of a value that are others now. The values are not
+// told: they may be secret.
+func differ(what string, was, now cty.Value) []string {
+	was, _ = was.UnmarkDeep()
+	if now == cty.NilVal {
+		now = cty.NullVal(cty.DynamicPseudoType)
+	}
+	now, _ = now.UnmarkDeep()
+	var out []string
+	for _, err := range schema.AssertSameValue(was, now) {
+		text := what + ": another value than the approved one"
+		if m := (*schema.Mismatch)(nil); errors.As(err, &m) && len(m.Path) > 0 {
+			text += " in " + schema.PathString(plainPath(m.Path))
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// plainPath is a path with keys that are identifiers as attributes.
+func plainPath(p cty.Path) cty.Path {
+	out := slices.Clone(p)
+	for i, step := range p {
+		if x, ok := step.(cty.IndexStep); ok && isText(x.Key) && hclsyntax.ValidIdentifier(x.Key.AsString()) {
+			out[i] = cty.GetAttrStep{Name: x.Key.AsString()}
+		}
+	}
+	return out
+}
+
+func (o object) String() string {
+	if o.deposed != "" {
+		return fmt.Sprintf("%s deposed object %s", o.addr, o.deposed)
+	}
+	return o.addr.String()
 }
 
 // approved holds a plan to what was approved, and asks for what it does that was
@@ -106,31 +216,22 @@ func (w *work) approved(p *plan.Plan) (yes bool, ds diag.List) {
 			return false, ds
 		}
 	}
-	news, later := a.compare(p)
+	news, later := a.compare(p, w.res.again)
 	if len(news) > 0 {
-		ds := diag.Errorf(nil, "Plan changed since it was approved", "With what was applied before, the unit %s needs other actions than those that were approved: %s. Nothing of it was applied. Run again to see and approve the new plan.", w.u.Name, changesText(news))
+		ds := diag.Errorf(nil, "Plan changed since it was approved", "With what was applied before, the unit %s needs something else than what was approved: %s. Nothing of it was applied. Run again to see and approve the new plan.", w.u.Name, shortened(news))
 		ds[0].Code = "estate/plan-changed"
 		return false, ds
 	}
-	return len(later) == 0 || w.r.o.Ask == nil || w.ask(p), nil
+	return !later || w.r.o.Ask == nil || w.ask(p), nil
 }
 
 const mostNews = 20
 
-func changesText(cs []*plan.Change) string {
-	var out []string
-	for i, c := range cs {
-		if i == mostNews {
-			out = append(out, fmt.Sprintf("and %d more", len(cs)-i))
-			break
-		}
-		text := fmt.Sprintf("%s (%s)", c.Addr, c.Op)
-		if c.Deposed != "" {
-			text = fmt.Sprintf("%s deposed object %s (%s)", c.Addr, c.Deposed, c.Op)
-		}
-		out = append(out, text)
+func shortened(news []string) string {
+	if n := len(news); n > mostNews {
+		news = append(slices.Clone(news[:mostNews]), fmt.Sprintf("and %d more", n-mostNews))
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(news, ", ")
 }
 
 // A question is one that waits for its answer.
@@ -186,7 +287,7 @@ func (r *Run) waves(ctx context.Context) {
 // stale says why a saved plan does not hold for a unit any more; nothing if it does,
 // or if the unit is already as the plan wants it.
 func (s *Saved) stale(w *work, p *plan.Plan) diag.List {
-	why := s.changed(journal.HeaderOf(w.hold.Current()), w.digest(), p)
+	why := s.changed(journal.HeaderOf(w.hold.Current()), w.digest(), p, w.res.again)
 	if why == "" || !p.HasChanges() {
 		return nil
 	}
@@ -195,15 +296,17 @@ func (s *Saved) stale(w *work, p *plan.Plan) diag.List {
 	return ds
 }
 
-// changed tells what is another than when the plan was saved.
-func (s *Saved) changed(now journal.Header, digest string, p *plan.Plan) string {
+// changed tells what is another than when the plan was saved. again says that the
+// unit was begun before in this run, so that its state may be another.
+func (s *Saved) changed(now journal.Header, digest string, p *plan.Plan, again bool) string {
 	was := journal.HeaderOf(s.Plan.PrevRun)
 	switch {
+	case was.Lineage == "" && now.Lineage != "" && again:
 	case was.Lineage == "" && now.Lineage != "":
 		return "its state was made by another operation after the plan was saved"
 	case was.Lineage != now.Lineage:
 		return "its state is another one now"
-	case was.Serial != now.Serial:
+	case was.Serial != now.Serial && !again:
 		return fmt.Sprintf("its state was changed by another operation after the plan was saved (serial %d then, %d now)", was.Serial, now.Serial)
 	case s.Digest != digest:
 		return "its configuration was changed after the plan was saved"

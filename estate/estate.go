@@ -57,9 +57,12 @@ type Options struct {
 	Who            string // user@host, for locks
 	Run            func(context.Context, sys.Command) error
 	Now            func() time.Time
-	Home           func() (string, error)
-	Providers      func(Folder) Providers // nil: the built-in provider alone
-	Host           Host
+	// At is the time that timestamp() gives in unit files, for the whole run: a plan and
+	// what is applied of it must have the same one. Zero means when it is asked for.
+	At        time.Time
+	Home      func() (string, error)
+	Providers func(Folder) Providers // nil: the built-in provider alone
+	Host      Host
 
 	// Strict makes inputs that a module does not declare errors.
 	Strict bool
@@ -220,8 +223,12 @@ func (e *Estate) renew() {
 
 // UnitEnv is what unit files are evaluated in, without the outputs of dependencies.
 func (o Options) UnitEnv() unit.Env {
+	now := o.Now
+	if !o.At.IsZero() {
+		now = func() time.Time { return o.At }
+	}
 	return unit.Env{
-		WorkingDir: o.Root, Environ: o.Environ, Run: o.Run, Now: o.Now, Home: o.Home, Command: o.Command, Args: o.Args,
+		WorkingDir: o.Root, Environ: o.Environ, Run: o.Run, Now: now, Home: o.Home, Command: o.Command, Args: o.Args,
 		Source: o.Source, Features: o.Features, DownloadDir: o.DownloadDir, ConfigName: o.Look.ConfigName,
 	}
 }
@@ -263,6 +270,7 @@ type Result struct {
 	Deferred []Deferral
 	digest   string // of the configuration, if the plan is to be saved
 	Code     int
+	again    bool // the unit was begun before in this run, and failed
 }
 
 // Status is what became of a unit in a run.

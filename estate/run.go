@@ -272,7 +272,7 @@ func (r *Run) claim(u *Unit, path string) diag.List {
 // work does the operation on one unit, again as its errors block says.
 func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
 	for try := 1; ; try++ {
-		res.Code = 0
+		res.Code, res.again = 0, try > 1
 		ds := r.once(ctx, u, res)
 		if !ds.HasErrors() {
 			res.Diags = append(res.Diags, ds...)

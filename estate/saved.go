@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/module"
@@ -37,6 +38,9 @@ type SavedRun struct {
 	Targets     []string `json:"targets,omitempty"`
 	Excludes    []string `json:"excludes,omitempty"`
 	Replace     []string `json:"replace,omitempty"`
+	// Time is that of the run (Options.At). Plans of one run have the same, and it is no
+	// option.
+	Time time.Time `json:"time"`
 }
 
 // Equal reports whether two plans were made with the same options.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -283,7 +284,7 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 	}
 	p, more := w.engine.Plan(ctx, prev, engine.PlanOptions{
 		Mode: w.mode(), Variables: w.values, SkipRefresh: skip, Targets: w.r.o.Targets, Excludes: w.r.o.Excludes, Replace: w.replaced(prev),
-		Defer: w.r.o.Op == Plan,
+		Defer: w.r.o.Op == Plan, Time: w.plannedAt(),
 	})
 	if more.HasErrors() && len(w.waits) > 0 && w.r.o.Op == Plan && unplannable(more) {
 		w.r.putOff(u, w.res, w.engine.Root(), Deferral{Reason: "what must be known before anything is planned is not known yet", At: more.Errors()[0].At, Waits: w.allWaits()})
@@ -324,6 +325,14 @@ func (w *work) replaced(prev *state.State) []addr.Instance {
 		}
 	}
 	return out
+}
+
+// plannedAt is when the approved plan was made; zero if there is none.
+func (w *work) plannedAt() time.Time {
+	if a := w.r.o.Approved[w.u.Name]; a != nil {
+		return a.time
+	}
+	return time.Time{}
 }
 
 // mode is the engine's mode for the unit: of one that is no longer there

@@ -26,7 +26,7 @@ func (r *estateRun) saves() bool { return r.out != "" || r.f.outDir != "" || r.f
 func (r *estateRun) about() estate.SavedRun {
 	return estate.SavedRun{
 		Destroy: r.op.destroy, RefreshOnly: r.op.refreshOnly, NoRefresh: !r.op.refresh,
-		Targets: addresses(r.targets), Excludes: addresses(r.excludes), Replace: r.op.scope.replace,
+		Targets: addresses(r.targets), Excludes: addresses(r.excludes), Replace: r.op.scope.replace, Time: r.began,
 	}
 }
 

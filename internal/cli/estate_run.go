@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -28,6 +29,7 @@ type estateRun struct {
 	detail  bool // -detailed-exitcode
 	estate  *estate.Estate
 	stop    chan struct{}
+	began   time.Time
 	asking  context.Context // that of questions: an interrupt ends it
 
 	out               string            // -out
@@ -85,6 +87,10 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 	}
 	o.Destroy, o.Look.Generate = r.op.destroy, !f.noStackGenerate
 	o.OtherValues = o.OtherValues || r.saved != nil // the plan holds them
+	if o.At = s.Now().UTC(); r.saved != nil {
+		o.At = r.saved.About.Time
+	}
+	r.began = o.At
 	e, more := estate.Open(ctx, o)
 	defer e.Close(ctx)
 	more = append(more, e.Ungenerated...)

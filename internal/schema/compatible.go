@@ -16,6 +16,14 @@ func AssertObjectCompatible(b *Block, planned, actual cty.Value) []error {
 	return c.errs
 }
 
+// AssertSameValue is AssertObjectCompatible for a value of which no schema is at
+// hand: every known part of planned is the same in actual.
+func AssertSameValue(planned, actual cty.Value) []error {
+	var c checker
+	c.gotValue(planned, actual, nil, false)
+	return c.errs
+}
+
 // AssertUsable checks what holds for every provider, also those with the loose
 // type system: the object has the type of the block, nothing write-only in it and,
 // if wantKnown, no unknown parts.
