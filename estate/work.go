@@ -73,9 +73,12 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 		return w, ds
 	}
 	w.values, w.waits, more = r.e.values(w.t, u, w.engine.Root())
-	if more.HasErrors() && w.nothingLeft(ctx) {
-		w.close()
-		return nil, ds
+	if more.HasErrors() {
+		empty, about := w.nothingLeft(ctx)
+		if ds = append(ds, about...); empty || about.HasErrors() {
+			w.close()
+			return nil, ds
+		}
 	}
 	if ds = append(ds, more...); more.HasErrors() {
 		w.close()
@@ -113,17 +116,35 @@ func (w *work) excluded() (stop bool, ds diag.List) {
 }
 
 // nothingLeft reports whether the unit is to be destroyed and has no objects: then
-// nothing is asked of it, its inputs least of all, which may hang on what is gone.
-func (w *work) nothingLeft(ctx context.Context) bool {
+// nothing is asked of it, its inputs least of all, which may hang on what is gone. The
+// state is locked meanwhile: nobody else is making something.
+func (w *work) nothingLeft(ctx context.Context) (bool, diag.List) {
 	if w.mode() != plan.Destroy {
-		return false
+		return false, nil
 	}
 	where, ds := w.r.e.stateWhere(ctx, w.u, w.engine.Root(), w.engine, nil)
 	if ds.HasErrors() {
-		return false
+		return false, nil
 	}
-	s, ds := hold.Read(ctx, held(where))
-	return !ds.HasErrors() && s.Empty()
+	h, ds := w.take(ctx, where)
+	if ds.HasErrors() {
+		return false, ds
+	}
+	empty := h.Current().Empty()
+	return empty, append(ds, h.Release()...)
+}
+
+// take locks and reads the unit's state.
+func (w *work) take(ctx context.Context, where local.Options) (*hold.State, diag.List) {
+	operation := "OperationTypePlan"
+	if w.r.o.Op == Apply {
+		operation = "OperationTypeApply"
+	}
+	lock := w.r.o.Lock
+	if x := w.u.extra(w.r.e.o.Command); x.lock != nil && lock == (LockOptions{}) {
+		lock = *x.lock
+	}
+	return w.r.e.take(ctx, where, lock, operation)
 }
 
 // declared are the variables for CheckInputs, none of them required: what is
@@ -258,19 +279,11 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
-	operation := "OperationTypePlan"
-	if w.r.o.Op == Apply {
-		operation = "OperationTypeApply"
-	}
-	x := u.extra(e.o.Command)
-	lock, skip := w.r.o.Lock, w.r.o.SkipRefresh
-	if x.lock != nil && lock == (LockOptions{}) {
-		lock = *x.lock
-	}
-	if x.fresh != nil {
+	skip := w.r.o.SkipRefresh
+	if x := u.extra(e.o.Command); x.fresh != nil {
 		skip = skip || !*x.fresh
 	}
-	h, ds := e.take(ctx, where, lock, operation)
+	h, ds := w.take(ctx, where)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -374,7 +387,7 @@ func (w *work) noteplan(p *plan.Plan) {
 func (w *work) apply(ctx context.Context, p *plan.Plan) diag.List {
 	h := w.hold
 	if !p.HasChanges() {
-		w.r.setOutputs(w.u, storedOutputs(h.Current()))
+		w.r.setOutputs(w.u, w.made())
 		return nil
 	}
 	if ds := h.Start(ctx, len(p.Changes)); ds.HasErrors() {
@@ -390,6 +403,15 @@ func (w *work) apply(ctx context.Context, p *plan.Plan) diag.List {
 	if got.Stopped && !ds.HasErrors() {
 		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)
 	}
-	w.r.setOutputs(w.u, storedOutputs(h.Current()))
+	w.r.setOutputs(w.u, w.made())
 	return ds
+}
+
+// made are the outputs that there are after an apply: of a unit without any, none.
+func (w *work) made() cty.Value {
+	v := storedOutputs(w.hold.Current())
+	if v == cty.NilVal && w.mode() != plan.Destroy {
+		return cty.EmptyObjectVal
+	}
+	return v
 }

@@ -81,8 +81,10 @@ type Exclude struct {
 	Actions             []string
 	ExcludeDependencies bool
 	NoRun               bool
-	Late                bool // it is made of outputs: ask ExcludeNow when they are there; if still set, they are not known yet
-	At                  *source.Range
+	// Set are the names of the last two where they are written, whatever their value.
+	Set  []string
+	Late bool // it is made of outputs: ask ExcludeNow when they are there; if still set, they are not known yet
+	At   *source.Range
 }
 
 // Errors is the errors block. Both lists are in the order of the configuration.

@@ -31,12 +31,13 @@ func (n *depNode) withMocks(c *calc, v cty.Value, has bool) cty.Value {
 	if c.l.env.Tolerant {
 		return cty.DynamicVal
 	}
-	why := "It was probably not applied yet; apply it first, or give the dependency mock_outputs for commands that can do without."
+	mock := "give this block mock_outputs"
 	if mocks != cty.NilVal {
-		why = fmt.Sprintf("Its mock_outputs are not allowed for the command %q.", c.l.env.Command)
+		mock = fmt.Sprintf("let its mock_outputs_allowed_terraform_commands name the command %q", c.l.env.Command)
 	}
 	target, _ := n.target(c)
-	return c.errorf(at, "unit/no-outputs", "Dependency without outputs", "The dependency %q (%s) has no outputs. %s", n.label, target, why)
+	return c.errorf(at, "unit/no-outputs", "Dependency without outputs", "The dependency %q (%s) has no outputs in its state, most likely since it was not applied yet, and it takes no part in this run. "+
+		"Apply it first; or take it into the run, where its planned outputs stand in for those that do not exist yet: \"run --all\" in a folder above both, with --filter 'NAME...' for a unit and all that it needs; or %s.", n.label, target, mock)
 }
 
 func (n *depNode) mocksAllowed(c *calc) bool {

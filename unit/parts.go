@@ -160,6 +160,11 @@ func (u *Unit) exclude(c *calc) (*Exclude, diag.List) {
 	e := &Exclude{If: d.flag("if", false), Actions: d.words("actions"), ExcludeDependencies: d.flag("exclude_dependencies", false),
 		NoRun: d.flag("no_run", false), At: d.at()}
 	e.Late = d.late || c.needsOut
+	for _, name := range [...]string{"exclude_dependencies", "no_run"} {
+		if d.n.child(c, name) != nil {
+			e.Set = append(e.Set, name)
+		}
+	}
 	if !c.stuck() && !e.Late && len(e.Actions) == 0 {
 		c.errorf(e.At, "unit/exclude-actions", "Exclude without actions", "The \"actions\" of the exclude block are empty. Name the commands that the unit is excluded from, or \"all\".")
 	}

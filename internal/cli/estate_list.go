@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/unit"
 )
 
 // listOptions are the flags of find and list.
@@ -251,7 +252,7 @@ func (s *session) findJSON(ctx context.Context, e *estate.Estate, list []estate.
 		if u := x.Unit; u != nil && u.Broken == nil {
 			if o.excluded {
 				if ex := e.ExcludeBlock(ctx, u); ex != nil {
-					it.Exclude = &exclusion{yesOrNil(ex.ExcludeDependencies), yesOrNil(ex.NoRun), ex.Actions, ex.If}
+					it.Exclude = &exclusion{ifSet(ex, "exclude_dependencies", &ex.ExcludeDependencies), ifSet(ex, "no_run", &ex.NoRun), ex.Actions, ex.If}
 				}
 			}
 			if o.included {
@@ -273,11 +274,12 @@ func (s *session) findJSON(ctx context.Context, e *estate.Estate, list []estate.
 	return 0
 }
 
-func yesOrNil(b bool) *bool {
-	if !b {
-		return nil
+// ifSet is an argument of an exclude block, nil if it is not written.
+func ifSet(x *unit.Exclude, name string, value *bool) *bool {
+	if slices.Contains(x.Set, name) {
+		return value
 	}
-	return &b
+	return nil
 }
 
 // relativeTo is a path as seen from a folder, with slashes.
