@@ -51,10 +51,10 @@ func (c *checker) outputs(t *demand.Task, target string, _ source.Range) (cty.Va
 		return cty.DynamicVal, true, nil
 	}
 	m := c.e.localModule(c.e.task(t.Context()), u)
-	if m == nil || len(m.Outputs) == 0 {
-		return cty.DynamicVal, m == nil, nil
+	if m == nil {
+		return cty.DynamicVal, true, nil
 	}
-	return unknownOutputs(m), true, nil
+	return unknownOutputs(m), len(m.Outputs) > 0, nil
 }
 
 // check checks one unit.

@@ -27,7 +27,7 @@ func (e *Estate) outputs(t *demand.Task, target string, at source.Range) (cty.Va
 	u := e.byID[target]
 	if r := e.run; r != nil && u != nil {
 		if v, ok := r.outputsOf(u); ok {
-			return v, v != cty.NilVal, nil
+			return v, v != cty.NilVal && !v.RawEquals(cty.EmptyObjectVal), nil
 		}
 	}
 	if u == nil && isStack(target) {

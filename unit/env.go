@@ -60,7 +60,8 @@ type Env struct {
 
 	// Outputs gives the outputs of a dependency, lazily and at most once for each
 	// target: target is the ID of a unit or, for a dependency on a stack, its
-	// folder. ok is false where it has none yet. Nil: nothing has outputs.
+	// folder. ok is false where it has none yet, or none at all, which an empty object
+	// says. Nil: nothing has outputs.
 	Outputs OutputsFunc
 	// Tolerant makes outputs that do not exist unknown instead of an error, as
 	// render wants it.

@@ -31,6 +31,9 @@ func (n *depNode) withMocks(c *calc, v cty.Value, has bool) cty.Value {
 	if c.l.env.Tolerant {
 		return cty.DynamicVal
 	}
+	if v.RawEquals(cty.EmptyObjectVal) {
+		return v // it is known to have none
+	}
 	mock := "give this block mock_outputs"
 	if mocks != cty.NilVal {
 		mock = fmt.Sprintf("let its mock_outputs_allowed_terraform_commands name the command %q", c.l.env.Command)
