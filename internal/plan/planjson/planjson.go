@@ -331,10 +331,13 @@ func (w *planWriter) outputChanges() {
 }
 
 func (w *planWriter) relevant() {
-	if len(w.Plan.Relevant) == 0 {
+	list := slices.Clone(w.Plan.Relevant)
+	if w.Tree != nil {
+		list = relevantIn(w.Plan, w.Tree, w.Schemas)
+	}
+	if len(list) == 0 {
 		return
 	}
-	list := slices.Clone(w.Plan.Relevant)
 	slices.SortStableFunc(list, func(a, b plan.RelevantAttr) int {
 		return strings.Compare(a.Resource.String(), b.Resource.String())
 	})
