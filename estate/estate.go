@@ -257,7 +257,7 @@ type Result struct {
 	Unit    *Unit
 	Status  Status
 	Reason  string // for reports: run error, ancestor error, exclude block
-	Cause   string // the unit before it that failed or did not run, or the error's summary
+	Cause   string // the unit before it that failed or did not run, the label of the block that decided, or the error's summary
 	Root    string // for an ancestor error, the unit that failed first
 	Started time.Time
 	Ended   time.Time

@@ -106,6 +106,7 @@ func (w *work) hook(ctx context.Context, h *unit.Hook) diag.List {
 type Verdict struct {
 	Again   bool
 	Sleep   time.Duration
+	Retry   string // the label of the retry block that matched
 	Ignored string // the label of the ignore block
 	Message string // what that block says
 }
@@ -141,7 +142,7 @@ func (e *Estate) Judge(ctx context.Context, u *Unit, failed diag.List, try int) 
 				return Verdict{}, diag.Errorf(block.At, "Invalid pattern", "The pattern %q of the retry block %q is no regular expression: %s.", p, rt.Name, err)
 			}
 			if re.MatchString(text) {
-				return Verdict{Again: try < rt.MaxAttempts, Sleep: time.Duration(rt.SleepSeconds) * time.Second}, nil
+				return Verdict{Again: try < rt.MaxAttempts, Retry: rt.Name, Sleep: time.Duration(rt.SleepSeconds) * time.Second}, nil
 			}
 		}
 	}

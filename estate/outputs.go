@@ -127,20 +127,25 @@ func unknownOutputs(root *config.Module) cty.Value {
 	return plannedOutputs(&engine.Plan{}, root)
 }
 
-// Outputs reads the stored outputs of every unit of the estate that takes part,
-// by name.
-func (e *Estate) Outputs(ctx context.Context) (map[string]map[string]*state.Output, diag.List) {
+// Outputs reads the stored outputs of every unit of the estate that takes part, by
+// name. A state that cannot be read is told of its unit alone.
+func (e *Estate) Outputs(ctx context.Context) (map[string]map[string]*state.Output, []*Result) {
 	out := map[string]map[string]*state.Output{}
-	var ds diag.List
-	for _, u := range e.Order(false) {
+	var results []*Result
+	for _, u := range e.Units {
+		res := &Result{Unit: u, Status: Succeeded, Started: e.o.Now()}
+		results = append(results, res)
 		if u.Excluded != "" {
+			res.Status, res.Reason, res.Ended = Excluded, "exclude block", res.Started
 			continue
 		}
-		s, more := e.State(ctx, u)
-		ds = append(ds, more...)
+		s, ds := e.State(ctx, u)
+		if res.Diags, res.Ended = ds, e.o.Now(); ds.HasErrors() {
+			res.Status, res.Reason, res.Cause, res.Code = Failed, "run error", ds.Errors()[0].Summary, 1
+		}
 		if s != nil {
 			out[u.Name] = maps.Clone(s.Outputs)
 		}
 	}
-	return out, ds
+	return out, results
 }

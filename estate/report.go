@@ -2,6 +2,7 @@ package estate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -23,15 +24,20 @@ type entry struct {
 	Args    []string `json:",omitempty"`
 }
 
-// Report writes the results of a run as csv or json.
-func Report(results []*Result, format, command string, args []string) ([]byte, error) {
+// Report writes the results of a run as csv or json. errors are the messages of a
+// unit that failed, as its cause.
+func Report(results []*Result, format, command string, args []string, errors func(*Result) string) ([]byte, error) {
 	var entries []entry
 	for _, r := range results {
 		name := r.Unit.Name
 		if name == "." { // as Terragrunt calls the unit of the folder that it runs in
 			name = filepath.Base(r.Unit.Dir)
 		}
-		entries = append(entries, entry{Name: name, Started: r.Started, Ended: r.Ended, Result: string(r.Status), Reason: r.Reason, Cause: r.Cause, Cmd: command, Args: args})
+		cause := r.Cause
+		if r.Status == Failed {
+			cause = cmp.Or(errors(r), cause)
+		}
+		entries = append(entries, entry{Name: name, Started: r.Started, Ended: r.Ended, Result: string(r.Status), Reason: r.Reason, Cause: cause, Cmd: command, Args: args})
 	}
 	switch format {
 	case "json":
@@ -67,7 +73,7 @@ func ReportSchema() []byte {
 		return m
 	}
 	doc := map[string]any{
-		"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "array", "title": "Run report",
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "description": "The units of a run, as Terragrunt's schema v4 has them", "type": "array", "title": "Run report",
 		"items": map[string]any{
 			"type": "object", "additionalProperties": false, "required": []string{"Name", "Started", "Ended", "Result"},
 			"properties": map[string]any{

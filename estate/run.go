@@ -271,13 +271,14 @@ func (r *Run) claim(u *Unit, path string) diag.List {
 
 // work does the operation on one unit, again as its errors block says.
 func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
+	retry := ""
 	for try := 1; ; try++ {
 		res.Code, res.again = 0, try > 1
 		ds := r.once(ctx, u, res)
 		if !ds.HasErrors() {
 			res.Diags = append(res.Diags, ds...)
 			if try > 1 {
-				res.Reason = "retry succeeded"
+				res.Reason, res.Cause = "retry succeeded", retry
 			}
 			return
 		}
@@ -293,6 +294,7 @@ func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
 			res.Diags = append(append(res.Diags, ds...), more...)
 			return
 		case verdict.Again && !r.stopping(ctx):
+			retry = verdict.Retry
 			if r.e.Pause(ctx, r.o.Stop, verdict.Sleep) {
 				continue
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 )
 
 // apply plans, asks and applies. Approved beforehand, each unit is planned and
@@ -103,16 +104,28 @@ func (r *estateRun) end(results []*estate.Result) int {
 	if r.stream != nil {
 		r.summaryJSON(results)
 	}
-	if r.f.report != "" || r.f.reportSchema != "" {
-		if err := r.writeReports(results); err != nil {
-			return r.fail(diag.Errorf(nil, "Failed to write the report", "%s.", err))
-		}
-	}
-	code := worst(results)
+	code := r.written(results)
 	if code == 0 && r.detail && changes(results) {
 		return 2
 	}
 	return code
+}
+
+// written writes the reports and returns the status.
+func (r *estateRun) written(results []*estate.Result) int {
+	if err := r.writeReports(results); err != nil {
+		return r.fail(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+	}
+	return worst(results)
+}
+
+// errorText is what was told of a unit that failed, without colors.
+func (r *estateRun) errorText(res *estate.Result) string {
+	var b strings.Builder
+	inUnit, inModule := apart(res, res.Diags.Errors())
+	_ = (&diag.Printer{Set: r.estate.Sources(), Program: view.Program}).Print(&b, inUnit)
+	_ = (&diag.Printer{Set: res.Set, Program: view.Program}).Print(&b, inModule)
+	return strings.TrimSpace(b.String())
 }
 
 func (r *estateRun) writeReports(results []*estate.Result) error {
@@ -131,7 +144,7 @@ func (r *estateRun) writeReports(results []*estate.Result) error {
 			format = "json"
 		}
 	}
-	b, err := estate.Report(results, format, r.name, r.args)
+	b, err := estate.Report(results, format, r.name, r.args, r.errorText)
 	if err != nil {
 		return err
 	}

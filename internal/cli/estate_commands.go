@@ -38,15 +38,16 @@ func runCommand(ctx context.Context, s *session, args []string) int {
 	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
 		return s.usageError("run", "No command given", "Name the command to run on the unit, for example \"run --all plan\" or \"run --all -- apply -refresh=false\".")
 	}
+	if rest, err = s.viewFlags(rest); err != nil { // those behind a --
+		return s.usageError(rest[0], "Failed to parse command-line flags", err.Error())
+	}
+	s.openViews()
 	if f.many() {
 		return s.overUnits(ctx, rest[0], f, rest[1:])
 	}
 	cmd, more, found := lookup(rest)
 	if !found {
 		return s.noCommand(rest)
-	}
-	if more, err = s.viewFlags(more); err != nil {
-		return s.usageError(cmd.name, "Failed to parse command-line flags", err.Error())
 	}
 	s.command = cmd.name
 	if s.isUnit(f) {

@@ -46,32 +46,45 @@ func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args
 	if !f.noDeprecation && len(e.Deprecated()) > 0 {
 		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(e.Deprecated()))
 	}
-	code := 0
+	r := &estateRun{session: s, f: f, name: name, args: args, estate: e}
+	var results []*estate.Result
 	failed := map[*estate.Unit]bool{}
 	for _, u := range e.Order(false) {
+		res := &estate.Result{Unit: u, Status: estate.Succeeded, Started: s.Now()}
+		results = append(results, res)
+		need := slices.IndexFunc(u.Needs, func(n *estate.Unit) bool { return failed[n] })
 		switch {
-		case u.Excluded != "" || ctx.Err() != nil || f.failFast && len(failed) > 0:
-			continue
-		case !f.ignoreErrors && slices.ContainsFunc(u.Needs, func(n *estate.Unit) bool { return failed[n] }):
+		case u.Excluded != "":
+			res.Status, res.Reason = estate.Excluded, "exclude block"
+		case ctx.Err() != nil:
+			res.Status, res.Reason, res.Cause, res.Code = estate.EarlyExit, "run error", "the run was interrupted", 1
+		case f.failFast && len(failed) > 0:
+			res.Status, res.Reason, res.Code = estate.EarlyExit, "ancestor error", 1
+		case !f.ignoreErrors && need >= 0:
 			failed[u] = true
+			res.Status, res.Reason, res.Cause, res.Code = estate.EarlyExit, "ancestor error", u.Needs[need].Name, 1
 			fmt.Fprintf(s.Stderr, "[%s] not run, since a unit that it needs failed\n", u.Name)
-			continue
+		default:
+			if s.runOne(ctx, cmd, res, f, rest); res.Code != 0 {
+				failed[u] = true
+				res.Status, res.Reason = estate.Failed, "run error"
+				res.Cause = fmt.Sprintf("the command ended with the status %d", res.Code)
+			}
 		}
-		one := s.runOne(ctx, cmd, u, f, rest)
-		failed[u] = one != 0
-		code = max(code, one)
-		if one == 0 {
-			delete(failed, u)
-		}
+		res.Ended = s.Now()
 	}
-	return code
+	slices.SortFunc(results, func(a, b *estate.Result) int { return strings.Compare(a.Unit.Name, b.Unit.Name) })
+	return r.written(results)
 }
 
 // runOne runs a command on one unit of several. Which one it is goes to Stderr, so
 // that what the command prints stays what it prints alone.
-func (s *session) runOne(ctx context.Context, cmd command, u *estate.Unit, f *unitFlags, args []string) int {
+func (s *session) runOne(ctx context.Context, cmd command, res *estate.Result, f *unitFlags, args []string) {
+	u := res.Unit
 	if _, err := os.Stat(u.Dir); err != nil {
-		return s.fail(diag.Errorf(nil, "Unit not found", "%s.", err))
+		res.Diags = diag.Errorf(nil, "Unit not found", "%s.", err)
+		res.Code = s.fail(res.Diags)
+		return
 	}
 	fmt.Fprintf(s.Stderr, "[%s]\n", u.Name)
 	n := s.below(u.Dir)
@@ -84,5 +97,8 @@ func (s *session) runOne(ctx context.Context, cmd command, u *estate.Unit, f *un
 		module = filepath.ToSlash(strings.TrimPrefix(u.ID, u.Dir+string(filepath.Separator)))
 	}
 	one.selection = selection{config: u.Path, module: module, features: f.features, strict: f.strict}
-	return n.runUnit(ctx, cmd, &one, slices.Clone(args))
+	res.Code = n.runUnit(ctx, cmd, &one, slices.Clone(args))
+	if n.unit != nil {
+		res.Diags, res.Set = n.unit.failed, n.set
+	}
 }

@@ -142,11 +142,11 @@ func (r *estateRun) summaryJSON(results []*estate.Result) {
 
 // outputs prints the outputs of every unit.
 func (r *estateRun) outputs(ctx context.Context) int {
-	all, ds := r.estate.Outputs(ctx)
-	if ds.HasErrors() {
-		return r.failEstate(r.estate, ds)
+	all, results := r.estate.Outputs(ctx)
+	ds := messages(results)
+	if r.tellEstate(ds); ds.HasErrors() {
+		return r.written(results)
 	}
-	r.tellEstate(ds)
 	names := make([]string, 0, len(all))
 	for name := range all {
 		names = append(names, name)
@@ -166,7 +166,7 @@ func (r *estateRun) outputs(ctx context.Context) int {
 			return r.fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
 		}
 		fmt.Fprintf(r.Stdout, "%s\n", b)
-		return 0
+		return r.written(results)
 	}
 	for _, name := range names {
 		if len(all[name]) > 0 {
@@ -174,5 +174,14 @@ func (r *estateRun) outputs(ctx context.Context) int {
 			_ = view.Outputs(r.Stdout, all[name], r.op.reveal)
 		}
 	}
-	return 0
+	return r.written(results)
+}
+
+// messages are those of all units.
+func messages(results []*estate.Result) diag.List {
+	var ds diag.List
+	for _, res := range results {
+		ds = append(ds, res.Diags...)
+	}
+	return ds
 }

@@ -79,8 +79,8 @@ func (s *session) stackOutputs(ctx context.Context, f *unitFlags) (*outputTree, 
 	if ds.HasErrors() {
 		return nil, s.failWith(e, ds)
 	}
-	all, ds := e.Outputs(ctx)
-	if ds.HasErrors() {
+	all, results := e.Outputs(ctx)
+	if ds = messages(results); ds.HasErrors() {
 		return nil, s.failWith(e, ds)
 	}
 	root := &outputTree{}
