@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
@@ -60,6 +62,7 @@ func (s *session) load(ctx context.Context, o loadOptions) (*project, diag.List)
 		return nil, ds
 	}
 	eo := p.engineOptions(o)
+	s.expect(o.saved)
 	e, loadDs := engine.OpenWith(ctx, eo, given.All())
 	if e == nil {
 		return nil, append(ds, loadDs...)
@@ -86,6 +89,34 @@ func (s *session) load(ctx context.Context, o loadOptions) (*project, diag.List)
 		return nil, ds
 	}
 	return p, ds
+}
+
+// heapPerByte is how many bytes of memory the syntax tree of a byte of
+// configuration takes, with what is thrown away while it is made.
+const heapPerByte = 30
+
+// expect readies the collector for the configuration of the working folder, or
+// for the saved one.
+func (s *session) expect(saved map[string][]byte) {
+	if s.ExpectHeap == nil {
+		return
+	}
+	var text int64
+	for _, b := range saved {
+		text += int64(len(b))
+	}
+	if saved == nil {
+		files, _ := config.Files(s.Dir, config.Options{})
+		for _, f := range files {
+			if f.Role != config.RoleBase && f.Role != config.RoleOverride {
+				continue
+			}
+			if info, err := os.Stat(f.Path); err == nil {
+				text += info.Size()
+			}
+		}
+	}
+	s.ExpectHeap(text * heapPerByte)
 }
 
 func (p *project) engineOptions(o loadOptions) engine.Options {

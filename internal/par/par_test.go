@@ -74,17 +74,18 @@ func TestWorkGrows(t *testing.T) {
 		done := map[int]int{}
 		var g gauge
 		w.Add(1)
-		w.Add(1)
 		w.Do(workers, func(i int) {
 			g.in()
 			defer g.out()
 			mu.Lock()
 			done[i]++
 			mu.Unlock()
-			if i < 500 { // every number up to 999, most of them added twice
+			switch { // every number up to 999
+			case i < 250:
+				w.Add(2*i, 2*i+1)
+			case i < 500:
 				w.Add(2 * i)
 				w.Add(2*i + 1)
-				w.Add(2 * i)
 			}
 		})
 		if len(done) != 999 {
@@ -108,10 +109,9 @@ func TestWorkTwice(t *testing.T) {
 	w.Do(1, see)
 	w.Add("a")
 	w.Do(1, see)
-	w.Add("a")
-	w.Add("b")
+	w.Add("b", "c")
 	w.Do(1, see)
-	if !slices.Equal(got, []string{"a", "b"}) {
+	if !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("got %v", got)
 	}
 }

@@ -105,7 +105,7 @@ func (p *planner) planDeposed(a addr.Instance, s *schema.Resource, prov provider
 }
 
 // walkOrphans plans the end of everything in state that was not wanted.
-func (p *planner) walkOrphans(w *par.Work[*job]) {
+func (p *planner) walkOrphans(w *par.Work[job]) {
 	done := make(map[addr.Instance]bool, len(p.plans))
 	for _, ip := range p.plans {
 		done[ip.d.Addr()] = true
@@ -123,11 +123,11 @@ func (p *planner) walkOrphans(w *par.Work[*job]) {
 			}
 		}
 		if len(rest) > 0 {
-			w.Add(&job{func(t *demand.Task) {
+			w.Add(func(t *demand.Task) {
 				for _, k := range rest {
 					p.orphan(t, r, k)
 				}
-			}})
+			})
 		}
 	}
 }

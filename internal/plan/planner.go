@@ -189,31 +189,34 @@ func providersOf(tree *module.Tree) map[addr.Provider]bool {
 // walk demands everything that configuration declares and every orphan in
 // state. Tasks are started here and nowhere else.
 func (p *planner) walk() {
-	var w par.Work[*job]
-	w.Add(&job{func(t *demand.Task) { p.walkModule(&w, p.ev.Root) }})
-	w.Do(p.in.Parallelism, func(j *job) { j.do(p.graph.Task(p.ctx)) })
+	var w par.Work[job]
+	work := func(do job) { do(p.graph.Task(p.ctx)) }
+	p.walkModule(&w, p.ev.Root)
+	w.Do(p.in.Parallelism, work)
 	p.walkOrphans(&w)
-	w.Do(p.in.Parallelism, func(j *job) { j.do(p.graph.Task(p.ctx)) })
+	w.Do(p.in.Parallelism, work)
 	p.generateImports()
 	if p.in.Mode != Destroy {
 		p.runChecks()
 	}
 }
 
-type job struct{ do func(*demand.Task) }
+type job func(*demand.Task)
 
 // batch is how many instances of one resource a job takes.
 const batch = 64
 
-func (p *planner) walkModule(w *par.Work[*job], m *eval.Module) {
+func (p *planner) walkModule(w *par.Work[job], m *eval.Module) {
+	var all []job
+	defer func() { w.Add(all...) }()
 	for _, r := range m.Resources() {
 		if !p.scope.wants(r) || r.Config().Check != "" && p.in.Mode != Destroy {
 			continue
 		}
-		w.Add(&job{func(t *demand.Task) { p.walkResource(w, t, r) }})
+		all = append(all, func(t *demand.Task) { p.walkResource(w, t, r) })
 	}
 	for _, c := range m.Calls() {
-		w.Add(&job{func(t *demand.Task) {
+		all = append(all, func(t *demand.Task) {
 			ch, ok := c.Children(t)
 			if !ok {
 				return
@@ -222,22 +225,22 @@ func (p *planner) walkModule(w *par.Work[*job], m *eval.Module) {
 				p.putOff(c.Addr(), InstancesUnknown, ch.Deferred)
 			}
 			for _, child := range ch.All {
-				w.Add(&job{func(*demand.Task) { p.walkModule(w, child) }})
+				w.Add(func(*demand.Task) { p.walkModule(w, child) })
 			}
-		}})
+		})
 	}
 	if p.in.Mode == Destroy || p.scope.limited() {
 		return
 	}
-	w.Add(&job{func(t *demand.Task) {
+	all = append(all, func(t *demand.Task) {
 		for _, f := range m.Demands() {
 			f(t)
 		}
 		p.graph.Report(m.CheckReferences())
-	}})
+	})
 }
 
-func (p *planner) walkResource(w *par.Work[*job], t *demand.Task, r *eval.Resource) {
+func (p *planner) walkResource(w *par.Work[job], t *demand.Task, r *eval.Resource) {
 	in, ok := r.Instances(t)
 	if !ok {
 		return
@@ -253,7 +256,7 @@ func (p *planner) walkResource(w *par.Work[*job], t *demand.Task, r *eval.Resour
 		if i == 0 {
 			continue // the first batch is done here, below
 		}
-		w.Add(&job{func(t *demand.Task) { p.walkInstances(t, part) }})
+		w.Add(func(t *demand.Task) { p.walkInstances(t, part) })
 	}
 	p.walkInstances(t, in.All[:min(batch, len(in.All))])
 }

@@ -43,6 +43,10 @@ type System struct {
 	// how to stop it. Until then a signal ends the process.
 	Interrupts func() (c <-chan os.Signal, stop func())
 
+	// ExpectHeap tells the garbage collector how large the heap is about to become.
+	// It may be nil.
+	ExpectHeap func(bytes int64)
+
 	Executable func() (string, error) // the path of the running program
 	Host       func() string          // the machine's name, "" if unknown
 	User       func() string          // the user's login name, "" if unknown
@@ -76,6 +80,7 @@ func Real() (*System, error) {
 		Terminal:   realTerminal(),
 		Run:        Run,
 		Interrupts: interrupts,
+		ExpectHeap: expectHeap,
 		Executable: os.Executable,
 		Host:       sync.OnceValue(hostName),
 		User:       sync.OnceValue(userName),

@@ -61,28 +61,29 @@ func Run(ctx context.Context, in Input) diag.List {
 		return ds // the rest would only say the same of each resource
 	}
 	v.graph.Report(plan.CheckStatements(in.Tree, plan.EarlyOptions(in.Functions, nil, "default")))
-	var w par.Work[*job]
-	w.Add(&job{func(t *demand.Task) { v.module(&w, t, v.ev.Root) }})
-	w.Do(0, func(j *job) { j.do(v.graph.Task(ctx)) })
+	var w par.Work[job]
+	v.module(&w, v.ev.Root)
+	w.Do(0, func(do job) { do(v.graph.Task(ctx)) })
 	return v.graph.Diags()
 }
 
-type job struct{ do func(*demand.Task) }
+type job func(*demand.Task)
 
-func (v *validator) module(w *par.Work[*job], t *demand.Task, m *eval.Module) {
+func (v *validator) module(w *par.Work[job], m *eval.Module) {
+	var all []job
 	for _, r := range m.Resources() {
-		w.Add(&job{func(t *demand.Task) { r.Whole(t) }})
+		all = append(all, func(t *demand.Task) { r.Whole(t) })
 	}
 	for _, c := range m.Calls() {
-		w.Add(&job{func(t *demand.Task) {
+		all = append(all, func(t *demand.Task) {
 			if ch, ok := c.Children(t); ok {
 				for _, child := range ch.All {
-					v.module(w, t, child)
+					v.module(w, child)
 				}
 			}
-		}})
+		})
 	}
-	w.Add(&job{func(t *demand.Task) {
+	all = append(all, func(t *demand.Task) {
 		for _, f := range m.Demands() {
 			f(t)
 		}
@@ -94,8 +95,8 @@ func (v *validator) module(w *par.Work[*job], t *demand.Task, m *eval.Module) {
 			v.graph.Report(notFailures(ds))
 		}
 		v.graph.Report(m.CheckReferences())
-	}})
-	_ = t
+	})
+	w.Add(all...)
 }
 
 func (v *validator) first(k any) bool {
