@@ -38,6 +38,8 @@ type SavedRun struct {
 	Targets     []string `json:"targets,omitempty"`
 	Excludes    []string `json:"excludes,omitempty"`
 	Replace     []string `json:"replace,omitempty"`
+	// Alone says that the file holds one unit's plan alone, for its own folder.
+	Alone bool `json:"alone,omitempty"`
 	// Time is that of the run (Options.At). Plans of one run have the same, and it is no
 	// option.
 	Time time.Time `json:"time"`

@@ -90,6 +90,10 @@ func (e *Estate) Hooks(ctx context.Context, u *Unit, after bool, failed diag.Lis
 	return w.res.Code, ds
 }
 
+// Meant lets a unit that was named by itself take part whatever its exclude block
+// says, as in a command on the unit alone.
+func (e *Estate) Meant(u *Unit) { u.Excluded = "" }
+
 // Skipped says why a command on the unit alone does nothing, "" if it runs.
 func (e *Estate) Skipped(ctx context.Context, u *Unit) (string, diag.List) {
 	t := e.task(ctx)

@@ -50,6 +50,9 @@ func runCommand(ctx context.Context, s *session, args []string) int {
 		return s.noCommand(rest)
 	}
 	s.command = cmd.name
+	if s.isUnit(f) && cmd.name == "apply" && len(more) > 0 && s.isUnitPlan(more[len(more)-1]) {
+		return s.runAll(ctx, cmd.name, f, more)
+	}
 	if s.isUnit(f) {
 		return s.runUnit(ctx, cmd, f, more)
 	}

@@ -32,6 +32,8 @@ func (r *estateRun) about() estate.SavedRun {
 
 // saveEach writes the plan of each unit to a file of its own.
 func (r *estateRun) saveEach(results []*estate.Result) diag.List {
+	about := r.about()
+	about.Alone = true
 	for _, res := range results {
 		if res.Status != estate.Succeeded {
 			continue
@@ -39,7 +41,7 @@ func (r *estateRun) saveEach(results []*estate.Result) diag.List {
 		err := r.notesErr
 		if r.f.outDir != "" && err == nil {
 			var b bytes.Buffer
-			if err = estate.Save(r.about(), []*estate.Result{res}, r.notes).Write(&b, Version); err == nil {
+			if err = estate.Save(about, []*estate.Result{res}, r.notes).Write(&b, Version); err == nil {
 				err = putFile(filepath.Join(r.Path(r.f.outDir), filepath.FromSlash(res.Unit.Name), unitPlanFile), b.Bytes())
 			}
 		}

@@ -48,12 +48,12 @@ type pageNotes struct {
 
 // noteForPage keeps a plan while its provider schemas can be read.
 func (r *estateRun) noteForPage(u *estate.Unit, e *engine.Engine, p *plan.Plan, sc *schemas) {
-	if r.f.html == "" {
+	if r.f.html == "" && !r.saves() {
 		return
 	}
 	note := &pageNote{secret: secretVariables(e.Root().Variables)}
 	note.keepPlan(p)
-	if p.HasChanges() {
+	if p.HasChanges() && r.f.html != "" {
 		note.changes = pageChanges(view.Pieces(view.Style{}, p, sc, false))
 	}
 	r.mu.Lock()
@@ -233,7 +233,7 @@ func (n *pageNote) cover(u *picture.Unit) {
 	}
 }
 
-// savedPage is the page of a saved plan, which does not hold where inputs come from.
+// savedPage is the page of a saved plan.
 func savedPage(name string, p *estate.SavedPlan, notes []unitNote, results []*estate.Result) *picture.Page {
 	out := &picture.Page{Title: fmt.Sprintf("Plan of %d units in %s", len(p.Units), filepath.Base(name)), Command: "show", Program: view.Product + " " + Version}
 	at := map[string]int{}
@@ -253,6 +253,7 @@ func savedPage(name string, p *estate.SavedPlan, notes []unitNote, results []*es
 		if u.Plan != nil {
 			note := &pageNote{}
 			note.keepPlan(u.Plan)
+			x.Inputs = notes[i].Inputs
 			x.Changes = pageChanges(notes[i].Pieces)
 			note.cover(&x)
 		}

@@ -47,7 +47,8 @@ type estateRun struct {
 	page     pageNotes
 }
 
-// runAll runs a command over the units below the working folder.
+// runAll runs a command over the units below the working folder, or applies the saved
+// plan of the one unit in it.
 func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []string) int {
 	r := &estateRun{session: s, f: f, name: name, args: args, stop: make(chan struct{}), folds: newFolds(), notes: map[string]json.RawMessage{}, width: len("Total")}
 	var err error
@@ -86,6 +87,11 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 		return s.fail(ds)
 	}
 	o.Destroy, o.Look.Generate = r.op.destroy, !f.noStackGenerate
+	if alone := !f.many(); alone {
+		if ds = r.alone(&o); ds.HasErrors() {
+			return s.fail(ds)
+		}
+	}
 	o.OtherValues = o.OtherValues || r.saved != nil // the plan holds them
 	if o.At = s.Now().UTC(); r.saved != nil {
 		o.At = r.saved.About.Time
@@ -101,6 +107,11 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 		return r.failEstate(e, ds)
 	}
 	r.estate = e
+	if !f.many() {
+		if skip, code := r.meant(ctx); skip {
+			return code
+		}
+	}
 	if r.saved != nil {
 		if gone := e.Cover(r.saved); len(gone) > 0 {
 			return s.fail(diag.Errorf(nil, "Saved plan is stale", "The saved plan is about units that there are no longer: %s. Nothing was applied. Plan again.", strings.Join(gone, ", ")))
@@ -112,10 +123,10 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 	}
 	if len(e.Units) == 0 {
 		s.tell(diag.Warnf(nil, "No units found", "There are no units in %s.", s.Dir))
-		if err := r.writeReports(nil); err != nil {
-			return r.fail(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+		if ds := r.keep(ctx, []*estate.Result{}); ds.HasErrors() {
+			return r.fail(ds)
 		}
-		return 0
+		return r.written(nil)
 	}
 	for _, u := range e.Units {
 		r.width = max(r.width, len(u.Name))
@@ -147,7 +158,7 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 	case "plan":
 		results := r.run(ctx, estate.Plan, nil)
 		r.showPlans(results)
-		if ds := slices.Concat(r.save(results), r.saveEach(results), r.drawPage(ctx, results)); ds.HasErrors() {
+		if ds := r.keep(ctx, results); ds.HasErrors() {
 			r.tell(ds)
 			r.end(results)
 			return 1
@@ -161,6 +172,17 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 		return r.end(r.run(ctx, op, nil))
 	}
 	return r.apply(ctx)
+}
+
+// keep writes a plan to the files that are asked for.
+func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.List {
+	if r.name != "plan" || results == nil {
+		return nil
+	}
+	if r.saves() {
+		r.noteInputs(ctx, results)
+	}
+	return slices.Concat(r.save(results), r.saveEach(results), r.drawPage(ctx, results))
 }
 
 // parseArgs reads the flags of the command that runs in the units.

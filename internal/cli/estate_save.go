@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/picture"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
 )
 
@@ -19,6 +22,36 @@ import (
 type unitNote struct {
 	Pieces []view.Piece    `json:"pieces"`
 	Plan   json.RawMessage `json:"plan,omitempty"`
+	Inputs []picture.Input `json:"inputs,omitempty"` // where they come from
+}
+
+// noteInputs adds to what is saved where the inputs of each unit come from.
+func (r *estateRun) noteInputs(ctx context.Context, results []*estate.Result) {
+	type note struct {
+		Pieces json.RawMessage `json:"pieces"`
+		Plan   json.RawMessage `json:"plan,omitempty"`
+		Inputs []picture.Input `json:"inputs,omitempty"`
+	}
+	done := par.Map(len(results), 0, func(i int) json.RawMessage {
+		var n note
+		u := results[i].Unit
+		if raw := r.notes[u.Name]; len(raw) == 0 || json.Unmarshal(raw, &n) != nil {
+			return raw
+		}
+		page := picture.Unit{Inputs: r.pageInputs(ctx, u, r.page.of[u.Name])}
+		r.page.of[u.Name].cover(&page)
+		n.Inputs = page.Inputs
+		raw, err := json.Marshal(n)
+		if err != nil {
+			return r.notes[u.Name] // without them
+		}
+		return raw
+	})
+	for i, res := range results {
+		if done[i] != nil {
+			r.notes[res.Unit.Name] = done[i]
+		}
+	}
 }
 
 // save writes the plan of all units to the file of -out.
@@ -107,6 +140,9 @@ func showEstatePlan(s *session, o *showOptions, name string) int {
 	}
 	if o.json.on || o.json.into != "" {
 		doc, err := savedJSON(p, notes)
+		if p.About.Alone && len(notes) == 1 && len(notes[0].Plan) > 0 { // what other programs expect of the plan of a folder
+			doc = notes[0].Plan
+		}
 		if code := s.document(o, doc, err, nil); o.json.on || code != 0 {
 			return code
 		}

@@ -65,6 +65,14 @@ func (s *session) asUnits(ctx context.Context, cmd command, args []string) (code
 	if many {
 		return s.overUnits(ctx, cmd.name, f, rest), true
 	}
+	if len(rest) > 0 && s.isUnitPlan(rest[len(rest)-1]) {
+		switch cmd.name {
+		case "apply":
+			return s.runAll(ctx, cmd.name, f, rest), true
+		case "show":
+			return cmd.run(ctx, s, rest), true
+		}
+	}
 	return s.runUnit(ctx, cmd, f, rest), true
 }
 

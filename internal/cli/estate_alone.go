@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+)
+
+// # The saved plan of one unit
+//
+// --out-dir saves the plan of each unit in a file of its own. Such a file is applied
+// in the unit's own folder as a run of that unit: the unit is planned once more and
+// held against the file, as in a run over all units.
+
+// isUnitPlan reports whether a file is the saved plan of an estate, of which one unit
+// may be applied by itself.
+func (s *session) isUnitPlan(name string) bool {
+	return !strings.HasPrefix(name, "-") && s.isEstatePlan(name)
+}
+
+// alone makes a run one of the unit in the working folder, whose plan was read.
+func (r *estateRun) alone(o *estate.Options) diag.List {
+	if r.saved == nil || len(r.saved.Units) != 1 {
+		return diag.Errorf(nil, "Saved plan of several units", "The file holds the plans of several units. Apply it with \"%s run --all apply\" in the folder that it was made in.", view.Program)
+	}
+	u := r.saved.Units[0]
+	here, own := filepath.ToSlash(r.Dir), "."
+	if r.f.module != "" {
+		here, own = here+"/"+r.f.module, r.f.module
+	}
+	if name := strings.TrimLeft(u.Name, "./"); u.Name != "." && !strings.HasSuffix(here, "/"+name) {
+		return diag.Errorf(nil, "Saved plan of another unit", "The file holds the plan of the unit %s, which the folder %s does not hold.", u.Name, r.Dir)
+	}
+	u.Name, u.Needs = own, nil
+	o.Filters, o.Look.Generate = []string{"{" + own + "}"}, false
+	r.f.forward = true
+	return nil
+}
+
+// meant sees to it that the unit that was named by itself takes part, unless its own
+// file says that nothing is run there.
+func (r *estateRun) meant(ctx context.Context) (skip bool, code int) {
+	for _, u := range r.estate.Units {
+		why, ds := r.estate.Skipped(ctx, u)
+		if r.tellEstate(ds); ds.HasErrors() {
+			return true, 1
+		}
+		if why != "" {
+			r.say("Nothing is run: " + why + ".\n")
+			return true, 0
+		}
+		if yes, _ := r.estate.Protected(ctx, u); yes && r.op.destroy {
+			return true, r.fail(diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed."))
+		}
+		r.estate.Meant(u)
+	}
+	return false, 0
+}
