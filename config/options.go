@@ -127,7 +127,7 @@ func (o Options) names(dir string) ([]string, diag.List) {
 	entries, err := o.FS.ReadDir(dir)
 	if err != nil {
 		return nil, diag.List{{
-			Code:    "config/read-dir",
+			Code:    unread,
 			Summary: "Failed to read module directory",
 			Detail:  "The folder " + quote(dir) + " does not exist or cannot be read: " + err.Error() + ".",
 		}}
@@ -140,6 +140,12 @@ func (o Options) names(dir string) ([]string, diag.List) {
 	}
 	return names, nil
 }
+
+// Unread reports whether Load said that it could not read the folder at all. A
+// folder that it could read and that holds no configuration is an empty module.
+func Unread(ds diag.List) bool { return len(ds) > 0 && ds[0].Code == unread }
+
+const unread = "config/read-dir"
 
 // IsConfigDir reports whether a folder holds at least one configuration file
 // that Load would read. Test files do not count, and a folder that cannot be

@@ -165,7 +165,7 @@ func (s *session) start(ctx context.Context, o *operationFlags, name, operation 
 		return nil, ds
 	}
 	r := &run{project: p, flags: o, options: options}
-	if options.Mode != plan.Destroy && !config.IsConfigDir(s.Dir, config.Options{}) {
+	if options.Mode != plan.Destroy && name != "refresh" && !config.IsConfigDir(s.Dir, config.Options{}) {
 		p.close()
 		return nil, append(ds, noConfiguration(name)...)
 	}

@@ -60,7 +60,8 @@ const (
 	RenewDone
 	CloseStart
 	CloseDone
-	Message // Diag
+	OpenDeferred // an ephemeral resource waits for apply; Text says why
+	Message      // Diag
 )
 
 // An Event is one thing that happened.

@@ -167,8 +167,8 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	child.Config = mod
 	if !seen[mod] { // each folder's messages once
 		seen[mod] = true
-		if !config.IsConfigDir(child.Dir, b.o.Config) {
-			return nil, diag.Errorf(&at, "Unreadable module directory", "The folder %q, which this call names, does not exist or holds no configuration files.", child.Dir)
+		if config.Unread(more) {
+			return nil, diag.Errorf(&at, "Unreadable module directory", "The folder %q, which this call names, does not exist or cannot be read.", child.Dir)
 		}
 		ds = append(ds, more...)
 		ds = append(ds, onlyInRoot(mod, call)...)

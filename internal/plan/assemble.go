@@ -47,6 +47,9 @@ func (p *planner) assemble() (*Plan, diag.List) {
 	for _, g := range p.generated {
 		plan.Changes = append(plan.Changes, g.change)
 	}
+	if p.in.Mode == Destroy {
+		plan.Drift = nil // what goes is shown as it is now
+	}
 	slices.SortFunc(plan.Drift, compareChanges)
 	slices.SortStableFunc(plan.Changes, compareChanges)
 	var ds diag.List
@@ -132,11 +135,10 @@ func (p *planner) outputs() []*OutputChange {
 			c.Before, c.BeforeSensitive = o.Value, o.Sensitive
 		}
 		if p.in.Mode == Destroy {
-			if c.Before.IsNull() || p.scope.limited() {
-				continue
+			p.lastOutput(t, c)
+			if !c.Before.IsNull() && !p.scope.limited() {
+				out = append(out, c)
 			}
-			c.Op = Delete
-			out = append(out, c)
 			continue
 		}
 		if p.scope.limited() && !p.outputInScope(name) {
@@ -169,6 +171,25 @@ func (p *planner) outputs() []*OutputChange {
 		return 1
 	})
 	return out
+}
+
+// lastOutput tells the end of an output. Shown is what it is worth at last, as
+// refresh would have it; where that cannot be said, what state has. What is
+// wrong with it is nothing to stop a destroy, so nobody is told: all that is
+// read was computed before.
+func (p *planner) lastOutput(t *demand.Task, c *OutputChange) {
+	c.Op = Delete
+	if p.in.SkipRefresh || len(p.in.State.Sorted()) == 0 {
+		return
+	}
+	v, ok := p.ev.Root.Output(t, c.Name)
+	if !ok {
+		return
+	}
+	plain, _ := v.UnmarkDeep()
+	if plain.IsWhollyKnown() {
+		c.Before, c.BeforeSensitive = plain, c.AfterSensitive || value.ContainsMark(v, value.Sensitive)
+	}
 }
 
 func outputOp(c *OutputChange, existed bool) Op {

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -25,6 +26,7 @@ type openEphemeral struct {
 // background as the provider asks, until Close.
 type Opened struct {
 	addr    addr.Instance
+	at      *source.Range
 	prov    provider.Provider
 	ctx     context.Context
 	observe event.Sink
@@ -56,7 +58,7 @@ func Open(sh *Shell, d *eval.Desired, s *schema.Resource, prov provider.Provider
 	if err := schema.AssertUsable(s.Block, resp.Result, true); err != nil {
 		return nil, unknown, append(ds, diag.Errorf(nil, "Provider produced invalid object", "The provider returned an invalid value for %s: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", a, err)...)
 	}
-	o := &Opened{addr: a, prov: prov, ctx: sh.Context, observe: observe, private: resp.Private, stop: make(chan struct{}), done: make(chan struct{})}
+	o := &Opened{addr: a, at: &d.Resource.Config().At, prov: prov, ctx: sh.Context, observe: observe, private: resp.Private, stop: make(chan struct{}), done: make(chan struct{})}
 	go o.keep(resp.Renew) // owned by Opened: Close waits for it
 	e.Kind = event.OpenDone
 	observe.Send(e)
@@ -100,7 +102,7 @@ func (o *Opened) Close() diag.List {
 	o.observe.Send(event.Event{Kind: event.CloseStart, Object: addr.Object{Instance: o.addr}})
 	ds := append(o.ds, o.prov.CloseEphemeral(context.WithoutCancel(o.ctx), o.addr.Resource.Type, o.private)...)
 	o.observe.Send(event.Event{Kind: event.CloseDone, Object: addr.Object{Instance: o.addr}})
-	return ds.About(o.addr.String())
+	return ds.Under(o.at).About(o.addr.String())
 }
 
 // ephemeral opens an ephemeral resource, or leaves it unknown where its
@@ -126,7 +128,8 @@ func (p *planner) ephemeral(t *demand.Task, d *eval.Desired, ip *instancePlan) (
 		return unknown, ds
 	}
 	config, _ := v.UnmarkDeep()
-	if !config.IsWhollyKnown() || p.pendingBefore(t, d) || pc.Deferral(t) != nil {
+	if why := p.ephemeralWaits(t, d, config, pc); why != "" {
+		p.in.Observe.Send(event.Event{Kind: event.OpenDeferred, Object: addr.Object{Instance: d.Addr()}, Text: why})
 		return unknown, ds
 	}
 	prov, more := p.configured(t, pc, &d.Resource.Config().At)
@@ -142,6 +145,19 @@ func (p *planner) ephemeral(t *demand.Task, d *eval.Desired, ip *instancePlan) (
 	p.mu.Unlock()
 	ip.post, more = d.Postconditions(t, out)
 	return out, append(ds, more...)
+}
+
+// ephemeralWaits says why an ephemeral resource cannot be opened yet; "": it can.
+func (p *planner) ephemeralWaits(t *demand.Task, d *eval.Desired, config cty.Value, pc *eval.ProviderConfig) string {
+	switch {
+	case !config.IsWhollyKnown():
+		return "unknown configuration"
+	case p.pendingBefore(t, d):
+		return "pending dependencies"
+	case pc.Deferral(t) != nil:
+		return "unknown provider configuration"
+	}
+	return ""
 }
 
 // closeEphemeral closes in the reverse order of opening.

@@ -337,8 +337,9 @@ func (p *planner) driftChange(a addr.Instance, pc addr.ProviderConfig, s *schema
 	return c
 }
 
+// prev is where state had an instance. A refresh before a destroy has moved it already.
 func (p *planner) prev(a addr.Instance) addr.Instance {
-	if from, ok := p.moved[a]; ok {
+	if from, ok := p.moved[a]; ok && (p.in.Mode != Destroy || p.in.SkipRefresh) {
 		return from
 	}
 	return a

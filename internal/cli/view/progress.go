@@ -103,6 +103,8 @@ func Text(e event.Event, applying bool) string {
 		return name + ": Closing..."
 	case event.CloseDone:
 		return plain + ": Close complete after " + seconds(e.Elapsed)
+	case event.OpenDeferred:
+		return name + ": Deferred due to " + e.Text
 	}
 	return ""
 }

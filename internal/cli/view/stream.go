@@ -158,7 +158,7 @@ func (s *Stream) Event(e event.Event) {
 		}
 		return
 	}
-	if e.Kind == event.ImportStart || e.Kind == event.ImportDone {
+	if e.Kind == event.ImportStart || e.Kind == event.ImportDone || e.Kind == event.OpenDeferred {
 		return // the form has no lines for them
 	}
 	h := hook{Resource: nameOf(e.Object.Instance), Provisioner: e.Provisioner, IDKey: e.IDKey, IDValue: e.IDValue}

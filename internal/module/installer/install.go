@@ -258,8 +258,8 @@ func (in *installer) level(ctx context.Context, parents []*module.Node) ([]*modu
 
 // check reports what is wrong with a loaded module, each folder's own messages once.
 func (in *installer) check(c *call, l loaded) diag.List {
-	if !slices.ContainsFunc(l.mod.Files, isLoaded) {
-		ds := diag.Errorf(&c.at, "Unreadable module directory", "The module %q has no configuration in %s: the folder does not exist, cannot be read, or holds no configuration files.", c.key, c.dir)
+	if config.Unread(l.ds) {
+		ds := diag.Errorf(&c.at, "Unreadable module directory", "The module %q cannot be loaded: the folder %s does not exist or cannot be read.", c.key, c.dir)
 		if c.addr.Kind == fetch.Local && in.leavesPackage(c) {
 			ds = diag.Errorf(&c.at, "Local module path escapes module package", "The path %q of module %q leads out of the package that the calling module belongs to. Local modules must be in the same package.", c.addr.Path, c.key)
 		}
@@ -270,10 +270,6 @@ func (in *installer) check(c *call, l loaded) diag.List {
 	}
 	in.seen[l.mod] = true
 	return in.configMessages(l.ds)
-}
-
-func isLoaded(f config.FileRole) bool {
-	return f.Role == config.RoleBase || f.Role == config.RoleOverride
 }
 
 // leavesPackage reports whether a local path leads out of the package that the

@@ -204,7 +204,6 @@ func TestLinkedFolders(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ name, archive, want string }{
 		{"no folder", "-- main.tf --\nmodule \"a\" {\n  source = \"./a\"\n}\n", "Unreadable module directory"},
-		{"no files", "-- main.tf --\nmodule \"a\" {\n  source = \"./a\"\n}\n-- a/README --\nx\n", "Unreadable module directory"},
 		{"bare", "-- main.tf --\nmodule \"a\" {\n  source = \"a\"\n}\n", `use "./a" instead`},
 		{"local version", "-- main.tf --\nmodule \"a\" {\n  source = \"./a\"\n  version = \"1\"\n}\n", "can't use local directory"},
 		{"bad version", "-- main.tf --\nmodule \"a\" {\n  source = \"a/b/c\"\n  version = \"x y\"\n}\n", "not a version constraint"},
