@@ -70,23 +70,28 @@ func Compile(x hcl.Expression) *Expr {
 	return &Expr{Expression: x}
 }
 
+// manyRefs is how many references are looked through to find one again.
+const manyRefs = 8
+
 // find looks through the expression.
 func (e *Expr) find() {
 	refs, calls := parts(e.Expression)
 	var seen map[string]bool
-	for i, ref := range refs {
-		if len(refs) > 1 {
-			if seen == nil {
-				seen = make(map[string]bool, len(refs))
-			}
-			k := refKey(ref)
-			if seen[k] {
+	if len(refs) > manyRefs {
+		seen = make(map[string]bool, len(refs))
+	}
+	if len(refs) > 0 {
+		e.refs = make([]Ref, 0, len(refs))
+	}
+	for _, ref := range refs {
+		if seen == nil {
+			if slices.ContainsFunc(e.refs, func(r Ref) bool { return sameRef(r.Traversal, ref) }) {
 				continue
 			}
+		} else if k := refKey(ref); seen[k] {
+			continue
+		} else {
 			seen[k] = true
-		}
-		if e.refs == nil {
-			e.refs = make([]Ref, 0, len(refs)-i)
 		}
 		e.refs = append(e.refs, Ref{ref, ref.SourceRange()})
 	}
@@ -98,22 +103,50 @@ func (e *Expr) find() {
 	e.constant = len(e.refs) == 0 && len(calls) == 0
 }
 
-// refKey tells references apart as far as scopes look at them: the first four steps.
+// looked is how many steps of a reference scopes look at.
+const looked = 4
+
+// sameRef reports whether two references are the same as far as scopes look at them.
+func sameRef(a, b hcl.Traversal) bool {
+	for i := range looked {
+		if i == len(a) || i == len(b) {
+			return len(a) == len(b)
+		}
+		x, y := stepName(a[i]), stepName(b[i])
+		if x != y {
+			return false
+		}
+		if x == "" {
+			break // an index: what follows makes no difference
+		}
+	}
+	return true
+}
+
+// stepName is the name of a step that has one.
+func stepName(step hcl.Traverser) string {
+	switch s := step.(type) {
+	case hcl.TraverseRoot:
+		return s.Name
+	case hcl.TraverseAttr:
+		return s.Name
+	}
+	return ""
+}
+
+// refKey tells references apart as sameRef does.
 func refKey(ref hcl.Traversal) string {
 	var b strings.Builder
 	for i, step := range ref {
-		if i == 4 {
+		if i == looked {
 			break
 		}
-		switch s := step.(type) {
-		case hcl.TraverseRoot:
-			b.WriteString(s.Name)
-		case hcl.TraverseAttr:
-			b.WriteByte('.')
-			b.WriteString(s.Name)
-		default:
+		name := stepName(step)
+		if name == "" {
 			return b.String() + "[]"
 		}
+		b.WriteByte('.')
+		b.WriteString(name)
 	}
 	return b.String()
 }
@@ -126,7 +159,7 @@ func parts(x hcl.Expression) (refs []hcl.Traversal, calls []string) {
 		return nil, nil
 	case hclsyntax.Node:
 		f := &finder{}
-		_ = hclsyntax.Walk(x, f)
+		f.look(x)
 		return f.refs, f.calls
 	case interface{ Functions() []hcl.Traversal }:
 		for _, f := range x.Functions() {
@@ -144,6 +177,32 @@ type finder struct {
 	refs  []hcl.Traversal
 	calls []string
 	local []map[string]struct{}
+}
+
+// look walks a node, without HCL's help where the node is of a plain kind.
+func (f *finder) look(n hclsyntax.Node) {
+	switch n := n.(type) {
+	case *hclsyntax.LiteralValueExpr:
+	case *hclsyntax.ScopeTraversalExpr:
+		f.Enter(n)
+	case *hclsyntax.TemplateExpr:
+		for _, part := range n.Parts {
+			f.look(part)
+		}
+	case *hclsyntax.TupleConsExpr:
+		for _, item := range n.Exprs {
+			f.look(item)
+		}
+	case *hclsyntax.ObjectConsExpr:
+		for i := range n.Items {
+			if keyName(&n.Items[i]) == "" {
+				f.look(n.Items[i].KeyExpr)
+			}
+			f.look(n.Items[i].ValueExpr)
+		}
+	default:
+		_ = hclsyntax.Walk(n, f)
+	}
 }
 
 func (f *finder) Enter(n hclsyntax.Node) hcl.Diagnostics {
@@ -203,12 +262,18 @@ func Eval(t *demand.Task, s Scope, x hcl.Expression, want cty.Type) (cty.Value, 
 
 func evalRaw(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 	if e.Constant() {
+		if v, ok := quick(e.Expression, nil); ok {
+			return v, nil
+		}
 		v, diags := e.Value(nil)
 		return v, diag.FromHCL(diags)
 	}
 	ctx, ds := Context(t, s, e)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
+	}
+	if v, ok := quick(e.Expression, ctx); ok {
+		return v, ds
 	}
 	v, diags := e.Value(ctx)
 	return v, append(ds, diag.FromHCL(diags)...)
