@@ -319,6 +319,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	p, more := plan.Make(ctx, plan.Input{
 		Tree: e.tree, Variables: vars, State: prev, Providers: e.pool, Functions: e.functions(now, true), Mode: o.Mode,
 		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "", Defer: o.Defer,
+		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 		Workspace: e.o.Workspace, RootDir: ".", Cwd: e.o.LaunchDir, Parallelism: e.o.Parallelism, Timestamp: now, Observe: e.o.Observe,
 	})
 	ds = append(ds, more...)

@@ -292,9 +292,6 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 		return append(ds, more...)
 	}
 	prev := h.Current()
-	if prev != nil && e.o.Environ.Get("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") != "0" {
-		prev = prev.TranslateProviders(nil)
-	}
 	p, more := w.engine.Plan(ctx, prev, engine.PlanOptions{
 		Mode: w.mode(), Variables: w.values, SkipRefresh: skip, Targets: w.r.o.Targets, Excludes: w.r.o.Excludes, Replace: w.replaced(prev),
 		Defer: w.r.o.Op == Plan, Time: w.plannedAt(),

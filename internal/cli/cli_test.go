@@ -71,12 +71,20 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	rc := filepath.Join(home, "test.tfrc")
-	src := "provider_installation {\n  dev_overrides {\n    \"terrace/test\" = \"" + filepath.ToSlash(filepath.Dir(bin)) + "\"\n  }\n}\n"
-	if err := os.WriteFile(rc, []byte(src), 0o666); err != nil {
+	override := func(name string) string {
+		return "    \"" + name + "\" = \"" + filepath.ToSlash(filepath.Dir(bin)) + "\"\n"
+	}
+	const head, tail = "provider_installation {\n  dev_overrides {\n", "  }\n}\n"
+	if err := os.WriteFile(rc, []byte(head+override("terrace/test")+tail), 0o666); err != nil {
+		return err
+	}
+	both := filepath.Join(home, "both.tfrc")
+	if err := os.WriteFile(both, []byte(head+override("terrace/test")+override("registry.terraform.io/terrace/test")+tail), 0o666); err != nil {
 		return err
 	}
 	env.Setenv("HOME", home)
 	env.Setenv("WITH_TEST_PROVIDER", rc)
+	env.Setenv("WITH_BOTH_REGISTRIES", both)
 	return nil
 }
 

@@ -204,10 +204,7 @@ func (p *project) named() map[addr.Provider]bool {
 
 // translate gives providers in a state the addresses that configuration means.
 func (p *project) translate(s *state.State) *state.State {
-	if p.Env.Get("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0" {
-		return s
-	}
-	return s.TranslateProviders(p.named())
+	return s.TranslateProviders(p.named(), p.Env.Get("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") != "0")
 }
 
 // schemas serves the views with the schemas of running providers. A provider

@@ -42,6 +42,7 @@ type Input struct {
 	Replace     []addr.Instance
 	Generate    bool // write configuration for import blocks that name a resource without any
 	Defer       bool // put off what hangs on unknown variables; else that is an error
+	KeepHosts   bool // providers of the other peer's registry in state are not taken for those of ours
 	Workspace   string
 	RootDir     string
 	Cwd         string
@@ -138,7 +139,7 @@ func (p *planner) prepare() diag.List {
 	if ds.HasErrors() {
 		return ds // the rest would only say the same of each resource
 	}
-	p.prior = p.in.State.TranslateProviders(providersOf(p.in.Tree))
+	p.prior = p.in.State.TranslateProviders(providersOf(p.in.Tree), !p.in.KeepHosts)
 	moved, more := applyMoves(p.in.Tree, p.early(), p.prior)
 	ds = append(ds, more...)
 	p.prior, p.moved = moved.state, moved.from

@@ -7,17 +7,18 @@ import "github.com/terrace-iac/terrace/addr"
 const legacyNamespace = "-"
 
 // TranslateProviders returns the state with the provider addresses that
-// configuration means; required are the providers that it names. Without
-// anything to translate it returns s.
+// configuration means; required are the providers that it names, and hosts says
+// whether to look at those of the other peer. Without anything to translate it
+// returns s.
 //
 // Providers of registry.terraform.io become those of registry.opentofu.org,
 // since a state that the other peer wrote means the same providers, unless they
-// are required with their host: OpenTofu's rule, reference section 5.1; the
-// caller leaves it out where OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION=0.
+// are required with their host: OpenTofu's rule, reference section 5.1, which
+// OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION=0 turns off.
 // Providers of old states become the required provider of their type, or the
 // default one if none is required or several are. (OpenTofu refuses such a state
 // until its owner has named a provider for each.)
-func (s *State) TranslateProviders(required map[addr.Provider]bool) *State {
+func (s *State) TranslateProviders(required map[addr.Provider]bool, hosts bool) *State {
 	if s == nil {
 		return nil
 	}
@@ -27,7 +28,7 @@ func (s *State) TranslateProviders(required map[addr.Provider]bool) *State {
 		switch {
 		case p.Provider.Namespace == legacyNamespace:
 			p.Provider = ofType(p.Provider.Type, required)
-		case p.Provider.Host == addr.OtherDefaultHost && !required[p.Provider]:
+		case hosts && p.Provider.Host == addr.OtherDefaultHost && !required[p.Provider]:
 			p.Provider.Host = addr.DefaultHost
 		default:
 			continue

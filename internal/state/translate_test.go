@@ -33,9 +33,12 @@ func TestTranslateProviders(t *testing.T) {
 			for _, p := range c.required {
 				required[p] = true
 			}
-			got := s.TranslateProviders(required)
+			got := s.TranslateProviders(required, true)
 			if _, p, _ := got.Object(addr.Object{Instance: a}); p.Provider != c.want {
 				t.Errorf("got %s, want %s", p.Provider, c.want)
+			}
+			if _, p, _ := s.TranslateProviders(required, false).Object(addr.Object{Instance: a}); c.have.Host == other && p.Provider != c.have {
+				t.Errorf("hosts were to be kept, and it is %s", p.Provider)
 			}
 			if c.want == c.have && got != s {
 				t.Error("nothing was to be translated, and it is another state")

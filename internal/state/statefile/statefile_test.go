@@ -106,12 +106,12 @@ func TestModelOfFull(t *testing.T) {
 	if p.String() != `provider["registry.opentofu.org/hashicorp/aws"].al["k2"]` {
 		t.Errorf("keyed provider: %s", p)
 	}
-	translated := s.TranslateProviders(nil)
+	translated := s.TranslateProviders(nil, true)
 	if _, p, _ := translated.Object(addr.Object{Instance: full.Instance(addr.Int(0))}); p.Provider.Host != addr.DefaultHost {
 		t.Errorf("not translated: %s", p)
 	}
 	keep := map[addr.Provider]bool{{Host: addr.OtherDefaultHost, Namespace: "hashicorp", Type: "aws"}: true}
-	if s.TranslateProviders(keep) != s {
+	if s.TranslateProviders(keep, true) != s {
 		t.Error("a provider that is to be kept was translated")
 	}
 }
