@@ -68,6 +68,7 @@ type Options struct {
 	Strict bool
 
 	tolerant bool
+	repo     string // where git runs, if that is not Root
 }
 
 // Without says what is left out.
@@ -136,6 +137,7 @@ type Estate struct {
 	signed    par.Cache[string, signedIn]
 	git       map[string]*changes         // by what stands in the brackets of filters
 	worktrees map[string]string           // by commit
+	top       string                      // of the repository that these are of
 	modules   par.Cache[string, []string] // folders of local modules, by that of the first
 	listings  par.Cache[string, []string] // configuration files below a folder
 	run       *Run                        // whose results the units' dependencies are read from; nil before any

@@ -1,10 +1,10 @@
 package estate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +21,8 @@ import (
 // with a changed file in their folder, in what their file brings in, or in the
 // folder of their local module and of the local modules that it calls. [A] means
 // [A...HEAD]. Units that A has and B has not are removed: their configuration is read
-// from a worktree of A, so that what they manage can be destroyed. As in Terragrunt
+// from a worktree of A, so that what they manage can be destroyed. Where B is not what
+// is checked out, the units are those of a worktree of B (worktree.go). As in Terragrunt
 // the two commits are compared themselves; no common ancestor is looked for.
 
 // changes is what differs between two commits.
@@ -56,32 +57,38 @@ func (e *Estate) readGit(ctx context.Context, queries []query) diag.List {
 	return nil
 }
 
-// compare asks git what differs.
-func (e *Estate) compare(ctx context.Context, text string) (*changes, error) {
+// commits are the two that stand in the brackets of a filter.
+func commits(text string) (from, to string, err error) {
 	from, to, ok := strings.Cut(text, dots)
 	if !ok {
 		to = "HEAD"
 	}
-	c := &changes{from: strings.TrimSpace(from), to: strings.TrimSpace(to), files: map[string]bool{}, dirs: map[string]bool{}}
-	if c.from == "" || c.to == "" || strings.HasPrefix(c.from, "-") || strings.HasPrefix(c.to, "-") {
-		return nil, fmt.Errorf("[%s] does not name two commits", text)
+	from, to = strings.TrimSpace(from), strings.TrimSpace(to)
+	if from == "" || to == "" || strings.HasPrefix(from, "-") || strings.HasPrefix(to, "-") {
+		return "", "", fmt.Errorf("[%s] does not name two commits", text)
 	}
-	top, err := e.o.git(ctx, "rev-parse", "--show-toplevel")
+	return from, to, nil
+}
+
+// compare asks git what differs.
+func (e *Estate) compare(ctx context.Context, text string) (*changes, error) {
+	from, to, err := commits(text)
 	if err != nil {
 		return nil, err
 	}
-	if !e.o.Look.Lenient { // what runs is what lies in the working folder
-		at, err1 := e.o.git(ctx, "rev-parse", "--verify", "--quiet", c.to+"^{commit}")
-		head, err2 := e.o.git(ctx, "rev-parse", "HEAD")
-		if err1 == nil && err2 == nil && at != head {
-			return nil, fmt.Errorf("%s is not what is checked out, and units run as they lie in the working folder; check it out first, or compare with HEAD", c.to)
+	c := &changes{from: from, to: to, files: map[string]bool{}, dirs: map[string]bool{}}
+	top := repository(e.o.Root) // of the worktree, if the units are looked at in one
+	if e.o.repo == "" {
+		shown, err := e.o.git(ctx, "rev-parse", "--show-toplevel")
+		if err != nil {
+			return nil, err
 		}
+		top = e.asRoot(shown)
 	}
 	out, err := e.o.git(ctx, "diff", "--name-status", "--no-renames", "-z", c.from, c.to, "--")
 	if err != nil {
 		return nil, err
 	}
-	top = e.asRoot(top)
 	words := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
 	for i := 0; i+1 < len(words); i += 2 {
 		path := filepath.Join(top, filepath.FromSlash(words[i+1]))
@@ -114,13 +121,13 @@ func (e *Estate) asRoot(top string) string {
 	return filepath.Join(e.o.Root, rel)
 }
 
-// git runs git in the estate's root and returns what it prints.
+// git runs git in the repository and returns what it prints.
 func (o *Options) git(ctx context.Context, args ...string) (string, error) {
 	if o.Run == nil {
 		return "", fmt.Errorf("git cannot be run here")
 	}
 	var out, said sys.Buffer
-	err := o.Run(ctx, sys.Command{Path: "git", Args: args, Dir: o.Root, Env: o.Environ, Stdout: &out, Stderr: &said})
+	err := o.Run(ctx, sys.Command{Path: "git", Args: args, Dir: cmp.Or(o.repo, o.Root), Env: o.Environ, Stdout: &out, Stderr: &said})
 	if err != nil {
 		why := strings.TrimSpace(said.String())
 		if why == "" {
@@ -186,32 +193,6 @@ func (e *Estate) unitIn(dir string) *Unit {
 		return nil
 	}
 	return e.Units[i]
-}
-
-// worktree checks a commit out beside the repository's own folder, once.
-func (e *Estate) worktree(ctx context.Context, ref string) (string, error) {
-	if dir := e.worktrees[ref]; dir != "" {
-		return dir, nil
-	}
-	dir, err := os.MkdirTemp("", "terrace-worktree-")
-	if err != nil {
-		return "", err
-	}
-	if e.worktrees == nil {
-		e.worktrees = map[string]string{}
-	}
-	e.worktrees[ref] = dir
-	_, err = e.o.git(ctx, "worktree", "add", "--quiet", "--detach", "--force", dir, ref)
-	return dir, err
-}
-
-// Close removes what was checked out for the estate.
-func (e *Estate) Close(ctx context.Context) {
-	for ref, dir := range e.worktrees {
-		_, _ = e.o.git(context.WithoutCancel(ctx), "worktree", "remove", "--force", dir)
-		_ = os.RemoveAll(dir)
-		delete(e.worktrees, ref)
-	}
 }
 
 // changed reports whether a unit differs.

@@ -42,6 +42,10 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	if ds.HasErrors() {
 		return e, ds
 	}
+	if ds = append(ds, e.standIn(ctx, queries)...); ds.HasErrors() {
+		return e, ds
+	}
+	o = e.o
 	if o.Look.Generate {
 		if ds = append(ds, GenerateStacks(ctx, o, e.loader.Sources())...); ds.HasErrors() {
 			return e, ds

@@ -89,7 +89,7 @@ func (e *Estate) placeOf(t *demand.Task, u *Unit, fetch bool) (*place, diag.List
 	if what := lateIn(tf, e.o.Command); what != "" {
 		return &place{unit: u, terraform: tf, waits: what, waitsIn: "terraform"}, nil
 	}
-	p := &place{unit: u, terraform: tf, dir: u.RunsIn(src, e.downloadDir(t, u))}
+	p := &place{unit: u, terraform: tf, dir: e.runsIn(u, src, e.downloadDir(t, u))}
 	pkg, sub := u.Dir, ""
 	if src != "" {
 		if pkg, sub, more = e.packageOf(t.Context(), u, src, at, fetch); more.HasErrors() || pkg == "" {
@@ -114,6 +114,15 @@ func (e *Estate) placeOf(t *demand.Task, u *Unit, fetch bool) (*place, diag.List
 	ds = append(ds, more...)
 	p.shared = e.share(p)
 	return p, ds
+}
+
+// runsIn is the folder that a unit runs in.
+func (e *Estate) runsIn(u *Unit, src, download string) string {
+	dir := e.checkedOut(u.Dir)
+	if dir == u.Dir || u.Module != "" {
+		return e.checkedOut(u.RunsIn(src, download))
+	}
+	return unit.WorkingDir(dir, e.checkedOut(src), e.checkedOut(download))
 }
 
 // lateIn names what is not known yet of the hooks and extra arguments for a command.
@@ -269,7 +278,7 @@ func (e *Estate) ownBackend(t *demand.Task, p *place) {
 
 // stateDir is the folder of the state of an environment file's unit.
 func (e *Estate) stateDir(u *Unit) string {
-	return filepath.Join(u.Dir, ".terrace", "state", url.PathEscape(e.idBelow(u)))
+	return filepath.Join(e.checkedOut(u.Dir), ".terrace", "state", url.PathEscape(e.idBelow(u)))
 }
 
 // generateOne puts a generated file in its place.

@@ -23,8 +23,15 @@ import (
 )
 
 // stateWhere tells where the state of a unit is: where its remote_state says,
-// else where the module's backend block says, else in the working folder.
+// else where the module's backend block says, else in the working folder. What a unit
+// of another commit manages is what it manages where that is checked out.
 func (e *Estate) stateWhere(ctx context.Context, u *Unit, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (local.Options, diag.List) {
+	o, ds := e.statedWhere(ctx, u, root, eng, values)
+	o.Path, o.WorkspaceDir = e.checkedOut(o.Path), e.checkedOut(o.WorkspaceDir)
+	return o, ds
+}
+
+func (e *Estate) statedWhere(ctx context.Context, u *Unit, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (local.Options, diag.List) {
 	p := u.place
 	o := local.Options{Dir: p.dir, Unit: u.Name, Now: e.o.Now, Workspace: e.workspace(p), Who: e.o.Who}
 	switch {

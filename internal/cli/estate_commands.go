@@ -104,6 +104,7 @@ func estateCheckCommand(ctx context.Context, s *session, args []string) int {
 	}
 	defer s.finish()
 	e, ds := s.openEstate(ctx, f, "plan", false)
+	defer e.Close(ctx)
 	if !ds.HasErrors() {
 		ds = append(ds, e.Ungenerated...)
 		ds = append(ds, e.Warnings...)

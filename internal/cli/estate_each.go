@@ -43,6 +43,9 @@ func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args
 	if ds = append(append(ds, more...), e.Ungenerated...); ds.HasErrors() {
 		return s.failWith(e, ds)
 	}
+	if dir := e.Elsewhere(); dir != "" {
+		return s.fail(diag.Errorf(nil, "Commit not checked out", "%q runs in the folders of units, and the filters are about a commit that is not checked out. Check it out first, or compare with HEAD.", name))
+	}
 	if !f.noDeprecation && len(e.Deprecated()) > 0 {
 		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(e.Deprecated()))
 	}

@@ -30,6 +30,7 @@ func dagGraphCommand(ctx context.Context, s *session, args []string) int {
 		return s.usageError("dag graph", "Invalid format", "The formats are dot and svg.")
 	}
 	e, ds := s.openToList(ctx, o.units, o.as, estate.Look{}, o.noHidden)
+	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return s.failWith(e, ds)
 	}

@@ -114,6 +114,7 @@ func listCommand(ctx context.Context, s *session, args []string) int {
 func (s *session) listUnits(ctx context.Context, o *listOptions, columns bool) int {
 	names := !o.dag && !o.dependencies && o.as == "" && o.format != "dot" && !o.included && !o.reading && !o.excluded
 	e, ds := s.openToList(ctx, o.units, o.as, estate.Look{NamesAlone: names}, o.noHidden)
+	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return s.failWith(e, ds)
 	}
@@ -260,7 +261,7 @@ func (s *session) findJSON(ctx context.Context, e *estate.Estate, list []estate.
 			}
 			if o.reading {
 				for _, p := range e.Reading(ctx, u) {
-					it.Reading = append(it.Reading, relativeTo(s.Dir, p))
+					it.Reading = append(it.Reading, e.RelativeName(p))
 				}
 			}
 		}

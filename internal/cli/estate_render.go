@@ -67,6 +67,7 @@ func renderCommand(ctx context.Context, s *session, args []string) int {
 	if f.many() {
 		o.Look.Generate = !f.noStackGenerate
 		e, ds := estate.Open(ctx, o.Tolerate())
+		defer e.Close(ctx)
 		if ds.HasErrors() {
 			return s.failWith(e, ds)
 		}

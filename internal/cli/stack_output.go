@@ -72,6 +72,7 @@ func (s *session) stackOutputs(ctx context.Context, f *unitFlags) (*outputTree, 
 	}
 	o.Look.Generate = !f.noStackGenerate
 	e, ds := estate.Open(ctx, o)
+	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return nil, s.failWith(e, ds)
 	}

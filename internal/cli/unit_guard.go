@@ -37,6 +37,7 @@ func (s *session) mayDestroy(ctx context.Context, f *unitFlags) (bool, diag.List
 	}
 	o.Look.Lenient = true
 	e, ds := estate.Open(ctx, o)
+	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return false, ds
 	}

@@ -48,6 +48,7 @@ func hclValidateCommand(ctx context.Context, s *session, args []string) int {
 		return s.validateInputs(ctx, eo, o)
 	}
 	e, ds := s.openLeniently(ctx, eo)
+	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return s.failWith(e, ds)
 	}
