@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/zclconf/go-cty/cty"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -63,8 +64,22 @@ type schemas struct {
 	identity map[string]*pb6.IdentitySchema
 	rest     *pb6.ProviderSchema // list resources, state stores and actions
 
+	codecs sync.Map // *Codec by typed
+
 	mu      sync.Mutex
 	invalid map[string]error // by mode and type: why a schema cannot be used
+}
+
+// typed is a block or an object, of which there is one for each thing declared.
+type typed interface{ ImpliedType() cty.Type }
+
+// codec is the codec of a block or an object, made once.
+func (s *schemas) codec(of typed) *Codec {
+	if c, ok := s.codecs.Load(of); ok {
+		return c.(*Codec)
+	}
+	c, _ := s.codecs.LoadOrStore(of, NewCodec(of.ImpliedType()))
+	return c.(*Codec)
 }
 
 // schemas returns what the plugin declares, asking it if need be. A plugin that

@@ -101,8 +101,8 @@ func (c *Client) lookup(ctx context.Context, w call, mode addr.Mode) (*schemas, 
 // An enc encodes the values of a request and keeps the first error.
 type enc struct{ err error }
 
-func (e *enc) value(name string, v cty.Value, ty cty.Type) *pb6.Value {
-	out, err := encode(v, ty)
+func (e *enc) value(name string, v cty.Value, c *Codec) *pb6.Value {
+	out, err := c.Encode(v)
 	if err != nil && e.err == nil {
 		e.err = fmt.Errorf("the %s cannot be sent: %w", name, err)
 	}
@@ -113,21 +113,21 @@ func (e *enc) meta(v cty.Value, s *schemas) *pb6.Value {
 	if v == cty.NilVal || s.provider.Meta == nil {
 		return nil
 	}
-	return e.value("provider_meta", v, s.provider.Meta.ImpliedType())
+	return e.value("provider_meta", v, s.codec(s.provider.Meta))
 }
 
-func (e *enc) identity(v cty.Value, r *schema.Resource) *pb6.IdentityData {
+func (e *enc) identity(v cty.Value, s *schemas, r *schema.Resource) *pb6.IdentityData {
 	if v == cty.NilVal || v.IsNull() || r.Identity == nil {
 		return nil
 	}
-	return &pb6.IdentityData{IdentityData: e.value("identity", v, r.Identity.ImpliedType())}
+	return &pb6.IdentityData{IdentityData: e.value("identity", v, s.codec(r.Identity))}
 }
 
 // A dec decodes the values of an answer and keeps the first error.
 type dec struct{ err error }
 
-func (d *dec) value(name string, in *pb6.Value, ty cty.Type, fallback cty.Value) cty.Value {
-	v, err := decode(in, ty)
+func (d *dec) value(name string, in *pb6.Value, c *Codec, fallback cty.Value) cty.Value {
+	v, err := c.Decode(in)
 	if err != nil {
 		if d.err == nil {
 			d.err = fmt.Errorf("the %s in its answer cannot be used: %w", name, err)
@@ -138,7 +138,7 @@ func (d *dec) value(name string, in *pb6.Value, ty cty.Type, fallback cty.Value)
 }
 
 // identity decodes an identity; no identity gives NilVal.
-func (d *dec) identity(in *pb6.IdentityData, r *schema.Resource) cty.Value {
+func (d *dec) identity(in *pb6.IdentityData, s *schemas, r *schema.Resource) cty.Value {
 	if in.GetIdentityData() == nil {
 		return cty.NilVal
 	}
@@ -148,7 +148,7 @@ func (d *dec) identity(in *pb6.IdentityData, r *schema.Resource) cty.Value {
 		}
 		return cty.NilVal
 	}
-	v := d.value("identity", in.IdentityData, r.Identity.ImpliedType(), cty.NilVal)
+	v := d.value("identity", in.IdentityData, s.codec(r.Identity), cty.NilVal)
 	if v != cty.NilVal && v.IsNull() {
 		return cty.NilVal
 	}
@@ -175,7 +175,7 @@ func (c *Client) ValidateConfig(ctx context.Context, config cty.Value) (cty.Valu
 		return config, ds
 	}
 	var e enc
-	req := &pb6.ValidateProviderRequest{Config: e.value("configuration", config, s.provider.Config.ImpliedType())}
+	req := &pb6.ValidateProviderRequest{Config: e.value("configuration", config, s.codec(s.provider.Config))}
 	if e.err != nil {
 		return config, c.refused(w, e.err)
 	}
@@ -195,7 +195,7 @@ func (c *Client) Configure(ctx context.Context, config cty.Value) diag.List {
 	}
 	var e enc
 	req := &pb6.ConfigureRequest{
-		Version: c.version, Config: e.value("configuration", config, s.provider.Config.ImpliedType()), ClientCapabilities: capabilities(),
+		Version: c.version, Config: e.value("configuration", config, s.codec(s.provider.Config)), ClientCapabilities: capabilities(),
 	}
 	if e.err != nil {
 		return c.refused(w, e.err)
@@ -211,12 +211,12 @@ func (c *Client) Configure(ctx context.Context, config cty.Value) diag.List {
 // ephemeral resource.
 func (c *Client) ValidateResource(ctx context.Context, mode addr.Mode, typ string, config cty.Value) diag.List {
 	w := call{"check the configuration of", typ}
-	_, r, ds := c.lookup(ctx, w, mode)
+	s, r, ds := c.lookup(ctx, w, mode)
 	if ds.HasErrors() {
 		return ds
 	}
 	var e enc
-	req := &pb6.ValidateRequest{TypeName: typ, Config: e.value("configuration", config, r.Block.ImpliedType())}
+	req := &pb6.ValidateRequest{TypeName: typ, Config: e.value("configuration", config, s.codec(r.Block))}
 	if e.err != nil {
 		return c.refused(w, e.err)
 	}

@@ -78,7 +78,7 @@ func (c *Client) config(ctx context.Context, w call, k Kind, config cty.Value) (
 		return nil, ds
 	}
 	var e enc
-	v := e.value("configuration", config, b.ImpliedType())
+	v := e.value("configuration", config, NewCodec(b.ImpliedType()))
 	if e.err != nil {
 		return nil, c.refused(w, e.err)
 	}
@@ -100,7 +100,8 @@ func (c *Client) ValidateOther(ctx context.Context, k Kind, typ string, config c
 		var e enc
 		resp, err = c.rpc.ValidateListResourceConfig(ctx, &pb6.ValidateListRequest{
 			TypeName: typ, Config: v,
-			IncludeResourceObject: e.value("include_resource", cty.UnknownVal(cty.Bool), cty.Bool), Limit: e.value("limit", cty.UnknownVal(cty.Number), cty.Number),
+			IncludeResourceObject: e.value("include_resource", cty.UnknownVal(cty.Bool), NewCodec(cty.Bool)),
+			Limit:                 e.value("limit", cty.UnknownVal(cty.Number), NewCodec(cty.Number)),
 		})
 	case Action:
 		resp, err = c.rpc.ValidateActionConfig(ctx, &pb6.ValidateRequest{TypeName: typ, Config: v})
@@ -125,7 +126,7 @@ func (c *Client) GenerateConfig(ctx context.Context, typ string, state cty.Value
 		return cty.UnknownVal(ty), c.refused(w, errors.New("it does not say that it can"))
 	}
 	var e enc
-	req := &pb6.GenerateRequest{TypeName: typ, State: e.value("state", state, ty)}
+	req := &pb6.GenerateRequest{TypeName: typ, State: e.value("state", state, s.codec(r.Block))}
 	if e.err != nil {
 		return cty.UnknownVal(ty), c.refused(w, e.err)
 	}
@@ -134,7 +135,7 @@ func (c *Client) GenerateConfig(ctx context.Context, typ string, state cty.Value
 		return cty.UnknownVal(ty), c.failed(ctx, w, err)
 	}
 	var d dec
-	v := d.value("configuration", resp.Config, ty, cty.UnknownVal(ty))
+	v := d.value("configuration", resp.Config, s.codec(r.Block), cty.UnknownVal(ty))
 	return v, c.answer(w, resp.Diagnostics, &d)
 }
 
@@ -149,7 +150,7 @@ type Listed struct {
 // as they come and may end the list by returning false. limit 0 means no limit.
 func (c *Client) List(ctx context.Context, typ string, config cty.Value, objects bool, limit int64, each func(Listed) bool) diag.List {
 	w := call{"list objects of", typ}
-	_, r, ds := c.lookup(ctx, w, addr.Managed)
+	s, r, ds := c.lookup(ctx, w, addr.Managed)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -165,9 +166,9 @@ func (c *Client) List(ctx context.Context, typ string, config cty.Value, objects
 	}
 	return receive(ctx, c, w, events, func(ev *pb6.ListEvent) (diag.List, bool) {
 		var d dec
-		l := Listed{Name: ev.DisplayName, Identity: d.identity(ev.Identity, r)}
+		l := Listed{Name: ev.DisplayName, Identity: d.identity(ev.Identity, s, r)}
 		if ev.ResourceObject != nil {
-			l.Object = d.value("object", ev.ResourceObject, r.Block.ImpliedType(), cty.NilVal)
+			l.Object = d.value("object", ev.ResourceObject, s.codec(r.Block), cty.NilVal)
 		}
 		ds := c.answer(w, ev.Diagnostics, &d)
 		if ds.HasErrors() {

@@ -14,7 +14,7 @@ import (
 // UpgradeState asks for stored attributes in the form of the current schema.
 func (c *Client) UpgradeState(ctx context.Context, req provider.UpgradeRequest) (cty.Value, diag.List) {
 	w := call{"read the stored state of", req.Type}
-	_, r, ds := c.lookup(ctx, w, addr.Managed)
+	s, r, ds := c.lookup(ctx, w, addr.Managed)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
 	}
@@ -26,14 +26,14 @@ func (c *Client) UpgradeState(ctx context.Context, req provider.UpgradeRequest) 
 		return cty.UnknownVal(ty), c.failed(ctx, w, err)
 	}
 	var d dec
-	v := d.value("state", resp.UpgradedState, ty, cty.UnknownVal(ty))
+	v := d.value("state", resp.UpgradedState, s.codec(r.Block), cty.UnknownVal(ty))
 	return v, c.answer(w, resp.Diagnostics, &d)
 }
 
 // UpgradeIdentity asks for a stored identity in the form of the current schema.
 func (c *Client) UpgradeIdentity(ctx context.Context, typ string, version int64, json []byte) (cty.Value, diag.List) {
 	w := call{"read the stored identity of", typ}
-	_, r, ds := c.lookup(ctx, w, addr.Managed)
+	s, r, ds := c.lookup(ctx, w, addr.Managed)
 	if ds.HasErrors() {
 		return cty.NilVal, ds
 	}
@@ -45,7 +45,7 @@ func (c *Client) UpgradeIdentity(ctx context.Context, typ string, version int64,
 		return cty.NilVal, c.failed(ctx, w, err)
 	}
 	var d dec
-	v := d.value("identity", resp.UpgradedIdentity.GetIdentityData(), r.Identity.ImpliedType(), cty.NilVal)
+	v := d.value("identity", resp.UpgradedIdentity.GetIdentityData(), s.codec(r.Identity), cty.NilVal)
 	return v, c.answer(w, resp.Diagnostics, &d)
 }
 
@@ -57,11 +57,11 @@ func (c *Client) Read(ctx context.Context, req provider.ReadRequest) (provider.R
 	if ds.HasErrors() {
 		return out, ds
 	}
-	ty := r.Block.ImpliedType()
+	of := s.codec(r.Block)
 	var e enc
 	msg := &pb6.ReadRequest{
-		TypeName: req.Type, CurrentState: e.value("state", req.Prior, ty), Private: req.Private,
-		ProviderMeta: e.meta(req.Meta, s), CurrentIdentity: e.identity(req.Identity, r), ClientCapabilities: capabilities(),
+		TypeName: req.Type, CurrentState: e.value("state", req.Prior, of), Private: req.Private,
+		ProviderMeta: e.meta(req.Meta, s), CurrentIdentity: e.identity(req.Identity, s, r), ClientCapabilities: capabilities(),
 	}
 	if e.err != nil {
 		return out, c.refused(w, e.err)
@@ -74,8 +74,8 @@ func (c *Client) Read(ctx context.Context, req provider.ReadRequest) (provider.R
 		return out, ds
 	}
 	var d dec
-	out.State = d.value("state", resp.NewState, ty, req.Prior)
-	out.Identity = d.identity(resp.NewIdentity, r)
+	out.State = d.value("state", resp.NewState, of, req.Prior)
+	out.Identity = d.identity(resp.NewIdentity, s, r)
 	out.Private = resp.Private
 	return out, c.answer(w, resp.Diagnostics, &d)
 }
@@ -88,15 +88,15 @@ func (c *Client) Plan(ctx context.Context, req provider.PlanRequest) (provider.P
 	if ds.HasErrors() {
 		return out, ds
 	}
-	ty := r.Block.ImpliedType()
+	of := s.codec(r.Block)
 	var e enc
 	msg := &pb6.PlanRequest{
-		TypeName: req.Type, PriorState: e.value("prior state", req.Prior, ty), Config: e.value("configuration", req.Config, ty),
-		PriorPrivate: req.Private, ProviderMeta: e.meta(req.Meta, s), PriorIdentity: e.identity(req.PriorIdentity, r),
+		TypeName: req.Type, PriorState: e.value("prior state", req.Prior, of), Config: e.value("configuration", req.Config, of),
+		PriorPrivate: req.Private, ProviderMeta: e.meta(req.Meta, s), PriorIdentity: e.identity(req.PriorIdentity, s, r),
 		ClientCapabilities: capabilities(),
 	}
 	if msg.ProposedNewState = msg.Config; !req.Proposed.RawEquals(req.Config) {
-		msg.ProposedNewState = e.value("proposed state", req.Proposed, ty)
+		msg.ProposedNewState = e.value("proposed state", req.Proposed, of)
 	}
 	if e.err != nil {
 		return out, c.refused(w, e.err)
@@ -109,8 +109,8 @@ func (c *Client) Plan(ctx context.Context, req provider.PlanRequest) (provider.P
 		return out, ds
 	}
 	var d dec
-	out.Planned = d.value("planned state", resp.PlannedState, ty, req.Prior)
-	out.Identity = d.identity(resp.PlannedIdentity, r)
+	out.Planned = d.value("planned state", resp.PlannedState, of, req.Prior)
+	out.Identity = d.identity(resp.PlannedIdentity, s, r)
 	out.Private, out.Legacy = resp.PlannedPrivate, resp.LegacyTypeSystem
 	for _, p := range resp.RequiresReplace {
 		if path := toPath(p); len(path) > 0 {
@@ -128,12 +128,12 @@ func (c *Client) Apply(ctx context.Context, req provider.ApplyRequest) (provider
 	if ds.HasErrors() {
 		return out, ds
 	}
-	ty := r.Block.ImpliedType()
+	of := s.codec(r.Block)
 	var e enc
 	msg := &pb6.ApplyRequest{
-		TypeName: req.Type, PriorState: e.value("prior state", req.Prior, ty), PlannedState: e.value("planned state", req.Planned, ty),
-		Config: e.value("configuration", req.Config, ty), PlannedPrivate: req.Private, ProviderMeta: e.meta(req.Meta, s),
-		PlannedIdentity: e.identity(req.PlannedIdentity, r),
+		TypeName: req.Type, PriorState: e.value("prior state", req.Prior, of), PlannedState: e.value("planned state", req.Planned, of),
+		Config: e.value("configuration", req.Config, of), PlannedPrivate: req.Private, ProviderMeta: e.meta(req.Meta, s),
+		PlannedIdentity: e.identity(req.PlannedIdentity, s, r),
 	}
 	if e.err != nil {
 		return out, c.refused(w, e.err)
@@ -143,8 +143,8 @@ func (c *Client) Apply(ctx context.Context, req provider.ApplyRequest) (provider
 		return out, c.failed(ctx, w, err)
 	}
 	var d dec
-	out.State = d.value("state", resp.NewState, ty, req.Prior)
-	out.Identity = d.identity(resp.NewIdentity, r)
+	out.State = d.value("state", resp.NewState, of, req.Prior)
+	out.Identity = d.identity(resp.NewIdentity, s, r)
 	out.Private, out.Legacy = resp.Private, resp.LegacyTypeSystem
 	return out, c.answer(w, resp.Diagnostics, &d)
 }
@@ -168,7 +168,7 @@ func (c *Client) Import(ctx context.Context, req provider.ImportRequest) ([]prov
 		return nil, ds
 	}
 	var e enc
-	msg := &pb6.ImportRequest{TypeName: req.Type, Id: req.ID, Identity: e.identity(req.Identity, r), ClientCapabilities: capabilities()}
+	msg := &pb6.ImportRequest{TypeName: req.Type, Id: req.ID, Identity: e.identity(req.Identity, s, r), ClientCapabilities: capabilities()}
 	if e.err != nil {
 		return nil, c.refused(w, e.err)
 	}
@@ -189,8 +189,8 @@ func (c *Client) Import(ctx context.Context, req provider.ImportRequest) ([]prov
 		}
 		ty := or.Block.ImpliedType()
 		out = append(out, provider.Imported{
-			Type: typ, State: d.value("imported object", obj.GetState(), ty, cty.NullVal(ty)),
-			Private: obj.GetPrivate(), Identity: d.identity(obj.GetIdentity(), or),
+			Type: typ, State: d.value("imported object", obj.GetState(), s.codec(or.Block), cty.NullVal(ty)),
+			Private: obj.GetPrivate(), Identity: d.identity(obj.GetIdentity(), s, or),
 		})
 	}
 	return out, c.answer(w, resp.Diagnostics, &d)
@@ -199,7 +199,7 @@ func (c *Client) Import(ctx context.Context, req provider.ImportRequest) ([]prov
 // Move takes over an object of another type.
 func (c *Client) Move(ctx context.Context, req provider.MoveRequest) (provider.MoveResponse, diag.List) {
 	w := call{fmt.Sprintf("make of an object of type %s one of type", req.SourceType), req.TargetType}
-	_, r, ds := c.lookup(ctx, w, addr.Managed)
+	s, r, ds := c.lookup(ctx, w, addr.Managed)
 	if ds.HasErrors() {
 		return provider.MoveResponse{State: cty.DynamicVal}, ds
 	}
@@ -218,8 +218,8 @@ func (c *Client) Move(ctx context.Context, req provider.MoveRequest) (provider.M
 	}
 	var d dec
 	out := provider.MoveResponse{
-		State:   d.value("state", resp.TargetState, ty, cty.UnknownVal(ty)),
-		Private: resp.TargetPrivate, Identity: d.identity(resp.TargetIdentity, r),
+		State:   d.value("state", resp.TargetState, s.codec(r.Block), cty.UnknownVal(ty)),
+		Private: resp.TargetPrivate, Identity: d.identity(resp.TargetIdentity, s, r),
 	}
 	return out, c.answer(w, resp.Diagnostics, &d)
 }

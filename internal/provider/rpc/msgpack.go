@@ -4,95 +4,51 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-
-	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
-	"github.com/zclconf/go-cty/cty"
-	ctyjson "github.com/zclconf/go-cty/cty/json"
-	"github.com/zclconf/go-cty/cty/msgpack"
 )
 
 // maxDepth is how deep values of a plugin may be nested.
 const maxDepth = 512
 
-// encode makes the wire form of a value that conforms to ty. NilVal gives nil.
-func encode(v cty.Value, ty cty.Type) (*pb6.Value, error) {
-	if v == cty.NilVal {
-		return nil, nil
-	}
-	if ty.IsObjectType() && !v.IsMarked() && v.IsNull() && v.Type().Equals(ty) {
-		return &pb6.Value{Msgpack: []byte{0xc0}}, nil // the prior object of each create, the planned one of each destroy
-	}
-	b, err := msgpack.Marshal(v, ty)
-	if err != nil {
-		return nil, err
-	}
-	return &pb6.Value{Msgpack: b}, nil
-}
-
 var errNoValue = errors.New("there is no value in the answer")
-
-// decode reads a value of a plugin. It never panics and allocates in proportion
-// to what was sent. A value that is missing gives errNoValue.
-func decode(in *pb6.Value, ty cty.Type) (v cty.Value, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			v, err = cty.NilVal, fmt.Errorf("the value cannot be decoded: %v", r)
-		}
-	}()
-	switch {
-	case len(in.GetMsgpack()) > 0:
-		if err := checkMsgpack(in.Msgpack); err != nil {
-			return cty.NilVal, err
-		}
-		v, err = msgpack.Unmarshal(in.Msgpack, ty)
-	case len(in.GetJson()) > 0:
-		v, err = ctyjson.Unmarshal(in.Json, ty)
-	default:
-		return cty.NilVal, errNoValue
-	}
-	if err != nil {
-		return cty.NilVal, fmt.Errorf("the value does not have the form that the schema tells: %w", err)
-	}
-	if !v.Type().Equals(ty) { // the decoder takes an empty object for any
-		if errs := v.Type().TestConformance(ty); len(errs) > 0 {
-			return cty.NilVal, fmt.Errorf("the value does not have the form that the schema tells: %w", errs[0])
-		}
-	}
-	return v, nil
-}
 
 var errShort = errors.New("the value is cut off")
 
-// checkMsgpack checks that b is one value in MessagePack, complete, not nested
-// too deep, and that no length in it is greater than what follows. The decoder
-// trusts lengths, and a few bytes could make it allocate all memory there is.
-// Source: the MessagePack specification.
+// checkMsgpack checks that b is one value that skipMsgpack can skip.
 func checkMsgpack(b []byte) error {
+	rest, err := skipMsgpack(b)
+	if err == nil && len(rest) > 0 {
+		err = errors.New("more follows the value")
+	}
+	return err
+}
+
+// skipMsgpack returns what follows the value in MessagePack that b begins with. It
+// checks that this is complete, not nested too deep, and that no length in it is
+// greater than what follows. The decoder trusts lengths, and a few bytes could
+// make it allocate all memory there is. Source: the MessagePack specification.
+func skipMsgpack(b []byte) (rest []byte, err error) {
 	var left [maxDepth]int // items still to come, by depth
 	depth := 0
 	left[0] = 1
 	for {
 		for left[depth] == 0 {
 			if depth == 0 {
-				if len(b) > 0 {
-					return errors.New("more follows the value")
-				}
-				return nil
+				return b, nil
 			}
 			depth--
 		}
 		left[depth]--
 		skip, items, err := msgpackItem(b)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		b = b[skip:]
 		if items > len(b) {
-			return errShort
+			return nil, errShort
 		}
 		if items > 0 {
 			if depth++; depth == maxDepth {
-				return fmt.Errorf("the value is nested more than %d levels deep", maxDepth)
+				return nil, fmt.Errorf("the value is nested more than %d levels deep", maxDepth)
 			}
 			left[depth] = items
 		}

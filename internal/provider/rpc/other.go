@@ -26,7 +26,7 @@ func (c *Client) ReadData(ctx context.Context, typ string, config, meta cty.Valu
 	}
 	ty := r.Block.ImpliedType()
 	var e enc
-	msg := &pb6.ReadDataRequest{TypeName: typ, Config: e.value("configuration", config, ty), ProviderMeta: e.meta(meta, s), ClientCapabilities: capabilities()}
+	msg := &pb6.ReadDataRequest{TypeName: typ, Config: e.value("configuration", config, s.codec(r.Block)), ProviderMeta: e.meta(meta, s), ClientCapabilities: capabilities()}
 	if e.err != nil {
 		return cty.UnknownVal(ty), c.refused(w, e.err)
 	}
@@ -38,7 +38,7 @@ func (c *Client) ReadData(ctx context.Context, typ string, config, meta cty.Valu
 		return cty.UnknownVal(ty), ds
 	}
 	var d dec
-	v := d.value("result", resp.State, ty, cty.UnknownVal(ty))
+	v := d.value("result", resp.State, s.codec(r.Block), cty.UnknownVal(ty))
 	return v, c.answer(w, resp.Diagnostics, &d)
 }
 
@@ -46,14 +46,14 @@ func (c *Client) ReadData(ctx context.Context, typ string, config, meta cty.Valu
 func (c *Client) OpenEphemeral(ctx context.Context, typ string, config cty.Value) (provider.Opened, diag.List) {
 	w := call{"open the ephemeral resource", typ}
 	out := provider.Opened{Result: cty.DynamicVal}
-	_, r, ds := c.lookup(ctx, w, addr.Ephemeral)
+	s, r, ds := c.lookup(ctx, w, addr.Ephemeral)
 	if ds.HasErrors() {
 		return out, ds
 	}
 	ty := r.Block.ImpliedType()
 	out.Result = cty.UnknownVal(ty)
 	var e enc
-	msg := &pb6.OpenRequest{TypeName: typ, Config: e.value("configuration", config, ty), ClientCapabilities: capabilities()}
+	msg := &pb6.OpenRequest{TypeName: typ, Config: e.value("configuration", config, s.codec(r.Block)), ClientCapabilities: capabilities()}
 	if e.err != nil {
 		return out, c.refused(w, e.err)
 	}
@@ -65,7 +65,7 @@ func (c *Client) OpenEphemeral(ctx context.Context, typ string, config cty.Value
 		return out, ds
 	}
 	var d dec
-	out.Result = d.value("result", resp.Result, ty, out.Result)
+	out.Result = d.value("result", resp.Result, s.codec(r.Block), out.Result)
 	out.Private, out.Renew = resp.Private, toTime(resp.RenewAt)
 	return out, c.answer(w, resp.Diagnostics, &d)
 }
@@ -160,7 +160,7 @@ func (c *Client) CallFunction(ctx context.Context, name string, args []cty.Value
 		if p == nil {
 			return cty.UnknownVal(f.Return), &provider.ArgError{Arg: i, Msg: fmt.Sprintf("the function takes %d arguments only", len(f.Params))}
 		}
-		if msg.Arguments[i], err = encode(arg, p.Type); err != nil {
+		if msg.Arguments[i], err = NewCodec(p.Type).Encode(arg); err != nil {
 			return cty.UnknownVal(f.Return), &provider.ArgError{Arg: i, Msg: err.Error()}
 		}
 	}
@@ -174,7 +174,7 @@ func (c *Client) CallFunction(ctx context.Context, name string, args []cty.Value
 		}
 		return cty.UnknownVal(f.Return), errors.New(e.Text)
 	}
-	v, err := decode(resp.Result, f.Return)
+	v, err := NewCodec(f.Return).Decode(resp.Result)
 	if err != nil {
 		return cty.UnknownVal(f.Return), c.nonsense(w, "the result cannot be used: %s", err).Err()
 	}

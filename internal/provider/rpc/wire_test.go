@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -167,22 +168,39 @@ func FuzzDecodeValue(f *testing.F) {
 	}))
 	f.Add([]byte{0xdd, 0xff, 0xff, 0xff, 0xff}, []byte(nil))
 	f.Add([]byte(nil), []byte(`{"s":"x","n":1,"b":true,"d":{"type":"string","value":"x"},"l":[],"m":{},"t":["",null],"set":[]}`))
+	codec := NewCodec(fuzzType)
 	f.Fuzz(func(t *testing.T, mp, json []byte) {
-		v, err := decode(&pb6.Value{Msgpack: mp, Json: json}, fuzzType)
+		v, err := codec.Decode(&pb6.Value{Msgpack: mp, Json: json})
+		if want, ok := ctyDecode(mp, fuzzType); len(mp) > 0 && (ok != (err == nil) || ok && !v.RawEquals(want)) {
+			t.Fatalf("%x is %#v, %v, but cty reads %#v, %v", mp, v, err, want, ok)
+		}
 		if err != nil {
 			return
 		}
 		if errs := v.Type().TestConformance(fuzzType); errs != nil {
 			t.Fatalf("%#v: %v", v, errs)
 		}
-		again, err := encode(v, fuzzType)
+		again, err := codec.Encode(v)
 		if err != nil {
 			t.Fatalf("%#v: %v", v, err)
 		}
-		if back, err := decode(again, fuzzType); err != nil || !back.RawEquals(v) {
+		if want, err := msgpack.Marshal(v, fuzzType); err != nil || !bytes.Equal(again.Msgpack, want) {
+			t.Fatalf("%#v is %x, but cty writes %x, %v", v, again.Msgpack, want, err)
+		}
+		if back, err := codec.Decode(again); err != nil || !back.RawEquals(v) {
 			t.Fatalf("%#v became %#v: %v", v, back, err)
 		}
 	})
+}
+
+// ctyDecode reads a value by cty's own functions, guarded from what they trust.
+func ctyDecode(b []byte, ty cty.Type) (v cty.Value, ok bool) {
+	defer func() { ok = recover() == nil && ok }()
+	if checkMsgpack(b) != nil {
+		return cty.NilVal, false
+	}
+	v, err := msgpack.Unmarshal(b, ty)
+	return v, err == nil && v.Type().TestConformance(ty) == nil
 }
 
 func FuzzHandshake(f *testing.F) {
