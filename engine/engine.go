@@ -20,10 +20,12 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/apply"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/fetch"
 	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/planner"
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
 	"github.com/terrace-iac/terrace/internal/provider/live"
@@ -316,17 +318,29 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	if now.IsZero() {
 		now = e.o.Now().UTC()
 	}
-	p, more := plan.Make(ctx, plan.Input{
-		Tree: e.tree, Variables: vars, State: prev, Providers: e.pool, Functions: e.functions(now, true), Mode: o.Mode,
-		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "", Defer: o.Defer,
+	p, more := planner.Make(ctx, planner.Input{
+		Eval: e.evaluation(vars, now, true, o.Defer), Providers: e.providers(), State: prev, Mode: o.Mode,
+		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "", Timestamp: now,
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
-		Workspace: e.o.Workspace, RootDir: ".", Cwd: e.o.LaunchDir, Parallelism: e.o.Parallelism, Timestamp: now, Observe: e.o.Observe,
 	})
 	ds = append(ds, more...)
 	if o.GenerateTo != "" && !ds.HasErrors() {
 		ds = append(ds, e.writeGenerated(p, o.GenerateTo)...)
 	}
 	return p, ds
+}
+
+// evaluation is what configuration is evaluated with at a time.
+func (e *Engine) evaluation(vars map[string]eval.Input, now time.Time, planning, deferring bool) eval.Options {
+	return eval.Options{
+		Tree: e.tree, Variables: vars, Workspace: e.o.Workspace, RootDir: ".", Cwd: e.o.LaunchDir,
+		Functions: e.functions(now, planning), Deferring: deferring,
+	}
+}
+
+// providers is how the running providers are called.
+func (e *Engine) providers() exchange.Options {
+	return exchange.Options{Providers: e.pool, Observe: e.o.Observe, Parallelism: e.o.Parallelism}
 }
 
 // writeGenerated writes the configuration that was made for imported objects.
@@ -371,8 +385,8 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 		return ApplyResult{State: p.Prior}, ds
 	}
 	in := apply.Input{
-		Plan: p, Tree: e.tree, Variables: vars, Providers: e.pool, Functions: e.functions(p.Timestamp, false), RootDir: ".", Cwd: e.o.LaunchDir,
-		Parallelism: e.o.Parallelism, Observe: e.o.Observe, Persist: o.Persist, Stop: o.Stop, Now: e.o.Now, Every: o.Every,
+		Plan: p, Eval: e.evaluation(vars, p.Timestamp, false, false), Providers: e.providers(),
+		Persist: o.Persist, Stop: o.Stop, Now: e.o.Now, Every: o.Every,
 	}
 	if o.Journal != nil {
 		in.Journal = o.Journal

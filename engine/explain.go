@@ -8,8 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/origin"
-	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/source"
@@ -77,7 +77,7 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 // schemas asks providers for their schemas, each once; nil where that fails.
 // Explaining is one task, and so nothing is locked.
 func (e *Engine) schemas(ctx context.Context, installed func()) func(addr.Provider) *schema.Provider {
-	shell := &plan.Shell{Providers: e.pool, Context: ctx}
+	x := exchange.New(ctx, exchange.Options{Providers: e.pool})
 	cache := map[addr.Provider]*schema.Provider{}
 	return func(a addr.Provider) *schema.Provider {
 		if s, ok := cache[a]; ok {
@@ -87,7 +87,7 @@ func (e *Engine) schemas(ctx context.Context, installed func()) func(addr.Provid
 			installed()
 			installed = nil
 		}
-		s, ds := shell.Schema(a)
+		s, ds := x.Schema(a)
 		if ds.HasErrors() {
 			s = nil
 		}
@@ -102,7 +102,7 @@ func (e *Engine) known(ctx context.Context, s *state.State, schemas func(addr.Pr
 	if s == nil {
 		return nil
 	}
-	shell := &plan.Shell{Providers: e.pool, Context: ctx}
+	x := exchange.New(ctx, exchange.Options{Providers: e.pool})
 	cache := map[addr.Instance]cty.Value{}
 	return func(a addr.Instance) cty.Value {
 		if v, ok := cache[a]; ok {
@@ -122,11 +122,11 @@ func (e *Engine) known(ctx context.Context, s *state.State, schemas func(addr.Pr
 			return cty.NilVal
 		}
 		o := r.Instances[a.Key].Current
-		v, ds := shell.Decode(a, o, rs, r.Provider.Provider, nil)
+		v, ds := x.Decode(a, o, rs, r.Provider.Provider)
 		if ds.HasErrors() || v == cty.NilVal {
 			return cty.NilVal
 		}
-		cache[a] = plan.WithSensitive(v, o.Sensitive, rs)
+		cache[a] = exchange.WithSensitive(v, o.Sensitive, rs)
 		return cache[a]
 	}
 }

@@ -13,17 +13,14 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/apply/provision"
+	"github.com/terrace-iac/terrace/internal/checks"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/event"
-	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/provider"
-	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
-	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/function"
 )
 
 // A Journal is where intents and answers are written.
@@ -36,27 +33,14 @@ type Journal interface {
 // Input is what an apply starts from.
 type Input struct {
 	Plan         *plan.Plan
-	Tree         *module.Tree
-	Variables    map[string]eval.Input
-	Providers    plan.Providers
-	Functions    map[string]function.Function
-	RootDir      string
-	Cwd          string
-	Parallelism  int
-	Observe      event.Sink
+	Eval         eval.Options // the workspace is the plan's, the phase the apply's
+	Providers    exchange.Options
 	Journal      Journal                                       // nil: none
 	Persist      func(context.Context, *state.State) diag.List // every Every; nil: never
 	Every        time.Duration                                 // 0: 20 s
 	Stop         <-chan struct{}                               // closed: nothing more is started
 	Now          func() time.Time
-	Provisioners Provisioners
-}
-
-// Provisioners knows the types of provisioners and runs them.
-type Provisioners interface {
-	Schema(typ string) *schema.Block
-	ConnectionSchema() *schema.Block
-	Run(ctx context.Context, typ string, config, connection cty.Value, output func(string)) diag.List
+	Provisioners provision.Types // nil: none
 }
 
 // A Result is what came of an apply.
@@ -68,57 +52,37 @@ type Result struct {
 
 // applier is one run: the phase that answers with new values.
 type applier struct {
-	in    Input
-	ctx   context.Context
-	graph *demand.Graph
-	ev    *eval.Evaluator
-	shell *plan.Shell
-	slots chan struct{}
+	in       Input
+	ctx      context.Context
+	graph    *demand.Graph
+	ev       *eval.Evaluator
+	exchange *exchange.Exchange
+	ops      *exchange.Operations
+	runner   *provision.Runner
+	made     map[addr.Instance]int // change that makes an instance
 
-	made map[addr.Instance]int // change that makes an instance
+	mu sync.Mutex
+	ledger
+}
 
-	mu      sync.Mutex
+// ledger is what the actions of one run have done. It is held by the lock of the run.
+type ledger struct {
 	draft   *state.Draft
 	frozen  *state.State // of draft, nil after a change
-	live    map[*eval.ProviderConfig]*demand.Cell[provider.Provider]
-	opened  []*plan.Opened
+	opened  []*exchange.Opened
 	values  map[addr.Instance]cty.Value // what actions made, with marks
 	failed  map[addr.Instance]bool
 	unread  map[addr.Instance]string // data sources of checks, and why they could not be read
 	deposed map[int]addr.DeposedKey  // change to the key that its old object got
-	running map[int]*operation
 	result  Result
-	outcome []plan.Conditions
+	outcome []checks.Result
 	dead    error // the journal cannot be written: nothing more may be started
 }
 
 // Run carries out a plan. The state in the result is never nil, and with errors
 // tells what is known.
 func Run(ctx context.Context, in Input) (Result, diag.List) {
-	if in.Parallelism < 1 {
-		in.Parallelism = 10
-	}
-	if in.Every == 0 {
-		in.Every = 20 * time.Second
-	}
-	a := &applier{
-		in: in, ctx: ctx, graph: &demand.Graph{}, slots: make(chan struct{}, in.Parallelism),
-		made: map[addr.Instance]int{}, draft: in.Plan.Prior.Edit(),
-		live:   map[*eval.ProviderConfig]*demand.Cell[provider.Provider]{},
-		values: map[addr.Instance]cty.Value{}, failed: map[addr.Instance]bool{},
-		deposed: map[int]addr.DeposedKey{}, unread: map[addr.Instance]string{}, running: map[int]*operation{},
-	}
-	a.shell = &plan.Shell{Providers: in.Providers, Context: ctx}
-	a.ev = eval.New(a.graph, eval.Options{
-		Tree: in.Tree, Phase: a, Variables: in.Variables, Workspace: in.Plan.Workspace,
-		RootDir: in.RootDir, Cwd: in.Cwd, Functions: in.Functions, Applying: true,
-	})
-	for _, act := range in.Plan.Actions {
-		switch act.Kind {
-		case plan.StepCreate, plan.StepUpdate, plan.StepRead, plan.StepNoOp:
-			a.made[in.Plan.Changes[act.Change].Addr] = act.Change
-		}
-	}
+	a := newApplier(ctx, in)
 	if ds := a.startJournal(); ds.HasErrors() {
 		a.result.State = in.Plan.Prior
 		return a.result, ds
@@ -136,6 +100,32 @@ func Run(ctx context.Context, in Input) (Result, diag.List) {
 		ds = append(ds, diag.Errorf(nil, "Failed to write the journal", "Terrace stopped starting operations because it could not record what it was about to do: %s.", a.dead)...)
 	}
 	return a.result, ds
+}
+
+func newApplier(ctx context.Context, in Input) *applier {
+	if in.Providers.Parallelism < 1 {
+		in.Providers.Parallelism = 10
+	}
+	if in.Every == 0 {
+		in.Every = 20 * time.Second
+	}
+	a := &applier{in: in, ctx: ctx, graph: &demand.Graph{}, exchange: exchange.New(ctx, in.Providers), made: map[addr.Instance]int{}}
+	a.ledger = ledger{
+		draft: in.Plan.Prior.Edit(), values: map[addr.Instance]cty.Value{}, failed: map[addr.Instance]bool{},
+		deposed: map[int]addr.DeposedKey{}, unread: map[addr.Instance]string{},
+	}
+	a.ops = a.exchange.Operations(in.Now)
+	o := in.Eval
+	o.Phase, o.Workspace, o.Applying = a.exchange.Phase(a.value), in.Plan.Workspace, true
+	a.ev = eval.New(a.graph, o)
+	a.runner = provision.New(ctx, in.Provisioners, in.Providers.Observe, a.ev)
+	for _, act := range in.Plan.Actions {
+		switch act.Kind {
+		case plan.StepCreate, plan.StepUpdate, plan.StepRead, plan.StepNoOp:
+			a.made[in.Plan.Changes[act.Change].Addr] = act.Change
+		}
+	}
+	return a
 }
 
 // startJournal records what moves and refresh changed, since the journal starts
@@ -206,7 +196,7 @@ func (a *applier) background() (stop func()) {
 				return
 			case <-beat.C:
 			}
-			a.heartbeat()
+			a.ops.Beat()
 			if a.in.Persist != nil && a.in.Now().Sub(last) >= a.in.Every {
 				last = a.in.Now()
 				a.graph.Report(a.in.Persist(a.ctx, a.snapshot()))
@@ -217,57 +207,6 @@ func (a *applier) background() (stop func()) {
 		close(done)
 		wg.Wait()
 	}
-}
-
-// operation is a running call that changes something.
-type operation struct {
-	event event.Event
-	start time.Time
-	told  int // heartbeats told
-}
-
-func (a *applier) begin(id int, e event.Event) *operation {
-	op := &operation{event: e, start: a.in.Now()}
-	a.in.Observe.Send(e)
-	a.mu.Lock()
-	a.running[id] = op
-	a.mu.Unlock()
-	return op
-}
-
-func (a *applier) end(id int, op *operation, kind event.Kind, v cty.Value) {
-	a.mu.Lock()
-	delete(a.running, id)
-	a.mu.Unlock()
-	op.event.Kind = kind
-	op.event.Elapsed = a.in.Now().Sub(op.start)
-	if v != cty.NilVal && !v.IsNull() {
-		op.event.IDKey, op.event.IDValue = plan.Identify(v)
-	}
-	a.in.Observe.Send(op.event)
-}
-
-// heartbeat tells every ten seconds that an operation still runs.
-func (a *applier) heartbeat() {
-	var tell []event.Event
-	a.mu.Lock()
-	for _, op := range a.running {
-		if since := a.in.Now().Sub(op.start); int(since/(10*time.Second)) > op.told {
-			op.told++
-			e := op.event
-			e.Kind, e.Elapsed = event.ApplyProgress, since
-			tell = append(tell, e)
-		}
-	}
-	a.mu.Unlock()
-	for _, e := range tell {
-		a.in.Observe.Send(e)
-	}
-}
-
-func (a *applier) call() (done func()) {
-	a.slots <- struct{}{}
-	return func() { <-a.slots }
 }
 
 // finish evaluates what stands at the end: root outputs and checks.
@@ -297,26 +236,25 @@ func (a *applier) finish() {
 			}
 			continue
 		}
-		sensitive := o.AfterSensitive || value.ContainsMark(v, value.Sensitive)
-		plain, _ := v.UnmarkDeep()
+		plain, sensitive := exchange.Plain(v)
 		if plain.IsNull() {
 			draft.SetOutput(o.Name, nil)
 			continue
 		}
-		draft.SetOutput(o.Name, &state.Output{Value: plain, Sensitive: sensitive, Deprecated: o.Deprecated})
+		draft.SetOutput(o.Name, &state.Output{Value: plain, Sensitive: o.AfterSensitive || sensitive, Deprecated: o.Deprecated})
 	}
 	if a.in.Plan.Mode == plan.Destroy {
 		draft.SetChecks(nil)
 		a.dropData(draft)
 		return
 	}
-	checks := a.in.Plan.Checks
+	results := a.in.Plan.Checks
 	if len(a.in.Plan.Targets)+len(a.in.Plan.Excludes) == 0 && a.in.Plan.Mode == plan.Normal {
-		more, ds := plan.RunChecks(t, a.ev, a.checkData)
+		more, ds := checks.Run(t, a.ev, a.checkData)
 		a.graph.Report(ds)
-		checks = plan.MergeChecks(checks, append(a.outcome, more...))
+		results = checks.Merge(results, append(a.outcome, more...))
 	}
-	draft.SetChecks(checks)
+	draft.SetChecks(results)
 }
 
 // checkData tells what is known of the data source of a check: one that was not

@@ -12,8 +12,11 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/apply"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/plan/plantest"
+	"github.com/terrace-iac/terrace/internal/planner"
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/zclconf/go-cty/cty"
@@ -64,7 +67,7 @@ func (j *journal) Sync() error { return nil }
 func (w *world) do(text string, mode plan.Mode) (lines []string, res apply.Result, ds diag.List) {
 	w.t.Helper()
 	tree := plantest.Tree(w.t, text)
-	p, ds := plan.Make(context.Background(), plan.Input{Tree: tree, State: w.state, Providers: w.providers, Mode: mode, Workspace: "default", Generate: true})
+	p, ds := planner.Make(context.Background(), planner.Input{Eval: eval.Options{Tree: tree, Workspace: "default"}, State: w.state, Providers: exchange.Options{Providers: w.providers}, Mode: mode, Generate: true})
 	for _, c := range p.Changes {
 		line := c.Op.String() + " " + addr.Object{Instance: c.Addr, Deposed: c.Deposed}.String()
 		if c.Reason != "" {
@@ -77,7 +80,7 @@ func (w *world) do(text string, mode plan.Mode) (lines []string, res apply.Resul
 	}
 	w.journal.lines = nil
 	res, more := apply.Run(context.Background(), apply.Input{
-		Plan: p, Tree: tree, Providers: w.providers, Now: func() time.Time { return time.Time{} }, Journal: w.journal, Parallelism: 1,
+		Plan: p, Eval: eval.Options{Tree: tree}, Providers: exchange.Options{Providers: w.providers, Parallelism: 1}, Now: func() time.Time { return time.Time{} }, Journal: w.journal,
 	})
 	w.state = res.State
 	return lines, res, append(ds, more...)

@@ -24,7 +24,7 @@ func (a *applier) schedule() {
 	}
 	heap.Init(&s.ready)
 	var wg sync.WaitGroup
-	for range min(a.in.Parallelism, max(len(list), 1)) {
+	for range min(a.in.Providers.Parallelism, max(len(list), 1)) {
 		wg.Add(1)
 		go func() { // owned by schedule, which waits for it
 			defer wg.Done()

@@ -77,7 +77,7 @@ var excused = map[string]string{
 	"internal/funcs path/filepath.Abs":            "only of what is absolute already, if the scope has a folder",
 	"engine path/filepath.Abs":                    "embedders may name a folder relative to their own",
 	"engine time.Now":                             "the clock of embedders that give none",
-	"internal/plan time.Until":                    "a provider says when to renew by the clock on the wall",
+	"internal/exchange time.Until":                "a provider says when to renew by the clock on the wall",
 	"internal/transfer net/http.DefaultTransport": "a copy with its settings, not itself",
 	"internal/transfer net/http.DefaultClient":    "for the zero Client",
 }
@@ -92,7 +92,7 @@ var spawners = map[string]string{
 	"internal/provider/builtin":  "output of provisioners",
 	"internal/registry":          "the local server that the end of a login comes to",
 	"internal/provisioner":       "output and connections of provisioners",
-	"internal/plan":              "renewal of open ephemeral objects",
+	"internal/exchange":          "renewal of open ephemeral objects",
 	"internal/state/journal":     "the writer that groups fsyncs",
 	"internal/state/store/local": "waiting for a lock",
 	"internal/cli":               "signals and prompts",

@@ -46,6 +46,17 @@ type Tree struct {
 // Walk calls f for every node, parents first, siblings by name.
 func (t *Tree) Walk(f func(*Node)) { t.Root.walk(f) }
 
+// Node finds the module of an instance of it; nil if there is none.
+func (t *Tree) Node(m addr.ModuleInstance) *Node {
+	n := t.Root
+	for _, s := range m.Steps() {
+		if n = n.Calls[s.Name]; n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
 func (n *Node) walk(f func(*Node)) {
 	f(n)
 	for _, name := range slices.Sorted(maps.Keys(n.Calls)) {

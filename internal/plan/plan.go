@@ -1,5 +1,5 @@
-// Package plan compares what configuration wants with what is there, and says
-// what has to be done: a Plan, which is data alone.
+// Package plan is what has to be done: a Plan, which is data alone. The planner
+// makes it, apply carries it out, and views show it.
 //
 // Main types: Plan, Change (what becomes of one object, as it is shown) and
 // Action (one step of carrying it out, with the steps that it needs first).

@@ -15,9 +15,11 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/exchange"
+	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/moves"
 	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
@@ -27,7 +29,7 @@ import (
 // Input is what is validated and with what.
 type Input struct {
 	Tree         *module.Tree
-	Providers    plan.Providers
+	Providers    exchange.Providers
 	Functions    map[string]function.Function
 	Provisioners Provisioners
 	Cwd          string
@@ -41,11 +43,11 @@ type Provisioners interface {
 }
 
 type validator struct {
-	in    Input
-	ctx   context.Context
-	shell *plan.Shell
-	ev    *eval.Evaluator
-	graph *demand.Graph
+	in       Input
+	ctx      context.Context
+	exchange *exchange.Exchange
+	ev       *eval.Evaluator
+	graph    *demand.Graph
 
 	mu   sync.Mutex
 	done map[any]bool // provider configurations and provisioners that were looked at
@@ -54,13 +56,13 @@ type validator struct {
 // Run validates a tree.
 func Run(ctx context.Context, in Input) diag.List {
 	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{}, done: map[any]bool{}}
-	v.shell = &plan.Shell{Providers: in.Providers, Context: ctx}
+	v.exchange = exchange.New(ctx, exchange.Options{Providers: in.Providers})
 	v.ev = eval.New(v.graph, eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true})
-	v.graph.Report(plan.CheckProviders(in.Tree))
+	v.graph.Report(in.Tree.CheckProviders())
 	if ds := v.graph.Diags(); ds.HasErrors() {
 		return ds // the rest would only say the same of each resource
 	}
-	v.graph.Report(plan.CheckStatements(in.Tree, plan.EarlyOptions(in.Functions, nil, "default")))
+	v.graph.Report(moves.Check(in.Tree, eval.Options{Functions: in.Functions, Workspace: "default"}.Early()))
 	var w par.Work[job]
 	v.module(&w, v.ev.Root)
 	w.Do(0, func(do job) { do(v.graph.Task(ctx)) })
@@ -114,7 +116,7 @@ func (v *validator) provider(t *demand.Task, pc *eval.ProviderConfig) diag.List 
 	if pc.Block() == nil || !v.first(pc.Block()) {
 		return nil
 	}
-	ps, ds := v.shell.Schema(pc.Addr.Provider)
+	ps, ds := v.exchange.Schema(pc.Addr.Provider)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -138,7 +140,7 @@ func (v *validator) provider(t *demand.Task, pc *eval.ProviderConfig) diag.List 
 
 // Schema implements eval.Phase.
 func (v *validator) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
-	return v.shell.Schema(a)
+	return v.exchange.Schema(a)
 }
 
 // Value implements eval.Phase: the configuration with unknowns where the
@@ -158,7 +160,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	_, more = d.Preconditions(t)
 	ds = append(ds, notFailures(more)...)
 	config, more := d.Config(t, s)
-	if ds = append(ds, plan.Blame(d, s, more)...); more.HasErrors() {
+	if ds = append(ds, exchange.Blame(d, s, more)...); more.HasErrors() {
 		return unknown, ds
 	}
 	plain := config
@@ -167,15 +169,15 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 		plain, _ = config.UnmarkDeep()
 	}
 	if a.Resource.Mode != addr.Ephemeral && marked {
-		_, _, more = plan.ConfigValue(t, d, s, cty.NullVal(s.Block.ImpliedType()))
-		ds = append(ds, plan.Blame(d, s, onlyOf(more, "plan/ephemeral"))...)
+		_, _, more = exchange.ConfigValue(t, d, s)
+		ds = append(ds, exchange.Blame(d, s, onlyOf(more, "plan/ephemeral"))...)
 	}
 	prov, more := v.in.Providers.Any(v.ctx, d.Resource.Provider())
 	if ds = append(ds, more...); more.HasErrors() {
 		return unknown, ds
 	}
 	more = prov.ValidateResource(v.ctx, a.Resource.Mode, a.Resource.Type, plain)
-	ds = append(ds, plan.Blame(d, s, more)...)
+	ds = append(ds, exchange.Blame(d, s, more)...)
 	ds = append(ds, v.deprecated(d, s, plain)...)
 	ds = append(ds, v.ignored(d, s)...)
 	out := s.Block.SetUnknowns(plain)
@@ -184,7 +186,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	if marked {
 		sensitive = value.PathsWith(config, value.Sensitive)
 	}
-	out = plan.WithSensitive(out, sensitive, s)
+	out = exchange.WithSensitive(out, sensitive, s)
 	if a.Resource.Mode == addr.Ephemeral {
 		out = out.Mark(value.Ephemeral)
 	}
@@ -317,7 +319,7 @@ func (v *validator) provisioners(t *demand.Task, d *eval.Desired, self cty.Value
 			continue
 		}
 		scope := d.Scope(self)
-		config, more := plan.EvalBody(t, p.Body, b, scope)
+		config, more := evalBody(t, p.Body, b, scope)
 		ds = append(ds, more...)
 		conn, bad := cty.NilVal, more.HasErrors()
 		block := cfg.Connection
@@ -325,7 +327,7 @@ func (v *validator) provisioners(t *demand.Task, d *eval.Desired, self cty.Value
 			block = p.Connection
 		}
 		if block != nil {
-			conn, more = plan.EvalBody(t, block.Body, v.in.Provisioners.ConnectionSchema(), scope)
+			conn, more = evalBody(t, block.Body, v.in.Provisioners.ConnectionSchema(), scope)
 			if bad = bad || more.HasErrors(); block != cfg.Connection || p == cfg.Provisioners[0] {
 				ds = append(ds, more...) // those of the resource's connection once
 			}
@@ -353,8 +355,19 @@ func (v *validator) Function(_ *demand.Task, a addr.Provider, pc *eval.ProviderC
 	if pc != nil {
 		ps, more := prov.Schema(v.ctx)
 		if more.HasErrors() || ps.Functions[name] == nil {
-			return plan.UnknownFunction(), append(ds, more...)
+			return exchange.UnknownFunction(), append(ds, more...)
 		}
 	}
-	return plan.ProviderFunction(v.ctx, prov, a, name, false)
+	return exchange.ProviderFunction(v.ctx, prov, a, name, false)
+}
+
+// evalBody reads a body with a schema and evaluates it to a value without marks.
+func evalBody(t *demand.Task, body hcl.Body, b *schema.Block, s lang.Scope) (cty.Value, diag.List) {
+	c, ds := lang.CompileBody(body, b)
+	if ds.HasErrors() {
+		return cty.UnknownVal(b.ImpliedType()), ds
+	}
+	v, more := c.Eval(t, s)
+	v, _ = v.UnmarkDeep()
+	return v, append(ds, more...)
 }

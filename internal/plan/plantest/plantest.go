@@ -57,17 +57,17 @@ func New() Providers {
 	}}
 }
 
-// Schema implements plan.Providers.
+// Schema implements exchange.Providers.
 func (p Providers) Schema(ctx context.Context, a addr.Provider) (*schema.Provider, diag.List) {
 	return p.New().Schema(ctx)
 }
 
-// Any implements plan.Providers.
+// Any implements exchange.Providers.
 func (p Providers) Any(context.Context, addr.Provider) (provider.Provider, diag.List) {
 	return p.New(), nil
 }
 
-// Configured implements plan.Providers.
+// Configured implements exchange.Providers.
 func (p Providers) Configured(ctx context.Context, _ addr.ProviderConfig, v cty.Value) (provider.Provider, diag.List) {
 	one := p.New()
 	return one, one.Configure(ctx, v)

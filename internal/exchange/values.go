@@ -1,0 +1,167 @@
+package exchange
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// SensitivePaths joins given paths with those that the schema of a value names.
+func SensitivePaths(s *schema.Resource, v cty.Value, given []cty.Path) []cty.Path {
+	if !s.Block.HasSensitive() {
+		return given
+	}
+	out := append([]cty.Path(nil), given...)
+	for _, sp := range s.Block.SensitivePaths(v) {
+		if !hasPath(out, sp) {
+			out = append(out, sp)
+		}
+	}
+	state.SortPaths(out)
+	return out
+}
+
+func hasPath(paths []cty.Path, q cty.Path) bool {
+	for _, x := range paths {
+		if x.Equals(q) {
+			return true
+		}
+	}
+	return false
+}
+
+// ConfigValue evaluates an instance's configuration and takes the marks off:
+// sensitive paths are returned; an ephemeral value is an error outside
+// write-only attributes.
+func ConfigValue(t *demand.Task, d *eval.Desired, s *schema.Resource) (plain cty.Value, sensitive []cty.Path, ds diag.List) {
+	v, ds := d.Config(t, s)
+	if ds.HasErrors() {
+		plain, _ = v.UnmarkDeep()
+		return plain, nil, ds
+	}
+	if !v.ContainsMarked() {
+		return v, nil, ds
+	}
+	_, ephemeral := value.SplitMark(v, value.Ephemeral)
+	if len(ephemeral) > 0 && d.Resource.Config().Addr.Mode == addr.Managed {
+		plain, _ = v.UnmarkDeep()
+		writeOnly := s.Block.WriteOnlyPaths(plain)
+		for _, path := range ephemeral {
+			if !underAny(path, writeOnly) {
+				ds = append(ds, diag.List{{Severity: diag.Error, Code: "plan/ephemeral", Summary: "Ephemeral value used in non-ephemeral context", Attr: path,
+					Detail: fmt.Sprintf("Ephemeral values are not valid for %q, because it is not a write-only attribute and must be persisted to state.", attrName(path))}}...)
+			}
+		}
+	} else if len(ephemeral) > 0 && d.Resource.Config().Addr.Mode == addr.Data {
+		ds = append(ds, diag.List{{Severity: diag.Error, Code: "plan/ephemeral", Summary: "Ephemeral value used in non-ephemeral context", Attr: ephemeral[0],
+			Detail: fmt.Sprintf("Ephemeral values are not valid for %q, because the results of data sources are stored in state.", attrName(ephemeral[0]))}}...)
+	}
+	sensitive = value.PathsWith(v, value.Sensitive)
+	sensitive = append(sensitive, value.PathsWith(v, value.Hidden)...)
+	ds = append(ds, deprecations(d, v)...)
+	plain, _ = v.UnmarkDeep()
+	return plain, sensitive, ds
+}
+
+// deprecations warns of outputs of modules that are deprecated and used here.
+func deprecations(d *eval.Desired, v cty.Value) diag.List {
+	var ds diag.List
+	at := d.Resource.Config().At
+	for _, dep := range value.Deprecations(v) {
+		ds = append(ds, diag.Warnf(&at, "Value derived from a deprecated source", "This value is derived from %s, which is deprecated with the following message:\n\n%s", dep.Source, dep.Message)...)
+	}
+	return ds
+}
+
+// MarkSensitive marks the given paths alone, which are known to lead somewhere.
+func MarkSensitive(v cty.Value, paths []cty.Path) cty.Value {
+	return value.MarkPaths(v, value.Sensitive, paths...)
+}
+
+// Plain takes all marks off a value and tells whether anything in it is sensitive.
+func Plain(v cty.Value) (plain cty.Value, sensitive bool) {
+	sensitive = value.ContainsMark(v, value.Sensitive)
+	plain, _ = v.UnmarkDeep()
+	return plain, sensitive
+}
+
+func underAny(p cty.Path, roots []cty.Path) bool {
+	for _, r := range roots {
+		if p.HasPrefix(r) {
+			return true
+		}
+	}
+	return false
+}
+
+func attrName(p cty.Path) string { return strings.TrimPrefix(value.PathString(p), ".") }
+
+// Present keeps the paths that lead somewhere in a value.
+func Present(v cty.Value, paths []cty.Path) []cty.Path {
+	var out []cty.Path
+	for _, path := range paths {
+		if _, err := path.Apply(v); err == nil {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// SamePaths reports whether two lists hold the same paths.
+func SamePaths(a, b []cty.Path) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, x := range a {
+		if !hasPath(b, x) {
+			return false
+		}
+	}
+	return true
+}
+
+// WithSensitive marks what is sensitive in a value that came from state or a
+// provider: the given paths and those of the schema.
+func WithSensitive(v cty.Value, paths []cty.Path, s *schema.Resource) cty.Value {
+	if len(paths) > 0 {
+		v = value.MarkPaths(v, value.Sensitive, paths...)
+	}
+	if s.Block.HasSensitive() {
+		plain, _ := v.UnmarkDeep()
+		v = value.MarkPaths(v, value.Sensitive, s.Block.SensitivePaths(plain)...)
+	}
+	return v
+}
+
+// Blame sets the place of messages about an instance: the argument that a path
+// names, or the block.
+func Blame(d *eval.Desired, s *schema.Resource, ds diag.List) diag.List {
+	if len(ds) == 0 {
+		return ds
+	}
+	for _, m := range ds {
+		if m.At == nil && m.Code != "demand/silent" {
+			m.At = placeOf(d, s, m.Attr)
+		}
+	}
+	return ds
+}
+
+func placeOf(d *eval.Desired, s *schema.Resource, path cty.Path) *source.Range {
+	if len(path) > 0 && s != nil {
+		if b, _ := d.Resource.Body(s); b != nil {
+			at := b.AttrRange(path)
+			return &at
+		}
+	}
+	return &d.Resource.Config().At
+}

@@ -1,0 +1,335 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/plan"
+)
+
+// The list of actions says in what order changes are carried out:
+//
+//   - What makes an object (create, update, read) needs what makes the objects
+//     that it reads, found over recorded reads; a read of many is one join.
+//   - A delete needs the deletes of everything that depended on the object, as
+//     state has it, and a delete of something that configuration dropped needs
+//     the updates of what used to depend on it, which let go of it.
+//   - Delete-then-create: the create needs the delete.
+//   - Create-then-delete: the delete needs the create, and everything that
+//     depends on the object, before or after.
+//   - What a provider's configuration reads is deleted after everything that is
+//     deleted with that provider.
+//
+// Needs grow with instances plus references: whatever many need, or needs many,
+// goes through one join.
+type actionList struct {
+	p      *planner
+	plan   *plan.Plan
+	out    []plan.Action
+	byNode map[*demand.Node]int
+	soft   map[int][]int // needs that give way if they close a circle
+}
+
+// actions makes the list of a plan.
+func (p *planner) actions(of *plan.Plan) []plan.Action {
+	if p.in.Mode == plan.RefreshOnly {
+		return nil
+	}
+	b := &actionList{p: p, plan: of, byNode: map[*demand.Node]int{}, soft: map[int][]int{}}
+	b.forward()
+	b.backward()
+	b.finish()
+	return b.out
+}
+
+func (b *actionList) add(k plan.Kind, change int, needs ...int) int {
+	b.out = append(b.out, plan.Action{Kind: k, Change: change, Needs: needs})
+	return len(b.out) - 1
+}
+
+// halves are the actions of one change.
+type halves struct{ forward, delete int }
+
+// forward adds the actions of every change and the needs of what makes objects.
+func (b *actionList) forward() {
+	index := make(map[*plan.Change]int, len(b.plan.Changes))
+	for i, c := range b.plan.Changes {
+		index[c] = i
+	}
+	var made []*instancePlan
+	for _, ip := range b.p.plans {
+		ip.order = -1
+		c := ip.change
+		if c == nil {
+			continue
+		}
+		kind := plan.StepCreate
+		switch c.Op {
+		case plan.Update:
+			kind = plan.StepUpdate
+		case plan.Read:
+			kind = plan.StepRead
+		case plan.NoOp:
+			if c.Import == nil {
+				continue
+			}
+			kind = plan.StepNoOp
+		case plan.Create, plan.DeleteThenCreate, plan.CreateThenDelete, plan.ForgetThenCreate:
+		default:
+			continue
+		}
+		ip.order = b.add(kind, index[c])
+		made = append(made, ip)
+	}
+	for _, g := range b.p.generated {
+		kind := plan.StepCreate
+		switch g.change.Op {
+		case plan.NoOp:
+			kind = plan.StepNoOp
+		case plan.Update:
+			kind = plan.StepUpdate
+		}
+		b.add(kind, index[g.change])
+	}
+	for _, ip := range made {
+		b.out[ip.order].Needs = b.needs(ip.d.Node().Reads(), ip.order)
+	}
+}
+
+// needs lists the distinct actions behind reads.
+func (b *actionList) needs(reads []demand.Read, self int) []int {
+	var out []int
+	for _, r := range reads {
+		if i := b.need(r.Node); i >= 0 && i != self {
+			out = append(out, i)
+		}
+	}
+	if len(out) > 1 {
+		slices.Sort(out)
+		out = slices.Compact(out)
+	}
+	return out
+}
+
+// need is the action behind one node: its own, the only one that it reads, or a
+// join of several; -1 for none.
+func (b *actionList) need(n *demand.Node) int {
+	if i, ok := b.byNode[n]; ok {
+		return i
+	}
+	b.byNode[n] = -1 // ends a cycle, which was reported
+	i := -1
+	if d, ok := n.What.(*eval.Desired); ok && n == d.Node() {
+		if ip, _ := d.Memo.(*instancePlan); ip != nil {
+			i = ip.order
+		}
+	}
+	if i < 0 {
+		switch list := b.needs(n.Reads(), -1); len(list) {
+		case 0:
+		case 1:
+			i = list[0]
+		default:
+			i = b.add(plan.StepJoin, -1, list...)
+		}
+	}
+	b.byNode[n] = i
+	return i
+}
+
+// backward adds deletes and their needs.
+func (b *actionList) backward() {
+	forward := make([]int, len(b.plan.Changes))
+	for i := range forward {
+		forward[i] = -1
+	}
+	for i, a := range b.out {
+		if a.Change >= 0 {
+			forward[a.Change] = i
+		}
+	}
+	hs := make([]halves, len(b.plan.Changes))
+	gone := map[addr.ConfigResource]bool{} // blocks of which something is deleted
+	for i, c := range b.plan.Changes {
+		hs[i] = halves{forward[i], -1}
+		if c.Addr.Resource.Mode != addr.Managed {
+			continue
+		}
+		switch {
+		case c.Op == plan.Delete && c.Deposed != "":
+			hs[i].delete = b.add(plan.StepDeleteDeposed, i)
+		case c.Op == plan.Delete:
+			hs[i].delete = b.add(plan.StepDelete, i)
+		case c.Op == plan.Forget:
+			hs[i].delete = b.add(plan.StepForget, i)
+		case c.Op == plan.DeleteThenCreate:
+			hs[i].delete = b.add(plan.StepDelete, i)
+			b.need1(hs[i].forward, hs[i].delete)
+		case c.Op == plan.ForgetThenCreate:
+			hs[i].delete = b.add(plan.StepForget, i)
+			b.need1(hs[i].forward, hs[i].delete)
+		case c.Op == plan.CreateThenDelete:
+			hs[i].delete = b.add(plan.StepDeleteDeposed, i, hs[i].forward)
+		default:
+			continue
+		}
+		gone[c.Addr.Config()] = true
+	}
+	if len(gone) > 0 {
+		b.order(hs, gone)
+	}
+}
+
+func (b *actionList) need1(action, on int) {
+	if action >= 0 && on >= 0 {
+		b.out[action].Needs = append(b.out[action].Needs, on)
+	}
+}
+
+// dependents are the actions on what depends on a resource block.
+type dependents struct {
+	deletes, makes, users []int
+	deleteJoin, useJoin   int // made when first needed; 0 is none
+}
+
+// order adds the needs of deletes.
+func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
+	by := make(map[addr.ConfigResource]*dependents, len(gone))
+	for r := range gone {
+		by[r] = &dependents{deleteJoin: -1, useJoin: -1}
+	}
+	providers := b.providerReads(gone)
+	for i, c := range b.plan.Changes {
+		for _, r := range b.priorDependencies(c) {
+			d := by[r]
+			if d == nil {
+				continue
+			}
+			if hs[i].delete >= 0 {
+				d.deletes = append(d.deletes, hs[i].delete)
+			}
+			if hs[i].forward >= 0 {
+				d.makes = append(d.makes, hs[i].forward)
+			}
+		}
+		if hs[i].forward >= 0 {
+			for _, r := range c.Dependencies {
+				if d := by[r]; d != nil {
+					d.users = append(d.users, hs[i].forward)
+				}
+			}
+		}
+		if hs[i].delete >= 0 {
+			for _, r := range providers[c.Provider] {
+				by[r].deletes = append(by[r].deletes, hs[i].delete)
+			}
+		}
+	}
+	for i, c := range b.plan.Changes {
+		if hs[i].delete < 0 {
+			continue
+		}
+		d := by[c.Addr.Config()]
+		if c.Op == plan.CreateThenDelete {
+			b.needAll(hs[i].delete, &d.useJoin, slices.Concat(d.deletes, d.makes, d.users))
+			continue
+		}
+		b.needAll(hs[i].delete, &d.deleteJoin, d.deletes)
+		if c.Op == plan.Delete && hs[i].forward < 0 {
+			b.soft[hs[i].delete] = d.makes
+		}
+	}
+}
+
+// needAll makes an action need a group, through one join where it is large.
+func (b *actionList) needAll(action int, join *int, group []int) {
+	group = slices.DeleteFunc(slices.Clone(group), func(i int) bool { return i == action })
+	switch {
+	case len(group) == 0:
+	case len(group) <= 2:
+		b.out[action].Needs = append(b.out[action].Needs, group...)
+	default:
+		if *join < 0 {
+			slices.Sort(group)
+			*join = b.add(plan.StepJoin, -1, slices.Compact(group)...)
+		}
+		b.need1(action, *join)
+	}
+}
+
+func (b *actionList) priorDependencies(c *plan.Change) []addr.ConfigResource {
+	if c.Before.IsNull() {
+		return nil
+	}
+	obj, _, ok := b.p.prior.Object(addr.Object{Instance: c.Addr, Deposed: c.Deposed})
+	if !ok {
+		return nil
+	}
+	return obj.Dependencies
+}
+
+// providerReads lists, for each configuration in use, the resources it reads that are going away.
+func (b *actionList) providerReads(gone map[addr.ConfigResource]bool) map[addr.ProviderConfig][]addr.ConfigResource {
+	out := map[addr.ProviderConfig][]addr.ConfigResource{}
+	for pc, node := range b.p.exchange.Live() {
+		for _, r := range readResources(node) {
+			if c := r.Addr().Config(); gone[c] {
+				out[pc.Addr] = append(out[pc.Addr], c)
+			}
+		}
+	}
+	return out
+}
+
+// finish adds the soft needs, unless they close a circle.
+func (b *actionList) finish() {
+	if len(b.soft) > 0 {
+		plain := make(map[int][]int, len(b.soft))
+		for i, more := range b.soft {
+			plain[i] = b.out[i].Needs
+			b.out[i].Needs = append(slices.Clone(plain[i]), more...)
+		}
+		if !acyclic(b.out) {
+			for i, needs := range plain {
+				b.out[i].Needs = needs
+			}
+		}
+	}
+	for i := range b.out {
+		n := b.out[i].Needs
+		if len(n) > 1 {
+			slices.Sort(n)
+			b.out[i].Needs = slices.Compact(n)
+		}
+	}
+}
+
+// acyclic reports whether the list can be carried out.
+func acyclic(list []plan.Action) bool {
+	waiting := make([]int, len(list))
+	users := make([][]int, len(list))
+	var ready []int
+	for i, a := range list {
+		waiting[i] = len(a.Needs)
+		for _, n := range a.Needs {
+			users[n] = append(users[n], i)
+		}
+		if len(a.Needs) == 0 {
+			ready = append(ready, i)
+		}
+	}
+	done := 0
+	for len(ready) > 0 {
+		i := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		done++
+		for _, u := range users[i] {
+			if waiting[u]--; waiting[u] == 0 {
+				ready = append(ready, u)
+			}
+		}
+	}
+	return done == len(list)
+}

@@ -1,0 +1,323 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/checks"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/exchange"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// assemble makes the plan from what the tasks found, when all of them are done.
+func (p *planner) assemble() *plan.Plan {
+	out := &plan.Plan{
+		Mode: p.in.Mode, PrevRun: p.in.State, Targets: p.in.Targets, Excludes: p.in.Excludes,
+		Replace: p.in.Replace, Timestamp: p.in.Timestamp, Workspace: p.in.Eval.Workspace,
+		Variables: map[string]cty.Value{},
+	}
+	slices.SortFunc(p.plans, func(a, b *instancePlan) int { return a.d.Addr().Compare(b.d.Addr()) })
+	slices.SortFunc(p.orphans, func(a, b *orphanPlan) int { return a.addr.Compare(b.addr) })
+	p.variables(out)
+	deps := newDependencies()
+	p.settle(deps)
+	out.Prior = p.refreshedState()
+	for _, ip := range p.plans {
+		if ip.change != nil {
+			ip.change.Dependencies = deps.ofInstance(ip.d)
+			out.Changes = append(out.Changes, ip.change)
+		}
+		out.Changes = append(out.Changes, ip.deposed...)
+		if ip.drift != nil {
+			out.Drift = append(out.Drift, ip.drift)
+		}
+	}
+	for _, op := range p.orphans {
+		if op.change != nil {
+			out.Changes = append(out.Changes, op.change)
+		}
+		out.Changes = append(out.Changes, op.deposed...)
+		if op.drift != nil {
+			out.Drift = append(out.Drift, op.drift)
+		}
+	}
+	for _, g := range p.generated {
+		out.Changes = append(out.Changes, g.change)
+	}
+	if p.in.Mode == plan.Destroy {
+		out.Drift = nil // what goes is shown as it is now
+	}
+	slices.SortFunc(out.Drift, compareChanges)
+	slices.SortStableFunc(out.Changes, compareChanges)
+	out.Deferred = sortDeferred(p.deferred)
+	out.Outputs = p.outputs()
+	out.Checks = p.checks()
+	out.Actions = p.actions(out)
+	out.Relevant = p.relevant(out.Drift)
+	return out
+}
+
+func compareChanges(a, b *plan.Change) int {
+	if c := a.Addr.Compare(b.Addr); c != 0 {
+		return c
+	}
+	switch {
+	case a.Deposed < b.Deposed:
+		return -1
+	case a.Deposed > b.Deposed:
+		return 1
+	}
+	return 0
+}
+
+// variables records the root variables that were given.
+func (p *planner) variables(out *plan.Plan) {
+	for name, in := range p.in.Eval.Variables {
+		cfg := p.in.Eval.Tree.Root.Config.Variables[name]
+		if cfg == nil {
+			continue
+		}
+		if cfg.Ephemeral {
+			out.Ephemeral = append(out.Ephemeral, name)
+			continue
+		}
+		v, _ := in.Value.UnmarkDeep()
+		out.Variables[name] = v
+	}
+	slices.Sort(out.Ephemeral)
+}
+
+// refreshedState is state after moves and refresh: what apply starts from.
+func (p *planner) refreshedState() *state.State {
+	d := p.prior.Edit()
+	changed := false
+	set := func(a addr.Instance, pc addr.ProviderConfig, obj *state.Object) {
+		d.Apply(state.Change{Object: addr.Object{Instance: a}, Provider: pc, New: obj})
+		changed = true
+	}
+	for _, ip := range p.plans {
+		if ip.touched {
+			set(ip.d.Addr(), ip.provider, ip.refreshed)
+		}
+	}
+	for _, g := range p.generated {
+		set(g.change.Addr, g.change.Provider, g.stored)
+	}
+	for _, op := range p.orphans {
+		switch {
+		case op.addr.Resource.Mode == addr.Data:
+			set(op.addr, op.provider, nil)
+		case op.touched:
+			set(op.addr, op.provider, op.refreshed)
+		}
+	}
+	if !changed {
+		return p.prior
+	}
+	return d.Freeze()
+}
+
+// outputs compares the root outputs with those in state.
+func (p *planner) outputs() []*plan.OutputChange {
+	var out []*plan.OutputChange
+	seen := map[string]bool{}
+	null := cty.NullVal(cty.DynamicPseudoType)
+	t := p.graph.Task(p.ctx)
+	for _, name := range p.ev.Root.Outputs() {
+		cfg := p.in.Eval.Tree.Root.Config.Outputs[name]
+		seen[name] = true
+		c := &plan.OutputChange{Name: name, Before: null, After: null, AfterSensitive: cfg.Sensitive, Deprecated: cfg.Deprecated}
+		if o := p.in.State.Outputs[name]; o != nil {
+			c.Before, c.BeforeSensitive = o.Value, o.Sensitive
+		}
+		if p.in.Mode == plan.Destroy {
+			p.lastOutput(t, c)
+			if !c.Before.IsNull() && !p.scope.limited() {
+				out = append(out, c)
+			}
+			continue
+		}
+		if p.scope.limited() && !p.outputInScope(name) {
+			c.After, c.AfterSensitive = c.Before, c.BeforeSensitive
+			if !c.Before.IsNull() {
+				out = append(out, c)
+			}
+			continue
+		}
+		v, ok := p.ev.Root.Output(t, name)
+		if !ok {
+			continue
+		}
+		plain, sensitive := exchange.Plain(v)
+		c.After, c.AfterSensitive = plain, c.AfterSensitive || sensitive
+		c.Op = outputOp(c, p.in.State.Outputs[name] != nil)
+		out = append(out, c)
+	}
+	for name, o := range p.in.State.Outputs {
+		if !seen[name] && !p.scope.limited() {
+			out = append(out, &plan.OutputChange{Name: name, Op: plan.Delete, Before: o.Value, After: null, BeforeSensitive: o.Sensitive})
+		}
+	}
+	slices.SortFunc(out, func(a, b *plan.OutputChange) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// lastOutput tells the end of an output. Shown is what it is worth at last, as
+// refresh would have it; where that cannot be said, what state has. What is
+// wrong with it is nothing to stop a destroy, so nobody is told: all that is
+// read was computed before.
+func (p *planner) lastOutput(t *demand.Task, c *plan.OutputChange) {
+	c.Op = plan.Delete
+	if p.in.SkipRefresh || len(p.in.State.Sorted()) == 0 {
+		return
+	}
+	v, ok := p.ev.Root.Output(t, c.Name)
+	if !ok {
+		return
+	}
+	if plain, sensitive := exchange.Plain(v); plain.IsWhollyKnown() {
+		c.Before, c.BeforeSensitive = plain, c.AfterSensitive || sensitive
+	}
+}
+
+func outputOp(c *plan.OutputChange, existed bool) plan.Op {
+	switch {
+	case !existed && c.After.IsKnown() && c.After.IsNull():
+		return plan.NoOp
+	case !existed:
+		return plan.Create
+	case c.After.RawEquals(c.Before) && c.AfterSensitive == c.BeforeSensitive:
+		return plan.NoOp
+	case c.After.IsKnown() && c.After.IsNull():
+		return plan.Delete
+	default:
+		return plan.Update
+	}
+}
+
+// outputInScope reports whether a targeted plan covers all that an output reads.
+func (p *planner) outputInScope(name string) bool {
+	planned := map[addr.ConfigResource]bool{}
+	for _, ip := range p.plans {
+		if p.scope.allows(ip.d.Addr()) {
+			planned[ip.d.Addr().Config()] = true
+		}
+	}
+	needs := eval.StaticOutput(p.in.Eval.Tree, name)
+	if len(needs) == 0 {
+		return len(p.scope.excludes) > 0
+	}
+	for _, r := range needs {
+		if !planned[r] {
+			return false
+		}
+	}
+	return true
+}
+
+// runChecks evaluates check blocks, after everything else.
+func (p *planner) runChecks() {
+	if p.scope.limited() {
+		return
+	}
+	results, ds := checks.Run(p.graph.Task(p.ctx), p.ev, func(d *eval.Desired) (string, bool) {
+		ip, _ := d.Memo.(*instancePlan)
+		return ip.whyFailed(), true
+	})
+	p.checkResults = results
+	p.graph.Report(ds)
+}
+
+func (ip *instancePlan) whyFailed() string {
+	if ip == nil {
+		return ""
+	}
+	return ip.failure
+}
+
+// checks groups the results of conditions by block.
+func (p *planner) checks() []state.CheckResult {
+	all := p.checkResults
+	for _, ip := range p.plans {
+		r := ip.d.Resource
+		if !ip.checked || !r.HasRules() {
+			continue
+		}
+		all = append(all, checks.Of(ip.d, append(slices.Clone(ip.pre), ip.post...)))
+	}
+	return checks.Group(all)
+}
+
+// relevant lists the drifted objects that planned changes read.
+func (p *planner) relevant(drift []*plan.Change) []plan.RelevantAttr {
+	if len(drift) == 0 {
+		return nil
+	}
+	drifted := map[addr.AbsResource][]addr.Instance{}
+	for _, c := range drift {
+		drifted[c.Addr.Abs()] = append(drifted[c.Addr.Abs()], c.Addr)
+	}
+	var out []plan.RelevantAttr
+	seen := map[addr.Instance]bool{}
+	add := func(a addr.Instance) {
+		if !seen[a] {
+			seen[a] = true
+			out = append(out, plan.RelevantAttr{Resource: a})
+		}
+	}
+	for _, ip := range p.plans {
+		if ip.change == nil || ip.change.Op == plan.NoOp {
+			continue
+		}
+		for _, a := range drifted[ip.d.Resource.Addr()] {
+			if a == ip.d.Addr() {
+				add(a)
+			}
+		}
+		for _, r := range readResources(ip.d.Node()) {
+			for _, a := range drifted[r.Addr()] {
+				add(a)
+			}
+		}
+	}
+	for _, op := range p.orphans {
+		if op.change != nil && op.drift != nil {
+			add(op.addr)
+		}
+	}
+	slices.SortFunc(out, func(a, b plan.RelevantAttr) int { return a.Resource.Compare(b.Resource) })
+	return out
+}
+
+// readResources lists the resources that a node reads, directly or through
+// nodes that are no resources.
+func readResources(n *demand.Node) []*eval.Resource {
+	var out []*eval.Resource
+	seen := map[*demand.Node]bool{n: true}
+	stack := []*demand.Node{n}
+	for len(stack) > 0 {
+		x := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, r := range x.Reads() {
+			if seen[r.Node] {
+				continue
+			}
+			seen[r.Node] = true
+			if res, ok := r.Node.What.(*eval.Resource); ok {
+				out = append(out, res)
+				continue
+			}
+			stack = append(stack, r.Node)
+		}
+	}
+	return out
+}

@@ -1,0 +1,220 @@
+package planner
+
+import (
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/exchange"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// data reads one instance of a data source, or plans to read it during apply.
+func (p *planner) data(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) {
+	d := ip.d
+	s, ds := d.Resource.Schema(t)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	unknown := cty.UnknownVal(s.Block.ImpliedType())
+	pc, more := d.Provider(t)
+	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	ip.provider = pc.Addr
+	ip.checked = true
+	if wait := pc.Deferral(t); wait != nil {
+		v, more := p.putOffInstance(t, ip, plan.ProviderConfigUnknown, wait)
+		return v, append(ds, more...)
+	}
+	if p.in.Mode == plan.Destroy {
+		v, more := p.dataForDestroy(t, ip, pc)
+		return v, append(ds, more...)
+	}
+	pre, more := d.Preconditions(t)
+	ip.pre = pre
+	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	config, sensitive, more := exchange.ConfigValue(t, d, s)
+	if ds = append(ds, exchange.Blame(d, s, more)...); more.HasErrors() {
+		return unknown, ds
+	}
+	reason := plan.Reason("")
+	switch {
+	case !config.IsWhollyKnown():
+		reason = plan.ReadConfigUnknown
+	case p.pendingBefore(t, d) || p.pendingDirect(t):
+		reason = plan.ReadDependencyPending
+	case d.Resource.Config().Check != "" && p.pendingAny(t, d):
+		reason = plan.ReadCheckNested
+	}
+	if reason != "" && p.in.Mode == plan.Normal {
+		planned := s.Block.SetUnknowns(config)
+		c := &plan.Change{Addr: d.Addr(), Prev: d.Addr(), Provider: pc.Addr, Op: plan.Read, Reason: reason, Before: cty.NullVal(s.Block.ImpliedType()), After: planned}
+		c.AfterSensitive = exchange.SensitivePaths(s, planned, exchange.Present(planned, sensitive))
+		ip.change = c
+		if names := p.ev.WaitsFor(t.Reads()); names != nil && reason == plan.ReadConfigUnknown {
+			p.putOff(d.Addr().String(), plan.ConfigUnknown, &eval.Deferral{At: d.Resource.Config().At, Variables: names})
+		}
+		return exchange.WithSensitive(planned, c.AfterSensitive, s), ds
+	}
+	if reason != "" {
+		return unknown, ds
+	}
+	out, more := p.readData(t, ip, pc, config, sensitive)
+	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	ip.post, more = d.Postconditions(t, out)
+	return out, append(ds, more...)
+}
+
+// readData reads a data source with a configuration without marks and keeps what
+// was read for state.
+func (p *planner) readData(t *demand.Task, ip *instancePlan, pc *eval.ProviderConfig, config cty.Value, sensitive []cty.Path) (cty.Value, diag.List) {
+	d := ip.d
+	s, ds := d.Resource.Schema(t)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	unknown := cty.UnknownVal(s.Block.ImpliedType())
+	prov, ds := p.exchange.Configured(t, pc, &d.Resource.Config().At)
+	if ds.HasErrors() {
+		return unknown, ds
+	}
+	if prov == nil {
+		return unknown, append(ds, demand.Fail()...)
+	}
+	sub := p.exchange.Subject(p.ev, d.Addr(), addr.ProviderConfig{Provider: d.Resource.Provider()}, s, prov)
+	v, more := sub.Read(config)
+	if ds = append(ds, exchange.Blame(d, s, more)...); more.HasErrors() {
+		return unknown, ds
+	}
+	obj, more := sub.Store(exchange.Object{Value: v})
+	if ds = append(ds, more.Under(&d.Resource.Config().At)...); more.HasErrors() {
+		return unknown, ds
+	}
+	obj.Sensitive = exchange.Present(v, sensitive) // the schema's own are not stored for data sources, as upstream
+	ip.refreshed, ip.touched = obj, true
+	return exchange.WithSensitive(v, obj.Sensitive, s), ds
+}
+
+// dataForDestroy reads a data source anew before a destroy, since providers may
+// be configured with what it says now. Where that cannot be, what state holds
+// has to do.
+func (p *planner) dataForDestroy(t *demand.Task, ip *instancePlan, pc *eval.ProviderConfig) (cty.Value, diag.List) {
+	d := ip.d
+	s, ds := d.Resource.Schema(t)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	stored, _, known := p.prior.Object(addr.Object{Instance: d.Addr()})
+	if !p.in.SkipRefresh && d.Resource.Config().Check == "" {
+		config, sensitive, more := exchange.ConfigValue(t, d, s)
+		if more.HasErrors() {
+			return cty.UnknownVal(s.Block.ImpliedType()), exchange.Blame(d, s, more)
+		}
+		if config.IsWhollyKnown() {
+			v, more := p.readData(t, ip, pc, config, sensitive)
+			if !more.HasErrors() || !known {
+				return v, more
+			}
+			for _, m := range more {
+				m.Severity = diag.Warning
+			}
+			ds = more
+		}
+	}
+	if !known {
+		return cty.UnknownVal(s.Block.ImpliedType()), ds
+	}
+	ip.refreshed = stored
+	v, more := p.exchange.Decode(d.Addr(), stored, s, d.Resource.Provider())
+	return exchange.WithSensitive(v, stored.Sensitive, s), append(ds, more...)
+}
+
+// pendingBefore reports whether anything that the instance explicitly depends
+// on, directly or through others, is to change.
+func (p *planner) pendingBefore(t *demand.Task, d *eval.Desired) bool {
+	if !d.Resource.HasAfter() {
+		return false
+	}
+	return p.pending(d.Resource.After(t), map[*demand.Node]bool{})
+}
+
+// pendingDirect reports whether a managed resource that the configuration being
+// computed refers to, itself or through values, is to change.
+func (p *planner) pendingDirect(t *demand.Task) bool {
+	seen := map[*demand.Node]bool{}
+	stack := t.Reads()
+	for len(stack) > 0 {
+		n := stack[len(stack)-1].Node
+		stack = stack[:len(stack)-1]
+		if seen[n] {
+			continue
+		}
+		seen[n] = true
+		r, ok := n.What.(*eval.Resource)
+		if !ok {
+			if _, instance := n.What.(*eval.Desired); !instance {
+				stack = append(stack, n.Reads()...)
+			}
+			continue
+		}
+		if r.Config().Addr.Mode != addr.Managed {
+			continue
+		}
+		in, ok := r.Instances(t)
+		if !ok {
+			continue
+		}
+		if in.Deferred != nil {
+			return true
+		}
+		for _, other := range in.All {
+			if ip, _ := other.Memo.(*instancePlan); ip.pending() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pendingAny reports whether anything that the instance's module tree plans is to change.
+func (p *planner) pendingAny(_ *demand.Task, d *eval.Desired) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, ip := range p.plans {
+		if ip.d != d && ip.pending() {
+			return true
+		}
+	}
+	return len(p.deferred) > 0
+}
+
+// pending looks for a change over recorded reads.
+func (p *planner) pending(n *demand.Node, seen map[*demand.Node]bool) bool {
+	stack := []*demand.Node{n}
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[n] {
+			continue
+		}
+		seen[n] = true
+		if p.ev.PutOff(n) {
+			return true
+		}
+		if d, ok := n.What.(*eval.Desired); ok && n == d.Node() {
+			if ip, _ := d.Memo.(*instancePlan); ip.pending() {
+				return true
+			}
+		}
+		for _, r := range n.Reads() {
+			stack = append(stack, r.Node)
+		}
+	}
+	return false
+}

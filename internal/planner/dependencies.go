@@ -1,0 +1,244 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/plan"
+)
+
+// dependencies finds, for each resource, the resources that it depends on,
+// directly or through others, out of the recorded reads. Sets are shared: most
+// nodes read what another one reads already, so equal unions are made once.
+type dependencies struct {
+	ids     map[addr.ConfigResource]int32
+	names   []addr.ConfigResource
+	direct  map[*demand.Node]*depSet
+	all     map[*eval.Resource]*depSet
+	configs map[*eval.Resource]addr.ConfigResource
+	unions  map[[2]*depSet]*depSet
+	static  map[addr.ModuleInstance]addr.Module
+}
+
+// depSet is an immutable set of resource blocks.
+type depSet struct {
+	ids  []int32 // sorted
+	refs []*eval.Resource
+	list []addr.ConfigResource // made when asked for
+}
+
+// maxSet bounds how many blocks a resource's dependencies name; beyond it only
+// the direct ones are kept, which order a destroy just as well as long as all
+// of them are in state.
+const maxSet = 2000
+
+func newDependencies() *dependencies {
+	return &dependencies{
+		ids: map[addr.ConfigResource]int32{}, direct: map[*demand.Node]*depSet{}, all: map[*eval.Resource]*depSet{},
+		configs: map[*eval.Resource]addr.ConfigResource{}, unions: map[[2]*depSet]*depSet{},
+		static: map[addr.ModuleInstance]addr.Module{},
+	}
+}
+
+var emptySet = &depSet{}
+
+func (d *dependencies) config(r *eval.Resource) addr.ConfigResource {
+	c, ok := d.configs[r]
+	if !ok {
+		m := r.Mod.Addr
+		path, known := d.static[m]
+		if !known {
+			path = m.Static()
+			d.static[m] = path
+		}
+		c = path.Resource(r.Config().Addr)
+		d.configs[r] = c
+	}
+	return c
+}
+
+func (d *dependencies) single(r *eval.Resource) *depSet {
+	c := d.config(r)
+	id, ok := d.ids[c]
+	if !ok {
+		id = int32(len(d.names))
+		d.ids[c] = id
+		d.names = append(d.names, c)
+	}
+	// Instances of a module share block names; each resource is its own reference.
+	return &depSet{ids: []int32{id}, refs: []*eval.Resource{r}}
+}
+
+func (d *dependencies) union(a, b *depSet) *depSet {
+	if a == b || len(b.ids) == 0 {
+		return a
+	}
+	if len(a.ids) == 0 {
+		return b
+	}
+	k := [2]*depSet{a, b}
+	if u := d.unions[k]; u != nil {
+		return u
+	}
+	u := &depSet{ids: mergeIDs(a.ids, b.ids)}
+	u.refs = a.refs
+	for _, r := range b.refs {
+		if !slices.Contains(u.refs, r) {
+			u.refs = append(u.refs[:len(u.refs):len(u.refs)], r)
+		}
+	}
+	if len(u.ids) == len(a.ids) && len(u.refs) == len(a.refs) {
+		u = a
+	}
+	d.unions[k] = u
+	return u
+}
+
+func mergeIDs(a, b []int32) []int32 {
+	out := make([]int32, 0, len(a)+len(b))
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		switch {
+		case a[i] < b[j]:
+			out, i = append(out, a[i]), i+1
+		case a[i] > b[j]:
+			out, j = append(out, b[j]), j+1
+		default:
+			out, i, j = append(out, a[i]), i+1, j+1
+		}
+	}
+	return append(append(out, a[i:]...), b[j:]...)
+}
+
+// reads is what a node reads directly, through nodes that are no resources.
+func (d *dependencies) reads(n *demand.Node) *depSet {
+	if s, ok := d.direct[n]; ok {
+		return s
+	}
+	d.direct[n] = emptySet // a cycle was reported; here it must only end
+	var sets []*depSet
+	for _, r := range n.Reads() {
+		if res, ok := r.Node.What.(*eval.Resource); ok {
+			one, known := d.direct[r.Node]
+			if !known {
+				one = d.single(res)
+				d.direct[r.Node] = one
+			}
+			sets = append(sets, one)
+			continue
+		}
+		if more := d.reads(r.Node); len(more.ids) > 0 {
+			sets = append(sets, more)
+		}
+	}
+	s := d.join(sets)
+	d.direct[n] = s
+	return s
+}
+
+// join is the union of many sets: a few by remembered pairs, many at once.
+func (d *dependencies) join(sets []*depSet) *depSet {
+	if len(sets) <= 4 {
+		s := emptySet
+		for _, x := range sets {
+			s = d.union(s, x)
+		}
+		return s
+	}
+	out := &depSet{}
+	seen := map[*eval.Resource]bool{}
+	for _, x := range sets {
+		out.ids = append(out.ids, x.ids...)
+		for _, r := range x.refs {
+			if !seen[r] {
+				seen[r] = true
+				out.refs = append(out.refs, r)
+			}
+		}
+	}
+	slices.Sort(out.ids)
+	out.ids = slices.Compact(out.ids)
+	return out
+}
+
+// of is what a resource depends on, directly and through others.
+func (d *dependencies) of(r *eval.Resource) *depSet {
+	if s, ok := d.all[r]; ok {
+		return s
+	}
+	d.all[r] = emptySet
+	direct := emptySet
+	for _, n := range r.Nodes() {
+		direct = d.union(direct, d.reads(n))
+	}
+	s := &depSet{ids: direct.ids}
+	for _, used := range direct.refs {
+		s.ids = mergeIDs(s.ids, d.of(used).ids)
+		if len(s.ids) > maxSet {
+			s.ids = direct.ids
+			break
+		}
+	}
+	if id, ok := d.ids[d.config(r)]; ok {
+		if i, found := slices.BinarySearch(s.ids, id); found {
+			s.ids = slices.Delete(slices.Clone(s.ids), i, i+1)
+		}
+	}
+	d.all[r] = s
+	return s
+}
+
+// ofInstance lists what an instance depends on, as state has it: by block, sorted.
+func (d *dependencies) ofInstance(w *eval.Desired) []addr.ConfigResource {
+	s := d.of(w.Resource)
+	if s.list == nil && len(s.ids) > 0 {
+		s.list = make([]addr.ConfigResource, len(s.ids))
+		for i, id := range s.ids {
+			s.list[i] = d.names[id]
+		}
+		slices.SortFunc(s.list, compareConfigResources)
+	}
+	return s.list
+}
+
+func compareConfigResources(a, b addr.ConfigResource) int {
+	as, bs := a.String(), b.String()
+	switch {
+	case as < bs:
+		return -1
+	case as > bs:
+		return 1
+	}
+	return 0
+}
+
+// settle decides the order of replacements: create_before_destroy holds for
+// everything that such a resource depends on, too.
+func (p *planner) settle(deps *dependencies) {
+	forced := map[addr.ConfigResource]bool{}
+	done := map[*eval.Resource]bool{}
+	for _, ip := range p.plans {
+		cbd := ip.d.Resource.Config().Lifecycle.CreateBeforeDestroy
+		if cbd == nil || !*cbd || done[ip.d.Resource] {
+			continue
+		}
+		done[ip.d.Resource] = true
+		for _, id := range deps.of(ip.d.Resource).ids {
+			forced[deps.names[id]] = true
+		}
+	}
+	for _, ip := range p.plans {
+		c := ip.change
+		if c == nil || c.Addr.Resource.Mode != addr.Managed {
+			continue
+		}
+		if len(forced) > 0 && forced[deps.config(ip.d.Resource)] {
+			c.ForcedCBD = true
+		}
+		if c.Op == plan.DeleteThenCreate && c.ForcedCBD {
+			c.Op = plan.CreateThenDelete
+		}
+	}
+}

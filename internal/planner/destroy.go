@@ -1,0 +1,253 @@
+package planner
+
+import (
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/exchange"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// orphanPlan is what planning found out about objects in state that nothing in
+// configuration wants.
+type orphanPlan struct {
+	addr      addr.Instance
+	provider  addr.ProviderConfig
+	change    *plan.Change
+	drift     *plan.Change
+	refreshed *state.Object
+	touched   bool
+	deposed   []*plan.Change
+}
+
+// planDestroy plans the end of an instance that configuration knows, in destroy mode.
+func (m *managedPlan) planDestroy(now exchange.Object) (cty.Value, diag.List) {
+	if now.Value.IsNull() {
+		return cty.UnknownVal(m.sub.Schema.Block.ImpliedType()), nil
+	}
+	life := m.d.Resource.Config().Lifecycle
+	skip := life.Destroy != nil && !*life.Destroy
+	c, ds := m.p.planDelete(m.sub, now, skip)
+	if skip {
+		c.Reason = plan.ForgotDestroyConfig
+	}
+	m.change = c
+	v := exchange.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
+	if ds.HasErrors() {
+		return v, ds
+	}
+	return v, append(ds, m.preventReplace(c)...)
+}
+
+// planDelete plans a delete, or a forget where the object must not be destroyed.
+func (p *planner) planDelete(sub *exchange.Subject, now exchange.Object, skip bool) (*plan.Change, diag.List) {
+	c := &plan.Change{Addr: sub.Addr, Prev: p.prev(sub.Addr), Provider: sub.Of, Op: plan.Delete, Before: now.Value, After: sub.Null(), Private: now.Private, BeforeIdentity: now.Identity}
+	c.BeforeSensitive = exchange.SensitivePaths(sub.Schema, now.Value, now.Sensitive())
+	if skip {
+		c.Op, c.SkipDestroy = plan.Forget, true
+		return c, nil
+	}
+	var ds diag.List
+	c.Private, ds = sub.PlanDelete(now)
+	return c, ds
+}
+
+// planDeposed plans the end of the deposed objects of an instance.
+func (p *planner) planDeposed(sub *exchange.Subject) ([]*plan.Change, diag.List) {
+	inst := p.prior.Instance(sub.Addr)
+	if inst == nil || len(inst.Deposed) == 0 || p.in.Mode == plan.RefreshOnly {
+		return nil, nil
+	}
+	var out []*plan.Change
+	var ds diag.List
+	for _, k := range inst.DeposedKeys() {
+		o, more := sub.Stored(inst.Deposed[k])
+		ds = append(ds, more...)
+		if more.HasErrors() {
+			continue
+		}
+		if !p.in.SkipRefresh {
+			now, more := sub.Refresh(o, k)
+			ds = append(ds, more...)
+			if more.HasErrors() {
+				continue
+			}
+			now.Stored = o.Stored
+			o = now
+		}
+		if o.Value.IsNull() {
+			out = append(out, &plan.Change{Addr: sub.Addr, Prev: sub.Addr, Deposed: k, Provider: sub.Of, Op: plan.Forget, Before: sub.Null(), After: sub.Null()})
+			continue
+		}
+		c, more := p.planDelete(sub, o, inst.Deposed[k].SkipDestroy)
+		ds = append(ds, more...)
+		c.Deposed, c.Prev = k, sub.Addr
+		out = append(out, c)
+	}
+	return out, ds
+}
+
+// walkOrphans plans the end of everything in state that was not wanted.
+func (p *planner) walkOrphans(w *par.Work[job]) {
+	done := make(map[addr.Instance]bool, len(p.plans))
+	for _, ip := range p.plans {
+		done[ip.d.Addr()] = true
+	}
+	for _, r := range p.prior.Sorted() {
+		if r.Addr.Resource.Mode == addr.Ephemeral {
+			continue
+		}
+		keys := r.Keys()
+		var rest []addr.Key
+		for _, k := range keys {
+			a := r.Addr.Instance(k)
+			if !done[a] && p.scope.wantsInstance(a) && p.scope.allows(a) {
+				rest = append(rest, k)
+			}
+		}
+		if len(rest) > 0 {
+			w.Add(func(t *demand.Task) {
+				for _, k := range rest {
+					p.orphan(t, r, k)
+				}
+			})
+		}
+	}
+}
+
+// orphan plans the end of one instance that nothing wants.
+func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) {
+	a := r.Addr.Instance(k)
+	inst := r.Instances[k]
+	why, wanted := p.whyOrphan(t, a)
+	if wanted {
+		return // its expansion failed or is put off, or the check it stands in was not run: nothing is known
+	}
+	op := &orphanPlan{addr: a, provider: r.Config(inst)}
+	p.mu.Lock()
+	p.orphans = append(p.orphans, op)
+	p.mu.Unlock()
+	if a.Resource.Mode == addr.Data {
+		return // data sources that nothing reads any more are dropped without a word
+	}
+	p.graph.Report(p.planOrphan(t, op, inst, why).About(a.String()))
+}
+
+func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instance, why plan.Reason) diag.List {
+	a := op.addr
+	ps, ds := p.exchange.Schema(op.provider.Provider)
+	if ds.HasErrors() {
+		return ds
+	}
+	s := ps.Resource(addr.Managed, a.Resource.Type)
+	if s == nil {
+		return append(ds, diag.Errorf(nil, "No schema available for resource", "State holds %s, but the provider %s no longer has the resource type %q, so it cannot be refreshed or destroyed. Remove it with a removed block, or use an older version of the provider.", a, op.provider.Provider.Display(), a.Resource.Type)...)
+	}
+	pc, more := p.ev.ProviderAt(t, op.provider, a)
+	ds = append(ds, more...)
+	if more.HasErrors() {
+		return ds
+	}
+	if wait := pc.Deferral(t); wait != nil {
+		p.putOff(a.String(), plan.ProviderConfigUnknown, wait)
+		return ds
+	}
+	prov, more := p.exchange.Configured(t, pc, nil)
+	ds = append(ds, more...)
+	if more.HasErrors() {
+		return ds
+	}
+	op.deposed, more = p.planDeposed(p.exchange.Subject(p.ev, a, pc.Addr, s, prov))
+	ds = append(ds, more...)
+	if inst.Current == nil {
+		return ds
+	}
+	sub := p.exchange.Subject(p.ev, a, op.provider, s, prov)
+	now, more := p.orphanNow(sub, op, inst.Current)
+	ds = append(ds, more...)
+	if more.HasErrors() || now.Value.IsNull() || p.in.Mode == plan.RefreshOnly {
+		return ds
+	}
+	forget, fromBlock := p.removed.Of(a)
+	skip := forget || inst.Current.SkipDestroy && !fromBlock
+	c, more := p.planDelete(sub, now, skip)
+	ds = append(ds, more...)
+	op.change = c
+	c.Reason = why
+	if skip && !forget {
+		c.Reason = plan.ForgotDestroyState
+	}
+	if p.in.Mode == plan.Destroy && c.Op == plan.Delete {
+		c.Reason = ""
+	}
+	if c.Op == plan.Forget && p.in.Mode == plan.Normal {
+		ds = append(ds, diag.Warnf(nil, "Resource will be removed from the state", "After this plan is applied, Terrace will no longer manage these objects: %s. They go on existing; to manage them again, import them.", a)...)
+	}
+	return ds
+}
+
+// orphanNow finds what is really there of an object that nothing wants.
+func (p *planner) orphanNow(sub *exchange.Subject, op *orphanPlan, stored *state.Object) (exchange.Object, diag.List) {
+	old, ds := sub.Stored(stored)
+	if ds.HasErrors() {
+		return old, ds
+	}
+	op.refreshed = stored
+	if p.in.SkipRefresh {
+		return old, ds
+	}
+	now, more := sub.Refresh(old, "")
+	if ds = append(ds, more...); more.HasErrors() {
+		return now, ds
+	}
+	op.refreshed, op.touched, more = sub.Keep(old, now)
+	now.Stored = old.Stored
+	if op.touched {
+		op.drift = p.driftChange(sub, old, now)
+	}
+	return now, append(ds, more...)
+}
+
+// whyOrphan says why nothing wants an instance. wanted is true where that
+// cannot be said because computing what is wanted failed.
+func (p *planner) whyOrphan(t *demand.Task, a addr.Instance) (why plan.Reason, wanted bool) {
+	m := p.ev.Root
+	for _, step := range a.Module.Steps() {
+		call := m.Call(step.Name)
+		if call == nil || call.Node == nil {
+			return plan.DeleteNoResourceConfig, false
+		}
+		ch, ok := call.Children(t)
+		if !ok || ch.Deferred != nil {
+			return "", true
+		}
+		if m = ch.Get(step.Key); m == nil {
+			return plan.DeleteNoModule, false
+		}
+	}
+	r := m.Resource(a.Resource)
+	if r == nil {
+		return plan.DeleteNoResourceConfig, false
+	}
+	in, ok := r.Instances(t)
+	if !ok || in.Deferred != nil {
+		return "", true
+	}
+	if in.Get(a.Key) != nil && in.Form != eval.Disabled {
+		return "", true
+	}
+	switch {
+	case in.Form == eval.Disabled:
+		return plan.DeleteEnabledFalse, false
+	case in.Form == eval.Counted && a.Key.Kind == addr.IntKey:
+		return plan.DeleteCountIndex, false
+	case in.Form == eval.Keyed && a.Key.Kind == addr.StringKey:
+		return plan.DeleteEachKey, false
+	default:
+		return plan.DeleteWrongRepetition, false
+	}
+}

@@ -1,0 +1,108 @@
+package planner
+
+import (
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/exchange"
+	"github.com/terrace-iac/terrace/internal/imports"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/state"
+)
+
+// generateImports takes over objects for which there is no resource block yet,
+// and writes the block that describes each of them.
+func (p *planner) generateImports() {
+	if !p.in.Generate {
+		return
+	}
+	t := p.graph.Task(p.ctx)
+	for _, it := range p.imports.Sorted() {
+		a := it.Addr
+		if p.in.Eval.Tree.Root.Config.Resources[a.Resource] != nil || p.prior.Instance(a) != nil || !p.scope.wantsInstance(a) {
+			continue
+		}
+		g, ds := p.generate(t, it)
+		p.graph.Report(ds.Under(&it.Block.At).About(a.String()))
+		if g != nil {
+			p.generated = append(p.generated, g)
+		}
+	}
+}
+
+// A generatedPlan is the plan for an object whose block was written for it.
+type generatedPlan struct {
+	change *plan.Change
+	stored *state.Object
+}
+
+func (p *planner) generate(t *demand.Task, it *imports.Target) (*generatedPlan, diag.List) {
+	pc, ds := it.Provider(t)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	prov, ds := p.exchange.Configured(t, pc, &it.Block.At)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	ps, ds := p.exchange.Schema(pc.Addr.Provider)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	s := ps.Resource(addr.Managed, it.Addr.Resource.Type)
+	if s == nil {
+		return nil, append(ds, diag.Errorf(nil, "Invalid resource type", "The provider %s does not support resource type %q.", pc.Addr.Provider.Display(), it.Addr.Resource.Type)...)
+	}
+	imp, more := it.ID(t, s)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	sub := p.exchange.Subject(p.ev, it.Addr, pc.Addr, s, prov)
+	obj, more := sub.Import(imp.ID, imp.Identity)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	imp.GeneratedConfig = imports.GenerateConfig(it.Addr.Resource, it.Block.Provider, s, obj.Value)
+	stored, more := sub.Store(obj)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	obj.Stored = stored
+	c, more := planGenerated(sub, obj, imp)
+	return &generatedPlan{c, stored}, append(ds, more...)
+}
+
+// planGenerated plans an imported object by the block that was written for it,
+// as if that stood in configuration already.
+func planGenerated(sub *exchange.Subject, obj exchange.Object, imp *plan.Import) (*plan.Change, diag.List) {
+	c := &plan.Change{
+		Addr: sub.Addr, Prev: sub.Addr, Provider: sub.Of, Op: plan.NoOp, Import: imp, Before: obj.Value, After: obj.Value, Private: obj.Private,
+		BeforeIdentity: obj.Identity, AfterIdentity: obj.Identity, ConfigKnown: true,
+		BeforeSensitive: exchange.SensitivePaths(sub.Schema, obj.Value, nil), AfterSensitive: exchange.SensitivePaths(sub.Schema, obj.Value, nil),
+	}
+	config, ds := imports.GeneratedValue(imp.GeneratedConfig, sub.Schema)
+	if ds.HasErrors() {
+		return c, ds
+	}
+	if ds = append(ds, sub.Validate(config)...); ds.HasErrors() {
+		return c, ds
+	}
+	resp, more := sub.Plan(obj, config)
+	if ds = append(ds, more...); more.HasErrors() {
+		return c, ds
+	}
+	if c.ReplacePaths = sub.Replacing(resp, obj.Value); len(c.ReplacePaths) > 0 {
+		c.Op, c.Reason = plan.DeleteThenCreate, plan.ReplaceCannotUpdate
+		resp, more = sub.Plan(sub.None(), config)
+		if ds = append(ds, more...); more.HasErrors() {
+			return c, ds
+		}
+	} else if !resp.Planned.RawEquals(obj.Value) {
+		c.Op = plan.Update
+	} else {
+		return c, ds
+	}
+	c.After, c.Private, c.AfterIdentity = resp.Planned, resp.Private, resp.Identity
+	c.AfterSensitive = exchange.SensitivePaths(sub.Schema, resp.Planned, nil)
+	return c, ds
+}

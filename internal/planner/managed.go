@@ -1,0 +1,213 @@
+package planner
+
+import (
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/exchange"
+	"github.com/terrace-iac/terrace/internal/imports"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// managedPlan is the planning of one instance of a managed resource, by one task.
+type managedPlan struct {
+	*instancePlan
+	p   *planner
+	t   *demand.Task
+	sub *exchange.Subject
+}
+
+// managed plans one instance of a managed resource and returns its planned value.
+func (p *planner) managed(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) {
+	d := ip.d
+	s, ds := d.Resource.Schema(t)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	unknown := cty.UnknownVal(s.Block.ImpliedType())
+	pc, more := d.Provider(t)
+	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	ip.provider = pc.Addr
+	if wait := pc.Deferral(t); wait != nil {
+		v, more := p.putOffInstance(t, ip, plan.ProviderConfigUnknown, wait)
+		return v, append(ds, more...)
+	}
+	prov, more := p.exchange.Configured(t, pc, &d.Resource.Config().At)
+	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	if p.in.Mode != plan.Destroy {
+		if more = p.removed.StillWanted(d.Addr(), d.Resource.Config().At); more.HasErrors() {
+			return unknown, append(ds, more...)
+		}
+	}
+	m := &managedPlan{ip, p, t, p.exchange.Subject(p.ev, d.Addr(), pc.Addr, s, prov)}
+	v, more := m.plan()
+	return v, append(ds, more...)
+}
+
+// plan plans the instance once its provider runs.
+func (m *managedPlan) plan() (cty.Value, diag.List) {
+	p, t, d := m.p, m.t, m.d
+	unknown := cty.UnknownVal(m.sub.Schema.Block.ImpliedType())
+	old, ds := m.priorObject()
+	if ds.HasErrors() {
+		return unknown, m.blame(ds)
+	}
+	if wait := m.importDeferral(old); wait != nil {
+		v, more := p.putOffInstance(t, m.instancePlan, plan.ImportUnknown, wait)
+		return v, append(ds, more...)
+	}
+	now, imp, more := m.current(old)
+	ds = append(ds, more...)
+	if more.HasErrors() {
+		return unknown, m.blame(ds)
+	}
+	m.deposed, more = p.planDeposed(m.sub)
+	ds = append(ds, more...)
+	switch p.in.Mode {
+	case plan.RefreshOnly:
+		return m.afterRefresh(now, ds)
+	case plan.Destroy:
+		v, more := m.planDestroy(now)
+		return v, m.blame(append(ds, more...))
+	}
+	m.checked = true
+	m.pre, more = d.Preconditions(t)
+	if ds = append(ds, more...); more.HasErrors() {
+		return unknown, ds
+	}
+	v, more := m.planUpdate(now, imp)
+	ds = append(ds, m.blame(more)...)
+	if ds.HasErrors() {
+		return v, ds
+	}
+	m.post, more = d.Postconditions(t, v)
+	return v, append(ds, more...)
+}
+
+func (m *managedPlan) blame(ds diag.List) diag.List { return exchange.Blame(m.d, m.sub.Schema, ds) }
+
+// afterRefresh is the end of a refresh-only plan for an instance.
+func (m *managedPlan) afterRefresh(now exchange.Object, ds diag.List) (cty.Value, diag.List) {
+	if now.Value.IsNull() {
+		return cty.UnknownVal(m.sub.Schema.Block.ImpliedType()), ds // gone, or not made yet: what reads it cannot be told
+	}
+	v := exchange.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
+	m.checked = true
+	pre, more := m.d.Preconditions(m.t)
+	m.pre, ds = pre, append(ds, softened(more)...)
+	post, more := m.d.Postconditions(m.t, v)
+	m.post, ds = post, append(ds, softened(more)...)
+	return v, ds
+}
+
+// softened turns failed conditions into warnings, as a refresh-only plan has it.
+func softened(ds diag.List) diag.List {
+	for _, m := range ds {
+		if m.Code == "eval/condition" {
+			m.Severity = diag.Warning
+		}
+	}
+	return ds
+}
+
+// priorObject reads the instance's current object out of state, in the form of the current schema.
+func (m *managedPlan) priorObject() (exchange.Object, diag.List) {
+	a := m.sub.Addr
+	stored, pc, ok := m.p.prior.Object(addr.Object{Instance: a})
+	if !ok {
+		return m.sub.None(), nil
+	}
+	if from, ok := m.p.moved[a]; ok && from.Resource.Type != a.Resource.Type {
+		return m.sub.TakeOver(from, pc.Provider, stored)
+	}
+	return m.sub.Stored(stored)
+}
+
+// current finds what is really there: imported, or refreshed from what state has.
+func (m *managedPlan) current(old exchange.Object) (exchange.Object, *plan.Import, diag.List) {
+	p := m.p
+	if old.Value.IsNull() {
+		it := p.imports.Of(m.sub.Addr)
+		if it == nil || p.in.Mode != plan.Normal {
+			return old, nil, nil
+		}
+		return m.importObject(it)
+	}
+	if p.in.SkipRefresh && old.Moved {
+		var ds diag.List
+		m.refreshed, m.touched, ds = m.sub.Keep(old, old)
+		return old, nil, ds
+	}
+	if p.in.SkipRefresh {
+		m.refreshed = old.Stored
+		return old, nil, nil
+	}
+	now, ds := m.sub.Refresh(old, "")
+	if ds.HasErrors() {
+		return old, nil, ds
+	}
+	var more diag.List
+	m.refreshed, m.touched, more = m.sub.Keep(old, now)
+	now.Stored = old.Stored
+	if m.touched {
+		m.drift = p.driftChange(m.sub, old, now)
+	}
+	return now, nil, append(ds, more...)
+}
+
+// importObject takes over an existing object.
+func (m *managedPlan) importObject(it *imports.Target) (exchange.Object, *plan.Import, diag.List) {
+	imp, ds := it.ID(m.t, m.sub.Schema)
+	if ds.HasErrors() {
+		return m.sub.None(), nil, ds
+	}
+	obj, more := m.sub.Import(imp.ID, imp.Identity)
+	if ds = append(ds, more...); more.HasErrors() {
+		return m.sub.None(), nil, ds
+	}
+	stored, more := m.sub.Store(obj)
+	if ds = append(ds, more.Under(&it.Block.At)...); more.HasErrors() {
+		return m.sub.None(), nil, ds
+	}
+	obj.Stored = stored
+	m.refreshed, m.touched = stored, true // apply starts with the object in state
+	return obj, imp, ds
+}
+
+// importDeferral says why it is not known yet which object the instance takes
+// over, nil if it is or if that is not for want of a root variable.
+func (m *managedPlan) importDeferral(old exchange.Object) *eval.Deferral {
+	it := m.p.imports.Of(m.sub.Addr)
+	if it == nil || !m.p.in.Eval.Deferring || !old.Value.IsNull() {
+		return nil
+	}
+	return it.Deferral(m.t)
+}
+
+func (p *planner) driftChange(sub *exchange.Subject, old, now exchange.Object) *plan.Change {
+	c := &plan.Change{Addr: sub.Addr, Prev: p.prev(sub.Addr), Provider: sub.Of, Op: plan.Update, Before: old.Value, After: now.Value, BeforeIdentity: old.Identity, AfterIdentity: now.Identity}
+	c.BeforeSensitive = exchange.SensitivePaths(sub.Schema, old.Value, old.Sensitive())
+	if now.Value.IsNull() {
+		c.Op = plan.Delete
+	} else {
+		c.AfterSensitive = exchange.SensitivePaths(sub.Schema, now.Value, old.Sensitive())
+		if now.Value.RawEquals(old.Value) {
+			return nil
+		}
+	}
+	return c
+}
+
+// prev is where state had an instance. A refresh before a destroy has moved it already.
+func (p *planner) prev(a addr.Instance) addr.Instance {
+	if from, ok := p.moved[a]; ok && (p.in.Mode != plan.Destroy || p.in.SkipRefresh) {
+		return from
+	}
+	return a
+}

@@ -1,0 +1,276 @@
+// Package planner makes plans: it compares what configuration wants with what is
+// there, and says what has to be done.
+//
+// Main types: Input, and Make, which turns it into a plan.Plan. The one rule:
+// only the driver here starts tasks, and it demands everything that configuration
+// declares and every orphan in state, so that nothing goes unreported.
+package planner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/checks"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/exchange"
+	"github.com/terrace-iac/terrace/internal/imports"
+	"github.com/terrace-iac/terrace/internal/moves"
+	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Input is what a plan is made from.
+type Input struct {
+	Eval        eval.Options // the phase is the planner's
+	Providers   exchange.Options
+	State       *state.State // as found in the store; nil: none
+	Mode        plan.Mode
+	SkipRefresh bool
+	Targets     []addr.Target
+	Excludes    []addr.Target
+	Replace     []addr.Instance
+	Generate    bool // write configuration for import blocks that name a resource without any
+	KeepHosts   bool // providers of the other peer's registry in state are not taken for those of ours
+	Timestamp   time.Time
+}
+
+// planner is one run of planning: the phase that answers with planned values.
+type planner struct {
+	in       Input
+	ctx      context.Context
+	graph    *demand.Graph
+	ev       *eval.Evaluator
+	prior    *state.State                    // after moves
+	moved    map[addr.Instance]addr.Instance // new address to old
+	scope    scopeFilter
+	exchange *exchange.Exchange
+	imports  *imports.Set
+	removed  moves.Removals
+	replace  map[addr.Instance]bool
+
+	mu           sync.Mutex
+	orphans      []*orphanPlan
+	opened       []*exchange.Opened
+	plans        []*instancePlan
+	checkResults []checks.Result
+	generated    []*generatedPlan
+	deferred     []*plan.Deferred
+}
+
+// instancePlan is what planning found out about one wanted instance. One task
+// writes it while it computes the instance; it is read when all tasks are done.
+type instancePlan struct {
+	d         *eval.Desired
+	change    *plan.Change
+	drift     *plan.Change
+	refreshed *state.Object // what state holds after refresh; nil if nothing
+	touched   bool          // whether refreshed differs from what state held
+	provider  addr.ProviderConfig
+	deposed   []*plan.Change
+	pre, post []eval.Outcome
+	checked   bool
+	deferred  bool   // it cannot be planned yet
+	failure   string // of a check's data source: why it could not be read
+	order     int    // index of the action that makes the new object, -1 without one
+}
+
+// Make makes a plan. With errors the plan holds what could be planned and is
+// marked as errored.
+func Make(ctx context.Context, in Input) (*plan.Plan, diag.List) {
+	p := newPlanner(ctx, in)
+	ds := p.prepare()
+	if ds.HasErrors() {
+		return &plan.Plan{Mode: in.Mode, Prior: p.prior, PrevRun: in.State, Timestamp: in.Timestamp, Errored: true, Workspace: in.Eval.Workspace}, ds
+	}
+	p.walk()
+	p.closeEphemeral()
+	ds = append(ds, p.graph.Diags()...)
+	out := p.assemble()
+	out.Errored = ds.HasErrors()
+	return out, ds
+}
+
+func newPlanner(ctx context.Context, in Input) *planner {
+	if in.State == nil {
+		in.State = state.New()
+	}
+	if in.Providers.Parallelism < 1 {
+		in.Providers.Parallelism = 10
+	}
+	in.Eval.Deferring = in.Eval.Deferring && in.Mode == plan.Normal
+	p := &planner{
+		in: in, ctx: ctx, graph: &demand.Graph{}, exchange: exchange.New(ctx, in.Providers),
+		replace: map[addr.Instance]bool{}, prior: in.State,
+	}
+	for _, a := range in.Replace {
+		p.replace[a] = true
+	}
+	o := in.Eval
+	o.Phase = p.exchange.Phase(p.value)
+	p.ev = eval.New(p.graph, o)
+	return p
+}
+
+// prepare does what comes before the first value is demanded: moves, imports, targets.
+func (p *planner) prepare() diag.List {
+	tree := p.in.Eval.Tree
+	ds := tree.CheckProviders()
+	if ds.HasErrors() {
+		return ds // the rest would only say the same of each resource
+	}
+	p.prior = p.in.State.TranslateProviders(tree.RequiredProviders(), !p.in.KeepHosts)
+	moved, more := moves.Apply(tree, p.in.Eval.Early(), p.prior)
+	ds = append(ds, more...)
+	p.prior, p.moved = moved.State, moved.From
+	p.removed, more = moves.ReadRemovals(tree, p.in.Eval.Early())
+	ds = append(ds, more...)
+	p.scope = newScopeFilter(p.in.Eval, p.in.Targets, p.in.Excludes)
+	if p.in.Mode == plan.Destroy && p.scope.limited() {
+		p.scope.forDestroy(p.prior)
+	}
+	ds = append(ds, p.scope.check()...)
+	ds = append(ds, p.checkReplace()...)
+	if p.in.Mode == plan.Normal {
+		p.imports, more = imports.Read(p.graph.Task(p.ctx), p.ev, p.in.Generate)
+		ds = append(ds, more...)
+	}
+	return ds
+}
+
+// walk demands everything that configuration declares and every orphan in
+// state. Tasks are started here and nowhere else.
+func (p *planner) walk() {
+	var w par.Work[job]
+	work := func(do job) { do(p.graph.Task(p.ctx)) }
+	p.walkModule(&w, p.ev.Root)
+	w.Do(p.in.Providers.Parallelism, work)
+	p.walkOrphans(&w)
+	w.Do(p.in.Providers.Parallelism, work)
+	p.generateImports()
+	if p.in.Mode != plan.Destroy {
+		p.runChecks()
+	}
+}
+
+type job func(*demand.Task)
+
+// batch is how many instances of one resource a job takes.
+const batch = 64
+
+func (p *planner) walkModule(w *par.Work[job], m *eval.Module) {
+	var all []job
+	defer func() { w.Add(all...) }()
+	for _, r := range m.Resources() {
+		if !p.scope.wants(r) || r.Config().Check != "" && p.in.Mode != plan.Destroy {
+			continue
+		}
+		all = append(all, func(t *demand.Task) { p.walkResource(w, t, r) })
+	}
+	for _, c := range m.Calls() {
+		all = append(all, func(t *demand.Task) {
+			ch, ok := c.Children(t)
+			if !ok {
+				return
+			}
+			if ch.Deferred != nil {
+				p.putOff(c.Addr(), plan.InstancesUnknown, ch.Deferred)
+			}
+			for _, child := range ch.All {
+				w.Add(func(*demand.Task) { p.walkModule(w, child) })
+			}
+		})
+	}
+	if p.in.Mode == plan.Destroy || p.scope.limited() {
+		return
+	}
+	all = append(all, func(t *demand.Task) {
+		for _, f := range m.Demands() {
+			f(t)
+		}
+		p.graph.Report(m.CheckReferences())
+	})
+}
+
+func (p *planner) walkResource(w *par.Work[job], t *demand.Task, r *eval.Resource) {
+	in, ok := r.Instances(t)
+	if !ok {
+		return
+	}
+	if in.Deferred != nil {
+		p.putOff(r.Addr().String(), plan.InstancesUnknown, in.Deferred)
+	}
+	if p.in.Mode != plan.Destroy && !p.scope.limited() {
+		defer r.Whole(t)
+	}
+	for i := 0; i < len(in.All); i += batch {
+		part := in.All[i:min(i+batch, len(in.All))]
+		if i == 0 {
+			continue // the first batch is done here, below
+		}
+		w.Add(func(t *demand.Task) { p.walkInstances(t, part) })
+	}
+	p.walkInstances(t, in.All[:min(batch, len(in.All))])
+}
+
+func (p *planner) walkInstances(t *demand.Task, all []*eval.Desired) {
+	for _, d := range all {
+		if p.scope.wantsInstance(d.Addr()) {
+			d.Value(t, nil)
+		}
+	}
+}
+
+// value is what an instance is worth while planning.
+func (p *planner) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+	ip := &instancePlan{d: d, order: -1}
+	d.Memo = ip
+	p.mu.Lock()
+	p.plans = append(p.plans, ip)
+	p.mu.Unlock()
+	if err := p.ctx.Err(); err != nil {
+		return cty.DynamicVal, diag.List{{Severity: diag.Error, Code: "plan/interrupted", Summary: "Execution halted", Detail: "Planning was interrupted before everything was looked at."}}
+	}
+	a := d.Addr()
+	if !p.scope.allows(a) {
+		return p.fromState(t, ip)
+	}
+	var v cty.Value
+	var ds diag.List
+	switch a.Resource.Mode {
+	case addr.Data:
+		v, ds = p.data(t, ip)
+	case addr.Ephemeral:
+		v, ds = p.ephemeral(t, ip)
+	default:
+		v, ds = p.managed(t, ip)
+	}
+	ds = ds.About(a.String())
+	if d.Resource.Config().Check != "" && ds.HasErrors() {
+		ip.failure = checks.Soften(ds)
+		ip.refreshed, ip.touched = nil, true // what was read before says nothing any more
+	}
+	return v, ds
+}
+
+// fromState answers for an instance that is left out of the plan: what state has.
+func (p *planner) fromState(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) {
+	d := ip.d
+	s, ds := d.Resource.Schema(t)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	obj, pc, ok := p.prior.Object(addr.Object{Instance: d.Addr()})
+	if !ok {
+		return cty.UnknownVal(s.Block.ImpliedType()), ds
+	}
+	ip.refreshed, ip.provider = obj, pc
+	v, more := p.exchange.Decode(d.Addr(), obj, s, d.Resource.Provider())
+	ds = append(ds, more...)
+	return exchange.WithSensitive(v, obj.Sensitive, s), ds
+}

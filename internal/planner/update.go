@@ -1,0 +1,194 @@
+package planner
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/exchange"
+	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// planUpdate plans what becomes of an instance that configuration wants.
+func (m *managedPlan) planUpdate(now exchange.Object, imp *plan.Import) (cty.Value, diag.List) {
+	s := m.sub.Schema
+	unknown := cty.UnknownVal(s.Block.ImpliedType())
+	written, sensitive, ds := exchange.ConfigValue(m.t, m.d, s)
+	if ds.HasErrors() {
+		return unknown, ds
+	}
+	if ds = append(ds, m.sub.Validate(written)...); ds.HasErrors() {
+		return unknown, ds
+	}
+	ds = append(ds, m.touchTriggers()...)
+	prior := now
+	if now.Stored != nil && now.Stored.Tainted {
+		prior = m.sub.None()
+	}
+	config := exchange.IgnoreChanges(m.d, s, prior.Value, written)
+	resp, more := m.sub.Plan(prior, config)
+	ds = append(ds, more...)
+	if more.HasErrors() {
+		return exchange.WithSensitive(resp.Planned, sensitive, s), ds
+	}
+	if resp.Legacy {
+		resp.Planned = exchange.IgnoreChanges(m.d, s, prior.Value, resp.Planned)
+	}
+	life := m.d.Resource.Config().Lifecycle
+	c := &plan.Change{
+		Addr: m.sub.Addr, Prev: m.p.prev(m.sub.Addr), Provider: m.provider, Import: imp, Before: now.Value, After: resp.Planned,
+		Private: resp.Private, BeforeIdentity: now.Identity, AfterIdentity: resp.Identity,
+		SkipDestroy: life.Destroy != nil && !*life.Destroy, ConfigKnown: config.IsWhollyKnown(),
+	}
+	if life.CreateBeforeDestroy != nil {
+		c.ForcedCBD = *life.CreateBeforeDestroy
+	}
+	c.BeforeSensitive = exchange.SensitivePaths(s, now.Value, now.Sensitive())
+	if len(sensitive) > 0 || s.Block.HasSensitive() {
+		c.AfterSensitive = exchange.SensitivePaths(s, resp.Planned, exchange.Present(resp.Planned, sensitive))
+	}
+	ds = append(ds, m.decide(c, now, prior, resp, written)...)
+	m.change = c
+	if ds.HasErrors() {
+		return unknown, ds
+	}
+	v := c.After
+	if len(c.AfterSensitive) > 0 {
+		v = exchange.MarkSensitive(v, c.AfterSensitive)
+	}
+	return v, append(ds, m.preventReplace(c)...)
+}
+
+// decide chooses the operation and, for a replacement, plans the new object by
+// the configuration as it is written: there is nothing to ignore changes against.
+func (m *managedPlan) decide(c *plan.Change, now, prior exchange.Object, resp exchange.Planned, written cty.Value) diag.List {
+	if now.Value.IsNull() {
+		c.Op = plan.Create
+		return nil
+	}
+	reason, paths, ds := m.replaceReason(now, prior, resp)
+	if ds.HasErrors() {
+		return ds
+	}
+	if reason == "" {
+		c.Op = plan.Update
+		if resp.Planned.RawEquals(prior.Value) && exchange.SamePaths(c.BeforeSensitive, c.AfterSensitive) {
+			c.Op = plan.NoOp
+		}
+		return ds
+	}
+	c.Op, c.Reason, c.ReplacePaths = plan.DeleteThenCreate, reason, paths
+	if c.SkipDestroy {
+		c.Op = plan.ForgetThenCreate
+	}
+	if !prior.Value.IsNull() { // plan again as a create
+		fresh, more := m.sub.Plan(m.sub.None(), written)
+		ds = append(ds, more...)
+		if more.HasErrors() {
+			return ds
+		}
+		c.After, c.Private, c.AfterIdentity = fresh.Planned, fresh.Private, fresh.Identity
+	}
+	return ds
+}
+
+// replaceReason says why an object must be replaced, or "".
+func (m *managedPlan) replaceReason(now, prior exchange.Object, resp exchange.Planned) (plan.Reason, []cty.Path, diag.List) {
+	if now.Stored != nil && now.Stored.Tainted {
+		return plan.ReplaceTainted, nil, nil
+	}
+	if m.p.replace[m.sub.Addr] {
+		return plan.ReplaceByRequest, nil, nil
+	}
+	if paths := m.sub.Replacing(resp, prior.Value); len(paths) > 0 {
+		return plan.ReplaceCannotUpdate, paths, nil
+	}
+	hit, ds := m.triggered()
+	if hit {
+		return plan.ReplaceByTriggers, nil, ds
+	}
+	return "", nil, ds
+}
+
+// touchTriggers records reads of what replace_triggered_by names, so that the
+// order of actions and the dependencies in state know of it.
+func (m *managedPlan) touchTriggers() diag.List {
+	t, d := m.t, m.d
+	var ds diag.List
+	for _, x := range d.Triggers() {
+		target, _, more := d.TriggerTarget(t, x)
+		ds = append(ds, more...)
+		for _, other := range target {
+			other.Resource.Whole(t)
+		}
+	}
+	return ds
+}
+
+// triggered reports whether anything that replace_triggered_by names is to change.
+func (m *managedPlan) triggered() (bool, diag.List) {
+	t, d := m.t, m.d
+	var ds diag.List
+	for _, x := range d.Triggers() {
+		target, rest, more := d.TriggerTarget(t, x)
+		ds = append(ds, more...)
+		if more.HasErrors() {
+			return false, ds
+		}
+		for _, other := range target {
+			other.Value(t, nil)
+			ip, _ := other.Memo.(*instancePlan)
+			if ip == nil || ip.change == nil {
+				continue
+			}
+			c := ip.change
+			switch {
+			case len(rest) == 0 && (c.Op == plan.Create || c.Op == plan.Update || c.Op.IsReplace()), len(rest) > 0 && c.Op.IsReplace():
+				return true, ds
+			case len(rest) == 0 || c.Op == plan.NoOp:
+				continue
+			}
+			if attrDiffers(rest, c.Before, c.After) {
+				return true, ds
+			}
+		}
+	}
+	return false, ds
+}
+
+func attrDiffers(rest hcl.Traversal, before, after cty.Value) bool {
+	if before.IsNull() || after.IsNull() {
+		return before.IsNull() != after.IsNull()
+	}
+	b, bd := rest.TraverseRel(before)
+	a, ad := rest.TraverseRel(after)
+	if bd.HasErrors() || ad.HasErrors() {
+		return bd.HasErrors() != ad.HasErrors()
+	}
+	return !b.RawEquals(a)
+}
+
+// preventReplace stops a replacement that lifecycle.prevent_destroy forbids.
+func (m *managedPlan) preventReplace(c *plan.Change) diag.List {
+	t, d := m.t, m.d
+	if c.Op != plan.DeleteThenCreate && c.Op != plan.CreateThenDelete && c.Op != plan.Delete {
+		return nil
+	}
+	prevent, at, ds := d.Resource.PreventDestroy(t)
+	if !prevent {
+		return ds
+	}
+	return append(ds, &diag.Message{Code: "plan/prevent-destroy", Severity: diag.Error, Summary: "Resource instance cannot be destroyed", At: &d.Resource.Config().At,
+		Detail: fmt.Sprintf("Resource %s has lifecycle.prevent_destroy set, but the plan calls for this resource to be destroyed. To avoid this error and continue with the plan, either disable lifecycle.prevent_destroy or exclude this resource instance using the -exclude=%s option.", c.Addr, quoteAddr(c.Addr)),
+		Notes:  []diag.Note{{Text: "prevent_destroy is set here", At: at}}})
+}
+
+func quoteAddr(a addr.Instance) string {
+	s := a.String()
+	if a.Key.Kind == addr.StringKey {
+		return "'" + s + "'"
+	}
+	return s
+}
