@@ -92,6 +92,9 @@ type Host struct {
 	Provisioners func(Folder) engine.Provisioners
 	// ReadState serves terraform_remote_state in a folder.
 	ReadState func(dir string) engine.ReadState
+	// AssumeRole gets the credentials of a role, as an environment. env is that of those
+	// who assume it.
+	AssumeRole func(ctx context.Context, env sys.Env, r Role) ([]string, error)
 	// Fetch brings the package of a module source that is not local onto this
 	// machine and tells its folder.
 	Fetch func(ctx context.Context, src string) (dir string, ds diag.List)

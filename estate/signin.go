@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,8 +22,7 @@ import (
 // A unit may need credentials of its own: those that the program of
 // --auth-provider-cmd prints, and those of a role, which a flag, that program or the
 // unit's iam_role names. They become part of the unit's environment, for its
-// providers, hooks and programs, and of no other's. Roles are assumed by the aws
-// program; with a web identity token the providers do it themselves.
+// providers, hooks and programs, and of no other's.
 
 // SignIn says how units come by credentials.
 type SignIn struct {
@@ -38,7 +36,7 @@ type Role struct {
 	ARN     string
 	Session string
 	Seconds int
-	Token   string // path of a file with a web identity token
+	Token   string // a web identity token, or the absolute path of a file with one; may be empty
 }
 
 // signedIn is what signing in gave.
@@ -138,36 +136,26 @@ func (e *Estate) credentials(ctx context.Context, dir string, role Role) ([]stri
 	if role.ARN == "" {
 		return out, nil
 	}
-	more, ds := e.assume(ctx, dir, env, role)
+	more, ds := e.assume(ctx, env, role)
 	return append(out, more...), ds
 }
 
 // assume gets the credentials of a role.
-func (e *Estate) assume(ctx context.Context, dir string, env sys.Env, r Role) ([]string, diag.List) {
+func (e *Estate) assume(ctx context.Context, env sys.Env, r Role) ([]string, diag.List) {
+	if e.o.Host.AssumeRole == nil {
+		return nil, diag.Errorf(nil, "Role cannot be assumed", "The unit needs the role %q, and this program assumes none.", r.ARN)
+	}
 	if r.Session == "" {
 		r.Session = "terrace-" + strconv.FormatInt(e.o.Now().Unix(), 10)
-	}
-	if r.Token != "" {
-		if !filepath.IsAbs(r.Token) {
-			return nil, diag.Errorf(nil, "Web identity token needed in a file", "The role %q is assumed with a web identity token, which must be given as the absolute path of a file that holds it.", r.ARN)
-		}
-		return []string{"AWS_ROLE_ARN=" + r.ARN, "AWS_ROLE_SESSION_NAME=" + r.Session, "AWS_WEB_IDENTITY_TOKEN_FILE=" + r.Token}, nil
 	}
 	if r.Seconds <= 0 {
 		r.Seconds = 3600
 	}
-	var a struct {
-		Credentials struct{ AccessKeyID, SecretAccessKey, SessionToken string }
+	out, err := e.o.Host.AssumeRole(ctx, env, r)
+	if err != nil {
+		return nil, diag.Errorf(nil, "Role cannot be assumed", "The role %q, which the unit needs, cannot be assumed: %s.", r.ARN, err)
 	}
-	words := []string{"aws", "sts", "assume-role", "--role-arn", r.ARN, "--role-session-name", r.Session, "--duration-seconds", strconv.Itoa(r.Seconds), "--output", "json"}
-	if ds := e.ask(ctx, words, dir, env, &a); ds.HasErrors() {
-		return nil, ds
-	}
-	c := a.Credentials
-	if c.AccessKeyID == "" {
-		return nil, diag.Errorf(nil, "Role cannot be assumed", "The aws program gave no credentials for the role %q.", r.ARN)
-	}
-	return []string{"AWS_ACCESS_KEY_ID=" + c.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + c.SecretAccessKey, "AWS_SESSION_TOKEN=" + c.SessionToken, "AWS_SECURITY_TOKEN=" + c.SessionToken}, nil
+	return out, nil
 }
 
 // ask runs a program that prints JSON. What it printed is never shown: it may hold

@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 //	tofu ARGS...   OpenTofu, where TERRACE_TEST_TOFU names its binary; the
 //	               condition [tofu] tells whether it does
 //	registry       starts a registry and sets REGISTRY to its host
+//	sts            starts a token service of AWS and says where it is
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -57,6 +58,7 @@ func TestScripts(t *testing.T) {
 			"registry": func(ts *testscript.TestScript, _ bool, _ []string) {
 				startRegistry(t, ts)
 			},
+			"sts": func(ts *testscript.TestScript, _ bool, _ []string) { startSTS(t, ts) },
 		},
 	})
 }

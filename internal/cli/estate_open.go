@@ -103,6 +103,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 		},
 		Init:         s.initUnit,
 		Fetch:        s.unitFetch(cfg, f.sourceUpdate),
+		AssumeRole:   s.assumeRole(cfg),
 		Provisioners: func(f estate.Folder) engine.Provisioners { return provisioners{s.within(f)} },
 		ReadState: func(dir string) engine.ReadState {
 			return s.below(dir).readState

@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // signIn takes over the flags that say how units come by credentials.
@@ -20,6 +24,15 @@ func (s *session) signIn(f *unitFlags, o *estate.Options) diag.List {
 	}
 	o.SignIn.Command = words
 	return nil
+}
+
+// assumeRole gets the credentials of a role for a unit.
+func (s *session) assumeRole(cfg *cliconfig.Config) func(context.Context, sys.Env, estate.Role) ([]string, error) {
+	return func(ctx context.Context, env sys.Env, r estate.Role) ([]string, error) {
+		f := s.fetcher(cfg)
+		f.Env = env
+		return f.AssumeRole(ctx, fetch.Role{ARN: r.ARN, Session: r.Session, Seconds: r.Seconds, Token: r.Token})
+	}
 }
 
 // usePluginCache lets units share downloads of providers: in the folder of

@@ -99,14 +99,24 @@ func (w *work) awsWebIdentity(ctx context.Context, file, role, session, region s
 	if err != nil {
 		return awsCredentials{}, fmt.Errorf("cannot read credentials: %w", err)
 	}
+	return w.webIdentity(ctx, strings.TrimSpace(string(token)), map[string]string{"role_arn": role, "role_session_name": session, "region": region})
+}
+
+// webIdentity trades a token for the credentials of a role, which is told as in a
+// profile.
+func (w *work) webIdentity(ctx context.Context, token string, p map[string]string) (awsCredentials, error) {
 	const action = "AssumeRoleWithWebIdentity"
-	where, _ := w.stsEndpoint(region)
-	body, err := w.Client.PostForm(ctx, where, url.Values{
-		"Action": {action}, "Version": {"2011-06-15"}, "RoleArn": {role},
-		"RoleSessionName":  {firstOf(session, w.Env.Get("AWS_ROLE_SESSION_NAME"), "terrace")},
-		"WebIdentityToken": {strings.TrimSpace(string(token))},
-	}, 1<<20)
-	return stsAnswer(action, role, body, err)
+	where, _ := w.stsEndpoint(p["region"])
+	q := url.Values{
+		"Action": {action}, "Version": {"2011-06-15"}, "RoleArn": {p["role_arn"]},
+		"RoleSessionName":  {firstOf(p["role_session_name"], w.Env.Get("AWS_ROLE_SESSION_NAME"), "terrace")},
+		"WebIdentityToken": {token},
+	}
+	if s := p["duration_seconds"]; s != "" {
+		q.Set("DurationSeconds", s)
+	}
+	body, err := w.Client.PostForm(ctx, where, q, 1<<20)
+	return stsAnswer(action, p["role_arn"], body, err)
 }
 
 // awsMachine asks the metadata service, which only a machine of AWS has.

@@ -130,6 +130,11 @@ func (w *work) awsRole(ctx context.Context, name string, p map[string]string, tr
 	if base.id == "" {
 		return awsCredentials{}, fmt.Errorf("there are no credentials to assume the role of the AWS profile %q with", name)
 	}
+	return w.assumeRole(ctx, base, p)
+}
+
+// assumeRole trades credentials for those of a role, which is told as in a profile.
+func (w *work) assumeRole(ctx context.Context, base awsCredentials, p map[string]string) (awsCredentials, error) {
 	q := url.Values{
 		"Action": {"AssumeRole"}, "Version": {"2011-06-15"}, "RoleArn": {p["role_arn"]},
 		"RoleSessionName": {firstOf(p["role_session_name"], w.Env.Get("AWS_ROLE_SESSION_NAME"), "terrace")},

@@ -1,0 +1,31 @@
+package cli_test
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// startSTS starts a token service for a script. It gives keys whose names tell the
+// role, for how long, and who asked: the key that signed, or a web identity token.
+func startSTS(t *testing.T, ts *testscript.TestScript) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		action, who := r.FormValue("Action"), r.FormValue("WebIdentityToken")
+		if _, signed, ok := strings.Cut(r.Header.Get("Authorization"), "Credential="); ok {
+			who, _, _ = strings.Cut(signed, "/")
+		}
+		if who == "" || r.FormValue("RoleArn") == "arn:aws:iam::1:role/forbidden" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		key := fmt.Sprintf("key-of-%s-%s-%s", r.FormValue("RoleArn"), cmp.Or(r.FormValue("DurationSeconds"), "0"), who)
+		fmt.Fprintf(w, "<%[1]sResponse><%[1]sResult><Credentials><AccessKeyId>%[2]s</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken></Credentials></%[1]sResult></%[1]sResponse>", action, key)
+	}))
+	t.Cleanup(srv.Close)
+	ts.Setenv("AWS_ENDPOINT_URL_STS", srv.URL)
+}
