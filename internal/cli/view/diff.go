@@ -7,13 +7,9 @@
 package view
 
 import (
-	"math/big"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/schema"
-	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -28,148 +24,6 @@ import (
 // Absent and null are told apart by the place: an argument that is null is
 // absent and not shown at all, whereas an element of a list or map and a part
 // of a dynamic object are shown as null. An absent side is cty.NilVal here.
-
-// op is what happens to one part of an object.
-type op uint8
-
-const (
-	same op = iota
-	create
-	update
-	remove
-)
-
-// kind tells how a node is written.
-type kind uint8
-
-const (
-	leaf      kind = iota // before and after
-	text                  // a string of several lines on one side at least
-	encoded               // a string of JSON: inner
-	object                // kids with bare names
-	mapping               // kids with quoted names
-	sequence              // kids without names
-	unknown               // inner is what was there before, if anything
-	secret                // not shown
-	converted             // inner became after, of another kind
-	writeOnly
-	blockBody // kids are arguments, groups are blocks
-)
-
-// A node is one part of a change.
-type node struct {
-	op     op
-	kind   kind
-	forces bool // it forces replacement
-
-	bare      bool // mapping, sequence: no surroundings of unchanged parts; mapping: names are not aligned
-	showNull  bool // removed kids end in "-> null"
-	warn      warning
-	secretSet bool // blockBody: nothing of it is shown
-	empty     bool // blockBody: the block has no blocks inside by its schema
-
-	before, after cty.Value
-	inner, other  *node
-	kids          []kid
-	groups        []group
-}
-
-type kid struct {
-	name string
-	node *node
-}
-
-// A group is the blocks of one type.
-type group struct {
-	name   string
-	forces bool
-	kids   []kid // name is the label of a block in a map
-}
-
-// warning is said above an attribute that becomes or ceases to be sensitive.
-type warning uint8
-
-const (
-	noWarning warning = iota
-	becomesSecret
-	becomesSecretSame
-	becomesPlain
-	becomesPlainSame
-	blockBecomesSecret
-	blockBecomesPlain
-)
-
-// A pair is the two sides of a part, and what is said of it by path.
-type pair struct {
-	before, after   cty.Value      // cty.NilVal where absent
-	beforeS, afterS *value.PathSet // sensitive parts
-	replace         *value.PathSet
-}
-
-// present turns a null argument into an absent one.
-func present(v cty.Value) cty.Value {
-	if v == cty.NilVal || v.IsKnown() && v.IsNull() {
-		return cty.NilVal
-	}
-	return v
-}
-
-func (p pair) op() op {
-	switch {
-	case p.before == cty.NilVal && p.after == cty.NilVal:
-		return same
-	case p.before == cty.NilVal:
-		return create
-	case p.after == cty.NilVal:
-		return remove
-	case equal(p.before, p.after):
-		return same
-	}
-	return update
-}
-
-// start is the operation of a collection before its kids are known.
-func (p pair) start() op {
-	switch {
-	case p.before == cty.NilVal && p.after != cty.NilVal:
-		return create
-	case p.after == cty.NilVal && p.before != cty.NilVal:
-		return remove
-	}
-	return same
-}
-
-func (n *node) add(name string, k *node) {
-	n.kids = append(n.kids, kid{name, k})
-	n.fold(k.op)
-}
-
-// fold makes the operation of a collection an update if a kid's is another.
-func (n *node) fold(k op) {
-	if k != same && k != n.op {
-		n.op = update
-	}
-}
-
-// attr gives the pair of an argument of an object.
-func (p pair) attr(name string) pair {
-	return pair{
-		before: present(getAttr(p.before, name)), after: present(getAttr(p.after, name)),
-		beforeS: p.beforeS.Attr(name), afterS: p.afterS.Attr(name), replace: p.replace.Attr(name),
-	}
-}
-
-// getAttr is cty.NilVal too where the value has no such attribute, as when a
-// plan was made with another version of the provider than the schema is of.
-func getAttr(v cty.Value, name string) cty.Value {
-	if v == cty.NilVal || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
-		return cty.NilVal
-	}
-	if !v.IsKnown() {
-		return cty.UnknownVal(v.Type().AttributeType(name))
-	}
-	return v.GetAttr(name)
-}
 
 // A differ compares; reveal shows what is sensitive. It is used by one
 // goroutine.
@@ -371,33 +225,6 @@ func (d *differ) dynamic(p pair) *node {
 	return d.primitive(p)
 }
 
-// shape is the form that a value has as JSON.
-type shape uint8
-
-const (
-	shapeNone shape = iota
-	shapeNull
-	shapePrimitive
-	shapeList
-	shapeObject
-)
-
-func shapeOf(v cty.Value) shape {
-	if v == cty.NilVal {
-		return shapeNone
-	}
-	ty := v.Type()
-	switch {
-	case v.IsNull():
-		return shapeNull
-	case ty.IsListType() || ty.IsTupleType() || ty.IsSetType():
-		return shapeList
-	case ty.IsMapType() || ty.IsObjectType():
-		return shapeObject
-	}
-	return shapePrimitive
-}
-
 // primitive compares what has no parts, and strings that hold JSON.
 func (d *differ) primitive(p pair) *node {
 	n := &node{kind: leaf, op: p.op(), before: p.before, after: p.after, forces: p.replace.Marked()}
@@ -420,13 +247,6 @@ func (d *differ) primitive(p pair) *node {
 	return n
 }
 
-func stringOf(v cty.Value) (string, bool) {
-	if v == cty.NilVal || v.Type() != cty.String || !v.IsKnown() || v.IsNull() {
-		return "", false
-	}
-	return v.AsString(), true
-}
-
 // mapping compares maps, and objects whose parts are no arguments.
 func (d *differ) mapping(p pair, k kind, f func(pair) *node) *node {
 	n := &node{kind: k, op: p.start(), forces: p.replace.Marked()}
@@ -447,113 +267,4 @@ func objectLike(n *node) bool {
 		n = n.inner
 	}
 	return n.kind == object
-}
-
-// elements gives the parts of a map or object by name.
-func elements(v cty.Value) map[string]cty.Value {
-	if v == cty.NilVal || !v.IsKnown() || shapeOf(v) != shapeObject {
-		return nil
-	}
-	return v.AsValueMap()
-}
-
-func nilIfMissing(m map[string]cty.Value, name string) cty.Value {
-	if v, ok := m[name]; ok {
-		return v
-	}
-	return cty.NilVal
-}
-
-func sortedNames[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-func unionNames[V any](a, b map[string]V) []string {
-	names := make([]string, 0, max(len(a), len(b)))
-	for name := range a {
-		names = append(names, name)
-	}
-	for name := range b {
-		if _, ok := a[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// equal compares two values as their JSON would be: whether a part is a list
-// or a tuple makes no difference.
-func equal(a, b cty.Value) bool {
-	if !a.IsKnown() || !b.IsKnown() {
-		return !a.IsKnown() && !b.IsKnown()
-	}
-	sa, sb := shapeOf(a), shapeOf(b)
-	if sa != sb {
-		return false
-	}
-	switch sa {
-	case shapeNull:
-		return true
-	case shapePrimitive:
-		return equalPrimitive(a, b)
-	case shapeObject:
-		return equalParts(elements(a), elements(b))
-	}
-	if a.Type().IsSetType() && b.Type().Equals(a.Type()) {
-		return a.RawEquals(b)
-	}
-	as, bs := slice(a), slice(b)
-	return slices.EqualFunc(as, bs, equal)
-}
-
-func equalPrimitive(a, b cty.Value) bool {
-	ty := a.Type()
-	if !ty.Equals(b.Type()) {
-		return false
-	}
-	switch ty {
-	case cty.String:
-		return a.AsString() == b.AsString()
-	case cty.Number:
-		return a.AsBigFloat().Cmp(b.AsBigFloat()) == 0
-	}
-	return a.RawEquals(b)
-}
-
-func equalParts(a, b map[string]cty.Value) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, v := range a {
-		w, ok := b[name]
-		if !ok || !equal(v, w) {
-			return false
-		}
-	}
-	return true
-}
-
-// slice gives the parts of a list, set or tuple.
-func slice(v cty.Value) []cty.Value {
-	if v == cty.NilVal || !v.IsKnown() || shapeOf(v) != shapeList {
-		return nil
-	}
-	return v.AsValueSlice()
-}
-
-// number writes a number as JSON would, without exponent.
-func number(f *big.Float) string {
-	if n, acc := f.Int64(); acc == big.Exact {
-		return strconv.FormatInt(n, 10)
-	}
-	if f.IsInt() {
-		return f.Text('f', 0)
-	}
-	return f.Text('f', -1)
 }

@@ -5,9 +5,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -352,32 +350,6 @@ func (p *printer) unknown(n *node, indent int, f flags) {
 	p.forces(n, f)
 }
 
-// label writes a name padded to a width.
-func (p *printer) label(name string, width int) {
-	p.str(name)
-	for n := width - utf8.RuneCountInString(name); n > 0; n-- {
-		p.str(" ")
-	}
-	p.str(" = ")
-}
-
-// maxNames bounds how many names are remembered.
-const maxNames = 10_000
-
-// bareName quotes a name that is no identifier.
-func (p *printer) bareName(name string) string {
-	out, ok := p.bare[name]
-	if !ok {
-		if out = name; !hclsyntax.ValidIdentifier(name) {
-			out = strconv.Quote(name)
-		}
-		if len(p.bare) < maxNames {
-			p.bare[name] = out
-		}
-	}
-	return out
-}
-
 // hidden writes how many parts are not shown.
 func (p *printer) hidden(n int, what string, indent int, f flags) {
 	if n == 0 {
@@ -391,129 +363,3 @@ func (p *printer) hidden(n int, what string, indent int, f flags) {
 	p.dressed(gray, "# ("+strconv.Itoa(n)+" unchanged "+what+" hidden)")
 	p.str("\n")
 }
-
-// kid writes one line, or more, of a kid behind its indent.
-func (p *printer) kid(n *node, name string, width, indent int, f flags) {
-	p.warning(n.warn, indent+1)
-	p.indent(indent + 1)
-	p.symbol(n.op, f)
-	if name != "" {
-		p.label(name, width)
-	}
-	p.node(n, indent+1, f)
-}
-
-func (p *printer) object(n *node, indent int, f flags) {
-	if len(n.kids) == 0 {
-		p.str("{}")
-		p.null(n, f)
-		p.forces(n, f)
-		return
-	}
-	p.str("{")
-	p.forces(n, f)
-	p.str("\n")
-	names, width := names(n.kids, p.bareName)
-	sub := flags{all: f.all, plain: f.plain, noNull: !n.showNull}
-	unchanged := 0
-	for i, k := range n.kids {
-		if k.node.op == same && !f.all {
-			unchanged++
-			continue
-		}
-		p.kid(k.node, names[i], width, indent, sub)
-		p.str("\n")
-	}
-	p.hidden(unchanged, "attribute", indent, f)
-	p.closing("}", n, indent, f)
-}
-
-func (p *printer) closing(s string, n *node, indent int, f flags) {
-	p.indent(indent)
-	p.symbol(same, f)
-	p.str(s)
-	p.null(n, f)
-}
-
-// names returns the names as they are written and the width of the widest.
-func names(kids []kid, written func(string) string) ([]string, int) {
-	out, width := make([]string, len(kids)), 0
-	for i, k := range kids {
-		out[i] = written(k.name)
-		width = max(width, len(out[i]))
-	}
-	return out, width
-}
-
-func (p *printer) mapping(n *node, indent int, f flags) {
-	if len(n.kids) == 0 {
-		p.str("{}")
-		p.null(n, f)
-		p.forces(n, f)
-		return
-	}
-	p.str("{")
-	p.forces(n, f)
-	p.str("\n")
-	names, width := names(n.kids, strconv.Quote)
-	end := "\n"
-	if n.bare {
-		width, end = 0, ",\n"
-	}
-	sub := flags{all: f.all, plain: f.plain, noNull: !n.showNull}
-	unchanged := 0
-	for i, k := range n.kids {
-		if k.node.op == same && !f.all {
-			unchanged++
-			continue
-		}
-		p.kid(k.node, names[i], width, indent, sub)
-		p.str(end)
-	}
-	p.hidden(unchanged, "element", indent, f)
-	p.closing("}", n, indent, f)
-}
-
-// sequence writes a list or set. Of a list it shows the unchanged element in
-// front of a change and the one behind it too.
-func (p *printer) sequence(n *node, indent int, f flags) {
-	if len(n.kids) == 0 {
-		p.str("[]")
-		p.null(n, f)
-		p.forces(n, f)
-		return
-	}
-	p.str("[")
-	p.forces(n, f)
-	p.str("\n")
-	sub := flags{all: f.all, plain: f.plain, noNull: true}
-	element := func(k *node) {
-		s := sub
-		s.all = s.all || k.op == same
-		p.kid(k, "", 0, indent, s)
-		p.str(",\n")
-	}
-	var last *node // the latest unchanged element that was not written
-	unchanged, next := 0, false
-	for _, k := range n.kids {
-		if k.node.op == same && !f.all && !next {
-			last = k.node
-			unchanged++
-			continue
-		}
-		next = false
-		if !n.bare {
-			if last != nil {
-				p.hidden(unchanged-1, "element", indent, sub)
-				element(last)
-			}
-			last, unchanged = nil, 0
-			next = k.node.op != same
-		}
-		element(k.node)
-	}
-	p.hidden(unchanged, "element", indent, sub)
-	p.closing("]", n, indent, f)
-}
-
-func quoted(s string) string { return strconv.Quote(s) }

@@ -1,0 +1,179 @@
+package origin
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// scalar ends at a string, number or the like that is written out.
+func (r *replay) scalar(c cursor) cursor {
+	if len(c.path) > 0 {
+		return r.fail(c, "the value has no such part")
+	}
+	return cursor{}
+}
+
+// literal ends at an object or list that is written out, though its items may
+// be computed.
+func (r *replay) literal(c cursor) cursor {
+	if len(c.x.Variables()) > 0 {
+		r.from(c)
+	}
+	return cursor{}
+}
+
+func (r *replay) object(c cursor, x *hclsyntax.ObjectConsExpr) cursor {
+	name := c.path[0].name()
+	for i := len(x.Items) - 1; i >= 0; i-- { // the last of equal keys counts
+		key, ds := r.eval(c.f, x.Items[i].KeyExpr)
+		if ds.HasErrors() || !key.IsKnown() {
+			return r.end(Undecided, cursor{c.f, x.Items[i].KeyExpr, nil}, "this key is not known, so the item cannot be told")
+		}
+		if bare, _ := key.Unmark(); !bare.IsNull() && bare.Type().IsPrimitiveType() && keyStep(bare).name() == name {
+			return r.item(cursor{c.f, x.Items[i].ValueExpr, c.path[1:]}, "item "+addr.Quote(name))
+		}
+	}
+	return r.fail(c, fmt.Sprintf("the object has no attribute %q", name))
+}
+
+// item goes on inside a constructor; it is a step of its own if it stands on
+// another line than the last step, or was picked from what that shows.
+func (r *replay) item(c cursor, text string) cursor {
+	r.look(c)
+	at := c.x.Range()
+	if l := r.last(); l == nil || l.At == nil || l.At.File != at.Filename || l.At.Line != at.Start.Line || l.Kind == Repetition || l.Kind == Choice {
+		r.add(&Step{Kind: Item, Text: text + pathText(c.path), At: r.place(at, r.hidden(c))})
+	}
+	return c
+}
+
+func (r *replay) conditional(c cursor, x *hclsyntax.ConditionalExpr) cursor {
+	cond, ds := r.eval(c.f, x.Condition)
+	at := cursor{c.f, x.Condition, nil}
+	switch {
+	case ds.HasErrors():
+		return r.failWith(at, ds)
+	case secretAt(cond, nil):
+		return r.end(Undecided, at, "the condition is sensitive, so which branch it takes is not shown")
+	case !cond.IsKnown():
+		return r.end(Undecided, at, "the condition is not known from configuration, so either branch may give the value")
+	}
+	cond, _ = cond.Unmark()
+	branch, word := x.FalseResult, "false"
+	if isTrue(cond) {
+		branch, word = x.TrueResult, "true"
+	}
+	r.add(&Step{Kind: Condition, Text: "the condition is " + word, At: r.place(x.Condition.Range(), r.hidden(at))})
+	next := cursor{c.f, branch, c.path}
+	r.look(next)
+	r.add(&Step{Kind: Item, Text: "the value if " + word, At: r.place(branch.Range(), r.hidden(next))})
+	return next
+}
+
+func isTrue(v cty.Value) bool {
+	return !v.IsNull() && (v.Type() == cty.Bool && v.True() || v.Type() == cty.String && v.AsString() == "true")
+}
+
+// splat follows one element of a.*.b.
+func (r *replay) splat(c cursor, x *hclsyntax.SplatExpr) (cursor, bool) {
+	if len(c.path) == 0 {
+		return c, false
+	}
+	i, ok := c.path[0].index()
+	if !ok {
+		return c, false
+	}
+	each := []step(nil)
+	switch e := x.Each.(type) {
+	case *hclsyntax.AnonSymbolExpr:
+	case *hclsyntax.RelativeTraversalExpr:
+		if _, plain := e.Source.(*hclsyntax.AnonSymbolExpr); !plain {
+			return c, false
+		}
+		if each, ok = steps(e.Traversal); !ok {
+			return c, false
+		}
+	default:
+		return c, false
+	}
+	src, ds := r.eval(c.f, x.Source)
+	if ds.HasErrors() {
+		return c, false
+	}
+	path := join(each, c.path[1:])
+	if ty := src.Type(); ty.IsTupleType() || ty.IsListType() {
+		path = join([]step{indexStep(i)}, path)
+	} else if !src.IsKnown() || ty.IsSetType() {
+		return c, false
+	}
+	return cursor{c.f, x.Source, path}, true
+}
+
+// json takes a JSON expression apart: objects, lists, and strings as templates.
+func (r *replay) json(c cursor) cursor {
+	if items, diags := hcl.ExprMap(c.x); !diags.HasErrors() {
+		return r.jsonObject(c, items)
+	}
+	if items, diags := hcl.ExprList(c.x); !diags.HasErrors() {
+		if len(c.path) == 0 {
+			return r.literal(c)
+		}
+		if i, ok := c.path[0].index(); ok && i < len(items) {
+			return r.item(cursor{c.f, items[i], c.path[1:]}, fmt.Sprintf("element %d", i))
+		}
+		if len(items) == 1 { // the one block of a type
+			return r.item(cursor{c.f, items[0], c.path}, "element 0")
+		}
+		return r.fail(c, "there is no such element")
+	}
+	v, diags := c.x.Value(nil)
+	if diags.HasErrors() || v.Type() != cty.String || v.IsNull() || c.f.scope == nil {
+		return r.scalar(c)
+	}
+	start := c.x.Range().Start
+	start.Column++
+	start.Byte++
+	inner, diags := hclsyntax.ParseTemplate([]byte(v.AsString()), c.x.Range().Filename, start)
+	if diags.HasErrors() {
+		return r.failWith(c, diag.FromHCL(diags))
+	}
+	return cursor{c.f, inner, c.path}
+}
+
+func (r *replay) jsonObject(c cursor, items []hcl.KeyValuePair) cursor {
+	if len(c.path) == 0 {
+		return r.literal(c)
+	}
+	name := c.path[0].name()
+	for i := len(items) - 1; i >= 0; i-- {
+		key, ds := r.eval(c.f, items[i].Key)
+		if !ds.HasErrors() && key.IsKnown() && !key.IsNull() && keyStep(unmark(key)).name() == name {
+			return r.item(cursor{c.f, items[i].Value, c.path[1:]}, "item "+addr.Quote(name))
+		}
+	}
+	if i, ok := c.path[0].index(); ok && i == 0 { // the one block of a type
+		return cursor{c.f, c.x, c.path[1:]}
+	}
+	return r.fail(c, fmt.Sprintf("the object has no attribute %q", name))
+}
+
+func unmark(v cty.Value) cty.Value {
+	v, _ = v.UnmarkDeep()
+	return v
+}
+
+// computed ends at an expression whose result stands nowhere.
+func (r *replay) computed(c cursor) cursor {
+	if v, ds := r.eval(c.f, c.x); ds.HasErrors() {
+		return r.failWith(c, ds)
+	} else if _, ok := part(v, c.path); !ok {
+		return r.fail(c, "the value has no such part")
+	}
+	r.from(c)
+	return cursor{}
+}
