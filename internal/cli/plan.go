@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
@@ -74,13 +75,13 @@ func (r *run) afterPlan(p *plan.Plan, o *planOptions) diag.List {
 	if p == nil || p.Errored {
 		return ds
 	}
-	if o.generate != "" {
-		r.human.Say("\n" + view.Product + " has generated configuration and written it to " + o.generate + ". Please review the\nconfiguration and edit it as necessary before adding it to version control.\n")
-	}
 	if !p.HasChanges() || r.human == nil || r.automated() {
 		return ds
 	}
 	view.Rule(r.Stdout)
+	if slices.ContainsFunc(p.Changes, generated) {
+		r.human.Say("\n" + view.Product + " has generated configuration and written it to " + o.generate + ". Please review the\nconfiguration and edit it as necessary before adding it to version control.\n")
+	}
 	if o.out == "" {
 		r.human.Say("\nNote: You didn't use the -out option to save this plan, so " + view.Product + " can't\nguarantee to take exactly these actions if you run \"" + view.Program + " apply\" now.\n")
 	} else {
@@ -88,6 +89,8 @@ func (r *run) afterPlan(p *plan.Plan, o *planOptions) diag.List {
 	}
 	return ds
 }
+
+func generated(c *plan.Change) bool { return c.Import != nil && c.Import.GeneratedConfig != "" }
 
 // save writes the plan with what is needed to apply it.
 func (r *run) save(p *plan.Plan, name string) diag.List {

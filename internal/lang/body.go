@@ -198,7 +198,7 @@ func checkCount(name string, nb *schema.NestedBlock, items []bodyItem, at source
 		plain++
 	}
 	maxItems := nb.MaxItems
-	if nb.Nesting == schema.Single || nb.Nesting == schema.Group {
+	if single(nb) {
 		maxItems = 1
 	}
 	if maxItems > 0 && plain > maxItems {
@@ -337,6 +337,9 @@ func (bb *bodyBlocks) eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
 		}
 	}
 	v, more := bb.collect(elems, unknown)
+	if unknown && single(bb.nb) {
+		v = bb.unknown()
+	}
 	if len(marks) > 0 {
 		v = v.WithMarks(marks)
 	}
@@ -410,7 +413,7 @@ func (bb *bodyBlocks) collect(elems []element, unknown bool) (cty.Value, diag.Li
 	dyn := ty.HasDynamicTypes()
 	if unknown {
 		switch {
-		case nb.Nesting == schema.Single || nb.Nesting == schema.Group:
+		case single(nb):
 			return cty.UnknownVal(ty), nil
 		case dyn && nb.Nesting != schema.Set:
 			return cty.DynamicVal, nil
@@ -423,7 +426,7 @@ func (bb *bodyBlocks) collect(elems []element, unknown bool) (cty.Value, diag.Li
 		}
 	}
 	at := bb.items[len(bb.items)-1].at
-	if n := nb.MaxItems; n > 0 && len(elems) > n || len(elems) > 1 && (nb.Nesting == schema.Single || nb.Nesting == schema.Group) {
+	if n := nb.MaxItems; n > 0 && len(elems) > n || len(elems) > 1 && single(nb) {
 		return cty.UnknownVal(ty), diag.Errorf(&at, "Too many "+bb.name+" blocks", "No more than %d %q blocks are allowed.", max(n, 1), bb.name)
 	}
 	if len(elems) < nb.MinItems {

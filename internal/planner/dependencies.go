@@ -20,19 +20,23 @@ type dependencies struct {
 	configs map[*eval.Resource]addr.ConfigResource
 	unions  map[[2]*depSet]*depSet
 	static  map[addr.ModuleInstance]addr.Module
+	total   int    // how many ids the closures hold, shared ones once
+	met     []bool // by id, while gather collects; all false otherwise
 }
 
 // depSet is an immutable set of resource blocks.
 type depSet struct {
-	ids  []int32 // sorted
-	refs []*eval.Resource
-	list []addr.ConfigResource // made when asked for
+	ids    []int32 // sorted
+	refs   []*eval.Resource
+	list   []addr.ConfigResource // made when asked for
+	closed *depSet               // with what those depend on, and so on; nil: not asked for yet
 }
 
-// maxSet bounds how many blocks a resource's dependencies name; beyond it only
-// the direct ones are kept, which order a destroy just as well as long as all
-// of them are in state.
-const maxSet = 2000
+// maxTotal bounds how many blocks all dependencies together name, since state
+// would grow with the square of a chain's length: 10,000 resources in a row make
+// 50 million names. Beyond the bound a resource keeps its direct dependencies
+// only, which order a destroy just as well as long as all of them are in state.
+const maxTotal = 5_000_000
 
 func newDependencies() *dependencies {
 	return &dependencies{
@@ -173,21 +177,74 @@ func (d *dependencies) of(r *eval.Resource) *depSet {
 	for _, n := range r.Nodes() {
 		direct = d.union(direct, d.reads(n))
 	}
-	s := &depSet{ids: direct.ids}
-	for _, used := range direct.refs {
-		s.ids = mergeIDs(s.ids, d.of(used).ids)
-		if len(s.ids) > maxSet {
-			s.ids = direct.ids
-			break
-		}
-	}
+	s := d.closure(direct)
 	if id, ok := d.ids[d.config(r)]; ok {
 		if i, found := slices.BinarySearch(s.ids, id); found {
-			s.ids = slices.Delete(slices.Clone(s.ids), i, i+1)
+			s = &depSet{ids: slices.Delete(slices.Clone(s.ids), i, i+1)}
 		}
 	}
 	d.all[r] = s
 	return s
+}
+
+// closure adds to a set what its resources depend on. Many resources read the
+// same, so it is made once for each set.
+func (d *dependencies) closure(direct *depSet) *depSet {
+	switch {
+	case len(direct.refs) == 0:
+		return direct // it may be the set that all share
+	case direct.closed != nil:
+		return direct.closed
+	}
+	direct.closed = direct // ends a cycle, which was reported
+	used := make([]dependency, 0, len(direct.refs))
+	for _, r := range direct.refs {
+		if more := d.of(r); len(more.ids) > 0 {
+			used = append(used, dependency{d.ids[d.config(r)], more})
+		}
+	}
+	if len(used) == 0 || d.total > maxTotal {
+		return direct
+	}
+	s := &depSet{ids: d.gather(direct, used)}
+	direct.closed = s
+	d.total += len(s.ids)
+	return s
+}
+
+// dependency is a resource that another one reads, with what it depends on itself.
+type dependency struct {
+	id  int32
+	all *depSet
+}
+
+// gather joins a set with what its resources depend on, the largest first: one
+// that is in the set of another brings nothing that is not there.
+func (d *dependencies) gather(direct *depSet, used []dependency) []int32 {
+	if len(d.met) < len(d.names) {
+		d.met = make([]bool, 2*len(d.names))
+	}
+	out := make([]int32, 0, len(direct.ids)+len(used[0].all.ids))
+	add := func(ids []int32) {
+		for _, id := range ids {
+			if !d.met[id] {
+				d.met[id] = true
+				out = append(out, id)
+			}
+		}
+	}
+	slices.SortStableFunc(used, func(a, b dependency) int { return len(b.all.ids) - len(a.all.ids) })
+	for _, u := range used {
+		if !d.met[u.id] {
+			add(u.all.ids)
+		}
+	}
+	add(direct.ids)
+	for _, id := range out {
+		d.met[id] = false
+	}
+	slices.Sort(out)
+	return out
 }
 
 // ofInstance lists what an instance depends on, as state has it: by block, sorted.
