@@ -14,6 +14,7 @@ type facts struct {
 	blocks    []string // sorted
 	sensitive bool     // here or anywhere below
 	writeOnly bool
+	holders   []string // attributes that are write-only or hold what is
 }
 
 func (b *Block) facts() *facts {
@@ -21,9 +22,12 @@ func (b *Block) facts() *facts {
 		f := &b.known
 		f.attrs = slices.Sorted(maps.Keys(b.Attributes))
 		f.blocks = slices.Sorted(maps.Keys(b.Blocks))
-		for _, a := range b.Attributes {
+		for _, name := range f.attrs {
+			a := b.Attributes[name]
 			f.sensitive = f.sensitive || a.anySensitive()
-			f.writeOnly = f.writeOnly || a.anyWriteOnly()
+			if a.anyWriteOnly() {
+				f.holders, f.writeOnly = append(f.holders, name), true
+			}
 		}
 		for _, nb := range b.Blocks {
 			below := nb.Block.facts()

@@ -98,7 +98,10 @@ func (f *finder) nested(n Nesting, v cty.Value, path cty.Path, one func(cty.Valu
 
 // firstWriteOnly finds a write-only attribute that is not null.
 func (b *Block) firstWriteOnly(v cty.Value) (cty.Path, bool) {
-	if !b.facts().writeOnly || absent(v) || b.StripWriteOnly(v).RawEquals(v) {
+	if !b.mayHoldWriteOnly(v) {
+		return nil, false
+	}
+	if b.StripWriteOnly(v).RawEquals(v) {
 		return nil, false
 	}
 	for _, path := range b.WriteOnlyPaths(v) {
@@ -109,10 +112,35 @@ func (b *Block) firstWriteOnly(v cty.Value) (cty.Path, bool) {
 	return nil, true
 }
 
-// StripWriteOnly returns v with null for each write-only attribute, at every
-// depth. Without such attributes it costs nothing. v must be without marks.
-func (b *Block) StripWriteOnly(v cty.Value) cty.Value {
+// mayHoldWriteOnly is false if no write-only attribute of v is set, at any depth.
+// It does not look into nested attributes and blocks that are there.
+func (b *Block) mayHoldWriteOnly(v cty.Value) bool {
 	if !b.facts().writeOnly || absent(v) {
+		return false
+	}
+	for _, name := range b.facts().holders {
+		if !v.GetAttr(name).IsNull() {
+			return true
+		}
+	}
+	for name, nb := range b.Blocks {
+		if !nb.Block.facts().writeOnly {
+			continue
+		}
+		e := v.GetAttr(name)
+		if absent(e) || nb.Nesting != Single && nb.Nesting != Group && e.LengthInt() == 0 {
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// StripWriteOnly returns v with null for each write-only attribute, at every
+// depth. Where none of them is set it is v itself. v must conform to the block's
+// implied type and be without marks.
+func (b *Block) StripWriteOnly(v cty.Value) cty.Value {
+	if !b.mayHoldWriteOnly(v) {
 		return v
 	}
 	out := v.AsValueMap()

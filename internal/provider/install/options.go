@@ -115,6 +115,3 @@ func (r Requirements) parse() (parsed, diag.List) {
 	}
 	return out, ds.Sort()
 }
-
-// platformText is the platform as it stands in the names of packages.
-func (o Options) platformText() string { return o.platform().String() }

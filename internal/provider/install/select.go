@@ -135,16 +135,3 @@ func translate(locked *lock.File, want parsed) (*lock.File, []string) {
 	}
 	return out, changed
 }
-
-// Readonly is what -lockfile=readonly has to say when the lock file would have
-// become next: an error if the set of providers changes, a warning if anything
-// else does.
-func Readonly(old, next *lock.File) diag.List {
-	switch {
-	case old.Equal(next):
-		return nil
-	case !old.Clone().SameProviders(next):
-		return diag.Errorf(nil, "Provider dependency changes detected", "Changes to the required provider dependencies were detected, but the lock file is read-only. To use and record these requirements, run \"terrace init\" without the \"-lockfile=readonly\" flag.")
-	}
-	return diag.Warnf(nil, "Provider lock file not updated", "Changes to the provider selections were detected, but not saved in the %s file. To record these selections, run \"terrace init\" without the \"-lockfile=readonly\" flag.", lock.Name)
-}

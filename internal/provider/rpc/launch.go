@@ -113,8 +113,14 @@ func (s *start) config() *plugin.ClientConfig {
 	}
 }
 
+// window is how much a plugin may send before we have taken it. One that is fixed
+// spares a ping for every few messages, which would find out how large it should be.
+const window = 8 << 20
+
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
+		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
+		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(math.MaxInt32)),
 	}
 }

@@ -92,11 +92,8 @@ func (c *Client) Plan(ctx context.Context, req provider.PlanRequest) (provider.P
 	var e enc
 	msg := &pb6.PlanRequest{
 		TypeName: req.Type, PriorState: e.value("prior state", req.Prior, of), Config: e.value("configuration", req.Config, of),
-		PriorPrivate: req.Private, ProviderMeta: e.meta(req.Meta, s), PriorIdentity: e.identity(req.PriorIdentity, s, r),
+		ProposedNewState: e.value("proposed state", req.Proposed, of), PriorPrivate: req.Private, ProviderMeta: e.meta(req.Meta, s), PriorIdentity: e.identity(req.PriorIdentity, s, r),
 		ClientCapabilities: capabilities(),
-	}
-	if msg.ProposedNewState = msg.Config; !req.Proposed.RawEquals(req.Config) {
-		msg.ProposedNewState = e.value("proposed state", req.Proposed, of)
 	}
 	if e.err != nil {
 		return out, c.refused(w, e.err)

@@ -1,12 +1,12 @@
 package testprovider
 
 import (
+	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb5"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
-	"github.com/zclconf/go-cty/cty/msgpack"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -75,19 +75,17 @@ func encodeBlock5(b *schema.Block) *pb5.Block {
 	return out
 }
 
-func encodeValue(v cty.Value, ty cty.Type) *pb6.Value {
-	return &pb6.Value{Msgpack: must(msgpack.Marshal(v, ty))}
-}
+func encodeValue(v cty.Value, c *rpc.Codec) *pb6.Value { return must(c.Encode(v)) }
+
+// null is the wire form of every null value.
+var null = &pb6.Value{Msgpack: []byte{0xc0}}
 
 // decodeValue reads a value of a caller; none is null.
-func decodeValue(in *pb6.Value, ty cty.Type) (cty.Value, error) {
-	switch {
-	case len(in.GetMsgpack()) > 0:
-		return msgpack.Unmarshal(in.Msgpack, ty)
-	case len(in.GetJson()) > 0:
-		return ctyjson.Unmarshal(in.Json, ty)
+func decodeValue(in *pb6.Value, c *rpc.Codec) (cty.Value, error) {
+	if len(in.GetMsgpack())+len(in.GetJson()) == 0 {
+		in = null
 	}
-	return cty.NullVal(ty), nil
+	return c.Decode(in)
 }
 
 // problem is one error as an answer's diagnostics, about an attribute if there is one.

@@ -16,7 +16,7 @@ func (s *server) identityOf(typ string, obj cty.Value) *pb6.IdentityData {
 	}
 	return &pb6.IdentityData{IdentityData: encodeValue(cty.ObjectVal(map[string]cty.Value{
 		"id": obj.GetAttr("id"), "region": cty.NullVal(cty.String),
-	}), s.identity.ImpliedType())}
+	}), s.codec(s.identity))}
 }
 
 func (s *server) ReadResource(ctx context.Context, req *pb6.ReadRequest) (*pb6.ReadResponse, error) {
@@ -24,12 +24,12 @@ func (s *server) ReadResource(ctx context.Context, req *pb6.ReadRequest) (*pb6.R
 	if b == nil {
 		return &pb6.ReadResponse{Diagnostics: unknownType(req.TypeName)}, nil
 	}
-	ty := b.ImpliedType()
-	v, err := decodeValue(req.CurrentState, ty)
+	of := s.codec(b)
+	v, err := decodeValue(req.CurrentState, of)
 	if err != nil {
 		return nil, err
 	}
-	m := misbehavior(text(v, "misbehave")+","+s.settings().misbehave, "read")
+	m := misbehavior(s.told(v), "read")
 	if err := m.before(); err != nil {
 		return nil, err
 	}
@@ -37,10 +37,10 @@ func (s *server) ReadResource(ctx context.Context, req *pb6.ReadRequest) (*pb6.R
 		defer s.recorded("read", text(v, "name"))()
 	}
 	s.sleepRead(ctx)
-	if v, err = s.worldRead(req.TypeName, v, ty); err != nil {
+	if v, err = s.worldRead(req.TypeName, v, b.ImpliedType()); err != nil {
 		return nil, err
 	}
-	out := &pb6.ReadResponse{NewState: m.value(v, ty), Private: req.Private, Diagnostics: m.diagnostics(), Deferred: m.deferred()}
+	out := &pb6.ReadResponse{NewState: m.value(v, of), Private: req.Private, Diagnostics: m.diagnostics(), Deferred: m.deferred()}
 	if out.NewIdentity = req.CurrentIdentity; out.NewIdentity == nil {
 		out.NewIdentity = s.identityOf(req.TypeName, v)
 	}
@@ -55,24 +55,24 @@ func (s *server) PlanResourceChange(ctx context.Context, req *pb6.PlanRequest) (
 	if b == nil {
 		return &pb6.PlanResponse{Diagnostics: unknownType(req.TypeName)}, nil
 	}
-	ty := b.ImpliedType()
-	prior, err := decodeValue(req.PriorState, ty)
+	of := s.codec(b)
+	prior, err := decodeValue(req.PriorState, of)
 	if err != nil {
 		return nil, err
 	}
-	proposed, err := decodeValue(req.ProposedNewState, ty)
+	proposed, err := decodeValue(req.ProposedNewState, of)
 	if err != nil {
 		return nil, err
 	}
 	s.sleepRead(ctx)
 	if proposed.IsNull() {
-		m := misbehavior(text(prior, "misbehave")+","+s.settings().misbehave, "plandestroy")
+		m := misbehavior(s.told(prior), "plandestroy")
 		if err := m.before(); err != nil {
 			return nil, err
 		}
-		return &pb6.PlanResponse{PlannedState: encodeValue(proposed, ty), Diagnostics: m.diagnostics(), PlannedPrivate: req.PriorPrivate}, nil
+		return &pb6.PlanResponse{PlannedState: encodeValue(proposed, of), Diagnostics: m.diagnostics(), PlannedPrivate: req.PriorPrivate}, nil
 	}
-	m := misbehavior(text(proposed, "misbehave")+","+s.settings().misbehave, "plan")
+	m := misbehavior(s.told(proposed), "plan")
 	if err := m.before(); err != nil {
 		return nil, err
 	}
@@ -87,9 +87,11 @@ func (s *server) PlanResourceChange(ctx context.Context, req *pb6.PlanRequest) (
 			out.RequiresReplace = []*pb6.Path{pathOf("force_new")}
 		}
 	} else {
-		planned = keepOr(planned, prior, "id", cty.UnknownVal(cty.String))
+		d := draft{of: proposed}
+		d.keepOr(prior, "id", cty.UnknownVal(cty.String))
+		planned = d.value()
 	}
-	out.PlannedState = m.value(planned, ty)
+	out.PlannedState = m.value(planned, of)
 	s.dump("plan", req.TypeName, text(proposed, "name"), req.PriorState, req.Config, req.ProposedNewState, out.PlannedState)
 	out.PlannedIdentity = s.identityOf(req.TypeName, prior)
 	return out, nil
@@ -99,43 +101,72 @@ func replaces(prior, proposed cty.Value) bool {
 	return !prior.IsNull() && !prior.GetAttr("force_new").RawEquals(proposed.GetAttr("force_new"))
 }
 
+// A draft is an object that is changed attribute by attribute and made anew once.
+type draft struct {
+	of    cty.Value
+	attrs map[string]cty.Value // nil: nothing is changed
+}
+
+func (d *draft) get(name string) cty.Value {
+	if d.attrs != nil {
+		return d.attrs[name]
+	}
+	return d.of.GetAttr(name)
+}
+
+func (d *draft) set(name string, v cty.Value) {
+	if d.attrs == nil {
+		d.attrs = d.of.AsValueMap()
+	}
+	d.attrs[name] = v
+}
+
+func (d *draft) value() cty.Value {
+	if d.attrs == nil {
+		return d.of
+	}
+	return cty.ObjectVal(d.attrs)
+}
+
 // keepOr gives a computed attribute its prior value, or v if there is none.
-func keepOr(planned, prior cty.Value, name string, v cty.Value) cty.Value {
+func (d *draft) keepOr(prior cty.Value, name string, v cty.Value) {
 	if !prior.IsNull() && !prior.GetAttr(name).IsNull() {
 		v = prior.GetAttr(name)
 	}
-	return with(planned, name, v)
+	d.set(name, v)
 }
 
 // planObject plans a test_object: out follows name, wo_length is counted anew
 // when wo_version changes, everything else computed is set once.
 func planObject(b *schema.Block, prior, proposed cty.Value) cty.Value {
 	proposed = b.StripWriteOnly(proposed) // as the protocol asks of a plan
-	p := keepOr(proposed, prior, "id", cty.UnknownVal(cty.String))
-	if p.GetAttr("serial").IsNull() {
-		p = keepOr(p, prior, "serial", cty.UnknownVal(cty.Number))
+	p := draft{of: proposed}
+	p.keepOr(prior, "id", cty.UnknownVal(cty.String))
+	if p.get("serial").IsNull() {
+		p.keepOr(prior, "serial", cty.UnknownVal(cty.Number))
 	}
 	if prior.IsNull() || !prior.GetAttr("name").RawEquals(proposed.GetAttr("name")) {
-		p = with(p, "out", cty.UnknownVal(cty.String))
+		p.set("out", cty.UnknownVal(cty.String))
 	}
 	if prior.IsNull() || !prior.GetAttr("wo_version").RawEquals(proposed.GetAttr("wo_version")) {
-		p = with(p, "wo_length", cty.UnknownVal(cty.Number))
+		p.set("wo_length", cty.UnknownVal(cty.Number))
 	}
-	return eachNested(b, p, func(e cty.Value, attr string) cty.Value {
+	eachNested(b, &p, func(e cty.Value, attr string) cty.Value {
 		if e.GetAttr(attr).IsNull() {
 			return with(e, attr, cty.UnknownVal(e.GetAttr(attr).Type()))
 		}
 		return e
 	})
+	return p.value()
 }
 
 // eachNested changes the objects that have a computed attribute: items, tags and meta.
-func eachNested(b *schema.Block, obj cty.Value, change func(e cty.Value, attr string) cty.Value) cty.Value {
+func eachNested(b *schema.Block, obj *draft, change func(e cty.Value, attr string) cty.Value) {
 	for name, attr := range map[string]string{"item": "id", "tag": "id", "meta": "size"} {
 		if b.Blocks[name] == nil && b.Attributes[name] == nil {
 			continue
 		}
-		v := obj.GetAttr(name)
+		v := obj.get(name)
 		if v.IsNull() || !v.IsKnown() || v.LengthInt() == 0 {
 			continue
 		}
@@ -148,12 +179,11 @@ func eachNested(b *schema.Block, obj cty.Value, change func(e cty.Value, attr st
 			out = append(out, e)
 		}
 		if v.Type().IsSetType() {
-			obj = with(obj, name, cty.SetVal(out))
+			obj.set(name, cty.SetVal(out))
 		} else {
-			obj = with(obj, name, cty.ListVal(out))
+			obj.set(name, cty.ListVal(out))
 		}
 	}
-	return obj
 }
 
 func (s *server) ApplyResourceChange(ctx context.Context, req *pb6.ApplyRequest) (*pb6.ApplyResponse, error) {
@@ -161,16 +191,16 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *pb6.ApplyRequest)
 	if b == nil {
 		return &pb6.ApplyResponse{Diagnostics: unknownType(req.TypeName)}, nil
 	}
-	ty := b.ImpliedType()
-	prior, err := decodeValue(req.PriorState, ty)
+	of := s.codec(b)
+	prior, err := decodeValue(req.PriorState, of)
 	if err != nil {
 		return nil, err
 	}
-	planned, err := decodeValue(req.PlannedState, ty)
+	planned, err := decodeValue(req.PlannedState, of)
 	if err != nil {
 		return nil, err
 	}
-	config, err := decodeValue(req.Config, ty)
+	config, err := decodeValue(req.Config, of)
 	if err != nil {
 		return nil, err
 	}
@@ -184,13 +214,13 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *pb6.ApplyRequest)
 	if req.TypeName == "test_record" {
 		defer s.recorded(op, text(obj, "name"))()
 	}
-	m := misbehavior(text(obj, "misbehave")+","+s.settings().misbehave, op, "apply")
+	m := misbehavior(s.told(obj), op, "apply")
 	if err := m.before(); err != nil {
 		return nil, err
 	}
 	out := &pb6.ApplyResponse{Diagnostics: m.diagnostics(), LegacyTypeSystem: m == mLegacy, Private: []byte(`{"applied":"` + op + `"}`)}
 	if !s.sleep(ctx, obj) {
-		out.NewState, out.Diagnostics = encodeValue(prior, ty), problem("Stopped", "The test provider was stopped.")
+		out.NewState, out.Diagnostics = encodeValue(prior, of), problem("Stopped", "The test provider was stopped.")
 		return out, nil
 	}
 	result := planned
@@ -200,14 +230,14 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *pb6.ApplyRequest)
 	if m == mError {
 		result = prior
 	}
-	if err := s.worldWrite(req.TypeName, prior, result, ty); err != nil {
+	if err := s.worldWrite(req.TypeName, prior, result, b.ImpliedType()); err != nil {
 		return nil, err
 	}
 	if m == mError {
-		out.NewState = encodeValue(prior, ty)
+		out.NewState = encodeValue(prior, of)
 		return out, nil
 	}
-	out.NewState = m.value(result, ty)
+	out.NewState = m.value(result, of)
 	s.dump("apply", req.TypeName, text(obj, "name"), req.PriorState, req.Config, req.PlannedState, out.NewState)
 	out.NewIdentity = s.identityOf(req.TypeName, result)
 	return out, nil
@@ -216,19 +246,20 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *pb6.ApplyRequest)
 // realize gives the unknown parts of a planned object their values.
 func (s *server) realize(typ string, b *schema.Block, planned, config cty.Value) cty.Value {
 	name := text(planned, "name")
+	d := draft{of: planned}
 	set := func(attr string, v cty.Value) {
 		if !planned.GetAttr(attr).IsKnown() {
-			planned = with(planned, attr, v)
+			d.set(attr, v)
 		}
 	}
 	set("id", cty.StringVal(s.settings().prefix+"id-"+name))
 	if typ != "test_object" {
-		return planned
+		return d.value()
 	}
 	set("serial", cty.NumberIntVal(int64(len(name))))
 	set("out", cty.StringVal(s.settings().prefix+"out-"+name))
 	set("wo_length", cty.NumberIntVal(int64(len(text(config, "wo")))))
-	planned = eachNested(b, planned, func(e cty.Value, attr string) cty.Value {
+	eachNested(b, &d, func(e cty.Value, attr string) cty.Value {
 		switch {
 		case e.GetAttr(attr).IsKnown():
 			return e
@@ -237,7 +268,7 @@ func (s *server) realize(typ string, b *schema.Block, planned, config cty.Value)
 		}
 		return with(e, attr, cty.StringVal("id-"+text(e, "key")))
 	})
-	return planned
+	return d.value()
 }
 
 func (s *server) ImportResourceState(_ context.Context, req *pb6.ImportRequest) (*pb6.ImportResponse, error) {
@@ -247,7 +278,7 @@ func (s *server) ImportResourceState(_ context.Context, req *pb6.ImportRequest) 
 	}
 	id := req.Id
 	if req.Identity != nil {
-		v, err := decodeValue(req.Identity.IdentityData, s.identity.ImpliedType())
+		v, err := decodeValue(req.Identity.IdentityData, s.codec(s.identity))
 		if err != nil {
 			return nil, err
 		}
@@ -270,7 +301,7 @@ func (s *server) ImportResourceState(_ context.Context, req *pb6.ImportRequest) 
 	}
 	v := with(with(b.Empty(), "id", cty.StringVal(id)), "name", cty.StringVal(id))
 	out.ImportedResources = []*pb6.ImportedResource{{
-		TypeName: req.TypeName, State: m.value(v, b.ImpliedType()), Private: []byte(`{"imported":true}`), Identity: s.identityOf(req.TypeName, v),
+		TypeName: req.TypeName, State: m.value(v, s.codec(b)), Private: []byte(`{"imported":true}`), Identity: s.identityOf(req.TypeName, v),
 	}}
 	return out, nil
 }
@@ -280,7 +311,7 @@ func (s *server) GenerateResourceConfig(_ context.Context, req *pb6.GenerateRequ
 	if b == nil {
 		return &pb6.GenerateResponse{Diagnostics: unknownType(req.TypeName)}, nil
 	}
-	v, err := decodeValue(req.State, b.ImpliedType())
+	v, err := decodeValue(req.State, s.codec(b))
 	if err != nil {
 		return nil, err
 	}
@@ -289,5 +320,5 @@ func (s *server) GenerateResourceConfig(_ context.Context, req *pb6.GenerateRequ
 			v = with(v, name, cty.NullVal(a.Type))
 		}
 	}
-	return &pb6.GenerateResponse{Config: encodeValue(v, b.ImpliedType())}, nil
+	return &pb6.GenerateResponse{Config: encodeValue(v, s.codec(b))}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 	"github.com/zclconf/go-cty/cty"
 	"google.golang.org/grpc/codes"
@@ -47,8 +48,20 @@ const (
 // A mischief is what goes wrong in one call: "" for nothing.
 type mischief string
 
+// told is what goes wrong with an object, by itself and by the provider.
+func (s *server) told(obj cty.Value) string {
+	of, all := text(obj, "misbehave"), s.settings().misbehave
+	if of == "" || all == "" {
+		return of + all
+	}
+	return of + "," + all
+}
+
 // misbehavior finds what goes wrong in a call by any of the given names.
 func misbehavior(all string, calls ...string) mischief {
+	if all == "" {
+		return ""
+	}
 	for _, one := range strings.Split(all, ",") {
 		what, call, _ := strings.Cut(strings.TrimSpace(one), ":")
 		for _, c := range calls {
@@ -92,26 +105,26 @@ func (m mischief) diagnostics() []*pb6.Diagnostic {
 }
 
 // value spoils an object that is about to be answered.
-func (m mischief) value(v cty.Value, ty cty.Type) *pb6.Value {
+func (m mischief) value(v cty.Value, of *rpc.Codec) *pb6.Value {
 	switch m {
 	case mNil, mError:
 		return nil
 	case mGarbage:
 		return &pb6.Value{Msgpack: []byte{0xdd, 0xff, 0xff, 0xff, 0xff, 0xc1}}
 	case mType:
-		return encodeValue(cty.StringVal("not an object"), cty.String)
+		return encodeValue(cty.StringVal("not an object"), rpc.NewCodec(cty.String))
 	case mGone:
-		return encodeValue(cty.NullVal(ty), ty)
+		return null
 	case mUnknown:
-		return encodeValue(with(v, "id", cty.UnknownVal(cty.String)), ty)
+		return encodeValue(with(v, "id", cty.UnknownVal(cty.String)), of)
 	case mChanged, mLegacy:
-		return encodeValue(with(v, "name", cty.StringVal("changed by the provider")), ty)
+		return encodeValue(with(v, "name", cty.StringVal("changed by the provider")), of)
 	}
 	if n, ok := strings.CutPrefix(string(m), "mutate"); ok && !v.IsNull() {
 		seed, _ := strconv.ParseUint(n, 10, 64)
-		return encodeValue(mutate(v, seed), ty)
+		return encodeValue(mutate(v, seed), of)
 	}
-	return encodeValue(v, ty)
+	return encodeValue(v, of)
 }
 
 func (m mischief) deferred() *pb6.Deferred {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 	"github.com/zclconf/go-cty/cty"
 	"google.golang.org/grpc"
@@ -12,8 +13,8 @@ import (
 )
 
 func (s *server) ReadDataSource(ctx context.Context, req *pb6.ReadDataRequest) (*pb6.ReadDataResponse, error) {
-	ty := s.data.ImpliedType()
-	v, err := decodeValue(req.Config, ty)
+	of := s.codec(s.data)
+	v, err := decodeValue(req.Config, of)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +29,7 @@ func (s *server) ReadDataSource(ctx context.Context, req *pb6.ReadDataRequest) (
 	v = with(v, "id", cty.StringVal("data-"+name))
 	v = with(v, "result", cty.StringVal(s.settings().prefix+name))
 	v = with(v, "secret", cty.StringVal("secret-"+name))
-	return &pb6.ReadDataResponse{State: m.value(v, ty), Diagnostics: m.diagnostics(), Deferred: m.deferred()}, nil
+	return &pb6.ReadDataResponse{State: m.value(v, of), Diagnostics: m.diagnostics(), Deferred: m.deferred()}, nil
 }
 
 // now is the time; the only thing about this provider that is not the same each time.
@@ -43,8 +44,8 @@ func renewAt(v cty.Value) *timestamppb.Timestamp {
 }
 
 func (s *server) OpenEphemeralResource(_ context.Context, req *pb6.OpenRequest) (*pb6.OpenResponse, error) {
-	ty := s.secret.ImpliedType()
-	v, err := decodeValue(req.Config, ty)
+	of := s.codec(s.secret)
+	v, err := decodeValue(req.Config, of)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (s *server) OpenEphemeralResource(_ context.Context, req *pb6.OpenRequest) 
 		return nil, err
 	}
 	v = with(v, "value", cty.StringVal(s.settings().prefix+"secret-"+name))
-	out := &pb6.OpenResponse{Result: m.value(v, ty), Diagnostics: m.diagnostics(), Deferred: m.deferred(), RenewAt: renewAt(v)}
+	out := &pb6.OpenResponse{Result: m.value(v, of), Diagnostics: m.diagnostics(), Deferred: m.deferred(), RenewAt: renewAt(v)}
 	out.Private = fmt.Appendf(nil, "%d:%s", number(v, "renew_ms"), name)
 	return out, nil
 }
@@ -115,10 +116,12 @@ func (s *server) GetFunctions(context.Context, *pb6.Empty) (*pb6.FunctionList, e
 }
 
 func (s *server) CallFunction(_ context.Context, req *pb6.CallRequest) (*pb6.CallResponse, error) {
-	str := func(v cty.Value) *pb6.CallResponse { return &pb6.CallResponse{Result: encodeValue(v, cty.String)} }
+	str := func(v cty.Value) *pb6.CallResponse {
+		return &pb6.CallResponse{Result: encodeValue(v, rpc.NewCodec(cty.String))}
+	}
 	args := make([]string, len(req.Arguments))
 	for i, a := range req.Arguments {
-		if v, err := decodeValue(a, cty.String); err == nil && v.IsKnown() && !v.IsNull() {
+		if v, err := decodeValue(a, rpc.NewCodec(cty.String)); err == nil && v.IsKnown() && !v.IsNull() {
 			args[i] = v.AsString()
 		}
 	}
@@ -126,7 +129,7 @@ func (s *server) CallFunction(_ context.Context, req *pb6.CallRequest) (*pb6.Cal
 	case "echo":
 		return &pb6.CallResponse{Result: req.Arguments[0]}, nil
 	case "fail":
-		v, err := decodeValue(req.Arguments[1], cty.Number)
+		v, err := decodeValue(req.Arguments[1], rpc.NewCodec(cty.Number))
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +151,7 @@ func (s *server) CallFunction(_ context.Context, req *pb6.CallRequest) (*pb6.Cal
 	case "prefix":
 		return str(cty.StringVal(s.settings().prefix)), nil
 	case "configured":
-		return &pb6.CallResponse{Result: encodeValue(cty.True, cty.Bool)}, nil
+		return &pb6.CallResponse{Result: encodeValue(cty.True, rpc.NewCodec(cty.Bool))}, nil
 	case "crash":
 		crash()
 	case "liar":
@@ -166,7 +169,7 @@ func (s *server) ListResource(req *pb6.ListRequest, out grpc.ServerStreamingServ
 		obj := with(s.object.Empty(), "id", cty.StringVal(fmt.Sprintf("id-%d", i)))
 		ev := &pb6.ListEvent{DisplayName: fmt.Sprintf("object %d", i), Identity: s.identityOf("test_object", obj)}
 		if req.IncludeResourceObject {
-			ev.ResourceObject = encodeValue(obj, s.object.ImpliedType())
+			ev.ResourceObject = encodeValue(obj, s.codec(s.object))
 		}
 		if err := out.Send(ev); err != nil {
 			return err
@@ -181,7 +184,7 @@ func (s *server) PlanAction(context.Context, *pb6.ActionRequest) (*pb6.PlanActio
 
 // InvokeAction tells of two steps and ends; an action named fail ends with an error.
 func (s *server) InvokeAction(req *pb6.ActionRequest, out grpc.ServerStreamingServer[pb6.ActionEvent]) error {
-	v, err := decodeValue(req.Config, s.action.ImpliedType())
+	v, err := decodeValue(req.Config, s.codec(s.action))
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,15 @@ import (
 // dump appends the values of a call, as they went over the wire, to the file that
 // the provider configuration names, for tests of what callers send.
 func (s *server) dump(call, typ, name string, values ...*pb6.Value) {
+	path := s.settings().dumpPath
+	if path == "" {
+		return
+	}
 	fields := []string{call, typ, name}
 	for _, v := range values {
 		fields = append(fields, base64.StdEncoding.EncodeToString(v.GetMsgpack()))
 	}
-	appendLine(s.settings().dumpPath, fields...)
+	appendLine(path, fields...)
 }
 
 // note appends a line to the record of calls. One write of one short line with

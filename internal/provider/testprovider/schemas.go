@@ -3,6 +3,7 @@ package testprovider
 import (
 	"sync"
 
+	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -26,7 +27,13 @@ type catalog struct {
 	provider, object, record, data, secret *schema.Block
 	list, action, store                    *schema.Block
 	identity                               *schema.Object
+	codecs                                 map[typed]*rpc.Codec
 }
+
+// typed is one of the schemas.
+type typed interface{ ImpliedType() cty.Type }
+
+func (c *catalog) codec(of typed) *rpc.Codec { return c.codecs[of] }
 
 var catalogs = map[int]func() *catalog{5: sync.OnceValue(func() *catalog { return newCatalog(5) }), 6: sync.OnceValue(func() *catalog { return newCatalog(6) })}
 
@@ -55,6 +62,10 @@ func newCatalog(protocol int) *catalog {
 		identity: &schema.Object{Nesting: schema.Single, Attributes: attrs{
 			"id": required(cty.String), "region": optional(cty.String),
 		}},
+	}
+	c.codecs = make(map[typed]*rpc.Codec)
+	for _, of := range []typed{c.provider, c.object, c.record, c.data, c.secret, c.list, c.action, c.store, c.identity} {
+		c.codecs[of] = rpc.NewCodec(of.ImpliedType())
 	}
 	return c
 }

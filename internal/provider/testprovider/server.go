@@ -86,7 +86,7 @@ func (s *server) GetResourceIdentitySchemas(context.Context, *pb6.Empty) (*pb6.I
 }
 
 func (s *server) ValidateProviderConfig(_ context.Context, req *pb6.ValidateProviderRequest) (*pb6.ValidateProviderResponse, error) {
-	v, err := decodeValue(req.Config, s.provider.ImpliedType())
+	v, err := decodeValue(req.Config, s.codec(s.provider))
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (s *server) ValidateProviderConfig(_ context.Context, req *pb6.ValidateProv
 }
 
 func (s *server) ConfigureProvider(ctx context.Context, req *pb6.ConfigureRequest) (*pb6.Diagnostics, error) {
-	v, err := decodeValue(req.Config, s.provider.ImpliedType())
+	v, err := decodeValue(req.Config, s.codec(s.provider))
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (s *server) block(typ string) *schema.Block {
 
 // validate is what all validations of a typed configuration do.
 func (s *server) validate(req *pb6.ValidateRequest, b *schema.Block) (*pb6.Diagnostics, error) {
-	v, err := decodeValue(req.Config, b.ImpliedType())
+	v, err := decodeValue(req.Config, s.codec(b))
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 const chunkSize = 16
 
 func (s *server) ConfigureStateStore(_ context.Context, req *pb6.ConfigureStoreRequest) (*pb6.ConfigureStoreResponse, error) {
-	v, err := decodeValue(req.Config, s.store.ImpliedType())
+	v, err := decodeValue(req.Config, s.codec(s.store))
 	if err != nil {
 		return nil, err
 	}

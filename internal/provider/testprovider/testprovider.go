@@ -41,6 +41,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -69,6 +70,7 @@ var Addr = addr.Provider{Host: "registry.opentofu.org", Namespace: "terrace", Ty
 //	stray        write to the standard output from the first call on
 func Main(protocol int) {
 	signal.Ignore(os.Interrupt)
+	debug.SetGCPercent(400) // hardly anything stays from call to call
 	go endWithParent(os.Getppid())
 	s := newServer(protocol)
 	switch what, arg, _ := strings.Cut(os.Getenv("TEST_MISBEHAVE"), "="); what {
@@ -135,8 +137,17 @@ func leaveGrandchild() {
 	}
 }
 
+// workers is how many calls are answered on goroutines that stay, whose stacks
+// have grown already; further ones get a goroutine each.
+const workers = 16
+
+// window is how much a caller may send before we have taken it. One that is fixed
+// spares the pings that would find out how large it should be.
+const window = 8 << 20
+
 func grpcServer(opts []grpc.ServerOption) *grpc.Server {
-	return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32))...)
+	return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32),
+		grpc.NumStreamWorkers(workers), grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window))...)
 }
 
 // served is the plugin as go-plugin wants to have it.

@@ -48,11 +48,11 @@ func (s *server) UpgradeResourceState(_ context.Context, req *pb6.UpgradeRequest
 	if err != nil {
 		return &pb6.UpgradeResponse{Diagnostics: problem("Unreadable state", err.Error())}, nil
 	}
-	m := misbehavior(s.settings().misbehave+","+text(v, "misbehave"), "upgrade")
+	m := misbehavior(s.told(v), "upgrade")
 	if err := m.before(); err != nil {
 		return nil, err
 	}
-	return &pb6.UpgradeResponse{UpgradedState: m.value(v, b.ImpliedType()), Diagnostics: m.diagnostics()}, nil
+	return &pb6.UpgradeResponse{UpgradedState: m.value(v, s.codec(b)), Diagnostics: m.diagnostics()}, nil
 }
 
 // fromFields makes an object of JSON fields; what is missing is null, what the
@@ -61,7 +61,7 @@ func fromFields(b *schema.Block, fields map[string]json.RawMessage) (cty.Value, 
 	loose := map[string]cty.Value{}
 	for name, ty := range b.ImpliedType().AttributeTypes() {
 		raw, ok := fields[name]
-		if !ok {
+		if !ok || string(raw) == "null" {
 			continue
 		}
 		v, err := ctyjson.Unmarshal(raw, ty)
@@ -95,7 +95,7 @@ func (s *server) UpgradeResourceIdentity(_ context.Context, req *pb6.UpgradeRequ
 		id = fields["key"]
 	}
 	v := cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal(id), "region": cty.NullVal(cty.String)})
-	return &pb6.UpgradeIdentityResponse{UpgradedIdentity: &pb6.IdentityData{IdentityData: encodeValue(v, s.identity.ImpliedType())}}, nil
+	return &pb6.UpgradeIdentityResponse{UpgradedIdentity: &pb6.IdentityData{IdentityData: encodeValue(v, s.codec(s.identity))}}, nil
 }
 
 // MoveResourceState makes a test_object of a test_record of this provider, or of
@@ -124,7 +124,7 @@ func (s *server) MoveResourceState(_ context.Context, req *pb6.MoveRequest) (*pb
 		return nil, err
 	}
 	return &pb6.MoveResponse{
-		TargetState: m.value(v, s.object.ImpliedType()), TargetPrivate: req.SourcePrivate, Diagnostics: m.diagnostics(),
+		TargetState: m.value(v, s.codec(s.object)), TargetPrivate: req.SourcePrivate, Diagnostics: m.diagnostics(),
 		TargetIdentity: s.identityOf("test_object", v),
 	}, nil
 }
