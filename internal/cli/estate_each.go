@@ -40,8 +40,11 @@ func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args
 	o.Look.Generate = !f.noStackGenerate
 	e, more := estate.Open(ctx, o)
 	defer e.Close(ctx)
-	if ds = append(append(ds, more...), e.Ungenerated...); ds.HasErrors() {
-		return s.failWith(e, ds)
+	if more = append(append(slices.Clone(ds), more...), e.Ungenerated...); more.HasErrors() {
+		return s.failWith(e, more)
+	}
+	if len(ds) > 0 {
+		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(ds))
 	}
 	if dir := e.Elsewhere(); dir != "" {
 		return s.fail(diag.Errorf(nil, "Commit not checked out", "%q runs in the folders of units, and the filters are about a commit that is not checked out. Check it out first, or compare with HEAD.", name))
@@ -94,7 +97,7 @@ func (s *session) runOne(ctx context.Context, cmd command, res *estate.Result, f
 	n.command = cmd.name
 	n.openViews()
 	one := *f
-	one.noDeprecation = true // told already
+	one.noDeprecation, one.idle, one.experiments = true, nil, nil // told already
 	module := ""
 	if u.Module != "" {
 		module = filepath.ToSlash(strings.TrimPrefix(u.ID, u.Dir+string(filepath.Separator)))

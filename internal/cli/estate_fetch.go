@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,14 @@ func (s *session) registryRequest(ctx context.Context, cfg *cliconfig.Config, sr
 	}
 	host := cmp.Or(u.Host, s.Env.Get("TG_TF_DEFAULT_REGISTRY_HOST"), addr.DefaultHost)
 	a := fetch.Address{Kind: fetch.Registry, Host: host, Namespace: parts[0], Name: parts[1], System: parts[2]}
+	if token := s.Env.Get("TG_TF_REGISTRY_TOKEN"); token != "" {
+		own := *cfg
+		own.EnvTokens = maps.Clone(cfg.EnvTokens)
+		if own.EnvTokens == nil {
+			own.EnvTokens = map[string]string{}
+		}
+		own.EnvTokens[strings.ToLower(host)], cfg = token, &own
+	}
 	reg := s.registry(cfg)
 	v := u.Query().Get("version")
 	if v == "" {

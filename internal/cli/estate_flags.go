@@ -33,6 +33,7 @@ type selection struct {
 	features, experiments, strictNames  []string
 	old                                 []string // deprecated flags and variables in use, each with its control
 	strictMode, noStackGenerate, strict bool
+	idle                                []string // flags and variables in use that do nothing, each with the reason
 }
 
 // running says how the units run.
@@ -40,7 +41,7 @@ type running struct {
 	nonInteractive, noAutoInit, noAutoApprove bool
 	failFast, ignoreErrors, ignoreOrder       bool
 	useMocks, noRetry, noHooks, noOutputs     bool
-	checkDependents, requireBootstrap         bool
+	checkDependents                           bool
 	parallelism, calls                        int
 	sharing                                   []string // providers
 	outDir, jsonOutDir                        string
@@ -110,7 +111,7 @@ func (f *unitFlags) runningSpecs() []flagSpec {
 		{name: "no-auto-retry", on: &f.noRetry}, {name: "fail-fast", on: &f.failFast}, {name: "queue-ignore-errors", on: &f.ignoreErrors},
 		{name: "queue-ignore-dag-order", on: &f.ignoreOrder}, {name: "use-mocks", on: &f.useMocks}, {name: "no-hooks", on: &f.noHooks},
 		{name: "no-dependency-outputs", on: &f.noOutputs}, {name: "destroy-dependencies-check", on: &f.checkDependents},
-		{name: "backend-require-bootstrap", on: &f.requireBootstrap}, {name: "parallelism", count: &f.parallelism, least: 1},
+		{name: "parallelism", count: &f.parallelism, least: 1},
 		{name: "provider-calls", count: &f.calls, least: 1}, {name: "share-provider", list: &f.sharing},
 		{name: "out-dir", text: &f.outDir}, {name: "json-out-dir", text: &f.jsonOutDir},
 	}
@@ -118,7 +119,7 @@ func (f *unitFlags) runningSpecs() []flagSpec {
 
 func (f *unitFlags) otherSpecs() []flagSpec {
 	return []flagSpec{
-		{name: "source", text: &f.source}, {name: "source-map", list: &f.sourceMap}, {name: "source-update", on: &f.sourceUpdate}, {name: "source-update", on: &f.sourceUpdate},
+		{name: "source", text: &f.source}, {name: "source-map", list: &f.sourceMap}, {name: "source-update", on: &f.sourceUpdate},
 		{name: "download-dir", text: &f.downloadDir}, {name: "inputs-debug", on: &f.inputsDebug},
 		{name: "provider-cache", on: &f.providerCache}, {name: "provider-cache-dir", text: &f.providerCacheDir},
 		{name: "no-auto-provider-cache-dir", on: &f.noPluginCache},
@@ -135,38 +136,6 @@ func (f *unitFlags) otherSpecs() []flagSpec {
 	}
 }
 
-// An idleFlag is a flag of Terragrunt that has nothing to do in one process. The
-// reasons stand in docs/terragrunt-flags.md.
-type idleFlag struct {
-	name  string
-	takes bool // a value
-}
-
-// idleFlags lists them.
-func idleFlags() []idleFlag {
-	return []idleFlag{
-		{"experiment-mode", false}, {"no-tips", false}, {"no-tip", true}, {"tf-path", true}, {"no-cas", false}, {"cas-clone-depth", true},
-		{"use-partial-parse-config-cache", false}, {"version-manager-file-name", true}, {"dependency-fetch-output-from-state", false},
-		{"no-dependency-fetch-output-from-state", false}, {"provider-cache-hostname", true}, {"provider-cache-port", true},
-		{"provider-cache-token", true}, {"provider-cache-registry-names", true}, {"queue-exclude-external", false},
-		{"queue-strict-include", false}, {"disable-command-validation", false}, {"no-destroy-dependencies-check", false},
-		{"backend-bootstrap", false}, {"disable-bucket-update", false}, {"engine-cache-path", true}, {"engine-skip-check", false},
-		{"engine-log-level", true}, {"experimental-engine", false}, {"no-engine", false},
-	}
-}
-
-// refused are flags that would change what happens, and whose work another way
-// does.
-func refused(name string) string {
-	switch name {
-	case "profile-cpu", "profile-mem", "profile-goroutine", "profile-dir":
-		return "the program writes no profiles of itself; time a run with the tools of the system"
-	case "discovery-boundary":
-		return "say it in the filter, as in --filter '(DIR)...NAME'"
-	}
-	return ""
-}
-
 // takeUnitFlags takes the flags of units out of the words of a command. Words
 // behind a bare -- are the command's own.
 func takeUnitFlags(args []string, env sys.Env) (*unitFlags, []string, error) {
@@ -176,11 +145,14 @@ func takeUnitFlags(args []string, env sys.Env) (*unitFlags, []string, error) {
 	for i := range all {
 		specs[all[i].name] = &all[i]
 	}
-	idle := map[string]bool{}
+	idle := map[string]idleFlag{}
 	for _, x := range idleFlags() {
-		idle[x.name] = x.takes
+		idle[x.name] = x
 	}
 	if err := f.fromEnv(all, env); err != nil {
+		return nil, nil, err
+	}
+	if err := f.idleFromEnv(env); err != nil {
 		return nil, nil, err
 	}
 	given := map[string]bool{}
@@ -196,7 +168,7 @@ func takeUnitFlags(args []string, env sys.Env) (*unitFlags, []string, error) {
 			name, ok = "a", true
 		}
 		name, value, has := strings.Cut(name, "=")
-		takes, isIdle := idle[name]
+		nothing, isIdle := idle[name]
 		spec := specs[name]
 		switch {
 		case !ok || spec == nil && !isIdle && refused(name) == "":
@@ -205,7 +177,7 @@ func takeUnitFlags(args []string, env sys.Env) (*unitFlags, []string, error) {
 		case refused(name) != "":
 			return nil, nil, fmt.Errorf("there is no --%s: %s", name, refused(name))
 		}
-		if !has && (isIdle && takes || spec != nil && spec.on == nil) {
+		if !has && (isIdle && nothing.takes || spec != nil && spec.on == nil) {
 			if i++; i == len(args) {
 				return nil, nil, fmt.Errorf("flag needs an argument: --%s", name)
 			}
@@ -215,6 +187,9 @@ func takeUnitFlags(args []string, env sys.Env) (*unitFlags, []string, error) {
 			f.old = append(f.old, name+" --"+name)
 		}
 		if isIdle {
+			if err := f.noteIdle(nothing, "--"+name, value, has); err != nil {
+				return nil, nil, err
+			}
 			continue
 		}
 		if err := spec.set(value, has, !given[name]); err != nil {
@@ -266,13 +241,7 @@ func (f *unitFlags) fromEnv(specs []flagSpec, env sys.Env) error {
 		if s.noEnv {
 			continue
 		}
-		word := strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
-		name := "TG_" + word
-		v := env.Get(name)
-		if v == "" {
-			name = "TERRAGRUNT_" + word
-			v = env.Get(name)
-		}
+		v, name := flagVariable(s.name, env)
 		if v == "" {
 			continue
 		}

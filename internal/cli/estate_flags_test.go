@@ -32,6 +32,53 @@ func TestFlagsDocumented(t *testing.T) {
 	}
 }
 
+// TestEveryFlag takes each flag of Terragrunt 1.1.3 and the variable that stands for
+// it: none is unknown, and what does nothing says so.
+func TestEveryFlag(t *testing.T) {
+	const switches = "all graph source-update tf-forward-stdout inputs-debug no-auto-init no-auto-retry no-auto-approve fail-fast queue-ignore-errors " +
+		"queue-ignore-dag-order queue-include-external filter-affected filter-allow-destroy no-filters-file summary-disable summary-per-unit " +
+		"destroy-dependencies-check no-dependency-outputs no-hooks no-stack-generate no-discovery-auth-provider-cmd provider-cache no-auto-provider-cache-dir " +
+		"strict-mode non-interactive log-disable log-show-abs-paths"
+	const values = "graph-root=x config=x download-dir=x source=x source-map=a=b parallelism=2 queue-include-dir=x queue-exclude-dir=x queue-excludes-file=x " +
+		"queue-include-units-reading=x units-that-include=x filter=x filters-file=x feature=a=b out-dir=x json-out-dir=x report-file=x report-format=csv " +
+		"report-schema-file=x auth-provider-cmd=x iam-assume-role=x iam-assume-role-duration=900 iam-assume-role-session-name=x " +
+		"iam-assume-role-web-identity-token=x provider-cache-dir=x experiment=cas strict-control=bare-include working-dir=x log-level=debug log-format=json " +
+		"log-custom-format=%msg"
+	const satisfied = "queue-exclude-external queue-strict-include disable-command-validation no-destroy-dependencies-check dependency-fetch-output-from-state " +
+		"use-partial-parse-config-cache no-engine experiment-mode no-tips no-tip=x"
+	const idle = "tf-path=x backend-bootstrap backend-require-bootstrap disable-bucket-update no-dependency-fetch-output-from-state provider-cache-hostname=x " +
+		"provider-cache-port=1 provider-cache-token=x provider-cache-registry-names=x cas-clone-depth=1 no-cas version-manager-file-name=x engine-cache-path=x " +
+		"engine-skip-check engine-log-level=x experimental-engine"
+	const no = "profile-cpu=x profile-mem=x profile-goroutine=x profile-dir=x discovery-boundary=x"
+	for _, group := range []struct {
+		flags        string
+		warns, fails bool
+	}{{switches, false, false}, {values, false, false}, {satisfied, false, false}, {idle, true, false}, {no, false, true}} {
+		for _, fl := range strings.Fields(group.flags) {
+			name, value, _ := strings.Cut(fl, "=")
+			if value == "" {
+				value = "true"
+			}
+			env := sys.Env{"TG_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "=" + value}
+			for _, from := range []struct {
+				args []string
+				env  sys.Env
+			}{{[]string{"--" + fl, "plan"}, nil}, {[]string{"plan"}, env}} {
+				f, rest, err := takeUnitFlags(from.args, from.env)
+				switch {
+				case group.fails != (err != nil):
+					t.Errorf("%q %q: %v", from.args, from.env, err)
+				case err != nil:
+				case len(rest) != 1:
+					t.Errorf("%q %q: rest %q", from.args, from.env, rest)
+				case group.warns != (len(f.withoutEffect()) > 0):
+					t.Errorf("%q %q: %v", from.args, from.env, f.withoutEffect())
+				}
+			}
+		}
+	}
+}
+
 // TestTakeUnitFlags reads flags and variables.
 func TestTakeUnitFlags(t *testing.T) {
 	tests := []struct {

@@ -61,6 +61,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	if ds.HasErrors() {
 		return estate.Options{}, ds
 	}
+	ds = append(ds, f.withoutEffect()...)
 	attached, err := rpc.ParseReattach(s.Env.Get("TF_REATTACH_PROVIDERS"))
 	if err != nil {
 		return estate.Options{}, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)

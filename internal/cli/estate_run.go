@@ -97,6 +97,7 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 		o.At = r.saved.About.Time
 	}
 	r.began = o.At
+	about := ds
 	e, more := estate.Open(ctx, o)
 	defer e.Close(ctx)
 	more = append(more, e.Ungenerated...)
@@ -117,7 +118,7 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 			return s.fail(diag.Errorf(nil, "Saved plan is stale", "The saved plan is about units that there are no longer: %s. Nothing was applied. Plan again.", strings.Join(gone, ", ")))
 		}
 	}
-	r.tellEstate(e.Warnings)
+	r.tellEstate(slices.Concat(about.Warnings(), e.Warnings))
 	if !f.noDeprecation {
 		r.tellEstate(e.Deprecated())
 	}

@@ -205,6 +205,9 @@ func boolOf(name, value string, has bool) (bool, error) {
 
 // openViews makes the human view; useJSON replaces it.
 func (s *session) openViews() {
+	if off, err := strconv.ParseBool(s.Env.Get("TG_NO_COLOR")); err == nil && off {
+		s.views.noColor = true
+	}
 	color := s.Terminal.Out && !s.views.noColor
 	width := 0
 	if s.Terminal.Out {

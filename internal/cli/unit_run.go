@@ -85,11 +85,11 @@ func (s *session) runUnit(ctx context.Context, cmd command, f *unitFlags, args [
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
-	if ds = s.unchosen(ctx, o, f); ds.HasErrors() {
-		return s.fail(ds)
+	if more := s.unchosen(ctx, o, f); more.HasErrors() {
+		return s.fail(more)
 	}
-	e, u, ds := estate.OpenUnit(ctx, o, s.unitPath(f), f.module)
-	if ds.HasErrors() {
+	e, u, more := estate.OpenUnit(ctx, o, s.unitPath(f), f.module)
+	if ds = append(ds, more...); ds.HasErrors() {
 		return s.failWith(e, ds)
 	}
 	if why, more := e.Skipped(ctx, u); why != "" || more.HasErrors() {

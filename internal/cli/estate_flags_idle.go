@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// An idleFlag is a flag of Terragrunt that has nothing to do in one process.
+type idleFlag struct {
+	name  string
+	takes bool   // a value
+	why   string // it has no effect; "" where what it asks for is so anyway
+}
+
+// The reasons that several flags have.
+const (
+	ownEngine  = "the engine is part of this program"
+	noServer   = "the cache of providers is a folder, and no server runs"
+	noBuckets  = "no state is kept in buckets, since other backends than local are refused by name"
+	oneStore   = "packages of modules are always kept in one cache, by address and content"
+	notInHere  = "this program does not have what the experiment brings"
+	noExporter = "nothing is exported"
+)
+
+// idleFlags lists them.
+func idleFlags() []idleFlag {
+	return []idleFlag{
+		{"experiment-mode", false, ""}, {"no-tips", false, ""}, {"no-tip", true, ""}, {"tf-path", true, ownEngine},
+		{"no-cas", false, oneStore}, {"cas-clone-depth", true, "repositories are cloned no deeper than needed"},
+		{"use-partial-parse-config-cache", false, ""}, {"version-manager-file-name", true, "no version manager is asked"},
+		{"dependency-fetch-output-from-state", false, ""}, {"no-dependency-fetch-output-from-state", false, "outputs are always read from state"},
+		{"provider-cache-hostname", true, noServer}, {"provider-cache-port", true, noServer},
+		{"provider-cache-token", true, noServer}, {"provider-cache-registry-names", true, noServer},
+		{"queue-exclude-external", false, ""}, {"queue-strict-include", false, ""}, {"disable-command-validation", false, ""},
+		{"no-destroy-dependencies-check", false, ""}, {"backend-bootstrap", false, noBuckets}, {"backend-require-bootstrap", false, noBuckets},
+		{"disable-bucket-update", false, noBuckets}, {"engine-cache-path", true, ownEngine}, {"engine-skip-check", false, ownEngine},
+		{"engine-log-level", true, ownEngine}, {"experimental-engine", false, ownEngine}, {"no-engine", false, ""},
+	}
+}
+
+// idleExperiments are those that bring nothing.
+const idleExperiments = "azure-backend block-iteration browse-tui catalog-format hook-context-env iac-engine mutable-generate optional-dependency-outputs otel-logs profiling slow-task-reporting symlinks"
+
+// refused are flags that would change what happens, and whose work another way
+// does.
+func refused(name string) string {
+	switch name {
+	case "profile-cpu", "profile-mem", "profile-goroutine", "profile-dir":
+		return "the program writes no profiles of itself; time a run with the tools of the system"
+	case "discovery-boundary":
+		return "say it in the filter, as in --filter '(DIR)...NAME'"
+	}
+	return ""
+}
+
+// noteIdle notes a flag that does nothing. A switch that is turned off asks for
+// nothing.
+func (f *unitFlags) noteIdle(x idleFlag, as, value string, has bool) error {
+	if !x.takes && has {
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return fmt.Errorf("invalid value %q for %s: it must be true or false", value, as)
+		}
+		if !on {
+			return nil
+		}
+	}
+	if x.why != "" {
+		f.idle = append(f.idle, as+": "+x.why)
+	}
+	return nil
+}
+
+// idleFromEnv looks at the variables that stand for flags which do nothing, or which
+// are refused.
+func (f *unitFlags) idleFromEnv(env sys.Env) error {
+	for _, x := range idleFlags() {
+		if v, name := flagVariable(x.name, env); v != "" {
+			if err := f.noteIdle(x, name, v, true); err != nil {
+				return err
+			}
+		}
+	}
+	for _, flag := range strings.Fields("profile-cpu profile-mem profile-goroutine profile-dir discovery-boundary") {
+		if v, name := flagVariable(flag, env); v != "" {
+			return fmt.Errorf("%s cannot be used: %s", name, refused(flag))
+		}
+	}
+	for _, of := range strings.Fields("TRACE METRIC LOGS") {
+		name := "TG_TELEMETRY_" + of + "_EXPORTER"
+		if v := env.Get(name); v != "" && v != "none" {
+			f.idle = append(f.idle, name+": "+noExporter)
+		}
+	}
+	return nil
+}
+
+// flagVariable is the value of the variable that stands for a flag, and its name:
+// TG_NAME, or TERRAGRUNT_NAME of old.
+func flagVariable(flag string, env sys.Env) (value, name string) {
+	word := strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	if v := env.Get("TG_" + word); v != "" {
+		return v, "TG_" + word
+	}
+	return env.Get("TERRAGRUNT_" + word), "TERRAGRUNT_" + word
+}
+
+// withoutEffect is a warning about flags and variables that do nothing.
+func (f *unitFlags) withoutEffect() diag.List {
+	all := slices.Clone(f.idle)
+	for _, name := range f.experiments {
+		if slices.Contains(strings.Fields(idleExperiments), name) {
+			all = append(all, "--experiment "+name+": "+notInHere)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	ds := diag.Warnf(nil, "Flags without effect", "These are taken, so that scripts go on working, and do nothing here:\n  - %s.", strings.Join(all, ".\n  - "))
+	ds[0].Code = "cli/idle-flags"
+	return ds
+}
