@@ -88,16 +88,6 @@ func (e *Env) stat(path string) (fs.FileInfo, error) {
 	return os.Stat(path)
 }
 
-func (e *Env) exists(path string) bool {
-	_, err := e.stat(path)
-	return err == nil
-}
-
-func (e *Env) isDir(path string) bool {
-	info, err := e.stat(path)
-	return err == nil && info.IsDir()
-}
-
 func (e *Env) configName() string {
 	if e.ConfigName == "" {
 		return DefaultName

@@ -229,8 +229,5 @@ func (r *run) showPlan(ctx context.Context, p *plan.Plan, ds diag.List) {
 	}
 }
 
-// started reports whether planning came as far as to look at anything.
-func started(p *plan.Plan) bool { return p.Prior != nil && p.Prior != p.PrevRun || len(p.Drift) > 0 }
-
 // asSentence ends an error's text with a period.
 func asSentence(err error) string { return strings.TrimRight(err.Error(), ".") + "." }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -114,15 +113,6 @@ func (pl *plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 			return rpc.Launch(ctx, o)
 		},
 	}, ds
-}
-
-// versions lists the packages for `version`.
-func (pl *plugins) versions() map[string]string {
-	out := make(map[string]string, len(pl.packages))
-	for a, pkg := range pl.packages {
-		out[a.String()] = fmt.Sprint(pkg.Version)
-	}
-	return out
 }
 
 // log is where plugins write: nowhere, unless logging is turned on.

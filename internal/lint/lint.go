@@ -44,20 +44,6 @@ type File struct {
 	imports map[string]string // name in the file → import path
 }
 
-// Check reads all packages of the module in a folder and applies the rules.
-// Findings come in the order of files and lines.
-func Check(root string) ([]Finding, error) {
-	packages, err := Read(root)
-	if err != nil {
-		return nil, err
-	}
-	var out []Finding
-	for _, p := range packages {
-		out = append(out, CheckPackage(p)...)
-	}
-	return out, nil
-}
-
 // CheckPackage applies the rules to one package.
 func CheckPackage(p *Package) []Finding {
 	c := &checker{p: p}

@@ -71,24 +71,6 @@ func WithoutMark(v cty.Value, m any) cty.Value {
 	return bare.WithMarks(marks)
 }
 
-// WithoutMarkDeep returns v without the mark m on v and on every value inside
-// of it. Other marks stay. A value without m is returned as it is.
-func WithoutMarkDeep(v cty.Value, m any) cty.Value {
-	if !v.HasMarkDeep(m) {
-		return v
-	}
-	bare, err := v.WrangleMarksDeep(func(have any, _ cty.Path) (ctymarks.WrangleAction, error) {
-		if have == m {
-			return ctymarks.WrangleDrop, nil
-		}
-		return nil, nil
-	})
-	if err != nil {
-		return v // the function above gives no error
-	}
-	return bare
-}
-
 // Deprecations lists the deprecation marks on v and inside of it, each once,
 // sorted by source and message.
 func Deprecations(v cty.Value) []Deprecation {

@@ -29,7 +29,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -216,5 +215,3 @@ func (m *migration) merged(more map[string][]byte) map[string][]byte {
 	}
 	return out
 }
-
-func folder(path string) string { return filepath.Dir(path) }

@@ -4,7 +4,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/plan/planjson"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
@@ -38,13 +37,6 @@ func State(w io.Writer, style Style, s *state.State, schemas Schemas, reveal boo
 		v.str("\nOutputs:\n\n")
 		v.stateOutputs(s)
 	}
-	return v.Flush()
-}
-
-// Object writes one object of a state.
-func Object(w io.Writer, style Style, a addr.Object, o *state.Object, p addr.ProviderConfig, schemas Schemas, reveal bool) error {
-	v := &planView{printer: newPrinter(w, style), schemas: schemas, d: differ{reveal: reveal}}
-	v.stateObject(state.Listed{Addr: a, Object: o, Provider: p})
 	return v.Flush()
 }
 

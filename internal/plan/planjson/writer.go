@@ -72,17 +72,6 @@ func (w *writer) strs(name string, list []string) {
 	w.end(']')
 }
 
-// any writes what encoding/json makes of a value.
-func (w *writer) any(v any) error {
-	src, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	w.sep()
-	w.b = append(w.b, src...)
-	return nil
-}
-
 // appendString writes a string as encoding/json does.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {

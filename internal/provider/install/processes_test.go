@@ -52,7 +52,7 @@ func TestTwoHundredProcesses(t *testing.T) {
 	}
 	s := registrytest.New(t)
 	p := addr.Provider{Host: s.Host, Namespace: "ns", Type: "aa"}
-	s.AddProvider(t, "ns", "aa", "1.0.0", Options{}.platform().String(), strings.Repeat("program ", 100_000))
+	s.AddProvider(t, "ns", "aa", "1.0.0", new(Options).platform().String(), strings.Repeat("program ", 100_000))
 	cache, ca := t.TempDir(), s.CAFile(t)
 	const n = 200
 	work := t.TempDir()

@@ -13,7 +13,6 @@ package statefile
 import (
 	"bytes"
 	"errors"
-	"io"
 	"strconv"
 	"strings"
 
@@ -28,15 +27,6 @@ const Version = state.LanguageVersion
 
 // maxMessages bounds how many messages one broken state gives.
 const maxMessages = 50
-
-// Read reads a state. See Parse.
-func Read(name string, r io.Reader) (*state.State, diag.List) {
-	b, err := io.ReadAll(r)
-	if err != nil {
-		return nil, diag.Errorf(nil, "Failed to read state", "The state %s cannot be read: %s.", name, err)
-	}
-	return Parse(name, b)
-}
 
 // Parse reads a state. An empty document is no state: nil without a message.
 // With errors the result is nil too. name is the file that messages name. b
