@@ -263,7 +263,8 @@ type Result struct {
 	Status  Status
 	Reason  string // for reports: run error, ancestor error, exclude block
 	Cause   string // the unit before it that failed or did not run, the label of the block that decided, or the error's summary
-	Root    string // for an ancestor error, the unit that failed first
+	Root    string // for an ancestor error, the unit that failed first, or that was kept from running
+	Kept    bool   // that unit did not fail: it was not run
 	Started time.Time
 	Ended   time.Time
 	Diags   diag.List

@@ -195,7 +195,7 @@ func (r *Run) turn(ctx context.Context, u *Unit) {
 	switch {
 	case by != nil:
 		res.Status, res.Reason, res.Cause, res.Code = EarlyExit, "ancestor error", by.Name, 1
-		res.Root = r.rootOf(by).Name
+		res.Root, res.Kept = r.rootOf(by)
 	case r.stopping(ctx):
 		res.Status, res.Reason, res.Cause, res.Code = EarlyExit, "run error", "the run was interrupted", 1
 	case failFast:
@@ -209,14 +209,16 @@ func (r *Run) turn(ctx context.Context, u *Unit) {
 	r.finish(ctx, res)
 }
 
-// rootOf is the unit whose failure kept another from running.
-func (r *Run) rootOf(u *Unit) *Unit {
+// rootOf is the unit whose failure kept another from running, or which did not run
+// itself.
+func (r *Run) rootOf(u *Unit) (name string, kept bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.blocked[u] != nil {
 		u = r.blocked[u]
 	}
-	return u
+	res := r.results[u]
+	return u.Name, res != nil && res.Status == EarlyExit
 }
 
 // finish notes what came of a unit and lets those that waited for it go on.

@@ -325,6 +325,9 @@ func earlyWhy(res *estate.Result) string {
 		if res.Root == "" {
 			return "another unit failed"
 		}
+		if res.Kept {
+			return "it needs " + res.Root + ", which was not run"
+		}
 		return "it needs " + res.Root + ", which failed"
 	}
 	return res.Cause
