@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -72,11 +71,14 @@ func (d *Desired) markDeprecated(t *demand.Task, v cty.Value) cty.Value {
 	if !obj.IsKnown() || obj.IsNull() || !obj.Type().IsObjectType() {
 		return v
 	}
-	vals := obj.AsValueMap()
-	fresh := maps.Clone(vals)
+	var fresh map[string]cty.Value // nil as long as there is nothing to mark
 	for _, name := range parts {
-		x, _ := vals[name].Unmark()
-		if x == cty.NilVal || x.IsKnown() && (x.IsNull() || x.CanIterateElements() && x.LengthInt() == 0) {
+		if !obj.Type().HasAttribute(name) {
+			continue
+		}
+		part := obj.GetAttr(name)
+		x, _ := part.Unmark()
+		if x.IsKnown() && (x.IsNull() || x.CanIterateElements() && x.LengthInt() == 0) {
 			continue
 		}
 		message := ""
@@ -85,7 +87,13 @@ func (d *Desired) markDeprecated(t *demand.Task, v cty.Value) cty.Value {
 		} else {
 			message = s.Block.Blocks[name].Block.Deprecated
 		}
-		fresh[name] = d.Resource.Mod.ev.deprecate(vals[name], d.Addr().String()+"."+name, message)
+		if fresh == nil {
+			fresh = obj.AsValueMap()
+		}
+		fresh[name] = d.Resource.Mod.ev.deprecate(part, d.Addr().String()+"."+name, message)
+	}
+	if fresh == nil {
+		return v
 	}
 	return cty.ObjectVal(fresh).WithMarks(marks)
 }

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -135,6 +136,23 @@ func (d *dec) value(name string, in *pb6.Value, c *Codec, fallback cty.Value) ct
 		return fallback
 	}
 	return v
+}
+
+// sent is a value of a request with its wire form.
+type sent struct {
+	raw *pb6.Value
+	v   cty.Value
+}
+
+// object is value for an answer that may well be what the request had, whose
+// value is known then.
+func (d *dec) object(name string, in *pb6.Value, c *Codec, fallback cty.Value, had ...sent) cty.Value {
+	for _, s := range had {
+		if b := in.GetMsgpack(); len(b) > 0 && bytes.Equal(b, s.raw.GetMsgpack()) {
+			return s.v
+		}
+	}
+	return d.value(name, in, c, fallback)
 }
 
 // identity decodes an identity; no identity gives NilVal.

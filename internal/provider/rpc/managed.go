@@ -74,7 +74,7 @@ func (c *Client) Read(ctx context.Context, req provider.ReadRequest) (provider.R
 		return out, ds
 	}
 	var d dec
-	out.State = d.value("state", resp.NewState, of, req.Prior)
+	out.State = d.object("state", resp.NewState, of, req.Prior, sent{msg.CurrentState, req.Prior})
 	out.Identity = d.identity(resp.NewIdentity, s, r)
 	out.Private = resp.Private
 	return out, c.answer(w, resp.Diagnostics, &d)
@@ -106,7 +106,7 @@ func (c *Client) Plan(ctx context.Context, req provider.PlanRequest) (provider.P
 		return out, ds
 	}
 	var d dec
-	out.Planned = d.value("planned state", resp.PlannedState, of, req.Prior)
+	out.Planned = d.object("planned state", resp.PlannedState, of, req.Prior, sent{msg.PriorState, req.Prior}, sent{msg.ProposedNewState, req.Proposed})
 	out.Identity = d.identity(resp.PlannedIdentity, s, r)
 	out.Private, out.Legacy = resp.PlannedPrivate, resp.LegacyTypeSystem
 	for _, p := range resp.RequiresReplace {
@@ -140,7 +140,7 @@ func (c *Client) Apply(ctx context.Context, req provider.ApplyRequest) (provider
 		return out, c.failed(ctx, w, err)
 	}
 	var d dec
-	out.State = d.value("state", resp.NewState, of, req.Prior)
+	out.State = d.object("state", resp.NewState, of, req.Prior, sent{msg.PlannedState, req.Planned})
 	out.Identity = d.identity(resp.NewIdentity, s, r)
 	out.Private, out.Legacy = resp.Private, resp.LegacyTypeSystem
 	return out, c.answer(w, resp.Diagnostics, &d)
