@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -212,6 +213,8 @@ func (p *project) translate(s *state.State) *state.State {
 type schemas struct {
 	ctx    context.Context
 	engine *engine.Engine
+
+	mu     sync.Mutex
 	failed map[addr.Provider]bool
 	ds     diag.List
 }
@@ -222,6 +225,8 @@ func (p *project) schemas(ctx context.Context) *schemas {
 
 // Resource implements view.Schemas.
 func (s *schemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.Resource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.failed[a] {
 		return nil
 	}

@@ -204,9 +204,14 @@ func noConfiguration(name string) diag.List {
 // plan makes the plan and shows it. Warnings are kept until flush; with errors
 // everything is told.
 func (r *run) plan(ctx context.Context) (*plan.Plan, diag.List) {
-	p, ds := r.engine.Plan(ctx, r.translate(r.held.Current()), r.options)
+	p, ds := r.make(ctx)
 	r.showPlan(ctx, p, ds)
 	return p, ds
+}
+
+// make makes the plan.
+func (r *run) make(ctx context.Context) (*plan.Plan, diag.List) {
+	return r.engine.Plan(ctx, r.translate(r.held.Current()), r.options)
 }
 
 // flush tells the warnings that were kept.

@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
 )
@@ -51,9 +52,18 @@ func runPlan(ctx context.Context, s *session, o *planOptions) int {
 	}
 	defer r.stop()
 	r.pending = ds
-	p, ds := r.plan(ctx)
+	p, ds := r.make(ctx)
+	var f *savedPlan
+	par.Each(2, 0, func(i int) {
+		switch {
+		case i == 0:
+			r.showPlan(ctx, p, ds)
+		case o.out != "" && p != nil:
+			f = r.encode(p)
+		}
+	})
 	r.flush()
-	ds = append(ds, r.afterPlan(p, o)...)
+	ds = append(ds, r.afterPlan(p, o, f)...)
 	switch {
 	case ds.HasErrors():
 		return 1
@@ -63,11 +73,12 @@ func runPlan(ctx context.Context, s *session, o *planOptions) int {
 	return 0
 }
 
-// afterPlan saves the plan and says what can be done with it.
-func (r *run) afterPlan(p *plan.Plan, o *planOptions) diag.List {
+// afterPlan saves the plan, if there is a file for it, and says what can be done
+// with it.
+func (r *run) afterPlan(p *plan.Plan, o *planOptions, f *savedPlan) diag.List {
 	var ds diag.List
-	if o.out != "" && p != nil {
-		if ds = r.save(p, o.out); ds.HasErrors() {
+	if f != nil {
+		if ds = f.write(r.Path(o.out)); ds.HasErrors() {
 			r.tell(ds)
 			return ds
 		}
@@ -92,18 +103,33 @@ func (r *run) afterPlan(p *plan.Plan, o *planOptions) diag.List {
 
 func generated(c *plan.Change) bool { return c.Import != nil && c.Import.GeneratedConfig != "" }
 
-// save writes the plan with what is needed to apply it.
-func (r *run) save(p *plan.Plan, name string) diag.List {
+// A savedPlan is the file of a plan before it is written.
+type savedPlan struct {
+	body bytes.Buffer
+	err  error
+	ds   diag.List
+}
+
+// encode makes the file of a plan, with what is needed to apply it.
+func (r *run) encode(p *plan.Plan) *savedPlan {
+	out := &savedPlan{}
 	files, ds := r.snapshot()
-	if ds.HasErrors() {
-		return ds
+	if out.ds = ds; ds.HasErrors() {
+		return out
 	}
 	f := &planfile.File{Plan: p, Config: files, Backend: planfile.Backend{Type: "local", Config: r.backend.config(), Workspace: r.workspace}}
 	f.Lock, _ = os.ReadFile(r.plugins.lockPath())
-	var b bytes.Buffer
-	err := planfile.Write(&b, f, Version)
+	out.err = planfile.Write(&out.body, f, Version)
+	return out
+}
+
+func (f *savedPlan) write(path string) diag.List {
+	if f.ds.HasErrors() {
+		return f.ds
+	}
+	err := f.err
 	if err == nil {
-		err = atomicfile.Write(r.Path(name), b.Bytes(), 0o600)
+		err = atomicfile.Write(path, f.body.Bytes(), 0o600)
 	}
 	if err != nil {
 		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)

@@ -1,12 +1,14 @@
 package view
 
 import (
+	"bytes"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/value"
@@ -20,7 +22,7 @@ const (
 )
 
 // Schemas finds the schema of a resource type; nil if it is not known, and
-// then values are shown by what they are.
+// then values are shown by what they are. It may be used concurrently.
 type Schemas interface {
 	Resource(p addr.Provider, mode addr.Mode, typ string) *schema.Resource
 }
@@ -63,9 +65,7 @@ func (v *planView) write() {
 		} else {
 			v.str("\n", Product, " will perform the following actions:\n")
 		}
-		for _, c := range changes {
-			v.change(c)
-		}
+		v.all(changes)
 		v.str("\n")
 		v.dressed(bold, "Plan:")
 		v.str(" ", Summary(v.plan.Counts()), "\n")
@@ -189,6 +189,35 @@ func (v *planView) pairSign(s1, t1, s2, t2 string) {
 	v.str("/")
 	v.dressed(s2, t2)
 	v.str(" ")
+}
+
+// A page is how many changes are written by one worker, and pages how many
+// pages may wait to be shown.
+const (
+	page  = 64
+	pages = 32
+)
+
+// all writes changes, many at a time, in their order.
+func (v *planView) all(changes []*plan.Change) {
+	for len(changes) > page {
+		n := min(len(changes), page*pages)
+		for _, text := range par.Map((n+page-1)/page, 0, func(i int) []byte {
+			var b bytes.Buffer
+			some := &planView{printer: newPrinter(&b, Style{Color: v.color}), plan: v.plan, schemas: v.schemas, d: differ{reveal: v.d.reveal}}
+			for _, c := range changes[i*page : min((i+1)*page, n)] {
+				some.change(c)
+			}
+			_ = some.Flush() // a buffer takes everything
+			return b.Bytes()
+		}) {
+			_, _ = v.Write(text)
+		}
+		changes = changes[n:]
+	}
+	for _, c := range changes {
+		v.change(c)
+	}
 }
 
 // change writes one change with its comment lines.
