@@ -103,7 +103,7 @@ func unpack(t testing.TB, in []byte, kind Kind, lim Limits) (map[string]string, 
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := Unpack(context.Background(), src, kind, to, "single", lim)
+	err := Unpack(context.Background(), File{src, kind, "single"}, to, lim)
 	out := make(map[string]string)
 	werr := filepath.WalkDir(filepath.Join(dir, "parent"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == to || path == filepath.Dir(to) {
@@ -250,7 +250,7 @@ func TestUnpackStops(t *testing.T) {
 	if err := os.WriteFile(src, zipOf(t, entry{name: "a", text: "x"}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Unpack(ctx, src, Zip, t.TempDir(), "", Limits{}); !errors.Is(err, context.Canceled) {
+	if err := Unpack(ctx, File{Path: src, Kind: Zip}, t.TempDir(), Limits{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

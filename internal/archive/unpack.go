@@ -67,11 +67,17 @@ func Sniff(head []byte) Kind {
 	return ""
 }
 
-// Unpack unpacks the archive file at src into the folder dir, which must exist
-// and should be empty. After an error the folder holds a part of it. A single
-// compressed file gets the given name.
-func Unpack(ctx context.Context, src string, kind Kind, dir, single string, lim Limits) error {
-	f, err := os.Open(src)
+// A File is an archive on the disk.
+type File struct {
+	Path   string
+	Kind   Kind
+	Single string // the name that a single compressed file gets
+}
+
+// Unpack unpacks an archive into the folder dir, which must exist and should be
+// empty. After an error the folder holds a part of it.
+func Unpack(ctx context.Context, src File, dir string, lim Limits) error {
+	f, err := os.Open(src.Path)
 	if err != nil {
 		return err
 	}
@@ -80,21 +86,21 @@ func Unpack(ctx context.Context, src string, kind Kind, dir, single string, lim 
 	if err != nil {
 		return err
 	}
-	if kind == Zip {
+	if src.Kind == Zip {
 		st, err := f.Stat()
 		if err == nil {
 			err = w.zip(f, st.Size())
 		}
 		return w.close(err)
 	}
-	r, err := decompress(bufio.NewReaderSize(f, 1<<16), kind)
+	r, err := decompress(bufio.NewReaderSize(f, 1<<16), src.Kind)
 	if err != nil {
 		return w.close(err)
 	}
-	switch kind {
+	switch src.Kind {
 	case Gz, Bz2, Xz:
 		var name string
-		if name, err = clean(single); err == nil {
+		if name, err = clean(src.Single); err == nil {
 			err = w.file(name, 0o644, r)
 		}
 	default:

@@ -75,7 +75,7 @@ func (s *session) lockProviders(ctx context.Context, o *providersLockOptions) di
 		}
 	}
 	var obtained []string
-	next, more := install.LockPlatforms(ctx, req, old, platformsOr(o.platforms), io, func(f install.Fetched) {
+	next, more := install.LockPlatforms(ctx, install.Wanted{Requirements: req, Locked: old, Platforms: platformsOr(o.platforms)}, io, func(f install.Fetched) {
 		obtained = append(obtained, fmt.Sprintf("Obtained %s checksums for %s; %s", f.Provider.Display(), f.Platform, gained(f)))
 	})
 	t.end()

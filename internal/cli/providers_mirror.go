@@ -65,7 +65,7 @@ func (s *session) mirrorProviders(ctx context.Context, o *providersMirrorOptions
 		l.take(e)
 	}
 	l.begin()
-	more = install.Mirror(ctx, req, locked, platformsOr(o.platforms), o.dir, io, nil)
+	more = install.Mirror(ctx, install.Wanted{Requirements: req, Locked: locked, Platforms: platformsOr(o.platforms)}, o.dir, io)
 	t.end()
 	return append(ds, more...)
 }

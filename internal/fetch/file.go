@@ -67,14 +67,14 @@ func (w *work) fileArchive(ctx context.Context, dir string) error {
 	if kind == "" {
 		return fmt.Errorf("%s is neither a folder nor an archive", p)
 	}
-	return w.unpack(ctx, p, kind, dir, p)
+	return w.unpack(ctx, archive.File{Path: p, Kind: kind, Single: p}, dir)
 }
 
-// unpack unpacks a downloaded archive; name is what its file was called.
-func (w *work) unpack(ctx context.Context, file string, kind archive.Kind, dir, name string) error {
-	single := path.Base(filepath.ToSlash(name))
-	single = strings.TrimSuffix(single, path.Ext(single))
-	if err := archive.Unpack(ctx, file, kind, dir, single, w.Limits); err != nil {
+// unpack unpacks an archive; a single compressed file gets the name of the archive.
+func (w *work) unpack(ctx context.Context, a archive.File, dir string) error {
+	single := path.Base(filepath.ToSlash(a.Single))
+	a.Single = strings.TrimSuffix(single, path.Ext(single))
+	if err := archive.Unpack(ctx, a, dir, w.Limits); err != nil {
 		return fmt.Errorf("cannot unpack the package: %w", err)
 	}
 	return nil

@@ -15,12 +15,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/archive"
 	"github.com/terrace-iac/terrace/internal/transfer"
 )
 
@@ -62,14 +60,7 @@ func (w *work) gcs(ctx context.Context, dir string) error {
 		}
 	}
 	q := u.Query()
-	kind := archive.KindOf(path.Base(g.key))
-	switch q.Get("archive") {
-	case "":
-	case "false", "0":
-		kind = ""
-	default:
-		kind = archive.KindOf(q.Get("archive"))
-	}
+	kind := kindAsked(q, g.key)
 	if kind == "" {
 		return w.gcsFolder(ctx, g, dir)
 	}
@@ -79,7 +70,7 @@ func (w *work) gcs(ctx context.Context, dir string) error {
 	}
 	d := g.object(g.key)
 	d.Max = maxArchive
-	return w.archive(ctx, d, sum, kind, g.key, dir)
+	return w.archive(ctx, d, packed{sum, kind, g.key}, dir)
 }
 
 func (g gcsPlace) object(key string) transfer.Download {

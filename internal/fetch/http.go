@@ -61,20 +61,40 @@ func (w *work) http(ctx context.Context, dir string) error {
 		return err
 	}
 	d := transfer.Download{URL: u.String(), Header: header, Max: maxArchive}
-	return w.archive(ctx, d, sum, kind, u.Path, dir)
+	return w.archive(ctx, d, packed{sum, kind, u.Path}, dir)
 }
 
-// archive downloads, checks and unpacks. An empty kind is told from the content.
-func (w *work) archive(ctx context.Context, d transfer.Download, sum checksum, kind archive.Kind, name, dir string) error {
+// packed is what is known of an archive before it is downloaded.
+type packed struct {
+	sum  checksum
+	kind archive.Kind // ""; to be told from the content
+	name string       // of its file
+}
+
+// kindAsked is the kind of archive that an address asks for, or that a name
+// means; "" if it is none.
+func kindAsked(q url.Values, name string) archive.Kind {
+	switch asked := q.Get("archive"); asked {
+	case "":
+		return archive.KindOf(path.Base(name))
+	case "false", "0":
+		return ""
+	default:
+		return archive.KindOf(asked)
+	}
+}
+
+// archive downloads, checks and unpacks.
+func (w *work) archive(ctx context.Context, d transfer.Download, a packed, dir string) error {
 	file := filepath.Join(w.tmp, "archive")
 	d.Progress = w.arrived
 	if err := w.Client.Save(ctx, d, file); err != nil {
 		return err
 	}
-	if err := sum.check(file); err != nil {
+	if err := a.sum.check(file); err != nil {
 		return err
 	}
-	if kind == "" {
+	if a.kind == "" {
 		f, err := os.Open(file)
 		if err != nil {
 			return err
@@ -82,11 +102,11 @@ func (w *work) archive(ctx context.Context, d transfer.Download, sum checksum, k
 		head := make([]byte, 512)
 		n, _ := f.Read(head)
 		_ = f.Close()
-		if kind = archive.Sniff(head[:n]); kind == "" {
+		if a.kind = archive.Sniff(head[:n]); a.kind == "" {
 			return errors.New("what was downloaded is not an archive of a known format (zip, tar.gz, tar.xz, tar.bz2)")
 		}
 	}
-	return w.unpack(ctx, file, kind, dir, name)
+	return w.unpack(ctx, archive.File{Path: file, Kind: a.kind, Single: a.name}, dir)
 }
 
 // credentials are those of the request, of the URL, or of the user's .netrc.

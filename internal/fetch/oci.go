@@ -58,7 +58,7 @@ func (w *work) oci(ctx context.Context, dir string) (string, error) {
 	if err := c.Blob(ctx, m.Layers[0], file, w.arrived); err != nil {
 		return "", err
 	}
-	return m.Digest, w.unpack(ctx, file, archive.Zip, dir, "")
+	return m.Digest, w.unpack(ctx, archive.File{Path: file, Kind: archive.Zip}, dir)
 }
 
 func ociReference(q url.Values) (string, error) {

@@ -8,11 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/archive"
 	"github.com/terrace-iac/terrace/internal/transfer"
 )
 
@@ -40,14 +38,7 @@ func (w *work) s3(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	kind := archive.KindOf(path.Base(b.key))
-	switch q.Get("archive") {
-	case "":
-	case "false", "0":
-		kind = ""
-	default:
-		kind = archive.KindOf(q.Get("archive"))
-	}
+	kind := kindAsked(q, b.key)
 	if kind == "" {
 		return w.s3Folder(ctx, b, dir)
 	}
@@ -57,7 +48,7 @@ func (w *work) s3(ctx context.Context, dir string) error {
 	}
 	d := w.object(b, b.key, b.version)
 	d.Max = maxArchive
-	return w.archive(ctx, d, sum, kind, b.key, dir)
+	return w.archive(ctx, d, packed{sum, kind, b.key}, dir)
 }
 
 func (w *work) object(b bucket, key, version string) transfer.Download {

@@ -45,7 +45,7 @@ func (r *replay) intoCall(call *eval.Call, path []step) (c cursor, child *eval.M
 	f := &frame{mod: m, scope: call.AnyScope()}
 	f.repeat, f.forEach = repetition(cfg.Repeat)
 	if len(path) > 0 && !path[0].brackets {
-		if c, ok := r.meta("module", cfg.At, cfg.Merged, moduleFrame(m), path, label, nil); ok {
+		if c, ok := r.meta(ownBlock{"module", cfg.At, cfg.Merged, label}, moduleFrame(m), path, nil); ok {
 			return c, nil, nil, true, nil
 		}
 	}
@@ -228,7 +228,7 @@ func (r *replay) provider(m *eval.Module, path []step) (cursor, diag.List) {
 	case f.repeats(rest):
 		return r.repeated(cursor{f: f}, rest), nil
 	}
-	if c, ok := r.meta("provider", cfg.At, cfg.Merged, moduleFrame(m), rest, what, nil); ok {
+	if c, ok := r.meta(ownBlock{"provider", cfg.At, cfg.Merged, what}, moduleFrame(m), rest, nil); ok {
 		return c, nil
 	}
 	return r.inBody(f, cfg.Body, rest, what, nil), nil

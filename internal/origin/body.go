@@ -22,7 +22,7 @@ func (r *replay) argument(res *eval.Resource, k addr.Key, path []step) cursor {
 		r.secret = r.secret || secretAt(v, path)
 	}
 	cfg := res.Config()
-	if next, ok := r.meta(blockType(cfg.Addr.Mode), cfg.At, cfg.Merged, f, path, what, func() *frame { return r.running(res, k) }); ok {
+	if next, ok := r.meta(ownBlock{blockType(cfg.Addr.Mode), cfg.At, cfg.Merged, what}, f, path, func() *frame { return r.running(res, k) }); ok {
 		return next
 	}
 	return r.inBody(f, cfg.Body, path, what, func() cursor { return r.provided(res, k, path, what) })
@@ -82,17 +82,25 @@ func blockType(m addr.Mode) string {
 	return "resource"
 }
 
-// meta is own for a block of a type, which is read again only if the path can lead
-// to something that the language defines.
-func (r *replay) meta(typ string, at source.Range, merged []config.Place, f *frame, path []step, what string, run func() *frame) (cursor, bool) {
-	if !config.Defines(typ, path[0].name()) {
+// ownBlock is a block of which the language itself defines something.
+type ownBlock struct {
+	typ    string
+	at     source.Range
+	merged []config.Place
+	what   string // its address
+}
+
+// meta is own for a block, which is read again only if the path can lead to
+// something that the language defines. run may be nil: all is evaluated in f.
+func (r *replay) meta(b ownBlock, f *frame, path []step, run func() *frame) (cursor, bool) {
+	if !config.Defines(b.typ, path[0].name()) {
 		return cursor{}, false
 	}
 	inner := f
 	if run != nil {
 		inner = run()
 	}
-	return r.own(f.mod.Node.Config.Origin(at, merged), f, path, what, inner)
+	return r.own(f.mod.Node.Config.Origin(b.at, b.merged), f, path, b.what, inner)
 }
 
 // own goes on at what the language itself defines of a block: meta-arguments and
@@ -169,7 +177,7 @@ func (r *replay) inBody(f *frame, body hcl.Body, path []step, what string, missi
 	if len(blocks) > 0 {
 		before := len(r.out.Steps)
 		next := r.nested(f, blocks, path, what)
-		r.overridden(f.mod.Node.Config, body, name, before, blocks[0], what)
+		r.overridden(r.places(f.mod.Node.Config.Replaced(body, name)), before, blocks[0], "the blocks "+what+"."+name)
 		return next
 	}
 	if missing != nil {
@@ -195,13 +203,12 @@ func (r *replay) guarded(f *frame, s *config.Setting, path []step) {
 
 // overridden adds to the step about a nested block which blocks an override took
 // away for it; n is how many steps there were before.
-func (r *replay) overridden(m *config.Module, body hcl.Body, name string, n int, first *hcl.Block, what string) {
-	gone := r.places(m.Replaced(body, name))
+func (r *replay) overridden(gone []Place, n int, first *hcl.Block, text string) {
 	if len(gone) == 0 {
 		return
 	}
 	if len(r.out.Steps) == n || r.out.Steps[n].Kind != Block && r.out.Steps[n].Kind != Dynamic {
-		s := &Step{Kind: Block, Text: "the blocks " + what + "." + name, At: r.header(first.DefRange)}
+		s := &Step{Kind: Block, Text: text, At: r.header(first.DefRange)}
 		r.out.Steps = slices.Insert(r.out.Steps, n, s)
 	}
 	r.out.Steps[n].Replaces = append(r.out.Steps[n].Replaces, gone...)

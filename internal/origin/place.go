@@ -26,12 +26,13 @@ func (r *replay) place(at source.Range, hide []source.Range) *Place {
 		hide = append(hide[:len(hide):len(hide)], r.onLine(s.cursor, s.args, at)...)
 	}
 	line, start := f.Line(at.Start.Line), f.LineStart(at.Start.Line)
+	shown := lineOf{line, start, inFile(hide, at.Filename)}
 	from := min(max(at.Start.Byte-start, 0), len(line))
 	to := max(min(at.End.Byte-start, len(line)), from)
-	p.Part = shorten(masked(line, at, start, hide, from, to))
+	p.Part = shorten(shown.masked(from, to))
 	p.Source = p.Part
 	if !strings.HasSuffix(at.Filename, ".json") { // there a line may be the whole file
-		p.Source = shorten(masked(line, at, start, hide, 0, len(line)))
+		p.Source = shorten(shown.masked(0, len(line)))
 	}
 	return p
 }
@@ -186,23 +187,35 @@ func (g *guarded) below(s step) *guarded {
 	return &guarded{g.guard, join(g.path, []step{s})}
 }
 
-// masked cuts [from, to) out of the line that a range starts on, itself starting at an
-// offset of its file, and puts a placeholder in the place of what must be hidden.
-func masked(line string, at source.Range, start int, hide []source.Range, from, to int) string {
-	hide = slices.DeleteFunc(slices.Clone(hide), func(h source.Range) bool { return h.Filename != at.Filename })
-	slices.SortFunc(hide, func(a, b source.Range) int { return a.Start.Byte - b.Start.Byte })
+// inFile is the ranges of one file, in order.
+func inFile(all []source.Range, name string) []source.Range {
+	out := slices.DeleteFunc(slices.Clone(all), func(h source.Range) bool { return h.Filename != name })
+	slices.SortFunc(out, func(a, b source.Range) int { return a.Start.Byte - b.Start.Byte })
+	return out
+}
+
+// lineOf is a line of a file, and what of that file must be hidden.
+type lineOf struct {
+	text  string
+	start int            // offset in the file
+	hide  []source.Range // in order
+}
+
+// masked cuts [from, to) out of the line and puts a placeholder in the place of
+// what must be hidden.
+func (l lineOf) masked(from, to int) string {
 	var b strings.Builder
 	done := from
-	for _, h := range hide {
-		lo, hi := max(h.Start.Byte-start, done), min(h.End.Byte-start, to)
+	for _, h := range l.hide {
+		lo, hi := max(h.Start.Byte-l.start, done), min(h.End.Byte-l.start, to)
 		if lo >= hi {
 			continue
 		}
-		b.WriteString(line[done:lo])
+		b.WriteString(l.text[done:lo])
 		b.WriteString(value.SecretText)
 		done = hi
 	}
-	b.WriteString(line[done:to])
+	b.WriteString(l.text[done:to])
 	return strings.TrimSpace(b.String())
 }
 

@@ -215,7 +215,7 @@ func (s *saving) body(resp *http.Response) error {
 // PostForm sends a form once and reads an answer of at most max bytes.
 func (c *Client) PostForm(ctx context.Context, where string, form url.Values, max int64) ([]byte, error) {
 	h := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
-	return c.send(ctx, http.MethodPost, where, strings.NewReader(form.Encode()), h, max)
+	return c.send(ctx, message{http.MethodPost, where, h, strings.NewReader(form.Encode())}, max)
 }
 
 // PostJSON sends a document once and reads an answer of at most max bytes.
@@ -229,20 +229,27 @@ func (c *Client) PostJSON(ctx context.Context, where string, header http.Header,
 		h = http.Header{}
 	}
 	h.Set("Content-Type", "application/json")
-	return c.send(ctx, http.MethodPost, where, bytes.NewReader(text), h, max)
+	return c.send(ctx, message{http.MethodPost, where, h, bytes.NewReader(text)}, max)
 }
 
 // Put sends an empty body once and reads an answer of at most max bytes.
 func (c *Client) Put(ctx context.Context, where string, header http.Header, max int64) ([]byte, error) {
-	return c.send(ctx, http.MethodPut, where, nil, header, max)
+	return c.send(ctx, message{http.MethodPut, where, header, nil}, max)
 }
 
-func (c *Client) send(ctx context.Context, method, where string, body io.Reader, header http.Header, max int64) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, where, body)
+// message is a request that is sent once.
+type message struct {
+	method, where string
+	header        http.Header
+	body          io.Reader // nil: none
+}
+
+func (c *Client) send(ctx context.Context, m message, max int64) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, m.method, m.where, m.body)
 	if err != nil {
 		return nil, plainError(err)
 	}
-	for k, vs := range header {
+	for k, vs := range m.header {
 		req.Header[k] = vs
 	}
 	resp, err := c.once(ctx, req)

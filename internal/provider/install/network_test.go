@@ -435,7 +435,7 @@ func TestLockPlatformsAndMirror(t *testing.T) {
 	}
 	ctx := context.Background()
 	o := b.Options.DirectOnly()
-	next, ds := LockPlatforms(ctx, reqs(p, "~> 1.0"), nil, []string{"linux_amd64", "darwin_arm64"}, o, note)
+	next, ds := LockPlatforms(ctx, Wanted{reqs(p, "~> 1.0"), nil, []string{"linux_amd64", "darwin_arm64"}}, o, note)
 	if ds.HasErrors() {
 		t.Fatal(ds.Err())
 	}
@@ -446,17 +446,17 @@ func TestLockPlatformsAndMirror(t *testing.T) {
 		t.Error(hs)
 	}
 	got = nil
-	again, ds := LockPlatforms(ctx, reqs(p, "~> 1.0"), next, []string{"darwin_arm64"}, o, note)
+	again, ds := LockPlatforms(ctx, Wanted{reqs(p, "~> 1.0"), next, []string{"darwin_arm64"}}, o, note)
 	if ds.HasErrors() || !again.Equal(next) || got[0] != "1.1.0 darwin_arm64 false false" {
 		t.Error(ds.Err(), got)
 	}
 	for platform, want := range map[string]string{"plan9_amd64": "is not available for plan9_amd64", "linux": "not a valid target platform"} {
-		if _, ds := LockPlatforms(ctx, reqs(p, ""), next, []string{platform}, o, nil); !ds.HasErrors() || !strings.Contains(ds.Err().Error(), want) {
+		if _, ds := LockPlatforms(ctx, Wanted{reqs(p, ""), next, []string{platform}}, o, nil); !ds.HasErrors() || !strings.Contains(ds.Err().Error(), want) {
 			t.Error(ds.Err())
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "mirror")
-	if ds := Mirror(ctx, reqs(p, ""), next, []string{"linux_amd64", "darwin_arm64"}, dir, o, nil); ds.HasErrors() {
+	if ds := Mirror(ctx, Wanted{reqs(p, ""), next, []string{"linux_amd64", "darwin_arm64"}}, dir, o); ds.HasErrors() {
 		t.Fatal(ds.Err())
 	}
 	base := filepath.Join(dir, s.Host, "ns", "aa")

@@ -42,7 +42,7 @@ func put(ctx context.Context, from local, dir string) error {
 	if from.folder {
 		err = linkOrCopy(from.path, ready)
 	} else if err = os.Mkdir(ready, 0o755); err == nil {
-		err = archive.Unpack(ctx, from.path, archive.Zip, ready, "", archive.Limits{Bytes: unpackLimit})
+		err = archive.Unpack(ctx, archive.File{Path: from.path, Kind: archive.Zip}, ready, archive.Limits{Bytes: unpackLimit})
 		if err != nil {
 			err = fmt.Errorf("cannot unpack %s: %w", from.path, err)
 		}

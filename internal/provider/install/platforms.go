@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/par"
 )
 
-// A Fetched is a package that LockPlatforms or Mirror got.
+// A Fetched is a package that LockPlatforms got.
 type Fetched struct {
 	Provider addr.Provider
 	Version  string
@@ -24,6 +24,13 @@ type Fetched struct {
 	Auth     Auth
 	New      bool // the lock file did not have the hash of this package before
 	First    bool // nor any of this provider
+}
+
+// Wanted is which packages LockPlatforms and Mirror get.
+type Wanted struct {
+	Requirements Requirements
+	Locked       *lock.File // what is locked already; nil: nothing
+	Platforms    []string   // OS_ARCH
 }
 
 // DirectOnly are the options with every package coming from its own registry,
@@ -40,9 +47,10 @@ func (o Options) DirectOnly() Options {
 // the platforms to the lock file, which the caller writes. Versions are those
 // that are locked, or the newest ones that are allowed. Nothing is installed. each is
 // called for every package, in the order of the platforms; it may be nil.
-func LockPlatforms(ctx context.Context, req Requirements, locked *lock.File, platforms []string, o Options, each func(Fetched)) (*lock.File, diag.List) {
+func LockPlatforms(ctx context.Context, w Wanted, o Options, each func(Fetched)) (*lock.File, diag.List) {
+	locked := w.Locked
 	next := locked.Clone()
-	ds := forPackages(ctx, req, locked, platforms, o, func(j *job, l local, pl platform, h1 lock.Hash) error {
+	ds := forPackages(ctx, w, o, func(j *job, l local, pl platform, h1 lock.Hash) error {
 		entry := next.Provider(j.p)
 		if entry == nil || !entry.Version.Same(j.v) {
 			entry = &lock.Provider{Addr: j.p, Version: j.v}
@@ -69,11 +77,11 @@ func LockPlatforms(ctx context.Context, req Requirements, locked *lock.File, pla
 // Mirror puts every required provider's package for each of the platforms into
 // a folder that serves as a filesystem mirror and, behind a web server, as a network
 // mirror. Packages that are there already are replaced.
-func Mirror(ctx context.Context, req Requirements, locked *lock.File, platforms []string, dir string, o Options, each func(Fetched)) diag.List {
+func Mirror(ctx context.Context, w Wanted, dir string, o Options) diag.List {
 	dir = o.path(dir)
 	m := &mirror{dir: dir, shown: dir}
 	changed := make(map[addr.Provider]bool)
-	ds := forPackages(ctx, req, locked, platforms, o, func(j *job, l local, pl platform, _ lock.Hash) error {
+	ds := forPackages(ctx, w, o, func(j *job, l local, pl platform, _ lock.Hash) error {
 		name := fmt.Sprintf("terraform-provider-%s_%s_%s.zip", j.p.Type, j.v, pl)
 		if err := os.MkdirAll(m.base(j.p), 0o755); err != nil {
 			return err
@@ -85,9 +93,6 @@ func Mirror(ctx context.Context, req Requirements, locked *lock.File, platforms 
 			return err
 		}
 		changed[j.p] = true
-		if each != nil {
-			each(Fetched{Provider: j.p, Version: j.v.String(), Platform: pl.String(), Auth: l.auth})
-		}
 		return nil
 	})
 	for _, p := range sorted(changed) {
@@ -100,13 +105,13 @@ func Mirror(ctx context.Context, req Requirements, locked *lock.File, platforms 
 
 // forPackages fetches packages, several at once, and calls use for one after the
 // other: providers in order, for each the platforms in order.
-func forPackages(ctx context.Context, req Requirements, locked *lock.File, platforms []string, o Options, use func(*job, local, platform, lock.Hash) error) diag.List {
-	want, ds := req.parse()
+func forPackages(ctx context.Context, w Wanted, o Options, use func(*job, local, platform, lock.Hash) error) diag.List {
+	want, ds := w.Requirements.parse()
 	if ds.HasErrors() {
 		return ds
 	}
 	var pls []platform
-	for _, text := range platforms {
+	for _, text := range w.Platforms {
 		os, arch, ok := strings.Cut(text, "_")
 		if !ok || os == "" || arch == "" {
 			return diag.Errorf(nil, "Invalid target platform", "The string %q given in the -platform option is not a valid target platform: it must be an operating system and an architecture, such as linux_amd64.", text)
@@ -119,7 +124,7 @@ func forPackages(ctx context.Context, req Requirements, locked *lock.File, platf
 	}
 	defer os.RemoveAll(tmp)
 	in := &installer{o: o, want: want}
-	in.locked, _ = translate(locked, want)
+	in.locked, _ = translate(w.Locked, want)
 	in.sources = in.methods()
 	providers := sorted(want)
 	type got struct {
