@@ -64,6 +64,11 @@ func (c *checker) check(ctx context.Context, u *Unit, strict bool) diag.List {
 	_, ds := in.Terraform(t)
 	_, more := in.RemoteState(t)
 	ds = append(ds, more...)
+	_, more = in.Features(t)
+	ds = append(ds, more...)
+	_, more = in.Errors(t)
+	ds = append(ds, more...)
+	ds = append(ds, in.CheckRunner(t).Errors()...)
 	_, more = in.Generate(t)
 	if ds = append(ds, more...); ds.HasErrors() {
 		return ds

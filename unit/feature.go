@@ -67,7 +67,7 @@ func (c *calc) feature(label string, raw node) node {
 		if given {
 			return valueNode{cty.StringVal(text), e, at}
 		}
-		c.errorf(at, "unit/missing-argument", "Missing required argument", "The feature flag %q has no \"default\".", label)
+		c.errorf(at, "unit/missing-argument", "Missing required argument", "The argument \"default\" of feature %q is required, but no definition was found.", label)
 		return valueNode{cty.DynamicVal, e, at}
 	}
 	if !given {
