@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/event"
+	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/state"
 )
@@ -184,8 +185,8 @@ func (r *run) tellImports(p *plan.Plan) {
 			continue
 		}
 		e := event.Event{Kind: event.ImportStart, Object: addr.Object{Instance: c.Addr}}
-		if c.Import.ID != "" {
-			e.IDKey, e.IDValue = "id", c.Import.ID
+		if e.IDKey, e.IDValue = "id", c.Import.ID; e.IDValue == "" {
+			e.IDKey, e.IDValue = exchange.Identify(c.Import.Identity)
 		}
 		r.event(e)
 		e.Kind = event.ImportDone

@@ -206,9 +206,10 @@ func (g *staticGraph) provider(from thing, n *module.Node, r *config.Resource) {
 	g.reads[from] = append(g.reads[from], p)
 }
 
-// StaticOutput lists the resource blocks that a root output refers to, by the text alone.
-func StaticOutput(tree *module.Tree, name string) []addr.ConfigResource {
+// StaticOutputs returns what lists the resource blocks that a root output refers
+// to, by the text alone.
+func StaticOutputs(tree *module.Tree) func(name string) []addr.ConfigResource {
 	g := &staticGraph{reads: map[thing][]thing{}}
 	tree.Walk(g.node)
-	return g.resources(thing{kind: "output", name: name})
+	return func(name string) []addr.ConfigResource { return g.resources(thing{kind: "output", name: name}) }
 }

@@ -175,8 +175,8 @@ func sameIdentity(a, b cty.Value) bool {
 func (sub *Subject) Import(id string, identity cty.Value) (Object, diag.List) {
 	a := sub.Addr
 	e := event.Event{Kind: event.ImportStart, Object: addr.Object{Instance: a}}
-	if id != "" {
-		e.IDKey, e.IDValue = "id", id
+	if e.IDKey, e.IDValue = "id", id; id == "" {
+		e.IDKey, e.IDValue = Identify(identity)
 	}
 	sub.x.o.Observe.Send(e)
 	done := sub.x.call()

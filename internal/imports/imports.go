@@ -162,10 +162,15 @@ func (r *importReader) withoutConfig(it *Target) diag.List {
 	if n != nil && n.Config.Resources[it.Addr.Resource] != nil {
 		return nil
 	}
-	at := it.Block.To.Range()
 	if r.generating && it.Addr.Module == "" && it.Block.ForEach == nil {
 		return nil
 	}
+	return it.Unmet()
+}
+
+// Unmet is the message that configuration has nothing for the target.
+func (it *Target) Unmet() diag.List {
+	at := it.Block.To.Range()
 	return diag.Errorf(&at, "Configuration for import target does not exist", "The configuration for the given import target %s does not exist. All target instances must have an associated configuration to be imported; run with -generate-config-out=FILE to have it written for resources of the root module.", it.Addr)
 }
 

@@ -127,6 +127,7 @@ func (p *planner) outputs() []*plan.OutputChange {
 	seen := map[string]bool{}
 	null := cty.NullVal(cty.DynamicPseudoType)
 	t := p.graph.Task(p.ctx)
+	inScope := p.outputScope()
 	for _, name := range p.ev.Root.Outputs() {
 		cfg := p.in.Eval.Tree.Root.Config.Outputs[name]
 		seen[name] = true
@@ -141,7 +142,7 @@ func (p *planner) outputs() []*plan.OutputChange {
 			}
 			continue
 		}
-		if p.scope.limited() && !p.outputInScope(name) {
+		if !inScope(name) {
 			c.After, c.AfterSensitive = c.Before, c.BeforeSensitive
 			if !c.Before.IsNull() {
 				out = append(out, c)
@@ -204,24 +205,24 @@ func outputOp(c *plan.OutputChange, existed bool) plan.Op {
 	}
 }
 
-// outputInScope reports whether a targeted plan covers all that an output reads.
-func (p *planner) outputInScope(name string) bool {
+// outputScope tells the outputs that are planned: with targets or exclusions
+// those that read something, all of which is planned.
+func (p *planner) outputScope() func(name string) bool {
+	if !p.scope.limited() {
+		return func(string) bool { return true }
+	}
 	planned := map[addr.ConfigResource]bool{}
 	for _, ip := range p.plans {
 		if p.scope.allows(ip.d.Addr()) {
 			planned[ip.d.Addr().Config()] = true
 		}
 	}
-	needs := eval.StaticOutput(p.in.Eval.Tree, name)
-	if len(needs) == 0 {
-		return len(p.scope.excludes) > 0
+	left := func(r addr.ConfigResource) bool { return !planned[r] }
+	reads := eval.StaticOutputs(p.in.Eval.Tree)
+	return func(name string) bool {
+		needs := reads(name)
+		return len(needs) > 0 && !slices.ContainsFunc(needs, left)
 	}
-	for _, r := range needs {
-		if !planned[r] {
-			return false
-		}
-	}
-	return true
 }
 
 // runChecks evaluates check blocks, after everything else.

@@ -124,6 +124,9 @@ func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) {
 	a := r.Addr.Instance(k)
 	inst := r.Instances[k]
 	why, wanted := p.whyOrphan(t, a)
+	if why == plan.DeleteNoResourceConfig && p.prev(a) != a {
+		why = plan.DeleteNoMoveTarget
+	}
 	if wanted {
 		return // its expansion failed or is put off, or the check it stands in was not run: nothing is known
 	}

@@ -30,6 +30,29 @@ func (p *planner) generateImports() {
 	}
 }
 
+// unmetImports reports imports for instances that configuration does not want.
+func (p *planner) unmetImports() {
+	if p.imports == nil || p.in.Mode != plan.Normal {
+		return
+	}
+	var planned map[addr.Instance]bool
+	t := p.graph.Task(p.ctx)
+	for _, it := range p.imports.Sorted() {
+		if planned == nil {
+			planned = make(map[addr.Instance]bool, len(p.plans))
+			for _, ip := range p.plans {
+				planned[ip.d.Addr()] = true
+			}
+		}
+		if n := p.in.Eval.Tree.Node(it.Addr.Module); planned[it.Addr] || !p.scope.wantsInstance(it.Addr) || n == nil || n.Config.Resources[it.Addr.Resource] == nil {
+			continue
+		}
+		if _, wanted := p.whyOrphan(t, it.Addr); !wanted {
+			p.graph.Report(it.Unmet())
+		}
+	}
+}
+
 // A generatedPlan is the plan for an object whose block was written for it.
 type generatedPlan struct {
 	change *plan.Change

@@ -153,6 +153,7 @@ func (p *planner) walk() {
 	p.walkOrphans(&w)
 	w.Do(p.in.Providers.Parallelism, work)
 	p.generateImports()
+	p.unmetImports()
 	if p.in.Mode != plan.Destroy {
 		p.runChecks()
 	}
