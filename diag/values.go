@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -28,7 +29,7 @@ func explainValues(d *hcl.Diagnostic) []string {
 		if diags.HasErrors() {
 			continue
 		}
-		name := traversalText(ref)
+		name := addr.Text(ref)
 		if v.ContainsMarked() {
 			lines = append(lines, name+" has a value that is not shown")
 			continue
@@ -78,27 +79,4 @@ func clip(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:200], "") + "…"
-}
-
-func traversalText(t hcl.Traversal) string {
-	var b strings.Builder
-	for _, step := range t {
-		switch s := step.(type) {
-		case hcl.TraverseRoot:
-			b.WriteString(s.Name)
-		case hcl.TraverseAttr:
-			b.WriteString("." + s.Name)
-		case hcl.TraverseIndex:
-			if s.Key.Type() == cty.String && s.Key.IsKnown() && !s.Key.IsNull() {
-				b.WriteString("[" + strconv.Quote(s.Key.AsString()) + "]")
-			} else if s.Key.Type() == cty.Number && s.Key.IsKnown() && !s.Key.IsNull() {
-				b.WriteString("[" + s.Key.AsBigFloat().Text('f', -1) + "]")
-			} else {
-				b.WriteString("[…]")
-			}
-		case hcl.TraverseSplat:
-			b.WriteString("[*]")
-		}
-	}
-	return b.String()
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
@@ -174,47 +175,13 @@ func (s *session) noCommand(args []string) int {
 		fmt.Fprintf(s.Stderr, "Error: Command not available\n\nThe command %q is not part of this version of %s. A later version will bring it.\nTo see the commands that there are, run:\n  %s -help\n", args[0], view.Product, view.Program)
 		return 1
 	}
-	hint := ""
-	if near := nearest(args[0]); near != "" {
-		hint = fmt.Sprintf(" Did you mean %q?", near)
+	names := map[string]bool{}
+	for _, c := range commands() {
+		names[c.name] = true
 	}
+	hint := lang.Suggest(args[0], names)
 	fmt.Fprintf(s.Stderr, "%s has no command named %q.%s\n\nTo see all of %s's top-level commands, run:\n  %s -help\n\n", view.Product, args[0], hint, view.Product, view.Program)
 	return 1
-}
-
-// nearest is the command whose name is most like the given one, or "".
-func nearest(word string) string {
-	best, at := "", 3
-	for _, c := range commands() {
-		if d := distance(word, c.name); d < at {
-			best, at = c.name, d
-		}
-	}
-	return best
-}
-
-// distance is how many letters must be changed, added or removed.
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func wantsHelp(args []string) bool {

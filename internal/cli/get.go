@@ -21,10 +21,7 @@ func getCommand(ctx context.Context, s *session, args []string) int {
 	addVars(f, &o.vars)
 	f.BoolVar(&o.update, "update", false, "")
 	f.StringVar(&testDir, "test-directory", "tests", "")
-	if !s.parse(f, args) {
-		return 1
-	}
-	if !s.useJSON(o.json) {
+	if !s.parse(f, args) || !s.useJSON(o.json) {
 		return 1
 	}
 	defer s.finish()

@@ -53,10 +53,7 @@ func initCommand(ctx context.Context, s *session, args []string) int {
 	f.BoolVar(&o.reconfigure, "reconfigure", false, "")
 	f.BoolVar(&o.migrate, "migrate-state", false, "")
 	f.BoolVar(&ignoreVersion, "ignore-remote-version", false, "")
-	if !s.parse(f, args) {
-		return 1
-	}
-	if !s.useJSON(o.json) {
+	if !s.parse(f, args) || !s.useJSON(o.json) {
 		return 1
 	}
 	defer s.finish()

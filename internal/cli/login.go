@@ -22,10 +22,7 @@ func loginCommand(ctx context.Context, s *session, args []string) int {
 	j.add(f)
 	addVars(f, &flags)
 	f.BoolVar(&input, "input", true, "")
-	if !s.parse(f, args) {
-		return 1
-	}
-	if !s.useJSON(j) {
+	if !s.parse(f, args) || !s.useJSON(j) {
 		return 1
 	}
 	defer s.finish()

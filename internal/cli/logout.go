@@ -11,10 +11,7 @@ func logoutCommand(ctx context.Context, s *session, args []string) int {
 	var j jsonFlags
 	f := newFlags("logout")
 	j.add(f)
-	if !s.parse(f, args) {
-		return 1
-	}
-	if !s.useJSON(j) {
+	if !s.parse(f, args) || !s.useJSON(j) {
 		return 1
 	}
 	defer s.finish()

@@ -30,10 +30,7 @@ func providersLockCommand(ctx context.Context, s *session, args []string) int {
 	f.Var(&o.platforms, "platform", "")
 	f.StringVar(&o.fsMirror, "fs-mirror", "", "")
 	f.StringVar(&o.netMirror, "net-mirror", "", "")
-	if !s.parse(f, args) {
-		return 1
-	}
-	if !s.useJSON(o.json) {
+	if !s.parse(f, args) || !s.useJSON(o.json) {
 		return 1
 	}
 	defer s.finish()

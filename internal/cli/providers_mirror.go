@@ -26,10 +26,7 @@ func providersMirrorCommand(ctx context.Context, s *session, args []string) int 
 	o.json.add(f)
 	addVars(f, &o.vars)
 	f.Var(&o.platforms, "platform", "")
-	if !s.parse(f, args) {
-		return 1
-	}
-	if !s.useJSON(o.json) {
+	if !s.parse(f, args) || !s.useJSON(o.json) {
 		return 1
 	}
 	defer s.finish()
