@@ -68,8 +68,7 @@ type applier struct {
 // ledger is what the actions of one run have done. It is held by the lock of the run.
 type ledger struct {
 	draft   *state.Draft
-	frozen  *state.State // of draft, nil after a change
-	opened  []*exchange.Opened
+	frozen  *state.State                // of draft, nil after a change
 	values  map[addr.Instance]cty.Value // what actions made, with marks
 	failed  map[addr.Instance]bool
 	unread  map[addr.Instance]string // data sources of checks, and why they could not be read
@@ -91,9 +90,7 @@ func Run(ctx context.Context, in Input) (Result, diag.List) {
 	a.schedule()
 	stop()
 	a.finish()
-	for i := len(a.opened) - 1; i >= 0; i-- {
-		a.graph.Report(a.opened[i].Close())
-	}
+	a.graph.Report(a.exchange.Close())
 	a.result.State = a.snapshot()
 	ds := a.graph.Diags()
 	if a.dead != nil {

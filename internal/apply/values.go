@@ -52,42 +52,11 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 
 // open opens an ephemeral resource for this apply.
 func (a *applier) open(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
-	s, ds := d.Resource.Schema(t)
-	if ds.HasErrors() {
-		return cty.DynamicVal, ds
-	}
-	unknown := exchange.NotOpen(s)
-	pc, more := d.Provider(t)
-	if ds = append(ds, more...); more.HasErrors() {
-		return unknown, ds
-	}
-	pre, more := d.Preconditions(t)
-	a.outcomes(d, pre)
-	if ds = append(ds, more...); more.HasErrors() {
-		return unknown, ds
-	}
-	v, more := d.Config(t, s)
-	if ds = append(ds, exchange.Blame(d, s, more)...); more.HasErrors() {
-		return unknown, ds
-	}
-	config, _ := v.UnmarkDeep()
-	if !config.IsWhollyKnown() {
-		return unknown, ds
-	}
-	prov, more := a.exchange.Configured(t, pc, nil)
-	if ds = append(ds, more...); more.HasErrors() {
-		return unknown, ds
-	}
-	o, out, more := a.exchange.Subject(a.ev, d.Addr(), pc.Addr, s, prov).Open(config, &d.Resource.Config().At)
-	if ds = append(ds, exchange.Blame(d, s, more)...); more.HasErrors() {
-		return unknown, ds
-	}
-	a.mu.Lock()
-	a.opened = append(a.opened, o)
-	a.mu.Unlock()
-	post, more := d.Postconditions(t, out)
-	a.outcomes(d, post)
-	return out, append(ds, more...)
+	told := func(out []eval.Outcome) { a.outcomes(d, out) }
+	return a.exchange.Open(t, a.ev, d, exchange.Opening{
+		Before: told, After: told,
+		Wait: func(config cty.Value, _ *eval.ProviderConfig) bool { return !config.IsWhollyKnown() },
+	})
 }
 
 // keep makes a new value available to what reads the instance.

@@ -52,8 +52,9 @@ type Exchange struct {
 	told    sync.Map      // addr.Provider whose schema failure was told
 	schemas par.Cache[addr.Provider, asked]
 
-	mu   sync.Mutex
-	live map[*eval.ProviderConfig]*demand.Cell[provider.Provider]
+	mu     sync.Mutex
+	live   map[*eval.ProviderConfig]*demand.Cell[provider.Provider]
+	opened []*opened
 }
 
 // asked is what a provider answered when it was asked for its schema.

@@ -54,13 +54,18 @@ type planner struct {
 	removed  moves.Removals
 	replace  map[addr.Instance]bool
 
-	mu           sync.Mutex
-	orphans      []*orphanPlan
-	opened       []*exchange.Opened
+	mu sync.Mutex
+	findings
+}
+
+// findings is what the tasks found, in any order. It is held by the lock of the
+// run until all of them are done.
+type findings struct {
 	plans        []*instancePlan
-	checkResults []checks.Result
+	orphans      []*orphanPlan
 	generated    []*generatedPlan
 	deferred     []*plan.Deferred
+	checkResults []checks.Result
 }
 
 // instancePlan is what planning found out about one wanted instance. One task
@@ -89,7 +94,7 @@ func Make(ctx context.Context, in Input) (*plan.Plan, diag.List) {
 		return &plan.Plan{Mode: in.Mode, Prior: p.prior, PrevRun: in.State, Timestamp: in.Timestamp, Errored: true, Workspace: in.Eval.Workspace}, ds
 	}
 	p.walk()
-	p.closeEphemeral()
+	p.graph.Report(p.exchange.Close())
 	ds = append(ds, p.graph.Diags()...)
 	out := p.assemble()
 	out.Errored = ds.HasErrors()
