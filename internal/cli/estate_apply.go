@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -84,13 +85,18 @@ func changes(results []*estate.Result) bool {
 	return slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Changes })
 }
 
-// worst is the highest status of the units.
+// worst is the highest status of the units. Any other failure goes before a 2, which
+// stands for changes elsewhere.
 func worst(results []*estate.Result) int {
-	code := 0
+	code, two := 0, 0
 	for _, res := range results {
-		code = max(code, res.Code)
+		if res.Code == 2 {
+			two = 2
+		} else {
+			code = max(code, res.Code)
+		}
 	}
-	return code
+	return cmp.Or(code, two)
 }
 
 // end prints the summary, writes the report and returns the status.
