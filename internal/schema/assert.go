@@ -73,11 +73,11 @@ func AssertPlanValid(b *Block, prior, config, planned cty.Value, legacy bool) []
 			c.exists(config, planned, nil)
 		}
 		if path, ok := b.firstWriteOnly(planned); ok {
-			c.add(path, cty.NilVal, cty.NilVal, true, "a write-only attribute must be null in a plan")
+			c.writeOnly(path, "plan")
 		}
 		return c.errs
 	}
-	c.planBlock(b, prior, config, planned, nil)
+	c.planBlock(b, sides{prior, config, planned}, nil)
 	return c.errs
 }
 
@@ -104,20 +104,35 @@ func conforms(b *Block, v cty.Value) error {
 
 type checker struct{ errs []error }
 
-func (c *checker) add(path cty.Path, want, got cty.Value, sensitive bool, format string, args ...any) {
-	c.errs = append(c.errs, &Mismatch{Path: path.Copy(), Msg: fmt.Sprintf(format, args...), Want: want, Got: got, Sensitive: sensitive})
+// add reports something of which there are no values to show.
+func (c *checker) add(path cty.Path, format string, args ...any) {
+	c.errs = append(c.errs, &Mismatch{Path: path.Copy(), Msg: fmt.Sprintf(format, args...)})
+}
+
+// writeOnly reports a write-only attribute that has a value.
+func (c *checker) writeOnly(path cty.Path, where string) {
+	c.errs = append(c.errs, &Mismatch{Path: path.Copy(), Msg: "a write-only attribute must be null in a " + where, Sensitive: true})
+}
+
+// differ reports that a value is not the one that it should be.
+func (c *checker) differ(path cty.Path, want, got cty.Value, sensitive bool, msg string) {
+	c.errs = append(c.errs, &Mismatch{Path: path.Copy(), Msg: msg, Want: want, Got: got, Sensitive: sensitive})
 }
 
 // exists reports a block that is planned where there is none, or the reverse.
 func (c *checker) exists(config, planned cty.Value, path cty.Path) {
 	if config.IsNull() {
-		c.add(path, cty.NilVal, cty.NilVal, false, "it is planned to exist, but the configuration does not have it")
+		c.add(path, "it is planned to exist, but the configuration does not have it")
 		return
 	}
-	c.add(path, cty.NilVal, cty.NilVal, false, "it is planned to be absent, but the configuration has it")
+	c.add(path, "it is planned to be absent, but the configuration has it")
 }
 
-func (c *checker) planBlock(b *Block, prior, config, planned cty.Value, path cty.Path) {
+// sides is one part of an object as it was, as it is configured and as it is planned.
+type sides struct{ prior, config, planned cty.Value }
+
+func (c *checker) planBlock(b *Block, v sides, path cty.Path) {
+	config, planned := v.config, v.planned
 	if config.IsKnown() && config.IsNull() != planned.IsNull() {
 		c.exists(config, planned, path)
 		return
@@ -126,17 +141,17 @@ func (c *checker) planBlock(b *Block, prior, config, planned cty.Value, path cty
 	case !config.IsKnown() || planned.IsNull():
 		return
 	case !planned.IsKnown():
-		c.add(path, cty.NilVal, cty.NilVal, false, "the whole block is unknown; only its attributes may be")
+		c.add(path, "the whole block is unknown; only its attributes may be")
 		return
 	}
 	f := b.facts()
 	for _, name := range f.attrs {
-		c.planAttr(b.Attributes[name], field(prior, name), config.GetAttr(name), planned.GetAttr(name), path, name)
+		c.planAttr(b.Attributes[name], v.field(name), path, name)
 	}
 	for _, name := range f.blocks {
 		nb := b.Blocks[name]
-		one := func(p, cf, pl cty.Value, at cty.Path) { c.planBlock(nb.Block, p, cf, pl, at) }
-		c.planNested(nb.Nesting, field(prior, name), config.GetAttr(name), planned.GetAttr(name), path.GetAttr(name), "blocks", one)
+		one := func(v sides, at cty.Path) { c.planBlock(nb.Block, v, at) }
+		c.planNested(planNester{nb.Nesting, "blocks", one}, v.field(name), path.GetAttr(name))
 	}
 }
 
@@ -148,35 +163,42 @@ func field(obj cty.Value, name string) cty.Value {
 	return obj.GetAttr(name)
 }
 
-func (c *checker) planAttr(a *Attribute, prior, config, planned cty.Value, path cty.Path, name string) {
+// field is an attribute of all sides; there may be no prior object.
+func (v sides) field(name string) sides {
+	return sides{field(v.prior, name), v.config.GetAttr(name), v.planned.GetAttr(name)}
+}
+
+func (c *checker) planAttr(a *Attribute, v sides, path cty.Path, name string) {
+	prior, config, planned := v.prior, v.config, v.planned
 	switch {
 	case a.WriteOnly:
 		if !planned.IsNull() {
-			c.add(path.GetAttr(name), cty.NilVal, cty.NilVal, true, "a write-only attribute must be null in a plan")
+			c.writeOnly(path.GetAttr(name), "plan")
 		}
 	case config.IsNull() && (a.Computed || planned.IsNull()):
 	case config.IsNull() && a.Nested == nil:
-		c.add(path.GetAttr(name), config, planned, a.Sensitive, "a value is planned for an attribute that the configuration does not set and that is not computed")
+		c.differ(path.GetAttr(name), config, planned, a.Sensitive, "a value is planned for an attribute that the configuration does not set and that is not computed")
 	case same(planned, config):
 	case prior != cty.NilVal && !prior.IsNull() && same(planned, prior):
 	case a.Nested != nil:
-		c.planNestedAttr(a, prior, config, planned, path.GetAttr(name))
+		c.planNestedAttr(a, v, path.GetAttr(name))
 	default:
-		c.add(path.GetAttr(name), config, planned, a.Sensitive, "the planned value is neither that of the configuration nor the prior one")
+		c.differ(path.GetAttr(name), config, planned, a.Sensitive, "the planned value is neither that of the configuration nor the prior one")
 	}
 }
 
-func (c *checker) planNestedAttr(a *Attribute, prior, config, planned cty.Value, path cty.Path) {
-	if config.IsNull() != planned.IsNull() && config.IsKnown() {
-		c.exists(config, planned, path)
+func (c *checker) planNestedAttr(a *Attribute, v sides, path cty.Path) {
+	if v.config.IsNull() != v.planned.IsNull() && v.config.IsKnown() {
+		c.exists(v.config, v.planned, path)
 		return
 	}
 	o := a.Nested
-	one := func(p, cf, pl cty.Value, at cty.Path) { c.planObject(o, p, cf, pl, at) }
-	c.planNested(o.Nesting, prior, config, planned, path, "elements", one)
+	one := func(v sides, at cty.Path) { c.planObject(o, v, at) }
+	c.planNested(planNester{o.Nesting, "elements", one}, v, path)
 }
 
-func (c *checker) planObject(o *Object, prior, config, planned cty.Value, path cty.Path) {
+func (c *checker) planObject(o *Object, v sides, path cty.Path) {
+	config, planned := v.config, v.planned
 	if config.IsKnown() && config.IsNull() != planned.IsNull() {
 		c.exists(config, planned, path)
 		return
@@ -185,56 +207,64 @@ func (c *checker) planObject(o *Object, prior, config, planned cty.Value, path c
 		return
 	}
 	for _, name := range sortedNames(o.Attributes) {
-		c.planAttr(o.Attributes[name], field(prior, name), config.GetAttr(name), planned.GetAttr(name), path, name)
+		c.planAttr(o.Attributes[name], v.field(name), path, name)
 	}
+}
+
+// planNester is how the elements of a nested block type or attribute are checked.
+type planNester struct {
+	nesting Nesting
+	what    string // in messages, in the plural
+	one     func(v sides, at cty.Path)
 }
 
 // planNested checks the blocks of one type, or the objects of a nested attribute.
 // Elements of sets cannot be told apart, so of them only the number is checked.
-func (c *checker) planNested(n Nesting, prior, config, planned cty.Value, path cty.Path, what string, one func(prior, config, planned cty.Value, at cty.Path)) {
-	if n == Single || n == Group {
-		one(prior, config, planned, path)
+func (c *checker) planNested(n planNester, v sides, path cty.Path) {
+	if n.nesting == Single || n.nesting == Group {
+		n.one(v, path)
 		return
 	}
+	config, planned := v.config, v.planned
 	switch {
 	case !config.IsKnown():
 		return
 	case !planned.IsKnown():
-		c.add(path, cty.NilVal, cty.NilVal, false, "all %s together are unknown; only attributes in them may be", what)
+		c.add(path, "all %s together are unknown; only attributes in them may be", n.what)
 		return
 	case planned.IsNull() || config.IsNull():
 		if config.IsNull() != planned.IsNull() {
-			c.add(path, cty.NilVal, cty.NilVal, false, "no %s must be an empty collection, not null", what)
+			c.add(path, "no %s must be an empty collection, not null", n.what)
 		}
 		return
 	}
-	if n == Set {
+	if n.nesting == Set {
 		a, b := config.LengthInt(), planned.LengthInt()
 		if a != b && config.IsWhollyKnown() && planned.IsWhollyKnown() { // unknown elements may turn out equal to others
-			c.add(path, cty.NilVal, cty.NilVal, false, "the configuration has %d %s, the plan %d", a, what, b)
+			c.add(path, "the configuration has %d %s, the plan %d", a, n.what, b)
 		}
 		return
 	}
 	ck, cv := elements(config)
 	pk, pv := elements(planned)
-	if n == Map {
-		c.planMap(prior, keyed(ck, cv), keyed(pk, pv), pk, ck, path, one)
+	if n.nesting == Map {
+		c.planMap(n, v.prior, keyedList{ck, cv}, keyedList{pk, pv}, path)
 		return
 	}
 	if len(cv) != len(pv) {
-		c.add(path, cty.NilVal, cty.NilVal, false, "the configuration has %d %s, the plan %d", len(cv), what, len(pv))
+		c.add(path, "the configuration has %d %s, the plan %d", len(cv), n.what, len(pv))
 		return
 	}
 	var before []cty.Value
-	if !absent(prior) {
-		_, before = elements(prior)
+	if !absent(v.prior) {
+		_, before = elements(v.prior)
 	}
 	for i := range cv {
 		p := cty.NilVal
 		if i < len(before) {
 			p = before[i]
 		}
-		one(p, cv[i], pv[i], path.IndexInt(i))
+		n.one(sides{p, cv[i], pv[i]}, path.IndexInt(i))
 	}
 }
 
@@ -246,22 +276,31 @@ func keyed(keys []string, vals []cty.Value) map[string]cty.Value {
 	return m
 }
 
-func (c *checker) planMap(prior cty.Value, config, planned map[string]cty.Value, pk, ck []string, path cty.Path, one func(prior, config, planned cty.Value, at cty.Path)) {
+// keyedList is the elements of a map in the order of their keys.
+type keyedList struct {
+	keys []string
+	vals []cty.Value
+}
+
+func (l keyedList) byKey() map[string]cty.Value { return keyed(l.keys, l.vals) }
+
+func (c *checker) planMap(n planNester, prior cty.Value, config, planned keyedList, path cty.Path) {
 	var before map[string]cty.Value
 	if !absent(prior) {
 		before = prior.AsValueMap()
 	}
-	for _, k := range pk {
-		cv, ok := config[k]
+	wanted, got := config.byKey(), planned.byKey()
+	for _, k := range planned.keys {
+		cv, ok := wanted[k]
 		if !ok {
-			c.add(path, cty.NilVal, cty.NilVal, false, "the plan has an element %q that the configuration does not have", k)
+			c.add(path, "the plan has an element %q that the configuration does not have", k)
 			continue
 		}
-		one(before[k], cv, planned[k], path.IndexString(k))
+		n.one(sides{before[k], cv, got[k]}, path.IndexString(k))
 	}
-	for _, k := range ck {
-		if _, ok := planned[k]; !ok {
-			c.add(path, cty.NilVal, cty.NilVal, false, "the plan lacks the element %q of the configuration", k)
+	for _, k := range config.keys {
+		if _, ok := got[k]; !ok {
+			c.add(path, "the plan lacks the element %q of the configuration", k)
 		}
 	}
 }

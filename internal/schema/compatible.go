@@ -1,6 +1,10 @@
 package schema
 
-import "github.com/zclconf/go-cty/cty"
+import (
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+)
 
 // AssertObjectCompatible checks that an object after an apply, or of a second plan
 // with more known, is what was planned: every known part of planned is the same in
@@ -47,9 +51,9 @@ func (c *checker) gotPresence(planned, actual cty.Value, path cty.Path, sensitiv
 		return true
 	}
 	if planned.IsNull() {
-		c.add(path, planned, actual, sensitive, "it was planned to be absent, but is present now")
+		c.differ(path, planned, actual, sensitive, "it was planned to be absent, but is present now")
 	} else {
-		c.add(path, planned, actual, sensitive, "it was planned to be present, but is absent now")
+		c.differ(path, planned, actual, sensitive, "it was planned to be present, but is absent now")
 	}
 	return false
 }
@@ -68,7 +72,7 @@ func (c *checker) gotObjectAtAll(planned, actual cty.Value, path cty.Path) bool 
 
 // lost reports a value that was known in the plan and is unknown now.
 func (c *checker) lost(planned, actual cty.Value, path cty.Path, sensitive bool) {
-	c.add(path, planned, actual, sensitive, "the value was known in the plan, but is unknown now")
+	c.differ(path, planned, actual, sensitive, "the value was known in the plan, but is unknown now")
 }
 
 func (c *checker) gotBlock(b *Block, planned, actual cty.Value, path cty.Path) {
@@ -89,7 +93,7 @@ func (c *checker) gotAttr(a *Attribute, planned, actual cty.Value, path cty.Path
 	switch {
 	case a.WriteOnly:
 		if !actual.IsNull() {
-			c.add(path.GetAttr(name), cty.NilVal, cty.NilVal, true, "a write-only attribute must be null in a result")
+			c.writeOnly(path.GetAttr(name), "result")
 		}
 	case !planned.IsKnown():
 	case planned.RawEquals(actual):
@@ -128,7 +132,7 @@ func (c *checker) gotValue(planned, actual cty.Value, path cty.Path, sensitive b
 	}
 	ty := planned.Type()
 	if actual.Type().IsPrimitiveType() != ty.IsPrimitiveType() || ty.IsSetType() != actual.Type().IsSetType() {
-		c.add(path, planned, actual, sensitive, "the value has another type than planned")
+		c.differ(path, planned, actual, sensitive, "the value has another type than planned")
 		return
 	}
 	switch {
@@ -146,7 +150,7 @@ func (c *checker) gotValue(planned, actual cty.Value, path cty.Path, sensitive b
 		c.gotNested(n, planned, actual, path)
 	default:
 		if !planned.RawEquals(actual) {
-			c.add(path, planned, actual, sensitive, "the value is not the planned one")
+			c.differ(path, planned, actual, sensitive, "the value is not the planned one")
 		}
 	}
 }
@@ -181,24 +185,25 @@ func (c *checker) gotNested(n gotNester, planned, actual cty.Value, path cty.Pat
 		return
 	}
 	if !iterable(planned.Type()) || !iterable(actual.Type()) {
-		c.add(path, cty.NilVal, cty.NilVal, false, "the value has another type than planned")
+		c.add(path, "the value has another type than planned")
+		return
+	}
+	if n.nesting == Set {
+		c.gotSet(n, planned, actual, path)
 		return
 	}
 	pk, pv := elements(planned)
 	ak, av := elements(actual)
-	switch n.nesting {
-	case Map:
-		c.gotMap(n, pk, ak, keyed(pk, pv), keyed(ak, av), path)
-	case Set:
-		c.gotSet(n, planned, actual, pv, av, path)
-	default:
-		if len(pv) != len(av) {
-			c.add(path, cty.NilVal, cty.NilVal, false, "%d %s were planned, but there are %d now", len(pv), n.what, len(av))
-			return
-		}
-		for i := range pv {
-			n.one(c, pv[i], av[i], path.IndexInt(i))
-		}
+	if n.nesting == Map {
+		c.gotMap(n, keyedList{pk, pv}, keyedList{ak, av}, path)
+		return
+	}
+	if len(pv) != len(av) {
+		c.add(path, "%d %s were planned, but there are %d now", len(pv), n.what, len(av))
+		return
+	}
+	for i := range pv {
+		n.one(c, pv[i], av[i], path.IndexInt(i))
 	}
 }
 
@@ -206,18 +211,19 @@ func iterable(ty cty.Type) bool {
 	return ty.IsCollectionType() || ty.IsTupleType() || ty.IsObjectType()
 }
 
-func (c *checker) gotMap(n gotNester, pk, ak []string, planned, actual map[string]cty.Value, path cty.Path) {
-	for _, k := range pk {
-		a, ok := actual[k]
+func (c *checker) gotMap(n gotNester, planned, actual keyedList, path cty.Path) {
+	want, have := planned.byKey(), actual.byKey()
+	for _, k := range planned.keys {
+		a, ok := have[k]
 		if !ok {
-			c.add(path, cty.NilVal, cty.NilVal, false, "the element %q was planned, but is absent now", k)
+			c.add(path, "the element %q was planned, but is absent now", k)
 			continue
 		}
-		n.one(c, planned[k], a, path.IndexString(k))
+		n.one(c, want[k], a, path.IndexString(k))
 	}
-	for _, k := range ak {
-		if _, ok := planned[k]; !ok {
-			c.add(path, cty.NilVal, cty.NilVal, false, "the element %q was not planned, but is present now", k)
+	for _, k := range actual.keys {
+		if _, ok := want[k]; !ok {
+			c.add(path, "the element %q was not planned, but is present now", k)
 		}
 	}
 }
@@ -225,10 +231,12 @@ func (c *checker) gotMap(n gotNester, pk, ak []string, planned, actual map[strin
 // gotSet checks that each planned element could have become one of the actual
 // ones, and that each of these could come from a planned one. Several unknown
 // elements may have become one, so the numbers may differ.
-func (c *checker) gotSet(n gotNester, planned, actual cty.Value, pv, av []cty.Value, path cty.Path) {
+func (c *checker) gotSet(n gotNester, planned, actual cty.Value, path cty.Path) {
 	if planned.IsWhollyKnown() && planned.RawEquals(actual) {
 		return
 	}
+	_, pv := elements(planned)
+	_, av := elements(actual)
 	fits := func(p, a cty.Value) bool {
 		var try checker
 		n.one(&try, p, a, nil)
@@ -255,7 +263,7 @@ func (c *checker) gotSet(n gotNester, planned, actual cty.Value, pv, av []cty.Va
 		}
 	}
 	if lost+extra > 0 {
-		c.add(path, planned, actual, false, "of the %d planned %s of the set %d are absent now, and %d are there that were not planned", len(pv), n.what, lost, extra)
+		c.differ(path, planned, actual, false, fmt.Sprintf("of the %d planned %s of the set %d are absent now, and %d are there that were not planned", len(pv), n.what, lost, extra))
 	}
 }
 
