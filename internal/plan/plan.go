@@ -82,16 +82,20 @@ type Change struct {
 	AfterSensitive  []cty.Path
 	ReplacePaths    []cty.Path // what forces replacement
 
-	Private        []byte
 	Import         *Import // nil unless the object is imported
 	BeforeIdentity cty.Value
 	AfterIdentity  cty.Value
 
+	Handling
+}
+
+// Handling is what carrying out a change goes by, and what is never shown.
+type Handling struct {
+	Private      []byte                // of the provider, for the call that makes the change
 	Dependencies []addr.ConfigResource // for the state of the new object
 	ForcedCBD    bool                  // create_before_destroy by configuration or propagation
 	SkipDestroy  bool                  // lifecycle.destroy = false
-
-	ConfigKnown bool // the configuration was wholly known, so that this is the final plan for the object
+	ConfigKnown  bool                  // the configuration was wholly known, so that this is the final plan for the object
 }
 
 // Moved reports whether the object had another address before.
@@ -149,17 +153,22 @@ type Plan struct {
 	Outputs   []*OutputChange
 	Actions   []Action
 	Checks    []state.CheckResult
-	Prior     *state.State         // after moves and refresh; what apply starts from
-	PrevRun   *state.State         // as it was found in the store
-	Variables map[string]cty.Value // root variables as given; ephemeral ones are null
-	Ephemeral []string             // names of root variables that must be given again
+	Prior     *state.State // after moves and refresh; what apply starts from
+	PrevRun   *state.State // as it was found in the store
+	Relevant  []RelevantAttr
+	Timestamp time.Time
+	Errored   bool
+	Workspace string
 
+	Request
+}
+
+// A Request is what the user asked for beside the mode.
+type Request struct {
+	Variables         map[string]cty.Value // root variables as given; ephemeral ones are null
+	Ephemeral         []string             // names of root variables that must be given again
 	Targets, Excludes []addr.Target
 	Replace           []addr.Instance
-	Relevant          []RelevantAttr
-	Timestamp         time.Time
-	Errored           bool
-	Workspace         string
 }
 
 // RelevantAttr is an attribute that contributed to the planned changes.

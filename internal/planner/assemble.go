@@ -16,9 +16,8 @@ import (
 // assemble makes the plan from what the tasks found, when all of them are done.
 func (p *planner) assemble() *plan.Plan {
 	out := &plan.Plan{
-		Mode: p.in.Mode, PrevRun: p.in.State, Targets: p.in.Targets, Excludes: p.in.Excludes,
-		Replace: p.in.Replace, Timestamp: p.in.Timestamp, Workspace: p.in.Eval.Workspace,
-		Variables: map[string]cty.Value{},
+		Mode: p.in.Mode, PrevRun: p.in.State, Timestamp: p.in.Timestamp, Workspace: p.in.Eval.Workspace,
+		Request: plan.Request{Variables: map[string]cty.Value{}, Targets: p.in.Targets, Excludes: p.in.Excludes, Replace: p.in.Replace},
 	}
 	slices.SortFunc(p.plans, func(a, b *instancePlan) int { return a.d.Addr().Compare(b.d.Addr()) })
 	slices.SortFunc(p.orphans, func(a, b *orphanPlan) int { return a.addr.Compare(b.addr) })

@@ -45,7 +45,7 @@ func (m *managedPlan) planDestroy(now exchange.Object) (cty.Value, diag.List) {
 
 // planDelete plans a delete, or a forget where the object must not be destroyed.
 func (p *planner) planDelete(sub *exchange.Subject, now exchange.Object, skip bool) (*plan.Change, diag.List) {
-	c := &plan.Change{Addr: sub.Addr, Prev: p.prev(sub.Addr), Provider: sub.Of, Op: plan.Delete, Before: now.Value, After: sub.Null(), Private: now.Private, BeforeIdentity: now.Identity}
+	c := &plan.Change{Addr: sub.Addr, Prev: p.prev(sub.Addr), Provider: sub.Of, Op: plan.Delete, Before: now.Value, After: sub.Null(), BeforeIdentity: now.Identity, Handling: plan.Handling{Private: now.Private}}
 	c.BeforeSensitive = exchange.SensitivePaths(sub.Schema, now.Value, now.Sensitive())
 	if skip {
 		c.Op, c.SkipDestroy = plan.Forget, true

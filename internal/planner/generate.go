@@ -99,8 +99,8 @@ func (p *planner) generate(t *demand.Task, it *imports.Target) (*generatedPlan, 
 // as if that stood in configuration already.
 func planGenerated(sub *exchange.Subject, obj exchange.Object, imp *plan.Import) (*plan.Change, diag.List) {
 	c := &plan.Change{
-		Addr: sub.Addr, Prev: sub.Addr, Provider: sub.Of, Op: plan.NoOp, Import: imp, Before: obj.Value, After: obj.Value, Private: obj.Private,
-		BeforeIdentity: obj.Identity, AfterIdentity: obj.Identity, ConfigKnown: true,
+		Addr: sub.Addr, Prev: sub.Addr, Provider: sub.Of, Op: plan.NoOp, Import: imp, Before: obj.Value, After: obj.Value, Handling: plan.Handling{Private: obj.Private, ConfigKnown: true},
+		BeforeIdentity: obj.Identity, AfterIdentity: obj.Identity,
 		BeforeSensitive: exchange.SensitivePaths(sub.Schema, obj.Value, nil), AfterSensitive: exchange.SensitivePaths(sub.Schema, obj.Value, nil),
 	}
 	config, ds := imports.GeneratedValue(imp.GeneratedConfig, sub.Schema)

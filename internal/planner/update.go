@@ -39,8 +39,8 @@ func (m *managedPlan) planUpdate(now exchange.Object, imp *plan.Import) (cty.Val
 	life := m.d.Resource.Config().Lifecycle
 	c := &plan.Change{
 		Addr: m.sub.Addr, Prev: m.p.prev(m.sub.Addr), Provider: m.provider, Import: imp, Before: now.Value, After: resp.Planned,
-		Private: resp.Private, BeforeIdentity: now.Identity, AfterIdentity: resp.Identity,
-		SkipDestroy: life.Destroy != nil && !*life.Destroy, ConfigKnown: config.IsWhollyKnown(),
+		BeforeIdentity: now.Identity, AfterIdentity: resp.Identity,
+		Handling: plan.Handling{Private: resp.Private, SkipDestroy: life.Destroy != nil && !*life.Destroy, ConfigKnown: config.IsWhollyKnown()},
 	}
 	if life.CreateBeforeDestroy != nil {
 		c.ForcedCBD = *life.CreateBeforeDestroy
@@ -94,20 +94,24 @@ func (m *managedPlan) decide(c *plan.Change, now, prior exchange.Object, resp ex
 	return ds
 }
 
-// replaceReason says why an object must be replaced, or "".
+// replaceReason says why an object must be replaced, or "", and which arguments
+// force it. Of several reasons replace_triggered_by is told, as in OpenTofu.
 func (m *managedPlan) replaceReason(now, prior exchange.Object, resp exchange.Planned) (plan.Reason, []cty.Path, diag.List) {
-	if now.Stored != nil && now.Stored.Tainted {
-		return plan.ReplaceTainted, nil, nil
-	}
-	if m.p.replace[m.sub.Addr] {
-		return plan.ReplaceByRequest, nil, nil
-	}
-	if paths := m.sub.Replacing(resp, prior.Value); len(paths) > 0 {
-		return plan.ReplaceCannotUpdate, paths, nil
+	tainted := now.Stored != nil && now.Stored.Tainted
+	var paths []cty.Path
+	if !tainted {
+		paths = m.sub.Replacing(resp, prior.Value)
 	}
 	hit, ds := m.triggered()
-	if hit {
-		return plan.ReplaceByTriggers, nil, ds
+	switch {
+	case hit:
+		return plan.ReplaceByTriggers, paths, ds
+	case tainted:
+		return plan.ReplaceTainted, nil, ds
+	case m.p.replace[m.sub.Addr]:
+		return plan.ReplaceByRequest, paths, ds
+	case len(paths) > 0:
+		return plan.ReplaceCannotUpdate, paths, ds
 	}
 	return "", nil, ds
 }
