@@ -3,6 +3,7 @@ package rpc
 import (
 	"encoding/binary"
 
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/msgpack"
 )
@@ -119,7 +120,7 @@ func (c *Codec) readObject(b []byte) (cty.Value, []byte, bool) {
 		}
 		vals[c.names[i]] = v
 	}
-	return cty.ObjectVal(vals), b, len(vals) == n
+	return value.OfType(cty.ObjectVal(vals), c.ty), b, len(vals) == n
 }
 
 // readNumber reads integers.
