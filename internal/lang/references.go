@@ -1,0 +1,135 @@
+package lang
+
+import (
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// looked is how many steps of a reference scopes look at.
+const looked = 4
+
+// sameRef reports whether two references are the same as far as scopes look at them.
+func sameRef(a, b hcl.Traversal) bool {
+	for i := range looked {
+		if i == len(a) || i == len(b) {
+			return len(a) == len(b)
+		}
+		x, y := stepName(a[i]), stepName(b[i])
+		if x != y {
+			return false
+		}
+		if x == "" {
+			break // an index: what follows makes no difference
+		}
+	}
+	return true
+}
+
+// stepName is the name of a step that has one.
+func stepName(step hcl.Traverser) string {
+	switch s := step.(type) {
+	case hcl.TraverseRoot:
+		return s.Name
+	case hcl.TraverseAttr:
+		return s.Name
+	}
+	return ""
+}
+
+// refKey tells references apart as sameRef does.
+func refKey(ref hcl.Traversal) string {
+	var b strings.Builder
+	for i, step := range ref {
+		if i == looked {
+			break
+		}
+		name := stepName(step)
+		if name == "" {
+			return b.String() + "[]"
+		}
+		b.WriteByte('.')
+		b.WriteString(name)
+	}
+	return b.String()
+}
+
+// parts lists the references and the function calls of an expression. JSON
+// expressions keep their templates to themselves and list both on their own.
+func parts(x hcl.Expression) (refs []hcl.Traversal, calls []string) {
+	switch x := x.(type) {
+	case *hclsyntax.LiteralValueExpr:
+		return nil, nil
+	case hclsyntax.Node:
+		f := &finder{}
+		f.look(x)
+		return f.refs, f.calls
+	case interface{ Functions() []hcl.Traversal }:
+		for _, f := range x.Functions() {
+			calls = append(calls, f.RootName())
+		}
+	default:
+		calls = []string{"?"} // unknown kind of expression: never constant
+	}
+	return x.Variables(), calls
+}
+
+// finder collects references and calls. What a for expression calls its element
+// is no reference inside it.
+type finder struct {
+	refs  []hcl.Traversal
+	calls []string
+	local []map[string]struct{}
+}
+
+// look walks a node, without HCL's help where the node is of a plain kind.
+func (f *finder) look(n hclsyntax.Node) {
+	switch n := n.(type) {
+	case *hclsyntax.LiteralValueExpr:
+	case *hclsyntax.ScopeTraversalExpr:
+		f.Enter(n)
+	case *hclsyntax.TemplateExpr:
+		for _, part := range n.Parts {
+			f.look(part)
+		}
+	case *hclsyntax.TupleConsExpr:
+		for _, item := range n.Exprs {
+			f.look(item)
+		}
+	case *hclsyntax.ObjectConsExpr:
+		for i := range n.Items {
+			if keyName(&n.Items[i]) == "" {
+				f.look(n.Items[i].KeyExpr)
+			}
+			f.look(n.Items[i].ValueExpr)
+		}
+	default:
+		_ = hclsyntax.Walk(n, f)
+	}
+}
+
+func (f *finder) Enter(n hclsyntax.Node) hcl.Diagnostics {
+	switch n := n.(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		name := n.Traversal.RootName()
+		for _, names := range f.local {
+			if _, own := names[name]; own {
+				return nil
+			}
+		}
+		f.refs = append(f.refs, n.Traversal)
+	case *hclsyntax.FunctionCallExpr:
+		f.calls = append(f.calls, n.Name)
+	case hclsyntax.ChildScope:
+		f.local = append(f.local, n.LocalNames)
+	}
+	return nil
+}
+
+func (f *finder) Exit(n hclsyntax.Node) hcl.Diagnostics {
+	if _, scope := n.(hclsyntax.ChildScope); scope {
+		f.local = f.local[:len(f.local)-1]
+	}
+	return nil
+}
