@@ -56,12 +56,6 @@ type Options struct {
 	// provider is always there.
 	Providers ProviderSource
 
-	// Provisioners runs provisioner blocks; nil makes them errors.
-	Provisioners Provisioners
-
-	// ReadState serves the data source terraform_remote_state; nil makes it an error.
-	ReadState ReadState
-
 	// Overlay replaces files under Dir in memory; nil reads the disk alone.
 	Overlay map[string][]byte
 
@@ -69,6 +63,17 @@ type Options struct {
 	// Overlay. Engines that share it read and parse each file once; their Set must
 	// then be the same, too.
 	Sources *Sources
+
+	Services
+}
+
+// Services are what an engine uses of the program around it.
+type Services struct {
+	// Provisioners runs provisioner blocks; nil makes them errors.
+	Provisioners Provisioners
+
+	// ReadState serves the data source terraform_remote_state; nil makes it an error.
+	ReadState ReadState
 
 	// Processes, if not nil, has the provider processes that several engines share;
 	// it must outlive the engine. Calls of engines with one Turn wait in one line.

@@ -124,7 +124,7 @@ func (p *project) engineOptions(o loadOptions) engine.Options {
 	out := engine.Options{
 		Dir: p.Dir, LaunchDir: p.launch, DataDir: p.dataDir(), Workspace: p.workspace, Environ: p.Env, Set: p.set,
 		Observe: p.event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.parallelism, Providers: p.plugins,
-		ReadState: p.readState, Provisioners: provisioners{p.session}, Sources: o.files,
+		Services: engine.Services{ReadState: p.readState, Provisioners: provisioners{p.session}}, Sources: o.files,
 	}
 	if o.saved != nil {
 		out.Sources = &engine.Sources{FS: newSavedFiles(o.saved)}
@@ -162,7 +162,7 @@ func (p *project) askMissing(ctx context.Context, values vars.Values, o loadOpti
 		return false, vars.MissingErrors(missing)
 	}
 	for i, v := range missing {
-		text, err := p.ask(ctx, question{title: "var." + v.Name, text: v.Description, secret: v.Sensitive})
+		text, err := p.ask(ctx, question{title: askedFor(v), text: v.Description, secret: v.Sensitive})
 		if err != nil {
 			return asked, vars.MissingErrors(missing[i:])
 		}

@@ -89,7 +89,7 @@ func newBench(t *testing.T, mirrors ...string) *bench {
 	for _, m := range mirrors {
 		conf.Installation.Methods = append(conf.Installation.Methods, cliconfig.Method{Kind: cliconfig.FilesystemMirror, Location: m})
 	}
-	b := &bench{t: t, Options: Options{WorkDir: t.TempDir(), Config: conf, OS: "linux", Arch: "amd64"}}
+	b := &bench{t: t, Options: Options{WorkDir: t.TempDir(), Config: conf, Platform: "linux_amd64"}}
 	b.Progress = func(e Event) { b.events = append(b.events, e.Text()) }
 	return b
 }

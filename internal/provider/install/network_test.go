@@ -77,7 +77,7 @@ func TestDirect(t *testing.T) {
 		t.Error("a second init asked", s.Requests())
 	}
 	b.fails(reqs(addr.Provider{Host: s.Host, Namespace: "ns", Type: "zz"}, ""), "was not found in any of the search locations")
-	b.OS = "plan9"
+	b.Platform = "plan9_amd64"
 	b.WorkDir = t.TempDir()
 	b.fails(reqs(p, ""), "does not have a package available for your current platform, plan9_amd64")
 }

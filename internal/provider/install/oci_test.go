@@ -100,7 +100,7 @@ func TestOCIMirror(t *testing.T) {
 		t.Errorf("%v\n%s", b.events, b.locked.Bytes())
 	}
 	b.fails(reqs(addr.Provider{Host: "example.com", Namespace: "ns", Type: "zz"}, ""), "was not found in any of the search locations\n\n  - "+host+"/ns/zz")
-	b.OS = "plan9"
+	b.Platform = "plan9_amd64"
 	b.fails(reqs(p, ""), "does not have a package available")
 
 	tofu := os.Getenv("TERRACE_TEST_TOFU")

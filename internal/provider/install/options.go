@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/apparentlymart/go-versions/versions"
@@ -31,7 +32,7 @@ type Options struct {
 	Env     sys.Env
 
 	PluginDirs []string // from -plugin-dir: nothing but these folders is searched
-	OS, Arch   string   // the platform to install for; "" means ours
+	Platform   string   // OS_ARCH, which to install for; "" means ours
 
 	Hashes *Hashes // what packages on disk hash to; nil: each is read for itself
 
@@ -46,16 +47,12 @@ type Options struct {
 	Progress func(Event) // called from several goroutines, one call at a time; may be nil
 }
 
-// Platform is OS_ARCH.
+// platform is what is installed for.
 func (o *Options) platform() platform {
-	p := platform{o.OS, o.Arch}
-	if p.os == "" {
-		p.os = runtime.GOOS
+	if os, arch, ok := strings.Cut(o.Platform, "_"); ok {
+		return platform{os, arch}
 	}
-	if p.arch == "" {
-		p.arch = runtime.GOARCH
-	}
-	return p
+	return platform{runtime.GOOS, runtime.GOARCH}
 }
 
 type platform struct{ os, arch string }
