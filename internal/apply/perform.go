@@ -182,7 +182,7 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 		return append(ds, diag.Errorf(nil, "Failed to write the journal", "%s was not started, because Terrace could not record that it was about to: %s.", c.Addr, err)...)
 	}
 	run := a.ops.Begin(obj, op, prior)
-	got, more := x.sub.Apply(prior, planned, x.config)
+	got, more := a.make(x, prior, planned)
 	ds = append(ds, x.blame(more)...)
 	ds = append(ds, x.blame(a.answer(t, x, act, got))...)
 	run.End(!ds.HasErrors(), got.Value)
@@ -196,6 +196,15 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 	post, more := x.d.Postconditions(t, a.valueOf(c.Addr))
 	a.outcomes(x.d, post)
 	return append(ds, more...)
+}
+
+// make has the provider make what is planned. Where nothing but what is
+// sensitive changes, there is nothing for it to do.
+func (a *applier) make(x *target, prior cty.Value, planned exchange.Object) (exchange.Answer, diag.List) {
+	if !prior.IsNull() && planned.Value.RawEquals(prior) {
+		return exchange.Answer{Object: exchange.Object{Value: prior, Private: a.priorPrivate(x.c, prior), Identity: x.c.BeforeIdentity}}, nil
+	}
+	return x.sub.Apply(prior, planned, x.config)
 }
 
 // intent records that a call is about to be made.

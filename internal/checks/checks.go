@@ -89,6 +89,9 @@ func Run(t *demand.Task, ev *eval.Evaluator, data func(*eval.Desired) (failure s
 			ds = append(ds, more...)
 			out = append(out, Result{state.CheckBlock, checkAddr(m, "check."+c.Config().Name), name, outcomes})
 		}
+		for name, outcomes := range m.VariableRules() {
+			out = append(out, Result{state.CheckVariable, checkAddr(m, "var."+name), moduleName(m, "var."+name), outcomes})
+		}
 		for name, outcomes := range m.OutputRules() {
 			out = append(out, Result{state.CheckOutput, checkAddr(m, "output."+name), moduleName(m, "output."+name), outcomes})
 		}

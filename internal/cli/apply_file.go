@@ -124,7 +124,7 @@ func (r *run) ephemeral(ctx context.Context, p *plan.Plan, o *applyOptions) (map
 			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, so it must be given again: use a -var or -var-file option, or an environment variable.", name)...)
 			continue
 		}
-		text, err := r.ask(ctx, question{title: "var." + name, text: d.Description, secret: true})
+		text, err := r.ask(ctx, question{title: askedFor(d), text: d.Description, secret: true})
 		if err != nil {
 			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, and there was no answer to the question for it: %s.", name, err)...)
 			continue

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"github.com/terrace-iac/terrace/config"
 )
 
 // A question is asked on the terminal, or of what stands on standard input.
@@ -17,6 +19,14 @@ type question struct {
 }
 
 var errNoAnswer = errors.New("there is no answer to be had: the input has ended")
+
+// askedFor is the title of the question for a variable.
+func askedFor(v *config.Variable) string {
+	if v.Ephemeral {
+		return "var." + v.Name + " (ephemeral)"
+	}
+	return "var." + v.Name
+}
 
 // ask returns the answer without the blanks around it. The end of the input
 // before an answer, or of the context, is an error.

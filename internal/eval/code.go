@@ -33,6 +33,8 @@ type varCode struct {
 	own, other []*ruleCode // validations that refer to this variable alone, and the rest
 }
 
+func (v *varCode) hasRules() bool { return len(v.own)+len(v.other) > 0 }
+
 type localCode struct {
 	cfg  *config.Local
 	expr *lang.Expr

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -32,6 +33,7 @@ type Module struct {
 	checks    []*Check
 	providers providers
 	outcomes  [][]Outcome // of output preconditions, by output; each is written by its output's cell
+	validated [][]Outcome // of validations, by variable; nil without any. The variable's cell writes first, then Demands
 }
 
 func (ev *Evaluator) newModule(parent *Module, call *Call, node *module.Node, a addr.ModuleInstance, inst instance) *Module {
@@ -45,6 +47,9 @@ func (ev *Evaluator) newModule(parent *Module, call *Call, node *module.Node, a 
 		resources: make([]*Resource, len(c.resources)),
 		checks:    make([]*Check, len(c.checks)),
 		outcomes:  make([][]Outcome, len(c.outputs)),
+	}
+	if slices.ContainsFunc(c.variables, (*varCode).hasRules) {
+		m.validated = make([][]Outcome, len(c.variables))
 	}
 	for i, v := range c.variables {
 		ty := v.cfg.Type.WithoutOptionalAttributesDeep()
@@ -161,6 +166,18 @@ func (m *Module) OutputRules() map[string][]Outcome {
 			out = map[string][]Outcome{}
 		}
 		out[o.cfg.Name] = m.outcomes[i]
+	}
+	return out
+}
+
+// VariableRules returns what came of the validations of variables, by name, as
+// far as they were computed.
+func (m *Module) VariableRules() map[string][]Outcome {
+	out := map[string][]Outcome{}
+	for i, outcomes := range m.validated {
+		if len(outcomes) > 0 {
+			out[m.code.variables[i].cfg.Name] = outcomes
+		}
 	}
 	return out
 }

@@ -124,7 +124,7 @@ func (ev *Evaluator) ruleMessage(t *demand.Task, s lang.Scope, r *ruleCode) (str
 	case value.ContainsMark(v, value.Sensitive):
 		return "The error message included a sensitive value, so it will not be displayed.", append(ds, diag.Warnf(&at, "Error message refers to sensitive values", "The error expression used to explain this condition refers to sensitive values, so Terrace will not display the resulting message. You can correct this by removing references to sensitive values, or by carefully using the nonsensitive() function if the expression will not reveal the sensitive data.")...)
 	case value.ContainsMark(v, value.Ephemeral):
-		return "The error message included an ephemeral value, so it will not be displayed.", append(ds, diag.Errorf(&at, "Error message refers to ephemeral values", "The error expression used to explain this condition refers to ephemeral values, so Terrace will not display the resulting message.")...)
+		return "The error message included an ephemeral value, so it will not be displayed.", append(ds, diag.Warnf(&at, "Error message refers to ephemeral values", "The error expression used to explain this condition refers to ephemeral values, so Terrace will not display the resulting message.")...)
 	}
 	v, _ = v.Unmark()
 	switch {
@@ -142,7 +142,9 @@ func (m *Module) validate(t *demand.Task, v *varCode, rules []*ruleCode, val cty
 		return nil
 	}
 	s := &ownScope{Module: m, name: v.cfg.Name, value: val}
-	_, ds := m.ev.Rules(t, s, "Invalid value for variable", rules, "")
+	outcomes, ds := m.ev.Rules(t, s, "Invalid value for variable", rules, "")
+	i := m.code.varIndex[v.cfg.Name]
+	m.validated[i] = append(m.validated[i], outcomes...)
 	for _, msg := range ds {
 		if msg.Code != "eval/condition" {
 			continue

@@ -128,36 +128,31 @@ func (r *Runner) one(x *runs, p *config.Provisioner) diag.List {
 	if b == nil {
 		return diag.Errorf(&p.At, "Failed to instantiate provisioner", "There is no provisioner %q: those that are built in are file, local-exec and remote-exec.", p.Type)
 	}
-	v, marked, ds := evalBlock(x.t, p.Body, b, x.scope)
+	v, why, ds := evalBlock(x.t, p.Body, b, x.scope)
 	if ds.HasErrors() {
 		return ds
 	}
 	cv := cty.NilVal
 	if conn := cmp.Or(p.Connection, x.conn); conn != nil {
 		var more diag.List
-		var m bool
-		cv, m, more = evalBlock(x.t, conn.Body, r.types.ConnectionSchema(), x.scope)
+		var also secrecy
+		cv, also, more = evalBlock(x.t, conn.Body, r.types.ConnectionSchema(), x.scope)
 		if ds = append(ds, more...); more.HasErrors() {
 			return ds
 		}
-		marked = marked || m
+		why |= also
 	}
 	e := event.Event{Kind: event.ProvisionStart, Object: addr.Object{Instance: x.addr}, Provisioner: p.Type}
 	r.observe.Send(e)
-	hidden := false
 	more := r.types.Run(r.ctx, p.Type, v, cv, func(line string) {
 		out := e
 		out.Kind, out.Text = event.ProvisionOutput, line
-		if marked {
-			if hidden {
-				return
-			}
-			hidden = true
-			out.Text = "(output suppressed due to sensitive value in config)"
+		if why != 0 {
+			out.Text = "(output suppressed due to " + why.String() + " value in config)"
 		}
 		r.observe.Send(out)
 	})
-	if marked {
+	if why != 0 {
 		conceal(more)
 	}
 	e.Kind = event.ProvisionDone
@@ -179,15 +174,36 @@ func conceal(ds diag.List) {
 }
 
 // evalBlock evaluates a body and reports whether anything in it is secret.
-func evalBlock(t *demand.Task, body hcl.Body, b *schema.Block, scope lang.Scope) (cty.Value, bool, diag.List) {
+func evalBlock(t *demand.Task, body hcl.Body, b *schema.Block, scope lang.Scope) (cty.Value, secrecy, diag.List) {
 	c, ds := lang.CompileBody(body, b)
 	if ds.HasErrors() {
-		return cty.NilVal, false, ds
+		return cty.NilVal, 0, ds
 	}
 	v, more := c.Eval(t, scope)
-	secret := value.ContainsSecret(v) || value.ContainsMark(v, value.Ephemeral)
+	var why secrecy
+	if value.ContainsSecret(v) {
+		why |= sensitive
+	}
+	if value.ContainsMark(v, value.Ephemeral) {
+		why |= ephemeral
+	}
 	v, _ = v.UnmarkDeep()
-	return v, secret, append(ds, more...)
+	return v, why, append(ds, more...)
+}
+
+// secrecy says why what a provisioner prints is not shown; 0: it is.
+type secrecy uint8
+
+const (
+	sensitive secrecy = 1 << iota
+	ephemeral
+)
+
+func (s secrecy) String() string {
+	if s&ephemeral != 0 {
+		return "ephemeral"
+	}
+	return "sensitive"
 }
 
 // destroyScope is what a destroy provisioner may refer to: self, its own key,

@@ -197,13 +197,11 @@ func (c *configWriter) resource(n *module.Node, r *config.Resource) {
 	if s != nil {
 		c.blockMember("expressions", r.Body, s.Block)
 	}
-	if r.Addr.Mode != addr.Ephemeral {
-		c.name("schema_version")
-		if s != nil {
-			c.int(s.Version)
-		} else {
-			c.int(0)
-		}
+	c.name("schema_version")
+	if s != nil {
+		c.int(s.Version)
+	} else {
+		c.int(0)
 	}
 	c.repeat(r.Repeat)
 	c.dependsOn(r.DependsOn)

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -63,9 +64,9 @@ func Plan(in Input) ([]byte, error) {
 		w.changes(p.Changes)
 	}
 	w.outputChanges()
-	if !p.Prior.Empty() {
+	if prior := priorState(p); !prior.Empty() {
 		w.name("prior_state")
-		if err := writeState(&w.writer, p.Prior, in.Schemas, in.Version); err != nil {
+		if err := writeState(&w.writer, prior, in.Schemas, in.Version, false); err != nil {
 			return nil, err
 		}
 	}
@@ -83,6 +84,29 @@ func Plan(in Input) ([]byte, error) {
 	w.bool(p.Errored)
 	w.end('}')
 	return w.b, w.err
+}
+
+// priorState is what the plan starts from. In the form, its outputs are those
+// that planning found, as far as they are known.
+func priorState(p *plan.Plan) *state.State {
+	prior := p.Prior
+	if prior == nil {
+		prior = state.New()
+	}
+	d := prior.Edit()
+	for _, o := range p.Outputs {
+		out := &state.Output{Value: o.After, Sensitive: o.AfterSensitive, Deprecated: o.Deprecated}
+		if p.Mode == plan.Destroy {
+			out.Value, out.Sensitive = o.Before, o.BeforeSensitive
+			if old := prior.Outputs[o.Name]; old != nil {
+				out.Deprecated = old.Deprecated
+			}
+		}
+		if !out.Value.IsNull() && out.Value.IsWhollyKnown() {
+			d.SetOutput(o.Name, out)
+		}
+	}
+	return d.Freeze()
 }
 
 type planWriter struct {

@@ -17,11 +17,12 @@ import (
 // State writes a state; nil is no state.
 func State(s *state.State, schemas Schemas, version string) ([]byte, error) {
 	w := new(writer)
-	err := writeState(w, s, schemas, version)
+	err := writeState(w, s, schemas, version, true)
 	return w.b, err
 }
 
-func writeState(w *writer, s *state.State, schemas Schemas, version string) error {
+// writeState writes a state, with the results of its checks if they are asked for.
+func writeState(w *writer, s *state.State, schemas Schemas, version string, checks bool) error {
 	w.begin('{')
 	w.name("format_version")
 	w.str(StateVersion)
@@ -40,7 +41,9 @@ func writeState(w *writer, s *state.State, schemas Schemas, version string) erro
 	sw := &stateWriter{writer: w, schemas: schemas}
 	writeModules(w, s.List(), func(o state.Listed) addr.ModuleInstance { return o.Addr.Instance.Module }, sw.object)
 	w.end('}')
-	writeChecks(w, s.Checks)
+	if checks {
+		writeChecks(w, s.Checks)
+	}
 	w.end('}')
 	return sw.err
 }
@@ -242,6 +245,9 @@ func (w *writer) checkObject(k state.CheckKind, o state.CheckObject) {
 			}
 			w.field("module", string(a.Module))
 		}
+	} else {
+		mod, _ := splitCheck(o.Addr)
+		w.field("module", mod)
 	}
 	w.name("to_display")
 	w.str(o.Addr)
