@@ -111,5 +111,5 @@ func (e *Estate) mayHaveValues(u *Unit, m *config.Module) bool {
 		}
 	}
 	tf, _ := u.In(e.blind).Terraform(e.task(context.Background()))
-	return tf != nil && len(tf.ExtraArguments) > 0
+	return tf != nil && len(tf.ExtraArguments)+len(tf.Before)+len(tf.After) > 0
 }

@@ -38,22 +38,27 @@ func (w *work) hooks(ctx context.Context, after bool, failed diag.List) diag.Lis
 	if after {
 		list = tf.After
 	}
-	var ds diag.List
-	for i := range list {
-		h := &list[i]
-		if !h.If || !slices.Contains(h.Commands, w.r.e.o.Command) || (failed.HasErrors() || ds.HasErrors()) && !h.RunOnError {
-			continue
-		}
-		ds = append(ds, w.hook(ctx, h)...)
-	}
+	ds := w.hooksOf(ctx, list, w.r.e.o.Command, failed)
 	if after && failed.HasErrors() {
 		text := w.r.e.failureText(w.u, failed)
 		for i := range tf.Errors {
 			h := &tf.Errors[i]
 			hit, more := matchesAny(h.OnErrors, text, h)
 			if ds = append(ds, more...); hit && slices.Contains(h.Commands, w.r.e.o.Command) {
-				ds = append(ds, w.hook(ctx, h)...)
+				ds = append(ds, w.hook(ctx, h, w.r.e.o.Command)...)
 			}
+		}
+	}
+	return ds
+}
+
+// hooksOf runs those hooks of a list that are about a command.
+func (w *work) hooksOf(ctx context.Context, list []unit.Hook, command string, failed diag.List) diag.List {
+	var ds diag.List
+	for i := range list {
+		h := &list[i]
+		if h.If && slices.Contains(h.Commands, command) && (h.RunOnError || !failed.HasErrors() && !ds.HasErrors()) {
+			ds = append(ds, w.hook(ctx, h, command)...)
 		}
 	}
 	return ds
@@ -73,7 +78,11 @@ func matchesAny(patterns []string, text string, h *unit.Hook) (bool, diag.List) 
 }
 
 // hook runs one program.
-func (w *work) hook(ctx context.Context, h *unit.Hook) diag.List {
+func (w *work) hook(ctx context.Context, h *unit.Hook, command string) diag.List {
+	w.ran = true
+	if ds := w.u.place.onDisk(); ds.HasErrors() {
+		return ds
+	}
 	if w.r.e.o.Run == nil {
 		return diag.Errorf(h.At, "Programs cannot be run", "The hook %q cannot run here.", h.Name)
 	}
@@ -84,7 +93,7 @@ func (w *work) hook(ctx context.Context, h *unit.Hook) diag.List {
 		}
 	}
 	var out sys.Buffer
-	env := w.r.e.Programs(ctx, w.u).With("TG_CTX_COMMAND="+w.r.e.o.Command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH=terrace")
+	env := w.r.e.Programs(ctx, w.u).With("TG_CTX_COMMAND="+command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH=terrace")
 	err := w.r.e.o.Run(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &out})
 	if log := w.r.o.Observe.Log; log != nil && (!h.SuppressStdout || err != nil) {
 		for line := range strings.Lines(out.String()) {

@@ -42,6 +42,7 @@ type place struct {
 	waitsIn   string // the part of the unit that it is in
 
 	shared *parsed
+	own    bool // that is of this unit alone, since hooks changed its folder
 
 	disk   sync.Once
 	diskDs diag.List

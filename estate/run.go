@@ -315,9 +315,15 @@ func (r *Run) once(ctx context.Context, u *Unit, res *Result) diag.List {
 		return ds
 	}
 	defer w.close()
-	more := w.hooks(ctx, false, nil)
+	more := w.early(ctx)
 	if !more.HasErrors() {
-		more = append(more, w.do(ctx)...)
+		more = append(more, w.hooks(ctx, false, nil)...)
+	}
+	if !more.HasErrors() {
+		idle, told := w.settle(ctx)
+		if more = append(more, told...); !more.HasErrors() && !idle {
+			more = append(more, w.do(ctx)...)
+		}
 	}
 	more = append(more, w.hooks(ctx, true, more)...)
 	return append(ds, more...)

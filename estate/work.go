@@ -27,6 +27,8 @@ type work struct {
 	values map[string]engine.InputValue
 	waits  []*unit.Setting // inputs with something unknown in them
 	hold   *hold.State
+	first  diag.List // what was said before hooks ran, if they may change it
+	ran    bool      // they did, now or before
 }
 
 // prepare evaluates a unit and opens its engine. Without errors and without work
@@ -56,38 +58,61 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	more = w.open(ctx)
-	if ds = append(ds, more...); more.HasErrors() {
+	idle, more := w.ready(ctx)
+	switch {
+	case idle:
 		w.close()
-		return nil, ds
-	}
-	if more = w.unconfigured(); more.HasErrors() {
+		return nil, append(ds, more...)
+	case w.hasHooks() && curable(more):
+		w.first = more
+		return w, ds
+	case more.HasErrors():
 		w.close()
 		return nil, append(ds, more...)
 	}
-	if r.o.Op == Validate || r.o.Op == Init {
-		return w, ds
+	return w, append(ds, more...)
+}
+
+// curable reports whether there is nothing wrong, or only what hooks may put right
+// before the command runs: files that are missing, and values for variables.
+func curable(ds diag.List) bool {
+	return !slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool {
+		return m.Code == "estate/input-type" || strings.HasPrefix(m.Code, "unit/")
+	})
+}
+
+// ready opens the engine and computes the inputs. idle reports that there is nothing
+// to do.
+func (w *work) ready(ctx context.Context) (idle bool, ds diag.List) {
+	if ds = w.open(ctx); ds.HasErrors() {
+		return false, ds
 	}
-	w.values, w.waits, more = r.e.values(w.t, u, w.engine.Root())
-	if more.HasErrors() {
+	if more := w.unconfigured(); more.HasErrors() {
+		return false, append(ds, more...)
+	}
+	idle, more := w.inputs(ctx)
+	return idle, append(ds, more...)
+}
+
+// inputs computes the inputs, where they are needed. idle reports that there is
+// nothing to do.
+func (w *work) inputs(ctx context.Context) (idle bool, ds diag.List) {
+	if w.r.o.Op == Validate || w.r.o.Op == Init {
+		return false, ds
+	}
+	e, u := w.r.e, w.u
+	w.values, w.waits, ds = e.values(w.t, u, w.engine.Root())
+	if ds.HasErrors() {
 		empty, about := w.nothingLeft(ctx)
-		if ds = append(ds, about...); empty || about.HasErrors() {
-			w.close()
-			return nil, ds
+		if empty || about.HasErrors() {
+			return empty, about
 		}
-	}
-	if ds = append(ds, more...); more.HasErrors() {
-		w.close()
-		return nil, ds
+		return false, append(ds, about...)
 	}
 	w.savedInputs()
-	ds = append(ds, r.e.debugInputs(w.t, u, w.engine.Root())...)
-	more = append(missing(u, w.engine.Root(), w.values), u.CheckInputs(w.t, declared(w.engine.Root()), r.e.o.Strict)...)
-	if ds = append(ds, more...); more.HasErrors() {
-		w.close()
-		return nil, ds
-	}
-	return w, ds
+	ds = append(ds, e.debugInputs(w.t, u, w.engine.Root())...)
+	ds = append(ds, missing(u, w.engine.Root(), w.values)...)
+	return false, append(ds, u.CheckInputs(w.t, declared(w.engine.Root()), e.o.Strict)...)
 }
 
 // excluded looks at an exclude block that is made of outputs, which could not be
@@ -171,7 +196,9 @@ func (w *work) open(ctx context.Context) diag.List {
 		if ds = w.install(ctx); ds.HasErrors() {
 			return ds
 		}
-		p.shared = w.r.e.share(p)
+		if !p.own {
+			p.shared = w.r.e.share(p)
+		}
 		w.res.Set = &p.shared.set
 		o = w.options()
 		o.Providers = prov

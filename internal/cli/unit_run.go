@@ -189,6 +189,11 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 	if cmd.name == "init" {
 		extra = append(extra, e.BackendConfig(u)...)
 	}
+	log := estate.Observer{Log: func(_ *estate.Unit, line string) { s.say(line + "\n") }}
+	if code, ds := e.EarlyHooks(ctx, u, log); ds.HasErrors() {
+		s.tellWith(e.Sources(), ds)
+		return max(code, 1)
+	}
 	if !f.noAutoInit && !slices.Contains(noInit, cmd.name) {
 		if ds := s.autoInit(ctx, us); ds.HasErrors() {
 			return s.fail(ds)
@@ -199,7 +204,6 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 			return s.failWith(e, ds)
 		}
 	}
-	log := estate.Observer{Log: func(_ *estate.Unit, line string) { s.say(line + "\n") }}
 	if code, ds := e.Hooks(ctx, u, false, nil, log); ds.HasErrors() {
 		s.tellWith(e.Sources(), ds)
 		return max(code, 1)
