@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -321,10 +320,6 @@ func pairs(flag string, list []string) (map[string]string, error) {
 		out[name] = value
 	}
 	return out, nil
-}
-
-func notHere(what, hint string) error {
-	return fmt.Errorf("%s cannot be used: %s", what, cmp.Or(hint, "it has no meaning here"))
 }
 
 // plainFolder reports whether the program is called as a tool that knows no units.

@@ -244,7 +244,7 @@ func (m *Module) variable(t *demand.Task, v *varCode) (cty.Value, diag.List) {
 	}
 	out = m.marked(cfg.Sensitive, cfg.Ephemeral, out)
 	if len(v.own) > 0 {
-		ds = append(ds, m.validate(t, v, v.own, out, at, from)...)
+		ds = append(ds, m.validate(t, v, v.own, Input{out, at, from})...)
 	}
 	if ds.HasErrors() {
 		return out, ds

@@ -113,11 +113,19 @@ func (m *Module) ResolveProvider(t *demand.Task, ref config.ProviderRef, keyScop
 		}
 		return def.providerConfig(a, b.cfg, instance{}), nil
 	}
-	return m.keyedProvider(t, def, b, a, key, keyScope, ref)
+	return m.keyedProvider(t, def, b, a, instanceRef{ref, key, keyScope})
+}
+
+// instanceRef is a reference to an instance of a provider configuration.
+type instanceRef struct {
+	ref   config.ProviderRef
+	key   hcl.Expression // nil: it has none
+	scope lang.Scope     // of the key
 }
 
 // keyedProvider picks the instance of a configuration with for_each.
-func (m *Module) keyedProvider(t *demand.Task, def *Module, b *binding, a addr.ProviderConfig, key hcl.Expression, s lang.Scope, ref config.ProviderRef) (*ProviderConfig, diag.List) {
+func (m *Module) keyedProvider(t *demand.Task, def *Module, b *binding, a addr.ProviderConfig, r instanceRef) (*ProviderConfig, diag.List) {
+	ref, key, s := r.ref, r.key, r.scope
 	if key == nil {
 		return nil, diag.Errorf(&ref.At, "Invalid provider configuration", "The provider configuration %s uses for_each, so a reference to it needs an instance key, as in %s[each.key].", ref, ref)
 	}

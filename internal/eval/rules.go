@@ -137,11 +137,11 @@ func (ev *Evaluator) ruleMessage(t *demand.Task, s lang.Scope, r *ruleCode) (str
 }
 
 // validate holds a variable's value to its validation rules.
-func (m *Module) validate(t *demand.Task, v *varCode, rules []*ruleCode, val cty.Value, at *source.Range, from string) diag.List {
-	if m.ev.o.Validating && m.parent == nil && !val.IsKnown() {
+func (m *Module) validate(t *demand.Task, v *varCode, rules []*ruleCode, in Input) diag.List {
+	if m.ev.o.Validating && m.parent == nil && !in.Value.IsKnown() {
 		return nil
 	}
-	s := &ownScope{Module: m, name: v.cfg.Name, value: val}
+	s := &ownScope{Module: m, name: v.cfg.Name, value: in.Value}
 	outcomes, ds := m.ev.Rules(t, s, "Invalid value for variable", rules, "")
 	i := m.code.varIndex[v.cfg.Name]
 	m.validated[i] = append(m.validated[i], outcomes...)
@@ -149,11 +149,11 @@ func (m *Module) validate(t *demand.Task, v *varCode, rules []*ruleCode, val cty
 		if msg.Code != "eval/condition" {
 			continue
 		}
-		if at != nil {
+		if in.At != nil {
 			msg.Notes = append(msg.Notes, diag.Note{Text: "checked by the rule here", At: msg.At})
-			msg.At, msg.Values = at, nil
-		} else if from != "" {
-			msg.Notes = append(msg.Notes, diag.Note{Text: "the value was given by " + from})
+			msg.At, msg.Values = in.At, nil
+		} else if in.From != "" {
+			msg.Notes = append(msg.Notes, diag.Note{Text: "the value was given by " + in.From})
 		}
 	}
 	return ds
@@ -170,7 +170,7 @@ func (m *Module) validateOthers(t *demand.Task, v *varCode) {
 	}
 	_, at, from, _ := m.given(t, v)
 	var ds diag.List
-	for _, d := range m.validate(t, v, v.other, val, at, from) {
+	for _, d := range m.validate(t, v, v.other, Input{val, at, from}) {
 		if d.Summary != "" {
 			ds = append(ds, d)
 		}
