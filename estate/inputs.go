@@ -3,6 +3,7 @@ package estate
 import (
 	"context"
 	"fmt"
+	"github.com/terrace-iac/terrace/internal/value"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,6 @@ import (
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
@@ -150,7 +150,7 @@ func fits(v *config.Variable, in engine.InputValue) diag.List {
 	if v.Defaults != nil && !bare.IsNull() && bare.IsKnown() {
 		bare = v.Defaults.Apply(bare)
 	}
-	_, err := convert.Convert(bare, v.Type)
+	_, err := value.Convert(bare, v.Type)
 	if err == nil {
 		return nil
 	}

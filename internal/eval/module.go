@@ -12,7 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 )
 
 // A Module is one module instance.
@@ -223,7 +222,7 @@ func (m *Module) variable(t *demand.Task, v *varCode) (cty.Value, diag.List) {
 	if cfg.Defaults != nil && !unmarked(val).IsNull() {
 		val = applyDefaults(cfg.Defaults.Apply, val)
 	}
-	out, err := convert.Convert(val, cfg.Type)
+	out, err := value.Convert(val, cfg.Type)
 	if err != nil {
 		return unknown, append(ds, m.badInput(cfg.Name, at, &cfg.At, from, "is not suitable for the variable: "+lang.ErrorText(err))...)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
@@ -35,7 +36,7 @@ func toFunc(want cty.Type) function.Function {
 			return want, nil
 		},
 		Impl: func(args []cty.Value, ret cty.Type) (cty.Value, error) {
-			v, err := convert.Convert(args[0], ret)
+			v, err := value.Convert(args[0], ret)
 			if err != nil {
 				return cty.NilVal, whyNot(args[0], want)
 			}

@@ -8,6 +8,7 @@
 package lang
 
 import (
+	"github.com/terrace-iac/terrace/internal/value"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +18,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
@@ -119,7 +119,7 @@ func Eval(t *demand.Task, s Scope, x hcl.Expression, want cty.Type) (cty.Value, 
 	if want == cty.DynamicPseudoType || v.Type().Equals(want) {
 		return v, ds
 	}
-	out, err := convert.Convert(v, want)
+	out, err := value.Convert(v, want)
 	if err != nil {
 		at := e.Range()
 		return cty.UnknownVal(want.WithoutOptionalAttributesDeep()), append(ds, &diag.Message{

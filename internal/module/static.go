@@ -14,7 +14,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
@@ -165,7 +164,7 @@ func (s *staticScope) variable(name string, at source.Range) (cty.Value, diag.Li
 	if v.Defaults != nil && !val.IsNull() {
 		val = v.Defaults.Apply(val)
 	}
-	out, err := convert.Convert(val, v.Type)
+	out, err := value.Convert(val, v.Type)
 	if err != nil {
 		return cty.DynamicVal, diag.Errorf(&at, "Invalid value for input variable", "The value of var.%s is not suitable: %s.", name, lang.ErrorText(err))
 	}

@@ -2,9 +2,9 @@ package schema
 
 import (
 	"fmt"
+	"github.com/terrace-iac/terrace/internal/value"
 
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 )
 
 // Coerce conforms a loosely typed value, an object or a map, to the implied type
@@ -108,7 +108,7 @@ func (a *Attribute) coerceField(v cty.Value, path cty.Path) (cty.Value, error) {
 	if a.Nested != nil && !a.Type.HasDynamicTypes() {
 		return a.Nested.coerce(a.Type, v, path)
 	}
-	out, err := convert.Convert(v, a.Type)
+	out, err := value.Convert(v, a.Type)
 	if err != nil {
 		return cty.DynamicVal, path.NewError(err)
 	}

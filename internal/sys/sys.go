@@ -43,7 +43,8 @@ type System struct {
 	// how to stop it. Until then a signal ends the process.
 	Interrupts func() (c <-chan os.Signal, stop func())
 
-	// ExpectHeap tells the garbage collector how large the heap is about to become.
+	// ExpectHeap tells the garbage collector by how many bytes the heap is about to
+	// grow.
 	// It may be nil.
 	ExpectHeap func(bytes int64)
 
