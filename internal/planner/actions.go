@@ -190,15 +190,31 @@ func (b *actionList) need1(action, on int) {
 
 // dependents are the actions on what depends on a resource block.
 type dependents struct {
-	deletes, makes, users []int
-	deleteJoin, useJoin   int // made when first needed; 0 is none
+	deletes, makes group
+	users          []int // what makes objects that depend on it now
+	all            group // all three, once asked for
+}
+
+// every is every action on what depends on the block.
+func (d *dependents) every() *group {
+	if d.all.of == nil {
+		d.all.of = slices.Concat(d.deletes.of, d.makes.of, d.users)
+	}
+	return &d.all
+}
+
+// A group is actions that many others may need.
+type group struct {
+	of      []int
+	settled bool // of is sorted, without doubles, and complete
+	join    int  // the action that joins them, 0 until one is needed: a join is never the first
 }
 
 // order adds the needs of deletes.
 func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 	by := make(map[addr.ConfigResource]*dependents, len(gone))
 	for r := range gone {
-		by[r] = &dependents{deleteJoin: -1, useJoin: -1}
+		by[r] = &dependents{}
 	}
 	providers := b.providerReads(gone)
 	for i, c := range b.plan.Changes {
@@ -208,10 +224,10 @@ func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 				continue
 			}
 			if hs[i].delete >= 0 {
-				d.deletes = append(d.deletes, hs[i].delete)
+				d.deletes.of = append(d.deletes.of, hs[i].delete)
 			}
 			if hs[i].forward >= 0 {
-				d.makes = append(d.makes, hs[i].forward)
+				d.makes.of = append(d.makes.of, hs[i].forward)
 			}
 		}
 		if hs[i].forward >= 0 {
@@ -223,7 +239,7 @@ func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 		}
 		if hs[i].delete >= 0 {
 			for _, r := range providers[c.Provider] {
-				by[r].deletes = append(by[r].deletes, hs[i].delete)
+				by[r].deletes.of = append(by[r].deletes.of, hs[i].delete)
 			}
 		}
 	}
@@ -233,30 +249,36 @@ func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 		}
 		d := by[c.Addr.Config()]
 		if c.Op == plan.CreateThenDelete {
-			b.needAll(hs[i].delete, &d.useJoin, slices.Concat(d.deletes, d.makes, d.users))
+			b.needAll(hs[i].delete, d.every())
 			continue
 		}
-		b.needAll(hs[i].delete, &d.deleteJoin, d.deletes)
+		b.needAll(hs[i].delete, &d.deletes)
 		if c.Op == plan.Delete && hs[i].forward < 0 {
-			b.soft[hs[i].delete] = d.makes
+			b.soft[hs[i].delete] = b.through(hs[i].delete, &d.makes)
 		}
 	}
 }
 
-// needAll makes an action need a group, through one join where it is large.
-func (b *actionList) needAll(action int, join *int, group []int) {
-	group = slices.DeleteFunc(slices.Clone(group), func(i int) bool { return i == action })
-	switch {
-	case len(group) == 0:
-	case len(group) <= 2:
-		b.out[action].Needs = append(b.out[action].Needs, group...)
-	default:
-		if *join < 0 {
-			slices.Sort(group)
-			*join = b.add(plan.StepJoin, -1, slices.Compact(group)...)
-		}
-		b.need1(action, *join)
+// needAll makes an action need a group.
+func (b *actionList) needAll(action int, g *group) {
+	needs := b.through(action, g)
+	b.out[action].Needs = append(b.out[action].Needs, needs...)
+}
+
+// through is what an action needs to need a group: its members where they are
+// few, else one join of them. No action needs itself.
+func (b *actionList) through(action int, g *group) []int {
+	if !g.settled {
+		slices.Sort(g.of)
+		g.of, g.settled = slices.Compact(g.of), true
 	}
+	if _, self := slices.BinarySearch(g.of, action); self || len(g.of) <= 2 {
+		return slices.DeleteFunc(slices.Clone(g.of), func(i int) bool { return i == action })
+	}
+	if g.join == 0 {
+		g.join = b.add(plan.StepJoin, -1, g.of...)
+	}
+	return []int{g.join}
 }
 
 func (b *actionList) priorDependencies(c *plan.Change) []addr.ConfigResource {
