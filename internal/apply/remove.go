@@ -29,6 +29,7 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 		return ds
 	}
 	d := a.ev.Desired(t, c.Addr)
+	run := a.ops.Begin(obj, plan.Delete, c.Before)
 	if obj.Deposed == "" && c.Op != plan.CreateThenDelete {
 		if d != nil {
 			ds = append(ds, a.runner.Destroying(t, d, exchange.WithSensitive(c.Before, nil, sub.Schema))...)
@@ -36,13 +37,14 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 			ds = append(ds, a.runner.Orphan(t, c.Addr, c.Before)...)
 		}
 		if ds.HasErrors() {
+			run.End(false, cty.NilVal)
 			return ds
 		}
 	}
 	if err := a.intent(id, obj, plan.Delete); err != nil {
+		run.End(false, cty.NilVal)
 		return append(ds, diag.Errorf(nil, "Failed to write the journal", "%s was not destroyed, because Terrace could not record that it was about to: %s.", obj, err)...)
 	}
-	run := a.ops.Begin(obj, plan.Delete, c.Before)
 	got, more := sub.Destroy(c.Before, c.Private)
 	ds = append(ds, more...)
 	ds = append(ds, a.removed(id, state.Change{Object: obj, Provider: of, New: stored}, sub, got)...)

@@ -216,6 +216,9 @@ func (r *run) complete(o *applyOptions, n plan.Counts, s *state.State) {
 	if operation == "destroy" {
 		return
 	}
+	if o.state.out != "" {
+		r.human.Say("\nThe state of your infrastructure has been saved to the path below. This state\nis required to modify and destroy your infrastructure, so keep it safe. To\ninspect the complete state use the `" + view.Program + " show` command.\n\nState path: " + o.state.out + "\n")
+	}
 	r.outputs(s, o.reveal)
 	r.stream.Outputs(s.Outputs)
 }

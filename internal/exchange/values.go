@@ -67,17 +67,22 @@ func ConfigValue(t *demand.Task, d *eval.Desired, s *schema.Resource) (plain cty
 	}
 	sensitive = value.PathsWith(v, value.Sensitive)
 	sensitive = append(sensitive, value.PathsWith(v, value.Hidden)...)
-	ds = append(ds, deprecations(d, v)...)
+	ds = append(ds, deprecations(v)...)
 	plain, _ = v.UnmarkDeep()
 	return plain, sensitive, ds
 }
 
 // deprecations warns of outputs of modules that are deprecated and used here.
-func deprecations(d *eval.Desired, v cty.Value) diag.List {
+func deprecations(v cty.Value) diag.List {
 	var ds diag.List
-	at := d.Resource.Config().At
-	for _, dep := range value.Deprecations(v) {
-		ds = append(ds, diag.Warnf(&at, "Value derived from a deprecated source", "This value is derived from %s, which is deprecated with the following message:\n\n%s", dep.Source, dep.Message)...)
+	plain, _ := v.Unmark()
+	for name := range v.Type().AttributeTypes() {
+		for _, dep := range value.Deprecations(plain.GetAttr(name)) {
+			ds = append(ds, &diag.Message{
+				Severity: diag.Warning, Summary: "Value derived from a deprecated source", Attr: cty.GetAttrPath(name),
+				Detail: fmt.Sprintf("This value is derived from %s, which is deprecated with the following message:\n\n%s", dep.Source, dep.Message),
+			})
+		}
 	}
 	return ds
 }

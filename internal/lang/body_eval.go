@@ -64,6 +64,9 @@ func (bb *bodyBlocks) eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
 		}
 		more, u, m, moreDiags := it.expand(t, s)
 		ds = append(ds, moreDiags...)
+		if !u && len(m) > 0 {
+			m = bb.markEach(more, m)
+		}
 		elems = append(elems, more...)
 		unknown = unknown || u
 		for k := range m {

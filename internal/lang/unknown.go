@@ -12,6 +12,23 @@ func single(nb *schema.NestedBlock) bool {
 	return nb.Nesting == schema.Single || nb.Nesting == schema.Group
 }
 
+// markEach gives each block the marks of the collection that it was made for,
+// and returns those that all blocks together must have: the elements of a set
+// cannot have their own. A single block has what its arguments take from the
+// collection, as in OpenTofu.
+func (bb *bodyBlocks) markEach(made []element, marks cty.ValueMarks) (all cty.ValueMarks) {
+	switch {
+	case single(bb.nb):
+		return nil
+	case bb.nb.Nesting == schema.Set:
+		return marks
+	}
+	for i := range made {
+		made[i].value = made[i].value.WithMarks(marks)
+	}
+	return nil
+}
+
 // unknown is the block that a dynamic block may turn out to give: its arguments
 // are unknown, and those that it does not set are null. As in OpenTofu, a type
 // with at most one block is taken to have it until more is known.

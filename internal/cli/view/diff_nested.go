@@ -88,24 +88,26 @@ func (d *differ) byIndex(p pair, f func(pair) *node) *node {
 // blocks compares the blocks of one type.
 func (d *differ) blocks(p pair, nb *schema.NestedBlock) group {
 	g := group{forces: p.replace.Marked()}
-	one := func(p pair) *node {
-		n := d.block(p, nb.Block)
-		n.forces = n.forces || g.forces
-		return n
-	}
 	isSet := nb.Nesting == schema.Set
 	declared := isSet && nb.Block.HasSensitive()
 	hideB := !d.reveal && (declared || p.beforeS.Marked() || isSet && p.beforeS.Any())
 	hideA := !d.reveal && (declared || p.afterS.Marked() || isSet && p.afterS.Any())
-	add := func(name string, n *node) {
-		n.secretSet = hideA || hideB
-		if n.secretSet {
-			n.hideBlock(hideB, hideA)
+	hide := func(n *node, p pair) *node {
+		before := p.before != cty.NilVal && (hideB || !d.reveal && p.beforeS.Marked())
+		after := p.after != cty.NilVal && (hideA || !d.reveal && p.afterS.Marked())
+		if n.secretSet = before || after; n.secretSet {
+			n.hideBlock(before, after)
 		}
-		g.kids = append(g.kids, kid{name, n})
+		return n
 	}
+	one := func(p pair) *node {
+		n := d.block(p, nb.Block)
+		n.forces = n.forces || g.forces
+		return hide(n, p)
+	}
+	add := func(name string, n *node) { g.kids = append(g.kids, kid{name, n}) }
 	if p.after != cty.NilVal && !p.after.IsKnown() {
-		add("", d.blocksUnknown(p, nb))
+		add("", hide(d.blocksUnknown(p, nb), p))
 		return g
 	}
 	switch nb.Nesting {
