@@ -153,10 +153,7 @@ func (e *Estate) widen(ctx context.Context, queries []query) diag.List {
 	}) {
 		return nil
 	}
-	root := e.o.Look.DependentsIn
-	if root == "" {
-		root = repository(e.o.Root)
-	}
+	root := e.GraphRoot()
 	if root == "" || root == e.o.Root {
 		return nil
 	}
@@ -167,6 +164,15 @@ func (e *Estate) widen(ctx context.Context, queries []query) diag.List {
 	below := e.o.Root + string(filepath.Separator)
 	units := slices.DeleteFunc(found.units, func(p string) bool { return strings.HasPrefix(p, below) })
 	return append(ds, e.load(ctx, units, true)...)
+}
+
+// GraphRoot is the folder in which filters look for units that need others; "" if
+// that is the root of the estate.
+func (e *Estate) GraphRoot() string {
+	if in := e.o.Look.DependentsIn; in != "" {
+		return in
+	}
+	return repository(e.o.Root)
 }
 
 // repository is the root of the git repository that a folder lies in, "" if it

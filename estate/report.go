@@ -24,22 +24,33 @@ type entry struct {
 	Args    []string `json:",omitempty"`
 }
 
-// Report writes the results of a run as csv or json. errors are the messages of a
-// unit that failed, as its cause.
-func Report(results []*Result, format, command string, args []string, errors func(*Result) string) ([]byte, error) {
+// A Reporting says how a report is written.
+type Reporting struct {
+	Format  string // csv or json
+	Command string
+	Args    []string
+	Root    string               // the folder that names count from; "" for the run's own
+	Errors  func(*Result) string // the messages of a unit that failed, as its cause
+}
+
+// Report writes the results of a run.
+func Report(results []*Result, o Reporting) ([]byte, error) {
 	var entries []entry
 	for _, r := range results {
 		name := r.Unit.Name
+		if rel, err := filepath.Rel(o.Root, r.Unit.ID); err == nil && o.Root != "" {
+			name = filepath.ToSlash(rel)
+		}
 		if name == "." { // as Terragrunt calls the unit of the folder that it runs in
 			name = filepath.Base(r.Unit.Dir)
 		}
 		cause := r.Cause
 		if r.Status == Failed {
-			cause = cmp.Or(errors(r), cause)
+			cause = cmp.Or(o.Errors(r), cause)
 		}
-		entries = append(entries, entry{Name: name, Started: r.Started, Ended: r.Ended, Result: string(r.Status), Reason: r.Reason, Cause: cause, Cmd: command, Args: args})
+		entries = append(entries, entry{Name: name, Started: r.Started, Ended: r.Ended, Result: string(r.Status), Reason: r.Reason, Cause: cause, Cmd: o.Command, Args: o.Args})
 	}
-	switch format {
+	switch o.Format {
 	case "json":
 		if entries == nil {
 			entries = []entry{}
@@ -49,7 +60,7 @@ func Report(results []*Result, format, command string, args []string, errors fun
 	case "csv":
 		return reportCSV(entries)
 	}
-	return nil, fmt.Errorf("there is no report format %q: csv and json are known", format)
+	return nil, fmt.Errorf("there is no report format %q: csv and json are known", o.Format)
 }
 
 func reportCSV(entries []entry) ([]byte, error) {

@@ -150,7 +150,11 @@ func (r *estateRun) writeReports(results []*estate.Result) error {
 			format = "json"
 		}
 	}
-	b, err := estate.Report(results, format, r.name, r.args, r.errorText)
+	o := estate.Reporting{Format: format, Command: r.name, Args: r.args, Errors: r.errorText}
+	if r.f.graph { // as Terragrunt's, whose run is one from there
+		o.Root = r.estate.GraphRoot()
+	}
+	b, err := estate.Report(results, o)
 	if err != nil {
 		return err
 	}

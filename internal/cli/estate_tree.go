@@ -34,6 +34,7 @@ func treeText(list []estate.Entry, dag bool) string {
 func (t *twig) write(b *strings.Builder, indent string) {
 	for i, s := range t.subs {
 		turn, below := branch(i == len(t.subs)-1)
+		turn = strings.Replace(turn, "└", "╰", 1) // as Terragrunt draws it
 		b.WriteString(indent + turn + s.name + "\n")
 		s.write(b, indent+below)
 	}
