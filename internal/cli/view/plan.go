@@ -103,25 +103,7 @@ func (v *planView) changes() []*plan.Change {
 			out = append(out, c)
 		}
 	}
-	return DataFirst(out)
-}
-
-// DataFirst orders changes that are sorted by address so that in each module
-// data sources stand before managed resources.
-func DataFirst(cs []*plan.Change) []*plan.Change {
-	for _, c := range cs {
-		if c.Addr.Resource.Mode == addr.Data {
-			cs = slices.Clone(cs)
-			slices.SortStableFunc(cs, func(a, b *plan.Change) int {
-				if a.Addr.Module != b.Addr.Module {
-					return a.Addr.Module.Compare(b.Addr.Module)
-				}
-				return int(b.Addr.Resource.Mode) - int(a.Addr.Resource.Mode)
-			})
-			break
-		}
-	}
-	return cs
+	return plan.Shown(out)
 }
 
 var legendTexts = [...]struct {

@@ -180,7 +180,7 @@ func (v *planView) drift() bool {
 		}
 	}
 	some := false
-	for _, c := range DataFirst(v.plan.Drift) {
+	for _, c := range plan.Shown(v.plan.Drift) {
 		var only *value.PathSet
 		if v.plan.Mode != plan.RefreshOnly {
 			if only = relevant[c.Addr]; only == nil {

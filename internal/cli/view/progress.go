@@ -117,6 +117,10 @@ func jsonText(e event.Event, applying bool) string {
 		return plain + ": Refreshing state..." + id(e)
 	case event.RefreshDone:
 		return plain + ": Refresh complete" + id(e)
+	case event.ReadStart:
+		return plain + ": Refreshing..." + id(e)
+	case event.ReadDone:
+		return plain + ": Refresh complete after " + seconds(e.Elapsed) + id(e)
 	case event.ApplyError:
 		return plain + ": " + verbsOf(e.Op).errored() + " after " + seconds(e.Elapsed)
 	case event.OpenDone, event.RenewDone, event.CloseDone:

@@ -223,7 +223,7 @@ func (s *Stream) Plan(p *plan.Plan) {
 	if s == nil {
 		return
 	}
-	for _, c := range DataFirst(p.Drift) {
+	for _, c := range plan.Shown(p.Drift) {
 		if c.Op != plan.NoOp || p.Mode == plan.RefreshOnly && c.Moved() {
 			s.change("resource_drift", c)
 		}
@@ -244,8 +244,8 @@ func (s *Stream) Changes(p *plan.Plan) {
 	if s == nil || p.Mode == plan.RefreshOnly {
 		return
 	}
-	for _, c := range DataFirst(p.Changes) {
-		if c.Op != plan.NoOp && c.Op != plan.Read || c.Moved() || c.Import != nil {
+	for _, c := range plan.Shown(p.Changes) {
+		if c.Op != plan.NoOp || c.Moved() || c.Import != nil {
 			s.change("planned_change", c)
 		}
 	}

@@ -148,21 +148,6 @@ func (w *planWriter) variables() {
 	w.end('}')
 }
 
-// ordered puts changes in the order of the form: by module, data sources first.
-func ordered(cs []*plan.Change) []*plan.Change {
-	cs = slices.Clone(cs)
-	slices.SortStableFunc(cs, func(a, b *plan.Change) int {
-		if a.Addr.Module != b.Addr.Module {
-			return a.Addr.Module.Compare(b.Addr.Module)
-		}
-		if m := int(b.Addr.Resource.Mode) - int(a.Addr.Resource.Mode); m != 0 {
-			return m
-		}
-		return a.Addr.Compare(b.Addr)
-	})
-	return cs
-}
-
 func (w *planWriter) block(p addr.ProviderConfig, a addr.Instance) *schema.Resource {
 	if w.Schemas == nil {
 		return nil
@@ -196,7 +181,7 @@ func (w *writer) names(a addr.Instance, withModule bool, prev string) {
 
 func (w *planWriter) changes(cs []*plan.Change) {
 	w.begin('[')
-	for _, c := range ordered(cs) {
+	for _, c := range plan.Shown(cs) {
 		w.begin('{')
 		prev := ""
 		if c.Moved() {

@@ -15,11 +15,12 @@ func (w *planWriter) planned() {
 	w.plannedOutputs()
 	w.name("root_module")
 	var cs []*plan.Change
-	for _, c := range ordered(w.Plan.Changes) {
+	for _, c := range plan.Shown(w.Plan.Changes) {
 		if c.Deposed == "" && c.Op != plan.Delete && c.Op != plan.Forget && c.After.IsKnown() && !c.After.IsNull() {
 			cs = append(cs, c)
 		}
 	}
+	slices.SortStableFunc(cs, func(a, b *plan.Change) int { return a.Addr.Module.Compare(b.Addr.Module) })
 	writeModules(&w.writer, cs, func(c *plan.Change) addr.ModuleInstance { return c.Addr.Module }, w.plannedResource)
 	w.end('}')
 }
