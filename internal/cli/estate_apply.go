@@ -128,6 +128,9 @@ func (r *estateRun) written(results []*estate.Result) int {
 // errorText is what was told of a unit that failed, without colors.
 func (r *estateRun) errorText(res *estate.Result) string {
 	var b strings.Builder
+	if r.estate == nil {
+		return ""
+	}
 	inUnit, inModule := apart(res, res.Diags.Errors())
 	_ = (&diag.Printer{Set: r.estate.Sources(), Program: view.Program}).Print(&b, inUnit)
 	_ = (&diag.Printer{Set: res.Set, Program: view.Program}).Print(&b, inModule)
@@ -151,6 +154,9 @@ func (r *estateRun) writeReports(results []*estate.Result) error {
 		}
 	}
 	o := estate.Reporting{Format: format, Command: r.name, Args: r.args, Errors: r.errorText}
+	if r.name == "apply" && r.op.destroy {
+		o.Command, o.Args = "destroy", slices.DeleteFunc(slices.Clone(r.args), func(a string) bool { return strings.TrimLeft(a, "-") == "destroy" })
+	}
 	if r.f.graph { // as Terragrunt's, whose run is one from there
 		o.Root = r.estate.GraphRoot()
 	}

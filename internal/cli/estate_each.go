@@ -97,6 +97,7 @@ func (s *session) runOne(ctx context.Context, cmd command, res *estate.Result, f
 	n.command = cmd.name
 	n.openViews()
 	one := *f
+	one.report, one.reportSchema, one.outDir, one.jsonOutDir = "", "", "", ""
 	one.noDeprecation, one.idle, one.experiments = true, nil, nil // told already
 	module := ""
 	if u.Module != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
 )
 
 // # A command on one unit
@@ -76,11 +77,46 @@ func (s *session) asUnits(ctx context.Context, cmd command, args []string) (code
 	return s.runUnit(ctx, cmd, f, rest), true
 }
 
-// runUnit runs a command on the unit in the working folder.
+// runUnit runs a command on the unit in the working folder, and reports it.
 func (s *session) runUnit(ctx context.Context, cmd command, f *unitFlags, args []string) int {
+	if f.report == "" && f.reportSchema == "" {
+		return s.unitTurn(ctx, cmd, f, args)
+	}
+	res := &estate.Result{Unit: &estate.Unit{Unit: &unit.Unit{Dir: s.Dir}, Name: "."}, Status: estate.Succeeded, Started: s.Now()}
+	told := *f
+	told.report, told.reportSchema = s.reportPath(f.report), s.reportPath(f.reportSchema)
+	res.Code = s.unitTurn(ctx, cmd, f, args)
+	res.Ended = s.Now()
+	r := &estateRun{session: s, f: &told, name: strings.Fields(cmd.name)[0], args: args}
+	if s.unit != nil {
+		r.estate, res.Diags, res.Set = s.unit.estate, s.unit.failed, s.set
+	}
+	if res.Code != 0 && res.Code != 2 {
+		res.Status, res.Reason = estate.Failed, "run error"
+		res.Cause = fmt.Sprintf("the command ended with the status %d", res.Code)
+	}
+	return r.written([]*estate.Result{res})
+}
+
+// reportPath is the path of a report as it is before the command changes the folder.
+func (s *session) reportPath(name string) string {
+	if name == "" {
+		return ""
+	}
+	return s.Path(name)
+}
+
+// unitTurn runs a command on the unit in the working folder.
+func (s *session) unitTurn(ctx context.Context, cmd command, f *unitFlags, args []string) int {
 	if f.html != "" {
 		return s.usageError(cmd.name, "Failed to parse command-line flags", noPage().Error())
 	}
+	for name, dir := range map[string]string{"--out-dir": f.outDir, "--json-out-dir": f.jsonOutDir} {
+		if dir != "" {
+			f.idle = append(f.idle, name+": it is about runs over several units; -out saves the plan of one")
+		}
+	}
+	slices.Sort(f.idle)
 	o, ds := s.estateOptions(f, strings.Fields(cmd.name)[0], args, nil)
 	if ds.HasErrors() {
 		return s.fail(ds)
