@@ -226,9 +226,11 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 		extra = append(extra, e.BackendConfig(u)...)
 	}
 	log := estate.Observer{Log: func(_ *estate.Unit, line string) { s.say(line + "\n") }}
-	if code, ds := e.EarlyHooks(ctx, u, log); ds.HasErrors() {
-		s.tellWith(e.Sources(), ds)
-		return max(code, 1)
+	if cmd.name == "init" || !slices.Contains(noInit, cmd.name) {
+		if code, ds := e.EarlyHooks(ctx, u, log); ds.HasErrors() {
+			s.tellWith(e.Sources(), ds)
+			return max(code, 1)
+		}
 	}
 	if !f.noAutoInit && !slices.Contains(noInit, cmd.name) {
 		if ds := s.autoInit(ctx, us); ds.HasErrors() {
