@@ -144,6 +144,9 @@ func Affected(ctx context.Context, o Options) (string, diag.List) {
 	if ref, err := o.git(ctx, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD"); err == nil {
 		return "[" + ref + "...HEAD]", nil
 	}
+	if _, err := o.git(ctx, "rev-parse", "--git-dir"); err != nil {
+		return "", badFilter("--filter-affected", err.Error())
+	}
 	for _, name := range [...]string{"main", "master"} {
 		if _, err := o.git(ctx, "rev-parse", "--verify", "--quiet", "refs/heads/"+name); err == nil {
 			return "[" + name + "...HEAD]", nil

@@ -27,6 +27,9 @@ func (e *Estate) standIn(ctx context.Context, queries []query) diag.List {
 				continue
 			}
 			_, to, err := commits(t.value)
+			if err == nil {
+				_, err = e.o.git(ctx, "rev-parse", "--git-dir") // says what is wrong if there is no repository
+			}
 			if err != nil {
 				return badFilter(q.text, err.Error())
 			}
