@@ -29,6 +29,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
 	"github.com/terrace-iac/terrace/internal/provider/live"
+	"github.com/terrace-iac/terrace/internal/relevant"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/validate"
@@ -266,10 +267,28 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	})
 	ds = append(ds, more...)
+	if len(p.Drift) > 0 { // it tells which of that matters
+		p.Relevant = relevant.Attributes(p, e.tree, typeSchemas{ctx, e})
+	}
 	if o.GenerateTo != "" && !ds.HasErrors() {
 		ds = append(ds, e.writeGenerated(p, o.GenerateTo)...)
 	}
 	return p, ds
+}
+
+// typeSchemas serves what looks at a plan's configuration. What cannot be had
+// was reported where it was needed.
+type typeSchemas struct {
+	ctx context.Context
+	e   *Engine
+}
+
+// Resource implements relevant.Schemas.
+func (s typeSchemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.Resource {
+	if p, _ := s.e.Schema(s.ctx, a); p != nil {
+		return p.Resource(mode, typ)
+	}
+	return nil
 }
 
 // evaluation is what configuration is evaluated with at a time.

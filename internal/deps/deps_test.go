@@ -87,16 +87,17 @@ const floors = `
 	internal/eval, internal/state < internal/checks;
 	internal/eval, internal/moves, internal/plan < internal/imports;
 	internal/eval, internal/provider, internal/state, internal/event < internal/exchange;
+	internal/plan, internal/module < internal/relevant;
 	internal/exchange, internal/imports, internal/checks < internal/planner;
 	internal/module, internal/provider/fake < internal/plan/plantest;
 	internal/exchange, internal/moves < internal/validate;
 	internal/plan, internal/state/statefile < internal/plan/planfile;
-	internal/plan, internal/module < internal/plan/planjson;
+	internal/relevant < internal/plan/planjson;
 	internal/eval, internal/event, internal/moves < internal/apply/provision;
 	internal/exchange, internal/imports, internal/checks, internal/apply/provision < internal/apply;
 
 	# Floor 8: the facade never imports unit.
-	internal/planner, internal/apply, internal/provisioner, internal/validate, internal/plan/planfile, internal/origin, internal/state/store/local,
+	internal/planner, internal/apply, internal/provisioner, internal/validate, internal/plan/planfile, internal/relevant, internal/origin, internal/state/store/local,
 	  internal/provider/builtin, internal/provider/live, internal/provider/install,
 	  internal/provider/rpc, internal/registry
 	< engine;

@@ -355,3 +355,27 @@ func acyclic(list []plan.Action) bool {
 	}
 	return done == len(list)
 }
+
+// readResources lists the resources that a node reads, directly or through
+// nodes that are no resources.
+func readResources(n *demand.Node) []*eval.Resource {
+	var out []*eval.Resource
+	seen := map[*demand.Node]bool{n: true}
+	stack := []*demand.Node{n}
+	for len(stack) > 0 {
+		x := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, r := range x.Reads() {
+			if seen[r.Node] {
+				continue
+			}
+			seen[r.Node] = true
+			if res, ok := r.Node.What.(*eval.Resource); ok {
+				out = append(out, res)
+				continue
+			}
+			stack = append(stack, r.Node)
+		}
+	}
+	return out
+}

@@ -56,7 +56,6 @@ func (p *planner) assemble() *plan.Plan {
 	out.Outputs = p.outputs()
 	out.Checks = p.checks()
 	out.Actions = p.actions(out)
-	out.Relevant = p.relevant(out.Drift)
 	return out
 }
 
@@ -255,69 +254,4 @@ func (p *planner) checks() []state.CheckResult {
 		all = append(all, checks.Of(ip.d, append(slices.Clone(ip.pre), ip.post...)))
 	}
 	return checks.Group(all)
-}
-
-// relevant lists the drifted objects that planned changes read.
-func (p *planner) relevant(drift []*plan.Change) []plan.RelevantAttr {
-	if len(drift) == 0 {
-		return nil
-	}
-	drifted := map[addr.AbsResource][]addr.Instance{}
-	for _, c := range drift {
-		drifted[c.Addr.Abs()] = append(drifted[c.Addr.Abs()], c.Addr)
-	}
-	var out []plan.RelevantAttr
-	seen := map[addr.Instance]bool{}
-	add := func(a addr.Instance) {
-		if !seen[a] {
-			seen[a] = true
-			out = append(out, plan.RelevantAttr{Resource: a})
-		}
-	}
-	for _, ip := range p.plans {
-		if ip.change == nil || ip.change.Op == plan.NoOp {
-			continue
-		}
-		for _, a := range drifted[ip.d.Resource.Addr()] {
-			if a == ip.d.Addr() {
-				add(a)
-			}
-		}
-		for _, r := range readResources(ip.d.Node()) {
-			for _, a := range drifted[r.Addr()] {
-				add(a)
-			}
-		}
-	}
-	for _, op := range p.orphans {
-		if op.change != nil && op.drift != nil {
-			add(op.addr)
-		}
-	}
-	slices.SortFunc(out, func(a, b plan.RelevantAttr) int { return a.Resource.Compare(b.Resource) })
-	return out
-}
-
-// readResources lists the resources that a node reads, directly or through
-// nodes that are no resources.
-func readResources(n *demand.Node) []*eval.Resource {
-	var out []*eval.Resource
-	seen := map[*demand.Node]bool{n: true}
-	stack := []*demand.Node{n}
-	for len(stack) > 0 {
-		x := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		for _, r := range x.Reads() {
-			if seen[r.Node] {
-				continue
-			}
-			seen[r.Node] = true
-			if res, ok := r.Node.What.(*eval.Resource); ok {
-				out = append(out, res)
-				continue
-			}
-			stack = append(stack, r.Node)
-		}
-	}
-	return out
 }

@@ -281,9 +281,13 @@ func part(v cty.Value, name string) cty.Value {
 }
 
 // keep makes every argument and block that only does not name an unchanged one.
+// Write-only arguments go with those that stay.
 func (n *node) keep(only *value.PathSet) {
 	changed := false
 	for i, k := range n.kids {
+		if k.node.kind == writeOnly {
+			continue
+		}
 		if only.Attr(k.name) == nil {
 			n.kids[i].node = k.node.unchanged()
 		}

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -173,17 +174,19 @@ func reasonText(c *plan.Change) string {
 // drift writes what was changed outside, as far as the plan depends on it, and
 // reports whether there was anything.
 func (v *planView) drift() bool {
-	relevant := map[addr.Instance]*value.PathSet{}
+	relevant := map[addr.Instance][]cty.Path{}
 	if v.plan.Mode != plan.RefreshOnly {
 		for _, r := range v.plan.Relevant {
-			relevant[r.Resource] = relevant[r.Resource].Add(r.Path)
+			relevant[r.Resource] = append(relevant[r.Resource], r.Path)
 		}
 	}
 	some := false
 	for _, c := range plan.Shown(v.plan.Drift) {
 		var only *value.PathSet
 		if v.plan.Mode != plan.RefreshOnly {
-			if only = relevant[c.Addr]; only == nil {
+			whole := c.Addr
+			whole.Key = addr.Key{}
+			if only = value.NewPathSet(slices.Concat(relevant[whole], relevant[c.Addr])); only == nil {
 				continue
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/relevant"
 	"github.com/terrace-iac/terrace/internal/schema"
 )
 
@@ -46,7 +47,7 @@ func (c *configWriter) expressionMember(name string, x hcl.Expression) {
 // references names what a traversal refers to: as far as it goes, then step by
 // step less, down to the object; of an instance then its resource too.
 func references(t hcl.Traversal) []string {
-	subject, resource := subjectOf(t)
+	subject, resource := relevant.Subject(t)
 	if subject == 0 {
 		return nil
 	}
@@ -58,54 +59,6 @@ func references(t hcl.Traversal) []string {
 		out = append(out, addr.Text(t[:resource]))
 	}
 	return out
-}
-
-// subjectOf is how many steps of a traversal name an object, and of a resource
-// instance how many name its resource. 0 is for what is no reference.
-func subjectOf(t hcl.Traversal) (subject, resource int) {
-	if len(t) == 0 || t.IsRelative() {
-		return 0, 0
-	}
-	names := 0
-	switch t.RootName() {
-	case "var", "local", "each", "count", "path", "terraform", "tofu":
-		names = 2
-	case "self":
-		return 1, 0
-	case "module":
-		if len(t) < 2 {
-			return 0, 0
-		}
-		if isIndex(t, 2) {
-			return 3, 0
-		}
-		return 2, 0
-	case "data", "ephemeral", "resource":
-		resource = 3
-	default:
-		resource = 2
-	}
-	if names > 0 {
-		if len(t) < names {
-			return 0, 0
-		}
-		return names, 0
-	}
-	if len(t) < resource {
-		return 0, 0
-	}
-	if isIndex(t, resource) {
-		return resource + 1, resource
-	}
-	return resource, resource
-}
-
-func isIndex(t hcl.Traversal, i int) bool {
-	if i >= len(t) {
-		return false
-	}
-	_, ok := t[i].(hcl.TraverseIndex)
-	return ok
 }
 
 // blockMember writes the arguments and blocks of a body by a schema, as a

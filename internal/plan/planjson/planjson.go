@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/relevant"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/value"
@@ -342,7 +343,7 @@ func (w *planWriter) outputChanges() {
 func (w *planWriter) relevant() {
 	list := slices.Clone(w.Plan.Relevant)
 	if w.Tree != nil {
-		list = relevantIn(w.Plan, w.Tree, w.Schemas)
+		list = relevant.Attributes(w.Plan, w.Tree, w.Schemas)
 	}
 	if len(list) == 0 {
 		return

@@ -1,4 +1,8 @@
-package planjson
+// Package relevant finds the attributes that the changes of a plan were made from.
+//
+// Main function: Attributes. The one rule: it looks at configuration as text and
+// at the plan, and asks no provider for anything but schemas.
+package relevant
 
 import (
 	"maps"
@@ -53,8 +57,13 @@ type step struct {
 	each   *config.Resource // what each.key, each.value and count.index belong to; nil: to nothing
 }
 
-// relevantIn finds what the changes of a plan were made from, by resource.
-func relevantIn(p *plan.Plan, tree *module.Tree, schemas Schemas) []plan.RelevantAttr {
+// Schemas finds the schema of a resource type; nil if it is not known.
+type Schemas interface {
+	Resource(p addr.Provider, mode addr.Mode, typ string) *schema.Resource
+}
+
+// Attributes finds what the changes of a plan were made from, by resource.
+func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas) []plan.RelevantAttr {
 	f := &follower{
 		schemas: schemas, found: map[attribute]plan.RelevantAttr{}, done: map[place]bool{},
 		bodies: map[*config.Resource][]hcl.Traversal{}, outputs: p.Mode != plan.Destroy,
@@ -121,7 +130,7 @@ func (f *follower) module(nodes map[addr.ModuleInstance]*module.Node, m addr.Mod
 	}
 	nodes[m] = n
 	if n != nil && f.outputs {
-		for _, name := range keys(n.Config.Outputs) {
+		for _, name := range slices.Sorted(maps.Keys(n.Config.Outputs)) {
 			f.output(n, m, n.Config.Outputs[name])
 		}
 	}
@@ -178,7 +187,7 @@ func (f *follower) output(n *module.Node, m addr.ModuleInstance, o *config.Outpu
 }
 
 func (f *follower) reference(s step) {
-	subject, resource := subjectOf(s.ref)
+	subject, resource := Subject(s.ref)
 	if subject == 0 {
 		return
 	}
@@ -310,4 +319,52 @@ func pathOf(t hcl.Traversal) (p cty.Path) {
 		}
 	}
 	return p
+}
+
+// Subject is how many steps of a traversal name an object, and of a resource
+// instance how many name its resource. 0 is for what is no reference.
+func Subject(t hcl.Traversal) (subject, resource int) {
+	if len(t) == 0 || t.IsRelative() {
+		return 0, 0
+	}
+	names := 0
+	switch t.RootName() {
+	case "var", "local", "each", "count", "path", "terraform", "tofu":
+		names = 2
+	case "self":
+		return 1, 0
+	case "module":
+		if len(t) < 2 {
+			return 0, 0
+		}
+		if isIndex(t, 2) {
+			return 3, 0
+		}
+		return 2, 0
+	case "data", "ephemeral", "resource":
+		resource = 3
+	default:
+		resource = 2
+	}
+	if names > 0 {
+		if len(t) < names {
+			return 0, 0
+		}
+		return names, 0
+	}
+	if len(t) < resource {
+		return 0, 0
+	}
+	if isIndex(t, resource) {
+		return resource + 1, resource
+	}
+	return resource, resource
+}
+
+func isIndex(t hcl.Traversal, i int) bool {
+	if i >= len(t) {
+		return false
+	}
+	_, ok := t[i].(hcl.TraverseIndex)
+	return ok
 }
