@@ -37,7 +37,7 @@ function search() {
   for (const b of chips) b.setAttribute("aria-pressed", state.only.has(b.dataset.kind));
   byId("found").textContent = n === units.length ? plural(n, "unit") : `${n} of ${plural(units.length, "unit")}`;
   list.replaceChildren(...rows.filter((r, i) => state.found[i]));
-  if (n === 0) list.append(make("li", { role: "presentation", class: "none" }, "No unit is like that."));
+  if (n === 0) list.append(make("li", { role: "presentation", class: "none" }, units.length ? "No unit is like that." : "There are no units."));
   showMatches();
   showChosen();
   listStop();
