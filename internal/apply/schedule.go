@@ -101,9 +101,11 @@ func (s *scheduler) done(i int, ok bool) {
 			woken++
 		}
 	}
-	if woken > 1 || s.busy == 0 {
-		s.wake.Broadcast()
-	} else if woken == 1 {
+	if s.busy == 0 && len(s.ready) == 0 {
+		s.wake.Broadcast() // it is over
+		return
+	}
+	for range min(woken, len(s.ready)-1) { // who calls this takes one itself
 		s.wake.Signal()
 	}
 }

@@ -61,6 +61,10 @@ type Subject interface {
 // The zero Graph is ready. Its methods may be called concurrently. A cell that
 // is not done yet must be reached by tasks of one graph alone.
 type Graph struct {
+	// Rest, if set, is called by a task that is about to wait for another one, which
+	// may be long; back is called when it goes on. It is set before there are tasks.
+	Rest func() (back func())
+
 	mu     sync.Mutex
 	diags  []owned
 	cycles []*Node
@@ -353,7 +357,13 @@ func (t *Task) claim(n *Node) (mine, cycle bool) {
 	ready := n.ready
 	t.waits = n
 	g.mu.Unlock()
-	<-ready
+	if g.Rest == nil {
+		<-ready
+	} else {
+		back := g.Rest()
+		<-ready
+		back()
+	}
 	g.mu.Lock()
 	t.waits = nil
 	g.mu.Unlock()

@@ -2,6 +2,7 @@ package par
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -113,6 +114,51 @@ func TestWorkTwice(t *testing.T) {
 	w.Do(1, see)
 	if !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// Those who take a break hold nobody up, and no more run at a time than may. Who
+// comes first in a stretch of items is whom all others of it wait for.
+func TestWorkBreaks(t *testing.T) {
+	for _, workers := range []int{1, 2, 8} {
+		for _, stretch := range []int{10, 4 * mostBreaks} {
+			const n = 6 * mostBreaks
+			var w Work[int]
+			var g gauge
+			var done atomic.Int64
+			gates := make([]chan struct{}, n/stretch+1)
+			begun := make([]atomic.Bool, len(gates))
+			for i := range gates {
+				gates[i] = make(chan struct{})
+			}
+			for i := range n {
+				w.Add(i)
+			}
+			w.Do(workers, func(i int) {
+				g.in()
+				g.out()
+				first := !begun[i/stretch].Swap(true)
+				back := w.Break()
+				if first {
+					runtime.Gosched() // others take its place
+				} else {
+					<-gates[i/stretch]
+				}
+				back()
+				g.in()
+				if first {
+					close(gates[i/stretch])
+				}
+				g.out()
+				done.Add(1)
+			})
+			if done.Load() != n {
+				t.Errorf("workers %d: %d items done, want %d", workers, done.Load(), n)
+			}
+			if g.most.Load() > int64(workers) {
+				t.Errorf("workers %d: %d calls at a time", workers, g.most.Load())
+			}
+		}
 	}
 }
 

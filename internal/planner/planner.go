@@ -153,6 +153,8 @@ func (p *planner) prepare() diag.List {
 func (p *planner) walk() {
 	var w par.Work[job]
 	work := func(do job) { do(p.graph.Task(p.ctx)) }
+	p.graph.Rest = w.Break
+	defer func() { p.graph.Rest = nil }()
 	p.walkModule(&w, p.ev.Root)
 	w.Do(p.in.Providers.Parallelism, work)
 	p.walkOrphans(&w)

@@ -64,6 +64,7 @@ func Run(ctx context.Context, in Input) diag.List {
 	}
 	v.graph.Report(moves.Check(in.Tree, eval.Options{Functions: in.Functions, Workspace: "default"}.Early()))
 	var w par.Work[job]
+	v.graph.Rest = w.Break
 	v.module(&w, v.ev.Root)
 	w.Do(0, func(do job) { do(v.graph.Task(ctx)) })
 	return v.graph.Diags()
