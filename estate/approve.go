@@ -218,7 +218,7 @@ func (w *work) approved(p *plan.Plan) (yes bool, ds diag.List) {
 	}
 	news, later := a.compare(p, w.res.again)
 	if len(news) > 0 {
-		ds := diag.Errorf(nil, "Plan changed since it was approved", "With what was applied before, the unit %s needs something else than what was approved: %s. Nothing of it was applied. Run again to see and approve the new plan.", w.u.Name, shortened(news))
+		ds := diag.Errorf(nil, "Plan changed since it was approved", "Planned once more before its turn, the unit %s needs something else than what was approved: %s. Nothing of it was applied. Run again to see and approve the new plan.", w.u.Name, shortened(news))
 		ds[0].Code = "estate/plan-changed"
 		return false, ds
 	}
