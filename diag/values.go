@@ -2,6 +2,7 @@ package diag
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,10 @@ func explainValues(d *hcl.Diagnostic) []string {
 	var lines []string
 	for _, ref := range d.Expression.Variables() {
 		v, diags := ref.TraverseAbs(d.EvalContext)
+		for diags.HasErrors() && len(ref) > 2 { // the part of it that can be had says why
+			ref = ref[:len(ref)-1]
+			v, diags = ref.TraverseAbs(d.EvalContext)
+		}
 		if diags.HasErrors() {
 			continue
 		}
@@ -57,11 +62,19 @@ func describe(v cty.Value) string {
 	case ty == cty.Bool:
 		return fmt.Sprintf("is %t", v.True())
 	case ty.IsCollectionType() || ty.IsTupleType():
-		n := v.LengthInt()
-		return fmt.Sprintf("is %s with %d element%s", ty.FriendlyName(), n, plural(n))
+		if n := v.LengthInt(); n > 0 {
+			return fmt.Sprintf("is %s with %d element%s", ty.FriendlyName(), n, plural(n))
+		}
+		return "is empty " + ty.FriendlyName()
 	case ty.IsObjectType():
-		n := len(ty.AttributeTypes())
-		return fmt.Sprintf("is object with %d attribute%s", n, plural(n))
+		switch names := slices.Sorted(maps.Keys(ty.AttributeTypes())); len(names) {
+		case 0:
+			return "is object with no attributes"
+		case 1:
+			return "is object with 1 attribute " + strconv.Quote(names[0])
+		default:
+			return fmt.Sprintf("is object with %d attributes", len(names))
+		}
 	default:
 		return "is " + ty.FriendlyName()
 	}
