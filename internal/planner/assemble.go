@@ -23,6 +23,7 @@ func (p *planner) assemble() *plan.Plan {
 	slices.SortFunc(p.orphans, func(a, b *orphanPlan) int { return a.addr.Compare(b.addr) })
 	p.variables(out)
 	deps := newDependencies()
+	deps.know(p.plans)
 	p.settle(deps)
 	out.Prior = p.refreshedState()
 	for _, ip := range p.plans {

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -22,6 +23,7 @@ type dependencies struct {
 	static  map[addr.ModuleInstance]addr.Module
 	total   int    // how many ids the closures hold, shared ones once
 	met     []bool // by id, while gather collects; all false otherwise
+	sorted  int32  // ids below it are in the order of the names
 }
 
 // depSet is an immutable set of resource blocks.
@@ -48,6 +50,34 @@ func newDependencies() *dependencies {
 
 var emptySet = &depSet{}
 
+// know gives the blocks of resources their ids in the order of their names, before
+// there are others, so that the sets that hold only these need no sorting.
+func (d *dependencies) know(all []*instancePlan) {
+	texts := make(map[string]addr.ConfigResource)
+	var last *eval.Resource
+	for _, ip := range all {
+		if ip.d.Resource != last {
+			last = ip.d.Resource
+			c := d.config(last)
+			texts[c.String()] = c
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(texts)) {
+		d.id(texts[text])
+	}
+	d.sorted = int32(len(d.names))
+}
+
+func (d *dependencies) id(c addr.ConfigResource) int32 {
+	id, ok := d.ids[c]
+	if !ok {
+		id = int32(len(d.names))
+		d.ids[c] = id
+		d.names = append(d.names, c)
+	}
+	return id
+}
+
 func (d *dependencies) config(r *eval.Resource) addr.ConfigResource {
 	c, ok := d.configs[r]
 	if !ok {
@@ -64,13 +94,7 @@ func (d *dependencies) config(r *eval.Resource) addr.ConfigResource {
 }
 
 func (d *dependencies) single(r *eval.Resource) *depSet {
-	c := d.config(r)
-	id, ok := d.ids[c]
-	if !ok {
-		id = int32(len(d.names))
-		d.ids[c] = id
-		d.names = append(d.names, c)
-	}
+	id := d.id(d.config(r))
 	// Instances of a module share block names; each resource is its own reference.
 	return &depSet{ids: []int32{id}, refs: []*eval.Resource{r}}
 }
@@ -255,7 +279,9 @@ func (d *dependencies) ofInstance(w *eval.Desired) []addr.ConfigResource {
 		for i, id := range s.ids {
 			s.list[i] = d.names[id]
 		}
-		slices.SortFunc(s.list, compareConfigResources)
+		if s.ids[len(s.ids)-1] >= d.sorted {
+			slices.SortFunc(s.list, compareConfigResources)
+		}
 	}
 	return s.list
 }
