@@ -191,17 +191,22 @@ func (d *dependencies) join(sets []*depSet) *depSet {
 	return out
 }
 
+// own is what a resource depends on directly.
+func (d *dependencies) own(r *eval.Resource) *depSet {
+	s := emptySet
+	for _, n := range r.Nodes() {
+		s = d.union(s, d.reads(n))
+	}
+	return s
+}
+
 // of is what a resource depends on, directly and through others.
 func (d *dependencies) of(r *eval.Resource) *depSet {
 	if s, ok := d.all[r]; ok {
 		return s
 	}
 	d.all[r] = emptySet
-	direct := emptySet
-	for _, n := range r.Nodes() {
-		direct = d.union(direct, d.reads(n))
-	}
-	s := d.closure(direct)
+	s := d.closure(d.own(r))
 	if id, ok := d.ids[d.config(r)]; ok {
 		if i, found := slices.BinarySearch(s.ids, id); found {
 			s = &depSet{ids: slices.Delete(slices.Clone(s.ids), i, i+1)}
@@ -300,18 +305,7 @@ func compareConfigResources(a, b addr.ConfigResource) int {
 // settle decides the order of replacements: create_before_destroy holds for
 // everything that such a resource depends on, too.
 func (p *planner) settle(deps *dependencies) {
-	forced := map[addr.ConfigResource]bool{}
-	done := map[*eval.Resource]bool{}
-	for _, ip := range p.plans {
-		cbd := ip.d.Resource.Config().Lifecycle.CreateBeforeDestroy
-		if cbd == nil || !*cbd || done[ip.d.Resource] {
-			continue
-		}
-		done[ip.d.Resource] = true
-		for _, id := range deps.of(ip.d.Resource).ids {
-			forced[deps.names[id]] = true
-		}
-	}
+	forced := p.forced(deps)
 	for _, ip := range p.plans {
 		c := ip.change
 		if c == nil || c.Addr.Resource.Mode != addr.Managed {
@@ -324,4 +318,37 @@ func (p *planner) settle(deps *dependencies) {
 			c.Op = plan.CreateThenDelete
 		}
 	}
+}
+
+// forced is what resources with create_before_destroy depend on, directly or
+// through others. It follows the resources one by one, as the lists of
+// dependencies need not be whole (see maxTotal).
+func (p *planner) forced(deps *dependencies) map[addr.ConfigResource]bool {
+	var todo []*eval.Resource
+	met := map[*eval.Resource]bool{}
+	for _, ip := range p.plans {
+		r := ip.d.Resource
+		if cbd := r.Config().Lifecycle.CreateBeforeDestroy; cbd != nil && *cbd && !met[r] {
+			met[r] = true
+			todo = append(todo, r)
+		}
+	}
+	forced := map[addr.ConfigResource]bool{}
+	read := map[*depSet]bool{}
+	for len(todo) > 0 {
+		s := deps.own(todo[len(todo)-1])
+		todo = todo[:len(todo)-1]
+		if read[s] {
+			continue
+		}
+		read[s] = true
+		for _, r := range s.refs {
+			forced[deps.config(r)] = true
+			if !met[r] {
+				met[r] = true
+				todo = append(todo, r)
+			}
+		}
+	}
+	return forced
 }

@@ -5,27 +5,51 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 )
 
 // smallestHeap is where the collector runs first, left alone.
 const smallestHeap = 4 << 20
 
-// expectHeap has the garbage collector run when the heap has grown by the given
+// collector is the pace of the garbage collector. The zero collector is ready;
+// there is one in a process, and it may be used concurrently.
+type collector struct {
+	mu    sync.Mutex
+	set   int // the percentage that holds until the collector runs; 0: none
+	usual int // the one that it had before
+}
+
+// expect has the garbage collector run when the heap has grown by the given
 // number of bytes, and at its ordinary pace from then on. A heap that grows from
 // nothing is walked again and again though hardly anything in it is garbage; who
-// knows how large it will be spares that. What the user said about the collector
+// knows how large it will be spares that. Of several that expect something before
+// it runs, who expects most is heeded. What the user said about the collector
 // (GOGC, GOMEMLIMIT) stands.
-func expectHeap(bytes int64) {
+func (c *collector) expect(bytes int64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
-	percent := 100 * bytes / max(int64(live[0].Value.Uint64()), smallestHeap)
-	if percent <= 100 {
+	percent := int(100 * bytes / max(int64(live[0].Value.Uint64()), smallestHeap))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if percent <= max(100, c.set) {
 		return
 	}
-	pace := debug.SetGCPercent(int(percent))
-	first := new([16]byte) // large enough to be an object of its own
-	runtime.AddCleanup(first, func(pace int) { debug.SetGCPercent(pace) }, pace)
+	usual := debug.SetGCPercent(percent)
+	if c.set == 0 {
+		c.usual = usual
+		first := new([16]byte) // large enough to be an object of its own
+		runtime.AddCleanup(first, (*collector).ran, c)
+	}
+	c.set = percent
+}
+
+// ran is called when the collector has run.
+func (c *collector) ran() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	debug.SetGCPercent(c.usual)
+	c.set = 0
 }

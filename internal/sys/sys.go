@@ -44,8 +44,7 @@ type System struct {
 	Interrupts func() (c <-chan os.Signal, stop func())
 
 	// ExpectHeap tells the garbage collector by how many bytes the heap is about to
-	// grow.
-	// It may be nil.
+	// grow. It may be nil, and may be called concurrently.
 	ExpectHeap func(bytes int64)
 
 	Executable func() (string, error) // the path of the running program
@@ -81,7 +80,7 @@ func Real() (*System, error) {
 		Terminal:   realTerminal(),
 		Run:        Run,
 		Interrupts: interrupts,
-		ExpectHeap: expectHeap,
+		ExpectHeap: new(collector).expect,
 		Executable: os.Executable,
 		Host:       sync.OnceValue(hostName),
 		User:       sync.OnceValue(userName),
