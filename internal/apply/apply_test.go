@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/apply"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/event"
 	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/plan/plantest"
@@ -28,6 +29,7 @@ type world struct {
 	providers plantest.Providers
 	state     *state.State
 	journal   *journal
+	observe   event.Sink
 }
 
 func newWorld(t *testing.T) *world {
@@ -67,7 +69,7 @@ func (j *journal) Sync() error { return nil }
 func (w *world) do(text string, mode plan.Mode) (lines []string, res apply.Result, ds diag.List) {
 	w.t.Helper()
 	tree := plantest.Tree(w.t, text)
-	p, ds := planner.Make(context.Background(), planner.Input{Eval: eval.Options{Tree: tree, Workspace: "default"}, State: w.state, Providers: exchange.Options{Providers: w.providers}, Mode: mode, Generate: true})
+	p, ds := planner.Make(context.Background(), planner.Input{Eval: eval.Options{Tree: tree, Workspace: "default"}, State: w.state, Providers: exchange.Options{Providers: w.providers, Observe: w.observe}, Mode: mode, Generate: true})
 	for _, c := range p.Changes {
 		line := c.Op.String() + " " + addr.Object{Instance: c.Addr, Deposed: c.Deposed}.String()
 		if c.Reason != "" {
@@ -80,7 +82,7 @@ func (w *world) do(text string, mode plan.Mode) (lines []string, res apply.Resul
 	}
 	w.journal.lines = nil
 	res, more := apply.Run(context.Background(), apply.Input{
-		Plan: p, Eval: eval.Options{Tree: tree}, Providers: exchange.Options{Providers: w.providers, Parallelism: 1}, Now: func() time.Time { return time.Time{} }, Journal: w.journal,
+		Plan: p, Eval: eval.Options{Tree: tree}, Providers: exchange.Options{Providers: w.providers, Observe: w.observe, Parallelism: 1}, Now: func() time.Time { return time.Time{} }, Journal: w.journal,
 	})
 	w.state = res.State
 	return lines, res, append(ds, more...)

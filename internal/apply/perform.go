@@ -181,11 +181,11 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 	if err := a.intent(id, obj, op); err != nil {
 		return append(ds, diag.Errorf(nil, "Failed to write the journal", "%s was not started, because Terrace could not record that it was about to: %s.", c.Addr, err)...)
 	}
-	run := a.ops.Begin(obj, op, prior)
+	run := a.ops.Begin(obj, op, x.sub.Marked(prior, c.BeforeSensitive))
 	got, more := a.make(x, prior, planned)
 	ds = append(ds, x.blame(more)...)
 	ds = append(ds, x.blame(a.answer(t, x, act, got))...)
-	run.End(!ds.HasErrors(), got.Value)
+	run.End(!ds.HasErrors(), x.sub.Marked(got.Value, x.marks))
 	if ds.HasErrors() {
 		return ds
 	}

@@ -35,7 +35,7 @@ func (a *applier) read(t *demand.Task, id int, c *plan.Change) diag.List {
 	if !x.config.IsWhollyKnown() {
 		return append(ds, diag.Errorf(&x.d.Resource.Config().At, "Configuration not known", "The configuration of %s holds values that are still not known. This is a bug in Terrace.", c.Addr)...)
 	}
-	v, more := x.sub.Read(x.config)
+	v, more := x.sub.Read(x.config, x.marks)
 	if ds = append(ds, x.blame(more)...); more.HasErrors() {
 		return ds
 	}

@@ -29,7 +29,7 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 		return ds
 	}
 	d := a.ev.Desired(t, c.Addr)
-	run := a.ops.Begin(obj, plan.Delete, c.Before)
+	run := a.ops.Begin(obj, plan.Delete, sub.Marked(c.Before, c.BeforeSensitive))
 	if obj.Deposed == "" && c.Op != plan.CreateThenDelete {
 		if d != nil {
 			ds = append(ds, a.runner.Destroying(t, d, exchange.WithSensitive(c.Before, nil, sub.Schema))...)

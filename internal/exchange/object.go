@@ -51,13 +51,24 @@ func newObject(o Object, s *schema.Resource) (*state.Object, error) {
 	return obj, nil
 }
 
+// Marked is a value with what is sensitive in it marked: by paths, of which some
+// may lead nowhere, and by the schema.
+func (sub *Subject) Marked(v cty.Value, paths []cty.Path) cty.Value {
+	if v == cty.NilVal || v.IsNull() {
+		return v
+	}
+	return WithSensitive(v, Present(v, paths), sub.Schema)
+}
+
 // Identify finds the name and value of the attribute that tells people which
-// object a value is; "" if none does.
+// object a value is; "" if none does that may be shown.
 func Identify(v cty.Value) (key, text string) {
 	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
 		return "", ""
 	}
-	v, _ = v.Unmark()
+	if v.IsMarked() {
+		return "", ""
+	}
 	ty := v.Type()
 	for _, name := range []string{"id", "name"} {
 		if !ty.IsObjectType() || !ty.HasAttribute(name) || ty.AttributeType(name) != cty.String {

@@ -33,7 +33,7 @@ func (x *Exchange) Operations(now func() time.Time) *Operations {
 }
 
 // Begin tells that a change of an object begins; prior is what the object is now,
-// null if there is none.
+// with marks on what must not be shown, null if there is none.
 func (o *Operations) Begin(obj addr.Object, op event.Op, prior cty.Value) *Operation {
 	run := &Operation{all: o, event: event.Event{Kind: event.ApplyStart, Object: obj, Op: op}, start: o.now()}
 	run.event.IDKey, run.event.IDValue = Identify(prior)
@@ -44,7 +44,8 @@ func (o *Operations) Begin(obj addr.Object, op event.Op, prior cty.Value) *Opera
 	return run
 }
 
-// End tells that the change has ended; v is what there is now, or cty.NilVal.
+// End tells that the change has ended; v is what there is now, with marks on what
+// must not be shown, or cty.NilVal.
 func (run *Operation) End(ok bool, v cty.Value) {
 	o := run.all
 	o.mu.Lock()

@@ -8,8 +8,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Read reads a data source with a configuration without marks.
-func (sub *Subject) Read(config cty.Value) (cty.Value, diag.List) {
+// Read reads a data source with a configuration without marks, in which the given
+// paths are sensitive.
+func (sub *Subject) Read(config cty.Value, sensitive []cty.Path) (cty.Value, diag.List) {
 	a := sub.Addr
 	e := event.Event{Kind: event.ReadStart, Object: addr.Object{Instance: a}, Op: event.Read}
 	sub.x.o.Observe.Send(e)
@@ -32,7 +33,7 @@ func (sub *Subject) Read(config cty.Value) (cty.Value, diag.List) {
 		return sub.Null(), append(ds, diag.Errorf(nil, "Provider produced invalid object", "Provider %q produced an invalid value for %s: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), a, err)...)
 	}
 	e.Kind = event.ReadDone
-	e.IDKey, e.IDValue = Identify(v)
+	e.IDKey, e.IDValue = Identify(sub.Marked(v, sensitive))
 	sub.x.o.Observe.Send(e)
 	return v, ds
 }

@@ -118,7 +118,7 @@ func (sub *Subject) TakeOver(from addr.Instance, of addr.Provider, stored *state
 
 // Refresh asks what an object is like now; its value is null if it is gone.
 func (sub *Subject) Refresh(old Object, deposed addr.DeposedKey) (Object, diag.List) {
-	key, id := Identify(old.Value)
+	key, id := Identify(sub.Marked(old.Value, old.Sensitive()))
 	e := event.Event{Kind: event.RefreshStart, Object: addr.Object{Instance: sub.Addr, Deposed: deposed}, IDKey: key, IDValue: id}
 	sub.x.o.Observe.Send(e)
 	done := sub.x.call()

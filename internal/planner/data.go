@@ -88,7 +88,7 @@ func (p *planner) readData(t *demand.Task, ip *instancePlan, pc *eval.ProviderCo
 		return unknown, append(ds, demand.Fail()...)
 	}
 	sub := p.exchange.Subject(p.ev, d.Addr(), addr.ProviderConfig{Provider: d.Resource.Provider()}, s, prov)
-	v, more := sub.Read(config)
+	v, more := sub.Read(config, sensitive)
 	if ds = append(ds, exchange.Blame(d, s, more)...); more.HasErrors() {
 		return unknown, ds
 	}

@@ -1,4 +1,4 @@
-package planner_test
+package planner
 
 import (
 	"context"
@@ -11,17 +11,15 @@ import (
 	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/plan/plantest"
-	"github.com/terrace-iac/terrace/internal/planner"
 	"github.com/terrace-iac/terrace/internal/state"
 )
 
 // What a resource with create_before_destroy depends on is replaced in the same
-// order, also in a chain so long that the lists of dependencies are cut.
-func TestCreateBeforeDestroyOfLongChain(t *testing.T) {
-	const n = 3300
+// order, also where there is so much that the lists of dependencies are cut.
+func TestCreateBeforeDestroyOfChain(t *testing.T) {
+	const n = 5
 	var text strings.Builder
 	was := state.New().Edit()
-	var deps []addr.ConfigResource
 	for i := range n {
 		name, life := `"first"`, ""
 		if i > 0 {
@@ -34,23 +32,28 @@ func TestCreateBeforeDestroyOfLongChain(t *testing.T) {
 		a := addr.AbsResource{Resource: addr.Resource{Mode: addr.Managed, Type: "x_thing", Name: fmt.Sprint("c", i)}}.Instance(addr.Key{})
 		was.Apply(state.Change{
 			Object: addr.Object{Instance: a}, Provider: addr.ProviderConfig{Provider: addr.DefaultProvider("x")},
-			New: &state.Object{JSON: []byte(`{"id":"i","name":"first","new":"a"}`), Dependencies: deps},
+			New: &state.Object{JSON: []byte(`{"id":"i","name":"first","new":"a"}`)},
 		})
-		deps = []addr.ConfigResource{a.Config()}
 	}
-	p, ds := planner.Make(context.Background(), planner.Input{
-		Eval:  eval.Options{Tree: plantest.Tree(t, text.String()), Workspace: "default"},
-		State: was.Freeze(), Providers: exchange.Options{Providers: plantest.New()},
-	})
-	if ds.HasErrors() {
-		t.Fatal(ds.Err())
-	}
-	if len(p.Changes) != n {
-		t.Fatalf("%d changes, want %d", len(p.Changes), n)
-	}
-	for _, c := range p.Changes {
-		if c.Op != plan.CreateThenDelete {
-			t.Fatalf("%s: %s, want %s", c.Addr, c.Op, plan.CreateThenDelete)
+	for _, total := range []int{0, maxTotal + 1} {
+		p := newPlanner(context.Background(), Input{
+			Eval:  eval.Options{Tree: plantest.Tree(t, text.String()), Workspace: "default"},
+			State: was.Freeze(), Providers: exchange.Options{Providers: plantest.New()},
+		})
+		if ds := p.prepare(); ds.HasErrors() {
+			t.Fatal(ds.Err())
+		}
+		p.walk()
+		deps := newDependencies()
+		deps.total = total
+		p.settle(deps)
+		if len(p.plans) != n {
+			t.Fatalf("%d instances, want %d", len(p.plans), n)
+		}
+		for _, ip := range p.plans {
+			if ip.change == nil || ip.change.Op != plan.CreateThenDelete {
+				t.Errorf("total %d: %s: %+v, want %s", total, ip.d.Addr(), ip.change, plan.CreateThenDelete)
+			}
 		}
 	}
 }
