@@ -180,7 +180,8 @@ type Unit struct {
 	// filters bring in.
 	Outside bool
 	// Broken is what is wrong with a unit file that cannot be read. Such units are
-	// there only where Look.Lenient is set, and nothing but their names is known.
+	// there only where Look.Lenient is set, and nothing but their names is known. Empty,
+	// but not nil, for units that are Removed.
 	Broken diag.List
 	// Removed is true for units that are no longer there, which filters by git bring
 	// in: all that they manage is to be destroyed.

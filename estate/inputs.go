@@ -3,7 +3,6 @@ package estate
 import (
 	"context"
 	"fmt"
-	"github.com/terrace-iac/terrace/internal/value"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/fetch"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"

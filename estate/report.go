@@ -30,7 +30,7 @@ type Reporting struct {
 	Command string
 	Args    []string
 	Root    string               // the folder that names count from; "" for the run's own
-	Errors  func(*Result) string // the messages of a unit that failed, as its cause
+	Errors  func(*Result) string // the messages of a unit that failed, as its cause; nil if Result.Cause says enough
 }
 
 // Report writes the results of a run.
@@ -45,7 +45,7 @@ func Report(results []*Result, o Reporting) ([]byte, error) {
 			name = filepath.Base(r.Unit.Dir)
 		}
 		cause := r.Cause
-		if r.Status == Failed {
+		if r.Status == Failed && o.Errors != nil {
 			cause = cmp.Or(o.Errors(r), cause)
 		}
 		entries = append(entries, entry{Name: name, Started: r.Started, Ended: r.Ended, Result: string(r.Status), Reason: r.Reason, Cause: cause, Cmd: o.Command, Args: o.Args})

@@ -42,8 +42,11 @@ func (e *Estate) Validate(ctx context.Context) diag.List {
 }
 
 func (e *Estate) validate(t *demand.Task, u *Unit) diag.List {
-	if len(u.Broken) == 0 {
+	switch {
+	case u.Broken == nil:
 		return u.Check(t)
+	case u.Removed:
+		return nil // its file is gone
 	}
 	units, ds := e.loader.Load(t, u.Path) // more may be wrong with it than what kept it from being read
 	for _, in := range units {

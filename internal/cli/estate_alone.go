@@ -32,7 +32,11 @@ func (r *estateRun) alone(o *estate.Options) diag.List {
 	if r.f.module != "" {
 		here, own = here+"/"+r.f.module, r.f.module
 	}
-	if name := strings.TrimLeft(u.Name, "./"); u.Name != "." && !strings.HasSuffix(here, "/"+name) {
+	name := u.Name // as seen from the folder of the run, which may lie beside it
+	for strings.HasPrefix(name, "../") {
+		name = strings.TrimPrefix(name, "../")
+	}
+	if name != "." && name != ".." && !strings.HasSuffix(here, "/"+name) {
 		return diag.Errorf(nil, "Saved plan of another unit", "The file holds the plan of the unit %s, which the folder %s does not hold.", u.Name, r.Dir)
 	}
 	u.Name, u.Needs = own, nil

@@ -134,12 +134,13 @@ func (s *session) writeJSON(v any) {
 // validateInputs compares the inputs of every unit with the variables of its module.
 func (s *session) validateInputs(ctx context.Context, eo estate.Options, o *hclValidateOptions) int {
 	e, ds := s.openLeniently(ctx, eo.Tolerate())
+	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return s.failWith(e, ds)
 	}
 	ds = nil
 	for _, u := range e.Units {
-		if ds = append(ds, u.Broken...); len(u.Broken) > 0 {
+		if ds = append(ds, u.Broken...); u.Broken != nil {
 			continue
 		}
 		got, more := e.CompareInputs(ctx, u)
@@ -191,7 +192,8 @@ func infoCommand(ctx context.Context, s *session, args []string) int {
 	var units []*estate.Unit
 	if f.all || len(f.filters) > 0 {
 		e, ds = s.openLeniently(ctx, o.Tolerate())
-		units = slices.DeleteFunc(slices.Clone(e.Units), func(u *estate.Unit) bool { return len(u.Broken) > 0 })
+		defer e.Close(ctx)
+		units = slices.DeleteFunc(slices.Clone(e.Units), func(u *estate.Unit) bool { return u.Broken != nil })
 	} else {
 		var u *estate.Unit
 		if e, u, ds = estate.OpenUnit(ctx, o.Tolerate(), s.unitPath(f), f.module); u != nil {
