@@ -169,12 +169,15 @@ func Merge(old []state.CheckResult, newer []Result) []state.CheckResult {
 		merged := out[i]
 		merged.Objects = slices.Clone(merged.Objects)
 		merged.Status = state.CheckPass
+		at := make(map[string]int, len(merged.Objects))
+		for j, o := range merged.Objects {
+			at[o.Addr] = j
+		}
 		for _, o := range f.Objects {
-			j := slices.IndexFunc(merged.Objects, func(x state.CheckObject) bool { return x.Addr == o.Addr })
-			if j < 0 {
-				merged.Objects = append(merged.Objects, o)
-			} else {
+			if j, ok := at[o.Addr]; ok {
 				merged.Objects[j] = o
+			} else {
+				merged.Objects = append(merged.Objects, o)
 			}
 		}
 		for _, o := range merged.Objects {

@@ -42,7 +42,7 @@ type Options struct {
 	Parallelism int // how many calls may run at once; below 1: any number
 }
 
-// A Exchange is what plan, apply, validate and explain have in common around the
+// An Exchange is what plan, apply, validate and explain have in common around the
 // running providers: schemas, configurations and functions, with messages told
 // once. It may be used by many tasks at once.
 type Exchange struct {

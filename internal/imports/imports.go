@@ -24,13 +24,13 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An Set is what the import blocks of a root module name. A nil set is empty.
+// A Set is what the import blocks of a root module name. A nil set is empty.
 type Set struct {
 	ev *eval.Evaluator
 	by map[addr.Instance]*Target
 }
 
-// An Target is one instance that is to take over an existing object.
+// A Target is one instance that is to take over an existing object.
 type Target struct {
 	Addr  addr.Instance
 	Block *config.ImportBlock
@@ -184,10 +184,14 @@ func (it *Target) scope() importScope { return importScope{it.ev.Root, it.each} 
 
 func (s importScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
 	if ref.RootName() == "each" && s.each != nil && len(ref) > 1 {
-		if a, ok := ref[1].(hcl.TraverseAttr); ok && a.Name == "key" {
+		a, _ := ref[1].(hcl.TraverseAttr)
+		switch a.Name {
+		case "key":
 			return s.each.key, 2, nil
+		case "value":
+			return s.each.value, 2, nil
 		}
-		return s.each.value, 2, nil
+		return cty.DynamicVal, 2, diag.Errorf(at, "Invalid reference", "The object \"each\" has the attributes \"key\" and \"value\" only.")
 	}
 	return s.Module.Resolve(t, ref, at)
 }
@@ -231,7 +235,7 @@ func (it *Target) ID(t *demand.Task, s *schema.Resource) (*plan.Import, diag.Lis
 	}
 	problem := ""
 	switch {
-	case value.ContainsMark(v, value.Sensitive):
+	case value.ContainsSecret(v):
 		problem = "is sensitive"
 	case value.ContainsMark(v, value.Ephemeral):
 		problem = "is ephemeral"
@@ -259,8 +263,8 @@ func (it *Target) identity(t *demand.Task, s *schema.Resource) (*plan.Import, di
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	if value.ContainsMark(v, value.Sensitive) || !v.IsWhollyKnown() || v.IsNull() {
-		return nil, append(ds, diag.Errorf(&at, "Invalid import identity argument", "The import identity must be known while planning, and neither null nor sensitive.")...)
+	if value.ContainsSecret(v) || value.ContainsMark(v, value.Ephemeral) || !v.IsWhollyKnown() || v.IsNull() {
+		return nil, append(ds, diag.Errorf(&at, "Invalid import identity argument", "The import identity must be known while planning, and neither null nor sensitive nor ephemeral.")...)
 	}
 	v, _ = v.UnmarkDeep()
 	v, err := (&schema.Block{Attributes: s.Identity.Attributes}).Coerce(v) // what may be left out is null

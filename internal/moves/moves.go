@@ -49,7 +49,7 @@ func Apply(tree *module.Tree, early module.Options, s *state.State) (Moved, diag
 // carryOut moves instances; one whose new address is taken stays, with a warning.
 func (out Moved) carryOut(s *state.State, target map[addr.Instance]addr.Instance, ds diag.List) (Moved, diag.List) {
 	d := s.Edit()
-	var blocked []string
+	var blocked []addr.Instance
 	olds := make([]addr.Instance, 0, len(target))
 	for a := range target {
 		olds = append(olds, a)
@@ -67,46 +67,48 @@ func (out Moved) carryOut(s *state.State, target map[addr.Instance]addr.Instance
 	for _, a := range olds {
 		to := target[a]
 		if _, twice := claimed[to]; twice || taken(to) {
-			blocked = append(blocked, fmt.Sprintf("  - %s could not move to %s", a, to))
+			blocked = append(blocked, a)
 			continue
 		}
 		claimed[to] = a
 		doing = append(doing, a)
 	}
-	for len(doing) > 0 { // an address that another one leaves is moved into after that
-		var later []addr.Instance
-		for _, a := range doing {
-			if slices.Contains(doing, target[a]) && !moved(out.From, target[a]) {
-				later = append(later, a)
-				continue
-			}
-			d.MoveInstance(a, target[a])
-			out.From[target[a]] = a
-		}
-		if len(later) == len(doing) {
-			break // a circle; checkMoves reports those
-		}
-		doing = later
-	}
+	blocked = append(blocked, out.inOrder(doing, target, d)...)
 	out.State = d.Freeze()
 	if len(blocked) > 0 {
 		text := ""
-		for _, b := range blocked {
-			text += "\n" + b
+		for _, a := range blocked {
+			text += fmt.Sprintf("\n  - %s could not move to %s", a, target[a])
 		}
 		ds = append(ds, diag.Warnf(nil, "Unresolved resource instance address changes", "Terrace tried to adjust resource instance addresses in the prior state based on change information recorded in the configuration, but some adjustments did not succeed due to existing objects already at the intended addresses:\n%s\n\nTerrace has planned to destroy these objects. If this is not what you want, give the objects other addresses with \"terrace state mv\".", text)...)
 	}
 	return out, ds
 }
 
-// moved reports whether the object at an old address has moved away already.
-func moved(done map[addr.Instance]addr.Instance, old addr.Instance) bool {
-	for _, from := range done {
-		if from == old {
-			return true
+// inOrder moves instances: an address that another one leaves is moved into after
+// that. It returns those whose new address turned out to stay taken. What goes
+// round in a circle, which checkMoves reports, stays.
+func (out Moved) inOrder(doing []addr.Instance, target map[addr.Instance]addr.Instance, d *state.Draft) (stuck []addr.Instance) {
+	next := make(map[addr.Instance]addr.Instance, len(doing)) // who is to have an address
+	waits := make(map[addr.Instance]bool, len(doing))
+	for _, a := range doing {
+		waits[a] = true
+		next[target[a]] = a
+	}
+	for _, a := range doing {
+		if waits[target[a]] {
+			continue // it is moved when that is done
+		}
+		for ok := waits[a]; ok; a, ok = next[a] {
+			if d.MoveInstance(a, target[a]) {
+				out.From[target[a]] = a
+			} else {
+				stuck = append(stuck, a)
+			}
+			delete(waits, a)
 		}
 	}
-	return false
+	return stuck
 }
 
 // follow applies statements to an address until none fits any more.
