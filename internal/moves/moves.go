@@ -7,7 +7,9 @@ package moves
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -30,101 +32,86 @@ func Apply(tree *module.Tree, early module.Options, s *state.State) (Moved, diag
 	if ds.HasErrors() || len(s.Resources) == 0 {
 		return out, ds
 	}
+	index := newIndex(stmts)
+	var blocked []string
 	target := map[addr.Instance]addr.Instance{} // old to new
+	reached := map[addr.Instance]bool{}
 	for _, r := range s.Sorted() {
 		for _, k := range r.Keys() {
 			a := r.Addr.Instance(k)
-			if to := follow(stmts, a); to != a {
+			to, next := index.follow(a, func(a addr.Instance) bool { return s.Instance(a) != nil || reached[a] })
+			if to != a {
 				target[a] = to
+				reached[to] = true
+			}
+			if to != next {
+				blocked = append(blocked, fmt.Sprintf("  - %s could not move to %s", to, next))
 			}
 		}
 	}
-	impliedMoves(tree, s, target)
-	if len(target) == 0 {
-		return out, ds
+	impliedMoves(tree, s, target, reached)
+	if len(target) > 0 {
+		d := s.Edit()
+		for _, a := range slices.SortedFunc(maps.Keys(target), addr.Instance.Compare) { // none of the new addresses is taken
+			d.MoveInstance(a, target[a])
+			out.From[target[a]] = a
+		}
+		out.State = d.Freeze()
 	}
-	return out.carryOut(s, target, ds)
+	return out, append(ds, unresolved(blocked)...)
 }
 
-// carryOut moves instances; one whose new address is taken stays, with a warning.
-func (out Moved) carryOut(s *state.State, target map[addr.Instance]addr.Instance, ds diag.List) (Moved, diag.List) {
-	d := s.Edit()
-	var blocked []addr.Instance
-	olds := make([]addr.Instance, 0, len(target))
-	for a := range target {
-		olds = append(olds, a)
+// unresolved warns of what could not move.
+func unresolved(blocked []string) diag.List {
+	if len(blocked) == 0 {
+		return nil
 	}
-	slices.SortFunc(olds, addr.Instance.Compare)
-	taken := func(a addr.Instance) bool {
-		if s.Instance(a) == nil {
-			return false
-		}
-		_, leaves := target[a]
-		return !leaves
-	}
-	var doing []addr.Instance
-	claimed := map[addr.Instance]addr.Instance{}
-	for _, a := range olds {
-		to := target[a]
-		if _, twice := claimed[to]; twice || taken(to) {
-			blocked = append(blocked, a)
-			continue
-		}
-		claimed[to] = a
-		doing = append(doing, a)
-	}
-	blocked = append(blocked, out.inOrder(doing, target, d)...)
-	out.State = d.Freeze()
-	if len(blocked) > 0 {
-		text := ""
-		for _, a := range blocked {
-			text += fmt.Sprintf("\n  - %s could not move to %s", a, target[a])
-		}
-		ds = append(ds, diag.Warnf(nil, "Unresolved resource instance address changes", "Terrace tried to adjust resource instance addresses in the prior state based on change information recorded in the configuration, but some adjustments did not succeed due to existing objects already at the intended addresses:\n%s\n\nTerrace has planned to destroy these objects. If this is not what you want, give the objects other addresses with \"terrace state mv\".", text)...)
-	}
-	return out, ds
+	return diag.Warnf(nil, "Unresolved resource instance address changes", "Terrace tried to adjust resource instance addresses in the prior state based on change information recorded in the configuration, but some adjustments did not succeed due to existing objects already at the intended addresses:\n\n%s\n\nTerrace has planned to destroy these objects. If this is not what you want, give the objects other addresses with \"terrace state mv\".", strings.Join(blocked, "\n"))
 }
 
-// inOrder moves instances: an address that another one leaves is moved into after
-// that. It returns those whose new address turned out to stay taken. What goes
-// round in a circle, which checkMoves reports, stays.
-func (out Moved) inOrder(doing []addr.Instance, target map[addr.Instance]addr.Instance, d *state.Draft) (stuck []addr.Instance) {
-	next := make(map[addr.Instance]addr.Instance, len(doing)) // who is to have an address
-	waits := make(map[addr.Instance]bool, len(doing))
-	for _, a := range doing {
-		waits[a] = true
-		next[target[a]] = a
-	}
-	for _, a := range doing {
-		if waits[target[a]] {
-			continue // it is moved when that is done
-		}
-		for ok := waits[a]; ok; a, ok = next[a] {
-			if d.MoveInstance(a, target[a]) {
-				out.From[target[a]] = a
-			} else {
-				stuck = append(stuck, a)
-			}
-			delete(waits, a)
-		}
-	}
-	return stuck
+// index finds the statements that may be about an address.
+type index struct {
+	count     int
+	modules   []*moveStatement
+	resources map[addr.Resource][]*moveStatement
 }
 
-// follow applies statements to an address until none fits any more.
-func follow(stmts []*moveStatement, a addr.Instance) addr.Instance {
-	for range len(stmts) + 1 {
-		next := a
-		for _, s := range stmts {
-			if to, ok := s.apply(a); ok {
-				next = to
-				break
-			}
+func newIndex(stmts []*moveStatement) *index {
+	x := &index{count: len(stmts), resources: map[addr.Resource][]*moveStatement{}}
+	for _, s := range stmts {
+		if s.from.IsModule() {
+			x.modules = append(x.modules, s)
+		} else {
+			x.resources[s.from.Resource] = append(x.resources[s.from.Resource], s)
 		}
-		if next == a {
-			return a
+	}
+	return x
+}
+
+// follow applies statements to an address until none fits any more or the next
+// address is taken: a statement that moves something to an address comes before
+// the one that moves what is there on, so that each object goes as far as there
+// is room when its turn comes. next is where it should have gone, to itself if
+// nothing was in the way.
+func (x *index) follow(a addr.Instance, taken func(addr.Instance) bool) (to, next addr.Instance) {
+	for range x.count {
+		next = x.step(a)
+		if next == a || taken(next) {
+			return a, next
 		}
 		a = next
+	}
+	return a, a
+}
+
+// step applies the statement that fits.
+func (x *index) step(a addr.Instance) addr.Instance {
+	for _, list := range [][]*moveStatement{x.resources[a.Resource], x.modules} {
+		for _, s := range list {
+			if to, ok := s.apply(a); ok {
+				return to
+			}
+		}
 	}
 	return a
 }
@@ -186,11 +173,7 @@ func matchSteps(want, have []addr.Step, exact bool) (addr.Key, bool) {
 
 // impliedMoves moves between the instance without a key and the first counted
 // one where configuration changed between the two forms.
-func impliedMoves(tree *module.Tree, s *state.State, target map[addr.Instance]addr.Instance) {
-	reached := map[addr.Instance]bool{}
-	for _, to := range target {
-		reached[to] = true
-	}
+func impliedMoves(tree *module.Tree, s *state.State, target map[addr.Instance]addr.Instance, reached map[addr.Instance]bool) {
 	for _, r := range s.Sorted() {
 		for _, k := range r.Keys() {
 			a := r.Addr.Instance(k)
