@@ -64,6 +64,7 @@ func renderCommand(ctx context.Context, s *session, args []string) int {
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
+	s.aside(ds)
 	if f.many() {
 		o.Look.Generate = !f.noStackGenerate
 		e, ds := estate.Open(ctx, o.Tolerate())

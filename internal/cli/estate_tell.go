@@ -254,6 +254,13 @@ func (s *session) printer(set *source.Set) *diag.Printer {
 	}
 }
 
+// aside tells warnings of a command whose Stdout others read.
+func (s *session) aside(ds diag.List) {
+	if len(ds) > 0 {
+		_ = s.printer(nil).Print(s.Stderr, s.filter(ds))
+	}
+}
+
 func (r *estateRun) tellEstate(ds diag.List) {
 	if len(ds) == 0 {
 		return

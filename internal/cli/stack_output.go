@@ -70,6 +70,7 @@ func (s *session) stackOutputs(ctx context.Context, f *unitFlags) (*outputTree, 
 	if ds.HasErrors() {
 		return nil, s.fail(ds)
 	}
+	s.aside(ds)
 	o.Look.Generate = !f.noStackGenerate
 	e, ds := estate.Open(ctx, o)
 	defer e.Close(ctx)

@@ -58,6 +58,7 @@ func (s *session) explainUnit(ctx context.Context, f *unitFlags, args []string) 
 	if ds.HasErrors() {
 		return s.fail(ds), true
 	}
+	about := ds
 	e, u, ds := estate.OpenUnit(ctx, o.Tolerate(), s.unitPath(f), f.module)
 	if ds.HasErrors() {
 		return s.failWith(e, ds), true
@@ -69,6 +70,7 @@ func (s *session) explainUnit(ctx context.Context, f *unitFlags, args []string) 
 	case ds.HasErrors():
 		return s.failWith(e, ds), true
 	}
+	s.aside(about)
 	return s.printExplanation(s.explanation(e.Sources(), address, x), asJSON), true
 }
 

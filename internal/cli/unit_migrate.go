@@ -34,6 +34,7 @@ func migrateCommand(ctx context.Context, s *session, args []string) int {
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
+	s.aside(ds)
 	units, roots, ds := s.unitsToMigrate(paths)
 	if ds.HasErrors() {
 		return s.fail(ds)

@@ -44,6 +44,7 @@ func hclValidateCommand(ctx context.Context, s *session, args []string) int {
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
+	s.aside(ds)
 	if o.inputs {
 		return s.validateInputs(ctx, eo, o)
 	}
@@ -184,10 +185,14 @@ func infoCommand(ctx context.Context, s *session, args []string) int {
 		return s.usageError("info print", "Too many command line arguments", "The command takes flags alone.")
 	}
 	s.workIn(f)
+	f.idle = slices.DeleteFunc(f.idle, func(text string) bool { // it is what the command prints
+		return strings.HasPrefix(text, "--tf-path:") || strings.HasPrefix(text, "TG_TF_PATH:")
+	})
 	o, ds := s.estateOptions(f, "print", nil, nil)
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
+	s.aside(ds)
 	var e *estate.Estate
 	var units []*estate.Unit
 	if f.all || len(f.filters) > 0 {
