@@ -198,22 +198,27 @@ type Step struct {
 // Steps returns the calls of the path from the root.
 func (m ModuleInstance) Steps() []Step {
 	var out []Step
-	rest := string(m)
-	for rest != "" {
-		rest = strings.TrimPrefix(rest, "module.")
-		end := strings.IndexAny(rest, ".[")
-		if end < 0 {
-			return append(out, Step{Name: rest})
-		}
-		step := Step{Name: rest[:end]}
-		rest = rest[end:]
-		if rest[0] == '[' {
-			step.Key, rest = cutKey(rest)
-		}
+	for rest := string(m); rest != ""; {
+		var step Step
+		step, rest = cutStep(rest)
 		out = append(out, step)
-		rest = strings.TrimPrefix(rest, ".")
 	}
 	return out
+}
+
+// cutStep takes the first step off the text of a module's address.
+func cutStep(rest string) (Step, string) {
+	rest = strings.TrimPrefix(rest, "module.")
+	end := strings.IndexAny(rest, ".[")
+	if end < 0 {
+		return Step{Name: rest}, ""
+	}
+	step := Step{Name: rest[:end]}
+	rest = rest[end:]
+	if rest[0] == '[' {
+		step.Key, rest = cutKey(rest)
+	}
+	return step, strings.TrimPrefix(rest, ".")
 }
 
 // ModuleFromSteps is the inverse of Steps.
@@ -263,19 +268,16 @@ func (m ModuleInstance) Compare(o ModuleInstance) int {
 	if m == o {
 		return 0
 	}
-	if m == "" {
-		return -1
-	}
-	if o == "" {
-		return 1
-	}
-	a, b := m.Steps(), o.Steps()
-	for i := range min(len(a), len(b)) {
-		if c := cmp.Or(cmp.Compare(a[i].Name, b[i].Name), a[i].Key.Compare(b[i].Key)); c != 0 {
+	a, b := string(m), string(o)
+	for a != "" && b != "" {
+		var x, y Step
+		x, a = cutStep(a)
+		y, b = cutStep(b)
+		if c := cmp.Or(cmp.Compare(x.Name, y.Name), x.Key.Compare(y.Key)); c != 0 {
 			return c
 		}
 	}
-	return cmp.Compare(len(a), len(b))
+	return cmp.Compare(len(a), len(b)) // at most one has steps left
 }
 
 // A ConfigResource is a resource block in a module, whatever its instances.
