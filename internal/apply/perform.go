@@ -266,7 +266,7 @@ func (a *applier) answer(t *demand.Task, x *target, act plan.Action, got exchang
 	if !run {
 		return nil
 	}
-	ds := a.runner.Created(t, x.d, exchange.WithSensitive(got.Value, nil, x.sub.Schema))
+	ds := a.runner.Created(t, x.d, x.sub.Marked(got.Value, x.marks))
 	if !ds.HasErrors() {
 		a.change(x.id, a.stored(x, got.Object, false))
 	}

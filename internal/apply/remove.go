@@ -29,12 +29,13 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 		return ds
 	}
 	d := a.ev.Desired(t, c.Addr)
-	run := a.ops.Begin(obj, plan.Delete, sub.Marked(c.Before, c.BeforeSensitive))
+	self := sub.Marked(c.Before, c.BeforeSensitive)
+	run := a.ops.Begin(obj, plan.Delete, self)
 	if obj.Deposed == "" && c.Op != plan.CreateThenDelete {
 		if d != nil {
-			ds = append(ds, a.runner.Destroying(t, d, exchange.WithSensitive(c.Before, nil, sub.Schema))...)
+			ds = append(ds, a.runner.Destroying(t, d, self)...)
 		} else {
-			ds = append(ds, a.runner.Orphan(t, c.Addr, c.Before)...)
+			ds = append(ds, a.runner.Orphan(t, c.Addr, self)...)
 		}
 		if ds.HasErrors() {
 			run.End(false, cty.NilVal)

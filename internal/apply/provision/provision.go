@@ -83,7 +83,7 @@ func (r *Runner) Destroying(t *demand.Task, d *eval.Desired, self cty.Value) dia
 }
 
 // Orphan runs the destroy provisioners that a removed block gives for an instance
-// that nothing wants.
+// that nothing wants. self is the object that is to be destroyed, with marks.
 func (r *Runner) Orphan(t *demand.Task, a addr.Instance, self cty.Value) diag.List {
 	list, conn := r.removed().Provisioners(a)
 	if len(list) == 0 {
