@@ -94,7 +94,7 @@ func (s *session) load(ctx context.Context, o loadOptions) (*project, diag.List)
 
 // heapPerByte is how many bytes of memory the syntax tree of a byte of
 // configuration takes, with what is thrown away while it is made.
-const heapPerByte = 30
+const heapPerByte = 26
 
 // expect readies the collector for the configuration of the working folder, or
 // for the saved one.
