@@ -148,11 +148,11 @@ func TargetFromTraversal(t hcl.Traversal) (Target, error) {
 // splitTarget takes the address at the front of a traversal and returns the steps behind it.
 func splitTarget(t hcl.Traversal) (Target, hcl.Traversal, error) {
 	var out Target
-	for len(t) > 0 && name(t[0]) == "module" {
-		if len(t) < 2 || name(t[1]) == "" {
+	for len(t) > 0 && StepName(t[0]) == "module" {
+		if len(t) < 2 || StepName(t[1]) == "" {
 			return Target{}, nil, fmt.Errorf("the word \"module\" must be followed by the name of a module call")
 		}
-		call := name(t[1])
+		call := StepName(t[1])
 		t = t[2:]
 		key, has, err := takeKey(&t)
 		if err != nil {
@@ -167,7 +167,7 @@ func splitTarget(t hcl.Traversal) (Target, hcl.Traversal, error) {
 		}
 		return out, nil, nil
 	}
-	switch name(t[0]) {
+	switch StepName(t[0]) {
 	case "data":
 		out.Resource.Mode, t = Data, t[1:]
 	case "ephemeral":
@@ -177,10 +177,10 @@ func splitTarget(t hcl.Traversal) (Target, hcl.Traversal, error) {
 	case "":
 		return Target{}, nil, fmt.Errorf("an index stands where the type of a resource is needed")
 	}
-	if len(t) < 2 || name(t[0]) == "" || name(t[1]) == "" {
+	if len(t) < 2 || StepName(t[0]) == "" || StepName(t[1]) == "" {
 		return Target{}, nil, fmt.Errorf("a resource address needs a type and a name, separated by a dot")
 	}
-	out.Resource.Type, out.Resource.Name = name(t[0]), name(t[1])
+	out.Resource.Type, out.Resource.Name = StepName(t[0]), StepName(t[1])
 	t = t[2:]
 	var err error
 	out.Key, out.HasKey, err = takeKey(&t)
@@ -224,7 +224,8 @@ func KeyFromValue(v cty.Value) (Key, error) {
 	}
 }
 
-func name(step hcl.Traverser) string {
+// StepName is the name of a step of a traversal, or "" for a step without one.
+func StepName(step hcl.Traverser) string {
 	switch s := step.(type) {
 	case hcl.TraverseRoot:
 		return s.Name

@@ -156,8 +156,8 @@ func ParseProviderConfig(s string) (ProviderConfig, error) {
 		return ProviderConfig{}, err
 	}
 	var out ProviderConfig
-	for len(t) >= 2 && name(t[0]) == "module" && name(t[1]) != "" {
-		out.Module = out.Module.Child(name(t[1]))
+	for len(t) >= 2 && StepName(t[0]) == "module" && StepName(t[1]) != "" {
+		out.Module = out.Module.Child(StepName(t[1]))
 		t = t[2:]
 		if len(t) > 0 {
 			if _, keyed := t[0].(hcl.TraverseIndex); keyed {
@@ -165,7 +165,7 @@ func ParseProviderConfig(s string) (ProviderConfig, error) {
 			}
 		}
 	}
-	if len(t) < 2 || name(t[0]) != "provider" {
+	if len(t) < 2 || StepName(t[0]) != "provider" {
 		return ProviderConfig{}, fmt.Errorf("%q is not the address of a provider configuration", s)
 	}
 	switch step := t[1].(type) {
@@ -182,7 +182,7 @@ func ParseProviderConfig(s string) (ProviderConfig, error) {
 	}
 	t = t[2:]
 	if len(t) > 0 {
-		if out.Alias = name(t[0]); out.Alias == "" {
+		if out.Alias = StepName(t[0]); out.Alias == "" {
 			return ProviderConfig{}, fmt.Errorf("%q is not the address of a provider configuration: an alias is a name", s)
 		}
 		t = t[1:]

@@ -73,6 +73,8 @@ type Evaluator struct {
 	deprecated atomic.Bool // whether anything was marked as deprecated
 	oldParts   sync.Map    // *schema.Resource to what its provider calls deprecated
 
+	metas sync.Map // *config.ProviderMeta to *providerMeta
+
 	unknown map[string]bool // root variables with something unknown in them; nil unless deferring
 	putOff  sync.Map        // *demand.Node of instances that are put off
 }

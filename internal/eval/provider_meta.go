@@ -1,17 +1,27 @@
 package eval
 
 import (
+	"sync"
+
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/zclconf/go-cty/cty"
 )
 
+// providerMeta is a provider_meta block, read once for all instances of its module.
+type providerMeta struct {
+	once  sync.Once
+	value cty.Value
+}
+
 // ProviderMeta is the provider_meta of the module that an instance stands in, for
 // the provider of the instance, or cty.NilVal. Its arguments are constants. The
-// block that it is read with is asked for only where there is something to read;
-// nil: the provider takes none.
-func (ev *Evaluator) ProviderMeta(a addr.Instance, block func() *schema.Block) cty.Value {
+// schema is asked for only where there is something to read; what is wrong is
+// reported once for the block, which then counts as none.
+func (ev *Evaluator) ProviderMeta(a addr.Instance, of addr.Provider, ask func() (*schema.Provider, diag.List)) cty.Value {
 	n := ev.o.Tree.Node(a.Module)
 	if n == nil || len(n.Config.ProviderMetas) == 0 {
 		return cty.NilVal
@@ -24,17 +34,31 @@ func (ev *Evaluator) ProviderMeta(a addr.Instance, block func() *schema.Block) c
 	if pm == nil {
 		return cty.NilVal
 	}
-	s := block()
-	if s == nil {
-		return cty.NilVal
-	}
-	b, ds := lang.CompileBody(pm.Body, s)
+	known, _ := ev.metas.LoadOrStore(pm, &providerMeta{})
+	m := known.(*providerMeta)
+	m.once.Do(func() {
+		v, ds := readMeta(pm, of, ask)
+		ev.Graph.Report(ds)
+		m.value = v
+	})
+	return m.value
+}
+
+func readMeta(pm *config.ProviderMeta, of addr.Provider, ask func() (*schema.Provider, diag.List)) (cty.Value, diag.List) {
+	s, ds := ask()
 	if ds.HasErrors() {
-		return cty.NilVal
+		return cty.NilVal, nil // who asks for the instance is told
 	}
-	v, ds := b.Eval(nil, nil)
+	if s.Meta == nil {
+		return cty.NilVal, diag.Errorf(&pm.At, "Provider "+of.String()+" doesn't support provider_meta", "Resources of this module belong to a provider that takes no provider_meta block. Remove the block.")
+	}
+	b, ds := lang.CompileBody(pm.Body, s.Meta)
 	if ds.HasErrors() {
-		return cty.NilVal
+		return cty.NilVal, ds
 	}
-	return v
+	v, more := b.Eval(nil, nil)
+	if ds = append(ds, more...); ds.HasErrors() {
+		return cty.NilVal, ds
+	}
+	return v, ds
 }

@@ -30,13 +30,7 @@ type Subject struct {
 // Subject prepares calls about an instance of a type with the schema s to a
 // provider that Configured gave.
 func (x *Exchange) Subject(ev *eval.Evaluator, a addr.Instance, of addr.ProviderConfig, s *schema.Resource, prov provider.Provider) *Subject {
-	meta := ev.ProviderMeta(a, func() *schema.Block {
-		ps, ds := prov.Schema(x.ctx)
-		if ds.HasErrors() {
-			return nil
-		}
-		return ps.Meta
-	})
+	meta := ev.ProviderMeta(a, of.Provider, func() (*schema.Provider, diag.List) { return prov.Schema(x.ctx) })
 	return &Subject{x: x, Addr: a, Of: of, Schema: s, prov: prov, meta: meta}
 }
 

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
@@ -195,13 +196,7 @@ type tree struct {
 func (n *tree) put(ref hcl.Traversal, v cty.Value) {
 	partial := ref.RootName() == "module" // the one kind of object of which scopes return parts
 	for _, step := range ref {
-		var name string
-		switch s := step.(type) {
-		case hcl.TraverseRoot:
-			name = s.Name
-		case hcl.TraverseAttr:
-			name = s.Name
-		}
+		name := addr.StepName(step)
 		i := slices.Index(n.names, name)
 		if i < 0 {
 			i = len(n.names)

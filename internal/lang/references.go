@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/addr"
 )
 
 // looked is how many steps of a reference scopes look at.
@@ -16,7 +17,7 @@ func sameRef(a, b hcl.Traversal) bool {
 		if i == len(a) || i == len(b) {
 			return len(a) == len(b)
 		}
-		x, y := stepName(a[i]), stepName(b[i])
+		x, y := addr.StepName(a[i]), addr.StepName(b[i])
 		if x != y {
 			return false
 		}
@@ -27,17 +28,6 @@ func sameRef(a, b hcl.Traversal) bool {
 	return true
 }
 
-// stepName is the name of a step that has one.
-func stepName(step hcl.Traverser) string {
-	switch s := step.(type) {
-	case hcl.TraverseRoot:
-		return s.Name
-	case hcl.TraverseAttr:
-		return s.Name
-	}
-	return ""
-}
-
 // refKey tells references apart as sameRef does.
 func refKey(ref hcl.Traversal) string {
 	var b strings.Builder
@@ -45,7 +35,7 @@ func refKey(ref hcl.Traversal) string {
 		if i == looked {
 			break
 		}
-		name := stepName(step)
+		name := addr.StepName(step)
 		if name == "" {
 			return b.String() + "[]"
 		}
