@@ -33,6 +33,7 @@ type selection struct {
 	old                                 []string // deprecated flags and variables in use, each with its control
 	strictMode, noStackGenerate, strict bool
 	idle                                []string // flags and variables in use that do nothing, each with the reason
+	given                               []string // the flags of the command line that do something, by name
 }
 
 // running says how the units run.
@@ -154,7 +155,6 @@ func takeUnitFlags(args []string, env sys.Env) (*unitFlags, []string, error) {
 	if err := f.idleFromEnv(env); err != nil {
 		return nil, nil, err
 	}
-	given := map[string]bool{}
 	var rest []string
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -191,10 +191,10 @@ func takeUnitFlags(args []string, env sys.Env) (*unitFlags, []string, error) {
 			}
 			continue
 		}
-		if err := spec.set(value, has, !given[name]); err != nil {
+		if err := spec.set(value, has, !slices.Contains(f.given, name)); err != nil {
 			return nil, nil, fmt.Errorf("invalid value %q for flag --%s: %w", value, name, err)
 		}
-		given[name] = true
+		f.given = append(f.given, name)
 	}
 	return f, rest, f.check()
 }

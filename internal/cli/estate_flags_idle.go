@@ -24,7 +24,7 @@ const (
 	noBuckets  = "no state is kept in buckets, since other backends than local are refused by name"
 	oneStore   = "packages of modules are always kept in one cache, by address and content"
 	notInHere  = "this program does not have what the experiment brings"
-	noExporter = "nothing is exported"
+	noExporter = "this program sends no traces, metrics or logs anywhere"
 )
 
 // idleFlags lists them.
@@ -98,6 +98,24 @@ func (f *unitFlags) idleFromEnv(env sys.Env) error {
 		}
 	}
 	return nil
+}
+
+// everywhere are the flags that mean the same to every command.
+const everywhere = "experiment strict-control strict-mode working-dir non-interactive log-level log-format log-custom-format log-disable log-show-abs-paths no-deprecation-warnings"
+
+// choosing are the flags that commands look at which list what there is.
+const choosing = "all a graph graph-root filter filter-affected filters-file no-filters-file queue-include-dir queue-exclude-dir queue-excludes-file " +
+	"queue-include-external queue-include-units-reading units-that-include config feature download-dir source source-map no-stack-generate " +
+	"auth-provider-cmd no-discovery-auth-provider-cmd iam-assume-role iam-assume-role-session-name iam-assume-role-web-identity-token iam-assume-role-duration"
+
+// noUse notes the flags on the command line that a command has no use for: all but
+// those that mean the same everywhere, and those that it names.
+func (f *unitFlags) noUse(command, but string) {
+	for _, name := range f.given {
+		if why := "--" + name + ": " + command + " has no use for it"; !slices.Contains(strings.Fields(everywhere+" "+but), name) && !slices.Contains(f.idle, why) {
+			f.idle = append(f.idle, why)
+		}
+	}
 }
 
 // flagVariable is the value of the variable that stands for a flag, and its name:

@@ -71,9 +71,8 @@ func (s *session) listFlags(name string, args []string) (*listOptions, bool) {
 		s.usageError(name, "Too many command line arguments", "The command takes flags alone.")
 		return nil, false
 	}
-	if o.units.working != "" {
-		s.System = s.System.In(o.units.working)
-	}
+	s.workIn(o.units)
+	o.units.noUse(name, choosing)
 	return o, true
 }
 

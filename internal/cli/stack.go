@@ -54,6 +54,7 @@ func stackGenerateCommand(ctx context.Context, s *session, args []string) int {
 	if len(rest) > 0 {
 		return s.usageError("stack generate", "Too many command line arguments", "The command takes flags alone.")
 	}
+	f.noUse("stack generate", choosing)
 	o, ds := s.estateOptions(f, "generate", nil, nil)
 	if ds.HasErrors() {
 		return s.fail(ds)
@@ -88,7 +89,7 @@ func stackRunCommand(ctx context.Context, s *session, args []string) int {
 // stackCleanCommand removes the folders that units were generated in. A state in
 // one of them that still holds something is not removed without --force.
 func stackCleanCommand(ctx context.Context, s *session, args []string) int {
-	_, rest, ok := s.stackFlags("stack clean", args)
+	f, rest, ok := s.stackFlags("stack clean", args)
 	if !ok {
 		return 1
 	}
@@ -98,6 +99,16 @@ func stackCleanCommand(ctx context.Context, s *session, args []string) int {
 	if !s.parse(fl, rest) {
 		return 1
 	}
+	for _, name := range f.given {
+		if strings.Contains(name, "filter") || strings.HasPrefix(name, "queue-") { // to go on would remove more than was meant
+			return s.usageError("stack clean", "Failed to parse command-line flags", "--"+name+" cannot be given: everything that was generated below the working folder is removed. Name a folder with --working-dir.")
+		}
+	}
+	if fl.NArg() > 0 {
+		return s.usageError("stack clean", "Too many command line arguments", "The command takes flags alone.")
+	}
+	f.noUse("stack clean", "")
+	s.tell(f.withoutEffect())
 	var dirs, states []string
 	err := filepath.WalkDir(s.Dir, func(p string, d fs.DirEntry, err error) error {
 		switch {

@@ -69,6 +69,8 @@ func hclFormatCommand(_ context.Context, s *session, args []string) int {
 		return 1
 	}
 	s.workIn(o.units)
+	o.units.noUse("hcl fmt", "filter parallelism")
+	s.aside(o.units.withoutEffect())
 	if o.stdin {
 		return s.formatInput()
 	}

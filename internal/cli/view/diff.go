@@ -51,8 +51,9 @@ func (d *differ) block(p pair, b *schema.Block) *node {
 	attrs, blocks := d.namesOf(b)
 	n.kids = make([]kid, 0, len(attrs))
 	for _, name := range attrs {
-		a := b.Attributes[name]
-		if k := d.attribute(p.attr(name), a); k != nil {
+		of := p.attr(name)
+		of.before, of.after = written(of.before), written(of.after)
+		if k := d.attribute(of, b.Attributes[name]); k != nil {
 			n.add(name, k)
 		}
 	}
@@ -89,9 +90,6 @@ func (n *node) settleWriteOnly() {
 func (d *differ) attribute(p pair, a *schema.Attribute) *node {
 	if a.WriteOnly {
 		return &node{kind: writeOnly, forces: p.replace.Marked()} // see settleWriteOnly
-	}
-	if b, is := stringOf(p.before); is && b == "" && (p.after == cty.NilVal || !p.after.IsKnown()) {
-		p.before = cty.NilVal // to old providers an empty string is no string
 	}
 	if p.before == cty.NilVal && p.after == cty.NilVal {
 		return nil

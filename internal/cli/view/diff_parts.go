@@ -90,6 +90,15 @@ func present(v cty.Value) cty.Value {
 	return v
 }
 
+// written turns an empty string into an absent argument, as is done for the
+// arguments of resources and blocks: old providers know no null strings.
+func written(v cty.Value) cty.Value {
+	if s, is := stringOf(v); is && s == "" {
+		return cty.NilVal
+	}
+	return v
+}
+
 func (p pair) op() op {
 	switch {
 	case p.before == cty.NilVal && p.after == cty.NilVal:
