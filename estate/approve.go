@@ -25,24 +25,22 @@ import (
 // made before it. What was approved is not the plan to the letter but what happens
 // to the objects that it covers: where the new plan does something else to one of
 // them, gives one other values than those that were shown as known, or does something
-// to one that it did not cover, the unit stops before anything of it is done. What the approved plan listed as deferred is not new: it is what
-// was to come. It is done without a question if nobody is there to answer one, and
-// else asked for once for all units that come to such work at the same time.
+// to one that it did not cover, the unit stops before anything of it is done. So it
+// does where an object stays that was to be deleted or replaced; one that is gone
+// already, or already as the plan wanted it, is no reason to stop. What the approved
+// plan listed as deferred is not new: it is what was to come. It is done without a
+// question if nobody is there to answer one, and else asked for once for all units that
+// come to such work at the same time.
 
 // An Approval is what may happen to one unit.
 type Approval struct {
-	ops      map[object]allowed
+	ops      map[addr.Object]allowed
 	outputs  map[string]cty.Value
 	inputs   map[string]cty.Value
 	time     time.Time // of the plan: the new one is made as if at the same time
 	deferred []addr.Target
 	whole    bool   // the unit was put off as a whole
 	saved    *Saved // the plan comes from a file; nil if it was made in this run
-}
-
-type object struct {
-	addr    addr.Instance
-	deposed addr.DeposedKey
 }
 
 // allowed is what may happen to one object.
@@ -66,7 +64,7 @@ func Approve(results []*Result) map[string]*Approval {
 
 // approval is that of a plan, nil if there is none, and of what it puts off.
 func approval(p *plan.Plan, deferred []Deferral) *Approval {
-	a := &Approval{ops: map[object]allowed{}, outputs: map[string]cty.Value{}}
+	a := &Approval{ops: map[addr.Object]allowed{}, outputs: map[string]cty.Value{}}
 	if p != nil {
 		a.time, a.inputs = p.Timestamp, p.Variables
 		for _, c := range p.Changes {
@@ -74,7 +72,7 @@ func approval(p *plan.Plan, deferred []Deferral) *Approval {
 			if makes(c.Op) {
 				x.after = c.After
 			}
-			a.ops[object{c.Addr, c.Deposed}] = x
+			a.ops[addr.Object{Instance: c.Addr, Deposed: c.Deposed}] = x
 		}
 		for _, o := range p.Outputs {
 			if o.Op != plan.Delete {
@@ -106,19 +104,31 @@ func (a *Approval) covers(i addr.Instance) bool {
 	return a.whole || slices.ContainsFunc(a.deferred, func(t addr.Target) bool { return t.Contains(i) })
 }
 
+// ends reports whether an operation takes the object away that was there, so that
+// keeping it is something else.
+func ends(op plan.Op) bool {
+	switch op {
+	case plan.Delete, plan.Forget, plan.DeleteThenCreate, plan.CreateThenDelete, plan.ForgetThenCreate:
+		return true
+	}
+	return false
+}
+
 // compare tells what a plan does that was not approved: what is new, in words, and
 // whether there is something that was put off when the approved plan was made. again
 // says that the unit was begun before and failed, and may have done some of it.
 func (a *Approval) compare(p *plan.Plan, again bool) (news []string, later bool) {
-	seen := map[object]bool{}
+	seen := map[addr.Object]bool{}
 	for _, c := range p.Changes {
-		o := object{c.Addr, c.Deposed}
+		o := addr.Object{Instance: c.Addr, Deposed: c.Deposed}
 		seen[o] = true
 		was, had := a.ops[o]
 		made := again && had && makes(was.op) && (c.Op == plan.NoOp || c.Reason == plan.ReplaceTainted)
 		switch {
 		case c.Import != nil && !was.takes && !a.covers(c.Addr):
 			news = append(news, fmt.Sprintf("%s (import)", o))
+		case had && c.Op == plan.NoOp && ends(was.op) && !made:
+			news = append(news, fmt.Sprintf("%s (kept in place of %s)", o, was.op))
 		case had && (was.op == c.Op || c.Op == plan.NoOp) || made:
 			news = append(news, was.differences(o, c)...)
 		case c.Op == plan.Read || c.Op == plan.NoOp && c.Import == nil:
@@ -129,8 +139,13 @@ func (a *Approval) compare(p *plan.Plan, again bool) (news []string, later bool)
 		}
 	}
 	for o, was := range a.ops {
-		if makes(was.op) && !seen[o] && !a.covers(o.addr) {
+		_, _, there := p.Prior.Object(o)
+		switch {
+		case seen[o] || a.covers(o.Instance):
+		case makes(was.op):
 			news = append(news, fmt.Sprintf("%s (nothing in place of %s)", o, was.op))
+		case ends(was.op) && there: // else it is gone already, as it was to be
+			news = append(news, fmt.Sprintf("%s (kept in place of %s)", o, was.op))
 		}
 	}
 	slices.Sort(news)
@@ -141,7 +156,7 @@ func (a *Approval) compare(p *plan.Plan, again bool) (news []string, later bool)
 }
 
 // differences are the values of an object that were approved and are others now.
-func (was allowed) differences(o object, c *plan.Change) []string {
+func (was allowed) differences(o addr.Object, c *plan.Change) []string {
 	if was.after == cty.NilVal {
 		return nil
 	}
@@ -192,13 +207,6 @@ func plainPath(p cty.Path) cty.Path {
 		}
 	}
 	return out
-}
-
-func (o object) String() string {
-	if o.deposed != "" {
-		return fmt.Sprintf("%s deposed object %s", o.addr, o.deposed)
-	}
-	return o.addr.String()
 }
 
 // approved holds a plan to what was approved, and asks for what it does that was

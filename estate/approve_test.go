@@ -53,6 +53,50 @@ output "o" { value = "one" }
 	}
 }
 
+// TestApprovedDeletion changes after the plan was approved what becomes of an object
+// that was to go: where it stays, nothing is applied, unless it is gone already.
+func TestApprovedDeletion(t *testing.T) {
+	const x, y = "resource \"terraform_data\" \"x\" {}\n", "resource \"terraform_data\" \"y\" { triggers_replace = \"one\" }\n"
+	forget := "removed {\n  from = terraform_data.y\n  lifecycle { destroy = false }\n}\n"
+	replace := strings.Replace(y, "one", "two", 1)
+	tests := []struct{ name, approved, then, want string }{
+		{"done", x, x, ""},
+		{"kept", x, x + y, "terraform_data.y (kept in place of delete)"},
+		{"kept, not forgotten", x + forget, x + y, "terraform_data.y (kept in place of forget)"},
+		{"kept, not replaced", x + replace, x + y, "terraform_data.y (kept in place of delete-create)"},
+		{"forgotten", x, x + forget, "terraform_data.y (forget)"},
+		{"replaced", x + replace, x + replace, ""},
+		{"gone", x, "apply", ""},
+		{"forgotten already", x + forget, "apply", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := tree(t, "-- u/terragrunt.hcl --\n-- u/main.tf --\n"+x+y)
+			run := func(text string, o estate.RunOptions) *estate.Result {
+				if err := os.WriteFile(filepath.Join(dir, "u", "main.tf"), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return open(t, options(dir, "apply")).Run(t.Context(), o)[0]
+			}
+			run(x+y, estate.RunOptions{Op: estate.Apply})
+			approved := estate.Approve([]*estate.Result{run(tt.approved, estate.RunOptions{Op: estate.Plan})})
+			if tt.then == "apply" { // somebody else does it first
+				run(tt.approved, estate.RunOptions{Op: estate.Apply})
+				tt.then = tt.approved
+			}
+			res := run(tt.then, estate.RunOptions{Op: estate.Apply, Approved: approved})
+			switch {
+			case tt.want == "":
+				if res.Status != estate.Succeeded {
+					t.Errorf("%s %v", res.Status, res.Diags.Err())
+				}
+			case res.Status != estate.Failed || !strings.Contains(res.Diags.Err().Error(), "than what was approved: "+tt.want+"."):
+				t.Errorf("%s %v", res.Status, res.Diags.Err())
+			}
+		})
+	}
+}
+
 // TestApprovedInput changes an input after the plan was approved: a provider's
 // configuration may be made of it, which no plan shows.
 func TestApprovedInput(t *testing.T) {
