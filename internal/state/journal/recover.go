@@ -49,10 +49,7 @@ func Discard(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Remove(tailPath(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return removeTail(tailPath(path))
 }
 
 // Exists reports whether there is a journal.

@@ -1,10 +1,14 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 )
 
@@ -17,16 +21,20 @@ import (
 //
 // A place holds the number of the record (8 bytes, from 1; 0: free), its length
 // and its checksum (4 bytes each), and the record, all little-endian. The number
-// is written last.
+// is written last. A record that is too long for its place lies in a file of the
+// place's own, which is never synced either.
 
 const (
-	tailPlaces = 64      // at most
-	tailPlace  = 8 << 10 // a longer record goes to the journal at once
+	tailPlaces = 64 // at most
+	tailPlace  = 8 << 10
 	tailHead   = 16
 )
 
 // tailPath is where the tail of a journal lies.
 func tailPath(path string) string { return path + "-tail" }
+
+// asidePath is where the long record of a place of a tail lies.
+func asidePath(tail string, place int) string { return tail + "-" + strconv.Itoa(place) }
 
 // tail is nil where the system cannot map files: then every answer goes to the
 // journal at once.
@@ -37,6 +45,7 @@ type tail struct {
 	next   uint64
 	path   string
 	unmap  func()
+	asides map[int]bool // places that have a file
 }
 
 func newTail(path string, places int) *tail {
@@ -44,18 +53,47 @@ func newTail(path string, places int) *tail {
 	if memory == nil {
 		return nil
 	}
-	t := &tail{memory: memory, next: 1, path: path, unmap: unmap}
+	t := &tail{memory: memory, next: 1, path: path, unmap: unmap, asides: map[int]bool{}}
 	for i := range places {
 		t.free = append(t.free, i)
 	}
 	return t
 }
 
-// put copies a record and returns its place, or -1 if there is none for it.
+// put keeps a record and returns its place, or -1 if there is none for it.
 func (t *tail) put(record []byte) int {
-	if t == nil || len(record) > tailPlace-tailHead {
+	if t == nil {
 		return -1
 	}
+	i := t.take()
+	if i < 0 {
+		return -1
+	}
+	long := len(record) > tailPlace-tailHead
+	if long && os.WriteFile(asidePath(t.path, i), record, 0o600) != nil {
+		t.done(i)
+		return -1
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.memory == nil {
+		return -1
+	}
+	p := t.memory[i*tailPlace : (i+1)*tailPlace]
+	if long {
+		t.asides[i] = true
+	} else {
+		copy(p[tailHead:], record)
+	}
+	binary.LittleEndian.PutUint32(p[8:], uint32(len(record)))
+	binary.LittleEndian.PutUint32(p[12:], crc32.ChecksumIEEE(record))
+	binary.LittleEndian.PutUint64(p, t.next)
+	t.next++
+	return i
+}
+
+// take takes a free place, -1 if there is none.
+func (t *tail) take() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.free) == 0 || t.memory == nil {
@@ -63,12 +101,6 @@ func (t *tail) put(record []byte) int {
 	}
 	i := t.free[len(t.free)-1]
 	t.free = t.free[:len(t.free)-1]
-	p := t.memory[i*tailPlace : (i+1)*tailPlace]
-	copy(p[tailHead:], record)
-	binary.LittleEndian.PutUint32(p[8:], uint32(len(record)))
-	binary.LittleEndian.PutUint32(p[12:], crc32.ChecksumIEEE(record))
-	binary.LittleEndian.PutUint64(p, t.next)
-	t.next++
 	return i
 }
 
@@ -85,7 +117,7 @@ func (t *tail) done(i int) {
 	t.free = append(t.free, i)
 }
 
-// close unmaps the tail; remove takes the file away too.
+// close unmaps the tail; remove takes its files away too.
 func (t *tail) close(remove bool) {
 	if t == nil {
 		return
@@ -97,8 +129,24 @@ func (t *tail) close(remove bool) {
 		t.memory = nil
 	}
 	if remove {
+		for i := range t.asides {
+			_ = os.Remove(asidePath(t.path, i))
+		}
 		_ = os.Remove(t.path)
 	}
+}
+
+// removeTail removes the files of a tail that a run left.
+func removeTail(path string) error {
+	for i := range tailPlaces {
+		if err := os.Remove(asidePath(path, i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // readTail returns the records of a tail that a run left, in the order in which
@@ -113,25 +161,34 @@ func readTail(path string) [][]byte {
 		record []byte
 	}
 	var all []found
-	for ; len(b) >= tailPlace; b = b[tailPlace:] {
-		n, size := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:])
-		if n == 0 || size > tailPlace-tailHead {
+	for i := 0; len(b) >= tailPlace; i, b = i+1, b[tailPlace:] {
+		n := binary.LittleEndian.Uint64(b)
+		if n == 0 {
 			continue
 		}
-		record := b[tailHead : tailHead+size]
-		if crc32.ChecksumIEEE(record) == binary.LittleEndian.Uint32(b[12:]) {
+		if record := recordOf(path, i, b[:tailPlace]); record != nil {
 			all = append(all, found{n, record})
 		}
 	}
-	slices.SortFunc(all, func(a, b found) int {
-		if a.n < b.n {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(a.n, b.n) })
 	out := make([][]byte, len(all))
 	for i, f := range all {
 		out[i] = f.record
 	}
 	return out
+}
+
+// recordOf is the record of a place of a tail, nil if it is not whole.
+func recordOf(path string, place int, b []byte) []byte {
+	size := int64(binary.LittleEndian.Uint32(b[8:]))
+	var record []byte
+	if size <= tailPlace-tailHead {
+		record = b[tailHead : tailHead+size]
+	} else if info, err := os.Lstat(asidePath(path, place)); err == nil && info.Size() == size && info.Mode().IsRegular() {
+		record, _ = os.ReadFile(asidePath(path, place))
+	}
+	if record == nil || crc32.ChecksumIEEE(record) != binary.LittleEndian.Uint32(b[12:]) {
+		return nil
+	}
+	return record
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,10 +43,45 @@ func TestTailPlacesAreUsedAgain(t *testing.T) {
 	if left := readTail(tailPath(path)); len(left) != 0 {
 		t.Errorf("%d answers are left in the tail, though all are in the journal", len(left))
 	}
-	if j.tail.put(bytes.Repeat([]byte{1}, tailPlace)) != -1 {
-		t.Error("a record that is too long got a place")
-	}
 	must(t, j.Remove())
+}
+
+// An answer that is too long for a place is as safe, and leaves nothing behind.
+func TestTailKeepsLongRecords(t *testing.T) {
+	j, path := create(t, HeaderOf(nil), flip{})
+	must(t, j.Begin(1, "t.x[0]", "create"), j.Begin(2, "t.x[1]", "create"))
+	change := set(0, `{"a":"`+strings.Repeat("long", tailPlace)+`"}`)
+	body, err := appendAnswer([]byte{byte(kindAnswer)}, 1, []state.Change{change})
+	must(t, err)
+	sealed, err := flip{}.Seal(nil, body)
+	must(t, err)
+	place := j.tail.put(sealed)
+	if place < 0 {
+		t.Fatal("there is no place in the tail")
+	}
+	aside := asidePath(tailPath(path), place)
+	if info, err := os.Stat(aside); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v %v", info, err)
+	}
+	rec, err := Recover(path, flip{})
+	must(t, err)
+	if len(rec.Changes) != 1 || len(rec.Pending) != 1 || !bytes.Equal(rec.Changes[0].New.JSON, change.New.JSON) {
+		t.Errorf("%d changes, %d pending", len(rec.Changes), len(rec.Pending))
+	}
+	must(t, os.Truncate(aside, int64(len(sealed)-1)))
+	if left := readTail(tailPath(path)); len(left) != 0 {
+		t.Error("a record that is cut off was read")
+	}
+	must(t, j.Close(), Discard(path))
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+
+	j, path = create(t, HeaderOf(nil), nil)
+	must(t, j.Begin(1, "t.x[0]", "create"), j.Answer(1, []state.Change{change}), j.Remove())
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
 }
 
 // A torn place, or one that means something else, is left out.
