@@ -23,6 +23,17 @@ func (d *Dependents) Resources() []addr.ConfigResource { return d.all }
 // Dependents returns the blocks that refer to a block.
 func (d *Dependents) Dependents(r addr.ConfigResource) []addr.ConfigResource { return d.users[r] }
 
+// Dependencies turns the references round: it tells the blocks that a block refers to.
+func (d *Dependents) Dependencies() func(addr.ConfigResource) []addr.ConfigResource {
+	used := make(map[addr.ConfigResource][]addr.ConfigResource, len(d.users))
+	for _, r := range d.all {
+		for _, user := range d.users[r] {
+			used[user] = append(used[user], r)
+		}
+	}
+	return func(r addr.ConfigResource) []addr.ConfigResource { return used[r] }
+}
+
 // thing is anything that can be referred to in a module.
 type thing struct {
 	path addr.Module

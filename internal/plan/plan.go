@@ -115,6 +115,7 @@ type OutputChange struct {
 	Before, After   cty.Value
 	BeforeSensitive bool
 	AfterSensitive  bool // the output is declared sensitive
+	Left            bool // the plan leaves it out: it stays as state has it
 	Deprecated      string
 }
 

@@ -142,7 +142,7 @@ func (p *planner) outputs() []*plan.OutputChange {
 			continue
 		}
 		if !inScope(name) {
-			c.After, c.AfterSensitive = c.Before, c.BeforeSensitive
+			c.After, c.AfterSensitive, c.Left = c.Before, c.BeforeSensitive, true
 			if !c.Before.IsNull() {
 				out = append(out, c)
 			}
@@ -177,7 +177,7 @@ func (p *planner) outputs() []*plan.OutputChange {
 // read was computed before.
 func (p *planner) lastOutput(t *demand.Task, c *plan.OutputChange) {
 	c.Op = plan.Delete
-	if p.in.SkipRefresh || len(p.in.State.Sorted()) == 0 {
+	if p.in.SkipRefresh || p.scope.limited() || len(p.in.State.Sorted()) == 0 {
 		return
 	}
 	v, ok := p.ev.Root.Output(t, c.Name)

@@ -111,7 +111,7 @@ func (p *planner) dataForDestroy(t *demand.Task, ip *instancePlan, pc *eval.Prov
 		return cty.DynamicVal, ds
 	}
 	stored, _, known := p.prior.Object(addr.Object{Instance: d.Addr()})
-	if !p.in.SkipRefresh && d.Resource.Config().Check == "" {
+	if p.refreshes(d.Addr()) && d.Resource.Config().Check == "" {
 		config, sensitive, more := exchange.ConfigValue(t, d, s)
 		if more.HasErrors() {
 			return cty.UnknownVal(s.Block.ImpliedType()), exchange.Blame(d, s, more)

@@ -29,6 +29,9 @@ func (m *managedPlan) planDestroy(now exchange.Object) (cty.Value, diag.List) {
 	if now.Value.IsNull() {
 		return cty.UnknownVal(m.sub.Schema.Block.ImpliedType()), nil
 	}
+	if !m.p.scope.goes(m.sub.Addr) {
+		return exchange.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema), nil // it was to be looked at alone
+	}
 	life := m.d.Resource.Config().Lifecycle
 	skip := life.Destroy != nil && !*life.Destroy
 	c, ds := m.p.planDelete(m.sub, now, skip)
@@ -59,7 +62,7 @@ func (p *planner) planDelete(sub *exchange.Subject, now exchange.Object, skip bo
 // planDeposed plans the end of the deposed objects of an instance.
 func (p *planner) planDeposed(sub *exchange.Subject) ([]*plan.Change, diag.List) {
 	inst := p.prior.Instance(sub.Addr)
-	if inst == nil || len(inst.Deposed) == 0 || p.in.Mode == plan.RefreshOnly {
+	if inst == nil || len(inst.Deposed) == 0 || p.in.Mode == plan.RefreshOnly || p.in.Mode == plan.Destroy && !p.scope.goes(sub.Addr) {
 		return nil, nil
 	}
 	var out []*plan.Change
@@ -70,7 +73,7 @@ func (p *planner) planDeposed(sub *exchange.Subject) ([]*plan.Change, diag.List)
 		if more.HasErrors() {
 			continue
 		}
-		if !p.in.SkipRefresh {
+		if p.refreshes(sub.Addr) {
 			now, more := sub.Refresh(o, k)
 			ds = append(ds, more...)
 			if more.HasErrors() {
@@ -105,7 +108,7 @@ func (p *planner) walkOrphans(w *par.Work[job]) {
 		var rest []addr.Key
 		for _, k := range keys {
 			a := r.Addr.Instance(k)
-			if !done[a] && p.scope.wantsInstance(a) && p.scope.allows(a) {
+			if !done[a] && p.scope.target(a) && p.scope.allows(a) {
 				rest = append(rest, k)
 			}
 		}
@@ -172,7 +175,7 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	sub := p.exchange.Subject(p.ev, a, op.provider, s, prov)
 	now, more := p.orphanNow(sub, op, inst.Current)
 	ds = append(ds, more...)
-	if more.HasErrors() || now.Value.IsNull() || p.in.Mode == plan.RefreshOnly {
+	if more.HasErrors() || now.Value.IsNull() || p.in.Mode == plan.RefreshOnly || p.in.Mode == plan.Destroy && !p.scope.goes(a) {
 		return ds
 	}
 	forget, fromBlock := p.removed.Of(a)
@@ -200,7 +203,7 @@ func (p *planner) orphanNow(sub *exchange.Subject, op *orphanPlan, stored *state
 		return old, ds
 	}
 	op.refreshed = stored
-	if p.in.SkipRefresh {
+	if !p.refreshes(sub.Addr) {
 		return old, ds
 	}
 	now, more := sub.Refresh(old, "")

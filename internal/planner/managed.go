@@ -139,12 +139,12 @@ func (m *managedPlan) current(old exchange.Object) (exchange.Object, *plan.Impor
 		}
 		return m.importObject(it)
 	}
-	if p.in.SkipRefresh && old.Moved {
+	if !p.refreshes(m.sub.Addr) && old.Moved {
 		var ds diag.List
 		m.refreshed, m.touched, ds = m.sub.Keep(old, old)
 		return old, nil, ds
 	}
-	if p.in.SkipRefresh {
+	if !p.refreshes(m.sub.Addr) {
 		m.refreshed = old.Stored
 		return old, nil, nil
 	}
@@ -159,6 +159,11 @@ func (m *managedPlan) current(old exchange.Object) (exchange.Object, *plan.Impor
 		m.drift = p.driftChange(m.sub, old, now)
 	}
 	return now, nil, append(ds, more...)
+}
+
+// refreshes reports whether it is asked what an instance is like now.
+func (p *planner) refreshes(a addr.Instance) bool {
+	return !p.in.SkipRefresh && p.scope.looksAt(a)
 }
 
 // importObject takes over an existing object.

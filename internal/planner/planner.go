@@ -137,7 +137,7 @@ func (p *planner) prepare() diag.List {
 	ds = append(ds, more...)
 	p.scope = newScopeFilter(p.in.Eval, p.in.Targets, p.in.Excludes)
 	if p.in.Mode == plan.Destroy && p.scope.limited() {
-		p.scope.forDestroy(p.prior)
+		p.scope.forDestroy(p.in.Eval, p.prior)
 	}
 	ds = append(ds, p.scope.check()...)
 	ds = append(ds, p.checkReplace()...)

@@ -15,37 +15,57 @@ import (
 // what they name is demanded, and what that needs is planned because it is
 // read. With excludes, what they name and everything that depends on it is left
 // as state has it.
+//
+// A plan to destroy turns the filter round: with a target goes what depends on
+// it, and with an exclude stays what it depends on, both as state has it. What is
+// looked at before is what another plan would look at, as in OpenTofu: so some
+// of what goes is not refreshed, and some of what stays is.
 type scopeFilter struct {
 	targets, excludes []addr.Target
 	dropped           map[addr.ConfigResource]bool // what depends on something excluded
-	also              map[addr.Instance]bool       // destroyed with the targets, since they depend on them
-	alsoConfig        map[addr.ConfigResource]bool
+	destroy           bool
+
+	// For a plan to destroy alone.
+	needed     map[addr.ConfigResource]bool // what the targets depend on by the configuration
+	also       map[addr.Instance]bool       // goes with the targets, since it depends on them
+	alsoConfig map[addr.ConfigResource]bool
+	kept       map[addr.ConfigResource]bool // stays, since something excluded depends on it
 }
 
 func newScopeFilter(o eval.Options, targets, excludes []addr.Target) scopeFilter {
 	f := scopeFilter{targets: targets, excludes: excludes}
-	if len(excludes) == 0 {
-		return f
+	if len(excludes) > 0 {
+		deps := eval.StaticDependents(o.Tree)
+		f.dropped = reach(named(deps, excludes), deps.Dependents)
 	}
-	deps := eval.StaticDependents(o.Tree)
-	f.dropped = map[addr.ConfigResource]bool{}
-	var queue []addr.ConfigResource
+	return f
+}
+
+// named lists the resource blocks that any of the targets covers.
+func named(deps *eval.Dependents, by []addr.Target) []addr.ConfigResource {
+	var out []addr.ConfigResource
 	for _, r := range deps.Resources() {
-		for _, x := range excludes {
-			if x.ContainsConfig(r) {
-				queue = append(queue, deps.Dependents(r)...)
+		if slices.ContainsFunc(by, func(t addr.Target) bool { return t.ContainsConfig(r) }) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// reach is what lies behind some blocks by any number of steps.
+func reach(from []addr.ConfigResource, step func(addr.ConfigResource) []addr.ConfigResource) map[addr.ConfigResource]bool {
+	seen := map[addr.ConfigResource]bool{}
+	for queue := slices.Clone(from); len(queue) > 0; {
+		r := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		for _, next := range step(r) {
+			if !seen[next] {
+				seen[next] = true
+				queue = append(queue, next)
 			}
 		}
 	}
-	for len(queue) > 0 {
-		r := queue[0]
-		queue = queue[1:]
-		if !f.dropped[r] {
-			f.dropped[r] = true
-			queue = append(queue, deps.Dependents(r)...)
-		}
-	}
-	return f
+	return seen
 }
 
 // limited reports whether anything is left out.
@@ -56,53 +76,86 @@ func (f *scopeFilter) wants(r *eval.Resource) bool {
 	if len(f.targets) == 0 {
 		return true
 	}
-	return f.alsoConfig[r.Addr().Config()] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.ContainsConfig(r.Addr().Config()) })
+	c := r.Addr().Config()
+	return f.alsoConfig[c] || f.needed[c] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.ContainsConfig(c) })
 }
 
 // wantsInstance reports whether the driver demands an instance.
 func (f *scopeFilter) wantsInstance(a addr.Instance) bool {
-	if len(f.targets) == 0 {
-		return true
-	}
-	return f.also[a] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(a) })
+	return f.needed[a.Config()] || f.target(a)
 }
 
-// forDestroy turns the filter round: with a target goes what depends on it, and
-// with an exclude stays what it depends on, both as state has it.
-func (f *scopeFilter) forDestroy(s *state.State) {
-	if len(f.targets) > 0 {
-		f.also, f.alsoConfig = map[addr.Instance]bool{}, map[addr.ConfigResource]bool{}
-	}
-	f.dropped = map[addr.ConfigResource]bool{}
-	named := map[addr.ConfigResource]bool{}
-	for i := range s.Instances() {
-		if slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(i) }) {
-			named[i.Config()] = true
+// target reports whether an instance is named by a target, or goes with one.
+func (f *scopeFilter) target(a addr.Instance) bool {
+	return len(f.targets) == 0 || f.also[a] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(a) })
+}
+
+// forDestroy turns the filter round.
+func (f *scopeFilter) forDestroy(o eval.Options, s *state.State) {
+	f.destroy = true
+	uses := make(map[addr.ConfigResource][]addr.ConfigResource)
+	users := make(map[addr.ConfigResource][]addr.ConfigResource)
+	var targeted, excluded []addr.ConfigResource
+	last := make(map[addr.ConfigResource]addr.ConfigResource) // a user of the block that was entered last
+	for x, obj := range s.Objects() {
+		c := x.Instance.Config()
+		if slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(x.Instance) }) {
+			targeted = append(targeted, c)
 		}
-	}
-	for o, obj := range s.Objects() {
-		i := o.Instance
+		if slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(x.Instance) }) {
+			excluded = append(excluded, c)
+		}
 		for _, dep := range obj.Dependencies {
-			if named[dep] {
-				f.also[i] = true
-				f.alsoConfig[i.Config()] = true
-			}
-			if slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(i) }) {
-				f.dropped[dep] = true
+			if last[dep] != c { // instances of one block come one after the other
+				last[dep] = c
+				uses[c], users[dep] = append(uses[c], dep), append(users[dep], c)
 			}
 		}
 	}
+	f.kept = reach(excluded, func(r addr.ConfigResource) []addr.ConfigResource { return uses[r] })
+	if len(f.targets) == 0 {
+		return
+	}
+	f.alsoConfig = reach(targeted, func(r addr.ConfigResource) []addr.ConfigResource { return users[r] })
+	f.also = map[addr.Instance]bool{}
+	for i := range s.Instances() {
+		if f.alsoConfig[i.Config()] {
+			f.also[i] = true
+		}
+	}
+	deps := eval.StaticDependents(o.Tree)
+	f.needed = reach(named(deps, f.targets), deps.Dependencies())
 }
 
-// allows reports whether an instance that was demanded is planned.
+// allows reports whether an instance that was demanded is planned; while
+// destroying, whether it goes or is looked at.
 func (f *scopeFilter) allows(a addr.Instance) bool {
-	if len(f.excludes) == 0 {
+	if f.destroy {
+		return f.goes(a) || f.looksAt(a)
+	}
+	return !f.left(a)
+}
+
+// left reports whether an exclude leaves an instance as it is, were it not for a destroy.
+func (f *scopeFilter) left(a addr.Instance) bool {
+	return len(f.excludes) > 0 && (f.dropped[a.Config()] || slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(a) }))
+}
+
+// goes reports whether a plan to destroy destroys an instance.
+func (f *scopeFilter) goes(a addr.Instance) bool {
+	return f.target(a) && !f.kept[a.Config()] && !slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(a) })
+}
+
+// looksAt reports whether an instance is refreshed: in a plan to destroy if
+// another plan would do so.
+func (f *scopeFilter) looksAt(a addr.Instance) bool {
+	if !f.destroy {
 		return true
 	}
-	if f.dropped[a.Config()] {
+	if f.left(a) {
 		return false
 	}
-	return !slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(a) })
+	return len(f.targets) == 0 || f.needed[a.Config()] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(a) })
 }
 
 // check warns that the plan is not the whole.

@@ -232,6 +232,9 @@ func (s *Stream) Plan(p *plan.Plan) {
 	s.Summary("plan", p.Counts())
 	outputs := make(fields)
 	for _, o := range p.Outputs {
+		if o.Left {
+			continue
+		}
 		outputs[o.Name] = streamOutput{o.AfterSensitive || o.BeforeSensitive, actionName(o.Op)}
 	}
 	if len(outputs) > 0 {

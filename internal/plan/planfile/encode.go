@@ -189,13 +189,14 @@ func (e *encoder) output(o *plan.OutputChange) {
 	e.value(o.After)
 	e.bool(o.BeforeSensitive)
 	e.bool(o.AfterSensitive)
+	e.bool(o.Left)
 	e.str(o.Deprecated)
 }
 
 func (d *decoder) output() *plan.OutputChange {
 	return &plan.OutputChange{
 		Name: d.str(), Op: d.op(), Before: d.value(), After: d.value(),
-		BeforeSensitive: d.bool(), AfterSensitive: d.bool(), Deprecated: d.str(),
+		BeforeSensitive: d.bool(), AfterSensitive: d.bool(), Left: d.bool(), Deprecated: d.str(),
 	}
 }
 

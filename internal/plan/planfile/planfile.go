@@ -54,7 +54,7 @@ type Backend struct {
 
 const (
 	magic  = "terrace plan"
-	format = "1"
+	format = "2"
 
 	maxMember = 1 << 30 // bytes of one member, unpacked
 	maxFiles  = 100_000

@@ -306,12 +306,12 @@ func (w *writer) path(p cty.Path) {
 }
 
 func (w *planWriter) outputChanges() {
-	if len(w.Plan.Outputs) == 0 {
+	outputs := slices.DeleteFunc(slices.Clone(w.Plan.Outputs), func(o *plan.OutputChange) bool { return o.Left })
+	if len(outputs) == 0 {
 		return
 	}
 	w.name("output_changes")
 	w.begin('{')
-	outputs := slices.Clone(w.Plan.Outputs)
 	slices.SortFunc(outputs, func(a, b *plan.OutputChange) int { return strings.Compare(a.Name, b.Name) })
 	for _, o := range outputs {
 		secret := o.BeforeSensitive || o.AfterSensitive

@@ -28,7 +28,7 @@ func (w *planWriter) planned() {
 func (w *planWriter) plannedOutputs() {
 	var outputs []*plan.OutputChange
 	for _, o := range w.Plan.Outputs {
-		if o.Op != plan.Delete {
+		if o.Op != plan.Delete && !o.Left {
 			outputs = append(outputs, o)
 		}
 	}
