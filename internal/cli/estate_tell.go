@@ -64,7 +64,7 @@ func (r *estateRun) goLive(units int) (stop func()) {
 	if r.human == nil || !r.Terminal.Out || r.Env.Get("TERM") == "dumb" || r.automated() {
 		return func() {}
 	}
-	r.live = view.NewLive(r.human.Out, r.Terminal.Width, r.Now, units)
+	r.live = view.NewLive(r.human.Out, r.Terminal.Width, r.Terminal.Height, r.Now, units)
 	out := r.human.Redirect(r.live)
 	live := r.live
 	r.whenKilled(func() {

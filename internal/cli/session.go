@@ -74,10 +74,13 @@ func (s *session) watch(ctx context.Context) (stop func()) {
 	end := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for n := 1; ; n++ {
+		for n := 0; ; {
 			select {
-			case <-signals:
-				if n > 1 {
+			case sig := <-signals:
+				if sig == syscall.SIGHUP && n > 0 {
+					continue // the shell and the system both tell of a terminal that is gone
+				}
+				if n++; n > 1 {
 					s.announce("\nTwo interrupts received. Exiting immediately. Note that data loss may have occurred.\n")
 					close(s.abort)
 					return

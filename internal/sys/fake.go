@@ -36,6 +36,7 @@ func Test(dir string, env ...string) *Fake {
 		Now:    func() time.Time { return noon },
 		Terminal: Terminal{
 			Width:      func() int { return 0 },
+			Height:     func() int { return 0 },
 			ReadSecret: func() (string, error) { return "", errors.New("not a terminal") },
 		},
 		Run:        Run,

@@ -39,8 +39,8 @@ type System struct {
 	Terminal Terminal
 	// Run runs a child process to its end; see Command.
 	Run func(ctx context.Context, c Command) error
-	// Interrupts starts to deliver interrupt and termination signals and returns
-	// how to stop it. Until then a signal ends the process.
+	// Interrupts starts to deliver interrupt and termination signals, and that the
+	// terminal is gone, and returns how to stop it. Until then a signal ends the process.
 	Interrupts func() (c <-chan os.Signal, stop func())
 
 	// ExpectHeap tells the garbage collector by how many bytes the heap is about to
@@ -58,6 +58,8 @@ type Terminal struct {
 	// Width is the number of columns of the terminal that Stdout or Stderr is,
 	// or 0 if neither is one.
 	Width func() int
+	// Height is the number of its rows, or 0.
+	Height func() int
 	// ReadSecret reads a line from Stdin without showing it. Valid only if In.
 	ReadSecret func() (string, error)
 }
@@ -116,14 +118,16 @@ func (s *System) Home() string {
 func realTerminal() Terminal {
 	in, out, errs := int(os.Stdin.Fd()), int(os.Stdout.Fd()), int(os.Stderr.Fd())
 	t := Terminal{In: term.IsTerminal(in), Out: term.IsTerminal(out), Err: term.IsTerminal(errs)}
-	t.Width = func() int {
+	size := func() (w, h int) {
 		for _, fd := range []int{out, errs} {
-			if w, _, err := term.GetSize(fd); err == nil && w > 0 {
-				return w
+			if w, h, err := term.GetSize(fd); err == nil && w > 0 {
+				return w, h
 			}
 		}
-		return 0
+		return 0, 0
 	}
+	t.Width = func() int { w, _ := size(); return w }
+	t.Height = func() int { _, h := size(); return h }
 	t.ReadSecret = func() (string, error) {
 		b, err := term.ReadPassword(in)
 		return string(b), err
@@ -134,6 +138,9 @@ func realTerminal() Terminal {
 func interrupts() (<-chan os.Signal, func()) {
 	c := make(chan os.Signal, 4) // nobody presses faster than it is read
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(c, syscall.SIGHUP)
+	}
 	return c, func() { signal.Stop(c) }
 }
 

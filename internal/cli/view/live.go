@@ -15,9 +15,9 @@ import (
 // the view is drawn next. Its methods may be called concurrently; a nil Live shows
 // nothing.
 type Live struct {
-	line  StatusLine
-	width func() int
-	now   func() time.Time
+	line   StatusLine
+	height func() int
+	now    func() time.Time
 
 	mu      sync.Mutex
 	total   int
@@ -34,12 +34,17 @@ type liveRow struct {
 	since      time.Time
 }
 
-// mostLive is how many of those that run are shown.
-const mostLive = 8
+// mostLive is how many of those that run are shown, and aboveLive how many lines of
+// the terminal are left to what stands above.
+const (
+	mostLive  = 8
+	aboveLive = 3
+)
 
-// NewLive makes a view of so many units on a terminal of a width.
-func NewLive(out io.Writer, width func() int, now func() time.Time, total int) *Live {
-	return &Live{line: StatusLine{Out: out, Width: width}, width: width, now: now, total: total, running: map[string]*liveRow{}, begun: now()}
+// NewLive makes a view of so many units on a terminal whose columns and rows are
+// asked for each time; 0 stands for 80 and 24.
+func NewLive(out io.Writer, width, height func() int, now func() time.Time, total int) *Live {
+	return &Live{line: StatusLine{Out: out, Width: width}, height: height, now: now, total: total, running: map[string]*liveRow{}, begun: now()}
 }
 
 // Start says that a unit has its turn, and what it does first.
@@ -124,17 +129,21 @@ func (l *Live) text() string {
 		rows = append(rows, r)
 	}
 	slices.SortFunc(rows, func(a, b *liveRow) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.name, b.name)) })
-	width := cmp.Or(l.width(), 80)
+	width := l.line.width()
 	var b strings.Builder
 	line := func(text string, since time.Time) {
 		time := "  " + now.Sub(since).Truncate(time.Second).String()
-		b.WriteString(cut(text, width-1-len(time)) + time)
+		b.WriteString(cut(text, max(1, width-1-len(time))) + time)
 	}
-	for _, r := range rows[:min(len(rows), mostLive)] {
-		line("  ▸ "+r.name+": "+r.what, r.since)
+	shown := min(len(rows), mostLive)
+	if room := cmp.Or(l.height(), 24) - aboveLive - 1; shown > room || len(rows) > shown && shown == room {
+		shown = max(0, room-1) // and the line that tells of the others
+	}
+	for _, r := range rows[:shown] {
+		line("  ▸ "+oneLine(r.name+": "+r.what), r.since)
 		b.WriteByte('\n')
 	}
-	if more := len(rows) - mostLive; more > 0 {
+	if more := len(rows) - shown; more > 0 && shown > 0 {
 		fmt.Fprintf(&b, "  ▸ and %d more\n", more)
 	}
 	failed := ""

@@ -36,7 +36,8 @@ func screen(t *testing.T, text string) string {
 func TestLive(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
-	l := NewLive(&out, func() int { return 40 }, func() time.Time { return now }, 20)
+	size := func(n int) func() int { return func() int { return n } }
+	l := NewLive(&out, size(40), size(0), func() time.Time { return now }, 20)
 	for i := range 12 {
 		l.Start("unit-"+string(rune('a'+i)), "planning")
 		now = now.Add(time.Second)
@@ -75,4 +76,32 @@ func TestLive(t *testing.T) {
 	none.End("a", false)
 	none.Hide()
 	none.Refresh()
+}
+
+// The view leaves room above it on small terminals, takes no escape sequences over,
+// and never more columns than there are.
+func TestLiveOnSmallTerminals(t *testing.T) {
+	now := time.Unix(0, 0)
+	var height int
+	l := NewLive(&bytes.Buffer{}, func() int { return 40 }, func() int { return height }, func() time.Time { return now }, 20)
+	for i := range 7 {
+		l.Start(fmt.Sprint("unit-", i), "\x1b[31mred\x1b[0m\tline\r\nnext \x1b]0;title\a日本語日本語日本語日本語")
+	}
+	for _, c := range []struct{ height, want int }{{0, 8}, {24, 8}, {12, 8}, {11, 8}, {10, 7}, {6, 3}, {5, 1}, {3, 1}, {1, 1}} {
+		height = c.height
+		text := l.text()
+		if n := strings.Count(text, "\n") + 1; n != c.want {
+			t.Errorf("%d rows: %d lines, want %d:\n%s", c.height, n, c.want, text)
+		}
+		for line := range strings.SplitSeq(text, "\n") {
+			if columns(line) > 39 || strings.ContainsAny(line, "\x1b\t\r\a") {
+				t.Errorf("%d rows: %q has %d columns", c.height, line, columns(line))
+			}
+		}
+	}
+	height = 24
+	want := "  ▸ unit-0: red line  next 日本語…  0s"
+	if got, _, _ := strings.Cut(l.text(), "\n"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

@@ -5,7 +5,10 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/width"
 )
 
 // A StatusLine is a terminal with a line at the bottom, or several, that is drawn
@@ -14,9 +17,10 @@ type StatusLine struct {
 	Out   io.Writer  // the terminal
 	Width func() int // its columns; nil or 0: unknown, then 80
 
-	mu   sync.Mutex
-	text string
-	open bool // what was written last does not end with a line break
+	mu    sync.Mutex
+	text  string
+	drawn []int // the columns of each line that stands there
+	open  bool  // what was written last does not end with a line break
 }
 
 const eraseLine = "\r\x1b[K"
@@ -34,7 +38,7 @@ func (l *StatusLine) Set(text string) {
 	}
 	erase := l.erase()
 	l.text = text
-	_, _ = io.WriteString(l.Out, erase+l.fit())
+	_, _ = io.WriteString(l.Out, erase+l.draw())
 }
 
 // Write writes above the line.
@@ -51,45 +55,123 @@ func (l *StatusLine) Write(p []byte) (int, error) {
 	}
 	n, err := l.Out.Write(p)
 	if l.open = p[len(p)-1] != '\n'; err == nil && !l.open {
-		_, err = io.WriteString(l.Out, l.fit())
+		_, err = io.WriteString(l.Out, l.draw())
 	}
 	return n, err
 }
 
-// erase is what takes the text away that stands there now.
+// erase is what takes the text away that stands there now. A terminal that became
+// narrower meanwhile has wrapped it.
 func (l *StatusLine) erase() string {
-	n := strings.Count(l.text, "\n")
-	switch {
-	case l.text == "":
+	rows, width := 0, l.width()
+	for _, columns := range l.drawn {
+		rows += max(1, (columns+width-1)/width)
+	}
+	l.drawn = nil
+	switch rows {
+	case 0:
 		return ""
-	case n == 0:
+	case 1:
 		return eraseLine
 	}
-	return fmt.Sprintf("\r\x1b[%dA\x1b[J", n)
+	return fmt.Sprintf("\r\x1b[%dA\x1b[J", rows-1)
 }
 
-// fit is the text as far as it has room, line by line.
-func (l *StatusLine) fit() string {
-	width := 0
+func (l *StatusLine) width() int {
 	if l.Width != nil {
-		width = l.Width()
+		if n := l.Width(); n > 0 {
+			return n
+		}
 	}
-	if width <= 0 {
-		width = 80
+	return 80
+}
+
+// draw is the text as far as it has room, line by line, which stands there then.
+func (l *StatusLine) draw() string {
+	if l.text == "" {
+		return ""
 	}
 	var lines []string
 	for line := range strings.SplitSeq(l.text, "\n") {
-		lines = append(lines, cut(line, width-1))
+		line = cut(line, l.width()-1)
+		lines = append(lines, line)
+		l.drawn = append(l.drawn, columns(line))
 	}
 	return strings.Join(lines, "\n")
 }
 
 // cut shortens a line to so many columns.
-func cut(line string, width int) string {
-	if utf8.RuneCountInString(line) <= width {
+func cut(line string, room int) string {
+	if columns(line) <= room {
 		return line
 	}
-	return string([]rune(line)[:max(width-1, 0)]) + "…"
+	left := room - 1
+	for i, r := range line {
+		if left -= columnsOf(r); left < 0 {
+			return line[:i] + "…"
+		}
+	}
+	return line
+}
+
+// columns is how many columns a line takes on a terminal.
+func columns(line string) int {
+	n := 0
+	for _, r := range line {
+		n += columnsOf(r)
+	}
+	return n
+}
+
+func columnsOf(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// oneLine is text as it can stand in a line that is drawn over: without the
+// sequences that change colors or move the cursor, and without line breaks.
+func oneLine(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		if n := escape(text[i:]); n > 0 {
+			i += n
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(text[i:])
+		if i += n; unicode.IsControl(r) {
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// escape is the length of the escape sequence that a text begins with.
+func escape(text string) int {
+	switch {
+	case strings.HasPrefix(text, "\x1b["):
+		for i := 2; i < len(text); i++ {
+			if text[i] >= 0x40 && text[i] <= 0x7e {
+				return i + 1
+			}
+		}
+		return len(text)
+	case strings.HasPrefix(text, "\x1b]"):
+		if i := strings.IndexAny(text, "\a\\"); i >= 0 {
+			return i + 1
+		}
+		return len(text)
+	}
+	return 0
 }
 
 // Redirect makes a view write to another place from now on, and returns the

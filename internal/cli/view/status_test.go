@@ -31,3 +31,23 @@ func TestStatusLine(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// What a terminal wrapped because it became narrower is taken away as well.
+func TestStatusLineOfANarrowerTerminal(t *testing.T) {
+	var out bytes.Buffer
+	width := 20
+	l := &StatusLine{Out: &out, Width: func() int { return width }}
+	l.Set("nineteen columns at\nthree")
+	width = 8
+	out.Reset()
+	l.Set("short")
+	if want := "\r\x1b[3A\x1b[Jshort"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+	width = 20
+	out.Reset()
+	l.Set("")
+	if want := eraseLine; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
