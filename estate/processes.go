@@ -51,6 +51,9 @@ func (r *Run) newProcesses(ctx context.Context, units []*Unit) *engine.Processes
 func (r *Run) over(u *Unit) {
 	r.needs.done(u)
 	r.procs.Over()
+	if u.Broken == nil {
+		u.Forget() // those that need it read its outputs from the run
+	}
 }
 
 // options are the options of the unit's engine.

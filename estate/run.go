@@ -53,6 +53,8 @@ type RunOptions struct {
 	// Asks is called before, for each of these plans, while its engine is open.
 	Asks   func(u *Unit, e *engine.Engine, p *engine.Plan)
 	Digest bool // the results are to be saved (Save)
+	// DropPlans lets go of the plans once they were observed: the results hold none.
+	DropPlans bool
 	// Stop, when closed, lets what runs end and starts nothing more.
 	Stop    <-chan struct{}
 	Observe Observer

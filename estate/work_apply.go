@@ -116,8 +116,11 @@ func (w *work) noteplan(p *plan.Plan) {
 	if w.r.o.Observe.Planned != nil {
 		w.r.o.Observe.Planned(w.u, w.engine, p)
 	}
+	if w.r.o.Op == Apply || w.r.o.DropPlans {
+		w.res.Plan = nil // plans are large
+	}
 	if w.r.o.Op == Apply {
-		w.res.Plan, w.res.Counts = nil, Counts{} // plans are large, and what counts is what will be done
+		w.res.Counts = Counts{} // what counts is what will be done
 	}
 }
 

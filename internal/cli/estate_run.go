@@ -51,6 +51,9 @@ type estateRun struct {
 // plan of the one unit in it.
 func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []string) int {
 	r := &estateRun{session: s, f: f, name: name, args: args, stop: make(chan struct{}), folds: newFolds(), notes: map[string]json.RawMessage{}, width: len("Total")}
+	if s.SpareHeap != nil {
+		s.SpareHeap() // an estate has many units, and a machine often little memory
+	}
 	var err error
 	if r.log, err = newUnitLog(f, s.Dir, s.Now); err != nil {
 		return s.usageError("run", "Failed to parse command-line flags", err.Error())
@@ -86,7 +89,7 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
-	o.Destroy, o.Look.Generate = r.op.destroy, !f.noStackGenerate
+	o.Destroy, o.Look.Generate, o.Look.Whole = r.op.destroy, !f.noStackGenerate, true
 	if alone := !f.many(); alone {
 		if ds = r.alone(&o); ds.HasErrors() {
 			return s.fail(ds)
@@ -105,7 +108,7 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 		more = append(more, bareIncludes(ctx, e, f, e.Units...)...)
 	}
 	if ds = append(ds, more...); ds.HasErrors() {
-		return r.failEstate(e, ds)
+		return r.failEstate(e, once(append(ds, e.Check(ctx, f.strict)...)))
 	}
 	r.estate = e
 	if !f.many() {
@@ -243,7 +246,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	every, more := r.persistEvery()
 	return estate.RunOptions{
 		Op: op, Destroy: r.op.destroy, RefreshOnly: r.op.refreshOnly, SkipRefresh: !r.op.refresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"),
-		Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace, Digest: r.saves(), Parallelism: r.f.parallelism, ProviderCalls: r.op.parallelism, TotalCalls: r.f.calls,
+		Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace, Digest: r.saves(), DropPlans: r.name == "plan" && !r.saves(), Parallelism: r.f.parallelism, ProviderCalls: r.op.parallelism, TotalCalls: r.f.calls,
 		FailFast: r.f.failFast, IgnoreErrors: r.f.ignoreErrors, IgnoreOrder: r.f.ignoreOrder, Every: every, Stop: r.stop,
 		Lock: estate.LockOptions{Off: !r.op.state.on, Timeout: r.op.state.timeout},
 	}, append(ds, more...)

@@ -11,12 +11,31 @@ import (
 // smallestHeap is where the collector runs first, left alone.
 const smallestHeap = 4 << 20
 
+// sparing is by how many percent the heap grows between two collections where
+// memory counts more than time.
+const sparing = 50
+
 // collector is the pace of the garbage collector. The zero collector is ready;
 // there is one in a process, and it may be used concurrently.
 type collector struct {
 	mu    sync.Mutex
 	set   int // the percentage that holds until the collector runs; 0: none
 	usual int // the one that it had before
+}
+
+// spare has the garbage collector run from now on when the heap has grown by half,
+// not when it has doubled. What the user said about the collector stands.
+func (c *collector) spare() {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.set != 0 {
+		c.usual = sparing
+		return
+	}
+	debug.SetGCPercent(sparing)
 }
 
 // expect has the garbage collector run when the heap has grown by the given

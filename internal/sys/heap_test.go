@@ -50,3 +50,35 @@ func TestExpectHeapLeavesUser(t *testing.T) {
 		t.Errorf("the pace is %d", got)
 	}
 }
+
+// The heap is spared from then on, be it said before the heap was expected to grow,
+// between that and the collector's run, or after.
+func TestSpareHeap(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	const usual = 150
+	defer debug.SetGCPercent(debug.SetGCPercent(usual))
+	var c collector
+	c.expect(1 << 40)
+	c.spare()
+	for end := time.Now().Add(10 * time.Second); ; {
+		runtime.GC()
+		now := debug.SetGCPercent(sparing)
+		if debug.SetGCPercent(now); now == sparing {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the pace is %d, want %d", now, sparing)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	debug.SetGCPercent(usual)
+	if c.spare(); debug.SetGCPercent(usual) != sparing {
+		t.Error("sparing later changes nothing")
+	}
+	t.Setenv("GOGC", "200")
+	debug.SetGCPercent(200)
+	if new(collector).spare(); debug.SetGCPercent(usual) != 200 {
+		t.Error("what the user said does not stand")
+	}
+}
