@@ -8,11 +8,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/fetch"
 )
+
+// lockFile is the dependency lock file.
+const lockFile = ".terraform.lock.hcl"
 
 // manifestName lists what was put into a working folder, so that what the module
 // no longer has is taken out again, and nothing else ever is.
@@ -28,19 +32,24 @@ func (p *place) onDisk() diag.List {
 	return p.diskDs
 }
 
+// root is the folder that the package of the module is copied to.
+func (p *place) root() string {
+	if p.files.sub == "" {
+		return p.dir
+	}
+	return strings.TrimSuffix(p.dir, string(filepath.Separator)+filepath.FromSlash(p.files.sub))
+}
+
 // makeFolder copies the module's package, the unit's files over the module, and
 // the generated files over both.
 func (p *place) makeFolder() error {
-	root := strings.TrimSuffix(p.dir, string(filepath.Separator)+filepath.FromSlash(p.files.sub))
-	if p.files.sub == "" {
-		root = p.dir
-	}
+	root := p.root()
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		return err
 	}
-	put := map[string]bool{}
+	put := parts{}
 	if p.files.unit != "" || p.unit.Module != "" { // the module has a source
-		if err := copyTree(p.files.pkg, root, copyRules{}, put); err != nil {
+		if err := put.tree(p.files.pkg, root, copyRules{}); err != nil {
 			return err
 		}
 	}
@@ -48,9 +57,13 @@ func (p *place) makeFolder() error {
 		if from == "" {
 			from = p.files.pkg
 		}
-		if err := copyTree(from, p.dir, p.files.copy, put); err != nil {
+		if err := put.tree(from, p.dir, p.files.copy); err != nil {
 			return err
 		}
+	}
+	p.meetHooks(put)
+	if err := put.copy(p.edited); err != nil {
+		return err
 	}
 	if err := p.writeGenerated(put); err != nil {
 		return err
@@ -58,7 +71,7 @@ func (p *place) makeFolder() error {
 	return forget(root, put)
 }
 
-func (p *place) writeGenerated(put map[string]bool) error {
+func (p *place) writeGenerated(put parts) error {
 	all := map[string][]byte{}
 	for name, b := range p.files.generated {
 		all[filepath.Join(p.dir, name)] = b
@@ -77,24 +90,55 @@ func (p *place) writeGenerated(put map[string]bool) error {
 			delete(put, path)
 			continue
 		}
-		put[path] = true
-		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, b) {
+		put[path] = part{}
+		if p.edited.still(path) {
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
+		if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, b) {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				return err
+			}
+			if err := atomicfile.WriteMode(path, b, 0o644); err != nil {
+				return err
+			}
 		}
-		if err := atomicfile.WriteMode(path, b, 0o644); err != nil {
-			return err
+		if p.hooked() {
+			put[path] = part{stamp: stampAt(path)}
 		}
 	}
 	return nil
 }
 
-// copyTree copies the files below a folder that belong to a copy. What is there
-// with the same size and time is left.
-func copyTree(from, to string, rules copyRules, put map[string]bool) error {
-	reflinks := true // until one fails
+// parts are the files that belong to a folder, by path.
+type parts map[string]part
+
+// A part is a file that is copied, or one that is written where from is "".
+type part struct {
+	from  string
+	mode  fs.FileMode
+	stamp stamp // of the file when it is in place
+}
+
+// A stamp tells a version of a file from others without looking into it. The zero
+// stamp is that of no file.
+type stamp struct {
+	Size  int64 `json:"size"`
+	Nanos int64 `json:"nanos"` // since 1970, when it was changed
+}
+
+func stampOf(info fs.FileInfo) stamp { return stamp{info.Size(), info.ModTime().UnixNano()} }
+
+// stampAt is the stamp of the file at a path.
+func stampAt(path string) stamp {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return stamp{}
+	}
+	return stampOf(info)
+}
+
+// tree adds the files below a folder that belong to a copy of it.
+func (ps parts) tree(from, to string, rules copyRules) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -116,22 +160,33 @@ func copyTree(from, to string, rules copyRules, put map[string]bool) error {
 		if err != nil || info.IsDir() {
 			return nil // a link that leads nowhere, or to a folder
 		}
-		target := filepath.Join(to, rel)
-		put[target] = true
-		if old, err := os.Stat(target); err == nil && old.Size() == info.Size() && old.ModTime().Equal(info.ModTime()) {
-			return nil
+		ps[filepath.Join(to, rel)] = part{path, info.Mode().Perm() | 0o200, stampOf(info)}
+		return nil
+	})
+}
+
+// copy puts the files that are copied in place. What is there with the same size and
+// time is left, and so is what hooks made of a file.
+func (ps parts) copy(edited edits) error {
+	reflinks := true // until one fails
+	for target, x := range ps {
+		if stampAt(target) == x.stamp || edited.still(target) {
+			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return err
 		}
-		mode := info.Mode().Perm() | 0o200
-		if reflinks = reflinks && cloneFile(path, target, mode); !reflinks {
-			if err := copyFile(path, target, mode); err != nil {
+		if reflinks = reflinks && cloneFile(x.from, target, x.mode); !reflinks {
+			if err := copyFile(x.from, target, x.mode); err != nil {
 				return err
 			}
 		}
-		return os.Chtimes(target, info.ModTime(), info.ModTime())
-	})
+		at := time.Unix(0, x.stamp.Nanos)
+		if err := os.Chtimes(target, at, at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cloneFile makes a file that shares the blocks of another where the file system
@@ -164,14 +219,15 @@ func copyFile(from, to string, mode fs.FileMode) error {
 }
 
 // forget removes what was put into the folder before and no longer belongs there.
-func forget(root string, put map[string]bool) error {
+func forget(root string, put parts) error {
 	path := filepath.Join(root, manifestName)
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for line := range strings.SplitSeq(string(old), "\n") {
-		if name := filepath.Join(root, line); line != "" && filepath.IsLocal(line) && !put[name] {
+		name := filepath.Join(root, line)
+		if _, ok := put[name]; line != "" && filepath.IsLocal(line) && !ok {
 			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
@@ -205,15 +261,14 @@ func (p *place) keepLock() error {
 	if p.terraform != nil && !p.terraform.CopyLockFile || p.unit.Module != "" {
 		return nil
 	}
-	const name = ".terraform.lock.hcl"
-	b, err := os.ReadFile(filepath.Join(p.dir, name))
+	b, err := os.ReadFile(filepath.Join(p.dir, lockFile))
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
 	}
-	target := filepath.Join(p.unit.Dir, name)
+	target := filepath.Join(p.unit.Dir, lockFile)
 	if old, err := os.ReadFile(target); err == nil && bytes.Equal(old, b) {
 		return nil
 	}

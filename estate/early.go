@@ -1,18 +1,10 @@
 package estate
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -20,14 +12,10 @@ import (
 //
 // A hook may write into the working folder: files of the module, values of variables.
 // So hooks that come before a command run before the module counts as read. The
-// folder that they leave is compared with what it was made of; where they changed
-// configuration, the module is read from the folder itself. Hooks around the init that
+// folder that they leave is compared with what it was made of (edits.go); where they
+// changed something, the module is read from the folder itself. Hooks around the init that
 // Terragrunt does by itself (init) and around its copy of the module
 // (init-from-module) run when the module is new to the folder.
-
-// hooksMarker is a file in a working folder that says for which module the hooks of
-// its init have run.
-const hooksMarker = ".terrace-hooks"
 
 // The commands of hooks around what is no command of the user.
 const (
@@ -54,8 +42,7 @@ func (w *work) early(ctx context.Context) diag.List {
 	if !module && (byUser || !before && !after) {
 		return ds
 	}
-	marker, key := filepath.Join(p.dir, hooksMarker), []byte(p.files.sum())
-	if old, err := os.ReadFile(marker); err == nil && bytes.Equal(old, key) && !byUser || ds.HasErrors() {
+	if ds = append(ds, p.onDisk()...); p.past && !byUser || ds.HasErrors() {
 		w.ran = true // before: what they made is there
 		return ds
 	}
@@ -72,9 +59,7 @@ func (w *work) early(ctx context.Context) diag.List {
 		ds = append(ds, w.hooksOf(ctx, tf.After, hookInit, ds)...)
 	}
 	if !ds.HasErrors() {
-		if err := atomicfile.WriteMode(marker, key, 0o644); err != nil {
-			ds = append(ds, diag.Errorf(nil, "Failed to write into the working folder", "%s.", err)...)
-		}
+		ds = append(ds, p.remember()...)
 	}
 	return ds
 }
@@ -114,70 +99,4 @@ func (w *work) settle(ctx context.Context) (idle bool, ds diag.List) {
 		w.engine = nil
 	}
 	return w.ready(ctx)
-}
-
-// sum tells the configuration in a folder from any other.
-func (f *files) sum() string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%q\n", f.pkg)
-	entries, _ := f.ReadDir(".") // what cannot be read is told where it is needed
-	for _, en := range entries {
-		if isConfig(en.Name()) {
-			b, _ := f.ReadFile(en.Name())
-			fmt.Fprintf(h, "%q %d\n", en.Name(), len(b))
-			h.Write(b)
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)) + "\n"
-}
-
-// changed looks whether the working folder holds other configuration, or other values
-// of variables, than it was made of. If so, its files are those of the folder from now
-// on.
-func (p *place) changed() (bool, error) {
-	root := strings.TrimSuffix(p.dir, string(filepath.Separator)+filepath.FromSlash(p.files.sub))
-	if p.files.sub == "" {
-		root = p.dir
-	}
-	now, err := newFiles(root, p.files.sub, root, p.dir, copyRules{all: true})
-	if err != nil {
-		return false, err
-	}
-	was, err := p.files.reads()
-	if err != nil {
-		return false, err
-	}
-	is, err := now.reads()
-	if err != nil {
-		return false, err
-	}
-	delete(is, p.backendAt)
-	same := len(was) == len(is)
-	for name, b := range is {
-		old, ok := was[name]
-		same = same && ok && bytes.Equal(old, b)
-	}
-	if same {
-		return false, nil
-	}
-	p.files, p.shared, p.own = now, &parsed{}, true
-	p.shared.sources.FS = now
-	return true, nil
-}
-
-// reads are the files of a folder that are read by themselves.
-func (f *files) reads() (map[string][]byte, error) {
-	entries, err := f.ReadDir(".")
-	if err != nil {
-		return nil, err
-	}
-	out := map[string][]byte{}
-	for _, en := range entries {
-		if name := en.Name(); isConfig(name) || isValues(name) {
-			if out[name], err = f.ReadFile(name); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
 }

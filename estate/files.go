@@ -67,7 +67,7 @@ func (r copyRules) takes(rel string) bool {
 	}
 	hidden := false
 	for part := range strings.SplitSeq(rel, "/") {
-		hidden = hidden || strings.HasPrefix(part, ".") && part != ".terraform.lock.hcl" && part != ".tflint.hcl"
+		hidden = hidden || strings.HasPrefix(part, ".") && part != lockFile && part != ".tflint.hcl"
 	}
 	if !hidden || r.all {
 		return true

@@ -49,6 +49,9 @@ func (w *work) hooks(ctx context.Context, after bool, failed diag.List) diag.Lis
 			}
 		}
 	}
+	if after && w.r.e.o.Command == hookInit && !ds.HasErrors() && !failed.HasErrors() {
+		ds = append(ds, w.u.place.remember()...)
+	}
 	return ds
 }
 
@@ -83,6 +86,7 @@ func (w *work) hook(ctx context.Context, h *unit.Hook, command string) diag.List
 	if ds := w.u.place.onDisk(); ds.HasErrors() {
 		return ds
 	}
+	w.u.place.beforeHook()
 	if w.r.e.o.Run == nil {
 		return diag.Errorf(h.At, "Programs cannot be run", "The hook %q cannot run here.", h.Name)
 	}

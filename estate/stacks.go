@@ -204,8 +204,11 @@ func (g *generator) write(from string, it *unit.StackItem) error {
 	if err := os.MkdirAll(it.Dir, 0o755); err != nil {
 		return err
 	}
-	put := map[string]bool{}
-	if err := copyTree(from, it.Dir, copyRules{all: true}, put); err != nil {
+	put := parts{}
+	if err := put.tree(from, it.Dir, copyRules{all: true}); err != nil {
+		return err
+	}
+	if err := put.copy(nil); err != nil {
 		return err
 	}
 	for name, b := range map[string][]byte{unit.ValuesName: it.Values, it.AutoIncludeFile(): it.AutoInclude} {
@@ -213,7 +216,7 @@ func (g *generator) write(from string, it *unit.StackItem) error {
 			continue
 		}
 		path := filepath.Join(it.Dir, name)
-		put[path] = true
+		put[path] = part{}
 		if err := atomicfile.WriteMode(path, b, 0o644); err != nil {
 			return err
 		}
