@@ -13,8 +13,9 @@ import (
 // # Many plans as one
 //
 // The plans of an estate are shown change by change, and a change that is the same
-// in many units once. Changes that the same units have stand together, so that a
-// reader sees what a unit has for itself, and what it has with which others.
+// in many units once. Changes that the same units have stand together, first those
+// of the most units, so that a reader sees what all have in common, what some have,
+// and what is left for each alone.
 
 // folds are the changes of many plans. Its methods may be called concurrently.
 type folds struct {
@@ -26,8 +27,25 @@ type folds struct {
 // folded is a change with the units that have it.
 type folded struct {
 	view.Piece
-	units []string
-	shown bool
+	units  []string
+	shown  bool
+	differ bool // only the heads are equal
+}
+
+// text is what is shown of it.
+func (x *folded) text() string {
+	if x.differ {
+		return x.Head
+	}
+	return x.Text
+}
+
+// keyOf is what equal changes have in common.
+func keyOf(p view.Piece) view.Piece {
+	if p.Head != "" {
+		p.Text = ""
+	}
+	return p
 }
 
 func newFolds() *folds { return &folds{all: map[view.Piece]*folded{}, unit: map[string][]*folded{}} }
@@ -41,11 +59,12 @@ func (f *folds) add(unit string, pieces []view.Piece) {
 	}
 	list := make([]*folded, 0, len(pieces))
 	for _, p := range pieces {
-		x := f.all[p]
+		x := f.all[keyOf(p)]
 		if x == nil {
 			x = &folded{Piece: p}
-			f.all[p] = x
+			f.all[keyOf(p)] = x
 		}
+		x.differ = x.differ || x.Text != p.Text
 		if n := len(x.units); n == 0 || x.units[n-1] != unit {
 			x.units = append(x.units, unit)
 		}
@@ -60,8 +79,8 @@ type section struct {
 	pieces []*folded
 }
 
-// sections groups the changes of the given units: in the order of the first unit
-// that has them.
+// sections groups the changes of the given units: those of the most units first, and
+// those of as many in the order of the first unit that has them.
 func (f *folds) sections(units []string) []*section {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,14 +106,31 @@ func (f *folds) sections(units []string) []*section {
 			s.pieces = append(s.pieces, x)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b *section) int { return len(b.units) - len(a.units) })
 	return out
+}
+
+// title is the line above a section, of a plan with changes in so many units.
+func (s *section) title(all int) string {
+	switch n := len(s.units); {
+	case n == 1:
+		return "# Unit " + s.units[0]
+	case n == all && n > mostNames:
+		return fmt.Sprintf("# The same in all %d units", n)
+	default:
+		return fmt.Sprintf("# The same in %d units: %s", n, shortList(s.units))
+	}
 }
 
 // write writes the changes of the given units.
 func (f *folds) write(h *view.Human, units []string) {
 	sections := f.sections(units)
 	var ops []plan.Op
+	with := map[string]bool{}
 	for _, s := range sections {
+		for _, u := range s.units {
+			with[u] = true
+		}
 		for _, p := range s.pieces {
 			if p.Kind == view.ChangePiece {
 				ops = append(ops, p.Op)
@@ -106,11 +142,7 @@ func (f *folds) write(h *view.Human, units []string) {
 	h.Say(b.String())
 	for _, s := range sections {
 		h.Say("\n")
-		if len(s.units) == 1 {
-			h.Strong("# Unit " + s.units[0] + "\n")
-		} else {
-			h.Strong(fmt.Sprintf("# The same in %d units: %s\n", len(s.units), shortList(s.units)))
-		}
+		h.Strong(s.title(len(with)) + "\n")
 		b.Reset()
 		slices.SortStableFunc(s.pieces, func(x, y *folded) int { return int(x.Kind) - int(y.Kind) })
 		outputs := false
@@ -119,7 +151,7 @@ func (f *folds) write(h *view.Human, units []string) {
 				outputs = true
 				b.WriteString("\nChanges to Outputs:\n")
 			}
-			b.WriteString(p.Text)
+			b.WriteString(p.text())
 		}
 		h.Say(b.String())
 	}

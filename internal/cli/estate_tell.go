@@ -168,7 +168,7 @@ func (r *estateRun) ended(op estate.Op, res *estate.Result) {
 		}
 		st.Typed(res.Unit.Name+": "+string(res.Status), "unit_complete", map[string]any{
 			"result": string(res.Status), "reason": res.Reason, "cause": res.Cause, "deferred": len(res.Deferred), "elapsed_seconds": res.Ended.Sub(res.Started).Seconds(),
-			"changes": map[string]int{"add": res.Counts.Add, "change": res.Counts.Change, "remove": res.Counts.Destroy, "import": res.Counts.Import, "forget": res.Counts.Forget},
+			"changes": countsJSON(res.Counts),
 		})
 	}
 	if r.human == nil {

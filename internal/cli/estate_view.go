@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,19 +50,15 @@ func (r *estateRun) showPlans(results []*estate.Result) {
 
 // totals is what all units together come to.
 func totals(results []*estate.Result) string {
-	var n plan.Counts
+	var n estate.Counts
 	units, put := 0, deferred(results)
 	for _, res := range results {
-		n.Add += res.Counts.Add
-		n.Change += res.Counts.Change
-		n.Destroy += res.Counts.Destroy
-		n.Import += res.Counts.Import
-		n.Forget += res.Counts.Forget
+		n = sum(n, res.Counts)
 		if res.Changes {
 			units++
 		}
 	}
-	text := fmt.Sprintf("%s in %d of %d units", strings.TrimSuffix(view.Summary(n), "."), units, len(results))
+	text := fmt.Sprintf("%s in %d of %d units", strings.TrimSuffix(view.Summary(plan.Counts(n)), "."), units, len(results))
 	if put > 0 {
 		text += fmt.Sprintf(", %d deferred", put)
 	}
@@ -102,15 +99,42 @@ func (r *estateRun) table(results []*estate.Result) {
 	r.human.Say(b.String())
 }
 
+// columns are those of the table of units; imports and what is forgotten have one
+// where there are any.
+type column struct {
+	name string
+	of   func(estate.Counts) int
+	rare bool
+}
+
+var columns = []column{
+	{"import", func(n estate.Counts) int { return n.Import }, true},
+	{"add", func(n estate.Counts) int { return n.Add }, false},
+	{"change", func(n estate.Counts) int { return n.Change }, false},
+	{"destroy", func(n estate.Counts) int { return n.Destroy }, false},
+	{"forget", func(n estate.Counts) int { return n.Forget }, true},
+}
+
 // rows are the units that something is done in.
 func (r *estateRun) rows(b *strings.Builder, results []*estate.Result) {
-	fmt.Fprintf(b, "   %-*s  %6s %6s %7s\n", r.width, "Unit", "add", "change", "destroy")
 	var total estate.Counts
 	for _, res := range results {
+		total = sum(total, res.Counts)
+	}
+	shown := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.rare && c.of(total) == 0 })
+	row := func(name string, cell func(column) string, note string) {
+		fmt.Fprintf(b, "   %-*s ", r.width, name)
+		for _, c := range shown {
+			fmt.Fprintf(b, " %*s", max(6, len(c.name)), cell(c))
+		}
+		b.WriteString(note + "\n")
+	}
+	counts := func(n estate.Counts) func(column) string {
+		return func(c column) string { return strconv.Itoa(c.of(n)) }
+	}
+	row("Unit", func(c column) string { return c.name }, "")
+	for _, res := range results {
 		n := res.Counts
-		total.Add += n.Add
-		total.Change += n.Change
-		total.Destroy += n.Destroy
 		note := ""
 		switch {
 		case res.Status != estate.Succeeded:
@@ -120,9 +144,13 @@ func (r *estateRun) rows(b *strings.Builder, results []*estate.Result) {
 		case n == estate.Counts{} && !res.Changes && !r.f.summaryPerUnit:
 			continue
 		}
-		fmt.Fprintf(b, "   %-*s  %6d %6d %7d%s\n", r.width, res.Unit.Name, n.Add, n.Change, n.Destroy, note)
+		row(res.Unit.Name, counts(n), note)
 	}
-	fmt.Fprintf(b, "   %-*s  %6d %6d %7d\n", r.width, "Total", total.Add, total.Change, total.Destroy)
+	row("Total", counts(total), "")
+}
+
+func sum(a, b estate.Counts) estate.Counts {
+	return estate.Counts{Add: a.Add + b.Add, Change: a.Change + b.Change, Destroy: a.Destroy + b.Destroy, Import: a.Import + b.Import, Forget: a.Forget + b.Forget}
 }
 
 func (r *estateRun) summaryJSON(results []*estate.Result) {
@@ -130,14 +158,17 @@ func (r *estateRun) summaryJSON(results []*estate.Result) {
 	var total estate.Counts
 	for _, res := range results {
 		counts[string(res.Status)]++
-		total.Add += res.Counts.Add
-		total.Change += res.Counts.Change
-		total.Destroy += res.Counts.Destroy
+		total = sum(total, res.Counts)
 	}
 	r.stream.Typed(fmt.Sprintf("%d units", len(results)), "estate_summary", map[string]any{
 		"operation": r.name, "units": len(results), "results": counts,
-		"changes": map[string]int{"add": total.Add, "change": total.Change, "remove": total.Destroy},
+		"changes": countsJSON(total),
 	})
+}
+
+// countsJSON are counts as the stream has them.
+func countsJSON(n estate.Counts) map[string]int {
+	return map[string]int{"add": n.Add, "change": n.Change, "remove": n.Destroy, "import": n.Import, "forget": n.Forget}
 }
 
 // outputs prints the outputs of every unit.

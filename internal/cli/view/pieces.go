@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"io"
+	"strings"
 
 	"github.com/terrace-iac/terrace/internal/plan"
 )
@@ -13,6 +14,9 @@ type Piece struct {
 	Kind PieceKind `json:"kind"`
 	Op   plan.Op   `json:"op"`
 	Text string    `json:"text"`
+	// Head is what is shown instead where only details differ that do not change:
+	// the first lines of Text, of a change that does no more than move an object.
+	Head string `json:"head,omitempty"`
 }
 
 // PieceKind says what a piece is about.
@@ -34,7 +38,7 @@ func Pieces(style Style, p *plan.Plan, schemas Schemas, reveal bool) []Piece {
 	take := func(kind PieceKind, op plan.Op) {
 		_ = v.Flush() // a buffer takes everything
 		if b.Len() > 0 {
-			out = append(out, Piece{kind, op, b.String()})
+			out = append(out, Piece{Kind: kind, Op: op, Text: b.String()})
 		}
 		b.Reset()
 	}
@@ -43,12 +47,24 @@ func Pieces(style Style, p *plan.Plan, schemas Schemas, reveal bool) []Piece {
 	for _, c := range v.changes() {
 		v.change(c)
 		take(ChangePiece, c.Op)
+		if last := len(out) - 1; last >= 0 && c.Op == plan.NoOp && c.Moved() && c.Import == nil {
+			out[last].Head = head(out[last].Text)
+		}
 	}
 	for _, o := range v.outputs() {
 		v.outputLines([]kid{o})
 		take(OutputPiece, plan.NoOp)
 	}
 	return out
+}
+
+// head are the lines of a change above the resource.
+func head(text string) string {
+	i := strings.Index(text, "resource \"")
+	if i < 0 {
+		return ""
+	}
+	return text[:strings.LastIndexByte(text[:i], '\n')+1]
 }
 
 // Legend writes what the signs of the operations mean.
