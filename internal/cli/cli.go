@@ -95,10 +95,12 @@ func (s *session) main(args []string) int {
 	if wantsVersion(args) {
 		args = []string{"version"}
 	}
+	first, args := s.leading(args)
 	cmd, rest, found := lookup(args)
 	if !found {
 		return s.noCommand(args)
 	}
+	rest = append(first, rest...)
 	rest, err := withEnvironment(s.Env, cmd.name, rest)
 	if err != nil {
 		fmt.Fprintf(s.Stderr, "Error parsing extra CLI args from %s\n", err)
@@ -114,10 +116,12 @@ func (s *session) main(args []string) int {
 	}
 	s.command = cmd.name
 	s.openViews()
-	if code, ok := s.asUnits(s.ctx, cmd, rest); ok {
-		return code
-	}
-	return cmd.run(s.ctx, s, rest)
+	return s.profiled(rest, func() int {
+		if code, ok := s.asUnits(s.ctx, cmd, rest); ok {
+			return code
+		}
+		return cmd.run(s.ctx, s, rest)
+	})
 }
 
 // chdir takes -chdir from the front of the arguments.
@@ -224,6 +228,7 @@ func usage() string {
 	b.WriteString("\nGlobal options (use these before the subcommand, if any):\n" +
 		"  -chdir=DIR    Switch to a different working directory before executing the\n                given subcommand.\n" +
 		"  -help         Show this help output, or the help for a specified subcommand.\n" +
-		"  -version      An alias for the \"version\" subcommand.")
+		"  -version      An alias for the \"version\" subcommand.\n" +
+		"  --NAME        Those global options of Terragrunt that mean the same to every\n                command, such as --working-dir=DIR and --log-level=LEVEL.")
 	return b.String()
 }

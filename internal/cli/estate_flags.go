@@ -58,6 +58,8 @@ type sourcing struct {
 type telling struct {
 	noDeprecation, logOff, absPaths, forward bool
 	logLevel, logFormat, logCustom           string
+	profile                                  sys.Profiles // where profiles of the program go
+	profileDir                               string
 }
 
 // reporting is about the end of a run.
@@ -127,6 +129,8 @@ func (f *unitFlags) otherSpecs() []flagSpec {
 		{name: "log-level", text: &f.logLevel, among: "stderr stdout error warn info debug trace"},
 		{name: "log-format", text: &f.logFormat, among: "bare pretty json key-value"}, {name: "log-custom-format", text: &f.logCustom},
 		{name: "log-show-abs-paths", on: &f.absPaths}, {name: "tf-forward-stdout", on: &f.forward},
+		{name: "profile-cpu", text: &f.profile.CPU}, {name: "profile-mem", text: &f.profile.Memory},
+		{name: "profile-goroutine", text: &f.profile.Goroutines}, {name: "profile-dir", text: &f.profileDir},
 		{name: "summary-disable", on: &f.summaryOff}, {name: "summary-per-unit", on: &f.summaryPerUnit},
 		{name: "report-file", text: &f.report}, {name: "report-format", text: &f.reportFormat, among: "csv json"},
 		{name: "report-schema-file", text: &f.reportSchema}, {name: "html", text: &f.html, noEnv: true},

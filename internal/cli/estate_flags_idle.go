@@ -44,15 +44,12 @@ func idleFlags() []idleFlag {
 }
 
 // idleExperiments are those that bring nothing.
-const idleExperiments = "azure-backend block-iteration browse-tui catalog-format hook-context-env iac-engine mutable-generate optional-dependency-outputs otel-logs profiling slow-task-reporting symlinks"
+const idleExperiments = "azure-backend block-iteration browse-tui catalog-format hook-context-env iac-engine mutable-generate optional-dependency-outputs otel-logs slow-task-reporting symlinks"
 
 // refused are flags that would change what happens, and whose work another way
 // does.
 func refused(name string) string {
-	switch name {
-	case "profile-cpu", "profile-mem", "profile-goroutine", "profile-dir":
-		return "the program writes no profiles of itself; time a run with the tools of the system"
-	case "discovery-boundary":
+	if name == "discovery-boundary" {
 		return "say it in the filter, as in --filter '(DIR)...NAME'"
 	}
 	return ""
@@ -86,10 +83,9 @@ func (f *unitFlags) idleFromEnv(env sys.Env) error {
 			}
 		}
 	}
-	for _, flag := range strings.Fields("profile-cpu profile-mem profile-goroutine profile-dir discovery-boundary") {
-		if v, name := flagVariable(flag, env); v != "" {
-			return fmt.Errorf("%s cannot be used: %s", name, refused(flag))
-		}
+	const bounded = "discovery-boundary"
+	if v, name := flagVariable(bounded, env); v != "" {
+		return fmt.Errorf("%s cannot be used: %s", name, refused(bounded))
 	}
 	for _, of := range strings.Fields("TRACE METRIC LOGS") {
 		name := "TG_TELEMETRY_" + of + "_EXPORTER"
@@ -101,7 +97,7 @@ func (f *unitFlags) idleFromEnv(env sys.Env) error {
 }
 
 // everywhere are the flags that mean the same to every command.
-const everywhere = "experiment strict-control strict-mode working-dir non-interactive log-level log-format log-custom-format log-disable log-show-abs-paths no-deprecation-warnings"
+const everywhere = "experiment strict-control strict-mode working-dir non-interactive log-level log-format log-custom-format log-disable log-show-abs-paths no-deprecation-warnings profile-cpu profile-mem profile-goroutine profile-dir"
 
 // choosing are the flags that commands look at which list what there is.
 const choosing = "all a graph graph-root filter filter-affected filters-file no-filters-file queue-include-dir queue-exclude-dir queue-excludes-file " +

@@ -39,7 +39,7 @@ func TestEveryFlag(t *testing.T) {
 		"queue-ignore-dag-order queue-include-external filter-affected filter-allow-destroy no-filters-file summary-disable summary-per-unit " +
 		"destroy-dependencies-check no-dependency-outputs no-hooks no-stack-generate no-discovery-auth-provider-cmd provider-cache no-auto-provider-cache-dir " +
 		"strict-mode non-interactive log-disable log-show-abs-paths"
-	const values = "graph-root=x config=x download-dir=x source=x source-map=a=b parallelism=2 queue-include-dir=x queue-exclude-dir=x queue-excludes-file=x " +
+	const values = "profile-cpu=x profile-mem=x profile-goroutine=x profile-dir=x graph-root=x config=x download-dir=x source=x source-map=a=b parallelism=2 queue-include-dir=x queue-exclude-dir=x queue-excludes-file=x " +
 		"queue-include-units-reading=x units-that-include=x filter=x filters-file=x feature=a=b out-dir=x json-out-dir=x report-file=x report-format=csv " +
 		"report-schema-file=x auth-provider-cmd=x iam-assume-role=x iam-assume-role-duration=900 iam-assume-role-session-name=x " +
 		"iam-assume-role-web-identity-token=x provider-cache-dir=x experiment=cas strict-control=bare-include working-dir=x log-level=debug log-format=json " +
@@ -49,7 +49,7 @@ func TestEveryFlag(t *testing.T) {
 	const idle = "tf-path=x backend-bootstrap backend-require-bootstrap disable-bucket-update no-dependency-fetch-output-from-state provider-cache-hostname=x " +
 		"provider-cache-port=1 provider-cache-token=x provider-cache-registry-names=x cas-clone-depth=1 no-cas version-manager-file-name=x engine-cache-path=x " +
 		"engine-skip-check engine-log-level=x experimental-engine"
-	const no = "profile-cpu=x profile-mem=x profile-goroutine=x profile-dir=x discovery-boundary=x"
+	const no = "discovery-boundary=x"
 	for _, group := range []struct {
 		flags        string
 		warns, fails bool
@@ -107,7 +107,7 @@ func TestTakeUnitFlags(t *testing.T) {
 		{args: "--queue-strict-include", want: func(*unitFlags) bool { return true }},
 		{env: sys.Env{"TERRAGRUNT_ALL=1", "TG_STRICT_CONTROL=terragrunt-prefix-env-vars"}, err: "is deprecated"},
 		{env: sys.Env{"TG_FAIL_FAST=x"}, err: "TG_FAIL_FAST"},
-		{args: "--profile-cpu x", err: "there is no --profile-cpu"},
+		{args: "--discovery-boundary x", err: "there is no --discovery-boundary"},
 		{args: "--log-custom-format %xyz", err: "no placeholder"},
 	}
 	for _, tt := range tests {

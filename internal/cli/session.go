@@ -49,6 +49,7 @@ type session struct {
 	mu     sync.Mutex
 	gentle func()         // what the first interrupt does instead of cancel
 	killed func()         // what the second interrupt does first
+	traced func() error   // writes the profiles; nil if there are none
 	engine *engine.Engine // what the second interrupt kills
 }
 
@@ -140,6 +141,7 @@ func (s *session) kill() {
 	s.mu.Lock()
 	e, killed := s.engine, s.killed
 	s.mu.Unlock()
+	_ = s.endProfiles() // the process is about to end
 	if killed != nil {
 		killed()
 	}

@@ -50,6 +50,10 @@ type System struct {
 	// for a fifth more processor time. It may be nil.
 	SpareHeap func()
 
+	// Profile begins to profile the process until stop is called, once. It may be nil
+	// where that is not possible.
+	Profile func(Profiles) (stop func() error, err error)
+
 	Executable func() (string, error) // the path of the running program
 	Host       func() string          // the machine's name, "" if unknown
 	User       func() string          // the user's login name, "" if unknown
@@ -70,6 +74,7 @@ type Terminal struct {
 // Real is the system of this process. It fails only where the working folder
 // cannot be told, for instance because it was deleted.
 func Real() (*System, error) {
+	withoutSamples()
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell the working folder: %w", err)
@@ -87,6 +92,7 @@ func Real() (*System, error) {
 		Run:        Run,
 		Interrupts: interrupts,
 		ExpectHeap: gc.expect,
+		Profile:    profile,
 		SpareHeap:  gc.spare,
 		Executable: os.Executable,
 		Host:       sync.OnceValue(hostName),
