@@ -25,6 +25,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/event"
 	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -303,5 +304,8 @@ type Observer struct {
 	Planned func(u *Unit, e *engine.Engine, p *engine.Plan)
 	Ended   func(*Result)
 	// Log gets lines of programs that run for a unit.
+	// Applied is called when an apply has ended without errors, before Ended, with the
+	// state that there is now, nil if there is none.
+	Applied func(*Result, *state.State)
 	Log func(u *Unit, line string)
 }

@@ -128,7 +128,7 @@ func (w *work) noteplan(p *plan.Plan) {
 func (w *work) apply(ctx context.Context, p *plan.Plan) diag.List {
 	h := w.hold
 	if !p.HasChanges() {
-		w.r.setOutputs(w.u, w.made())
+		w.applied()
 		return nil
 	}
 	if ds := h.Start(ctx, len(p.Changes)); ds.HasErrors() {
@@ -144,8 +144,20 @@ func (w *work) apply(ctx context.Context, p *plan.Plan) diag.List {
 	if got.Stopped && !ds.HasErrors() {
 		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)
 	}
-	w.r.setOutputs(w.u, w.made())
+	if ds.HasErrors() {
+		w.r.setOutputs(w.u, w.made())
+		return ds
+	}
+	w.applied()
 	return ds
+}
+
+// applied says that an apply has ended without errors.
+func (w *work) applied() {
+	w.r.setOutputs(w.u, w.made())
+	if w.r.o.Observe.Applied != nil {
+		w.r.o.Observe.Applied(w.res, w.hold.Current())
+	}
 }
 
 // made are the outputs that there are after an apply: of a unit without any, none.

@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/plan/planjson"
+	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -44,11 +45,13 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 			if op == estate.Plan {
 				r.planned(ctx, u, e, p)
 			} else {
+				r.streamOf(u.Name).Plan(p)
 				r.live.Note(u.Name, "applying")
 			}
 		},
-		Ended: func(res *estate.Result) { r.ended(op, res) },
-		Log:   func(u *estate.Unit, line string) { r.line("stdout", u.Name, line) },
+		Applied: r.applied,
+		Ended:   func(res *estate.Result) { r.ended(op, res) },
+		Log:     func(u *estate.Unit, line string) { r.line("stdout", u.Name, line) },
 	}
 }
 
@@ -124,6 +127,15 @@ func (w unitWriter) Write(b []byte) (int, error) {
 	defer w.r.mu.Unlock()
 	_, err = io.WriteString(w.r.stream.Out, `{"unit":`+string(name)+","+string(rest))
 	return len(b), err
+}
+
+// applied tells what an apply of a unit came to.
+func (r *estateRun) applied(res *estate.Result, s *state.State) {
+	st := r.streamOf(res.Unit.Name)
+	st.Summary(r.name, plan.Counts(res.Counts))
+	if s != nil && r.name != "destroy" {
+		st.Outputs(s.Outputs)
+	}
 }
 
 // planned keeps the text of a plan while its provider schemas can be read.
