@@ -2,8 +2,9 @@ package estate
 
 import (
 	"context"
+	"maps"
+	"slices"
 
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/par"
@@ -31,11 +32,7 @@ func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 		}
 		return c.check(ctx, e.Units[i], strict)
 	})
-	var ds diag.List
-	for _, one := range all {
-		ds = append(ds, one...)
-	}
-	return ds
+	return together(maps.Clone(e.said), e.Units, all)
 }
 
 type checker struct {
@@ -45,23 +42,26 @@ type checker struct {
 
 // outputs are those that a unit's module declares, none of them known. Where they
 // cannot be told, everything is possible.
-func (c *checker) outputs(t *demand.Task, target string, _ source.Range) (cty.Value, bool, diag.List) {
+func (c *checker) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
 	u := c.e.byID[target]
-	if u == nil {
+	if u == nil && !isStack(target) {
+		u, _ = c.e.outside(t, target, at)
+	}
+	if u == nil || u.Broken != nil || u.faulty {
 		return cty.DynamicVal, true, nil
 	}
-	m := c.e.localModule(c.e.task(t.Context()), u)
-	if m == nil {
+	m := c.e.laid(t.Context(), u)
+	if m.root == nil || !m.whole {
 		return cty.DynamicVal, true, nil
 	}
-	return unknownOutputs(m), len(m.Outputs) > 0, nil
+	return unknownOutputs(m.root), len(m.root.Outputs) > 0, nil
 }
 
 // check checks one unit.
 func (c *checker) check(ctx context.Context, u *Unit, strict bool) diag.List {
 	t := c.loader.Task(ctx)
 	in := u.Unit.In(c.loader)
-	_, ds := in.Terraform(t)
+	tf, ds := in.Terraform(t)
 	_, more := in.RemoteState(t)
 	ds = append(ds, more...)
 	_, more = in.Features(t)
@@ -70,42 +70,61 @@ func (c *checker) check(ctx context.Context, u *Unit, strict bool) diag.List {
 	ds = append(ds, more...)
 	ds = append(ds, in.CheckRunner(t).Errors()...)
 	_, more = in.Generate(t)
-	if ds = append(ds, more...); ds.HasErrors() {
-		return ds
+	ds = append(ds, more...)
+	m := c.e.laid(ctx, u)
+	ds = append(ds, m.ds.Errors()...)
+	if m.root == nil || u.faulty { // what it inherits may be missing for that reason alone
+		_, more = in.Inputs(t, nil)
+		return slices.Concat(ds, more.Errors(), c.noModule(ctx, u, tf))
 	}
-	m := c.e.localModule(c.e.task(ctx), u)
-	if m == nil {
-		return ds
-	}
-	return append(ds, below(m.Dir, c.inputs(t, u, in, m, strict))...)
+	return append(ds, below(m.root.Dir, c.inputs(t, u, in, m, strict))...)
 }
 
-func (c *checker) inputs(t *demand.Task, u *Unit, in *unit.Unit, m *config.Module, strict bool) diag.List {
-	settings, ds := in.Inputs(t, func(name string) bool { return m.Variables[name] != nil })
-	given := map[string]bool{}
+// noModule is the error that the source of a module leads nowhere on this machine,
+// unless hooks may put the module there.
+func (c *checker) noModule(ctx context.Context, u *Unit, tf *unit.Terraform) diag.List {
+	if tf == nil || len(tf.Before)+len(tf.After) > 0 {
+		return nil
+	}
+	src, at, ds := c.e.sourceOf(u, tf)
+	if ds.HasErrors() || src == "" {
+		return nil
+	}
+	_, _, ds = c.e.packageOf(ctx, u, src, at, false)
+	return ds
+}
+
+func (c *checker) inputs(t *demand.Task, u *Unit, in *unit.Unit, m *laidModule, strict bool) diag.List {
+	variables := m.root.Variables
+	settings, ds := in.Inputs(t, func(name string) bool { return variables[name] != nil })
+	required := map[string]bool{}
 	for _, s := range settings {
 		if s.Name == "" {
 			return ds // nothing can be said of inputs that hang on what is not known
 		}
-		given[s.Name] = true
-		_, more := inputOf(m.Variables[s.Name], s.Value, s.At, s.Layer)
+		_, more := inputOf(variables[s.Name], s.Value, s.At, s.Layer)
 		ds = append(ds, more.Errors()...)
 	}
-	required := map[string]bool{}
-	for name, v := range m.Variables {
+	for name, v := range variables {
 		_, env := c.e.o.Environ.Lookup("TF_VAR_" + name)
 		required[name] = v.Default == cty.NilVal && !env && !c.e.mayHaveValues(u, m)
+	}
+	if !m.whole { // anything may be declared besides
+		all, _ := in.Inputs(t, nil)
+		for _, s := range all {
+			required[s.Name] = required[s.Name]
+		}
 	}
 	return append(ds, in.CheckInputs(t, required, strict)...)
 }
 
 // mayHaveValues reports whether values may come from files or flags, so that
 // nothing can be said about those that are missing.
-func (e *Estate) mayHaveValues(u *Unit, m *config.Module) bool {
-	if e.o.OtherValues {
+func (e *Estate) mayHaveValues(u *Unit, m *laidModule) bool {
+	if e.o.OtherValues || m.values {
 		return true
 	}
-	for _, dir := range []string{u.Dir, m.Dir} {
+	for _, dir := range []string{u.Dir, m.root.Dir} {
 		if holdsValues(dir) {
 			return true
 		}

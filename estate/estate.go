@@ -134,6 +134,7 @@ type Estate struct {
 	Warnings diag.List
 
 	o         Options
+	said      map[identity]bool // what was told while the units were read
 	loader    *unit.Loader
 	blind     *unit.Loader // to which all outputs are unknown: for what is looked at before a run
 	byID      map[string]*Unit
@@ -181,13 +182,14 @@ type Unit struct {
 	// filters bring in.
 	Outside bool
 	// Broken is what is wrong with a unit file that cannot be read. Such units are
-	// there only where Look.Lenient is set, and nothing but their names is known. Empty,
+	// there only where Look.Lenient or Look.Whole is set, and nothing but their names is known. Empty,
 	// but not nil, for units that are Removed.
 	Broken diag.List
 	// Removed is true for units that are no longer there, which filters by git bring
 	// in: all that they manage is to be destroyed.
 	Removed bool
 
+	faulty bool // its file was read in part: only Check works with it
 	edges  []unit.Edge
 	signed []string // what signing in added to its environment
 	place  *place
@@ -213,7 +215,7 @@ func OpenUnit(ctx context.Context, o Options, path, module string) (*Estate, *Un
 }
 
 func newEstate(o Options) *Estate {
-	e := &Estate{o: o, byID: map[string]*Unit{}}
+	e := &Estate{o: o, byID: map[string]*Unit{}, said: map[identity]bool{}}
 	e.renew()
 	return e
 }
@@ -236,7 +238,7 @@ func (o Options) UnitEnv() unit.Env {
 	}
 	return unit.Env{
 		WorkingDir: o.Root, Environ: o.Environ, Run: o.Run, Now: now, Home: o.Home, Command: o.Command, Args: o.Args,
-		Source: o.Source, Features: o.Features, DownloadDir: o.DownloadDir, ConfigName: o.Look.ConfigName,
+		Checking: o.Look.Checking, Source: o.Source, Features: o.Features, DownloadDir: o.DownloadDir, ConfigName: o.Look.ConfigName,
 	}
 }
 

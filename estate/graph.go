@@ -50,7 +50,7 @@ func (e *Estate) edges(ctx context.Context, units []*Unit) diag.List {
 		}
 		return ds
 	})
-	return slices.Concat(all...)
+	return together(e.said, units, all)
 }
 
 // reachOut reads the units outside of the root that others need, and what these

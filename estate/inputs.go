@@ -202,11 +202,17 @@ func missing(u *Unit, root *config.Module, values map[string]engine.InputValue) 
 // wanted tells which inputs a unit's module takes, nil where that cannot be told
 // without fetching the module.
 func (e *Estate) wanted(ctx context.Context, u *Unit) func(string) bool {
-	t := e.task(ctx)
-	if local := e.localModule(t, u); local != nil {
-		return func(name string) bool { return local.Variables[name] != nil }
+	local := e.localModule(e.task(ctx), u)
+	if local == nil {
+		return nil
 	}
-	return nil
+	return func(name string) bool {
+		if local.Variables[name] != nil {
+			return true
+		}
+		m := e.laid(ctx, u)
+		return m.root == nil || !m.whole || m.root.Variables[name] != nil
+	}
 }
 
 // unknowable stands for outputs where none are to be fetched.

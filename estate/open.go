@@ -18,6 +18,12 @@ type Look struct {
 	// Lenient keeps units that cannot be read, and takes circles, for commands that
 	// only list what there is. What is wrong becomes Estate.Warnings.
 	Lenient bool
+	// Whole goes on where units cannot be read or connected, so that Check finds what
+	// else is wrong. The estate must not be run then.
+	Whole bool
+	// Checking says that the units are looked at and nothing will run: what takes
+	// credentials that are not there is unknown.
+	Checking bool
 	// NamesAlone says that only the names of units are wanted: their files are not
 	// read, unless filters ask for what is in them.
 	NamesAlone bool
@@ -35,7 +41,8 @@ type Look struct {
 }
 
 // Open finds and reads the units below a folder, and puts them in order. With
-// errors the estate holds what could be read, and must not be run.
+// errors the estate holds what could be read, and must not be run. Where Look.Whole
+// is set, Check still finds the rest of what is wrong, if anything was read at all.
 func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	e := newEstate(o)
 	queries, ds := parseQueries(o.Filters)
@@ -61,27 +68,29 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	if names {
 		found.units = e.nameUnits(found.units)
 	}
-	if ds = append(ds, e.load(ctx, found.units, false)...); ds.HasErrors() {
+	if ds = append(ds, e.load(ctx, found.units, false)...); ds.HasErrors() && !o.Look.Whole {
 		return e, ds
 	}
 	if names {
 		e.choose(ctx, queries)
 		return e, ds
 	}
-	if ds = append(ds, e.widen(ctx, queries)...); ds.HasErrors() {
+	more = e.widen(ctx, queries)
+	if ds = append(ds, more...); more.HasErrors() {
 		return e, ds
 	}
-	if ds = append(ds, e.readGit(ctx, queries)...); ds.HasErrors() {
+	more = e.readGit(ctx, queries)
+	if ds = append(ds, more...); more.HasErrors() {
 		return e, ds
 	}
 	more = e.connect(ctx, queries)
 	if o.Look.Lenient {
 		more = warned(more)
 	}
-	if ds = append(ds, more...); ds.HasErrors() {
+	if ds = append(ds, more...); ds.HasErrors() && !o.Look.Whole {
 		return e, ds
 	}
-	e.Warnings = ds
+	e.Warnings = ds.Warnings()
 	return e, append(slices.Clone(ds), e.filter(ctx, queries)...)
 }
 
@@ -101,16 +110,23 @@ func (e *Estate) load(ctx context.Context, paths []string, outside bool) diag.Li
 		if r.ds.HasErrors() && outside {
 			continue
 		}
-		if r.ds.HasErrors() && e.o.Look.Lenient {
+		if bad := r.ds.HasErrors(); bad && (e.o.Look.Lenient || e.o.Look.Whole && len(r.units) == 0) {
 			u := e.add(&unit.Unit{ID: filepath.Dir(paths[i]), Dir: filepath.Dir(paths[i]), Path: paths[i]})
 			u.Broken = r.ds
-			ds = append(ds, warned(r.ds)...)
+			if e.o.Look.Lenient {
+				r.ds = warned(r.ds)
+			}
+			ds = append(ds, r.ds...)
 			continue
+		}
+		for _, m := range r.ds {
+			e.said[identify(m)] = true
 		}
 		ds = append(ds, r.ds...)
 		for _, in := range r.units {
 			if e.byID[in.ID] == nil {
-				e.add(in).Outside = outside
+				u := e.add(in)
+				u.Outside, u.faulty = outside, r.ds.HasErrors()
 			}
 		}
 	}

@@ -56,12 +56,17 @@ type parsed struct {
 
 	summing sync.Once
 	sum     string // see digest
+
+	loading sync.Once
+	looked  source.Set // of root
+	root    *config.Module
 }
 
 // sharing is what units of an estate share.
 type sharing struct {
 	parsed  par.Cache[string, *parsed]
-	modules par.Cache[string, *localTree] // of local sources
+	modules par.Cache[string, *localTree]  // of local sources
+	laid    par.Cache[string, *laidModule] // by the ID of the unit
 	parses  config.Parses
 	states  atomic.Int64 // how often a state was read
 	fetch   par.Cache[string, fetched]
@@ -92,10 +97,26 @@ func (e *Estate) placeOf(t *demand.Task, u *Unit, fetch bool) (*place, diag.List
 		return &place{unit: u, terraform: tf, waits: what, waitsIn: "terraform"}, nil
 	}
 	p := &place{unit: u, terraform: tf, dir: e.runsIn(u, src, e.downloadDir(t, u)), around: around{anew: e.o.Command == hookInit}}
+	p.files, more = e.filesOf(t.Context(), u, tf, src, at, p.dir, fetch)
+	if ds = append(ds, more...); p.files == nil || more.HasErrors() {
+		return nil, ds
+	}
+	if more = e.generate(t, p); more.HasErrors() {
+		return nil, append(ds, more...)
+	}
+	ds = append(ds, more...)
+	p.shared = e.share(p)
+	return p, ds
+}
+
+// filesOf are the files of a unit's module and of the unit over it, without generated
+// ones; nil if the module would have to be fetched and may not be.
+func (e *Estate) filesOf(ctx context.Context, u *Unit, tf *unit.Terraform, src string, at *source.Range, dir string, fetch bool) (*files, diag.List) {
 	pkg, sub := u.Dir, ""
+	var ds diag.List
 	if src != "" {
-		if pkg, sub, more = e.packageOf(t.Context(), u, src, at, fetch); more.HasErrors() || pkg == "" {
-			return nil, append(ds, more...)
+		if pkg, sub, ds = e.packageOf(ctx, u, src, at, fetch); ds.HasErrors() || pkg == "" {
+			return nil, ds
 		}
 	}
 	var rules copyRules
@@ -106,16 +127,11 @@ func (e *Estate) placeOf(t *demand.Task, u *Unit, fetch bool) (*place, diag.List
 	if u.Module != "" {
 		unitDir = pkg // an environment file's folder is no unit: nothing of it is laid over the module
 	}
-	var err error
-	if p.files, err = newFiles(pkg, sub, unitDir, p.dir, rules); err != nil {
-		return nil, append(ds, diag.Errorf(nil, "Failed to read the unit's folder", "The folder cannot be read: %s.", err)...)
+	out, err := newFiles(pkg, sub, unitDir, dir, rules)
+	if err != nil {
+		ds = append(ds, diag.Errorf(nil, "Failed to read the unit's folder", "The folder cannot be read: %s.", err)...)
 	}
-	if more = e.generate(t, p); more.HasErrors() {
-		return nil, append(ds, more...)
-	}
-	ds = append(ds, more...)
-	p.shared = e.share(p)
-	return p, ds
+	return out, ds
 }
 
 // runsIn is the folder that a unit runs in.
@@ -247,7 +263,7 @@ func (e *Estate) generate(t *demand.Task, p *place) diag.List {
 	if rs == nil || ds.HasErrors() {
 		return ds
 	}
-	if !unit.Known(rs.Config) {
+	if !unit.Known(rs.Config) || rs.Generate != nil && rs.Generate.Late {
 		p.waits, p.waitsIn = "remote_state", "remote_state"
 		return ds
 	}

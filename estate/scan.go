@@ -96,10 +96,14 @@ func (e *Estate) stacks(f finding) {
 		if i < len(f.units) && strings.HasPrefix(f.units[i], dir) {
 			continue
 		}
-		e.Ungenerated = append(e.Ungenerated, &diag.Message{
+		m := &diag.Message{
 			Code: "estate/stack", Summary: "Stack not generated",
 			Detail: "The units of the stack file " + s + " were not generated. Leave --no-stack-generate out, or generate them with \"stack generate\" first.",
-		})
+		}
+		if e.o.Look.Generate {
+			m.Summary, m.Detail = "Empty stack", "The stack file "+s+" has no unit and no stack block."
+		}
+		e.Ungenerated = append(e.Ungenerated, m)
 	}
 }
 

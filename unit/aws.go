@@ -39,7 +39,7 @@ func (k *call) identity(field string) (string, error) {
 		return k.c.l.program(k.c.t.Context(), k.e.dir, env, "aws", "sts", "get-caller-identity", "--output", "json")
 	})
 	if r.err != nil {
-		return "", fmt.Errorf("cannot tell the AWS identity: %w", r.err)
+		return "", &noCredentials{"cannot tell the AWS identity", r.err}
 	}
 	return jsonField(r.out, field)
 }
@@ -58,7 +58,7 @@ func (k *call) accountAlias() (string, error) {
 		return k.c.l.program(k.c.t.Context(), k.e.dir, env, "aws", "iam", "list-account-aliases", "--output", "json")
 	})
 	if r.err != nil {
-		return "", fmt.Errorf("cannot tell the AWS account's alias: %w", r.err)
+		return "", &noCredentials{"cannot tell the AWS account's alias", r.err}
 	}
 	var answer struct{ AccountAliases []string }
 	if err := json.Unmarshal([]byte(r.out), &answer); err != nil {

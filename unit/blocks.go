@@ -59,7 +59,10 @@ type RemoteState struct {
 }
 
 // GenerateFile says where the remote_state block writes its backend block.
-type GenerateFile struct{ Path, IfExists string }
+type GenerateFile struct {
+	Path, IfExists string
+	Late           bool // one of them is not known yet
+}
 
 // Generate is a generate block.
 type Generate struct {

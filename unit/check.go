@@ -107,12 +107,28 @@ func (u *Unit) CheckInputs(t *demand.Task, required map[string]bool, strict bool
 			c.add(w)
 		}
 	}
+	if given[""] {
+		given = u.givenWithOutputs(t, required)
+	}
 	for name, must := range required {
-		if must && !given[name] {
+		if must && !given[name] && !given[""] {
 			c.add(codeErr(&u.e.f.root.at, "unit/missing-input", "Missing input", "The module needs a value for the variable %q, and the inputs give none.", name))
 		}
 	}
 	return c.ds.Sort()
+}
+
+// givenWithOutputs are the names of the declared inputs where they are not known
+// without outputs, as in inputs = dependency.vpc.outputs; "" is among them where they
+// are not known with outputs either.
+func (u *Unit) givenWithOutputs(t *demand.Task, declared map[string]bool) map[string]bool {
+	out := map[string]bool{}
+	in, ds := u.Inputs(t, func(name string) bool { return declared[name] })
+	out[""] = ds.HasErrors()
+	for _, s := range in {
+		out[s.Name] = true
+	}
+	return out
 }
 
 func suggestion(name string, declared map[string]bool) string {

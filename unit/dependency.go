@@ -225,7 +225,7 @@ type outputsView struct {
 func (n *outputsView) open(*calc) node { return n }
 
 func (n *outputsView) lacks(key string) string {
-	return fmt.Sprintf("%s has no output named %q. If its module has one, it was probably not applied since that was added.", n.who, key)
+	return fmt.Sprintf("%s has no output named %q. Its module declares none, or was not applied since it does.", n.who, key)
 }
 
 func (n *outputsNode) value(c *calc) cty.Value {

@@ -33,11 +33,15 @@ func (u *Unit) Dependencies(t *demand.Task, wanted func(name string) bool) ([]Ed
 	for _, d := range used {
 		w.used[string(d.target)] = true
 	}
+	parts := []func(*calc, *edgeList){u.blockEdges, u.pathEdges}
 	if u.mod != nil {
-		u.dependsOn(c, w)
+		parts = slices.Insert(parts, 0, u.dependsOn)
 	}
-	u.blockEdges(c, w)
-	u.pathEdges(c, w)
+	for _, part := range parts { // what is wrong with one hides nothing of the others
+		one := c.sub(u.e, false)
+		part(one, w)
+		c.merge(one)
+	}
 	for _, d := range used {
 		w.add(string(d.target), d.label, d.at)
 	}

@@ -169,7 +169,7 @@ func (k *call) sops(args []string) (cty.Value, error) {
 		return k.c.l.program(k.c.t.Context(), filepath.Dir(path), env, "sops", "--decrypt", "--input-type", format, "--output-type", format, path)
 	})
 	if r.err != nil {
-		return cty.NilVal, fmt.Errorf("cannot decrypt %s with the sops program: %w", path, r.err)
+		return cty.NilVal, &noCredentials{"cannot decrypt " + path + " with the sops program", r.err}
 	}
 	return cty.StringVal(r.out), nil
 }

@@ -49,6 +49,9 @@ type Env struct {
 	// Args all its words with the command.
 	Command string
 	Args    []string
+	// Checking says that nothing is to run: what takes credentials that are not there,
+	// and the words of the command, are unknown.
+	Checking bool
 	// Source is the value of the --source flag.
 	Source string
 	// ConfigName is the name of unit files; "" means terragrunt.hcl.
@@ -71,6 +74,17 @@ type Env struct {
 // OutputsFunc gives the outputs of a target as an object; see Env.Outputs. It may
 // be called from several goroutines, for different targets.
 type OutputsFunc func(t *demand.Task, target string, at source.Range) (v cty.Value, ok bool, ds diag.List)
+
+// noCredentials is the error of a function that asks for something that only those
+// with the right credentials get.
+type noCredentials struct {
+	what string
+	err  error
+}
+
+func (e *noCredentials) Error() string { return e.what + ": " + e.err.Error() }
+
+func (e *noCredentials) Unwrap() error { return e.err }
 
 var errNoProcess = errors.New("programs cannot be run here")
 

@@ -77,6 +77,9 @@ func (c *calc) contextFunctions(e *ev, x *xpr) map[string]function.Function {
 					words[i] = a.AsString()
 				}
 				v, err := def.do(k, words)
+				if refused := (*noCredentials)(nil); c.l.env.Checking && errors.As(err, &refused) {
+					err, v = nil, cty.UnknownVal(def.ret)
+				}
 				if err != nil || c.needsLeaf {
 					return cty.UnknownVal(def.ret), err
 				}
@@ -185,7 +188,7 @@ func lookupFunction(name string) *contextFunction {
 	case "get_terraform_command":
 		return &contextFunction{ret: s, leaf: true, do: text(func(k *call) (string, error) { return k.c.l.env.Command, nil })}
 	case "get_terraform_cli_args":
-		return &contextFunction{ret: cty.List(s), leaf: true, do: func(k *call, _ []string) (cty.Value, error) { return stringList(k.c.l.env.Args), nil }}
+		return &contextFunction{ret: cty.List(s), leaf: true, do: (*call).cliArgs}
 	case "get_terragrunt_source_cli_flag":
 		return &contextFunction{ret: s, do: text(func(k *call) (string, error) { return k.c.l.env.Source, nil })}
 	case "get_terraform_commands_that_need_vars":
@@ -232,6 +235,14 @@ func lookupEffect(name string) *contextFunction {
 		return &contextFunction{dynamic: func(*call) function.Function { return deepMergeFunc() }}
 	}
 	return nil
+}
+
+// cliArgs is get_terraform_cli_args.
+func (k *call) cliArgs([]string) (cty.Value, error) {
+	if k.c.l.env.Checking {
+		return cty.UnknownVal(cty.List(cty.String)), nil
+	}
+	return stringList(k.c.l.env.Args), nil
 }
 
 func (k *call) env(args []string) (cty.Value, error) {

@@ -98,6 +98,9 @@ func (c *calc) generateFile(v cty.Value, n node) *GenerateFile {
 	get := func(name string) string {
 		if in, ok := (valueNode{v: v}).child(c, name).(valueNode); ok && isString(in.v) {
 			return in.v.AsString()
+		} else if ok && !in.v.IsKnown() {
+			g.Late = true
+			return ""
 		}
 		_, at := n.where()
 		c.errorf(at, "unit/missing-argument", "Missing required argument", "The \"generate\" of remote_state must be an object with \"path\" and \"if_exists\"; %q is missing.", name)

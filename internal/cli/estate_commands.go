@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -61,14 +62,20 @@ func runCommand(ctx context.Context, s *session, args []string) int {
 
 // openEstate opens the units for a command that only looks at them.
 func (s *session) openEstate(ctx context.Context, f *unitFlags, command string, noHidden bool) (*estate.Estate, diag.List) {
-	o, ds := s.estateOptions(f, command, nil, nil)
+	o, ds := s.lookOptions(f, command, noHidden)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	o.Destroy, o.NoHidden = command == "destroy", noHidden
-	o.Look.Generate = !f.noStackGenerate
 	e, more := estate.Open(ctx, o)
 	return e, append(ds, more...)
+}
+
+// lookOptions are those of a command that only looks at units.
+func (s *session) lookOptions(f *unitFlags, command string, noHidden bool) (estate.Options, diag.List) {
+	o, ds := s.estateOptions(f, command, nil, nil)
+	o.Destroy, o.NoHidden = command == "destroy", noHidden
+	o.Look.Generate = !f.noStackGenerate
+	return o, ds
 }
 
 // failWith tells errors about the files of an estate.
@@ -103,16 +110,15 @@ func estateCheckCommand(ctx context.Context, s *session, args []string) int {
 		return 1
 	}
 	defer s.finish()
-	e, ds := s.openEstate(ctx, f, "plan", false)
-	defer e.Close(ctx)
-	if !ds.HasErrors() {
-		ds = append(ds, e.Ungenerated...)
-		ds = append(ds, e.Warnings...)
-		ds = append(ds, e.Check(ctx, f.strict)...)
-	}
-	if e == nil {
+	o, ds := s.lookOptions(f, "plan", false)
+	if ds.HasErrors() {
 		return s.fail(ds)
 	}
+	o.Look.Whole, o.Look.Checking = true, true
+	e, more := estate.Open(ctx, o)
+	defer e.Close(ctx)
+	ds = slices.Concat(ds, more, e.Ungenerated, e.Check(ctx, f.strict))
+	ds = once(ds)
 	s.tellWith(e.Sources(), ds)
 	if ds.HasErrors() {
 		return 1

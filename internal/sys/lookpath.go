@@ -32,7 +32,7 @@ func LookPath(name, dir string, env Env) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%q: %w in PATH", name, exec.ErrNotFound)
+	return "", fmt.Errorf("%q: %w", name, exec.ErrNotFound)
 }
 
 func findExecutable(path string, env Env) (string, error) {
