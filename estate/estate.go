@@ -65,6 +65,10 @@ type Options struct {
 	Providers func(Folder) Providers // nil: the built-in provider alone
 	Host      Host
 
+	// Worktrees notes the worktrees that are made for filters by git. nil: the estate
+	// keeps that to itself.
+	Worktrees *Worktrees
+
 	// Strict makes inputs that a module does not declare errors.
 	Strict bool
 
@@ -304,10 +308,10 @@ type Observer struct {
 	Event   event.Sink
 	// Planned is called while the engine that made the plan is open.
 	Planned func(u *Unit, e *engine.Engine, p *engine.Plan)
-	Ended   func(*Result)
-	// Log gets lines of programs that run for a unit.
 	// Applied is called when an apply has ended without errors, before Ended, with the
 	// state that there is now, nil if there is none.
 	Applied func(*Result, *state.State)
+	Ended   func(*Result)
+	// Log gets lines of programs that run for a unit.
 	Log func(u *Unit, line string)
 }

@@ -2,12 +2,18 @@ package estate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/filelock"
 )
 
 // # Units of other commits
@@ -16,6 +22,109 @@ import (
 // system's folder for temporary files. What a unit manages is the same wherever its
 // files were read: local state, and the folder in which the unit runs, are those that
 // it has where the repository itself is checked out (checkedOut).
+//
+// A worktree lies in a folder of its own beside a lock that its process holds. Where
+// that was killed the lock is free, so the next run that checks a commit of the
+// repository out knows that the worktree belongs to nobody, and removes it.
+
+// The parts of the folder of a worktree.
+const (
+	treesPrefix = "terrace-worktree-"
+	treeName    = "tree"
+	treeLock    = "lock"
+)
+
+// Worktrees are those that the program has made and not removed yet. The zero
+// Worktrees has none; its methods may be called concurrently.
+type Worktrees struct {
+	mu  sync.Mutex
+	all map[string]*checkout // by folder
+}
+
+type checkout struct {
+	options Options // that git runs with
+	unlock  func()
+}
+
+// reserve makes the folder that a worktree will be in, and says that it is taken.
+func (ws *Worktrees) reserve(ctx context.Context, o Options) (string, error) {
+	dir, err := os.MkdirTemp("", treesPrefix)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir) // as git tells it
+	}
+	if err != nil {
+		return "", err
+	}
+	unlock, err := filelock.Lock(ctx, filepath.Join(dir, treeLock))
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return "", err
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.all == nil {
+		ws.all = map[string]*checkout{}
+	}
+	tree := filepath.Join(dir, treeName)
+	ws.all[tree] = &checkout{o, unlock}
+	return tree, nil
+}
+
+// remove removes a worktree, if that has not been done yet.
+func (ws *Worktrees) remove(ctx context.Context, tree string) {
+	ws.mu.Lock()
+	c := ws.all[tree]
+	delete(ws.all, tree)
+	ws.mu.Unlock()
+	if c != nil {
+		c.options.discard(ctx, tree)
+		c.unlock()
+	}
+}
+
+// Remove removes all of them, for a program that ends before those who use them do.
+func (ws *Worktrees) Remove(ctx context.Context) {
+	ws.mu.Lock()
+	trees := slices.Collect(maps.Keys(ws.all))
+	ws.mu.Unlock()
+	for _, tree := range trees {
+		ws.remove(ctx, tree)
+	}
+}
+
+// discard has git forget a worktree, and removes its folder.
+func (o *Options) discard(ctx context.Context, tree string) {
+	_, _ = o.git(ctx, "worktree", "remove", "--force", "--force", tree)
+	_ = os.RemoveAll(filepath.Dir(tree))
+}
+
+// sweep removes the worktrees of the repository that processes which are gone left
+// behind. What is not sure to be one is left alone, and nothing that fails matters.
+func (o *Options) sweep(ctx context.Context) {
+	text, _ := o.git(ctx, "worktree", "list", "--porcelain")
+	at, end := context.WithCancel(ctx)
+	end() // a lock is not waited for
+	for line := range strings.Lines(text) {
+		tree, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "worktree ")
+		tree = filepath.FromSlash(tree)
+		dir := filepath.Dir(tree)
+		if !ok || filepath.Base(tree) != treeName || !strings.HasPrefix(filepath.Base(dir), treesPrefix) {
+			continue
+		}
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			o.discard(ctx, tree)
+			continue
+		}
+		lock := filepath.Join(dir, treeLock)
+		if _, err := os.Stat(lock); err != nil {
+			continue
+		}
+		if unlock, err := filelock.Lock(at, lock); err == nil {
+			o.discard(ctx, tree)
+			unlock()
+		}
+	}
+}
 
 // standIn makes the root a folder in a worktree of the commit that filters compare
 // with, if that is another than what is checked out.
@@ -85,15 +194,16 @@ func (e *Estate) worktree(ctx context.Context, ref string) (string, error) {
 	if dir := e.worktrees[ref]; dir != "" {
 		return dir, nil
 	}
-	dir, err := os.MkdirTemp("", "terrace-worktree-")
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
-	if err != nil {
-		return "", err
-	}
 	if e.worktrees == nil {
 		e.worktrees, e.top = map[string]string{}, repository(e.o.Root)
+		if e.o.Worktrees == nil {
+			e.o.Worktrees = &Worktrees{}
+		}
+		e.o.sweep(ctx)
+	}
+	dir, err := e.o.Worktrees.reserve(ctx, e.o)
+	if err != nil {
+		return "", err
 	}
 	e.worktrees[ref] = dir
 	_, err = e.o.git(ctx, "worktree", "add", "--quiet", "--detach", "--force", dir, ref)
@@ -118,8 +228,7 @@ func (e *Estate) Close(ctx context.Context) {
 		return
 	}
 	for ref, dir := range e.worktrees {
-		_, _ = e.o.git(context.WithoutCancel(ctx), "worktree", "remove", "--force", dir)
-		_ = os.RemoveAll(dir)
+		e.o.Worktrees.remove(context.WithoutCancel(ctx), dir)
 		delete(e.worktrees, ref)
 	}
 }

@@ -24,7 +24,7 @@ import (
 func (s *session) below(dir string) *session {
 	n := newSession(s.System.In(dir))
 	n.launch, n.command, n.views = dir, s.command, s.views
-	n.ctx, n.cancel = s.ctx, s.cancel
+	n.ctx, n.cancel, n.trees = s.ctx, s.cancel, s.trees
 	return n
 }
 
@@ -96,7 +96,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	if more := s.filterBy(s.ctx, f, &o); more.HasErrors() {
 		return o, more
 	}
-	o.Providers, o.Strict = s.unitProviders(cfg, attached), f.strict
+	o.Providers, o.Strict, o.Worktrees = s.unitProviders(cfg, attached), f.strict, s.trees
 	ds = append(ds, f.shareProviders(&o)...)
 	o.Host = estate.Host{
 		Values: func(f estate.Folder, more []estate.VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {

@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/event"
@@ -47,10 +48,11 @@ type session struct {
 	abort  chan struct{} // closed at the second interrupt
 
 	mu     sync.Mutex
-	gentle func()         // what the first interrupt does instead of cancel
-	killed func()         // what the second interrupt does first
-	traced func() error   // writes the profiles; nil if there are none
-	engine *engine.Engine // what the second interrupt kills
+	gentle func()            // what the first interrupt does instead of cancel
+	killed func()            // what the second interrupt does first
+	traced func() error      // writes the profiles; nil if there are none
+	trees  *estate.Worktrees // what a second interrupt removes
+	engine *engine.Engine    // what the second interrupt kills
 }
 
 // viewOptions are the flags that every command understands.
@@ -63,7 +65,7 @@ type viewOptions struct {
 
 func newSession(system *sys.System) *session {
 	return &session{
-		System: system, launch: system.Dir, set: &source.Set{}, abort: make(chan struct{}),
+		System: system, launch: system.Dir, set: &source.Set{}, abort: make(chan struct{}), trees: &estate.Worktrees{},
 		views: viewOptions{consolidateWarnings: true, deprecation: "module:all"},
 	}
 }
@@ -136,6 +138,9 @@ func (s *session) whenKilled(f func()) {
 	s.killed = f
 }
 
+// killPause is how long a second interrupt waits at most for what is to be ended.
+const killPause = time.Second
+
 // kill ends the providers, as far as that is quick.
 func (s *session) kill() {
 	s.mu.Lock()
@@ -145,6 +150,9 @@ func (s *session) kill() {
 	if killed != nil {
 		killed()
 	}
+	soon, end := context.WithTimeout(context.Background(), killPause)
+	defer end()
+	s.trees.Remove(soon)
 	if e == nil {
 		return
 	}
@@ -155,7 +163,7 @@ func (s *session) kill() {
 	}()
 	select {
 	case <-done:
-	case <-time.After(time.Second):
+	case <-soon.Done():
 	}
 }
 
