@@ -2,6 +2,7 @@ package view
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"strconv"
 	"strings"
@@ -34,7 +35,11 @@ type printer struct {
 }
 
 func newPrinter(w io.Writer, style Style) *printer {
-	return &printer{bufio.NewWriterSize(w, 64<<10), style.Color, make(map[string]string)}
+	size := 64 << 10
+	if _, memory := w.(*bytes.Buffer); memory {
+		size = 2 << 10 // which costs nothing to flush
+	}
+	return &printer{bufio.NewWriterSize(w, size), style.Color, make(map[string]string)}
 }
 
 // str writes a string.
