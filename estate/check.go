@@ -30,7 +30,9 @@ func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 		if e.Units[i].Excluded != "" || e.Units[i].Broken != nil {
 			return nil
 		}
-		return c.check(ctx, e.Units[i], strict)
+		ds := c.check(ctx, e.Units[i], strict)
+		e.Units[i].wrong = append(e.Units[i].wrong, ds.Errors()...)
+		return ds
 	})
 	return together(maps.Clone(e.said), e.Units, all)
 }

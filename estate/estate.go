@@ -193,7 +193,8 @@ type Unit struct {
 	// in: all that they manage is to be destroyed.
 	Removed bool
 
-	faulty bool // its file was read in part: only Check works with it
+	faulty bool      // its file was read in part: only Check works with it
+	wrong  diag.List // what was found before anything ran
 	edges  []unit.Edge
 	signed []string // what signing in added to its environment
 	place  *place

@@ -44,6 +44,7 @@ func (e *Estate) edges(ctx context.Context, units []*Unit) diag.List {
 		t := e.task(ctx)
 		edges, ds := u.Dependencies(t, e.wanted(ctx, u))
 		u.edges = edges
+		u.wrong = append(u.wrong, ds.Errors()...)
 		ds = append(ds, u.Warnings(t)...)
 		if len(units) > manyUnits {
 			u.Forget()
@@ -137,7 +138,11 @@ func (e *Estate) cycles() diag.List {
 			case fresh:
 				visit(n)
 			case open:
-				ds = append(ds, circle(path[slices.Index(path, n):]))
+				m := circle(path[slices.Index(path, n):])
+				ds = append(ds, m)
+				for _, u := range path[slices.Index(path, n):] {
+					u.wrong = append(u.wrong, m)
+				}
 			}
 		}
 		path = path[:len(path)-1]

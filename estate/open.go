@@ -112,7 +112,7 @@ func (e *Estate) load(ctx context.Context, paths []string, outside bool) diag.Li
 		}
 		if bad := r.ds.HasErrors(); bad && (e.o.Look.Lenient || e.o.Look.Whole && len(r.units) == 0) {
 			u := e.add(&unit.Unit{ID: filepath.Dir(paths[i]), Dir: filepath.Dir(paths[i]), Path: paths[i]})
-			u.Broken = r.ds
+			u.Broken, u.wrong = r.ds, r.ds
 			if e.o.Look.Lenient {
 				r.ds = warned(r.ds)
 			}
@@ -126,7 +126,7 @@ func (e *Estate) load(ctx context.Context, paths []string, outside bool) diag.Li
 		for _, in := range r.units {
 			if e.byID[in.ID] == nil {
 				u := e.add(in)
-				u.Outside, u.faulty = outside, r.ds.HasErrors()
+				u.Outside, u.faulty, u.wrong = outside, r.ds.HasErrors(), r.ds
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	}
 	answer, err := r.ask(r.asking, question{title: "\nDo you want to " + verb + "?", text: text})
 	if err != nil {
-		return r.fail(diag.Errorf(nil, "Apply was not approved", "There was no answer to the question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
+		return r.failEstate(r.estate, diag.Errorf(nil, "Apply was not approved", "There was no answer to the question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
 	}
 	if answer != "yes" {
 		r.human.Say("Apply cancelled.\n")
@@ -101,8 +101,8 @@ func worst(results []*estate.Result) int {
 
 // end prints the summary, writes the report and returns the status.
 func (r *estateRun) end(results []*estate.Result) int {
-	if results == nil {
-		return 1
+	if results == nil { // what is wrong was told
+		return r.failEstate(r.estate, nil)
 	}
 	if !r.f.summaryOff && r.human != nil {
 		r.table(results)

@@ -37,11 +37,12 @@ func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
-	o.Look.Generate = !f.noStackGenerate
+	o.Look.Generate, o.Look.Whole = !f.noStackGenerate, true
 	e, more := estate.Open(ctx, o)
 	defer e.Close(ctx)
+	r := &estateRun{session: s, f: f, name: name, args: args, estate: e}
 	if more = append(append(slices.Clone(ds), more...), e.Ungenerated...); more.HasErrors() {
-		return s.failWith(e, more)
+		return r.failEstate(e, more)
 	}
 	if len(ds) > 0 {
 		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(ds))
@@ -52,7 +53,6 @@ func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args
 	if !f.noDeprecation && len(e.Deprecated()) > 0 {
 		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(e.Deprecated()))
 	}
-	r := &estateRun{session: s, f: f, name: name, args: args, estate: e}
 	var results []*estate.Result
 	failed := map[*estate.Unit]bool{}
 	for _, u := range e.Order(false) {

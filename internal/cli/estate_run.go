@@ -118,7 +118,7 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 	}
 	if r.saved != nil {
 		if gone := e.Cover(r.saved); len(gone) > 0 {
-			return s.fail(diag.Errorf(nil, "Saved plan is stale", "The saved plan is about units that there are no longer: %s. Nothing was applied. Plan again.", strings.Join(gone, ", ")))
+			return r.failEstate(e, diag.Errorf(nil, "Saved plan is stale", "The saved plan is about units that there are no longer: %s. Nothing was applied. Plan again.", strings.Join(gone, ", ")))
 		}
 	}
 	r.tellEstate(slices.Concat(about.Warnings(), e.Warnings))

@@ -298,7 +298,11 @@ func (s *session) tellWith(set *source.Set, ds diag.List) {
 func (r *estateRun) failEstate(e *estate.Estate, ds diag.List) int {
 	r.estate = e
 	r.tellEstate(ds)
-	if err := r.writeReports(nil); err != nil { // those who wait for the report find that nothing ran
+	var results []*estate.Result // for those who wait for the report
+	if e != nil {
+		results = e.Refused(ds)
+	}
+	if err := r.writeReports(results); err != nil {
 		r.tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))
 	}
 	return 1
