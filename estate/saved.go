@@ -40,6 +40,8 @@ type SavedRun struct {
 	Replace     []string `json:"replace,omitempty"`
 	// Alone says that the file holds one unit's plan alone, for its own folder.
 	Alone bool `json:"alone,omitempty"`
+	// Dir is the name of the folder that the units lie in; it is no option either.
+	Dir string `json:"dir,omitempty"`
 	// Time is that of the run (Options.At). Plans of one run have the same, and it is no
 	// option.
 	Time time.Time `json:"time"`

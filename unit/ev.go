@@ -51,6 +51,9 @@ type ev struct {
 	vals     func() *ev   // the evaluation of the values file; nil if there is none
 	overMu   sync.Mutex
 	overlays map[overlayKey]*cells // of a leaf: its own cells of evaluations that belong to all
+	// brought are the blocks that brought in the files that are merged; nil until
+	// somebody asks, and when what was computed is let go of.
+	brought map[*ev]*source.Layer
 }
 
 func newEv(l *Loader, f *file, r role, dir string) *ev {

@@ -151,7 +151,7 @@ func (l *Loader) moduleUnit(e *ev, name string, i instance) *Unit {
 	if u.mod == nil {
 		u.mod = &block{spec: languageTable().unit.block("module"), label: name}
 	}
-	u.layers = onceLayers(e)
+	u.within = e
 	return u
 }
 

@@ -32,7 +32,7 @@ type Unit struct {
 	mod *block // nil for an ordinary unit
 	// noOutputs makes everything be computed without outputs.
 	noOutputs bool
-	layers    func(c *calc) map[*ev]*source.Layer
+	within    *ev // the evaluation of its file as a whole
 }
 
 // Load reads the unit of a folder or file: one for an ordinary unit, one for
@@ -55,7 +55,7 @@ func (l *Loader) Load(t *demand.Task, path string) ([]*Unit, diag.List) {
 	e.leaf = e
 	l.evaluated.Add(1)
 	u := &Unit{ID: string(l.target(f.dir, path)), Dir: f.dir, Path: path, l: l, e: e}
-	u.layers = onceLayers(e)
+	u.within = e
 	e.id = u.ID
 	c := l.on(t, e, false)
 	c.imports(e)
@@ -78,7 +78,7 @@ func (u *Unit) Forget() {
 	u.e.fullCells.drop()
 	u.e.overMu.Lock()
 	defer u.e.overMu.Unlock()
-	u.e.overlays, u.e.placed = nil, nil
+	u.e.overlays, u.e.placed, u.e.brought = nil, nil, nil
 }
 
 // Unit reads the only unit of a folder or file. An environment file is an error
@@ -276,41 +276,39 @@ func (u *Unit) layerOf(c *calc, e *ev) *source.Layer {
 	return baseLayer
 }
 
-// onceLayers finds, for each file that is merged in, the block that brought it in.
-func onceLayers(e *ev) func(c *calc) map[*ev]*source.Layer {
-	var found map[*ev]*source.Layer
-	return func(c *calc) map[*ev]*source.Layer {
-		e.overMu.Lock()
-		have := found
-		e.overMu.Unlock()
-		if have != nil {
-			return have
-		}
-		have = map[*ev]*source.Layer{}
-		var visit func(e *ev)
-		visit = func(e *ev) {
-			h := c.head(e)
-			for _, i := range h.imports {
-				if have[i.e] == nil {
-					at := i.at
-					have[i.e] = &source.Layer{Kind: source.Import, Via: &at}
-					visit(i.e)
-				}
-			}
-			for _, i := range h.includes {
+// layers finds, for each file that is merged in, the block that brought it in.
+func (u *Unit) layers(c *calc) map[*ev]*source.Layer {
+	e := u.within
+	e.overMu.Lock()
+	have := e.brought
+	e.overMu.Unlock()
+	if have != nil {
+		return have
+	}
+	have = map[*ev]*source.Layer{}
+	var visit func(e *ev)
+	visit = func(e *ev) {
+		h := c.head(e)
+		for _, i := range h.imports {
+			if have[i.e] == nil {
 				at := i.at
 				have[i.e] = &source.Layer{Kind: source.Import, Via: &at}
-			}
-			if h.auto != nil {
-				have[h.auto] = &source.Layer{Kind: source.Generated}
+				visit(i.e)
 			}
 		}
-		visit(e)
-		e.overMu.Lock()
-		defer e.overMu.Unlock()
-		found = have
-		return found
+		for _, i := range h.includes {
+			at := i.at
+			have[i.e] = &source.Layer{Kind: source.Import, Via: &at}
+		}
+		if h.auto != nil {
+			have[h.auto] = &source.Layer{Kind: source.Generated}
+		}
 	}
+	visit(e)
+	e.overMu.Lock()
+	defer e.overMu.Unlock()
+	e.brought = have
+	return have
 }
 
 // Imported lists the files that the unit's evaluation takes in, by how.

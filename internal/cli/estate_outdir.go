@@ -26,7 +26,7 @@ func (r *estateRun) saves() bool { return r.out != "" || r.f.outDir != "" || r.f
 func (r *estateRun) about() estate.SavedRun {
 	return estate.SavedRun{
 		Destroy: r.op.destroy, RefreshOnly: r.op.refreshOnly, NoRefresh: !r.op.refresh,
-		Targets: addresses(r.targets), Excludes: addresses(r.excludes), Replace: r.op.scope.replace, Time: r.began,
+		Targets: addresses(r.targets), Excludes: addresses(r.excludes), Replace: r.op.scope.replace, Time: r.began, Dir: filepath.Base(r.Dir),
 	}
 }
 
@@ -63,6 +63,9 @@ func (r *estateRun) saveJSON(unit string) error {
 	var note unitNote
 	if err := json.Unmarshal(raw, &note); err != nil {
 		return err
+	}
+	if len(note.Plan) == 0 {
+		return nil
 	}
 	return putFile(filepath.Join(r.Path(r.f.jsonOutDir), filepath.FromSlash(unit), unitPlanJSON), note.Plan)
 }

@@ -148,43 +148,82 @@ func pageChanges(pieces []view.Piece) []picture.Change {
 	return out
 }
 
+// pageUnits are the units of the page, without what they need.
+func (r *estateRun) pageUnits(ctx context.Context, results []*estate.Result) []picture.Unit {
+	return par.Map(len(results), 0, func(i int) picture.Unit { return r.pageUnit(ctx, results[i]) })
+}
+
 // drawPage writes the file of --html.
-func (r *estateRun) drawPage(ctx context.Context, results []*estate.Result) diag.List {
+func (r *estateRun) drawPage(units []picture.Unit, results []*estate.Result) diag.List {
 	if r.f.html == "" || results == nil {
 		return nil
 	}
-	p := &picture.Page{
-		Title: fmt.Sprintf("Plan of %d units in %s", len(results), filepath.Base(r.Dir)), Command: "run --all plan",
-		Made: r.Now().UTC().Format(time.RFC3339), Program: view.Product + " " + Version,
-	}
-	switch {
-	case r.op.destroy:
-		p.Command += " -destroy"
-	case r.op.refreshOnly:
-		p.Command += " -refresh-only"
-	}
-	at := map[string]int{}
+	p, links := pageOf(r.about(), units)
 	for i, res := range results {
-		at[res.Unit.ID] = i
-	}
-	p.Units = par.Map(len(results), 0, func(i int) picture.Unit { return r.pageUnit(ctx, results[i]) })
-	for i, res := range results {
-		for _, n := range res.Unit.Needs {
-			if j, ok := at[n.ID]; ok {
-				p.Units[i].Needs = append(p.Units[i].Needs, j)
-			}
-		}
-		for _, id := range res.Unit.External {
-			if _, ok := at[id]; !ok {
-				at[id] = len(p.Units)
-				p.Units = append(p.Units, picture.Unit{Name: r.estate.RelativeName(id), State: picture.Outside, Summary: "outside of the estate"})
-			}
-			p.Units[i].Needs = append(p.Units[i].Needs, at[id])
-		}
+		links.add(i, needNames(res.Unit), r.outside(res.Unit))
 	}
 	return r.writePage(r.f.html, p)
 }
 
+// pageOf is the page of units that are not linked yet.
+func pageOf(about estate.SavedRun, units []picture.Unit) (*picture.Page, *pageLinks) {
+	p := &picture.Page{
+		Title: fmt.Sprintf("Plan of %d units in %s", len(units), about.Dir), Command: "run --all plan",
+		Made: about.Time.UTC().Format(time.RFC3339), Program: view.Product + " " + Version, Units: units,
+	}
+	switch {
+	case about.Destroy:
+		p.Command += " -destroy"
+	case about.RefreshOnly:
+		p.Command += " -refresh-only"
+	}
+	links := &pageLinks{page: p, at: map[string]int{}}
+	for i := range units {
+		links.at[units[i].Name] = i
+	}
+	return p, links
+}
+
+// pageLinks add to a page what its units need.
+type pageLinks struct {
+	page *picture.Page
+	at   map[string]int
+}
+
+// add tells what a unit needs. Needed units that the page does not have do not count;
+// what lies outside of the estate becomes a unit of the page.
+func (l *pageLinks) add(i int, needs, outside []string) {
+	p := l.page
+	for _, name := range needs {
+		if j, ok := l.at[name]; ok {
+			p.Units[i].Needs = append(p.Units[i].Needs, j)
+		}
+	}
+	for _, name := range outside {
+		if _, ok := l.at[name]; !ok {
+			l.at[name] = len(p.Units)
+			p.Units = append(p.Units, picture.Unit{Name: name, State: picture.Outside, Summary: "outside of the estate"})
+		}
+		p.Units[i].Needs = append(p.Units[i].Needs, l.at[name])
+	}
+}
+
+func needNames(u *estate.Unit) []string {
+	var out []string
+	for _, n := range u.Needs {
+		out = append(out, n.Name)
+	}
+	return out
+}
+
+// outside are the names of what a unit needs and that is not of the estate.
+func (r *estateRun) outside(u *estate.Unit) []string {
+	var out []string
+	for _, id := range u.External {
+		out = append(out, r.estate.RelativeName(id))
+	}
+	return out
+}
 func (s *session) writePage(name string, p *picture.Page) diag.List {
 	var b bytes.Buffer
 	err := picture.Write(&b, p)
@@ -233,33 +272,58 @@ func (n *pageNote) cover(u *picture.Unit) {
 	}
 }
 
-// savedPage is the page of a saved plan.
-func savedPage(name string, p *estate.SavedPlan, notes []unitNote, results []*estate.Result) *picture.Page {
-	out := &picture.Page{Title: fmt.Sprintf("Plan of %d units in %s", len(p.Units), filepath.Base(name)), Command: "show", Program: view.Product + " " + Version}
-	at := map[string]int{}
-	for i, u := range p.Units {
-		at[u.Name] = i
-	}
-	for i, u := range p.Units {
-		if _, ok := at[u.Cause]; ok && u.Result == estate.EarlyExit {
-			results[i].Reason, results[i].Root = "ancestor error", u.Cause
-		}
-		x := pageResult(results[i])
-		for _, n := range u.Needs {
-			if j, ok := at[n]; ok {
-				x.Needs = append(x.Needs, j)
+// savedUnit is what is saved of a unit for a page and stands nowhere else in the plan.
+type savedUnit struct {
+	Summary  string          `json:"summary,omitempty"`
+	Messages []string        `json:"messages,omitempty"`
+	Inputs   []picture.Input `json:"inputs,omitempty"`
+	Outside  []string        `json:"outside,omitempty"` // what it needs there
+	Secret   []string        `json:"secret,omitempty"`  // variables of its module that are secret
+}
+
+func (r *estateRun) savedUnit(u *picture.Unit, res *estate.Result) *savedUnit {
+	out := &savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Outside: r.outside(res.Unit)}
+	if note := r.page.of[res.Unit.Name]; note != nil {
+		for name, secret := range note.secret {
+			if secret {
+				out.Secret = append(out.Secret, name)
 			}
 		}
+		slices.Sort(out.Secret)
+	}
+	return out
+}
+
+// savedPage is the page of a saved plan, which is the one that was made with it.
+func savedPage(p *estate.SavedPlan, notes []unitNote, results []*estate.Result) *picture.Page {
+	units := make([]picture.Unit, len(p.Units))
+	for i, u := range p.Units {
+		x, n := pageResult(results[i]), notes[i].Page
+		if n != nil {
+			x.Summary, x.Messages, x.Inputs = n.Summary, n.Messages, n.Inputs
+		}
 		if u.Plan != nil {
-			note := &pageNote{}
+			note := &pageNote{secret: map[string]bool{}}
+			if n != nil {
+				for _, name := range n.Secret {
+					note.secret[name] = true
+				}
+			}
 			note.keepPlan(u.Plan)
-			x.Inputs = notes[i].Inputs
 			x.Changes = pageChanges(notes[i].Pieces)
 			note.cover(&x)
 		}
-		out.Units = append(out.Units, x)
+		units[i] = x
 	}
-	return out
+	page, links := pageOf(p.About, units)
+	for i, u := range p.Units {
+		var outside []string
+		if n := notes[i].Page; n != nil {
+			outside = n.Outside
+		}
+		links.add(i, u.Needs, outside)
+	}
+	return page
 }
 
 // pageResult is what the result of a unit says by itself.

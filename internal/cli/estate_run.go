@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/picture"
 )
 
 // estateRun is a command over all units.
@@ -183,10 +184,14 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.Lis
 	if r.name != "plan" || results == nil {
 		return nil
 	}
-	if r.saves() {
-		r.noteInputs(ctx, results)
+	var units []picture.Unit
+	if r.saves() || r.f.html != "" {
+		units = r.pageUnits(ctx, results)
 	}
-	return slices.Concat(r.save(results), r.saveEach(results), r.drawPage(ctx, results))
+	if r.saves() {
+		r.notePages(units, results)
+	}
+	return slices.Concat(r.save(results), r.saveEach(results), r.drawPage(units, results))
 }
 
 // parseArgs reads the flags of the command that runs in the units.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,39 +17,34 @@ import (
 )
 
 // unitNote is what is saved of a unit's plan for those who read it: the text of its
-// changes, and its form in JSON.
+// changes, its form in JSON, and what else a page shows of it.
 type unitNote struct {
 	Pieces []view.Piece    `json:"pieces"`
 	Plan   json.RawMessage `json:"plan,omitempty"`
-	Inputs []picture.Input `json:"inputs,omitempty"` // where they come from
+	Page   *savedUnit      `json:"page,omitempty"`
 }
 
-// noteInputs adds to what is saved where the inputs of each unit come from.
-func (r *estateRun) noteInputs(ctx context.Context, results []*estate.Result) {
+// notePages adds to what is saved of each unit what a page shows of it.
+func (r *estateRun) notePages(units []picture.Unit, results []*estate.Result) {
 	type note struct {
 		Pieces json.RawMessage `json:"pieces"`
 		Plan   json.RawMessage `json:"plan,omitempty"`
-		Inputs []picture.Input `json:"inputs,omitempty"`
+		Page   *savedUnit      `json:"page,omitempty"`
 	}
 	done := par.Map(len(results), 0, func(i int) json.RawMessage {
-		var n note
-		u := results[i].Unit
-		if raw := r.notes[u.Name]; len(raw) == 0 || json.Unmarshal(raw, &n) != nil {
+		n := note{Pieces: json.RawMessage("[]")}
+		raw := r.notes[results[i].Unit.Name]
+		if len(raw) > 0 && json.Unmarshal(raw, &n) != nil {
 			return raw
 		}
-		page := picture.Unit{Inputs: r.pageInputs(ctx, u, r.page.of[u.Name])}
-		r.page.of[u.Name].cover(&page)
-		n.Inputs = page.Inputs
-		raw, err := json.Marshal(n)
-		if err != nil {
-			return r.notes[u.Name] // without them
+		n.Page = r.savedUnit(&units[i], results[i])
+		if with, err := json.Marshal(n); err == nil {
+			return with
 		}
-		return raw
+		return raw // without it
 	})
 	for i, res := range results {
-		if done[i] != nil {
-			r.notes[res.Unit.Name] = done[i]
-		}
+		r.notes[res.Unit.Name] = done[i]
 	}
 }
 
@@ -165,7 +159,7 @@ func showEstatePlan(s *session, o *showOptions, name string) int {
 		results = append(results, res)
 	}
 	if o.html != "" {
-		if ds := s.writePage(o.html, savedPage(name, p, notes, results)); ds.HasErrors() {
+		if ds := s.writePage(o.html, savedPage(p, notes, results)); ds.HasErrors() {
 			return s.fail(ds)
 		}
 		return 0

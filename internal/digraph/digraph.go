@@ -16,8 +16,14 @@ package digraph
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/width"
 )
 
 // A Node is one box of the picture.
@@ -31,10 +37,11 @@ type Node struct {
 }
 
 // A Spot is where a node stands: its layer, its column in it and its row in that,
-// and the left upper corner and the width of its box.
+// and the left upper corner and the width of its box. Rows of all columns are of one
+// grid, in which each column stands in the middle. End is where its column ends.
 type Spot struct {
 	Layer, Column, Row int
-	X, Y, Width        float64
+	X, Y, Width, End   float64
 }
 
 const (
@@ -50,7 +57,7 @@ const (
 )
 
 // Layout places the nodes and tells the size of the picture.
-func Layout(nodes []Node) (spots []Spot, width, height float64) {
+func Layout(nodes []Node) (spots []Spot, wide, high float64) {
 	spots = make([]Spot, len(nodes))
 	layers := assign(nodes, spots)
 	needed := make([][]int, len(nodes))
@@ -60,15 +67,18 @@ func Layout(nodes []Node) (spots []Spot, width, height float64) {
 		}
 	}
 	order(nodes, needed, spots, layers)
-	most := max(20, int(math.Ceil(math.Sqrt(float64(len(nodes))*7))))
+	most, rows := max(20, int(math.Ceil(math.Sqrt(float64(len(nodes))*7)))), 0
+	for _, l := range layers {
+		rows = max(rows, rowsOf(len(l), most))
+	}
 	x := margin
 	for _, l := range layers {
-		x = columns(nodes, spots, l, most, x) + channel
+		x = columns(nodes, spots, l, [2]int{most, rows}, x) + channel
 	}
 	for i := range spots {
-		height = max(height, spots[i].Y+boxHeight+margin)
+		high = max(high, spots[i].Y+boxHeight+margin)
 	}
-	return spots, max(x-channel+margin, 2*margin), max(height, 2*margin)
+	return spots, max(x-channel+margin, 2*margin), max(high, 2*margin)
 }
 
 // assign finds the layer of each node. A line that closes a circle does not count.
@@ -150,28 +160,75 @@ func order(nodes []Node, needed [][]int, spots []Spot, layers [][]int) {
 	}
 }
 
-// columns stacks the nodes of a layer from x on and tells where it ends.
-func columns(nodes []Node, spots []Spot, layer []int, most int, x float64) float64 {
+// rowsOf is how many rows n nodes take in columns of at most so many.
+func rowsOf(n, most int) int {
+	if n == 0 {
+		return 0
+	}
+	parts := (n + most - 1) / most
+	return (n + parts - 1) / parts
+}
+
+// columns stacks the nodes of a layer from x on and tells where it ends. high are the
+// most rows that a column may have, and those of the highest one.
+func columns(nodes []Node, spots []Spot, layer []int, high [2]int, x float64) float64 {
 	if len(layer) == 0 {
 		return x
 	}
-	n := (len(layer) + most - 1) / most
-	rows := (len(layer) + n - 1) / n
+	rows := rowsOf(len(layer), high[0])
 	for c, part := range slices.Collect(slices.Chunk(layer, rows)) {
 		if c > 0 {
 			x += gutter
 		}
 		widest := 0.0
 		for _, i := range part {
-			spots[i].Width = float64(len([]rune(Shown(nodes[i].Name))))*letter + 2*padding
+			spots[i].Width = Width(Shown(nodes[i].Name))*letter + 2*padding
 			widest = max(widest, spots[i].Width)
 		}
+		above := (high[1] - rows) / 2
 		for k, i := range part {
-			spots[i].Column, spots[i].Row, spots[i].X, spots[i].Y = c, k, x, margin+float64(k)*rowHeight
+			s := &spots[i]
+			s.Column, s.Row, s.X, s.Y, s.End = c, above+k, x, margin+float64(above+k)*rowHeight, x+widest
 		}
 		x += widest
 	}
 	return x
+}
+
+// Width is how many letters wide a text is in monospaced type.
+func Width(s string) float64 {
+	n := 0.0
+	for _, r := range s {
+		switch width.LookupRune(r).Kind() {
+		case width.EastAsianWide, width.EastAsianFullwidth:
+			n += 1.75 // as browsers draw them
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// Clean writes characters that are not seen, or that change the order in which others
+// are seen, as their codes, so that no name looks like another one, and so that none
+// is in a picture that XML forbids.
+func Clean(s string) string {
+	if strings.IndexFunc(s, unseen) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unseen(r) {
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func unseen(r rune) bool {
+	return r != '\n' && r != '\t' && (unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || r == '\ufffe' || r == '\uffff')
 }
 
 // Shown is a name as it stands in a box: long ones lose their middle.

@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/terrace-iac/terrace/internal/digraph"
 )
@@ -73,7 +72,7 @@ type encoder struct {
 func encode(p *Page) ([]byte, error) {
 	e := &encoder{texts: map[string]int{}, changes: map[Change]int{}, steps: map[[6]int]int{}, names: map[string]int{}}
 	e.doc = document{
-		Title: clean(p.Title), Command: clean(p.Command), Made: clean(p.Made), Program: clean(p.Program),
+		Title: digraph.Clean(p.Title), Command: digraph.Clean(p.Command), Made: digraph.Clean(p.Made), Program: digraph.Clean(p.Program),
 		Texts: []string{}, Changes: []change{}, Steps: [][6]int{}, Columns: []int{}, Units: make([]unitData, len(p.Units)),
 	}
 	e.text("")
@@ -117,7 +116,7 @@ func (e *encoder) place(units []Unit) {
 	for i, s := range spots {
 		u := &e.doc.Units[i]
 		u.At = [2]int{first[s.Layer] + s.Column, s.Row}
-		if label := clean(digraph.Shown(nodes[i].Name)); label != clean(units[i].Name) {
+		if label := digraph.Clean(digraph.Shown(nodes[i].Name)); label != digraph.Clean(units[i].Name) {
 			u.Label = label
 		}
 	}
@@ -145,7 +144,7 @@ func sharedFolder(units []Unit) string {
 }
 
 func (e *encoder) unit(out *unitData, u *Unit) {
-	out.Name, out.Summary, out.Needs = clean(u.Name), e.text(u.Summary), u.Needs
+	out.Name, out.Summary, out.Needs = digraph.Clean(u.Name), e.text(u.Summary), u.Needs
 	if u.State != Planned {
 		out.State = u.State
 	}
@@ -240,29 +239,8 @@ func (e *encoder) text(s string) int {
 	i, ok := e.texts[s]
 	if !ok {
 		i = len(e.doc.Texts)
-		e.doc.Texts = append(e.doc.Texts, clean(s))
+		e.doc.Texts = append(e.doc.Texts, digraph.Clean(s))
 		e.texts[s] = i
 	}
 	return i
-}
-
-// clean writes characters that are not seen, or that change the order in which others
-// are seen, as their codes, so that no name looks like another one.
-func clean(s string) string {
-	if strings.IndexFunc(s, unseen) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if unseen(r) {
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-func unseen(r rune) bool {
-	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/terrace-iac/terrace/internal/digraph"
 )
 
 const hostile = `</script><script>window.hacked=1</script><!--<script>&amp;"'{{script}}` + "\u2028\u202e"
@@ -145,13 +146,13 @@ func TestData(t *testing.T) {
 			back.Counts = Counts{c[0], c[1], c[2], c[3], c[4]}
 		}
 		clone := *want
-		clone.Name = clean(want.Name)
+		clone.Name = digraph.Clean(want.Name)
 		clone.Inputs = nil
 		for _, in := range want.Inputs {
-			in.Value = clean(in.Value)
+			in.Value = digraph.Clean(in.Value)
 			in.Steps = append([]Step{}, in.Steps...)
 			for k := range in.Steps {
-				in.Steps[k].File = clean(in.Steps[k].File)
+				in.Steps[k].File = digraph.Clean(in.Steps[k].File)
 			}
 			clone.Inputs = append(clone.Inputs, in)
 		}

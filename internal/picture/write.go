@@ -8,6 +8,8 @@ import (
 	"html"
 	"io"
 	"strings"
+
+	"github.com/terrace-iac/terrace/internal/digraph"
 )
 
 // files are the frame, the style and the script of a page.
@@ -40,7 +42,7 @@ func Write(w io.Writer, p *Page) error {
 	// Everything is put in at once, so that nothing of the data is taken for a slot.
 	// encoding/json writes <, > and & as codes: the data cannot end its element.
 	_, err = strings.NewReplacer(
-		"{{title}}", html.EscapeString(clean(p.Title)), "{{policy}}", policy,
+		"{{title}}", html.EscapeString(digraph.Clean(p.Title)), "{{policy}}", policy,
 		"{{style}}", string(style), "{{script}}", string(script), "{{data}}", string(data),
 	).WriteString(w, string(frame))
 	return err
