@@ -112,9 +112,9 @@ func (p *planner) walkOrphans(w *par.Work[job]) {
 				rest = append(rest, k)
 			}
 		}
-		if len(rest) > 0 {
+		for part := range shares(rest, p.in.Providers.Parallelism) {
 			w.Add(func(t *demand.Task) {
-				for _, k := range rest {
+				for _, k := range part {
 					p.orphan(t, r, k)
 				}
 			})

@@ -8,19 +8,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/plan/plantest"
 	"github.com/terrace-iac/terrace/internal/planner"
 	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Who waits for another object keeps nobody from asking the provider: with
-// chains that stand one after the other, as many calls are in flight as may be.
+// Who waits for another object keeps nobody from asking the provider: with chains
+// that stand one after the other, and with instances of one resource, as many calls
+// are in flight as may be.
 func TestCallsInFlight(t *testing.T) {
-	const chains, parallelism = 10, 5
+	const chains = 10
 	var text strings.Builder
 	for c := range chains {
 		for i := range chains {
@@ -31,38 +34,88 @@ func TestCallsInFlight(t *testing.T) {
 			fmt.Fprintf(&text, "resource \"x_thing\" \"c%d_%d\" {\n  name = %s\n}\n", c, i, name)
 		}
 	}
-	var mu sync.Mutex
-	now, most := 0, 0
-	full := make(chan struct{})
-	open := sync.OnceFunc(func() { close(full) })
-	providers := plantest.New()
-	providers.Managed["x_thing"].Plan = func(r provider.PlanRequest) (provider.PlanResponse, diag.List) {
-		mu.Lock()
-		now++
-		if most = max(most, now); now == parallelism {
-			open()
-		}
-		mu.Unlock()
-		select { // the first calls wait for one another
-		case <-full:
-		case <-time.After(20 * time.Second):
-			t.Error("the calls that may be in flight never were")
-			open()
-		}
-		mu.Lock()
-		now--
-		mu.Unlock()
-		attrs := r.Proposed.AsValueMap()
-		attrs["id"] = cty.UnknownVal(cty.String)
-		return provider.PlanResponse{Planned: cty.ObjectVal(attrs)}, nil
+	const counted = "resource \"x_thing\" \"a\" {\n  count = 30\n}\noutput \"all\" {\n  value = x_thing.a[*].id\n}\n"
+	for name, text := range map[string]string{"chains": text.String(), "count": counted} {
+		t.Run(name, func(t *testing.T) {
+			m := newMeeting(t)
+			providers := plantest.New()
+			providers.Managed["x_thing"].Plan = func(r provider.PlanRequest) (provider.PlanResponse, diag.List) {
+				m.attend()
+				attrs := r.Proposed.AsValueMap()
+				attrs["id"] = cty.UnknownVal(cty.String)
+				return provider.PlanResponse{Planned: cty.ObjectVal(attrs)}, nil
+			}
+			m.plan(providers, text, nil)
+		})
 	}
+}
+
+// Instances of one resource that nothing wants any more are read at once, too.
+func TestOrphansInFlight(t *testing.T) {
+	d := state.New().Edit()
+	for i := range 30 {
+		d.Apply(state.Change{
+			Object:   addr.Object{Instance: addr.Instance{Resource: addr.Resource{Type: "x_thing", Name: "gone"}, Key: addr.Int(i)}},
+			Provider: addr.ProviderConfig{Provider: addr.DefaultProvider("x")}, New: &state.Object{JSON: []byte(`{"id":"i"}`)},
+		})
+	}
+	m := newMeeting(t)
+	providers := plantest.New()
+	providers.Managed["x_thing"].Read = func(r provider.ReadRequest) (provider.ReadResponse, diag.List) {
+		m.attend()
+		return provider.ReadResponse{State: r.Prior}, nil
+	}
+	m.plan(providers, "provider \"x\" {}\n", d.Freeze())
+}
+
+// A meeting is a number of calls that begin at the same time.
+type meeting struct {
+	t         *testing.T
+	mu        sync.Mutex
+	now, most int
+	full      chan struct{}
+	open      func()
+}
+
+// attendants is how many calls may be in flight.
+const attendants = 5
+
+func newMeeting(t *testing.T) *meeting {
+	m := &meeting{t: t, full: make(chan struct{})}
+	m.open = sync.OnceFunc(func() { close(m.full) })
+	return m
+}
+
+// attend is a call: the first ones wait for one another.
+func (m *meeting) attend() {
+	m.mu.Lock()
+	m.now++
+	if m.most = max(m.most, m.now); m.now == attendants {
+		m.open()
+	}
+	m.mu.Unlock()
+	select {
+	case <-m.full:
+	case <-time.After(20 * time.Second):
+		m.t.Error("the calls that may be in flight never were")
+		m.open()
+	}
+	m.mu.Lock()
+	m.now--
+	m.mu.Unlock()
+}
+
+// plan makes a plan and sees to it that all were there.
+func (m *meeting) plan(providers plantest.Providers, text string, s *state.State) {
+	m.t.Helper()
 	_, ds := planner.Make(context.Background(), planner.Input{
-		Eval: eval.Options{Tree: plantest.Tree(t, text.String()), Workspace: "default"}, Providers: exchange.Options{Providers: providers, Parallelism: parallelism},
+		Eval: eval.Options{Tree: plantest.Tree(m.t, text), Workspace: "default"}, State: s,
+		Providers: exchange.Options{Providers: providers, Parallelism: attendants},
 	})
 	if ds.HasErrors() {
-		t.Fatal(ds.Err())
+		m.t.Fatal(ds.Err())
 	}
-	if most != parallelism {
-		t.Errorf("%d calls at a time, want %d", most, parallelism)
+	if m.most != attendants {
+		m.t.Errorf("%d calls at a time, want %d", m.most, attendants)
 	}
 }

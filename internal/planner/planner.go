@@ -8,6 +8,8 @@ package planner
 
 import (
 	"context"
+	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -168,8 +170,12 @@ func (p *planner) walk() {
 
 type job func(*demand.Task)
 
-// batch is how many instances of one resource a job takes.
-const batch = 64
+// shares cuts the instances of one resource into jobs. Calls of providers take time,
+// and as many of them run at once as may, so that a job has more than one of them
+// only where there are very many.
+func shares[T any](all []T, parallelism int) iter.Seq[[]T] {
+	return slices.Chunk(all, min(max(1, len(all)/(16*parallelism)), 64))
+}
 
 func (p *planner) walkModule(w *par.Work[job], m *eval.Module) {
 	var all []job
@@ -216,14 +222,17 @@ func (p *planner) walkResource(w *par.Work[job], t *demand.Task, r *eval.Resourc
 	if p.in.Mode != plan.Destroy && !p.scope.limited() {
 		defer r.Whole(t)
 	}
-	for i := 0; i < len(in.All); i += batch {
-		part := in.All[i:min(i+batch, len(in.All))]
-		if i == 0 {
-			continue // the first batch is done here, below
+	var rest []job
+	var first []*eval.Desired
+	for part := range shares(in.All, p.in.Providers.Parallelism) {
+		if first == nil {
+			first = part // is done here, below
+			continue
 		}
-		w.Add(func(t *demand.Task) { p.walkInstances(t, part) })
+		rest = append(rest, func(t *demand.Task) { p.walkInstances(t, part) })
 	}
-	p.walkInstances(t, in.All[:min(batch, len(in.All))])
+	w.Add(rest...)
+	p.walkInstances(t, first)
 }
 
 func (p *planner) walkInstances(t *demand.Task, all []*eval.Desired) {
