@@ -65,8 +65,11 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	ds = append(ds, found.clashes(o.Look.Lenient)...)
 	e.stacks(found)
 	names := o.Look.NamesAlone && !looksInside(queries)
-	if names {
+	switch {
+	case names:
 		found.units = e.nameUnits(found.units)
+	case len(queries) > 0 && !o.Look.Lenient && !looksInside(queries):
+		found.units = e.meant(ctx, queries, found.units)
 	}
 	if ds = append(ds, e.load(ctx, found.units, false)...); ds.HasErrors() && !o.Look.Whole {
 		return e, ds
@@ -138,9 +141,22 @@ func (e *Estate) load(ctx context.Context, paths []string, outside bool) diag.Li
 func looksInside(queries []query) bool {
 	return slices.ContainsFunc(queries, func(q query) bool {
 		return slices.ContainsFunc(q.terms, func(t term) bool {
-			return t.up > 0 || t.down > 0 || t.kind == termGit || t.name == "source" || t.name == "reading"
+			return t.up > 0 || t.down > 0 || t.kind == termGit || t.name == "source" || t.name == "reading" || t.name == "external"
 		})
 	})
+}
+
+// meant are the files of units that queries about names alone find, and those whose
+// units have names that only they tell: what is wrong with others is nobody's concern.
+func (e *Estate) meant(ctx context.Context, queries []query, paths []string) []string {
+	s := &Estate{o: e.o, Stacks: slices.Clone(e.Stacks), byID: map[string]*Unit{}}
+	out := s.nameUnits(paths)
+	s.choose(ctx, queries)
+	for _, u := range s.Units {
+		out = append(out, u.Path)
+	}
+	slices.Sort(out)
+	return out
 }
 
 // nameUnits adds the units whose files tell nothing more of their names, without

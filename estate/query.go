@@ -227,6 +227,11 @@ func (t *term) match(word string) error {
 		}
 		return nil
 	}
+	for _, mark := range [...]string{dots, "^"} {
+		if strings.Contains(word, mark) {
+			return fmt.Errorf("%q cannot stand in %q: git references belong in [brackets], and paths with such parts in {braces}", mark, word)
+		}
+	}
 	if name, value, ok := strings.Cut(word, "="); ok {
 		t.kind, t.name, t.value = termAttribute, strings.TrimSpace(name), strings.TrimSpace(value)
 		return t.checkAttribute()

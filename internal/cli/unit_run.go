@@ -90,6 +90,7 @@ func (s *session) runUnit(ctx context.Context, cmd command, f *unitFlags, args [
 	r := &estateRun{session: s, f: &told, name: strings.Fields(cmd.name)[0], args: args}
 	if s.unit != nil {
 		r.estate, res.Diags, res.Set = s.unit.estate, s.unit.failed, s.set
+		res.Reason, res.Cause = s.unit.reason, s.unit.cause
 	}
 	if res.Code != 0 && res.Code != 2 {
 		res.Status, res.Reason = estate.Failed, "run error"
@@ -169,6 +170,8 @@ type unitSession struct {
 
 	mu     sync.Mutex
 	failed diag.List // the errors that the command told
+
+	reason, cause string // what the unit's errors block did, in the words of reports
 }
 
 // note keeps errors, for hooks and errors blocks that look at them.
@@ -180,32 +183,33 @@ func (us *unitSession) note(ds diag.List) {
 	}
 }
 
-// tried runs a command, again as the unit's errors block says. failed is what was
-// wrong in the end, nil if nothing was or if it is ignored.
-func (s *session) tried(ctx context.Context, us *unitSession, run func() int) (code int, failed diag.List) {
+// tried runs a command, again as the unit's errors block says.
+func (s *session) tried(ctx context.Context, us *unitSession, run func() int) (code int) {
+	retry := ""
 	for try := 1; ; try++ {
 		us.failed = nil
-		code = run()
-		if code == 0 || code == 2 {
-			return code, nil
+		if code = run(); code == 0 || code == 2 {
+			if try > 1 {
+				us.reason, us.cause = "retry succeeded", retry
+			}
+			return code
 		}
-		if failed = us.failed; len(failed) == 0 {
-			failed = diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", s.command, code)
-		}
-		v, ds := us.estate.Judge(ctx, us.unit, failed, try)
+		v, ds := us.estate.Judge(ctx, us.unit, us.failed, try)
 		switch {
 		case ds.HasErrors():
 			s.tellWith(us.estate.Sources(), ds)
-			return code, failed
+			return code
 		case v.Ignored != "":
 			s.tell(diag.Warnf(nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", v.Ignored, v.Message))
-			return 0, nil
+			us.reason, us.cause = "error ignored", v.Ignored
+			return 0
 		case !v.Again || ctx.Err() != nil:
-			return code, failed
+			return code
 		}
+		retry = v.Retry
 		s.say(fmt.Sprintf("\nThe command is tried again in %s, since the unit says so of this error.\n", v.Sleep))
 		if !us.estate.Pause(ctx, nil, v.Sleep) {
-			return code, failed
+			return code
 		}
 	}
 }
@@ -242,16 +246,26 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 			return s.failWith(e, ds)
 		}
 	}
-	if code, ds := e.Hooks(ctx, u, false, nil, log); ds.HasErrors() {
-		s.tellWith(e.Sources(), ds)
-		return max(code, 1)
-	}
 	s.command = cmd.name
-	code, failed := s.tried(ctx, us, func() int { return cmd.run(ctx, s, append(slices.Clone(extra), args...)) })
-	after, ds := e.Hooks(ctx, u, true, failed, log)
+	return s.tried(ctx, us, func() int {
+		return s.hooked(ctx, us, log, func() int { return cmd.run(ctx, s, append(slices.Clone(extra), args...)) })
+	})
+}
+
+// hooked runs a command with the hooks before and after it. Its errors are noted.
+func (s *session) hooked(ctx context.Context, us *unitSession, log estate.Observer, run func() int) int {
+	e, u := us.estate, us.unit
+	code, ds := e.Hooks(ctx, u, false, nil, log)
+	if s.tellWith(e.Sources(), ds); ds.HasErrors() {
+		us.note(ds)
+		code = max(code, 1)
+	} else if code = run(); code != 0 && code != 2 && len(us.failed) == 0 {
+		us.note(diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", s.command, code))
+	}
+	after, ds := e.Hooks(ctx, u, true, us.failed, log)
 	ds = append(ds, e.KeepLock(u)...)
-	s.tellWith(e.Sources(), ds)
-	if ds.HasErrors() {
+	if s.tellWith(e.Sources(), ds); ds.HasErrors() {
+		us.note(ds)
 		return max(after, code, 1)
 	}
 	return code
