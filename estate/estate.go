@@ -185,15 +185,16 @@ type Unit struct {
 	// Outside is true for units that do not lie below the estate's root, which
 	// filters bring in.
 	Outside bool
-	// Broken is what is wrong with a unit file that cannot be read. Such units are
-	// there only where Look.Lenient or Look.Whole is set, and nothing but their names is known. Empty,
-	// but not nil, for units that are Removed.
+	// Broken is what is wrong with a unit file that cannot be read. Such units are there
+	// only where Look.Lenient or Look.Whole is set, and nothing but their names is known,
+	// and with Lenient those of their dependencies that can be read. Empty, but not nil,
+	// for units that are Removed.
 	Broken diag.List
 	// Removed is true for units that are no longer there, which filters by git bring
 	// in: all that they manage is to be destroyed.
 	Removed bool
 
-	faulty bool      // its file was read in part: only Check works with it
+	faulty bool      // its file was read in part: only Check and what lists units work with it
 	wrong  diag.List // what was found before anything ran
 	edges  []unit.Edge
 	signed []string // what signing in added to its environment

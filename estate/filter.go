@@ -343,7 +343,7 @@ func (f *filtering) byAttribute(name, value string) func(*item) bool {
 }
 
 func (f *filtering) source(u *Unit, match func(string) bool) bool {
-	if u.Broken != nil {
+	if u.unread() {
 		return false
 	}
 	tf, ds := u.In(f.e.blind).Terraform(f.e.task(f.ctx))
@@ -369,7 +369,7 @@ func (f *filtering) files(u *Unit) []string {
 // Reading lists the files that a unit is made of: what its file brings in, and
 // the configuration of a local module. Files that cannot be computed are left out.
 func (e *Estate) Reading(ctx context.Context, u *Unit) []string {
-	if u.Broken != nil {
+	if u.unread() {
 		return nil
 	}
 	t := e.task(ctx)

@@ -244,7 +244,7 @@ func (f *filtering) touched(c *changes) map[string]bool {
 // moduleDirs are the folders of a unit's local module and of the local modules
 // that it calls, but for the unit's own.
 func (e *Estate) moduleDirs(ctx context.Context, u *Unit) []string {
-	if u.Broken != nil {
+	if u.unread() {
 		return nil
 	}
 	m := e.localModule(e.task(ctx), u)

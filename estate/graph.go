@@ -38,12 +38,14 @@ const manyUnits = 500
 func (e *Estate) edges(ctx context.Context, units []*Unit) diag.List {
 	all := par.Map(len(units), 0, func(i int) diag.List {
 		u := units[i]
-		if u.Broken != nil {
+		if u.unread() {
 			return nil
 		}
 		t := e.task(ctx)
 		edges, ds := u.Dependencies(t, e.wanted(ctx, u))
-		u.edges = edges
+		if u.edges = edges; u.Broken != nil {
+			return nil // it was told what is wrong, and more may come of that
+		}
 		u.wrong = append(u.wrong, ds.Errors()...)
 		ds = append(ds, u.Warnings(t)...)
 		if len(units) > manyUnits {
@@ -53,6 +55,9 @@ func (e *Estate) edges(ctx context.Context, units []*Unit) diag.List {
 	})
 	return together(e.said, units, all)
 }
+
+// unread reports whether nothing but the name of a unit is known.
+func (u *Unit) unread() bool { return u.Broken != nil && !u.faulty }
 
 // reachOut reads the units outside of the root that others need, and what these
 // need.

@@ -113,13 +113,8 @@ func (e *Estate) load(ctx context.Context, paths []string, outside bool) diag.Li
 		if r.ds.HasErrors() && outside {
 			continue
 		}
-		if bad := r.ds.HasErrors(); bad && (e.o.Look.Lenient || e.o.Look.Whole && len(r.units) == 0) {
-			u := e.add(&unit.Unit{ID: filepath.Dir(paths[i]), Dir: filepath.Dir(paths[i]), Path: paths[i]})
-			u.Broken, u.wrong = r.ds, r.ds
-			if e.o.Look.Lenient {
-				r.ds = warned(r.ds)
-			}
-			ds = append(ds, r.ds...)
+		if r.ds.HasErrors() && (e.o.Look.Lenient || len(r.units) == 0 && e.o.Look.Whole) {
+			ds = append(ds, e.broken(paths[i], r.units, r.ds)...)
 			continue
 		}
 		for _, m := range r.ds {
@@ -134,6 +129,31 @@ func (e *Estate) load(ctx context.Context, paths []string, outside bool) diag.Li
 		}
 	}
 	slices.SortFunc(e.Units, func(a, b *Unit) int { return cmp.Compare(a.Name, b.Name) })
+	return ds
+}
+
+// broken adds the units of a file that cannot be read as a whole, and returns what
+// there is to tell of it. What can be read counts for the order of units that are only
+// listed.
+func (e *Estate) broken(path string, units []*unit.Unit, ds diag.List) diag.List {
+	if e.o.Look.Lenient && len(units) == 0 {
+		if in := e.loader.Part(path); in != nil {
+			units = []*unit.Unit{in}
+		}
+	}
+	read := len(units) > 0
+	if !read {
+		units = []*unit.Unit{{ID: filepath.Dir(path), Dir: filepath.Dir(path), Path: path}}
+	}
+	for _, in := range units {
+		if e.byID[in.ID] == nil {
+			u := e.add(in)
+			u.Broken, u.wrong, u.faulty = ds, ds, read
+		}
+	}
+	if e.o.Look.Lenient {
+		return warned(ds)
+	}
 	return ds
 }
 

@@ -164,8 +164,10 @@ func (u *Unit) pathEdges(c *calc, w *edgeList) {
 		return
 	}
 	at := placeOf(paths)
-	v, _ := c.convert(paths.value(c), tStrings, "paths", *at).Unmark()
-	if c.stuck() || v.IsNull() {
+	one := c.sub(u.e, false) // what is wrong elsewhere takes nothing from them
+	v, _ := one.convert(paths.value(one), tStrings, "paths", *at).Unmark()
+	c.merge(one)
+	if one.stuck() || v.IsNull() {
 		return
 	}
 	if !v.IsWhollyKnown() {

@@ -21,6 +21,7 @@ type file struct {
 	dir   string
 	src   *source.File
 	root  *block                   // nil if nothing could be read
+	part  *block                   // what could be read of a text with mistakes in it; nil if there are none
 	xprs  int                      // how many expressions need a cell
 	calls map[string]*source.Range // context functions that are called anywhere in the file, with one place
 	ds    diag.List
@@ -105,12 +106,17 @@ func parse(path string, text []byte, spec *blockSpec) *file {
 	} else {
 		parsed, diags := hclsyntax.ParseConfig(text, path, hcl.InitialPos)
 		f.ds = diag.FromHCL(diags)
-		if body, ok := parsedBody(parsed); ok && !f.ds.HasErrors() {
+		if body, ok := parsedBody(parsed); ok {
 			f.root = r.block(body, spec)
 		}
+		if diags.HasErrors() { // others may come of what is missing
+			f.ds, f.root, f.part = diag.FromHCL(diags), nil, f.root
+		}
 	}
-	if f.root != nil {
-		f.root.at = source.Range{Filename: path, Start: hcl.InitialPos, End: hcl.InitialPos}
+	for _, b := range []*block{f.root, f.part} {
+		if b != nil {
+			b.at = source.Range{Filename: path, Start: hcl.InitialPos, End: hcl.InitialPos}
+		}
 	}
 	f.xprs = r.next + parts
 	for i := range f.pseudo {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -103,7 +104,42 @@ func FuzzFile(f *testing.F) {
 		for _, u := range units {
 			everything(task, u)
 		}
+		if u := l.Part("u/" + filepath.Base(name)); u != nil {
+			_, _ = u.Dependencies(task, nil)
+			_, _ = u.Files(task)
+		}
 	})
+}
+
+// TestPart cuts a file off at each place: what stands whole before is read.
+func TestPart(t *testing.T) {
+	const text = "dependency \"a\" {\n  config_path = \"../a\"\n}\n" +
+		"include \"r\" {\n  path   = \"r.hcl\"\n  expose = true\n}\n" +
+		"dependencies {\n  paths = [\"../b\"]\n}\n" +
+		"inputs = {\n  x = include.r.inputs.x\n}\n"
+	for i := range text {
+		l := unit.NewLoader(memory(map[string]string{
+			"u/terragrunt.hcl": text[:i], "u/r.hcl": "inputs = { x = 1 }", "a/terragrunt.hcl": "", "b/terragrunt.hcl": "",
+		}))
+		task := l.Task(context.Background())
+		u := l.Part("u")
+		if units, _ := l.Load(task, "u"); len(units) > 0 {
+			u = units[0]
+		}
+		if u == nil {
+			t.Fatalf("nothing of %q", text[:i])
+		}
+		edges, _ := u.Dependencies(task, nil)
+		var got []string
+		for _, e := range edges {
+			got = append(got, e.ID)
+		}
+		for _, want := range []struct{ text, id string }{{"../a\"\n}\n", "/w/a"}, {"../b\"]\n}\n", "/w/b"}} {
+			if strings.Contains(text[:i], want.text) && !slices.Contains(got, want.id) {
+				t.Errorf("of %q only %q", text[:i], got)
+			}
+		}
+	}
 }
 
 // FuzzStack feeds anything to the reader of stack files.

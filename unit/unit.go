@@ -63,6 +63,28 @@ func (l *Loader) Load(t *demand.Task, path string) ([]*Unit, diag.List) {
 	return []*Unit{u}, c.ds
 }
 
+// Part reads what can be read of a unit whose file has mistakes in it that keep Load
+// from reading it, for those who only list units. It is nil where there is nothing;
+// what is wrong is left to Load. A part of the file may be missing, so nothing is an
+// error that is not there.
+func (l *Loader) Part(path string) *Unit {
+	path, ds := l.locate(path)
+	if ds.HasErrors() {
+		return nil
+	}
+	f := *l.unshared(path, languageTable().unit)
+	if f.part == nil || len(f.part.of("module")) > 0 {
+		return nil
+	}
+	f.root = f.part
+	e := newEv(l, &f, leafRole, f.dir)
+	e.leaf = e
+	u := &Unit{ID: string(l.target(f.dir, path)), Dir: f.dir, Path: path, l: l, e: e}
+	u.within = e
+	e.id = u.ID
+	return u
+}
+
 // In is the same unit, to be computed with another loader: with the one that it
 // came from, or with one that Anew made of that.
 func (u *Unit) In(l *Loader) *Unit {
