@@ -190,6 +190,8 @@ type PlanOptions struct {
 	// Time is what plantimestamp gives; zero means now. A plan that takes the place of
 	// another has that one's.
 	Time time.Time
+	// Stop, when closed, gives the plan up, as the end of the context does.
+	Stop <-chan struct{}
 }
 
 // ApplyOptions are the knobs of an apply.

@@ -261,7 +261,10 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	if now.IsZero() {
 		now = e.o.Now().UTC()
 	}
-	p, more := planner.Make(ctx, planner.Input{
+	planning, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer onStop(o.Stop, cancel)()
+	p, more := planner.Make(planning, planner.Input{
 		Eval: e.evaluation(vars, now, true, o.Defer), Providers: e.providers(), State: prev, Mode: o.Mode,
 		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "", Timestamp: now,
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
@@ -355,9 +358,7 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 	if e.o.Provisioners != nil {
 		in.Provisioners = e.o.Provisioners
 	}
-	if o.Stop != nil {
-		defer e.stopProviders(ctx, o.Stop)()
-	}
+	defer onStop(o.Stop, func() { e.pool.Stop(ctx) })()
 	res, more := apply.Run(ctx, in)
 	ds = append(ds, more...)
 	out := ApplyResult{State: res.State, Added: res.Added, Changed: res.Changed, Destroyed: res.Destroyed, Imported: res.Imported, Forgotten: res.Forgotten, Stopped: res.Stopped}
@@ -367,16 +368,19 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 	return out, ds
 }
 
-// stopProviders passes a stop on to the providers; the returned function ends the watch.
-func (e *Engine) stopProviders(ctx context.Context, stop <-chan struct{}) (end func()) {
+// onStop calls a function when stop is closed; the returned function ends the watch.
+func onStop(stop <-chan struct{}, f func()) (end func()) {
+	if stop == nil {
+		return func() {}
+	}
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Add(1)
-	go func() { // owned by Apply, which ends and awaits it
+	go func() { // owned by Plan or Apply, which ends and awaits it
 		defer wg.Done()
 		select {
 		case <-stop:
-			e.pool.Stop(ctx)
+			f()
 		case <-done:
 		}
 	}()

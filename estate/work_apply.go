@@ -35,7 +35,7 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 	prev := h.Current()
 	p, more := w.engine.Plan(ctx, prev, engine.PlanOptions{
 		Mode: w.mode(), Variables: w.values, SkipRefresh: skip, Targets: w.r.o.Targets, Excludes: w.r.o.Excludes, Replace: w.replaced(prev),
-		Defer: w.r.o.Op == Plan, Time: w.plannedAt(),
+		Defer: w.r.o.Op == Plan, Time: w.plannedAt(), Stop: w.r.o.Stop,
 	})
 	if more.HasErrors() && len(w.waits) > 0 && w.r.o.Op == Plan && unplannable(more) {
 		w.r.putOff(u, w.res, w.engine.Root(), Deferral{Reason: "what must be known before anything is planned is not known yet", At: more.Errors()[0].At, Waits: w.allWaits()})

@@ -63,6 +63,9 @@ type asked struct {
 	ds     diag.List
 }
 
+// CodeInterrupted is the code of messages about calls that were given up.
+const CodeInterrupted = provider.CodeInterrupted
+
 // New prepares an exchange; all its calls run under the context.
 func New(ctx context.Context, o Options) *Exchange {
 	x := &Exchange{ctx: ctx, o: o, live: map[*eval.ProviderConfig]*demand.Cell[provider.Provider]{}}

@@ -97,7 +97,7 @@ func Make(ctx context.Context, in Input) (*plan.Plan, diag.List) {
 	}
 	p.walk()
 	p.graph.Report(p.exchange.Close())
-	ds = append(ds, p.graph.Diags()...)
+	ds = append(ds, halted(ctx, p.graph.Diags())...)
 	out := p.assemble()
 	out.Errored = ds.HasErrors()
 	return out, ds
@@ -251,7 +251,7 @@ func (p *planner) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 	p.plans = append(p.plans, ip)
 	p.mu.Unlock()
 	if err := p.ctx.Err(); err != nil {
-		return cty.DynamicVal, diag.List{{Severity: diag.Error, Code: "plan/interrupted", Summary: "Execution halted", Detail: "Planning was interrupted before everything was looked at."}}
+		return cty.DynamicVal, diag.List{{Severity: diag.Error, Code: exchange.CodeInterrupted, Summary: "Not planned", Detail: "Planning was interrupted."}}
 	}
 	a := d.Addr()
 	if !p.scope.allows(a) {
@@ -279,6 +279,19 @@ func (p *planner) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 func (p *planner) fromState(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) {
 	d := ip.d
 	s, ds := d.Resource.Schema(t)
+// halted takes the messages out about each instance and call that was given up, and
+// says once that the plan was.
+func halted(ctx context.Context, ds diag.List) diag.List {
+	if ctx.Err() == nil {
+		return ds
+	}
+	left := slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool { return m.Code == exchange.CodeInterrupted })
+	if len(left) == len(ds) {
+		return ds
+	}
+	return append(left, &diag.Message{Severity: diag.Error, Code: "plan/interrupted", Summary: "Execution halted", Detail: "Planning was interrupted before everything was looked at."})
+}
+
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
 	}

@@ -53,6 +53,10 @@ type Provider interface {
 	Close() error
 }
 
+// CodeInterrupted is the code of messages about calls that the caller gave up: it is
+// not known how far the provider came.
+const CodeInterrupted = "provider/interrupted"
+
 // A Factory starts a new, unconfigured provider instance.
 type Factory func(ctx context.Context) (Provider, diag.List)
 

@@ -87,7 +87,7 @@ func do[R any](ctx context.Context, h *handle, fallback R, call func(provider.Pr
 // turn waits for the pool's turn to make a call.
 func (p *Pool) turn(ctx context.Context, a addr.Provider) diag.List {
 	if err := p.host.turns.Take(ctx, p.name); err != nil {
-		return diag.Errorf(nil, "Provider was not called", "The run was interrupted before it was the turn of a call of the provider %s.", a.Display())
+		return interrupted("Provider was not called", "The run was interrupted before it was the turn of a call of the provider %s.", a.Display())
 	}
 	return nil
 }

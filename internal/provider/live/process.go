@@ -59,7 +59,7 @@ func (p *process) await(ctx context.Context) (again bool, ds diag.List) {
 	select {
 	case <-p.started:
 	case <-ctx.Done():
-		return false, diag.Errorf(nil, "Provider could not be started", "The run was interrupted while it was started.")
+		return false, interrupted("Provider could not be started", "The run was interrupted while it was started.")
 	}
 	if p.p == nil {
 		return p.gaveUp && ctx.Err() == nil, clone(p.ds)
@@ -126,6 +126,13 @@ func (p *process) mayStop(h *Host) bool {
 	p.stopSent = true
 	h.drop(p)
 	return true
+}
+
+// interrupted is a message about what was given up.
+func interrupted(summary, detail string, args ...any) diag.List {
+	ds := diag.Errorf(nil, summary, detail, args...)
+	ds[0].Code = provider.CodeInterrupted
+	return ds
 }
 
 func (p *process) close() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 	"github.com/zclconf/go-cty/cty"
 	"google.golang.org/grpc/codes"
@@ -15,12 +16,12 @@ import (
 // The codes of messages that the client itself makes. After CodeCrash and
 // CodeInterrupted it is not known how far the provider came.
 const (
-	CodeStart       = "provider/start"       // the plugin could not be started
-	CodeCrash       = "provider/crash"       // it ended, or the connection broke, during a call
-	CodeInterrupted = "provider/interrupted" // the caller gave the call up
-	CodeClosed      = "provider/closed"      // the call came after Close
-	CodeNonsense    = "provider/nonsense"    // the answer breaks the protocol
-	CodeCall        = "provider/call"        // the plugin refused the call
+	CodeStart       = "provider/start" // the plugin could not be started
+	CodeCrash       = "provider/crash" // it ended, or the connection broke, during a call
+	CodeInterrupted = provider.CodeInterrupted
+	CodeClosed      = "provider/closed"   // the call came after Close
+	CodeNonsense    = "provider/nonsense" // the answer breaks the protocol
+	CodeCall        = "provider/call"     // the plugin refused the call
 )
 
 // A call is what a plugin is asked to do, for messages: "plan", "a time_static".
