@@ -241,17 +241,26 @@ func (a *applier) finish() {
 		draft.SetOutput(o.Name, &state.Output{Value: plain, Sensitive: o.AfterSensitive || sensitive, Deprecated: o.Deprecated})
 	}
 	if a.in.Plan.Mode == plan.Destroy {
-		draft.SetChecks(nil)
+		draft.SetChecks(a.in.Plan.Checks)
 		a.dropData(draft)
 		return
 	}
 	results := a.in.Plan.Checks
-	if len(a.in.Plan.Targets)+len(a.in.Plan.Excludes) == 0 && a.in.Plan.Mode == plan.Normal {
-		more, ds := checks.Run(t, a.ev, a.checkData)
-		a.graph.Report(ds)
-		results = checks.Merge(results, append(a.outcome, more...))
+	if a.in.Plan.Mode == plan.Normal {
+		results = checks.Merge(results, append(a.outcome, a.checked(t)...))
 	}
 	draft.SetChecks(results)
+}
+
+// checked is what came of everything that has conditions besides resources. With
+// targets or exclusions nothing is evaluated for that.
+func (a *applier) checked(t *demand.Task) []checks.Result {
+	if len(a.in.Plan.Targets)+len(a.in.Plan.Excludes) > 0 {
+		return checks.Values(a.ev)
+	}
+	out, ds := checks.Run(t, a.ev, a.checkData)
+	a.graph.Report(ds)
+	return out
 }
 
 // checkData tells what is known of the data source of a check: one that was not

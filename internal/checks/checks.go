@@ -24,9 +24,9 @@ type Result struct {
 // Group makes state's form of results.
 func Group(all []Result) []state.CheckResult {
 	var out []state.CheckResult
-	index := map[string]int{}
+	index := map[blockKey]int{}
 	for _, r := range all {
-		k := string(r.kind) + " " + r.config
+		k := blockKey{r.kind, r.config}
 		i, ok := index[k]
 		if !ok {
 			i = len(out)
@@ -40,6 +40,7 @@ func Group(all []Result) []state.CheckResult {
 				obj.Failures = append(obj.Failures, o.Message)
 			}
 		}
+		slices.Sort(obj.Failures)
 		out[i].Status = worse(out[i].Status, obj.Status)
 		out[i].Objects = append(out[i].Objects, obj)
 	}
@@ -56,13 +57,6 @@ func worse(a, b state.CheckStatus) state.CheckStatus {
 		return b
 	}
 	return a
-}
-
-func checkAddr(m *eval.Module, rest string) string {
-	if path := m.Addr.Static(); path != "" {
-		return string(path) + "." + rest
-	}
-	return rest
 }
 
 // Of is what came of the conditions of an instance.
@@ -85,16 +79,14 @@ func Run(t *demand.Task, ev *eval.Evaluator, data func(*eval.Desired) (failure s
 				continue
 			}
 			outcomes, more := c.Run(t)
+			if len(failures) > 0 { // that was told, and is why nothing more is known
+				more = slices.DeleteFunc(more, func(m *diag.Message) bool { return m.Code == eval.CheckOpen })
+			}
 			outcomes = append(failures, outcomes...)
 			ds = append(ds, more...)
-			out = append(out, Result{state.CheckBlock, checkAddr(m, "check."+c.Config().Name), name, outcomes})
+			out = append(out, Result{state.CheckBlock, under(m.Addr.Static(), "check."+c.Config().Name), name, outcomes})
 		}
-		for name, outcomes := range m.VariableRules() {
-			out = append(out, Result{state.CheckVariable, checkAddr(m, "var."+name), moduleName(m, "var."+name), outcomes})
-		}
-		for name, outcomes := range m.OutputRules() {
-			out = append(out, Result{state.CheckOutput, checkAddr(m, "output."+name), moduleName(m, "output."+name), outcomes})
-		}
+		out = append(out, values(m, false)...)
 		for _, call := range m.Calls() {
 			if ch, ok := call.Children(t); ok {
 				for _, child := range ch.All {
@@ -142,10 +134,10 @@ func Merge(old []state.CheckResult, newer []Result) []state.CheckResult {
 	if len(newer) == 0 {
 		return old
 	}
-	byObject := map[string]Result{}
-	var order []string
+	byObject := map[blockKey]Result{}
+	var order []blockKey
 	for _, r := range newer {
-		k := string(r.kind) + " " + r.object
+		k := blockKey{r.kind, r.object}
 		if have, again := byObject[k]; again {
 			have.outcomes = append(slices.Clone(have.outcomes), r.outcomes...)
 			byObject[k] = have
@@ -160,9 +152,13 @@ func Merge(old []state.CheckResult, newer []Result) []state.CheckResult {
 	}
 	fresh := Group(joined)
 	out := slices.Clone(old)
+	index := make(map[blockKey]int, len(old))
+	for i, c := range old {
+		index[blockKey{c.Kind, c.Addr}] = i
+	}
 	for _, f := range fresh {
-		i := slices.IndexFunc(out, func(c state.CheckResult) bool { return c.Kind == f.Kind && c.Addr == f.Addr })
-		if i < 0 {
+		i, known := index[blockKey{f.Kind, f.Addr}]
+		if !known {
 			out = append(out, f)
 			continue
 		}

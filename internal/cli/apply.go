@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -71,6 +72,9 @@ func runApply(ctx context.Context, s *session, o *applyOptions) int {
 	p, ds := r.plan(ctx)
 	if ds.HasErrors() || p == nil || p.Errored {
 		return 1
+	}
+	if o.approved { // apply will evaluate what was left open in a moment
+		r.pending = slices.DeleteFunc(r.pending, func(m *diag.Message) bool { return m.Code == "eval/check-open" })
 	}
 	if p.HasChanges() && !o.approved {
 		r.flush()

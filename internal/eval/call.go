@@ -74,6 +74,15 @@ func (c *Call) Config() *config.Call { return c.code.cfg }
 // Children computes the instances; ok is false if that failed.
 func (c *Call) Children(t *demand.Task) (*Children, bool) { return c.children.Get(t, nil) }
 
+// Known are the instances as far as they were computed already.
+func (c *Call) Known() []*Module {
+	ch, ok := c.children.Peek()
+	if !ok {
+		return nil
+	}
+	return ch.All
+}
+
 func (c *Call) input(name string) *lang.Expr { return c.code.inputs[name] }
 
 // scope is where the inputs of one instance are evaluated.

@@ -136,7 +136,7 @@ func TestOutputs(t *testing.T) {
 		{name: "modules", config: "module \"m\" {\n  source = \"./m\"\n  count  = 2\n  n      = count.index\n}\noutput \"o\" { value = module.m[*].twice }" + child, want: "[[0,0],[1,1]]"},
 		{name: "a deprecated output", config: "module \"m\" { source = \"./m\" }\noutput \"o\" { value = module.m.gone }" + child, want: "1", told: []string{"main.tf:2 warning: Value derived from a deprecated source"}},
 		{name: "a deprecated attribute, told once", config: "resource \"x_thing\" \"a\" { old = \"z\" }\nlocals { l = x_thing.a.old }\noutput \"o\" { value = local.l }", want: `"z"`, told: []string{"main.tf:2 warning: Value derived from a deprecated source"}},
-		{name: "a deprecated attribute that is not set", config: "resource \"x_thing\" \"a\" {}\noutput \"o\" { value = x_thing.a.old }", want: "null"},
+		{name: "a deprecated attribute that is not set", config: "resource \"x_thing\" \"a\" {}\noutput \"o\" { value = x_thing.a.old }", want: "null", told: []string{"main.tf:2 warning: Value derived from a deprecated source"}},
 		{name: "a circle", config: "locals {\n  a = local.b\n  b = local.a\n}\noutput \"o\" { value = local.a }", told: []string{"main.tf:2 error: Cycle"}},
 		{name: "nothing of the name", config: "output \"o\" { value = local.nope }", told: []string{"main.tf:1 error: Reference to undeclared local value"}},
 	} {

@@ -221,6 +221,7 @@ func (c *Check) Run(t *demand.Task) ([]Outcome, diag.List) {
 	cell := demand.NewCell(demand.Subject(c), nil, func(t *demand.Task) ([]Outcome, diag.List) {
 		var out []Outcome
 		out, ds = c.Mod.ev.Rules(t, c.Mod, "Check block assertion", c.code.asserts, name)
+		ds = append(ds, c.open(out)...)
 		return out, nil
 	})
 	out, _ := cell.Get(t, nil)
@@ -228,6 +229,24 @@ func (c *Check) Run(t *demand.Task) ([]Outcome, diag.List) {
 		m.Severity, m.Alone = diag.Warning, true
 	}
 	return out, ds
+}
+
+// CheckOpen is the code of the warning that a plan leaves an assertion to apply.
+const CheckOpen = "eval/check-open"
+
+// open warns of assertions that a plan leaves to apply.
+func (c *Check) open(out []Outcome) (ds diag.List) {
+	if c.Mod.ev.o.Validating || c.Mod.ev.o.Applying {
+		return nil
+	}
+	for i, o := range out {
+		if o.Status == Unknown {
+			at := c.code.asserts[i].cond.Range()
+			ds = append(ds, &diag.Message{Code: CheckOpen, Severity: diag.Warning, At: &at, Summary: "Check block assertion known after apply",
+				Detail: "This condition depends on values that are not known yet. It will be evaluated when the plan is applied."})
+		}
+	}
+	return ds
 }
 
 // providerFunction finds a function named provider::NAME::FUNCTION or

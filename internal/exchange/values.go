@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -20,23 +21,27 @@ func SensitivePaths(s *schema.Resource, v cty.Value, given []cty.Path) []cty.Pat
 	if !s.Block.HasSensitive() {
 		return given
 	}
-	out := append([]cty.Path(nil), given...)
-	for _, sp := range s.Block.SensitivePaths(v) {
-		if !hasPath(out, sp) {
-			out = append(out, sp)
-		}
-	}
-	state.SortPaths(out)
-	return out
+	return sortedPaths(append(slices.Clone(given), s.Block.SensitivePaths(v)...))
 }
 
-func hasPath(paths []cty.Path, q cty.Path) bool {
-	for _, x := range paths {
-		if x.Equals(q) {
-			return true
+// sortedPaths sorts a list of paths in place and takes out what is there twice.
+func sortedPaths(list []cty.Path) []cty.Path {
+	state.SortPaths(list)
+	return slices.CompactFunc(list, cty.Path.Equals)
+}
+
+// BySchema is what SensitivePaths added to the given paths.
+func BySchema(all, given []cty.Path) []cty.Path {
+	given = sortedPaths(slices.Clone(given))
+	var out []cty.Path
+	for _, path := range all {
+		if len(given) > 0 && given[0].Equals(path) {
+			given = given[1:]
+			continue
 		}
+		out = append(out, path)
 	}
-	return false
+	return out
 }
 
 // ConfigValue evaluates an instance's configuration and takes the marks off:
@@ -72,15 +77,17 @@ func ConfigValue(t *demand.Task, d *eval.Desired, s *schema.Resource) (plain cty
 	return plain, sensitive, ds
 }
 
-// deprecations warns of outputs of modules that are deprecated and used here.
+// CodeDeprecated is the code of warnings that an argument is derived from something deprecated.
+const CodeDeprecated = "eval/deprecated-source"
+
+// deprecations warns of what is deprecated and used here: outputs of modules, resources and their parts.
 func deprecations(v cty.Value) diag.List {
 	var ds diag.List
 	plain, _ := v.Unmark()
 	for name := range v.Type().AttributeTypes() {
 		for _, dep := range value.Deprecations(plain.GetAttr(name)) {
 			ds = append(ds, &diag.Message{
-				Severity: diag.Warning, Summary: "Value derived from a deprecated source", Attr: cty.GetAttrPath(name),
-				Detail: fmt.Sprintf("This value is derived from %s, which is deprecated with the following message:\n\n%s", dep.Source, dep.Message),
+				Code: CodeDeprecated, Severity: diag.Warning, Summary: "Value derived from a deprecated source", Attr: cty.GetAttrPath(name), Detail: dep.Sentence(),
 			})
 		}
 	}
@@ -123,15 +130,10 @@ func Present(v cty.Value, paths []cty.Path) []cty.Path {
 
 // SamePaths reports whether two lists hold the same paths.
 func SamePaths(a, b []cty.Path) bool {
-	if len(a) != len(b) {
-		return false
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
 	}
-	for _, x := range a {
-		if !hasPath(b, x) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(sortedPaths(slices.Clone(a)), sortedPaths(slices.Clone(b)), cty.Path.Equals)
 }
 
 // WithSensitive marks what is sensitive in a value that came from state or a

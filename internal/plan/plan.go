@@ -80,6 +80,7 @@ type Change struct {
 	After           cty.Value // null where there will be none; unknown parts are known after apply
 	BeforeSensitive []cty.Path
 	AfterSensitive  []cty.Path
+	Undeclared      []cty.Path // of AfterSensitive, in its order: what planned_values of the JSON form does not tell
 	ReplacePaths    []cty.Path // what forces replacement
 
 	Import         *Import // nil unless the object is imported

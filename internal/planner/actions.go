@@ -14,7 +14,7 @@ import (
 //   - What makes an object (create, update, read) needs what makes the objects
 //     that it reads, found over recorded reads; a read of many is one join.
 //   - A delete needs the deletes of everything that depended on the object, as
-//     state has it, and a delete of something that configuration dropped needs
+//     state has it, and in a plan to destroy as configuration has it now, and a delete of something that configuration dropped needs
 //     the updates of what used to depend on it, which let go of it.
 //   - Delete-then-create: the create needs the delete.
 //   - Create-then-delete: the delete needs the create, and everything that
@@ -191,6 +191,7 @@ func (b *actionList) need1(action, on int) {
 // dependents are the actions on what depends on a resource block.
 type dependents struct {
 	deletes, makes group
+	later          group // deletes of what depends on it by what configuration says now
 	users          []int // what makes objects that depend on it now
 	all            group // all three, once asked for
 }
@@ -218,7 +219,13 @@ func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 	}
 	providers := b.providerReads(gone)
 	for i, c := range b.plan.Changes {
-		for _, r := range b.priorDependencies(c) {
+		prior := b.priorDependencies(c)
+		for _, r := range b.laterDependencies(c, prior) {
+			if d := by[r]; d != nil && hs[i].delete >= 0 {
+				d.later.of = append(d.later.of, hs[i].delete)
+			}
+		}
+		for _, r := range prior {
 			d := by[r]
 			if d == nil {
 				continue
@@ -253,8 +260,11 @@ func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 			continue
 		}
 		b.needAll(hs[i].delete, &d.deletes)
+		if len(d.later.of) > 0 {
+			b.soft[hs[i].delete] = b.through(hs[i].delete, &d.later)
+		}
 		if c.Op == plan.Delete && hs[i].forward < 0 {
-			b.soft[hs[i].delete] = b.through(hs[i].delete, &d.makes)
+			b.soft[hs[i].delete] = append(b.soft[hs[i].delete], b.through(hs[i].delete, &d.makes)...)
 		}
 	}
 }
@@ -281,17 +291,6 @@ func (b *actionList) through(action int, g *group) []int {
 	return []int{g.join}
 }
 
-func (b *actionList) priorDependencies(c *plan.Change) []addr.ConfigResource {
-	if c.Before.IsNull() {
-		return nil
-	}
-	obj, _, ok := b.p.prior.Object(addr.Object{Instance: c.Addr, Deposed: c.Deposed})
-	if !ok {
-		return nil
-	}
-	return obj.Dependencies
-}
-
 // providerReads lists, for each configuration in use, the resources it reads that are going away.
 func (b *actionList) providerReads(gone map[addr.ConfigResource]bool) map[addr.ProviderConfig][]addr.ConfigResource {
 	out := map[addr.ProviderConfig][]addr.ConfigResource{}
@@ -300,81 +299,6 @@ func (b *actionList) providerReads(gone map[addr.ConfigResource]bool) map[addr.P
 			if c := r.Addr().Config(); gone[c] {
 				out[pc.Addr] = append(out[pc.Addr], c)
 			}
-		}
-	}
-	return out
-}
-
-// finish adds the soft needs, unless they close a circle.
-func (b *actionList) finish() {
-	if len(b.soft) > 0 {
-		plain := make(map[int][]int, len(b.soft))
-		for i, more := range b.soft {
-			plain[i] = b.out[i].Needs
-			b.out[i].Needs = append(slices.Clone(plain[i]), more...)
-		}
-		if !acyclic(b.out) {
-			for i, needs := range plain {
-				b.out[i].Needs = needs
-			}
-		}
-	}
-	for i := range b.out {
-		n := b.out[i].Needs
-		if len(n) > 1 {
-			slices.Sort(n)
-			b.out[i].Needs = slices.Compact(n)
-		}
-	}
-}
-
-// acyclic reports whether the list can be carried out.
-func acyclic(list []plan.Action) bool {
-	waiting := make([]int, len(list))
-	users := make([][]int, len(list))
-	var ready []int
-	for i, a := range list {
-		waiting[i] = len(a.Needs)
-		for _, n := range a.Needs {
-			users[n] = append(users[n], i)
-		}
-		if len(a.Needs) == 0 {
-			ready = append(ready, i)
-		}
-	}
-	done := 0
-	for len(ready) > 0 {
-		i := ready[len(ready)-1]
-		ready = ready[:len(ready)-1]
-		done++
-		for _, u := range users[i] {
-			if waiting[u]--; waiting[u] == 0 {
-				ready = append(ready, u)
-			}
-		}
-	}
-	return done == len(list)
-}
-
-// readResources lists the resources that a node reads, directly or through
-// nodes that are no resources.
-func readResources(n *demand.Node) []*eval.Resource {
-	var out []*eval.Resource
-	seen := map[*demand.Node]bool{n: true}
-	stack := []*demand.Node{n}
-	for len(stack) > 0 {
-		x := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		for _, r := range x.Reads() {
-			if seen[r.Node] {
-				continue
-			}
-			seen[r.Node] = true
-			if res, ok := r.Node.What.(*eval.Resource); ok {
-				out = append(out, res)
-				continue
-			}
-			stack = append(stack, r.Node)
 		}
 	}
 	return out

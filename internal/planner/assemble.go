@@ -246,13 +246,40 @@ func (ip *instancePlan) whyFailed() string {
 
 // checks groups the results of conditions by block.
 func (p *planner) checks() []state.CheckResult {
+	root := p.in.Eval.Tree.Root
+	if p.in.Mode == plan.Destroy {
+		return checks.Unevaluated(root, !p.scope.limited())
+	}
 	all := p.checkResults
-	for _, ip := range p.plans {
+	if p.scope.limited() {
+		all = checks.Values(p.ev)
+	}
+	var last *eval.Resource
+	for _, ip := range p.plans { // in the order of addresses
 		r := ip.d.Resource
 		if !ip.checked || !r.HasRules() {
 			continue
 		}
 		all = append(all, checks.Of(ip.d, append(slices.Clone(ip.pre), ip.post...)))
+		if r != last && p.scope.limited() {
+			last = r
+			all = append(all, p.unseen(r)...)
+		}
 	}
-	return checks.Group(all)
+	return checks.Complete(checks.Group(all), root)
+}
+
+// unseen tells of the instances of a resource that are left out of the plan.
+func (p *planner) unseen(r *eval.Resource) []checks.Result {
+	in, ok := r.Instances(p.graph.Task(p.ctx))
+	if !ok {
+		return nil
+	}
+	var out []checks.Result
+	for _, d := range in.All {
+		if ip, _ := d.Memo.(*instancePlan); ip == nil || !ip.checked {
+			out = append(out, checks.Unseen(r, d.Addr()))
+		}
+	}
+	return out
 }

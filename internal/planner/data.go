@@ -52,8 +52,16 @@ func (p *planner) data(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) 
 	}
 	if reason != "" && p.in.Mode == plan.Normal {
 		planned := s.Block.SetUnknowns(config)
+		if reason == plan.ReadCheckNested { // shown as it is now, and read again when all is done
+			now, more := p.readData(t, ip, pc, config, sensitive)
+			if ds = append(ds, more...); !more.HasErrors() {
+				planned, _ = now.UnmarkDeep()
+			}
+		}
 		c := &plan.Change{Addr: d.Addr(), Prev: d.Addr(), Provider: pc.Addr, Op: plan.Read, Reason: reason, Before: cty.NullVal(s.Block.ImpliedType()), After: planned}
-		c.AfterSensitive = exchange.SensitivePaths(s, planned, exchange.Present(planned, sensitive))
+		given := exchange.Present(planned, sensitive)
+		c.AfterSensitive = exchange.SensitivePaths(s, planned, given)
+		c.Undeclared = exchange.BySchema(c.AfterSensitive, given)
 		ip.change = c
 		if names := p.ev.WaitsFor(t.Reads()); names != nil && reason == plan.ReadConfigUnknown {
 			p.putOff(d.Addr().String(), plan.ConfigUnknown, &eval.Deferral{At: d.Resource.Config().At, Variables: names})

@@ -7,7 +7,6 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/plan"
 )
 
 // dependencies finds, for each resource, the resources that it depends on,
@@ -300,55 +299,4 @@ func compareConfigResources(a, b addr.ConfigResource) int {
 		return 1
 	}
 	return 0
-}
-
-// settle decides the order of replacements: create_before_destroy holds for
-// everything that such a resource depends on, too.
-func (p *planner) settle(deps *dependencies) {
-	forced := p.forced(deps)
-	for _, ip := range p.plans {
-		c := ip.change
-		if c == nil || c.Addr.Resource.Mode != addr.Managed {
-			continue
-		}
-		if len(forced) > 0 && forced[deps.config(ip.d.Resource)] {
-			c.ForcedCBD = true
-		}
-		if c.Op == plan.DeleteThenCreate && c.ForcedCBD {
-			c.Op = plan.CreateThenDelete
-		}
-	}
-}
-
-// forced is what resources with create_before_destroy depend on, directly or
-// through others. It follows the resources one by one, as the lists of
-// dependencies need not be whole (see maxTotal).
-func (p *planner) forced(deps *dependencies) map[addr.ConfigResource]bool {
-	var todo []*eval.Resource
-	met := map[*eval.Resource]bool{}
-	for _, ip := range p.plans {
-		r := ip.d.Resource
-		if cbd := r.Config().Lifecycle.CreateBeforeDestroy; cbd != nil && *cbd && !met[r] {
-			met[r] = true
-			todo = append(todo, r)
-		}
-	}
-	forced := map[addr.ConfigResource]bool{}
-	read := map[*depSet]bool{}
-	for len(todo) > 0 {
-		s := deps.own(todo[len(todo)-1])
-		todo = todo[:len(todo)-1]
-		if read[s] {
-			continue
-		}
-		read[s] = true
-		for _, r := range s.refs {
-			forced[deps.config(r)] = true
-			if !met[r] {
-				met[r] = true
-				todo = append(todo, r)
-			}
-		}
-	}
-	return forced
 }

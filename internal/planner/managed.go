@@ -67,6 +67,7 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 	if more.HasErrors() {
 		return unknown, m.blame(ds)
 	}
+	m.looked = true
 	m.deposed, more = p.planDeposed(m.sub)
 	ds = append(ds, more...)
 	switch p.in.Mode {

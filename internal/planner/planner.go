@@ -82,6 +82,7 @@ type instancePlan struct {
 	deposed   []*plan.Change
 	pre, post []eval.Outcome
 	checked   bool
+	looked    bool   // it was planned, not just read from state
 	deferred  bool   // it cannot be planned yet
 	failure   string // of a check's data source: why it could not be read
 	order     int    // index of the action that makes the new object, -1 without one
@@ -117,6 +118,9 @@ func newPlanner(ctx context.Context, in Input) *planner {
 	}
 	for _, a := range in.Replace {
 		p.replace[a] = true
+	}
+	if in.Mode == plan.Destroy && len(in.State.Resources) == 0 {
+		p.in.SkipRefresh = true // nothing is destroyed with what data sources say
 	}
 	o := in.Eval
 	o.Phase = p.exchange.Phase(p.value)
@@ -275,10 +279,6 @@ func (p *planner) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 	return v, ds
 }
 
-// fromState answers for an instance that is left out of the plan: what state has.
-func (p *planner) fromState(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) {
-	d := ip.d
-	s, ds := d.Resource.Schema(t)
 // halted takes the messages out about each instance and call that was given up, and
 // says once that the plan was.
 func halted(ctx context.Context, ds diag.List) diag.List {
@@ -292,6 +292,10 @@ func halted(ctx context.Context, ds diag.List) diag.List {
 	return append(left, &diag.Message{Severity: diag.Error, Code: "plan/interrupted", Summary: "Execution halted", Detail: "Planning was interrupted before everything was looked at."})
 }
 
+// fromState answers for an instance that is left out of the plan: what state has.
+func (p *planner) fromState(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) {
+	d := ip.d
+	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
 	}

@@ -42,14 +42,16 @@ func (m *managedPlan) planUpdate(now exchange.Object, imp *plan.Import) (cty.Val
 		BeforeIdentity: now.Identity, AfterIdentity: resp.Identity,
 		Handling: plan.Handling{Private: resp.Private, SkipDestroy: life.Destroy != nil && !*life.Destroy, ConfigKnown: config.IsWhollyKnown()},
 	}
-	if life.CreateBeforeDestroy != nil {
-		c.ForcedCBD = *life.CreateBeforeDestroy
-	}
 	c.BeforeSensitive = exchange.SensitivePaths(s, now.Value, now.Sensitive())
 	if len(sensitive) > 0 || s.Block.HasSensitive() {
 		c.AfterSensitive = exchange.SensitivePaths(s, resp.Planned, exchange.Present(resp.Planned, sensitive))
 	}
 	ds = append(ds, m.decide(c, now, prior, resp, written)...)
+	if c.Op.IsReplace() && !prior.Value.IsNull() { // planned anew: the schema's own are not marked, as in OpenTofu
+		given := exchange.Present(c.After, sensitive)
+		c.AfterSensitive = exchange.SensitivePaths(s, c.After, given)
+		c.Undeclared = exchange.BySchema(c.AfterSensitive, given)
+	}
 	m.change = c
 	if ds.HasErrors() {
 		return unknown, ds

@@ -79,13 +79,17 @@ type Resource struct {
 	IdentityVersion int64
 }
 
+// NoMessage stands for the message where a provider calls something deprecated
+// and says no more about it.
+const NoMessage = "deprecated"
+
 // A Block is a group of arguments and nested blocks.
 type Block struct {
 	Attributes  map[string]*Attribute
 	Blocks      map[string]*NestedBlock
 	Description string
 	Markdown    bool   // whether Description is Markdown
-	Deprecated  string // "" or the message; providers that give none have "deprecated"
+	Deprecated  string // "" or the message, which may be NoMessage
 
 	once    sync.Once
 	implied cty.Type

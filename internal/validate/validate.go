@@ -171,7 +171,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	}
 	if a.Resource.Mode != addr.Ephemeral && marked {
 		_, _, more = exchange.ConfigValue(t, d, s)
-		ds = append(ds, exchange.Blame(d, s, onlyOf(more, "plan/ephemeral"))...)
+		ds = append(ds, exchange.Blame(d, s, append(onlyOf(more, "plan/ephemeral"), onlyOf(more, exchange.CodeDeprecated)...))...)
 	}
 	prov, more := v.in.Providers.Any(v.ctx, d.Resource.Provider())
 	if ds = append(ds, more...); more.HasErrors() {
@@ -279,7 +279,7 @@ func (v *validator) deprecated(d *eval.Desired, s *schema.Resource, config cty.V
 }
 
 func sentence(text string) string {
-	if text == "deprecated" {
+	if text == schema.NoMessage {
 		return "The provider calls this deprecated and says no more about it."
 	}
 	return text

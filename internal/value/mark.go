@@ -38,10 +38,19 @@ func (m mark) GoString() string { return "value." + string(m) }
 // Deprecation is a mark that travels from a deprecated output to whoever reads
 // it. Two of them are the same mark if message and source are equal.
 type Deprecation struct {
-	// Message is the text that the author of the output wrote.
+	// Message is the text that its author wrote; "" if there is none.
 	Message string
-	// Source names the output, as a user would write its address.
+	// Source names the output, or the part of a resource, as a user would write its address.
 	Source string
+}
+
+// Sentence tells the user what a value comes from.
+func (d Deprecation) Sentence() string {
+	s := "This value is derived from " + d.Source + ", which is deprecated"
+	if d.Message == "" {
+		return s + "."
+	}
+	return s + " with the following message:\n\n" + d.Message
 }
 
 // HasMark tells whether v itself carries the mark m; what is inside of v does

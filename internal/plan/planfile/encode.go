@@ -83,7 +83,7 @@ func (e *encoder) change(c *plan.Change) {
 	set(hasIdentity, c.BeforeIdentity != cty.NilVal || c.AfterIdentity != cty.NilVal)
 	set(isForcedCBD, c.ForcedCBD)
 	set(isSkipDestroy, c.SkipDestroy)
-	set(hasPaths, len(c.BeforeSensitive)+len(c.AfterSensitive)+len(c.ReplacePaths) > 0)
+	set(hasPaths, len(c.BeforeSensitive)+len(c.AfterSensitive)+len(c.Undeclared)+len(c.ReplacePaths) > 0)
 	e.byte(bits)
 	e.instance(c.Addr)
 	e.str(string(c.Deposed))
@@ -98,6 +98,7 @@ func (e *encoder) change(c *plan.Change) {
 	if bits&hasPaths != 0 {
 		e.paths(c.BeforeSensitive)
 		e.paths(c.AfterSensitive)
+		e.paths(c.Undeclared)
 		e.paths(c.ReplacePaths)
 	}
 	e.bytes(c.Private)
@@ -129,7 +130,7 @@ func (d *decoder) change() *plan.Change {
 	c.Reason = plan.Reason(d.str())
 	c.Before, c.After = d.value(), d.value()
 	if bits&hasPaths != 0 {
-		c.BeforeSensitive, c.AfterSensitive, c.ReplacePaths = d.paths(), d.paths(), d.paths()
+		c.BeforeSensitive, c.AfterSensitive, c.Undeclared, c.ReplacePaths = d.paths(), d.paths(), d.paths(), d.paths()
 	}
 	c.Private = d.blob()
 	if bits&hasImport != 0 {

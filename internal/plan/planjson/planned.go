@@ -7,6 +7,8 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // planned writes what there will be after the plan is carried out.
@@ -79,7 +81,11 @@ func (w *planWriter) plannedResource(c *plan.Change) {
 	w.name("values")
 	w.value(c.After)
 	w.name("sensitive_values")
-	w.objectTree(c.After, sensitive(c.AfterSensitive, c.After, block), isMarked, "{}")
+	paths := sensitive(c.AfterSensitive, c.After, block)
+	if len(c.Undeclared) > 0 {
+		paths = value.NewPathSet(without(c.AfterSensitive, c.Undeclared))
+	}
+	w.objectTree(c.After, paths, isMarked, "{}")
 	if known(c.AfterIdentity) {
 		w.name("identity")
 		w.value(c.AfterIdentity)
@@ -87,6 +93,17 @@ func (w *planWriter) plannedResource(c *plan.Change) {
 		w.int(s.IdentityVersion)
 	}
 	w.end('}')
+}
+
+// without is a list of paths without some of them, which stand in it in the same order.
+func without(all, some []cty.Path) []cty.Path {
+	return slices.DeleteFunc(slices.Clone(all), func(path cty.Path) bool {
+		if len(some) == 0 || !some[0].Equals(path) {
+			return false
+		}
+		some = some[1:]
+		return true
+	})
 }
 
 // writeModules writes items that are sorted by module as a tree of modules.

@@ -26,7 +26,7 @@ func writeState(w *writer, s *state.State, schemas Schemas, version string, chec
 	w.begin('{')
 	w.name("format_version")
 	w.str(StateVersion)
-	if s.Empty() && (s == nil || len(s.Checks) == 0) {
+	if s.Empty() {
 		w.end('}')
 		return nil
 	}

@@ -97,7 +97,7 @@ func toInt(n int64) int { return int(max(0, min(n, math.MaxInt32))) }
 
 func deprecated(is bool, text string) string {
 	if is && text == "" {
-		return "deprecated"
+		return schema.NoMessage
 	}
 	if !is {
 		return ""

@@ -24,10 +24,10 @@ func sensitive(a *schema.Attribute) *schema.Attribute {
 
 // A catalog is the schemas of a server. It never changes.
 type catalog struct {
-	provider, object, record, data, secret *schema.Block
-	list, action, store                    *schema.Block
-	identity                               *schema.Object
-	codecs                                 map[typed]*rpc.Codec
+	provider, object, record, old, data, secret *schema.Block
+	list, action, store                         *schema.Block
+	identity                                    *schema.Object
+	codecs                                      map[typed]*rpc.Codec
 }
 
 // typed is one of the schemas.
@@ -49,6 +49,7 @@ func newCatalog(protocol int) *catalog {
 			"id": computed(cty.String), "name": required(cty.String), "value": optional(cty.String),
 			"triggers": optional(cty.Map(cty.String)), "sleep_ms": optional(cty.Number), "misbehave": optional(cty.String),
 		}},
+		old: oldBlock(protocol),
 		data: &schema.Block{Attributes: attrs{
 			"name": required(cty.String), "any": optional(cty.DynamicPseudoType), "misbehave": optional(cty.String),
 			"id": computed(cty.String), "result": computed(cty.String), "secret": sensitive(computed(cty.String)), "sleep_ms": optional(cty.Number),
@@ -64,10 +65,38 @@ func newCatalog(protocol int) *catalog {
 		}},
 	}
 	c.codecs = make(map[typed]*rpc.Codec)
-	for _, of := range []typed{c.provider, c.object, c.record, c.data, c.secret, c.list, c.action, c.store, c.identity} {
+	for _, of := range []typed{c.provider, c.object, c.record, c.old, c.data, c.secret, c.list, c.action, c.store, c.identity} {
 		c.codecs[of] = rpc.NewCodec(of.ImpliedType())
 	}
 	return c
+}
+
+// deprecated makes an attribute one that is not to be used any more.
+func deprecated(a *schema.Attribute) *schema.Attribute {
+	a.Deprecated = "use something newer"
+	return a
+}
+
+// oldBlock is deprecated as a whole, and in all its parts.
+func oldBlock(protocol int) *schema.Block {
+	parts := func() attrs { return attrs{"key": optional(cty.String), "old_key": deprecated(optional(cty.String))} }
+	b := &schema.Block{
+		Deprecated: "use test_record",
+		Attributes: attrs{
+			"id": computed(cty.String), "name": optional(cty.String), "old_name": deprecated(optional(cty.String)), "misbehave": optional(cty.String),
+		},
+		Blocks: map[string]*schema.NestedBlock{
+			"gone": {Nesting: schema.List, Block: &schema.Block{Deprecated: "use kept", Attributes: parts()}},
+			"kept": {Nesting: schema.List, Block: &schema.Block{Attributes: parts(), Blocks: map[string]*schema.NestedBlock{
+				"deep": {Nesting: schema.Set, Block: &schema.Block{Deprecated: "go up", Attributes: parts()}},
+			}}},
+		},
+	}
+	if protocol == 6 {
+		o := &schema.Object{Nesting: schema.List, Attributes: parts()}
+		b.Attributes["meta"] = &schema.Attribute{Type: o.ImpliedType(), Nested: o, Optional: true}
+	}
+	return b
 }
 
 func objectBlock(protocol int) *schema.Block {
