@@ -96,6 +96,9 @@ func (e *Estate) placeOf(t *demand.Task, u *Unit, fetch bool) (*place, diag.List
 	if what := lateIn(tf, e.o.Command); what != "" {
 		return &place{unit: u, terraform: tf, waits: what, waitsIn: "terraform"}, nil
 	}
+	if part := e.lateScalar(t, u); part != "" {
+		return &place{unit: u, terraform: tf, waits: part, waitsIn: part}, nil
+	}
 	p := &place{unit: u, terraform: tf, dir: e.runsIn(u, src, e.downloadDir(t, u)), around: around{anew: e.o.Command == hookInit}}
 	p.files, more = e.filesOf(t.Context(), u, tf, src, at, p.dir, fetch)
 	if ds = append(ds, more...); p.files == nil || more.HasErrors() {
@@ -157,6 +160,27 @@ func lateIn(tf *unit.Terraform, command string) string {
 		if x.Late && (len(x.Commands) == 0 || slices.Contains(x.Commands, command)) {
 			return fmt.Sprintf("the extra_arguments block %q", x.Name)
 		}
+	}
+	return ""
+}
+
+// lateScalar names what is not known yet of where a unit runs and with whose
+// credentials.
+func (e *Estate) lateScalar(t *demand.Task, u *Unit) string {
+	sc, ds := u.Scalars(t)
+	if ds.HasErrors() || sc == nil {
+		return ""
+	}
+	late := func(s *unit.Setting) bool { return s != nil && !unit.Known(s.Value) }
+	switch {
+	case e.o.DownloadDir == "" && late(sc.DownloadDir):
+		return "download_dir"
+	case e.o.SignIn.Role.ARN != "":
+		return ""
+	case late(sc.IAMRole):
+		return "iam_role"
+	case late(sc.IAMWebIdentityToken):
+		return "iam_web_identity_token"
 	}
 	return ""
 }

@@ -256,6 +256,7 @@ next:
 			step := refs[i][r.used].SourceRange()
 			if d.Subject.Overlaps(step) || d.Subject.Overlaps(refs[i].SourceRange()) {
 				d.Detail = r.missing
+				d.Expression, d.EvalContext = nil, nil // which holds no more than what stands before the step
 				if c.tolerates(r, d.Subject) {
 					out = out[:len(out)-1]
 				}

@@ -186,7 +186,7 @@ func (u *Unit) Errors(t *demand.Task) (*Errors, diag.List) {
 	e := &Errors{At: d.at()}
 	c.each(d.n.child(c, "retry"), spec.block("retry"), func(label string, d *decoder) {
 		r := Retry{Name: label, RetryableErrors: d.words("retryable_errors"), MaxAttempts: d.number("max_attempts"), SleepSeconds: d.number("sleep_interval_sec")}
-		if !c.stuck() && r.MaxAttempts < 1 {
+		if !c.stuck() && r.MaxAttempts < 1 && known(d.arg("max_attempts")) {
 			c.errorf(d.at(), "unit/retry", "Invalid retry block", "\"max_attempts\" must be at least 1.")
 		}
 		if !c.stuck() && r.SleepSeconds < 0 {
