@@ -26,7 +26,7 @@ func decodeCall(o *object) (*Call, diag.List) {
 func decodeProvider(o *object) (*Provider, diag.List) {
 	c, ds := kinds().provider.merge(o.parts)
 	e := &errs{ds}
-	p := &Provider{Name: o.key.a, Alias: o.key.b, Body: c.rest, At: c.head, Merged: mergedFrom(o.parts), ForEach: c.args["for_each"], Empty: emptyBody(c.rest)}
+	p := &Provider{Name: o.key.a, Alias: o.key.b, Body: c.rest, At: c.head, Merged: mergedFrom(o.parts), ForEach: c.args["for_each"], Empty: emptyBody(c.rest) && c.args["for_each"] == nil}
 	e.add(providerName(p.Name, c.head))
 	if s := c.args["version"]; s != nil {
 		text, ds := s.constString()

@@ -37,7 +37,9 @@ func (a *applier) perform(id int, act plan.Action) bool {
 		ds = a.remove(t, id, act, c)
 	case plan.StepForget:
 		a.change(id, state.Change{Object: addr.Object{Instance: c.Addr, Deposed: c.Deposed}, Provider: c.Provider})
-		a.count(func(r *Result) { r.Forgotten++ })
+		if c.Op == plan.Forget { // one that is replaced counts as added alone, as in OpenTofu
+			a.count(func(r *Result) { r.Forgotten++ })
+		}
 	case plan.StepNoOp:
 		ds = a.adopt(id, t, c)
 	}

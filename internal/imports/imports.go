@@ -254,6 +254,19 @@ func (it *Target) ID(t *demand.Task, s *schema.Resource) (*plan.Import, diag.Lis
 	return &plan.Import{ID: v.AsString(), Identity: cty.NilVal}, ds
 }
 
+// Check tells what is wrong with the identity that is given for an object which is
+// there already, and so is not imported.
+func (it *Target) Check(t *demand.Task, s *schema.Resource) diag.List {
+	if it.ident == nil {
+		return nil
+	}
+	if v, ds := lang.Eval(t, it.scope(), it.ident, cty.DynamicPseudoType); ds.HasErrors() || !v.IsWhollyKnown() {
+		return ds
+	}
+	_, ds := it.identity(t, s)
+	return ds
+}
+
 func (it *Target) identity(t *demand.Task, s *schema.Resource) (*plan.Import, diag.List) {
 	at := it.ident.Range()
 	if s.Identity == nil {

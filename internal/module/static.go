@@ -93,9 +93,9 @@ func (s *staticScope) Resolve(_ *demand.Task, ref hcl.Traversal, place *source.R
 			return cty.StringVal(s.b.o.Workspace), 2, nil
 		}
 	case "module":
-		return cty.DynamicVal, 2, s.because(diag.Errorf(&at, "Module output not supported in static context", "Unable to use %s here: outputs of modules are not known before anything is planned.", ref.RootName()+"."+name))
+		return cty.DynamicVal, 2, s.because(noOutput(&at, name))
 	}
-	return cty.DynamicVal, 2, s.because(diag.Errorf(&at, "Dynamic value in static context", "Unable to use %s.%s here: this value is needed before anything is planned, so only variables, locals, path.* and terraform.workspace can be used.", ref.RootName(), name))
+	return cty.DynamicVal, 2, s.because(notStatic(&at, ref.RootName(), name))
 }
 
 func (s *staticScope) path(name string, at source.Range) (cty.Value, int, diag.List) {
@@ -138,7 +138,7 @@ func (s *staticScope) variable(name string, at source.Range) (cty.Value, diag.Li
 		return cty.DynamicVal, undeclared("input variable", "var."+name, at, slices.Sorted(maps.Keys(s.node.Config.Variables)))
 	}
 	if v.Const != nil && !*v.Const {
-		return cty.DynamicVal, diag.Errorf(&at, "Dynamic value in static context", "The variable %q is declared with const = false, so it cannot be used here.", name)
+		return cty.DynamicVal, notConst(&at, name)
 	}
 	in, ds := s.step("var."+name, at)
 	if ds.HasErrors() {

@@ -184,7 +184,7 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	ds = append(ds, more...)
 	op.change = c
 	c.Reason = why
-	if skip && !forget {
+	if skip && inst.Current.SkipDestroy {
 		c.Reason = plan.ForgotDestroyState
 	}
 	if p.in.Mode == plan.Destroy && c.Op == plan.Delete {

@@ -67,6 +67,11 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 	if more.HasErrors() {
 		return unknown, m.blame(ds)
 	}
+	if it := p.imports.Of(m.sub.Addr); it != nil && !old.Value.IsNull() {
+		if ds = append(ds, it.Check(t, m.sub.Schema)...); ds.HasErrors() {
+			return unknown, ds
+		}
+	}
 	m.looked = true
 	m.deposed, more = p.planDeposed(m.sub)
 	ds = append(ds, more...)
