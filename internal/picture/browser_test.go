@@ -37,7 +37,7 @@ func dump(t *testing.T, program, page string, flags ...string) string {
 	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	args := append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update",
@@ -58,9 +58,9 @@ type walked struct {
 	Dark, Right, Back, Hacked                            bool
 	Rows, Boxes, Overlap, Cleared, ByAddress, ByInput    int
 	Deferred, Dimmed, All, Kinds, Signs, Tiles, TabStops int
-	Scripts, Asked                                       int
+	Scripts, Asked, Views, ByFile, ByChange, Marked      int
 	Smallest                                             float64
-	Begin, Found                                         string
+	Begin, Found, Where                                  string
 	Faint                                                map[string]string
 }
 
@@ -99,7 +99,8 @@ func (got *walked) check(t *testing.T, units int, dark bool) {
 		"the list is not whole": got.Rows != units || got.Cleared != units || got.All != units, "the map is not whole": got.Boxes != units || got.Tiles != units,
 		"text lies over text": got.Overlap > 0, "text is faint": len(got.Faint) > 0, "text is tiny": got.Smallest < 12,
 		"right does not lead to the right": !got.Right || !got.Back, "deferred is not found by address": got.ByAddress != units/10,
-		"inputs are not found": got.ByInput != units, "deferred is not filtered": got.Deferred != units/10 || got.Dimmed != units-units/10,
+		"inputs are not found": got.ByInput != units, "files are not found": got.ByFile != units || got.Where != "input tags",
+		"what stands in changes is not found": got.ByChange != units/5 || got.Marked == 0, "boxes lie over each other": got.Views != 3, "deferred is not filtered": got.Deferred != units/10 || got.Dimmed != units-units/10,
 		"kinds share signs": got.Kinds != 9 || got.Signs != got.Kinds, "there is not one tab stop each for map and list": got.TabStops != 2,
 		"the search found something else": !strings.HasPrefix(got.Found, "1 of "),
 	} {
@@ -109,7 +110,7 @@ func (got *walked) check(t *testing.T, units int, dark bool) {
 	}
 	want := []string{
 		"slash: q | The whole estate", "down: list 1 | ~live/region-1/unit-0001", "enter: chosen | ~live/region-1/unit-0001",
-		"out of details: list 1 | ~live/region-1/unit-0001", "out of unit: list 1 | The whole estate", "to the map: map 1 | The whole estate",
+		"out of details: list 1 | ~live/region-1/unit-0001", fmt.Sprintf("out of unit: list 1 | 1 unit of %d", units), "to the map: map 1 | The whole estate",
 	}
 	for i, w := range want {
 		if i >= len(got.Path) || got.Path[i] != w {

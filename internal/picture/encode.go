@@ -11,7 +11,7 @@ import (
 )
 
 // document is the data of the page as its script reads it. Numbers in lists are
-// indices: of texts where nothing else is said.
+// indices: of texts where nothing else is said. Lists of lines are as linesOf says.
 type document struct {
 	Title   string     `json:"title"`
 	Command string     `json:"command,omitempty"`
@@ -185,9 +185,7 @@ func (e *encoder) change(c Change) int {
 	lines := strings.Split(strings.Trim(c.Text, "\n"), "\n")
 	title, op := titleOf(c, lines)
 	x := change{Kind: c.Kind, Op: op, Title: e.text(title)}
-	for _, l := range lines {
-		x.Lines = append(x.Lines, e.text(l))
-	}
+	x.Lines = e.linesOf(lines)
 	i := len(e.doc.Changes)
 	e.doc.Changes = append(e.doc.Changes, x)
 	e.changes[c] = i
@@ -227,9 +225,26 @@ func (e *encoder) step(s Step) int {
 }
 
 func (e *encoder) lines(text string) []int {
+	return e.linesOf(strings.Split(strings.Trim(text, "\n"), "\n"))
+}
+
+// linesOf are the indices of lines. A number n below zero stands for the -n texts that
+// follow the one before it in the table, so that a long text that many units have with
+// few differences takes little room.
+func (e *encoder) linesOf(lines []string) []int {
 	var out []int
-	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
-		out = append(out, e.text(line))
+	last, run := -1, false
+	for _, l := range lines {
+		i := e.text(l)
+		switch {
+		case len(out) > 0 && i == last+1 && run:
+			out[len(out)-1]--
+		case len(out) > 0 && i == last+1:
+			out, run = append(out, -1), true
+		default:
+			out, run = append(out, i), false
+		}
+		last = i
 	}
 	return out
 }

@@ -176,8 +176,16 @@ func TestData(t *testing.T) {
 
 func (d *document) join(lines []int) string {
 	var all []string
+	last := 0
 	for _, n := range lines {
-		all = append(all, d.Texts[n])
+		if n >= 0 {
+			last = n
+			all = append(all, d.Texts[n])
+		}
+		for ; n < 0; n++ {
+			last++
+			all = append(all, d.Texts[last])
+		}
 	}
 	return strings.Join(all, "\n")
 }

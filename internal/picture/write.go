@@ -18,7 +18,7 @@ import (
 var files embed.FS
 
 // scripts are the pieces of the script, in their order.
-var scripts = []string{"data.js", "map.js", "panel.js", "list.js", "keys.js"}
+var scripts = []string{"data.js", "find.js", "map.js", "diff.js", "panel.js", "list.js", "keys.js"}
 
 // Write writes the page.
 func Write(w io.Writer, p *Page) error {

@@ -5,6 +5,17 @@ const units = doc.units;
 const text = (i) => doc.texts[i];
 const byId = (id) => document.getElementById(id);
 
+// linesOf writes a list of lines out, in which a number n below zero stands for the -n
+// texts that follow the one before it.
+function linesOf(list) {
+  const out = [];
+  for (let n of list) {
+    if (n >= 0) out.push(n);
+    else for (; n < 0; n++) out.push(out[out.length - 1] + 1);
+  }
+  return out;
+}
+
 // The kinds of units, the gravest first: a unit looks like the first one that it is,
 // and is found by every one that it is.
 const kinds = [
@@ -18,18 +29,40 @@ const kinds = [
   { id: "outside", sign: "°", word: "outside", is: (u) => u.s === "outside" },
   { id: "same", sign: "=", word: "no changes", is: (u) => !u.s && !u.c && !u.x && !u.w },
 ];
+// What the list can be held to: a kind, or anything that will be done.
+const filters = [{ id: "any", sign: "Δ", word: "with changes", is: (u) => !!(u.c || u.x || u.w) }, ...kinds];
 
 function count(u, what) { return u.c ? u.c[what] : 0; }
 
 const neededBy = units.map(() => []);
 const users = doc.changes.map(() => []); // the units that have a change
+for (const c of doc.changes) c.l = linesOf(c.l);
 units.forEach((u, i) => {
   u.needs = u.needs || [];
+  if (u.m) u.m = u.m.map(linesOf);
   for (const n of u.needs) neededBy[n].push(i);
   for (const c of u.x || []) if (users[c][users[c].length - 1] !== i) users[c].push(i);
   u.kind = kinds.find((k) => k.is(u)) || kinds[kinds.length - 1];
-  u.words = null;
 });
+
+// folders are the units by folder: the deepest ones that hold two units and more on
+// average. short is what is left of a unit's name.
+const folders = [];
+{
+  const up = (s) => s.slice(0, Math.max(0, s.lastIndexOf("/")));
+  let of = units.map((u) => up(u.n));
+  while (new Set(of).size > Math.max(1, units.length / 2) && of.some((s) => s)) of = of.map(up);
+  const at = new Map();
+  units.forEach((u, i) => {
+    if (!at.has(of[i])) {
+      at.set(of[i], folders.length);
+      folders.push({ name: of[i], units: [] });
+    }
+    folders[at.get(of[i])].units.push(i);
+  });
+  for (const f of folders) for (const i of f.units) units[i].short = f.name ? units[i].n.slice(f.name.length + 1) : units[i].n;
+}
+const listed = folders.flatMap((f) => f.units); // in the order of the list
 
 // badge is a unit's counts in short.
 function badge(u) {
@@ -41,18 +74,6 @@ function badge(u) {
   if (count(u, 4)) out.push("." + u.c[4]);
   if (u.w) out.push("…" + u.w.length);
   return out.join(" ");
-}
-
-// words is all that a unit is found by.
-function words(u) {
-  if (u.words === null) {
-    const all = [u.n];
-    for (const c of u.x || []) all.push(text(doc.changes[c].t));
-    for (const w of u.w || []) all.push(text(w.a));
-    for (const i of u.i || []) all.push("inputs." + text(i.n));
-    u.words = all.join("\n").toLowerCase();
-  }
-  return u.words;
 }
 
 // make makes an element. Text from the data only ever becomes text.

@@ -7,7 +7,7 @@ const indexAt = (el) => {
 
 byId("q").addEventListener("input", (e) => { state.query = e.target.value; search(); });
 byId("q").addEventListener("keydown", (e) => {
-  const at = state.found.indexOf(true);
+  const at = firstFound();
   if (e.key === "Escape") {
     e.preventDefault();
     e.stopPropagation();
@@ -27,7 +27,7 @@ byId("q").addEventListener("keydown", (e) => {
     } else {
       const row = list.querySelector('[tabindex="0"]');
       row.focus();
-      choose(Number(row.dataset.i));
+      choose(Number(row.dataset.i), true);
       reveal(state.chosen);
     }
   }
@@ -39,7 +39,8 @@ list.addEventListener("click", (e) => {
   state.home = "list";
   choose(i);
   reveal(i);
-  rows[i].focus();
+  if (narrow.matches) enter();
+  else rows[i].focus();
 });
 list.addEventListener("keydown", (e) => {
   const i = indexAt(e.target);
@@ -61,7 +62,7 @@ list.addEventListener("keydown", (e) => {
   }
   state.home = "list";
   all[to].focus();
-  choose(Number(all[to].dataset.i));
+  choose(Number(all[to].dataset.i), true);
   reveal(state.chosen);
 });
 
@@ -82,13 +83,18 @@ map.host.addEventListener("click", (e) => {
   if (i < 0) return;
   state.home = "map";
   choose(i);
-  map.boxes[i].focus({ preventScroll: true });
+  if (narrow.matches) enter();
+  else map.hits[i].focus({ preventScroll: true });
 });
 map.host.addEventListener("wheel", (e) => {
-  if (!e.ctrlKey) return;
+  if (!e.ctrlKey && !e.metaKey) return;
   e.preventDefault();
-  zoom(map.scale * (e.deltaY < 0 ? 1.15 : 1 / 1.15));
+  const box = map.host.getBoundingClientRect();
+  zoom(map.scale * (e.deltaY < 0 ? 1.15 : 1 / 1.15), { x: e.clientX - box.left, y: e.clientY - box.top });
 }, { passive: false });
+map.host.addEventListener("pointerover", (e) => tellUnder(indexAt(e.target) >= 0 ? indexAt(e.target) : state.chosen));
+map.host.addEventListener("pointerleave", () => tellUnder(state.chosen));
+map.host.addEventListener("focusin", (e) => tellUnder(indexAt(e.target)));
 map.host.addEventListener("keydown", (e) => {
   const i = indexAt(e.target);
   if (e.ctrlKey || e.metaKey || e.altKey) return;
@@ -103,25 +109,27 @@ map.host.addEventListener("keydown", (e) => {
     state.home = "map";
     const to = state.chosen === i ? walk(i, e.key) : i; // the first one chooses the unit itself
     if (to >= 0) {
-      choose(to);
+      choose(to, true);
       reveal(to);
-      map.boxes[to].focus({ preventScroll: true });
+      map.hits[to].focus({ preventScroll: true });
     }
   } else return;
   e.preventDefault();
 });
 
-byId("names").addEventListener("click", () => {
-  map.names = !map.names;
-  drawMap();
-  if (state.chosen >= 0) reveal(state.chosen);
+for (const b of document.querySelectorAll("#tools [data-view]")) b.addEventListener("click", () => { show(b.dataset.view); tellUnder(state.chosen); });
+byId("widen").addEventListener("click", () => {
+  const wide = document.querySelector("main").classList.toggle("wide");
+  byId("widen").setAttribute("aria-pressed", wide);
+  if (map.view === "folders") show("folders");
+  else if (state.chosen >= 0) reveal(state.chosen);
 });
 byId("larger").addEventListener("click", () => zoom(map.scale * 1.25));
 byId("smaller").addEventListener("click", () => zoom(map.scale / 1.25));
 byId("fit").addEventListener("click", () => zoom(wholeScale()));
 
 document.addEventListener("keydown", (e) => {
-  const typing = e.target.matches && e.target.matches("input");
+  const typing = e.target === byId("q");
   if (e.key === "/" && !typing && !e.ctrlKey && !e.metaKey && !e.altKey) {
     e.preventDefault();
     byId("q").focus();
@@ -137,6 +145,19 @@ document.addEventListener("keydown", (e) => {
   }
 });
 window.addEventListener("hashchange", recall);
+let later = 0;
+window.addEventListener("resize", () => {
+  clearTimeout(later);
+  later = setTimeout(() => { if (map.view === "folders") show("folders"); }, 150);
+});
+window.addEventListener("beforeprint", () => {
+  if (state.chosen < 0) return;
+  for (const d of panel.querySelectorAll("details")) {
+    d.fill();
+    d.open = true;
+  }
+});
 
 beginMap();
+tellUnder(-1);
 recall();

@@ -1,14 +1,21 @@
-// The list of units that were found, the search, and what is chosen.
-const state = { chosen: -1, near: -1, query: "", only: new Set(), found: units.map(() => true), home: "map" };
+// The list of units that were found, and what is chosen.
+const state = { chosen: -1, near: -1, query: "", only: new Set(), found: units.map(() => true), hits: [], home: "map", missing: "", quiet: true };
 const list = byId("list");
 
 const rows = units.map((u, i) => {
   const mark = badge(u);
-  return make("li", { role: "option", id: "row" + i, "data-i": i, tabindex: "-1", "aria-selected": "false", title: said(u), class: "k-" + u.kind.id },
-    make("span", { class: "sign", "aria-hidden": "true" }, u.kind.sign), make("span", { class: "name" }, u.n), make("span", { class: "unseen" }, ": " + u.kind.word + " "), mark ? make("span", { class: "badge" }, mark) : "");
+  return make("div", { role: "option", id: "row" + i, "data-i": i, tabindex: "-1", "aria-selected": "false", title: said(u), class: "row k-" + u.kind.id },
+    make("span", { class: "sign", "aria-hidden": "true" }, u.kind.sign),
+    make("span", { class: "name" }, make("span", {}, u.short), make("span", { class: "where" })),
+    make("span", { class: "unseen" }, ": " + u.kind.word + " "), mark ? make("span", { class: "badge" }, mark) : "");
+});
+const groups = folders.map((f, k) => {
+  if (folders.length < 2 && !f.name) return make("div", { role: "group", "aria-label": "All" });
+  const name = make("span", {}, f.name || "(top)");
+  return make("div", { role: "group", "aria-labelledby": "folder" + k }, make("div", { class: "folder", id: "folder" + k, role: "presentation" }, name));
 });
 
-const chips = kinds.map((k) => ({ k, n: units.filter((u) => k.is(u)).length })).filter((c) => c.n > 0).map(({ k, n }) => {
+const chips = filters.map((k) => ({ k, n: units.filter((u) => k.is(u)).length })).filter((c) => c.n > 0).map(({ k, n }) => {
   const b = make("button", { type: "button", class: "chip k-" + k.id, "aria-pressed": "false", "data-kind": k.id }, make("span", { class: "sign", "aria-hidden": "true" }, k.sign), `${k.word} ${n}`);
   b.addEventListener("click", () => {
     if (!state.only.delete(k.id)) state.only.add(k.id);
@@ -17,45 +24,75 @@ const chips = kinds.map((k) => ({ k, n: units.filter((u) => k.is(u)).length })).
   return b;
 });
 byId("chips").append(...chips);
-byId("legend").append(...[["+n", "to add", 0], ["~n", "to change", 1], ["−n", "to destroy", 2], ["→n", "to import", 3], [".n", "to forget", 4], ["…n", "deferred", 5], ["——", "needs"], ["- -", "needed by"]]
-  .filter(([, , n]) => n === undefined || units.some((u) => (n === 5 ? u.w : count(u, n) > 0)))
-  .map(([s, w]) => make("li", {}, make("span", { "aria-hidden": "true" }, s), w)));
-byId("about").textContent = [doc.command, doc.made, doc.program].filter((x) => x).join(" · ");
+
+// The legend: what the signs of units mean, and those of their counts.
+byId("legend").append(
+  ...kinds.filter((k) => units.some((u) => u.kind === k)).map((k) => make("li", { class: "k-" + k.id }, make("span", { class: "sign", "aria-hidden": "true" }, k.sign), k.word)),
+  ...[["+1", "to add", 0], ["~1", "to change", 1], ["−1", "to destroy", 2], ["→1", "to import", 3], [".1", "to forget", 4], ["…1", "deferred", 5], ["——", "needs", 6], ["- -", "is needed by", 7]]
+    .filter(([, , n]) => n > 5 || units.some((u) => (n === 5 ? u.w : count(u, n) > 0)))
+    .map(([s, w, n]) => make("li", {}, make("span", { "aria-hidden": "true", class: n > 5 ? "line" + n : "count" }, s), w)));
+byId("about").textContent = byId("about").title = [totals(units), doc.command, doc.made, doc.program].filter((x) => x).join(" · ");
+
+// totals counts what some units do.
+function totals(some) {
+  const total = [0, 0, 0, 0, 0];
+  let put = 0;
+  for (const u of some) {
+    (u.c || []).forEach((n, k) => { total[k] += n; });
+    put += u.w ? u.w.length : 0;
+  }
+  const parts = [`${total[0]} to add`, `${total[1]} to change`, `${total[2]} to destroy`];
+  if (total[3]) parts.unshift(`${total[3]} to import`);
+  if (total[4]) parts.push(`${total[4]} to forget`);
+  if (put) parts.push(`${put} deferred`);
+  return parts.join(", ");
+}
 
 // search finds the units that have every word of the query and are of one of the
 // kinds that are asked for.
 function search() {
-  const all = state.query.toLowerCase().split(/\s+/).filter((w) => w);
-  const asked = kinds.filter((k) => state.only.has(k.id));
-  let n = 0;
-  state.found = units.map((u) => {
-    const ok = (asked.length === 0 || asked.some((k) => k.is(u))) && all.every((w) => words(u).includes(w));
-    if (ok) n++;
-    return ok;
-  });
+  const r = find(state.query, state.only);
+  Object.assign(state, { found: r.found, hits: r.hits });
+  const n = r.found.filter((x) => x).length;
   if (state.near >= 0 && !state.found[state.near]) state.near = -1;
   for (const b of chips) b.setAttribute("aria-pressed", state.only.has(b.dataset.kind));
   byId("found").textContent = n === units.length ? plural(n, "unit") : `${n} of ${plural(units.length, "unit")}`;
-  list.replaceChildren(...rows.filter((r, i) => state.found[i]));
-  if (n === 0) list.append(make("li", { role: "presentation", class: "none" }, units.length ? "No unit is like that." : "There are no units."));
+  list.replaceChildren(...folders.flatMap((f, k) => {
+    const mine = f.units.filter((i) => state.found[i]);
+    for (const i of mine) rows[i].querySelector(".where").textContent = r.where[i];
+    const head = groups[k].querySelector(".folder");
+    groups[k].replaceChildren(...(head ? [head] : []), ...mine.map((i) => rows[i]));
+    return mine.length > 0 ? [groups[k]] : [];
+  }));
+  byId("none").textContent = n > 0 ? "" : units.length ? "No unit is like that." : "There are no units.";
+  list.hidden = n === 0;
   showMatches();
   showChosen();
   listStop();
-  remember();
+  showPanel();
+  remember(false);
 }
 
 // listStop makes one row the one that the tab key stops at.
 function listStop() {
   for (const r of list.querySelectorAll('[tabindex="0"]')) r.setAttribute("tabindex", "-1");
-  const at = state.chosen >= 0 && state.found[state.chosen] ? state.chosen : state.found.indexOf(true);
+  const at = state.chosen >= 0 && state.found[state.chosen] ? state.chosen : firstFound();
   if (at >= 0) rows[at].setAttribute("tabindex", "0");
 }
 
-// choose shows a unit, or with -1 the whole.
-function choose(i) {
-  if (state.chosen >= 0) rows[state.chosen].setAttribute("aria-selected", "false");
-  if (i < 0) state.near = state.chosen;
+function firstFound() {
+  const i = listed.find((n) => state.found[n]);
+  return i === undefined ? -1 : i;
+}
+
+// choose shows a unit, or with -1 the whole. A step that walking makes replaces the one
+// before it in the browser's history.
+function choose(i, walking) {
+  const before = state.chosen;
+  if (before >= 0) rows[before].setAttribute("aria-selected", "false");
+  if (i < 0) state.near = before;
   state.chosen = i;
+  state.missing = "";
   if (i >= 0) {
     rows[i].setAttribute("aria-selected", "true");
     if (state.found[i]) rows[i].scrollIntoView({ block: "nearest" });
@@ -63,7 +100,8 @@ function choose(i) {
   showChosen();
   listStop();
   showPanel();
-  remember();
+  tellUnder(i);
+  remember(before !== i && !(walking && before >= 0));
 }
 
 // back leaves the details, or the unit.
@@ -72,27 +110,43 @@ function back() {
   const i = state.chosen;
   if (!inside || i < 0 || document.activeElement.classList.contains("close")) choose(-1);
   if (i < 0 || !inside) return;
-  (state.home === "list" && state.found[i] ? rows[i] : map.boxes[i]).focus();
+  (state.home === "list" && state.found[i] ? rows[i] : map.hits[i]).focus();
 }
 
-// remember keeps in the address what is looked at, so that it can be sent to others.
-function remember() {
+// remember keeps in the address what is looked at, so that it can be sent to others
+// and the browser's keys for back and forward lead through it.
+function remember(push) {
+  if (state.quiet) return;
   const p = new URLSearchParams();
   if (state.chosen >= 0) p.set("unit", units[state.chosen].n);
   if (state.query) p.set("q", state.query);
   if (state.only.size > 0) p.set("show", [...state.only].join(","));
+  const hash = "#" + p.toString().replaceAll("%2F", "/");
+  if (hash === (location.hash || "#")) return;
   try {
-    history.replaceState(null, "", "#" + p);
+    if (push) history.pushState(null, "", hash);
+    else history.replaceState(null, "", hash);
   } catch { /* some browsers do not let files do this */ }
 }
 
+// recall shows what the address says. "#NAME" alone is a unit, too.
 function recall() {
   const p = new URLSearchParams(location.hash.slice(1));
+  let name = p.get("unit");
+  if (name === null && location.hash.length > 1 && !p.has("q") && !p.has("show")) {
+    try { name = decodeURIComponent(location.hash.slice(1)); } catch { name = location.hash.slice(1); }
+  }
+  state.quiet = true;
   state.query = p.get("q") || "";
   byId("q").value = state.query;
-  state.only = new Set((p.get("show") || "").split(",").filter((id) => kinds.some((k) => k.id === id)));
-  const i = units.findIndex((u) => u.n === p.get("unit"));
+  state.only = new Set((p.get("show") || "").split(",").filter((id) => filters.some((k) => k.id === id)));
+  const i = units.findIndex((u) => u.n === name);
   search();
   choose(i);
   if (i >= 0) reveal(i);
+  else if (name) {
+    state.missing = name;
+    showPanel();
+  }
+  state.quiet = false;
 }

@@ -1,6 +1,7 @@
-// The map: units in their columns, with lines to what they need. With names it is made
-// of boxes, without them of tiles, which show an estate of thousands at once.
-const map = { host: byId("map"), names: true, scale: 1, width: 0, height: 0, boxes: [], spots: [] };
+// The map, in one of three views: boxes with names, in columns with lines to what they
+// need; tiles in the same order, which show an estate of thousands at once; and tiles by
+// folder, which show where something changes.
+const map = { host: byId("map"), view: "names", scale: 1, width: 0, height: 0, boxes: [], hits: [], spots: [], labels: [] };
 
 // In a column, from top to bottom; columns of one layer follow each other.
 const layers = [];
@@ -17,15 +18,21 @@ function letterWidth() {
   return w || 8;
 }
 
+// letters is how many letters wide a text is.
+const wide = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]|[\ud83c-\ud83e][\udc00-\udfff]/g;
+const letters = (s) => s.length + (s.match(wide) || []).length;
+
 // place finds where each unit stands, and how large the map is.
-function place() {
-  const letter = letterWidth(), named = map.names;
-  const high = named ? 26 : 20, pitch = named ? 36 : 24, gutter = named ? 20 : 4, channel = named ? 72 : 30;
+function place(view) {
+  map.labels = [];
+  if (view === "folders") return placeFolders();
+  const letter = letterWidth(), named = view === "names";
+  const high = named ? 26 : 20, pitch = named ? 36 : 24, gutter = named ? 16 : 4, channel = named ? 56 : 30;
   const width = doc.columns.map(() => 20);
   if (named) {
     for (const u of units) {
       const mark = badge(u);
-      width[u.at[0]] = Math.max(width[u.at[0]], Math.ceil(((u.l || u.n).length + (mark ? mark.length + 2 : 0)) * letter) + 40);
+      width[u.at[0]] = Math.max(width[u.at[0]], Math.ceil((letters(u.l || u.n) + (mark ? mark.length + 2 : 0)) * letter) + 40);
     }
   }
   const left = [];
@@ -44,38 +51,86 @@ function place() {
   });
 }
 
+// placeFolders puts the tiles of each folder together, folder after folder in rows,
+// as large as all of them can be seen at once, if that is large enough.
+function placeFolders() {
+  const letter = letterWidth();
+  for (const scale of [1.25, 1, 0.9, 0.8, 0.7, 0.6]) {
+    flow(letter, Math.max(280, (map.host.clientWidth || 800) / scale - 16));
+    map.scale = scale;
+    if (map.height * scale <= map.host.clientHeight) break;
+  }
+}
+
+function flow(letter, width) {
+  const pitch = 24, head = 20;
+  let x = 12, y = 10, high = 0;
+  map.labels = [];
+  map.spots = [];
+  map.width = 0;
+  for (const f of folders) {
+    const n = f.units.length, label = cut(f.name || "(top)", 40);
+    const most = Math.max(1, Math.floor((width - 12) / pitch));
+    const across = Math.min(most, n, Math.max(Math.ceil(letters(label) * letter / pitch), Math.ceil(Math.sqrt(n * 2.5))));
+    const w = Math.max(across * pitch, letters(label) * letter + 4), h = head + Math.ceil(n / across) * pitch;
+    if (x > 12 && x + w > width) {
+      x = 12;
+      y += high + 10;
+      high = 0;
+    }
+    map.labels.push({ x, y: y + 11, text: label, title: f.name });
+    f.units.forEach((i, k) => { map.spots[i] = { x: x + (k % across) * pitch, y: y + head + Math.floor(k / across) * pitch, w: 20, h: 20 }; });
+    high = Math.max(high, h);
+    map.width = Math.max(map.width, x + w + 12);
+    x += w + 18;
+  }
+  map.height = y + high + 12;
+}
+
+function cut(s, most) {
+  const r = [...s], half = Math.floor((most - 1) / 2);
+  return r.length <= most ? s : r.slice(0, half).join("") + "…" + r.slice(-half).join("");
+}
+
 function curve(from, to) {
   const a = map.spots[from], b = map.spots[to];
+  if (map.view === "folders") {
+    const ax = a.x + a.w / 2, ay = a.y + a.h / 2, bx = b.x + b.w / 2, by = b.y + b.h / 2, d = Math.hypot(bx - ax, by - ay) || 1;
+    const r = Math.min(11, d / 3), ux = (bx - ax) / d, uy = (by - ay) / d, bow = Math.min(40, d / 5);
+    return `M${round(ax + ux * r)} ${round(ay + uy * r)}Q${round((ax + bx) / 2 + uy * bow)} ${round((ay + by) / 2 - ux * bow)} ${round(bx - ux * r)} ${round(by - uy * r)}`;
+  }
   const x1 = a.x, y1 = a.y + a.h / 2, x2 = b.x + b.w, y2 = b.y + b.h / 2;
   const bend = Math.max(20, (x1 - x2) / 2);
   return `M${x1} ${y1}C${x1 - bend} ${y1} ${x2 + bend} ${y2} ${x2} ${y2}`;
 }
+
+const round = (n) => Math.round(n * 10) / 10;
 
 function said(u) {
   const n = badge(u);
   return `${u.n}: ${u.kind.word}${n ? ", " + text(u.t) : ""}`;
 }
 
+// drawBox draws a unit. What is pressed has no text but the name, so that it is called
+// as it looks; signs and counts lie over it.
 function drawBox(i) {
-  const u = units[i], s = map.spots[i];
-  const g = svg("g", { class: "unit k-" + u.kind.id + (u.w ? " waits" : ""), role: "button", tabindex: "-1", "aria-label": said(u), "data-i": i, transform: `translate(${s.x} ${s.y})` });
-  g.append(svg("title", {}, said(u)));
-  g.append(svg("rect", { width: s.w, height: s.h, rx: map.names ? 5 : 3 }));
-  g.append(svg("text", { class: "sign", "aria-hidden": "true", x: map.names ? 14 : s.w / 2, y: s.h / 2 + 0.5 }, u.kind.sign));
-  if (map.names) {
-    g.append(svg("text", { class: "name", x: 26, y: s.h / 2 + 0.5 }, u.l || u.n));
+  const u = units[i], s = map.spots[i], named = map.view === "names";
+  const g = svg("g", { class: "unit k-" + u.kind.id + (u.w ? " waits" : ""), transform: `translate(${s.x} ${s.y})`, "data-i": i });
+  const hit = svg("g", { class: "hit", role: "button", tabindex: "-1", "aria-label": said(u), "data-i": i });
+  hit.append(svg("title", {}, said(u)), svg("rect", { width: s.w, height: s.h, rx: named ? 5 : 3 }));
+  g.append(hit, svg("text", { class: "sign", "aria-hidden": "true", x: named ? 14 : s.w / 2, y: s.h / 2 + 0.5 }, u.kind.sign));
+  if (named) {
+    hit.append(svg("text", { class: "name", x: 26, y: s.h / 2 + 0.5 }, u.l || u.n));
     const mark = badge(u);
     if (mark) g.append(svg("text", { class: "badge", "aria-hidden": "true", x: s.w - 10, y: s.h / 2 + 0.5 }, mark));
-  } else if (u.w && u.kind.id !== "deferred") {
-    g.append(svg("text", { class: "more", "aria-hidden": "true", x: s.w - 4, y: s.h - 1 }, "…"));
   }
   return g;
 }
 
 function drawMap() {
   const here = map.host.contains(document.activeElement);
-  place();
-  const root = svg("svg", { role: "group", "aria-label": plural(units.length, "unit") + " and what they need", viewBox: `0 0 ${map.width} ${map.height}` });
+  place(map.view);
+  const root = svg("svg", { role: "group", "aria-label": plural(units.length, "unit") + " and what they need", viewBox: `0 0 ${map.width} ${map.height}`, class: "v-" + map.view });
   const defs = svg("defs");
   for (const id of ["needs", "neededby"]) {
     const tip = svg("marker", { id: "tip-" + id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 10, markerHeight: 10, markerUnits: "userSpaceOnUse", orient: "auto" });
@@ -83,14 +138,23 @@ function drawMap() {
     defs.append(tip);
   }
   let d = "";
-  units.forEach((u, i) => { for (const n of u.needs) d += curve(i, n); });
+  if (map.view !== "folders") units.forEach((u, i) => { for (const n of u.needs) d += curve(i, n); });
   map.hot = svg("g", { class: "hot", "aria-hidden": "true" });
   map.boxes = units.map((u, i) => drawBox(i));
-  root.append(defs, svg("path", { class: d.length > 60000 ? "lines thin many" : map.names ? "lines" : "lines thin", d: d, "aria-hidden": "true" }), map.hot);
-  for (const l of layers) for (const i of l) root.append(map.boxes[i]);
+  map.hits = map.boxes.map((g) => g.firstChild);
+  root.append(defs, svg("path", { class: d.length > 60000 ? "lines thin many" : map.view === "names" ? "lines" : "lines thin", d: d, "aria-hidden": "true" }));
+  for (const l of map.labels) {
+    const label = svg("text", { class: "label", x: l.x, y: l.y }, l.text);
+    label.append(svg("title", {}, l.title));
+    root.append(label);
+  }
+  // Lines of a chosen unit lie below boxes that have names, and above tiles.
+  if (map.view === "names") root.append(map.hot);
+  for (const i of map.view === "folders" ? listed : layers.flat()) root.append(map.boxes[i]);
+  if (map.view !== "names") root.append(map.hot);
   map.root = root;
   map.host.replaceChildren(root);
-  byId("names").setAttribute("aria-pressed", map.names);
+  for (const b of document.querySelectorAll("#tools [data-view]")) b.setAttribute("aria-pressed", b.dataset.view === map.view);
   resize();
   showMatches();
   showChosen();
@@ -102,25 +166,37 @@ function resize() {
   map.root.setAttribute("height", Math.round(map.height * map.scale));
 }
 
-// zoom keeps the middle of what is seen where it is.
-function zoom(scale) {
-  const h = map.host, x = (h.scrollLeft + h.clientWidth / 2) / map.scale, y = (h.scrollTop + h.clientHeight / 2) / map.scale;
+// zoom keeps the middle of what is seen, or another point, where it is.
+function zoom(scale, at) {
+  const h = map.host, dx = at ? at.x : h.clientWidth / 2, dy = at ? at.y : h.clientHeight / 2;
+  const x = (h.scrollLeft + dx) / map.scale, y = (h.scrollTop + dy) / map.scale;
   map.scale = Math.min(3, Math.max(0.1, scale));
   resize();
-  h.scrollLeft = x * map.scale - h.clientWidth / 2;
-  h.scrollTop = y * map.scale - h.clientHeight / 2;
+  h.scrollLeft = x * map.scale - dx;
+  h.scrollTop = y * map.scale - dy;
 }
 
 function wholeScale() { return Math.min(map.host.clientWidth / map.width, map.host.clientHeight / map.height); }
 
-// beginMap chooses boxes where their names can be read with all or most of the map in
-// sight, and else tiles.
-function beginMap() {
-  place();
-  map.names = units.length <= 60 || wholeScale() >= 0.3;
-  place();
-  map.scale = Math.min(1.25, Math.max(0.9, wholeScale()));
+// show draws a view, as large as its text can be read, or smaller if that shows all.
+function show(view) {
+  map.view = view;
+  place(view);
+  if (view !== "folders") map.scale = Math.min(1.25, Math.max(view === "names" ? 0.8 : 0.6, wholeScale()));
   drawMap();
+  const h = map.host;
+  if (state.chosen >= 0) reveal(state.chosen);
+  else if (units.length > 0) {
+    h.scrollLeft = 0;
+    h.scrollTop = view === "folders" ? 0 : (map.height * map.scale - h.clientHeight) / 2;
+  }
+}
+
+// beginMap shows names where they can be read with all or most of the map in sight,
+// and else where what changes.
+function beginMap() {
+  place("names");
+  show(units.length <= 40 || wholeScale() >= 0.5 || folders.length < 2 && wholeScale() >= 0.3 ? "names" : folders.length < 2 ? "order" : "folders");
 }
 
 function reveal(i) {
@@ -133,12 +209,13 @@ function reveal(i) {
 
 // stop is the one box that the tab key stops at.
 function stop() {
-  return map.boxes[state.chosen >= 0 ? state.chosen : state.near >= 0 ? state.near : first()];
+  return map.hits[state.chosen >= 0 ? state.chosen : state.near >= 0 ? state.near : first()];
 }
 
 function first() {
-  for (const l of layers) for (const i of l) if (state.found[i]) return i;
-  return layers.length > 0 ? layers[0][0] : -1;
+  const all = map.view === "folders" ? listed : layers.flat();
+  const i = all.find((n) => state.found[n]);
+  return i === undefined ? all[0] : i;
 }
 
 // nearest is the one of the given units that stands nearest to one in height.
@@ -152,6 +229,12 @@ function nearest(i, list) {
 
 // walk is the unit that a key leads to from another one.
 function walk(i, key) {
+  const all = map.view === "folders" ? listed : layers.flat();
+  if (key === "Home" || key === "End") {
+    const ok = all.filter((n) => state.found[n]);
+    return ok.length === 0 ? -1 : ok[key === "Home" ? 0 : ok.length - 1];
+  }
+  if (map.view === "folders") return walkFolders(i, key);
   const l = layerOf(i);
   if (key === "ArrowLeft" || key === "ArrowRight") {
     const by = key === "ArrowLeft" ? -1 : 1;
@@ -159,13 +242,28 @@ function walk(i, key) {
     for (let at = l + by; to < 0 && at >= 0 && at < layers.length; at += by) to = nearest(i, layers[at]);
     return to;
   }
-  const all = key === "Home" || key === "End" ? layers.flat() : layers[l];
-  const ok = all.filter((n) => state.found[n]);
-  if (key === "Home") return ok.length ? ok[0] : -1;
-  if (key === "End") return ok.length ? ok[ok.length - 1] : -1;
-  const at = all.indexOf(i);
-  const rest = key === "ArrowUp" ? all.slice(0, at).reverse() : all.slice(at + 1);
-  const to = rest.find((n) => state.found[n]);
+  const at = layers[l].indexOf(i);
+  const to = (key === "ArrowUp" ? layers[l].slice(0, at).reverse() : layers[l].slice(at + 1)).find((n) => state.found[n]);
+  return to === undefined ? -1 : to;
+}
+
+// walkFolders goes to the tile beside, or to the nearest one of the next line.
+function walkFolders(i, key) {
+  const s = map.spots[i], across = key === "ArrowLeft" || key === "ArrowRight", by = key === "ArrowLeft" || key === "ArrowUp" ? -1 : 1;
+  const far = (n) => {
+    const o = map.spots[n], dx = o.x - s.x, dy = o.y - s.y;
+    if (across) return dy === 0 && dx * by > 0 ? Math.abs(dx) : Infinity;
+    return dy * by > 0 ? Math.abs(dy) * 10000 + Math.abs(dx) : Infinity;
+  };
+  let best = -1, least = Infinity;
+  for (const n of listed) {
+    if (state.found[n] && far(n) < least) {
+      best = n;
+      least = far(n);
+    }
+  }
+  if (best >= 0 || !across) return best;
+  const ok = listed.filter((n) => n === i || state.found[n]), to = ok[ok.indexOf(i) + by];
   return to === undefined ? -1 : to;
 }
 
@@ -173,13 +271,13 @@ function showChosen() {
   map.hot.replaceChildren();
   const i = state.chosen;
   map.root.classList.toggle("one", i >= 0);
-  for (const b of map.root.querySelectorAll('.chosen, .near, [tabindex="0"]')) {
-    b.classList.remove("chosen", "near");
-    b.setAttribute("tabindex", "-1");
-  }
+  for (const b of map.root.querySelectorAll(".chosen, .near")) b.classList.remove("chosen", "near");
+  for (const b of map.root.querySelectorAll('[tabindex="0"]')) b.setAttribute("tabindex", "-1");
   if (units.length > 0) stop().setAttribute("tabindex", "0");
+  for (const h of map.root.querySelectorAll("[aria-current]")) h.removeAttribute("aria-current");
   if (i < 0) return;
   map.boxes[i].classList.add("chosen");
+  map.hits[i].setAttribute("aria-current", "true");
   for (const n of units[i].needs) {
     map.hot.append(svg("path", { d: curve(i, n), class: "needs", "marker-end": "url(#tip-needs)" }));
     map.boxes[n].classList.add("near");
@@ -193,4 +291,10 @@ function showChosen() {
 function showMatches() {
   map.root.classList.toggle("some", state.found.includes(false));
   map.boxes.forEach((b, i) => b.classList.toggle("dim", !state.found[i]));
+}
+
+// tellUnder tells which unit is under the pointer or has the focus.
+const hint = { names: "Units stand right of what they need.", order: "Units stand right of what they need.", folders: "Units by folder. Choose one to see what it needs." };
+function tellUnder(i) {
+  byId("under").textContent = i >= 0 ? said(units[i]) : hint[map.view];
 }

@@ -1,29 +1,11 @@
-// The panel: the estate as a whole, or one unit.
+// The panel: what changes in the units that were found, or one unit.
 const opSigns = { create: "+", update: "~", delete: "−", read: "≤", forget: ".", "delete-create": "±", "create-delete": "±", "forget-create": "±" };
 const panel = byId("panel");
-
-// diff writes the lines of a change. Lines that begin with the same sign share an
-// element.
-function diff(lines) {
-  const pre = make("pre", { tabindex: "0" });
-  let open = null, kind = null;
-  for (const n of lines) {
-    const line = text(n);
-    const sign = /^\s*(-\/\+|\+\/-|\+|-|~|<=|#)( |$)/.exec(line);
-    const now = !sign ? "" : { "+": "add", "-": "del", "~": "mod", "#": "rem", "<=": "read" }[sign[1]] || "mod";
-    if (now !== kind) {
-      open = make("span", now ? { class: "d-" + now } : {});
-      pre.append(open);
-      kind = now;
-    }
-    open.append(line + "\n");
-  }
-  return pre;
-}
+const narrow = window.matchMedia("(max-width: 1000px)");
 
 function goTo(i, label) {
   return make("button", { type: "button", class: "go k-" + units[i].kind.id, title: said(units[i]), onclick: () => { choose(i); reveal(i); enter(); } },
-    make("span", { class: "sign", "aria-hidden": "true" }, units[i].kind.sign), label || units[i].n);
+    make("span", { class: "sign", "aria-hidden": "true" }, units[i].kind.sign), make("bdi", {}, label || units[i].n));
 }
 
 // some puts a list into a place piece by piece, with a button for the next ones.
@@ -49,22 +31,67 @@ function some(host, list, step, write) {
   return host;
 }
 
-// changeView is one change; its lines are written when it is opened.
-function changeView(n, open, whose) {
-  const c = doc.changes[n];
+const gos = (list) => some(make("p", { class: "gos" }), list, 20, (i) => goTo(i));
+
+// fold is something that opens; what is in it is written then.
+function fold(cls, head, open, write) {
   const body = make("div", { class: "body" });
-  const shared = users[n].length;
-  const d = make("details", { class: "change o-" + (c.op || "none") },
-    make("summary", {}, make("span", { class: "sign", "aria-hidden": "true" }, opSigns[c.op] || "·"), make("span", { class: "what" }, (c.k === 2 ? "output " : "") + text(c.t)),
-      shared > 1 ? make("span", { class: "note" }, whose ? `in ${shared} units` : `the same in ${plural(shared - 1, "other unit")}`) : ""), body);
-  const write = () => {
-    if (body.firstChild) return;
-    body.append(diff(c.l));
-    if (whose) body.append(some(make("p", { class: "gos" }), users[n], 20, (i) => goTo(i)));
-  };
-  d.addEventListener("toggle", () => { if (d.open) write(); });
-  if (open) { write(); d.open = true; }
+  const d = make("details", { class: cls }, make("summary", {}, ...head), body);
+  d.fill = () => { if (!body.firstChild) body.append(...write()); };
+  d.addEventListener("toggle", () => { if (d.open) d.fill(); });
+  if (open) {
+    d.fill();
+    d.open = true;
+  }
   return d;
+}
+
+const hitChange = (n) => state.hits.some((h) => h.changes[n]);
+
+function changeHead(c, name, note) {
+  return [make("span", { class: "sign", "aria-hidden": "true" }, opSigns[c.op] || "·"), make("span", { class: "what" }, name), note ? make("span", { class: "note" }, note) : ""];
+}
+
+// changeView is one change. from are the units that it is shown of, null for one unit.
+function changeView(n, open, from) {
+  const c = doc.changes[n], all = users[n].length;
+  const note = from ? (from.length > 1 ? `the same in ${from.length} units` : units[from[0]].n) : all > 1 ? `the same in ${plural(all - 1, "other unit")}` : "";
+  return fold("change o-" + (c.op || "none") + (hitChange(n) ? " found" : ""), changeHead(c, changeName(n), note), open, () => [diff(c.l), from ? gos(from) : all > 1 && all < 200 ? gos(users[n].filter((i) => i !== state.chosen)) : ""]);
+}
+
+// What changes have in common is told before what each of them is about.
+const sections = [
+  ["Found changed outside", (c) => !c.k], ["To destroy", (c) => c.op === "delete" && c.k === 1], ["To replace", (c) => /-create|create-/.test(c.op) && c.k === 1], ["To forget", (c) => c.op === "forget" && c.k === 1],
+  ["To change", (c) => c.op === "update" && c.k === 1], ["To create", (c) => c.op === "create" && c.k === 1], ["To read", (c) => c.op === "read" && c.k === 1], ["Other changes", (c) => c.k === 1], ["Outputs", () => true],
+];
+
+// alike are the changes of the units that were found, those with the same name together,
+// the ones in most units first.
+function alike() {
+  const by = new Map();
+  const searched = state.hits.length > 0 && doc.changes.some((c, n) => hitChange(n) && users[n].some((i) => state.found[i]));
+  doc.changes.forEach((c, n) => {
+    const mine = users[n].filter((i) => state.found[i]);
+    if (mine.length === 0 || searched && !hitChange(n)) return;
+    const key = `${c.k || 0} ${c.op || ""} ${c.t}`;
+    if (!by.has(key)) by.set(key, { c, n, of: [], units: new Set() });
+    const g = by.get(key);
+    g.of.push({ n, mine });
+    for (const i of mine) g.units.add(i);
+  });
+  const left = [...by.values()].sort((a, b) => b.units.size - a.units.size || a.n - b.n);
+  return sections.map(([title, is]) => {
+    const list = left.filter((g) => !g.taken && is(g.c));
+    for (const g of list) g.taken = true;
+    return { title, list };
+  }).filter((s) => s.list.length > 0);
+}
+
+function alikeView(g) {
+  if (g.of.length === 1) return changeView(g.n, false, g.of[0].mine);
+  g.of.sort((a, b) => b.mine.length - a.mine.length || a.n - b.n);
+  return fold("change o-" + (g.c.op || "none"), changeHead(g.c, changeName(g.n), `in ${plural(g.units.size, "unit")}, ${g.of.length} ways`), false,
+    () => [some(make("div", { class: "ways" }), g.of, 20, (x) => changeView(x.n, false, x.mine))]);
 }
 
 function section(title, ...inside) {
@@ -72,7 +99,7 @@ function section(title, ...inside) {
 }
 
 function waitView(w) {
-  const li = make("li", {}, make("code", {}, text(w.a) || "all of it"), ": " + text(w.y), w.at ? make("span", { class: "place" }, " " + text(w.at)) : "");
+  const li = make("li", { class: state.hits.some((h) => waitHit(w, h)) ? "found" : undefined }, make("code", {}, text(w.a) || "all of it"), ": " + text(w.y), w.at ? make("span", { class: "place" }, " " + text(w.at)) : "");
   if (w.for) {
     li.append(make("ul", { class: "waits" }, ...w.for.map((f) => make("li", {}, "waits for ", make("code", {}, text(f[1])), " of ", f[0] >= 0 ? goTo(f[0]) : "a unit that is not here",
       f[2] ? ", input " : "", f[2] ? make("code", {}, text(f[2])) : "", f[3] ? make("span", { class: "place" }, " " + text(f[3])) : ""))));
@@ -88,65 +115,75 @@ function stepView(n) {
 
 function inputView(x) {
   const value = text(x.v);
-  return make("li", {}, make("code", { class: "key" }, text(x.n)), value ? " = " : "", value ? make("code", { class: "value" }, value) : "",
+  return make("li", { class: state.hits.some((h) => inputHit(x, h)) ? "found" : undefined }, make("code", { class: "key" }, text(x.n)), value ? " = " : "", value ? make("code", { class: "value" }, value) : "",
     x.p ? make("ol", { class: "way" }, ...x.p.map(stepView)) : make("p", { class: "place" }, "Its way cannot be told."));
+}
+
+// hitsBar leads from one place that the search found to the next.
+function hitsBar() {
+  const places = [...panel.querySelectorAll(".found")].filter((el) => !el.querySelector(".found"));
+  if (state.hits.length === 0 || places.length === 0) return;
+  let at = -1;
+  const b = make("button", { type: "button" }, "Next place");
+  b.addEventListener("click", () => {
+    at = (at + 1) % places.length;
+    const el = places[at].matches("summary, .change") ? places[at].querySelector("summary") || places[at] : places[at];
+    el.tabIndex = el.tabIndex >= 0 ? 0 : -1;
+    el.scrollIntoView({ block: "center" });
+    for (const o of places) o.classList.toggle("now", o === places[at]);
+    b.textContent = `Next place (${at + 1} of ${places.length})`;
+  });
+  panel.querySelector(".summary").after(make("p", { class: "hits" }, `The search stands in ${plural(places.length, "place")} here. `, b));
 }
 
 function unitView(i) {
   const u = units[i], out = [];
   out.push(make("div", { class: "title k-" + u.kind.id },
-    make("h2", { tabindex: "-1", id: "chosen" }, make("span", { class: "sign", "aria-hidden": "true" }, u.kind.sign), u.n),
+    make("h2", { tabindex: "-1", id: "chosen" }, make("span", { class: "sign", "aria-hidden": "true" }, u.kind.sign), make("bdi", {}, u.n)),
     make("button", { type: "button", class: "close", "aria-label": "Back to the whole estate", onclick: back }, "×")));
   out.push(make("p", { class: "summary" }, text(u.t) || u.kind.word));
-  if (u.m) out.push(section("Messages", ...u.m.map((lines) => make("pre", { class: "message", tabindex: "0" }, lines.map(text).join("\n")))));
-  if (u.w) out.push(section("Deferred", some(make("ul", { class: "plain" }), u.w, 100, waitView)));
+  if (u.m) out.push(section(`Messages (${u.m.length})`, ...u.m.map((lines) => make("pre", { class: "message", tabindex: "0", role: "region", "aria-label": "Message" }, lines.map(text).join("\n")))));
+  if (u.w) out.push(section(`Deferred (${u.w.length})`, some(make("ul", { class: "plain" }), u.w, 100, waitView)));
   for (const [kind, title] of [[0, "Found changed outside"], [1, "Changes"], [2, "Outputs"]]) {
     const mine = (u.x || []).filter((c) => (doc.changes[c].k || 0) === kind);
-    if (mine.length > 0) out.push(section(`${title} (${mine.length})`, some(make("div"), mine, 100, (c) => changeView(c, mine.length <= 20))));
+    if (mine.length > 0) out.push(section(`${title} (${mine.length})`, some(make("div"), mine, 100, (c) => changeView(c, mine.length <= 20 || hitChange(c), null))));
   }
   if (u.i) out.push(section(`Inputs (${u.i.length})`, some(make("ul", { class: "plain inputs" }), u.i, 200, inputView)));
-  if (u.needs.length > 0) out.push(section(`Needs (${u.needs.length})`, some(make("p", { class: "gos" }), u.needs, 50, (n) => goTo(n))));
-  if (neededBy[i].length > 0) out.push(section(`Needed by (${neededBy[i].length})`, some(make("p", { class: "gos" }), neededBy[i], 50, (n) => goTo(n))));
+  if (u.needs.length > 0) out.push(section(`Needs (${u.needs.length})`, gos(u.needs)));
+  if (neededBy[i].length > 0) out.push(section(`Needed by (${neededBy[i].length})`, gos(neededBy[i])));
   return out;
 }
 
+// troubles are the units of a kind, by what happened to them.
+function troubles(k, found) {
+  const by = new Map();
+  for (const i of found) {
+    if (units[i].kind === k) by.set(units[i].t, [...(by.get(units[i].t) || []), i]);
+  }
+  const all = [...by].sort((a, b) => b[1].length - a[1].length || a[1][0] - b[1][0]);
+  const n = all.reduce((sum, [, list]) => sum + list.length, 0);
+  if (n === 0) return "";
+  return section(`${k.word[0].toUpperCase()}${k.word.slice(1)} (${n})`, some(make("ul", { class: "plain" }), all, 5, ([t, list]) => make("li", {}, make("p", {}, text(t)), some(make("p", { class: "gos" }), list, 10, (i) => goTo(i)))));
+}
+
 function estateView() {
-  const out = [make("div", { class: "title" }, make("h2", { tabindex: "-1", id: "chosen" }, "The whole estate"))];
-  const total = [0, 0, 0, 0, 0];
-  let put = 0;
-  for (const u of units) {
-    (u.c || []).forEach((n, k) => { total[k] += n; });
-    put += u.w ? u.w.length : 0;
-  }
-  const parts = [`${total[0]} to add`, `${total[1]} to change`, `${total[2]} to destroy`];
-  if (total[3]) parts.unshift(`${total[3]} to import`);
-  if (total[4]) parts.push(`${total[4]} to forget`);
-  if (put) parts.push(`${put} deferred`);
-  out.push(make("p", { class: "summary" }, parts.join(", ") + "."));
-  for (const k of kinds.slice(0, 2)) {
-    const those = units.map((u, i) => i).filter((i) => units[i].kind === k);
-    if (those.length > 0) out.push(section(`${k.word[0].toUpperCase()}${k.word.slice(1)} (${those.length})`, some(make("ul", { class: "plain" }), those, 50, (i) => make("li", {}, goTo(i), " " + text(units[i].t)))));
-  }
-  const order = doc.changes.map((c, n) => n).filter((n) => users[n].length > 0).sort((a, b) => users[b].length - users[a].length || users[a][0] - users[b][0] || a - b);
-  for (const [title, list] of [["The same in several units", order.filter((n) => users[n].length > 1)], ["In one unit each", order.filter((n) => users[n].length === 1)]]) {
-    if (list.length === 0) continue;
-    let owner = -1;
-    out.push(section(`${title} (${list.length})`, some(make("div"), list, 60, (n) => {
-      const whose = users[n].length === 1 && users[n][0] !== owner ? users[n][0] : -1;
-      if (whose < 0) return changeView(n, false, users[n].length > 1);
-      owner = whose;
-      return make("div", {}, make("h4", {}, goTo(whose)), changeView(n, false, false));
-    })));
-  }
-  const waiting = units.map((u, i) => i).filter((i) => units[i].w);
-  if (waiting.length > 0) out.push(section(`Deferred (${plural(waiting.length, "unit")})`, some(make("div"), waiting, 30, (i) => make("div", {}, make("h4", {}, goTo(i)), some(make("ul", { class: "plain" }), units[i].w, 10, waitView)))));
-  if (order.length === 0 && waiting.length === 0) out.push(make("p", {}, "Nothing changes."));
-  return out;
+  const found = listed.filter((i) => state.found[i]), whole = found.length === units.length, out = [];
+  out.push(make("div", { class: "title" }, make("h2", { tabindex: "-1", id: "chosen" }, whole ? "The whole estate" : plural(found.length, "unit") + " of " + units.length)));
+  if (state.missing) out.push(make("p", { class: "message" }, "There is no unit ", make("bdi", {}, state.missing), " in this plan."));
+  out.push(make("p", { class: "summary" }, totals(found.map((i) => units[i])) + "."));
+  for (const k of kinds.slice(0, 2)) out.push(troubles(k, found));
+  const changes = alike();
+  for (const s of changes) out.push(section(`${s.title} (${s.list.length})`, some(make("div"), s.list, 40, alikeView)));
+  const waiting = found.filter((i) => units[i].w);
+  if (waiting.length > 0) out.push(section(`Deferred (${plural(waiting.length, "unit")})`, some(make("div"), waiting, 20, (i) => make("div", {}, make("h4", {}, goTo(i)), some(make("ul", { class: "plain" }), units[i].w, 10, waitView)))));
+  if (changes.length === 0 && waiting.length === 0) out.push(make("p", {}, "Nothing changes."));
+  return out.filter((x) => x);
 }
 
 function showPanel() {
   panel.replaceChildren(...(state.chosen >= 0 ? unitView(state.chosen) : estateView()));
   panel.scrollTop = 0;
+  if (state.chosen >= 0) hitsBar();
 }
 
 // enter moves the focus into the panel.

@@ -28,8 +28,20 @@
     }
     return "rgb(255, 255, 255)";
   };
+  // No box lies over another one: none of those that begin before it ends, from left to
+  // right, is at its height.
+  const apart = (boxes) => {
+    const sorted = boxes.map((b) => [b.left, b.right, b.top, b.bottom]).sort((a, b) => a[0] - b[0]);
+    return sorted.every((b, i) => {
+      for (let k = i + 1; k < sorted.length && sorted[k][0] < b[1] - 1; k++) {
+        if (sorted[k][2] < b[3] - 1 && b[2] < sorted[k][3] - 1) return false;
+      }
+      return true;
+    });
+  };
   const check = () => {
-    for (const g of document.querySelectorAll("#map .unit")) {
+    const boxes = [...document.querySelectorAll("#map .unit")];
+    for (const g of boxes.slice(0, 60)) { // all kinds are among them
       const fill = getComputedStyle(g.querySelector("rect")).fill;
       for (const t of g.querySelectorAll("text")) {
         const c = contrast(getComputedStyle(t).fill, fill);
@@ -44,7 +56,7 @@
     const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     for (let n = walk.nextNode(); n; n = walk.nextNode()) {
       const el = n.parentElement;
-      if (!n.data.trim() || el.closest("svg, script, noscript, .unseen, #list li:nth-child(n+20)") || el.getClientRects().length === 0) continue;
+      if (!n.data.trim() || el.closest("svg, script, noscript, .unseen, #list [role=group]:nth-child(n+5)") || el.getClientRects().length === 0) continue;
       const c = contrast(getComputedStyle(el).color, ground(el));
       if (c < 4.5) seen.faint[el.tagName + "." + el.className] = c.toFixed(2);
       seen.smallest = Math.min(seen.smallest, parseFloat(getComputedStyle(el).fontSize));
@@ -89,7 +101,22 @@
   for (const g of document.querySelectorAll("#map .unit")) signs[g.getAttribute("class").match(/k-(\w+)/)[1]] = g.querySelector(".sign").textContent;
   seen.kinds = Object.keys(signs).length;
   seen.signs = new Set(Object.values(signs)).size;
-  by("names").click();
+  const all = document.querySelectorAll("#map .unit").length;
+  seen.views = 0;
+  for (const view of ["names", "order", "folders"]) {
+    document.querySelector(`[data-view="${view}"]`).click();
+    const boxes = [...document.querySelectorAll("#map .unit rect, #map .label")].map((r) => r.getBoundingClientRect());
+    if (boxes.length >= all && apart(boxes)) seen.views++;
+    if (view === "folders") check();
+  }
+  // Values, files and what stands in changes are found, and told where.
+  type("live/root.hcl"); seen.byFile = rows();
+  seen.where = by("list").querySelector(".where").textContent;
+  type("known after apply"); seen.byChange = rows();
+  by("list").querySelector("[data-i]").click();
+  seen.marked = by("panel").querySelectorAll("pre .found").length;
+  type("");
+  press("Escape"); press("Escape");
   seen.tiles = document.querySelectorAll("#map .unit").length;
   check();
   seen.tabStops = document.querySelectorAll('#map [tabindex="0"]').length + document.querySelectorAll('#list [tabindex="0"]').length;
