@@ -103,6 +103,8 @@ type Host struct {
 	// Fetch brings the package of a module source that is not local onto this
 	// machine and tells its folder.
 	Fetch func(ctx context.Context, src string) (dir string, ds diag.List)
+	// Program is the path of the program, for hooks that call it; "" for its name.
+	Program string
 }
 
 // A Folder is where a unit runs, and with what environment.

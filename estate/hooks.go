@@ -1,6 +1,7 @@
 package estate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -97,7 +98,7 @@ func (w *work) hook(ctx context.Context, h *unit.Hook, command string) diag.List
 		}
 	}
 	var out sys.Buffer
-	env := w.r.e.Programs(ctx, w.u).With("TG_CTX_COMMAND="+command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH=terrace")
+	env := w.r.e.Programs(ctx, w.u).With("TG_CTX_COMMAND="+command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH="+cmp.Or(w.r.e.o.Host.Program, "terrace"))
 	err := w.r.e.o.Run(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &out})
 	if log := w.r.o.Observe.Log; log != nil && (!h.SuppressStdout || err != nil) {
 		for line := range strings.Lines(out.String()) {
