@@ -47,6 +47,7 @@ type Approval struct {
 type allowed struct {
 	op    plan.Op
 	after cty.Value // as it was shown; cty.NilVal where nothing is made
+	old   cty.Value // what is replaced; cty.NilVal where nothing is
 	takes bool      // imports the object
 }
 
@@ -71,6 +72,9 @@ func approval(p *plan.Plan, deferred []Deferral) *Approval {
 			x := allowed{op: c.Op, takes: c.Import != nil}
 			if makes(c.Op) {
 				x.after = c.After
+			}
+			if ends(c.Op) && makes(c.Op) {
+				x.old = c.Before
 			}
 			a.ops[addr.Object{Instance: c.Addr, Deposed: c.Deposed}] = x
 		}
@@ -104,8 +108,18 @@ func (a *Approval) covers(i addr.Instance) bool {
 	return a.whole || slices.ContainsFunc(a.deferred, func(t addr.Target) bool { return t.Contains(i) })
 }
 
-// ends reports whether an operation takes the object away that was there, so that
-// keeping it is something else.
+// kept reports whether the object that was to go, or to be replaced, is there still and
+// stays.
+func (was allowed) kept(c *plan.Change) bool {
+	if !makes(was.op) || was.old == cty.NilVal {
+		return ends(was.op)
+	}
+	old, _ := was.old.UnmarkDeep()
+	now, _ := c.After.UnmarkDeep()
+	return now.RawEquals(old) // else it was replaced by now
+}
+
+// ends reports whether an operation takes the object away that was there.
 func ends(op plan.Op) bool {
 	switch op {
 	case plan.Delete, plan.Forget, plan.DeleteThenCreate, plan.CreateThenDelete, plan.ForgetThenCreate:
@@ -127,7 +141,7 @@ func (a *Approval) compare(p *plan.Plan, again bool) (news []string, later bool)
 		switch {
 		case c.Import != nil && !was.takes && !a.covers(c.Addr):
 			news = append(news, fmt.Sprintf("%s (import)", o))
-		case had && c.Op == plan.NoOp && ends(was.op) && !made:
+		case had && c.Op == plan.NoOp && !made && was.kept(c):
 			news = append(news, fmt.Sprintf("%s (kept in place of %s)", o, was.op))
 		case had && (was.op == c.Op || c.Op == plan.NoOp) || made:
 			news = append(news, was.differences(o, c)...)

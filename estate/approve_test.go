@@ -67,6 +67,7 @@ func TestApprovedDeletion(t *testing.T) {
 		{"forgotten", x, x + forget, "terraform_data.y (forget)"},
 		{"replaced", x + replace, x + replace, ""},
 		{"gone", x, "apply", ""},
+		{"replaced already", x + replace, "apply", ""},
 		{"forgotten already", x + forget, "apply", ""},
 	}
 	for _, tt := range tests {
