@@ -110,17 +110,32 @@ func (d *dependencies) union(a, b *depSet) *depSet {
 		return u
 	}
 	u := &depSet{ids: mergeIDs(a.ids, b.ids)}
-	u.refs = a.refs
-	for _, r := range b.refs {
-		if !slices.Contains(u.refs, r) {
-			u.refs = append(u.refs[:len(u.refs):len(u.refs)], r)
-		}
-	}
+	u.refs = joinRefs(a.refs, b.refs)
 	if len(u.ids) == len(a.ids) && len(u.refs) == len(a.refs) {
 		u = a
 	}
 	d.unions[k] = u
 	return u
+}
+
+// joinRefs adds to a list what it does not hold of another one. It is a itself if
+// that is all of it.
+func joinRefs(a, b []*eval.Resource) []*eval.Resource {
+	has := func(r *eval.Resource) bool { return slices.Contains(a, r) }
+	if len(a)*len(b) > 64 {
+		all := make(map[*eval.Resource]bool, len(a))
+		for _, r := range a {
+			all[r] = true
+		}
+		has = func(r *eval.Resource) bool { return all[r] }
+	}
+	out := a[:len(a):len(a)] // what is added goes elsewhere
+	for _, r := range b {
+		if !has(r) {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 func mergeIDs(a, b []int32) []int32 {
@@ -192,11 +207,15 @@ func (d *dependencies) join(sets []*depSet) *depSet {
 
 // own is what a resource depends on directly.
 func (d *dependencies) own(r *eval.Resource) *depSet {
-	s := emptySet
+	var sets []*depSet
+	known := map[*depSet]bool{}
 	for _, n := range r.Nodes() {
-		s = d.union(s, d.reads(n))
+		if s := d.reads(n); len(s.ids) > 0 && !known[s] {
+			known[s] = true
+			sets = append(sets, s)
+		}
 	}
-	return s
+	return d.join(sets)
 }
 
 // of is what a resource depends on, directly and through others.

@@ -24,7 +24,7 @@ import (
 
 // Tree builds the module tree of a folder; errors of loading end the test. What
 // stands before the first file header is main.tf.
-func Tree(t *testing.T, text string) *module.Tree {
+func Tree(t testing.TB, text string) *module.Tree {
 	t.Helper()
 	a := txtar.Parse([]byte(text))
 	fsys := fstest.MapFS{"main.tf": {Data: a.Comment}}
