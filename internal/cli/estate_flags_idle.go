@@ -114,16 +114,6 @@ func (f *unitFlags) noUse(command, but string) {
 	}
 }
 
-// flagVariable is the value of the variable that stands for a flag, and its name:
-// TG_NAME, or TERRAGRUNT_NAME of old.
-func flagVariable(flag string, env sys.Env) (value, name string) {
-	word := strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-	if v := env.Get("TG_" + word); v != "" {
-		return v, "TG_" + word
-	}
-	return env.Get("TERRAGRUNT_" + word), "TERRAGRUNT_" + word
-}
-
 // withoutEffect is a warning about flags and variables that do nothing.
 func (f *unitFlags) withoutEffect() diag.List {
 	all := slices.Clone(f.idle)

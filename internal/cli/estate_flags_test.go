@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,10 @@ func TestTakeUnitFlags(t *testing.T) {
 		{args: "--all plan -out=x", want: func(f *unitFlags) bool { return f.all }, rest: "plan -out=x"},
 		{args: "-a --filter a --filter=b", env: sys.Env{"TG_FILTER=c"}, want: func(f *unitFlags) bool { return len(f.filters) == 2 && f.many() }},
 		{env: sys.Env{"TG_FILTER=c,d"}, want: func(f *unitFlags) bool { return len(f.filters) == 2 }},
+		{env: sys.Env{"TERRAGRUNT_EXCLUDE_DIR=a,b", "TERRAGRUNT_IGNORE_DEPENDENCY_ERRORS=1"}, want: func(f *unitFlags) bool { return slices.Equal(f.excludeDirs, []string{"a", "b"}) && f.ignoreErrors }},
+		{env: sys.Env{"TERRAGRUNT_DOWNLOAD=d", "TERRAGRUNT_IAM_ROLE=r"}, want: func(f *unitFlags) bool { return f.downloadDir == "d" && f.role == "r" }},
+		{env: sys.Env{"TERRAGRUNT_AUTO_INIT=false", "TERRAGRUNT_AUTO_RETRY=true"}, want: func(f *unitFlags) bool { return f.noAutoInit && !f.noRetry }},
+		{env: sys.Env{"TERRAGRUNT_AUTO_INIT=maybe"}, err: "TERRAGRUNT_AUTO_INIT"},
 		{env: sys.Env{"TERRAGRUNT_PARALLELISM=3"}, want: func(f *unitFlags) bool { return f.parallelism == 3 }},
 		{args: "--parallelism 2", env: sys.Env{"TG_PARALLELISM=3"}, want: func(f *unitFlags) bool { return f.parallelism == 2 }},
 		{args: "--fail-fast=false", env: sys.Env{"TG_FAIL_FAST=true"}, want: func(f *unitFlags) bool { return !f.failFast }},
