@@ -127,11 +127,13 @@ func (f *folds) write(h *view.Human, units []string) {
 	sections := f.sections(units)
 	var ops []plan.Op
 	with := map[string]bool{}
+	drift := false
 	for _, s := range sections {
 		for _, u := range s.units {
 			with[u] = true
 		}
 		for _, p := range s.pieces {
+			drift = drift || p.Kind == view.DriftPiece
 			if p.Kind == view.ChangePiece {
 				ops = append(ops, p.Op)
 			}
@@ -139,18 +141,27 @@ func (f *folds) write(h *view.Human, units []string) {
 	}
 	var b strings.Builder
 	view.Legend(&b, h.Style, ops)
+	if drift {
+		b.WriteString("\n" + view.Product + " detected changes made outside of it since the last apply, which are\nnoted below. Unless the plan is refresh-only, it may include actions to undo\nor respond to them.\n")
+	}
 	h.Say(b.String())
 	for _, s := range sections {
 		h.Say("\n")
 		h.Strong(s.title(len(with)) + "\n")
 		b.Reset()
 		slices.SortStableFunc(s.pieces, func(x, y *folded) int { return int(x.Kind) - int(y.Kind) })
-		outputs := false
+		last := view.ChangePiece
 		for _, p := range s.pieces {
-			if p.Kind == view.OutputPiece && !outputs {
-				outputs = true
+			switch {
+			case p.Kind == last:
+			case p.Kind == view.DriftPiece:
+				view.DriftTitle(&b, h.Style)
+			case p.Kind == view.OutputPiece:
 				b.WriteString("\nChanges to Outputs:\n")
+			case last == view.DriftPiece:
+				b.WriteString("\nPlanned:\n")
 			}
+			last = p.Kind
 			b.WriteString(p.text())
 		}
 		h.Say(b.String())

@@ -42,8 +42,10 @@ func Pieces(style Style, p *plan.Plan, schemas Schemas, reveal bool) []Piece {
 		}
 		b.Reset()
 	}
-	v.drift()
-	take(DriftPiece, plan.NoOp)
+	for c, n := range v.drifted() {
+		v.driftChange(c, n)
+		take(DriftPiece, plan.NoOp)
+	}
 	for _, c := range v.changes() {
 		v.change(c)
 		take(ChangePiece, c.Op)
@@ -65,6 +67,13 @@ func head(text string) string {
 		return ""
 	}
 	return text[:strings.LastIndexByte(text[:i], '\n')+1]
+}
+
+// DriftTitle writes the line above changes that were found.
+func DriftTitle(w io.Writer, style Style) {
+	v := &planView{printer: newPrinter(w, style)}
+	v.driftTitle()
+	_ = v.Flush()
 }
 
 // Legend writes what the signs of the operations mean.

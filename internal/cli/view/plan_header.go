@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"slices"
 	"strings"
 
@@ -174,36 +175,13 @@ func reasonText(c *plan.Change) string {
 // drift writes what was changed outside, as far as the plan depends on it, and
 // reports whether there was anything.
 func (v *planView) drift() bool {
-	relevant := map[addr.Instance][]cty.Path{}
-	if v.plan.Mode != plan.RefreshOnly {
-		for _, r := range v.plan.Relevant {
-			relevant[r.Resource] = append(relevant[r.Resource], r.Path)
-		}
-	}
 	some := false
-	for _, c := range plan.Shown(v.plan.Drift) {
-		var only *value.PathSet
-		if v.plan.Mode != plan.RefreshOnly {
-			whole := c.Addr
-			whole.Key = addr.Key{}
-			if only = value.NewPathSet(slices.Concat(relevant[whole], relevant[c.Addr])); only == nil {
-				continue
-			}
-		}
-		if c.Op == plan.NoOp && (!c.Moved() || v.plan.Mode != plan.RefreshOnly) {
-			continue
-		}
-		n := v.compare(c, only)
-		if n.op == same && c.Op != plan.NoOp {
-			continue
-		}
+	for c, n := range v.drifted() {
 		if !some {
 			v.driftHead()
 			some = true
 		}
-		v.str("\n")
-		v.header(c, true)
-		v.body(c, n)
+		v.driftChange(c, n)
 	}
 	if some {
 		v.driftFoot()
@@ -211,11 +189,54 @@ func (v *planView) drift() bool {
 	return some
 }
 
-func (v *planView) driftHead() {
+// drifted are the changes outside that are shown.
+func (v *planView) drifted() iter.Seq2[*plan.Change, *node] {
+	return func(yield func(*plan.Change, *node) bool) {
+		relevant := map[addr.Instance][]cty.Path{}
+		if v.plan.Mode != plan.RefreshOnly {
+			for _, r := range v.plan.Relevant {
+				relevant[r.Resource] = append(relevant[r.Resource], r.Path)
+			}
+		}
+		for _, c := range plan.Shown(v.plan.Drift) {
+			var only *value.PathSet
+			if v.plan.Mode != plan.RefreshOnly {
+				whole := c.Addr
+				whole.Key = addr.Key{}
+				if only = value.NewPathSet(slices.Concat(relevant[whole], relevant[c.Addr])); only == nil {
+					continue
+				}
+			}
+			if c.Op == plan.NoOp && (!c.Moved() || v.plan.Mode != plan.RefreshOnly) {
+				continue
+			}
+			n := v.compare(c, only)
+			if n.op == same && c.Op != plan.NoOp {
+				continue
+			}
+			if !yield(c, n) {
+				return
+			}
+		}
+	}
+}
+
+func (v *planView) driftChange(c *plan.Change, n *node) {
+	v.str("\n")
+	v.header(c, true)
+	v.body(c, n)
+}
+
+func (v *planView) driftTitle() {
 	v.str("\n")
 	v.dressed(bold+cyan, "Note:")
 	v.dressed(bold, " Objects have changed outside of "+Product)
-	v.str("\n\n", Product, " detected the following changes made outside of ", Product, " since the\nlast \"", Program, " apply\" which may have affected this plan:\n")
+	v.str("\n")
+}
+
+func (v *planView) driftHead() {
+	v.driftTitle()
+	v.str("\n", Product, " detected the following changes made outside of ", Product, " since the\nlast \"", Program, " apply\" which may have affected this plan:\n")
 }
 
 func (v *planView) driftFoot() {
