@@ -226,6 +226,18 @@ func (e *Estate) restrict(items map[*item]bool) {
 	e.Units = units
 }
 
+// byItself is why most units are excluded.
+const byItself = "its exclude block says so"
+
+// LeaveOut makes the result of a unit that takes no part. Why is its cause, unless that
+// is its own exclude block.
+func (r *Result) LeaveOut() {
+	r.Status, r.Reason, r.Cause, r.Code = Excluded, "exclude block", r.Unit.Excluded, 0
+	if r.Cause == byItself {
+		r.Cause = ""
+	}
+}
+
 // exclusions marks the units that take no part by their own word.
 func (e *Estate) exclusions(ctx context.Context) diag.List {
 	type verdict struct {
@@ -252,7 +264,7 @@ func (e *Estate) exclusions(ctx context.Context) diag.List {
 		ds = append(ds, v.ds...)
 		u := e.Units[i]
 		if x := v.exclude; x != nil && x.If && excludes(x, e.o.Command) {
-			u.Excluded = "its exclude block says so"
+			u.Excluded = byItself
 			if x.ExcludeDependencies {
 				deep[u] = true
 			}

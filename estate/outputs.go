@@ -136,7 +136,8 @@ func (e *Estate) Outputs(ctx context.Context) (map[string]map[string]*state.Outp
 		res := &Result{Unit: u, Status: Succeeded, Started: e.o.Now()}
 		results = append(results, res)
 		if u.Excluded != "" {
-			res.Status, res.Reason, res.Ended = Excluded, "exclude block", res.Started
+			res.LeaveOut()
+			res.Ended = res.Started
 			continue
 		}
 		s, ds := e.State(ctx, u)

@@ -24,7 +24,7 @@ func (e *Estate) Refused(ds diag.List) []*Result {
 		res := &Result{Unit: u, Started: now, Ended: now, Code: 1}
 		r.results[u] = res
 		if u.Excluded != "" {
-			res.Status, res.Reason, res.Code = Excluded, "exclude block", 0
+			res.LeaveOut()
 			continue
 		}
 		switch by := r.blocked[u]; {

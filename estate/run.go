@@ -103,7 +103,8 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 	for _, u := range order { // those that are excluded count as done
 		if u.Excluded != "" {
 			now := e.o.Now()
-			r.results[u] = &Result{Unit: u, Status: Excluded, Reason: "exclude block", Started: now, Ended: now}
+			r.results[u] = &Result{Unit: u, Started: now, Ended: now}
+			r.results[u].LeaveOut()
 		}
 	}
 	var ready []*Unit

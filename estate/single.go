@@ -102,7 +102,7 @@ func (e *Estate) Skipped(ctx context.Context, u *Unit) (string, diag.List) {
 		x, ds = u.ExcludeNow(t)
 	}
 	if x != nil && x.If && x.NoRun && excludes(x, e.o.Command) {
-		return "its exclude block says so", ds
+		return byItself, ds
 	}
 	return "", ds
 }

@@ -130,7 +130,7 @@ func (w *work) excluded() (stop bool, ds diag.List) {
 		w.r.putOff(w.u, w.res, nil, Deferral{Reason: "exclude is not known yet", Waits: w.r.e.waitsOf("", w.u.Waits(w.t, "exclude"))})
 		return true, ds
 	case x.If && excludes(x, w.r.e.o.Command):
-		w.res.Status, w.res.Reason = Excluded, "exclude block"
+		w.res.LeaveOut()
 		return true, ds
 	}
 	return false, ds

@@ -61,7 +61,7 @@ func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args
 		need := slices.IndexFunc(u.Needs, func(n *estate.Unit) bool { return failed[n] })
 		switch {
 		case u.Excluded != "":
-			res.Status, res.Reason = estate.Excluded, "exclude block"
+			res.LeaveOut()
 		case ctx.Err() != nil:
 			res.Status, res.Reason, res.Cause, res.Code = estate.EarlyExit, "run error", "the run was interrupted", 1
 		case f.failFast && len(failed) > 0:

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -316,7 +317,7 @@ func sentence(op estate.Op, res *estate.Result) string {
 	case res.Status == estate.EarlyExit:
 		return "not run: " + earlyWhy(res)
 	case res.Status == estate.Excluded:
-		return "excluded: its exclude block says so"
+		return "excluded: " + cmp.Or(res.Cause, "its exclude block says so")
 	case res.Status == estate.Failed:
 		return "failed: " + res.Cause
 	case res.Reason == "error ignored":

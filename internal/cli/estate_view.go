@@ -138,7 +138,9 @@ func (r *estateRun) rows(b *strings.Builder, results []*estate.Result) {
 		note := ""
 		switch {
 		case res.Status != estate.Succeeded:
-			note = "  " + string(res.Status)
+			if note = "  " + string(res.Status); res.Status == estate.Excluded && res.Cause != "" {
+				note += ": " + res.Cause
+			}
 		case len(res.Deferred) > 0:
 			note = fmt.Sprintf("  %d deferred", len(res.Deferred))
 		case n == estate.Counts{} && !res.Changes && !r.f.summaryPerUnit:
