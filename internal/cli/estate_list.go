@@ -246,7 +246,7 @@ func (s *session) findJSON(ctx context.Context, e *estate.Estate, list []estate.
 	out := []item{}
 	for _, x := range list {
 		it := item{Type: x.Type(), Path: x.Name}
-		if (o.dependencies || o.dag) && x.Unit != nil {
+		if o.dependencies && x.Unit != nil {
 			it.Dependencies = e.NeedNames(x.Unit)
 		}
 		if u := x.Unit; u != nil && u.Broken == nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -87,6 +88,7 @@ func (r *estateRun) table(results []*estate.Result) {
 	}{{estate.Succeeded, "Succeeded"}, {estate.Failed, "Failed"}, {estate.EarlyExit, "Early Exits"}, {estate.Excluded, "Excluded"}} {
 		if counts[st.status] > 0 {
 			fmt.Fprintf(&b, "   %-12s %d\n", st.name, counts[st.status])
+			r.durations(&b, results, st.status)
 		}
 	}
 	if n := deferred(results); n > 0 {
@@ -97,6 +99,24 @@ func (r *estateRun) table(results []*estate.Result) {
 		r.rows(&b, results)
 	}
 	r.human.Say(b.String())
+}
+
+// durations lists the units of a status with how long they took, the slowest first, if
+// that is asked for.
+func (r *estateRun) durations(b *strings.Builder, results []*estate.Result, status estate.Status) {
+	if !r.f.summaryPerUnit {
+		return
+	}
+	of := slices.DeleteFunc(slices.Clone(results), func(res *estate.Result) bool { return res.Status != status })
+	took := func(res *estate.Result) time.Duration { return res.Ended.Sub(res.Started) }
+	slices.SortStableFunc(of, func(x, y *estate.Result) int { return cmp.Compare(took(y), took(x)) })
+	for _, res := range of {
+		text := ""
+		if status == estate.Succeeded || status == estate.Failed {
+			text = "  " + took(res).Round(time.Millisecond).String()
+		}
+		fmt.Fprintf(b, "      %s\n", strings.TrimRight(fmt.Sprintf("%-*s%s", r.width, res.Unit.Name, text), " "))
+	}
 }
 
 // columns are those of the table of units; imports and what is forgotten have one
