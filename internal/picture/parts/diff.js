@@ -29,7 +29,7 @@ function kindsOf(lines) {
 // element; of many lines that follow each other the middle ones are folded, unless the
 // search found something in them.
 function diff(lines) {
-  const pre = make("pre", { tabindex: "0", role: "region", "aria-label": "Text of the change" });
+  const pre = make("pre", { tabindex: "0", role: "group", "aria-label": "Text of the change" });
   const kind = kindsOf(lines), hit = lines.map((n) => state.hits.some((h) => h.texts[n]));
   for (let at = 0; at < lines.length;) {
     let end = at + 1;

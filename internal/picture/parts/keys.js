@@ -124,6 +124,23 @@ byId("widen").addEventListener("click", () => {
   if (map.view === "folders") show("folders");
   else if (state.chosen >= 0) reveal(state.chosen);
 });
+// roving makes buttons that belong together one stop of the tab key; the arrow keys lead
+// from one to the next.
+function roving(host) {
+  const all = [...host.querySelectorAll("button")];
+  all.forEach((b, i) => { b.tabIndex = i === 0 ? 0 : -1; });
+  host.addEventListener("focusin", (e) => { for (const b of all) b.tabIndex = b === e.target ? 0 : -1; });
+  host.addEventListener("keydown", (e) => {
+    const at = all.indexOf(e.target);
+    const to = { ArrowLeft: at - 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowDown: at + 1, Home: 0, End: all.length - 1 }[e.key];
+    if (at < 0 || to === undefined) return;
+    e.preventDefault();
+    all[(to + all.length) % all.length].focus();
+  });
+}
+roving(byId("chips"));
+roving(byId("tools"));
+
 byId("larger").addEventListener("click", () => zoom(map.scale * 1.25));
 byId("smaller").addEventListener("click", () => zoom(map.scale / 1.25));
 byId("fit").addEventListener("click", () => zoom(wholeScale()));

@@ -1,5 +1,5 @@
 // The list of units that were found, and what is chosen.
-const state = { chosen: -1, near: -1, query: "", only: new Set(), found: units.map(() => true), hits: [], home: "map", missing: "", quiet: true };
+const state = { chosen: -1, near: -1, query: "", only: new Set(), found: units.map(() => true), where: units.map(() => ""), hits: [], home: "map", missing: "", quiet: true };
 const list = byId("list");
 
 const rows = units.map((u, i) => {
@@ -52,7 +52,7 @@ function totals(some) {
 // kinds that are asked for.
 function search() {
   const r = find(state.query, state.only);
-  Object.assign(state, { found: r.found, hits: r.hits });
+  Object.assign(state, r);
   const n = r.found.filter((x) => x).length;
   if (state.near >= 0 && !state.found[state.near]) state.near = -1;
   for (const b of chips) b.setAttribute("aria-pressed", state.only.has(b.dataset.kind));
@@ -80,9 +80,10 @@ function listStop() {
   if (at >= 0) rows[at].setAttribute("tabindex", "0");
 }
 
+// firstFound is the first unit that was found, by its name if there is one.
 function firstFound() {
-  const i = listed.find((n) => state.found[n]);
-  return i === undefined ? -1 : i;
+  const ok = listed.filter((n) => state.found[n]), named = ok.find((n) => state.where[n] === "");
+  return named !== undefined ? named : ok.length > 0 ? ok[0] : -1;
 }
 
 // choose shows a unit, or with -1 the whole. A step that walking makes replaces the one

@@ -170,7 +170,7 @@ function resize() {
 function zoom(scale, at) {
   const h = map.host, dx = at ? at.x : h.clientWidth / 2, dy = at ? at.y : h.clientHeight / 2;
   const x = (h.scrollLeft + dx) / map.scale, y = (h.scrollTop + dy) / map.scale;
-  map.scale = Math.min(3, Math.max(0.1, scale));
+  map.scale = Math.min(3, Math.max(0.02, scale));
   resize();
   h.scrollLeft = x * map.scale - dx;
   h.scrollTop = y * map.scale - dy;

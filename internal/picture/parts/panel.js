@@ -142,7 +142,7 @@ function unitView(i) {
     make("h2", { tabindex: "-1", id: "chosen" }, make("span", { class: "sign", "aria-hidden": "true" }, u.kind.sign), make("bdi", {}, u.n)),
     make("button", { type: "button", class: "close", "aria-label": "Back to the whole estate", onclick: back }, "×")));
   out.push(make("p", { class: "summary" }, text(u.t) || u.kind.word));
-  if (u.m) out.push(section(`Messages (${u.m.length})`, ...u.m.map((lines) => make("pre", { class: "message", tabindex: "0", role: "region", "aria-label": "Message" }, lines.map(text).join("\n")))));
+  if (u.m) out.push(section(`Messages (${u.m.length})`, ...u.m.map((lines) => make("pre", { class: "message", tabindex: "0", role: "group", "aria-label": "Message" }, lines.map(text).join("\n")))));
   if (u.w) out.push(section(`Deferred (${u.w.length})`, some(make("ul", { class: "plain" }), u.w, 100, waitView)));
   for (const [kind, title] of [[0, "Found changed outside"], [1, "Changes"], [2, "Outputs"]]) {
     const mine = (u.x || []).filter((c) => (doc.changes[c].k || 0) === kind);
