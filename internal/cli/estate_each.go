@@ -44,14 +44,12 @@ func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args
 	if more = append(append(slices.Clone(ds), more...), e.Ungenerated...); more.HasErrors() {
 		return r.failEstate(e, more)
 	}
-	if len(ds) > 0 {
-		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(ds))
-	}
+	s.beside(e, ds)
 	if dir := e.Elsewhere(); dir != "" {
 		return s.fail(diag.Errorf(nil, "Commit not checked out", "%q runs in the folders of units, and the filters are about a commit that is not checked out. Check it out first, or compare with HEAD.", name))
 	}
-	if !f.noDeprecation && len(e.Deprecated()) > 0 {
-		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(e.Deprecated()))
+	if !f.noDeprecation {
+		s.beside(e, e.Deprecated())
 	}
 	var results []*estate.Result
 	failed := map[*estate.Unit]bool{}

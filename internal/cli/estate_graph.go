@@ -34,9 +34,7 @@ func dagGraphCommand(ctx context.Context, s *session, args []string) int {
 	if ds.HasErrors() {
 		return s.failWith(e, ds)
 	}
-	if len(ds) > 0 {
-		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(ds))
-	}
+	s.beside(e, ds)
 	if err := digraph.SVG(s.Stdout, fmt.Sprintf("%d units in %s", len(e.Units), filepath.Base(s.Dir)), drawing(e)); err != nil {
 		return s.fail(diag.Errorf(nil, "Failed to write the picture", "%s.", err))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -28,9 +29,15 @@ func (s *session) renderFlags(args []string) (*renderOptions, error) {
 		return nil, err
 	}
 	f := newFlags("render")
-	f.BoolVar(&o.json, "json", env.Get("TG_JSON") == "true", "")
-	f.BoolVar(&o.metadata, "with-metadata", env.Get("TG_WITH_METADATA") == "true", "")
-	f.BoolVar(&o.write, "write", env.Get("TG_WRITE") == "true", "")
+	for name, into := range map[string]*bool{"json": &o.json, "with-metadata": &o.metadata, "write": &o.write} {
+		v, from := flagVariable(name, env)
+		if v != "" {
+			if *into, err = strconv.ParseBool(v); err != nil {
+				return nil, fmt.Errorf("invalid value %q for the environment variable %s: it must be true or false", v, strings.Replace(from, "TG_", "TG_RENDER_", 1))
+			}
+		}
+		f.BoolVar(into, name, *into, "")
+	}
 	f.BoolVar(&o.write, "w", o.write, "")
 	f.StringVar(&o.format, "format", env.Get("TG_FORMAT"), "")
 	f.StringVar(&o.out, "out", env.Get("TG_OUT"), "")
@@ -38,6 +45,8 @@ func (s *session) renderFlags(args []string) (*renderOptions, error) {
 		return nil, err
 	}
 	switch {
+	case o.units.many() && filepath.IsAbs(o.out):
+		return nil, fmt.Errorf("with --all, --out is a name in the folder of each unit, not the path of one file")
 	case f.NArg() > 0:
 		return nil, fmt.Errorf("the command takes flags alone")
 	case o.format == "json":
@@ -72,6 +81,7 @@ func renderCommand(ctx context.Context, s *session, args []string) int {
 		if ds.HasErrors() {
 			return s.failWith(e, ds)
 		}
+		s.beside(e, ds)
 		code := 0
 		for _, u := range e.Order(false) {
 			if u.Excluded == "" {
@@ -84,15 +94,21 @@ func renderCommand(ctx context.Context, s *session, args []string) int {
 	if ds.HasErrors() {
 		return s.failWith(e, ds)
 	}
+	s.beside(e, ds)
 	return s.render(ctx, e, u, ro)
+}
+
+// beside tells warnings about the files of an estate where others read Stdout.
+func (s *session) beside(e *estate.Estate, ds diag.List) {
+	if ds = s.filter(ds); len(ds) > 0 {
+		_ = s.printer(e.Sources()).Print(s.Stderr, ds)
+	}
 }
 
 // render prints or writes the configuration of one unit.
 func (s *session) render(ctx context.Context, e *estate.Estate, u *estate.Unit, o *renderOptions) int {
 	b, ds := e.Render(ctx, u, o.json, o.metadata)
-	if len(ds) > 0 {
-		_ = s.printer(e.Sources()).Print(s.Stderr, ds)
-	}
+	s.beside(e, ds)
 	if ds.HasErrors() {
 		return 1
 	}
