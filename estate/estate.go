@@ -316,6 +316,8 @@ type Observer struct {
 	// state that there is now, nil if there is none.
 	Applied func(*Result, *state.State)
 	Ended   func(*Result)
+	// Hook is called when a hook of the unit begins, and with "" when it has ended.
+	Hook func(u *Unit, name string)
 	// Log gets lines of programs that run for a unit.
 	Log func(u *Unit, line string)
 }

@@ -97,6 +97,10 @@ func (w *work) hook(ctx context.Context, h *unit.Hook, command string) diag.List
 			dir = filepath.Join(w.u.place.dir, dir)
 		}
 	}
+	if tell := w.r.o.Observe.Hook; tell != nil {
+		tell(w.u, h.Name)
+		defer tell(w.u, "")
+	}
 	var out sys.Buffer
 	env := w.r.e.Programs(ctx, w.u).With("TG_CTX_COMMAND="+command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH="+cmp.Or(w.r.e.o.Host.Program, "terrace"))
 	err := w.r.e.o.Run(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &out})

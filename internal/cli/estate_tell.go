@@ -51,8 +51,14 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 			}
 		},
 		Applied: r.applied,
-		Ended:   func(res *estate.Result) { r.ended(op, res) },
-		Log:     func(u *estate.Unit, line string) { r.line("stdout", u.Name, line) },
+		Hook: func(u *estate.Unit, name string) {
+			if name != "" {
+				name = "hook " + name
+			}
+			r.live.Meanwhile(u.Name, name)
+		},
+		Ended: func(res *estate.Result) { r.ended(op, res) },
+		Log:   func(u *estate.Unit, line string) { r.line("stdout", u.Name, line) },
 	}
 }
 

@@ -31,6 +31,7 @@ type Live struct {
 
 type liveRow struct {
 	name, what string
+	meanwhile  string // what is done in between, if anything
 	since      time.Time
 }
 
@@ -49,7 +50,7 @@ func NewLive(out io.Writer, width, height func() int, now func() time.Time, tota
 
 // Start says that a unit has its turn, and what it does first.
 func (l *Live) Start(unit, what string) {
-	l.change(func() { l.running[unit] = &liveRow{unit, what, l.now()} })
+	l.change(func() { l.running[unit] = &liveRow{name: unit, what: what, since: l.now()} })
 }
 
 // Note says what a unit is doing now.
@@ -57,6 +58,15 @@ func (l *Live) Note(unit, what string) {
 	l.change(func() {
 		if r := l.running[unit]; r != nil {
 			r.what = what
+		}
+	})
+}
+
+// Meanwhile says what is done for a unit in between; "" ends it.
+func (l *Live) Meanwhile(unit, what string) {
+	l.change(func() {
+		if r := l.running[unit]; r != nil {
+			r.meanwhile = what
 		}
 	})
 }
@@ -140,7 +150,7 @@ func (l *Live) text() string {
 		shown = max(0, room-1) // and the line that tells of the others
 	}
 	for _, r := range rows[:shown] {
-		line("  ▸ "+oneLine(r.name+": "+r.what), r.since)
+		line("  ▸ "+oneLine(r.name+": "+cmp.Or(r.meanwhile, r.what)), r.since)
 		b.WriteByte('\n')
 	}
 	if more := len(rows) - shown; more > 0 && shown > 0 {

@@ -48,10 +48,13 @@ func TestLive(t *testing.T) {
 	}
 	l.Refresh()
 	l.End("unit-b", true)
+	l.Meanwhile("unit-c", "hook tidy")
+	l.Meanwhile("unit-d", "hook gone")
+	l.Meanwhile("unit-d", "")
 	l.Refresh()
 	want := `a line of text
   ▸ unit-a: terraform_data.x: Cre…  12s
-  ▸ unit-c: planning  10s
+  ▸ unit-c: hook tidy  10s
   ▸ unit-d: planning  9s
   ▸ unit-e: planning  8s
   ▸ unit-f: planning  7s
