@@ -38,6 +38,9 @@ func (w *work) early(ctx context.Context) diag.List {
 	module := tf.Source != nil && (wants(tf.Before, hookModule) || wants(tf.After, hookModule))
 	before, after := wants(tf.Before, hookInit), wants(tf.After, hookInit)
 	byUser := w.r.e.o.Command == hookInit // whose hooks run around it
+	if w.r.e.o.Host.Init == nil {
+		before, after = false, false // there is no init that they could run around
+	}
 	ds := w.hooksOf(ctx, tf.After, hookConfig, nil)
 	if !module && (byUser || !before && !after) {
 		return ds
@@ -53,7 +56,7 @@ func (w *work) early(ctx context.Context) diag.List {
 	}
 	if !byUser && !ds.HasErrors() {
 		ds = append(ds, w.hooksOf(ctx, tf.Before, hookInit, nil)...)
-		if after && !ds.HasErrors() && w.r.e.o.Host.Init != nil {
+		if after && !ds.HasErrors() {
 			ds = append(ds, w.install(ctx)...)
 		}
 		ds = append(ds, w.hooksOf(ctx, tf.After, hookInit, ds)...)

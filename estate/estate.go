@@ -91,7 +91,8 @@ type Host struct {
 	// inputs: from the environment, flags, and variable files in the folder, whose
 	// path is "" where there are none. more are flags that count before the user's.
 	Values func(f Folder, more []VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List)
-	// Init installs modules and providers into the working folder of a unit.
+	// Init installs modules and providers into the working folder of a unit, and the
+	// hooks of init run around it. nil: neither is done, unless it is the command.
 	Init func(ctx context.Context, e *Estate, u *Unit, dir string) diag.List
 	// Provisioners runs provisioner blocks in a folder.
 	Provisioners func(Folder) engine.Provisioners

@@ -64,7 +64,7 @@ func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args
 			res.Status, res.Reason, res.Cause, res.Code = estate.EarlyExit, "run error", "the run was interrupted", 1
 		case f.failFast && len(failed) > 0:
 			res.Status, res.Reason, res.Code = estate.EarlyExit, "ancestor error", 1
-		case !f.ignoreErrors && need >= 0:
+		case !f.ignoreErrors && !f.ignoreOrder && need >= 0:
 			failed[u] = true
 			res.Status, res.Reason, res.Cause, res.Code = estate.EarlyExit, "ancestor error", u.Needs[need].Name, 1
 			fmt.Fprintf(s.Stderr, "[%s] not run, since a unit that it needs failed\n", u.Name)

@@ -110,6 +110,9 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 			return s.below(dir).readState
 		},
 	}
+	if f.noAutoInit && command != "init" {
+		o.Host.Init = nil
+	}
 	if path, err := s.Executable(); err == nil {
 		o.Host.Program = path
 	}
