@@ -27,7 +27,7 @@ function whereIn(i, h) {
   const u = units[i];
   if (lower.names[i].includes(h.word)) return "";
   const c = (u.x || []).find((n) => h.changes[n]);
-  if (c !== undefined) return changeName(c);
+  if (c !== undefined) return shortName(c);
   const w = (u.w || []).find((x) => waitHit(x, h));
   if (w) return "deferred: " + (text(w.a) || "all of it");
   const x = (u.i || []).find((y) => inputHit(y, h));
@@ -36,6 +36,8 @@ function whereIn(i, h) {
   return h.texts[u.t] ? text(u.t) : null;
 }
 
+// shortName is the name of a change without what happens, where that is told otherwise.
+const shortName = (n) => changeName(n).replace(/^(.*) (will be|must be) .*$/, "$1");
 const changeName = (n) => (doc.changes[n].k === 2 ? "output " : "") + text(doc.changes[n].t);
 
 // found holds all units against the query and the filters, and tells where the words

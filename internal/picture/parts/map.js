@@ -182,7 +182,7 @@ function wholeScale() { return Math.min(map.host.clientWidth / map.width, map.ho
 function show(view) {
   map.view = view;
   place(view);
-  if (view !== "folders") map.scale = Math.min(1.25, Math.max(view === "names" ? 0.8 : 0.6, wholeScale()));
+  if (view !== "folders") map.scale = Math.min(1.25, Math.max(view === "names" ? 0.8 : 0.5, wholeScale()));
   drawMap();
   const h = map.host;
   if (state.chosen >= 0) reveal(state.chosen);

@@ -56,7 +56,7 @@ function changeHead(c, name, note) {
 function changeView(n, open, from) {
   const c = doc.changes[n], all = users[n].length;
   const note = from ? (from.length > 1 ? `the same in ${from.length} units` : units[from[0]].n) : all > 1 ? `the same in ${plural(all - 1, "other unit")}` : "";
-  return fold("change o-" + (c.op || "none") + (hitChange(n) ? " found" : ""), changeHead(c, changeName(n), note), open, () => [diff(c.l), from ? gos(from) : all > 1 && all < 200 ? gos(users[n].filter((i) => i !== state.chosen)) : ""]);
+  return fold("change o-" + (c.op || "none") + (hitChange(n) ? " found" : ""), changeHead(c, from && c.op !== "no-op" ? shortName(n) : changeName(n), note), open, () => [diff(c.l), from ? gos(from) : all > 1 && all < 200 ? gos(users[n].filter((i) => i !== state.chosen)) : ""]);
 }
 
 // What changes have in common is told before what each of them is about.
@@ -90,7 +90,7 @@ function alike() {
 function alikeView(g) {
   if (g.of.length === 1) return changeView(g.n, false, g.of[0].mine);
   g.of.sort((a, b) => b.mine.length - a.mine.length || a.n - b.n);
-  return fold("change o-" + (g.c.op || "none"), changeHead(g.c, changeName(g.n), `in ${plural(g.units.size, "unit")}, ${g.of.length} ways`), false,
+  return fold("change o-" + (g.c.op || "none"), changeHead(g.c, g.c.op !== "no-op" ? shortName(g.n) : changeName(g.n), `in ${plural(g.units.size, "unit")}, ${g.of.length} ways`), false,
     () => [some(make("div", { class: "ways" }), g.of, 20, (x) => changeView(x.n, false, x.mine))]);
 }
 
