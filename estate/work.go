@@ -39,11 +39,16 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	if stop, more := w.excluded(); stop || more.HasErrors() {
-		return nil, append(ds, more...)
+	stop, more := w.excluded()
+	var p *place
+	if !stop && !more.HasErrors() {
+		var told diag.List
+		p, told = r.e.placeOf(w.t, u, true)
+		more = append(more, told...)
 	}
-	p, more := r.e.placeOf(w.t, u, true)
-	if ds = append(ds, more...); more.HasErrors() {
+	if gone, about := w.gone(ctx, more); gone {
+		return nil, append(ds, about...)
+	} else if ds = slices.Concat(ds, more, about); stop || ds.HasErrors() {
 		return nil, ds
 	}
 	u.place = p

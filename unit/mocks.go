@@ -39,7 +39,7 @@ func (n *depNode) withMocks(c *calc, v cty.Value, has bool) cty.Value {
 		mock = fmt.Sprintf("let its mock_outputs_allowed_terraform_commands name the command %q", c.l.env.Command)
 	}
 	target, _ := n.target(c)
-	return c.errorf(at, "unit/no-outputs", "Dependency without outputs", "The dependency %q (%s) has no outputs in its state, most likely since it was not applied yet, and it takes no part in this run. "+
+	return c.errorf(at, "unit/no-outputs", "Dependency without outputs", "The dependency %q (%s) has no outputs in its state, most likely since it was not applied yet or is destroyed, and this run plans none for it. "+
 		"Apply it first; or take it into the run, where its planned outputs stand in for those that do not exist yet: \"run --all\" in a folder above both, with --filter 'NAME...' for a unit and all that it needs; or %s.", n.label, target, mock)
 }
 
