@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"time"
 
@@ -74,13 +75,19 @@ func Save(about SavedRun, results []*Result, notes map[string]json.RawMessage) *
 			s.Needs = append(s.Needs, n.Name)
 		}
 		if res.Plan != nil {
-			p := *res.Plan
-			p.PrevRun, p.Prior = headOf(p.PrevRun), nil
-			s.Plan = &p
+			s.Plan = withoutStates(res.Plan)
 		}
 		out.Units = append(out.Units, s)
 	}
 	return out
+}
+
+// withoutStates is a plan as it is saved: of the states there is no more than tells
+// whether they are still the same.
+func withoutStates(p *plan.Plan) *plan.Plan {
+	out := *p
+	out.PrevRun, out.Prior = headOf(p.PrevRun), nil
+	return &out
 }
 
 // headOf is a state without what is in it.
@@ -97,19 +104,26 @@ func (p *SavedPlan) Write(w io.Writer, version string) error {
 	if err != nil {
 		return err
 	}
-	b := &planfile.Bundle{About: about}
-	for _, u := range p.Units {
-		notes, err := json.Marshal(u)
-		if err != nil {
-			return fmt.Errorf("unit %s: %w", u.Name, err)
+	return planfile.WriteBundle(w, about, p.parts(), version)
+}
+
+// parts makes the units into parts of a bundle, each when it is its turn.
+func (p *SavedPlan) parts() iter.Seq2[planfile.Part, error] {
+	return func(yield func(planfile.Part, error) bool) {
+		for _, u := range p.Units {
+			notes, err := json.Marshal(u)
+			if err != nil {
+				err = fmt.Errorf("unit %s: %w", u.Name, err)
+			}
+			part := planfile.Part{Notes: notes}
+			if u.Plan != nil {
+				part.File = &planfile.File{Plan: u.Plan}
+			}
+			if !yield(part, err) {
+				return
+			}
 		}
-		part := planfile.Part{Notes: notes}
-		if u.Plan != nil {
-			part.File = &planfile.File{Plan: u.Plan}
-		}
-		b.Parts = append(b.Parts, part)
 	}
-	return planfile.WriteBundle(w, b, version)
 }
 
 // ReadSaved reads what Write wrote. The error is one of package planfile.

@@ -111,7 +111,7 @@ func countsOf(p *plan.Plan) Counts {
 func (w *work) noteplan(p *plan.Plan) {
 	w.res.Plan, w.res.Changes, w.res.Deferred, w.res.Counts = p, p.HasChanges(), w.deferrals(p), countsOf(p)
 	if w.r.o.Digest {
-		w.res.digest = w.digest()
+		w.res.digest, w.res.Plan = w.digest(), withoutStates(p)
 	}
 	if w.r.o.Observe.Planned != nil {
 		w.r.o.Observe.Planned(w.u, w.engine, p)

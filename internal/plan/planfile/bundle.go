@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"time"
 )
@@ -43,8 +44,10 @@ func IsBundle(r io.ReaderAt, size int64) bool {
 	return err == nil && strings.HasPrefix(string(head), bundleMagic+"\n")
 }
 
-// WriteBundle saves a bundle. version is that of the program.
-func WriteBundle(w io.Writer, b *Bundle, version string) error {
+// WriteBundle saves a bundle, whose parts it asks for one by one. version is that of
+// the program.
+func WriteBundle(w io.Writer, about []byte, parts iter.Seq2[Part, error], version string) error {
+	var pack packer
 	z := zip.NewWriter(w)
 	member := func(name string, body []byte, method uint16) error {
 		m, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: time.Unix(1<<30, 0).UTC()})
@@ -55,20 +58,22 @@ func WriteBundle(w io.Writer, b *Bundle, version string) error {
 	}
 	err := errors.Join(
 		member("format", []byte(bundleMagic+"\n"+format+"\n"+version+"\n"), zip.Deflate),
-		member("about", b.About, zip.Deflate),
+		member("about", about, zip.Deflate),
 	)
-	for i, p := range b.Parts {
-		if err != nil {
+	var body bytes.Buffer
+	n := 0
+	for p, failed := range parts {
+		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
-		err = member(fmt.Sprintf("parts/%06d/notes", i), p.Notes, zip.Deflate)
-		if p.File == nil || err != nil {
-			continue
+		err = member(fmt.Sprintf("parts/%06d/notes", n), p.Notes, zip.Deflate)
+		if p.File != nil && err == nil {
+			body.Reset()
+			if err = pack.write(&body, p.File, version); err == nil {
+				err = member(fmt.Sprintf("parts/%06d/plan", n), body.Bytes(), zip.Store) // it is packed already
+			}
 		}
-		var body bytes.Buffer
-		if err = Write(&body, p.File, version); err == nil {
-			err = member(fmt.Sprintf("parts/%06d/plan", i), body.Bytes(), zip.Store) // it is packed already
-		}
+		n++
 	}
 	return errors.Join(err, z.Close())
 }

@@ -72,17 +72,26 @@ func IsPlan(head []byte) bool { return bytes.HasPrefix(head, []byte("PK\x03\x04"
 
 // Write saves a plan. version is that of the program.
 func Write(w io.Writer, f *File, version string) error {
+	return new(packer).write(w, f, version)
+}
+
+// packer packs the members of archives, which are written one after another: what
+// it packs with takes a megabyte. The zero packer is ready.
+type packer struct{ deflate *flate.Writer }
+
+func (p *packer) compress(w io.Writer) (io.WriteCloser, error) {
+	if p.deflate != nil {
+		p.deflate.Reset(w)
+		return p.deflate, nil
+	}
+	var err error
+	p.deflate, err = flate.NewWriter(w, flate.BestSpeed)
+	return p.deflate, err
+}
+
+func (p *packer) write(w io.Writer, f *File, version string) error {
 	z := zip.NewWriter(w)
-	var deflate *flate.Writer // one for all members, which are written one after another
-	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
-		if deflate != nil {
-			deflate.Reset(w)
-			return deflate, nil
-		}
-		var err error
-		deflate, err = flate.NewWriter(w, flate.BestSpeed)
-		return deflate, err
-	})
+	z.RegisterCompressor(zip.Deflate, p.compress)
 	member := func(name string, body []byte) error {
 		m, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Unix(1<<30, 0).UTC()})
 		if err == nil {

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -204,7 +206,7 @@ func BenchmarkPlanFile(b *testing.B) {
 func bundle(t testing.TB) []byte {
 	var b bytes.Buffer
 	in := &Bundle{About: []byte("about"), Parts: []Part{{Notes: []byte("a"), File: sample()}, {Notes: []byte("b")}, {Notes: []byte("c"), File: sample()}}}
-	if err := WriteBundle(&b, in, "1.0.0"); err != nil {
+	if err := WriteBundle(&b, in.About, partsOf(in), "1.0.0"); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -253,4 +255,27 @@ func FuzzReadBundle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		_, _ = ReadBundle(bytes.NewReader(src), int64(len(src)), "1.0.0")
 	})
+}
+
+func partsOf(b *Bundle) iter.Seq2[Part, error] {
+	return func(yield func(Part, error) bool) {
+		for _, p := range b.Parts {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A part that cannot be made ends the writing with its error.
+func TestWriteBundleFails(t *testing.T) {
+	wrong := errors.New("wrong")
+	err := WriteBundle(io.Discard, nil, func(yield func(Part, error) bool) {
+		if yield(Part{}, wrong) {
+			t.Error("asked for more")
+		}
+	}, "1.0.0")
+	if !errors.Is(err, wrong) {
+		t.Errorf("got %v", err)
+	}
 }
