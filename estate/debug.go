@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/source"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
@@ -23,7 +24,11 @@ func (w *work) unconfigured() diag.List {
 	if w.mode() == plan.Destroy || slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return isConfig(filepath.Base(f.Path)) }) {
 		return nil
 	}
-	ds := diag.Errorf(nil, "No configuration files", "There is no .tf or .tofu file in the module of the unit %s. Set terraform.source to where its module is, or leave the unit out: a file that others include or import should not be called %s.", w.u.Name, filepath.Base(w.u.Path))
+	var at *source.Range
+	if tf := w.u.place.terraform; tf != nil && tf.Source != nil {
+		at = tf.Source.At
+	}
+	ds := diag.Errorf(at, "No configuration files", "There is no .tf or .tofu file in the module of the unit %s. Set terraform.source to where its module is, or leave the unit out: a file that others include or import should not be called %s.", w.u.Name, filepath.Base(w.u.Path))
 	ds[0].Code = "estate/no-configuration"
 	return ds
 }

@@ -178,7 +178,7 @@ resource "terraform_data" "y" {}
 `
 	e := open(t, options(tree(t, text), "plan"))
 	results := e.Run(t.Context(), estate.RunOptions{Op: estate.Plan})
-	if r := results[1]; r.Status != estate.Failed || !strings.Contains(r.Diags.Err().Error(), "a and b") {
+	if r := results[1]; r.Status != estate.Failed || !strings.Contains(r.Diags.Err().Error(), "a and b") || r.Diags[0].At == nil || r.Diags[0].At.Start.Line != 1 {
 		t.Errorf("b: %s %v", r.Status, r.Diags.Err())
 	}
 }

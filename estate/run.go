@@ -78,8 +78,8 @@ type Run struct {
 	outputs map[*Unit]cty.Value
 	blocked map[*Unit]*Unit // by which of those before it, that failed or did not run itself
 	failed  bool
-	where   map[string]string // who has a state file
-	asking  []*question       // turns that wait for an answer
+	where   map[string]claim // who has a state file
+	asking  []*question      // turns that wait for an answer
 }
 
 // Run works on all units in their order and returns a result for each, by name.
@@ -92,7 +92,7 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 	}
 	r := &Run{
 		e: e, o: o, queue: par.NewQueue(workers), left: map[*Unit]int{}, results: map[*Unit]*Result{},
-		outputs: map[*Unit]cty.Value{}, blocked: map[*Unit]*Unit{}, where: map[string]string{},
+		outputs: map[*Unit]cty.Value{}, blocked: map[*Unit]*Unit{}, where: map[string]claim{},
 	}
 	e.renewUnits()
 	e.run = r
@@ -267,10 +267,14 @@ func (r *Run) setOutputs(u *Unit, v cty.Value) {
 func (r *Run) claim(u *Unit, path string) diag.List {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if other, ok := r.where[path]; ok && other != u.Name {
-		return checkShared(map[string][]string{path: {other, u.Name}})
+	mine := claim{unit: u}
+	if rs := u.place.remote; rs != nil {
+		mine.at = rs.At
 	}
-	r.where[path] = u.Name
+	if other, ok := r.where[path]; ok && other.unit != u {
+		return mine.and(other, path)
+	}
+	r.where[path] = mine
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/hold"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -211,16 +212,20 @@ func (e *Estate) stateOf(t *demand.Task, u *Unit) (*state.State, diag.List) {
 	return s, append(ds, more...)
 }
 
-// checkShared reports units that keep their state in one file.
-func checkShared(where map[string][]string) diag.List {
-	var ds diag.List
-	for path, names := range where {
-		if len(names) > 1 {
-			ds = append(ds, &diag.Message{
-				Code: "estate/shared-state", Summary: "Two units with one state",
-				Detail: fmt.Sprintf("The units %s keep their state in one file, %s. Each would destroy what the others made.", strings.Join(names, " and "), path),
-			})
-		}
+// A claim says whose state a file is.
+type claim struct {
+	unit *Unit
+	at   *source.Range // what says so; nil if nothing does
+}
+
+// and is the error that another unit has the same file.
+func (c claim) and(other claim, path string) diag.List {
+	m := &diag.Message{
+		Code: "estate/shared-state", Summary: "Two units with one state", At: c.at,
+		Detail: fmt.Sprintf("The units %s and %s keep their state in one file, %s. Each would destroy what the other made.", other.unit.Name, c.unit.Name, path),
 	}
-	return ds.Sort()
+	if other.at != nil && (c.at == nil || *c.at != *other.at) {
+		m.Notes = append(m.Notes, diag.Note{Text: "so does " + other.unit.Name + " here", At: other.at})
+	}
+	return diag.List{m}
 }

@@ -24,14 +24,14 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 	if x := u.extra(e.o.Command); x.fresh != nil {
 		skip = skip || !*x.fresh
 	}
+	if ds = w.r.claim(u, local.Open(where).Path()); ds.HasErrors() {
+		return ds
+	}
 	h, ds := w.take(ctx, where)
 	if ds.HasErrors() {
 		return ds
 	}
 	w.hold = h
-	if more := w.r.claim(u, local.Open(where).Path()); more.HasErrors() {
-		return append(ds, more...)
-	}
 	prev := h.Current()
 	p, more := w.engine.Plan(ctx, prev, engine.PlanOptions{
 		Mode: w.mode(), Variables: w.values, SkipRefresh: skip, Targets: w.r.o.Targets, Excludes: w.r.o.Excludes, Replace: w.replaced(prev),
