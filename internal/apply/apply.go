@@ -8,6 +8,7 @@ package apply
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +57,7 @@ type applier struct {
 	ctx      context.Context
 	graph    *demand.Graph
 	ev       *eval.Evaluator
+	before   func() *beforehand
 	exchange *exchange.Exchange
 	ops      *exchange.Operations
 	runner   *provision.Runner
@@ -73,6 +75,7 @@ type ledger struct {
 	failed  map[addr.Instance]bool
 	unread  map[addr.Instance]string // data sources of checks, and why they could not be read
 	deposed map[int]addr.DeposedKey  // change to the key that its old object got
+	left    int                      // actions that were never started, though nothing stopped the run
 	result  Result
 	outcome []checks.Result
 	dead    error // the journal cannot be written: nothing more may be started
@@ -93,10 +96,31 @@ func Run(ctx context.Context, in Input) (Result, diag.List) {
 	a.graph.Report(a.exchange.Close())
 	a.result.State = a.snapshot()
 	ds := a.graph.Diags()
+	if !ds.HasErrors() && !a.result.Stopped && a.dead == nil {
+		ds = append(ds, a.undone()...)
+	}
 	if a.dead != nil {
 		ds = append(ds, diag.Errorf(nil, "Failed to write the journal", "Terrace stopped starting operations because it could not record what it was about to do: %s.", a.dead)...)
 	}
 	return a.result, ds
+}
+
+// undone is the error that something was not carried out though nothing was found
+// wrong, so that no apply ever ends as if it were complete.
+func (a *applier) undone() diag.List {
+	if len(a.failed) == 0 && a.left == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(a.failed))
+	for i := range a.failed {
+		names = append(names, i.String())
+	}
+	slices.Sort(names)
+	what := "operations of the plan"
+	if len(names) > 0 {
+		what = strings.Join(names[:min(len(names), 20)], ", ")
+	}
+	return diag.Errorf(nil, "Operations were not carried out", "The plan was not carried out as a whole, and nothing says why: %s. What was done is in state. This is a bug in Terrace; plan again to see what is left.", what)
 }
 
 func newApplier(ctx context.Context, in Input) *applier {
@@ -115,6 +139,7 @@ func newApplier(ctx context.Context, in Input) *applier {
 	o := in.Eval
 	o.Phase, o.Workspace, o.Applying = a.exchange.Phase(a.value), in.Plan.Workspace, true
 	a.ev = eval.New(a.graph, o)
+	a.before = a.makeBeforehand(o)
 	a.runner = provision.New(ctx, in.Provisioners, in.Providers.Observe, a.ev)
 	for _, act := range in.Plan.Actions {
 		switch act.Kind {

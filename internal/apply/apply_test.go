@@ -290,3 +290,19 @@ func TestDestroyFails(t *testing.T) {
 	}
 	check(t, "state", []string{"x_thing.a"}, w.objects())
 }
+
+// A list of actions that cannot be carried out is an error, never an apply that
+// ends as if it were complete.
+func TestNothingCarriedOut(t *testing.T) {
+	w := newWorld(t)
+	tree := plantest.Tree(t, thing+"}")
+	p, ds := planner.Make(context.Background(), planner.Input{Eval: eval.Options{Tree: tree, Workspace: "default"}, Providers: exchange.Options{Providers: w.providers}})
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	p.Actions[0].Needs = []int{0}
+	_, ds = apply.Run(context.Background(), apply.Input{Plan: p, Eval: eval.Options{Tree: tree}, Providers: exchange.Options{Providers: w.providers}, Now: func() time.Time { return time.Time{} }})
+	if len(ds) != 1 || ds[0].Summary != "Operations were not carried out" {
+		t.Errorf("%+v", ds)
+	}
+}

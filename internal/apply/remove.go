@@ -28,7 +28,7 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 	if ds.HasErrors() {
 		return ds
 	}
-	d := a.ev.Desired(t, c.Addr)
+	d := a.blockOf(t, c.Addr)
 	self := sub.Marked(c.Before, c.BeforeSensitive)
 	run := a.ops.Begin(obj, plan.Delete, self)
 	if obj.Deposed == "" && c.Op != plan.CreateThenDelete {

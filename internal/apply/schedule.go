@@ -48,6 +48,7 @@ func (a *applier) schedule() {
 	wg.Wait()
 	s.mu.Lock()
 	a.result.Stopped = s.stopped && s.left > 0
+	a.left = s.left
 	s.mu.Unlock()
 }
 

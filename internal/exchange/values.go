@@ -99,9 +99,10 @@ func MarkSensitive(v cty.Value, paths []cty.Path) cty.Value {
 	return value.MarkPaths(v, value.Sensitive, paths...)
 }
 
-// Plain takes all marks off a value and tells whether anything in it is sensitive.
+// Plain takes all marks off a value and tells whether anything in it is sensitive, or
+// came from a sensitive output of another unit.
 func Plain(v cty.Value) (plain cty.Value, sensitive bool) {
-	sensitive = value.ContainsMark(v, value.Sensitive)
+	sensitive = value.ContainsMark(v, value.Sensitive) || value.ContainsMark(v, value.Hidden)
 	plain, _ = v.UnmarkDeep()
 	return plain, sensitive
 }
@@ -130,7 +131,7 @@ func Present(v cty.Value, paths []cty.Path) []cty.Path {
 
 // SamePaths reports whether two lists hold the same paths.
 func SamePaths(a, b []cty.Path) bool {
-	if len(a) == 0 || len(b) == 0 {
+	if len(a) != len(b) || slices.EqualFunc(a, b, cty.Path.Equals) {
 		return len(a) == len(b)
 	}
 	return slices.EqualFunc(sortedPaths(slices.Clone(a)), sortedPaths(slices.Clone(b)), cty.Path.Equals)
