@@ -92,7 +92,7 @@ func (s *session) runOne(ctx context.Context, cmd command, res *estate.Result, f
 	}
 	fmt.Fprintf(s.Stderr, "[%s]\n", u.Name)
 	n := s.below(u.Dir)
-	n.command = cmd.name
+	n.command, n.Stdout = cmd.name, unitLines{n.Stdout, u.Name}
 	n.openViews()
 	one := *f
 	one.report, one.reportSchema, one.outDir, one.jsonOutDir = "", "", "", ""

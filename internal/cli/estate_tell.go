@@ -58,7 +58,10 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 			r.live.Meanwhile(u.Name, name)
 		},
 		Ended: func(res *estate.Result) { r.ended(op, res) },
-		Log:   func(u *estate.Unit, line string) { r.line("stdout", u.Name, line) },
+		Log: func(u *estate.Unit, line string) {
+			r.line("stdout", u.Name, line)
+			r.streamOf(u.Name).Log(line)
+		},
 	}
 }
 
@@ -71,7 +74,7 @@ func (r *estateRun) line(level, unit, text string) {
 
 // goLive shows on a terminal what runs, until the returned function is called.
 func (r *estateRun) goLive(units int) (stop func()) {
-	if r.human == nil || !r.Terminal.Out || r.Env.Get("TERM") == "dumb" || r.automated() {
+	if r.human == nil || !r.redraws() || r.automated() {
 		return func() {}
 	}
 	r.live = view.NewLive(r.human.Out, r.Terminal.Width, r.Terminal.Height, r.Now, units)
@@ -133,6 +136,26 @@ func (w unitWriter) Write(b []byte) (int, error) {
 	w.r.mu.Lock()
 	defer w.r.mu.Unlock()
 	_, err = io.WriteString(w.r.stream.Out, `{"unit":`+string(name)+","+string(rest))
+	return len(b), err
+}
+
+// unitLines is unitWriter for a command that runs on one unit after the other: what
+// is no line of a stream stays as it is.
+type unitLines struct {
+	out  io.Writer
+	unit string
+}
+
+func (w unitLines) Write(b []byte) (int, error) {
+	rest, ok := bytes.CutPrefix(b, []byte(`{"@level":`))
+	if !ok {
+		return w.out.Write(b)
+	}
+	name, err := json.Marshal(w.unit)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.WriteString(w.out, `{"unit":`+string(name)+`,"@level":`+string(rest))
 	return len(b), err
 }
 

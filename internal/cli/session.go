@@ -221,7 +221,7 @@ func (s *session) openViews() {
 	if off, err := strconv.ParseBool(s.Env.Get("TG_NO_COLOR")); err == nil && off {
 		s.views.noColor = true
 	}
-	color := s.Terminal.Out && !s.views.noColor
+	color := s.redraws() && !s.views.noColor && s.Env.Get("NO_COLOR") == ""
 	width := 0
 	if s.Terminal.Out {
 		width = s.Terminal.Width()
@@ -235,6 +235,9 @@ func (s *session) openViews() {
 	}
 	s.setViews(human, nil)
 }
+
+// redraws reports whether the output is a terminal that knows colors and a cursor.
+func (s *session) redraws() bool { return s.Terminal.Out && s.Env.Get("TERM") != "dumb" }
 
 // setViews changes the views, which the goroutine that waits for interrupts reads.
 func (s *session) setViews(human *view.Human, stream *view.Stream) {

@@ -37,7 +37,7 @@ type transferItem struct {
 // newTransfers begins to show transfers, until end is called. Without a terminal
 // it is nil.
 func (s *session) newTransfers() *transfers {
-	if s.human == nil || !s.Terminal.Out {
+	if s.human == nil || !s.redraws() {
 		return nil
 	}
 	line := &view.StatusLine{Width: s.Terminal.Width}

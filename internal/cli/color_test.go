@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// Colors are for terminals that know them, unless somebody does not want them.
+func TestColor(t *testing.T) {
+	for _, c := range []struct {
+		env      string
+		terminal bool
+		want     bool
+	}{
+		{"TERM=xterm", true, true}, {"TERM=xterm", false, false}, {"A=b", true, true},
+		{"TERM=dumb", true, false}, {"NO_COLOR=1", true, false}, {"NO_COLOR=", true, true}, {"TG_NO_COLOR=true", true, false},
+	} {
+		system := sys.Test(t.TempDir(), c.env).System
+		system.Terminal.Out = c.terminal
+		s := newSession(system)
+		s.openViews()
+		if got := s.human.Style.Color; got != c.want || s.human.Printer.Color != got {
+			t.Errorf("%s, terminal %t: colors %t, want %t", c.env, c.terminal, got, c.want)
+		}
+	}
+}
