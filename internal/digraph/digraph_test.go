@@ -86,6 +86,39 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestLines holds that lines run below no box but those that they join: they turn where
+// their column ends.
+func TestLines(t *testing.T) {
+	nodes := []Node{{Name: "a"}, {Name: strings.Repeat("wide", 10)}, {Name: "b", Needs: []int{0}}, {Name: "c", Needs: []int{1}}}
+	spots, _, _ := Layout(nodes)
+	if a, w := spots[0], spots[1]; a.End != w.X+w.Width || a.End <= a.X+a.Width {
+		t.Errorf("the column of a ends at %v, and its widest box at %v", a.End, w.X+w.Width)
+	}
+	if text := wellFormed(t, nodes); !strings.Contains(text, fmt.Sprintf(" %.0f %.1fL%.0f ", spots[0].End+8, spots[0].Y+boxHeight/2, spots[0].X+spots[0].Width+2)) {
+		t.Errorf("the line to a does not turn at the end of its column:\n%s", text)
+	}
+	// The only node of its layer stands in the middle of the others.
+	star := []Node{{Name: "root"}, {Name: "x", Needs: []int{0}}, {Name: "y", Needs: []int{0}}, {Name: "z", Needs: []int{0}}}
+	if spots, _, _ := Layout(star); spots[0].Row != 1 {
+		t.Errorf("the root stands in row %d", spots[0].Row)
+	}
+}
+
+// TestClean holds that no name changes how others are read, or what XML allows.
+func TestClean(t *testing.T) {
+	for in, want := range map[string]string{
+		"live/a b": "live/a b", "日本語": "日本語", "a\u202eb": `a\u{202e}b`, "\x01": `\u{1}`, "a\tb\n": "a\tb\n", "\uffff": `\u{ffff}`, "a\xffb": "a\ufffdb",
+	} {
+		if got := Clean(in); got != want {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+		wellFormed(t, []Node{{Name: in, Kind: "outside", Title: in}})
+	}
+	if Width("日本") <= Width("ab") {
+		t.Error("wide letters are as narrow as others")
+	}
+}
+
 // TestLarge draws a chain and a star of 20,000 nodes in time that grows with them.
 func TestLarge(t *testing.T) {
 	start := time.Now()

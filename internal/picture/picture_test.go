@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -188,6 +189,31 @@ func (d *document) join(lines []int) string {
 		}
 	}
 	return strings.Join(all, "\n")
+}
+
+// TestLines holds that a long text that stands in the table in one piece takes two
+// numbers, and that equal pages are equal byte by byte.
+func TestLines(t *testing.T) {
+	e := &encoder{texts: map[string]int{}}
+	e.text("")
+	var long []string
+	for i := range 2000 {
+		long = append(long, fmt.Sprint("line ", i))
+	}
+	if got := e.linesOf(long); !slices.Equal(got, []int{1, -1999}) {
+		t.Errorf("new lines are %v", got)
+	}
+	changed := slices.Clone(long)
+	changed[1000] = "other"
+	if got := e.linesOf(changed); !slices.Equal(got, []int{1, -999, 2001, 1002, -998}) {
+		t.Errorf("changed lines are %v", got)
+	}
+	if got := e.linesOf([]string{"line 3", "line 3", "line 2"}); !slices.Equal(got, []int{4, 4, 3}) {
+		t.Errorf("lines in another order are %v", got)
+	}
+	if written(t, sample(50)) != written(t, sample(50)) {
+		t.Error("the same page is written in two ways")
+	}
 }
 
 // TestTitles names changes as a reader knows them.
