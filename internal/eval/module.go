@@ -370,5 +370,10 @@ func (m *Module) rootOutput(o *outputCode, v cty.Value, ds diag.List) (cty.Value
 	if !o.cfg.Sensitive && value.ContainsMark(v, value.Sensitive) {
 		return v, append(ds, diag.Errorf(&at, "Output refers to sensitive values", "To reduce the risk of accidentally exporting sensitive data that was intended to be only internal, Terrace requires that any root module output containing sensitive data be explicitly marked as sensitive, to confirm your intent.\n\nIf you do intend to export this data, annotate the output value as sensitive by adding the following argument:\n    sensitive = true")...)
 	}
+	if !o.cfg.Sensitive && value.ContainsMark(v, value.Hidden) {
+		more := diag.Warnf(&at, "Output refers to sensitive outputs of other units", "The output %q holds what another unit declares as sensitive, so it is taken for sensitive too. Mark it with sensitive = true, so that it is so for everyone.", o.cfg.Name)
+		more[0].Code = "eval/hidden-output"
+		return v, append(ds, more...)
+	}
 	return v, ds
 }

@@ -121,7 +121,7 @@ func (ev *Evaluator) ruleMessage(t *demand.Task, s lang.Scope, r *ruleCode) (str
 	switch {
 	case ds.HasErrors():
 		return "This check failed, but its error message could not be evaluated.", ds
-	case value.ContainsMark(v, value.Sensitive):
+	case value.ContainsSecret(v):
 		return "The error message included a sensitive value, so it will not be displayed.", append(ds, diag.Warnf(&at, "Error message refers to sensitive values", "The error expression used to explain this condition refers to sensitive values, so Terrace will not display the resulting message. You can correct this by removing references to sensitive values, or by carefully using the nonsensitive() function if the expression will not reveal the sensitive data.")...)
 	case value.ContainsMark(v, value.Ephemeral):
 		return "The error message included an ephemeral value, so it will not be displayed.", append(ds, diag.Warnf(&at, "Error message refers to ephemeral values", "The error expression used to explain this condition refers to ephemeral values, so Terrace will not display the resulting message.")...)

@@ -102,7 +102,7 @@ func MarkSensitive(v cty.Value, paths []cty.Path) cty.Value {
 // Plain takes all marks off a value and tells whether anything in it is sensitive, or
 // came from a sensitive output of another unit.
 func Plain(v cty.Value) (plain cty.Value, sensitive bool) {
-	sensitive = value.ContainsMark(v, value.Sensitive) || value.ContainsMark(v, value.Hidden)
+	sensitive = value.ContainsSecret(v)
 	plain, _ = v.UnmarkDeep()
 	return plain, sensitive
 }
