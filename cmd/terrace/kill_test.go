@@ -57,27 +57,32 @@ func TestKill9(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: takes minutes; run without -short")
 	}
-	k := &killer{t: t, terrace: testkit.Terrace(t), dir: t.TempDir()}
-	k.setUp()
-	var kept, named, done int
-	for n := 0; n < kills; {
-		parallel, window := 1, 450 // the window is about as long as the apply
-		if n%2 == 1 {
-			parallel, window = 10, 60
-		}
-		killed := k.apply(parallel, time.Duration(rand.IntN(window))*time.Millisecond)
-		a, b := k.check(killed, parallel)
-		kept, named = kept+a, named+b
-		if killed {
-			n++
-			continue
-		}
-		done++
-		k.reset()
-	}
-	t.Logf("%d kills, %d applies ended; %d begun objects found in state, %d named instead", kills, done, kept, named)
-	if kept == 0 || named == 0 {
-		t.Errorf("the kills came at moments that show nothing: %d found, %d named", kept, named)
+	terrace, plugin := testkit.Terrace(t), testkit.TestProvider(t, 6)
+	for _, how := range []struct {
+		parallel int
+		window   int // about as long as the apply, in milliseconds
+	}{{1, 450}, {1, 450}, {10, 60}, {10, 60}} { // at once, since they wait most of the time
+		t.Run(fmt.Sprintf("parallelism=%d", how.parallel), func(t *testing.T) {
+			t.Parallel()
+			k := &killer{t: t, terrace: terrace, dir: t.TempDir()}
+			k.setUp(plugin)
+			var kept, named, done int
+			for n := 0; n < kills/4; {
+				killed := k.apply(how.parallel, time.Duration(rand.IntN(how.window))*time.Millisecond)
+				a, b := k.check(killed, how.parallel)
+				kept, named = kept+a, named+b
+				if killed {
+					n++
+					continue
+				}
+				done++
+				k.reset()
+			}
+			t.Logf("%d kills, %d applies ended; %d begun objects found in state, %d named instead", kills/4, done, kept, named)
+			if kept == 0 || named == 0 {
+				t.Errorf("the kills came at moments that show nothing: %d found, %d named", kept, named)
+			}
+		})
 	}
 }
 
@@ -90,12 +95,12 @@ type killer struct {
 	record       string
 }
 
-func (k *killer) setUp() {
+func (k *killer) setUp(provider string) {
 	k.t.Helper()
 	platform := runtime.GOOS + "_" + runtime.GOARCH
 	plugin := filepath.Join(k.dir, "terraform.d", "plugins", "registry.opentofu.org", "terrace", "test", "1.0.0", platform, "terraform-provider-test")
 	k.must(os.MkdirAll(filepath.Dir(plugin), 0o755))
-	k.must(os.Symlink(testkit.TestProvider(k.t, 6), plugin))
+	k.must(os.Symlink(provider, plugin))
 	k.record = filepath.Join(k.dir, "record")
 	k.must(os.WriteFile(filepath.Join(k.dir, "main.tf"), fmt.Appendf(nil, killConfig, k.record, 2, resources), 0o644))
 	if out, err := k.command("init").CombinedOutput(); err != nil {
