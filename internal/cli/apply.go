@@ -69,7 +69,11 @@ func runApply(ctx context.Context, s *session, o *applyOptions) int {
 	}
 	defer r.stop()
 	r.pending = ds
-	p, ds := r.plan(ctx)
+	p, ds := r.make(ctx)
+	if ds.HasErrors() && r.options.Mode == plan.Destroy { // half of what is to be destroyed is nothing to show
+		p = nil
+	}
+	r.showPlan(ctx, p, ds)
 	if ds.HasErrors() || p == nil || p.Errored {
 		return 1
 	}

@@ -201,14 +201,6 @@ func noConfiguration(name string) diag.List {
 	return diag.Errorf(nil, "No configuration files", "Apply requires configuration to be present. Applying without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run \"%s destroy\" instead.", view.Program)
 }
 
-// plan makes the plan and shows it. Warnings are kept until flush; with errors
-// everything is told.
-func (r *run) plan(ctx context.Context) (*plan.Plan, diag.List) {
-	p, ds := r.make(ctx)
-	r.showPlan(ctx, p, ds)
-	return p, ds
-}
-
 // make makes the plan.
 func (r *run) make(ctx context.Context) (*plan.Plan, diag.List) {
 	return r.engine.Plan(ctx, r.translate(r.held.Current()), r.options)
@@ -220,6 +212,7 @@ func (r *run) flush() {
 	r.pending = nil
 }
 
+// showPlan shows a plan. Warnings are kept until flush; with errors everything is told.
 func (r *run) showPlan(ctx context.Context, p *plan.Plan, ds diag.List) {
 	sc := r.schemas(ctx)
 	if p != nil {

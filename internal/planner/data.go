@@ -76,6 +76,9 @@ func (p *planner) data(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) 
 		return unknown, ds
 	}
 	ip.post, more = d.Postconditions(t, out)
+	if p.in.Mode == plan.RefreshOnly {
+		more = softened(more)
+	}
 	return out, append(ds, more...)
 }
 

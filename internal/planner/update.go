@@ -76,7 +76,7 @@ func (m *managedPlan) decide(c *plan.Change, now, prior exchange.Object, resp ex
 	}
 	if reason == "" {
 		c.Op = plan.Update
-		if resp.Planned.RawEquals(prior.Value) && exchange.SamePaths(c.BeforeSensitive, c.AfterSensitive) {
+		if unchanged(resp.Planned, prior.Value) && exchange.SamePaths(c.BeforeSensitive, c.AfterSensitive) {
 			c.Op = plan.NoOp
 		}
 		return ds
@@ -94,6 +94,27 @@ func (m *managedPlan) decide(c *plan.Change, now, prior exchange.Object, resp ex
 		c.After, c.Private, c.AfterIdentity = fresh.Planned, fresh.Private, fresh.Identity
 	}
 	return ds
+}
+
+// unchanged reports whether two objects of a type are the same. An argument of any
+// type that is null is the same whatever type the null has: not all know it.
+func unchanged(a, b cty.Value) bool {
+	if a.RawEquals(b) {
+		return true
+	}
+	if a.IsNull() || b.IsNull() || !a.IsKnown() || !b.IsKnown() || !a.Type().IsObjectType() || !b.Type().IsObjectType() {
+		return false
+	}
+	for name := range a.Type().AttributeTypes() {
+		if !b.Type().HasAttribute(name) {
+			return false
+		}
+		x, y := a.GetAttr(name), b.GetAttr(name)
+		if !x.RawEquals(y) && !(x.IsNull() && y.IsNull()) {
+			return false
+		}
+	}
+	return true
 }
 
 // replaceReason says why an object must be replaced, or "", and which arguments

@@ -337,8 +337,10 @@ func (v *planView) outputs() []kid {
 
 func (v *planView) outputLines(outputs []kid) {
 	width := 0
-	for _, o := range outputs {
-		width = max(width, len(o.name))
+	for _, o := range v.plan.Outputs { // those that do not change count as well
+		if !o.Left {
+			width = max(width, len(o.Name))
+		}
 	}
 	for _, o := range outputs {
 		v.kid(o.node, o.name, width, -1, flags{})
