@@ -53,10 +53,22 @@ function changeHead(c, name, note) {
 }
 
 // changeView is one change. from are the units that it is shown of, null for one unit.
-function changeView(n, open, from) {
+function changeView(n, open, from, whose) {
   const c = doc.changes[n], all = users[n].length;
   const note = from ? (from.length > 1 ? `the same in ${from.length} units` : units[from[0]].n) : all > 1 ? `the same in ${plural(all - 1, "other unit")}` : "";
-  return fold("change o-" + (c.op || "none") + (hitChange(n) ? " found" : ""), changeHead(c, from && c.op !== "no-op" ? shortName(n) : changeName(n), note), open, () => [diff(c.l), from ? gos(from) : all > 1 && all < 200 ? gos(users[n].filter((i) => i !== state.chosen)) : ""]);
+  const others = () => fold("others", ["The other units"], false, () => [gos(users[n].filter((i) => i !== state.chosen))]);
+  return fold("change o-" + (c.op || "none") + (hitChange(n) ? " found" : ""), changeHead(c, from && c.op !== "no-op" ? shortName(n) : changeName(n), note), open,
+    () => [whose ? make("p", { class: "note" }, "What does not change is that of ", make("bdi", {}, units[from[0]].n), ".") : "", diff(c.l), from ? gos(from) : all > 1 ? others() : ""].filter((x) => x));
+}
+
+// changing is what changes by a change: updates that differ in what stays alone are alike.
+function changing(n) {
+  const c = doc.changes[n];
+  if (c.changing === undefined) {
+    const kind = c.op === "update" ? kindsOf(c.l) : [];
+    c.changing = c.op === "update" ? c.l.filter((l, i) => kind[i] !== "").join() : "=" + n;
+  }
+  return c.changing;
 }
 
 // What changes have in common is told before what each of them is about.
@@ -74,9 +86,12 @@ function alike() {
     const mine = users[n].filter((i) => state.found[i]);
     if (mine.length === 0 || searched && !hitChange(n)) return;
     const key = `${c.k || 0} ${c.op || ""} ${c.t}`;
-    if (!by.has(key)) by.set(key, { c, n, of: [], units: new Set() });
-    const g = by.get(key);
-    g.of.push({ n, mine });
+    if (!by.has(key)) by.set(key, { c, n, ways: new Map(), units: new Set() });
+    const g = by.get(key), way = g.ways.get(changing(n));
+    if (way) {
+      way.mine.push(...mine);
+      way.whose = true;
+    } else g.ways.set(changing(n), { n, mine, whose: false });
     for (const i of mine) g.units.add(i);
   });
   const left = [...by.values()].sort((a, b) => b.units.size - a.units.size || a.n - b.n);
@@ -88,10 +103,10 @@ function alike() {
 }
 
 function alikeView(g) {
-  if (g.of.length === 1) return changeView(g.n, false, g.of[0].mine);
-  g.of.sort((a, b) => b.mine.length - a.mine.length || a.n - b.n);
-  return fold("change o-" + (g.c.op || "none"), changeHead(g.c, g.c.op !== "no-op" ? shortName(g.n) : changeName(g.n), `in ${plural(g.units.size, "unit")}, ${g.of.length} ways`), false,
-    () => [some(make("div", { class: "ways" }), g.of, 20, (x) => changeView(x.n, false, x.mine))]);
+  const of = [...g.ways.values()].sort((a, b) => b.mine.length - a.mine.length || a.n - b.n);
+  if (of.length === 1) return changeView(of[0].n, false, of[0].mine, of[0].whose);
+  return fold("change o-" + (g.c.op || "none"), changeHead(g.c, g.c.op !== "no-op" ? shortName(g.n) : changeName(g.n), `in ${plural(g.units.size, "unit")}, ${of.length} ways`), false,
+    () => [some(make("div", { class: "ways" }), of, 20, (x) => changeView(x.n, false, x.mine, x.whose))]);
 }
 
 function section(title, ...inside) {
