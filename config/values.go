@@ -203,9 +203,36 @@ func traversals(s *Setting) (out []hcl.Traversal, ds diag.List) {
 		ds = append(ds, diag.FromHCL(diags)...)
 		if len(t) > 0 && !diags.HasErrors() {
 			out = append(out, t)
+			if at := t.SourceRange(); !whole(t) {
+				ds = append(ds, errorAt("config/depends-on", at, "Invalid depends_on reference",
+					"What depends_on names must be a whole object, such as a resource or a module call, and no part of one. Leave out what follows its name.")...)
+			}
 		}
 	}
 	return out, s.explain(ds)
+}
+
+// whole reports whether a reference names an object and no part of it. A key after
+// a resource or a call, and an output of a call, belong to the name.
+func whole(t hcl.Traversal) bool {
+	rest := t[1:]
+	names := 1
+	if root := t.RootName(); root == "data" || root == "ephemeral" {
+		names = 2
+	}
+	if len(rest) < names {
+		return true // what is missing is told elsewhere
+	}
+	rest = rest[names:]
+	if len(rest) > 0 {
+		if _, key := rest[0].(hcl.TraverseIndex); key {
+			rest = rest[1:]
+		}
+	}
+	if t.RootName() == "module" && len(rest) > 0 {
+		rest = rest[1:]
+	}
+	return len(rest) == 0
 }
 
 func quotedReference(at source.Range) diag.List {
