@@ -279,7 +279,7 @@ func includeJoin(name string, m mode) join {
 func includeDeepJoin(name string) join {
 	switch name {
 	case "inputs":
-		return mapsJoin(deepJoin)
+		return mapsJoin(deepOrUpper)
 	case "generate":
 		return mapsJoin(replaceJoin)
 	case "terraform":
@@ -296,7 +296,7 @@ func includeDeepJoin(name string) join {
 		return mapsJoin(mapsJoin(by(func(arg string) join {
 			switch arg {
 			case "mock_outputs":
-				return deepJoin
+				return deepOrUpper
 			case "mock_outputs_allowed_terraform_commands":
 				return listJoin(false, false)
 			}
@@ -316,6 +316,24 @@ func includeDeepJoin(name string) join {
 		return replaceJoin
 	}
 	return setJoin
+}
+
+// deepOrUpper merges deeply as includes do: where one side is a mapping and the other
+// is something else, the upper is taken, which imports refuse.
+func deepOrUpper(c *calc, key string, lower, upper node) node {
+	lo, uo := lower.open(c), upper.open(c)
+	if c.stuck() {
+		return valueNode{v: cty.DynamicVal}
+	}
+	_, lok := lo.keys(c)
+	_, uok := uo.keys(c)
+	switch {
+	case lok && uok:
+		return &overlay{lo, uo, deepOrUpper}
+	case lok && !isNull(c, uo) && !unknownNode(c, uo), uok && !isNull(c, lo) && !unknownNode(c, lo):
+		return upper
+	}
+	return deepJoin(c, key, lower, upper)
 }
 
 // mappingsOrUpper merges two mappings and takes the upper of anything else.
