@@ -22,12 +22,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/fetch"
-	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/planner"
-	"github.com/terrace-iac/terrace/internal/provider"
-	"github.com/terrace-iac/terrace/internal/provider/builtin"
 	"github.com/terrace-iac/terrace/internal/provider/live"
 	"github.com/terrace-iac/terrace/internal/relevant"
 	"github.com/terrace-iac/terrace/internal/schema"
@@ -164,57 +161,6 @@ func (e *Engine) manifest() (map[string]module.Installed, diag.List) {
 	return out, nil
 }
 
-// functions is the function table of a phase.
-func (e *Engine) functions(planTime time.Time, pure bool) map[string]function.Function {
-	e.tables.Lock()
-	defer e.tables.Unlock()
-	if pure && e.planFns != nil && e.planTime.Equal(planTime) {
-		return e.planFns
-	}
-	t := funcs.Table(funcs.Config{BaseDir: e.dir, Home: e.home, Now: e.o.Now, PlanTime: planTime, PureOnly: pure})
-	if pure {
-		e.planFns, e.planTime = t, planTime
-	}
-	return t
-}
-
-func (e *Engine) home() (string, error) {
-	if h := e.getenv("HOME"); h != "" {
-		return h, nil
-	}
-	return "", errors.New("the home folder is not known: the environment variable HOME is not set")
-}
-
-func (e *Engine) getenv(name string) string {
-	for i := len(e.o.Environ) - 1; i >= 0; i-- {
-		if kv := e.o.Environ[i]; len(kv) > len(name) && kv[:len(name)] == name && kv[len(name)] == '=' {
-			return kv[len(name)+1:]
-		}
-	}
-	return ""
-}
-
-// sources adds the built-in provider to those of the options.
-type sources struct{ e *Engine }
-
-func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
-	if a.IsBuiltIn() {
-		return builtin.Factory(s.e.o.ReadState), nil
-	}
-	if s.e.o.Providers == nil {
-		return nil, diag.Errorf(nil, "Required plugins are not installed", "The provider %s is needed, but none is installed. Run \"terrace init\" to install all providers that configuration requires.", a)
-	}
-	return s.e.o.Providers.Factory(a)
-}
-
-// Program tells what a provider runs as. The built-in one belongs to its engine.
-func (s sources) Program(ctx context.Context, a addr.Provider) (live.Program, diag.List) {
-	if p, ok := s.e.o.Providers.(ProgramSource); ok && !a.IsBuiltIn() {
-		return p.Program(ctx, a)
-	}
-	return live.Program{}, nil
-}
-
 // Schema returns the schema of a provider, starting it where that is needed.
 func (e *Engine) Schema(ctx context.Context, a addr.Provider) (*schema.Provider, diag.List) {
 	return e.pool.Schema(ctx, a)
@@ -277,21 +223,6 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 		ds = append(ds, e.writeGenerated(p, o.GenerateTo)...)
 	}
 	return p, ds
-}
-
-// typeSchemas serves what looks at a plan's configuration. What cannot be had
-// was reported where it was needed.
-type typeSchemas struct {
-	ctx context.Context
-	e   *Engine
-}
-
-// Resource implements relevant.Schemas.
-func (s typeSchemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.Resource {
-	if p, _ := s.e.Schema(s.ctx, a); p != nil {
-		return p.Resource(mode, typ)
-	}
-	return nil
 }
 
 // evaluation is what configuration is evaluated with at a time.
