@@ -1,12 +1,14 @@
 package eval
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/par"
 )
 
 // Dependents is which resource blocks refer to which others, directly or
@@ -178,18 +180,32 @@ func (g *staticGraph) node(n *module.Node) {
 		g.add(gate, n, cfg.DependsOn)
 		g.reads[gate] = append(g.reads[gate], thing{path: n.Path, kind: "gate"})
 	}
-	for a, r := range n.Config.Resources {
+	blocks := slices.Collect(maps.Keys(n.Config.Resources))
+	refs := par.Map(len(blocks), 0, func(i int) []hcl.Traversal { return written(n.Config.Resources[blocks[i]]) })
+	for i, a := range blocks {
 		from := thing{path: n.Path, kind: "resource", res: a}
 		g.reads[from] = append(g.reads[from], thing{path: n.Path, kind: "gate"})
-		g.setting(from, n, r.Repeat.Count)
-		g.setting(from, n, r.Repeat.ForEach)
-		g.setting(from, n, r.Repeat.Enabled)
-		g.add(from, n, r.DependsOn)
-		g.rules(from, n, r.Pre)
-		g.rules(from, n, r.Post)
-		g.add(from, n, config.References(r.Body))
-		g.provider(from, n, r)
+		g.add(from, n, refs[i])
+		g.provider(from, n, n.Config.Resources[a])
 	}
+}
+
+// written is what the text of a resource block refers to.
+func written(r *config.Resource) []hcl.Traversal {
+	refs := slices.Concat(r.DependsOn, config.References(r.Body))
+	for _, s := range []*config.Setting{r.Repeat.Count, r.Repeat.ForEach, r.Repeat.Enabled} {
+		if s != nil && s.Expr != nil {
+			refs = append(refs, s.Expr.Variables()...)
+		}
+	}
+	for _, rule := range slices.Concat(r.Pre, r.Post) {
+		for _, x := range []hcl.Expression{rule.Condition, rule.ErrorMessage} {
+			if x != nil {
+				refs = append(refs, x.Variables()...)
+			}
+		}
+	}
+	return refs
 }
 
 func (g *staticGraph) rules(from thing, n *module.Node, rules []*config.Rule) {
