@@ -155,6 +155,34 @@ func oneLine(text string) string {
 	return strings.TrimSpace(b.String())
 }
 
+// Foreign is a line that another program wrote, as it can stand above what is drawn
+// over: of escape sequences only colors are kept, which end with the line.
+func Foreign(line string) string {
+	if !strings.ContainsFunc(line, unicode.IsControl) {
+		return line
+	}
+	var b strings.Builder
+	colored := false
+	for i := 0; i < len(line); {
+		if n := escape(line[i:]); n > 0 {
+			if seq := line[i : i+n]; strings.HasPrefix(seq, "\x1b[") && strings.HasSuffix(seq, "m") {
+				b.WriteString(seq)
+				colored = true
+			}
+			i += n
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(line[i:])
+		if i += n; r == '\t' || !unicode.IsControl(r) {
+			b.WriteRune(r)
+		}
+	}
+	if colored {
+		b.WriteString("\x1b[0m")
+	}
+	return b.String()
+}
+
 // escape is the length of the escape sequence that a text begins with.
 func escape(text string) int {
 	switch {

@@ -51,3 +51,18 @@ func TestStatusLineOfANarrowerTerminal(t *testing.T) {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
+
+// Lines of other programs leave nothing behind on the terminal but text and colors.
+func TestForeign(t *testing.T) {
+	for line, want := range map[string]string{
+		"plain\tünïcode":                 "plain\tünïcode",
+		"\x1b[31mred":                    "\x1b[31mred\x1b[0m",
+		"\x1b[2J\x1b[3Aup\x1b[K":         "up",
+		"\x1b]0;title\aafter \b\x07bell": "after bell",
+		"cut off \x1b[3":                 "cut off ",
+	} {
+		if got := Foreign(line); got != want {
+			t.Errorf("%q: got %q, want %q", line, got, want)
+		}
+	}
+}
