@@ -108,7 +108,7 @@ func (c *checker) inputs(t *demand.Task, u *Unit, in *unit.Unit, m *laidModule, 
 		ds = append(ds, more.Errors()...)
 	}
 	for name, v := range variables {
-		_, env := c.e.o.Environ.Lookup("TF_VAR_" + name)
+		_, env := c.e.o.Machine.Environ.Lookup("TF_VAR_" + name)
 		required[name] = v.Default == cty.NilVal && !env && !c.e.mayHaveValues(u, m)
 	}
 	if !m.whole { // anything may be declared besides
@@ -123,7 +123,7 @@ func (c *checker) inputs(t *demand.Task, u *Unit, in *unit.Unit, m *laidModule, 
 // mayHaveValues reports whether values may come from files or flags, so that
 // nothing can be said about those that are missing.
 func (e *Estate) mayHaveValues(u *Unit, m *laidModule) bool {
-	if e.o.OtherValues || m.values {
+	if e.o.Inputs.Elsewhere || m.values {
 		return true
 	}
 	for _, dir := range []string{u.Dir, m.root.Dir} {

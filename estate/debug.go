@@ -36,7 +36,7 @@ func (w *work) unconfigured() diag.List {
 // debugInputs writes the inputs that the module declares, as a file of variables
 // that can be used in the module's folder. Those that are not known yet are left out.
 func (e *Estate) debugInputs(t *demand.Task, u *Unit, root *config.Module) diag.List {
-	if !e.o.DebugInputs || root == nil {
+	if !e.o.Inputs.Debug || root == nil {
 		return nil
 	}
 	settings, ds := u.Inputs(t, func(name string) bool { return root.Variables[name] != nil })

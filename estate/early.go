@@ -37,7 +37,7 @@ func (w *work) early(ctx context.Context) diag.List {
 	p, tf := w.u.place, w.u.place.terraform
 	module := tf.Source != nil && (wants(tf.Before, hookModule) || wants(tf.After, hookModule))
 	before, after := wants(tf.Before, hookInit), wants(tf.After, hookInit)
-	byUser := w.r.e.o.Command == hookInit // whose hooks run around it
+	byUser := w.r.e.o.Request.Command == hookInit // whose hooks run around it
 	if w.r.e.o.Host.Init == nil {
 		before, after = false, false // there is no init that they could run around
 	}

@@ -34,46 +34,40 @@ import (
 // Options say which units to work on, and with what. Root is required.
 type Options struct {
 	Root string // absolute; units are looked for below it
-	// Command is the command that runs on the units, such as plan, and Args its
-	// words, for the functions of the unit language.
-	Command     string
-	Destroy     bool // the command destroys what the units manage
-	Args        []string
-	Environ     sys.Env
-	Features    map[string]string
-	DownloadDir string            // of --download-dir; "" for the units' own
-	Source      string            // of --source; "" for the units' own
-	SourceMap   map[string]string // of --source-map: what replaces the address of a source, before the //
-	Filters     []string
-	NoHidden    bool // units in hidden folders are left out
-	Without     Without
-	SignIn      SignIn
-	DebugInputs bool // the inputs of each unit are written to a file beside it
-	Look        Look // how the units are looked for
-	OtherValues bool // variables may get values by flags, so that missing inputs are no error yet
-	UseMocks    bool // mock outputs come before planned ones
-	// ShareProviders are providers whose processes units share though their working
-	// folders differ, beside those that are known not to look at theirs.
-	ShareProviders []addr.Provider
-	Who            string // user@host, for locks
-	Run            func(context.Context, sys.Command) error
-	Now            func() time.Time
+	Look Look   // how the units are looked for
+	// Request is the command that runs on the units, and what unit files can tell of it.
+	Request unit.Request
+	Destroy bool         // the command destroys what the units manage
+	Machine unit.Machine // of which Now is required
 	// At is the time that timestamp() gives in unit files, for the whole run: a plan and
 	// what is applied of it must have the same one. Zero means when it is asked for.
 	At        time.Time
-	Home      func() (string, error)
-	Providers func(Folder) Providers // nil: the built-in provider alone
+	Who       string            // user@host, for locks
+	SourceMap map[string]string // of --source-map: what replaces the address of a source, before the //
+	Inputs    Inputs
+	Without   Without
+	SignIn    SignIn
 	Host      Host
+	// ShareProviders are providers whose processes units share though their working
+	// folders differ, beside those that are known not to look at theirs.
+	ShareProviders []addr.Provider
 
 	// Worktrees notes the worktrees that are made for filters by git. nil: the estate
 	// keeps that to itself.
 	Worktrees *Worktrees
 
-	// Strict makes inputs that a module does not declare errors.
-	Strict bool
+	repo string // where git runs, if that is not Root
+}
 
-	tolerant bool
-	repo     string // where git runs, if that is not Root
+// Inputs say what is made of the inputs of units. The zero value takes them as they
+// are and lets modules leave some undeclared.
+type Inputs struct {
+	Strict    bool // inputs that a module does not declare are errors
+	Debug     bool // those of each unit are written to a file beside it
+	Elsewhere bool // variables may get values by flags, so that missing inputs are no error yet
+	Mocks     bool // mock outputs come before planned ones
+
+	tolerant bool // outputs that do not exist are no error
 }
 
 // Without says what is left out.
@@ -104,6 +98,8 @@ type Host struct {
 	// Fetch brings the package of a module source that is not local onto this
 	// machine and tells its folder.
 	Fetch func(ctx context.Context, src string) (dir string, ds diag.List)
+	// Providers are those of the unit in a folder; nil: the built-in provider alone.
+	Providers func(Folder) Providers
 	// Program is the path of the program, for hooks that call it; "" for its name.
 	Program string
 }
@@ -233,7 +229,7 @@ func newEstate(o Options) *Estate {
 // runs: outputs are fetched once in each.
 func (e *Estate) renew() {
 	env := e.o.UnitEnv()
-	env.Outputs, env.Tolerant = e.outputs, e.o.tolerant || e.o.Without.Outputs
+	env.Outputs, env.Tolerant = e.outputs, e.o.Inputs.tolerant || e.o.Without.Outputs
 	env.UnitEnviron = e.functionEnv()
 	e.loader = unit.NewLoader(env)
 	e.blind = e.loader.Anew(unknowable)
@@ -241,14 +237,11 @@ func (e *Estate) renew() {
 
 // UnitEnv is what unit files are evaluated in, without the outputs of dependencies.
 func (o Options) UnitEnv() unit.Env {
-	now := o.Now
+	machine := o.Machine
 	if !o.At.IsZero() {
-		now = func() time.Time { return o.At }
+		machine.Now = func() time.Time { return o.At }
 	}
-	return unit.Env{
-		WorkingDir: o.Root, Environ: o.Environ, Run: o.Run, Now: now, Home: o.Home, Command: o.Command, Args: o.Args,
-		Checking: o.Look.Checking, Source: o.Source, Features: o.Features, DownloadDir: o.DownloadDir, ConfigName: o.Look.ConfigName,
-	}
+	return unit.Env{WorkingDir: o.Root, Machine: machine, Request: o.Request, Checking: o.Look.Checking, ConfigName: o.Look.ConfigName}
 }
 
 func (e *Estate) add(in *unit.Unit) *Unit {

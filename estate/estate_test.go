@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/unit"
 	"golang.org/x/tools/txtar"
 )
 
@@ -32,7 +33,7 @@ func tree(t testing.TB, text string) string {
 }
 
 func options(dir, command string) estate.Options {
-	return estate.Options{Root: dir, Command: command, Args: []string{command}, Who: "test@host", Now: time.Now}
+	return estate.Options{Root: dir, Request: unit.Request{Command: command, Args: []string{command}}, Who: "test@host", Machine: unit.Machine{Now: time.Now}}
 }
 
 func open(t testing.TB, o estate.Options) *estate.Estate {
@@ -209,7 +210,7 @@ func TestFilters(t *testing.T) {
 	}
 	for _, tt := range tests {
 		o := options(dir, "plan")
-		o.Filters = strings.Split(tt.filters, "\n")
+		o.Look.Filters = strings.Split(tt.filters, "\n")
 		var names []string
 		for _, u := range open(t, o).Units {
 			names = append(names, u.Name)
@@ -220,7 +221,7 @@ func TestFilters(t *testing.T) {
 	}
 	for _, bad := range []string{"[HEAD~1]", "(x)", "color=red", "a |", "!"} {
 		o := options(dir, "plan")
-		o.Filters = []string{bad}
+		o.Look.Filters = []string{bad}
 		if _, ds := estate.Open(t.Context(), o); !ds.HasErrors() {
 			t.Errorf("%q: no error", bad)
 		}
@@ -255,7 +256,7 @@ func ExampleEstate_Run() {
 		}
 	}
 	ctx := context.Background()
-	e, ds := estate.Open(ctx, estate.Options{Root: dir, Command: "plan", Args: []string{"plan"}, Now: time.Now})
+	e, ds := estate.Open(ctx, estate.Options{Root: dir, Request: unit.Request{Command: "plan", Args: []string{"plan"}}, Machine: unit.Machine{Now: time.Now}})
 	if ds.HasErrors() {
 		fmt.Println(ds.Err())
 		return

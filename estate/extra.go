@@ -116,16 +116,16 @@ func (x *extra) means(name, value string) bool {
 
 // environ is the environment of a unit.
 func (e *Estate) environ(u *Unit) sys.Env {
-	env := append(slices.Clone(u.signed), u.extra(e.o.Command).env...)
+	env := append(slices.Clone(u.signed), u.extra(e.o.Request.Command).env...)
 	if len(env) == 0 {
-		return e.o.Environ
+		return e.o.Machine.Environ
 	}
-	return e.o.Environ.With(env...)
+	return e.o.Machine.Environ.With(env...)
 }
 
 // unfit are errors about extra arguments that a run over several units has not.
 func (e *Estate) unfit(u *Unit) diag.List {
-	x := u.extra(e.o.Command)
+	x := u.extra(e.o.Request.Command)
 	if len(x.bad) == 0 {
 		return nil
 	}

@@ -263,7 +263,7 @@ func (e *Estate) exclusions(ctx context.Context) diag.List {
 	for i, v := range all {
 		ds = append(ds, v.ds...)
 		u := e.Units[i]
-		if x := v.exclude; x != nil && x.If && excludes(x, e.o.Command) {
+		if x := v.exclude; x != nil && x.If && excludes(x, e.o.Request.Command) {
 			u.Excluded = byItself
 			if x.ExcludeDependencies {
 				deep[u] = true
@@ -279,7 +279,7 @@ func (e *Estate) exclusions(ctx context.Context) diag.List {
 	for _, u := range e.Units {
 		switch {
 		case u.Excluded != "":
-		case u.Removed && u.Broken == nil && (e.o.Without.Removals || e.o.Command != "plan" && e.o.Command != "apply"):
+		case u.Removed && u.Broken == nil && (e.o.Without.Removals || e.o.Request.Command != "plan" && e.o.Request.Command != "apply"):
 			u.Excluded = "it is no longer there, and only plan and, with --filter-allow-destroy, apply are about such units"
 		case deep[u]:
 			u.Excluded = "a unit that needs it is excluded with its dependencies"

@@ -123,11 +123,11 @@ func (e *Estate) asRoot(top string) string {
 
 // git runs git in the repository and returns what it prints.
 func (o *Options) git(ctx context.Context, args ...string) (string, error) {
-	if o.Run == nil {
+	if o.Machine.Run == nil {
 		return "", fmt.Errorf("git cannot be run here")
 	}
 	var out, said sys.Buffer
-	err := o.Run(ctx, sys.Command{Path: "git", Args: args, Dir: cmp.Or(o.repo, o.Root), Env: o.Environ, Stdout: &out, Stderr: &said})
+	err := o.Machine.Run(ctx, sys.Command{Path: "git", Args: args, Dir: cmp.Or(o.repo, o.Root), Env: o.Machine.Environ, Stdout: &out, Stderr: &said})
 	if err != nil {
 		why := strings.TrimSpace(said.String())
 		if why == "" {

@@ -39,18 +39,18 @@ func (w *work) hooks(ctx context.Context, after bool, failed diag.List) diag.Lis
 	if after {
 		list = tf.After
 	}
-	ds := w.hooksOf(ctx, list, w.r.e.o.Command, failed)
+	ds := w.hooksOf(ctx, list, w.r.e.o.Request.Command, failed)
 	if after && failed.HasErrors() {
 		text := w.r.e.failureText(w.u, failed)
 		for i := range tf.Errors {
 			h := &tf.Errors[i]
 			hit, more := matchesAny(h.OnErrors, text, h)
-			if ds = append(ds, more...); hit && slices.Contains(h.Commands, w.r.e.o.Command) {
-				ds = append(ds, w.hook(ctx, h, w.r.e.o.Command)...)
+			if ds = append(ds, more...); hit && slices.Contains(h.Commands, w.r.e.o.Request.Command) {
+				ds = append(ds, w.hook(ctx, h, w.r.e.o.Request.Command)...)
 			}
 		}
 	}
-	if after && w.r.e.o.Command == hookInit && !ds.HasErrors() && !failed.HasErrors() {
+	if after && w.r.e.o.Request.Command == hookInit && !ds.HasErrors() && !failed.HasErrors() {
 		ds = append(ds, w.u.place.remember()...)
 	}
 	return ds
@@ -88,7 +88,7 @@ func (w *work) hook(ctx context.Context, h *unit.Hook, command string) diag.List
 		return ds
 	}
 	w.u.place.beforeHook()
-	if w.r.e.o.Run == nil {
+	if w.r.e.o.Machine.Run == nil {
 		return diag.Errorf(h.At, "Programs cannot be run", "The hook %q cannot run here.", h.Name)
 	}
 	dir := w.u.place.dir
@@ -103,7 +103,7 @@ func (w *work) hook(ctx context.Context, h *unit.Hook, command string) diag.List
 	}
 	var out sys.Buffer
 	env := w.r.e.Programs(ctx, w.u).With("TG_CTX_COMMAND="+command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH="+cmp.Or(w.r.e.o.Host.Program, "terrace"))
-	err := w.r.e.o.Run(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &out})
+	err := w.r.e.o.Machine.Run(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &out})
 	if log := w.r.o.Observe.Log; log != nil && (!h.SuppressStdout || err != nil) {
 		for line := range strings.Lines(out.String()) {
 			log(w.u, strings.TrimRight(line, "\r\n"))

@@ -65,7 +65,7 @@ func (e *Estate) given(u *Unit, declared map[string]*config.Variable) (map[strin
 		at.Dir = p.dir
 	}
 	if e.o.Host.Values != nil {
-		return e.o.Host.Values(at, u.extra(e.o.Command).vars, declared)
+		return e.o.Host.Values(at, u.extra(e.o.Request.Command).vars, declared)
 	}
 	for name := range declared {
 		if text, ok := at.Env.Lookup("TF_VAR_" + name); ok {

@@ -39,7 +39,7 @@ resource "terraform_data" "x" {
   }
 }
 `), "apply")
-	o.Run = func(_ context.Context, c sys.Command) error {
+	o.Machine.Run = func(_ context.Context, c sys.Command) error {
 		told = append(told, "runs "+c.Path)
 		return nil
 	}

@@ -15,6 +15,10 @@ import (
 
 // Look says how the units of an estate are looked for.
 type Look struct {
+	// Filters choose among what is found; none means all of it.
+	Filters []string
+	// NoHidden leaves out units in hidden folders.
+	NoHidden bool
 	// Lenient keeps units that cannot be read, and takes circles, for commands that
 	// only list what there is. What is wrong becomes Estate.Warnings.
 	Lenient bool
@@ -45,7 +49,7 @@ type Look struct {
 // is set, Check still finds the rest of what is wrong, if anything was read at all.
 func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	e := newEstate(o)
-	queries, ds := parseQueries(o.Filters)
+	queries, ds := parseQueries(o.Look.Filters)
 	if ds.HasErrors() {
 		return e, ds
 	}
@@ -58,7 +62,7 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 			return e, ds
 		}
 	}
-	found, more := discover(o, o.Root)
+	found, more := discover(o.Look, o.Request.DownloadDir, o.Root)
 	if ds = append(ds, more...); ds.HasErrors() {
 		return e, ds
 	}
@@ -209,7 +213,7 @@ func (e *Estate) widen(ctx context.Context, queries []query) diag.List {
 	if root == "" || root == e.o.Root {
 		return nil
 	}
-	found, ds := discover(e.o, root)
+	found, ds := discover(e.o.Look, e.o.Request.DownloadDir, root)
 	if ds.HasErrors() {
 		return ds
 	}

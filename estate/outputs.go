@@ -41,7 +41,7 @@ func (e *Estate) outputs(t *demand.Task, target string, at source.Range) (cty.Va
 	}
 	s, ds := e.stateOf(t, u)
 	if ds.HasErrors() {
-		if ds = ds.Note(&at, "its outputs are needed here"); e.o.tolerant {
+		if ds = ds.Note(&at, "its outputs are needed here"); e.o.Inputs.tolerant {
 			ds = warned(ds) // a state that cannot be read is as good as none
 		}
 		return cty.DynamicVal, false, ds
@@ -133,7 +133,7 @@ func (e *Estate) Outputs(ctx context.Context) (map[string]map[string]*state.Outp
 	out := map[string]map[string]*state.Output{}
 	var results []*Result
 	for _, u := range e.Units {
-		res := &Result{Unit: u, Status: Succeeded, Started: e.o.Now()}
+		res := &Result{Unit: u, Status: Succeeded, Started: e.o.Machine.Now()}
 		results = append(results, res)
 		if u.Excluded != "" {
 			res.LeaveOut()
@@ -141,7 +141,7 @@ func (e *Estate) Outputs(ctx context.Context) (map[string]map[string]*state.Outp
 			continue
 		}
 		s, ds := e.State(ctx, u)
-		if res.Diags, res.Ended = ds, e.o.Now(); ds.HasErrors() {
+		if res.Diags, res.Ended = ds, e.o.Machine.Now(); ds.HasErrors() {
 			res.Status, res.Reason, res.Cause, res.Code = Failed, "run error", ds.Errors()[0].Summary, 1
 		}
 		if s != nil {

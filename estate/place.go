@@ -93,13 +93,13 @@ func (e *Estate) placeOf(t *demand.Task, u *Unit, fetch bool) (*place, diag.List
 		}
 		return nil, ds
 	}
-	if what := lateIn(tf, e.o.Command); what != "" {
+	if what := lateIn(tf, e.o.Request.Command); what != "" {
 		return &place{unit: u, terraform: tf, waits: what, waitsIn: "terraform"}, nil
 	}
 	if part := e.lateScalar(t, u); part != "" {
 		return &place{unit: u, terraform: tf, waits: part, waitsIn: part}, nil
 	}
-	p := &place{unit: u, terraform: tf, dir: e.runsIn(u, src, e.downloadDir(t, u)), around: around{anew: e.o.Command == hookInit}}
+	p := &place{unit: u, terraform: tf, dir: e.runsIn(u, src, e.downloadDir(t, u)), around: around{anew: e.o.Request.Command == hookInit}}
 	p.files, more = e.filesOf(t.Context(), u, tf, src, at, p.dir, fetch)
 	if ds = append(ds, more...); p.files == nil || more.HasErrors() {
 		return nil, ds
@@ -173,7 +173,7 @@ func (e *Estate) lateScalar(t *demand.Task, u *Unit) string {
 	}
 	late := func(s *unit.Setting) bool { return s != nil && !unit.Known(s.Value) }
 	switch {
-	case e.o.DownloadDir == "" && late(sc.DownloadDir):
+	case e.o.Request.DownloadDir == "" && late(sc.DownloadDir):
 		return "download_dir"
 	case e.o.SignIn.Role.ARN != "":
 		return ""
@@ -195,8 +195,8 @@ func (e *Estate) idBelow(u *Unit) string {
 }
 
 func (e *Estate) downloadDir(t *demand.Task, u *Unit) string {
-	if e.o.DownloadDir != "" {
-		return e.o.DownloadDir
+	if e.o.Request.DownloadDir != "" {
+		return e.o.Request.DownloadDir
 	}
 	sc, ds := u.Scalars(t)
 	if ds.HasErrors() || sc == nil {
@@ -225,9 +225,9 @@ func (e *Estate) sourceOf(u *Unit, tf *unit.Terraform) (string, *source.Range, d
 		}
 	}
 	src = replaceSource(src, e.o.SourceMap)
-	if e.o.Source != "" && src != "" {
+	if e.o.Request.Source != "" && src != "" {
 		_, sub := unit.SplitSource(src)
-		src = e.o.Source
+		src = e.o.Request.Source
 		if _, has := unit.SplitSource(src); has == "" && sub != "" {
 			src += "//" + sub
 		}

@@ -16,7 +16,7 @@ func (e *Estate) Programs(ctx context.Context, u *Unit) sys.Env {
 	settings, _ := u.Inputs(e.task(ctx), nil)
 	var vars []string
 	for _, s := range settings {
-		if _, given := e.o.Environ.Lookup("TF_VAR_" + s.Name); given || s.Name == "" {
+		if _, given := e.o.Machine.Environ.Lookup("TF_VAR_" + s.Name); given || s.Name == "" {
 			continue
 		}
 		v, _ := s.Value.UnmarkDeep()

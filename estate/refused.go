@@ -17,7 +17,7 @@ import (
 // failed in which something wrong was found by Open and Check; ds are all errors, of
 // which the first is the cause where there are none about a unit.
 func (e *Estate) Refused(ds diag.List) []*Result {
-	now := e.o.Now()
+	now := e.o.Machine.Now()
 	r := &Run{e: e, o: RunOptions{Destroy: e.o.Destroy}, results: map[*Unit]*Result{}, blocked: map[*Unit]*Unit{}}
 	cause := e.whyRefused(ds)
 	for _, u := range e.Order(e.o.Destroy) {

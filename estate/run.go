@@ -102,7 +102,7 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 	}
 	for _, u := range order { // those that are excluded count as done
 		if u.Excluded != "" {
-			now := e.o.Now()
+			now := e.o.Machine.Now()
 			r.results[u] = &Result{Unit: u, Started: now, Ended: now}
 			r.results[u].LeaveOut()
 		}
@@ -191,7 +191,7 @@ func (r *Run) stopping(ctx context.Context) bool {
 // turn works on one unit.
 func (r *Run) turn(ctx context.Context, u *Unit) {
 	defer r.over(u)
-	res := &Result{Unit: u, Status: Succeeded, Started: r.e.o.Now()}
+	res := &Result{Unit: u, Status: Succeeded, Started: r.e.o.Machine.Now()}
 	r.mu.Lock()
 	by, failFast := r.blocked[u], r.o.FailFast && r.failed
 	r.mu.Unlock()
@@ -227,7 +227,7 @@ func (r *Run) rootOf(u *Unit) (name string, kept bool) {
 // finish notes what came of a unit and lets those that waited for it go on.
 func (r *Run) finish(ctx context.Context, res *Result) {
 	u := res.Unit
-	res.Ended = r.e.o.Now()
+	res.Ended = r.e.o.Machine.Now()
 	if r.o.Observe.Ended != nil {
 		r.o.Observe.Ended(res)
 	}
@@ -369,14 +369,14 @@ func (r *Run) observe(u *Unit) event.Sink {
 
 func (e *Estate) engineOptions(u *Unit, o RunOptions, observe event.Sink) engine.Options {
 	p := u.place
-	x := u.extra(e.o.Command)
+	x := u.extra(e.o.Request.Command)
 	at := e.folder(u)
 	calls := o.ProviderCalls
 	if x.calls > 0 {
 		calls = x.calls
 	}
 	out := engine.Options{
-		Dir: p.dir, Workspace: e.workspace(p), Environ: at.Env, Set: &p.shared.set, Now: e.o.Now,
+		Dir: p.dir, Workspace: e.workspace(p), Environ: at.Env, Set: &p.shared.set, Now: e.o.Machine.Now,
 		Parallelism: calls, Observe: observe, Sources: &p.shared.sources,
 	}
 	if e.o.Host.Provisioners != nil {

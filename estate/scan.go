@@ -21,12 +21,12 @@ type finding struct {
 
 // discover lists the unit files below a folder: those of the usual name, and
 // others that hold a module block. Folders in which programs keep what is theirs are
-// left out, and hidden ones if that is asked for, but for those that stacks are
-// generated in.
-func discover(o Options, root string) (finding, diag.List) {
+// left out, and so is that of --download-dir, and hidden ones if that is asked for, but
+// for those that stacks are generated in.
+func discover(look Look, download, root string) (finding, diag.List) {
 	var f finding
 	var maybe []string
-	name := o.Look.ConfigName
+	name := look.ConfigName
 	if name == "" {
 		name = unit.DefaultName
 	}
@@ -35,8 +35,8 @@ func discover(o Options, root string) (finding, diag.List) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			hidden := o.NoHidden && strings.HasPrefix(d.Name(), ".") && d.Name() != unit.StackDir
-			if p != root && (private(d.Name()) || hidden || p == o.DownloadDir) {
+			hidden := look.NoHidden && strings.HasPrefix(d.Name(), ".") && d.Name() != unit.StackDir
+			if p != root && (private(d.Name()) || hidden || p == download) {
 				return filepath.SkipDir
 			}
 		case d.Name() == name:

@@ -60,7 +60,7 @@ func sharedUnits(t *testing.T, n int) string {
 func TestEachThingOnce(t *testing.T) {
 	const n = 6
 	root := sharedUnits(t, n)
-	e := openShared(t, Options{Root: root, Command: "apply"})
+	e := openShared(t, Options{Root: root, Request: unit.Request{Command: "apply"}})
 	if ds := e.Check(t.Context(), false); ds.HasErrors() {
 		t.Fatal(ds.Err())
 	}
@@ -92,7 +92,7 @@ func TestEachThingOnce(t *testing.T) {
 		}
 	}
 
-	e = openShared(t, Options{Root: root, Command: "plan", Filters: []string{"!./first"}})
+	e = openShared(t, Options{Root: root, Request: unit.Request{Command: "plan"}, Look: Look{Filters: []string{"!./first"}}})
 	runShared(t, e, RunOptions{Op: Plan})
 	if got := e.shared.states.Load(); got != 2*n+1 {
 		t.Errorf("%d states were read for %d units that need one outside", got, 2*n)
@@ -101,7 +101,7 @@ func TestEachThingOnce(t *testing.T) {
 
 func openShared(t *testing.T, o Options) *Estate {
 	t.Helper()
-	o.Args, o.Who, o.Now = []string{o.Command}, "test@host", time.Now
+	o.Request.Args, o.Who, o.Machine.Now = []string{o.Request.Command}, "test@host", time.Now
 	e, ds := Open(t.Context(), o)
 	if ds.HasErrors() {
 		t.Fatal(ds.Err())

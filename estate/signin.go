@@ -94,7 +94,7 @@ func (e *Estate) functionEnv() func(t *demand.Task, dir string) (sys.Env, diag.L
 			env, ds := e.credentials(t.Context(), dir, s.Role)
 			return signedIn{env, ds}
 		})
-		return e.o.Environ.With(got.env...), got.ds
+		return e.o.Machine.Environ.With(got.env...), got.ds
 	}
 }
 
@@ -114,7 +114,7 @@ func ownRole(sc *unit.Scalars) (Role, *source.Range) {
 
 // credentials asks the program and assumes the role.
 func (e *Estate) credentials(ctx context.Context, dir string, role Role) ([]string, diag.List) {
-	env := e.o.Environ
+	env := e.o.Machine.Environ
 	var out []string
 	if words := e.o.SignIn.Command; len(words) > 0 {
 		var a answer
@@ -146,7 +146,7 @@ func (e *Estate) assume(ctx context.Context, env sys.Env, r Role) ([]string, dia
 		return nil, diag.Errorf(nil, "Role cannot be assumed", "The unit needs the role %q, and this program assumes none.", r.ARN)
 	}
 	if r.Session == "" {
-		r.Session = "terrace-" + strconv.FormatInt(e.o.Now().Unix(), 10)
+		r.Session = "terrace-" + strconv.FormatInt(e.o.Machine.Now().Unix(), 10)
 	}
 	if r.Seconds <= 0 {
 		r.Seconds = 3600
@@ -161,11 +161,11 @@ func (e *Estate) assume(ctx context.Context, env sys.Env, r Role) ([]string, dia
 // ask runs a program that prints JSON. What it printed is never shown: it may hold
 // secrets.
 func (e *Estate) ask(ctx context.Context, words []string, dir string, env sys.Env, into any) diag.List {
-	if e.o.Run == nil {
+	if e.o.Machine.Run == nil {
 		return diag.Errorf(nil, "Programs cannot be run", "%s cannot run here, so there are no credentials.", words[0])
 	}
 	var out, said sys.Buffer
-	err := e.o.Run(ctx, sys.Command{Path: words[0], Args: words[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &said})
+	err := e.o.Machine.Run(ctx, sys.Command{Path: words[0], Args: words[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &said})
 	if err != nil {
 		return diag.Errorf(nil, "Failed to get credentials", "The program %s, which is to give credentials, failed: %s.%s", words[0], err, tail(said.String()))
 	}

@@ -35,7 +35,7 @@ func (e *Estate) Values(ctx context.Context, u *Unit, root *config.Module) (map[
 	t := e.task(ctx)
 	values, _, ds := e.values(t, u, root)
 	ds = append(ds, e.debugInputs(t, u, root)...)
-	return values, append(ds, u.CheckInputs(t, declared(root), e.o.Strict)...)
+	return values, append(ds, u.CheckInputs(t, declared(root), e.o.Inputs.Strict)...)
 }
 
 // KeepLock copies the dependency lock file of the working folder to the unit's.
@@ -101,7 +101,7 @@ func (e *Estate) Skipped(ctx context.Context, u *Unit) (string, diag.List) {
 	if x != nil && x.Late {
 		x, ds = u.ExcludeNow(t)
 	}
-	if x != nil && x.If && x.NoRun && excludes(x, e.o.Command) {
+	if x != nil && x.If && x.NoRun && excludes(x, e.o.Request.Command) {
 		return byItself, ds
 	}
 	return "", ds
@@ -129,7 +129,7 @@ func (e *Estate) RelativeName(id string) string { return e.name(id) }
 
 // Tolerate makes outputs that do not exist no error, as rendering wants it.
 func (o Options) Tolerate() Options {
-	o.tolerant = true
+	o.Inputs.tolerant = true
 	return o
 }
 

@@ -34,7 +34,7 @@ func GenerateStacks(ctx context.Context, o Options, set *source.Set) diag.List {
 	done := map[string]bool{}
 	var ds diag.List
 	for level := 0; ; level++ {
-		found, more := discover(o, o.Root)
+		found, more := discover(o.Look, o.Request.DownloadDir, o.Root)
 		if ds = append(ds, more...); more.HasErrors() {
 			return ds
 		}
@@ -62,7 +62,7 @@ func GenerateStacks(ctx context.Context, o Options, set *source.Set) diag.List {
 
 // chosenStacks are the stack files that the filters leave.
 func chosenStacks(o Options, paths []string) ([]string, diag.List) {
-	queries, ds := parseQueries(o.Filters)
+	queries, ds := parseQueries(o.Look.Filters)
 	f := &filtering{e: &Estate{o: o}}
 	at := map[*item]string{}
 	for _, p := range paths {

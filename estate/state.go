@@ -34,7 +34,7 @@ func (e *Estate) stateWhere(ctx context.Context, u *Unit, root *config.Module, e
 
 func (e *Estate) statedWhere(ctx context.Context, u *Unit, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (local.Options, diag.List) {
 	p := u.place
-	o := local.Options{Dir: p.dir, Unit: u.Name, Now: e.o.Now, Workspace: e.workspace(p), Who: e.o.Who}
+	o := local.Options{Dir: p.dir, Unit: u.Name, Now: e.o.Machine.Now, Workspace: e.workspace(p), Who: e.o.Who}
 	switch {
 	case p.remote != nil && p.remote.Backend != "local":
 		return o, noBackend(p.remote.Backend).Under(p.remote.At)
@@ -110,7 +110,7 @@ func fromBlock(ctx context.Context, eng *engine.Engine, b *config.Backend, value
 
 // workspace is the selected workspace of a working folder.
 func (e *Estate) workspace(p *place) string {
-	if w := e.o.Environ.Get("TF_WORKSPACE"); w != "" {
+	if w := e.o.Machine.Environ.Get("TF_WORKSPACE"); w != "" {
 		return w
 	}
 	b, err := os.ReadFile(filepath.Join(p.dir, ".terraform", "environment"))
@@ -137,7 +137,7 @@ func held(o local.Options) hold.Options {
 func (e *Estate) take(ctx context.Context, o local.Options, l LockOptions, operation string) (*hold.State, diag.List) {
 	h := held(o)
 	if !l.Off {
-		h.Lock = &store.LockInfo{Operation: operation, Who: o.Who, Version: config.LanguageVersion, Created: e.o.Now()}
+		h.Lock = &store.LockInfo{Operation: operation, Who: o.Who, Version: config.LanguageVersion, Created: e.o.Machine.Now()}
 		h.Timeout = l.Timeout
 	}
 	e.shared.states.Add(1)

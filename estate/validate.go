@@ -18,7 +18,7 @@ import (
 // UnitFiles lists the files below a folder that hold units: those of the usual
 // names and environment files.
 func UnitFiles(root string) ([]string, diag.List) {
-	found, ds := discover(Options{}, root)
+	found, ds := discover(Look{}, "", root)
 	return found.units, ds
 }
 
@@ -173,7 +173,7 @@ type Info struct {
 func (e *Estate) Info(ctx context.Context, u *Unit) (*Info, diag.List) {
 	t := e.task(ctx)
 	sc, ds := u.Scalars(t)
-	out := &Info{ConfigPath: u.Path, TerraformCommand: e.o.Command, WorkingDir: u.Dir, DownloadDir: filepath.Join(u.Dir, ".terragrunt-cache")}
+	out := &Info{ConfigPath: u.Path, TerraformCommand: e.o.Request.Command, WorkingDir: u.Dir, DownloadDir: filepath.Join(u.Dir, ".terragrunt-cache")}
 	if sc != nil {
 		out.IAMRole, out.TerraformBinary = settingText(sc.IAMRole), settingText(sc.TerraformBinary)
 	}

@@ -117,7 +117,7 @@ func (w *work) inputs(ctx context.Context) (idle bool, ds diag.List) {
 	w.savedInputs()
 	ds = append(ds, e.debugInputs(w.t, u, w.engine.Root())...)
 	ds = append(ds, missing(u, w.engine.Root(), w.values)...)
-	return false, append(ds, u.CheckInputs(w.t, declared(w.engine.Root()), e.o.Strict)...)
+	return false, append(ds, u.CheckInputs(w.t, declared(w.engine.Root()), e.o.Inputs.Strict)...)
 }
 
 // excluded looks at an exclude block that is made of outputs, which could not be
@@ -134,7 +134,7 @@ func (w *work) excluded() (stop bool, ds diag.List) {
 	case x.Late:
 		w.r.putOff(w.u, w.res, nil, Deferral{Reason: "exclude is not known yet", Waits: w.r.e.waitsOf("", w.u.Waits(w.t, "exclude"))})
 		return true, ds
-	case x.If && excludes(x, w.r.e.o.Command):
+	case x.If && excludes(x, w.r.e.o.Request.Command):
 		w.res.LeaveOut()
 		return true, ds
 	}
@@ -167,7 +167,7 @@ func (w *work) take(ctx context.Context, where local.Options) (*hold.State, diag
 		operation = "OperationTypeApply"
 	}
 	lock := w.r.o.Lock
-	if x := w.u.extra(w.r.e.o.Command); x.lock != nil && lock == (LockOptions{}) {
+	if x := w.u.extra(w.r.e.o.Request.Command); x.lock != nil && lock == (LockOptions{}) {
 		lock = *x.lock
 	}
 	return w.r.e.take(ctx, where, lock, operation)
@@ -189,8 +189,8 @@ func (w *work) open(ctx context.Context) diag.List {
 	p := w.u.place
 	o := w.options()
 	var prov Providers
-	if w.r.e.o.Providers != nil {
-		prov = w.r.e.o.Providers(Folder{Dir: p.dir, Env: w.r.e.environ(w.u)})
+	if w.r.e.o.Host.Providers != nil {
+		prov = w.r.e.o.Host.Providers(Folder{Dir: p.dir, Env: w.r.e.environ(w.u)})
 		o.Providers = prov
 	}
 	e, ds := engine.Open(ctx, o)

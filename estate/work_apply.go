@@ -21,7 +21,7 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 		return ds
 	}
 	skip := w.r.o.SkipRefresh
-	if x := u.extra(e.o.Command); x.fresh != nil {
+	if x := u.extra(e.o.Request.Command); x.fresh != nil {
 		skip = skip || !*x.fresh
 	}
 	if ds = w.r.claim(u, local.Open(where).Path()); ds.HasErrors() {
@@ -97,7 +97,7 @@ func (w *work) mode() plan.Mode {
 
 // planned are the outputs that other units of a plan see.
 func (w *work) planned(p *plan.Plan) cty.Value {
-	if w.r.o.Destroy || w.r.o.RefreshOnly || w.r.e.o.UseMocks {
+	if w.r.o.Destroy || w.r.o.RefreshOnly || w.r.e.o.Inputs.Mocks {
 		return storedOutputs(w.hold.Current())
 	}
 	return plannedOutputs(p, w.engine.Root())

@@ -318,8 +318,8 @@ func TestIdentityRequest(t *testing.T) {
 	env := memory(map[string]string{
 		"u/terragrunt.hcl": "inputs = { a = get_aws_account_id(), b = get_aws_caller_identity_arn(), c = get_aws_caller_identity_user_id() }",
 	})
-	env.Environ = sys.Env{"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=secret", "AWS_SESSION_TOKEN=token", "AWS_REGION=eu-west-1"}
-	env.Now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+	env.Machine.Environ = sys.Env{"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=secret", "AWS_SESSION_TOKEN=token", "AWS_REGION=eu-west-1"}
+	env.Machine.Now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 	var asked []*http.Request
 	env.Do = func(r *http.Request) (*http.Response, error) {
 		asked = append(asked, r)
@@ -354,7 +354,7 @@ func TestUnitEnviron(t *testing.T) {
 	}
 	env := memory(files)
 	env.UnitEnviron = func(_ *demand.Task, dir string) (sys.Env, diag.List) { return sys.Env{"WHO=" + dir}, nil }
-	env.Run = func(_ context.Context, c sys.Command) error {
+	env.Machine.Run = func(_ context.Context, c sys.Command) error {
 		_, err := io.WriteString(c.Stdout, c.Env.Get("WHO")+"\n")
 		return err
 	}

@@ -33,7 +33,7 @@ func (k *call) identity(field string) (string, error) {
 		key += k.c.leaf.dir
 	}
 	r := k.c.l.runs.Do(key, func() runResult {
-		if env.Get("AWS_ACCESS_KEY_ID") != "" && env.Get("AWS_SECRET_ACCESS_KEY") != "" && k.c.l.env.Do != nil && k.c.l.env.Now != nil {
+		if env.Get("AWS_ACCESS_KEY_ID") != "" && env.Get("AWS_SECRET_ACCESS_KEY") != "" && k.c.l.env.Do != nil && k.c.l.env.Machine.Now != nil {
 			return k.c.l.stsIdentity(env)
 		}
 		return k.c.l.program(k.c.t.Context(), k.e.dir, env, "aws", "sts", "get-caller-identity", "--output", "json")
@@ -74,7 +74,7 @@ const stsQuery = "Action=GetCallerIdentity&Version=2011-06-15"
 
 // stsIdentity asks the security token service.
 func (l *Loader) stsIdentity(env sys.Env) runResult {
-	req, err := stsRequest(env, l.env.Now())
+	req, err := stsRequest(env, l.env.Machine.Now())
 	if err != nil {
 		return runResult{err: err}
 	}

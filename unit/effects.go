@@ -29,7 +29,7 @@ type runResult struct {
 func (k *call) environ() (sys.Env, error) {
 	l := k.c.l
 	if l.env.UnitEnviron == nil {
-		return l.env.Environ, nil
+		return l.env.Machine.Environ, nil
 	}
 	if k.leafOnly() {
 		return nil, nil
@@ -40,11 +40,11 @@ func (k *call) environ() (sys.Env, error) {
 
 // program runs a program and gives what it printed.
 func (l *Loader) program(ctx context.Context, dir string, env sys.Env, words ...string) runResult {
-	if l.env.Run == nil {
+	if l.env.Machine.Run == nil {
 		return runResult{err: errNoProcess}
 	}
 	var out, errs bytes.Buffer
-	err := l.env.Run(ctx, sys.Command{Path: words[0], Args: words[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &errs})
+	err := l.env.Machine.Run(ctx, sys.Command{Path: words[0], Args: words[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &errs})
 	if err != nil {
 		if text := strings.TrimSpace(errs.String()); text != "" {
 			err = fmt.Errorf("%w: %s", err, text)
@@ -223,7 +223,7 @@ func (k *call) workingDir() (string, error) {
 	c := k.c.sub(k.c.leaf.beforePlaced(), k.c.full)
 	fields := c.leafFields()
 	src := c.textOf(fields, "terraform", "source")
-	download := k.c.l.env.DownloadDir
+	download := k.c.l.env.Request.DownloadDir
 	if download == "" {
 		download = c.textOf(fields, "download_dir")
 	}

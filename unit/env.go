@@ -24,42 +24,26 @@ type Env struct {
 	// WorkingDir is the absolute folder that relative paths given to the Loader
 	// count from. "" means that they must be absolute.
 	WorkingDir string
-	// Environ is the environment that get_env reads and that child processes get.
-	Environ sys.Env
+	Machine    Machine
 	// UnitEnviron, if not nil, is the environment of child processes and of the
 	// calls of cloud functions for the unit in a folder, with the credentials that
 	// belong to it. Functions that use it are then computed once a unit.
 	UnitEnviron func(t *demand.Task, dir string) (sys.Env, diag.List)
-	// Run runs child processes (run_cmd, git, sops, aws). Nil: they are errors.
-	Run func(ctx context.Context, c sys.Command) error
 	// Echo gets what run_cmd commands print, unless they ask to be quiet. May be nil.
 	Echo func(text string)
 	// Do sends a signed request of a cloud function. Nil: the aws program is used.
 	Do func(*http.Request) (*http.Response, error)
-	// Now is the clock of timestamp(). Nil: that is an error.
-	Now func() time.Time
-	// Home tells the user's home folder, for `~`. Nil: `~` is an error.
-	Home func() (string, error)
 
 	// ReadFile and Stat are the file system; nil means that of the os package.
 	ReadFile func(path string) ([]byte, error)
 	Stat     func(path string) (fs.FileInfo, error)
 
-	// Command is the command that runs on the unit, such as plan, "" if none, and
-	// Args all its words with the command.
-	Command string
-	Args    []string
+	Request Request
 	// Checking says that nothing is to run: what takes credentials that are not there,
 	// and the words of the command, are unknown.
 	Checking bool
-	// Source is the value of the --source flag.
-	Source string
 	// ConfigName is the name of unit files; "" means terragrunt.hcl.
 	ConfigName string
-	// Features is the values of --feature flags by name.
-	Features map[string]string
-	// DownloadDir is the value of the --download-dir flag, for get_working_dir.
-	DownloadDir string
 
 	// Outputs gives the outputs of a dependency, lazily and at most once for each
 	// target: target is the ID of a unit or, for a dependency on a stack, its
@@ -69,6 +53,34 @@ type Env struct {
 	// Tolerant makes outputs that do not exist unknown instead of an error, as
 	// render wants it.
 	Tolerant bool
+}
+
+// A Machine is what those who evaluate unit files have of the machine: what its zero
+// value cannot do is an error for the functions that need it.
+type Machine struct {
+	// Environ is the environment that get_env reads and that child processes get.
+	Environ sys.Env
+	// Run runs child processes (run_cmd, git, sops, aws). Nil: they are errors.
+	Run func(ctx context.Context, c sys.Command) error
+	// Now is the clock of timestamp(). Nil: that is an error.
+	Now func() time.Time
+	// Home tells the user's home folder, for `~`. Nil: `~` is an error.
+	Home func() (string, error)
+}
+
+// A Request is what the user asked for, as far as unit files can tell. Zero means no
+// command and no flags.
+type Request struct {
+	// Command is the command that runs on the unit, such as plan, "" if none, and
+	// Args all its words with the command.
+	Command string
+	Args    []string
+	// Source is the value of the --source flag, "" for the units' own.
+	Source string
+	// Features is the values of --feature flags by name.
+	Features map[string]string
+	// DownloadDir is the value of the --download-dir flag, "" for the units' own.
+	DownloadDir string
 }
 
 // OutputsFunc gives the outputs of a target as an object; see Env.Outputs. It may

@@ -46,8 +46,8 @@ func unitFiles(t testing.TB, root string) []string {
 }
 
 func realEnv(root string) unit.Env {
-	return unit.Env{WorkingDir: root, Environ: os.Environ(), Run: sys.Run, Now: time.Now, Tolerant: true, Command: "render", Args: []string{"render"},
-		Home: os.UserHomeDir}
+	return unit.Env{WorkingDir: root, Machine: unit.Machine{Environ: os.Environ(), Run: sys.Run, Now: time.Now, Home: os.UserHomeDir}, Tolerant: true,
+		Request: unit.Request{Command: "render", Args: []string{"render"}}}
 }
 
 // TestEstate renders every unit of a real estate with Terragrunt and here, and

@@ -62,7 +62,7 @@ func (n *featuresNode) child(c *calc, key string) node {
 func (c *calc) feature(label string, raw node) node {
 	def := raw.child(c, "default")
 	e, at := raw.where()
-	text, given := c.l.env.Features[label]
+	text, given := c.l.env.Request.Features[label]
 	if def == nil {
 		if given {
 			return valueNode{cty.StringVal(text), e, at}

@@ -186,11 +186,11 @@ func lookupFunction(name string) *contextFunction {
 	case "get_platform":
 		return &contextFunction{ret: s, do: text(func(*call) (string, error) { return goos, nil })}
 	case "get_terraform_command":
-		return &contextFunction{ret: s, leaf: true, do: text(func(k *call) (string, error) { return k.c.l.env.Command, nil })}
+		return &contextFunction{ret: s, leaf: true, do: text(func(k *call) (string, error) { return k.c.l.env.Request.Command, nil })}
 	case "get_terraform_cli_args":
 		return &contextFunction{ret: cty.List(s), leaf: true, do: (*call).cliArgs}
 	case "get_terragrunt_source_cli_flag":
-		return &contextFunction{ret: s, do: text(func(k *call) (string, error) { return k.c.l.env.Source, nil })}
+		return &contextFunction{ret: s, do: text(func(k *call) (string, error) { return k.c.l.env.Request.Source, nil })}
 	case "get_terraform_commands_that_need_vars":
 		return &contextFunction{ret: cty.List(s), do: wordList("apply", "console", "destroy", "import", "plan", "push", "refresh")}
 	case "get_terraform_commands_that_need_input":
@@ -242,14 +242,14 @@ func (k *call) cliArgs([]string) (cty.Value, error) {
 	if k.c.l.env.Checking {
 		return cty.UnknownVal(cty.List(cty.String)), nil
 	}
-	return stringList(k.c.l.env.Args), nil
+	return stringList(k.c.l.env.Request.Args), nil
 }
 
 func (k *call) env(args []string) (cty.Value, error) {
 	if args[0] == "" {
 		return cty.NilVal, errors.New("the name of the environment variable is empty")
 	}
-	if v, ok := k.c.l.env.Environ.Lookup(args[0]); ok {
+	if v, ok := k.c.l.env.Machine.Environ.Lookup(args[0]); ok {
 		return cty.StringVal(v), nil
 	}
 	if len(args) > 1 {

@@ -43,8 +43,10 @@ func memory(files map[string]string) unit.Env {
 			}
 			return m.Stat(name(p))
 		},
-		Run: func(context.Context, sys.Command) error { return errors.New("no programs here") },
-		Now: func() time.Time { return time.Unix(0, 0) },
+		Machine: unit.Machine{
+			Run: func(context.Context, sys.Command) error { return errors.New("no programs here") },
+			Now: func() time.Time { return time.Unix(0, 0) },
+		},
 		Outputs: func(*demand.Task, string, source.Range) (cty.Value, bool, diag.List) {
 			return cty.NilVal, false, nil
 		},

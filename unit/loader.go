@@ -248,7 +248,7 @@ func (l *Loader) unitFile(dir string) string {
 
 // table is the functions that need no unit.
 func (l *Loader) table(dir string) map[string]function.Function {
-	return funcs.Table(funcs.Config{BaseDir: dir, Home: l.env.Home, Now: l.env.Now, ReadFile: l.env.ReadFile})
+	return funcs.Table(funcs.Config{BaseDir: dir, Home: l.env.Machine.Home, Now: l.env.Machine.Now, ReadFile: l.env.ReadFile})
 }
 
 // functions is the evaluation context with the functions that a file's

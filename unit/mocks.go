@@ -36,7 +36,7 @@ func (n *depNode) withMocks(c *calc, v cty.Value, has bool) cty.Value {
 	}
 	mock := "give this block mock_outputs"
 	if mocks != cty.NilVal {
-		mock = fmt.Sprintf("let its mock_outputs_allowed_terraform_commands name the command %q", c.l.env.Command)
+		mock = fmt.Sprintf("let its mock_outputs_allowed_terraform_commands name the command %q", c.l.env.Request.Command)
 	}
 	target, _ := n.target(c)
 	return c.errorf(at, "unit/no-outputs", "Dependency without outputs", "The dependency %q (%s) has no outputs in its state, most likely since it was not applied yet or is destroyed, and this run plans none for it. "+
@@ -48,7 +48,7 @@ func (n *depNode) mocksAllowed(c *calc) bool {
 	if v == cty.NilVal || !known(v) || v.LengthInt() == 0 {
 		return true
 	}
-	return slices.ContainsFunc(v.AsValueSlice(), func(w cty.Value) bool { return isString(w) && w.AsString() == c.l.env.Command })
+	return slices.ContainsFunc(v.AsValueSlice(), func(w cty.Value) bool { return isString(w) && w.AsString() == c.l.env.Request.Command })
 }
 
 // mixMocks fills real outputs up with mocks where the block asks for that.

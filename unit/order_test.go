@@ -146,7 +146,7 @@ func TestEvaluatedOnce(t *testing.T) {
 	}
 	env := memory(files)
 	runs := make(chan string, 10*units)
-	env.Run = func(_ context.Context, c sys.Command) error {
+	env.Machine.Run = func(_ context.Context, c sys.Command) error {
 		runs <- c.Path
 		_, err := c.Stdout.Write([]byte("out\n"))
 		return err

@@ -100,8 +100,8 @@ func newScenario(t *testing.T, files []txtar.File) *scenario {
 		environ = append(environ, k+"="+v)
 	}
 	s.l = unit.NewLoader(unit.Env{
-		WorkingDir: s.root, Environ: environ, Run: s.run, Command: cfg.Command, Args: strings.Fields(cfg.Command),
-		Features: cfg.Features, Tolerant: cfg.Tolerant, Outputs: s.output,
+		WorkingDir: s.root, Machine: unit.Machine{Environ: environ, Run: s.run}, Tolerant: cfg.Tolerant, Outputs: s.output,
+		Request: unit.Request{Command: cfg.Command, Args: strings.Fields(cfg.Command), Features: cfg.Features},
 	})
 	s.task = s.l.Task(context.Background())
 	return s

@@ -40,7 +40,7 @@ func (r *estateRun) alone(o *estate.Options) diag.List {
 		return diag.Errorf(nil, "Saved plan of another unit", "The file holds the plan of the unit %s, which the folder %s does not hold.", u.Name, r.Dir)
 	}
 	u.Name, u.Needs = own, nil
-	o.Filters, o.Look.Generate = []string{"{" + own + "}"}, false
+	o.Look.Filters, o.Look.Generate = []string{"{" + own + "}"}, false
 	r.f.forward = true
 	return nil
 }

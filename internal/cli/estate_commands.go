@@ -73,7 +73,7 @@ func (s *session) openEstate(ctx context.Context, f *unitFlags, command string, 
 // lookOptions are those of a command that only looks at units.
 func (s *session) lookOptions(f *unitFlags, command string, noHidden bool) (estate.Options, diag.List) {
 	o, ds := s.estateOptions(f, command, nil, nil)
-	o.Destroy, o.NoHidden = command == "destroy", noHidden
+	o.Destroy, o.Look.NoHidden = command == "destroy", noHidden
 	o.Look.Generate = !f.noStackGenerate
 	return o, ds
 }

@@ -41,7 +41,7 @@ func (s *session) filterBy(ctx context.Context, f *unitFlags, o *estate.Options)
 		}
 		filters = append(filters, query)
 	}
-	o.Filters = filters
+	o.Look.Filters = filters
 	return nil
 }
 

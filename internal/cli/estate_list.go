@@ -159,7 +159,7 @@ func (s *session) openToList(ctx context.Context, f *unitFlags, command string, 
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	o.Destroy, o.NoHidden = command == "destroy", noHidden
+	o.Destroy, o.Look.NoHidden = command == "destroy", noHidden
 	o.Look.NamesAlone, o.Look.Lenient = look.NamesAlone, true
 	e, more := estate.Open(ctx, o)
 	return e, append(ds, more...)

@@ -76,14 +76,15 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
 	}
 	o := estate.Options{
-		Root: s.Dir, Command: command, Args: append([]string{command}, args...), Environ: s.Env, Features: features, DownloadDir: f.downloadDir,
-		Source: f.source, SourceMap: sources, OtherValues: len(flags) > 0, UseMocks: f.useMocks, Who: s.User() + "@" + s.Host(), Run: s.Run, Now: s.Now, Home: s.homeOrError,
+		Root: s.Dir, SourceMap: sources, Who: s.User() + "@" + s.Host(),
+		Request: unit.Request{Command: command, Args: append([]string{command}, args...), Source: f.source, Features: features, DownloadDir: f.downloadDir},
+		Machine: unit.Machine{Environ: s.Env, Run: s.Run, Now: s.Now, Home: s.homeOrError},
+		Inputs:  estate.Inputs{Strict: f.strict, Debug: f.inputsDebug, Elsewhere: len(flags) > 0, Mocks: f.useMocks},
 	}
-	if o.DownloadDir != "" {
-		o.DownloadDir = s.Path(o.DownloadDir)
+	if dir := o.Request.DownloadDir; dir != "" {
+		o.Request.DownloadDir = s.Path(dir)
 	}
 	o.Without = estate.Without{Hooks: f.noHooks, Retries: f.noRetry, Outputs: f.noOutputs, Removals: command == "apply" && !f.allowDestroy}
-	o.Look, o.DebugInputs = estate.Look{}, f.inputsDebug
 	if more := s.signIn(f, &o); more.HasErrors() {
 		return o, more
 	}
@@ -96,12 +97,13 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	if more := s.filterBy(s.ctx, f, &o); more.HasErrors() {
 		return o, more
 	}
-	o.Providers, o.Strict, o.Worktrees = s.unitProviders(cfg, attached), f.strict, s.trees
+	o.Worktrees = s.trees
 	ds = append(ds, f.shareProviders(&o)...)
 	o.Host = estate.Host{
 		Values: func(f estate.Folder, more []estate.VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 			return s.otherValues(f, more, flags, declared)
 		},
+		Providers:    s.unitProviders(cfg, attached),
 		Init:         s.initUnit,
 		Fetch:        s.unitFetch(cfg, f.sourceUpdate),
 		AssumeRole:   s.assumeRole(cfg),

@@ -96,7 +96,7 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 			return s.fail(ds)
 		}
 	}
-	o.OtherValues = o.OtherValues || r.saved != nil // the plan holds them
+	o.Inputs.Elsewhere = o.Inputs.Elsewhere || r.saved != nil // the plan holds them
 	if o.At = s.Now().UTC(); r.saved != nil {
 		o.At = r.saved.About.Time
 	}

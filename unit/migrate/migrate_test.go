@@ -63,7 +63,7 @@ func check(t *testing.T, file string, a *txtar.Archive) {
 			}
 		}
 	}
-	plan, err := migrate.Imports(context.Background(), unit.Env{WorkingDir: root, Run: sys.NoChildren}, unitFiles(t, root), nil)
+	plan, err := migrate.Imports(context.Background(), unit.Env{WorkingDir: root, Machine: unit.Machine{Run: sys.NoChildren}}, unitFiles(t, root), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestEstate(t *testing.T) {
 	if root == "" {
 		t.Skip("SKIP: TERRACE_TEST_ESTATE names no folder with units")
 	}
-	env := unit.Env{WorkingDir: root, Environ: os.Environ(), Run: sys.NoChildren}
+	env := unit.Env{WorkingDir: root, Machine: unit.Machine{Environ: os.Environ(), Run: sys.NoChildren}}
 	plan, err := migrate.Imports(context.Background(), env, unitFiles(t, root), nil)
 	if err != nil {
 		t.Fatal(err)
