@@ -84,7 +84,7 @@ func TestRun(t *testing.T) {
 		{estate.RunOptions{Op: estate.Plan}, "a succeeded +1 ~0 -0 \nb succeeded +1 ~0 -0 \nc succeeded +1 ~0 -0 \n"},
 		{estate.RunOptions{Op: estate.Apply}, "a succeeded +1 ~0 -0 \nb succeeded +1 ~0 -0 \nc succeeded +1 ~0 -0 \n"},
 		{estate.RunOptions{Op: estate.Plan}, "a succeeded +0 ~0 -0 \nb succeeded +0 ~0 -0 \nc succeeded +0 ~0 -0 \n"},
-		{estate.RunOptions{Op: estate.Apply, Destroy: true}, "a succeeded +0 ~0 -1 \nb succeeded +0 ~0 -1 \nc succeeded +0 ~0 -1 \n"},
+		{estate.RunOptions{Op: estate.Apply, Plans: estate.Plans{Destroy: true}}, "a succeeded +0 ~0 -1 \nb succeeded +0 ~0 -1 \nc succeeded +0 ~0 -1 \n"},
 	}
 	for i, s := range steps {
 		if d := cmp.Diff(s.want, statuses(e.Run(t.Context(), s.o))); d != "" {
@@ -145,7 +145,7 @@ func TestParallelism(t *testing.T) {
 	text.WriteString("-- m/main.tf --\nresource \"terraform_data\" \"x\" {}\n")
 	e := open(t, options(tree(t, text.String()), "plan"))
 	var now, most atomic.Int32
-	e.Run(t.Context(), estate.RunOptions{Op: estate.Plan, Parallelism: 3, Observe: estate.Observer{
+	e.Run(t.Context(), estate.RunOptions{Op: estate.Plan, Limits: estate.Limits{Units: 3}, Observe: estate.Observer{
 		Started: func(*estate.Unit) {
 			n := now.Add(1)
 			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {

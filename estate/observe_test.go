@@ -43,7 +43,7 @@ resource "terraform_data" "x" {
 		told = append(told, "runs "+c.Path)
 		return nil
 	}
-	results := open(t, o).Run(t.Context(), estate.RunOptions{Op: estate.Apply, Parallelism: 1, Observe: estate.Observer{
+	results := open(t, o).Run(t.Context(), estate.RunOptions{Op: estate.Apply, Limits: estate.Limits{Units: 1}, Observe: estate.Observer{
 		Hook: func(u *estate.Unit, name string) { told = append(told, u.Name+" hook "+name) },
 		Applied: func(r *estate.Result, s *state.State) {
 			told = append(told, fmt.Sprint(r.Unit.Name, " applied, ", r.Counts.Add, " added, ", len(s.Outputs), " output"))

@@ -40,7 +40,7 @@ func indifferent(a addr.Provider) bool {
 func (r *Run) newProcesses(ctx context.Context, units []*Unit) *engine.Processes {
 	r.needs = r.e.expect(ctx, units)
 	p := engine.NewProcesses(engine.ProcessOptions{
-		Dir: r.e.o.Root, Calls: r.o.TotalCalls, Needed: r.needs.mayCome,
+		Dir: r.e.o.Root, Calls: r.o.Limits.All, Needed: r.needs.mayCome,
 		Indifferent: func(a addr.Provider) bool { return indifferent(a) || slices.Contains(r.e.o.ShareProviders, a) },
 	})
 	p.Expect(len(units))
@@ -58,7 +58,7 @@ func (r *Run) over(u *Unit) {
 
 // options are the options of the unit's engine.
 func (w *work) options() engine.Options {
-	o := w.r.e.engineOptions(w.u, w.r.o, w.r.observe(w.u))
+	o := w.r.e.engineOptions(w.u, w.r.o.Limits.Calls, w.r.observe(w.u))
 	o.Processes, o.Turn = w.r.procs, w.u.Name
 	return o
 }

@@ -18,7 +18,7 @@ import (
 // which the first is the cause where there are none about a unit.
 func (e *Estate) Refused(ds diag.List) []*Result {
 	now := e.o.Machine.Now()
-	r := &Run{e: e, o: RunOptions{Destroy: e.o.Destroy}, results: map[*Unit]*Result{}, blocked: map[*Unit]*Unit{}}
+	r := &Run{e: e, o: RunOptions{Plans: Plans{Destroy: e.o.Destroy}}, results: map[*Unit]*Result{}, blocked: map[*Unit]*Unit{}}
 	cause := e.whyRefused(ds)
 	for _, u := range e.Order(e.o.Destroy) {
 		res := &Result{Unit: u, Started: now, Ended: now, Code: 1}

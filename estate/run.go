@@ -4,61 +4,13 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
-	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/event"
 	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/zclconf/go-cty/cty"
 )
-
-// Op is what a run does with each unit.
-type Op string
-
-// The operations. Apply plans each unit just before it applies it.
-const (
-	Plan     Op = "plan"
-	Apply    Op = "apply"
-	Validate Op = "validate"
-	Init     Op = "init" // install what the units need, and nothing else
-)
-
-// RunOptions are the knobs of a run.
-type RunOptions struct {
-	Op            Op
-	Destroy       bool // plan or apply destruction, dependents first
-	RefreshOnly   bool
-	SkipRefresh   bool
-	Targets       []addr.Target
-	Replace       []addr.Instance
-	Excludes      []addr.Target
-	Parallelism   int // units at once; 0 means 16
-	ProviderCalls int // at once in a unit; 0 means 10
-	TotalCalls    int // of providers at once in all units; 0 means any number
-	FailFast      bool
-	IgnoreErrors  bool // a unit runs though one that it needs failed
-	IgnoreOrder   bool
-	Lock          LockOptions
-	Every         time.Duration // how often the whole state is written in an apply
-	// Approved says what was approved, by unit; a unit whose plan does something else
-	// now is not applied. nil: whatever the plans say.
-	Approved map[string]*Approval
-	// Ask is asked whether to do work that was put off when the approved plans were
-	// made: the results, by name, hold the plans. It is called when nothing else is
-	// left to do, and again when more comes up. nil: all of it is done.
-	Ask func([]*Result) bool
-	// Asks is called before, for each of these plans, while its engine is open.
-	Asks   func(u *Unit, e *engine.Engine, p *engine.Plan)
-	Digest bool // the results are to be saved (Save)
-	// DropPlans lets go of the plans once they were observed: the results hold none.
-	DropPlans bool
-	// Stop, when closed, lets what runs end and starts nothing more.
-	Stop    <-chan struct{}
-	Observe Observer
-}
 
 // defaultParallelism is how many units are worked on at once. Most of a unit's
 // time is spent on waiting for providers and disks.
@@ -86,7 +38,7 @@ type Run struct {
 // Units that others need come first, or last if things are destroyed. A unit that
 // fails keeps those that need it from running, and no others.
 func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
-	workers := o.Parallelism
+	workers := o.Limits.Units
 	if workers <= 0 {
 		workers = defaultParallelism
 	}
@@ -96,7 +48,7 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 	}
 	e.renewUnits()
 	e.run = r
-	order := e.Order(o.Destroy)
+	order := e.Order(o.Plans.Destroy)
 	for _, u := range order {
 		r.left[u] = len(r.before(u))
 	}
@@ -140,25 +92,11 @@ func (e *Estate) renewUnits() {
 	}
 }
 
-func (r *Run) before(u *Unit) []*Unit {
-	switch {
-	case r.o.IgnoreOrder:
-		return nil
-	case r.o.Destroy:
-		return u.NeededBy
-	}
-	return u.Needs
-}
+// before are the units that one waits for in this run, and after those that wait
+// for it.
+func (r *Run) before(u *Unit) []*Unit { return r.o.Queue.before(u, r.o.Plans.Destroy) }
 
-func (r *Run) after(u *Unit) []*Unit {
-	switch {
-	case r.o.IgnoreOrder:
-		return nil
-	case r.o.Destroy:
-		return u.Needs
-	}
-	return u.NeededBy
-}
+func (r *Run) after(u *Unit) []*Unit { return r.o.Queue.before(u, !r.o.Plans.Destroy) }
 
 // release counts a unit as done and returns those that can start now. The caller
 // holds the lock.
@@ -193,7 +131,7 @@ func (r *Run) turn(ctx context.Context, u *Unit) {
 	defer r.over(u)
 	res := &Result{Unit: u, Status: Succeeded, Started: r.e.o.Machine.Now()}
 	r.mu.Lock()
-	by, failFast := r.blocked[u], r.o.FailFast && r.failed
+	by, failFast := r.blocked[u], r.o.Queue.FailFast && r.failed
 	r.mu.Unlock()
 	switch {
 	case by != nil:
@@ -235,7 +173,7 @@ func (r *Run) finish(ctx context.Context, res *Result) {
 	r.results[u] = res
 	if res.Status == Failed || res.Status == EarlyExit {
 		r.failed = r.failed || res.Status == Failed
-		if !r.o.IgnoreErrors {
+		if !r.o.Queue.IgnoreErrors {
 			for _, n := range r.after(u) {
 				if have := r.blocked[n]; have == nil || u.Name < have.Name {
 					r.blocked[n] = u
@@ -346,17 +284,6 @@ func (w *work) do(ctx context.Context) diag.List {
 	return w.planAndApply(ctx)
 }
 
-// plannedMode is the engine's mode for the run.
-func (o *RunOptions) mode() plan.Mode {
-	switch {
-	case o.Destroy:
-		return plan.Destroy
-	case o.RefreshOnly:
-		return plan.RefreshOnly
-	}
-	return plan.Normal
-}
-
 func (r *Run) observe(u *Unit) event.Sink {
 	if r.o.Observe.Event == nil {
 		return nil
@@ -367,11 +294,12 @@ func (r *Run) observe(u *Unit) event.Sink {
 	}
 }
 
-func (e *Estate) engineOptions(u *Unit, o RunOptions, observe event.Sink) engine.Options {
+// engineOptions are those of the engine of a unit; calls is how many of providers
+// there are at once, if the unit does not say.
+func (e *Estate) engineOptions(u *Unit, calls int, observe event.Sink) engine.Options {
 	p := u.place
 	x := u.extra(e.o.Request.Command)
 	at := e.folder(u)
-	calls := o.ProviderCalls
 	if x.calls > 0 {
 		calls = x.calls
 	}

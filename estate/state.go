@@ -197,7 +197,7 @@ func (e *Estate) stateOf(t *demand.Task, u *Unit) (*state.State, diag.List) {
 	var root *config.Module
 	var eng *engine.Engine
 	if u.place.remote == nil {
-		if eng, ds = engine.Open(t.Context(), e.engineOptions(u, RunOptions{}, nil)); ds.HasErrors() && (eng == nil || eng.Tree() == nil) {
+		if eng, ds = engine.Open(t.Context(), e.engineOptions(u, 0, nil)); ds.HasErrors() && (eng == nil || eng.Tree() == nil) {
 			return nil, ds
 		}
 		defer eng.Close()

@@ -20,7 +20,7 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
-	skip := w.r.o.SkipRefresh
+	skip := w.r.o.Plans.SkipRefresh
 	if x := u.extra(e.o.Request.Command); x.fresh != nil {
 		skip = skip || !*x.fresh
 	}
@@ -34,7 +34,7 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 	w.hold = h
 	prev := h.Current()
 	p, more := w.engine.Plan(ctx, prev, engine.PlanOptions{
-		Mode: w.mode(), Variables: w.values, SkipRefresh: skip, Targets: w.r.o.Targets, Excludes: w.r.o.Excludes, Replace: w.replaced(prev),
+		Mode: w.mode(), Variables: w.values, SkipRefresh: skip, Targets: w.r.o.Plans.Targets, Excludes: w.r.o.Plans.Excludes, Replace: w.replaced(prev),
 		Defer: w.r.o.Op == Plan, Time: w.plannedAt(), Stop: w.r.o.Stop,
 	})
 	if more.HasErrors() && len(w.waits) > 0 && w.r.o.Op == Plan && unplannable(more) {
@@ -64,7 +64,7 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 // address is meant for the units that know it.
 func (w *work) replaced(prev *state.State) []addr.Instance {
 	var out []addr.Instance
-	for _, a := range w.r.o.Replace {
+	for _, a := range w.r.o.Plans.Replace {
 		n := w.engine.Tree().Root
 		for _, step := range a.Module.Steps() {
 			if n != nil {
@@ -92,12 +92,12 @@ func (w *work) mode() plan.Mode {
 	if w.u.Removed {
 		return plan.Destroy
 	}
-	return w.r.o.mode()
+	return w.r.o.Plans.mode()
 }
 
 // planned are the outputs that other units of a plan see.
 func (w *work) planned(p *plan.Plan) cty.Value {
-	if w.r.o.Destroy || w.r.o.RefreshOnly || w.r.e.o.Inputs.Mocks {
+	if w.r.o.Plans.Destroy || w.r.o.Plans.RefreshOnly || w.r.e.o.Inputs.Mocks {
 		return storedOutputs(w.hold.Current())
 	}
 	return plannedOutputs(p, w.engine.Root())

@@ -250,9 +250,14 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	r.targets, r.excludes = po.Targets, po.Excludes
 	every, more := r.persistEvery()
 	return estate.RunOptions{
-		Op: op, Destroy: r.op.destroy, RefreshOnly: r.op.refreshOnly, SkipRefresh: !r.op.refresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"),
-		Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace, Digest: r.saves(), DropPlans: r.name == "plan" && !r.saves(), Parallelism: r.f.parallelism, ProviderCalls: r.op.parallelism, TotalCalls: r.f.calls,
-		FailFast: r.f.failFast, IgnoreErrors: r.f.ignoreErrors, IgnoreOrder: r.f.ignoreOrder, Every: every, Stop: r.stop,
+		Op: op,
+		Plans: estate.Plans{
+			Destroy: r.op.destroy, RefreshOnly: r.op.refreshOnly, SkipRefresh: !r.op.refresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"),
+			Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace,
+		},
+		Queue:  estate.Queue{FailFast: r.f.failFast, IgnoreErrors: r.f.ignoreErrors, IgnoreOrder: r.f.ignoreOrder},
+		Limits: estate.Limits{Units: r.f.parallelism, Calls: r.op.parallelism, All: r.f.calls},
+		Digest: r.saves(), DropPlans: r.name == "plan" && !r.saves(), Every: every, Stop: r.stop,
 		Lock: estate.LockOptions{Off: !r.op.state.on, Timeout: r.op.state.timeout},
 	}, append(ds, more...)
 }
