@@ -135,6 +135,9 @@ type Estate struct {
 	Ungenerated diag.List
 	// Warnings came up when the units were read.
 	Warnings diag.List
+	// Chosen says that Units are those that the filters ask for, whatever is wrong
+	// with them. Without it some may be missing or too many.
+	Chosen bool
 
 	o         Options
 	said      map[identity]bool // what was told while the units were read
@@ -312,6 +315,7 @@ type Observer struct {
 	Ended   func(*Result)
 	// Hook is called when a hook of the unit begins, and with "" when it has ended.
 	Hook func(u *Unit, name string)
-	// Log gets lines of programs that run for a unit.
-	Log func(u *Unit, line string)
+	// Log gets the lines of hooks while they run, and LogErr those on their standard
+	// error; if LogErr is nil, Log gets all of them in the order they were written in.
+	Log, LogErr func(u *Unit, line string)
 }

@@ -101,14 +101,12 @@ func (w *work) hook(ctx context.Context, h *unit.Hook, command string) diag.List
 		tell(w.u, h.Name)
 		defer tell(w.u, "")
 	}
-	var out sys.Buffer
 	env := w.r.e.Programs(ctx, w.u).With("TG_CTX_COMMAND="+command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH="+cmp.Or(w.r.e.o.Host.Program, "terrace"))
-	err := w.r.e.o.Machine.Run(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &out})
-	if log := w.r.o.Observe.Log; log != nil && (!h.SuppressStdout || err != nil) {
-		for line := range strings.Lines(out.String()) {
-			log(w.u, strings.TrimRight(line, "\r\n"))
-		}
-	}
+	var out hookOutput
+	stdout, stderr := w.streams(&out, h)
+	err := w.r.e.o.Machine.Run(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: stdout, Stderr: stderr})
+	stdout.flush()
+	stderr.flush()
 	if err == nil {
 		return nil
 	}
@@ -116,8 +114,33 @@ func (w *work) hook(ctx context.Context, h *unit.Hook, command string) diag.List
 		w.res.Code = code
 	}
 	ds := diag.Errorf(h.At, "Hook failed", "The hook %q of the unit %s ended with an error: %s.", h.Name, w.u.Name, err)
+	if text := out.tail(); text != "" {
+		ds[0].Detail += "\n\nIts last lines were:\n  " + strings.ReplaceAll(text, "\n", "\n  ")
+	}
 	ds[0].Code = "estate/hook"
 	return ds
+}
+
+// streams are those of a hook: one where both are told alike.
+func (w *work) streams(out *hookOutput, h *unit.Hook) (stdout, stderr *hookStream) {
+	about := func(log func(*Unit, string)) func(string) {
+		if log == nil {
+			return nil
+		}
+		return func(line string) { log(w.u, line) }
+	}
+	log, errs := w.r.o.Observe.Log, w.r.o.Observe.LogErr
+	if errs == nil {
+		errs = log
+	}
+	stderr = out.stream(about(errs))
+	switch {
+	case h.SuppressStdout:
+		return out.stream(nil), stderr
+	case w.r.o.Observe.LogErr == nil:
+		return stderr, stderr
+	}
+	return out.stream(about(log)), stderr
 }
 
 // A Verdict is what the errors block of a unit says to a failure.

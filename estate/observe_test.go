@@ -55,3 +55,42 @@ resource "terraform_data" "x" {
 		t.Error(d, statuses(results))
 	}
 }
+
+// An observer gets the lines of a hook while it runs, in their order, or the two
+// streams apart if it wants that; what the hook suppresses it does not get.
+func TestObserverOfHookLines(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		var told []string
+		o := options(tree(t, `
+-- a/terragrunt.hcl --
+terraform {
+  before_hook "loud" {
+    commands = ["plan"]
+    execute  = ["loud"]
+  }
+  before_hook "quiet" {
+    commands        = ["plan"]
+    execute         = ["quiet"]
+    suppress_stdout = true
+  }
+}
+-- a/main.tf --
+`), "plan")
+		o.Machine.Run = func(_ context.Context, c sys.Command) error {
+			fmt.Fprint(c.Stdout, c.Path, " out\n")
+			fmt.Fprint(c.Stderr, c.Path, " err\n")
+			told = append(told, "still runs")
+			return nil
+		}
+		watch := estate.Observer{Log: func(u *estate.Unit, line string) { told = append(told, u.Name+": "+line) }}
+		want := []string{"a: loud out", "a: loud err", "still runs", "a: quiet err", "still runs"}
+		if apart {
+			watch.LogErr = func(u *estate.Unit, line string) { told = append(told, u.Name+"! "+line) }
+			want[1], want[3] = "a! loud err", "a! quiet err"
+		}
+		results := open(t, o).Run(t.Context(), estate.RunOptions{Op: estate.Plan, Observe: watch})
+		if d := cmp.Diff(want, told); d != "" {
+			t.Error(d, statuses(results))
+		}
+	}
+}

@@ -23,7 +23,7 @@ type Look struct {
 	// only list what there is. What is wrong becomes Estate.Warnings.
 	Lenient bool
 	// Whole goes on where units cannot be read or connected, so that Check finds what
-	// else is wrong. The estate must not be run then.
+	// else is wrong. The estate must not be run then; states can be read.
 	Whole bool
 	// Checking says that the units are looked at and nothing will run: what takes
 	// credentials that are not there is unknown.
@@ -97,7 +97,7 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	if ds = append(ds, more...); ds.HasErrors() && !o.Look.Whole {
 		return e, ds
 	}
-	e.Warnings = ds.Warnings()
+	e.Warnings, e.Chosen = ds.Warnings(), true
 	return e, append(slices.Clone(ds), e.filter(ctx, queries)...)
 }
 

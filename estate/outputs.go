@@ -140,7 +140,10 @@ func (e *Estate) Outputs(ctx context.Context) (map[string]map[string]*state.Outp
 			res.Ended = res.Started
 			continue
 		}
-		s, ds := e.State(ctx, u)
+		s, ds := (*state.State)(nil), u.Broken
+		if ds == nil {
+			s, ds = e.State(ctx, u)
+		}
 		if res.Diags, res.Ended = ds, e.o.Machine.Now(); ds.HasErrors() {
 			res.Status, res.Reason, res.Cause, res.Code = Failed, "run error", ds.Errors()[0].Summary, 1
 		}

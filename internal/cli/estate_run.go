@@ -46,6 +46,7 @@ type estateRun struct {
 	notesErr error
 	heard    map[[2]string]int // warnings without a place, and in how many units they came up
 	page     pageNotes
+	found    diag.List // errors that do not keep outputs from being read
 }
 
 // runAll runs a command over the units below the working folder, or applies the saved
@@ -105,6 +106,9 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 	e, more := estate.Open(ctx, o)
 	defer e.Close(ctx)
 	more = append(more, e.Ungenerated...)
+	if name == "output" && e.Chosen {
+		r.found, more = more.Errors(), more.Warnings()
+	}
 	if !more.HasErrors() {
 		more = append(more, bareIncludes(ctx, e, f, e.Units...)...)
 	}

@@ -59,8 +59,11 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 		},
 		Ended: func(res *estate.Result) { r.ended(op, res) },
 		Log: func(u *estate.Unit, line string) {
-			r.line("stdout", u.Name, line)
 			r.streamOf(u.Name).Log(line)
+			if r.live != nil {
+				line = view.Foreign(line)
+			}
+			r.line("stdout", u.Name, line)
 		},
 	}
 }

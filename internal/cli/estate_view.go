@@ -196,10 +196,10 @@ func countsJSON(n estate.Counts) map[string]int {
 // outputs prints the outputs of every unit.
 func (r *estateRun) outputs(ctx context.Context) int {
 	all, results := r.estate.Outputs(ctx)
-	ds := messages(results)
-	if r.tellEstate(ds); ds.HasErrors() {
-		return r.written(results)
-	}
+	told := new(heard)
+	told.fresh(messages(results))
+	r.tellEstate(once(messages(results)))
+	r.afterwards(r.estate, append(r.found, r.estate.Check(ctx, r.f.strict).Errors()...), told)
 	names := make([]string, 0, len(all))
 	for name := range all {
 		names = append(names, name)

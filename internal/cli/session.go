@@ -61,6 +61,7 @@ type viewOptions struct {
 	consolidateWarnings, consolidateErrors bool
 	errorsAlone                            bool // of units, as --log-level says
 	deprecation                            string
+	heard                                  *heard // what was told; nil where nobody asks
 }
 
 func newSession(system *sys.System) *session {
@@ -301,6 +302,7 @@ var deprecations = []string{"Variable marked as deprecated by the module author"
 // filter leaves out warnings of deprecations as -deprecation says: all of them,
 // or those in modules that were brought from elsewhere.
 func (s *session) filter(ds diag.List) diag.List {
+	ds = s.views.heard.fresh(ds)
 	if s.views.errorsAlone {
 		ds = ds.Errors()
 	}

@@ -229,7 +229,10 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 	if cmd.name == "init" {
 		extra = append(extra, e.BackendConfig(u)...)
 	}
-	log := estate.Observer{Log: func(_ *estate.Unit, line string) { s.say(line + "\n") }}
+	log := estate.Observer{
+		Log:    func(_ *estate.Unit, line string) { s.say(line + "\n") },
+		LogErr: func(_ *estate.Unit, line string) { fmt.Fprintln(s.Stderr, line) },
+	}
 	if cmd.name == "init" || !slices.Contains(noInit, cmd.name) {
 		if code, ds := e.EarlyHooks(ctx, u, log); ds.HasErrors() {
 			s.tellWith(e.Sources(), ds)
