@@ -200,6 +200,9 @@ func (e *Engine) Validate(ctx context.Context) diag.List {
 // to be done. With errors the plan is marked as errored and cannot be applied.
 func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*plan.Plan, diag.List) {
 	vars, ds := e.inputs(o.Variables)
+	if e.o.Provisioners != nil {
+		ds = append(ds, e.tree.CheckProvisioners(func(typ string) bool { return e.o.Provisioners.Schema(typ) != nil })...)
+	}
 	if ds.HasErrors() {
 		return &plan.Plan{Mode: o.Mode, PrevRun: prev, Prior: prev, Errored: true, Workspace: e.o.Workspace}, ds
 	}

@@ -138,6 +138,9 @@ func newApplier(ctx context.Context, in Input) *applier {
 	a.ops = a.exchange.Operations(in.Now)
 	o := in.Eval
 	o.Phase, o.Workspace, o.Applying = a.exchange.Phase(a.value), in.Plan.Workspace, true
+	if len(in.Plan.Targets)+len(in.Plan.Excludes) > 0 && in.Plan.Mode == plan.Normal {
+		o.Here = a.here
+	}
 	a.ev = eval.New(a.graph, o)
 	a.before = a.makeBeforehand(o)
 	a.runner = provision.New(ctx, in.Provisioners, in.Providers.Observe, a.ev)

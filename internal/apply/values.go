@@ -50,6 +50,17 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 	return exchange.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
 }
 
+// here reports whether an instance is there for outputs that read its resource as
+// a whole, in a plan with targets or exclusions: if it was planned, or is in state.
+func (a *applier) here(d *eval.Desired) bool {
+	i := d.Addr()
+	if _, planned := a.made[i]; planned {
+		return true
+	}
+	_, _, ok := a.in.Plan.Prior.Object(addr.Object{Instance: i})
+	return ok
+}
+
 // open opens an ephemeral resource for this apply.
 func (a *applier) open(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	told := func(out []eval.Outcome) { a.outcomes(d, out) }

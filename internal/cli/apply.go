@@ -80,7 +80,7 @@ func runApply(ctx context.Context, s *session, o *applyOptions) int {
 	if o.approved { // apply will evaluate what was left open in a moment
 		r.pending = slices.DeleteFunc(r.pending, func(m *diag.Message) bool { return m.Code == "eval/check-open" })
 	}
-	if p.HasChanges() && !o.approved {
+	if p.HasChanges() && !p.OnlyMoves() && !o.approved {
 		r.flush()
 		if ok, ds := r.approve(ctx, o); !ok {
 			return s.fail(ds)

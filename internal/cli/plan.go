@@ -67,7 +67,7 @@ func runPlan(ctx context.Context, s *session, o *planOptions) int {
 	switch {
 	case ds.HasErrors():
 		return 1
-	case o.detailed && p.HasChanges():
+	case o.detailed && p.HasChanges() && !p.OnlyMoves():
 		return 2
 	}
 	return 0
@@ -86,7 +86,7 @@ func (r *run) afterPlan(p *plan.Plan, o *planOptions, f *savedPlan) diag.List {
 	if p == nil || p.Errored {
 		return ds
 	}
-	if !p.HasChanges() || r.human == nil || r.automated() {
+	if !p.HasChanges() || p.OnlyMoves() || r.human == nil || r.automated() {
 		return ds
 	}
 	view.Rule(r.Stdout)

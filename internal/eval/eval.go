@@ -50,6 +50,9 @@ type Options struct {
 	// Deferring puts off what hangs on unknown root variables and cannot be planned
 	// before they are known, where that is an error otherwise.
 	Deferring bool
+	// Here reports whether an instance is there for those who read its resource as
+	// a whole: with targets some are neither planned nor in state. nil: all are.
+	Here func(*Desired) bool
 }
 
 // An Input is the value of a root variable. Its place is nil outside files.

@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -178,9 +179,14 @@ func (r *Resource) value(t *demand.Task) (cty.Value, diag.List) {
 	if !ok {
 		return cty.DynamicVal, demand.Fail()
 	}
-	vals := make([]cty.Value, len(in.All))
-	failed := false
-	for i, d := range in.All {
+	all := r.here(in)
+	vals := make([]cty.Value, len(all))
+	failed := len(all) == 0 && in.Form == One && len(in.All) > 0
+	for i, d := range all {
+		if d == nil {
+			vals[i] = cty.DynamicVal
+			continue
+		}
 		v, ok := d.value.Get(t, nil)
 		failed = failed || !ok
 		vals[i] = v
@@ -189,7 +195,57 @@ func (r *Resource) value(t *demand.Task) (cty.Value, diag.List) {
 	if failed {
 		ds = demand.Fail()
 	}
-	return collection(in.Form, in.Unknown, vals, func(i int) string { return in.All[i].inst.key.Str }), ds
+	return collection(in.Form, in.Unknown, vals, func(i int) string { return all[i].inst.key.Str }), ds
+}
+
+// here lists the instances that are there, as OpenTofu 1.12.6 has it: of a counted
+// resource up to the last, with nil for a gap.
+func (r *Resource) here(in *Instances) []*Desired {
+	here := r.Mod.ev.o.Here
+	if here == nil {
+		return in.All
+	}
+	out := make([]*Desired, 0, len(in.All))
+	last := 0
+	for _, d := range in.All {
+		switch {
+		case here(d):
+			out = append(out, d)
+			last = len(out)
+		case in.Form == Counted:
+			out = append(out, nil)
+		}
+	}
+	return out[:last]
+}
+
+// misses reports whether a reference names an instance that is wanted, but not in
+// the value of the whole resource, since it is not there.
+func (r *Resource) misses(rest hcl.Traversal, whole cty.Type) bool {
+	in, ok := r.instances.Peek()
+	if r.Mod.ev.o.Here == nil || len(rest) == 0 || !ok {
+		return false
+	}
+	var k addr.Key
+	switch step := rest[0].(type) {
+	case hcl.TraverseIndex:
+		var err error
+		if k, err = addr.KeyFromValue(step.Key); err != nil {
+			return false
+		}
+	case hcl.TraverseAttr:
+		k = addr.Str(step.Name)
+	}
+	switch {
+	case in.Get(k) == nil:
+		return false
+	case in.Form == Keyed:
+		return whole.IsObjectType() && !whole.HasAttribute(k.Str)
+	case in.Form == Counted:
+		return whole.IsTupleType() && k.Int >= whole.Length()
+	default:
+		return false
+	}
 }
 
 // Addr is the instance's address.

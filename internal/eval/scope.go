@@ -209,7 +209,7 @@ func (m *Module) resolveResource(t *demand.Task, ref hcl.Traversal, at *source.R
 		}
 	}
 	v, ok := r.whole.Get(t, at)
-	if !ok {
+	if !ok || r.misses(ref[used:], v.Type()) {
 		return v, used, demand.Fail()
 	}
 	ds := r.formMistake(ref, used, at)

@@ -8,6 +8,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -229,4 +230,13 @@ func (p *Plan) HasChanges() bool {
 		}
 	}
 	return p.Mode == RefreshOnly && len(p.Drift) > 0
+}
+
+// OnlyMoves reports whether a refresh-only plan found objects that are as they were
+// under other addresses, and nothing else. It is shown and carried out, but does
+// not count as one with changes: nobody is asked, as in OpenTofu 1.12.6.
+func (p *Plan) OnlyMoves() bool {
+	return p.Mode == RefreshOnly && len(p.Drift) > 0 &&
+		!slices.ContainsFunc(p.Drift, func(c *Change) bool { return c.Op != NoOp }) &&
+		!slices.ContainsFunc(p.Outputs, func(o *OutputChange) bool { return o.Op != NoOp })
 }

@@ -150,6 +150,10 @@ func (p *planner) outputs() []*plan.OutputChange {
 		}
 		v, ok := p.ev.Root.Output(t, name)
 		if !ok {
+			if p.scope.limited() && !c.Before.IsNull() { // it reads what is not there
+				c.After, c.AfterSensitive, c.Left = c.Before, c.BeforeSensitive, true
+				out = append(out, c)
+			}
 			continue
 		}
 		plain, sensitive := exchange.Plain(v)
@@ -221,6 +225,21 @@ func (p *planner) outputScope() func(name string) bool {
 	return func(name string) bool {
 		needs := reads(name)
 		return len(needs) > 0 && !slices.ContainsFunc(needs, left)
+	}
+}
+
+// readOutputs evaluates the root outputs that are planned where nothing has
+// asked for them yet, so that what is wrong with them is told.
+func (p *planner) readOutputs() {
+	if !p.scope.limited() || p.in.Mode == plan.Destroy {
+		return
+	}
+	t := p.graph.Task(p.ctx)
+	inScope := p.outputScope()
+	for _, name := range p.ev.Root.Outputs() {
+		if inScope(name) {
+			p.ev.Root.Output(t, name)
+		}
 	}
 }
 

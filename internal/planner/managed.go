@@ -161,7 +161,7 @@ func (m *managedPlan) current(old exchange.Object) (exchange.Object, *plan.Impor
 	var more diag.List
 	m.refreshed, m.touched, more = m.sub.Keep(old, now)
 	now.Stored = old.Stored
-	if m.touched {
+	if m.touched || p.in.Mode == plan.RefreshOnly {
 		m.drift = p.driftChange(m.sub, old, now)
 	}
 	return now, nil, append(ds, more...)
@@ -209,7 +209,10 @@ func (p *planner) driftChange(sub *exchange.Subject, old, now exchange.Object) *
 	} else {
 		c.AfterSensitive = exchange.SensitivePaths(sub.Schema, now.Value, old.Sensitive())
 		if now.Value.RawEquals(old.Value) {
-			return nil
+			if p.in.Mode != plan.RefreshOnly || c.Prev == c.Addr {
+				return nil
+			}
+			c.Op = plan.NoOp // it has moved, and that is all
 		}
 	}
 	return c

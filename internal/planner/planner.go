@@ -55,6 +55,7 @@ type planner struct {
 	imports  *imports.Set
 	removed  moves.Removals
 	replace  map[addr.Instance]bool
+	walked   bool // everything that is planned was demanded
 
 	mu sync.Mutex
 	findings
@@ -97,6 +98,8 @@ func Make(ctx context.Context, in Input) (*plan.Plan, diag.List) {
 		return &plan.Plan{Mode: in.Mode, Prior: p.prior, PrevRun: in.State, Timestamp: in.Timestamp, Errored: true, Workspace: in.Eval.Workspace}, ds
 	}
 	p.walk()
+	p.walked = true
+	p.readOutputs()
 	p.graph.Report(p.exchange.Close())
 	ds = append(ds, halted(ctx, p.graph.Diags())...)
 	out := p.assemble()
@@ -124,6 +127,9 @@ func newPlanner(ctx context.Context, in Input) *planner {
 	}
 	o := in.Eval
 	o.Phase = p.exchange.Phase(p.value)
+	if len(in.Targets)+len(in.Excludes) > 0 && in.Mode == plan.Normal {
+		o.Here = p.here
+	}
 	p.ev = eval.New(p.graph, o)
 	return p
 }
@@ -250,6 +256,9 @@ func (p *planner) walkInstances(t *demand.Task, all []*eval.Desired) {
 // value is what an instance is worth while planning.
 func (p *planner) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	ip := &instancePlan{d: d, order: -1}
+	if p.walked {
+		return p.fromState(t, ip) // an output reads what nothing else asked for, and that is not planned any more
+	}
 	d.Memo = ip
 	p.mu.Lock()
 	p.plans = append(p.plans, ip)
@@ -277,6 +286,20 @@ func (p *planner) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 		ip.refreshed, ip.touched = nil, true // what was read before says nothing any more
 	}
 	return v, ds
+}
+
+// here reports whether an output may read an instance: with targets or exclusions
+// only if it is planned or in state.
+func (p *planner) here(d *eval.Desired) bool {
+	if !p.walked {
+		return true
+	}
+	a := d.Addr()
+	if ip, _ := d.Memo.(*instancePlan); ip != nil && p.scope.allows(a) {
+		return true
+	}
+	_, _, ok := p.prior.Object(addr.Object{Instance: a})
+	return ok
 }
 
 // halted takes the messages out about each instance and call that was given up, and

@@ -7,7 +7,6 @@ package validate
 
 import (
 	"context"
-	"strings"
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
@@ -61,6 +60,9 @@ func Run(ctx context.Context, in Input) diag.List {
 	v.graph.Report(in.Tree.CheckProviders())
 	if ds := v.graph.Diags(); ds.HasErrors() {
 		return ds // the rest would only say the same of each resource
+	}
+	if in.Provisioners != nil {
+		v.graph.Report(in.Tree.CheckProvisioners(func(typ string) bool { return in.Provisioners.Schema(typ) != nil }))
 	}
 	v.graph.Report(moves.Check(in.Tree, eval.Options{Functions: in.Functions, Workspace: "default"}.Early()))
 	var w par.Work[job]
@@ -316,8 +318,7 @@ func (v *validator) provisioners(t *demand.Task, d *eval.Desired, self cty.Value
 	for _, p := range cfg.Provisioners {
 		b := v.in.Provisioners.Schema(p.Type)
 		if b == nil {
-			ds = append(ds, diag.Errorf(&p.At, "Failed to instantiate provisioner", "There is no provisioner %q: those that are built in are file, local-exec and remote-exec.%s", p.Type, removedHint(p.Type))...)
-			continue
+			continue // was told at the beginning
 		}
 		scope := d.Scope(self)
 		config, more := evalBody(t, p.Body, b, scope)
@@ -338,13 +339,6 @@ func (v *validator) provisioners(t *demand.Task, d *eval.Desired, self cty.Value
 		}
 	}
 	return ds
-}
-
-func removedHint(typ string) string {
-	if strings.Contains("chef habitat puppet salt-masterless", typ) {
-		return " The " + typ + " provisioner was removed from the language."
-	}
-	return ""
 }
 
 // Function implements eval.Phase.
