@@ -51,10 +51,10 @@ func runCommand(ctx context.Context, s *session, args []string) int {
 		return s.noCommand(rest)
 	}
 	s.command = cmd.name
-	if s.isUnit(f) && cmd.name == "apply" && len(more) > 0 && s.isUnitPlan(more[len(more)-1]) {
+	if s.isUnit(&f.selection) && cmd.name == "apply" && len(more) > 0 && s.isUnitPlan(more[len(more)-1]) {
 		return s.runAll(ctx, cmd.name, f, more)
 	}
-	if s.isUnit(f) {
+	if s.isUnit(&f.selection) {
 		return s.runUnit(ctx, cmd, f, more)
 	}
 	return cmd.run(ctx, s, more)
@@ -132,7 +132,7 @@ func (s *session) unitPath(f *unitFlags) string {
 	if f.config != "" {
 		return s.Path(f.config)
 	}
-	if path := s.environmentFile(f); path != "" {
+	if path := s.environmentFile(&f.selection); path != "" {
 		return path
 	}
 	return s.Dir

@@ -13,8 +13,8 @@ import (
 
 // filterBy sets the filters of a command: those of the files in the working
 // folder, those of --filter and of the flags that stand for one.
-func (s *session) filterBy(ctx context.Context, f *unitFlags, o *estate.Options) diag.List {
-	filters, err := s.filterFiles(f)
+func (s *session) filterBy(ctx context.Context, f *selection, o *estate.Options) diag.List {
+	filters, err := s.filterFiles(&f.filtering)
 	if err != nil {
 		return diag.Errorf(nil, "Failed to read filters", "%s.", err)
 	}
@@ -48,7 +48,7 @@ func (s *session) filterBy(ctx context.Context, f *unitFlags, o *estate.Options)
 // filterFiles are the filters that lie in files: queries in .terragrunt-filters or
 // the file that a flag names, and patterns of what is left out in
 // .terragrunt-excludes.
-func (s *session) filterFiles(f *unitFlags) ([]string, error) {
+func (s *session) filterFiles(f *filtering) ([]string, error) {
 	files := []struct {
 		name, before, after string
 		must                bool

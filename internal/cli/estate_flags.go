@@ -21,30 +21,50 @@ type unitFlags struct {
 	signingIn
 }
 
-// selection says which units.
+// selection says which units. Its zero value means the one in the working folder.
 type selection struct {
-	all, graph, affected, allowDestroy  bool
-	noFiltersFile, external             bool
-	config, module, working, graphRoot  string
-	filtersFile, excludesFile           string
-	filters, includeDirs, excludeDirs   []string
-	readingFiles, includingFiles        []string
-	features, experiments, strictNames  []string
-	old                                 []string // deprecated flags and variables in use, each with its control
-	strictMode, noStackGenerate, strict bool
-	idle                                []string // flags and variables in use that do nothing, each with the reason
-	given                               []string // the flags of the command line that do something, by name
+	filtering
+	flagUse
+	all, graph                         bool
+	config, module, working, graphRoot string
+	features                           []string
+	noStackGenerate, strict            bool
+}
+
+// filtering is what filters are made of.
+type filtering struct {
+	affected, allowDestroy       bool
+	noFiltersFile, external      bool
+	filtersFile, excludesFile    string
+	filters, includeDirs         []string
+	excludeDirs                  []string
+	readingFiles, includingFiles []string
+}
+
+// flagUse is what is noted of the flags and variables in use, and how strict to be
+// about them.
+type flagUse struct {
+	experiments, strictNames []string
+	strictMode               bool
+	old                      []string // deprecated ones, each with its control
+	idle                     []string // those that do nothing, each with the reason
+	given                    []string // the flags of the command line that do something, by name
 }
 
 // running says how the units run.
 type running struct {
+	limits
 	nonInteractive, noAutoInit, noAutoApprove bool
 	failFast, ignoreErrors, ignoreOrder       bool
 	useMocks, noRetry, noHooks, noOutputs     bool
 	checkDependents                           bool
-	parallelism, calls                        int
-	sharing                                   []string // providers
 	outDir, jsonOutDir                        string
+}
+
+// limits say how much goes on at once, and which providers serve several units.
+type limits struct {
+	parallelism, calls int
+	sharing            []string
 }
 
 // sourcing says where modules and providers come from.
@@ -291,7 +311,7 @@ func (f *unitFlags) check() error {
 }
 
 // strictly reports whether a strict control is on.
-func (f *unitFlags) strictly(control string) bool {
+func (f *flagUse) strictly(control string) bool {
 	return f.strictMode || slices.Contains(f.strictNames, control)
 }
 
@@ -306,12 +326,12 @@ const (
 )
 
 // many reports whether the command is about several units.
-func (f *unitFlags) many() bool {
+func (f *selection) many() bool {
 	return f.all || f.graph || f.affected || len(f.filters)+len(f.includeDirs)+len(f.readingFiles)+len(f.includingFiles) > 0 || f.filtersFile != ""
 }
 
 // featureMap makes a map of --feature flags.
-func (f *unitFlags) featureMap() (map[string]string, error) { return pairs("feature", f.features) }
+func (f *selection) featureMap() (map[string]string, error) { return pairs("feature", f.features) }
 
 // pairs makes a map of the values of a flag.
 func pairs(flag string, list []string) (map[string]string, error) {

@@ -57,7 +57,7 @@ func refused(name string) string {
 
 // noteIdle notes a flag that does nothing. A switch that is turned off asks for
 // nothing.
-func (f *unitFlags) noteIdle(x idleFlag, as, value string, has bool) error {
+func (f *flagUse) noteIdle(x idleFlag, as, value string, has bool) error {
 	if !x.takes && has {
 		on, err := strconv.ParseBool(value)
 		if err != nil {
@@ -75,7 +75,7 @@ func (f *unitFlags) noteIdle(x idleFlag, as, value string, has bool) error {
 
 // idleFromEnv looks at the variables that stand for flags which do nothing, or which
 // are refused.
-func (f *unitFlags) idleFromEnv(env sys.Env) error {
+func (f *flagUse) idleFromEnv(env sys.Env) error {
 	for _, x := range idleFlags() {
 		if v, name := flagVariable(x.name, env); v != "" {
 			if err := f.noteIdle(x, name, v, true); err != nil {
@@ -106,7 +106,7 @@ const choosing = "all a graph graph-root filter filter-affected filters-file no-
 
 // noUse notes the flags on the command line that a command has no use for: all but
 // those that mean the same everywhere, and those that it names.
-func (f *unitFlags) noUse(command, but string) {
+func (f *flagUse) noUse(command, but string) {
 	for _, name := range f.given {
 		if why := "--" + name + ": " + command + " has no use for it"; !slices.Contains(strings.Fields(everywhere+" "+but), name) && !slices.Contains(f.idle, why) {
 			f.idle = append(f.idle, why)
@@ -115,7 +115,7 @@ func (f *unitFlags) noUse(command, but string) {
 }
 
 // withoutEffect is a warning about flags and variables that do nothing.
-func (f *unitFlags) withoutEffect() diag.List {
+func (f *flagUse) withoutEffect() diag.List {
 	all := slices.Clone(f.idle)
 	for _, name := range f.experiments {
 		if slices.Contains(strings.Fields(idleExperiments), name) {

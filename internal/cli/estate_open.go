@@ -53,7 +53,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
 	}
 	if slices.Contains(installing, command) {
-		if ds := s.usePluginCache(f); ds.HasErrors() {
+		if ds := s.usePluginCache(&f.sourcing); ds.HasErrors() {
 			return estate.Options{}, ds
 		}
 	}
@@ -85,7 +85,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 		o.Request.DownloadDir = s.Path(dir)
 	}
 	o.Without = estate.Without{Hooks: f.noHooks, Retries: f.noRetry, Outputs: f.noOutputs, Removals: command == "apply" && !f.allowDestroy}
-	if more := s.signIn(f, &o); more.HasErrors() {
+	if more := s.signIn(&f.signingIn, &o); more.HasErrors() {
 		return o, more
 	}
 	if f.graphRoot != "" {
@@ -94,7 +94,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	if name := f.config; name != "" && filepath.Base(name) == name {
 		o.Look.ConfigName = name
 	}
-	if more := s.filterBy(s.ctx, f, &o); more.HasErrors() {
+	if more := s.filterBy(s.ctx, &f.selection, &o); more.HasErrors() {
 		return o, more
 	}
 	o.Worktrees = s.trees
@@ -169,7 +169,7 @@ func (s *session) initUnit(ctx context.Context, e *estate.Estate, u *estate.Unit
 }
 
 // isUnit reports whether a folder holds a unit file, or an environment file.
-func (s *session) isUnit(f *unitFlags) bool {
+func (s *session) isUnit(f *selection) bool {
 	for _, name := range []string{f.config, unit.DefaultName, unit.DefaultJSONName} {
 		if name == "" {
 			continue

@@ -9,7 +9,7 @@ import (
 )
 
 // shareProviders notes the providers that --share-provider names.
-func (f *running) shareProviders(o *estate.Options) diag.List {
+func (f *limits) shareProviders(o *estate.Options) diag.List {
 	for _, name := range f.sharing {
 		a, err := addr.ParseProvider(strings.TrimSpace(name))
 		if err != nil {

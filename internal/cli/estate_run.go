@@ -110,7 +110,7 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 		r.found, more = more.Errors(), more.Warnings()
 	}
 	if !more.HasErrors() {
-		more = append(more, bareIncludes(ctx, e, f, e.Units...)...)
+		more = append(more, bareIncludes(ctx, e, &f.flagUse, e.Units...)...)
 	}
 	if ds = append(ds, more...); ds.HasErrors() {
 		return r.failEstate(e, once(append(ds, e.Check(ctx, f.strict)...)))

@@ -15,7 +15,7 @@ import (
 // environmentFile is the environment file in the working folder that a module's
 // name belongs to, by its stem as in us_east_1/vpc; without a stem the only one of
 // the folder. It is "" where the folder's unit file is meant.
-func (s *session) environmentFile(f *unitFlags) string {
+func (s *session) environmentFile(f *selection) string {
 	files := estate.EnvironmentFiles(s.Dir)
 	stem, _, ok := strings.Cut(f.module, "/")
 	for _, path := range files {
@@ -42,7 +42,7 @@ func (s *session) holdsEnvironment() bool {
 
 // unchosen is the error about a command on one unit in the folder of several
 // environment files, nil if it is clear which unit is meant.
-func (s *session) unchosen(ctx context.Context, o estate.Options, f *unitFlags) diag.List {
+func (s *session) unchosen(ctx context.Context, o estate.Options, f *selection) diag.List {
 	files := estate.EnvironmentFiles(s.Dir)
 	if f.module != "" || f.config != "" || len(files) < 2 {
 		return nil

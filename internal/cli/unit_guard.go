@@ -10,7 +10,7 @@ import (
 
 // bareIncludes are errors about include blocks without a label, where the strict
 // control makes them errors.
-func bareIncludes(ctx context.Context, e *estate.Estate, f *unitFlags, units ...*estate.Unit) diag.List {
+func bareIncludes(ctx context.Context, e *estate.Estate, f *flagUse, units ...*estate.Unit) diag.List {
 	if !f.strictly("bare-include") {
 		return nil
 	}
@@ -30,7 +30,10 @@ func (s *session) mayDestroy(ctx context.Context, f *unitFlags) (bool, diag.List
 		return true, nil
 	}
 	around := *f
-	around.selection = selection{config: f.config, noFiltersFile: true, filters: []string{"...^{.}"}, features: f.features, graphRoot: f.graphRoot}
+	around.selection = selection{
+		filtering: filtering{noFiltersFile: true, filters: []string{"...^{.}"}},
+		config:    f.config, features: f.features, graphRoot: f.graphRoot,
+	}
 	o, ds := s.estateOptions(&around, "destroy", nil, nil)
 	if ds.HasErrors() {
 		return false, ds

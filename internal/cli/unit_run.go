@@ -52,7 +52,7 @@ func (s *session) asUnits(ctx context.Context, cmd command, args []string) (code
 	if f.working != "" {
 		s.System = s.System.In(f.working)
 	}
-	if !many && !s.isUnit(f) {
+	if !many && !s.isUnit(&f.selection) {
 		return 0, false
 	}
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *session) unitTurn(ctx context.Context, cmd command, f *unitFlags, args 
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
-	if more := s.unchosen(ctx, o, f); more.HasErrors() {
+	if more := s.unchosen(ctx, o, &f.selection); more.HasErrors() {
 		return s.fail(more)
 	}
 	e, u, more := estate.OpenUnit(ctx, o, s.unitPath(f), f.module)
@@ -146,7 +146,7 @@ func (s *session) unitTurn(ctx context.Context, cmd command, f *unitFlags, args 
 			return min(len(more.Errors()), 1)
 		}
 	}
-	if more := bareIncludes(ctx, e, f, u); more.HasErrors() {
+	if more := bareIncludes(ctx, e, &f.flagUse, u); more.HasErrors() {
 		return s.failWith(e, more)
 	}
 	dir, more := e.Ready(ctx, u)

@@ -13,7 +13,7 @@ import (
 )
 
 // signIn takes over the flags that say how units come by credentials.
-func (s *session) signIn(f *unitFlags, o *estate.Options) diag.List {
+func (s *session) signIn(f *signingIn, o *estate.Options) diag.List {
 	o.SignIn = estate.SignIn{Role: estate.Role{ARN: f.role, Session: f.roleSession, Seconds: f.roleSeconds, Token: f.webToken}, Later: f.noDiscoveryAuth}
 	if f.authCommand == "" {
 		return nil
@@ -38,7 +38,7 @@ func (s *session) assumeRole(cfg *cliconfig.Config) func(context.Context, sys.En
 // usePluginCache lets units share downloads of providers: in the folder of
 // --provider-cache-dir, or in Terragrunt's, unless the user has a cache of their own
 // or wants none.
-func (s *session) usePluginCache(f *unitFlags) diag.List {
+func (s *session) usePluginCache(f *sourcing) diag.List {
 	dir := f.providerCacheDir
 	if dir == "" {
 		cfg, ds := s.settings()
