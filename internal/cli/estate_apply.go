@@ -19,7 +19,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if r.saved != nil {
 		return r.end(r.run(ctx, estate.Apply, r.saved.Approvals()))
 	}
-	if r.approve || r.f.nonInteractive && !r.f.noAutoApprove {
+	if r.flags.approve || r.f.nonInteractive && !r.f.noAutoApprove {
 		return r.end(r.run(ctx, estate.Apply, nil))
 	}
 	results := r.run(ctx, estate.Plan, nil)
@@ -35,7 +35,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if deferred(results) > 0 {
 		text = "What is deferred is shown and asked for when what it waits for is there. " + text
 	}
-	answer, err := r.ask(r.asking, question{title: "\nDo you want to " + verb + "?", text: text})
+	answer, err := r.ask(r.halt.asking, question{title: "\nDo you want to " + verb + "?", text: text})
 	if err != nil {
 		return r.failEstate(r.estate, diag.Errorf(nil, "Apply was not approved", "There was no answer to the question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
 	}
@@ -48,16 +48,16 @@ func (r *estateRun) apply(ctx context.Context) int {
 
 // askWave shows what had been put off and can be planned now, and asks for it.
 func (r *estateRun) askWave(wave []*estate.Result) bool {
-	r.live.Hide()
-	defer r.live.Show()
+	r.shown.live.Hide()
+	defer r.shown.live.Show()
 	names := unitNames(wave)
 	r.human.Say(fmt.Sprintf("\nWhat had been deferred in %s can be planned now.\n", shortList(names)))
-	r.folds.write(r.human, names)
+	r.shown.folds.write(r.human, names)
 	var b strings.Builder
 	b.WriteString("\n")
 	r.rows(&b, wave)
 	r.human.Say(b.String())
-	answer, err := r.ask(r.asking, question{title: "\nDo you want to perform these actions too?", text: "Only 'yes' will be accepted to approve. The units that are waiting are not applied otherwise."})
+	answer, err := r.ask(r.halt.asking, question{title: "\nDo you want to perform these actions too?", text: "Only 'yes' will be accepted to approve. The units that are waiting are not applied otherwise."})
 	if err != nil {
 		r.tell(diag.Errorf(nil, "Deferred work was not approved", "There was no answer to the question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
 	}
@@ -111,7 +111,7 @@ func (r *estateRun) end(results []*estate.Result) int {
 		r.summaryJSON(results)
 	}
 	code := r.written(results)
-	if code == 0 && r.detail && changes(results) {
+	if code == 0 && r.flags.detail && changes(results) {
 		return 2
 	}
 	return code

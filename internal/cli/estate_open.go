@@ -99,26 +99,32 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	}
 	o.Worktrees = s.trees
 	ds = append(ds, f.shareProviders(&o)...)
-	o.Host = estate.Host{
+	o.Host = s.estateHost(cfg, attached, flags)
+	o.Host.Fetch = s.unitFetch(cfg, f.sourceUpdate)
+	if f.noAutoInit && command != "init" {
+		o.Host.Init = nil
+	}
+	return o, ds
+}
+
+// estateHost is what the session does for an estate, but for fetching modules.
+func (s *session) estateHost(cfg *cliconfig.Config, attached map[addr.Provider]rpc.Reattach, flags []vars.Flag) estate.Host {
+	out := estate.Host{
 		Values: func(f estate.Folder, more []estate.VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 			return s.otherValues(f, more, flags, declared)
 		},
 		Providers:    s.unitProviders(cfg, attached),
 		Init:         s.initUnit,
-		Fetch:        s.unitFetch(cfg, f.sourceUpdate),
 		AssumeRole:   s.assumeRole(cfg),
 		Provisioners: func(f estate.Folder) engine.Provisioners { return provisioners{s.within(f)} },
 		ReadState: func(dir string) engine.ReadState {
 			return s.below(dir).readState
 		},
 	}
-	if f.noAutoInit && command != "init" {
-		o.Host.Init = nil
-	}
 	if path, err := s.Executable(); err == nil {
-		o.Host.Program = path
+		out.Program = path
 	}
-	return o, ds
+	return out
 }
 
 func (s *session) homeOrError() (string, error) {

@@ -20,13 +20,15 @@ const (
 )
 
 // saves reports whether plans are kept.
-func (r *estateRun) saves() bool { return r.out != "" || r.f.outDir != "" || r.f.jsonOutDir != "" }
+func (r *estateRun) saves() bool {
+	return r.flags.out != "" || r.f.outDir != "" || r.f.jsonOutDir != ""
+}
 
 // about says what the plan is made with.
 func (r *estateRun) about() estate.SavedRun {
 	return estate.SavedRun{
 		Destroy: r.op.destroy, RefreshOnly: r.op.refreshOnly, NoRefresh: !r.op.refresh,
-		Targets: addresses(r.targets), Excludes: addresses(r.excludes), Replace: r.op.scope.replace, Time: r.began, Dir: filepath.Base(r.Dir),
+		Targets: addresses(r.meant.targets), Excludes: addresses(r.meant.excludes), Replace: r.op.scope.replace, Time: r.began, Dir: filepath.Base(r.Dir),
 	}
 }
 
@@ -38,10 +40,10 @@ func (r *estateRun) saveEach(results []*estate.Result) diag.List {
 		if res.Status != estate.Succeeded {
 			continue
 		}
-		err := r.notesErr
+		err := r.notes.err
 		if r.f.outDir != "" && err == nil {
 			var b bytes.Buffer
-			if err = estate.Save(about, []*estate.Result{res}, r.notes).Write(&b, Version); err == nil {
+			if err = estate.Save(about, []*estate.Result{res}, r.notes.of).Write(&b, Version); err == nil {
 				err = putFile(filepath.Join(r.Path(r.f.outDir), filepath.FromSlash(res.Unit.Name), unitPlanFile), b.Bytes())
 			}
 		}
@@ -56,7 +58,7 @@ func (r *estateRun) saveEach(results []*estate.Result) diag.List {
 }
 
 func (r *estateRun) saveJSON(unit string) error {
-	raw := r.notes[unit]
+	raw := r.notes.of[unit]
 	if len(raw) == 0 {
 		return nil // nothing of it could be planned yet
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/config"
@@ -40,8 +41,9 @@ type pageNote struct {
 	hide    []string        // texts that are secret
 }
 
-// pageNotes are those of all units. The run's lock guards them.
+// pageNotes are those of all units, which may be put there concurrently.
 type pageNotes struct {
+	mu    sync.Mutex
 	of    map[string]*pageNote
 	texts map[string]string // of changes, each once
 }
@@ -56,19 +58,24 @@ func (r *estateRun) noteForPage(u *estate.Unit, e *engine.Engine, p *plan.Plan, 
 	if p.HasChanges() && r.f.html != "" {
 		note.changes = pageChanges(view.Pieces(view.Style{}, p, sc, false))
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.page.of == nil {
-		r.page = pageNotes{of: map[string]*pageNote{}, texts: map[string]string{}}
+	r.page.put(u.Name, note)
+}
+
+// put keeps the note of a unit, and texts that several have once.
+func (n *pageNotes) put(unit string, note *pageNote) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.of == nil {
+		n.of, n.texts = map[string]*pageNote{}, map[string]string{}
 	}
 	for i, c := range note.changes {
-		if have, ok := r.page.texts[c.Text]; ok {
+		if have, ok := n.texts[c.Text]; ok {
 			note.changes[i].Text = have
 		} else {
-			r.page.texts[c.Text] = c.Text
+			n.texts[c.Text] = c.Text
 		}
 	}
-	r.page.of[u.Name] = note
+	n.of[unit] = note
 }
 
 func secretVariables(all map[string]*config.Variable) map[string]bool {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,61 +21,53 @@ import (
 // estateRun is a command over all units.
 type estateRun struct {
 	*session
-	f       *unitFlags
-	op      operationFlags
-	name    string // plan, apply, destroy, validate, output, init
-	args    []string
-	approve bool // -auto-approve
-	detail  bool // -detailed-exitcode
-	estate  *estate.Estate
-	stop    chan struct{}
-	began   time.Time
-	asking  context.Context // that of questions: an interrupt ends it
+	f      *unitFlags
+	name   string // plan, apply, destroy, validate, output, init
+	args   []string
+	op     operationFlags
+	flags  runFlags
+	meant  meant
+	saved  *estate.SavedPlan // that is applied; nil if there is none
+	estate *estate.Estate
+	found  diag.List // errors that do not keep outputs from being read
+	began  time.Time
+	halt   halt
+	shown  display
+	notes  savedNotes
+	page   pageNotes
+}
 
-	out               string            // -out
-	targets, excludes []addr.Target     // as the flags and their files have them
-	saved             *estate.SavedPlan // that is applied; nil if there is none
-	log               *unitLog
-	live              *view.Live // nil unless on a terminal
-	folds             *folds
-	width             int
+// runFlags are the flags of a command over all units beside those of its operation.
+type runFlags struct {
+	approve bool   // -auto-approve
+	detail  bool   // -detailed-exitcode
+	out     string // -out
+}
 
-	mu       sync.Mutex
-	notes    map[string]json.RawMessage // what is saved of units besides
-	notesErr error
-	heard    map[[2]string]int // warnings without a place, and in how many units they came up
-	page     pageNotes
-	found    diag.List // errors that do not keep outputs from being read
+// meant are the objects that a run is about, as the flags and their files have them;
+// none means all.
+type meant struct{ targets, excludes []addr.Target }
+
+// halt is what an interrupt of a run reaches.
+type halt struct {
+	stop   chan struct{}   // closed, so that nothing more begins
+	asking context.Context // that of questions, which ends
 }
 
 // runAll runs a command over the units below the working folder, or applies the saved
 // plan of the one unit in it.
 func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []string) int {
-	r := &estateRun{session: s, f: f, name: name, args: args, stop: make(chan struct{}), folds: newFolds(), notes: map[string]json.RawMessage{}, width: len("Total")}
+	r := &estateRun{session: s, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay()}
 	if s.SpareHeap != nil {
 		s.SpareHeap() // an estate has many units, and a machine often little memory
 	}
 	var err error
-	if r.log, err = newUnitLog(f, s.Dir, s.Now); err != nil {
+	if r.shown.log, err = newUnitLog(f, s.Dir, s.Now); err != nil {
 		return s.usageError("run", "Failed to parse command-line flags", err.Error())
 	}
-	r.log.command = append([]string{name}, args...)
-	rest, code := r.parseArgs(args)
-	if code != 0 {
+	r.shown.log.command = append([]string{name}, args...)
+	if code := r.takeArgs(args); code != 0 {
 		return code
-	}
-	if name == "apply" && len(rest) == 1 {
-		if code := r.readSaved(rest[0]); code != 0 {
-			return code
-		}
-		rest = nil
-	} else if name == "apply" && len(rest) == 0 && f.outDir != "" {
-		if code := r.readSavedDir(f.outDir); code != 0 {
-			return code
-		}
-	}
-	if len(rest) > 0 {
-		return s.usageError("run", "Too many command line arguments", fmt.Sprintf("%q cannot be given with --all.", rest[0]))
 	}
 	if name != "output" {
 		if !s.useJSON(r.op.json) {
@@ -84,63 +75,100 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 		}
 		defer s.finish()
 	}
-	if (name == "apply" || name == "destroy") && s.human == nil && !r.approve && !f.nonInteractive && r.saved == nil {
+	if (name == "apply" || name == "destroy") && s.human == nil && !r.flags.approve && !f.nonInteractive && r.saved == nil {
 		return s.fail(diag.Errorf(nil, "Approval required", "%s cannot ask for approval when -json is set. Use -auto-approve or --non-interactive.", view.Product))
 	}
-	o, ds := s.estateOptions(f, name, args, r.op.vars)
+	o, ds := r.estateOptions()
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
-	o.Destroy, o.Look.Generate, o.Look.Whole = r.op.destroy, !f.noStackGenerate, true
-	if alone := !f.many(); alone {
-		if ds = r.alone(&o); ds.HasErrors() {
-			return s.fail(ds)
-		}
-	}
-	o.Inputs.Elsewhere = o.Inputs.Elsewhere || r.saved != nil // the plan holds them
-	if o.At = s.Now().UTC(); r.saved != nil {
-		o.At = r.saved.About.Time
-	}
 	r.began = o.At
-	about := ds
 	e, more := estate.Open(ctx, o)
 	defer e.Close(ctx)
-	more = append(more, e.Ungenerated...)
-	if name == "output" && e.Chosen {
-		r.found, more = more.Errors(), more.Warnings()
+	if over, code := r.take(ctx, e, ds, more); over {
+		return code
 	}
-	if !more.HasErrors() {
-		more = append(more, bareIncludes(ctx, e, &f.flagUse, e.Units...)...)
+	return r.dispatch(ctx)
+}
+
+// takeArgs takes over the words of the command, and the saved plan that is among them
+// or where --out-dir says.
+func (r *estateRun) takeArgs(args []string) (code int) {
+	rest, code := r.parseArgs(args)
+	switch {
+	case code != 0:
+		return code
+	case r.name == "apply" && len(rest) == 1:
+		return r.readSaved(rest[0])
+	case len(rest) > 0:
+		return r.usageError("run", "Too many command line arguments", fmt.Sprintf("%q cannot be given with --all.", rest[0]))
+	case r.name == "apply" && r.f.outDir != "":
+		return r.readSavedDir(r.f.outDir)
 	}
-	if ds = append(ds, more...); ds.HasErrors() {
-		return r.failEstate(e, once(append(ds, e.Check(ctx, f.strict)...)))
+	return 0
+}
+
+// estateOptions are the options of the units that the command is about.
+func (r *estateRun) estateOptions() (estate.Options, diag.List) {
+	o, ds := r.session.estateOptions(r.f, r.name, r.args, r.op.vars)
+	if ds.HasErrors() {
+		return o, ds
+	}
+	o.Destroy, o.Look.Generate, o.Look.Whole = r.op.destroy, !r.f.noStackGenerate, true
+	if alone := !r.f.many(); alone {
+		ds = r.alone(&o)
+	}
+	o.Inputs.Elsewhere = o.Inputs.Elsewhere || r.saved != nil // the plan holds them
+	if o.At = r.Now().UTC(); r.saved != nil {
+		o.At = r.saved.About.Time
+	}
+	return o, ds
+}
+
+// take takes the estate that was opened: said is what came up before it was, and ds
+// while it was. With over nothing is left to do.
+func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.List) (over bool, code int) {
+	ds = append(ds, e.Ungenerated...)
+	if r.name == "output" && e.Chosen {
+		r.found, ds = ds.Errors(), ds.Warnings()
+	}
+	if !ds.HasErrors() {
+		ds = append(ds, bareIncludes(ctx, e, &r.f.flagUse, e.Units...)...)
+	}
+	if ds.HasErrors() {
+		return true, r.failEstate(e, once(slices.Concat(said, ds, e.Check(ctx, r.f.strict))))
 	}
 	r.estate = e
-	if !f.many() {
-		if skip, code := r.meant(ctx); skip {
-			return code
+	if !r.f.many() {
+		if skip, code := r.takePart(ctx); skip {
+			return true, code
 		}
 	}
 	if r.saved != nil {
 		if gone := e.Cover(r.saved); len(gone) > 0 {
-			return r.failEstate(e, diag.Errorf(nil, "Saved plan is stale", "The saved plan is about units that there are no longer: %s. Nothing was applied. Plan again.", strings.Join(gone, ", ")))
+			return true, r.failEstate(e, diag.Errorf(nil, "Saved plan is stale", "The saved plan is about units that there are no longer: %s. Nothing was applied. Plan again.", strings.Join(gone, ", ")))
 		}
 	}
-	r.tellEstate(slices.Concat(about.Warnings(), e.Warnings))
-	if !f.noDeprecation {
+	r.tellEstate(slices.Concat(said.Warnings(), e.Warnings))
+	if !r.f.noDeprecation {
 		r.tellEstate(e.Deprecated())
 	}
 	if len(e.Units) == 0 {
-		s.tell(diag.Warnf(nil, "No units found", "There are no units in %s.", s.Dir))
-		if ds := r.keep(ctx, []*estate.Result{}); ds.HasErrors() {
-			return r.fail(ds)
-		}
-		return r.written(nil)
+		return true, r.nothing(ctx)
 	}
 	for _, u := range e.Units {
-		r.width = max(r.width, len(u.Name))
+		r.shown.width = max(r.shown.width, len(u.Name))
 	}
-	return r.dispatch(ctx)
+	return false, 0
+}
+
+// nothing ends a run over no units.
+func (r *estateRun) nothing(ctx context.Context) int {
+	r.tell(diag.Warnf(nil, "No units found", "There are no units in %s.", r.Dir))
+	if ds := r.keep(ctx, []*estate.Result{}); ds.HasErrors() {
+		return r.fail(ds)
+	}
+	return r.written(nil)
 }
 
 func (r *estateRun) dispatch(ctx context.Context) int {
@@ -153,10 +181,10 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 	var once sync.Once
 	asking, unask := context.WithCancelCause(ctx)
 	defer unask(nil)
-	r.asking = asking
+	r.halt.asking = asking
 	r.gently(func() {
 		once.Do(func() {
-			close(r.stop)
+			close(r.halt.stop)
 			unask(errors.New("the run was interrupted"))
 		})
 	})
@@ -204,12 +232,12 @@ func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
 	switch r.name {
 	case "plan":
 		r.op.add(f)
-		f.StringVar(&r.out, "out", "", "")
-		f.BoolVar(&r.detail, "detailed-exitcode", false, "")
+		f.StringVar(&r.flags.out, "out", "", "")
+		f.BoolVar(&r.flags.detail, "detailed-exitcode", false, "")
 	case "apply", "destroy":
 		r.op.add(f)
-		f.BoolVar(&r.approve, "auto-approve", false, "")
-		f.BoolVar(&r.detail, "detailed-exitcode", false, "")
+		f.BoolVar(&r.flags.approve, "auto-approve", false, "")
+		f.BoolVar(&r.flags.detail, "detailed-exitcode", false, "")
 	case "validate", "init":
 		r.op.json.add(f)
 		addVars(f, &r.op.vars)
@@ -251,7 +279,7 @@ func unavailable(f *flag.FlagSet) error {
 
 func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	po, ds := r.op.options(r.session)
-	r.targets, r.excludes = po.Targets, po.Excludes
+	r.meant.targets, r.meant.excludes = po.Targets, po.Excludes
 	every, more := r.persistEvery()
 	return estate.RunOptions{
 		Op: op,
@@ -261,7 +289,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 		},
 		Queue:  estate.Queue{FailFast: r.f.failFast, IgnoreErrors: r.f.ignoreErrors, IgnoreOrder: r.f.ignoreOrder},
 		Limits: estate.Limits{Units: r.f.parallelism, Calls: r.op.parallelism, All: r.f.calls},
-		Digest: r.saves(), DropPlans: r.name == "plan" && !r.saves(), Every: every, Stop: r.stop,
+		Digest: r.saves(), DropPlans: r.name == "plan" && !r.saves(), Every: every, Stop: r.halt.stop,
 		Lock: estate.LockOptions{Off: !r.op.state.on, Timeout: r.op.state.timeout},
 	}, append(ds, more...)
 }
@@ -276,11 +304,11 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 	o.Approved = approved
 	if op == estate.Apply {
 		r.applying()
-		if approved != nil && !r.approve && !r.f.nonInteractive && r.human != nil {
+		if approved != nil && !r.flags.approve && !r.f.nonInteractive && r.human != nil {
 			o.Ask = func(wave []*estate.Result) bool { return r.askWave(wave) }
 			o.Asks = func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
 				sc := &schemas{ctx: ctx, engine: e, failed: map[providerAddr]bool{}}
-				r.folds.add(u.Name, view.Pieces(r.human.Style, p, sc, r.op.reveal))
+				r.shown.folds.add(u.Name, view.Pieces(r.human.Style, p, sc, r.op.reveal))
 			}
 		}
 	}
@@ -293,6 +321,6 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 	defer r.goLive(units)()
 	o.Observe = r.observer(ctx, op)
 	results := r.estate.Run(ctx, o)
-	r.tellAgain()
+	r.human.Say(r.shown.repeats.told())
 	return results
 }

@@ -33,7 +33,7 @@ func (r *estateRun) notePages(units []picture.Unit, results []*estate.Result) {
 	}
 	done := par.Map(len(results), 0, func(i int) json.RawMessage {
 		n := note{Pieces: json.RawMessage("[]")}
-		raw := r.notes[results[i].Unit.Name]
+		raw := r.notes.of[results[i].Unit.Name]
 		if len(raw) > 0 && json.Unmarshal(raw, &n) != nil {
 			return raw
 		}
@@ -44,32 +44,32 @@ func (r *estateRun) notePages(units []picture.Unit, results []*estate.Result) {
 		return raw // without it
 	})
 	for i, res := range results {
-		r.notes[res.Unit.Name] = done[i]
+		r.notes.put(res.Unit.Name, done[i], nil)
 	}
 }
 
 // save writes the plan of all units to the file of -out.
 func (r *estateRun) save(results []*estate.Result) diag.List {
-	if r.out == "" || results == nil {
+	if r.flags.out == "" || results == nil {
 		return nil
 	}
 	var b bytes.Buffer
-	err := r.notesErr
+	err := r.notes.err
 	if err == nil {
-		err = estate.Save(r.about(), results, r.notes).Write(&b, Version)
+		err = estate.Save(r.about(), results, r.notes.of).Write(&b, Version)
 	}
 	if err == nil {
-		err = atomicfile.Write(r.Path(r.out), b.Bytes(), 0o600)
+		err = atomicfile.Write(r.Path(r.flags.out), b.Bytes(), 0o600)
 	}
 	if err != nil {
 		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
 	}
 	if worst(results) != 0 {
-		r.human.Say("\nSaved the plan to: " + r.out + "\n\nIt is incomplete, since not every unit could be planned, and can only be shown.\n")
+		r.human.Say("\nSaved the plan to: " + r.flags.out + "\n\nIt is incomplete, since not every unit could be planned, and can only be shown.\n")
 		return nil
 	}
 	if r.human != nil && !r.automated() {
-		r.human.Say("\nSaved the plan to: " + r.out + "\n\nTo perform these actions, run the following command to apply:\n    " + view.Program + " run --all apply " + quoteArg(r.out) + "\n")
+		r.human.Say("\nSaved the plan to: " + r.flags.out + "\n\nTo perform these actions, run the following command to apply:\n    " + view.Program + " run --all apply " + quoteArg(r.flags.out) + "\n")
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func showEstatePlan(s *session, o *showOptions, name string) int {
 			return code
 		}
 	}
-	r := &estateRun{session: s, f: &unitFlags{}, log: &unitLog{}, name: "plan", folds: newFolds(), width: len("Total")}
+	r := &estateRun{session: s, f: &unitFlags{}, name: "plan", shown: newDisplay()}
 	var results []*estate.Result
 	for i, u := range p.Units {
 		res := &estate.Result{Unit: &estate.Unit{Name: u.Name}, Status: u.Result, Cause: u.Cause, Deferred: u.Deferred, Changes: len(u.Deferred) > 0}
@@ -153,9 +153,9 @@ func showEstatePlan(s *session, o *showOptions, name string) int {
 			if o.reveal {
 				pieces = view.Pieces(s.human.Style, u.Plan, nil, true)
 			}
-			r.folds.add(u.Name, pieces)
+			r.shown.folds.add(u.Name, pieces)
 		}
-		r.width = max(r.width, len(u.Name))
+		r.shown.width = max(r.shown.width, len(u.Name))
 		results = append(results, res)
 	}
 	if o.html != "" {

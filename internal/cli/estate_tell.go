@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,14 +27,14 @@ import (
 func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer {
 	return estate.Observer{
 		Started: func(u *estate.Unit) {
-			r.live.Start(u.Name, map[estate.Op]string{estate.Validate: "validating", estate.Init: "getting ready"}[op])
+			r.shown.live.Start(u.Name, map[estate.Op]string{estate.Validate: "validating", estate.Init: "getting ready"}[op])
 			if op == estate.Plan || op == estate.Apply {
-				r.live.Note(u.Name, "planning")
+				r.shown.live.Note(u.Name, "planning")
 			}
 		},
 		Event: func(e engine.Event) {
 			if text := view.Text(e, op == estate.Apply); text != "" {
-				r.live.Note(e.Unit, text)
+				r.shown.live.Note(e.Unit, text)
 				if r.human != nil && !r.human.Concise && op == estate.Apply {
 					r.line("stdout", e.Unit, text)
 				}
@@ -47,7 +46,7 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 				r.planned(ctx, u, e, p)
 			} else {
 				r.streamOf(u.Name).Plan(p)
-				r.live.Note(u.Name, "applying")
+				r.shown.live.Note(u.Name, "applying")
 			}
 		},
 		Applied: r.applied,
@@ -55,12 +54,12 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 			if name != "" {
 				name = "hook " + name
 			}
-			r.live.Meanwhile(u.Name, name)
+			r.shown.live.Meanwhile(u.Name, name)
 		},
 		Ended: func(res *estate.Result) { r.ended(op, res) },
 		Log: func(u *estate.Unit, line string) {
 			r.streamOf(u.Name).Log(line)
-			if r.live != nil {
+			if r.shown.live != nil {
 				line = view.Foreign(line)
 			}
 			r.line("stdout", u.Name, line)
@@ -70,7 +69,7 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 
 // line tells text about a unit, if its level is told.
 func (r *estateRun) line(level, unit, text string) {
-	if lines := r.log.lines(level, unit, text); lines != "" {
+	if lines := r.shown.log.lines(level, unit, text); lines != "" {
 		r.human.Say(lines)
 	}
 }
@@ -80,9 +79,9 @@ func (r *estateRun) goLive(units int) (stop func()) {
 	if r.human == nil || !r.redraws() || r.automated() {
 		return func() {}
 	}
-	r.live = view.NewLive(r.human.Out, r.Terminal.Width, r.Terminal.Height, r.Now, units)
-	out := r.human.Redirect(r.live)
-	live := r.live
+	r.shown.live = view.NewLive(r.human.Out, r.Terminal.Width, r.Terminal.Height, r.Now, units)
+	out := r.human.Redirect(r.shown.live)
+	live := r.shown.live
 	r.whenKilled(func() {
 		live.Hide()
 		r.estate.Abandon()
@@ -95,7 +94,7 @@ func (r *estateRun) goLive(units int) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				r.live.Refresh()
+				r.shown.live.Refresh()
 			case <-end:
 				return
 			}
@@ -107,7 +106,7 @@ func (r *estateRun) goLive(units int) (stop func()) {
 		live.Hide()
 		r.whenKilled(r.estate.Abandon)
 		r.human.Redirect(out)
-		r.live = nil
+		r.shown.live = nil
 	}
 }
 
@@ -136,8 +135,8 @@ func (w unitWriter) Write(b []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	w.r.mu.Lock()
-	defer w.r.mu.Unlock()
+	w.r.shown.writing.Lock()
+	defer w.r.shown.writing.Unlock()
 	_, err = io.WriteString(w.r.stream.Out, `{"unit":`+string(name)+","+string(rest))
 	return len(b), err
 }
@@ -180,7 +179,7 @@ func (r *estateRun) planned(ctx context.Context, u *estate.Unit, e *engine.Engin
 		if r.human != nil {
 			style = r.human.Style
 		}
-		r.folds.add(u.Name, view.Pieces(style, p, sc, r.op.reveal))
+		r.shown.folds.add(u.Name, view.Pieces(style, p, sc, r.op.reveal))
 	}
 	r.noteForPage(u, e, p, sc)
 	if !r.saves() {
@@ -192,17 +191,13 @@ func (r *estateRun) planned(ctx context.Context, u *estate.Unit, e *engine.Engin
 		note.Plan = doc
 	}
 	raw, err := json.Marshal(note)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.notes[u.Name] = raw; err != nil {
-		r.notesErr = err
-	}
+	r.notes.put(u.Name, raw, err)
 }
 
 // ended tells how a unit's turn ended.
 func (r *estateRun) ended(op estate.Op, res *estate.Result) {
 	ds := r.filter(res.Diags)
-	r.live.End(res.Unit.Name, res.Status == estate.Failed)
+	r.shown.live.End(res.Unit.Name, res.Status == estate.Failed)
 	if st := r.streamOf(res.Unit.Name); st != nil {
 		if res.Set != nil {
 			st = r.streamFor(res.Unit.Name, res.Set)
@@ -242,7 +237,7 @@ func waitsJSON(all []estate.Wait) []map[string]any {
 
 // tellUnit prints messages of a unit with the text that they are about.
 func (r *estateRun) tellUnit(res *estate.Result, ds diag.List) {
-	ds = r.unheard(ds)
+	ds = r.shown.repeats.drop(ds)
 	named := make(diag.List, len(ds))
 	for i, m := range ds {
 		c := *m // units share messages about files that they share
@@ -254,40 +249,6 @@ func (r *estateRun) tellUnit(res *estate.Result, ds diag.List) {
 	inUnit, inModule := apart(res, named)
 	r.human.With(r.printer(r.estate.Sources()), inUnit)
 	r.human.With(r.printer(res.Set), inModule)
-}
-
-// unheard leaves out warnings about no place that another unit had as well; how many
-// they were is told at the end.
-func (r *estateRun) unheard(ds diag.List) diag.List {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.heard == nil {
-		r.heard = map[[2]string]int{}
-	}
-	var out diag.List
-	for _, m := range ds {
-		if m.Severity == diag.Warning && m.At == nil && m.Address == "" {
-			key := [2]string{m.Summary, m.Detail}
-			if r.heard[key]++; r.heard[key] > 1 {
-				continue
-			}
-		}
-		out = append(out, m)
-	}
-	return out
-}
-
-// tellAgain says which warnings were left out by unheard, and forgets them.
-func (r *estateRun) tellAgain() {
-	var lines []string
-	for key, n := range r.heard {
-		if n > 1 {
-			lines = append(lines, fmt.Sprintf("\nThe warning %q came up in %d more units.\n", key[0], n-1))
-		}
-	}
-	slices.Sort(lines)
-	r.human.Say(strings.Join(lines, ""))
-	r.heard = nil
 }
 
 // printer prints messages about the files of a set.

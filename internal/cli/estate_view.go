@@ -31,7 +31,7 @@ func (r *estateRun) showPlans(results []*estate.Result) {
 		r.rows(&b, results)
 	}
 	r.human.Say(b.String())
-	r.folds.write(r.human, unitNames(results))
+	r.shown.folds.write(r.human, unitNames(results))
 	b.Reset()
 	for _, res := range results {
 		for i, d := range res.Deferred {
@@ -115,7 +115,7 @@ func (r *estateRun) durations(b *strings.Builder, results []*estate.Result, stat
 		if status == estate.Succeeded || status == estate.Failed {
 			text = "  " + took(res).Round(time.Millisecond).String()
 		}
-		fmt.Fprintf(b, "      %s\n", strings.TrimRight(fmt.Sprintf("%-*s%s", r.width, res.Unit.Name, text), " "))
+		fmt.Fprintf(b, "      %s\n", strings.TrimRight(fmt.Sprintf("%-*s%s", r.shown.width, res.Unit.Name, text), " "))
 	}
 }
 
@@ -143,7 +143,7 @@ func (r *estateRun) rows(b *strings.Builder, results []*estate.Result) {
 	}
 	shown := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.rare && c.of(total) == 0 })
 	row := func(name string, cell func(column) string, note string) {
-		fmt.Fprintf(b, "   %-*s ", r.width, name)
+		fmt.Fprintf(b, "   %-*s ", r.shown.width, name)
 		for _, c := range shown {
 			fmt.Fprintf(b, " %*s", max(6, len(c.name)), cell(c))
 		}
