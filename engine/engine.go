@@ -204,7 +204,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 		ds = append(ds, e.tree.CheckProvisioners(func(typ string) bool { return e.o.Provisioners.Schema(typ) != nil })...)
 	}
 	if ds.HasErrors() {
-		return &plan.Plan{Mode: o.Mode, PrevRun: prev, Prior: prev, Errored: true, Workspace: e.o.Workspace}, ds
+		return &plan.Plan{Mode: o.Mode, PrevRun: prev, Prior: prev, Errored: true, Refused: true, Workspace: e.o.Workspace}, ds
 	}
 	now := o.Time
 	if now.IsZero() {

@@ -53,12 +53,13 @@ func runPlan(ctx context.Context, s *session, o *planOptions) int {
 	defer r.stop()
 	r.pending = ds
 	p, ds := r.make(ctx)
+	saves := o.out != "" && p != nil && !r.refused(ctx, p)
 	var f *savedPlan
 	par.Each(2, 0, func(i int) {
 		switch {
 		case i == 0:
 			r.showPlan(ctx, p, ds)
-		case o.out != "" && p != nil:
+		case saves:
 			f = r.encode(p)
 		}
 	})
@@ -71,6 +72,13 @@ func runPlan(ctx context.Context, s *session, o *planOptions) int {
 		return 2
 	}
 	return 0
+}
+
+// refused reports whether a plan failed for something that can be found without
+// state: then no file is written, as with OpenTofu 1.12.6. Another plan with
+// errors is saved, to be looked at.
+func (r *run) refused(ctx context.Context, p *plan.Plan) bool {
+	return p.Refused || p.Errored && r.engine.Validate(ctx).HasErrors()
 }
 
 // afterPlan saves the plan, if there is a file for it, and says what can be done

@@ -161,6 +161,7 @@ type Plan struct {
 	Relevant  []RelevantAttr
 	Timestamp time.Time
 	Errored   bool
+	Refused   bool // with Errored: nothing was looked at, as configuration or what was asked for is wrong
 	Workspace string
 
 	Request

@@ -95,7 +95,7 @@ func Make(ctx context.Context, in Input) (*plan.Plan, diag.List) {
 	p := newPlanner(ctx, in)
 	ds := p.prepare()
 	if ds.HasErrors() {
-		return &plan.Plan{Mode: in.Mode, Prior: p.prior, PrevRun: in.State, Timestamp: in.Timestamp, Errored: true, Workspace: in.Eval.Workspace}, ds
+		return &plan.Plan{Mode: in.Mode, Prior: p.prior, PrevRun: in.State, Timestamp: in.Timestamp, Errored: true, Refused: true, Workspace: in.Eval.Workspace}, ds
 	}
 	p.walk()
 	p.walked = true
