@@ -273,7 +273,7 @@ func TestCheckInputs(t *testing.T) {
 		return out
 	}
 	loose := []string{
-		`error: Missing input: The module needs a value for the variable "size", and the inputs give none.`,
+		`error: Missing input: The module needs a value for the variable "size", and the inputs give none. Add it to the inputs, or give the variable a default.`,
 		`warning: Undeclared input: The module declares no variable "nam", so this input has no effect. Did you mean "name"?`,
 	}
 	if d := cmp.Diff(loose, say(false)); d != "" {

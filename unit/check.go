@@ -112,7 +112,7 @@ func (u *Unit) CheckInputs(t *demand.Task, required map[string]bool, strict bool
 	}
 	for name, must := range required {
 		if must && !given[name] && !given[""] {
-			c.add(codeErr(&u.e.f.root.at, "unit/missing-input", "Missing input", "The module needs a value for the variable %q, and the inputs give none.", name))
+			c.add(codeErr(&u.e.f.root.at, "unit/missing-input", "Missing input", "The module needs a value for the variable %q, and the inputs give none. Add it to the inputs, or give the variable a default.", name))
 		}
 	}
 	return c.ds.Sort()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/estate"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 )
 
 // estateCommands are the commands on units and estates.
@@ -103,6 +102,7 @@ func estateCheckCommand(ctx context.Context, s *session, args []string) int {
 	if !s.parse(fl, rest) {
 		return 1
 	}
+	f.noUse("estate check", choosing+" strict")
 	if f.working != "" {
 		s.System = s.System.In(f.working)
 	}
@@ -124,7 +124,11 @@ func estateCheckCommand(ctx context.Context, s *session, args []string) int {
 		return 1
 	}
 	s.human.Good("Success!")
-	s.say(fmt.Sprintf(" %d units fit together.\n", len(e.Units)))
+	text := fmt.Sprintf(" %d units fit together.\n", len(e.Units))
+	if len(e.Units) == 1 {
+		text = " The one unit is right by itself.\n"
+	}
+	s.say(text)
 	return 0
 }
 
@@ -136,44 +140,4 @@ func (s *session) unitPath(f *unitFlags) string {
 		return path
 	}
 	return s.Dir
-}
-
-// unitOptions is the help on the flags that commands on units share.
-func unitOptions() []string {
-	return []string{
-		option("--all, -a", "Run on every unit below the working folder."),
-		option("--filter=QUERY", "Take the units that a query matches. May be repeated."),
-		option("--feature=NAME=VALUE", "Set a feature flag. May be repeated."),
-		option("--config=PATH", "The unit file."),
-		option("--module=NAME", "The module of an environment file."),
-		option("--working-dir=PATH", "The folder to work in."),
-		option("--download-dir=PATH", "Where modules run, .terragrunt-cache by default."),
-		option("--source=URL", "The source of the module, in place of the unit's own."),
-		option("--no-deprecation-warnings", "Say nothing of deprecated parts of unit files."),
-	}
-}
-
-func runUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] run [options] [--] COMMAND [ARGS]\n\n"+
-		"  Runs a command on the unit in the working folder, or with --all on every\n  unit below it, in the order of their dependencies and in one process. What a\n  unit takes from others that were not applied yet is unknown in its plan; what\n  cannot be planned so is deferred, and listed with what it waits for.\n\n"+
-		"  With --all, plan -out=FILE saves the plan of all units, which show FILE shows\n  and run --all apply FILE applies.",
-		append(unitOptions(),
-			option("--parallelism=N", "How many units run at once. -parallelism counts the calls of providers in one unit."),
-			option("--provider-calls=N", "How many calls of providers run at once in all units together, which take turns. Without it there is no limit."),
-			option("--share-provider=SOURCE", "Let units share processes of a provider though they run in different folders. May be repeated."),
-			option("--non-interactive", "Do not ask; plan and apply are done."),
-			option("--fail-fast", "Start nothing more after a unit failed."),
-			option("--queue-ignore-errors", "Run units though others that they need failed."),
-			option("--queue-ignore-dag-order", "Run units in no order."),
-			option("--use-mocks", "Let mock outputs come before planned ones."),
-			option("--strict", "Make inputs that a module does not declare errors."),
-			option("--html=FILE", "With plan: write the plan of all units as one page for a browser: a map, each unit's changes, where its inputs come from, and a search."),
-			option("--report-file=PATH", "Write a report of the run, as CSV or JSON."),
-			option("--summary-disable", "Print no summary."))...)()
-}
-
-func estateCheckUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] estate check [options]\n\n"+
-		"  Checks all units below the working folder and what they take from each\n  other, without state, credentials or providers.",
-		append([]string{option("--strict", "Make inputs that a module does not declare errors."), option("-json", "Messages as JSON.")}, unitOptions()[1:]...)...)()
 }

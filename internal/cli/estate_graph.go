@@ -80,5 +80,5 @@ func drawing(e *estate.Estate) []digraph.Node {
 
 func dagUsage() string {
 	return usageText("Usage: "+view.Program+" [global options] dag graph [options]\n\n  Draws the units below the working folder and what they need, in DOT or as\n  SVG, a picture that every browser shows.",
-		append([]string{option("--svg", "As SVG, in one piece, for light and dark ground.")}, unitOptions()[1:]...)...)()
+		append([]string{option("--svg", "As SVG, in one piece, for light and dark ground.")}, choiceOptions()...)...)()
 }

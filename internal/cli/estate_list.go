@@ -314,5 +314,5 @@ func listingOptions() []string {
 		option("--no-hidden", "Without the units in hidden folders."),
 		option("--dependencies", "With what each unit needs."),
 		option("--as=COMMAND", "As a run of the command would take them."),
-	}, unitOptions()[1:]...)
+	}, choiceOptions()...)
 }

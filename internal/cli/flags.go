@@ -93,6 +93,9 @@ func (s *session) parse(f *flag.FlagSet, args []string) (ok bool) {
 // usageText puts the help of a command together.
 func usageText(head string, options ...string) func() string {
 	return func() string {
+		if len(options) == 0 {
+			return strings.TrimSpace(head)
+		}
 		return strings.TrimSpace(head + "\n\nOptions:\n\n" + strings.Join(options, "\n"))
 	}
 }

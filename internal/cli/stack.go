@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -170,7 +171,7 @@ func stackGenerateUsage() string {
 }
 
 func stackRunUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] stack run [options] [--] COMMAND [ARGS]\n\n  Generates the units of stack files and runs a command on all units below the\n  working folder, as run --all does.", unitOptions()[1:]...)()
+	return usageText("Usage: "+view.Program+" [global options] stack run [options] [--] COMMAND [ARGS]\n\n  Generates the units of stack files and runs a command on all units below the\n  working folder, as run --all does.", slices.Concat(unitOptions()[1:], turnOptions(), reportOptions())...)()
 }
 
 func stackOutputUsage() string {
