@@ -67,6 +67,7 @@ func (p *planner) planDeposed(sub *exchange.Subject) ([]*plan.Change, diag.List)
 	}
 	var out []*plan.Change
 	var ds diag.List
+	written := p.outlives(sub.Addr)
 	for _, k := range inst.DeposedKeys() {
 		o, more := sub.Stored(inst.Deposed[k])
 		ds = append(ds, more...)
@@ -86,9 +87,16 @@ func (p *planner) planDeposed(sub *exchange.Subject) ([]*plan.Change, diag.List)
 			out = append(out, &plan.Change{Addr: sub.Addr, Prev: sub.Addr, Deposed: k, Provider: sub.Of, Op: plan.Forget, Before: sub.Null(), After: sub.Null()})
 			continue
 		}
-		c, more := p.planDelete(sub, o, inst.Deposed[k].SkipDestroy)
+		kept := inst.Deposed[k].SkipDestroy
+		c, more := p.planDelete(sub, o, written || kept)
 		ds = append(ds, more...)
 		c.Deposed, c.Prev = k, sub.Addr
+		switch {
+		case written:
+			c.Reason = plan.ForgotDestroyConfig
+		case kept:
+			c.Reason = plan.ForgotDestroyState
+		}
 		out = append(out, c)
 	}
 	return out, ds
@@ -179,12 +187,16 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 		return ds
 	}
 	forget, fromBlock := p.removed.Of(a)
-	skip := forget || inst.Current.SkipDestroy && !fromBlock
+	written := p.outlives(a)
+	skip := forget || written || inst.Current.SkipDestroy && !fromBlock
 	c, more := p.planDelete(sub, now, skip)
 	ds = append(ds, more...)
 	op.change = c
 	c.Reason = why
-	if skip && inst.Current.SkipDestroy {
+	switch {
+	case written:
+		c.Reason = plan.ForgotDestroyConfig
+	case skip && inst.Current.SkipDestroy:
 		c.Reason = plan.ForgotDestroyState
 	}
 	if p.in.Mode == plan.Destroy && c.Op == plan.Delete {
@@ -194,6 +206,17 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 		ds = append(ds, diag.Warnf(nil, "Resource will be removed from the state", "After this plan is applied, Terrace will no longer manage these objects: %s. They go on existing; to manage them again, import them.", a)...)
 	}
 	return ds
+}
+
+// outlives reports whether there still is a block for an instance that is not
+// wanted any more, and it says that what it makes is not to be destroyed.
+func (p *planner) outlives(a addr.Instance) bool {
+	n := p.in.Eval.Tree.Node(a.Module)
+	if n == nil || n.Config.Resources[a.Resource] == nil {
+		return false
+	}
+	destroy := n.Config.Resources[a.Resource].Lifecycle.Destroy
+	return destroy != nil && !*destroy
 }
 
 // orphanNow finds what is really there of an object that nothing wants.
