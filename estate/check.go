@@ -34,7 +34,7 @@ func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 		e.Units[i].wrong = append(e.Units[i].wrong, ds.Errors()...)
 		return ds
 	})
-	return together(maps.Clone(e.said), e.Units, all)
+	return together(maps.Clone(e.told.reading), e.Units, all)
 }
 
 type checker struct {
@@ -88,11 +88,11 @@ func (c *checker) noModule(ctx context.Context, u *Unit, tf *unit.Terraform) dia
 	if tf == nil || len(tf.Before)+len(tf.After) > 0 {
 		return nil
 	}
-	src, at, ds := c.e.sourceOf(u, tf)
-	if ds.HasErrors() || src == "" {
+	src, ds := c.e.sourceOf(u, tf)
+	if ds.HasErrors() || src.text == "" {
 		return nil
 	}
-	_, _, ds = c.e.packageOf(ctx, u, src, at, false)
+	_, _, ds = c.e.packageOf(ctx, u, src, false)
 	return ds
 }
 

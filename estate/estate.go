@@ -24,7 +24,6 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/event"
-	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
@@ -139,26 +138,26 @@ type Estate struct {
 	// with them. Without it some may be missing or too many.
 	Chosen bool
 
-	o         Options
-	said      map[identity]bool // what was told while the units were read
-	loader    *unit.Loader
-	blind     *unit.Loader // to which all outputs are unknown: for what is looked at before a run
-	byID      map[string]*Unit
-	shared    sharing
-	signed    par.Cache[string, signedIn]
-	git       map[string]*changes         // by what stands in the brackets of filters
-	worktrees map[string]string           // by commit
-	top       string                      // of the repository that these are of
-	modules   par.Cache[string, []string] // folders of local modules, by that of the first
-	listings  par.Cache[string, []string] // configuration files below a folder
-	run       *Run                        // whose results the units' dependencies are read from; nil before any
-	holding   holding
-	warned    sync.Map // what first let pass
+	o       Options
+	told    told
+	loader  *unit.Loader
+	blind   *unit.Loader // to which all outputs are unknown: for what is looked at before a run
+	byID    map[string]*Unit
+	shared  sharing
+	history history
+	run     *Run // whose results the units' dependencies are read from; nil before any
+	holding holding
+}
+
+// told is what was told already, so that it is not told again.
+type told struct {
+	reading map[identity]bool // while the units were read
+	once    sync.Map          // what first let pass
 }
 
 // first leaves out warnings that were given before for the same place, as where
 // many units share a file.
-func (e *Estate) first(ds diag.List) diag.List {
+func (t *told) first(ds diag.List) diag.List {
 	var out diag.List
 	for _, m := range ds {
 		if m.Severity == diag.Warning && m.At != nil {
@@ -166,7 +165,7 @@ func (e *Estate) first(ds diag.List) diag.List {
 				summary string
 				at      source.Range
 			}
-			if _, again := e.warned.LoadOrStore(said{m.Summary, *m.At}, true); again {
+			if _, again := t.once.LoadOrStore(said{m.Summary, *m.At}, true); again {
 				continue
 			}
 		}
@@ -223,7 +222,7 @@ func OpenUnit(ctx context.Context, o Options, path, module string) (*Estate, *Un
 }
 
 func newEstate(o Options) *Estate {
-	e := &Estate{o: o, byID: map[string]*Unit{}, said: map[identity]bool{}}
+	e := &Estate{o: o, byID: map[string]*Unit{}, told: told{reading: map[identity]bool{}}}
 	e.renew()
 	return e
 }

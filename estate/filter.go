@@ -298,7 +298,7 @@ func (f *filtering) matcher(t *term) func(*item) bool {
 	case termAttribute:
 		return f.byAttribute(t.name, t.value)
 	case termGit:
-		return func(it *item) bool { return it.unit != nil && f.changed(f.e.git[t.value], it.unit) }
+		return func(it *item) bool { return it.unit != nil && f.changed(f.e.history.changes[t.value], it.unit) }
 	}
 	return f.byName(t.value)
 }

@@ -25,6 +25,14 @@ import (
 // is checked out, the units are those of a worktree of B (worktree.go). As in Terragrunt
 // the two commits are compared themselves; no common ancestor is looked for.
 
+// history is what an estate knows of its repository besides what is checked out. The
+// zero value knows nothing.
+type history struct {
+	changes   map[string]*changes // by what stands in the brackets of filters
+	worktrees map[string]string   // by commit
+	top       string              // of the repository that these are of
+}
+
 // changes is what differs between two commits.
 type changes struct {
 	from, to string // as written
@@ -38,17 +46,17 @@ func (e *Estate) readGit(ctx context.Context, queries []query) diag.List {
 	for i := range queries {
 		for j := range queries[i].terms {
 			t := &queries[i].terms[j]
-			if t.kind != termGit || e.git[t.value] != nil {
+			if t.kind != termGit || e.history.changes[t.value] != nil {
 				continue
 			}
 			c, err := e.compare(ctx, t.value)
 			if err != nil {
 				return badFilter(queries[i].text, err.Error())
 			}
-			if e.git == nil {
-				e.git = map[string]*changes{}
+			if e.history.changes == nil {
+				e.history.changes = map[string]*changes{}
 			}
-			e.git[t.value] = c
+			e.history.changes[t.value] = c
 			if ds := e.bringBack(ctx, c); ds.HasErrors() {
 				return ds
 			}
@@ -79,13 +87,13 @@ func (e *Estate) compare(ctx context.Context, text string) (*changes, error) {
 	c := &changes{from: from, to: to, files: map[string]bool{}, dirs: map[string]bool{}}
 	top := repository(e.o.Root) // of the worktree, if the units are looked at in one
 	if e.o.repo == "" {
-		shown, err := e.o.git(ctx, "rev-parse", "--show-toplevel")
+		shown, err := e.o.git().run(ctx, "rev-parse", "--show-toplevel")
 		if err != nil {
 			return nil, err
 		}
 		top = e.asRoot(shown)
 	}
-	out, err := e.o.git(ctx, "diff", "--name-status", "--no-renames", "-z", c.from, c.to, "--")
+	out, err := e.o.git().run(ctx, "diff", "--name-status", "--no-renames", "-z", c.from, c.to, "--")
 	if err != nil {
 		return nil, err
 	}
@@ -121,13 +129,22 @@ func (e *Estate) asRoot(top string) string {
 	return filepath.Join(e.o.Root, rel)
 }
 
-// git runs git in the repository and returns what it prints.
-func (o *Options) git(ctx context.Context, args ...string) (string, error) {
-	if o.Machine.Run == nil {
+// A gitIn runs git in a folder.
+type gitIn struct {
+	dir     string
+	machine unit.Machine
+}
+
+// git is git in the repository that the units are in.
+func (o *Options) git() gitIn { return gitIn{cmp.Or(o.repo, o.Root), o.Machine} }
+
+// run runs git and returns what it prints.
+func (g gitIn) run(ctx context.Context, args ...string) (string, error) {
+	if g.machine.Run == nil {
 		return "", fmt.Errorf("git cannot be run here")
 	}
 	var out, said sys.Buffer
-	err := o.Machine.Run(ctx, sys.Command{Path: "git", Args: args, Dir: cmp.Or(o.repo, o.Root), Env: o.Machine.Environ, Stdout: &out, Stderr: &said})
+	err := g.machine.Run(ctx, sys.Command{Path: "git", Args: args, Dir: g.dir, Env: g.machine.Environ, Stdout: &out, Stderr: &said})
 	if err != nil {
 		why := strings.TrimSpace(said.String())
 		if why == "" {
@@ -141,14 +158,14 @@ func (o *Options) git(ctx context.Context, args ...string) (string, error) {
 // Affected is the filter of --filter-affected: what differs between the default
 // branch and HEAD.
 func Affected(ctx context.Context, o Options) (string, diag.List) {
-	if ref, err := o.git(ctx, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD"); err == nil {
+	if ref, err := o.git().run(ctx, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD"); err == nil {
 		return "[" + ref + "...HEAD]", nil
 	}
-	if _, err := o.git(ctx, "rev-parse", "--git-dir"); err != nil {
+	if _, err := o.git().run(ctx, "rev-parse", "--git-dir"); err != nil {
 		return "", badFilter("--filter-affected", err.Error())
 	}
 	for _, name := range [...]string{"main", "master"} {
-		if _, err := o.git(ctx, "rev-parse", "--verify", "--quiet", "refs/heads/"+name); err == nil {
+		if _, err := o.git().run(ctx, "rev-parse", "--verify", "--quiet", "refs/heads/"+name); err == nil {
 			return "[" + name + "...HEAD]", nil
 		}
 	}
@@ -251,7 +268,7 @@ func (e *Estate) moduleDirs(ctx context.Context, u *Unit) []string {
 	if m == nil {
 		return nil
 	}
-	return e.modules.Do(m.Dir, func() []string {
+	return e.shared.below.Do(m.Dir, func() []string {
 		seen := map[string]bool{}
 		var visit func(m *config.Module)
 		visit = func(m *config.Module) {
@@ -294,7 +311,7 @@ func (e *Estate) moduleFiles(ctx context.Context, u *Unit) []string {
 		return nil
 	}
 	dir := m.Dir
-	return e.listings.Do(dir, func() []string {
+	return e.shared.listings.Do(dir, func() []string {
 		var found []string
 		_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 			switch {

@@ -24,12 +24,12 @@ func (w *work) gone(ctx context.Context, failed diag.List) (bool, diag.List) {
 	if ds.HasErrors() || more.HasErrors() || rs != nil && !unit.Known(rs.Config) || e.lateScalar(t, in) != "" {
 		return false, nil
 	}
-	src, _, ds := e.sourceOf(in, tf)
+	src, ds := e.sourceOf(in, tf)
 	m := e.laid(ctx, w.u)
 	if ds.HasErrors() || rs == nil && (m.root == nil || m.root.Backend != nil) {
 		return false, nil
 	}
-	in.place = &place{unit: in, terraform: tf, dir: e.runsIn(in, src, e.downloadDir(t, in)), remote: rs}
+	in.place = &place{unit: in, terraform: tf, dir: e.runsIn(in, src.text, e.downloadDir(t, in)), remote: rs}
 	where, ds := e.stateWhere(ctx, in, m.root, nil, nil)
 	if ds.HasErrors() {
 		return false, nil

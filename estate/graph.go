@@ -53,7 +53,7 @@ func (e *Estate) edges(ctx context.Context, units []*Unit) diag.List {
 		}
 		return ds
 	})
-	return together(e.said, units, all)
+	return together(e.told.reading, units, all)
 }
 
 // unread reports whether nothing but the name of a unit is known.

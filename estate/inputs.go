@@ -242,13 +242,13 @@ func (e *Estate) localTree(t *demand.Task, u *Unit) *localTree {
 	if ds.HasErrors() {
 		return nil
 	}
-	src, at, ds := e.sourceOf(u, tf)
+	src, ds := e.sourceOf(u, tf)
 	if ds.HasErrors() {
 		return nil
 	}
 	pkg, sub := u.Dir, ""
-	if src != "" {
-		if pkg, sub, ds = e.packageOf(t.Context(), u, src, at, false); ds.HasErrors() || pkg == "" {
+	if src.text != "" {
+		if pkg, sub, ds = e.packageOf(t.Context(), u, src, false); ds.HasErrors() || pkg == "" {
 			return nil
 		}
 	}

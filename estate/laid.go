@@ -43,12 +43,12 @@ func (e *Estate) layOver(t *demand.Task, u *Unit) *laidModule {
 	if ds.HasErrors() {
 		return &laidModule{}
 	}
-	src, at, ds := e.sourceOf(in, tf)
+	src, ds := e.sourceOf(in, tf)
 	if ds.HasErrors() {
 		return &laidModule{}
 	}
-	p := &place{unit: in, terraform: tf, dir: e.runsIn(in, src, e.downloadDir(t, in))}
-	if p.files, ds = e.filesOf(t.Context(), in, tf, src, at, p.dir, false); p.files == nil || ds.HasErrors() {
+	p := &place{unit: in, terraform: tf, dir: e.runsIn(in, src.text, e.downloadDir(t, in))}
+	if p.files, ds = e.filesOf(t.Context(), p, src, false); p.files == nil || ds.HasErrors() {
 		return &laidModule{}
 	}
 	out := &laidModule{whole: true, ds: e.generate(t, p)}

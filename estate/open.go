@@ -122,7 +122,7 @@ func (e *Estate) load(ctx context.Context, paths []string, outside bool) diag.Li
 			continue
 		}
 		for _, m := range r.ds {
-			e.said[identify(m)] = true
+			e.told.reading[identify(m)] = true
 		}
 		ds = append(ds, r.ds...)
 		for _, in := range r.units {

@@ -74,7 +74,7 @@ func (e *Estate) signIn(t *demand.Task, u *Unit) diag.List {
 	if role.ARN == "" && len(e.o.SignIn.Command) == 0 {
 		return ds
 	}
-	got := e.signed.Do(u.Dir+"\x00"+role.ARN, func() signedIn {
+	got := e.shared.signed.Do(u.Dir+"\x00"+role.ARN, func() signedIn {
 		env, ds := e.credentials(t.Context(), u.Dir, role)
 		return signedIn{env, ds.Under(at)}
 	})
@@ -90,7 +90,7 @@ func (e *Estate) functionEnv() func(t *demand.Task, dir string) (sys.Env, diag.L
 		return nil
 	}
 	return func(t *demand.Task, dir string) (sys.Env, diag.List) {
-		got := e.signed.Do(dir+"\x00"+s.Role.ARN, func() signedIn {
+		got := e.shared.signed.Do(dir+"\x00"+s.Role.ARN, func() signedIn {
 			env, ds := e.credentials(t.Context(), dir, s.Role)
 			return signedIn{env, ds}
 		})

@@ -14,7 +14,7 @@ import (
 // commands that then run there as in any folder.
 func (e *Estate) Ready(ctx context.Context, u *Unit) (dir string, ds diag.List) {
 	t := e.task(ctx)
-	if ds = e.first(u.CheckRunner(t)); ds.HasErrors() {
+	if ds = e.told.first(u.CheckRunner(t)); ds.HasErrors() {
 		return "", ds
 	}
 	p, more := e.placeOf(t, u, true)

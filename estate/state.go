@@ -28,7 +28,7 @@ import (
 // of another commit manages is what it manages where that is checked out.
 func (e *Estate) stateWhere(ctx context.Context, u *Unit, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (local.Options, diag.List) {
 	o, ds := e.statedWhere(ctx, u, root, eng, values)
-	o.Path, o.WorkspaceDir = e.checkedOut(o.Path), e.checkedOut(o.WorkspaceDir)
+	o.Path, o.WorkspaceDir = e.history.checkedOut(o.Path), e.history.checkedOut(o.WorkspaceDir)
 	return o, ds
 }
 

@@ -35,7 +35,7 @@ type work struct {
 // there is nothing to do.
 func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.List) {
 	w := &work{r: r, u: u, res: res, t: r.e.task(ctx)}
-	ds := r.e.first(u.CheckRunner(w.t))
+	ds := r.e.told.first(u.CheckRunner(w.t))
 	if ds.HasErrors() {
 		return nil, ds
 	}

@@ -42,12 +42,12 @@ type Worktrees struct {
 }
 
 type checkout struct {
-	options Options // that git runs with
-	unlock  func()
+	git    gitIn // of the repository
+	unlock func()
 }
 
 // reserve makes the folder that a worktree will be in, and says that it is taken.
-func (ws *Worktrees) reserve(ctx context.Context, o Options) (string, error) {
+func (ws *Worktrees) reserve(ctx context.Context, g gitIn) (string, error) {
 	dir, err := os.MkdirTemp("", treesPrefix)
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir) // as git tells it
@@ -66,7 +66,7 @@ func (ws *Worktrees) reserve(ctx context.Context, o Options) (string, error) {
 		ws.all = map[string]*checkout{}
 	}
 	tree := filepath.Join(dir, treeName)
-	ws.all[tree] = &checkout{o, unlock}
+	ws.all[tree] = &checkout{g, unlock}
 	return tree, nil
 }
 
@@ -77,7 +77,7 @@ func (ws *Worktrees) remove(ctx context.Context, tree string) {
 	delete(ws.all, tree)
 	ws.mu.Unlock()
 	if c != nil {
-		c.options.discard(ctx, tree)
+		c.git.discard(ctx, tree)
 		c.unlock()
 	}
 }
@@ -93,15 +93,15 @@ func (ws *Worktrees) Remove(ctx context.Context) {
 }
 
 // discard has git forget a worktree, and removes its folder.
-func (o *Options) discard(ctx context.Context, tree string) {
-	_, _ = o.git(ctx, "worktree", "remove", "--force", "--force", tree)
+func (g gitIn) discard(ctx context.Context, tree string) {
+	_, _ = g.run(ctx, "worktree", "remove", "--force", "--force", tree)
 	_ = os.RemoveAll(filepath.Dir(tree))
 }
 
 // sweep removes the worktrees of the repository that processes which are gone left
 // behind. What is not sure to be one is left alone, and nothing that fails matters.
-func (o *Options) sweep(ctx context.Context) {
-	text, _ := o.git(ctx, "worktree", "list", "--porcelain")
+func (g gitIn) sweep(ctx context.Context) {
+	text, _ := g.run(ctx, "worktree", "list", "--porcelain")
 	at, end := context.WithCancel(ctx)
 	end() // a lock is not waited for
 	for line := range strings.Lines(text) {
@@ -112,7 +112,7 @@ func (o *Options) sweep(ctx context.Context) {
 			continue
 		}
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			o.discard(ctx, tree)
+			g.discard(ctx, tree)
 			continue
 		}
 		lock := filepath.Join(dir, treeLock)
@@ -120,7 +120,7 @@ func (o *Options) sweep(ctx context.Context) {
 			continue
 		}
 		if unlock, err := filelock.Lock(at, lock); err == nil {
-			o.discard(ctx, tree)
+			g.discard(ctx, tree)
 			unlock()
 		}
 	}
@@ -137,12 +137,12 @@ func (e *Estate) standIn(ctx context.Context, queries []query) diag.List {
 			}
 			_, to, err := commits(t.value)
 			if err == nil {
-				_, err = e.o.git(ctx, "rev-parse", "--git-dir") // says what is wrong if there is no repository
+				_, err = e.o.git().run(ctx, "rev-parse", "--git-dir") // says what is wrong if there is no repository
 			}
 			if err != nil {
 				return badFilter(q.text, err.Error())
 			}
-			id, err := e.o.git(ctx, "rev-parse", "--verify", "--quiet", to+"^{commit}")
+			id, err := e.o.git().run(ctx, "rev-parse", "--verify", "--quiet", to+"^{commit}")
 			switch {
 			case err != nil:
 				return badFilter(q.text, fmt.Sprintf("there is no commit %s", to))
@@ -155,7 +155,7 @@ func (e *Estate) standIn(ctx context.Context, queries []query) diag.List {
 	if at == "" {
 		return nil
 	}
-	if head, err := e.o.git(ctx, "rev-parse", "HEAD"); err != nil || head == at {
+	if head, err := e.o.git().run(ctx, "rev-parse", "HEAD"); err != nil || head == at {
 		return nil
 	}
 	top := repository(e.o.Root)
@@ -191,33 +191,33 @@ func (e *Estate) Elsewhere() string {
 
 // worktree checks a commit out beside the repository's own folder, once.
 func (e *Estate) worktree(ctx context.Context, ref string) (string, error) {
-	if dir := e.worktrees[ref]; dir != "" {
+	if dir := e.history.worktrees[ref]; dir != "" {
 		return dir, nil
 	}
-	if e.worktrees == nil {
-		e.worktrees, e.top = map[string]string{}, repository(e.o.Root)
+	if e.history.worktrees == nil {
+		e.history.worktrees, e.history.top = map[string]string{}, repository(e.o.Root)
 		if e.o.Worktrees == nil {
 			e.o.Worktrees = &Worktrees{}
 		}
-		e.o.sweep(ctx)
+		e.o.git().sweep(ctx)
 	}
-	dir, err := e.o.Worktrees.reserve(ctx, e.o)
+	dir, err := e.o.Worktrees.reserve(ctx, e.o.git())
 	if err != nil {
 		return "", err
 	}
-	e.worktrees[ref] = dir
-	_, err = e.o.git(ctx, "worktree", "add", "--quiet", "--detach", "--force", dir, ref)
+	e.history.worktrees[ref] = dir
+	_, err = e.o.git().run(ctx, "worktree", "add", "--quiet", "--detach", "--force", dir, ref)
 	return dir, err
 }
 
 // checkedOut is a path, or a text with one, as it is where the repository is checked
 // out: itself, unless it leads into a worktree.
-func (e *Estate) checkedOut(path string) string {
-	for _, dir := range e.worktrees {
+func (h *history) checkedOut(path string) string {
+	for _, dir := range h.worktrees {
 		if path == dir {
-			return e.top
+			return h.top
 		}
-		path = strings.ReplaceAll(path, dir+string(filepath.Separator), e.top+string(filepath.Separator))
+		path = strings.ReplaceAll(path, dir+string(filepath.Separator), h.top+string(filepath.Separator))
 	}
 	return path
 }
@@ -227,8 +227,8 @@ func (e *Estate) Close(ctx context.Context) {
 	if e == nil {
 		return
 	}
-	for ref, dir := range e.worktrees {
+	for ref, dir := range e.history.worktrees {
 		e.o.Worktrees.remove(context.WithoutCancel(ctx), dir)
-		delete(e.worktrees, ref)
+		delete(e.history.worktrees, ref)
 	}
 }

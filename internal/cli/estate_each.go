@@ -72,7 +72,7 @@ func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args
 			res.Status, res.Reason, res.Cause, res.Code = estate.EarlyExit, "ancestor error", u.Needs[need].Name, 1
 			fmt.Fprintf(s.Stderr, "[%s] not run, since a unit that it needs failed\n", u.Name)
 		default:
-			if s.runOne(ctx, cmd, res, f, rest, told); res.Code != 0 {
+			if s.runOne(ctx, cmd, res, f, rest); res.Code != 0 {
 				failed[u] = true
 				res.Status, res.Reason = estate.Failed, "run error"
 				res.Cause = fmt.Sprintf("the command ended with the status %d", res.Code)
@@ -87,7 +87,7 @@ func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args
 
 // runOne runs a command on one unit of several. Which one it is goes to Stderr, so
 // that what the command prints stays what it prints alone.
-func (s *session) runOne(ctx context.Context, cmd command, res *estate.Result, f *unitFlags, args []string, told *heard) {
+func (s *session) runOne(ctx context.Context, cmd command, res *estate.Result, f *unitFlags, args []string) {
 	u := res.Unit
 	if _, err := os.Stat(u.Dir); err != nil {
 		res.Diags = diag.Errorf(nil, "Unit not found", "%s.", err)
@@ -97,7 +97,6 @@ func (s *session) runOne(ctx context.Context, cmd command, res *estate.Result, f
 	fmt.Fprintf(s.Stderr, "[%s]\n", u.Name)
 	n := s.below(u.Dir)
 	n.command, n.Stdout = cmd.name, unitLines{n.Stdout, u.Name}
-	n.views.heard = told
 	n.openViews()
 	one := *f
 	one.report, one.reportSchema, one.outDir, one.jsonOutDir = "", "", "", ""
