@@ -97,8 +97,44 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	if ds = append(ds, more...); ds.HasErrors() && !o.Look.Whole {
 		return e, ds
 	}
+	all := e.Units
+	more = e.filter(ctx, queries)
+	ds = e.concerns(ds, all)
 	e.Warnings, e.Chosen = ds.Warnings(), true
-	return e, append(slices.Clone(ds), e.filter(ctx, queries)...)
+	return e, append(slices.Clone(ds), more...)
+}
+
+// concerns makes errors about units that filters left out warnings, since nobody asked
+// for these. Where a file cannot be read they stay errors: it may need what was chosen.
+func (e *Estate) concerns(ds diag.List, all []*Unit) diag.List {
+	if len(all) == len(e.Units) {
+		return ds
+	}
+	key := func(m *diag.Message) identity {
+		id := identify(m)
+		id.detail = "" // which names the units, where there are several
+		return id
+	}
+	aside := map[identity]bool{}
+	for _, u := range all {
+		chosen := e.byID[u.ID] == u || u.Broken != nil || u.faulty
+		for _, m := range u.wrong {
+			if id := key(m); chosen {
+				aside[id] = false
+			} else if _, known := aside[id]; !known {
+				aside[id] = true
+			}
+		}
+	}
+	var out diag.List
+	for _, m := range ds {
+		if m.Severity == diag.Error && aside[key(m)] {
+			out = append(out, warned(diag.List{m})...)
+		} else {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // load reads unit files. Those that lie outside of the root are left out if they

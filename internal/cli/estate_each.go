@@ -23,6 +23,9 @@ var oneUnit = []string{"import", "taint", "untaint", "console", "force-unlock"}
 // overUnits runs a command over units: name, and for those of two words what
 // follows it.
 func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args []string) int {
+	if f.module != "" {
+		f.idle = append(f.idle, "--module: --all takes all modules; --filter chooses among them")
+	}
 	if slices.Contains(inParallel, name) {
 		return s.runAll(ctx, name, f, args)
 	}
