@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -44,7 +45,7 @@ func dependenciesIn(s *state.State, c *plan.Change) []addr.ConfigResource {
 	return obj.Dependencies
 }
 
-// finish adds the soft needs, unless they close a circle.
+// finish adds the soft needs, but for those that are on a circle.
 func (b *actionList) finish() {
 	if len(b.soft) > 0 {
 		plain := make(map[int][]int, len(b.soft))
@@ -53,9 +54,7 @@ func (b *actionList) finish() {
 			b.out[i].Needs = append(slices.Clone(plain[i]), more...)
 		}
 		if !acyclic(b.out) {
-			for i, needs := range plain {
-				b.out[i].Needs = needs
-			}
+			b.cut(plain)
 		}
 	}
 	for i := range b.out {
@@ -65,6 +64,91 @@ func (b *actionList) finish() {
 			b.out[i].Needs = slices.Compact(n)
 		}
 	}
+}
+
+// cut takes the soft needs out that are on a circle: those within one knot of
+// actions that all lead to one another. Of a join in a knot stays what lies outside.
+func (b *actionList) cut(plain map[int][]int) {
+	knot := knots(b.out)
+	outside := map[int]int{} // by join: one of its members that are in no knot with it, -1 if there are none
+	rest := func(join int) int {
+		i, known := outside[join]
+		if !known {
+			i = -1
+			other := slices.DeleteFunc(slices.Clone(b.out[join].Needs), func(n int) bool { return knot[n] == knot[join] })
+			if len(other) > 0 {
+				i = b.add(plan.StepJoin, -1, other...)
+			}
+			outside[join] = i
+		}
+		return i
+	}
+	for _, i := range slices.Sorted(maps.Keys(plain)) {
+		needs := plain[i]
+		for _, n := range b.soft[i] {
+			if knot[n] == knot[i] {
+				if b.out[n].Kind != plan.StepJoin {
+					continue
+				}
+				if n = rest(n); n < 0 {
+					continue
+				}
+			}
+			needs = append(needs[:len(needs):len(needs)], n)
+		}
+		b.out[i].Needs = needs
+	}
+}
+
+// knots numbers the actions so that two have the same number if each needs the
+// other, directly or through others (Tarjan's strongly connected components).
+func knots(list []plan.Action) []int {
+	type visit struct{ action, next int }
+	knot, low := make([]int, len(list)), make([]int, len(list)) // low is 0 before the first visit
+	count, found := 0, 0
+	var open []int // visited, and in no knot yet
+	for start := range list {
+		if low[start] != 0 {
+			continue
+		}
+		var path []visit
+		enter := func(i int) {
+			count++
+			low[i], knot[i] = count, -1-count // as a negative number the order of visits, until the knot is known
+			open, path = append(open, i), append(path, visit{i, 0})
+		}
+		enter(start)
+		for len(path) > 0 {
+			at := &path[len(path)-1]
+			i := at.action
+			if at.next < len(list[i].Needs) {
+				n := list[i].Needs[at.next]
+				at.next++
+				switch {
+				case low[n] == 0:
+					enter(n)
+				case knot[n] < 0:
+					low[i] = min(low[i], -1-knot[n])
+				}
+				continue
+			}
+			path = path[:len(path)-1]
+			if len(path) > 0 {
+				up := path[len(path)-1].action
+				low[up] = min(low[up], low[i])
+			}
+			if low[i] != -1-knot[i] {
+				continue
+			}
+			for member := -1; member != i; {
+				member = open[len(open)-1]
+				open = open[:len(open)-1]
+				knot[member] = found
+			}
+			found++
+		}
+	}
+	return knot
 }
 
 // acyclic reports whether the list can be carried out.

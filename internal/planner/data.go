@@ -189,6 +189,25 @@ func (p *planner) pendingDirect(t *demand.Task) bool {
 				return true
 			}
 		}
+		if p.shrinks(r, in) {
+			return true
+		}
+	}
+	return false
+}
+
+// shrinks reports whether state has instances of a resource that are not wanted
+// any more, and go with this plan.
+func (p *planner) shrinks(r *eval.Resource, in *eval.Instances) bool {
+	had := p.prior.Resource(r.Addr())
+	if had == nil {
+		return false
+	}
+	for k := range had.Instances {
+		a := r.Addr().Instance(k)
+		if in.Get(k) == nil && p.scope.target(a) && p.scope.allows(a) {
+			return true
+		}
 	}
 	return false
 }
