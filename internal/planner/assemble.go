@@ -220,6 +220,9 @@ func (p *planner) outputScope() func(name string) bool {
 			planned[ip.d.Addr().Config()] = true
 		}
 	}
+	for _, c := range p.none {
+		planned[c] = true
+	}
 	left := func(r addr.ConfigResource) bool { return !planned[r] }
 	reads := eval.StaticOutputs(p.in.Eval.Tree)
 	return func(name string) bool {

@@ -68,6 +68,7 @@ type findings struct {
 	orphans      []*orphanPlan
 	generated    []*generatedPlan
 	deferred     []*plan.Deferred
+	none         []addr.ConfigResource // wanted by a limited plan, and without instances
 	checkResults []checks.Result
 }
 
@@ -231,6 +232,11 @@ func (p *planner) walkResource(w *par.Work[job], t *demand.Task, r *eval.Resourc
 	}
 	if p.in.Mode != plan.Destroy && !p.scope.limited() {
 		defer r.Whole(t)
+	}
+	if c := r.Addr().Config(); len(in.All) == 0 && p.scope.limited() && !p.scope.dropped[c] && !slices.ContainsFunc(p.scope.excludes, func(t addr.Target) bool { return t.ContainsConfig(c) }) {
+		p.mu.Lock()
+		p.none = append(p.none, c)
+		p.mu.Unlock()
 	}
 	var rest []job
 	var first []*eval.Desired

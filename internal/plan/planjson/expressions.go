@@ -2,8 +2,10 @@ package planjson
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/relevant"
 	"github.com/terrace-iac/terrace/internal/schema"
@@ -14,8 +16,8 @@ import (
 
 func (c *configWriter) expression(x hcl.Expression) {
 	c.begin('{')
-	vars := x.Variables()
-	if len(vars) == 0 {
+	vars, called := x.Variables(), providerFunctions(x)
+	if len(vars)+len(called) == 0 {
 		if v, diags := x.Value(nil); !diags.HasErrors() && v.IsWhollyKnown() && !v.ContainsMarked() {
 			c.name("constant_value")
 			c.value(v)
@@ -27,10 +29,28 @@ func (c *configWriter) expression(x hcl.Expression) {
 	for _, t := range vars {
 		refs = append(refs, references(t)...)
 	}
+	refs = append(refs, called...)
 	if len(refs) > 0 {
 		c.strs("references", refs)
 	}
 	c.end('}')
+}
+
+// providerFunctions names the functions of providers that an expression calls, each
+// as often as it does. JSON syntax keeps them in its texts.
+func providerFunctions(x hcl.Expression) []string {
+	n, ok := x.(hclsyntax.Node)
+	if !ok {
+		return nil
+	}
+	var out []string
+	_ = hclsyntax.VisitAll(n, func(n hclsyntax.Node) hcl.Diagnostics {
+		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok && strings.HasPrefix(call.Name, "provider::") {
+			out = append(out, call.Name)
+		}
+		return nil
+	})
+	return out
 }
 
 // expressionMember writes an expression as a member, unless nothing can be told of it.
