@@ -228,7 +228,7 @@ func (s *session) openViews() {
 		width = s.Terminal.Width()
 	}
 	human := &view.Human{
-		Out: s.Stdout, Errs: s.Stderr, Style: view.Style{Color: color, Width: width}, Concise: s.views.concise,
+		Out: s.Stdout, Errs: s.Stderr, Style: view.Style{Color: color, Width: width}, Concise: s.views.concise, Joined: s.redraws() && s.Terminal.Err,
 		Printer: &diag.Printer{
 			Set: s.set, Color: color, Width: width, Program: view.Program, Difference: view.Difference(view.Style{Color: color}),
 			CompactWarnings: s.views.compactWarnings, ConsolidateWarnings: s.views.consolidateWarnings, ConsolidateErrors: s.views.consolidateErrors,

@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
@@ -230,7 +231,7 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 		extra = append(extra, e.BackendConfig(u)...)
 	}
 	log := estate.Observer{
-		Log:    func(_ *estate.Unit, line string) { s.say(line + "\n") },
+		Log:    func(_ *estate.Unit, line string) { s.hookLine(cmd.name, args, line) },
 		LogErr: func(_ *estate.Unit, line string) { fmt.Fprintln(s.Stderr, line) },
 	}
 	if cmd.name == "init" || !slices.Contains(noInit, cmd.name) {
@@ -253,6 +254,18 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 	return s.tried(ctx, us, func() int {
 		return s.hooked(ctx, us, log, func() int { return cmd.run(ctx, s, append(slices.Clone(extra), args...)) })
 	})
+}
+
+// hookLine tells a line of a hook: as an event where the command will write events or
+// writes them already, so that nothing else stands among them.
+func (s *session) hookLine(command string, args []string, line string) {
+	streams := []string{"plan", "apply", "destroy", "refresh"}
+	asks := func(a string) bool { return a == "-json" || a == "--json" }
+	if s.stream == nil && slices.Contains(streams, command) && slices.ContainsFunc(args, asks) {
+		(&view.Stream{Out: s.Stdout, Now: s.Now}).Log(line)
+		return
+	}
+	s.say(line + "\n")
 }
 
 // hooked runs a command with the hooks before and after it. Its errors are noted.

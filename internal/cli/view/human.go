@@ -15,9 +15,19 @@ type Human struct {
 	Style     Style
 	Printer   *diag.Printer
 	Concise   bool // lines about progress are left out
+	Joined    bool // Out and Errs are terminals, that is, the same one
 
 	mu       sync.Mutex
 	applying bool
+}
+
+// errs is where errors go: where what is drawn over stands on the same terminal, they
+// go the way of everything else, so that they do not land in it.
+func (h *Human) errs() io.Writer {
+	if h.Joined {
+		return h.Out
+	}
+	return h.Errs
 }
 
 // Applying says that a plan is carried out from now on.
@@ -37,7 +47,7 @@ func (h *Human) Event(e event.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if e.Kind == event.Message && e.Diag != nil {
-		_ = h.Printer.Split(h.Out, h.Errs, diag.List{e.Diag})
+		_ = h.Printer.Split(h.Out, h.errs(), diag.List{e.Diag})
 		return
 	}
 	if h.Concise && e.Kind != event.ProvisionOutput {
@@ -60,7 +70,7 @@ func (h *Human) Messages(ds diag.List) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_ = h.Printer.Split(h.Out, h.Errs, ds)
+	_ = h.Printer.Split(h.Out, h.errs(), ds)
 }
 
 // With prints messages by another printer, as Messages does by its own.
@@ -70,7 +80,7 @@ func (h *Human) With(p *diag.Printer, ds diag.List) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_ = p.Split(h.Out, h.Errs, ds)
+	_ = p.Split(h.Out, h.errs(), ds)
 }
 
 // Say writes text as it is.

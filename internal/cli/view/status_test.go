@@ -2,9 +2,12 @@ package view
 
 import (
 	"bytes"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/terrace-iac/terrace/diag"
 )
 
 // What is written goes above the line, which is drawn over again and never in
@@ -63,6 +66,24 @@ func TestForeign(t *testing.T) {
 	} {
 		if got := Foreign(line); got != want {
 			t.Errorf("%q: got %q, want %q", line, got, want)
+		}
+	}
+}
+
+// Errors on the terminal that a view is drawn on stand above it, as all else does;
+// where they are read by somebody else they go there.
+func TestErrorsAboveTheView(t *testing.T) {
+	for _, joined := range []bool{true, false} {
+		var out, errs bytes.Buffer
+		h := &Human{Out: &out, Errs: &errs, Printer: &diag.Printer{}, Joined: joined}
+		l := NewLive(h.Out, func() int { return 20 }, func() int { return 24 }, func() time.Time { return time.Time{} }, 1)
+		h.Redirect(l)
+		l.Start("a", "planning")
+		l.Refresh()
+		h.Messages(diag.Errorf(nil, "Trouble", "There is."))
+		l.Refresh()
+		if above := strings.Contains(out.String(), "\x1b[J\nError: Trouble"); above != joined || joined == strings.Contains(errs.String(), "Trouble") {
+			t.Errorf("joined %v: %q, %q", joined, out.String(), errs.String())
 		}
 	}
 }
