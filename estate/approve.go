@@ -238,7 +238,7 @@ func (w *work) approved(p *plan.Plan) (yes bool, ds diag.List) {
 			return false, ds
 		}
 	}
-	news, later := a.compare(p, w.res.again)
+	news, later := a.compare(p, w.again)
 	if len(news) > 0 {
 		ds := diag.Errorf(nil, "Plan changed since it was approved", "Planned once more before its turn, the unit %s needs something else than what was approved: %s. Nothing of it was applied. Run again to see and approve the new plan.", w.u.Name, shortened(news))
 		ds[0].Code = "estate/plan-changed"
@@ -309,7 +309,7 @@ func (r *Run) waves(ctx context.Context) {
 // stale says why a saved plan does not hold for a unit any more; nothing if it does,
 // or if the unit is already as the plan wants it.
 func (s *Saved) stale(w *work, p *plan.Plan) diag.List {
-	why := s.changed(journal.HeaderOf(w.hold.Current()), w.digest(), p, w.res.again)
+	why := s.changed(journal.HeaderOf(w.hold.Current()), w.digest(), p, w.again)
 	if why == "" || !p.HasChanges() {
 		return nil
 	}

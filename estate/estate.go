@@ -271,8 +271,7 @@ type Result struct {
 	Status  Status
 	Reason  string // for reports: run error, ancestor error, exclude block
 	Cause   string // the unit before it that failed or did not run, the label of the block that decided, or the error's summary
-	Root    string // for an ancestor error, the unit that failed first, or that was kept from running
-	Kept    bool   // that unit did not fail: it was not run
+	Blocker Blocker
 	Started time.Time
 	Ended   time.Time
 	Diags   diag.List
@@ -284,7 +283,13 @@ type Result struct {
 	Deferred []Deferral
 	digest   string // of the configuration, if the plan is to be saved
 	Code     int
-	again    bool // the unit was begun before in this run, and failed
+}
+
+// A Blocker is the unit that is behind an ancestor error: that failed first, or that was
+// kept from running. The zero value is none.
+type Blocker struct {
+	Name string
+	Kept bool // it did not fail: it was not run
 }
 
 // Status is what became of a unit in a run.

@@ -32,7 +32,7 @@ func (e *Estate) Refused(ds diag.List) []*Result {
 			res.Status, res.Reason, res.Cause, res.Diags = Failed, "run error", u.wrong.Errors()[0].Summary, once(u.wrong.Errors())
 		case by != nil:
 			res.Status, res.Reason, res.Cause = EarlyExit, "ancestor error", by.Name
-			res.Root, res.Kept = r.rootOf(by)
+			res.Blocker = r.blocker(by)
 		default:
 			res.Status, res.Reason, res.Cause = EarlyExit, "run error", cause
 			continue

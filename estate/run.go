@@ -136,7 +136,7 @@ func (r *Run) turn(ctx context.Context, u *Unit) {
 	switch {
 	case by != nil:
 		res.Status, res.Reason, res.Cause, res.Code = EarlyExit, "ancestor error", by.Name, 1
-		res.Root, res.Kept = r.rootOf(by)
+		res.Blocker = r.blocker(by)
 	case r.stopping(ctx):
 		res.Status, res.Reason, res.Cause, res.Code = EarlyExit, "run error", "the run was interrupted", 1
 	case failFast:
@@ -150,16 +150,16 @@ func (r *Run) turn(ctx context.Context, u *Unit) {
 	r.finish(ctx, res)
 }
 
-// rootOf is the unit whose failure kept another from running, or which did not run
+// blocker is the unit whose failure kept another from running, or which did not run
 // itself.
-func (r *Run) rootOf(u *Unit) (name string, kept bool) {
+func (r *Run) blocker(u *Unit) Blocker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.blocked[u] != nil {
 		u = r.blocked[u]
 	}
 	res := r.results[u]
-	return u.Name, res != nil && res.Status == EarlyExit
+	return Blocker{u.Name, res != nil && res.Status == EarlyExit}
 }
 
 // finish notes what came of a unit and lets those that waited for it go on.
@@ -220,8 +220,8 @@ func (r *Run) claim(u *Unit, path string) diag.List {
 func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
 	retry := ""
 	for try := 1; ; try++ {
-		res.Code, res.again = 0, try > 1
-		ds := r.once(ctx, u, res)
+		res.Code = 0
+		ds := r.once(ctx, u, res, try > 1)
 		if !ds.HasErrors() {
 			res.Diags = append(res.Diags, ds...)
 			if try > 1 {
@@ -253,13 +253,15 @@ func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
 	}
 }
 
-// once does the operation on one unit.
-func (r *Run) once(ctx context.Context, u *Unit, res *Result) diag.List {
+// once does the operation on one unit, again if it was begun before in this run and
+// failed.
+func (r *Run) once(ctx context.Context, u *Unit, res *Result, again bool) diag.List {
 	w, ds := r.prepare(ctx, u, res)
 	if ds.HasErrors() || w == nil {
 		return ds
 	}
 	defer w.close()
+	w.again = again
 	more := w.early(ctx)
 	if !more.HasErrors() {
 		more = append(more, w.hooks(ctx, false, nil)...)

@@ -29,6 +29,7 @@ type work struct {
 	hold   *hold.State
 	first  diag.List // what was said before hooks ran, if they may change it
 	ran    bool      // they did, now or before
+	again  bool      // the unit was begun before in this run, and failed
 }
 
 // prepare evaluates a unit and opens its engine. Without errors and without work

@@ -77,7 +77,7 @@ func Main(ctx context.Context, system *sys.System) int {
 	select {
 	case code := <-done:
 		return code
-	case <-s.abort:
+	case <-s.reach.abort:
 		s.kill()
 		return 1
 	}

@@ -24,7 +24,7 @@ import (
 func (s *session) below(dir string) *session {
 	n := newSession(s.System.In(dir))
 	n.launch, n.command, n.views = dir, s.command, s.views
-	n.ctx, n.cancel, n.trees = s.ctx, s.cancel, s.trees
+	n.ctx, n.reach.cancel, n.reach.trees = s.ctx, s.reach.cancel, s.reach.trees
 	return n
 }
 
@@ -97,7 +97,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	if more := s.filterBy(s.ctx, &f.selection, &o); more.HasErrors() {
 		return o, more
 	}
-	o.Worktrees = s.trees
+	o.Worktrees = s.reach.trees
 	ds = append(ds, f.shareProviders(&o)...)
 	o.Host = s.estateHost(cfg, attached, flags)
 	o.Host.Fetch = s.unitFetch(cfg, f.sourceUpdate)

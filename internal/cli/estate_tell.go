@@ -339,13 +339,13 @@ func sentence(op estate.Op, res *estate.Result) string {
 
 func earlyWhy(res *estate.Result) string {
 	if res.Reason == "ancestor error" {
-		if res.Root == "" {
+		if res.Blocker.Name == "" {
 			return "another unit failed"
 		}
-		if res.Kept {
-			return "it needs " + res.Root + ", which was not run"
+		if res.Blocker.Kept {
+			return "it needs " + res.Blocker.Name + ", which was not run"
 		}
-		return "it needs " + res.Root + ", which failed"
+		return "it needs " + res.Blocker.Name + ", which failed"
 	}
 	return res.Cause
 }

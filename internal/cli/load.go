@@ -140,13 +140,13 @@ func (p *project) use(e *engine.Engine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.engine = e
-	p.session.engine = e
+	p.session.reach.engine = e
 }
 
 // close ends the project's providers. It may be called more than once.
 func (p *project) close() {
 	p.mu.Lock()
-	p.session.engine = nil
+	p.session.reach.engine = nil
 	p.mu.Unlock()
 	p.engine.Close()
 }

@@ -43,16 +43,21 @@ type session struct {
 	stream *view.Stream // nil without -json and -json-into
 	into   *os.File     // the file of -json-into
 
-	ctx    context.Context // ends at the first interrupt while nothing can be stopped more gently
-	cancel context.CancelFunc
-	abort  chan struct{} // closed at the second interrupt
+	ctx context.Context // ends at the first interrupt while nothing can be stopped more gently
 
-	mu     sync.Mutex
-	gentle func()            // what the first interrupt does instead of cancel
-	killed func()            // what the second interrupt does first
-	traced func() error      // writes the profiles; nil if there are none
-	trees  *estate.Worktrees // what a second interrupt removes
-	engine *engine.Engine    // what the second interrupt kills
+	mu     sync.Mutex // of human, stream and reach, which interrupts look at
+	reach  reach
+	traced func() error // writes the profiles; nil if there are none
+}
+
+// reach is what interrupts reach. Nil functions do nothing.
+type reach struct {
+	cancel context.CancelFunc // for the first
+	gentle func()             // what the first does instead of cancel; nil: cancel
+	abort  chan struct{}      // closed at the second
+	killed func()             // what the second does first
+	trees  *estate.Worktrees  // what the second removes
+	engine *engine.Engine     // what the second kills
 }
 
 // viewOptions are the flags that every command understands.
@@ -66,14 +71,14 @@ type viewOptions struct {
 
 func newSession(system *sys.System) *session {
 	return &session{
-		System: system, launch: system.Dir, set: &source.Set{}, abort: make(chan struct{}), trees: &estate.Worktrees{},
+		System: system, launch: system.Dir, set: &source.Set{}, reach: reach{abort: make(chan struct{}), trees: &estate.Worktrees{}},
 		views: viewOptions{consolidateWarnings: true, deprecation: "module:all"},
 	}
 }
 
 // watch waits for interrupts until the returned function is called.
 func (s *session) watch(ctx context.Context) (stop func()) {
-	s.ctx, s.cancel = context.WithCancel(ctx)
+	s.ctx, s.reach.cancel = context.WithCancel(ctx)
 	signals, off := s.Interrupts()
 	end := make(chan struct{})
 	var wg sync.WaitGroup
@@ -86,7 +91,7 @@ func (s *session) watch(ctx context.Context) (stop func()) {
 				}
 				if n++; n > 1 {
 					s.announce("\nTwo interrupts received. Exiting immediately. Note that data loss may have occurred.\n")
-					close(s.abort)
+					close(s.reach.abort)
 					return
 				}
 				s.interrupted()
@@ -99,20 +104,20 @@ func (s *session) watch(ctx context.Context) (stop func()) {
 		close(end)
 		wg.Wait()
 		off()
-		s.cancel()
+		s.reach.cancel()
 	}
 }
 
 func (s *session) interrupted() {
 	s.announce("\nInterrupt received.\nPlease wait for " + view.Product + " to exit or data loss may occur.\nGracefully shutting down...\n\n")
 	s.mu.Lock()
-	gentle := s.gentle
+	gentle := s.reach.gentle
 	s.mu.Unlock()
 	if gentle != nil {
 		gentle()
 		return
 	}
-	s.cancel()
+	s.reach.cancel()
 }
 
 // announce is say for the goroutine that waits for interrupts, which may see
@@ -129,14 +134,14 @@ func (s *session) announce(text string) {
 func (s *session) gently(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gentle = f
+	s.reach.gentle = f
 }
 
 // whenKilled sets what a second interrupt does before it ends the providers.
 func (s *session) whenKilled(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.killed = f
+	s.reach.killed = f
 }
 
 // killPause is how long a second interrupt waits at most for what is to be ended.
@@ -145,7 +150,7 @@ const killPause = time.Second
 // kill ends the providers, as far as that is quick.
 func (s *session) kill() {
 	s.mu.Lock()
-	e, killed := s.engine, s.killed
+	e, killed := s.reach.engine, s.reach.killed
 	s.mu.Unlock()
 	_ = s.endProfiles() // the process is about to end
 	if killed != nil {
@@ -153,7 +158,7 @@ func (s *session) kill() {
 	}
 	soon, end := context.WithTimeout(context.Background(), killPause)
 	defer end()
-	s.trees.Remove(soon)
+	s.reach.trees.Remove(soon)
 	if e == nil {
 		return
 	}
