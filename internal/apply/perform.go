@@ -264,13 +264,17 @@ func (a *applier) answer(t *demand.Task, x *target, act plan.Action, got exchang
 	// is killed meanwhile must not leave it behind as if it were whole.
 	run := act.Kind == plan.StepCreate && !got.Failed && x.d != nil && provision.AfterCreate(x.d)
 	a.change(x.id, a.stored(x, got.Object, act.Kind == plan.StepCreate && (got.Failed || run)))
-	a.keep(x, got.Value)
+	if got.Failed {
+		return nil // outputs do not read what is not whole
+	}
 	if !run {
+		a.keep(x, got.Value)
 		return nil
 	}
 	ds := a.runner.Created(t, x.d, x.sub.Marked(got.Value, x.marks))
 	if !ds.HasErrors() {
 		a.change(x.id, a.stored(x, got.Object, false))
+		a.keep(x, got.Value)
 	}
 	return ds
 }

@@ -119,6 +119,11 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 	if value.HasMark(v, value.Ephemeral) {
 		return bad("Ephemeral values cannot be used as for_each arguments, since instance keys are stored from one run to the next.")
 	}
+	if strings.HasPrefix(what, "module.") && !m.ev.o.Validating { // that of a resource is told of by none, as in OpenTofu 1.12.6
+		var more diag.List
+		v, more = m.ev.used(v, at)
+		ds = append(ds, more...)
+	}
 	v, _ = v.Unmark()
 	ty := v.Type()
 	isMap := ty.IsMapType() || ty.IsObjectType()
