@@ -223,7 +223,7 @@ func (rec *Recovered) warnings(changes int) diag.List {
 	var ds diag.List
 	if changes > 0 {
 		ds = append(ds, diag.Warnf(nil, "Interrupted run recovered",
-			"An earlier run ended before it could write the state. What the providers had answered by then (%d changes) was taken from its journal.", changes)...)
+			"An earlier run ended before it could write the state. What the providers had answered by then was taken from its journal (changes: %d).", changes)...)
 	}
 	for _, i := range rec.Pending {
 		ds = append(ds, diag.Warnf(nil, "Action may have happened",
