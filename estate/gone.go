@@ -34,10 +34,5 @@ func (w *work) gone(ctx context.Context, failed diag.List) (bool, diag.List) {
 	if ds.HasErrors() {
 		return false, nil
 	}
-	h, ds := w.take(ctx, where)
-	if ds.HasErrors() {
-		return false, ds
-	}
-	empty := h.Current().Empty()
-	return empty, append(ds, h.Release()...)
+	return w.empty(ctx, where)
 }

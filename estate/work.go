@@ -153,6 +153,11 @@ func (w *work) nothingLeft(ctx context.Context) (bool, diag.List) {
 	if ds.HasErrors() {
 		return false, nil
 	}
+	return w.empty(ctx, where)
+}
+
+// empty reports whether a state holds nothing.
+func (w *work) empty(ctx context.Context, where local.Options) (bool, diag.List) {
 	h, ds := w.take(ctx, where)
 	if ds.HasErrors() {
 		return false, ds

@@ -225,16 +225,16 @@ func (e *ev) storage(l *Loader, leaf *ev, full bool) *cells {
 	case leaf == e.leaf:
 		return &e.fullCells
 	}
-	leaf.overMu.Lock()
-	defer leaf.overMu.Unlock()
+	leaf.asked.mu.Lock()
+	defer leaf.asked.mu.Unlock()
 	k := overlayKey{e, full}
-	s := leaf.overlays[k]
+	s := leaf.asked.overlays[k]
 	if s == nil {
 		s = new(cells)
-		if leaf.overlays == nil {
-			leaf.overlays = map[overlayKey]*cells{}
+		if leaf.asked.overlays == nil {
+			leaf.asked.overlays = map[overlayKey]*cells{}
 		}
-		leaf.overlays[k] = s
+		leaf.asked.overlays[k] = s
 	}
 	return s
 }

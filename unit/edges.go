@@ -186,7 +186,7 @@ func (u *Unit) pathEdges(c *calc, w *edgeList) {
 
 // dependsOn adds the modules that a module block names in depends_on.
 func (u *Unit) dependsOn(c *calc, w *edgeList) {
-	b := c.moduleBlock(u.e.top, u.Module)
+	b := c.moduleBlock(u.e.of.top, u.Module)
 	if b == nil {
 		return
 	}
@@ -200,13 +200,13 @@ func (u *Unit) dependsOn(c *calc, w *edgeList) {
 		if ref.RootName() == "module" && len(ref) > 1 {
 			name, _ = stepName(ref[1])
 		}
-		instances := c.instances(u.e.top, name)
-		if name == "" || c.moduleBlock(u.e.top, name) == nil {
+		instances := c.instances(u.e.of.top, name)
+		if name == "" || c.moduleBlock(u.e.of.top, name) == nil {
 			c.errorf(&at, "unit/depends-on", "Invalid depends_on", "Each entry of depends_on must be a module of this file, as in module.vpc.")
 			continue
 		}
 		for _, i := range instances {
-			w.add(moduleID(u.e.top, name, i.key, i.each != cty.NilVal), name, &at)
+			w.add(moduleID(u.e.of.top, name, i.key, i.each != cty.NilVal), name, &at)
 		}
 	}
 }

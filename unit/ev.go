@@ -37,22 +37,37 @@ type ev struct {
 	cells     cells  // without outputs
 	fullCells cells  // with the outputs that the loader it was made by gets
 
-	id   string    // of a leaf: the unit's ID
+	id      string // of a leaf: the unit's ID
+	of      partOf
+	placing bool       // this is the placed one of another evaluation
+	vals    func() *ev // the evaluation of the values file; nil if there is none
+	circles circles
+	asked   asked
+}
+
+// partOf says which part of a file an evaluation is of. The zero value is all of it.
+type partOf struct {
 	top  *ev       // of a module's unit: the evaluation of the environment file
 	mod  *string   // of a module's unit: the module's name
 	each cty.Value // of a module's unit: each.*; NilVal without for_each
-	// placed is the same leaf as it is seen while its working folder is looked for,
-	// where get_working_dir() is empty; nil until somebody asks for it, and of itself.
-	placed  *ev
-	placing bool // this is such an evaluation
+}
 
-	acyclic  atomic.Bool  // no circle of imports can be reached
-	circle   atomic.Value // diag.List of the circle that can be reached
-	vals     func() *ev   // the evaluation of the values file; nil if there is none
-	overMu   sync.Mutex
-	overlays map[overlayKey]*cells // of a leaf: its own cells of evaluations that belong to all
-	// brought are the blocks that brought in the files that are merged; nil until
-	// somebody asks, and when what was computed is let go of.
+// circles is what is known of circles of imports that can be reached. The zero value
+// knows nothing.
+type circles struct {
+	none  atomic.Bool
+	found atomic.Value // diag.List of the circle
+}
+
+// asked is what a leaf has once somebody asks for it, and until what was computed is
+// let go of. mu guards the rest.
+type asked struct {
+	mu       sync.Mutex
+	overlays map[overlayKey]*cells // its own cells of evaluations that belong to all
+	// placed is the same leaf as it is seen while its working folder is looked for,
+	// where get_working_dir() is empty; always nil of itself.
+	placed *ev
+	// brought are the blocks that brought in the files that are merged.
 	brought map[*ev]*source.Layer
 }
 
@@ -64,14 +79,14 @@ func newEv(l *Loader, f *file, r role, dir string) *ev {
 
 // beforePlaced is a leaf as it is seen while its working folder is looked for.
 func (e *ev) beforePlaced() *ev {
-	e.overMu.Lock()
-	defer e.overMu.Unlock()
-	if e.placed == nil {
+	e.asked.mu.Lock()
+	defer e.asked.mu.Unlock()
+	if e.asked.placed == nil {
 		n := newEv(e.l, e.f, e.role, e.dir)
-		n.leaf, n.id, n.top, n.mod, n.each, n.vals, n.placing = n, e.id, e.top, e.mod, e.each, e.vals, true
-		e.placed = n
+		n.leaf, n.id, n.of, n.vals, n.placing = n, e.id, e.of, e.vals, true
+		e.asked.placed = n
 	}
-	return e.placed
+	return e.asked.placed
 }
 
 // base is the evaluation whose merged blocks are in force for this file: its
@@ -125,10 +140,10 @@ func absPath(dir, path string) string {
 // imports is the head of a file after the check that its imports form no circle.
 func (c *calc) imports(e *ev) *head {
 	h := c.head(e)
-	if len(h.imports) == 0 || e.acyclic.Load() {
+	if len(h.imports) == 0 || e.circles.none.Load() {
 		return h
 	}
-	if ds, ok := e.circle.Load().(diag.List); ok {
+	if ds, ok := e.circles.found.Load().(diag.List); ok {
 		c.add(ds)
 		return &head{includes: h.includes, auto: h.auto}
 	}
@@ -137,8 +152,8 @@ func (c *calc) imports(e *ev) *head {
 		return h
 	}
 	if len(w.ds) > 0 {
-		e.circle.CompareAndSwap(nil, w.ds)
-		ds := e.circle.Load().(diag.List)
+		e.circles.found.CompareAndSwap(nil, w.ds)
+		ds := e.circles.found.Load().(diag.List)
 		c.add(ds)
 	}
 	return &head{includes: h.includes, auto: h.auto}
@@ -159,7 +174,7 @@ type circleStep struct {
 }
 
 func (w *circleFinder) visit(e *ev) bool {
-	if e.acyclic.Load() {
+	if e.circles.none.Load() {
 		return true
 	}
 	id := w.c.l.identity(e.f.path)
@@ -179,7 +194,7 @@ func (w *circleFinder) visit(e *ev) bool {
 		}
 	}
 	if !w.c.stuck() {
-		e.acyclic.Store(true)
+		e.circles.none.Store(true)
 	}
 	return true
 }

@@ -21,8 +21,8 @@ import (
 
 // env is the evaluation of the file that a leaf stands in.
 func (e *ev) env() *ev {
-	if e.top != nil {
-		return e.top
+	if e.of.top != nil {
+		return e.of.top
 	}
 	return e
 }
@@ -140,9 +140,9 @@ func moduleID(e *ev, name, key string, keyed bool) string {
 
 func (l *Loader) moduleUnit(e *ev, name string, i instance) *Unit {
 	m := newEv(l, e.f, leafRole, e.dir)
-	m.leaf, m.top, m.each, m.vals = m, e, i.each, e.vals
+	m.leaf, m.of.top, m.of.each, m.vals = m, e, i.each, e.vals
 	u := &Unit{ID: moduleID(e, name, i.key, i.each != cty.NilVal), Dir: e.dir, Path: e.f.path, Module: name, Key: i.key, l: l, e: m}
-	m.id, m.mod = u.ID, &name
+	m.id, m.of.mod = u.ID, &name
 	for _, b := range e.f.root.of("module") {
 		if b.label == name {
 			u.mod = b
@@ -172,7 +172,7 @@ var metaArgs = []string{"source", "version", "depends_on", "for_each", "enabled"
 // moduleFields is the effective configuration of a module's unit: what stands
 // at the top of the file, with the block's source and arguments.
 func (u *Unit) moduleFields(c *calc) *group {
-	top := c.conf(u.e.top)
+	top := c.conf(u.e.of.top)
 	g := newGroup(u.e, nil)
 	for _, name := range top.names {
 		switch name {
@@ -181,7 +181,7 @@ func (u *Unit) moduleFields(c *calc) *group {
 			g.put(name, top.members[name])
 		}
 	}
-	b := c.moduleBlock(u.e.top, u.Module)
+	b := c.moduleBlock(u.e.of.top, u.Module)
 	if b == nil {
 		return g
 	}
@@ -219,7 +219,7 @@ func (n *inLeaf) open(*calc) node                { return n }
 
 // moveTo gives an expression of the environment file to a leaf's evaluation.
 func moveTo(n node, leaf *ev) node {
-	if x, ok := n.(*xprNode); ok && x.e == leaf.top {
+	if x, ok := n.(*xprNode); ok && x.e == leaf.of.top {
 		return &xprNode{e: leaf, x: x.x, at: x.at}
 	}
 	return n

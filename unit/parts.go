@@ -254,8 +254,8 @@ func (u *Unit) Scalars(t *demand.Task) (*Scalars, diag.List) {
 
 // leafFields is the effective configuration of the leaf that is computed for.
 func (c *calc) leafFields() *group {
-	if c.leaf.mod != nil {
-		return (&Unit{l: c.l, e: c.leaf, Module: *c.leaf.mod}).moduleFields(c)
+	if c.leaf.of.mod != nil {
+		return (&Unit{l: c.l, e: c.leaf, Module: *c.leaf.of.mod}).moduleFields(c)
 	}
 	return c.conf(c.leaf)
 }

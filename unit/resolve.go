@@ -96,8 +96,8 @@ func (n *rootNode) lacks(key string) string {
 
 // root is what the first step of a reference means, or nil if it has no meaning.
 func (c *calc) root(e *ev, ref hcl.Traversal) node {
-	if ref.RootName() == "each" && e.each != cty.NilVal {
-		return valueNode{v: e.each}
+	if ref.RootName() == "each" && e.of.each != cty.NilVal {
+		return valueNode{v: e.of.each}
 	}
 	e = e.env()
 	switch ref.RootName() {

@@ -114,7 +114,7 @@ func (c *calc) stackBlocks(e *ev) []stackPart {
 		c.add(f.ds)
 		if f.root != nil {
 			in := newEv(c.l, f, stackRole, e.dir)
-			in.top, in.vals = e, e.vals
+			in.of.top, in.vals = e, e.vals
 			add(in)
 		}
 	}
@@ -125,7 +125,7 @@ func (c *calc) stackBlocks(e *ev) []stackPart {
 		c.add(f.ds)
 		if f.root != nil {
 			auto := newEv(c.l, f, stackRole, e.dir)
-			auto.top, auto.vals = e, e.vals
+			auto.of.top, auto.vals = e, e.vals
 			out = slices.DeleteFunc(out, func(p stackPart) bool {
 				return slices.ContainsFunc(f.root.blocks, func(b *block) bool { return b.spec == p.b.spec && b.label == p.b.label })
 			})

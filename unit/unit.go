@@ -98,9 +98,9 @@ func (u *Unit) In(l *Loader) *Unit {
 func (u *Unit) Forget() {
 	u.e.cells.drop()
 	u.e.fullCells.drop()
-	u.e.overMu.Lock()
-	defer u.e.overMu.Unlock()
-	u.e.overlays, u.e.placed, u.e.brought = nil, nil, nil
+	u.e.asked.mu.Lock()
+	defer u.e.asked.mu.Unlock()
+	u.e.asked.overlays, u.e.asked.placed, u.e.asked.brought = nil, nil, nil
 }
 
 // Unit reads the only unit of a folder or file. An environment file is an error
@@ -161,7 +161,7 @@ func (l *Loader) locate(path string) (string, diag.List) {
 
 // place is the path that the leaf is known by.
 func (e *ev) place() string {
-	if e.id != "" && e.mod != nil {
+	if e.id != "" && e.of.mod != nil {
 		return e.id
 	}
 	return e.dir
@@ -301,9 +301,9 @@ func (u *Unit) layerOf(c *calc, e *ev) *source.Layer {
 // layers finds, for each file that is merged in, the block that brought it in.
 func (u *Unit) layers(c *calc) map[*ev]*source.Layer {
 	e := u.within
-	e.overMu.Lock()
-	have := e.brought
-	e.overMu.Unlock()
+	e.asked.mu.Lock()
+	have := e.asked.brought
+	e.asked.mu.Unlock()
 	if have != nil {
 		return have
 	}
@@ -327,9 +327,9 @@ func (u *Unit) layers(c *calc) map[*ev]*source.Layer {
 		}
 	}
 	visit(e)
-	e.overMu.Lock()
-	defer e.overMu.Unlock()
-	e.brought = have
+	e.asked.mu.Lock()
+	defer e.asked.mu.Unlock()
+	e.asked.brought = have
 	return have
 }
 

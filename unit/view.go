@@ -129,7 +129,7 @@ func hasLocals(e *ev) bool {
 // reader as for the file.
 func (n *configNode) fields(c *calc) *group {
 	switch {
-	case n.e.mod != nil:
+	case n.e.of.mod != nil:
 		return c.leafFields()
 	case n.style == importStyle:
 		return rebase(c.conf(n.e), n.e.dir)

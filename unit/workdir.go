@@ -36,7 +36,7 @@ func WorkingDir(dir, src, download string) string {
 func (u *Unit) RunsIn(src, download string) string { return u.e.runsIn(src, download) }
 
 func (e *ev) runsIn(src, download string) string {
-	if e.mod == nil {
+	if e.of.mod == nil {
 		return WorkingDir(e.dir, src, download)
 	}
 	_, sub := SplitSource(Getter(src))
