@@ -40,12 +40,21 @@ func (s *session) afterwards(e *estate.Estate, found diag.List, told *heard) {
 	var ds diag.List
 	for _, m := range once(slices.Clone(found)) {
 		if !told.has(m) {
-			w := *m
-			w.Severity = diag.Warning
-			ds = append(ds, &w)
+			ds = append(ds, m)
 		}
 	}
-	s.beside(e, ds)
+	s.beside(e, asWarnings(ds))
+}
+
+// asWarnings is the same messages, none of them an error.
+func asWarnings(ds diag.List) diag.List {
+	var out diag.List
+	for _, m := range ds {
+		w := *m
+		w.Severity = diag.Warning
+		out = append(out, &w)
+	}
+	return out
 }
 
 // heard remembers what was told. A nil heard remembers nothing.

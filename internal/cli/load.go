@@ -71,7 +71,11 @@ func (s *session) load(ctx context.Context, o loadOptions) (*project, diag.List)
 	p.use(e)
 	values, more := given.For(e.Root().Variables)
 	ds = append(ds, more...)
-	ds = append(ds, s.inputs(ctx, values, e.Root())...)
+	more = s.inputs(ctx, values, e.Root())
+	if o.partial && o.rootOnly { // which keeps nobody from looking at state and files
+		more = asWarnings(more)
+	}
+	ds = append(ds, more...)
 	asked, more := p.askMissing(ctx, values, o)
 	ds = append(ds, more...)
 	if asked && loadDs.HasErrors() { // an answer may be what a module's source needs
