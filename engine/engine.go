@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/imports"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/planner"
@@ -193,7 +194,7 @@ func (e *Engine) Requirements() map[addr.Provider][]config.Constraint {
 
 // Validate holds configuration to every rule that needs neither state nor values.
 func (e *Engine) Validate(ctx context.Context) diag.List {
-	return validate.Run(ctx, validate.Input{Tree: e.tree, Providers: e.pool, Functions: e.functions(time.Time{}, true), Provisioners: e.o.Provisioners, Cwd: e.o.LaunchDir})
+	return validate.Run(ctx, validate.Input{Tree: e.tree, Providers: e.pool, Functions: e.functions(time.Time{}, true), Provisioners: e.o.Provisioners, Cwd: e.o.LaunchDir, Also: imports.Validate})
 }
 
 // Plan compares configuration with a state, which may be nil, and says what has

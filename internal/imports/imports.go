@@ -280,9 +280,19 @@ func (it *Target) identity(t *demand.Task, s *schema.Resource) (*plan.Import, di
 		return nil, append(ds, diag.Errorf(&at, "Invalid import identity argument", "The import identity must be known while planning, and neither null nor sensitive nor ephemeral.")...)
 	}
 	v, _ = v.UnmarkDeep()
-	v, err := (&schema.Block{Attributes: s.Identity.Attributes}).Coerce(v) // what may be left out is null
-	if err != nil {
-		return nil, append(ds, diag.Errorf(&at, "Invalid import identity argument", "The import identity does not fit the resource type of %s: %s.", it.Addr, err)...)
+	v, more := it.fit(v, s)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
 	}
 	return &plan.Import{Identity: v}, ds
+}
+
+// fit makes a value without marks an identity of the type; what may be left out is null.
+func (it *Target) fit(v cty.Value, s *schema.Resource) (cty.Value, diag.List) {
+	v, err := (&schema.Block{Attributes: s.Identity.Attributes}).Coerce(v)
+	if err != nil {
+		at := it.ident.Range()
+		return v, diag.Errorf(&at, "Invalid import identity argument", "The import identity does not fit the resource type of %s: %s.", it.Addr, err)
+	}
+	return v, nil
 }

@@ -32,6 +32,8 @@ type Input struct {
 	Functions    map[string]function.Function
 	Provisioners Provisioners
 	Cwd          string
+	// Also checks more of the root module, with the same evaluation; nil: nothing.
+	Also func(*demand.Task, *eval.Evaluator) diag.List
 }
 
 // Provisioners knows the types of provisioners.
@@ -69,6 +71,9 @@ func Run(ctx context.Context, in Input) diag.List {
 	v.graph.Rest = w.Break
 	v.module(&w, v.ev.Root)
 	w.Do(0, func(do job) { do(v.graph.Task(ctx)) })
+	if in.Also != nil {
+		v.graph.Report(in.Also(v.graph.Task(ctx), v.ev))
+	}
 	return v.graph.Diags()
 }
 
