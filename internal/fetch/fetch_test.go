@@ -578,6 +578,34 @@ func TestManyProcessesOneCache(t *testing.T) {
 	}
 }
 
+// The same content under many addresses, fetched at once: who has been given it goes
+// on having it.
+func TestOneContentManyAddresses(t *testing.T) {
+	dir := t.TempDir()
+	packed := string(zipped(t, "main.tf=zip", "sub/x.tf=x"))
+	f := newFetcher(t)
+	var wg sync.WaitGroup
+	for i := range 60 {
+		archive := filepath.Join(dir, fmt.Sprintf("%d.zip", i))
+		put(t, archive, packed)
+		a := address(t, archive)
+		wg.Go(func() {
+			p, err := f.Get(context.Background(), Request{Address: a})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range 200 {
+				if _, err := os.Stat(filepath.Join(p.Dir, "sub", "x.tf")); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func TestFind(t *testing.T) {
 	z := zipped(t, "main.tf=zip", "sub/x.tf=x")
 	var token string

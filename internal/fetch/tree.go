@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/filelock"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"golang.org/x/mod/sumdb/dirhash"
 )
@@ -147,6 +148,12 @@ func (f *Fetcher) keep(ctx context.Context, dir string) (tree string, hash lock.
 	if tree, err = treeName(hash, entries); err != nil {
 		return "", "", err
 	}
+	// The same content comes from many addresses at once, each locked for itself.
+	unlock, err := filelock.Lock(ctx, filepath.Join(f.Dir, "lock", tree))
+	if err != nil {
+		return "", "", err
+	}
+	defer unlock()
 	if f.intactNow(tree) {
 		return tree, hash, nil
 	}
@@ -161,7 +168,7 @@ func (f *Fetcher) keep(ctx context.Context, dir string) (tree string, hash lock.
 	if err := removeAll(place); err != nil {
 		return "", "", err
 	}
-	if err := os.Rename(dir, place); err != nil && !f.intactNow(tree) {
+	if err := os.Rename(dir, place); err != nil {
 		return "", "", err
 	}
 	err = atomicfile.WriteMode(place+".json", text, 0o644)
