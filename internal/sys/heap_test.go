@@ -3,10 +3,29 @@ package sys
 import (
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 	"testing"
 	"time"
 )
+
+// pace is the percentage that holds now; asking for it changes nothing.
+func pace() int {
+	now := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(now)
+	return int(now[0].Value.Uint64())
+}
+
+// awaitPace has the collector run until the percentage holds: what was expected ends
+// with a run, some time after it.
+func awaitPace(t *testing.T, want int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); pace() != want; time.Sleep(time.Millisecond) {
+		if runtime.GC(); time.Now().After(end) {
+			t.Fatalf("the pace is %d, want %d", pace(), want)
+		}
+	}
+}
 
 // However many expect something before the collector runs, its pace is the usual
 // one afterwards, and what any of them expects later is heeded again.
@@ -15,11 +34,6 @@ func TestExpectHeap(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
 	const usual = 150
 	defer debug.SetGCPercent(debug.SetGCPercent(usual))
-	pace := func() int {
-		now := debug.SetGCPercent(usual)
-		debug.SetGCPercent(now)
-		return now
-	}
 	var c collector
 	for range 2 {
 		var wg sync.WaitGroup
@@ -27,18 +41,13 @@ func TestExpectHeap(t *testing.T) {
 			wg.Go(func() { c.expect(int64(i) << 30) })
 		}
 		wg.Wait()
-		for end := time.Now().Add(10 * time.Second); pace() != usual && time.Now().Before(end); {
-			runtime.GC()
-			time.Sleep(time.Millisecond)
-		}
-		if got := pace(); got != usual {
-			t.Fatalf("the pace is %d, want %d", got, usual)
-		}
+		awaitPace(t, usual)
 	}
 	c.expect(1 << 40)
 	if pace() <= usual {
 		t.Error("what is expected after the collector ran changes nothing")
 	}
+	awaitPace(t, usual) // nothing of it is left to come
 }
 
 func TestExpectHeapLeavesUser(t *testing.T) {
@@ -61,17 +70,7 @@ func TestSpareHeap(t *testing.T) {
 	var c collector
 	c.expect(1 << 40)
 	c.spare()
-	for end := time.Now().Add(10 * time.Second); ; {
-		runtime.GC()
-		now := debug.SetGCPercent(sparing)
-		if debug.SetGCPercent(now); now == sparing {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the pace is %d, want %d", now, sparing)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	awaitPace(t, sparing)
 	debug.SetGCPercent(usual)
 	if c.spare(); debug.SetGCPercent(usual) != sparing {
 		t.Error("sparing later changes nothing")
