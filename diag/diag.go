@@ -92,6 +92,28 @@ func (ds List) of(s Severity) List {
 	return out
 }
 
+// Once returns each message once: those about a file that several units share are
+// found again and again.
+func (ds List) Once() List {
+	type identity struct {
+		severity             Severity
+		at, summary, details string
+	}
+	seen := make(map[identity]bool, len(ds))
+	var out List
+	for _, m := range ds {
+		id := identity{severity: m.Severity, summary: m.Summary, details: m.Detail}
+		if m.At != nil {
+			id.at = m.At.String()
+		}
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
 // Errorf makes a list of one error. at may be nil.
 func Errorf(at *source.Range, summary, format string, args ...any) List {
 	return List{{Severity: Error, Summary: summary, Detail: sprintf(format, args), At: at}}

@@ -29,7 +29,7 @@ func (e *Estate) Refused(ds diag.List) []*Result {
 		}
 		switch by := r.blocked[u]; {
 		case u.wrong.HasErrors():
-			res.Status, res.Reason, res.Cause, res.Diags = Failed, "run error", u.wrong.Errors()[0].Summary, once(u.wrong.Errors())
+			res.Status, res.Reason, res.Cause, res.Diags = Failed, "run error", u.wrong.Errors()[0].Summary, u.wrong.Errors().Once()
 		case by != nil:
 			res.Status, res.Reason, res.Cause = EarlyExit, "ancestor error", by.Name
 			res.Blocker = r.blocker(by)
@@ -70,17 +70,4 @@ func (e *Estate) whyRefused(ds diag.List) string {
 		return "nothing was run: " + ds.Errors()[0].Summary
 	}
 	return "nothing was run"
-}
-
-// once leaves out messages that were found twice.
-func once(ds diag.List) diag.List {
-	seen := map[identity]bool{}
-	var out diag.List
-	for _, m := range ds {
-		if id := identify(m); !seen[id] {
-			seen[id] = true
-			out = append(out, m)
-		}
-	}
-	return out
 }

@@ -25,7 +25,7 @@ var onlyRead = []string{
 // checked checks an estate for a command that runs on one unit after the other. ds is
 // what was said when it was opened. With found it goes on, and that is told behind it.
 func (r *estateRun) checked(ctx context.Context, command string, ds diag.List) (found diag.List, ok bool) {
-	ds = once(append(ds, r.estate.Check(ctx, r.f.strict)...))
+	ds = append(ds, r.estate.Check(ctx, r.f.strict)...).Once()
 	if slices.Contains(onlyRead, command) && r.estate.Chosen {
 		return ds.Errors(), true
 	}
@@ -38,7 +38,7 @@ func (r *estateRun) checked(ctx context.Context, command string, ds diag.List) (
 // afterwards tells the errors of the check that nobody told yet, as warnings.
 func (s *session) afterwards(e *estate.Estate, found diag.List, told *heard) {
 	var ds diag.List
-	for _, m := range once(slices.Clone(found)) {
+	for _, m := range found.Once() {
 		if !told.has(m) {
 			ds = append(ds, m)
 		}

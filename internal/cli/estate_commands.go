@@ -118,7 +118,7 @@ func estateCheckCommand(ctx context.Context, s *session, args []string) int {
 	e, more := estate.Open(ctx, o)
 	defer e.Close(ctx)
 	ds = slices.Concat(ds, more, e.Ungenerated, e.Check(ctx, f.strict))
-	ds = once(ds)
+	ds = ds.Once()
 	s.tellWith(e.Sources(), ds)
 	if ds.HasErrors() {
 		return 1

@@ -136,7 +136,7 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 		ds = append(ds, bareIncludes(ctx, e, &r.f.flagUse, e.Units...)...)
 	}
 	if ds.HasErrors() {
-		return true, r.failEstate(e, once(slices.Concat(said, ds, e.Check(ctx, r.f.strict))))
+		return true, r.failEstate(e, slices.Concat(said, ds, e.Check(ctx, r.f.strict)).Once())
 	}
 	r.estate = e
 	if !r.f.many() {

@@ -198,7 +198,7 @@ func (r *estateRun) outputs(ctx context.Context) int {
 	all, results := r.estate.Outputs(ctx)
 	told := new(heard)
 	told.fresh(messages(results))
-	r.tellEstate(once(messages(results)))
+	r.tellEstate(messages(results).Once())
 	r.afterwards(r.estate, append(r.found, r.estate.Check(ctx, r.f.strict).Errors()...), told)
 	names := make([]string, 0, len(all))
 	for name := range all {

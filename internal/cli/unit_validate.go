@@ -53,29 +53,13 @@ func hclValidateCommand(ctx context.Context, s *session, args []string) int {
 	if ds.HasErrors() {
 		return s.failWith(e, ds)
 	}
-	return s.showInvalid(o, e, once(e.Validate(ctx)))
+	return s.showInvalid(o, e, e.Validate(ctx).Once())
 }
 
 // openLeniently opens an estate in which units may be broken.
 func (s *session) openLeniently(ctx context.Context, o estate.Options) (*estate.Estate, diag.List) {
 	o.Look.Lenient = true
 	return estate.Open(ctx, o)
-}
-
-// once takes out messages that came up more than once: those about a file that
-// several units share.
-func once(ds diag.List) diag.List {
-	type identity struct{ severity, at, summary, detail string }
-	seen := map[identity]bool{}
-	return slices.DeleteFunc(ds, func(m *diag.Message) bool {
-		id := identity{m.Severity.String(), "", m.Summary, m.Detail}
-		if m.At != nil {
-			id.at = m.At.String()
-		}
-		had := seen[id]
-		seen[id] = true
-		return had
-	})
 }
 
 // showInvalid tells what is wrong, in the way that was asked for.
@@ -160,7 +144,7 @@ func (s *session) validateInputs(ctx context.Context, eo estate.Options, o *hclV
 			ds = append(ds, diag.Errorf(nil, "Missing inputs", "The module of the unit %s needs values for these variables: %s.", u.Name, strings.Join(got.Missing, ", "))...)
 		}
 	}
-	_ = s.printer(e.Sources()).Print(s.Stderr, once(ds))
+	_ = s.printer(e.Sources()).Print(s.Stderr, ds.Once())
 	if ds.HasErrors() {
 		return 1
 	}
@@ -223,7 +207,7 @@ func infoCommand(ctx context.Context, s *session, args []string) int {
 		}
 		fmt.Fprintf(s.Stdout, "%s\n", b)
 	}
-	if ds = once(ds); len(ds) > 0 {
+	if ds = ds.Once(); len(ds) > 0 {
 		_ = s.printer(e.Sources()).Print(s.Stderr, ds)
 	}
 	return 0 // as Terragrunt: what can be told of a broken unit is told
