@@ -93,10 +93,30 @@ func TestVariable(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	withoutTelemetry(t)
 	t.Setenv("GOPROXY", "off")
 	t.Setenv("GOMODCACHE", t.TempDir())
 	t.Setenv("GOCACHE", t.TempDir())
 	if path, err := timeProvider(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be downloaded") {
 		t.Errorf("got %q, %v", path, err)
+	}
+}
+
+// withoutTelemetry tells a go command that finds a new home to count nothing
+// there: else a process of its own still writes when the command has ended,
+// and the folder cannot be taken away.
+func withoutTelemetry(t *testing.T) {
+	t.Helper()
+	config, err := os.UserConfigDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(config, "go", "telemetry")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "mode"), []byte("off"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
