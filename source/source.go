@@ -8,6 +8,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -41,7 +42,7 @@ type Layer struct {
 	Kind Kind
 	N    int    // for Override: 1 for the first override file in load order
 	Via  *Range // for Import: the block that brought the file in
-	Name string // for Environment and Flag: the variable's or flag's name
+	Name string // for Environment and Flag: the variable's or flag's name; for Import: the kind of block, "" for import
 }
 
 // String describes the layer for a reader: "base", "override 2", "import".
@@ -53,7 +54,7 @@ func (l *Layer) String() string {
 	case Override:
 		return fmt.Sprintf("override %d", l.N)
 	case Import:
-		return "import"
+		return cmp.Or(l.Name, "import")
 	case VarFile:
 		return "variable file"
 	case Environment:

@@ -320,7 +320,7 @@ func (u *Unit) layers(c *calc) map[*ev]*source.Layer {
 		}
 		for _, i := range h.includes {
 			at := i.at
-			have[i.e] = &source.Layer{Kind: source.Import, Via: &at}
+			have[i.e] = &source.Layer{Kind: source.Import, Via: &at, Name: "include"}
 		}
 		if h.auto != nil {
 			have[h.auto] = &source.Layer{Kind: source.Generated}

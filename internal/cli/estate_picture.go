@@ -197,7 +197,7 @@ func savedPage(p *estate.SavedPlan, notes []unitNote, results []*estate.Result) 
 func pageResult(res *estate.Result) picture.Unit {
 	n := res.Counts
 	out := picture.Unit{
-		Name: res.Unit.Name, State: picture.Planned, Summary: sentence(estate.Plan, res),
+		Name: res.Unit.Name, State: picture.Planned, Summary: sentence(estate.Plan, res, false),
 		Counts: picture.Counts{Add: n.Add, Change: n.Change, Destroy: n.Destroy, Import: n.Import, Forget: n.Forget},
 	}
 	switch res.Status {

@@ -217,7 +217,7 @@ func (r *estateRun) ended(op estate.Op, res *estate.Result) {
 	if len(ds) > 0 {
 		r.tellUnit(res, ds)
 	}
-	r.line("info", res.Unit.Name, sentence(op, res))
+	r.line("info", res.Unit.Name, sentence(op, res, r.op.destroy))
 }
 
 func rangeJSON(at *source.Range) any {
@@ -302,8 +302,9 @@ func (r *estateRun) failEstate(e *estate.Estate, ds diag.List) int {
 	return 1
 }
 
-// sentence tells in a line what came of a unit.
-func sentence(op estate.Op, res *estate.Result) string {
+// sentence tells in a line what came of a unit. destroying says that the run destroys
+// what the units manage.
+func sentence(op estate.Op, res *estate.Result, destroying bool) string {
 	n := plan.Counts{Add: res.Counts.Add, Change: res.Counts.Change, Destroy: res.Counts.Destroy, Import: res.Counts.Import, Forget: res.Counts.Forget}
 	text := ""
 	switch {
@@ -319,6 +320,8 @@ func sentence(op estate.Op, res *estate.Result) string {
 		return "valid"
 	case op == estate.Init:
 		return "ready"
+	case op == estate.Apply && (destroying || res.Unit.Removed):
+		return destroyed(n)
 	case op == estate.Apply:
 		return fmt.Sprintf("applied: %d added, %d changed, %d destroyed", n.Add, n.Change, n.Destroy)
 	case len(res.Deferred) == 1 && res.Deferred[0].Address == "":
@@ -333,6 +336,23 @@ func sentence(op estate.Op, res *estate.Result) string {
 			text += ", "
 		}
 		text += fmt.Sprintf("%d deferred", len(res.Deferred))
+	}
+	return text
+}
+
+// destroyed tells what a destroy did.
+func destroyed(n plan.Counts) string {
+	text := "nothing to destroy"
+	switch {
+	case n.Destroy == 1:
+		text = "destroyed 1 object"
+	case n.Destroy > 1:
+		text = fmt.Sprintf("destroyed %d objects", n.Destroy)
+	case n.Forget > 0:
+		text = "destroyed nothing"
+	}
+	if n.Forget > 0 {
+		text += fmt.Sprintf(", forgot %d", n.Forget)
 	}
 	return text
 }
