@@ -24,7 +24,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Journal is where intents and answers are written.
+// A Journal is where intents and answers are written. Sync returns once they
+// would outlive the machine.
 type Journal interface {
 	Begin(id int, address, action string) error
 	Answer(id int, changes []state.Change) error
@@ -177,9 +178,7 @@ func (a *applier) startJournal() diag.List {
 func (a *applier) change(id int, changes ...state.Change) {
 	if a.in.Journal != nil {
 		if err := a.in.Journal.Answer(id, changes); err != nil {
-			a.mu.Lock()
-			a.dead = err
-			a.mu.Unlock()
+			a.die(err)
 		}
 	}
 	a.mu.Lock()
@@ -191,6 +190,13 @@ func (a *applier) change(id int, changes ...state.Change) {
 		a.draft.Apply(c)
 	}
 	a.frozen = nil
+}
+
+// die notes that the journal cannot be written any more: nothing is started then.
+func (a *applier) die(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.dead = err
 }
 
 // snapshot is state as it is now.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,11 +39,16 @@ func newWorld(t *testing.T) *world {
 
 // journal keeps what was begun and answered; it fails from a number of records on.
 type journal struct {
+	mu    sync.Mutex
 	lines []string
 	fail  int
+	syncs bool  // are kept too
+	lost  error // what a sync ends with
 }
 
 func (j *journal) Begin(_ int, address, action string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if j.fail > 0 && len(j.lines) >= j.fail {
 		return errors.New("the disk is full")
 	}
@@ -51,6 +57,8 @@ func (j *journal) Begin(_ int, address, action string) error {
 }
 
 func (j *journal) Answer(_ int, changes []state.Change) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	for _, c := range changes {
 		word := "answer "
 		if c.New == nil {
@@ -63,7 +71,14 @@ func (j *journal) Answer(_ int, changes []state.Change) error {
 	return nil
 }
 
-func (j *journal) Sync() error { return nil }
+func (j *journal) Sync() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.syncs {
+		j.lines = append(j.lines, "sync")
+	}
+	return j.lost
+}
 
 // do plans and applies a configuration and returns what the plan says, in lines.
 func (w *world) do(text string, mode plan.Mode) (lines []string, res apply.Result, ds diag.List) {
@@ -304,5 +319,31 @@ func TestNothingCarriedOut(t *testing.T) {
 	_, ds = apply.Run(context.Background(), apply.Input{Plan: p, Eval: eval.Options{Tree: tree}, Providers: exchange.Options{Providers: w.providers}, Now: func() time.Time { return time.Time{} }})
 	if len(ds) != 1 || ds[0].Summary != "Operations were not carried out" {
 		t.Errorf("%+v", ds)
+	}
+}
+
+// What was answered is on disk before anything starts that needs it, and nothing
+// waits that does not.
+func TestSyncedBeforeDependents(t *testing.T) {
+	const chain = thing + "}\nresource \"x_thing\" \"b\" {\n  name = x_thing.a.id\n}\nresource \"x_thing\" \"c\" {\n  name = x_thing.b.id\n}"
+	w := newWorld(t)
+	w.journal.syncs = true
+	_, _, ds := w.do(chain, plan.Normal)
+	if ds.HasErrors() {
+		t.Fatal(ds)
+	}
+	check(t, "journal", []string{
+		"begin create x_thing.a", "answer x_thing.a", "sync",
+		"begin create x_thing.b", "answer x_thing.b", "sync",
+		"begin create x_thing.c", "answer x_thing.c",
+	}, w.journal.lines)
+
+	w = newWorld(t)
+	w.journal.syncs, w.journal.lost = true, errors.New("input/output error")
+	_, _, ds = w.do(chain, plan.Normal)
+	check(t, "journal", []string{"begin create x_thing.a", "answer x_thing.a", "sync"}, w.journal.lines)
+	check(t, "state", []string{"x_thing.a"}, w.objects())
+	if !ds.HasErrors() || !strings.Contains(ds.Err().Error(), "input/output error") {
+		t.Errorf("messages: %v", ds)
 	}
 }

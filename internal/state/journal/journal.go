@@ -5,7 +5,8 @@
 // command reads and folds into the state. The one rule: Begin before a call
 // that changes something, Answer before its result is used; both are in the
 // file when they return, which a killed process cannot undo. On disk they are
-// at most SyncDelay later, and at once after Sync.
+// at most SyncDelay later, and at once after Sync; one sync serves all that was
+// noted until it begins.
 //
 // A journal is a file beside the state, for its owner alone. It holds records
 // with a checksum each; what a crash left torn at the end is not read. How a
@@ -61,20 +62,22 @@ type Journal struct {
 	mu     sync.Mutex
 	f      *os.File // nil after Close
 	size   int64    // what is wholly written
+	safe   int64    // what is on disk; 0: not even the name
 	broken error    // a record could not be written and not be taken back
 	plain  []byte   // scratch
 	out    []byte
 
-	syncing sync.WaitGroup
-	timer   *time.Timer // of the next sync; nil if none is due
-	failed  error       // of a sync in the background
+	syncing    sync.Mutex // held by who syncs or closes; taken before mu
+	background sync.WaitGroup
+	timer      *time.Timer // of the next sync in the background; nil if none is due
+	failed     error       // of a sync
 }
 
 // ErrExists says that there is a journal already, which must be recovered first.
 var ErrExists = errors.New("there is a journal of another run")
 
 // Create starts a journal. codec may be nil. The file must not exist: the
-// error is ErrExists then. When it returns the journal is safely on disk.
+// error is ErrExists then.
 func Create(path string, h Header, codec Codec) (*Journal, error) {
 	return CreateFor(path, h, codec, tailPlaces)
 }
@@ -90,14 +93,7 @@ func CreateFor(path string, h Header, codec Codec, answers int) (*Journal, error
 		return nil, err
 	}
 	j := &Journal{path: path, codec: codec, f: f, tail: newTail(tailPath(path), min(max(answers, 1), tailPlaces))}
-	err = j.start(h)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(path))
-	}
-	if err != nil {
+	if err := j.start(h); err != nil {
 		f.Close()
 		os.Remove(path)
 		j.tail.close(true)
@@ -220,60 +216,68 @@ func (j *Journal) takeBack(n int) {
 	}
 }
 
-// syncSoon sees to it that a sync follows; one serves all records until then.
-// The caller holds mu.
+// syncSoon sees to it that a sync follows. The caller holds mu.
 func (j *Journal) syncSoon() {
 	if j.timer != nil {
 		return
 	}
-	j.syncing.Add(1)
+	j.background.Add(1)
 	j.timer = time.AfterFunc(SyncDelay, func() {
-		defer j.syncing.Done()
-		j.mu.Lock()
-		f := j.f // stays open: whoever closes it waits for this
-		j.timer = nil
-		j.mu.Unlock()
-		if err := f.Sync(); err != nil {
-			j.mu.Lock()
-			j.failed = err
-			j.mu.Unlock()
-		}
+		defer j.background.Done()
+		_ = j.Sync() // what is wrong is told by the next call
 	})
 }
 
-// quiet ends the syncs in the background, without waiting for one that is not
-// due yet.
-func (j *Journal) quiet() {
-	j.mu.Lock()
+// stopTimer takes back the sync that is due. The caller holds mu.
+func (j *Journal) stopTimer() {
 	if j.timer != nil && j.timer.Stop() {
-		j.timer = nil
-		j.syncing.Done()
+		j.background.Done()
 	}
-	j.mu.Unlock()
-	j.syncing.Wait()
+	j.timer = nil
 }
 
-// Sync returns once all records are on disk.
+// Sync returns once all that was noted before is on disk.
 func (j *Journal) Sync() error {
 	j.mu.Lock()
-	f, err := j.f, errors.Join(j.broken, j.failed)
+	want := j.size
 	j.mu.Unlock()
-	if f == nil || err != nil {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	j.mu.Lock()
+	f, size, known, err := j.f, j.size, j.safe, errors.Join(j.broken, j.failed)
+	if f == nil || err != nil || known >= want { // another one's sync served this one too
+		j.mu.Unlock()
 		return err
 	}
-	return f.Sync()
+	j.stopTimer()
+	j.mu.Unlock()
+	if err = f.Sync(); err == nil && known == 0 {
+		err = syncDir(filepath.Dir(j.path))
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err != nil {
+		j.failed = err
+		return err
+	}
+	j.safe = size
+	return nil
 }
 
 // Close closes the journal and leaves the file for the next command, as after
 // an error that kept the state from being written.
 func (j *Journal) Close() error {
-	j.quiet()
+	defer j.background.Wait()
+	err := j.Sync()
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.stopTimer()
 	if j.f == nil {
 		return nil
 	}
-	err := errors.Join(j.f.Sync(), j.f.Close())
+	err = errors.Join(err, j.f.Close())
 	j.f = nil
 	j.tail.close(false)
 	return err
@@ -282,9 +286,12 @@ func (j *Journal) Close() error {
 // Remove closes the journal and removes it: the state that was written holds
 // everything.
 func (j *Journal) Remove() error {
-	j.quiet()
+	defer j.background.Wait()
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.stopTimer()
 	var err error
 	if j.f != nil {
 		err = j.f.Close()

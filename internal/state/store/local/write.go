@@ -221,9 +221,8 @@ func (h *held) returnToFirst() {
 	if now, err := os.Stat(h.path); err != nil || first.Chmod(now.Mode().Perm()) != nil {
 		return
 	}
-	if os.Rename(keep, h.path) == nil {
-		_ = syncDir(filepath.Dir(h.path))
-	}
+	// The folder need not be synced: both files hold the state, and both are on disk.
+	_ = os.Rename(keep, h.path)
 }
 
 // overwrite changes the content of a file in place.
