@@ -30,7 +30,7 @@ func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 		if e.Units[i].Excluded != "" || e.Units[i].Broken != nil {
 			return nil
 		}
-		ds := c.check(ctx, e.Units[i], strict)
+		ds := e.withoutUnmade(e.Units[i], c.check(ctx, e.Units[i], strict))
 		e.Units[i].wrong = append(e.Units[i].wrong, ds.Errors()...)
 		return ds
 	})

@@ -153,6 +153,7 @@ type Estate struct {
 type told struct {
 	reading map[identity]bool // while the units were read
 	once    sync.Map          // what first let pass
+	unmade  map[string]bool   // the folders of stack files of which not everything was made
 }
 
 // first leaves out warnings that were given before for the same place, as where

@@ -46,6 +46,7 @@ func (e *Estate) edges(ctx context.Context, units []*Unit) diag.List {
 		if u.edges = edges; u.Broken != nil {
 			return nil // it was told what is wrong, and more may come of that
 		}
+		ds = e.withoutUnmade(u, ds)
 		u.wrong = append(u.wrong, ds.Errors()...)
 		ds = append(ds, u.Warnings(t)...)
 		if len(units) > manyUnits {

@@ -58,12 +58,14 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	}
 	o = e.o
 	if o.Look.Generate {
-		if ds = append(ds, GenerateStacks(ctx, o, e.loader.Sources())...); ds.HasErrors() {
+		g := newGenerator(o, e.loader.Sources())
+		if ds = append(ds, g.all(ctx)...); ds.HasErrors() && !o.Look.Whole {
 			return e, ds
 		}
+		e.told.unmade = g.wrong
 	}
 	found, more := discover(o.Look, o.Request.DownloadDir, o.Root)
-	if ds = append(ds, more...); ds.HasErrors() {
+	if ds = append(ds, more...); more.HasErrors() {
 		return e, ds
 	}
 	ds = append(ds, found.clashes(o.Look.Lenient)...)
@@ -92,7 +94,7 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	}
 	more = e.connect(ctx, queries)
 	if o.Look.Lenient {
-		more = warned(more)
+		more = warned(append(more, e.wrongStacks(ctx)...))
 	}
 	if ds = append(ds, more...); ds.HasErrors() && !o.Look.Whole {
 		return e, ds

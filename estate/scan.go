@@ -93,7 +93,7 @@ func (e *Estate) stacks(f finding) {
 		e.Stacks = append(e.Stacks, e.name(filepath.Dir(s)))
 		dir := filepath.Dir(s) + string(filepath.Separator)
 		i, _ := slices.BinarySearch(f.units, dir)
-		if i < len(f.units) && strings.HasPrefix(f.units[i], dir) {
+		if i < len(f.units) && strings.HasPrefix(f.units[i], dir) || e.told.unmade[filepath.Dir(s)] {
 			continue
 		}
 		m := &diag.Message{

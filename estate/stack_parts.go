@@ -9,6 +9,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
@@ -44,6 +45,43 @@ func (e *Estate) stackParts(t *demand.Task, dir string, depth int) ([]StackPart,
 		out = append(out, p)
 	}
 	return out, ds
+}
+
+// wrongStacks is what is wrong with stack files, for those who make nothing of them.
+func (e *Estate) wrongStacks(ctx context.Context) diag.List {
+	all := par.Map(len(e.Stacks), 0, func(i int) diag.List {
+		t := e.task(ctx)
+		st, ds := e.loader.Stack(t, filepath.Join(e.o.Root, filepath.FromSlash(e.Stacks[i])))
+		if st != nil && !ds.HasErrors() {
+			_, ds = st.Items(t)
+		}
+		return ds.Errors()
+	})
+	return slices.Concat(all...)
+}
+
+// withoutUnmade leaves out messages about dependencies that a stack file would have made
+// if it were right, which was told.
+func (e *Estate) withoutUnmade(u *Unit, ds diag.List) diag.List {
+	if len(e.told.unmade) == 0 {
+		return ds
+	}
+	return slices.DeleteFunc(ds, func(m *diag.Message) bool {
+		return m.Code == "unit/dependency-not-found" && slices.ContainsFunc(u.edges, func(edge unit.Edge) bool {
+			return strings.Contains(m.Detail, " "+edge.ID+" ") && e.belowUnmade(edge.ID)
+		})
+	})
+}
+
+// belowUnmade reports whether a path lies below a stack file of which not everything
+// was made.
+func (e *Estate) belowUnmade(path string) bool {
+	for dir := range e.told.unmade {
+		if strings.HasPrefix(path, dir+string(filepath.Separator)) {
+			return true
+		}
+	}
+	return false
 }
 
 func isStack(dir string) bool {

@@ -28,9 +28,20 @@ import (
 const deepest = 50
 
 // GenerateStacks makes the units of all stack files below the root of the options.
-// The text that messages are about is added to set.
+// The text that messages are about is added to set. Where something is wrong with one
+// stack file, nothing is made of any on its level; with Look.Whole everything is made
+// that is right, so that it can be checked too.
 func GenerateStacks(ctx context.Context, o Options, set *source.Set) diag.List {
-	g := &generator{o: o, set: set, fetched: new(par.Cache[string, fetched])}
+	return newGenerator(o, set).all(ctx)
+}
+
+func newGenerator(o Options, set *source.Set) *generator {
+	return &generator{o: o, set: set, fetched: new(par.Cache[string, fetched]), wrong: map[string]bool{}}
+}
+
+// all makes what all stack files say, level by level.
+func (g *generator) all(ctx context.Context) diag.List {
+	o := g.o
 	done := map[string]bool{}
 	var ds diag.List
 	for level := 0; ; level++ {
@@ -54,7 +65,7 @@ func GenerateStacks(ctx context.Context, o Options, set *source.Set) diag.List {
 		for _, p := range next {
 			done[p] = true
 		}
-		if ds = append(ds, g.level(ctx, next)...); ds.HasErrors() {
+		if ds = append(ds, g.level(ctx, next)...); ds.HasErrors() && !o.Look.Whole {
 			return ds
 		}
 	}
@@ -98,6 +109,7 @@ type generator struct {
 	set     *source.Set
 	loader  *unit.Loader
 	fetched *par.Cache[string, fetched]
+	wrong   map[string]bool // the folders of stack files of which not everything was made
 }
 
 // level makes what the given stack files say.
@@ -117,16 +129,21 @@ func (g *generator) level(ctx context.Context, paths []string) diag.List {
 	})
 	var ds diag.List
 	var items []unit.StackItem
-	for _, r := range all {
+	for i, r := range all {
 		ds = append(ds, r.ds...)
 		items = append(items, r.items...)
+		if r.ds.HasErrors() {
+			g.wrong[filepath.Dir(paths[i])] = true
+		}
 	}
-	if ds.HasErrors() {
+	if ds.HasErrors() && !g.o.Look.Whole {
 		return g.withText(ds)
 	}
 	made := par.Map(len(items), 0, func(i int) diag.List { return g.item(ctx, &items[i]) })
 	for i := range made {
-		if !made[i].HasErrors() && g.o.Look.Generated != nil {
+		if made[i].HasErrors() {
+			g.wrong[filepath.Dir(items[i].At.Filename)] = true
+		} else if g.o.Look.Generated != nil {
 			g.o.Look.Generated(&items[i])
 		}
 	}

@@ -68,7 +68,8 @@ func (l *Loader) Stack(t *demand.Task, path string) (*Stack, diag.List) {
 }
 
 // Items evaluates the unit and stack blocks, those of included stack files too,
-// in the order of the configuration.
+// in the order of the configuration. With errors those are there with which nothing is
+// wrong.
 func (s *Stack) Items(t *demand.Task) ([]StackItem, diag.List) {
 	c := s.l.on(t, nil, false)
 	var out []StackItem
@@ -77,8 +78,7 @@ func (s *Stack) Items(t *demand.Task) ([]StackItem, diag.List) {
 			out = append(out, it)
 		}
 	}
-	c.checkItems(out)
-	return out, c.ds
+	return c.distinct(out), c.ds
 }
 
 // stackPart is a unit or stack block and the evaluation that it belongs to.
@@ -221,9 +221,11 @@ func (c *calc) stackDir(p stackPart, d *decoder) (string, bool) {
 	return dir, true
 }
 
-// checkItems reports names and folders that are given twice.
-func (c *calc) checkItems(items []StackItem) {
+// distinct reports names and folders that are given twice, and leaves out the second of
+// two items.
+func (c *calc) distinct(items []StackItem) []StackItem {
 	names, dirs := map[string]*StackItem{}, map[string]*StackItem{}
+	var out []StackItem
 	for i := range items {
 		it := &items[i]
 		if first := names[it.Name]; first != nil {
@@ -236,7 +238,9 @@ func (c *calc) checkItems(items []StackItem) {
 			continue
 		}
 		dirs[it.Dir] = it
+		out = append(out, *it)
 	}
+	return out
 }
 
 // valuesFile is the text of a values file.
