@@ -144,11 +144,12 @@ func (e *Estate) take(ctx context.Context, o local.Options, l LockOptions, opera
 	return hold.Take(ctx, h)
 }
 
-// holding is the states that are being changed.
+// holding is the states that are being changed, and the providers that run.
 type holding struct {
-	mu   sync.Mutex
-	all  map[*hold.State]bool
-	over bool
+	mu    sync.Mutex
+	all   map[*hold.State]bool
+	procs *engine.Processes // nil: no run began yet
+	over  bool
 }
 
 func (h *holding) add(s *hold.State) {
@@ -167,6 +168,23 @@ func (h *holding) remove(s *hold.State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.all, s)
+}
+
+func (h *holding) run(p *engine.Processes) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.procs = p
+}
+
+// EndProviders ends the providers of a run that is still going on, for a program
+// that is about to end. What they were doing comes to nothing: Abandon comes first.
+func (e *Estate) EndProviders() {
+	e.holding.mu.Lock()
+	procs := e.holding.procs
+	e.holding.mu.Unlock()
+	if procs != nil {
+		procs.Close()
+	}
 }
 
 // Abandon leaves states and journals as they are, for a program that is about to

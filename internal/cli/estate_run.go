@@ -191,6 +191,8 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 	defer r.gently(nil)
 	r.whenKilled(r.estate.Abandon)
 	defer r.whenKilled(nil)
+	r.endsProviders(r.estate.EndProviders)
+	defer r.endsProviders(nil)
 	switch r.name {
 	case "plan":
 		results := r.run(ctx, estate.Plan, nil)

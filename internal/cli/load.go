@@ -144,13 +144,13 @@ func (p *project) use(e *engine.Engine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.engine = e
-	p.session.reach.engine = e
+	p.session.reach.ends = e.Close
 }
 
 // close ends the project's providers. It may be called more than once.
 func (p *project) close() {
 	p.mu.Lock()
-	p.session.reach.engine = nil
+	p.session.reach.ends = nil
 	p.mu.Unlock()
 	p.engine.Close()
 }

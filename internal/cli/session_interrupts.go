@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 )
@@ -19,7 +18,7 @@ type reach struct {
 	abort  chan struct{}      // closed at the second
 	killed func()             // what the second does first
 	trees  *estate.Worktrees  // what the second removes
-	engine *engine.Engine     // what the second kills
+	ends   func()             // what the second does last: it ends the providers
 }
 
 // watch waits for interrupts until the returned function is called.
@@ -90,13 +89,20 @@ func (s *session) whenKilled(f func()) {
 	s.reach.killed = f
 }
 
+// endsProviders sets what ends the providers at a second interrupt; nil: there are none.
+func (s *session) endsProviders(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reach.ends = f
+}
+
 // killPause is how long a second interrupt waits at most for what is to be ended.
 const killPause = time.Second
 
 // kill ends the providers, as far as that is quick.
 func (s *session) kill() {
 	s.mu.Lock()
-	e, killed := s.reach.engine, s.reach.killed
+	ends, killed := s.reach.ends, s.reach.killed
 	s.mu.Unlock()
 	_ = s.endProfiles() // the process is about to end
 	if killed != nil {
@@ -105,12 +111,12 @@ func (s *session) kill() {
 	soon, end := context.WithTimeout(context.Background(), killPause)
 	defer end()
 	s.reach.trees.Remove(soon)
-	if e == nil {
+	if ends == nil {
 		return
 	}
 	done := make(chan struct{})
 	go func() { // left behind if it takes long: the process is about to end
-		e.Close()
+		ends()
 		close(done)
 	}()
 	select {

@@ -284,19 +284,24 @@ func (c *Client) Close() error {
 			_ = c.conn.Close()
 			return
 		}
-		ended := make(chan struct{})
-		go func() { // waited for below, at most closeGrace
-			defer close(ended)
-			c.plugin.Kill()
-		}()
-		t := time.NewTimer(closeGrace)
-		defer t.Stop()
-		select {
-		case <-ended:
-		case <-t.C: // go-plugin waits for an answer of the plugin without limit
-			_ = c.proc.Kill(context.Background())
-			<-ended
-		}
+		end(c.plugin, c.proc)
 	})
 	return nil
+}
+
+// end ends a plugin and cleans up after it.
+func end(p *plugin.Client, proc *process) {
+	ended := make(chan struct{})
+	go func() { // waited for below
+		defer close(ended)
+		p.Kill()
+	}()
+	t := time.NewTimer(closeGrace)
+	defer t.Stop()
+	select {
+	case <-ended:
+	case <-t.C: // go-plugin waits for an answer of the plugin without limit
+		_ = proc.Kill(context.Background())
+		<-ended
+	}
 }

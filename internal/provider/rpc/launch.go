@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"os/exec"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 )
 
 // Options tells how a plugin is started.
@@ -90,6 +92,7 @@ type start struct {
 	tls    *tls.Config // nil: in the clear
 	client *plugin.Client
 	proc   *process
+	folder string // of the plugin's socket; "" if it has none
 }
 
 func (s *start) config() *plugin.ClientConfig {
@@ -97,7 +100,8 @@ func (s *start) config() *plugin.ClientConfig {
 	return &plugin.ClientConfig{
 		HandshakeConfig:  plugin.HandshakeConfig{MagicCookieKey: CookieName, MagicCookieValue: CookieValue},
 		VersionedPlugins: map[int]plugin.PluginSet{5: set, 6: set},
-		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
+		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, folder string) (runner.Runner, error) {
+			s.folder = folder
 			s.cmd.Env = append(s.cmd.Env[:len(s.cmd.Env):len(s.cmd.Env)], spec.Env...)
 			return s.proc, nil
 		},
@@ -120,7 +124,7 @@ const window = 8 << 20
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
-		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithIdleTimeout(0), // see unlink
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(math.MaxInt32)),
 	}
 }
@@ -168,7 +172,7 @@ func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
 		why = fmt.Sprintf("it was not ready %s after its start", s.opts.StartTimeout)
 	}
 	_ = s.proc.Kill(ctx)
-	go s.client.Kill() // removes the folder of its socket
+	end(s.client, s.proc) // removes the folder of its socket
 	return nil, startFailed(s.opts, s.out, why)
 }
 
@@ -181,7 +185,24 @@ func (s *start) connect() (grpc.ClientConnInterface, error) {
 	if err != nil {
 		return nil, err
 	}
-	return raw.(*grpc.ClientConn), nil
+	cc := raw.(*grpc.ClientConn)
+	if cc.GetState() == connectivity.Ready {
+		s.unlink()
+	}
+	return cc, nil
+}
+
+// unlink removes the plugin's socket from the file system. The connection is there,
+// and it is the only one: nothing is left behind then if we are killed. It must not
+// be given up while it is idle, since it cannot be made again.
+func (s *start) unlink() {
+	h, _ := s.proc.handshakeResult()
+	if info, err := os.Lstat(h.Address); h.Network == "unix" && err == nil && info.Mode().Type() == os.ModeSocket {
+		_ = os.Remove(h.Address)
+	}
+	if s.folder != "" {
+		_ = os.Remove(s.folder)
+	}
 }
 
 // why turns an error of go-plugin into a clause that says what happened.

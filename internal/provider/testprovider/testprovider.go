@@ -68,11 +68,17 @@ var Addr = addr.Provider{Host: "registry.opentofu.org", Namespace: "terrace", Ty
 //	deaf         write a good first line for a socket that nobody serves
 //	fork         leave a grandchild behind that holds the output open
 //	stray        write to the standard output from the first call on
+//
+// TEST_CALLS names a file for a line of each call, see callLog, and each takes as
+// many milliseconds more as TEST_CALL_MS says.
 func Main(protocol int) {
 	signal.Ignore(os.Interrupt)
 	debug.SetGCPercent(400) // hardly anything stays from call to call
 	go endWithParent(os.Getppid())
 	s := newServer(protocol)
+	calls := &callLog{path: os.Getenv("TEST_CALLS")}
+	calls.started()
+	defer calls.write("exit")
 	switch what, arg, _ := strings.Cut(os.Getenv("TEST_MISBEHAVE"), "="); what {
 	case "exit":
 		_, _ = os.Stderr.WriteString("the test provider was told to exit\n")
@@ -96,8 +102,10 @@ func Main(protocol int) {
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  plugin.HandshakeConfig{ProtocolVersion: uint(protocol), MagicCookieKey: rpc.CookieName, MagicCookieValue: rpc.CookieValue},
 		VersionedPlugins: map[int]plugin.PluginSet{protocol: {"provider": served{srv: s}}},
-		GRPCServer:       grpcServer,
-		Logger:           hclog.NewNullLogger(),
+		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			return grpcServer(append(opts, calls.options(s)...))
+		},
+		Logger: hclog.NewNullLogger(),
 	})
 }
 
@@ -130,7 +138,7 @@ func leaveGrandchild() {
 	if err != nil {
 		panic(err)
 	}
-	env := append(os.Environ(), "TEST_MISBEHAVE=hang")
+	env := append([]string{"TEST_MISBEHAVE=hang"}, os.Environ()...) // the first one counts
 	_, err = os.StartProcess(path, os.Args, &os.ProcAttr{Env: env, Files: []*os.File{nil, os.Stdout, os.Stderr}})
 	if err != nil {
 		panic(err)
