@@ -9,7 +9,6 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/event"
 	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -49,8 +48,6 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 	}
 	e.renewUnits()
 	e.run = r
-	ctx, end := r.traceRun(ctx, workers)
-	defer end()
 	order := e.Order(o.Plans.Destroy)
 	for _, u := range order {
 		r.left[u] = len(r.before(u))
@@ -149,9 +146,7 @@ func (r *Run) turn(ctx context.Context, u *Unit) {
 		if r.o.Observe.Started != nil {
 			r.o.Observe.Started(u)
 		}
-		ctx, s := r.trace(ctx, u)
 		r.work(ctx, u, res)
-		traced(s, res)
 	}
 	r.finish(ctx, res)
 }
@@ -262,23 +257,11 @@ func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
 // once does the operation on one unit, again if it was begun before in this run and
 // failed.
 func (r *Run) once(ctx context.Context, u *Unit, res *Result, again bool) diag.List {
-	reading, s := telemetry.Start(ctx, "unit_read_config")
-	u.about(s).Text("terragrunt_config_path", u.Path)
-	w, ds := r.prepare(reading, u, res)
-	ended(s, ds)
+	w, ds := r.prepare(ctx, u, res)
 	if ds.HasErrors() || w == nil {
 		return ds
 	}
 	defer w.close()
-	ctx, s = telemetry.Start(ctx, "unit_run")
-	u.about(s).Text("terraform_command", r.e.o.Request.Command)
-	more := r.run(ctx, w, again)
-	ended(s, more)
-	return append(ds, more...)
-}
-
-// run runs the hooks of a unit and the operation between them.
-func (r *Run) run(ctx context.Context, w *work, again bool) diag.List {
 	w.again = again
 	more := w.early(ctx)
 	if !more.HasErrors() {
@@ -290,7 +273,8 @@ func (r *Run) run(ctx context.Context, w *work, again bool) diag.List {
 			more = append(more, w.do(ctx)...)
 		}
 	}
-	return append(more, w.hooks(ctx, true, more)...)
+	more = append(more, w.hooks(ctx, true, more)...)
+	return append(ds, more...)
 }
 
 func (w *work) do(ctx context.Context) diag.List {
@@ -298,10 +282,7 @@ func (w *work) do(ctx context.Context) diag.List {
 	case Init:
 		return nil
 	case Validate:
-		ctx, s := w.phase(ctx, "validate")
-		ds := w.engine.Validate(ctx)
-		ended(s, ds)
-		return ds
+		return w.engine.Validate(ctx)
 	}
 	return w.planAndApply(ctx)
 }
