@@ -35,7 +35,7 @@ func (s *session) watch(ctx context.Context) (stop func()) {
 					continue // the shell and the system both tell of a terminal that is gone
 				}
 				if n++; n > 1 {
-					s.announce("\nTwo interrupts received. Exiting immediately. Note that data loss may have occurred.\n")
+					s.announce("\nTwo interrupts received. Exiting immediately. Note that data loss may have occurred.\n", nil)
 					close(s.reach.abort)
 					return
 				}
@@ -54,24 +54,26 @@ func (s *session) watch(ctx context.Context) (stop func()) {
 }
 
 func (s *session) interrupted() {
-	s.announce("\nInterrupt received.\nPlease wait for " + view.Product + " to exit or data loss may occur.\nGracefully shutting down...\n\n")
 	s.mu.Lock()
 	gentle := s.reach.gentle
 	s.mu.Unlock()
-	if gentle != nil {
-		gentle()
-		return
+	s.announce("\nInterrupt received.\nPlease wait for "+view.Product+" to exit or data loss may occur.\nGracefully shutting down...\n\n", gentle)
+	if gentle == nil {
+		s.reach.cancel()
 	}
-	s.reach.cancel()
 }
 
 // announce is say for the goroutine that waits for interrupts, which may see
-// views come and go.
-func (s *session) announce(text string) {
+// views come and go. What is announced is done, if do is not nil, after people are
+// told and before programs are, which may count on it.
+func (s *session) announce(text string, do func()) {
 	s.mu.Lock()
 	human, stream := s.human, s.stream
 	s.mu.Unlock()
 	human.Say(text)
+	if do != nil {
+		do()
+	}
 	stream.Log(strings.TrimSpace(text))
 }
 

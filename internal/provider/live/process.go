@@ -59,7 +59,7 @@ func (p *process) await(ctx context.Context) (again bool, ds diag.List) {
 	select {
 	case <-p.started:
 	case <-ctx.Done():
-		return false, interrupted("Provider could not be started", "The run was interrupted while it was started.")
+		return false, interrupted("Provider start interrupted", "The provider %s was being started, but that was given up before it was ready.", p.addr.Display())
 	}
 	if p.p == nil {
 		return p.gaveUp && ctx.Err() == nil, clone(p.ds)

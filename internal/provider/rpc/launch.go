@@ -52,13 +52,16 @@ const (
 const maxMessage = 256 << 20
 
 // Launch starts a plugin and returns when it is ready for calls. A plugin that
-// does not get there is killed, and the messages tell why. The process ends with
-// Close; ctx is for the start alone.
+// does not get there is killed, and the messages tell why: with CodeInterrupted if
+// ctx was done before. The process ends with Close; ctx is for the start alone.
 func Launch(ctx context.Context, o Options) (provider.Provider, diag.List) {
 	if o.StartTimeout <= 0 {
 		o.StartTimeout = time.Minute
 	}
 	out := &tail{out: o.Stderr}
+	if ctx.Err() != nil {
+		return nil, startGivenUp(o, out)
+	}
 	cmd, err := sys.Command{Path: o.Path, Args: o.Args, Dir: o.Dir, Env: quiet(o.Env)}.Prepare()
 	if err != nil {
 		return nil, startFailed(o, out, fmt.Sprintf("its program cannot be run: %s", err))
@@ -159,21 +162,21 @@ func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
 	}()
 	limit := time.NewTimer(s.opts.StartTimeout)
 	defer limit.Stop()
-	why := ""
+	var ds diag.List
 	select {
 	case r := <-ready:
 		if r.err == nil {
 			return r.cc, nil
 		}
-		why = s.why(r.err)
+		ds = startFailed(s.opts, s.out, s.why(r.err))
 	case <-ctx.Done():
-		why = "its start was interrupted"
+		ds = startGivenUp(s.opts, s.out)
 	case <-limit.C:
-		why = fmt.Sprintf("it was not ready %s after its start", s.opts.StartTimeout)
+		ds = startFailed(s.opts, s.out, fmt.Sprintf("it was not ready %s after its start", s.opts.StartTimeout))
 	}
 	_ = s.proc.Kill(ctx)
 	end(s.client, s.proc) // removes the folder of its socket
-	return nil, startFailed(s.opts, s.out, why)
+	return nil, ds
 }
 
 func (s *start) connect() (grpc.ClientConnInterface, error) {
@@ -227,4 +230,11 @@ func (s *start) why(err error) string {
 func startFailed(o Options, out *tail, why string) diag.List {
 	detail := fmt.Sprintf("The provider %s (%s) could not be started: %s.", o.Addr.Display(), o.Path, why)
 	return diag.List{{Code: CodeStart, Summary: "Provider could not be started", Detail: detail + out.told()}}
+}
+
+// startGivenUp is the message where the caller did not wait for the plugin, which is
+// nothing that the plugin has done wrong. What it wrote may tell why it took so long.
+func startGivenUp(o Options, out *tail) diag.List {
+	detail := fmt.Sprintf("The provider %s (%s) was being started, but that was given up before it was ready.", o.Addr.Display(), o.Path)
+	return diag.List{{Code: CodeInterrupted, Summary: "Provider start interrupted", Detail: detail + out.told()}}
 }

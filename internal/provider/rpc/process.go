@@ -32,6 +32,7 @@ type process struct {
 
 	mu       sync.Mutex
 	started  bool
+	unwanted bool // it was killed, perhaps before it was started
 	shake    handshake
 	shakeErr error // why the first line cannot be used
 
@@ -84,8 +85,11 @@ func (p *process) Start(context.Context) error {
 		return err
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.started = true
-	p.mu.Unlock()
+	if p.unwanted {
+		p.kill()
+	}
 	return nil
 }
 
@@ -108,19 +112,23 @@ func (p *process) Wait(ctx context.Context) error {
 	}
 }
 
-// Kill ends the process and all that it started.
+// Kill ends the process and all that it started, as soon as it is started if it is not.
 func (p *process) Kill(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.started {
-		return nil
+	if p.unwanted = true; p.started {
+		p.kill()
 	}
+	return nil
+}
+
+// kill kills the process if it has not ended. The caller holds the lock.
+func (p *process) kill() {
 	select {
 	case <-p.done:
 	default:
 		sys.Kill(p.cmd)
 	}
-	return nil
 }
 
 // ended reports whether the process has ended, waiting for it up to d. If so, all

@@ -76,8 +76,12 @@ func ParseReattach(text string) (map[addr.Provider]Reattach, error) {
 // fields of o for starting a process are not used; its schema is not cached.
 func Attach(ctx context.Context, r Reattach, o Options) (provider.Provider, diag.List) {
 	fail := func(err error) (provider.Provider, diag.List) {
+		code := CodeStart
+		if ctx.Err() != nil {
+			code = CodeInterrupted
+		}
 		return nil, diag.List{{
-			Code: CodeStart, Summary: "Provider could not be reached",
+			Code: code, Summary: "Provider could not be reached",
 			Detail: fmt.Sprintf("The provider %s should run on its own, at %s, as TF_REATTACH_PROVIDERS has it, but cannot be reached: %s.", o.Addr.Display(), r.Address, err),
 		}}
 	}
