@@ -91,14 +91,18 @@ func (p *place) hasValues() bool {
 
 // inputOf is an input as the value of a variable. What passing it through the
 // environment allowed stays allowed: text for a variable that is not primitive is
-// parsed as an expression, and a string variable or one without a type gets what is
-// not primitive as JSON text.
+// parsed as an expression, a string variable or one without a type gets what is not
+// primitive as JSON text, and one without a type all else as text.
 func inputOf(v *config.Variable, val cty.Value, at *source.Range, layer *source.Layer) (engine.InputValue, diag.List) {
 	in := engine.InputValue{Value: val, At: at}
 	if layer != nil {
 		in.From = *layer
 	}
 	bare, marks := val.Unmark()
+	if v.Literal && v.Type == cty.DynamicPseudoType && bare.Type() != cty.String && (bare.Type().IsPrimitiveType() || !bare.IsKnown()) {
+		in.Value = asText(bare).WithMarks(marks)
+		return in, nil
+	}
 	if !bare.IsKnown() || bare.IsNull() {
 		return in, nil
 	}
@@ -114,6 +118,17 @@ func inputOf(v *config.Variable, val cty.Value, at *source.Range, layer *source.
 		}
 	}
 	return in, fits(v, in)
+}
+
+// asText is what a variable without a type gets of a number or a boolean, and of what
+// is not known yet: text, as from the environment.
+func asText(v cty.Value) cty.Value {
+	if v.IsKnown() {
+		if text, err := value.Convert(v, cty.String); err == nil {
+			return text
+		}
+	}
+	return cty.UnknownVal(cty.String)
 }
 
 // jsonText gives a variable without a type what is not primitive as JSON text.

@@ -11,7 +11,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/demand"
-	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
@@ -102,10 +101,10 @@ func hide(v cty.Value, sensitive bool) cty.Value {
 func plannedOutputs(p *engine.Plan, root *config.Module) cty.Value {
 	m := map[string]cty.Value{}
 	for _, c := range p.Outputs {
-		if c.Op == plan.Delete {
+		if root.Outputs[c.Name] == nil {
 			continue
 		}
-		after := c.After
+		after := c.After // null of one that is to have no value any more
 		if after == cty.NilVal {
 			after = cty.DynamicVal
 		}

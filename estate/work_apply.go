@@ -127,8 +127,8 @@ func (w *work) noteplan(p *plan.Plan) {
 // apply carries the plan out.
 func (w *work) apply(ctx context.Context, p *plan.Plan) diag.List {
 	h := w.hold
-	if !p.HasChanges() {
-		w.applied()
+	if !p.HasChanges() && p.Prior.Equal(p.PrevRun) { // else what was read or refreshed goes into state
+		w.applied(p)
 		return nil
 	}
 	if ds := h.Start(ctx, len(p.Changes)); ds.HasErrors() {
@@ -145,26 +145,38 @@ func (w *work) apply(ctx context.Context, p *plan.Plan) diag.List {
 		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)
 	}
 	if ds.HasErrors() {
-		w.r.setOutputs(w.u, w.made())
+		w.r.setOutputs(w.u, w.made(nil))
 		return ds
 	}
-	w.applied()
+	w.applied(p)
 	return ds
 }
 
-// applied says that an apply has ended without errors.
-func (w *work) applied() {
-	w.r.setOutputs(w.u, w.made())
+// applied says that the apply of a plan has ended without errors.
+func (w *work) applied(p *plan.Plan) {
+	w.r.setOutputs(w.u, w.made(p.Outputs))
 	if w.r.o.Observe.Applied != nil {
 		w.r.o.Observe.Applied(w.res, w.hold.Current())
 	}
 }
 
 // made are the outputs that there are after an apply: of a unit without any, none.
-func (w *work) made() cty.Value {
+// State does not keep outputs that are null: those that were computed and are not in
+// it are null.
+func (w *work) made(computed []*plan.OutputChange) cty.Value {
 	v := storedOutputs(w.hold.Current())
-	if v == cty.NilVal && w.mode() != plan.Destroy {
-		return cty.EmptyObjectVal
+	if w.mode() == plan.Destroy {
+		return v
 	}
-	return v
+	m := map[string]cty.Value{}
+	if v != cty.NilVal {
+		m = v.AsValueMap()
+	}
+	for _, c := range computed {
+		o := w.engine.Root().Outputs[c.Name]
+		if _, stored := m[c.Name]; o != nil && !stored && !c.Left {
+			m[c.Name] = hide(cty.NilVal, o.Sensitive)
+		}
+	}
+	return cty.ObjectVal(m)
 }

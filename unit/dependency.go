@@ -225,7 +225,7 @@ type outputsView struct {
 func (n *outputsView) open(*calc) node { return n }
 
 func (n *outputsView) lacks(key string) string {
-	return fmt.Sprintf("%s has no output named %q. Its module declares none, or was not applied since it does.", n.who, key)
+	return fmt.Sprintf("%s has no output named %q. Its module declares none, was not applied since it does, or has null for it, which state does not keep.", n.who, key)
 }
 
 func (n *outputsNode) value(c *calc) cty.Value {
