@@ -66,6 +66,7 @@ type Journal struct {
 	broken error    // a record could not be written and not be taken back
 	plain  []byte   // scratch
 	out    []byte
+	busy   bool // a sync is under way
 
 	syncing    sync.Mutex // held by who syncs or closes; taken before mu
 	background sync.WaitGroup
@@ -96,7 +97,6 @@ func CreateFor(path string, h Header, codec Codec, answers int) (*Journal, error
 	if err := j.start(h); err != nil {
 		f.Close()
 		os.Remove(path)
-		j.tail.close(true)
 		return nil, err
 	}
 	return j, nil
@@ -131,7 +131,28 @@ func (j *Journal) Answer(id int, changes []state.Change) error {
 	if err != nil {
 		return err
 	}
-	record := body
+	if done, err := j.answerAtOnce(body); done {
+		return err
+	}
+	return j.answerByTail(body)
+}
+
+// answerAtOnce writes an answer if nothing can keep it waiting: no sync is under
+// way, and none begins before it is written.
+func (j *Journal) answerAtOnce(body []byte) (bool, error) {
+	if !j.mu.TryLock() {
+		return false, nil
+	}
+	defer j.mu.Unlock()
+	if j.busy {
+		return false, nil
+	}
+	return true, j.write(kindAnswer, func(b []byte) ([]byte, error) { return append(b, body[1:]...), nil })
+}
+
+// answerByTail puts an answer where nothing waits, and then into the journal.
+func (j *Journal) answerByTail(body []byte) error {
+	record, err := body, error(nil)
 	if j.codec != nil {
 		if record, err = j.codec.Seal(nil, body); err != nil {
 			return err
@@ -172,10 +193,14 @@ func (j *Journal) Written(s *state.State) error {
 	})
 }
 
-// append writes one record with one call of the system.
 func (j *Journal) append(k kind, body func([]byte) ([]byte, error)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	return j.write(k, body)
+}
+
+// write writes one record with one call of the system. The caller holds mu.
+func (j *Journal) write(k kind, body func([]byte) ([]byte, error)) error {
 	switch {
 	case j.f == nil:
 		return fmt.Errorf("the journal %s is closed", j.path)
@@ -250,12 +275,14 @@ func (j *Journal) Sync() error {
 		return err
 	}
 	j.stopTimer()
+	j.busy = true
 	j.mu.Unlock()
 	if err = f.Sync(); err == nil && known == 0 {
 		err = syncDir(filepath.Dir(j.path))
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.busy = false
 	if err != nil {
 		j.failed = err
 		return err

@@ -14,9 +14,9 @@ import (
 
 // A write to a file can wait in the system for as long as a sync of that file
 // takes, and a process that is killed meanwhile takes the answer along. So an
-// answer is first put into a tail: a small file beside the journal that is mapped
-// into memory and never synced, where writing is copying. Its place is free
-// again when the answer is in the journal. A tail outlives the process; what
+// answer that comes during a sync is first put into a tail: a small file beside
+// the journal that is mapped into memory and never synced, where writing is
+// copying. Its place is free again when the answer is in the journal. A tail outlives the process; what
 // outlives the machine is in the journal.
 //
 // A place holds the number of the record (8 bytes, from 1; 0: free), its length
@@ -36,10 +36,11 @@ func tailPath(path string) string { return path + "-tail" }
 // asidePath is where the long record of a place of a tail lies.
 func asidePath(tail string, place int) string { return tail + "-" + strconv.Itoa(place) }
 
-// tail is nil where the system cannot map files: then every answer goes to the
-// journal at once.
+// tail is a file once something was put there. It has no places where the system
+// cannot map files: then every answer goes to the journal at once.
 type tail struct {
 	mu     sync.Mutex
+	places int // to be made; 0 once that was tried
 	memory []byte
 	free   []int
 	next   uint64
@@ -49,22 +50,21 @@ type tail struct {
 }
 
 func newTail(path string, places int) *tail {
-	memory, unmap := mapFile(path, places*tailPlace)
-	if memory == nil {
-		return nil
+	return &tail{places: places, next: 1, path: path, asides: map[int]bool{}}
+}
+
+// open makes the file. The caller holds mu.
+func (t *tail) open() {
+	if t.memory, t.unmap = mapFile(t.path, t.places*tailPlace); t.memory != nil {
+		for i := range t.places {
+			t.free = append(t.free, i)
+		}
 	}
-	t := &tail{memory: memory, next: 1, path: path, unmap: unmap, asides: map[int]bool{}}
-	for i := range places {
-		t.free = append(t.free, i)
-	}
-	return t
+	t.places = 0
 }
 
 // put keeps a record and returns its place, or -1 if there is none for it.
 func (t *tail) put(record []byte) int {
-	if t == nil {
-		return -1
-	}
 	i := t.take()
 	if i < 0 {
 		return -1
@@ -96,6 +96,9 @@ func (t *tail) put(record []byte) int {
 func (t *tail) take() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.places > 0 {
+		t.open()
+	}
 	if len(t.free) == 0 || t.memory == nil {
 		return -1
 	}
@@ -119,15 +122,14 @@ func (t *tail) done(i int) {
 
 // close unmaps the tail; remove takes its files away too.
 func (t *tail) close(remove bool) {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.memory != nil {
-		t.unmap()
-		t.memory = nil
+	t.places = 0
+	if t.memory == nil {
+		return
 	}
+	t.unmap()
+	t.memory = nil
 	if remove {
 		for i := range t.asides {
 			_ = os.Remove(asidePath(t.path, i))

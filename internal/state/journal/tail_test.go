@@ -6,12 +6,48 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/internal/state"
 )
+
+// during has a journal take what comes for what comes during a sync.
+func during(j *Journal) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.busy = true
+}
+
+// Only an answer that could have to wait goes by the tail, and is safe while it waits.
+func TestAnswersThatWaitAreSafe(t *testing.T) {
+	j, path := create(t, HeaderOf(nil), flip{})
+	must(t, j.Begin(1, "t.x[0]", "create"), j.Answer(1, []state.Change{set(0, `{}`)}), j.Begin(2, "t.x[1]", "create"), j.Begin(3, "t.x[2]", "create"))
+	if _, err := os.Stat(tailPath(path)); !os.IsNotExist(err) {
+		t.Errorf("there is a tail though nothing had to wait: %v", err)
+	}
+	during(j)
+	must(t, j.Answer(2, []state.Change{set(1, `{}`)}))
+	if _, err := os.Stat(tailPath(path)); err != nil {
+		t.Errorf("an answer during a sync did not go by the tail: %v", err)
+	}
+	j.mu.Lock() // as somebody whose write waits for the sync
+	var wg sync.WaitGroup
+	wg.Go(func() { must(t, j.Answer(3, []state.Change{set(2, `{}`)})) })
+	for len(readTail(tailPath(path))) == 0 {
+		runtime.Gosched()
+	}
+	rec, err := Recover(path, flip{})
+	j.mu.Unlock()
+	wg.Wait()
+	must(t, err)
+	if len(rec.Changes) != 3 || len(rec.Pending) != 0 {
+		t.Errorf("%d changes, %d pending", len(rec.Changes), len(rec.Pending))
+	}
+}
 
 // An answer that was on its way into the journal when the run was killed is not lost.
 func TestTailKeepsWhatWasOnItsWay(t *testing.T) {
@@ -37,6 +73,7 @@ func TestTailKeepsWhatWasOnItsWay(t *testing.T) {
 
 func TestTailPlacesAreUsedAgain(t *testing.T) {
 	j, path := create(t, HeaderOf(nil), nil)
+	during(j)
 	for i := range 10 * tailPlaces {
 		must(t, j.Begin(i, "t.x", "create"), j.Answer(i, []state.Change{set(i%7, `{"a":1}`)}))
 	}
@@ -78,6 +115,7 @@ func TestTailKeepsLongRecords(t *testing.T) {
 	}
 
 	j, path = create(t, HeaderOf(nil), nil)
+	during(j)
 	must(t, j.Begin(1, "t.x[0]", "create"), j.Answer(1, []state.Change{change}), j.Remove())
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v %v", left, err)
@@ -110,9 +148,7 @@ func TestFewPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(tailPath(path)); err != nil || len(text) != 2*tailPlace {
-		t.Errorf("the tail has %d bytes (%v)", len(text), err)
-	}
+	during(j)
 	const n = 50
 	for i := range n {
 		if err := j.Begin(i, "a", "create"); err != nil {
@@ -121,6 +157,9 @@ func TestFewPlaces(t *testing.T) {
 		if err := j.Answer(i, nil); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if text, err := os.ReadFile(tailPath(path)); err != nil || len(text) != 2*tailPlace {
+		t.Errorf("the tail has %d bytes (%v)", len(text), err)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)

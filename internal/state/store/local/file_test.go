@@ -178,6 +178,39 @@ func TestWhatCannotBeWrittenIsFoundBefore(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
 		t.Errorf("left behind: %v", entries)
 	}
+	// With a lock the room stays, and is gone with the lock.
+	s = Open(Options{Dir: dir, Now: clock})
+	unlock, ds := s.Lock(ctx, store.LockInfo{}, 0)
+	if ds = append(ds, s.Prepare(ctx, 1<<20)...); ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	if info, err := os.Stat(beside(s.Path(), tempSuffix)); err != nil || info.Size() != 1<<20 {
+		t.Errorf("%v %v", info, err)
+	}
+	if ds := s.Prepare(ctx, 1<<58); !ds.HasErrors() {
+		t.Error("there is room for everything")
+	}
+	if ds := s.Prepare(ctx, 1<<10); ds.HasErrors() {
+		t.Error(ds.Err())
+	}
+	unlock()
+	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+		t.Errorf("left behind: %v", entries)
+	}
+	// What was reserved becomes the state, no longer than the state is.
+	unlock, _ = s.Lock(ctx, store.LockInfo{}, 0)
+	s.Prepare(ctx, 1<<20)
+	put(t, s, 1)
+	unlock()
+	if info, err := os.Stat(s.Path()); err != nil || info.Size() > 1<<16 {
+		t.Errorf("%v %v", info, err)
+	}
+	if st, ds := s.Read(ctx); ds.HasErrors() || st == nil {
+		t.Error(ds.Err())
+	}
+	if err := os.Remove(s.Path()); err != nil {
+		t.Fatal(err)
+	}
 	// A file where a folder is needed keeps root out too.
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o666); err != nil {
 		t.Fatal(err)

@@ -217,6 +217,9 @@ func (l *lock) release() diag.List {
 	if st, err := l.h.current().Stat(); err == nil && l.made && st.Size() == 0 {
 		os.Remove(l.h.path) // nothing was written
 	}
+	if l.h.spare != nil {
+		discard(l.h.spare)
+	}
 	for _, f := range l.h.files {
 		unlockFile(f)
 		f.Close()

@@ -32,6 +32,7 @@ type held struct {
 	store *Store
 
 	mu    sync.Mutex // held while the file is written
+	spare *os.File   // made and given room for the next write; nil if there is none
 	list  sync.Mutex // held for a moment to look at files or, together with mu, to change them
 	files []*os.File // every file that was at the path since the lock was taken, all locked, the present one last
 }

@@ -135,6 +135,15 @@ func replace(path string, content []byte, mode fs.FileMode) error {
 // create makes a new file with its content safely on disk. A file of the name
 // that a killed run left is removed first.
 func create(temp string, content []byte, mode fs.FileMode) (*os.File, error) {
+	f, err := temporary(temp, mode)
+	if err != nil {
+		return nil, err
+	}
+	return filled(f, content, mode)
+}
+
+// temporary makes a new file, in the place of one that a killed run left.
+func temporary(temp string, mode fs.FileMode) (*os.File, error) {
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -142,30 +151,65 @@ func create(temp string, content []byte, mode fs.FileMode) (*os.File, error) {
 	if mode == byDefault {
 		first = 0o666
 	}
-	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, first)
-	if err != nil {
-		return nil, err
-	}
+	return os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, first)
+}
+
+// filled gives a temporary file its content. With errors the file is gone.
+func filled(f *os.File, content []byte, mode fs.FileMode) (*os.File, error) {
 	if mode != byDefault {
 		_ = f.Chmod(mode) // where that is impossible the stricter one stays
 	}
-	if _, err = f.Write(content); err == nil {
-		err = f.Sync()
-	}
-	if err != nil {
-		f.Close()
-		os.Remove(temp)
+	if err := overwrite(f, content); err != nil {
+		discard(f)
 		return nil, err
 	}
 	return f, nil
+}
+
+// discard takes a temporary file away.
+func discard(f *os.File) {
+	f.Close()
+	os.Remove(f.Name())
+}
+
+// reserve makes the file of the next write, with room for size bytes, having found
+// out that there is room for all bytes.
+func (h *held) reserve(size, all int64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := h.spare
+	if f == nil {
+		var err error
+		if f, err = temporary(beside(h.path, tempSuffix), modeOf(h.path)); err != nil {
+			return err
+		}
+	}
+	h.spare = nil
+	if err := errors.Join(room(f, all), f.Truncate(size)); err != nil {
+		discard(f)
+		return err
+	}
+	h.spare = f
+	return nil
+}
+
+// next is the file that takes the place of the present one: what was reserved for
+// that, or a new one.
+func (h *held) next(content []byte) (*os.File, error) {
+	mode := modeOf(h.path)
+	f := h.spare
+	h.spare = nil
+	if f == nil {
+		return create(beside(h.path, tempSuffix), content, mode)
+	}
+	return filled(f, content, mode)
 }
 
 // write replaces a locked file.
 func (h *held) write(content []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	temp := beside(h.path, tempSuffix)
-	f, err := create(temp, content, modeOf(h.path))
+	f, err := h.next(content)
 	if err != nil {
 		return err
 	}
@@ -173,21 +217,19 @@ func (h *held) write(content []byte) error {
 		err := overwrite(h.current(), content)
 		f.Close()
 		if err == nil {
-			os.Remove(temp)
+			os.Remove(f.Name())
 		}
 		return err
 	}
 	if err := lockFile(f); err != nil {
-		f.Close()
-		os.Remove(temp)
+		discard(f)
 		return err
 	}
 	if len(h.files) == 1 {
 		_ = os.Link(h.path, beside(h.path, keepSuffix)) // some file systems have no links
 	}
-	if err := os.Rename(temp, h.path); err != nil {
-		f.Close()
-		os.Remove(temp)
+	if err := os.Rename(f.Name(), h.path); err != nil {
+		discard(f)
 		return err
 	}
 	h.list.Lock()
@@ -238,7 +280,8 @@ func overwrite(f *os.File, content []byte) error {
 
 // Prepare finds out whether a state of about size bytes could be written. It
 // needs the folder of the state and that of the backup to be writable, and room
-// for the new state, the backup and a journal.
+// for the new state, the backup and a journal. With a lock, the room for the
+// state is kept until it is written or the lock is given up.
 func (s *Store) Prepare(_ context.Context, size int64) diag.List {
 	path, err := resolve(s.out)
 	if err != nil {
@@ -248,14 +291,7 @@ func (s *Store) Prepare(_ context.Context, size int64) diag.List {
 	if info, err := os.Stat(path); err == nil {
 		old = info.Size()
 	}
-	made, err := makeDirs(filepath.Dir(path))
-	if err == nil {
-		err = probe(path, 3*max(old, size)+1<<16)
-	}
-	for i := len(made) - 1; i >= 0; i-- {
-		os.Remove(made[i])
-	}
-	if err != nil {
+	if err := s.room(path, max(old, size)); err != nil {
 		return diag.Errorf(nil, "State cannot be written", "The state file %s could not be written at the end: %s. Nothing was changed.", path, reason(err))
 	}
 	if s.backup == "" || old == 0 {
@@ -267,25 +303,43 @@ func (s *Store) Prepare(_ context.Context, size int64) diag.List {
 	return nil
 }
 
+func (s *Store) room(path string, size int64) error {
+	all := 3*size + 1<<16
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	if h := s.run.held; h != nil {
+		return h.reserve(size, all)
+	}
+	made, err := makeDirs(filepath.Dir(path))
+	if err == nil {
+		err = probe(path, all)
+	}
+	for i := len(made) - 1; i >= 0; i-- {
+		os.Remove(made[i])
+	}
+	return err
+}
+
 // probe makes a file of the given size beside path and takes it away again.
 func probe(path string, size int64) error {
 	path, err := resolve(path)
 	if err != nil {
 		return err
 	}
-	temp := beside(path, tempSuffix)
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := temporary(beside(path, tempSuffix), 0o600)
 	if err != nil {
 		return err
 	}
-	err = reserve(f.Fd(), size)
+	return errors.Join(room(f, size), f.Close(), os.Remove(f.Name()))
+}
+
+// room makes a new file as large as size, where the system can promise that.
+func room(f *os.File, size int64) error {
+	err := reserve(f.Fd(), size)
 	if err == nil {
-		_, err = f.Write([]byte{'\n'})
+		_, err = f.WriteAt([]byte{'\n'}, 0)
 	}
-	return errors.Join(err, f.Close(), os.Remove(temp))
+	return err
 }
 
 // WriteErrored saves a whole state that could not be written to its place as
