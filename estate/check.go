@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
@@ -23,7 +24,10 @@ import (
 // Check holds the units and their connections to every rule that can be checked
 // without state. Modules that are not on this machine are passed over. strict makes
 // inputs that a module does not declare errors.
-func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
+func (e *Estate) Check(ctx context.Context, strict bool) (ds diag.List) {
+	ctx, s := telemetry.Start(ctx, "estate_check")
+	s.Text("working_dir", e.o.Root).Count("components_in", len(e.Units))
+	defer func() { over(s, ds) }()
 	c := &checker{e: e}
 	c.loader = e.loader.Anew(c.outputs)
 	all := par.Map(len(e.Units), 0, func(i int) diag.List {

@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 )
 
 // connect finds out which units come after which. Dependencies draw edges by
@@ -19,6 +20,9 @@ import (
 // an input that the module declares uses it. Where a filter asks for what units
 // need, units outside of the root are read too.
 func (e *Estate) connect(ctx context.Context, queries []query) diag.List {
+	above := ctx
+	ctx, s := telemetry.Start(ctx, "discovery_phase_relationship")
+	s.Count("components_in", len(e.Units))
 	ds := e.edges(ctx, e.Units)
 	if slices.ContainsFunc(queries, func(q query) bool {
 		return slices.ContainsFunc(q.terms, func(t term) bool { return t.down > 0 })
@@ -28,7 +32,11 @@ func (e *Estate) connect(ctx context.Context, queries []query) diag.List {
 	for _, u := range e.Units {
 		e.link(e.task(ctx), u)
 	}
-	return append(ds, e.cycles()...)
+	over(s, ds)
+	_, s = telemetry.Start(above, "discovery_cycle_check")
+	circles := e.cycles()
+	over(s, circles)
+	return append(ds, circles...)
 }
 
 // manyUnits is from how many units on what was computed for each is not kept.

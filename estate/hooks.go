@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -81,8 +82,21 @@ func matchesAny(patterns []string, text string, h *unit.Hook) (bool, diag.List) 
 	return false, nil
 }
 
-// hook runs one program.
+// hook runs one program, and tells how long it took.
 func (w *work) hook(ctx context.Context, h *unit.Hook, command string) diag.List {
+	if !telemetry.On(ctx) {
+		return w.program(ctx, h, command)
+	}
+	ctx, s := telemetry.Start(ctx, "hook_"+h.Name)
+	defer s.End()
+	w.u.about(s).Text("hook", h.Name).Text("dir", h.WorkingDir).Text("terraform_command", command)
+	ds := w.program(ctx, h, command)
+	s.Messages(ds)
+	return ds
+}
+
+// program runs the program of a hook.
+func (w *work) program(ctx context.Context, h *unit.Hook, command string) diag.List {
 	w.ran = true
 	if ds := w.u.place.onDisk(); ds.HasErrors() {
 		return ds

@@ -10,6 +10,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -64,11 +65,13 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 		}
 		e.told.unmade = g.wrong
 	}
+	_, s := telemetry.Start(ctx, "discovery_filesystem_walk")
+	s.Text("working_dir", o.Root)
 	found, more := discover(o.Look, o.Request.DownloadDir, o.Root)
-	if ds = append(ds, more...); more.HasErrors() {
-		return e, ds
+	if over(s, more); more.HasErrors() {
+		return e, append(ds, more...)
 	}
-	ds = append(ds, found.clashes(o.Look.Lenient)...)
+	ds = slices.Concat(ds, more, found.clashes(o.Look.Lenient))
 	e.stacks(found)
 	names := o.Look.NamesAlone && !looksInside(queries)
 	switch {
@@ -142,12 +145,21 @@ func (e *Estate) concerns(ds diag.List, all []*Unit) diag.List {
 // load reads unit files. Those that lie outside of the root are left out if they
 // cannot be read; they are no part of what was asked for.
 func (e *Estate) load(ctx context.Context, paths []string, outside bool) diag.List {
+	if len(paths) == 0 {
+		return nil
+	}
 	type result struct {
 		units []*unit.Unit
 		ds    diag.List
 	}
+	ctx, s := telemetry.Start(ctx, "discovery_phase_parse")
+	s.Count("candidates_in", len(paths))
+	defer s.End()
 	all := par.Map(len(paths), 0, func(i int) result {
+		ctx, s := telemetry.Start(ctx, "parse_config_file")
+		s.Text("config_path", paths[i])
 		units, ds := e.loader.Load(e.loader.Task(ctx), paths[i])
+		over(s, ds)
 		return result{units, ds}
 	})
 	var ds diag.List

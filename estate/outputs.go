@@ -17,9 +17,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// outputs serves the unit language with the outputs of a dependency: those that
-// the run has planned or applied, else those in its state.
-func (e *Estate) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
+// readOutputs reads the outputs of a dependency: those that the run has planned or
+// applied, else those in its state.
+func (e *Estate) readOutputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
 	if e.o.Without.Outputs {
 		return cty.DynamicVal, false, nil
 	}

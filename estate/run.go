@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/event"
 	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -48,6 +49,8 @@ func (e *Estate) Run(ctx context.Context, o RunOptions) []*Result {
 	}
 	e.renewUnits()
 	e.run = r
+	ctx, end := r.traceRun(ctx, workers)
+	defer end()
 	order := e.Order(o.Plans.Destroy)
 	for _, u := range order {
 		r.left[u] = len(r.before(u))
@@ -146,7 +149,9 @@ func (r *Run) turn(ctx context.Context, u *Unit) {
 		if r.o.Observe.Started != nil {
 			r.o.Observe.Started(u)
 		}
+		ctx, s := r.trace(ctx, u)
 		r.work(ctx, u, res)
+		traced(s, res)
 	}
 	r.finish(ctx, res)
 }
@@ -257,11 +262,23 @@ func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
 // once does the operation on one unit, again if it was begun before in this run and
 // failed.
 func (r *Run) once(ctx context.Context, u *Unit, res *Result, again bool) diag.List {
-	w, ds := r.prepare(ctx, u, res)
+	reading, s := telemetry.Start(ctx, "unit_read_config")
+	u.about(s).Text("terragrunt_config_path", u.Path)
+	w, ds := r.prepare(reading, u, res)
+	over(s, ds)
 	if ds.HasErrors() || w == nil {
 		return ds
 	}
 	defer w.close()
+	ctx, s = telemetry.Start(ctx, "unit_run")
+	u.about(s).Text("terraform_command", r.e.o.Request.Command)
+	more := r.run(ctx, w, again)
+	ended(s, more)
+	return append(ds, more...)
+}
+
+// run runs the hooks of a unit and the operation between them.
+func (r *Run) run(ctx context.Context, w *work, again bool) diag.List {
 	w.again = again
 	more := w.early(ctx)
 	if !more.HasErrors() {
@@ -273,8 +290,7 @@ func (r *Run) once(ctx context.Context, u *Unit, res *Result, again bool) diag.L
 			more = append(more, w.do(ctx)...)
 		}
 	}
-	more = append(more, w.hooks(ctx, true, more)...)
-	return append(ds, more...)
+	return append(more, w.hooks(ctx, true, more)...)
 }
 
 func (w *work) do(ctx context.Context) diag.List {
@@ -282,7 +298,10 @@ func (w *work) do(ctx context.Context) diag.List {
 	case Init:
 		return nil
 	case Validate:
-		return w.engine.Validate(ctx)
+		ctx, s := w.phase(ctx, "validate")
+		ds := w.engine.Validate(ctx)
+		ended(s, ds)
+		return ds
 	}
 	return w.planAndApply(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -40,10 +41,12 @@ func newGenerator(o Options, set *source.Set) *generator {
 }
 
 // all makes what all stack files say, level by level.
-func (g *generator) all(ctx context.Context) diag.List {
+func (g *generator) all(ctx context.Context) (ds diag.List) {
 	o := g.o
+	ctx, s := telemetry.Start(ctx, "stack_generate")
+	s.Text("working_dir", o.Root)
+	defer func() { over(s, ds) }()
 	done := map[string]bool{}
-	var ds diag.List
 	for level := 0; ; level++ {
 		found, more := discover(o.Look, o.Request.DownloadDir, o.Root)
 		if ds = append(ds, more...); more.HasErrors() {

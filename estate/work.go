@@ -251,7 +251,9 @@ func (w *work) install(ctx context.Context) diag.List {
 	if ds := p.onDisk(); ds.HasErrors() {
 		return ds
 	}
+	ctx, s := w.phase(ctx, "init")
 	ds := w.r.e.o.Host.Init(ctx, w.r.e, w.u, p.dir)
+	ended(s, ds)
 	if ds.HasErrors() {
 		return ds
 	}

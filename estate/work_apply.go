@@ -33,10 +33,12 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 	}
 	w.hold = h
 	prev := h.Current()
-	p, more := w.engine.Plan(ctx, prev, engine.PlanOptions{
+	planning, s := w.phase(ctx, "plan")
+	p, more := w.engine.Plan(planning, prev, engine.PlanOptions{
 		Mode: w.mode(), Variables: w.values, SkipRefresh: skip, Targets: w.r.o.Plans.Targets, Excludes: w.r.o.Plans.Excludes, Replace: w.replaced(prev),
 		Defer: w.r.o.Op == Plan, Time: w.plannedAt(), Stop: w.r.o.Stop,
 	})
+	ended(s, more)
 	if more.HasErrors() && len(w.waits) > 0 && w.r.o.Op == Plan && unplannable(more) {
 		w.r.putOff(u, w.res, w.engine.Root(), Deferral{Reason: "what must be known before anything is planned is not known yet", At: more.Errors()[0].At, Waits: w.allWaits()})
 		return append(ds, more.Warnings()...)
@@ -136,10 +138,12 @@ func (w *work) apply(ctx context.Context, p *plan.Plan) diag.List {
 	}
 	w.r.e.holding.add(h)
 	defer w.r.e.holding.remove(h)
+	ctx, s := w.phase(ctx, "apply")
 	got, ds := w.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{
 		Variables: w.values, Persist: h.Write, Every: w.r.o.Every, Journal: h, Stop: w.r.o.Stop,
 	})
 	ds = append(ds, h.End(got.State)...)
+	ended(s, ds)
 	w.res.Counts = Counts{got.Added, got.Changed, got.Destroyed, got.Imported, got.Forgotten}
 	if got.Stopped && !ds.HasErrors() {
 		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)

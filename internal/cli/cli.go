@@ -117,10 +117,12 @@ func (s *session) main(args []string) int {
 	s.command = cmd.name
 	s.openViews()
 	return s.profiled(rest, func() int {
-		if code, ok := s.asUnits(s.ctx, cmd, rest); ok {
-			return code
-		}
-		return cmd.run(s.ctx, s, rest)
+		return s.measured(rest, func(ctx context.Context) int {
+			if code, ok := s.asUnits(ctx, cmd, rest); ok {
+				return code
+			}
+			return cmd.run(ctx, s, rest)
+		})
 	})
 }
 

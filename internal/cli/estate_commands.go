@@ -65,7 +65,7 @@ func (s *session) openEstate(ctx context.Context, f *unitFlags, command string, 
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	e, more := estate.Open(ctx, o)
+	e, more := s.open(ctx, o)
 	return e, append(ds, more...)
 }
 
@@ -115,7 +115,7 @@ func estateCheckCommand(ctx context.Context, s *session, args []string) int {
 		return s.fail(ds)
 	}
 	o.Look.Whole, o.Look.Checking = true, true
-	e, more := estate.Open(ctx, o)
+	e, more := s.open(ctx, o)
 	defer e.Close(ctx)
 	ds = slices.Concat(ds, more, e.Ungenerated, e.Check(ctx, f.strict))
 	ds = ds.Once()

@@ -41,7 +41,7 @@ func (s *session) overUnits(ctx context.Context, name string, f *unitFlags, args
 		return s.fail(ds)
 	}
 	o.Look.Generate, o.Look.Whole = !f.noStackGenerate, true
-	e, more := estate.Open(ctx, o)
+	e, more := s.open(ctx, o)
 	defer e.Close(ctx)
 	r := &estateRun{session: s, f: f, name: name, args: args, estate: e}
 	told := new(heard)

@@ -46,6 +46,7 @@ type filtering struct {
 type flagUse struct {
 	experiments, strictNames []string
 	strictMode               bool
+	allExperiments           bool
 	old                      []string // deprecated ones, each with its control
 	idle                     []string // those that do nothing, each with the reason
 	given                    []string // the flags of the command line that do something, by name

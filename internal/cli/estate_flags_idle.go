@@ -19,18 +19,17 @@ type idleFlag struct {
 
 // The reasons that several flags have.
 const (
-	ownEngine  = "the engine is part of this program"
-	noServer   = "the cache of providers is a folder, and no server runs"
-	noBuckets  = "no state is kept in buckets, since other backends than local are refused by name"
-	oneStore   = "packages of modules are always kept in one cache, by address and content"
-	notInHere  = "this program does not have what the experiment brings"
-	noExporter = "this program sends no traces, metrics or logs anywhere"
+	ownEngine = "the engine is part of this program"
+	noServer  = "the cache of providers is a folder, and no server runs"
+	noBuckets = "no state is kept in buckets, since other backends than local are refused by name"
+	oneStore  = "packages of modules are always kept in one cache, by address and content"
+	notInHere = "this program does not have what the experiment brings"
 )
 
 // idleFlags lists them.
 func idleFlags() []idleFlag {
 	return []idleFlag{
-		{"experiment-mode", false, ""}, {"no-tips", false, ""}, {"no-tip", true, ""}, {"tf-path", true, ownEngine},
+		{everyExperiment, false, ""}, {"no-tips", false, ""}, {"no-tip", true, ""}, {"tf-path", true, ownEngine},
 		{"no-cas", false, oneStore}, {"cas-clone-depth", true, "repositories are cloned no deeper than needed"},
 		{"use-partial-parse-config-cache", false, ""}, {"version-manager-file-name", true, "no version manager is asked"},
 		{"dependency-fetch-output-from-state", false, ""}, {"no-dependency-fetch-output-from-state", false, "outputs are always read from state"},
@@ -67,10 +66,19 @@ func (f *flagUse) noteIdle(x idleFlag, as, value string, has bool) error {
 			return nil
 		}
 	}
+	f.allExperiments = f.allExperiments || x.name == everyExperiment
 	if x.why != "" {
 		f.idle = append(f.idle, as+": "+x.why)
 	}
 	return nil
+}
+
+// everyExperiment is the flag that turns all experiments on.
+const everyExperiment = "experiment-mode"
+
+// tries reports whether an experiment is on.
+func (f *flagUse) tries(experiment string) bool {
+	return f.allExperiments || slices.Contains(f.experiments, experiment)
 }
 
 // idleFromEnv looks at the variables that stand for flags which do nothing, or which
@@ -86,12 +94,6 @@ func (f *flagUse) idleFromEnv(env sys.Env) error {
 	const bounded = "discovery-boundary"
 	if v, name := flagVariable(bounded, env); v != "" {
 		return fmt.Errorf("%s cannot be used: %s", name, refused(bounded))
-	}
-	for _, of := range strings.Fields("TRACE METRIC LOGS") {
-		name := "TG_TELEMETRY_" + of + "_EXPORTER"
-		if v := env.Get(name); v != "" && v != "none" {
-			f.idle = append(f.idle, name+": "+noExporter)
-		}
 	}
 	return nil
 }

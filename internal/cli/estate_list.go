@@ -161,7 +161,7 @@ func (s *session) openToList(ctx context.Context, f *unitFlags, command string, 
 	}
 	o.Destroy, o.Look.NoHidden = command == "destroy", noHidden
 	o.Look.NamesAlone, o.Look.Lenient = look.NamesAlone, true
-	e, more := estate.Open(ctx, o)
+	e, more := s.open(ctx, o)
 	return e, append(ds, more...)
 }
 

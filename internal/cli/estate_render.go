@@ -76,7 +76,7 @@ func renderCommand(ctx context.Context, s *session, args []string) int {
 	s.aside(ds)
 	if f.many() {
 		o.Look.Generate = !f.noStackGenerate
-		e, ds := estate.Open(ctx, o.Tolerate())
+		e, ds := s.open(ctx, o.Tolerate())
 		defer e.Close(ctx)
 		if ds.HasErrors() {
 			return s.failWith(e, ds)

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/picture"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 )
 
 // estateRun is a command over all units.
@@ -83,7 +84,7 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 		return s.fail(ds)
 	}
 	r.began = o.At
-	e, more := estate.Open(ctx, o)
+	e, more := s.open(ctx, o)
 	defer e.Close(ctx)
 	if over, code := r.take(ctx, e, ds, more); over {
 		return code
@@ -322,7 +323,10 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 	}
 	defer r.goLive(units)()
 	o.Observe = r.observer(ctx, op)
+	ctx, span := telemetry.Start(ctx, "run_all_on_stack")
+	span.Text("terraform_command", r.name).Text("working_dir", r.Dir)
 	results := r.estate.Run(ctx, o)
+	span.End()
 	r.human.Say(r.shown.repeats.told())
 	return results
 }

@@ -23,7 +23,7 @@ func (s *session) leading(args []string) (flags, rest []string) {
 		}
 	}
 	for _, x := range idleFlags() {
-		if x.name == "experiment-mode" || strings.HasPrefix(x.name, "no-tip") {
+		if x.name == everyExperiment || strings.HasPrefix(x.name, "no-tip") {
 			takes[x.name] = x.takes
 		}
 	}

@@ -72,7 +72,7 @@ func (s *session) stackOutputs(ctx context.Context, f *unitFlags) (*outputTree, 
 	}
 	s.aside(ds)
 	o.Look.Generate = !f.noStackGenerate
-	e, ds := estate.Open(ctx, o)
+	e, ds := s.open(ctx, o)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return nil, s.failWith(e, ds)

@@ -39,7 +39,7 @@ func (s *session) mayDestroy(ctx context.Context, f *unitFlags) (bool, diag.List
 		return false, ds
 	}
 	o.Look.Lenient = true
-	e, ds := estate.Open(ctx, o)
+	e, ds := s.open(ctx, o)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return false, ds

@@ -252,7 +252,9 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 	}
 	s.command = cmd.name
 	return s.tried(ctx, us, func() int {
-		return s.hooked(ctx, us, log, func() int { return cmd.run(ctx, s, append(slices.Clone(extra), args...)) })
+		return s.hooked(ctx, us, log, func() int {
+			return s.phase(ctx, cmd.name, us.dir, func(ctx context.Context) int { return cmd.run(ctx, s, append(slices.Clone(extra), args...)) })
+		})
 	})
 }
 
@@ -305,7 +307,10 @@ func (s *session) autoInit(ctx context.Context, us *unitSession) diag.List {
 	} else if !slices.ContainsFunc(ds, module.NeedsInstall) {
 		return nil // the command tells it
 	}
-	ds = s.initUnit(ctx, us.estate, us.unit, us.dir)
+	s.phase(ctx, "init", us.dir, func(ctx context.Context) int {
+		ds = s.initUnit(ctx, us.estate, us.unit, us.dir)
+		return min(len(ds.Errors()), 1)
+	})
 	if ds.HasErrors() {
 		return ds
 	}

@@ -59,7 +59,7 @@ func hclValidateCommand(ctx context.Context, s *session, args []string) int {
 // openLeniently opens an estate in which units may be broken.
 func (s *session) openLeniently(ctx context.Context, o estate.Options) (*estate.Estate, diag.List) {
 	o.Look.Lenient = true
-	return estate.Open(ctx, o)
+	return s.open(ctx, o)
 }
 
 // showInvalid tells what is wrong, in the way that was asked for.

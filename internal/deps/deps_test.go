@@ -35,10 +35,11 @@ const floors = `
 	# Floor 2: files to modules; cells; what lies on the disk and the network.
 	diag, internal/par < config;
 	diag < internal/demand;
-	diag, internal/sys < internal/cliconfig;
+	diag, internal/sys < internal/cliconfig, internal/telemetry;
 	diag, internal/atomicfile < internal/lock;
 	internal/sys < internal/transfer;
 	internal/transfer, internal/cliconfig < internal/oci;
+	internal/transfer, internal/telemetry < internal/telemetry/otlp;
 	diag, internal/par, internal/value, internal/archive, internal/filelock,
 	  internal/lock, internal/oci < internal/fetch;
 	internal/fetch < internal/registry < internal/registry/registrytest;
@@ -104,10 +105,10 @@ const floors = `
 
 	# Floor 9 to 11: many units, the command line, main.
 	engine, internal/sys < internal/cli/vars;
-	engine, unit, internal/cli/vars, internal/state/hold < estate;
+	engine, unit, internal/cli/vars, internal/state/hold, internal/telemetry < estate;
 	internal/plan/planjson, diag, internal/schema < internal/cli/view;
 	internal/digraph < internal/picture;
-	estate, unit/migrate, internal/picture, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
+	estate, unit/migrate, internal/telemetry/otlp, internal/picture, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
 	internal/cli < cmd/terrace;
 
 	# Beside the house: tests of the whole and tools.
@@ -120,9 +121,9 @@ const floors = `
 // library, only some of ours may import, outside of tests. A name ending in /
 // stands for all below it.
 const outside = `
-	google.golang.org/grpc: internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
-	google.golang.org/grpc/: internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
-	google.golang.org/protobuf/: internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	google.golang.org/grpc: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	google.golang.org/grpc/: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	google.golang.org/protobuf/: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	github.com/hashicorp/go-plugin: internal/provider/rpc internal/provider/testprovider
 	golang.org/x/term: internal/sys
 	os/signal: internal/sys bench/cmd internal/provider/testprovider

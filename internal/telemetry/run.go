@@ -1,0 +1,40 @@
+package telemetry
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// A Runner runs a program to its end, as sys.Run does.
+type Runner func(context.Context, sys.Command) error
+
+// Programs has each program that is run have a span, run_NAME, and be told of it.
+// What its arguments are is not in it: they may hold what is sensitive.
+func Programs(run Runner) Runner {
+	return func(ctx context.Context, c sys.Command) error {
+		if !On(ctx) {
+			return run(ctx, c)
+		}
+		name := filepath.Base(c.Path)
+		ctx, s := Start(ctx, "run_"+name)
+		defer s.End()
+		s.Text("binary", name).Text("binary_path", c.Path).Text("dir", c.Dir)
+		if s.Traced() {
+			c.Env = c.Env.With(Variable + "=" + s.Parent())
+		}
+		err := run(ctx, c)
+		code, ran := sys.ExitCode(err)
+		if ran {
+			s.OutcomeCount("exit_code", code)
+		}
+		switch {
+		case err != nil && ran:
+			s.Fail("exit", "the program "+name+" ended with an error")
+		case err != nil:
+			s.Fail("exit", "the program "+name+" could not be run to its end")
+		}
+		return err
+	}
+}
