@@ -40,7 +40,7 @@ type Approval struct {
 	time     time.Time // of the plan: the new one is made as if at the same time
 	deferred []addr.Target
 	whole    bool   // the unit was put off as a whole
-	saved    *Saved // the plan comes from a file; nil if it was made in this run
+	saved    *Saved // the plan comes from a file, and the rest is read from there in the unit's turn; nil if it was made in this run
 }
 
 // allowed is what may happen to one object.
@@ -223,18 +223,38 @@ func plainPath(p cty.Path) cty.Path {
 	return out
 }
 
+// allowed is what was approved of the unit; nil if everything is.
+func (w *work) allowed() (*Approval, diag.List) {
+	if w.r.o.Approved == nil {
+		return nil, nil
+	}
+	a := w.r.o.Approved[w.u.Name]
+	switch {
+	case a == nil:
+		return &Approval{}, nil
+	case a.saved == nil:
+		return a, nil
+	}
+	p, err := a.saved.Plan()
+	if err != nil {
+		return nil, diag.Errorf(nil, "Failed to read the saved plan", "What the saved plan holds of the unit %s cannot be read: %s. Nothing of the unit was changed. Plan again.", w.u.Name, err)
+	}
+	out := approval(p, a.saved.Deferred)
+	if p != nil {
+		out.saved = a.saved
+	}
+	return out, nil
+}
+
 // approved holds a plan to what was approved, and asks for what it does that was
 // put off.
 func (w *work) approved(p *plan.Plan) (yes bool, ds diag.List) {
-	if w.r.o.Approved == nil {
+	a := w.approval
+	if a == nil {
 		return true, nil
 	}
-	a := w.r.o.Approved[w.u.Name]
-	if a == nil {
-		a = &Approval{}
-	}
 	if a.saved != nil {
-		if ds := a.saved.stale(w, p); ds.HasErrors() {
+		if ds := a.stale(w, p); ds.HasErrors() {
 			return false, ds
 		}
 	}
@@ -308,8 +328,8 @@ func (r *Run) waves(ctx context.Context) {
 
 // stale says why a saved plan does not hold for a unit any more; nothing if it does,
 // or if the unit is already as the plan wants it.
-func (s *Saved) stale(w *work, p *plan.Plan) diag.List {
-	why := s.changed(journal.HeaderOf(w.hold.Current()), w.digest(), p, w.again)
+func (a *Approval) stale(w *work, p *plan.Plan) diag.List {
+	why := a.changed(journal.HeaderOf(w.hold.Current()), w.digest(), p, w.again)
 	if why == "" || !p.HasChanges() {
 		return nil
 	}
@@ -320,8 +340,8 @@ func (s *Saved) stale(w *work, p *plan.Plan) diag.List {
 
 // changed tells what is another than when the plan was saved. again says that the
 // unit was begun before in this run, so that its state may be another.
-func (s *Saved) changed(now journal.Header, digest string, p *plan.Plan, again bool) string {
-	was := journal.HeaderOf(s.Plan.PrevRun)
+func (a *Approval) changed(now journal.Header, digest string, p *plan.Plan, again bool) string {
+	was := a.saved
 	switch {
 	case was.Lineage == "" && now.Lineage != "" && again:
 	case was.Lineage == "" && now.Lineage != "":
@@ -330,11 +350,11 @@ func (s *Saved) changed(now journal.Header, digest string, p *plan.Plan, again b
 		return "its state is another one now"
 	case was.Serial != now.Serial && !again:
 		return fmt.Sprintf("its state was changed by another operation after the plan was saved (serial %d then, %d now)", was.Serial, now.Serial)
-	case s.Digest != digest:
+	case was.Digest != digest:
 		return "its configuration was changed after the plan was saved"
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Plan.Variables)) {
-		v := s.Plan.Variables[name]
+	for _, name := range slices.Sorted(maps.Keys(a.inputs)) {
+		v := a.inputs[name]
 		if have, ok := p.Variables[name]; v.IsWhollyKnown() && (!ok || !have.RawEquals(v)) {
 			return fmt.Sprintf("its input %q has another value than when the plan was saved", name)
 		}

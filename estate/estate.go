@@ -282,7 +282,6 @@ type Result struct {
 	Changes bool // the plan would do something
 	// Deferred is what cannot be planned before other units are applied.
 	Deferred []Deferral
-	digest   string // of the configuration, if the plan is to be saved
 	Code     int
 }
 

@@ -35,8 +35,10 @@ type RunOptions struct {
 	// left to do, and again when more comes up. nil: all of it is done.
 	Ask func([]*Result) bool
 	// Asks is called before, for each of these plans, while its engine is open.
-	Asks   func(u *Unit, e *engine.Engine, p *engine.Plan)
-	Digest bool // the results are to be saved (Save)
+	Asks func(u *Unit, e *engine.Engine, p *engine.Plan)
+	// Saving takes the plans, which are to be saved: the results hold none. nil: nothing
+	// is saved.
+	Saving *Saving
 	// DropPlans lets go of the plans once they were observed: the results hold none.
 	DropPlans bool
 	// Stop, when closed, lets what runs end and starts nothing more.

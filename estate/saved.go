@@ -1,20 +1,22 @@
 package estate
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/state/journal"
 )
 
 // # A plan of the whole in one file
@@ -24,6 +26,9 @@ import (
 // state it was made from. Since a unit is planned again before it is applied, these
 // are what the new plan is held against; a unit that no longer fits is stale, which
 // is told of that unit alone.
+//
+// A unit's plan is packed as soon as it is made, and unpacked when somebody looks into
+// it: an estate's plan takes about as much memory as the file it is saved to.
 
 // A SavedPlan is the plan of a run as it is kept in a file.
 type SavedPlan struct {
@@ -56,46 +61,100 @@ func (a SavedRun) Equal(b SavedRun) bool {
 
 // Saved is one unit of a saved plan.
 type Saved struct {
-	Name     string          `json:"name"`
-	Result   Status          `json:"result"`
-	Cause    string          `json:"cause,omitempty"`
-	Needs    []string        `json:"needs,omitempty"`  // other units
-	Digest   string          `json:"digest,omitempty"` // of the configuration
-	Deferred []Deferral      `json:"deferred,omitempty"`
-	Notes    json.RawMessage `json:"notes,omitempty"` // the caller's
-	Plan     *plan.Plan      `json:"-"`               // without its states; nil if there is none
+	Name     string     `json:"name"`
+	Result   Status     `json:"result"`
+	Cause    string     `json:"cause,omitempty"`
+	Needs    []string   `json:"needs,omitempty"` // other units
+	Deferred []Deferral `json:"deferred,omitempty"`
+	head
+	part *planfile.Part
 }
 
-// Save makes what is kept of a run that planned. notes are the caller's, by unit.
-func Save(about SavedRun, results []*Result, notes map[string]json.RawMessage) *SavedPlan {
+// head is what is known of a unit when its plan is made.
+type head struct {
+	Planned bool   `json:"planned,omitempty"` // it has a plan
+	Counts  Counts `json:"counts,omitzero"`
+	Changes bool   `json:"changes,omitempty"` // the plan does something
+	Digest  string `json:"digest,omitempty"`  // of the configuration
+	Lineage string `json:"lineage,omitempty"` // of the state that the plan was made from, with its serial
+	Serial  uint64 `json:"serial,omitempty"`
+}
+
+// unitMember is what a part says of its unit.
+const unitMember = "unit"
+
+// Plan is the plan of the unit, without its states; nil if there is none.
+func (s *Saved) Plan() (*plan.Plan, error) { return s.part.Plan() }
+
+// Note is what the caller saved of the unit by a name; nil if there is nothing.
+func (s *Saved) Note(name string) ([]byte, error) { return s.part.Get(name) }
+
+// A Saving takes the plans of a run that are to be saved (RunOptions.Saving). The zero
+// value is ready. Its methods may be called concurrently, those about one unit one after
+// the other.
+type Saving struct {
+	pack  planfile.Packer
+	mu    sync.Mutex
+	units map[string]*Saved
+	err   error // the last that came up
+}
+
+// of is what there is of a unit; anew begins with nothing.
+func (s *Saving) of(unit string, anew bool) *Saved {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.units == nil {
+		s.units = map[string]*Saved{}
+	}
+	u := s.units[unit]
+	if u == nil || anew {
+		u = &Saved{part: s.pack.NewPart()}
+		s.units[unit] = u
+	}
+	return u
+}
+
+func (s *Saving) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = cmp.Or(err, s.err)
+}
+
+// plan takes the plan of a unit, in place of an earlier one with its notes.
+func (s *Saving) plan(unit, digest string, p *plan.Plan) {
+	u := s.of(unit, true)
+	from := journal.HeaderOf(p.PrevRun)
+	u.head = head{Planned: true, Counts: countsOf(p), Changes: p.HasChanges(), Digest: digest, Lineage: from.Lineage, Serial: from.Serial}
+	if err := u.part.PutPlan(p); err != nil {
+		s.note(fmt.Errorf("unit %s: %w", unit, err))
+	}
+}
+
+// Note saves something of a unit by a name, besides its plan: no name of this package's
+// own, which are "plan" and "unit". It may be called when the unit was planned and later.
+func (s *Saving) Note(unit, name string, body []byte) {
+	if err := s.of(unit, false).part.Put(name, body); err != nil {
+		s.note(fmt.Errorf("unit %s: %w", unit, err))
+	}
+}
+
+// Save makes what is kept of a run that planned.
+func (s *Saving) Save(about SavedRun, results []*Result) (*SavedPlan, error) {
 	out := &SavedPlan{About: about}
 	for _, res := range results {
-		s := &Saved{Name: res.Unit.Name, Result: res.Status, Cause: res.Cause, Digest: res.digest, Deferred: res.Deferred, Notes: notes[res.Unit.Name]}
+		u := s.of(res.Unit.Name, false)
+		u.Name, u.Result, u.Cause, u.Deferred, u.Needs = res.Unit.Name, res.Status, res.Cause, res.Deferred, nil
 		for _, n := range res.Unit.Needs {
-			s.Needs = append(s.Needs, n.Name)
+			u.Needs = append(u.Needs, n.Name)
 		}
-		if res.Plan != nil {
-			s.Plan = withoutStates(res.Plan)
+		body, err := json.Marshal(u)
+		if err != nil {
+			return nil, fmt.Errorf("unit %s: %w", u.Name, err)
 		}
-		out.Units = append(out.Units, s)
+		s.Note(u.Name, unitMember, body)
+		out.Units = append(out.Units, u)
 	}
-	return out
-}
-
-// withoutStates is a plan as it is saved: of the states there is no more than tells
-// whether they are still the same.
-func withoutStates(p *plan.Plan) *plan.Plan {
-	out := *p
-	out.PrevRun, out.Prior = headOf(p.PrevRun), nil
-	return &out
-}
-
-// headOf is a state without what is in it.
-func headOf(s *state.State) *state.State {
-	if s == nil {
-		return nil
-	}
-	return state.New().WithMeta(s.Lineage, s.Serial, s.TerraformVersion)
+	return out, s.err
 }
 
 // Write writes the plan to a file. version is that of the program.
@@ -104,29 +163,17 @@ func (p *SavedPlan) Write(w io.Writer, version string) error {
 	if err != nil {
 		return err
 	}
-	return planfile.WriteBundle(w, about, p.parts(), version)
-}
-
-// parts makes the units into parts of a bundle, each when it is its turn.
-func (p *SavedPlan) parts() iter.Seq2[planfile.Part, error] {
-	return func(yield func(planfile.Part, error) bool) {
+	return planfile.WriteBundle(w, about, func(yield func(*planfile.Part) bool) {
 		for _, u := range p.Units {
-			notes, err := json.Marshal(u)
-			if err != nil {
-				err = fmt.Errorf("unit %s: %w", u.Name, err)
-			}
-			part := planfile.Part{Notes: notes}
-			if u.Plan != nil {
-				part.File = &planfile.File{Plan: u.Plan}
-			}
-			if !yield(part, err) {
+			if !yield(u.part) {
 				return
 			}
 		}
-	}
+	}, version)
 }
 
-// ReadSaved reads what Write wrote. The error is one of package planfile.
+// ReadSaved reads what Write wrote. The error is one of package planfile. Whether plans
+// and notes can be read is not known before they are asked for; Check asks for all.
 func ReadSaved(r io.ReaderAt, size int64, version string) (*SavedPlan, error) {
 	b, err := planfile.ReadBundle(r, size, version)
 	if err != nil {
@@ -137,30 +184,36 @@ func ReadSaved(r io.ReaderAt, size int64, version string) (*SavedPlan, error) {
 		return nil, fmt.Errorf("%w of an estate: %w", planfile.ErrNotPlan, err)
 	}
 	for _, part := range b.Parts {
-		u := &Saved{}
-		if err := json.Unmarshal(part.Notes, u); err != nil {
-			return nil, fmt.Errorf("%w of an estate: %w", planfile.ErrNotPlan, err)
+		u := &Saved{part: part}
+		body, err := part.Get(unitMember)
+		if err == nil && json.Unmarshal(body, u) != nil {
+			err = fmt.Errorf("%w of an estate: what it says of a unit is not what was written", planfile.ErrNotPlan)
 		}
-		if part.File != nil {
-			u.Plan = part.File.Plan
+		if err != nil {
+			return nil, err
 		}
 		out.Units = append(out.Units, u)
 	}
 	return out, nil
 }
 
+// Check reports an error if something of the plan is not what was written.
+func (p *SavedPlan) Check() error {
+	for _, err := range par.Map(len(p.Units), 0, func(i int) error { return p.Units[i].part.Check() }) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Approvals are what the plan allows, by unit.
 func (p *SavedPlan) Approvals() map[string]*Approval {
 	out := map[string]*Approval{}
 	for _, u := range p.Units {
-		if u.Result != Succeeded {
-			continue
+		if u.Result == Succeeded {
+			out[u.Name] = &Approval{saved: u}
 		}
-		a := approval(u.Plan, u.Deferred)
-		if u.Plan != nil {
-			a.saved = u
-		}
-		out[u.Name] = a
 	}
 	return out
 }
@@ -191,11 +244,10 @@ func (e *Estate) Cover(p *SavedPlan) (gone []string) {
 // savedInputs are the variables that a saved plan was made with and that nothing
 // gives a value now.
 func (w *work) savedInputs() {
-	a := w.r.o.Approved[w.u.Name]
-	if a == nil || a.saved == nil {
+	if w.approval == nil || w.approval.saved == nil {
 		return
 	}
-	for name, v := range a.saved.Plan.Variables {
+	for name, v := range w.approval.inputs {
 		if _, ok := w.values[name]; !ok && v.IsWhollyKnown() && w.engine.Root().Variables[name] != nil {
 			w.values[name] = engine.InputValue{Value: v}
 		}

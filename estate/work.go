@@ -30,6 +30,8 @@ type work struct {
 	first  diag.List // what was said before hooks ran, if they may change it
 	ran    bool      // they did, now or before
 	again  bool      // the unit was begun before in this run, and failed
+
+	approval *Approval // what was approved of it; nil if everything is
 }
 
 // prepare evaluates a unit and opens its engine. Without errors and without work
@@ -39,6 +41,10 @@ func (r *Run) prepare(ctx context.Context, u *Unit, res *Result) (*work, diag.Li
 	ds := r.e.told.first(u.CheckRunner(w.t))
 	if ds.HasErrors() {
 		return nil, ds
+	}
+	var wrong diag.List
+	if w.approval, wrong = w.allowed(); wrong.HasErrors() {
+		return nil, append(ds, wrong...)
 	}
 	stop, more := w.excluded()
 	var p *place

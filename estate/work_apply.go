@@ -82,10 +82,10 @@ func (w *work) replaced(prev *state.State) []addr.Instance {
 
 // plannedAt is when the approved plan was made; zero if there is none.
 func (w *work) plannedAt() time.Time {
-	if a := w.r.o.Approved[w.u.Name]; a != nil {
-		return a.time
+	if w.approval == nil {
+		return time.Time{}
 	}
-	return time.Time{}
+	return w.approval.time
 }
 
 // mode is the engine's mode for the unit: of one that is no longer there
@@ -112,13 +112,13 @@ func countsOf(p *plan.Plan) Counts {
 
 func (w *work) noteplan(p *plan.Plan) {
 	w.res.Plan, w.res.Changes, w.res.Deferred, w.res.Counts = p, p.HasChanges(), w.deferrals(p), countsOf(p)
-	if w.r.o.Digest {
-		w.res.digest, w.res.Plan = w.digest(), withoutStates(p)
+	if w.r.o.Saving != nil {
+		w.r.o.Saving.plan(w.u.Name, w.digest(), p)
 	}
 	if w.r.o.Observe.Planned != nil {
 		w.r.o.Observe.Planned(w.u, w.engine, p)
 	}
-	if w.r.o.Op == Apply || w.r.o.DropPlans {
+	if w.r.o.Op == Apply || w.r.o.DropPlans || w.r.o.Saving != nil {
 		w.res.Plan = nil // plans are large
 	}
 	if w.r.o.Op == Apply {

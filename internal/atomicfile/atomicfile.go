@@ -1,12 +1,13 @@
 // Package atomicfile writes files as a whole: whoever reads sees the old content
 // or the new, also after a crash.
 //
-// Main functions: Write and WriteMode. The one rule: the new content is on disk
+// Main functions: Write, WriteFrom and WriteMode. The one rule: the new content is on disk
 // before it gets the name.
 package atomicfile
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,18 +17,35 @@ import (
 // Write replaces the file at path, or makes it with the given permissions. A
 // file that exists keeps its permissions, and a symbolic link is followed.
 func Write(path string, data []byte, perm fs.FileMode) error {
+	return WriteFrom(path, perm, bytesTo(data))
+}
+
+// WriteFrom is Write for content that a function writes piece by piece. Nothing is
+// replaced if it returns an error.
+func WriteFrom(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
 	if st, err := os.Stat(path); err == nil {
 		perm = st.Mode().Perm()
 	}
-	return WriteMode(path, data, perm)
+	return replace(path, perm, write)
 }
 
 // WriteMode replaces or makes the file at path with exactly the given
 // permissions. A symbolic link is replaced.
 func WriteMode(path string, data []byte, perm fs.FileMode) error {
+	return replace(path, perm, bytesTo(data))
+}
+
+func bytesTo(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+}
+
+func replace(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	dir, base := filepath.Split(path)
 	if dir == "" {
 		dir = "."
@@ -36,8 +54,7 @@ func WriteMode(path string, data []byte, perm fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(perm), f.Sync(), f.Close())
+	err = errors.Join(write(f), f.Chmod(perm), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,25 +66,4 @@ func (p *repeats) told() string {
 	slices.Sort(lines)
 	p.of = nil
 	return strings.Join(lines, "")
-}
-
-// savedNotes is what is saved of units beside their plans, by their names. The zero
-// value is empty.
-type savedNotes struct {
-	mu  sync.Mutex
-	of  map[string]json.RawMessage
-	err error // the last that came up when one was made
-}
-
-// put keeps the note of a unit, in place of the one that it had. It may be called
-// concurrently.
-func (n *savedNotes) put(unit string, note json.RawMessage, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.of == nil {
-		n.of = map[string]json.RawMessage{}
-	}
-	if n.of[unit] = note; err != nil {
-		n.err = err
-	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,15 +39,15 @@ func (r *estateRun) saveEach(results []*estate.Result) diag.List {
 		if res.Status != estate.Succeeded {
 			continue
 		}
-		err := r.notes.err
+		p, err := r.saving.Save(about, []*estate.Result{res})
 		if r.f.outDir != "" && err == nil {
 			var b bytes.Buffer
-			if err = estate.Save(about, []*estate.Result{res}, r.notes.of).Write(&b, Version); err == nil {
+			if err = p.Write(&b, Version); err == nil {
 				err = putFile(filepath.Join(r.Path(r.f.outDir), filepath.FromSlash(res.Unit.Name), unitPlanFile), b.Bytes())
 			}
 		}
 		if r.f.jsonOutDir != "" && err == nil {
-			err = r.saveJSON(res.Unit.Name)
+			err = r.saveJSON(p.Units[0])
 		}
 		if err != nil {
 			return diag.Errorf(nil, "Failed to write plan file", "The plan of the unit %s could not be written: %s.", res.Unit.Name, err)
@@ -57,19 +56,12 @@ func (r *estateRun) saveEach(results []*estate.Result) diag.List {
 	return nil
 }
 
-func (r *estateRun) saveJSON(unit string) error {
-	raw := r.notes.of[unit]
-	if len(raw) == 0 {
-		return nil // nothing of it could be planned yet
-	}
-	var note unitNote
-	if err := json.Unmarshal(raw, &note); err != nil {
+func (r *estateRun) saveJSON(u *estate.Saved) error {
+	doc, err := u.Note(jsonNote)
+	if len(doc) == 0 || err != nil { // without one, nothing of it could be planned yet
 		return err
 	}
-	if len(note.Plan) == 0 {
-		return nil
-	}
-	return putFile(filepath.Join(r.Path(r.f.jsonOutDir), filepath.FromSlash(unit), unitPlanJSON), note.Plan)
+	return putFile(filepath.Join(r.Path(r.f.jsonOutDir), filepath.FromSlash(u.Name), unitPlanJSON), doc)
 }
 
 func putFile(path string, b []byte) error {
@@ -98,6 +90,9 @@ func (r *estateRun) readSavedDir(name string) int {
 	var all *estate.SavedPlan
 	for _, file := range files {
 		p, err := r.openSaved(file)
+		if err == nil {
+			err = p.Check()
+		}
 		if err != nil {
 			return r.fail(planFileError(file, err))
 		}

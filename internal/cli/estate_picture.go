@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +14,6 @@ import (
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/internal/picture"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
@@ -23,21 +22,31 @@ import (
 
 // # The page of --html
 //
-// While the units are planned, the text of their changes is kept, and which variables
-// their modules declare as sensitive. The rest is asked for when all are done: where
-// inputs come from costs nothing before. What is sensitive never gets onto the page,
+// What a page shows of a unit is put together when the unit's turn ends, while it is
+// known where its inputs come from. What is sensitive never gets onto the page,
 // whatever -show-sensitive says; of source text it has places alone, since a line may
 // hold more than what is meant.
 
-// pageUnits are the units of the page, without what they need.
-func (r *estateRun) pageUnits(ctx context.Context, results []*estate.Result) []picture.Unit {
-	return par.Map(len(results), 0, func(i int) picture.Unit { return r.pageUnit(ctx, results[i]) })
+// notePage keeps what a page shows of a unit, once, and saves it with the plan.
+func (r *estateRun) notePage(ctx context.Context, res *estate.Result) {
+	if !r.saves() && r.f.html == "" || r.page.has(res.Unit.Name) {
+		return
+	}
+	u, secret := r.pageUnit(ctx, res)
+	if r.saves() {
+		r.noteJSON(res.Unit.Name, pageNote, savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Outside: r.outside(res.Unit), Secret: secret})
+	}
+	r.page.put(&u, r.f.html != "")
 }
 
 // drawPage writes the file of --html.
-func (r *estateRun) drawPage(units []picture.Unit, results []*estate.Result) diag.List {
+func (r *estateRun) drawPage(results []*estate.Result) diag.List {
 	if r.f.html == "" || results == nil {
 		return nil
+	}
+	units := make([]picture.Unit, len(results))
+	for i, res := range results {
+		units[i] = r.page.units[res.Unit.Name]
 	}
 	p, links := pageOf(r.about(), units)
 	for i, res := range results {
@@ -105,13 +114,9 @@ func (r *estateRun) outside(u *estate.Unit) []string {
 	}
 	return out
 }
+
 func (s *session) writePage(name string, p *picture.Page) diag.List {
-	var b bytes.Buffer
-	err := picture.Write(&b, p)
-	if err == nil {
-		err = atomicfile.Write(s.Path(name), b.Bytes(), 0o600)
-	}
-	if err != nil {
+	if err := atomicfile.WriteFrom(s.Path(name), 0o600, func(w io.Writer) error { return picture.Write(w, p) }); err != nil {
 		return diag.Errorf(nil, "Failed to write the page", "The page of --html could not be written: %s.", err)
 	}
 	if s.human != nil {
@@ -120,23 +125,28 @@ func (s *session) writePage(name string, p *picture.Page) diag.List {
 	return nil
 }
 
-func (r *estateRun) pageUnit(ctx context.Context, res *estate.Result) picture.Unit {
+// pageUnit is what a page shows of a unit, without what it needs, and the names of its
+// variables that are secret.
+func (r *estateRun) pageUnit(ctx context.Context, res *estate.Result) (picture.Unit, []string) {
 	out := pageResult(res)
 	inUnit, inModule := apart(res, r.filter(res.Diags))
 	out.Messages = append(messageTexts(r.estate.Sources(), inUnit), messageTexts(res.Set, inModule)...)
-	note := r.page.of[res.Unit.Name]
-	if note == nil {
-		note = &pageNote{}
+	changes, hide := r.page.planned(res.Unit.Name)
+	var names []string
+	if hide != nil {
+		names = hide.names()
+	} else {
+		hide = &secrets{}
 		if all := r.estate.Declared(ctx, res.Unit); all != nil {
-			note.secret = secretVariables(all)
+			hide = newSecrets(all, nil)
 		}
 	}
 	if res.Status == estate.Succeeded || res.Status == estate.Failed {
-		out.Inputs = r.pageInputs(ctx, res.Unit, note)
+		out.Inputs = r.pageInputs(ctx, res.Unit, hide)
 	}
-	out.Changes = slices.Clone(note.changes) // results of several runs may have them
-	note.cover(&out)
-	return out
+	out.Changes = changes
+	hide.cover(&out)
+	return out, names
 }
 
 // savedUnit is what is saved of a unit for a page and stands nowhere else in the plan.
@@ -148,49 +158,52 @@ type savedUnit struct {
 	Secret   []string        `json:"secret,omitempty"`  // variables of its module that are secret
 }
 
-func (r *estateRun) savedUnit(u *picture.Unit, res *estate.Result) *savedUnit {
-	out := &savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Outside: r.outside(res.Unit)}
-	if note := r.page.of[res.Unit.Name]; note != nil {
-		for name, secret := range note.secret {
-			if secret {
-				out.Secret = append(out.Secret, name)
-			}
-		}
-		slices.Sort(out.Secret)
-	}
-	return out
-}
-
 // savedPage is the page of a saved plan, which is the one that was made with it.
-func savedPage(p *estate.SavedPlan, notes []unitNote, results []*estate.Result) *picture.Page {
-	units := make([]picture.Unit, len(p.Units))
+func savedPage(p *estate.SavedPlan, results []*estate.Result) (*picture.Page, error) {
+	var draft pageDraft
+	units, outside := make([]picture.Unit, len(p.Units)), make([][]string, len(p.Units))
 	for i, u := range p.Units {
-		x, n := pageResult(results[i]), notes[i].Page
-		if n != nil {
-			x.Summary, x.Messages, x.Inputs = n.Summary, n.Messages, n.Inputs
+		var n savedUnit
+		if err := readNote(u, pageNote, &n); err != nil {
+			return nil, err
 		}
-		if u.Plan != nil {
-			note := &pageNote{secret: map[string]bool{}}
-			if n != nil {
-				for _, name := range n.Secret {
-					note.secret[name] = true
-				}
+		x := pageResult(results[i])
+		x.Summary, x.Messages, x.Inputs, outside[i] = n.Summary, n.Messages, n.Inputs, n.Outside
+		if u.Planned {
+			if err := savedChanges(u, &x, n.Secret); err != nil {
+				return nil, err
 			}
-			note.keepPlan(u.Plan)
-			x.Changes = pageChanges(notes[i].Pieces)
-			note.cover(&x)
 		}
+		draft.share(&x)
 		units[i] = x
 	}
 	page, links := pageOf(p.About, units)
 	for i, u := range p.Units {
-		var outside []string
-		if n := notes[i].Page; n != nil {
-			outside = n.Outside
-		}
-		links.add(i, u.Needs, outside)
+		links.add(i, u.Needs, outside[i])
 	}
-	return page
+	return page, nil
+}
+
+// savedChanges adds the changes of a saved plan to what a page shows of a unit.
+func savedChanges(u *estate.Saved, x *picture.Unit, secret []string) error {
+	var pieces []view.Piece
+	if err := readNote(u, textNote, &pieces); err != nil {
+		return err
+	}
+	p, err := u.Plan()
+	if err != nil {
+		return err
+	}
+	hide := &secrets{of: map[string]bool{}}
+	for _, name := range secret {
+		hide.of[name] = true
+	}
+	if p != nil {
+		hide.plan(p)
+	}
+	x.Changes = pageChanges(pieces)
+	hide.cover(x)
+	return nil
 }
 
 // pageResult is what the result of a unit says by itself.
@@ -239,19 +252,19 @@ func messageTexts(set *source.Set, ds diag.List) []string {
 
 // pageInputs tells where the inputs of a unit come from. Values of inputs whose
 // variables are not known are left out: they might be secret.
-func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, note *pageNote) []picture.Input {
+func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, hide *secrets) []picture.Input {
 	var wanted func(string) bool
-	if note.secret != nil {
-		wanted = func(name string) bool { _, ok := note.secret[name]; return ok }
+	if hide.of != nil {
+		wanted = func(name string) bool { _, ok := hide.of[name]; return ok }
 	}
 	var out []picture.Input
 	for _, x := range r.estate.InputOrigins(ctx, u, wanted) {
 		in := picture.Input{Name: x.Name}
-		note.keepSecret(x.Value, note.secret[x.Of])
+		hide.value(x.Value, hide.of[x.Of])
 		switch {
-		case note.secret[x.Of]:
+		case hide.of[x.Of]:
 			in.Value = value.SecretText
-		case note.secret != nil && x.Value != cty.NilVal:
+		case hide.of != nil && x.Value != cty.NilVal:
 			in.Value = shortValue(x.Value)
 		}
 		for _, st := range x.Steps {

@@ -1,13 +1,12 @@
 package cli
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/terrace-iac/terrace/config"
-	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/picture"
 	"github.com/terrace-iac/terrace/internal/plan"
@@ -15,62 +14,130 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// pageNote is what is kept of a unit's plan for the page.
-type pageNote struct {
-	changes []picture.Change
-	secret  map[string]bool // the variables of its module, and whether they are secret
-	hide    []string        // texts that are secret
-}
-
-// pageNotes are those of all units, which may be put there concurrently.
-type pageNotes struct {
+// pageDraft is what a page will show, unit by unit. The zero value is empty. Its methods
+// may be called concurrently.
+type pageDraft struct {
 	mu    sync.Mutex
-	of    map[string]*pageNote
-	texts map[string]string // of changes, each once
+	plans map[string]draftPlan    // of units whose turn has not ended
+	units map[string]picture.Unit // of those whose turn has; empty ones where there is no page now
+	texts map[string]string       // what units have in common is there once
 }
 
-// noteForPage keeps a plan while its provider schemas can be read.
-func (r *estateRun) noteForPage(u *estate.Unit, e *engine.Engine, p *plan.Plan, sc *schemas) {
-	if r.f.html == "" && !r.saves() {
-		return
-	}
-	note := &pageNote{secret: secretVariables(e.Root().Variables)}
-	note.keepPlan(p)
-	if p.HasChanges() && r.f.html != "" {
-		note.changes = pageChanges(view.Pieces(view.Style{}, p, sc, false))
-	}
-	r.page.put(u.Name, note)
+// draftPlan is what is kept of a plan for the page.
+type draftPlan struct {
+	hide    *secrets
+	changes []picture.Change
 }
 
-// put keeps the note of a unit, and texts that several have once.
-func (n *pageNotes) put(unit string, note *pageNote) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.of == nil {
-		n.of, n.texts = map[string]*pageNote{}, map[string]string{}
+// plan keeps a plan; with draw its changes, too.
+func (d *pageDraft) plan(unit string, hide *secrets, pieces []view.Piece, draw bool) {
+	x := draftPlan{hide: hide}
+	if draw {
+		x.changes = pageChanges(pieces)
 	}
-	for i, c := range note.changes {
-		if have, ok := n.texts[c.Text]; ok {
-			note.changes[i].Text = have
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.plans == nil {
+		d.plans = map[string]draftPlan{}
+	}
+	d.plans[unit] = x
+}
+
+// planned hands out what plan kept of a unit; nil if there is nothing.
+func (d *pageDraft) planned(unit string) ([]picture.Change, *secrets) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	x := d.plans[unit]
+	delete(d.plans, unit)
+	return x.changes, x.hide
+}
+
+func (d *pageDraft) has(unit string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, ok := d.units[unit]
+	return ok
+}
+
+// put notes that a unit is done, and with draw what the page shows of it.
+func (d *pageDraft) put(u *picture.Unit, draw bool) {
+	x := picture.Unit{}
+	if draw {
+		d.share(u)
+		x = *u
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.units == nil {
+		d.units = map[string]picture.Unit{}
+	}
+	d.units[u.Name] = x
+}
+
+// share has equal texts of all units in memory once.
+func (d *pageDraft) share(u *picture.Unit) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.texts == nil {
+		d.texts = map[string]string{}
+	}
+	one := func(text *string) {
+		if have, ok := d.texts[*text]; ok {
+			*text = have
 		} else {
-			n.texts[c.Text] = c.Text
+			d.texts[*text] = *text
 		}
 	}
-	n.of[unit] = note
+	one(&u.Summary)
+	for i := range u.Changes {
+		one(&u.Changes[i].Text)
+	}
+	for i := range u.Inputs {
+		in := &u.Inputs[i]
+		one(&in.Name)
+		one(&in.Value)
+		for j := range in.Steps {
+			one(&in.Steps[j].Text)
+			one(&in.Steps[j].File)
+			one(&in.Steps[j].Role)
+		}
+	}
 }
 
-func secretVariables(all map[string]*config.Variable) map[string]bool {
-	out := map[string]bool{}
+// secrets is what a page hides of a unit.
+type secrets struct {
+	of    map[string]bool // the variables of its module, and whether they are secret; nil if they are not known
+	texts []string        // that are secret
+}
+
+// newSecrets is what is secret of a module with variables, and in a plan, if there is one.
+func newSecrets(all map[string]*config.Variable, p *plan.Plan) *secrets {
+	s := &secrets{of: make(map[string]bool, len(all))}
 	for name, v := range all {
-		out[name] = v.Sensitive || v.Ephemeral
+		s.of[name] = v.Sensitive || v.Ephemeral
 	}
+	if p != nil {
+		s.plan(p)
+	}
+	return s
+}
+
+// names are the variables that are secret, in order.
+func (s *secrets) names() []string {
+	var out []string
+	for name, secret := range s.of {
+		if secret {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
 	return out
 }
 
-// keepPlan notes what is secret in a plan.
-func (n *pageNote) keepPlan(p *plan.Plan) {
+// plan notes what is secret in a plan.
+func (s *secrets) plan(p *plan.Plan) {
 	for name, v := range p.Variables {
-		n.keepSecret(v, n.secret[name])
+		s.value(v, s.of[name])
 	}
 	at := func(v cty.Value, paths []cty.Path) {
 		for _, path := range paths {
@@ -78,7 +145,7 @@ func (n *pageNote) keepPlan(p *plan.Plan) {
 				return
 			}
 			if part, err := path.Apply(v); err == nil {
-				n.keepSecret(part, true)
+				s.value(part, true)
 			}
 		}
 	}
@@ -87,38 +154,51 @@ func (n *pageNote) keepPlan(p *plan.Plan) {
 		at(c.After, c.AfterSensitive)
 	}
 	for _, o := range p.Outputs {
-		n.keepSecret(o.Before, o.BeforeSensitive)
-		n.keepSecret(o.After, o.AfterSensitive)
+		s.value(o.Before, o.BeforeSensitive)
+		s.value(o.After, o.AfterSensitive)
 	}
 }
 
-// keepSecret notes the texts in a value that are secret, or all of them. They are hidden
+// value notes the texts in a value that are secret, or all of them. They are hidden
 // where a provider repeats them without saying that they are secret, as terraform_data
 // does in its output: a page gets to others more easily than what a terminal said.
-func (n *pageNote) keepSecret(v cty.Value, all bool) {
+func (s *secrets) value(v cty.Value, all bool) {
 	all = all || value.Secret(v)
 	v, _ = v.Unmark()
 	switch {
 	case v == cty.NilVal || !v.IsKnown() || v.IsNull():
 	case v.Type() == cty.String:
 		if text := v.AsString(); all && text != "" {
-			n.hide = append(n.hide, text)
+			s.texts = append(s.texts, text)
 		}
 	case v.CanIterateElements():
 		for it := v.ElementIterator(); it.Next(); {
 			_, x := it.Element()
-			n.keepSecret(x, all)
+			s.value(x, all)
 		}
 	}
 }
 
-// hiding replaces what is secret in the quotes that it is shown in.
-func (n *pageNote) hiding() *strings.Replacer {
+// cover hides what is secret in all that the page shows of a unit, in the quotes that it
+// is shown in.
+func (s *secrets) cover(u *picture.Unit) {
+	if len(s.texts) == 0 {
+		return
+	}
 	var pairs []string
-	for _, text := range n.hide {
+	for _, text := range s.texts {
 		pairs = append(pairs, strconv.Quote(text), value.SecretText)
 	}
-	return strings.NewReplacer(pairs...)
+	hide := strings.NewReplacer(pairs...)
+	for i, c := range u.Changes {
+		u.Changes[i].Text = hide.Replace(c.Text)
+	}
+	for i, m := range u.Messages {
+		u.Messages[i] = hide.Replace(m)
+	}
+	for i, in := range u.Inputs {
+		u.Inputs[i].Value = hide.Replace(in.Value)
+	}
 }
 
 func pageChanges(pieces []view.Piece) []picture.Change {
@@ -134,18 +214,4 @@ func pageChanges(pieces []view.Piece) []picture.Change {
 		out = append(out, picture.Change{Kind: kind, Op: op, Text: p.Text})
 	}
 	return out
-}
-
-// cover hides what is secret in all that the page shows of a unit.
-func (n *pageNote) cover(u *picture.Unit) {
-	hide := n.hiding()
-	for i, c := range u.Changes {
-		u.Changes[i].Text = hide.Replace(c.Text)
-	}
-	for i, m := range u.Messages {
-		u.Messages[i] = hide.Replace(m)
-	}
-	for i, in := range u.Inputs {
-		u.Inputs[i].Value = hide.Replace(in.Value)
-	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/picture"
 	"github.com/terrace-iac/terrace/internal/telemetry"
 )
 
@@ -34,8 +33,8 @@ type estateRun struct {
 	began  time.Time
 	halt   halt
 	shown  display
-	notes  savedNotes
-	page   pageNotes
+	saving estate.Saving
+	page   pageDraft
 }
 
 // runFlags are the flags of a command over all units beside those of its operation.
@@ -219,14 +218,14 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.Lis
 	if r.name != "plan" || results == nil {
 		return nil
 	}
-	var units []picture.Unit
-	if r.saves() || r.f.html != "" {
-		units = r.pageUnits(ctx, results)
+	for _, res := range results { // units that are excluded have no turn
+		r.notePage(ctx, res)
 	}
+	var ds diag.List
 	if r.saves() {
-		r.notePages(units, results)
+		ds = slices.Concat(r.save(results), r.saveEach(results))
 	}
-	return slices.Concat(r.save(results), r.saveEach(results), r.drawPage(units, results))
+	return append(ds, r.drawPage(results)...)
 }
 
 // parseArgs reads the flags of the command that runs in the units.
@@ -290,9 +289,9 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 			Destroy: r.op.destroy, RefreshOnly: r.op.refreshOnly, SkipRefresh: !r.op.refresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"),
 			Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace,
 		},
-		Queue:  estate.Queue{FailFast: r.f.failFast, IgnoreErrors: r.f.ignoreErrors, IgnoreOrder: r.f.ignoreOrder},
-		Limits: estate.Limits{Units: r.f.parallelism, Calls: r.op.parallelism, All: r.f.calls},
-		Digest: r.saves(), DropPlans: r.name == "plan" && !r.saves(), Every: every, Stop: r.halt.stop,
+		Queue:     estate.Queue{FailFast: r.f.failFast, IgnoreErrors: r.f.ignoreErrors, IgnoreOrder: r.f.ignoreOrder},
+		Limits:    estate.Limits{Units: r.f.parallelism, Calls: r.op.parallelism, All: r.f.calls},
+		DropPlans: r.name == "plan", Every: every, Stop: r.halt.stop,
 		Lock: estate.LockOptions{Off: !r.op.state.on, Timeout: r.op.state.timeout},
 	}, append(ds, more...)
 }
@@ -305,6 +304,9 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 		return nil
 	}
 	o.Approved = approved
+	if r.saves() {
+		o.Saving = &r.saving
+	}
 	if op == estate.Apply {
 		r.applying()
 		if approved != nil && !r.flags.approve && !r.f.nonInteractive && r.human != nil {

@@ -1,51 +1,56 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/internal/picture"
+	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/plan/planfile"
+	"github.com/terrace-iac/terrace/internal/plan/planjson"
 )
 
-// unitNote is what is saved of a unit's plan for those who read it: the text of its
-// changes, its form in JSON, and what else a page shows of it.
-type unitNote struct {
-	Pieces []view.Piece    `json:"pieces"`
-	Plan   json.RawMessage `json:"plan,omitempty"`
-	Page   *savedUnit      `json:"page,omitempty"`
+// What is saved of a unit beside its plan, by name.
+const (
+	textNote = "text" // the changes as they are shown, as JSON of []view.Piece; missing if there are none
+	jsonNote = "json" // the plan in its machine-readable form; missing if it has none
+	pageNote = "page" // what a page shows of it, as JSON of savedUnit
+)
+
+// notePlan saves what is known of a plan while its provider schemas can be read: pieces
+// are its changes without colors and secrets.
+func (r *estateRun) notePlan(u *estate.Unit, e *engine.Engine, p *plan.Plan, sc *schemas, pieces []view.Piece) {
+	if len(pieces) > 0 {
+		r.noteJSON(u.Name, textNote, pieces)
+	}
+	if doc, err := planjson.Plan(planjson.Input{Plan: p, Tree: e.Tree(), Schemas: sc, Version: config.LanguageVersion}); err == nil {
+		r.saving.Note(u.Name, jsonNote, doc)
+	}
 }
 
-// notePages adds to what is saved of each unit what a page shows of it.
-func (r *estateRun) notePages(units []picture.Unit, results []*estate.Result) {
-	type note struct {
-		Pieces json.RawMessage `json:"pieces"`
-		Plan   json.RawMessage `json:"plan,omitempty"`
-		Page   *savedUnit      `json:"page,omitempty"`
+func (r *estateRun) noteJSON(unit, name string, what any) {
+	if body, err := json.Marshal(what); err == nil { // plain data: nothing fails
+		r.saving.Note(unit, name, body)
 	}
-	done := par.Map(len(results), 0, func(i int) json.RawMessage {
-		n := note{Pieces: json.RawMessage("[]")}
-		raw := r.notes.of[results[i].Unit.Name]
-		if len(raw) > 0 && json.Unmarshal(raw, &n) != nil {
-			return raw
-		}
-		n.Page = r.savedUnit(&units[i], results[i])
-		if with, err := json.Marshal(n); err == nil {
-			return with
-		}
-		return raw // without it
-	})
-	for i, res := range results {
-		r.notes.put(res.Unit.Name, done[i], nil)
+}
+
+// readNote reads what noteJSON saved; what is missing stays as it is.
+func readNote(u *estate.Saved, name string, into any) error {
+	body, err := u.Note(name)
+	if body == nil || err != nil {
+		return err
 	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("%w of an estate: %w", planfile.ErrNotPlan, err)
+	}
+	return nil
 }
 
 // save writes the plan of all units to the file of -out.
@@ -53,13 +58,9 @@ func (r *estateRun) save(results []*estate.Result) diag.List {
 	if r.flags.out == "" || results == nil {
 		return nil
 	}
-	var b bytes.Buffer
-	err := r.notes.err
+	p, err := r.saving.Save(r.about(), results)
 	if err == nil {
-		err = estate.Save(r.about(), results, r.notes.of).Write(&b, Version)
-	}
-	if err == nil {
-		err = atomicfile.Write(r.Path(r.flags.out), b.Bytes(), 0o600)
+		err = atomicfile.WriteFrom(r.Path(r.flags.out), 0o600, func(w io.Writer) error { return p.Write(w, Version) })
 	}
 	if err != nil {
 		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
@@ -88,6 +89,9 @@ func (r *estateRun) readSaved(name string) int {
 		return r.fail(diag.Errorf(nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
 	}
 	p, err := r.openSaved(name)
+	if err == nil {
+		err = p.Check()
+	}
 	if err != nil {
 		return r.fail(planFileError(name, err))
 	}
@@ -123,43 +127,33 @@ func showEstatePlan(s *session, o *showOptions, name string) int {
 	if err != nil {
 		return s.fail(planFileError(name, err))
 	}
-	notes := make([]unitNote, len(p.Units))
-	for i, u := range p.Units {
-		if len(u.Notes) == 0 {
-			continue
-		}
-		if err := json.Unmarshal(u.Notes, &notes[i]); err != nil {
-			return s.fail(planFileError(name, fmt.Errorf("%w of an estate: %w", planfile.ErrNotPlan, err)))
-		}
-	}
 	if o.json.on || o.json.into != "" {
-		doc, err := savedJSON(p, notes)
-		if p.About.Alone && len(notes) == 1 && len(notes[0].Plan) > 0 { // what other programs expect of the plan of a folder
-			doc = notes[0].Plan
-		}
+		doc, err := savedJSON(p)
 		if code := s.document(o, doc, err, nil); o.json.on || code != 0 {
 			return code
 		}
 	}
 	r := &estateRun{session: s, f: &unitFlags{}, name: "plan", shown: newDisplay()}
 	var results []*estate.Result
-	for i, u := range p.Units {
-		res := &estate.Result{Unit: &estate.Unit{Name: u.Name}, Status: u.Result, Cause: u.Cause, Deferred: u.Deferred, Changes: len(u.Deferred) > 0}
-		if u.Plan != nil {
-			n := u.Plan.Counts()
-			res.Counts = estate.Counts{Add: n.Add, Change: n.Change, Destroy: n.Destroy, Import: n.Import, Forget: n.Forget}
-			res.Changes = res.Changes || u.Plan.HasChanges()
-			pieces := notes[i].Pieces
-			if o.reveal {
-				pieces = view.Pieces(s.human.Style, u.Plan, nil, true)
-			}
-			r.shown.folds.add(u.Name, pieces)
-		}
+	for _, u := range p.Units {
+		res := savedResult(u)
 		r.shown.width = max(r.shown.width, len(u.Name))
 		results = append(results, res)
+		if o.html != "" || !u.Planned {
+			continue
+		}
+		pieces, err := savedPieces(s, u, o.reveal)
+		if err != nil {
+			return s.fail(planFileError(name, err))
+		}
+		r.shown.folds.add(u.Name, pieces)
 	}
 	if o.html != "" {
-		if ds := s.writePage(o.html, savedPage(p, notes, results)); ds.HasErrors() {
+		page, err := savedPage(p, results)
+		if err != nil {
+			return s.fail(planFileError(name, err))
+		}
+		if ds := s.writePage(o.html, page); ds.HasErrors() {
 			return s.fail(ds)
 		}
 		return 0
@@ -172,8 +166,31 @@ func showEstatePlan(s *session, o *showOptions, name string) int {
 	return 0
 }
 
-// savedJSON is the machine-readable form of a saved plan: a document for each unit.
-func savedJSON(p *estate.SavedPlan, notes []unitNote) ([]byte, error) {
+// savedResult is the result of a run that a unit of a saved plan stands for.
+func savedResult(u *estate.Saved) *estate.Result {
+	return &estate.Result{
+		Unit: &estate.Unit{Name: u.Name}, Status: u.Result, Cause: u.Cause, Deferred: u.Deferred, Counts: u.Counts,
+		Changes: u.Changes || len(u.Deferred) > 0,
+	}
+}
+
+// savedPieces are the changes of a saved plan as they are shown.
+func savedPieces(s *session, u *estate.Saved, reveal bool) ([]view.Piece, error) {
+	if reveal {
+		p, err := u.Plan()
+		if p == nil || err != nil {
+			return nil, err
+		}
+		return view.Pieces(s.human.Style, p, nil, true), nil
+	}
+	var pieces []view.Piece
+	err := readNote(u, textNote, &pieces)
+	return pieces, err
+}
+
+// savedJSON is the machine-readable form of a saved plan: a document for each unit, or
+// that of its only unit, as other programs expect it of the plan of a folder.
+func savedJSON(p *estate.SavedPlan) ([]byte, error) {
 	type unitJSON struct {
 		Name     string           `json:"name"`
 		Result   estate.Status    `json:"result"`
@@ -185,8 +202,15 @@ func savedJSON(p *estate.SavedPlan, notes []unitNote) ([]byte, error) {
 		Format string     `json:"estate_format_version"`
 		Units  []unitJSON `json:"units"`
 	}{Format: "1.0"}
-	for i, u := range p.Units {
-		x := unitJSON{Name: u.Name, Result: u.Result, Cause: u.Cause, Plan: notes[i].Plan}
+	for _, u := range p.Units {
+		whole, err := u.Note(jsonNote)
+		if err != nil {
+			return nil, err
+		}
+		if p.About.Alone && len(p.Units) == 1 && len(whole) > 0 {
+			return whole, nil
+		}
+		x := unitJSON{Name: u.Name, Result: u.Result, Cause: u.Cause, Plan: whole}
 		for _, d := range u.Deferred {
 			x.Deferred = append(x.Deferred, map[string]any{"address": d.Address, "reason": d.Reason, "at": rangeJSON(d.At), "waits_for": waitsJSON(d.Waits)})
 		}

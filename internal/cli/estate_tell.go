@@ -12,13 +12,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/plan/planjson"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -56,7 +54,12 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 			}
 			r.shown.live.Meanwhile(u.Name, name)
 		},
-		Ended: func(res *estate.Result) { r.ended(op, res) },
+		Ended: func(res *estate.Result) {
+			r.ended(op, res)
+			if r.name == "plan" {
+				r.notePage(ctx, res)
+			}
+		},
 		Log: func(u *estate.Unit, line string) {
 			r.streamOf(u.Name).Log(line)
 			if r.shown.live != nil {
@@ -174,24 +177,20 @@ func (r *estateRun) applied(res *estate.Result, s *state.State) {
 func (r *estateRun) planned(ctx context.Context, u *estate.Unit, e *engine.Engine, p *engine.Plan) {
 	r.streamOf(u.Name).Plan(p)
 	sc := &schemas{ctx: ctx, engine: e, failed: map[providerAddr]bool{}}
-	if p.HasChanges() && (r.human != nil || r.saves()) {
-		style := view.Style{}
-		if r.human != nil {
-			style = r.human.Style
+	var plain []view.Piece
+	if r.saves() || r.f.html != "" {
+		plain = view.Pieces(view.Style{}, p, sc, false)
+		r.page.plan(u.Name, newSecrets(e.Root().Variables, p), plain, r.f.html != "")
+	}
+	if r.saves() {
+		r.notePlan(u, e, p, sc, plain)
+	}
+	if r.human != nil && p.HasChanges() {
+		if plain == nil || r.human.Style != (view.Style{}) || r.op.reveal {
+			plain = view.Pieces(r.human.Style, p, sc, r.op.reveal)
 		}
-		r.shown.folds.add(u.Name, view.Pieces(style, p, sc, r.op.reveal))
+		r.shown.folds.add(u.Name, plain)
 	}
-	r.noteForPage(u, e, p, sc)
-	if !r.saves() {
-		return
-	}
-	note := unitNote{Pieces: view.Pieces(view.Style{}, p, sc, false)}
-	doc, err := planjson.Plan(planjson.Input{Plan: p, Tree: e.Tree(), Schemas: sc, Version: config.LanguageVersion})
-	if err == nil {
-		note.Plan = doc
-	}
-	raw, err := json.Marshal(note)
-	r.notes.put(u.Name, raw, err)
 }
 
 // ended tells how a unit's turn ended.

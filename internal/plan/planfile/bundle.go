@@ -2,37 +2,36 @@ package planfile
 
 import (
 	"archive/zip"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"strings"
-	"time"
 )
 
 // # Plans of many units
 //
 // A bundle is a zip archive as well. Its members, in this order:
 //
-//	format                "terrace estate plan", the format's number and the program's version, a line each
-//	about                 what the caller has to say about all of it
-//	parts/NUMBER/notes    what the caller has to say about one unit
-//	parts/NUMBER/plan     its plan, a plan file; missing if it has none
+//	format               "terrace estate plan", the format's number and the program's version, a line each
+//	about                what the caller has to say about all of it
+//	parts/NUMBER/NAME    what it holds of one unit, by name: "plan" is its plan without the states
+//
+// Numbers count from 0, and the names of a part are in alphabetical order. Members are
+// packed one by one as the caller has them, and unpacked one by one when they are asked
+// for, so that a bundle takes no more memory than its file.
 
 // A Bundle holds the plans of many units.
 type Bundle struct {
 	About []byte
-	Parts []Part
+	Parts []*Part
+	by    *Packer
 }
 
-// A Part is one unit of a bundle.
-type Part struct {
-	Notes []byte
-	File  *File // nil if there is no plan
-}
-
-const bundleMagic = "terrace estate plan"
+const (
+	bundleMagic = "terrace estate plan"
+	planMember  = "plan"
+)
 
 // IsBundle reports whether a file of size bytes is a bundle, of whatever version.
 func IsBundle(r io.ReaderAt, size int64) bool {
@@ -44,48 +43,39 @@ func IsBundle(r io.ReaderAt, size int64) bool {
 	return err == nil && strings.HasPrefix(string(head), bundleMagic+"\n")
 }
 
-// WriteBundle saves a bundle, whose parts it asks for one by one. version is that of
-// the program.
-func WriteBundle(w io.Writer, about []byte, parts iter.Seq2[Part, error], version string) error {
-	var pack packer
+// WriteBundle saves a bundle. version is that of the program.
+func WriteBundle(w io.Writer, about []byte, parts iter.Seq[*Part], version string) error {
 	z := zip.NewWriter(w)
-	member := func(name string, body []byte, method uint16) error {
-		m, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: time.Unix(1<<30, 0).UTC()})
+	plain := func(name string, body []byte) error {
+		m, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store, Modified: stamp()})
 		if err == nil {
 			_, err = m.Write(body)
 		}
 		return err
 	}
-	err := errors.Join(
-		member("format", []byte(bundleMagic+"\n"+format+"\n"+version+"\n"), zip.Deflate),
-		member("about", about, zip.Deflate),
-	)
-	var body bytes.Buffer
+	if err := errors.Join(plain("format", head(bundleMagic, version)), plain("about", about)); err != nil {
+		return err
+	}
 	n := 0
-	for p, failed := range parts {
-		if err = errors.Join(err, failed); err != nil {
-			return err
-		}
-		err = member(fmt.Sprintf("parts/%06d/notes", n), p.Notes, zip.Deflate)
-		if p.File != nil && err == nil {
-			body.Reset()
-			if err = pack.write(&body, p.File, version); err == nil {
-				err = member(fmt.Sprintf("parts/%06d/plan", n), body.Bytes(), zip.Store) // it is packed already
+	for part := range parts {
+		for _, m := range part.members {
+			if err := m.write(z, fmt.Sprintf("parts/%06d/%s", n, m.name)); err != nil {
+				return err
 			}
 		}
 		n++
 	}
-	return errors.Join(err, z.Close())
+	return z.Close()
 }
 
 // ReadBundle reads a bundle of size bytes. The error wraps ErrNotPlan or
-// ErrVersion where these apply.
+// ErrVersion where these apply. Parts are not unpacked: Part.Check tells whether one can be.
 func ReadBundle(r io.ReaderAt, size int64, version string) (*Bundle, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotPlan, err)
 	}
-	if !begins(z) || len(z.File) < 2 || len(z.File) > maxFiles || z.File[1].Name != "about" {
+	if !begins(z) || len(z.File) < 2 || z.File[1].Name != "about" {
 		return nil, fmt.Errorf("%w of an estate", ErrNotPlan)
 	}
 	head, err := unpack(z.File[0], 1<<10)
@@ -95,40 +85,47 @@ func ReadBundle(r io.ReaderAt, size int64, version string) (*Bundle, error) {
 	if err := checkHead(bundleMagic, string(head), version); err != nil {
 		return nil, err
 	}
-	b := &Bundle{}
+	b := &Bundle{by: new(Packer)}
 	if b.About, err = unpack(z.File[1], maxMember); err != nil {
 		return nil, err
 	}
-	var total int64
+	left := size
 	for _, m := range z.File[2:] {
-		body, err := unpack(m, maxMember)
-		if err != nil {
-			return nil, err
-		}
-		if total += int64(len(body)); total > 2*maxMember {
-			return nil, fmt.Errorf("the plan file holds more than %d bytes", 2*maxMember)
-		}
-		if err := b.take(m.Name, body, version); err != nil {
+		if err := b.take(m, &left); err != nil {
 			return nil, err
 		}
 	}
 	return b, nil
 }
 
-// take takes a member in: the notes of a part begin it, and its plan may follow.
-func (b *Bundle) take(name string, body []byte, version string) error {
-	last := len(b.Parts) - 1
-	switch {
-	case name == fmt.Sprintf("parts/%06d/notes", last+1):
-		b.Parts = append(b.Parts, Part{Notes: body})
-	case last >= 0 && name == fmt.Sprintf("parts/%06d/plan", last) && b.Parts[last].File == nil:
-		f, err := Read(bytes.NewReader(body), int64(len(body)), version)
-		if err != nil {
-			return err
+// take takes a member in, which has as many bytes as are left at most: members that lie
+// over each other are none of ours.
+func (b *Bundle) take(m *zip.File, left *int64) error {
+	name, mine := strings.CutPrefix(m.Name, fmt.Sprintf("parts/%06d/", len(b.Parts)-1))
+	if !mine {
+		if name, mine = strings.CutPrefix(m.Name, fmt.Sprintf("parts/%06d/", len(b.Parts))); mine {
+			b.Parts = append(b.Parts, b.by.NewPart())
 		}
-		b.Parts[last].File = f
-	default:
-		return fmt.Errorf("%w of an estate: it has a member %q in the wrong place", ErrNotPlan, name)
 	}
+	if !mine {
+		return fmt.Errorf("%w of an estate: it has a member %q in the wrong place", ErrNotPlan, m.Name)
+	}
+	part := b.Parts[len(b.Parts)-1]
+	if n := len(part.members); n > 0 && part.members[n-1].name >= name {
+		return fmt.Errorf("%w of an estate: it has a member %q in the wrong place", ErrNotPlan, m.Name)
+	}
+	if m.Method != zip.Deflate || m.CompressedSize64 > uint64(*left) {
+		return fmt.Errorf("%w of an estate: the member %q is not packed as one", ErrNotPlan, m.Name)
+	}
+	*left -= int64(m.CompressedSize64)
+	raw, err := m.OpenRaw()
+	if err != nil {
+		return fmt.Errorf("the member %q cannot be read: %w", m.Name, err)
+	}
+	body := make([]byte, m.CompressedSize64)
+	if _, err := io.ReadFull(raw, body); err != nil {
+		return fmt.Errorf("the member %q cannot be read: %w", m.Name, err)
+	}
+	part.members = append(part.members, packed{name: name, body: body, size: m.UncompressedSize64, sum: m.CRC32})
 	return nil
 }

@@ -23,13 +23,11 @@ package planfile
 import (
 	"archive/zip"
 	"bytes"
-	"compress/flate"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/state"
@@ -54,7 +52,7 @@ type Backend struct {
 
 const (
 	magic  = "terrace plan"
-	format = "2"
+	format = "3"
 
 	maxMember = 1 << 30 // bytes of one member, unpacked
 	maxFiles  = 100_000
@@ -72,34 +70,16 @@ func IsPlan(head []byte) bool { return bytes.HasPrefix(head, []byte("PK\x03\x04"
 
 // Write saves a plan. version is that of the program.
 func Write(w io.Writer, f *File, version string) error {
-	return new(packer).write(w, f, version)
-}
-
-// packer packs the members of archives, which are written one after another: what
-// it packs with takes a megabyte. The zero packer is ready.
-type packer struct{ deflate *flate.Writer }
-
-func (p *packer) compress(w io.Writer) (io.WriteCloser, error) {
-	if p.deflate != nil {
-		p.deflate.Reset(w)
-		return p.deflate, nil
-	}
-	var err error
-	p.deflate, err = flate.NewWriter(w, flate.BestSpeed)
-	return p.deflate, err
-}
-
-func (p *packer) write(w io.Writer, f *File, version string) error {
+	var k Packer
 	z := zip.NewWriter(w)
-	z.RegisterCompressor(zip.Deflate, p.compress)
 	member := func(name string, body []byte) error {
-		m, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Unix(1<<30, 0).UTC()})
+		m, err := k.pack(name, body)
 		if err == nil {
-			_, err = m.Write(body)
+			err = m.write(z, name)
 		}
 		return err
 	}
-	if err := member("format", []byte(magic+"\n"+format+"\n"+version+"\n")); err != nil {
+	if err := member("format", head(magic, version)); err != nil {
 		return err
 	}
 	body, err := encodePlan(f.Plan, f.Backend)
@@ -128,6 +108,9 @@ func (p *packer) write(w io.Writer, f *File, version string) error {
 	}
 	return z.Close()
 }
+
+// head is the member that files begin with.
+func head(magic, version string) []byte { return []byte(magic + "\n" + format + "\n" + version + "\n") }
 
 func writeStates(member func(string, []byte) error, p *plan.Plan) error {
 	write := func(name string, s *state.State) error {

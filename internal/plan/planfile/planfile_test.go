@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -200,82 +198,5 @@ func BenchmarkPlanFile(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-func bundle(t testing.TB) []byte {
-	var b bytes.Buffer
-	in := &Bundle{About: []byte("about"), Parts: []Part{{Notes: []byte("a"), File: sample()}, {Notes: []byte("b")}, {Notes: []byte("c"), File: sample()}}}
-	if err := WriteBundle(&b, in.About, partsOf(in), "1.0.0"); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
-func TestBundle(t *testing.T) {
-	src := bundle(t)
-	r := bytes.NewReader(src)
-	if !IsBundle(r, r.Size()) || IsBundle(bytes.NewReader(written(t, sample())), int64(len(written(t, sample())))) {
-		t.Error("a bundle and a plan are not told apart")
-	}
-	got, err := ReadBundle(r, r.Size(), "1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got.Parts) != 3 || string(got.About) != "about" || got.Parts[1].File != nil || string(got.Parts[2].Notes) != "c" {
-		t.Errorf("got %+v", got)
-	}
-	if d := cmp.Diff(sample(), got.Parts[2].File, compare...); d != "" {
-		t.Error(d)
-	}
-	for n := range src {
-		cut := bytes.NewReader(src[:n])
-		if _, err := Read(cut, cut.Size(), "1.0.0"); err == nil {
-			t.Fatalf("a bundle cut off after %d bytes is read as the plan of a unit", n)
-		}
-		if _, err := ReadBundle(cut, cut.Size(), "1.0.0"); err == nil {
-			t.Fatalf("a bundle cut off after %d bytes is read", n)
-		}
-	}
-	if _, err := Read(r, r.Size(), "1.0.0"); !errors.Is(err, ErrBundle) {
-		t.Errorf("read as a plan: %v", err)
-	}
-	if _, err := ReadBundle(r, r.Size(), "1.0.1"); !errors.Is(err, ErrVersion) {
-		t.Errorf("another version: %v", err)
-	}
-	one := written(t, sample())
-	if _, err := ReadBundle(bytes.NewReader(one), int64(len(one)), "1.0.0"); !errors.Is(err, ErrNotPlan) {
-		t.Errorf("a plan read as a bundle: %v", err)
-	}
-}
-
-func FuzzReadBundle(f *testing.F) {
-	f.Add(bundle(f))
-	f.Add(written(f, sample()))
-	f.Fuzz(func(t *testing.T, src []byte) {
-		_, _ = ReadBundle(bytes.NewReader(src), int64(len(src)), "1.0.0")
-	})
-}
-
-func partsOf(b *Bundle) iter.Seq2[Part, error] {
-	return func(yield func(Part, error) bool) {
-		for _, p := range b.Parts {
-			if !yield(p, nil) {
-				return
-			}
-		}
-	}
-}
-
-// A part that cannot be made ends the writing with its error.
-func TestWriteBundleFails(t *testing.T) {
-	wrong := errors.New("wrong")
-	err := WriteBundle(io.Discard, nil, func(yield func(Part, error) bool) {
-		if yield(Part{}, wrong) {
-			t.Error("asked for more")
-		}
-	}, "1.0.0")
-	if !errors.Is(err, wrong) {
-		t.Errorf("got %v", err)
 	}
 }
