@@ -121,24 +121,37 @@ func TestStopWhenTheOtherLeaves(t *testing.T) {
 	}
 }
 
-// Processes that nobody uses are few while units are to come, and none afterwards.
+// Processes that nobody uses are few, or small, while units are to come, and none
+// afterwards.
 func TestIdle(t *testing.T) {
-	w := newWorld()
-	h := NewHost(Options{Dir: "/root", Indifferent: func(addr.Provider) bool { return true }})
-	defer h.Close()
-	const units = 3 * maxIdle
-	h.Expect(units)
-	for i := range units {
-		p := h.New(source{world: w, path: "/bin/thing", env: []string{fmt.Sprint("KEY=", i)}}, "")
+	for memory, kept := range map[int64]int{0: keptIdle, 2 * idleMemory: keptIdle, idleMemory / 20: 20, idleMemory / 1000: 30} {
+		w := newWorld()
+		w.memory = memory
+		h := NewHost(Options{Dir: "/root", Indifferent: func(addr.Provider) bool { return true }})
+		defer h.Close()
+		const units = 30
+		h.Expect(units)
+		for i := range units {
+			p := h.New(source{world: w, path: "/bin/thing", env: []string{fmt.Sprint("KEY=", i)}}, "")
+			configured(t, p, "x")
+			p.Close()
+			if n := len(w.running()); n != min(i+1, kept) {
+				t.Fatalf("%d processes run that nobody uses after %d units, each with a memory of %d", n, i+1, memory)
+			}
+			if i < units-1 {
+				h.Over()
+			}
+		}
+		p := h.New(source{world: w, path: "/bin/thing", env: []string{fmt.Sprint("KEY=", units-kept)}}, "")
 		configured(t, p, "x")
 		p.Close()
-		if n := len(w.running()); n != min(i+1, maxIdle) {
-			t.Fatalf("%d processes run that nobody uses after %d units", n, i+1)
+		if w.count() != units {
+			t.Error("the longest unused of those that are kept was not to be had")
 		}
 		h.Over()
-	}
-	if n := len(w.running()); n != 0 {
-		t.Errorf("%d processes run after the last unit", n)
+		if n := len(w.running()); n != 0 {
+			t.Errorf("%d processes run after the last unit", n)
+		}
 	}
 }
 

@@ -29,9 +29,9 @@
 // before, and is then given to no other pool.
 //
 // Otherwise a process that no pool uses is kept while units are still to come that
-// can need it, but no more than a few of them, the latest used; a unit that needs
-// one that is gone starts it again. One that is configured and bound to the folder
-// of its unit ends with that.
+// can need it: a few of them, the latest used, and more as long as they are small. A
+// unit that needs one that is gone starts it again. One that is configured and bound
+// to the folder of its unit ends with that.
 package live
 
 import (
@@ -112,8 +112,12 @@ type key struct {
 	owner *Pool // of what is not shared
 }
 
-// maxIdle is how many processes are kept that nobody uses at the moment.
-const maxIdle = 8
+// What is kept of processes that nobody uses at the moment: so many, or as many as
+// hold so much memory together.
+const (
+	keptIdle   = 8
+	idleMemory = 1 << 30
+)
 
 // NewHost makes a host without processes.
 func NewHost(o Options) *Host {
@@ -338,10 +342,8 @@ func (h *Host) left(p *process, pool *Pool) {
 	default:
 		h.awake(p)
 		h.idle = append(h.idle, p)
-		if len(h.idle) > maxIdle {
-			end = append(end, h.idle[0])
-			h.drop(h.idle[0])
-		}
+		p.held = p.memory()
+		end = append(end, h.crowd()...)
 	}
 	stop := p.mayStop(h)
 	h.mu.Unlock()
@@ -349,6 +351,22 @@ func (h *Host) left(p *process, pool *Pool) {
 		_ = p.provider().Stop(context.Background())
 	}
 	closeAll(end)
+}
+
+// crowd drops those of the idle processes that are too many, the longest unused. The
+// caller holds the lock, and ends them.
+func (h *Host) crowd() (end []*process) {
+	var sum int64
+	for _, p := range h.idle {
+		sum += p.held
+	}
+	for len(h.idle) > keptIdle && sum > idleMemory {
+		p := h.idle[0]
+		sum -= p.held
+		h.drop(p)
+		end = append(end, p)
+	}
+	return end
 }
 
 // entries are schemas by program.

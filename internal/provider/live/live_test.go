@@ -29,6 +29,9 @@ type world struct {
 	schemas atomic.Int64
 	fail    atomic.Bool
 	slow    time.Duration
+	gate    chan struct{} // what starts wait for; nil: nothing
+	waiting atomic.Int64  // starts that wait
+	memory  int64         // of each process; 0: not known
 }
 
 // an instance can end by itself, as a process does.
@@ -40,9 +43,12 @@ type instance struct {
 	closed  atomic.Bool
 	inside  atomic.Int64
 	hold    chan struct{} // what reads wait for; nil: nothing
+	memory  int64
 }
 
 func (i *instance) Ended() bool { return i.dead.Load() }
+
+func (i *instance) Memory() int64 { return i.memory }
 
 func (i *instance) Schema(ctx context.Context) (*schema.Provider, diag.List) {
 	i.w.schemas.Add(1)
@@ -113,12 +119,19 @@ func (s source) begin(ctx context.Context, dir string) (provider.Provider, diag.
 		case <-ctx.Done():
 		}
 	}
+	if s.gate != nil {
+		s.waiting.Add(1)
+		select {
+		case <-s.gate:
+		case <-ctx.Done():
+		}
+	}
 	if s.fail.Load() || ctx.Err() != nil {
 		return nil, diag.Errorf(nil, "Provider could not be started", "It does not want to.")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := &instance{Provider: s.script.New(), w: s.world}
+	i := &instance{Provider: s.script.New(), w: s.world, memory: s.memory}
 	s.started, s.dirs = append(s.started, i), append(s.dirs, dir)
 	return i, nil
 }
@@ -307,29 +320,49 @@ func TestStartFails(t *testing.T) {
 	must[*schema.Provider](t)(a.Schema(t.Context(), thing))
 	configured(t, b, "x")
 
-	w.slow = 20 * time.Millisecond
+	w.gate = make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	gave := make(chan diag.List)
 	go func() {
 		_, ds := a.Configured(ctx, addr.ProviderConfig{Provider: thing}, configOf("z"))
 		gave <- ds
 	}()
-	for {
+	until(func() bool { return w.waiting.Load() == 1 })
+	got := make(chan diag.List)
+	go func() {
+		_, ds := b.Configured(t.Context(), addr.ProviderConfig{Provider: thing}, configOf("z"))
+		got <- ds
+	}()
+	until(func() bool {
 		h.mu.Lock()
-		n := len(h.procs)
-		for _, list := range h.procs {
-			n += len(list)
-		}
-		h.mu.Unlock()
-		if n > 2 {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
-	time.AfterFunc(5*time.Millisecond, cancel)
-	configured(t, b, "z")
+		defer h.mu.Unlock()
+		return len(b.used) == 2
+	})
+	cancel()
 	if ds := <-gave; !ds.HasErrors() {
 		t.Error("the one who gave up has no error")
+	}
+	close(w.gate)
+	if ds := <-got; ds.HasErrors() {
+		t.Errorf("the one who waited for it: %v", ds.Err())
+	}
+}
+
+// noticed is a context that tells whether somebody waits for its end, too.
+type noticed struct {
+	context.Context
+	asked atomic.Bool
+}
+
+func (n *noticed) Done() <-chan struct{} {
+	n.asked.Store(true)
+	return n.Context.Done()
+}
+
+// until waits for something that comes about by itself.
+func until(ok func() bool) {
+	for !ok() {
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -372,25 +405,32 @@ func TestCallsOfTheWhole(t *testing.T) {
 	var mu sync.Mutex
 	var order []string
 	var wg sync.WaitGroup
+	ended := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(order)
+	}
 	call := func(p provider.Provider, name string) {
+		ctx := &noticed{Context: t.Context()}
 		wg.Go(func() {
-			_ = read(t, p)
+			_, _ = p.Read(ctx, provider.ReadRequest{Type: "thing", Prior: configOf("a")})
 			mu.Lock()
 			order = append(order, name)
 			mu.Unlock()
 		})
-		time.Sleep(5 * time.Millisecond) // until it waits
+		until(func() bool { return ctx.asked.Load() || inst.inside.Load() == 1 && name == "first" })
 	}
-	for range 5 {
+	call(pa, "first")
+	for range 4 {
 		call(pa, "a")
 	}
 	call(pb, "b")
-	for range 6 {
+	for i := range 6 {
 		inst.hold <- struct{}{}
-		time.Sleep(5 * time.Millisecond)
+		until(func() bool { return ended() == i+1 })
 	}
 	wg.Wait()
-	if want := []string{"a", "a", "b", "a", "a", "a"}; !slices.Equal(order, want) {
+	if want := []string{"first", "a", "b", "a", "a", "a"}; !slices.Equal(order, want) {
 		t.Errorf("calls were made in the order %v, want %v", order, want)
 	}
 }

@@ -22,6 +22,7 @@ type process struct {
 	visits   int  // calls of those who are no users
 	out      bool // is given to nobody any more
 	stopSent bool
+	held     int64 // its memory, when it became idle
 
 	started chan struct{} // closed when the start is over
 	p       provider.Provider
@@ -81,6 +82,17 @@ func (p *process) provider() provider.Provider {
 func (p *process) ended() bool {
 	e, ok := p.provider().(interface{ Ended() bool })
 	return ok && e.Ended()
+}
+
+// memory is how much the process holds. One of which that is not known is taken for
+// so much that only the few are kept.
+func (p *process) memory() int64 {
+	if m, ok := p.provider().(interface{ Memory() int64 }); ok {
+		if n := m.Memory(); n > 0 {
+			return n
+		}
+	}
+	return idleMemory
 }
 
 // configure configures the process once; the others get what came of it. again

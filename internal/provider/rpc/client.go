@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/zclconf/go-cty/cty"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -67,6 +68,14 @@ func (c *Client) Ended() bool {
 	default:
 		return false
 	}
+}
+
+// Memory is how many bytes the plugin's process holds; 0 if that is not known.
+func (c *Client) Memory() int64 {
+	if c.proc == nil || c.Ended() {
+		return 0
+	}
+	return sys.Memory(c.proc.cmd.Process.Pid)
 }
 
 // Protocol is the version of the protocol that the plugin speaks: 5 or 6.
