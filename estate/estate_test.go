@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -144,18 +145,27 @@ func TestParallelism(t *testing.T) {
 	}
 	text.WriteString("-- m/main.tf --\nresource \"terraform_data\" \"x\" {}\n")
 	e := open(t, options(tree(t, text.String()), "plan"))
+	const limit = 3
 	var now, most atomic.Int32
-	e.Run(t.Context(), estate.RunOptions{Op: estate.Plan, Limits: estate.Limits{Units: 3}, Observe: estate.Observer{
+	full := make(chan struct{}) // closed when as many are there as may be; who is there waits for that
+	fill := sync.OnceFunc(func() { close(full) })
+	e.Run(t.Context(), estate.RunOptions{Op: estate.Plan, Limits: estate.Limits{Units: limit}, Observe: estate.Observer{
 		Started: func(*estate.Unit) {
 			n := now.Add(1)
 			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 			}
-			time.Sleep(2 * time.Millisecond)
+			if n == limit {
+				fill()
+			}
+			select {
+			case <-full:
+			case <-time.After(time.Minute):
+			}
 		},
 		Ended: func(*estate.Result) { now.Add(-1) },
 	}})
-	if n := most.Load(); n != 3 {
-		t.Errorf("%d units at once, want 3", n)
+	if n := most.Load(); n != limit {
+		t.Errorf("%d units at once, want %d", n, limit)
 	}
 }
 

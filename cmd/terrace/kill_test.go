@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -66,8 +67,8 @@ func TestKill9(t *testing.T) {
 			t.Parallel()
 			k := &killer{t: t, terrace: terrace, dir: t.TempDir()}
 			k.setUp(plugin)
-			var kept, named, done int
-			for n := 0; n < kills/4; {
+			var kept, named, done, n int
+			for n < kills/4 || (kept == 0 || named == 0) && n < kills { // chance may have it that more are needed
 				killed := k.apply(how.parallel, time.Duration(rand.IntN(how.window))*time.Millisecond)
 				a, b := k.check(killed, how.parallel)
 				kept, named = kept+a, named+b
@@ -78,7 +79,7 @@ func TestKill9(t *testing.T) {
 				done++
 				k.reset()
 			}
-			t.Logf("%d kills, %d applies ended; %d begun objects found in state, %d named instead", kills/4, done, kept, named)
+			t.Logf("%d kills, %d applies ended; %d begun objects found in state, %d named instead", n, done, kept, named)
 			if kept == 0 || named == 0 {
 				t.Errorf("the kills came at moments that show nothing: %d found, %d named", kept, named)
 			}
@@ -93,10 +94,12 @@ type killer struct {
 	t            *testing.T
 	terrace, dir string
 	record       string
+	env          []string
 }
 
 func (k *killer) setUp(provider string) {
 	k.t.Helper()
+	k.env = environ("TF_CLI_CONFIG_FILE="+os.DevNull, "TMPDIR="+k.tmp())
 	platform := runtime.GOOS + "_" + runtime.GOARCH
 	plugin := filepath.Join(k.dir, "terraform.d", "plugins", "registry.opentofu.org", "terrace", "test", "1.0.0", platform, "terraform-provider-test")
 	k.must(os.MkdirAll(filepath.Dir(plugin), 0o755))
@@ -108,6 +111,16 @@ func (k *killer) setUp(provider string) {
 	}
 }
 
+// tmp is a folder for what plugins that are killed leave behind. Its name is short,
+// since they listen on files in it.
+func (k *killer) tmp() string {
+	k.t.Helper()
+	dir, err := os.MkdirTemp("", "k")
+	k.must(err)
+	k.t.Cleanup(func() { k.must(os.RemoveAll(dir)) })
+	return dir
+}
+
 func (k *killer) must(err error) {
 	k.t.Helper()
 	if err != nil {
@@ -117,7 +130,7 @@ func (k *killer) must(err error) {
 
 func (k *killer) command(args ...string) *exec.Cmd {
 	c := exec.CommandContext(context.Background(), k.terrace, args...)
-	c.Dir = k.dir
+	c.Dir, c.Env = k.dir, k.env
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return c
 }
@@ -134,7 +147,12 @@ func (k *killer) kill(c *exec.Cmd, after time.Duration) (killed bool) {
 	k.t.Helper()
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
+	alive, theirs, err := os.Pipe() // plugins have it, too
+	k.must(err)
+	defer alive.Close()
+	c.ExtraFiles = []*os.File{theirs}
 	k.must(c.Start())
+	k.must(theirs.Close())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	wait := time.NewTimer(time.Millisecond)
@@ -158,6 +176,12 @@ func (k *killer) kill(c *exec.Cmd, after time.Duration) (killed bool) {
 	}
 	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 	<-ended
+	// A plugin that is about to end may still write to the record.
+	k.must(alive.SetReadDeadline(time.Now().Add(time.Minute)))
+	_, err = alive.Read(make([]byte, 1))
+	if err != io.EOF {
+		k.t.Fatalf("a plugin goes on after the kill: %v", err)
+	}
 	return true
 }
 

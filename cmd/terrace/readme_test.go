@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,6 +41,7 @@ func TestReadme(t *testing.T) {
 		blocks++
 		c := exec.Command("sh", "-e", "-c", block)
 		c.Dir = dir
+		c.Env = environ("TF_CLI_CONFIG_FILE=" + os.DevNull)
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%s\n%v\n%s", block, err, out)
 		} else if blocks == 1 && !strings.Contains(string(out), "No changes.") {
@@ -49,6 +51,15 @@ func TestReadme(t *testing.T) {
 	if blocks < 5 || tests != 1 {
 		t.Errorf("%d blocks and %d test commands found in the README", blocks, tests)
 	}
+}
+
+// environ is the environment of whoever runs the tests without what the program
+// would heed, and with what is given.
+func environ(given ...string) []string {
+	out := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "TF_") || strings.HasPrefix(kv, "TG_") || strings.HasPrefix(kv, "TERRAGRUNT_")
+	})
+	return append(out, given...)
 }
 
 // copyTree copies what a checkout holds.

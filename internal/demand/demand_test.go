@@ -51,7 +51,7 @@ func within(t *testing.T, f func()) {
 	}()
 	select {
 	case <-finished:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		buf := make([]byte, 1<<16)
 		t.Fatalf("deadlock\n%s", buf[:runtime.Stack(buf, true)])
 	}

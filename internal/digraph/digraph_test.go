@@ -128,7 +128,7 @@ func TestLarge(t *testing.T) {
 	}
 	Layout(chain)
 	Layout(star)
-	if d := time.Since(start); d > 5*time.Second {
+	if d := time.Since(start); d > time.Minute {
 		t.Errorf("it took %s", d)
 	}
 }

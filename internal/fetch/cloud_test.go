@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"encoding/xml"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -166,7 +167,12 @@ func TestS3Server(t *testing.T) {
 	root := t.TempDir()
 	put(t, filepath.Join(root, "bucket", "a b", "mod.zip"), string(zipped(t, "main.tf=zip")))
 	put(t, filepath.Join(root, "bucket", "dir", "main.tf"), "one")
-	const port = "127.0.0.1:47123"
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.Addr().String()
+	free.Close()
 	cmd := exec.Command(program, "--port", port, "--access", "AKID", "--secret", "s3cr3t", "--region", "eu-test-1", "posix", root)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -175,7 +181,7 @@ func TestS3Server(t *testing.T) {
 	f := newFetcher(t)
 	f.Now = time.Now
 	f.Env = f.Env.With("AWS_ACCESS_KEY_ID=AKID", "AWS_SECRET_ACCESS_KEY=s3cr3t", "AWS_REGION=eu-test-1")
-	for range 50 {
+	for range 600 {
 		if resp, err := http.Get("http://" + port); err == nil {
 			resp.Body.Close()
 			break

@@ -35,7 +35,7 @@ func newFetcher(t *testing.T) *Fetcher {
 		Dir: t.TempDir(), WorkDir: t.TempDir(),
 		Env:    sys.Env{"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "AWS_EC2_METADATA_DISABLED=true"},
 		Run:    sys.Run,
-		Client: &transfer.Client{Retries: 2, Backoff: time.Millisecond, Timeout: 5 * time.Second, Idle: time.Second},
+		Client: &transfer.Client{Retries: 2, Backoff: time.Millisecond, Timeout: time.Minute, Idle: time.Minute},
 		Now:    func() time.Time { return noon },
 	}
 }

@@ -26,7 +26,7 @@ import (
 func client(s *registrytest.Server) *registry.Client {
 	return &registry.Client{
 		HTTP:   &transfer.Client{HTTP: &http.Client{Transport: s.Transport()}, Backoff: time.Millisecond},
-		Config: &cliconfig.Config{Registry: cliconfig.Registry{Retries: 1, Timeout: time.Second}},
+		Config: &cliconfig.Config{Registry: cliconfig.Registry{Retries: 1, Timeout: time.Minute}},
 	}
 }
 

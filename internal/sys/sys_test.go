@@ -44,7 +44,7 @@ func TestReal(t *testing.T) {
 		if sig != os.Interrupt {
 			t.Errorf("got %v", sig)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the interrupt did not arrive")
 	}
 }
@@ -178,7 +178,7 @@ func TestRunWithBlockingInput(t *testing.T) {
 	if err := Run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	if d := time.Since(start); d > 5*time.Second {
+	if d := time.Since(start); d > time.Minute {
 		t.Errorf("took %v", d)
 	}
 }
@@ -189,7 +189,7 @@ func TestRunInterrupted(t *testing.T) {
 		grace        time.Duration
 		want         string // of what the child prints after "ready"
 	}{
-		{"ends by itself", `trap 'echo bye; exit 0' INT; echo ready; while :; do sleep 0.02; done`, time.Minute, "bye\n"},
+		{"ends by itself", `trap 'echo bye; exit 0' INT; echo ready; while :; do sleep 0.02; done`, time.Hour, "bye\n"},
 		{"killed after grace", `trap '' INT; echo ready; while :; do sleep 0.02; done`, 50 * time.Millisecond, ""},
 		{"killed at once", `trap 'echo bye; exit 0' INT; echo ready; while :; do sleep 0.02; done`, -1, ""},
 	}
@@ -207,7 +207,7 @@ func TestRunInterrupted(t *testing.T) {
 			})
 			start := time.Now()
 			err := Run(ctx, c)
-			if d := time.Since(start); d > 20*time.Second {
+			if d := time.Since(start); d > time.Minute {
 				t.Errorf("took %v", d)
 			}
 			if got := strings.TrimPrefix(out.String(), "ready\n"); got != tt.want {
@@ -237,7 +237,7 @@ func TestRunKillsGrandchildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 500 { // whoever inherits the dead may take a moment to bury them
+	for range 6000 { // whoever inherits the dead may take a moment to bury them
 		if !alive(pid) {
 			return
 		}
@@ -261,15 +261,23 @@ func TestRunDoesNotWaitForStraysAfterKill(t *testing.T) {
 		t.Skip("needs setsid")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	c := sh(t, `setsid sleep 7 & sleep 0.2; echo ready; wait`) // the stray leaves the group and holds the pipe
+	c := sh(t, `setsid sh -c 'echo $$; exec sleep 600' & wait`) // the stray leaves the group and holds the pipe
 	c.Grace = -1
-	c.Stdout = writerFunc(func(p []byte) (int, error) { cancel(); return len(p), nil })
+	var out bytes.Buffer
+	c.Stdout = writerFunc(func(p []byte) (int, error) { defer cancel(); return out.Write(p) })
 	start := time.Now()
 	if err := Run(ctx, c); !errors.Is(err, ErrInterrupted) {
 		t.Errorf("error %v", err)
 	}
-	if d := time.Since(start); d > 5*time.Second {
+	if d := time.Since(start); d > time.Minute {
 		t.Errorf("took %v", d)
+	}
+	stray, err := strconv.Atoi(strings.TrimSpace(out.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(stray, syscall.SIGKILL); err != nil {
+		t.Errorf("the stray: %v", err)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 func client(srv *httptest.Server) *Client {
-	return &Client{HTTP: srv.Client(), Retries: 3, Timeout: 2 * time.Second, Idle: 200 * time.Millisecond, Backoff: time.Millisecond, UserAgent: "test"}
+	return &Client{HTTP: srv.Client(), Retries: 3, Timeout: time.Minute, Idle: time.Minute, Backoff: time.Millisecond, UserAgent: "test"}
 }
 
 func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
@@ -48,7 +48,6 @@ func TestGetRetriesWhatMayPass(t *testing.T) {
 func TestGetGivesUp(t *testing.T) {
 	var n atomic.Int32
 	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		n.Add(1)
 		switch r.URL.Path {
 		case "/404":
 			w.WriteHeader(404)
@@ -59,15 +58,16 @@ func TestGetGivesUp(t *testing.T) {
 		case "/huge":
 			_, _ = w.Write(bytes.Repeat([]byte("x"), 1000))
 		case "/slow":
-			time.Sleep(300 * time.Millisecond)
+			<-r.Context().Done()
 		case "/stall":
 			_, _ = w.Write([]byte("x"))
 			w.(http.Flusher).Flush()
-			time.Sleep(300 * time.Millisecond)
+			<-r.Context().Done()
 		}
 	})
 	c := client(srv)
-	c.Timeout, c.Idle = 100*time.Millisecond, 100*time.Millisecond
+	// Asked for is counted here: what is given up at once may never reach the server.
+	c.HTTP.Transport = counted{&n, c.HTTP.Transport}
 	for _, x := range []struct {
 		path, want string
 		requests   int32
@@ -80,6 +80,13 @@ func TestGetGivesUp(t *testing.T) {
 		{"/stall", "stopped sending", 4},
 	} {
 		n.Store(0)
+		c := *c
+		switch x.path {
+		case "/slow":
+			c.Timeout = 100 * time.Millisecond
+		case "/stall":
+			c.Idle = 100 * time.Millisecond
+		}
 		_, _, err := c.Get(context.Background(), srv.URL+x.path+"?token=secret", nil, 100)
 		if err == nil || !strings.Contains(err.Error(), x.want) || n.Load() != x.requests || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v after %d requests", x.path, err, n.Load())
@@ -94,6 +101,16 @@ func TestGetGivesUp(t *testing.T) {
 	if _, _, err := c.Get(context.Background(), srv.URL, nil, 100); !Unreachable(err) {
 		t.Error(err)
 	}
+}
+
+type counted struct {
+	n *atomic.Int32
+	http.RoundTripper
+}
+
+func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	return c.RoundTripper.RoundTrip(r)
 }
 
 func TestSaveContinues(t *testing.T) {

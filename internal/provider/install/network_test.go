@@ -39,7 +39,7 @@ func online(t *testing.T, kind cliconfig.MethodKind) (*bench, *registrytest.Serv
 		p.Host = "example.com"
 	}
 	b.Config.Installation.Methods = []cliconfig.Method{m}
-	b.Config.Registry = cliconfig.Registry{Retries: 1, Timeout: 5 * time.Second}
+	b.Config.Registry = cliconfig.Registry{Retries: 1, Timeout: time.Minute}
 	return b, s, p
 }
 
@@ -181,10 +181,7 @@ func TestFaults(t *testing.T) {
 		}, "EOF"},
 		{"slow", func(s server, n int32, w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == "/providers/ns/aa/versions" {
-				select {
-				case <-r.Context().Done():
-				case <-time.After(time.Second):
-				}
+				<-r.Context().Done()
 			}
 			return false
 		}, "no answer within"},
@@ -284,7 +281,9 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, s, p := online(t, cliconfig.Direct)
-			b.Config.Registry.Timeout = 300 * time.Millisecond
+			if c.name == "slow" {
+				b.Config.Registry.Timeout = 300 * time.Millisecond
+			}
 			b.Config.Installation.Methods[0].Retries = 1
 			var n atomic.Int32
 			s.Fault = func(w http.ResponseWriter, r *http.Request) bool { return c.fault(s, n.Add(1), w, r) }

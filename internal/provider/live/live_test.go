@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -364,6 +365,28 @@ func until(ok func() bool) {
 	for !ok() {
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// Who gives up to wait for a start is interrupted, which is no failure of the provider.
+func TestWaitForStartInterrupted(t *testing.T) {
+	w := newWorld()
+	h := NewHost(Options{})
+	defer h.Close()
+	h.Expect(2)
+	s := source{world: w, path: "/bin/thing", dir: "/a"}
+	a, b := h.New(s, "a"), h.New(s, "b")
+	w.gate = make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = a.Configured(t.Context(), addr.ProviderConfig{Provider: thing}, configOf("x")) })
+	until(func() bool { return w.waiting.Load() == 1 })
+	over, end := context.WithCancel(t.Context())
+	end()
+	_, ds := b.Configured(over, addr.ProviderConfig{Provider: thing}, configOf("x"))
+	if len(ds) != 1 || ds[0].Code != provider.CodeInterrupted || !strings.Contains(ds[0].Detail, "example.com/x/thing") {
+		t.Errorf("messages %v", ds.Err())
+	}
+	close(w.gate)
+	wg.Wait()
 }
 
 // A configuration that is refused is told to each unit, in messages of its own.
