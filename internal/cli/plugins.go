@@ -25,7 +25,6 @@ type plugins struct {
 	packages map[addr.Provider]install.Package
 	attached map[addr.Provider]rpc.Reattach
 	schemas  *rpc.SchemaCache // never nil
-	hashes   *install.Hashes  // nil: none are remembered
 }
 
 // plug reads what the environment and the user's settings say of providers.
@@ -44,7 +43,7 @@ func (p *project) plug() diag.List {
 
 func (pl *plugins) installOptions() install.Options {
 	s := pl.session
-	return install.Options{Config: pl.config, WorkDir: s.Dir, DataDir: s.dataDir(), Home: s.Home(), Env: s.Env, Now: s.Now, Run: s.Run, Hashes: pl.hashes}
+	return install.Options{Config: pl.config, WorkDir: s.Dir, DataDir: s.dataDir(), Home: s.Home(), Env: s.Env, Now: s.Now, Run: s.Run, Hashes: s.hashes}
 }
 
 func (pl *plugins) lockPath() string { return filepath.Join(pl.session.Dir, lock.Name) }

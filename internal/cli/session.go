@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/event"
+	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -36,6 +37,7 @@ type session struct {
 	views       viewOptions
 	unit        *unitSession   // nil in a plain folder
 	programs    func() sys.Env // the environment of provisioners' programs; nil: Env
+	hashes      *install.Hashes
 
 	human  *view.Human  // nil with -json
 	stream *view.Stream // nil without -json and -json-into
@@ -59,7 +61,7 @@ type viewOptions struct {
 
 func newSession(system *sys.System) *session {
 	return &session{
-		System: system, launch: system.Dir, set: &source.Set{}, reach: reach{abort: make(chan struct{}), trees: &estate.Worktrees{}},
+		System: system, launch: system.Dir, set: &source.Set{}, reach: reach{abort: make(chan struct{}), trees: &estate.Worktrees{}}, hashes: &install.Hashes{},
 		views: viewOptions{consolidateWarnings: true, deprecation: "module:all"},
 	}
 }

@@ -111,7 +111,7 @@ func (j *job) local(ctx context.Context) error {
 	switch {
 	case j.vouched(ctx, j.cache):
 	case j.o.config().PluginCacheMayBreakLock:
-		h, err := lock.HashDir(ctx, j.cache)
+		h, err := j.hash(ctx, j.cache)
 		if err != nil {
 			return nil // nothing there that could be used
 		}
@@ -137,7 +137,7 @@ func (j *job) vouched(ctx context.Context, dir string) bool {
 	if _, err := os.Stat(dir); err != nil {
 		return false
 	}
-	h, err := lock.HashDir(ctx, dir)
+	h, err := j.hash(ctx, dir)
 	return err == nil && slices.Contains(j.prior, h)
 }
 
@@ -186,7 +186,7 @@ func (j *job) bring(ctx context.Context, f found, place string) (Auth, error) {
 	if err != nil {
 		return Auth{}, err
 	}
-	h1, err := l.h1(ctx)
+	h1, err := j.h1(ctx, l)
 	if err != nil {
 		return Auth{}, err
 	}
@@ -196,7 +196,7 @@ func (j *job) bring(ctx context.Context, f found, place string) (Auth, error) {
 	j.add, j.complete = append([]lock.Hash{h1}, l.trusted...), l.complete
 	j.notes = l.warnings
 	// What is there already stays if it is the same, since programs of it may be running.
-	if have, err := lock.HashDir(ctx, place); l.folder || err != nil || have != h1 {
+	if have, err := j.hash(ctx, place); l.folder || err != nil || have != h1 {
 		if err := put(ctx, l, place); err != nil {
 			return Auth{}, err
 		}
@@ -226,9 +226,14 @@ func matches(ctx context.Context, l local, h1 lock.Hash, allowed []lock.Hash) er
 
 var errMismatch = errors.New("the package does not match any of the checksums previously recorded in the dependency lock file (this might be because the available checksums are for packages targeting different platforms)")
 
-func (l local) h1(ctx context.Context) (lock.Hash, error) {
+// hash is that of a package that is unpacked.
+func (j *job) hash(ctx context.Context, dir string) (lock.Hash, error) {
+	return j.o.Hashes.dir(ctx, dir, j.p)
+}
+
+func (j *job) h1(ctx context.Context, l local) (lock.Hash, error) {
 	if l.folder {
-		return lock.HashDir(ctx, l.path)
+		return j.hash(ctx, l.path)
 	}
 	return lock.HashArchive(ctx, l.path, unpackLimit)
 }
@@ -285,7 +290,7 @@ func (j *job) reuse(ctx context.Context, f found) (bool, error) {
 	if err != nil || len(known) == 0 {
 		return false, err
 	}
-	h1, err := lock.HashDir(ctx, j.cache)
+	h1, err := j.hash(ctx, j.cache)
 	if err != nil {
 		return false, nil
 	}

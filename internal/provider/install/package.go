@@ -43,6 +43,15 @@ type hashed struct {
 	err  error
 }
 
+// dir is the hash of the package of a provider in a folder.
+func (h *Hashes) dir(ctx context.Context, dir string, p addr.Provider) (lock.Hash, error) {
+	exe, err := executable(dir, p)
+	if err != nil {
+		return lock.HashDir(ctx, dir)
+	}
+	return h.of(ctx, dir, exe)
+}
+
 // of is the hash of a package. A package whose program was replaced is read anew.
 func (h *Hashes) of(ctx context.Context, dir, exe string) (lock.Hash, error) {
 	key, err := filepath.EvalSymlinks(dir)

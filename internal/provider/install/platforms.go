@@ -188,7 +188,7 @@ func (j *job) download(ctx context.Context, tmp string, pl platform) (local, loc
 		return local{}, "", err
 	}
 	j.tell(Event{Kind: Retrieved, Platform: pl.String(), Auth: l.auth})
-	h1, err := l.h1(ctx)
+	h1, err := j.h1(ctx, l)
 	return l, h1, err
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/terrace-iac/terrace/internal/lock"
 )
 
 // Programs of one content have one name wherever they lie, and a package that is
@@ -57,5 +59,31 @@ func TestProgramNames(t *testing.T) {
 	_, ds := newPackage(aa, version, linked, allowed, &known).Program(context.Background())
 	if !ds.HasErrors() || !strings.Contains(ds[0].Detail, "does not match any of the checksums") {
 		t.Errorf("a program that was replaced: %v", ds.Err())
+	}
+}
+
+// A package that many folders install from one place is read by the first of them:
+// to find its checksum, to compare it with the lock file and to start it.
+func TestInstalledFromOnePlace(t *testing.T) {
+	m, cache := t.TempDir(), t.TempDir()
+	unpacked(t, m, aa, "linux_amd64", "1.0.0")
+	var known Hashes
+	var locked *lock.File
+	for i, remembered := range []*Hashes{&known, &known, &known, nil} {
+		for _, pluginCache := range []string{"", cache} {
+			b := newBench(t, m)
+			b.Hashes, b.locked, b.Config.PluginCacheDir = remembered, locked, pluginCache
+			ps, ds := b.init(reqs(aa, ""))
+			if !ds.HasErrors() {
+				_, ds = ps[aa].Exe(context.Background())
+			}
+			if ds.HasErrors() != (remembered == nil) {
+				t.Errorf("folder %d, plugin cache %q: %v", i, pluginCache, ds.Err())
+			}
+			if i == 0 {
+				locked = b.locked
+			}
+		}
+		write(t, filepath.Join(m, "registry.opentofu.org/hashicorp/aa/1.0.0/linux_amd64/README"), "it would be seen")
 	}
 }
