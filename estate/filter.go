@@ -154,7 +154,7 @@ func (f *filtering) spread(t *term, match map[*item]bool) map[*item]bool {
 			var then []*Unit
 			for _, u := range wave {
 				for _, n := range next(u) {
-					if !seen[n] && f.within(n, bound) {
+					if !seen[n] && (bound == "" || inside(n.Dir, bound)) {
 						seen[n] = true
 						out[f.of[n]] = true
 						then = append(then, n)
@@ -174,17 +174,6 @@ func (f *filtering) spread(t *term, match map[*item]bool) map[*item]bool {
 		}
 	}
 	return out
-}
-
-// within reports whether a unit lies in a folder, "" for any.
-func (f *filtering) within(u *Unit, dir string) bool {
-	if dir == "" {
-		return true
-	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(f.e.o.Root, dir)
-	}
-	return u.Dir == filepath.Clean(dir) || strings.HasPrefix(u.Dir, filepath.Clean(dir)+string(filepath.Separator))
 }
 
 // restrict takes the others out of the estate; they count as units outside.

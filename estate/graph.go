@@ -24,10 +24,8 @@ func (e *Estate) connect(ctx context.Context, queries []query) diag.List {
 	ctx, s := telemetry.Start(ctx, "discovery_phase_relationship")
 	s.Count("components_in", len(e.Units))
 	ds := e.edges(ctx, e.Units)
-	if slices.ContainsFunc(queries, func(q query) bool {
-		return slices.ContainsFunc(q.terms, func(t term) bool { return t.down > 0 })
-	}) {
-		ds = append(ds, e.reachOut(ctx)...)
+	if wanted := reaches(queries); wanted != nil {
+		ds = append(ds, e.reachOut(ctx, wanted)...)
 	}
 	for _, u := range e.Units {
 		e.link(e.task(ctx), u)
@@ -69,15 +67,15 @@ func (e *Estate) edges(ctx context.Context, units []*Unit) diag.List {
 func (u *Unit) unread() bool { return u.Broken != nil && !u.faulty }
 
 // reachOut reads the units outside of the root that others need, and what these
-// need.
-func (e *Estate) reachOut(ctx context.Context) diag.List {
+// need, as far as they are wanted.
+func (e *Estate) reachOut(ctx context.Context, wanted func(path string) bool) diag.List {
 	var ds diag.List
 	for wave := e.Units; len(wave) > 0; {
 		var paths []string
 		asked := map[string]bool{}
 		for _, u := range wave {
 			for _, edge := range u.edges {
-				if e.byID[edge.ID] == nil && !asked[edge.ID] {
+				if e.byID[edge.ID] == nil && !asked[edge.ID] && wanted(edge.ID) {
 					asked[edge.ID] = true
 					paths = append(paths, edge.ID)
 				}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/par"
@@ -41,6 +40,9 @@ type Look struct {
 	// DependentsIn is the folder in which filters look for units that need others; ""
 	// means the git repository that the root lies in.
 	DependentsIn string
+	// Boundary is the folder that filters do not leave on their way to units that need
+	// others or are needed by them, if they name none. "" means none.
+	Boundary string
 	// ConfigName is the name of unit files; "" means terragrunt.hcl.
 	ConfigName string
 }
@@ -54,9 +56,13 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 	if ds.HasErrors() {
 		return e, ds
 	}
+	if ds = append(ds, e.bounds(queries)...); ds.HasErrors() {
+		return e, ds
+	}
 	if ds = append(ds, e.standIn(ctx, queries)...); ds.HasErrors() {
 		return e, ds
 	}
+	e.bind(queries)
 	o = e.o
 	if o.Look.Generate {
 		g := newGenerator(o, e.loader.Sources())
@@ -251,25 +257,17 @@ func (e *Estate) nameUnits(paths []string) []string {
 	return left
 }
 
-// widen adds the units of the repository outside of the root where a filter asks
-// for what needs others.
+// widen adds the units outside of the root where a filter asks for what needs others.
 func (e *Estate) widen(ctx context.Context, queries []query) diag.List {
-	if !slices.ContainsFunc(queries, func(q query) bool {
-		return slices.ContainsFunc(q.terms, func(t term) bool { return t.up > 0 })
-	}) {
-		return nil
+	var units []string
+	for _, dir := range e.lookedIn(queries) {
+		found, ds := discover(e.o.Look, e.o.Request.DownloadDir, dir)
+		if ds.HasErrors() {
+			return ds
+		}
+		units = append(units, slices.DeleteFunc(found.units, func(p string) bool { return inside(p, e.o.Root) })...)
 	}
-	root := e.GraphRoot()
-	if root == "" || root == e.o.Root {
-		return nil
-	}
-	found, ds := discover(e.o.Look, e.o.Request.DownloadDir, root)
-	if ds.HasErrors() {
-		return ds
-	}
-	below := e.o.Root + string(filepath.Separator)
-	units := slices.DeleteFunc(found.units, func(p string) bool { return strings.HasPrefix(p, below) })
-	return append(ds, e.load(ctx, units, true)...)
+	return e.load(ctx, units, true)
 }
 
 // GraphRoot is the folder in which filters look for units that need others; "" if

@@ -171,9 +171,9 @@ func (e *Estate) standIn(ctx context.Context, queries []query) diag.List {
 		return badFilter(at, err.Error())
 	}
 	e.o.repo, e.o.Root = e.o.Root, filepath.Join(tree, rel)
-	if in := e.o.Look.DependentsIn; in != "" {
-		if rel, err := filepath.Rel(top, in); err == nil && filepath.IsLocal(rel) {
-			e.o.Look.DependentsIn = filepath.Join(tree, rel)
+	for _, in := range []*string{&e.o.Look.DependentsIn, &e.o.Look.Boundary} {
+		if rel, err := filepath.Rel(top, *in); *in != "" && err == nil && filepath.IsLocal(rel) {
+			*in = filepath.Join(tree, rel)
 		}
 	}
 	e.renew()

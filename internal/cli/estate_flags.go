@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,7 @@ type filtering struct {
 	affected, allowDestroy       bool
 	noFiltersFile, external      bool
 	filtersFile, excludesFile    string
+	boundary                     string // the folder that filters do not leave
 	filters, includeDirs         []string
 	excludeDirs                  []string
 	readingFiles, includingFiles []string
@@ -117,6 +119,7 @@ func (f *unitFlags) specs() []flagSpec {
 func (f *unitFlags) selectionSpecs() []flagSpec {
 	return []flagSpec{
 		{name: "all", on: &f.all}, {name: "a", on: &f.all, noEnv: true}, {name: "graph", on: &f.graph}, {name: "graph-root", text: &f.graphRoot},
+		{name: "discovery-boundary", text: &f.boundary},
 		{name: "filter", list: &f.filters}, {name: "filter-affected", on: &f.affected}, {name: "filter-allow-destroy", on: &f.allowDestroy},
 		{name: "filters-file", text: &f.filtersFile}, {name: "no-filters-file", on: &f.noFiltersFile},
 		{name: "queue-include-dir", list: &f.includeDirs}, {name: "queue-exclude-dir", list: &f.excludeDirs},
@@ -194,12 +197,9 @@ func takeUnitFlags(args []string, env sys.Env) (*unitFlags, []string, error) {
 		name, value, has := strings.Cut(name, "=")
 		nothing, isIdle := idle[name]
 		spec := specs[name]
-		switch {
-		case !ok || spec == nil && !isIdle && refused(name) == "":
+		if !ok || spec == nil && !isIdle {
 			rest = append(rest, a)
 			continue
-		case refused(name) != "":
-			return nil, nil, fmt.Errorf("there is no --%s: %s", name, refused(name))
 		}
 		if !has && (isIdle && nothing.takes || spec != nil && spec.on == nil) {
 			if i++; i == len(args) {
@@ -296,6 +296,9 @@ func (f *unitFlags) check() error {
 		if !slices.Contains(strings.Fields(experiments), name) {
 			return fmt.Errorf("invalid value %q for flag --experiment: there is no such experiment; there are %s", name, strings.Join(strings.Fields(experiments), ", "))
 		}
+	}
+	if f.boundary != "" && !f.tries("bounded-discovery") {
+		return errors.New("--discovery-boundary requires the experiment bounded-discovery to be enabled: add --experiment bounded-discovery")
 	}
 	for _, name := range f.strictNames {
 		if !slices.Contains(strings.Fields(strictControls), name) {

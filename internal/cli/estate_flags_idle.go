@@ -45,15 +45,6 @@ func idleFlags() []idleFlag {
 // idleExperiments are those that bring nothing.
 const idleExperiments = "azure-backend block-iteration browse-tui catalog-format hook-context-env iac-engine mutable-generate optional-dependency-outputs otel-logs slow-task-reporting symlinks"
 
-// refused are flags that would change what happens, and whose work another way
-// does.
-func refused(name string) string {
-	if name == "discovery-boundary" {
-		return "say it in the filter, as in --filter '(DIR)...NAME'"
-	}
-	return ""
-}
-
 // noteIdle notes a flag that does nothing. A switch that is turned off asks for
 // nothing.
 func (f *flagUse) noteIdle(x idleFlag, as, value string, has bool) error {
@@ -81,8 +72,7 @@ func (f *flagUse) tries(experiment string) bool {
 	return f.allExperiments || slices.Contains(f.experiments, experiment)
 }
 
-// idleFromEnv looks at the variables that stand for flags which do nothing, or which
-// are refused.
+// idleFromEnv looks at the variables that stand for flags which do nothing.
 func (f *flagUse) idleFromEnv(env sys.Env) error {
 	for _, x := range idleFlags() {
 		if v, name := flagVariable(x.name, env); v != "" {
@@ -91,10 +81,6 @@ func (f *flagUse) idleFromEnv(env sys.Env) error {
 			}
 		}
 	}
-	const bounded = "discovery-boundary"
-	if v, name := flagVariable(bounded, env); v != "" {
-		return fmt.Errorf("%s cannot be used: %s", name, refused(bounded))
-	}
 	return nil
 }
 
@@ -102,7 +88,7 @@ func (f *flagUse) idleFromEnv(env sys.Env) error {
 const everywhere = "experiment strict-control strict-mode working-dir non-interactive log-level log-format log-custom-format log-disable log-show-abs-paths no-deprecation-warnings profile-cpu profile-mem profile-goroutine profile-dir"
 
 // choosing are the flags that commands look at which list what there is.
-const choosing = "all a graph graph-root filter filter-affected filters-file no-filters-file queue-include-dir queue-exclude-dir queue-excludes-file " +
+const choosing = "all a graph graph-root discovery-boundary filter filter-affected filters-file no-filters-file queue-include-dir queue-exclude-dir queue-excludes-file " +
 	"queue-include-external queue-include-units-reading units-that-include config feature download-dir source source-map no-stack-generate " +
 	"auth-provider-cmd no-discovery-auth-provider-cmd iam-assume-role iam-assume-role-session-name iam-assume-role-web-identity-token iam-assume-role-duration"
 

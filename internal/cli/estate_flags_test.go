@@ -50,7 +50,7 @@ func TestEveryFlag(t *testing.T) {
 	const idle = "tf-path=x backend-bootstrap backend-require-bootstrap disable-bucket-update no-dependency-fetch-output-from-state provider-cache-hostname=x " +
 		"provider-cache-port=1 provider-cache-token=x provider-cache-registry-names=x cas-clone-depth=1 no-cas version-manager-file-name=x engine-cache-path=x " +
 		"engine-skip-check engine-log-level=x experimental-engine"
-	const no = "discovery-boundary=x"
+	const no = "discovery-boundary=x" // without its experiment
 	for _, group := range []struct {
 		flags        string
 		warns, fails bool
@@ -112,7 +112,10 @@ func TestTakeUnitFlags(t *testing.T) {
 		{args: "--queue-strict-include", want: func(*unitFlags) bool { return true }},
 		{env: sys.Env{"TERRAGRUNT_ALL=1", "TG_STRICT_CONTROL=terragrunt-prefix-env-vars"}, err: "is deprecated"},
 		{env: sys.Env{"TG_FAIL_FAST=x"}, err: "TG_FAIL_FAST"},
-		{args: "--discovery-boundary x", err: "there is no --discovery-boundary"},
+		{args: "--discovery-boundary x", err: "requires the experiment bounded-discovery"},
+		{args: "--discovery-boundary x --experiment bounded-discovery", want: func(f *unitFlags) bool { return f.boundary == "x" }},
+		{args: "--experiment-mode", env: sys.Env{"TG_DISCOVERY_BOUNDARY=x"}, want: func(f *unitFlags) bool { return f.boundary == "x" }},
+		{env: sys.Env{"TG_DISCOVERY_BOUNDARY=x"}, err: "requires the experiment bounded-discovery"},
 		{args: "--log-custom-format %xyz", err: "no placeholder"},
 	}
 	for _, tt := range tests {

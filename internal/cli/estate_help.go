@@ -20,6 +20,7 @@ func choiceOptions() []string {
 		option("--no-filters-file", "Without that file."),
 		option("--graph", "Take the unit in the working folder and all that need it."),
 		option("--graph-root=PATH", "Where these are looked for, the git repository by default."),
+		option("--discovery-boundary=PATH", "The folder that filters do not leave on their way to units that need others or are needed, with --experiment bounded-discovery."),
 		option("--queue-include-dir=PATH", "Take the units in a folder. May be repeated."),
 		option("--queue-exclude-dir=PATH", "Leave out the units in a folder. May be repeated."),
 		option("--queue-excludes-file=PATH", "A file with such a folder in each line, .terragrunt-excludes by default."),

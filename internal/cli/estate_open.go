@@ -24,7 +24,7 @@ import (
 func (s *session) below(dir string) *session {
 	n := newSession(s.System.In(dir))
 	n.launch, n.command, n.views = dir, s.command, s.views
-	n.ctx, n.reach.cancel, n.reach.trees, n.hashes = s.ctx, s.reach.cancel, s.reach.trees, s.hashes
+	n.ctx, n.reach.cancel, n.reach.trees = s.ctx, s.reach.cancel, s.reach.trees
 	return n
 }
 
@@ -91,6 +91,9 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 	if f.graphRoot != "" {
 		o.Look.DependentsIn = s.Path(f.graphRoot)
 	}
+	if f.boundary != "" {
+		o.Look.Boundary = s.Path(f.boundary)
+	}
 	if name := f.config; name != "" && filepath.Base(name) == name {
 		o.Look.ConfigName = name
 	}
@@ -135,7 +138,7 @@ func (s *session) homeOrError() (string, error) {
 }
 
 func (s *session) unitProviders(cfg *cliconfig.Config, attached map[addr.Provider]rpc.Reattach) func(estate.Folder) estate.Providers {
-	cache := &rpc.SchemaCache{}
+	cache, hashes := &rpc.SchemaCache{}, &install.Hashes{}
 	return func(f estate.Folder) estate.Providers {
 		return unitPlugins{&plugins{session: s.within(f), config: cfg, attached: attached, schemas: cache}}
 	}
