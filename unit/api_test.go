@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,19 @@ func TestWorkingDir(t *testing.T) {
 		if got := unit.WorkingDir("/tmp/tg3", src, ""); got != base+want {
 			t.Errorf("%q: %s, want %s", src, got, base+want)
 		}
+	}
+	for dir, want := range map[string]string{
+		"/srv/e2x/a b/ü unit":      "HMfIZ9cL5VXZ-ferT9r4Ha0ynfg",
+		"/srv/e2x/a b/\"quote\"$x": "CHixUCUZu35FygPnT6TgY534xNU",
+		"/srv/e2x/emoji-🚀/[x]":     "zJWaWdeTXGOZcsSB_s-EyXTwi1U",
+		"/srv/e2x/a;b{c}|d":        "FES17kmnbMatYEx-OKPo8RipVaY",
+	} {
+		if got := unit.WorkingDir(dir, "", ""); filepath.Base(got) != want {
+			t.Errorf("%q: %s, want %s", dir, got, want)
+		}
+	}
+	if got := filepath.Base(unit.WorkingDir("/srv", "git::file:///srv/my repo.git", "")); got != "Mk5x8BJGKGklTJTNcSYwfBT9TTI" {
+		t.Errorf("a blank in a source: %s", got)
 	}
 	if got := unit.WorkingDir("/tmp/tg3", "", "/dl"); got != "/dl/ZaSP3tDKJP31BrqldPodgcivK-w/AeSuHNYCSINJXhrm3M-Lad-1MAM" {
 		t.Errorf("with a download folder: %s", got)

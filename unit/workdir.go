@@ -28,7 +28,22 @@ func WorkingDir(dir, src, download string) string {
 			root = "file://" + absPath(dir, root)
 		}
 	}
-	return filepath.Join(absPath(dir, download), hash(dir), hash(root), filepath.FromSlash(sub))
+	return filepath.Join(absPath(dir, download), hash(dir), hash(asURL(root)), filepath.FromSlash(sub))
+}
+
+// asURL is an address as a URL is written, with blanks and what is not ASCII
+// escaped: that is what Terragrunt hashes. One that is no URL, or would be another
+// one (a local folder with # or ? in its name), stays as it is.
+func asURL(address string) string {
+	way, rest := "", address
+	if i := strings.Index(address, "::"); i >= 0 && !strings.Contains(address[:i], "/") {
+		way, rest = address[:i+2], address[i+2:]
+	}
+	u, err := url.Parse(rest)
+	if err != nil || u.Scheme == "" || u.Fragment != "" || u.RawQuery != "" || u.ForceQuery {
+		return address
+	}
+	return way + u.String()
 }
 
 // RunsIn is the folder in which the unit's module runs: WorkingDir of an ordinary
