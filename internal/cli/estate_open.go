@@ -24,7 +24,7 @@ import (
 func (s *session) below(dir string) *session {
 	n := newSession(s.System.In(dir))
 	n.launch, n.command, n.views = dir, s.command, s.views
-	n.ctx, n.reach.cancel, n.reach.trees = s.ctx, s.reach.cancel, s.reach.trees
+	n.ctx, n.reach.cancel, n.reach.trees, n.hashes = s.ctx, s.reach.cancel, s.reach.trees, s.hashes
 	return n
 }
 
@@ -138,7 +138,7 @@ func (s *session) homeOrError() (string, error) {
 }
 
 func (s *session) unitProviders(cfg *cliconfig.Config, attached map[addr.Provider]rpc.Reattach) func(estate.Folder) estate.Providers {
-	cache, hashes := &rpc.SchemaCache{}, &install.Hashes{}
+	cache := &rpc.SchemaCache{}
 	return func(f estate.Folder) estate.Providers {
 		return unitPlugins{&plugins{session: s.within(f), config: cfg, attached: attached, schemas: cache}}
 	}
