@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -103,6 +104,9 @@ func (p *place) generateOne(g *unit.Generate) diag.List {
 	if v.IsNull() || v.Type() != cty.String {
 		return diag.Errorf(g.At, "Invalid contents", "The contents of a generated file must be a string.")
 	}
+	if value.ContainsSecret(g.Contents) {
+		p.files.secret = append(p.files.secret, name)
+	}
 	text := signed(g, v.AsString())
 	if format := g.Format; format != nil && *format || format == nil && (isHCL(name)) {
 		text = string(hclwrite.Format([]byte(text)))
@@ -145,5 +149,5 @@ func backendBlock(rs *unit.RemoteState) string {
 			b.SetAttributeValue(k, m[k])
 		}
 	}
-	return string(hclwrite.Format(f.Bytes()))
+	return string(f.Bytes()) // formatted
 }

@@ -23,7 +23,8 @@ const flushAt = 64 << 10
 //
 // An error is that of w, or says which value cannot be stored.
 func Write(w io.Writer, s *state.State, indent bool) error {
-	e := &encoder{w: w, indent: indent, b: make([]byte, 0, flushAt+flushAt/4)}
+	guess := (1 + len(s.Resources)) << 10
+	e := &encoder{w: w, indent: indent, b: make([]byte, 0, min(guess, flushAt+flushAt/4))}
 	return e.state(s)
 }
 
