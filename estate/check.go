@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/par"
 	"github.com/terrace-iac/terrace/internal/telemetry"
@@ -31,11 +32,15 @@ func (e *Estate) Check(ctx context.Context, strict bool) (ds diag.List) {
 	c := &checker{e: e}
 	c.loader = e.loader.Anew(c.outputs)
 	all := par.Map(len(e.Units), 0, func(i int) diag.List {
-		if e.Units[i].Excluded != "" || e.Units[i].Broken != nil {
+		u := e.Units[i]
+		if u.Broken != nil {
 			return nil
 		}
-		ds := e.withoutUnmade(e.Units[i], c.check(ctx, e.Units[i], strict))
-		e.Units[i].wrong = append(e.Units[i].wrong, ds.Errors()...)
+		ds := e.withoutUnmade(u, c.check(ctx, u, strict))
+		if u.Excluded != "" {
+			return warned(ds) // it does not run, but may with another command
+		}
+		u.wrong = append(u.wrong, ds.Errors()...)
 		return ds
 	})
 	return together(maps.Clone(e.told.reading), e.Units, all)
@@ -79,6 +84,7 @@ func (c *checker) check(ctx context.Context, u *Unit, strict bool) diag.List {
 	ds = append(ds, more...)
 	m := c.e.laid(ctx, u)
 	ds = append(ds, m.ds.Errors()...)
+	ds = append(ds, c.e.inside(ctx, u, tf, m)...)
 	if m.root == nil || u.faulty { // what it inherits may be missing for that reason alone
 		_, more = in.Inputs(t, nil)
 		return slices.Concat(ds, more.Errors(), c.noModule(ctx, u, tf))
@@ -103,17 +109,20 @@ func (c *checker) noModule(ctx context.Context, u *Unit, tf *unit.Terraform) dia
 func (c *checker) inputs(t *demand.Task, u *Unit, in *unit.Unit, m *laidModule, strict bool) diag.List {
 	variables := m.root.Variables
 	settings, ds := in.Inputs(t, func(name string) bool { return variables[name] != nil })
-	required := map[string]bool{}
+	required, given := map[string]bool{}, map[string]engine.InputValue{}
 	for _, s := range settings {
 		if s.Name == "" {
 			return ds // nothing can be said of inputs that hang on what is not known
 		}
-		_, more := inputOf(variables[s.Name], s.Value, s.At, s.Layer)
+		in, more := inputOf(variables[s.Name], s.Value, s.At, s.Layer)
 		ds = append(ds, more.Errors()...)
+		if !more.HasErrors() && !c.e.environmentGives(variables[s.Name]) {
+			given[s.Name] = in
+		}
 	}
+	ds = append(ds, c.rules(t, u, m, given)...)
 	for name, v := range variables {
-		_, env := c.e.o.Machine.Environ.Lookup("TF_VAR_" + name)
-		required[name] = v.Default == cty.NilVal && !env && !c.e.mayHaveValues(u, m)
+		required[name] = v.Default == cty.NilVal && !c.e.environmentGives(v) && !c.e.mayHaveValues(u, m)
 	}
 	if !m.whole { // anything may be declared besides
 		all, _ := in.Inputs(t, nil)

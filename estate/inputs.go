@@ -293,26 +293,5 @@ func (e *Estate) localTree(t *demand.Task, u *Unit) *localTree {
 // below puts the places in a module that was read by names of its own where they
 // are.
 func below(dir string, ds diag.List) diag.List {
-	moves := func(r *source.Range) bool { return r != nil && !filepath.IsAbs(r.Filename) }
-	at := func(r *source.Range) *source.Range {
-		if !moves(r) {
-			return r
-		}
-		moved := *r
-		moved.Filename = filepath.Join(dir, r.Filename)
-		return &moved
-	}
-	out := slices.Clone(ds)
-	for i, m := range ds {
-		if !moves(m.At) && !slices.ContainsFunc(m.Notes, func(n diag.Note) bool { return moves(n.At) }) {
-			continue // messages that many have are told once
-		}
-		c := *m
-		c.At, c.Notes = at(m.At), slices.Clone(m.Notes)
-		for j := range c.Notes {
-			c.Notes[j].At = at(c.Notes[j].At)
-		}
-		out[i] = &c
-	}
-	return out
+	return placed(ds, func(name string) string { return filepath.Join(dir, name) })
 }

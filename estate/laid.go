@@ -24,6 +24,7 @@ type laidModule struct {
 	root *config.Module // nil if it is not on this machine, or cannot be read
 	// whole says that it declares nothing besides.
 	whole  bool
+	place  *place    // nil if it cannot be examined, or was
 	values bool      // values of variables may be among the generated files
 	ds     diag.List // errors of generated files
 }
@@ -64,7 +65,8 @@ func (e *Estate) layOver(t *demand.Task, u *Unit) *laidModule {
 	for name := range p.files.generated {
 		out.values = out.values || isValues(name)
 	}
-	out.root = e.share(p).module(p.files)
+	p.shared = e.share(p)
+	out.root, out.place = p.shared.module(p.files), p
 	return out
 }
 

@@ -116,9 +116,10 @@ func Open(ctx context.Context, o Options) (*Estate, diag.List) {
 }
 
 // concerns makes errors about units that filters left out warnings, since nobody asked
-// for these. Where a file cannot be read they stay errors: it may need what was chosen.
+// for these, and so it does with those that exclude blocks left out. Where a file cannot
+// be read they stay errors: it may need what was chosen.
 func (e *Estate) concerns(ds diag.List, all []*Unit) diag.List {
-	if len(all) == len(e.Units) {
+	if !ds.HasErrors() {
 		return ds
 	}
 	key := func(m *diag.Message) identity {
@@ -128,7 +129,10 @@ func (e *Estate) concerns(ds diag.List, all []*Unit) diag.List {
 	}
 	aside := map[identity]bool{}
 	for _, u := range all {
-		chosen := e.byID[u.ID] == u || u.Broken != nil || u.faulty
+		chosen := u.Broken != nil || u.faulty
+		if e.byID[u.ID] == u {
+			chosen = u.Broken != nil || u.Excluded == ""
+		}
 		for _, m := range u.wrong {
 			if id := key(m); chosen {
 				aside[id] = false

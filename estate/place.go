@@ -57,6 +57,9 @@ type parsed struct {
 	loading sync.Once
 	looked  source.Set // of root
 	root    *config.Module
+
+	examining sync.Once
+	wrong     diag.List // what examine found
 }
 
 // sharing is what units of an estate share.
@@ -68,6 +71,9 @@ type sharing struct {
 	states  atomic.Int64 // how often a state was read
 	fetch   par.Cache[string, fetched]
 	signed  par.Cache[string, signedIn] // by folder and role
+
+	examiner sync.Once
+	examines *engine.Examiner
 
 	below    par.Cache[string, []string] // folders of local modules, by that of the first
 	listings par.Cache[string, []string] // configuration files below a folder

@@ -41,6 +41,9 @@ func together(said map[identity]bool, units []*Unit, all []diag.List) diag.List 
 				first[id] = &c
 				ds = append(ds, &c)
 			}
+			if m.Severity == diag.Error { // in one unit suffices
+				first[id].Severity = diag.Error
+			}
 			m := first[id]
 			if have := in[m]; len(have) == 0 || have[len(have)-1] != units[i] {
 				in[m] = append(have, units[i])

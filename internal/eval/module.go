@@ -130,6 +130,18 @@ func (m *Module) Demands() []func(*demand.Task) {
 	return out
 }
 
+// Validations is the part of Demands that is about variables with validation rules, of
+// those that only says.
+func (m *Module) Validations(only func(name string) bool) []func(*demand.Task) {
+	var out []func(*demand.Task)
+	for i, v := range m.code.variables {
+		if v.hasRules() && only(v.cfg.Name) {
+			out = append(out, func(t *demand.Task) { m.variables[i].Get(t, nil); m.validateOthers(t, v) })
+		}
+	}
+	return out
+}
+
 // Outputs returns the names of the outputs, sorted.
 func (m *Module) Outputs() []string {
 	names := make([]string, len(m.code.outputs))

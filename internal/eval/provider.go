@@ -244,11 +244,7 @@ func (p *ProviderConfig) compute(t *demand.Task) (cty.Value, diag.List) {
 	if ds.HasErrors() || p.mod.ev.bodyFailed(p.cfg, ps.Config) {
 		return cty.DynamicVal, append(ds, demand.Fail()...)
 	}
-	var s lang.Scope = p.mod
-	if p.cfg.ForEach != nil {
-		s = &instanceScope{Module: p.mod, inst: p.inst}
-	}
-	v, more := b.Eval(t, s)
+	v, more := b.Eval(t, p.Scope())
 	return v, append(ds, more...)
 }
 

@@ -105,14 +105,14 @@ func (m *Module) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (c
 	case "module":
 		return m.resolveCall(t, ref, at)
 	case "path":
-		return named(ref, at, map[string]cty.Value{"module": cty.StringVal(m.Node.Dir), "root": cty.StringVal(m.ev.o.RootDir), "cwd": cty.StringVal(m.ev.o.Cwd)})
+		return named(ref, at, map[string]cty.Value{"module": cty.StringVal(m.Node.Dir), "root": cty.StringVal(m.ev.o.RootDir), "cwd": m.fact(m.ev.o.Cwd)})
 	case "terraform", "tofu":
 		if len(ref) > 1 {
 			if a, ok := ref[1].(hcl.TraverseAttr); ok && a.Name == "env" {
 				return cty.DynamicVal, 2, diag.Errorf(at, "Invalid \""+root+"\" attribute", "The %s.env attribute was removed. Use %s.workspace instead.", root, root)
 			}
 		}
-		return named(ref, at, map[string]cty.Value{"workspace": cty.StringVal(m.ev.o.Workspace), "applying": cty.BoolVal(m.ev.o.Applying).Mark(value.Ephemeral)})
+		return named(ref, at, map[string]cty.Value{"workspace": m.fact(m.ev.o.Workspace), "applying": cty.BoolVal(m.ev.o.Applying).Mark(value.Ephemeral)})
 	case "count":
 		return cty.DynamicVal, len(ref), diag.Errorf(at, "Reference to \"count\" in non-counted context", "The \"count\" object can only be used in \"module\", \"resource\", and \"data\" blocks, and only when the \"count\" argument is set.")
 	case "each":
@@ -124,6 +124,14 @@ func (m *Module) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (c
 	default:
 		return m.resolveResource(t, ref, at)
 	}
+}
+
+// fact is what the options say, which is not known while validating if they do not.
+func (m *Module) fact(text string) cty.Value {
+	if text == "" && m.ev.o.Validating {
+		return cty.UnknownVal(cty.String).RefineNotNull()
+	}
+	return cty.StringVal(text)
 }
 
 func (m *Module) named(t *demand.Task, kind, name string, at *source.Range) (cty.Value, diag.List) {

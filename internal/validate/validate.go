@@ -32,6 +32,9 @@ type Input struct {
 	Functions    map[string]function.Function
 	Provisioners Provisioners
 	Cwd          string
+	// Without says of which providers nothing is asked; nil: of none. What belongs to
+	// them is taken for anything, and Cwd and the workspace for unknown.
+	Without func(addr.Provider) bool
 	// Also checks more of the root module, with the same evaluation; nil: nothing.
 	Also func(*demand.Task, *eval.Evaluator) diag.List
 }
@@ -58,7 +61,11 @@ type validator struct {
 func Run(ctx context.Context, in Input) diag.List {
 	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{}, done: map[any]bool{}}
 	v.exchange = exchange.New(ctx, exchange.Options{Providers: in.Providers})
-	v.ev = eval.New(v.graph, eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true})
+	o := eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true}
+	if in.Without != nil {
+		o.Workspace, o.Cwd = "", ""
+	}
+	v.ev = eval.New(v.graph, o)
 	v.graph.Report(in.Tree.CheckProviders())
 	if ds := v.graph.Diags(); ds.HasErrors() {
 		return ds // the rest would only say the same of each resource
@@ -124,6 +131,9 @@ func (v *validator) provider(t *demand.Task, pc *eval.ProviderConfig) diag.List 
 	if pc.Block() == nil || !v.first(pc.Block()) {
 		return nil
 	}
+	if v.leavesOut(pc.Addr.Provider) {
+		return pc.Expressions(t).About(pc.Addr.String())
+	}
 	ps, ds := v.exchange.Schema(pc.Addr.Provider)
 	if ds.HasErrors() {
 		return ds
@@ -148,12 +158,18 @@ func (v *validator) provider(t *demand.Task, pc *eval.ProviderConfig) diag.List 
 
 // Schema implements eval.Phase.
 func (v *validator) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
+	if v.leavesOut(a) {
+		return nil, demand.Fail()
+	}
 	return v.exchange.Schema(a)
 }
 
 // Value implements eval.Phase: the configuration with unknowns where the
 // provider decides.
 func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+	if v.leavesOut(d.Resource.Provider()) {
+		return v.alone(t, d)
+	}
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
@@ -348,6 +364,9 @@ func (v *validator) provisioners(t *demand.Task, d *eval.Desired, self cty.Value
 
 // Function implements eval.Phase.
 func (v *validator) Function(_ *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
+	if v.leavesOut(a) {
+		return exchange.UnknownFunction(), nil
+	}
 	prov, ds := v.in.Providers.Any(v.ctx, a)
 	if ds.HasErrors() {
 		return function.Function{}, ds

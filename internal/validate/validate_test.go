@@ -48,18 +48,47 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ds := validate.Run(context.Background(), validate.Input{Tree: plantest.Tree(t, c.config), Providers: plantest.New(), Provisioners: provisioners{}})
-			var got []string
-			for _, m := range ds {
-				line := 0
-				if m.At != nil {
-					line = m.At.Start.Line
-				}
-				got = append(got, fmt.Sprintf("%d %s: %s", line, m.Severity, m.Summary))
-			}
-			slices.Sort(got)
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := cmp.Diff(c.want, lines(ds)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
+}
+
+// TestWithout shows what is found without providers, and what is not complained of.
+func TestWithout(t *testing.T) {
+	for _, c := range []struct {
+		name, config string
+		want         []string
+	}{
+		{"whatever a provider may know", "resource \"y_any\" \"a\" {\n  nested {\n    b = 1\n  }\n  c = y_any.b[0].x\n}\nresource \"y_any\" \"b\" { count = 1 }\noutput \"o\" { value = y_any.a.none.such }", nil},
+		{"a block that is not declared", "resource \"y_any\" \"a\" {\n  nested {\n    b = y_any.c.id\n  }\n}", []string{"3 error: Reference to undeclared resource"}},
+		{"names of dynamic blocks", "resource \"y_any\" \"a\" {\n  dynamic \"n\" {\n    for_each = [1]\n    iterator = it\n    content {\n      a = it.value\n      dynamic \"m\" {\n        for_each = it.value\n        content { b = [it.key, m.key] }\n      }\n    }\n  }\n}", nil},
+		{"names outside of their dynamic blocks", "resource \"y_any\" \"a\" {\n  dynamic \"n\" {\n    for_each = n.value\n    content {}\n  }\n}", []string{"3 error: Reference to undeclared resource"}},
+		{"a provider block", "provider \"y\" { a = var.nope }", []string{"1 error: Reference to undeclared input variable"}},
+		{"the folder and the workspace", "output \"o\" { value = [{ b = 1 }[path.cwd], { a = 1 }[terraform.workspace]] }", nil},
+		{"self, each and count in their places", "resource \"y_any\" \"a\" {\n  for_each = { k = 1 }\n  a = each.key\n  b = self.a\n  provisioner \"local-exec\" { command = self.b }\n}", []string{"4 error: Invalid \"self\" reference"}},
+		{"a postcondition", "resource \"y_any\" \"a\" {\n  lifecycle {\n    postcondition {\n      condition     = self.a == local.b\n      error_message = \"m\"\n    }\n  }\n}", []string{"4 error: Reference to undeclared local value"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ds := validate.Run(context.Background(), validate.Input{Tree: plantest.Tree(t, c.config), Provisioners: provisioners{}, Without: validate.Everything})
+			if diff := cmp.Diff(c.want, lines(ds)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// lines tells each message in a line.
+func lines(ds diag.List) []string {
+	var out []string
+	for _, m := range ds {
+		line := 0
+		if m.At != nil {
+			line = m.At.Start.Line
+		}
+		out = append(out, fmt.Sprintf("%d %s: %s", line, m.Severity, m.Summary))
+	}
+	slices.Sort(out)
+	return out
 }

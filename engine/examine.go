@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/exchange"
+	"github.com/terrace-iac/terrace/internal/funcs"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/validate"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// An Examiner finds what is wrong with configuration that is not about to run yet: its
+// folder may not be there, modules and providers need not be installed, and files that
+// it reads may be written later. What it finds, no run gets past. It may be used
+// concurrently.
+type Examiner struct{ functions map[string]function.Function }
+
+// NewExaminer makes an Examiner; now is the time that functions get.
+func NewExaminer(now func() time.Time) *Examiner {
+	all := maps.Clone(funcs.Table(funcs.Config{Now: now, PureOnly: true}))
+	unknown := exchange.UnknownFunction()
+	for name := range all {
+		switch base := strings.TrimPrefix(name, "core::"); {
+		case strings.HasPrefix(base, "file"), base == "templatefile", base == "abspath", base == "pathexpand":
+			all[name] = unknown
+		}
+	}
+	return &Examiner{all}
+}
+
+// Module tells the errors in a root module and all that it calls. Only the built-in
+// provider is asked. Nothing is said where sources of modules hang on values.
+func (x *Examiner) Module(ctx context.Context, o Options) diag.List {
+	e, ds := Open(ctx, o)
+	if e == nil {
+		return ds.Errors()
+	}
+	defer e.Close()
+	if e.tree == nil || computedSources(e.tree) {
+		return nil
+	}
+	ds = slices.DeleteFunc(ds.Errors(), module.NeedsInstall)
+	if ds.HasErrors() {
+		return ds
+	}
+	return validate.Run(ctx, validate.Input{
+		Tree: e.tree, Providers: e.pool, Functions: x.functions, Provisioners: o.Provisioners,
+		Without: func(a addr.Provider) bool { return !a.IsBuiltIn() },
+	}).Errors()
+}
+
+// computedSources reports whether which modules are called hangs on values.
+func computedSources(t *module.Tree) bool {
+	found := false
+	t.Walk(func(n *module.Node) {
+		for _, c := range n.Config.Calls {
+			for _, s := range []*config.Setting{c.Source, c.Version} {
+				found = found || s != nil && len(s.Expr.Variables()) > 0
+			}
+		}
+	})
+	return found
+}
+
+// Inputs tells which of the values given to variables of a root module do not pass
+// their validation rules, as far as that is known.
+func (x *Examiner) Inputs(ctx context.Context, root *config.Module, given map[string]InputValue) diag.List {
+	values := map[string]eval.Input{}
+	some := false
+	for name, in := range given {
+		v := root.Variables[name]
+		if v == nil {
+			continue
+		}
+		if got, ds := inputValue(v, in); !ds.HasErrors() {
+			values[name] = got
+			some = some || len(v.Validations) > 0
+		}
+	}
+	if !some {
+		return nil
+	}
+	return eval.CheckInputs(ctx, root, values, x.functions).Errors()
+}

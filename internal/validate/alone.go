@@ -1,0 +1,50 @@
+package validate
+
+import (
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// # Without providers
+//
+// Much of what is wrong with a module shows without the schemas of its providers: what
+// refers to something that there is not, what a call of a module lacks or gives too
+// much, what no function takes. What belongs to a provider that is left out may be
+// anything: each expression in it is evaluated by itself, and what its objects are
+// worth is not known.
+
+// leavesOut reports whether nothing is to be asked of a provider.
+func (v *validator) leavesOut(a addr.Provider) bool {
+	return v.in.Without != nil && v.in.Without(a)
+}
+
+// alone is Value for an instance whose provider is left out.
+func (v *validator) alone(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+	out := cty.DynamicVal
+	if d.Addr().Resource.Mode == addr.Ephemeral {
+		out = out.Mark(value.Ephemeral)
+	}
+	_, ds := d.Provider(t)
+	_, more := d.Preconditions(t)
+	ds = append(ds, notFailures(more)...)
+	ds = append(ds, d.Expressions(t)...)
+	ds = append(ds, v.provisioners(t, d, out)...)
+	_, more = d.Postconditions(t, out)
+	ds = append(ds, notFailures(more)...)
+	_, _, more = d.Resource.PreventDestroy(t)
+	ds = append(ds, onlyKnown(more)...)
+	for _, x := range d.Triggers() {
+		if !hasInstanceIndex(d) {
+			_, _, more = d.TriggerTarget(t, x)
+			ds = append(ds, more...)
+		}
+	}
+	return out, ds.About(d.Addr().String())
+}
+
+// Everything leaves out every provider.
+func Everything(addr.Provider) bool { return true }
