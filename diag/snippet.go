@@ -36,7 +36,7 @@ type parsed struct {
 // It returns nil where the source is not at hand or must not be shown.
 func (p *parsed) snippet(set *source.Set, at, context *source.Range) *snippet {
 	f := set.File(at.Filename)
-	if f == nil || f.Bytes == nil || !showable(f) {
+	if f == nil || f.Bytes == nil || !showable(f) || set.Concealed(at.Filename) {
 		return nil
 	}
 	firstLine, lastLine := at.Start.Line, max(at.Start.Line, at.End.Line)

@@ -45,6 +45,18 @@ func explainValues(d *hcl.Diagnostic) []string {
 	return slices.Compact(lines)
 }
 
+// duplicateKey is the summary of the one message of the HCL library that quotes a value.
+const duplicateKey = "Duplicate object key"
+
+// secretKey reports whether the expression of a message gives something marked.
+func secretKey(d *hcl.Diagnostic) bool {
+	if d.Expression == nil || d.EvalContext == nil {
+		return false
+	}
+	v, _ := d.Expression.Value(d.EvalContext)
+	return v.ContainsMarked()
+}
+
 // describe tells a value briefly: a primitive itself, of the rest the kind and size.
 func describe(v cty.Value) string {
 	ty := v.Type()

@@ -29,6 +29,7 @@ type files struct {
 	// generated are files by name; nil contents means that there is no such file.
 	generated map[string][]byte
 	own       map[string]bool // names at the top of the unit's folder that count
+	secret    []string        // generated files with something secret in them
 }
 
 // newFiles reads what the unit's folder holds.

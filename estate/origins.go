@@ -52,9 +52,12 @@ func (e *Estate) Declared(ctx context.Context, u *Unit) map[string]*config.Varia
 
 // parts are those of an input that is an object, if they come from different files.
 func (e *Estate) parts(t *demand.Task, u *Unit, name string, whole unit.Explanation) []Input {
+	if len(whole.Steps) == 0 {
+		return nil
+	}
 	v, marks := whole.Value.Unmark()
 	ty := v.Type()
-	if len(marks) > 0 || !v.IsKnown() || v.IsNull() || !ty.IsObjectType() && !ty.IsMapType() || v.LengthInt() > mostParts || len(whole.Steps) == 0 {
+	if len(marks) > 0 || !v.IsKnown() || v.IsNull() || !ty.IsObjectType() && !ty.IsMapType() || v.LengthInt() > mostParts {
 		return nil
 	}
 	file := whole.Steps[len(whole.Steps)-1].At.Filename

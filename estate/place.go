@@ -302,6 +302,9 @@ func (e *Estate) share(p *place) *parsed {
 	return e.shared.parsed.Do(key, func() *parsed {
 		out := &parsed{}
 		out.sources.FS, out.sources.Parses = p.files, &e.shared.parses
+		for _, name := range p.files.secret {
+			out.set.Conceal(name)
+		}
 		return out
 	})
 }

@@ -115,6 +115,29 @@ type Set struct {
 	mu      sync.RWMutex
 	files   map[string]*File
 	remarks map[string]func(Range) []Remark // by folder
+	secret  map[string]bool                 // files whose text is not to be shown
+}
+
+// Conceal says that the text of the file of a path must never be shown: there is
+// something secret in it.
+func (s *Set) Conceal(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.secret == nil {
+		s.secret = make(map[string]bool)
+	}
+	s.secret[path] = true
+}
+
+// Concealed reports whether the text of a file must not be shown. A nil Set has no
+// files.
+func (s *Set) Concealed(path string) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.secret[path]
 }
 
 // A Remark points at another place that matters to one that a message blames.

@@ -3,8 +3,10 @@ package unit
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
@@ -63,31 +65,44 @@ func (c *calc) contextFunctions(e *ev, x *xpr) map[string]function.Function {
 			continue
 		}
 		out[name] = function.New(&function.Spec{
-			VarParam: &function.Parameter{Name: "args", Type: cty.String},
+			VarParam: &function.Parameter{Name: "args", Type: cty.String, AllowMarked: true, AllowUnknown: true},
 			Type:     function.StaticReturnType(def.ret),
 			Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-				if err := def.count(len(args)); err != nil {
-					return cty.UnknownVal(def.ret), err
-				}
-				if def.leaf && k.leafOnly() {
-					return cty.UnknownVal(def.ret), nil
-				}
-				words := make([]string, len(args))
-				for i, a := range args {
-					words[i] = a.AsString()
-				}
-				v, err := def.do(k, words)
-				if refused := (*noCredentials)(nil); c.l.env.Checking && errors.As(err, &refused) {
-					err, v = nil, cty.UnknownVal(def.ret)
-				}
-				if err != nil || c.needsLeaf {
-					return cty.UnknownVal(def.ret), err
-				}
-				return v, nil
+				v, marks, err := def.answer(k, args)
+				return v.WithMarks(marks), funcs.Guard(err, args)
 			},
 		})
 	}
 	return out
+}
+
+// answer is what a call gives, and the marks of its arguments.
+func (f *contextFunction) answer(k *call, args []cty.Value) (cty.Value, cty.ValueMarks, error) {
+	unknown := cty.UnknownVal(f.ret)
+	marks := cty.ValueMarks{}
+	if err := f.count(len(args)); err != nil {
+		return unknown, marks, err
+	}
+	known := true
+	words := make([]string, len(args))
+	for i, a := range args {
+		bare, more := a.Unmark()
+		maps.Copy(marks, more)
+		if known = known && bare.IsKnown(); known {
+			words[i] = bare.AsString()
+		}
+	}
+	if !known || f.leaf && k.leafOnly() {
+		return unknown, marks, nil
+	}
+	v, err := f.do(k, words)
+	if refused := (*noCredentials)(nil); k.c.l.env.Checking && errors.As(err, &refused) {
+		err, v = nil, unknown
+	}
+	if err != nil || k.c.needsLeaf {
+		return unknown, marks, err
+	}
+	return v, marks, nil
 }
 
 func (f *contextFunction) count(n int) error {

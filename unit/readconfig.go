@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -16,8 +17,8 @@ func (c *calc) readConfig(e *ev, x *xpr) node {
 		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: at most 2 arguments expected, not %d.", len(x.args))
 		return nil
 	}
-	v := c.convert(c.eval(e, x.args[0]), cty.String, "path", x.args[0].at())
-	v, _ = v.Unmark()
+	path := c.convert(c.eval(e, x.args[0]), cty.String, "path", x.args[0].at())
+	v, _ := path.Unmark()
 	if c.stuck() {
 		return nil
 	}
@@ -36,7 +37,7 @@ func (c *calc) readConfig(e *ev, x *xpr) node {
 		return &xprNode{e: e, x: x.args[1]}
 	}
 	if !c.failed {
-		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: %s.", err)
+		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: %s.", funcs.Guard(err, []cty.Value{path}))
 	}
 	return nil
 }

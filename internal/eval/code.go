@@ -60,6 +60,7 @@ type resourceCode struct {
 	repeat    repeatCode
 	pre, post []*ruleCode
 	after     []refCode
+	provision []refCode // what provisioners that run after a create refer to
 	prevent   *lang.Expr
 	triggers  []*lang.Expr
 	ofCheck   bool
@@ -194,10 +195,40 @@ func compileResource(r *config.Resource) *resourceCode {
 		cfg: r, repeat: compileRepeat(r.Repeat), pre: compileRules(r.Pre), post: compileRules(r.Post),
 		after: compileRefs(r.DependsOn), prevent: compileSetting(r.Lifecycle.PreventDestroy), ofCheck: r.Check != "",
 	}
+	out.provision = provisionRefs(r)
 	for _, x := range r.Lifecycle.ReplaceTriggeredBy {
 		out.triggers = append(out.triggers, lang.Compile(x))
 	}
 	return out
+}
+
+// provisionRefs are the references of provisioners that run after a create, and of the
+// connections that they use, in the order of the text. Those that every instance has
+// for itself are not among them, nor is what is opened anew when it is needed.
+func provisionRefs(r *config.Resource) []refCode {
+	var refs []hcl.Traversal
+	for _, p := range r.Provisioners {
+		if p.OnDestroy {
+			continue
+		}
+		refs = append(refs, config.References(p.Body)...)
+		switch {
+		case p.Connection != nil:
+			refs = append(refs, config.References(p.Connection.Body)...)
+		case r.Connection != nil:
+			refs = append(refs, config.References(r.Connection.Body)...)
+		}
+	}
+	refs = slices.DeleteFunc(refs, func(ref hcl.Traversal) bool {
+		switch ref.RootName() {
+		case "var", "local", "module":
+			return false
+		}
+		a, _, ok := resourceOf(ref)
+		return !ok || a.Mode == addr.Ephemeral || a == r.Addr
+	})
+	slices.SortStableFunc(refs, func(a, b hcl.Traversal) int { return a.SourceRange().Start.Byte - b.SourceRange().Start.Byte })
+	return compileRefs(refs)
 }
 
 // inputs reads the arguments of a call by the variables of the called module.

@@ -167,6 +167,10 @@ func (d *Desired) compute(t *demand.Task) (cty.Value, diag.List) {
 	if d.Resource.HasAfter() {
 		d.Resource.after.Get(t, nil)
 	}
+	for i := range d.Resource.code.provision { // what is wrong with it is told where it is evaluated
+		ref := &d.Resource.code.provision[i]
+		_, _, _ = d.Resource.Mod.Resolve(t, ref.Traversal, &ref.At)
+	}
 	v, ds := d.Resource.Mod.ev.o.Phase.Value(t, d)
 	if ds.HasErrors() {
 		return v, ds

@@ -205,6 +205,9 @@ func written(r *config.Resource) []hcl.Traversal {
 			}
 		}
 	}
+	for _, ref := range provisionRefs(r) {
+		refs = append(refs, ref.Traversal)
+	}
 	return refs
 }
 

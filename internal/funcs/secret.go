@@ -145,7 +145,7 @@ func guarded(f function.Function, quotes ...int) function.Function {
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			v, err := f.Call(args)
 			if err != nil {
-				return cty.NilVal, guard(err, pick(args, quotes))
+				return cty.NilVal, Guard(err, pick(args, quotes))
 			}
 			return v, nil
 		},
@@ -173,7 +173,10 @@ func open(p *function.Parameter) {
 }
 
 // guard is err as it may be shown.
-func guard(err error, args []cty.Value) error {
+func Guard(err error, args []cty.Value) error {
+	if err == nil {
+		return nil
+	}
 	hide := false
 	for _, arg := range args {
 		hide = hide || value.ContainsSecret(arg)
