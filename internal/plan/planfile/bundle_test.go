@@ -138,6 +138,15 @@ func TestBundleHostile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	asPlan := func(z *zip.Writer, body []byte) {
+		p, err := new(Packer).pack(planMember, body)
+		if err == nil {
+			err = p.write(z, "parts/000000/plan")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range []struct {
 		name, want string
 		fill       func(z *zip.Writer)
@@ -157,14 +166,16 @@ func TestBundleHostile(t *testing.T) {
 			}
 			raw(z, "parts/000000/note", zip.Deflate, 10, string(p.body))
 		}},
+		{"a list of four thousand million elements", "cut off", func(z *zip.Writer) {
+			e := newEncoder()
+			e.str("")
+			e.uint(1)
+			e.bytes([]byte(`["list","string"]`))
+			e.bytes([]byte("\xdd\xff\xff\xff\xff"))
+			asPlan(z, e.buf)
+		}},
 		{"no plan", "damaged", func(z *zip.Writer) {
-			p := new(Packer).NewPart()
-			if err := p.Put(planMember, []byte("no plan")); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.members[0].write(z, "parts/000000/plan"); err != nil {
-				t.Fatal(err)
-			}
+			asPlan(z, []byte("no plan"))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
@@ -286,13 +287,17 @@ func (d *decoder) value() cty.Value {
 	return v
 }
 
-// unmarshal decodes a value; the library panics on some input that it did not write.
+// unmarshal decodes a value. The library trusts lengths, and panics on some input that
+// it did not write.
 func unmarshal(src []byte, ty cty.Type) (v cty.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("a value cannot be decoded: %v", r)
 		}
 	}()
+	if err := value.CheckMsgpack(src); err != nil {
+		return cty.NilVal, err
+	}
 	return ctymsgpack.Unmarshal(src, ty)
 }
 

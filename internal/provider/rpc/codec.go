@@ -1,11 +1,13 @@
 package rpc
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 	"github.com/zclconf/go-cty/cty/msgpack"
@@ -79,6 +81,8 @@ func NewCodec(ty cty.Type) *Codec {
 	return c
 }
 
+var errNoValue = errors.New("there is no value in the answer")
+
 // Encode makes the wire form of a value that conforms to the type. NilVal gives nil.
 func (c *Codec) Encode(v cty.Value) (*pb6.Value, error) {
 	if v == cty.NilVal {
@@ -107,7 +111,7 @@ func (c *Codec) Decode(in *pb6.Value) (v cty.Value, err error) {
 		if v, rest, ok := c.read(in.Msgpack); ok && len(rest) == 0 {
 			return v, nil
 		}
-		if err := checkMsgpack(in.Msgpack); err != nil {
+		if err := value.CheckMsgpack(in.Msgpack); err != nil {
 			return cty.NilVal, err
 		}
 		v, err = msgpack.Unmarshal(in.Msgpack, c.ty)

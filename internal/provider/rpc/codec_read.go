@@ -44,7 +44,7 @@ func (c *Codec) read(b []byte) (v cty.Value, rest []byte, ok bool) {
 
 // readOther has cty read a value.
 func (c *Codec) readOther(b []byte) (v cty.Value, rest []byte, ok bool) {
-	rest, err := skipMsgpack(b)
+	rest, err := value.SkipMsgpack(b)
 	if err != nil {
 		return cty.NilVal, nil, false
 	}

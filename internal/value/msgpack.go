@@ -1,4 +1,4 @@
-package rpc
+package value
 
 import (
 	"encoding/binary"
@@ -6,27 +6,26 @@ import (
 	"fmt"
 )
 
-// maxDepth is how deep values of a plugin may be nested.
+// maxDepth is how deep values in MessagePack may be nested.
 const maxDepth = 512
-
-var errNoValue = errors.New("there is no value in the answer")
 
 var errShort = errors.New("the value is cut off")
 
-// checkMsgpack checks that b is one value that skipMsgpack can skip.
-func checkMsgpack(b []byte) error {
-	rest, err := skipMsgpack(b)
+// CheckMsgpack checks that b is one value that SkipMsgpack can skip. What comes from
+// outside is checked before cty decodes it.
+func CheckMsgpack(b []byte) error {
+	rest, err := SkipMsgpack(b)
 	if err == nil && len(rest) > 0 {
 		err = errors.New("more follows the value")
 	}
 	return err
 }
 
-// skipMsgpack returns what follows the value in MessagePack that b begins with. It
+// SkipMsgpack returns what follows the value in MessagePack that b begins with. It
 // checks that this is complete, not nested too deep, and that no length in it is
 // greater than what follows. The decoder trusts lengths, and a few bytes could
 // make it allocate all memory there is. Source: the MessagePack specification.
-func skipMsgpack(b []byte) (rest []byte, err error) {
+func SkipMsgpack(b []byte) (rest []byte, err error) {
 	var left [maxDepth]int // items still to come, by depth
 	depth := 0
 	left[0] = 1
