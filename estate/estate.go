@@ -195,12 +195,20 @@ type Unit struct {
 	// Removed is true for units that are no longer there, which filters by git bring
 	// in: all that they manage is to be destroyed.
 	Removed bool
+	// Found is where a filter by git found the unit; zero if none did.
+	Found Found
 
 	faulty bool      // its file was read in part: only Check and what lists units work with it
 	wrong  diag.List // what was found before anything ran
 	edges  []unit.Edge
 	signed []string // what signing in added to its environment
 	place  *place
+}
+
+// Found is where a filter by git found a unit.
+type Found struct {
+	Ref  string // the commit, as it was written
+	name string // the unit's path from the repository
 }
 
 // Sources is the text of the unit files, for showing messages about them.
@@ -272,6 +280,7 @@ type Result struct {
 	Status  Status
 	Reason  string // for reports: run error, ancestor error, exclude block
 	Cause   string // the unit before it that failed or did not run, the label of the block that decided, or the error's summary
+	Message string // what the ignore block says that took a failure for success
 	Blocker Blocker
 	Started time.Time
 	Ended   time.Time
@@ -319,6 +328,8 @@ type Observer struct {
 	Ended   func(*Result)
 	// Hook is called when a hook of the unit begins, and with "" when it has ended.
 	Hook func(u *Unit, name string)
+	// Again is called when a unit failed and its errors block has it tried again.
+	Again func(u *Unit, v Verdict, failed diag.List)
 	// Log gets the lines of hooks while they run, and LogErr those on their standard
 	// error; if LogErr is nil, Log gets all of them in the order they were written in.
 	Log, LogErr func(u *Unit, line string)

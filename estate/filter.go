@@ -69,6 +69,7 @@ func (f *filtering) chosen(queries []query) map[*item]bool {
 			positive = true
 			for it := range f.query(q) {
 				keep[it] = true
+				f.e.found(q, it.unit)
 			}
 		}
 	}

@@ -215,6 +215,25 @@ func (e *Estate) unitIn(dir string) *Unit {
 	return e.Units[i]
 }
 
+// found notes by which commit a query found a unit, which may be nil. Reports count its
+// name from the repository then, as Terragrunt's do, which looks for it in a worktree.
+func (e *Estate) found(q *query, u *Unit) {
+	i := slices.IndexFunc(q.terms, func(t term) bool { return t.kind == termGit && !t.not })
+	if i < 0 || u == nil || u.Found.Ref != "" {
+		return
+	}
+	c := e.history.changes[q.terms[i].value]
+	if c == nil {
+		return
+	}
+	if u.Found.Ref = c.to; u.Removed {
+		u.Found.Ref = c.from
+	}
+	if rel, err := filepath.Rel(repository(e.o.Root), filepath.Join(e.o.Root, filepath.FromSlash(u.Name))); err == nil {
+		u.Found.name = filepath.ToSlash(rel)
+	}
+}
+
 // changed reports whether a unit differs.
 func (f *filtering) changed(c *changes, u *Unit) bool {
 	if u.Removed {

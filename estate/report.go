@@ -37,7 +37,7 @@ type Reporting struct {
 func Report(results []*Result, o Reporting) ([]byte, error) {
 	var entries []entry
 	for _, r := range results {
-		name := r.Unit.Name
+		name := cmp.Or(r.Unit.Found.name, r.Unit.Name)
 		if rel, err := filepath.Rel(o.Root, r.Unit.ID); err == nil && o.Root != "" {
 			name = filepath.ToSlash(rel)
 		}
@@ -48,7 +48,7 @@ func Report(results []*Result, o Reporting) ([]byte, error) {
 		if r.Status == Failed && o.Errors != nil {
 			cause = cmp.Or(o.Errors(r), cause)
 		}
-		entries = append(entries, entry{Name: name, Started: r.Started, Ended: r.Ended, Result: string(r.Status), Reason: r.Reason, Cause: cause, Cmd: o.Command, Args: o.Args})
+		entries = append(entries, entry{Name: name, Started: r.Started, Ended: r.Ended, Result: string(r.Status), Reason: r.Reason, Cause: cause, Ref: r.Unit.Found.Ref, Cmd: o.Command, Args: o.Args})
 	}
 	switch o.Format {
 	case "json":
