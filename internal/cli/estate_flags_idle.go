@@ -43,7 +43,7 @@ func idleFlags() []idleFlag {
 }
 
 // idleExperiments are those that bring nothing.
-const idleExperiments = "azure-backend block-iteration browse-tui catalog-format hook-context-env iac-engine mutable-generate optional-dependency-outputs otel-logs slow-task-reporting symlinks"
+const idleExperiments = "azure-backend block-iteration browse-tui catalog-format hook-context-env iac-engine mutable-generate optional-dependency-outputs slow-task-reporting symlinks"
 
 // noteIdle notes a flag that does nothing. A switch that is turned off asks for
 // nothing.
@@ -79,6 +79,11 @@ func (f *flagUse) idleFromEnv(env sys.Env) error {
 			if err := f.noteIdle(x, name, v, true); err != nil {
 				return err
 			}
+		}
+	}
+	for _, v := range env {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, oldTelemetry) {
+			f.old = append(f.old, "terragrunt-prefix-env-vars "+name)
 		}
 	}
 	return nil

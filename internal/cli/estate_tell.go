@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -78,6 +79,7 @@ func (r *estateRun) line(level, unit, text string) {
 }
 
 // goLive shows on a terminal what runs, until the returned function is called.
+		telemetry.Log(r.ctx, level, strings.TrimRight(text, "\n"), unit)
 func (r *estateRun) goLive(units int) (stop func()) {
 	if r.human == nil || !r.redraws() || r.automated() {
 		return func() {}

@@ -200,6 +200,12 @@ var deprecations = []string{"Variable marked as deprecated by the module author"
 // filter leaves out warnings of deprecations as -deprecation says: all of them,
 // or those in modules that were brought from elsewhere.
 func (s *session) filter(ds diag.List) diag.List {
+	ds = s.passed(ds)
+	s.logged(ds)
+	return ds
+}
+
+func (s *session) passed(ds diag.List) diag.List {
 	ds = s.views.heard.fresh(ds)
 	if s.views.errorsAlone {
 		ds = ds.Errors()

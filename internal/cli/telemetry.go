@@ -54,7 +54,7 @@ func (s *session) measured(args []string, run func(context.Context) int) int {
 		return s.fail(diag.Errorf(nil, "Telemetry cannot be sent", "What is wanted cannot be made ready: %s.", err))
 	}
 	tracer := telemetry.New(telemetry.Options{
-		Now: s.Now, Random: rand.Reader, Parent: settings.Parent, Spans: sink.Spans(), Measures: sink.Measures(),
+		Now: s.Now, Random: rand.Reader, Parent: settings.Parent, Spans: sink.Spans(), Logs: sink.Logs(), Measures: sink.Measures(),
 	})
 	ctx, span := telemetry.Start(tracer.With(s.ctx), s.commandOf(words))
 	code := s.spanned(ctx, span.Text("dir", at.Dir), run)
@@ -84,16 +84,21 @@ func (s *session) spanned(ctx context.Context, span *telemetry.Span, run func(co
 	if span.Traced() {
 		around.Env = s.Env.With(telemetry.Variable + "=" + span.Parent())
 	}
-	s.System = &around
+	s.System, s.ctx = &around, ctx
 	code := run(ctx)
 	ended(span, code)
 	span.End()
 	return code
 }
 
+// oldTelemetry is how the variables began before.
+const oldTelemetry = "TERRAGRUNT_TELEMETRY_"
+
 // wantsTelemetry reports whether a variable asks for telemetry.
 func (s *session) wantsTelemetry() bool {
-	return !s.plainFolder() && slices.ContainsFunc(s.Env, func(v string) bool { return strings.HasPrefix(v, "TG_TELEMETRY_") })
+	return !s.plainFolder() && slices.ContainsFunc(s.Env, func(v string) bool {
+		return strings.HasPrefix(v, "TG_TELEMETRY_") || strings.HasPrefix(v, oldTelemetry)
+	})
 }
 
 // phase runs what Terragrunt has a program do in the folder of a unit, in a span as
@@ -131,6 +136,20 @@ func (s *session) open(ctx context.Context, o estate.Options) (*estate.Estate, d
 	span.Messages(ds)
 	span.End()
 	return e, ds
+}
+
+// logged hands messages that are told to those who want logs.
+func (s *session) logged(ds diag.List) {
+	if s.ctx == nil || !telemetry.On(s.ctx) {
+		return
+	}
+	for _, m := range ds {
+		level := "warn"
+		if m.Severity == diag.Error {
+			level = "error"
+		}
+		telemetry.Log(s.ctx, level, strings.TrimSpace(m.Summary+"\n\n"+m.Detail), "")
+	}
 }
 
 // warnBeside tells warnings where they do not stand among what a program reads.

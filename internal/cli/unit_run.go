@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -264,6 +265,7 @@ func (s *session) hookLine(command string, args []string, line string) {
 	streams := []string{"plan", "apply", "destroy", "refresh"}
 	asks := func(a string) bool { return a == "-json" || a == "--json" }
 	if s.stream == nil && slices.Contains(streams, command) && slices.ContainsFunc(args, asks) {
+	telemetry.Log(s.ctx, "stdout", line, "")
 		(&view.Stream{Out: s.Stdout, Now: s.Now}).Log(line)
 		return
 	}

@@ -129,6 +129,22 @@ func TestManyMessages(t *testing.T) {
 	}
 }
 
+func TestLog(t *testing.T) {
+	var got []*Record
+	tr := New(Options{Now: clock(), Random: &counting{}, Spans: func(*Span) {}, Logs: func(r *Record) { got = append(got, r) }})
+	ctx, s := Start(tr.With(t.Context()), "x")
+	Log(ctx, "warn", "careful", "unit")
+	Log(tr.With(t.Context()), "info", "before any", "")
+	Log(ctx, "info", "", "unit")
+	Log(t.Context(), "info", "nobody", "")
+	if len(got) != 2 || got[0].Span != s.ID || got[0].Trace != s.Trace || got[0].Severity() != 13 || !cmp.Equal(got[0].Attrs, []Attr{{"prefix", "unit"}}) {
+		t.Fatalf("%+v", got)
+	}
+	if got[1].Span != [8]byte{} || got[1].Attrs != nil || got[1].Severity() != 9 {
+		t.Errorf("%+v", got[1])
+	}
+}
+
 func TestPrograms(t *testing.T) {
 	ctx, got := record(Parent{}, nil)
 	ctx, root := Start(ctx, "root")

@@ -176,6 +176,30 @@ func (s source) measuresJSON(all *telemetry.Measures, now time.Time) []byte {
 	}{jsonAttrs(s.attrs), []jsonScopeMetrics{of}})
 }
 
+// recordJSON is what was told in a line. Its values have other names of types than
+// those of spans.
+func (s source) recordJSON(r *telemetry.Record) []byte {
+	of := make([]jsonAttr, 0, len(r.Attrs))
+	for _, a := range r.Attrs {
+		of = append(of, jsonAttr{a.Key, jsonValue{"String", a.Value}})
+	}
+	return line(struct {
+		Timestamp, ObservedTimestamp time.Time
+		Severity                     int
+		SeverityText                 string
+		Body                         jsonValue
+		Attributes                   []jsonAttr
+		TraceID, SpanID, TraceFlags  string
+		Resource                     []jsonAttr
+		Scope                        jsonScope
+		DroppedAttributes            int
+	}{
+		r.At, r.At, r.Severity(), r.Level, jsonValue{"String", valid(r.Text)}, of,
+		hex.EncodeToString(r.Trace[:]), hex.EncodeToString(r.Span[:]), hex.EncodeToString([]byte{r.Flags}),
+		jsonAttrs(s.attrs), jsonScope{Name: s.scope, Attributes: struct{}{}}, 0,
+	})
+}
+
 // line is a value as one line of JSON.
 func line(v any) []byte {
 	b, err := json.Marshal(v)

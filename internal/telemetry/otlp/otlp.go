@@ -123,6 +123,17 @@ func (k *Sink) Spans() func(*telemetry.Span) {
 	return func(s *telemetry.Span) { k.spans.add(spanProto(s)) }
 }
 
+// Logs takes what is told to the user; nil where nobody wants that.
+func (k *Sink) Logs() func(*telemetry.Record) {
+	if k == nil || k.logs == nil {
+		return nil
+	}
+	if k.o.Settings.Logs.Exporter == Console {
+		return func(r *telemetry.Record) { k.logs.add(k.source.recordJSON(r)) }
+	}
+	return func(r *telemetry.Record) { k.logs.add(recordProto(r)) }
+}
+
 // Measures is where spans are counted; nil where nobody wants that.
 func (k *Sink) Measures() *telemetry.Measures {
 	if k == nil {

@@ -111,6 +111,24 @@ func TestSpanProto(t *testing.T) {
 	}
 }
 
+func TestRecordProto(t *testing.T) {
+	r := &telemetry.Record{At: at, Level: "warn", Text: "careful", Attrs: []telemetry.Attr{{Key: "prefix", Value: "u"}}, Trace: [16]byte{15: 1}, Span: [8]byte{7: 2}, Flags: 1}
+	want := `.1 1893553445000000006
+.2 13
+.3 "warn"
+.5.1 "careful"
+.6.1 "prefix"
+.6.2.1 "u"
+.8 1
+.9 "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01"
+.10 "\x00\x00\x00\x00\x00\x00\x00\x02"
+.11 1893553445000000006
+`
+	if diff := cmp.Diff(want, dump(recordProto(r), "", paths(".5 .6 .6.2"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // receiver takes requests over HTTP.
 type receiver struct {
 	*httptest.Server

@@ -148,6 +148,21 @@ func spreadProto(m *telemetry.Measure, p *telemetry.Point, now time.Time) []byte
 	return fixed(b, 12, math.Float64bits(float64(p.Max)))
 }
 
+// recordProto is a LogRecord.
+func recordProto(r *telemetry.Record) []byte {
+	b := instant(nil, 1, r.At)
+	b = number(b, 2, uint64(r.Severity()))
+	b = text(b, 3, r.Level)
+	b = message(b, 5, text(nil, 1, valid(r.Text)))
+	b = attrs(b, 6, r.Attrs)
+	if r.Span != [8]byte{} {
+		b = protowire.AppendTag(b, 8, protowire.Fixed32Type)
+		b = protowire.AppendFixed32(b, uint32(r.Flags))
+		b = message(message(b, 9, r.Trace[:]), 10, r.Span[:])
+	}
+	return instant(b, 11, r.At)
+}
+
 // request is a request about records.
 func (s source) request(records [][]byte) []byte {
 	size := 0

@@ -78,7 +78,7 @@ func Read(env sys.Env, logs bool) (s Settings, odd []string, err error) {
 		{Metrics, "METRIC", &s.Metrics, "none, console, otlpHttp, grpcHttp and otlpGrpc"},
 		{Logs, "LOGS", &s.Logs, "none, console, otlpHttp and otlpGrpc"},
 	} {
-		name, value := "TG_TELEMETRY_"+x.tg+"_EXPORTER", env.Get("TG_TELEMETRY_"+x.tg+"_EXPORTER")
+		value, name := named(env, "TELEMETRY_"+x.tg+"_EXPORTER")
 		if x.kind == Logs && !logs {
 			continue
 		}
@@ -108,7 +108,8 @@ func Read(env sys.Env, logs bool) (s Settings, odd []string, err error) {
 // signal is where one kind of records goes; known is false for an exporter that there
 // is not.
 func signal(env sys.Env, kind Kind, name, value string) (s Signal, known bool, err error) {
-	insecure, err := yes(env, name+"_INSECURE_ENDPOINT")
+	base := name[strings.Index(name, "TELEMETRY"):]
+	insecure, err := yes(env, base+"_INSECURE_ENDPOINT")
 	if err != nil {
 		return s, false, err
 	}
@@ -124,8 +125,9 @@ func signal(env sys.Env, kind Kind, name, value string) (s Signal, known bool, e
 		s.Exporter = GRPC
 	case value == "http" && kind == Traces:
 		s.Exporter = HTTP
-		if where = env.Get(name + "_HTTP_ENDPOINT"); where == "" {
-			return s, false, fmt.Errorf("the environment variable %s_HTTP_ENDPOINT must be set: it is where the exporter %q of %s sends to", name, value, name)
+		of := name
+		if where, name = named(env, base+"_HTTP_ENDPOINT"); where == "" {
+			return s, false, fmt.Errorf("the environment variable %s must be set: it is where the exporter %q of %s sends to", name, value, of)
 		}
 		if !strings.Contains(where, "://") {
 			where = scheme(insecure) + where
@@ -133,7 +135,6 @@ func signal(env sys.Env, kind Kind, name, value string) (s Signal, known bool, e
 		if u, err := url.Parse(where); err == nil && strings.Trim(u.Path, "/") == "" {
 			where = strings.TrimRight(where, "/") + "/v1/traces"
 		}
-		name += "_HTTP_ENDPOINT"
 	default:
 		return s, false, nil
 	}
@@ -217,9 +218,18 @@ func either(env sys.Env, kind Kind, what string) (value, name string) {
 	return env.Get(name), name
 }
 
-// yes reads a switch.
-func yes(env sys.Env, name string) (bool, error) {
-	v := env.Get(name)
+// named is a variable of Terragrunt, TG_NAME or TERRAGRUNT_NAME of old; without either
+// the name of the first.
+func named(env sys.Env, what string) (value, name string) {
+	if old := "TERRAGRUNT_" + what; env.Get("TG_"+what) == "" && env.Get(old) != "" {
+		return env.Get(old), old
+	}
+	return env.Get("TG_" + what), "TG_" + what
+}
+
+// yes reads a switch of Terragrunt.
+func yes(env sys.Env, what string) (bool, error) {
+	v, name := named(env, what)
 	if v == "" {
 		return false, nil
 	}

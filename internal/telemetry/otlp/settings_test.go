@@ -53,6 +53,8 @@ func TestRead(t *testing.T) {
 			Exporter: HTTP, URL: "https://h/v1/traces", Trusting: true, Gzip: true, Timeout: 5 * time.Millisecond,
 			Headers: [][2]string{{"k", "v"}}, CA: "ca.pem",
 		}}},
+		{"TERRAGRUNT_TELEMETRY_TRACE_EXPORTER=http TERRAGRUNT_TELEMETRY_TRACE_EXPORTER_HTTP_ENDPOINT=h:1 " + trace + "_INSECURE_ENDPOINT=true", Settings{Traces: http("http://h:1/v1/traces")}},
+		{"TERRAGRUNT_TELEMETRY_TRACE_EXPORTER=http " + trace + "=none", Settings{}},
 		{"TRACEPARENT=garbage", Settings{}}, // nobody looks at it
 	} {
 		got, odd, err := Read(env(tt.env), true)

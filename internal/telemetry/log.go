@@ -1,0 +1,41 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+)
+
+// A Record is one thing that was told to the user.
+type Record struct {
+	At    time.Time
+	Level string // error, warn, info, and so on
+	Text  string
+	Attrs []Attr
+	Trace [16]byte // of the span that went on, with Span; zeros: none
+	Span  [8]byte
+	Flags byte
+}
+
+// severities are the numbers of levels (OpenTelemetry logs data model, severity
+// fields).
+var severities = map[string]int{"trace": 1, "debug": 5, "info": 9, "stdout": 9, "warn": 13, "error": 17, "stderr": 17}
+
+// Severity is the number of the record's level.
+func (r *Record) Severity() int { return severities[r.Level] }
+
+// Log hands a record of what is told over, if anyone wants such. about is what it is
+// about, "" for the run.
+func Log(ctx context.Context, level, text, about string) {
+	at, _ := ctx.Value(contextKey{}).(*in)
+	if at == nil || at.tracer.o.Logs == nil || text == "" {
+		return
+	}
+	r := &Record{At: at.tracer.o.Now(), Level: level, Text: text}
+	if about != "" {
+		r.Attrs = []Attr{{"prefix", about}}
+	}
+	if s := at.span; s != nil && s.Traced() {
+		r.Trace, r.Span, r.Flags = s.Trace, s.ID, s.Flags
+	}
+	at.tracer.o.Logs(r)
+}
