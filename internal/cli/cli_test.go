@@ -5,10 +5,12 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -43,6 +45,11 @@ func TestMain(m *testing.M) {
 //	registry       starts a registry and sets REGISTRY to its host
 //	sts            starts a token service of AWS and says where it is
 func TestScripts(t *testing.T) {
+	if sig := syscall.SIGHUP; signal.Ignored(sig) { // under nohup, but what is started here is not
+		heard := make(chan os.Signal, 1)
+		signal.Notify(heard, sig)
+		t.Cleanup(func() { signal.Stop(heard) })
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,

@@ -32,12 +32,12 @@ func browser(t *testing.T) string {
 // dump opens a page and returns the document as it is when its scripts are done.
 func dump(t *testing.T, program, page string, flags ...string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := workshop(t)
 	file := filepath.Join(dir, "page.html")
 	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
 	defer cancel()
 	args := append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update",
@@ -46,10 +46,32 @@ func dump(t *testing.T, program, page string, flags ...string) string {
 	cmd := exec.CommandContext(ctx, program, append(args, "file://"+filepath.ToSlash(file))...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_CACHE_HOME="+dir)
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%s: %s\n%s", program, err, errs.String())
 	}
 	return out.String()
+}
+
+// workshop is a folder for a browser. Some process of it may still write there when
+// the others have ended.
+func workshop(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "picture")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+			if err := os.RemoveAll(dir); err == nil {
+				return
+			} else if time.Now().After(end) {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	return dir
 }
 
 // walked is what testdata/walk.js saw.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -193,6 +194,11 @@ func TestRunInterrupted(t *testing.T) {
 		{"killed after grace", `trap '' INT; echo ready; while :; do sleep 0.02; done`, 50 * time.Millisecond, ""},
 		{"killed at once", `trap 'echo bye; exit 0' INT; echo ready; while :; do sleep 0.02; done`, -1, ""},
 	}
+	// What shells start in the background ignores interrupts, and so does what that
+	// starts, unless it listens, as the program does.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, os.Interrupt)
+	defer signal.Stop(heard)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
