@@ -2,6 +2,7 @@ package estate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -48,6 +49,19 @@ func (e *Estate) Refused(ds diag.List) []*Result {
 		out = append(out, r.results[u])
 	}
 	return out
+}
+
+// Mistaken are the results of a run whose command is wrong: each unit failed by ds that
+// does not come after another.
+func (e *Estate) Mistaken(ds diag.List) []*Result {
+	r := &Run{e: e, o: RunOptions{Plans: Plans{Destroy: e.o.Destroy}}}
+	for _, u := range e.Units {
+		waits := slices.ContainsFunc(r.before(u), func(n *Unit) bool { return n.Excluded == "" })
+		if u.wrong = nil; !waits && u.Excluded == "" {
+			u.wrong = ds
+		}
+	}
+	return e.Refused(ds)
 }
 
 // whyRefused says why units did not run with which nothing is wrong.

@@ -66,7 +66,7 @@ func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []
 		return s.usageError("run", "Failed to parse command-line flags", err.Error())
 	}
 	r.shown.log.command = append([]string{name}, args...)
-	if code := r.takeArgs(args); code != 0 {
+	if code := r.words(ctx, args); code != 0 {
 		return code
 	}
 	if name != "output" {

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/diag"
+)
+
+// words takes over the words of the command. Where something is wrong with them, whoever
+// waits for the report of the run gets one: as with Terragrunt, which hands the words to
+// each unit, the units failed by them. Mistakes in the flags of run itself leave none.
+func (r *estateRun) words(ctx context.Context, args []string) (code int) {
+	if r.f.report == "" && r.f.reportSchema == "" {
+		return r.takeArgs(args)
+	}
+	hears := &unitSession{}
+	r.unit = hears
+	code = r.takeArgs(args)
+	r.unit = nil
+	if code == 0 {
+		return 0
+	}
+	o, ds := r.session.estateOptions(r.f, r.name, nil, nil)
+	if ds.HasErrors() {
+		return code
+	}
+	o.Look.Lenient, o.Destroy = true, r.name == "destroy"
+	e, ds := r.open(ctx, o)
+	defer e.Close(ctx)
+	if r.estate = e; ds.HasErrors() {
+		return code
+	}
+	if err := r.writeReports(e.Mistaken(hears.failed)); err != nil {
+		r.tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+	}
+	return code
+}
