@@ -241,6 +241,7 @@ func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
 			ds = append(ds, more...)
 		case verdict.Ignored != "":
 			res.Reason, res.Cause, res.Code = "error ignored", verdict.Ignored, 0
+			res.Message = verdict.Message
 			for _, m := range ds.Errors() {
 				m.Severity = diag.Warning
 			}
@@ -248,6 +249,9 @@ func (r *Run) work(ctx context.Context, u *Unit, res *Result) {
 			return
 		case verdict.Again && !r.stopping(ctx):
 			retry = verdict.Retry
+			if r.o.Observe.Again != nil {
+				r.o.Observe.Again(u, verdict, ds.Errors())
+			}
 			if r.e.Pause(ctx, r.o.Stop, verdict.Sleep) {
 				continue
 			}

@@ -35,7 +35,10 @@ func runCommand(ctx context.Context, s *session, args []string) int {
 	if f.working != "" {
 		s.System = s.System.In(f.working)
 	}
-	if len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
+	if len(rest) > 0 && strings.HasPrefix(rest[0], "-") {
+		return s.usageError("run", "Failed to parse command-line flags", fmt.Sprintf("flag provided but not defined: %s. Flags of the command that is run stand behind its name, as in \"run --all plan -refresh=false\".", rest[0]))
+	}
+	if len(rest) == 0 {
 		return s.usageError("run", "No command given", "Name the command to run on the unit, for example \"run --all plan\" or \"run --all -- apply -refresh=false\".")
 	}
 	if rest, err = s.viewFlags(rest); err != nil { // those behind a --

@@ -153,7 +153,11 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 	if !r.f.noDeprecation {
 		r.tellEstate(e.Deprecated())
 	}
-	if len(e.Units) == 0 {
+	switch {
+	case len(e.Units) > 0:
+	case r.f.graph && !r.isUnit(&r.f.selection):
+		return true, r.failEstate(e, diag.Errorf(nil, "No unit in this folder", "There is no unit in %s, and --graph runs the one in the working folder with all that need it.", r.Dir))
+	default:
 		return true, r.nothing(ctx)
 	}
 	for _, u := range e.Units {
@@ -164,7 +168,11 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 
 // nothing ends a run over no units.
 func (r *estateRun) nothing(ctx context.Context) int {
-	r.tell(diag.Warnf(nil, "No units found", "There are no units in %s.", r.Dir))
+	none := "There are no units in %s."
+	if r.f.many() && !r.f.all || len(r.f.filters) > 0 {
+		none = "Of the units in %s, none is one that the filters ask for."
+	}
+	r.tell(diag.Warnf(nil, "No units found", none, r.Dir))
 	if ds := r.keep(ctx, []*estate.Result{}); ds.HasErrors() {
 		return r.fail(ds)
 	}

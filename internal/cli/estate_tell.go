@@ -61,6 +61,11 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 				r.notePage(ctx, res)
 			}
 		},
+		Again: func(u *estate.Unit, v estate.Verdict, failed diag.List) {
+			text := fmt.Sprintf("failed, and is tried again in %s, as the retry block %s says: %s", v.Sleep, v.Retry, failed[0].Summary)
+			r.streamOf(u.Name).Log(text)
+			r.line("warn", u.Name, text)
+		},
 		Log: func(u *estate.Unit, line string) {
 			r.streamOf(u.Name).Log(line)
 			if r.shown.live != nil {
@@ -74,12 +79,12 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 // line tells text about a unit, if its level is told.
 func (r *estateRun) line(level, unit, text string) {
 	if lines := r.shown.log.lines(level, unit, text); lines != "" {
+		telemetry.Log(r.ctx, level, strings.TrimRight(text, "\n"), unit)
 		r.human.Say(lines)
 	}
 }
 
 // goLive shows on a terminal what runs, until the returned function is called.
-		telemetry.Log(r.ctx, level, strings.TrimRight(text, "\n"), unit)
 func (r *estateRun) goLive(units int) (stop func()) {
 	if r.human == nil || !r.redraws() || r.automated() {
 		return func() {}
@@ -316,7 +321,11 @@ func sentence(op estate.Op, res *estate.Result, destroying bool) string {
 	case res.Status == estate.Failed:
 		return "failed: " + res.Cause
 	case res.Reason == "error ignored":
-		return "failed, which the ignore block " + res.Cause + " takes for success"
+		text := "failed, which the ignore block " + res.Cause + " takes for success"
+		if res.Message != "" {
+			text += ": " + res.Message
+		}
+		return text
 	case op == estate.Validate:
 		return "valid"
 	case op == estate.Init:
