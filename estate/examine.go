@@ -64,6 +64,9 @@ func (e *Estate) examine(ctx context.Context, p *place) diag.List {
 		if path == "" {
 			path = filepath.Join(p.dir, name)
 		}
+		if p.shared.set.Concealed(name) {
+			e.loader.Sources().Conceal(path)
+		}
 		if f := p.shared.set.File(name); f != nil {
 			e.loader.Sources().Add(&source.File{Path: path, Bytes: f.Bytes, Layer: f.Layer})
 		}
