@@ -70,7 +70,8 @@ type sharing struct {
 	parses  config.Parses
 	states  atomic.Int64 // how often a state was read
 	fetch   par.Cache[string, fetched]
-	signed  par.Cache[string, signedIn] // by folder and role
+	signed  par.Cache[string, signedIn] // by folder
+	roles   par.Cache[string, *assumed] // by role, and who asks for it
 
 	examiner sync.Once
 	examines *engine.Examiner

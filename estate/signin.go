@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -39,10 +41,20 @@ type Role struct {
 	Token   string // a web identity token, or the absolute path of a file with one; may be empty
 }
 
-// signedIn is what signing in gave.
+// signedIn is what the program of --auth-provider-cmd gave for a folder.
 type signedIn struct {
+	env  []string
+	role Role
+	ds   diag.List
+}
+
+// assumed are the credentials of a role. All units that need it have the same ones,
+// so that it is asked for once and they share their providers; after half the time
+// for which they hold, new ones are asked for.
+type assumed struct {
+	mu  sync.Mutex
 	env []string
-	ds  diag.List
+	at  time.Time
 }
 
 // answer is what the program of --auth-provider-cmd prints.
@@ -61,7 +73,7 @@ type answer struct {
 	Envs map[string]string `json:"envs"`
 }
 
-// signIn gets the credentials of a unit, once.
+// signIn gets the credentials of a unit.
 func (e *Estate) signIn(t *demand.Task, u *Unit) diag.List {
 	sc, ds := u.Scalars(t)
 	if ds.HasErrors() {
@@ -74,12 +86,9 @@ func (e *Estate) signIn(t *demand.Task, u *Unit) diag.List {
 	if role.ARN == "" && len(e.o.SignIn.Command) == 0 {
 		return ds
 	}
-	got := e.shared.signed.Do(u.Dir+"\x00"+role.ARN, func() signedIn {
-		env, ds := e.credentials(t.Context(), u.Dir, role)
-		return signedIn{env, ds.Under(at)}
-	})
-	u.signed = got.env
-	return append(ds, got.ds...)
+	env, more := e.credentials(t.Context(), u.Dir, role)
+	u.signed = env
+	return append(ds, more.Under(at)...)
 }
 
 // functionEnv is the environment of programs and cloud functions that the unit
@@ -90,11 +99,8 @@ func (e *Estate) functionEnv() func(t *demand.Task, dir string) (sys.Env, diag.L
 		return nil
 	}
 	return func(t *demand.Task, dir string) (sys.Env, diag.List) {
-		got := e.shared.signed.Do(dir+"\x00"+s.Role.ARN, func() signedIn {
-			env, ds := e.credentials(t.Context(), dir, s.Role)
-			return signedIn{env, ds}
-		})
-		return e.o.Machine.Environ.With(got.env...), got.ds
+		env, ds := e.credentials(t.Context(), dir, s.Role)
+		return e.o.Machine.Environ.With(env...), ds
 	}
 }
 
@@ -112,32 +118,41 @@ func ownRole(sc *unit.Scalars) (Role, *source.Range) {
 	return r, sc.IAMRole.At
 }
 
-// credentials asks the program and assumes the role.
+// credentials asks the program, once for a folder, and assumes the role.
 func (e *Estate) credentials(ctx context.Context, dir string, role Role) ([]string, diag.List) {
-	env := e.o.Machine.Environ
-	var out []string
-	if words := e.o.SignIn.Command; len(words) > 0 {
-		var a answer
-		if ds := e.ask(ctx, words, dir, env, &a); ds.HasErrors() {
-			return nil, ds
+	var got signedIn
+	if len(e.o.SignIn.Command) > 0 {
+		if got = e.shared.signed.Do(dir, func() signedIn { return e.asked(ctx, dir) }); got.ds.HasErrors() {
+			return nil, got.ds
 		}
-		if c := a.AWSCredentials; c != nil {
-			out = append(out, "AWS_ACCESS_KEY_ID="+c.ID, "AWS_SECRET_ACCESS_KEY="+c.Secret, "AWS_SESSION_TOKEN="+c.Token, "AWS_SECURITY_TOKEN="+c.Token)
-		}
-		for k, v := range a.Envs {
-			out = append(out, k+"="+v)
-		}
-		if r := a.AWSRole; r != nil && r.ARN != "" {
-			role = Role{ARN: r.ARN, Session: r.Session, Seconds: r.Seconds, Token: r.Token}
-		}
-		slices.Sort(out)
-		env = env.With(out...)
+	}
+	if got.role.ARN != "" {
+		role = got.role
 	}
 	if role.ARN == "" {
-		return out, nil
+		return got.env, nil
 	}
-	more, ds := e.assume(ctx, env, role)
-	return append(out, more...), ds
+	more, ds := e.assume(ctx, e.o.Machine.Environ.With(got.env...), role)
+	return slices.Concat(got.env, more), ds
+}
+
+// asked runs the program in a folder.
+func (e *Estate) asked(ctx context.Context, dir string) (out signedIn) {
+	var a answer
+	if out.ds = e.ask(ctx, e.o.SignIn.Command, dir, e.o.Machine.Environ, &a); out.ds.HasErrors() {
+		return out
+	}
+	if c := a.AWSCredentials; c != nil {
+		out.env = append(out.env, "AWS_ACCESS_KEY_ID="+c.ID, "AWS_SECRET_ACCESS_KEY="+c.Secret, "AWS_SESSION_TOKEN="+c.Token, "AWS_SECURITY_TOKEN="+c.Token)
+	}
+	for k, v := range a.Envs {
+		out.env = append(out.env, k+"="+v)
+	}
+	slices.Sort(out.env)
+	if r := a.AWSRole; r != nil && r.ARN != "" {
+		out.role = Role{ARN: r.ARN, Session: r.Session, Seconds: r.Seconds, Token: r.Token}
+	}
+	return out
 }
 
 // assume gets the credentials of a role.
@@ -145,16 +160,25 @@ func (e *Estate) assume(ctx context.Context, env sys.Env, r Role) ([]string, dia
 	if e.o.Host.AssumeRole == nil {
 		return nil, diag.Errorf(nil, "Role cannot be assumed", "The unit needs the role %q, and this program assumes none.", r.ARN)
 	}
-	if r.Session == "" {
-		r.Session = "terrace-" + strconv.FormatInt(e.o.Machine.Now().Unix(), 10)
-	}
 	if r.Seconds <= 0 {
 		r.Seconds = 3600
+	}
+	who := append([]string{r.ARN, r.Session, strconv.Itoa(r.Seconds), r.Token}, env...)
+	a := e.shared.roles.Do(strings.Join(who, "\x00"), func() *assumed { return &assumed{} })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := e.o.Machine.Now()
+	if a.env != nil && now.Sub(a.at) < time.Duration(r.Seconds)*time.Second/2 {
+		return a.env, nil
+	}
+	if r.Session == "" {
+		r.Session = "terrace-" + strconv.FormatInt(now.Unix(), 10)
 	}
 	out, err := e.o.Host.AssumeRole(ctx, env, r)
 	if err != nil {
 		return nil, diag.Errorf(nil, "Role cannot be assumed", "The role %q, which the unit needs, cannot be assumed: %s.", r.ARN, err)
 	}
+	a.env, a.at = out, now
 	return out, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,7 +14,9 @@ import (
 
 // startSTS starts a token service for a script. It gives keys whose names tell the
 // role, for how long, and who asked: the key that signed, or a web identity token.
+// The session tokens are other ones each time.
 func startSTS(t *testing.T, ts *testscript.TestScript) {
+	var times atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		action, who := r.FormValue("Action"), r.FormValue("WebIdentityToken")
 		if _, signed, ok := strings.Cut(r.Header.Get("Authorization"), "Credential="); ok {
@@ -24,7 +27,7 @@ func startSTS(t *testing.T, ts *testscript.TestScript) {
 			return
 		}
 		key := fmt.Sprintf("key-of-%s-%s-%s", r.FormValue("RoleArn"), cmp.Or(r.FormValue("DurationSeconds"), "0"), who)
-		fmt.Fprintf(w, "<%[1]sResponse><%[1]sResult><Credentials><AccessKeyId>%[2]s</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken></Credentials></%[1]sResult></%[1]sResponse>", action, key)
+		fmt.Fprintf(w, "<%[1]sResponse><%[1]sResult><Credentials><AccessKeyId>%[2]s</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t%[3]d</SessionToken></Credentials></%[1]sResult></%[1]sResponse>", action, key, times.Add(1))
 	}))
 	t.Cleanup(srv.Close)
 	ts.Setenv("AWS_ENDPOINT_URL_STS", srv.URL)

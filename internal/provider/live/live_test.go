@@ -484,3 +484,53 @@ func TestAlone(t *testing.T) {
 		t.Error("a closed pool starts providers")
 	}
 }
+
+// To configure a provider is a call like others, which waits for its turn.
+func TestConfigureWaitsForItsTurn(t *testing.T) {
+	w := newWorld()
+	h := NewHost(Options{Calls: 1})
+	defer h.Close()
+	h.Expect(2)
+	s := source{world: w, path: "/bin/thing", dir: "/a"}
+	a, b := h.New(s, "a"), h.New(s, "b")
+	defer a.Close()
+	defer b.Close()
+	pa := configured(t, a, "x")
+	inst := w.running()[0]
+	inst.hold = make(chan struct{})
+	read := make(chan diag.List)
+	go func() {
+		_, ds := pa.Read(t.Context(), provider.ReadRequest{Type: "thing", Prior: configOf("a")})
+		read <- ds
+	}()
+	until(func() bool { return inst.inside.Load() == 1 })
+	ctx, cancel := context.WithCancel(t.Context())
+	late := &noticed{Context: ctx}
+	got := make(chan diag.List)
+	go func() {
+		_, ds := b.Configured(late, addr.ProviderConfig{Provider: thing}, configOf("y"))
+		got <- ds
+	}()
+	until(func() bool { return w.count() == 2 && late.asked.Load() })
+	cancel() // it gives up while it waits
+	if ds := <-got; !ds.HasErrors() {
+		t.Error("a provider was configured out of turn")
+	}
+	go func() {
+		_, ds := b.Configured(t.Context(), addr.ProviderConfig{Provider: thing}, configOf("y"))
+		got <- ds
+	}()
+	close(inst.hold)
+	if ds := append(<-read, <-got...); ds.HasErrors() {
+		t.Error(ds.Err())
+	}
+	n := 0
+	for _, c := range w.script.Calls() {
+		if c.Method == "Configure" {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Errorf("configured %d times", n)
+	}
+}

@@ -69,6 +69,10 @@ func (p *Pool) Schema(ctx context.Context, a addr.Provider) (*schema.Provider, d
 }
 
 func (p *Pool) readSchema(ctx context.Context, a addr.Provider, prog *program) (*schema.Provider, diag.List) {
+	if ds := p.turn(ctx, a); ds.HasErrors() {
+		return nil, ds
+	}
+	defer p.host.turns.Give()
 	return visit(ctx, p, prog, nil, func(inst provider.Provider) (*schema.Provider, diag.List) {
 		s, ds := inst.Schema(ctx)
 		if s == nil && !ds.HasErrors() {
@@ -172,7 +176,7 @@ func (p *Pool) take(ctx context.Context, h *handle) (*process, diag.List) {
 		again, ds := p.launch(ctx, h.prog, proc, start)
 		if !ds.HasErrors() && h.config != cty.NilVal {
 			var more diag.List
-			again, more = proc.configure(ctx, h.config)
+			again, more = proc.configure(ctx, h.config, p)
 			ds = append(ds, more...)
 		}
 		if !ds.HasErrors() {

@@ -95,14 +95,20 @@ func (p *process) memory() int64 {
 	return idleMemory
 }
 
-// configure configures the process once; the others get what came of it. again
-// says that who did it gave up, so that another process is needed.
-func (p *process) configure(ctx context.Context, config cty.Value) (again bool, ds diag.List) {
+// configure configures the process once, when it is a pool's turn; the others get
+// what came of it. again says that who did it gave up, so that another process is
+// needed. Who has a turn does not come here, so it may be waited for here.
+func (p *process) configure(ctx context.Context, config cty.Value, by *Pool) (again bool, ds diag.List) {
 	p.ready.Lock()
 	defer p.ready.Unlock()
 	if p.done {
 		return p.spoiled && ctx.Err() == nil, clone(p.cds)
 	}
+	if ds := by.turn(ctx, p.addr); ds.HasErrors() {
+		p.done, p.cds, p.spoiled = true, ds, true
+		return false, clone(ds)
+	}
+	defer by.host.turns.Give()
 	p.calls.Lock()
 	defer p.calls.Unlock()
 	var prepared cty.Value

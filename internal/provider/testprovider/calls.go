@@ -18,7 +18,7 @@ import (
 // shares a process, how many calls there are at once and how processes end. Its
 // lines have tabs between these fields:
 //
-//	start  PROCESS  TIME  the working folder, the variable TEST_WHO
+//	start  PROCESS  TIME  the working folder, the variable AWS_ACCESS_KEY_ID
 //	begin  PROCESS  TIME  NUMBER  CALL  TYPE  NAME
 //	end    PROCESS  TIME  NUMBER
 //	exit   PROCESS  TIME
@@ -44,7 +44,7 @@ func (l *callLog) write(what string, fields ...string) {
 
 func (l *callLog) started() {
 	dir, _ := os.Getwd()
-	l.write("start", dir, os.Getenv("TEST_WHO"))
+	l.write("start", dir, os.Getenv("AWS_ACCESS_KEY_ID"))
 }
 
 // options are what a server needs that writes the log; none if there is no log.
