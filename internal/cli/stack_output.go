@@ -153,9 +153,9 @@ func (s *session) writeOutputs(tree *outputTree, format string) int {
 	}
 	var b strings.Builder
 	for _, sub := range tree.subs {
-		sub.text(&b, "")
+		sub.text(&b)
 	}
-	fmt.Fprint(s.Stdout, b.String())
+	fmt.Fprintf(s.Stdout, "%s", hclwrite.Format([]byte(b.String())))
 	return 0
 }
 
@@ -190,20 +190,19 @@ func (t *outputTree) json() (any, error) {
 	return m, nil
 }
 
-// text writes the tree in the form of unit files.
-func (t *outputTree) text(b *strings.Builder, indent string) {
+// text writes the tree in the form of unit files, yet to be formatted.
+func (t *outputTree) text(b *strings.Builder) {
 	switch {
 	case t.value == nil:
-		b.WriteString(indent + t.name + " = {\n")
+		b.WriteString(t.name + " = {\n")
 		for _, s := range t.subs {
-			s.text(b, indent+"  ")
+			s.text(b)
 		}
-		b.WriteString(indent + "}\n")
+		b.WriteString("}\n")
 	case t.value.Sensitive:
-		b.WriteString(indent + t.name + " = (sensitive value)\n")
+		b.WriteString(t.name + " = (sensitive value)\n")
 	default:
 		v, _ := t.value.Value.UnmarkDeep()
-		text := string(hclwrite.Format(hclwrite.TokensForValue(v).Bytes()))
-		b.WriteString(indent + t.name + " = " + strings.ReplaceAll(text, "\n", "\n"+indent) + "\n")
+		fmt.Fprintf(b, "%s = %s\n", t.name, hclwrite.TokensForValue(v).Bytes())
 	}
 }
