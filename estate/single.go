@@ -30,6 +30,10 @@ func (e *Estate) Ready(ctx context.Context, u *Unit) (dir string, ds diag.List) 
 	return p.dir, ds
 }
 
+// Secret are the generated files in the folder of a unit that was made ready whose text
+// must not be shown.
+func (e *Estate) Secret(u *Unit) []string { return u.place.files.secret }
+
 // Values are the inputs of a unit for the variables that its module declares.
 func (e *Estate) Values(ctx context.Context, u *Unit, root *config.Module) (map[string]engine.InputValue, diag.List) {
 	t := e.task(ctx)

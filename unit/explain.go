@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -318,8 +319,9 @@ func (w *explainer) followMerge(n *xprNode, path hcl.Traversal) bool {
 func (w *explainer) followConditional(n *xprNode, x *hclsyntax.ConditionalExpr, path hcl.Traversal) bool {
 	r := &reader{f: &file{path: n.e.f.path, dir: n.e.f.dir}}
 	v, _ := w.c.rawIn(n.e, r.compile(x.Condition)).Unmark()
+	v, err := value.Convert(v, cty.Bool)
 	at := x.Condition.Range()
-	if w.c.stuck() || !known(v) {
+	if w.c.stuck() || err != nil || !known(v) {
 		w.stepAt(n.e, at, "hangs on a condition that is not known")
 		return true
 	}

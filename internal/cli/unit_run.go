@@ -226,6 +226,9 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 	extra, env := e.Extra(u, strings.Fields(cmd.name)[0])
 	s.System = s.System.In(us.dir)
 	s.launch, s.unit = us.dir, us
+	for _, name := range e.Secret(u) {
+		s.set.Conceal(name)
+	}
 	s.programs = func() sys.Env { return e.Programs(ctx, u) }
 	s.Env = s.Env.With(env...)
 	if cmd.name == "init" {
