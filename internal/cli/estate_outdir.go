@@ -31,8 +31,11 @@ func (r *estateRun) about() estate.SavedRun {
 	}
 }
 
-// saveEach writes the plan of each unit to a file of its own.
+// saveEach writes the plan of each unit to a file of its own, if that is asked for.
 func (r *estateRun) saveEach(results []*estate.Result) diag.List {
+	if r.f.outDir == "" && r.f.jsonOutDir == "" {
+		return nil
+	}
 	about := r.about()
 	about.Alone = true
 	for _, res := range results {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -128,8 +129,10 @@ func showEstatePlan(s *session, o *showOptions, name string) int {
 		return s.fail(planFileError(name, err))
 	}
 	if o.json.on || o.json.into != "" {
-		doc, err := savedJSON(p)
-		if code := s.document(o, doc, err, nil); o.json.on || code != 0 {
+		if err := p.Check(); err != nil { // before a part of it is told
+			return s.fail(planFileError(name, err))
+		}
+		if code := s.documentFrom(o, func(w io.Writer) error { return savedJSON(w, p) }); o.json.on || code != 0 {
 			return code
 		}
 	}
@@ -188,9 +191,9 @@ func savedPieces(s *session, u *estate.Saved, reveal bool) ([]view.Piece, error)
 	return pieces, err
 }
 
-// savedJSON is the machine-readable form of a saved plan: a document for each unit, or
-// that of its only unit, as other programs expect it of the plan of a folder.
-func savedJSON(p *estate.SavedPlan) ([]byte, error) {
+// savedJSON writes the machine-readable form of a saved plan: a document for each unit,
+// or that of its only unit, as other programs expect it of the plan of a folder.
+func savedJSON(w io.Writer, p *estate.SavedPlan) error {
 	type unitJSON struct {
 		Name     string           `json:"name"`
 		Result   estate.Status    `json:"result"`
@@ -198,23 +201,30 @@ func savedJSON(p *estate.SavedPlan) ([]byte, error) {
 		Deferred []map[string]any `json:"deferred,omitempty"`
 		Plan     json.RawMessage  `json:"plan,omitempty"`
 	}
-	doc := struct {
-		Format string     `json:"estate_format_version"`
-		Units  []unitJSON `json:"units"`
-	}{Format: "1.0"}
-	for _, u := range p.Units {
-		whole, err := u.Note(jsonNote)
-		if err != nil {
-			return nil, err
+	if p.About.Alone && len(p.Units) == 1 {
+		if whole, err := p.Units[0].Note(jsonNote); len(whole) > 0 || err != nil {
+			_, werr := w.Write(whole)
+			return errors.Join(err, werr)
 		}
-		if p.About.Alone && len(p.Units) == 1 && len(whole) > 0 {
-			return whole, nil
-		}
+	}
+	text := func(s string) error {
+		_, err := io.WriteString(w, s)
+		return err
+	}
+	err := text(`{"estate_format_version":"1.0","units":[`)
+	for i, u := range p.Units {
+		whole, failed := u.Note(jsonNote)
 		x := unitJSON{Name: u.Name, Result: u.Result, Cause: u.Cause, Plan: whole}
 		for _, d := range u.Deferred {
 			x.Deferred = append(x.Deferred, map[string]any{"address": d.Address, "reason": d.Reason, "at": rangeJSON(d.At), "waits_for": waitsJSON(d.Waits)})
 		}
-		doc.Units = append(doc.Units, x)
+		body, wrong := json.Marshal(x)
+		if i > 0 {
+			err = errors.Join(err, text(","))
+		}
+		if err = errors.Join(err, failed, wrong, text(string(body))); err != nil {
+			return err
+		}
 	}
-	return json.Marshal(doc)
+	return errors.Join(err, text("]}"))
 }

@@ -1,10 +1,11 @@
 package cli
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -208,17 +209,43 @@ func showModule(_ context.Context, s *session, o *showOptions) int {
 
 // document prints a JSON document, or writes it to the file of -json-into.
 func (s *session) document(o *showOptions, doc []byte, err error, ds diag.List) int {
-	if err != nil || ds.HasErrors() {
-		if err != nil {
-			ds = append(ds, diag.Errorf(nil, "Failed to write JSON", "The document cannot be written: %s.", err)...)
-		}
+	if err != nil {
+		ds = append(ds, notWritten(err)...)
+	}
+	if ds.HasErrors() {
 		return s.fail(ds)
 	}
+	return s.documentFrom(o, func(w io.Writer) error {
+		_, err := w.Write(doc)
+		return err
+	})
+}
+
+func notWritten(err error) diag.List {
+	return diag.Errorf(nil, "Failed to write JSON", "The document cannot be written: %s.", err)
+}
+
+// documentFrom is document for one that a function writes piece by piece.
+func (s *session) documentFrom(o *showOptions, write func(io.Writer) error) int {
+	line := func(w io.Writer) error {
+		b := bufio.NewWriter(w)
+		err := write(b)
+		if err == nil {
+			err = errors.Join(b.WriteByte('\n'), b.Flush())
+		}
+		return err
+	}
 	if o.json.on {
-		fmt.Fprintf(s.Stdout, "%s\n", doc)
+		if err := line(s.Stdout); err != nil {
+			return s.fail(notWritten(err))
+		}
 		return 0
 	}
-	if err := os.WriteFile(s.Path(o.json.into), append(doc, '\n'), 0o600); err != nil {
+	f, err := os.OpenFile(s.Path(o.json.into), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err == nil {
+		err = errors.Join(line(f), f.Close())
+	}
+	if err != nil {
 		return s.fail(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be written: %s.", err))
 	}
 	return 0

@@ -39,13 +39,23 @@ func Write(w io.Writer, p *Page) error {
 		return err
 	}
 	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '" + digest(style) + "'; script-src '" + digest(script) + "'"
-	// Everything is put in at once, so that nothing of the data is taken for a slot.
-	// encoding/json writes <, > and & as codes: the data cannot end its element.
-	_, err = strings.NewReplacer(
-		"{{title}}", html.EscapeString(digraph.Clean(p.Title)), "{{policy}}", policy,
-		"{{style}}", string(style), "{{script}}", string(script), "{{data}}", string(data),
-	).WriteString(w, string(frame))
-	return err
+	// Nothing that is put in is looked at for slots. encoding/json writes <, > and & as
+	// codes: the data cannot end its element.
+	slots := map[string][]byte{
+		"title": []byte(html.EscapeString(digraph.Clean(p.Title))), "policy": []byte(policy), "style": style, "script": script, "data": data,
+	}
+	for rest, found := string(frame), true; found; {
+		var text, name string
+		text, rest, found = strings.Cut(rest, "{{")
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+		name, rest, _ = strings.Cut(rest, "}}")
+		if _, err := w.Write(slots[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func script() ([]byte, error) {
