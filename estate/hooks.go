@@ -115,7 +115,7 @@ func (w *work) program(ctx context.Context, h *unit.Hook, command string) diag.L
 		tell(w.u, h.Name)
 		defer tell(w.u, "")
 	}
-	env := w.r.e.Programs(ctx, w.u).With("TG_CTX_COMMAND="+command, "TG_CTX_HOOK_NAME="+h.Name, "TG_CTX_TF_PATH="+cmp.Or(w.r.e.o.Host.Program, "terrace"))
+	env := w.r.e.Programs(ctx, w.u).With(w.about(h, command)...)
 	var out hookOutput
 	stdout, stderr := w.streams(&out, h)
 	err := w.r.e.o.Machine.Run(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: stdout, Stderr: stderr})
@@ -133,6 +133,31 @@ func (w *work) program(ctx context.Context, h *unit.Hook, command string) diag.L
 	}
 	ds[0].Code = "estate/hook"
 	return ds
+}
+
+// about are the variables that tell a hook where it runs; the last three are an
+// experiment in Terragrunt (hook-context-env).
+func (w *work) about(h *unit.Hook, command string) []string {
+	tf, kind := w.u.place.terraform, "before_hook"
+	among := func(list []unit.Hook) bool {
+		for i := range list {
+			if &list[i] == h {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case among(tf.After):
+		kind = "after_hook"
+	case among(tf.Errors):
+		kind = "error_hook"
+	}
+	src, _ := w.r.e.sourceOf(w.u, tf)
+	return []string{
+		"TG_CTX_COMMAND=" + command, "TG_CTX_HOOK_NAME=" + h.Name, "TG_CTX_TF_PATH=" + cmp.Or(w.r.e.o.Host.Program, "terrace"),
+		"TG_CTX_HOOK_TYPE=" + kind, "TG_CTX_SOURCE=" + cmp.Or(src.text, "."), "TG_CTX_TERRAGRUNT_DIR=" + w.u.Dir,
+	}
 }
 
 // streams are those of a hook: one where both are told alike.
@@ -264,7 +289,8 @@ func (e *Estate) Pause(ctx context.Context, stop <-chan struct{}, d time.Duratio
 }
 
 // failureText is what patterns of errors are held against: each message in one
-// line, and as it is printed, with the text that it is about.
+// line, and as it is printed, with the text that it is about, and how a program that
+// fails with them ends.
 func (e *Estate) failureText(u *Unit, ds diag.List) string {
 	var b strings.Builder
 	for _, m := range ds.Errors() {
@@ -275,5 +301,8 @@ func (e *Estate) failureText(u *Unit, ds diag.List) string {
 		}
 		_ = p.Print(&b, diag.List{m}) // a builder takes everything
 	}
-	return b.String()
+	if text := b.String(); strings.Contains(text, "exit status") {
+		return text
+	}
+	return b.String() + "exit status 1\n"
 }

@@ -43,7 +43,7 @@ func idleFlags() []idleFlag {
 }
 
 // idleExperiments are those that bring nothing.
-const idleExperiments = "azure-backend block-iteration browse-tui catalog-format hook-context-env iac-engine mutable-generate optional-dependency-outputs slow-task-reporting symlinks"
+const idleExperiments = "azure-backend block-iteration browse-tui catalog-format iac-engine mutable-generate slow-task-reporting symlinks"
 
 // noteIdle notes a flag that does nothing. A switch that is turned off asks for
 // nothing.

@@ -265,10 +265,10 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 // hookLine tells a line of a hook: as an event where the command will write events or
 // writes them already, so that nothing else stands among them.
 func (s *session) hookLine(command string, args []string, line string) {
+	telemetry.Log(s.ctx, "stdout", line, "")
 	streams := []string{"plan", "apply", "destroy", "refresh"}
 	asks := func(a string) bool { return a == "-json" || a == "--json" }
 	if s.stream == nil && slices.Contains(streams, command) && slices.ContainsFunc(args, asks) {
-	telemetry.Log(s.ctx, "stdout", line, "")
 		(&view.Stream{Out: s.Stdout, Now: s.Now}).Log(line)
 		return
 	}
