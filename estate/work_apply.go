@@ -32,6 +32,11 @@ func (w *work) planAndApply(ctx context.Context) diag.List {
 		return ds
 	}
 	w.hold = h
+	if w.r.o.Op == Apply {
+		if err := w.noteWhere(ctx, where); err != nil {
+			return diag.Errorf(nil, "Failed to note where the state is", "%s.", err)
+		}
+	}
 	prev := h.Current()
 	planning, s := w.phase(ctx, "plan")
 	p, more := w.engine.Plan(planning, prev, engine.PlanOptions{
