@@ -16,8 +16,17 @@ func handshake(t *testing.T, path string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+	dir, err := os.MkdirTemp("", "p") // a short name, since the plugin listens on a file in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	cmd := exec.CommandContext(ctx, path)
-	cmd.Env = []string{"TF_PLUGIN_MAGIC_COOKIE=d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2", "PLUGIN_PROTOCOL_VERSIONS=5,6", "TMPDIR=" + t.TempDir()}
+	cmd.Env = []string{"TF_PLUGIN_MAGIC_COOKIE=d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2", "PLUGIN_PROTOCOL_VERSIONS=5,6", "TMPDIR=" + dir}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
