@@ -91,6 +91,12 @@ func setup(env *testscript.Env) error {
 	if err := os.WriteFile(both, []byte(head+override("terrace/test")+override("registry.terraform.io/terrace/test")+tail), 0o666); err != nil {
 		return err
 	}
+	tmp, err := os.MkdirTemp("", "s") // a short name, since plugins listen on files in it
+	if err != nil {
+		return err
+	}
+	env.Defer(func() { _ = os.RemoveAll(tmp) })
+	env.Setenv("TMPDIR", tmp)
 	env.Setenv("HOME", home)
 	env.Setenv("WITH_TEST_PROVIDER", rc)
 	env.Setenv("WITH_BOTH_REGISTRIES", both)
