@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/event"
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/telemetry"
@@ -32,8 +33,9 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 			}
 		},
 		Event: func(e engine.Event) {
-			if text := view.Text(e, op == estate.Apply); text != "" {
-				r.shown.live.Note(e.Unit, text)
+			text := view.Text(e, op == estate.Apply)
+			r.watch(e, text)
+			if text != "" {
 				if r.human != nil && !r.human.Concise && op == estate.Apply {
 					r.line("stdout", e.Unit, text)
 				}
@@ -73,6 +75,18 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 			}
 			r.line("stdout", u.Name, line)
 		},
+	}
+}
+
+// watch has the live view show what is being done with an object.
+func (r *estateRun) watch(e engine.Event, text string) {
+	switch e.Kind {
+	case event.RefreshDone, event.ReadDone, event.ImportDone, event.ApplyDone, event.ApplyError, event.OpenDone, event.OpenDeferred, event.RenewDone, event.CloseDone:
+		r.shown.live.Over(e.Unit, e.Object.String(), text)
+	default:
+		if text != "" {
+			r.shown.live.Doing(e.Unit, e.Object.String(), text)
+		}
 	}
 }
 

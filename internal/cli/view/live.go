@@ -32,8 +32,12 @@ type Live struct {
 type liveRow struct {
 	name, what string
 	meanwhile  string // what is done in between, if anything
+	objects    []liveObject
 	since      time.Time
 }
+
+// A liveObject is one that something is being done with, and what.
+type liveObject struct{ name, what string }
 
 // mostLive is how many of those that run are shown, and aboveLive how many lines of
 // the terminal are left to what stands above.
@@ -53,13 +57,53 @@ func (l *Live) Start(unit, what string) {
 	l.change(func() { l.running[unit] = &liveRow{name: unit, what: what, since: l.now()} })
 }
 
-// Note says what a unit is doing now.
+// Note says what a unit is doing now, with none of its objects.
 func (l *Live) Note(unit, what string) {
 	l.change(func() {
 		if r := l.running[unit]; r != nil {
-			r.what = what
+			r.what, r.objects = what, nil
 		}
 	})
+}
+
+// Doing says what a unit is doing with one of its objects, until Over. The one that
+// takes longest is shown.
+func (l *Live) Doing(unit, object, what string) {
+	l.change(func() {
+		r := l.running[unit]
+		if r == nil {
+			return
+		}
+		for i := range r.objects {
+			if r.objects[i].name == object {
+				r.objects[i].what = what
+				return
+			}
+		}
+		r.objects = append(r.objects, liveObject{object, what})
+	})
+}
+
+// Over says that nothing is being done with an object any more; what was, if it is
+// not "", is shown until something else is done.
+func (l *Live) Over(unit, object, what string) {
+	l.change(func() {
+		if r := l.running[unit]; r != nil {
+			r.objects = slices.DeleteFunc(r.objects, func(o liveObject) bool { return o.name == object })
+			r.what = cmp.Or(what, r.what)
+		}
+	})
+}
+
+// now is what the row tells.
+func (r *liveRow) now() string {
+	if len(r.objects) == 0 || r.meanwhile != "" {
+		return cmp.Or(r.meanwhile, r.what)
+	}
+	if more := len(r.objects) - 1; more > 0 {
+		return fmt.Sprintf("%s (and %d more)", r.objects[0].what, more)
+	}
+	return r.objects[0].what
 }
 
 // Meanwhile says what is done for a unit in between; "" ends it.
@@ -150,7 +194,7 @@ func (l *Live) text() string {
 		shown = max(0, room-1) // and the line that tells of the others
 	}
 	for _, r := range rows[:shown] {
-		line("  ▸ "+oneLine(r.name+": "+cmp.Or(r.meanwhile, r.what)), r.since)
+		line("  ▸ "+oneLine(r.name+": "+r.now()), r.since)
 		b.WriteByte('\n')
 	}
 	if more := len(rows) - shown; more > 0 && shown > 0 {

@@ -51,14 +51,22 @@ func TestLive(t *testing.T) {
 	l.Meanwhile("unit-c", "hook tidy")
 	l.Meanwhile("unit-d", "hook gone")
 	l.Meanwhile("unit-d", "")
+	for _, unit := range []string{"unit-e", "unit-f", "unit-g"} {
+		l.Doing(unit, "x", "x: Creating")
+		l.Doing(unit, "y", "y: Creating")
+	}
+	l.Doing("unit-e", "x", "x: Still")
+	l.Over("unit-f", "y", "y: Made")
+	l.Over("unit-g", "y", "y: Made")
+	l.Over("unit-g", "x", "")
 	l.Refresh()
 	want := `a line of text
   ▸ unit-a: terraform_data.x: Cre…  12s
   ▸ unit-c: hook tidy  10s
   ▸ unit-d: planning  9s
-  ▸ unit-e: planning  8s
-  ▸ unit-f: planning  7s
-  ▸ unit-g: planning  6s
+  ▸ unit-e: x: Still (and 1 more)  8s
+  ▸ unit-f: x: Creating  7s
+  ▸ unit-g: y: Made  6s
   ▸ unit-h: planning  5s
   ▸ unit-i: planning  4s
   ▸ and 3 more
