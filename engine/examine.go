@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/state"
 	"github.com/terrace-iac/terrace/internal/validate"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -40,6 +41,7 @@ func NewExaminer(now func() time.Time) *Examiner {
 // Module tells the errors in a root module and all that it calls. Only the built-in
 // provider is asked. Nothing is said where sources of modules hang on values.
 func (x *Examiner) Module(ctx context.Context, o Options) diag.List {
+	o.ReadState = func(context.Context, ReadStateRequest) (*state.State, diag.List) { return nil, nil } // no state is looked for
 	e, ds := Open(ctx, o)
 	if e == nil {
 		return ds.Errors()
