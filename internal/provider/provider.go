@@ -57,6 +57,14 @@ type Provider interface {
 // not known how far the provider came.
 const CodeInterrupted = "provider/interrupted"
 
+// CodeUnasked is the code of messages about calls that did not reach the provider,
+// since it had ended: another process of it may be asked.
+const CodeUnasked = "provider/unasked"
+
+// CodeSlow is the code of messages about providers that did not start in time: it
+// would take as long to find out again.
+const CodeSlow = "provider/slow"
+
 // A Factory starts a new, unconfigured provider instance.
 type Factory func(ctx context.Context) (Provider, diag.List)
 

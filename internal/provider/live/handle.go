@@ -51,6 +51,13 @@ func (h *handle) usable() bool {
 	return h.proc != nil
 }
 
+// failed reports whether a call of ours failed since the process ended.
+func (h *handle) failed(proc *process) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hurt && h.proc == proc
+}
+
 // note remembers that a call failed because the process ended.
 func (h *handle) note(proc *process, failed bool) {
 	if !failed || !proc.ended() {
@@ -69,19 +76,31 @@ func do[R any](ctx context.Context, h *handle, fallback R, call func(provider.Pr
 			h = other
 		}
 	}
-	proc, ds := h.process(ctx)
-	if ds.HasErrors() {
-		return fallback, ds
+	for tries := 1; ; tries++ {
+		proc, ds := h.process(ctx)
+		if ds.HasErrors() {
+			return fallback, ds
+		}
+		if ds := h.pool.turn(ctx, h.addr); ds.HasErrors() {
+			return fallback, ds
+		}
+		out, ds := answer(proc, call, h.pool.host.turns.Give)
+		if again(proc, ds, tries) && !h.failed(proc) {
+			continue
+		}
+		h.note(proc, ds.HasErrors())
+		return out, ds
 	}
-	if ds := h.pool.turn(ctx, h.addr); ds.HasErrors() {
-		return fallback, ds
-	}
-	defer h.pool.host.turns.Give()
-	proc.calls.RLock()
-	defer proc.calls.RUnlock()
-	out, ds := call(proc.p)
-	h.note(proc, ds.HasErrors())
-	return out, ds
+}
+
+// mostTries is how many processes are tried one after the other that end before
+// they can be asked.
+const mostTries = 3
+
+// again reports whether a call did not reach its process, which had ended, so that
+// another one is asked.
+func again(proc *process, ds diag.List, tries int) bool {
+	return tries < mostTries && has(ds, provider.CodeUnasked) && proc.ended()
 }
 
 // turn waits for the pool's turn to make a call.

@@ -54,6 +54,71 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// A call that did not reach its process goes to a fresh one; not for ever where one
+// after the other ends.
+func TestUnasked(t *testing.T) {
+	for lost, want := range []bool{true, true, true, false} {
+		w := newWorld()
+		h := NewHost(Options{})
+		defer h.Close()
+		h.Expect(1)
+		p := h.New(source{world: w, path: "/bin/thing", dir: "/a"}, "a")
+		defer p.Close()
+		prov := configured(t, p, "x")
+		w.losing.Store(int64(lost))
+		if ds := read(t, prov); ds.HasErrors() == want {
+			t.Errorf("%d processes ended before they were asked: %v", lost, ds.Err())
+		}
+		if n := w.count(); n != min(lost, mostTries-1)+1 {
+			t.Errorf("%d processes were started, %d ended before they were asked", n, lost)
+		}
+	}
+}
+
+// Who waits for a process that ends while it is started or configured gets another;
+// one that is too slow to start is not waited for again.
+func TestEndsWhenStarted(t *testing.T) {
+	for _, tt := range []struct {
+		code string
+		want int
+	}{{"", 1}, {provider.CodeSlow, 2}} {
+		w := newWorld()
+		w.gate = make(chan struct{})
+		h := NewHost(Options{})
+		defer h.Close()
+		h.Expect(2)
+		s := source{world: w, path: "/bin/thing", dir: "/a"}
+		a, b := h.New(s, "a"), h.New(s, "b")
+		w.code = tt.code
+		w.failing.Store(1)
+		got := make(chan diag.List)
+		start := func(p *Pool) {
+			go func() {
+				_, ds := p.Configured(t.Context(), addr.ProviderConfig{Provider: thing}, configOf("x"))
+				got <- ds
+			}()
+			until(func() bool {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				return len(p.used) == 1
+			})
+		}
+		start(a)
+		start(b)
+		until(func() bool { return w.waiting.Load() == 1 })
+		close(w.gate)
+		failed := 0
+		for range 2 {
+			if ds := <-got; ds.HasErrors() {
+				failed++
+			}
+		}
+		if failed != tt.want {
+			t.Errorf("code %q: %d units failed, want %d", tt.code, failed, tt.want)
+		}
+	}
+}
+
 // Stop reaches a process when all who use it are stopping, and such a process is
 // given to nobody.
 func TestStop(t *testing.T) {

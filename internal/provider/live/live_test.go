@@ -32,7 +32,10 @@ type world struct {
 	slow    time.Duration
 	gate    chan struct{} // what starts wait for; nil: nothing
 	waiting atomic.Int64  // starts that wait
-	memory  int64         // of each process; 0: not known
+	failing atomic.Int64  // how many starts fail, with this code
+	code    string
+	losing  atomic.Int64 // how many processes end when they are to read
+	memory  int64        // of each process; 0: not known
 }
 
 // an instance can end by itself, as a process does.
@@ -60,6 +63,10 @@ func (i *instance) Read(ctx context.Context, req provider.ReadRequest) (provider
 	i.inside.Add(1)
 	if i.hold != nil {
 		<-i.hold
+	}
+	if i.w.losing.Add(-1) >= 0 { // it ends before the call gets to it
+		i.dead.Store(true)
+		return provider.ReadResponse{}, diag.List{{Code: provider.CodeUnasked, Summary: "Provider ended", Detail: "It was gone."}}
 	}
 	if i.dead.Load() {
 		return provider.ReadResponse{}, diag.Errorf(nil, "Provider ended", "It is gone.")
@@ -126,6 +133,9 @@ func (s source) begin(ctx context.Context, dir string) (provider.Provider, diag.
 		case <-s.gate:
 		case <-ctx.Done():
 		}
+	}
+	if s.failing.Add(-1) >= 0 {
+		return nil, diag.List{{Code: s.code, Summary: "Provider could not be started", Detail: "It ended."}}
 	}
 	if s.fail.Load() || ctx.Err() != nil {
 		return nil, diag.Errorf(nil, "Provider could not be started", "It does not want to.")

@@ -201,25 +201,24 @@ func (p *Pool) launch(ctx context.Context, prog *program, proc *process, start b
 
 // visit makes a call that needs no configuration on any process of a program.
 func visit[R any](ctx context.Context, p *Pool, prog *program, none R, call func(provider.Provider) (R, diag.List)) (R, diag.List) {
-	for {
+	for tries := 1; ; tries++ {
 		proc, start, ds := p.host.visit(prog, p)
 		if ds.HasErrors() {
 			return none, ds
 		}
-		again, ds := p.launch(ctx, prog, proc, start)
+		restart, ds := p.launch(ctx, prog, proc, start)
 		if ds.HasErrors() {
 			p.host.discard(proc)
 			p.host.left(proc, nil)
-			if again {
+			if restart {
 				continue
 			}
 			return none, ds
 		}
-		defer p.host.left(proc, nil)
-		proc.calls.RLock()
-		defer proc.calls.RUnlock()
-		out, more := call(proc.p)
-		return out, append(ds, more...)
+		out, more := answer(proc, call, func() { p.host.left(proc, nil) })
+		if !again(proc, more, tries) {
+			return out, append(ds, more...)
+		}
 	}
 }
 

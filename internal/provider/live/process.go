@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -32,7 +33,7 @@ type process struct {
 	ready   sync.Mutex // held while it is configured
 	done    bool
 	cds     diag.List
-	spoiled bool // it was not configured since the one who did it gave up
+	spoiled bool // it was not configured since the one who did it gave up, or it ended
 
 	calls sync.RWMutex // read by calls, written while it is configured
 	once  sync.Once
@@ -63,7 +64,7 @@ func (p *process) await(ctx context.Context) (again bool, ds diag.List) {
 		return false, interrupted("Provider start interrupted", "The provider %s was being started, but that was given up before it was ready.", p.addr.Display())
 	}
 	if p.p == nil {
-		return p.gaveUp && ctx.Err() == nil, clone(p.ds)
+		return (p.gaveUp || !has(p.ds, provider.CodeSlow)) && ctx.Err() == nil, clone(p.ds)
 	}
 	return false, clone(p.ds)
 }
@@ -119,7 +120,7 @@ func (p *process) configure(ctx context.Context, config cty.Value, by *Pool) (ag
 		}
 		ds = append(ds, p.p.Configure(ctx, prepared)...)
 	}
-	p.done, p.cds, p.spoiled = true, ds, ds.HasErrors() && ctx.Err() != nil
+	p.done, p.cds, p.spoiled = true, ds, ds.HasErrors() && (ctx.Err() != nil || p.ended())
 	return false, clone(ds)
 }
 
@@ -144,6 +145,19 @@ func (p *process) mayStop(h *Host) bool {
 	p.stopSent = true
 	h.drop(p)
 	return true
+}
+
+// answer makes a call, not while the process is configured.
+func answer[R any](p *process, call func(provider.Provider) (R, diag.List), after func()) (R, diag.List) {
+	defer after()
+	p.calls.RLock()
+	defer p.calls.RUnlock()
+	return call(p.p)
+}
+
+// has reports whether there is a message with a code.
+func has(ds diag.List, code string) bool {
+	return slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == code })
 }
 
 // interrupted is a message about what was given up.

@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 )
 
@@ -18,7 +19,7 @@ type conn struct {
 	dead  <-chan struct{} // closed when the process has ended; nil if it is not ours
 }
 
-var errDead = status.Error(codes.Unavailable, "its process has ended")
+var errDead = unasked{status.Error(codes.Unavailable, "its process has ended")}
 
 func (c conn) alive() error {
 	select {
@@ -33,8 +34,18 @@ func (c conn) Invoke(ctx context.Context, method string, args, reply any, opts .
 	if err := c.alive(); err != nil {
 		return err
 	}
-	return c.ClientConnInterface.Invoke(ctx, c.names[method], args, reply, opts...)
+	var to peer.Peer // stays empty where there was no connection to write to
+	err := c.ClientConnInterface.Invoke(ctx, c.names[method], args, reply, append(opts, grpc.Peer(&to))...)
+	if err != nil && to.Addr == nil && status.Code(err) == codes.Unavailable {
+		return unasked{err}
+	}
+	return err
 }
+
+// unasked is the error of a call that was not sent.
+type unasked struct{ error }
+
+func (u unasked) Unwrap() error { return u.error }
 
 func (c conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if err := c.alive(); err != nil {

@@ -69,7 +69,11 @@ func TestStartFails(t *testing.T) {
 						ds[0].Code, ds[0].Detail = rpc.CodeStart, ds[0].Detail+" could not be started"
 					}
 				}
-				wantError(t, ds, rpc.CodeStart, append(tt.words, "terrace/test")...)
+				code := rpc.CodeStart
+				if tt.name == "hang" {
+					code = provider.CodeSlow
+				}
+				wantError(t, ds, code, append(tt.words, "terrace/test")...)
 			})
 		})
 	}
@@ -149,9 +153,9 @@ func TestCrash(t *testing.T) {
 						wantError(t, p.Configure(context.Background(), v), rpc.CodeCrash, append(tt.words, "take its configuration")...)
 					}
 					start := time.Now()
-					for range 100 { // all later calls fail at once
+					for range 100 { // all later calls fail at once, and say that they did not get there
 						_, _, ds := o.plan(o.null(), config)
-						wantError(t, ds, rpc.CodeCrash)
+						wantError(t, ds, provider.CodeUnasked)
 					}
 					if d := time.Since(start); d > 30*time.Second {
 						t.Errorf("100 calls after the crash took %s", d)

@@ -173,6 +173,7 @@ func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
 		ds = startGivenUp(s.opts, s.out)
 	case <-limit.C:
 		ds = startFailed(s.opts, s.out, fmt.Sprintf("it was not ready %s after its start", s.opts.StartTimeout))
+		ds[0].Code = provider.CodeSlow
 	}
 	_ = s.proc.Kill(ctx)
 	end(s.client, s.proc) // removes the folder of its socket

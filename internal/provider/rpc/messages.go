@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -49,6 +50,9 @@ func (c *Client) failed(ctx context.Context, w call, err error) diag.List {
 	case code == codes.Unavailable || (code == codes.Internal || code == codes.Unknown) && c.gone(0):
 		m.Code, m.Summary = CodeCrash, "Provider crashed"
 		m.Detail = c.crashText(name, w, st)
+		if errors.As(err, &unasked{}) && c.gone(0) {
+			m.Code = provider.CodeUnasked
+		}
 	case code == codes.Unimplemented:
 		m.Detail = fmt.Sprintf("The provider %s was asked to %s, which it cannot do: %s.", name, w, st.Message())
 	case code == codes.ResourceExhausted:
