@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/schema"
 	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -201,6 +202,7 @@ func differ(what string, was, now cty.Value) []string {
 		now = cty.NullVal(cty.DynamicPseudoType)
 	}
 	now, _ = now.UnmarkDeep()
+	now = alike(now, was)
 	var out []string
 	for _, err := range schema.AssertSameValue(was, now) {
 		text := what + ": another value than the approved one"
@@ -210,6 +212,18 @@ func differ(what string, was, now cty.Value) []string {
 		out = append(out, text)
 	}
 	return out
+}
+
+// alike is a value in the type of one that was known before, if it fits: an expression
+// with several outcomes gives a type that all of them have only once they are known.
+func alike(now, was cty.Value) cty.Value {
+	if now.Type().Equals(was.Type()) {
+		return now
+	}
+	if v, err := value.Convert(now, was.Type()); err == nil {
+		return v
+	}
+	return now
 }
 
 // plainPath is a path with keys that are identifiers as attributes.
@@ -355,7 +369,7 @@ func (a *Approval) changed(now journal.Header, digest string, p *plan.Plan, agai
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.inputs)) {
 		v := a.inputs[name]
-		if have, ok := p.Variables[name]; v.IsWhollyKnown() && (!ok || !have.RawEquals(v)) {
+		if have, ok := p.Variables[name]; v.IsWhollyKnown() && (!ok || !alike(have, v).RawEquals(v)) {
 			return fmt.Sprintf("its input %q has another value than when the plan was saved", name)
 		}
 	}
