@@ -43,10 +43,13 @@ type Options struct {
 	At        time.Time
 	Who       string            // user@host, for locks
 	SourceMap map[string]string // of --source-map: what replaces the address of a source, before the //
-	Inputs    Inputs
-	Without   Without
-	SignIn    SignIn
-	Host      Host
+	// SourceBase says that the source of the request is where the modules of all units
+	// lie, and not the one of the unit that was opened.
+	SourceBase bool
+	Inputs     Inputs
+	Without    Without
+	SignIn     SignIn
+	Host       Host
 	// ShareProviders are providers whose processes units share though their working
 	// folders differ, beside those that are known not to look at theirs.
 	ShareProviders []addr.Provider

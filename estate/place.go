@@ -235,14 +235,7 @@ func (e *Estate) sourceOf(u *Unit, tf *unit.Terraform) (src moduleSource, ds dia
 			src.text = v.AsString()
 		}
 	}
-	src.text = replaceSource(src.text, e.o.SourceMap)
-	if e.o.Request.Source != "" && src.text != "" {
-		_, sub := unit.SplitSource(src.text)
-		src.text = e.o.Request.Source
-		if _, has := unit.SplitSource(src.text); has == "" && sub != "" {
-			src.text += "//" + sub
-		}
-	}
+	src.text = e.overridden(u, replaceSource(src.text, e.o.SourceMap))
 	return src, nil
 }
 
