@@ -176,13 +176,16 @@ func goCommand(ctx context.Context, dir string, env []string, args ...string) er
 	return nil
 }
 
-// cacheDir makes a folder of ours in the user's cache folder.
+// cacheDir makes a folder of ours in the user's cache folder, or among temporary
+// files where there is none that can be written to.
 func cacheDir(name string) (string, error) {
-	base, err := os.UserCacheDir()
-	if err != nil {
-		base = os.TempDir()
+	if base, err := os.UserCacheDir(); err == nil {
+		dir := filepath.Join(base, "terrace-test", name)
+		if err := os.MkdirAll(dir, 0o755); err == nil {
+			return dir, nil
+		}
 	}
-	dir := filepath.Join(base, "terrace-test", name)
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("terrace-test-%d", os.Getuid()), name)
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
