@@ -255,6 +255,9 @@ func rewriteBlock(d *document, b *hclsyntax.Block, name string) {
 		}
 	}
 	if p := b.Body.Attributes["path"]; p != nil {
+		if open := b.OpenBraceRange.End; open.Line == b.CloseBraceRange.Start.Line {
+			d.replace(open.Byte, p.NameRange.Start.Byte, "\n  ")
+		}
 		d.replaceRange(p.NameRange, "config_path")
 	}
 	if x := b.Body.Attributes["expose"]; x != nil {
@@ -270,12 +273,15 @@ func rewriteBlock(d *document, b *hclsyntax.Block, name string) {
 	}
 	end := b.CloseBraceRange.Start.Byte
 	line := strings.LastIndexByte(string(d.text[:end]), '\n') + 1
-	if line > b.OpenBraceRange.Start.Byte {
+	if b.CloseBraceRange.Start.Line > b.OpenBraceRange.Start.Line {
 		d.replace(line, line, "  "+how+"\n")
 		return
 	}
-	d.replace(b.OpenBraceRange.End.Byte, b.OpenBraceRange.End.Byte, "\n") // a block on one line
-	d.replace(end, end, "\n"+how+"\n")
+	from := end // of a block on one line, with path alone
+	if p := b.Body.Attributes["path"]; p != nil {
+		from = p.SrcRange.End.Byte
+	}
+	d.replace(from, end, "\n  "+how+"\n")
 }
 
 // rewriteRef edits a reference to an exposed include.
