@@ -44,9 +44,6 @@ func (e *Estate) examine(ctx context.Context, p *place) diag.List {
 	if e.o.Host.Provisioners != nil {
 		o.Provisioners = e.o.Host.Provisioners(Folder{Dir: p.dir, Env: e.o.Machine.Environ})
 	}
-	if e.o.Host.ReadState != nil { // only to be asked whether it could be
-		o.ReadState = e.o.Host.ReadState(p.dir)
-	}
 	ds := e.examiner().Module(ctx, o)
 	if len(ds) == 0 {
 		return nil

@@ -286,7 +286,7 @@ func Bind(n *module.Node, ref config.ProviderRef) (*binding, diag.List) {
 			}
 			name, alias, n = passed.Name, passed.Alias, n.Parent
 			continue
-		case cfg != nil && (n.Parent == nil || !cfg.Empty):
+		case cfg != nil && (n.Parent == nil || !cfg.Empty || alias != ""): // an empty one of a name of its own stands for itself if none is passed
 			b.node, b.cfg = n, cfg
 			return b, nil
 		case alias != "":
