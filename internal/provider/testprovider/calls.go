@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 	"google.golang.org/grpc"
 )
@@ -58,11 +57,11 @@ func (l *callLog) options(s *server) []grpc.ServerOption {
 // around writes the lines of the server's calls. The end is written before the
 // answer goes out: calls overlap in the file only where they do for the caller.
 func (l *callLog) around(s *server) grpc.UnaryServerInterceptor {
-	names := callNames(s.protocol)
+	names := callNames()
 	pause := callPause()
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		call, ok := names[path.Base(info.FullMethod)]
-		if !ok {
+		call := path.Base(info.FullMethod)
+		if !names[call] { // of another service
 			return handle(ctx, req)
 		}
 		n := strconv.FormatInt(l.last.Add(1), 10)
@@ -76,11 +75,11 @@ func (l *callLog) around(s *server) grpc.UnaryServerInterceptor {
 	}
 }
 
-// callNames are the names in protocol 6 by those of another.
-func callNames(protocol int) map[string]string {
-	out := map[string]string{}
+// callNames are the calls of providers, which our bindings name as protocol 6 does.
+func callNames() map[string]bool {
+	out := map[string]bool{}
 	for _, m := range pb6.Provider_ServiceDesc.Methods {
-		out[rpc.Method(protocol, m.MethodName)] = m.MethodName
+		out[m.MethodName] = true
 	}
 	return out
 }
