@@ -226,6 +226,7 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.Lis
 	if r.name != "plan" || results == nil {
 		return nil
 	}
+	r.shown.folds = newFolds()    // what was shown may be long
 	for _, res := range results { // units that are excluded have no turn
 		r.notePage(ctx, res)
 	}

@@ -1,8 +1,12 @@
 package picture
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strings"
@@ -13,15 +17,46 @@ import (
 // document is the data of the page as its script reads it. Numbers in lists are
 // indices: of texts where nothing else is said. Lists of lines are as linesOf says.
 type document struct {
-	Title   string     `json:"title"`
-	Command string     `json:"command,omitempty"`
-	Made    string     `json:"made,omitempty"`
-	Program string     `json:"program,omitempty"`
+	about
 	Texts   []string   `json:"texts"`
 	Changes []change   `json:"changes"`
 	Steps   [][6]int   `json:"steps"` // text, file, line, column, role, 1 if replaced
 	Columns []int      `json:"columns"`
 	Units   []unitData `json:"units"`
+}
+
+// about is what the page is of.
+type about struct {
+	Title   string `json:"title"`
+	Command string `json:"command,omitempty"`
+	Made    string `json:"made,omitempty"`
+	Program string `json:"program,omitempty"`
+}
+
+// write writes the document as encoding/json does, piece by piece: that of an estate is
+// long.
+func (d *document) write(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	head, err := json.Marshal(&d.about)
+	_, _ = b.Write(bytes.TrimSuffix(head, []byte("}"))) // b keeps what goes wrong
+	err = errors.Join(err, table(b, "texts", d.Texts), table(b, "changes", d.Changes), table(b, "steps", d.Steps), table(b, "columns", d.Columns), table(b, "units", d.Units))
+	_ = b.WriteByte('}')
+	return errors.Join(err, b.Flush())
+}
+
+func table[T any](b *bufio.Writer, name string, all []T) error {
+	_, _ = b.WriteString(`,"` + name + `":[`)
+	for i := range all {
+		if i > 0 {
+			_ = b.WriteByte(',')
+		}
+		body, err := json.Marshal(&all[i])
+		if err != nil {
+			return err
+		}
+		_, _ = b.Write(body)
+	}
+	return b.WriteByte(']')
 }
 
 // change is a change that at least one unit has.
@@ -69,10 +104,10 @@ type encoder struct {
 }
 
 // encode makes the data of a page.
-func encode(p *Page) ([]byte, error) {
+func encode(p *Page) (*document, error) {
 	e := &encoder{texts: map[string]int{}, changes: map[Change]int{}, steps: map[[6]int]int{}, names: map[string]int{}}
 	e.doc = document{
-		Title: digraph.Clean(p.Title), Command: digraph.Clean(p.Command), Made: digraph.Clean(p.Made), Program: digraph.Clean(p.Program),
+		about: about{Title: digraph.Clean(p.Title), Command: digraph.Clean(p.Command), Made: digraph.Clean(p.Made), Program: digraph.Clean(p.Program)},
 		Texts: []string{}, Changes: []change{}, Steps: [][6]int{}, Columns: []int{}, Units: make([]unitData, len(p.Units)),
 	}
 	e.text("")
@@ -89,7 +124,7 @@ func encode(p *Page) ([]byte, error) {
 	for i := range p.Units {
 		e.unit(&e.doc.Units[i], &p.Units[i])
 	}
-	return json.Marshal(&e.doc)
+	return &e.doc, nil
 }
 
 // place lays the map out: the columns from left to right, each with its layer.

@@ -22,7 +22,7 @@ var scripts = []string{"data.js", "find.js", "map.js", "diff.js", "panel.js", "l
 
 // Write writes the page.
 func Write(w io.Writer, p *Page) error {
-	data, err := encode(p)
+	doc, err := encode(p)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func Write(w io.Writer, p *Page) error {
 	// Nothing that is put in is looked at for slots. encoding/json writes <, > and & as
 	// codes: the data cannot end its element.
 	slots := map[string][]byte{
-		"title": []byte(html.EscapeString(digraph.Clean(p.Title))), "policy": []byte(policy), "style": style, "script": script, "data": data,
+		"title": []byte(html.EscapeString(digraph.Clean(p.Title))), "policy": []byte(policy), "style": style, "script": script,
 	}
 	for rest, found := string(frame), true; found; {
 		var text, name string
@@ -51,7 +51,12 @@ func Write(w io.Writer, p *Page) error {
 			return err
 		}
 		name, rest, _ = strings.Cut(rest, "}}")
-		if _, err := w.Write(slots[name]); err != nil {
+		if name == "data" {
+			err = doc.write(w)
+		} else {
+			_, err = w.Write(slots[name])
+		}
+		if err != nil {
 			return err
 		}
 	}
