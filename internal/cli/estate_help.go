@@ -109,7 +109,8 @@ func runUsage() string {
 	return usageText("Usage: "+view.Program+" [global options] run [options] [--] COMMAND [ARGS]\n\n"+
 		"  Runs a command on the unit in the working folder, or with --all on every\n  unit below it, in the order of their dependencies and in one process. What a\n  unit takes from others that were not applied yet is unknown in its plan; what\n  cannot be planned so is deferred, and listed with what it waits for.\n\n"+
 		"  All units are checked before anything runs, as by \"estate check\". With --all,\n  plan -out=FILE saves the plan of all units, which show FILE shows and\n  run --all apply FILE applies.\n\n"+
-		"  The options with two dashes come before the command or behind it; the variable\n  TG_NAME stands for --name. Other flags of Terragrunt are taken and do nothing.",
+		"  The options with two dashes come before the command or behind it; the variable\n  TG_NAME stands for --name. Other flags of Terragrunt are taken and do nothing.\n\n"+
+		"  TG_TELEMETRY_TRACE_EXPORTER and TG_TELEMETRY_METRIC_EXPORTER (console,\n  otlpHttp, otlpGrpc) send traces and metrics by OpenTelemetry, in the trace that\n  TRACEPARENT names.",
 		slices.Concat(unitOptions(), turnOptions(), reportOptions())...)()
 }
 
