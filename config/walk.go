@@ -1,51 +1,30 @@
 package config
 
 import (
-	"slices"
-
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// Expressions calls f for every expression in a body of a Module, of nested and dynamic
-// blocks too, without a schema, with the names that dynamic blocks around it define.
-// What an override replaced is left out, and so is what is written in JSON: there
+// Expressions calls f for every expression in a body of a Module, of nested blocks too,
+// without a schema. What an override replaced is left out, and so is the content of
+// dynamic blocks, of which there may be none, and what is written in JSON: there
 // nothing tells which properties are blocks.
-func Expressions(body hcl.Body, f func(x hcl.Expression, iterators []string)) {
-	expressions(body, nil, f)
-}
-
-func expressions(body hcl.Body, iterators []string, f func(hcl.Expression, []string)) {
+func Expressions(body hcl.Body, f func(hcl.Expression)) {
 	switch b := body.(type) {
 	case *Body:
 		for _, l := range b.layers {
-			expressions(l.open, iterators, f)
+			Expressions(l.open, f)
 		}
 	case *hclsyntax.Body:
 		for _, a := range b.Attributes {
-			f(a.Expr, iterators)
+			f(a.Expr)
 		}
 		for _, block := range b.Blocks {
-			if block.Type == "dynamic" && len(block.Labels) == 1 {
-				dynamicExpressions(block, iterators, f)
-			} else {
-				expressions(block.Body, iterators, f)
+			if block.Type != "dynamic" || len(block.Labels) != 1 {
+				Expressions(block.Body, f)
+			} else if each := block.Body.Attributes["for_each"]; each != nil {
+				f(each.Expr)
 			}
 		}
-	}
-}
-
-func dynamicExpressions(block *hclsyntax.Block, iterators []string, f func(hcl.Expression, []string)) {
-	name := block.Labels[0]
-	for _, a := range block.Body.Attributes {
-		if a.Name != "iterator" {
-			f(a.Expr, iterators)
-		} else if word := hcl.ExprAsKeyword(a.Expr); word != "" {
-			name = word
-		}
-	}
-	within := append(slices.Clip(iterators), name)
-	for _, content := range block.Body.Blocks {
-		expressions(content.Body, within, f)
 	}
 }

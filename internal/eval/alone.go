@@ -12,7 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/schema"
-	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -22,7 +21,8 @@ import (
 // What is written in the block of a resource or a provider can be evaluated expression
 // by expression where nobody says what belongs there.
 
-// Expressions evaluates every expression of the instance's block by itself.
+// Expressions evaluates every expression of the instance's block by itself, but for
+// those in the content of dynamic blocks.
 func (d *Desired) Expressions(t *demand.Task) diag.List {
 	return within(t, d.Scope(cty.NilVal), d.Resource.code.cfg.Body)
 }
@@ -37,29 +37,11 @@ func (p *ProviderConfig) Expressions(t *demand.Task) diag.List {
 
 func within(t *demand.Task, s lang.Scope, body hcl.Body) diag.List {
 	var ds diag.List
-	config.Expressions(body, func(x hcl.Expression, iterators []string) {
-		in := s
-		if len(iterators) > 0 {
-			in = iteratorScope{s, iterators}
-		}
-		_, more := lang.Eval(t, in, x, cty.DynamicPseudoType)
+	config.Expressions(body, func(x hcl.Expression) {
+		_, more := lang.Eval(t, s, x, cty.DynamicPseudoType)
 		ds = append(ds, more...)
 	})
 	return ds
-}
-
-// iteratorScope is a scope in the content of dynamic blocks.
-type iteratorScope struct {
-	lang.Scope
-	names []string
-}
-
-// Resolve implements lang.Scope.
-func (s iteratorScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
-	if slices.Contains(s.names, ref.RootName()) {
-		return cty.DynamicVal, 1, nil
-	}
-	return s.Scope.Resolve(t, ref, at)
 }
 
 // CheckInputs holds given values of a root module's variables to their validation

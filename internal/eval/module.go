@@ -257,8 +257,8 @@ func (m *Module) variable(t *demand.Task, v *varCode) (cty.Value, diag.List) {
 	if len(v.own) > 0 {
 		ds = append(ds, m.validate(t, v, v.own, Input{out, at, from})...)
 	}
-	if ds.HasErrors() {
-		return out, ds
+	if m.ev.o.Validating && m.parent != nil { // a module is held to its rules whatever it is called with
+		out = m.marked(cfg.Sensitive, cfg.Ephemeral, unknown)
 	}
 	return out, ds
 }

@@ -51,8 +51,10 @@ func (m *Module) unknownCount() expansion {
 	return expansion{form: Counted, unknown: true, all: []instance{{count: cty.UnknownVal(cty.Number)}}}
 }
 
-func (m *Module) unknownKeys(each cty.Value) expansion {
-	return expansion{form: Keyed, unknown: true, all: []instance{{eachKey: cty.UnknownVal(cty.String), each: each}}}
+// unknownKeys has a value of any type for all: there may be none that a reference to
+// each.value could be wrong for.
+func (m *Module) unknownKeys() expansion {
+	return expansion{form: Keyed, unknown: true, all: []instance{{eachKey: cty.UnknownVal(cty.String), each: cty.DynamicVal}}}
 }
 
 func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansion, diag.List) {
@@ -107,7 +109,7 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expansion, diag.List) {
 	v, ds := lang.Eval(t, m, x, cty.DynamicPseudoType)
 	if ds.HasErrors() {
-		return m.unknownKeys(cty.DynamicVal), ds
+		return m.unknownKeys(), ds
 	}
 	at := x.Range()
 	bad := func(format string, args ...any) (expansion, diag.List) {
@@ -135,7 +137,7 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 		return bad("The given \"for_each\" argument value is unsuitable: the \"for_each\" argument must be a map, or set of strings, and you have provided a value of type %s.", ty.FriendlyName())
 	case !v.IsKnown() || isSet && !v.IsWhollyKnown():
 		if m.ev.o.Validating {
-			return m.unknownKeys(elementOf(v)), ds
+			return m.unknownKeys(), ds
 		}
 		if d := m.ev.deferral(t, at); d != nil {
 			return expansion{form: Keyed, unknown: true, deferred: d}, ds
@@ -166,7 +168,7 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 		}
 	}
 	if m.ev.o.Validating { // one stands for all
-		return m.unknownKeys(elementOf(v)), ds
+		return m.unknownKeys(), ds
 	}
 	slices.SortFunc(out.all, func(a, b instance) int { return strings.Compare(a.key.Str, b.key.Str) })
 	return out, ds
@@ -177,15 +179,6 @@ func collectionName(isSet bool) string {
 		return "set"
 	}
 	return "map"
-}
-
-// elementOf is a stand-in for each.value of an unknown collection.
-func elementOf(v cty.Value) cty.Value {
-	ty := v.Type()
-	if ty.IsCollectionType() {
-		return cty.UnknownVal(ty.ElementType())
-	}
-	return cty.DynamicVal
 }
 
 func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expansion, diag.List) {
