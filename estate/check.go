@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
@@ -29,7 +30,7 @@ func (e *Estate) Check(ctx context.Context, strict bool) (ds diag.List) {
 	ctx, s := telemetry.Start(ctx, "estate_check")
 	s.Text("working_dir", e.o.Root).Count("components_in", len(e.Units))
 	defer func() { over(s, ds) }()
-	c := &checker{e: e}
+	c := &checker{e: e, states: map[*Unit]stated{}}
 	c.loader = e.loader.Anew(c.outputs)
 	all := par.Map(len(e.Units), 0, func(i int) diag.List {
 		u := e.Units[i]
@@ -43,12 +44,16 @@ func (e *Estate) Check(ctx context.Context, strict bool) (ds diag.List) {
 		u.wrong = append(u.wrong, ds.Errors()...)
 		return ds
 	})
+	c.oneState(all)
 	return together(maps.Clone(e.told.reading), e.Units, all)
 }
 
 type checker struct {
 	e      *Estate
 	loader *unit.Loader
+
+	mu     sync.Mutex
+	states map[*Unit]stated // of those whose remote_state names a file for itself
 }
 
 // outputs are those that a unit's module declares, none of them known. Where they
@@ -73,8 +78,9 @@ func (c *checker) check(ctx context.Context, u *Unit, strict bool) diag.List {
 	t := c.loader.Task(ctx)
 	in := u.Unit.In(c.loader)
 	tf, ds := in.Terraform(t)
-	_, more := in.RemoteState(t)
+	rs, more := in.RemoteState(t)
 	ds = append(ds, more...)
+	c.noteState(u, rs)
 	_, more = in.Features(t)
 	ds = append(ds, more...)
 	_, more = in.Errors(t)

@@ -40,16 +40,13 @@ type Options struct {
 	Machine unit.Machine // of which Now is required
 	// At is the time that timestamp() gives in unit files, for the whole run: a plan and
 	// what is applied of it must have the same one. Zero means when it is asked for.
-	At        time.Time
-	Who       string            // user@host, for locks
-	SourceMap map[string]string // of --source-map: what replaces the address of a source, before the //
-	// SourceBase says that the source of the request is where the modules of all units
-	// lie, and not the one of the unit that was opened.
-	SourceBase bool
-	Inputs     Inputs
-	Without    Without
-	SignIn     SignIn
-	Host       Host
+	At      time.Time
+	Who     string // user@host, for locks
+	Sources Sources
+	Inputs  Inputs
+	Without Without
+	SignIn  SignIn
+	Host    Host
 	// ShareProviders are providers whose processes units share though their working
 	// folders differ, beside those that are known not to look at theirs.
 	ShareProviders []addr.Provider
@@ -59,6 +56,12 @@ type Options struct {
 	Worktrees *Worktrees
 
 	repo string // where git runs, if that is not Root
+}
+
+// Sources say what comes in the place of the sources of units.
+type Sources struct {
+	Map  map[string]string // of --source-map: what replaces an address, before the //
+	Base bool              // the source of the request is where the modules of all units lie, and not the one of the unit that was opened
 }
 
 // Inputs say what is made of the inputs of units. The zero value takes them as they

@@ -21,7 +21,7 @@ func (e *Estate) overridden(u *Unit, own string) string {
 	if base == "" {
 		return own
 	}
-	if own == "" || !e.o.SourceBase && e.byID[u.ID] != nil {
+	if own == "" || !e.o.Sources.Base && e.byID[u.ID] != nil {
 		return base
 	}
 	return sourceBelow(base, own)

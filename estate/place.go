@@ -235,7 +235,7 @@ func (e *Estate) sourceOf(u *Unit, tf *unit.Terraform) (src moduleSource, ds dia
 			src.text = v.AsString()
 		}
 	}
-	src.text = e.overridden(u, replaceSource(src.text, e.o.SourceMap))
+	src.text = e.overridden(u, replaceSource(src.text, e.o.Sources.Map))
 	return src, nil
 }
 

@@ -186,7 +186,7 @@ func (g *generator) item(ctx context.Context, it *unit.StackItem) diag.List {
 
 // sourceDir finds what an item is made of.
 func (g *generator) sourceDir(ctx context.Context, it *unit.StackItem) (string, diag.List) {
-	src := replaceSource(it.Source, g.o.SourceMap)
+	src := replaceSource(it.Source, g.o.Sources.Map)
 	root, sub := unit.SplitSource(unit.Getter(src))
 	if unit.LocalSource(root) {
 		dir := strings.TrimPrefix(root, "file://")

@@ -76,7 +76,7 @@ func (s *session) estateOptions(f *unitFlags, command string, args []string, fla
 		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
 	}
 	o := estate.Options{
-		Root: s.Dir, SourceMap: sources, SourceBase: f.many(), Who: s.User() + "@" + s.Host(),
+		Root: s.Dir, Sources: estate.Sources{Map: sources, Base: f.many()}, Who: s.User() + "@" + s.Host(),
 		Request: unit.Request{Command: command, Args: append([]string{command}, args...), Source: f.source, Features: features, DownloadDir: f.downloadDir},
 		Machine: unit.Machine{Environ: s.Env, Run: s.Run, Now: s.Now, Home: s.homeOrError},
 		Inputs:  estate.Inputs{Strict: f.strict, Debug: f.inputsDebug, Elsewhere: len(flags) > 0, Mocks: f.useMocks},

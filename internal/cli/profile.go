@@ -91,7 +91,7 @@ func (s *session) profiled(args []string, run func() int) int {
 		return s.fail(badProfile(err))
 	}
 	s.mu.Lock()
-	s.traced = stop
+	s.reach.traced = stop
 	s.mu.Unlock()
 	code := run()
 	if err := s.endProfiles(); err != nil {
@@ -104,8 +104,8 @@ func (s *session) profiled(args []string, run func() int) int {
 // endProfiles writes the profiles, once.
 func (s *session) endProfiles() error {
 	s.mu.Lock()
-	stop := s.traced
-	s.traced = nil
+	stop := s.reach.traced
+	s.reach.traced = nil
 	s.mu.Unlock()
 	if stop == nil {
 		return nil

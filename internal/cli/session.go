@@ -45,9 +45,8 @@ type session struct {
 
 	ctx context.Context // ends at the first interrupt while nothing can be stopped more gently
 
-	mu     sync.Mutex // of human, stream and reach, which interrupts look at
-	reach  reach
-	traced func() error // writes the profiles; nil if there are none
+	mu    sync.Mutex // of human, stream and reach, which interrupts look at
+	reach reach
 }
 
 // viewOptions are the flags that every command understands.

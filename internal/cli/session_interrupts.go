@@ -19,6 +19,7 @@ type reach struct {
 	killed func()             // what the second does first
 	trees  *estate.Worktrees  // what the second removes
 	ends   func()             // what the second does last: it ends the providers
+	traced func() error       // writes the profiles; nil if there are none
 }
 
 // watch waits for interrupts until the returned function is called.

@@ -30,13 +30,19 @@ type process struct {
 	ds      diag.List
 	gaveUp  bool // the start failed since the one who started it gave up
 
-	ready   sync.Mutex // held while it is configured
-	done    bool
-	cds     diag.List
-	spoiled bool // it was not configured since the one who did it gave up, or it ended
+	configuring configuring
 
 	calls sync.RWMutex // read by calls, written while it is configured
 	once  sync.Once
+}
+
+// configuring is what came of configuring a process, which is done once. It is held
+// meanwhile.
+type configuring struct {
+	sync.Mutex
+	done    bool
+	ds      diag.List
+	spoiled bool // it was not configured since the one who did it gave up, or it ended
 }
 
 func newProcess(prog *program) *process {
@@ -100,13 +106,14 @@ func (p *process) memory() int64 {
 // what came of it. again says that who did it gave up, so that another process is
 // needed. Who has a turn does not come here, so it may be waited for here.
 func (p *process) configure(ctx context.Context, config cty.Value, by *Pool) (again bool, ds diag.List) {
-	p.ready.Lock()
-	defer p.ready.Unlock()
-	if p.done {
-		return p.spoiled && ctx.Err() == nil, clone(p.cds)
+	c := &p.configuring
+	c.Lock()
+	defer c.Unlock()
+	if c.done {
+		return c.spoiled && ctx.Err() == nil, clone(c.ds)
 	}
 	if ds := by.turn(ctx, p.addr); ds.HasErrors() {
-		p.done, p.cds, p.spoiled = true, ds, true
+		c.done, c.ds, c.spoiled = true, ds, true
 		return false, clone(ds)
 	}
 	defer by.host.turns.Give()
@@ -120,7 +127,7 @@ func (p *process) configure(ctx context.Context, config cty.Value, by *Pool) (ag
 		}
 		ds = append(ds, p.p.Configure(ctx, prepared)...)
 	}
-	p.done, p.cds, p.spoiled = true, ds, ds.HasErrors() && (ctx.Err() != nil || p.ended())
+	c.done, c.ds, c.spoiled = true, ds, ds.HasErrors() && (ctx.Err() != nil || p.ended())
 	return false, clone(ds)
 }
 

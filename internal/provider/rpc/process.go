@@ -23,8 +23,7 @@ type process struct {
 	cmd *exec.Cmd
 	out *tail
 
-	stdout, stderr   *os.File // our ends
-	childOut, childE *os.File // the child's ends, until it is started
+	stdout, stderr pipe
 
 	done    chan struct{} // closed when the process has ended
 	drained chan struct{} // closed when its standard error has been read to the end
@@ -41,6 +40,12 @@ type process struct {
 	lines   *bufio.Reader
 }
 
+// A pipe takes what the child writes.
+type pipe struct {
+	*os.File          // our end
+	child    *os.File // the child's end, until it is started
+}
+
 var _ runner.Runner = (*process)(nil)
 
 // lingering is how long output is read after the process has ended.
@@ -49,13 +54,13 @@ const lingering = 500 * time.Millisecond
 func newProcess(cmd *exec.Cmd, out *tail) (*process, error) {
 	p := &process{cmd: cmd, out: out, done: make(chan struct{}), drained: make(chan struct{})}
 	var err error
-	if p.stdout, p.childOut, err = os.Pipe(); err != nil {
+	if p.stdout.File, p.stdout.child, err = os.Pipe(); err != nil {
 		return nil, err
 	}
-	if p.stderr, p.childE, err = os.Pipe(); err != nil {
-		return nil, errors.Join(err, p.stdout.Close(), p.childOut.Close())
+	if p.stderr.File, p.stderr.child, err = os.Pipe(); err != nil {
+		return nil, errors.Join(err, p.stdout.Close(), p.stdout.child.Close())
 	}
-	cmd.Stdout, cmd.Stderr = p.childOut, p.childE
+	cmd.Stdout, cmd.Stderr = p.stdout.child, p.stderr.child
 	p.lines = bufio.NewReaderSize(p.stdout, maxLine)
 	return p, nil
 }
@@ -77,8 +82,8 @@ func (p *process) Start(context.Context) error {
 		}
 	}()
 	err := <-started
-	_ = p.childOut.Close()
-	_ = p.childE.Close()
+	_ = p.stdout.child.Close()
+	_ = p.stderr.child.Close()
 	if err != nil {
 		_ = p.stdout.Close()
 		_ = p.stderr.Close()

@@ -1,0 +1,58 @@
+package estate
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// stated is a file that a unit keeps its state in.
+type stated struct {
+	path  string
+	claim claim
+}
+
+// stateless are commands that do no harm to a state that two units have.
+var stateless = []string{"validate", "output", "init", "show", "providers", "version", "get", "modules"}
+
+// noteState notes where the state of a unit is, if that is one file for whoever names
+// it: a relative path counts from a folder of the unit's own, and each workspace has a
+// file of its own.
+func (c *checker) noteState(u *Unit, rs *unit.RemoteState) {
+	if rs == nil || rs.Backend != "local" || u.Excluded != "" || slices.Contains(stateless, c.e.o.Request.Command) {
+		return
+	}
+	if w := c.e.o.Machine.Environ.Get("TF_WORKSPACE"); w != "" && w != store.Default {
+		return
+	}
+	var o local.Options
+	if ds := fromRemoteState(rs, &o); ds.HasErrors() || !filepath.IsAbs(o.Path) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.states[u] = stated{filepath.Clean(o.Path), claim{u, rs.At}}
+}
+
+// oneState adds to the messages about each unit that an earlier one has the same state.
+func (c *checker) oneState(all []diag.List) {
+	first := map[string]claim{}
+	for i, u := range c.e.Units {
+		s, ok := c.states[u]
+		if !ok {
+			continue
+		}
+		other, taken := first[s.path]
+		if !taken {
+			first[s.path] = s.claim
+			continue
+		}
+		ds := s.claim.and(other, s.path)
+		all[i] = append(all[i], ds...)
+		u.wrong = append(u.wrong, ds...)
+	}
+}
