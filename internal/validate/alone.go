@@ -33,18 +33,6 @@ func (v *validator) alone(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	ds = append(ds, notFailures(more)...)
 	ds = append(ds, d.Expressions(t)...)
 	ds = append(ds, v.provisioners(t, d, out)...)
-	_, more = d.Postconditions(t, out)
-	ds = append(ds, notFailures(more)...)
-	_, _, more = d.Resource.PreventDestroy(t)
-	ds = append(ds, onlyKnown(more)...)
-	for _, x := range d.Triggers() {
-		if !hasInstanceIndex(d) {
-			_, _, more = d.TriggerTarget(t, x)
-			ds = append(ds, more...)
-		}
-	}
+	ds = append(ds, made(t, d, out)...)
 	return out, ds.About(d.Addr().String())
 }
-
-// Everything leaves out every provider.
-func Everything(addr.Provider) bool { return true }

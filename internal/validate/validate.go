@@ -214,8 +214,14 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	if a.Resource.Mode == addr.Ephemeral {
 		out = out.Mark(value.Ephemeral)
 	}
-	_, more = d.Postconditions(t, out)
-	ds = append(ds, notFailures(more)...)
+	ds = append(ds, made(t, d, out)...)
+	return out, ds.About(a.String())
+}
+
+// made is what is wrong with what is said of an instance as it will be.
+func made(t *demand.Task, d *eval.Desired, out cty.Value) diag.List {
+	_, more := d.Postconditions(t, out)
+	ds := notFailures(more)
 	_, _, more = d.Resource.PreventDestroy(t)
 	ds = append(ds, onlyKnown(more)...)
 	for _, x := range d.Triggers() {
@@ -224,7 +230,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 			ds = append(ds, more...)
 		}
 	}
-	return out, ds.About(a.String())
+	return ds
 }
 
 func hasInstanceIndex(d *eval.Desired) bool {
