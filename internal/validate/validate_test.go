@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/plan/plantest"
 	"github.com/terrace-iac/terrace/internal/provisioner"
 	"github.com/terrace-iac/terrace/internal/schema"
