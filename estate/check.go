@@ -90,7 +90,7 @@ func (c *checker) check(ctx context.Context, u *Unit, strict bool) diag.List {
 	ds = append(ds, more...)
 	m := c.e.laid(ctx, u)
 	ds = append(ds, m.ds.Errors()...)
-	ds = append(ds, c.e.inside(ctx, u, tf, m)...)
+	ds = append(ds, c.e.examined(ctx, u, tf, m)...)
 	if m.root == nil || u.faulty { // what it inherits may be missing for that reason alone
 		_, more = in.Inputs(t, nil)
 		return slices.Concat(ds, more.Errors(), c.noModule(ctx, u, tf))

@@ -16,14 +16,11 @@ type stated struct {
 	claim claim
 }
 
-// stateless are commands that do no harm to a state that two units have.
-var stateless = []string{"validate", "output", "init", "show", "providers", "version", "get", "modules"}
-
 // noteState notes where the state of a unit is, if that is one file for whoever names
 // it: a relative path counts from a folder of the unit's own, and each workspace has a
-// file of its own.
+// file of its own. Commands that only look at modules leave it alone.
 func (c *checker) noteState(u *Unit, rs *unit.RemoteState) {
-	if rs == nil || rs.Backend != "local" || u.Excluded != "" || slices.Contains(stateless, c.e.o.Request.Command) {
+	if rs == nil || rs.Backend != "local" || u.Excluded != "" || slices.Contains(examining, c.e.o.Request.Command) {
 		return
 	}
 	if w := c.e.o.Machine.Environ.Get("TF_WORKSPACE"); w != "" && w != store.Default {

@@ -23,8 +23,8 @@ import (
 // examining are the commands that look at the insides of modules as they run.
 var examining = []string{"validate", "init"}
 
-// inside is what is wrong with the module of a unit, whatever its inputs are.
-func (e *Estate) inside(ctx context.Context, u *Unit, tf *unit.Terraform, m *laidModule) diag.List {
+// examined is what is wrong with the module of a unit, whatever its inputs are.
+func (e *Estate) examined(ctx context.Context, u *Unit, tf *unit.Terraform, m *laidModule) diag.List {
 	if m.place == nil || !m.whole || slices.Contains(examining, e.o.Request.Command) {
 		return nil
 	}

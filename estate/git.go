@@ -177,7 +177,7 @@ func (e *Estate) bringBack(ctx context.Context, c *changes) diag.List {
 	var ds diag.List
 	for _, path := range c.removed {
 		dir := filepath.Dir(path)
-		if e.unitIn(dir) != nil || !strings.HasPrefix(dir+string(filepath.Separator), e.o.Root+string(filepath.Separator)) {
+		if e.unitIn(dir) != nil || !inside(dir, e.o.Root) {
 			continue
 		}
 		if e.o.Look.Lenient {

@@ -291,7 +291,7 @@ func (s *Store) Prepare(_ context.Context, size int64) diag.List {
 	if info, err := os.Stat(path); err == nil {
 		old = info.Size()
 	}
-	if err := s.room(path, max(old, size)); err != nil {
+	if err := s.hasRoom(path, max(old, size)); err != nil {
 		return diag.Errorf(nil, "State cannot be written", "The state file %s could not be written at the end: %s. Nothing was changed.", path, reason(err))
 	}
 	if s.backup == "" || old == 0 {
@@ -303,7 +303,9 @@ func (s *Store) Prepare(_ context.Context, size int64) diag.List {
 	return nil
 }
 
-func (s *Store) room(path string, size int64) error {
+// hasRoom finds out whether there is room for a state of size bytes, its backup and a
+// journal; with a lock, that for the state is kept.
+func (s *Store) hasRoom(path string, size int64) error {
 	all := 3*size + 1<<16
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
