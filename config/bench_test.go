@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/json"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 )
 
 // parseFolder makes n files with variables, heavy locals, resources and outputs.
@@ -107,7 +107,7 @@ func bareParse(files map[string][]byte, workers int) []*hcl.File {
 	for n := range files {
 		names = append(names, n)
 	}
-	return par.Map(len(names), workers, func(i int) *hcl.File {
+	return parallel.Map(len(names), workers, func(i int) *hcl.File {
 		var f *hcl.File
 		if strings.HasSuffix(names[i], ".json") {
 			f, _ = json.Parse(files[names[i]], names[i])

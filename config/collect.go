@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -78,7 +78,7 @@ func (c *collector) decode(o Options) diag.List {
 	}
 	ds = append(ds, c.ds...)
 	objects := slices.Concat(c.objects, c.once)
-	par.Each(len(objects), o.Workers, func(i int) { objects[i].decode() })
+	parallel.Each(len(objects), o.Workers, func(i int) { objects[i].decode() })
 	for _, obj := range objects {
 		ds = append(ds, obj.ds...)
 		c.m.store(obj.out)
@@ -95,7 +95,7 @@ func parseAll(roles []FileRole, read func(string) ([]byte, error), o Options) []
 			files = append(files, f)
 		}
 	}
-	return par.Map(len(files), o.Workers, func(i int) *parsed {
+	return parallel.Map(len(files), o.Workers, func(i int) *parsed {
 		f, layer := files[i], base
 		if f.Role == RoleOverride {
 			layer = &source.Layer{Kind: source.Override, N: f.N}

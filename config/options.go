@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -39,7 +39,7 @@ type Locator interface {
 // Parses are parsed files. The zero value is empty and ready; it may be used
 // concurrently.
 type Parses struct {
-	known par.Cache[string, *syntax]
+	known parallel.Cache[string, *syntax]
 	n     atomic.Int64
 }
 

@@ -17,16 +17,16 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/event"
+	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
-	"github.com/terrace-iac/terrace/internal/provider/live"
-	"github.com/terrace-iac/terrace/internal/schema"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/provider/manager"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -90,20 +90,20 @@ type (
 )
 
 // Processes are provider processes of several engines. See NewProcesses.
-type Processes = live.Host
+type Processes = manager.Host
 
 // ProcessOptions are the settings of NewProcesses; the zero value is usable.
-type ProcessOptions = live.Options
+type ProcessOptions = manager.Options
 
 // NewProcesses makes an empty set of processes. Who makes it says with Expect and
 // Over how many engines are still to come, and closes it.
-func NewProcesses(o ProcessOptions) *Processes { return live.NewHost(o) }
+func NewProcesses(o ProcessOptions) *Processes { return manager.NewHost(o) }
 
 // A Program is what a provider runs as; see ProgramSource.
-type Program = live.Program
+type Program = manager.Program
 
 // A ProgramSource is a ProviderSource whose providers engines can share.
-type ProgramSource = live.Sharer
+type ProgramSource = manager.Sharer
 
 // Sources are the configuration files of one or several engines.
 type Sources struct {
@@ -114,7 +114,7 @@ type Sources struct {
 	Parses *config.Parses
 
 	loads module.Loads
-	trees par.Cache[string, builtTree]
+	trees parallel.Cache[string, builtTree]
 }
 
 // A builtTree is a tree of modules with what was said of it.

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // sizes are how many instances a benchmark makes; ns/instance stays flat over them.
@@ -171,7 +171,7 @@ func BenchmarkParseFloor(b *testing.B) {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			par.Each(len(names), 0, func(i int) {
+			parallel.Each(len(names), 0, func(i int) {
 				src, err := os.ReadFile(names[i])
 				if err != nil {
 					b.Error(err)

@@ -20,18 +20,18 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/apply"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/fetch"
 	"github.com/terrace-iac/terrace/internal/imports"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/plan"
 	"github.com/terrace-iac/terrace/internal/planner"
-	"github.com/terrace-iac/terrace/internal/provider/live"
-	"github.com/terrace-iac/terrace/internal/relevant"
-	"github.com/terrace-iac/terrace/internal/schema"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/provider/manager"
+	"github.com/terrace-iac/terrace/internal/relevantattrs"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/internal/validate"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -41,7 +41,7 @@ type Engine struct {
 	o    Options
 	dir  string // absolute
 	tree *module.Tree
-	pool *live.Pool
+	pool *manager.Pool
 
 	tables   sync.Mutex
 	planFns  map[string]function.Function
@@ -63,7 +63,7 @@ func OpenWith(ctx context.Context, o Options, vars map[string]InputValue) (*Engi
 	if e.o.Processes != nil {
 		e.pool = e.o.Processes.New(sources{e}, e.o.Turn)
 	} else {
-		e.pool = live.New(sources{e})
+		e.pool = manager.New(sources{e})
 	}
 	manifest, ds := e.manifest()
 	if ds.HasErrors() {
@@ -221,7 +221,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	})
 	ds = append(ds, more...)
 	if len(p.Drift) > 0 { // it tells which of that matters
-		p.Relevant = relevant.Attributes(p, e.tree, typeSchemas{ctx, e})
+		p.Relevant = relevantattrs.Attributes(p, e.tree, typeSchemas{ctx, e})
 	}
 	if o.GenerateTo != "" && !ds.HasErrors() {
 		ds = append(ds, e.writeGenerated(p, o.GenerateTo)...)
@@ -238,8 +238,8 @@ func (e *Engine) evaluation(vars map[string]eval.Input, now time.Time, planning,
 }
 
 // providers is how the running providers are called.
-func (e *Engine) providers() exchange.Options {
-	return exchange.Options{Providers: e.pool, Observe: e.o.Observe, Parallelism: e.o.Parallelism}
+func (e *Engine) providers() resourceclient.Options {
+	return resourceclient.Options{Providers: e.pool, Observe: e.o.Observe, Parallelism: e.o.Parallelism}
 }
 
 // writeGenerated writes the configuration that was made for imported objects.

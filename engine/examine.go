@@ -11,11 +11,11 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/internal/validate"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
@@ -28,7 +28,7 @@ type Examiner struct{ functions map[string]function.Function }
 // NewExaminer makes an Examiner; now is the time that functions get.
 func NewExaminer(now func() time.Time) *Examiner {
 	all := maps.Clone(funcs.Table(funcs.Config{Now: now, PureOnly: true}))
-	unknown := exchange.UnknownFunction()
+	unknown := resourceclient.UnknownFunction()
 	for name := range all {
 		switch base := strings.TrimPrefix(name, "core::"); {
 		case strings.HasPrefix(base, "file"), base == "templatefile", base == "abspath", base == "pathexpand":

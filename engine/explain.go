@@ -8,11 +8,11 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/origin"
-	"github.com/terrace-iac/terrace/internal/schema"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -77,7 +77,7 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 // schemas asks providers for their schemas, each once; nil where that fails.
 // Explaining is one task, and so nothing is locked.
 func (e *Engine) schemas(ctx context.Context, installed func()) func(addr.Provider) *schema.Provider {
-	x := exchange.New(ctx, exchange.Options{Providers: e.pool})
+	x := resourceclient.New(ctx, resourceclient.Options{Providers: e.pool})
 	cache := map[addr.Provider]*schema.Provider{}
 	return func(a addr.Provider) *schema.Provider {
 		if s, ok := cache[a]; ok {
@@ -102,7 +102,7 @@ func (e *Engine) known(ctx context.Context, s *state.State, schemas func(addr.Pr
 	if s == nil {
 		return nil
 	}
-	x := exchange.New(ctx, exchange.Options{Providers: e.pool})
+	x := resourceclient.New(ctx, resourceclient.Options{Providers: e.pool})
 	cache := map[addr.Instance]cty.Value{}
 	return func(a addr.Instance) cty.Value {
 		if v, ok := cache[a]; ok {
@@ -126,7 +126,7 @@ func (e *Engine) known(ctx context.Context, s *state.State, schemas func(addr.Pr
 		if ds.HasErrors() || v == cty.NilVal {
 			return cty.NilVal
 		}
-		cache[a] = exchange.WithSensitive(v, o.Sensitive, rs)
+		cache[a] = resourceclient.WithSensitive(v, o.Sensitive, rs)
 		return cache[a]
 	}
 }

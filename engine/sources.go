@@ -8,10 +8,10 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/funcs"
-	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/provider/builtin"
-	"github.com/terrace-iac/terrace/internal/provider/live"
-	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/provider/manager"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
@@ -59,11 +59,11 @@ func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
 }
 
 // Program tells what a provider runs as. The built-in one belongs to its engine.
-func (s sources) Program(ctx context.Context, a addr.Provider) (live.Program, diag.List) {
+func (s sources) Program(ctx context.Context, a addr.Provider) (manager.Program, diag.List) {
 	if p, ok := s.e.o.Providers.(ProgramSource); ok && !a.IsBuiltIn() {
 		return p.Program(ctx, a)
 	}
-	return live.Program{}, nil
+	return manager.Program{}, nil
 }
 
 // typeSchemas serves what looks at a plan's configuration. What cannot be had
@@ -73,7 +73,7 @@ type typeSchemas struct {
 	e   *Engine
 }
 
-// Resource implements relevant.Schemas.
+// Resource implements relevantattrs.Schemas.
 func (s typeSchemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.Resource {
 	if p, _ := s.e.Schema(s.ctx, a); p != nil {
 		return p.Resource(mode, typ)

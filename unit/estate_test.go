@@ -21,7 +21,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -69,7 +69,7 @@ func TestEstate(t *testing.T) {
 	var agree, bothFail, onlyPeer, onlyOurs, differ int
 	lines := make([]string, len(files))
 	l := unit.NewLoader(realEnv(root))
-	par.Each(len(files), 2, func(i int) {
+	parallel.Each(len(files), 2, func(i int) {
 		task := l.Task(context.Background())
 		ours, oerr := renderUnit(l, task, files[i])
 		theirs, terr := peerRender(peer, files[i], cacheDir)
@@ -239,7 +239,7 @@ func TestEstateSpeed(t *testing.T) {
 	files := unitFiles(t, root)
 	sort.Strings(files)
 	start := time.Now()
-	par.Each(len(files), 2, func(i int) {
+	parallel.Each(len(files), 2, func(i int) {
 		text, err := os.ReadFile(files[i])
 		if err != nil {
 			t.Error(err)
@@ -251,7 +251,7 @@ func TestEstateSpeed(t *testing.T) {
 	l := unit.NewLoader(realEnv(root))
 	var failed, inputs, edges int
 	type counts struct{ failed, inputs, edges int }
-	all := par.Map(len(files), 2, func(i int) (n counts) {
+	all := parallel.Map(len(files), 2, func(i int) (n counts) {
 		task := l.Task(context.Background())
 		u, ds := l.Unit(task, files[i], "")
 		if ds.HasErrors() {

@@ -14,7 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/funcs"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -34,14 +34,14 @@ type Loader struct {
 // common is what loaders that Anew made share: everything but outputs.
 type common struct {
 	graph      demand.Graph
-	files      par.Cache[string, *file]
-	evs        par.Cache[evKey, *ev]
-	ids        par.Cache[string, string]
-	stats      par.Cache[string, statResult]
-	finds      par.Cache[[2]string, string]
-	runs       par.Cache[string, runResult]
-	warns      par.Cache[string, diag.List]
-	messages   par.Cache[string, *diag.Message]
+	files      parallel.Cache[string, *file]
+	evs        parallel.Cache[evKey, *ev]
+	ids        parallel.Cache[string, string]
+	stats      parallel.Cache[string, statResult]
+	finds      parallel.Cache[[2]string, string]
+	runs       parallel.Cache[string, runResult]
+	warns      parallel.Cache[string, diag.List]
+	messages   parallel.Cache[string, *diag.Message]
 	pure       func() *hcl.EvalContext
 	set        source.Set
 	parsed     atomic.Int64

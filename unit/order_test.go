@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -55,7 +55,7 @@ func FuzzOrder(f *testing.F) {
 		run := func(order []int, workers int) []string {
 			l := unit.NewLoader(memory(files))
 			out := make([]string, units)
-			par.Each(units, workers, func(i int) {
+			parallel.Each(units, workers, func(i int) {
 				task := l.Task(context.Background())
 				u, ds := l.Unit(task, fmt.Sprintf("u%d", order[i]), "")
 				if ds.HasErrors() {
@@ -152,7 +152,7 @@ func TestEvaluatedOnce(t *testing.T) {
 		return err
 	}
 	l := unit.NewLoader(env)
-	par.Each(units, 4, func(i int) {
+	parallel.Each(units, 4, func(i int) {
 		task := l.Task(context.Background())
 		u, ds := l.Unit(task, fmt.Sprintf("u%d", i), "")
 		if ds.HasErrors() {

@@ -18,9 +18,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/checks"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -36,7 +36,7 @@ type Journal interface {
 type Input struct {
 	Plan         *plan.Plan
 	Eval         eval.Options // the workspace is the plan's, the phase the apply's
-	Providers    exchange.Options
+	Providers    resourceclient.Options
 	Journal      Journal                                       // nil: none
 	Persist      func(context.Context, *state.State) diag.List // every Every; nil: never
 	Every        time.Duration                                 // 0: 20 s
@@ -59,8 +59,8 @@ type applier struct {
 	graph    *demand.Graph
 	ev       *eval.Evaluator
 	before   func() *beforehand
-	exchange *exchange.Exchange
-	ops      *exchange.Operations
+	exchange *resourceclient.Exchange
+	ops      *resourceclient.Operations
 	runner   *provision.Runner
 	made     map[addr.Instance]int // change that makes an instance
 
@@ -131,7 +131,7 @@ func newApplier(ctx context.Context, in Input) *applier {
 	if in.Every == 0 {
 		in.Every = 20 * time.Second
 	}
-	a := &applier{in: in, ctx: ctx, graph: &demand.Graph{}, exchange: exchange.New(ctx, in.Providers), made: map[addr.Instance]int{}}
+	a := &applier{in: in, ctx: ctx, graph: &demand.Graph{}, exchange: resourceclient.New(ctx, in.Providers), made: map[addr.Instance]int{}}
 	a.ledger = ledger{
 		draft: in.Plan.Prior.Edit(), values: map[addr.Instance]cty.Value{}, failed: map[addr.Instance]bool{},
 		deposed: map[int]addr.DeposedKey{}, unread: map[addr.Instance]string{},
@@ -267,7 +267,7 @@ func (a *applier) finish() {
 			}
 			continue
 		}
-		plain, sensitive := exchange.Plain(v)
+		plain, sensitive := resourceclient.Plain(v)
 		if plain.IsNull() {
 			draft.SetOutput(o.Name, nil)
 			continue

@@ -12,15 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/apply"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/event"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/plan/plantest"
 	"github.com/terrace-iac/terrace/internal/planner"
-	"github.com/terrace-iac/terrace/internal/provider"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/plantest"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -84,7 +84,7 @@ func (j *journal) Sync() error {
 func (w *world) do(text string, mode plan.Mode) (lines []string, res apply.Result, ds diag.List) {
 	w.t.Helper()
 	tree := plantest.Tree(w.t, text)
-	p, ds := planner.Make(context.Background(), planner.Input{Eval: eval.Options{Tree: tree, Workspace: "default"}, State: w.state, Providers: exchange.Options{Providers: w.providers, Observe: w.observe}, Mode: mode, Generate: true})
+	p, ds := planner.Make(context.Background(), planner.Input{Eval: eval.Options{Tree: tree, Workspace: "default"}, State: w.state, Providers: resourceclient.Options{Providers: w.providers, Observe: w.observe}, Mode: mode, Generate: true})
 	for _, c := range p.Changes {
 		line := c.Op.String() + " " + addr.Object{Instance: c.Addr, Deposed: c.Deposed}.String()
 		if c.Reason != "" {
@@ -97,7 +97,7 @@ func (w *world) do(text string, mode plan.Mode) (lines []string, res apply.Resul
 	}
 	w.journal.lines = nil
 	res, more := apply.Run(context.Background(), apply.Input{
-		Plan: p, Eval: eval.Options{Tree: tree}, Providers: exchange.Options{Providers: w.providers, Observe: w.observe, Parallelism: 1}, Now: func() time.Time { return time.Time{} }, Journal: w.journal,
+		Plan: p, Eval: eval.Options{Tree: tree}, Providers: resourceclient.Options{Providers: w.providers, Observe: w.observe, Parallelism: 1}, Now: func() time.Time { return time.Time{} }, Journal: w.journal,
 	})
 	w.state = res.State
 	return lines, res, append(ds, more...)
@@ -311,12 +311,12 @@ func TestDestroyFails(t *testing.T) {
 func TestNothingCarriedOut(t *testing.T) {
 	w := newWorld(t)
 	tree := plantest.Tree(t, thing+"}")
-	p, ds := planner.Make(context.Background(), planner.Input{Eval: eval.Options{Tree: tree, Workspace: "default"}, Providers: exchange.Options{Providers: w.providers}})
+	p, ds := planner.Make(context.Background(), planner.Input{Eval: eval.Options{Tree: tree, Workspace: "default"}, Providers: resourceclient.Options{Providers: w.providers}})
 	if ds.HasErrors() {
 		t.Fatal(ds.Err())
 	}
 	p.Actions[0].Needs = []int{0}
-	_, ds = apply.Run(context.Background(), apply.Input{Plan: p, Eval: eval.Options{Tree: tree}, Providers: exchange.Options{Providers: w.providers}, Now: func() time.Time { return time.Time{} }})
+	_, ds = apply.Run(context.Background(), apply.Input{Plan: p, Eval: eval.Options{Tree: tree}, Providers: resourceclient.Options{Providers: w.providers}, Now: func() time.Time { return time.Time{} }})
 	if len(ds) != 1 || ds[0].Summary != "Operations were not carried out" {
 		t.Errorf("%+v", ds)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -43,14 +43,14 @@ func (a *applier) plannedValue(b *beforehand, t *demand.Task, d *eval.Desired) (
 		return cty.DynamicVal, ds
 	}
 	if c := b.planned[d.Addr()]; c != nil && c.After != cty.NilVal && (!c.After.IsKnown() || !c.After.IsNull()) {
-		return exchange.WithSensitive(c.After, c.AfterSensitive, s), ds
+		return resourceclient.WithSensitive(c.After, c.AfterSensitive, s), ds
 	}
 	obj, _, ok := a.in.Plan.Prior.Object(addr.Object{Instance: d.Addr()})
 	if !ok {
 		return cty.UnknownVal(s.Block.ImpliedType()), ds
 	}
 	v, more := a.exchange.Decode(d.Addr(), obj, s, d.Resource.Provider())
-	return exchange.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
+	return resourceclient.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
 }
 
 // blockOf finds what configuration says of an instance that is about to be

@@ -10,10 +10,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/apply/provision"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/imports"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -73,7 +73,7 @@ type target struct {
 	id     int
 	c      *plan.Change
 	d      *eval.Desired // nil for an object whose block was generated
-	sub    *exchange.Subject
+	sub    *resourceclient.Subject
 	config cty.Value  // plain
 	marks  []cty.Path // sensitive paths of the configuration
 }
@@ -83,7 +83,7 @@ func (x *target) blame(ds diag.List) diag.List {
 	if x.d == nil {
 		return ds
 	}
-	return exchange.Blame(x.d, x.sub.Schema, ds)
+	return resourceclient.Blame(x.d, x.sub.Schema, ds)
 }
 
 // generated prepares the change of an imported object whose block was written
@@ -98,7 +98,7 @@ func (a *applier) generated(t *demand.Task, id int, c *plan.Change) (*target, di
 }
 
 // unwanted prepares calls about a managed instance that no block stands for.
-func (a *applier) unwanted(t *demand.Task, i addr.Instance, of addr.ProviderConfig) (*exchange.Subject, diag.List) {
+func (a *applier) unwanted(t *demand.Task, i addr.Instance, of addr.ProviderConfig) (*resourceclient.Subject, diag.List) {
 	pc, ds := a.ev.ProviderAt(t, of, i)
 	if ds.HasErrors() {
 		return nil, ds
@@ -142,13 +142,13 @@ func (a *applier) wanted(t *demand.Task, id int, c *plan.Change) (*target, diag.
 		return nil, ds
 	}
 	var more diag.List
-	x.config, x.marks, more = exchange.ConfigValue(t, d, s)
+	x.config, x.marks, more = resourceclient.ConfigValue(t, d, s)
 	if !more.HasErrors() {
 		prior := c.Before
 		if c.Op.IsReplace() {
 			prior = x.sub.Null() // a new object ignores no changes, as in the plan
 		}
-		x.config = exchange.IgnoreChanges(d, s, prior, x.config)
+		x.config = resourceclient.IgnoreChanges(d, s, prior, x.config)
 	}
 	return x, append(ds, x.blame(more)...)
 }
@@ -170,7 +170,7 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 	if ds = append(ds, more...); more.HasErrors() {
 		return x.blame(ds)
 	}
-	if act.Kind == plan.StepUpdate && planned.Value.RawEquals(prior) && !c.After.IsWhollyKnown() && exchange.SamePaths(x.sensitive(planned.Value), c.BeforeSensitive) {
+	if act.Kind == plan.StepUpdate && planned.Value.RawEquals(prior) && !c.After.IsWhollyKnown() && resourceclient.SamePaths(x.sensitive(planned.Value), c.BeforeSensitive) {
 		a.keep(x, planned.Value)
 		return ds // nothing is left to change now that all is known
 	}
@@ -202,9 +202,9 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 
 // make has the provider make what is planned. Where nothing but what is
 // sensitive changes, there is nothing for it to do.
-func (a *applier) make(x *target, prior cty.Value, planned exchange.Object) (exchange.Answer, diag.List) {
+func (a *applier) make(x *target, prior cty.Value, planned resourceclient.Object) (resourceclient.Answer, diag.List) {
 	if !prior.IsNull() && planned.Value.RawEquals(prior) {
-		return exchange.Answer{Object: exchange.Object{Value: prior, Private: a.priorPrivate(x.c, prior), Identity: x.c.BeforeIdentity}}, nil
+		return resourceclient.Answer{Object: resourceclient.Object{Value: prior, Private: a.priorPrivate(x.c, prior), Identity: x.c.BeforeIdentity}}, nil
 	}
 	return x.sub.Apply(prior, planned, x.config)
 }
@@ -230,17 +230,17 @@ func (a *applier) countWritten(op plan.Op) {
 // finalPlan is the planned object with everything known that was not while
 // planning: where the configuration was not wholly known then, the provider is
 // asked again, and held to what it said.
-func (a *applier) finalPlan(x *target, prior cty.Value) (exchange.Object, diag.List) {
+func (a *applier) finalPlan(x *target, prior cty.Value) (resourceclient.Object, diag.List) {
 	c := x.c
-	planned := exchange.Object{Value: c.After, Private: c.Private, Identity: c.AfterIdentity}
+	planned := resourceclient.Object{Value: c.After, Private: c.Private, Identity: c.AfterIdentity}
 	if c.ConfigKnown {
 		return planned, nil
 	}
-	resp, ds := x.sub.Replan(exchange.Object{Value: prior, Private: a.priorPrivate(c, prior), Identity: c.BeforeIdentity}, x.config, c.After)
+	resp, ds := x.sub.Replan(resourceclient.Object{Value: prior, Private: a.priorPrivate(c, prior), Identity: c.BeforeIdentity}, x.config, c.After)
 	if ds.HasErrors() {
 		return planned, ds
 	}
-	return exchange.Object{Value: resp.Planned, Private: resp.Private, Identity: resp.Identity}, ds
+	return resourceclient.Object{Value: resp.Planned, Private: resp.Private, Identity: resp.Identity}, ds
 }
 
 // priorPrivate is the private data of the object before the change; c.Private is
@@ -256,7 +256,7 @@ func (a *applier) priorPrivate(c *plan.Change, prior cty.Value) []byte {
 }
 
 // answer records what a provider answered and runs create provisioners.
-func (a *applier) answer(t *demand.Task, x *target, act plan.Action, got exchange.Answer) diag.List {
+func (a *applier) answer(t *demand.Task, x *target, act plan.Action, got resourceclient.Answer) diag.List {
 	if got.Value.IsNull() {
 		return a.nothing(x, act, got.Failed)
 	}
@@ -298,7 +298,7 @@ func (a *applier) nothing(x *target, act plan.Action, failed bool) diag.List {
 }
 
 // stored is the state change for an object of a wanted instance.
-func (a *applier) stored(x *target, o exchange.Object, tainted bool) state.Change {
+func (a *applier) stored(x *target, o resourceclient.Object, tainted bool) state.Change {
 	obj, ds := x.sub.Store(o)
 	if ds.HasErrors() { // the value was checked to be known and of the right type
 		panic(fmt.Sprintf("apply: %s cannot be stored: %s", x.c.Addr, ds.Err()))
@@ -313,7 +313,7 @@ func (a *applier) stored(x *target, o exchange.Object, tainted bool) state.Chang
 
 // sensitive is what is sensitive in a value, by configuration and by the schema.
 func (x *target) sensitive(v cty.Value) []cty.Path {
-	return exchange.SensitivePaths(x.sub.Schema, v, exchange.Present(v, x.marks))
+	return resourceclient.SensitivePaths(x.sub.Schema, v, resourceclient.Present(v, x.marks))
 }
 
 // depose moves the current object aside for a create-before-destroy replacement.

@@ -5,9 +5,9 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/checks"
 	"github.com/terrace-iac/terrace/internal/demand"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // readPlanned reads a data source that had to wait. What a check finds wrong
@@ -39,8 +39,8 @@ func (a *applier) read(t *demand.Task, id int, c *plan.Change) diag.List {
 	if ds = append(ds, x.blame(more)...); more.HasErrors() {
 		return ds
 	}
-	obj := a.stored(x, exchange.Object{Value: v}, false)
-	obj.New.Sensitive = exchange.Present(v, x.marks)
+	obj := a.stored(x, resourceclient.Object{Value: v}, false)
+	obj.New.Sensitive = resourceclient.Present(v, x.marks)
 	obj.New.Dependencies = nil
 	a.change(id, obj)
 	a.keep(x, v)

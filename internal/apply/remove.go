@@ -4,9 +4,9 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -54,14 +54,14 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 		a.count(func(r *Result) { r.Destroyed++ })
 	}
 	if d != nil {
-		ds = exchange.Blame(d, sub.Schema, ds)
+		ds = resourceclient.Blame(d, sub.Schema, ds)
 	}
 	return ds
 }
 
 // removed records the answer to a destroy: gone, or what is left of the object
 // that stood in state.
-func (a *applier) removed(id int, stood state.Change, sub *exchange.Subject, got exchange.Answer) (ds diag.List) {
+func (a *applier) removed(id int, stood state.Change, sub *resourceclient.Subject, got resourceclient.Answer) (ds diag.List) {
 	old := stood.New
 	stood.New = nil
 	said := got.Value != cty.NilVal
@@ -93,7 +93,7 @@ func (a *applier) adopt(id int, t *demand.Task, c *plan.Change) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
-	a.change(id, a.stored(x, exchange.Object{Value: c.After, Private: c.Private, Identity: c.AfterIdentity}, false))
+	a.change(id, a.stored(x, resourceclient.Object{Value: c.After, Private: c.Private, Identity: c.AfterIdentity}, false))
 	a.keep(x, c.After)
 	a.count(func(r *Result) { r.Imported++ })
 	return ds

@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"sync"
 
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // schedule runs the actions: each when all that it needs are done, lowest index

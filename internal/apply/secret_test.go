@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/terrace-iac/terrace/internal/event"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // What tells people which object is meant is never a sensitive value, neither one

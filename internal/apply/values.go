@@ -6,8 +6,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/checks"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -47,7 +47,7 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 		return cty.UnknownVal(s.Block.ImpliedType()), demand.Fail()
 	}
 	v, more := a.exchange.Decode(i, obj, s, d.Resource.Provider())
-	return exchange.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
+	return resourceclient.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
 }
 
 // here reports whether an instance is there for outputs that read its resource as
@@ -64,7 +64,7 @@ func (a *applier) here(d *eval.Desired) bool {
 // open opens an ephemeral resource for this apply.
 func (a *applier) open(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	told := func(out []eval.Outcome) { a.outcomes(d, out) }
-	return a.exchange.Open(t, a.ev, d, exchange.Opening{
+	return a.exchange.Open(t, a.ev, d, resourceclient.Opening{
 		Before: told, After: told,
 		Wait: func(config cty.Value, _ *eval.ProviderConfig) bool { return !config.IsWhollyKnown() },
 	})
@@ -72,7 +72,7 @@ func (a *applier) open(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 
 // keep makes a new value available to what reads the instance.
 func (a *applier) keep(x *target, v cty.Value) {
-	out := exchange.WithSensitive(v, x.sensitive(v), x.sub.Schema)
+	out := resourceclient.WithSensitive(v, x.sensitive(v), x.sub.Schema)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.values[x.c.Addr] = out

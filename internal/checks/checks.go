@@ -10,7 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // Result is what came of the conditions of one instance of a block.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/state"
 )
 
 func TestChecksMerge(t *testing.T) {

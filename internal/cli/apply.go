@@ -9,11 +9,11 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/event"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 )
 
 type applyOptions struct {
@@ -194,7 +194,7 @@ func (r *run) tellImports(p *plan.Plan) {
 		}
 		e := event.Event{Kind: event.ImportStart, Object: addr.Object{Instance: c.Addr}}
 		if e.IDKey, e.IDValue = "id", c.Import.ID; e.IDValue == "" {
-			e.IDKey, e.IDValue = exchange.Identify(c.Import.Identity)
+			e.IDKey, e.IDValue = resourceclient.Identify(c.Import.Identity)
 		}
 		r.event(e)
 		e.Kind = event.ImportDone

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/estate"
 )
 
 // # The check before a run

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/estate"
 )
 
 // estateCommands are the commands on units and estates.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/estate"
 )
 
 // inParallel are the commands that run over an estate as a whole; others run on

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/estate"
 )
 
 // filterBy sets the filters of a command: those of the files in the working

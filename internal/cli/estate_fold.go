@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // # Many plans as one

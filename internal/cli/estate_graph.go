@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/digraph"
+	"github.com/terrace-iac/terrace/internal/estate"
 )
 
 func dagCommand(_ context.Context, s *session, _ []string) int {

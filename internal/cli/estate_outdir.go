@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/estate"
 )
 
 // The files of --out-dir and --json-out-dir, each in a folder with the unit's name.

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/picture"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/planhtml"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -44,7 +44,7 @@ func (r *estateRun) drawPage(results []*estate.Result) diag.List {
 	if r.f.html == "" || results == nil {
 		return nil
 	}
-	units := make([]picture.Unit, len(results))
+	units := make([]planhtml.Unit, len(results))
 	for i, res := range results {
 		units[i] = r.page.units[res.Unit.Name]
 	}
@@ -56,8 +56,8 @@ func (r *estateRun) drawPage(results []*estate.Result) diag.List {
 }
 
 // pageOf is the page of units that are not linked yet.
-func pageOf(about estate.SavedRun, units []picture.Unit) (*picture.Page, *pageLinks) {
-	p := &picture.Page{
+func pageOf(about estate.SavedRun, units []planhtml.Unit) (*planhtml.Page, *pageLinks) {
+	p := &planhtml.Page{
 		Title: fmt.Sprintf("Plan of %d units in %s", len(units), about.Dir), Command: "run --all plan",
 		Made: about.Time.UTC().Format(time.RFC3339), Program: view.Product + " " + Version, Units: units,
 	}
@@ -76,7 +76,7 @@ func pageOf(about estate.SavedRun, units []picture.Unit) (*picture.Page, *pageLi
 
 // pageLinks add to a page what its units need.
 type pageLinks struct {
-	page *picture.Page
+	page *planhtml.Page
 	at   map[string]int
 }
 
@@ -92,7 +92,7 @@ func (l *pageLinks) add(i int, needs, outside []string) {
 	for _, name := range outside {
 		if _, ok := l.at[name]; !ok {
 			l.at[name] = len(p.Units)
-			p.Units = append(p.Units, picture.Unit{Name: name, State: picture.Outside, Summary: "outside of the estate"})
+			p.Units = append(p.Units, planhtml.Unit{Name: name, State: planhtml.Outside, Summary: "outside of the estate"})
 		}
 		p.Units[i].Needs = append(p.Units[i].Needs, l.at[name])
 	}
@@ -115,8 +115,8 @@ func (r *estateRun) outside(u *estate.Unit) []string {
 	return out
 }
 
-func (s *session) writePage(name string, p *picture.Page) diag.List {
-	if err := atomicfile.WriteFrom(s.Path(name), 0o600, func(w io.Writer) error { return picture.Write(w, p) }); err != nil {
+func (s *session) writePage(name string, p *planhtml.Page) diag.List {
+	if err := atomicfile.WriteFrom(s.Path(name), 0o600, func(w io.Writer) error { return planhtml.Write(w, p) }); err != nil {
 		return diag.Errorf(nil, "Failed to write the page", "The page of --html could not be written: %s.", err)
 	}
 	if s.human != nil {
@@ -127,7 +127,7 @@ func (s *session) writePage(name string, p *picture.Page) diag.List {
 
 // pageUnit is what a page shows of a unit, without what it needs, and the names of its
 // variables that are secret.
-func (r *estateRun) pageUnit(ctx context.Context, res *estate.Result) (picture.Unit, []string) {
+func (r *estateRun) pageUnit(ctx context.Context, res *estate.Result) (planhtml.Unit, []string) {
 	out := pageResult(res)
 	inUnit, inModule := apart(res, r.filter(res.Diags))
 	out.Messages = append(messageTexts(r.estate.Sources(), inUnit), messageTexts(res.Set, inModule)...)
@@ -151,17 +151,17 @@ func (r *estateRun) pageUnit(ctx context.Context, res *estate.Result) (picture.U
 
 // savedUnit is what is saved of a unit for a page and stands nowhere else in the plan.
 type savedUnit struct {
-	Summary  string          `json:"summary,omitempty"`
-	Messages []string        `json:"messages,omitempty"`
-	Inputs   []picture.Input `json:"inputs,omitempty"`
-	Outside  []string        `json:"outside,omitempty"` // what it needs there
-	Secret   []string        `json:"secret,omitempty"`  // variables of its module that are secret
+	Summary  string           `json:"summary,omitempty"`
+	Messages []string         `json:"messages,omitempty"`
+	Inputs   []planhtml.Input `json:"inputs,omitempty"`
+	Outside  []string         `json:"outside,omitempty"` // what it needs there
+	Secret   []string         `json:"secret,omitempty"`  // variables of its module that are secret
 }
 
 // savedPage is the page of a saved plan, which is the one that was made with it.
-func savedPage(p *estate.SavedPlan, results []*estate.Result) (*picture.Page, error) {
+func savedPage(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, error) {
 	var draft pageDraft
-	units, outside := make([]picture.Unit, len(p.Units)), make([][]string, len(p.Units))
+	units, outside := make([]planhtml.Unit, len(p.Units)), make([][]string, len(p.Units))
 	for i, u := range p.Units {
 		var n savedUnit
 		if err := readNote(u, pageNote, &n); err != nil {
@@ -185,7 +185,7 @@ func savedPage(p *estate.SavedPlan, results []*estate.Result) (*picture.Page, er
 }
 
 // savedChanges adds the changes of a saved plan to what a page shows of a unit.
-func savedChanges(u *estate.Saved, x *picture.Unit, secret []string) error {
+func savedChanges(u *estate.Saved, x *planhtml.Unit, secret []string) error {
 	var pieces []view.Piece
 	if err := readNote(u, textNote, &pieces); err != nil {
 		return err
@@ -207,27 +207,27 @@ func savedChanges(u *estate.Saved, x *picture.Unit, secret []string) error {
 }
 
 // pageResult is what the result of a unit says by itself.
-func pageResult(res *estate.Result) picture.Unit {
+func pageResult(res *estate.Result) planhtml.Unit {
 	n := res.Counts
-	out := picture.Unit{
-		Name: res.Unit.Name, State: picture.Planned, Summary: sentence(estate.Plan, res, false),
-		Counts: picture.Counts{Add: n.Add, Change: n.Change, Destroy: n.Destroy, Import: n.Import, Forget: n.Forget},
+	out := planhtml.Unit{
+		Name: res.Unit.Name, State: planhtml.Planned, Summary: sentence(estate.Plan, res, false),
+		Counts: planhtml.Counts{Add: n.Add, Change: n.Change, Destroy: n.Destroy, Import: n.Import, Forget: n.Forget},
 	}
 	switch res.Status {
 	case estate.Failed:
-		out.State = picture.Failed
+		out.State = planhtml.Failed
 	case estate.EarlyExit:
-		out.State = picture.NotRun
+		out.State = planhtml.NotRun
 	case estate.Excluded:
-		out.State, out.Summary = picture.Excluded, strings.TrimSuffix("excluded: "+res.Unit.Excluded, ": ")
+		out.State, out.Summary = planhtml.Excluded, strings.TrimSuffix("excluded: "+res.Unit.Excluded, ": ")
 	}
 	for _, d := range res.Deferred {
-		w := picture.Wait{What: d.Address, Why: d.Reason}
+		w := planhtml.Wait{What: d.Address, Why: d.Reason}
 		if d.At != nil && d.Address != "" {
 			w.At = placeText(d.At.Filename, d.At.Start.Line)
 		}
 		for _, x := range d.Waits {
-			w.For = append(w.For, picture.Source{Unit: x.Unit, Ref: x.Ref, Input: x.Input, At: x.Where})
+			w.For = append(w.For, planhtml.Source{Unit: x.Unit, Ref: x.Ref, Input: x.Input, At: x.Where})
 		}
 		out.Waits = append(out.Waits, w)
 	}
@@ -252,14 +252,14 @@ func messageTexts(set *source.Set, ds diag.List) []string {
 
 // pageInputs tells where the inputs of a unit come from. Values of inputs whose
 // variables are not known are left out: they might be secret.
-func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, hide *secrets) []picture.Input {
+func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, hide *secrets) []planhtml.Input {
 	var wanted func(string) bool
 	if hide.of != nil {
 		wanted = func(name string) bool { _, ok := hide.of[name]; return ok }
 	}
-	var out []picture.Input
+	var out []planhtml.Input
 	for _, x := range r.estate.InputOrigins(ctx, u, wanted) {
-		in := picture.Input{Name: x.Name}
+		in := planhtml.Input{Name: x.Name}
 		hide.value(x.Value, hide.of[x.Of])
 		switch {
 		case hide.of[x.Of]:
@@ -268,7 +268,7 @@ func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, hide *secret
 			in.Value = shortValue(x.Value)
 		}
 		for _, st := range x.Steps {
-			in.Steps = append(in.Steps, picture.Step{
+			in.Steps = append(in.Steps, planhtml.Step{
 				Text: st.Text, File: r.fromHere(st.At.Filename), Line: st.At.Start.Line, Column: st.At.Start.Column,
 				Role: r.roleOf(u, st.At.Filename, st.Layer), Replaced: st.Replaced,
 			})

@@ -8,9 +8,9 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/picture"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/planhtml"
 	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -18,15 +18,15 @@ import (
 // may be called concurrently.
 type pageDraft struct {
 	mu    sync.Mutex
-	plans map[string]draftPlan    // of units whose turn has not ended
-	units map[string]picture.Unit // of those whose turn has; empty ones where there is no page now
-	texts map[string]string       // what units have in common is there once
+	plans map[string]draftPlan     // of units whose turn has not ended
+	units map[string]planhtml.Unit // of those whose turn has; empty ones where there is no page now
+	texts map[string]string        // what units have in common is there once
 }
 
 // draftPlan is what is kept of a plan for the page.
 type draftPlan struct {
 	hide    *secrets
-	changes []picture.Change
+	changes []planhtml.Change
 }
 
 // plan keeps a plan; with draw its changes, too.
@@ -44,7 +44,7 @@ func (d *pageDraft) plan(unit string, hide *secrets, pieces []view.Piece, draw b
 }
 
 // planned hands out what plan kept of a unit; nil if there is nothing.
-func (d *pageDraft) planned(unit string) ([]picture.Change, *secrets) {
+func (d *pageDraft) planned(unit string) ([]planhtml.Change, *secrets) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	x := d.plans[unit]
@@ -60,8 +60,8 @@ func (d *pageDraft) has(unit string) bool {
 }
 
 // put notes that a unit is done, and with draw what the page shows of it.
-func (d *pageDraft) put(u *picture.Unit, draw bool) {
-	x := picture.Unit{}
+func (d *pageDraft) put(u *planhtml.Unit, draw bool) {
+	x := planhtml.Unit{}
 	if draw {
 		d.share(u)
 		x = *u
@@ -69,13 +69,13 @@ func (d *pageDraft) put(u *picture.Unit, draw bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.units == nil {
-		d.units = map[string]picture.Unit{}
+		d.units = map[string]planhtml.Unit{}
 	}
 	d.units[u.Name] = x
 }
 
 // share has equal texts of all units in memory once.
-func (d *pageDraft) share(u *picture.Unit) {
+func (d *pageDraft) share(u *planhtml.Unit) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.texts == nil {
@@ -181,7 +181,7 @@ func (s *secrets) value(v cty.Value, all bool) {
 
 // cover hides what is secret in all that the page shows of a unit, in the quotes that it
 // is shown in.
-func (s *secrets) cover(u *picture.Unit) {
+func (s *secrets) cover(u *planhtml.Unit) {
 	if len(s.texts) == 0 {
 		return
 	}
@@ -201,17 +201,17 @@ func (s *secrets) cover(u *picture.Unit) {
 	}
 }
 
-func pageChanges(pieces []view.Piece) []picture.Change {
-	var out []picture.Change
+func pageChanges(pieces []view.Piece) []planhtml.Change {
+	var out []planhtml.Change
 	for _, p := range pieces {
-		kind, op := picture.Resource, p.Op.String()
+		kind, op := planhtml.Resource, p.Op.String()
 		switch p.Kind {
 		case view.DriftPiece:
-			kind, op = picture.Drift, ""
+			kind, op = planhtml.Drift, ""
 		case view.OutputPiece:
-			kind, op = picture.Output, ""
+			kind, op = planhtml.Output, ""
 		}
-		out = append(out, picture.Change{Kind: kind, Op: op, Text: p.Text})
+		out = append(out, planhtml.Change{Kind: kind, Op: op, Text: p.Text})
 	}
 	return out
 }

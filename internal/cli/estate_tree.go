@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 

@@ -7,16 +7,16 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/state"
-	"github.com/terrace-iac/terrace/internal/state/hold"
-	"github.com/terrace-iac/terrace/internal/state/statefile"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
 )
 
 // A held state is locked, unless the user said not to.
 type held struct {
-	*hold.State
+	*statemgr.State
 	session *session
 }
 
@@ -29,7 +29,7 @@ func (p *project) hold(ctx context.Context, b backend, f stateFlags, operation s
 		slow := time.AfterFunc(slowLock, p.waiting)
 		defer slow.Stop()
 	}
-	st, ds := hold.Take(ctx, o)
+	st, ds := statemgr.Take(ctx, o)
 	if st == nil {
 		return nil, ds
 	}
@@ -47,8 +47,8 @@ func (s *session) waiting() {
 }
 
 // heldIn says how a state is held that is kept in a store.
-func (s *session) heldIn(st *local.Store) hold.Options {
-	return hold.Options{Store: st, Journal: st.JournalPath(), Dir: s.Dir, Rescue: s.rescue}
+func (s *session) heldIn(st *local.Store) statemgr.Options {
+	return statemgr.Options{Store: st, Journal: st.JournalPath(), Dir: s.Dir, Rescue: s.rescue}
 }
 
 // rescue prints a state that could be written nowhere.
@@ -61,7 +61,7 @@ func (s *session) rescue(last *state.State) diag.List {
 
 // shown reads a state for a command that changes nothing.
 func (s *session) shown(ctx context.Context, st *local.Store) (*state.State, diag.List) {
-	return hold.Read(ctx, s.heldIn(st))
+	return statemgr.Read(ctx, s.heldIn(st))
 }
 
 // release unlocks. It may be called more than once.

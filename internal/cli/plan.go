@@ -9,9 +9,9 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/plan/planfile"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 type planOptions struct {
@@ -55,7 +55,7 @@ func runPlan(ctx context.Context, s *session, o *planOptions) int {
 	p, ds := r.make(ctx)
 	saves := o.out != "" && p != nil && !r.refused(ctx, p)
 	var f *savedPlan
-	par.Each(2, 0, func(i int) {
+	parallel.Each(2, 0, func(i int) {
 		switch {
 		case i == 0:
 			r.showPlan(ctx, p, ds)

@@ -8,9 +8,9 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/internal/plan/planjson"
-	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/planjson"
+	"github.com/terrace-iac/terrace/schema"
 )
 
 func providersSchemaCommand(ctx context.Context, s *session, args []string) int {
@@ -57,7 +57,7 @@ func (s *session) providerSchemas(ctx context.Context, flags []vars.Flag) ([]byt
 		s  *schema.Provider
 		ds diag.List
 	}
-	answers := par.Map(len(providers), 4, func(i int) answer {
+	answers := parallel.Map(len(providers), 4, func(i int) answer {
 		sp, ds := p.engine.Schema(ctx, providers[i])
 		return answer{sp, ds}
 	})

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
 )
 
 // reach is what interrupts reach. Nil functions do nothing.

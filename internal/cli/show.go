@@ -16,11 +16,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/plan/planfile"
-	"github.com/terrace-iac/terrace/internal/plan/planjson"
-	"github.com/terrace-iac/terrace/internal/schema"
-	"github.com/terrace-iac/terrace/internal/state"
-	"github.com/terrace-iac/terrace/internal/state/statefile"
+	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/planjson"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
 )
 
 type showOptions struct {

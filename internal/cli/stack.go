@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/unit"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/estate"
+	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/unit"
 )
 

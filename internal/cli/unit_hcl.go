@@ -16,10 +16,10 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/estate"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/migrate"
@@ -154,7 +154,7 @@ func (s *session) format(o *formatOptions, paths []string) int {
 		change *migrate.Change // nil if nothing is to be done
 		ds     diag.List
 	}
-	all := par.Map(len(paths), 0, func(i int) result {
+	all := parallel.Map(len(paths), 0, func(i int) result {
 		text, err := os.ReadFile(paths[i])
 		if err != nil {
 			return result{nil, diag.Errorf(nil, "Failed to read file", "%s.", err)}

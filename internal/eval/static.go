@@ -8,7 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 )
 
 // Dependents is which resource blocks refer to which others, directly or
@@ -181,7 +181,7 @@ func (g *staticGraph) node(n *module.Node) {
 		g.reads[gate] = append(g.reads[gate], thing{path: n.Path, kind: "gate"})
 	}
 	blocks := slices.Collect(maps.Keys(n.Config.Resources))
-	refs := par.Map(len(blocks), 0, func(i int) []hcl.Traversal { return written(n.Config.Resources[blocks[i]]) })
+	refs := parallel.Map(len(blocks), 0, func(i int) []hcl.Traversal { return written(n.Config.Resources[blocks[i]]) })
 	for i, a := range blocks {
 		from := thing{path: n.Path, kind: "resource", res: a}
 		g.reads[from] = append(g.reads[from], thing{path: n.Path, kind: "gate"})

@@ -31,7 +31,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/filelock"
 	"github.com/terrace-iac/terrace/internal/lock"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/transfer"
 )
@@ -55,10 +55,10 @@ type Fetcher struct {
 	// concurrently. Nil: nobody is told.
 	Progress func(Progress)
 
-	once par.Cache[string, outcome]
-	ok   par.Cache[string, bool] // trees that were found intact
+	once parallel.Cache[string, outcome]
+	ok   parallel.Cache[string, bool] // trees that were found intact
 
-	indexes    par.Cache[string, indexed]
+	indexes    parallel.Cache[string, indexed]
 	noReflinks atomic.Bool // the file system was found not to have them
 }
 

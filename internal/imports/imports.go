@@ -16,10 +16,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/lang"
-	"github.com/terrace-iac/terrace/internal/moves"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/refactoring"
 	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -134,7 +134,7 @@ func (r *importReader) add(t *demand.Task, each *eachValue) diag.List {
 			return ds
 		}
 	}
-	target, more := moves.ReadAddress(b.To, ctx)
+	target, more := refactoring.ReadAddress(b.To, ctx)
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}

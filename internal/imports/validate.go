@@ -6,7 +6,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/lang"
-	"github.com/terrace-iac/terrace/internal/moves"
+	"github.com/terrace-iac/terrace/internal/refactoring"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -24,7 +24,7 @@ func Validate(t *demand.Task, ev *eval.Evaluator) diag.List {
 }
 
 func validateBlock(t *demand.Task, ev *eval.Evaluator, b *config.ImportBlock) diag.List {
-	target, ds := moves.ReadAddress(b.To, nil)
+	target, ds := refactoring.ReadAddress(b.To, nil)
 	if ds.HasErrors() || target.IsModule() {
 		return nil // a plan tells
 	}

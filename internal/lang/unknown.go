@@ -3,7 +3,7 @@ package lang
 import (
 	"maps"
 
-	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )
 

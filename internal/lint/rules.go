@@ -77,14 +77,14 @@ var excused = map[string]string{
 	"internal/funcs path/filepath.Abs":            "only of what is absolute already, if the scope has a folder",
 	"engine path/filepath.Abs":                    "embedders may name a folder relative to their own",
 	"engine time.Now":                             "the clock of embedders that give none",
-	"internal/exchange time.Until":                "a provider says when to renew by the clock on the wall",
+	"internal/resourceclient time.Until":          "a provider says when to renew by the clock on the wall",
 	"internal/transfer net/http.DefaultTransport": "a copy with its settings, not itself",
 	"internal/transfer net/http.DefaultClient":    "for the zero Client",
 }
 
 // spawners are the packages that may start goroutines.
 var spawners = map[string]string{
-	"internal/par":               "loops, worklists and queues",
+	"internal/parallel":          "loops, worklists and queues",
 	"internal/demand":            "fresh stacks for long chains",
 	"internal/apply":             "the action scheduler",
 	"internal/sys":               "streams of child processes",
@@ -92,7 +92,7 @@ var spawners = map[string]string{
 	"internal/provider/builtin":  "output of provisioners",
 	"internal/registry":          "the local server that the end of a login comes to",
 	"internal/provisioner":       "output and connections of provisioners",
-	"internal/exchange":          "renewal of open ephemeral objects",
+	"internal/resourceclient":    "renewal of open ephemeral objects",
 	"internal/state/journal":     "the writer that groups fsyncs",
 	"internal/state/store/local": "waiting for a lock",
 	"internal/cli":               "signals and prompts",
@@ -103,7 +103,7 @@ var spawners = map[string]string{
 // state are the package-level variables that are neither tables nor sentinels,
 // with the reason.
 var state = map[string]string{
-	"internal/picture.files":             "what is embedded has no value in the source and cannot be changed",
+	"internal/planhtml.files":            "what is embedded has no value in the source and cannot be changed",
 	"internal/filelock.held":             "locks are per process, so one table of the process must know them",
 	"unit.deepBlock":                     "a function that joins, put together from functions",
 	"internal/state/store/local.process": "one table in the process must own every descriptor of a state file",

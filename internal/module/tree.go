@@ -15,7 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -85,7 +85,9 @@ type Options struct {
 
 // Loads are loaded folders, for trees that share them. The zero value is empty
 // and ready; trees may be built on it concurrently.
-type Loads struct{ cache par.Cache[string, loaded] }
+type Loads struct {
+	cache parallel.Cache[string, loaded]
+}
 
 // Load loads a folder, unless it was loaded before. What it returns is shared
 // and must not be changed.

@@ -6,7 +6,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // The list of actions says in what order changes are carried out:

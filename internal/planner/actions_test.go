@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 func TestAcyclic(t *testing.T) {

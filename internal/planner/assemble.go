@@ -7,9 +7,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/checks"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -156,7 +156,7 @@ func (p *planner) outputs() []*plan.OutputChange {
 			}
 			continue
 		}
-		plain, sensitive := exchange.Plain(v)
+		plain, sensitive := resourceclient.Plain(v)
 		c.After, c.AfterSensitive = plain, c.AfterSensitive || sensitive
 		c.Op = outputOp(c, p.in.State.Outputs[name] != nil)
 		out = append(out, c)
@@ -188,7 +188,7 @@ func (p *planner) lastOutput(t *demand.Task, c *plan.OutputChange) {
 	if !ok {
 		return
 	}
-	if plain, sensitive := exchange.Plain(v); plain.IsWhollyKnown() {
+	if plain, sensitive := resourceclient.Plain(v); plain.IsWhollyKnown() {
 		c.Before, c.BeforeSensitive = plain, c.AfterSensitive || sensitive
 	}
 }

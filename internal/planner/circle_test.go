@@ -7,9 +7,9 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan/plantest"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/plantest"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // Something replaced in one order stands between two that are replaced in the
@@ -51,7 +51,7 @@ resource "x_thing" "c" {
 	add("b", addr.Key{}, `{"id":"b","name":"i0,i1,i2"}`, block("a"))
 	p, ds := Make(context.Background(), Input{
 		Eval:  eval.Options{Tree: plantest.Tree(t, text), Workspace: "default"},
-		State: was.Freeze(), Providers: exchange.Options{Providers: plantest.New()},
+		State: was.Freeze(), Providers: resourceclient.Options{Providers: plantest.New()},
 	})
 	if ds.HasErrors() {
 		t.Fatal(ds.Err())

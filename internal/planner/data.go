@@ -5,8 +5,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -37,8 +37,8 @@ func (p *planner) data(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) 
 	if ds = append(ds, more...); more.HasErrors() {
 		return unknown, ds
 	}
-	config, sensitive, more := exchange.ConfigValue(t, d, s)
-	if ds = append(ds, exchange.Blame(d, s, more)...); more.HasErrors() {
+	config, sensitive, more := resourceclient.ConfigValue(t, d, s)
+	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
 		return unknown, ds
 	}
 	reason := plan.Reason("")
@@ -59,14 +59,14 @@ func (p *planner) data(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) 
 			}
 		}
 		c := &plan.Change{Addr: d.Addr(), Prev: d.Addr(), Provider: pc.Addr, Op: plan.Read, Reason: reason, Before: cty.NullVal(s.Block.ImpliedType()), After: planned}
-		given := exchange.Present(planned, sensitive)
-		c.AfterSensitive = exchange.SensitivePaths(s, planned, given)
-		c.Undeclared = exchange.BySchema(c.AfterSensitive, given)
+		given := resourceclient.Present(planned, sensitive)
+		c.AfterSensitive = resourceclient.SensitivePaths(s, planned, given)
+		c.Undeclared = resourceclient.BySchema(c.AfterSensitive, given)
 		ip.change = c
 		if names := p.ev.WaitsFor(t.Reads()); names != nil && reason == plan.ReadConfigUnknown {
 			p.putOff(d.Addr().String(), plan.ConfigUnknown, &eval.Deferral{At: d.Resource.Config().At, Variables: names})
 		}
-		return exchange.WithSensitive(planned, c.AfterSensitive, s), ds
+		return resourceclient.WithSensitive(planned, c.AfterSensitive, s), ds
 	}
 	if reason != "" {
 		return unknown, ds
@@ -100,16 +100,16 @@ func (p *planner) readData(t *demand.Task, ip *instancePlan, pc *eval.ProviderCo
 	}
 	sub := p.exchange.Subject(p.ev, d.Addr(), addr.ProviderConfig{Provider: d.Resource.Provider()}, s, prov)
 	v, more := sub.Read(config, sensitive)
-	if ds = append(ds, exchange.Blame(d, s, more)...); more.HasErrors() {
+	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
 		return unknown, ds
 	}
-	obj, more := sub.Store(exchange.Object{Value: v})
+	obj, more := sub.Store(resourceclient.Object{Value: v})
 	if ds = append(ds, more.Under(&d.Resource.Config().At)...); more.HasErrors() {
 		return unknown, ds
 	}
-	obj.Sensitive = exchange.Present(v, sensitive) // the schema's own are not stored for data sources, as upstream
+	obj.Sensitive = resourceclient.Present(v, sensitive) // the schema's own are not stored for data sources, as upstream
 	ip.refreshed, ip.touched = obj, true
-	return exchange.WithSensitive(v, obj.Sensitive, s), ds
+	return resourceclient.WithSensitive(v, obj.Sensitive, s), ds
 }
 
 // dataForDestroy reads a data source anew before a destroy, since providers may
@@ -123,9 +123,9 @@ func (p *planner) dataForDestroy(t *demand.Task, ip *instancePlan, pc *eval.Prov
 	}
 	stored, _, known := p.prior.Object(addr.Object{Instance: d.Addr()})
 	if p.refreshes(d.Addr()) && d.Resource.Config().Check == "" {
-		config, sensitive, more := exchange.ConfigValue(t, d, s)
+		config, sensitive, more := resourceclient.ConfigValue(t, d, s)
 		if more.HasErrors() {
-			return cty.UnknownVal(s.Block.ImpliedType()), exchange.Blame(d, s, more)
+			return cty.UnknownVal(s.Block.ImpliedType()), resourceclient.Blame(d, s, more)
 		}
 		if config.IsWhollyKnown() {
 			v, more := p.readData(t, ip, pc, config, sensitive)
@@ -143,7 +143,7 @@ func (p *planner) dataForDestroy(t *demand.Task, ip *instancePlan, pc *eval.Prov
 	}
 	ip.refreshed = stored
 	v, more := p.exchange.Decode(d.Addr(), stored, s, d.Resource.Provider())
-	return exchange.WithSensitive(v, stored.Sensitive, s), append(ds, more...)
+	return resourceclient.WithSensitive(v, stored.Sensitive, s), append(ds, more...)
 }
 
 // pendingBefore reports whether anything that the instance explicitly depends

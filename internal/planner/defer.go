@@ -7,8 +7,8 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -29,14 +29,14 @@ func (p *planner) putOffInstance(t *demand.Task, ip *instancePlan, why plan.Defe
 	}
 	pre, ds := d.Preconditions(t)
 	ip.pre, ip.checked = pre, true
-	config, sensitive, more := exchange.ConfigValue(t, d, s)
-	if ds = append(ds, exchange.Blame(d, s, more)...); ds.HasErrors() {
+	config, sensitive, more := resourceclient.ConfigValue(t, d, s)
+	if ds = append(ds, resourceclient.Blame(d, s, more)...); ds.HasErrors() {
 		return cty.UnknownVal(s.Block.ImpliedType()), ds
 	}
 	p.putOff(d.Addr().String(), why, wait)
 	ip.deferred = true
 	planned := s.Block.SetUnknowns(config)
-	return exchange.WithSensitive(planned, exchange.Present(planned, sensitive), s), ds
+	return resourceclient.WithSensitive(planned, resourceclient.Present(planned, sensitive), s), ds
 }
 
 // pending reports whether an instance is to change, or may be when it can be planned.

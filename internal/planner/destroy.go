@@ -5,10 +5,10 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -25,12 +25,12 @@ type orphanPlan struct {
 }
 
 // planDestroy plans the end of an instance that configuration knows, in destroy mode.
-func (m *managedPlan) planDestroy(now exchange.Object) (cty.Value, diag.List) {
+func (m *managedPlan) planDestroy(now resourceclient.Object) (cty.Value, diag.List) {
 	if now.Value.IsNull() {
 		return cty.UnknownVal(m.sub.Schema.Block.ImpliedType()), nil
 	}
 	if !m.p.scope.goes(m.sub.Addr) {
-		return exchange.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema), nil // it was to be looked at alone
+		return resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema), nil // it was to be looked at alone
 	}
 	life := m.d.Resource.Config().Lifecycle
 	skip := life.Destroy != nil && !*life.Destroy
@@ -39,7 +39,7 @@ func (m *managedPlan) planDestroy(now exchange.Object) (cty.Value, diag.List) {
 		c.Reason = plan.ForgotDestroyConfig
 	}
 	m.change = c
-	v := exchange.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
+	v := resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
 	if ds.HasErrors() {
 		return v, ds
 	}
@@ -47,9 +47,9 @@ func (m *managedPlan) planDestroy(now exchange.Object) (cty.Value, diag.List) {
 }
 
 // planDelete plans a delete, or a forget where the object must not be destroyed.
-func (p *planner) planDelete(sub *exchange.Subject, now exchange.Object, skip bool) (*plan.Change, diag.List) {
+func (p *planner) planDelete(sub *resourceclient.Subject, now resourceclient.Object, skip bool) (*plan.Change, diag.List) {
 	c := &plan.Change{Addr: sub.Addr, Prev: p.prev(sub.Addr), Provider: sub.Of, Op: plan.Delete, Before: now.Value, After: sub.Null(), BeforeIdentity: now.Identity, Handling: plan.Handling{Private: now.Private}}
-	c.BeforeSensitive = exchange.SensitivePaths(sub.Schema, now.Value, now.Sensitive())
+	c.BeforeSensitive = resourceclient.SensitivePaths(sub.Schema, now.Value, now.Sensitive())
 	if skip {
 		c.Op, c.SkipDestroy = plan.Forget, true
 		return c, nil
@@ -60,7 +60,7 @@ func (p *planner) planDelete(sub *exchange.Subject, now exchange.Object, skip bo
 }
 
 // planDeposed plans the end of the deposed objects of an instance.
-func (p *planner) planDeposed(sub *exchange.Subject) ([]*plan.Change, diag.List) {
+func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag.List) {
 	inst := p.prior.Instance(sub.Addr)
 	if inst == nil || len(inst.Deposed) == 0 || p.in.Mode == plan.RefreshOnly || p.in.Mode == plan.Destroy && !p.scope.goes(sub.Addr) {
 		return nil, nil
@@ -103,7 +103,7 @@ func (p *planner) planDeposed(sub *exchange.Subject) ([]*plan.Change, diag.List)
 }
 
 // walkOrphans plans the end of everything in state that was not wanted.
-func (p *planner) walkOrphans(w *par.Work[job]) {
+func (p *planner) walkOrphans(w *parallel.Work[job]) {
 	done := make(map[addr.Instance]bool, len(p.plans))
 	for _, ip := range p.plans {
 		done[ip.d.Addr()] = true
@@ -220,7 +220,7 @@ func (p *planner) outlives(a addr.Instance) bool {
 }
 
 // orphanNow finds what is really there of an object that nothing wants.
-func (p *planner) orphanNow(sub *exchange.Subject, op *orphanPlan, stored *state.Object) (exchange.Object, diag.List) {
+func (p *planner) orphanNow(sub *resourceclient.Subject, op *orphanPlan, stored *state.Object) (resourceclient.Object, diag.List) {
 	old, ds := sub.Stored(stored)
 	if ds.HasErrors() {
 		return old, ds

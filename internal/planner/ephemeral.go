@@ -4,14 +4,14 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // ephemeral opens an ephemeral resource, or leaves it unknown where its
 // arguments are not known yet.
 func (p *planner) ephemeral(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) {
-	return p.exchange.Open(t, p.ev, ip.d, exchange.Opening{
+	return p.exchange.Open(t, p.ev, ip.d, resourceclient.Opening{
 		Before: func(out []eval.Outcome) { ip.pre, ip.checked = out, true },
 		After:  func(out []eval.Outcome) { ip.post = out },
 		Wait: func(config cty.Value, pc *eval.ProviderConfig) bool {

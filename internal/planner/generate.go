@@ -4,10 +4,10 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
-	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/imports"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // generateImports takes over objects for which there is no resource block yet,
@@ -97,11 +97,11 @@ func (p *planner) generate(t *demand.Task, it *imports.Target) (*generatedPlan, 
 
 // planGenerated plans an imported object by the block that was written for it,
 // as if that stood in configuration already.
-func planGenerated(sub *exchange.Subject, obj exchange.Object, imp *plan.Import) (*plan.Change, diag.List) {
+func planGenerated(sub *resourceclient.Subject, obj resourceclient.Object, imp *plan.Import) (*plan.Change, diag.List) {
 	c := &plan.Change{
 		Addr: sub.Addr, Prev: sub.Addr, Provider: sub.Of, Op: plan.NoOp, Import: imp, Before: obj.Value, After: obj.Value, Handling: plan.Handling{Private: obj.Private, ConfigKnown: true},
 		BeforeIdentity: obj.Identity, AfterIdentity: obj.Identity,
-		BeforeSensitive: exchange.SensitivePaths(sub.Schema, obj.Value, nil), AfterSensitive: exchange.SensitivePaths(sub.Schema, obj.Value, nil),
+		BeforeSensitive: resourceclient.SensitivePaths(sub.Schema, obj.Value, nil), AfterSensitive: resourceclient.SensitivePaths(sub.Schema, obj.Value, nil),
 	}
 	config, ds := imports.GeneratedValue(imp.GeneratedConfig, sub.Schema)
 	if ds.HasErrors() {
@@ -126,6 +126,6 @@ func planGenerated(sub *exchange.Subject, obj exchange.Object, imp *plan.Import)
 		return c, ds
 	}
 	c.After, c.Private, c.AfterIdentity = resp.Planned, resp.Private, resp.Identity
-	c.AfterSensitive = exchange.SensitivePaths(sub.Schema, resp.Planned, nil)
+	c.AfterSensitive = resourceclient.SensitivePaths(sub.Schema, resp.Planned, nil)
 	return c, ds
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan/plantest"
 	"github.com/terrace-iac/terrace/internal/planner"
-	"github.com/terrace-iac/terrace/internal/provider"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/plantest"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -110,7 +110,7 @@ func (m *meeting) plan(providers plantest.Providers, text string, s *state.State
 	m.t.Helper()
 	_, ds := planner.Make(context.Background(), planner.Input{
 		Eval: eval.Options{Tree: plantest.Tree(m.t, text), Workspace: "default"}, State: s,
-		Providers: exchange.Options{Providers: providers, Parallelism: attendants},
+		Providers: resourceclient.Options{Providers: providers, Parallelism: attendants},
 	})
 	if ds.HasErrors() {
 		m.t.Fatal(ds.Err())

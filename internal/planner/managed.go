@@ -5,9 +5,9 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/imports"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -16,7 +16,7 @@ type managedPlan struct {
 	*instancePlan
 	p   *planner
 	t   *demand.Task
-	sub *exchange.Subject
+	sub *resourceclient.Subject
 }
 
 // managed plans one instance of a managed resource and returns its planned value.
@@ -96,14 +96,16 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 	return v, append(ds, more...)
 }
 
-func (m *managedPlan) blame(ds diag.List) diag.List { return exchange.Blame(m.d, m.sub.Schema, ds) }
+func (m *managedPlan) blame(ds diag.List) diag.List {
+	return resourceclient.Blame(m.d, m.sub.Schema, ds)
+}
 
 // afterRefresh is the end of a refresh-only plan for an instance.
-func (m *managedPlan) afterRefresh(now exchange.Object, ds diag.List) (cty.Value, diag.List) {
+func (m *managedPlan) afterRefresh(now resourceclient.Object, ds diag.List) (cty.Value, diag.List) {
 	if now.Value.IsNull() {
 		return cty.UnknownVal(m.sub.Schema.Block.ImpliedType()), ds // gone, or not made yet: what reads it cannot be told
 	}
-	v := exchange.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
+	v := resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
 	m.checked = true
 	pre, more := m.d.Preconditions(m.t)
 	m.pre, ds = pre, append(ds, softened(more)...)
@@ -123,7 +125,7 @@ func softened(ds diag.List) diag.List {
 }
 
 // priorObject reads the instance's current object out of state, in the form of the current schema.
-func (m *managedPlan) priorObject() (exchange.Object, diag.List) {
+func (m *managedPlan) priorObject() (resourceclient.Object, diag.List) {
 	a := m.sub.Addr
 	stored, pc, ok := m.p.prior.Object(addr.Object{Instance: a})
 	if !ok {
@@ -136,7 +138,7 @@ func (m *managedPlan) priorObject() (exchange.Object, diag.List) {
 }
 
 // current finds what is really there: imported, or refreshed from what state has.
-func (m *managedPlan) current(old exchange.Object) (exchange.Object, *plan.Import, diag.List) {
+func (m *managedPlan) current(old resourceclient.Object) (resourceclient.Object, *plan.Import, diag.List) {
 	p := m.p
 	if old.Value.IsNull() {
 		it := p.imports.Of(m.sub.Addr)
@@ -173,7 +175,7 @@ func (p *planner) refreshes(a addr.Instance) bool {
 }
 
 // importObject takes over an existing object.
-func (m *managedPlan) importObject(it *imports.Target) (exchange.Object, *plan.Import, diag.List) {
+func (m *managedPlan) importObject(it *imports.Target) (resourceclient.Object, *plan.Import, diag.List) {
 	imp, ds := it.ID(m.t, m.sub.Schema)
 	if ds.HasErrors() {
 		return m.sub.None(), nil, ds
@@ -193,7 +195,7 @@ func (m *managedPlan) importObject(it *imports.Target) (exchange.Object, *plan.I
 
 // importDeferral says why it is not known yet which object the instance takes
 // over, nil if it is or if that is not for want of a root variable.
-func (m *managedPlan) importDeferral(old exchange.Object) *eval.Deferral {
+func (m *managedPlan) importDeferral(old resourceclient.Object) *eval.Deferral {
 	it := m.p.imports.Of(m.sub.Addr)
 	if it == nil || !m.p.in.Eval.Deferring || !old.Value.IsNull() {
 		return nil
@@ -201,13 +203,13 @@ func (m *managedPlan) importDeferral(old exchange.Object) *eval.Deferral {
 	return it.Deferral(m.t)
 }
 
-func (p *planner) driftChange(sub *exchange.Subject, old, now exchange.Object) *plan.Change {
+func (p *planner) driftChange(sub *resourceclient.Subject, old, now resourceclient.Object) *plan.Change {
 	c := &plan.Change{Addr: sub.Addr, Prev: p.prev(sub.Addr), Provider: sub.Of, Op: plan.Update, Before: old.Value, After: now.Value, BeforeIdentity: old.Identity, AfterIdentity: now.Identity}
-	c.BeforeSensitive = exchange.SensitivePaths(sub.Schema, old.Value, old.Sensitive())
+	c.BeforeSensitive = resourceclient.SensitivePaths(sub.Schema, old.Value, old.Sensitive())
 	if now.Value.IsNull() {
 		c.Op = plan.Delete
 	} else {
-		c.AfterSensitive = exchange.SensitivePaths(sub.Schema, now.Value, old.Sensitive())
+		c.AfterSensitive = resourceclient.SensitivePaths(sub.Schema, now.Value, old.Sensitive())
 		if now.Value.RawEquals(old.Value) {
 			if p.in.Mode != plan.RefreshOnly || c.Prev == c.Addr {
 				return nil

@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan/plantest"
 	"github.com/terrace-iac/terrace/internal/planner"
-	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/plantest"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -30,7 +30,7 @@ func TestProviderMeta(t *testing.T) {
 		providers := plantest.New()
 		providers.Meta = c.meta
 		tree := plantest.Tree(t, "terraform {\n  provider_meta \"x\" {\n    "+c.argument+"\n  }\n}\nresource \"x_thing\" \"a\" {\n  count = 3\n}\nresource \"x_thing\" \"b\" {}\n")
-		_, ds := planner.Make(context.Background(), planner.Input{Eval: eval.Options{Tree: tree, Workspace: "default"}, Providers: exchange.Options{Providers: providers}})
+		_, ds := planner.Make(context.Background(), planner.Input{Eval: eval.Options{Tree: tree, Workspace: "default"}, Providers: resourceclient.Options{Providers: providers}})
 		switch {
 		case c.want == "":
 			if len(ds) > 0 {

@@ -18,19 +18,19 @@ import (
 	"github.com/terrace-iac/terrace/internal/checks"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/imports"
-	"github.com/terrace-iac/terrace/internal/moves"
-	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/refactoring"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // Input is what a plan is made from.
 type Input struct {
 	Eval        eval.Options // the phase is the planner's
-	Providers   exchange.Options
+	Providers   resourceclient.Options
 	State       *state.State // as found in the store; nil: none
 	Mode        plan.Mode
 	SkipRefresh bool
@@ -51,9 +51,9 @@ type planner struct {
 	prior    *state.State                    // after moves
 	moved    map[addr.Instance]addr.Instance // new address to old
 	scope    scopeFilter
-	exchange *exchange.Exchange
+	exchange *resourceclient.Exchange
 	imports  *imports.Set
-	removed  moves.Removals
+	removed  refactoring.Removals
 	replace  map[addr.Instance]bool
 	walked   bool // everything that is planned was demanded
 
@@ -117,7 +117,7 @@ func newPlanner(ctx context.Context, in Input) *planner {
 	}
 	in.Eval.Deferring = in.Eval.Deferring && in.Mode == plan.Normal
 	p := &planner{
-		in: in, ctx: ctx, graph: &demand.Graph{}, exchange: exchange.New(ctx, in.Providers),
+		in: in, ctx: ctx, graph: &demand.Graph{}, exchange: resourceclient.New(ctx, in.Providers),
 		replace: map[addr.Instance]bool{}, prior: in.State,
 	}
 	for _, a := range in.Replace {
@@ -143,10 +143,10 @@ func (p *planner) prepare() diag.List {
 		return ds // the rest would only say the same of each resource
 	}
 	p.prior = p.in.State.TranslateProviders(tree.RequiredProviders(), !p.in.KeepHosts)
-	moved, more := moves.Apply(tree, p.in.Eval.Early(), p.prior)
+	moved, more := refactoring.Apply(tree, p.in.Eval.Early(), p.prior)
 	ds = append(ds, more...)
 	p.prior, p.moved = moved.State, moved.From
-	p.removed, more = moves.ReadRemovals(tree, p.in.Eval.Early())
+	p.removed, more = refactoring.ReadRemovals(tree, p.in.Eval.Early())
 	ds = append(ds, more...)
 	p.scope = newScopeFilter(p.in.Eval, p.in.Targets, p.in.Excludes)
 	if p.in.Mode == plan.Destroy && p.scope.limited() {
@@ -164,7 +164,7 @@ func (p *planner) prepare() diag.List {
 // walk demands everything that configuration declares and every orphan in
 // state. Tasks are started here and nowhere else.
 func (p *planner) walk() {
-	var w par.Work[job]
+	var w parallel.Work[job]
 	work := func(do job) { do(p.graph.Task(p.ctx)) }
 	p.graph.Rest = w.Break
 	defer func() { p.graph.Rest = nil }()
@@ -188,7 +188,7 @@ func shares[T any](all []T, parallelism int) iter.Seq[[]T] {
 	return slices.Chunk(all, min(max(1, len(all)/(16*parallelism)), 64))
 }
 
-func (p *planner) walkModule(w *par.Work[job], m *eval.Module) {
+func (p *planner) walkModule(w *parallel.Work[job], m *eval.Module) {
 	var all []job
 	defer func() { w.Add(all...) }()
 	for _, r := range m.Resources() {
@@ -222,7 +222,7 @@ func (p *planner) walkModule(w *par.Work[job], m *eval.Module) {
 	})
 }
 
-func (p *planner) walkResource(w *par.Work[job], t *demand.Task, r *eval.Resource) {
+func (p *planner) walkResource(w *parallel.Work[job], t *demand.Task, r *eval.Resource) {
 	in, ok := r.Instances(t)
 	if !ok {
 		return
@@ -270,7 +270,7 @@ func (p *planner) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 	p.plans = append(p.plans, ip)
 	p.mu.Unlock()
 	if err := p.ctx.Err(); err != nil {
-		return cty.DynamicVal, diag.List{{Severity: diag.Error, Code: exchange.CodeInterrupted, Summary: "Not planned", Detail: "Planning was interrupted."}}
+		return cty.DynamicVal, diag.List{{Severity: diag.Error, Code: resourceclient.CodeInterrupted, Summary: "Not planned", Detail: "Planning was interrupted."}}
 	}
 	a := d.Addr()
 	if !p.scope.allows(a) {
@@ -314,7 +314,7 @@ func halted(ctx context.Context, ds diag.List) diag.List {
 	if ctx.Err() == nil {
 		return ds
 	}
-	left := slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool { return m.Code == exchange.CodeInterrupted })
+	left := slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool { return m.Code == resourceclient.CodeInterrupted })
 	if len(left) == len(ds) {
 		return ds
 	}
@@ -335,5 +335,5 @@ func (p *planner) fromState(t *demand.Task, ip *instancePlan) (cty.Value, diag.L
 	ip.refreshed, ip.provider = obj, pc
 	v, more := p.exchange.Decode(d.Addr(), obj, s, d.Resource.Provider())
 	ds = append(ds, more...)
-	return exchange.WithSensitive(v, obj.Sensitive, s), ds
+	return resourceclient.WithSensitive(v, obj.Sensitive, s), ds
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // scopeFilter is what -target and -exclude leave in a plan. With targets, only

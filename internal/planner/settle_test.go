@@ -8,10 +8,10 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/plan/plantest"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/plantest"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // What a resource with create_before_destroy depends on is replaced in the same
@@ -38,7 +38,7 @@ func TestCreateBeforeDestroyOfChain(t *testing.T) {
 	for _, total := range []int{0, maxTotal + 1} {
 		p := newPlanner(context.Background(), Input{
 			Eval:  eval.Options{Tree: plantest.Tree(t, text.String()), Workspace: "default"},
-			State: was.Freeze(), Providers: exchange.Options{Providers: plantest.New()},
+			State: was.Freeze(), Providers: resourceclient.Options{Providers: plantest.New()},
 		})
 		if ds := p.prepare(); ds.HasErrors() {
 			t.Fatal(ds.Err())

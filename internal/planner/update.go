@@ -6,16 +6,16 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/exchange"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // planUpdate plans what becomes of an instance that configuration wants.
-func (m *managedPlan) planUpdate(now exchange.Object, imp *plan.Import) (cty.Value, diag.List) {
+func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (cty.Value, diag.List) {
 	s := m.sub.Schema
 	unknown := cty.UnknownVal(s.Block.ImpliedType())
-	written, sensitive, ds := exchange.ConfigValue(m.t, m.d, s)
+	written, sensitive, ds := resourceclient.ConfigValue(m.t, m.d, s)
 	if ds.HasErrors() {
 		return unknown, ds
 	}
@@ -27,14 +27,14 @@ func (m *managedPlan) planUpdate(now exchange.Object, imp *plan.Import) (cty.Val
 	if now.Stored != nil && now.Stored.Tainted {
 		prior = m.sub.None()
 	}
-	config := exchange.IgnoreChanges(m.d, s, prior.Value, written)
+	config := resourceclient.IgnoreChanges(m.d, s, prior.Value, written)
 	resp, more := m.sub.Plan(prior, config)
 	ds = append(ds, more...)
 	if more.HasErrors() {
-		return exchange.WithSensitive(resp.Planned, sensitive, s), ds
+		return resourceclient.WithSensitive(resp.Planned, sensitive, s), ds
 	}
 	if resp.Legacy {
-		resp.Planned = exchange.IgnoreChanges(m.d, s, prior.Value, resp.Planned)
+		resp.Planned = resourceclient.IgnoreChanges(m.d, s, prior.Value, resp.Planned)
 	}
 	life := m.d.Resource.Config().Lifecycle
 	c := &plan.Change{
@@ -42,15 +42,15 @@ func (m *managedPlan) planUpdate(now exchange.Object, imp *plan.Import) (cty.Val
 		BeforeIdentity: now.Identity, AfterIdentity: resp.Identity,
 		Handling: plan.Handling{Private: resp.Private, SkipDestroy: life.Destroy != nil && !*life.Destroy, ConfigKnown: config.IsWhollyKnown()},
 	}
-	c.BeforeSensitive = exchange.SensitivePaths(s, now.Value, now.Sensitive())
+	c.BeforeSensitive = resourceclient.SensitivePaths(s, now.Value, now.Sensitive())
 	if len(sensitive) > 0 || s.Block.HasSensitive() {
-		c.AfterSensitive = exchange.SensitivePaths(s, resp.Planned, exchange.Present(resp.Planned, sensitive))
+		c.AfterSensitive = resourceclient.SensitivePaths(s, resp.Planned, resourceclient.Present(resp.Planned, sensitive))
 	}
 	ds = append(ds, m.decide(c, now, prior, resp, written)...)
 	if c.Op.IsReplace() && !prior.Value.IsNull() { // planned anew: the schema's own are not marked, as in OpenTofu
-		given := exchange.Present(c.After, sensitive)
-		c.AfterSensitive = exchange.SensitivePaths(s, c.After, given)
-		c.Undeclared = exchange.BySchema(c.AfterSensitive, given)
+		given := resourceclient.Present(c.After, sensitive)
+		c.AfterSensitive = resourceclient.SensitivePaths(s, c.After, given)
+		c.Undeclared = resourceclient.BySchema(c.AfterSensitive, given)
 	}
 	m.change = c
 	if ds.HasErrors() {
@@ -58,14 +58,14 @@ func (m *managedPlan) planUpdate(now exchange.Object, imp *plan.Import) (cty.Val
 	}
 	v := c.After
 	if len(c.AfterSensitive) > 0 {
-		v = exchange.MarkSensitive(v, c.AfterSensitive)
+		v = resourceclient.MarkSensitive(v, c.AfterSensitive)
 	}
 	return v, append(ds, m.preventReplace(c)...)
 }
 
 // decide chooses the operation and, for a replacement, plans the new object by
 // the configuration as it is written: there is nothing to ignore changes against.
-func (m *managedPlan) decide(c *plan.Change, now, prior exchange.Object, resp exchange.Planned, written cty.Value) diag.List {
+func (m *managedPlan) decide(c *plan.Change, now, prior resourceclient.Object, resp resourceclient.Planned, written cty.Value) diag.List {
 	if now.Value.IsNull() {
 		c.Op = plan.Create
 		return nil
@@ -76,7 +76,7 @@ func (m *managedPlan) decide(c *plan.Change, now, prior exchange.Object, resp ex
 	}
 	if reason == "" {
 		c.Op = plan.Update
-		if unchanged(resp.Planned, prior.Value) && exchange.SamePaths(c.BeforeSensitive, c.AfterSensitive) {
+		if unchanged(resp.Planned, prior.Value) && resourceclient.SamePaths(c.BeforeSensitive, c.AfterSensitive) {
 			c.Op = plan.NoOp
 		}
 		return ds
@@ -119,7 +119,7 @@ func unchanged(a, b cty.Value) bool {
 
 // replaceReason says why an object must be replaced, or "", and which arguments
 // force it. Of several reasons replace_triggered_by is told, as in OpenTofu.
-func (m *managedPlan) replaceReason(now, prior exchange.Object, resp exchange.Planned) (plan.Reason, []cty.Path, diag.List) {
+func (m *managedPlan) replaceReason(now, prior resourceclient.Object, resp resourceclient.Planned) (plan.Reason, []cty.Path, diag.List) {
 	tainted := now.Stored != nil && now.Stored.Tainted
 	var paths []cty.Path
 	if !tainted {

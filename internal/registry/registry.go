@@ -23,7 +23,7 @@ import (
 
 	"github.com/opentofu/svchost"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/transfer"
 )
@@ -49,8 +49,8 @@ type Client struct {
 	WorkDir    string   // of helpers
 	HelperDirs []string // where helpers are looked for, before PATH
 
-	hosts  par.Cache[string, hostServices]
-	tokens par.Cache[string, tokenAnswer]
+	hosts  parallel.Cache[string, hostServices]
+	tokens parallel.Cache[string, tokenAnswer]
 	mu     sync.Mutex
 	slow   *transfer.Client // HTTP with the settings for registries
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/exchange"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/moves"
-	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/refactoring"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -28,7 +28,7 @@ import (
 // Input is what is validated and with what.
 type Input struct {
 	Tree         *module.Tree
-	Providers    exchange.Providers
+	Providers    resourceclient.Providers
 	Functions    map[string]function.Function
 	Provisioners Provisioners
 	Cwd          string
@@ -49,7 +49,7 @@ type Provisioners interface {
 type validator struct {
 	in       Input
 	ctx      context.Context
-	exchange *exchange.Exchange
+	exchange *resourceclient.Exchange
 	ev       *eval.Evaluator
 	graph    *demand.Graph
 
@@ -60,7 +60,7 @@ type validator struct {
 // Run validates a tree.
 func Run(ctx context.Context, in Input) diag.List {
 	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{}, done: map[any]bool{}}
-	v.exchange = exchange.New(ctx, exchange.Options{Providers: in.Providers})
+	v.exchange = resourceclient.New(ctx, resourceclient.Options{Providers: in.Providers})
 	o := eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true}
 	if in.Without != nil {
 		o.Workspace, o.Cwd = "", ""
@@ -73,8 +73,8 @@ func Run(ctx context.Context, in Input) diag.List {
 	if in.Provisioners != nil {
 		v.graph.Report(in.Tree.CheckProvisioners(func(typ string) bool { return in.Provisioners.Schema(typ) != nil }))
 	}
-	v.graph.Report(moves.Check(in.Tree, eval.Options{Functions: in.Functions, Workspace: "default"}.Early()))
-	var w par.Work[job]
+	v.graph.Report(refactoring.Check(in.Tree, eval.Options{Functions: in.Functions, Workspace: "default"}.Early()))
+	var w parallel.Work[job]
 	v.graph.Rest = w.Break
 	v.module(&w, v.ev.Root)
 	w.Do(0, func(do job) { do(v.graph.Task(ctx)) })
@@ -86,7 +86,7 @@ func Run(ctx context.Context, in Input) diag.List {
 
 type job func(*demand.Task)
 
-func (v *validator) module(w *par.Work[job], m *eval.Module) {
+func (v *validator) module(w *parallel.Work[job], m *eval.Module) {
 	var all []job
 	for _, r := range m.Resources() {
 		all = append(all, func(t *demand.Task) { r.Whole(t) })
@@ -184,7 +184,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	_, more = d.Preconditions(t)
 	ds = append(ds, notFailures(more)...)
 	config, more := d.Config(t, s)
-	if ds = append(ds, exchange.Blame(d, s, more)...); more.HasErrors() {
+	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
 		return unknown, ds
 	}
 	plain := config
@@ -193,15 +193,15 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 		plain, _ = config.UnmarkDeep()
 	}
 	if a.Resource.Mode != addr.Ephemeral && marked {
-		_, _, more = exchange.ConfigValue(t, d, s)
-		ds = append(ds, exchange.Blame(d, s, append(onlyOf(more, "plan/ephemeral"), onlyOf(more, exchange.CodeDeprecated)...))...)
+		_, _, more = resourceclient.ConfigValue(t, d, s)
+		ds = append(ds, resourceclient.Blame(d, s, append(onlyOf(more, "plan/ephemeral"), onlyOf(more, resourceclient.CodeDeprecated)...))...)
 	}
 	prov, more := v.in.Providers.Any(v.ctx, d.Resource.Provider())
 	if ds = append(ds, more...); more.HasErrors() {
 		return unknown, ds
 	}
 	more = prov.ValidateResource(v.ctx, a.Resource.Mode, a.Resource.Type, plain)
-	ds = append(ds, exchange.Blame(d, s, more)...)
+	ds = append(ds, resourceclient.Blame(d, s, more)...)
 	ds = append(ds, v.deprecated(d, s, plain)...)
 	ds = append(ds, v.ignored(d, s)...)
 	out := s.Block.SetUnknowns(plain)
@@ -210,7 +210,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	if marked {
 		sensitive = value.PathsWith(config, value.Sensitive)
 	}
-	out = exchange.WithSensitive(out, sensitive, s)
+	out = resourceclient.WithSensitive(out, sensitive, s)
 	if a.Resource.Mode == addr.Ephemeral {
 		out = out.Mark(value.Ephemeral)
 	}
@@ -371,7 +371,7 @@ func (v *validator) provisioners(t *demand.Task, d *eval.Desired, self cty.Value
 // Function implements eval.Phase.
 func (v *validator) Function(_ *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
 	if v.leavesOut(a) {
-		return exchange.UnknownFunction(), nil
+		return resourceclient.UnknownFunction(), nil
 	}
 	prov, ds := v.in.Providers.Any(v.ctx, a)
 	if ds.HasErrors() {
@@ -380,10 +380,10 @@ func (v *validator) Function(_ *demand.Task, a addr.Provider, pc *eval.ProviderC
 	if pc != nil {
 		ps, more := prov.Schema(v.ctx)
 		if more.HasErrors() || ps.Functions[name] == nil {
-			return exchange.UnknownFunction(), append(ds, more...)
+			return resourceclient.UnknownFunction(), append(ds, more...)
 		}
 	}
-	return exchange.ProviderFunction(v.ctx, prov, a, name, false)
+	return resourceclient.ProviderFunction(v.ctx, prov, a, name, false)
 }
 
 // evalBody reads a body with a schema and evaluates it to a value without marks.

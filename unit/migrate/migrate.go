@@ -35,7 +35,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -196,7 +196,7 @@ func (m *migration) set(path string, text []byte) {
 // look renders all units in parallel.
 func (m *migration) look(texts map[string][]byte) []*look {
 	l := unit.NewLoader(m.overlay(texts))
-	return par.Map(len(m.units), 0, func(i int) *look {
+	return parallel.Map(len(m.units), 0, func(i int) *look {
 		if m.ctx.Err() != nil {
 			return &look{path: m.units[i]}
 		}

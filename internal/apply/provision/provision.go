@@ -14,13 +14,13 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
-	"github.com/terrace-iac/terrace/internal/event"
 	"github.com/terrace-iac/terrace/internal/lang"
-	"github.com/terrace-iac/terrace/internal/moves"
-	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/refactoring"
 	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
@@ -40,13 +40,13 @@ type Runner struct {
 	types   Types
 	observe event.Sink
 	ev      *eval.Evaluator
-	removed func() moves.Removals // read when first needed
+	removed func() refactoring.Removals // read when first needed
 }
 
 // New makes a runner; types may be nil, and then each provisioner is an error.
 func New(ctx context.Context, types Types, observe event.Sink, ev *eval.Evaluator) *Runner {
-	return &Runner{ctx: ctx, types: types, observe: observe, ev: ev, removed: sync.OnceValue(func() moves.Removals {
-		all, _ := moves.ReadRemovals(ev.Tree(), ev.Early()) // what is wrong with them was told while planning
+	return &Runner{ctx: ctx, types: types, observe: observe, ev: ev, removed: sync.OnceValue(func() refactoring.Removals {
+		all, _ := refactoring.ReadRemovals(ev.Tree(), ev.Early()) // what is wrong with them was told while planning
 		return all
 	})}
 }

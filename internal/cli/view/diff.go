@@ -9,7 +9,7 @@ package view
 import (
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )
 

@@ -1,7 +1,7 @@
 package view
 
 import (
-	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/event"
+	"github.com/terrace-iac/terrace/event"
 )
 
 // A Human tells people what happens: progress, messages and other text. Its

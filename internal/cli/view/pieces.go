@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // A Piece is the text of one change of a plan, for those who show many plans at

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/par"
-	"github.com/terrace-iac/terrace/internal/plan"
-	"github.com/terrace-iac/terrace/internal/schema"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -184,7 +184,7 @@ const (
 func (v *planView) all(changes []*plan.Change) {
 	for len(changes) > page {
 		n := min(len(changes), page*pages)
-		for _, text := range par.Map((n+page-1)/page, 0, func(i int) []byte {
+		for _, text := range parallel.Map((n+page-1)/page, 0, func(i int) []byte {
 			var b bytes.Buffer
 			some := &planView{printer: newPrinter(&b, Style{Color: v.color}), plan: v.plan, schemas: v.schemas, d: differ{reveal: v.d.reveal}}
 			for _, c := range changes[i*page : min((i+1)*page, n)] {

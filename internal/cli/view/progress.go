@@ -3,8 +3,8 @@ package view
 import (
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/event"
-	"github.com/terrace-iac/terrace/internal/plan"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // maxID bounds how much of an identifier is shown.

@@ -4,10 +4,10 @@ import (
 	"io"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/plan/planjson"
-	"github.com/terrace-iac/terrace/internal/schema"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/internal/planjson"
 	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // State writes what a state holds for people. Sensitive values are hidden

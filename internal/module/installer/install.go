@@ -16,7 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/fetch"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 )
 
 // A Registry tells of the modules of registries.
@@ -87,7 +87,7 @@ type installer struct {
 
 	old, next Manifest
 	loads     *module.Loads
-	versions  par.Cache[string, versionList]
+	versions  parallel.Cache[string, versionList]
 	placed    map[string]string // folder of a placed package, by what it is
 	pins      *pins
 	calls     map[*module.Node]*call // by the node that a call made
@@ -231,7 +231,7 @@ func (in *installer) level(ctx context.Context, parents []*module.Node) ([]*modu
 		}
 	}
 	in.remote(ctx, calls)
-	mods := par.Map(len(calls), 0, func(i int) loaded {
+	mods := parallel.Map(len(calls), 0, func(i int) loaded {
 		if calls[i].failed() {
 			return loaded{}
 		}

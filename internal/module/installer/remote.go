@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/go-version"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/fetch"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 )
 
 type versionList struct {
@@ -48,7 +48,7 @@ func (in *installer) remote(ctx context.Context, calls []*call) {
 		}
 		return
 	}
-	par.Each(len(todo), in.workers(), func(i int) { in.pick(ctx, todo[i]) })
+	parallel.Each(len(todo), in.workers(), func(i int) { in.pick(ctx, todo[i]) })
 	groups := make(map[string][]*call)
 	var order []string
 	for _, c := range todo {
@@ -65,7 +65,7 @@ func (in *installer) remote(ctx context.Context, calls []*call) {
 	for i, k := range order {
 		siblings[i] = in.placed[k]
 	}
-	par.Each(len(order), in.workers(), func(i int) { in.group(ctx, groups[order[i]], siblings[i]) })
+	parallel.Each(len(order), in.workers(), func(i int) { in.group(ctx, groups[order[i]], siblings[i]) })
 	for _, k := range order {
 		if c := groups[k][0]; !c.failed() {
 			in.placed[k] = c.packageDir

@@ -14,9 +14,9 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/provider"
-	"github.com/terrace-iac/terrace/internal/schema"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 

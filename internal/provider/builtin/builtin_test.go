@@ -7,8 +7,8 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/provider"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/provider"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lock"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 )
 
 var pkgNoVersion = versions.Unspecified
@@ -52,7 +52,7 @@ func Install(ctx context.Context, req Requirements, locked *lock.File, o Options
 	if workers < 1 {
 		workers = 8
 	}
-	results := par.Map(len(providers), workers, func(i int) result { return in.one(ctx, providers[i], req[providers[i]]) })
+	results := parallel.Map(len(providers), workers, func(i int) result { return in.one(ctx, providers[i], req[providers[i]]) })
 	next := &lock.File{Modules: in.locked.Modules}
 	out := make(map[addr.Provider]Package, len(providers))
 	var incomplete []string

@@ -13,7 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lock"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 )
 
 // A Package is a provider package that is ready to be started.
@@ -36,7 +36,9 @@ type Program struct {
 
 // Hashes remembers what packages hash to, so that one that many folders link to is
 // read once. The zero Hashes is empty and ready; it may be used concurrently.
-type Hashes struct{ known par.Cache[string, hashed] }
+type Hashes struct {
+	known parallel.Cache[string, hashed]
+}
 
 type hashed struct {
 	hash lock.Hash

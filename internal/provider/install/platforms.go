@@ -13,7 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lock"
-	"github.com/terrace-iac/terrace/internal/par"
+	"github.com/terrace-iac/terrace/internal/parallel"
 )
 
 // A Fetched is a package that LockPlatforms got.
@@ -133,7 +133,7 @@ func forPackages(ctx context.Context, w Wanted, o Options, use func(*job, local,
 		h1 []lock.Hash
 		ds diag.List
 	}
-	results := par.Map(len(providers), o.Workers, func(i int) (out got) {
+	results := parallel.Map(len(providers), o.Workers, func(i int) (out got) {
 		out.j = &job{installer: in, p: providers[i]}
 		defer out.j.tell(Event{Kind: Finished})
 		if out.ds = out.j.settle(ctx); out.ds.HasErrors() {

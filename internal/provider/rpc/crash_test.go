@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
+	"github.com/terrace-iac/terrace/provider"
 	"github.com/zclconf/go-cty/cty"
 )
 

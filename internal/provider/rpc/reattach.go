@@ -11,7 +11,7 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/provider"
+	"github.com/terrace-iac/terrace/provider"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 )

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/provider"
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
+	"github.com/terrace-iac/terrace/provider"
 	"github.com/zclconf/go-cty/cty"
 )
 

@@ -24,8 +24,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/state"
-	"github.com/terrace-iac/terrace/internal/state/statefile"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
 )
 
 // SyncDelay is how long a record may stay in the memory of the system only.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/state"
 )
 
 func inst(n int) addr.Instance {

@@ -8,8 +8,8 @@ import (
 	"errors"
 	"hash/crc32"
 
-	"github.com/terrace-iac/terrace/internal/state"
-	"github.com/terrace-iac/terrace/internal/state/statefile"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
 )
 
 // A journal is a line that names the format, then records. A record is

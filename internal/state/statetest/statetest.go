@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 	"pgregory.net/rapid"
 )

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/state"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // A Store holds the state of one workspace.

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/state"
-	"github.com/terrace-iac/terrace/internal/state/statefile"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
 )
 
 // A state file is replaced by a new one: written beside it, synced, locked if

@@ -1,0 +1,96 @@
+package estate_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// An observer is told which hook runs and when none does any more, and the state that
+// an apply left, but not that of one that failed.
+func TestObserver(t *testing.T) {
+	var told []string
+	o := options(tree(t, `
+-- a/terragrunt.hcl --
+terraform {
+  before_hook "tidy" {
+    commands = ["apply"]
+    execute  = ["tidy"]
+  }
+}
+-- a/main.tf --
+resource "terraform_data" "x" {}
+output "o" { value = "O" }
+-- b/terragrunt.hcl --
+dependencies { paths = ["../a"] }
+-- b/main.tf --
+resource "terraform_data" "x" {
+  lifecycle {
+    postcondition {
+      condition     = self.id == ""
+      error_message = "It has an id."
+    }
+  }
+}
+`), "apply")
+	o.Machine.Run = func(_ context.Context, c sys.Command) error {
+		told = append(told, "runs "+c.Path)
+		return nil
+	}
+	results := open(t, o).Run(t.Context(), estate.RunOptions{Op: estate.Apply, Limits: estate.Limits{Units: 1}, Observe: estate.Observer{
+		Hook: func(u *estate.Unit, name string) { told = append(told, u.Name+" hook "+name) },
+		Applied: func(r *estate.Result, s *state.State) {
+			told = append(told, fmt.Sprint(r.Unit.Name, " applied, ", r.Counts.Add, " added, ", len(s.Outputs), " output"))
+		},
+		Ended: func(r *estate.Result) { told = append(told, r.Unit.Name+" "+string(r.Status)) },
+	}})
+	want := "a hook tidy\nruns tidy\na hook \na applied, 1 added, 1 output\na succeeded\nb failed"
+	if d := cmp.Diff(want, strings.Join(told, "\n")); d != "" {
+		t.Error(d, statuses(results))
+	}
+}
+
+// An observer gets the lines of a hook while it runs, in their order, or the two
+// streams apart if it wants that; what the hook suppresses it does not get.
+func TestObserverOfHookLines(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		var told []string
+		o := options(tree(t, `
+-- a/terragrunt.hcl --
+terraform {
+  before_hook "loud" {
+    commands = ["plan"]
+    execute  = ["loud"]
+  }
+  before_hook "quiet" {
+    commands        = ["plan"]
+    execute         = ["quiet"]
+    suppress_stdout = true
+  }
+}
+-- a/main.tf --
+`), "plan")
+		o.Machine.Run = func(_ context.Context, c sys.Command) error {
+			fmt.Fprint(c.Stdout, c.Path, " out\n")
+			fmt.Fprint(c.Stderr, c.Path, " err\n")
+			told = append(told, "still runs")
+			return nil
+		}
+		watch := estate.Observer{Log: func(u *estate.Unit, line string) { told = append(told, u.Name+": "+line) }}
+		want := []string{"a: loud out", "a: loud err", "still runs", "a: quiet err", "still runs"}
+		if apart {
+			watch.LogErr = func(u *estate.Unit, line string) { told = append(told, u.Name+"! "+line) }
+			want[1], want[3] = "a! loud err", "a! quiet err"
+		}
+		results := open(t, o).Run(t.Context(), estate.RunOptions{Op: estate.Plan, Observe: watch})
+		if d := cmp.Diff(want, told); d != "" {
+			t.Error(d, statuses(results))
+		}
+	}
+}

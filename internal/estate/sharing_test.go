@@ -1,0 +1,163 @@
+package estate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+const sharedModule = `variable "from" {
+  type    = string
+  default = ""
+}
+module "child" { source = "./child" }
+resource "terraform_data" "x" { input = var.from }
+output "id" { value = terraform_data.x.id }
+`
+
+// sharedUnits writes an estate: the first unit, others that need it, and as many
+// whose modules differ by a generated file.
+func sharedUnits(t *testing.T, n int) string {
+	t.Helper()
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("root.hcl", "locals { env = \"test\" }\n")
+	put("m/main.tf", sharedModule)
+	put("m/child/main.tf", "resource \"terraform_data\" \"y\" {}\n")
+	unit := "include \"root\" { path = find_in_parent_folders(\"root.hcl\") }\nterraform { source = \"${get_terragrunt_dir()}/../../m\" }\n"
+	put("live/first/terragrunt.hcl", unit)
+	needs := unit + "dependency \"first\" { config_path = \"../first\" }\ninputs = { from = dependency.first.outputs.id }\n"
+	for i := range n {
+		put(fmt.Sprintf("live/u%02d/terragrunt.hcl", i), needs)
+		put(fmt.Sprintf("live/own%02d/terragrunt.hcl", i), needs+fmt.Sprintf(
+			"generate \"extra\" {\n  path = \"extra.tf\"\n  if_exists = \"overwrite\"\n  contents = \"locals { own = %d }\"\n}\n", i))
+	}
+	return filepath.Join(dir, "live")
+}
+
+// Whatever runs do, each unit file and each file of a module is parsed once,
+// units with the same files share one tree, no state is read for the outputs that
+// the run has, and the state of a unit outside of it is read once.
+func TestEachThingOnce(t *testing.T) {
+	const n = 6
+	root := sharedUnits(t, n)
+	e := openShared(t, Options{Root: root, Request: unit.Request{Command: "apply"}})
+	if ds := e.Check(t.Context(), false); ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	var mu sync.Mutex
+	trees := map[*module.Tree]int{}
+	observe := Observer{Planned: func(_ *Unit, g *engine.Engine, _ *engine.Plan) {
+		mu.Lock()
+		defer mu.Unlock()
+		trees[g.Tree()]++
+	}}
+	for i, op := range []Op{Plan, Apply, Plan} {
+		runShared(t, e, RunOptions{Op: op, Observe: observe})
+		if got, want := e.shared.states.Load(), int64((i+1)*(2*n+1)); got != want {
+			t.Errorf("%d states were read after %d runs over %d units, want %d", got, i+1, 2*n+1, want)
+		}
+	}
+	if got := e.loader.Parsed(); got != 2*n+2 {
+		t.Errorf("%d unit files were parsed, want %d units and the root", got, 2*n+1)
+	}
+	if got := e.shared.parses.Parsed(); got != 2 {
+		t.Errorf("%d files of modules were parsed, want 2", got)
+	}
+	if len(trees) != n+1 {
+		t.Errorf("%d trees for the units with the same files and %d with files of their own", len(trees), n)
+	}
+	for tree, times := range trees {
+		if times != 3 && times != 3*(n+1) {
+			t.Errorf("the tree %p was planned with %d times", tree, times)
+		}
+	}
+
+	e = openShared(t, Options{Root: root, Request: unit.Request{Command: "plan"}, Look: Look{Filters: []string{"!./first"}}})
+	runShared(t, e, RunOptions{Op: Plan})
+	if got := e.shared.states.Load(); got != 2*n+1 {
+		t.Errorf("%d states were read for %d units that need one outside", got, 2*n)
+	}
+}
+
+func openShared(t *testing.T, o Options) *Estate {
+	t.Helper()
+	o.Request.Args, o.Who, o.Machine.Now = []string{o.Request.Command}, "test@host", time.Now
+	e, ds := Open(t.Context(), o)
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	return e
+}
+
+func runShared(t *testing.T, e *Estate, o RunOptions) {
+	t.Helper()
+	for _, res := range e.Run(t.Context(), o) {
+		if res.Status != Succeeded && res.Status != Excluded {
+			t.Fatalf("%s: %s %v", res.Unit.Name, res.Status, res.Diags.Err())
+		}
+	}
+}
+
+// The table for users names the providers that are indifferent to their folder, and
+// no others.
+func TestIndifferentProvidersAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/shared-providers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		n++
+		a, err := addr.ParseProvider(row[1])
+		if err != nil || !indifferent(a) {
+			t.Errorf("%s is in the table, but is not shared (%v)", row[1], err)
+		}
+		a.Host = "registry.terraform.io"
+		if !indifferent(a) {
+			t.Errorf("%s of the other registry is not shared", row[1])
+		}
+		a.Host = "example.com"
+		if indifferent(a) {
+			t.Errorf("%s of some other registry is shared", row[1])
+		}
+	}
+	source, err := os.ReadFile("processes.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in := len(regexp.MustCompile(`(?m)^\t+(?:case )?"[a-z]+"[,:]`).FindAll(source, -1)); in != n || n == 0 {
+		t.Errorf("%d providers in the source, %d in the table", in, n)
+	}
+}
+
+// Where two blocks set a variable, the later one counts, whatever the values are.
+func TestExtraEnvironment(t *testing.T) {
+	u := &Unit{place: &place{terraform: &unit.Terraform{ExtraArguments: []unit.ExtraArguments{
+		{Commands: []string{"plan"}, EnvVars: map[string]string{"KEY": "z", "A": "1"}},
+		{Commands: []string{"plan"}, EnvVars: map[string]string{"KEY": "a"}},
+		{Commands: []string{"apply"}, EnvVars: map[string]string{"KEY": "b"}},
+	}}}}
+	if got := sys.Env(nil).With(u.extra("plan").env...).Get("KEY"); got != "a" {
+		t.Errorf("KEY is %q", got)
+	}
+}

@@ -1,0 +1,329 @@
+package parallel
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// gauge measures how many callers are inside at a time.
+type gauge struct{ now, most atomic.Int64 }
+
+func (g *gauge) in() {
+	n := g.now.Add(1)
+	for {
+		m := g.most.Load()
+		if n <= m || g.most.CompareAndSwap(m, n) {
+			return
+		}
+	}
+}
+
+func (g *gauge) out() { g.now.Add(-1) }
+
+func TestEach(t *testing.T) {
+	for _, workers := range []int{-1, 0, 1, 2, 7, 1000} {
+		for _, n := range []int{0, 1, 2, 100} {
+			t.Run(fmt.Sprintf("%d by %d", n, workers), func(t *testing.T) {
+				var g gauge
+				got := Map(n, workers, func(i int) int {
+					g.in()
+					defer g.out()
+					return i * i
+				})
+				if len(got) != n {
+					t.Fatalf("%d results, want %d", len(got), n)
+				}
+				for i, v := range got {
+					if v != i*i {
+						t.Errorf("result %d is %d", i, v)
+					}
+				}
+				if workers > 0 && g.most.Load() > int64(workers) {
+					t.Errorf("%d calls at a time, at most %d allowed", g.most.Load(), workers)
+				}
+			})
+		}
+	}
+}
+
+func TestEachReallyRunsInParallel(t *testing.T) {
+	var meet sync.WaitGroup
+	meet.Add(3)
+	Each(3, 3, func(int) { // ends only if all three are inside at once
+		meet.Done()
+		meet.Wait()
+	})
+}
+
+func TestEachAloneKeepsOrder(t *testing.T) {
+	var got []int
+	Each(5, 1, func(i int) { got = append(got, i) })
+	if !slices.Equal(got, []int{0, 1, 2, 3, 4}) {
+		t.Errorf("order %v", got)
+	}
+}
+
+func TestWorkGrows(t *testing.T) {
+	for _, workers := range []int{0, 1, 2, 8} {
+		var w Work[int]
+		var mu sync.Mutex
+		done := map[int]int{}
+		var g gauge
+		w.Add(1)
+		w.Do(workers, func(i int) {
+			g.in()
+			defer g.out()
+			mu.Lock()
+			done[i]++
+			mu.Unlock()
+			switch { // every number up to 999
+			case i < 250:
+				w.Add(2*i, 2*i+1)
+			case i < 500:
+				w.Add(2 * i)
+				w.Add(2*i + 1)
+			}
+		})
+		if len(done) != 999 {
+			t.Errorf("workers %d: %d items done, want 999", workers, len(done))
+		}
+		for i, n := range done {
+			if n != 1 {
+				t.Errorf("workers %d: item %d done %d times", workers, i, n)
+			}
+		}
+		if workers > 0 && g.most.Load() > int64(workers) {
+			t.Errorf("workers %d: %d calls at a time", workers, g.most.Load())
+		}
+	}
+}
+
+func TestWorkTwice(t *testing.T) {
+	var w Work[string]
+	var got []string
+	see := func(s string) { got = append(got, s) }
+	w.Do(1, see)
+	w.Add("a")
+	w.Do(1, see)
+	w.Add("b", "c")
+	w.Do(1, see)
+	if !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// Those who take a break hold nobody up, and no more run at a time than may. Who
+// comes first in a stretch of items is whom all others of it wait for.
+func TestWorkBreaks(t *testing.T) {
+	for _, workers := range []int{1, 2, 8} {
+		for _, stretch := range []int{10, 4 * mostBreaks} {
+			const n = 6 * mostBreaks
+			var w Work[int]
+			var g gauge
+			var done atomic.Int64
+			gates := make([]chan struct{}, n/stretch+1)
+			begun := make([]atomic.Bool, len(gates))
+			for i := range gates {
+				gates[i] = make(chan struct{})
+			}
+			for i := range n {
+				w.Add(i)
+			}
+			w.Do(workers, func(i int) {
+				g.in()
+				g.out()
+				first := !begun[i/stretch].Swap(true)
+				back := w.Break()
+				if first {
+					runtime.Gosched() // others take its place
+				} else {
+					<-gates[i/stretch]
+				}
+				back()
+				g.in()
+				if first {
+					close(gates[i/stretch])
+				}
+				g.out()
+				done.Add(1)
+			})
+			if done.Load() != n {
+				t.Errorf("workers %d: %d items done, want %d", workers, done.Load(), n)
+			}
+			if g.most.Load() > int64(workers) {
+				t.Errorf("workers %d: %d calls at a time", workers, g.most.Load())
+			}
+		}
+	}
+}
+
+func TestWorkRefusesSecondDo(t *testing.T) {
+	var w Work[int]
+	w.Add(1)
+	var refused bool
+	w.Do(1, func(int) {
+		defer func() { refused = recover() != nil }()
+		w.Do(1, func(int) {})
+	})
+	if !refused {
+		t.Error("a second Do was let in")
+	}
+}
+
+func TestCacheOnce(t *testing.T) {
+	var c Cache[int, string]
+	var calls [10]atomic.Int64
+	Each(1000, 8, func(i int) {
+		k := i % len(calls)
+		v := c.Do(k, func() string {
+			calls[k].Add(1)
+			return fmt.Sprint("v", k)
+		})
+		if v != fmt.Sprint("v", k) {
+			t.Errorf("key %d has %q", k, v)
+		}
+	})
+	for k := range calls {
+		if n := calls[k].Load(); n != 1 {
+			t.Errorf("key %d computed %d times", k, n)
+		}
+		if v, ok := c.Get(k); !ok || v != fmt.Sprint("v", k) {
+			t.Errorf("Get(%d) = %q, %v", k, v, ok)
+		}
+	}
+	if _, ok := c.Get(99); ok {
+		t.Error("Get found a key that nobody computed")
+	}
+}
+
+func TestCacheGetDoesNotWait(t *testing.T) {
+	var c Cache[string, int]
+	c.Do("a", func() int {
+		if _, ok := c.Get("a"); ok {
+			t.Error("Get returned a value that is still being computed")
+		}
+		return c.Do("b", func() int { return 1 }) + 1 // other keys may be asked for
+	})
+	if v, _ := c.Get("a"); v != 2 {
+		t.Errorf("got %d", v)
+	}
+}
+
+func TestCachePanic(t *testing.T) {
+	var c Cache[string, int]
+	inside, seen := make(chan struct{}), make(chan any)
+	go func() {
+		defer func() { seen <- recover() }()
+		c.Do("k", func() int {
+			close(inside)
+			time.Sleep(time.Millisecond)
+			panic("first")
+		})
+	}()
+	<-inside
+	if v := c.Do("k", func() int { return 7 }); v != 7 { // waits, then computes anew
+		t.Errorf("got %d", v)
+	}
+	if p := <-seen; p != "first" {
+		t.Errorf("the first caller saw %v", p)
+	}
+}
+
+func TestQueue(t *testing.T) {
+	q := NewQueue(3)
+	q.Wait() // nothing to wait for
+	var g gauge
+	var done atomic.Int64
+	for i := range 100 {
+		q.Add(func() {
+			g.in()
+			defer g.out()
+			done.Add(1)
+			if i%10 == 0 {
+				q.Add(func() { done.Add(1) })
+			}
+		})
+	}
+	q.Wait()
+	if n := done.Load(); n != 110 {
+		t.Errorf("%d jobs done, want 110", n)
+	}
+	if m := g.most.Load(); m > 3 {
+		t.Errorf("%d jobs at a time", m)
+	}
+	q.Add(func() { done.Add(1) })
+	q.Wait()
+	if n := done.Load(); n != 111 {
+		t.Errorf("after reuse %d jobs done, want 111", n)
+	}
+}
+
+// Jobs on a break leave their places to others, and get one again when it ends.
+func TestQueueBreak(t *testing.T) {
+	q := NewQueue(2)
+	var mu sync.Mutex
+	var breaks []*Break
+	var g gauge
+	done := 0
+	for range 10 {
+		q.Add(func() {
+			g.in()
+			g.out()
+			q.Break(func(b *Break) {
+				mu.Lock()
+				defer mu.Unlock()
+				breaks = append(breaks, b)
+			})
+			g.in()
+			defer g.out()
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+		})
+	}
+	q.Wait()
+	if len(breaks) != 10 || done != 0 {
+		t.Fatalf("%d breaks, %d done", len(breaks), done)
+	}
+	for _, b := range breaks {
+		b.End()
+	}
+	q.Wait()
+	if done != 10 || g.most.Load() > 2 {
+		t.Errorf("%d done, %d at a time", done, g.most.Load())
+	}
+}
+
+func TestQueueStartsInOrder(t *testing.T) {
+	q := NewQueue(1)
+	var got []int
+	for i := range 50 {
+		q.Add(func() { got = append(got, i) })
+	}
+	q.Wait()
+	if !slices.IsSorted(got) || len(got) != 50 {
+		t.Errorf("order %v", got)
+	}
+}
+
+func BenchmarkCacheHit(b *testing.B) {
+	var c Cache[string, int]
+	c.Do("k", func() int { return 1 })
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			c.Do("k", func() int { return 1 })
+		}
+	})
+}
+
+func BenchmarkEach(b *testing.B) {
+	out := make([]int, 1000)
+	for b.Loop() {
+		Each(len(out), 0, func(i int) { out[i] = i })
+	}
+}

@@ -1,0 +1,407 @@
+// Package manager keeps the running providers of engines: started when they are
+// first needed, configured, used by all who configure them alike, and stopped
+// when nobody can need them any more.
+//
+// Main types: Host and Pool. The one rule: who asks a Pool for a provider never
+// closes it; Close of the Pool does.
+//
+// # Who shares a process
+//
+// A Host has the processes, a Pool is what one engine sees of them. Two pools get
+// one configured process only if the program, the configuration, the complete
+// environment and the working folder are equal. A provider that is indifferent to
+// the folder (Options.Indifferent) is started in the host's own folder, so that
+// nothing hangs on which unit came first. Keys are the texts themselves, compared
+// as they are: no two different environments can be taken for one.
+//
+// Schemas are read once for each program, and checks of configuration go to any
+// process of the program, whoever configured it and how: neither looks at
+// credentials. Upgrades of state and calls of functions without a configuration go
+// to a process that nobody else has configured.
+//
+// # When a process ends
+//
+// By itself: the calls in flight fail, and the pool that made them stays with the
+// dead process, so that a unit that kills its provider fails as it would alone.
+// Every other pool gets a fresh process at its next call.
+//
+// By Stop: a process is asked to stop when all pools that use it are stopping, not
+// before, and is then given to no other pool.
+//
+// Otherwise a process that no pool uses is kept while units are still to come that
+// can need it: a few of them, the latest used, and more as long as they are small. A
+// unit that needs one that is gone starts it again. One that is configured and bound
+// to the folder of its unit ends with that.
+package manager
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Source gives the factory of a provider. What it makes is not shared between
+// pools, unless it is a Sharer, too.
+type Source interface {
+	Factory(addr.Provider) (provider.Factory, diag.List)
+}
+
+// A Sharer is a source that tells what its providers run as. The Program of a
+// provider that must not be shared has no Path.
+type Sharer interface {
+	Program(context.Context, addr.Provider) (Program, diag.List)
+}
+
+// A Program is what a provider runs as. Env and Dir are its complete environment
+// and its working folder.
+type Program struct {
+	Path string // names the binary, the same for two only if it is the same
+	Env  []string
+	Dir  string
+	// Outside says that the process is not ours: it is there already, and there is
+	// one, whatever the environment, the folder and the configuration are.
+	Outside bool
+	// Start starts it in a folder.
+	Start func(ctx context.Context, dir string) (provider.Provider, diag.List)
+}
+
+// Options are the settings of a Host. The zero value is usable.
+type Options struct {
+	// Dir is where providers start that are indifferent to their folder.
+	Dir string
+	// Indifferent tells whether a provider is indifferent to its folder; nil: none is.
+	Indifferent func(addr.Provider) bool
+	// Needed tells whether units that are still to come may need a provider, so that
+	// its processes are kept; nil: they may need any. It must not call the host.
+	Needed func(addr.Provider) bool
+	// Calls is how many calls of providers may run at once, over all pools, which
+	// take turns; 0 means any number.
+	Calls int
+}
+
+// A Host has the provider processes of several engines. Its methods may be called
+// concurrently.
+type Host struct {
+	o     Options
+	turns *parallel.Turns
+	alone bool // has one pool, which shares nothing
+
+	mu      sync.Mutex
+	envs    map[string]int // each environment that was seen, numbered
+	procs   map[key][]*process
+	paths   map[string][]*process // by program
+	idle    []*process            // that nobody uses, the latest used last
+	expect  int                   // units that are not done
+	closed  bool
+	schemas entries
+}
+
+// A key is what processes must have in common to be shared, but for the configuration.
+type key struct {
+	path  string
+	env   int
+	dir   string
+	owner *Pool // of what is not shared
+}
+
+// What is kept of processes that nobody uses at the moment: so many, or as many as
+// hold so much memory together.
+const (
+	keptIdle   = 8
+	idleMemory = 1 << 30
+)
+
+// NewHost makes a host without processes.
+func NewHost(o Options) *Host {
+	return &Host{
+		o: o, turns: parallel.NewTurns(o.Calls), envs: map[string]int{}, procs: map[key][]*process{},
+		paths: map[string][]*process{},
+	}
+}
+
+// Expect says that so many more units will come that may need providers. Each of
+// them ends with Over.
+func (h *Host) Expect(units int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.expect += units
+}
+
+// Over says that a unit that was expected is done. Processes end that nobody uses
+// and that no unit that is still to come can need.
+func (h *Host) Over() {
+	h.mu.Lock()
+	h.expect--
+	var end []*process
+	for _, p := range slices.Clone(h.idle) {
+		if !h.wanted(p) {
+			h.drop(p)
+			end = append(end, p)
+		}
+	}
+	h.mu.Unlock()
+	closeAll(end)
+}
+
+// wanted reports whether a process that nobody uses is kept. The caller holds the lock.
+func (h *Host) wanted(p *process) bool {
+	others := p.config == cty.NilVal || p.outside || h.indifferent(p.addr) // can use it from their own folders
+	return others && p.key.owner == nil && h.expect > 0 && (h.o.Needed == nil || h.o.Needed(p.addr))
+}
+
+// Close ends every process. It is idempotent.
+func (h *Host) Close() {
+	h.mu.Lock()
+	h.closed = true
+	var end []*process
+	for _, list := range h.procs {
+		end = append(end, list...)
+	}
+	for _, p := range end {
+		h.drop(p)
+	}
+	h.idle = nil
+	h.mu.Unlock()
+	closeAll(end)
+}
+
+func closeAll(list []*process) {
+	parallel.Each(len(list), len(list), func(i int) { list[i].close() })
+}
+
+// keyOf makes the key of a program for a pool.
+func (h *Host) keyOf(owner *Pool, a addr.Provider, prog *Program) key {
+	if prog.Path == "" || h.alone {
+		return key{path: a.String(), owner: owner}
+	}
+	if prog.Outside {
+		return key{path: prog.Path}
+	}
+	if h.indifferent(a) {
+		prog.Dir = h.o.Dir
+	}
+	text := strings.Join(prog.Env, "\x00")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n, ok := h.envs[text]
+	if !ok {
+		n = len(h.envs)
+		h.envs[text] = n
+	}
+	return key{path: prog.Path, env: n, dir: prog.Dir}
+}
+
+func (h *Host) indifferent(a addr.Provider) bool {
+	return h.o.Dir != "" && h.o.Indifferent != nil && h.o.Indifferent(a)
+}
+
+// find returns a process for a pool, which is then one of its users, and whether
+// the caller has to start it. config is NilVal for one that is not configured.
+func (h *Host) find(prog *program, config cty.Value, pool *Pool) (p *process, start bool, ds diag.List) {
+	k := prog.key
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || pool.closed {
+		return nil, false, stopped(k.path)
+	}
+	for _, have := range slices.Clone(h.procs[k]) {
+		switch {
+		case have.ended():
+			h.drop(have)
+		case p == nil && have.fits(config):
+			p = have
+		}
+	}
+	if p == nil && config != cty.NilVal {
+		p = h.promote(k, pool)
+	}
+	if p == nil {
+		p, start = h.add(prog), true
+	}
+	p.config = config
+	p.users[pool], pool.used[p] = true, true
+	h.awake(p)
+	return p, start, nil
+}
+
+// add makes a process that is to be started. What is not shared has its pool for a
+// user from the beginning.
+func (h *Host) add(prog *program) *process {
+	p, k := newProcess(prog), prog.key
+	h.procs[k] = append(h.procs[k], p)
+	h.paths[k.path] = append(h.paths[k.path], p)
+	if k.owner != nil {
+		p.users[k.owner], k.owner.used[p] = true, true
+	}
+	return p
+}
+
+// fits reports whether a process has a configuration; nothing fits one that has
+// none, except that it is wanted without.
+func (p *process) fits(config cty.Value) bool {
+	if p.config == cty.NilVal || config == cty.NilVal {
+		return p.config == config
+	}
+	return p.config.RawEquals(config)
+}
+
+// promote finds a process that is not configured and that no other pool uses.
+func (h *Host) promote(k key, pool *Pool) *process {
+	for _, have := range h.procs[k] {
+		if have.config == cty.NilVal && (len(have.users) == 0 || len(have.users) == 1 && have.users[pool]) {
+			return have
+		}
+	}
+	return nil
+}
+
+// visit returns any process of a program, for calls that need no configuration.
+// Who got it calls left.
+func (h *Host) visit(prog *program, pool *Pool) (p *process, start bool, ds diag.List) {
+	k := prog.key
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || pool.closed {
+		return nil, false, stopped(k.path)
+	}
+	for _, have := range slices.Clone(h.paths[k.path]) {
+		switch {
+		case have.ended():
+			h.drop(have)
+		case p == nil && have.key.owner == k.owner:
+			p = have
+		}
+	}
+	if p == nil {
+		p, start = h.add(prog), true
+	}
+	p.visits++
+	h.awake(p)
+	return p, start, nil
+}
+
+func stopped(name string) diag.List {
+	return diag.Errorf(nil, "Provider stopped", "The provider %s was needed after everything was stopped.", name)
+}
+
+func (h *Host) awake(p *process) {
+	h.idle = slices.DeleteFunc(h.idle, func(x *process) bool { return x == p })
+}
+
+// drop sees to it that a process is given to nobody any more. The caller holds the lock.
+func (h *Host) drop(p *process) {
+	if p.out {
+		return
+	}
+	p.out = true
+	h.awake(p)
+	without := func(list []*process) []*process {
+		return slices.DeleteFunc(list, func(x *process) bool { return x == p })
+	}
+	if h.procs[p.key] = without(h.procs[p.key]); len(h.procs[p.key]) == 0 {
+		delete(h.procs, p.key)
+	}
+	if h.paths[p.key.path] = without(h.paths[p.key.path]); len(h.paths[p.key.path]) == 0 {
+		delete(h.paths, p.key.path)
+	}
+}
+
+// discard sees to it that a process that is of no use is given to nobody.
+func (h *Host) discard(p *process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drop(p)
+}
+
+// left notes that a user (nil: a visitor) is done with a process, and ends what
+// nobody can need any more.
+func (h *Host) left(p *process, pool *Pool) {
+	h.mu.Lock()
+	if pool == nil {
+		p.visits--
+	} else {
+		delete(p.users, pool)
+		delete(pool.used, p)
+	}
+	var end []*process
+	switch {
+	case len(p.users) > 0 || p.visits > 0:
+	case p.out:
+		end = append(end, p)
+	case !h.wanted(p):
+		h.drop(p)
+		end = append(end, p)
+	default:
+		h.awake(p)
+		h.idle = append(h.idle, p)
+		p.held = p.memory()
+		end = append(end, h.crowd()...)
+	}
+	stop := p.mayStop(h)
+	h.mu.Unlock()
+	if stop {
+		_ = p.provider().Stop(context.Background())
+	}
+	closeAll(end)
+}
+
+// crowd drops those of the idle processes that are too many, the longest unused. The
+// caller holds the lock, and ends them.
+func (h *Host) crowd() (end []*process) {
+	var sum int64
+	for _, p := range h.idle {
+		sum += p.held
+	}
+	for len(h.idle) > keptIdle && sum > idleMemory {
+		p := h.idle[0]
+		sum -= p.held
+		h.drop(p)
+		end = append(end, p)
+	}
+	return end
+}
+
+// entries are schemas by program.
+type entries struct {
+	mu sync.Mutex
+	m  map[string]*schemaEntry
+}
+
+type schemaEntry struct {
+	mu sync.Mutex // held while the schema is read
+	s  *schema.Provider
+}
+
+func (s *entries) of(name string) *schemaEntry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.m == nil {
+		s.m = map[string]*schemaEntry{}
+	}
+	if s.m[name] == nil {
+		s.m[name] = &schemaEntry{}
+	}
+	return s.m[name]
+}
+
+// get returns the schema, read by the first who asks. A failure is not kept.
+func (e *schemaEntry) get(read func() (*schema.Provider, diag.List)) (*schema.Provider, diag.List) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.s != nil {
+		return e.s, nil
+	}
+	s, ds := read()
+	if !ds.HasErrors() {
+		e.s = s
+	}
+	return s, ds
+}

@@ -1,0 +1,247 @@
+package manager
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Pool is the providers of one engine. Its methods may be called concurrently.
+type Pool struct {
+	host   *Host
+	source Source
+	name   string // in whose line it waits for its turns
+
+	programs parallel.Cache[addr.Provider, program]
+
+	mu      sync.Mutex
+	handles map[addr.ProviderConfig][]*handle
+	any     map[addr.Provider]*handle
+
+	schemas entries // of what is not shared
+
+	// Guarded by the host's lock.
+	used     map[*process]bool
+	stopping bool
+	closed   bool
+}
+
+// A program is a Program with the key of what runs it.
+type program struct {
+	Program
+	addr addr.Provider
+	key  key
+	ds   diag.List
+}
+
+// New makes a pool with processes of its own.
+func New(source Source) *Pool {
+	h := NewHost(Options{})
+	h.alone = true
+	return h.New(source, "")
+}
+
+// New makes a pool of the host's processes. Pools of one name share their turns.
+func (h *Host) New(source Source, name string) *Pool {
+	return &Pool{host: h, source: source, name: name, handles: map[addr.ProviderConfig][]*handle{}, any: map[addr.Provider]*handle{}, used: map[*process]bool{}}
+}
+
+// Schema returns the schema of a provider, read once.
+func (p *Pool) Schema(ctx context.Context, a addr.Provider) (*schema.Provider, diag.List) {
+	prog, ds := p.program(ctx, a)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	e := &p.schemas
+	if prog.key.owner == nil {
+		e = &p.host.schemas
+	}
+	return e.of(prog.key.path).get(func() (*schema.Provider, diag.List) { return p.readSchema(ctx, a, prog) })
+}
+
+func (p *Pool) readSchema(ctx context.Context, a addr.Provider, prog *program) (*schema.Provider, diag.List) {
+	if ds := p.turn(ctx, a); ds.HasErrors() {
+		return nil, ds
+	}
+	defer p.host.turns.Give()
+	return visit(ctx, p, prog, nil, func(inst provider.Provider) (*schema.Provider, diag.List) {
+		s, ds := inst.Schema(ctx)
+		if s == nil && !ds.HasErrors() {
+			ds = diag.Errorf(nil, "Failed to load plugin schemas", "The provider %s returned no schema.", a)
+		}
+		return s, ds
+	})
+}
+
+// program finds out what a provider runs as; a failure is not kept.
+func (p *Pool) program(ctx context.Context, a addr.Provider) (*program, diag.List) {
+	if have, ok := p.programs.Get(a); ok && !have.ds.HasErrors() {
+		return &have, nil
+	}
+	prog := program{addr: a}
+	if s, ok := p.source.(Sharer); ok {
+		prog.Program, prog.ds = s.Program(ctx, a)
+	}
+	if prog.ds.HasErrors() {
+		return nil, prog.ds
+	}
+	if prog.Start == nil {
+		var f provider.Factory
+		if f, prog.ds = p.source.Factory(a); prog.ds.HasErrors() {
+			return nil, prog.ds
+		}
+		prog.Start = func(ctx context.Context, _ string) (provider.Provider, diag.List) { return f(ctx) }
+	}
+	prog.key = p.host.keyOf(p, a, &prog.Program)
+	got := p.programs.Do(a, func() program { return prog })
+	return &got, nil
+}
+
+// Any returns a provider for calls that need no configuration: schema,
+// validation, upgrades, functions.
+func (p *Pool) Any(ctx context.Context, a addr.Provider) (provider.Provider, diag.List) {
+	prog, ds := p.program(ctx, a)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.any[a]
+	if h == nil {
+		h = &handle{pool: p, addr: a, prog: prog}
+		p.any[a] = h
+	}
+	return h, nil
+}
+
+// configured is a handle of the pool's own that has a configuration, nil if there
+// is none.
+func (p *Pool) configured(a addr.Provider) *handle {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var first *handle
+	var name string
+	for k, list := range p.handles {
+		if k.Provider != a {
+			continue
+		}
+		for _, h := range list {
+			if text := k.String(); h.usable() && (first == nil || strings.Compare(text, name) < 0) {
+				first, name = h, text
+			}
+		}
+	}
+	return first
+}
+
+// Configured returns the provider of a configuration, started and configured
+// with the value, which carries no marks. What was configured with an equal value
+// before is used again.
+func (p *Pool) Configured(ctx context.Context, a addr.ProviderConfig, config cty.Value) (provider.Provider, diag.List) {
+	prog, ds := p.program(ctx, a.Provider)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	p.mu.Lock()
+	var h *handle
+	if i := slices.IndexFunc(p.handles[a], func(h *handle) bool { return h.config.RawEquals(config) }); i >= 0 {
+		h = p.handles[a][i]
+	} else {
+		h = &handle{pool: p, addr: a.Provider, prog: prog, config: config}
+		p.handles[a] = append(p.handles[a], h)
+	}
+	p.mu.Unlock()
+	if _, ds = h.process(ctx); ds.HasErrors() {
+		return nil, ds
+	}
+	return h, ds
+}
+
+// take finds or starts a process for a handle, and configures it.
+func (p *Pool) take(ctx context.Context, h *handle) (*process, diag.List) {
+	for {
+		proc, start, ds := p.host.find(h.prog, h.config, p)
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		again, ds := p.launch(ctx, h.prog, proc, start)
+		if !ds.HasErrors() && h.config != cty.NilVal {
+			var more diag.List
+			again, more = proc.configure(ctx, h.config, p)
+			ds = append(ds, more...)
+		}
+		if !ds.HasErrors() {
+			return proc, ds
+		}
+		p.host.discard(proc)
+		p.host.left(proc, p)
+		if !again {
+			return nil, ds
+		}
+	}
+}
+
+// launch starts a process, or waits for the one who does.
+func (p *Pool) launch(ctx context.Context, prog *program, proc *process, start bool) (again bool, ds diag.List) {
+	if start {
+		proc.start(ctx, func(ctx context.Context) (provider.Provider, diag.List) { return prog.Start(ctx, prog.Dir) })
+	}
+	again, ds = proc.await(ctx)
+	return again && !start, ds
+}
+
+// visit makes a call that needs no configuration on any process of a program.
+func visit[R any](ctx context.Context, p *Pool, prog *program, none R, call func(provider.Provider) (R, diag.List)) (R, diag.List) {
+	for tries := 1; ; tries++ {
+		proc, start, ds := p.host.visit(prog, p)
+		if ds.HasErrors() {
+			return none, ds
+		}
+		restart, ds := p.launch(ctx, prog, proc, start)
+		if ds.HasErrors() {
+			p.host.discard(proc)
+			p.host.left(proc, nil)
+			if restart {
+				continue
+			}
+			return none, ds
+		}
+		out, more := answer(proc, call, func() { p.host.left(proc, nil) })
+		if !again(proc, more, tries) {
+			return out, append(ds, more...)
+		}
+	}
+}
+
+// Stop asks the providers to end their running calls soon. One that other pools
+// use is asked when they stop, too, or are closed.
+func (p *Pool) Stop(ctx context.Context) {
+	p.host.mu.Lock()
+	p.stopping = true
+	var stop []*process
+	for proc := range p.used {
+		if proc.mayStop(p.host) {
+			stop = append(stop, proc)
+		}
+	}
+	p.host.mu.Unlock()
+	parallel.Each(len(stop), len(stop), func(i int) { _ = stop[i].p.Stop(ctx) })
+}
+
+// Close lets go of every provider; those that nobody else needs end. It is idempotent.
+func (p *Pool) Close() {
+	p.host.mu.Lock()
+	p.closed = true
+	used := slices.Collect(maps.Keys(p.used))
+	p.host.mu.Unlock()
+	parallel.Each(len(used), len(used), func(i int) { p.host.left(used[i], p) })
+}

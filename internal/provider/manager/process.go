@@ -1,0 +1,197 @@
+package manager
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A process is one provider, from before its start to its end.
+type process struct {
+	addr    addr.Provider
+	key     key
+	outside bool // see Program
+
+	// Guarded by the host's lock.
+	config   cty.Value // what it is or will be configured with; NilVal: nothing
+	users    map[*Pool]bool
+	visits   int  // calls of those who are no users
+	out      bool // is given to nobody any more
+	stopSent bool
+	held     int64 // its memory, when it became idle
+
+	started chan struct{} // closed when the start is over
+	p       provider.Provider
+	ds      diag.List
+	gaveUp  bool // the start failed since the one who started it gave up
+
+	configuring configuring
+
+	calls sync.RWMutex // read by calls, written while it is configured
+	once  sync.Once
+}
+
+// configuring is what came of configuring a process, which is done once. It is held
+// meanwhile.
+type configuring struct {
+	sync.Mutex
+	done    bool
+	ds      diag.List
+	spoiled bool // it was not configured since the one who did it gave up, or it ended
+}
+
+func newProcess(prog *program) *process {
+	return &process{addr: prog.addr, key: prog.key, outside: prog.Outside, users: map[*Pool]bool{}, started: make(chan struct{})}
+}
+
+// start starts the process. Its one caller was told so by find or visit.
+func (p *process) start(ctx context.Context, f func(context.Context) (provider.Provider, diag.List)) {
+	defer close(p.started)
+	p.p, p.ds = f(ctx)
+	if p.ds.HasErrors() {
+		p.gaveUp = ctx.Err() != nil
+		if p.p != nil {
+			_ = p.p.Close()
+			p.p = nil
+		}
+	}
+}
+
+// await waits for the end of the start. again says that another one must start it.
+func (p *process) await(ctx context.Context) (again bool, ds diag.List) {
+	select {
+	case <-p.started:
+	case <-ctx.Done():
+		return false, interrupted("Provider start interrupted", "The provider %s was being started, but that was given up before it was ready.", p.addr.Display())
+	}
+	if p.p == nil {
+		return (p.gaveUp || !has(p.ds, provider.CodeSlow)) && ctx.Err() == nil, clone(p.ds)
+	}
+	return false, clone(p.ds)
+}
+
+// provider is the started provider, nil if there is none.
+func (p *process) provider() provider.Provider {
+	select {
+	case <-p.started:
+		return p.p
+	default:
+		return nil
+	}
+}
+
+// ended reports whether the process ended by itself.
+func (p *process) ended() bool {
+	e, ok := p.provider().(interface{ Ended() bool })
+	return ok && e.Ended()
+}
+
+// memory is how much the process holds. One of which that is not known is taken for
+// so much that only the few are kept.
+func (p *process) memory() int64 {
+	if m, ok := p.provider().(interface{ Memory() int64 }); ok {
+		if n := m.Memory(); n > 0 {
+			return n
+		}
+	}
+	return idleMemory
+}
+
+// configure configures the process once, when it is a pool's turn; the others get
+// what came of it. again says that who did it gave up, so that another process is
+// needed. Who has a turn does not come here, so it may be waited for here.
+func (p *process) configure(ctx context.Context, config cty.Value, by *Pool) (again bool, ds diag.List) {
+	c := &p.configuring
+	c.Lock()
+	defer c.Unlock()
+	if c.done {
+		return c.spoiled && ctx.Err() == nil, clone(c.ds)
+	}
+	if ds := by.turn(ctx, p.addr); ds.HasErrors() {
+		c.done, c.ds, c.spoiled = true, ds, true
+		return false, clone(ds)
+	}
+	defer by.host.turns.Give()
+	p.calls.Lock()
+	defer p.calls.Unlock()
+	var prepared cty.Value
+	prepared, ds = p.p.ValidateConfig(ctx, config)
+	if !ds.HasErrors() {
+		if prepared == cty.NilVal || prepared.IsNull() {
+			prepared = config
+		}
+		ds = append(ds, p.p.Configure(ctx, prepared)...)
+	}
+	c.done, c.ds, c.spoiled = true, ds, ds.HasErrors() && (ctx.Err() != nil || p.ended())
+	return false, clone(ds)
+}
+
+// mayStop reports, once, whether the process is to be asked to stop: if all who
+// use it are stopping. It is given to nobody else then. The caller holds the
+// host's lock.
+func (p *process) mayStop(h *Host) bool {
+	if p.stopSent || p.provider() == nil || len(p.users) == 0 || p.visits > 0 {
+		return false
+	}
+	with := []*process{p}
+	if p.outside {
+		with = h.procs[p.key] // other connections to the same process
+	}
+	for _, p := range with {
+		for pool := range p.users {
+			if !pool.stopping {
+				return false
+			}
+		}
+	}
+	p.stopSent = true
+	h.drop(p)
+	return true
+}
+
+// answer makes a call, not while the process is configured.
+func answer[R any](p *process, call func(provider.Provider) (R, diag.List), after func()) (R, diag.List) {
+	defer after()
+	p.calls.RLock()
+	defer p.calls.RUnlock()
+	return call(p.p)
+}
+
+// has reports whether there is a message with a code.
+func has(ds diag.List, code string) bool {
+	return slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == code })
+}
+
+// interrupted is a message about what was given up.
+func interrupted(summary, detail string, args ...any) diag.List {
+	ds := diag.Errorf(nil, summary, detail, args...)
+	ds[0].Code = provider.CodeInterrupted
+	return ds
+}
+
+func (p *process) close() {
+	p.once.Do(func() {
+		<-p.started
+		if p.p != nil {
+			_ = p.p.Close()
+		}
+	})
+}
+
+// clone copies messages: who gets them completes them with places of its own.
+func clone(ds diag.List) diag.List {
+	if len(ds) == 0 {
+		return nil
+	}
+	out := make(diag.List, len(ds))
+	for i, m := range ds {
+		c := *m
+		out[i] = &c
+	}
+	return out
+}

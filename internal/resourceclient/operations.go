@@ -1,0 +1,82 @@
+package resourceclient
+
+import (
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Operations are the running calls that change something. It may be used by many
+// goroutines at once.
+type Operations struct {
+	observe event.Sink
+	now     func() time.Time
+
+	mu      sync.Mutex
+	running map[*Operation]bool
+}
+
+// An Operation is one running call that changes something.
+type Operation struct {
+	all   *Operations
+	event event.Event
+	start time.Time
+	told  int // heartbeats told
+}
+
+// Operations prepares the telling of operations by the given clock.
+func (x *Exchange) Operations(now func() time.Time) *Operations {
+	return &Operations{observe: x.o.Observe, now: now, running: map[*Operation]bool{}}
+}
+
+// Begin tells that a change of an object begins; prior is what the object is now,
+// with marks on what must not be shown, null if there is none.
+func (o *Operations) Begin(obj addr.Object, op event.Op, prior cty.Value) *Operation {
+	run := &Operation{all: o, event: event.Event{Kind: event.ApplyStart, Object: obj, Op: op}, start: o.now()}
+	run.event.IDKey, run.event.IDValue = Identify(prior)
+	o.observe.Send(run.event)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.running[run] = true
+	return run
+}
+
+// End tells that the change has ended; v is what there is now, with marks on what
+// must not be shown, or cty.NilVal.
+func (run *Operation) End(ok bool, v cty.Value) {
+	o := run.all
+	o.mu.Lock()
+	delete(o.running, run)
+	o.mu.Unlock()
+	run.event.Kind = event.ApplyDone
+	if !ok {
+		run.event.Kind = event.ApplyError
+	}
+	run.event.Elapsed = o.now().Sub(run.start)
+	if key, id := Identify(v); ok && v != cty.NilVal && !v.IsNull() {
+		run.event.IDKey, run.event.IDValue = key, id
+	}
+	o.observe.Send(run.event)
+}
+
+// Beat tells of each operation every ten seconds that it still runs; it is to be
+// called more often than that.
+func (o *Operations) Beat() {
+	var tell []event.Event
+	o.mu.Lock()
+	for run := range o.running {
+		if since := o.now().Sub(run.start); int(since/(10*time.Second)) > run.told {
+			run.told++
+			e := run.event
+			e.Kind, e.Elapsed = event.ApplyProgress, since
+			tell = append(tell, e)
+		}
+	}
+	o.mu.Unlock()
+	for _, e := range tell {
+		o.observe.Send(e)
+	}
+}

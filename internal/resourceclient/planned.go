@@ -1,0 +1,95 @@
+package resourceclient
+
+import (
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Planned is what a provider plans for an object.
+type Planned = provider.PlanResponse
+
+// Plan asks for a plan that makes of the prior object what a configuration
+// without marks wants.
+func (sub *Subject) Plan(prior Object, config cty.Value) (Planned, diag.List) {
+	s := sub.Schema
+	proposed := s.Block.ProposedNew(prior.Value, config)
+	done := sub.x.call()
+	resp, ds := sub.prov.Plan(sub.x.ctx, provider.PlanRequest{
+		Type: sub.Addr.Resource.Type, Prior: prior.Value, Proposed: proposed, Config: config,
+		Private: prior.Private, PriorIdentity: prior.Identity, Meta: sub.meta,
+	})
+	done()
+	if ds.HasErrors() {
+		resp.Planned = cty.UnknownVal(s.Block.ImpliedType())
+		return resp, ds
+	}
+	if resp.Planned == cty.NilVal || resp.Planned.IsNull() {
+		resp.Planned = cty.UnknownVal(s.Block.ImpliedType())
+		return resp, append(ds, sub.invalid("the plan holds no object")...)
+	}
+	for _, err := range schema.AssertPlanValid(s.Block, prior.Value, config, resp.Planned, resp.Legacy) {
+		ds = append(ds, sub.invalid(err.Error())...)
+	}
+	return resp, ds
+}
+
+func (sub *Subject) invalid(why string) diag.List {
+	return diag.Errorf(nil, "Provider produced invalid plan", "Provider %q planned an invalid value for %s: %s.\n\nThis is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), sub.Addr, why)
+}
+
+// PlanDelete asks for a plan of the object's end, if the provider wants to be
+// asked, and returns the private data for it.
+func (sub *Subject) PlanDelete(now Object) (private []byte, ds diag.List) {
+	ps, ds := sub.prov.Schema(sub.x.ctx)
+	if ds.HasErrors() || !ps.Capabilities.PlanDestroy {
+		return now.Private, ds
+	}
+	done := sub.x.call()
+	resp, more := sub.prov.Plan(sub.x.ctx, provider.PlanRequest{Type: sub.Addr.Resource.Type, Prior: now.Value, Proposed: sub.Null(), Config: sub.Null(), Private: now.Private, PriorIdentity: now.Identity, Meta: sub.meta})
+	done()
+	if ds = append(ds, more...); more.HasErrors() {
+		return now.Private, ds
+	}
+	if resp.Planned != cty.NilVal && !resp.Planned.IsNull() {
+		return now.Private, append(ds, diag.Errorf(nil, "Provider produced invalid plan", "The provider planned a value for %s, which is to be destroyed. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Addr)...)
+	}
+	return resp.Private, ds
+}
+
+// Replacing lists what the provider says forces a replacement and really changed.
+func (sub *Subject) Replacing(resp Planned, prior cty.Value) []cty.Path {
+	var paths []cty.Path
+	for _, path := range resp.RequiresReplace {
+		if requiresReplace(path, prior, resp.Planned, sub.Schema) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// requiresReplace reports whether what a path names really changed; write-only
+// arguments cannot be compared and count as changed.
+func requiresReplace(path cty.Path, prior, planned cty.Value, s *schema.Resource) bool {
+	if s.Block.HasWriteOnly() && underAny(path, s.Block.WriteOnlyPaths(planned)) {
+		return true
+	}
+	before, errBefore := path.Apply(prior)
+	after, errAfter := path.Apply(planned)
+	if errBefore != nil && errAfter != nil {
+		// The path leads into something that is on neither side whole, such as an element of an unknown list.
+		for len(path) > 1 {
+			path = path[:len(path)-1]
+			before, errBefore = path.Apply(prior)
+			after, errAfter = path.Apply(planned)
+			if errBefore == nil || errAfter == nil {
+				break
+			}
+		}
+	}
+	if errBefore != nil || errAfter != nil {
+		return errBefore == nil || errAfter == nil
+	}
+	return !before.RawEquals(after)
+}

@@ -1,0 +1,39 @@
+package resourceclient
+
+import (
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Read reads a data source with a configuration without marks, in which the given
+// paths are sensitive.
+func (sub *Subject) Read(config cty.Value, sensitive []cty.Path) (cty.Value, diag.List) {
+	a := sub.Addr
+	e := event.Event{Kind: event.ReadStart, Object: addr.Object{Instance: a}, Op: event.Read}
+	sub.x.o.Observe.Send(e)
+	done := sub.x.call()
+	ds := sub.prov.ValidateResource(sub.x.ctx, addr.Data, a.Resource.Type, config)
+	var v cty.Value
+	if !ds.HasErrors() {
+		var more diag.List
+		v, more = sub.prov.ReadData(sub.x.ctx, a.Resource.Type, config, sub.meta)
+		ds = append(ds, more...)
+	}
+	done()
+	if ds.HasErrors() {
+		return sub.Null(), ds
+	}
+	if v == cty.NilVal || v.IsNull() {
+		return sub.Null(), append(ds, diag.Errorf(nil, "Provider produced null object", "Provider %q produced a null value for %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), a)...)
+	}
+	if err := schema.AssertUsable(sub.Schema.Block, v, true); err != nil {
+		return sub.Null(), append(ds, diag.Errorf(nil, "Provider produced invalid object", "Provider %q produced an invalid value for %s: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", sub.Of.Provider.String(), a, err)...)
+	}
+	e.Kind = event.ReadDone
+	e.IDKey, e.IDValue = Identify(sub.Marked(v, sensitive))
+	sub.x.o.Observe.Send(e)
+	return v, ds
+}

@@ -1,0 +1,215 @@
+// Package resourceclient is what passes between Terrace and the running providers while
+// instances are planned, applied and checked: calls and their answers, values
+// with marks on the one side and without on the other, and the events that tell
+// of it.
+//
+// Main types: Exchange (schemas, configured providers and functions, for one run),
+// Subject (calls about one instance) and Object. The one rule: every answer is held
+// to the schema and to the protocol here, before anybody else sees it.
+package resourceclient
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// Providers is what is asked of the running providers.
+type Providers interface {
+	Schema(context.Context, addr.Provider) (*schema.Provider, diag.List)
+	Any(context.Context, addr.Provider) (provider.Provider, diag.List)
+	Configured(context.Context, addr.ProviderConfig, cty.Value) (provider.Provider, diag.List)
+}
+
+// Options are what an exchange works with.
+type Options struct {
+	Providers   Providers
+	Observe     event.Sink
+	Parallelism int // how many calls may run at once; below 1: any number
+}
+
+// An Exchange is what plan, apply, validate and explain have in common around the
+// running providers: schemas, configurations and functions, with messages told
+// once. It may be used by many tasks at once.
+type Exchange struct {
+	ctx     context.Context
+	o       Options
+	slots   chan struct{} // bounds calls; nil: nothing does
+	told    sync.Map      // addr.Provider whose schema failure was told
+	schemas parallel.Cache[addr.Provider, asked]
+
+	mu     sync.Mutex
+	live   map[*eval.ProviderConfig]*demand.Cell[provider.Provider]
+	opened []*opened
+}
+
+// asked is what a provider answered when it was asked for its schema.
+type asked struct {
+	schema *schema.Provider
+	ds     diag.List
+}
+
+// CodeInterrupted is the code of messages about calls that were given up.
+const CodeInterrupted = provider.CodeInterrupted
+
+// New prepares an exchange; all its calls run under the context.
+func New(ctx context.Context, o Options) *Exchange {
+	x := &Exchange{ctx: ctx, o: o, live: map[*eval.ProviderConfig]*demand.Cell[provider.Provider]{}}
+	if o.Parallelism > 0 {
+		x.slots = make(chan struct{}, o.Parallelism)
+	}
+	return x
+}
+
+// call takes a slot for one provider call.
+func (x *Exchange) call() (done func()) {
+	if x.slots == nil {
+		return func() {}
+	}
+	x.slots <- struct{}{}
+	return func() { <-x.slots }
+}
+
+// Phase makes a phase of evaluation whose schemas and functions are those of the
+// providers.
+func (x *Exchange) Phase(value func(*demand.Task, *eval.Desired) (cty.Value, diag.List)) eval.Phase {
+	return phase{x, value}
+}
+
+type phase struct {
+	x     *Exchange
+	value func(*demand.Task, *eval.Desired) (cty.Value, diag.List)
+}
+
+// Value implements eval.Phase.
+func (p phase) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) { return p.value(t, d) }
+
+// Schema implements eval.Phase.
+func (p phase) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
+	return p.x.Schema(a)
+}
+
+// Function implements eval.Phase.
+func (p phase) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
+	var prov provider.Provider
+	var ds diag.List
+	if pc != nil {
+		if v, ok := pc.Value(t); ok && !v.IsWhollyKnown() {
+			return UnknownFunction(), nil
+		}
+		prov, ds = p.x.Configured(t, pc, nil)
+	} else {
+		prov, ds = p.x.o.Providers.Any(p.x.ctx, a)
+	}
+	if ds.HasErrors() {
+		return function.Function{}, ds
+	}
+	return ProviderFunction(p.x.ctx, prov, a, name, pc != nil)
+}
+
+// Schema returns a provider's schema; its failure is told to the first who asks.
+// One that does not start is waited for once.
+func (x *Exchange) Schema(a addr.Provider) (*schema.Provider, diag.List) {
+	got := x.schemas.Do(a, func() asked {
+		ps, ds := x.o.Providers.Schema(x.ctx, a)
+		return asked{ps, ds}
+	})
+	ps, ds := got.schema, got.ds
+	if ds.HasErrors() {
+		if _, again := x.told.LoadOrStore(a, true); again {
+			return nil, demand.Fail()
+		}
+		for _, m := range ds {
+			if !strings.Contains(m.Detail, a.Display()) { // in the provider's own words
+				m.Notes = append(m.Notes, diag.Note{Text: "The provider " + a.Display() + " says so."})
+			}
+		}
+		return nil, ds
+	}
+	return ps, nil
+}
+
+// Decode reads a stored object, with the provider's help only where its version
+// does not fit.
+func (x *Exchange) Decode(a addr.Instance, o *state.Object, r *schema.Resource, pa addr.Provider) (cty.Value, diag.List) {
+	if o.SchemaVersion == r.Version {
+		if v, err := o.Decode(r.Block.ImpliedType()); err == nil {
+			return v, nil
+		}
+	}
+	prov, ds := x.o.Providers.Any(x.ctx, pa)
+	if ds.HasErrors() {
+		return cty.UnknownVal(r.Block.ImpliedType()), ds
+	}
+	sub := &Subject{x: x, Addr: a, Of: addr.ProviderConfig{Provider: pa}, Schema: r, prov: prov}
+	v, more := sub.upgrade(o)
+	return v, append(ds, more...)
+}
+
+// Configured returns the provider of a configuration, started and configured. A
+// failure is reported once, by the configuration's own cell. at is what asks, for
+// reports of circles; nil: nothing in a file.
+func (x *Exchange) Configured(t *demand.Task, pc *eval.ProviderConfig, at *source.Range) (provider.Provider, diag.List) {
+	x.mu.Lock()
+	c := x.live[pc]
+	if c == nil {
+		c = demand.NewCell[provider.Provider](demand.Subject(pc), nil, func(t *demand.Task) (provider.Provider, diag.List) {
+			return x.configure(t, pc)
+		})
+		x.live[pc] = c
+	}
+	x.mu.Unlock()
+	prov, ok := c.Get(t, at)
+	if !ok {
+		return nil, demand.Fail()
+	}
+	return prov, nil
+}
+
+// configure evaluates a provider configuration and starts the provider with it.
+func (x *Exchange) configure(t *demand.Task, pc *eval.ProviderConfig) (provider.Provider, diag.List) {
+	v, ok := pc.Value(t)
+	if !ok {
+		return nil, demand.Fail()
+	}
+	plain, _ := v.UnmarkDeep()
+	prov, ds := x.o.Providers.Configured(x.ctx, pc.Addr, plain)
+	if len(ds) > 0 {
+		ps, more := x.Schema(pc.Addr.Provider)
+		if !more.HasErrors() {
+			for _, m := range ds {
+				if m.At == nil {
+					m.At = pc.AttrRange(m.Attr, ps)
+				}
+			}
+		}
+		ds = ds.About(pc.Addr.String())
+	}
+	return prov, ds
+}
+
+// Live lists the configurations that were asked for, each with the node whose
+// reads are those of the configuration. It must not run beside other calls.
+func (x *Exchange) Live() iter.Seq2[*eval.ProviderConfig, *demand.Node] {
+	return func(yield func(*eval.ProviderConfig, *demand.Node) bool) {
+		for pc, cell := range x.live {
+			if !yield(pc, &cell.Node) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,162 @@
+// Package statemgr keeps the state of one configuration while a command works on it:
+// locked, read, brought up to date from the journal of a killed run, and written
+// as answers come in.
+//
+// Main type: State, made by Take. The one rule: what a provider has answered is in
+// the journal before anybody is told of it, and the journal is removed only when a
+// state that holds all of it was written.
+//
+// # The way of the state through a command
+//
+// Lock, read, and fold in what the journal of a killed run holds. An apply then
+// starts a journal of its own (Start), in which every answer is noted before it
+// counts, and writes the whole state now and then and at its end. Where the last
+// write fails (End), the state goes to errored.tfstate, or failing that where the
+// caller says.
+package statemgr
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// Options say which state is held and how. Store, Journal and Dir are required.
+type Options struct {
+	Store   store.Store
+	Journal string          // the path of the journal
+	Codec   journal.Codec   // what the journal is sealed with; nil: with nothing
+	Dir     string          // the folder for errored.tfstate
+	Lock    *store.LockInfo // nil: the state is not locked
+	Timeout time.Duration   // how long to try for the lock
+	// Rescue is given a state that could be written nowhere; nil: there is no way left.
+	Rescue func(*state.State) diag.List
+}
+
+// A State is held until Release. Write and the methods of a journal (Begin, Answer
+// and Sync, between Start and End) may be called concurrently.
+type State struct {
+	o      Options
+	unlock func() diag.List
+
+	mu      sync.Mutex
+	current *state.State // as the store has it; nil if it has none
+	journal *journal.Journal
+	failed  *state.State // what could not be written last
+
+	abandoned atomic.Bool // the program is about to end; nothing is written any more
+}
+
+var errAbandoned = errors.New("the run was given up")
+
+// Take locks and reads a state. With errors nothing is held.
+func Take(ctx context.Context, o Options) (*State, diag.List) {
+	h := &State{o: o}
+	if o.Lock != nil {
+		unlock, ds := o.Store.Lock(ctx, *o.Lock, o.Timeout)
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		h.unlock = unlock
+	}
+	s, ds := o.Store.Read(ctx)
+	h.current = s
+	if !ds.HasErrors() {
+		ds = append(ds, h.recover(ctx)...)
+	}
+	if ds.HasErrors() {
+		return nil, append(ds, h.Release()...)
+	}
+	return h, ds
+}
+
+// Current is the state as the store has it, nil if it has none.
+func (h *State) Current() *state.State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current
+}
+
+// Release unlocks. It may be called more than once.
+func (h *State) Release() diag.List {
+	if h.unlock == nil {
+		return nil
+	}
+	unlock := h.unlock
+	h.unlock = nil
+	return unlock()
+}
+
+// recover folds the journal of a killed run into the state and writes it.
+func (h *State) recover(ctx context.Context) diag.List {
+	path := h.o.Journal
+	if !journal.Exists(path) {
+		return nil
+	}
+	rec, err := journal.Recover(path, h.o.Codec)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s.", path, err)
+	}
+	next, fits, ds := journal.Fold(h.current, rec)
+	if !fits && shows(h.current, rec.Changes) { // killed after the state was written and before the journal was removed
+		ds = nil
+	} else if !fits {
+		apart, more := journal.Apart(rec, h.current)
+		ds = append(ds, more...)
+		_, more = local.WriteApart(h.o.Dir, apart)
+		if ds = append(ds, more...); more.HasErrors() {
+			return ds
+		}
+	} else if more := h.Write(ctx, next); more.HasErrors() {
+		return append(ds, more...)
+	}
+	if err := journal.Discard(path); err != nil {
+		return append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but the file cannot be removed: %s.", err)...)
+	}
+	return ds
+}
+
+// shows reports whether a state shows everything that a journal tells.
+func shows(s *state.State, changes []state.Change) bool {
+	last := make(map[addr.Object]*state.Object, len(changes))
+	for _, c := range changes {
+		last[c.Object] = c.New
+	}
+	for a, want := range last {
+		have, _, ok := s.Object(a)
+		if ok != (want != nil) || ok && !have.Equal(want) {
+			return false
+		}
+	}
+	return true
+}
+
+// Read reads a state for a command that changes nothing: what the journal of a
+// killed run holds is folded in, and nothing is locked or written.
+func Read(ctx context.Context, o Options) (*state.State, diag.List) {
+	s, ds := o.Store.Read(ctx)
+	if ds.HasErrors() || !journal.Exists(o.Journal) {
+		return s, ds
+	}
+	rec, err := journal.Recover(o.Journal, o.Codec)
+	if err != nil {
+		return s, ds // another run may have ended just now, or is at work
+	}
+	if next, fits, more := journal.Fold(s, rec); fits {
+		return next, append(ds, more...)
+	}
+	return s, ds
+}

@@ -1,0 +1,162 @@
+package statemgr
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/state"
+)
+
+func object(n int) addr.Instance {
+	return addr.Instance{Resource: addr.Resource{Type: "terraform_data", Name: "x"}, Key: addr.Int(n)}
+}
+
+func answer(n int) []state.Change {
+	return []state.Change{{
+		Object: addr.Object{Instance: object(n)}, Provider: addr.ProviderConfig{Provider: addr.BuiltIn},
+		New: &state.Object{JSON: []byte(`{"id":"x"}`)},
+	}}
+}
+
+func options(dir string) Options {
+	st := local.Open(local.Options{Dir: dir, Who: "me@here", Now: time.Now})
+	return Options{Store: st, Journal: st.JournalPath(), Dir: dir, Lock: &store.LockInfo{Operation: "test"}}
+}
+
+func take(t *testing.T, o Options) (*State, diag.List) {
+	t.Helper()
+	h, ds := Take(t.Context(), o)
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	return h, ds
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// begun is a state in which a first call was answered and a second was not.
+func begun(t *testing.T, o Options) *State {
+	t.Helper()
+	h, _ := take(t, o)
+	must(t, h.Start(t.Context(), 2).Err(), h.Begin(0, "terraform_data.x[0]", "create"), h.Answer(0, answer(0)), h.Begin(1, "terraform_data.x[1]", "create"), h.Sync())
+	return h
+}
+
+func has(s *state.State, n int) bool {
+	_, _, ok := s.Object(addr.Object{Instance: object(n)})
+	return ok
+}
+
+// A run that was given up leaves its journal, which who only reads sees folded in,
+// and the next who takes the state writes.
+func TestAbandoned(t *testing.T) {
+	o := options(t.TempDir())
+	h := begun(t, o)
+	h.Abandon()
+	if err := h.Answer(1, answer(1)); !errors.Is(err, errAbandoned) {
+		t.Errorf("an answer after the end: %v", err)
+	}
+	if ds := h.Write(t.Context(), state.New()); !ds.HasErrors() {
+		t.Error("a state was written after the end")
+	}
+	if ds := h.End(nil); len(ds) > 0 || !journal.Exists(o.Journal) {
+		t.Errorf("the journal is gone: %v", ds)
+	}
+	h.Release()
+	for range 2 { // reading changes nothing
+		s, ds := Read(t.Context(), o)
+		if !has(s, 0) || has(s, 1) || !strings.Contains(ds[len(ds)-1].Detail, "May have happened: terraform_data.x[1]") {
+			t.Fatalf("read: %v", ds)
+		}
+	}
+	h, ds := take(t, o)
+	if !has(h.Current(), 0) || has(h.Current(), 1) || !strings.Contains(ds[len(ds)-1].Detail, "May have happened: terraform_data.x[1]") {
+		t.Errorf("taken: %v", ds)
+	}
+	if journal.Exists(o.Journal) {
+		t.Error("the journal is still there")
+	}
+	must(t, h.Release().Err(), h.Release().Err())
+	if s, ds := Read(t.Context(), o); !has(s, 0) || len(ds) > 0 {
+		t.Errorf("what was folded in was not written: %v", ds)
+	}
+}
+
+func TestHeld(t *testing.T) {
+	o := options(t.TempDir())
+	h := begun(t, o)
+	if other, ds := Take(t.Context(), o); other != nil || !ds.HasErrors() {
+		t.Error("a state was taken that is held")
+	}
+	d := state.New().Edit()
+	for _, c := range answer(0) {
+		d.Apply(c)
+	}
+	must(t, h.Answer(1, nil), h.Write(t.Context(), d.Freeze()).Err(), h.End(d.Freeze()).Err(), h.Release().Err())
+	if journal.Exists(o.Journal) {
+		t.Error("the journal was left")
+	}
+	h, ds := take(t, o)
+	if len(ds) > 0 || !has(h.Current(), 0) {
+		t.Errorf("%v", ds)
+	}
+	must(t, h.Release().Err())
+}
+
+// full is a store that cannot be written.
+type full struct{ store.Store }
+
+func (full) Write(context.Context, *state.State) diag.List {
+	return diag.Errorf(nil, "Failed to write", "The disk is full.")
+}
+
+// A state that cannot be written goes to errored.tfstate, or to who rescues it; the
+// journal stays.
+func TestNotWritten(t *testing.T) {
+	for _, dir := range []string{t.TempDir(), ""} {
+		o := options(t.TempDir())
+		rescued := false
+		o.Store, o.Dir = full{o.Store}, dir
+		if dir == "" {
+			o.Dir = filepath.Join(t.TempDir(), "missing")
+		}
+		o.Rescue = func(s *state.State) diag.List {
+			rescued = has(s, 0)
+			return nil
+		}
+		h := begun(t, o)
+		d := state.New().Edit()
+		for _, c := range answer(0) {
+			d.Apply(c)
+		}
+		if ds := h.Write(t.Context(), d.Freeze()); !ds.HasErrors() {
+			t.Fatal("it was written")
+		}
+		if ds := h.End(d.Freeze()); !ds.HasErrors() {
+			t.Error("nothing was said")
+		}
+		if !journal.Exists(o.Journal) {
+			t.Error("the journal is gone")
+		}
+		_, err := os.Stat(filepath.Join(o.Dir, local.ErroredName))
+		if saved := err == nil; saved == rescued || rescued != (dir == "") {
+			t.Errorf("saved: %t, rescued: %t", saved, rescued)
+		}
+		h.Release()
+	}
+}

@@ -1,0 +1,124 @@
+package statemgr
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// Write writes a state if it differs from what the store has.
+func (h *State) Write(ctx context.Context, s *state.State) diag.List {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.abandoned.Load() {
+		return diag.Errorf(nil, "Interrupted", "The state was not written, since %s.", errAbandoned)
+	}
+	next, changed := store.NextSerial(h.current, s)
+	if !changed {
+		h.failed = nil
+		return nil
+	}
+	if h.journal != nil {
+		if err := h.journal.Written(next); err != nil {
+			h.failed = next
+			return diag.Errorf(nil, "Failed to write the journal", "The journal of this run cannot be written: %s.", err)
+		}
+	}
+	ds := h.o.Store.Write(ctx, next)
+	if ds.HasErrors() {
+		h.failed = next
+		return ds
+	}
+	h.current, h.failed = next, nil
+	return ds
+}
+
+// Start prepares for an apply of so many changes: it finds out whether the state
+// can be written, and starts the journal. From then on the State is the journal
+// that the engine wants.
+func (h *State) Start(ctx context.Context, changes int) diag.List {
+	const perObject = 2 << 10 // a guess at what an object takes, in state, backup and journal
+	if p, ok := h.o.Store.(store.Preparer); ok {
+		if ds := p.Prepare(ctx, int64(changes+1)*perObject); ds.HasErrors() {
+			return ds
+		}
+	}
+	j, err := journal.CreateFor(h.o.Journal, journal.HeaderOf(h.Current()), h.o.Codec, 2*changes+2) // a replacement has two answers
+	if err != nil {
+		return diag.Errorf(nil, "Failed to start the journal", "Before anything is applied, a journal is started, so that nothing is lost if the run is killed. It cannot be written: %s. Nothing was changed.", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.journal = j
+	return nil
+}
+
+// Begin notes that a call is about to be made. Nothing is noted once the run was
+// abandoned; that goes for Answer and Sync too.
+func (h *State) Begin(id int, address, action string) error {
+	if h.abandoned.Load() {
+		return errAbandoned
+	}
+	return h.journal.Begin(id, address, action)
+}
+
+// Answer notes what a provider answered.
+func (h *State) Answer(id int, changes []state.Change) error {
+	if h.abandoned.Load() {
+		return errAbandoned
+	}
+	return h.journal.Answer(id, changes)
+}
+
+// Sync returns when all that was noted is safe.
+func (h *State) Sync() error {
+	if h.abandoned.Load() {
+		return errAbandoned
+	}
+	return h.journal.Sync()
+}
+
+// Abandon leaves state and journal as they are, for a program that is about to
+// end: what becomes of the calls that are under way is not known any more, and the
+// journal is to say so. It returns when no write is under way.
+func (h *State) Abandon() {
+	h.abandoned.Store(true)
+	h.mu.Lock() // a write that has begun comes to its end
+	defer h.mu.Unlock()
+}
+
+// End brings an apply to its end. Where the state could not be written, final (or
+// failing that what was to be written last) is saved another way.
+func (h *State) End(final *state.State) diag.List {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	j := h.journal
+	if j == nil || h.abandoned.Load() {
+		return nil
+	}
+	h.journal = nil
+	if h.failed == nil {
+		if err := j.Remove(); err != nil {
+			return diag.Warnf(nil, "Failed to remove the journal", "The state was written, but the journal of this run, %s, cannot be removed: %s.", h.o.Journal, err)
+		}
+		return nil
+	}
+	last := h.failed
+	if final != nil {
+		last = final.WithMeta(last.Lineage, last.Serial, last.TerraformVersion)
+	}
+	ds := diag.Errorf(nil, "Failed to save state", "The state could not be written to its place. It was saved as told below, and the journal %s holds it too.", h.o.Journal)
+	_, more := local.WriteErrored(h.o.Dir, last)
+	ds = append(ds, more...)
+	if more.HasErrors() && h.o.Rescue != nil {
+		ds = append(ds, h.o.Rescue(last)...)
+	}
+	if err := j.Close(); err != nil {
+		ds = append(ds, diag.Warnf(nil, "Failed to close the journal", "%s.", err)...)
+	}
+	return ds
+}

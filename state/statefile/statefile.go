@@ -1,0 +1,187 @@
+// Package statefile reads and writes state as JSON: version 4 of the format,
+// as OpenTofu 1.12 and Terraform 1.x have it, and on reading versions 1 to 3.
+//
+// Main functions: Parse and Write; AppendChange and ParseChange do the same for
+// one object of a state, for a journal. The one rule: what is written is, byte
+// by byte, what OpenTofu 1.12.6 writes of the same content, and what passes
+// through unchanged is never decoded on the way.
+//
+// The format is described in the reference, section 6.1; where that leaves a
+// question open, what OpenTofu 1.12.6 does was looked at.
+package statefile
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/rawjson"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// Version is the language version that written states carry.
+const Version = state.LanguageVersion
+
+// maxMessages bounds how many messages one broken state gives.
+const maxMessages = 50
+
+// Parse reads a state. An empty document is no state: nil without a message.
+// With errors the result is nil too. name is the file that messages name. b
+// may be used again afterwards.
+func Parse(name string, b []byte) (*state.State, diag.List) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	if bytes.HasPrefix(b, []byte("tfstate")) {
+		return nil, diag.Errorf(nil, "Unsupported state file format", "The state %s is in the binary format that Terraform before 0.7 wrote. Upgrade it with Terraform 0.6.16 first.", name)
+	}
+	p := &parser{name: name, doc: b}
+	version, ok := p.version()
+	if !ok {
+		return nil, p.ds
+	}
+	var s *state.State
+	switch version {
+	case 1, 2, 3:
+		s = p.legacy(version)
+	case 4:
+		s = p.v4()
+	default:
+		p.errorf(0, "Unsupported state file format", "The state has format version %d%s, which is newer than this program. It reads versions 1 to 4. Use a newer version, or restore a backup that an older one wrote.", version, p.writer())
+	}
+	if p.ds.HasErrors() {
+		return nil, p.ds
+	}
+	return s, p.ds
+}
+
+// version finds the version of the format. It reads no more than it needs: the
+// version stands in front in every file that a program wrote.
+func (p *parser) version() (int, bool) {
+	var version []byte
+	encrypted := false
+	at := 0
+	found := errors.New("found")
+	s := rawjson.NewScanner(p.doc)
+	if s.Peek() != '{' {
+		if err := p.valid(); err != nil {
+			p.syntax(err)
+			return 0, false
+		}
+		p.errorf(0, "Unsupported state file format", "A state is a JSON object, but this is something else.")
+		return 0, false
+	}
+	err := s.Object(func(key []byte) (err error) {
+		switch string(key) {
+		case "version":
+			s.Peek()
+			at = s.Offset()
+			if version, err = s.Skip(); err == nil {
+				err = found
+			}
+		case "encrypted_data":
+			encrypted = true
+			_, err = s.Skip()
+		default:
+			_, err = s.Skip()
+		}
+		return err
+	})
+	if err != nil && err != found {
+		p.syntax(err)
+		return 0, false
+	}
+	n, err := strconv.Atoi(string(version))
+	switch {
+	case version == nil && encrypted:
+		p.errorf(0, "Encrypted state", "The state is encrypted. To read it, the configuration needs an encryption block with the key provider and the method that it was written with.")
+	case version == nil:
+		p.errorf(0, "Unsupported state file format", "The state has no \"version\" property, which tells the version of the format. Is this a state file?")
+	case err != nil || n < 0:
+		p.errorf(at, "Unsupported state file format", "The version of the state's format must be a whole number from 1 to 4.")
+	case n == 0:
+		p.errorf(at, "Unsupported state file format", "The state claims to have format version 0, which was never written as JSON.")
+	default:
+		return n, true
+	}
+	return 0, false
+}
+
+// valid checks the whole document.
+func (p *parser) valid() error {
+	s := rawjson.NewScanner(p.doc)
+	if _, err := s.Skip(); err != nil {
+		return err
+	}
+	return s.End()
+}
+
+// writer tells which program wrote a state, for a message.
+func (p *parser) writer() string {
+	s := rawjson.NewScanner(p.doc)
+	var v string
+	_ = s.Object(func(key []byte) (err error) {
+		if string(key) == "terraform_version" && s.Peek() == '"' {
+			v, err = s.String()
+			return err
+		}
+		_, err = s.Skip()
+		return err
+	})
+	if v == "" || len(v) > 40 {
+		return ""
+	}
+	return " (written by version " + strconv.Quote(v) + ")"
+}
+
+// A parser is one pass over one document.
+type parser struct {
+	name string
+	doc  []byte
+	ds   diag.List
+
+	names names
+	arena []byte
+}
+
+// errorf adds a message about the place at an offset.
+func (p *parser) errorf(offset int, summary, format string, args ...any) {
+	if len(p.ds) >= maxMessages {
+		return // the first ones say enough
+	}
+	p.ds = append(p.ds, diag.Errorf(p.at(offset), summary, format, args...)...)
+}
+
+// syntax adds the message for text that is not JSON or not of the form of a state.
+func (p *parser) syntax(err error) {
+	var se *rawjson.SyntaxError
+	if errors.As(err, &se) {
+		p.errorf(se.Offset, "Invalid state file", "The state cannot be read: %s. If it was cut off or edited, restore a backup.", se.Msg)
+		return
+	}
+	p.errorf(0, "Invalid state file", "The state cannot be read: %s.", reason(err))
+}
+
+// reason is an error as the end of a sentence.
+func reason(err error) string { return strings.TrimSuffix(err.Error(), ".") }
+
+// at makes the place of an offset; nil without a file name.
+func (p *parser) at(offset int) *source.Range {
+	if p.name == "" {
+		return nil
+	}
+	offset = min(max(offset, 0), len(p.doc))
+	line := 1 + bytes.Count(p.doc[:offset], []byte("\n"))
+	column := 1 + len([]rune(string(p.doc[bytes.LastIndexByte(p.doc[:offset], '\n')+1:offset])))
+	r := source.Range{Filename: p.name}
+	r.Start.Line, r.Start.Column, r.Start.Byte = line, column, offset
+	r.End = r.Start
+	if offset < len(p.doc) && p.doc[offset] != '\n' {
+		r.End.Column++
+		r.End.Byte++
+	}
+	return &r
+}
