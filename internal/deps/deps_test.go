@@ -75,6 +75,11 @@ const floors = `
 	internal/state/store, internal/filelock, internal/sys < internal/state/store/local;
 	internal/state/store/local, internal/state/journal < internal/state/statemgr;
 	internal/state/store < internal/state/store/storetest;
+
+	# Floor 6: kinds of backends, a package each below internal/backend; only
+	# internal/backend/kinds, the list of them, knows them all.
+	NONE < internal/backend/rest;
+	internal/state/store, internal/sys, schema < internal/backend;
 	provider, internal/state/store/local < internal/provider/builtin;
 	diag, schema, internal/sys < internal/provisioner;
 

@@ -38,6 +38,23 @@ type Preparer interface {
 	Prepare(ctx context.Context, size int64) diag.List
 }
 
+// An Unlocker is a Store whose lock can be released by another process than the one
+// that took it, given the ID of the lock.
+type Unlocker interface {
+	ForceUnlock(ctx context.Context, id string) diag.List
+}
+
+// A Sealer encrypts what is written and decrypts what was read. Its methods may be
+// called concurrently.
+type Sealer interface {
+	// Seal makes the payload of a state file, whose serial and lineage stay readable.
+	Seal(plain []byte, serial uint64, lineage string) ([]byte, error)
+	// Open gives back what Seal made. migrate says that what was read is not in the
+	// form that Seal gives now (not encrypted, or with an older method), so that the
+	// next write must happen even if nothing changed.
+	Open(payload []byte) (plain []byte, migrate bool, err error)
+}
+
 // Workspaces are the states of one configuration, by name.
 type Workspaces interface {
 	// List returns the names in order; "default" is always the first.

@@ -1,0 +1,204 @@
+// Package backend knows where state can live: a Kind has a schema and opens to a
+// Backend, which lists the workspaces of one configuration and opens the store of
+// each. Every place that names a backend goes through it: the block, the options of
+// init, remote_state of units, terraform_remote_state, saved plans and the record
+// that init keeps in the data folder.
+//
+// Main types: Kind, Backend and Object, which a kind implements in a package of its
+// own below this one, and NewStore, which makes a store.Store of an Object. The one
+// rule: nothing outside of a kind's package asks for its name.
+//
+// # What an Object promises
+//
+// An error is final: the object has repeated what may be repeated (see package
+// rest), with its own waiting, until the context ended or it gave up. It never takes
+// a state that could not be read for one that is not there. Write replaces the whole
+// state or nothing, and only where the store still holds what the caller read, if
+// the store can tell (ErrChanged). Whoever holds the lock is asked about before each
+// write: a lock that was lost is ErrLockLost, and nothing is written then.
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Kind is one kind of backend.
+type Kind struct {
+	Name string // as in `backend "NAME"`
+
+	// Schema has exactly the arguments and blocks that the peers have, with their
+	// types: the record in the data folder and its hash depend on the set of them, so
+	// one more would keep a peer from reading the record.
+	Schema *schema.Block
+
+	// Open checks a configuration and makes what is needed to reach it. cfg is of the
+	// schema's implied type, wholly known and without marks, null where nothing was
+	// set; environment and defaults are the kind's to add. Errors are *Error, with the
+	// argument to look at, or several joined.
+	Open func(ctx context.Context, cfg cty.Value, s Services) (Backend, error)
+}
+
+// Services are the effects that a kind may use. All but Progress are set.
+type Services struct {
+	Env  sys.Env // the complete environment
+	Dir  string  // paths in configuration are relative to it; absolute
+	Home string  // "" if there is none
+	Who  string  // user@host, for locks
+	Now  func() time.Time
+	// Sleep waits, or returns the context's error sooner.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Run runs programs that give credentials (az, gcloud, credential_process, exec).
+	Run func(ctx context.Context, c sys.Command) error
+	// Transport is the base of every HTTP connection; a kind clones it to change TLS or
+	// the proxy. Its proxy is that of Env.
+	Transport *http.Transport
+	// Version is the language version, as locks and requests name it.
+	Version string
+	// Token gives the credentials that the CLI configuration has for a host, "" for none.
+	Token func(ctx context.Context, host string) (string, error)
+	// Progress is what a kind tells while something takes long; nil: nobody listens.
+	Progress func(line string)
+}
+
+// A Backend is a configuration that was opened. Its methods may be called
+// concurrently.
+type Backend interface {
+	// List returns the names of the workspaces, in order; those kinds that have a
+	// default workspace name it first, whether or not it has state. ErrNoWorkspaces
+	// says that there is nothing but the default one.
+	List(ctx context.Context) ([]string, error)
+	// Delete removes a workspace with its state, whatever is in it, and what the kind
+	// keeps beside the state, but not a lock that somebody holds.
+	Delete(ctx context.Context, workspace string) error
+	// Store opens the state of a workspace, which need not exist. Nothing is sent.
+	Store(workspace string, o StoreOptions) (store.Store, error)
+}
+
+// StoreOptions say how a store is used.
+type StoreOptions struct {
+	// Sealer encrypts state; nil leaves it in the clear.
+	Sealer store.Sealer
+	// The flags -state, -state-out and -backup, for kinds of files alone.
+	StatePath, OutPath, BackupPath string
+}
+
+// A Payload is what an Object holds.
+type Payload struct {
+	Data []byte // nil if there is none
+	// Version names this very content where the store can tell (a generation, an ETag,
+	// an index); "" where it cannot. Of no content it may be a version too.
+	Version string
+}
+
+// Prior is what a writer knows of the content that it replaces.
+type Prior struct {
+	Version string // as Read or Write returned it; "" where there is none
+	Absent  bool   // there was no content
+	Unknown bool   // nothing was read, so nothing is compared
+}
+
+// An Object holds the state of one workspace as bytes, on a service. Its methods may
+// be called concurrently.
+type Object interface {
+	// Read returns what there is. No object, or one without content, is a Payload
+	// without Data.
+	Read(ctx context.Context) (Payload, error)
+	// Write replaces what there is and returns the new version, "" where the store has
+	// none. What prior says must still be so where the store can compare, or the error
+	// is ErrChanged and nothing was written; without versions the caller compares by
+	// reading. lock is the ID of the lock that the caller holds, "" for none; where it
+	// is not held any more, the error is ErrLockLost and nothing was written.
+	Write(ctx context.Context, data []byte, prior Prior, lock string) (version string, err error)
+	// Lock tries once. It returns the ID that Unlock takes, which may be another than
+	// info's. A lock that is held is a *LockedError. An Object without locks returns
+	// ErrNoLocks.
+	Lock(ctx context.Context, info store.LockInfo) (id string, err error)
+	// Unlock releases a lock of this process, or of another that is known by its ID
+	// (force-unlock). An ID that does not hold the lock is an error that names both.
+	Unlock(ctx context.Context, id string) error
+}
+
+// A Limited Object cannot hold more than so many bytes, as far as it can tell before
+// writing; advice says what to do about it.
+type Limited interface {
+	Limit() (bytes int64, advice string)
+}
+
+// Blobs are further objects beside a state, such as the segments of a journal. The
+// names are made of lower-case letters, digits, "-", "." and "/".
+type Blobs interface {
+	PutBlob(ctx context.Context, name string, data []byte) error
+	GetBlob(ctx context.Context, name string) ([]byte, error) // ErrNoBlob
+	ListBlobs(ctx context.Context, prefix string) ([]string, error)
+	DeleteBlob(ctx context.Context, name string) error // nil if there is none
+}
+
+// A Checker looks at a configured store for the command that examines one, and
+// changes nothing but objects of its own that it removes.
+type Checker interface {
+	// Check calls report for everything that was looked at.
+	Check(ctx context.Context, report func(Finding))
+}
+
+// A Finding is one thing that a Checker looked at.
+type Finding struct {
+	What       string // e.g. "versioning of the bucket"
+	OK         bool
+	Detail     string // one line
+	Permission string // what is needed for it, in the service's words; "" if nothing is missing
+}
+
+// Sentinel errors of kinds.
+var (
+	ErrNoWorkspaces = errors.New("workspaces not supported")
+	ErrNoLocks      = errors.New("locking not supported")
+	ErrChanged      = errors.New("the state in the store is not the one that was read")
+	ErrLockLost     = errors.New("the lock is not held any more")
+	ErrNoBlob       = errors.New("no such object")
+)
+
+// A LockedError says that somebody else holds the lock.
+type LockedError struct {
+	Holder *store.LockInfo // nil if nothing is known of it
+	Reason string          // "" or what else the store says, one line
+	// Again asks for another attempt at once: the holder vanished in between.
+	Again bool
+}
+
+func (e *LockedError) Error() string {
+	switch {
+	case e.Reason != "":
+		return e.Reason
+	case e.Holder != nil:
+		return fmt.Sprintf("the state is locked by %s since %s", e.Holder.Who, e.Holder.Created.UTC().Format(time.RFC3339))
+	}
+	return "the state is locked"
+}
+
+// An Error is a failure of a kind, in the parts of a message to the user. It wraps
+// ErrChanged and ErrLockLost where one of them is the cause.
+type Error struct {
+	Argument string // the argument of the block to look at, e.g. "bucket"; "" for none
+	Summary  string // a label, e.g. "Failed to read the state"; "" lets the caller name what it did
+	Answer   string // what the service answered, in one line and without secrets
+	Advice   string // what to do, a sentence
+	Err      error  // for errors.Is; not shown
+}
+
+func (e *Error) Error() string {
+	if e.Advice == "" {
+		return e.Answer
+	}
+	return e.Answer + ". " + e.Advice
+}
+
+func (e *Error) Unwrap() error { return e.Err }

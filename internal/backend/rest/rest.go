@@ -1,0 +1,165 @@
+// Package rest sends the requests of the backends that speak HTTP: it repeats what
+// may be repeated, waits as the service asks, and bounds what it reads.
+//
+// Main types: Client, Request and Response. The one rule: a request is repeated only
+// where that is harmless (Request.Repeat) or the service said that it did nothing
+// (429, 503 with Retry-After); what comes back after that is final.
+package rest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Client sends requests. Its methods may be called concurrently.
+type Client struct {
+	HTTP    *http.Client
+	Retries int           // how often a request is repeated; 0 means never
+	Min     time.Duration // the first wait; 0 means 500 ms
+	Max     time.Duration // the longest wait; 0 means 20 s
+	// Sleep waits, or returns the context's error sooner.
+	Sleep func(ctx context.Context, d time.Duration) error
+	Now   func() time.Time
+	// Prepare changes each attempt before it is sent, e.g. signs it; nil for nothing.
+	Prepare func(ctx context.Context, r *http.Request, body []byte) error
+}
+
+// A Request is what is sent.
+type Request struct {
+	Method string
+	URL    string
+	Header http.Header // nil for none
+	Body   []byte      // nil for none
+	// Repeat says that sending the request twice does what sending it once does. A
+	// write with a condition is not such a request: its second attempt may fail by the
+	// success of the first.
+	Repeat bool
+	// Most is how many bytes of the answer are read; 0 means 1 GiB.
+	Most int64
+}
+
+// A Response is an answer that was read whole.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	// Repeated is how many attempts came before this one, whose fate may be unknown.
+	Repeated int
+}
+
+// Do sends a request. Whatever its status, an answer is no error. An error says that
+// there was no answer; it names the host and nothing of the URL's secrets.
+func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+	for try := 0; ; try++ {
+		resp, err := c.once(ctx, r)
+		if err == nil {
+			resp.Repeated = try
+		}
+		if ctx.Err() != nil || try >= c.Retries || !again(r, resp, err) {
+			return resp, err
+		}
+		if c.Sleep(ctx, c.pause(try, resp)) != nil {
+			return resp, err
+		}
+	}
+}
+
+func again(r Request, resp *Response, err error) bool {
+	if err != nil {
+		return r.Repeat
+	}
+	switch resp.Status {
+	case http.StatusTooManyRequests:
+		return true
+	case http.StatusServiceUnavailable:
+		return r.Repeat || resp.Header.Get("Retry-After") != ""
+	case http.StatusNotImplemented:
+		return false
+	}
+	return r.Repeat && (resp.Status >= 500 || resp.Status == http.StatusRequestTimeout)
+}
+
+// pause is how long to wait before the next attempt: what the service asks for, or
+// twice as long each time, less up to half of it so that many clients spread out.
+func (c *Client) pause(try int, resp *Response) time.Duration {
+	least, most := c.Min, c.Max
+	if least == 0 {
+		least = 500 * time.Millisecond
+	}
+	if most == 0 {
+		most = 20 * time.Second
+	}
+	if resp != nil {
+		if v := resp.Header.Get("Retry-After"); v != "" {
+			if n, err := strconv.Atoi(v); err == nil && n >= 0 {
+				return min(time.Duration(n)*time.Second, 2*time.Minute)
+			}
+			if at, err := http.ParseTime(v); err == nil {
+				return min(max(at.Sub(c.Now()), 0), 2*time.Minute)
+			}
+		}
+	}
+	d := min(least<<min(try, 20), most)
+	return d - time.Duration(rand.Int64N(int64(d)/2+1))
+}
+
+func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
+	var body io.Reader
+	if r.Body != nil {
+		body = bytes.NewReader(r.Body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
+	if err != nil {
+		return nil, fmt.Errorf("the address is not valid")
+	}
+	for k, vs := range r.Header {
+		req.Header[k] = vs
+	}
+	if c.Prepare != nil {
+		if err := c.Prepare(ctx, req, r.Body); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", req.URL.Host, plain(err))
+	}
+	defer resp.Body.Close()
+	most := r.Most
+	if most == 0 {
+		most = 1 << 30
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: the answer broke off: %w", req.URL.Host, plain(err))
+	}
+	if int64(len(b)) > most {
+		return nil, fmt.Errorf("%s: the answer is larger than %d bytes", req.URL.Host, most)
+	}
+	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: b}, nil
+}
+
+// plain leaves out the URL, which may hold credentials.
+func plain(err error) error {
+	if u, ok := err.(*url.Error); ok {
+		return u.Err
+	}
+	return err
+}
+
+// Line is the first line of a text answer, cut to what fits a message.
+func Line(b []byte) string {
+	s, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
+	if len(s) > 300 {
+		s = s[:300] + "…"
+	}
+	return strings.ToValidUTF8(s, "�")
+}

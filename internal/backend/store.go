@@ -1,0 +1,232 @@
+package backend
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// A Store is the store.Store of an Object: bytes become states, sealed where that is
+// wanted, locks are waited for, and no write goes over a state that was not read.
+type Store struct {
+	object Object
+	place  string // where the state is, for messages, e.g. "s3://bucket/key"
+	sealer store.Sealer
+	s      Services
+
+	mu    sync.Mutex
+	prior Prior
+	sum   [sha256.Size]byte // of the content that was read or written last
+	lock  string            // the ID of the lock that is held; "" for none
+	// migrate says that what was read is not in the form that the sealer gives now.
+	migrate bool
+}
+
+// NewStore makes the store of an object. place is its name in messages, without
+// secrets.
+func NewStore(object Object, place string, o StoreOptions, s Services) *Store {
+	return &Store{object: object, place: place, sealer: o.Sealer, s: s, prior: Prior{Unknown: true}}
+}
+
+// Object is where the bytes are.
+func (s *Store) Object() Object { return s.object }
+
+// Place is where the state is, for messages.
+func (s *Store) Place() string { return s.place }
+
+// Migrating reports whether the next write must happen even if nothing changed, since
+// what was read was not encrypted as it is to be now.
+func (s *Store) Migrating() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.migrate
+}
+
+// Read implements store.Store.
+func (s *Store) Read(ctx context.Context) (*state.State, diag.List) {
+	p, err := s.object.Read(ctx)
+	if err != nil {
+		return nil, s.fail("Failed to read the state", err)
+	}
+	s.mu.Lock()
+	s.prior, s.sum = Prior{Version: p.Version, Absent: len(p.Data) == 0}, sha256.Sum256(p.Data)
+	s.mu.Unlock()
+	if len(p.Data) == 0 {
+		return nil, nil
+	}
+	plain := p.Data
+	if s.sealer != nil {
+		var migrate bool
+		if plain, migrate, err = s.sealer.Open(p.Data); err != nil {
+			return nil, s.fail("Failed to decrypt the state", err)
+		}
+		s.mu.Lock()
+		s.migrate = migrate
+		s.mu.Unlock()
+	}
+	return statefile.Parse(s.place, plain)
+}
+
+// Write implements store.Store.
+func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
+	const summary = "Failed to write the state"
+	var buf bytes.Buffer
+	if err := statefile.Write(&buf, st, false); err != nil {
+		return s.fail(summary, err)
+	}
+	data := buf.Bytes()
+	if s.sealer != nil {
+		sealed, err := s.sealer.Seal(data, st.Serial, st.Lineage)
+		if err != nil {
+			return s.fail("Failed to encrypt the state", err)
+		}
+		data = sealed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.prior.Version == "" && !s.prior.Unknown { // the store cannot compare
+		p, err := s.object.Read(ctx)
+		if err != nil {
+			return s.fail(summary, err)
+		}
+		if sha256.Sum256(p.Data) != s.sum {
+			return s.fail(summary, ErrChanged)
+		}
+	}
+	version, err := s.object.Write(ctx, data, s.prior, s.lock)
+	if err != nil {
+		return s.fail(summary, err)
+	}
+	s.prior, s.sum, s.migrate = Prior{Version: version}, sha256.Sum256(data), false
+	return nil
+}
+
+// Prepare implements store.Preparer: what the store cannot hold is found out before
+// anything is applied.
+func (s *Store) Prepare(_ context.Context, size int64) diag.List {
+	l, ok := s.object.(Limited)
+	if !ok {
+		return nil
+	}
+	if most, advice := l.Limit(); most > 0 && size > most {
+		return diag.Errorf(nil, "State too large for its store", "The state is going to take about %d bytes, and %s can hold %d at most. Nothing was changed. %s", size, s.place, most, advice)
+	}
+	return nil
+}
+
+// Lock implements store.Store.
+func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Duration) (func() diag.List, diag.List) {
+	if info.ID == "" {
+		info.ID = store.NewID()
+	}
+	if info.Created.IsZero() {
+		info.Created = s.s.Now().UTC()
+	}
+	if info.Who == "" {
+		info.Who = s.s.Who
+	}
+	if info.Version == "" {
+		info.Version = s.s.Version
+	}
+	end := s.s.Now().Add(timeout)
+	for pause, again := time.Second, 0; ; {
+		id, err := s.object.Lock(ctx, info)
+		var locked *LockedError
+		switch {
+		case err == nil:
+			s.mu.Lock()
+			s.lock = id
+			s.mu.Unlock()
+			var once sync.Once
+			var ds diag.List
+			return func() diag.List {
+				once.Do(func() { ds = s.unlock(context.WithoutCancel(ctx), id) })
+				return ds
+			}, nil
+		case errors.Is(err, ErrNoLocks):
+			return func() diag.List { return nil }, nil
+		case !errors.As(err, &locked):
+			return nil, s.fail("Error acquiring the state lock", err)
+		case locked.Again && again < 10:
+			again++
+			continue
+		case locked.Holder == nil || locked.Holder.ID == "" || !s.s.Now().Add(pause).Before(end):
+			return nil, store.Locked(locked.Error(), locked.Holder)
+		}
+		if err := s.s.Sleep(ctx, pause); err != nil {
+			return nil, store.Locked(locked.Error(), locked.Holder)
+		}
+		pause = min(2*pause, 16*time.Second)
+	}
+}
+
+func (s *Store) unlock(ctx context.Context, id string) diag.List {
+	s.mu.Lock()
+	s.lock = ""
+	s.mu.Unlock()
+	if err := s.object.Unlock(ctx, id); err != nil {
+		ds := s.fail("Error releasing the state lock", err)
+		ds[0].Detail += fmt.Sprintf("\n\nThe lock may still be held. Once no run works on this state any more, release it with \"force-unlock %s\".", id)
+		return ds
+	}
+	return nil
+}
+
+// ForceUnlock implements store.Unlocker.
+func (s *Store) ForceUnlock(ctx context.Context, id string) diag.List {
+	if err := s.object.Unlock(ctx, id); err != nil {
+		return s.fail("Failed to unlock state", err)
+	}
+	return nil
+}
+
+// fail makes the message of an error. Who knows the block puts the place of the
+// argument to it that the message's Extra names.
+func (s *Store) fail(summary string, err error) diag.List {
+	return Message(summary, s.place, err)
+}
+
+// A Blame is the Extra of a message about one argument of a backend's block.
+type Blame struct{ Argument string }
+
+// Message makes the message of what a kind returned. place is where the state is, ""
+// where that is not known yet.
+func Message(summary, place string, err error) diag.List {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = &Error{Answer: err.Error()}
+	}
+	m := &diag.Message{Code: "backend/failed", Severity: diag.Error, Summary: summary}
+	if e.Summary != "" {
+		m.Summary = e.Summary
+	}
+	answer := e.Answer
+	switch {
+	case errors.Is(err, ErrChanged):
+		m.Code = "backend/changed"
+		answer = "The state in the store is not the one that this run read: somebody else has written it in the meantime. It was left as it is"
+	case errors.Is(err, ErrLockLost):
+		m.Code = "backend/lock-lost"
+		answer = "The lock of this run is not held any more, so somebody else may be at work. Nothing was written"
+	}
+	m.Detail = answer + "."
+	if place != "" {
+		m.Detail = place + ": " + m.Detail
+	}
+	if e.Advice != "" {
+		m.Detail += " " + e.Advice
+	}
+	if e.Argument != "" {
+		m.Extra = Blame{e.Argument}
+	}
+	return diag.List{m}
+}
