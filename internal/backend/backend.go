@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -58,8 +59,9 @@ type Services struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Run runs programs that give credentials (az, gcloud, credential_process, exec).
 	Run func(ctx context.Context, c sys.Command) error
-	// Transport is the base of every HTTP connection; a kind clones it to change TLS or
-	// the proxy. Its proxy is that of Env.
+	// Transport is the base of every HTTP connection. It is used as it is, so that many
+	// units share its connections; only to change TLS or the proxy a kind clones it (and
+	// keeps the clone in Shared). Its proxy is that of Env.
 	Transport *http.Transport
 	// Version is the language version, as locks and requests name it.
 	Version string
@@ -67,6 +69,32 @@ type Services struct {
 	Token func(ctx context.Context, host string) (string, error)
 	// Progress is what a kind tells while something takes long; nil: nobody listens.
 	Progress func(line string)
+	// Shared is what outlives one configuration: a client with its credentials that
+	// serves the states of many units.
+	Shared *Shared
+}
+
+// Shared keeps what the configurations of a process have in common, by name. The
+// zero Shared is empty; Get may be called concurrently.
+type Shared struct {
+	mu sync.Mutex
+	m  map[string]func() any
+}
+
+// Get returns what goes by a name, and makes it the first time. The name begins with
+// the kind's and holds everything that the thing depends on; it is never shown.
+func (s *Shared) Get(name string, make func() any) any {
+	s.mu.Lock()
+	if s.m == nil {
+		s.m = map[string]func() any{}
+	}
+	get := s.m[name]
+	if get == nil {
+		get = sync.OnceValue(make)
+		s.m[name] = get
+	}
+	s.mu.Unlock()
+	return get()
 }
 
 // A Backend is a configuration that was opened. Its methods may be called
@@ -89,6 +117,24 @@ type StoreOptions struct {
 	Sealer store.Sealer
 	// The flags -state, -state-out and -backup, for kinds of files alone.
 	StatePath, OutPath, BackupPath string
+	// Unit is the unit that the state belongs to, "" for none: two units with one file
+	// are an error.
+	Unit string
+	// Waiting is called once if the lock is held by somebody else and is waited for.
+	// holder is nil if nothing is known of them. nil: nobody wants to know.
+	Waiting func(holder *store.LockInfo)
+}
+
+// A Creator is a Backend in which a workspace is more than its state. In others a
+// workspace is created by writing an empty state.
+type Creator interface {
+	Create(ctx context.Context, workspace string) error
+}
+
+// A Journaler is a store.Store that says where the journal of an apply belongs,
+// because it must be found by everyone who works on the state.
+type Journaler interface {
+	JournalPath() string
 }
 
 // A Payload is what an Object holds.

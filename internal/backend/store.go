@@ -20,7 +20,7 @@ import (
 type Store struct {
 	object Object
 	place  string // where the state is, for messages, e.g. "s3://bucket/key"
-	sealer store.Sealer
+	o      StoreOptions
 	s      Services
 
 	mu    sync.Mutex
@@ -34,7 +34,7 @@ type Store struct {
 // NewStore makes the store of an object. place is its name in messages, without
 // secrets.
 func NewStore(object Object, place string, o StoreOptions, s Services) *Store {
-	return &Store{object: object, place: place, sealer: o.Sealer, s: s, prior: Prior{Unknown: true}}
+	return &Store{object: object, place: place, o: o, s: s, prior: Prior{Unknown: true}}
 }
 
 // Object is where the bytes are.
@@ -64,9 +64,9 @@ func (s *Store) Read(ctx context.Context) (*state.State, diag.List) {
 		return nil, nil
 	}
 	plain := p.Data
-	if s.sealer != nil {
+	if s.o.Sealer != nil {
 		var migrate bool
-		if plain, migrate, err = s.sealer.Open(p.Data); err != nil {
+		if plain, migrate, err = s.o.Sealer.Open(p.Data); err != nil {
 			return nil, s.fail("Failed to decrypt the state", err)
 		}
 		s.mu.Lock()
@@ -84,8 +84,8 @@ func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 		return s.fail(summary, err)
 	}
 	data := buf.Bytes()
-	if s.sealer != nil {
-		sealed, err := s.sealer.Seal(data, st.Serial, st.Lineage)
+	if s.o.Sealer != nil {
+		sealed, err := s.o.Sealer.Seal(data, st.Serial, st.Lineage)
 		if err != nil {
 			return s.fail("Failed to encrypt the state", err)
 		}
@@ -137,7 +137,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 	if info.Version == "" {
 		info.Version = s.s.Version
 	}
-	end := s.s.Now().Add(timeout)
+	end, told := s.s.Now().Add(timeout), false
 	for pause, again := time.Second, 0; ; {
 		id, err := s.object.Lock(ctx, info)
 		var locked *LockedError
@@ -159,8 +159,12 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		case locked.Again && again < 10:
 			again++
 			continue
-		case locked.Holder == nil || locked.Holder.ID == "" || !s.s.Now().Add(pause).Before(end):
+		case !s.s.Now().Add(pause).Before(end):
 			return nil, store.Locked(locked.Error(), locked.Holder)
+		}
+		if s.o.Waiting != nil && !told {
+			told = true
+			s.o.Waiting(locked.Holder)
 		}
 		if err := s.s.Sleep(ctx, pause); err != nil {
 			return nil, store.Locked(locked.Error(), locked.Holder)

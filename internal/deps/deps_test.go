@@ -80,6 +80,8 @@ const floors = `
 	# internal/backend/kinds, the list of them, knows them all.
 	NONE < internal/backend/rest;
 	internal/state/store, internal/sys, schema < internal/backend;
+	internal/backend, internal/state/store/storetest < internal/backend/backendtest;
+	internal/backend < internal/backend/inmem;
 	provider, internal/state/store/local < internal/provider/builtin;
 	diag, schema, internal/sys < internal/provisioner;
 
@@ -135,7 +137,7 @@ const outside = `
 	os/user: internal/sys
 	log: NONE
 	log/slog: NONE
-	testing: internal/testkit internal/plantest internal/registry/registrytest internal/state/statetest internal/state/store/storetest
+	testing: internal/backend/backendtest internal/testkit internal/plantest internal/registry/registrytest internal/state/statetest internal/state/store/storetest
 	github.com/google/go-cmp/: internal/testkit internal/state/statetest internal/state/store/storetest
 	pgregory.net/rapid: internal/state/statetest internal/state/store/storetest
 	github.com/rogpeppe/go-internal/: NONE

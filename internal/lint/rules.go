@@ -67,6 +67,7 @@ var apart = map[string]bool{
 	"internal/registry/registrytest":                             true,
 	"internal/state/statetest":                                   true,
 	"internal/state/store/storetest":                             true,
+	"internal/backend/backendtest":                               true,
 	"bench/cmd":                                                  true,
 }
 

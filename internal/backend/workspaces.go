@@ -1,0 +1,134 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// Workspaces are the workspaces of an opened backend, for commands.
+type Workspaces struct {
+	Backend Backend
+	Options StoreOptions
+	// Lock is how the lock is taken under which a workspace is created; nil for none.
+	Lock    *store.LockInfo
+	Timeout time.Duration
+}
+
+// List returns the names in order; ErrNoWorkspaces is the default one alone.
+func (w Workspaces) List(ctx context.Context) ([]string, diag.List) {
+	names, err := w.Backend.List(ctx)
+	switch {
+	case errors.Is(err, ErrNoWorkspaces):
+		return []string{store.Default}, nil
+	case err != nil:
+		return nil, Message("Failed to list workspaces", "", err)
+	}
+	return names, nil
+}
+
+// Create makes an empty workspace; one that exists is an error.
+func (w Workspaces) Create(ctx context.Context, name string) diag.List {
+	if ds := checkName(name); ds != nil {
+		return ds
+	}
+	names, err := w.Backend.List(ctx)
+	switch {
+	case errors.Is(err, ErrNoWorkspaces):
+		return noWorkspaces()
+	case err != nil:
+		return Message("Failed to list workspaces", "", err)
+	case slices.Contains(names, name) || name == store.Default:
+		return diag.Errorf(nil, "Workspace already exists", "There is a workspace %q already.", name)
+	}
+	if c, ok := w.Backend.(Creator); ok {
+		if err := c.Create(ctx, name); err != nil {
+			return Message("Failed to create workspace", "", err)
+		}
+		return nil
+	}
+	return w.writeEmpty(ctx, name)
+}
+
+// writeEmpty writes an empty state under the lock, as the peers do.
+func (w Workspaces) writeEmpty(ctx context.Context, name string) (ds diag.List) {
+	st, err := w.Backend.Store(name, w.Options)
+	if err != nil {
+		return Message("Failed to create workspace", "", err)
+	}
+	if w.Lock != nil {
+		info := *w.Lock
+		info.Operation = "init"
+		unlock, more := st.Lock(ctx, info, w.Timeout)
+		if more.HasErrors() {
+			return more
+		}
+		defer func() { ds = append(ds, unlock()...) }()
+	}
+	there, ds := st.Read(ctx)
+	if ds.HasErrors() || there != nil {
+		return ds
+	}
+	next, _ := store.NextSerial(nil, state.New())
+	return append(ds, st.Write(ctx, next)...)
+}
+
+// Delete removes a workspace with its state, whatever is in it. The default workspace
+// cannot be deleted.
+func (w Workspaces) Delete(ctx context.Context, name string) diag.List {
+	if ds := checkName(name); ds != nil {
+		return ds
+	}
+	if name == store.Default {
+		return diag.Errorf(nil, "Default workspace", "The default workspace cannot be deleted.")
+	}
+	names, err := w.Backend.List(ctx)
+	switch {
+	case errors.Is(err, ErrNoWorkspaces):
+		return noWorkspaces()
+	case err != nil:
+		return Message("Failed to list workspaces", "", err)
+	case !slices.Contains(names, name):
+		return diag.Errorf(nil, "Workspace does not exist", "There is no workspace %q.", name)
+	}
+	if err := w.Backend.Delete(ctx, name); err != nil {
+		return Message("Failed to delete workspace", "", err)
+	}
+	return nil
+}
+
+func noWorkspaces() diag.List {
+	ds := diag.Errorf(nil, "Workspaces not supported", "The backend that this configuration uses keeps one state and has no workspaces but the default one.")
+	ds[0].Code = "backend/no-workspaces"
+	return ds
+}
+
+func checkName(name string) diag.List {
+	if store.ValidWorkspace(name) {
+		return nil
+	}
+	return diag.Errorf(nil, "Invalid workspace name", "The workspace name %q is not allowed. It must contain only URL safe characters, and no path separators.", name)
+}
+
+// ForceUnlock releases a lock by its ID, whoever holds it.
+func ForceUnlock(ctx context.Context, st store.Store, id string) diag.List {
+	u, ok := st.(store.Unlocker)
+	if !ok {
+		return diag.Errorf(nil, "Failed to unlock state", "This state is locked by the process that works on it, and no other process can release that lock. It ends with that process.")
+	}
+	return u.ForceUnlock(ctx, id)
+}
+
+// Describe says what is known of who holds a lock, for a line of text.
+func Describe(holder *store.LockInfo) string {
+	if holder == nil || holder.Who == "" {
+		return "somebody else"
+	}
+	return fmt.Sprintf("%s since %s (%s)", holder.Who, holder.Created.UTC().Format(time.RFC3339), holder.Operation)
+}
