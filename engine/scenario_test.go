@@ -219,7 +219,7 @@ func (s *scenario) changes(p *engine.Plan) {
 
 var stepNames = map[plan.Kind]string{
 	plan.StepJoin: "join", plan.StepCreate: "create", plan.StepUpdate: "update", plan.StepRead: "read",
-	plan.StepDelete: "delete", plan.StepDeleteDeposed: "delete deposed", plan.StepForget: "forget", plan.StepNoOp: "store",
+	plan.StepDelete: "delete", plan.StepDeleteDeposed: "delete deposed", plan.StepForget: "forget", plan.StepNoOp: "store", plan.StepCheck: "check",
 }
 
 func (s *scenario) actions(p *engine.Plan) {

@@ -134,7 +134,8 @@ const (
 	StepDelete // current object
 	StepDeleteDeposed
 	StepForget
-	StepNoOp // write planned metadata into state without a call
+	StepNoOp  // write planned metadata into state without a call
+	StepCheck // hold an unchanged object to conditions that were not known
 )
 
 // An Action is one step of carrying out a plan.

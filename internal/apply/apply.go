@@ -73,6 +73,7 @@ type ledger struct {
 	draft   *state.Draft
 	frozen  *state.State                // of draft, nil after a change
 	values  map[addr.Instance]cty.Value // what actions made, with marks
+	tainted map[addr.Instance]cty.Value // what the plan knew of new objects that are not whole
 	failed  map[addr.Instance]bool
 	unread  map[addr.Instance]string // data sources of checks, and why they could not be read
 	deposed map[int]addr.DeposedKey  // change to the key that its old object got
@@ -133,13 +134,16 @@ func newApplier(ctx context.Context, in Input) *applier {
 	}
 	a := &applier{in: in, ctx: ctx, graph: &demand.Graph{}, exchange: resourceclient.New(ctx, in.Providers), made: map[addr.Instance]int{}}
 	a.ledger = ledger{
-		draft: in.Plan.Prior.Edit(), values: map[addr.Instance]cty.Value{}, failed: map[addr.Instance]bool{},
+		draft: in.Plan.Prior.Edit(), values: map[addr.Instance]cty.Value{}, tainted: map[addr.Instance]cty.Value{}, failed: map[addr.Instance]bool{},
 		deposed: map[int]addr.DeposedKey{}, unread: map[addr.Instance]string{},
 	}
 	a.ops = a.exchange.Operations(in.Now)
 	o := in.Eval
 	o.Phase, o.Workspace, o.Applying = a.exchange.Phase(a.value), in.Plan.Workspace, true
-	if len(in.Plan.Targets)+len(in.Plan.Excludes) > 0 && in.Plan.Mode == plan.Normal {
+	switch {
+	case in.Plan.Mode == plan.RefreshOnly:
+		o.Here, o.Kept = a.held, a.kept
+	case len(in.Plan.Targets)+len(in.Plan.Excludes) > 0 && in.Plan.Mode == plan.Normal:
 		o.Here = a.here
 	}
 	a.ev = eval.New(a.graph, o)
@@ -147,7 +151,7 @@ func newApplier(ctx context.Context, in Input) *applier {
 	a.runner = provision.New(ctx, in.Provisioners, in.Providers.Observe, a.ev)
 	for _, act := range in.Plan.Actions {
 		switch act.Kind {
-		case plan.StepCreate, plan.StepUpdate, plan.StepRead, plan.StepNoOp:
+		case plan.StepCreate, plan.StepUpdate, plan.StepRead, plan.StepNoOp, plan.StepCheck:
 			a.made[in.Plan.Changes[act.Change].Addr] = act.Change
 		}
 	}
@@ -250,24 +254,25 @@ func (a *applier) finish() {
 	}
 	draft := a.draft
 	a.mu.Unlock()
+	left := a.leftBehind(draft)
 	for _, o := range a.in.Plan.Outputs {
 		if o.Op == plan.NoOp {
 			continue
 		}
 		if o.Op == plan.Delete {
-			if a.in.Plan.Mode != plan.Destroy || !a.anyFailed() {
+			if a.in.Plan.Mode != plan.Destroy || !left(o.Name) {
 				draft.SetOutput(o.Name, nil)
 			}
 			continue
 		}
 		v, ok := a.ev.Root.Output(t, o.Name)
-		if !ok || !v.IsWhollyKnown() {
-			if ok && a.in.Plan.Mode == plan.RefreshOnly {
-				draft.SetOutput(o.Name, nil) // it reads what is gone
-			}
+		if !ok || !v.IsWhollyKnown() && a.in.Plan.Mode != plan.RefreshOnly {
 			continue
 		}
 		plain, sensitive := resourceclient.Plain(v)
+		if a.in.Plan.Mode == plan.RefreshOnly {
+			plain = cty.UnknownAsNull(plain) // it reads what is gone, or not made yet
+		}
 		if plain.IsNull() {
 			draft.SetOutput(o.Name, nil)
 			continue
@@ -284,6 +289,24 @@ func (a *applier) finish() {
 		results = checks.Merge(results, append(a.outcome, a.checked(t)...))
 	}
 	draft.SetChecks(results)
+}
+
+// leftBehind tells the outputs that read what a destroy could not destroy: they stay,
+// since it may take them to go on.
+func (a *applier) leftBehind(draft *state.Draft) func(output string) bool {
+	if a.in.Plan.Mode != plan.Destroy || !a.anyFailed() {
+		return func(string) bool { return false }
+	}
+	there := map[addr.ConfigResource]bool{}
+	for i := range a.in.Plan.Prior.Instances() {
+		if _, _, ok := draft.Object(addr.Object{Instance: i}); ok && i.Resource.Mode == addr.Managed {
+			there[i.Config()] = true
+		}
+	}
+	reads := eval.StaticOutputs(a.in.Eval.Tree)
+	return func(output string) bool {
+		return slices.ContainsFunc(reads(output), func(r addr.ConfigResource) bool { return there[r] })
+	}
 }
 
 // checked is what came of everything that has conditions besides resources. With

@@ -42,6 +42,8 @@ func (a *applier) perform(id int, act plan.Action) bool {
 		}
 	case plan.StepNoOp:
 		ds = a.adopt(id, t, c)
+	case plan.StepCheck:
+		ds = a.recheck(t, c)
 	}
 	if len(ds) > 0 {
 		a.graph.Report(ds.About(c.Addr.String()))
@@ -171,8 +173,7 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 		return x.blame(ds)
 	}
 	if act.Kind == plan.StepUpdate && planned.Value.RawEquals(prior) && !c.After.IsWhollyKnown() && resourceclient.SamePaths(x.sensitive(planned.Value), c.BeforeSensitive) {
-		a.keep(x, planned.Value)
-		return ds // nothing is left to change now that all is known
+		return append(ds, a.accept(t, x, planned.Value)...) // nothing is left to change now that all is known
 	}
 	if c.Op == plan.CreateThenDelete {
 		if more := a.depose(id, act.Change, c); more.HasErrors() {
@@ -192,12 +193,25 @@ func (a *applier) write(t *demand.Task, id int, act plan.Action, c *plan.Change)
 		return ds
 	}
 	a.countWritten(op)
-	if x.d == nil {
-		return ds
+	if got.Failed {
+		return ds // outputs do not read what is not whole
 	}
-	post, more := x.d.Postconditions(t, a.valueOf(c.Addr))
+	return append(ds, a.accept(t, x, got.Value)...)
+}
+
+// accept holds a new value to the postconditions. Only one that meets them is there
+// for what reads the instance.
+func (a *applier) accept(t *demand.Task, x *target, v cty.Value) diag.List {
+	if x.d == nil {
+		a.keep(x, v)
+		return nil
+	}
+	post, ds := x.d.Postconditions(t, resourceclient.WithSensitive(v, x.sensitive(v), x.sub.Schema))
 	a.outcomes(x.d, post)
-	return append(ds, more...)
+	if !ds.HasErrors() {
+		a.keep(x, v)
+	}
+	return ds
 }
 
 // make has the provider make what is planned. Where nothing but what is
@@ -263,20 +277,30 @@ func (a *applier) answer(t *demand.Task, x *target, act plan.Action, got resourc
 	// Until its provisioners have run, a new object counts as tainted: a run that
 	// is killed meanwhile must not leave it behind as if it were whole.
 	run := act.Kind == plan.StepCreate && !got.Failed && x.d != nil && provision.AfterCreate(x.d)
-	a.change(x.id, a.stored(x, got.Object, act.Kind == plan.StepCreate && (got.Failed || run)))
-	if got.Failed {
-		return nil // outputs do not read what is not whole
-	}
-	if !run {
-		a.keep(x, got.Value)
+	tainted := act.Kind == plan.StepCreate && (got.Failed || run)
+	a.change(x.id, a.stored(x, got.Object, tainted))
+	if !tainted {
 		return nil
 	}
-	ds := a.runner.Created(t, x.d, x.sub.Marked(got.Value, x.marks))
-	if !ds.HasErrors() {
-		a.change(x.id, a.stored(x, got.Object, false))
-		a.keep(x, got.Value)
+	if !got.Failed {
+		ds := a.runner.Created(t, x.d, x.sub.Marked(got.Value, x.marks))
+		if !ds.HasErrors() {
+			a.change(x.id, a.stored(x, got.Object, false))
+			return nil
+		}
+		a.taint(x)
+		return ds
 	}
-	return ds
+	a.taint(x)
+	return nil
+}
+
+// taint notes that an object is there, but not whole: outputs read what the plan knew
+// of it, and nothing that the provider decided.
+func (a *applier) taint(x *target) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tainted[x.c.Addr] = resourceclient.WithSensitive(x.c.After, x.c.AfterSensitive, x.sub.Schema)
 }
 
 // nothing handles an answer without an object.

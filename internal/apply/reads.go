@@ -43,8 +43,30 @@ func (a *applier) read(t *demand.Task, id int, c *plan.Change) diag.List {
 	obj.New.Sensitive = resourceclient.Present(v, x.marks)
 	obj.New.Dependencies = nil
 	a.change(id, obj)
-	a.keep(x, v)
-	post, more := x.d.Postconditions(t, a.valueOf(c.Addr))
-	a.outcomes(x.d, post)
-	return append(ds, more...)
+	return append(ds, a.accept(t, x, v)...)
+}
+
+// recheck holds an instance that stays as it is to the conditions that were not known
+// while planning.
+func (a *applier) recheck(t *demand.Task, c *plan.Change) diag.List {
+	d := a.ev.Desired(t, c.Addr)
+	if d == nil {
+		return nil
+	}
+	s, ds := d.Resource.Schema(t)
+	if ds.HasErrors() {
+		return ds
+	}
+	pre, more := d.Preconditions(t)
+	a.outcomes(d, pre)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	v := resourceclient.WithSensitive(c.After, c.AfterSensitive, s)
+	post, more := d.Postconditions(t, v)
+	a.outcomes(d, post)
+	if ds = append(ds, more...); !more.HasErrors() {
+		a.keepValue(c.Addr, v)
+	}
+	return ds
 }

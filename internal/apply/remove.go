@@ -94,7 +94,6 @@ func (a *applier) adopt(id int, t *demand.Task, c *plan.Change) diag.List {
 		return ds
 	}
 	a.change(id, a.stored(x, resourceclient.Object{Value: c.After, Private: c.Private, Identity: c.AfterIdentity}, false))
-	a.keep(x, c.After)
 	a.count(func(r *Result) { r.Imported++ })
-	return ds
+	return append(ds, a.accept(t, x, c.After)...)
 }

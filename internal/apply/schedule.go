@@ -131,7 +131,7 @@ func (s *scheduler) work(a *applier, list []plan.Action) {
 
 // changes reports whether a step changes something that no second look would show.
 func changes(k plan.Kind) bool {
-	return k != plan.StepJoin && k != plan.StepRead && k != plan.StepNoOp
+	return k != plan.StepJoin && k != plan.StepRead && k != plan.StepNoOp && k != plan.StepCheck
 }
 
 // later leaves it to the syncer to say that an action is done.

@@ -21,6 +21,9 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 	}
 	a.mu.Lock()
 	v, made := a.values[i]
+	if !made {
+		v, made = a.tainted[i]
+	}
 	_, planned := a.made[i]
 	a.mu.Unlock()
 	if made {
@@ -52,13 +55,45 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 
 // here reports whether an instance is there for outputs that read its resource as
 // a whole, in a plan with targets or exclusions: if it was planned, or is in state.
-func (a *applier) here(d *eval.Desired) bool {
+func (a *applier) here(_ *demand.Task, d *eval.Desired) bool {
 	i := d.Addr()
 	if _, planned := a.made[i]; planned {
 		return true
 	}
 	_, _, ok := a.in.Plan.Prior.Object(addr.Object{Instance: i})
 	return ok
+}
+
+// held reports whether state has an instance that is wanted, which alone counts when
+// a refresh-only plan is applied.
+func (a *applier) held(_ *demand.Task, d *eval.Desired) bool {
+	if d.Key() == (addr.Key{}) || d.Addr().Resource.Mode != addr.Managed {
+		return true
+	}
+	_, _, ok := a.in.Plan.Prior.Object(addr.Object{Instance: d.Addr()})
+	return ok
+}
+
+// kept lists the instances that state has and nothing wants.
+func (a *applier) kept(t *demand.Task, r *eval.Resource, in *eval.Instances) []eval.Kept {
+	had := a.in.Plan.Prior.Resource(r.Addr())
+	if had == nil || r.Config().Addr.Mode != addr.Managed {
+		return nil
+	}
+	s, ds := r.Schema(t)
+	if ds.HasErrors() {
+		return nil
+	}
+	var out []eval.Kept
+	for _, k := range had.Keys() {
+		o := had.Instances[k].Current
+		if in.Get(k) != nil || o == nil {
+			continue
+		}
+		v, ds := a.exchange.Decode(r.Addr().Instance(k), o, s, r.Provider())
+		out = append(out, eval.Kept{Key: k, Value: resourceclient.WithSensitive(v, o.Sensitive, s), OK: !ds.HasErrors()})
+	}
+	return out
 }
 
 // open opens an ephemeral resource for this apply.
@@ -72,16 +107,13 @@ func (a *applier) open(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 
 // keep makes a new value available to what reads the instance.
 func (a *applier) keep(x *target, v cty.Value) {
-	out := resourceclient.WithSensitive(v, x.sensitive(v), x.sub.Schema)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.values[x.c.Addr] = out
+	a.keepValue(x.c.Addr, resourceclient.WithSensitive(v, x.sensitive(v), x.sub.Schema))
 }
 
-func (a *applier) valueOf(i addr.Instance) cty.Value {
+func (a *applier) keepValue(i addr.Instance, v cty.Value) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.values[i]
+	a.values[i] = v
 }
 
 func (a *applier) outcomes(d *eval.Desired, out []eval.Outcome) {

@@ -52,7 +52,10 @@ type Options struct {
 	Deferring bool
 	// Here reports whether an instance is there for those who read its resource as
 	// a whole: with targets some are neither planned nor in state. nil: all are.
-	Here func(*Desired) bool
+	Here func(*demand.Task, *Desired) bool
+	// Kept lists the instances of a resource that are not wanted, but there for those
+	// who read it as a whole: in a refresh-only plan what state has. nil: none.
+	Kept func(*demand.Task, *Resource, *Instances) []Kept
 }
 
 // An Input is the value of a root variable. Its place is nil outside files.

@@ -24,6 +24,18 @@ const (
 	Disabled             // enabled = false: null
 )
 
+// takes reports whether an instance of that key belongs to a block of the form.
+func (f Form) takes(k addr.Key) bool {
+	switch f {
+	case Counted:
+		return k.Kind == addr.IntKey
+	case Keyed:
+		return k.Kind == addr.StringKey
+	default:
+		return k == addr.Key{}
+	}
+}
+
 // expansion is the instances of a repeated block.
 type expansion struct {
 	form    Form

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
@@ -183,14 +184,12 @@ func (r *Resource) value(t *demand.Task) (cty.Value, diag.List) {
 	if !ok {
 		return cty.DynamicVal, demand.Fail()
 	}
-	all := r.here(in)
-	vals := make([]cty.Value, len(all))
-	failed := len(all) == 0 && in.Form == One && len(in.All) > 0
-	for i, d := range all {
-		if d == nil {
-			vals[i] = cty.DynamicVal
-			continue
-		}
+	if o := &r.Mod.ev.o; o.Here != nil || o.Kept != nil {
+		return r.valueOfThose(t, in)
+	}
+	vals := make([]cty.Value, len(in.All))
+	failed := false
+	for i, d := range in.All {
 		v, ok := d.value.Get(t, nil)
 		failed = failed || !ok
 		vals[i] = v
@@ -199,28 +198,53 @@ func (r *Resource) value(t *demand.Task) (cty.Value, diag.List) {
 	if failed {
 		ds = demand.Fail()
 	}
-	return collection(in.Form, in.Unknown, vals, func(i int) string { return all[i].inst.key.Str }), ds
+	return collection(in.Form, in.Unknown, vals, func(i int) string { return in.All[i].inst.key.Str }), ds
 }
 
-// here lists the instances that are there, as OpenTofu 1.12.6 has it: of a counted
-// resource up to the last, with nil for a gap.
-func (r *Resource) here(in *Instances) []*Desired {
-	here := r.Mod.ev.o.Here
-	if here == nil {
-		return in.All
-	}
-	out := make([]*Desired, 0, len(in.All))
-	last := 0
+// Kept is an instance that is not wanted, but there for those who read its resource
+// as a whole.
+type Kept struct {
+	Key   addr.Key
+	Value cty.Value
+	OK    bool // false if computing the value failed
+}
+
+// valueOfThose is the value of the instances that are there, as OpenTofu 1.12.6 has
+// it: of a counted resource up to the last, with something unknown in the gaps.
+func (r *Resource) valueOfThose(t *demand.Task, in *Instances) (cty.Value, diag.List) {
+	var there []Kept
 	for _, d := range in.All {
-		switch {
-		case here(d):
-			out = append(out, d)
-			last = len(out)
-		case in.Form == Counted:
-			out = append(out, nil)
+		if here := r.Mod.ev.o.Here; here == nil || here(t, d) {
+			v, ok := d.value.Get(t, nil)
+			there = append(there, Kept{d.inst.key, v, ok})
 		}
 	}
-	return out[:last]
+	form := in.Form
+	if kept := r.Mod.ev.o.Kept; kept != nil {
+		for _, k := range kept(t, r, in) {
+			if form.takes(k.Key) {
+				there = append(there, k)
+			}
+		}
+		slices.SortFunc(there, func(a, b Kept) int { return a.Key.Compare(b.Key) })
+	}
+	if form == Disabled && len(there) > 0 {
+		form = One
+	}
+	failed := len(there) == 0 && form == One && len(in.All) > 0
+	var vals []cty.Value
+	for _, k := range there {
+		for form == Counted && len(vals) < k.Key.Int {
+			vals = append(vals, cty.DynamicVal)
+		}
+		failed = failed || !k.OK
+		vals = append(vals, k.Value)
+	}
+	var ds diag.List
+	if failed {
+		ds = demand.Fail()
+	}
+	return collection(form, in.Unknown, vals, func(i int) string { return there[i].Key.Str }), ds
 }
 
 // misses reports whether a reference names an instance that is wanted, but not in
@@ -299,6 +323,23 @@ func (d *Desired) Preconditions(t *demand.Task) ([]Outcome, diag.List) {
 // Postconditions holds the instance to its postconditions, with self.
 func (d *Desired) Postconditions(t *demand.Task, self cty.Value) ([]Outcome, diag.List) {
 	return d.rules(t, d.Resource.code.post, self, "Resource postcondition")
+}
+
+// TouchPostconditions records reads of what the postconditions refer to, as what the
+// instance depends on.
+func (d *Desired) TouchPostconditions(t *demand.Task) {
+	s := d.Scope(cty.DynamicVal)
+	for _, r := range d.Resource.code.post {
+		for _, x := range []*lang.Expr{r.cond, r.msg} {
+			if x == nil {
+				continue
+			}
+			refs := x.Refs()
+			for i := range refs { // what is wrong with them is told where they are evaluated
+				_, _, _ = s.Resolve(t, refs[i].Traversal, &refs[i].At)
+			}
+		}
+	}
 }
 
 // HasRules reports whether the block has pre- or postconditions.

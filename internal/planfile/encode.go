@@ -219,7 +219,7 @@ func (d *decoder) actions(changes int) []plan.Action {
 	out := make([]plan.Action, 0, min(count, 1<<20))
 	for range count {
 		a := plan.Action{Kind: plan.Kind(d.byte()), Change: d.int(changes) - 1}
-		if a.Kind > plan.StepNoOp || a.Change < 0 && a.Kind != plan.StepJoin {
+		if a.Kind > plan.StepCheck || a.Change < 0 && a.Kind != plan.StepJoin {
 			d.fail(errTorn)
 		}
 		if n := d.length(); n > 0 {

@@ -72,10 +72,14 @@ func (b *actionList) forward() {
 		case plan.Read:
 			kind = plan.StepRead
 		case plan.NoOp:
-			if c.Import == nil {
+			switch {
+			case c.Import != nil:
+				kind = plan.StepNoOp
+			case ip.open():
+				kind = plan.StepCheck
+			default:
 				continue
 			}
-			kind = plan.StepNoOp
 		case plan.Create, plan.DeleteThenCreate, plan.CreateThenDelete, plan.ForgetThenCreate:
 		default:
 			continue
@@ -96,6 +100,12 @@ func (b *actionList) forward() {
 	for _, ip := range made {
 		b.out[ip.order].Needs = b.needs(ip.d.Node().Reads(), ip.order)
 	}
+}
+
+// open reports whether conditions of the instance are not known yet.
+func (ip *instancePlan) open() bool {
+	unknown := func(o eval.Outcome) bool { return o.Status == eval.Unknown }
+	return slices.ContainsFunc(ip.pre, unknown) || slices.ContainsFunc(ip.post, unknown)
 }
 
 // needs lists the distinct actions behind reads.

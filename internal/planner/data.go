@@ -41,6 +41,7 @@ func (p *planner) data(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) 
 	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
 		return unknown, ds
 	}
+	d.TouchPostconditions(t)
 	reason := plan.Reason("")
 	switch {
 	case !config.IsWhollyKnown():

@@ -21,6 +21,7 @@ type orphanPlan struct {
 	drift     *plan.Change
 	refreshed *state.Object
 	touched   bool
+	failed    bool
 	deposed   []*plan.Change
 }
 
@@ -123,7 +124,11 @@ func (p *planner) walkOrphans(w *parallel.Work[job]) {
 		for part := range shares(rest, p.in.Providers.Parallelism) {
 			w.Add(func(t *demand.Task) {
 				for _, k := range part {
-					p.orphan(t, r, k)
+					if p.in.Mode == plan.RefreshOnly {
+						p.refreshOrphan(t, r, k) // outputs may have asked for it
+					} else {
+						p.orphan(t, r, k)
+					}
 				}
 			})
 		}
@@ -131,7 +136,7 @@ func (p *planner) walkOrphans(w *parallel.Work[job]) {
 }
 
 // orphan plans the end of one instance that nothing wants.
-func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) {
+func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) *orphanPlan {
 	a := r.Addr.Instance(k)
 	inst := r.Instances[k]
 	why, wanted := p.whyOrphan(t, a)
@@ -139,16 +144,19 @@ func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) {
 		why = plan.DeleteNoMoveTarget
 	}
 	if wanted {
-		return // its expansion failed or is put off, or the check it stands in was not run: nothing is known
+		return nil // its expansion failed or is put off, or the check it stands in was not run: nothing is known
 	}
 	op := &orphanPlan{addr: a, provider: r.Config(inst)}
 	p.mu.Lock()
 	p.orphans = append(p.orphans, op)
 	p.mu.Unlock()
 	if a.Resource.Mode == addr.Data {
-		return // data sources that nothing reads any more are dropped without a word
+		return op // data sources that nothing reads any more are dropped without a word
 	}
-	p.graph.Report(p.planOrphan(t, op, inst, why).About(a.String()))
+	ds := p.planOrphan(t, op, inst, why)
+	op.failed = ds.HasErrors()
+	p.graph.Report(ds.About(a.String()))
+	return op
 }
 
 func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instance, why plan.Reason) diag.List {

@@ -55,7 +55,8 @@ type planner struct {
 	imports  *imports.Set
 	removed  refactoring.Removals
 	replace  map[addr.Instance]bool
-	walked   bool // everything that is planned was demanded
+	walked   bool     // everything that is planned was demanded
+	unwanted sync.Map // addr.Instance to *demand.Cell[*orphanPlan], of a refresh-only plan
 
 	mu sync.Mutex
 	findings
@@ -128,7 +129,10 @@ func newPlanner(ctx context.Context, in Input) *planner {
 	}
 	o := in.Eval
 	o.Phase = p.exchange.Phase(p.value)
-	if len(in.Targets)+len(in.Excludes) > 0 && in.Mode == plan.Normal {
+	switch {
+	case in.Mode == plan.RefreshOnly:
+		o.Here, o.Kept = p.held, p.kept
+	case len(in.Targets)+len(in.Excludes) > 0 && in.Mode == plan.Normal:
 		o.Here = p.here
 	}
 	p.ev = eval.New(p.graph, o)
@@ -296,7 +300,7 @@ func (p *planner) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 
 // here reports whether an output may read an instance: with targets or exclusions
 // only if it is planned or in state.
-func (p *planner) here(d *eval.Desired) bool {
+func (p *planner) here(_ *demand.Task, d *eval.Desired) bool {
 	if !p.walked {
 		return true
 	}
