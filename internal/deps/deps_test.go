@@ -80,7 +80,9 @@ const floors = `
 	# internal/backend/kinds, the list of them, knows them all.
 	NONE < internal/backend/rest;
 	internal/state/store, internal/sys, schema < internal/backend;
-	internal/backend, internal/state/store/storetest < internal/backend/backendtest;
+	NONE < internal/backend/backendtest/servers;
+	internal/backend, internal/state/store/storetest, internal/backend/backendtest/servers < internal/backend/backendtest;
+	internal/backend, internal/backend/rest < internal/backend/httpstore;
 	internal/backend < internal/backend/inmem;
 	provider, internal/state/store/local < internal/provider/builtin;
 	diag, schema, internal/sys < internal/provisioner;
@@ -134,10 +136,10 @@ const outside = `
 	github.com/hashicorp/go-plugin: internal/provider/rpc internal/provider/testprovider
 	golang.org/x/term: internal/sys
 	os/signal: internal/sys bench/cmd internal/provider/testprovider
-	os/user: internal/sys
+	os/user: internal/sys internal/backend/backendtest/servers
 	log: NONE
 	log/slog: NONE
-	testing: internal/backend/backendtest internal/testkit internal/plantest internal/registry/registrytest internal/state/statetest internal/state/store/storetest
+	testing: internal/backend/backendtest internal/backend/backendtest/servers internal/testkit internal/plantest internal/registry/registrytest internal/state/statetest internal/state/store/storetest
 	github.com/google/go-cmp/: internal/testkit internal/state/statetest internal/state/store/storetest
 	pgregory.net/rapid: internal/state/statetest internal/state/store/storetest
 	github.com/rogpeppe/go-internal/: NONE

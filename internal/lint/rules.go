@@ -68,6 +68,7 @@ var apart = map[string]bool{
 	"internal/state/statetest":                                   true,
 	"internal/state/store/storetest":                             true,
 	"internal/backend/backendtest":                               true,
+	"internal/backend/backendtest/servers":                       true,
 	"bench/cmd":                                                  true,
 }
 

@@ -1,0 +1,54 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+// CheckObject is the part of a Checker that all kinds on a service have: the state
+// can be read, and a lock that is held keeps a second one out. open opens the state
+// anew, as another process would. The state is not touched; a lock of somebody else
+// stays.
+func CheckObject(ctx context.Context, open func() Object, s Services, report func(Finding)) {
+	p, err := open().Read(ctx)
+	switch {
+	case err != nil:
+		report(Finding{What: "reading the state", Detail: err.Error()})
+	case p.Data == nil:
+		report(Finding{What: "reading the state", OK: true, Detail: "there is none yet"})
+	default:
+		report(Finding{What: "reading the state", OK: true, Detail: fmt.Sprintf("%d bytes", len(p.Data))})
+	}
+	const what = "lock"
+	info := store.LockInfo{ID: store.NewID(), Operation: "check", Who: s.Who, Version: s.Version, Created: s.Now().UTC()}
+	first, second := open(), open()
+	id, err := first.Lock(ctx, info)
+	var locked *LockedError
+	switch {
+	case errors.Is(err, ErrNoLocks):
+		return // the kind says what it thinks of that
+	case errors.As(err, &locked):
+		report(Finding{What: what, OK: true, Detail: "held by " + Describe(locked.Holder) + ", so it was not tried"})
+		return
+	case err != nil:
+		report(Finding{What: what, Detail: err.Error()})
+		return
+	}
+	info.ID = store.NewID()
+	got, err := second.Lock(ctx, info)
+	switch {
+	case err == nil:
+		report(Finding{What: what, Detail: "two runs can hold it at the same time: the service does not do what the locks need"})
+		second.Unlock(context.WithoutCancel(ctx), got)
+	case errors.As(err, &locked):
+		report(Finding{What: what, OK: true, Detail: "a second run is kept out"})
+	default:
+		report(Finding{What: what, Detail: err.Error()})
+	}
+	if err := first.Unlock(context.WithoutCancel(ctx), id); err != nil {
+		report(Finding{What: "releasing the lock", Detail: err.Error()})
+	}
+}
