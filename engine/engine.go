@@ -167,9 +167,10 @@ func (e *Engine) Schema(ctx context.Context, a addr.Provider) (*schema.Provider,
 	return e.pool.Schema(ctx, a)
 }
 
-// Static evaluates an expression of the root module early, before planning.
+// Static evaluates an expression of the root module early, before planning. The value
+// may be unknown and have marks, which the caller judges.
 func (e *Engine) Static(_ context.Context, vars map[string]InputValue, x hcl.Expression) (cty.Value, diag.List) {
-	return module.Static(e.tree.Root, x, e.moduleOptions(nil, vars))
+	return module.StaticValue(e.tree.Root, x, e.moduleOptions(nil, vars))
 }
 
 // Requirements lists the providers that configuration needs, with every version

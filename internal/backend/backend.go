@@ -131,6 +131,12 @@ type Creator interface {
 	Create(ctx context.Context, workspace string) error
 }
 
+// A Placer is a store.Store that names the place of its state, so that two users of
+// one place are found. Every store of a kind is one.
+type Placer interface {
+	Place() string
+}
+
 // A Journaler is a store.Store that says where the journal of an apply belongs,
 // because it must be found by everyone who works on the state.
 type Journaler interface {

@@ -84,6 +84,8 @@ const floors = `
 	internal/backend, internal/state/store/storetest, internal/backend/backendtest/servers < internal/backend/backendtest;
 	internal/backend, internal/backend/rest < internal/backend/httpstore;
 	internal/backend < internal/backend/inmem;
+	internal/backend, internal/state/store/local < internal/backend/local;
+	internal/backend/inmem, internal/backend/local < internal/backend/kinds;
 	provider, internal/state/store/local < internal/provider/builtin;
 	diag, schema, internal/sys < internal/provisioner;
 

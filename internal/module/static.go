@@ -28,12 +28,21 @@ func Static(n *Node, x hcl.Expression, o Options) (cty.Value, diag.List) {
 	return b.static(n, x, "expression")
 }
 
+// StaticValue is Static for those who judge the value by themselves: it may have
+// marks and be unknown.
+func StaticValue(n *Node, x hcl.Expression, o Options) (cty.Value, diag.List) {
+	return (&builder{o: o}).value(n, x)
+}
+
+func (b *builder) value(n *Node, x hcl.Expression) (cty.Value, diag.List) {
+	return lang.Eval(nil, &staticScope{b: b, node: n}, x, cty.DynamicPseudoType)
+}
+
 func (b *builder) static(n *Node, x hcl.Expression, what string) (cty.Value, diag.List) {
-	s := &staticScope{b: b, node: n}
 	if _, diags := x.Value(nil); diags.HasErrors() { // it needs names
 		b.asked = true
 	}
-	v, ds := lang.Eval(nil, s, x, cty.DynamicPseudoType)
+	v, ds := b.value(n, x)
 	if ds.HasErrors() {
 		return v, ds
 	}

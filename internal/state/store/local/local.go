@@ -45,12 +45,15 @@ type Options struct {
 	Unit string // names the unit that the state belongs to; two units with one file are an error. "" is no unit
 	Who  string // user@host, for the lock
 	Now  func() time.Time
+	// Waiting is called once if the lock is held and waited for; nil: nobody wants to know.
+	Waiting func(holder *store.LockInfo)
 }
 
 // A Store is one state file. Its methods may be called concurrently.
 type Store struct {
 	unit, who string
 	now       func() time.Time
+	waiting   func(*store.LockInfo)
 
 	in, out string // absolute, as given: links are not resolved
 	shown   string // out as the user knows it
@@ -79,7 +82,7 @@ func Open(o Options) *Store {
 	if out == "" {
 		out = in
 	}
-	s := &Store{unit: o.Unit, who: o.Who, now: o.Now, shown: out, in: under(o.Dir, in), out: under(o.Dir, out)}
+	s := &Store{unit: o.Unit, who: o.Who, now: o.Now, waiting: o.Waiting, shown: out, in: under(o.Dir, in), out: under(o.Dir, out)}
 	switch o.BackupPath {
 	case "":
 		s.backup = s.out + ".backup"
@@ -99,6 +102,9 @@ func under(dir, path string) string {
 
 // Path is the file that is written, absolute.
 func (s *Store) Path() string { return s.out }
+
+// Place is the same, as the name of the place for messages and comparisons.
+func (s *Store) Place() string { return s.out }
 
 // JournalPath is where the journal of an apply belongs: beside the file that is
 // written, links resolved, so that every way to the state finds it.

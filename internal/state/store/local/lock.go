@@ -42,6 +42,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		defer cancel()
 		ctx = limited
 	}
+	told := s.waiting == nil
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		l, err := s.tryLock(info)
 		var shared *sharedError
@@ -52,7 +53,12 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 			return nil, diag.Errorf(nil, "Two units with one state", "%s", shared.Error())
 		case !errors.Is(err, errBusy):
 			return nil, diag.Errorf(nil, "Error acquiring the state lock", "The state file %s cannot be locked: %s. It must be possible to create and change files in its folder.", s.shown, reason(err))
-		case timeout <= 0 || !sleep(ctx, wait):
+		}
+		if timeout > 0 && !told {
+			told = true
+			s.waiting(s.holder())
+		}
+		if timeout <= 0 || !sleep(ctx, wait) {
 			return nil, store.Locked(err.Error(), s.holder())
 		}
 	}

@@ -1,0 +1,116 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// A Set opens backends by the names of their kinds. A configuration is opened once,
+// however many units have it. Its methods may be called concurrently.
+type Set struct {
+	kinds    map[string]Kind
+	unknown  func(name string) diag.List
+	services Services
+
+	mu     sync.Mutex
+	opened map[string]*opening
+}
+
+// An opening is one configuration that is or was opened.
+type opening struct {
+	once    sync.Once
+	backend Backend
+	ds      diag.List
+}
+
+// NewSet makes a set of kinds. unknown makes the message for a name that none has.
+func NewSet(kinds []Kind, unknown func(name string) diag.List, s Services) *Set {
+	set := &Set{kinds: make(map[string]Kind, len(kinds)), unknown: unknown, services: s, opened: map[string]*opening{}}
+	for _, k := range kinds {
+		set.kinds[k.Name] = k
+	}
+	return set
+}
+
+// Kind is the kind of a name.
+func (s *Set) Kind(name string) (Kind, diag.List) {
+	if k, ok := s.kinds[name]; ok {
+		return k, nil
+	}
+	return Kind{}, s.unknown(name)
+}
+
+// A Config says where state is: a kind, and its configuration as Kind.Open wants it.
+type Config struct {
+	Type  string
+	Value cty.Value
+	// Dir is what relative paths count from; "" is that of the services.
+	Dir string
+	// Env adds to the environment, as a unit's settings do; each is NAME=VALUE.
+	Env []string
+}
+
+// Open opens a configuration. What could not be opened is tried again by the next.
+func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
+	k, ds := s.Kind(c.Type)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	services := s.services
+	if c.Dir != "" {
+		services.Dir = c.Dir
+	}
+	if len(c.Env) > 0 {
+		services.Env = services.Env.With(c.Env...)
+	}
+	text, err := ctyjson.Marshal(c.Value, c.Value.Type())
+	if err != nil {
+		return nil, Message("Failed to open the backend", "", err)
+	}
+	key := fmt.Sprintf("%s\x00%s\x00%q\x00%s", c.Type, services.Dir, c.Env, text)
+	s.mu.Lock()
+	o := s.opened[key]
+	if o == nil {
+		o = &opening{}
+		s.opened[key] = o
+	}
+	s.mu.Unlock()
+	o.once.Do(func() { o.backend, o.ds = open(ctx, k, c.Value, services) })
+	if o.ds.HasErrors() {
+		s.mu.Lock()
+		if s.opened[key] == o {
+			delete(s.opened, key)
+		}
+		s.mu.Unlock()
+	}
+	return o.backend, o.ds
+}
+
+func open(ctx context.Context, k Kind, cfg cty.Value, s Services) (Backend, diag.List) {
+	b, err := k.Open(ctx, cfg, s)
+	if err == nil {
+		return b, nil
+	}
+	var ds diag.List
+	for _, err := range parts(err) {
+		ds = append(ds, Message(fmt.Sprintf("Failed to configure the backend %q", k.Name), "", err)...)
+	}
+	return nil, ds
+}
+
+// parts are the errors that were joined to one.
+func parts(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, one := range joined.Unwrap() {
+			out = append(out, parts(one)...)
+		}
+		return out
+	}
+	return []error{err}
+}
