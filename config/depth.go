@@ -122,17 +122,14 @@ func deepToken(tokens hclsyntax.Tokens) (source.Range, bool) {
 // directive tells by how much a template directive changes the depth: if and
 // for open, endif and endfor close.
 func directive(after hclsyntax.Tokens) int {
-	for _, t := range after {
-		if t.Type != hclsyntax.TokenIdent {
-			return 0
-		}
-		switch string(t.Bytes) {
-		case "if", "for":
-			return 1
-		case "endif", "endfor":
-			return -1
-		}
+	if len(after) == 0 || after[0].Type != hclsyntax.TokenIdent {
 		return 0
+	}
+	switch string(after[0].Bytes) {
+	case "if", "for":
+		return 1
+	case "endif", "endfor":
+		return -1
 	}
 	return 0
 }

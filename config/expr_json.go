@@ -143,7 +143,7 @@ func jsonNames(x hclsyntax.Expression, s string) string {
 		}
 		return "{" + strings.Join(items, ",") + "}"
 	case *hclsyntax.ObjectConsKeyExpr:
-		return jsonNames(x.Wrapped.(hclsyntax.Expression), s)
+		return jsonNames(x.Wrapped, s)
 	case *hclsyntax.TemplateExpr:
 		if v, diags := x.Value(nil); !diags.HasErrors() && v.Type() == cty.String {
 			return jsonString(v.AsString())

@@ -74,8 +74,7 @@ func (r *Resource) decodeLifecycle(life *content, o *object) diag.List {
 			e.add(s.explain(l.decodeIgnore(s)))
 		}
 		if s := life.args["replace_triggered_by"]; s != nil {
-			var items []hcl.Expression
-			items = keep[[]hcl.Expression](e)(list(s.Attribute))
+			items := keep[[]hcl.Expression](e)(list(s.Attribute))
 			l.ReplaceTriggeredBy = items
 			for _, x := range items {
 				e.add(s.explain(checkTrigger(x)))

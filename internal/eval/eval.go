@@ -74,7 +74,6 @@ type Evaluator struct {
 	mu           sync.Mutex
 	codes        map[*config.Module]*code
 	bodies       map[bodyKey]*body
-	dynamicCalls map[*module.Node]*callCode
 
 	deprecated atomic.Bool // whether anything was marked as deprecated
 	oldParts   sync.Map    // *schema.Resource to what its provider calls deprecated

@@ -228,10 +228,6 @@ func (f *Fetcher) packageOf(r record) Package {
 	return Package{Dir: f.treeDir(r.Tree), Hash: r.Hash, Subdir: r.Subdir}
 }
 
-// A getter fetches one kind of address into an empty folder. version is what
-// names the content at the source; if it is that of old, nothing was fetched.
-type getter func(ctx context.Context, w *work, dir string) (version string, err error)
-
 // work is one package being fetched.
 type work struct {
 	*Fetcher

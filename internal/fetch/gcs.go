@@ -218,7 +218,7 @@ func (w *work) googleExchange(ctx context.Context, text []byte) (string, error) 
 	case "impersonated_service_account":
 		return w.googleImpersonated(ctx, text)
 	default:
-		return "", fmt.Errorf("Google credentials of type %q cannot be used for modules; set GOOGLE_OAUTH_ACCESS_TOKEN to a token, for example that of \"gcloud auth print-access-token\"", k.Type)
+		return "", fmt.Errorf("credentials of Google of type %q cannot be used for modules; set GOOGLE_OAUTH_ACCESS_TOKEN to a token, for example that of \"gcloud auth print-access-token\"", k.Type)
 	}
 	return googleAnswer(w.Client.PostForm(ctx, k.TokenURI, q, 1<<20))
 }

@@ -149,7 +149,8 @@ func rsaDecrypt(c call) (cty.Value, error) {
 	if !ok {
 		return cty.NilVal, function.NewArgErrorf(1, "invalid private key type: an RSA key is needed")
 	}
-	text, err := rsa.DecryptPKCS1v15(nil, key, encrypted) //nolint:staticcheck // the padding that the function is documented to have
+	//lint:ignore SA1019 the function is documented to have this padding
+	text, err := rsa.DecryptPKCS1v15(nil, key, encrypted)
 	if err != nil {
 		return cty.NilVal, errors.New("failed to decrypt: the text was not encrypted for this key")
 	}

@@ -212,6 +212,7 @@ func TestRSADecrypt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	//lint:ignore SA1019 the function is documented to have this padding
 	encrypted, err := rsa.EncryptPKCS1v15(rand.Reader, &key.PublicKey, []byte("message"))
 	if err != nil {
 		t.Fatal(err)

@@ -32,8 +32,7 @@ func FuzzParams(f *testing.F) {
 
 func TestAnswers(t *testing.T) {
 	pages := 0
-	var srv *httptest.Server
-	srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/v2/r/tags/list":
 			pages++

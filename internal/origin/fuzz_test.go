@@ -2,7 +2,6 @@ package origin
 
 import (
 	"encoding/json"
-	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,7 +51,7 @@ func FuzzExplain(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = io.WriteString(&text, string(raw))
+		text.Write(raw)
 		shown := strings.ReplaceAll(text.String(), address, "") // the address itself may say anything
 		if !strings.HasPrefix(address, "output.shown") && strings.Contains(shown, "hunter") {
 			t.Errorf("a secret is shown:\n%s", text.String())

@@ -211,7 +211,7 @@ func TestLines(t *testing.T) {
 	if got := e.linesOf([]string{"line 3", "line 3", "line 2"}); !slices.Equal(got, []int{4, 4, 3}) {
 		t.Errorf("lines in another order are %v", got)
 	}
-	if written(t, sample(50)) != written(t, sample(50)) {
+	if first, second := written(t, sample(50)), written(t, sample(50)); first != second {
 		t.Error("the same page is written in two ways")
 	}
 }

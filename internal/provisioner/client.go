@@ -38,7 +38,8 @@ type client struct {
 // connect logs in to the machine that the request's connection block names.
 func connect(ctx context.Context, r Request) (*client, error) {
 	if r.Connection.IsNull() {
-		return nil, errors.New("Missing connection configuration for provisioner. Add a connection block to it or to its resource") //nolint:staticcheck
+		//lint:ignore ST1005 people search for this text
+		return nil, errors.New("Missing connection configuration for provisioner. Add a connection block to it or to its resource")
 	}
 	c := readConnection(attrs(r.Connection))
 	ag := dialAgent(ctx, r, c)

@@ -53,7 +53,8 @@ func copyFile(ctx context.Context, r Request) error {
 	}
 	defer c.close()
 	if err := c.scp(ctx, flags, destination, send); err != nil {
-		return fmt.Errorf("Upload failed: %w", err) //nolint:staticcheck // people search for this text
+		//lint:ignore ST1005 people search for this text
+		return fmt.Errorf("Upload failed: %w", err)
 	}
 	return nil
 }

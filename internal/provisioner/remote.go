@@ -60,7 +60,8 @@ func readScripts(r Request) ([]script, error) {
 	for _, name := range names {
 		body, err := os.ReadFile(within(r.Dir, name))
 		if err != nil {
-			return nil, fmt.Errorf("Failed to open script '%s': %w", name, err) //nolint:staticcheck // people search for this text
+			//lint:ignore ST1005 people search for this text
+			return nil, fmt.Errorf("Failed to open script '%s': %w", name, err)
 		}
 		out = append(out, script{body, name})
 	}
@@ -75,13 +76,15 @@ func (c *client) runScript(ctx context.Context, r Request, s script) error {
 		return snd.file(0o700, path.Base(filepath.ToSlash(at)), int64(len(s.body)), bytes.NewReader(s.body))
 	})
 	if err != nil {
-		return fmt.Errorf("Failed to upload script: %w", err) //nolint:staticcheck
+		//lint:ignore ST1005 people search for this text
+		return fmt.Errorf("Failed to upload script: %w", err)
 	}
 	defer c.remove(ctx, at)
 	if !c.conn.windows {
 		said := &tail{n: 1 << 10} // the file may have existed with other permissions
 		if err := c.run(ctx, "chmod 0700 "+c.conn.quote(at), said, said); err != nil {
-			return fmt.Errorf("Failed to upload script: it cannot be made executable: %w: %s", err, strings.TrimSpace(said.String())) //nolint:staticcheck
+			//lint:ignore ST1005 people search for this text
+			return fmt.Errorf("Failed to upload script: it cannot be made executable: %w: %s", err, strings.TrimSpace(said.String()))
 		}
 	}
 	out, errs := newLiner(r.Output), newLiner(r.Output)

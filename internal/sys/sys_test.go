@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -92,9 +91,6 @@ func TestEnv(t *testing.T) {
 // sh is a command that runs a shell script.
 func sh(t *testing.T, script string) Command {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("needs a POSIX shell")
-	}
 	return Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: t.TempDir(), Env: Env{"PATH=/usr/bin:/bin"}}
 }
 

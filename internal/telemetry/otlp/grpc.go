@@ -39,7 +39,8 @@ func newGRPC(kind Kind, s Signal, o Options, secure *tls.Config) (sender, error)
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(asIs{}), grpc.MaxCallRecvMsgSize(mostAnswer)),
 	}
 	if s.Gzip {
-		dial = append(dial, grpc.WithCompressor(grpc.NewGZIPCompressor())) // the new way needs a registry, which is filled at start
+		//lint:ignore SA1019 the new way needs a registry, which is filled at start
+		dial = append(dial, grpc.WithCompressor(grpc.NewGZIPCompressor()))
 	}
 	conn, err := grpc.NewClient(s.URL, dial...)
 	if err != nil {
