@@ -71,9 +71,9 @@ type Evaluator struct {
 	Root  *Module
 	o     Options
 
-	mu           sync.Mutex
-	codes        map[*config.Module]*code
-	bodies       map[bodyKey]*body
+	mu     sync.Mutex
+	codes  map[*config.Module]*code
+	bodies map[bodyKey]*body
 
 	deprecated atomic.Bool // whether anything was marked as deprecated
 	oldParts   sync.Map    // *schema.Resource to what its provider calls deprecated
