@@ -23,9 +23,9 @@ type held struct {
 // hold locks and reads the state of a project.
 func (p *project) hold(ctx context.Context, b backend, f stateFlags, operation string) (*held, diag.List) {
 	o := p.heldIn(local.Open(p.storeOptions(b, p.workspace, f)))
+	o.Run = store.LockInfo{Operation: operation, Who: p.User() + "@" + p.Host(), Version: statefile.Version, Created: p.Now()}
 	if f.on {
-		o.Lock = &store.LockInfo{Operation: operation, Who: p.User() + "@" + p.Host(), Version: statefile.Version, Created: p.Now()}
-		o.Timeout = f.timeout
+		o.Lock, o.Timeout = &o.Run, f.timeout
 		slow := time.AfterFunc(slowLock, p.waiting)
 		defer slow.Stop()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/state"
@@ -44,19 +45,22 @@ func runWorkspaceDelete(ctx context.Context, s *session, o *workspaceOptions) in
 
 func (w *workspaceRun) remove(ctx context.Context, o *workspaceOptions) diag.List {
 	st := local.Open(w.storeOptions(w.backend, o.name, stateFlags{}))
-	unlock := func() diag.List { return nil }
+	at := w.heldIn(st)
+	at.Run = store.LockInfo{Operation: "workspace-delete", Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}
 	if o.lock.on {
-		var ds diag.List
-		unlock, ds = st.Lock(ctx, store.LockInfo{Operation: "workspace-delete", Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}, o.lock.timeout)
-		if ds.HasErrors() {
-			return ds
-		}
+		at.Lock, at.Timeout = &at.Run, o.lock.timeout
 	}
-	held, ds := w.shown(ctx, st)
-	if !ds.HasErrors() && !o.force && objects(held) > 0 {
+	h, ds := statemgr.Take(ctx, at)
+	if ds.HasErrors() {
+		return ds
+	}
+	held := h.Current()
+	if !o.force && objects(held) > 0 {
 		ds = append(ds, notEmpty(o.name, held)...)
+	} else {
+		ds = append(ds, h.Settle(ctx)...)
 	}
-	ds = append(ds, unlock()...) // before the file with the lock goes
+	ds = append(ds, h.Release()...) // before the file with the lock goes
 	if ds.HasErrors() {
 		return ds
 	}

@@ -136,9 +136,9 @@ func held(o local.Options) statemgr.Options {
 // into it.
 func (e *Estate) take(ctx context.Context, o local.Options, l LockOptions, operation string) (*statemgr.State, diag.List) {
 	h := held(o)
+	h.Run = store.LockInfo{Operation: operation, Who: o.Who, Version: config.LanguageVersion, Created: e.o.Machine.Now()}
 	if !l.Off {
-		h.Lock = &store.LockInfo{Operation: operation, Who: o.Who, Version: config.LanguageVersion, Created: e.o.Machine.Now()}
-		h.Timeout = l.Timeout
+		h.Lock, h.Timeout = &h.Run, l.Timeout
 	}
 	e.shared.states.Add(1)
 	return statemgr.Take(ctx, h)

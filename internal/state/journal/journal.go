@@ -77,15 +77,17 @@ type Journal struct {
 // ErrExists says that there is a journal already, which must be recovered first.
 var ErrExists = errors.New("there is a journal of another run")
 
-// Create starts a journal. codec may be nil. The file must not exist: the
-// error is ErrExists then.
-func Create(path string, h Header, codec Codec) (*Journal, error) {
-	return CreateFor(path, h, codec, tailPlaces)
+// Options say what a journal begins with. The zero value is one of a run without a
+// state, of which nothing is known.
+type Options struct {
+	Header
+	Run     Run
+	Codec   Codec // nil: nothing is sealed
+	Answers int   // how many are expected, about: fewer take less memory, and more cost time alone; 0: many
 }
 
-// CreateFor is Create for so many answers, about: a journal of few takes less
-// memory, and more than were told cost time alone.
-func CreateFor(path string, h Header, codec Codec, answers int) (*Journal, error) {
+// Create starts a journal. The file must not exist: the error is ErrExists then.
+func Create(path string, o Options) (*Journal, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, ErrExists
@@ -93,16 +95,24 @@ func CreateFor(path string, h Header, codec Codec, answers int) (*Journal, error
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{path: path, codec: codec, f: f, tail: newTail(tailPath(path), min(max(answers, 1), tailPlaces))}
-	if err := j.start(h); err != nil {
+	if err := lock(f); errors.Is(err, errBusy) || !stillAt(f, path) { // another run took it for one that was left
 		f.Close()
+		return nil, ErrExists
+	}
+	places := tailPlaces
+	if o.Answers > 0 {
+		places = min(o.Answers, tailPlaces)
+	}
+	j := &Journal{path: path, codec: o.Codec, f: f, tail: newTail(tailPath(path), places)}
+	if err := j.start(start{o.Header, o.Run}); err != nil {
 		os.Remove(path)
+		f.Close()
 		return nil, err
 	}
 	return j, nil
 }
 
-func (j *Journal) start(h Header) error {
+func (j *Journal) start(h start) error {
 	m := magic
 	if j.codec != nil {
 		m = sealedMagic
@@ -319,14 +329,19 @@ func (j *Journal) Remove() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.stopTimer()
-	var err error
-	if j.f != nil {
-		err = j.f.Close()
-		j.f = nil
-	}
+	f := j.f
+	j.f = nil
 	j.tail.close(true)
+	var err error
+	if f != nil && !removeOpen {
+		err = f.Close()
+	}
+	// Until it is closed it is locked: nobody takes it for one that was left.
 	if e := os.Remove(j.path); e != nil && !errors.Is(e, fs.ErrNotExist) {
 		err = errors.Join(err, e)
+	}
+	if f != nil && removeOpen {
+		err = errors.Join(err, f.Close())
 	}
 	return err
 }

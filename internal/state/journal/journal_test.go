@@ -39,10 +39,28 @@ func base() *state.State {
 	return d.Freeze()
 }
 
+// Recover looks at a journal as if its run had ended, though the test still has it open.
+func Recover(path string, codec Codec) (*Recovered, error) {
+	rec, err := Look(path, codec)
+	if rec != nil {
+		rec.Live = false
+	}
+	return rec, err
+}
+
+func Discard(path string) error {
+	c, err := TakeOver(path, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.Discard()
+}
+
 func create(t *testing.T, h Header, codec Codec) (*Journal, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), ".terraform.tfstate.journal")
-	j, err := Create(path, h, codec)
+	j, err := Create(path, Options{Header: h, Codec: codec})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +234,7 @@ func TestTornTailIsIgnoredAtEveryLength(t *testing.T) {
 
 func TestCreateRefusesASecondJournal(t *testing.T) {
 	j, path := create(t, Header{}, nil)
-	if _, err := Create(path, Header{}, nil); !errors.Is(err, ErrExists) {
+	if _, err := Create(path, Options{}); !errors.Is(err, ErrExists) {
 		t.Errorf("%v", err)
 	}
 	info, err := os.Stat(path)
@@ -297,7 +315,7 @@ func TestConcurrentUse(t *testing.T) {
 // journal has all that the child said it had answered.
 func TestKilled(t *testing.T) {
 	if path := os.Getenv("JOURNAL_CHILD"); path != "" {
-		j, err := Create(path, Header{}, nil)
+		j, err := Create(path, Options{})
 		must(t, err)
 		for i := 0; ; i++ {
 			must(t, j.Begin(i, inst(i).String(), "create"))
@@ -341,7 +359,7 @@ func TestKilled(t *testing.T) {
 
 func FuzzRecover(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "j")
-	j, err := Create(path, Header{Lineage: "lin", Serial: 7}, nil)
+	j, err := Create(path, Options{Header: Header{Lineage: "lin", Serial: 7}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -384,7 +402,7 @@ func BenchmarkAnswer(b *testing.B) {
 			c := []state.Change{set(1, `{"id":"0f5b9b4e-6f7e-4c42-9a5e-2d6a8c3f8f10","input":{"value":{"name":"x"},"type":["object",{"name":"string"}]},"output":null,"triggers_replace":null}`)}
 			for b.Loop() {
 				b.StopTimer()
-				j, err := Create(filepath.Join(b.TempDir(), "j"), Header{}, nil)
+				j, err := Create(filepath.Join(b.TempDir(), "j"), Options{})
 				if err != nil {
 					b.Fatal(err)
 				}

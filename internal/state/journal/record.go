@@ -20,7 +20,7 @@ import (
 //
 // and a body is one byte that tells its kind, then
 //
-//	header   JSON of Header; the first record, and no other
+//	header   JSON of start; the first record, and no other
 //	begin    JSON of Intent
 //	answer   the id as a varint, then for each change its length (4 bytes,
 //	         little endian) and the change as statefile.AppendChange writes it
@@ -38,6 +38,12 @@ const (
 	kindAnswer  kind = 'A'
 	kindWritten kind = 'W'
 )
+
+// start is what a journal begins with.
+type start struct {
+	Header
+	Run Run
+}
 
 // An Intent is an action that was begun.
 type Intent struct {

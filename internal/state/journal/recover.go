@@ -16,6 +16,8 @@ import (
 // Recovered is what a journal tells.
 type Recovered struct {
 	Header
+	Run     Run
+	Live    bool           // its run is at work
 	Changes []state.Change // in the order in which they were answered
 	Pending []Intent       // begun and not answered, in the order in which they were begun
 	Torn    int64          // bytes at the end that are no whole record
@@ -32,25 +34,6 @@ type placed struct {
 
 // ErrSealed says that a journal is encrypted and no codec was given.
 var ErrSealed = errors.New("the journal is encrypted, and the configuration has no encryption block to read it with")
-
-// Recover reads a journal. Without a file the error is fs.ErrNotExist. A record
-// that was cut off, and whatever stands behind it, is not read. codec may be nil.
-func Recover(path string, codec Codec) (*Recovered, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return parse(b, readTail(tailPath(path)), codec)
-}
-
-// Discard removes a journal that was recovered, once the state that it was
-// folded into is written, or what it knew is saved apart.
-func Discard(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return removeTail(tailPath(path))
-}
 
 // Exists reports whether there is a journal.
 func Exists(path string) bool {
@@ -145,7 +128,9 @@ func (p *pass) record(body []byte) error {
 	switch k {
 	case kindHeader:
 		p.rec.started = true
-		p.rec.Header, err = parseJSON[Header](body)
+		var h start
+		h, err = parseJSON[start](body)
+		p.rec.Header, p.rec.Run = h.Header, h.Run
 	case kindBegin:
 		var i Intent
 		if i, err = parseJSON[Intent](body); err == nil {
@@ -181,7 +166,7 @@ func (p *pass) record(body []byte) error {
 // when it writes the result.
 //
 // The messages are warnings. They name the actions that were begun and not
-// answered.
+// answered. Of a run that is at work there is nothing to say.
 func Fold(s *state.State, rec *Recovered) (*state.State, bool, diag.List) {
 	if len(rec.Changes) == 0 {
 		return s, true, rec.warnings(0)
@@ -220,6 +205,9 @@ func apply(s *state.State, changes []state.Change) *state.State {
 
 // warnings tells a user what a journal brought.
 func (rec *Recovered) warnings(changes int) diag.List {
+	if rec.Live {
+		return nil
+	}
 	var ds diag.List
 	if changes > 0 {
 		ds = append(ds, diag.Warnf(nil, "Interrupted run recovered",

@@ -144,7 +144,7 @@ func TestTailReadsOnlyWholePlaces(t *testing.T) {
 // A journal that was made for few answers takes more of them, too.
 func TestFewPlaces(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
-	j, err := CreateFor(path, Header{}, nil, 2)
+	j, err := Create(path, Options{Answers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

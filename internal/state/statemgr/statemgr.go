@@ -13,6 +13,16 @@
 // counts, and writes the whole state now and then and at its end. Where the last
 // write fails (End), the state goes to errored.tfstate, or failing that where the
 // caller says.
+//
+// # Who may touch what
+//
+// A journal is folded in for good by who holds the lock of the state, and only if the
+// run that wrote it has ended, which the journal's own lock tells (see package
+// journal). That holds for every kind of store: the lock of the state is the store's,
+// the journal and its lock are always files of this machine. Whoever holds no lock
+// (-lock=false, and Read) folds in memory and changes no file, until it writes: then,
+// in unlocked.go, it makes sure that nobody else is at work, folds in for good, and
+// refuses if the state is another one than it was read as.
 package statemgr
 
 import (
@@ -38,6 +48,7 @@ type Options struct {
 	Codec   journal.Codec   // what the journal is sealed with; nil: with nothing
 	Dir     string          // the folder for errored.tfstate
 	Lock    *store.LockInfo // nil: the state is not locked
+	Run     store.LockInfo  // tells others of the run where it does not lock
 	Timeout time.Duration   // how long to try for the lock
 	// Rescue is given a state that could be written nowhere; nil: there is no way left.
 	Rescue func(*state.State) diag.List
@@ -51,6 +62,8 @@ type State struct {
 
 	mu      sync.Mutex
 	current *state.State // as the store has it; nil if it has none
+	view    *state.State // with a journal folded in that is still to be folded in for good; nil if there is none
+	other   error        // a *journal.LiveError if another run is at work
 	journal *journal.Journal
 	failed  *state.State // what could not be written last
 
@@ -62,15 +75,20 @@ var errAbandoned = errors.New("the run was given up")
 // Take locks and reads a state. With errors nothing is held.
 func Take(ctx context.Context, o Options) (*State, diag.List) {
 	h := &State{o: o}
-	if o.Lock != nil {
-		unlock, ds := o.Store.Lock(ctx, *o.Lock, o.Timeout)
+	if o.Lock == nil {
+		seen, ds := look(ctx, o)
 		if ds.HasErrors() {
 			return nil, ds
 		}
-		h.unlock = unlock
+		h.current, h.view, h.other = seen.stored, seen.folded, seen.live
+		return h, append(ds, h.beside()...)
 	}
-	s, ds := o.Store.Read(ctx)
-	h.current = s
+	unlock, ds := o.Store.Lock(ctx, *o.Lock, o.Timeout)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	h.unlock = unlock
+	h.current, ds = o.Store.Read(ctx)
 	if !ds.HasErrors() {
 		ds = append(ds, h.recover(ctx)...)
 	}
@@ -80,15 +98,26 @@ func Take(ctx context.Context, o Options) (*State, diag.List) {
 	return h, ds
 }
 
-// Current is the state as the store has it, nil if it has none.
+// Current is the state as the store has it, with what a journal adds to it; nil if
+// there is none.
 func (h *State) Current() *state.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.view != nil {
+		return h.view
+	}
 	return h.current
 }
 
-// Release unlocks. It may be called more than once.
+// Release unlocks. A journal that was started and not brought to its end is left for
+// the next command. It may be called more than once.
 func (h *State) Release() diag.List {
+	h.mu.Lock()
+	j := h.journal
+	h.mu.Unlock()
+	if j != nil {
+		_ = j.Close() // what is in the file is what there is
+	}
 	if h.unlock == nil {
 		return nil
 	}
@@ -97,18 +126,25 @@ func (h *State) Release() diag.List {
 	return unlock()
 }
 
-// recover folds the journal of a killed run into the state and writes it.
+// recover folds the journal of a killed run into the state and writes it. That of a
+// run that is at work, though it does not hold the lock, is folded in memory.
 func (h *State) recover(ctx context.Context) diag.List {
-	path := h.o.Journal
-	if !journal.Exists(path) {
+	claim, err := journal.TakeOver(h.o.Journal, h.o.Codec)
+	var live *journal.LiveError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case errors.As(err, &live):
+		seen, ds := look(ctx, h.o)
+		h.current, h.view, h.other = seen.stored, seen.folded, live
+		return append(ds, h.beside()...)
+	case err != nil:
+		return h.unreadable(err)
 	}
-	rec, err := journal.Recover(path, h.o.Codec)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	defer claim.Close()
+	rec, err := claim.Recover(h.o.Codec)
 	if err != nil {
-		return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s.", path, err)
+		return h.unreadable(err)
 	}
 	next, fits, ds := journal.Fold(h.current, rec)
 	if !fits && shows(h.current, rec.Changes) { // killed after the state was written and before the journal was removed
@@ -120,13 +156,17 @@ func (h *State) recover(ctx context.Context) diag.List {
 		if ds = append(ds, more...); more.HasErrors() {
 			return ds
 		}
-	} else if more := h.Write(ctx, next); more.HasErrors() {
+	} else if more := h.write(ctx, next); more.HasErrors() {
 		return append(ds, more...)
 	}
-	if err := journal.Discard(path); err != nil {
+	if err := claim.Discard(); err != nil {
 		return append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but the file cannot be removed: %s.", err)...)
 	}
 	return ds
+}
+
+func (h *State) unreadable(err error) diag.List {
+	return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s.", h.o.Journal, err)
 }
 
 // shows reports whether a state shows everything that a journal tells.
@@ -142,21 +182,4 @@ func shows(s *state.State, changes []state.Change) bool {
 		}
 	}
 	return true
-}
-
-// Read reads a state for a command that changes nothing: what the journal of a
-// killed run holds is folded in, and nothing is locked or written.
-func Read(ctx context.Context, o Options) (*state.State, diag.List) {
-	s, ds := o.Store.Read(ctx)
-	if ds.HasErrors() || !journal.Exists(o.Journal) {
-		return s, ds
-	}
-	rec, err := journal.Recover(o.Journal, o.Codec)
-	if err != nil {
-		return s, ds // another run may have ended just now, or is at work
-	}
-	if next, fits, more := journal.Fold(s, rec); fits {
-		return next, append(ds, more...)
-	}
-	return s, ds
 }

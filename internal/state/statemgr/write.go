@@ -2,6 +2,8 @@ package statemgr
 
 import (
 	"context"
+	"errors"
+	"os"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/journal"
@@ -17,10 +19,26 @@ func (h *State) Write(ctx context.Context, s *state.State) diag.List {
 	if h.abandoned.Load() {
 		return diag.Errorf(nil, "Interrupted", "The state was not written, since %s.", errAbandoned)
 	}
+	if h.journal != nil {
+		return h.write(ctx, s)
+	}
+	ds := h.own(ctx)
+	if ds.HasErrors() {
+		return ds
+	}
+	return append(ds, h.write(ctx, s)...)
+}
+
+// write writes a state that this run may write. The caller holds mu.
+func (h *State) write(ctx context.Context, s *state.State) diag.List {
 	next, changed := store.NextSerial(h.current, s)
 	if !changed {
 		h.failed = nil
 		return nil
+	}
+	if ds := h.unchanged(ctx); ds.HasErrors() {
+		h.failed = next
+		return ds
 	}
 	if h.journal != nil {
 		if err := h.journal.Written(next); err != nil {
@@ -42,19 +60,44 @@ func (h *State) Write(ctx context.Context, s *state.State) diag.List {
 // that the engine wants.
 func (h *State) Start(ctx context.Context, changes int) diag.List {
 	const perObject = 2 << 10 // a guess at what an object takes, in state, backup and journal
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ds := h.own(ctx)
+	if ds.HasErrors() {
+		return ds
+	}
 	if p, ok := h.o.Store.(store.Preparer); ok {
 		if ds := p.Prepare(ctx, int64(changes+1)*perObject); ds.HasErrors() {
 			return ds
 		}
 	}
-	j, err := journal.CreateFor(h.o.Journal, journal.HeaderOf(h.Current()), h.o.Codec, 2*changes+2) // a replacement has two answers
+	j, err := journal.Create(h.o.Journal, journal.Options{
+		Header: journal.HeaderOf(h.current), Run: h.run(), Codec: h.o.Codec, Answers: 2*changes + 2, // a replacement has two answers
+	})
+	if errors.Is(err, journal.ErrExists) {
+		var live *journal.LiveError
+		claim, taken := journal.TakeOver(h.o.Journal, h.o.Codec)
+		if errors.As(taken, &live) {
+			return h.refused(live)
+		}
+		if taken == nil {
+			claim.Close()
+		}
+	}
 	if err != nil {
 		return diag.Errorf(nil, "Failed to start the journal", "Before anything is applied, a journal is started, so that nothing is lost if the run is killed. It cannot be written: %s. Nothing was changed.", err)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.journal = j
-	return nil
+	return ds
+}
+
+// run is what the journal tells others of this run.
+func (h *State) run() journal.Run {
+	info := h.o.Run
+	if h.o.Lock != nil {
+		info = *h.o.Lock
+	}
+	return journal.Run{Operation: info.Operation, Who: info.Who, Process: os.Getpid(), Since: info.Created}
 }
 
 // Begin notes that a call is about to be made. Nothing is noted once the run was

@@ -12,6 +12,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -108,16 +109,27 @@ func (i LockInfo) String() string {
 		"\n  Info:      " + i.Info
 }
 
+// LockedCode is the code of the message that somebody else holds a lock.
+const LockedCode = "state/locked"
+
+// IsLocked reports whether a lock could not be taken because somebody else holds it,
+// and not because there is none to take.
+func IsLocked(ds diag.List) bool {
+	return slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == LockedCode })
+}
+
 // Locked makes the message for a lock that somebody else holds. holder is nil
 // if nothing is known of it.
 func Locked(reason string, holder *LockInfo) diag.List {
 	if holder == nil {
-		return diag.Errorf(nil, "Error acquiring the state lock",
+		ds := diag.Errorf(nil, "Error acquiring the state lock",
 			"The state is locked: %s.\n\nThe lock keeps two runs from changing the state at the same time. Wait until the other run has ended and try again, or give it time with -lock-timeout.", reason)
+		ds[0].Code = LockedCode
+		return ds
 	}
 	ds := diag.Errorf(nil, "Error acquiring the state lock",
 		"The state is locked: %s.\n\nLock Info:\n%s\n\nThe lock keeps two runs from changing the state at the same time. Wait until the other run has ended and try again, or give it time with -lock-timeout.", reason, holder)
-	ds[0].Extra = holder
+	ds[0].Code, ds[0].Extra = LockedCode, holder
 	return ds
 }
 

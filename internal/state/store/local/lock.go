@@ -220,8 +220,8 @@ func (l *lock) release() diag.List {
 	if err := os.Remove(l.info); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		ds = diag.Warnf(nil, "Lock information left behind", "The file %s, which tells who has the lock, cannot be removed: %s. The lock itself is given up.", l.info, reason(err))
 	}
-	if st, err := l.h.current().Stat(); err == nil && l.made && st.Size() == 0 {
-		os.Remove(l.h.path) // nothing was written
+	if st, err := l.h.current().Stat(); err == nil && l.made && st.Size() == 0 && isAt(l.h.current(), l.h.path) {
+		os.Remove(l.h.path) // nothing was written, and it is no file that somebody put there without asking for the lock
 	}
 	if l.h.spare != nil {
 		discard(l.h.spare)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -25,11 +26,21 @@ import (
 // given up it gets the content of the last one and its old name back. If that
 // fails, the last one stays: nothing is lost but the courtesy.
 
-// keepSuffix is that of the second name, tempSuffix that of a file in the making.
+// keepSuffix is that of the second name, tempSuffix that of a file in the making:
+// who has the lock may take away what is there under it, since it was left by a run
+// that was killed. Who has no lock makes names of its own.
 const (
 	keepSuffix = ".lock.keep"
 	tempSuffix = ".new"
 )
+
+// tempName is the name of a file in the making that is to replace path.
+func tempName(path string, locked bool) string {
+	if locked {
+		return beside(path, tempSuffix)
+	}
+	return beside(path, "."+store.NewID()+tempSuffix)
+}
 
 // cleanUp takes away what a run left that was killed. The caller holds the lock.
 func cleanUp(path string) {
@@ -62,7 +73,7 @@ func (s *Store) write(content []byte) diag.List {
 		return nil
 	}
 	if !s.run.backedUp && len(old) > 0 && s.backup != "" {
-		if err := replace(s.backup, old, modeOf(path)); err != nil {
+		if err := replace(s.backup, old, modeOf(path), s.run.held != nil); err != nil {
 			return diag.Errorf(nil, "Failed to back up state", "The backup file %s cannot be written: %s. The state was not changed.", s.backup, reason(err))
 		}
 		s.run.backedUp = true
@@ -96,7 +107,7 @@ func replaceUnlocked(path string, content []byte) error {
 	if _, err := makeDirs(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return replace(path, content, modeOf(path))
+	return replace(path, content, modeOf(path), false)
 }
 
 // byDefault stands for the permissions that the process gives new files.
@@ -111,13 +122,14 @@ func modeOf(path string) fs.FileMode {
 }
 
 // replace puts content in the place of a file, wholly or not at all. Whoever
-// has the file open keeps the old one.
-func replace(path string, content []byte, mode fs.FileMode) error {
+// has the file open keeps the old one. locked tells whether the lock is held that
+// the file belongs to.
+func replace(path string, content []byte, mode fs.FileMode, locked bool) error {
 	path, err := resolve(path)
 	if err != nil {
 		return err
 	}
-	temp := beside(path, tempSuffix)
+	temp := tempName(path, locked)
 	f, err := create(temp, content, mode)
 	if err != nil {
 		return err
@@ -199,16 +211,36 @@ func (h *held) next(content []byte) (*os.File, error) {
 	mode := modeOf(h.path)
 	f := h.spare
 	h.spare = nil
+	if f != nil && !isAt(f, f.Name()) { // somebody took it away
+		f.Close()
+		f = nil
+	}
 	if f == nil {
 		return create(beside(h.path, tempSuffix), content, mode)
 	}
 	return filled(f, content, mode)
 }
 
+// isAt reports whether an open file has this name.
+func isAt(f *os.File, path string) bool {
+	have, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(path)
+	return err == nil && os.SameFile(have, now)
+}
+
+// errReplaced says that somebody wrote a state file although it was locked.
+var errReplaced = errors.New("another program, which did not ask for the lock, has put a file of its own in its place since it was locked")
+
 // write replaces a locked file.
 func (h *held) write(content []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if _, err := os.Stat(h.path); err == nil && !isAt(h.current(), h.path) {
+		return errReplaced
+	}
 	f, err := h.next(content)
 	if err != nil {
 		return err
@@ -253,7 +285,7 @@ func (h *held) returnToFirst() {
 		return
 	}
 	first := h.files[0]
-	if have, err := first.Stat(); err != nil || !os.SameFile(have, kept) {
+	if have, err := first.Stat(); err != nil || !os.SameFile(have, kept) || !isAt(h.current(), h.path) {
 		return
 	}
 	content, err := readAt(h.current())
@@ -297,7 +329,7 @@ func (s *Store) Prepare(_ context.Context, size int64) diag.List {
 	if s.backup == "" || old == 0 {
 		return nil
 	}
-	if err := probe(s.backup, 1); err != nil {
+	if err := probe(s.backup, 1, s.isLocked()); err != nil {
 		return diag.Errorf(nil, "State cannot be backed up", "The backup file %s could not be written: %s. Nothing was changed.", s.backup, reason(err))
 	}
 	return nil
@@ -314,7 +346,7 @@ func (s *Store) hasRoom(path string, size int64) error {
 	}
 	made, err := makeDirs(filepath.Dir(path))
 	if err == nil {
-		err = probe(path, all)
+		err = probe(path, all, false)
 	}
 	for i := len(made) - 1; i >= 0; i-- {
 		os.Remove(made[i])
@@ -322,13 +354,19 @@ func (s *Store) hasRoom(path string, size int64) error {
 	return err
 }
 
+func (s *Store) isLocked() bool {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	return s.run.held != nil
+}
+
 // probe makes a file of the given size beside path and takes it away again.
-func probe(path string, size int64) error {
+func probe(path string, size int64, locked bool) error {
 	path, err := resolve(path)
 	if err != nil {
 		return err
 	}
-	f, err := temporary(beside(path, tempSuffix), 0o600)
+	f, err := temporary(tempName(path, locked), 0o600)
 	if err != nil {
 		return err
 	}
@@ -365,15 +403,38 @@ func WriteApart(dir string, st *state.State) (path string, ds diag.List) {
 	return path, diag.Warnf(nil, "Objects saved to another file", "What the journal knew was saved to %s. Compare it with the state, import what the state lacks, and do not push it: it holds these objects alone.", path)
 }
 
+// exclusive makes a file that did not exist, wholly or not at all.
+func exclusive(path string, content []byte) error {
+	f, err := create(tempName(path, false), content, 0o600)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if err := f.Close(); err != nil {
+		return err
+	}
+	err = os.Link(f.Name(), path)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // some file systems have no links
+		if _, there := os.Lstat(path); there == nil {
+			return fs.ErrExist
+		}
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
 func save(dir string, st *state.State) (path string, ds diag.List) {
 	path = filepath.Join(dir, ErroredName)
 	var b bytes.Buffer
 	err := statefile.Write(&b, st, true)
 	for n := 1; err == nil; n++ {
-		if _, missing := os.Lstat(path); missing != nil {
-			err = replace(path, b.Bytes(), 0o600)
+		if err = exclusive(path, b.Bytes()); !errors.Is(err, fs.ErrExist) {
 			break
 		}
+		err = nil
 		path = filepath.Join(dir, fmt.Sprintf("errored.%d.tfstate", n))
 	}
 	if err != nil {

@@ -1,0 +1,144 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+)
+
+// Whether the run that writes a journal is still at work, its file tells: the run
+// holds a lock on it, which the system drops when the process ends, however it ends.
+// That holds whatever the state is locked with, and if it is not locked at all.
+//
+// Who only looks asks for a shared lock for a moment, and takes nothing. Who folds a
+// journal in for good claims it, that is, locks it as the run did, so that of two
+// who come at once one folds it in and no run begins meanwhile.
+
+// A Run tells who writes a journal.
+type Run struct {
+	Operation string // e.g. "OperationTypeApply"
+	Who       string // user@host
+	Process   int
+	Since     time.Time
+}
+
+// String tells a user of the run.
+func (r Run) String() string {
+	if r == (Run{}) {
+		return "another run"
+	}
+	what := strings.ToLower(strings.TrimPrefix(r.Operation, "OperationType"))
+	return fmt.Sprintf("another run (%s by %s, process %d, since %s)", what, r.Who, r.Process, r.Since.UTC().Format("2006-01-02 15:04:05 MST"))
+}
+
+// errBusy says that somebody else has the lock.
+var errBusy = errors.New("another process has locked it")
+
+// A LiveError says that a journal belongs to a run that is at work.
+type LiveError struct{ Run Run }
+
+func (e *LiveError) Error() string { return "it belongs to a run that is at work: " + e.Run.String() }
+
+// lock takes the lock of a new journal. Who only looks may have it for a moment.
+func lock(f *os.File) error {
+	for try := 0; ; try++ {
+		err := tryLock(f, false)
+		if !errors.Is(err, errBusy) || try == 100 {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// stillAt reports whether an open file has this name.
+func stillAt(f *os.File, path string) bool {
+	have, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(path)
+	return err == nil && os.SameFile(have, now)
+}
+
+// Look reads a journal and leaves everything as it is. Recovered.Live tells whether its
+// run is at work. Without a file the error is fs.ErrNotExist.
+func Look(path string, codec Codec) (*Recovered, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	live := errors.Is(tryLock(f, true), errBusy)
+	if !live && !stillAt(f, path) {
+		return nil, fs.ErrNotExist // its run has just ended
+	}
+	rec, err := read(f, path, codec)
+	if rec != nil {
+		rec.Live = live
+	}
+	return rec, err
+}
+
+func read(f *os.File, path string, codec Codec) (*Recovered, error) {
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	return parse(b, readTail(tailPath(path)), codec)
+}
+
+// A Claim is a journal whose run has ended, and which nobody else can claim.
+type Claim struct {
+	path string
+	f    *os.File
+}
+
+// TakeOver claims a journal whose run has ended. The error is a *LiveError if it has
+// not, and fs.ErrNotExist if there is no journal. The caller calls Close at the end.
+func TakeOver(path string, codec Codec) (*Claim, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		if err := lock(f); errors.Is(err, errBusy) {
+			rec, _ := read(f, path, codec)
+			f.Close()
+			if rec == nil {
+				rec = &Recovered{}
+			}
+			return nil, &LiveError{rec.Run}
+		} // where files cannot be locked, the lock of the state must do
+		if stillAt(f, path) {
+			return &Claim{path, f}, nil
+		}
+		f.Close()
+	}
+}
+
+// Recover reads the journal.
+func (c *Claim) Recover(codec Codec) (*Recovered, error) {
+	if _, err := c.f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return read(c.f, c.path, codec)
+}
+
+// Discard removes the journal once the state that it was folded into is written, or
+// what it knew is saved apart.
+func (c *Claim) Discard() error {
+	if !removeOpen {
+		c.Close()
+	}
+	if err := os.Remove(c.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return removeTail(tailPath(c.path))
+}
+
+// Close gives the claim up. It may be called more than once.
+func (c *Claim) Close() { _ = c.f.Close() }

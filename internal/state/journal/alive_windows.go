@@ -1,0 +1,25 @@
+package journal
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// tryLock takes a lock that ends with its process, or gives errBusy. What it covers
+// lies behind everything that is ever written, since nobody could read it otherwise.
+func tryLock(f *os.File, shared bool) error {
+	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
+	if !shared {
+		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
+	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &windows.Overlapped{OffsetHigh: 1 << 30})
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
+		return errBusy
+	}
+	return err
+}
+
+// A file that is open cannot be removed or renamed.
+const removeOpen = false

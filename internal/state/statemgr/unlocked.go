@@ -1,0 +1,165 @@
+package statemgr
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// Read reads a state for a command that changes nothing: what a journal holds is
+// folded in, and nothing is locked or written.
+func Read(ctx context.Context, o Options) (*state.State, diag.List) {
+	seen, ds := look(ctx, o)
+	if seen.folded != nil {
+		return seen.folded, ds
+	}
+	return seen.stored, ds
+}
+
+// seen is a state as it looks to who holds no lock.
+type seen struct {
+	stored *state.State
+	folded *state.State // with what a journal holds; nil if nothing is folded in
+	live   error        // a *journal.LiveError if a run is at work
+}
+
+// look reads a state and its journal, and changes nothing. State and journal are two
+// files: where a run writes one and removes the other meanwhile, it looks again.
+func look(ctx context.Context, o Options) (seen, diag.List) {
+	for try := 0; ; try++ {
+		s, ds := o.Store.Read(ctx)
+		out := seen{stored: s}
+		if ds.HasErrors() {
+			return out, ds
+		}
+		there := journal.Exists(o.Journal)
+		if !there && try == 0 {
+			return out, ds
+		}
+		rec, err := journal.Look(o.Journal, o.Codec)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if there && try < 4 { // its run has just ended, and may have written the state since
+				continue
+			}
+			return out, ds
+		case err != nil:
+			return out, append(ds, diag.Warnf(nil, "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. What it did since the state was written last is not shown.", o.Journal, err)...)
+		}
+		if rec.Live {
+			out.live = &journal.LiveError{Run: rec.Run}
+		}
+		next, fits, more := journal.Fold(s, rec)
+		if !fits && rec.Live && try < 4 { // it has just written the state
+			continue
+		}
+		if fits {
+			out.folded = next
+			ds = append(ds, more...)
+		}
+		return out, ds
+	}
+}
+
+// beside tells a run that another one is at work on the state.
+func (h *State) beside() diag.List {
+	var live *journal.LiveError
+	if !errors.As(h.other, &live) {
+		return nil
+	}
+	return diag.Warnf(nil, "Another run is at work", "The state is being changed by %s. What that has done so far is taken into account, what it is about to do is not.", live.Run)
+}
+
+// refused is the error that another run is at work.
+func (h *State) refused(live *journal.LiveError) diag.List {
+	return diag.Errorf(nil, "Another run is at work", "The state is being changed by %s, and both would write over what the other one did. Its journal is %s. Wait until it has ended and try again. Nothing was changed.", live.Run, h.o.Journal)
+}
+
+// Settle makes sure that a run may change or remove the state by other ways than
+// Write, which does the same: nobody else is at work, and no journal is left.
+func (h *State) Settle(ctx context.Context) diag.List {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.own(ctx)
+}
+
+// own makes sure that a run without the lock may write: that no other run is at work,
+// that the journal of a run that ended is in the state, and that the state is the one
+// that was read. The caller holds mu.
+func (h *State) own(ctx context.Context) diag.List {
+	if h.o.Lock != nil && h.other == nil {
+		return nil
+	}
+	shown := h.current
+	if h.view != nil {
+		shown = h.view
+	}
+	unlock, ds := h.lockToSettle(ctx)
+	if ds.HasErrors() {
+		return ds
+	}
+	defer unlock()
+	h.view, h.other = nil, nil
+	if h.current, ds = h.o.Store.Read(ctx); ds.HasErrors() {
+		return ds
+	}
+	if more := h.recover(ctx); more.HasErrors() { // what it warns of was said when the state was read
+		return append(ds, more...)
+	}
+	var live *journal.LiveError
+	switch {
+	case errors.As(h.other, &live):
+		return h.refused(live)
+	case !shown.Equal(h.current):
+		return append(ds, changed()...)
+	}
+	return ds
+}
+
+// lockToSettle locks the state for a moment though the run was told not to, where a
+// journal must be folded in for good: another run may be about to do the same. Where
+// the state cannot be locked at all, the claim on the journal must do.
+func (h *State) lockToSettle(ctx context.Context) (unlock func(), ds diag.List) {
+	nothing := func() {}
+	if h.unlock != nil || !journal.Exists(h.o.Journal) {
+		return nothing, nil
+	}
+	claim, err := journal.TakeOver(h.o.Journal, h.o.Codec)
+	var live *journal.LiveError
+	if errors.As(err, &live) {
+		return nil, h.refused(live)
+	}
+	if err == nil {
+		claim.Close()
+	}
+	release, ds := h.o.Store.Lock(ctx, h.o.Run, 0)
+	switch {
+	case store.IsLocked(ds):
+		return nil, append(diag.Errorf(nil, "Journal of an interrupted run", "An earlier run ended before it could write the state, and left the journal %s. It must be brought into the state before anything else is written. That needs the lock, even with -lock=false, and another run holds it. Nothing was changed.", h.o.Journal), ds...)
+	case ds.HasErrors():
+		return nothing, nil
+	}
+	return func() { release() }, nil
+}
+
+func changed() diag.List {
+	return diag.Errorf(nil, "State was changed meanwhile", "Since this run read the state, another one has written it, which it could since this run holds no lock. Nothing was changed by this run: start it again, without -lock=false.")
+}
+
+// unchanged makes sure that nobody has written the state since a run without the lock
+// read or wrote it. The caller holds mu.
+func (h *State) unchanged(ctx context.Context) diag.List {
+	if h.o.Lock != nil {
+		return nil
+	}
+	now, ds := h.o.Store.Read(ctx)
+	if !ds.HasErrors() && journal.HeaderOf(now) != journal.HeaderOf(h.current) {
+		ds = append(ds, diag.Errorf(nil, "State was changed meanwhile", "Another run has written the state since this one did, which it could since this run holds no lock. What this run did must not be written over it.")...)
+	}
+	return ds
+}

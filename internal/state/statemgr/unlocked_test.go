@@ -1,0 +1,127 @@
+package statemgr
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// unlocked is a run that was told not to lock.
+func unlocked(o Options) Options {
+	o.Lock, o.Run = nil, store.LockInfo{Operation: "other", Who: "you@there"}
+	return o
+}
+
+func with(n int) *state.State {
+	d := state.New().Edit()
+	for _, c := range answer(n) {
+		d.Apply(c)
+	}
+	return d.Freeze()
+}
+
+func says(ds diag.List, text string) bool {
+	for _, m := range ds {
+		if strings.Contains(m.Summary+": "+m.Detail, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// Beside a run that is at work nothing is written, whether that run has the lock or not.
+func TestBesideARunAtWork(t *testing.T) {
+	for _, locked := range []bool{true, false} {
+		o := options(t.TempDir())
+		first := o
+		if !locked {
+			first = unlocked(o)
+		}
+		h := begun(t, first)
+		before, err := os.ReadFile(o.Journal)
+		must(t, err)
+		if s, ds := Read(t.Context(), o); !has(s, 0) || len(ds) > 0 {
+			t.Errorf("read: %v", ds)
+		}
+		others := []Options{unlocked(o)}
+		if !locked {
+			others = append(others, o)
+		}
+		for _, o := range others {
+			other, ds := take(t, o)
+			if !has(other.Current(), 0) || !says(ds, "Another run is at work: The state is being changed by another run (test by") && locked {
+				t.Errorf("taken: %v", ds)
+			}
+			if ds := other.Start(t.Context(), 1); !says(ds.Errors(), "Another run is at work") {
+				t.Errorf("a second apply was started: %v", ds)
+			}
+			if ds := other.Write(t.Context(), with(5)); !says(ds.Errors(), "Another run is at work") {
+				t.Errorf("the state was written: %v", ds)
+			}
+			must(t, other.Release().Err())
+		}
+		if after, err := os.ReadFile(o.Journal); err != nil || string(after) != string(before) {
+			t.Errorf("the journal was touched: %v", err)
+		}
+		must(t, h.Answer(1, answer(1)), h.Write(t.Context(), with(1)).Err(), h.End(with(1)).Err(), h.Release().Err())
+		if s, ds := Read(t.Context(), o); !has(s, 1) || len(ds) > 0 || journal.Exists(o.Journal) {
+			t.Errorf("at the end: %v", ds)
+		}
+	}
+}
+
+// Who holds no lock folds in for good what a run left that ended, once it writes.
+func TestUnlockedFoldsInWhenItWrites(t *testing.T) {
+	o := options(t.TempDir())
+	h := begun(t, o)
+	h.Abandon()
+	h.Release()
+	other, ds := take(t, unlocked(o))
+	if !has(other.Current(), 0) || !says(ds, "Interrupted run recovered") || !journal.Exists(o.Journal) {
+		t.Fatalf("taken: %v", ds)
+	}
+	tofu, ds := o.Store.Lock(t.Context(), *o.Lock, 0)
+	must(t, ds.Err())
+	if ds := other.Start(t.Context(), 1); !says(ds.Errors(), "Journal of an interrupted run") || !store.IsLocked(ds) {
+		t.Errorf("folded in although somebody has the lock: %v", ds)
+	}
+	must(t, tofu().Err(), other.Release().Err())
+	other, _ = take(t, unlocked(o))
+	must(t, other.Start(t.Context(), 1).Err())
+	if s, _ := o.Store.Read(t.Context()); !has(s, 0) {
+		t.Error("what the journal held is not in the state")
+	}
+	must(t, other.Write(t.Context(), with(1)).Err(), other.End(with(1)).Err())
+}
+
+// What somebody else wrote meanwhile is not written over.
+func TestUnlockedNoticesOthers(t *testing.T) {
+	o := options(t.TempDir())
+	other, _ := take(t, unlocked(o))
+	working, _ := take(t, unlocked(o))
+	must(t, working.Start(t.Context(), 1).Err(), working.Begin(0, "terraform_data.x[0]", "create"), working.Answer(0, answer(0)))
+	h, _ := take(t, options(o.Dir)) // with the lock, while the journal of another is at work
+	must(t, h.Release().Err())
+	must(t, o.Store.Write(t.Context(), with(7).WithMeta("l", 9, "")).Err()) // as tofu -lock=false would
+	if ds := other.Start(t.Context(), 1); !ds.HasErrors() {
+		t.Errorf("a run began on a state that is not there any more")
+	}
+	if ds := working.Write(t.Context(), with(0)); !says(ds.Errors(), "State was changed meanwhile") {
+		t.Errorf("the state was written over: %v", ds)
+	}
+	if ds := working.End(with(0)); !ds.HasErrors() || !journal.Exists(o.Journal) {
+		t.Errorf("%v", ds)
+	}
+	must(t, working.Release().Err())
+	if s, _ := o.Store.Read(t.Context()); !has(s, 7) || has(s, 0) {
+		t.Error("the state was written over")
+	}
+	if ds := other.Start(t.Context(), 1); !says(ds.Errors(), "State was changed meanwhile") {
+		t.Errorf("a run began on a state that is not there any more: %v", ds)
+	}
+}
