@@ -1,0 +1,148 @@
+// Package format lays out configuration files in their canonical form, byte for byte
+// as `tofu fmt` does, and finds the files that a call of fmt is about.
+//
+// Main functions: Configuration, for module and variable files, HCL, for other files
+// of native syntax, and Find. The one rule: formatting never changes what a file
+// means, and a file with a syntax error is left as it is.
+package format
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+)
+
+// HCL formats a file of native syntax: indentation, alignment and spaces alone. With
+// errors the result is nil.
+func HCL(src []byte, name string) ([]byte, hcl.Diagnostics) {
+	if _, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos); diags.HasErrors() {
+		return nil, diags
+	}
+	return hclwrite.Format(src), nil
+}
+
+// Configuration formats a module or variable file. Besides what HCL does, labels of
+// blocks are quoted, an argument that is nothing but one interpolation loses its
+// quotes, and types of variables in the older style are written in today's. With
+// errors the result is nil.
+func Configuration(src []byte, name string) ([]byte, hcl.Diagnostics) {
+	file, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	f := &formatter{src: src}
+	f.body(file.Body.(*hclsyntax.Body), false, true)
+	return hclwrite.Format(f.apply()), nil
+}
+
+// An edit replaces the bytes from start to end.
+type edit struct {
+	start, end int
+	text       []byte
+}
+
+type formatter struct {
+	src   []byte
+	edits []edit
+}
+
+func (f *formatter) replace(r hcl.Range, text []byte) {
+	f.edits = append(f.edits, edit{r.Start.Byte, r.End.Byte, text})
+}
+
+// apply makes the edits. None lies in another.
+func (f *formatter) apply() []byte {
+	if len(f.edits) == 0 {
+		return f.src
+	}
+	slices.SortFunc(f.edits, func(a, b edit) int { return a.start - b.start })
+	var out bytes.Buffer
+	at := 0
+	for _, e := range f.edits {
+		out.Write(f.src[at:e.start])
+		out.Write(e.text)
+		at = e.end
+	}
+	out.Write(f.src[at:])
+	return out.Bytes()
+}
+
+// body collects the edits of a body; variable says that it is that of a variable
+// block, top that it is the file's.
+func (f *formatter) body(b *hclsyntax.Body, variable, top bool) {
+	for name, a := range b.Attributes {
+		if variable && name == "type" {
+			f.variableType(a.Expr)
+			continue
+		}
+		f.value(a.Expr)
+	}
+	for _, block := range b.Blocks {
+		for _, r := range block.LabelRanges {
+			if text := f.src[r.Start.Byte:r.End.Byte]; len(text) > 0 && text[0] != '"' {
+				f.replace(r, []byte(`"`+string(text)+`"`))
+			}
+		}
+		f.body(block.Body, top && block.Type == "variable", false)
+	}
+}
+
+// value takes the quotes off an expression that is one interpolation: "${x}" is x.
+// What spreads over lines afterwards needs parentheses.
+func (f *formatter) value(x hclsyntax.Expression) {
+	wrap, ok := x.(*hclsyntax.TemplateWrapExpr)
+	if !ok {
+		return
+	}
+	r := wrap.SrcRange
+	text := f.src[r.Start.Byte:r.End.Byte]
+	if !bytes.HasPrefix(text, []byte(`"${`)) || !bytes.HasSuffix(text, []byte(`}"`)) {
+		return // a heredoc
+	}
+	text = text[3 : len(text)-2]
+	text = bytes.TrimPrefix(text, []byte("~"))
+	text = bytes.TrimSuffix(text, []byte("~"))
+	text = bytes.Trim(text, " \t\r\n")
+	if comment, parens := shape(text); comment {
+		text = append(slices.Clone(text), '\n')
+	} else if parens {
+		text = []byte("(" + string(text) + ")")
+	}
+	f.replace(r, text)
+}
+
+// shape reports whether a text ends with a comment of one line, whose line break was
+// cut off, and whether it spreads over lines outside of comments and heredocs.
+func shape(text []byte) (comment, lines bool) {
+	tokens, _ := hclsyntax.LexExpression(text, "", hcl.InitialPos)
+	for _, t := range tokens {
+		switch t.Type {
+		case hclsyntax.TokenNewline:
+			lines = true
+		case hclsyntax.TokenComment:
+			comment = bytes.HasPrefix(t.Bytes, []byte("#")) || bytes.HasPrefix(t.Bytes, []byte("//"))
+		case hclsyntax.TokenEOF:
+		default:
+			comment = false
+		}
+	}
+	return comment, lines
+}
+
+// variableType writes the types of the language before 0.12 as types of today.
+func (f *formatter) variableType(x hclsyntax.Expression) {
+	r := x.Range()
+	switch string(f.src[r.Start.Byte:r.End.Byte]) {
+	case "list", "map", "set":
+		f.replace(r, append(slices.Clone(f.src[r.Start.Byte:r.End.Byte]), "(any)"...))
+	case `"string"`:
+		f.replace(r, []byte("string"))
+	case `"list"`:
+		f.replace(r, []byte("list(string)"))
+	case `"map"`:
+		f.replace(r, []byte("map(string)"))
+	}
+}
