@@ -43,7 +43,7 @@ func newCall(m *Module, code *callCode) *Call {
 	s := &item{m, "module.", code.cfg.Name, &code.cfg.At}
 	c.children.Init(s, &Children{}, c.expand)
 	c.whole.Init(s, cty.DynamicVal, c.value)
-	c.complete.Init(s, struct{}{}, c.finish)
+	c.complete.Init((*completion)(c), struct{}{}, c.finish)
 	c.gate.Init(s, struct{}{}, func(t *demand.Task) (struct{}, diag.List) {
 		m.touch(t, code.after)
 		if m.call != nil {
@@ -85,6 +85,17 @@ func (c *Call) Known() []*Module {
 
 func (c *Call) input(name string) *lang.Expr { return c.code.inputs[name] }
 
+// completion is the subject of everything in a called module.
+type completion Call
+
+func (c *completion) Describe() (string, *source.Range) { return (*Call)(c).Addr(), &c.code.cfg.At }
+
+// Completed returns the call whose module as a whole a node stands for, or nil.
+func Completed(n *demand.Node) *Call {
+	c, _ := n.What.(*completion)
+	return (*Call)(c)
+}
+
 // scope is where the inputs of one instance are evaluated.
 func (c *Call) scope(inst instance) lang.Scope {
 	if c.code.repeat.none() {
@@ -121,11 +132,14 @@ func (c *Call) tellInputs() diag.List {
 	return ds
 }
 
+// value is what a reference to the whole module yields. Who reads that waits for
+// everything in the module, as one who reads a single output does not.
 func (c *Call) value(t *demand.Task) (cty.Value, diag.List) {
 	ch, ok := c.children.Get(t, nil)
 	if !ok {
 		return cty.DynamicVal, demand.Fail()
 	}
+	c.complete.Get(t, nil)
 	failed := false
 	objs := make([]cty.Value, len(ch.All))
 	for i, child := range ch.All {
@@ -167,7 +181,7 @@ func collection(form Form, unknown bool, vals []cty.Value, key func(int) string)
 }
 
 // finish reads everything in the called module: that is what depends_on on a
-// module waits for.
+// module and references to the whole of it wait for.
 func (c *Call) finish(t *demand.Task) (struct{}, diag.List) {
 	ch, ok := c.children.Get(t, nil)
 	if !ok {

@@ -325,22 +325,34 @@ func (d *Desired) Postconditions(t *demand.Task, self cty.Value) ([]Outcome, dia
 	return d.rules(t, d.Resource.code.post, self, "Resource postcondition")
 }
 
-// TouchPostconditions records reads of what the postconditions refer to, as what the
-// instance depends on.
-func (d *Desired) TouchPostconditions(t *demand.Task) {
+// Conditions records reads of what the pre- and postconditions refer to, as what the
+// instance depends on, and returns the node that read it; nil without conditions.
+func (d *Desired) Conditions(t *demand.Task) *demand.Node {
+	code := d.Resource.code
+	if !d.Resource.HasRules() {
+		return nil
+	}
 	s := d.Scope(cty.DynamicVal)
-	for _, r := range d.Resource.code.post {
-		for _, x := range []*lang.Expr{r.cond, r.msg} {
-			if x == nil {
-				continue
-			}
-			refs := x.Refs()
-			for i := range refs { // what is wrong with them is told where they are evaluated
-				_, _, _ = s.Resolve(t, refs[i].Traversal, &refs[i].At)
+	cell := demand.NewCell(demand.Subject((*resourceAfter)(d.Resource)), struct{}{}, func(t *demand.Task) (struct{}, diag.List) {
+		for _, r := range slices.Concat(code.pre, code.post) {
+			for _, x := range []*lang.Expr{r.cond, r.msg} {
+				if x == nil {
+					continue
+				}
+				refs := x.Refs()
+				for i := range refs { // what is wrong with them is told where they are evaluated
+					_, _, _ = s.Resolve(t, refs[i].Traversal, &refs[i].At)
+				}
 			}
 		}
-	}
+		return struct{}{}, nil
+	})
+	cell.Get(t, nil)
+	return &cell.Node
 }
+
+// CountNode is the node that says which instances there are.
+func (r *Resource) CountNode() *demand.Node { return &r.instances.Node }
 
 // HasRules reports whether the block has pre- or postconditions.
 func (r *Resource) HasRules() bool { return len(r.code.pre)+len(r.code.post) > 0 }

@@ -260,6 +260,7 @@ func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 			}
 		}
 	}
+	b.readAfter(hs)
 	for i, c := range b.plan.Changes {
 		if hs[i].delete < 0 {
 			continue
@@ -275,6 +276,34 @@ func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 		}
 		if c.Op == plan.Delete && hs[i].forward < 0 {
 			b.soft[hs[i].delete] = append(b.soft[hs[i].delete], b.through(hs[i].delete, &d.makes)...)
+		}
+	}
+}
+
+// readAfter lets data sources be read after the end of what they refer to.
+func (b *actionList) readAfter(hs []halves) {
+	var ends map[addr.ConfigResource]*group
+	for _, ip := range b.p.plans {
+		if len(ip.ends) == 0 || ip.order < 0 {
+			continue
+		}
+		if ends == nil {
+			ends = map[addr.ConfigResource]*group{}
+			for i, c := range b.plan.Changes {
+				if hs[i].delete < 0 || hs[i].forward >= 0 {
+					continue
+				}
+				r := c.Addr.Config()
+				if ends[r] == nil {
+					ends[r] = &group{}
+				}
+				ends[r].of = append(ends[r].of, hs[i].delete)
+			}
+		}
+		for _, r := range ip.ends {
+			if g := ends[r]; g != nil {
+				b.soft[ip.order] = append(b.soft[ip.order], b.through(ip.order, g)...)
+			}
 		}
 	}
 }

@@ -41,12 +41,13 @@ func (p *planner) data(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) 
 	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
 		return unknown, ds
 	}
-	d.TouchPostconditions(t)
+	conditions := d.Conditions(t)
+	ip.ends = p.going(t, d, conditions)
 	reason := plan.Reason("")
 	switch {
 	case !config.IsWhollyKnown():
 		reason = plan.ReadConfigUnknown
-	case p.pendingBefore(t, d) || p.pendingDirect(t):
+	case len(ip.ends) > 0 || p.pendingBefore(t, d) || p.pendingDirect(t, d) || conditions != nil && p.pending(conditions, map[*demand.Node]bool{}):
 		reason = plan.ReadDependencyPending
 	case d.Resource.Config().Check != "" && p.pendingAny(t, d):
 		reason = plan.ReadCheckNested
@@ -156,26 +157,13 @@ func (p *planner) pendingBefore(t *demand.Task, d *eval.Desired) bool {
 	return p.pending(d.Resource.After(t), map[*demand.Node]bool{})
 }
 
-// pendingDirect reports whether a managed resource that the configuration being
-// computed refers to, itself or through values, is to change.
-func (p *planner) pendingDirect(t *demand.Task) bool {
-	seen := map[*demand.Node]bool{}
-	stack := t.Reads()
-	for len(stack) > 0 {
-		n := stack[len(stack)-1].Node
-		stack = stack[:len(stack)-1]
-		if seen[n] {
-			continue
-		}
-		seen[n] = true
-		r, ok := n.What.(*eval.Resource)
-		if !ok {
-			if _, instance := n.What.(*eval.Desired); !instance {
-				stack = append(stack, n.Reads()...)
-			}
-			continue
-		}
-		if r.Config().Addr.Mode != addr.Managed {
+// pendingDirect reports whether a managed resource is to change that the block of the
+// instance, which is being computed, refers to by itself. What it takes from values
+// counts as far as it is known, as in OpenTofu.
+func (p *planner) pendingDirect(t *demand.Task, d *eval.Desired) bool {
+	for _, read := range append(t.Reads(), d.Resource.CountNode().Reads()...) {
+		r, ok := read.Node.What.(*eval.Resource)
+		if !ok || r.Config().Addr.Mode != addr.Managed {
 			continue
 		}
 		in, ok := r.Instances(t)
@@ -189,25 +177,6 @@ func (p *planner) pendingDirect(t *demand.Task) bool {
 			if ip, _ := other.Memo.(*instancePlan); ip.pending() {
 				return true
 			}
-		}
-		if p.shrinks(r, in) {
-			return true
-		}
-	}
-	return false
-}
-
-// shrinks reports whether state has instances of a resource that are not wanted
-// any more, and go with this plan.
-func (p *planner) shrinks(r *eval.Resource, in *eval.Instances) bool {
-	had := p.prior.Resource(r.Addr())
-	if had == nil {
-		return false
-	}
-	for k := range had.Instances {
-		a := r.Addr().Instance(k)
-		if in.Get(k) == nil && p.scope.target(a) && p.scope.allows(a) {
-			return true
 		}
 	}
 	return false

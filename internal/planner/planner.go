@@ -57,6 +57,7 @@ type planner struct {
 	replace  map[addr.Instance]bool
 	walked   bool     // everything that is planned was demanded
 	unwanted sync.Map // addr.Instance to *demand.Cell[*orphanPlan], of a refresh-only plan
+	ending   ending
 
 	mu sync.Mutex
 	findings
@@ -89,6 +90,8 @@ type instancePlan struct {
 	deferred  bool   // it cannot be planned yet
 	failure   string // of a check's data source: why it could not be read
 	order     int    // index of the action that makes the new object, -1 without one
+
+	ends []addr.ConfigResource // of a data source: blocks it refers to of which something goes, before it is read
 }
 
 // Make makes a plan. With errors the plan holds what could be planned and is
