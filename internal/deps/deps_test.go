@@ -72,6 +72,7 @@ const floors = `
 	# Floor 5 and 6: where state lives.
 	state < internal/state/statetest;
 	state < state/statefile < internal/state/store, internal/state/journal;
+	state < internal/stateedit;
 	internal/state/store, internal/filelock, internal/sys < internal/state/store/local;
 	internal/state/store/local, internal/state/journal < internal/state/statemgr;
 	internal/state/store < internal/state/store/storetest;

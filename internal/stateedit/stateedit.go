@@ -1,0 +1,287 @@
+// Package stateedit is what the state commands do with a state that was read: select,
+// move, remove, mark as tainted, and replace providers.
+//
+// Main functions: Matching, Move, Remove, Taint and ReplaceProvider. The one rule: a
+// state is never changed; what comes back is another one, to be written by whoever
+// holds it, or the same one with a message that says why nothing was done.
+package stateedit
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// Matching lists the objects of a state that targets cover, in the order in which
+// states are listed; without targets all of them. A target that covers nothing is in
+// missing.
+func Matching(s *state.State, targets []addr.Target) (found []state.Listed, missing []addr.Target) {
+	if s == nil {
+		return nil, targets
+	}
+	hit := make([]bool, len(targets))
+	for _, l := range s.List() {
+		take := len(targets) == 0
+		for i, t := range targets {
+			if t.Contains(l.Addr.Instance) {
+				hit[i], take = true, true
+			}
+		}
+		if take {
+			found = append(found, l)
+		}
+	}
+	for i, t := range targets {
+		if !hit[i] {
+			missing = append(missing, t)
+		}
+	}
+	return found, missing
+}
+
+// Remove takes the instances that targets cover out of a state. The instances are in
+// the order of the targets.
+func Remove(s *state.State, targets []addr.Target) (*state.State, []addr.Instance, diag.List) {
+	var gone []addr.Instance
+	seen := map[addr.Instance]bool{}
+	for _, t := range targets {
+		found, missing := Matching(s, []addr.Target{t})
+		if len(missing) > 0 {
+			return s, nil, noMatch()
+		}
+		for _, l := range found {
+			if a := l.Addr.Instance; !seen[a] {
+				seen[a] = true
+				gone = append(gone, a)
+			}
+		}
+	}
+	if len(gone) == 0 {
+		return s, nil, noMatch()
+	}
+	d := s.Edit()
+	for _, a := range gone {
+		removeInstance(d, s, a)
+	}
+	return d.Freeze(), gone, nil
+}
+
+func noMatch() diag.List {
+	return code("state/no-match", "Invalid target address", "No matching objects found. To view the available instances, use \"terrace state list\". Please modify the address to reference a specific instance.")
+}
+
+func removeInstance(d *state.Draft, s *state.State, a addr.Instance) {
+	in := s.Instance(a)
+	for _, key := range objects(in) {
+		d.Apply(state.Change{Object: addr.Object{Instance: a, Deposed: key}})
+	}
+}
+
+// objects are the deposed keys of an instance's objects, "" for the current one.
+func objects(in *state.Instance) []addr.DeposedKey {
+	out := in.DeposedKeys()
+	if in.Current != nil {
+		out = append([]addr.DeposedKey{""}, out...)
+	}
+	return out
+}
+
+// Taint marks the current object of an instance as tainted, or takes the mark off.
+func Taint(s *state.State, a addr.Instance, tainted bool) (*state.State, diag.List) {
+	verb := "tainted"
+	if !tainted {
+		verb = "untainted"
+	}
+	if a.Resource.Mode != addr.Managed {
+		return s, code("state/not-managed", "Invalid resource address", "Resource instance %s cannot be %s: only managed resources can.", a, verb)
+	}
+	o, p, ok := s.Object(addr.Object{Instance: a})
+	if !ok {
+		if in := s.Instance(a); in != nil {
+			return s, code("state/only-deposed", "No such resource instance", "Resource instance %s has no object of its own but deposed ones, which cannot be %s.", a, verb)
+		}
+		return s, code(CodeMissing, "No such resource instance", "There is no resource instance in the state with the address %s. If the resource configuration has just been added, you must run \"terrace apply\" once to create the corresponding instance(s) before they can be %s.", a, verb)
+	}
+	if o.Tainted == tainted {
+		if !tainted {
+			return s, code("state/not-tainted", "Resource instance is not tainted", "Resource instance %s is not currently tainted, and so it cannot be untainted.", a)
+		}
+		return s, nil
+	}
+	next := *o
+	next.Tainted = tainted
+	d := s.Edit()
+	d.Apply(state.Change{Object: addr.Object{Instance: a}, Provider: p, New: &next})
+	return d.Freeze(), nil
+}
+
+// CodeMissing is the code of the message of Taint about an instance that is not there.
+const CodeMissing = "state/no-instance"
+
+// ReplaceProvider gives the resources of one provider another one. It returns the
+// resources that have it, in the order of state.Sorted.
+func ReplaceProvider(s *state.State, from, to addr.Provider) (*state.State, []addr.AbsResource) {
+	var changed []addr.AbsResource
+	if s == nil {
+		return nil, nil
+	}
+	d := s.Edit()
+	for _, r := range s.Sorted() {
+		if r.Provider.Provider != from {
+			continue
+		}
+		p := r.Provider
+		p.Provider = to
+		d.SetProvider(r.Addr, p)
+		changed = append(changed, r.Addr)
+	}
+	return d.Freeze(), changed
+}
+
+// A Step is one move that was made or would be made.
+type Step struct{ From, To string }
+
+// Move moves what an address names to another address, in one state or, where to is
+// not nil, into another. The results are the states after it; the second is nil where
+// to is.
+func Move(from, to *state.State, source, target addr.Target) (nextFrom, nextTo *state.State, step Step, ds diag.List) {
+	m := mover{from: from, to: to, source: source, target: target}
+	fail := func(ds diag.List) (*state.State, *state.State, Step, diag.List) { return from, to, Step{}, ds }
+	pairs, ds := m.pairs()
+	if ds.HasErrors() {
+		return fail(ds)
+	}
+	src := from.Edit()
+	dst := src
+	if to != nil {
+		dst = to.Edit()
+	}
+	var all []state.Change
+	for _, p := range pairs {
+		in := from.Instance(p[0])
+		for _, key := range objects(in) {
+			o, provider, _ := from.Object(addr.Object{Instance: p[0], Deposed: key})
+			all = append(all, state.Change{Object: addr.Object{Instance: p[1], Deposed: key}, Provider: provider, New: o})
+		}
+	}
+	for _, p := range pairs { // all are out before the first is in: addresses may overlap
+		removeInstance(src, from, p[0])
+	}
+	for _, c := range all {
+		dst.Apply(c)
+	}
+	nextFrom = src.Freeze()
+	if to != nil {
+		nextTo = dst.Freeze()
+	}
+	return nextFrom, nextTo, Step{source.String(), target.String()}, nil
+}
+
+type mover struct {
+	from, to       *state.State
+	source, target addr.Target
+}
+
+// there is the state that things are moved into.
+func (m *mover) there() *state.State {
+	if m.to != nil {
+		return m.to
+	}
+	return m.from
+}
+
+// pairs are the instances to move with their new addresses.
+func (m *mover) pairs() ([][2]addr.Instance, diag.List) {
+	src, dst := m.source, m.target
+	switch {
+	case src.IsModule():
+		return m.modules()
+	case dst.IsModule():
+		return nil, m.badTarget("the target must also be a resource instance")
+	}
+	if src.Resource.Mode != dst.Resource.Mode {
+		kind := map[addr.Mode]string{addr.Managed: "managed", addr.Data: "data"}[src.Resource.Mode]
+		return nil, code("state/move-mode", "Invalid state move request", "Cannot move %s to %s: a %s resource can be moved only to another %[3]s resource address.", src, dst, kind)
+	}
+	if src.Resource.Type != dst.Resource.Type {
+		return nil, code("state/move-type", "Invalid state move request", "Cannot move %s to %s: resource types don't match.", src, dst)
+	}
+	if m.from.Instance(src.Instance()) != nil {
+		if there := m.there().Instance(dst.Instance()); there != nil {
+			return nil, m.taken("resource instance")
+		}
+		return [][2]addr.Instance{{src.Instance(), dst.Instance()}}, nil
+	}
+	from, to := addr.AbsResource{Module: src.Module, Resource: src.Resource}, addr.AbsResource{Module: dst.Module, Resource: dst.Resource}
+	r := m.from.Resource(from)
+	switch {
+	case r == nil || src.HasKey:
+		return nil, m.badSource()
+	case dst.HasKey:
+		return nil, m.badTarget("the source is a whole resource (not a resource instance) so the target must also be a whole resource")
+	case m.there().Resource(to) != nil:
+		return nil, m.taken("resource")
+	}
+	var out [][2]addr.Instance
+	for _, k := range r.Keys() {
+		out = append(out, [2]addr.Instance{from.Instance(k), to.Instance(k)})
+	}
+	return out, nil
+}
+
+// modules are the pairs of a whole module instance.
+func (m *mover) modules() ([][2]addr.Instance, diag.List) {
+	src, dst := m.source, m.target
+	if !dst.IsModule() {
+		return nil, m.badTarget("the target must also be a module")
+	}
+	from, to := src.Module.Steps(), dst.Module.Steps()
+	under := func(a addr.Instance) bool {
+		steps := a.Module.Steps()
+		return len(steps) >= len(from) && slices.Equal(steps[:len(from)], from)
+	}
+	var out [][2]addr.Instance
+	for a := range m.from.Instances() {
+		if !under(a) {
+			continue
+		}
+		steps := append(slices.Clone(to), a.Module.Steps()[len(from):]...)
+		out = append(out, [2]addr.Instance{a, {Module: addr.ModuleFromSteps(steps), Resource: a.Resource, Key: a.Key}})
+	}
+	if len(out) == 0 {
+		return nil, m.badSource()
+	}
+	if m.to == nil && len(to) >= len(from) && slices.Equal(to[:len(from)], from) {
+		return nil, m.badTarget("a module cannot be moved into itself")
+	}
+	for a := range m.there().Instances() {
+		steps := a.Module.Steps()
+		if len(steps) >= len(to) && slices.Equal(steps[:len(to)], to) {
+			return nil, m.taken("module")
+		}
+	}
+	return out, nil
+}
+
+func (m *mover) badSource() diag.List {
+	return code("state/move-source", "Invalid source address", "Cannot move %s: does not match anything in the current state.", m.source)
+}
+
+func (m *mover) badTarget(why string) diag.List {
+	return code("state/move-target", "Invalid target address", "Cannot move %s to %s: %s.", m.source, m.target, why)
+}
+
+func (m *mover) taken(what string) diag.List {
+	where := "in the current state"
+	if m.to != nil {
+		where = "in the state that it is moved to"
+	}
+	return code("state/move-taken", "Invalid target address", "Cannot move to %s: there is already a %s at that address %s.", m.target, what, where)
+}
+
+func code(c, summary, format string, args ...any) diag.List {
+	return diag.List{{Code: c, Severity: diag.Error, Summary: summary, Detail: fmt.Sprintf(format, args...)}}
+}
