@@ -84,9 +84,14 @@ const floors = `
 	NONE < internal/backend/backendtest/servers;
 	internal/backend, internal/state/store/storetest, internal/backend/backendtest/servers < internal/backend/backendtest;
 	internal/backend, internal/backend/rest < internal/backend/httpstore;
+	internal/backend < internal/backend/pg;
 	internal/backend < internal/backend/inmem;
 	internal/backend, internal/state/store/local < internal/backend/local;
-	internal/backend/inmem, internal/backend/local < internal/backend/kinds;
+	internal/backend/httpstore,
+	  internal/backend/inmem,
+	  internal/backend/local,
+	  internal/backend/pg
+	< internal/backend/kinds;
 	provider, internal/state/store/local < internal/provider/builtin;
 	diag, schema, internal/sys < internal/provisioner;
 
@@ -136,6 +141,7 @@ const outside = `
 	google.golang.org/grpc: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	google.golang.org/grpc/: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	google.golang.org/protobuf/: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	github.com/jackc/pgx/: internal/backend/pg internal/backend/backendtest/servers
 	github.com/hashicorp/go-plugin: internal/provider/rpc internal/provider/testprovider
 	golang.org/x/term: internal/sys
 	os/signal: internal/sys bench/cmd internal/provider/testprovider

@@ -9,15 +9,19 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/httpstore"
 	"github.com/terrace-iac/terrace/internal/backend/inmem"
 	"github.com/terrace-iac/terrace/internal/backend/local"
+	"github.com/terrace-iac/terrace/internal/backend/pg"
 )
 
 // All are the kinds, in the order of their names.
 func All() []backend.Kind {
 	return []backend.Kind{
+		httpstore.Kind(),
 		inmem.Kind(),
 		local.Kind(),
+		pg.Kind(),
 	}
 }
 
