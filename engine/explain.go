@@ -32,6 +32,12 @@ type ExplainOptions struct {
 	// provider's schema can be had, since it says what is sensitive. Nil for none.
 	State *state.State
 
+	// Unit is what gives the module its inputs, with the text of its files, and Show
+	// the names of files for readers. Nil in a plain folder.
+	Unit    origin.Unit
+	UnitSet *source.Set
+	Show    func(file string) (name, layer string)
+
 	// Installed is called once, before the first schema is asked for, to find the
 	// programs of providers. Nil if they are found already.
 	Installed func()
@@ -57,7 +63,7 @@ func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) 
 	graph := &demand.Graph{}
 	t := graph.Task(ctx)
 	schemas := e.schemas(ctx, o.Installed)
-	x := &origin.Explainer{Set: e.o.Set, Layers: layers, Known: e.known(ctx, o.State, schemas), Schema: schemas}
+	x := &origin.Explainer{Set: e.o.Set, Layers: layers, Known: e.known(ctx, o.State, schemas), Schema: schemas, Unit: o.Unit, UnitSet: o.UnitSet, Show: o.Show}
 	if o.Lost != nil {
 		x.Lost = func(name string) (out []origin.Given) {
 			for _, v := range o.Lost(name) {

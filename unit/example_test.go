@@ -95,10 +95,11 @@ func ExampleUnit_Explain() {
 	u, _ := l.Unit(t, "u", "")
 	x, _ := u.Explain(t, "inputs.tags.team")
 	for _, s := range x.Steps {
-		fmt.Printf("%s:%d %s\n", filepath.Base(s.At.Filename), s.At.Start.Line, s.Text)
+		fmt.Printf("%s:%d %s\n", filepath.Base(s.At.File), s.At.Line, s.Text)
 	}
 	// Output:
-	// terragrunt.hcl:4 argument of merge
-	// terragrunt.hcl:4 refers to import.account.inputs
-	// account.hcl:1 set here
+	// terragrunt.hcl:4 inputs.tags.team
+	// terragrunt.hcl:4 argument 1 of merge wins
+	// terragrunt.hcl:1 import.account is ../account.hcl
+	// account.hcl:1 inputs.tags.team
 }

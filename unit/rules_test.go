@@ -311,7 +311,17 @@ func (u *loadedUnit) check(name, kind, want string) {
 				u.note(ds)
 				var lines []string
 				for _, st := range x.Steps {
-					lines = append(lines, fmt.Sprintf("%s:%d %s", s.rel(st.At.Filename), st.At.Start.Line, st.Text))
+					where := ""
+					if st.At != nil && st.At.File != "" {
+						where = fmt.Sprintf("%s:%d ", s.rel(st.At.File), st.At.Line)
+					}
+					lines = append(lines, where+s.short(st.Text))
+					for _, p := range st.Replaces {
+						lines = append(lines, fmt.Sprintf("  replaces %s:%d", s.rel(p.File), p.Line))
+					}
+					for _, p := range st.With {
+						lines = append(lines, fmt.Sprintf("  merged with %s:%d", s.rel(p.File), p.Line))
+					}
 				}
 				section := want[strings.Index(want, line)+len(line):]
 				if i := strings.Index(section, "\n# "); i >= 0 {

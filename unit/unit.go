@@ -295,6 +295,16 @@ func (u *Unit) layerOf(c *calc, e *ev) *source.Layer {
 	if l := u.layers(c)[e]; l != nil {
 		return l
 	}
+	switch e.role {
+	case importRole:
+		return &source.Layer{Kind: source.Import}
+	case readRole, stackRole:
+		return &source.Layer{Kind: source.Import, Name: "read_terragrunt_config"}
+	case includeRole:
+		return &source.Layer{Kind: source.Import, Name: "include"}
+	case valuesRole:
+		return &source.Layer{Kind: source.Import, Name: "values file"}
+	}
 	return baseLayer
 }
 

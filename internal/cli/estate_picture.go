@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/internal/planhtml"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
@@ -267,15 +269,35 @@ func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, hide *secret
 		case hide.of != nil && x.Value != cty.NilVal:
 			in.Value = shortValue(x.Value)
 		}
+		step := func(text string, at *origin.Place, replaced bool) {
+			if at != nil && at.File != "" {
+				in.Steps = append(in.Steps, planhtml.Step{
+					Text: text, File: r.fromHere(at.File), Line: at.Line, Column: at.Column, Role: r.roleOf(u, at.File, at.Of), Replaced: replaced,
+				})
+			}
+		}
 		for _, st := range x.Steps {
-			in.Steps = append(in.Steps, planhtml.Step{
-				Text: st.Text, File: r.fromHere(st.At.Filename), Line: st.At.Start.Line, Column: st.At.Start.Column,
-				Role: r.roleOf(u, st.At.Filename, st.Layer), Replaced: st.Replaced,
-			})
+			step(st.Text, st.At, false)
+			for i := range st.Replaces {
+				step("replaced", &st.Replaces[i], true)
+			}
+			for i := range st.With {
+				step("merged with this", &st.With[i], false)
+			}
 		}
 		out = append(out, in)
 	}
 	return out
+}
+
+// lineOf is the line that holds a byte, without blanks around it.
+func lineOf(text []byte, at int) string {
+	if at > len(text) {
+		return ""
+	}
+	from := bytes.LastIndexByte(text[:at], '\n') + 1
+	line, _, _ := bytes.Cut(text[from:], []byte("\n"))
+	return strings.TrimSpace(string(line))
 }
 
 // longestValue is how many characters of an input's value the page shows.

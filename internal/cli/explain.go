@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -23,30 +24,39 @@ type explainOptions struct {
 }
 
 func explainCommand(ctx context.Context, s *session, args []string) int {
-	var o explainOptions
-	f := newFlags("explain")
-	f.BoolVar(&o.json, "json", false, "")
-	f.StringVar(&o.state, "state", "", "")
-	addVars(f, &o.vars)
-	if !s.parse(f, args) {
+	o, ok := s.explainFlags(args)
+	if !ok {
 		return 1
 	}
-	if f.NArg() != 1 {
-		return s.usageError("explain", "Address required", "The explain command expects exactly one argument: the address of what to explain, such as var.region or aws_instance.web.ami.")
-	}
-	o.address = f.Arg(0)
-	return runExplain(ctx, s, &o)
-}
-
-func runExplain(ctx context.Context, s *session, o *explainOptions) int {
-	x, ds := s.explain(ctx, o)
+	x, ds := s.explain(ctx, o, engine.ExplainOptions{})
 	if ds.HasErrors() {
 		return s.fail(ds)
 	}
 	if len(ds) > 0 {
 		_ = s.human.Printer.Print(s.Stderr, s.filter(ds)) // what others read from Stdout stays clean
 	}
-	if !o.json {
+	return s.printExplanation(x, o.json)
+}
+
+func (s *session) explainFlags(args []string) (*explainOptions, bool) {
+	o := &explainOptions{}
+	f := newFlags("explain")
+	f.BoolVar(&o.json, "json", false, "")
+	f.StringVar(&o.state, "state", "", "")
+	addVars(f, &o.vars)
+	if !s.parse(f, args) {
+		return nil, false
+	}
+	if f.NArg() != 1 {
+		s.usageError("explain", "Address required", "The explain command expects exactly one argument: the address of what to explain, such as var.region or aws_instance.web.ami.")
+		return nil, false
+	}
+	o.address = f.Arg(0)
+	return o, true
+}
+
+func (s *session) printExplanation(x *engine.Explanation, asJSON bool) int {
+	if !asJSON {
 		_ = x.Print(s.Stdout)
 		return 0
 	}
@@ -58,7 +68,8 @@ func runExplain(ctx context.Context, s *session, o *explainOptions) int {
 	return 0
 }
 
-func (s *session) explain(ctx context.Context, o *explainOptions) (*engine.Explanation, diag.List) {
+// explain answers with what given says besides what the folder holds.
+func (s *session) explain(ctx context.Context, o *explainOptions, given engine.ExplainOptions) (*engine.Explanation, diag.List) {
 	p, ds := s.loadInstalled(ctx, loadOptions{vars: o.vars, partial: true})
 	if p == nil {
 		return nil, ds
@@ -68,20 +79,20 @@ func (s *session) explain(ctx context.Context, o *explainOptions) (*engine.Expla
 	if more.HasErrors() {
 		return nil, append(ds, more...)
 	}
-	given, _ := vars.Gather(vars.Sources{Dir: s.Dir, Env: s.Env, Flags: o.vars})
-	x, more := p.engine.Explain(ctx, o.address, engine.ExplainOptions{
-		Variables: p.vars, Lost: given.Lost, State: st,
-		// Those that are not installed are asked for nothing.
-		Installed: func() { p.selectProviders(ctx, st) },
-	})
+	all, _ := vars.Gather(vars.Sources{Dir: s.Dir, Env: s.Env, Flags: o.vars})
+	given.Variables, given.Lost, given.State = p.vars, all.Lost, st
+	given.Installed = func() { p.selectProviders(ctx, st) } // those that are not installed are asked for nothing
+	x, more := p.engine.Explain(ctx, o.address, given)
 	return x, append(ds, more...)
 }
 
-// loadInstalled loads a configuration without the modules that are not installed,
-// which is a warning.
+// loadInstalled loads a configuration without the modules that are not here, or
+// that have mistakes in them, which is a warning.
 func (s *session) loadInstalled(ctx context.Context, o loadOptions) (*project, diag.List) {
 	p, ds := s.load(ctx, o)
-	missing := func(m *diag.Message) bool { return m.Severity == diag.Warning || module.NeedsInstall(m) }
+	missing := func(m *diag.Message) bool {
+		return m.Severity == diag.Warning || module.Missing(m) || m.At != nil && filepath.Dir(m.At.Filename) != "."
+	}
 	if p != nil || slices.ContainsFunc(ds, func(m *diag.Message) bool { return !missing(m) }) {
 		return p, ds
 	}

@@ -72,7 +72,10 @@ func (s *session) load(ctx context.Context, o loadOptions) (*project, diag.List)
 	values, more := given.For(e.Root().Variables)
 	ds = append(ds, more...)
 	more = s.inputs(ctx, values, e.Root())
-	if o.partial && o.rootOnly { // which keeps nobody from looking at state and files
+	switch {
+	case s.tolerant:
+		more = asWarnings(more.Errors())
+	case o.partial && o.rootOnly: // which keeps nobody from looking at state and files
 		more = asWarnings(more)
 	}
 	ds = append(ds, more...)

@@ -36,6 +36,7 @@ type session struct {
 	set         *source.Set
 	views       viewOptions
 	unit        *unitSession   // nil in a plain folder
+	tolerant    bool           // what is wrong with the unit's inputs is no error
 	programs    func() sys.Env // the environment of provisioners' programs; nil: Env
 	hashes      *install.Hashes
 

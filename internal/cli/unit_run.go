@@ -61,9 +61,7 @@ func (s *session) asUnits(ctx context.Context, cmd command, args []string) (code
 		return s.usageError(cmd.name, "Failed to parse command-line flags", err.Error()), true
 	}
 	if cmd.name == "explain" && !many {
-		if code, yes := s.explainUnit(ctx, f, rest); yes {
-			return code, true
-		}
+		return s.explainUnit(ctx, f, rest), true
 	}
 	if many {
 		return s.overUnits(ctx, cmd.name, f, rest), true

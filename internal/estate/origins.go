@@ -7,14 +7,15 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/demand"
-	"github.com/terrace-iac/terrace/unit"
+	"github.com/terrace-iac/terrace/internal/origin"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // An Input is an input of a unit, or one part of it, and where that comes from.
 type Input struct {
 	Name string // as in an expression, behind "inputs."
 	Of   string // the name of the input as a whole
-	unit.Explanation
+	*origin.Explanation
 }
 
 // mostParts is how many parts of an input are told apart.
@@ -51,16 +52,22 @@ func (e *Estate) Declared(ctx context.Context, u *Unit) map[string]*config.Varia
 }
 
 // parts are those of an input that is an object, if they come from different files.
-func (e *Estate) parts(t *demand.Task, u *Unit, name string, whole unit.Explanation) []Input {
+func (e *Estate) parts(t *demand.Task, u *Unit, name string, whole *origin.Explanation) []Input {
 	if len(whole.Steps) == 0 {
 		return nil
 	}
-	v, marks := whole.Value.Unmark()
-	ty := v.Type()
-	if len(marks) > 0 || !v.IsKnown() || v.IsNull() || !ty.IsObjectType() && !ty.IsMapType() || v.LengthInt() > mostParts {
+	v, marks := whole.Value, whole.Sensitive
+	if v == cty.NilVal {
 		return nil
 	}
-	file := whole.Steps[len(whole.Steps)-1].At.Filename
+	ty := v.Type()
+	if marks || !v.IsKnown() || v.IsNull() || !ty.IsObjectType() && !ty.IsMapType() || v.LengthInt() > mostParts {
+		return nil
+	}
+	file := ""
+	if at := whole.Steps[len(whole.Steps)-1].At; at != nil {
+		file = at.File
+	}
 	var out []Input
 	several := false
 	for it := v.ElementIterator(); it.Next(); {
@@ -68,7 +75,7 @@ func (e *Estate) parts(t *demand.Task, u *Unit, name string, whole unit.Explanat
 		path := stepText(name) + stepText(key.AsString())
 		x, _ := u.Explain(t, "inputs"+path)
 		for _, s := range x.Steps {
-			several = several || s.At.Filename != file
+			several = several || s.At != nil && s.At.File != file
 		}
 		out = append(out, Input{Name: shortPath(path), Of: name, Explanation: x})
 	}

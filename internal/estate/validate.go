@@ -55,11 +55,6 @@ func (e *Estate) validate(t *demand.Task, u *Unit) diag.List {
 	return ds
 }
 
-// Explain tells where a part of a unit comes from.
-func (e *Estate) Explain(ctx context.Context, u *Unit, path string) (unit.Explanation, diag.List) {
-	return u.Explain(e.task(ctx), path)
-}
-
 // An InputsReport is what compares badly between the inputs of a unit and the
 // variables of its module.
 type InputsReport struct {

@@ -181,7 +181,7 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	if !seen[mod] { // each folder's messages once
 		seen[mod] = true
 		if config.Unread(more) {
-			return nil, diag.Errorf(&at, "Unreadable module directory", "The folder %q, which this call names, does not exist or cannot be read.", child.Dir)
+			return nil, coded(unreadable, diag.Errorf(&at, "Unreadable module directory", "The folder %q, which this call names, does not exist or cannot be read.", child.Dir))
 		}
 		ds = append(ds, more...)
 		ds = append(ds, onlyInRoot(mod, call)...)
@@ -223,15 +223,25 @@ func normal(src string) string {
 	return src
 }
 
-// The summaries of the errors that installing modules takes away.
+// The codes of errors about modules that are not here.
 const (
-	notInstalled = "Module not installed"
-	outgrown     = "Module version requirements have changed"
+	notInstalled = "module/not-installed"
+	outgrown     = "module/outgrown"
+	unreadable   = "module/unreadable"
 )
 
 // NeedsInstall reports whether an error says that modules are to be installed.
-func NeedsInstall(m *diag.Message) bool {
-	return m.Summary == notInstalled || m.Summary == outgrown
+func NeedsInstall(m *diag.Message) bool { return m.Code == notInstalled || m.Code == outgrown }
+
+// Missing reports whether an error says that a called module is not here: not
+// installed, or a folder that does not exist.
+func Missing(m *diag.Message) bool { return NeedsInstall(m) || m.Code == unreadable }
+
+func coded(code string, ds diag.List) diag.List {
+	for _, m := range ds {
+		m.Code = code
+	}
+	return ds
 }
 
 // locate finds the folder of a called module: beside the caller, or where the
@@ -243,11 +253,11 @@ func (b *builder) locate(child *Node, says callFacts, at *source.Range) diag.Lis
 	}
 	inst, ok := b.o.Manifest[child.Path.Key()]
 	if !ok || inst.Source != says.source && inst.Source != says.canonical && normal(inst.Source) != normal(says.source) {
-		return diag.Errorf(at, notInstalled, "This module is not yet installed. Run \"terrace init\" to install all modules required by this configuration.")
+		return coded(notInstalled, diag.Errorf(at, "Module not installed", "This module is not yet installed. Run \"terrace init\" to install all modules required by this configuration."))
 	}
 	if says.versioned && !says.want.Allows(inst.Version) {
 		at := child.Call.Version.Expr.Range()
-		return diag.Errorf(&at, outgrown, "The version requirements have changed since this module was installed and the installed version (%s) is no longer acceptable. Run \"terrace init\" to install all modules required by this configuration.", inst.Version)
+		return coded(outgrown, diag.Errorf(&at, "Module version requirements have changed", "The version requirements have changed since this module was installed and the installed version (%s) is no longer acceptable. Run \"terrace init\" to install all modules required by this configuration.", inst.Version))
 	}
 	child.Dir, child.Version = inst.Dir, inst.Version
 	if b.root != "." && !filepath.IsAbs(child.Dir) {

@@ -1,6 +1,7 @@
 package origin
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -22,6 +23,14 @@ func (r *replay) start(address string) (cursor, diag.List) {
 	if !ok {
 		return cursor{}, bad("The address %q stands for many values; name one of them by its key or index.", address)
 	}
+	if r.e.Unit != nil {
+		if c, done, ds := r.unitPart(traversal); done {
+			return c, ds
+		}
+	}
+	if r.e.Eval == nil {
+		return cursor{}, bad("The module of this unit cannot be read, so what stands in it is not known. An address of a part of the unit begins with one of %s.", strings.Join(unitRoots, ", "))
+	}
 	m := r.e.Eval.Root
 	for len(path) >= 2 && path[0].name() == "module" {
 		call := m.Call(path[1].name())
@@ -37,6 +46,45 @@ func (r *replay) start(address string) (cursor, diag.List) {
 	return r.within(m, path)
 }
 
+// unitRoots are some of the names that addresses of a unit begin with.
+var unitRoots = []string{"inputs", "local", "import", "include", "dependency", "feature", "values", "remote_state", "terraform", "generate"}
+
+// unitPart reads the address of a part of the unit. Local values may be the unit's
+// or its module's, and the terraform block likewise: those of the unit go first.
+func (r *replay) unitPart(address hcl.Traversal) (c cursor, done bool, ds diag.List) {
+	way, ok, ds := r.e.Unit.Part(address)
+	if !ok {
+		return cursor{}, false, nil
+	}
+	if root := address.RootName(); ds.HasErrors() && r.e.Eval != nil && len(address) > 1 && (root == "local" || root == "terraform") {
+		path, _ := steps(address)
+		cfg := r.e.Eval.Root.Node.Config
+		if root == "local" && cfg.Locals[path[1].name()] != nil || root == "terraform" && slices.Contains(terraformParts, path[1].name()) {
+			return cursor{}, false, nil
+		}
+	}
+	if ds.HasErrors() {
+		return cursor{}, true, ds
+	}
+	r.secretInput(address)
+	return r.take(way), true, nil
+}
+
+// secretInput says that an input is secret where its variable is. Where the module
+// is not known, and in what other programs are given, names decide.
+func (r *replay) secretInput(address hcl.Traversal) {
+	path, _ := steps(address)
+	switch {
+	case len(path) == 1:
+		r.inputs = path[0].name() == "inputs"
+	case path[0].name() == "inputs" && r.e.Eval != nil:
+		v := r.e.Eval.Root.Node.Config.Variables[path[1].name()]
+		r.secret = v != nil && v.Sensitive
+	case path[0].name() == "inputs", path[0].name() == "remote_state", path[0].name() == "terraform":
+		r.secret = guard{byName: true}.secret(path[1:])
+	}
+}
+
 // intoCall takes an instance of a module call off an address, unless the address
 // means the call itself or one of its own arguments (done).
 func (r *replay) intoCall(call *eval.Call, path []step) (c cursor, child *eval.Module, rest []step, done bool, ds diag.List) {
@@ -50,6 +98,13 @@ func (r *replay) intoCall(call *eval.Call, path []step) (c cursor, child *eval.M
 		}
 	}
 	switch {
+	case call.Node == nil && len(path) > 0 && cfg.Body != nil && m.Node.Config.Setting(cfg.Body, path[0].name()) != nil:
+		return r.inBody(f, cfg.Body, path, label, nil), nil, nil, true, nil
+	case call.Node == nil && len(path) > 1 && path[0].brackets && cfg.Body != nil && m.Node.Config.Setting(cfg.Body, path[1].name()) != nil:
+		if k, fits := keyOf(path, f.forEach); fits {
+			f.key = k
+		}
+		return r.inBody(f, cfg.Body, path[1:], label+pathText(path[:1]), nil), nil, nil, true, nil
 	case call.Node == nil && len(path) > 0:
 		return c, nil, nil, true, bad("The module %s is not installed, so what stands in it is not known.", label)
 	case call.Node == nil:
@@ -108,6 +163,8 @@ func (r *replay) within(m *eval.Module, path []step) (cursor, diag.List) {
 		return r.output(m, second, rest, end), nil
 	case "provider":
 		return r.provider(m, path[1:])
+	case "terraform":
+		return r.terraform(m, path)
 	}
 	if a, tail, ok := resourceAddr(path); ok {
 		if res := m.Resource(a); res != nil {

@@ -197,7 +197,7 @@ func (r *replay) guarded(f *frame, s *config.Setting, path []step) {
 	if !r.secret && f.guard.loaded().byName {
 		v, _ := r.eval(f, s.Expr)
 		v, _ = part(v, path[1:])
-		r.secret = f.guard.holds(v)
+		r.secret = f.guard.holds(v) || holdsItem(s.Expr)
 	}
 }
 
@@ -264,7 +264,7 @@ func (r *replay) nested(f *frame, blocks hcl.Blocks, path []step, what string) c
 		}
 		count, known := r.turns(f, b)
 		if !known {
-			return r.end(Undecided, cursor{f, forEachOf(b), nil}, "the number of blocks that this makes is not known from configuration")
+			return r.end(Unknown, cursor{f, forEachOf(b), nil}, "the number of blocks that this makes is not known from configuration")
 		}
 		if n < count {
 			return r.turn(f, b, n, rest[1:], text)

@@ -1,6 +1,8 @@
 package origin
 
 import (
+	"maps"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -15,8 +17,11 @@ import (
 // A frame is where an expression stands: what its references mean and how they
 // are evaluated.
 type frame struct {
-	mod   *eval.Module // nil in a variable file
-	scope lang.Scope   // nil in a variable file
+	mod   *eval.Module // nil in a variable file and in a unit file
+	scope lang.Scope   // nil in a variable file and in a unit file
+
+	unit  Scope                // where a unit file's expression stands, or nil
+	names map[string]cty.Value // what iterations define there
 
 	// Of an argument of a repeated block: the argument that repeats it, and the
 	// key of the instance that is meant; the zero key stands for all of them.
@@ -69,6 +74,14 @@ func (f *frame) inside(it *iteration, names map[string]cty.Value) *frame {
 	inner := *f
 	it.under = f.iter
 	inner.iter = it
+	if f.unit != nil {
+		inner.names = maps.Clone(f.names)
+		if inner.names == nil {
+			inner.names = map[string]cty.Value{}
+		}
+		maps.Copy(inner.names, names)
+		return &inner
+	}
 	for name, v := range names {
 		inner.scope = iterScope{inner.scope, name, v}
 	}
@@ -146,6 +159,9 @@ func (r *replay) instance(res *eval.Resource, k addr.Key) *eval.Desired {
 // address writes a reference as an address that can be explained, or "" if it
 // is none.
 func (r *replay) address(f *frame, ref hcl.Traversal) string {
+	if f.unit != nil {
+		return addr.Text(ref)
+	}
 	if f.mod == nil {
 		return ""
 	}

@@ -9,6 +9,9 @@
 package origin
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -23,8 +26,14 @@ import (
 // An Explainer explains the values of one evaluation. It keeps nothing between
 // two explanations and may be used by several tasks at once.
 type Explainer struct {
-	Eval *eval.Evaluator // with a Phase, or any other that may be asked for everything
+	Eval *eval.Evaluator // with a Phase, or any other that may be asked for everything; nil without a module
 	Set  *source.Set     // the text of configuration and variable files
+	Unit Unit            // what gives the root module its inputs; nil in a plain folder
+	// UnitSet is the text of the unit's files, with Unit.
+	UnitSet *source.Set
+	// Show gives a file the name that the reader knows it by, and its layer in place
+	// of the one that the file has, "" for that. Nil: names are shown as they are.
+	Show func(file string) (name, layer string)
 
 	// Layers says where given root variables come from; those that are missing
 	// are described by eval.Input.From.
@@ -88,11 +97,25 @@ const (
 	Repetition  Kind = "repetition" // count or for_each of a block, for count.index and each
 	Computed    Kind = "computed"   // an expression whose result stands nowhere in the text
 	Provider    Kind = "provider"   // what a provider decides
-	Environs    Kind = "environs"   // path, terraform
-	Undecided   Kind = "undecided"  // which way it goes is not known, or must not be shown
+	Context     Kind = "context"    // path, terraform: what the run itself decides
+	Unknown     Kind = "unknown"    // which way it goes is not known, or must not be shown
 	Failed      Kind = "failed"     // the expression has an error
-	Circle      Kind = "circle"     // a value that needs itself
+	Cycle       Kind = "cycle"      // a value that needs itself
 	NotSet      Kind = "not_set"    // an argument that nothing sets
+	Merged      Kind = "merged"     // a list or map that several places have a part in
+)
+
+// The kinds of steps in unit files.
+const (
+	Input          Kind = "input"           // an input of a unit
+	Import         Kind = "import"          // an import block through which a value is read
+	Include        Kind = "include"         // an include block, likewise
+	Values         Kind = "values_file"     // a value of the values file
+	Feature        Kind = "feature"         // the default of a feature flag
+	Dependency     Kind = "dependency"      // an output of another unit
+	MockOutputs    Kind = "mock_outputs"    // what stands in for an output that does not exist
+	Generate       Kind = "generate"        // the block that writes a generated file
+	ExtraArguments Kind = "extra_arguments" // the block that names a variable file or sets an environment variable
 )
 
 // A Step is one stop on the way. The last one is where the value was set, or
@@ -114,6 +137,8 @@ type Place struct {
 	Source       string // the line, without what must not be shown; "" if the text is not at hand
 	Part         string // what of the line is meant; the same where it is all of it
 	Layer        string // "base", "override 1", "variable file", …
+
+	Of *source.Layer // what Layer says, with the block that brought the file in; nil where that is not known
 }
 
 // From is something that a computed value is made of.
@@ -138,7 +163,11 @@ type Part struct {
 //
 // Cells that are computed on the way report their errors to the graph as ever.
 func (e *Explainer) Explain(t *demand.Task, address string) (*Explanation, diag.List) {
-	r := &replay{t: t, e: e, out: &Explanation{Address: address}, seen: map[visit]bool{}, settings: map[string][]setting{}}
+	r := &replay{
+		t: t, e: e, out: &Explanation{Address: address}, seen: map[visit]bool{}, settings: map[string][]setting{},
+		layers: map[string]*source.Layer{},
+	}
+	r.feeds()
 	start, ds := r.start(address)
 	if ds.HasErrors() {
 		return r.out, ds
@@ -146,14 +175,23 @@ func (e *Explainer) Explain(t *demand.Task, address string) (*Explanation, diag.
 	if start.f != nil {
 		r.follow(start)
 	}
+	r.generated()
 	r.finish()
 	return r.out, ds
 }
 
 // finish takes from the value what must not be shown.
 func (r *replay) finish() {
+	if end := r.lastPlace(); end != nil { // what two layers both have from one place replaced nothing
+		for _, s := range r.out.Steps {
+			s.Replaces = slices.DeleteFunc(s.Replaces, func(p Place) bool {
+				return p.File == end.File && p.Line == end.Line && p.Column == end.Column
+			})
+		}
+	}
+	r.shown()
 	r.out.Sensitive = r.valueSecret
-	switch v := r.value; {
+	switch v := r.withoutFed(r.value); {
 	case v == cty.NilVal:
 		r.out.Sensitive = r.secret
 		r.out.Each = r.each
@@ -162,6 +200,36 @@ func (r *replay) finish() {
 	default:
 		r.out.Sensitive = value.ContainsSecret(v)
 		r.out.Value = value.Redact(v)
+	}
+}
+
+// shown gives files the names that the reader knows them by.
+func (r *replay) shown() {
+	name := func(p *Place) {
+		if p == nil || p.File == "" || r.e.Show == nil {
+			return
+		}
+		file, layer := r.e.Show(p.File)
+		p.File, p.Layer = file, cmp.Or(layer, p.Layer)
+	}
+	names := func(all []Place) {
+		for i := range all {
+			name(&all[i])
+		}
+	}
+	for _, s := range r.out.Steps {
+		name(s.At)
+		names(s.With)
+		names(s.Replaces)
+		for i := range s.From {
+			name(s.From[i].At)
+		}
+	}
+	for i := range r.out.Parts {
+		p := &r.out.Parts[i]
+		name(&p.At)
+		names(p.With)
+		names(p.Replaces)
 	}
 }
 

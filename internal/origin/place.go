@@ -17,8 +17,13 @@ const longestLine = 160
 // place shows the line on which a range starts. hide lists the ranges whose text
 // must not be shown, besides those that lines of the expressions on the way have.
 func (r *replay) place(at source.Range, hide []source.Range) *Place {
-	p := &Place{File: at.Filename, Line: at.Start.Line, Column: at.Start.Column, Layer: r.e.Set.LayerOf(at).String()}
-	f := r.e.Set.File(at.Filename)
+	p := &Place{File: at.Filename, Line: at.Start.Line, Column: at.Start.Column}
+	if l, ok := r.layers[at.Filename]; ok {
+		r.layered(p, l)
+	} else {
+		r.layered(p, r.e.Set.LayerOf(at))
+	}
+	f := r.file(at.Filename)
 	if f == nil || f.Bytes == nil {
 		return p
 	}
@@ -37,11 +42,22 @@ func (r *replay) place(at source.Range, hide []source.Range) *Place {
 	return p
 }
 
+// file is the text of a file, of the module's or of the unit's.
+func (r *replay) file(name string) *source.File {
+	if f := r.e.Set.File(name); f != nil {
+		return f
+	}
+	if r.e.UnitSet != nil {
+		return r.e.UnitSet.File(name)
+	}
+	return nil
+}
+
 // header shows the line of a block's header, and nothing of what stands in the
 // block, should it stand on the same line.
 func (r *replay) header(at source.Range) *Place {
 	p := r.place(at, nil)
-	f := r.e.Set.File(at.Filename)
+	f := r.file(at.Filename)
 	if f == nil || f.Bytes == nil {
 		return p
 	}
@@ -103,6 +119,9 @@ func (r *replay) onLine(c cursor, args *guarded, at source.Range) (out []source.
 	own := c.x.Range()
 	if own.Filename != at.Filename || at.Start.Line < own.Start.Line || at.Start.Line > own.End.Line {
 		return nil
+	}
+	if r.feedsAll(spotOf(c)) && !isReference(c.x) {
+		return []source.Range{own}
 	}
 	parts := func(xs ...hcl.Expression) {
 		for _, x := range xs {
@@ -237,10 +256,42 @@ func (r *replay) hidden(c cursor) []source.Range {
 	if c.x == nil {
 		return nil
 	}
-	if r.secret && !isReference(c.x) {
-		return []source.Range{c.x.Range()}
+	if !r.secret {
+		return nil
 	}
-	return nil
+	return secretParts(c.x, c.path)
+}
+
+// secretParts lists what an expression has at a path: of an object that is written
+// out the item, of a call that merges such objects their items, and of all else that
+// is more than a reference the whole.
+func secretParts(x hcl.Expression, path []step) []source.Range {
+	if isReference(x) {
+		return nil
+	}
+	if len(path) > 0 {
+		if call, ok := unwrap(x).(*hclsyntax.FunctionCallExpr); ok && (baseName(call.Name) == "merge" || call.Name == "deep_merge") {
+			var out []source.Range
+			for _, a := range call.Args {
+				out = append(out, secretParts(a, path)...)
+			}
+			return out
+		}
+		if items, diags := hcl.ExprMap(x); !diags.HasErrors() {
+			var out []source.Range
+			for _, kv := range items {
+				key, diags := kv.Key.Value(nil)
+				if diags.HasErrors() || !key.IsKnown() || key.IsNull() || !key.Type().IsPrimitiveType() {
+					return []source.Range{x.Range()}
+				}
+				if keyStep(key).name() == path[0].name() {
+					out = append(out, secretParts(kv.Value, path[1:])...)
+				}
+			}
+			return out
+		}
+	}
+	return []source.Range{x.Range()}
 }
 
 // isReference reports whether the text of an expression names a value and tells

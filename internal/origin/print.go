@@ -199,7 +199,7 @@ func (p *Place) json() *jsonPlace {
 	if p == nil {
 		return nil
 	}
-	j := jsonPlace(*p)
+	j := jsonPlace{p.File, p.Line, p.Column, p.Source, p.Part, p.Layer}
 	if j.Part == j.Source {
 		j.Part = ""
 	}

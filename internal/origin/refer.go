@@ -13,12 +13,18 @@ import (
 // reference goes on at the definition of what a traversal names.
 func (r *replay) reference(c cursor, ref hcl.Traversal) cursor {
 	path, ok := steps(ref)
-	if !ok || c.f.mod == nil {
+	if !ok || c.f.mod == nil && c.f.unit == nil {
 		return r.computed(c)
 	}
 	path = join(path, c.path)
 	if it := c.f.iterator(path[0].name()); it != nil {
 		return r.iterated(c, it, it.path(path))
+	}
+	if c.f.unit != nil {
+		if way, ok := c.f.unit.Follow(traversal(path)); ok {
+			return r.take(way)
+		}
+		return r.computed(c)
 	}
 	if len(path) < 2 {
 		return r.computed(c)
@@ -34,7 +40,7 @@ func (r *replay) reference(c cursor, ref hcl.Traversal) cursor {
 	case "each", "count":
 		return r.repeated(c, path)
 	case "path", "terraform", "tofu":
-		return r.environs(c, path)
+		return r.context(c, path)
 	case "self":
 		if c.f.self == nil {
 			return r.computed(c)
@@ -76,7 +82,7 @@ func (r *replay) module(c cursor, name string, path []step) cursor {
 	case call == nil:
 		return r.computed(c)
 	case call.Node == nil:
-		return r.end(Undecided, c, named(c.f.mod, "module."+name)+" is not installed")
+		return r.end(Unknown, c, named(c.f.mod, "module."+name)+" is not installed")
 	}
 	child, path := r.child(call, path)
 	if child == nil || len(path) == 0 || child.Node.Config.Outputs[path[0].name()] == nil {
@@ -291,8 +297,8 @@ func (r *replay) inSet(c cursor, text string) cursor {
 	return cursor{}
 }
 
-// environs ends at what the run itself decides.
-func (r *replay) environs(c cursor, path []step) cursor {
+// context ends at what the run itself decides.
+func (r *replay) context(c cursor, path []step) cursor {
 	r.look(c)
 	why := map[string]string{
 		"module": "the folder of the module", "root": "the folder of the root module", "cwd": "the folder that the program was started in",
@@ -301,5 +307,5 @@ func (r *replay) environs(c cursor, path []step) cursor {
 	if why == "" {
 		return r.computed(c)
 	}
-	return r.end(Environs, c, fmt.Sprintf("%s.%s is %s", path[0].name(), path[1].name(), why))
+	return r.end(Context, c, fmt.Sprintf("%s.%s is %s", path[0].name(), path[1].name(), why))
 }

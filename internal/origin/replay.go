@@ -34,9 +34,10 @@ type cursor struct {
 	path []step
 }
 
-// visit tells a circle from a long way.
+// visit tells a cycle from a long way.
 type visit struct {
 	module addr.ModuleInstance
+	unit   Scope
 	at     source.Range
 	path   string
 }
@@ -53,6 +54,13 @@ type replay struct {
 
 	valueSecret bool // value must not be shown
 	each        bool // the value is not known since it is another one in each instance
+
+	layers  map[string]*source.Layer // of unit files on the way
+	fed     map[spot][][]step        // what of unit files must not be shown: it feeds a sensitive variable
+	onVisit func(cursor)             // told of every expression on the way; nil for nobody
+	texts   *secrets                 // the values of fed
+	inputs  bool                     // all inputs of the unit are asked for
+	fedBy   map[spot][][]step        // what onVisit gathers
 }
 
 // mostSteps bounds an explanation; nobody reads more.
@@ -88,6 +96,7 @@ func (r *replay) defineIn(kind Kind, text string, s *config.Setting, c cursor, a
 // look evaluates the part, for its value and for whether it may be shown.
 func (r *replay) look(c cursor) {
 	v, ds := r.eval(c.f, c.x)
+	v = r.marked(c.x, v)
 	r.secret = r.secret || secretAt(v, c.path)
 	if ds.HasErrors() {
 		return
@@ -108,6 +117,9 @@ func (r *replay) learn(v cty.Value) {
 
 // eval evaluates an expression in a frame. Errors give an unknown value.
 func (r *replay) eval(f *frame, x hcl.Expression) (cty.Value, diag.List) {
+	if f.unit != nil {
+		return f.unit.Eval(x, f.names)
+	}
 	if f.scope == nil { // a variable file
 		v, diags := x.Value(nil)
 		return v, diag.FromHCL(diags)
@@ -119,16 +131,22 @@ func (r *replay) eval(f *frame, x hcl.Expression) (cty.Value, diag.List) {
 func (r *replay) follow(c cursor) {
 	for c.f != nil {
 		if len(r.out.Steps) >= mostSteps {
-			r.add(&Step{Kind: Undecided, Text: "the way is longer than can be shown"})
+			r.add(&Step{Kind: Unknown, Text: "the way is longer than can be shown"})
 			return
 		}
-		if c.f.mod != nil {
-			v := visit{c.f.mod.Addr, c.x.Range(), pathText(c.path)}
+		if c.f.mod != nil || c.f.unit != nil {
+			v := visit{at: c.x.Range(), unit: c.f.unit, path: pathText(c.path)}
+			if c.f.mod != nil {
+				v.module = c.f.mod.Addr
+			}
 			if r.seen[v] {
-				r.end(Circle, c, "the value needs itself")
+				r.end(Cycle, c, "the value needs itself")
 				return
 			}
 			r.seen[v] = true
+		}
+		if r.onVisit != nil {
+			r.onVisit(c)
 		}
 		c = r.next(c)
 	}
@@ -225,6 +243,9 @@ func (r *replay) from(c cursor) {
 		s.From = append(s.From, From{address, r.place(at, r.hidden(c))})
 	}
 	s.Computed = !isWritten(c.x) && !isReference(c.x)
+	if r.onVisit != nil && c.f.unit != nil {
+		r.feedsFrom(c)
+	}
 }
 
 // isWritten reports whether an expression is the value itself.

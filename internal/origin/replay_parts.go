@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -32,13 +33,26 @@ func (r *replay) object(c cursor, x *hclsyntax.ObjectConsExpr) cursor {
 	for i := len(x.Items) - 1; i >= 0; i-- { // the last of equal keys counts
 		key, ds := r.eval(c.f, x.Items[i].KeyExpr)
 		if ds.HasErrors() || !key.IsKnown() {
-			return r.end(Undecided, cursor{c.f, x.Items[i].KeyExpr, nil}, "this key is not known, so the item cannot be told")
+			return r.end(Unknown, cursor{c.f, x.Items[i].KeyExpr, nil}, "this key is not known, so the item cannot be told")
 		}
 		if bare, _ := key.Unmark(); !bare.IsNull() && bare.Type().IsPrimitiveType() && keyStep(bare).name() == name {
 			return r.item(cursor{c.f, x.Items[i].ValueExpr, c.path[1:]}, "item "+addr.Quote(name))
 		}
 	}
-	return r.fail(c, fmt.Sprintf("the object has no attribute %q", name))
+	return r.fail(c, fmt.Sprintf("the object has no attribute %q%s", name, r.near(c, name)))
+}
+
+// near proposes a part of an expression's value for a name that it does not have.
+func (r *replay) near(c cursor, name string) string {
+	v, ds := r.eval(c.f, c.x)
+	v, _ = v.Unmark()
+	if ds.HasErrors() || !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		return ""
+	}
+	if near := lang.Suggest(name, v.AsValueMap()); near != "" {
+		return "." + near
+	}
+	return ""
 }
 
 // item goes on inside a constructor; it is a step of its own if it stands on
@@ -59,9 +73,9 @@ func (r *replay) conditional(c cursor, x *hclsyntax.ConditionalExpr) cursor {
 	case ds.HasErrors():
 		return r.failWith(at, ds)
 	case secretAt(cond, nil):
-		return r.end(Undecided, at, "the condition is sensitive, so which branch it takes is not shown")
+		return r.end(Unknown, at, "the condition is sensitive, so which branch it takes is not shown")
 	case !cond.IsKnown():
-		return r.end(Undecided, at, "the condition is not known from configuration, so either branch may give the value")
+		return r.end(Unknown, at, "the condition is not known from configuration, so either branch may give the value")
 	}
 	cond, _ = cond.Unmark()
 	branch, word := x.FalseResult, "false"
@@ -132,7 +146,7 @@ func (r *replay) json(c cursor) cursor {
 		return r.fail(c, "there is no such element")
 	}
 	v, diags := c.x.Value(nil)
-	if diags.HasErrors() || v.Type() != cty.String || v.IsNull() || c.f.scope == nil {
+	if diags.HasErrors() || v.Type() != cty.String || v.IsNull() || c.f.scope == nil && c.f.unit == nil {
 		return r.scalar(c)
 	}
 	start := c.x.Range().Start

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -261,4 +263,35 @@ func (s *secrets) repeats(v cty.Value) bool {
 		})
 	}
 	return slices.ContainsFunc(s.others, func(o cty.Value) bool { return o.RawEquals(v) })
+}
+
+// holdsItem reports whether an expression writes out, in what it gives to functions
+// such as jsonencode, an item whose name says that it is a secret.
+func holdsItem(x hcl.Expression) bool {
+	node, ok := unwrap(x).(hclsyntax.Node)
+	if !ok {
+		return false
+	}
+	found := false
+	_ = hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl.Diagnostics {
+		call, ok := n.(*hclsyntax.FunctionCallExpr)
+		if !ok || !strings.HasSuffix(call.Name, "encode") {
+			return nil
+		}
+		for _, a := range call.Args {
+			_ = hclsyntax.VisitAll(a.(hclsyntax.Node), func(n hclsyntax.Node) hcl.Diagnostics {
+				obj, ok := n.(*hclsyntax.ObjectConsExpr)
+				if !ok {
+					return nil
+				}
+				for _, it := range obj.Items {
+					key, diags := it.KeyExpr.Value(nil)
+					found = found || !diags.HasErrors() && key.IsKnown() && !key.IsNull() && key.Type() == cty.String && secretName(key.AsString())
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	return found
 }

@@ -33,6 +33,17 @@ func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cu
 	if !given || in.Value == cty.NilVal || r.defaulted(v, in.Value) {
 		return r.defaultOf(v, label, path)
 	}
+	if r.fromUnit(v.Name) {
+		if ok && r.optional(v, in.Value, got, label, path) {
+			return cursor{}
+		}
+		if way, found := r.unitInput(v.Name, path); found {
+			if len(way.Stops) > 0 {
+				way.Stops[0].Text = label + pathText(path)
+			}
+			return r.take(way)
+		}
+	}
 	if in.From == "" && in.At == nil && !in.Value.IsKnown() {
 		return r.notGiven(v, label)
 	}
@@ -40,6 +51,29 @@ func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cu
 		return cursor{}
 	}
 	return r.given(v, in, label, path)
+}
+
+// fromUnit reports whether a root variable has its value from the unit's inputs:
+// nothing else that the user gave won over them.
+func (r *replay) fromUnit(name string) bool {
+	if r.e.Unit == nil {
+		return false
+	}
+	switch l, known := r.e.Layers[name]; l.Kind {
+	case source.VarFile, source.Environment, source.Flag, source.Prompt:
+		return false
+	default:
+		return known
+	}
+}
+
+// unitInput leads to the unit's input for a variable.
+func (r *replay) unitInput(name string, path []step) (Way, bool) {
+	way, ok, ds := r.e.Unit.Part(traversal(join([]step{nameStep("inputs"), nameStep(name)}, path)))
+	if ok && ds.HasErrors() && len(path) > 0 { // the part came with the conversion to the variable's type
+		way, ok, ds = r.e.Unit.Part(traversal([]step{nameStep("inputs"), nameStep(name)}))
+	}
+	return way, ok && !ds.HasErrors()
 }
 
 // defaulted reports whether null means the default.
@@ -157,6 +191,10 @@ func optionalDefault(x hcl.Expression, path []step) hcl.Expression {
 // given follows the value of a root variable to where the user left it.
 func (r *replay) given(v *config.Variable, in eval.Input, label string, path []step) cursor {
 	layer, known := r.e.Layers[v.Name]
+	way, named := r.namedBy(v, in, layer)
+	if named && layer.Kind != source.Environment {
+		r.take(way)
+	}
 	s := &Step{Kind: givenKind(layer, in), Text: label + pathText(path)}
 	if !known && in.From != "" {
 		s.Text += ", given by " + in.From
@@ -164,6 +202,11 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 	r.add(s)
 	for _, g := range r.lost(v.Name) {
 		s.Replaces = append(s.Replaces, r.givenPlace(g))
+	}
+	if r.e.Unit != nil {
+		if way, ok := r.unitInput(v.Name, path); ok {
+			s.Replaces = append(s.Replaces, r.ends([]Way{way})...)
+		}
 	}
 	if v.Settings["default"] != nil {
 		d := v.Settings["default"]
@@ -174,6 +217,9 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 	if in.At == nil {
 		if known {
 			s.At = &Place{Layer: layer.String()}
+		}
+		if named && layer.Kind == source.Environment {
+			return r.take(way)
 		}
 		return cursor{}
 	}
@@ -186,6 +232,19 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 	r.shows(cursor{f: c.f, x: x}, nil)
 	s.At = r.place(at, r.hidden(c))
 	return c
+}
+
+// namedBy leads to the unit's block that names the variable file, or sets the
+// environment variable.
+func (r *replay) namedBy(v *config.Variable, in eval.Input, layer source.Layer) (Way, bool) {
+	if r.e.Unit == nil {
+		return Way{}, false
+	}
+	name := v.Name
+	if in.At != nil {
+		name = in.At.Filename
+	}
+	return r.e.Unit.Given(layer, name)
 }
 
 func (r *replay) lost(name string) []Given {

@@ -120,6 +120,6 @@ func (r *replay) places(gone []config.Place) (out []Place) {
 }
 
 func (r *replay) layered(p *Place, l *source.Layer) *Place {
-	p.Layer = l.String()
+	p.Layer, p.Of = l.String(), l
 	return p
 }

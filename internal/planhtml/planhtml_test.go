@@ -24,8 +24,8 @@ func sample(n int) *Page {
 			u.Needs = []int{i / 3, i / 5}
 		}
 		u.Inputs = []Input{
-			{Name: "name", Value: fmt.Sprintf("%q", u.Name), Steps: []Step{{Text: "set here", File: u.Name + "/terragrunt.hcl", Line: 7, Column: 3, Role: "unit file"}}},
-			{Name: "tags", Value: "{}", Steps: []Step{{Text: "merged", File: u.Name + "/terragrunt.hcl", Line: 9, Column: 3, Role: "unit file"}, {Text: "replaced: set here", File: "live/root.hcl", Line: 2, Column: 1, Role: `include "root"`, Replaced: true}}},
+			{Name: "name", Value: fmt.Sprintf("%q", u.Name), Steps: []Step{{Text: "inputs.name", File: u.Name + "/terragrunt.hcl", Line: 7, Column: 3, Role: "unit file"}}},
+			{Name: "tags", Value: "{}", Steps: []Step{{Text: "merged", File: u.Name + "/terragrunt.hcl", Line: 9, Column: 3, Role: "unit file"}, {Text: "replaced", File: "live/root.hcl", Line: 2, Column: 1, Role: `include "root"`, Replaced: true}}},
 		}
 		add := Change{Resource, "create", "\n  # test_thing.a will be created\n  + resource \"test_thing\" \"a\" {\n      + id = (known after apply)\n    }\n"}
 		switch i % 10 {

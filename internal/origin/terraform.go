@@ -1,0 +1,110 @@
+package origin
+
+import (
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// terraformParts are the parts of terraform blocks that can be asked for.
+var terraformParts = []string{"required_version", "required_providers", "backend", "cloud"}
+
+// terraform reads terraform.required_version, terraform.required_providers.NAME
+// and terraform.backend.ARGUMENT.
+func (r *replay) terraform(m *eval.Module, path []step) (cursor, diag.List) {
+	cfg := m.Node.Config
+	part, rest := "", []step(nil)
+	if len(path) > 1 {
+		part, rest = path[1].name(), path[2:]
+	}
+	switch part {
+	case "required_version":
+		if len(cfg.RequiredVersion) == 0 {
+			return cursor{}, bad("No terraform block in %s sets required_version.", where(m))
+		}
+		for _, s := range cfg.RequiredVersion {
+			r.define(Argument, named(m, "terraform.required_version"), s, cursor{moduleFrame(m), s.Expr, nil})
+		}
+		return cursor{}, nil
+	case "required_providers":
+		return cursor{}, r.requiredProvider(m, rest)
+	case "backend", "cloud":
+		return r.backend(m, part, rest)
+	}
+	return cursor{}, bad("An address of a terraform block names one of %s.%s", strings.Join(terraformParts, ", "), lang.Suggest(part, setOf(terraformParts)))
+}
+
+func setOf(names []string) map[string]bool {
+	out := map[string]bool{}
+	for _, n := range names {
+		out[n] = true
+	}
+	return out
+}
+
+// requiredProvider ends at the entry of a provider.
+func (r *replay) requiredProvider(m *eval.Module, path []step) diag.List {
+	all := m.Node.Config.RequiredProviders
+	if len(path) == 0 {
+		return bad("The address needs the local name of a provider, as in terraform.required_providers.aws.")
+	}
+	rp := all[path[0].name()]
+	if rp == nil {
+		return missing(m, "entry of required_providers", path[0].name(), all)
+	}
+	var versions []string
+	for _, c := range rp.Version {
+		versions = append(versions, c.Text)
+	}
+	parts := map[string]string{}
+	if !rp.Source.IsZero() {
+		parts["source"] = rp.Source.Display()
+	}
+	if len(versions) > 0 {
+		parts["version"] = strings.Join(versions, ", ")
+	}
+	text := named(m, "terraform.required_providers."+rp.Name)
+	step := &Step{Kind: Argument, Text: text, At: r.layered(r.place(rp.At, nil), rp.Layer)}
+	for u := rp.Under; u != nil; u = u.Under {
+		step.Replaces = append(step.Replaces, *r.layered(r.place(u.At, nil), u.Layer))
+	}
+	r.add(step)
+	if len(path) == 1 {
+		vals := map[string]cty.Value{}
+		for name, v := range parts {
+			vals[name] = cty.StringVal(v)
+		}
+		r.learn(cty.ObjectVal(vals))
+		return nil
+	}
+	name := path[1].name()
+	v, ok := parts[name]
+	if !ok {
+		return bad("%s has no %q.%s", text, name, lang.Suggest(name, parts))
+	}
+	step.Text += "." + name
+	r.learn(cty.StringVal(v))
+	return nil
+}
+
+// backend goes on at an argument of the backend or cloud block.
+func (r *replay) backend(m *eval.Module, part string, path []step) (cursor, diag.List) {
+	b := m.Node.Config.Backend
+	if b == nil || (b.Type == "cloud") != (part == "cloud") {
+		return cursor{}, bad("There is no %s block in %s.", part, where(m))
+	}
+	what := named(m, "terraform."+part)
+	f := moduleFrame(m)
+	f.guard = guard{byName: true}
+	if len(path) > 0 && path[0].name() == b.Type { // terraform.backend.s3.key
+		path = path[1:]
+	}
+	if len(path) == 0 {
+		r.wholeOf(whole{text: what, at: b.At, f: f, body: b.Body})
+		return cursor{}, nil
+	}
+	return r.inBody(f, b.Body, path, what, nil), nil
+}
