@@ -77,8 +77,8 @@ func Look(path string, codec Codec) (*Recovered, error) {
 		return nil, fs.ErrNotExist // its run has just ended
 	}
 	rec, err := read(f, path, codec)
-	if rec != nil {
-		rec.Live = live
+	if rec != nil && live { // what is just being written may look damaged
+		rec.Live, rec.Bad, rec.BadTail = true, nil, 0
 	}
 	return rec, err
 }
@@ -88,7 +88,7 @@ func read(f *os.File, path string, codec Codec) (*Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(b, readTail(tailPath(path)), codec)
+	return parse(b, func(old bool) ([][]byte, int) { return readTail(tailPath(path), old) }, codec)
 }
 
 // A Claim is a journal whose run has ended, and which nobody else can claim.
@@ -138,6 +138,24 @@ func (c *Claim) Discard() error {
 		return err
 	}
 	return removeTail(tailPath(c.path))
+}
+
+// KeepAside gives a journal that is damaged another name, for who wants to look into
+// it, and returns that.
+func (c *Claim) KeepAside() (string, error) {
+	if !removeOpen {
+		c.Close()
+	}
+	for n := 1; ; n++ {
+		aside := fmt.Sprintf("%s.damaged.%d", c.path, n)
+		if Exists(aside) {
+			continue
+		}
+		if err := moveTail(tailPath(c.path), tailPath(aside)); err != nil {
+			return "", err
+		}
+		return aside, os.Rename(c.path, aside)
+	}
 }
 
 // Close gives the claim up. It may be called more than once.

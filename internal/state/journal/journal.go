@@ -9,8 +9,9 @@
 // noted until it begins.
 //
 // A journal is a file beside the state, for its owner alone. It holds records
-// with a checksum each; what a crash left torn at the end is not read. How a
-// record looks is told in record.go.
+// with a checksum each. What a crash left torn at the end is not read; bytes
+// elsewhere that are no record are stepped over, reported, and kept. How a record
+// looks is told in record.go, how a journal is read in parse.go.
 package journal
 
 import (
@@ -62,6 +63,7 @@ type Journal struct {
 	mu     sync.Mutex
 	f      *os.File // nil after Close
 	size   int64    // what is wholly written
+	number uint32   // of the last record
 	safe   int64    // what is on disk; 0: not even the name
 	broken error    // a record could not be written and not be taken back
 	plain  []byte   // scratch
@@ -99,6 +101,13 @@ func Create(path string, o Options) (*Journal, error) {
 		f.Close()
 		return nil, ErrExists
 	}
+	// A tail may have been left by who was killed while removing an earlier journal.
+	// As long as there is no header, nobody reads it.
+	if err := removeTail(tailPath(path)); err != nil {
+		os.Remove(path)
+		f.Close()
+		return nil, err
+	}
 	places := tailPlaces
 	if o.Answers > 0 {
 		places = min(o.Answers, tailPlaces)
@@ -122,7 +131,7 @@ func (j *Journal) start(h start) error {
 		return err
 	}
 	j.size = int64(n)
-	return j.append(kindHeader, func(b []byte) ([]byte, error) { return appendJSON(b, h) })
+	return j.twice(kindHeader, h)
 }
 
 // Begin notes that an action is about to be asked for. id tells the actions of
@@ -198,9 +207,16 @@ func (j *Journal) Written(s *state.State) error {
 	if err != nil {
 		return err
 	}
-	return j.append(kindWritten, func(b []byte) ([]byte, error) {
-		return appendJSON(b, mark{HeaderOf(s), sum})
-	})
+	return j.twice(kindWritten, mark{HeaderOf(s), sum})
+}
+
+// twice notes what all else depends on.
+func (j *Journal) twice(k kind, v any) error {
+	body := func(b []byte) ([]byte, error) { return appendJSON(b, v) }
+	if err := j.append(k, body); err != nil {
+		return err
+	}
+	return j.append(k, body)
 }
 
 func (j *Journal) append(k kind, body func([]byte) ([]byte, error)) error {
@@ -224,7 +240,7 @@ func (j *Journal) write(k kind, body func([]byte) ([]byte, error)) error {
 		return err
 	}
 	j.plain = plain
-	if j.out, err = seal(j.out[:0], plain, j.codec); err != nil {
+	if j.out, err = seal(j.out[:0], plain, j.number+1, j.codec); err != nil {
 		return err
 	}
 	if n, err := j.f.Write(j.out); err != nil {
@@ -232,6 +248,7 @@ func (j *Journal) write(k kind, body func([]byte) ([]byte, error)) error {
 		return err
 	}
 	j.size += int64(len(j.out))
+	j.number++
 	j.syncSoon()
 	return nil
 }

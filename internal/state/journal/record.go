@@ -12,22 +12,41 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// A journal is a line that names the format, then records. A record is
+// A journal is a line that names the format, then records. docs/journal.md tells the
+// format and what recovery promises, for who writes another implementation. A record is
 //
-//	length of the body   4 bytes, little endian
-//	CRC-32C of the body  4 bytes, little endian
-//	body                 sealed by the codec, if there is one
+//	marker               7 bytes
+//	form                 1 byte: 0, or 1 if the body is sealed by a codec
+//	number               4 bytes, from 1, one more each
+//	length of the body   4 bytes
+//	CRC-32C of the body  4 bytes
+//	CRC-32C of the above 4 bytes
+//	body
 //
-// and a body is one byte that tells its kind, then
+// with all numbers little-endian, and a body is one byte that tells its kind, then
 //
-//	header   JSON of start; the first record, and no other
+//	header   JSON of start; the first two records, so that no one bad record loses it
 //	begin    JSON of Intent
 //	answer   the id as a varint, then for each change its length (4 bytes,
 //	         little endian) and the change as statefile.AppendChange writes it
-//	written  JSON of mark
+//	written  JSON of mark, twice for the same reason as the header
+//
+// The marker is there to be found: whoever meets bytes that are no record searches
+// for the next one that checks. Its first byte and its fifth are in no text, so it is in no body that is not sealed.
+//
+// In format 1, which is still read, a record had no marker, form, number and second
+// checksum, and header and mark stood once.
 const (
-	magic       = "terrace journal 1\n"
-	sealedMagic = "terrace journal 1 sealed\n"
+	magic       = "terrace journal 2\n"
+	sealedMagic = "terrace journal 2 sealed\n"
+
+	magic1       = "terrace journal 1\n"
+	sealedMagic1 = "terrace journal 1 sealed\n"
+
+	marker = "\xffTrJ\xfe\r\n"
+
+	headLen  = 24
+	headLen1 = 8
 )
 
 type kind byte
@@ -38,6 +57,10 @@ const (
 	kindAnswer  kind = 'A'
 	kindWritten kind = 'W'
 )
+
+func (k kind) known() bool {
+	return k == kindHeader || k == kindBegin || k == kindAnswer || k == kindWritten
+}
 
 // start is what a journal begins with.
 type start struct {
@@ -67,16 +90,14 @@ func digest(s *state.State) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-const headLen = 8
-
 func checksum(b []byte) uint32 {
 	return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) // the table is made once
 }
 
 // seal appends the record of a body.
-func seal(dst, plain []byte, codec Codec) ([]byte, error) {
+func seal(dst, plain []byte, number uint32, codec Codec) ([]byte, error) {
 	start := len(dst)
-	dst = append(dst, make([]byte, headLen)...)
+	dst = append(append(dst, marker...), make([]byte, headLen-len(marker))...)
 	if codec == nil {
 		dst = append(dst, plain...)
 	} else {
@@ -84,27 +105,70 @@ func seal(dst, plain []byte, codec Codec) ([]byte, error) {
 		if dst, err = codec.Seal(dst, plain); err != nil {
 			return dst, err
 		}
+		dst[start+7] = 1
 	}
-	body := dst[start+headLen:]
-	binary.LittleEndian.PutUint32(dst[start:], uint32(len(body)))
-	binary.LittleEndian.PutUint32(dst[start+4:], checksum(body))
+	head, body := dst[start:start+headLen], dst[start+headLen:]
+	binary.LittleEndian.PutUint32(head[8:], number)
+	binary.LittleEndian.PutUint32(head[12:], uint32(len(body)))
+	binary.LittleEndian.PutUint32(head[16:], checksum(body))
+	binary.LittleEndian.PutUint32(head[20:], checksum(head[:20]))
 	return dst, nil
 }
 
-// cut takes the first record off b. ok is false where b holds no whole one.
-func cut(b []byte) (body, rest []byte, ok bool) {
+// A record is one that checks.
+type record struct {
+	at, end int // in the file
+	number  uint32
+	sealed  bool
+	body    []byte
+}
+
+// recordAt reads the record that begins at a place in a journal. ok is false if none
+// does that checks.
+func recordAt(b []byte, at int) (r record, ok bool) {
+	head := b[at:]
+	if !headChecks(head) {
+		return record{}, false
+	}
+	body := head[headLen:]
+	n := uint64(binary.LittleEndian.Uint32(head[12:]))
+	if n == 0 || n > uint64(len(body)) || checksum(body[:n]) != binary.LittleEndian.Uint32(head[16:]) {
+		return record{}, false
+	}
+	return record{at, at + headLen + int(n), binary.LittleEndian.Uint32(head[8:]), head[7] == 1, body[:n]}, true
+}
+
+func headChecks(b []byte) bool {
+	return len(b) >= headLen && string(b[:len(marker)]) == marker && b[7] <= 1 && checksum(b[:20]) == binary.LittleEndian.Uint32(b[20:])
+}
+
+// torn reports whether bytes at the end of a journal are the beginning of a record,
+// as a process leaves it that was killed while it wrote.
+func torn(b []byte) bool {
 	if len(b) < headLen {
-		return nil, b, false
+		n := min(len(b), len(marker))
+		return string(b[:n]) == marker[:n]
 	}
-	n := binary.LittleEndian.Uint32(b)
-	if uint64(n) > uint64(len(b)-headLen) || n == 0 {
-		return nil, b, false
+	return headChecks(b) && uint64(binary.LittleEndian.Uint32(b[12:])) > uint64(len(b)-headLen)
+}
+
+// recordAt1 is recordAt for format 1.
+func recordAt1(b []byte, at int, sealed bool) (r record, ok bool) {
+	head := b[at:]
+	if len(head) < headLen1 {
+		return record{}, false
 	}
-	body = b[headLen : headLen+int(n)]
-	if checksum(body) != binary.LittleEndian.Uint32(b[4:]) {
-		return nil, b, false
+	body := head[headLen1:]
+	n := uint64(binary.LittleEndian.Uint32(head))
+	if n == 0 || n > uint64(len(body)) || !sealed && !kind(body[0]).known() || checksum(body[:n]) != binary.LittleEndian.Uint32(head[4:]) {
+		return record{}, false
 	}
-	return body, b[headLen+int(n):], true
+	return record{at: at, end: at + headLen1 + int(n), sealed: sealed, body: body[:n]}, true
+}
+
+// torn1 is torn for format 1, where a length is all there is to go by.
+func torn1(b []byte) bool {
+	return len(b) < headLen1 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-headLen1)
 }
 
 var errMalformed = errors.New("a record has a right checksum, but not the form of a record")

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,10 +19,18 @@ type Recovered struct {
 	Live    bool           // its run is at work
 	Changes []state.Change // in the order in which they were answered
 	Pending []Intent       // begun and not answered, in the order in which they were begun
-	Torn    int64          // bytes at the end that are no whole record
+	Torn    int64          // bytes at the end that are the beginning of a record
+	Bad     []Bad          // what could not be read, in the order of the file
+	BadTail int            // answers that were on their way into the journal and could not be read
 
 	marks   []placed
 	started bool // it has a header
+}
+
+// Bad is a part of a journal that could not be read.
+type Bad struct {
+	From, To int64  // in the file, To excluded; the same where only the numbers tell that something is missing
+	Records  uint32 // how many are missing; at the end of the journal, and in format 1, one at least
 }
 
 // placed is a mark and how many changes were answered before it.
@@ -39,124 +46,6 @@ var ErrSealed = errors.New("the journal is encrypted, and the configuration has 
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)
-}
-
-func parse(b []byte, tail [][]byte, codec Codec) (*Recovered, error) {
-	rec := &Recovered{}
-	rest, sealed := bytes.CutPrefix(b, []byte(sealedMagic))
-	if !sealed {
-		var ok bool
-		if rest, ok = bytes.CutPrefix(b, []byte(magic)); !ok {
-			if strings.HasPrefix(sealedMagic, string(b)) || strings.HasPrefix(magic, string(b)) {
-				rec.Torn = int64(len(b)) // it was killed while it was made, before anything was begun
-				return rec, nil
-			}
-			return nil, errors.New("it is not a journal, or that of a newer version")
-		}
-		codec = nil
-	} else if codec == nil {
-		return nil, ErrSealed
-	}
-	p := &pass{rec: rec, open: make(map[int]int)}
-	for len(rest) > 0 {
-		body, next, ok := cut(rest)
-		if !ok {
-			rec.Torn = int64(len(rest))
-			break
-		}
-		if codec != nil {
-			var err error
-			if body, err = codec.Open(nil, body); err != nil {
-				return nil, fmt.Errorf("it cannot be decrypted: %w", err)
-			}
-		}
-		if err := p.record(body); err != nil {
-			return nil, err
-		}
-		rest = next
-	}
-	if rec.started {
-		if err := p.late(tail, codec); err != nil {
-			return nil, err
-		}
-	}
-	for i, intent := range p.begun {
-		if !p.answered[i] {
-			rec.Pending = append(rec.Pending, intent)
-		}
-	}
-	return rec, nil
-}
-
-// late takes in the answers that were on their way into the journal. One that
-// had arrived there changes nothing when it is taken in again.
-func (p *pass) late(tail [][]byte, codec Codec) error {
-	for _, body := range tail {
-		if codec != nil {
-			var err error
-			if body, err = codec.Open(nil, body); err != nil {
-				return fmt.Errorf("it cannot be decrypted: %w", err)
-			}
-		}
-		if len(body) == 0 || kind(body[0]) != kindAnswer {
-			return errMalformed
-		}
-		if err := p.record(body); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// A pass is one reading of a journal.
-type pass struct {
-	rec      *Recovered
-	begun    []Intent
-	answered []bool      // of begun
-	open     map[int]int // place in begun by id
-}
-
-func (p *pass) record(body []byte) error {
-	if len(body) == 0 {
-		return errMalformed
-	}
-	k, body := kind(body[0]), body[1:]
-	if p.rec.started == (k == kindHeader) {
-		return errMalformed // the header comes first and once
-	}
-	var err error
-	switch k {
-	case kindHeader:
-		p.rec.started = true
-		var h start
-		h, err = parseJSON[start](body)
-		p.rec.Header, p.rec.Run = h.Header, h.Run
-	case kindBegin:
-		var i Intent
-		if i, err = parseJSON[Intent](body); err == nil {
-			p.open[i.ID] = len(p.begun)
-			p.begun = append(p.begun, i)
-			p.answered = append(p.answered, false)
-		}
-	case kindAnswer:
-		var id int
-		var changes []state.Change
-		if id, changes, err = answer(body); err == nil {
-			p.rec.Changes = append(p.rec.Changes, changes...)
-			if at, ok := p.open[id]; ok {
-				p.answered[at] = true
-				delete(p.open, id)
-			}
-		}
-	case kindWritten:
-		var m mark
-		if m, err = parseJSON[mark](body); err == nil {
-			p.rec.marks = append(p.rec.marks, placed{m, len(p.rec.Changes)})
-		}
-	default:
-		err = errMalformed
-	}
-	return err
 }
 
 // Fold brings a state, nil for none, up to what the journal tells. The second
@@ -192,7 +81,7 @@ func (rec *Recovered) unwritten(s *state.State) ([]state.Change, bool) {
 			return rec.Changes[m.after:], true
 		}
 	}
-	return rec.Changes, rec.Header == now
+	return rec.Changes, rec.started && rec.Header == now
 }
 
 func apply(s *state.State, changes []state.Change) *state.State {
@@ -213,11 +102,51 @@ func (rec *Recovered) warnings(changes int) diag.List {
 		ds = append(ds, diag.Warnf(nil, "Interrupted run recovered",
 			"An earlier run ended before it could write the state. What the providers had answered by then was taken from its journal (changes: %d).", changes)...)
 	}
+	why := "An earlier run asked for it and ended before the answer came, so the state does not show it."
+	if rec.Damaged() {
+		why = "An earlier run asked for it, and what can be read of its journal holds no answer, so the state does not show it."
+	}
 	for _, i := range rec.Pending {
 		ds = append(ds, diag.Warnf(nil, "Action may have happened",
-			"May have happened: %s (%s). An earlier run asked for it and ended before the answer came, so the state does not show it. Look whether the object was changed; if it was created, import it or remove it by hand.", i.Address, i.Action).About(i.Address)...)
+			"May have happened: %s (%s). %s Look whether the object was changed; if it was created, import it or remove it by hand.", i.Address, i.Action, why).About(i.Address)...)
 	}
 	return ds
+}
+
+// Damaged reports whether something in the journal could not be read.
+func (rec *Recovered) Damaged() bool { return len(rec.Bad) > 0 || rec.BadTail > 0 }
+
+// Damage tells a user what could not be read, in full sentences.
+func (rec *Recovered) Damage() string {
+	var parts []string
+	for _, b := range rec.Bad {
+		what := fmt.Sprintf("bytes %d to %d", b.From, b.To-1)
+		if b.From == b.To {
+			what = fmt.Sprintf("what stood before byte %d", b.From)
+		}
+		switch {
+		case b.Records == 1:
+			what += " (one record)"
+		case b.Records > 1:
+			what += fmt.Sprintf(" (%d records)", b.Records)
+		}
+		parts = append(parts, what)
+	}
+	if rec.BadTail > 0 {
+		parts = append(parts, fmt.Sprintf("%d of the answers that were on their way into it", rec.BadTail))
+	}
+	text := "The journal of the earlier run is damaged: " + strings.Join(parts, ", ") + " cannot be read. Everything else in it was read."
+	if !rec.started {
+		return text + " Which state it continues is among what cannot be read."
+	}
+	lost := slices.ContainsFunc(rec.Bad, func(b Bad) bool { return b.Records > 0 }) || rec.BadTail > 0
+	switch {
+	case !lost:
+		return text + " No record is missing."
+	case len(rec.Pending) > 0:
+		return text + " What that held is not in the state: an answer to one of the actions that are named as \"may have happened\", or something of an object that is not named."
+	}
+	return text + " What that held is not in the state. Every action that is known to have begun has its answer."
 }
 
 // Apart makes the state to save as errored.tfstate where the journal does not
@@ -229,6 +158,11 @@ func Apart(rec *Recovered, present *state.State) (*state.State, diag.List) {
 	s = s.WithMeta(rec.Lineage, rec.Serial, s.TerraformVersion)
 	was, now := rec.Header, HeaderOf(present)
 	why := fmt.Sprintf("it has serial %d now and had %d then", now.Serial, was.Serial)
+	if !rec.started {
+		ds := diag.Warnf(nil, "Journal of an unknown state",
+			"An earlier run ended before it could write the state, and the part of its journal that tells which state it continues cannot be read. What the providers had answered (%d changes) can therefore not be put into the state and is saved apart. Compare the two and import what the state lacks.", len(rec.Changes))
+		return s, append(ds, rec.warnings(0)...)
+	}
 	if was.Lineage != now.Lineage {
 		why = fmt.Sprintf("it has lineage %q now and had %q then", now.Lineage, was.Lineage)
 	}

@@ -19,9 +19,9 @@ import (
 // copying. Its place is free again when the answer is in the journal. A tail outlives the process; what
 // outlives the machine is in the journal.
 //
-// A place holds the number of the record (8 bytes, from 1; 0: free), its length
-// and its checksum (4 bytes each), and the record, all little-endian. The number
-// is written last. A record that is too long for its place lies in a file of the
+// A place holds the number of the record (8 bytes, from 1; 0: free), its length (4
+// bytes), the CRC-32C of both and the record (4 bytes), and the record, all
+// little-endian. The number is written last. A record that is too long for its place lies in a file of the
 // place's own, which is never synced either.
 
 const (
@@ -86,7 +86,7 @@ func (t *tail) put(record []byte) int {
 		copy(p[tailHead:], record)
 	}
 	binary.LittleEndian.PutUint32(p[8:], uint32(len(record)))
-	binary.LittleEndian.PutUint32(p[12:], crc32.ChecksumIEEE(record))
+	binary.LittleEndian.PutUint32(p[12:], placeChecksum(t.next, record))
 	binary.LittleEndian.PutUint64(p, t.next)
 	t.next++
 	return i
@@ -151,12 +151,38 @@ func removeTail(path string) error {
 	return nil
 }
 
+// placeChecksum is of a number and a record, so that a place that is free is not taken
+// for one that is not.
+func placeChecksum(number uint64, record []byte) uint32 {
+	head := binary.LittleEndian.AppendUint64(nil, number)
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(record)))
+	return crc32.Update(checksum(head), crc32.MakeTable(crc32.Castagnoli), record)
+}
+
+// moveTail gives the files of a tail that a run left other names.
+func moveTail(from, to string) error {
+	names := map[string]string{from: to}
+	for i := range tailPlaces {
+		names[asidePath(from, i)] = asidePath(to, i)
+	}
+	for from, to := range names {
+		if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // readTail returns the records of a tail that a run left, in the order in which
-// they were put there. What is not whole is left out.
-func readTail(path string) [][]byte {
+// they were put there, and how many are not whole. old: it belongs to a journal of
+// format 1, whose checksum was the CRC-32 of the record alone.
+func readTail(path string, old bool) (records [][]byte, bad int) {
 	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0
+	}
 	if err != nil {
-		return nil
+		return nil, 1
 	}
 	type found struct {
 		n      uint64
@@ -168,28 +194,33 @@ func readTail(path string) [][]byte {
 		if n == 0 {
 			continue
 		}
-		if record := recordOf(path, i, b[:tailPlace]); record != nil {
-			all = append(all, found{n, record})
+		record, sum := recordOf(path, i, b[:tailPlace]), binary.LittleEndian.Uint32(b[12:])
+		if record == nil || !old && placeChecksum(n, record) != sum || old && crc32.ChecksumIEEE(record) != sum {
+			bad++
+			continue
 		}
+		all = append(all, found{n, record})
 	}
 	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(a.n, b.n) })
 	out := make([][]byte, len(all))
 	for i, f := range all {
 		out[i] = f.record
 	}
-	return out
+	return out, bad
 }
 
-// recordOf is the record of a place of a tail, nil if it is not whole.
+// recordOf is what lies in a place of a tail, nil if that is less than the place says.
 func recordOf(path string, place int, b []byte) []byte {
 	size := int64(binary.LittleEndian.Uint32(b[8:]))
-	var record []byte
 	if size <= tailPlace-tailHead {
-		record = b[tailHead : tailHead+size]
-	} else if info, err := os.Lstat(asidePath(path, place)); err == nil && info.Size() == size && info.Mode().IsRegular() {
-		record, _ = os.ReadFile(asidePath(path, place))
+		return b[tailHead : tailHead+size]
 	}
-	if record == nil || crc32.ChecksumIEEE(record) != binary.LittleEndian.Uint32(b[12:]) {
+	info, err := os.Lstat(asidePath(path, place))
+	if err != nil || info.Size() != size || !info.Mode().IsRegular() {
+		return nil
+	}
+	record, err := os.ReadFile(asidePath(path, place))
+	if err != nil {
 		return nil
 	}
 	return record

@@ -159,6 +159,13 @@ func (h *State) recover(ctx context.Context) diag.List {
 	} else if more := h.write(ctx, next); more.HasErrors() {
 		return append(ds, more...)
 	}
+	if rec.Damaged() {
+		aside, err := claim.KeepAside()
+		if err != nil {
+			return append(ds, diag.Errorf(nil, "Failed to move the journal of an interrupted run", "%s What the journal holds is safe now, but the file, %s, cannot be given another name: %s.", rec.Damage(), h.o.Journal, err)...)
+		}
+		return append(ds, diag.Warnf(nil, "Damaged journal", "%s The file was kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", rec.Damage(), aside)...)
+	}
 	if err := claim.Discard(); err != nil {
 		return append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but the file cannot be removed: %s.", err)...)
 	}
@@ -166,7 +173,10 @@ func (h *State) recover(ctx context.Context) diag.List {
 }
 
 func (h *State) unreadable(err error) diag.List {
-	return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s.", h.o.Journal, err)
+	if errors.Is(err, journal.ErrSealed) {
+		return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. Nothing was changed. Run the command again with the encryption that the earlier run had.", h.o.Journal, err)
+	}
+	return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "An earlier run was interrupted and left a journal of what it did, %s, which cannot be read: %s. Nothing was changed. If there is a copy of the file, put it back; if a newer version wrote it, use that. Otherwise give the file another name, so that it is kept, and run the command again: what the earlier run did after it had last written the state is then not in the state, so compare a plan with what exists, and import what the state lacks.", h.o.Journal, err)
 }
 
 // shows reports whether a state shows everything that a journal tells.

@@ -54,13 +54,19 @@ func look(ctx context.Context, o Options) (seen, diag.List) {
 		if rec.Live {
 			out.live = &journal.LiveError{Run: rec.Run}
 		}
+		if rec.Damaged() {
+			ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s The file is %s.", rec.Damage(), o.Journal)...)
+		}
 		next, fits, more := journal.Fold(s, rec)
 		if !fits && rec.Live && try < 4 { // it has just written the state
 			continue
 		}
-		if fits {
+		switch {
+		case fits:
 			out.folded = next
 			ds = append(ds, more...)
+		case !rec.Live && !shows(s, rec.Changes):
+			ds = append(ds, diag.Warnf(nil, "Journal of another state", "An earlier run ended before it could write the state, and left the journal %s, which does not continue the present state. What it holds is not shown; the next run that takes the lock saves it apart.", o.Journal)...)
 		}
 		return out, ds
 	}

@@ -1,0 +1,223 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/terrace-iac/terrace/state"
+)
+
+// A journal is read from the first record to the last. Where bytes are met that are no
+// record, the next record is searched that checks, so that one bad place loses what
+// stood in it and no more. Only the beginning of a record at the very end is nothing
+// to speak of: the run was killed while it wrote it, before anybody relied on it.
+
+// format is what the first line of a journal tells, or if that is damaged, its records.
+type format struct {
+	old    bool // format 1
+	sealed bool
+	start  int // where the records begin
+	bad    bool
+}
+
+func (f format) recordAt(b []byte, at int) (record, bool) {
+	if f.old {
+		return recordAt1(b, at, f.sealed)
+	}
+	return recordAt(b, at)
+}
+
+func (f format) torn(b []byte) bool {
+	if f.old {
+		return torn1(b)
+	}
+	return torn(b)
+}
+
+// next is where the next record may begin, from a place on.
+func (f format) next(b []byte, from int) int {
+	if f.old {
+		return from
+	}
+	i := bytes.Index(b[from:], []byte(marker))
+	if i < 0 {
+		return len(b)
+	}
+	return from + i
+}
+
+// errNoJournal says that a file is none that this version can read.
+var errNoJournal = errors.New("its first line is not that of a journal, and nothing that follows is a record; it is damaged, or a newer version wrote it")
+
+func formatOf(b []byte) (format, error) {
+	for _, f := range []struct {
+		line string
+		format
+	}{{magic, format{}}, {sealedMagic, format{sealed: true}}, {magic1, format{old: true}}, {sealedMagic1, format{old: true, sealed: true}}} {
+		if bytes.HasPrefix(b, []byte(f.line)) {
+			f.start = len(f.line)
+			return f.format, nil
+		}
+	}
+	// The records of this format can be found without the line.
+	for at := (format{}).next(b, 0); at < len(b); at = (format{}).next(b, at+1) {
+		if r, ok := recordAt(b, at); ok {
+			return format{sealed: r.sealed, bad: true}, nil
+		}
+	}
+	return format{}, errNoJournal
+}
+
+// parse reads a journal. tail gives the records of its tail, and how many of them could
+// not be read, for the format of the journal.
+func parse(b []byte, tail func(old bool) ([][]byte, int), codec Codec) (*Recovered, error) {
+	rec := &Recovered{}
+	for _, line := range []string{magic, sealedMagic, magic1, sealedMagic1} {
+		if strings.HasPrefix(line, string(b)) {
+			rec.Torn = int64(len(b)) // it was killed while it was made, before anything was begun
+			return rec, nil
+		}
+	}
+	f, err := formatOf(b)
+	if err != nil {
+		return nil, err
+	}
+	if !f.sealed {
+		codec = nil
+	} else if codec == nil {
+		return nil, ErrSealed
+	}
+	p := &pass{rec: rec, codec: codec, open: make(map[int]int)}
+	p.all(b, f)
+	if p.unopened != nil && !p.opened {
+		return nil, fmt.Errorf("it cannot be decrypted: %w", p.unopened)
+	}
+	if rec.started {
+		p.late(tail(f.old))
+	}
+	for i, intent := range p.begun {
+		if !p.answered[i] {
+			rec.Pending = append(rec.Pending, intent)
+		}
+	}
+	return rec, nil
+}
+
+// A pass is one reading of a journal.
+type pass struct {
+	rec      *Recovered
+	codec    Codec
+	opened   bool  // a record could be opened
+	unopened error // why one could not; nil if all could
+	number   uint32
+	begun    []Intent
+	answered []bool      // of begun
+	open     map[int]int // place in begun by id
+}
+
+// all reads the records of a journal.
+func (p *pass) all(b []byte, f format) {
+	good := f.start // the end of what was read
+	if f.bad {
+		good = 0
+	}
+	for at := f.start; at < len(b); {
+		r, ok := f.recordAt(b, at)
+		if ok = ok && (f.old || r.number > p.number) && p.take(r); !ok {
+			at = f.next(b, at+1)
+			continue
+		}
+		if r.at > good || !f.old && r.number != p.number+1 {
+			p.bad(good, r.at, r.number)
+		}
+		p.number = r.number
+		good, at = r.end, r.end
+	}
+	switch {
+	case good == len(b):
+	case good > 0 && f.torn(b[good:]):
+		p.rec.Torn = int64(len(b) - good)
+	default:
+		p.bad(good, len(b), 0)
+	}
+}
+
+// bad notes what could not be read before the record with a number, or at the end.
+func (p *pass) bad(from, to int, number uint32) {
+	missing := uint32(1)
+	if number > 0 {
+		missing = number - p.number - 1
+	}
+	p.rec.Bad = append(p.rec.Bad, Bad{int64(from), int64(to), missing})
+}
+
+// take takes in a record that checks. It reports false where it makes no sense.
+func (p *pass) take(r record) bool {
+	body := r.body
+	if (p.codec != nil) != r.sealed {
+		return false
+	}
+	if p.codec != nil {
+		var err error
+		if body, err = p.codec.Open(nil, body); err != nil {
+			p.unopened = err
+			return false
+		}
+		p.opened = true
+	}
+	return p.record(body) == nil
+}
+
+// late takes in the answers that were on their way into the journal. One that
+// had arrived there changes nothing when it is taken in again.
+func (p *pass) late(tail [][]byte, bad int) {
+	p.rec.BadTail = bad
+	for _, body := range tail {
+		if !p.take(record{sealed: p.codec != nil, body: body}) {
+			p.rec.BadTail++
+		}
+	}
+}
+
+func (p *pass) record(body []byte) error {
+	if len(body) == 0 {
+		return errMalformed
+	}
+	k, body := kind(body[0]), body[1:]
+	var err error
+	switch k {
+	case kindHeader:
+		var h start
+		if h, err = parseJSON[start](body); err == nil && !p.rec.started {
+			p.rec.started = true
+			p.rec.Header, p.rec.Run = h.Header, h.Run
+		}
+	case kindBegin:
+		var i Intent
+		if i, err = parseJSON[Intent](body); err == nil {
+			p.open[i.ID] = len(p.begun)
+			p.begun = append(p.begun, i)
+			p.answered = append(p.answered, false)
+		}
+	case kindAnswer:
+		var id int
+		var changes []state.Change
+		if id, changes, err = answer(body); err == nil {
+			p.rec.Changes = append(p.rec.Changes, changes...)
+			if at, ok := p.open[id]; ok {
+				p.answered[at] = true
+				delete(p.open, id)
+			}
+		}
+	case kindWritten:
+		var m mark
+		if m, err = parseJSON[mark](body); err == nil {
+			p.rec.marks = append(p.rec.marks, placed{m, len(p.rec.Changes)})
+		}
+	default:
+		err = errMalformed
+	}
+	return err
+}
