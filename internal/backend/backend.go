@@ -40,6 +40,9 @@ type Kind struct {
 	// types: the record in the data folder and its hash depend on the set of them, so
 	// one more would keep a peer from reading the record.
 	Schema *schema.Block
+	// Ask are arguments that are needed unless one of the environment variables is set:
+	// init asks for them as for those that the schema requires.
+	Ask map[string][]string
 
 	// Open checks a configuration and makes what is needed to reach it. cfg is of the
 	// schema's implied type, wholly known and without marks, null where nothing was
@@ -129,6 +132,12 @@ type StoreOptions struct {
 // workspace is created by writing an empty state.
 type Creator interface {
 	Create(ctx context.Context, workspace string) error
+}
+
+// A Vacater is a Backend whose states are emptied, with a backup, once they were
+// copied elsewhere.
+type Vacater interface {
+	Vacate(ctx context.Context, workspace string) error
 }
 
 // A Placer is a store.Store that names the place of its state, so that two users of

@@ -2,10 +2,12 @@ package backend
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
@@ -51,8 +53,8 @@ type Config struct {
 	Value cty.Value
 	// Dir is what relative paths count from; "" is that of the services.
 	Dir string
-	// Env adds to the environment, as a unit's settings do; each is NAME=VALUE.
-	Env []string
+	// Env is the whole environment; nil is that of the services.
+	Env sys.Env
 }
 
 // Open opens a configuration. What could not be opened is tried again by the next.
@@ -65,14 +67,18 @@ func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
 	if c.Dir != "" {
 		services.Dir = c.Dir
 	}
-	if len(c.Env) > 0 {
-		services.Env = services.Env.With(c.Env...)
+	if c.Env != nil {
+		services.Env = c.Env
 	}
 	text, err := ctyjson.Marshal(c.Value, c.Value.Type())
 	if err != nil {
 		return nil, Message("Failed to open the backend", "", err)
 	}
-	key := fmt.Sprintf("%s\x00%s\x00%q\x00%s", c.Type, services.Dir, c.Env, text)
+	env := sha256.New()
+	for _, pair := range c.Env {
+		fmt.Fprintf(env, "%s\x00", pair)
+	}
+	key := fmt.Sprintf("%s\x00%s\x00%x\x00%s", c.Type, services.Dir, env.Sum(nil), text)
 	s.mu.Lock()
 	o := s.opened[key]
 	if o == nil {

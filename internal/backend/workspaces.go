@@ -2,8 +2,11 @@ package backend
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -131,4 +134,18 @@ func Describe(holder *store.LockInfo) string {
 		return "somebody else"
 	}
 	return fmt.Sprintf("%s since %s (%s)", holder.Who, holder.Created.UTC().Format(time.RFC3339), holder.Operation)
+}
+
+// JournalPath is where the journal of an apply on a store belongs: where the store
+// says, or else in the working folder, one for each place and workspace.
+func JournalPath(st store.Store, dir, workspace string) string {
+	if j, ok := st.(Journaler); ok {
+		return j.JournalPath()
+	}
+	place := workspace
+	if p, ok := st.(Placer); ok {
+		place = p.Place() + "\x00" + workspace
+	}
+	sum := sha256.Sum256([]byte(place))
+	return filepath.Join(dir, ".terraform."+hex.EncodeToString(sum[:6])+".journal")
 }

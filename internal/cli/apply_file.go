@@ -15,7 +15,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/plan"
-	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
@@ -53,7 +52,12 @@ func applyFile(ctx context.Context, s *session, o *applyOptions) int {
 	if p == nil {
 		return s.fail(ds)
 	}
-	r := &run{project: p, flags: &o.operationFlags, backend: backendOf(f.Backend)}
+	b, more := p.backendOf(ctx, f.Backend)
+	if ds = append(ds, more...); more.HasErrors() {
+		p.close()
+		return s.fail(ds)
+	}
+	r := &run{project: p, flags: &o.operationFlags, backend: b}
 	given, more := r.ephemeral(ctx, f.Plan, o)
 	if ds = append(ds, more...); more.HasErrors() {
 		p.close()
@@ -80,17 +84,16 @@ func applyFile(ctx context.Context, s *session, o *applyOptions) int {
 	return r.apply(ctx, f.Plan, o, given)
 }
 
-func backendOf(b planfile.Backend) backend {
-	text := func(name string) string {
-		if b.Config == cty.NilVal || !b.Config.Type().IsObjectType() || !b.Config.Type().HasAttribute(name) {
-			return ""
-		}
-		if v := b.Config.GetAttr(name); v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
-			return v.AsString()
-		}
-		return ""
+// backendOf opens the backend that a plan was made with.
+func (p *project) backendOf(ctx context.Context, b planfile.Backend) (*place, diag.List) {
+	if ds := p.refuse(p.engine.Root()); len(ds) > 0 {
+		return nil, ds
 	}
-	return backend{path: text("path"), workspaceDir: text("workspace_dir")}
+	c, ds := p.workdir().Of(b.Type, b.Config)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	return p.openBackend(ctx, c, p.engine.Root().Backend)
 }
 
 func planFileError(name string, err error) diag.List {

@@ -25,6 +25,7 @@ func (s *session) below(dir string) *session {
 	n := newSession(s.System.In(dir))
 	n.launch, n.command, n.views = dir, s.command, s.views
 	n.ctx, n.reach.cancel, n.reach.trees, n.hashes = s.ctx, s.reach.cancel, s.reach.trees, s.hashes
+	n.backends = s.backends
 	return n
 }
 

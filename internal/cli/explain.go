@@ -12,7 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -110,14 +109,15 @@ func (s *session) loadInstalled(ctx context.Context, o loadOptions) (*project, d
 // stateToExplain reads the state if there is one. That it cannot be read matters
 // only if the user named it.
 func (p *project) stateToExplain(ctx context.Context, o *explainOptions) (*state.State, diag.List) {
-	var b backend
-	if o.state == "" {
-		var ds diag.List
-		if b, ds = p.backend(ctx); ds.HasErrors() {
-			return nil, nil
-		}
+	where := p.backend
+	if o.state != "" {
+		where = p.localFile
 	}
-	st, ds := p.shown(ctx, local.Open(p.storeOptions(b, p.workspace, stateFlags{path: o.state})))
+	b, ds := where(ctx)
+	if ds.HasErrors() {
+		return nil, nil
+	}
+	st, ds := p.shownIn(ctx, b, p.workspace, stateFlags{path: o.state})
 	switch {
 	case ds.HasErrors() && o.state != "":
 		return nil, ds

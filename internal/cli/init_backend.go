@@ -4,163 +4,172 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
+	"slices"
+	"strconv"
 
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/migrate"
+	"github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state/statefile"
 )
 
 // initBackend brings what the data folder knows of the backend in line with
 // the configuration, and moves state where the user wants it.
 func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag.List {
-	cache, ds := i.readBackendCache()
-	if ds.HasErrors() && !i.o.reconfigure {
-		return ds
+	in := workdir.Init{
+		Block: root.Backend, Options: i.o.backendConfig, Reconfigure: i.o.reconfigure, Migrate: i.o.migrate,
+		Read: func(name string) (*source.File, error) {
+			src, err := os.ReadFile(i.Path(name))
+			f := &source.File{Path: name, Bytes: src}
+			if err == nil {
+				i.set.Add(f)
+			}
+			return f, err
+		},
 	}
-	if root.Backend == nil {
-		return i.unsetBackend(ctx, cache)
+	if i.mayAsk(i.o.input) {
+		in.Ask = i.askArgument
 	}
-	written, inForce, ds := i.settleBackend(ctx, root.Backend)
+	if root.Backend != nil {
+		p, ds := i.loadForBackend(ctx)
+		if p == nil {
+			return ds
+		}
+		defer p.close()
+		in.Eval = p.static(ctx)
+	}
+	dir := i.workdir()
+	out, ds := dir.Settle(ctx, in)
 	if ds.HasErrors() {
 		return ds
 	}
-	next := cacheOf(inForce, written)
-	changed := cache == nil || cache.Type != "local" || cache.Hash != next.Hash ||
-		cache.backend() != inForce && (len(i.o.backendConfig) > 0 || i.o.reconfigure)
-	if !changed {
+	to, more := i.openBackend(ctx, out.Config, root.Backend)
+	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
-	if cache != nil && !i.o.reconfigure {
-		if !i.o.migrate {
-			return append(ds, backendChanged()...)
+	var m migrate.Migration
+	var moved migrate.Result
+	if out.From != nil {
+		switch {
+		case out.Unset:
+			i.say(fmt.Sprintf("%s has detected you're unconfiguring your previously set %q backend.\n", view.Product, out.From.Type))
+		case out.Changed && out.From.Type != out.Config.Type:
+			i.say(fmt.Sprintf("%s detected that the backend type changed from %q to %q.\n\n", view.Product, out.From.Type, out.Config.Type))
+		case out.Changed:
+			i.say("Backend configuration changed!\n\n" + view.Product + " has detected that the configuration specified for the backend\nhas changed. " + view.Product + " will now check for existing state in the backends.\n\n")
 		}
-		i.say("Backend configuration changed!\n\n" + view.Product + " has detected that the configuration specified for the backend\nhas changed. " + view.Product + " will now check for existing state in the backends.\n\n")
-	}
-	if !i.o.reconfigure {
-		from := backend{}
-		if cache != nil {
-			from = cache.backend()
+		if m, more = i.migration(ctx, out, to); more.HasErrors() {
+			return append(ds, more...)
 		}
-		more := i.migrateState(ctx, from, inForce)
+		moved, more = migrate.Run(ctx, m)
 		if ds = append(ds, more...); more.HasErrors() {
 			return ds
 		}
 	}
-	if more := i.writeBackendCache(next); more.HasErrors() {
+	if more := dir.Save(out); more.HasErrors() {
 		return append(ds, more...)
 	}
-	i.human.Say("\n")
-	i.human.Good("Successfully configured the backend \"local\"!")
-	i.say(" " + view.Product + " will automatically\nuse this backend unless the backend configuration changes.\n")
-	return ds
+	if out.From != nil {
+		ds = append(ds, migrate.Vacate(ctx, m, moved)...)
+	}
+	if moved.Select != "" {
+		ds = append(ds, i.selectWorkspace(moved.Select)...)
+	}
+	i.sayConfigured(out)
+	return append(ds, i.checkWorkspace(ctx, to)...)
 }
 
-func backendChanged() diag.List {
-	return diag.Errorf(nil, "Backend configuration changed", "A change in the backend configuration has been detected, which may require migrating existing state.\n\nIf you wish to attempt automatic migration of the state, use \"%s init -migrate-state\".\nIf you wish to store the current configuration with no changes to the state, use \"%[1]s init -reconfigure\".", view.Program)
-}
-
-// unsetBackend goes back to the default place of state.
-func (i *initializer) unsetBackend(ctx context.Context, cache *backendCache) diag.List {
-	var ds diag.List
-	if len(i.o.backendConfig) > 0 {
-		ds = diag.Warnf(nil, "Missing backend configuration", "-backend-config was used without a \"backend\" block in the configuration.\n\nIf you intended to override the default local backend configuration, no action is required, but you may add an explicit backend block to your configuration to clear this warning:\n\nterraform {\n  backend \"local\" {}\n}\n\nHowever, if you intended to override a defined backend, please verify that the backend configuration is present and valid.")
-	}
-	if cache == nil {
-		return ds
-	}
+func (i *initializer) sayConfigured(out *workdir.Outcome) {
 	switch {
-	case i.o.reconfigure:
-	case !i.o.migrate:
-		return append(ds, backendChanged()...)
-	default:
-		i.say(fmt.Sprintf("%s has detected you're unconfiguring your previously set %q backend.\n", view.Product, cache.Type))
-		more := i.migrateState(ctx, cache.backend(), backend{})
-		if ds = append(ds, more...); more.HasErrors() {
-			return ds
+	case out.Unset:
+		i.human.Say("\n\n")
+		if out.From != nil {
+			i.human.Good(fmt.Sprintf("Successfully unset the backend %q.", out.From.Type))
+		} else {
+			i.human.Good("Successfully unset the backend.")
 		}
+		i.say(" " + view.Product + " will now operate locally.\n")
+	case out.Write:
+		i.human.Say("\n")
+		i.human.Good(fmt.Sprintf("Successfully configured the backend %q!", out.Config.Type))
+		i.say(" " + view.Product + " will automatically\nuse this backend unless the backend configuration changes.\n")
 	}
-	if more := i.writeBackendCache(nil); more.HasErrors() {
-		return append(ds, more...)
-	}
-	i.human.Say("\n\n")
-	i.human.Good(fmt.Sprintf("Successfully unset the backend %q.", cache.Type))
-	i.say(" " + view.Product + " will now operate locally.\n")
-	return ds
 }
 
-// settleBackend evaluates the block, and what -backend-config makes of it.
-func (i *initializer) settleBackend(ctx context.Context, block *config.Backend) (written, inForce backend, ds diag.List) {
-	p, ds := i.loadForBackend(ctx)
-	if p == nil {
-		return written, inForce, ds
+// migration is the copying of states that an init may have to do.
+func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *place) (migrate.Migration, diag.List) {
+	from, ds := i.openBackend(ctx, *out.From, nil)
+	if ds.HasErrors() {
+		return migrate.Migration{}, ds
 	}
-	defer p.close()
-	written, ds = p.configured(ctx, block)
-	inForce = written
-	for _, text := range i.o.backendConfig {
-		more := i.override(&inForce, text)
-		ds = append(ds, more...)
+	current, ds := i.workspaceName()
+	if ds.HasErrors() {
+		return migrate.Migration{}, ds
 	}
-	return written, inForce, ds
+	options := i.storeOptions(stateFlags{})
+	m := migrate.Migration{
+		From: migrate.Side{Type: out.From.Type, Backend: from, Options: options}, To: migrate.Side{Type: out.Config.Type, Backend: to, Options: options},
+		Current: current, Dir: i.Dir, Temp: i.Env.Get("TMPDIR"), Force: i.o.forceCopy, Timeout: i.o.lock.timeout,
+	}
+	if i.o.lock.on {
+		m.Lock = &store.LockInfo{Who: i.User() + "@" + i.Host(), Version: statefile.Version, Created: i.Now()}
+	}
+	if i.mayAsk(i.o.input) {
+		m.Ask = func(ctx context.Context, q migrate.Question) (bool, error) {
+			answer, err := i.ask(ctx, question{title: q.Title, text: q.Text})
+			return answer == "yes", err
+		}
+	}
+	return m, nil
+}
+
+// askArgument asks for an argument of the backend.
+func (i *initializer) askArgument(ctx context.Context, name, description string) (string, error) {
+	return i.ask(ctx, question{title: name, text: description})
+}
+
+// checkWorkspace holds that the selected workspace is there, and lets the user select
+// another if it is not.
+func (i *initializer) checkWorkspace(ctx context.Context, b *place) diag.List {
+	if i.Env.Get("TF_WORKSPACE") != "" {
+		return nil
+	}
+	current, ds := i.workspaceName()
+	if ds.HasErrors() || current == store.Default {
+		return ds
+	}
+	names, ds := backend.Workspaces{Backend: b}.List(ctx)
+	if ds.HasErrors() || slices.Contains(names, current) {
+		return ds
+	}
+	if len(names) == 1 {
+		return append(ds, i.selectWorkspace(names[0])...)
+	}
+	if !i.mayAsk(i.o.input) {
+		return append(ds, diag.Errorf(nil, fmt.Sprintf("Currently selected workspace %q does not exist", current), "%s was asked not to ask questions, so the workspace cannot be selected here. Select one with \"%s workspace select\".", view.Product, view.Program)...)
+	}
+	text := fmt.Sprintf("The currently selected workspace (%s) does not exist.\nThis is expected behavior when the selected workspace did not have an\nexisting non-empty state. Please enter a number to select a workspace:\n\n", current)
+	for n, name := range names {
+		text += fmt.Sprintf("%d. %s\n", n+1, name)
+	}
+	answer, err := i.ask(ctx, question{title: "Select a workspace", text: text})
+	if err != nil {
+		return append(ds, diag.Errorf(nil, "No workspace selected", "There was no answer to the question which workspace to select: %s.", err)...)
+	}
+	n, err := strconv.Atoi(answer)
+	if err != nil || n < 1 || n > len(names) {
+		return append(ds, diag.Errorf(nil, "No workspace selected", "A number from 1 to %d is needed.", len(names))...)
+	}
+	return append(ds, i.selectWorkspace(names[n-1])...)
 }
 
 // loadForBackend loads the project though modules may not be installed yet:
 // what the backend block needs lies in the root module.
 func (i *initializer) loadForBackend(ctx context.Context) (*project, diag.List) {
 	return i.load(ctx, loadOptions{vars: i.o.vars, input: i.o.input, rootOnly: true})
-}
-
-// override applies one -backend-config: key=value, or a file.
-func (i *initializer) override(b *backend, text string) diag.List {
-	if name, value, ok := strings.Cut(text, "="); ok {
-		return b.set(name, value, nil)
-	}
-	src, err := os.ReadFile(i.Path(text))
-	if err != nil {
-		return diag.Errorf(nil, "Failed to read file", "The file %q could not be read.", text)
-	}
-	i.set.Add(&source.File{Path: text, Bytes: src})
-	var f *hcl.File
-	var diags hcl.Diagnostics
-	if strings.HasSuffix(text, ".json") {
-		f, diags = json.Parse(src, text)
-	} else {
-		f, diags = hclsyntax.ParseConfig(src, text, hcl.InitialPos)
-	}
-	if diags.HasErrors() {
-		return diag.FromHCL(diags)
-	}
-	attrs, diags := f.Body.JustAttributes()
-	ds := diag.FromHCL(diags)
-	for name, a := range attrs {
-		v, diags := a.Expr.Value(nil)
-		ds = append(ds, diag.FromHCL(diags)...)
-		if diags.HasErrors() {
-			continue
-		}
-		at := a.Expr.Range()
-		value, more := backendText(v, name, &at)
-		ds = append(ds, more...)
-		if !more.HasErrors() {
-			ds = append(ds, b.set(name, value, &a.NameRange)...)
-		}
-	}
-	return ds.Sort()
-}
-
-func (b *backend) set(name, value string, at *source.Range) diag.List {
-	switch name {
-	case "path":
-		b.path = value
-	case "workspace_dir":
-		b.workspaceDir = value
-	default:
-		return diag.Errorf(at, "Invalid backend configuration argument", "The backend configuration argument %q given on the command line is not expected for the selected backend type.", name)
-	}
-	return nil
 }

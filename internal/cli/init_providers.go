@@ -9,7 +9,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/provider/install"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -78,7 +77,7 @@ func (i *initializer) stateForInit(ctx context.Context) (*state.State, diag.List
 		}
 		return nil, nil
 	}
-	return i.shown(ctx, local.Open(i.storeOptions(b, i.project.workspace, stateFlags{})))
+	return i.shownIn(ctx, b, i.project.workspace, stateFlags{})
 }
 
 func (i *initializer) installed(e install.Event) {

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -21,8 +21,12 @@ type held struct {
 }
 
 // hold locks and reads the state of a project.
-func (p *project) hold(ctx context.Context, b backend, f stateFlags, operation string) (*held, diag.List) {
-	o := p.heldIn(local.Open(p.storeOptions(b, p.workspace, f)))
+func (p *project) hold(ctx context.Context, b *place, f stateFlags, operation string) (*held, diag.List) {
+	opened, ds := p.openStore(b, p.workspace, f)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	o := p.heldIn(opened, p.workspace)
 	o.Run = store.LockInfo{Operation: operation, Who: p.User() + "@" + p.Host(), Version: statefile.Version, Created: p.Now()}
 	if f.on {
 		o.Lock, o.Timeout = &o.Run, f.timeout
@@ -46,9 +50,16 @@ func (s *session) waiting() {
 	s.stream.Typed(text, "state_lock_acquire", nil)
 }
 
+// lockedBy tells who has the lock that is waited for.
+func (s *session) lockedBy(holder *store.LockInfo) {
+	text := "The state is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
+	s.human.Say(text + "\n")
+	s.stream.Log(text)
+}
+
 // heldIn says how a state is held that is kept in a store.
-func (s *session) heldIn(st *local.Store) statemgr.Options {
-	return statemgr.Options{Store: st, Journal: st.JournalPath(), Dir: s.Dir, Rescue: s.rescue}
+func (s *session) heldIn(st store.Store, workspace string) statemgr.Options {
+	return statemgr.Options{Store: st, Journal: backend.JournalPath(st, s.Dir, workspace), Dir: s.Dir, Rescue: s.rescue}
 }
 
 // rescue prints a state that could be written nowhere.
@@ -60,8 +71,8 @@ func (s *session) rescue(last *state.State) diag.List {
 }
 
 // shown reads a state for a command that changes nothing.
-func (s *session) shown(ctx context.Context, st *local.Store) (*state.State, diag.List) {
-	return statemgr.Read(ctx, s.heldIn(st))
+func (s *session) shown(ctx context.Context, st store.Store, workspace string) (*state.State, diag.List) {
+	return statemgr.Read(ctx, s.heldIn(st, workspace))
 }
 
 // release unlocks. It may be called more than once.

@@ -148,7 +148,7 @@ type run struct {
 	*project
 	flags   *operationFlags
 	options engine.PlanOptions
-	backend backend
+	backend *place
 	held    *held
 	pending diag.List // warnings that are told when the work is done
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
@@ -138,14 +138,17 @@ func (s *session) currentState(ctx context.Context, flags []vars.Flag, path stri
 		return nil, ds // also where a file is named: another backend has the last word
 	}
 	if path != "" {
-		st := local.Open(s.storeOptions(backend{}, "default", stateFlags{path: path}))
-		return s.shown(ctx, st)
+		file, ds := s.localFile(ctx)
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		return s.shownIn(ctx, file, store.Default, stateFlags{path: path})
 	}
 	name, more := s.workspaceName()
 	if ds = append(ds, more...); ds.HasErrors() {
 		return nil, ds
 	}
-	st, more := s.shown(ctx, local.Open(s.storeOptions(b, name, stateFlags{})))
+	st, more := s.shownIn(ctx, b, name, stateFlags{})
 	return st, append(ds, more...)
 }
 

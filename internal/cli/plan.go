@@ -125,7 +125,7 @@ func (r *run) encode(p *plan.Plan) *savedPlan {
 	if out.ds = ds; ds.HasErrors() {
 		return out
 	}
-	f := &planfile.File{Plan: p, Config: files, Backend: planfile.Backend{Type: "local", Config: r.backend.config(), Workspace: r.workspace}}
+	f := &planfile.File{Plan: p, Config: files, Backend: planfile.Backend{Type: r.backend.config.Type, Config: r.backend.config.Value, Workspace: r.workspace}}
 	f.Lock, _ = os.ReadFile(r.plugins.lockPath())
 	out.err = planfile.Write(&out.body, f, Version)
 	return out

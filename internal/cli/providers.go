@@ -14,7 +14,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -72,7 +71,7 @@ func (p *project) stateShown(ctx context.Context) (*state.State, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	st, more := p.shown(ctx, local.Open(p.storeOptions(b, p.workspace, stateFlags{})))
+	st, more := p.shownIn(ctx, b, p.workspace, stateFlags{})
 	return st, append(ds, more...)
 }
 

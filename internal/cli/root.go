@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"os"
 
@@ -25,21 +24,22 @@ func (s *session) root() (*config.Module, diag.List) {
 // whereState tells where state lives, for commands that read or list state:
 // they need neither modules nor providers, and mistakes elsewhere in the
 // configuration do not keep them from their work.
-func (s *session) whereState(ctx context.Context, flags []vars.Flag) (backend, diag.List) {
+func (s *session) whereState(ctx context.Context, flags []vars.Flag) (*place, diag.List) {
 	root, _ := s.root()
 	if ds := s.refuse(root); len(ds) > 0 {
-		return backend{}, ds
+		return nil, ds
 	}
 	if root.Backend == nil {
-		cache, ds := s.readBackendCache()
-		if cache != nil {
-			ds = append(ds, initRequired(fmt.Sprintf("Unsetting the previously set backend %q", cache.Type), nil)...)
+		c, ds := s.workdir().Current(nil, nil)
+		if ds.HasErrors() {
+			return nil, ds
 		}
-		return backend{}, ds
+		b, more := s.openBackend(ctx, c, nil)
+		return b, append(ds, more...)
 	}
 	p, ds := s.load(ctx, loadOptions{vars: flags, input: false, partial: true})
 	if p == nil {
-		return backend{}, ds
+		return nil, ds
 	}
 	defer p.close()
 	b, more := p.backend(ctx)

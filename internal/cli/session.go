@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -35,8 +36,9 @@ type session struct {
 	input       *bufio.Reader // Stdin, once something was read
 	set         *source.Set
 	views       viewOptions
-	unit        *unitSession   // nil in a plain folder
-	tolerant    bool           // what is wrong with the unit's inputs is no error
+	unit        *unitSession // nil in a plain folder
+	tolerant    bool         // what is wrong with the unit's inputs is no error
+	backends    func() *backend.Set
 	programs    func() sys.Env // the environment of provisioners' programs; nil: Env
 	hashes      *install.Hashes
 
@@ -61,7 +63,7 @@ type viewOptions struct {
 
 func newSession(system *sys.System) *session {
 	return &session{
-		System: system, launch: system.Dir, set: &source.Set{}, reach: reach{abort: make(chan struct{}), trees: &estate.Worktrees{}}, hashes: &install.Hashes{},
+		System: system, backends: sync.OnceValue(func() *backend.Set { return newBackends(system) }), launch: system.Dir, set: &source.Set{}, reach: reach{abort: make(chan struct{}), trees: &estate.Worktrees{}}, hashes: &install.Hashes{},
 		views: viewOptions{consolidateWarnings: true, deprecation: "module:all"},
 	}
 }

@@ -11,10 +11,10 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 )
 
 // workspaceName is the selected workspace: TF_WORKSPACE, else what the data
@@ -56,8 +56,8 @@ func (s *session) selectWorkspace(name string) diag.List {
 // A workspaceRun is what the commands on workspaces need.
 type workspaceRun struct {
 	*session
-	backend backend
-	all     *local.Workspaces
+	backend *place
+	all     backend.Workspaces
 	names   []string
 	current string
 }
@@ -68,7 +68,7 @@ func (s *session) workspaces(ctx context.Context, flags []vars.Flag) (*workspace
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	w := &workspaceRun{session: s, backend: b, all: local.OpenWorkspaces(s.storeOptions(b, "", stateFlags{}))}
+	w := &workspaceRun{session: s, backend: b, all: backend.Workspaces{Backend: b, Options: s.storeOptions(stateFlags{})}}
 	var more diag.List
 	if w.current, more = s.workspaceName(); more.HasErrors() {
 		return nil, append(ds, more...)

@@ -9,7 +9,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -44,8 +43,11 @@ func runWorkspaceDelete(ctx context.Context, s *session, o *workspaceOptions) in
 }
 
 func (w *workspaceRun) remove(ctx context.Context, o *workspaceOptions) diag.List {
-	st := local.Open(w.storeOptions(w.backend, o.name, stateFlags{}))
-	at := w.heldIn(st)
+	st, ds := w.openStore(w.backend, o.name, stateFlags{})
+	if ds.HasErrors() {
+		return ds
+	}
+	at := w.heldIn(st, o.name)
 	at.Run = store.LockInfo{Operation: "workspace-delete", Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}
 	if o.lock.on {
 		at.Lock, at.Timeout = &at.Run, o.lock.timeout

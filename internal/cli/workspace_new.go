@@ -10,7 +10,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
@@ -47,6 +46,9 @@ func runWorkspaceNew(ctx context.Context, s *session, o *workspaceOptions) int {
 // create makes a workspace, selects it and says so. With -state it begins with
 // the state of a file.
 func (w *workspaceRun) create(ctx context.Context, o *workspaceOptions) diag.List {
+	if o.lock.on {
+		w.all.Lock, w.all.Timeout = &store.LockInfo{Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}, o.lock.timeout
+	}
 	if ds := w.all.Create(ctx, o.name); ds.HasErrors() {
 		return ds
 	}
@@ -71,11 +73,22 @@ func (w *workspaceRun) copyInto(ctx context.Context, o *workspaceOptions) diag.L
 		return diag.Errorf(nil, "Failed to read state", "The state file %s cannot be read: %s.", o.state, err)
 	}
 	_ = f.Close()
-	from, ds := local.ReadFile(ctx, w.Path(o.state))
+	file, ds := w.localFile(ctx)
+	if ds.HasErrors() {
+		return ds
+	}
+	source, ds := w.openStore(file, store.Default, stateFlags{path: o.state})
+	if ds.HasErrors() {
+		return ds
+	}
+	from, ds := source.Read(ctx)
 	if ds.HasErrors() || from == nil {
 		return ds
 	}
-	st := local.Open(w.storeOptions(w.backend, o.name, stateFlags{}))
+	st, more := w.openStore(w.backend, o.name, stateFlags{})
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
 	if o.lock.on {
 		unlock, more := st.Lock(ctx, store.LockInfo{Operation: "workspace-new", Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}, o.lock.timeout)
 		if ds = append(ds, more...); more.HasErrors() {

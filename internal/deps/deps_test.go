@@ -92,6 +92,11 @@ const floors = `
 	  internal/backend/local,
 	  internal/backend/pg
 	< internal/backend/kinds;
+	internal/backend, internal/value < internal/backend/configure;
+	internal/backend, internal/atomicfile < internal/backend/record;
+	internal/backend/configure, internal/backend/record, config < internal/backend/workdir;
+	internal/backend/configure < internal/backend/remotestate;
+	internal/backend, internal/state/statemgr < internal/backend/migrate;
 	provider, internal/state/store/local < internal/provider/builtin;
 	diag, schema, internal/sys < internal/provisioner;
 
@@ -125,7 +130,8 @@ const floors = `
 	engine, unit, internal/cli/vars, internal/state/statemgr, internal/telemetry < internal/estate;
 	internal/planjson, diag, schema < internal/cli/view;
 	internal/digraph < internal/planhtml;
-	internal/estate, unit/migrate, internal/telemetry/otlp, internal/planhtml, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
+	internal/backend/kinds, internal/backend/migrate, internal/backend/workdir, internal/backend/remotestate, internal/transfer,
+	  internal/estate, unit/migrate, internal/telemetry/otlp, internal/planhtml, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
 	internal/cli < cmd/terrace;
 
 	# Beside the house: tests of the whole and tools.

@@ -36,6 +36,15 @@ const maxPause = 30 * time.Second
 
 // New makes a client that takes its proxy from env.
 func New(env sys.Env) *Client {
+	agent := "Terrace"
+	if more := env.Get("TF_APPEND_USER_AGENT"); more != "" {
+		agent += " " + more
+	}
+	return &Client{HTTP: &http.Client{Transport: Transport(env)}, Retries: 2, UserAgent: agent}
+}
+
+// Transport makes connections with the proxy settings of an environment.
+func Transport(env sys.Env) *http.Transport {
 	tr := http.DefaultTransport.(*http.Transport).Clone()
 	settings := httpproxy.Config{
 		HTTPProxy:  either(env, "HTTP_PROXY", "http_proxy"),
@@ -47,11 +56,7 @@ func New(env sys.Env) *Client {
 	tr.Proxy = func(r *http.Request) (*url.URL, error) { return proxy(r.URL) }
 	tr.MaxIdleConnsPerHost = 16
 	tr.ResponseHeaderTimeout = 60 * time.Second
-	agent := "Terrace"
-	if more := env.Get("TF_APPEND_USER_AGENT"); more != "" {
-		agent += " " + more
-	}
-	return &Client{HTTP: &http.Client{Transport: tr}, Retries: 2, UserAgent: agent}
+	return tr
 }
 
 func either(env sys.Env, names ...string) string {

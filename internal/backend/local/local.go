@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 	files "github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -57,6 +58,22 @@ func (f *folder) Create(ctx context.Context, workspace string) error {
 
 func (f *folder) Delete(ctx context.Context, workspace string) error {
 	return failed(files.OpenWorkspaces(f.o).Delete(ctx, workspace))
+}
+
+// Vacate leaves an empty state of the same lineage, and the old one as a backup.
+func (f *folder) Vacate(ctx context.Context, workspace string) error {
+	at := f.o
+	at.Workspace = workspace
+	st := files.Open(at)
+	unlock, ds := st.Lock(ctx, store.LockInfo{Operation: "migration source state"}, 0)
+	if ds.HasErrors() {
+		return failed(ds)
+	}
+	old, ds := st.Read(ctx)
+	if old != nil && !ds.HasErrors() {
+		ds = append(ds, st.Write(ctx, state.New().WithMeta(old.Lineage, old.Serial+1, old.TerraformVersion))...)
+	}
+	return failed(append(ds, unlock()...))
 }
 
 func (f *folder) Store(workspace string, o backend.StoreOptions) (store.Store, error) {

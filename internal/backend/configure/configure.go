@@ -1,0 +1,380 @@
+// Package configure makes the configuration of a backend from everything that it is
+// written in: a block, the options of init, a value (remote_state of units,
+// terraform_remote_state) and answers of the user.
+//
+// Main functions: Block, Options and Value. The one rule: what comes out is of the
+// type that the kind's schema implies, wholly known and without marks; whether
+// something required is missing is asked last (Missing), when all parts are joined.
+package configure
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// Eval evaluates an expression before anything is planned.
+type Eval func(hcl.Expression) (cty.Value, diag.List)
+
+// Block decodes the body of a block. Every argument counts as optional here.
+func Block(k *schema.Block, body hcl.Body, eval Eval) (cty.Value, diag.List) {
+	d := &decoder{eval: eval}
+	v := d.block(k, body)
+	return v, d.ds.Sort()
+}
+
+type decoder struct {
+	eval Eval
+	ds   diag.List
+}
+
+func bodySchema(k *schema.Block) *hcl.BodySchema {
+	s := &hcl.BodySchema{}
+	for _, name := range slices.Sorted(maps.Keys(k.Attributes)) {
+		s.Attributes = append(s.Attributes, hcl.AttributeSchema{Name: name})
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.Blocks)) {
+		b := hcl.BlockHeaderSchema{Type: name}
+		if k.Blocks[name].Nesting == schema.Map {
+			b.LabelNames = []string{"key"}
+		}
+		s.Blocks = append(s.Blocks, b)
+	}
+	return s
+}
+
+func (d *decoder) block(k *schema.Block, body hcl.Body) cty.Value {
+	content, diags := body.Content(bodySchema(k))
+	d.ds = append(d.ds, diag.FromHCL(diags)...)
+	vals := make(map[string]cty.Value, len(k.Attributes)+len(k.Blocks))
+	for name, a := range k.Attributes {
+		vals[name] = cty.NullVal(a.Type)
+		if given := content.Attributes[name]; given != nil {
+			vals[name] = d.attribute(a.Type, name, given.Expr)
+		}
+	}
+	for name, nb := range k.Blocks {
+		vals[name] = d.blocks(name, nb, content.Blocks.OfType(name))
+	}
+	return cty.ObjectVal(vals)
+}
+
+func (d *decoder) attribute(want cty.Type, name string, x hcl.Expression) cty.Value {
+	null := cty.NullVal(want)
+	v, ds := d.eval(x)
+	d.ds = append(d.ds, ds...)
+	if ds.HasErrors() {
+		return null
+	}
+	at := x.Range()
+	v, ds = plain(v, name, &at)
+	d.ds = append(d.ds, ds...)
+	if ds.HasErrors() {
+		return null
+	}
+	if b, ok := schemaOf(want); ok { // an attribute with attributes
+		v, ds = b(v, name, &at)
+		d.ds = append(d.ds, ds...)
+		return v
+	}
+	out, err := convert.Convert(v, want)
+	if err != nil {
+		d.ds = append(d.ds, diag.Errorf(&at, "Invalid backend configuration", "The argument %q must be a %s: %s.", name, want.FriendlyName(), err)...)
+		return null
+	}
+	return out
+}
+
+// schemaOf is for objects, in which attributes may be left out.
+func schemaOf(want cty.Type) (func(cty.Value, string, *source.Range) (cty.Value, diag.List), bool) {
+	if !want.IsObjectType() {
+		return nil, false
+	}
+	return func(v cty.Value, name string, at *source.Range) (cty.Value, diag.List) {
+		var optional []string
+		for n := range want.AttributeTypes() {
+			optional = append(optional, n)
+		}
+		if v.Type().IsObjectType() && !v.IsNull() {
+			for n := range v.Type().AttributeTypes() {
+				if !want.HasAttribute(n) {
+					return cty.NullVal(want), diag.Errorf(at, "Invalid backend configuration", "The argument %q has no attribute %q.", name, n)
+				}
+			}
+		}
+		out, err := convert.Convert(v, cty.ObjectWithOptionalAttrs(want.AttributeTypes(), optional))
+		if err != nil {
+			return cty.NullVal(want), diag.Errorf(at, "Invalid backend configuration", "The argument %q is not valid: %s.", name, err)
+		}
+		return out, nil
+	}, true
+}
+
+// plain refuses values that must not be stored, and those that are not known.
+func plain(v cty.Value, name string, at *source.Range) (cty.Value, diag.List) {
+	switch {
+	case value.ContainsMark(v, value.Ephemeral):
+		return cty.NilVal, diag.Errorf(at, "Backend config contains ephemeral values", "The argument %q of the backend is made of an ephemeral value. The configuration of a backend is stored on disk in the clear, in the data folder and in saved plans. Give the value by an environment variable of the backend instead.", name)
+	case value.ContainsSecret(v):
+		return cty.NilVal, diag.Errorf(at, "Backend config contains sensitive values", "The argument %q of the backend is made of a sensitive value. The configuration of a backend is stored on disk in the clear, in the data folder and in saved plans. Give the value by an environment variable of the backend instead.", name)
+	}
+	v, _ = v.UnmarkDeep()
+	if !v.IsWhollyKnown() {
+		return cty.NilVal, diag.Errorf(at, "Unknown values within backend definition", "The argument %q of the backend is not known before anything is planned. Give a default or a value to the variables that it uses.", name)
+	}
+	return v, nil
+}
+
+func (d *decoder) blocks(name string, nb *schema.NestedBlock, given hcl.Blocks) cty.Value {
+	var vals []cty.Value
+	keyed := map[string]cty.Value{}
+	for _, b := range given {
+		v := d.block(nb.Block, b.Body)
+		vals = append(vals, v)
+		if len(b.Labels) > 0 {
+			keyed[b.Labels[0]] = v
+		}
+	}
+	if len(given) == 0 {
+		return nb.EmptyValue()
+	}
+	switch nb.Nesting {
+	case schema.Single, schema.Group:
+		if len(vals) > 1 {
+			at := given[1].DefRange
+			d.ds = append(d.ds, diag.Errorf(&at, "Duplicate block", "There can be only one %q block here.", name)...)
+		}
+		return vals[0]
+	case schema.List:
+		return cty.ListVal(vals)
+	case schema.Set:
+		return cty.SetVal(vals)
+	default:
+		return cty.MapVal(keyed)
+	}
+}
+
+// Value makes a configuration of a value: an object or a map whose elements are
+// arguments, and objects where the schema has blocks. What is required must be there.
+func Value(kind string, k *schema.Block, v cty.Value) (cty.Value, error) {
+	if v == cty.NilVal || v.IsNull() {
+		v = cty.EmptyObjectVal
+	}
+	all := map[string]cty.Value{}
+	if !v.CanIterateElements() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		return cty.NilVal, fmt.Errorf("the configuration of the backend %q must be an object", kind)
+	}
+	for name, e := range v.AsValueMap() {
+		if k.Attributes[name] == nil && k.Blocks[name] == nil {
+			return cty.NilVal, fmt.Errorf("the backend %q has no argument named %q", kind, name)
+		}
+		if nb := k.Blocks[name]; nb != nil && (nb.Nesting == schema.List || nb.Nesting == schema.Set) && (e.Type().IsObjectType() || e.Type().IsMapType()) && !e.IsNull() {
+			e = cty.TupleVal([]cty.Value{e}) // one block, written as an object
+		}
+		all[name] = e
+	}
+	for name, a := range k.Attributes {
+		if e, ok := all[name]; a.Required && (!ok || e.IsNull()) {
+			return cty.NilVal, fmt.Errorf("the argument %q of the backend %q is required", name, kind)
+		}
+	}
+	return Partial(k, cty.ObjectVal(all))
+}
+
+// Partial gives a value the type of the schema; what is required may be missing.
+func Partial(k *schema.Block, v cty.Value) (cty.Value, error) {
+	all := map[string]cty.Value{}
+	for name, a := range k.Attributes {
+		all[name] = cty.NullVal(a.Type)
+	}
+	for name, e := range v.AsValueMap() {
+		all[name] = e
+	}
+	return optional(k).Coerce(cty.ObjectVal(all))
+}
+
+// optional is a schema in which nothing is required.
+func optional(k *schema.Block) *schema.Block {
+	out := &schema.Block{Attributes: map[string]*schema.Attribute{}, Blocks: map[string]*schema.NestedBlock{}}
+	for name, a := range k.Attributes {
+		b := *a
+		b.Required, b.Optional = false, true
+		out.Attributes[name] = &b
+	}
+	for name, nb := range k.Blocks {
+		out.Blocks[name] = &schema.NestedBlock{Block: optional(nb.Block), Nesting: nb.Nesting, MaxItems: nb.MaxItems}
+	}
+	return out
+}
+
+// Missing are the required arguments that a configuration lacks and the environment
+// does not give, in order.
+func Missing(k backend.Kind, v cty.Value, env sys.Env) []string {
+	var out []string
+	for name, a := range k.Schema.Attributes {
+		stand, asked := k.Ask[name]
+		inEnv := slices.ContainsFunc(stand, func(e string) bool { return env.Get(e) != "" })
+		if (a.Required || asked) && !inEnv && v.GetAttr(name).IsNull() {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// With sets one argument from text, as the user answered or an option says.
+func With(k *schema.Block, v cty.Value, name, text string) (cty.Value, error) {
+	a := k.Attributes[name]
+	if a == nil {
+		return v, fmt.Errorf("the backend configuration argument %q given on the command line is not expected for the selected backend type", name)
+	}
+	given, err := parse(a.Type, text)
+	if err != nil {
+		return v, fmt.Errorf("the value of the argument %q is not valid: %w", name, err)
+	}
+	all := v.AsValueMap()
+	all[name] = given
+	return cty.ObjectVal(all), nil
+}
+
+func parse(want cty.Type, text string) (cty.Value, error) {
+	if want.IsPrimitiveType() {
+		return convert.Convert(cty.StringVal(text), want)
+	}
+	x, diags := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
+	if diags.HasErrors() {
+		return cty.NilVal, fmt.Errorf("it is no expression of HCL") // the text may be a secret
+	}
+	v, diags := x.Value(nil)
+	if diags.HasErrors() {
+		return cty.NilVal, fmt.Errorf("it may hold nothing but constants")
+	}
+	out, err := convert.Convert(v, want)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("a %s is needed", want.FriendlyName())
+	}
+	return out, nil
+}
+
+// Options lays the options -backend-config over a configuration, in their order: the
+// later wins. overridden tells that there were any, if only an empty one that clears
+// those before it. read reads a file by the name that the option has.
+func Options(k *schema.Block, v cty.Value, options []string, read func(name string) (*source.File, error)) (out cty.Value, overridden bool, ds diag.List) {
+	for i := len(options) - 1; i >= 0; i-- {
+		if options[i] == "" {
+			overridden, options = true, options[i+1:]
+			break
+		}
+	}
+	for _, text := range options {
+		overridden = true
+		if name, given, ok := strings.Cut(text, "="); ok {
+			next, err := With(k, v, strings.TrimSpace(name), given)
+			if err != nil {
+				ds = append(ds, diag.Errorf(nil, "Invalid backend configuration argument", "%s.", sentence(err))...)
+				continue
+			}
+			v = next
+			continue
+		}
+		next, more := file(k, v, text, read)
+		if ds = append(ds, more...); !more.HasErrors() {
+			v = next
+		}
+	}
+	return v, overridden, ds
+}
+
+func sentence(err error) string {
+	s := err.Error()
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// file lays a file of assignments over a configuration.
+func file(k *schema.Block, v cty.Value, name string, read func(string) (*source.File, error)) (cty.Value, diag.List) {
+	f, err := read(name)
+	if err != nil {
+		return v, diag.Errorf(nil, "Failed to read file", "The file %q could not be read: %s.", name, err)
+	}
+	var parsed *hcl.File
+	var diags hcl.Diagnostics
+	if strings.HasSuffix(name, ".json") {
+		parsed, diags = json.Parse(f.Bytes, name)
+	} else {
+		parsed, diags = hclsyntax.ParseConfig(f.Bytes, name, hcl.InitialPos)
+	}
+	if diags.HasErrors() {
+		return v, diag.FromHCL(diags)
+	}
+	given := map[string]bool{}
+	over, ds := Block(k, noting{parsed.Body, given}, constant)
+	if ds.HasErrors() {
+		return v, ds
+	}
+	all := v.AsValueMap()
+	for n, e := range over.AsValueMap() {
+		if given[n] {
+			all[n] = e
+		}
+	}
+	return cty.ObjectVal(all), ds
+}
+
+func constant(x hcl.Expression) (cty.Value, diag.List) {
+	v, diags := x.Value(&hcl.EvalContext{Functions: map[string]function.Function{}})
+	return v, diag.FromHCL(diags)
+}
+
+// noting notes what is set at the top of a body.
+type noting struct {
+	hcl.Body
+	given map[string]bool
+}
+
+func (n noting) Content(s *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
+	c, diags := n.Body.Content(s)
+	if c != nil {
+		for name := range c.Attributes {
+			n.given[name] = true
+		}
+		for _, b := range c.Blocks {
+			n.given[b.Type] = true
+		}
+	}
+	return c, diags
+}
+
+// Locate gives messages of a kind the place of the argument that they are about, or
+// else that of the block.
+func Locate(ds diag.List, k *schema.Block, body hcl.Body, block *source.Range) diag.List {
+	content, _, _ := body.PartialContent(bodySchema(k))
+	for _, m := range ds {
+		if m.At != nil {
+			continue
+		}
+		m.At = block
+		blame, ok := m.Extra.(backend.Blame)
+		if !ok || content == nil {
+			continue
+		}
+		if a := content.Attributes[blame.Argument]; a != nil {
+			at := a.Range
+			m.At = &at
+		}
+	}
+	return ds
+}

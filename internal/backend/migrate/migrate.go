@@ -1,0 +1,314 @@
+// Package migrate copies the states of one backend to another.
+//
+// Main types: Migration and Side. The one rule: a copy is the same state, with its
+// lineage and serial; nothing is taken away from the old place before the new one
+// holds everything, so that a migration that was cut off can be run again.
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// A Side is one of the two backends.
+type Side struct {
+	Type    string // the name of the kind, for questions
+	Backend backend.Backend
+	Options backend.StoreOptions
+}
+
+// A Question is asked of the user; the answer is yes or no.
+type Question struct{ Title, Text string }
+
+// A Migration is what is to be done. Dir, From, To and Current are required.
+type Migration struct {
+	From, To Side
+	Current  string // the selected workspace
+	Dir      string // the working folder, where journals of remote states are
+	Temp     string // where two states are put for the user to compare
+
+	Force bool // every question is answered with yes
+	// Ask asks the user; nil: nobody is to be asked.
+	Ask func(context.Context, Question) (bool, error)
+
+	Lock    *store.LockInfo // nil: nothing is locked
+	Timeout time.Duration
+}
+
+// A Result is what came of it.
+type Result struct {
+	// Select is the workspace to select from now on; "" leaves the present one.
+	Select string
+	// Copied are the workspaces of the old backend that were copied.
+	Copied []string
+}
+
+// A job is one state on its way.
+type job struct {
+	from, to store.Store
+	source   string // workspace
+	target   string
+}
+
+// Run copies the states. Nothing of the old backend is changed; see Vacate.
+func Run(ctx context.Context, m Migration) (Result, diag.List) {
+	var res Result
+	source, ds := backend.Workspaces{Backend: m.From.Backend}.List(ctx)
+	if ds.HasErrors() {
+		return res, ds
+	}
+	_, err := m.To.Backend.List(ctx)
+	single := errors.Is(err, backend.ErrNoWorkspaces)
+	if err != nil && !single {
+		return res, append(ds, backend.Message("Failed to list workspaces", "", err)...)
+	}
+	names, target := source, func(name string) string { return name }
+	many := len(source) > 1
+	switch {
+	case !many:
+		names = []string{store.Default}
+	case single:
+		current := m.Current
+		if !slices.Contains(source, current) {
+			current = store.Default
+		}
+		names, target = []string{current}, func(string) string { return store.Default }
+	}
+	slices.Sort(names)
+	jobs, more := m.jobs(ctx, names, target)
+	if ds = append(ds, more...); more.HasErrors() || len(jobs) == 0 {
+		return res, ds
+	}
+	asked := false
+	switch {
+	case many && single:
+		ok, more := m.ask(ctx, m.intoOne(names[0]))
+		if ds = append(ds, more...); more.HasErrors() || !ok {
+			return res, append(ds, aborted(more)...)
+		}
+		asked, res.Select = true, store.Default
+	case many:
+		ok, more := m.ask(ctx, m.allOf())
+		if ds = append(ds, more...); more.HasErrors() || !ok {
+			return res, append(ds, aborted(more)...)
+		}
+		asked = true
+	}
+	for _, j := range jobs {
+		copied, more := m.copy(ctx, j, asked)
+		if ds = append(ds, more...); more.HasErrors() {
+			return res, ds
+		}
+		if copied {
+			res.Copied = append(res.Copied, j.source)
+		}
+	}
+	return res, ds
+}
+
+// aborted is the error where several workspaces were not to be copied.
+func aborted(ds diag.List) diag.List {
+	if ds.HasErrors() {
+		return nil
+	}
+	return diag.Errorf(nil, "Migration aborted", "Migration aborted by user. Nothing was changed.")
+}
+
+// jobs lists the states that there are to copy.
+func (m *Migration) jobs(ctx context.Context, names []string, target func(string) string) ([]job, diag.List) {
+	var out []job
+	var ds diag.List
+	for _, name := range names {
+		j := job{source: name, target: target(name)}
+		var err error
+		if j.from, err = m.From.Backend.Store(j.source, m.From.Options); err == nil {
+			j.to, err = m.To.Backend.Store(j.target, m.To.Options)
+		}
+		if err != nil {
+			return nil, append(ds, backend.Message("Failed to open a state", "", err)...)
+		}
+		if samePlace(j.from, j.to) && m.From.Type == m.To.Type {
+			continue
+		}
+		st, more := statemgr.Read(ctx, m.held(j.from, j.source, ""))
+		if ds = append(ds, more...); more.HasErrors() {
+			return nil, ds
+		}
+		if st.Empty() {
+			continue
+		}
+		there, more := j.to.Read(ctx)
+		if ds = append(ds, more...); more.HasErrors() {
+			return nil, ds
+		}
+		if !same(st, there) {
+			out = append(out, j)
+		}
+	}
+	return out, ds
+}
+
+func samePlace(a, b store.Store) bool {
+	x, ok := a.(backend.Placer)
+	y, also := b.(backend.Placer)
+	return ok && also && x.Place() == y.Place()
+}
+
+// same reports whether the new place holds the state already.
+func same(st, there *state.State) bool {
+	return there != nil && there.Lineage == st.Lineage && there.Serial >= st.Serial && there.Equal(st)
+}
+
+func (m *Migration) held(st store.Store, workspace, operation string) statemgr.Options {
+	o := statemgr.Options{Store: st, Journal: backend.JournalPath(st, m.Dir, workspace), Dir: m.Dir}
+	if m.Lock != nil && operation != "" {
+		info := *m.Lock
+		info.Operation = operation
+		o.Lock, o.Timeout = &info, m.Timeout
+	}
+	return o
+}
+
+// copy copies one state under both locks. What a killed run left in a journal is part
+// of the state.
+func (m *Migration) copy(ctx context.Context, j job, asked bool) (copied bool, ds diag.List) {
+	from, ds := statemgr.Take(ctx, m.held(j.from, j.source, "migration source state"))
+	if ds.HasErrors() {
+		return false, ds
+	}
+	defer func() { ds = append(ds, from.Release()...) }()
+	if m.Lock != nil {
+		info := *m.Lock
+		info.Operation = "migration destination state"
+		unlock, more := j.to.Lock(ctx, info, m.Timeout)
+		if ds = append(ds, more...); more.HasErrors() {
+			return false, ds
+		}
+		defer func() { ds = append(ds, unlock()...) }()
+	}
+	there, more := j.to.Read(ctx)
+	if ds = append(ds, more...); more.HasErrors() {
+		return false, ds
+	}
+	st := from.Current()
+	if st.Empty() || same(st, there) {
+		return false, ds
+	}
+	if !asked {
+		q := m.intoEmpty()
+		if !there.Empty() {
+			var done func()
+			if q, done, more = m.overwrite(st, there); more.HasErrors() {
+				return false, append(ds, more...)
+			}
+			defer done()
+		}
+		ok, more := m.ask(ctx, q)
+		if ds = append(ds, more...); more.HasErrors() || !ok {
+			return false, ds
+		}
+	}
+	if more := j.to.Write(ctx, st); more.HasErrors() {
+		return false, append(ds, more...)
+	}
+	back, more := j.to.Read(ctx)
+	if ds = append(ds, more...); more.HasErrors() {
+		return false, ds
+	}
+	if !same(st, back) {
+		return false, append(ds, diag.Errorf(nil, "Migration failed", "The state of the workspace %q was written to the backend %q, but something else was read back. The old state was not changed.", j.source, m.To.Type)...)
+	}
+	return true, ds
+}
+
+func (m *Migration) ask(ctx context.Context, q Question) (bool, diag.List) {
+	if m.Force {
+		return true, nil
+	}
+	if m.Ask == nil {
+		return false, diag.Errorf(nil, "Can't ask approval for state migration when interactive input is disabled.", "If non-interactive operation is desired, consider adding the \"-force-copy\" option. Otherwise, please remove the \"-input=false\" option and try again.")
+	}
+	ok, err := m.Ask(ctx, q)
+	if err != nil {
+		return false, diag.Errorf(nil, "State migration was not approved", "There was no answer to the question whether to copy the state: %s.", err)
+	}
+	return ok, nil
+}
+
+func (m *Migration) allOf() Question {
+	return Question{
+		Title: fmt.Sprintf("Do you want to migrate all workspaces to %q?", m.To.Type),
+		Text:  fmt.Sprintf("Both the existing %q backend and the newly configured %q backend\nsupport workspaces. When migrating between backends, all workspaces are\ncopied (with the same names). THIS WILL OVERWRITE any conflicting\nstates in the destination.\n\nIf you answer \"yes\", all states are migrated. If you answer\n\"no\", nothing is changed.", m.From.Type, m.To.Type),
+	}
+}
+
+func (m *Migration) intoOne(current string) Question {
+	return Question{
+		Title: "Destination state has no workspaces. Copy only the current workspace?",
+		Text:  fmt.Sprintf("The existing %q backend has several workspaces, and the newly configured %q\nbackend has none but the default one. The state of the current workspace, %q,\nis copied into it, over what it holds. The others stay where they are.\n\nEnter \"yes\" to copy the current workspace, and \"no\" to change nothing.", m.From.Type, m.To.Type, current),
+	}
+}
+
+func (m *Migration) intoEmpty() Question {
+	return Question{
+		Title: "Do you want to copy existing state to the new backend?",
+		Text:  fmt.Sprintf("Pre-existing state was found while migrating the previous %q backend to the\nnewly configured %q backend. No existing state was found in the newly\nconfigured %[2]q backend. Do you want to copy this state to the new %[2]q\nbackend? Enter \"yes\" to copy and \"no\" to start with an empty state.", m.From.Type, m.To.Type),
+	}
+}
+
+// overwrite is the question where both places hold a state; both are put into files
+// until done is called.
+func (m *Migration) overwrite(st, there *state.State) (q Question, done func(), ds diag.List) {
+	fail := func(err error) (Question, func(), diag.List) {
+		return Question{}, nil, diag.Errorf(nil, "Migration failed", "The two states cannot be put into files for comparison: %s.", err)
+	}
+	dir, err := os.MkdirTemp(m.Temp, "terraform-migrate-") // 0700
+	if err != nil {
+		return fail(err)
+	}
+	done = func() { _ = os.RemoveAll(dir) }
+	paths := []string{filepath.Join(dir, "1-"+m.From.Type+".tfstate"), filepath.Join(dir, "2-"+m.To.Type+".tfstate")}
+	for i, s := range []*state.State{st, there} {
+		var b bytes.Buffer
+		if err = statefile.Write(&b, s, true); err == nil {
+			err = os.WriteFile(paths[i], b.Bytes(), 0o600)
+		}
+		if err != nil {
+			done()
+			return fail(err)
+		}
+	}
+	return Question{
+		Title: "Do you want to copy existing state to the new backend?",
+		Text:  fmt.Sprintf("Pre-existing state was found while migrating the previous %q backend to the\nnewly configured %q backend, which holds another state already. Both were saved\nfor you to compare, as long as this question waits for an answer:\n\n  Previous (type %[1]q): %[3]s\n  New      (type %[2]q): %[4]s\n\nEnter \"yes\" to overwrite the state in the new backend with the previous one, and\n\"no\" to keep the state of the new backend.", m.From.Type, m.To.Type, paths[0], paths[1]),
+	}, done, nil
+}
+
+// Vacate empties the states that were copied, if the old backend wants that. It is
+// called once nothing leads to the old place any more.
+func Vacate(ctx context.Context, m Migration, r Result) diag.List {
+	v, ok := m.From.Backend.(backend.Vacater)
+	if !ok {
+		return nil
+	}
+	var ds diag.List
+	for _, name := range r.Copied {
+		if err := v.Vacate(ctx, name); err != nil {
+			ds = append(ds, diag.Warnf(nil, "State left behind", "The state of the workspace %q was copied, but its old place could not be emptied: %s. Remove it by hand, so that nobody takes it for the present state.", name, err)...)
+		}
+	}
+	return ds
+}

@@ -1,0 +1,295 @@
+// Package workdir tells which backend a working folder uses: from the block in its
+// files, what init was told besides, and the record that init keeps.
+//
+// Main types: Dir and Outcome. The one rule: commands use what init recorded, and
+// refuse where the block says something else; only init changes the record.
+package workdir
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/configure"
+	"github.com/terrace-iac/terrace/internal/backend/record"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Dir is a working folder.
+type Dir struct {
+	Backends *backend.Set
+	Path     string // absolute
+	Data     string // the data folder, absolute
+	Env      sys.Env
+	Default  string // the kind of a folder without a block
+	Program  string // for messages
+	Product  string
+}
+
+// none is the configuration of a folder without a block.
+func (d Dir) none() (backend.Config, diag.List) {
+	k, ds := d.Backends.Kind(d.Default)
+	if ds.HasErrors() {
+		return backend.Config{}, ds
+	}
+	return backend.Config{Type: d.Default, Value: k.Schema.Empty(), Dir: d.Path, Env: d.Env}, nil
+}
+
+// Recorded is what the record says, nil if there is none.
+func (d Dir) Recorded() (*record.Record, diag.List) {
+	r, err := record.Read(d.Data)
+	if err != nil {
+		return nil, diag.Errorf(nil, "Failed to read the backend configuration", "The file %s in %s, in which init keeps the configuration of the backend, cannot be used: %s. Run \"%s init -reconfigure\" to write it anew.", record.Name, d.Data, err, d.Program)
+	}
+	return r, nil
+}
+
+// recorded is the configuration of a record.
+func (d Dir) recorded(r *record.Record) (backend.Config, diag.List) {
+	k, ds := d.Backends.Kind(r.Type)
+	if ds.HasErrors() {
+		return backend.Config{}, ds
+	}
+	v, err := r.Value(k)
+	if err != nil {
+		return backend.Config{}, diag.Errorf(nil, "Failed to read the backend configuration", "The record of init in %s cannot be used: %s. Run \"%s init -reconfigure\" to write it anew.", d.Data, err, d.Program)
+	}
+	return backend.Config{Type: r.Type, Value: v, Dir: d.Path, Env: d.Env}, nil
+}
+
+// Of is the configuration that a saved plan names.
+func (d Dir) Of(kind string, v cty.Value) (backend.Config, diag.List) {
+	k, ds := d.Backends.Kind(kind)
+	if ds.HasErrors() {
+		return backend.Config{}, ds
+	}
+	if v == cty.NilVal || !v.IsWhollyKnown() || !v.CanIterateElements() {
+		v = cty.EmptyObjectVal
+	}
+	v, err := configure.Partial(k.Schema, v)
+	if err != nil {
+		return backend.Config{}, diag.Errorf(nil, "Invalid backend configuration", "The configuration of the backend that the plan was made with cannot be used: %s.", err)
+	}
+	return backend.Config{Type: kind, Value: v, Dir: d.Path, Env: d.Env}, nil
+}
+
+// Current is the backend that commands use; nil as block stands for none.
+func (d Dir) Current(block *config.Backend, eval configure.Eval) (backend.Config, diag.List) {
+	r, ds := d.Recorded()
+	if ds.HasErrors() {
+		return backend.Config{}, ds
+	}
+	if block == nil {
+		if r != nil {
+			return backend.Config{}, d.initRequired(fmt.Sprintf("Unsetting the previously set backend %q", r.Type), nil)
+		}
+		return d.none()
+	}
+	k, ds := d.kind(block)
+	if ds.HasErrors() {
+		return backend.Config{}, ds
+	}
+	written, ds := configure.Block(k.Schema, block.Body, eval)
+	switch {
+	case ds.HasErrors():
+		return backend.Config{}, ds
+	case r == nil:
+		return backend.Config{}, d.initRequired(fmt.Sprintf("Initial configuration of the requested backend %q", block.Type), &block.At)
+	case r.Type != block.Type:
+		return backend.Config{}, d.initRequired(fmt.Sprintf("Backend type changed from %q to %q", r.Type, block.Type), &block.At)
+	}
+	saved, more := d.recorded(r)
+	if ds = append(ds, more...); more.HasErrors() {
+		return saved, ds
+	}
+	if r.Hash != record.Hash(block.Type, written) && !saved.Value.RawEquals(written) {
+		return backend.Config{}, append(ds, d.initRequired("Backend configuration block has changed", &block.At)...)
+	}
+	return saved, ds
+}
+
+func (d Dir) kind(block *config.Backend) (backend.Kind, diag.List) {
+	k, ds := d.Backends.Kind(block.Type)
+	return k, ds.Under(&block.At)
+}
+
+func (d Dir) initRequired(reason string, at *source.Range) diag.List {
+	return diag.List{{
+		Code: "backend/init", At: at,
+		Summary: fmt.Sprintf("Backend initialization required, please run \"%s init\"", d.Program),
+		Detail: fmt.Sprintf("Reason: %s\n\nThe \"backend\" is the interface that %[2]s uses to store state, perform operations, etc. If this message is showing up, it means that the %[2]s configuration you're using is using a custom configuration for the %[2]s backend.\n\n"+
+			"Changes to backend configurations require reinitialization. This allows %[2]s to set up the new configuration, copy existing state, etc. Please run \"%[3]s init\" with either the \"-reconfigure\" or \"-migrate-state\" flags to use the current configuration.\n\n"+
+			"If the change reason above is incorrect, please verify your configuration hasn't changed and try again. At this point, no changes to your existing configuration or state have been made.", reason, d.Product, d.Program),
+	}}
+}
+
+// An Init is what init was told about the backend.
+type Init struct {
+	Block       *config.Backend // nil for none
+	Eval        configure.Eval
+	Options     []string // -backend-config, in their order
+	Read        func(name string) (*source.File, error)
+	Reconfigure bool
+	Migrate     bool
+	// Ask asks the user for an argument; nil: nobody is to be asked.
+	Ask func(ctx context.Context, argument, description string) (string, error)
+}
+
+// An Outcome is what init makes of it.
+type Outcome struct {
+	Config backend.Config // in force from now on
+	// From is where states may be that belong into Config; nil: nowhere.
+	From *backend.Config
+	// Unset tells that there was a backend and is none now.
+	Unset bool
+	// Changed tells that the folder was initialized with another configuration.
+	Changed bool
+	// Record is to be written once states were moved, if Write is set.
+	Record *record.Record
+	Write  bool
+}
+
+// Settle finds out what init has to do. It changes nothing.
+func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
+	r, ds := d.Recorded()
+	if ds.HasErrors() {
+		if !in.Reconfigure {
+			return nil, ds
+		}
+		r, ds = nil, nil
+	}
+	if in.Block == nil {
+		out, more := d.settleNone(in, r)
+		return out, append(ds, more...)
+	}
+	k, more := d.kind(in.Block)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	written, more := configure.Block(k.Schema, in.Block.Body, in.Eval)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	merged, overridden, more := configure.Options(k.Schema, written, in.Options, in.Read)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	hash := record.Hash(in.Block.Type, written)
+	old := r
+	if in.Reconfigure {
+		r = nil
+	}
+	if r != nil && r.Type == in.Block.Type {
+		saved, more := d.recorded(r)
+		if more.HasErrors() {
+			return nil, append(ds, more...)
+		}
+		if r.Hash == hash && !overridden {
+			return &Outcome{Config: saved}, ds
+		}
+		if saved.Value.RawEquals(merged) {
+			r.Hash = hash
+			return &Outcome{Config: saved, Record: r, Write: true}, ds
+		}
+	}
+	if r != nil && !in.Migrate {
+		return nil, append(ds, d.changed()...)
+	}
+	merged, more = d.complete(ctx, k, merged, in)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	out := &Outcome{Config: backend.Config{Type: in.Block.Type, Value: merged, Dir: d.Path, Env: d.Env}, Changed: r != nil, Write: true}
+	var err error
+	if out.Record, err = record.Of(out.Config, written); err != nil {
+		return nil, append(ds, backend.Message("Failed to save the backend configuration", "", err)...)
+	}
+	from, more := d.none()
+	if r != nil {
+		from, more = d.recorded(r)
+	}
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	if same := old != nil && in.Reconfigure && old.Type == out.Config.Type && string(old.Config) == string(out.Record.Config); !same {
+		out.From = &from
+	}
+	return out, ds
+}
+
+func (d Dir) settleNone(in Init, r *record.Record) (*Outcome, diag.List) {
+	var ds diag.List
+	if len(in.Options) > 0 {
+		ds = diag.Warnf(nil, "Missing backend configuration", "-backend-config was used without a \"backend\" block in the configuration.\n\nIf you intended to override the default local backend configuration, no action is required, but you may add an explicit backend block to your configuration to clear this warning:\n\nterraform {\n  backend \"%s\" {}\n}\n\nHowever, if you intended to override a defined backend, please verify that the backend configuration is present and valid.", d.Default)
+	}
+	to, more := d.none()
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	switch {
+	case r == nil:
+		return &Outcome{Config: to}, ds
+	case in.Reconfigure:
+		return &Outcome{Config: to, Unset: true, Write: true}, ds
+	case !in.Migrate:
+		return nil, append(ds, d.changed()...)
+	}
+	from, more := d.recorded(r)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	return &Outcome{Config: to, From: &from, Unset: true, Write: true}, ds
+}
+
+func (d Dir) changed() diag.List {
+	return diag.Errorf(nil, "Backend configuration changed", "A change in the backend configuration has been detected, which may require migrating existing state.\n\nIf you wish to attempt automatic migration of the state, use \"%s init -migrate-state\".\nIf you wish to store the current configuration with no changes to the state, use \"%[1]s init -reconfigure\".", d.Program)
+}
+
+// complete asks for the required arguments that nobody gave.
+func (d Dir) complete(ctx context.Context, k backend.Kind, v cty.Value, in Init) (cty.Value, diag.List) {
+	var ds diag.List
+	for _, name := range configure.Missing(k, v, d.Env) {
+		if in.Ask == nil {
+			ds = append(ds, diag.Errorf(&in.Block.At, "Missing required argument", "The argument %q of the backend %q is required, but was not set. Set it in the block, or give it to init with -backend-config=%[1]s=….", name, k.Name)...)
+			continue
+		}
+		text, err := in.Ask(ctx, name, k.Schema.Attributes[name].Description)
+		if err != nil {
+			return v, append(ds, diag.Errorf(&in.Block.At, "Missing required argument", "The argument %q of the backend %q is required, and there was no answer to the question for it: %s.", name, k.Name, err)...)
+		}
+		next, err := configure.With(k.Schema, v, name, text)
+		if err != nil {
+			return v, append(ds, diag.Errorf(&in.Block.At, "Invalid backend configuration argument", "%s.", err)...)
+		}
+		v = next
+	}
+	return v, ds
+}
+
+// Save writes the record of an outcome.
+func (d Dir) Save(o *Outcome) diag.List {
+	if !o.Write {
+		return nil
+	}
+	if err := record.Write(d.Data, o.Record); err != nil {
+		return diag.Errorf(nil, "Failed to save the backend configuration", "The record of init cannot be written to %s: %s.", d.Data, err)
+	}
+	return nil
+}
+
+// Open opens a configuration of the folder. Messages about an argument have its place
+// in the block.
+func (d Dir) Open(ctx context.Context, c backend.Config, block *config.Backend) (backend.Backend, diag.List) {
+	b, ds := d.Backends.Open(ctx, c)
+	if block != nil && len(ds) > 0 {
+		if k, unknown := d.Backends.Kind(block.Type); !unknown.HasErrors() {
+			ds = configure.Locate(slices.Clone(ds), k.Schema, block.Body, &block.At)
+		}
+	}
+	return b, ds
+}
