@@ -85,9 +85,11 @@ const floors = `
 	internal/backend, internal/state/store/storetest, internal/backend/backendtest/servers < internal/backend/backendtest;
 	internal/backend, internal/backend/rest < internal/backend/httpstore;
 	internal/backend < internal/backend/pg;
+	internal/backend, internal/backend/rest < internal/backend/consul;
 	internal/backend < internal/backend/inmem;
 	internal/backend, internal/state/store/local < internal/backend/local;
-	internal/backend/httpstore,
+	internal/backend/consul,
+	  internal/backend/httpstore,
 	  internal/backend/inmem,
 	  internal/backend/local,
 	  internal/backend/pg

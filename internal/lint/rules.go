@@ -98,6 +98,7 @@ var spawners = map[string]string{
 	"internal/state/journal":     "the writer that groups fsyncs",
 	"internal/state/store/local": "waiting for a lock",
 	"internal/cli":               "signals and prompts",
+	"internal/backend/consul":    "renewal of the session that holds a lock",
 	"internal/telemetry/otlp":    "the senders of telemetry, which Close waits for",
 	"engine":                     "stops of providers while an apply runs",
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/consul"
 	"github.com/terrace-iac/terrace/internal/backend/httpstore"
 	"github.com/terrace-iac/terrace/internal/backend/inmem"
 	"github.com/terrace-iac/terrace/internal/backend/local"
@@ -18,6 +19,7 @@ import (
 // All are the kinds, in the order of their names.
 func All() []backend.Kind {
 	return []backend.Kind{
+		consul.Kind(),
 		httpstore.Kind(),
 		inmem.Kind(),
 		local.Kind(),

@@ -1,0 +1,307 @@
+// Package consul is the backend "consul": state in the key-value store of Consul,
+// with its sessions as locks.
+//
+// Main types: Kind opens a path, an object is one key below it. The one rule: a write
+// is one transaction that compares the index of the key and, under a lock, the
+// session of the lock's key; so neither a foreign state nor a lost lock goes
+// unnoticed.
+package consul
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/rest"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Kind is the backend "consul".
+func Kind() backend.Kind {
+	return backend.Kind{
+		Name: "consul",
+		Schema: &schema.Block{Attributes: backend.Optional(map[string]cty.Type{
+			"path":         cty.String,
+			"access_token": cty.String,
+			"address":      cty.String,
+			"scheme":       cty.String,
+			"datacenter":   cty.String,
+			"http_auth":    cty.String,
+			"gzip":         cty.Bool,
+			"lock":         cty.Bool,
+			"ca_file":      cty.String,
+			"cert_file":    cty.String,
+			"key_file":     cty.String,
+		}, "path")},
+		Open: open,
+	}
+}
+
+type consulBackend struct {
+	s          backend.Services
+	path       string
+	gzip, lock bool
+	client     *rest.Client
+	base       string // the address, without a final slash
+	header     http.Header
+	query      url.Values // of each request
+}
+
+func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
+	a := backend.NewArgs(cfg, s.Env)
+	b := &consulBackend{s: s, path: a.Required("path"), gzip: a.Bool("gzip", false), lock: a.Bool("lock", true), header: http.Header{}, query: url.Values{}}
+	if strings.HasPrefix(b.path, "/") {
+		a.Fail("path", "The %q begins with a slash, which keys of Consul do not", "path")
+	}
+	scheme := a.String("scheme", "")
+	if scheme == "" {
+		scheme = "http"
+		if a.Bool("", false, "CONSUL_HTTP_SSL") {
+			scheme = "https"
+		}
+	}
+	tls := backend.TLS{
+		CA:         file(a, s, "ca_file", "CONSUL_CACERT"),
+		Cert:       file(a, s, "cert_file", "CONSUL_CLIENT_CERT"),
+		Key:        file(a, s, "key_file", "CONSUL_CLIENT_KEY"),
+		ServerName: s.Env.Get("CONSUL_TLS_SERVER_NAME"),
+		Insecure:   !a.Bool("", true, "CONSUL_HTTP_SSL_VERIFY"),
+	}
+	if dir := s.Env.Get("CONSUL_CAPATH"); dir != "" && tls.CA == "" {
+		names, _ := filepath.Glob(filepath.Join(at(s, dir), "*"))
+		for _, name := range names {
+			if text, err := os.ReadFile(name); err == nil {
+				tls.CA += string(text) + "\n"
+			}
+		}
+	}
+	transport, err := s.TLSTransport(tls)
+	switch {
+	case errors.Is(err, backend.ErrCA):
+		a.Fail("ca_file", "The %q cannot be used: %s", "ca_file", err)
+	case err != nil:
+		a.Fail("cert_file", "The %q and %q cannot be used: %s", "cert_file", "key_file", err)
+	}
+
+	address := a.String("address", "127.0.0.1:8500", "CONSUL_HTTP_ADDR")
+	if prefix, rest, ok := strings.Cut(address, "://"); ok {
+		address = rest
+		switch prefix {
+		case "http":
+		case "https":
+			scheme = "https"
+		case "unix":
+			address = "unix"
+			if transport != nil {
+				transport = s.Shared.Get("consul unix "+rest, func() any {
+					t := s.Transport.Clone()
+					t.Proxy = nil
+					t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+						return (&net.Dialer{}).DialContext(ctx, "unix", rest)
+					}
+					return t
+				}).(*http.Transport)
+			}
+		default:
+			a.Fail("address", "The %q begins with %q; http, https and unix are known", "address", prefix+"://")
+		}
+	}
+	if scheme != "http" && scheme != "https" {
+		a.Fail("scheme", "The %q is neither http nor https", "scheme")
+	}
+	b.base = scheme + "://" + strings.TrimSuffix(address, "/")
+	if u, err := url.Parse(b.base); err != nil || u.Host == "" {
+		a.Fail("address", "The %q is not an address like 127.0.0.1:8500", "address")
+	}
+
+	token := a.String("access_token", "", "CONSUL_HTTP_TOKEN")
+	if name := s.Env.Get("CONSUL_HTTP_TOKEN_FILE"); token == "" && name != "" {
+		text, err := os.ReadFile(at(s, name))
+		if err != nil {
+			a.Fail("access_token", "The file that CONSUL_HTTP_TOKEN_FILE names cannot be read: %s", err)
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	if token != "" {
+		b.header.Set("X-Consul-Token", token)
+	}
+	if auth := a.String("http_auth", "", "CONSUL_HTTP_AUTH"); auth != "" {
+		if !strings.Contains(auth, ":") {
+			auth += ":"
+		}
+		b.header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(auth)))
+	}
+	for name, v := range map[string]string{"dc": a.String("datacenter", ""), "ns": s.Env.Get("CONSUL_NAMESPACE"), "partition": s.Env.Get("CONSUL_PARTITION")} {
+		if v != "" {
+			b.query.Set(name, v)
+		}
+	}
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	b.client = &rest.Client{HTTP: &http.Client{Transport: transport}, Retries: 4, Sleep: s.Sleep, Now: s.Now}
+	return b, nil
+}
+
+func at(s backend.Services, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(s.Dir, name)
+}
+
+// file is the content of a file that an argument or a variable names.
+func file(a *backend.Args, s backend.Services, name, env string) string {
+	path := a.String(name, "", env)
+	if path == "" {
+		return ""
+	}
+	text, err := os.ReadFile(at(s, path))
+	if err != nil {
+		a.Fail(name, "The file of %q cannot be read: %s", name, err)
+	}
+	return string(text)
+}
+
+// key is the key of a workspace.
+func (b *consulBackend) key(workspace string) string {
+	if workspace == "" || workspace == store.Default {
+		return b.path
+	}
+	return b.path + "-env:" + workspace
+}
+
+func (b *consulBackend) List(ctx context.Context) ([]string, error) {
+	prefix := b.path + "-env:"
+	resp, err := b.send(ctx, "GET", "kv/"+escape(prefix), url.Values{"keys": {""}}, nil, true)
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	switch resp.Status {
+	case http.StatusOK:
+		if err := json.Unmarshal(resp.Body, &keys); err != nil {
+			return nil, b.odd("Failed to list workspaces")
+		}
+	case http.StatusNotFound:
+	default:
+		return nil, b.refused("Failed to list workspaces", resp)
+	}
+	names := []string{store.Default}
+	for _, k := range keys {
+		if name := strings.TrimPrefix(k, prefix); name != "" && !strings.Contains(name, "/") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[1:])
+	return names, nil
+}
+
+// Delete removes the key and what is below it but the lock.
+func (b *consulBackend) Delete(ctx context.Context, workspace string) error {
+	o := &object{b: b, key: b.key(workspace)}
+	below := o.below()
+	resp, err := b.send(ctx, "DELETE", "kv/"+escape(o.key), nil, nil, true)
+	if err == nil && resp.Status != http.StatusOK {
+		err = b.refused("Failed to delete the state", resp)
+	}
+	if err != nil {
+		return err
+	}
+	for _, tree := range []string{below + "tfstate.", below + ".beside/", below + ".beside-more/"} {
+		if err := b.deleteTree(ctx, tree); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *consulBackend) deleteTree(ctx context.Context, prefix string) error {
+	resp, err := b.send(ctx, "DELETE", "kv/"+escape(prefix), url.Values{"recurse": {""}}, nil, true)
+	if err == nil && resp.Status != http.StatusOK {
+		err = b.refused("Failed to delete", resp)
+	}
+	return err
+}
+
+func (b *consulBackend) Store(workspace string, o backend.StoreOptions) (store.Store, error) {
+	key := b.key(workspace)
+	return backend.NewStore(&object{b: b, key: key}, "consul:"+key, o, b.s), nil
+}
+
+// escape makes a key a path of a URL.
+func escape(key string) string {
+	return (&url.URL{Path: key}).EscapedPath()
+}
+
+// send sends a request to the interface "v1".
+func (b *consulBackend) send(ctx context.Context, method, path string, q url.Values, body []byte, repeat bool) (*rest.Response, error) {
+	all := url.Values{}
+	for k, v := range b.query {
+		all[k] = v
+	}
+	for k, v := range q {
+		all[k] = v
+	}
+	address := b.base + "/v1/" + strings.TrimPrefix(path, "/")
+	if len(all) > 0 {
+		address += "?" + all.Encode()
+	}
+	resp, err := b.client.Do(ctx, rest.Request{Method: method, URL: address, Header: b.header, Body: body, Repeat: repeat})
+	if err != nil {
+		return nil, &backend.Error{Argument: "address", Answer: err.Error(), Advice: "Check address, scheme and the certificates, and that Consul can be reached from here.", Err: err}
+	}
+	return resp, nil
+}
+
+func (b *consulBackend) refused(summary string, resp *rest.Response) error {
+	e := &backend.Error{Summary: summary, Argument: "address", Answer: fmt.Sprintf("Consul answered %d %s", resp.Status, http.StatusText(resp.Status))}
+	if line := rest.Line(resp.Body); line != "" {
+		e.Answer += ": " + line
+	}
+	switch resp.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		e.Argument = "access_token"
+		e.Advice = "The token needs the rules " + b.rules() + "."
+		if b.header.Get("X-Consul-Token") == "" {
+			e.Advice = "Set access_token or CONSUL_HTTP_TOKEN; the token needs the rules " + b.rules() + "."
+		}
+	case http.StatusInternalServerError:
+		if strings.Contains(e.Answer, "datacenter") {
+			e.Argument = "datacenter"
+		}
+	}
+	return e
+}
+
+// rules are what a token must be allowed, in the words of Consul.
+func (b *consulBackend) rules() string {
+	return fmt.Sprintf(`key_prefix %q { policy = "write" } and session_prefix "" { policy = "write" }`, b.path)
+}
+
+func (b *consulBackend) odd(summary string) error {
+	return &backend.Error{Summary: summary, Argument: "address", Answer: "the answer is not one of Consul", Advice: "Check that the address is that of Consul's HTTP interface."}
+}
+
+// Check implements backend.Checker.
+func (b *consulBackend) Check(ctx context.Context, report func(backend.Finding)) {
+	backend.CheckObject(ctx, func() backend.Object { return &object{b: b, key: b.path} }, b.s, report)
+	if !b.lock {
+		report(backend.Finding{What: "locks", Detail: "lock is false, so nothing but the comparison of indexes keeps two runs apart"})
+	}
+	if strings.HasPrefix(b.base, "http://") && !strings.HasPrefix(b.base, "http://127.") && !strings.HasPrefix(b.base, "http://localhost") && b.base != "http://unix" {
+		report(backend.Finding{What: "encryption on the way", Detail: "the scheme is http: token and state can be read on the way"})
+	}
+}

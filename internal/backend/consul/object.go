@@ -1,0 +1,344 @@
+package consul
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/rest"
+)
+
+// chunkSize is the most that a value can have.
+const chunkSize = 524288
+
+// An object is the key of one workspace. Its version is the key's ModifyIndex.
+type object struct {
+	b   *consulBackend
+	key string
+
+	mu     sync.Mutex
+	held   *session
+	chunks string // the hash of the chunks that the main key named when it was last read or written; "" for none
+}
+
+// A pair is a key as Consul answers it.
+type pair struct {
+	Key         string
+	Value       []byte
+	Flags       uint64
+	Session     string
+	ModifyIndex uint64
+}
+
+// A manifest stands in the main key where the state lies in chunks.
+type manifest struct {
+	Chunks []string `json:"chunks"`
+	Hash   string   `json:"current-hash"`
+}
+
+// below is the prefix of what belongs to the key.
+func (o *object) below() string { return strings.TrimRight(o.key, "/") + "/" }
+
+// get returns a key, nil if it is not there. The leader is asked, so that a state that
+// somebody has written is not missed.
+func (b *consulBackend) get(ctx context.Context, key string) (*pair, error) {
+	resp, err := b.send(ctx, "GET", "kv/"+escape(key), url.Values{"consistent": {""}}, nil, true)
+	if err != nil {
+		return nil, err
+	}
+	if resp.Status == http.StatusNotFound {
+		return nil, nil
+	}
+	if resp.Status != http.StatusOK {
+		return nil, b.refused("", resp)
+	}
+	var pairs []pair
+	if err := json.Unmarshal(resp.Body, &pairs); err != nil || len(pairs) != 1 {
+		return nil, b.odd("")
+	}
+	return &pairs[0], nil
+}
+
+// put writes a key without a condition.
+func (b *consulBackend) put(ctx context.Context, key string, value []byte, flags int) error {
+	q := url.Values{}
+	if flags != 0 {
+		q.Set("flags", strconv.Itoa(flags))
+	}
+	if value == nil {
+		value = []byte{}
+	}
+	resp, err := b.send(ctx, "PUT", "kv/"+escape(key), q, value, true)
+	if err != nil {
+		return err
+	}
+	if resp.Status != http.StatusOK || strings.TrimSpace(string(resp.Body)) != "true" {
+		return b.refused("", resp)
+	}
+	return nil
+}
+
+func (o *object) Read(ctx context.Context) (backend.Payload, error) {
+	for try := 0; ; try++ {
+		p, retry, err := o.read(ctx)
+		if !retry || try >= 5 {
+			return p, err
+		}
+	}
+}
+
+// read reads the state once. retry says that its chunks are gone, as they are after
+// somebody wrote another state in between.
+func (o *object) read(ctx context.Context) (p backend.Payload, retry bool, err error) {
+	main, err := o.b.get(ctx, o.key)
+	if err != nil || main == nil {
+		return backend.Payload{}, false, err
+	}
+	data := main.Value
+	var m manifest
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && json.Unmarshal(data, &m) == nil && m.Hash != "" {
+		data = nil
+		for _, key := range m.Chunks {
+			c, err := o.b.get(ctx, key)
+			if err != nil {
+				return backend.Payload{}, false, err
+			}
+			if c == nil {
+				return backend.Payload{}, true, &backend.Error{Argument: "path", Answer: fmt.Sprintf("the part %q of the state is missing", key), Advice: "The state in Consul is damaged; bring it back from a snapshot of Consul or a backup."}
+			}
+			data = append(data, c.Value...)
+		}
+	}
+	if len(data) > 0 && data[0] == 0x1f {
+		z, err := gzip.NewReader(bytes.NewReader(data))
+		if err == nil {
+			data, err = io.ReadAll(z)
+		}
+		if err != nil {
+			return backend.Payload{}, false, &backend.Error{Argument: "path", Answer: "the state in Consul cannot be decompressed: " + err.Error(), Advice: "It is damaged; bring it back from a snapshot of Consul or a backup."}
+		}
+	}
+	if sum := md5.Sum(data); m.Hash != "" && hex.EncodeToString(sum[:]) != m.Hash {
+		return backend.Payload{}, true, &backend.Error{Argument: "path", Answer: "the state in Consul does not have the checksum that is kept with it", Advice: "It is damaged; bring it back from a snapshot of Consul or a backup."}
+	}
+	o.mu.Lock()
+	o.chunks = m.Hash
+	o.mu.Unlock()
+	p = backend.Payload{Data: data, Version: strconv.FormatUint(main.ModifyIndex, 10)}
+	if len(data) == 0 {
+		p.Data = nil
+	}
+	return p, false, nil
+}
+
+func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
+	payload := data
+	if o.b.gzip {
+		var buf bytes.Buffer
+		z := gzip.NewWriter(&buf)
+		z.Write(data)
+		z.Close()
+		payload = buf.Bytes()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if lock != "" && (o.held == nil || o.held.id != lock) {
+		return "", backend.ErrLockLost
+	}
+	// Base64 makes four bytes of three; what is much larger is not tried.
+	if len(payload) < 16*chunkSize {
+		version, tooLarge, err := o.commit(ctx, payload, prior, lock)
+		if !tooLarge {
+			if err == nil {
+				o.forget(ctx, "")
+			}
+			return version, err
+		}
+	}
+	sum := md5.Sum(data)
+	m := manifest{Hash: hex.EncodeToString(sum[:]), Chunks: []string{}}
+	for i := 0; len(payload) > 0; i++ {
+		n := min(len(payload), chunkSize)
+		key := fmt.Sprintf("%stfstate.%s/%d", o.below(), m.Hash, i)
+		if err := o.b.put(ctx, key, payload[:n], 0); err != nil {
+			return "", err
+		}
+		m.Chunks, payload = append(m.Chunks, key), payload[n:]
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return "", err
+	}
+	version, tooLarge, err := o.commit(ctx, text, prior, lock)
+	if tooLarge {
+		err = &backend.Error{Argument: "path", Answer: "the state is too large for Consul", Advice: "Raise txn_max_req_len of its servers, set gzip, or split the state."}
+	}
+	if err == nil {
+		o.forget(ctx, m.Hash)
+	}
+	return version, err
+}
+
+// forget deletes the chunks of the state before, as far as that goes. The caller holds
+// mu.
+func (o *object) forget(ctx context.Context, now string) {
+	if o.chunks != "" && o.chunks != now {
+		o.b.deleteTree(ctx, o.below()+"tfstate."+o.chunks+"/")
+	}
+	o.chunks = now
+}
+
+// commit writes the main key in a transaction that checks the lock and what was there.
+func (o *object) commit(ctx context.Context, value []byte, prior backend.Prior, lock string) (version string, tooLarge bool, err error) {
+	type kv struct {
+		Verb, Key string
+		Value     []byte  `json:",omitempty"`
+		Index     *uint64 `json:",omitempty"`
+		Session   string  `json:",omitempty"`
+	}
+	type op struct{ KV kv }
+	var ops []op
+	if lock != "" {
+		ops = append(ops, op{kv{Verb: "check-session", Key: o.below() + ".lock", Session: lock}})
+	}
+	write := kv{Verb: "set", Key: o.key, Value: value}
+	if !prior.Unknown {
+		var index uint64 // 0: the key must not be there
+		if prior.Version != "" {
+			if index, err = strconv.ParseUint(prior.Version, 10, 64); err != nil {
+				return "", false, err
+			}
+		}
+		write.Verb, write.Index = "cas", &index
+	}
+	ops = append(ops, op{write})
+	body, err := json.Marshal(ops)
+	if err != nil {
+		return "", false, err
+	}
+	resp, err := o.b.send(ctx, "PUT", "txn", nil, body, prior.Unknown)
+	if err != nil || resp.Repeated > 0 && resp.Status == http.StatusConflict {
+		// Nobody has said whether it was written.
+		if now, e := o.b.get(context.WithoutCancel(ctx), o.key); e == nil && now != nil && bytes.Equal(now.Value, value) {
+			return strconv.FormatUint(now.ModifyIndex, 10), false, nil
+		}
+		if err != nil {
+			return "", false, err
+		}
+	}
+	return o.committed(resp, lock != "")
+}
+
+func (o *object) committed(resp *rest.Response, locked bool) (version string, tooLarge bool, err error) {
+	const summary = "Failed to write the state"
+	var answer struct {
+		Results []struct{ KV pair }
+		Errors  []struct {
+			OpIndex int
+			What    string
+		}
+	}
+	switch {
+	case resp.Status == http.StatusRequestEntityTooLarge, resp.Status >= 400 && strings.Contains(string(resp.Body), "too large"):
+		return "", true, nil
+	case resp.Status != http.StatusOK && resp.Status != http.StatusConflict:
+		return "", false, o.b.refused(summary, resp)
+	case json.Unmarshal(resp.Body, &answer) != nil:
+		return "", false, o.b.odd(summary)
+	}
+	for _, e := range answer.Errors {
+		switch {
+		case strings.Contains(e.What, "ermission denied"):
+			return "", false, o.b.refused(summary, &rest.Response{Status: http.StatusForbidden, Body: []byte(e.What)})
+		case strings.Contains(e.What, "too large") || strings.Contains(e.What, "exceeds"):
+			return "", true, nil
+		case locked && e.OpIndex == 0:
+			return "", false, &backend.Error{Argument: "lock", Answer: "the session that held the lock has ended: " + e.What, Err: backend.ErrLockLost}
+		}
+		return "", false, backend.ErrChanged
+	}
+	if resp.Status != http.StatusOK || len(answer.Results) == 0 {
+		return "", false, o.b.refused(summary, resp)
+	}
+	return strconv.FormatUint(answer.Results[len(answer.Results)-1].KV.ModifyIndex, 10), false, nil
+}
+
+// What is kept beside the state is below ".beside/"; the flags of a key say in how many
+// chunks it is, of which all but the first are below ".beside-more/".
+
+func (o *object) more(name string, i int) string {
+	return fmt.Sprintf("%s.beside-more/%s/%d", o.below(), name, i)
+}
+
+func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
+	n := 1
+	for from := chunkSize; from < len(data); from, n = from+chunkSize, n+1 {
+		if err := o.b.put(ctx, o.more(name, n), data[from:min(len(data), from+chunkSize)], 0); err != nil {
+			return err
+		}
+	}
+	return o.b.put(ctx, o.below()+".beside/"+name, data[:min(len(data), chunkSize)], n)
+}
+
+func (o *object) GetBlob(ctx context.Context, name string) ([]byte, error) {
+	first, err := o.b.get(ctx, o.below()+".beside/"+name)
+	if err != nil {
+		return nil, err
+	}
+	if first == nil {
+		return nil, backend.ErrNoBlob
+	}
+	data := first.Value
+	for i := 1; i < int(first.Flags); i++ {
+		c, err := o.b.get(ctx, o.more(name, i))
+		if err != nil {
+			return nil, err
+		}
+		if c == nil {
+			return nil, &backend.Error{Argument: "path", Answer: fmt.Sprintf("a part of %q is missing", name)}
+		}
+		data = append(data, c.Value...)
+	}
+	return data, nil
+}
+
+func (o *object) ListBlobs(ctx context.Context, prefix string) ([]string, error) {
+	root := o.below() + ".beside/"
+	resp, err := o.b.send(ctx, "GET", "kv/"+escape(root+prefix), url.Values{"keys": {""}, "consistent": {""}}, nil, true)
+	if err != nil || resp.Status == http.StatusNotFound {
+		return nil, err
+	}
+	var keys []string
+	if resp.Status != http.StatusOK {
+		return nil, o.b.refused("", resp)
+	}
+	if json.Unmarshal(resp.Body, &keys) != nil {
+		return nil, o.b.odd("")
+	}
+	for i, k := range keys { // Consul lists in order
+		keys[i] = strings.TrimPrefix(k, root)
+	}
+	return keys, nil
+}
+
+func (o *object) DeleteBlob(ctx context.Context, name string) error {
+	resp, err := o.b.send(ctx, "DELETE", "kv/"+escape(o.below()+".beside/"+name), nil, nil, true)
+	if err == nil && resp.Status != http.StatusOK {
+		err = o.b.refused("", resp)
+	}
+	if err != nil {
+		return err
+	}
+	return o.b.deleteTree(ctx, o.below()+".beside-more/"+name+"/")
+}
