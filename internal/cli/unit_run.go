@@ -241,6 +241,9 @@ func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []
 			s.tellWith(e.Sources(), ds)
 			return max(code, 1)
 		}
+		if ds := e.CheckBackend(u); ds.HasErrors() {
+			return s.failWith(e, ds)
+		}
 	}
 	if !f.noAutoInit && !slices.Contains(noInit, cmd.name) {
 		if ds := s.autoInit(ctx, us); ds.HasErrors() {

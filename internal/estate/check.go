@@ -91,6 +91,9 @@ func (c *checker) check(ctx context.Context, u *Unit, strict bool) diag.List {
 	m := c.e.laid(ctx, u)
 	ds = append(ds, m.ds.Errors()...)
 	ds = append(ds, c.e.examined(ctx, u, tf, m)...)
+	if m.whole {
+		ds = append(ds, noBackendBlock(u, rs, m.root)...)
+	}
 	if m.root == nil || u.faulty { // what it inherits may be missing for that reason alone
 		_, more = in.Inputs(t, nil)
 		return slices.Concat(ds, more.Errors(), c.noModule(ctx, u, tf))

@@ -180,11 +180,17 @@ remote_state {
 -- a/terragrunt.hcl --
 include "root" { path = "../root.hcl" }
 -- a/main.tf --
+terraform {
+  backend "local" {}
+}
 resource "terraform_data" "x" {}
 -- b/terragrunt.hcl --
 include "root" { path = "../root.hcl" }
 dependencies { paths = ["../a"] }
 -- b/main.tf --
+terraform {
+  backend "local" {}
+}
 resource "terraform_data" "y" {}
 `
 	e := open(t, options(tree(t, text), "plan"))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
@@ -150,4 +151,30 @@ func backendBlock(rs *unit.RemoteState) string {
 		}
 	}
 	return string(f.Bytes()) // formatted
+}
+
+// noBackendBlock is the error that a remote_state without generate has no backend block
+// in the module to set: its path, bucket and so on would be for nothing, and the state
+// would lie in the folder that the module runs in, which is a cache.
+func noBackendBlock(u *Unit, rs *unit.RemoteState, root *config.Module) diag.List {
+	if rs == nil || rs.Generate != nil || root == nil || root.Backend != nil && root.Backend.Type == rs.Backend {
+		return nil
+	}
+	has := "has no backend block"
+	if root.Backend != nil {
+		has = fmt.Sprintf("has a backend block %q instead", root.Backend.Type)
+	}
+	ds := diag.Errorf(rs.At, "Backend not defined", "Found remote_state settings of the unit %s for the backend %q, but the module %s, so that they would have no effect and the state would be kept in the cache. Add generate = { path = \"backend.tf\", if_exists = \"overwrite_terragrunt\" } to remote_state, or a block to the module, which can be empty: terraform { backend %q {} }.", u.Name, rs.Backend, has, rs.Backend)
+	ds[0].Code = "unit/backend-not-defined"
+	return ds
+}
+
+// CheckBackend says whether the module of a unit that was made ready has the backend
+// block that its remote_state sets.
+func (e *Estate) CheckBackend(u *Unit) diag.List {
+	p := u.place
+	if p.shared == nil {
+		return nil
+	}
+	return noBackendBlock(u, p.remote, p.shared.module(p.files))
 }

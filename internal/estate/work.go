@@ -99,7 +99,7 @@ func (w *work) ready(ctx context.Context) (idle bool, ds diag.List) {
 	if ds = w.open(ctx); ds.HasErrors() {
 		return false, ds
 	}
-	if more := w.unconfigured(); more.HasErrors() {
+	if more := append(w.unconfigured(), noBackendBlock(w.u, w.u.place.remote, w.engine.Root())...); more.HasErrors() {
 		return false, append(ds, more...)
 	}
 	idle, more := w.inputs(ctx)
