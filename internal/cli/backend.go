@@ -62,7 +62,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // A place is where the state of the working folder lives.
 type place struct {
 	config backend.Config
-	backend.Backend
+	opened backend.Backend
 }
 
 // workdir is the working folder with its backend.
@@ -116,7 +116,7 @@ func (s *session) openBackend(ctx context.Context, c backend.Config, block *conf
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return &place{config: c, Backend: b}, ds
+	return &place{config: c, opened: b}, ds
 }
 
 // localFile is the place of states that are named by their files.
@@ -135,7 +135,7 @@ func (s *session) storeOptions(f stateFlags) backend.StoreOptions {
 
 // openStore opens the state of a workspace.
 func (s *session) openStore(b *place, workspace string, f stateFlags) (store.Store, diag.List) {
-	st, err := b.Store(workspace, s.storeOptions(f))
+	st, err := b.opened.Store(workspace, s.storeOptions(f))
 	if err != nil {
 		return nil, backend.Message("Failed to open the state", "", err)
 	}

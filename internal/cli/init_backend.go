@@ -113,7 +113,7 @@ func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *p
 	}
 	options := i.storeOptions(stateFlags{})
 	m := migrate.Migration{
-		From: migrate.Side{Type: out.From.Type, Backend: from, Options: options}, To: migrate.Side{Type: out.Config.Type, Backend: to, Options: options},
+		From: migrate.Side{Type: out.From.Type, Backend: from.opened, Options: options}, To: migrate.Side{Type: out.Config.Type, Backend: to.opened, Options: options},
 		Current: current, Dir: i.Dir, Temp: i.Env.Get("TMPDIR"), Force: i.o.forceCopy, Timeout: i.o.lock.timeout,
 	}
 	if i.o.lock.on {
@@ -143,7 +143,7 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *place) diag.List {
 	if ds.HasErrors() || current == store.Default {
 		return ds
 	}
-	names, ds := backend.Workspaces{Backend: b}.List(ctx)
+	names, ds := backend.Workspaces{Backend: b.opened}.List(ctx)
 	if ds.HasErrors() || slices.Contains(names, current) {
 		return ds
 	}

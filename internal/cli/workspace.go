@@ -68,7 +68,7 @@ func (s *session) workspaces(ctx context.Context, flags []vars.Flag) (*workspace
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	w := &workspaceRun{session: s, backend: b, all: backend.Workspaces{Backend: b, Options: s.storeOptions(stateFlags{})}}
+	w := &workspaceRun{session: s, backend: b, all: backend.Workspaces{Backend: b.opened, Options: s.storeOptions(stateFlags{})}}
 	var more diag.List
 	if w.current, more = s.workspaceName(); more.HasErrors() {
 		return nil, append(ds, more...)

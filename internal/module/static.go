@@ -180,6 +180,9 @@ func (s *staticScope) variable(name string, at source.Range) (cty.Value, diag.Li
 	if v.Sensitive {
 		out = out.Mark(value.Sensitive)
 	}
+	if v.Ephemeral {
+		out = out.Mark(value.Ephemeral)
+	}
 	return out, nil
 }
 

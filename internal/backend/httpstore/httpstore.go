@@ -31,6 +31,7 @@ import (
 func Kind() backend.Kind {
 	return backend.Kind{
 		Name: "http",
+		Ask:  map[string][]string{"address": {"TF_HTTP_ADDRESS"}},
 		Schema: &schema.Block{Attributes: backend.Optional(map[string]cty.Type{
 			"address":                   cty.String,
 			"update_method":             cty.String,

@@ -1,0 +1,48 @@
+package cli_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
+)
+
+// TestBackendScripts runs testdata/backend: state on a service. Besides the commands
+// of TestScripts there are:
+//
+//	httpstate          starts a service for the backend http and sets STATE to its address
+//	locked ID          locks the state of the service as somebody else, or releases it without ID
+//	served FILE        writes what the service holds to a file
+func TestBackendScripts(t *testing.T) {
+	running := map[string]*servers.HTTPServer{} // by the script's folder
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/backend",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setup,
+		Condition: func(cond string) (bool, error) {
+			return cond == "tofu" && os.Getenv("TERRACE_TEST_TOFU") != "", nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"scrub": scrub,
+			"tofu":  tofu,
+			"httpstate": func(ts *testscript.TestScript, _ bool, _ []string) {
+				s := servers.HTTP(t)
+				running[ts.Getenv("WORK")] = s
+				ts.Setenv("STATE", s.URL)
+			},
+			"locked": func(ts *testscript.TestScript, _ bool, args []string) {
+				info := ""
+				if len(args) > 0 {
+					info = `{"ID":"` + args[0] + `","Operation":"OperationTypeApply","Info":"","Who":"them@there","Version":"1.12.6","Created":"2026-11-22T14:16:41.440965307Z","Path":""}`
+				}
+				running[ts.Getenv("WORK")].SetLock(info)
+			},
+			"served": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(running[ts.Getenv("WORK")].State()), 0o666))
+			},
+		},
+	})
+}
