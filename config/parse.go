@@ -49,11 +49,15 @@ func parse(path string, read func() ([]byte, error)) *syntax {
 	return s
 }
 
+// handedIn are the blocks whose arguments may be credentials of a backend or keys. Their
+// text is never shown.
+var handedIn = []string{"backend", "cloud", "encryption"}
+
 // parseFile makes the first cut of one file. It never fails: what could be
 // understood is in the result, and the rest is messages.
 func parseFile(f FileRole, layer *source.Layer, s *syntax, set *source.Set) *parsed {
 	p := &parsed{path: f.Path, layer: layer}
-	set.Add(&source.File{Path: f.Path, Bytes: s.text, Layer: layer})
+	set.Add(&source.File{Path: f.Path, Bytes: s.text, Layer: layer, Private: handedIn})
 	if s.err != nil {
 		p.ds = diag.List{{
 			Code:    "config/read-file",

@@ -144,7 +144,7 @@ func objectRange(at source.Range) *ObjectRange {
 
 func (j *JSON) snippet(at, context *source.Range) *ObjectSnippet {
 	s := j.parsed.snippet(j.Set, at, context)
-	if s == nil {
+	if s == nil || s.hidden {
 		return nil
 	}
 	o := &ObjectSnippet{

@@ -20,6 +20,7 @@ type snippet struct {
 	lines      []string // without line breaks
 	first      int      // number of the first line
 	start, end int      // of the highlight, as offsets into the joined lines; never outside them
+	hidden     bool     // the text is never shown: there are no lines
 }
 
 // code is the lines joined by line breaks.
@@ -33,11 +34,15 @@ type parsed struct {
 }
 
 // snippet cuts out the lines of a place, or of the wider context where given.
-// It returns nil where the source is not at hand or must not be shown.
+// It returns nil where the source is not at hand, and what has no lines where it holds
+// values that are never shown.
 func (p *parsed) snippet(set *source.Set, at, context *source.Range) *snippet {
 	f := set.File(at.Filename)
-	if f == nil || f.Bytes == nil || !showable(f) || set.Concealed(at.Filename) {
+	if f == nil || f.Bytes == nil {
 		return nil
+	}
+	if f.Layer.Secret() || set.Concealed(at.Filename) {
+		return &snippet{hidden: true}
 	}
 	firstLine, lastLine := at.Start.Line, max(at.Start.Line, at.End.Line)
 	if context != nil && context.Filename == at.Filename {
@@ -45,6 +50,9 @@ func (p *parsed) snippet(set *source.Set, at, context *source.Range) *snippet {
 	}
 	firstLine = max(firstLine, 1, at.Start.Line-maxLines/2)
 	lastLine = min(lastLine, firstLine+maxLines-1)
+	if !f.Shows(firstLine, lastLine) {
+		return &snippet{hidden: true, context: p.header(f, at.Start.Byte)}
+	}
 	s := &snippet{first: firstLine, context: p.header(f, at.Start.Byte)}
 	offset := 0
 	for n := firstLine; n <= lastLine; n++ {
@@ -76,19 +84,6 @@ func (p *parsed) snippet(set *source.Set, at, context *source.Range) *snippet {
 // column is the offset of a byte of the file in line n, kept within the line.
 func column(f *source.File, n, offset int, line string) int {
 	return min(max(offset-f.LineStart(n), 0), len(line))
-}
-
-// showable reports whether a file's text may be shown. Values that came by
-// environment, flag or prompt may be secret, and nobody needs their "line 1".
-func showable(f *source.File) bool {
-	if f.Layer == nil {
-		return true
-	}
-	switch f.Layer.Kind {
-	case source.Environment, source.Flag, source.Prompt:
-		return false
-	}
-	return true
 }
 
 // header describes the outermost block around an offset: `resource "a" "b"`.

@@ -170,7 +170,7 @@ func (p *Printer) place(b *strings.Builder, m *Message) {
 		}
 		fmt.Fprintf(b, "  on %s line %d%s:\n", clean(m.At.Filename), m.At.Start.Line, where)
 		p.source(b, s)
-		p.values(b, m)
+		p.values(b, m, s != nil && s.hidden)
 		p.difference(b, m.Diff)
 	}
 	if m.Address != "" || m.At != nil {
@@ -182,6 +182,10 @@ func (p *Printer) place(b *strings.Builder, m *Message) {
 func (p *Printer) source(b *strings.Builder, s *snippet) {
 	if s == nil {
 		b.WriteString("  (source code not available)\n")
+		return
+	}
+	if s.hidden {
+		b.WriteString("  (not shown, since it may hold secrets)\n")
 		return
 	}
 	offset := 0
@@ -196,9 +200,14 @@ func (p *Printer) source(b *strings.Builder, s *snippet) {
 	}
 }
 
-// values writes what is known of the values in the expression.
-func (p *Printer) values(b *strings.Builder, m *Message) {
-	if len(m.Values) == 0 && m.Call == nil {
+// values writes what is known of the values in the expression. Those of an expression
+// that is not shown itself are not.
+func (p *Printer) values(b *strings.Builder, m *Message, hidden bool) {
+	lines := m.Values
+	if hidden {
+		lines = nil
+	}
+	if len(lines) == 0 && m.Call == nil {
 		return
 	}
 	fmt.Fprintf(b, "    %s\n", p.paint(gray, "├────────────────"))
@@ -206,7 +215,7 @@ func (p *Printer) values(b *strings.Builder, m *Message) {
 	if m.Call != nil {
 		b.WriteString(bar + "while calling " + p.paint(bold, clean(m.Call.Name)) + m.Call.parameters() + "\n")
 	}
-	for _, line := range m.Values {
+	for _, line := range lines {
 		name, statement := splitValue(clean(line))
 		b.WriteString(bar + p.paint(bold, name) + statement + "\n")
 	}

@@ -34,6 +34,8 @@ const (
 	Flag                    // a command-line flag
 	Prompt                  // an answer given on the terminal
 	Generated               // written by a generate block
+	Values                  // the values that a stack gives a unit
+	BackendFile             // a file that says how a backend is configured
 )
 
 // A Layer is the role of a file: base, nth override, import through a block,
@@ -65,6 +67,10 @@ func (l *Layer) String() string {
 		return "prompt"
 	case Generated:
 		return "generated"
+	case Values:
+		return "values of a stack"
+	case BackendFile:
+		return "backend configuration file"
 	default:
 		return "base"
 	}
@@ -76,8 +82,14 @@ type File struct {
 	Bytes []byte // nil if the file could not be read
 	Layer *Layer
 
-	once  sync.Once
-	lines []int // offset of the start of each line
+	// Private names the arguments and blocks whose text is values that are handed in,
+	// which Shows keeps back, wherever in the file they stand.
+	Private []string
+
+	once    sync.Once
+	lines   []int // offset of the start of each line
+	private sync.Once
+	hidden  []lines // what Private names
 }
 
 // Line returns line n (from 1) without its line break, or "" when there is none.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -128,7 +129,11 @@ func (c *calc) rawReference(e *ev, x *xpr) cty.Value {
 	}
 	if r.n == nil {
 		at := x.at()
-		return c.errorf(&at, "unit/unknown-variable", "Unknown variable", "%s", unknownRoot(x.ref.RootName()))
+		why := unknownRoot(x.ref.RootName())
+		if !e.f.src.Shows(at.Start.Line, at.End.Line) {
+			why = unknownName(why, &hclsyntax.ScopeTraversalExpr{Traversal: x.ref})
+		}
+		return c.errorf(&at, "unit/unknown-variable", unknownVariable, "%s", why)
 	}
 	return c.rest(r, x.ref, x)
 }
@@ -215,7 +220,7 @@ func (c *calc) rawOpaque(e *ev, x *xpr) cty.Value {
 		return cty.DynamicVal
 	}
 	if len(diags) > 0 {
-		diags = c.explainMissing(diags, missing, missRefs)
+		diags = c.explainMissing(c.withheld(e, x, ctx, diags), missing, missRefs)
 		if !diags.HasErrors() && v == cty.NilVal {
 			v = cty.DynamicVal
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	hcljson "github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -84,6 +85,9 @@ words:
 	l := k.c.l
 	run := func() runResult {
 		r := l.program(k.c.t.Context(), k.e.dir, env, args...)
+		if r.err != nil && quiet {
+			r.err = fmt.Errorf("%s failed, and what it says is not shown, since the call asks to be quiet", args[0])
+		}
 		if r.err == nil && !quiet && l.env.Echo != nil {
 			l.env.Echo(r.out)
 		}
@@ -121,17 +125,17 @@ func (k *call) readTfvars(args []string) (cty.Value, error) {
 		f, diags = hclsyntax.ParseConfig(text, path, hcl.InitialPos)
 	}
 	if diags.HasErrors() {
-		return cty.NilVal, diags
+		return cty.NilVal, diag.FromValues(text, diags).Err()
 	}
 	attrs, diags := f.Body.JustAttributes()
 	if diags.HasErrors() {
-		return cty.NilVal, diags
+		return cty.NilVal, diag.FromValues(text, diags).Err()
 	}
 	vals := make(map[string]cty.Value, len(attrs))
 	for name, a := range attrs {
 		v, diags := a.Expr.Value(nil)
 		if diags.HasErrors() {
-			return cty.NilVal, diags
+			return cty.NilVal, diag.FromValues(text, diags).Err()
 		}
 		vals[name] = v
 	}

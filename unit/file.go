@@ -92,9 +92,23 @@ func (b *block) first(name string) *block {
 	return nil
 }
 
+// handedIn are the arguments of unit and stack files that hand values on: to a module, a
+// backend, a child process. Their text is never shown.
+var handedIn = []string{"inputs", "values", "config", "encryption", "env_vars", "arguments"}
+
+// Source is the text of a unit, stack or values file, of which messages show nothing that
+// is handed in.
+func Source(path string, text []byte) *source.File {
+	f := &source.File{Path: path, Bytes: text, Private: handedIn}
+	if filepath.Base(path) == ValuesName {
+		f.Layer = &source.Layer{Kind: source.Values}
+	}
+	return f
+}
+
 // parse reads a file by the schema of its kind.
 func parse(path string, text []byte, spec *blockSpec) *file {
-	f := &file{path: path, dir: filepath.Dir(path), src: &source.File{Path: path, Bytes: text}}
+	f := &file{path: path, dir: filepath.Dir(path), src: Source(path, text)}
 	r := &reader{f: f}
 	if strings.HasSuffix(path, ".json") {
 		parsed, diags := hcljson.Parse(text, path)

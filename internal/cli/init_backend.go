@@ -25,7 +25,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		Block: root.Backend, Options: i.o.backendConfig, Reconfigure: i.o.reconfigure, Migrate: i.o.migrate,
 		Read: func(name string) (*source.File, error) {
 			src, err := os.ReadFile(i.Path(name))
-			f := &source.File{Path: name, Bytes: src}
+			f := &source.File{Path: name, Bytes: src, Layer: &source.Layer{Kind: source.BackendFile}}
 			if err == nil {
 				i.set.Add(f)
 			}

@@ -91,7 +91,7 @@ func (s *session) workIn(f *unitFlags) {
 // formatted is a text in its canonical form, unless it has errors.
 func formatted(set *source.Set, path string, text []byte) ([]byte, diag.List) {
 	if _, diags := hclsyntax.ParseConfig(text, path, hcl.InitialPos); diags.HasErrors() {
-		set.Add(&source.File{Path: path, Bytes: text})
+		set.Add(unit.Source(path, text))
 		return nil, diag.FromHCL(diags)
 	}
 	return hclwrite.Format(text), nil

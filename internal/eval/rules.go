@@ -149,9 +149,12 @@ func (m *Module) validate(t *demand.Task, v *varCode, rules []*ruleCode, in Inpu
 		if msg.Code != "eval/condition" {
 			continue
 		}
+		if in.At != nil || in.From != "" { // what is handed in is not shown
+			msg.Values, msg.Diff = nil, nil
+		}
 		if in.At != nil {
 			msg.Notes = append(msg.Notes, diag.Note{Text: "checked by the rule here", At: msg.At})
-			msg.At, msg.Values = in.At, nil
+			msg.At = in.At
 		} else if in.From != "" {
 			msg.Notes = append(msg.Notes, diag.Note{Text: "the value was given by " + in.From})
 		}

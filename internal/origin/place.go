@@ -24,7 +24,7 @@ func (r *replay) place(at source.Range, hide []source.Range) *Place {
 		r.layered(p, r.e.Set.LayerOf(at))
 	}
 	f := r.file(at.Filename)
-	if f == nil || f.Bytes == nil {
+	if f == nil || f.Bytes == nil || !f.Shows(at.Start.Line, at.Start.Line) {
 		return p
 	}
 	for _, s := range r.settings[at.Filename] {
@@ -58,7 +58,7 @@ func (r *replay) file(name string) *source.File {
 func (r *replay) header(at source.Range) *Place {
 	p := r.place(at, nil)
 	f := r.file(at.Filename)
-	if f == nil || f.Bytes == nil {
+	if f == nil || f.Bytes == nil || !f.Shows(at.Start.Line, at.Start.Line) {
 		return p
 	}
 	line, start := f.Line(at.Start.Line), f.LineStart(at.Start.Line)

@@ -318,7 +318,7 @@ func file(k *schema.Block, v cty.Value, name string, read func(string) (*source.
 		parsed, diags = hclsyntax.ParseConfig(f.Bytes, name, hcl.InitialPos)
 	}
 	if diags.HasErrors() {
-		return v, diag.FromHCL(diags)
+		return v, diag.FromValues(f.Bytes, diags)
 	}
 	given := map[string]bool{}
 	over, ds := Block(k, noting{parsed.Body, given}, constant)

@@ -46,18 +46,18 @@ func parse(src []byte, name string) ([]entry, diag.List) {
 		f, diags = hclsyntax.ParseConfig(src, name, hcl.InitialPos)
 	}
 	if diags.HasErrors() || f == nil || f.Body == nil {
-		return nil, diag.FromHCL(diags)
+		return nil, diag.FromValues(src, diags)
 	}
 	if ds := declarations(f.Body, name); len(ds) > 0 {
 		return nil, ds
 	}
-	ds := diag.FromHCL(diags)
+	ds := diag.FromValues(src, diags)
 	attrs, diags := f.Body.JustAttributes()
-	ds = append(ds, diag.FromHCL(diags)...)
+	ds = append(ds, diag.FromValues(src, diags)...)
 	out := make([]entry, 0, len(attrs))
 	for name, a := range attrs {
 		v, diags := a.Expr.Value(nil)
-		ds = append(ds, diag.FromHCL(diags)...)
+		ds = append(ds, diag.FromValues(src, diags)...)
 		if !diags.HasErrors() {
 			out = append(out, entry{name, v, a.Expr.Range()})
 		}

@@ -21,8 +21,8 @@ func Read(d *config.Variable, in engine.InputValue) (cty.Value, diag.List) {
 	}
 	x, diags := hclsyntax.ParseExpression([]byte(*in.Text), "<value for var."+d.Name+">", hcl.InitialPos)
 	if diags.HasErrors() {
-		return cty.DynamicVal, diag.FromHCL(diags)
+		return cty.DynamicVal, diag.FromValues([]byte(*in.Text), diags)
 	}
 	v, diags := x.Value(nil)
-	return v, diag.FromHCL(diags)
+	return v, diag.FromValues([]byte(*in.Text), diags)
 }

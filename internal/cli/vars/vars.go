@@ -197,11 +197,11 @@ func (c *collector) given(name string) {
 
 func (c *collector) flag(text string) {
 	name, value, ok := strings.Cut(text, "=")
-	if !ok {
+	if !ok { // the text may be a value
 		c.ds = append(c.ds, &diag.Message{
 			Code:    "vars/flag",
 			Summary: "Invalid -var option",
-			Detail:  fmt.Sprintf("The given -var option %q is not correctly specified. Must be a variable name and value separated by an equals sign, like -var=\"key=value\".", text),
+			Detail:  "A -var option is not correctly specified. Must be a variable name and value separated by an equals sign, like -var=\"key=value\".",
 		})
 		return
 	}

@@ -1,0 +1,206 @@
+package cli_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// planted is what must not be found in anything that the program says.
+const planted = "hunter2pw"
+
+// A leak is a folder with planted in one of the places where values come from, and
+// commands on it. Most of them fail, since mistakes are what excerpts are shown for.
+type leak struct {
+	name     string
+	files    string   // txtar
+	env      []string // besides that of all
+	dir      string   // where the commands run, below the files
+	commands []string
+	open     bool // nothing says that it is sensitive, so that explain and config show tell it
+}
+
+var plainCommands = []string{
+	"validate", "validate -json", "plan -input=false", "plan -input=false -json", "apply -auto-approve -input=false", "apply -auto-approve -input=false -json",
+	"refresh -input=false", "destroy -auto-approve -input=false", "output", "output -json", "show", "show -json", "init -input=false", "init -input=false -json",
+	"explain var.x", "explain -json var.x", "explain output.o", "config show", "config files", "providers", "modules -json",
+}
+
+var unitCommands = []string{
+	"plan", "plan -json", "apply -auto-approve", "validate", "validate -json", "output", "show", "run --all plan --report-file=r.json --html=page.html",
+	"run --all apply --non-interactive --report-file=r.csv", "run --all plan -json", "run --all validate", "find --json --dependencies", "list -l", "dag graph",
+	"hcl validate", "hcl validate --json", "hcl validate --inputs", "hcl validate --inputs --strict", "info print", "config files", "explain inputs", "explain inputs.x", "explain -json inputs.x", "explain -json inputs",
+	"explain var.x", "run --all destroy --non-interactive", "run --all plan --log-level=debug",
+}
+
+const (
+	declared  = "-- main.tf --\nvariable \"x\" {\n  type = number\n}\noutput \"o\" {\n  value = sha256(var.x)\n}\n"
+	sensitive = "-- main.tf --\nvariable \"x\" {\n  type      = number\n  sensitive = true\n}\noutput \"o\" {\n  value     = var.x\n  sensitive = true\n}\n"
+	ephemeral = "-- main.tf --\nvariable \"x\" {\n  type      = number\n  ephemeral = true\n}\noutput \"o\" {\n  value = 1\n}\n"
+	checked   = "-- main.tf --\nvariable \"x\" {\n  type = string\n  validation {\n    condition     = var.x == \"other\"\n    error_message = \"Wrong.\"\n  }\n}\noutput \"o\" {\n  value = sha256(var.x)\n}\n"
+	module    = "-- m/main.tf --\nvariable \"x\" {\n  sensitive = true\n}\noutput \"o\" {\n  value     = var.x\n  sensitive = true\n}\n"
+	numeric   = "-- m/main.tf --\nvariable \"x\" {\n  type      = number\n  sensitive = true\n}\noutput \"o\" {\n  value = 1\n}\n"
+	ruled     = "-- m/main.tf --\nvariable \"x\" {\n  validation {\n    condition     = var.x == \"other\"\n    error_message = \"Wrong.\"\n  }\n}\noutput \"o\" {\n  value = 1\n}\n"
+	unitHead  = "-- u/terragrunt.hcl --\nterraform { source = \"../m\" }\n"
+)
+
+func leaks() []leak {
+	deprecated := strings.Replace(sensitive, "type      = number", "type = string\n  deprecated = \"Use y.\"", 1)
+	backend := "-- main.tf --\nterraform {\n  backend \"local\" {}\n}\n"
+	return []leak{
+		{name: "undeclared", files: sensitive + "-- terraform.tfvars --\nx = 1\nsecret = \"hunter2pw\"\nother = { a = \"hunter2pw\" }\n"},
+		{name: "type", files: declared + "-- terraform.tfvars --\nx = \"hunter2pw\"\n"},
+		{name: "sensitive type", files: sensitive + "-- a.auto.tfvars --\nx = \"hunter2pw\"\n"},
+		{name: "ephemeral type", files: ephemeral + "-- a.auto.tfvars --\nx = \"hunter2pw\"\n"},
+		{name: "validation", files: checked + "-- terraform.tfvars --\nx = \"hunter2pw\"\n"},
+		{name: "validation of the environment", files: checked, env: []string{"TF_VAR_x=hunter2pw"}},
+		{name: "deprecated", files: deprecated + "-- terraform.tfvars --\nx = \"hunter2pw\"\n"},
+		{name: "JSON", files: sensitive + "-- terraform.tfvars.json --\n{\"x\": \"hunter2pw\", \"y\": \"hunter2pw\"}\n"},
+		{name: "auto JSON", files: sensitive + "-- a.auto.tfvars.json --\n{\"x\": [\"hunter2pw\"], \"y\": {\"z\": \"hunter2pw\"}}\n"},
+		{name: "broken JSON", files: sensitive + "-- terraform.tfvars.json --\n{\"x\": hunter2pw}\n"},
+		{name: "broken text", files: sensitive + "-- terraform.tfvars --\nx = \"hunter2pw\ny = 2\n"},
+		{name: "bare word", files: sensitive + "-- terraform.tfvars --\nx = hunter2pw\n"},
+		{name: "call", files: sensitive + "-- terraform.tfvars --\nx = upper(\"hunter2pw\")\n"},
+		{name: "template", files: sensitive + "-- terraform.tfvars --\nx = \"%{hunter2pw}\"\n"},
+		{name: "twice", files: sensitive + "-- terraform.tfvars --\nx = 1\nx = \"hunter2pw\"\n"},
+		{name: "environment", files: sensitive, env: []string{"TF_VAR_x=hunter2pw"}},
+		{name: "expression in the environment", files: strings.Replace(sensitive, "number", "list(string)", 1), env: []string{"TF_VAR_x=[hunter2pw"}},
+		{name: "flag", files: sensitive, commands: []string{"plan -var=x=hunter2pw", "plan -json -var=x=hunter2pw", "plan -var=hunter2pw", "plan -var=nobody=hunter2pw", "validate -var=x=hunter2pw"}},
+		{name: "flag for an expression", files: strings.Replace(sensitive, "number", "map(string)", 1), commands: []string{"plan -var=x=hunter2pw", "plan -json -var=x={a=hunter2pw", "explain -var=x={a=hunter2pw var.x"}},
+		{name: "file", files: sensitive + "-- f --\nx = \"hunter2pw\"\ny = \"hunter2pw\"\n", commands: []string{"plan -var-file=f", "plan -json -var-file=f", "explain -var-file=f var.x", "apply -auto-approve -json -var-file=f"}},
+		{name: "backend file", files: backend + "-- b.hcl --\nnobody = \"hunter2pw\"\npath = [\"hunter2pw\"]\n", commands: []string{"init -backend-config=b.hcl", "init -json -backend-config=b.hcl"}},
+		{name: "broken backend file", files: backend + "-- b.hcl --\npath = \"hunter2pw\nx = 1\n-- b.json --\n{\"path\": hunter2pw}\n", commands: []string{"init -backend-config=b.hcl", "init -json -backend-config=b.json", "init -backend-config=b.json"}},
+		{name: "backend flag", files: backend, commands: []string{"init -backend-config=nobody=hunter2pw", "init -json -backend-config=nobody=hunter2pw"}},
+		{name: "backend block", open: true, files: "-- main.tf --\nterraform {\n  backend \"local\" {\n    nobody = \"hunter2pw\"\n  }\n}\n"},
+		{name: "backend block on a line", open: true, files: "-- main.tf --\nterraform {\n  backend \"local\" { nobody = \"hunter2pw\" }\n}\n"},
+		{name: "backend block in JSON", open: true, files: "-- main.tf.json --\n{\"terraform\": {\"backend\": {\"local\": {\"nobody\": \"hunter2pw\"}}}}\n"},
+		{name: "encryption", open: true, files: "-- main.tf --\nterraform {\n  encryption {\n    key_provider \"pbkdf2\" \"k\" {\n      passphrase = hunter2pw\n    }\n  }\n}\n"},
+
+		{name: "inputs", dir: "u", files: numeric + unitHead + "inputs = { x = \"hunter2pw\" }\n"},
+		{name: "inputs on lines", dir: "u", files: numeric + unitHead + "inputs = {\n  # one\n  x = \"hunter2pw\"\n  y = {\n    z = [\"hunter2pw\"]\n  }\n}\n"},
+		{name: "sensitive inputs", dir: "u", files: module + unitHead + "inputs = {\n  x = \"hunter2pw\"\n}\n"},
+		{name: "ruled inputs", open: true, dir: "u", files: ruled + unitHead + "inputs = {\n  x = \"hunter2pw\"\n}\n"},
+		{name: "broken inputs", dir: "u", files: module + unitHead + "inputs = {\n  x = \"hunter2pw\n  y = \"hunter2pw\"\n}\n"},
+		{name: "broken locals before inputs", dir: "u", files: module + unitHead + "locals {\n  a = [\n}\ninputs = {\n  x = \"hunter2pw\"\n}\n"},
+		{name: "bare inputs", dir: "u", files: module + unitHead + "inputs = \"hunter2pw\"\n"},
+		{name: "call in inputs", dir: "u", files: module + unitHead + "inputs = {\n  x = tonumber(\"hunter2pw\")\n}\n"},
+		{name: "bare word in inputs", dir: "u", files: module + unitHead + "inputs = {\n  x = hunter2pw\n}\n"},
+		{name: "bare words in inputs", dir: "u", files: module + unitHead + "inputs = {\n  x = \"a-${hunter2pw}\"\n}\n"},
+		{name: "inputs in JSON", dir: "u", files: numeric + "-- u/terragrunt.hcl.json --\n{\"terraform\": {\"source\": \"../m\"}, \"inputs\": {\"x\": \"hunter2pw\"}, \"nobody\": 1}\n"},
+		{name: "imported inputs", dir: "u", files: numeric + "-- shared.hcl --\ninputs = { x = \"hunter2pw\" }\n" + unitHead + "import \"shared\" { config_path = \"../shared.hcl\" }\n"},
+		{name: "included inputs", dir: "u", files: numeric + "-- shared.hcl --\ninputs = { x = \"hunter2pw\" }\n" + unitHead + "include \"shared\" { path = \"../shared.hcl\" }\n"},
+		{name: "values", dir: "u", files: numeric + unitHead + "inputs = { x = values.x }\n-- u/terragrunt.values.hcl --\nx = \"hunter2pw\"\n"},
+		{name: "broken values", dir: "u", files: numeric + unitHead + "inputs = { x = values.x }\n-- u/terragrunt.values.hcl --\nx = \"hunter2pw\ny = hunter2pw()\n"},
+		{name: "values in a reason", dir: "u", files: module + unitHead + "locals { x = tonumber(values.x) }\ninputs = { x = local.x }\n-- u/terragrunt.values.hcl --\nx = \"hunter2pw\"\n"},
+		{name: "stack", dir: ".", files: module + "-- terragrunt.stack.hcl --\nunit \"u\" {\n  source = \"./m\"\n  path   = \"u\"\n  values = { x = tonumber(\"hunter2pw\") }\n}\n", commands: []string{"stack generate", "stack run plan", "find"}},
+		{name: "broken stack", dir: ".", files: module + "-- terragrunt.stack.hcl --\nunit \"u\" {\n  source = \"./m\"\n  path   = \"u\"\n  values = { x = hunter2pw }\n}\n", commands: []string{"stack generate", "stack run plan", "find", "list", "stack output", "hcl validate"}},
+		{name: "remote state", dir: "u", files: module + unitHead + "remote_state {\n  backend = \"local\"\n  config = {\n    nobody = \"hunter2pw\"\n  }\n  generate = { path = \"backend.tf\", if_exists = \"overwrite\" }\n}\ninputs = { x = 1 }\n"},
+		{name: "extra arguments", dir: "u", files: numeric + unitHead + "  terraform {\n  extra_arguments \"a\" {\n    commands = [\"plan\", \"apply\"]\n    arguments = [\"-var\", \"x=hunter2pw\", \"-var=hunter2pw\"]\n    env_vars = { TF_VAR_x = \"hunter2pw\" }\n  }\n}\n"},
+		{name: "extra environment", dir: "u", files: numeric + "-- u/terragrunt.hcl --\nterraform {\n  source = \"../m\"\n  extra_arguments \"a\" {\n    commands = [\"plan\", \"apply\"]\n    env_vars = { TF_VAR_x = \"hunter2pw\" }\n  }\n}\n"},
+		{name: "extra flags", dir: "u", files: numeric + "-- u/terragrunt.hcl --\nterraform {\n  source = \"../m\"\n  extra_arguments \"a\" {\n    commands = [\"plan\", \"apply\"]\n    arguments = [\"-var\", \"x=hunter2pw\"]\n  }\n}\n"},
+		{name: "extra files", dir: "u", files: numeric + "-- u/terragrunt.hcl --\nterraform {\n  source = \"../m\"\n  extra_arguments \"a\" {\n    commands = [\"plan\", \"apply\"]\n    required_var_files = [\"${get_terragrunt_dir()}/secret.tfvars\"]\n  }\n}\n-- u/secret.tfvars --\nx = \"hunter2pw\"\ny = \"hunter2pw\"\n"},
+		{name: "environment of a unit", dir: "u", files: numeric + unitHead + "inputs = { x = get_env(\"PW\") }\n", env: []string{"PW=hunter2pw"}},
+		{name: "environment in locals", dir: "u", files: module + unitHead + "locals {\n  pw = get_env(\"PW\")\n  n  = local.pw + 1\n}\ninputs = { x = local.n }\n", env: []string{"PW=hunter2pw"}},
+		{name: "environment in a reason", dir: "u", files: module + unitHead + "locals {\n  pw = get_env(\"PW\")\n  n  = tonumber(\"${local.pw}\")\n}\ninputs = { x = local.n }\n", env: []string{"PW=hunter2pw"}},
+		{name: "environment in a key", dir: "u", files: module + unitHead + "locals {\n  pw = get_env(\"PW\")\n  n  = { for k in [1, 2] : local.pw => k }\n}\ninputs = { x = local.n }\n", env: []string{"PW=hunter2pw"}},
+		{name: "environment in an index", dir: "u", files: module + unitHead + "locals {\n  pw = get_env(\"PW\")\n  n  = {}[local.pw]\n}\ninputs = { x = local.n }\n", env: []string{"PW=hunter2pw"}},
+		{name: "environment behind another file", dir: "u", files: module + "-- shared.hcl --\nlocals { pw = get_env(\"PW\") }\n" + unitHead + "locals {\n  shared = read_terragrunt_config(\"../shared.hcl\")\n  n = parseint(local.shared.locals.pw, 10)\n}\ninputs = { x = local.n }\n", env: []string{"PW=hunter2pw"}},
+		{name: "environment that works", dir: "u", files: module + unitHead + "locals { pw = get_env(\"PW\") }\ninputs = {\n  x = local.pw\n  y = \"${get_env(\"PW\")}!\"\n}\n", env: []string{"PW=hunter2pw"}},
+		{name: "environment of a module", dir: "u", files: numeric + unitHead, env: []string{"TF_VAR_x=hunter2pw"}},
+		{name: "command", dir: "u", files: module + unitHead + "inputs = { x = run_cmd(\"--terragrunt-quiet\", \"echo\", \"hunter2pw\") }\n"},
+		{name: "command in locals", dir: "u", files: numeric + unitHead + "locals { pw = run_cmd(\"--terragrunt-quiet\", \"sh\", \"-c\", \"echo hunter''2pw\") }\ninputs = { x = local.pw }\n"},
+		{name: "command in a reason", dir: "u", files: numeric + unitHead + "locals {\n  pw = run_cmd(\"--terragrunt-quiet\", \"sh\", \"-c\", \"echo hunter''2pw\")\n  n = tonumber(local.pw)\n}\ninputs = { x = local.n }\n"},
+		{name: "command that fails", dir: "u", files: numeric + unitHead + "locals { pw = run_cmd(\"--terragrunt-quiet\", \"sh\", \"-c\", \"echo hunter''2pw; echo hunter''2pw >&2; exit 3\") }\ninputs = { x = local.pw }\n"},
+		{name: "variable file of a unit", dir: "u", files: numeric + unitHead + "inputs = jsondecode(read_tfvars_file(\"${get_terragrunt_dir()}/s.tfvars\"))\n-- u/s.tfvars --\nx = \"hunter2pw\"\n"},
+		{name: "broken variable file of a unit", dir: "u", files: numeric + unitHead + "locals { v = read_tfvars_file(\"${get_terragrunt_dir()}/s.tfvars\") }\ninputs = jsondecode(local.v)\n-- u/s.tfvars --\nx = hunter2pw\n\"hunter2pw\n"},
+		{name: "variable file in a reason", dir: "u", files: numeric + unitHead + "locals {\n  v = jsondecode(read_tfvars_file(\"${get_terragrunt_dir()}/s.tfvars\"))\n  n = tonumber(local.v.x)\n}\ninputs = { x = local.n }\n-- u/s.tfvars --\nx = \"hunter2pw\"\n"},
+	}
+}
+
+// Nothing that is said shows what values were handed in: neither what the program
+// prints, for people or as JSON, nor reports, pages and logs. The state and saved plans
+// hold values and are left out, as is what a command is asked to render.
+func TestNoLeaks(t *testing.T) {
+	bin, err := exec.LookPath("terrace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range leaks() {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			commands := l.commands
+			switch {
+			case commands != nil:
+			case l.dir == "":
+				commands = plainCommands
+			default:
+				commands = unitCommands
+			}
+			root := t.TempDir()
+			ar := txtar.Parse([]byte(l.files))
+			for _, f := range ar.Files {
+				path := filepath.Join(root, f.Name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, f.Data, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			home := t.TempDir()
+			for _, line := range commands {
+				if l.open && (strings.HasPrefix(line, "explain") || line == "config show") {
+					continue
+				}
+				cmd := exec.Command(bin, strings.Fields(line)...)
+				cmd.Dir = filepath.Join(root, l.dir)
+				cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "TF_LOG=trace"}, l.env...)
+				out, _ := cmd.CombinedOutput() // whether it fails is not the point
+				if strings.Contains(unwrapped(string(out)), planted) {
+					t.Errorf("terrace %s prints the secret:\n%s", line, out)
+				}
+			}
+			written(t, root, ar)
+		})
+	}
+}
+
+// unwrapped joins what lines were wrapped between.
+func unwrapped(text string) string {
+	return strings.NewReplacer("\n", "", "│", "", " ", "").Replace(text)
+}
+
+// written looks into the files that were made.
+func written(t *testing.T, root string, ar *txtar.Archive) {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() || strings.Contains(name, ".tfstate") || d.Name() == "backend.tf" || slices.ContainsFunc(ar.Files, func(f txtar.File) bool {
+			return f.Name == name || filepath.Base(f.Name) == filepath.Base(name) // copied to where the unit runs
+		}) {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(text), planted) {
+			t.Errorf("%s holds the secret:\n%s", name, text)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,142 @@
+package source
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// # What is never shown
+//
+// Excerpts help with what somebody wrote to be read. Values that are handed in, by
+// files of variables, by the inputs of a unit or by what a backend is configured
+// with, are another thing: no message can know which of them are secret, so none
+// shows their text. A file's Layer says so of all of it, and Private names the
+// arguments and blocks of a configuration file of which it holds.
+//
+// What lies in such a block is found by looking at tokens alone: a file that cannot
+// be parsed is the one that a message is most likely about. What is not closed goes
+// on to the end of the file.
+
+// Secret reports whether all the text of files of a layer is values that were handed in.
+func (l *Layer) Secret() bool {
+	if l == nil {
+		return false
+	}
+	switch l.Kind {
+	case VarFile, Values, BackendFile, Environment, Flag, Prompt:
+		return true
+	}
+	return false
+}
+
+// Shows reports whether excerpts of the lines from first to last may be shown: whether
+// none of them holds a value that was handed in.
+func (f *File) Shows(first, last int) bool {
+	if f.Layer.Secret() {
+		return false
+	}
+	if len(f.Private) == 0 {
+		return true
+	}
+	f.private.Do(func() { f.hidden = privateLines(f.Bytes, f.Private) })
+	return !slices.ContainsFunc(f.hidden, func(l lines) bool { return l.first <= last && first <= l.last })
+}
+
+// lines are those from first to last.
+type lines struct{ first, last int }
+
+// privateLines finds the lines of the values of arguments and blocks of some names.
+func privateLines(text []byte, names []string) []lines {
+	tokens, _ := hclsyntax.LexConfig(text, "", hcl.InitialPos)
+	var out []lines
+	for i := 0; i < len(tokens); i++ {
+		after, ok := named(tokens, i, names)
+		if !ok {
+			continue
+		}
+		end := i
+		switch t := tokens[after]; t.Type {
+		case hclsyntax.TokenEqual, hclsyntax.TokenColon:
+			end = valueEnd(tokens, after+1)
+			out = append(out, lines{tokens[i].Range.Start.Line, lastLine(tokens, end)})
+		case hclsyntax.TokenOBrace:
+			end = valueEnd(tokens, after)
+			from := t.Range.Start.Line
+			if next := tokens[min(after+1, len(tokens)-1)]; next.Type == hclsyntax.TokenNewline {
+				from++ // nothing stands behind the block's header
+			}
+			out = append(out, lines{from, lastLine(tokens, end)})
+		}
+		i = max(i, end-1)
+	}
+	return out
+}
+
+// named reports whether one of some names begins at token i, as a name that something is
+// given to: an argument, a block's type, a key. after is the token behind it and its labels.
+func named(tokens hclsyntax.Tokens, i int, names []string) (after int, ok bool) {
+	if i > 0 {
+		switch tokens[i-1].Type {
+		case hclsyntax.TokenNewline, hclsyntax.TokenOBrace, hclsyntax.TokenCBrace, hclsyntax.TokenComma, hclsyntax.TokenComment:
+		default:
+			return 0, false
+		}
+	}
+	text, after := word(tokens, i)
+	if after == i || !slices.Contains(names, text) {
+		return 0, false
+	}
+	for after < len(tokens) { // labels
+		_, next := word(tokens, after)
+		if next == after {
+			return after, true
+		}
+		after = next
+	}
+	return 0, false
+}
+
+// word is the identifier or quoted text at token i, and the token behind it; that is i if
+// there is none.
+func word(tokens hclsyntax.Tokens, i int) (string, int) {
+	switch t := tokens[i]; {
+	case t.Type == hclsyntax.TokenIdent:
+		return string(t.Bytes), i + 1
+	case t.Type == hclsyntax.TokenOQuote && i+2 < len(tokens) && tokens[i+1].Type == hclsyntax.TokenQuotedLit && tokens[i+2].Type == hclsyntax.TokenCQuote:
+		return string(tokens[i+1].Bytes), i + 3
+	}
+	return "", i
+}
+
+// valueEnd is the token that ends what begins at token i: the line break or comma behind
+// it, or the bracket that closes what it stands in.
+func valueEnd(tokens hclsyntax.Tokens, i int) int {
+	depth := 0
+	for ; i < len(tokens); i++ {
+		switch tokens[i].Type {
+		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl, hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc:
+			depth++
+		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenTemplateSeqEnd, hclsyntax.TokenCQuote, hclsyntax.TokenCHeredoc:
+			if depth--; depth < 0 {
+				return i
+			}
+		case hclsyntax.TokenNewline, hclsyntax.TokenComma, hclsyntax.TokenComment:
+			if depth == 0 && (tokens[i].Type != hclsyntax.TokenComment || bytes.HasSuffix(tokens[i].Bytes, []byte("\n"))) {
+				return i // a comment holds the end of its line
+			}
+		}
+	}
+	return len(tokens)
+}
+
+// lastLine is the last line of what ends before token i.
+func lastLine(tokens hclsyntax.Tokens, i int) int {
+	if i >= len(tokens) {
+		const all = int(^uint(0) >> 1)
+		return all
+	}
+	return tokens[i].Range.Start.Line
+}

@@ -1,0 +1,283 @@
+package unit
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// # What is handed in
+//
+// Values of the environment, of programs, of encrypted and variable files, and of a
+// stack flow through unit files without anything saying that they are secret. They
+// work like all others; but no message and no explanation tells them. Which values
+// those are is found only once something went wrong or is explained, by following
+// references through the text.
+
+// handingIn are the functions whose results are handed in.
+var handingIn = []string{"get_env", "run_cmd", "sops_decrypt_file", "read_tfvars_file", "get_terraform_cli_args"}
+
+// A handover finds out whether values were handed in.
+type handover struct {
+	c      *calc
+	quoted bool // whether what stands where no text is shown counts, such as inputs
+	seen   map[seenXpr]bool
+}
+
+type seenXpr struct {
+	e *ev
+	x *xpr
+}
+
+// handover asks in a computation of its own, so that what it meets leaves no trace.
+func (c *calc) handover(quoted bool) *handover {
+	return &handover{c: c.sub(c.leaf, c.full), quoted: quoted, seen: map[seenXpr]bool{}}
+}
+
+// of reports whether a node's value, or a part of it, was handed in.
+func (h *handover) of(n node) bool {
+	switch n := n.(type) {
+	case *xprNode:
+		return h.in(n.e, n.x)
+	case *joined:
+		return h.of(n.lower) || h.of(n.upper)
+	case *overlay:
+		return h.of(n.lower) || h.of(n.upper)
+	case *aliasNode:
+		return h.in(n.whole.e, n.whole.x)
+	case *assigned:
+		return h.of(n.n)
+	case *converted:
+		return h.of(n.n)
+	case *plainNode:
+		return h.of(n.n)
+	case *mapped:
+		return h.of(n.n)
+	case *shape:
+		return h.of(n.raw)
+	case valueNode: // of an expression that was computed as a whole
+		if n.e == nil || n.at == nil {
+			return false
+		}
+		x := n.e.f.argumentAt(*n.at)
+		return x != nil && h.in(n.e, x)
+	}
+	return false
+}
+
+// in is of for an expression of a file.
+func (h *handover) in(e *ev, x *xpr) bool {
+	k := seenXpr{e, x}
+	if h.seen[k] {
+		return false // being looked at, or looked at and found to be nothing of the kind
+	}
+	h.seen[k] = true
+	switch at := x.at(); {
+	case filepath.Base(e.f.path) == ValuesName:
+		return true
+	case h.quoted && at.Start.Line > 0 && !e.f.src.Shows(at.Start.Line, at.End.Line):
+		return true
+	}
+	if slices.ContainsFunc(x.calls, func(name string) bool { return slices.Contains(handingIn, name) }) {
+		return true
+	}
+	for i := range x.items {
+		if it := &x.items[i]; it.keyX != nil && h.in(e, it.keyX) || h.in(e, it.x) {
+			return true
+		}
+	}
+	switch x.kind {
+	case readCall, relative:
+		r := resolved{n: &xprNode{e: e, x: x}}
+		if x.kind == relative {
+			base := (&xprNode{e: e, x: x.args[0]}).open(h.c)
+			r = h.c.descend(base, x.ref, 0)
+		}
+		in, own := r.n.(*xprNode)
+		return !(own && in.x == x) && r.n != nil && h.of(r.n)
+	case reference:
+		return h.refers(e, x.ref)
+	}
+	return slices.ContainsFunc(x.args, func(a *xpr) bool { return h.in(e, a) }) ||
+		slices.ContainsFunc(x.refs, func(ref hcl.Traversal) bool { return h.refers(e, ref) })
+}
+
+func (h *handover) refers(e *ev, ref hcl.Traversal) bool {
+	r := h.c.resolve(e, ref)
+	return r.n != nil && r.missing == "" && h.of(r.n)
+}
+
+// argumentAt is the expression of the argument in whose definition a place lies.
+func (f *file) argumentAt(at source.Range) *xpr {
+	var in func(b *block) *xpr
+	in = func(b *block) *xpr {
+		if b == nil {
+			return nil
+		}
+		for _, a := range b.attrs {
+			if a.at.Start.Byte <= at.Start.Byte && at.Start.Byte < a.at.End.Byte {
+				return a.x
+			}
+		}
+		for _, nb := range b.blocks {
+			if x := in(nb); x != nil {
+				return x
+			}
+		}
+		return nil
+	}
+	return in(f.root)
+}
+
+// withheld are the messages of HCL about an expression, made so that they do not tell
+// what was handed in: they come from computing the expression once more, with those
+// values marked. No program runs again for it.
+func (c *calc) withheld(e *ev, x *xpr, ctx *hcl.EvalContext, diags hcl.Diagnostics) hcl.Diagnostics {
+	h := c.handover(true)
+	found := false
+	var tree scopeTree
+	for _, ref := range x.refs {
+		r := h.c.resolve(e, ref)
+		switch {
+		case r.n == nil:
+			continue
+		case r.missing != "":
+			tree.put(ref[:r.used], cty.NilVal, false)
+			continue
+		}
+		v := r.n.value(h.c)
+		if h.of(r.n) {
+			v, found = v.Mark(value.Hidden), true
+		}
+		tree.put(ref[:r.used], v, true)
+	}
+	functions := maps.Clone(ctx.Functions)
+	for _, name := range x.calls {
+		if f, ok := functions[name]; ok && slices.Contains(handingIn, name) {
+			functions[name], found = handed(name, f), true
+		}
+	}
+	if found {
+		again := ctx.Parent().NewChild()
+		again.Variables, again.Functions = tree.values(), functions
+		_, more := x.Expression.Value(again)
+		if more.HasErrors() != diags.HasErrors() || len(more) != len(diags) {
+			for _, d := range diags {
+				if d.EvalContext = nil; !saysNoValues(d) {
+					d.Detail = notTold
+				}
+			}
+			return diags
+		}
+		diags = more
+	}
+	at := x.at()
+	if native, ok := x.Expression.(hclsyntax.Node); ok && at.Start.Line > 0 && !e.f.src.Shows(at.Start.Line, at.End.Line) {
+		return withoutReasons(native, diags) // the text itself is handed in
+	}
+	return diags
+}
+
+// handed is a function whose results are marked. What a program answered is kept from
+// the first time, and otherwise unknown.
+func handed(name string, f function.Function) function.Function {
+	return function.New(&function.Spec{
+		VarParam: &function.Parameter{Name: "args", Type: cty.String, AllowMarked: true, AllowUnknown: true},
+		Type:     func(args []cty.Value) (cty.Type, error) { return f.ReturnTypeForValues(args) },
+		Impl: func(args []cty.Value, ret cty.Type) (cty.Value, error) {
+			if name == "run_cmd" && slices.ContainsFunc(args, isNoCache) {
+				return cty.UnknownVal(ret).Mark(value.Hidden), nil
+			}
+			v, err := f.Call(args)
+			return v.Mark(value.Hidden), err
+		},
+	})
+}
+
+func isNoCache(v cty.Value) bool {
+	v, _ = v.Unmark()
+	return isString(v) && v.AsString() == "--terragrunt-no-cache"
+}
+
+// withoutReasons takes the reasons out of messages about an expression whose text is not
+// shown, where they repeat what is written in it. Functions that take names and paths
+// keep theirs.
+func withoutReasons(x hclsyntax.Node, diags hcl.Diagnostics) hcl.Diagnostics {
+	words := literals(x)
+	out := make(hcl.Diagnostics, len(diags))
+	for i, d := range diags {
+		m := *d
+		_, calls := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d)
+		switch {
+		case m.Summary == unknownVariable:
+			m.Detail = unknownName(m.Detail, d.Expression)
+		case saysNoValues(d):
+		case calls || m.Summary == "Duplicate object key":
+			if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(m.Detail, w) }) {
+				m.Detail = notTold
+			}
+		}
+		out[i] = &m
+	}
+	return out
+}
+
+// saysNoValues reports whether a message is about the call of a function that takes names
+// and paths.
+func saysNoValues(d *hcl.Diagnostic) bool {
+	call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d)
+	return ok && isContextFunction(call.CalledFunctionName()) && call.CalledFunctionName() != "constraint_check"
+}
+
+const (
+	notTold         = "The reason is not shown, since it may tell a value that is handed in."
+	unknownVariable = "Unknown variable"
+)
+
+// unknownName is what is said of a name that nothing has where no text is shown: it may be
+// a string without its quotes.
+func unknownName(detail string, x hcl.Expression) string {
+	if ref, ok := x.(*hclsyntax.ScopeTraversalExpr); ok && slices.Contains(knownRoots, ref.Traversal.RootName()) {
+		return detail
+	}
+	return "What stands here is no name that is known. Strings need quotes."
+}
+
+// knownRoots are names that begin references somewhere.
+var knownRoots = []string{"local", "import", "include", "dependency", "feature", "values", "module", "var", "data", "path", "each", "count", "self", "terraform", "unit", "stack"}
+
+// literals are the texts and numbers that are written in an expression.
+func literals(n hclsyntax.Node) []string {
+	if n == nil {
+		return nil
+	}
+	w := &literalFinder{}
+	_ = hclsyntax.Walk(n, w)
+	return w.words
+}
+
+type literalFinder struct{ words []string }
+
+func (w *literalFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
+	if l, ok := n.(*hclsyntax.LiteralValueExpr); ok && known(l.Val) {
+		switch v := l.Val; v.Type() {
+		case cty.String:
+			if text := strings.TrimSpace(v.AsString()); len(text) > 1 {
+				w.words = append(w.words, text)
+			}
+		case cty.Number:
+			w.words = append(w.words, v.AsBigFloat().Text('f', -1))
+		}
+	}
+	return nil
+}
+
+func (w *literalFinder) Exit(hclsyntax.Node) hcl.Diagnostics { return nil }
