@@ -88,7 +88,7 @@ func leaks() []leak {
 		{name: "ruled inputs", open: true, dir: "u", files: ruled + unitHead + "inputs = {\n  x = \"hunter2pw\"\n}\n"},
 		{name: "broken inputs", dir: "u", files: module + unitHead + "inputs = {\n  x = \"hunter2pw\n  y = \"hunter2pw\"\n}\n"},
 		{name: "broken locals before inputs", dir: "u", files: module + unitHead + "locals {\n  a = [\n}\ninputs = {\n  x = \"hunter2pw\"\n}\n"},
-		{name: "bare inputs", dir: "u", files: module + unitHead + "inputs = \"hunter2pw\"\n"},
+		{name: "bare inputs", open: true, dir: "u", files: module + unitHead + "inputs = \"hunter2pw\"\n"},
 		{name: "call in inputs", dir: "u", files: module + unitHead + "inputs = {\n  x = tonumber(\"hunter2pw\")\n}\n"},
 		{name: "bare word in inputs", dir: "u", files: module + unitHead + "inputs = {\n  x = hunter2pw\n}\n"},
 		{name: "bare words in inputs", dir: "u", files: module + unitHead + "inputs = {\n  x = \"a-${hunter2pw}\"\n}\n"},

@@ -235,7 +235,7 @@ func (r *replay) from(c cursor) {
 	seen := map[string]bool{}
 	for _, ref := range c.x.Variables() {
 		address := r.address(c.f, ref)
-		if address == "" || seen[address] {
+		if bareWord := c.f.unit != nil && len(ref) == 1; bareWord || address == "" || seen[address] {
 			continue
 		}
 		seen[address] = true

@@ -39,6 +39,9 @@ func (r *replay) object(c cursor, x *hclsyntax.ObjectConsExpr) cursor {
 			return r.item(cursor{c.f, x.Items[i].ValueExpr, c.path[1:]}, "item "+addr.Quote(name))
 		}
 	}
+	if r.secret {
+		return r.fail(c, "the object has no attribute of a name that is not shown")
+	}
 	return r.fail(c, fmt.Sprintf("the object has no attribute %q%s", name, r.near(c, name)))
 }
 
