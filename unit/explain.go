@@ -69,6 +69,13 @@ func (x *explained) Part(ref hcl.Traversal) (origin.Way, bool, diag.List) {
 		if x.u.mod == nil {
 			return origin.Way{}, false, nil
 		}
+		if name == "each" {
+			way, ok := (scope{x, x.u.e}).Follow(ref)
+			if !ok {
+				return way, true, x.nothing(c, ref, "")
+			}
+			return way, true, nil
+		}
 		n = c.root(x.u.e, ref)
 	default:
 		spec := languageTable().unit
@@ -272,6 +279,7 @@ func (x *explained) relative(path string) string {
 
 // each leads to the item of for_each that makes a unit of an environment file.
 func (s scope) each(c *calc, ref hcl.Traversal) (origin.Way, bool) {
+	s.e = s.x.u.e
 	b := c.moduleBlock(s.e.of.top, s.x.u.Module)
 	if b == nil || len(ref) < 2 {
 		return origin.Way{}, false
@@ -366,6 +374,7 @@ func (w *walker) walk(n node, path hcl.Traversal) (way origin.Way, ok bool) {
 		return w.walk(n.whole, path)
 	case *xprNode:
 		stop := w.stop(n, w.kind, w.label+pathText(path))
+		all := stop.Expr
 		for len(path) > 0 { // to the item itself, as far as it is written out
 			in := itemAt(n.x, path[0])
 			if in == nil {
@@ -375,7 +384,7 @@ func (w *walker) walk(n node, path hcl.Traversal) (way origin.Way, ok bool) {
 			text := stop.Text
 			path, stop = path[1:], w.stop(n, w.kind, text)
 		}
-		stop.Path = path
+		stop.Path, stop.Of = path, all
 		return origin.Way{Stops: []origin.Stop{stop}, Next: &origin.Target{In: stop.In, Expr: stop.Expr, Path: path}}, true
 	case *converted:
 		return w.walk(n.n, path)
@@ -663,7 +672,7 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (origin.Way, bool) {
 		stop.Text += ", which has none yet"
 	}
 	if len(path) == 0 || mocks == nil || !w.gives(mocks, path) {
-		return origin.Way{Stops: []origin.Stop{stop}}, true
+		return origin.Way{Stops: append([]origin.Stop{stop}, w.assignedFrom(d)...)}, true
 	}
 	if has {
 		if _, diags := path.TraverseRel(real); !diags.HasErrors() || stop.Value == cty.NilVal {
@@ -678,6 +687,19 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (origin.Way, bool) {
 	}
 	mock.Stops = append([]origin.Stop{stop}, mock.Stops...)
 	return mock, true
+}
+
+// assignedFrom is the block that an assigned dependency was read from.
+func (w *walker) assignedFrom(d *depNode) []origin.Stop {
+	a, ok := d.raw.(*assigned)
+	if !ok {
+		return nil
+	}
+	stop, ok := w.header(a.n.open(w.c), origin.Dependency, "dependency."+d.label)
+	if _, at := d.where(); !ok || stop.At.Filename == at.Filename {
+		return nil
+	}
+	return []origin.Stop{stop}
 }
 
 // moduleOutput ends at another module of an environment file.

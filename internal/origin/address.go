@@ -74,6 +74,7 @@ func (r *replay) unitPart(address hcl.Traversal) (c cursor, done bool, ds diag.L
 // is not known, and in what other programs are given, names decide.
 func (r *replay) secretInput(address hcl.Traversal) {
 	path, _ := steps(address)
+	r.names = r.e.Eval == nil && path[0].name() == "inputs" || path[0].name() == "remote_state" || path[0].name() == "terraform"
 	switch {
 	case len(path) == 1:
 		r.inputs = path[0].name() == "inputs"

@@ -331,7 +331,15 @@ func (r *replay) zipmap(c cursor, x *hclsyntax.FunctionCallExpr) (cursor, bool) 
 	if found < 0 {
 		return c, false
 	}
-	return cursor{c.f, x.Args[1], join([]step{indexStep(found)}, c.path[1:])}, true
+	at := cursor{c.f, x.Args[1], join([]step{indexStep(found)}, c.path[1:])}
+	return r.named(at, fmt.Sprintf("element %d of the values of zipmap", found)), true
+}
+
+// named adds the step of the part of an argument that gives a value.
+func (r *replay) named(c cursor, text string) cursor {
+	r.look(c)
+	r.add(&Step{Kind: Choice, Text: text, At: r.place(c.x.Range(), r.hidden(c))})
+	return c
 }
 
 // picked follows an element through the functions that hand elements on in
@@ -352,7 +360,7 @@ func (r *replay) picked(c cursor, x *hclsyntax.FunctionCallExpr, name string) (c
 		if ty := list.Type(); ty.IsSetType() {
 			return cursor{c.f, x.Args[0], nil}, len(c.path) == 0
 		}
-		return cursor{c.f, x.Args[0], join([]step{indexStep(0)}, c.path)}, true
+		return r.named(cursor{c.f, x.Args[0], join([]step{indexStep(0)}, c.path)}, "the only element that one has"), true
 	}
 	if len(c.path) == 0 || list.Type().IsSetType() {
 		return c, false
@@ -386,7 +394,7 @@ func (r *replay) picked(c cursor, x *hclsyntax.FunctionCallExpr, name string) (c
 			return c, false
 		}
 	}
-	return cursor{c.f, x.Args[0], join(at, c.path[1:])}, true
+	return r.named(cursor{c.f, x.Args[0], join(at, c.path[1:])}, fmt.Sprintf("element %s of what %s is given", pathText(at), name)), true
 }
 
 // nthKey is the key of the nth element of a map, in the order of values().

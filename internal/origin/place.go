@@ -30,6 +30,9 @@ func (r *replay) place(at source.Range, hide []source.Range) *Place {
 	for _, s := range r.settings[at.Filename] {
 		hide = append(hide[:len(hide):len(hide)], r.onLine(s.cursor, s.args, at)...)
 	}
+	if r.texts != nil {
+		hide = append(hide[:len(hide):len(hide)], r.texts.at...)
+	}
 	line, start := f.Line(at.Start.Line), f.LineStart(at.Start.Line)
 	shown := lineOf{line, start, inFile(hide, at.Filename)}
 	from := min(max(at.Start.Byte-start, 0), len(line))

@@ -58,7 +58,8 @@ type replay struct {
 	layers  map[string]*source.Layer // of unit files on the way
 	fed     map[spot][][]step        // what of unit files must not be shown: it feeds a sensitive variable
 	onVisit func(cursor)             // told of every expression on the way; nil for nobody
-	texts   *secrets                 // the values of fed
+	texts   *fedTexts                // the values of fed
+	names   bool                     // names decide what of the unit is secret
 	inputs  bool                     // all inputs of the unit are asked for
 	fedBy   map[spot][][]step        // what onVisit gathers
 }
@@ -243,7 +244,7 @@ func (r *replay) from(c cursor) {
 		s.From = append(s.From, From{address, r.place(at, r.hidden(c))})
 	}
 	s.Computed = !isWritten(c.x) && !isReference(c.x)
-	if r.onVisit != nil && c.f.unit != nil {
+	if r.fedBy != nil && c.f.unit != nil {
 		r.feedsFrom(c)
 	}
 }

@@ -67,6 +67,7 @@ type Stop struct {
 	Layer    *source.Layer
 	In       Scope          // with Expr
 	Expr     hcl.Expression // what is written there; nil for the header of a block
+	Of       hcl.Expression // the whole definition that Expr is an item of; nil: Expr
 	Value    cty.Value      // of the part that is asked for, if it is known here; or NilVal
 	Path     hcl.Traversal  // with Value: which part of what stands there it is
 	Whole    bool           // a block as a whole is asked for
@@ -129,7 +130,15 @@ func (r *replay) stop(s *Stop) {
 	c := cursor{x: s.Expr, path: path}
 	if s.Expr != nil {
 		c.f = unitFrame(s.In)
-		r.shows(c, nil)
+		whole := cursor{f: c.f, x: s.Expr}
+		if s.Of != nil {
+			whole.x = s.Of
+		}
+		var args *guarded
+		if r.names {
+			args = &guarded{guard: guard{byName: true}}
+		}
+		r.shows(whole, args)
 	}
 	if s.Value != cty.NilVal {
 		at := spot{s.At.Filename, s.At.Start.Byte, s.At.End.Byte}
@@ -209,6 +218,13 @@ func (r *replay) lastPlace() *Place {
 // So the ways of all inputs of sensitive variables are followed first, and what
 // lies on them is taken for secret wherever it is met again.
 
+// fedTexts are the values that feed sensitive variables, and where they stand.
+type fedTexts struct {
+	secrets
+	at   []source.Range
+	open map[spot]bool // what is the value of a variable that is not sensitive; nil: not looked at yet
+}
+
 // A spot is an expression, or the block of an output, by where it stands.
 type spot struct {
 	file     string
@@ -228,12 +244,12 @@ func (r *replay) feeds() {
 	if r.e.Unit == nil || r.e.Eval == nil {
 		return
 	}
-	out, texts := map[spot][][]step{}, &secrets{}
+	out, texts := map[spot][][]step{}, &fedTexts{}
 	for _, v := range r.e.Eval.Root.Node.Config.Variables {
 		if !v.Sensitive {
 			continue
 		}
-		way, ok, ds := r.e.Unit.Part(hcl.Traversal{hcl.TraverseRoot{Name: "inputs"}, hcl.TraverseIndex{Key: cty.StringVal(v.Name)}})
+		way, ok, ds := r.e.Unit.Part(inputAddress(v.Name))
 		if !ok || ds.HasErrors() {
 			continue
 		}
@@ -261,6 +277,9 @@ func (r *replay) trace(w Way, out map[spot][][]step) {
 	}
 	r.onVisit = func(c cursor) {
 		out[spotOf(c)] = append(out[spotOf(c)], c.path)
+		if len(c.path) == 0 && !isReference(c.x) {
+			r.texts.at = append(r.texts.at, c.x.Range())
+		}
 		if v, ds := r.eval(c.f, c.x); !ds.HasErrors() {
 			if v, ok := part(v, c.path); ok {
 				r.texts.add(v, true)
@@ -271,20 +290,44 @@ func (r *replay) trace(w Way, out map[spot][][]step) {
 	r.follow(c)
 }
 
-// feedsFrom follows what a sensitive value is computed from: the one reference, as
-// of trimspace(local.password), or of several those with names of secrets, so that
-// the host in a connection string stays what it is.
+// feedsFrom follows what a sensitive value is computed from. Of several references
+// those that are the value of another variable, too, which is not sensitive, are
+// shown in every plan: the host in a connection string stays what it is.
 func (r *replay) feedsFrom(c cursor) {
 	refs := c.x.Variables()
 	for _, ref := range refs {
-		path, ok := steps(ref)
-		if !ok || len(refs) > 1 && !(guard{byName: true}).secret(path) {
-			continue
-		}
-		if way, ok := c.f.unit.Follow(ref); ok {
+		if way, ok := c.f.unit.Follow(ref); ok && (len(refs) == 1 || !r.isOpen(way)) {
 			r.aside().trace(way, r.fedBy)
 		}
 	}
+}
+
+// isOpen reports whether what a way leads to is the value of a variable that is not
+// sensitive.
+func (r *replay) isOpen(w Way) bool {
+	if r.texts.open == nil {
+		r.texts.open = map[spot]bool{}
+		for _, v := range r.e.Eval.Root.Node.Config.Variables {
+			if way, ok, ds := r.e.Unit.Part(inputAddress(v.Name)); !v.Sensitive && ok && !ds.HasErrors() {
+				r.texts.open[r.endOf(way)] = true
+			}
+		}
+	}
+	at := r.endOf(w)
+	return at != spot{} && r.texts.open[at]
+}
+
+// endOf is the last expression on a way.
+func (r *replay) endOf(w Way) (at spot) {
+	sub := r.aside()
+	sub.onVisit = func(c cursor) { at = spotOf(c) }
+	sub.fedBy = nil
+	sub.follow(sub.take(w))
+	return at
+}
+
+func inputAddress(name string) hcl.Traversal {
+	return hcl.Traversal{hcl.TraverseRoot{Name: "inputs"}, hcl.TraverseIndex{Key: cty.StringVal(name)}}
 }
 
 // under lists the parts of what is asked for that feed a sensitive variable, by
