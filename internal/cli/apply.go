@@ -10,11 +10,85 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 )
+
+// applyCmd declares apply.
+func applyCmd() command.Command {
+	return command.Command{
+		Name: "apply", Synopsis: "Create or update infrastructure", Main: true, Usage: "[options] [PLAN]",
+		Units: command.InUnit | command.NeedsInputs | command.OverEstate,
+		Help: `Creates or updates infrastructure according to Terrace configuration
+files in the current directory.
+
+By default, Terrace will generate a new plan and present it for your
+approval before taking any action. You can optionally provide a plan file
+created by a previous call to "terrace plan", in which case Terrace will
+take the actions described in that plan without any confirmation prompt.`,
+		Args: []command.Arg{{Name: "PLAN", Help: "A plan that \"plan -out\" saved.", Optional: true, Complete: command.Files}},
+		Examples: []command.Example{
+			{Line: "apply", Text: "Plan, show the plan, ask, and apply it."},
+			{Line: "apply tfplan", Text: "Apply a saved plan, without a question."},
+		},
+		Prepare: func() (command.Flags, command.Run) { return prepareApply("apply") },
+	}
+}
+
+// destroyCmd declares destroy, which is apply -destroy with another name in its texts.
+func destroyCmd() command.Command {
+	return command.Command{
+		Name: "destroy", Synopsis: "Destroy previously-created infrastructure", Main: true, Usage: "[options]",
+		Units: command.InUnit | command.NeedsInputs | command.OverEstate,
+		Help: `Destroy Terrace-managed infrastructure.
+
+This command is a convenience alias for:
+    terrace apply -destroy
+
+This command also accepts many of the plan-customization options accepted by
+the "terrace plan" command. For more information on those options, run:
+    terrace plan -help`,
+		Prepare: func() (command.Flags, command.Run) {
+			fs, run := prepareApply("destroy")
+			return fs.Hide(), run
+		},
+	}
+}
+
+func prepareApply(name string) (command.Flags, command.Run) {
+	o := &applyOptions{name: name}
+	fs := append(o.flags(), command.Bool(&o.approved, "auto-approve", "Skip interactive approval of the plan before applying."))
+	fs = append(fs, o.state.WriteFlags()...)
+	fs = append(fs, command.Bool(&o.quietForgotten, "suppress-forget-errors", "Take a destroy that leaves objects behind, because of lifecycle.destroy = false, for success."))
+	return fs, func(ctx context.Context, c *command.Call) int { return applyOrDestroy(ctx, c, o) }
+}
+
+func applyOrDestroy(ctx context.Context, c *command.Call, o *applyOptions) int {
+	switch {
+	case len(c.Args) > 1:
+		return c.UsageError("Too many command line arguments", "Expected at most one positional argument.")
+	case len(c.Args) == 1 && o.name == "destroy":
+		return c.Fail(diag.Errorf(nil, "Destroy can't be called with a plan file", "If this plan was created using plan -destroy, apply it using:\n  %s apply %q", view.Program, c.Arg(0)))
+	case o.name == "destroy" && o.refreshOnly:
+		return c.UsageError("Invalid mode option", "The -refresh-only option is not valid for \""+view.Program+" destroy\".")
+	}
+	o.file = c.Arg(0)
+	if o.name == "destroy" {
+		o.destroy = true
+	}
+	if !o.json.Use(c.Report) {
+		return 1
+	}
+	defer c.Report.Finish()
+	if o.json.On && !o.approved && o.file == "" {
+		return c.Fail(diag.Errorf(nil, "Plan file or auto-approve required", "%s cannot ask for interactive approval when -json is set. You can either apply a saved plan file, or enable the -auto-approve option.", view.Product))
+	}
+	return runApply(ctx, c, o)
+}
 
 type applyOptions struct {
 	operationFlags
@@ -24,48 +98,13 @@ type applyOptions struct {
 	name           string // apply or destroy
 }
 
-func applyCommand(ctx context.Context, s *session, args []string) int {
-	return applyOrDestroy(ctx, s, "apply", args)
-}
-
-func applyOrDestroy(ctx context.Context, s *session, name string, args []string) int {
-	o := applyOptions{name: name}
-	f := newFlags(name)
-	o.add(f)
-	f.BoolVar(&o.approved, "auto-approve", false, "")
-	f.BoolVar(&o.quietForgotten, "suppress-forget-errors", false, "")
-	if !s.parse(f, args) {
-		return 1
-	}
-	switch {
-	case f.NArg() > 1:
-		return s.usageError(name, "Too many command line arguments", "Expected at most one positional argument.")
-	case f.NArg() == 1 && name == "destroy":
-		return s.fail(diag.Errorf(nil, "Destroy can't be called with a plan file", "If this plan was created using plan -destroy, apply it using:\n  %s apply %q", view.Program, f.Arg(0)))
-	case name == "destroy" && o.refreshOnly:
-		return s.usageError(name, "Invalid mode option", "The -refresh-only option is not valid for \""+view.Program+" destroy\".")
-	}
-	o.file = f.Arg(0)
-	if name == "destroy" {
-		o.destroy = true
-	}
-	if !s.useJSON(o.json) {
-		return 1
-	}
-	defer s.finish()
-	if o.json.on && !o.approved && o.file == "" {
-		return s.fail(diag.Errorf(nil, "Plan file or auto-approve required", "%s cannot ask for interactive approval when -json is set. You can either apply a saved plan file, or enable the -auto-approve option.", view.Product))
-	}
-	return runApply(ctx, s, &o)
-}
-
-func runApply(ctx context.Context, s *session, o *applyOptions) int {
+func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 	if o.file != "" {
-		return applyFile(ctx, s, o)
+		return applyFile(ctx, c, o)
 	}
-	r, ds := s.start(ctx, &o.operationFlags, o.name, "OperationTypeApply")
+	r, ds := start(ctx, c, &o.operationFlags, o.name, "OperationTypeApply")
 	if r == nil {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	defer r.stop()
 	r.pending = ds
@@ -83,7 +122,7 @@ func runApply(ctx context.Context, s *session, o *applyOptions) int {
 	if p.HasChanges() && !p.OnlyMoves() && !o.approved {
 		r.flush()
 		if ok, ds := r.approve(ctx, o); !ok {
-			return s.fail(ds)
+			return c.Fail(ds)
 		}
 	}
 	return r.apply(ctx, p, o, nil)
@@ -95,26 +134,26 @@ func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
 	if r.workspace != "default" {
 		in = fmt.Sprintf(" in workspace %q", r.workspace)
 	}
-	q := question{
-		title: "\nDo you want to perform these actions" + in + "?",
-		text:  view.Product + " will perform the actions described above.\nOnly 'yes' will be accepted to approve.",
+	q := prompt.Question{
+		Title: "\nDo you want to perform these actions" + in + "?",
+		Text:  view.Product + " will perform the actions described above.\nOnly 'yes' will be accepted to approve.",
 	}
 	what := "Apply"
 	switch r.options.Mode {
 	case plan.Destroy:
-		q.title = "\nDo you really want to destroy all resources" + in + "?"
-		q.text = view.Product + " will destroy all your managed infrastructure, as shown above.\nThere is no undo. Only 'yes' will be accepted to confirm."
+		q.Title = "\nDo you really want to destroy all resources" + in + "?"
+		q.Text = view.Product + " will destroy all your managed infrastructure, as shown above.\nThere is no undo. Only 'yes' will be accepted to confirm."
 		what = "Destroy"
 	case plan.RefreshOnly:
-		q.title = "\nWould you like to update the " + view.Product + " state" + in + " to reflect these detected changes?"
-		q.text = view.Product + " will write these changes to the state without modifying any real infrastructure.\nThere is no undo. Only 'yes' will be accepted to confirm."
+		q.Title = "\nWould you like to update the " + view.Product + " state" + in + " to reflect these detected changes?"
+		q.Text = view.Product + " will write these changes to the state without modifying any real infrastructure.\nThere is no undo. Only 'yes' will be accepted to confirm."
 	}
-	answer, err := r.ask(ctx, q)
+	answer, err := r.Prompt.Ask(ctx, q)
 	if err != nil {
-		return false, diag.Errorf(nil, what+" was not approved", "There was no answer to the question whether to go on: %s. Answer it, or use the -auto-approve option.", err)
+		return false, diag.Errorf(nil, what+" was not approved", "There was no answer to the prompt.Question whether to go on: %s. Answer it, or use the -auto-approve option.", err)
 	}
 	if answer != "yes" {
-		r.human.Say(what + " cancelled.\n")
+		r.Report.Human.Say(what + " cancelled.\n")
 		return false, nil
 	}
 	return true, nil
@@ -123,22 +162,22 @@ func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
 // apply carries out a plan and reports what came of it. given are the values of
 // ephemeral variables for a saved plan, nil for those of the run.
 func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given map[string]engine.InputValue) int {
-	every, ds := r.persistEvery()
+	every, ds := persistEvery(r.Call)
 	if ds.HasErrors() {
-		return r.fail(ds)
+		return r.Fail(ds)
 	}
 	if given == nil {
 		given = r.vars
 	}
 	if ds := r.held.begin(ctx, len(p.Changes)); ds.HasErrors() {
-		return r.fail(ds)
+		return r.Fail(ds)
 	}
-	r.applying()
+	r.Report.Applying()
 	r.tellImports(p)
 	stop := make(chan struct{})
 	var once sync.Once
-	r.gently(func() { once.Do(func() { close(stop) }) })
-	defer r.gently(nil)
+	r.Interrupts.Gently(func() { once.Do(func() { close(stop) }) })
+	defer r.Interrupts.Gently(nil)
 	res, ds := r.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{
 		Variables: given, Persist: r.held.Write, Every: every, Journal: r.held, Stop: stop,
 	})
@@ -147,15 +186,15 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given ma
 	ds = append(notRepeated(r.pending, ds), ds...)
 	n := plan.Counts{Add: res.Added, Change: res.Changed, Destroy: res.Destroyed, Import: res.Imported, Forget: res.Forgotten}
 	if ds.HasErrors() || res.Stopped {
-		r.tell(ds)
+		r.Report.Tell(ds)
 		if res.Stopped && !ds.HasErrors() {
-			r.tell(diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state."))
+			r.Report.Tell(diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state."))
 		}
 		return 1
 	}
-	r.tell(ds)
+	r.Report.Tell(ds)
 	if o.destroy && n.Forget > 0 && !o.quietForgotten {
-		return r.fail(forgotten())
+		return r.Fail(forgotten())
 	}
 	r.complete(o, n, res.State)
 	return 0
@@ -196,9 +235,9 @@ func (r *run) tellImports(p *plan.Plan) {
 		if e.IDKey, e.IDValue = "id", c.Import.ID; e.IDValue == "" {
 			e.IDKey, e.IDValue = resourceclient.Identify(c.Import.Identity)
 		}
-		r.event(e)
+		r.Report.Event(e)
 		e.Kind = event.ImportDone
-		r.event(e)
+		r.Report.Event(e)
 	}
 }
 
@@ -217,36 +256,25 @@ func targeted(p *plan.Plan) diag.List {
 
 func (r *run) complete(o *applyOptions, n plan.Counts, s *state.State) {
 	operation := o.name
-	r.human.Say("\n")
-	r.human.Good(view.Complete(operation, n))
-	r.human.Say("\n")
-	r.stream.Summary(operation, n)
+	r.Report.Human.Say("\n")
+	r.Report.Human.Good(view.Complete(operation, n))
+	r.Report.Human.Say("\n")
+	r.Report.Stream.Summary(operation, n)
 	if operation == "destroy" {
 		return
 	}
-	if o.state.out != "" {
-		r.human.Say("\nThe state of your infrastructure has been saved to the path below. This state\nis required to modify and destroy your infrastructure, so keep it safe. To\ninspect the complete state use the `" + view.Program + " show` command.\n\nState path: " + o.state.out + "\n")
+	if o.state.Out != "" {
+		r.Report.Human.Say("\nThe state of your infrastructure has been saved to the path below. This state\nis required to modify and destroy your infrastructure, so keep it safe. To\ninspect the complete state use the `" + view.Program + " show` command.\n\nState path: " + o.state.Out + "\n")
 	}
 	r.outputs(s, o.reveal)
-	r.stream.Outputs(s.Outputs)
+	r.Report.Stream.Outputs(s.Outputs)
 }
 
 // outputs shows the outputs of a state, if there are any.
 func (r *run) outputs(s *state.State, reveal bool) {
-	if r.human == nil || len(s.Outputs) == 0 {
+	if r.Report.Human == nil || len(s.Outputs) == 0 {
 		return
 	}
-	r.human.Good("\nOutputs:\n\n")
+	r.Report.Human.Good("\nOutputs:\n\n")
 	_ = view.Outputs(r.Stdout, s.Outputs, reveal)
-}
-
-func applyUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] apply [options] [PLAN]\n\n"+
-		"  Creates or updates infrastructure according to "+view.Product+" configuration\n  files in the current directory.\n\n"+
-		"  By default, "+view.Product+" will generate a new plan and present it for your\n  approval before taking any action. You can optionally provide a plan file\n  created by a previous call to \""+view.Program+" plan\", in which case "+view.Product+" will\n  take the actions described in that plan without any confirmation prompt.",
-		append(operationOptions(),
-			option("-auto-approve", "Skip interactive approval of the plan before applying."),
-			option("-backup=path", "Where to back up the existing state file before it changes. Defaults to the state file with \".backup\"; \"-\" for no backup."),
-			option("-state-out=path", "Write the state to this file, not to the one that -state names."),
-			option("-suppress-forget-errors", "Take a destroy that leaves objects behind, because of lifecycle.destroy = false, for success."))...)()
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/planfile"
@@ -19,8 +21,8 @@ import (
 )
 
 // readPlanFile reads a saved plan. The error is as of os or of package planfile.
-func (s *session) readPlanFile(name string) (*planfile.File, error) {
-	return readFile(s.Path(name), func(r io.ReaderAt, size int64) (*planfile.File, error) { return planfile.Read(r, size, Version) })
+func readPlanFile(c *command.Call, name string) (*planfile.File, error) {
+	return readFile(c.Path(name), func(r io.ReaderAt, size int64) (*planfile.File, error) { return planfile.Read(r, size, Version) })
 }
 
 // readFile has a file read whose size must be known first.
@@ -40,60 +42,60 @@ func readFile[T any](path string, read func(io.ReaderAt, int64) (T, error)) (T, 
 
 // applyFile applies a saved plan: with the configuration, the variables, the
 // backend and the workspace that it was made with.
-func applyFile(ctx context.Context, s *session, o *applyOptions) int {
-	f, err := s.readPlanFile(o.file)
+func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
+	f, err := readPlanFile(c, o.file)
 	if err != nil {
-		return s.fail(planFileError(o.file, err))
+		return c.Fail(planFileError(o.file, err))
 	}
 	if f.Plan.Errored {
-		return s.fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although planning ended with errors. It cannot be applied: plan again.", o.file))
+		return c.Fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although planning ended with errors. It cannot be applied: plan again.", o.file))
 	}
-	p, ds := s.load(ctx, loadOptions{vars: o.vars, workspace: f.Backend.Workspace, saved: f.Config, parallelism: o.parallelism, partial: true})
+	p, ds := load(ctx, c, loadOptions{vars: o.vars, workspace: f.Backend.Workspace, saved: f.Config, parallelism: o.parallelism, partial: true})
 	if p == nil {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	b, more := p.backendOf(ctx, f.Backend)
 	if ds = append(ds, more...); more.HasErrors() {
 		p.close()
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	r := &run{project: p, flags: &o.operationFlags, backend: b}
 	given, more := r.ephemeral(ctx, f.Plan, o)
 	if ds = append(ds, more...); more.HasErrors() {
 		p.close()
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	r.held, more = p.hold(ctx, r.backend, o.state, "OperationTypeApply")
 	if ds = append(ds, more...); more.HasErrors() {
 		p.close()
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	defer r.stop()
 	if stale(f.Plan.PrevRun, r.held.Current()) {
-		return s.fail(append(ds, diag.Errorf(nil, "Saved plan is stale", "The given plan file can no longer be applied because the state was changed by another operation after the plan was created.")...))
+		return c.Fail(append(ds, diag.Errorf(nil, "Saved plan is stale", "The given plan file can no longer be applied because the state was changed by another operation after the plan was created.")...))
 	}
 	if more = p.selectProviders(ctx, r.held.Current(), f.Plan.Prior); more.HasErrors() {
-		return s.fail(append(ds, more...))
+		return c.Fail(append(ds, more...))
 	}
 	r.pending = append(ds, more...)
 	if f.Plan.PrevRun == f.Plan.Prior {
 		f.Plan.Prior = r.translate(f.Plan.Prior)
 		f.Plan.PrevRun = f.Plan.Prior
 	}
-	r.stream.Changes(f.Plan)
+	r.Report.Stream.Changes(f.Plan)
 	return r.apply(ctx, f.Plan, o, given)
 }
 
 // backendOf opens the backend that a plan was made with.
 func (p *project) backendOf(ctx context.Context, b planfile.Backend) (*place, diag.List) {
-	if ds := p.refuse(p.engine.Root()); len(ds) > 0 {
+	if ds := refuse(p.Call, p.engine.Root()); len(ds) > 0 {
 		return nil, ds
 	}
-	c, ds := p.workdir().Of(b.Type, b.Config)
+	c, ds := folderOf(p.Call).Of(b.Type, b.Config)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return p.openBackend(ctx, c, p.engine.Root().Backend)
+	return openBackend(ctx, p.Call, c, p.engine.Root().Backend)
 }
 
 func planFileError(name string, err error) diag.List {
@@ -123,13 +125,13 @@ func (r *run) ephemeral(ctx context.Context, p *plan.Plan, o *applyOptions) (map
 		if d == nil || !d.Required() {
 			continue
 		}
-		if !r.mayAsk(o.input) {
+		if !r.Prompt.May(o.input) {
 			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, so it must be given again: use a -var or -var-file option, or an environment variable.", name)...)
 			continue
 		}
-		text, err := r.ask(ctx, question{title: askedFor(d), text: d.Description, secret: true})
+		text, err := r.Prompt.Ask(ctx, prompt.Question{Title: prompt.Variable(d), Text: d.Description, Secret: true})
 		if err != nil {
-			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, and there was no answer to the question for it: %s.", name, err)...)
+			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, and there was no answer to the prompt.Question for it: %s.", name, err)...)
 			continue
 		}
 		out[name] = engine.InputValue{Text: &text}

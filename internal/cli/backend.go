@@ -13,6 +13,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/kinds"
 	"github.com/terrace-iac/terrace/internal/backend/remotestate"
 	"github.com/terrace-iac/terrace/internal/backend/workdir"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -65,16 +67,16 @@ type place struct {
 	opened backend.Backend
 }
 
-// workdir is the working folder with its backend.
-func (s *session) workdir() workdir.Dir {
+// folderOf is the working folder with its backend.
+func folderOf(c *command.Call) workdir.Dir {
 	return workdir.Dir{
-		Backends: s.backends(), Path: s.Dir, Data: s.dataPath(), Env: s.Env,
+		Backends: c.Backends(), Path: c.Dir, Data: c.DataPath(), Env: c.Env,
 		Default: kinds.Default, Program: view.Program, Product: view.Product,
 	}
 }
 
 // refuse says no to encryption, which this version does not have.
-func (s *session) refuse(root *config.Module) diag.List {
+func refuse(c *command.Call, root *config.Module) diag.List {
 	var ds diag.List
 	if e := root.Encryption; e != nil {
 		ds = append(ds, &diag.Message{
@@ -82,7 +84,7 @@ func (s *session) refuse(root *config.Module) diag.List {
 			Detail: fmt.Sprintf("This configuration wants state and plans encrypted, which this version of %s cannot do yet. Nothing was read, and nothing is written without encryption in its place.", view.Product),
 		})
 	}
-	if s.Env.Get("TF_ENCRYPTION") != "" {
+	if c.Env.Get("TF_ENCRYPTION") != "" {
 		ds = append(ds, &diag.Message{
 			Code: "backend/encryption", Summary: "State encryption not available",
 			Detail: fmt.Sprintf("The environment variable TF_ENCRYPTION asks for encryption of state and plans, which this version of %s cannot do yet. Nothing was read, and nothing is written without encryption in its place.", view.Product),
@@ -100,59 +102,66 @@ func (p *project) static(ctx context.Context) configure.Eval {
 // initialized first.
 func (p *project) backend(ctx context.Context) (*place, diag.List) {
 	root := p.engine.Root()
-	if ds := p.refuse(root); len(ds) > 0 {
+	if ds := refuse(p.Call, root); len(ds) > 0 {
 		return nil, ds
 	}
-	c, ds := p.workdir().Current(root.Backend, p.static(ctx))
+	cfg, ds := folderOf(p.Call).Current(root.Backend, p.static(ctx))
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	b, more := p.openBackend(ctx, c, root.Backend)
+	b, more := openBackend(ctx, p.Call, cfg, root.Backend)
 	return b, append(ds, more...)
 }
 
-func (s *session) openBackend(ctx context.Context, c backend.Config, block *config.Backend) (*place, diag.List) {
-	b, ds := s.workdir().Open(ctx, c, block)
+func openBackend(ctx context.Context, c *command.Call, cfg backend.Config, block *config.Backend) (*place, diag.List) {
+	b, ds := folderOf(c).Open(ctx, cfg, block)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return &place{config: c, opened: b}, ds
+	return &place{config: cfg, opened: b}, ds
 }
 
 // localFile is the place of states that are named by their files.
-func (s *session) localFile(ctx context.Context) (*place, diag.List) {
-	c, ds := s.workdir().Of(kinds.Default, cty.NilVal)
+func localFile(ctx context.Context, c *command.Call) (*place, diag.List) {
+	cfg, ds := folderOf(c).Of(kinds.Default, cty.NilVal)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return s.openBackend(ctx, c, nil)
+	return openBackend(ctx, c, cfg, nil)
 }
 
 // storeOptions say how the states of this command are opened.
-func (s *session) storeOptions(f stateFlags) backend.StoreOptions {
-	return backend.StoreOptions{StatePath: f.path, OutPath: f.out, BackupPath: f.backup, Waiting: s.lockedBy}
+func storeOptions(c *command.Call, f flags.State) backend.StoreOptions {
+	return backend.StoreOptions{StatePath: f.Path, OutPath: f.Out, BackupPath: f.Backup, Waiting: func(l *store.LockInfo) { lockedBy(c, l) }}
 }
 
 // openStore opens the state of a workspace.
-func (s *session) openStore(b *place, workspace string, f stateFlags) (store.Store, diag.List) {
-	st, err := b.opened.Store(workspace, s.storeOptions(f))
+func openStore(c *command.Call, b *place, workspace string, f flags.State) (store.Store, diag.List) {
+	st, err := b.opened.Store(workspace, storeOptions(c, f))
 	if err != nil {
 		return nil, backend.Message("Failed to open the state", "", err)
 	}
 	return st, nil
 }
 
+// stateReader is readState for a call.
+func stateReader(c *command.Call) engine.ReadState {
+	return func(ctx context.Context, req engine.ReadStateRequest) (*state.State, diag.List) {
+		return readState(ctx, c, req)
+	}
+}
+
 // shownIn reads the state of a workspace for a command that changes nothing.
-func (s *session) shownIn(ctx context.Context, b *place, workspace string, f stateFlags) (*state.State, diag.List) {
-	st, ds := s.openStore(b, workspace, f)
+func shownIn(ctx context.Context, c *command.Call, b *place, workspace string, f flags.State) (*state.State, diag.List) {
+	st, ds := openStore(c, b, workspace, f)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return s.shown(ctx, st, workspace)
+	return shown(ctx, c, st, workspace)
 }
 
 // readState serves terraform_remote_state.
-func (s *session) readState(ctx context.Context, req engine.ReadStateRequest) (*state.State, diag.List) {
-	r := remotestate.Reader{Backends: s.backends(), Dir: s.Dir, Env: s.Env}
+func readState(ctx context.Context, c *command.Call, req engine.ReadStateRequest) (*state.State, diag.List) {
+	r := remotestate.Reader{Backends: c.Backends(), Dir: c.Dir, Env: c.Env}
 	return r.Read(ctx, req.Backend, req.Config, req.Workspace, req.Check)
 }

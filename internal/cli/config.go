@@ -12,24 +12,82 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/module"
 )
 
-// configCommand answers config without a word behind it.
-func configCommand(_ context.Context, s *session, _ []string) int {
-	fmt.Fprintln(s.Stdout, configUsage())
-	return 127
-}
+// configCommands declare config.
+func configCommands() []command.Command {
+	moduleVars := func(list *[]vars.Flag) command.Flags {
+		fs := flags.Vars(list)
+		fs[0].Help, fs[1].Help = "Set a variable that the source of a module needs.", "Load such variables from a file."
+		return fs
+	}
+	return []command.Command{
+		{
+			Name: "config", Synopsis: "Show the effective configuration and its files",
+			Help: `Shows what the files of the working folder mean, with override files merged
+in. Nothing is evaluated.`,
+			Prepare: func() (command.Flags, command.Run) {
+				return nil, func(_ context.Context, c *command.Call) int {
+					fmt.Fprintln(c.Stdout, c.Table.HelpOf(c.Command))
+					return 127
+				}
+			},
+		},
+		{
+			Name: "config files", Synopsis: "List configuration files with their roles", Usage: "[options]",
+			Units: command.InUnit | command.Uninitialized | command.OnlyReads,
+			Help: `Lists the configuration files of the working folder in the order in which
+they are loaded, each with its role: base, override and which, shadowed by
+another file, a test, or ignored and why.`,
+			Prepare: func() (command.Flags, command.Run) {
+				o := &configFilesOptions{}
+				fs := command.Flags{
+					command.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
+					command.Text(&o.module, "module", "ADDR", "List the files of the module that a call brings in, such as module.app, instead of those in the working folder."),
+				}
+				return append(append(fs, moduleVars(&o.vars)...), flags.NoColor()), func(ctx context.Context, c *command.Call) int {
+					if len(c.Args) > 0 {
+						return c.UsageError("Too many command line arguments", "Expected no positional arguments.")
+					}
+					return runConfigFiles(ctx, c, o)
+				}
+			},
+		},
+		{
+			Name: "config show", Synopsis: "Print the merged configuration", Usage: "[options] [ADDR]",
+			Units: command.InUnit | command.Uninitialized | command.OnlyReads,
+			Help: `Prints the module in the working folder, with its override files merged in,
+as configuration that could replace the files. No values are evaluated.
 
-func configUsage() string {
-	return "Usage: " + view.Program + " [global options] config\n\n" +
-		"  Shows what the files of the working folder mean, with override files merged\n  in. Nothing is evaluated.\n\n" +
-		"Subcommands:\n" +
-		"    files    List the files in load order, each with its role\n" +
-		"    show     Print the effective configuration"
+ADDR names one object: TYPE.NAME, data.TYPE.NAME, ephemeral.TYPE.NAME,
+var.NAME, local.NAME, module.NAME, provider.NAME, provider.NAME.ALIAS,
+check.NAME or output.NAME, with module.NAME. in front for what stands in a
+module; or all blocks of a kind without names: terraform, language, locals,
+moved, removed, import.`,
+			Args: []command.Arg{{Name: "ADDR", Help: "The object to print.", Optional: true, Complete: command.Addresses}},
+			Prepare: func() (command.Flags, command.Run) {
+				o := &configShowOptions{}
+				fs := command.Flags{
+					command.Bool(&o.json, "json", "Write JSON syntax, as for a .tf.json file."),
+					command.Bool(&o.origins, "origins", "Tell with each argument and block where it was set and what it replaced. With -json that is under the property \"//\" of each block."),
+					command.Text(&o.module, "module", "ADDR", "Print the module that a call brings in, such as module.app, instead of the one in the working folder."),
+				}
+				return append(append(fs, moduleVars(&o.vars)...), flags.NoColor()), func(ctx context.Context, c *command.Call) int {
+					if len(c.Args) > 1 {
+						return c.UsageError("Too many command line arguments", "Expected at most one address.")
+					}
+					o.address = c.Arg(0)
+					return runConfigShow(ctx, c, o)
+				}
+			},
+		},
+	}
 }
 
 type configShowOptions struct {
@@ -39,51 +97,34 @@ type configShowOptions struct {
 	vars          []vars.Flag
 }
 
-func configShowCommand(ctx context.Context, s *session, args []string) int {
-	var o configShowOptions
-	f := newFlags("config show")
-	f.BoolVar(&o.json, "json", false, "")
-	f.BoolVar(&o.origins, "origins", false, "")
-	f.StringVar(&o.module, "module", "", "")
-	addVars(f, &o.vars)
-	if !s.parse(f, args) {
-		return 1
-	}
-	if f.NArg() > 1 {
-		return s.usageError("config show", "Too many command line arguments", "Expected at most one address.")
-	}
-	o.address = f.Arg(0)
-	return runConfigShow(ctx, s, &o)
-}
-
-func runConfigShow(ctx context.Context, s *session, o *configShowOptions) int {
+func runConfigShow(ctx context.Context, c *command.Call, o *configShowOptions) int {
 	path, ds := modulePath(o.module)
 	if ds.HasErrors() {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	calls, address := splitModule(o.address)
-	m, ds := s.moduleAt(ctx, append(path, calls...), o.vars)
+	m, ds := moduleAt(ctx, c, append(path, calls...), o.vars)
 	if ds.HasErrors() {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	if len(ds) > 0 {
-		_ = s.human.Printer.Print(s.Stderr, s.filter(ds))
+		_ = c.Report.Human.Printer.Print(c.Stderr, c.Report.Filter(ds))
 	}
 	var out bytes.Buffer
 	if err := m.Print(&out, config.PrintOptions{Origins: o.origins, JSON: o.json, Addr: address}); err != nil {
-		return s.fail(diag.Errorf(nil, "Nothing to show", "There is no %s: %s.", o.address, err))
+		return c.Fail(diag.Errorf(nil, "Nothing to show", "There is no %s: %s.", o.address, err))
 	}
-	_, _ = s.Stdout.Write(out.Bytes())
+	_, _ = c.Stdout.Write(out.Bytes())
 	return 0
 }
 
 // moduleAt loads the module that calls lead to. Only the files of the working
 // folder are read where there are none.
-func (s *session) moduleAt(ctx context.Context, calls []string, flags []vars.Flag) (*config.Module, diag.List) {
+func moduleAt(ctx context.Context, c *command.Call, calls []string, flags []vars.Flag) (*config.Module, diag.List) {
 	if len(calls) == 0 {
-		return s.root()
+		return root(c)
 	}
-	p, ds := s.load(ctx, loadOptions{vars: flags, partial: true, rootOnly: true})
+	p, ds := load(ctx, c, loadOptions{vars: flags, partial: true, rootOnly: true})
 	if p == nil {
 		return nil, ds
 	}
@@ -145,59 +186,10 @@ func splitModule(address string) (calls []string, rest string) {
 	return calls, strings.Join(names, ".")
 }
 
-func configShowUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] config show [options] [ADDR]\n\n"+
-		"  Prints the module in the working folder, with its override files merged in,\n  as configuration that could replace the files. No values are evaluated.\n\n"+
-		"  ADDR names one object: TYPE.NAME, data.TYPE.NAME, ephemeral.TYPE.NAME,\n  var.NAME, local.NAME, module.NAME, provider.NAME, provider.NAME.ALIAS,\n  check.NAME or output.NAME, with module.NAME. in front for what stands in a\n  module; or all blocks of a kind without names: terraform, language, locals,\n  moved, removed, import.",
-		option("-json", "Write JSON syntax, as for a .tf.json file."),
-		option("-origins", "Tell with each argument and block where it was set and what it replaced. With -json that is under the property \"//\" of each block."),
-		option("-module=ADDR", "Print the module that a call brings in, such as module.app, instead of the one in the working folder."),
-		option("-var 'foo=bar'", "Set a variable that the source of a module needs."),
-		option("-var-file=path", "Load such variables from a file."),
-		option("-no-color", "No color in the output."))()
-}
-
 type configFilesOptions struct {
 	json   bool
 	module string
 	vars   []vars.Flag
-}
-
-func configFilesCommand(ctx context.Context, s *session, args []string) int {
-	var o configFilesOptions
-	f := newFlags("config files")
-	f.BoolVar(&o.json, "json", false, "")
-	f.StringVar(&o.module, "module", "", "")
-	addVars(f, &o.vars)
-	if !s.parse(f, args) {
-		return 1
-	}
-	if f.NArg() > 0 {
-		return s.usageError("config files", "Too many command line arguments", "Expected no positional arguments.")
-	}
-	path, ds := modulePath(o.module)
-	if ds.HasErrors() {
-		return s.fail(ds)
-	}
-	files, ds := config.Files(".", config.Options{FS: folder{s}})
-	if len(path) > 0 {
-		var m *config.Module
-		if m, ds = s.moduleAt(ctx, path, o.vars); m != nil {
-			files = m.Files
-		}
-	}
-	if ds.HasErrors() {
-		return s.fail(ds)
-	}
-	if o.json {
-		return filesJSON(s, files)
-	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-	for _, file := range files {
-		fmt.Fprintf(w, "%s\t%s\n", file.Path, role(file))
-	}
-	_ = w.Flush()
-	return 0
 }
 
 // role says what a file is to the module.
@@ -213,7 +205,7 @@ func role(f config.FileRole) string {
 	return f.Role.String()
 }
 
-func filesJSON(s *session, files []config.FileRole) int {
+func filesJSON(c *command.Call, files []config.FileRole) int {
 	type entry struct {
 		Path     string `json:"path"`
 		Role     string `json:"role"`
@@ -230,18 +222,34 @@ func filesJSON(s *session, files []config.FileRole) int {
 	}
 	out, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
-		return s.fail(diag.Errorf(nil, "Failed to write JSON", "The list cannot be written: %s.", err))
+		return c.Fail(diag.Errorf(nil, "Failed to write JSON", "The list cannot be written: %s.", err))
 	}
-	fmt.Fprintf(s.Stdout, "%s\n", out)
+	fmt.Fprintf(c.Stdout, "%s\n", out)
 	return 0
 }
 
-func configFilesUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] config files [options]\n\n"+
-		"  Lists the configuration files of the working folder in the order in which\n  they are loaded, each with its role: base, override and which, shadowed by\n  another file, a test, or ignored and why.",
-		option("-json", "Produce output in a machine-readable JSON format."),
-		option("-module=ADDR", "List the files of the module that a call brings in, such as module.app, instead of those in the working folder."),
-		option("-var 'foo=bar'", "Set a variable that the source of a module needs."),
-		option("-var-file=path", "Load such variables from a file."),
-		option("-no-color", "No color in the output."))()
+func runConfigFiles(ctx context.Context, c *command.Call, o *configFilesOptions) int {
+	path, ds := modulePath(o.module)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	files, ds := config.Files(".", config.Options{FS: folder{c}})
+	if len(path) > 0 {
+		var m *config.Module
+		if m, ds = moduleAt(ctx, c, path, o.vars); m != nil {
+			files = m.Files
+		}
+	}
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	if o.json {
+		return filesJSON(c, files)
+	}
+	w := tabwriter.NewWriter(c.Stdout, 0, 0, 2, ' ', 0)
+	for _, file := range files {
+		fmt.Fprintf(w, "%s\t%s\n", file.Path, role(file))
+	}
+	_ = w.Flush()
+	return 0
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
@@ -18,8 +19,8 @@ import (
 
 // isUnitPlan reports whether a file is the saved plan of an estate, of which one unit
 // may be applied by itself.
-func (s *session) isUnitPlan(name string) bool {
-	return !strings.HasPrefix(name, "-") && s.isEstatePlan(name)
+func isUnitPlan(c *command.Call, name string) bool {
+	return !strings.HasPrefix(name, "-") && isEstatePlan(c, name)
 }
 
 // alone makes a run one of the unit in the working folder, whose plan was read.
@@ -54,11 +55,11 @@ func (r *estateRun) takePart(ctx context.Context) (skip bool, code int) {
 			return true, 1
 		}
 		if why != "" {
-			r.say("Nothing is run: " + why + ".\n")
+			r.Report.Say("Nothing is run: " + why + ".\n")
 			return true, 0
 		}
 		if yes, _ := r.estate.Protected(ctx, u); yes && r.op.destroy {
-			return true, r.fail(diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed."))
+			return true, r.Fail(diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed."))
 		}
 		r.estate.Meant(u)
 	}

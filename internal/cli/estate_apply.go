@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
@@ -35,12 +36,12 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if deferred(results) > 0 {
 		text = "What is deferred is shown and asked for when what it waits for is there. " + text
 	}
-	answer, err := r.ask(r.halt.asking, question{title: "\nDo you want to " + verb + "?", text: text})
+	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to " + verb + "?", Text: text})
 	if err != nil {
-		return r.failEstate(r.estate, diag.Errorf(nil, "Apply was not approved", "There was no answer to the question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
+		return r.failEstate(r.estate, diag.Errorf(nil, "Apply was not approved", "There was no answer to the prompt.Question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
 	}
 	if answer != "yes" {
-		r.human.Say("Apply cancelled.\n")
+		r.Report.Human.Say("Apply cancelled.\n")
 		return 0
 	}
 	return r.end(r.run(ctx, estate.Apply, estate.Approve(results)))
@@ -51,15 +52,15 @@ func (r *estateRun) askWave(wave []*estate.Result) bool {
 	r.shown.live.Hide()
 	defer r.shown.live.Show()
 	names := unitNames(wave)
-	r.human.Say(fmt.Sprintf("\nWhat had been deferred in %s can be planned now.\n", shortList(names)))
-	r.shown.folds.write(r.human, names)
+	r.Report.Human.Say(fmt.Sprintf("\nWhat had been deferred in %s can be planned now.\n", shortList(names)))
+	r.shown.folds.write(r.Report.Human, names)
 	var b strings.Builder
 	b.WriteString("\n")
 	r.rows(&b, wave)
-	r.human.Say(b.String())
-	answer, err := r.ask(r.halt.asking, question{title: "\nDo you want to perform these actions too?", text: "Only 'yes' will be accepted to approve. The units that are waiting are not applied otherwise."})
+	r.Report.Human.Say(b.String())
+	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to perform these actions too?", Text: "Only 'yes' will be accepted to approve. The units that are waiting are not applied otherwise."})
 	if err != nil {
-		r.tell(diag.Errorf(nil, "Deferred work was not approved", "There was no answer to the question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
+		r.Report.Tell(diag.Errorf(nil, "Deferred work was not approved", "There was no answer to the prompt.Question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
 	}
 	return err == nil && answer == "yes"
 }
@@ -104,10 +105,10 @@ func (r *estateRun) end(results []*estate.Result) int {
 	if results == nil { // what is wrong was told
 		return r.failEstate(r.estate, nil)
 	}
-	if !r.f.summaryOff && r.human != nil {
+	if !r.f.summaryOff && r.Report.Human != nil {
 		r.table(results)
 	}
-	if r.stream != nil {
+	if r.Report.Stream != nil {
 		r.summaryJSON(results)
 	}
 	code := r.written(results)
@@ -120,7 +121,7 @@ func (r *estateRun) end(results []*estate.Result) int {
 // written writes the reports and returns the status.
 func (r *estateRun) written(results []*estate.Result) int {
 	if err := r.writeReports(results); err != nil {
-		return r.fail(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+		return r.Fail(diag.Errorf(nil, "Failed to write the report", "%s.", err))
 	}
 	return worst(results)
 }

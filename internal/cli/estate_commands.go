@@ -4,143 +4,181 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
+// noCommand answers the first word of a command of two.
+func noCommand(names string) func() (command.Flags, command.Run) {
+	return func() (command.Flags, command.Run) {
+		return nil, func(_ context.Context, c *command.Call) int {
+			return c.UsageError("No command given", names)
+		}
+	}
+}
+
 // estateCommands are the commands on units and estates.
-func estateCommands() []command {
-	return append([]command{
-		{name: "run", synopsis: "Run a command on a unit, or with --all on every unit", usage: runUsage, run: runCommand},
-		{name: "find", synopsis: "Find the units below the working folder", usage: findUsage, run: findCommand},
-		{name: "list", synopsis: "List the units below the working folder", usage: listUsage, run: listCommand},
-		{name: "dag", synopsis: "Show how units depend on each other", usage: dagUsage, run: dagCommand},
-		{name: "dag graph", synopsis: "Draw the units' dependencies in DOT", usage: dagUsage, run: dagGraphCommand},
-		{name: "render", synopsis: "Show the effective configuration of a unit", usage: renderUsage, run: renderCommand},
-		{name: "estate", synopsis: "Work on all units below the working folder", usage: estateCheckUsage, run: estateCommand},
-		{name: "estate check", synopsis: "Check all units and what they take from each other", usage: estateCheckUsage, run: estateCheckCommand},
-		{name: "fd", hidden: true, synopsis: "The same as find", usage: findUsage, run: findCommand},
-		{name: "ls", hidden: true, synopsis: "The same as list", usage: listUsage, run: listCommand},
+func estateCommands() []command.Command {
+	return append([]command.Command{
+		runCmd(), findCmd(), listCmd(),
+		{Name: "dag", Synopsis: "Show how units depend on each other", Usage: "graph [options]", Help: "Draws the units below the working folder and what they need.", Prepare: noCommand("The command is \"dag graph\".")},
+		dagGraphCmd(), renderCmd(),
+		{Name: "estate", Synopsis: "Work on all units below the working folder", Usage: "check [options]", Help: "Works on all units below the working folder as a whole.", Prepare: noCommand("The command is \"estate check\".")},
+		estateCheckCmd(),
 	}, stackCommands()...)
 }
 
-// runCommand is `run [--all] [flags] [--] COMMAND ARGS`.
-func runCommand(ctx context.Context, s *session, args []string) int {
-	f, rest, err := takeUnitFlags(args, s.Env)
+// runCmd declares run.
+func runCmd() command.Command {
+	return command.Command{
+		Name: "run", Synopsis: "Run a command on a unit, or with --all on every unit", Usage: "[options] [--] COMMAND [ARGS]",
+		Units: command.TakesUnitFlags,
+		Help: `Runs a command on the unit in the working folder, or with --all on every
+unit below it, in the order of their dependencies and in one process. What a
+unit takes from others that were not applied yet is unknown in its plan; what
+cannot be planned so is deferred, and listed with what it waits for.
+
+All units are checked before anything runs, as by "estate check". With --all,
+plan -out=FILE saves the plan of all units, which show FILE shows and
+run --all apply FILE applies.
+
+The options with two dashes come before the command or behind it; the variable
+TG_NAME stands for --name. Other flags of Terragrunt are taken and do nothing.
+
+TG_TELEMETRY_TRACE_EXPORTER and TG_TELEMETRY_METRIC_EXPORTER (console,
+otlpHttp, otlpGrpc) send traces and metrics by OpenTelemetry, in the trace that
+TRACEPARENT names.`,
+		Hint: "Flags of the command that is run stand behind its name, as in \"run --all plan -refresh=false\".",
+		Args: []command.Arg{{Name: "COMMAND", Help: "The command to run, with its flags and arguments.", Repeated: true, Complete: command.Commands}},
+		Examples: []command.Example{
+			{Line: "run --all plan", Text: "Plan every unit below the working folder."},
+			{Line: "run --filter 'prod/**' apply -auto-approve", Text: "Apply the units in one folder."},
+		},
+		Prepare: func() (command.Flags, command.Run) {
+			f := &unitFlags{}
+			return f.declare(), func(ctx context.Context, c *command.Call) int { return runWords(ctx, c, f) }
+		},
+	}
+}
+
+// runWords is run with its flags set: the arguments are the command and its words.
+func runWords(ctx context.Context, c *command.Call, f *unitFlags) int {
+	if err := f.settle(c.Env); err != nil {
+		return c.UsageError("Failed to parse command-line flags", err.Error())
+	}
+	workIn(c, f)
+	if len(c.Args) == 0 {
+		return c.UsageError("No command given", "Name the command to run on the unit, for example \"run --all plan\" or \"run --all -- apply -refresh=false\".")
+	}
+	rest, err := flags.View(&c.Report.Options).Take(c.Args, true) // those behind a --
 	if err != nil {
-		return s.usageError("run", "Failed to parse command-line flags", err.Error())
+		return c.Report.UsageError(c.Args[0], "Failed to parse command-line flags", err.Error())
 	}
-	if f.working != "" {
-		s.System = s.System.In(f.working)
-	}
-	if len(rest) > 0 && strings.HasPrefix(rest[0], "-") {
-		return s.usageError("run", "Failed to parse command-line flags", fmt.Sprintf("flag provided but not defined: %s. Flags of the command that is run stand behind its name, as in \"run --all plan -refresh=false\".", rest[0]))
-	}
-	if len(rest) == 0 {
-		return s.usageError("run", "No command given", "Name the command to run on the unit, for example \"run --all plan\" or \"run --all -- apply -refresh=false\".")
-	}
-	if rest, err = s.viewFlags(rest); err != nil { // those behind a --
-		return s.usageError(rest[0], "Failed to parse command-line flags", err.Error())
-	}
-	s.openViews()
+	c.Report.Open()
 	if f.many() {
-		return s.overUnits(ctx, rest[0], f, rest[1:])
+		return overUnits(ctx, c, rest[0], f, rest[1:])
 	}
-	cmd, more, found := lookup(rest)
+	cmd, more, found := c.Table.Find(rest)
 	if !found {
-		return s.noCommand(rest)
+		return unknownCommand(c, rest)
 	}
-	s.command = cmd.name
-	if s.isUnit(&f.selection) && cmd.name == "apply" && len(more) > 0 && s.isUnitPlan(more[len(more)-1]) {
-		return s.runAll(ctx, cmd.name, f, more)
+	c.Command = cmd
+	if isUnit(c, &f.selection) && cmd.Name == "apply" && len(more) > 0 && isUnitPlan(c, more[len(more)-1]) {
+		return runAll(ctx, c, cmd.Name, f, more)
 	}
-	if s.isUnit(&f.selection) {
-		return s.runUnit(ctx, cmd, f, more)
+	if isUnit(c, &f.selection) {
+		code, _ := runUnit(ctx, c, cmd, f, more)
+		return code
 	}
-	return cmd.run(ctx, s, more)
+	return c.Do(ctx, cmd, more)
+}
+
+// estateCheckCmd declares estate check.
+func estateCheckCmd() command.Command {
+	return command.Command{
+		Name: "estate check", Synopsis: "Check all units and what they take from each other", Usage: "[options]",
+		Units: command.TakesUnitFlags,
+		Help: `Checks all units below the working folder and what they take from each
+other, without state, credentials or providers.`,
+		Prepare: func() (command.Flags, command.Run) {
+			f, j := &unitFlags{}, flags.JSON{}
+			fs := append(command.Flags{command.Bool(&j.On, "json", "Messages as JSON.")}, f.declareFor(false)...)
+			return fs.Show("strict"), func(ctx context.Context, c *command.Call) int {
+				if err := f.settle(c.Env); err != nil {
+					return c.UsageError("Failed to parse command-line flags", err.Error())
+				}
+				f.noUse("estate check", choosing+" strict")
+				workIn(c, f)
+				if !j.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				return runEstateCheck(ctx, c, f)
+			}
+		},
+	}
+}
+
+// runEstateCheck checks all units as a whole, without state and providers.
+func runEstateCheck(ctx context.Context, c *command.Call, f *unitFlags) int {
+	o, ds := lookOptions(c, f, "plan", false)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	o.Look.Whole, o.Look.Checking = true, true
+	e, more := open(ctx, c, o)
+	defer e.Close(ctx)
+	ds = slices.Concat(ds, more, e.Ungenerated, e.Check(ctx, f.strict))
+	ds = ds.Once()
+	c.Report.TellWith(e.Sources(), ds)
+	if ds.HasErrors() {
+		return 1
+	}
+	c.Report.Human.Good("Success!")
+	text := fmt.Sprintf(" %d units fit together.\n", len(e.Units))
+	if len(e.Units) == 1 {
+		text = " The one unit is right by itself.\n"
+	}
+	c.Report.Say(text)
+	return 0
 }
 
 // openEstate opens the units for a command that only looks at them.
-func (s *session) openEstate(ctx context.Context, f *unitFlags, command string, noHidden bool) (*estate.Estate, diag.List) {
-	o, ds := s.lookOptions(f, command, noHidden)
+func openEstate(ctx context.Context, c *command.Call, f *unitFlags, command string, noHidden bool) (*estate.Estate, diag.List) {
+	o, ds := lookOptions(c, f, command, noHidden)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	e, more := s.open(ctx, o)
+	e, more := open(ctx, c, o)
 	return e, append(ds, more...)
 }
 
 // lookOptions are those of a command that only looks at units.
-func (s *session) lookOptions(f *unitFlags, command string, noHidden bool) (estate.Options, diag.List) {
-	o, ds := s.estateOptions(f, command, nil, nil)
+func lookOptions(c *command.Call, f *unitFlags, command string, noHidden bool) (estate.Options, diag.List) {
+	o, ds := estateOptions(c, f, command, nil, nil)
 	o.Destroy, o.Look.NoHidden = command == "destroy", noHidden
 	o.Look.Generate = !f.noStackGenerate
 	return o, ds
 }
 
 // failWith tells errors about the files of an estate.
-func (s *session) failWith(e *estate.Estate, ds diag.List) int {
+func failWith(c *command.Call, e *estate.Estate, ds diag.List) int {
 	if e == nil {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
-	s.tellWith(e.Sources(), ds)
+	c.Report.TellWith(e.Sources(), ds)
 	return 1
 }
 
-func estateCommand(_ context.Context, s *session, _ []string) int {
-	return s.usageError("estate check", "No command given", "The command is \"estate check\".")
-}
-
-// estateCheckCommand checks all units as a whole, without state and providers.
-func estateCheckCommand(ctx context.Context, s *session, args []string) int {
-	f, rest, err := takeUnitFlags(args, s.Env)
-	if err != nil {
-		return s.usageError("estate check", "Failed to parse command-line flags", err.Error())
-	}
-	fl := newFlags("estate check")
-	var j jsonFlags
-	fl.BoolVar(&j.on, "json", false, "")
-	if !s.parse(fl, rest) {
-		return 1
-	}
-	f.noUse("estate check", choosing+" strict")
-	if f.working != "" {
-		s.System = s.System.In(f.working)
-	}
-	if !s.useJSON(j) {
-		return 1
-	}
-	defer s.finish()
-	o, ds := s.lookOptions(f, "plan", false)
-	if ds.HasErrors() {
-		return s.fail(ds)
-	}
-	o.Look.Whole, o.Look.Checking = true, true
-	e, more := s.open(ctx, o)
-	defer e.Close(ctx)
-	ds = slices.Concat(ds, more, e.Ungenerated, e.Check(ctx, f.strict))
-	ds = ds.Once()
-	s.tellWith(e.Sources(), ds)
-	if ds.HasErrors() {
-		return 1
-	}
-	s.human.Good("Success!")
-	text := fmt.Sprintf(" %d units fit together.\n", len(e.Units))
-	if len(e.Units) == 1 {
-		text = " The one unit is right by itself.\n"
-	}
-	s.say(text)
-	return 0
-}
-
-func (s *session) unitPath(f *unitFlags) string {
+func unitPath(c *command.Call, f *unitFlags) string {
 	if f.config != "" {
-		return s.Path(f.config)
+		return c.Path(f.config)
 	}
-	if path := s.environmentFile(&f.selection); path != "" {
+	if path := environmentFile(c, &f.selection); path != "" {
 		return path
 	}
-	return s.Dir
+	return c.Dir
 }

@@ -14,16 +14,17 @@ import (
 	"github.com/hashicorp/go-version"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/fetch"
 )
 
 // unitFetch brings the modules of units here, by the same getters as the modules
 // that configuration calls. refresh asks sources again that were asked just now.
-func (s *session) unitFetch(cfg *cliconfig.Config, refresh bool) func(context.Context, string) (string, diag.List) {
-	fetcher := sync.OnceValue(func() *fetch.Fetcher { return s.fetcher(cfg) })
+func unitFetch(c *command.Call, cfg *cliconfig.Config, refresh bool) func(context.Context, string) (string, diag.List) {
+	fetcher := sync.OnceValue(func() *fetch.Fetcher { return fetcher(c, cfg) })
 	return func(ctx context.Context, src string) (string, diag.List) {
-		req, err := s.unitRequest(ctx, cfg, src)
+		req, err := unitRequest(ctx, c, cfg, src)
 		if err != nil {
 			return "", diag.Errorf(nil, "Invalid module source", "The source %q cannot be used: %s.", src, err)
 		}
@@ -41,9 +42,9 @@ func (s *session) unitFetch(cfg *cliconfig.Config, refresh bool) func(context.Co
 }
 
 // unitRequest understands the source of a unit's module.
-func (s *session) unitRequest(ctx context.Context, cfg *cliconfig.Config, src string) (fetch.Request, error) {
+func unitRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config, src string) (fetch.Request, error) {
 	if strings.HasPrefix(src, "tfr://") {
-		return s.registryRequest(ctx, cfg, src)
+		return registryRequest(ctx, c, cfg, src)
 	}
 	a, err := fetch.Detect(src, false)
 	if err != nil {
@@ -57,7 +58,7 @@ func (s *session) unitRequest(ctx context.Context, cfg *cliconfig.Config, src st
 
 // registryRequest asks a registry for a module: tfr://HOST/NAMESPACE/NAME/SYSTEM,
 // where no host means the default one and no version the newest.
-func (s *session) registryRequest(ctx context.Context, cfg *cliconfig.Config, src string) (fetch.Request, error) {
+func registryRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config, src string) (fetch.Request, error) {
 	u, err := url.Parse(src)
 	if err != nil {
 		return fetch.Request{}, err
@@ -66,9 +67,9 @@ func (s *session) registryRequest(ctx context.Context, cfg *cliconfig.Config, sr
 	if len(parts) != 3 {
 		return fetch.Request{}, fmt.Errorf("it must name namespace, name and system, as in tfr:///ns/name/system?version=1.0.0")
 	}
-	host := cmp.Or(u.Host, s.Env.Get("TG_TF_DEFAULT_REGISTRY_HOST"), addr.DefaultHost)
+	host := cmp.Or(u.Host, c.Env.Get("TG_TF_DEFAULT_REGISTRY_HOST"), addr.DefaultHost)
 	a := fetch.Address{Kind: fetch.Registry, Host: host, Namespace: parts[0], Name: parts[1], System: parts[2]}
-	if token := s.Env.Get("TG_TF_REGISTRY_TOKEN"); token != "" {
+	if token := c.Env.Get("TG_TF_REGISTRY_TOKEN"); token != "" {
 		own := *cfg
 		own.EnvTokens = maps.Clone(cfg.EnvTokens)
 		if own.EnvTokens == nil {
@@ -76,7 +77,7 @@ func (s *session) registryRequest(ctx context.Context, cfg *cliconfig.Config, sr
 		}
 		own.EnvTokens[strings.ToLower(host)], cfg = token, &own
 	}
-	reg := s.registry(cfg)
+	reg := registryClient(c, cfg)
 	v := u.Query().Get("version")
 	if v == "" {
 		all, err := reg.ModuleVersions(ctx, a)

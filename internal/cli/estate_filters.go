@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
 // filterBy sets the filters of a command: those of the files in the working
 // folder, those of --filter and of the flags that stand for one.
-func (s *session) filterBy(ctx context.Context, f *selection, o *estate.Options) diag.List {
-	filters, err := s.filterFiles(&f.filtering)
+func filterBy(ctx context.Context, c *command.Call, f *selection, o *estate.Options) diag.List {
+	filters, err := filterFiles(c, &f.filtering)
 	if err != nil {
 		return diag.Errorf(nil, "Failed to read filters", "%s.", err)
 	}
@@ -48,7 +49,7 @@ func (s *session) filterBy(ctx context.Context, f *selection, o *estate.Options)
 // filterFiles are the filters that lie in files: queries in .terragrunt-filters or
 // the file that a flag names, and patterns of what is left out in
 // .terragrunt-excludes.
-func (s *session) filterFiles(f *filtering) ([]string, error) {
+func filterFiles(c *command.Call, f *filtering) ([]string, error) {
 	files := []struct {
 		name, before, after string
 		must                bool
@@ -64,7 +65,7 @@ func (s *session) filterFiles(f *filtering) ([]string, error) {
 	}
 	var out []string
 	for _, file := range files {
-		b, err := os.ReadFile(s.Path(file.name))
+		b, err := os.ReadFile(c.Path(file.name))
 		if errors.Is(err, fs.ErrNotExist) && !file.must {
 			continue
 		}

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/command"
 
 	"github.com/terrace-iac/terrace/internal/sys"
 )
@@ -99,193 +100,196 @@ type signingIn struct {
 	noDiscoveryAuth                          bool
 }
 
-// A flagSpec is one flag: one of the pointers says what it takes.
-type flagSpec struct {
-	name  string
-	on    *bool
-	text  *string
-	list  *[]string
-	count *int
-	least int    // of a count
-	among string // what a text may be, separated by spaces; "" for anything
-	noEnv bool   // no variable stands for it
+// declare makes the flags, in the order of the help of run. All are meant with two
+// dashes: --parallelism counts units, -parallelism calls of providers.
+func (f *unitFlags) declare() command.Flags {
+	return slices.Concat(command.Flags{f.flag(command.Bool(&f.all, "all", "Run on every unit below the working folder.").Or("a"))},
+		f.choosing(), f.aboutUnit(), f.aboutRun(), f.aboutReports(), f.idleFlags())
 }
 
-// specs are the flags that do something.
-func (f *unitFlags) specs() []flagSpec {
-	return slices.Concat(f.selectionSpecs(), f.runningSpecs(), f.otherSpecs())
+// flag makes a flag one of units: with two dashes, anywhere, with the variables that
+// stand for it, and noted when it is given.
+func (f *unitFlags) flag(x command.Flag) command.Flag {
+	x = x.WithTwoDashes().Variables(variablesOf(x.Name)...)
+	return x.Then(func(s command.Setting) {
+		switch {
+		case !s.Variable:
+			f.noteOld(x.Name)
+			f.given = append(f.given, x.Name)
+		case strings.HasPrefix(s.As, "TERRAGRUNT_"):
+			f.old = append(f.old, "terragrunt-prefix-env-vars "+s.As)
+		}
+	})
 }
 
-func (f *unitFlags) selectionSpecs() []flagSpec {
-	return []flagSpec{
-		{name: "all", on: &f.all}, {name: "a", on: &f.all, noEnv: true}, {name: "graph", on: &f.graph}, {name: "graph-root", text: &f.graphRoot},
-		{name: "discovery-boundary", text: &f.boundary},
-		{name: "filter", list: &f.filters}, {name: "filter-affected", on: &f.affected}, {name: "filter-allow-destroy", on: &f.allowDestroy},
-		{name: "filters-file", text: &f.filtersFile}, {name: "no-filters-file", on: &f.noFiltersFile},
-		{name: "queue-include-dir", list: &f.includeDirs}, {name: "queue-exclude-dir", list: &f.excludeDirs},
-		{name: "queue-excludes-file", text: &f.excludesFile}, {name: "queue-include-external", on: &f.external},
-		{name: "queue-include-units-reading", list: &f.readingFiles}, {name: "units-that-include", list: &f.includingFiles},
-		{name: "config", text: &f.config}, {name: "module", text: &f.module, noEnv: true}, {name: "working-dir", text: &f.working},
-		{name: "feature", list: &f.features}, {name: "no-stack-generate", on: &f.noStackGenerate}, {name: "strict", on: &f.strict, noEnv: true},
-		{name: "experiment", list: &f.experiments}, {name: "strict-control", list: &f.strictNames}, {name: "strict-mode", on: &f.strictMode},
+// noEnv is flag for one that no variable stands for.
+func (f *unitFlags) noEnv(x command.Flag) command.Flag {
+	x = f.flag(x)
+	x.Env = nil
+	return x
+}
+
+// noteOld notes a flag that has the name of a strict control: the control is about it.
+func (f *flagUse) noteOld(name string) {
+	if strings.Contains(" "+strictControls+" ", " "+name+" ") {
+		f.old = append(f.old, name+" --"+name)
 	}
 }
 
-func (f *unitFlags) runningSpecs() []flagSpec {
-	return []flagSpec{
-		{name: "non-interactive", on: &f.nonInteractive}, {name: "no-auto-init", on: &f.noAutoInit}, {name: "no-auto-approve", on: &f.noAutoApprove},
-		{name: "no-auto-retry", on: &f.noRetry}, {name: "fail-fast", on: &f.failFast}, {name: "queue-ignore-errors", on: &f.ignoreErrors},
-		{name: "queue-ignore-dag-order", on: &f.ignoreOrder}, {name: "use-mocks", on: &f.useMocks}, {name: "no-hooks", on: &f.noHooks},
-		{name: "no-dependency-outputs", on: &f.noOutputs}, {name: "destroy-dependencies-check", on: &f.checkDependents},
-		{name: "parallelism", count: &f.parallelism, least: 1},
-		{name: "provider-calls", count: &f.calls, least: 1}, {name: "share-provider", list: &f.sharing},
-		{name: "out-dir", text: &f.outDir}, {name: "json-out-dir", text: &f.jsonOutDir},
+func (f *unitFlags) each(all ...command.Flag) command.Flags {
+	for i := range all {
+		all[i] = f.flag(all[i])
 	}
+	return all
 }
 
-func (f *unitFlags) otherSpecs() []flagSpec {
-	return []flagSpec{
-		{name: "source", text: &f.source}, {name: "source-map", list: &f.sourceMap}, {name: "source-update", on: &f.sourceUpdate},
-		{name: "download-dir", text: &f.downloadDir}, {name: "inputs-debug", on: &f.inputsDebug},
-		{name: "provider-cache", on: &f.providerCache}, {name: "provider-cache-dir", text: &f.providerCacheDir},
-		{name: "no-auto-provider-cache-dir", on: &f.noPluginCache},
-		{name: "no-deprecation-warnings", on: &f.noDeprecation}, {name: "log-disable", on: &f.logOff},
-		{name: "log-level", text: &f.logLevel, among: "stderr stdout error warn info debug trace"},
-		{name: "log-format", text: &f.logFormat, among: "bare pretty json key-value"}, {name: "log-custom-format", text: &f.logCustom},
-		{name: "log-show-abs-paths", on: &f.absPaths}, {name: "tf-forward-stdout", on: &f.forward},
-		{name: "profile-cpu", text: &f.profile.CPU}, {name: "profile-mem", text: &f.profile.Memory},
-		{name: "profile-goroutine", text: &f.profile.Goroutines}, {name: "profile-dir", text: &f.profileDir},
-		{name: "summary-disable", on: &f.summaryOff}, {name: "summary-per-unit", on: &f.summaryPerUnit},
-		{name: "report-file", text: &f.report}, {name: "report-format", text: &f.reportFormat, among: "csv json"},
-		{name: "report-schema-file", text: &f.reportSchema}, {name: "html", text: &f.html, noEnv: true},
-		{name: "auth-provider-cmd", text: &f.authCommand}, {name: "no-discovery-auth-provider-cmd", on: &f.noDiscoveryAuth},
-		{name: "iam-assume-role", text: &f.role}, {name: "iam-assume-role-session-name", text: &f.roleSession},
-		{name: "iam-assume-role-web-identity-token", text: &f.webToken}, {name: "iam-assume-role-duration", count: &f.roleSeconds},
+// choosing say which units a command is about.
+func (f *unitFlags) choosing() command.Flags {
+	return f.each(
+		command.List(&f.filters, "filter", "QUERY", "Take the units that a query matches. May be repeated.").Completes(command.UnitNames),
+		command.Bool(&f.affected, "filter-affected", "Take the units that differ from the main branch of the repository."),
+		command.Text(&f.filtersFile, "filters-file", "PATH", "A file with a query in each line, .terragrunt-filters by default.").Completes(command.Files),
+		command.Bool(&f.noFiltersFile, "no-filters-file", "Without that file."),
+		command.Bool(&f.graph, "graph", "Take the unit in the working folder and all that need it."),
+		command.Text(&f.graphRoot, "graph-root", "PATH", "Where these are looked for, the git repository by default.").Completes(command.Folders),
+		command.Text(&f.boundary, "discovery-boundary", "PATH", "The folder that filters do not leave on their way to units that need others or are needed, with --experiment bounded-discovery.").Completes(command.Folders),
+		command.List(&f.includeDirs, "queue-include-dir", "PATH", "Take the units in a folder. May be repeated.").Completes(command.Folders),
+		command.List(&f.excludeDirs, "queue-exclude-dir", "PATH", "Leave out the units in a folder. May be repeated.").Completes(command.Folders),
+		command.Text(&f.excludesFile, "queue-excludes-file", "PATH", "A file with such a folder in each line, .terragrunt-excludes by default.").Completes(command.Files),
+		command.Bool(&f.external, "queue-include-external", "Take what units need from outside of the working folder, too."),
+		command.List(&f.readingFiles, "queue-include-units-reading", "PATH", "Take the units that read a file. May be repeated.").Completes(command.Files),
+		command.List(&f.includingFiles, "units-that-include", "PATH", "The same.").Completes(command.Files),
+		command.Text(&f.config, "config", "PATH", "The unit file.").Completes(command.Files),
+		command.List(&f.features, "feature", "NAME=VALUE", "Set a feature flag. May be repeated."),
+		command.Text(&f.working, "working-dir", "PATH", "The folder to work in.").Completes(command.Folders),
+		command.Text(&f.downloadDir, "download-dir", "PATH", "Where modules run, .terragrunt-cache by default.").Completes(command.Folders),
+		command.Bool(&f.noStackGenerate, "no-stack-generate", "Do not generate the units of stack files first."),
+	)
+}
+
+// aboutUnit are about what units are made of.
+func (f *unitFlags) aboutUnit() command.Flags {
+	module := f.noEnv(command.Text(&f.module, "module", "NAME", "The module of an environment file."))
+	return append(command.Flags{module}, f.each(
+		command.Text(&f.source, "source", "URL", "The source of the module, in place of the unit's own."),
+		command.List(&f.sourceMap, "source-map", "FROM=TO", "Replace the address of sources before the //. May be repeated."),
+		command.Text(&f.authCommand, "auth-provider-cmd", "COMMAND", "The program that gives each unit its credentials."),
+		command.Bool(&f.noDiscoveryAuth, "no-discovery-auth-provider-cmd", "Do not run it while units are looked for."),
+		command.Text(&f.role, "iam-assume-role", "ARN", "The role to assume."),
+		command.AtLeast(&f.roleSeconds, 0, "iam-assume-role-duration", "SECONDS", "For how long."),
+		command.Text(&f.roleSession, "iam-assume-role-session-name", "NAME", "The name of that session."),
+		command.Text(&f.webToken, "iam-assume-role-web-identity-token", "TOKEN", "The token to assume it with, or the absolute path of a file that holds it."),
+		command.Bool(&f.noDeprecation, "no-deprecation-warnings", "Say nothing of deprecated parts of unit files."),
+		command.Bool(&f.strictMode, "strict-mode", "Make everything deprecated an error."),
+		command.List(&f.strictNames, "strict-control", "NAME", "Make one deprecated thing an error. May be repeated."),
+		command.List(&f.experiments, "experiment", "NAME", "An experiment of Terragrunt; what it brings is on anyway. May be repeated."),
+	)...)
+}
+
+// aboutRun say how a run goes on.
+func (f *unitFlags) aboutRun() command.Flags {
+	out := f.each(
+		command.AtLeast(&f.parallelism, 1, "parallelism", "N", "How many units run at once, 16 by default. -parallelism counts the calls of providers in one unit."),
+		command.AtLeast(&f.calls, 1, "provider-calls", "N", "How many calls of providers run at once in all units together, which take turns. Without it there is no limit."),
+		command.List(&f.sharing, "share-provider", "SOURCE", "Let units share processes of a provider though they run in different folders. May be repeated."),
+		command.Bool(&f.nonInteractive, "non-interactive", "Do not ask; plan and apply are done."),
+		command.Bool(&f.noAutoApprove, "no-auto-approve", "Let apply and destroy of all units ask, also with --non-interactive."),
+		command.Bool(&f.noAutoInit, "no-auto-init", "Install nothing that a unit needs."),
+		command.Bool(&f.noRetry, "no-auto-retry", "Do not run a unit again that failed."),
+		command.Bool(&f.noHooks, "no-hooks", "Run no hooks."),
+		command.Bool(&f.failFast, "fail-fast", "Start nothing more after a unit failed."),
+		command.Bool(&f.ignoreErrors, "queue-ignore-errors", "Run units though others that they need failed."),
+		command.Bool(&f.ignoreOrder, "queue-ignore-dag-order", "Run units in no order."),
+		command.Bool(&f.allowDestroy, "filter-allow-destroy", "Let apply destroy what units manage that a filter by git finds removed."),
+		command.Bool(&f.checkDependents, "destroy-dependencies-check", "Name the units that need the one to be destroyed, and ask."),
+		command.Bool(&f.useMocks, "use-mocks", "Let mock outputs come before planned ones."),
+		command.Bool(&f.noOutputs, "no-dependency-outputs", "Take the outputs of other units for unknown."))
+	out = append(out, f.noEnv(command.Bool(&f.strict, "strict", "Make inputs that a module does not declare errors.")))
+	return append(out, f.each(
+		command.Bool(&f.sourceUpdate, "source-update", "Fetch modules again."),
+		command.Bool(&f.providerCache, "provider-cache", "Share downloads of providers in a folder."),
+		command.Text(&f.providerCacheDir, "provider-cache-dir", "PATH", "That folder.").Completes(command.Folders),
+		command.Bool(&f.noPluginCache, "no-auto-provider-cache-dir", "Share no downloads of providers."),
+		command.Bool(&f.inputsDebug, "inputs-debug", "Write the inputs of each unit to a file beside it."),
+	)...)
+}
+
+// aboutReports say what is reported of a run, and where.
+func (f *unitFlags) aboutReports() command.Flags {
+	page := f.noEnv(command.Text(&f.html, "html", "FILE", "With plan: write the plan of all units as one page for a browser: a map, each unit's changes, where its inputs come from, and a search.").Completes(command.Files))
+	out := f.each(
+		command.Text(&f.outDir, "out-dir", "PATH", "With plan: save the plan of each unit in a file of its own; with apply: apply these.").Completes(command.Folders),
+		command.Text(&f.jsonOutDir, "json-out-dir", "PATH", "With plan: write the plan of each unit as JSON.").Completes(command.Folders))
+	return append(append(out, page), f.each(
+		command.Text(&f.report, "report-file", "PATH", "Write a report of the run, as CSV or JSON.").Completes(command.Files),
+		command.Text(&f.reportFormat, "report-format", "FORMAT", "csv or json; the ending of the file by default.").Among("csv", "json"),
+		command.Text(&f.reportSchema, "report-schema-file", "PATH", "Write the schema of such reports.").Completes(command.Files),
+		command.Bool(&f.summaryOff, "summary-disable", "Print no summary."),
+		command.Bool(&f.summaryPerUnit, "summary-per-unit", "List the units in the summary, with how long they took."),
+		command.Text(&f.logLevel, "log-level", "LEVEL", "stderr, stdout, error, warn, info, debug or trace.").Among(logLevels()...),
+		command.Text(&f.logFormat, "log-format", "FORMAT", "bare, pretty, json or key-value.").Among("bare", "pretty", "json", "key-value"),
+		command.Text(&f.logCustom, "log-custom-format", "FORMAT", "The form of lines on units, as in \"%time %prefix %msg\"."),
+		command.Bool(&f.logOff, "log-disable", "Without lines on units."),
+		command.Bool(&f.absPaths, "log-show-abs-paths", "Units by their whole path in these lines."),
+		command.Bool(&f.forward, "tf-forward-stdout", "What units print without the unit in front."),
+		command.Text(&f.profile.CPU, "profile-cpu", "PATH", "Write a profile of the program. --profile-mem and --profile-goroutine write others, --profile-dir all into a folder.").Completes(command.Files),
+		command.Text(&f.profile.Memory, "profile-mem", "PATH", "What takes memory.").Completes(command.Files),
+		command.Text(&f.profile.Goroutines, "profile-goroutine", "PATH", "What runs at the end.").Completes(command.Files),
+		command.Text(&f.profileDir, "profile-dir", "PATH", "All of them.").Completes(command.Folders),
+	)...)
+}
+
+// declareFor are the flags for a command that is about units itself. Its help shows
+// those that say which units it is about, or with whole those on the unit too.
+func (f *unitFlags) declareFor(whole bool) command.Flags {
+	all := f.declare()
+	shown := f.choosing()
+	if whole {
+		shown = append(append(shown, f.aboutUnit()...), command.Flag{Name: "all"})
 	}
+	for i := range all {
+		if !slices.ContainsFunc(shown, func(x command.Flag) bool { return x.Name == all[i].Name }) {
+			all[i].Hidden = true
+		}
+	}
+	return all
+}
+
+// under lets the variables TG_WORD_NAME stand for flags too, which come before TG_NAME.
+func under(word string, fs command.Flags) command.Flags {
+	for i := range fs {
+		if env := fs[i].Env; len(env) > 0 && strings.HasPrefix(env[0], "TG_") {
+			fs[i].Env = append([]string{"TG_" + word + "_" + strings.TrimPrefix(env[0], "TG_")}, env...)
+		}
+	}
+	return fs
 }
 
 // takeUnitFlags takes the flags of units out of the words of a command. Words
 // behind a bare -- are the command's own.
 func takeUnitFlags(args []string, env sys.Env) (*unitFlags, []string, error) {
 	f := &unitFlags{}
-	specs := map[string]*flagSpec{}
-	all := f.specs()
-	for i := range all {
-		specs[all[i].name] = &all[i]
-	}
-	idle := map[string]idleFlag{}
-	for _, x := range idleFlags() {
-		idle[x.name] = x
-	}
-	if err := f.fromEnv(all, env); err != nil {
+	all := f.declare()
+	if err := all.FromEnv(env); err != nil {
 		return nil, nil, err
 	}
-	if err := f.idleFromEnv(env); err != nil {
+	rest, err := all.Take(args, false)
+	if err != nil {
 		return nil, nil, err
 	}
-	var rest []string
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		if a == "--" {
-			rest = append(rest, args[i+1:]...)
-			break
-		}
-		name, ok := strings.CutPrefix(a, "--")
-		if a == "-a" {
-			name, ok = "a", true
-		}
-		name, value, has := strings.Cut(name, "=")
-		nothing, isIdle := idle[name]
-		spec := specs[name]
-		if !ok || spec == nil && !isIdle {
-			rest = append(rest, a)
-			continue
-		}
-		if !has && (isIdle && nothing.takes || spec != nil && spec.on == nil) {
-			if i++; i == len(args) {
-				return nil, nil, fmt.Errorf("flag needs an argument: --%s", name)
-			}
-			value, has = args[i], true
-		}
-		if strings.Contains(" "+strictControls+" ", " "+name+" ") { // the control has the flag's name
-			f.old = append(f.old, name+" --"+name)
-		}
-		if isIdle {
-			if err := f.noteIdle(nothing, "--"+name, value, has); err != nil {
-				return nil, nil, err
-			}
-			continue
-		}
-		if err := spec.set(value, has, !slices.Contains(f.given, name)); err != nil {
-			return nil, nil, fmt.Errorf("invalid value %q for flag --%s: %w", value, name, err)
-		}
-		f.given = append(f.given, name)
-	}
-	return f, rest, f.check()
+	return f, rest, f.settle(env)
 }
 
-// set sets a flag; first says that a list begins anew.
-func (s *flagSpec) set(value string, has, first bool) error {
-	switch {
-	case s.on != nil:
-		b := true
-		var err error
-		if has {
-			b, err = strconv.ParseBool(value)
-		}
-		if err != nil {
-			return fmt.Errorf("it must be true or false")
-		}
-		*s.on = b
-	case s.list != nil:
-		if first {
-			*s.list = nil
-		}
-		*s.list = append(*s.list, value)
-	case s.count != nil:
-		n, err := strconv.Atoi(value)
-		if err != nil || n < s.least {
-			return fmt.Errorf("it must be a whole number from %d on", s.least)
-		}
-		*s.count = n
-	default:
-		if s.among != "" && !slices.Contains(strings.Fields(s.among), value) {
-			return fmt.Errorf("it must be one of %s", strings.Join(strings.Fields(s.among), ", "))
-		}
-		*s.text = value
-	}
-	return nil
-}
-
-// fromEnv reads the variables that stand for flags: TG_NAME, or TERRAGRUNT_NAME of
-// old.
-func (f *unitFlags) fromEnv(specs []flagSpec, env sys.Env) error {
-	for i := range specs {
-		s := &specs[i]
-		if s.noEnv {
-			continue
-		}
-		v, name := flagVariable(s.name, env)
-		if v == "" {
-			continue
-		}
-		if strings.HasPrefix(name, "TERRAGRUNT_") {
+// settle reports what makes no sense, when all flags are set.
+func (f *unitFlags) settle(env sys.Env) error {
+	for _, v := range env {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, oldTelemetry) {
 			f.old = append(f.old, "terragrunt-prefix-env-vars "+name)
 		}
-		values := []string{v}
-		if s.list != nil {
-			values = strings.Split(v, ",")
-		}
-		for i, v := range values {
-			if err := s.set(v, true, i == 0); err != nil {
-				return fmt.Errorf("invalid value %q for the environment variable %s: %w", v, name, err)
-			}
-		}
 	}
-	return nil
+	return f.check()
 }
 
-// check reports what makes no sense.
 func (f *unitFlags) check() error {
 	for _, pair := range f.sourceMap {
 		if from, _, ok := strings.Cut(pair, "="); !ok || from == "" {
@@ -351,10 +355,10 @@ func pairs(flag string, list []string) (map[string]string, error) {
 }
 
 // plainFolder reports whether the program is called as a tool that knows no units.
-func (s *session) plainFolder() bool {
-	as := s.Env.Get("TERRACE_AS")
-	if as == "" && len(s.Args) > 0 {
-		as = strings.TrimSuffix(filepath.Base(s.Args[0]), ".exe")
+func plainFolder(c *command.Call) bool {
+	as := c.Env.Get("TERRACE_AS")
+	if as == "" && len(c.Args) > 0 {
+		as = strings.TrimSuffix(filepath.Base(c.Args[0]), ".exe")
 	}
 	return as == "tofu" || as == "terraform"
 }

@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 )
 
 // An idleFlag is a flag of Terragrunt that has nothing to do in one process.
@@ -26,8 +25,8 @@ const (
 	notInHere = "this program does not have what the experiment brings"
 )
 
-// idleFlags lists them.
-func idleFlags() []idleFlag {
+// idle lists them.
+func idle() []idleFlag {
 	return []idleFlag{
 		{everyExperiment, false, ""}, {"no-tips", false, ""}, {"no-tip", true, ""}, {"tf-path", true, ownEngine},
 		{"no-cas", false, oneStore}, {"cas-clone-depth", true, "repositories are cloned no deeper than needed"},
@@ -45,23 +44,33 @@ func idleFlags() []idleFlag {
 // idleExperiments are those that bring nothing.
 const idleExperiments = "azure-backend block-iteration browse-tui catalog-format iac-engine mutable-generate slow-task-reporting symlinks"
 
+// idleFlags are those flags, which note that they were given.
+func (f *unitFlags) idleFlags() command.Flags {
+	var out command.Flags
+	for _, x := range idle() {
+		value := ""
+		if x.takes {
+			value = "VALUE"
+		}
+		flag := command.Ignored(x.name, value, "").WithTwoDashes().Variables(variablesOf(x.name)...)
+		out = append(out, flag.Then(func(s command.Setting) { f.noteIdle(x, s) }))
+	}
+	return out
+}
+
 // noteIdle notes a flag that does nothing. A switch that is turned off asks for
 // nothing.
-func (f *flagUse) noteIdle(x idleFlag, as, value string, has bool) error {
-	if !x.takes && has {
-		on, err := strconv.ParseBool(value)
-		if err != nil {
-			return fmt.Errorf("invalid value %q for %s: it must be true or false", value, as)
-		}
-		if !on {
-			return nil
-		}
+func (f *flagUse) noteIdle(x idleFlag, s command.Setting) {
+	if !s.Variable {
+		f.noteOld(x.name)
+	}
+	if on, err := strconv.ParseBool(s.Value); !x.takes && s.Has && err == nil && !on {
+		return
 	}
 	f.allExperiments = f.allExperiments || x.name == everyExperiment
 	if x.why != "" {
-		f.idle = append(f.idle, as+": "+x.why)
+		f.idle = append(f.idle, s.As+": "+x.why)
 	}
-	return nil
 }
 
 // everyExperiment is the flag that turns all experiments on.
@@ -70,23 +79,6 @@ const everyExperiment = "experiment-mode"
 // tries reports whether an experiment is on.
 func (f *flagUse) tries(experiment string) bool {
 	return f.allExperiments || slices.Contains(f.experiments, experiment)
-}
-
-// idleFromEnv looks at the variables that stand for flags which do nothing.
-func (f *flagUse) idleFromEnv(env sys.Env) error {
-	for _, x := range idleFlags() {
-		if v, name := flagVariable(x.name, env); v != "" {
-			if err := f.noteIdle(x, name, v, true); err != nil {
-				return err
-			}
-		}
-	}
-	for _, v := range env {
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, oldTelemetry) {
-			f.old = append(f.old, "terragrunt-prefix-env-vars "+name)
-		}
-	}
-	return nil
 }
 
 // everywhere are the flags that mean the same to every command.

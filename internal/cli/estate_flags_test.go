@@ -18,13 +18,8 @@ func TestFlagsDocumented(t *testing.T) {
 	}
 	page := string(b)
 	var names []string
-	for _, s := range (&unitFlags{}).specs() {
-		if len(s.name) > 1 {
-			names = append(names, s.name)
-		}
-	}
-	for _, x := range idleFlags() {
-		names = append(names, x.name)
+	for _, f := range (&unitFlags{}).declare() {
+		names = append(names, f.Name)
 	}
 	for _, n := range names {
 		if !strings.Contains(page, "`--"+n+"`") {

@@ -6,37 +6,49 @@ import (
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/digraph"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
-func dagCommand(_ context.Context, s *session, _ []string) int {
-	return s.usageError("dag graph", "No command given", "The command is \"dag graph\".")
+// dagGraphCmd declares dag graph.
+func dagGraphCmd() command.Command {
+	return command.Command{
+		Name: "dag graph", Synopsis: "Draw the units' dependencies in DOT", Usage: "[options]",
+		Units: command.TakesUnitFlags,
+		Help: `Draws the units below the working folder and what they need, in DOT or as
+SVG, a picture that every browser shows.`,
+		Prepare: func() (command.Flags, command.Run) {
+			o := &listOptions{units: &unitFlags{}}
+			fs := o.declare("dag graph", command.Bool(&o.svg, "svg", "As SVG, in one piece, for light and dark ground."))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if !o.settle(c) {
+					return 1
+				}
+				return runDAGGraph(ctx, c, o)
+			}
+		},
+	}
 }
 
-// dagGraphCommand draws what units need, in DOT or as SVG.
-func dagGraphCommand(ctx context.Context, s *session, args []string) int {
-	o, ok := s.listFlags("dag graph", args)
-	if !ok {
-		return 1
-	}
+// runDAGGraph draws what units need, in DOT or as SVG.
+func runDAGGraph(ctx context.Context, c *command.Call, o *listOptions) int {
 	switch {
 	case o.svg || o.format == "svg":
 	case o.format == "text" || o.format == "dot":
 		o.format = "dot"
-		return s.listUnits(ctx, o, false)
+		return listUnits(ctx, c, o, false)
 	default:
-		return s.usageError("dag graph", "Invalid format", "The formats are dot and svg.")
+		return c.UsageError("Invalid format", "The formats are dot and svg.")
 	}
-	e, ds := s.openToList(ctx, o.units, o.as, estate.Look{}, o.noHidden)
+	e, ds := openToList(ctx, c, o.units, o.as, estate.Look{}, o.noHidden)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
-		return s.failWith(e, ds)
+		return failWith(c, e, ds)
 	}
-	s.beside(e, ds)
-	if err := digraph.SVG(s.Stdout, fmt.Sprintf("%d units in %s", len(e.Units), filepath.Base(s.Dir)), drawing(e)); err != nil {
-		return s.fail(diag.Errorf(nil, "Failed to write the picture", "%s.", err))
+	beside(c, e, ds)
+	if err := digraph.SVG(c.Stdout, fmt.Sprintf("%d units in %s", len(e.Units), filepath.Base(c.Dir)), drawing(e)); err != nil {
+		return c.Fail(diag.Errorf(nil, "Failed to write the picture", "%s.", err))
 	}
 	return 0
 }
@@ -76,9 +88,4 @@ func drawing(e *estate.Estate) []digraph.Node {
 		}
 	}
 	return nodes
-}
-
-func dagUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] dag graph [options]\n\n  Draws the units below the working folder and what they need, in DOT or as\n  SVG, a picture that every browser shows.",
-		append([]string{option("--svg", "As SVG, in one piece, for light and dark ground.")}, choiceOptions()...)...)()
 }

@@ -3,17 +3,124 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/unit"
 )
+
+// listings are the flags that all listings have, after those of their own. Variables
+// named TG_LIST_DAG, as Terragrunt reads them, and TG_DAG, as its documentation has
+// them, both count.
+func (o *listOptions) declare(name string, own ...command.Flag) command.Flags {
+	var ignored bool
+	o.format = "text"
+	fs := append(command.Flags(own),
+		command.Bool(&o.dag, "dag", "In the order of a run."),
+		command.Bool(&o.noHidden, "no-hidden", "Without the units in hidden folders."),
+		command.Bool(&o.dependencies, "dependencies", "With what each unit needs."),
+		command.Text(&o.as, "as", "COMMAND", "As a run of the command would take them.").Completes(command.Commands),
+		command.Text(&o.as, "queue-construct-as", "COMMAND", "").Hide(),
+		command.Bool(&ignored, "hidden", "").Hide(), command.Bool(&ignored, "external", "").Hide())
+	for _, x := range []command.Flag{
+		command.Bool(&o.json, "json", "").Or("j"), command.Bool(&o.excluded, "exclude", ""), command.Bool(&o.included, "include", ""), command.Bool(&o.reading, "reading", ""),
+		command.Bool(&o.long, "long", "").Or("l"), command.Bool(&o.tree, "tree", "").Or("T"), command.Bool(&o.svg, "svg", ""), command.Text(&o.format, "format", "FORMAT", ""),
+	} { // each listing takes the flags of the others too
+		if !slices.ContainsFunc(fs, func(f command.Flag) bool { return f.Name == x.Name }) {
+			fs = append(fs, x.Hide())
+		}
+	}
+	for i := range fs {
+		if fs[i].Name != "as" {
+			fs[i].Env = []string{"TG_" + strings.ToUpper(strings.ReplaceAll(fs[i].Name, "-", "_"))}
+		}
+	}
+	fs = append(fs.WithTwoDashesShown(), o.units.declareFor(false)...)
+	if name == "list" {
+		return under("LIST", fs)
+	}
+	return fs
+}
+
+// settle is what all listings do when the flags are set. ok is false after a mistake,
+// which is reported.
+func (o *listOptions) settle(c *command.Call) (ok bool) {
+	if err := o.units.settle(c.Env); err != nil {
+		c.UsageError("Failed to parse command-line flags", err.Error())
+		return false
+	}
+	if len(c.Args) > 0 {
+		c.UsageError("Too many command line arguments", "The command takes flags alone.")
+		return false
+	}
+	workIn(c, o.units)
+	o.units.noUse(c.Command.Name, choosing)
+	return true
+}
+
+// findCmd declares find.
+func findCmd() command.Command {
+	return command.Command{
+		Name: "find", Aliases: []string{"fd"}, Synopsis: "Find the units below the working folder", Usage: "[options]",
+		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder.",
+		Prepare: func() (command.Flags, command.Run) {
+			o := &listOptions{units: &unitFlags{}}
+			fs := o.declare("find",
+				command.Bool(&o.json, "json", "As JSON.").Or("j"),
+				command.Bool(&o.included, "include", "With the files that each unit includes or imports (JSON)."),
+				command.Bool(&o.reading, "reading", "With all files that each unit is made of (JSON)."),
+				command.Bool(&o.excluded, "exclude", "With the exclude block of each unit (JSON)."))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if !o.settle(c) {
+					return 1
+				}
+				if o.json {
+					o.format = "json"
+				}
+				if o.format != "text" && o.format != "json" {
+					return c.UsageError("Invalid format", "The formats are text and json.")
+				}
+				return listUnits(ctx, c, o, false)
+			}
+		},
+	}
+}
+
+// listCmd declares list.
+func listCmd() command.Command {
+	return command.Command{
+		Name: "list", Aliases: []string{"ls"}, Synopsis: "List the units below the working folder", Usage: "[options]",
+		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder.",
+		Prepare: func() (command.Flags, command.Run) {
+			o := &listOptions{units: &unitFlags{}}
+			fs := o.declare("list",
+				command.Bool(&o.long, "long", "A table.").Or("l"),
+				command.Bool(&o.tree, "tree", "A tree of folders, or with --dag of what needs what.").Or("T"),
+				command.Text(&o.format, "format", "FORMAT", "text, long, tree or dot."))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if !o.settle(c) {
+					return 1
+				}
+				switch {
+				case o.long:
+					o.format = "long"
+				case o.tree:
+					o.format = "tree"
+				}
+				switch o.format {
+				case "text", "long", "dot", "tree":
+					return listUnits(ctx, c, o, true)
+				}
+				return c.UsageError("Invalid format", "The formats are text, long, tree and dot.")
+			}
+		},
+	}
+}
 
 // listOptions are the flags of find and list.
 type listOptions struct {
@@ -23,102 +130,17 @@ type listOptions struct {
 	format, as                                           string
 }
 
-// listFlags reads the flags of a listing. Variables named TG_LIST_DAG, as
-// Terragrunt reads them, and TG_DAG, as its documentation has them, both count.
-func (s *session) listFlags(name string, args []string) (*listOptions, bool) {
-	o := &listOptions{}
-	env := s.Env
-	if name == "list" {
-		env = withoutInfix(env, "LIST")
-	}
-	var err error
-	if o.units, args, err = takeUnitFlags(args, env); err != nil {
-		s.usageError(name, "Failed to parse command-line flags", err.Error())
-		return nil, false
-	}
-	f := newFlags(name)
-	var ignored bool
-	for _, b := range []struct {
-		into  *bool
-		names string
-	}{
-		{&o.json, "json j"}, {&o.dag, "dag"}, {&o.dependencies, "dependencies"}, {&o.excluded, "exclude"}, {&o.included, "include"},
-		{&o.reading, "reading"}, {&o.noHidden, "no-hidden"}, {&ignored, "hidden external"}, {&o.long, "long l"}, {&o.tree, "tree T"}, {&o.svg, "svg"},
-	} {
-		for _, n := range strings.Fields(b.names) {
-			f.BoolVar(b.into, n, false, "")
-		}
-	}
-	f.StringVar(&o.format, "format", "text", "")
-	f.StringVar(&o.as, "queue-construct-as", "", "")
-	f.StringVar(&o.as, "as", "", "")
-	f.VisitAll(func(fl *flag.Flag) {
-		v := env.Get("TG_" + strings.ToUpper(strings.ReplaceAll(fl.Name, "-", "_")))
-		if len(fl.Name) > 1 && fl.Name != "as" && v != "" && err == nil {
-			if err = f.Set(fl.Name, v); err != nil {
-				err = fmt.Errorf("invalid value %q for the environment variable of --%s: %w", v, fl.Name, err)
-			}
-		}
-	})
-	if err != nil {
-		s.usageError(name, "Failed to parse command-line flags", err.Error())
-		return nil, false
-	}
-	if !s.parse(f, args) {
-		return nil, false
-	}
-	if f.NArg() > 0 {
-		s.usageError(name, "Too many command line arguments", "The command takes flags alone.")
-		return nil, false
-	}
-	s.workIn(o.units)
-	o.units.noUse(name, choosing)
-	return o, true
-}
-
-func findCommand(ctx context.Context, s *session, args []string) int {
-	o, ok := s.listFlags("find", args)
-	if !ok {
-		return 1
-	}
-	if o.json {
-		o.format = "json"
-	}
-	if o.format != "text" && o.format != "json" {
-		return s.usageError("find", "Invalid format", "The formats are text and json.")
-	}
-	return s.listUnits(ctx, o, false)
-}
-
-func listCommand(ctx context.Context, s *session, args []string) int {
-	o, ok := s.listFlags("list", args)
-	if !ok {
-		return 1
-	}
-	switch {
-	case o.long:
-		o.format = "long"
-	case o.tree:
-		o.format = "tree"
-	}
-	switch o.format {
-	case "text", "long", "dot", "tree":
-		return s.listUnits(ctx, o, true)
-	}
-	return s.usageError("list", "Invalid format", "The formats are text, long, tree and dot.")
-}
-
 // listUnits prints the units and stacks by name, or in the order of a run. A unit
 // that cannot be read is listed too, and what is wrong with it goes to Stderr.
-func (s *session) listUnits(ctx context.Context, o *listOptions, columns bool) int {
+func listUnits(ctx context.Context, c *command.Call, o *listOptions, columns bool) int {
 	names := !o.dag && !o.dependencies && o.as == "" && o.format != "dot" && !o.included && !o.reading && !o.excluded
-	e, ds := s.openToList(ctx, o.units, o.as, estate.Look{NamesAlone: names}, o.noHidden)
+	e, ds := openToList(ctx, c, o.units, o.as, estate.Look{NamesAlone: names}, o.noHidden)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
-		return s.failWith(e, ds)
+		return failWith(c, e, ds)
 	}
 	if len(ds) > 0 {
-		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(ds))
+		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Filter(ds))
 	}
 	list := e.Entries(o.dag || o.as != "", o.as == "destroy")
 	if o.as != "" {
@@ -126,42 +148,42 @@ func (s *session) listUnits(ctx context.Context, o *listOptions, columns bool) i
 	}
 	switch o.format {
 	case "json":
-		return s.findJSON(ctx, e, list, o)
+		return findJSON(ctx, c, e, list, o)
 	case "dot":
-		if err := e.WriteDOT(s.Stdout); err != nil {
+		if err := e.WriteDOT(c.Stdout); err != nil {
 			return 1
 		}
 		return 0
 	case "tree":
-		fmt.Fprint(s.Stdout, treeText(list, o.dag))
+		fmt.Fprint(c.Stdout, treeText(list, o.dag))
 		return 0
 	case "long":
-		fmt.Fprint(s.Stdout, longText(e, list, o.dependencies))
+		fmt.Fprint(c.Stdout, longText(e, list, o.dependencies))
 		return 0
 	}
 	lines := make([]string, 0, len(list))
 	for _, x := range list {
 		lines = append(lines, x.Name)
 	}
-	if columns && s.Terminal.Out && s.Terminal.Width != nil {
-		fmt.Fprint(s.Stdout, inColumns(lines, s.Terminal.Width()))
+	if columns && c.Terminal.Out && c.Terminal.Width != nil {
+		fmt.Fprint(c.Stdout, inColumns(lines, c.Terminal.Width()))
 		return 0
 	}
 	for _, n := range lines {
-		fmt.Fprintln(s.Stdout, n)
+		fmt.Fprintln(c.Stdout, n)
 	}
 	return 0
 }
 
 // openToList opens the units for a command that lists them.
-func (s *session) openToList(ctx context.Context, f *unitFlags, command string, look estate.Look, noHidden bool) (*estate.Estate, diag.List) {
-	o, ds := s.estateOptions(f, command, nil, nil)
+func openToList(ctx context.Context, c *command.Call, f *unitFlags, command string, look estate.Look, noHidden bool) (*estate.Estate, diag.List) {
+	o, ds := estateOptions(c, f, command, nil, nil)
 	if ds.HasErrors() {
 		return nil, ds
 	}
 	o.Destroy, o.Look.NoHidden = command == "destroy", noHidden
 	o.Look.NamesAlone, o.Look.Lenient = look.NamesAlone, true
-	e, more := s.open(ctx, o)
+	e, more := open(ctx, c, o)
 	return e, append(ds, more...)
 }
 
@@ -228,7 +250,7 @@ func dependencyNames(e *estate.Estate, x estate.Entry) []string {
 }
 
 // findJSON prints what Terragrunt's find --json prints.
-func (s *session) findJSON(ctx context.Context, e *estate.Estate, list []estate.Entry, o *listOptions) int {
+func findJSON(ctx context.Context, c *command.Call, e *estate.Estate, list []estate.Entry, o *listOptions) int {
 	type exclusion struct {
 		Dependencies *bool    `json:"exclude_dependencies"`
 		NoRun        *bool    `json:"no_run"`
@@ -268,9 +290,9 @@ func (s *session) findJSON(ctx context.Context, e *estate.Estate, list []estate.
 	}
 	b, err := json.MarshalIndent(out, "", "  ")
 	if err != nil {
-		return s.fail(diag.Errorf(nil, "Failed to write the list", "%s.", err))
+		return c.Fail(diag.Errorf(nil, "Failed to write the list", "%s.", err))
 	}
-	fmt.Fprintf(s.Stdout, "%s\n", b)
+	fmt.Fprintf(c.Stdout, "%s\n", b)
 	return 0
 }
 
@@ -289,30 +311,4 @@ func relativeTo(dir, path string) string {
 		return path
 	}
 	return filepath.ToSlash(rel)
-}
-
-func findUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] find [options]\n\n  Lists the units and stacks below the working folder.", append([]string{
-		option("--json, -j", "As JSON."),
-		option("--include", "With the files that each unit includes or imports (JSON)."),
-		option("--reading", "With all files that each unit is made of (JSON)."),
-		option("--exclude", "With the exclude block of each unit (JSON)."),
-	}, listingOptions()...)...)()
-}
-
-func listUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] list [options]\n\n  Lists the units and stacks below the working folder.", append([]string{
-		option("--long, -l", "A table."),
-		option("--tree, -T", "A tree of folders, or with --dag of what needs what."),
-		option("--format=FORMAT", "text, long, tree or dot."),
-	}, listingOptions()...)...)()
-}
-
-func listingOptions() []string {
-	return append([]string{
-		option("--dag", "In the order of a run."),
-		option("--no-hidden", "Without the units in hidden folders."),
-		option("--dependencies", "With what each unit needs."),
-		option("--as=COMMAND", "As a run of the command would take them."),
-	}, choiceOptions()...)
 }

@@ -14,24 +14,24 @@ func (r *estateRun) words(ctx context.Context, args []string) (code int) {
 		return r.takeArgs(args)
 	}
 	hears := &unitSession{}
-	r.unit = hears
+	r.Report.Note = hears.note
 	code = r.takeArgs(args)
-	r.unit = nil
+	r.Report.Note = nil
 	if code == 0 {
 		return 0
 	}
-	o, ds := r.session.estateOptions(r.f, r.name, nil, nil)
+	o, ds := estateOptions(r.Call, r.f, r.name, nil, nil)
 	if ds.HasErrors() {
 		return code
 	}
 	o.Look.Lenient, o.Destroy = true, r.name == "destroy"
-	e, ds := r.open(ctx, o)
+	e, ds := open(ctx, r.Call, o)
 	defer e.Close(ctx)
 	if r.estate = e; ds.HasErrors() {
 		return code
 	}
 	if err := r.writeReports(e.Mistaken(hears.failed)); err != nil {
-		r.tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+		r.Report.Tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))
 	}
 	return code
 }

@@ -88,23 +88,23 @@ func (r *estateRun) readSavedDir(name string) int {
 		if err != nil {
 			why = err.Error()
 		}
-		return r.fail(diag.Errorf(nil, "No saved plans", "The folder %q of --out-dir has no plans that could be applied: %s. Make them with \"run --all plan --out-dir %s\".", name, why, name))
+		return r.Fail(diag.Errorf(nil, "No saved plans", "The folder %q of --out-dir has no plans that could be applied: %s. Make them with \"run --all plan --out-dir %s\".", name, why, name))
 	}
 	var all *estate.SavedPlan
 	for _, file := range files {
-		p, err := r.openSaved(file)
+		p, err := openSaved(r.Call, file)
 		if err == nil {
 			err = p.Check()
 		}
 		if err != nil {
-			return r.fail(planFileError(file, err))
+			return r.Fail(planFileError(file, err))
 		}
 		if all == nil {
 			all = p
 			continue
 		}
 		if !p.About.Equal(all.About) {
-			return r.fail(diag.Errorf(nil, "Saved plans do not belong together", "The plans in %q were made with different options. Plan all units again.", name))
+			return r.Fail(diag.Errorf(nil, "Saved plans do not belong together", "The plans in %q were made with different options. Plan all units again.", name))
 		}
 		all.Units = append(all.Units, p.Units...)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/origin"
@@ -54,7 +55,7 @@ func (r *estateRun) drawPage(results []*estate.Result) diag.List {
 	for i, res := range results {
 		links.add(i, needNames(res.Unit), r.outside(res.Unit))
 	}
-	return r.writePage(r.f.html, p)
+	return writePage(r.Call, r.f.html, p)
 }
 
 // pageOf is the page of units that are not linked yet.
@@ -117,12 +118,12 @@ func (r *estateRun) outside(u *estate.Unit) []string {
 	return out
 }
 
-func (s *session) writePage(name string, p *planhtml.Page) diag.List {
-	if err := atomicfile.WriteFrom(s.Path(name), 0o600, func(w io.Writer) error { return planhtml.Write(w, p) }); err != nil {
+func writePage(c *command.Call, name string, p *planhtml.Page) diag.List {
+	if err := atomicfile.WriteFrom(c.Path(name), 0o600, func(w io.Writer) error { return planhtml.Write(w, p) }); err != nil {
 		return diag.Errorf(nil, "Failed to write the page", "The page of --html could not be written: %s.", err)
 	}
-	if s.human != nil {
-		s.human.Say("\nWrote the page: " + name + "\n")
+	if c.Report.Human != nil {
+		c.Report.Human.Say("\nWrote the page: " + name + "\n")
 	}
 	return nil
 }
@@ -131,7 +132,7 @@ func (s *session) writePage(name string, p *planhtml.Page) diag.List {
 // variables that are secret.
 func (r *estateRun) pageUnit(ctx context.Context, res *estate.Result) (planhtml.Unit, []string) {
 	out := pageResult(res)
-	inUnit, inModule := apart(res, r.filter(res.Diags))
+	inUnit, inModule := apart(res, r.Report.Filter(res.Diags))
 	out.Messages = append(messageTexts(r.estate.Sources(), inUnit), messageTexts(res.Set, inModule)...)
 	changes, hide := r.page.planned(res.Unit.Name)
 	var names []string
@@ -272,7 +273,7 @@ func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, hide *secret
 		step := func(text string, at *origin.Place, replaced bool) {
 			if at != nil && at.File != "" {
 				in.Steps = append(in.Steps, planhtml.Step{
-					Text: text, File: r.fromHere(at.File), Line: at.Line, Column: at.Column, Role: r.roleOf(u, at.File, at.Of), Replaced: replaced,
+					Text: text, File: fromHere(r.Call, at.File), Line: at.Line, Column: at.Column, Role: r.roleOf(u, at.File, at.Of), Replaced: replaced,
 				})
 			}
 		}

@@ -5,13 +5,53 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
+
+// renderCmd declares render.
+func renderCmd() command.Command {
+	return command.Command{
+		Name: "render", Synopsis: "Show the effective configuration of a unit", Usage: "[options]",
+		Units: command.TakesUnitFlags, Help: "Prints the effective configuration of the unit in the working folder.",
+		Prepare: func() (command.Flags, command.Run) {
+			o := &renderOptions{units: &unitFlags{}}
+			fs := command.Flags{
+				command.Bool(&o.json, "json", "As JSON."),
+				command.Bool(&o.metadata, "with-metadata", "As JSON, with the file and line of each key."),
+				command.Bool(&o.write, "write", "Write a file terragrunt.rendered.hcl or .json beside the unit's instead.").Or("w"),
+				command.Text(&o.out, "out", "NAME", "The name of that file."),
+				command.Text(&o.format, "format", "FORMAT", "").Among("hcl", "json").Hide(),
+			}
+			for i := range fs {
+				fs[i].Env = variablesOf(fs[i].Name)
+			}
+			return under("RENDER", append(fs.WithTwoDashesShown(), o.units.declareFor(true)...)), func(ctx context.Context, c *command.Call) int {
+				if err := o.settle(c); err != nil {
+					return c.UsageError("Failed to parse command-line flags", err.Error())
+				}
+				return runRender(ctx, c, o)
+			}
+		},
+	}
+}
+
+func (o *renderOptions) settle(c *command.Call) error {
+	switch err := o.units.settle(c.Env); {
+	case err != nil:
+		return err
+	case o.units.many() && filepath.IsAbs(o.out):
+		return fmt.Errorf("with --all, --out is a name in the folder of each unit, not the path of one file")
+	case len(c.Args) > 0:
+		return fmt.Errorf("the command takes flags alone")
+	}
+	o.json = o.json || o.metadata || o.format == "json"
+	o.write = o.write || o.out != ""
+	return nil
+}
 
 // renderOptions are the flags of render.
 type renderOptions struct {
@@ -21,100 +61,56 @@ type renderOptions struct {
 	format, out    string
 }
 
-func (s *session) renderFlags(args []string) (*renderOptions, error) {
-	o := &renderOptions{}
-	env := withoutInfix(s.Env, "RENDER")
-	var err error
-	if o.units, args, err = takeUnitFlags(args, env); err != nil {
-		return nil, err
-	}
-	f := newFlags("render")
-	for name, into := range map[string]*bool{"json": &o.json, "with-metadata": &o.metadata, "write": &o.write} {
-		v, from := flagVariable(name, env)
-		if v != "" {
-			if *into, err = strconv.ParseBool(v); err != nil {
-				return nil, fmt.Errorf("invalid value %q for the environment variable %s: it must be true or false", v, strings.Replace(from, "TG_", "TG_RENDER_", 1))
-			}
-		}
-		f.BoolVar(into, name, *into, "")
-	}
-	f.BoolVar(&o.write, "w", o.write, "")
-	f.StringVar(&o.format, "format", env.Get("TG_FORMAT"), "")
-	f.StringVar(&o.out, "out", env.Get("TG_OUT"), "")
-	if err := f.Parse(args); err != nil {
-		return nil, err
-	}
-	switch {
-	case o.units.many() && filepath.IsAbs(o.out):
-		return nil, fmt.Errorf("with --all, --out is a name in the folder of each unit, not the path of one file")
-	case f.NArg() > 0:
-		return nil, fmt.Errorf("the command takes flags alone")
-	case o.format == "json":
-		o.json = true
-	case o.format != "" && o.format != "hcl":
-		return nil, fmt.Errorf("invalid value %q for flag --format: the formats are hcl and json", o.format)
-	}
-	o.json = o.json || o.metadata
-	o.write = o.write || o.out != ""
-	return o, nil
-}
-
-// renderCommand prints the effective configuration of a unit, or of all.
-func renderCommand(ctx context.Context, s *session, args []string) int {
-	ro, err := s.renderFlags(args)
-	if err != nil {
-		return s.usageError("render", "Failed to parse command-line flags", err.Error())
-	}
+// runRender prints the effective configuration of a unit, or of all.
+func runRender(ctx context.Context, c *command.Call, ro *renderOptions) int {
 	f := ro.units
-	if f.working != "" {
-		s.System = s.System.In(f.working)
-	}
-	o, ds := s.estateOptions(f, "render", nil, nil)
+	workIn(c, f)
+	o, ds := estateOptions(c, f, "render", nil, nil)
 	if ds.HasErrors() {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
-	s.aside(ds)
+	c.Report.Aside(ds)
 	if f.many() {
 		o.Look.Generate = !f.noStackGenerate
-		e, ds := s.open(ctx, o.Tolerate())
+		e, ds := open(ctx, c, o.Tolerate())
 		defer e.Close(ctx)
 		if ds.HasErrors() {
-			return s.failWith(e, ds)
+			return failWith(c, e, ds)
 		}
-		s.beside(e, ds)
+		beside(c, e, ds)
 		code := 0
 		for _, u := range e.Order(false) {
 			if u.Excluded == "" {
-				code = max(code, s.render(ctx, e, u, ro))
+				code = max(code, render(ctx, c, e, u, ro))
 			}
 		}
 		return code
 	}
-	e, u, ds := estate.OpenUnit(ctx, o.Tolerate(), s.unitPath(f), f.module)
+	e, u, ds := estate.OpenUnit(ctx, o.Tolerate(), unitPath(c, f), f.module)
 	if ds.HasErrors() {
-		return s.failWith(e, ds)
+		return failWith(c, e, ds)
 	}
-	s.beside(e, ds)
-	return s.render(ctx, e, u, ro)
+	beside(c, e, ds)
+	return render(ctx, c, e, u, ro)
 }
 
 // beside tells warnings about the files of an estate where others read Stdout.
-func (s *session) beside(e *estate.Estate, ds diag.List) {
-	if ds = s.filter(ds); len(ds) > 0 {
-		_ = s.printer(e.Sources()).Print(s.Stderr, ds)
+func beside(c *command.Call, e *estate.Estate, ds diag.List) {
+	if ds = c.Report.Filter(ds); len(ds) > 0 {
+		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, ds)
 	}
 }
 
 // render prints or writes the configuration of one unit.
-func (s *session) render(ctx context.Context, e *estate.Estate, u *estate.Unit, o *renderOptions) int {
+func render(ctx context.Context, c *command.Call, e *estate.Estate, u *estate.Unit, o *renderOptions) int {
 	b, ds := e.Render(ctx, u, o.json, o.metadata)
-	s.beside(e, ds)
+	beside(c, e, ds)
 	if ds.HasErrors() {
 		return 1
 	}
 	b = append([]byte(strings.TrimRight(string(b), "\n")), '\n')
 	if !o.write {
-		_, _ = s.Stdout.Write(b)
+		_, _ = c.Stdout.Write(b)
 		return 0
 	}
 	name := o.out
@@ -128,17 +124,7 @@ func (s *session) render(ctx context.Context, e *estate.Estate, u *estate.Unit, 
 		name = filepath.Join(u.Dir, name)
 	}
 	if err := os.WriteFile(name, b, 0o644); err != nil {
-		return s.fail(diag.Errorf(nil, "Failed to write the configuration", "%s.", err))
+		return c.Fail(diag.Errorf(nil, "Failed to write the configuration", "%s.", err))
 	}
 	return 0
-}
-
-func renderUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] render [options]\n\n  Prints the effective configuration of the unit in the working folder.",
-		append([]string{
-			option("--json", "As JSON."),
-			option("--with-metadata", "As JSON, with the file and line of each key."),
-			option("--write, -w", "Write a file terragrunt.rendered.hcl or .json beside the unit's instead."),
-			option("--out=NAME", "The name of that file."),
-		}, unitOptions()...)...)()
 }

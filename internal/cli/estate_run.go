@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/telemetry"
@@ -20,7 +21,7 @@ import (
 
 // estateRun is a command over all units.
 type estateRun struct {
-	*session
+	*command.Call
 	f      *unitFlags
 	name   string // plan, apply, destroy, validate, output, init
 	args   []string
@@ -56,34 +57,34 @@ type halt struct {
 
 // runAll runs a command over the units below the working folder, or applies the saved
 // plan of the one unit in it.
-func (s *session) runAll(ctx context.Context, name string, f *unitFlags, args []string) int {
-	r := &estateRun{session: s, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay()}
-	if s.SpareHeap != nil {
-		s.SpareHeap() // an estate has many units, and a machine often little memory
+func runAll(ctx context.Context, c *command.Call, name string, f *unitFlags, args []string) int {
+	r := &estateRun{Call: c, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay()}
+	if c.SpareHeap != nil {
+		c.SpareHeap() // an estate has many units, and a machine often little memory
 	}
 	var err error
-	if r.shown.log, err = newUnitLog(f, s.Dir, s.Now); err != nil {
-		return s.usageError("run", "Failed to parse command-line flags", err.Error())
+	if r.shown.log, err = newUnitLog(f, c.Dir, c.Now); err != nil {
+		return c.Report.UsageError("run", "Failed to parse command-line flags", err.Error())
 	}
 	r.shown.log.command = append([]string{name}, args...)
 	if code := r.words(ctx, args); code != 0 {
 		return code
 	}
 	if name != "output" {
-		if !s.useJSON(r.op.json) {
+		if !r.op.json.Use(c.Report) {
 			return 1
 		}
-		defer s.finish()
+		defer c.Report.Finish()
 	}
-	if (name == "apply" || name == "destroy") && s.human == nil && !r.flags.approve && !f.nonInteractive && r.saved == nil {
-		return s.fail(diag.Errorf(nil, "Approval required", "%s cannot ask for approval when -json is set. Use -auto-approve or --non-interactive.", view.Product))
+	if (name == "apply" || name == "destroy") && c.Report.Human == nil && !r.flags.approve && !f.nonInteractive && r.saved == nil {
+		return c.Fail(diag.Errorf(nil, "Approval required", "%s cannot ask for approval when -json is set. Use -auto-approve or --non-interactive.", view.Product))
 	}
 	o, ds := r.estateOptions()
 	if ds.HasErrors() {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	r.began = o.At
-	e, more := s.open(ctx, o)
+	e, more := open(ctx, c, o)
 	defer e.Close(ctx)
 	if over, code := r.take(ctx, e, ds, more); over {
 		return code
@@ -101,7 +102,7 @@ func (r *estateRun) takeArgs(args []string) (code int) {
 	case r.name == "apply" && len(rest) == 1:
 		return r.readSaved(rest[0])
 	case len(rest) > 0:
-		return r.usageError("run", "Too many command line arguments", fmt.Sprintf("%q cannot be given with --all.", rest[0]))
+		return r.Report.UsageError("run", "Too many command line arguments", fmt.Sprintf("%q cannot be given with --all.", rest[0]))
 	case r.name == "apply" && r.f.outDir != "":
 		return r.readSavedDir(r.f.outDir)
 	}
@@ -110,7 +111,7 @@ func (r *estateRun) takeArgs(args []string) (code int) {
 
 // estateOptions are the options of the units that the command is about.
 func (r *estateRun) estateOptions() (estate.Options, diag.List) {
-	o, ds := r.session.estateOptions(r.f, r.name, r.args, r.op.vars)
+	o, ds := estateOptions(r.Call, r.f, r.name, r.args, r.op.vars)
 	if ds.HasErrors() {
 		return o, ds
 	}
@@ -155,7 +156,7 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 	}
 	switch {
 	case len(e.Units) > 0:
-	case r.f.graph && !r.isUnit(&r.f.selection):
+	case r.f.graph && !isUnit(r.Call, &r.f.selection):
 		return true, r.failEstate(e, diag.Errorf(nil, "No unit in this folder", "There is no unit in %s, and --graph runs the one in the working folder with all that need it.", r.Dir))
 	default:
 		return true, r.nothing(ctx)
@@ -172,9 +173,9 @@ func (r *estateRun) nothing(ctx context.Context) int {
 	if r.f.many() && !r.f.all || len(r.f.filters) > 0 {
 		none = "Of the units in %s, none is one that the filters ask for."
 	}
-	r.tell(diag.Warnf(nil, "No units found", none, r.Dir))
+	r.Report.Tell(diag.Warnf(nil, "No units found", none, r.Dir))
 	if ds := r.keep(ctx, []*estate.Result{}); ds.HasErrors() {
-		return r.fail(ds)
+		return r.Fail(ds)
 	}
 	return r.written(nil)
 }
@@ -190,23 +191,23 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 	asking, unask := context.WithCancelCause(ctx)
 	defer unask(nil)
 	r.halt.asking = asking
-	r.gently(func() {
+	r.Interrupts.Gently(func() {
 		once.Do(func() {
 			close(r.halt.stop)
 			unask(errors.New("the run was interrupted"))
 		})
 	})
-	defer r.gently(nil)
-	r.whenKilled(r.estate.Abandon)
-	defer r.whenKilled(nil)
-	r.endsProviders(r.estate.EndProviders)
-	defer r.endsProviders(nil)
+	defer r.Interrupts.Gently(nil)
+	r.Interrupts.WhenKilled(r.estate.Abandon)
+	defer r.Interrupts.WhenKilled(nil)
+	r.Interrupts.EndsProviders(r.estate.EndProviders)
+	defer r.Interrupts.EndsProviders(nil)
 	switch r.name {
 	case "plan":
 		results := r.run(ctx, estate.Plan, nil)
 		r.showPlans(results)
 		if ds := r.keep(ctx, results); ds.HasErrors() {
-			r.tell(ds)
+			r.Report.Tell(ds)
 			r.end(results)
 			return 1
 		}
@@ -239,59 +240,44 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.Lis
 
 // parseArgs reads the flags of the command that runs in the units.
 func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
-	f := newFlags(r.name)
+	var fs command.Flags
 	switch r.name {
 	case "plan":
-		r.op.add(f)
-		f.StringVar(&r.flags.out, "out", "", "")
-		f.BoolVar(&r.flags.detail, "detailed-exitcode", false, "")
+		fs = append(r.op.flags(), command.Text(&r.flags.out, "out", "path", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
+		fs = append(fs, r.op.state.WriteFlags()...)
 	case "apply", "destroy":
-		r.op.add(f)
-		f.BoolVar(&r.flags.approve, "auto-approve", false, "")
-		f.BoolVar(&r.flags.detail, "detailed-exitcode", false, "")
+		fs = append(r.op.flags(), command.Bool(&r.flags.approve, "auto-approve", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
+		fs = append(fs, r.op.state.WriteFlags()...)
 	case "validate", "init":
-		r.op.json.add(f)
-		addVars(f, &r.op.vars)
-		var input bool
-		f.BoolVar(&input, "input", false, "")
+		fs = append(append(r.op.json.Flags(), flags.Vars(&r.op.vars)...), command.Ignored("input", "", ""))
 	case "output":
-		f.BoolVar(&r.op.json.on, "json", false, "")
-		f.BoolVar(&r.op.reveal, "show-sensitive", false, "")
-	default:
-		return nil, r.fail(diag.Errorf(nil, "Command not available for all units", "%q cannot be run with --all in this version. What can: plan, apply, destroy, validate, init and output.", r.name))
+		fs = command.Flags{command.Bool(&r.op.json.On, "json", ""), command.Bool(&r.op.reveal, "show-sensitive", "")}
 	}
-	if !r.parse(f, args) {
-		return nil, 1
+	rest, given, err := fs.Parse(args, nil, false)
+	if err != nil {
+		return nil, r.Report.UsageError(r.name, "Failed to parse command-line flags", err.Error())
 	}
-	err := unavailable(f)
+	for _, name := range []string{"state", "state-out", "backup", "generate-config-out"} {
+		if given[name] {
+			err = fmt.Errorf("-%s names one file, so it cannot be given with --all: run the command in the unit's own folder", name)
+		}
+	}
 	if r.name != "plan" && r.f.html != "" {
 		err = noPage()
 	}
 	if err != nil {
-		return nil, r.fail(diag.Errorf(nil, "Failed to parse command-line flags", "%s", err))
+		return nil, r.Fail(diag.Errorf(nil, "Failed to parse command-line flags", "%s", err))
 	}
 	if r.name == "destroy" {
 		r.op.destroy = true
 	}
-	return f.Args(), 0
-}
-
-// unavailable refuses flags that mean one folder.
-func unavailable(f *flag.FlagSet) error {
-	var err error
-	f.Visit(func(fl *flag.Flag) {
-		switch fl.Name {
-		case "state", "state-out", "backup", "generate-config-out":
-			err = fmt.Errorf("-%s names one file, so it cannot be given with --all: run the command in the unit's own folder", fl.Name)
-		}
-	})
-	return err
+	return rest, 0
 }
 
 func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
-	po, ds := r.op.options(r.session)
+	po, ds := r.op.options(r.Call)
 	r.meant.targets, r.meant.excludes = po.Targets, po.Excludes
-	every, more := r.persistEvery()
+	every, more := persistEvery(r.Call)
 	return estate.RunOptions{
 		Op: op,
 		Plans: estate.Plans{
@@ -301,7 +287,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 		Queue:     estate.Queue{FailFast: r.f.failFast, IgnoreErrors: r.f.ignoreErrors, IgnoreOrder: r.f.ignoreOrder},
 		Limits:    estate.Limits{Units: r.f.parallelism, Calls: r.op.parallelism, All: r.f.calls},
 		DropPlans: r.name == "plan", Every: every, Stop: r.halt.stop,
-		Lock: estate.LockOptions{Off: !r.op.state.on, Timeout: r.op.state.timeout},
+		Lock: estate.LockOptions{Off: !r.op.state.On, Timeout: r.op.state.Timeout},
 	}, append(ds, more...)
 }
 
@@ -309,7 +295,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*estate.Approval) []*estate.Result {
 	o, ds := r.options(op)
 	if ds.HasErrors() {
-		r.tell(ds)
+		r.Report.Tell(ds)
 		return nil
 	}
 	o.Approved = approved
@@ -317,12 +303,12 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 		o.Saving = &r.saving
 	}
 	if op == estate.Apply {
-		r.applying()
-		if approved != nil && !r.flags.approve && !r.f.nonInteractive && r.human != nil {
+		r.Report.Applying()
+		if approved != nil && !r.flags.approve && !r.f.nonInteractive && r.Report.Human != nil {
 			o.Ask = func(wave []*estate.Result) bool { return r.askWave(wave) }
 			o.Asks = func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
 				sc := &schemas{ctx: ctx, engine: e, failed: map[providerAddr]bool{}}
-				r.shown.folds.add(u.Name, view.Pieces(r.human.Style, p, sc, r.op.reveal))
+				r.shown.folds.add(u.Name, view.Pieces(r.Report.Human.Style, p, sc, r.op.reveal))
 			}
 		}
 	}
@@ -338,6 +324,6 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 	span.Text("terraform_command", r.name).Text("working_dir", r.Dir)
 	results := r.estate.Run(ctx, o)
 	span.End()
-	r.human.Say(r.shown.repeats.told())
+	r.Report.Human.Say(r.shown.repeats.told())
 	return results
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/planfile"
@@ -67,11 +68,11 @@ func (r *estateRun) save(results []*estate.Result) diag.List {
 		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
 	}
 	if worst(results) != 0 {
-		r.human.Say("\nSaved the plan to: " + r.flags.out + "\n\nIt is incomplete, since not every unit could be planned, and can only be shown.\n")
+		r.Report.Human.Say("\nSaved the plan to: " + r.flags.out + "\n\nIt is incomplete, since not every unit could be planned, and can only be shown.\n")
 		return nil
 	}
-	if r.human != nil && !r.automated() {
-		r.human.Say("\nSaved the plan to: " + r.flags.out + "\n\nTo perform these actions, run the following command to apply:\n    " + view.Program + " run --all apply " + quoteArg(r.flags.out) + "\n")
+	if r.Report.Human != nil && !r.Report.Automated() {
+		r.Report.Human.Say("\nSaved the plan to: " + r.flags.out + "\n\nTo perform these actions, run the following command to apply:\n    " + view.Program + " run --all apply " + quoteArg(r.flags.out) + "\n")
 	}
 	return nil
 }
@@ -87,14 +88,14 @@ func addresses(all []addr.Target) []string {
 // readSaved reads the plan that is to be applied, and takes over what it was made with.
 func (r *estateRun) readSaved(name string) int {
 	if r.op.destroy || r.op.refreshOnly || !r.op.refresh || len(r.op.scope.targets)+len(r.op.scope.excludes)+len(r.op.scope.replace)+len(r.op.scope.targetFiles)+len(r.op.scope.excludeFiles) > 0 {
-		return r.fail(diag.Errorf(nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
+		return r.Fail(diag.Errorf(nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
 	}
-	p, err := r.openSaved(name)
+	p, err := openSaved(r.Call, name)
 	if err == nil {
 		err = p.Check()
 	}
 	if err != nil {
-		return r.fail(planFileError(name, err))
+		return r.Fail(planFileError(name, err))
 	}
 	return r.applySaved(name, p)
 }
@@ -103,7 +104,7 @@ func (r *estateRun) readSaved(name string) int {
 func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 	for _, u := range p.Units {
 		if u.Result == estate.Failed || u.Result == estate.EarlyExit {
-			return r.fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although the unit %s could not be planned. It cannot be applied: plan again.", name, u.Name))
+			return r.Fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although the unit %s could not be planned. It cannot be applied: plan again.", name, u.Name))
 		}
 	}
 	r.saved = p
@@ -112,31 +113,31 @@ func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 	return 0
 }
 
-func (s *session) openSaved(name string) (*estate.SavedPlan, error) {
-	return readFile(s.Path(name), func(r io.ReaderAt, size int64) (*estate.SavedPlan, error) { return estate.ReadSaved(r, size, Version) })
+func openSaved(c *command.Call, name string) (*estate.SavedPlan, error) {
+	return readFile(c.Path(name), func(r io.ReaderAt, size int64) (*estate.SavedPlan, error) { return estate.ReadSaved(r, size, Version) })
 }
 
 // isEstatePlan reports whether a file is the saved plan of an estate.
-func (s *session) isEstatePlan(name string) bool {
-	is, err := readFile(s.Path(name), func(r io.ReaderAt, size int64) (bool, error) { return planfile.IsBundle(r, size), nil })
+func isEstatePlan(c *command.Call, name string) bool {
+	is, err := readFile(c.Path(name), func(r io.ReaderAt, size int64) (bool, error) { return planfile.IsBundle(r, size), nil })
 	return err == nil && is
 }
 
 // showEstatePlan shows the saved plan of an estate.
-func showEstatePlan(s *session, o *showOptions, name string) int {
-	p, err := s.openSaved(name)
+func showEstatePlan(c *command.Call, o *showOptions, name string) int {
+	p, err := openSaved(c, name)
 	if err != nil {
-		return s.fail(planFileError(name, err))
+		return c.Fail(planFileError(name, err))
 	}
-	if o.json.on || o.json.into != "" {
+	if o.json.On || o.json.Into != "" {
 		if err := p.Check(); err != nil { // before a part of it is told
-			return s.fail(planFileError(name, err))
+			return c.Fail(planFileError(name, err))
 		}
-		if code := s.documentFrom(o, func(w io.Writer) error { return savedJSON(w, p) }); o.json.on || code != 0 {
+		if code := documentFrom(c, o, func(w io.Writer) error { return savedJSON(w, p) }); o.json.On || code != 0 {
 			return code
 		}
 	}
-	r := &estateRun{session: s, f: &unitFlags{}, name: "plan", shown: newDisplay()}
+	r := &estateRun{Call: c, f: &unitFlags{}, name: "plan", shown: newDisplay()}
 	var results []*estate.Result
 	for _, u := range p.Units {
 		res := savedResult(u)
@@ -145,24 +146,24 @@ func showEstatePlan(s *session, o *showOptions, name string) int {
 		if o.html != "" || !u.Planned {
 			continue
 		}
-		pieces, err := savedPieces(s, u, o.reveal)
+		pieces, err := savedPieces(c, u, o.reveal)
 		if err != nil {
-			return s.fail(planFileError(name, err))
+			return c.Fail(planFileError(name, err))
 		}
 		r.shown.folds.add(u.Name, pieces)
 	}
 	if o.html != "" {
 		page, err := savedPage(p, results)
 		if err != nil {
-			return s.fail(planFileError(name, err))
+			return c.Fail(planFileError(name, err))
 		}
-		if ds := s.writePage(o.html, page); ds.HasErrors() {
-			return s.fail(ds)
+		if ds := writePage(c, o.html, page); ds.HasErrors() {
+			return c.Fail(ds)
 		}
 		return 0
 	}
 	if !changes(results) {
-		s.human.Say("\nNo changes. The saved plan of " + fmt.Sprint(len(results)) + " units does nothing.\n")
+		c.Report.Human.Say("\nNo changes. The saved plan of " + fmt.Sprint(len(results)) + " units does nothing.\n")
 		return 0
 	}
 	r.showPlans(results)
@@ -178,13 +179,13 @@ func savedResult(u *estate.Saved) *estate.Result {
 }
 
 // savedPieces are the changes of a saved plan as they are shown.
-func savedPieces(s *session, u *estate.Saved, reveal bool) ([]view.Piece, error) {
+func savedPieces(c *command.Call, u *estate.Saved, reveal bool) ([]view.Piece, error) {
 	if reveal {
 		p, err := u.Plan()
 		if p == nil || err != nil {
 			return nil, err
 		}
-		return view.Pieces(s.human.Style, p, nil, true), nil
+		return view.Pieces(c.Report.Human.Style, p, nil, true), nil
 	}
 	var pieces []view.Piece
 	err := readNote(u, textNote, &pieces)

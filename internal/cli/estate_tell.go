@@ -36,7 +36,7 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 			text := view.Text(e, op == estate.Apply)
 			r.watch(e, text)
 			if text != "" {
-				if r.human != nil && !r.human.Concise && op == estate.Apply {
+				if r.Report.Human != nil && !r.Report.Human.Concise && op == estate.Apply {
 					r.line("stdout", e.Unit, text)
 				}
 			}
@@ -93,20 +93,20 @@ func (r *estateRun) watch(e engine.Event, text string) {
 // line tells text about a unit, if its level is told.
 func (r *estateRun) line(level, unit, text string) {
 	if lines := r.shown.log.lines(level, unit, text); lines != "" {
-		telemetry.Log(r.ctx, level, strings.TrimRight(text, "\n"), unit)
-		r.human.Say(lines)
+		telemetry.Log(r.Report.Context, level, strings.TrimRight(text, "\n"), unit)
+		r.Report.Human.Say(lines)
 	}
 }
 
 // goLive shows on a terminal what runs, until the returned function is called.
 func (r *estateRun) goLive(units int) (stop func()) {
-	if r.human == nil || !r.redraws() || r.automated() {
+	if r.Report.Human == nil || !r.Report.Redraws() || r.Report.Automated() {
 		return func() {}
 	}
-	r.shown.live = view.NewLive(r.human.Out, r.Terminal.Width, r.Terminal.Height, r.Now, units)
-	out := r.human.Redirect(r.shown.live)
+	r.shown.live = view.NewLive(r.Report.Human.Out, r.Terminal.Width, r.Terminal.Height, r.Now, units)
+	out := r.Report.Human.Redirect(r.shown.live)
 	live := r.shown.live
-	r.whenKilled(func() {
+	r.Interrupts.WhenKilled(func() {
 		live.Hide()
 		r.estate.Abandon()
 	})
@@ -128,8 +128,8 @@ func (r *estateRun) goLive(units int) (stop func()) {
 		close(end)
 		wg.Wait()
 		live.Hide()
-		r.whenKilled(r.estate.Abandon)
-		r.human.Redirect(out)
+		r.Interrupts.WhenKilled(r.estate.Abandon)
+		r.Report.Human.Redirect(out)
 		r.shown.live = nil
 	}
 }
@@ -138,10 +138,10 @@ func (r *estateRun) goLive(units int) (stop func()) {
 func (r *estateRun) streamOf(unit string) *view.Stream { return r.streamFor(unit, r.estate.Sources()) }
 
 func (r *estateRun) streamFor(unit string, set *source.Set) *view.Stream {
-	if r.stream == nil {
+	if r.Report.Stream == nil {
 		return nil
 	}
-	return &view.Stream{Out: unitWriter{r, unit}, Now: r.stream.Now, Messages: view.JSONMessages(set), Version: r.stream.Version}
+	return &view.Stream{Out: unitWriter{r, unit}, Now: r.Report.Stream.Now, Messages: view.JSONMessages(set), Version: r.Report.Stream.Version}
 }
 
 // unitWriter adds the unit to the JSON objects that are written to it, one each.
@@ -161,7 +161,7 @@ func (w unitWriter) Write(b []byte) (int, error) {
 	}
 	w.r.shown.writing.Lock()
 	defer w.r.shown.writing.Unlock()
-	_, err = io.WriteString(w.r.stream.Out, `{"unit":`+string(name)+","+string(rest))
+	_, err = io.WriteString(w.r.Report.Stream.Out, `{"unit":`+string(name)+","+string(rest))
 	return len(b), err
 }
 
@@ -206,9 +206,9 @@ func (r *estateRun) planned(ctx context.Context, u *estate.Unit, e *engine.Engin
 	if r.saves() {
 		r.notePlan(u, e, p, sc, plain)
 	}
-	if r.human != nil && p.HasChanges() {
-		if plain == nil || r.human.Style != (view.Style{}) || r.op.reveal {
-			plain = view.Pieces(r.human.Style, p, sc, r.op.reveal)
+	if r.Report.Human != nil && p.HasChanges() {
+		if plain == nil || r.Report.Human.Style != (view.Style{}) || r.op.reveal {
+			plain = view.Pieces(r.Report.Human.Style, p, sc, r.op.reveal)
 		}
 		r.shown.folds.add(u.Name, plain)
 	}
@@ -216,7 +216,7 @@ func (r *estateRun) planned(ctx context.Context, u *estate.Unit, e *engine.Engin
 
 // ended tells how a unit's turn ended.
 func (r *estateRun) ended(op estate.Op, res *estate.Result) {
-	ds := r.filter(res.Diags)
+	ds := r.Report.Filter(res.Diags)
 	r.shown.live.End(res.Unit.Name, res.Status == estate.Failed)
 	if st := r.streamOf(res.Unit.Name); st != nil {
 		if res.Set != nil {
@@ -231,7 +231,7 @@ func (r *estateRun) ended(op estate.Op, res *estate.Result) {
 			"changes": countsJSON(res.Counts),
 		})
 	}
-	if r.human == nil {
+	if r.Report.Human == nil {
 		return
 	}
 	if len(ds) > 0 {
@@ -267,24 +267,8 @@ func (r *estateRun) tellUnit(res *estate.Result, ds diag.List) {
 		named[i] = &c
 	}
 	inUnit, inModule := apart(res, named)
-	r.human.With(r.printer(r.estate.Sources()), inUnit)
-	r.human.With(r.printer(res.Set), inModule)
-}
-
-// printer prints messages about the files of a set.
-func (s *session) printer(set *source.Set) *diag.Printer {
-	p := s.human.Printer
-	return &diag.Printer{
-		Set: set, Color: p.Color, Width: p.Width, Program: p.Program,
-		CompactWarnings: p.CompactWarnings, ConsolidateWarnings: p.ConsolidateWarnings, ConsolidateErrors: p.ConsolidateErrors,
-	}
-}
-
-// aside tells warnings of a command whose Stdout others read.
-func (s *session) aside(ds diag.List) {
-	if len(ds) > 0 {
-		_ = s.printer(nil).Print(s.Stderr, s.filter(ds))
-	}
+	r.Report.Human.With(r.Report.Printer(r.estate.Sources()), inUnit)
+	r.Report.Human.With(r.Report.Printer(res.Set), inModule)
 }
 
 func (r *estateRun) tellEstate(ds diag.List) {
@@ -292,21 +276,10 @@ func (r *estateRun) tellEstate(ds diag.List) {
 		return
 	}
 	if r.name == "output" { // what others read from Stdout stays clean
-		_ = r.printer(r.estate.Sources()).Print(r.Stderr, r.filter(ds))
+		_ = r.Report.Printer(r.estate.Sources()).Print(r.Stderr, r.Report.Filter(ds))
 		return
 	}
-	r.tellWith(r.estate.Sources(), ds)
-}
-
-// tellWith tells messages about the files of a set.
-func (s *session) tellWith(set *source.Set, ds diag.List) {
-	if s.human != nil {
-		s.human.With(s.printer(set), s.filter(ds))
-	}
-	if s.stream != nil {
-		st := &view.Stream{Out: s.stream.Out, Now: s.stream.Now, Messages: view.JSONMessages(set), Version: s.stream.Version}
-		st.Tell(s.filter(ds))
-	}
+	r.Report.TellWith(r.estate.Sources(), ds)
 }
 
 func (r *estateRun) failEstate(e *estate.Estate, ds diag.List) int {
@@ -317,7 +290,7 @@ func (r *estateRun) failEstate(e *estate.Estate, ds diag.List) int {
 		results = e.Refused(ds)
 	}
 	if err := r.writeReports(results); err != nil {
-		r.tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+		r.Report.Tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))
 	}
 	return 1
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/plan"
@@ -22,7 +23,7 @@ type providerAddr = addr.Provider
 // showPlans prints the plans of all units as one: which units there are, then what
 // changes, then what is put off.
 func (r *estateRun) showPlans(results []*estate.Result) {
-	if r.human == nil || results == nil {
+	if r.Report.Human == nil || results == nil {
 		return
 	}
 	var b strings.Builder
@@ -30,8 +31,8 @@ func (r *estateRun) showPlans(results []*estate.Result) {
 	if changes(results) {
 		r.rows(&b, results)
 	}
-	r.human.Say(b.String())
-	r.shown.folds.write(r.human, unitNames(results))
+	r.Report.Human.Say(b.String())
+	r.shown.folds.write(r.Report.Human, unitNames(results))
 	b.Reset()
 	for _, res := range results {
 		for i, d := range res.Deferred {
@@ -41,11 +42,11 @@ func (r *estateRun) showPlans(results []*estate.Result) {
 			fmt.Fprintf(&b, "  %s.\n", d)
 		}
 	}
-	r.human.Say(b.String())
+	r.Report.Human.Say(b.String())
 	if changes(results) {
-		r.human.Say("\n")
-		r.human.Strong("Plan:")
-		r.human.Say(" " + totals(results) + "\n")
+		r.Report.Human.Say("\n")
+		r.Report.Human.Strong("Plan:")
+		r.Report.Human.Say(" " + totals(results) + "\n")
 	}
 }
 
@@ -98,7 +99,7 @@ func (r *estateRun) table(results []*estate.Result) {
 		b.WriteString("\n")
 		r.rows(&b, results)
 	}
-	r.human.Say(b.String())
+	r.Report.Human.Say(b.String())
 }
 
 // durations lists the units of a status with how long they took, the slowest first, if
@@ -182,7 +183,7 @@ func (r *estateRun) summaryJSON(results []*estate.Result) {
 		counts[string(res.Status)]++
 		total = sum(total, res.Counts)
 	}
-	r.stream.Typed(fmt.Sprintf("%d units", len(results)), "estate_summary", map[string]any{
+	r.Report.Stream.Typed(fmt.Sprintf("%d units", len(results)), "estate_summary", map[string]any{
 		"operation": r.name, "units": len(results), "results": counts,
 		"changes": countsJSON(total),
 	})
@@ -196,27 +197,27 @@ func countsJSON(n estate.Counts) map[string]int {
 // outputs prints the outputs of every unit.
 func (r *estateRun) outputs(ctx context.Context) int {
 	all, results := r.estate.Outputs(ctx)
-	told := new(heard)
-	told.fresh(messages(results))
+	told := new(report.Heard)
+	told.Fresh(messages(results))
 	r.tellEstate(messages(results).Once())
-	r.afterwards(r.estate, append(r.found, r.estate.Check(ctx, r.f.strict).Errors()...), told)
+	afterwards(r.Call, r.estate, append(r.found, r.estate.Check(ctx, r.f.strict).Errors()...), told)
 	names := make([]string, 0, len(all))
 	for name := range all {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if r.op.json.on {
+	if r.op.json.On {
 		doc := map[string]any{}
 		for _, name := range names {
 			m, err := view.JSONOutputs(all[name], true)
 			if err != nil {
-				return r.fail(diag.Errorf(nil, "Failed to write outputs", "The outputs of %s cannot be written as JSON: %s.", name, err))
+				return r.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs of %s cannot be written as JSON: %s.", name, err))
 			}
 			doc[name] = m
 		}
 		b, err := json.MarshalIndent(doc, "", "  ")
 		if err != nil {
-			return r.fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
+			return r.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
 		}
 		fmt.Fprintf(r.Stdout, "%s\n", b)
 		return r.written(results)

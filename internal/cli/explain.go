@@ -9,11 +9,66 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/state"
 )
+
+// explainCmd declares explain.
+func explainCmd() command.Command {
+	return command.Command{
+		Name: "explain", Synopsis: "Tell where a value comes from", Usage: "[options] ADDRESS",
+		Units: command.InUnit | command.Uninitialized | command.OnlyReads,
+		Help: `Tells where a value comes from: which file and line set it, what it
+overrides, and the way there through references, module calls, conditions
+and merges.
+
+ADDRESS names an argument of a resource, data source, module call or
+provider configuration, a local value, a variable or an output, or a part of
+one: aws_instance.web.tags["Name"], module.app["a"].var.size, local.tags.env,
+provider.aws.west.region. Nested blocks are counted from 0, those that
+dynamic blocks make too: aws_security_group.web.ingress[1].from_port.
+
+In the folder of a unit, ADDRESS may also name a part of the unit, such as
+inputs.tags.team or remote_state.config.key, and --module and --config choose
+the unit.
+
+Neither providers nor a state are needed. Values that only providers know
+are taken from the state if there is one. Sensitive values are never shown:
+what a provider alone calls sensitive is known if it is installed; otherwise
+its arguments with names such as password or token are taken for sensitive.`,
+		Args: []command.Arg{{Name: "ADDRESS", Help: "What to explain.", Complete: command.Addresses}},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &explainOptions{}
+			return o.flags(), func(ctx context.Context, c *command.Call) int {
+				if !o.settle(c) {
+					return 1
+				}
+				return runExplain(ctx, c, o)
+			}
+		},
+	}
+}
+
+func (o *explainOptions) flags() command.Flags {
+	fs := command.Flags{
+		command.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
+		command.Text(&o.state, "state", "path", "Path to the state file to read values from.").Completes(command.Files),
+	}
+	return append(append(fs, flags.Vars(&o.vars)...), flags.NoColor())
+}
+
+// settle takes over the address. ok is false after a mistake, which is reported.
+func (o *explainOptions) settle(c *command.Call) (ok bool) {
+	if len(c.Args) != 1 {
+		c.UsageError("Address required", "The explain command expects exactly one argument: the address of what to explain, such as var.region or aws_instance.web.ami.")
+		return false
+	}
+	o.address = c.Arg(0)
+	return true
+}
 
 type explainOptions struct {
 	address string
@@ -22,54 +77,33 @@ type explainOptions struct {
 	state   string
 }
 
-func explainCommand(ctx context.Context, s *session, args []string) int {
-	o, ok := s.explainFlags(args)
-	if !ok {
-		return 1
-	}
-	x, ds := s.explain(ctx, o, engine.ExplainOptions{})
+func runExplain(ctx context.Context, c *command.Call, o *explainOptions) int {
+	x, ds := explain(ctx, c, o, engine.ExplainOptions{})
 	if ds.HasErrors() {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	if len(ds) > 0 {
-		_ = s.human.Printer.Print(s.Stderr, s.filter(ds)) // what others read from Stdout stays clean
+		_ = c.Report.Human.Printer.Print(c.Stderr, c.Report.Filter(ds)) // what others read from Stdout stays clean
 	}
-	return s.printExplanation(x, o.json)
+	return printExplanation(c, x, o.json)
 }
 
-func (s *session) explainFlags(args []string) (*explainOptions, bool) {
-	o := &explainOptions{}
-	f := newFlags("explain")
-	f.BoolVar(&o.json, "json", false, "")
-	f.StringVar(&o.state, "state", "", "")
-	addVars(f, &o.vars)
-	if !s.parse(f, args) {
-		return nil, false
-	}
-	if f.NArg() != 1 {
-		s.usageError("explain", "Address required", "The explain command expects exactly one argument: the address of what to explain, such as var.region or aws_instance.web.ami.")
-		return nil, false
-	}
-	o.address = f.Arg(0)
-	return o, true
-}
-
-func (s *session) printExplanation(x *engine.Explanation, asJSON bool) int {
+func printExplanation(c *command.Call, x *engine.Explanation, asJSON bool) int {
 	if !asJSON {
-		_ = x.Print(s.Stdout)
+		_ = x.Print(c.Stdout)
 		return 0
 	}
 	doc, err := json.MarshalIndent(x, "", "  ")
 	if err != nil {
-		return s.fail(diag.Errorf(nil, "Failed to write JSON", "The explanation cannot be written: %s.", err))
+		return c.Fail(diag.Errorf(nil, "Failed to write JSON", "The explanation cannot be written: %s.", err))
 	}
-	fmt.Fprintf(s.Stdout, "%s\n", doc)
+	fmt.Fprintf(c.Stdout, "%s\n", doc)
 	return 0
 }
 
 // explain answers with what given says besides what the folder holds.
-func (s *session) explain(ctx context.Context, o *explainOptions, given engine.ExplainOptions) (*engine.Explanation, diag.List) {
-	p, ds := s.loadInstalled(ctx, loadOptions{vars: o.vars, partial: true})
+func explain(ctx context.Context, c *command.Call, o *explainOptions, given engine.ExplainOptions) (*engine.Explanation, diag.List) {
+	p, ds := loadInstalled(ctx, c, loadOptions{vars: o.vars, partial: true})
 	if p == nil {
 		return nil, ds
 	}
@@ -78,7 +112,7 @@ func (s *session) explain(ctx context.Context, o *explainOptions, given engine.E
 	if more.HasErrors() {
 		return nil, append(ds, more...)
 	}
-	all, _ := vars.Gather(vars.Sources{Dir: s.Dir, Env: s.Env, Flags: o.vars})
+	all, _ := vars.Gather(vars.Sources{Dir: c.Dir, Env: c.Env, Flags: o.vars})
 	given.Variables, given.Lost, given.State = p.vars, all.Lost, st
 	given.Installed = func() { p.selectProviders(ctx, st) } // those that are not installed are asked for nothing
 	x, more := p.engine.Explain(ctx, o.address, given)
@@ -87,8 +121,8 @@ func (s *session) explain(ctx context.Context, o *explainOptions, given engine.E
 
 // loadInstalled loads a configuration without the modules that are not here, or
 // that have mistakes in them, which is a warning.
-func (s *session) loadInstalled(ctx context.Context, o loadOptions) (*project, diag.List) {
-	p, ds := s.load(ctx, o)
+func loadInstalled(ctx context.Context, c *command.Call, o loadOptions) (*project, diag.List) {
+	p, ds := load(ctx, c, o)
 	missing := func(m *diag.Message) bool {
 		return m.Severity == diag.Warning || module.Missing(m) || m.At != nil && filepath.Dir(m.At.Filename) != "."
 	}
@@ -96,7 +130,7 @@ func (s *session) loadInstalled(ctx context.Context, o loadOptions) (*project, d
 		return p, ds
 	}
 	o.rootOnly = true
-	p, more := s.load(ctx, o)
+	p, more := load(ctx, c, o)
 	if p == nil {
 		return nil, more
 	}
@@ -111,13 +145,13 @@ func (s *session) loadInstalled(ctx context.Context, o loadOptions) (*project, d
 func (p *project) stateToExplain(ctx context.Context, o *explainOptions) (*state.State, diag.List) {
 	where := p.backend
 	if o.state != "" {
-		where = p.localFile
+		where = func(ctx context.Context) (*place, diag.List) { return localFile(ctx, p.Call) }
 	}
 	b, ds := where(ctx)
 	if ds.HasErrors() {
 		return nil, nil
 	}
-	st, ds := p.shownIn(ctx, b, p.workspace, stateFlags{path: o.state})
+	st, ds := shownIn(ctx, p.Call, b, p.workspace, flags.State{Path: o.state})
 	switch {
 	case ds.HasErrors() && o.state != "":
 		return nil, ds
@@ -127,17 +161,4 @@ func (p *project) stateToExplain(ctx context.Context, o *explainOptions) (*state
 		return nil, nil
 	}
 	return p.translate(st), nil
-}
-
-func explainUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] explain [options] ADDRESS\n\n"+
-		"  Tells where a value comes from: which file and line set it, what it\n  overrides, and the way there through references, module calls, conditions\n  and merges.\n\n"+
-		"  ADDRESS names an argument of a resource, data source, module call or\n  provider configuration, a local value, a variable or an output, or a part of\n  one: aws_instance.web.tags[\"Name\"], module.app[\"a\"].var.size, local.tags.env,\n  provider.aws.west.region. Nested blocks are counted from 0, those that\n  dynamic blocks make too: aws_security_group.web.ingress[1].from_port.\n\n"+
-		"  In the folder of a unit, ADDRESS may also name a part of the unit, such as\n  inputs.tags.team or remote_state.config.key, and --module and --config choose\n  the unit.\n\n"+
-		"  Neither providers nor a state are needed. Values that only providers know\n  are taken from the state if there is one. Sensitive values are never shown:\n  what a provider alone calls sensitive is known if it is installed; otherwise\n  its arguments with names such as password or token are taken for sensitive.",
-		option("-json", "Produce output in a machine-readable JSON format."),
-		option("-state=path", "Path to the state file to read values from."),
-		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module."),
-		option("-var-file=path", "Load variable values from a file."),
-		option("-no-color", "No color in the output."))()
 }

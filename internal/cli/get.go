@@ -3,42 +3,42 @@ package cli
 import (
 	"context"
 
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 )
 
+// getCmd declares get.
+func getCmd() command.Command {
+	return command.Command{
+		Name: "get", Synopsis: "Install or upgrade remote Terrace modules", Usage: "[options]",
+		Units: command.InUnit | command.Uninitialized | command.OnlyReads,
+		Help: `Downloads and installs modules needed for the configuration in the current
+working directory, directly or by other modules. What is installed already
+and fits is left alone.
+
+"terrace init" does this too, so you should rarely need this command.`,
+		Prepare: func() (command.Flags, command.Run) {
+			o, testDir := &getOptions{}, ""
+			fs := command.Flags{command.Bool(&o.update, "update", "Look for newer versions of the modules that are there already and install them.")}
+			fs = append(append(fs, o.json.Flags()...), flags.TestDirectory(&testDir))
+			fs = append(fs, flags.Vars(&o.vars)...)
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				if len(c.Args) > 0 {
+					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
+				}
+				return c.Report.Status(installModules(ctx, c, moduleInstall{vars: o.vars, upgrade: o.update, files: files(c)}))
+			}
+		},
+	}
+}
+
 type getOptions struct {
-	json   jsonFlags
+	json   flags.JSON
 	vars   []vars.Flag
 	update bool
-}
-
-func getCommand(ctx context.Context, s *session, args []string) int {
-	var o getOptions
-	var testDir string
-	f := newFlags("get")
-	o.json.add(f)
-	addVars(f, &o.vars)
-	f.BoolVar(&o.update, "update", false, "")
-	f.StringVar(&testDir, "test-directory", "tests", "")
-	if !s.parse(f, args) || !s.useJSON(o.json) {
-		return 1
-	}
-	defer s.finish()
-	if f.NArg() > 0 {
-		return s.usageError("get", "Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
-	}
-	return s.status(s.installModules(ctx, moduleInstall{vars: o.vars, upgrade: o.update, files: s.files()}))
-}
-
-func getUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] get [options]\n\n"+
-		"  Downloads and installs modules needed for the configuration in the current\n  working directory, directly or by other modules. What is installed already\n  and fits is left alone.\n\n"+
-		"  \""+view.Program+" init\" does this too, so you should rarely need this command.",
-		option("-update", "Look for newer versions of the modules that are there already and install them."),
-		option("-json", "Produce output in a machine-readable JSON format."),
-		option("-json-into=path", "Write the machine-readable output to a file, besides the output for people."),
-		option("-test-directory=path", "The folder of test files, \"tests\" by default."),
-		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module. May be repeated."),
-		option("-var-file=path", "Load variable values from a file. May be repeated."))()
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/migrate"
 	"github.com/terrace-iac/terrace/internal/backend/workdir"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/source"
@@ -27,12 +29,12 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 			src, err := os.ReadFile(i.Path(name))
 			f := &source.File{Path: name, Bytes: src, Layer: &source.Layer{Kind: source.BackendFile}}
 			if err == nil {
-				i.set.Add(f)
+				i.Report.Set.Add(f)
 			}
 			return f, err
 		},
 	}
-	if i.mayAsk(i.o.input) {
+	if i.Prompt.May(i.o.input) {
 		in.Ask = i.askArgument
 	}
 	if root.Backend != nil {
@@ -43,12 +45,12 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		defer p.close()
 		in.Eval = p.static(ctx)
 	}
-	dir := i.workdir()
+	dir := folderOf(i.Call)
 	out, ds := dir.Settle(ctx, in)
 	if ds.HasErrors() {
 		return ds
 	}
-	to, more := i.openBackend(ctx, out.Config, root.Backend)
+	to, more := openBackend(ctx, i.Call, out.Config, root.Backend)
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
@@ -57,11 +59,11 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	if out.From != nil {
 		switch {
 		case out.Unset:
-			i.say(fmt.Sprintf("%s has detected you're unconfiguring your previously set %q backend.\n", view.Product, out.From.Type))
+			i.Report.Say(fmt.Sprintf("%s has detected you're unconfiguring your previously set %q backend.\n", view.Product, out.From.Type))
 		case out.Changed && out.From.Type != out.Config.Type:
-			i.say(fmt.Sprintf("%s detected that the backend type changed from %q to %q.\n\n", view.Product, out.From.Type, out.Config.Type))
+			i.Report.Say(fmt.Sprintf("%s detected that the backend type changed from %q to %q.\n\n", view.Product, out.From.Type, out.Config.Type))
 		case out.Changed:
-			i.say("Backend configuration changed!\n\n" + view.Product + " has detected that the configuration specified for the backend\nhas changed. " + view.Product + " will now check for existing state in the backends.\n\n")
+			i.Report.Say("Backend configuration changed!\n\n" + view.Product + " has detected that the configuration specified for the backend\nhas changed. " + view.Product + " will now check for existing state in the backends.\n\n")
 		}
 		if m, more = i.migration(ctx, out, to); more.HasErrors() {
 			return append(ds, more...)
@@ -78,7 +80,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		ds = append(ds, migrate.Vacate(ctx, m, moved)...)
 	}
 	if moved.Select != "" {
-		ds = append(ds, i.selectWorkspace(moved.Select)...)
+		ds = append(ds, selectWorkspace(i.Call, moved.Select)...)
 	}
 	i.sayConfigured(out)
 	return append(ds, i.checkWorkspace(ctx, to)...)
@@ -87,41 +89,41 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 func (i *initializer) sayConfigured(out *workdir.Outcome) {
 	switch {
 	case out.Unset:
-		i.human.Say("\n\n")
+		i.Report.Human.Say("\n\n")
 		if out.From != nil {
-			i.human.Good(fmt.Sprintf("Successfully unset the backend %q.", out.From.Type))
+			i.Report.Human.Good(fmt.Sprintf("Successfully unset the backend %q.", out.From.Type))
 		} else {
-			i.human.Good("Successfully unset the backend.")
+			i.Report.Human.Good("Successfully unset the backend.")
 		}
-		i.say(" " + view.Product + " will now operate locally.\n")
+		i.Report.Say(" " + view.Product + " will now operate locally.\n")
 	case out.Write:
-		i.human.Say("\n")
-		i.human.Good(fmt.Sprintf("Successfully configured the backend %q!", out.Config.Type))
-		i.say(" " + view.Product + " will automatically\nuse this backend unless the backend configuration changes.\n")
+		i.Report.Human.Say("\n")
+		i.Report.Human.Good(fmt.Sprintf("Successfully configured the backend %q!", out.Config.Type))
+		i.Report.Say(" " + view.Product + " will automatically\nuse this backend unless the backend configuration changes.\n")
 	}
 }
 
 // migration is the copying of states that an init may have to do.
 func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *place) (migrate.Migration, diag.List) {
-	from, ds := i.openBackend(ctx, *out.From, nil)
+	from, ds := openBackend(ctx, i.Call, *out.From, nil)
 	if ds.HasErrors() {
 		return migrate.Migration{}, ds
 	}
-	current, ds := i.workspaceName()
+	current, ds := workspaceName(i.Call)
 	if ds.HasErrors() {
 		return migrate.Migration{}, ds
 	}
-	options := i.storeOptions(stateFlags{})
+	options := storeOptions(i.Call, flags.State{})
 	m := migrate.Migration{
 		From: migrate.Side{Type: out.From.Type, Backend: from.opened, Options: options}, To: migrate.Side{Type: out.Config.Type, Backend: to.opened, Options: options},
-		Current: current, Dir: i.Dir, Temp: i.Env.Get("TMPDIR"), Force: i.o.forceCopy, Timeout: i.o.lock.timeout,
+		Current: current, Dir: i.Dir, Temp: i.Env.Get("TMPDIR"), Force: i.o.forceCopy, Timeout: i.o.lock.Timeout,
 	}
-	if i.o.lock.on {
+	if i.o.lock.On {
 		m.Lock = &store.LockInfo{Who: i.User() + "@" + i.Host(), Version: statefile.Version, Created: i.Now()}
 	}
-	if i.mayAsk(i.o.input) {
+	if i.Prompt.May(i.o.input) {
 		m.Ask = func(ctx context.Context, q migrate.Question) (bool, error) {
-			answer, err := i.ask(ctx, question{title: q.Title, text: q.Text})
+			answer, err := i.Prompt.Ask(ctx, prompt.Question{Title: q.Title, Text: q.Text})
 			return answer == "yes", err
 		}
 	}
@@ -130,7 +132,7 @@ func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *p
 
 // askArgument asks for an argument of the backend.
 func (i *initializer) askArgument(ctx context.Context, name, description string) (string, error) {
-	return i.ask(ctx, question{title: name, text: description})
+	return i.Prompt.Ask(ctx, prompt.Question{Title: name, Text: description})
 }
 
 // checkWorkspace holds that the selected workspace is there, and lets the user select
@@ -139,7 +141,7 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *place) diag.List {
 	if i.Env.Get("TF_WORKSPACE") != "" {
 		return nil
 	}
-	current, ds := i.workspaceName()
+	current, ds := workspaceName(i.Call)
 	if ds.HasErrors() || current == store.Default {
 		return ds
 	}
@@ -148,28 +150,28 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *place) diag.List {
 		return ds
 	}
 	if len(names) == 1 {
-		return append(ds, i.selectWorkspace(names[0])...)
+		return append(ds, selectWorkspace(i.Call, names[0])...)
 	}
-	if !i.mayAsk(i.o.input) {
+	if !i.Prompt.May(i.o.input) {
 		return append(ds, diag.Errorf(nil, fmt.Sprintf("Currently selected workspace %q does not exist", current), "%s was asked not to ask questions, so the workspace cannot be selected here. Select one with \"%s workspace select\".", view.Product, view.Program)...)
 	}
 	text := fmt.Sprintf("The currently selected workspace (%s) does not exist.\nThis is expected behavior when the selected workspace did not have an\nexisting non-empty state. Please enter a number to select a workspace:\n\n", current)
 	for n, name := range names {
 		text += fmt.Sprintf("%d. %s\n", n+1, name)
 	}
-	answer, err := i.ask(ctx, question{title: "Select a workspace", text: text})
+	answer, err := i.Prompt.Ask(ctx, prompt.Question{Title: "Select a workspace", Text: text})
 	if err != nil {
-		return append(ds, diag.Errorf(nil, "No workspace selected", "There was no answer to the question which workspace to select: %s.", err)...)
+		return append(ds, diag.Errorf(nil, "No workspace selected", "There was no answer to the prompt.Question which workspace to select: %s.", err)...)
 	}
 	n, err := strconv.Atoi(answer)
 	if err != nil || n < 1 || n > len(names) {
 		return append(ds, diag.Errorf(nil, "No workspace selected", "A number from 1 to %d is needed.", len(names))...)
 	}
-	return append(ds, i.selectWorkspace(names[n-1])...)
+	return append(ds, selectWorkspace(i.Call, names[n-1])...)
 }
 
 // loadForBackend loads the project though modules may not be installed yet:
 // what the backend block needs lies in the root module.
 func (i *initializer) loadForBackend(ctx context.Context) (*project, diag.List) {
-	return i.load(ctx, loadOptions{vars: i.o.vars, input: i.o.input, rootOnly: true})
+	return load(ctx, i.Call, loadOptions{vars: i.o.vars, input: i.o.input, rootOnly: true})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/archive"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/fetch"
@@ -28,8 +29,8 @@ func (i *initializer) initModules(ctx context.Context) diag.List {
 	if i.o.upgrade {
 		what = "Upgrading"
 	}
-	i.say(what + " modules...\n")
-	return i.installModules(ctx, moduleInstall{vars: i.o.vars, upgrade: i.o.upgrade, readonly: i.o.lockfile == "readonly", pin: i.o.lockModules, files: i.sources})
+	i.Report.Say(what + " modules...\n")
+	return installModules(ctx, i.Call, moduleInstall{vars: i.o.vars, upgrade: i.o.upgrade, readonly: i.o.lockfile == "readonly", pin: i.o.lockModules, files: i.sources})
 }
 
 // A moduleInstall says how modules are installed.
@@ -44,30 +45,30 @@ type moduleInstall struct {
 
 // installModules installs what the configuration calls and keeps the lock file
 // up where it pins modules.
-func (s *session) installModules(ctx context.Context, m moduleInstall) diag.List {
-	o, ds := s.moduleOptions(m)
+func installModules(ctx context.Context, c *command.Call, m moduleInstall) diag.List {
+	o, ds := moduleOptions(c, m)
 	if ds.HasErrors() {
 		return ds
 	}
 	o.Upgrade, o.LockOnly, o.LockModules = m.upgrade, m.readonly, m.pin
-	path := s.Path(lock.Name)
+	path := c.Path(lock.Name)
 	locked, ds := lock.Read(path)
 	if ds.HasErrors() {
 		return ds
 	}
 	o.Lock = locked
-	before, _ := installer.ReadManifest(s.dataPath())
+	before, _ := installer.ReadManifest(c.DataPath())
 	o.Progress = func(e installer.Event) {
 		if have, ok := before[e.Key]; e.Kind == installer.Ready && ok && have.Dir == e.Dir && !m.upgrade {
 			return // as it was
 		}
-		s.moduleEvent(e)
+		moduleEvent(c, e)
 	}
-	t := s.newTransfers()
+	t := newTransfers(c)
 	if t != nil {
 		o.Packages.Progress = t.module
 	}
-	res, more := installer.Install(ctx, s.Dir, o)
+	res, more := installer.Install(ctx, c.Dir, o)
 	t.end()
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
@@ -80,38 +81,38 @@ func (s *session) installModules(ctx context.Context, m moduleInstall) diag.List
 	return ds
 }
 
-func (s *session) moduleEvent(e installer.Event) {
-	s.human.Say(e.Text() + "\n")
+func moduleEvent(c *command.Call, e installer.Event) {
+	c.Report.Human.Say(e.Text() + "\n")
 	if e.Kind == installer.Ready {
-		s.stream.Log("installing " + e.Key + " in " + e.Dir)
+		c.Report.Stream.Log("installing " + e.Key + " in " + e.Dir)
 		return
 	}
-	s.stream.Log(e.Text())
+	c.Report.Stream.Log(e.Text())
 }
 
 // files are the configuration files of the working folder as they are now, for
 // steps that share what is loaded from them.
-func (s *session) files() *engine.Sources { return &engine.Sources{FS: folder{s}} }
+func files(c *command.Call) *engine.Sources { return &engine.Sources{FS: folder{c}} }
 
-func (s *session) moduleOptions(m moduleInstall) (installer.Options, diag.List) {
-	cfg, ds := s.settings()
+func moduleOptions(c *command.Call, m moduleInstall) (installer.Options, diag.List) {
+	cfg, ds := settings(c)
 	if ds.HasErrors() {
 		return installer.Options{}, ds
 	}
-	workspace, ds := s.workspaceName()
+	workspace, ds := workspaceName(c)
 	if ds.HasErrors() {
 		return installer.Options{}, ds
 	}
-	given, ds := vars.Gather(vars.Sources{Dir: s.Dir, Env: s.Env, Flags: m.vars, Set: s.set})
+	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, Env: c.Env, Flags: m.vars, Set: c.Report.Set})
 	values := given.All()
-	reg := s.registry(cfg)
+	reg := registryClient(c, cfg)
 	return installer.Options{
-		DataDir: s.dataDir(),
+		DataDir: c.DataDir(),
 		Tree: module.Options{
-			Config: config.Options{FS: folder{s}, Set: s.set}, Loads: m.files.Loads(), Workspace: workspace,
+			Config: config.Options{FS: folder{c}, Set: c.Report.Set}, Loads: m.files.Loads(), Workspace: workspace,
 			Variables: func(v *config.Variable) cty.Value { return staticInput(v, values) },
 		},
-		Packages: s.fetcher(cfg), Registry: reg,
+		Packages: fetcher(c, cfg), Registry: reg,
 	}, ds
 }
 
@@ -132,29 +133,29 @@ func staticInput(v *config.Variable, values vars.Values) cty.Value {
 }
 
 // fetcher brings packages of modules here, through a cache for all folders.
-func (s *session) fetcher(cfg *cliconfig.Config) *fetch.Fetcher {
-	cache := s.dataPath("cache")
-	if base := s.Env.Get("XDG_CACHE_HOME"); filepath.IsAbs(base) {
+func fetcher(c *command.Call, cfg *cliconfig.Config) *fetch.Fetcher {
+	cache := c.DataPath("cache")
+	if base := c.Env.Get("XDG_CACHE_HOME"); filepath.IsAbs(base) {
 		cache = filepath.Join(base, "terrace", "modules")
-	} else if home := s.Home(); home != "" {
+	} else if home := c.Home(); home != "" {
 		cache = filepath.Join(home, ".cache", "terrace", "modules")
 	}
-	cache = cmp.Or(s.Env.Get("TERRACE_MODULE_CACHE_DIR"), cache)
-	tokens := &oci.Store{Config: cfg, Env: s.Env, Home: s.Home(), WorkDir: s.Dir, Run: s.Run}
+	cache = cmp.Or(c.Env.Get("TERRACE_MODULE_CACHE_DIR"), cache)
+	tokens := &oci.Store{Config: cfg, Env: c.Env, Home: c.Home(), WorkDir: c.Dir, Run: c.Run}
 	return &fetch.Fetcher{
-		Dir: s.Path(cache), WorkDir: s.Dir, Home: s.Home(), Env: s.Env, Run: s.Run,
-		Client: transfer.New(s.Env), Now: s.Now, Limits: archive.Limits{}, OCI: tokens.Find,
+		Dir: c.Path(cache), WorkDir: c.Dir, Home: c.Home(), Env: c.Env, Run: c.Run,
+		Client: transfer.New(c.Env), Now: c.Now, Limits: archive.Limits{}, OCI: tokens.Find,
 	}
 }
 
 // registry asks registries, with the user's credentials.
-func (s *session) registry(cfg *cliconfig.Config) *registry.Client {
+func registryClient(c *command.Call, cfg *cliconfig.Config) *registry.Client {
 	program := ""
-	if exe, err := s.Executable(); err == nil {
+	if exe, err := c.Executable(); err == nil {
 		program = filepath.Dir(exe)
 	}
 	return &registry.Client{
-		HTTP: transfer.New(s.Env), Config: cfg, Run: s.Run, Env: s.Env, WorkDir: s.Dir,
+		HTTP: transfer.New(c.Env), Config: cfg, Run: c.Run, Env: c.Env, WorkDir: c.Dir,
 		HelperDirs: registry.HelperDirs(cfg.Dir, program),
 	}
 }

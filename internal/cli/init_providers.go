@@ -6,6 +6,7 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/provider/install"
@@ -14,21 +15,21 @@ import (
 
 // initProviders installs the providers that configuration and state need.
 func (i *initializer) initProviders(ctx context.Context) diag.List {
-	i.say("\nInitializing provider plugins...\n")
+	i.Report.Say("\nInitializing provider plugins...\n")
 	req, ds := i.needed(ctx)
 	if ds.HasErrors() {
 		return ds
 	}
 	for _, a := range sortedProviders(req) {
 		if a.IsBuiltIn() {
-			i.human.Say("- " + a.String() + " is built in to " + view.Product + "\n")
-			i.stream.Log(a.String() + " is built in to " + view.Product)
+			i.Report.Human.Say("- " + a.String() + " is built in to " + view.Product + "\n")
+			i.Report.Stream.Log(a.String() + " is built in to " + view.Product)
 		}
 	}
 	pl := i.project.plugins
 	o := pl.installOptions()
 	o.PluginDirs, o.Upgrade = i.o.pluginDirs, i.o.upgrade
-	t := i.newTransfers()
+	t := newTransfers(i.Call)
 	defer t.end()
 	signed := false
 	o.Progress = func(e install.Event) {
@@ -49,8 +50,8 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 		return ds
 	}
 	if signed {
-		i.human.Say("\nProviders are signed by their developers.\nIf you'd like to know more about provider signing, you can read about it here:\n" + signingPage + "\n")
-		i.stream.Log("Providers are signed by their developers. If you'd like to know more about provider signing, you can read about it here: " + signingPage)
+		i.Report.Human.Say("\nProviders are signed by their developers.\nIf you'd like to know more about provider signing, you can read about it here:\n" + signingPage + "\n")
+		i.Report.Stream.Log("Providers are signed by their developers. If you'd like to know more about provider signing, you can read about it here: " + signingPage)
 	}
 	return append(ds, i.saveLock(locked, next, i.o.lockfile == "readonly")...)
 }
@@ -77,7 +78,7 @@ func (i *initializer) stateForInit(ctx context.Context) (*state.State, diag.List
 		}
 		return nil, nil
 	}
-	return i.shownIn(ctx, b, i.project.workspace, stateFlags{})
+	return shownIn(ctx, i.Call, b, i.project.workspace, flags.State{})
 }
 
 func (i *initializer) installed(e install.Event) {
@@ -85,8 +86,8 @@ func (i *initializer) installed(e install.Event) {
 	if text == "" {
 		return
 	}
-	i.human.Say("- " + text + "\n")
-	i.stream.Log(text)
+	i.Report.Human.Say("- " + text + "\n")
+	i.Report.Stream.Log(text)
 }
 
 // saveLock writes the dependency lock file if it changed.
@@ -104,10 +105,10 @@ func (i *initializer) saveLock(old, next *lock.File, readonly bool) diag.List {
 		return diag.Errorf(nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
 	}
 	if len(old.Sorted()) == 0 {
-		i.say("\n" + view.Product + " has created a lock file " + lock.Name + " to record the provider\nselections it made above. Include this file in your version control repository\nso that " + view.Product + " can guarantee to make the same selections by default when\nyou run \"" + view.Program + " init\" in the future.\n")
+		i.Report.Say("\n" + view.Product + " has created a lock file " + lock.Name + " to record the provider\nselections it made above. Include this file in your version control repository\nso that " + view.Product + " can guarantee to make the same selections by default when\nyou run \"" + view.Program + " init\" in the future.\n")
 		return nil
 	}
-	i.say("\n" + view.Product + " has made some changes to the provider dependency selections recorded\nin the " + lock.Name + " file. Review those changes and commit them to your\nversion control system if they represent changes you intended to make.\n")
+	i.Report.Say("\n" + view.Product + " has made some changes to the provider dependency selections recorded\nin the " + lock.Name + " file. Review those changes and commit them to your\nversion control system if they represent changes you intended to make.\n")
 	return nil
 }
 

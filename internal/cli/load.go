@@ -12,6 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lock"
@@ -35,7 +37,7 @@ type loadOptions struct {
 
 // A project is a loaded configuration with the values of its variables.
 type project struct {
-	*session
+	*command.Call
 	engine    *engine.Engine
 	vars      vars.Values
 	workspace string
@@ -44,26 +46,26 @@ type project struct {
 
 // load loads the configuration of the working folder. With errors the project
 // is nil.
-func (s *session) load(ctx context.Context, o loadOptions) (*project, diag.List) {
+func load(ctx context.Context, c *command.Call, o loadOptions) (*project, diag.List) {
 	workspace := o.workspace
 	if workspace == "" {
 		var ds diag.List
-		if workspace, ds = s.workspaceName(); ds.HasErrors() {
+		if workspace, ds = workspaceName(c); ds.HasErrors() {
 			return nil, ds
 		}
 	}
-	given, ds := vars.Gather(vars.Sources{Dir: s.Dir, Env: s.Env, Flags: o.vars, Set: s.set})
+	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, Env: c.Env, Flags: o.vars, Set: c.Report.Set})
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	p := &project{session: s, workspace: workspace}
+	p := &project{Call: c, workspace: workspace}
 	more := p.plug()
 	ds = append(ds, more...)
 	if more.HasErrors() {
 		return nil, ds
 	}
 	eo := p.engineOptions(o)
-	s.expect(o.saved)
+	expect(c, o.saved)
 	e, loadDs := engine.OpenWith(ctx, eo, given.All())
 	if e == nil {
 		return nil, append(ds, loadDs...)
@@ -71,9 +73,12 @@ func (s *session) load(ctx context.Context, o loadOptions) (*project, diag.List)
 	p.use(e)
 	values, more := given.For(e.Root().Variables)
 	ds = append(ds, more...)
-	more = s.inputs(ctx, values, e.Root())
+	more = nil
+	if c.Unit != nil && c.Unit.Values != nil {
+		more = c.Unit.Values(ctx, values, e.Root())
+	}
 	switch {
-	case s.tolerant:
+	case c.Unit != nil && c.Unit.Tolerant:
 		more = asWarnings(more.Errors())
 	case o.partial && o.rootOnly: // which keeps nobody from looking at state and files
 		more = asWarnings(more)
@@ -105,8 +110,8 @@ const heapPerByte = 26
 
 // expect readies the collector for the configuration of the working folder, or
 // for the saved one.
-func (s *session) expect(saved map[string][]byte) {
-	if s.ExpectHeap == nil {
+func expect(c *command.Call, saved map[string][]byte) {
+	if c.ExpectHeap == nil {
 		return
 	}
 	var text int64
@@ -114,7 +119,7 @@ func (s *session) expect(saved map[string][]byte) {
 		text += int64(len(b))
 	}
 	if saved == nil {
-		files, _ := config.Files(s.Dir, config.Options{})
+		files, _ := config.Files(c.Dir, config.Options{})
 		for _, f := range files {
 			if f.Role != config.RoleBase && f.Role != config.RoleOverride {
 				continue
@@ -124,37 +129,33 @@ func (s *session) expect(saved map[string][]byte) {
 			}
 		}
 	}
-	s.ExpectHeap(text * heapPerByte)
+	c.ExpectHeap(text * heapPerByte)
 }
 
 func (p *project) engineOptions(o loadOptions) engine.Options {
 	out := engine.Options{
-		Dir: p.Dir, LaunchDir: p.launch, DataDir: p.dataDir(), Workspace: p.workspace, Environ: p.Env, Set: p.set,
-		Observe: p.event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.parallelism, Providers: p.plugins,
-		Services: engine.Services{ReadState: p.readState, Provisioners: provisioners{p.session}}, Sources: o.files,
+		Dir: p.Dir, LaunchDir: p.Launch, DataDir: p.DataDir(), Workspace: p.workspace, Environ: p.Env, Set: p.Report.Set,
+		Observe: p.Report.Event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.parallelism, Providers: p.plugins,
+		Services: engine.Services{ReadState: stateReader(p.Call), Provisioners: provisioners{p.Call}}, Sources: o.files,
 	}
 	if o.saved != nil {
 		out.Sources = &engine.Sources{FS: newSavedFiles(o.saved)}
 		out.Overlay = map[string][]byte{}
 		if m, ok := o.saved[manifestName]; ok {
-			out.Overlay[filepath.Join(p.dataDir(), "modules", "modules.json")] = m
+			out.Overlay[filepath.Join(p.DataDir(), "modules", "modules.json")] = m
 		}
 	}
 	return out
 }
 
 func (p *project) use(e *engine.Engine) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.engine = e
-	p.session.reach.ends = e.Close
+	p.Interrupts.EndsProviders(e.Close)
 }
 
 // close ends the project's providers. It may be called more than once.
 func (p *project) close() {
-	p.mu.Lock()
-	p.session.reach.ends = nil
-	p.mu.Unlock()
+	p.Interrupts.EndsProviders(nil)
 	p.engine.Close()
 }
 
@@ -165,11 +166,11 @@ func (p *project) askMissing(ctx context.Context, values vars.Values, o loadOpti
 	if len(missing) == 0 || o.partial {
 		return false, nil
 	}
-	if !p.mayAsk(o.input) {
+	if !p.Prompt.May(o.input) {
 		return false, vars.MissingErrors(missing)
 	}
 	for i, v := range missing {
-		text, err := p.ask(ctx, question{title: askedFor(v), text: v.Description, secret: v.Sensitive})
+		text, err := p.Prompt.Ask(ctx, prompt.Question{Title: prompt.Variable(v), Text: v.Description, Secret: v.Sensitive})
 		if err != nil {
 			return asked, vars.MissingErrors(missing[i:])
 		}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -17,72 +19,72 @@ import (
 // A held state is locked, unless the user said not to.
 type held struct {
 	*statemgr.State
-	session *session
+	Call *command.Call
 }
 
 // hold locks and reads the state of a project.
-func (p *project) hold(ctx context.Context, b *place, f stateFlags, operation string) (*held, diag.List) {
-	opened, ds := p.openStore(b, p.workspace, f)
+func (p *project) hold(ctx context.Context, b *place, f flags.State, operation string) (*held, diag.List) {
+	opened, ds := openStore(p.Call, b, p.workspace, f)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	o := p.heldIn(opened, p.workspace)
+	o := heldIn(p.Call, opened, p.workspace)
 	o.Run = store.LockInfo{Operation: operation, Who: p.User() + "@" + p.Host(), Version: statefile.Version, Created: p.Now()}
-	if f.on {
-		o.Lock, o.Timeout = &o.Run, f.timeout
-		slow := time.AfterFunc(slowLock, p.waiting)
+	if f.On {
+		o.Lock, o.Timeout = &o.Run, f.Timeout
+		slow := time.AfterFunc(slowLock, func() { waiting(p.Call) })
 		defer slow.Stop()
 	}
 	st, ds := statemgr.Take(ctx, o)
 	if st == nil {
 		return nil, ds
 	}
-	return &held{st, p.session}, ds
+	return &held{st, p.Call}, ds
 }
 
 // slowLock is how long a lock may take without a word.
 const slowLock = 400 * time.Millisecond
 
 // waiting tells that somebody else has the lock.
-func (s *session) waiting() {
+func waiting(c *command.Call) {
 	const text = "Acquiring state lock. This may take a few moments..."
-	s.human.Say(text + "\n")
-	s.stream.Typed(text, "state_lock_acquire", nil)
+	c.Report.Human.Say(text + "\n")
+	c.Report.Stream.Typed(text, "state_lock_acquire", nil)
 }
 
 // lockedBy tells who has the lock that is waited for.
-func (s *session) lockedBy(holder *store.LockInfo) {
+func lockedBy(c *command.Call, holder *store.LockInfo) {
 	text := "The state is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
-	s.human.Say(text + "\n")
-	s.stream.Log(text)
+	c.Report.Human.Say(text + "\n")
+	c.Report.Stream.Log(text)
 }
 
 // heldIn says how a state is held that is kept in a store.
-func (s *session) heldIn(st store.Store, workspace string) statemgr.Options {
-	return statemgr.Options{Store: st, Journal: backend.JournalPath(st, s.Dir, workspace), Dir: s.Dir, Rescue: s.rescue}
+func heldIn(c *command.Call, st store.Store, workspace string) statemgr.Options {
+	return statemgr.Options{Store: st, Journal: backend.JournalPath(st, c.Dir, workspace), Dir: c.Dir, Rescue: func(last *state.State) diag.List { return rescue(c, last) }}
 }
 
 // rescue prints a state that could be written nowhere.
-func (s *session) rescue(last *state.State) diag.List {
-	if err := statefile.Write(s.Stdout, last, true); err != nil {
+func rescue(c *command.Call, last *state.State) diag.List {
+	if err := statefile.Write(c.Stdout, last, true); err != nil {
 		return diag.Errorf(nil, "Failed to print the state", "The state could not be printed either: %s. The journal holds what is not in the state: leave it where it is.", err)
 	}
 	return diag.Errorf(nil, "State printed", "As a last resort the state was printed to standard output. Save it as a file and bring it back with \"%s state push\", or with a tool that can.", view.Program)
 }
 
 // shown reads a state for a command that changes nothing.
-func (s *session) shown(ctx context.Context, st store.Store, workspace string) (*state.State, diag.List) {
-	return statemgr.Read(ctx, s.heldIn(st, workspace))
+func shown(ctx context.Context, c *command.Call, st store.Store, workspace string) (*state.State, diag.List) {
+	return statemgr.Read(ctx, heldIn(c, st, workspace))
 }
 
 // release unlocks. It may be called more than once.
-func (h *held) release() { h.session.tell(h.Release()) }
+func (h *held) release() { h.Call.Report.Tell(h.Release()) }
 
 // begin prepares for an apply. A second interrupt then leaves the journal as it is.
 func (h *held) begin(ctx context.Context, changes int) diag.List {
 	ds := h.Start(ctx, changes)
 	if !ds.HasErrors() {
-		h.session.whenKilled(h.Abandon)
+		h.Call.Interrupts.WhenKilled(h.Abandon)
 	}
 	return ds
 }
@@ -90,13 +92,13 @@ func (h *held) begin(ctx context.Context, changes int) diag.List {
 // end brings the apply to its end.
 func (h *held) end(final *state.State) diag.List {
 	ds := h.End(final)
-	h.session.whenKilled(nil)
+	h.Call.Interrupts.WhenKilled(nil)
 	return ds
 }
 
 // persistEvery is how often the whole state is written during an apply.
-func (s *session) persistEvery() (time.Duration, diag.List) {
-	text := s.Env.Get("TF_STATE_PERSIST_INTERVAL")
+func persistEvery(c *command.Call) (time.Duration, diag.List) {
+	text := c.Env.Get("TF_STATE_PERSIST_INTERVAL")
 	if text == "" {
 		return 0, nil
 	}

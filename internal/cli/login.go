@@ -8,36 +8,46 @@ import (
 
 	"github.com/opentofu/svchost"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/registry"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
-func loginCommand(ctx context.Context, s *session, args []string) int {
-	var j jsonFlags
-	var input bool
-	var flags []vars.Flag
-	f := newFlags("login")
-	j.add(f)
-	addVars(f, &flags)
-	f.BoolVar(&input, "input", true, "")
-	if !s.parse(f, args) || !s.useJSON(j) {
-		return 1
+// loginCmd declares login.
+func loginCmd() command.Command {
+	return command.Command{
+		Name: "login", Synopsis: "Obtain and save credentials for a remote host", Usage: "[options] <hostname>",
+		Help: `Gets an API token for a host by way of its login page in your web browser
+and keeps it: in the credentials helper of the CLI configuration, or without
+one in the file credentials.tfrc.json of the configuration folder.`,
+		Args: []command.Arg{{Name: "hostname", Help: "The host to log in to."}},
+		Prepare: func() (command.Flags, command.Run) {
+			var j flags.JSON
+			input := true
+			fs := command.Flags{command.Bool(&input, "input", "Whether questions may be asked; without them login cannot work.")}
+			return append(fs, j.Flags().Hide()...), func(ctx context.Context, c *command.Call) int {
+				if !j.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				if len(c.Args) != 1 {
+					return c.UsageError("Unexpected argument", "The login command expects exactly one argument: the host to log in to.")
+				}
+				if !c.Prompt.May(input) {
+					return c.Fail(diag.Errorf(nil, "Login is an interactive command", "The \"%s login\" command uses interactive prompts to obtain and record credentials, so it can't be run with input disabled.\n\nTo configure credentials in a non-interactive context, write existing credentials directly to a CLI configuration file.", view.Program))
+				}
+				return c.Report.Status(login(ctx, c, c.Arg(0)))
+			}
+		},
 	}
-	defer s.finish()
-	if f.NArg() != 1 {
-		return s.usageError("login", "Unexpected argument", "The login command expects exactly one argument: the host to log in to.")
-	}
-	if !s.mayAsk(input) {
-		return s.fail(diag.Errorf(nil, "Login is an interactive command", "The \"%s login\" command uses interactive prompts to obtain and record credentials, so it can't be run with input disabled.\n\nTo configure credentials in a non-interactive context, write existing credentials directly to a CLI configuration file.", view.Program))
-	}
-	return s.status(s.login(ctx, f.Arg(0)))
 }
 
 // login gets a token for a host by way of the user's browser and keeps it.
-func (s *session) login(ctx context.Context, name string) diag.List {
-	host, reg, ds := s.hostNamed(name)
+func login(ctx context.Context, c *command.Call, name string) diag.List {
+	host, reg, ds := hostNamed(c, name)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -52,37 +62,37 @@ func (s *session) login(ctx context.Context, name string) diag.List {
 		}
 		return diag.Errorf(nil, "Service discovery failed for "+host, "%s.", err)
 	}
-	if ds := s.confirmLogin(ctx, host, reg); ds.HasErrors() {
+	if ds := confirmLogin(ctx, c, host, reg); ds.HasErrors() {
 		return ds
 	}
-	token, err := reg.LoginWith(ctx, service, s.showLogin(host))
+	token, err := reg.LoginWith(ctx, service, showLogin(c, host))
 	if err != nil {
 		return diag.Errorf(nil, "Failed to obtain a token", "%s.", err)
 	}
 	if err := reg.Store(ctx, name, token); err != nil {
 		return diag.Errorf(nil, "Failed to save API token", "The token for %s was obtained, but it cannot be saved: %s.", host, err)
 	}
-	s.human.Say("\n")
-	s.human.Good("Success!")
-	s.human.Say(" " + view.Product + " has obtained and saved an API token.\n\nThe new API token will be used for any future " + view.Product + " command that must make\nauthenticated requests to " + host + ".\n\n")
+	c.Report.Human.Say("\n")
+	c.Report.Human.Good("Success!")
+	c.Report.Human.Say(" " + view.Product + " has obtained and saved an API token.\n\nThe new API token will be used for any future " + view.Product + " command that must make\nauthenticated requests to " + host + ".\n\n")
 	return nil
 }
 
 // hostNamed understands a host name and makes the client that asks it.
-func (s *session) hostNamed(name string) (shown string, reg *registry.Client, ds diag.List) {
+func hostNamed(c *command.Call, name string) (shown string, reg *registry.Client, ds diag.List) {
 	h, err := svchost.ForComparison(name)
 	if err != nil {
 		return "", nil, diag.Errorf(nil, "Invalid hostname", "The given hostname %q is not valid: %s.", name, err)
 	}
-	cfg, ds := s.settings()
+	cfg, ds := settings(c)
 	if ds.HasErrors() {
 		return "", nil, ds
 	}
-	return h.ForDisplay(), s.registry(cfg), ds
+	return h.ForDisplay(), registryClient(c, cfg), ds
 }
 
 // confirmLogin asks whether the user wants the token and its place.
-func (s *session) confirmLogin(ctx context.Context, host string, reg *registry.Client) diag.List {
+func confirmLogin(ctx context.Context, c *command.Call, host string, reg *registry.Client) diag.List {
 	place, helper, err := reg.Where()
 	if err != nil {
 		return diag.Errorf(nil, "Credentials cannot be stored", "%s.", err)
@@ -91,8 +101,8 @@ func (s *session) confirmLogin(ctx context.Context, host string, reg *registry.C
 	if helper {
 		where = "If login is successful, " + view.Product + " will store the token in the configured\n\"" + place + "\" credentials helper for use by subsequent commands."
 	}
-	s.human.Say(view.Product + " will request an API token for " + host + " using OAuth.\n\nThis will work only if you are able to use a web browser on this computer to\ncomplete a login process. If not, you must obtain an API token by another\nmeans and configure it in the CLI configuration manually.\n\n" + where + "\n\n")
-	answer, err := s.ask(ctx, question{title: "Do you want to proceed?", text: "Only 'yes' will be accepted to confirm."})
+	c.Report.Human.Say(view.Product + " will request an API token for " + host + " using OAuth.\n\nThis will work only if you are able to use a web browser on this computer to\ncomplete a login process. If not, you must obtain an API token by another\nmeans and configure it in the CLI configuration manually.\n\n" + where + "\n\n")
+	answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "Do you want to proceed?", Text: "Only 'yes' will be accepted to confirm."})
 	if err != nil {
 		return diag.Errorf(nil, "Failed to handle confirmation prompt", "%s.", err)
 	}
@@ -103,32 +113,26 @@ func (s *session) confirmLogin(ctx context.Context, host string, reg *registry.C
 }
 
 // showLogin brings the user's browser to the login page and prints its URL.
-func (s *session) showLogin(host string) func(url string) {
+func showLogin(c *command.Call, host string) func(url string) {
 	return func(url string) {
-		s.human.Say("\nThe login page of " + host + " is to open in your web browser. If it does not,\nopen this URL yourself:\n    " + url + "\n\nWaiting for the host to signal that login was successful.\n\n")
-		s.browse(url)
+		c.Report.Human.Say("\nThe login page of " + host + " is to open in your web browser. If it does not,\nopen this URL yourself:\n    " + url + "\n\nWaiting for the host to signal that login was successful.\n\n")
+		browse(c, url)
 	}
 }
 
 // browse opens the user's browser. That it cannot be found is no failure: the
 // URL was printed.
-func (s *session) browse(url string) {
-	c := sys.Command{Path: "xdg-open", Args: []string{url}, Dir: s.Dir, Env: s.Env}
+func browse(c *command.Call, url string) {
+	cmd := sys.Command{Path: "xdg-open", Args: []string{url}, Dir: c.Dir, Env: c.Env}
 	switch runtime.GOOS {
 	case "darwin":
-		c.Path = "open"
+		cmd.Path = "open"
 	case "windows":
-		c.Path, c.Args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+		cmd.Path, cmd.Args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
 	}
-	c.Path = cmp.Or(s.Env.Get("BROWSER"), c.Path)
-	ctx := context.WithoutCancel(s.ctx)
+	cmd.Path = cmp.Or(c.Env.Get("BROWSER"), cmd.Path)
+	ctx := context.WithoutCancel(c.Report.Context)
 	go func() { // left behind: the browser outlives us
-		_ = s.Run(ctx, c)
+		_ = c.Run(ctx, cmd)
 	}()
-}
-
-func loginUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] login [options] <hostname>\n\n"+
-		"  Gets an API token for a host by way of its login page in your web browser\n  and keeps it: in the credentials helper of the CLI configuration, or without\n  one in the file credentials.tfrc.json of the configuration folder.",
-		option("-input=true", "Whether questions may be asked; without them login cannot work."))()
 }

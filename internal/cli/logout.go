@@ -4,26 +4,37 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 )
 
-func logoutCommand(ctx context.Context, s *session, args []string) int {
-	var j jsonFlags
-	f := newFlags("logout")
-	j.add(f)
-	if !s.parse(f, args) || !s.useJSON(j) {
-		return 1
+// logoutCmd declares logout.
+func logoutCmd() command.Command {
+	return command.Command{
+		Name: "logout", Synopsis: "Remove locally-stored credentials for a remote host", Usage: "[options] <hostname>",
+		Help: `Removes the stored API token for a host. The token itself stays valid until
+it is revoked at the host.`,
+		Args: []command.Arg{{Name: "hostname", Help: "The host to log out of."}},
+		Prepare: func() (command.Flags, command.Run) {
+			var j flags.JSON
+			return j.Flags(), func(ctx context.Context, c *command.Call) int {
+				if !j.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				if len(c.Args) != 1 {
+					return c.UsageError("Unexpected argument", "The logout command expects exactly one argument: the host to log out of.")
+				}
+				return c.Report.Status(logout(ctx, c, c.Arg(0)))
+			}
+		},
 	}
-	defer s.finish()
-	if f.NArg() != 1 {
-		return s.usageError("logout", "Unexpected argument", "The logout command expects exactly one argument: the host to log out of.")
-	}
-	return s.status(s.logout(ctx, f.Arg(0)))
 }
 
 // logout forgets the token for a host.
-func (s *session) logout(ctx context.Context, name string) diag.List {
-	host, reg, ds := s.hostNamed(name)
+func logout(ctx context.Context, c *command.Call, name string) diag.List {
+	host, reg, ds := hostNamed(c, name)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -32,27 +43,20 @@ func (s *session) logout(ctx context.Context, name string) diag.List {
 	}
 	place, helper, err := reg.Where()
 	if err != nil || !helper && !reg.Stored(name) {
-		s.human.Say("No credentials for " + host + " are stored.\n\n")
-		s.stream.Log("No credentials for " + host + " are stored")
+		c.Report.Human.Say("No credentials for " + host + " are stored.\n\n")
+		c.Report.Stream.Log("No credentials for " + host + " are stored")
 		return ds
 	}
 	what := "following file:\n    " + place
 	if helper {
 		what = "configured\n\"" + place + "\" credentials helper."
 	}
-	s.say("Removing the stored credentials for " + host + " from the " + what + "\n\n")
+	c.Report.Say("Removing the stored credentials for " + host + " from the " + what + "\n\n")
 	if err := reg.Forget(ctx, name); err != nil {
 		return append(ds, diag.Errorf(nil, "Failed to remove API token", "The stored token for %s cannot be removed: %s.", host, err)...)
 	}
-	s.human.Good("Success!")
-	s.human.Say(" " + view.Product + " has removed the stored API token for " + host + ".\n\n")
-	s.stream.Log("Success! " + view.Product + " has removed the stored API token for " + host)
+	c.Report.Human.Good("Success!")
+	c.Report.Human.Say(" " + view.Product + " has removed the stored API token for " + host + ".\n\n")
+	c.Report.Stream.Log("Success! " + view.Product + " has removed the stored API token for " + host)
 	return ds
-}
-
-func logoutUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] logout [options] <hostname>\n\n"+
-		"  Removes the stored API token for a host. The token itself stays valid until\n  it is revoked at the host.",
-		option("-json", "Produce output in a machine-readable JSON format."),
-		option("-json-into=path", "Write the machine-readable output to a file, besides the output for people."))()
 }

@@ -8,44 +8,54 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/fetch"
 	"github.com/terrace-iac/terrace/internal/module"
 )
 
-type modulesOptions struct {
-	json bool
-	vars []vars.Flag
+// modulesCmd declares modules.
+func modulesCmd() command.Command {
+	return command.Command{
+		Name: "modules", Synopsis: "Show the tree of module calls", Usage: "[options]",
+		Help: `Prints the tree of module calls: for each call its source, the version that
+is installed and the folder that the module is loaded from.`,
+		Prepare: func() (command.Flags, command.Run) {
+			o := &modulesOptions{}
+			fs := command.Flags{command.Bool(&o.json, "json", "Print the calls as a JSON document, each with its caller and the place of the call.")}
+			return append(fs, flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) > 0 {
+					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
+				}
+				return runModules(ctx, c, o)
+			}
+		},
+	}
 }
 
-func modulesCommand(ctx context.Context, s *session, args []string) int {
-	var o modulesOptions
-	f := newFlags("modules")
-	f.BoolVar(&o.json, "json", false, "")
-	addVars(f, &o.vars)
-	if !s.parse(f, args) {
-		return 1
-	}
-	if f.NArg() > 0 {
-		return s.usageError("modules", "Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
-	}
-	p, ds := s.load(ctx, loadOptions{vars: o.vars, partial: true})
+func runModules(ctx context.Context, c *command.Call, o *modulesOptions) int {
+	p, ds := load(ctx, c, loadOptions{vars: o.vars, partial: true})
 	if p == nil {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	defer p.close()
 	if !o.json {
-		s.tell(ds)
-		s.human.Say(moduleTree(p.engine.Tree()))
+		c.Report.Tell(ds)
+		c.Report.Human.Say(moduleTree(p.engine.Tree()))
 		return 0
 	}
 	doc, err := json.Marshal(moduleList(p.engine.Tree()))
 	if err != nil {
 		return 1 // there is nothing in it that cannot be written
 	}
-	fmt.Fprintf(s.Stdout, "%s\n", doc)
+	fmt.Fprintf(c.Stdout, "%s\n", doc)
 	return 0
+}
+
+type modulesOptions struct {
+	json bool
+	vars []vars.Flag
 }
 
 // A moduleEntry is one call in the list of modules. Key, source and version have
@@ -120,12 +130,4 @@ func branch(last bool) (mark, below string) {
 		return "└── ", "    "
 	}
 	return "├── ", "│   "
-}
-
-func modulesUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] modules [options]\n\n"+
-		"  Prints the tree of module calls: for each call its source, the version that\n  is installed and the folder that the module is loaded from.",
-		option("-json", "Print the calls as a JSON document, each with its caller and the place of the call."),
-		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module. May be repeated."),
-		option("-var-file=path", "Load variable values from a file. May be repeated."))()
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -11,6 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/plan"
@@ -18,8 +19,8 @@ import (
 
 // operationFlags are what plan, apply, destroy and refresh share.
 type operationFlags struct {
-	state stateFlags
-	json  jsonFlags
+	state flags.State
+	json  flags.JSON
 	scope scopeFlags
 
 	vars        []vars.Flag
@@ -32,21 +33,28 @@ type operationFlags struct {
 	generate    string
 }
 
-func (o *operationFlags) add(f *flag.FlagSet) {
-	o.state.add(f)
-	o.json.add(f)
-	o.scope.add(f)
-	addVars(f, &o.vars)
-	f.BoolVar(&o.input, "input", true, "")
-	f.IntVar(&o.parallelism, "parallelism", 10, "")
-	f.BoolVar(&o.refresh, "refresh", true, "")
-	f.BoolVar(&o.destroy, "destroy", false, "")
-	f.BoolVar(&o.refreshOnly, "refresh-only", false, "")
-	f.BoolVar(&o.reveal, "show-sensitive", false, "")
+// flags are the flags, in the order of the help.
+func (o *operationFlags) flags() command.Flags {
+	o.input, o.refresh, o.parallelism = true, true, 10
+	out := command.Flags{
+		command.Bool(&o.destroy, "destroy", "Select the \"destroy\" planning mode: a plan to destroy all objects that this configuration manages."),
+		command.Bool(&o.refreshOnly, "refresh-only", "Select the \"refresh only\" planning mode: check whether remote objects still match the most recent apply, without undoing anything."),
+		command.Bool(&o.refresh, "refresh", "Skip checking for external changes to remote objects while creating the plan."),
+	}
+	out = append(out, o.scope.flags()...)
+	out = append(out, flags.Vars(&o.vars)...)
+	out = append(out, flags.Warnings()...)
+	out = append(out, command.Bool(&o.input, "input", "Do not ask for input. Missing variables are errors then."))
+	out = append(out, o.state.Lock.Flags()...)
+	out = append(out, flags.NoColor(),
+		command.Int(&o.parallelism, "parallelism", "n", "How many operations run at the same time. Defaults to 10."),
+		command.Bool(&o.reveal, "show-sensitive", "Show sensitive values."),
+		o.state.PathFlag())
+	return append(out, o.json.Flags()...)
 }
 
 // options makes plan options of the flags.
-func (o *operationFlags) options(s *session) (engine.PlanOptions, diag.List) {
+func (o *operationFlags) options(c *command.Call) (engine.PlanOptions, diag.List) {
 	out := engine.PlanOptions{SkipRefresh: !o.refresh, GenerateTo: o.generate}
 	switch {
 	case o.destroy && o.refreshOnly:
@@ -60,7 +68,7 @@ func (o *operationFlags) options(s *session) (engine.PlanOptions, diag.List) {
 	case o.refreshOnly:
 		out.Mode = plan.RefreshOnly
 	}
-	ds := o.scope.resolve(s, &out, o.wholeModule)
+	ds := o.scope.resolve(c, &out, o.wholeModule)
 	if len(out.Replace) > 0 && out.Mode != plan.Normal {
 		ds = append(ds, diag.Errorf(nil, "Unsupported plan mode", "Forcing resource instance replacement (with -replace=...) is allowed only in normal planning mode.")...)
 	}
@@ -72,23 +80,25 @@ func (o *operationFlags) options(s *session) (engine.PlanOptions, diag.List) {
 
 // scopeFlags say which part of the configuration a plan is about.
 type scopeFlags struct {
-	targets, excludes, targetFiles, excludeFiles, replace listFlag
+	targets, excludes, targetFiles, excludeFiles, replace []string
 }
 
-func (o *scopeFlags) add(f *flag.FlagSet) {
-	f.Var(&o.targets, "target", "")
-	f.Var(&o.targetFiles, "target-file", "")
-	f.Var(&o.excludes, "exclude", "")
-	f.Var(&o.excludeFiles, "exclude-file", "")
-	f.Var(&o.replace, "replace", "")
+func (o *scopeFlags) flags() command.Flags {
+	return command.Flags{
+		command.List(&o.replace, "replace", "resource", "Force replacement of a resource instance. May be repeated.").Completes(command.Instances),
+		command.List(&o.targets, "target", "resource", "Limit the plan to the given module, resource, or resource instance and what it depends on. May be repeated. Cannot be used together with -exclude.").Completes(command.Addresses),
+		command.List(&o.targetFiles, "target-file", "path", "Like -target, for each address in a file: one a line, lines that begin with # are comments.").Completes(command.Files),
+		command.List(&o.excludes, "exclude", "resource", "Leave the given module, resource, or resource instance and what depends on it out of the plan. May be repeated.").Completes(command.Addresses),
+		command.List(&o.excludeFiles, "exclude-file", "path", "Like -exclude, for each address in a file.").Completes(command.Files),
+	}
 }
 
 // resolve reads the addresses of the flags. module says why a module cannot be
 // replaced.
-func (o *scopeFlags) resolve(s *session, out *engine.PlanOptions, module func(*session, addr.Target) string) diag.List {
+func (o *scopeFlags) resolve(c *command.Call, out *engine.PlanOptions, module func(context.Context, *command.Call, addr.Target) string) diag.List {
 	var ds, more diag.List
-	out.Targets, ds = targetsOf(s, "target", o.targets, o.targetFiles)
-	out.Excludes, more = targetsOf(s, "exclude", o.excludes, o.excludeFiles)
+	out.Targets, ds = targetsOf(c, "target", o.targets, o.targetFiles)
+	out.Excludes, more = targetsOf(c, "exclude", o.excludes, o.excludeFiles)
 	ds = append(ds, more...)
 	if len(out.Targets) > 0 && len(out.Excludes) > 0 {
 		ds = append(ds, diag.Errorf(nil, "Invalid combination of arguments", "The target and exclude planning options are mutually-exclusive. Each plan must use either only the target options or only the exclude options.")...)
@@ -100,7 +110,7 @@ func (o *scopeFlags) resolve(s *session, out *engine.PlanOptions, module func(*s
 		case err != nil:
 			what = asSentence(err)
 		case t.IsModule():
-			what = module(s, t)
+			what = module(c.Report.Context, c, t)
 		case t.Resource.Mode != addr.Managed:
 			what = "Only managed resources can be used with the -replace=... option."
 		}
@@ -114,7 +124,7 @@ func (o *scopeFlags) resolve(s *session, out *engine.PlanOptions, module func(*s
 }
 
 // targetsOf parses addresses of flags and of files with one address a line.
-func targetsOf(s *session, what string, texts, files []string) ([]addr.Target, diag.List) {
+func targetsOf(c *command.Call, what string, texts, files []string) ([]addr.Target, diag.List) {
 	var out []addr.Target
 	var ds diag.List
 	parse := func(text, where string) {
@@ -129,7 +139,7 @@ func targetsOf(s *session, what string, texts, files []string) ([]addr.Target, d
 		parse(text, "")
 	}
 	for _, name := range files {
-		src, err := os.ReadFile(s.Path(name))
+		src, err := os.ReadFile(c.Path(name))
 		if err != nil {
 			ds = append(ds, diag.Errorf(nil, "Failed to read file of addresses", "The file of the -%s-file option cannot be read: %s.", what, err)...)
 			continue
@@ -155,17 +165,17 @@ type run struct {
 
 // start loads configuration and state for an operation. With errors the run is
 // nil; else the caller must call stop.
-func (s *session) start(ctx context.Context, o *operationFlags, name, operation string) (*run, diag.List) {
-	options, ds := o.options(s)
+func start(ctx context.Context, c *command.Call, o *operationFlags, name, operation string) (*run, diag.List) {
+	options, ds := o.options(c)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	p, more := s.load(ctx, loadOptions{vars: o.vars, input: o.input, parallelism: o.parallelism})
+	p, more := load(ctx, c, loadOptions{vars: o.vars, input: o.input, parallelism: o.parallelism})
 	if ds = append(ds, more...); ds.HasErrors() {
 		return nil, ds
 	}
 	r := &run{project: p, flags: o, options: options}
-	if options.Mode != plan.Destroy && name != "refresh" && !config.IsConfigDir(s.Dir, config.Options{}) {
+	if options.Mode != plan.Destroy && name != "refresh" && !config.IsConfigDir(c.Dir, config.Options{}) {
 		p.close()
 		return nil, append(ds, noConfiguration(name)...)
 	}
@@ -208,7 +218,7 @@ func (r *run) make(ctx context.Context) (*plan.Plan, diag.List) {
 
 // flush tells the warnings that were kept.
 func (r *run) flush() {
-	r.tell(r.pending)
+	r.Report.Tell(r.pending)
 	r.pending = nil
 }
 
@@ -216,10 +226,10 @@ func (r *run) flush() {
 func (r *run) showPlan(ctx context.Context, p *plan.Plan, ds diag.List) {
 	sc := r.schemas(ctx)
 	if p != nil {
-		if r.human != nil {
-			_ = view.Plan(r.Stdout, r.human.Style, p, sc, r.flags.reveal)
+		if r.Report.Human != nil {
+			_ = view.Plan(r.Stdout, r.Report.Human.Style, p, sc, r.flags.reveal)
 		}
-		r.stream.Plan(p)
+		r.Report.Stream.Plan(p)
 	}
 	r.pending = append(append(r.pending, ds...), sc.ds...)
 	if ds.HasErrors() {

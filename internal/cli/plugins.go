@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/lock"
@@ -20,7 +21,7 @@ import (
 // plugins starts providers from their packages, or connects to those that run
 // on their own.
 type plugins struct {
-	session  *session
+	Call     *command.Call
 	config   *cliconfig.Config
 	packages map[addr.Provider]install.Package
 	attached map[addr.Provider]rpc.Reattach
@@ -29,7 +30,7 @@ type plugins struct {
 
 // plug reads what the environment and the user's settings say of providers.
 func (p *project) plug() diag.List {
-	cfg, ds := p.settings()
+	cfg, ds := settings(p.Call)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -37,16 +38,16 @@ func (p *project) plug() diag.List {
 	if err != nil {
 		return append(ds, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)...)
 	}
-	p.plugins = &plugins{session: p.session, config: cfg, attached: attached, schemas: &rpc.SchemaCache{}}
+	p.plugins = &plugins{Call: p.Call, config: cfg, attached: attached, schemas: &rpc.SchemaCache{}}
 	return ds
 }
 
 func (pl *plugins) installOptions() install.Options {
-	s := pl.session
-	return install.Options{Config: pl.config, WorkDir: s.Dir, DataDir: s.dataDir(), Home: s.Home(), Env: s.Env, Now: s.Now, Run: s.Run, Hashes: s.hashes}
+	c := pl.Call
+	return install.Options{Config: pl.config, WorkDir: c.Dir, DataDir: c.DataDir(), Home: c.Home(), Env: c.Env, Now: c.Now, Run: c.Run, Hashes: c.Hashes}
 }
 
-func (pl *plugins) lockPath() string { return filepath.Join(pl.session.Dir, lock.Name) }
+func (pl *plugins) lockPath() string { return filepath.Join(pl.Call.Dir, lock.Name) }
 
 // choose finds the packages that are started later.
 func (pl *plugins) choose(ctx context.Context, req install.Requirements) diag.List {
@@ -90,8 +91,8 @@ func (pl *plugins) pkg(a addr.Provider) (install.Package, diag.List) {
 
 // Program implements engine.ProgramSource.
 func (pl *plugins) Program(ctx context.Context, a addr.Provider) (engine.Program, diag.List) {
-	s := pl.session
-	o := rpc.Options{Addr: a, Env: s.Env, Stderr: pl.log(), Cache: pl.schemas, DisableTLS: s.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
+	c := pl.Call
+	o := rpc.Options{Addr: a, Env: c.Env, Stderr: pl.log(), Cache: pl.schemas, DisableTLS: c.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
 	if r, ok := pl.attached[a]; ok {
 		return engine.Program{
 			Path: "attached " + r.Network + " " + r.Address, Outside: true,
@@ -105,7 +106,7 @@ func (pl *plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 	prog, ds := pkg.Program(ctx)
 	o.Path, o.Name = prog.Path, prog.Name
 	return engine.Program{
-		Path: prog.Name, Env: s.Env, Dir: s.Dir,
+		Path: prog.Name, Env: c.Env, Dir: c.Dir,
 		Start: func(ctx context.Context, dir string) (provider.Provider, diag.List) {
 			o := o
 			o.Dir = dir
@@ -117,11 +118,11 @@ func (pl *plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 // log is where plugins write: nowhere, unless logging is turned on.
 func (pl *plugins) log() io.Writer {
 	for _, name := range [...]string{"TF_LOG_PROVIDER", "TF_LOG"} {
-		if v := pl.session.Env.Get(name); v != "" {
+		if v := pl.Call.Env.Get(name); v != "" {
 			if strings.EqualFold(v, "off") {
 				return nil
 			}
-			return pl.session.Stderr
+			return pl.Call.Stderr
 		}
 	}
 	return nil

@@ -7,40 +7,20 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
-// leading takes the flags of Terragrunt that mean the same to every command from in
-// front of the command's name.
-func (s *session) leading(args []string) (flags, rest []string) {
-	if s.plainFolder() {
-		return nil, args
-	}
-	takes := map[string]bool{"no-color": false} // whether each takes a value
-	for _, x := range (&unitFlags{}).specs() {
-		if slices.Contains(strings.Fields(everywhere), x.name) {
-			takes[x.name] = x.on == nil
+// leading are the flags of Terragrunt that mean the same to every command, so that
+// they may stand in front of its name.
+func leading() command.Flags {
+	out := command.Flags{command.Ignored("no-color", "", "").WithTwoDashes()}
+	for _, f := range (&unitFlags{}).declare() {
+		if slices.Contains(strings.Fields(everywhere), f.Name) || f.Name == everyExperiment || strings.HasPrefix(f.Name, "no-tip") {
+			out = append(out, f)
 		}
 	}
-	for _, x := range idleFlags() {
-		if x.name == everyExperiment || strings.HasPrefix(x.name, "no-tip") {
-			takes[x.name] = x.takes
-		}
-	}
-	for len(args) > 0 {
-		name, ok := strings.CutPrefix(args[0], "--")
-		name, _, has := strings.Cut(name, "=")
-		value, known := takes[name]
-		n := 1
-		if value && !has {
-			n = 2
-		}
-		if !ok || !known || len(args) < n {
-			break
-		}
-		flags, args = append(flags, args[:n]...), args[n:]
-	}
-	return flags, args
+	return out
 }
 
 // # Profiles of the program itself
@@ -50,10 +30,10 @@ func (s *session) leading(args []string) (flags, rest []string) {
 // --working-dir. OpenTofu's variable for a profile of the processor counts too.
 
 // profiles are the files that the flags and variables of a command ask for.
-func (s *session) profiles(args []string) sys.Profiles {
+func profiles(c *command.Call, args []string) sys.Profiles {
 	var p sys.Profiles
-	if !s.plainFolder() {
-		f, _, err := takeUnitFlags(args, s.Env)
+	if !plainFolder(c) {
+		f, _, err := takeUnitFlags(args, c.Env)
 		if err != nil {
 			return p // the command tells it, if it takes such flags
 		}
@@ -64,53 +44,39 @@ func (s *session) profiles(args []string) sys.Profiles {
 		}{{&p.CPU, "terragrunt_cpu.prof"}, {&p.Memory, "terragrunt_mem.prof"}, {&p.Goroutines, "terragrunt_goroutine.prof"}} {
 			switch {
 			case *x.into != "":
-				*x.into = s.Path(*x.into)
+				*x.into = c.Path(*x.into)
 			case f.profileDir != "":
-				*x.into = filepath.Join(s.System.In(f.working).Path(f.profileDir), x.name)
+				*x.into = filepath.Join(c.System.In(f.working).Path(f.profileDir), x.name)
 			}
 		}
 	}
-	if file := s.Env.Get("TOFU_CPU_PROFILE"); file != "" && p.CPU == "" {
-		p.CPU = s.Path(file)
+	if file := c.Env.Get("TOFU_CPU_PROFILE"); file != "" && p.CPU == "" {
+		p.CPU = c.Path(file)
 	}
 	return p
 }
 
 // profiled runs a command, and writes the profiles that are asked for.
-func (s *session) profiled(args []string, run func() int) int {
-	p := s.profiles(args)
+func profiled(c *command.Call, args []string, run func() int) int {
+	p := profiles(c, args)
 	if p == (sys.Profiles{}) {
 		return run()
 	}
 	err := errors.New("this program cannot profile itself here")
 	var stop func() error
-	if s.Profile != nil {
-		stop, err = s.Profile(p)
+	if c.Profile != nil {
+		stop, err = c.Profile(p)
 	}
 	if err != nil {
-		return s.fail(badProfile(err))
+		return c.Fail(badProfile(err))
 	}
-	s.mu.Lock()
-	s.reach.traced = stop
-	s.mu.Unlock()
+	c.Interrupts.Traces(stop)
 	code := run()
-	if err := s.endProfiles(); err != nil {
-		s.tell(badProfile(err))
+	if err := c.Interrupts.EndTraces(); err != nil {
+		c.Report.Tell(badProfile(err))
 		code = max(code, 1)
 	}
 	return code
-}
-
-// endProfiles writes the profiles, once.
-func (s *session) endProfiles() error {
-	s.mu.Lock()
-	stop := s.reach.traced
-	s.reach.traced = nil
-	s.mu.Unlock()
-	if stop == nil {
-		return nil
-	}
-	return stop()
 }
 
 func badProfile(err error) diag.List {

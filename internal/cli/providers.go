@@ -10,6 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lock"
@@ -17,51 +19,46 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// gettingCommands are the commands about modules, providers and the hosts that
-// they come from.
-func gettingCommands() []command {
-	return []command{
-		{name: "get", synopsis: "Install or upgrade remote " + view.Product + " modules", usage: getUsage, run: getCommand},
-		{name: "login", synopsis: "Obtain and save credentials for a remote host", usage: loginUsage, run: loginCommand},
-		{name: "logout", synopsis: "Remove locally-stored credentials for a remote host", usage: logoutUsage, run: logoutCommand},
-		{name: "modules", synopsis: "Show the tree of module calls", usage: modulesUsage, run: modulesCommand},
-		{name: "providers", synopsis: "Show the providers required for this configuration", usage: providersUsage, run: providersCommand},
-		{name: "providers lock", synopsis: "Write out dependency locks for the configured providers", usage: providersLockUsage, run: providersLockCommand},
-		{name: "providers mirror", synopsis: "Save local copies of all required provider plugins", usage: providersMirrorUsage, run: providersMirrorCommand},
-		{name: "providers schema", synopsis: "Show schemas for the providers used in the configuration", usage: providersSchemaUsage, run: providersSchemaCommand},
+// providersCmd declares providers.
+func providersCmd() command.Command {
+	return command.Command{
+		Name: "providers", Synopsis: "Show the providers required for this configuration", Usage: "[options]",
+		Units: command.InUnit | command.OnlyReads,
+		Help: `Prints the tree of modules with the providers that each of them needs and
+the constraints on their versions, and the providers that the state needs.`,
+		Prepare: func() (command.Flags, command.Run) {
+			var given []vars.Flag
+			testDir := ""
+			fs := append(command.Flags{flags.TestDirectory(&testDir)}, flags.Vars(&given)...)
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) > 0 {
+					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
+				}
+				return runProviders(ctx, c, given)
+			}
+		},
 	}
 }
 
-func providersCommand(ctx context.Context, s *session, args []string) int {
-	var flags []vars.Flag
-	var testDir string
-	f := newFlags("providers")
-	addVars(f, &flags)
-	f.StringVar(&testDir, "test-directory", "tests", "")
-	if !s.parse(f, args) {
-		return 1
+func runProviders(ctx context.Context, c *command.Call, given []vars.Flag) int {
+	if !config.IsConfigDir(c.Dir, config.Options{}) {
+		return c.Fail(diag.Errorf(nil, "No configuration files", "The directory %s contains no %s configuration files.", c.Dir, view.Product))
 	}
-	if f.NArg() > 0 {
-		return s.usageError("providers", "Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
-	}
-	if !config.IsConfigDir(s.Dir, config.Options{}) {
-		return s.fail(diag.Errorf(nil, "No configuration files", "The directory %s contains no %s configuration files.", s.Dir, view.Product))
-	}
-	p, ds := s.load(ctx, loadOptions{vars: flags, partial: true})
+	p, ds := load(ctx, c, loadOptions{vars: given, partial: true})
 	if p == nil {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	defer p.close()
 	st, more := p.stateShown(ctx)
 	if ds = append(ds, more...); more.HasErrors() {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	var b strings.Builder
 	b.WriteString("\nProviders required by configuration:\n.\n")
 	drawProviders(&b, p.engine.Tree().Root, "")
 	b.WriteString("\n" + providersOfState(p.translate(st)))
-	s.human.Say(b.String())
-	s.tell(ds)
+	c.Report.Human.Say(b.String())
+	c.Report.Tell(ds)
 	return 0
 }
 
@@ -71,7 +68,7 @@ func (p *project) stateShown(ctx context.Context) (*state.State, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	st, more := p.shownIn(ctx, b, p.workspace, stateFlags{})
+	st, more := shownIn(ctx, p.Call, b, p.workspace, flags.State{})
 	return st, append(ds, more...)
 }
 
@@ -124,13 +121,4 @@ func providersOfState(st *state.State) string {
 		fmt.Fprintf(&b, "    provider[%s]\n\n", a)
 	}
 	return b.String()
-}
-
-func providersUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] providers [options]\n\n"+
-		"  Prints the tree of modules with the providers that each of them needs and\n  the constraints on their versions, and the providers that the state needs.",
-		option("-test-directory=path", "The folder of test files, \"tests\" by default."),
-		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module. May be repeated."),
-		option("-var-file=path", "Load variable values from a file. May be repeated."))() +
-		"\n\nSubcommands:\n    lock      Write out dependency locks for the configured providers\n    mirror    Save local copies of all required provider plugins\n    schema    Show schemas for the providers used in the configuration"
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
@@ -14,36 +16,49 @@ import (
 	"github.com/terrace-iac/terrace/internal/provider/install"
 )
 
+// providersLockCmd declares providers lock.
+func providersLockCmd() command.Command {
+	return command.Command{
+		Name: "providers lock", Synopsis: "Write out dependency locks for the configured providers", Usage: "[options] [providers...]",
+		Help: `Adds the checksums of provider packages to the dependency lock file, for the
+given platforms and without installing anything. The packages come from the
+registries that the providers belong to, whatever the CLI configuration says
+of installation methods. Without addresses it does so for every provider of
+the configuration.`,
+		Args: []command.Arg{{Name: "providers", Help: "Source addresses of providers.", Optional: true, Repeated: true}},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &providersLockOptions{}
+			fs := command.Flags{
+				command.Text(&o.fsMirror, "fs-mirror", "dir", "Take the packages from a filesystem mirror instead.").Completes(command.Folders),
+				command.Text(&o.netMirror, "net-mirror", "url", "Take the packages from a network mirror instead."),
+				command.List(&o.platforms, "platform", "os_arch", "The platform to get checksums for, such as linux_amd64; ours by default. May be repeated."),
+			}
+			return append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				if o.fsMirror != "" && o.netMirror != "" {
+					return c.UsageError("Invalid installation method options", "The -fs-mirror and -net-mirror command line options are mutually-exclusive.")
+				}
+				o.only = c.Args
+				return c.Report.Status(lockProviders(ctx, c, o))
+			}
+		},
+	}
+}
+
 type providersLockOptions struct {
-	json                jsonFlags
+	json                flags.JSON
 	vars                []vars.Flag
-	platforms           listFlag
+	platforms           []string
 	fsMirror, netMirror string
 	only                []string // addresses of providers; empty: all
 }
 
-func providersLockCommand(ctx context.Context, s *session, args []string) int {
-	var o providersLockOptions
-	f := newFlags("providers lock")
-	o.json.add(f)
-	addVars(f, &o.vars)
-	f.Var(&o.platforms, "platform", "")
-	f.StringVar(&o.fsMirror, "fs-mirror", "", "")
-	f.StringVar(&o.netMirror, "net-mirror", "", "")
-	if !s.parse(f, args) || !s.useJSON(o.json) {
-		return 1
-	}
-	defer s.finish()
-	if o.fsMirror != "" && o.netMirror != "" {
-		return s.usageError("providers lock", "Invalid installation method options", "The -fs-mirror and -net-mirror command line options are mutually-exclusive.")
-	}
-	o.only = f.Args()
-	return s.status(s.lockProviders(ctx, &o))
-}
-
 // lockProviders adds hashes to the lock file.
-func (s *session) lockProviders(ctx context.Context, o *providersLockOptions) diag.List {
-	p, ds := s.load(ctx, loadOptions{vars: o.vars, partial: true})
+func lockProviders(ctx context.Context, c *command.Call, o *providersLockOptions) diag.List {
+	p, ds := load(ctx, c, loadOptions{vars: o.vars, partial: true})
 	if p == nil {
 		return ds
 	}
@@ -60,15 +75,15 @@ func (s *session) lockProviders(ctx context.Context, o *providersLockOptions) di
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
-	t := s.newTransfers()
+	t := newTransfers(c)
 	io.Progress = func(e install.Event) {
 		t.provider(e)
 		what := e.Provider.Display() + " " + e.Version.String() + " for " + e.Platform
 		switch e.Kind {
 		case install.Fetching:
-			s.step("Fetching " + what + "...")
+			step(c, "Fetching "+what+"...")
 		case install.Retrieved:
-			s.step(fmt.Sprintf("Retrieved %s (%s)", what, e.Auth))
+			step(c, fmt.Sprintf("Retrieved %s (%s)", what, e.Auth))
 		}
 	}
 	var obtained []string
@@ -80,9 +95,9 @@ func (s *session) lockProviders(ctx context.Context, o *providersLockOptions) di
 		return ds
 	}
 	for _, line := range obtained {
-		s.step(line)
+		step(c, line)
 	}
-	return append(ds, s.writeLock(p.plugins.lockPath(), old, next)...)
+	return append(ds, writeLock(c, p.plugins.lockPath(), old, next)...)
 }
 
 // gained says what a package did for the lock file.
@@ -96,21 +111,21 @@ func gained(f install.Fetched) string {
 	return "All checksums for this platform were already tracked in the lock file"
 }
 
-func (s *session) writeLock(path string, old, next *lock.File) diag.List {
+func writeLock(c *command.Call, path string, old, next *lock.File) diag.List {
 	if next.Equal(old) {
-		s.human.Say("\n")
-		s.human.Good("Success!")
-		s.human.Say(" " + view.Product + " has validated the lock file and found no need for changes.\n")
-		s.stream.Log("Success! " + view.Product + " has validated the lock file and found no need for changes")
+		c.Report.Human.Say("\n")
+		c.Report.Human.Good("Success!")
+		c.Report.Human.Say(" " + view.Product + " has validated the lock file and found no need for changes.\n")
+		c.Report.Stream.Log("Success! " + view.Product + " has validated the lock file and found no need for changes")
 		return nil
 	}
 	if err := lock.Write(path, next); err != nil {
 		return diag.Errorf(nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
 	}
-	s.human.Say("\n")
-	s.human.Good("Success!")
-	s.human.Say(" " + view.Product + " has updated the lock file.\n\nReview the changes in " + lock.Name + " and then commit to your\nversion control system to retain the new checksums.\n\n")
-	s.stream.Log("Success! " + view.Product + " has updated the lock file. Review the changes in " + lock.Name + " and then commit to your version control system to retain the new checksums")
+	c.Report.Human.Say("\n")
+	c.Report.Human.Good("Success!")
+	c.Report.Human.Say(" " + view.Product + " has updated the lock file.\n\nReview the changes in " + lock.Name + " and then commit to your\nversion control system to retain the new checksums.\n\n")
+	c.Report.Stream.Log("Success! " + view.Product + " has updated the lock file. Review the changes in " + lock.Name + " and then commit to your version control system to retain the new checksums")
 	return nil
 }
 
@@ -168,19 +183,7 @@ func platformsOr(given []string) []string {
 }
 
 // step tells about a step: in a line with a mark for people, without it in the stream.
-func (s *session) step(text string) {
-	s.human.Say("- " + text + "\n")
-	s.stream.Log(text)
-}
-
-func providersLockUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] providers lock [options] [providers...]\n\n"+
-		"  Adds the checksums of provider packages to the dependency lock file, for the\n  given platforms and without installing anything. The packages come from the\n  registries that the providers belong to, whatever the CLI configuration says\n  of installation methods. Without addresses it does so for every provider of\n  the configuration.",
-		option("-fs-mirror=dir", "Take the packages from a filesystem mirror instead."),
-		option("-net-mirror=url", "Take the packages from a network mirror instead."),
-		option("-platform=os_arch", "The platform to get checksums for, such as linux_amd64; ours by default. May be repeated."),
-		option("-json", "Produce output in a machine-readable JSON format."),
-		option("-json-into=path", "Write the machine-readable output to a file, besides the output for people."),
-		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module. May be repeated."),
-		option("-var-file=path", "Load variable values from a file. May be repeated."))()
+func step(c *command.Call, text string) {
+	c.Report.Human.Say("- " + text + "\n")
+	c.Report.Stream.Log(text)
 }

@@ -7,38 +7,49 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 )
 
+// providersMirrorCmd declares providers mirror.
+func providersMirrorCmd() command.Command {
+	return command.Command{
+		Name: "providers mirror", Synopsis: "Save local copies of all required provider plugins", Usage: "[options] <target-dir>",
+		Help: `Fills a folder with the packages of all providers that the configuration
+needs. It serves as a filesystem mirror and, published by a web server, as a
+network mirror. Packages come from the registries that the providers belong to.`,
+		Args: []command.Arg{{Name: "target-dir", Help: "The folder to fill.", Complete: command.Folders}},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &providersMirrorOptions{}
+			fs := command.Flags{command.List(&o.platforms, "platform", "os_arch", "The platform to get packages for, such as linux_amd64; ours by default. May be repeated.")}
+			return append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				if len(c.Args) != 1 {
+					return c.UsageError("Wrong number of arguments", "The providers mirror command requires an output directory as a command-line argument.")
+				}
+				o.dir = c.Arg(0)
+				return c.Report.Status(mirrorProviders(ctx, c, o))
+			}
+		},
+	}
+}
+
 type providersMirrorOptions struct {
-	json      jsonFlags
+	json      flags.JSON
 	vars      []vars.Flag
-	platforms listFlag
+	platforms []string
 	dir       string
 }
 
-func providersMirrorCommand(ctx context.Context, s *session, args []string) int {
-	var o providersMirrorOptions
-	f := newFlags("providers mirror")
-	o.json.add(f)
-	addVars(f, &o.vars)
-	f.Var(&o.platforms, "platform", "")
-	if !s.parse(f, args) || !s.useJSON(o.json) {
-		return 1
-	}
-	defer s.finish()
-	if f.NArg() != 1 {
-		return s.usageError("providers mirror", "Wrong number of arguments", "The providers mirror command requires an output directory as a command-line argument.")
-	}
-	o.dir = f.Arg(0)
-	return s.status(s.mirrorProviders(ctx, &o))
-}
-
-func (s *session) mirrorProviders(ctx context.Context, o *providersMirrorOptions) diag.List {
-	p, ds := s.load(ctx, loadOptions{vars: o.vars, partial: true})
+func mirrorProviders(ctx context.Context, c *command.Call, o *providersMirrorOptions) diag.List {
+	p, ds := load(ctx, c, loadOptions{vars: o.vars, partial: true})
 	if p == nil {
 		return ds
 	}
@@ -51,12 +62,12 @@ func (s *session) mirrorProviders(ctx context.Context, o *providersMirrorOptions
 	req := p.plugins.packaged(all)
 	for _, a := range sortedProviders(all) {
 		if a.IsBuiltIn() {
-			s.step("Skipping " + a.String() + " because it is built in to " + view.Product + " CLI")
+			step(c, "Skipping "+a.String()+" because it is built in to "+view.Product+" CLI")
 		}
 	}
 	io := p.plugins.installOptions().DirectOnly()
-	l := &mirrorLog{session: s, turn: sortedProviders(req), held: map[addr.Provider][]install.Event{}}
-	t := s.newTransfers()
+	l := &mirrorLog{Call: c, turn: sortedProviders(req), held: map[addr.Provider][]install.Event{}}
+	t := newTransfers(c)
 	io.Progress = func(e install.Event) {
 		t.provider(e)
 		l.take(e)
@@ -71,7 +82,7 @@ func (s *session) mirrorProviders(ctx context.Context, o *providersMirrorOptions
 // at once: what happens to the first that is not finished is told at once, the
 // rest is held back.
 type mirrorLog struct {
-	*session
+	*command.Call
 	turn []addr.Provider // those that are not finished, in order
 	held map[addr.Provider][]install.Event
 }
@@ -79,7 +90,7 @@ type mirrorLog struct {
 // begin announces the provider whose turn it is.
 func (l *mirrorLog) begin() {
 	if len(l.turn) > 0 {
-		l.step("Mirroring " + l.turn[0].Display() + "...")
+		step(l.Call, "Mirroring "+l.turn[0].Display()+"...")
 	}
 }
 
@@ -114,24 +125,14 @@ func (l *mirrorLog) tellStep(e install.Event) {
 		} else if e.Constraints != "" {
 			why = "to meet constraints " + e.Constraints
 		}
-		l.human.Say(fmt.Sprintf("  - Selected v%s %s\n", e.Version, why))
-		l.stream.Log("Selected " + name + " " + why)
+		l.Report.Human.Say(fmt.Sprintf("  - Selected v%s %s\n", e.Version, why))
+		l.Report.Stream.Log("Selected " + name + " " + why)
 	case install.Fetching:
-		l.human.Say("  - Downloading package for " + e.Platform + "...\n")
-		l.stream.Log("Downloading " + name + " package for " + e.Platform + "...")
+		l.Report.Human.Say("  - Downloading package for " + e.Platform + "...\n")
+		l.Report.Stream.Log("Downloading " + name + " package for " + e.Platform + "...")
 	case install.Retrieved:
 		how := install.Auth{How: e.Auth.How}.String()
-		l.human.Say("  - Package authenticated: " + how + "\n")
-		l.stream.Log("Package " + name + " for " + e.Platform + " authenticated: " + how)
+		l.Report.Human.Say("  - Package authenticated: " + how + "\n")
+		l.Report.Stream.Log("Package " + name + " for " + e.Platform + " authenticated: " + how)
 	}
-}
-
-func providersMirrorUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] providers mirror [options] <target-dir>\n\n"+
-		"  Fills a folder with the packages of all providers that the configuration\n  needs. It serves as a filesystem mirror and, published by a web server, as a\n  network mirror. Packages come from the registries that the providers belong to.",
-		option("-platform=os_arch", "The platform to get packages for, such as linux_amd64; ours by default. May be repeated."),
-		option("-json", "Produce output in a machine-readable JSON format."),
-		option("-json-into=path", "Write the machine-readable output to a file, besides the output for people."),
-		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module. May be repeated."),
-		option("-var-file=path", "Load variable values from a file. May be repeated."))()
 }

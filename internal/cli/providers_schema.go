@@ -6,6 +6,8 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/parallel"
@@ -13,32 +15,37 @@ import (
 	"github.com/terrace-iac/terrace/schema"
 )
 
-func providersSchemaCommand(ctx context.Context, s *session, args []string) int {
-	var flags []vars.Flag
-	var asJSON bool
-	f := newFlags("providers schema")
-	f.BoolVar(&asJSON, "json", false, "")
-	addVars(f, &flags)
-	if !s.parse(f, args) {
-		return 1
+// providersSchemaCmd declares providers schema.
+func providersSchemaCmd() command.Command {
+	return command.Command{
+		Name: "providers schema", Synopsis: "Show schemas for the providers used in the configuration", Usage: "[options] -json",
+		Help: `Prints the schemas of all providers that configuration and state use, as a
+JSON document.`,
+		Prepare: func() (command.Flags, command.Run) {
+			var given []vars.Flag
+			asJSON := false
+			fs := command.Flags{command.Bool(&asJSON, "json", "Required: JSON is the only form that there is.")}
+			return append(fs, flags.Vars(&given)...), func(ctx context.Context, c *command.Call) int {
+				if !asJSON {
+					return c.UsageError("Output only in json is allowed", "The `"+view.Program+" providers schema` command requires the `-json` flag.")
+				}
+				if len(c.Args) > 0 {
+					return c.UsageError("Too many command line arguments", "Expected at most zero positional arguments.")
+				}
+				doc, ds := providerSchemas(ctx, c, given)
+				if ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				fmt.Fprintf(c.Stdout, "%s\n", doc)
+				return 0
+			}
+		},
 	}
-	if !asJSON {
-		return s.usageError("providers schema", "Output only in json is allowed", "The `"+view.Program+" providers schema` command requires the `-json` flag.")
-	}
-	if f.NArg() > 0 {
-		return s.usageError("providers schema", "Too many command line arguments", "Expected at most zero positional arguments.")
-	}
-	doc, ds := s.providerSchemas(ctx, flags)
-	if ds.HasErrors() {
-		return s.fail(ds)
-	}
-	fmt.Fprintf(s.Stdout, "%s\n", doc)
-	return 0
 }
 
 // providerSchemas is the document about the providers of configuration and state.
-func (s *session) providerSchemas(ctx context.Context, flags []vars.Flag) ([]byte, diag.List) {
-	p, ds := s.load(ctx, loadOptions{vars: flags, partial: true})
+func providerSchemas(ctx context.Context, c *command.Call, flags []vars.Flag) ([]byte, diag.List) {
+	p, ds := load(ctx, c, loadOptions{vars: flags, partial: true})
 	if p == nil {
 		return nil, ds
 	}
@@ -76,12 +83,4 @@ func (s *session) providerSchemas(ctx context.Context, flags []vars.Flag) ([]byt
 		return nil, append(ds, diag.Errorf(nil, "Failed to marshal provider schemas to json", "The schemas cannot be written: %s.", err)...)
 	}
 	return doc, ds
-}
-
-func providersSchemaUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] providers schema [options] -json\n\n"+
-		"  Prints the schemas of all providers that configuration and state use, as a\n  JSON document.",
-		option("-json", "Required: JSON is the only form that there is."),
-		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module. May be repeated."),
-		option("-var-file=path", "Load variable values from a file. May be repeated."))()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/provisioner"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/schema"
@@ -12,15 +13,15 @@ import (
 
 // programEnv is the environment of the programs that provisioners start: in a unit
 // they see its inputs.
-func (s *session) programEnv() sys.Env {
-	if s.programs != nil {
-		return s.programs()
+func programEnv(c *command.Call) sys.Env {
+	if c.Unit != nil {
+		return c.Unit.Programs()
 	}
-	return s.Env
+	return c.Env
 }
 
 // provisioners gives the engine the built-in provisioners.
-type provisioners struct{ *session }
+type provisioners struct{ *command.Call }
 
 func (provisioners) Schema(typ string) *schema.Block { return provisioner.Schema(typ) }
 
@@ -32,6 +33,6 @@ func (provisioners) Validate(typ string, config, connection cty.Value) diag.List
 
 func (p provisioners) Run(ctx context.Context, typ string, config, connection cty.Value, output func(line string)) diag.List {
 	return provisioner.Run(ctx, provisioner.Request{
-		Type: typ, Config: config, Connection: connection, Dir: p.Dir, Env: p.programEnv(), Output: output, Exec: p.System.Run,
+		Type: typ, Config: config, Connection: connection, Dir: p.Dir, Env: programEnv(p.Call), Output: output, Exec: p.System.Run,
 	})
 }

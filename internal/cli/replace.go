@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 )
 
 // mostListed is how many instances a message lists.
@@ -12,9 +14,9 @@ const mostListed = 50
 
 // wholeModule says why a module cannot be replaced as a whole, and lists the
 // instances that it holds according to the state, as options to use instead.
-func (o *operationFlags) wholeModule(s *session, t addr.Target) string {
+func (o *operationFlags) wholeModule(ctx context.Context, c *command.Call, t addr.Target) string {
 	const why = "A resource instance address is required here. The module path must be followed by a resource instance specification."
-	st, ds := s.currentState(s.ctx, o.vars, o.state.path)
+	st, ds := currentState(ctx, c, o.vars, o.state.Path)
 	if ds.HasErrors() || st == nil {
 		return why
 	}

@@ -29,12 +29,12 @@ func (r *run) snapshot() (map[string][]byte, diag.List) {
 			if f.Role != config.RoleBase && f.Role != config.RoleOverride {
 				continue
 			}
-			if src := r.set.File(f.Path); src != nil {
+			if src := r.Report.Set.File(f.Path); src != nil {
 				files[path.Clean(filepath.ToSlash(f.Path))] = src.Bytes
 			}
 		}
 	})
-	manifest, err := os.ReadFile(r.dataPath("modules", "modules.json"))
+	manifest, err := os.ReadFile(r.DataPath("modules", "modules.json"))
 	if err == nil {
 		files[manifestName] = manifest
 	} else if !errors.Is(err, fs.ErrNotExist) {

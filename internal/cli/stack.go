@@ -7,58 +7,97 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/unit"
 )
 
 // stackCommands are the commands on stacks.
-func stackCommands() []command {
-	return []command{
-		{name: "stack", synopsis: "Work with the units that stack files stand for", usage: stackUsage, run: stackCommand},
-		{name: "stack generate", synopsis: "Make the units of stack files", usage: stackGenerateUsage, run: stackGenerateCommand},
-		{name: "stack run", synopsis: "Run a command on the units of stack files", usage: stackRunUsage, run: stackRunCommand},
-		{name: "stack output", synopsis: "Show the outputs of the units of stack files", usage: stackOutputUsage, run: stackOutputCommand},
-		{name: "stack clean", synopsis: "Remove what was generated from stack files", usage: stackCleanUsage, run: stackCleanCommand},
+func stackCommands() []command.Command {
+	return []command.Command{
+		{Name: "stack", Synopsis: "Work with the units that stack files stand for", Usage: "<generate|run|output|clean> [options]", Help: "Works with the units that terragrunt.stack.hcl files stand for.",
+			Prepare: noCommand("The commands are \"stack generate\", \"stack run\", \"stack output\" and \"stack clean\".")},
+		{
+			Name: "stack generate", Synopsis: "Make the units of stack files", Usage: "[options]", Units: command.TakesUnitFlags,
+			Help: `Makes the units and stacks of all stack files below the working folder, in
+folders .terragrunt-stack beside them.`,
+			Prepare: func() (command.Flags, command.Run) {
+				f := &unitFlags{}
+				return f.declare().Hide().Show("filter", "working-dir"), stackRun(f, func(ctx context.Context, c *command.Call) int {
+					if len(c.Args) > 0 {
+						return c.UsageError("Too many command line arguments", "The command takes flags alone.")
+					}
+					return runStackGenerate(ctx, c, f)
+				})
+			},
+		},
+		{
+			Name: "stack run", Synopsis: "Run a command on the units of stack files", Usage: "[options] [--] COMMAND [ARGS]", Units: command.TakesUnitFlags,
+			Help: `Generates the units of stack files and runs a command on all units below the
+working folder, as run --all does.`,
+			Hint: runCmd().Hint, Args: runCmd().Args,
+			Prepare: func() (command.Flags, command.Run) {
+				f := &unitFlags{}
+				fs := f.declare()
+				f.all = true
+				return fs, func(ctx context.Context, c *command.Call) int {
+					c.Command = c.Table.Named("run")
+					return runWords(ctx, c, f)
+				}
+			},
+		},
+		{
+			Name: "stack output", Synopsis: "Show the outputs of the units of stack files", Usage: "[options] [NAME]", Units: command.TakesUnitFlags,
+			Help: `Shows the outputs of the units of stack files, nested as the stacks are. NAME
+is a part of them, as in unit.output or stack.unit.`,
+			Args: []command.Arg{{Name: "NAME", Help: "A part of the outputs.", Optional: true}},
+			Prepare: func() (command.Flags, command.Run) {
+				f, o := &unitFlags{}, &stackOutputOptions{format: "default"}
+				fs := command.Flags{
+					command.Text(&o.format, "format", "FORMAT", "default, json or raw."),
+					command.Bool(&o.json, "json", "As JSON."), command.Bool(&o.raw, "raw", "One value, without quotes."),
+				}.WithTwoDashesShown()
+				return append(fs, f.declare().Hide().Show("no-stack-generate", "working-dir")...), stackRun(f, func(ctx context.Context, c *command.Call) int {
+					return runStackOutput(ctx, c, f, o)
+				})
+			},
+		},
+		{
+			Name: "stack clean", Synopsis: "Remove what was generated from stack files", Usage: "[options]", Units: command.TakesUnitFlags,
+			Help: "Removes the folders .terragrunt-stack below the working folder.",
+			Prepare: func() (command.Flags, command.Run) {
+				f, force := &unitFlags{}, false
+				fs := command.Flags{command.Bool(&force, "force", "Even if they hold state that still has resources in it.")}.WithTwoDashesShown()
+				return append(fs, f.declare().Hide().Show("working-dir")...), stackRun(f, func(ctx context.Context, c *command.Call) int {
+					return runStackClean(ctx, c, f, force)
+				})
+			},
+		},
 	}
 }
 
-func stackCommand(_ context.Context, s *session, _ []string) int {
-	return s.usageError("stack", "No command given", "The commands are \"stack generate\", \"stack run\", \"stack output\" and \"stack clean\".")
+// stackRun runs a command on stacks when the flags of units are settled.
+func stackRun(f *unitFlags, run command.Run) command.Run {
+	return func(ctx context.Context, c *command.Call) int {
+		if err := f.settle(c.Env); err != nil {
+			return c.UsageError("Failed to parse command-line flags", err.Error())
+		}
+		workIn(c, f)
+		return run(ctx, c)
+	}
 }
 
-// stackFlags reads the flags that all commands on stacks have.
-func (s *session) stackFlags(name string, args []string) (*unitFlags, []string, bool) {
-	f, rest, err := takeUnitFlags(args, s.Env)
-	if err != nil {
-		s.usageError(name, "Failed to parse command-line flags", err.Error())
-		return nil, nil, false
-	}
-	if f.working != "" {
-		s.System = s.System.In(f.working)
-	}
-	return f, rest, true
-}
-
-// stackGenerateCommand makes the units and stacks of all stack files below the
+// runStackGenerate makes the units and stacks of all stack files below the
 // working folder.
-func stackGenerateCommand(ctx context.Context, s *session, args []string) int {
-	f, rest, ok := s.stackFlags("stack generate", args)
-	if !ok {
-		return 1
-	}
-	if len(rest) > 0 {
-		return s.usageError("stack generate", "Too many command line arguments", "The command takes flags alone.")
-	}
+func runStackGenerate(ctx context.Context, c *command.Call, f *unitFlags) int {
 	f.noUse("stack generate", choosing)
-	o, ds := s.estateOptions(f, "generate", nil, nil)
+	o, ds := estateOptions(c, f, "generate", nil, nil)
 	if ds.HasErrors() {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	o.Look.OnlyStacks = true
 	made := 0
@@ -67,51 +106,35 @@ func stackGenerateCommand(ctx context.Context, s *session, args []string) int {
 		mu.Lock()
 		defer mu.Unlock()
 		made++
-		s.say(fmt.Sprintf("Generated %s %s in %s\n", it.Kind, it.Name, relativeTo(s.Dir, it.Dir)))
+		c.Report.Say(fmt.Sprintf("Generated %s %s in %s\n", it.Kind, it.Name, relativeTo(c.Dir, it.Dir)))
 	}
-	if ds = append(ds, estate.GenerateStacks(ctx, o, s.set)...); len(ds) > 0 {
-		s.tell(ds)
+	if ds = append(ds, estate.GenerateStacks(ctx, o, c.Report.Set)...); len(ds) > 0 {
+		c.Report.Tell(ds)
 	}
 	if ds.HasErrors() {
 		return 1
 	}
 	if made == 0 {
-		s.tell(diag.Warnf(nil, "No stack files found", "There is no file %s with units or stacks in it in %s or below it.", unit.StackName, s.Dir))
+		c.Report.Tell(diag.Warnf(nil, "No stack files found", "There is no file %s with units or stacks in it in %s or below it.", unit.StackName, c.Dir))
 	}
 	return 0
 }
 
-// stackRunCommand is run --all on what the stack files below the working folder
-// stand for.
-func stackRunCommand(ctx context.Context, s *session, args []string) int {
-	return runCommand(ctx, s, append([]string{"--all"}, args...))
-}
-
-// stackCleanCommand removes the folders that units were generated in. A state in
+// runStackClean removes the folders that units were generated in. A state in
 // one of them that still holds something is not removed without --force.
-func stackCleanCommand(ctx context.Context, s *session, args []string) int {
-	f, rest, ok := s.stackFlags("stack clean", args)
-	if !ok {
-		return 1
-	}
-	fl := newFlags("stack clean")
-	var force bool
-	fl.BoolVar(&force, "force", false, "")
-	if !s.parse(fl, rest) {
-		return 1
-	}
+func runStackClean(ctx context.Context, c *command.Call, f *unitFlags, force bool) int {
 	for _, name := range f.given {
 		if strings.Contains(name, "filter") || strings.HasPrefix(name, "queue-") { // to go on would remove more than was meant
-			return s.usageError("stack clean", "Failed to parse command-line flags", "--"+name+" cannot be given: everything that was generated below the working folder is removed. Name a folder with --working-dir.")
+			return c.UsageError("Failed to parse command-line flags", "--"+name+" cannot be given: everything that was generated below the working folder is removed. Name a folder with --working-dir.")
 		}
 	}
-	if fl.NArg() > 0 {
-		return s.usageError("stack clean", "Too many command line arguments", "The command takes flags alone.")
+	if len(c.Args) > 0 {
+		return c.UsageError("Too many command line arguments", "The command takes flags alone.")
 	}
 	f.noUse("stack clean", "")
-	s.tell(f.withoutEffect())
+	c.Report.Tell(f.withoutEffect())
 	var dirs, states []string
-	err := filepath.WalkDir(s.Dir, func(p string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(c.Dir, func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -120,23 +143,23 @@ func stackCleanCommand(ctx context.Context, s *session, args []string) int {
 			dirs = append(dirs, p)
 			states = append(states, statesBelow(p)...)
 			return fs.SkipDir
-		case p != s.Dir && (d.Name() == ".terragrunt-cache" || d.Name() == ".terraform" || d.Name() == ".git"):
+		case p != c.Dir && (d.Name() == ".terragrunt-cache" || d.Name() == ".terraform" || d.Name() == ".git"):
 			return fs.SkipDir
 		}
 		return ctx.Err()
 	})
 	if err != nil {
-		return s.fail(diag.Errorf(nil, "Failed to look for generated units", "%s.", err))
+		return c.Fail(diag.Errorf(nil, "Failed to look for generated units", "%s.", err))
 	}
 	if len(states) > 0 && !force {
-		return s.fail(diag.Errorf(nil, "State would be lost",
+		return c.Fail(diag.Errorf(nil, "State would be lost",
 			"What was generated holds the state of things that still exist: %s. Removing it would leave them with nothing that knows of them. Destroy them first with \"run --all destroy\", or use --force.", shortList(states)))
 	}
 	for _, dir := range dirs {
 		if err := os.RemoveAll(dir); err != nil {
-			return s.fail(diag.Errorf(nil, "Failed to remove generated units", "%s.", err))
+			return c.Fail(diag.Errorf(nil, "Failed to remove generated units", "%s.", err))
 		}
-		s.say("Removed " + relativeTo(s.Dir, dir) + "\n")
+		c.Report.Say("Removed " + relativeTo(c.Dir, dir) + "\n")
 	}
 	return 0
 }
@@ -159,28 +182,4 @@ func statesBelow(dir string) []string {
 		return nil
 	})
 	return out
-}
-
-func stackUsage() string {
-	return usageText("Usage: " + view.Program + " [global options] stack <generate|run|output|clean> [options]\n\n  Works with the units that terragrunt.stack.hcl files stand for.")()
-}
-
-func stackGenerateUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] stack generate [options]\n\n  Makes the units and stacks of all stack files below the working folder, in\n  folders .terragrunt-stack beside them.",
-		option("--filter=QUERY", "Take the stack files whose folders a query matches."), option("--working-dir=PATH", "The folder to work in."))()
-}
-
-func stackRunUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] stack run [options] [--] COMMAND [ARGS]\n\n  Generates the units of stack files and runs a command on all units below the\n  working folder, as run --all does.", slices.Concat(unitOptions()[1:], turnOptions(), reportOptions())...)()
-}
-
-func stackOutputUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] stack output [options] [NAME]\n\n  Shows the outputs of the units of stack files, nested as the stacks are. NAME\n  is a part of them, as in unit.output or stack.unit.",
-		option("--format=FORMAT", "default, json or raw."), option("--json", "As JSON."), option("--raw", "One value, without quotes."),
-		option("--no-stack-generate", "Do not generate the units first."), option("--working-dir=PATH", "The folder to work in."))()
-}
-
-func stackCleanUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] stack clean [options]\n\n  Removes the folders .terragrunt-stack below the working folder.",
-		option("--force", "Even if they hold state that still has resources in it."), option("--working-dir=PATH", "The folder to work in."))()
 }

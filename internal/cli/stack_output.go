@@ -11,12 +11,19 @@ import (
 
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
+
+// stackOutputOptions are the flags of stack output.
+type stackOutputOptions struct {
+	json, raw bool
+	format    string
+}
 
 // An outputTree is the outputs of a stack: names lead to values or to parts.
 type outputTree struct {
@@ -25,68 +32,56 @@ type outputTree struct {
 	subs  []*outputTree
 }
 
-// stackOutputCommand prints the outputs of stacks.
-func stackOutputCommand(ctx context.Context, s *session, args []string) int {
-	f, rest, ok := s.stackFlags("stack output", args)
-	if !ok {
-		return 1
-	}
-	fl := newFlags("stack output")
-	var asJSON, raw bool
-	var format string
-	fl.BoolVar(&asJSON, "json", false, "")
-	fl.BoolVar(&raw, "raw", false, "")
-	fl.StringVar(&format, "format", "default", "")
-	if !s.parse(fl, rest) {
-		return 1
-	}
+// runStackOutput prints the outputs of stacks.
+func runStackOutput(ctx context.Context, c *command.Call, f *unitFlags, o *stackOutputOptions) int {
+	format := o.format
 	switch {
-	case asJSON:
+	case o.json:
 		format = "json"
-	case raw:
+	case o.raw:
 		format = "raw"
 	}
 	if !slices.Contains([]string{"default", "json", "raw"}, format) {
-		return s.usageError("stack output", "Invalid format", "The formats are default, json and raw.")
+		return c.UsageError("Invalid format", "The formats are default, json and raw.")
 	}
-	if fl.NArg() > 1 {
-		return s.usageError("stack output", "Too many command line arguments", "The command takes at most one name.")
+	if len(c.Args) > 1 {
+		return c.UsageError("Too many command line arguments", "The command takes at most one name.")
 	}
-	tree, code := s.stackOutputs(ctx, f)
+	tree, code := stackOutputs(ctx, c, f)
 	if code != 0 {
 		return code
 	}
-	if fl.NArg() == 1 {
-		if ds := tree.keep(strings.Split(fl.Arg(0), "."), fl.Arg(0)); ds.HasErrors() {
-			return s.fail(ds)
+	if len(c.Args) == 1 {
+		if ds := tree.keep(strings.Split(c.Arg(0), "."), c.Arg(0)); ds.HasErrors() {
+			return c.Fail(ds)
 		}
 	}
-	return s.writeOutputs(tree, format)
+	return writeOutputs(c, tree, format)
 }
 
 // stackOutputs reads the outputs of all stacks below the working folder.
-func (s *session) stackOutputs(ctx context.Context, f *unitFlags) (*outputTree, int) {
-	o, ds := s.estateOptions(f, "output", nil, nil)
+func stackOutputs(ctx context.Context, c *command.Call, f *unitFlags) (*outputTree, int) {
+	o, ds := estateOptions(c, f, "output", nil, nil)
 	if ds.HasErrors() {
-		return nil, s.fail(ds)
+		return nil, c.Fail(ds)
 	}
-	s.aside(ds)
+	c.Report.Aside(ds)
 	o.Look.Generate = !f.noStackGenerate
-	e, ds := s.open(ctx, o)
+	e, ds := open(ctx, c, o)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
-		return nil, s.failWith(e, ds)
+		return nil, failWith(c, e, ds)
 	}
 	parts, ds := e.StackParts(ctx)
 	if ds.HasErrors() {
-		return nil, s.failWith(e, ds)
+		return nil, failWith(c, e, ds)
 	}
 	all, results := e.Outputs(ctx)
 	if ds = messages(results); ds.HasErrors() {
-		return nil, s.failWith(e, ds)
+		return nil, failWith(c, e, ds)
 	}
 	root := &outputTree{}
-	root.add(s.Dir, parts, all)
+	root.add(c.Dir, parts, all)
 	return root, 0
 }
 
@@ -136,40 +131,40 @@ func (t *outputTree) values() []*state.Output {
 	return out
 }
 
-func (s *session) writeOutputs(tree *outputTree, format string) int {
+func writeOutputs(c *command.Call, tree *outputTree, format string) int {
 	switch format {
 	case "raw":
-		return s.rawOutput(tree)
+		return rawOutput(c, tree)
 	case "json":
 		doc, err := tree.json()
 		if err == nil {
 			var b []byte
 			if b, err = json.MarshalIndent(doc, "", "  "); err == nil {
-				fmt.Fprintf(s.Stdout, "%s\n", b)
+				fmt.Fprintf(c.Stdout, "%s\n", b)
 				return 0
 			}
 		}
-		return s.fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
+		return c.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
 	}
 	var b strings.Builder
 	for _, sub := range tree.subs {
 		sub.text(&b)
 	}
-	fmt.Fprintf(s.Stdout, "%s", hclwrite.Format([]byte(b.String())))
+	fmt.Fprintf(c.Stdout, "%s", hclwrite.Format([]byte(b.String())))
 	return 0
 }
 
-func (s *session) rawOutput(tree *outputTree) int {
+func rawOutput(c *command.Call, tree *outputTree) int {
 	all := tree.values()
 	if len(all) != 1 {
-		return s.fail(diag.Errorf(nil, "One output expected", "With --raw one output is printed, but what was named has %d. Name one, as in \"stack output --raw UNIT.OUTPUT\".", len(all)))
+		return c.Fail(diag.Errorf(nil, "One output expected", "With --raw one output is printed, but what was named has %d. Name one, as in \"stack output --raw UNIT.OUTPUT\".", len(all)))
 	}
 	text, err := convert.Convert(all[0].Value, cty.String)
 	if err != nil || text.IsNull() {
-		return s.fail(diag.Errorf(nil, "Unsupported value for raw output", "With --raw an output must be a string, a number or a bool. Use --json for others."))
+		return c.Fail(diag.Errorf(nil, "Unsupported value for raw output", "With --raw an output must be a string, a number or a bool. Use --json for others."))
 	}
 	plain, _ := text.Unmark()
-	fmt.Fprint(s.Stdout, plain.AsString())
+	fmt.Fprint(c.Stdout, plain.AsString())
 	return 0
 }
 

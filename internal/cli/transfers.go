@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/fetch"
 	"github.com/terrace-iac/terrace/internal/provider/install"
@@ -20,8 +21,8 @@ const redraw = 100 * time.Millisecond
 // transfers shows what is being downloaded, with sizes, in a line at the bottom
 // of a terminal. Its methods may be called concurrently. A nil one does nothing.
 type transfers struct {
-	session *session
-	line    *view.StatusLine
+	Call *command.Call
+	line *view.StatusLine
 
 	mu    sync.Mutex
 	drawn time.Time
@@ -36,20 +37,20 @@ type transferItem struct {
 
 // newTransfers begins to show transfers, until end is called. Without a terminal
 // it is nil.
-func (s *session) newTransfers() *transfers {
-	if s.human == nil || !s.redraws() {
+func newTransfers(c *command.Call) *transfers {
+	if c.Report.Human == nil || !c.Report.Redraws() {
 		return nil
 	}
-	line := &view.StatusLine{Width: s.Terminal.Width}
-	line.Out = s.human.Redirect(line)
-	return &transfers{session: s, line: line, items: map[string]transferItem{}}
+	line := &view.StatusLine{Width: c.Terminal.Width}
+	line.Out = c.Report.Human.Redirect(line)
+	return &transfers{Call: c, line: line, items: map[string]transferItem{}}
 }
 
 // end takes the line away.
 func (t *transfers) end() {
 	if t != nil {
 		t.line.Set("")
-		t.session.human.Redirect(t.line.Out)
+		t.Call.Report.Human.Redirect(t.line.Out)
 	}
 }
 
@@ -86,7 +87,7 @@ func (t *transfers) moved(name string, done, total int64) {
 	}
 	it.done, it.total = done, total
 	t.items[name] = it
-	if now := t.session.Now(); now.Sub(t.drawn) >= redraw {
+	if now := t.Call.Now(); now.Sub(t.drawn) >= redraw {
 		t.drawn = now
 		t.line.Set(t.text())
 	}

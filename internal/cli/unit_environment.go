@@ -8,6 +8,7 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -15,8 +16,8 @@ import (
 // environmentFile is the environment file in the working folder that a module's
 // name belongs to, by its stem as in us_east_1/vpc; without a stem the only one of
 // the folder. It is "" where the folder's unit file is meant.
-func (s *session) environmentFile(f *selection) string {
-	files := estate.EnvironmentFiles(s.Dir)
+func environmentFile(c *command.Call, f *selection) string {
+	files := estate.EnvironmentFiles(c.Dir)
 	stem, _, ok := strings.Cut(f.module, "/")
 	for _, path := range files {
 		if ok && filepath.Base(path) == stem+".hcl" {
@@ -31,19 +32,19 @@ func (s *session) environmentFile(f *selection) string {
 
 // holdsEnvironment reports whether the working folder holds environment files and
 // no configuration that a command could mean instead.
-func (s *session) holdsEnvironment() bool {
-	files := estate.EnvironmentFiles(s.Dir)
+func holdsEnvironment(c *command.Call) bool {
+	files := estate.EnvironmentFiles(c.Dir)
 	if len(files) == 0 {
 		return false
 	}
-	root, _ := config.Load(".", config.Options{FS: folder{s}})
+	root, _ := config.Load(".", config.Options{FS: folder{c}})
 	return root == nil || !slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return f.Role == config.RoleBase || f.Role == config.RoleOverride })
 }
 
 // unchosen is the error about a command on one unit in the folder of several
 // environment files, nil if it is clear which unit is meant.
-func (s *session) unchosen(ctx context.Context, o estate.Options, f *selection) diag.List {
-	files := estate.EnvironmentFiles(s.Dir)
+func unchosen(ctx context.Context, c *command.Call, o estate.Options, f *selection) diag.List {
+	files := estate.EnvironmentFiles(c.Dir)
 	if f.module != "" || f.config != "" || len(files) < 2 {
 		return nil
 	}
@@ -51,7 +52,7 @@ func (s *session) unchosen(ctx context.Context, o estate.Options, f *selection) 
 	if ds.HasErrors() {
 		return ds
 	}
-	ds = diag.Errorf(nil, "Environment files", "%s holds several units, one for each module: %s. Name one of them with --module, or use run --all for all.", s.Dir, strings.Join(names, ", "))
+	ds = diag.Errorf(nil, "Environment files", "%s holds several units, one for each module: %s. Name one of them with --module, or use run --all for all.", c.Dir, strings.Join(names, ", "))
 	ds[0].Code = "unit/environment"
 	return ds
 }

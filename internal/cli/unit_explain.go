@@ -8,6 +8,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
@@ -16,20 +17,21 @@ import (
 // module, comes from. What can be answered without something that is missing is:
 // outputs that do not exist are unknown, and a module that cannot be brought here
 // keeps nobody from asking for the unit's own parts.
-func (s *session) explainUnit(ctx context.Context, f *unitFlags, args []string) int {
-	o, ok := s.explainFlags(args)
-	if !ok {
+func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitFlags, words []string) int {
+	o := &explainOptions{}
+	c.Command = cmd
+	if !c.Parse(o.flags(), words) || !o.settle(c) {
 		return 1
 	}
-	eo, about := s.estateOptions(f, "plan", nil, nil)
+	eo, about := estateOptions(c, f, "plan", nil, nil)
 	if about.HasErrors() {
-		return s.fail(about)
+		return c.Fail(about)
 	}
-	e, u, ds := estate.OpenUnit(ctx, eo.Tolerate(), s.unitPath(f), f.module)
+	e, u, ds := estate.OpenUnit(ctx, eo.Tolerate(), unitPath(c, f), f.module)
 	if ds.HasErrors() {
-		return s.failWith(e, ds)
+		return failWith(c, e, ds)
 	}
-	here := s.Dir
+	here := c.Dir
 	x := engine.ExplainOptions{Unit: e.Origin(ctx, u), UnitSet: e.Sources()}
 	x.Show = func(file string) (string, string) {
 		path, layer := e.Locate(u, file)
@@ -37,51 +39,52 @@ func (s *session) explainUnit(ctx context.Context, f *unitFlags, args []string) 
 	}
 	if e.OfUnit(ctx, u, o.address) && !e.AtHand(ctx, u) {
 		out, ds := e.Explain(ctx, u, o.address, x.Show)
-		return s.printExplained(e, out, append(about, ds...), o)
+		return printExplained(c, e, out, append(about, ds...), o)
 	}
 	dir, ds := e.Ready(ctx, u)
 	if about = append(about, ds.Warnings()...); ds.HasErrors() {
 		out, more := e.Explain(ctx, u, o.address, x.Show)
 		if more.HasErrors() {
-			return s.failWith(e, append(ds, more...))
+			return failWith(c, e, append(ds, more...))
 		}
-		return s.printExplained(e, out, append(about, asWarnings(ds)...), o)
+		return printExplained(c, e, out, append(about, asWarnings(ds)...), o)
 	}
 	extra, env := e.Extra(u, "plan")
-	s.System = s.System.In(dir)
-	s.launch, s.tolerant, s.unit = dir, true, &unitSession{estate: e, unit: u, dir: dir}
+	c.Work(c.System.In(dir))
+	c.Launch, c.Unit = dir, (&unitSession{estate: e, unit: u, dir: dir}).surroundings(c)
+	c.Unit.Tolerant = true
 	for _, name := range e.Secret(u) {
-		s.set.Conceal(name)
+		c.Report.Set.Conceal(name)
 	}
-	s.Env = s.Env.With(env...)
-	var flags []vars.Flag
+	c.Env = c.Env.With(env...)
+	var given []vars.Flag
 	for _, a := range extra {
 		if file, ok := strings.CutPrefix(a, "-var-file="); ok {
-			flags = append(flags, vars.Flag{File: true, Value: file})
+			given = append(given, vars.Flag{File: true, Value: file})
 		} else if value, ok := strings.CutPrefix(a, "-var="); ok {
-			flags = append(flags, vars.Flag{Value: value})
+			given = append(given, vars.Flag{Value: value})
 		}
 	}
-	o.vars = append(flags, o.vars...)
-	out, ds := s.explain(ctx, o, x)
-	return s.printExplained(e, out, append(about, ds...), o)
+	o.vars = append(given, o.vars...)
+	out, ds := explain(ctx, c, o, x)
+	return printExplained(c, e, out, append(about, ds...), o)
 }
 
 // printExplained prints an explanation, and what there is to tell besides where it
 // does not disturb those who read the output.
-func (s *session) printExplained(e *estate.Estate, x *engine.Explanation, ds diag.List, o *explainOptions) int {
+func printExplained(c *command.Call, e *estate.Estate, x *engine.Explanation, ds diag.List, o *explainOptions) int {
 	ds = slices.DeleteFunc(ds, func(m *diag.Message) bool { return m.Code == "unit/mocks-used" }) // a step says so
 	if ds.HasErrors() {
-		return s.failWith(e, ds)
+		return failWith(c, e, ds)
 	}
 	if len(ds) > 0 {
-		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(ds))
+		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Filter(ds))
 	}
-	return s.printExplanation(x, o.json)
+	return printExplanation(c, x, o.json)
 }
 
 // fromHere is a path as seen from the working folder.
-func (s *session) fromHere(path string) string { return seenFrom(s.Dir, path) }
+func fromHere(c *command.Call, path string) string { return seenFrom(c.Dir, path) }
 
 func seenFrom(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
@@ -25,7 +27,7 @@ func bareIncludes(ctx context.Context, e *estate.Estate, f *flagUse, units ...*e
 
 // mayDestroy tells which units need the one that is to be destroyed, and asks. It is
 // what --destroy-dependencies-check adds to a command on one unit.
-func (s *session) mayDestroy(ctx context.Context, f *unitFlags) (bool, diag.List) {
+func mayDestroy(ctx context.Context, c *command.Call, f *unitFlags) (bool, diag.List) {
 	if !f.checkDependents {
 		return true, nil
 	}
@@ -34,12 +36,12 @@ func (s *session) mayDestroy(ctx context.Context, f *unitFlags) (bool, diag.List
 		filtering: filtering{noFiltersFile: true, filters: []string{"...^{.}"}},
 		config:    f.config, features: f.features, graphRoot: f.graphRoot,
 	}
-	o, ds := s.estateOptions(&around, "destroy", nil, nil)
+	o, ds := estateOptions(c, &around, "destroy", nil, nil)
 	if ds.HasErrors() {
 		return false, ds
 	}
 	o.Look.Lenient = true
-	e, ds := s.open(ctx, o)
+	e, ds := open(ctx, c, o)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return false, ds
@@ -51,9 +53,9 @@ func (s *session) mayDestroy(ctx context.Context, f *unitFlags) (bool, diag.List
 	if f.nonInteractive {
 		return true, diag.Warnf(nil, "Other units need this one", "The unit that is destroyed is needed by: %s.", names)
 	}
-	answer, err := s.ask(ctx, question{title: "\nThe unit is needed by: " + names + ".\nDo you want to destroy it all the same?", text: "Only 'yes' will be accepted to approve."})
+	answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "\nThe unit is needed by: " + names + ".\nDo you want to destroy it all the same?", Text: "Only 'yes' will be accepted to approve."})
 	if err != nil {
-		return false, diag.Errorf(nil, "Destruction was not approved", "There was no answer to the question whether to destroy a unit that others need: %s. Answer it, or use --non-interactive.", err)
+		return false, diag.Errorf(nil, "Destruction was not approved", "There was no answer to the prompt.Question whether to destroy a unit that others need: %s. Answer it, or use --non-interactive.", err)
 	}
 	return answer == "yes", nil
 }

@@ -8,79 +8,75 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/migrate"
 )
 
-// migrateCommand is `migrate imports [PATH…] [--diff|--write]`.
-func migrateCommand(ctx context.Context, s *session, args []string) int {
-	f, args, err := takeUnitFlags(args, s.Env)
-	if err != nil {
-		return s.usageError("migrate imports", "Failed to parse command-line flags", err.Error())
+// migrateImportsCmd declares migrate imports.
+func migrateImportsCmd() command.Command {
+	return command.Command{
+		Name: "migrate imports", Synopsis: "Rewrite unit files from include to import", Usage: "[options] [PATH...]", Units: command.TakesUnitFlags, Mixed: true,
+		Help: `Rewrites unit files from include blocks and read_terragrunt_config to import
+blocks, where that means the same: every unit that a change touches is rendered
+before and after, and what would differ is left alone and listed with the
+reason. Comments and formatting are kept, and no state moves.
+
+PATH is a unit file, or a folder with units below it; the working folder if
+none is given. Other units of the repository that use the same files come out
+as before too. Without an option, the files are listed and nothing is written.`,
+		Args: []command.Arg{{Name: "PATH", Help: "A unit file or a folder.", Optional: true, Repeated: true, Complete: command.Files}},
+		Prepare: func() (command.Flags, command.Run) {
+			f, diff, write := &unitFlags{}, false, false
+			fs := command.Flags{command.Bool(&diff, "diff", "Show what changes."), command.Bool(&write, "write", "Write the changes.")}.WithTwoDashesShown()
+			return append(fs, f.declare().Hide().Show("working-dir")...), func(ctx context.Context, c *command.Call) int {
+				if err := f.settle(c.Env); err != nil {
+					return c.UsageError("Failed to parse command-line flags", err.Error())
+				}
+				workIn(c, f)
+				return runMigrateImports(ctx, c, f, diff, write)
+			}
+		},
 	}
-	fl := newFlags("migrate imports")
-	var diff, write bool
-	fl.BoolVar(&diff, "diff", false, "")
-	fl.BoolVar(&write, "write", false, "")
-	paths, ok := s.parseMixed(fl, args)
-	if !ok {
-		return 1
-	}
-	s.workIn(f)
-	o, ds := s.estateOptions(f, "render", nil, nil)
+}
+
+func runMigrateImports(ctx context.Context, c *command.Call, f *unitFlags, diff, write bool) int {
+	o, ds := estateOptions(c, f, "render", nil, nil)
 	if ds.HasErrors() {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
-	s.aside(ds)
-	units, roots, ds := s.unitsToMigrate(paths)
+	c.Report.Aside(ds)
+	units, roots, ds := unitsToMigrate(c, c.Args)
 	if ds.HasErrors() {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	if len(units) == 0 {
-		return s.fail(diag.Errorf(nil, "No unit", "There is no unit file to migrate."))
+		return c.Fail(diag.Errorf(nil, "No unit", "There is no unit file to migrate."))
 	}
 	plan, ds := migrateAmong(ctx, o.UnitEnv(), units, roots)
 	if ds.HasErrors() {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	if write {
-		if ds := s.writeMigrated(plan); ds.HasErrors() {
-			return s.fail(ds)
+		if ds := writeMigrated(c, plan); ds.HasErrors() {
+			return c.Fail(ds)
 		}
 	}
-	s.showMigrated(plan, diff, write)
+	showMigrated(c, plan, diff, write)
 	return 0
-}
-
-// parseMixed reads flags that may stand between and behind other arguments.
-func (s *session) parseMixed(f interface {
-	Parse([]string) error
-	Args() []string
-}, args []string) (rest []string, ok bool) {
-	for {
-		if err := f.Parse(args); err != nil {
-			s.usageError("migrate imports", "Failed to parse command-line flags", err.Error())
-			return nil, false
-		}
-		if args = f.Args(); len(args) == 0 {
-			return rest, true
-		}
-		rest, args = append(rest, args[0]), args[1:]
-	}
 }
 
 // unitsToMigrate finds the unit files below the given folders, or the working
 // folder, and the folders in which other units may use the same files: the
 // repositories that they lie in.
-func (s *session) unitsToMigrate(paths []string) (units, roots []string, ds diag.List) {
+func unitsToMigrate(c *command.Call, paths []string) (units, roots []string, ds diag.List) {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
 	for _, p := range paths {
-		path := s.Path(filepath.Clean(p))
+		path := c.Path(filepath.Clean(p))
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
@@ -124,7 +120,7 @@ func migrateAmong(ctx context.Context, env unit.Env, units, roots []string) (*mi
 		}
 		grown := len(roots)
 		for _, c := range plan.Changes {
-			if asked[c.Path] || slices.ContainsFunc(roots, func(r string) bool { return below(r, c.Path) }) {
+			if asked[c.Path] || slices.ContainsFunc(roots, func(r string) bool { return isWithin(r, c.Path) }) {
 				continue
 			}
 			root := commonFolder(append(slices.Clone(units), c.Path))
@@ -140,8 +136,8 @@ func migrateAmong(ctx context.Context, env unit.Env, units, roots []string) (*mi
 	}
 }
 
-// below reports whether a path lies in a folder.
-func below(dir, path string) bool {
+// isWithin reports whether a path lies in a folder.
+func isWithin(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }
@@ -150,7 +146,7 @@ func below(dir, path string) bool {
 func commonFolder(paths []string) string {
 	dir := filepath.Dir(paths[0])
 	for _, p := range paths[1:] {
-		for !below(dir, p) {
+		for !isWithin(dir, p) {
 			dir = filepath.Dir(dir)
 		}
 	}
@@ -176,7 +172,7 @@ func repository(path string) string {
 
 // writeMigrated writes the changed files. Each must be as it was when the plan was
 // made.
-func (s *session) writeMigrated(plan *migrate.Plan) diag.List {
+func writeMigrated(c *command.Call, plan *migrate.Plan) diag.List {
 	for _, c := range plan.Changes {
 		if now, err := os.ReadFile(c.Path); err != nil || string(now) != string(c.Before) {
 			return diag.Errorf(nil, "File changed meanwhile", "The file %s is no longer as it was when the migration began. Nothing was written.", c.Path)
@@ -191,42 +187,33 @@ func (s *session) writeMigrated(plan *migrate.Plan) diag.List {
 }
 
 // showMigrated tells what changed or would, and what is left alone and why.
-func (s *session) showMigrated(plan *migrate.Plan, diff, wrote bool) {
-	for _, c := range plan.Changes {
-		c.Path = s.pathShown(c.Path)
+func showMigrated(c *command.Call, plan *migrate.Plan, diff, wrote bool) {
+	for _, x := range plan.Changes {
+		x.Path = pathShown(c, x.Path)
 		if diff {
-			fmt.Fprint(s.Stdout, c.Diff())
+			fmt.Fprint(c.Stdout, x.Diff())
 		} else {
-			fmt.Fprintln(s.Stdout, c.Path)
+			fmt.Fprintln(c.Stdout, x.Path)
 		}
 	}
 	for _, l := range plan.Left {
-		fmt.Fprintf(s.Stderr, "left alone: %s: %s\n", s.placeShown(l.Path, l.At), l.Reason)
+		fmt.Fprintf(c.Stderr, "left alone: %s: %s\n", placeShown(c, l.Path, l.At), l.Reason)
 	}
 	switch {
 	case len(plan.Changes) == 0:
-		fmt.Fprintf(s.Stderr, "Nothing to rewrite. Unit files: %d.\n", plan.Units)
+		fmt.Fprintf(c.Stderr, "Nothing to rewrite. Unit files: %d.\n", plan.Units)
 		return
 	case wrote:
-		fmt.Fprintf(s.Stderr, "Files rewritten: %d.", len(plan.Changes))
+		fmt.Fprintf(c.Stderr, "Files rewritten: %d.", len(plan.Changes))
 	default:
-		fmt.Fprintf(s.Stderr, "Files to rewrite: %d; --diff shows how, --write does it.", len(plan.Changes))
+		fmt.Fprintf(c.Stderr, "Files to rewrite: %d; --diff shows how, --write does it.", len(plan.Changes))
 	}
-	fmt.Fprintf(s.Stderr, " Units that use them: %d; all of them come out as before.\n", plan.Touched)
+	fmt.Fprintf(c.Stderr, " Units that use them: %d; all of them come out as before.\n", plan.Touched)
 }
 
-func (s *session) placeShown(path string, at source.Range) string {
+func placeShown(c *command.Call, path string, at source.Range) string {
 	if at.Filename == "" {
-		return s.pathShown(path)
+		return pathShown(c, path)
 	}
-	return fmt.Sprintf("%s:%d", s.pathShown(at.Filename), at.Start.Line)
-}
-
-func migrateUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] migrate imports [options] [PATH...]\n\n"+
-		"  Rewrites unit files from include blocks and read_terragrunt_config to import\n  blocks, where that means the same: every unit that a change touches is rendered\n  before and after, and what would differ is left alone and listed with the\n  reason. Comments and formatting are kept, and no state moves.\n\n"+
-		"  PATH is a unit file, or a folder with units below it; the working folder if\n  none is given. Other units of the repository that use the same files come out\n  as before too. Without an option, the files are listed and nothing is written.",
-		option("--diff", "Show what changes."),
-		option("--write", "Write the changes."),
-		option("--working-dir=PATH", "The folder to work in."))()
+	return fmt.Sprintf("%s:%d", pathShown(c, at.Filename), at.Start.Line)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/module"
@@ -27,90 +28,75 @@ import (
 // them. The unit's inputs join the other values of variables as the weakest of
 // them.
 
-// onUnit are the commands that run on a unit where there is one.
-var onUnit = []string{
-	"init", "plan", "apply", "destroy", "output", "validate", "show", "refresh", "workspace list", "workspace new",
-	"workspace select", "workspace show", "workspace delete", "state list", "state show", "state mv", "state rm", "state pull",
-	"state push", "import", "taint", "untaint", "force-unlock", "console", "providers", "graph", "test", "get",
-	"explain", "config files", "config show",
-}
-
-// noInit are the commands that do not need an initialized folder.
-var noInit = []string{"init", "get", "workspace show", "explain", "config files", "config show"}
-
-// needInputs are the commands that compute with the inputs of a unit.
-var needInputs = []string{"plan", "apply", "destroy", "refresh", "import", "console"}
-
 // asUnits runs a command on a unit or on all units, if it is meant so.
-func (s *session) asUnits(ctx context.Context, cmd command, args []string) (code int, ok bool) {
-	if s.plainFolder() || !slices.Contains(onUnit, cmd.name) {
+func asUnits(ctx context.Context, c *command.Call, cmd *command.Command, args []string) (code int, ok bool) {
+	if plainFolder(c) || !cmd.Units.Has(command.InUnit) {
 		return 0, false
 	}
-	f, rest, err := takeUnitFlags(args, s.Env)
+	f, rest, err := takeUnitFlags(args, c.Env)
 	many := err == nil && f.many()
 	if f == nil {
 		f = &unitFlags{}
 	}
-	if f.working != "" {
-		s.System = s.System.In(f.working)
-	}
-	if !many && !s.isUnit(&f.selection) {
+	workIn(c, f)
+	if !many && !isUnit(c, &f.selection) {
 		return 0, false
 	}
 	if err != nil {
-		return s.usageError(cmd.name, "Failed to parse command-line flags", err.Error()), true
+		return c.Report.UsageError(cmd.Name, "Failed to parse command-line flags", err.Error()), true
 	}
-	if cmd.name == "explain" && !many {
-		return s.explainUnit(ctx, f, rest), true
+	if cmd.Name == "explain" && !many {
+		return explainUnit(ctx, c, cmd, f, rest), true
 	}
 	if many {
-		return s.overUnits(ctx, cmd.name, f, rest), true
+		return overUnits(ctx, c, cmd.Name, f, rest), true
 	}
-	if len(rest) > 0 && s.isUnitPlan(rest[len(rest)-1]) {
-		switch cmd.name {
+	if len(rest) > 0 && isUnitPlan(c, rest[len(rest)-1]) {
+		switch cmd.Name {
 		case "apply":
-			return s.runAll(ctx, cmd.name, f, rest), true
+			return runAll(ctx, c, cmd.Name, f, rest), true
 		case "show":
-			return cmd.run(ctx, s, rest), true
+			return c.Do(ctx, cmd, rest), true
 		}
 	}
-	return s.runUnit(ctx, cmd, f, rest), true
+	code, _ = runUnit(ctx, c, cmd, f, rest)
+	return code, true
 }
 
 // runUnit runs a command on the unit in the working folder, and reports it.
-func (s *session) runUnit(ctx context.Context, cmd command, f *unitFlags, args []string) int {
+func runUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitFlags, args []string) (code int, us *unitSession) {
 	if f.report == "" && f.reportSchema == "" {
-		return s.unitTurn(ctx, cmd, f, args)
+		return unitTurn(ctx, c, cmd, f, args)
 	}
-	res := &estate.Result{Unit: &estate.Unit{Unit: &unit.Unit{Dir: s.Dir}, Name: "."}, Status: estate.Succeeded, Started: s.Now()}
+	res := &estate.Result{Unit: &estate.Unit{Unit: &unit.Unit{Dir: c.Dir}, Name: "."}, Status: estate.Succeeded, Started: c.Now()}
 	told := *f
-	told.report, told.reportSchema = s.reportPath(f.report), s.reportPath(f.reportSchema)
-	res.Code = s.unitTurn(ctx, cmd, f, args)
-	res.Ended = s.Now()
-	r := &estateRun{session: s, f: &told, name: strings.Fields(cmd.name)[0], args: args}
-	if s.unit != nil {
-		r.estate, res.Diags, res.Set = s.unit.estate, s.unit.failed, s.set
-		res.Reason, res.Cause = s.unit.reason, s.unit.cause
+	told.report, told.reportSchema = reportPath(c, f.report), reportPath(c, f.reportSchema)
+	res.Code, us = unitTurn(ctx, c, cmd, f, args)
+	res.Ended = c.Now()
+	r := &estateRun{Call: c, f: &told, name: strings.Fields(cmd.Name)[0], args: args}
+	if us != nil {
+		r.estate, res.Diags, res.Set = us.estate, us.failed, c.Report.Set
+		res.Reason, res.Cause = us.reason, us.cause
 	}
 	if res.Code != 0 && res.Code != 2 {
 		res.Status, res.Reason = estate.Failed, "run error"
 		res.Cause = fmt.Sprintf("the command ended with the status %d", res.Code)
 	}
-	return r.written([]*estate.Result{res})
+	return r.written([]*estate.Result{res}), us
 }
 
 // reportPath is the path of a report as it is before the command changes the folder.
-func (s *session) reportPath(name string) string {
+func reportPath(c *command.Call, name string) string {
 	if name == "" {
 		return ""
 	}
-	return s.Path(name)
+	return c.Path(name)
 }
 
 // unitTurn runs a command on the unit in the working folder.
-func (s *session) unitTurn(ctx context.Context, cmd command, f *unitFlags, args []string) int {
+func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *unitFlags, args []string) (int, *unitSession) {
 	if f.html != "" {
-		return s.usageError(cmd.name, "Failed to parse command-line flags", noPage().Error())
+		return c.Report.UsageError(cmd.Name, "Failed to parse command-line flags", noPage().Error()), nil
 	}
 	for name, dir := range map[string]string{"--out-dir": f.outDir, "--json-out-dir": f.jsonOutDir} {
 		if dir != "" {
@@ -118,48 +104,49 @@ func (s *session) unitTurn(ctx context.Context, cmd command, f *unitFlags, args 
 		}
 	}
 	slices.Sort(f.idle)
-	o, ds := s.estateOptions(f, strings.Fields(cmd.name)[0], args, nil)
+	o, ds := estateOptions(c, f, strings.Fields(cmd.Name)[0], args, nil)
 	if ds.HasErrors() {
-		return s.fail(ds)
+		return c.Fail(ds), nil
 	}
-	if more := s.unchosen(ctx, o, &f.selection); more.HasErrors() {
-		return s.fail(more)
+	if more := unchosen(ctx, c, o, &f.selection); more.HasErrors() {
+		return c.Fail(more), nil
 	}
-	e, u, more := estate.OpenUnit(ctx, o, s.unitPath(f), f.module)
+	e, u, more := estate.OpenUnit(ctx, o, unitPath(c, f), f.module)
 	if ds = append(ds, more...); ds.HasErrors() {
-		return s.failWith(e, ds)
+		return failWith(c, e, ds), nil
 	}
 	if why, more := e.Skipped(ctx, u); why != "" || more.HasErrors() {
-		s.tellWith(e.Sources(), more)
+		c.Report.TellWith(e.Sources(), more)
 		if more.HasErrors() {
-			return 1
+			return 1, nil
 		}
-		s.say("Nothing is run: " + why + ".\n")
-		return 0
+		c.Report.Say("Nothing is run: " + why + ".\n")
+		return 0, nil
 	}
-	if destroys(cmd.name, args) {
+	if destroys(cmd.Name, args) {
 		if yes, more := e.Protected(ctx, u); yes || more.HasErrors() {
-			return s.failWith(e, append(more, diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed.")...))
+			return failWith(c, e, append(more, diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed.")...)), nil
 		}
-		yes, more := s.mayDestroy(ctx, f)
-		if s.tell(more); !yes {
-			return min(len(more.Errors()), 1)
+		yes, more := mayDestroy(ctx, c, f)
+		if c.Report.Tell(more); !yes {
+			return min(len(more.Errors()), 1), nil
 		}
 	}
 	if more := bareIncludes(ctx, e, &f.flagUse, u); more.HasErrors() {
-		return s.failWith(e, more)
+		return failWith(c, e, more), nil
 	}
 	dir, more := e.Ready(ctx, u)
 	if ds = append(ds, more...); ds.HasErrors() {
-		return s.failWith(e, ds)
+		return failWith(c, e, ds), nil
 	}
 	if !f.noDeprecation {
 		ds = append(ds, e.Deprecated()...)
 	}
-	if len(ds) > 0 && s.human != nil {
-		_ = s.printer(e.Sources()).Print(s.Stderr, s.filter(ds))
+	if len(ds) > 0 && c.Report.Human != nil {
+		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Filter(ds))
 	}
-	return s.inUnit(ctx, cmd, f, args, &unitSession{estate: e, unit: u, dir: dir})
+	us := &unitSession{estate: e, unit: u, dir: dir}
+	return inUnit(ctx, c, cmd, f, args, us), us
 }
 
 // unitSession is the unit that a session works on.
@@ -184,7 +171,7 @@ func (us *unitSession) note(ds diag.List) {
 }
 
 // tried runs a command, again as the unit's errors block says.
-func (s *session) tried(ctx context.Context, us *unitSession, run func() int) (code int) {
+func tried(ctx context.Context, c *command.Call, us *unitSession, run func() int) (code int) {
 	retry := ""
 	for try := 1; ; try++ {
 		us.failed = nil
@@ -197,17 +184,17 @@ func (s *session) tried(ctx context.Context, us *unitSession, run func() int) (c
 		v, ds := us.estate.Judge(ctx, us.unit, us.failed, try)
 		switch {
 		case ds.HasErrors():
-			s.tellWith(us.estate.Sources(), ds)
+			c.Report.TellWith(us.estate.Sources(), ds)
 			return code
 		case v.Ignored != "":
-			s.tell(diag.Warnf(nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", v.Ignored, v.Message))
+			c.Report.Tell(diag.Warnf(nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", v.Ignored, v.Message))
 			us.reason, us.cause = "error ignored", v.Ignored
 			return 0
 		case !v.Again || ctx.Err() != nil:
 			return code
 		}
 		retry = v.Retry
-		s.say(fmt.Sprintf("\nThe command is tried again in %s, since the unit says so of this error.\n", v.Sleep))
+		c.Report.Say(fmt.Sprintf("\nThe command is tried again in %s, since the unit says so of this error.\n", v.Sleep))
 		if !us.estate.Pause(ctx, nil, v.Sleep) {
 			return code
 		}
@@ -219,76 +206,75 @@ func destroys(name string, args []string) bool {
 }
 
 // inUnit runs the command in the unit's working folder, with what runs around it.
-func (s *session) inUnit(ctx context.Context, cmd command, f *unitFlags, args []string, us *unitSession) int {
+func inUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitFlags, args []string, us *unitSession) int {
 	e, u := us.estate, us.unit
-	extra, env := e.Extra(u, strings.Fields(cmd.name)[0])
-	s.System = s.System.In(us.dir)
-	s.launch, s.unit = us.dir, us
+	extra, env := e.Extra(u, strings.Fields(cmd.Name)[0])
+	c.Work(c.System.In(us.dir))
+	c.Launch, c.Unit, c.Report.Note = us.dir, us.surroundings(c), us.note
 	for _, name := range e.Secret(u) {
-		s.set.Conceal(name)
+		c.Report.Set.Conceal(name)
 	}
-	s.programs = func() sys.Env { return e.Programs(ctx, u) }
-	s.Env = s.Env.With(env...)
-	if cmd.name == "init" {
+	c.Env = c.Env.With(env...)
+	if cmd.Name == "init" {
 		extra = append(extra, e.BackendConfig(u)...)
 	}
 	log := estate.Observer{
-		Log:    func(_ *estate.Unit, line string) { s.hookLine(cmd.name, args, line) },
-		LogErr: func(_ *estate.Unit, line string) { fmt.Fprintln(s.Stderr, line) },
+		Log:    func(_ *estate.Unit, line string) { hookLine(c, cmd.Name, args, line) },
+		LogErr: func(_ *estate.Unit, line string) { fmt.Fprintln(c.Stderr, line) },
 	}
-	if cmd.name == "init" || !slices.Contains(noInit, cmd.name) {
+	if cmd.Name == "init" || !cmd.Units.Has(command.Uninitialized) {
 		if code, ds := e.EarlyHooks(ctx, u, log); ds.HasErrors() {
-			s.tellWith(e.Sources(), ds)
+			c.Report.TellWith(e.Sources(), ds)
 			return max(code, 1)
 		}
 		if ds := e.CheckBackend(u); ds.HasErrors() {
-			return s.failWith(e, ds)
+			return failWith(c, e, ds)
 		}
 	}
-	if !f.noAutoInit && !slices.Contains(noInit, cmd.name) {
-		if ds := s.autoInit(ctx, us); ds.HasErrors() {
-			return s.fail(ds)
+	if !f.noAutoInit && !cmd.Units.Has(command.Uninitialized) {
+		if ds := autoInit(ctx, c, us); ds.HasErrors() {
+			return c.Fail(ds)
 		}
 	}
-	if slices.Contains(needInputs, cmd.name) {
-		if ds := s.checkInputs(ctx); ds.HasErrors() {
-			return s.failWith(e, ds)
+	if cmd.Units.Has(command.NeedsInputs) {
+		if ds := us.checkInputs(ctx, c); ds.HasErrors() {
+			return failWith(c, e, ds)
 		}
 	}
-	s.command = cmd.name
-	return s.tried(ctx, us, func() int {
-		return s.hooked(ctx, us, log, func() int {
-			return s.phase(ctx, cmd.name, us.dir, func(ctx context.Context) int { return cmd.run(ctx, s, append(slices.Clone(extra), args...)) })
+	c.Command = cmd
+	return tried(ctx, c, us, func() int {
+		return hooked(ctx, c, us, log, func() int {
+			return phase(ctx, c, cmd.Name, us.dir, func(ctx context.Context) int { return c.Do(ctx, cmd, append(slices.Clone(extra), args...)) })
 		})
 	})
 }
 
 // hookLine tells a line of a hook: as an event where the command will write events or
 // writes them already, so that nothing else stands among them.
-func (s *session) hookLine(command string, args []string, line string) {
-	telemetry.Log(s.ctx, "stdout", line, "")
+func hookLine(c *command.Call, command string, args []string, line string) {
+	telemetry.Log(c.Report.Context, "stdout", line, "")
 	streams := []string{"plan", "apply", "destroy", "refresh"}
 	asks := func(a string) bool { return a == "-json" || a == "--json" }
-	if s.stream == nil && slices.Contains(streams, command) && slices.ContainsFunc(args, asks) {
-		(&view.Stream{Out: s.Stdout, Now: s.Now}).Log(line)
+	if c.Report.Stream == nil && slices.Contains(streams, command) && slices.ContainsFunc(args, asks) {
+		(&view.Stream{Out: c.Stdout, Now: c.Now}).Log(line)
 		return
 	}
-	s.say(line + "\n")
+	c.Report.Say(line + "\n")
 }
 
 // hooked runs a command with the hooks before and after it. Its errors are noted.
-func (s *session) hooked(ctx context.Context, us *unitSession, log estate.Observer, run func() int) int {
+func hooked(ctx context.Context, c *command.Call, us *unitSession, log estate.Observer, run func() int) int {
 	e, u := us.estate, us.unit
 	code, ds := e.Hooks(ctx, u, false, nil, log)
-	if s.tellWith(e.Sources(), ds); ds.HasErrors() {
+	if c.Report.TellWith(e.Sources(), ds); ds.HasErrors() {
 		us.note(ds)
 		code = max(code, 1)
 	} else if code = run(); code != 0 && code != 2 && len(us.failed) == 0 {
-		us.note(diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", s.command, code))
+		us.note(diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", c.Command.Name, code))
 	}
 	after, ds := e.Hooks(ctx, u, true, us.failed, log)
 	ds = append(ds, e.KeepLock(u)...)
-	if s.tellWith(e.Sources(), ds); ds.HasErrors() {
+	if c.Report.TellWith(e.Sources(), ds); ds.HasErrors() {
 		us.note(ds)
 		return max(after, code, 1)
 	}
@@ -297,10 +283,10 @@ func (s *session) hooked(ctx context.Context, us *unitSession, log estate.Observ
 
 // autoInit initializes the working folder where something that the command needs
 // is missing.
-func (s *session) autoInit(ctx context.Context, us *unitSession) diag.List {
-	quiet := s.below(us.dir)
-	quiet.unit = us
-	p, ds := quiet.load(ctx, loadOptions{partial: true})
+func autoInit(ctx context.Context, c *command.Call, us *unitSession) diag.List {
+	quiet := c.Below(us.dir)
+	quiet.Unit = us.surroundings(quiet)
+	p, ds := load(ctx, quiet, loadOptions{partial: true})
 	if p != nil {
 		_, more := p.backend(ctx)
 		if !more.HasErrors() {
@@ -313,8 +299,8 @@ func (s *session) autoInit(ctx context.Context, us *unitSession) diag.List {
 	} else if !slices.ContainsFunc(ds, module.NeedsInstall) {
 		return nil // the command tells it
 	}
-	s.phase(ctx, "init", us.dir, func(ctx context.Context) int {
-		ds = s.initUnit(ctx, us.estate, us.unit, us.dir)
+	phase(ctx, c, "init", us.dir, func(ctx context.Context) int {
+		ds = initUnit(ctx, c, us.estate, us.unit, us.dir)
 		return min(len(ds.Errors()), 1)
 	})
 	if ds.HasErrors() {
@@ -323,43 +309,51 @@ func (s *session) autoInit(ctx context.Context, us *unitSession) diag.List {
 	return us.estate.KeepLock(us.unit)
 }
 
-func (us *unitSession) backendConfig() listFlag {
-	var out listFlag
+func (us *unitSession) backendConfig() []string {
+	var out []string
 	for _, a := range us.estate.BackendConfig(us.unit) {
 		out = append(out, strings.TrimPrefix(a, "-backend-config="))
 	}
 	return out
 }
 
+// surroundings are what the unit adds to the folder that a call works in.
+func (us *unitSession) surroundings(c *command.Call) *command.Surroundings {
+	return &command.Surroundings{
+		Values: func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List {
+			return us.inputs(ctx, c.Report.Set, values, root)
+		},
+		Programs: func() sys.Env { return us.estate.Programs(c.Report.Context, us.unit) },
+	}
+}
+
 // checkInputs computes the unit's inputs, so that what is wrong with them is told
 // before anything runs.
-func (s *session) checkInputs(ctx context.Context) diag.List {
-	root, ds := s.root()
+func (us *unitSession) checkInputs(ctx context.Context, c *command.Call) diag.List {
+	root, ds := root(c)
 	if root == nil || ds.HasErrors() {
 		return nil // the command tells it
 	}
-	_, ds = s.unit.estate.Values(ctx, s.unit.unit, root)
+	_, ds = us.estate.Values(ctx, us.unit, root)
 	return ds
 }
 
-// inputs adds the unit's inputs to values that were given by other ways.
-func (s *session) inputs(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List {
-	if s.unit == nil {
-		return nil
-	}
-	given, ds := s.unit.estate.Values(ctx, s.unit.unit, root)
+// inputs adds the unit's inputs to values that were given by other ways. The files
+// that they come from join the set.
+func (us *unitSession) inputs(ctx context.Context, into *source.Set, values map[string]engine.InputValue, root *config.Module) diag.List {
+	given, ds := us.estate.Values(ctx, us.unit, root)
 	for name := range maps.Keys(given) {
 		if _, ok := values[name]; !ok {
 			values[name] = given[name]
 		}
 	}
-	set := s.unit.estate.Sources()
-	known := func(at *source.Range) { // the places lie in files that the session has not read
+	set := us.estate.Sources()
+	known := func(at *source.Range) {
 		if at == nil {
 			return
 		}
 		if f := set.File(at.Filename); f != nil {
-			s.set.Add(f)
+			into.Add(f)
 		}
 	}
 	for _, m := range ds {

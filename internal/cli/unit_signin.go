@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/fetch"
@@ -13,12 +14,12 @@ import (
 )
 
 // signIn takes over the flags that say how units come by credentials.
-func (s *session) signIn(f *signingIn, o *estate.Options) diag.List {
+func signIn(c *command.Call, f *signingIn, o *estate.Options) diag.List {
 	o.SignIn = estate.SignIn{Role: estate.Role{ARN: f.role, Session: f.roleSession, Seconds: f.roleSeconds, Token: f.webToken}, Later: f.noDiscoveryAuth}
 	if f.authCommand == "" {
 		return nil
 	}
-	words, err := split(f.authCommand)
+	words, err := command.Words(f.authCommand)
 	if err != nil || len(words) == 0 {
 		return diag.Errorf(nil, "Failed to parse command-line flags", "Invalid value %q for flag --auth-provider-cmd: it must be a program with its arguments.", f.authCommand)
 	}
@@ -27,9 +28,9 @@ func (s *session) signIn(f *signingIn, o *estate.Options) diag.List {
 }
 
 // assumeRole gets the credentials of a role for a unit.
-func (s *session) assumeRole(cfg *cliconfig.Config) func(context.Context, sys.Env, estate.Role) ([]string, error) {
+func assumeRole(c *command.Call, cfg *cliconfig.Config) func(context.Context, sys.Env, estate.Role) ([]string, error) {
 	return func(ctx context.Context, env sys.Env, r estate.Role) ([]string, error) {
-		f := s.fetcher(cfg)
+		f := fetcher(c, cfg)
 		f.Env = env
 		return f.AssumeRole(ctx, fetch.Role{ARN: r.ARN, Session: r.Session, Seconds: r.Seconds, Token: r.Token})
 	}
@@ -38,12 +39,12 @@ func (s *session) assumeRole(cfg *cliconfig.Config) func(context.Context, sys.En
 // usePluginCache lets units share downloads of providers: in the folder of
 // --provider-cache-dir, or in Terragrunt's, unless the user has a cache of their own
 // or wants none.
-func (s *session) usePluginCache(f *sourcing) diag.List {
+func usePluginCache(c *command.Call, f *sourcing) diag.List {
 	dir := f.providerCacheDir
 	if dir == "" {
-		cfg, ds := s.settings()
-		cache := s.Env.Get("XDG_CACHE_HOME")
-		if home := s.Home(); cache == "" && home != "" {
+		cfg, ds := settings(c)
+		cache := c.Env.Get("XDG_CACHE_HOME")
+		if home := c.Home(); cache == "" && home != "" {
 			cache = filepath.Join(home, ".cache")
 		}
 		if ds.HasErrors() || cfg.PluginCacheDir != "" || cache == "" || f.noPluginCache && !f.providerCache {
@@ -51,13 +52,13 @@ func (s *session) usePluginCache(f *sourcing) diag.List {
 		}
 		dir = filepath.Join(cache, "terragrunt", "providers")
 	}
-	dir = s.Path(dir)
+	dir = c.Path(dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		if f.providerCacheDir == "" {
 			return nil // nobody asked for it
 		}
 		return diag.Errorf(nil, "Provider cache cannot be used", "The folder %s cannot be made: %s.", dir, err)
 	}
-	s.Env = s.Env.With("TF_PLUGIN_CACHE_DIR=" + dir)
+	c.Env = c.Env.With("TF_PLUGIN_CACHE_DIR=" + dir)
 	return nil
 }

@@ -8,87 +8,163 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
+
+// hclValidateCmd declares hcl validate.
+func hclValidateCmd() command.Command {
+	return command.Command{
+		Name: "hcl validate", Synopsis: "Check whether unit files are valid", Usage: "[options]", Units: command.TakesUnitFlags,
+		Help: "Checks all unit and stack files below the working folder.",
+		Prepare: func() (command.Flags, command.Run) {
+			o := &hclValidateOptions{units: &unitFlags{}}
+			fs := command.Flags{command.Bool(&o.inputs, "inputs", "Compare the inputs of units with the variables of their modules instead.")}.WithTwoDashesShown()
+			all := o.units.declare().Hide().Show("strict", "filter", "feature", "working-dir")
+			all.Named("strict").Help = "With --inputs, make inputs that a module does not declare errors."
+			fs = append(append(fs, command.Flags{
+				command.Bool(&o.json, "json", "The messages as JSON."),
+				command.Bool(&o.showPath, "show-config-path", "Print the paths of the files with errors alone."),
+			}.WithTwoDashesShown()...), all...)
+			return fs, func(ctx context.Context, c *command.Call) int { return runHCLValidate(ctx, c, o) }
+		},
+	}
+}
+
+func runHCLValidate(ctx context.Context, c *command.Call, o *hclValidateOptions) int {
+	if err := o.units.settle(c.Env); err != nil {
+		return c.UsageError("Failed to parse command-line flags", err.Error())
+	}
+	if len(c.Args) > 0 {
+		return c.UsageError("Too many command line arguments", "The command takes flags alone.")
+	}
+	if o.units.strict && !o.inputs {
+		return c.UsageError("Failed to parse command-line flags", "--strict is about inputs: it goes with --inputs.")
+	}
+	if o.inputs && (o.json || o.showPath) {
+		return c.UsageError("Failed to parse command-line flags", "--inputs goes with neither --json nor --show-config-path.")
+	}
+	workIn(c, o.units)
+	eo, ds := estateOptions(c, o.units, "validate", nil, nil)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	c.Report.Aside(ds)
+	if o.inputs {
+		return validateInputs(ctx, c, eo, o)
+	}
+	e, ds := openLeniently(ctx, c, eo)
+	defer e.Close(ctx)
+	if ds.HasErrors() {
+		return failWith(c, e, ds)
+	}
+	return showInvalid(c, o, e, e.Validate(ctx).Once())
+}
+
+// infoCmd declares info print.
+func infoCmd() command.Command {
+	return command.Command{
+		Name: "info print", Synopsis: "Tell with what a unit runs", Usage: "[options]", Units: command.TakesUnitFlags,
+		Help: `Tells as JSON which file is the unit's, where its module is put and runs,
+and with what role and program.`,
+		Prepare: func() (command.Flags, command.Run) {
+			f, binary := &unitFlags{}, ""
+			tf := command.Text(&binary, "tf-path", "PATH", "The program to name in terraform_binary.").WithTwoDashes().Variables("TG_TF_PATH").Completes(command.Files)
+			return append(command.Flags{tf}, f.declareFor(true).Without("tf-path").Show("all")...), func(ctx context.Context, c *command.Call) int {
+				if err := f.settle(c.Env); err != nil {
+					return c.UsageError("Failed to parse command-line flags", err.Error())
+				}
+				if len(c.Args) > 0 {
+					return c.UsageError("Too many command line arguments", "The command takes flags alone.")
+				}
+				workIn(c, f)
+				return runInfo(ctx, c, f, binary)
+			}
+		},
+	}
+}
+
+func runInfo(ctx context.Context, c *command.Call, f *unitFlags, binary string) int {
+	o, ds := estateOptions(c, f, "print", nil, nil)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	c.Report.Aside(ds)
+	var e *estate.Estate
+	var units []*estate.Unit
+	if f.all || len(f.filters) > 0 {
+		e, ds = openLeniently(ctx, c, o.Tolerate())
+		defer e.Close(ctx)
+		units = slices.DeleteFunc(slices.Clone(e.Units), func(u *estate.Unit) bool { return u.Broken != nil })
+	} else {
+		var u *estate.Unit
+		if e, u, ds = estate.OpenUnit(ctx, o.Tolerate(), unitPath(c, f), f.module); u != nil {
+			units = append(units, u)
+		}
+	}
+	if len(units) == 0 && ds.HasErrors() {
+		return failWith(c, e, ds)
+	}
+	for _, u := range units {
+		info, more := e.Info(ctx, u)
+		ds = append(ds, more...)
+		switch {
+		case binary != "":
+			info.TerraformBinary = binary
+		case info.TerraformBinary == "":
+			info.TerraformBinary = view.Program
+		}
+		b, err := json.MarshalIndent(info, "", "  ")
+		if err != nil {
+			return c.Fail(diag.Errorf(nil, "Failed to write JSON", "%s.", err))
+		}
+		fmt.Fprintf(c.Stdout, "%s\n", b)
+	}
+	if ds = ds.Once(); len(ds) > 0 {
+		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, ds)
+	}
+	return 0 // as Terragrunt: what can be told of a broken unit is told
+}
 
 type hclValidateOptions struct {
 	inputs, json, showPath bool
 	units                  *unitFlags
 }
 
-func hclValidateCommand(ctx context.Context, s *session, args []string) int {
-	o := &hclValidateOptions{}
-	var err error
-	if o.units, args, err = takeUnitFlags(args, s.Env); err != nil {
-		return s.usageError("hcl validate", "Failed to parse command-line flags", err.Error())
-	}
-	f := newFlags("hcl validate")
-	f.BoolVar(&o.inputs, "inputs", false, "")
-	f.BoolVar(&o.json, "json", false, "")
-	f.BoolVar(&o.showPath, "show-config-path", false, "")
-	if !s.parse(f, args) {
-		return 1
-	}
-	if f.NArg() > 0 {
-		return s.usageError("hcl validate", "Too many command line arguments", "The command takes flags alone.")
-	}
-	if o.units.strict && !o.inputs {
-		return s.usageError("hcl validate", "Failed to parse command-line flags", "--strict is about inputs: it goes with --inputs.")
-	}
-	if o.inputs && (o.json || o.showPath) {
-		return s.usageError("hcl validate", "Failed to parse command-line flags", "--inputs goes with neither --json nor --show-config-path.")
-	}
-	s.workIn(o.units)
-	eo, ds := s.estateOptions(o.units, "validate", nil, nil)
-	if ds.HasErrors() {
-		return s.fail(ds)
-	}
-	s.aside(ds)
-	if o.inputs {
-		return s.validateInputs(ctx, eo, o)
-	}
-	e, ds := s.openLeniently(ctx, eo)
-	defer e.Close(ctx)
-	if ds.HasErrors() {
-		return s.failWith(e, ds)
-	}
-	return s.showInvalid(o, e, e.Validate(ctx).Once())
-}
-
 // openLeniently opens an estate in which units may be broken.
-func (s *session) openLeniently(ctx context.Context, o estate.Options) (*estate.Estate, diag.List) {
+func openLeniently(ctx context.Context, c *command.Call, o estate.Options) (*estate.Estate, diag.List) {
 	o.Look.Lenient = true
-	return s.open(ctx, o)
+	return open(ctx, c, o)
 }
 
 // showInvalid tells what is wrong, in the way that was asked for.
-func (s *session) showInvalid(o *hclValidateOptions, e *estate.Estate, ds diag.List) int {
+func showInvalid(c *command.Call, o *hclValidateOptions, e *estate.Estate, ds diag.List) int {
 	errs := ds.Errors()
 	code := 0
 	if len(errs) > 0 {
 		code = 1
 	}
-	p := s.printer(e.Sources())
+	p := c.Report.Printer(e.Sources())
 	switch {
 	case o.showPath:
 		if code > 0 {
-			s.showPaths(o.json, errs)
+			showPaths(c, o.json, errs)
 		}
 	case o.json:
 		if len(ds) > 0 {
-			s.writeJSON((&diag.JSON{Set: e.Sources()}).Objects(ds))
+			writeJSON(c, (&diag.JSON{Set: e.Sources()}).Objects(ds))
 		}
 	default:
-		_ = p.Print(s.Stdout, ds)
+		_ = p.Print(c.Stdout, ds)
 	}
 	if code > 0 {
-		s.tell(diag.Errorf(nil, "Unit files are not valid", "Errors in unit files: %d.", len(errs)))
+		c.Report.Tell(diag.Errorf(nil, "Unit files are not valid", "Errors in unit files: %d.", len(errs)))
 	}
 	return code
 }
 
-func (s *session) showPaths(asJSON bool, errs diag.List) {
+func showPaths(c *command.Call, asJSON bool, errs diag.List) {
 	var paths []string
 	for _, m := range errs {
 		if m.At != nil {
@@ -98,30 +174,30 @@ func (s *session) showPaths(asJSON bool, errs diag.List) {
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
 	if asJSON {
-		s.writeJSON(paths)
+		writeJSON(c, paths)
 		return
 	}
 	for _, path := range paths {
-		fmt.Fprintln(s.Stdout, path)
+		fmt.Fprintln(c.Stdout, path)
 	}
 }
 
 // writeJSON writes a value as one line of JSON.
-func (s *session) writeJSON(v any) {
+func writeJSON(c *command.Call, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		s.tell(diag.Errorf(nil, "Failed to write JSON", "%s.", err))
+		c.Report.Tell(diag.Errorf(nil, "Failed to write JSON", "%s.", err))
 		return
 	}
-	fmt.Fprintf(s.Stdout, "%s\n", b)
+	fmt.Fprintf(c.Stdout, "%s\n", b)
 }
 
 // validateInputs compares the inputs of every unit with the variables of its module.
-func (s *session) validateInputs(ctx context.Context, eo estate.Options, o *hclValidateOptions) int {
-	e, ds := s.openLeniently(ctx, eo.Tolerate())
+func validateInputs(ctx context.Context, c *command.Call, eo estate.Options, o *hclValidateOptions) int {
+	e, ds := openLeniently(ctx, c, eo.Tolerate())
 	defer e.Close(ctx)
 	if ds.HasErrors() {
-		return s.failWith(e, ds)
+		return failWith(c, e, ds)
 	}
 	ds = nil
 	for _, u := range e.Units {
@@ -144,89 +220,9 @@ func (s *session) validateInputs(ctx context.Context, eo estate.Options, o *hclV
 			ds = append(ds, diag.Errorf(nil, "Missing inputs", "The module of the unit %s needs values for these variables: %s.", u.Name, strings.Join(got.Missing, ", "))...)
 		}
 	}
-	_ = s.printer(e.Sources()).Print(s.Stderr, ds.Once())
+	_ = c.Report.Printer(e.Sources()).Print(c.Stderr, ds.Once())
 	if ds.HasErrors() {
 		return 1
 	}
 	return 0
-}
-
-// infoCommand is `info print`.
-func infoCommand(ctx context.Context, s *session, args []string) int {
-	binary := s.Env.Get("TG_TF_PATH")
-	for i, a := range args {
-		if v, ok := strings.CutPrefix(a, "--tf-path="); ok {
-			binary = v
-		} else if a == "--tf-path" && i+1 < len(args) {
-			binary = args[i+1]
-		}
-	}
-	f, rest, err := takeUnitFlags(args, s.Env)
-	if err != nil {
-		return s.usageError("info print", "Failed to parse command-line flags", err.Error())
-	}
-	if len(rest) > 0 {
-		return s.usageError("info print", "Too many command line arguments", "The command takes flags alone.")
-	}
-	s.workIn(f)
-	f.idle = slices.DeleteFunc(f.idle, func(text string) bool { // it is what the command prints
-		return strings.HasPrefix(text, "--tf-path:") || strings.HasPrefix(text, "TG_TF_PATH:")
-	})
-	o, ds := s.estateOptions(f, "print", nil, nil)
-	if ds.HasErrors() {
-		return s.fail(ds)
-	}
-	s.aside(ds)
-	var e *estate.Estate
-	var units []*estate.Unit
-	if f.all || len(f.filters) > 0 {
-		e, ds = s.openLeniently(ctx, o.Tolerate())
-		defer e.Close(ctx)
-		units = slices.DeleteFunc(slices.Clone(e.Units), func(u *estate.Unit) bool { return u.Broken != nil })
-	} else {
-		var u *estate.Unit
-		if e, u, ds = estate.OpenUnit(ctx, o.Tolerate(), s.unitPath(f), f.module); u != nil {
-			units = append(units, u)
-		}
-	}
-	if len(units) == 0 && ds.HasErrors() {
-		return s.failWith(e, ds)
-	}
-	for _, u := range units {
-		info, more := e.Info(ctx, u)
-		ds = append(ds, more...)
-		switch {
-		case binary != "":
-			info.TerraformBinary = binary
-		case info.TerraformBinary == "":
-			info.TerraformBinary = view.Program
-		}
-		b, err := json.MarshalIndent(info, "", "  ")
-		if err != nil {
-			return s.fail(diag.Errorf(nil, "Failed to write JSON", "%s.", err))
-		}
-		fmt.Fprintf(s.Stdout, "%s\n", b)
-	}
-	if ds = ds.Once(); len(ds) > 0 {
-		_ = s.printer(e.Sources()).Print(s.Stderr, ds)
-	}
-	return 0 // as Terragrunt: what can be told of a broken unit is told
-}
-
-func hclValidateUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] hcl validate [options]\n\n"+
-		"  Checks all unit and stack files below the working folder.",
-		option("--inputs", "Compare the inputs of units with the variables of their modules instead."),
-		option("--strict", "With --inputs, make inputs that a module does not declare errors."),
-		option("--json", "The messages as JSON."),
-		option("--show-config-path", "Print the paths of the files with errors alone."),
-		option("--filter=QUERY", "Take the units that a query matches. May be repeated."),
-		option("--feature=NAME=VALUE", "Set a feature flag. May be repeated."),
-		option("--working-dir=PATH", "The folder to work in."))()
-}
-
-func infoUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] info print [options]\n\n"+
-		"  Tells as JSON which file is the unit's, where its module is put and runs,\n  and with what role and program.",
-		append([]string{option("--tf-path=PATH", "The program to name in terraform_binary.")}, unitOptions()...)...)()
 }

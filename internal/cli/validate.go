@@ -7,55 +7,70 @@ import (
 	"os"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 )
 
+// validateCmd declares validate.
+func validateCmd() command.Command {
+	return command.Command{
+		Name: "validate", Synopsis: "Check whether the configuration is valid", Main: true, Usage: "[options]",
+		Units: command.InUnit | command.OverEstate,
+		Help: `Validate the configuration files in a directory, referring only to the
+configuration and not accessing any remote services such as remote state,
+provider APIs, etc.
+
+Validate runs checks that verify whether a configuration is syntactically
+valid and internally consistent, regardless of any provided variables or
+existing state.`,
+		Args: []command.Arg{{Name: "DIR", Help: "The folder to validate, the working folder by default.", Optional: true, Complete: command.Folders}},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &validateOptions{}
+			fs := o.json.Flags()
+			fs[1] = fs[1].Hide()
+			fs = append(fs, command.Bool(&o.noTests, "no-tests", "Do not validate test files."), flags.TestDirectory(&o.testDir))
+			fs = append(append(fs, flags.Vars(&o.vars)...), flags.NoColor())
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) > 1 {
+					return c.UsageError("Too many command line arguments", "Expected at most one positional argument.")
+				}
+				if len(c.Args) == 1 {
+					c.Work(c.System.In(c.Arg(0)))
+				}
+				return runValidate(ctx, c, o)
+			}
+		},
+	}
+}
+
 type validateOptions struct {
-	json    jsonFlags
+	json    flags.JSON
 	vars    []vars.Flag
 	noTests bool
 	testDir string
 }
 
-func validateCommand(ctx context.Context, s *session, args []string) int {
-	var o validateOptions
-	f := newFlags("validate")
-	o.json.add(f)
-	addVars(f, &o.vars)
-	f.BoolVar(&o.noTests, "no-tests", false, "")
-	f.StringVar(&o.testDir, "test-directory", "tests", "")
-	if !s.parse(f, args) {
-		return 1
-	}
-	if f.NArg() > 1 {
-		return s.usageError("validate", "Too many command line arguments", "Expected at most one positional argument.")
-	}
-	if f.NArg() == 1 {
-		s.System = s.System.In(f.Arg(0))
-	}
-	return runValidate(ctx, s, &o)
-}
-
-func runValidate(ctx context.Context, s *session, o *validateOptions) int {
-	ds := s.validate(ctx, o.vars)
-	doc, code := validateJSON(s, ds)
-	if o.json.into != "" {
-		if err := os.WriteFile(s.Path(o.json.into), append(doc, '\n'), 0o600); err != nil {
-			return s.fail(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be written: %s.", err))
+func runValidate(ctx context.Context, c *command.Call, o *validateOptions) int {
+	ds := validate(ctx, c, o.vars)
+	doc, code := validateJSON(c, ds)
+	if o.json.Into != "" {
+		if err := os.WriteFile(c.Path(o.json.Into), append(doc, '\n'), 0o600); err != nil {
+			return c.Fail(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be written: %s.", err))
 		}
 	}
-	if !o.json.on {
-		return validateHuman(s, ds)
+	if !o.json.On {
+		return validateHuman(c, ds)
 	}
-	fmt.Fprintf(s.Stdout, "%s\n", doc)
+	fmt.Fprintf(c.Stdout, "%s\n", doc)
 	return code
 }
 
 // validate holds the configuration to every rule; values of variables are not
 // needed.
-func (s *session) validate(ctx context.Context, flags []vars.Flag) diag.List {
-	p, ds := s.load(ctx, loadOptions{vars: flags, partial: true})
+func validate(ctx context.Context, c *command.Call, flags []vars.Flag) diag.List {
+	p, ds := load(ctx, c, loadOptions{vars: flags, partial: true})
 	if p == nil {
 		return ds
 	}
@@ -66,23 +81,23 @@ func (s *session) validate(ctx context.Context, flags []vars.Flag) diag.List {
 	return append(ds, p.engine.Validate(ctx)...)
 }
 
-func validateHuman(s *session, ds diag.List) int {
-	s.tell(ds)
+func validateHuman(c *command.Call, ds diag.List) int {
+	c.Report.Tell(ds)
 	if ds.HasErrors() {
 		return 1
 	}
-	s.human.Good("Success!")
+	c.Report.Human.Good("Success!")
 	text := " The configuration is valid.\n"
 	if len(ds) > 0 {
 		text = " The configuration is valid, but there were some\nvalidation warnings as shown above.\n"
 	}
-	s.human.Say(text)
+	c.Report.Human.Say(text)
 	return 0
 }
 
-func validateJSON(s *session, ds diag.List) ([]byte, int) {
-	ds = s.filter(ds)
-	j := view.JSONMessages(s.set)
+func validateJSON(c *command.Call, ds diag.List) ([]byte, int) {
+	ds = c.Report.Filter(ds)
+	j := view.JSONMessages(c.Report.Set)
 	doc := struct {
 		Format   string         `json:"format_version"`
 		Valid    bool           `json:"valid"`
@@ -98,16 +113,4 @@ func validateJSON(s *session, ds diag.List) ([]byte, int) {
 		return out, 1
 	}
 	return out, 0
-}
-
-func validateUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] validate [options]\n\n"+
-		"  Validate the configuration files in a directory, referring only to the\n  configuration and not accessing any remote services such as remote state,\n  provider APIs, etc.\n\n"+
-		"  Validate runs checks that verify whether a configuration is syntactically\n  valid and internally consistent, regardless of any provided variables or\n  existing state.",
-		option("-json", "Produce output in a machine-readable JSON format."),
-		option("-no-tests", "Do not validate test files."),
-		option("-test-directory=path", "The folder of test files, \"tests\" by default."),
-		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module."),
-		option("-var-file=path", "Load variable values from a file."),
-		option("-no-color", "No color in the output."))()
 }

@@ -9,31 +9,35 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lock"
 )
 
-type versionOptions struct{ json bool }
-
-func versionCommand(ctx context.Context, s *session, args []string) int {
-	var o versionOptions
-	f := newFlags("version")
-	f.BoolVar(&o.json, "json", false, "")
-	f.Bool("version", false, "")
-	f.Bool("v", false, "")
-	if !s.parse(f, args) {
-		return 1
+// versionCmd declares version.
+func versionCmd() command.Command {
+	return command.Command{
+		Name: "version", Synopsis: "Show the current Terrace version", Usage: "[options]",
+		Help: "Displays the version of Terrace and all installed plugins.",
+		Prepare: func() (command.Flags, command.Run) {
+			o, ignored := &versionOptions{}, false
+			return command.Flags{
+				command.Bool(&o.json, "json", "Output the version information as a JSON object."),
+				command.Bool(&ignored, "version", "").Or("v").Hide(),
+			}, func(ctx context.Context, c *command.Call) int { return runVersion(ctx, c, *o) }
+		},
 	}
-	return runVersion(ctx, s, o)
 }
 
-func runVersion(_ context.Context, s *session, o versionOptions) int {
+type versionOptions struct{ json bool }
+
+func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 	selections := map[string]string{}
-	path := s.Path(lock.Name)
+	path := c.Path(lock.Name)
 	if _, err := os.Stat(path); err == nil {
 		file, ds := lock.Read(path)
 		if ds.HasErrors() {
-			return s.fail(ds)
+			return c.Fail(ds)
 		}
 		for a, p := range file.Providers {
 			selections[a.String()] = p.Version.String()
@@ -50,22 +54,17 @@ func runVersion(_ context.Context, s *session, o versionOptions) int {
 		if err != nil {
 			return 1
 		}
-		fmt.Fprintf(s.Stdout, "%s\n", doc)
+		fmt.Fprintf(c.Stdout, "%s\n", doc)
 		return 0
 	}
-	fmt.Fprintf(s.Stdout, "%s v%s (language %s)\non %s\n", view.Product, Version, config.LanguageVersion, platform)
+	fmt.Fprintf(c.Stdout, "%s v%s (language %s)\non %s\n", view.Product, Version, config.LanguageVersion, platform)
 	var lines []string
 	for name, v := range selections {
 		lines = append(lines, "+ provider "+name+" v"+v)
 	}
 	slices.Sort(lines)
 	for _, line := range lines {
-		fmt.Fprintln(s.Stdout, line)
+		fmt.Fprintln(c.Stdout, line)
 	}
 	return 0
-}
-
-func versionUsage() string {
-	return usageText("Usage: "+view.Program+" [global options] version [options]\n\n  Displays the version of "+view.Product+" and all installed plugins.",
-		option("-json", "Output the version information as a JSON object."))()
 }

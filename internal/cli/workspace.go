@@ -12,17 +12,97 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
+// workspaceOptions are the flags of the commands on workspaces.
+type workspaceOptions struct {
+	name     string
+	vars     []vars.Flag
+	json     flags.JSON
+	lock     flags.Lock
+	state    string
+	force    bool
+	orCreate bool
+}
+
+// A workspaceCmd is what differs between the commands on workspaces.
+type workspaceCmd struct {
+	name, synopsis, usage, help string
+	units                       command.Units
+	named                       bool // it takes the name of a workspace
+	flags                       func(*workspaceOptions) command.Flags
+	run                         func(context.Context, *command.Call, *workspaceOptions) int
+}
+
+// workspaceCommands declare workspace.
+func workspaceCommands() []command.Command {
+	plain := func(o *workspaceOptions) command.Flags { return o.json.Flags().Hide() }
+	out := []command.Command{{
+		Name: "workspace", Synopsis: "Workspace management", Help: "new, list, show, select and delete Terrace workspaces.",
+		Prepare: func() (command.Flags, command.Run) {
+			return nil, func(_ context.Context, c *command.Call) int {
+				fmt.Fprintln(c.Stderr, c.Table.HelpOf(c.Command))
+				return 1
+			}
+		},
+	}}
+	for _, w := range []workspaceCmd{
+		{"list", "List Workspaces", "[options]", "List workspaces.", command.OnlyReads, false, func(o *workspaceOptions) command.Flags {
+			json := o.json.Flags()
+			json[1] = json[1].Hide()
+			return json
+		}, runWorkspaceList},
+		{"new", "Create a new workspace", "[options] NAME", "Create a new Terrace workspace.", 0, true, func(o *workspaceOptions) command.Flags {
+			return append(append(o.lock.Flags(), command.Text(&o.state, "state", "path", "Copy an existing state file into the new workspace.").Completes(command.Files)), plain(o)...)
+		}, runWorkspaceNew},
+		{"select", "Select a workspace", "[options] NAME", "Select a different Terrace workspace.", 0, true, func(o *workspaceOptions) command.Flags {
+			return append(command.Flags{command.Bool(&o.orCreate, "or-create", "Create the workspace if it doesn't exist.")}, plain(o)...)
+		}, runWorkspaceSelect},
+		{"show", "Show the name of the current workspace", "", "Show the name of the current workspace.", command.OnlyReads | command.Uninitialized, false, func(*workspaceOptions) command.Flags { return nil }, runWorkspaceShow},
+		{"delete", "Delete a workspace", "[options] NAME", "Delete a Terrace workspace.", 0, true, func(o *workspaceOptions) command.Flags {
+			fs := command.Flags{command.Bool(&o.force, "force", "Remove a workspace that still holds resources; these are then no longer managed.")}
+			return append(append(fs, o.lock.Flags()...), plain(o)...)
+		}, runWorkspaceDelete},
+	} {
+		out = append(out, w.command())
+	}
+	return out
+}
+
+func (w workspaceCmd) command() command.Command {
+	cmd := command.Command{Name: "workspace " + w.name, Synopsis: w.synopsis, Usage: w.usage, Help: w.help, Units: command.InUnit | w.units}
+	want, detail := 0, "Expected no positional arguments."
+	if w.named {
+		want, detail = 1, "Expected a single argument: the name of a workspace."
+		cmd.Args = []command.Arg{{Name: "NAME", Help: "The workspace.", Complete: command.Workspaces}}
+	}
+	cmd.Prepare = func() (command.Flags, command.Run) {
+		o := &workspaceOptions{}
+		return append(w.flags(o), flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+			if len(c.Args) != want {
+				return c.UsageError("Unexpected argument", detail)
+			}
+			o.name = c.Arg(0)
+			if !o.json.Use(c.Report) {
+				return 1
+			}
+			defer c.Report.Finish()
+			return w.run(ctx, c, o)
+		}
+	}
+	return cmd
+}
+
 // workspaceName is the selected workspace: TF_WORKSPACE, else what the data
 // folder says, else the default one.
-func (s *session) workspaceName() (string, diag.List) {
-	name := s.Env.Get("TF_WORKSPACE")
+func workspaceName(c *command.Call) (string, diag.List) {
+	name := c.Env.Get("TF_WORKSPACE")
 	if name == "" {
-		src, err := os.ReadFile(s.dataPath("environment"))
+		src, err := os.ReadFile(c.DataPath("environment"))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", diag.Errorf(nil, "Failed to read the selected workspace", "The file that names the selected workspace cannot be read: %s.", err)
 		}
@@ -42,10 +122,10 @@ func invalidWorkspace(name string) diag.List {
 }
 
 // selectWorkspace makes a workspace the selected one.
-func (s *session) selectWorkspace(name string) diag.List {
-	err := os.MkdirAll(s.dataPath(), 0o777)
+func selectWorkspace(c *command.Call, name string) diag.List {
+	err := os.MkdirAll(c.DataPath(), 0o777)
 	if err == nil {
-		err = atomicfile.Write(s.dataPath("environment"), []byte(name), 0o644)
+		err = atomicfile.Write(c.DataPath("environment"), []byte(name), 0o644)
 	}
 	if err != nil {
 		return diag.Errorf(nil, "Failed to select workspace", "The selected workspace cannot be recorded: %s.", err)
@@ -55,7 +135,7 @@ func (s *session) selectWorkspace(name string) diag.List {
 
 // A workspaceRun is what the commands on workspaces need.
 type workspaceRun struct {
-	*session
+	*command.Call
 	backend *place
 	all     backend.Workspaces
 	names   []string
@@ -63,14 +143,14 @@ type workspaceRun struct {
 }
 
 // workspaces finds the workspaces of the working folder.
-func (s *session) workspaces(ctx context.Context, flags []vars.Flag) (*workspaceRun, diag.List) {
-	b, ds := s.whereState(ctx, flags)
+func workspaces(ctx context.Context, c *command.Call, given []vars.Flag) (*workspaceRun, diag.List) {
+	b, ds := whereState(ctx, c, given)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	w := &workspaceRun{session: s, backend: b, all: backend.Workspaces{Backend: b.opened, Options: s.storeOptions(stateFlags{})}}
+	w := &workspaceRun{Call: c, backend: b, all: backend.Workspaces{Backend: b.opened, Options: storeOptions(c, flags.State{})}}
 	var more diag.List
-	if w.current, more = s.workspaceName(); more.HasErrors() {
+	if w.current, more = workspaceName(c); more.HasErrors() {
 		return nil, append(ds, more...)
 	}
 	w.names, more = w.all.List(ctx)
@@ -83,60 +163,9 @@ func (s *session) workspaces(ctx context.Context, flags []vars.Flag) (*workspace
 func (w *workspaceRun) has(name string) bool { return slices.Contains(w.names, name) }
 
 // overridden refuses to select while the environment does.
-func (s *session) overridden() diag.List {
-	if s.Env.Get("TF_WORKSPACE") == "" {
+func overridden(c *command.Call) diag.List {
+	if c.Env.Get("TF_WORKSPACE") == "" {
 		return nil
 	}
 	return diag.Errorf(nil, "The selected workspace is overridden using the TF_WORKSPACE environment variable", "To select a new workspace, either update this environment variable or unset it and then run this command again.")
-}
-
-// workspaceArgs parses the flags of a command on workspaces and its arguments.
-func (s *session) workspaceArgs(command string, args []string, want int, add func(*workspaceOptions)) (*workspaceOptions, bool) {
-	o := &workspaceOptions{flags: newFlags(command)}
-	addVars(o.flags, &o.vars)
-	if command != "workspace show" {
-		o.json.add(o.flags)
-	}
-	if add != nil {
-		add(o)
-	}
-	if !s.parse(o.flags, args) {
-		return nil, false
-	}
-	if o.flags.NArg() != want {
-		detail := "Expected no positional arguments."
-		if want == 1 {
-			detail = "Expected a single argument: the name of a workspace."
-		}
-		s.usageError(command, "Unexpected argument", detail)
-		return nil, false
-	}
-	o.name = o.flags.Arg(0)
-	if !s.useJSON(o.json) {
-		return nil, false
-	}
-	return o, true
-}
-
-func workspaceCommand(_ context.Context, s *session, _ []string) int {
-	fmt.Fprintln(s.Stderr, workspaceUsage())
-	return 1
-}
-
-func workspaceUsage() string {
-	var b strings.Builder
-	b.WriteString("Usage: " + view.Program + " [global options] workspace\n\n  new, list, show, select and delete " + view.Product + " workspaces.\n\nSubcommands:\n")
-	for _, c := range commands() {
-		if name, ok := strings.CutPrefix(c.name, "workspace "); ok {
-			fmt.Fprintf(&b, "    %-8s  %s\n", name, c.synopsis)
-		}
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
-
-func workspaceHelp(command, args, what string, options ...string) string {
-	options = append(options,
-		option("-var 'foo=bar'", "Set a value for one of the input variables of the root module."),
-		option("-var-file=path", "Load variable values from a file."))
-	return usageText("Usage: "+view.Program+" [global options] workspace "+command+args+"\n\n  "+what, options...)()
 }

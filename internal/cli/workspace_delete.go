@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -13,44 +15,32 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-func workspaceDeleteCommand(ctx context.Context, s *session, args []string) int {
-	o, ok := s.workspaceArgs("workspace delete", args, 1, func(o *workspaceOptions) {
-		o.lock.add(o.flags)
-		o.flags.BoolVar(&o.force, "force", false, "")
-	})
-	if !ok {
-		return 1
-	}
-	defer s.finish()
-	return runWorkspaceDelete(ctx, s, o)
-}
-
-func runWorkspaceDelete(ctx context.Context, s *session, o *workspaceOptions) int {
-	w, ds := s.workspaces(ctx, o.vars)
+func runWorkspaceDelete(ctx context.Context, c *command.Call, o *workspaceOptions) int {
+	w, ds := workspaces(ctx, c, o.vars)
 	if w == nil {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	switch {
 	case !w.has(o.name):
-		return s.fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q doesn't exist", o.name), "You can create this workspace with the \"new\" subcommand or include the \"-or-create\" flag with the \"select\" subcommand.")...))
+		return c.Fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q doesn't exist", o.name), "You can create this workspace with the \"new\" subcommand or include the \"-or-create\" flag with the \"select\" subcommand.")...))
 	case o.name == w.current:
-		return s.fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q is your active workspace", o.name), "You cannot delete the currently active workspace. Please switch to another workspace and try again.")...))
+		return c.Fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q is your active workspace", o.name), "You cannot delete the currently active workspace. Please switch to another workspace and try again.")...))
 	case o.name == store.Default:
-		return s.fail(append(ds, diag.Errorf(nil, "Cannot delete the default workspace", "The workspace \"default\" always exists.")...))
+		return c.Fail(append(ds, diag.Errorf(nil, "Cannot delete the default workspace", "The workspace \"default\" always exists.")...))
 	}
 	more := w.remove(ctx, o)
-	return s.status(append(ds, more...))
+	return c.Report.Status(append(ds, more...))
 }
 
 func (w *workspaceRun) remove(ctx context.Context, o *workspaceOptions) diag.List {
-	st, ds := w.openStore(w.backend, o.name, stateFlags{})
+	st, ds := openStore(w.Call, w.backend, o.name, flags.State{})
 	if ds.HasErrors() {
 		return ds
 	}
-	at := w.heldIn(st, o.name)
+	at := heldIn(w.Call, st, o.name)
 	at.Run = store.LockInfo{Operation: "workspace-delete", Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}
-	if o.lock.on {
-		at.Lock, at.Timeout = &at.Run, o.lock.timeout
+	if o.lock.On {
+		at.Lock, at.Timeout = &at.Run, o.lock.Timeout
 	}
 	h, ds := statemgr.Take(ctx, at)
 	if ds.HasErrors() {
@@ -69,9 +59,9 @@ func (w *workspaceRun) remove(ctx context.Context, o *workspaceOptions) diag.Lis
 	if ds = append(ds, w.all.Delete(ctx, o.name)...); ds.HasErrors() {
 		return ds
 	}
-	w.human.Good("Deleted workspace \"" + o.name + "\"!")
-	w.human.Say("\n")
-	w.stream.Log("Deleted workspace \"" + o.name + "\"!")
+	w.Report.Human.Good("Deleted workspace \"" + o.name + "\"!")
+	w.Report.Human.Say("\n")
+	w.Report.Stream.Log("Deleted workspace \"" + o.name + "\"!")
 	if objects(held) > 0 {
 		ds = append(ds, diag.Warnf(nil, fmt.Sprintf("%q was non-empty", o.name), "The resources managed by the deleted workspace may still exist, but are no longer manageable by %s since the state has been deleted.", view.Product)...)
 	}
@@ -92,11 +82,4 @@ func notEmpty(name string, s *state.State) diag.List {
 	}
 	return diag.Errorf(nil, "Workspace is not empty", "Workspace %q is currently tracking the following resource instances:\n%s\n\nDeleting this workspace would cause %[3]s to lose track of any associated remote objects, which would then require you to delete them manually outside of %[3]s. You should destroy these objects with %[3]s before deleting the workspace.\n\n"+
 		"If you want to delete this workspace anyway, and have %[3]s forget about these managed objects, use the -force option to disable this safety check.", name, strings.Join(lines, "\n"), view.Product)
-}
-
-func workspaceDeleteUsage() string {
-	return workspaceHelp("delete", " [options] NAME", "Delete a "+view.Product+" workspace.",
-		option("-force", "Remove a workspace that still holds resources; these are then no longer managed."),
-		option("-lock=false", "Do not hold a state lock."),
-		option("-lock-timeout=0s", "How long to retry a state lock."))
 }

@@ -8,56 +8,46 @@ import (
 	"os"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-func workspaceNewCommand(ctx context.Context, s *session, args []string) int {
-	o, ok := s.workspaceArgs("workspace new", args, 1, func(o *workspaceOptions) {
-		o.lock.add(o.flags)
-		o.flags.StringVar(&o.state, "state", "", "")
-	})
-	if !ok {
-		return 1
-	}
-	defer s.finish()
-	return runWorkspaceNew(ctx, s, o)
-}
-
-func runWorkspaceNew(ctx context.Context, s *session, o *workspaceOptions) int {
+func runWorkspaceNew(ctx context.Context, c *command.Call, o *workspaceOptions) int {
 	if !store.ValidWorkspace(o.name) {
-		return s.fail(invalidWorkspace(o.name))
+		return c.Fail(invalidWorkspace(o.name))
 	}
-	if ds := s.overridden(); len(ds) > 0 {
-		return s.fail(ds)
+	if ds := overridden(c); len(ds) > 0 {
+		return c.Fail(ds)
 	}
-	w, ds := s.workspaces(ctx, o.vars)
+	w, ds := workspaces(ctx, c, o.vars)
 	if w == nil {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
 	if w.has(o.name) {
-		return s.fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q already exists", o.name), "A workspace having the given name already exists")...))
+		return c.Fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q already exists", o.name), "A workspace having the given name already exists")...))
 	}
 	ds = append(ds, w.create(ctx, o)...)
-	return s.status(ds)
+	return c.Report.Status(ds)
 }
 
 // create makes a workspace, selects it and says so. With -state it begins with
 // the state of a file.
 func (w *workspaceRun) create(ctx context.Context, o *workspaceOptions) diag.List {
-	if o.lock.on {
-		w.all.Lock, w.all.Timeout = &store.LockInfo{Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}, o.lock.timeout
+	if o.lock.On {
+		w.all.Lock, w.all.Timeout = &store.LockInfo{Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}, o.lock.Timeout
 	}
 	if ds := w.all.Create(ctx, o.name); ds.HasErrors() {
 		return ds
 	}
-	if ds := w.selectWorkspace(o.name); ds.HasErrors() {
+	if ds := selectWorkspace(w.Call, o.name); ds.HasErrors() {
 		return ds
 	}
-	w.human.Good("Created and switched to workspace \"" + o.name + "\"!")
-	w.human.Say("\n\nYou're now on a new, empty workspace. Workspaces isolate their state,\nso if you run \"" + view.Program + " plan\" " + view.Product + " will not see any existing state\nfor this configuration.\n")
-	w.stream.Log("Created and switched to workspace \"" + o.name + "\"!")
+	w.Report.Human.Good("Created and switched to workspace \"" + o.name + "\"!")
+	w.Report.Human.Say("\n\nYou're now on a new, empty workspace. Workspaces isolate their state,\nso if you run \"" + view.Program + " plan\" " + view.Product + " will not see any existing state\nfor this configuration.\n")
+	w.Report.Stream.Log("Created and switched to workspace \"" + o.name + "\"!")
 	if o.state == "" {
 		return nil
 	}
@@ -73,11 +63,11 @@ func (w *workspaceRun) copyInto(ctx context.Context, o *workspaceOptions) diag.L
 		return diag.Errorf(nil, "Failed to read state", "The state file %s cannot be read: %s.", o.state, err)
 	}
 	_ = f.Close()
-	file, ds := w.localFile(ctx)
+	file, ds := localFile(ctx, w.Call)
 	if ds.HasErrors() {
 		return ds
 	}
-	source, ds := w.openStore(file, store.Default, stateFlags{path: o.state})
+	source, ds := openStore(w.Call, file, store.Default, flags.State{Path: o.state})
 	if ds.HasErrors() {
 		return ds
 	}
@@ -85,23 +75,16 @@ func (w *workspaceRun) copyInto(ctx context.Context, o *workspaceOptions) diag.L
 	if ds.HasErrors() || from == nil {
 		return ds
 	}
-	st, more := w.openStore(w.backend, o.name, stateFlags{})
+	st, more := openStore(w.Call, w.backend, o.name, flags.State{})
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
-	if o.lock.on {
-		unlock, more := st.Lock(ctx, store.LockInfo{Operation: "workspace-new", Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}, o.lock.timeout)
+	if o.lock.On {
+		unlock, more := st.Lock(ctx, store.LockInfo{Operation: "workspace-new", Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}, o.lock.Timeout)
 		if ds = append(ds, more...); more.HasErrors() {
 			return ds
 		}
-		defer func() { w.tell(unlock()) }()
+		defer func() { w.Report.Tell(unlock()) }()
 	}
 	return append(ds, st.Write(ctx, from)...)
-}
-
-func workspaceNewUsage() string {
-	return workspaceHelp("new", " [options] NAME", "Create a new "+view.Product+" workspace.",
-		option("-lock=false", "Do not hold a state lock."),
-		option("-lock-timeout=0s", "How long to retry a state lock."),
-		option("-state=path", "Copy an existing state file into the new workspace."))
 }

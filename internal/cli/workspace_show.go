@@ -3,25 +3,15 @@ package cli
 import (
 	"context"
 	"fmt"
+
+	"github.com/terrace-iac/terrace/internal/cli/command"
 )
 
-func workspaceShowCommand(ctx context.Context, s *session, args []string) int {
-	o, ok := s.workspaceArgs("workspace show", args, 0, nil)
-	if !ok {
-		return 1
-	}
-	return runWorkspaceShow(ctx, s, o)
-}
-
-func runWorkspaceShow(_ context.Context, s *session, _ *workspaceOptions) int {
-	name, ds := s.workspaceName()
+func runWorkspaceShow(_ context.Context, c *command.Call, _ *workspaceOptions) int {
+	name, ds := workspaceName(c)
 	if ds.HasErrors() {
-		return s.fail(ds)
+		return c.Fail(ds)
 	}
-	fmt.Fprintln(s.Stdout, name)
+	fmt.Fprintln(c.Stdout, name)
 	return 0
-}
-
-func workspaceShowUsage() string {
-	return workspaceHelp("show", "", "Show the name of the current workspace.")
 }

@@ -132,8 +132,12 @@ const floors = `
 	engine, unit, internal/cli/vars, internal/state/statemgr, internal/telemetry < internal/estate;
 	internal/planjson, diag, schema < internal/cli/view;
 	internal/digraph < internal/planhtml;
+	internal/telemetry, internal/cli/view, internal/sys, config < internal/cli/report, internal/cli/interrupt;
+	internal/cli/report < internal/cli/prompt;
+	engine, internal/backend, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
+	internal/cli/command, internal/cli/vars < internal/cli/flags;
 	internal/backend/kinds, internal/backend/migrate, internal/backend/workdir, internal/backend/remotestate, internal/transfer,
-	  internal/estate, unit/migrate, internal/telemetry/otlp, internal/planhtml, internal/cli/view, internal/cli/vars, internal/module/installer < internal/cli;
+	  internal/estate, unit/migrate, internal/telemetry/otlp, internal/planhtml, internal/cli/flags, internal/module/installer < internal/cli;
 	internal/cli < cmd/terrace;
 
 	# Beside the house: tests of the whole and tools.

@@ -9,16 +9,23 @@ import (
 // Suggest proposes the name that is nearest to a wrong one, as ` Did you mean
 // "x"?`, or "" if none is near.
 func Suggest[V any](name string, among map[string]V) string {
+	best := Nearest(name, among)
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" Did you mean %q?", best)
+}
+
+// Nearest is the key that differs from a name by the fewest letters, "" if none is
+// near enough to be meant.
+func Nearest[V any](name string, among map[string]V) string {
 	best, least := "", 3
 	for _, n := range slices.Sorted(maps.Keys(among)) {
 		if d := distance(name, n); d < least {
 			best, least = n, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" Did you mean %q?", best)
+	return best
 }
 
 // distance counts the letters to insert, remove or replace to turn a into b.

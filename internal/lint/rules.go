@@ -99,6 +99,8 @@ var spawners = map[string]string{
 	"internal/state/store/local": "waiting for a lock",
 	"internal/cli":               "signals and prompts",
 	"internal/backend/consul":    "renewal of the session that holds a lock",
+	"internal/cli/interrupt":     "signals",
+	"internal/cli/prompt":        "waiting for an answer",
 	"internal/telemetry/otlp":    "the senders of telemetry, which Close waits for",
 	"engine":                     "stops of providers while an apply runs",
 }

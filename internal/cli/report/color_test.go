@@ -1,4 +1,4 @@
-package cli
+package report
 
 import (
 	"testing"
@@ -18,9 +18,9 @@ func TestColor(t *testing.T) {
 	} {
 		system := sys.Test(t.TempDir(), c.env).System
 		system.Terminal.Out = c.terminal
-		s := newSession(system)
-		s.openViews()
-		if got := s.human.Style.Color; got != c.want || s.human.Printer.Color != got {
+		r := New(system)
+		r.Open()
+		if got := r.Human.Style.Color; got != c.want || r.Human.Printer.Color != got {
 			t.Errorf("%s, terminal %t: colors %t, want %t", c.env, c.terminal, got, c.want)
 		}
 	}

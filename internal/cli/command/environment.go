@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"errors"
@@ -8,14 +8,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
-// withEnvironment adds the arguments of TF_CLI_ARGS and TF_CLI_ARGS_command in
-// front of those of the command line, the more special ones first, as the
-// peers do: a flag that is repeated has the last value.
-func withEnvironment(env sys.Env, command string, args []string) ([]string, error) {
+// WithEnvironment adds the words of TF_CLI_ARGS and TF_CLI_ARGS_command in front of
+// those of the command line, the more special ones first, as the peers do: a flag
+// that is repeated has the last value.
+func WithEnvironment(env sys.Env, command string, args []string) ([]string, error) {
 	special := "TF_CLI_ARGS_" + strings.NewReplacer(" ", "_", "-", "_").Replace(command)
 	var front []string
 	for _, name := range []string{special, "TF_CLI_ARGS"} {
-		words, err := split(env.Get(name))
+		words, err := Words(env.Get(name))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -26,9 +26,9 @@ func withEnvironment(env sys.Env, command string, args []string) ([]string, erro
 
 var errQuote = errors.New("invalid command line string: a quote or a backslash at its end is not finished")
 
-// split takes a line apart at blanks as a shell does, with quotes and
+// Words takes a line apart at blanks as a shell does, with quotes and
 // backslashes but nothing else.
-func split(line string) ([]string, error) {
+func Words(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
 	inWord := false

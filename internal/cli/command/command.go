@@ -1,0 +1,207 @@
+// Package command is the declaration of commands: each command says once what it
+// is called, what it is for, which flags and arguments it takes and what runs. The
+// parser, the help, completion, man pages and docs/commands.md are made of it.
+//
+// Main types: Command, the declaration; Flag, one flag of it, bound to the variable
+// that it sets; Call, one run of a command, with what every command may use. The
+// one rule: nothing about the command line is written twice.
+package command
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/cli/interrupt"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/cli/report"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// A Command declares one command. Texts are flush left and broken into lines of at
+// most 77 columns; the help indents them.
+type Command struct {
+	Name     string   // one word, or several as in "workspace new"
+	Aliases  []string // other names of it, which no list shows
+	Synopsis string   // a line for lists of commands
+	Usage    string   // what stands behind the name, as in "[options] [PLAN]"
+	Help     string   // paragraphs
+	After    string   // what the help says behind the options
+	Examples []Example
+	Args     []Arg
+	Env      []Variable // the variables that it reads besides those of flags
+	Exits    []Exit     // nil for 0 success and 1 failure
+	Main     bool       // listed first
+	Hidden   bool       // not listed
+	Units    Units      // how it goes with units
+	Mixed    bool       // flags may stand behind arguments
+	Hint     string     // what an error about an unknown flag adds
+
+	// Prepare makes the flags, bound to new variables, and what runs when they are
+	// set. It is called whenever the flags are asked for, so it must do nothing else.
+	Prepare func() (Flags, Run)
+}
+
+// Run runs a command and returns the exit status.
+type Run func(ctx context.Context, c *Call) int
+
+// An Example is a line to type, without the program's name, and what it does.
+type Example struct{ Line, Text string }
+
+// An Arg is an argument of a command.
+type Arg struct {
+	Name     string // as in the usage
+	Help     string
+	Optional bool
+	Repeated bool
+	Complete Completion
+}
+
+// A Variable is an environment variable that a command reads.
+type Variable struct{ Name, Help string }
+
+// An Exit is a status that a command ends with.
+type Exit struct {
+	Code int
+	Help string
+}
+
+// Units says how a command goes with units.
+type Units uint
+
+const (
+	// InUnit commands run in the working folder of a unit, where one is.
+	InUnit Units = 1 << iota
+	// Uninitialized commands run in a unit's folder though it is not initialized.
+	Uninitialized
+	// NeedsInputs commands compute with the inputs of a unit.
+	NeedsInputs
+	// OverEstate commands run over many units at once, others one unit after the other.
+	OverEstate
+	// OnlyReads commands change nothing that units manage.
+	OnlyReads
+	// OneUnit commands are about one state or one person at a terminal: they make no
+	// sense over many units.
+	OneUnit
+	// TakesUnitFlags commands take the flags of units though they run in no unit: they
+	// are about units themselves.
+	TakesUnitFlags
+)
+
+// Has reports whether all of some properties hold.
+func (u Units) Has(all Units) bool { return u&all == all }
+
+// A Call is one run of a command: where it runs, what it was given, and whom it
+// reports to.
+type Call struct {
+	*sys.System // its Dir is the folder that is worked in
+
+	Table   *Table
+	Command *Command
+	Args    []string // the arguments, without flags
+	Launch  string   // the folder that the program was started in
+
+	Report     *report.Reporter
+	Prompt     *prompt.Prompter
+	Interrupts *interrupt.Handler
+	Hashes     *install.Hashes     // of packages that were verified, for the whole process
+	Backends   func() *backend.Set // the backends of the process, made when they are first wanted
+	Unit       *Surroundings       // nil in a plain folder
+
+	given map[string]bool
+}
+
+// Surroundings are what a unit adds to the folder that a command runs in.
+type Surroundings struct {
+	// Values are the values that the unit gives the variables of the root module.
+	Values func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List
+	// Tolerant says that what is wrong with these values is no error.
+	Tolerant bool
+	// Programs is the environment of the programs that provisioners start.
+	Programs func() sys.Env
+}
+
+// Given reports whether a flag stood on the command line.
+func (c *Call) Given(flag string) bool { return c.given[flag] }
+
+// Arg is an argument, "" if there are not so many.
+func (c *Call) Arg(i int) string {
+	if i >= len(c.Args) {
+		return ""
+	}
+	return c.Args[i]
+}
+
+// UsageError reports a mistake on the command line.
+func (c *Call) UsageError(summary, detail string) int {
+	return c.Report.UsageError(c.Command.Name, summary, detail)
+}
+
+// Fail reports messages and returns the status of a failure.
+func (c *Call) Fail(ds diag.List) int { return c.Report.Fail(ds) }
+
+// Work makes a system the one that the call works in.
+func (c *Call) Work(system *sys.System) {
+	c.System, c.Report.System = system, system
+}
+
+// Do runs another command in place of this one, with the words behind its name.
+func (c *Call) Do(ctx context.Context, cmd *Command, words []string) int {
+	c.Command = cmd
+	flags, run := cmd.Prepare()
+	if !c.Parse(flags, words) {
+		return 1
+	}
+	return run(ctx, c)
+}
+
+// Parse sets flags by the words behind the command's name, and keeps the arguments. ok
+// is false after a mistake, which is reported.
+func (c *Call) Parse(flags Flags, words []string) (ok bool) {
+	var err error
+	if c.Args, c.given, err = flags.Parse(words, c.Env, c.Command.Mixed); err == nil {
+		return true
+	}
+	text := err.Error()
+	if unknown := (unknownFlag{}); errors.As(err, &unknown) && c.Command.Hint != "" {
+		text = "flag provided but not defined: " + unknown.word + ". " + c.Command.Hint
+	}
+	c.UsageError("Failed to parse command-line flags", text)
+	return false
+}
+
+// DataDir is the folder of the program's own files, relative to Dir or absolute.
+func (c *Call) DataDir() string {
+	if dir := c.Env.Get("TF_DATA_DIR"); dir != "" {
+		return dir
+	}
+	return ".terraform"
+}
+
+// DataPath is the path of a file in the data folder.
+func (c *Call) DataPath(names ...string) string {
+	return filepath.Join(append([]string{c.Path(c.DataDir())}, names...)...)
+}
+
+// Below is a call in another folder that says nothing and that no interrupt
+// reaches; what is verified once is shared.
+func (c *Call) Below(dir string) *Call {
+	system := c.System.In(dir)
+	r := report.New(system)
+	r.Options, r.Heard, r.Context = c.Report.Options, c.Report.Heard, c.Report.Context
+	return &Call{
+		System: system, Table: c.Table, Command: c.Command, Launch: dir, Report: r, Prompt: prompt.New(r),
+		Interrupts: c.Interrupts.Inner(), Hashes: c.Hashes, Backends: c.Backends,
+	}
+}
+
+// New is a call of a command in a system, with a reporter that has no views yet.
+func New(system *sys.System, t *Table, h *interrupt.Handler) *Call {
+	r := report.New(system)
+	return &Call{System: system, Table: t, Launch: system.Dir, Report: r, Prompt: prompt.New(r), Interrupts: h, Hashes: &install.Hashes{}, Command: &Command{}}
+}

@@ -1,0 +1,256 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// # Reading a command line
+//
+// A flag stands with one dash or with two; its value follows behind "=" or as the
+// next word. A switch takes a value only behind "=". The word -- ends the flags. Two
+// flags may have one name if one of them is meant with two dashes alone: so
+// --parallelism counts units, and -parallelism calls of providers.
+
+// Parse sets the flags: first by the variables that stand for them, then by the words
+// of a command line. Those that may stand anywhere are looked for up to a --, the
+// others in front of the arguments, or with mixed between them too. It returns the
+// arguments, and the names of the flags that stood among the words.
+func (fs Flags) Parse(words []string, env sys.Env, mixed bool) (args []string, given map[string]bool, err error) {
+	if err := fs.FromEnv(env); err != nil {
+		return nil, nil, err
+	}
+	given = map[string]bool{}
+	if anywhere := fs.anywhere(); len(anywhere) > 0 {
+		if words, err = anywhere.take(words, false, given); err != nil {
+			return nil, given, err
+		}
+	}
+	for len(words) > 0 {
+		word := words[0]
+		if word == "--" {
+			return append(args, words[1:]...), given, nil
+		}
+		name, value, has, isFlag := flagWord(word)
+		if !isFlag {
+			if !mixed {
+				return append(args, words...), given, nil
+			}
+			args, words = append(args, word), words[1:]
+			continue
+		}
+		if name == "" || name[0] == '-' || name[0] == '=' {
+			return nil, given, fmt.Errorf("bad flag syntax: %s", word)
+		}
+		f := fs.find(word, name)
+		if f == nil {
+			return nil, given, unknownFlag{word, name, fs.suggest(name)}
+		}
+		if words, err = f.take(words, value, has, given); err != nil {
+			return nil, given, err
+		}
+	}
+	return args, given, nil
+}
+
+// An unknownFlag is the error about a word that names no flag.
+type unknownFlag struct{ word, name, hint string }
+
+func (e unknownFlag) Error() string {
+	return "flag provided but not defined: -" + e.name + e.hint
+}
+
+func (fs Flags) anywhere() Flags {
+	var out Flags
+	for _, f := range fs {
+		if f.Anywhere {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Take sets the flags that it knows by the words, wherever they stand in front of a --,
+// and returns the other words. With keep, the -- is among them.
+func (fs Flags) Take(words []string, keep bool) (rest []string, err error) {
+	return fs.take(words, keep, map[string]bool{})
+}
+
+func (fs Flags) take(words []string, keep bool, given map[string]bool) (rest []string, err error) {
+	for len(words) > 0 {
+		word := words[0]
+		if word == "--" {
+			if !keep {
+				words = words[1:]
+			}
+			return append(rest, words...), nil
+		}
+		name, value, has, isFlag := flagWord(word)
+		var f *Flag
+		if isFlag {
+			f = fs.find(word, name)
+		}
+		if f == nil {
+			rest, words = append(rest, word), words[1:]
+			continue
+		}
+		if words, err = f.take(words, value, has, given); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+// Leading reads the flags that it knows at the front of the words, without setting
+// them, and returns both parts.
+func (fs Flags) Leading(words []string) (flags, rest []string) {
+	for len(words) > 0 {
+		name, _, has, isFlag := flagWord(words[0])
+		var f *Flag
+		if isFlag {
+			f = fs.find(words[0], name)
+		}
+		n := 1
+		if f != nil && !f.Switch() && !has {
+			n = 2
+		}
+		if f == nil || len(words) < n {
+			break
+		}
+		flags, words = append(flags, words[:n]...), words[n:]
+	}
+	return flags, words
+}
+
+// FromEnv sets the flags that environment variables stand for.
+func (fs Flags) FromEnv(env sys.Env) error {
+	for i := range fs {
+		f := &fs[i]
+		value, name := f.variable(env)
+		if value == "" {
+			continue
+		}
+		values := []string{value}
+		if f.Repeated {
+			values = strings.Split(value, ",")
+		}
+		for i, v := range values {
+			if err := f.set(Setting{Value: v, Has: true, First: i == 0, As: name, Variable: true}); err != nil {
+				return fmt.Errorf("invalid value %q for the environment variable %s: %w", v, name, f.reason(err))
+			}
+		}
+	}
+	return nil
+}
+
+// variable is the value of the first variable that stands for the flag, and its name.
+func (f *Flag) variable(env sys.Env) (value, name string) {
+	for _, name := range f.Env {
+		name, opposite := strings.CutPrefix(name, "!")
+		v := env.Get(name)
+		if v == "" {
+			continue
+		}
+		if on, err := strconv.ParseBool(v); opposite && err == nil {
+			v = strconv.FormatBool(!on)
+		}
+		return v, name
+	}
+	return "", ""
+}
+
+// flagWord takes a word apart that may be a flag.
+func flagWord(word string) (name, value string, has, ok bool) {
+	if len(word) < 2 || word[0] != '-' {
+		return "", "", false, false
+	}
+	name = word[1:]
+	if name[0] == '-' {
+		name = name[1:]
+	}
+	name, value, has = strings.Cut(name, "=")
+	if name == "" && has {
+		name = "="
+	}
+	return name, value, has, true
+}
+
+// find is the flag that a word names. With two dashes, one that is meant so goes first.
+func (fs Flags) find(word, name string) *Flag {
+	two := strings.HasPrefix(word, "--")
+	var found *Flag
+	for i := range fs {
+		f := &fs[i]
+		switch {
+		case f.Short == name && !two:
+			return f
+		case f.Name != name || f.Two && !two:
+		case f.Two:
+			return f
+		case found == nil:
+			found = f
+		}
+	}
+	return found
+}
+
+// take sets a flag by the words that begin with it, and returns those behind.
+func (f *Flag) take(words []string, value string, has bool, given map[string]bool) ([]string, error) {
+	dashes := "-"
+	if f.Two {
+		dashes = "--"
+	}
+	words = words[1:]
+	if !f.Switch() && !has {
+		if len(words) == 0 {
+			return nil, fmt.Errorf("flag needs an argument: %s%s", dashes, f.Name)
+		}
+		value, has, words = words[0], true, words[1:]
+	}
+	if err := f.set(Setting{Value: value, Has: has, First: !given[f.Name], As: dashes + f.Name}); err != nil {
+		if f.Switch() && errors.Is(err, errParse) && !f.Two {
+			return nil, fmt.Errorf("invalid boolean value %q for -%s: %w", value, f.Name, err)
+		}
+		return nil, fmt.Errorf("invalid value %q for flag %s%s: %w", value, dashes, f.Name, f.reason(err))
+	}
+	given[f.Name] = true
+	return words, nil
+}
+
+// reason says more of a switch that is meant with two dashes.
+func (f *Flag) reason(err error) error {
+	if f.Two && f.Switch() && errors.Is(err, errParse) {
+		return errors.New("it must be true or false")
+	}
+	return err
+}
+
+// suggest is a hint at a flag with a similar name.
+func (fs Flags) suggest(name string) string {
+	shown := map[string]string{}
+	for i := range fs {
+		if f := &fs[i]; !f.Hidden {
+			dashes := "-"
+			if f.Two {
+				dashes = "--"
+			}
+			shown[f.Name] = dashes + f.Name
+		}
+	}
+	near := lang.Nearest(name, shown)
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", shown[near])
+}
+
+// Without leaves out flags by name.
+func (fs Flags) Without(names ...string) Flags {
+	return slices.DeleteFunc(slices.Clone(fs), func(f Flag) bool { return slices.Contains(names, f.Name) })
+}

@@ -1,0 +1,113 @@
+// Package flags is the flags that several commands have, with their help: those of
+// JSON output, of state and its lock, and of variables.
+//
+// Main types: JSON, Lock, State. The one rule: a flag that two commands share, and
+// that means the same in both, is declared here.
+package flags
+
+import (
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/report"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+)
+
+// JSON is -json and -json-into.
+type JSON struct {
+	On   bool
+	Into string
+}
+
+// Flags are the flags, for commands that write events.
+func (j *JSON) Flags() command.Flags {
+	return command.Flags{
+		command.Bool(&j.On, "json", "Produce output in a machine-readable JSON format."),
+		command.Text(&j.Into, "json-into", "path", "Write the machine-readable output to a file, besides the output for people.").Completes(command.Files),
+	}
+}
+
+// Use turns on the stream that the flags ask for. ok is false after a mistake, which
+// is reported. The caller calls the reporter's Finish at the end.
+func (j *JSON) Use(r *report.Reporter) (ok bool) { return r.UseJSON(j.On, j.Into) }
+
+// Lock is -lock and -lock-timeout.
+type Lock struct {
+	On      bool
+	Timeout time.Duration
+}
+
+// Flags are the flags; on says that without them the state is locked.
+func (l *Lock) Flags() command.Flags {
+	l.On = true
+	return command.Flags{
+		command.Bool(&l.On, "lock", "Do not hold a state lock. This is dangerous if others might run commands on the same workspace at the same time."),
+		command.Duration(&l.Timeout, "lock-timeout", "0s", "How long to retry a state lock."),
+	}
+}
+
+// State says which state is worked on.
+type State struct {
+	Lock
+	Path, Out, Backup string
+}
+
+// PathFlag is -state.
+func (s *State) PathFlag() command.Flag {
+	return command.Text(&s.Path, "state", "path", "A legacy option of the local backend: the state file.").Completes(command.Files)
+}
+
+// WriteFlags are -backup and -state-out.
+func (s *State) WriteFlags() command.Flags {
+	return command.Flags{
+		command.Text(&s.Backup, "backup", "path", "Where to back up the existing state file before it changes. Defaults to the state file with \".backup\"; \"-\" for no backup.").Completes(command.Files),
+		command.Text(&s.Out, "state-out", "path", "Write the state to this file, not to the one that -state names.").Completes(command.Files),
+	}
+}
+
+// Vars are -var and -var-file; both go to one list, in their order.
+func Vars(list *[]vars.Flag) command.Flags {
+	take := func(file bool) func(string) error {
+		return func(value string) error {
+			*list = append(*list, vars.Flag{File: file, Value: value})
+			return nil
+		}
+	}
+	return command.Flags{
+		command.Func(take(false), "var", "'foo=bar'", "Set a value for one of the input variables of the root module. May be repeated."),
+		command.Func(take(true), "var-file", "path", "Load variable values from a file, besides terraform.tfvars and *.auto.tfvars. May be repeated.").Completes(command.VarFiles),
+	}
+}
+
+// NoColor is -no-color in the help of a command; every command understands it.
+func NoColor() command.Flag {
+	return command.Ignored("no-color", "", "No color in the output.")
+}
+
+// TestDirectory is the folder of test files.
+func TestDirectory(into *string) command.Flag {
+	*into = "tests"
+	return command.Text(into, "test-directory", "path", "The folder of test files, \"tests\" by default.").Completes(command.Folders)
+}
+
+// View are the flags that every command understands, wherever they stand.
+func View(o *report.Options) command.Flags {
+	return command.Flags{
+		command.Bool(&o.NoColor, "no-color", "No color in the output.").InAnyPlace(),
+		command.Bool(&o.CompactWarnings, "compact-warnings", "Show warnings that are not accompanied by errors in a compact form.").InAnyPlace(),
+		command.Bool(&o.ConsolidateWarnings, "consolidate-warnings", "Show every warning, also where several are alike.").InAnyPlace(),
+		command.Bool(&o.ConsolidateErrors, "consolidate-errors", "Show of several errors that are alike only the first.").InAnyPlace(),
+		command.Bool(&o.Concise, "concise", "Leave out the lines about progress.").InAnyPlace(),
+		command.Text(&o.Deprecation, "deprecation", "module:all", "Which warnings there are about what the authors of modules call deprecated: module:all, module:local or module:none.").
+			InAnyPlace().Among("module:all", "module:local", "module:none"),
+	}
+}
+
+// Warnings are the flags of View that are about warnings, for the help of a command.
+func Warnings() command.Flags {
+	all := View(&report.Options{ConsolidateWarnings: true})
+	for i := range all {
+		all[i].Anywhere = false // they are taken before the command reads its own
+	}
+	return all[1:5]
+}

@@ -1,0 +1,294 @@
+// Package report is how a command reports: to people, and as a stream of JSON
+// events to programs.
+//
+// Main type: Reporter. It has at most two views, Human and Stream, and hands
+// messages, text and events to both; a nil view says nothing. The one rule: what
+// another program reads from Stdout is written by the command itself, and what is
+// reported beside it goes by Aside to Stderr.
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A Reporter reports one run of a command. New makes one.
+type Reporter struct {
+	Options Options
+	Human   *view.Human  // nil with -json
+	Stream  *view.Stream // nil without -json and -json-into
+	Set     *source.Set  // the files that messages are about
+
+	// Note is called with everything that is told, before it is filtered; nil: nobody asks.
+	Note func(diag.List)
+
+	// Heard remembers what was told; nil where nobody asks.
+	Heard *Heard
+
+	// Context carries the telemetry that messages are logged to.
+	Context context.Context
+
+	System *sys.System // whose streams, terminal and environment count
+
+	into *os.File   // the file of -json-into
+	mu   sync.Mutex // of Human and Stream, which interrupts look at
+}
+
+// Options are what the flags say that every command understands.
+type Options struct {
+	NoColor, CompactWarnings, Concise      bool
+	ConsolidateWarnings, ConsolidateErrors bool
+	ErrorsAlone                            bool   // of units, as --log-level says
+	Deprecation                            string // module:all, module:local or module:none
+	Silenced                               []string
+}
+
+// Defaults are the options without flags.
+func Defaults() Options {
+	return Options{ConsolidateWarnings: true, Deprecation: "module:all"}
+}
+
+// New makes a reporter without views.
+func New(system *sys.System) *Reporter {
+	return &Reporter{System: system, Set: &source.Set{}, Options: Defaults(), Context: context.Background()}
+}
+
+// Open makes the view for people; UseJSON replaces it.
+func (r *Reporter) Open() {
+	if off, err := strconv.ParseBool(r.System.Env.Get("TG_NO_COLOR")); err == nil && off {
+		r.Options.NoColor = true
+	}
+	color := r.Redraws() && !r.Options.NoColor && r.System.Env.Get("NO_COLOR") == ""
+	width := 0
+	if r.System.Terminal.Out {
+		width = r.System.Terminal.Width()
+	}
+	human := &view.Human{
+		Out: r.System.Stdout, Errs: r.System.Stderr, Style: view.Style{Color: color, Width: width}, Concise: r.Options.Concise, Joined: r.Redraws() && r.System.Terminal.Err,
+		Printer: &diag.Printer{
+			Set: r.Set, Color: color, Width: width, Program: view.Program, Difference: view.Difference(view.Style{Color: color}),
+			CompactWarnings: r.Options.CompactWarnings, ConsolidateWarnings: r.Options.ConsolidateWarnings, ConsolidateErrors: r.Options.ConsolidateErrors,
+		},
+	}
+	r.setViews(human, nil)
+}
+
+// Redraws reports whether the output is a terminal that knows colors and a cursor.
+func (r *Reporter) Redraws() bool {
+	return r.System.Terminal.Out && r.System.Env.Get("TERM") != "dumb"
+}
+
+// setViews changes the views, which the goroutine that waits for interrupts reads.
+func (r *Reporter) setViews(human *view.Human, stream *view.Stream) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Human, r.Stream = human, stream
+}
+
+// UseJSON turns on the stream: in place of the view for people, or with into in a
+// file beside it. ok is false after a mistake, which is reported. The caller calls
+// Finish at the end.
+func (r *Reporter) UseJSON(on bool, into string) (ok bool) {
+	if !on && into == "" {
+		return true
+	}
+	out, human := r.System.Stdout, r.Human
+	if into != "" && !on {
+		f, err := os.OpenFile(r.System.Path(into), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err != nil {
+			r.Tell(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be opened: %s.", err))
+			return false
+		}
+		r.into, out = f, io.Writer(f)
+	} else {
+		human = nil
+	}
+	r.setViews(human, &view.Stream{Out: out, Now: r.System.Now, Messages: view.JSONMessages(r.Set), Version: config.LanguageVersion})
+	r.Stream.Start()
+	if on && into != "" {
+		r.Tell(diag.Errorf(nil, "Invalid output format", "The -json and -json-into arguments are mutually exclusive"))
+		return false
+	}
+	return true
+}
+
+// Finish closes the file of -json-into.
+func (r *Reporter) Finish() {
+	if r.into != nil {
+		_ = r.into.Close()
+	}
+}
+
+// Tell reports messages in every view.
+func (r *Reporter) Tell(ds diag.List) {
+	if r.Note != nil {
+		r.Note(ds)
+	}
+	ds = r.Filter(ds)
+	r.Human.Messages(ds)
+	r.Stream.Tell(ds)
+}
+
+// Fail reports messages and returns the status of a failure.
+func (r *Reporter) Fail(ds diag.List) int {
+	r.Tell(ds)
+	return 1
+}
+
+// Status reports messages and returns the status that they mean.
+func (r *Reporter) Status(ds diag.List) int {
+	r.Tell(ds)
+	if ds.HasErrors() {
+		return 1
+	}
+	return 0
+}
+
+// UsageError reports a mistake on the command line and returns the status of it.
+func (r *Reporter) UsageError(command, summary, detail string) int {
+	if r.Human == nil && r.Stream == nil {
+		r.Open()
+	}
+	r.Tell(diag.Errorf(nil, summary, "%s", detail))
+	if r.Human != nil {
+		fmt.Fprintf(r.System.Stderr, "\nFor more help on using this command, run:\n  %s %s -help\n", view.Program, command)
+	}
+	return 1
+}
+
+// deprecations are the warnings that -deprecation is about: of what the author
+// of a module calls deprecated.
+var deprecations = []string{"Variable marked as deprecated by the module author", "Value derived from a deprecated source", "Deprecated variable used from the root module"}
+
+// Filter leaves out warnings as the options say: those of deprecations, all of
+// them or those in modules that were brought from elsewhere, and those that the
+// user silenced by code. What is left is logged.
+func (r *Reporter) Filter(ds diag.List) diag.List {
+	ds = r.passed(ds)
+	if telemetry.On(r.Context) {
+		for _, m := range ds {
+			level := "warn"
+			if m.Severity == diag.Error {
+				level = "error"
+			}
+			telemetry.Log(r.Context, level, strings.TrimSpace(m.Summary+"\n\n"+m.Detail), "")
+		}
+	}
+	return ds
+}
+
+func (r *Reporter) passed(ds diag.List) diag.List {
+	ds = r.Heard.Fresh(ds)
+	if r.Options.ErrorsAlone {
+		ds = ds.Errors()
+	}
+	if r.Options.Deprecation == "module:all" && len(r.Options.Silenced) == 0 {
+		return ds
+	}
+	fetched := filepath.ToSlash(filepath.Join(cmp.Or(r.System.Env.Get("TF_DATA_DIR"), ".terraform"), "modules")) + "/"
+	return slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool {
+		switch {
+		case m.Severity != diag.Warning:
+			return false
+		case m.Code != "" && slices.Contains(r.Options.Silenced, m.Code):
+			return true
+		case r.Options.Deprecation == "module:all" || !slices.Contains(deprecations, m.Summary):
+			return false
+		}
+		return r.Options.Deprecation == "module:none" || m.At != nil && strings.HasPrefix(filepath.ToSlash(m.At.Filename), fetched)
+	})
+}
+
+// Say writes text for people, and to the log of the stream.
+func (r *Reporter) Say(text string) {
+	r.Human.Say(text)
+	r.Stream.Log(strings.TrimSpace(text))
+}
+
+// Announce is Say for the goroutine that waits for interrupts, which may see
+// views come and go. What is announced is done, if do is not nil, after people are
+// told and before programs are, which may count on it.
+func (r *Reporter) Announce(text string, do func()) {
+	r.mu.Lock()
+	human, stream := r.Human, r.Stream
+	r.mu.Unlock()
+	human.Say(text)
+	if do != nil {
+		do()
+	}
+	stream.Log(strings.TrimSpace(text))
+}
+
+// Event takes events of the engine.
+func (r *Reporter) Event(e event.Event) {
+	r.Human.Event(e)
+	r.Stream.Event(e)
+}
+
+// Applying tells the views that a plan is carried out from now on.
+func (r *Reporter) Applying() {
+	r.Human.Applying()
+	r.Stream.Applying()
+}
+
+// Printer prints messages about the files of a set.
+func (r *Reporter) Printer(set *source.Set) *diag.Printer {
+	p := r.Human.Printer
+	return &diag.Printer{
+		Set: set, Color: p.Color, Width: p.Width, Program: p.Program,
+		CompactWarnings: p.CompactWarnings, ConsolidateWarnings: p.ConsolidateWarnings, ConsolidateErrors: p.ConsolidateErrors,
+	}
+}
+
+// Aside tells warnings of a command whose Stdout others read.
+func (r *Reporter) Aside(ds diag.List) {
+	if len(ds) > 0 {
+		_ = r.Printer(nil).Print(r.System.Stderr, r.Filter(ds))
+	}
+}
+
+// AsideHere is Aside about the files of this reporter.
+func (r *Reporter) AsideHere(ds diag.List) {
+	if len(ds) > 0 {
+		_ = r.Human.Printer.Print(r.System.Stderr, r.Filter(ds))
+	}
+}
+
+// WarnBeside tells warnings where they do not stand among what a program reads.
+func (r *Reporter) WarnBeside(ds diag.List) {
+	if r.Human == nil {
+		r.Tell(ds)
+		return
+	}
+	r.Aside(ds)
+}
+
+// TellWith tells messages about the files of another set.
+func (r *Reporter) TellWith(set *source.Set, ds diag.List) {
+	if r.Human != nil {
+		r.Human.With(r.Printer(set), r.Filter(ds))
+	}
+	if r.Stream != nil {
+		st := &view.Stream{Out: r.Stream.Out, Now: r.Stream.Now, Messages: view.JSONMessages(set), Version: r.Stream.Version}
+		st.Tell(r.Filter(ds))
+	}
+}
+
+// Automated reports whether hints about commands to type are left out.
+func (r *Reporter) Automated() bool { return r.System.Env.Get("TF_IN_AUTOMATION") != "" }
