@@ -331,19 +331,31 @@ func (a *applier) checkData(d *eval.Desired) (failure string, known bool) {
 	return a.unread[d.Addr()], planned || stored
 }
 
-// dropData takes the data sources out of state when everything else is destroyed.
+// dropData takes the data sources out of state when everything else is destroyed. With
+// exclusions, those stay that are excluded, and those that an object that stays depends on.
 func (a *applier) dropData(draft *state.Draft) {
 	if a.anyFailed() {
 		return
 	}
-	targets := a.in.Plan.Targets
-	for _, r := range a.in.Plan.Prior.Sorted() {
+	p := a.in.Plan
+	read := map[addr.ConfigResource]bool{}
+	if len(p.Excludes) > 0 {
+		for o, obj := range p.Prior.Objects() {
+			if _, _, stays := draft.Object(o); stays {
+				for _, dep := range obj.Dependencies {
+					read[dep] = true
+				}
+			}
+		}
+	}
+	for _, r := range p.Prior.Sorted() {
 		if r.Addr.Resource.Mode != addr.Data {
 			continue
 		}
 		for _, k := range r.Keys() {
 			i := r.Addr.Instance(k)
-			if len(a.in.Plan.Excludes) > 0 || len(targets) > 0 && !slices.ContainsFunc(targets, func(t addr.Target) bool { return t.Contains(i) }) {
+			named := func(t addr.Target) bool { return t.Contains(i) }
+			if read[i.Config()] || slices.ContainsFunc(p.Excludes, named) || len(p.Targets) > 0 && !slices.ContainsFunc(p.Targets, named) {
 				continue
 			}
 			draft.Apply(state.Change{Object: addr.Object{Instance: i}, Provider: r.Config(r.Instances[k])})

@@ -114,6 +114,10 @@ func (p *planner) refreshedState() *state.State {
 			set(op.addr, op.provider, op.refreshed)
 		}
 	}
+	for _, o := range p.vanished {
+		d.Apply(state.Change{Object: o})
+		changed = true
+	}
 	if !changed {
 		return p.prior
 	}

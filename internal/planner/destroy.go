@@ -60,10 +60,11 @@ func (p *planner) planDelete(sub *resourceclient.Subject, now resourceclient.Obj
 	return c, ds
 }
 
-// planDeposed plans the end of the deposed objects of an instance.
+// planDeposed plans the end of the deposed objects of an instance. For one that is gone
+// there is nothing to do: apply starts from a state without it.
 func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag.List) {
 	inst := p.prior.Instance(sub.Addr)
-	if inst == nil || len(inst.Deposed) == 0 || p.in.Mode == plan.RefreshOnly || p.in.Mode == plan.Destroy && !p.scope.goes(sub.Addr) {
+	if inst == nil || len(inst.Deposed) == 0 || p.in.Mode == plan.Destroy && !p.scope.goes(sub.Addr) {
 		return nil, nil
 	}
 	var out []*plan.Change
@@ -85,7 +86,10 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 			o = now
 		}
 		if o.Value.IsNull() {
-			out = append(out, &plan.Change{Addr: sub.Addr, Prev: sub.Addr, Deposed: k, Provider: sub.Of, Op: plan.Forget, Before: sub.Null(), After: sub.Null()})
+			p.vanish(addr.Object{Instance: sub.Addr, Deposed: k})
+			continue
+		}
+		if p.in.Mode == plan.RefreshOnly {
 			continue
 		}
 		kept := inst.Deposed[k].SkipDestroy
@@ -101,6 +105,13 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 		out = append(out, c)
 	}
 	return out, ds
+}
+
+// vanish notes that a deposed object was found gone.
+func (p *planner) vanish(o addr.Object) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.vanished = append(p.vanished, o)
 }
 
 // walkOrphans plans the end of everything in state that was not wanted.

@@ -68,6 +68,7 @@ type planner struct {
 type findings struct {
 	plans        []*instancePlan
 	orphans      []*orphanPlan
+	vanished     []addr.Object // deposed objects that were found gone
 	generated    []*generatedPlan
 	deferred     []*plan.Deferred
 	none         []addr.ConfigResource // wanted by a limited plan, and without instances
