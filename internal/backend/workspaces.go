@@ -136,6 +136,16 @@ func Describe(holder *store.LockInfo) string {
 	return fmt.Sprintf("%s since %s (%s)", holder.Who, holder.Created.UTC().Format(time.RFC3339), holder.Operation)
 }
 
+// BlobsOf are the further objects beside a state, nil where its store has none.
+func BlobsOf(st store.Store) Blobs {
+	if s, ok := st.(*Store); ok {
+		if b, ok := s.object.(Blobs); ok {
+			return b
+		}
+	}
+	return nil
+}
+
 // JournalPath is where the journal of an apply on a store belongs: where the store
 // says, or else in the working folder, one for each place and workspace.
 func JournalPath(st store.Store, dir, workspace string) string {

@@ -173,7 +173,7 @@ func same(st, there *state.State) bool {
 }
 
 func (m *Migration) held(st store.Store, workspace, operation string) statemgr.Options {
-	o := statemgr.Options{Store: st, Journal: backend.JournalPath(st, m.Dir, workspace), Dir: m.Dir}
+	o := statemgr.Options{Store: st, Journal: backend.JournalPath(st, m.Dir, workspace), Segments: backend.BlobsOf(st), Dir: m.Dir}
 	if m.Lock != nil && operation != "" {
 		info := *m.Lock
 		info.Operation = operation

@@ -54,11 +54,22 @@ type Codec interface {
 	Open(dst, sealed []byte) ([]byte, error)
 }
 
+// A Mirror keeps what is written to a journal in a second place. Its methods are called
+// one at a time.
+type Mirror interface {
+	// Append returns once bytes that follow those before them are safe there.
+	Append(b []byte) error
+	// Discard removes everything: the state that was written holds it.
+	Discard() error
+}
+
 // A Journal is open for writing. Its methods may be called concurrently.
 type Journal struct {
 	path  string
 	codec Codec
 	tail  *tail
+
+	mirror Mirror // nil for none
 
 	mu     sync.Mutex
 	f      *os.File // nil after Close
@@ -68,7 +79,8 @@ type Journal struct {
 	broken error    // a record could not be written and not be taken back
 	plain  []byte   // scratch
 	out    []byte
-	busy   bool // a sync is under way
+	unsent []byte // what the mirror has not got yet
+	busy   bool   // a sync is under way
 
 	syncing    sync.Mutex // held by who syncs or closes; taken before mu
 	background sync.WaitGroup
@@ -84,8 +96,9 @@ var ErrExists = errors.New("there is a journal of another run")
 type Options struct {
 	Header
 	Run     Run
-	Codec   Codec // nil: nothing is sealed
-	Answers int   // how many are expected, about: fewer take less memory, and more cost time alone; 0: many
+	Codec   Codec  // nil: nothing is sealed
+	Mirror  Mirror // nil: the file is all there is
+	Answers int    // how many are expected, about: fewer take less memory, and more cost time alone; 0: many
 }
 
 // Create starts a journal. The file must not exist: the error is ErrExists then.
@@ -112,7 +125,7 @@ func Create(path string, o Options) (*Journal, error) {
 	if o.Answers > 0 {
 		places = min(o.Answers, tailPlaces)
 	}
-	j := &Journal{path: path, codec: o.Codec, f: f, tail: newTail(tailPath(path), places)}
+	j := &Journal{path: path, codec: o.Codec, mirror: o.Mirror, f: f, tail: newTail(tailPath(path), places)}
 	if err := j.start(start{o.Header, o.Run}); err != nil {
 		os.Remove(path)
 		f.Close()
@@ -131,15 +144,26 @@ func (j *Journal) start(h start) error {
 		return err
 	}
 	j.size = int64(n)
-	return j.twice(kindHeader, h)
+	if j.mirror != nil {
+		j.unsent = append(j.unsent, m...)
+	}
+	if err := j.twice(kindHeader, h); err != nil || j.mirror == nil {
+		return err
+	}
+	return j.Sync() // so that a second place that does not work is found before anything is done
 }
 
 // Begin notes that an action is about to be asked for. id tells the actions of
-// one run apart.
+// one run apart. With a Mirror it is there when Begin returns: who finds the journal on
+// another machine then knows at least what may have happened.
 func (j *Journal) Begin(id int, address, action string) error {
-	return j.append(kindBegin, func(b []byte) ([]byte, error) {
+	err := j.append(kindBegin, func(b []byte) ([]byte, error) {
 		return appendJSON(b, Intent{ID: id, Address: address, Action: action})
 	})
+	if err != nil || j.mirror == nil {
+		return err
+	}
+	return j.Sync()
 }
 
 // Answer notes what an action that was begun brought about; without changes,
@@ -248,6 +272,9 @@ func (j *Journal) write(k kind, body func([]byte) ([]byte, error)) error {
 		return err
 	}
 	j.size += int64(len(j.out))
+	if j.mirror != nil {
+		j.unsent = append(j.unsent, j.out...)
+	}
 	j.number++
 	j.syncSoon()
 	return nil
@@ -303,9 +330,14 @@ func (j *Journal) Sync() error {
 	}
 	j.stopTimer()
 	j.busy = true
+	send := j.unsent
+	j.unsent = nil
 	j.mu.Unlock()
 	if err = f.Sync(); err == nil && known == 0 {
 		err = syncDir(filepath.Dir(j.path))
+	}
+	if err == nil && j.mirror != nil {
+		err = j.mirror.Append(send)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -359,6 +391,9 @@ func (j *Journal) Remove() error {
 	}
 	if f != nil && removeOpen {
 		err = errors.Join(err, f.Close())
+	}
+	if j.mirror != nil {
+		err = errors.Join(err, j.mirror.Discard())
 	}
 	return err
 }

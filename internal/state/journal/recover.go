@@ -42,6 +42,11 @@ type placed struct {
 // ErrSealed says that a journal is encrypted and no codec was given.
 var ErrSealed = errors.New("the journal is encrypted, and the configuration has no encryption block to read it with")
 
+// Parse reads a journal that was kept by a Mirror.
+func Parse(b []byte, codec Codec) (*Recovered, error) {
+	return parse(b, func(bool) ([][]byte, int) { return nil, 0 }, codec)
+}
+
 // Exists reports whether there is a journal.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)

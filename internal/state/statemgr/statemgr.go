@@ -44,12 +44,17 @@ import (
 // Options say which state is held and how. Store, Journal and Dir are required.
 type Options struct {
 	Store   store.Store
-	Journal string          // the path of the journal
-	Codec   journal.Codec   // what the journal is sealed with; nil: with nothing
-	Dir     string          // the folder for errored.tfstate
-	Lock    *store.LockInfo // nil: the state is not locked
-	Run     store.LockInfo  // tells others of the run where it does not lock
-	Timeout time.Duration   // how long to try for the lock
+	Journal string        // the path of the journal
+	Codec   journal.Codec // what the journal is sealed with; nil: with nothing
+	Dir     string        // the folder for errored.tfstate
+	// Segments are where a journal may be besides, for whoever works on the state on
+	// another machine; nil: the store has no room for one.
+	Segments Segments
+	// KeepSegments keeps the journal of this run there too.
+	KeepSegments bool
+	Lock         *store.LockInfo // nil: the state is not locked
+	Run          store.LockInfo  // tells others of the run where it does not lock
+	Timeout      time.Duration   // how long to try for the lock
 	// Rescue is given a state that could be written nowhere; nil: there is no way left.
 	Rescue func(*state.State) diag.List
 }
@@ -63,6 +68,7 @@ type State struct {
 	mu      sync.Mutex
 	current *state.State // as the store has it; nil if it has none
 	view    *state.State // with a journal folded in that is still to be folded in for good; nil if there is none
+	left    bool         // a journal in the store is part of view
 	other   error        // a *journal.LiveError if another run is at work
 	journal *journal.Journal
 	failed  *state.State // what could not be written last
@@ -80,7 +86,7 @@ func Take(ctx context.Context, o Options) (*State, diag.List) {
 		if ds.HasErrors() {
 			return nil, ds
 		}
-		h.current, h.view, h.other = seen.stored, seen.folded, seen.live
+		h.current, h.view, h.other, h.left = seen.stored, seen.folded, seen.live, seen.segments
 		return h, append(ds, h.beside()...)
 	}
 	unlock, ds := o.Store.Lock(ctx, *o.Lock, o.Timeout)
@@ -96,6 +102,16 @@ func Take(ctx context.Context, o Options) (*State, diag.List) {
 		return nil, append(ds, h.Release()...)
 	}
 	return h, ds
+}
+
+// recover folds the journals of killed runs into the state: that of this machine, then
+// those in the store, of which the first may be a copy.
+func (h *State) recover(ctx context.Context) diag.List {
+	mine, ds := h.recoverFile(ctx)
+	if ds.HasErrors() || h.other != nil {
+		return ds
+	}
+	return append(ds, h.recoverSegments(ctx, mine)...)
 }
 
 // Current is the state as the store has it, with what a journal adds to it; nil if
@@ -126,50 +142,57 @@ func (h *State) Release() diag.List {
 	return unlock()
 }
 
-// recover folds the journal of a killed run into the state and writes it. That of a
-// run that is at work, though it does not hold the lock, is folded in memory.
-func (h *State) recover(ctx context.Context) diag.List {
+// recoverFile folds the journal of a killed run into the state and writes it. That of a
+// run that is at work, though it does not hold the lock, is folded in memory. The run is
+// that of the journal.
+func (h *State) recoverFile(ctx context.Context) (of journal.Run, ds diag.List) {
 	claim, err := journal.TakeOver(h.o.Journal, h.o.Codec)
 	var live *journal.LiveError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return of, nil
 	case errors.As(err, &live):
 		seen, ds := look(ctx, h.o)
 		h.current, h.view, h.other = seen.stored, seen.folded, live
-		return append(ds, h.beside()...)
+		return of, append(ds, h.beside()...)
 	case err != nil:
-		return h.unreadable(err)
+		return of, h.unreadable(err)
 	}
 	defer claim.Close()
 	rec, err := claim.Recover(h.o.Codec)
 	if err != nil {
-		return h.unreadable(err)
+		return of, h.unreadable(err)
 	}
-	next, fits, ds := journal.Fold(h.current, rec)
-	if !fits && shows(h.current, rec.Changes) { // killed after the state was written and before the journal was removed
-		ds = nil
-	} else if !fits {
-		apart, more := journal.Apart(rec, h.current)
-		ds = append(ds, more...)
-		_, more = local.WriteApart(h.o.Dir, apart)
-		if ds = append(ds, more...); more.HasErrors() {
-			return ds
-		}
-	} else if more := h.write(ctx, next); more.HasErrors() {
-		return append(ds, more...)
+	of = rec.Run
+	if ds = h.fold(ctx, rec); ds.HasErrors() {
+		return of, ds
 	}
 	if rec.Damaged() {
 		aside, err := claim.KeepAside()
 		if err != nil {
-			return append(ds, diag.Errorf(nil, "Failed to move the journal of an interrupted run", "%s What the journal holds is safe now, but the file, %s, cannot be given another name: %s.", rec.Damage(), h.o.Journal, err)...)
+			return of, append(ds, diag.Errorf(nil, "Failed to move the journal of an interrupted run", "%s What the journal holds is safe now, but the file, %s, cannot be given another name: %s.", rec.Damage(), h.o.Journal, err)...)
 		}
-		return append(ds, diag.Warnf(nil, "Damaged journal", "%s The file was kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", rec.Damage(), aside)...)
+		return of, append(ds, diag.Warnf(nil, "Damaged journal", "%s The file was kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", rec.Damage(), aside)...)
 	}
 	if err := claim.Discard(); err != nil {
-		return append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but the file cannot be removed: %s.", err)...)
+		return of, append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but the file cannot be removed: %s.", err)...)
 	}
-	return ds
+	return of, ds
+}
+
+// fold folds what a journal tells into the state and writes it, or saves it apart.
+func (h *State) fold(ctx context.Context, rec *journal.Recovered) diag.List {
+	next, fits, ds := journal.Fold(h.current, rec)
+	if !fits && shows(h.current, rec.Changes) { // killed after the state was written and before the journal was removed
+		return nil
+	}
+	if fits {
+		return append(ds, h.write(ctx, next)...)
+	}
+	apart, more := journal.Apart(rec, h.current)
+	ds = append(ds, more...)
+	_, more = local.WriteApart(h.o.Dir, apart)
+	return append(ds, more...)
 }
 
 func (h *State) unreadable(err error) diag.List {

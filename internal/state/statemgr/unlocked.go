@@ -25,12 +25,23 @@ func Read(ctx context.Context, o Options) (*state.State, diag.List) {
 type seen struct {
 	stored *state.State
 	folded *state.State // with what a journal holds; nil if nothing is folded in
-	live   error        // a *journal.LiveError if a run is at work
+	// segments tells that a journal in the store is among that.
+	segments bool
+	live     error // a *journal.LiveError if a run is at work
 }
 
-// look reads a state and its journal, and changes nothing. State and journal are two
-// files: where a run writes one and removes the other meanwhile, it looks again.
+// look reads a state and its journals, and changes nothing.
 func look(ctx context.Context, o Options) (seen, diag.List) {
+	out, ds := lookHere(ctx, o)
+	if ds.HasErrors() || out.live != nil || o.Segments == nil {
+		return out, ds
+	}
+	return lookIntoSegments(ctx, o, out, ds)
+}
+
+// lookHere reads a state and its journal on this machine. State and journal are two
+// files: where a run writes one and removes the other meanwhile, it looks again.
+func lookHere(ctx context.Context, o Options) (seen, diag.List) {
 	for try := 0; ; try++ {
 		s, ds := o.Store.Read(ctx)
 		out := seen{stored: s}
@@ -110,7 +121,7 @@ func (h *State) own(ctx context.Context) diag.List {
 		return ds
 	}
 	defer unlock()
-	h.view, h.other = nil, nil
+	h.view, h.other, h.left = nil, nil, false
 	if h.current, ds = h.o.Store.Read(ctx); ds.HasErrors() {
 		return ds
 	}
@@ -132,7 +143,7 @@ func (h *State) own(ctx context.Context) diag.List {
 // the state cannot be locked at all, the claim on the journal must do.
 func (h *State) lockToSettle(ctx context.Context) (unlock func(), ds diag.List) {
 	nothing := func() {}
-	if h.unlock != nil || !journal.Exists(h.o.Journal) {
+	if h.unlock != nil || !journal.Exists(h.o.Journal) && !h.left {
 		return nothing, nil
 	}
 	claim, err := journal.TakeOver(h.o.Journal, h.o.Codec)

@@ -71,9 +71,16 @@ func (h *State) Start(ctx context.Context, changes int) diag.List {
 			return ds
 		}
 	}
-	j, err := journal.Create(h.o.Journal, journal.Options{
+	o := journal.Options{
 		Header: journal.HeaderOf(h.current), Run: h.run(), Codec: h.o.Codec, Answers: 2*changes + 2, // a replacement has two answers
-	})
+	}
+	if h.o.KeepSegments {
+		if h.o.Segments == nil {
+			return diag.Errorf(nil, "Journal cannot be kept in the store", "The journal of this run is to be kept beside the state, but its store has no room for more than the state. Leave -journal=store out, or keep the state in a store that has. Nothing was changed.")
+		}
+		o.Mirror = newMirror(context.WithoutCancel(ctx), h.o.Segments, o.Run)
+	}
+	j, err := journal.Create(h.o.Journal, o)
 	if errors.Is(err, journal.ErrExists) {
 		var live *journal.LiveError
 		claim, taken := journal.TakeOver(h.o.Journal, h.o.Codec)

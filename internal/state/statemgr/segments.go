@@ -1,0 +1,194 @@
+package statemgr
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+// A journal that is kept in the store is the same bytes as that on the machine, cut into
+// segments: objects of bounded size, PREFIX/RUN/000001 and so on, of which the last is
+// written again as it grows. Put together they are a journal, whatever record the cuts
+// go through. It is removed by writing over the first segment that it is done, so that a
+// removal that is cut off leaves nothing that looks like a journal.
+
+// Segments are the objects beside a state; package backend's Blobs.
+type Segments interface {
+	PutBlob(ctx context.Context, name string, data []byte) error
+	GetBlob(ctx context.Context, name string) ([]byte, error)
+	ListBlobs(ctx context.Context, prefix string) ([]string, error)
+	DeleteBlob(ctx context.Context, name string) error
+}
+
+const (
+	segmentPrefix = "journal/"
+	segmentSize   = 128 << 10 // below what every store takes
+	doneSegment   = "done\n"
+)
+
+// A mirror is the journal of a run in the store.
+type mirror struct {
+	ctx  context.Context
+	to   Segments
+	name string
+	n    int    // of the segment that grows
+	last []byte // what is in it
+}
+
+func newMirror(ctx context.Context, to Segments, run journal.Run) *mirror {
+	name := strings.ToLower(run.Since.UTC().Format("20060102t150405.000")) + "-" + store.NewID()[:8]
+	return &mirror{ctx: ctx, to: to, name: segmentPrefix + name + "/", n: 1}
+}
+
+func (m *mirror) segment(n int) string { return fmt.Sprintf("%s%06d", m.name, n) }
+
+// Append implements journal.Mirror.
+func (m *mirror) Append(b []byte) error {
+	m.last = append(m.last, b...)
+	for {
+		n := min(len(m.last), segmentSize)
+		if err := m.to.PutBlob(m.ctx, m.segment(m.n), m.last[:n]); err != nil {
+			return fmt.Errorf("the journal in the store cannot be written: %w", err)
+		}
+		if n < segmentSize {
+			return nil
+		}
+		m.last = slices.Clone(m.last[n:])
+		m.n++
+	}
+}
+
+// Discard implements journal.Mirror.
+func (m *mirror) Discard() error {
+	if err := m.to.PutBlob(m.ctx, m.segment(1), []byte(doneSegment)); err != nil {
+		return err
+	}
+	for n := m.n; n > 0; n-- {
+		if err := m.to.DeleteBlob(m.ctx, m.segment(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A kept journal is one that was found in the store.
+type kept struct {
+	names []string // of its segments, in order
+	rec   *journal.Recovered
+}
+
+// keptJournals reads the journals in the store, the oldest first. Those that are done
+// have no rec.
+func keptJournals(ctx context.Context, from Segments, codec journal.Codec) ([]kept, error) {
+	names, err := from.ListBlobs(ctx, segmentPrefix)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	runs := map[string][]string{}
+	for _, name := range names {
+		run, _, ok := strings.Cut(strings.TrimPrefix(name, segmentPrefix), "/")
+		if ok {
+			runs[run] = append(runs[run], name)
+		}
+	}
+	var out []kept
+	for _, names := range runs {
+		slices.Sort(names)
+		var all []byte
+		for _, name := range names {
+			b, err := from.GetBlob(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			if all = append(all, b...); bytes.Equal(all, []byte(doneSegment)) {
+				break
+			}
+		}
+		k := kept{names: names}
+		if !bytes.HasPrefix(all, []byte(doneSegment)) {
+			if k.rec, err = journal.Parse(all, codec); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, k)
+	}
+	slices.SortFunc(out, func(a, b kept) int { return cmp.Compare(a.names[0], b.names[0]) })
+	return out, nil
+}
+
+// discard removes a journal from the store.
+func (k kept) discard(ctx context.Context, from Segments) error {
+	if err := from.PutBlob(ctx, k.names[0], []byte(doneSegment)); err != nil {
+		return err
+	}
+	for _, name := range slices.Backward(k.names) {
+		if err := from.DeleteBlob(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recoverSegments folds the journals in the store into the state. mine is the run whose
+// journal on this machine was folded in before, of which there may be a copy. The caller
+// holds the lock, so that no run writes one.
+func (h *State) recoverSegments(ctx context.Context, mine journal.Run) diag.List {
+	if h.o.Segments == nil {
+		return nil
+	}
+	all, err := keptJournals(ctx, h.o.Segments, h.o.Codec)
+	if err != nil {
+		return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "The journal that an interrupted run left in the store of the state cannot be read: %s. Nothing was changed.", err)
+	}
+	var ds diag.List
+	for _, k := range all {
+		if k.rec != nil && !sameRun(k.rec.Run, mine) {
+			more := h.fold(ctx, k.rec)
+			if ds = append(ds, more...); more.HasErrors() {
+				return ds
+			}
+			if k.rec.Damaged() {
+				ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s It was in the store of the state.", k.rec.Damage())...)
+			}
+		}
+		if err := k.discard(ctx, h.o.Segments); err != nil {
+			return append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but it cannot be removed from the store: %s.", err)...)
+		}
+	}
+	return ds
+}
+
+func sameRun(a, b journal.Run) bool {
+	return a.Process == b.Process && a.Who == b.Who && a.Operation == b.Operation && a.Since.Equal(b.Since) && !a.Since.IsZero()
+}
+
+// lookIntoSegments folds journals in the store into what was seen, in memory. Whether
+// their runs are at work cannot be told from here.
+func lookIntoSegments(ctx context.Context, o Options, out seen, ds diag.List) (seen, diag.List) {
+	all, err := keptJournals(ctx, o.Segments, o.Codec)
+	if err != nil {
+		return out, append(ds, diag.Warnf(nil, "Failed to read the journal of an interrupted run", "The journal that a run left in the store of the state cannot be read: %s. What it did since the state was written last is not shown.", err)...)
+	}
+	for _, k := range all {
+		if k.rec == nil {
+			continue
+		}
+		k.rec.Live = true
+		s := out.stored
+		if out.folded != nil {
+			s = out.folded
+		}
+		if next, fits, _ := journal.Fold(s, k.rec); fits && len(k.rec.Changes) > 0 {
+			out.folded, out.segments = next, true
+			ds = append(ds, diag.Warnf(nil, "Journal in the store", "A run that has not ended, or was interrupted, left a journal in the store of the state: %s. What it did so far is taken into account.", k.rec.Run)...)
+		}
+	}
+	return out, ds
+}

@@ -1,0 +1,176 @@
+package statemgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// A shelf is Segments in memory. After so many writes its machine is gone.
+type shelf struct {
+	mu   sync.Mutex
+	all  map[string][]byte
+	left int // writes; negative: no end
+}
+
+var errBurnt = errors.New("the machine is gone")
+
+func (s *shelf) change() error {
+	if s.left == 0 {
+		return errBurnt
+	}
+	s.left--
+	return nil
+}
+
+func (s *shelf) PutBlob(_ context.Context, name string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.change(); err != nil {
+		return err
+	}
+	s.all[name] = slices.Clone(data)
+	return nil
+}
+
+func (s *shelf) GetBlob(_ context.Context, name string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all[name]), nil
+}
+
+func (s *shelf) ListBlobs(_ context.Context, prefix string) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.all)), func(n string) bool { return !strings.HasPrefix(n, prefix) }), nil
+}
+
+func (s *shelf) DeleteBlob(_ context.Context, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.change(); err != nil {
+		return err
+	}
+	delete(s.all, name)
+	return nil
+}
+
+// machine is a run on a machine of its own: with another folder for its journal.
+func machine(t *testing.T, shared string, s *shelf, n int) Options {
+	st := local.Open(local.Options{Dir: shared, Who: "me@here", Now: time.Now})
+	dir := t.TempDir()
+	return Options{
+		Store: st, Journal: dir + "/journal", Dir: dir, Segments: s, KeepSegments: true,
+		Lock: &store.LockInfo{Operation: "test", Who: fmt.Sprintf("run%d@here", n), Created: time.Date(2026, 1, 2, 3, 4, 5, n, time.UTC)},
+	}
+}
+
+// Whenever the machine is gone, the next run on another one has everything that was
+// answered and synced, and names what may have happened.
+func TestMachineGone(t *testing.T) {
+	const calls = 12
+	for n := range 60 {
+		shared := t.TempDir()
+		s := &shelf{all: map[string][]byte{}, left: n}
+		begun, safe, ended := gone(t, machine(t, shared, s, n), calls)
+		s.left = -1
+		h, ds := Take(t.Context(), machine(t, shared, s, n+1000))
+		if ds.HasErrors() {
+			t.Fatalf("gone after %d: %v", n, ds.Err())
+		}
+		for i := range calls {
+			named := slices.ContainsFunc(ds, func(m *diag.Message) bool { return strings.Contains(m.Detail, fmt.Sprintf("x[%d] ", i)) })
+			if i < safe && !has(h.Current(), i) {
+				t.Errorf("gone after %d: object %d was answered and is lost", n, i)
+			}
+			if i < begun && !has(h.Current(), i) && !named {
+				t.Errorf("gone after %d: nothing is said of object %d", n, i)
+			}
+		}
+		if ds := h.Release(); ds.HasErrors() {
+			t.Error(ds.Err())
+		}
+		if len(s.all) > 0 {
+			t.Errorf("gone after %d: left in the store: %v", n, slices.Collect(maps.Keys(s.all)))
+		}
+		if again, ds := Take(t.Context(), machine(t, shared, s, n+2000)); len(ds) > 0 {
+			t.Errorf("gone after %d, the run after the next: %v", n, ds)
+		} else {
+			again.Release()
+		}
+		if ended && n < 27 {
+			t.Errorf("ended though the machine was gone after %d writes", n)
+		}
+	}
+}
+
+// gone runs until its machine is gone: so many calls were begun, so many answers were
+// safe.
+func gone(t *testing.T, o Options, calls int) (begun, safe int, ended bool) {
+	h, ds := Take(t.Context(), o)
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	defer h.Release() // what the service of a lock does for a machine that is gone
+	if ds := h.Start(t.Context(), calls); ds.HasErrors() {
+		return 0, 0, false
+	}
+	var all []state.Change
+	for i := range calls {
+		if h.Begin(i, object(i).String(), "create") != nil {
+			return begun, safe, false
+		}
+		begun++
+		all = append(all, answer(i)...)
+		if h.Answer(i, answer(i)) != nil || h.Sync() != nil {
+			return begun, safe, false
+		}
+		safe++
+	}
+	d := (&state.State{}).Edit()
+	for _, c := range all {
+		d.Apply(c)
+	}
+	final := d.Freeze()
+	if ds := h.Write(t.Context(), final); ds.HasErrors() {
+		return begun, safe, false
+	}
+	return begun, safe, len(h.End(final)) == 0
+}
+
+// A journal that is larger than a segment is cut and put together again.
+func TestSegmentsAreJoined(t *testing.T) {
+	s := &shelf{all: map[string][]byte{}, left: -1}
+	m := newMirror(t.Context(), s, journal.Run{})
+	var want []byte
+	for i := range 50 {
+		b := []byte(strings.Repeat(string(rune('a'+i%26)), 10_000))
+		want = append(want, b...)
+		if err := m.Append(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []byte
+	names, _ := s.ListBlobs(t.Context(), "")
+	for _, name := range names {
+		if len(s.all[name]) > segmentSize {
+			t.Errorf("%s has %d bytes", name, len(s.all[name]))
+		}
+		got = append(got, s.all[name]...)
+	}
+	if string(got) != string(want) || len(names) != 4 {
+		t.Errorf("%d bytes in %d segments", len(got), len(names))
+	}
+}
