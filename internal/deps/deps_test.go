@@ -86,11 +86,13 @@ const floors = `
 	internal/backend, internal/backend/rest < internal/backend/httpstore;
 	internal/backend < internal/backend/pg;
 	internal/backend, internal/backend/rest < internal/backend/consul;
+	internal/backend, internal/backend/rest < internal/backend/kubernetes;
 	internal/backend < internal/backend/inmem;
 	internal/backend, internal/state/store/local < internal/backend/local;
 	internal/backend/consul,
 	  internal/backend/httpstore,
 	  internal/backend/inmem,
+	  internal/backend/kubernetes,
 	  internal/backend/local,
 	  internal/backend/pg
 	< internal/backend/kinds;
@@ -152,7 +154,7 @@ const floors = `
 const outside = `
 	google.golang.org/grpc: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	google.golang.org/grpc/: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
-	google.golang.org/protobuf/: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	google.golang.org/protobuf/: internal/backend/backendtest/servers internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	github.com/jackc/pgx/: internal/backend/pg internal/backend/backendtest/servers
 	github.com/hashicorp/go-plugin: internal/provider/rpc internal/provider/testprovider
 	golang.org/x/term: internal/sys

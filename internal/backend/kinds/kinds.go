@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/consul"
 	"github.com/terrace-iac/terrace/internal/backend/httpstore"
 	"github.com/terrace-iac/terrace/internal/backend/inmem"
+	"github.com/terrace-iac/terrace/internal/backend/kubernetes"
 	"github.com/terrace-iac/terrace/internal/backend/local"
 	"github.com/terrace-iac/terrace/internal/backend/pg"
 )
@@ -22,6 +23,7 @@ func All() []backend.Kind {
 		consul.Kind(),
 		httpstore.Kind(),
 		inmem.Kind(),
+		kubernetes.Kind(),
 		local.Kind(),
 		pg.Kind(),
 	}
