@@ -205,9 +205,6 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	if e.o.Provisioners != nil {
 		ds = append(ds, e.tree.CheckProvisioners(func(typ string) bool { return e.o.Provisioners.Schema(typ) != nil })...)
 	}
-	if ds.HasErrors() {
-		return &plan.Plan{Mode: o.Mode, PrevRun: prev, Prior: prev, Errored: true, Refused: true, Workspace: e.o.Workspace}, ds
-	}
 	now := o.Time
 	if now.IsZero() {
 		now = e.o.Now().UTC()
@@ -215,8 +212,16 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	planning, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer onStop(o.Stop, cancel)()
+	in := e.evaluation(vars, now, true, o.Defer)
+	if !ds.HasErrors() {
+		in.Compiled = &eval.Compiled{}
+		ds = append(ds, planner.Halted(planning, e.early(planning, in, o.Mode))...)
+	}
+	if ds.HasErrors() {
+		return &plan.Plan{Mode: o.Mode, PrevRun: prev, Prior: prev, Errored: true, Refused: true, Workspace: e.o.Workspace}, ds
+	}
 	p, more := planner.Make(planning, planner.Input{
-		Eval: e.evaluation(vars, now, true, o.Defer), Providers: e.providers(), State: prev, Mode: o.Mode,
+		Eval: in, Providers: e.providers(), State: prev, Mode: o.Mode,
 		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "", Timestamp: now,
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	})
@@ -228,6 +233,18 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 		ds = append(ds, e.writeGenerated(p, o.GenerateTo)...)
 	}
 	return p, ds
+}
+
+// early finds what configuration and the values of variables show, before any provider
+// is asked to read or plan.
+func (e *Engine) early(ctx context.Context, in eval.Options, mode plan.Mode) diag.List {
+	var ds diag.List
+	if mode != plan.Destroy {
+		ds = eval.CheckRoot(ctx, e.tree.Root.Config, in.Variables, in.Functions).Errors()
+	}
+	return append(ds, validate.Early(ctx, validate.Input{
+		Tree: e.tree, Providers: e.pool, Functions: in.Functions, Provisioners: e.o.Provisioners, Cwd: e.o.LaunchDir, Compiled: in.Compiled,
+	}, mode == plan.Destroy)...)
 }
 
 // evaluation is what configuration is evaluated with at a time.

@@ -62,6 +62,38 @@ func CheckInputs(ctx context.Context, root *config.Module, given map[string]Inpu
 	return g.Diags()
 }
 
+// CheckRoot holds the values of all root variables, given or not, to what is said of
+// them, as far as it takes nothing but variables to do so.
+func CheckRoot(ctx context.Context, root *config.Module, given map[string]Input, functions map[string]function.Function) diag.List {
+	cfg := &config.Module{Dir: root.Dir, Variables: root.Variables}
+	tree := &module.Tree{Root: &module.Node{Config: cfg, Dir: ".", Calls: map[string]*module.Node{}}}
+	g := &demand.Graph{}
+	ev := New(g, Options{Tree: tree, Phase: anything{}, Variables: given, RootDir: ".", Functions: functions})
+	t := g.Task(ctx)
+	for i, v := range ev.Root.code.variables {
+		if !onlyVariables(v.own) {
+			continue
+		}
+		ev.Root.variables[i].Get(t, nil)
+		if onlyVariables(v.other) {
+			ev.Root.validateOthers(t, v)
+		}
+	}
+	return g.Diags()
+}
+
+// onlyVariables reports whether rules ask for nothing but variables.
+func onlyVariables(rules []*ruleCode) bool {
+	for _, r := range rules {
+		for _, x := range []*lang.Expr{r.cond, r.msg} {
+			if x != nil && (x.OfProviders() || slices.ContainsFunc(x.Refs(), func(ref lang.Ref) bool { return ref.RootName() != "var" })) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // rulesReachOut reports whether validation rules of a module refer to anything but its
 // variables.
 func rulesReachOut(m *config.Module) bool {

@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -55,8 +57,8 @@ func newCall(m *Module, code *callCode) *Call {
 }
 
 func (ev *Evaluator) readInputs(code *callCode, node *module.Node) {
-	ev.mu.Lock()
-	defer ev.mu.Unlock()
+	ev.compiled.mu.Lock()
+	defer ev.compiled.mu.Unlock()
 	if code.inputs == nil && node != nil {
 		code.read(node.Config)
 	}
@@ -125,11 +127,13 @@ func (c *Call) expand(t *demand.Task) (*Children, diag.List) {
 
 // tellInputs returns the messages about the call's arguments to the first who asks.
 func (c *Call) tellInputs() diag.List {
-	c.mod.ev.mu.Lock()
-	defer c.mod.ev.mu.Unlock()
-	ds := c.code.ds
-	c.code.ds = nil
-	return ds
+	if len(c.code.ds) == 0 {
+		return nil
+	}
+	if _, again := c.mod.ev.told.LoadOrStore(c.code, true); again {
+		return nil
+	}
+	return slices.Clone(c.code.ds)
 }
 
 // value is what a reference to the whole module yields. Who reads that waits for
@@ -217,6 +221,9 @@ func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty
 	}
 	if a, isAttr := rest[0].(hcl.TraverseAttr); isAttr && ch.Form == One && len(ch.All) == 1 {
 		v, ds := c.output(t, ch.All[0], a, at)
+		if lacks(ds) {
+			return v, 2, ds
+		}
 		return v, 3, ds
 	}
 	if _, isAttr := rest[0].(hcl.TraverseAttr); isAttr && ch.Form != Disabled {
@@ -246,7 +253,7 @@ func (c *Call) part(t *demand.Task, ch *Children, idx hcl.TraverseIndex, a hcl.T
 	vals := make([]cty.Value, len(ch.All))
 	for i, m := range ch.All {
 		vals[i] = cty.EmptyObjectVal
-		if m == child {
+		if m == child && !lacks(ds) {
 			vals[i] = cty.ObjectVal(map[string]cty.Value{a.Name: v})
 		}
 	}
@@ -256,7 +263,7 @@ func (c *Call) part(t *demand.Task, ch *Children, idx hcl.TraverseIndex, a hcl.T
 func (c *Call) output(t *demand.Task, child *Module, a hcl.TraverseAttr, at *source.Range) (cty.Value, diag.List) {
 	i, found := child.code.outputIndex[a.Name]
 	if !found {
-		return cty.DynamicVal, diag.Errorf(at, "Unsupported attribute", "This object does not have an attribute named %q: %s declares no output of that name.%s", a.Name, c.label(), lang.Suggest(a.Name, child.code.outputIndex))
+		return cty.EmptyObjectVal, unlessTried(at, "Unsupported attribute", "This object does not have an attribute named %q: %s declares no output of that name.%s", a.Name, c.label(), lang.Suggest(a.Name, child.code.outputIndex))
 	}
 	v, ok := child.outputs[i].Get(t, at)
 	if !ok {
@@ -264,6 +271,15 @@ func (c *Call) output(t *demand.Task, child *Module, a hcl.TraverseAttr, at *sou
 	}
 	return v, nil
 }
+
+// unlessTried is a message about something that is missing, which need not be a mistake.
+func unlessTried(at *source.Range, summary, detail string, args ...any) diag.List {
+	ds := diag.Errorf(at, summary, detail, args...)
+	ds[0].Code = lang.CodeAbsent
+	return ds
+}
+
+func lacks(ds diag.List) bool { return len(ds) > 0 && ds[0].Code == lang.CodeAbsent }
 
 func (c *Call) label() string { return "module." + c.Name() }
 

@@ -112,14 +112,25 @@ func compileRepeat(r config.Repeat) repeatCode {
 	return repeatCode{compileSetting(r.Count), compileSetting(r.ForEach), compileSetting(r.Enabled)}
 }
 
+// Compiled is what was read of configuration: the zero value is empty and ready.
+type Compiled struct {
+	mu     sync.Mutex
+	codes  map[*config.Module]*code
+	bodies map[bodyKey]*body
+}
+
 // code returns the compiled form of a module's configuration.
 func (ev *Evaluator) code(cfg *config.Module) *code {
-	ev.mu.Lock()
-	defer ev.mu.Unlock()
-	c := ev.codes[cfg]
+	all := ev.compiled
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	c := all.codes[cfg]
 	if c == nil {
 		c = compile(cfg)
-		ev.codes[cfg] = c
+		if all.codes == nil {
+			all.codes = map[*config.Module]*code{}
+		}
+		all.codes[cfg] = c
 	}
 	return c
 }
@@ -265,29 +276,36 @@ type body struct {
 	once sync.Once
 	b    *lang.Body
 	ds   diag.List
-	told sync.Once
 }
 
 // compileBody reads a body with a schema, once. Its messages are returned to the first caller only.
 func (ev *Evaluator) compileBody(owner any, src hcl.Body, s *schema.Block) (*lang.Body, diag.List) {
 	k := bodyKey{owner, s}
-	ev.mu.Lock()
-	b := ev.bodies[k]
+	all := ev.compiled
+	all.mu.Lock()
+	b := all.bodies[k]
 	if b == nil {
 		b = &body{}
-		ev.bodies[k] = b
+		if all.bodies == nil {
+			all.bodies = map[bodyKey]*body{}
+		}
+		all.bodies[k] = b
 	}
-	ev.mu.Unlock()
+	all.mu.Unlock()
 	b.once.Do(func() { b.b, b.ds = lang.CompileBody(src, s) })
-	var ds diag.List
-	b.told.Do(func() { ds = b.ds })
-	return b.b, ds
+	if len(b.ds) > 0 {
+		if _, again := ev.told.LoadOrStore(b, true); !again {
+			return b.b, slices.Clone(b.ds)
+		}
+	}
+	return b.b, nil
 }
 
 // BodyFailed reports whether reading the body of a block had errors.
 func (ev *Evaluator) bodyFailed(owner any, s *schema.Block) bool {
-	ev.mu.Lock()
-	b := ev.bodies[bodyKey{owner, s}]
-	ev.mu.Unlock()
+	all := ev.compiled
+	all.mu.Lock()
+	b := all.bodies[bodyKey{owner, s}]
+	all.mu.Unlock()
 	return b != nil && b.ds.HasErrors()
 }

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/module"
@@ -42,6 +41,9 @@ type Options struct {
 	RootDir   string // path.root
 	Cwd       string // path.cwd
 	Functions map[string]function.Function
+	// Compiled keeps what was read of configuration, for evaluations of one tree that
+	// come one after another; nil: for this one alone.
+	Compiled *Compiled
 	// Validating evaluates every block once with unknown repetition, and root
 	// variables as unknown values of their types.
 	Validating bool
@@ -71,9 +73,8 @@ type Evaluator struct {
 	Root  *Module
 	o     Options
 
-	mu     sync.Mutex
-	codes  map[*config.Module]*code
-	bodies map[bodyKey]*body
+	compiled *Compiled
+	told     sync.Map // *body and *callCode whose messages were told
 
 	deprecated atomic.Bool // whether anything was marked as deprecated
 	oldParts   sync.Map    // *schema.Resource to what its provider calls deprecated
@@ -86,7 +87,10 @@ type Evaluator struct {
 
 // New prepares an evaluation; nothing is evaluated before it is asked for.
 func New(g *demand.Graph, o Options) *Evaluator {
-	ev := &Evaluator{Graph: g, o: o, codes: map[*config.Module]*code{}, bodies: map[bodyKey]*body{}, unknown: unknownInputs(o)}
+	ev := &Evaluator{Graph: g, o: o, compiled: o.Compiled, unknown: unknownInputs(o)}
+	if ev.compiled == nil {
+		ev.compiled = &Compiled{}
+	}
 	ev.Root = ev.newModule(nil, nil, o.Tree.Root, "", instance{})
 	return ev
 }

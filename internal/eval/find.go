@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -135,30 +136,47 @@ func (d *Desired) TriggerTarget(t *demand.Task, x *lang.Expr) ([]*Desired, hcl.T
 	if in.Deferred != nil {
 		return nil, nil, nil
 	}
+	if d.Resource.Mod.ev.o.Validating {
+		return nil, nil, r.triggerMistake(t, ref[used:], key, rest, &at)
+	}
 	tail := ref[used:]
-	if key != nil {
-		v, ds := lang.Eval(t, d.Scope(cty.NilVal), key, cty.DynamicPseudoType)
-		if ds.HasErrors() {
-			return nil, nil, ds
-		}
-		k, err := addr.KeyFromValue(v)
-		target := in.Get(k)
-		if err != nil || target == nil {
-			return nil, nil, diag.Errorf(&at, "Reference to undeclared resource instance", "%s has no instance with this key.", r.Addr())
-		}
-		return []*Desired{target}, append(tail[:len(tail):len(tail)], rest...), nil
-	}
-	if len(tail) > 0 {
-		if idx, isIdx := tail[0].(hcl.TraverseIndex); isIdx && in.Form != One {
-			k, err := addr.KeyFromValue(idx.Key)
-			target := in.Get(k)
-			if err != nil || target == nil {
-				return nil, nil, diag.Errorf(&at, "Reference to undeclared resource instance", "%s has no instance with this key.", r.Addr())
-			}
-			return []*Desired{target}, tail[1:], nil
+	if key == nil && len(tail) > 0 && in.Form != One {
+		if idx, isIdx := tail[0].(hcl.TraverseIndex); isIdx {
+			key, rest = hcl.StaticExpr(idx.Key, idx.SrcRange), tail[1:]
 		}
 	}
-	return in.All, tail, nil
+	if key == nil {
+		return in.All, tail, nil
+	}
+	v, ds := lang.Eval(t, d.Scope(cty.NilVal), key, cty.DynamicPseudoType)
+	if ds.HasErrors() {
+		return nil, nil, ds
+	}
+	k, err := addr.KeyFromValue(v)
+	target := in.Get(k)
+	if err != nil || target == nil {
+		return nil, nil, diag.Errorf(&at, "Reference to undeclared resource instance", "%s has no instance with this key.", r.Addr())
+	}
+	return []*Desired{target}, rest, nil
+}
+
+// triggerMistake finds what is wrong with an element of replace_triggered_by by its
+// text and the schema alone.
+func (r *Resource) triggerMistake(t *demand.Task, tail hcl.Traversal, key hcl.Expression, rest hcl.Traversal, at *source.Range) diag.List {
+	if key == nil {
+		if ds := r.formMistake(tail, 0, at); ds != nil {
+			return ds
+		}
+		return r.staticMistake(t, tail, at)
+	}
+	for _, ref := range key.Variables() {
+		if isAttr(ref, "each", "key") && len(ref) == 2 || isAttr(ref, "count", "index") && len(ref) == 2 {
+			continue
+		}
+		place := ref.SourceRange()
+		return diag.Errorf(&place, "Invalid reference in replace_triggered_by expression", "Only count.index and each.key may be used as index here.")
+	}
+	return r.staticMistake(t, append(hcl.Traversal{hcl.TraverseIndex{Key: cty.DynamicVal, SrcRange: *at}}, rest...), at)
 }
 
 // triggerRef takes apart a.b[KEY].c, where KEY may be an expression.

@@ -117,15 +117,21 @@ func (m *Module) Checks() []*Check { return m.checks }
 // Demands returns what has to be asked for so that nothing of the module goes
 // unreported, resources and calls excepted.
 func (m *Module) Demands() []func(*demand.Task) {
-	var out []func(*demand.Task)
-	for i := range m.variables {
-		out = append(out, func(t *demand.Task) { m.variables[i].Get(t, nil); m.validateOthers(t, m.code.variables[i]) })
-	}
+	out := m.Inputs()
 	for i := range m.locals {
 		out = append(out, func(t *demand.Task) { m.locals[i].Get(t, nil) })
 	}
 	for i := range m.outputs {
 		out = append(out, func(t *demand.Task) { m.outputs[i].Get(t, nil) })
+	}
+	return out
+}
+
+// Inputs is the part of Demands that is about variables.
+func (m *Module) Inputs() []func(*demand.Task) {
+	var out []func(*demand.Task)
+	for i := range m.variables {
+		out = append(out, func(t *demand.Task) { m.variables[i].Get(t, nil); m.validateOthers(t, m.code.variables[i]) })
 	}
 	return out
 }

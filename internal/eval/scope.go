@@ -34,6 +34,9 @@ func (s *instanceScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Ra
 		}
 	case "self":
 		if s.self != cty.NilVal {
+			if s.ev.o.Validating {
+				return s.self, 1, attributeMistake(ref[1:], s.self.Type(), at)
+			}
 			return s.self, 1, nil
 		}
 	}
@@ -222,7 +225,7 @@ func (m *Module) resolveResource(t *demand.Task, ref hcl.Traversal, at *source.R
 	}
 	ds := r.formMistake(ref, used, at)
 	if ds == nil && m.ev.o.Validating {
-		ds = r.attrMistake(t, ref, used, at)
+		ds = r.staticMistake(t, ref[used:], at)
 	}
 	if ds != nil {
 		return v, used, ds
@@ -250,23 +253,36 @@ func (r *Resource) formMistake(ref hcl.Traversal, used int, at *source.Range) di
 	return diag.Errorf(at, "Missing resource instance key", "Because %s has %q set, its attributes must be accessed on specific instances.\n\nFor example, to correlate with indices of a referring resource, use:\n    %s[%s]", r.code.cfg.Addr, formName(in.Form), r.code.cfg.Addr, indexName(in.Form))
 }
 
-// attrMistake finds a reference to an attribute that instances of a resource do
-// not have, which evaluating cannot find while nothing is known of the instances.
-func (r *Resource) attrMistake(t *demand.Task, ref hcl.Traversal, used int, at *source.Range) diag.List {
-	if len(ref) < used+2 {
+// staticMistake finds what is wrong with the steps of a reference behind the name of a
+// resource, by its schema alone: whichever way the expression goes that holds it.
+func (r *Resource) staticMistake(t *demand.Task, rest hcl.Traversal, at *source.Range) diag.List {
+	in, ok := r.instances.Peek()
+	if !ok || len(rest) == 0 {
 		return nil
 	}
-	_, isIndex := ref[used].(hcl.TraverseIndex)
-	a, isAttr := ref[used+1].(hcl.TraverseAttr)
-	in, ok := r.instances.Peek()
-	if !isIndex || !isAttr || !ok || in.Form != Counted && in.Form != Keyed {
-		return nil
+	if _, isIndex := rest[0].(hcl.TraverseIndex); isIndex {
+		if in.Form == One || in.Form == Disabled {
+			return diag.Errorf(at, "Unexpected resource instance key", "Because %s does not have \"count\" or \"for_each\" set, references to it must not include an index key. Remove the bracketed index to refer to the single instance of this resource.", r.code.cfg.Addr)
+		}
+		rest = rest[1:]
 	}
 	s, ds := r.Schema(t)
-	if ds.HasErrors() || s.Block.Attributes[a.Name] != nil || s.Block.Blocks[a.Name] != nil {
+	if ds.HasErrors() {
+		return nil // told elsewhere
+	}
+	return attributeMistake(rest, s.Block.ImpliedType(), at)
+}
+
+// attributeMistake finds a step of a reference that no object of a type has.
+func attributeMistake(rest hcl.Traversal, ty cty.Type, at *source.Range) diag.List {
+	if len(rest) == 0 || ty == cty.DynamicPseudoType {
 		return nil
 	}
-	return diag.Errorf(at, "Unsupported attribute", "This object has no argument, nested block, or exported attribute named %q.", a.Name)
+	if a, isAttr := rest[0].(hcl.TraverseAttr); isAttr && ty.IsObjectType() && !ty.HasAttribute(a.Name) {
+		return diag.Errorf(at, "Unsupported attribute", "This object has no argument, nested block, or exported attribute named %q.%s", a.Name, lang.Suggest(a.Name, ty.AttributeTypes()))
+	}
+	_, diags := rest.TraverseRel(cty.UnknownVal(ty))
+	return diag.FromHCL(diags)
 }
 
 func inCheck(n *demand.Node, name string) bool {

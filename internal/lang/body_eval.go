@@ -95,10 +95,8 @@ func (it *bodyItem) expand(t *demand.Task, s Scope) (out []element, unknown bool
 	switch {
 	case ds.HasErrors() || !coll.IsKnown() && couldIterate(coll.Type()):
 		return nil, true, marks, ds
-	case coll.IsKnown() && coll.IsNull():
-		return nil, false, marks, append(ds, diag.Errorf(&at, "Invalid dynamic for_each value", "Cannot use a null value in for_each.")...)
-	case !coll.CanIterateElements():
-		return nil, false, marks, append(ds, diag.Errorf(&at, "Invalid dynamic for_each value", "Cannot use a %s value in for_each. An iterable collection is required.", coll.Type().FriendlyName())...)
+	case coll.IsKnown() && coll.IsNull() || !coll.CanIterateElements():
+		return nil, false, marks, append(ds, notIterable(coll, &at)...)
 	}
 	isSet := coll.Type().IsSetType()
 	for el := coll.ElementIterator(); el.Next(); {
@@ -127,6 +125,13 @@ func (it *bodyItem) expand(t *demand.Task, s Scope) (out []element, unknown bool
 		out = append(out, e)
 	}
 	return out, false, marks, ds
+}
+
+func notIterable(coll cty.Value, at *source.Range) diag.List {
+	if coll.IsKnown() && coll.IsNull() {
+		return diag.Errorf(at, "Invalid dynamic for_each value", "Cannot use a null value in for_each.")
+	}
+	return diag.Errorf(at, "Invalid dynamic for_each value", "Cannot use a %s value in for_each. An iterable collection is required.", coll.Type().FriendlyName())
 }
 
 // iteration is the scope of a dynamic block's content.

@@ -53,6 +53,12 @@ func (e *Expr) Refs() []Ref {
 	return e.refs
 }
 
+// OfProviders reports whether the expression calls functions of providers.
+func (e *Expr) OfProviders() bool {
+	e.once.Do(e.find)
+	return len(e.provider) > 0
+}
+
 // A Ref is a reference and its place.
 type Ref struct {
 	hcl.Traversal
@@ -141,7 +147,7 @@ func evalRaw(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 		v, diags := e.Value(nil)
 		return v, diag.FromHCL(diags)
 	}
-	ctx, ds := Context(t, s, e)
+	ctx, absent, ds := contextOf(t, s, e)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
 	}
@@ -149,13 +155,26 @@ func evalRaw(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 		return v, ds
 	}
 	v, diags := e.Value(ctx)
+	if diags.HasErrors() && len(absent) > 0 {
+		return v, append(ds, absent...)
+	}
 	return v, append(ds, diag.FromHCL(diags)...)
 }
+
+// CodeAbsent is the code of messages of a scope about something that a reference names
+// and that is not there, where it depends on the expression whether that is a mistake:
+// try() may ask for it. The value that comes with one lacks what was asked for.
+const CodeAbsent = "lang/absent"
 
 // Context resolves the references of expressions and returns what HCL needs to
 // evaluate them.
 func Context(t *demand.Task, s Scope, es ...*Expr) (*hcl.EvalContext, diag.List) {
-	var ds diag.List
+	ctx, _, ds := contextOf(t, s, es...)
+	return ctx, ds
+}
+
+// contextOf is Context, with the messages of CodeAbsent apart.
+func contextOf(t *demand.Task, s Scope, es ...*Expr) (ctx *hcl.EvalContext, absent, ds diag.List) {
 	var root tree
 	var provider []string
 	for _, e := range es {
@@ -166,6 +185,10 @@ func Context(t *demand.Task, s Scope, es ...*Expr) (*hcl.EvalContext, diag.List)
 		for i := range refs {
 			ref := refs[i].Traversal
 			v, used, refDiags := s.Resolve(t, ref, &refs[i].At)
+			if len(refDiags) == 1 && refDiags[0].Code == CodeAbsent {
+				absent = append(absent, refDiags...)
+				refDiags = nil
+			}
 			ds = append(ds, refDiags...)
 			if refDiags.HasErrors() {
 				continue
@@ -175,14 +198,14 @@ func Context(t *demand.Task, s Scope, es ...*Expr) (*hcl.EvalContext, diag.List)
 		provider = append(provider, e.provider...)
 	}
 	if ds.HasErrors() {
-		return nil, ds
+		return nil, absent, ds
 	}
 	fns, fnDiags := s.Functions(t, provider)
 	if len(fnDiags) > 0 {
 		at := es[len(es)-1].Range()
 		ds = append(ds, fnDiags.Under(&at)...)
 	}
-	return &hcl.EvalContext{Variables: root.values(), Functions: fns}, ds
+	return &hcl.EvalContext{Variables: root.values(), Functions: fns}, absent, ds
 }
 
 // tree collects resolved references by their steps.

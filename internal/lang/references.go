@@ -1,15 +1,14 @@
 package lang
 
 import (
-	"strings"
-
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 )
 
-// looked is how many steps of a reference scopes look at.
-const looked = 4
+// looked is how many steps of a reference scopes look at: to find mistakes they follow
+// it into nested attributes.
+const looked = 8
 
 // sameRef reports whether two references are the same as far as scopes look at them.
 func sameRef(a, b hcl.Traversal) bool {
@@ -17,32 +16,31 @@ func sameRef(a, b hcl.Traversal) bool {
 		if i == len(a) || i == len(b) {
 			return len(a) == len(b)
 		}
-		x, y := addr.StepName(a[i]), addr.StepName(b[i])
-		if x != y {
+		if !sameStep(a[i], b[i]) {
 			return false
-		}
-		if x == "" {
-			break // an index: what follows makes no difference
 		}
 	}
 	return true
 }
 
+func sameStep(a, b hcl.Traverser) bool {
+	x, isIndex := a.(hcl.TraverseIndex)
+	y, isToo := b.(hcl.TraverseIndex)
+	if isIndex != isToo {
+		return false
+	}
+	if isIndex {
+		return x.Key.RawEquals(y.Key)
+	}
+	return addr.StepName(a) == addr.StepName(b)
+}
+
 // refKey tells references apart as sameRef does.
 func refKey(ref hcl.Traversal) string {
-	var b strings.Builder
-	for i, step := range ref {
-		if i == looked {
-			break
-		}
-		name := addr.StepName(step)
-		if name == "" {
-			return b.String() + "[]"
-		}
-		b.WriteByte('.')
-		b.WriteString(name)
+	if len(ref) > looked {
+		ref = ref[:looked]
 	}
-	return b.String()
+	return addr.Text(ref)
 }
 
 // parts lists the references and the function calls of an expression. JSON

@@ -107,7 +107,7 @@ func Make(ctx context.Context, in Input) (*plan.Plan, diag.List) {
 	p.walked = true
 	p.readOutputs()
 	p.graph.Report(p.exchange.Close())
-	ds = append(ds, halted(ctx, p.graph.Diags())...)
+	ds = append(ds, Halted(ctx, p.graph.Diags())...)
 	out := p.assemble()
 	out.Errored = ds.HasErrors()
 	return out, ds
@@ -316,9 +316,9 @@ func (p *planner) here(_ *demand.Task, d *eval.Desired) bool {
 	return ok
 }
 
-// halted takes the messages out about each instance and call that was given up, and
+// Halted takes the messages out about each instance and call that was given up, and
 // says once that the plan was.
-func halted(ctx context.Context, ds diag.List) diag.List {
+func Halted(ctx context.Context, ds diag.List) diag.List {
 	if ctx.Err() == nil {
 		return ds
 	}

@@ -34,7 +34,8 @@ type Input struct {
 	Cwd          string
 	// Without says of which providers nothing is asked; nil: of none. What belongs to
 	// them is taken for anything, and Cwd and the workspace for unknown.
-	Without func(addr.Provider) bool
+	Without  func(addr.Provider) bool
+	Compiled *eval.Compiled // see there; nil: none
 	// Also checks more of the root module, with the same evaluation; nil: nothing.
 	Also func(*demand.Task, *eval.Evaluator) diag.List
 }
@@ -53,19 +54,16 @@ type validator struct {
 	ev       *eval.Evaluator
 	graph    *demand.Graph
 
+	early   bool // see Early
+	destroy bool // early, and before a plan to destroy
+
 	mu   sync.Mutex
-	done map[any]bool // provider configurations and provisioners that were looked at
+	done map[any]bool // blocks and folders that were looked at
 }
 
 // Run validates a tree.
 func Run(ctx context.Context, in Input) diag.List {
-	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{}, done: map[any]bool{}}
-	v.exchange = resourceclient.New(ctx, resourceclient.Options{Providers: in.Providers})
-	o := eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true}
-	if in.Without != nil {
-		o.Workspace, o.Cwd = "", ""
-	}
-	v.ev = eval.New(v.graph, o)
+	v := newValidator(ctx, in)
 	v.graph.Report(in.Tree.CheckProviders())
 	if ds := v.graph.Diags(); ds.HasErrors() {
 		return ds // the rest would only say the same of each resource
@@ -74,14 +72,31 @@ func Run(ctx context.Context, in Input) diag.List {
 		v.graph.Report(in.Tree.CheckProvisioners(func(typ string) bool { return in.Provisioners.Schema(typ) != nil }))
 	}
 	v.graph.Report(refactoring.Check(in.Tree, eval.Options{Functions: in.Functions, Workspace: "default"}.Early()))
-	var w parallel.Work[job]
-	v.graph.Rest = w.Break
-	v.module(&w, v.ev.Root)
-	w.Do(0, func(do job) { do(v.graph.Task(ctx)) })
+	v.run(v.module)
 	if in.Also != nil {
 		v.graph.Report(in.Also(v.graph.Task(ctx), v.ev))
 	}
 	return v.graph.Diags()
+}
+
+func newValidator(ctx context.Context, in Input) *validator {
+	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{}, done: map[any]bool{}}
+	v.exchange = resourceclient.New(ctx, resourceclient.Options{Providers: in.Providers})
+	o := eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true, Compiled: in.Compiled}
+	if in.Without != nil {
+		o.Workspace, o.Cwd = "", ""
+	}
+	v.ev = eval.New(v.graph, o)
+	return v
+}
+
+// run walks the modules from the root.
+func (v *validator) run(walk func(*parallel.Work[job], *eval.Module)) {
+	var w parallel.Work[job]
+	v.graph.Rest = w.Break
+	walk(&w, v.ev.Root)
+	w.Do(0, func(do job) { do(v.graph.Task(v.ctx)) })
+	v.graph.Rest = nil
 }
 
 type job func(*demand.Task)
@@ -170,6 +185,9 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	if v.leavesOut(d.Resource.Provider()) {
 		return v.alone(t, d)
 	}
+	if v.early {
+		return v.earlyValue(t, d)
+	}
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
@@ -183,6 +201,13 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	ds = append(ds, more...)
 	_, more = d.Preconditions(t)
 	ds = append(ds, notFailures(more)...)
+	if b, more := d.Resource.Body(s); b.Dynamic() && !more.HasErrors() { // what such blocks hold is evaluated only if there are any
+		if more = b.Static(t, d.Scope(cty.NilVal)); more.HasErrors() {
+			return unknown, append(ds, resourceclient.Blame(d, s, more)...)
+		}
+	} else if more.HasErrors() {
+		return unknown, append(ds, resourceclient.Blame(d, s, more)...)
+	}
 	config, more := d.Config(t, s)
 	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
 		return unknown, ds
@@ -225,17 +250,10 @@ func made(t *demand.Task, d *eval.Desired, out cty.Value) diag.List {
 	_, _, more = d.Resource.PreventDestroy(t)
 	ds = append(ds, onlyKnown(more)...)
 	for _, x := range d.Triggers() {
-		if !hasInstanceIndex(d) {
-			_, _, more = d.TriggerTarget(t, x)
-			ds = append(ds, more...)
-		}
+		_, _, more = d.TriggerTarget(t, x)
+		ds = append(ds, more...)
 	}
 	return ds
-}
-
-func hasInstanceIndex(d *eval.Desired) bool {
-	c, k := d.InstanceValues()
-	return c != cty.NilVal || k != cty.NilVal
 }
 
 // notFailures drops conditions that fail: with unknown values that says nothing

@@ -358,6 +358,9 @@ func (v *planView) nothing(drift bool) {
 		}
 		v.str("No changes. ", head, "\n\n", text, "\n")
 	}
+	if v.plan.Refused {
+		return // nothing was looked at
+	}
 	if v.plan.Errored {
 		v.str("\nPlanning failed. ", Product, " encountered an error while generating this plan.\n")
 		return

@@ -1,0 +1,154 @@
+package lang
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// # What text alone shows
+//
+// Most expressions are references, and templates, lists and objects of them: what can
+// be wrong with those shows when the references are resolved and the types are looked
+// at. Only what calls functions, computes or iterates is evaluated for it. A scope in
+// which nothing is known of objects finds the same mistakes whichever branch runs.
+
+// Static finds what is wrong with an expression in a scope in which little is known,
+// without evaluating more of it than that takes. want is as for Eval.
+func Static(t *demand.Task, s Scope, e *Expr, want cty.Type) diag.List {
+	if e.Constant() {
+		_, ds := Eval(t, s, e, want)
+		return ds
+	}
+	ty, ds := static(t, s, e.Expression)
+	if ds.HasErrors() || want == cty.DynamicPseudoType || ty == cty.DynamicPseudoType || ty.Equals(want) {
+		return ds
+	}
+	if ty.IsPrimitiveType() && want.IsPrimitiveType() && (want == cty.String || convert.GetConversionUnsafe(ty, want) != nil) {
+		return ds
+	}
+	_, more := Eval(t, s, e, want)
+	return append(ds, more...)
+}
+
+// static returns the type of an expression, cty.DynamicPseudoType if it is not known.
+func static(t *demand.Task, s Scope, x hcl.Expression) (cty.Type, diag.List) {
+	switch x := x.(type) {
+	case *hclsyntax.LiteralValueExpr:
+		return x.Val.Type(), nil
+	case *hclsyntax.ParenthesesExpr:
+		return static(t, s, x.Expression)
+	case *hclsyntax.ScopeTraversalExpr:
+		return staticRef(t, s, x)
+	case *hclsyntax.TemplateExpr:
+		ds, plain := staticParts(t, s, x)
+		if ds.HasErrors() || plain {
+			return cty.String, ds
+		}
+	case *hclsyntax.TupleConsExpr:
+		var ds diag.List
+		types := make([]cty.Type, len(x.Exprs))
+		for i, item := range x.Exprs {
+			var more diag.List
+			types[i], more = static(t, s, item)
+			ds = append(ds, more...)
+		}
+		return cty.Tuple(types), ds
+	case *hclsyntax.ObjectConsExpr:
+		if plainKeys(x) {
+			var ds diag.List
+			types := make(map[string]cty.Type, len(x.Items))
+			for i := range x.Items {
+				var more diag.List
+				types[keyName(&x.Items[i])], more = static(t, s, x.Items[i].ValueExpr)
+				ds = append(ds, more...)
+			}
+			return cty.Object(types), ds
+		}
+	}
+	v, ds := Eval(t, s, x, cty.DynamicPseudoType)
+	return v.Type(), ds
+}
+
+// staticParts looks at the parts of a template; plain says that all of them can be
+// written into one.
+func staticParts(t *demand.Task, s Scope, x *hclsyntax.TemplateExpr) (ds diag.List, plain bool) {
+	plain = true
+	for _, part := range x.Parts {
+		ty, more := static(t, s, part)
+		ds = append(ds, more...)
+		plain = plain && (ty == cty.DynamicPseudoType || ty.IsPrimitiveType())
+	}
+	return ds, plain
+}
+
+func staticRef(t *demand.Task, s Scope, x *hclsyntax.ScopeTraversalExpr) (cty.Type, diag.List) {
+	at := x.SrcRange
+	v, used, ds := s.Resolve(t, x.Traversal, &at)
+	if ds.HasErrors() {
+		return cty.DynamicPseudoType, ds
+	}
+	out, diags := x.Traversal[used:].TraverseRel(v)
+	if diags.HasErrors() { // told with all that belongs to it
+		_, more := Eval(t, s, x, cty.DynamicPseudoType)
+		return cty.DynamicPseudoType, append(ds, more...)
+	}
+	return out.Type(), ds
+}
+
+// Static finds what is wrong with the expressions of the body, those in the content of
+// dynamic blocks among them, whether or not there would be such blocks.
+func (b *Body) Static(t *demand.Task, s Scope) diag.List {
+	var ds diag.List
+	for i := range b.attrs {
+		a := &b.attrs[i]
+		switch {
+		case a.constant == cty.NilVal:
+			ds = append(ds, inAttribute(Static(t, s, a.expr, a.ty), a.name)...)
+		case a.readOnly:
+			ds = append(ds, a.decided(a.constant)...)
+		}
+	}
+	for i := range b.blocks {
+		for j := range b.blocks[i].items {
+			it := &b.blocks[i].items[j]
+			if it.dynamic == nil {
+				ds = append(ds, it.body.Static(t, s)...)
+			} else {
+				ds = append(ds, it.static(t, s)...)
+			}
+		}
+	}
+	return ds
+}
+
+// Dynamic reports whether there are dynamic blocks in the body.
+func (b *Body) Dynamic() bool {
+	for i := range b.blocks {
+		for j := range b.blocks[i].items {
+			if it := &b.blocks[i].items[j]; it.dynamic != nil || it.body.Dynamic() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// static is Static for a dynamic block.
+func (it *bodyItem) static(t *demand.Task, s Scope) diag.List {
+	coll, ds := Eval(t, s, it.dynamic.forEach, cty.DynamicPseudoType)
+	if !ds.HasErrors() {
+		coll, _ = coll.Unmark()
+		if at := it.dynamic.forEach.Range(); !coll.CanIterateElements() && !(!coll.IsKnown() && couldIterate(coll.Type())) {
+			ds = append(ds, notIterable(coll, &at)...)
+		}
+	}
+	child := iteration{Scope: s, name: it.dynamic.iterator, value: cty.ObjectVal(map[string]cty.Value{"key": cty.DynamicVal, "value": cty.DynamicVal})}
+	for _, l := range it.dynamic.labels {
+		ds = append(ds, Static(t, child, l, cty.String)...)
+	}
+	return append(ds, it.body.Static(t, child)...)
+}
