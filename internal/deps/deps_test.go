@@ -37,7 +37,7 @@ const floors = `
 	diag < internal/demand;
 	diag, internal/sys < internal/cliconfig, internal/telemetry;
 	diag, internal/atomicfile < internal/lock;
-	internal/sys < internal/transfer;
+	internal/sys < internal/transfer, internal/aws;
 	internal/transfer, internal/cliconfig < internal/oci;
 	internal/transfer, internal/telemetry < internal/telemetry/otlp;
 	diag, internal/parallel, internal/value, internal/archive, internal/filelock,
@@ -84,6 +84,8 @@ const floors = `
 	NONE < internal/backend/backendtest/servers;
 	internal/backend, internal/state/store/storetest, internal/backend/backendtest/servers < internal/backend/backendtest;
 	internal/backend, internal/backend/rest < internal/backend/httpstore;
+	internal/backend, internal/aws < internal/backend/awsargs;
+	internal/backend/awsargs, internal/backend/rest < internal/backend/s3;
 	internal/backend < internal/backend/pg;
 	internal/backend, internal/backend/rest < internal/backend/consul;
 	internal/backend, internal/backend/rest < internal/backend/kubernetes;
@@ -94,7 +96,8 @@ const floors = `
 	  internal/backend/inmem,
 	  internal/backend/kubernetes,
 	  internal/backend/local,
-	  internal/backend/pg
+	  internal/backend/pg,
+	  internal/backend/s3
 	< internal/backend/kinds;
 	internal/backend, internal/value < internal/backend/configure;
 	internal/backend, internal/atomicfile < internal/backend/record;

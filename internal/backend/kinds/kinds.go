@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/kubernetes"
 	"github.com/terrace-iac/terrace/internal/backend/local"
 	"github.com/terrace-iac/terrace/internal/backend/pg"
+	"github.com/terrace-iac/terrace/internal/backend/s3"
 )
 
 // All are the kinds, in the order of their names.
@@ -26,6 +27,7 @@ func All() []backend.Kind {
 		kubernetes.Kind(),
 		local.Kind(),
 		pg.Kind(),
+		s3.Kind(),
 	}
 }
 

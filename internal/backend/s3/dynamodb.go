@@ -1,0 +1,161 @@
+package s3
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/aws"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/rest"
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+// The table has the string LockID as its key. Of a state there are two items: the lock,
+// with the attribute Info, and the digest, with the attribute Digest.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/
+
+type text struct {
+	S string `json:"S"`
+}
+
+// call sends an operation. An error of the service is an *aws.APIError.
+func (b *s3Backend) call(ctx context.Context, operation string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	h := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amz-Target": {"DynamoDB_20120810." + operation}}
+	resp, err := b.tables.Do(ctx, rest.Request{Method: "POST", URL: b.tableBase + "/", Header: h, Body: body, Repeat: true})
+	if err != nil {
+		e := b.unreachable(err)
+		var known *backend.Error
+		if errors.As(e, &known) && known.Argument == "endpoints" {
+			known.Argument = "dynamodb_table"
+		}
+		return e
+	}
+	if resp.Status != http.StatusOK {
+		return aws.JSONError(resp.Status, resp.Body)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(resp.Body, out); err != nil {
+		return &backend.Error{Argument: "dynamodb_table", Answer: "the answer is not one of DynamoDB"}
+	}
+	return nil
+}
+
+// tableError makes the error of a failed call.
+func (b *s3Backend) tableError(summary string, err error) error {
+	var api *aws.APIError
+	if !errors.As(err, &api) {
+		return err
+	}
+	e := &backend.Error{Argument: "dynamodb_table", Summary: summary, Answer: fmt.Sprintf("the table %s: %s", b.table, strings.TrimSuffix(rest.Line([]byte(api.Error())), ".")), Err: api}
+	switch api.Code {
+	case "ResourceNotFoundException":
+		e.Advice = "There is no such table in this region: make it with the string LockID as its partition key, or correct its name."
+	case "AccessDeniedException":
+		e.Advice = "The credentials need dynamodb:GetItem, dynamodb:PutItem and dynamodb:DeleteItem on the table."
+	case "ValidationException":
+		e.Advice = "The table must have a partition key LockID that is a string, and no sort key."
+	}
+	return e
+}
+
+func (b *s3Backend) item(ctx context.Context, id, attributes string) (map[string]text, error) {
+	var out struct{ Item map[string]text }
+	err := b.call(ctx, "GetItem", map[string]any{
+		"TableName": b.table, "Key": map[string]text{"LockID": {id}}, "ConsistentRead": true, "ProjectionExpression": attributes,
+	}, &out)
+	if err != nil {
+		return nil, b.tableError("Failed to read the table", err)
+	}
+	return out.Item, nil
+}
+
+func (b *s3Backend) deleteItem(ctx context.Context, id, info string) error {
+	in := map[string]any{"TableName": b.table, "Key": map[string]text{"LockID": {id}}}
+	if info != "" {
+		in["ConditionExpression"] = "Info = :info"
+		in["ExpressionAttributeValues"] = map[string]text{":info": {info}}
+	}
+	if err := b.call(ctx, "DeleteItem", in, nil); err != nil {
+		return b.tableError("Failed to delete from the table", err)
+	}
+	return nil
+}
+
+// digest is what the table says of the state; "" if it says nothing.
+func (o *object) digest(ctx context.Context) (string, error) {
+	item, err := o.b.item(ctx, o.digestID(), "LockID, Digest")
+	return item["Digest"].S, err
+}
+
+func (o *object) putDigest(ctx context.Context, digest string) error {
+	err := o.b.call(ctx, "PutItem", map[string]any{"TableName": o.b.table, "Item": map[string]text{"LockID": {o.digestID()}, "Digest": {digest}}}, nil)
+	if err != nil {
+		return o.b.tableError("Failed to write the digest of the state", err)
+	}
+	return nil
+}
+
+// lockItem is what the item of the lock says, and its text; nil if there is none.
+func (o *object) lockItem(ctx context.Context) (*store.LockInfo, string, error) {
+	item, err := o.b.item(ctx, o.path(), "LockID, Info")
+	if err != nil || len(item) == 0 {
+		return nil, "", err
+	}
+	info, err := store.ParseLockInfo([]byte(item["Info"].S))
+	if err != nil {
+		return &store.LockInfo{}, item["Info"].S, nil
+	}
+	return &info, item["Info"].S, nil
+}
+
+func (o *object) takeItem(ctx context.Context, info store.LockInfo) error {
+	err := o.b.call(ctx, "PutItem", map[string]any{
+		"TableName": o.b.table, "Item": map[string]text{"LockID": {o.path()}, "Info": {string(info.JSON())}},
+		"ConditionExpression": "attribute_not_exists(LockID)",
+	}, nil)
+	var api *aws.APIError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &api) || api.Code != "ConditionalCheckFailedException":
+		if err != nil && api == nil && ctx.Err() == nil { // the answer was lost: it may be ours
+			if holder, _, more := o.lockItem(ctx); more == nil && holder != nil && holder.ID == info.ID {
+				return nil
+			}
+		}
+		return o.b.tableError("Error acquiring the state lock", err)
+	}
+	holder, _, err := o.lockItem(ctx)
+	switch {
+	case err != nil:
+		return err
+	case holder == nil:
+		return &backend.LockedError{Again: true}
+	case holder.ID == info.ID: // an attempt whose answer was lost has made it
+		return nil
+	}
+	return &backend.LockedError{Holder: holder}
+}
+
+func (o *object) releaseItem(ctx context.Context, id string) error {
+	holder, text, err := o.lockItem(ctx)
+	switch {
+	case err != nil:
+		return err
+	case holder == nil:
+		return &backend.Error{Argument: "dynamodb_table", Answer: fmt.Sprintf("there is no lock for %s in the table", o.path())}
+	case holder.ID != id:
+		return wrongID(id, holder.ID)
+	}
+	return o.b.deleteItem(ctx, o.path(), text)
+}
