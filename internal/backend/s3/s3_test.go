@@ -3,6 +3,7 @@ package s3
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -51,7 +52,7 @@ func open0(t *testing.T, p backendtest.Place) *object {
 // fresh makes places in buckets of their own.
 func fresh(t *testing.T, url string, bucket func(string), n *int, more map[string]cty.Value) backendtest.Place {
 	*n++
-	name := "states" + strings.Repeat("x", *n)
+	name := fmt.Sprintf("states%d", *n)
 	bucket(name)
 	p := place(t, url, more)
 	p.Config["bucket"] = cty.StringVal(name)
@@ -290,5 +291,41 @@ func TestRoles(t *testing.T) {
 	}
 	if got := strings.Join(asked, "|"); got != "BASE arn:aws:iam::123456789012:role/1 e|KEY1 arn:aws:iam::123456789012:role/2 " {
 		t.Errorf("asked %s", got)
+	}
+}
+
+func TestBeside(t *testing.T) {
+	url, bucket := servers.Versity(t)
+	tables := servers.DynamoDB(t)
+	n := 0
+	for name, set := range map[string]map[string]cty.Value{
+		"lock object": {"use_lockfile": cty.True},
+		"table":       {"dynamodb_table": cty.StringVal("locks-a")},
+		"both":        {"use_lockfile": cty.True, "dynamodb_table": cty.StringVal("locks-b")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := fresh(t, url, bucket, &n, set)
+			p.Config["endpoints"] = endpoints(url, tables)
+			block := fmt.Sprintf(`
+    bucket         = %q
+    key            = "team/app.tfstate"
+    region         = "us-east-1"
+    access_key     = %q
+    secret_key     = %q
+    use_path_style = true
+    endpoints      = { s3 = %q, dynamodb = %q, iam = null, sts = null }
+    skip_credentials_validation = true
+    skip_requesting_account_id  = true
+    skip_metadata_api_check     = true
+`, p.Config["bucket"].AsString(), servers.AccessKey, servers.SecretKey, url, tables)
+			if _, ok := set["use_lockfile"]; ok {
+				block += "    use_lockfile = true\n"
+			}
+			if name, ok := set["dynamodb_table"]; ok {
+				block += fmt.Sprintf("    dynamodb_table = %q\n", name.AsString())
+				table(t, p)
+			}
+			backendtest.Beside(t, Kind(), p, block)
+		})
 	}
 }
