@@ -89,7 +89,11 @@ func Take(ctx context.Context, o Options) (*State, diag.List) {
 		h.current, h.view, h.other, h.left = seen.stored, seen.folded, seen.live, seen.segments
 		return h, append(ds, h.beside()...)
 	}
-	unlock, ds := o.Store.Lock(ctx, *o.Lock, o.Timeout)
+	info := *o.Lock
+	if info.Info == "" {
+		info.Info = lockText
+	}
+	unlock, ds := o.Store.Lock(ctx, info, o.Timeout)
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -113,6 +117,10 @@ func (h *State) recover(ctx context.Context) diag.List {
 	}
 	return append(ds, h.recoverSegments(ctx, mine)...)
 }
+
+// lockText is what a peer shows that is refused, perhaps just before somebody kills this
+// run: once its process has ended, a local lock stops nobody any more.
+const lockText = "If this run is killed, run a Terrace command before another tool: its journal may hold what the state does not show."
 
 // Current is the state as the store has it, with what a journal adds to it; nil if
 // there is none.
