@@ -97,7 +97,7 @@ func (l *Loader) stsIdentity(env sys.Env) runResult {
 		return runResult{err: errors.New("the answer cannot be read")}
 	}
 	out, err := json.Marshal(answer.Result)
-	return runResult{string(out), err}
+	return runResult{out: string(out), err: err}
 }
 
 // stsRequest makes the signed request (AWS Signature Version 4).

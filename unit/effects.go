@@ -22,8 +22,9 @@ import (
 )
 
 type runResult struct {
-	out string
-	err error
+	out   string
+	err   error
+	short error // err without what the program wrote
 }
 
 // environ is the environment of programs that are run for an evaluation.
@@ -42,15 +43,16 @@ func (k *call) environ() (sys.Env, error) {
 // program runs a program and gives what it printed.
 func (l *Loader) program(ctx context.Context, dir string, env sys.Env, words ...string) runResult {
 	if l.env.Machine.Run == nil {
-		return runResult{err: errNoProcess}
+		return runResult{err: errNoProcess, short: errNoProcess}
 	}
 	var out, errs bytes.Buffer
 	err := l.env.Machine.Run(ctx, sys.Command{Path: words[0], Args: words[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &errs})
 	if err != nil {
+		short := fmt.Errorf("%s: %w", words[0], err)
 		if text := strings.TrimSpace(errs.String()); text != "" {
 			err = fmt.Errorf("%w: %s", err, text)
 		}
-		return runResult{out.String(), fmt.Errorf("%s: %w", words[0], err)}
+		return runResult{out.String(), fmt.Errorf("%s: %w", words[0], err), short}
 	}
 	return runResult{out: out.String()}
 }
@@ -86,7 +88,7 @@ words:
 	run := func() runResult {
 		r := l.program(k.c.t.Context(), k.e.dir, env, args...)
 		if r.err != nil && quiet {
-			r.err = fmt.Errorf("%s failed, and what it says is not shown, since the call asks to be quiet", args[0])
+			r.err = r.short
 		}
 		if r.err == nil && !quiet && l.env.Echo != nil {
 			l.env.Echo(r.out)

@@ -41,8 +41,11 @@ func Table() *command.Table {
 			unitCommands(),
 		),
 		Global: globalFlags(),
-		Common: func() command.Flags { o := report.Defaults(); return flags.View(&o) },
-		Units:  func() command.Flags { return (&unitFlags{}).declare() },
+		Common: func() command.Flags {
+			o, off := report.Defaults(), false
+			return append(flags.View(&o), flags.NoExec(&off))
+		},
+		Units: func() command.Flags { return (&unitFlags{}).declare() },
 	}
 }
 
@@ -71,7 +74,12 @@ func Main(ctx context.Context, system *sys.System) int {
 	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Announce)
 	defer stop()
 	c.Interrupts, c.Report.Context = handler, ctx
-	c.Backends = sync.OnceValue(func() *backend.Set { return newBackends(system) })
+	c.Backends = sync.OnceValue(func() *backend.Set {
+		if c.NoPrograms {
+			return newBackends(system.WithoutPrograms())
+		}
+		return newBackends(system)
+	})
 	go func() { done <- dispatch(c, system.Args[1:]) }() // owned by this function, but for a second interrupt
 	select {
 	case code := <-done:
@@ -118,6 +126,9 @@ func dispatch(c *command.Call, args []string) int {
 		return c.UsageError("Failed to parse command-line flags", err.Error())
 	}
 	c.Report.Open()
+	if rest, err = withoutPrograms(c, rest); err != nil {
+		return c.UsageError("Failed to parse command-line flags", err.Error())
+	}
 	return profiled(c, rest, func() int {
 		return measured(c, rest, func(ctx context.Context) int {
 			if code, ok := asUnits(ctx, c, cmd, rest); ok {
@@ -126,6 +137,24 @@ func dispatch(c *command.Call, args []string) int {
 			return c.Do(ctx, cmd, rest)
 		})
 	})
+}
+
+// withoutPrograms takes --no-exec from the words, and heeds it: as a flag, a variable or
+// a setting of the CLI configuration file.
+func withoutPrograms(c *command.Call, words []string) ([]string, error) {
+	off := false
+	if cfg, _ := settings(c); cfg != nil { // the command tells what is wrong with it
+		off = cfg.NoExec
+	}
+	f := command.Flags{flags.NoExec(&off)}
+	if err := f.FromEnv(c.Env); err != nil {
+		return nil, err
+	}
+	words, err := f.Take(words, true)
+	if off {
+		c.Work(c.System.WithoutPrograms())
+	}
+	return words, err
 }
 
 // chdir takes -chdir from the front of the arguments.

@@ -233,7 +233,7 @@ func runConfigFiles(ctx context.Context, c *command.Call, o *configFilesOptions)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	files, ds := config.Files(".", config.Options{FS: folder{c}})
+	files, ds := config.Files(".", config.Options{FS: filesOf(c)})
 	if len(path) > 0 {
 		var m *config.Module
 		if m, ds = moduleAt(ctx, c, path, o.vars); m != nil {

@@ -154,7 +154,7 @@ func otherValues(c *command.Call, at estate.Folder, more []estate.VarFlag, flags
 		}
 		all = append(all, f)
 	}
-	from := vars.Sources{Dir: at.Dir, Env: at.Env, Flags: all, Set: c.Report.Set}
+	from := vars.Sources{Dir: at.Dir, FS: at.Files, Env: at.Env, Flags: all, Set: c.Report.Set}
 	if at.Dir == "" {
 		from.Dir = filepath.Join(c.Dir, ".terragrunt-cache", "none") // nothing lies there
 	}

@@ -112,7 +112,7 @@ func explain(ctx context.Context, c *command.Call, o *explainOptions, given engi
 	if more.HasErrors() {
 		return nil, append(ds, more...)
 	}
-	all, _ := vars.Gather(vars.Sources{Dir: c.Dir, Env: c.Env, Flags: o.vars})
+	all, _ := vars.Gather(vars.Sources{Dir: c.Dir, FS: virtual(c), Env: c.Env, Flags: o.vars})
 	given.Variables, given.Lost, given.State = p.vars, all.Lost, st
 	given.Installed = func() { p.selectProviders(ctx, st) } // those that are not installed are asked for nothing
 	x, more := p.engine.Explain(ctx, o.address, given)

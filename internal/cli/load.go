@@ -54,7 +54,7 @@ func load(ctx context.Context, c *command.Call, o loadOptions) (*project, diag.L
 			return nil, ds
 		}
 	}
-	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, Env: c.Env, Flags: o.vars, Set: c.Report.Set})
+	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, FS: virtual(c), Env: c.Env, Flags: o.vars, Set: c.Report.Set})
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -137,6 +137,9 @@ func (p *project) engineOptions(o loadOptions) engine.Options {
 		Dir: p.Dir, LaunchDir: p.Launch, DataDir: p.DataDir(), Workspace: p.workspace, Environ: p.Env, Set: p.Report.Set,
 		Observe: p.Report.Event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.parallelism, Providers: p.plugins,
 		Services: engine.Services{ReadState: stateReader(p.Call), Provisioners: provisioners{p.Call}}, Sources: o.files,
+	}
+	if files := virtual(p.Call); files != nil && o.files == nil {
+		out.Sources = &engine.Sources{FS: files}
 	}
 	if o.saved != nil {
 		out.Sources = &engine.Sources{FS: newSavedFiles(o.saved)}

@@ -103,6 +103,9 @@ func (pl *plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 	if ds.HasErrors() {
 		return engine.Program{}, ds
 	}
+	if c.NoPrograms {
+		return engine.Program{}, diag.Errorf(nil, "Provider not started", "The provider %s is needed, and is not started because of --no-exec.", a.Display())
+	}
 	prog, ds := pkg.Program(ctx)
 	o.Path, o.Name = prog.Path, prog.Name
 	return engine.Program{

@@ -8,13 +8,15 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // leading are the flags of Terragrunt that mean the same to every command, so that
 // they may stand in front of its name.
 func leading() command.Flags {
-	out := command.Flags{command.Ignored("no-color", "", "").WithTwoDashes()}
+	off := false
+	out := command.Flags{command.Ignored("no-color", "", "").WithTwoDashes(), flags.NoExec(&off)}
 	for _, f := range (&unitFlags{}).declare() {
 		if slices.Contains(strings.Fields(everywhere), f.Name) || f.Name == everyExperiment || strings.HasPrefix(f.Name, "no-tip") {
 			out = append(out, f)

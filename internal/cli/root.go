@@ -19,7 +19,23 @@ func (f folder) ReadFile(name string) ([]byte, error)       { return os.ReadFile
 
 // root loads the root module alone.
 func root(c *command.Call) (*config.Module, diag.List) {
-	return config.Load(".", config.Options{FS: folder{c}, Set: c.Report.Set})
+	return config.Load(".", config.Options{FS: filesOf(c), Set: c.Report.Set})
+}
+
+// filesOf are the files of the folder that is worked in.
+func filesOf(c *command.Call) config.FS {
+	if c.Unit != nil && c.Unit.Files != nil {
+		return c.Unit.Files
+	}
+	return folder{c}
+}
+
+// virtual are the files of a folder that is not on disk; nil for those that are.
+func virtual(c *command.Call) config.FS {
+	if c.Unit == nil {
+		return nil
+	}
+	return c.Unit.Files
 }
 
 // whereState tells where state lives, for commands that read or list state:

@@ -41,7 +41,7 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 		out, ds := e.Explain(ctx, u, o.address, x.Show)
 		return printExplained(c, e, out, append(about, ds...), o)
 	}
-	dir, ds := e.Ready(ctx, u)
+	dir, files, ds := e.Readable(ctx, u)
 	if about = append(about, ds.Warnings()...); ds.HasErrors() {
 		out, more := e.Explain(ctx, u, o.address, x.Show)
 		if more.HasErrors() {
@@ -51,7 +51,7 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 	}
 	extra, env := e.Extra(u, "plan")
 	c.Work(c.System.In(dir))
-	c.Launch, c.Unit = dir, (&unitSession{estate: e, unit: u, dir: dir}).surroundings(c)
+	c.Launch, c.Unit = dir, (&unitSession{estate: e, unit: u, dir: dir, files: files}).surroundings(c)
 	c.Unit.Tolerant = true
 	for _, name := range e.Secret(u) {
 		c.Report.Set.Conceal(name)

@@ -135,7 +135,12 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	if more := bareIncludes(ctx, e, &f.flagUse, u); more.HasErrors() {
 		return failWith(c, e, more), nil
 	}
-	dir, more := e.Ready(ctx, u)
+	us := &unitSession{estate: e, unit: u}
+	if looks := command.Uninitialized | command.OnlyReads; cmd.Units.Has(looks) {
+		us.dir, us.files, more = e.Readable(ctx, u)
+	} else {
+		us.dir, more = e.Ready(ctx, u)
+	}
 	if ds = append(ds, more...); ds.HasErrors() {
 		return failWith(c, e, ds), nil
 	}
@@ -145,7 +150,6 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	if len(ds) > 0 && c.Report.Human != nil {
 		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Filter(ds))
 	}
-	us := &unitSession{estate: e, unit: u, dir: dir}
 	return inUnit(ctx, c, cmd, f, args, us), us
 }
 
@@ -154,6 +158,7 @@ type unitSession struct {
 	estate *estate.Estate
 	unit   *estate.Unit
 	dir    string
+	files  config.FS // what the folder holds for a command that only looks; nil: what is on disk
 
 	mu     sync.Mutex
 	failed diag.List // the errors that the command told
@@ -242,6 +247,9 @@ func inUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitF
 		}
 	}
 	c.Command = cmd
+	if us.files != nil { // nothing runs around a command that only looks
+		return c.Do(ctx, cmd, append(slices.Clone(extra), args...))
+	}
 	return tried(ctx, c, us, func() int {
 		return hooked(ctx, c, us, log, func() int {
 			return phase(ctx, c, cmd.Name, us.dir, func(ctx context.Context) int { return c.Do(ctx, cmd, append(slices.Clone(extra), args...)) })
@@ -323,6 +331,7 @@ func (us *unitSession) surroundings(c *command.Call) *command.Surroundings {
 		Values: func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List {
 			return us.inputs(ctx, c.Report.Set, values, root)
 		},
+		Files:    us.files,
 		Programs: func() sys.Env { return us.estate.Programs(c.Report.Context, us.unit) },
 	}
 }

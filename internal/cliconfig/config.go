@@ -12,6 +12,7 @@ import (
 type Config struct {
 	PluginCacheDir          string // "" if there is none; may be relative to the working folder
 	PluginCacheMayBreakLock bool
+	NoExec                  bool // no programs are run
 
 	Hosts       map[string]map[string]any    // services by normalized host name, instead of discovery
 	Credentials map[string]map[string]string // by normalized host name, from files; "token" is the one that counts

@@ -149,6 +149,7 @@ func (l *loader) parse(src []byte, path string) diag.List {
 		l.c.PluginCacheDir = os.Expand(a.str("plugin_cache_dir"), l.env.Get)
 	}
 	l.c.PluginCacheMayBreakLock = a.boolean("plugin_cache_may_break_dependency_lock_file") || l.c.PluginCacheMayBreakLock
+	l.c.NoExec = a.boolean("no_exec") || l.c.NoExec
 	ds := a.ds
 	collect := func(name string, labels int, to *[]block) {
 		bs, more := blocks(root.items, name, labels)

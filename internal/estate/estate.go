@@ -111,8 +111,9 @@ type Host struct {
 
 // A Folder is where a unit runs, and with what environment.
 type Folder struct {
-	Dir string
-	Env sys.Env
+	Dir   string
+	Env   sys.Env
+	Files config.FS // what the folder holds where it is not on disk yet; nil: what lies there
 	// Programs is the environment of programs that the module starts; nil: Env.
 	Programs func() sys.Env
 }

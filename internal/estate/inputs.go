@@ -59,10 +59,7 @@ func (e *Estate) given(u *Unit, declared map[string]*config.Variable) (map[strin
 	out := map[string]engine.InputValue{}
 	at := Folder{Env: e.environ(u)}
 	if p := u.place; p != nil && p.hasValues() {
-		if ds := p.onDisk(); ds.HasErrors() {
-			return out, ds
-		}
-		at.Dir = p.dir
+		at.Dir, at.Files = p.dir, p.files
 	}
 	if e.o.Host.Values != nil {
 		return e.o.Host.Values(at, u.extra(e.o.Request.Command).vars, declared)

@@ -13,21 +13,38 @@ import (
 // Ready finds out where the module of a unit is and makes its working folder, for
 // commands that then run there as in any folder.
 func (e *Estate) Ready(ctx context.Context, u *Unit) (dir string, ds diag.List) {
-	t := e.task(ctx)
-	if ds = e.told.first(u.CheckRunner(t)); ds.HasErrors() {
+	if ds = e.locate(ctx, u); ds.HasErrors() {
 		return "", ds
+	}
+	return u.place.dir, append(ds, u.place.onDisk()...)
+}
+
+// Readable is Ready for commands that only look: nothing is written, and files is the
+// working folder as it would be. What it would hold is read from where it comes from,
+// and the names are relative to it.
+func (e *Estate) Readable(ctx context.Context, u *Unit) (dir string, files config.FS, ds diag.List) {
+	if ds = e.locate(ctx, u); ds.HasErrors() {
+		return "", nil, ds
+	}
+	return u.place.dir, u.place.files, ds
+}
+
+// locate finds out where the module of a unit is and what its working folder holds.
+func (e *Estate) locate(ctx context.Context, u *Unit) diag.List {
+	t := e.task(ctx)
+	var ds diag.List
+	if ds = e.told.first(u.CheckRunner(t)); ds.HasErrors() {
+		return ds
 	}
 	p, more := e.placeOf(t, u, true)
 	if ds = append(ds, more...); more.HasErrors() {
-		return "", ds
+		return ds
 	}
 	if p.waits != "" {
-		return "", append(ds, diag.Errorf(nil, "Outputs are not known", "The unit's %s hangs on outputs that are not known yet. Apply the units that it depends on first.", p.waits)...)
+		return append(ds, diag.Errorf(nil, "Outputs are not known", "The unit's %s hangs on outputs that are not known yet. Apply the units that it depends on first.", p.waits)...)
 	}
 	u.place = p
-	ds = append(ds, e.signIn(t, u)...)
-	ds = append(ds, p.onDisk()...)
-	return p.dir, ds
+	return append(ds, e.signIn(t, u)...)
 }
 
 // Secret are the generated files in the folder of a unit that was made ready whose text

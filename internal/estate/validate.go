@@ -162,7 +162,7 @@ type Info struct {
 	WorkingDir       string `json:"working_dir"`
 }
 
-// Info tells where a unit runs. Its working folder is made. What cannot be found
+// Info tells where a unit runs. Nothing is written. What cannot be found
 // out is told as if the unit did not say it, with the errors; TerraformBinary is
 // what the unit asks for, "" if it does not say.
 func (e *Estate) Info(ctx context.Context, u *Unit) (*Info, diag.List) {
@@ -183,7 +183,7 @@ func (e *Estate) Info(ctx context.Context, u *Unit) (*Info, diag.List) {
 		return out, ds
 	}
 	u.place, out.WorkingDir = p, p.dir
-	return out, append(ds, p.onDisk()...)
+	return out, ds
 }
 
 // settingText is the text of a setting, "" if it is not set or not known.

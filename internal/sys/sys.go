@@ -39,6 +39,9 @@ type System struct {
 	Terminal Terminal
 	// Run runs a child process to its end; see Command.
 	Run func(ctx context.Context, c Command) error
+	// NoPrograms says that Run refuses everything, and that whoever starts processes by
+	// other ways must not.
+	NoPrograms bool
 	// Interrupts starts to deliver interrupt and termination signals, and that the
 	// terminal is gone, and returns how to stop it. Until then a signal ends the process.
 	Interrupts func() (c <-chan os.Signal, stop func())
@@ -105,6 +108,17 @@ func Real() (*System, error) {
 func (s *System) In(dir string) *System {
 	c := *s
 	c.Dir = s.Path(dir)
+	return &c
+}
+
+// ErrNoPrograms is what Run returns where no programs may be run.
+var ErrNoPrograms = errors.New("the program is not run, because of --no-exec")
+
+// WithoutPrograms is the same system, in which no programs are run.
+func (s *System) WithoutPrograms() *System {
+	c := *s
+	c.NoPrograms = true
+	c.Run = func(context.Context, Command) error { return ErrNoPrograms }
 	return &c
 }
 

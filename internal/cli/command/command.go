@@ -124,6 +124,9 @@ type Surroundings struct {
 	Tolerant bool
 	// Programs is the environment of the programs that provisioners start.
 	Programs func() sys.Env
+	// Files is the working folder for commands that only look, which is not made for
+	// them; nil: what lies on disk.
+	Files config.FS
 }
 
 // Given reports whether a flag stood on the command line.

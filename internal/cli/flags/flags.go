@@ -103,6 +103,12 @@ func View(o *report.Options) command.Flags {
 	}
 }
 
+// NoExec is --no-exec, which every command understands.
+func NoExec(into *bool) command.Flag {
+	return command.Bool(into, "no-exec", "Run no program and no provider: what needs one fails, and the place that asks for it is named. For configuration that nobody trusts.").
+		Variables("TG_NO_EXEC").InAnyPlace()
+}
+
 // Warnings are the flags of View that are about warnings, for the help of a command.
 func Warnings() command.Flags {
 	all := View(&report.Options{ConsolidateWarnings: true})

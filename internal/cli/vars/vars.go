@@ -33,6 +33,7 @@ type Flag struct {
 // Sources says where to look. The zero value finds nothing.
 type Sources struct {
 	Dir   string      // the folder of the root module, absolute; automatic files are looked for there
+	FS    config.FS   // reads the automatic files by their names; nil: those of Dir on disk
 	Files string      // what relative names of -var-file count from; "" means Dir
 	Env   sys.Env     // nil: no environment
 	Flags []Flag      // in the order of the command line
@@ -64,7 +65,12 @@ func Gather(from Sources) (*Given, diag.List) {
 	c := &collector{Sources: from}
 	c.environment()
 	for _, name := range c.automatic() {
-		c.file(filepath.Join(from.Dir, name), name)
+		c.read(name, func() ([]byte, error) {
+			if from.FS != nil {
+				return from.FS.ReadFile(name)
+			}
+			return os.ReadFile(filepath.Join(from.Dir, name))
+		})
 	}
 	for _, f := range from.Flags {
 		if f.File {
@@ -164,7 +170,12 @@ func (c *collector) automatic() []string {
 	if c.Dir == "" {
 		return nil
 	}
-	entries, err := os.ReadDir(c.Dir)
+	list := os.ReadDir
+	dir := c.Dir
+	if c.FS != nil {
+		list, dir = c.FS.ReadDir, "."
+	}
+	entries, err := list(dir)
 	if err != nil {
 		return nil // whoever loads the module says so
 	}
@@ -192,7 +203,7 @@ func (c *collector) given(name string) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cmp.Or(c.Files, c.Dir), path)
 	}
-	c.file(path, name)
+	c.read(name, func() ([]byte, error) { return os.ReadFile(path) })
 }
 
 func (c *collector) flag(text string) {
@@ -208,9 +219,9 @@ func (c *collector) flag(text string) {
 	c.found(name, engine.InputValue{Text: &value, From: source.Layer{Kind: source.Flag, Name: "-var"}})
 }
 
-// file reads a variable file; show is its name in messages.
-func (c *collector) file(path, show string) {
-	src, err := os.ReadFile(path)
+// read reads a variable file; show is its name in messages.
+func (c *collector) read(show string, text func() ([]byte, error)) {
+	src, err := text()
 	if err != nil {
 		m := &diag.Message{Code: "vars/read-file", Summary: "Failed to read variables file"}
 		if errors.Is(err, fs.ErrNotExist) {
