@@ -23,9 +23,16 @@ type reason struct {
 // their include blocks; files that both kinds use are edited so that they mean
 // the same to both. It ends when all units render as before.
 func (m *migration) includes() {
-	w := &includeStep{m: m, kept: map[int]reason{}, index: map[string]int{}}
+	w := &includeStep{m: m, kept: map[int]reason{}, index: map[string]int{}, libraries: map[string]bool{}, restless: map[int]bool{}}
 	for i, p := range m.units {
 		w.index[p] = i
+	}
+	for _, l := range m.before {
+		for _, in := range l.includes {
+			if in.Include {
+				w.libraries[in.Path] = true
+			}
+		}
 	}
 	for i, l := range m.before {
 		if !hasInclude(l) {
@@ -77,6 +84,10 @@ type includeStep struct {
 	children []int // indexes of the units with include blocks
 	index    map[string]int
 	kept     map[int]reason // those that keep them, and why
+	// libraries are files that others include, which are no units of their own though
+	// they may be called as units are.
+	libraries map[string]bool
+	restless  map[int]bool // by unit: whether it comes out differently each time, once asked
 }
 
 func (w *includeStep) keep(i int, r reason) {
@@ -142,7 +153,7 @@ func (w *includeStep) editParent(path string, both bool, texts map[string][]byte
 	if err != nil {
 		reasons = []reason{{path, source.Range{}, err.Error()}}
 	} else {
-		reasons = rewriteParent(d, both)
+		reasons = rewriteParent(d, both, w.labels(path))
 	}
 	if len(reasons) == 0 {
 		texts[path] = d.result()
@@ -156,8 +167,36 @@ func (w *includeStep) editParent(path string, both bool, texts map[string][]byte
 	}
 }
 
+// labels are those by which units include a file, each once.
+func (w *includeStep) labels(path string) (out []string) {
+	for _, i := range w.children {
+		for _, in := range w.m.before[i].includes {
+			if in.Path == path && !slices.Contains(out, in.Label) {
+				out = append(out, in.Label)
+			}
+		}
+	}
+	return out
+}
+
+// tells reports whether a unit says anything of an edit: it can be rendered, and comes
+// out the same if nothing is edited.
+func (w *includeStep) tells(i int) bool {
+	b := w.m.before[i]
+	if b.err != "" || w.libraries[b.path] {
+		return false
+	}
+	restless, asked := w.restless[i]
+	if !asked {
+		l := unit.NewLoader(w.m.overlay(w.m.texts))
+		restless = differs(b, lookAt(l, l.Task(w.m.ctx), b.path), nil) != ""
+		w.restless[i] = restless
+	}
+	return !restless
+}
+
 // judge keeps the children that come out differently, and reports whether
-// there are any.
+// there are any. Files that others use are judged by the units that can be rendered.
 func (w *includeStep) judge(after []*look) bool {
 	found := false
 	for i, b := range w.m.before {
@@ -168,6 +207,9 @@ func (w *includeStep) judge(after []*look) bool {
 		if _, kept := w.kept[i]; !kept && hasInclude(b) {
 			w.keep(i, reason{w.m.units[i], source.Range{}, d})
 			found = true
+			continue
+		}
+		if !w.tells(i) {
 			continue
 		}
 		for _, j := range w.children { // what it uses was edited for the sake of others

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -22,6 +21,7 @@ type look struct {
 	edges    []string
 	loaded   bool
 	err      string // what is wrong with it; "" if nothing is
+	kinds    string // the same without what names functions and blocks that an edit renames
 }
 
 func (l *look) uses(path string) bool { return l.path == path || slices.Contains(l.files, path) }
@@ -53,22 +53,24 @@ func lookAt(l *unit.Loader, t *demand.Task, path string) *look {
 		ds = append(ds, more...)
 	}
 	slices.Sort(out.edges)
-	out.err = problems(ds)
+	out.err, out.kinds = problems(ds)
 	return out
 }
 
 // problems is all errors, without the lines that they stand on: those may move.
-func problems(ds diag.List) string {
-	var out []string
+func problems(ds diag.List) (text, kinds string) {
+	var out, short []string
 	for _, m := range ds.Errors() {
+		file := ""
 		if m.At != nil {
-			out = append(out, fmt.Sprintf("%s: %s: %s", filepath.Base(m.At.Filename), m.Summary, m.Detail))
-		} else {
-			out = append(out, m.Summary+": "+m.Detail)
+			file = filepath.Base(m.At.Filename) + ": "
 		}
+		out = append(out, file+m.Summary+": "+m.Detail)
+		short = append(short, file+m.Summary)
 	}
 	slices.Sort(out)
-	return strings.Join(slices.Compact(out), " ")
+	slices.Sort(short)
+	return strings.Join(slices.Compact(out), " "), strings.Join(slices.Compact(short), " ")
 }
 
 // absolutePaths makes the paths in a rendered unit comparable: they may be
@@ -116,7 +118,7 @@ func differs(before, after *look, gone []string) string {
 	switch {
 	case before.err == "" && after.err != "":
 		return "afterwards it would fail: " + after.err
-	case before.err != after.err:
+	case before.kinds != after.kinds:
 		return "it has errors, and they would be others afterwards: " + before.err
 	case !slices.Equal(before.edges, after.edges):
 		return "it would depend on other units"

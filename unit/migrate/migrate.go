@@ -22,6 +22,11 @@ package migrate
 // What cannot be rewritten is found while editing, what would mean something
 // else by rendering. Comparing is done on the rendered JSON with paths made
 // absolute, and on the edges between units.
+//
+// A shared file is judged by the units that render. One that fails before and after,
+// that comes out differently each time, or that is a file which others include, says
+// nothing. Time, credentials and environment variables that nobody set are the same
+// for all that is compared.
 
 import (
 	"bytes"
@@ -31,6 +36,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -66,13 +72,20 @@ type Left struct {
 // and are not to be rewritten: they must come out as before too. env is what the
 // units are rendered in; its Tolerant is set. No file is written.
 func Imports(ctx context.Context, env unit.Env, units, others []string) (*Plan, error) {
-	env.Tolerant = true
+	env.Tolerant, env.Checking = true, true // what takes credentials is unknown here and there
+	if now := env.Machine.Now; now != nil { // one time for all that is compared
+		at := now()
+		env.Machine.Now = func() time.Time { return at }
+	}
 	m := &migration{ctx: ctx, env: env, texts: map[string][]byte{}, orig: map[string][]byte{}, asked: map[string]bool{}}
 	for _, p := range units {
 		m.asked[p] = true
 	}
 	m.units = slices.Compact(slices.Sorted(slices.Values(slices.Concat(units, others))))
 	m.before = m.look(nil)
+	if m.standIn() {
+		m.before = m.look(nil)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -82,6 +95,40 @@ func Imports(ctx context.Context, env unit.Env, units, others []string) (*Plan, 
 		return nil, err
 	}
 	return m.plan(), nil
+}
+
+// standIn gives environment variables that units need and nobody set a value, the
+// same for all that is compared. It reports whether there are any.
+func (m *migration) standIn() bool {
+	files := slices.Clone(m.units)
+	for _, l := range m.before {
+		files = append(files, l.files...)
+		for _, in := range l.includes {
+			files = append(files, in.Path)
+		}
+	}
+	slices.Sort(files)
+	var set []string
+	for _, path := range slices.Compact(files) {
+		d, err := m.parse(path)
+		if err != nil {
+			continue
+		}
+		for _, c := range calls(d.body) {
+			if c.Name != "get_env" || len(c.Args) != 1 {
+				continue
+			}
+			if name, ok := literal(c.Args[0]); ok && name != "" {
+				if _, has := m.env.Machine.Environ.Lookup(name); !has {
+					set = append(set, name+"=terrace")
+				}
+			}
+		}
+	}
+	if len(set) > 0 {
+		m.env.Machine.Environ = m.env.Machine.Environ.With(set...)
+	}
+	return len(set) > 0
 }
 
 // migration is one run.
