@@ -29,6 +29,7 @@ type Store struct {
 	lock  string            // the ID of the lock that is held; "" for none
 	// migrate says that what was read is not in the form that the sealer gives now.
 	migrate bool
+	size    int64 // of the content that was read or written last
 }
 
 // NewStore makes the store of an object. place is its name in messages, without
@@ -58,7 +59,7 @@ func (s *Store) Read(ctx context.Context) (*state.State, diag.List) {
 		return nil, s.fail("Failed to read the state", err)
 	}
 	s.mu.Lock()
-	s.prior, s.sum = Prior{Version: p.Version, Absent: len(p.Data) == 0}, sha256.Sum256(p.Data)
+	s.prior, s.sum, s.size = Prior{Version: p.Version, Absent: len(p.Data) == 0}, sha256.Sum256(p.Data), int64(len(p.Data))
 	s.mu.Unlock()
 	if len(p.Data) == 0 {
 		return nil, nil
@@ -80,6 +81,9 @@ func (s *Store) Read(ctx context.Context) (*state.State, diag.List) {
 func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 	const summary = "Failed to write the state"
 	var buf bytes.Buffer
+	s.mu.Lock()
+	buf.Grow(int(s.size + s.size/16 + 1<<10)) // a large state is not copied again and again while it grows
+	s.mu.Unlock()
 	if err := statefile.Write(&buf, st, false); err != nil {
 		return s.fail(summary, err)
 	}
@@ -106,19 +110,29 @@ func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 	if err != nil {
 		return s.fail(summary, err)
 	}
-	s.prior, s.sum, s.migrate = Prior{Version: version}, sha256.Sum256(data), false
+	s.prior, s.sum, s.size, s.migrate = Prior{Version: version}, sha256.Sum256(data), int64(len(data)), false
 	return nil
 }
 
 // Prepare implements store.Preparer: what the store cannot hold is found out before
-// anything is applied.
+// anything is applied. size is a generous guess at what is added to the state, or the
+// size of the whole if that is more: a quarter of it is taken for certain.
 func (s *Store) Prepare(_ context.Context, size int64) diag.List {
 	l, ok := s.object.(Limited)
 	if !ok {
 		return nil
 	}
-	if most, advice := l.Limit(); most > 0 && size > most {
-		return diag.Errorf(nil, "State too large for its store", "The state is going to take about %d bytes, and %s can hold %d at most. Nothing was changed. %s", size, s.place, most, advice)
+	most, advice := l.Limit()
+	s.mu.Lock()
+	have := s.size
+	s.mu.Unlock()
+	switch {
+	case most <= 0:
+		return nil
+	case have+size/4 > most:
+		return diag.Errorf(nil, "State too large for its store", "The state takes %d bytes now and is going to take more, and %s can hold %d at most. Nothing was changed. %s", have, s.place, most, advice)
+	case have+size > most:
+		return diag.Warnf(nil, "State may become too large for its store", "The state takes %d bytes now, and %s can hold %d at most. If it gets larger than that, it is saved to errored.tfstate in its place. %s", have, s.place, most, advice)
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ func Table() *command.Table {
 			configCommands(),
 			[]command.Command{explainCmd(), outputCmd(), refreshCmd(), showCmd(), versionCmd()},
 			workspaceCommands(),
+			[]command.Command{doctorCmd()},
 			[]command.Command{getCmd(), loginCmd(), logoutCmd(), modulesCmd(), providersCmd(), providersLockCmd(), providersMirrorCmd(), providersSchemaCmd()},
 			estateCommands(),
 			unitCommands(),

@@ -30,6 +30,7 @@ func (p *project) hold(ctx context.Context, b *place, f flags.State, operation s
 	}
 	o := heldIn(p.Call, opened, p.workspace)
 	o.Run = store.LockInfo{Operation: operation, Who: p.User() + "@" + p.Host(), Version: statefile.Version, Created: p.Now()}
+	o.KeepSegments = f.Journal == "store"
 	if f.On {
 		o.Lock, o.Timeout = &o.Run, f.Timeout
 		slow := time.AfterFunc(slowLock, func() { waiting(p.Call) })

@@ -103,6 +103,7 @@ const floors = `
 	internal/backend, internal/atomicfile < internal/backend/record;
 	internal/backend/configure, internal/backend/record, config < internal/backend/workdir;
 	internal/backend/configure < internal/backend/remotestate;
+	internal/backend < internal/backend/doctor;
 	internal/backend, internal/state/statemgr < internal/backend/migrate;
 	provider, internal/state/store/local < internal/provider/builtin;
 	diag, schema, internal/sys < internal/provisioner;
@@ -141,7 +142,7 @@ const floors = `
 	internal/cli/report < internal/cli/prompt;
 	engine, internal/backend, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
 	internal/cli/command, internal/cli/vars < internal/cli/flags;
-	internal/backend/kinds, internal/backend/migrate, internal/backend/workdir, internal/backend/remotestate, internal/transfer,
+	internal/backend/kinds, internal/backend/doctor, internal/backend/migrate, internal/backend/workdir, internal/backend/remotestate, internal/transfer,
 	  internal/estate, unit/migrate, internal/telemetry/otlp, internal/planhtml, internal/cli/flags, internal/module/installer < internal/cli;
 	internal/cli < cmd/terrace;
 

@@ -50,11 +50,19 @@ func (l *Lock) Flags() command.Flags {
 type State struct {
 	Lock
 	Path, Out, Backup string
+	Journal           string // where the journal of an apply is kept
 }
 
 // PathFlag is -state.
 func (s *State) PathFlag() command.Flag {
 	return command.Text(&s.Path, "state", "path", "A legacy option of the local backend: the state file.").Completes(command.Files)
+}
+
+// JournalFlag is -journal.
+func (s *State) JournalFlag() command.Flag {
+	s.Journal = "file"
+	return command.Text(&s.Journal, "journal", "file", "Where the journal of the run is kept: \"file\" on this machine, or \"store\" beside the state too, so that a run on another machine can go on where this one was cut off.").
+		Among("file", "store").Variables("TERRACE_JOURNAL")
 }
 
 // WriteFlags are -backup and -state-out.

@@ -1,0 +1,155 @@
+// Package doctor examines a configured backend end to end, for the command that people
+// run when state cannot be reached, or before they trust a new store.
+//
+// Main function: Run. The one rule: the state is not touched; what is written is
+// written beside it and removed.
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// Run looks at the backend and the state of a workspace, and reports everything that it
+// looked at.
+func Run(ctx context.Context, b backend.Backend, workspace string, o backend.StoreOptions, info store.LockInfo, report func(backend.Finding)) {
+	names, err := b.List(ctx)
+	switch {
+	case errors.Is(err, backend.ErrNoWorkspaces):
+		report(backend.Finding{What: "workspaces", OK: true, Detail: "this kind of backend keeps one state"})
+	case err != nil:
+		report(failed("listing workspaces", backend.Message("", "", err)))
+	default:
+		report(backend.Finding{What: "listing workspaces", OK: true, Detail: fmt.Sprintf("found: %d", len(names))})
+	}
+	st, err := b.Store(workspace, o)
+	if err != nil {
+		report(failed("opening the state", backend.Message("", "", err)))
+		return
+	}
+	if !reading(ctx, st, report) {
+		return // what follows would say the same again
+	}
+	locking(ctx, b, st, workspace, o, info, report)
+	blobs(ctx, st, report)
+	if c, ok := b.(backend.Checker); ok {
+		c.Check(ctx, report)
+	}
+}
+
+// failed is the finding of messages.
+func failed(what string, ds diag.List) backend.Finding {
+	return backend.Finding{What: what, Detail: strings.Join(strings.Fields(ds.Errors()[0].Detail), " ")}
+}
+
+func reading(ctx context.Context, st store.Store, report func(backend.Finding)) bool {
+	s, ds := st.Read(ctx)
+	switch {
+	case ds.HasErrors():
+		report(failed("reading the state", ds))
+		return false
+	case s == nil:
+		report(backend.Finding{What: "reading the state", OK: true, Detail: "there is none yet"})
+		return true
+	}
+	var text bytes.Buffer
+	if err := statefile.Write(&text, s, false); err != nil {
+		report(backend.Finding{What: "reading the state", Detail: err.Error()})
+		return false
+	}
+	report(backend.Finding{What: "reading the state", OK: true, Detail: fmt.Sprintf("serial %d, %d bytes", s.Serial, text.Len())})
+	if p, ok := st.(store.Preparer); ok {
+		if ds := p.Prepare(ctx, 0); ds.HasErrors() {
+			report(failed("room for the state", ds))
+		} else {
+			report(backend.Finding{What: "room for the state", OK: true, Detail: "it fits"})
+		}
+	}
+	return true
+}
+
+// locking takes the lock and holds that a second run does not get it meanwhile.
+func locking(ctx context.Context, b backend.Backend, st store.Store, workspace string, o backend.StoreOptions, info store.LockInfo, report func(backend.Finding)) {
+	if s, ok := st.(*backend.Store); ok {
+		id, err := s.Object().Lock(ctx, withID(info))
+		var locked *backend.LockedError
+		switch {
+		case errors.Is(err, backend.ErrNoLocks):
+			if _, ok := b.(backend.Checker); ok {
+				return // which knows why, and says so
+			}
+			report(backend.Finding{What: "locking", Detail: "this configuration has no lock: two runs at once can write over each other"})
+			return
+		case errors.As(err, &locked):
+			report(backend.Finding{What: "locking", OK: true, Detail: "not tried: the state is locked by " + backend.Describe(locked.Holder)})
+			return
+		case err == nil:
+			err = s.Object().Unlock(context.WithoutCancel(ctx), id)
+		}
+		if err != nil {
+			report(failed("locking", backend.Message("", "", err)))
+			return
+		}
+	}
+	unlock, ds := st.Lock(ctx, info, 0)
+	switch {
+	case store.IsLocked(ds):
+		report(backend.Finding{What: "locking", OK: true, Detail: "not tried: the state is locked by somebody else"})
+		return
+	case ds.HasErrors():
+		report(failed("locking", ds))
+		return
+	}
+	other, err := b.Store(workspace, o)
+	f := backend.Finding{What: "locking", OK: true, Detail: "a second run is kept out"}
+	if err == nil {
+		second, ds := other.Lock(ctx, withID(info), 0)
+		if !ds.HasErrors() {
+			f = backend.Finding{What: "locking", Detail: "the lock was granted twice: the store does not do what locks are made of here"}
+			ds = second()
+		}
+	}
+	report(f)
+	if ds := unlock(); ds.HasErrors() {
+		report(failed("unlocking", ds))
+	} else {
+		report(backend.Finding{What: "unlocking", OK: true, Detail: "the lock is free again"})
+	}
+}
+
+func withID(info store.LockInfo) store.LockInfo {
+	info.ID = store.NewID()
+	return info
+}
+
+// blobs writes, reads, lists and deletes an object beside the state.
+func blobs(ctx context.Context, st store.Store, report func(backend.Finding)) {
+	const what = "room for a journal"
+	b := backend.BlobsOf(st)
+	if b == nil {
+		report(backend.Finding{What: what, OK: true, Detail: "none: -journal=store cannot be used with this kind"})
+		return
+	}
+	name, text := "doctor/"+store.NewID(), []byte("probe")
+	err := b.PutBlob(ctx, name, text)
+	if err == nil {
+		var got []byte
+		if got, err = b.GetBlob(ctx, name); err == nil && !bytes.Equal(got, text) {
+			err = errors.New("what was written was not read back")
+		}
+		err = errors.Join(err, b.DeleteBlob(context.WithoutCancel(ctx), name))
+	}
+	if err != nil {
+		report(failed(what, backend.Message("", "", err)))
+		return
+	}
+	report(backend.Finding{What: what, OK: true, Detail: "objects beside the state can be written, read and deleted"})
+}
