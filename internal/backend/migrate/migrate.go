@@ -190,19 +190,17 @@ func (m *Migration) copy(ctx context.Context, j job, asked bool) (copied bool, d
 		return false, ds
 	}
 	defer func() { ds = append(ds, from.Release()...) }()
-	if m.Lock != nil {
-		info := *m.Lock
-		info.Operation = "migration destination state"
-		unlock, more := j.to.Lock(ctx, info, m.Timeout)
-		if ds = append(ds, more...); more.HasErrors() {
-			return false, ds
-		}
-		defer func() { ds = append(ds, unlock()...) }()
-	}
-	there, more := j.to.Read(ctx)
+	to, more := statemgr.Take(ctx, m.held(j.to, j.target, "migration destination state"))
 	if ds = append(ds, more...); more.HasErrors() {
 		return false, ds
 	}
+	defer func() { ds = append(ds, to.Release()...) }()
+	for _, st := range []*statemgr.State{from, to} { // nobody is at work on either
+		if more := st.Settle(ctx); more.HasErrors() {
+			return false, append(ds, more...)
+		}
+	}
+	there := to.Current()
 	st := from.Current()
 	if st.Empty() || same(st, there) {
 		return false, ds

@@ -146,16 +146,27 @@ func (c *Claim) KeepAside() (string, error) {
 	if !removeOpen {
 		c.Close()
 	}
-	for n := 1; ; n++ {
-		aside := fmt.Sprintf("%s.damaged.%d", c.path, n)
-		if Exists(aside) {
-			continue
-		}
-		if err := moveTail(tailPath(c.path), tailPath(aside)); err != nil {
-			return "", err
-		}
-		return aside, os.Rename(c.path, aside)
+	aside := asideOf(c.path)
+	if err := moveTail(tailPath(c.path), tailPath(aside)); err != nil {
+		return "", err
 	}
+	return aside, os.Rename(c.path, aside)
+}
+
+// asideOf is a name that is free for a damaged journal.
+func asideOf(path string) string {
+	for n := 1; ; n++ {
+		if aside := fmt.Sprintf("%s.damaged.%d", path, n); !Exists(aside) {
+			return aside
+		}
+	}
+}
+
+// KeepCopy puts the bytes of a damaged journal that is no file into one beside where
+// that would be, and returns its name.
+func KeepCopy(path string, b []byte) (string, error) {
+	aside := asideOf(path)
+	return aside, os.WriteFile(aside, b, 0o600)
 }
 
 // Close gives the claim up. It may be called more than once.

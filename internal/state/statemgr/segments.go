@@ -82,6 +82,7 @@ func (m *mirror) Discard() error {
 type kept struct {
 	names []string // of its segments, in order
 	rec   *journal.Recovered
+	bytes []byte
 }
 
 // keptJournals reads the journals in the store, the oldest first. Those that are done
@@ -111,10 +112,10 @@ func keptJournals(ctx context.Context, from Segments, codec journal.Codec) ([]ke
 				break
 			}
 		}
-		k := kept{names: names}
+		k := kept{names: names, bytes: all}
 		if !bytes.HasPrefix(all, []byte(doneSegment)) {
 			if k.rec, err = journal.Parse(all, codec); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("%s: %w", names[0], err)
 			}
 		}
 		out = append(out, k)
@@ -145,7 +146,7 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run) diag.List
 	}
 	all, err := keptJournals(ctx, h.o.Segments, h.o.Codec)
 	if err != nil {
-		return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "The journal that an interrupted run left in the store of the state cannot be read: %s. Nothing was changed.", err)
+		return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "The journal that an interrupted run left in the store of the state cannot be read: %s. Nothing was changed. If a newer version wrote it, or it was encrypted, use that version, or that encryption. Otherwise copy its objects to another place, so that they are kept, remove them, and run the command again; then compare a plan with what exists, and import what the state lacks.", err)
 	}
 	var ds diag.List
 	for _, k := range all {
@@ -154,9 +155,13 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run) diag.List
 			if ds = append(ds, more...); more.HasErrors() {
 				return ds
 			}
-			if k.rec.Damaged() {
-				ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s It was in the store of the state.", k.rec.Damage())...)
+		}
+		if k.rec != nil && k.rec.Damaged() {
+			aside, err := journal.KeepCopy(h.o.Journal, k.bytes)
+			if err != nil {
+				return append(ds, diag.Errorf(nil, "Failed to keep the journal of an interrupted run", "%s It is in the store of the state. What can be read is safe now, but a copy of it cannot be made in this folder: %s.", k.rec.Damage(), err)...)
 			}
+			ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s It was in the store of the state and is kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", k.rec.Damage(), aside)...)
 		}
 		if err := k.discard(ctx, h.o.Segments); err != nil {
 			return append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but it cannot be removed from the store: %s.", err)...)

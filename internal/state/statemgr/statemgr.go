@@ -100,7 +100,7 @@ func Take(ctx context.Context, o Options) (*State, diag.List) {
 	h.unlock = unlock
 	h.current, ds = o.Store.Read(ctx)
 	if !ds.HasErrors() {
-		ds = append(ds, h.recover(ctx)...)
+		ds = append(ds, h.recover(ctx, true)...)
 	}
 	if ds.HasErrors() {
 		return nil, append(ds, h.Release()...)
@@ -109,10 +109,11 @@ func Take(ctx context.Context, o Options) (*State, diag.List) {
 }
 
 // recover folds the journals of killed runs into the state: that of this machine, then
-// those in the store, of which the first may be a copy.
-func (h *State) recover(ctx context.Context) diag.List {
+// those in the store, of which the first may be a copy. Those in the store are left
+// alone where the lock was not asked for: nothing else tells whether their runs ended.
+func (h *State) recover(ctx context.Context, segments bool) diag.List {
 	mine, ds := h.recoverFile(ctx)
-	if ds.HasErrors() || h.other != nil {
+	if ds.HasErrors() || h.other != nil || !segments {
 		return ds
 	}
 	return append(ds, h.recoverSegments(ctx, mine)...)

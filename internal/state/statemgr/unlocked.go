@@ -116,7 +116,7 @@ func (h *State) own(ctx context.Context) diag.List {
 	if h.view != nil {
 		shown = h.view
 	}
-	unlock, ds := h.lockToSettle(ctx)
+	unlock, asked, ds := h.lockToSettle(ctx)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -125,7 +125,7 @@ func (h *State) own(ctx context.Context) diag.List {
 	if h.current, ds = h.o.Store.Read(ctx); ds.HasErrors() {
 		return ds
 	}
-	if more := h.recover(ctx); more.HasErrors() { // what it warns of was said when the state was read
+	if more := h.recover(ctx, asked); more.HasErrors() { // what it warns of was said when the state was read
 		return append(ds, more...)
 	}
 	var live *journal.LiveError
@@ -140,16 +140,21 @@ func (h *State) own(ctx context.Context) diag.List {
 
 // lockToSettle locks the state for a moment though the run was told not to, where a
 // journal must be folded in for good: another run may be about to do the same. Where
-// the state cannot be locked at all, the claim on the journal must do.
-func (h *State) lockToSettle(ctx context.Context) (unlock func(), ds diag.List) {
+// the state cannot be locked at all, the claim on the journal must do. asked tells
+// whether the lock was asked for, or is held anyway.
+func (h *State) lockToSettle(ctx context.Context) (unlock func(), asked bool, ds diag.List) {
 	nothing := func() {}
-	if h.unlock != nil || !journal.Exists(h.o.Journal) && !h.left {
-		return nothing, nil
+	if h.unlock != nil {
+		return nothing, true, nil
+	}
+	there, ds := h.anyJournal(ctx)
+	if ds.HasErrors() || !there {
+		return nothing, false, ds
 	}
 	claim, err := journal.TakeOver(h.o.Journal, h.o.Codec)
 	var live *journal.LiveError
 	if errors.As(err, &live) {
-		return nil, h.refused(live)
+		return nil, false, h.refused(live)
 	}
 	if err == nil {
 		claim.Close()
@@ -157,11 +162,26 @@ func (h *State) lockToSettle(ctx context.Context) (unlock func(), ds diag.List) 
 	release, ds := h.o.Store.Lock(ctx, h.o.Run, 0)
 	switch {
 	case store.IsLocked(ds):
-		return nil, append(diag.Errorf(nil, "Journal of an interrupted run", "An earlier run ended before it could write the state, and left the journal %s. It must be brought into the state before anything else is written. That needs the lock, even with -lock=false, and another run holds it. Nothing was changed.", h.o.Journal), ds...)
+		return nil, true, append(diag.Errorf(nil, "Journal of an interrupted run", "A run that was interrupted, or is at work elsewhere, has left a journal. It must be brought into the state before anything else is written. That needs the lock, even with -lock=false, and another run holds it. Nothing was changed."), ds...)
 	case ds.HasErrors():
-		return nothing, nil
+		return nothing, true, nil
 	}
-	return func() { release() }, nil
+	return func() { release() }, true, nil
+}
+
+// anyJournal reports whether there is a journal, here or in the store.
+func (h *State) anyJournal(ctx context.Context) (bool, diag.List) {
+	if journal.Exists(h.o.Journal) || h.left {
+		return true, nil
+	}
+	if h.o.Segments == nil {
+		return false, nil
+	}
+	names, err := h.o.Segments.ListBlobs(ctx, segmentPrefix)
+	if err != nil {
+		return false, diag.Errorf(nil, "Failed to look for journals", "Whether an interrupted run left a journal in the store of the state cannot be found out: %s. Nothing was changed.", err)
+	}
+	return len(names) > 0, nil
 }
 
 func changed() diag.List {

@@ -125,3 +125,37 @@ func TestUnlockedNoticesOthers(t *testing.T) {
 		t.Errorf("a run began on a state that is not there any more: %v", ds)
 	}
 }
+
+// Without the lock, a journal that a run on another machine keeps in the store is left alone.
+func TestUnlockedLeavesSegmentsAlone(t *testing.T) {
+	shared, s := t.TempDir(), &shelf{all: map[string][]byte{}, left: -1}
+	other, ds := take(t, unlocked(machine(t, shared, s, 1)))
+	if len(ds) > 0 {
+		t.Fatal(ds)
+	}
+	h := begun(t, machine(t, shared, s, 2)) // after the other has looked
+	names, _ := s.ListBlobs(t.Context(), "")
+	if ds := other.Start(t.Context(), 1); !store.IsLocked(ds) {
+		t.Errorf("a second apply was started: %v", ds)
+	}
+	if after, _ := s.ListBlobs(t.Context(), ""); len(names) == 0 || len(after) != len(names) {
+		t.Errorf("the journal was touched: %v, %v", names, after)
+	}
+	must(t, h.Answer(1, answer(1)), h.Write(t.Context(), with(1)).Err(), h.End(with(1)).Err(), h.Release().Err())
+}
+
+// A damaged journal in the store is kept in the folder.
+func TestDamagedSegments(t *testing.T) {
+	shared, s := t.TempDir(), &shelf{all: map[string][]byte{}, left: -1}
+	h := begun(t, machine(t, shared, s, 1))
+	h.Abandon()
+	must(t, h.Release().Err())
+	names, _ := s.ListBlobs(t.Context(), "")
+	s.all[names[0]][60] ^= 4
+	o := machine(t, shared, s, 2)
+	h, ds := take(t, o)
+	if !has(h.Current(), 0) || !says(ds, "Damaged journal") || !journal.Exists(o.Journal+".damaged.1") || len(s.all) > 0 {
+		t.Errorf("%v", ds)
+	}
+	must(t, h.Release().Err())
+}
