@@ -89,9 +89,11 @@ const floors = `
 	internal/backend < internal/backend/pg;
 	internal/backend, internal/backend/rest < internal/backend/consul;
 	internal/backend, internal/backend/rest < internal/backend/kubernetes;
+	internal/backend < internal/backend/etcdv3;
 	internal/backend < internal/backend/inmem;
 	internal/backend, internal/state/store/local < internal/backend/local;
 	internal/backend/consul,
+	  internal/backend/etcdv3,
 	  internal/backend/httpstore,
 	  internal/backend/inmem,
 	  internal/backend/kubernetes,
@@ -157,8 +159,10 @@ const floors = `
 // stands for all below it.
 const outside = `
 	google.golang.org/grpc: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
-	google.golang.org/grpc/: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	google.golang.org/grpc/: internal/backend/etcdv3 internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	google.golang.org/protobuf/: internal/backend/backendtest/servers internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	go.etcd.io/etcd/: internal/backend/etcdv3
+	go.uber.org/zap: internal/backend/etcdv3
 	github.com/jackc/pgx/: internal/backend/pg internal/backend/backendtest/servers
 	github.com/hashicorp/go-plugin: internal/provider/rpc internal/provider/testprovider
 	golang.org/x/term: internal/sys

@@ -1,0 +1,264 @@
+// Package etcdv3 is the backend "etcdv3": state in etcd, a key a workspace, locked by
+// a lease.
+//
+// Main types: Kind opens a prefix, an object is one key. The one rule: a write is one
+// transaction that compares the key's ModRevision and, under a lock, that the lock's
+// key is still there.
+package etcdv3
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Kind is the backend "etcdv3".
+func Kind() backend.Kind {
+	return backend.Kind{
+		Name: "etcdv3",
+		Schema: &schema.Block{Attributes: backend.Optional(map[string]cty.Type{
+			"endpoints":         cty.List(cty.String),
+			"username":          cty.String,
+			"password":          cty.String,
+			"prefix":            cty.String,
+			"lock":              cty.Bool,
+			"cacert_path":       cty.String,
+			"cert_path":         cty.String,
+			"key_path":          cty.String,
+			"max_request_bytes": cty.Number,
+		}, "endpoints")},
+		Open: open,
+	}
+}
+
+// defaultLimit is how large a request may be where neither side was told otherwise.
+const defaultLimit = 1536 * 1024
+
+type etcdBackend struct {
+	s      backend.Services
+	c      *connection
+	prefix string
+	lock   bool
+	limit  int
+}
+
+func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
+	a := backend.NewArgs(cfg, s.Env)
+	c := clientv3.Config{
+		Endpoints:            a.Strings("endpoints"),
+		Username:             a.String("username", "", "ETCDV3_USERNAME"),
+		Password:             a.String("password", "", "ETCDV3_PASSWORD"),
+		DialTimeout:          dialTimeout,
+		DialKeepAliveTime:    15 * time.Second,
+		DialKeepAliveTimeout: 10 * time.Second,
+		Logger:               zap.NewNop(), // or it writes to the error stream
+	}
+	b := &etcdBackend{s: s, prefix: a.String("prefix", ""), lock: a.Bool("lock", true), limit: a.Int("max_request_bytes", 0)}
+	if b.limit < 0 {
+		a.Fail("max_request_bytes", "The %q is below 0", "max_request_bytes")
+	}
+	c.MaxCallSendMsgSize = b.limit
+	if b.limit == 0 {
+		b.limit = defaultLimit
+	} else {
+		c.MaxCallSendMsgSize += 4096 // what is around a value
+	}
+	if len(c.Endpoints) == 0 {
+		a.Fail("endpoints", "The argument %q is required", "endpoints")
+	}
+	t := backend.TLS{CA: file(a, s, "cacert_path"), Cert: file(a, s, "cert_path"), Key: file(a, s, "key_path")}
+	if t != (backend.TLS{}) {
+		config, err := t.Config()
+		switch {
+		case errors.Is(err, backend.ErrCA):
+			a.Fail("cacert_path", "The %q cannot be used: %s", "cacert_path", err)
+		case err != nil:
+			a.Fail("cert_path", "The %q and %q cannot be used: %s", "cert_path", "key_path", err)
+		}
+		c.TLS = config
+	}
+	for _, e := range c.Endpoints {
+		if strings.HasPrefix(e, "https://") && c.TLS == nil {
+			c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+	}
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	key := fmt.Sprintf("etcdv3 %q %q %q %#v %d", c.Endpoints, c.Username, c.Password, t, b.limit)
+	b.c = s.Shared.Get(key, func() any { return &connection{config: c} }).(*connection)
+	return b, nil
+}
+
+// file is the content of a file that an argument names.
+func file(a *backend.Args, s backend.Services, name string) string {
+	path := a.String(name, "")
+	if path == "" {
+		return ""
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(s.Dir, path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		a.Fail(name, "The file of %q cannot be read: %s", name, err)
+	}
+	return string(text)
+}
+
+const dialTimeout = 10 * time.Second
+
+// A connection is a client that is made when it is needed.
+type connection struct {
+	config clientv3.Config
+
+	mu     sync.Mutex
+	client *clientv3.Client
+}
+
+func (c *connection) get() (*clientv3.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client != nil {
+		return c.client, nil
+	}
+	client, err := clientv3.New(c.config)
+	if err != nil {
+		return nil, err
+	}
+	c.client = client
+	return client, nil
+}
+
+// do runs one request with a limit in time: without one it would wait for endpoints
+// that are not there for ever.
+func do[T any](ctx context.Context, b *etcdBackend, size int, request func(context.Context, *clientv3.Client) (T, error)) (T, error) {
+	var none T
+	client, err := b.c.get()
+	if err != nil {
+		return none, b.fail(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout+time.Duration(size)*10*time.Microsecond)
+	defer cancel()
+	out, err := request(ctx, client)
+	if err != nil {
+		return none, b.fail(err)
+	}
+	return out, nil
+}
+
+// fail makes the error of what etcd answered.
+func (b *etcdBackend) fail(err error) error {
+	e := &backend.Error{Argument: "endpoints", Err: err}
+	var answer rpctypes.EtcdError
+	if errors.As(err, &answer) {
+		e.Answer = "etcd answered: " + strings.TrimPrefix(answer.Error(), "etcdserver: ")
+	} else if st, ok := status.FromError(err); ok {
+		e.Answer = "etcd answered: " + st.Message()
+	} else {
+		e.Answer = err.Error()
+	}
+	e.Answer, _, _ = strings.Cut(e.Answer, "\n")
+	switch code := status.Code(err); {
+	case errors.Is(err, context.DeadlineExceeded) || code == codes.DeadlineExceeded || code == codes.Unavailable:
+		e.Answer = fmt.Sprintf("no answer from %s within %s", strings.Join(b.c.config.Endpoints, ", "), dialTimeout)
+		e.Advice = "Check the endpoints, the certificates, and that etcd has a leader."
+	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrInvalidAuthToken), code == codes.Unauthenticated:
+		e.Argument = "username"
+		e.Advice = "Check username and password, or ETCDV3_USERNAME and ETCDV3_PASSWORD."
+	case errors.Is(err, rpctypes.ErrPermissionDenied) || code == codes.PermissionDenied:
+		e.Argument = "prefix"
+		e.Advice = fmt.Sprintf("The user's role needs the permission readwrite with --prefix on %q.", b.prefix)
+	case errors.Is(err, rpctypes.ErrRequestTooLarge) || code == codes.ResourceExhausted:
+		e.Argument = "max_request_bytes"
+		e.Advice = tooLarge
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		e.Advice = "The quota of etcd is used up: compact and defragment it, or raise --quota-backend-bytes."
+	}
+	return e
+}
+
+const tooLarge = "Raise --max-request-bytes of the etcd servers and max_request_bytes here, split the state, or keep it in another backend."
+
+func (b *etcdBackend) List(ctx context.Context) ([]string, error) {
+	resp, err := do(ctx, b, 0, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		if b.prefix == "" {
+			return c.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithKeysOnly())
+		}
+		return c.Get(ctx, b.prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	})
+	if err != nil {
+		return nil, err
+	}
+	names := []string{store.Default}
+	for _, kv := range resp.Kvs {
+		name := strings.TrimPrefix(string(kv.Key), b.prefix)
+		if name != store.Default && store.ValidWorkspace(name) && !strings.HasSuffix(name, infoSuffix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[1:])
+	return names, nil
+}
+
+func (b *etcdBackend) Delete(ctx context.Context, workspace string) error {
+	key := b.prefix + workspace
+	_, err := do(ctx, b, 0, func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return c.Txn(ctx).Then(
+			clientv3.OpDelete(key),
+			clientv3.OpDelete(key+".beside/", clientv3.WithPrefix()),
+			clientv3.OpDelete(key+".beside-more/", clientv3.WithPrefix()),
+		).Commit()
+	})
+	return err
+}
+
+func (b *etcdBackend) Store(workspace string, o backend.StoreOptions) (store.Store, error) {
+	if workspace == "" {
+		workspace = store.Default
+	}
+	return backend.NewStore(&object{b: b, key: b.prefix + workspace}, "etcdv3:"+b.prefix+workspace, o, b.s), nil
+}
+
+// Check implements backend.Checker.
+func (b *etcdBackend) Check(ctx context.Context, report func(backend.Finding)) {
+	for _, e := range b.c.config.Endpoints {
+		s, err := do(ctx, b, 0, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
+			return c.Status(ctx, e)
+		})
+		if err != nil {
+			report(backend.Finding{What: "endpoint " + e, Detail: err.Error()})
+			continue
+		}
+		report(backend.Finding{What: "endpoint " + e, OK: s.Leader != 0 && len(s.Errors) == 0, Detail: strings.Join(append([]string{"version " + s.Version}, s.Errors...), "; ")})
+	}
+	backend.CheckObject(ctx, func() backend.Object { return &object{b: b, key: b.prefix + store.Default} }, b.s, report)
+	if !b.lock {
+		report(backend.Finding{What: "locks", Detail: "lock is false, so nothing but the comparison of revisions keeps two runs apart"})
+	}
+	if b.c.config.TLS == nil && !slices.ContainsFunc(b.c.config.Endpoints, isLocal) {
+		report(backend.Finding{What: "encryption on the way", Detail: "there is no TLS: the state can be read on the way"})
+	}
+}
+
+func isLocal(endpoint string) bool {
+	endpoint = strings.TrimPrefix(endpoint, "http://")
+	return strings.HasPrefix(endpoint, "127.") || strings.HasPrefix(endpoint, "localhost") || strings.HasPrefix(endpoint, "unix:")
+}
