@@ -23,7 +23,7 @@ type reason struct {
 // their include blocks; files that both kinds use are edited so that they mean
 // the same to both. It ends when all units render as before.
 func (m *migration) includes() {
-	w := &includeStep{m: m, kept: map[int]reason{}, index: map[string]int{}, libraries: map[string]bool{}, restless: map[int]bool{}}
+	w := &includeStep{m: m, kept: map[int]reason{}, index: map[string]int{}, libraries: map[string]bool{}, restless: map[int][]string{}}
 	for i, p := range m.units {
 		w.index[p] = i
 	}
@@ -87,7 +87,7 @@ type includeStep struct {
 	// libraries are files that others include, which are no units of their own though
 	// they may be called as units are.
 	libraries map[string]bool
-	restless  map[int]bool // by unit: whether it comes out differently each time, once asked
+	restless  map[int][]string // by unit: what comes out differently each time, once asked
 }
 
 func (w *includeStep) keep(i int, r reason) {
@@ -179,20 +179,24 @@ func (w *includeStep) labels(path string) (out []string) {
 	return out
 }
 
-// tells reports whether a unit says anything of an edit: it can be rendered, and comes
-// out the same if nothing is edited.
-func (w *includeStep) tells(i int) bool {
+// changed tells how a unit comes out differently, "" if it does not: what differs each
+// time though nothing is edited does not count.
+func (w *includeStep) changed(i int, after *look) string {
 	b := w.m.before[i]
-	if b.err != "" || w.libraries[b.path] {
-		return false
+	d := differs(b, after, nil, nil)
+	if d == "" || b.err != "" {
+		return d
 	}
 	restless, asked := w.restless[i]
 	if !asked {
 		l := unit.NewLoader(w.m.overlay(w.m.texts))
-		restless = differs(b, lookAt(l, l.Task(w.m.ctx), b.path), nil) != ""
+		again := lookAt(l, l.Task(w.m.ctx), b.path)
+		for name, part := range b.parts {
+			restless = append(restless, differences(name, part, again.parts[name])...)
+		}
 		w.restless[i] = restless
 	}
-	return !restless
+	return differs(b, after, nil, restless)
 }
 
 // judge keeps the children that come out differently, and reports whether
@@ -200,7 +204,7 @@ func (w *includeStep) tells(i int) bool {
 func (w *includeStep) judge(after []*look) bool {
 	found := false
 	for i, b := range w.m.before {
-		d := differs(b, after[i], nil)
+		d := w.changed(i, after[i])
 		if d == "" {
 			continue
 		}
@@ -209,7 +213,7 @@ func (w *includeStep) judge(after []*look) bool {
 			found = true
 			continue
 		}
-		if !w.tells(i) {
+		if b.err != "" || w.libraries[b.path] { // it says nothing of what is shared
 			continue
 		}
 		for _, j := range w.children { // what it uses was edited for the sake of others

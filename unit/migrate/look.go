@@ -113,8 +113,9 @@ func absolutePaths(v map[string]any, dir string) {
 }
 
 // differs tells how two looks at one unit file differ, "" if they are equal.
-// gone lists local values that became imports and are no longer shown.
-func differs(before, after *look, gone []string) string {
+// gone lists local values that became imports and are no longer shown, restless what
+// does not count, by the paths of differences.
+func differs(before, after *look, gone, restless []string) string {
 	switch {
 	case before.err == "" && after.err != "":
 		return "afterwards it would fail: " + after.err
@@ -125,8 +126,10 @@ func differs(before, after *look, gone []string) string {
 	}
 	for name, b := range before.parts {
 		a := after.parts[name]
-		if d := difference("", without(b, gone), without(a, gone)); d != "" {
-			return d
+		for _, d := range differences(name, without(b, gone), without(a, gone)) {
+			if !slices.Contains(restless, d) {
+				return "it would change " + strings.TrimPrefix(strings.TrimPrefix(d, name), ".")
+			}
 		}
 	}
 	return ""
@@ -157,16 +160,16 @@ func without(v any, gone []string) any {
 	return out
 }
 
-// difference names the first place where two rendered values differ. Values
+// differences names the places where two rendered values differ, in order. Values
 // are not shown, since they may be secret.
-func difference(path string, a, b any) string {
+func differences(path string, a, b any) (out []string) {
 	am, aok := a.(map[string]any)
 	bm, bok := b.(map[string]any)
 	if !aok || !bok {
 		if reflect.DeepEqual(a, b) {
-			return ""
+			return nil
 		}
-		return "it would change " + strings.TrimPrefix(path, ".")
+		return []string{path}
 	}
 	var names []string
 	for k := range am {
@@ -179,9 +182,7 @@ func difference(path string, a, b any) string {
 	}
 	slices.Sort(names)
 	for _, k := range names {
-		if d := difference(path+"."+k, am[k], bm[k]); d != "" {
-			return d
-		}
+		out = append(out, differences(path+"."+k, am[k], bm[k])...)
 	}
-	return ""
+	return out
 }

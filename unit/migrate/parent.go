@@ -57,7 +57,7 @@ const leafDir = "${get_original_terragrunt_dir()}/"
 func rewriteParentCall(d *document, c *hclsyntax.FunctionCallExpr, both bool, labels []string, no func(source.Range, string, ...any)) {
 	rename := func(name string) { d.replaceRange(c.NameRange, name) }
 	bare := len(c.Args) == 0
-	if len(c.Args) == 1 && !both && strings.Contains(c.Name, "include") || c.Name == "get_parent_terragrunt_dir" && len(c.Args) == 1 {
+	if len(c.Args) == 1 && (strings.Contains(c.Name, "include") || c.Name == "get_parent_terragrunt_dir") {
 		if label, ok := literal(c.Args[0]); ok && len(labels) == 1 && labels[0] == label { // it means this file itself
 			bare = true
 			rename = func(name string) { d.replaceRange(c.Range(), name+"()") }
@@ -75,8 +75,11 @@ func rewriteParentCall(d *document, c *hclsyntax.FunctionCallExpr, both bool, la
 			no(c.Range(), "the included file calls %s with a label of its child", c.Name)
 			return
 		}
-		if !both { // that function means the file's own folder to both
+		switch {
+		case !both:
 			rename("get_terragrunt_dir")
+		case len(c.Args) > 0: // the function means the file's own folder to both
+			rename(c.Name)
 		}
 	case "get_terragrunt_dir":
 		rename("get_original_terragrunt_dir")

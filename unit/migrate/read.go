@@ -61,7 +61,7 @@ func (m *migration) reads() {
 func (m *migration) blame(after []*look, texts map[string][]byte, gone map[string][]string) map[string]string {
 	bad := map[string]string{}
 	for i, b := range m.before {
-		d := differs(b, after[i], gone[b.path])
+		d := differs(b, after[i], gone[b.path], nil)
 		if d == "" {
 			continue
 		}
