@@ -82,6 +82,17 @@ func (ds List) Errors() List { return ds.of(Error) }
 // Warnings returns the warnings alone.
 func (ds List) Warnings() List { return ds.of(Warning) }
 
+// AsWarnings are the same messages, none of them an error.
+func (ds List) AsWarnings() List {
+	out := make(List, 0, len(ds))
+	for _, m := range ds {
+		w := *m
+		w.Severity = Warning
+		out = append(out, &w)
+	}
+	return out
+}
+
 func (ds List) of(s Severity) List {
 	var out List
 	for _, m := range ds {

@@ -180,6 +180,18 @@ type Setting struct {
 // Own reports whether the setting stands in the unit's own file.
 func (u *Unit) Own(s *Setting) bool { return s.At != nil && s.At.Filename == u.Path }
 
+// Text is the text of a setting, "" if it is nil or not known, or no text.
+func (s *Setting) Text() string {
+	if s == nil || !Known(s.Value) {
+		return ""
+	}
+	v, _ := s.Value.Unmark()
+	if v.IsNull() || v.Type() != cty.String {
+		return ""
+	}
+	return v.AsString()
+}
+
 // full starts a computation for the unit.
 func (u *Unit) on(t *demand.Task, full bool) *calc { return u.l.on(t, u.e, full && !u.noOutputs) }
 

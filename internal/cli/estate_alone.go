@@ -41,7 +41,7 @@ func (r *estateRun) alone(o *estate.Options) diag.List {
 		return diag.Errorf(nil, "Saved plan of another unit", "The file holds the plan of the unit %s, which the folder %s does not hold.", u.Name, r.Dir)
 	}
 	u.Name, u.Needs = own, nil
-	o.Look.Filters, o.Look.Generate = []string{"{" + own + "}"}, false
+	o.Discovery.Filters, o.Discovery.Generate = []string{"{" + own + "}"}, false
 	r.f.forward = true
 	return nil
 }
@@ -49,7 +49,7 @@ func (r *estateRun) alone(o *estate.Options) diag.List {
 // takePart sees to it that the unit that was named by itself takes part, unless its own
 // file says that nothing is run there.
 func (r *estateRun) takePart(ctx context.Context) (skip bool, code int) {
-	for _, u := range r.estate.Units {
+	for _, u := range r.estate.Found.Units {
 		why, ds := r.estate.Skipped(ctx, u)
 		if r.tellEstate(ds); ds.HasErrors() {
 			return true, 1
@@ -61,7 +61,7 @@ func (r *estateRun) takePart(ctx context.Context) (skip bool, code int) {
 		if yes, _ := r.estate.Protected(ctx, u); yes && r.op.destroy {
 			return true, r.Fail(diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed."))
 		}
-		r.estate.Meant(u)
+		u.Excluded = ""
 	}
 	return false, 0
 }

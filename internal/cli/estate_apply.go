@@ -12,6 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	runreport "github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
 )
 
 // apply plans, asks and applies. Approved beforehand, each unit is planned and
@@ -44,7 +46,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 		r.Report.Human.Say("Apply cancelled.\n")
 		return 0
 	}
-	return r.end(r.run(ctx, estate.Apply, estate.Approve(results)))
+	return r.end(r.run(ctx, estate.Apply, saved.Approve(results)))
 }
 
 // askWave shows what had been put off and can be planned now, and asks for it.
@@ -140,7 +142,7 @@ func (r *estateRun) errorText(res *estate.Result) string {
 
 func (r *estateRun) writeReports(results []*estate.Result) error {
 	if r.f.reportSchema != "" {
-		if err := os.WriteFile(r.Path(r.f.reportSchema), estate.ReportSchema(), 0o644); err != nil {
+		if err := os.WriteFile(r.Path(r.f.reportSchema), runreport.Schema(), 0o644); err != nil {
 			return err
 		}
 	}
@@ -154,14 +156,14 @@ func (r *estateRun) writeReports(results []*estate.Result) error {
 			format = "json"
 		}
 	}
-	o := estate.Reporting{Format: format, Command: r.name, Args: r.args, Errors: r.errorText}
+	o := runreport.Options{Format: format, Command: r.name, Args: r.args, Errors: r.errorText}
 	if r.name == "apply" && r.op.destroy {
 		o.Command, o.Args = "destroy", slices.DeleteFunc(slices.Clone(r.args), func(a string) bool { return strings.TrimLeft(a, "-") == "destroy" })
 	}
 	if r.f.graph { // as Terragrunt's, whose run is one from there
-		o.Root = r.estate.GraphRoot()
+		o.Root = r.estate.Found.GraphRoot()
 	}
-	b, err := estate.Report(results, o)
+	b, err := runreport.Make(results, o)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 // what was said when it was opened. With found it goes on, and that is told behind it.
 func (r *estateRun) checked(ctx context.Context, cmd *command.Command, ds diag.List) (found diag.List, ok bool) {
 	ds = append(ds, r.estate.Check(ctx, r.f.strict)...).Once()
-	if cmd.Units.Has(command.OnlyReads) && r.estate.Chosen {
+	if cmd.Units.Has(command.OnlyReads) && r.estate.Found.Chosen {
 		return ds.Errors(), true
 	}
 	if ds.HasErrors() {

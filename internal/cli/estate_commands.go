@@ -128,18 +128,18 @@ func runEstateCheck(ctx context.Context, c *command.Call, f *unitFlags) int {
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	o.Look.Whole, o.Look.Checking = true, true
+	o.Discovery.Whole, o.Checking = true, true
 	e, more := open(ctx, c, o)
 	defer e.Close(ctx)
-	ds = slices.Concat(ds, more, e.Ungenerated, e.Check(ctx, f.strict))
+	ds = slices.Concat(ds, more, e.Found.Ungenerated, e.Check(ctx, f.strict))
 	ds = ds.Once()
 	c.Report.TellWith(e.Sources(), ds)
 	if ds.HasErrors() {
 		return 1
 	}
 	c.Report.Human.Good("Success!")
-	text := fmt.Sprintf(" %d units fit together.\n", len(e.Units))
-	if len(e.Units) == 1 {
+	text := fmt.Sprintf(" %d units fit together.\n", len(e.Found.Units))
+	if len(e.Found.Units) == 1 {
 		text = " The one unit is right by itself.\n"
 	}
 	c.Report.Say(text)
@@ -159,8 +159,8 @@ func openEstate(ctx context.Context, c *command.Call, f *unitFlags, command stri
 // lookOptions are those of a command that only looks at units.
 func lookOptions(c *command.Call, f *unitFlags, command string, noHidden bool) (estate.Options, diag.List) {
 	o, ds := estateOptions(c, f, command, nil, nil)
-	o.Destroy, o.Look.NoHidden = command == "destroy", noHidden
-	o.Look.Generate = !f.noStackGenerate
+	o.Discovery.Destroy, o.Discovery.NoHidden = command == "destroy", noHidden
+	o.Discovery.Generate = !f.noStackGenerate
 	return o, ds
 }
 

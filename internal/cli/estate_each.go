@@ -36,18 +36,18 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitFlags, 
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	o.Look.Generate, o.Look.Whole = !f.noStackGenerate, true
+	o.Discovery.Generate, o.Discovery.Whole = !f.noStackGenerate, true
 	e, more := open(ctx, c, o)
 	defer e.Close(ctx)
 	r := &estateRun{Call: c, f: f, name: name, args: args, estate: e}
 	told := new(report.Heard)
 	c.Report.Heard = told
-	wrong, ok := r.checked(ctx, cmd, slices.Concat(ds, more, e.Ungenerated))
+	wrong, ok := r.checked(ctx, cmd, slices.Concat(ds, more, e.Found.Ungenerated))
 	if !ok {
 		return r.failEstate(e, wrong)
 	}
 	beside(c, e, ds)
-	if dir := e.Elsewhere(); dir != "" {
+	if dir := e.Found.WorktreeDir(); dir != "" {
 		return c.Fail(diag.Errorf(nil, "Commit not checked out", "%q runs in the folders of units, and the filters are about a commit that is not checked out. Check it out first, or compare with HEAD.", name))
 	}
 	if !f.noDeprecation {
@@ -55,7 +55,7 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitFlags, 
 	}
 	var results []*estate.Result
 	failed := map[*estate.Unit]bool{}
-	for _, u := range e.Order(false) {
+	for _, u := range e.Found.Order(false) {
 		res := &estate.Result{Unit: u, Status: estate.Succeeded, Started: c.Now()}
 		results = append(results, res)
 		need := slices.IndexFunc(u.Needs, func(n *estate.Unit) bool { return failed[n] })

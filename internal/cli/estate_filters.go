@@ -42,7 +42,7 @@ func filterBy(ctx context.Context, c *command.Call, f *selection, o *estate.Opti
 		}
 		filters = append(filters, query)
 	}
-	o.Look.Filters = filters
+	o.Discovery.Filters = filters
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/digraph"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
 )
 
 // dagGraphCmd declares dag graph.
@@ -41,13 +42,13 @@ func runDAGGraph(ctx context.Context, c *command.Call, o *listOptions) int {
 	default:
 		return c.UsageError("Invalid format", "The formats are dot and svg.")
 	}
-	e, ds := openToList(ctx, c, o.units, o.as, estate.Look{}, o.noHidden)
+	e, ds := openToList(ctx, c, o.units, o.as, discovery.Settings{}, o.noHidden)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return failWith(c, e, ds)
 	}
 	beside(c, e, ds)
-	if err := digraph.SVG(c.Stdout, fmt.Sprintf("%d units in %s", len(e.Units), filepath.Base(c.Dir)), drawing(e)); err != nil {
+	if err := digraph.SVG(c.Stdout, fmt.Sprintf("%d units in %s", len(e.Found.Units), filepath.Base(c.Dir)), drawing(e)); err != nil {
 		return c.Fail(diag.Errorf(nil, "Failed to write the picture", "%s.", err))
 	}
 	return 0
@@ -57,7 +58,7 @@ func runDAGGraph(ctx context.Context, c *command.Call, o *listOptions) int {
 func drawing(e *estate.Estate) []digraph.Node {
 	var nodes []digraph.Node
 	at := map[string]int{}
-	for _, x := range e.Entries(false, false) {
+	for _, x := range e.Found.Entries(false, false) {
 		n := digraph.Node{Name: x.Name}
 		switch {
 		case x.Unit == nil:
@@ -74,7 +75,7 @@ func drawing(e *estate.Estate) []digraph.Node {
 		}
 		nodes = append(nodes, n)
 	}
-	for _, u := range e.Units {
+	for _, u := range e.Found.Units {
 		i := at[u.ID]
 		for _, n := range u.Needs {
 			nodes[i].Needs = append(nodes[i].Needs, at[n.ID])
@@ -82,7 +83,7 @@ func drawing(e *estate.Estate) []digraph.Node {
 		for _, id := range u.External {
 			if _, ok := at[id]; !ok {
 				at[id] = len(nodes)
-				nodes = append(nodes, digraph.Node{Name: e.RelativeName(id), Kind: "outside"})
+				nodes = append(nodes, digraph.Node{Name: e.Found.Name(id), Kind: "outside"})
 			}
 			nodes[i].Needs = append(nodes[i].Needs, at[id])
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -134,7 +135,7 @@ type listOptions struct {
 // that cannot be read is listed too, and what is wrong with it goes to Stderr.
 func listUnits(ctx context.Context, c *command.Call, o *listOptions, columns bool) int {
 	names := !o.dag && !o.dependencies && o.as == "" && o.format != "dot" && !o.included && !o.reading && !o.excluded
-	e, ds := openToList(ctx, c, o.units, o.as, estate.Look{NamesAlone: names}, o.noHidden)
+	e, ds := openToList(ctx, c, o.units, o.as, discovery.Settings{NamesAlone: names}, o.noHidden)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return failWith(c, e, ds)
@@ -142,7 +143,7 @@ func listUnits(ctx context.Context, c *command.Call, o *listOptions, columns boo
 	if len(ds) > 0 {
 		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Filter(ds))
 	}
-	list := e.Entries(o.dag || o.as != "", o.as == "destroy")
+	list := e.Found.Entries(o.dag || o.as != "", o.as == "destroy")
 	if o.as != "" {
 		list = slices.DeleteFunc(list, func(x estate.Entry) bool { return x.Unit != nil && x.Unit.Excluded != "" })
 	}
@@ -150,7 +151,7 @@ func listUnits(ctx context.Context, c *command.Call, o *listOptions, columns boo
 	case "json":
 		return findJSON(ctx, c, e, list, o)
 	case "dot":
-		if err := e.WriteDOT(c.Stdout); err != nil {
+		if err := e.Found.WriteDOT(c.Stdout); err != nil {
 			return 1
 		}
 		return 0
@@ -176,13 +177,13 @@ func listUnits(ctx context.Context, c *command.Call, o *listOptions, columns boo
 }
 
 // openToList opens the units for a command that lists them.
-func openToList(ctx context.Context, c *command.Call, f *unitFlags, command string, look estate.Look, noHidden bool) (*estate.Estate, diag.List) {
+func openToList(ctx context.Context, c *command.Call, f *unitFlags, command string, look discovery.Settings, noHidden bool) (*estate.Estate, diag.List) {
 	o, ds := estateOptions(c, f, command, nil, nil)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	o.Destroy, o.Look.NoHidden = command == "destroy", noHidden
-	o.Look.NamesAlone, o.Look.Lenient = look.NamesAlone, true
+	o.Discovery.Destroy, o.Discovery.NoHidden = command == "destroy", noHidden
+	o.Discovery.NamesAlone, o.Discovery.Lenient = look.NamesAlone, true
 	e, more := open(ctx, c, o)
 	return e, append(ds, more...)
 }
@@ -244,7 +245,7 @@ func dependencyNames(e *estate.Estate, x estate.Entry) []string {
 		out = append(out, n.Name)
 	}
 	for _, id := range x.Unit.External {
-		out = append(out, e.RelativeName(id))
+		out = append(out, e.Found.Name(id))
 	}
 	return out
 }
@@ -265,24 +266,24 @@ func findJSON(ctx context.Context, c *command.Call, e *estate.Estate, list []est
 		Dependencies []string          `json:"dependencies,omitempty"`
 		Reading      []string          `json:"reading,omitempty"`
 	}
-	out := []item{}
+	t, out := e.Task(ctx), []item{}
 	for _, x := range list {
 		it := item{Type: x.Type(), Path: x.Name}
 		if o.dependencies && x.Unit != nil {
-			it.Dependencies = e.NeedNames(x.Unit)
+			it.Dependencies = e.Found.NeedNames(x.Unit)
 		}
 		if u := x.Unit; u != nil && u.Broken == nil {
 			if o.excluded {
-				if ex := e.ExcludeBlock(ctx, u); ex != nil {
+				if ex := discovery.ExcludeBlock(t, u); ex != nil {
 					it.Exclude = &exclusion{ifSet(ex, "exclude_dependencies", &ex.ExcludeDependencies), ifSet(ex, "no_run", &ex.NoRun), ex.Actions, ex.If}
 				}
 			}
 			if o.included {
-				it.Include = e.Included(ctx, u)
+				it.Include = e.Found.Included(t, u)
 			}
 			if o.reading {
-				for _, p := range e.Reading(ctx, u) {
-					it.Reading = append(it.Reading, e.RelativeName(p))
+				for _, p := range e.Found.Reading(t, u) {
+					it.Reading = append(it.Reading, e.Found.Name(p))
 				}
 			}
 		}

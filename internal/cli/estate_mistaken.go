@@ -24,13 +24,13 @@ func (r *estateRun) words(ctx context.Context, args []string) (code int) {
 	if ds.HasErrors() {
 		return code
 	}
-	o.Look.Lenient, o.Destroy = true, r.name == "destroy"
+	o.Discovery.Lenient, o.Discovery.Destroy = true, r.name == "destroy"
 	e, ds := open(ctx, r.Call, o)
 	defer e.Close(ctx)
 	if r.estate = e; ds.HasErrors() {
 		return code
 	}
-	if err := r.writeReports(e.Mistaken(hears.failed)); err != nil {
+	if err := r.writeReports(e.Invalid(hears.failed)); err != nil {
 		r.Report.Tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))
 	}
 	return code

@@ -17,6 +17,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/unit"
@@ -71,26 +73,27 @@ func estateOptions(c *command.Call, f *unitFlags, command string, args []string,
 		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
 	}
 	o := estate.Options{
-		Root: c.Dir, Sources: estate.Sources{Map: sources, Base: f.many()}, Who: c.User() + "@" + c.Host(),
+		Discovery: discovery.Settings{Root: c.Dir, Removals: command != "apply" || f.allowDestroy},
+		Sources:   workdir.Sources{Override: f.source, Base: f.many(), Map: sources, Fetch: unitFetch(c, cfg, f.sourceUpdate)}, Who: c.User() + "@" + c.Host(),
 		Request: unit.Request{Command: command, Args: append([]string{command}, args...), Source: f.source, Features: features, DownloadDir: f.downloadDir},
 		Machine: unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: func() (string, error) { return homeOrError(c) }},
-		Inputs:  estate.Inputs{Strict: f.strict, Debug: f.inputsDebug, Elsewhere: len(flags) > 0, Mocks: f.useMocks},
+		Inputs:  estate.Inputs{Strict: f.strict, Debug: f.inputsDebug, Mocks: f.useMocks},
+		Skip:    estate.Skip{Hooks: f.noHooks, Retries: f.noRetry, Outputs: f.noOutputs}, ValuesElsewhere: len(flags) > 0,
 	}
 	if dir := o.Request.DownloadDir; dir != "" {
 		o.Request.DownloadDir = c.Path(dir)
 	}
-	o.Without = estate.Without{Hooks: f.noHooks, Retries: f.noRetry, Outputs: f.noOutputs, Removals: command == "apply" && !f.allowDestroy}
 	if more := signIn(c, &f.signingIn, &o); more.HasErrors() {
 		return o, more
 	}
 	if f.graphRoot != "" {
-		o.Look.DependentsIn = c.Path(f.graphRoot)
+		o.Discovery.DependentsIn = c.Path(f.graphRoot)
 	}
 	if f.boundary != "" {
-		o.Look.Boundary = c.Path(f.boundary)
+		o.Discovery.Boundary = c.Path(f.boundary)
 	}
 	if name := f.config; name != "" && filepath.Base(name) == name {
-		o.Look.ConfigName = name
+		o.Discovery.ConfigName = name
 	}
 	if more := filterBy(c.Report.Context, c, &f.selection, &o); more.HasErrors() {
 		return o, more
@@ -99,7 +102,7 @@ func estateOptions(c *command.Call, f *unitFlags, command string, args []string,
 	c.Interrupts.Removes(o.Worktrees.Remove)
 	ds = append(ds, f.shareProviders(&o)...)
 	o.Host = estateHost(c, cfg, attached, flags)
-	o.Host.Fetch = unitFetch(c, cfg, f.sourceUpdate)
+	o.Credentials.AssumeRole = assumeRole(c, cfg)
 	if f.noAutoInit && command != "init" {
 		o.Host.Init = nil
 	}
@@ -112,11 +115,8 @@ func estateHost(c *command.Call, cfg *cliconfig.Config, attached map[addr.Provid
 		Values: func(f estate.Folder, more []estate.VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 			return otherValues(c, f, more, flags, declared)
 		},
-		Providers: unitProviders(c, cfg, attached),
-		Init: func(ctx context.Context, e *estate.Estate, u *estate.Unit, dir string) diag.List {
-			return initUnit(ctx, c, e, u, dir)
-		},
-		AssumeRole:   assumeRole(c, cfg),
+		Providers:    unitProviders(c, cfg, attached),
+		Init:         func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
 		Provisioners: func(f estate.Folder) engine.Provisioners { return provisioners{within(c, f)} },
 		ReadState: func(dir string) engine.ReadState {
 			return stateReader(c.Below(dir))
@@ -163,11 +163,10 @@ func otherValues(c *command.Call, at estate.Folder, more []estate.VarFlag, flags
 }
 
 // initUnit runs init in the working folder of a unit, and says nothing.
-func initUnit(ctx context.Context, c *command.Call, e *estate.Estate, u *estate.Unit, dir string) diag.List {
-	us := &unitSession{estate: e, unit: u, dir: dir}
-	o := &initOptions{get: true, backendOn: true, lock: flags.Lock{On: true}, backendConfig: us.backendConfig()}
-	i := &initializer{Call: c.Below(dir), o: o}
-	i.Unit = us.surroundings(i.Call)
+func initUnit(ctx context.Context, c *command.Call, in estate.Installing) diag.List {
+	o := &initOptions{get: true, backendOn: true, lock: flags.Lock{On: true}, backendConfig: in.Backend}
+	i := &initializer{Call: within(c, in.Folder), o: o}
+	i.Unit = surroundings(i.Call, in.Values, in.Sources, in.Programs)
 	ds := i.run(ctx)
 	if i.project != nil {
 		i.project.close()

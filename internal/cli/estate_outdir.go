@@ -59,7 +59,7 @@ func (r *estateRun) saveEach(results []*estate.Result) diag.List {
 	return nil
 }
 
-func (r *estateRun) saveJSON(u *estate.Saved) error {
+func (r *estateRun) saveJSON(u *estate.SavedUnit) error {
 	doc, err := u.Note(jsonNote)
 	if len(doc) == 0 || err != nil { // without one, nothing of it could be planned yet
 		return err
@@ -108,6 +108,6 @@ func (r *estateRun) readSavedDir(name string) int {
 		}
 		all.Units = append(all.Units, p.Units...)
 	}
-	slices.SortFunc(all.Units, func(a, b *estate.Saved) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
+	slices.SortFunc(all.Units, func(a, b *estate.SavedUnit) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
 	return r.applySaved(name, all)
 }

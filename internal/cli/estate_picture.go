@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/internal/planhtml"
 	"github.com/terrace-iac/terrace/internal/value"
@@ -113,7 +114,7 @@ func needNames(u *estate.Unit) []string {
 func (r *estateRun) outside(u *estate.Unit) []string {
 	var out []string
 	for _, id := range u.External {
-		out = append(out, r.estate.RelativeName(id))
+		out = append(out, r.estate.Found.Name(id))
 	}
 	return out
 }
@@ -188,7 +189,7 @@ func savedPage(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, e
 }
 
 // savedChanges adds the changes of a saved plan to what a page shows of a unit.
-func savedChanges(u *estate.Saved, x *planhtml.Unit, secret []string) error {
+func savedChanges(u *estate.SavedUnit, x *planhtml.Unit, secret []string) error {
 	var pieces []view.Piece
 	if err := readNote(u, textNote, &pieces); err != nil {
 		return err
@@ -261,7 +262,7 @@ func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, hide *secret
 		wanted = func(name string) bool { _, ok := hide.of[name]; return ok }
 	}
 	var out []planhtml.Input
-	for _, x := range r.estate.InputOrigins(ctx, u, wanted) {
+	for _, x := range inputs.Origins(r.estate.Task(ctx), u.Unit, wanted) {
 		in := planhtml.Input{Name: x.Name}
 		hide.value(x.Value, hide.of[x.Of])
 		switch {

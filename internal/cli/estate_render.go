@@ -70,23 +70,24 @@ func runRender(ctx context.Context, c *command.Call, ro *renderOptions) int {
 		return c.Fail(ds)
 	}
 	c.Report.Aside(ds)
+	o.Tolerant = true
 	if f.many() {
-		o.Look.Generate = !f.noStackGenerate
-		e, ds := open(ctx, c, o.Tolerate())
+		o.Discovery.Generate = !f.noStackGenerate
+		e, ds := open(ctx, c, o)
 		defer e.Close(ctx)
 		if ds.HasErrors() {
 			return failWith(c, e, ds)
 		}
 		beside(c, e, ds)
 		code := 0
-		for _, u := range e.Order(false) {
+		for _, u := range e.Found.Order(false) {
 			if u.Excluded == "" {
 				code = max(code, render(ctx, c, e, u, ro))
 			}
 		}
 		return code
 	}
-	e, u, ds := estate.OpenUnit(ctx, o.Tolerate(), unitPath(c, f), f.module)
+	e, u, ds := estate.OpenUnit(ctx, o, unitPath(c, f), f.module)
 	if ds.HasErrors() {
 		return failWith(c, e, ds)
 	}
@@ -103,7 +104,16 @@ func beside(c *command.Call, e *estate.Estate, ds diag.List) {
 
 // render prints or writes the configuration of one unit.
 func render(ctx context.Context, c *command.Call, e *estate.Estate, u *estate.Unit, o *renderOptions) int {
-	b, ds := e.Render(ctx, u, o.json, o.metadata)
+	var b []byte
+	var ds diag.List
+	switch t := e.Task(ctx); {
+	case o.metadata:
+		b, ds = u.RenderMetadata(t)
+	case o.json:
+		b, ds = u.RenderJSON(t)
+	default:
+		b, ds = u.RenderHCL(t)
+	}
 	beside(c, e, ds)
 	if ds.HasErrors() {
 		return 1

@@ -115,11 +115,11 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 	if ds.HasErrors() {
 		return o, ds
 	}
-	o.Destroy, o.Look.Generate, o.Look.Whole = r.op.destroy, !r.f.noStackGenerate, true
+	o.Discovery.Destroy, o.Discovery.Generate, o.Discovery.Whole = r.op.destroy, !r.f.noStackGenerate, true
 	if alone := !r.f.many(); alone {
 		ds = r.alone(&o)
 	}
-	o.Inputs.Elsewhere = o.Inputs.Elsewhere || r.saved != nil // the plan holds them
+	o.ValuesElsewhere = o.ValuesElsewhere || r.saved != nil // the plan holds them
 	if o.At = r.Now().UTC(); r.saved != nil {
 		o.At = r.saved.About.Time
 	}
@@ -129,12 +129,12 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 // take takes the estate that was opened: said is what came up before it was, and ds
 // while it was. With over nothing is left to do.
 func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.List) (over bool, code int) {
-	ds = append(ds, e.Ungenerated...)
-	if r.name == "output" && e.Chosen {
+	ds = append(ds, e.Found.Ungenerated...)
+	if r.name == "output" && e.Found.Chosen {
 		r.found, ds = ds.Errors(), ds.Warnings()
 	}
 	if !ds.HasErrors() {
-		ds = append(ds, bareIncludes(ctx, e, &r.f.flagUse, e.Units...)...)
+		ds = append(ds, bareIncludes(ctx, e, &r.f.flagUse, e.Found.Units...)...)
 	}
 	if ds.HasErrors() {
 		return true, r.failEstate(e, slices.Concat(said, ds, e.Check(ctx, r.f.strict)).Once())
@@ -146,22 +146,22 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 		}
 	}
 	if r.saved != nil {
-		if gone := e.Cover(r.saved); len(gone) > 0 {
+		if gone := e.Restrict(r.saved); len(gone) > 0 {
 			return true, r.failEstate(e, diag.Errorf(nil, "Saved plan is stale", "The saved plan is about units that there are no longer: %s. Nothing was applied. Plan again.", strings.Join(gone, ", ")))
 		}
 	}
-	r.tellEstate(slices.Concat(said.Warnings(), e.Warnings))
+	r.tellEstate(slices.Concat(said.Warnings(), e.Found.Warnings))
 	if !r.f.noDeprecation {
 		r.tellEstate(e.Deprecated())
 	}
 	switch {
-	case len(e.Units) > 0:
+	case len(e.Found.Units) > 0:
 	case r.f.graph && !isUnit(r.Call, &r.f.selection):
 		return true, r.failEstate(e, diag.Errorf(nil, "No unit in this folder", "There is no unit in %s, and --graph runs the one in the working folder with all that need it.", r.Dir))
 	default:
 		return true, r.nothing(ctx)
 	}
-	for _, u := range e.Units {
+	for _, u := range e.Found.Units {
 		r.shown.width = max(r.shown.width, len(u.Name))
 	}
 	return false, 0
@@ -313,7 +313,7 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 		}
 	}
 	units := 0
-	for _, u := range r.estate.Units {
+	for _, u := range r.estate.Found.Units {
 		if u.Excluded == "" {
 			units++
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/internal/planjson"
 	"github.com/terrace-iac/terrace/plan"
@@ -44,7 +45,7 @@ func (r *estateRun) noteJSON(unit, name string, what any) {
 }
 
 // readNote reads what noteJSON saved; what is missing stays as it is.
-func readNote(u *estate.Saved, name string, into any) error {
+func readNote(u *estate.SavedUnit, name string, into any) error {
 	body, err := u.Note(name)
 	if body == nil || err != nil {
 		return err
@@ -114,7 +115,7 @@ func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 }
 
 func openSaved(c *command.Call, name string) (*estate.SavedPlan, error) {
-	return readFile(c.Path(name), func(r io.ReaderAt, size int64) (*estate.SavedPlan, error) { return estate.ReadSaved(r, size, Version) })
+	return readFile(c.Path(name), func(r io.ReaderAt, size int64) (*estate.SavedPlan, error) { return saved.Read(r, size, Version) })
 }
 
 // isEstatePlan reports whether a file is the saved plan of an estate.
@@ -171,7 +172,7 @@ func showEstatePlan(c *command.Call, o *showOptions, name string) int {
 }
 
 // savedResult is the result of a run that a unit of a saved plan stands for.
-func savedResult(u *estate.Saved) *estate.Result {
+func savedResult(u *estate.SavedUnit) *estate.Result {
 	return &estate.Result{
 		Unit: &estate.Unit{Name: u.Name}, Status: u.Result, Cause: u.Cause, Deferred: u.Deferred, Counts: u.Counts,
 		Changes: u.Changes || len(u.Deferred) > 0,
@@ -179,7 +180,7 @@ func savedResult(u *estate.Saved) *estate.Result {
 }
 
 // savedPieces are the changes of a saved plan as they are shown.
-func savedPieces(c *command.Call, u *estate.Saved, reveal bool) ([]view.Piece, error) {
+func savedPieces(c *command.Call, u *estate.SavedUnit, reveal bool) ([]view.Piece, error) {
 	if reveal {
 		p, err := u.Plan()
 		if p == nil || err != nil {

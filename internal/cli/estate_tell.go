@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/retry"
 	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
@@ -63,7 +64,7 @@ func (r *estateRun) observer(ctx context.Context, op estate.Op) estate.Observer 
 				r.notePage(ctx, res)
 			}
 		},
-		Again: func(u *estate.Unit, v estate.Verdict, failed diag.List) {
+		Again: func(u *estate.Unit, v retry.Decision, failed diag.List) {
 			text := fmt.Sprintf("failed, and is tried again in %s, as the retry block %s says: %s", v.Sleep, v.Retry, failed[0].Summary)
 			r.streamOf(u.Name).Log(text)
 			r.line("warn", u.Name, text)
@@ -287,7 +288,7 @@ func (r *estateRun) failEstate(e *estate.Estate, ds diag.List) int {
 	r.tellEstate(ds)
 	var results []*estate.Result // for those who wait for the report
 	if e != nil {
-		results = e.Refused(ds)
+		results = e.NotRun(ds)
 	}
 	if err := r.writeReports(results); err != nil {
 		r.Report.Tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))

@@ -99,10 +99,10 @@ func runStackGenerate(ctx context.Context, c *command.Call, f *unitFlags) int {
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	o.Look.OnlyStacks = true
+	o.Discovery.OnlyStacks = true
 	made := 0
 	var mu sync.Mutex
-	o.Look.Generated = func(it *unit.StackItem) {
+	o.Discovery.Generated = func(it *unit.StackItem) {
 		mu.Lock()
 		defer mu.Unlock()
 		made++

@@ -66,7 +66,7 @@ func stackOutputs(ctx context.Context, c *command.Call, f *unitFlags) (*outputTr
 		return nil, c.Fail(ds)
 	}
 	c.Report.Aside(ds)
-	o.Look.Generate = !f.noStackGenerate
+	o.Discovery.Generate = !f.noStackGenerate
 	e, ds := open(ctx, c, o)
 	defer e.Close(ctx)
 	if ds.HasErrors() {

@@ -132,9 +132,9 @@ func open(ctx context.Context, c *command.Call, o estate.Options) (*estate.Estat
 		name = c.Command.Name + "_discover"
 	}
 	ctx, span := telemetry.Start(ctx, name)
-	span.Text("working_dir", o.Root).Text("terraform_command", o.Request.Command)
+	span.Text("working_dir", o.Discovery.Root).Text("terraform_command", o.Request.Command)
 	e, ds := estate.Open(ctx, o)
-	span.OutcomeCount("component_count", len(e.Units))
+	span.OutcomeCount("component_count", len(e.Found.Units))
 	span.Messages(ds)
 	span.End()
 	return e, ds

@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -17,7 +18,7 @@ import (
 // name belongs to, by its stem as in us_east_1/vpc; without a stem the only one of
 // the folder. It is "" where the folder's unit file is meant.
 func environmentFile(c *command.Call, f *selection) string {
-	files := estate.EnvironmentFiles(c.Dir)
+	files := discovery.EnvironmentFiles(c.Dir)
 	stem, _, ok := strings.Cut(f.module, "/")
 	for _, path := range files {
 		if ok && filepath.Base(path) == stem+".hcl" {
@@ -33,7 +34,7 @@ func environmentFile(c *command.Call, f *selection) string {
 // holdsEnvironment reports whether the working folder holds environment files and
 // no configuration that a command could mean instead.
 func holdsEnvironment(c *command.Call) bool {
-	files := estate.EnvironmentFiles(c.Dir)
+	files := discovery.EnvironmentFiles(c.Dir)
 	if len(files) == 0 {
 		return false
 	}
@@ -44,7 +45,7 @@ func holdsEnvironment(c *command.Call) bool {
 // unchosen is the error about a command on one unit in the folder of several
 // environment files, nil if it is clear which unit is meant.
 func unchosen(ctx context.Context, c *command.Call, o estate.Options, f *selection) diag.List {
-	files := estate.EnvironmentFiles(c.Dir)
+	files := discovery.EnvironmentFiles(c.Dir)
 	if f.module != "" || f.config != "" || len(files) < 2 {
 		return nil
 	}

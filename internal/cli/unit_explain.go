@@ -27,33 +27,38 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 	if about.HasErrors() {
 		return c.Fail(about)
 	}
-	e, u, ds := estate.OpenUnit(ctx, eo.Tolerate(), unitPath(c, f), f.module)
+	eo.Tolerant = true
+	e, u, ds := estate.OpenUnit(ctx, eo, unitPath(c, f), f.module)
 	if ds.HasErrors() {
 		return failWith(c, e, ds)
 	}
 	here := c.Dir
-	x := engine.ExplainOptions{Unit: e.Origin(ctx, u), UnitSet: e.Sources()}
+	var single *estate.Single // once its working folder was made
+	t := e.Task(ctx)
+	x := engine.ExplainOptions{Unit: u.Origin(t), UnitSet: e.Sources()}
 	x.Show = func(file string) (string, string) {
-		path, layer := e.Locate(u, file)
+		path, layer := single.Locate(file)
 		return seenFrom(here, path), layer
 	}
-	if e.OfUnit(ctx, u, o.address) && !e.AtHand(ctx, u) {
-		out, ds := e.Explain(ctx, u, o.address, x.Show)
+	if estate.OfUnit(t, u, o.address) && !e.AtHand(ctx, u) {
+		out, ds := e.Explain(t, u, o.address, x.Show)
 		return printExplained(c, e, out, append(about, ds...), o)
 	}
-	dir, files, ds := e.Readable(ctx, u)
+	single, ds = e.Look(ctx, u)
 	if about = append(about, ds.Warnings()...); ds.HasErrors() {
-		out, more := e.Explain(ctx, u, o.address, x.Show)
+		out, more := e.Explain(t, u, o.address, x.Show)
 		if more.HasErrors() {
 			return failWith(c, e, append(ds, more...))
 		}
 		return printExplained(c, e, out, append(about, asWarnings(ds)...), o)
 	}
-	extra, env := e.Extra(u, "plan")
+	extra, env := single.Extra()
+	dir := single.Dir()
 	c.Work(c.System.In(dir))
-	c.Launch, c.Unit = dir, (&unitSession{estate: e, unit: u, dir: dir, files: files}).surroundings(c)
+	c.Launch, c.Unit = dir, surroundings(c, single.Values, e.Sources(), nil)
+	c.Unit.Files = single.Files()
 	c.Unit.Tolerant = true
-	for _, name := range e.Secret(u) {
+	for _, name := range single.Secret() {
 		c.Report.Set.Conceal(name)
 	}
 	c.Env = c.Env.With(env...)

@@ -18,7 +18,7 @@ func bareIncludes(ctx context.Context, e *estate.Estate, f *flagUse, units ...*e
 	}
 	var ds diag.List
 	for _, u := range units {
-		if _, bare := e.Included(ctx, u)[""]; bare {
+		if _, bare := e.Found.Included(e.Task(ctx), u)[""]; bare {
 			ds = append(ds, diag.Errorf(nil, "Include without a label", "The unit %s has an include block without a label, which the strict control bare-include makes an error. Give it one, as in include \"root\".", u.Name)...)
 		}
 	}
@@ -40,16 +40,16 @@ func mayDestroy(ctx context.Context, c *command.Call, f *unitFlags) (bool, diag.
 	if ds.HasErrors() {
 		return false, ds
 	}
-	o.Look.Lenient = true
+	o.Discovery.Lenient = true
 	e, ds := open(ctx, c, o)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return false, ds
 	}
-	if len(e.Units) == 0 {
+	if len(e.Found.Units) == 0 {
 		return true, nil
 	}
-	names := strings.Join(unitsByName(e.Units), ", ")
+	names := strings.Join(unitsByName(e.Found.Units), ", ")
 	if f.nonInteractive {
 		return true, diag.Warnf(nil, "Other units need this one", "The unit that is destroyed is needed by: %s.", names)
 	}

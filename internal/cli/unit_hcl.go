@@ -18,7 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -122,7 +122,7 @@ func filesToFormat(c *command.Call, o *formatOptions) ([]string, diag.List) {
 		}
 		return []string{path}, nil
 	}
-	takes, ds := estate.PathFilter(c.Dir, o.units.filters)
+	takes, ds := filter.Paths(c.Dir, o.units.filters)
 	if ds.HasErrors() {
 		return nil, ds
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/migrate"
@@ -55,7 +55,7 @@ func runMigrateImports(ctx context.Context, c *command.Call, f *unitFlags, diff,
 	if len(units) == 0 {
 		return c.Fail(diag.Errorf(nil, "No unit", "There is no unit file to migrate."))
 	}
-	plan, ds := migrateAmong(ctx, o.UnitEnv(), units, roots)
+	plan, ds := migrateAmong(ctx, o.UnitEnv(c.Dir), units, roots)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -82,7 +82,7 @@ func unitsToMigrate(c *command.Call, paths []string) (units, roots []string, ds 
 		case err != nil:
 			return nil, nil, diag.Errorf(nil, "No unit", "%s.", err)
 		case info.IsDir():
-			found, more := estate.UnitFiles(path)
+			found, more := discovery.Files(path)
 			if more.HasErrors() {
 				return nil, nil, more
 			}
@@ -108,7 +108,7 @@ func migrateAmong(ctx context.Context, env unit.Env, units, roots []string) (*mi
 	for {
 		var others []string
 		for _, root := range roots {
-			found, ds := estate.UnitFiles(root)
+			found, ds := discovery.Files(root)
 			if ds.HasErrors() {
 				return nil, ds
 			}

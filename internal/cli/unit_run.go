@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/retry"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/telemetry"
@@ -135,11 +136,14 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	if more := bareIncludes(ctx, e, &f.flagUse, u); more.HasErrors() {
 		return failWith(c, e, more), nil
 	}
-	us := &unitSession{estate: e, unit: u}
-	if looks := command.Uninitialized | command.OnlyReads; cmd.Units.Has(looks) {
-		us.dir, us.files, more = e.Readable(ctx, u)
+	us := &unitSession{estate: e}
+	if cmd.Units.Has(command.Uninitialized | command.OnlyReads) {
+		us.single, more = e.Look(ctx, u)
 	} else {
-		us.dir, more = e.Ready(ctx, u)
+		us.single, more = e.Single(ctx, u, estate.Observer{
+			Log:    func(_ *estate.Unit, line string) { hookLine(c, cmd.Name, args, line) },
+			LogErr: func(_ *estate.Unit, line string) { fmt.Fprintln(c.Stderr, line) },
+		})
 	}
 	if ds = append(ds, more...); ds.HasErrors() {
 		return failWith(c, e, ds), nil
@@ -150,15 +154,15 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	if len(ds) > 0 && c.Report.Human != nil {
 		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Filter(ds))
 	}
+	us.dir = us.single.Dir()
 	return inUnit(ctx, c, cmd, f, args, us), us
 }
 
 // unitSession is the unit that a session works on.
 type unitSession struct {
 	estate *estate.Estate
-	unit   *estate.Unit
+	single *estate.Single
 	dir    string
-	files  config.FS // what the folder holds for a command that only looks; nil: what is on disk
 
 	mu     sync.Mutex
 	failed diag.List // the errors that the command told
@@ -177,30 +181,30 @@ func (us *unitSession) note(ds diag.List) {
 
 // tried runs a command, again as the unit's errors block says.
 func tried(ctx context.Context, c *command.Call, us *unitSession, run func() int) (code int) {
-	retry := ""
+	label := ""
 	for try := 1; ; try++ {
 		us.failed = nil
 		if code = run(); code == 0 || code == 2 {
 			if try > 1 {
-				us.reason, us.cause = "retry succeeded", retry
+				us.reason, us.cause = "retry succeeded", label
 			}
 			return code
 		}
-		v, ds := us.estate.Judge(ctx, us.unit, us.failed, try)
+		v, ds := us.single.Decide(ctx, us.failed, try)
 		switch {
 		case ds.HasErrors():
 			c.Report.TellWith(us.estate.Sources(), ds)
 			return code
-		case v.Ignored != "":
-			c.Report.Tell(diag.Warnf(nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", v.Ignored, v.Message))
-			us.reason, us.cause = "error ignored", v.Ignored
+		case v.Ignore != nil:
+			c.Report.Tell(diag.Warnf(nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", v.Ignore.Name, v.Ignore.Message))
+			us.reason, us.cause = "error ignored", v.Ignore.Name
 			return 0
 		case !v.Again || ctx.Err() != nil:
 			return code
 		}
-		retry = v.Retry
+		label = v.Retry
 		c.Report.Say(fmt.Sprintf("\nThe command is tried again in %s, since the unit says so of this error.\n", v.Sleep))
-		if !us.estate.Pause(ctx, nil, v.Sleep) {
+		if !retry.Pause(ctx, nil, v.Sleep) {
 			return code
 		}
 	}
@@ -212,27 +216,25 @@ func destroys(name string, args []string) bool {
 
 // inUnit runs the command in the unit's working folder, with what runs around it.
 func inUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitFlags, args []string, us *unitSession) int {
-	e, u := us.estate, us.unit
-	extra, env := e.Extra(u, strings.Fields(cmd.Name)[0])
+	e := us.estate
+	extra, env := us.single.Extra()
 	c.Work(c.System.In(us.dir))
 	c.Launch, c.Unit, c.Report.Note = us.dir, us.surroundings(c), us.note
-	for _, name := range e.Secret(u) {
+	for _, name := range us.single.Secret() {
 		c.Report.Set.Conceal(name)
 	}
 	c.Env = c.Env.With(env...)
 	if cmd.Name == "init" {
-		extra = append(extra, e.BackendConfig(u)...)
-	}
-	log := estate.Observer{
-		Log:    func(_ *estate.Unit, line string) { hookLine(c, cmd.Name, args, line) },
-		LogErr: func(_ *estate.Unit, line string) { fmt.Fprintln(c.Stderr, line) },
+		for _, a := range us.single.BackendConfig() {
+			extra = append(extra, "-backend-config="+a)
+		}
 	}
 	if cmd.Name == "init" || !cmd.Units.Has(command.Uninitialized) {
-		if code, ds := e.EarlyHooks(ctx, u, log); ds.HasErrors() {
+		if code, ds := us.single.PreHooks(ctx); ds.HasErrors() {
 			c.Report.TellWith(e.Sources(), ds)
 			return max(code, 1)
 		}
-		if ds := e.CheckBackend(u); ds.HasErrors() {
+		if ds := us.single.CheckBackend(); ds.HasErrors() {
 			return failWith(c, e, ds)
 		}
 	}
@@ -247,11 +249,11 @@ func inUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitF
 		}
 	}
 	c.Command = cmd
-	if us.files != nil { // nothing runs around a command that only looks
+	if us.single.Files() != nil { // nothing runs around a command that only looks
 		return c.Do(ctx, cmd, append(slices.Clone(extra), args...))
 	}
 	return tried(ctx, c, us, func() int {
-		return hooked(ctx, c, us, log, func() int {
+		return hooked(ctx, c, us, func() int {
 			return phase(ctx, c, cmd.Name, us.dir, func(ctx context.Context) int { return c.Do(ctx, cmd, append(slices.Clone(extra), args...)) })
 		})
 	})
@@ -271,17 +273,17 @@ func hookLine(c *command.Call, command string, args []string, line string) {
 }
 
 // hooked runs a command with the hooks before and after it. Its errors are noted.
-func hooked(ctx context.Context, c *command.Call, us *unitSession, log estate.Observer, run func() int) int {
-	e, u := us.estate, us.unit
-	code, ds := e.Hooks(ctx, u, false, nil, log)
+func hooked(ctx context.Context, c *command.Call, us *unitSession, run func() int) int {
+	e := us.estate
+	code, ds := us.single.Hooks(ctx, false, nil)
 	if c.Report.TellWith(e.Sources(), ds); ds.HasErrors() {
 		us.note(ds)
 		code = max(code, 1)
 	} else if code = run(); code != 0 && code != 2 && len(us.failed) == 0 {
 		us.note(diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", c.Command.Name, code))
 	}
-	after, ds := e.Hooks(ctx, u, true, us.failed, log)
-	ds = append(ds, e.KeepLock(u)...)
+	after, ds := us.single.Hooks(ctx, true, us.failed)
+	ds = append(ds, us.single.KeepLock()...)
 	if c.Report.TellWith(e.Sources(), ds); ds.HasErrors() {
 		us.note(ds)
 		return max(after, code, 1)
@@ -307,33 +309,24 @@ func autoInit(ctx context.Context, c *command.Call, us *unitSession) diag.List {
 	} else if !slices.ContainsFunc(ds, module.NeedsInstall) {
 		return nil // the command tells it
 	}
-	phase(ctx, c, "init", us.dir, func(ctx context.Context) int {
-		ds = initUnit(ctx, c, us.estate, us.unit, us.dir)
-		return min(len(ds.Errors()), 1)
-	})
-	if ds.HasErrors() {
-		return ds
-	}
-	return us.estate.KeepLock(us.unit)
-}
-
-func (us *unitSession) backendConfig() []string {
-	var out []string
-	for _, a := range us.estate.BackendConfig(us.unit) {
-		out = append(out, strings.TrimPrefix(a, "-backend-config="))
-	}
-	return out
+	return us.single.Install(ctx)
 }
 
 // surroundings are what the unit adds to the folder that a call works in.
 func (us *unitSession) surroundings(c *command.Call) *command.Surroundings {
-	return &command.Surroundings{
-		Values: func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List {
-			return us.inputs(ctx, c.Report.Set, values, root)
-		},
-		Files:    us.files,
-		Programs: func() sys.Env { return us.estate.Programs(c.Report.Context, us.unit) },
-	}
+	out := surroundings(c, us.single.Values, us.estate.Sources(), func() sys.Env { return us.single.Programs(c.Report.Context) })
+	out.Files = us.single.Files()
+	return out
+}
+
+// surroundings are what a unit adds to the folder that a call works in: its inputs, which
+// stand in sources, and the environment of its programs.
+func surroundings(c *command.Call, inputs func(root *config.Module) (map[string]engine.InputValue, diag.List), sources *source.Set, programs func() sys.Env) *command.Surroundings {
+	return &command.Surroundings{Programs: programs, Values: func(_ context.Context, values map[string]engine.InputValue, root *config.Module) diag.List {
+		given, ds := inputs(root)
+		addInputs(values, given, ds, sources, c.Report.Set)
+		return ds
+	}}
 }
 
 // checkInputs computes the unit's inputs, so that what is wrong with them is told
@@ -343,25 +336,23 @@ func (us *unitSession) checkInputs(ctx context.Context, c *command.Call) diag.Li
 	if root == nil || ds.HasErrors() {
 		return nil // the command tells it
 	}
-	_, ds = us.estate.Values(ctx, us.unit, root)
+	_, ds = us.single.Values(root)
 	return ds
 }
 
-// inputs adds the unit's inputs to values that were given by other ways. The files
-// that they come from join the set.
-func (us *unitSession) inputs(ctx context.Context, into *source.Set, values map[string]engine.InputValue, root *config.Module) diag.List {
-	given, ds := us.estate.Values(ctx, us.unit, root)
+// addInputs adds a unit's inputs to values that were given by other ways. The files
+// that they, and messages about them, stand in join a set.
+func addInputs(values, given map[string]engine.InputValue, ds diag.List, from, into *source.Set) {
 	for name := range maps.Keys(given) {
 		if _, ok := values[name]; !ok {
 			values[name] = given[name]
 		}
 	}
-	set := us.estate.Sources()
 	known := func(at *source.Range) {
 		if at == nil {
 			return
 		}
-		if f := set.File(at.Filename); f != nil {
+		if f := from.File(at.Filename); f != nil {
 			into.Add(f)
 		}
 	}
@@ -371,5 +362,4 @@ func (us *unitSession) inputs(ctx context.Context, into *source.Set, values map[
 	for _, in := range given {
 		known(in.At)
 	}
-	return ds
 }

@@ -15,7 +15,7 @@ import (
 
 // signIn takes over the flags that say how units come by credentials.
 func signIn(c *command.Call, f *signingIn, o *estate.Options) diag.List {
-	o.SignIn = estate.SignIn{Role: estate.Role{ARN: f.role, Session: f.roleSession, Seconds: f.roleSeconds, Token: f.webToken}, Later: f.noDiscoveryAuth}
+	o.Credentials = estate.SignIn{Role: estate.Role{ARN: f.role, Session: f.roleSession, Seconds: f.roleSeconds, Token: f.webToken}, Later: f.noDiscoveryAuth}
 	if f.authCommand == "" {
 		return nil
 	}
@@ -23,7 +23,7 @@ func signIn(c *command.Call, f *signingIn, o *estate.Options) diag.List {
 	if err != nil || len(words) == 0 {
 		return diag.Errorf(nil, "Failed to parse command-line flags", "Invalid value %q for flag --auth-provider-cmd: it must be a program with its arguments.", f.authCommand)
 	}
-	o.SignIn.Command = words
+	o.Credentials.Command = words
 	return nil
 }
 

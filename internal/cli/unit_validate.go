@@ -91,15 +91,16 @@ func runInfo(ctx context.Context, c *command.Call, f *unitFlags, binary string) 
 		return c.Fail(ds)
 	}
 	c.Report.Aside(ds)
+	o.Tolerant = true
 	var e *estate.Estate
 	var units []*estate.Unit
 	if f.all || len(f.filters) > 0 {
-		e, ds = openLeniently(ctx, c, o.Tolerate())
+		e, ds = openLeniently(ctx, c, o)
 		defer e.Close(ctx)
-		units = slices.DeleteFunc(slices.Clone(e.Units), func(u *estate.Unit) bool { return u.Broken != nil })
+		units = slices.DeleteFunc(slices.Clone(e.Found.Units), func(u *estate.Unit) bool { return u.Broken != nil })
 	} else {
 		var u *estate.Unit
-		if e, u, ds = estate.OpenUnit(ctx, o.Tolerate(), unitPath(c, f), f.module); u != nil {
+		if e, u, ds = estate.OpenUnit(ctx, o, unitPath(c, f), f.module); u != nil {
 			units = append(units, u)
 		}
 	}
@@ -134,7 +135,7 @@ type hclValidateOptions struct {
 
 // openLeniently opens an estate in which units may be broken.
 func openLeniently(ctx context.Context, c *command.Call, o estate.Options) (*estate.Estate, diag.List) {
-	o.Look.Lenient = true
+	o.Discovery.Lenient = true
 	return open(ctx, c, o)
 }
 
@@ -194,13 +195,14 @@ func writeJSON(c *command.Call, v any) {
 
 // validateInputs compares the inputs of every unit with the variables of its module.
 func validateInputs(ctx context.Context, c *command.Call, eo estate.Options, o *hclValidateOptions) int {
-	e, ds := openLeniently(ctx, c, eo.Tolerate())
+	eo.Tolerant = true
+	e, ds := openLeniently(ctx, c, eo)
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return failWith(c, e, ds)
 	}
 	ds = nil
-	for _, u := range e.Units {
+	for _, u := range e.Found.Units {
 		if ds = append(ds, u.Broken...); u.Broken != nil {
 			continue
 		}

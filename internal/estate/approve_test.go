@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
 )
 
 // TestApprovedValues changes a unit after its plan was approved, without other
@@ -32,7 +33,7 @@ output "o" { value = "one" }
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := tree(t, "-- u/terragrunt.hcl --\n-- u/main.tf --\n"+before)
-			approved := estate.Approve(open(t, options(dir, "apply")).Run(t.Context(), estate.RunOptions{Op: estate.Plan}))
+			approved := saved.Approve(open(t, options(dir, "apply")).Run(t.Context(), estate.RunOptions{Op: estate.Plan}))
 			text := strings.Replace(before, tt.from, tt.to, 1)
 			if tt.name == "gone" {
 				text = strings.Replace(text, "terraform_data.y.id", `"x"`, 1)
@@ -80,7 +81,7 @@ func TestApprovedDeletion(t *testing.T) {
 				return open(t, options(dir, "apply")).Run(t.Context(), o)[0]
 			}
 			run(x+y, estate.RunOptions{Op: estate.Apply})
-			approved := estate.Approve([]*estate.Result{run(tt.approved, estate.RunOptions{Op: estate.Plan})})
+			approved := saved.Approve([]*estate.Result{run(tt.approved, estate.RunOptions{Op: estate.Plan})})
 			if tt.then == "apply" { // somebody else does it first
 				run(tt.approved, estate.RunOptions{Op: estate.Apply})
 				tt.then = tt.approved
@@ -102,7 +103,7 @@ func TestApprovedDeletion(t *testing.T) {
 // configuration may be made of it, which no plan shows.
 func TestApprovedInput(t *testing.T) {
 	dir := tree(t, "-- u/terragrunt.hcl --\ninputs = { in = \"one\" }\n-- u/main.tf --\nvariable \"in\" { type = string }\nresource \"terraform_data\" \"x\" {}\n")
-	approved := estate.Approve(open(t, options(dir, "apply")).Run(t.Context(), estate.RunOptions{Op: estate.Plan}))
+	approved := saved.Approve(open(t, options(dir, "apply")).Run(t.Context(), estate.RunOptions{Op: estate.Plan}))
 	if err := os.WriteFile(filepath.Join(dir, "u", "terragrunt.hcl"), []byte("inputs = { in = \"two\" }\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

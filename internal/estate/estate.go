@@ -2,220 +2,222 @@
 // folder, puts them in order, and plans, applies, checks and reads them, with
 // outputs flowing from one to the next in memory, known or not.
 //
-// Main types: Options, Estate, Unit and Run. The one rule: nothing of a unit is
-// kept between two of its turns but its state and its outputs, so that what
-// thousands of units cost does not add up.
+// It is the facade of the rooms below it, and has no rule of its own: discovery finds the
+// units, check holds them to what shows without state, run works on them in the order
+// that schedule gives, each in its workdir, with its hooks, inputs, credentials and
+// states; report and saved keep what came of it.
 //
-// A unit's module is read where it lies, with the unit's own and generated files
-// laid over it in memory (files.go). The folder below .terragrunt-cache, in which
-// Terragrunt would run it, is made only where something other than the loader
-// looks at it (disk.go).
+// Main types: Options and Estate. The one rule: options are taken apart here, and each
+// room is given what it reads.
 package estate
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
-	"sync"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/demand"
-	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/estate/check"
+	"github.com/terrace-iac/terrace/internal/estate/credentials"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
+	"github.com/terrace-iac/terrace/internal/estate/outputs"
+	"github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/estate/run"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/internal/estate/states"
+	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
 )
 
-// Options say which units to work on, and with what. Root is required.
+// Options say which units to work on, and with what. Discovery.Root and Machine.Now are
+// required.
 type Options struct {
-	Root string // absolute; units are looked for below it
-	Look Look   // how the units are looked for
+	// Discovery says which units there are. Its Command and DownloadDir are those of the
+	// request, whatever stands there.
+	Discovery discovery.Settings
 	// Request is the command that runs on the units, and what unit files can tell of it.
 	Request unit.Request
-	Destroy bool         // the command destroys what the units manage
-	Machine unit.Machine // of which Now is required
+	Machine unit.Machine
 	// At is the time that timestamp() gives in unit files, for the whole run: a plan and
 	// what is applied of it must have the same one. Zero means when it is asked for.
-	At      time.Time
-	Who     string // user@host, for locks
-	Sources Sources
-	Inputs  Inputs
-	Without Without
-	SignIn  SignIn
-	Host    Host
+	At          time.Time
+	Who         string // user@host, for locks
+	Sources     workdir.Sources
+	Inputs      run.Inputs
+	Skip        Skip
+	Credentials credentials.Settings
+	Host        run.Host
+	// Checking says that the units are looked at and nothing will run: what takes
+	// credentials that are not there is unknown.
+	Checking bool
+	// Tolerant makes outputs that do not exist no error, as rendering wants it.
+	Tolerant bool
+	// ValuesElsewhere says that variables may get values by flags, so that missing inputs
+	// are no error before a run.
+	ValuesElsewhere bool
 	// ShareProviders are providers whose processes units share though their working
 	// folders differ, beside those that are known not to look at theirs.
 	ShareProviders []addr.Provider
-
 	// Worktrees notes the worktrees that are made for filters by git. nil: the estate
 	// keeps that to itself.
-	Worktrees *Worktrees
-
-	repo string // where git runs, if that is not Root
+	Worktrees *git.Worktrees
 }
 
-// Sources say what comes in the place of the sources of units.
-type Sources struct {
-	Map  map[string]string // of --source-map: what replaces an address, before the //
-	Base bool              // the source of the request is where the modules of all units lie, and not the one of the unit that was opened
-}
-
-// Inputs say what is made of the inputs of units. The zero value takes them as they
-// are and lets modules leave some undeclared.
-type Inputs struct {
-	Strict    bool // inputs that a module does not declare are errors
-	Debug     bool // those of each unit are written to a file beside it
-	Elsewhere bool // variables may get values by flags, so that missing inputs are no error yet
-	Mocks     bool // mock outputs come before planned ones
-
-	tolerant bool // outputs that do not exist are no error
-}
-
-// Without says what is left out.
-type Without struct {
+// Skip says what is left out.
+type Skip struct {
 	Hooks   bool
 	Retries bool
 	Outputs bool // of dependencies, which are unknown then
-	// Removals leaves out units that filters by git found removed.
-	Removals bool
-}
-
-// A Host is what the program around an estate does for it. Every field may be nil.
-type Host struct {
-	// Values are the values that users give to the variables of a module besides
-	// inputs: from the environment, flags, and variable files in the folder, whose
-	// path is "" where there are none. more are flags that count before the user's.
-	Values func(f Folder, more []VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List)
-	// Init installs modules and providers into the working folder of a unit, and the
-	// hooks of init run around it. nil: neither is done, unless it is the command.
-	Init func(ctx context.Context, e *Estate, u *Unit, dir string) diag.List
-	// Provisioners runs provisioner blocks in a folder.
-	Provisioners func(Folder) engine.Provisioners
-	// ReadState serves terraform_remote_state in a folder.
-	ReadState func(dir string) engine.ReadState
-	// AssumeRole gets the credentials of a role, as an environment. env is that of those
-	// who assume it.
-	AssumeRole func(ctx context.Context, env sys.Env, r Role) ([]string, error)
-	// Fetch brings the package of a module source that is not local onto this
-	// machine and tells its folder.
-	Fetch func(ctx context.Context, src string) (dir string, ds diag.List)
-	// Providers are those of the unit in a folder; nil: the built-in provider alone.
-	Providers func(Folder) Providers
-	// Program is the path of the program, for hooks that call it; "" for its name.
-	Program string
-}
-
-// A Folder is where a unit runs, and with what environment.
-type Folder struct {
-	Dir   string
-	Env   sys.Env
-	Files config.FS // what the folder holds where it is not on disk yet; nil: what lies there
-	// Programs is the environment of programs that the module starts; nil: Env.
-	Programs func() sys.Env
-}
-
-// A VarFlag is a -var or a -var-file.
-type VarFlag struct {
-	File  bool
-	Value string
-}
-
-// Providers are the providers of one unit.
-type Providers interface {
-	engine.ProviderSource
-	// Choose finds the packages of the providers that are needed.
-	Choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List
 }
 
 // An Estate is units in order.
 type Estate struct {
-	Units []*Unit // by name
-	// Stacks are the folders of stack files, as names.
-	Stacks []string
-	// Ungenerated are errors about stacks whose units were not generated: without
-	// them a run over everything would leave something out.
-	Ungenerated diag.List
-	// Warnings came up when the units were read.
-	Warnings diag.List
-	// Chosen says that Units are those that the filters ask for, whatever is wrong
-	// with them. Without it some may be missing or too many.
-	Chosen bool
+	Found *discovery.Found
 
-	o       Options
-	told    told
-	loader  *unit.Loader
-	blind   *unit.Loader // to which all outputs are unknown: for what is looked at before a run
-	byID    map[string]*Unit
-	shared  sharing
-	history history
-	run     *Run // whose results the units' dependencies are read from; nil before any
-	holding holding
+	o        Options
+	loader   *unit.Loader
+	static   *unit.Loader // to which all outputs are unknown: for what is looked at before a run
+	reader   *outputs.Reader
+	dirs     *workdir.Maker
+	states   *states.Keeper
+	runner   run.Runner // but for what changes with each run
+	changing states.Changing
+	first    run.First
+	examined check.Examined
+	examiner *engine.Examiner
+	invalid  map[*discovery.Unit]diag.List // what checks found
 }
 
-// told is what was told already, so that it is not told again.
-type told struct {
-	reading map[identity]bool // while the units were read
-	once    sync.Map          // what first let pass
-	unmade  map[string]bool   // the folders of stack files of which not everything was made
+// New makes an estate of no units yet.
+func newEstate(o Options) *Estate {
+	if o.Worktrees == nil {
+		o.Worktrees = &git.Worktrees{}
+	}
+	s := o.Discovery
+	s.Command, s.DownloadDir = o.Request.Command, o.Request.DownloadDir
+	e := &Estate{Found: discovery.New(s), o: o}
+	checkedOut := func(path string) string { return e.Found.Checkouts.CheckedOut(path) }
+	sources := o.Sources
+	sources.Alone = func(id string) bool { return e.Found.ByID(id) != nil }
+	e.dirs = workdir.NewMaker(workdir.Settings{
+		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
+		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut,
+	})
+	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir})
+	e.reader = &outputs.Reader{
+		Found: e.Found, Loader: func() *unit.Loader { return e.loader }, Off: o.Skip.Outputs, Tolerant: o.Tolerant,
+		State: e.readState,
+	}
+	e.runner = run.Runner{
+		Command: o.Request.Command, Machine: o.Machine, Dirs: e.dirs, Credentials: credentials.New(o.Credentials, o.Machine), States: e.states,
+		Changing: &e.changing, Host: o.Host, Inputs: o.Inputs, NoHooks: o.Skip.Hooks, NoRetries: o.Skip.Retries,
+		ShareProviders: o.ShareProviders, Name: e.Found.Name, First: &e.first,
+	}
+	e.examiner = engine.NewExaminer(o.Machine.Now)
+	return e
 }
 
-// first leaves out warnings that were given before for the same place, as where
-// many units share a file.
-func (t *told) first(ds diag.List) diag.List {
-	var out diag.List
-	for _, m := range ds {
-		if m.Severity == diag.Warning && m.At != nil {
-			type said struct {
-				summary string
-				at      source.Range
-			}
-			if _, again := t.once.LoadOrStore(said{m.Summary, *m.At}, true); again {
-				continue
+// open makes the loaders of unit files below a folder.
+func (e *Estate) open(root string) (loader, static *unit.Loader) {
+	env := e.o.UnitEnv(root)
+	env.Outputs, env.Tolerant = e.reader.Get, e.o.Tolerant || e.o.Skip.Outputs
+	env.UnitEnviron = e.runner.Credentials.Environ()
+	e.loader = unit.NewLoader(env)
+	e.static = e.loader.Anew(func(*demand.Task, string, source.Range) (cty.Value, bool, diag.List) {
+		return cty.DynamicVal, true, nil
+	})
+	e.runner.Root, e.runner.Static = root, e.static
+	return e.loader, e.static
+}
+
+// UnitEnv is what unit files are evaluated in below a root, without the outputs of dependencies.
+func (o *Options) UnitEnv(root string) unit.Env {
+	machine := o.Machine
+	if !o.At.IsZero() {
+		machine.Now = func() time.Time { return o.At }
+	}
+	return unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName}
+}
+
+// stacks are what stacks are generated with, below a root.
+func (o *Options) stacks() stacks.Settings {
+	return stacks.Settings{Env: o.UnitEnv(o.Discovery.Root), SourceMap: o.Sources.Map, Fetch: o.Sources.Fetch, Whole: o.Discovery.Whole, Generated: o.Discovery.Generated}
+}
+
+func (o *Options) git() git.Repo {
+	return git.Repo{Dir: o.Discovery.Root, Environ: o.Machine.Environ, Exec: o.Machine.Run}
+}
+
+// Open finds and reads the units below a folder, and puts them in order. With
+// errors the estate holds what could be read, and must not be run. Where Discovery.Whole
+// is set, Check still finds the rest of what is wrong, if anything was read at all.
+func Open(ctx context.Context, o Options) (*Estate, diag.List) {
+	e := newEstate(o)
+	ds := e.Found.Find(ctx, discovery.Tools{Loaders: e.open, Modules: e.dirs, Stacks: o.stacks(), Git: o.git(), Worktrees: e.o.Worktrees})
+	return e, ds
+}
+
+// OpenUnit reads the unit of one folder or file alone; module names one of an
+// environment file, and is "" for ordinary units.
+func OpenUnit(ctx context.Context, o Options, path, module string) (*Estate, *discovery.Unit, diag.List) {
+	e := newEstate(o)
+	loader, _ := e.open(o.Discovery.Root)
+	in, ds := loader.Unit(loader.Task(ctx), path, module)
+	if ds.HasErrors() || in == nil {
+		return e, nil, ds
+	}
+	return e, e.Found.Add(in), ds
+}
+
+// ModuleNames are the names of the units in environment files, as --module takes
+// them.
+func ModuleNames(ctx context.Context, o Options, files []string) ([]string, diag.List) {
+	loader := unit.NewLoader(o.UnitEnv(o.Discovery.Root))
+	var names []string
+	var ds diag.List
+	for _, path := range files {
+		units, more := loader.Load(loader.Task(ctx), path)
+		ds = append(ds, more...)
+		for _, u := range units {
+			if rel, err := filepath.Rel(filepath.Dir(path), u.ID); err == nil {
+				names = append(names, filepath.ToSlash(rel))
 			}
 		}
-		out = append(out, m)
 	}
-	return out
+	return names, ds
 }
 
-// A Unit is one unit of an estate.
-type Unit struct {
-	*unit.Unit
-	Name     string // the path from the estate's root, with slashes
-	Needs    []*Unit
-	NeededBy []*Unit
-	External []string // dependencies that lie outside of the estate
-	// Excluded says why the unit takes no part in the command; "" if it does.
-	Excluded string
-	// Outside is true for units that do not lie below the estate's root, which
-	// filters bring in.
-	Outside bool
-	// Broken is what is wrong with a unit file that cannot be read. Such units are there
-	// only where Look.Lenient or Look.Whole is set, and nothing but their names is known,
-	// and with Lenient those of their dependencies that can be read. Empty, but not nil,
-	// for units that are Removed.
-	Broken diag.List
-	// Removed is true for units that are no longer there, which filters by git bring
-	// in: all that they manage is to be destroyed.
-	Removed bool
-	// Found is where a filter by git found the unit; zero if none did.
-	Found Found
-
-	faulty bool      // its file was read in part: only Check and what lists units work with it
-	wrong  diag.List // what was found before anything ran
-	edges  []unit.Edge
-	signed []string // what signing in added to its environment
-	place  *place
+// GenerateStacks makes the units of all stack files below the root of the options.
+// The text that messages are about is added to set.
+func GenerateStacks(ctx context.Context, o Options, set *source.Set) diag.List {
+	s := o.Discovery
+	s.DownloadDir = o.Request.DownloadDir
+	_, ds := discovery.Generate(ctx, s, o.stacks(), set)
+	return ds
 }
 
-// Found is where a filter by git found a unit.
-type Found struct {
-	Ref  string // the commit, as it was written
-	name string // the unit's path from the repository
+// Affected is the filter of --filter-affected: what differs between the default
+// branch and HEAD.
+func Affected(ctx context.Context, o Options) (string, diag.List) {
+	text, err := o.git().Affected(ctx)
+	if err != nil {
+		return "", filter.Invalid("--filter-affected", err.Error())
+	}
+	return "[" + text + "]", nil
 }
 
 // Sources is the text of the unit files, for showing messages about them.
@@ -224,120 +226,237 @@ func (e *Estate) Sources() *source.Set { return e.loader.Sources() }
 // Deprecated is the warning about deprecated parts of the unit language.
 func (e *Estate) Deprecated() diag.List { return e.loader.Deprecated() }
 
-// OpenUnit reads the unit of one folder or file alone; module names one of an
-// environment file, and is "" for ordinary units.
-func OpenUnit(ctx context.Context, o Options, path, module string) (*Estate, *Unit, diag.List) {
-	e := newEstate(o)
-	t := e.loader.Task(ctx)
-	in, ds := e.loader.Unit(t, path, module)
-	if ds.HasErrors() || in == nil {
-		return e, nil, ds
+// Task starts an evaluation of parts of units. After a run it sees the outputs of that.
+func (e *Estate) Task(ctx context.Context) *demand.Task { return e.loader.Task(ctx) }
+
+// Close removes what was checked out for the estate, which may be nil.
+func (e *Estate) Close(ctx context.Context) {
+	if e != nil {
+		e.Found.Checkouts.Remove(ctx)
 	}
-	u := e.add(in)
-	return e, u, ds
 }
 
-func newEstate(o Options) *Estate {
-	e := &Estate{o: o, byID: map[string]*Unit{}, told: told{reading: map[identity]bool{}}}
-	e.renew()
-	return e
-}
-
-// renew starts a new evaluation of the unit files, which must happen between two
-// runs: outputs are fetched once in each.
-func (e *Estate) renew() {
-	env := e.o.UnitEnv()
-	env.Outputs, env.Tolerant = e.outputs, e.o.Inputs.tolerant || e.o.Without.Outputs
-	env.UnitEnviron = e.functionEnv()
-	e.loader = unit.NewLoader(env)
-	e.blind = e.loader.Anew(unknowable)
-}
-
-// UnitEnv is what unit files are evaluated in, without the outputs of dependencies.
-func (o Options) UnitEnv() unit.Env {
-	machine := o.Machine
-	if !o.At.IsZero() {
-		machine.Now = func() time.Time { return o.At }
+// Check holds the units and their connections to every rule that can be checked
+// without state. strict makes inputs that a module does not declare errors.
+func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
+	c := &check.Checker{
+		Found: e.Found, Loader: e.loader, Static: e.static, Dirs: e.dirs, Outside: e.reader.Outside, Command: e.o.Request.Command,
+		Environ: e.o.Machine.Environ, Now: e.o.Machine.Now, ValuesElsewhere: e.o.ValuesElsewhere, Strict: strict,
+		Examiner: e.examiner, Examined: &e.examined,
 	}
-	return unit.Env{WorkingDir: o.Root, Machine: machine, Request: o.Request, Checking: o.Look.Checking, ConfigName: o.Look.ConfigName}
-}
-
-func (e *Estate) add(in *unit.Unit) *Unit {
-	u := &Unit{Unit: in, Name: e.name(in.ID)}
-	e.Units = append(e.Units, u)
-	e.byID[in.ID] = u
-	return u
-}
-
-// name is how a unit is called: its ID as seen from the root.
-func (e *Estate) name(id string) string {
-	rel, err := filepath.Rel(e.o.Root, id)
-	if err != nil {
-		return id
+	if e.o.Host.Provisioners != nil {
+		c.Provisioners = func(dir string) engine.Provisioners {
+			return e.o.Host.Provisioners(run.Folder{Dir: dir, Env: e.o.Machine.Environ})
+		}
 	}
-	return filepath.ToSlash(rel)
+	res := c.Run(ctx)
+	e.invalid = res.Invalid
+	return res.Diags
 }
 
-// task starts a strand of evaluation of unit files.
-func (e *Estate) task(ctx context.Context) *demand.Task { return e.loader.Task(ctx) }
-
-// A Result is what came of one unit in a run.
-type Result struct {
-	Unit    *Unit
-	Status  Status
-	Reason  string // for reports: run error, ancestor error, exclude block
-	Cause   string // the unit before it that failed or did not run, the label of the block that decided, or the error's summary
-	Message string // what the ignore block says that took a failure for success
-	Blocker Blocker
-	Started time.Time
-	Ended   time.Time
-	Diags   diag.List
-	Set     *source.Set // where the places in Diags lie, if not in the estate's own
-	Plan    *engine.Plan
-	Counts  Counts
-	Changes bool // the plan would do something
-	// Deferred is what cannot be planned before other units are applied.
-	Deferred []Deferral
-	Code     int
+// Run works on all units in their order and returns a result for each, by name. What the
+// outputs of dependencies were before it, they are not in it.
+func (e *Estate) Run(ctx context.Context, o run.Options) []*report.Result {
+	r := e.renew()
+	return r.Run(ctx, e.Found.Units, o)
 }
 
-// A Blocker is the unit that is behind an ancestor error: that failed first, or that was
-// kept from running. The zero value is none.
-type Blocker struct {
-	Name string
-	Kept bool // it did not fail: it was not run
+// renew has the outputs of dependencies asked for anew.
+func (e *Estate) renew() *run.Runner {
+	r := e.runner
+	r.Made = &outputs.Made{}
+	e.reader.Made = r.Made
+	e.loader = e.loader.Anew(e.reader.Get)
+	for _, u := range e.Found.Units {
+		if u.Broken == nil {
+			u.Unit = u.Unit.In(e.loader)
+		}
+	}
+	r.Loader = e.loader
+	return &r
 }
 
-// Status is what became of a unit in a run.
-type Status string
+// NotRun are the results of a run that did not begin, by name. Of units, those have
+// failed in which something wrong was found by Open and Check; ds are all errors, of
+// which the first is the cause where there are none about a unit.
+func (e *Estate) NotRun(ds diag.List) []*report.Result {
+	invalid := map[*discovery.Unit]diag.List{}
+	for _, u := range e.Found.Units {
+		invalid[u] = slices.Concat(u.Invalid, e.invalid[u]).Errors()
+	}
+	return run.Refuse(e.Found.Units, e.o.Discovery.Destroy, invalid, e.whyNotRun(ds, invalid), e.o.Machine.Now())
+}
 
-// The statuses, in the words of run reports.
-const (
-	Succeeded Status = "succeeded"
-	Failed    Status = "failed"
-	Excluded  Status = "excluded"
-	EarlyExit Status = "early exit"
-)
+// Invalid are the results of a run whose command is wrong: each unit failed by ds that
+// does not come after another.
+func (e *Estate) Invalid(ds diag.List) []*report.Result {
+	invalid := map[*discovery.Unit]diag.List{}
+	tasks := discovery.Tasks(e.Found.Units, e.o.Discovery.Destroy)
+	for i, u := range e.Found.Units {
+		waits := slices.ContainsFunc(tasks[i].Needs, func(n int) bool { return !tasks[n].Skip })
+		if !waits && !tasks[i].Skip {
+			invalid[u] = ds
+		}
+	}
+	return run.Refuse(e.Found.Units, e.o.Discovery.Destroy, invalid, e.whyNotRun(ds, invalid), e.o.Machine.Now())
+}
 
-// Counts says how many objects a plan changes, or an apply changed.
-type Counts struct{ Add, Change, Destroy, Import, Forget int }
+// whyNotRun says why units did not run with which nothing is wrong.
+func (e *Estate) whyNotRun(ds diag.List, invalid map[*discovery.Unit]diag.List) string {
+	var names []string
+	bad := 0
+	for _, u := range e.Found.Units {
+		if invalid[u].HasErrors() {
+			if bad++; bad <= discovery.NamedUnits {
+				names = append(names, u.Name)
+			}
+		}
+	}
+	switch text := strings.Join(names, ", "); {
+	case bad > discovery.NamedUnits:
+		return fmt.Sprintf("nothing was run, since %d units are not valid, %s among them", bad, text)
+	case bad > 0:
+		return "nothing was run, since there are errors in " + text
+	case ds.HasErrors():
+		return "nothing was run: " + ds.Errors()[0].Summary
+	}
+	return "nothing was run"
+}
 
-// Observer is told what happens in a run. Its functions are called concurrently,
-// and may be nil.
-type Observer struct {
-	Started func(*Unit)
-	Event   event.Sink
-	// Planned is called while the engine that made the plan is open.
-	Planned func(u *Unit, e *engine.Engine, p *engine.Plan)
-	// Applied is called when an apply has ended without errors, before Ended, with the
-	// state that there is now, nil if there is none.
-	Applied func(*Result, *state.State)
-	Ended   func(*Result)
-	// Hook is called when a hook of the unit begins, and with "" when it has ended.
-	Hook func(u *Unit, name string)
-	// Again is called when a unit failed and its errors block has it tried again.
-	Again func(u *Unit, v Verdict, failed diag.List)
-	// Log gets the lines of hooks while they run, and LogErr those on their standard
-	// error; if LogErr is nil, Log gets all of them in the order they were written in.
-	Log, LogErr func(u *Unit, line string)
+// Restrict leaves out of the estate what a saved plan does not hold. It returns the
+// units of the plan that the estate does not have.
+func (e *Estate) Restrict(p *saved.Plan) (missing []string) {
+	held := map[string]bool{}
+	have := map[string]bool{}
+	for _, u := range p.Units {
+		held[u.Name] = u.Result == report.Succeeded
+	}
+	for _, u := range e.Found.Units {
+		have[u.Name] = true
+		if u.Excluded == "" && !held[u.Name] {
+			u.Excluded = "the saved plan does not hold it"
+		}
+	}
+	for _, u := range p.Units {
+		if held[u.Name] && !have[u.Name] {
+			missing = append(missing, u.Name)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// EndProviders ends the providers of a run that is still going on, for a program
+// that is about to end. What they were doing comes to nothing: Abandon comes first.
+func (e *Estate) EndProviders() { e.changing.EndProviders() }
+
+// Abandon leaves states and journals as they are, for a program that is about to
+// end although units are being applied.
+func (e *Estate) Abandon() { e.changing.Abandon() }
+
+// State reads the state of a unit as it is stored.
+func (e *Estate) State(ctx context.Context, u *discovery.Unit) (*state.State, diag.List) {
+	return e.readState(e.loader.Task(ctx), u)
+}
+
+func (e *Estate) readState(t *demand.Task, u *discovery.Unit) (*state.State, diag.List) {
+	d, ds := e.dirs.Dir(t, u.Unit, true)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	if d.Waits != "" {
+		return nil, diag.Errorf(nil, "Place of the state is not known", "The state of the unit %s cannot be read, since its %s depends on outputs that are not known yet.", u.Name, d.Waits)
+	}
+	var root *config.Module
+	var eng *engine.Engine
+	if d.Remote == nil {
+		if eng, ds = e.runner.Engine(t.Context(), t, d); ds.HasErrors() && (eng == nil || eng.Tree() == nil) {
+			return nil, ds
+		}
+		defer eng.Close()
+		root = eng.Root()
+	}
+	where, ds := e.states.Where(t.Context(), u.Name, d, root, eng, nil)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	s, more := e.states.Read(t.Context(), where)
+	return s, append(ds, more...)
+}
+
+// Outputs reads the stored outputs of every unit of the estate that takes part, by
+// name. A state that cannot be read is reported of its unit alone.
+func (e *Estate) Outputs(ctx context.Context) (map[string]map[string]*state.Output, []*report.Result) {
+	out := map[string]map[string]*state.Output{}
+	var results []*report.Result
+	for _, u := range e.Found.Units {
+		res := &report.Result{Unit: u, Status: report.Succeeded, Started: e.o.Machine.Now()}
+		results = append(results, res)
+		if u.Excluded != "" {
+			res.LeaveOut()
+			res.Ended = res.Started
+			continue
+		}
+		s, ds := (*state.State)(nil), u.Broken
+		if ds == nil {
+			s, ds = e.State(ctx, u)
+		}
+		if res.Diags, res.Ended = ds, e.o.Machine.Now(); ds.HasErrors() {
+			res.Fail(ds)
+		}
+		if s != nil {
+			out[u.Name] = s.Outputs
+		}
+	}
+	return out, results
+}
+
+// Declared are the variables of a unit's module, nil where that is not on this machine
+// or cannot be read.
+func (e *Estate) Declared(ctx context.Context, u *discovery.Unit) map[string]*config.Variable {
+	root := e.dirs.LocalRoot(e.static.Task(ctx), u.In(e.static))
+	if root == nil {
+		return nil
+	}
+	return root.Variables
+}
+
+// Validate holds every unit and stack file to all rules that need no outputs. In an
+// estate that was opened leniently, units that could not be read are reported too.
+func (e *Estate) Validate(ctx context.Context) diag.List {
+	units, dirs := e.Found.Units, e.Found.StackDirs()
+	n := len(units)
+	all := parallel.Map(n+len(dirs), 0, func(i int) diag.List {
+		t := e.loader.Task(ctx)
+		if i < n {
+			return e.validate(t, units[i])
+		}
+		st, ds := e.loader.Stack(t, filepath.Join(dirs[i-n], unit.StackName))
+		if st != nil {
+			_, more := st.Items(t)
+			ds = append(ds, more...)
+		}
+		return ds
+	})
+	return slices.Concat(all...)
+}
+
+func (e *Estate) validate(t *demand.Task, u *discovery.Unit) diag.List {
+	switch {
+	case u.Broken == nil:
+		return u.Check(t)
+	case u.Removed:
+		return nil // its file is gone
+	}
+	units, ds := e.loader.Load(t, u.Path) // more may be wrong with it than what kept it from being read
+	for _, in := range units {
+		ds = append(ds, in.Check(t)...)
+	}
+	return ds
+}
+
+// StackParts are the parts of all stacks below the root that belong to no other
+// stack, by name.
+func (e *Estate) StackParts(ctx context.Context) ([]stacks.Part, diag.List) {
+	return stacks.All(e.loader.Task(ctx), e.loader, e.Found.StackDirs())
 }

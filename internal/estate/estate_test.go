@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/unit"
 	"golang.org/x/tools/txtar"
 )
@@ -34,7 +36,7 @@ func tree(t testing.TB, text string) string {
 }
 
 func options(dir, command string) estate.Options {
-	return estate.Options{Root: dir, Request: unit.Request{Command: command, Args: []string{command}}, Who: "test@host", Machine: unit.Machine{Now: time.Now}}
+	return estate.Options{Discovery: discovery.Settings{Root: dir}, Request: unit.Request{Command: command, Args: []string{command}}, Who: "test@host", Machine: unit.Machine{Now: time.Now}}
 }
 
 func open(t testing.TB, o estate.Options) *estate.Estate {
@@ -99,7 +101,7 @@ func TestRun(t *testing.T) {
 func TestApproved(t *testing.T) {
 	dir := tree(t, chain+"-- d/terragrunt.hcl --\n-- d/main.tf --\nresource \"terraform_data\" \"x\" {}\n")
 	e := open(t, options(dir, "apply"))
-	approved := estate.Approve(e.Run(t.Context(), estate.RunOptions{Op: estate.Plan}))
+	approved := saved.Approve(e.Run(t.Context(), estate.RunOptions{Op: estate.Plan}))
 	more := "resource \"terraform_data\" \"x\" {}\nresource \"terraform_data\" \"new\" {}\n"
 	if err := os.WriteFile(filepath.Join(dir, "d", "main.tf"), []byte(more), 0o644); err != nil {
 		t.Fatal(err)
@@ -226,9 +228,9 @@ func TestFilters(t *testing.T) {
 	}
 	for _, tt := range tests {
 		o := options(dir, "plan")
-		o.Look.Filters = strings.Split(tt.filters, "\n")
+		o.Discovery.Filters = strings.Split(tt.filters, "\n")
 		var names []string
-		for _, u := range open(t, o).Units {
+		for _, u := range open(t, o).Found.Units {
 			names = append(names, u.Name)
 		}
 		if got := strings.Join(names, " "); got != tt.want {
@@ -237,7 +239,7 @@ func TestFilters(t *testing.T) {
 	}
 	for _, bad := range []string{"[HEAD~1]", "(x)", "color=red", "a |", "!"} {
 		o := options(dir, "plan")
-		o.Look.Filters = []string{bad}
+		o.Discovery.Filters = []string{bad}
 		if _, ds := estate.Open(t.Context(), o); !ds.HasErrors() {
 			t.Errorf("%q: no error", bad)
 		}
@@ -272,7 +274,7 @@ func ExampleEstate_Run() {
 		}
 	}
 	ctx := context.Background()
-	e, ds := estate.Open(ctx, estate.Options{Root: dir, Request: unit.Request{Command: "plan", Args: []string{"plan"}}, Machine: unit.Machine{Now: time.Now}})
+	e, ds := estate.Open(ctx, estate.Options{Discovery: discovery.Settings{Root: dir}, Request: unit.Request{Command: "plan", Args: []string{"plan"}}, Machine: unit.Machine{Now: time.Now}})
 	if ds.HasErrors() {
 		fmt.Println(ds.Err())
 		return

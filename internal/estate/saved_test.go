@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
 )
 
-// saved is the plan of an estate as it stands in a file.
-func saved(t *testing.T, dir string) []byte {
+// savedPlan is the plan of an estate as it stands in a file.
+func savedPlan(t *testing.T, dir string) []byte {
 	t.Helper()
 	var s estate.Saving
 	results := open(t, options(dir, "plan")).Run(t.Context(), estate.RunOptions{Op: estate.Plan, Saving: &s, Observe: estate.Observer{
@@ -27,13 +28,13 @@ func saved(t *testing.T, dir string) []byte {
 }
 
 func readSaved(src []byte) (*estate.SavedPlan, error) {
-	return estate.ReadSaved(bytes.NewReader(src), int64(len(src)), "1.0.0")
+	return saved.Read(bytes.NewReader(src), int64(len(src)), "1.0.0")
 }
 
 // TestSaved applies a saved plan, whose units are unpacked in their turns.
 func TestSaved(t *testing.T) {
 	dir := tree(t, chain)
-	p, err := readSaved(saved(t, dir))
+	p, err := readSaved(savedPlan(t, dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestSaved(t *testing.T) {
 // be read, before anything of them is done.
 func TestSavedDamaged(t *testing.T) {
 	dir := tree(t, chain)
-	src := saved(t, dir)
+	src := savedPlan(t, dir)
 	at := bytes.LastIndex(src[:bytes.Index(src, []byte("PK\x01\x02"))], []byte("parts/000002/plan")) + len("parts/000002/plan") + 100
 	for n := at; n < at+40; n++ {
 		other := bytes.Clone(src)

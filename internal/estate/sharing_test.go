@@ -4,15 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -60,7 +58,7 @@ func sharedUnits(t *testing.T, n int) string {
 func TestEachThingOnce(t *testing.T) {
 	const n = 6
 	root := sharedUnits(t, n)
-	e := openShared(t, Options{Root: root, Request: unit.Request{Command: "apply"}})
+	e := openShared(t, Options{Discovery: discovery.Settings{Root: root}, Request: unit.Request{Command: "apply"}})
 	if ds := e.Check(t.Context(), false); ds.HasErrors() {
 		t.Fatal(ds.Err())
 	}
@@ -73,14 +71,14 @@ func TestEachThingOnce(t *testing.T) {
 	}}
 	for i, op := range []Op{Plan, Apply, Plan} {
 		runShared(t, e, RunOptions{Op: op, Observe: observe})
-		if got, want := e.shared.states.Load(), int64((i+1)*(2*n+1)); got != want {
+		if got, want := e.states.Reads(), int64((i+1)*(2*n+1)); got != want {
 			t.Errorf("%d states were read after %d runs over %d units, want %d", got, i+1, 2*n+1, want)
 		}
 	}
 	if got := e.loader.Parsed(); got != 2*n+2 {
 		t.Errorf("%d unit files were parsed, want %d units and the root", got, 2*n+1)
 	}
-	if got := e.shared.parses.Parsed(); got != 2 {
+	if got := e.dirs.FilesParsed(); got != 2 {
 		t.Errorf("%d files of modules were parsed, want 2", got)
 	}
 	if len(trees) != n+1 {
@@ -92,9 +90,9 @@ func TestEachThingOnce(t *testing.T) {
 		}
 	}
 
-	e = openShared(t, Options{Root: root, Request: unit.Request{Command: "plan"}, Look: Look{Filters: []string{"!./first"}}})
+	e = openShared(t, Options{Discovery: discovery.Settings{Root: root, Filters: []string{"!./first"}}, Request: unit.Request{Command: "plan"}})
 	runShared(t, e, RunOptions{Op: Plan})
-	if got := e.shared.states.Load(); got != 2*n+1 {
+	if got := e.states.Reads(); got != 2*n+1 {
 		t.Errorf("%d states were read for %d units that need one outside", got, 2*n)
 	}
 }
@@ -115,49 +113,5 @@ func runShared(t *testing.T, e *Estate, o RunOptions) {
 		if res.Status != Succeeded && res.Status != Excluded {
 			t.Fatalf("%s: %s %v", res.Unit.Name, res.Status, res.Diags.Err())
 		}
-	}
-}
-
-// The table for users names the providers that are indifferent to their folder, and
-// no others.
-func TestIndifferentProvidersAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/shared-providers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(string(text), -1) {
-		n++
-		a, err := addr.ParseProvider(row[1])
-		if err != nil || !indifferent(a) {
-			t.Errorf("%s is in the table, but is not shared (%v)", row[1], err)
-		}
-		a.Host = "registry.terraform.io"
-		if !indifferent(a) {
-			t.Errorf("%s of the other registry is not shared", row[1])
-		}
-		a.Host = "example.com"
-		if indifferent(a) {
-			t.Errorf("%s of some other registry is shared", row[1])
-		}
-	}
-	source, err := os.ReadFile("processes.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if in := len(regexp.MustCompile(`(?m)^\t+(?:case )?"[a-z]+"[,:]`).FindAll(source, -1)); in != n || n == 0 {
-		t.Errorf("%d providers in the source, %d in the table", in, n)
-	}
-}
-
-// Where two blocks set a variable, the later one counts, whatever the values are.
-func TestExtraEnvironment(t *testing.T) {
-	u := &Unit{place: &place{terraform: &unit.Terraform{ExtraArguments: []unit.ExtraArguments{
-		{Commands: []string{"plan"}, EnvVars: map[string]string{"KEY": "z", "A": "1"}},
-		{Commands: []string{"plan"}, EnvVars: map[string]string{"KEY": "a"}},
-		{Commands: []string{"apply"}, EnvVars: map[string]string{"KEY": "b"}},
-	}}}}
-	if got := sys.Env(nil).With(u.extra("plan").env...).Get("KEY"); got != "a" {
-		t.Errorf("KEY is %q", got)
 	}
 }

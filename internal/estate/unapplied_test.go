@@ -7,6 +7,7 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -45,7 +46,7 @@ func TestNeverApplied(t *testing.T) {
 	}
 	e := open(t, options(tree(t, files.String()), "apply"))
 	first := e.Run(t.Context(), estate.RunOptions{Op: estate.Plan})
-	for _, r := range e.Run(t.Context(), estate.RunOptions{Op: estate.Apply, Approved: estate.Approve(first), Ask: func([]*estate.Result) bool {
+	for _, r := range e.Run(t.Context(), estate.RunOptions{Op: estate.Apply, Approved: saved.Approve(first), Ask: func([]*estate.Result) bool {
 		t.Error("somebody was asked")
 		return false
 	}}) {

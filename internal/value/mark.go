@@ -112,3 +112,7 @@ func WithoutDeprecations(v cty.Value) cty.Value {
 	}
 	return bare
 }
+
+// IsText reports whether a value is a string that is known and not null. A marked one
+// must be unmarked before.
+func IsText(v cty.Value) bool { return v.IsKnown() && !v.IsNull() && v.Type() == cty.String }

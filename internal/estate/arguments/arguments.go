@@ -1,0 +1,122 @@
+// Package arguments reads what the extra_arguments blocks of a unit add to a command.
+//
+// Main type: Extra, made by Read. The one rule: the order of blocks, and of arguments and
+// files in them, is that in which a command line would have them, so that the later of two
+// values of a variable counts.
+package arguments
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// Extra is what extra_arguments blocks add to a command, taken apart for a run in
+// this process.
+type Extra struct {
+	Vars  []VarFlag
+	Env   []string // a later one replaces an earlier one
+	Words []string // the arguments in their order, variable files among them as -var-file
+	// Other are the arguments that mean nothing to a run over several units.
+	Other   []string
+	Lock    *Lock
+	Calls   int   // -parallelism; 0 if it is not there
+	Refresh *bool // nil if -refresh is not there
+}
+
+// A VarFlag is a -var or a -var-file.
+type VarFlag struct {
+	File  bool
+	Value string
+}
+
+// Lock says how state is locked. The zero value locks and does not wait.
+type Lock struct {
+	Off     bool
+	Timeout time.Duration
+}
+
+// Read reads the blocks that are about a command, in their order. locate gives the path
+// of a variable file.
+func Read(blocks []unit.ExtraArguments, command string, locate func(name string) string) Extra {
+	var x Extra
+	file := func(name string) {
+		x.Vars = append(x.Vars, VarFlag{true, locate(name)})
+		x.Words = append(x.Words, "-var-file="+locate(name))
+	}
+	for _, block := range blocks {
+		if !slices.Contains(block.Commands, command) {
+			continue
+		}
+		for _, k := range slices.Sorted(maps.Keys(block.EnvVars)) {
+			x.Env = append(x.Env, k+"="+block.EnvVars[k])
+		}
+		x.read(block.Arguments, file)
+		for _, name := range block.RequiredVarFiles {
+			file(name)
+		}
+		for _, name := range block.OptionalVarFiles {
+			if _, err := os.Stat(locate(name)); err == nil {
+				file(name)
+			}
+		}
+	}
+	return x
+}
+
+// read takes the arguments of a block apart.
+func (x *Extra) read(args []string, file func(name string)) {
+	for i := 0; i < len(args); i++ {
+		name, value, has := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		if takes := name == "var" || name == "var-file" || name == "lock-timeout" || name == "parallelism"; takes && !has && i+1 < len(args) {
+			i++
+			value = args[i]
+		}
+		if name == "var-file" {
+			file(value)
+			continue
+		}
+		x.Words = append(x.Words, args[i])
+		if has || name != "var" && name != "lock-timeout" && name != "parallelism" {
+			// the word holds its value
+		} else {
+			x.Words[len(x.Words)-1] = "-" + name + "=" + value
+		}
+		if !x.means(name, value) {
+			x.Other = append(x.Other, args[i])
+		}
+	}
+}
+
+// means notes what an argument wants; false if a run over several units cannot do it.
+func (x *Extra) means(name, value string) bool {
+	if x.Lock == nil && (name == "lock" || name == "lock-timeout") {
+		x.Lock = &Lock{}
+	}
+	switch name {
+	case "var":
+		x.Vars = append(x.Vars, VarFlag{false, value})
+	case "input", "no-color", "compact-warnings", "concise", "auto-approve":
+	case "lock":
+		x.Lock.Off = value == "false"
+	case "lock-timeout":
+		d, err := time.ParseDuration(value)
+		x.Lock.Timeout = d
+		return err == nil
+	case "parallelism":
+		n, err := strconv.Atoi(value)
+		x.Calls = n
+		return err == nil && n > 0
+	case "refresh":
+		fresh := value != "false"
+		x.Refresh = &fresh
+	default:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,40 @@
+package arguments
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// Where two blocks set a variable of the environment, the later one counts, whatever the
+// values are.
+func TestEnvironment(t *testing.T) {
+	x := Read([]unit.ExtraArguments{
+		{Commands: []string{"plan"}, EnvVars: map[string]string{"KEY": "z", "A": "1"}},
+		{Commands: []string{"plan"}, EnvVars: map[string]string{"KEY": "a"}},
+		{Commands: []string{"apply"}, EnvVars: map[string]string{"KEY": "b"}},
+	}, "plan", strings.Clone)
+	if got := sys.Env(nil).With(x.Env...).Get("KEY"); got != "a" {
+		t.Errorf("KEY is %q", got)
+	}
+}
+
+// Files and -var keep the order of the blocks that they stand in.
+func TestOrder(t *testing.T) {
+	x := Read([]unit.ExtraArguments{
+		{Commands: []string{"plan"}, RequiredVarFiles: []string{"first.tfvars"}, Arguments: []string{"-lock-timeout", "5m"}},
+		{Commands: []string{"plan"}, Arguments: []string{"-var", "a=flag", "-var-file=second.tfvars", "-bogus"}},
+	}, "plan", func(name string) string { return "/u/" + name })
+	if want := []VarFlag{{true, "/u/first.tfvars"}, {false, "a=flag"}, {true, "/u/second.tfvars"}}; !slices.Equal(x.Vars, want) {
+		t.Errorf("values come from %v", x.Vars)
+	}
+	if got := strings.Join(x.Words, " "); got != "-lock-timeout=5m -var-file=/u/first.tfvars -var=a=flag -var-file=/u/second.tfvars -bogus" {
+		t.Errorf("the words are %s", got)
+	}
+	if x.Lock == nil || x.Lock.Timeout.Minutes() != 5 || !slices.Equal(x.Other, []string{"-bogus"}) {
+		t.Errorf("%+v", x)
+	}
+}

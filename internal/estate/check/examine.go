@@ -1,0 +1,132 @@
+package check
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// # The modules in the check
+//
+// The module of a unit is held to every rule that needs no provider, once for all
+// units with the same files. What hooks may still write could make an error go away, so
+// that in units with hooks before the command errors are told as warnings. Commands that
+// find more by themselves are left to it.
+
+// examining are the commands that look at the insides of modules as they run.
+var examining = []string{"validate", "init"}
+
+// examined is what is wrong with the module of a unit, whatever its inputs are.
+func (c *checker) examined(ctx context.Context, u *discovery.Unit, tf *unit.Terraform, m *workdir.Module) diag.List {
+	if m.Dir == nil || !m.Whole || slices.Contains(examining, c.Command) {
+		return nil
+	}
+	ds := slices.Clone(c.Examined.of(m.Dir.Parsed, func() diag.List { return c.examine(ctx, m.Dir) }))
+	if tf != nil && slices.ContainsFunc(tf.Before, func(h unit.Hook) bool { return slices.Contains(h.Commands, c.Command) }) {
+		return ds.AsWarnings()
+	}
+	return ds
+}
+
+// examine looks at the module of a directory and all that it calls.
+func (c *checker) examine(ctx context.Context, d *workdir.Dir) diag.List {
+	o := engine.Options{Dir: d.Path, Set: &d.Parsed.Set, Sources: &d.Parsed.Sources, Now: c.Now}
+	if c.Provisioners != nil {
+		o.Provisioners = c.Provisioners(d.Path)
+	}
+	ds := c.Examiner.Module(ctx, o)
+	if len(ds) == 0 {
+		return nil
+	}
+	for _, m := range ds {
+		if m.At == nil {
+			continue
+		}
+		for _, r := range d.Parsed.Set.Remarks(*m.At) {
+			m.Notes = append(m.Notes, diag.Note{Text: r.Text, At: &r.At})
+		}
+		if d.Files.Generated[filepath.ToSlash(filepath.Clean(m.At.Filename))] != nil {
+			m.Notes = append(m.Notes, c.generatedBy(ctx, d, m.At.Filename)...)
+		}
+	}
+	return placed(ds, func(name string) string {
+		path := d.Files.Locate(name)
+		if path == "" {
+			path = filepath.Join(d.Path, name)
+		}
+		if d.Parsed.Set.Concealed(name) {
+			c.Loader.Sources().Conceal(path)
+		}
+		if f := d.Parsed.Set.File(name); f != nil {
+			c.Loader.Sources().Add(&source.File{Path: path, Bytes: f.Bytes, Layer: f.Layer})
+		}
+		return path
+	})
+}
+
+// generatedBy points at the block that generates a file.
+func (c *checker) generatedBy(ctx context.Context, d *workdir.Dir, name string) []diag.Note {
+	all, _ := d.Unit.Generate(c.Static.Task(ctx))
+	for _, g := range all {
+		if filepath.Clean(g.Path) == filepath.Clean(name) && g.At != nil {
+			return []diag.Note{{Text: "the file is generated here", At: g.At}}
+		}
+	}
+	return nil
+}
+
+// rules holds the inputs of a unit to the validation rules of its module's variables.
+// Nothing is said where other values may come before them.
+func (c *checker) rules(t *demand.Task, u *discovery.Unit, m *workdir.Module, values map[string]engine.InputValue) diag.List {
+	given := false
+	for name, v := range m.Root.Variables {
+		_, has := values[name]
+		given = given || has && len(v.Validations) > 0
+	}
+	if !given || c.mayHaveValues(u, m) {
+		return nil
+	}
+	return c.Examiner.Inputs(t.Context(), m.Root, values)
+}
+
+// placed puts the places of messages in files that were read by names of their own
+// where the files are.
+func placed(ds diag.List, where func(name string) string) diag.List {
+	moves := func(r *source.Range) bool { return r != nil && !filepath.IsAbs(r.Filename) }
+	at := func(r *source.Range) *source.Range {
+		if !moves(r) {
+			return r
+		}
+		moved := *r
+		moved.Filename = where(r.Filename)
+		return &moved
+	}
+	out := slices.Clone(ds)
+	for i, m := range ds {
+		if !moves(m.At) && !slices.ContainsFunc(m.Notes, func(n diag.Note) bool { return moves(n.At) }) {
+			continue // messages that many have are told once
+		}
+		c := *m
+		c.At, c.Notes = at(m.At), slices.Clone(m.Notes)
+		for j := range c.Notes {
+			c.Notes[j].At = at(c.Notes[j].At)
+		}
+		out[i] = &c
+	}
+	return out
+}
+
+// environmentGives reports whether a variable gets a value from the environment.
+func (c *checker) environmentGives(v *config.Variable) bool {
+	_, env := c.Environ.Lookup("TF_VAR_" + v.Name)
+	return env
+}

@@ -1,0 +1,225 @@
+// Package credentials gets the credentials of units: those that the program of
+// --auth-provider-cmd prints, and those of a role, which a flag, that program or the
+// unit's iam_role names. They become part of the unit's environment, for its providers,
+// hooks and programs, and of no other's.
+//
+// Main types: Settings and Credentials. The one rule: what programs print is never shown,
+// since it may hold secrets.
+package credentials
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// Settings say how units come by credentials.
+type Settings struct {
+	Command []string // that prints them as JSON; none if empty
+	Role    Role     // goes before the units' own
+	Later   bool     // functions that unit files call do without
+	// AssumeRole gets the credentials of a role, as an environment. env is that of those
+	// who assume it. May be nil.
+	AssumeRole func(ctx context.Context, env sys.Env, r Role) ([]string, error)
+}
+
+// Credentials are those of all units. Make them with New; the methods may be called
+// concurrently.
+type Credentials struct {
+	s     Settings
+	m     unit.Machine
+	given parallel.Cache[string, given]    // by folder
+	roles parallel.Cache[string, *assumed] // by role, and who asks for it
+}
+
+// New makes Credentials.
+func New(s Settings, m unit.Machine) *Credentials { return &Credentials{s: s, m: m} }
+
+// A Role is one that is assumed; none if its ARN is empty.
+type Role struct {
+	ARN     string
+	Session string
+	Seconds int
+	Token   string // a web identity token, or the absolute path of a file with one; may be empty
+}
+
+// given is what the program of --auth-provider-cmd gave for a folder.
+type given struct {
+	env  []string
+	role Role
+	ds   diag.List
+}
+
+// assumed are the credentials of a role. All units that need it have the same ones,
+// so that it is asked for once and they share their providers; after half the time
+// for which they hold, new ones are asked for.
+type assumed struct {
+	mu  sync.Mutex
+	env []string
+	at  time.Time
+}
+
+// answer is what the program of --auth-provider-cmd prints.
+type answer struct {
+	AWSCredentials *struct {
+		ID     string `json:"ACCESS_KEY_ID"`
+		Secret string `json:"SECRET_ACCESS_KEY"`
+		Token  string `json:"SESSION_TOKEN"`
+	} `json:"awsCredentials"`
+	AWSRole *struct {
+		ARN     string `json:"roleARN"`
+		Session string `json:"roleSessionName"`
+		Seconds int    `json:"duration"`
+		Token   string `json:"webIdentityToken"`
+	} `json:"awsRole"`
+	Envs map[string]string `json:"envs"`
+}
+
+// For gets the credentials of a unit, as an environment.
+func (c *Credentials) For(t *demand.Task, u *unit.Unit) ([]string, diag.List) {
+	sc, ds := u.Scalars(t)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	role, at := c.s.Role, (*source.Range)(nil)
+	if role.ARN == "" && sc != nil {
+		role, at = ownRole(sc)
+	}
+	if role.ARN == "" && len(c.s.Command) == 0 {
+		return nil, ds
+	}
+	env, more := c.get(t.Context(), u.Dir, role)
+	return env, append(ds, more.Under(at)...)
+}
+
+// Environ is the environment of programs and cloud functions that the unit file in a
+// folder calls; nil if it is everybody's.
+func (c *Credentials) Environ() func(t *demand.Task, dir string) (sys.Env, diag.List) {
+	if c.s.Later || len(c.s.Command) == 0 && c.s.Role.ARN == "" {
+		return nil
+	}
+	return func(t *demand.Task, dir string) (sys.Env, diag.List) {
+		env, ds := c.get(t.Context(), dir, c.s.Role)
+		return c.m.Environ.With(env...), ds
+	}
+}
+
+// ownRole is the role that a unit's file names.
+func ownRole(sc *unit.Scalars) (Role, *source.Range) {
+	r := Role{ARN: sc.IAMRole.Text(), Session: sc.IAMAssumeRoleSessionName.Text(), Token: sc.IAMWebIdentityToken.Text()}
+	if s := sc.IAMAssumeRoleDuration; s != nil {
+		if v, err := convert.Convert(s.Value, cty.String); err == nil && value.IsText(v) {
+			r.Seconds, _ = strconv.Atoi(v.AsString())
+		}
+	}
+	if r.ARN == "" {
+		return Role{}, nil
+	}
+	return r, sc.IAMRole.At
+}
+
+// get asks the program, once for a folder, and assumes the role.
+func (c *Credentials) get(ctx context.Context, dir string, role Role) ([]string, diag.List) {
+	var got given
+	if len(c.s.Command) > 0 {
+		if got = c.given.Do(dir, func() given { return c.asked(ctx, dir) }); got.ds.HasErrors() {
+			return nil, got.ds
+		}
+	}
+	if got.role.ARN != "" {
+		role = got.role
+	}
+	if role.ARN == "" {
+		return got.env, nil
+	}
+	more, ds := c.assume(ctx, c.m.Environ.With(got.env...), role)
+	return slices.Concat(got.env, more), ds
+}
+
+// asked runs the program in a folder.
+func (c *Credentials) asked(ctx context.Context, dir string) (out given) {
+	var a answer
+	if out.ds = c.ask(ctx, c.s.Command, dir, c.m.Environ, &a); out.ds.HasErrors() {
+		return out
+	}
+	if k := a.AWSCredentials; k != nil {
+		out.env = append(out.env, "AWS_ACCESS_KEY_ID="+k.ID, "AWS_SECRET_ACCESS_KEY="+k.Secret, "AWS_SESSION_TOKEN="+k.Token, "AWS_SECURITY_TOKEN="+k.Token)
+	}
+	for k, v := range a.Envs {
+		out.env = append(out.env, k+"="+v)
+	}
+	slices.Sort(out.env)
+	if r := a.AWSRole; r != nil && r.ARN != "" {
+		out.role = Role{ARN: r.ARN, Session: r.Session, Seconds: r.Seconds, Token: r.Token}
+	}
+	return out
+}
+
+// assume gets the credentials of a role.
+func (c *Credentials) assume(ctx context.Context, env sys.Env, r Role) ([]string, diag.List) {
+	if c.s.AssumeRole == nil {
+		return nil, diag.Errorf(nil, "Role cannot be assumed", "The unit needs the role %q, and this program assumes none.", r.ARN)
+	}
+	if r.Seconds <= 0 {
+		r.Seconds = 3600
+	}
+	who := append([]string{r.ARN, r.Session, strconv.Itoa(r.Seconds), r.Token}, env...)
+	a := c.roles.Do(strings.Join(who, "\x00"), func() *assumed { return &assumed{} })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := c.m.Now()
+	if a.env != nil && now.Sub(a.at) < time.Duration(r.Seconds)*time.Second/2 {
+		return a.env, nil
+	}
+	if r.Session == "" {
+		r.Session = "terrace-" + strconv.FormatInt(now.Unix(), 10)
+	}
+	out, err := c.s.AssumeRole(ctx, env, r)
+	if err != nil {
+		return nil, diag.Errorf(nil, "Role cannot be assumed", "The role %q, which the unit needs, cannot be assumed: %s.", r.ARN, err)
+	}
+	a.env, a.at = out, now
+	return out, nil
+}
+
+// ask runs a program that prints JSON. What it printed is never shown: it may hold
+// secrets.
+func (c *Credentials) ask(ctx context.Context, words []string, dir string, env sys.Env, into any) diag.List {
+	if c.m.Run == nil {
+		return diag.Errorf(nil, "Programs cannot be run", "%s cannot run here, so there are no credentials.", words[0])
+	}
+	var out, said sys.Buffer
+	err := c.m.Run(ctx, sys.Command{Path: words[0], Args: words[1:], Dir: dir, Env: env, Stdout: &out, Stderr: &said})
+	if err != nil {
+		return diag.Errorf(nil, "Failed to get credentials", "The program %s, which is to give credentials, failed: %s.%s", words[0], err, tail(said.String()))
+	}
+	if err := json.Unmarshal([]byte(out.String()), into); err != nil {
+		return diag.Errorf(nil, "Failed to get credentials", "What the program %s printed is not the JSON object that was expected.", words[0])
+	}
+	return nil
+}
+
+// tail is the end of what a program wrote, as a part of a message.
+func tail(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return ""
+	}
+	const most = 500
+	return fmt.Sprintf(" It wrote: %s", s[max(0, len(s)-most):])
+}

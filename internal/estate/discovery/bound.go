@@ -1,0 +1,158 @@
+package discovery
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
+)
+
+// # How far graph terms reach
+//
+// A term that asks for what needs the units it finds has them looked for in the git
+// repository, or in the folder that it names, or in that of Settings.Boundary. What lies
+// outside of the folder of a term is not read for it and not found by it. Without a
+// folder what units need is found wherever it lies.
+
+// bounds looks at the folders that graph terms may not leave.
+func (s *Settings) bounds(queries []filter.Query) diag.List {
+	var ds diag.List
+	dir := s.Boundary
+	if dir != "" {
+		if why := notFolder(dir); why != "" {
+			return badBoundary("%s is no folder that can be used: %s", dir, why)
+		}
+	}
+	for _, q := range queries {
+		for _, t := range q.Terms {
+			if dir != "" && t.Up > 0 && !inside(s.Root, dir) {
+				return badBoundary("%s does not contain the working folder %s. The filter %q asks for what needs units, which is looked for from the working folder upwards: so the boundary must be the working folder or one above it", dir, s.Root, q.Text)
+			}
+			for _, in := range []string{t.UpIn, t.DownIn} {
+				if why := notFolder(s.fromRoot(in)); in != "" && why != "" {
+					ds = append(ds, filter.Invalid(q.Text, fmt.Sprintf("%s is no folder that can be a boundary: %s", in, why))...)
+				}
+			}
+		}
+	}
+	return ds
+}
+
+func badBoundary(format string, args ...any) diag.List {
+	ds := diag.Errorf(nil, "Invalid discovery boundary", "%s.", fmt.Sprintf(format, args...))
+	ds[0].Code = "estate/boundary"
+	return ds
+}
+
+// notFolder says why a path is no folder, "" if it is one.
+func notFolder(path string) string {
+	info, err := os.Stat(path)
+	switch {
+	case os.IsNotExist(err):
+		return "it does not exist"
+	case err != nil:
+		return err.Error()
+	case !info.IsDir():
+		return "it is a file"
+	}
+	return ""
+}
+
+// bind gives the boundary of all to the terms that name none, and makes the folders of
+// the others absolute.
+func (s *Settings) bind(queries []filter.Query) {
+	for _, q := range queries {
+		for i := range q.Terms {
+			t := &q.Terms[i]
+			for _, in := range []*string{&t.UpIn, &t.DownIn} {
+				if *in != "" {
+					*in = s.fromRoot(*in)
+				} else {
+					*in = s.Boundary
+				}
+			}
+		}
+	}
+}
+
+// fromRoot is a path that may be relative to the root of the estate.
+func (s *Settings) fromRoot(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(s.Root, path)
+}
+
+// inside reports whether a path is a folder, or lies below it.
+func inside(path, dir string) bool {
+	if path == dir {
+		return true
+	}
+	if !strings.HasSuffix(dir, string(filepath.Separator)) {
+		dir += string(filepath.Separator)
+	}
+	return strings.HasPrefix(path, dir)
+}
+
+// lookedIn are the folders, the root and what lies below it aside, in which units that
+// need others are looked for. None lies in another.
+func (s *Settings) lookedIn(queries []filter.Query) []string {
+	var all []string
+	for _, q := range queries {
+		for _, t := range q.Terms {
+			if t.Up == 0 {
+				continue
+			}
+			dir := t.UpIn
+			if dir == "" {
+				dir = s.GraphRoot()
+			}
+			if dir != "" && !inside(dir, s.Root) {
+				all = append(all, dir)
+			}
+		}
+	}
+	slices.Sort(all) // a folder comes before what lies in it
+	var out []string
+	for _, dir := range all {
+		if !slices.ContainsFunc(out, func(o string) bool { return inside(dir, o) }) {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+// reaches is a test of whether something of what units need is to be read, by the
+// terms that ask for it; nil if no term does.
+func reaches(queries []filter.Query) func(path string) bool {
+	var in []string
+	asked := false
+	for _, q := range queries {
+		for _, t := range q.Terms {
+			if t.Down > 0 {
+				asked = true
+				in = append(in, t.DownIn)
+			}
+		}
+	}
+	if !asked {
+		return nil
+	}
+	return func(path string) bool {
+		return slices.ContainsFunc(in, func(dir string) bool { return dir == "" || inside(path, dir) })
+	}
+}
+
+// GraphRoot is the folder in which filters look for units that need others; "" if
+// that is the root of the estate.
+func (s *Settings) GraphRoot() string {
+	if in := s.DependentsIn; in != "" {
+		return in
+	}
+	return git.Root(s.Root)
+}

@@ -1,0 +1,83 @@
+package discovery
+
+import (
+	"context"
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// ByItself is why most units are excluded.
+const ByItself = "its exclude block says so"
+
+// Excludes reports whether an exclude block is about a command.
+func Excludes(x *unit.Exclude, command string) bool {
+	return slices.ContainsFunc(x.Actions, func(a string) bool {
+		return a == command || a == "all" || a == "all_except_output" && command != "output"
+	})
+}
+
+// Protected reports whether a unit may not be destroyed. u and t are to take all outputs
+// for unknown.
+func Protected(t *demand.Task, u *unit.Unit) (bool, diag.List) {
+	sc, ds := u.Scalars(t)
+	if ds.HasErrors() || sc == nil || sc.PreventDestroy == nil {
+		return false, ds
+	}
+	v, _ := sc.PreventDestroy.Value.Unmark()
+	return v.IsKnown() && !v.IsNull() && v.Type().FriendlyName() == "bool" && v.True(), ds
+}
+
+// exclude marks the units that take no part by their own word.
+func (f *finder) exclude(ctx context.Context) diag.List {
+	type verdict struct {
+		exclude *unit.Exclude
+		guarded bool
+		ds      diag.List
+	}
+	all := parallel.Map(len(f.Units), 0, func(i int) (v verdict) {
+		u := f.Units[i]
+		if u.Broken != nil {
+			return v
+		}
+		v.exclude, v.ds = u.Exclude(f.loader.Task(ctx))
+		if f.s.Destroy && !f.s.Lenient {
+			guarded, more := Protected(f.static.Task(ctx), u.In(f.static))
+			v.guarded, v.ds = guarded, append(v.ds, more...)
+		}
+		return v
+	})
+	var ds diag.List
+	deep := map[*Unit]bool{}
+	guarded := map[*Unit]bool{}
+	for i, v := range all {
+		ds = append(ds, v.ds...)
+		u := f.Units[i]
+		if x := v.exclude; x != nil && x.If && Excludes(x, f.s.Command) {
+			u.Excluded = ByItself
+			if x.ExcludeDependencies {
+				deep[u] = true
+			}
+		}
+		if v.guarded {
+			guarded[u] = true
+		}
+	}
+	closure(deep, needs)
+	closure(guarded, needs)
+	for _, u := range f.Units {
+		switch {
+		case u.Excluded != "":
+		case u.Removed && u.Broken == nil && (!f.s.Removals || f.s.Command != "plan" && f.s.Command != "apply"):
+			u.Excluded = "it is no longer there, and only plan and, with --filter-allow-destroy, apply are about such units"
+		case deep[u]:
+			u.Excluded = "a unit that needs it is excluded with its dependencies"
+		case guarded[u]:
+			u.Excluded = "it is protected by prevent_destroy, or needed by a unit that is"
+		}
+	}
+	return ds
+}

@@ -1,0 +1,172 @@
+package discovery
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// setAside makes errors about units that filters left out warnings, since nobody asked
+// for these, and so it does with those that exclude blocks left out. Where a file cannot
+// be read they stay errors: it may need what was chosen.
+func (f *finder) setAside(ds diag.List, all []*Unit) diag.List {
+	if !ds.HasErrors() {
+		return ds
+	}
+	key := func(m *diag.Message) identity {
+		id := identify(m)
+		id.detail = "" // which names the units, where there are several
+		return id
+	}
+	aside := map[identity]bool{}
+	for _, u := range all {
+		chosen := u.Broken != nil || u.Partial
+		if f.byID[u.ID] == u {
+			chosen = u.Broken != nil || u.Excluded == ""
+		}
+		for _, m := range u.Invalid {
+			if id := key(m); chosen {
+				aside[id] = false
+			} else if _, known := aside[id]; !known {
+				aside[id] = true
+			}
+		}
+	}
+	var out diag.List
+	for _, m := range ds {
+		if m.Severity == diag.Error && aside[key(m)] {
+			out = append(out, diag.List{m}.AsWarnings()...)
+		} else {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// load reads unit files. Those that lie outside of the root are left out if they
+// cannot be read; they are no part of what was asked for.
+func (f *finder) load(ctx context.Context, paths []string, outside bool) diag.List {
+	if len(paths) == 0 {
+		return nil
+	}
+	type result struct {
+		units []*unit.Unit
+		ds    diag.List
+	}
+	ctx, s := telemetry.Start(ctx, "discovery_phase_parse")
+	s.Count("candidates_in", len(paths))
+	defer s.End()
+	all := parallel.Map(len(paths), 0, func(i int) result {
+		ctx, s := telemetry.Start(ctx, "parse_config_file")
+		s.Text("config_path", paths[i])
+		units, ds := f.loader.Load(f.loader.Task(ctx), paths[i])
+		ended(s, ds)
+		return result{units, ds}
+	})
+	var ds diag.List
+	for i, r := range all {
+		if r.ds.HasErrors() && outside {
+			continue
+		}
+		if r.ds.HasErrors() && (f.s.Lenient || len(r.units) == 0 && f.s.Whole) {
+			ds = append(ds, f.broken(paths[i], r.units, r.ds)...)
+			continue
+		}
+		for _, m := range r.ds {
+			f.Reported[identify(m)] = true
+		}
+		ds = append(ds, r.ds...)
+		for _, in := range r.units {
+			if f.byID[in.ID] == nil {
+				u := f.Add(in)
+				u.Outside, u.Partial, u.Invalid = outside, r.ds.HasErrors(), r.ds
+			}
+		}
+	}
+	slices.SortFunc(f.Units, ByName)
+	return ds
+}
+
+// broken adds the units of a file that cannot be read as a whole, and returns what
+// there is to tell of it. What can be read counts for the order of units that are only
+// listed.
+func (f *finder) broken(path string, units []*unit.Unit, ds diag.List) diag.List {
+	if f.s.Lenient && len(units) == 0 {
+		if in := f.loader.Part(path); in != nil {
+			units = []*unit.Unit{in}
+		}
+	}
+	read := len(units) > 0
+	if !read {
+		units = []*unit.Unit{{ID: filepath.Dir(path), Dir: filepath.Dir(path), Path: path}}
+	}
+	for _, in := range units {
+		if f.byID[in.ID] == nil {
+			u := f.Add(in)
+			u.Broken, u.Invalid, u.Partial = ds, ds, read
+		}
+	}
+	if f.s.Lenient {
+		return ds.AsWarnings()
+	}
+	return ds
+}
+
+// looksInside reports whether queries ask for more of units than their names.
+func looksInside(queries []filter.Query) bool {
+	return slices.ContainsFunc(queries, func(q filter.Query) bool {
+		return slices.ContainsFunc(q.Terms, func(t filter.Term) bool {
+			return t.Up > 0 || t.Down > 0 || t.Kind == filter.ByGit || t.Name == "source" || t.Name == "reading" || t.Name == "external"
+		})
+	})
+}
+
+// named are the files of units that queries about names alone find, and those whose
+// units have names that only they tell: what is wrong with others is nobody's concern.
+func (f *finder) named(ctx context.Context, queries []filter.Query, paths []string) []string {
+	s := &finder{Found: &Found{Stacks: slices.Clone(f.Stacks), byID: map[string]*Unit{}, s: f.s}}
+	out := s.nameUnits(paths)
+	s.choose(ctx, queries)
+	for _, u := range s.Units {
+		out = append(out, u.Path)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// nameUnits adds the units whose files tell nothing more of their names, without
+// reading them, and returns the other files: those with module blocks.
+func (f *finder) nameUnits(paths []string) []string {
+	several := parallel.Map(len(paths), 0, func(i int) bool {
+		return !isUnitName(filepath.Base(paths[i]), "") || holdsModule(paths[i])
+	})
+	var left []string
+	for i, p := range paths {
+		if several[i] {
+			left = append(left, p)
+			continue
+		}
+		dir := filepath.Dir(p)
+		f.Add(&unit.Unit{ID: dir, Dir: dir, Path: p}).Broken = diag.List{}
+	}
+	return left
+}
+
+// widen adds the units outside of the root where a filter asks for what needs others.
+func (f *finder) widen(ctx context.Context, queries []filter.Query) diag.List {
+	var units []string
+	for _, dir := range f.s.lookedIn(queries) {
+		found, ds := scan(f.s, dir)
+		if ds.HasErrors() {
+			return ds
+		}
+		units = append(units, slices.DeleteFunc(found.units, func(p string) bool { return inside(p, f.s.Root) })...)
+	}
+	return f.load(ctx, units, true)
+}

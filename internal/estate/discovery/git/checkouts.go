@@ -1,0 +1,55 @@
+package git
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+)
+
+// Checkouts are the commits of one repository that were checked out in worktrees. The
+// zero value has none. Its methods may not be called concurrently, but for CheckedOut
+// once the last checkout was made.
+type Checkouts struct {
+	all   map[string]string // worktrees by commit
+	top   string            // of the repository
+	trees *Worktrees
+}
+
+// Add checks a commit out, once, and returns its worktree. top is the root of the
+// repository.
+func (c *Checkouts) Add(ctx context.Context, r Repo, trees *Worktrees, top, ref string) (string, error) {
+	if dir := c.all[ref]; dir != "" {
+		return dir, nil
+	}
+	if c.all == nil {
+		c.all, c.top, c.trees = map[string]string{}, top, trees
+		r.sweep(ctx)
+	}
+	dir, err := trees.reserve(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	c.all[ref] = dir
+	_, err = r.Run(ctx, "worktree", "add", "--quiet", "--detach", "--force", dir, ref)
+	return dir, err
+}
+
+// CheckedOut is a path, or a text with one, as it is where the repository itself is
+// checked out: unchanged, unless it leads into a worktree.
+func (c *Checkouts) CheckedOut(path string) string {
+	for _, dir := range c.all {
+		if path == dir {
+			return c.top
+		}
+		path = strings.ReplaceAll(path, dir+string(filepath.Separator), c.top+string(filepath.Separator))
+	}
+	return path
+}
+
+// Remove removes the worktrees.
+func (c *Checkouts) Remove(ctx context.Context) {
+	for ref, dir := range c.all {
+		c.trees.removeOne(context.WithoutCancel(ctx), dir)
+		delete(c.all, ref)
+	}
+}

@@ -1,0 +1,203 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/telemetry"
+)
+
+// connect finds out which units come after which. Dependencies draw edges by
+// rule 16 of the import specification; an unmerged import's dependency only where
+// an input that the module declares uses it. Where a filter asks for what units
+// need, units outside of the root are read too.
+func (f *finder) connect(ctx context.Context, queries []filter.Query) diag.List {
+	above := ctx
+	ctx, s := telemetry.Start(ctx, "discovery_phase_relationship")
+	s.Count("components_in", len(f.Units))
+	ds := f.edges(ctx, f.Units)
+	if wanted := reaches(queries); wanted != nil {
+		ds = append(ds, f.reachOut(ctx, wanted)...)
+	}
+	for _, u := range f.Units {
+		f.link(f.loader.Task(ctx), u)
+	}
+	ended(s, ds)
+	_, s = telemetry.Start(above, "discovery_cycle_check")
+	cycles := f.cycles()
+	ended(s, cycles)
+	return append(ds, cycles...)
+}
+
+// manyUnits is from how many units on what was computed for each is not kept.
+const manyUnits = 500
+
+// edges finds out what units name as their dependencies.
+func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
+	all := parallel.Map(len(units), 0, func(i int) diag.List {
+		u := units[i]
+		if u.unread() {
+			return nil
+		}
+		t := f.loader.Task(ctx)
+		edges, ds := u.Dependencies(t, f.modules.takes(ctx, u))
+		if u.edges = edges; u.Broken != nil {
+			return nil // it was told what is wrong, and more may come of that
+		}
+		ds = f.WithoutIncomplete(u, ds)
+		u.Invalid = append(u.Invalid, ds.Errors()...)
+		ds = append(ds, u.Warnings(t)...)
+		if len(units) > manyUnits {
+			u.Forget()
+		}
+		return ds
+	})
+	return f.Reported.Join(units, all)
+}
+
+// reachOut reads the units outside of the root that others need, and what these
+// need, as far as they are wanted.
+func (f *finder) reachOut(ctx context.Context, wanted func(path string) bool) diag.List {
+	var ds diag.List
+	for wave := f.Units; len(wave) > 0; {
+		var paths []string
+		asked := map[string]bool{}
+		for _, u := range wave {
+			for _, edge := range u.edges {
+				if f.byID[edge.ID] == nil && !asked[edge.ID] && wanted(edge.ID) {
+					asked[edge.ID] = true
+					paths = append(paths, edge.ID)
+				}
+			}
+		}
+		slices.Sort(paths)
+		had := len(f.Units)
+		known := maps.Clone(f.byID)
+		f.load(ctx, paths, true)
+		if len(f.Units) == had {
+			break
+		}
+		wave = nil
+		for _, u := range f.Units {
+			if known[u.ID] == nil {
+				wave = append(wave, u)
+			}
+		}
+		ds = append(ds, f.edges(ctx, wave)...)
+	}
+	return ds
+}
+
+// link turns the edges of a unit into what it needs.
+func (f *finder) link(t *demand.Task, u *Unit) {
+	seen := map[*Unit]bool{}
+	add := func(to *Unit) {
+		if !seen[to] {
+			seen[to] = true
+			u.Needs = append(u.Needs, to)
+			to.NeededBy = append(to.NeededBy, u)
+		}
+	}
+	for _, edge := range u.edges {
+		to := f.byID[edge.ID]
+		if to == nil {
+			some := false
+			for _, dir := range stacks.Units(t, f.loader, edge.ID) {
+				if to := f.byID[dir]; to != nil && to != u {
+					some = true
+					add(to)
+				}
+			}
+			if !some && !slices.Contains(u.External, edge.ID) {
+				u.External = append(u.External, edge.ID)
+			}
+			continue
+		}
+		add(to)
+	}
+	slices.SortFunc(u.Needs, ByName)
+}
+
+// cycles reports each cycle of units once, step by step.
+func (f *finder) cycles() diag.List {
+	const (
+		fresh = iota
+		open
+		done
+	)
+	var ds diag.List
+	state := make(map[*Unit]int, len(f.Units))
+	var path []*Unit
+	var visit func(u *Unit)
+	visit = func(u *Unit) {
+		state[u] = open
+		path = append(path, u)
+		for _, n := range u.Needs {
+			switch state[n] {
+			case fresh:
+				visit(n)
+			case open:
+				m := cycle(path[slices.Index(path, n):])
+				ds = append(ds, m)
+				for _, u := range path[slices.Index(path, n):] {
+					u.Invalid = append(u.Invalid, m)
+				}
+			}
+		}
+		path = path[:len(path)-1]
+		state[u] = done
+	}
+	for _, u := range f.Units {
+		if state[u] == fresh {
+			visit(u)
+		}
+	}
+	return ds
+}
+
+func cycle(units []*Unit) *diag.Message {
+	var names []string
+	for _, u := range units {
+		names = append(names, u.Name)
+	}
+	m := &diag.Message{
+		Code: "estate/cycle", Summary: "Units depend on each other in a circle",
+		Detail: fmt.Sprintf("Each of these units needs the next: %s → %s. Take one of the dependencies out.", strings.Join(names, " → "), names[0]),
+	}
+	for i, u := range units {
+		next := units[(i+1)%len(units)]
+		for _, edge := range u.edges {
+			if edge.ID == next.ID && edge.At != nil {
+				m.Notes = append(m.Notes, diag.Note{Text: fmt.Sprintf("%s needs %s here", u.Name, next.Name), At: edge.At})
+				if m.At == nil {
+					m.At = edge.At
+				}
+				break
+			}
+		}
+	}
+	return m
+}
+
+// closure adds to a set of units all that can be reached from them.
+func closure(set map[*Unit]bool, next func(*Unit) []*Unit) {
+	work := slices.Collect(maps.Keys(set))
+	for len(work) > 0 {
+		u := work[len(work)-1]
+		work = work[:len(work)-1]
+		for _, n := range next(u) {
+			if !set[n] {
+				set[n] = true
+				work = append(work, n)
+			}
+		}
+	}
+}

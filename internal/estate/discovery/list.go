@@ -1,0 +1,148 @@
+package discovery
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/estate/schedule"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// An Entry is a unit or a stack in a listing.
+type Entry struct {
+	Name string
+	Unit *Unit // nil for a stack
+}
+
+// Type is unit or stack.
+func (x Entry) Type() string {
+	if x.Unit == nil {
+		return "stack"
+	}
+	return "unit"
+}
+
+// Entries lists the units and stacks by name, or in waves: those that need none of
+// the others, those that need these alone, and so on, the other way round if
+// reverse is set.
+func (f *Found) Entries(waves, reverse bool) []Entry {
+	level := map[*Unit]int{}
+	if waves {
+		before := needs
+		if reverse {
+			before = neededBy
+		}
+		for _, u := range f.Order(reverse) {
+			for _, n := range before(u) {
+				level[u] = max(level[u], level[n]+1)
+			}
+		}
+	}
+	out := make([]Entry, 0, len(f.Units)+len(f.Stacks))
+	for _, u := range f.Units {
+		out = append(out, Entry{u.Name, u})
+	}
+	for _, name := range f.Stacks {
+		out = append(out, Entry{Name: name})
+	}
+	slices.SortFunc(out, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(level[a.Unit], level[b.Unit]), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type(), b.Type()))
+	})
+	return out
+}
+
+// NeedNames are the names of what a unit's dependencies lead to, in their order.
+func (f *Found) NeedNames(u *Unit) []string {
+	var out []string
+	for _, edge := range u.edges {
+		if name := f.Name(edge.ID); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// ExcludeBlock is the exclude block of a unit, nil if it has none or it cannot be
+// computed.
+func ExcludeBlock(t *demand.Task, u *Unit) *unit.Exclude {
+	x, ds := u.Exclude(t)
+	if ds.HasErrors() {
+		return nil
+	}
+	return x
+}
+
+// Included tells the files that a unit's own file includes or imports, by label,
+// as seen from the estate's root.
+func (f *Found) Included(t *demand.Task, u *Unit) map[string]string {
+	list, _ := u.Imports(t)
+	out := map[string]string{}
+	for _, i := range list {
+		if rel, err := filepath.Rel(f.s.Root, i.Path); err == nil {
+			out[i.Label] = filepath.ToSlash(rel)
+		}
+	}
+	return out
+}
+
+// Tasks are the units as a scheduler has them, by index: each comes after those that it
+// needs, or before them if reverse is set.
+func Tasks(units []*Unit, reverse bool) []schedule.Task {
+	index := make(map[*Unit]int, len(units))
+	for i, u := range units {
+		index[u] = i
+	}
+	before := needs
+	if reverse {
+		before = neededBy
+	}
+	out := make([]schedule.Task, len(units))
+	for i, u := range units {
+		out[i] = schedule.Task{Name: u.Name, Skip: u.Excluded != ""}
+		for _, n := range before(u) {
+			out[i].Needs = append(out[i].Needs, index[n])
+		}
+	}
+	return out
+}
+
+// Order lists the units so that each comes after those that it needs, or before
+// them if reverse is set; where that leaves a choice, by name.
+func (f *Found) Order(reverse bool) []*Unit {
+	out := make([]*Unit, 0, len(f.Units))
+	for _, i := range schedule.Order(Tasks(f.Units, reverse)) {
+		out = append(out, f.Units[i])
+	}
+	return out
+}
+
+// WriteDOT draws the units and what they need, for Graphviz.
+func (f *Found) WriteDOT(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("digraph {\n")
+	for _, x := range f.Entries(false, false) {
+		if x.Unit == nil {
+			fmt.Fprintf(&b, "\t%q ;\n", x.Name)
+			continue
+		}
+		u, style := x.Unit, ""
+		if u.Excluded != "" {
+			style = "[color=red]"
+		}
+		fmt.Fprintf(&b, "\t%q %s;\n", u.Name, style)
+		for _, n := range u.Needs {
+			fmt.Fprintf(&b, "\t%q -> %q;\n", u.Name, n.Name)
+		}
+		for _, x := range u.External {
+			fmt.Fprintf(&b, "\t%q -> %q;\n", u.Name, f.Name(x))
+		}
+	}
+	b.WriteString("}\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,130 @@
+package discovery
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
+	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// modules are those of units where they lie on this machine.
+type modules struct {
+	maker    *workdir.Maker
+	static   *unit.Loader                     // to which all outputs are unknown
+	below    parallel.Cache[string, []string] // folders of local modules, by that of the first
+	listings parallel.Cache[string, []string] // configuration files below a folder
+}
+
+// root is the root module of a unit, nil if it is not on this machine.
+func (m *modules) root(ctx context.Context, u *Unit) *config.Module {
+	return m.maker.LocalRoot(m.static.Task(ctx), u.In(m.static))
+}
+
+// takes tells which inputs the module of a unit takes, nil where that cannot be told
+// without fetching the module.
+func (m *modules) takes(ctx context.Context, u *Unit) func(name string) bool {
+	root := m.root(ctx, u)
+	if root == nil {
+		return nil
+	}
+	return func(name string) bool {
+		if root.Variables[name] != nil {
+			return true
+		}
+		all := m.maker.Module(m.static.Task(ctx), u.In(m.static))
+		return all.Root == nil || !all.Whole || all.Root.Variables[name] != nil
+	}
+}
+
+// dirs are the folders of a unit's local module and of the local modules
+// that it calls, but for the unit's own.
+func (m *modules) dirs(ctx context.Context, u *Unit) []string {
+	if u.unread() {
+		return nil
+	}
+	root := m.root(ctx, u)
+	if root == nil {
+		return nil
+	}
+	return m.below.Do(root.Dir, func() []string {
+		seen := map[string]bool{}
+		var visit func(m *config.Module)
+		visit = func(m *config.Module) {
+			if seen[m.Dir] {
+				return
+			}
+			seen[m.Dir] = true
+			for _, call := range m.Calls {
+				if call.Source == nil {
+					continue
+				}
+				v, ds := call.Source.Expr.Value(nil)
+				if ds.HasErrors() || !value.IsText(v) || !strings.HasPrefix(v.AsString(), ".") {
+					continue
+				}
+				if sub, more := config.Load(filepath.Join(m.Dir, filepath.FromSlash(v.AsString())), config.Options{}); !more.HasErrors() {
+					visit(sub)
+				}
+			}
+		}
+		visit(root)
+		out := make([]string, 0, len(seen))
+		for dir := range seen {
+			out = append(out, dir)
+		}
+		slices.Sort(out)
+		return out
+	})
+}
+
+// files are the configuration files below the folder that a unit's source
+// leads to, if that is local.
+func (m *modules) files(t *demand.Task, u *Unit) []string {
+	tf, ds := u.Terraform(t)
+	if ds.HasErrors() || tf == nil || tf.Source == nil {
+		return nil
+	}
+	root := m.root(t.Context(), u)
+	if root == nil {
+		return nil
+	}
+	dir := root.Dir
+	return m.listings.Do(dir, func() []string {
+		var found []string
+		_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return nil // what cannot be read is not read by the unit either
+			case d.IsDir() && copytree.Private(d.Name()):
+				return filepath.SkipDir
+			case !d.IsDir() && (overlay.IsConfig(d.Name()) || strings.HasSuffix(d.Name(), ".hcl")):
+				found = append(found, p)
+			}
+			return nil
+		})
+		return found
+	})
+}
+
+// Reading lists the files that a unit is made of: what its file brings in, and
+// the configuration of a local module. Files that cannot be computed are left out.
+func (f *Found) Reading(t *demand.Task, u *Unit) []string {
+	if u.unread() {
+		return nil
+	}
+	out, _ := u.Files(t)
+	out = slices.DeleteFunc(slices.Clone(out), func(p string) bool { return p == u.Path })
+	out = append(out, f.modules.files(t, u)...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,82 @@
+package discovery
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+)
+
+// identity tells messages apart that are found again and again where units share
+// files.
+type identity struct {
+	code, summary, detail, file string
+	line, column                int
+}
+
+func identify(m *diag.Message) identity {
+	id := identity{code: m.Code, summary: m.Summary, detail: m.Detail}
+	if m.At != nil {
+		id.file, id.line, id.column = m.At.Filename, m.At.Start.Line, m.At.Start.Column
+	}
+	return id
+}
+
+// NamedUnits is how many units a message names that came up in more of them.
+const NamedUnits = 3
+
+// Reported is what was reported of units already, so that it is not reported again.
+type Reported map[identity]bool
+
+// Join joins what was found of each unit, without what was reported before, and notes it.
+// A message about a file that units share comes once, and names them.
+func (r Reported) Join(units []*Unit, all []diag.List) diag.List {
+	first, in := map[identity]*diag.Message{}, map[*diag.Message][]*Unit{}
+	var ds diag.List
+	for i, one := range all {
+		for _, m := range one {
+			id := identify(m)
+			if r[id] {
+				continue
+			}
+			if first[id] == nil {
+				c := *m
+				first[id] = &c
+				ds = append(ds, &c)
+			}
+			if m.Severity == diag.Error { // in one unit suffices
+				first[id].Severity = diag.Error
+			}
+			m := first[id]
+			if have := in[m]; len(have) == 0 || have[len(have)-1] != units[i] {
+				in[m] = append(have, units[i])
+			}
+		}
+	}
+	for id, m := range first {
+		r[id] = true
+		if text := cameUp(m, in[m]); text != "" {
+			m.Detail += " This came up in " + text + "."
+		}
+	}
+	return ds
+}
+
+// cameUp names the units that a message came up in, if it does not show by itself.
+func cameUp(m *diag.Message, units []*Unit) string {
+	if len(units) == 1 && m.At != nil && m.At.Filename == units[0].Path {
+		return ""
+	}
+	var names []string
+	for _, u := range units[:min(len(units), NamedUnits)] {
+		names = append(names, u.Name)
+	}
+	switch text := strings.Join(names, ", "); {
+	case len(units) == 1:
+		return "the unit " + text
+	case len(units) <= NamedUnits:
+		return "the units " + text
+	default:
+		return fmt.Sprintf("%d units, %s among them", len(units), text)
+	}
+}

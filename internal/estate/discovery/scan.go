@@ -1,0 +1,136 @@
+package discovery
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// finding is what lies below a folder, sorted by path.
+type finding struct {
+	units  []string // unit files
+	stacks []string // stack files
+}
+
+// scan lists the unit files below a folder: those of the usual name, and
+// others that hold a module block. Folders in which programs keep what is theirs are
+// left out, and so is that of --download-dir, and hidden ones if that is asked for, but
+// for those that stacks are generated in.
+func scan(s *Settings, root string) (finding, diag.List) {
+	var f finding
+	var maybe []string
+	name := s.ConfigName
+	if name == "" {
+		name = unit.DefaultName
+	}
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			hidden := s.NoHidden && strings.HasPrefix(d.Name(), ".") && d.Name() != unit.StackDir
+			if p != root && (copytree.Private(d.Name()) || hidden || p == s.DownloadDir) {
+				return filepath.SkipDir
+			}
+		case d.Name() == name:
+			f.units = append(f.units, p)
+		case d.Name() == unit.DefaultJSONName && name == unit.DefaultName:
+			if n := len(f.units); n > 0 && filepath.Dir(f.units[n-1]) == filepath.Dir(p) {
+				f.units = f.units[:n-1] // JSON goes first
+			}
+			f.units = append(f.units, p)
+		case d.Name() == unit.StackName:
+			f.stacks = append(f.stacks, p)
+		case isCandidate(d.Name()):
+			maybe = append(maybe, p)
+		}
+		return nil
+	})
+	if err != nil {
+		return f, diag.Errorf(nil, "Failed to look for units", "The folder cannot be read: %s.", err)
+	}
+	holds := parallel.Map(len(maybe), 0, func(i int) bool { return holdsModule(maybe[i]) })
+	for i, p := range maybe {
+		if holds[i] {
+			f.units = append(f.units, p)
+		}
+	}
+	slices.Sort(f.units)
+	return f, nil
+}
+
+// clashes are errors about folders that hold a unit and a stack.
+func (f *finding) clashes(lenient bool) diag.List {
+	var ds diag.List
+	dirs := map[string]bool{}
+	for _, path := range f.stacks {
+		dirs[filepath.Dir(path)] = true
+	}
+	for _, u := range f.units {
+		if dir := filepath.Dir(u); dirs[dir] && strings.HasPrefix(filepath.Base(u), "terragrunt.hcl") {
+			ds = append(ds, &diag.Message{
+				Code: "estate/unit-and-stack", Summary: "Unit and stack in one folder",
+				Detail: "The folder " + dir + " holds a unit file and a stack file. A folder is a unit or a stack: move one of them to a folder of its own.",
+			})
+		}
+	}
+	if lenient {
+		return ds.AsWarnings()
+	}
+	return ds
+}
+
+func isCandidate(name string) bool {
+	if !strings.HasSuffix(name, ".hcl") || strings.HasPrefix(name, ".") {
+		return false
+	}
+	return name != unit.ValuesName && name != unit.AutoIncludeName && name != unit.StackAutoIncludeName && !strings.HasSuffix(name, ".tftest.hcl") && !strings.HasSuffix(name, ".tofutest.hcl")
+}
+
+// holdsModule reports whether a file has a module block at the start of a line.
+// It looks at the text alone: whether the file is sound is found out when it is
+// loaded.
+func holdsModule(path string) bool {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	for line := range bytes.Lines(src) {
+		rest, ok := bytes.CutPrefix(bytes.TrimLeft(line, " \t"), []byte("module"))
+		if !ok {
+			continue
+		}
+		if rest = bytes.TrimLeft(rest, " \t"); len(rest) > 0 && (rest[0] == '"' || rest[0] == '{') {
+			return true
+		}
+	}
+	return false
+}
+
+func isUnitName(name, configName string) bool {
+	return name == unit.DefaultName || name == unit.DefaultJSONName || name == configName
+}
+
+// EnvironmentFiles lists the environment files directly in a folder.
+func EnvironmentFiles(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, en := range entries {
+		path := filepath.Join(dir, en.Name())
+		if !en.IsDir() && isCandidate(en.Name()) && en.Name() != unit.StackName && holdsModule(path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}

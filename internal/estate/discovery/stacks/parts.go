@@ -1,0 +1,133 @@
+package stacks
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// A Part is a unit or a stack of a stack file, where it was generated.
+type Part struct {
+	Name  string
+	Dir   string
+	Stack bool
+	Parts []Part // of a stack
+	At    source.Range
+}
+
+// parts reads what a stack file and those generated from it say.
+func parts(t *demand.Task, l *unit.Loader, dir string, depth int) ([]Part, diag.List) {
+	if depth > deepest {
+		return nil, Invalid("Stacks lie too deep in each other", "More than %d stacks lie in each other at %s.", deepest, dir)
+	}
+	st, ds := l.Stack(t, dir)
+	if st == nil || ds.HasErrors() {
+		return nil, ds
+	}
+	items, ds := st.Items(t)
+	var out []Part
+	for _, it := range items {
+		p := Part{Name: it.Name, Dir: it.Dir, Stack: it.Kind == "stack", At: it.At}
+		if p.Stack && Is(it.Dir) {
+			var more diag.List
+			p.Parts, more = parts(t, l, it.Dir, depth+1)
+			ds = append(ds, more...)
+		}
+		out = append(out, p)
+	}
+	return out, ds
+}
+
+// Parts reads what the stack file in a folder, and those generated from it, consist of.
+func Parts(t *demand.Task, l *unit.Loader, dir string) ([]Part, diag.List) {
+	return parts(t, l, dir, 0)
+}
+
+// Is reports whether a folder holds a stack file.
+func Is(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, unit.StackName))
+	return err == nil && !info.IsDir()
+}
+
+// All are the parts of the stacks in the given folders that belong to no other
+// of them, by name. Two parts of one name are an error, since outputs could not tell
+// them apart.
+func All(t *demand.Task, l *unit.Loader, dirs []string) ([]Part, diag.List) {
+	var all [][]Part
+	inner := map[string]bool{}
+	var ds diag.List
+	var mark func([]Part)
+	mark = func(list []Part) {
+		for _, p := range list {
+			inner[p.Dir] = true
+			mark(p.Parts)
+		}
+	}
+	for _, dir := range dirs {
+		list, more := parts(t, l, dir, 0)
+		ds = append(ds, more...)
+		mark(list)
+		all = append(all, list)
+	}
+	var out []Part
+	seen := map[string]*Part{}
+	for i, list := range all {
+		if inner[dirs[i]] {
+			continue
+		}
+		for j := range list {
+			p := &list[j]
+			if first := seen[p.Name]; first != nil {
+				ds = append(ds, Invalid("Several stacks with one name", "%q is a part of the stack at %s too, so that outputs could not be told apart. Run the command in the folder of one stack.", p.Name, first.At).Under(&p.At)...)
+				continue
+			}
+			seen[p.Name] = p
+			out = append(out, *p)
+		}
+	}
+	slices.SortFunc(out, func(a, b Part) int { return strings.Compare(a.Name, b.Name) })
+	return out, ds
+}
+
+// Units are the folders of the units of a stack, nil if a folder holds none.
+func Units(t *demand.Task, l *unit.Loader, dir string) []string {
+	if !Is(dir) {
+		return nil
+	}
+	list, _ := parts(t, l, dir, 0)
+	var out []string
+	var add func([]Part)
+	add = func(list []Part) {
+		for _, p := range list {
+			if p.Stack {
+				add(p.Parts)
+			} else {
+				out = append(out, p.Dir)
+			}
+		}
+	}
+	add(list)
+	return out
+}
+
+// Check is what is wrong with the stack files in folders, for those who make nothing of
+// them.
+func Check(ctx context.Context, l *unit.Loader, dirs []string) diag.List {
+	all := parallel.Map(len(dirs), 0, func(i int) diag.List {
+		t := l.Task(ctx)
+		st, ds := l.Stack(t, dirs[i])
+		if st != nil && !ds.HasErrors() {
+			_, ds = st.Items(t)
+		}
+		return ds.Errors()
+	})
+	return slices.Concat(all...)
+}

@@ -1,0 +1,210 @@
+// Package hooks runs the programs that a unit's hooks name, around a command on the unit.
+//
+// Main type: Runner. The one rule: a hook sees the environment of its unit and what is
+// said of it in variables (Context), and nothing of the program that runs it.
+package hooks
+
+import (
+	"context"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// The commands of hooks around what is no command of the user: the init that Terragrunt
+// does by itself, its copy of the module, and its reading of the unit's file.
+const (
+	Init   = "init"
+	Module = "init-from-module"
+	Config = "terragrunt-read-config"
+)
+
+// A Runner runs the hooks of one unit.
+type Runner struct {
+	Unit    string // its name, for messages
+	Blocks  *unit.Terraform
+	Dir     string                                   // the working directory
+	Exec    func(context.Context, sys.Command) error // nil: programs cannot be run
+	Env     func(context.Context) sys.Env
+	Context Context
+	// Prepare is called before the first hook runs, and before each further one.
+	Prepare func() diag.List
+	Output  Output
+	// Span names the unit in the span of a hook. May be nil.
+	Span func(*telemetry.Span)
+}
+
+// Context is what variables tell a hook besides its own name and kind.
+type Context struct {
+	Program string // that the hook may call
+	Source  string // of the module
+	UnitDir string
+}
+
+// Output is where what hooks write goes. Its functions may be nil.
+type Output struct {
+	// Hook is called when a hook begins, and with "" when it has ended.
+	Hook func(name string)
+	// Log gets the lines of hooks while they run, and LogErr those on their standard
+	// error; if LogErr is nil, Log gets all of them in the order they were written in.
+	Log, LogErr func(line string)
+}
+
+// A Result is what came of hooks.
+type Result struct {
+	Ran   bool // at least one hook began
+	Code  int  // the exit status of the last that failed, 0 if none did
+	Diags diag.List
+}
+
+// And joins the results of hooks that ran one after the other.
+func (r Result) And(next Result) Result {
+	out := Result{Ran: r.Ran || next.Ran, Code: r.Code, Diags: slices.Concat(r.Diags, next.Diags)}
+	if next.Code > 0 {
+		out.Code = next.Code
+	}
+	return out
+}
+
+// Wanted reports whether one of the hooks is about a command.
+func Wanted(list []unit.Hook, command string) bool {
+	return slices.ContainsFunc(list, func(h unit.Hook) bool { return h.If && slices.Contains(h.Commands, command) })
+}
+
+// Before runs the hooks that come before a command.
+func (r *Runner) Before(ctx context.Context, command string) Result {
+	return r.run(ctx, r.Blocks.Before, "before_hook", command, nil)
+}
+
+// After runs the hooks that come after a command. failed are the messages of what ran
+// before them.
+func (r *Runner) After(ctx context.Context, command string, failed diag.List) Result {
+	return r.run(ctx, r.Blocks.After, "after_hook", command, failed)
+}
+
+// run runs those hooks of a list that are about a command.
+func (r *Runner) run(ctx context.Context, list []unit.Hook, kind, command string, failed diag.List) Result {
+	var out Result
+	for i := range list {
+		h := &list[i]
+		if h.If && slices.Contains(h.Commands, command) && (h.RunOnError || !failed.HasErrors() && !out.Diags.HasErrors()) {
+			out = out.And(r.hook(ctx, h, kind, command))
+		}
+	}
+	return out
+}
+
+// Failed runs the error hooks of a command whose patterns match the text of its errors.
+func (r *Runner) Failed(ctx context.Context, command, text string) Result {
+	var out Result
+	for i := range r.Blocks.Errors {
+		h := &r.Blocks.Errors[i]
+		hit, ds := matchesAny(h.OnErrors, text, h)
+		if out.Diags = append(out.Diags, ds...); hit && slices.Contains(h.Commands, command) {
+			out = out.And(r.hook(ctx, h, "error_hook", command))
+		}
+	}
+	return out
+}
+
+func matchesAny(patterns []string, text string, h *unit.Hook) (bool, diag.List) {
+	for _, p := range patterns {
+		re, err := regexp.Compile(p)
+		if err != nil {
+			return false, diag.Errorf(h.At, "Invalid pattern", "The pattern %q of the hook %q is no regular expression: %s.", p, h.Name, err)
+		}
+		if re.MatchString(text) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// hook runs one program in a span of its own.
+func (r *Runner) hook(ctx context.Context, h *unit.Hook, kind, command string) Result {
+	if !telemetry.On(ctx) {
+		return r.program(ctx, h, kind, command)
+	}
+	ctx, s := telemetry.Start(ctx, "hook_"+h.Name)
+	defer s.End()
+	if r.Span != nil {
+		r.Span(s)
+	}
+	s.Text("hook", h.Name).Text("dir", h.WorkingDir).Text("terraform_command", command)
+	out := r.program(ctx, h, kind, command)
+	s.Messages(out.Diags)
+	return out
+}
+
+// program runs the program of a hook.
+func (r *Runner) program(ctx context.Context, h *unit.Hook, kind, command string) Result {
+	out := Result{Ran: true}
+	if r.Prepare != nil {
+		if out.Diags = r.Prepare(); out.Diags.HasErrors() {
+			return out
+		}
+	}
+	if r.Exec == nil {
+		out.Diags = diag.Errorf(h.At, "Programs cannot be run", "The hook %q cannot run here.", h.Name)
+		return out
+	}
+	dir := r.Dir
+	if h.WorkingDir != "" {
+		if dir = h.WorkingDir; !filepath.IsAbs(dir) {
+			dir = filepath.Join(r.Dir, dir)
+		}
+	}
+	if r.Output.Hook != nil {
+		r.Output.Hook(h.Name)
+		defer r.Output.Hook("")
+	}
+	env := r.Env(ctx).With(r.variables(h, kind, command)...)
+	var written output
+	stdout, stderr := r.streams(&written, h)
+	err := r.Exec(ctx, sys.Command{Path: h.Execute[0], Args: h.Execute[1:], Dir: dir, Env: env, Stdout: stdout, Stderr: stderr})
+	stdout.flush()
+	stderr.flush()
+	if err == nil {
+		return out
+	}
+	if code, ok := sys.ExitCode(err); ok && code > 0 {
+		out.Code = code
+	}
+	out.Diags = diag.Errorf(h.At, "Hook failed", "The hook %q of the unit %s ended with an error: %s.", h.Name, r.Unit, err)
+	if text := written.tail(); text != "" {
+		out.Diags[0].Detail += "\n\nIts last lines were:\n  " + strings.ReplaceAll(text, "\n", "\n  ")
+	}
+	out.Diags[0].Code = "estate/hook"
+	return out
+}
+
+// variables tell a hook where it runs; the last three are an experiment in Terragrunt
+// (hook-context-env).
+func (r *Runner) variables(h *unit.Hook, kind, command string) []string {
+	return []string{
+		"TG_CTX_COMMAND=" + command, "TG_CTX_HOOK_NAME=" + h.Name, "TG_CTX_TF_PATH=" + r.Context.Program,
+		"TG_CTX_HOOK_TYPE=" + kind, "TG_CTX_SOURCE=" + r.Context.Source, "TG_CTX_TERRAGRUNT_DIR=" + r.Context.UnitDir,
+	}
+}
+
+// streams are those of a hook: one where both are logged alike.
+func (r *Runner) streams(out *output, h *unit.Hook) (stdout, stderr *stream) {
+	errs := r.Output.LogErr
+	if errs == nil {
+		errs = r.Output.Log
+	}
+	stderr = out.open(errs)
+	switch {
+	case h.SuppressStdout:
+		return out.open(nil), stderr
+	case r.Output.LogErr == nil:
+		return stderr, stderr
+	}
+	return out.open(r.Output.Log), stderr
+}

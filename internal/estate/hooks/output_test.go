@@ -1,0 +1,57 @@
+package hooks
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What hooks write is told line by line, as soon as a line has ended.
+func TestHookStream(t *testing.T) {
+	var told []string
+	var o output
+	s := o.open(func(line string) { told = append(told, line) })
+	for _, step := range []struct {
+		write string
+		told  []string
+	}{
+		{"one\ntw", []string{"one"}},
+		{"o\n\nthree", []string{"two", ""}},
+		{"\r\n10%\r20%", []string{"three"}},
+		{"\r30%\r\n", []string{"30%"}},
+		{strings.Repeat("x", longestLine), []string{strings.Repeat("x", longestLine)}},
+		{"y\nlast", []string{"y"}},
+	} {
+		told = nil
+		if n, err := s.Write([]byte(step.write)); n != len(step.write) || err != nil {
+			t.Fatalf("%q: %d, %v", step.write, n, err)
+		}
+		if diff := cmp.Diff(step.told, told); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", step.write, diff)
+		}
+	}
+	told = nil
+	s.flush()
+	s.flush()
+	if diff := cmp.Diff([]string{"last"}, told); diff != "" {
+		t.Errorf("at the end (-want +got):\n%s", diff)
+	}
+}
+
+// The end of what a hook wrote is kept, whoever is told of it.
+func TestHookTail(t *testing.T) {
+	var o output
+	s := o.open(nil)
+	for range 5 {
+		_, _ = s.Write([]byte("old\n"))
+	}
+	for range lastLines - 1 {
+		_, _ = s.Write([]byte("new\n"))
+	}
+	_, _ = s.Write([]byte("end"))
+	s.flush()
+	if want := strings.Repeat("new\n", lastLines-1) + "end"; o.tail() != want {
+		t.Errorf("got %q, want %q", o.tail(), want)
+	}
+}

@@ -1,0 +1,192 @@
+// Package inputs makes values of a module's variables of the inputs of a unit.
+//
+// Main functions: Of, ForVariable and Missing. The one rule: what passing an input through
+// the environment allowed stays allowed, as Terragrunt passes it.
+package inputs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// Of are the inputs of a unit as values of the variables that a module declares. waits
+// are the inputs that hold something unknown.
+func Of(t *demand.Task, u *unit.Unit, declared map[string]*config.Variable) (values map[string]engine.InputValue, waits []*unit.Setting, ds diag.List) {
+	values = map[string]engine.InputValue{}
+	settings, ds := u.Inputs(t, func(name string) bool { return declared[name] != nil })
+	for _, s := range settings {
+		if s.Name == "" { // the inputs as a whole are not known
+			for name := range declared {
+				values[name] = engine.InputValue{Value: cty.DynamicVal, At: s.At}
+			}
+			waits = append(waits, s)
+			continue
+		}
+		if !s.Value.IsWhollyKnown() {
+			waits = append(waits, s)
+		}
+		in, more := ForVariable(declared[s.Name], s.Value, s.At, s.Layer)
+		ds = append(ds, more...)
+		values[s.Name] = in
+	}
+	return values, waits, ds
+}
+
+// Override puts values that come by other ways in the place of inputs.
+func Override(values map[string]engine.InputValue, waits []*unit.Setting, given map[string]engine.InputValue) []*unit.Setting {
+	maps.Copy(values, given)
+	return slices.DeleteFunc(waits, func(w *unit.Setting) bool {
+		_, other := given[w.Name]
+		return other
+	})
+}
+
+// Optional are the variables of a module for unit.Unit.CheckInputs, none of them required:
+// what is missing is reported with regard to values that are given by other ways too.
+func Optional(declared map[string]*config.Variable) map[string]bool {
+	out := make(map[string]bool, len(declared))
+	for name := range declared {
+		out[name] = false
+	}
+	return out
+}
+
+// ForVariable is an input as the value of a variable. What passing it through the
+// environment allowed stays allowed: text for a variable that is not primitive is
+// parsed as an expression, a string variable or one without a type gets what is not
+// primitive as JSON text, and one without a type all else as text.
+func ForVariable(v *config.Variable, val cty.Value, at *source.Range, layer *source.Layer) (engine.InputValue, diag.List) {
+	in := engine.InputValue{Value: val, At: at}
+	if layer != nil {
+		in.From = *layer
+	}
+	bare, marks := val.Unmark()
+	if v.Literal && v.Type == cty.DynamicPseudoType && bare.Type() != cty.String && (bare.Type().IsPrimitiveType() || !bare.IsKnown()) {
+		in.Value = asText(bare).WithMarks(marks)
+		return in, nil
+	}
+	if !bare.IsKnown() || bare.IsNull() {
+		return in, nil
+	}
+	switch {
+	case v.Literal && (v.Type == cty.DynamicPseudoType || v.Type == cty.String) && !bare.Type().IsPrimitiveType():
+		return jsonText(v, in)
+	case !v.Literal && bare.Type() == cty.String:
+		x, diags := hclsyntax.ParseExpression([]byte(bare.AsString()), "<value for var."+v.Name+">", hcl.InitialPos)
+		if !diags.HasErrors() {
+			if parsed, diags := x.Value(nil); !diags.HasErrors() {
+				in.Value = parsed.WithMarks(marks)
+			}
+		}
+	}
+	return in, fits(v, in)
+}
+
+// asText is what a variable without a type gets of a number or a boolean, and of what
+// is not known yet: text, as from the environment.
+func asText(v cty.Value) cty.Value {
+	if v.IsKnown() {
+		if text, err := value.Convert(v, cty.String); err == nil {
+			return text
+		}
+	}
+	return cty.UnknownVal(cty.String)
+}
+
+// jsonText gives a variable without a type what is not primitive as JSON text.
+func jsonText(v *config.Variable, in engine.InputValue) (engine.InputValue, diag.List) {
+	bare, paths := in.Value.UnmarkDeepWithPaths()
+	if !bare.IsWhollyKnown() {
+		in.Value = cty.UnknownVal(cty.String)
+		return in, nil
+	}
+	b, err := ctyjson.Marshal(bare, bare.Type())
+	if err != nil {
+		return in, diag.Errorf(in.At, "Invalid value for input variable", "The input %q cannot be written as JSON: %s.", v.Name, err)
+	}
+	text := cty.StringVal(string(b))
+	for _, p := range paths {
+		text = text.WithMarks(p.Marks)
+	}
+	in.Value = text
+	kind := "has no type"
+	if v.Type == cty.String {
+		kind = "is a string"
+	}
+	ds := diag.Warnf(in.At, "Input given as JSON text", "The variable %q of the module %s, so it gets this value as JSON text, as it always did. Give the variable a type that fits to have it as a value.", v.Name, kind).Note(&v.At, "the variable is declared here")
+	ds[0].Code = "estate/json-input"
+	return in, ds
+}
+
+// fits says whether a value can become one of the variable's type.
+func fits(v *config.Variable, in engine.InputValue) diag.List {
+	if v.Type == cty.NilType {
+		return nil
+	}
+	bare, _ := in.Value.UnmarkDeep()
+	if v.Defaults != nil && !bare.IsNull() && bare.IsKnown() {
+		bare = v.Defaults.Apply(bare)
+	}
+	_, err := value.Convert(bare, v.Type)
+	if err == nil {
+		return nil
+	}
+	ds := diag.Errorf(in.At, "Invalid value for input variable", "The input %q does not fit the type of the module's variable: %s.", v.Name, describe(err)).Note(&v.At, "the variable is declared here")
+	ds[0].Code = "estate/input-type"
+	return ds
+}
+
+func describe(err error) string {
+	if pe, ok := err.(cty.PathError); ok && len(pe.Path) > 0 { //nolint:errorlint // cty returns it unwrapped
+		return fmt.Sprintf("%s (at %s)", pe.Error(), pathText(pe.Path))
+	}
+	return err.Error()
+}
+
+func pathText(p cty.Path) string {
+	var b strings.Builder
+	for _, step := range p {
+		switch s := step.(type) {
+		case cty.GetAttrStep:
+			b.WriteString("." + s.Name)
+		case cty.IndexStep:
+			if s.Key.Type() == cty.String {
+				fmt.Fprintf(&b, "[%q]", s.Key.AsString())
+			} else if s.Key.Type() == cty.Number {
+				b.WriteString("[" + s.Key.AsBigFloat().String() + "]")
+			}
+		}
+	}
+	return b.String()
+}
+
+// Missing are errors about the required variables of a module without a value, at the
+// unit file in path.
+func Missing(unitName, path string, declared map[string]*config.Variable, values map[string]engine.InputValue) diag.List {
+	var ds diag.List
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		v := declared[name]
+		if _, ok := values[name]; ok || v.Default != cty.NilVal {
+			continue
+		}
+		at := &source.Range{Filename: path, Start: hcl.InitialPos, End: hcl.InitialPos}
+		more := diag.Errorf(at, "Missing input", "The module's variable %q is required, and neither the inputs of the unit %s nor anything else gives it a value.", name, unitName).Note(&v.At, "the variable is declared here")
+		more[0].Code = "estate/missing-input"
+		ds = append(ds, more...)
+	}
+	return ds
+}

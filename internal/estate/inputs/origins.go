@@ -1,0 +1,88 @@
+package inputs
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/origin"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// An Origin is where an input of a unit, or one part of it, comes from.
+type Origin struct {
+	Name string // as in an expression, behind "inputs."
+	Of   string // the name of the input as a whole
+	*origin.Explanation
+}
+
+// mostParts is how many parts of an input are told apart.
+const mostParts = 24
+
+// Origins are where the inputs of a unit come from, by name. wanted is as in
+// unit.Unit.Inputs. Of an input that several files have a part in, its parts follow.
+// What cannot be computed has no steps.
+func Origins(t *demand.Task, u *unit.Unit, wanted func(name string) bool) []Origin {
+	settings, _ := u.Inputs(t, wanted) // what is wrong with them is reported where they are used
+	var out []Origin
+	for _, s := range settings {
+		if s.Name == "" { // all of them are unknown
+			continue
+		}
+		path := stepText(s.Name)
+		whole, _ := u.Explain(t, "inputs"+path)
+		out = append(out, Origin{Name: shortPath(path), Of: s.Name, Explanation: whole})
+		out = append(out, originsOfParts(t, u, s.Name, whole)...)
+	}
+	return out
+}
+
+// originsOfParts are those of an input that is an object, if they come from different files.
+func originsOfParts(t *demand.Task, u *unit.Unit, name string, whole *origin.Explanation) []Origin {
+	if len(whole.Steps) == 0 {
+		return nil
+	}
+	v, marks := whole.Value, whole.Sensitive
+	if v == cty.NilVal {
+		return nil
+	}
+	ty := v.Type()
+	if marks || !v.IsKnown() || v.IsNull() || !ty.IsObjectType() && !ty.IsMapType() || v.LengthInt() > mostParts {
+		return nil
+	}
+	file := ""
+	if at := whole.Steps[len(whole.Steps)-1].At; at != nil {
+		file = at.File
+	}
+	var out []Origin
+	several := false
+	for it := v.ElementIterator(); it.Next(); {
+		key, _ := it.Element()
+		path := stepText(name) + stepText(key.AsString())
+		x, _ := u.Explain(t, "inputs"+path)
+		for _, s := range x.Steps {
+			several = several || s.At != nil && s.At.File != file
+		}
+		out = append(out, Origin{Name: shortPath(path), Of: name, Explanation: x})
+	}
+	if !several {
+		return nil
+	}
+	return out
+}
+
+// stepText is a step of a path as an expression has it.
+func stepText(name string) string {
+	if hclsyntax.ValidIdentifier(name) {
+		return "." + name
+	}
+	return fmt.Sprintf("[%q]", name)
+}
+
+func shortPath(path string) string {
+	if path[0] == '.' {
+		return path[1:]
+	}
+	return path
+}

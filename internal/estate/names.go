@@ -1,0 +1,64 @@
+package estate
+
+import (
+	"github.com/terrace-iac/terrace/internal/estate/arguments"
+	"github.com/terrace-iac/terrace/internal/estate/credentials"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
+	"github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/estate/run"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/internal/estate/schedule"
+)
+
+// What callers of an estate name of its rooms.
+type (
+	Unit      = discovery.Unit
+	Entry     = discovery.Entry
+	StackPart = stacks.Part
+	Worktrees = git.Worktrees
+
+	Op         = run.Op
+	RunOptions = run.Options
+	Plans      = run.Plans
+	Limits     = run.Limits
+	Inputs     = run.Inputs
+	Observer   = run.Observer
+	Host       = run.Host
+	Folder     = run.Folder
+	Installing = run.Installing
+	Providers  = run.Providers
+	Queue      = schedule.Rules
+	Single     = run.Single
+
+	LockOptions = arguments.Lock
+	VarFlag     = arguments.VarFlag
+	SignIn      = credentials.Settings
+	Role        = credentials.Role
+
+	Result   = report.Result
+	Status   = report.Status
+	Counts   = report.Counts
+	Deferral = report.Deferral
+	Wait     = report.Wait
+
+	SavedPlan = saved.Plan
+	SavedUnit = saved.Unit
+	SavedRun  = saved.About
+	Saving    = saved.Saving
+	Approval  = saved.Approval
+)
+
+// The operations of a run, and what becomes of units in it.
+const (
+	Plan     = run.Plan
+	Apply    = run.Apply
+	Validate = run.Validate
+	Init     = run.Init
+
+	Succeeded = report.Succeeded
+	Failed    = report.Failed
+	Excluded  = report.Excluded
+	EarlyExit = report.EarlyExit
+)

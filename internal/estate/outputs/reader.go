@@ -1,0 +1,129 @@
+package outputs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
+	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Reader serves unit files with the outputs of their dependencies. Its methods may be
+// called concurrently.
+type Reader struct {
+	Found  *discovery.Found
+	Loader func() *unit.Loader // of the units outside of the estate
+	Made   *Made               // of the run; nil if there is none
+	// State reads the state of a unit.
+	State func(t *demand.Task, u *discovery.Unit) (*state.State, diag.List)
+	// Off has all outputs be unknown. Tolerant takes a state that cannot be read for none.
+	Off, Tolerant bool
+}
+
+// Get implements unit.OutputsFunc.
+func (r *Reader) Get(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
+	_, s := telemetry.Start(t.Context(), "dependency_output_fetch")
+	if s == nil {
+		return r.get(t, target, at)
+	}
+	strategy := "state"
+	if _, ok := r.Made.Get(target); ok {
+		strategy = "memory"
+	}
+	s.Text("target", target).Text("caller", at.Filename)
+	s.Outcome("strategy", strategy)
+	v, ok, ds := r.get(t, target, at)
+	s.Messages(ds)
+	s.End()
+	return v, ok, ds
+}
+
+func (r *Reader) get(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
+	if r.Off {
+		return cty.DynamicVal, false, nil
+	}
+	if v, ok := r.Made.Get(target); ok {
+		return v, v != cty.NilVal && !v.RawEquals(cty.EmptyObjectVal), nil
+	}
+	u := r.Found.ByID(target)
+	if u == nil && stacks.Is(target) {
+		return r.stack(t, target, at)
+	}
+	if u == nil {
+		var ds diag.List
+		if u, ds = r.Outside(t, target, at); u == nil {
+			return cty.DynamicVal, false, ds
+		}
+	}
+	s, ds := r.State(t, u)
+	if ds.HasErrors() {
+		if ds = ds.Note(&at, "its outputs are needed here"); r.Tolerant {
+			ds = ds.AsWarnings()
+		}
+		return cty.DynamicVal, false, ds
+	}
+	if v := Stored(s); v != cty.NilVal {
+		return v, true, nil
+	}
+	return cty.DynamicVal, false, nil
+}
+
+// Outside reads a unit that is no part of the estate.
+func (r *Reader) Outside(t *demand.Task, target string, at source.Range) (*discovery.Unit, diag.List) {
+	path, module := target, ""
+	for {
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+		up := filepath.Dir(path)
+		if up == path {
+			return nil, diag.Errorf(&at, "Dependency not found", "There is no unit %s.", target)
+		}
+		module = strings.TrimPrefix(filepath.ToSlash(filepath.Join(filepath.Base(path), module)), "/")
+		path = up
+	}
+	in, ds := r.Loader().Unit(t, path, module)
+	if ds.HasErrors() || in == nil {
+		return nil, ds
+	}
+	return &discovery.Unit{Unit: in, Name: r.Found.Name(in.ID)}, ds
+}
+
+// stack are the outputs of a stack as a dependency gives them: those of its units by name,
+// those of stacks in it nested.
+func (r *Reader) stack(t *demand.Task, dir string, at source.Range) (cty.Value, bool, diag.List) {
+	parts, ds := stacks.Parts(t, r.Loader(), dir)
+	if ds.HasErrors() {
+		return cty.DynamicVal, false, ds
+	}
+	v, some, more := r.parts(t, parts, at)
+	return v, some, append(ds, more...)
+}
+
+func (r *Reader) parts(t *demand.Task, parts []stacks.Part, at source.Range) (v cty.Value, some bool, ds diag.List) {
+	m := map[string]cty.Value{}
+	for _, p := range parts {
+		var v cty.Value
+		var ok bool
+		var more diag.List
+		if p.Stack {
+			v, ok, more = r.parts(t, p.Parts, at)
+		} else {
+			v, ok, more = r.Get(t, p.Dir, at)
+		}
+		ds = append(ds, more...)
+		if ok {
+			m[p.Name] = v
+			some = true
+		}
+	}
+	return cty.ObjectVal(m), some, ds
+}

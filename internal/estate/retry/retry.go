@@ -1,0 +1,116 @@
+// Package retry decides what becomes of a failed command by the errors block of its unit:
+// whether the failure is ignored, or the command tried again.
+//
+// Main type: Decision, made by Decide. The one rule: patterns see the text of the errors
+// alone, and the first that matches counts.
+package retry
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// A Decision is what the errors block of a unit says to a failure. The zero value lets it
+// fail.
+type Decision struct {
+	Again  bool
+	Sleep  time.Duration // before it
+	Retry  string        // the label of the retry block that matched
+	Ignore *unit.Ignore  // the block that takes the failure for success; nil if none does
+}
+
+// Decide asks an errors block, nil for the one that units without a block have, about the
+// text of a failure. try counts from 1. With off nothing is tried again.
+func Decide(block *unit.Errors, text string, try int, off bool) (Decision, diag.List) {
+	if block == nil {
+		block = &unit.Errors{Retry: []unit.Retry{{Name: "default", RetryableErrors: unit.DefaultRetryableErrors(), MaxAttempts: unit.DefaultMaxAttempts, SleepSeconds: unit.DefaultSleepSeconds}}}
+	}
+	for i := range block.Ignore {
+		ig := &block.Ignore[i]
+		hit, err := ignores(ig.IgnorableErrors, text)
+		if err != nil {
+			return Decision{}, diag.Errorf(block.At, "Invalid pattern", "A pattern of the ignore block %q is no regular expression: %s.", ig.Name, err)
+		}
+		if hit {
+			return Decision{Ignore: ig}, nil
+		}
+	}
+	if off {
+		return Decision{}, nil
+	}
+	for _, rt := range block.Retry {
+		for _, p := range rt.RetryableErrors {
+			re, err := regexp.Compile(p)
+			if err != nil {
+				return Decision{}, diag.Errorf(block.At, "Invalid pattern", "The pattern %q of the retry block %q is no regular expression: %s.", p, rt.Name, err)
+			}
+			if re.MatchString(text) {
+				return Decision{Again: try < rt.MaxAttempts, Retry: rt.Name, Sleep: time.Duration(rt.SleepSeconds) * time.Second}, nil
+			}
+		}
+	}
+	return Decision{}, nil
+}
+
+// ignores: the first pattern that matches decides; one that begins with ! says no.
+func ignores(patterns []string, text string) (bool, error) {
+	for _, p := range patterns {
+		bare, no := strings.CutPrefix(p, "!")
+		re, err := regexp.Compile(bare)
+		if err != nil {
+			return false, err
+		}
+		if re.MatchString(text) {
+			return !no, nil
+		}
+	}
+	return false, nil
+}
+
+// WriteSignals writes what an ignore block wants others to know into the unit's folder.
+func WriteSignals(dir string, ig *unit.Ignore) diag.List {
+	m := map[string]json.RawMessage{}
+	if ig.Signals != cty.NilVal && !ig.Signals.IsNull() {
+		for k, v := range ig.Signals.AsValueMap() {
+			v, _ = v.UnmarkDeep()
+			if b, err := ctyjson.Marshal(v, v.Type()); err == nil {
+				m[k] = b
+			}
+		}
+	}
+	if len(m) == 0 {
+		return nil
+	}
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "error-signals.json"), b, 0o644)
+	}
+	if err != nil {
+		return diag.Errorf(nil, "Failed to write signals", "The file error-signals.json cannot be written into %s: %s.", dir, err)
+	}
+	return nil
+}
+
+// Pause waits before a command is tried again; false if the run ends meanwhile.
+func Pause(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-stop:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}

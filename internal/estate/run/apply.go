@@ -1,0 +1,197 @@
+package run
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/estate/outputs"
+	"github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/internal/estate/states"
+	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// planAndApply is the turn of a unit in a plan and an apply.
+func (t *Turn) planAndApply(ctx context.Context) diag.List {
+	u := t.Unit
+	where, ds := t.States.Where(ctx, u.Name, t.dir, t.engine.Root(), t.engine, t.values)
+	if ds.HasErrors() {
+		return ds
+	}
+	skip := t.o.Plans.SkipRefresh
+	if t.extra.Refresh != nil {
+		skip = skip || !*t.extra.Refresh
+	}
+	if ds = t.claims.Add(local.Open(where).Path(), t.claim()); ds.HasErrors() {
+		return ds
+	}
+	h, ds := t.take(ctx, where)
+	if ds.HasErrors() {
+		return ds
+	}
+	t.held = h
+	if t.o.Op == Apply {
+		if err := t.noteState(ctx, where); err != nil {
+			return diag.Errorf(nil, "Failed to note where the state is", "%s.", err)
+		}
+	}
+	prev := h.Current()
+	planning, s := t.phase(ctx, "plan")
+	p, more := t.engine.Plan(planning, prev, engine.PlanOptions{
+		Mode: t.mode(), Variables: t.values, SkipRefresh: skip, Targets: t.o.Plans.Targets, Excludes: t.o.Plans.Excludes, Replace: t.replaced(prev),
+		Defer: t.o.Op == Plan, Time: t.approval.Time(), Stop: t.o.Stop,
+	})
+	ended(s, more)
+	if more.HasErrors() && len(t.waits) > 0 && t.o.Op == Plan && workdir.NotKnownYet(more) {
+		t.deferUnit(t.engine.Root(), report.Deferral{Reason: "what must be known before anything is planned is not known yet", At: more.Errors()[0].At, Waits: t.allWaits()})
+		return append(ds, more.Warnings()...)
+	}
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	t.notePlan(p)
+	if t.o.Op == Plan {
+		t.Made.Set(u.ID, t.planned(p))
+		return ds
+	}
+	yes, more := t.approved(p)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	if !yes {
+		t.res.Break("run error", "what had been put off was not approved")
+		return ds
+	}
+	return append(ds, t.apply(ctx, p)...)
+}
+
+// replaced are those instances that are to be replaced which the unit has: an
+// address is meant for the units that know it.
+func (t *Turn) replaced(prev *state.State) []addr.Instance {
+	var out []addr.Instance
+	for _, a := range t.o.Plans.Replace {
+		n := t.engine.Tree().Root
+		for _, step := range a.Module.Steps() {
+			if n != nil {
+				n = n.Calls[step.Name]
+			}
+		}
+		if n != nil && n.Config.Resources[a.Resource] != nil || prev != nil && prev.Instance(a) != nil {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// mode is the engine's mode for the unit: of one that is no longer there
+// everything is destroyed.
+func (t *Turn) mode() plan.Mode {
+	if t.Unit.Removed {
+		return plan.Destroy
+	}
+	return t.o.Plans.mode()
+}
+
+// planned are the outputs that other units of a plan see.
+func (t *Turn) planned(p *plan.Plan) cty.Value {
+	if t.o.Plans.Destroy || t.o.Plans.RefreshOnly || t.Inputs.Mocks {
+		return outputs.Stored(t.held.Current())
+	}
+	return outputs.Planned(p, t.engine.Root())
+}
+
+// notePlan takes the unit's plan.
+func (t *Turn) notePlan(p *plan.Plan) {
+	t.res.Plan, t.res.Changes, t.res.Deferred, t.res.Counts = p, p.HasChanges(), t.deferrals(p), report.CountsOf(p)
+	if t.o.Saving != nil {
+		t.o.Saving.Take(t.Unit.Name, t.digest(), p)
+	}
+	if t.o.Observe.Planned != nil {
+		t.o.Observe.Planned(t.Unit, t.engine, p)
+	}
+	if t.o.Op == Apply || t.o.DropPlans || t.o.Saving != nil {
+		t.res.Plan = nil // plans are large
+	}
+	if t.o.Op == Apply {
+		t.res.Counts = report.Counts{} // what counts is what will be done
+	}
+}
+
+// apply carries the plan out.
+func (t *Turn) apply(ctx context.Context, p *plan.Plan) diag.List {
+	h := t.held
+	if !p.HasChanges() && p.Prior.Equal(p.PrevRun) { // else what was read or refreshed goes into state
+		t.applied(p)
+		return nil
+	}
+	if ds := h.Start(ctx, len(p.Changes)); ds.HasErrors() {
+		return ds
+	}
+	t.Changing.Add(h)
+	defer t.Changing.Remove(h)
+	ctx, s := t.phase(ctx, "apply")
+	got, ds := t.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{
+		Variables: t.values, Persist: h.Write, Every: t.o.Every, Journal: h, Stop: t.o.Stop,
+	})
+	ds = append(ds, h.End(got.State)...)
+	ended(s, ds)
+	t.res.Counts = report.Counts{Add: got.Added, Change: got.Changed, Destroy: got.Destroyed, Import: got.Imported, Forget: got.Forgotten}
+	if got.Stopped && !ds.HasErrors() {
+		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)
+	}
+	if ds.HasErrors() {
+		t.Made.Set(t.Unit.ID, t.made(nil))
+		return ds
+	}
+	t.applied(p)
+	return ds
+}
+
+// applied says that the apply of a plan has ended without errors.
+func (t *Turn) applied(p *plan.Plan) {
+	t.Made.Set(t.Unit.ID, t.made(p.Outputs))
+	if t.o.Observe.Applied != nil {
+		t.o.Observe.Applied(t.res, t.held.Current())
+	}
+}
+
+// made are the outputs that there are after an apply: of a unit without any, none.
+// State does not keep outputs that are null: those that were computed and are not in
+// it are null.
+func (t *Turn) made(computed []*plan.OutputChange) cty.Value {
+	v := outputs.Stored(t.held.Current())
+	if t.mode() == plan.Destroy {
+		return v
+	}
+	m := map[string]cty.Value{}
+	if v != cty.NilVal {
+		m = v.AsValueMap()
+	}
+	for _, c := range computed {
+		o := t.engine.Root().Outputs[c.Name]
+		if _, stored := m[c.Name]; o != nil && !stored && !c.Left {
+			m[c.Name] = outputs.Hide(cty.NilVal, o.Sensitive)
+		}
+	}
+	return cty.ObjectVal(m)
+}
+
+// claim says whose state it is.
+func (t *Turn) claim() states.Claim {
+	mine := states.Claim{Unit: t.Unit.Name}
+	if t.dir.Remote != nil {
+		mine.At = t.dir.Remote.At
+	}
+	return mine
+}
+
+// digest tells the configuration of the unit from any other.
+func (t *Turn) digest() string {
+	return t.digests.Do(t.dir.Parsed, func() string { return saved.Digest(t.engine.Tree()) })
+}

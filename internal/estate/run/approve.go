@@ -1,0 +1,74 @@
+package run
+
+import (
+	"context"
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/plan"
+)
+
+// approved holds a plan to what was approved, and asks for what it does that was
+// deferred.
+func (t *Turn) approved(p *plan.Plan) (yes bool, ds diag.List) {
+	if t.approval == nil {
+		return true, nil
+	}
+	later, ds := t.approval.Check(p, saved.Now{Unit: t.Unit.Name, State: journal.HeaderOf(t.held.Current()), Digest: t.digest(), Again: t.again})
+	if ds.HasErrors() {
+		return false, ds
+	}
+	return !later || t.o.Ask == nil || t.ask(p), nil
+}
+
+// A question is one that waits for its answer.
+type question struct {
+	res    *report.Result
+	resume func()
+	yes    bool
+}
+
+// ask waits for the answer whether to do what was put off before. Meanwhile the
+// turn does not count among those that run.
+func (t *Turn) ask(p *plan.Plan) bool {
+	t.res.Plan, t.res.Counts = p, report.CountsOf(p)
+	if t.o.Asks != nil {
+		t.o.Asks(t.Unit, t.engine, p)
+	}
+	q := &question{res: t.res}
+	t.pause(func(resume func()) {
+		q.resume = resume
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.asking = append(t.asking, q)
+	})
+	t.res.Plan, t.res.Counts = nil, report.Counts{}
+	return q.yes
+}
+
+// askAll asks for work that was deferred, for all units that came to some, when nothing
+// else is left to do. It reports whether there were any.
+func (x *execution) askAll(ctx context.Context) bool {
+	x.mu.Lock()
+	wave := x.asking
+	x.asking = nil
+	x.mu.Unlock()
+	if len(wave) == 0 {
+		return false
+	}
+	slices.SortFunc(wave, func(a, b *question) int { return discovery.ByName(a.res.Unit, b.res.Unit) })
+	var plans []*report.Result
+	for _, q := range wave {
+		plans = append(plans, q.res)
+	}
+	yes := !x.stopping(ctx) && x.o.Ask(plans)
+	for _, q := range wave {
+		q.yes = yes
+		q.resume()
+	}
+	return true
+}

@@ -1,0 +1,59 @@
+package run
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/estate/arguments"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A Host is what the program around an estate does for its units. Every field may be nil.
+type Host struct {
+	// Values are the values that users give to the variables of a module besides
+	// inputs: from the environment, flags, and variable files in the folder, whose
+	// path is "" where there are none. more are flags that count before the user's.
+	Values func(f Folder, more []arguments.VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List)
+	// Init installs modules and providers into the working folder of a unit, and the
+	// hooks of init run around it. nil: neither is done, unless it is the command.
+	Init func(ctx context.Context, in Installing) diag.List
+	// Provisioners runs provisioner blocks in a folder.
+	Provisioners func(Folder) engine.Provisioners
+	// ReadState serves terraform_remote_state in a folder.
+	ReadState func(dir string) engine.ReadState
+	// Providers are those of the unit in a folder; nil: the built-in provider alone.
+	Providers func(Folder) Providers
+	// Program is the path of the program, for hooks that call it; "" for its name.
+	Program string
+}
+
+// A Folder is where a unit runs, and with what environment.
+type Folder struct {
+	Dir   string
+	Env   sys.Env
+	Files config.FS // what the folder holds where it is not on disk yet; nil: what lies there
+	// Programs is the environment of programs that the module starts; nil: Env.
+	Programs func() sys.Env
+}
+
+// Installing is what init is run with in the working folder of a unit.
+type Installing struct {
+	Folder
+	// Backend are arguments of the backend, as -backend-config has them.
+	Backend []string
+	// Values are the unit's inputs for the variables that a module declares, and Sources
+	// is the text of the unit files that they stand in.
+	Values  func(root *config.Module) (map[string]engine.InputValue, diag.List)
+	Sources *source.Set
+}
+
+// Providers are the providers of one unit.
+type Providers interface {
+	engine.ProviderSource
+	// Choose finds the packages of the providers that are needed.
+	Choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List
+}

@@ -1,0 +1,428 @@
+// Package run works on the units of an estate one after the other or many at once: it
+// plans, applies, checks and initializes them, with outputs flowing from one to the next in
+// memory, known or not.
+//
+// Main types: Runner, Options and Turn. The scheduler says when a unit has its turn; a
+// Turn is all that happens to one unit then. The one rule: nothing of a unit is kept
+// between two of its turns but its state and its outputs, so that what thousands of units
+// cost does not add up.
+package run
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/estate/arguments"
+	"github.com/terrace-iac/terrace/internal/estate/credentials"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/outputs"
+	"github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/estate/retry"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/internal/estate/schedule"
+	"github.com/terrace-iac/terrace/internal/estate/states"
+	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// defaultPlaces is how many units are worked on at once. Most of a unit's time is spent
+// on waiting for providers and disks.
+const defaultPlaces = 16
+
+// A Runner is what the turns of all units of an estate share.
+type Runner struct {
+	Command     string       // that runs on the units
+	Machine     unit.Machine // of which Now is required
+	Root        string       // the folder of the estate
+	Loader      *unit.Loader // whose outputs are those of Made, where it has some
+	Static      *unit.Loader // to which all outputs are unknown
+	Made        *outputs.Made
+	Dirs        *workdir.Maker
+	Credentials *credentials.Credentials
+	States      *states.Keeper
+	Changing    *states.Changing
+	Host        Host
+	Inputs      Inputs
+	NoHooks     bool
+	NoRetries   bool
+	// ShareProviders are providers whose processes units share though their working
+	// folders differ, beside those that are known not to look at theirs.
+	ShareProviders []addr.Provider
+	// Name is how a unit of an ID is called.
+	Name func(id string) string
+	// First leaves out warnings that were given before for the same place. It may be shared
+	// by runs.
+	First *First
+}
+
+// Inputs say what is made of the inputs of units. The zero value takes them as they
+// are and lets modules leave some undeclared.
+type Inputs struct {
+	Strict bool // inputs that a module does not declare are errors
+	Debug  bool // those of each unit are written to a file beside it
+	Mocks  bool // mock outputs come before planned ones
+}
+
+// Op is what a run does with each unit.
+type Op string
+
+// The operations. Apply plans each unit just before it applies it.
+const (
+	Plan     Op = "plan"
+	Apply    Op = "apply"
+	Validate Op = "validate"
+	Init     Op = "init" // install what the units need, and nothing else
+)
+
+// Options are the knobs of a run.
+type Options struct {
+	Op     Op
+	Plans  Plans
+	Queue  schedule.Rules
+	Limits Limits
+	Lock   arguments.Lock
+	Every  time.Duration // how often the whole state is written in an apply
+	// Approved says what was approved, by unit; a unit whose plan does something else
+	// now is not applied. nil: whatever the plans say.
+	Approved map[string]*saved.Approval
+	// Ask is asked whether to do work that was deferred when the approved plans were
+	// made: the results, by name, hold the plans. It is called when nothing else is
+	// left to do, and again when more comes up. nil: all of it is done.
+	Ask func([]*report.Result) bool
+	// Asks is called before, for each of these plans, while its engine is open.
+	Asks func(u *discovery.Unit, e *engine.Engine, p *plan.Plan)
+	// Saving takes the plans, which are to be saved: the results hold none. nil: nothing
+	// is saved.
+	Saving *saved.Saving
+	// DropPlans lets go of the plans once they were observed: the results hold none.
+	DropPlans bool
+	// Stop, when closed, lets what runs end and starts nothing more.
+	Stop    <-chan struct{}
+	Observe Observer
+	// Scheduler gives units their turns. nil: this process does.
+	Scheduler schedule.Scheduler
+}
+
+// Plans say what the plans of a run are about. Zero means to create, change and
+// destroy what differs from the configuration, of everything.
+type Plans struct {
+	Destroy     bool // destroy everything, dependents first
+	RefreshOnly bool
+	SkipRefresh bool
+	Targets     []addr.Target
+	Excludes    []addr.Target
+	Replace     []addr.Instance
+}
+
+// mode is the engine's mode for these plans.
+func (p *Plans) mode() plan.Mode {
+	switch {
+	case p.Destroy:
+		return plan.Destroy
+	case p.RefreshOnly:
+		return plan.RefreshOnly
+	}
+	return plan.Normal
+}
+
+// Limits say how much goes on at once.
+type Limits struct {
+	Units int // 0 means 16
+	Calls int // of providers, in a unit; 0 means 10
+	All   int // calls of providers, in all units; 0 means any number
+}
+
+// Observer is called as a run goes on. Its functions are called concurrently, and may be
+// nil.
+type Observer struct {
+	Started func(*discovery.Unit)
+	Event   event.Sink
+	// Planned is called while the engine that made the plan is open.
+	Planned func(u *discovery.Unit, e *engine.Engine, p *plan.Plan)
+	// Applied is called when an apply has ended without errors, before Ended, with the
+	// state that there is now, nil if there is none.
+	Applied func(*report.Result, *state.State)
+	Ended   func(*report.Result)
+	// Hook is called when a hook of the unit begins, and with "" when it has ended.
+	Hook func(u *discovery.Unit, name string)
+	// Again is called when a unit failed and its errors block has it tried again.
+	Again func(u *discovery.Unit, d retry.Decision, failed diag.List)
+	// Log gets the lines of hooks while they run, and LogErr those on their standard
+	// error; if LogErr is nil, Log gets all of them in the order they were written in.
+	Log, LogErr func(u *discovery.Unit, line string)
+}
+
+// First leaves out warnings that were given before for the same place, as where
+// many units share a file. The zero value is ready; it may be used concurrently.
+type First struct{ given sync.Map }
+
+// Of are the messages that were not given before.
+func (f *First) Of(ds diag.List) diag.List {
+	var out diag.List
+	for _, m := range ds {
+		if m.Severity == diag.Warning && m.At != nil {
+			type warning struct {
+				summary string
+				at      source.Range
+			}
+			if _, again := f.given.LoadOrStore(warning{m.Summary, *m.At}, true); again {
+				continue
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// execution is one call of Run.
+type execution struct {
+	*Runner
+	o      Options
+	procs  *engine.Processes
+	needs  *needs
+	claims states.Claims
+
+	digests parallel.Cache[*workdir.Parsed, string] // of configurations
+
+	mu     sync.Mutex
+	asking []*question // turns that wait for an answer
+}
+
+// Run works on units in their order and returns a result for each, in the order of units.
+// Units that others need come first, or last if things are destroyed. A unit that
+// fails keeps those that need it from running, and no others.
+func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []*report.Result {
+	places := o.Limits.Units
+	if places <= 0 {
+		places = defaultPlaces
+	}
+	x := &execution{Runner: r, o: o}
+	results := make([]*report.Result, len(units))
+	ctx, end := x.traceRun(ctx, places, results)
+	defer end()
+	var runs []*discovery.Unit
+	for i, u := range units {
+		if u.Excluded != "" {
+			now := r.Machine.Now()
+			results[i] = &report.Result{Unit: u, Started: now, Ended: now}
+			results[i].LeaveOut()
+		} else {
+			runs = append(runs, u)
+		}
+	}
+	x.procs = x.newProcesses(ctx, runs)
+	r.Changing.Use(x.procs)
+	scheduler := o.Scheduler
+	if scheduler == nil {
+		scheduler = schedule.Local{Places: places}
+	}
+	tasks := discovery.Tasks(units, o.Plans.Destroy)
+	ended := func(i int, res *report.Result) {
+		res.Ended = r.Machine.Now()
+		results[i] = res
+		if o.Observe.Ended != nil {
+			o.Observe.Ended(res)
+		}
+		x.over(units[i])
+	}
+	scheduler.Run(ctx, tasks, o.Queue, schedule.Work{
+		Turn: func(ctx context.Context, i int, pause schedule.Pause) schedule.Outcome {
+			res := &report.Result{Unit: units[i], Status: report.Succeeded, Started: r.Machine.Now()}
+			x.turn(ctx, res, pause)
+			ended(i, res)
+			return outcome(res)
+		},
+		Refused: func(i int, why schedule.Refusal) {
+			ended(i, refused(units, i, why, r.Machine.Now()))
+		},
+		Stopping: x.stopping,
+		Idle:     x.askAll,
+	})
+	x.procs.Close()
+	return results
+}
+
+// outcome is what a result means to those that need the unit.
+func outcome(res *report.Result) schedule.Outcome {
+	switch res.Status {
+	case report.Failed:
+		return schedule.Failed
+	case report.EarlyExit:
+		return schedule.NotRun
+	}
+	return schedule.Done
+}
+
+// refused is the result of a unit that has no turn.
+func refused(units []*discovery.Unit, i int, why schedule.Refusal, now time.Time) *report.Result {
+	res := &report.Result{Unit: units[i], Started: now, Ended: now}
+	switch why.Reason {
+	case schedule.Blocked:
+		res.Break("ancestor error", units[why.By].Name)
+		res.Blocker = report.Blocker{Name: units[why.First].Name, Kept: why.FirstNotRun}
+	case schedule.Stopping:
+		res.Break("run error", "the run was interrupted")
+	case schedule.Failing:
+		res.Break("ancestor error", "")
+	}
+	return res
+}
+
+func (x *execution) stopping(ctx context.Context) bool {
+	select {
+	case <-x.o.Stop:
+		return true
+	default:
+		return ctx.Err() != nil
+	}
+}
+
+// turn gives one unit its turn, again as its errors block says.
+func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule.Pause) {
+	u := res.Unit
+	if x.o.Observe.Started != nil {
+		x.o.Observe.Started(u)
+	}
+	ctx, s := x.trace(ctx, u)
+	defer traced(s, res)
+	label := ""
+	for try := 1; ; try++ {
+		res.Code = 0
+		t := &Turn{execution: x, Unit: u, res: res, task: x.Loader.Task(ctx), pause: pause, again: try > 1}
+		ds := t.run(ctx)
+		if !ds.HasErrors() {
+			res.Diags = append(res.Diags, ds...)
+			if try > 1 {
+				res.Reason, res.Cause = "retry succeeded", label
+			}
+			return
+		}
+		decision, more := t.decide(ctx, ds, try)
+		switch {
+		case more.HasErrors():
+			ds = append(ds, more...)
+		case decision.Ignore != nil:
+			res.Reason, res.Cause, res.Code = "error ignored", decision.Ignore.Name, 0
+			res.Message = decision.Ignore.Message
+			res.Diags = append(append(res.Diags, ds.AsWarnings()...), more...)
+			return
+		case decision.Again && !x.stopping(ctx):
+			label = decision.Retry
+			if x.o.Observe.Again != nil {
+				x.o.Observe.Again(u, decision, ds.Errors())
+			}
+			if retry.Pause(ctx, x.o.Stop, decision.Sleep) {
+				continue
+			}
+		}
+		res.Diags = append(res.Diags, ds...)
+		res.Fail(ds)
+		return
+	}
+}
+
+// decide asks the unit's errors block about a failure, and does what an ignore block
+// wants.
+func (t *Turn) decide(ctx context.Context, failed diag.List, try int) (retry.Decision, diag.List) {
+	block, ds := t.Unit.Errors(t.task)
+	if ds.HasErrors() {
+		return retry.Decision{}, nil // reported already
+	}
+	d, ds := retry.Decide(block, t.failureText(failed), try, t.NoRetries)
+	if d.Ignore != nil {
+		ds = append(ds, retry.WriteSignals(t.Unit.Dir, d.Ignore)...)
+	}
+	return d, ds
+}
+
+// run prepares the unit, and runs its hooks and the operation between them.
+func (t *Turn) run(ctx context.Context) diag.List {
+	reading, s := telemetry.Start(ctx, "unit_read_config")
+	about(s, t.Unit).Text("terragrunt_config_path", t.Unit.Path)
+	idle, ds := t.prepare(reading)
+	over(s, ds)
+	defer t.close()
+	if ds.HasErrors() || idle {
+		return ds
+	}
+	ctx, s = telemetry.Start(ctx, "unit_run")
+	about(s, t.Unit).Text("terraform_command", t.Command)
+	more := t.between(ctx)
+	ended(s, more)
+	return append(ds, more...)
+}
+
+// between runs the operation between the hooks of the unit.
+func (t *Turn) between(ctx context.Context) diag.List {
+	ds := t.preHooks(ctx)
+	if !ds.HasErrors() {
+		ds = append(ds, t.beforeHooks(ctx)...)
+	}
+	if !ds.HasErrors() {
+		idle, more := t.settle(ctx)
+		if ds = append(ds, more...); !ds.HasErrors() && !idle {
+			ds = append(ds, t.operate(ctx)...)
+		}
+	}
+	return append(ds, t.afterHooks(ctx, ds)...)
+}
+
+func (t *Turn) operate(ctx context.Context) diag.List {
+	switch t.o.Op {
+	case Init:
+		return nil
+	case Validate:
+		ctx, s := t.phase(ctx, "validate")
+		ds := t.engine.Validate(ctx)
+		ended(s, ds)
+		return ds
+	}
+	return t.planAndApply(ctx)
+}
+
+// Refuse are the results of a run that did not begin, in the order of units: those with
+// errors failed, those that come after them were kept from running by them, and all others
+// were not run for a cause. invalid is what is wrong with units.
+func Refuse(units []*discovery.Unit, destroy bool, invalid map[*discovery.Unit]diag.List, cause string, now time.Time) []*report.Result {
+	results := make([]*report.Result, len(units))
+	for i, u := range units {
+		if u.Excluded != "" {
+			results[i] = &report.Result{Unit: u, Started: now, Ended: now}
+			results[i].LeaveOut()
+		}
+	}
+	schedule.Local{Places: 1}.Run(context.Background(), discovery.Tasks(units, destroy), schedule.Rules{}, schedule.Work{
+		Turn: func(_ context.Context, i int, _ schedule.Pause) schedule.Outcome {
+			res := &report.Result{Unit: units[i], Started: now, Ended: now}
+			results[i] = res
+			if ds := invalid[units[i]].Errors(); len(ds) > 0 {
+				res.Fail(ds)
+				res.Diags = ds.Once()
+				return schedule.Failed
+			}
+			res.Break("run error", cause)
+			return schedule.Done
+		},
+		Refused: func(i int, why schedule.Refusal) {
+			// a unit with errors of its own failed by these, whatever comes before it
+			if ds := invalid[units[i]].Errors(); len(ds) > 0 {
+				results[i] = &report.Result{Unit: units[i], Started: now, Ended: now, Diags: ds.Once()}
+				results[i].Fail(ds)
+				return
+			}
+			results[i] = refused(units, i, why, now)
+		},
+	})
+	return slices.Clip(results)
+}

@@ -1,0 +1,254 @@
+package run
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/estate/arguments"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/inputs"
+	"github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/internal/estate/schedule"
+	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// A Turn is one try of one unit.
+type Turn struct {
+	*execution
+	Unit  *discovery.Unit
+	res   *report.Result
+	task  *demand.Task
+	pause schedule.Pause
+	again bool // the unit was begun before in this run, and failed
+
+	approval    *saved.Approval // what was approved of it; nil if everything is
+	dir         *workdir.Dir
+	credentials []string // environment
+	extra       arguments.Extra
+	engine      *engine.Engine
+	values      map[string]engine.InputValue
+	waits       []*unit.Setting // inputs with something unknown in them
+	held        *statemgr.State
+
+	curable  diag.List // messages that the hooks before the command may make untrue
+	hooksRan bool      // in this turn, or those of init before it
+}
+
+// prepare evaluates the unit and opens its engine. With idle there is nothing to do.
+func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
+	u := t.Unit
+	if ds = t.First.Of(u.CheckRunner(t.task)); ds.HasErrors() {
+		return false, ds
+	}
+	if t.o.Approved != nil {
+		var more diag.List
+		if t.approval, more = saved.Of(t.o.Approved, u.Name); more.HasErrors() {
+			return false, append(ds, more...)
+		}
+	}
+	stop, more := t.excluded()
+	if !stop && !more.HasErrors() {
+		var wrong diag.List
+		t.dir, wrong = t.Dirs.Dir(t.task, u.Unit, true)
+		more = append(more, wrong...)
+	}
+	if destroyed, about := t.destroyed(ctx, more); destroyed {
+		return true, append(ds, about...)
+	} else if ds = slices.Concat(ds, more, about); stop || ds.HasErrors() {
+		return true, ds
+	}
+	if t.dir.Waits != "" {
+		t.deferUnit(nil, report.Deferral{Reason: t.dir.Waits + " is not known yet", Waits: t.waitsOf("", u.Waits(t.task, t.dir.WaitsIn))})
+		return true, ds
+	}
+	t.res.Set = &t.dir.Parsed.Set
+	if t.dir.Terraform != nil {
+		t.extra = arguments.Read(t.dir.Terraform.ExtraArguments, t.Command, t.dir.Locate)
+	}
+	t.credentials, more = t.Credentials.For(t.task, u.Unit)
+	if ds = slices.Concat(ds, more, t.unfit()); ds.HasErrors() {
+		return false, ds
+	}
+	idle, more = t.open(ctx)
+	switch {
+	case idle:
+		return true, append(ds, more...)
+	case t.hasHooks() && curable(more):
+		t.curable = more
+		return false, ds
+	}
+	return false, append(ds, more...)
+}
+
+// curable reports whether there is nothing wrong, or only what hooks may put right
+// before the command runs: files that are missing, and values for variables.
+func curable(ds diag.List) bool {
+	return !slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool {
+		return m.Code == "estate/input-type" || strings.HasPrefix(m.Code, "unit/")
+	})
+}
+
+// open opens the engine and computes the inputs. idle reports that there is nothing
+// to do.
+func (t *Turn) open(ctx context.Context) (idle bool, ds diag.List) {
+	if ds = t.openEngine(ctx); ds.HasErrors() {
+		return false, ds
+	}
+	if more := append(t.unconfigured(), workdir.NoBackendBlock(t.Unit.Name, t.dir.Remote, t.engine.Root())...); more.HasErrors() {
+		return false, append(ds, more...)
+	}
+	idle, more := t.evaluate(ctx)
+	return idle, append(ds, more...)
+}
+
+// evaluate computes the inputs, where they are needed. idle reports that there is
+// nothing to do.
+func (t *Turn) evaluate(ctx context.Context) (idle bool, ds diag.List) {
+	if t.o.Op == Validate || t.o.Op == Init {
+		return false, ds
+	}
+	u, declared := t.Unit, t.engine.Root().Variables
+	t.values, t.waits, ds = inputs.Of(t.task, u.Unit, declared)
+	given, more := t.given(declared)
+	ds = append(ds, more...)
+	t.waits = inputs.Override(t.values, t.waits, given)
+	if ds.HasErrors() {
+		empty, about := t.nothingLeft(ctx)
+		if empty || about.HasErrors() {
+			return empty, about
+		}
+		return false, append(ds, about...)
+	}
+	for name, v := range t.approval.Inputs() { // nothing gives them a value now
+		if _, ok := t.values[name]; !ok && declared[name] != nil {
+			t.values[name] = engine.InputValue{Value: v}
+		}
+	}
+	if t.Inputs.Debug {
+		ds = append(ds, inputs.WriteDebug(t.task, u.Unit, u.Name, declared)...)
+	}
+	ds = append(ds, inputs.Missing(u.Name, u.Path, declared, t.values)...)
+	return false, append(ds, u.CheckInputs(t.task, inputs.Optional(declared), t.Inputs.Strict)...)
+}
+
+// given are the values that come by other ways than inputs.
+func (t *Turn) given(declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
+	at := Folder{Env: t.environ()}
+	if t.dir.HasValues() {
+		at.Dir, at.Files = t.dir.Path, t.dir.Files
+	}
+	if t.Host.Values != nil {
+		return t.Host.Values(at, t.extra.Vars, declared)
+	}
+	out := map[string]engine.InputValue{}
+	for name := range declared {
+		if text, ok := at.Env.Lookup("TF_VAR_" + name); ok {
+			out[name] = engine.InputValue{Text: &text, From: source.Layer{Kind: source.Environment}}
+		}
+	}
+	return out, nil
+}
+
+// environ is the environment of the unit.
+func (t *Turn) environ() sys.Env {
+	env := slices.Concat(t.credentials, t.extra.Env)
+	if len(env) == 0 {
+		return t.Machine.Environ
+	}
+	return t.Machine.Environ.With(env...)
+}
+
+// programs is the environment of the programs that run for the unit: hooks, and what
+// its module's provisioners start. Its inputs are in it.
+func (t *Turn) programs(ctx context.Context) sys.Env {
+	return t.environ().With(inputs.Environ(t.Loader.Task(ctx), t.Unit.Unit, t.Machine.Environ)...)
+}
+
+// folder is where the unit runs.
+func (t *Turn) folder() Folder {
+	return Folder{Dir: t.dir.Path, Env: t.environ(), Programs: func() sys.Env { return t.programs(context.Background()) }}
+}
+
+// excluded looks at an exclude block that is made of outputs, which could not be
+// done before the run. stop reports that the unit takes no part, or waits for them.
+func (t *Turn) excluded() (stop bool, ds diag.List) {
+	x, ds := t.Unit.Exclude(t.task)
+	if ds.HasErrors() || x == nil || !x.Late {
+		return false, ds
+	}
+	if x, ds = t.Unit.ExcludeNow(t.task); ds.HasErrors() || x == nil {
+		return false, ds
+	}
+	switch {
+	case x.Late:
+		t.deferUnit(nil, report.Deferral{Reason: "exclude is not known yet", Waits: t.waitsOf("", t.Unit.Waits(t.task, "exclude"))})
+		return true, ds
+	case x.If && discovery.Excludes(x, t.Command):
+		t.res.LeaveOut()
+		return true, ds
+	}
+	return false, ds
+}
+
+// unfit are errors about extra arguments that a run over several units has not.
+func (t *Turn) unfit() diag.List {
+	if len(t.extra.Other) == 0 {
+		return nil
+	}
+	ds := diag.Errorf(t.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which a run over several units does not have in this version. Run the command in the unit's own folder.", strings.Join(t.extra.Other, " "))
+	ds[0].Code = "estate/extra-argument"
+	return ds
+}
+
+// unconfigured is an error about a unit whose module has no configuration: planning
+// it would destroy all that it manages.
+func (t *Turn) unconfigured() diag.List {
+	root := t.engine.Root()
+	if t.mode() == plan.Destroy || slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return overlay.IsConfig(filepath.Base(f.Path)) }) {
+		return nil
+	}
+	var at *source.Range
+	if tf := t.dir.Terraform; tf != nil && tf.Source != nil {
+		at = tf.Source.At
+	}
+	ds := diag.Errorf(at, "No configuration files", "There is no .tf or .tofu file in the module of the unit %s. Set terraform.source to where its module is, or leave the unit out: a file that others include or import should not be called %s.", t.Unit.Name, filepath.Base(t.Unit.Path))
+	ds[0].Code = "estate/no-configuration"
+	return ds
+}
+
+// take locks and reads the unit's state.
+func (t *Turn) take(ctx context.Context, where local.Options) (*statemgr.State, diag.List) {
+	operation := "OperationTypePlan"
+	if t.o.Op == Apply {
+		operation = "OperationTypeApply"
+	}
+	lock := t.o.Lock
+	if t.extra.Lock != nil && lock == (arguments.Lock{}) {
+		lock = *t.extra.Lock
+	}
+	return t.States.Take(ctx, where, lock, operation)
+}
+
+// close ends the turn. It may be called whatever of it began.
+func (t *Turn) close() {
+	if t.engine != nil {
+		t.engine.Close()
+	}
+	if t.held != nil {
+		t.res.Diags = append(t.res.Diags, t.held.Release()...)
+	}
+}
