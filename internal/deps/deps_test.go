@@ -137,7 +137,26 @@ const floors = `
 
 	# Floor 9 to 11: many units, the command line, main.
 	engine, internal/sys < internal/cli/vars;
-	engine, unit, internal/cli/vars, internal/state/statemgr, internal/telemetry < internal/estate;
+	NONE < internal/estate/glob;
+	internal/parallel < internal/estate/schedule;
+	internal/estate/glob, diag < internal/estate/discovery/filter;
+	internal/filelock, internal/sys < internal/estate/discovery/git;
+	unit < internal/estate/retry, internal/estate/arguments;
+	unit, internal/telemetry < internal/estate/hooks;
+	unit, internal/parallel, internal/sys < internal/estate/credentials;
+	unit, engine < internal/estate/inputs;
+	internal/estate/glob, internal/fetch, unit < internal/estate/workdir/copytree < internal/estate/workdir/overlay;
+	internal/estate/workdir/overlay, engine < internal/estate/workdir;
+	internal/estate/workdir, internal/telemetry < internal/estate/discovery/stacks;
+	internal/estate/discovery/filter, internal/estate/discovery/git, internal/estate/discovery/stacks, internal/estate/schedule < internal/estate/discovery;
+	internal/estate/workdir, internal/estate/arguments, internal/state/statemgr < internal/estate/states;
+	internal/estate/discovery < internal/estate/report;
+	internal/estate/report, internal/planfile, internal/state/journal < internal/estate/saved;
+	internal/estate/discovery < internal/estate/outputs;
+	internal/estate/inputs, internal/estate/outputs, internal/estate/states < internal/estate/check;
+	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials
+	< internal/estate/run;
+	internal/estate/check, internal/estate/run < internal/estate;
 	internal/planjson, diag, schema < internal/cli/view;
 	internal/digraph < internal/planhtml;
 	internal/telemetry, internal/cli/view, internal/sys, config < internal/cli/report, internal/cli/interrupt;

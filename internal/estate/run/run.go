@@ -402,7 +402,13 @@ func Refuse(units []*discovery.Unit, destroy bool, invalid map[*discovery.Unit]d
 			results[i].LeaveOut()
 		}
 	}
-	schedule.Local{Places: 1}.Run(context.Background(), discovery.Tasks(units, destroy), schedule.Rules{}, schedule.Work{
+	tasks := discovery.Tasks(units, destroy)
+	for i, u := range units {
+		if invalid[u].HasErrors() {
+			tasks[i].Needs = nil // it failed by itself, whatever comes before it; every cycle has such units
+		}
+	}
+	schedule.Local{Places: 1}.Run(context.Background(), tasks, schedule.Rules{}, schedule.Work{
 		Turn: func(_ context.Context, i int, _ schedule.Pause) schedule.Outcome {
 			res := &report.Result{Unit: units[i], Started: now, Ended: now}
 			results[i] = res
@@ -415,12 +421,6 @@ func Refuse(units []*discovery.Unit, destroy bool, invalid map[*discovery.Unit]d
 			return schedule.Done
 		},
 		Refused: func(i int, why schedule.Refusal) {
-			// a unit with errors of its own failed by these, whatever comes before it
-			if ds := invalid[units[i]].Errors(); len(ds) > 0 {
-				results[i] = &report.Result{Unit: units[i], Started: now, Ended: now, Diags: ds.Once()}
-				results[i].Fail(ds)
-				return
-			}
 			results[i] = refused(units, i, why, now)
 		},
 	})
