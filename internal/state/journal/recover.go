@@ -56,8 +56,8 @@ func Exists(path string) bool {
 // Fold brings a state, nil for none, up to what the journal tells. The second
 // result is false if the journal does not continue this state: then the state
 // is returned unchanged, and what the journal knows must be saved apart (see
-// Apart). Lineage and serial are not changed: the caller gives the next ones
-// when it writes the result.
+// Apart). The serial is not changed: the caller gives the next one when it
+// writes the result. A state without a lineage gets the one that the run gave it.
 //
 // The messages are warnings. They name the actions that were begun and not
 // answered. Of a run that is at work there is nothing to say.
@@ -71,6 +71,9 @@ func Fold(s *state.State, rec *Recovered) (*state.State, bool, diag.List) {
 	}
 	if len(todo) > 0 {
 		s = apply(s, todo)
+		if n := len(rec.marks); n > 0 && s.Lineage == "" { // of the state that the run was about to write
+			s = s.WithMeta(rec.marks[n-1].Lineage, s.Serial, s.TerraformVersion)
+		}
 	}
 	return s, true, rec.warnings(len(todo))
 }
@@ -97,6 +100,12 @@ func apply(s *state.State, changes []state.Change) *state.State {
 	return d.Freeze()
 }
 
+// The codes of the messages that Fold gives.
+const (
+	RecoveredCode = "journal/recovered"
+	PendingCode   = "journal/pending"
+)
+
 // warnings tells a user what a journal brought.
 func (rec *Recovered) warnings(changes int) diag.List {
 	if rec.Live {
@@ -106,6 +115,7 @@ func (rec *Recovered) warnings(changes int) diag.List {
 	if changes > 0 {
 		ds = append(ds, diag.Warnf(nil, "Interrupted run recovered",
 			"An earlier run ended before it could write the state. What the providers had answered by then was taken from its journal (changes: %d).", changes)...)
+		ds[0].Code = RecoveredCode
 	}
 	why := "An earlier run asked for it and ended before the answer came, so the state does not show it."
 	if rec.Damaged() {
@@ -114,6 +124,7 @@ func (rec *Recovered) warnings(changes int) diag.List {
 	for _, i := range rec.Pending {
 		ds = append(ds, diag.Warnf(nil, "Action may have happened",
 			"May have happened: %s (%s). %s Look whether the object was changed; if it was created, import it or remove it by hand.", i.Address, i.Action, why).About(i.Address)...)
+		ds[len(ds)-1].Code = PendingCode
 	}
 	return ds
 }

@@ -160,3 +160,45 @@ func TestNotWritten(t *testing.T) {
 		h.Release()
 	}
 }
+
+// Where what a journal holds cannot be written, the journal stays as it is.
+func TestNotFoldedIn(t *testing.T) {
+	o := options(t.TempDir())
+	h := begun(t, o)
+	h.Abandon()
+	must(t, h.Release().Err())
+	before, err := os.ReadFile(o.Journal)
+	must(t, err)
+	broken := o
+	broken.Store = full{o.Store}
+	if h, ds := Take(t.Context(), broken); h != nil || !ds.HasErrors() {
+		t.Errorf("taken: %v", ds)
+	}
+	if after, err := os.ReadFile(o.Journal); err != nil || string(after) != string(before) {
+		t.Errorf("the journal was touched: %v", err)
+	}
+	h, _ = take(t, o) // there is room again
+	if !has(h.Current(), 0) || journal.Exists(o.Journal) {
+		t.Error("it was not folded in")
+	}
+	must(t, h.Release().Err())
+}
+
+// What was saved as errored.tfstate is newer than what the journal makes of the state.
+func TestErroredIsNewer(t *testing.T) {
+	o := options(t.TempDir())
+	broken := o
+	broken.Store = full{o.Store}
+	h := begun(t, broken)
+	if ds := h.Write(t.Context(), with(0)); !ds.HasErrors() {
+		t.Fatal("it was written")
+	}
+	h.End(with(0))
+	must(t, h.Release().Err())
+	h, _ = take(t, o)
+	saved, ds := local.ReadFile(t.Context(), filepath.Join(o.Dir, local.ErroredName))
+	if ds.HasErrors() || !has(saved, 0) || !has(h.Current(), 0) || saved.Serial <= h.Current().Serial || saved.Lineage != h.Current().Lineage {
+		t.Errorf("saved %v, folded in %v: %v", saved, h.Current(), ds)
+	}
+	must(t, h.Release().Err())
+}

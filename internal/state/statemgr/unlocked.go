@@ -125,8 +125,13 @@ func (h *State) own(ctx context.Context) diag.List {
 	if h.current, ds = h.o.Store.Read(ctx); ds.HasErrors() {
 		return ds
 	}
-	if more := h.recover(ctx, asked); more.HasErrors() { // what it warns of was said when the state was read
-		return append(ds, more...)
+	for _, m := range h.recover(ctx, asked) {
+		if m.Code != journal.RecoveredCode && m.Code != journal.PendingCode { // which were said when the state was read
+			ds = append(ds, m)
+		}
+	}
+	if ds.HasErrors() {
+		return ds
 	}
 	var live *journal.LiveError
 	switch {

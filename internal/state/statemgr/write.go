@@ -159,8 +159,11 @@ func (h *State) End(final *state.State) diag.List {
 	}
 	last := h.failed
 	if final != nil {
-		last = final.WithMeta(last.Lineage, last.Serial, last.TerraformVersion)
+		last = final
 	}
+	// The next command folds the journal in and writes the serial that was to be written
+	// here; what is saved has outputs besides, and must be newer to be pushed over that.
+	last = last.WithMeta(h.failed.Lineage, h.failed.Serial+1, h.failed.TerraformVersion)
 	ds := diag.Errorf(nil, "Failed to save state", "The state could not be written to its place. It was saved as told below, and the journal %s holds it too.", h.o.Journal)
 	_, more := local.WriteErrored(h.o.Dir, last)
 	ds = append(ds, more...)
