@@ -44,6 +44,17 @@ type Kind struct {
 	// init asks for them as for those that the schema requires.
 	Ask map[string][]string
 
+	// Place is a text that is the same for configurations that lead to the same states, as
+	// far as that can be told without opening them; "" where it cannot be told. dir is
+	// what relative paths count from, "" if that is not known. nil: the arguments together.
+	Place func(cfg cty.Value, dir string) string
+	// InFolder is the configuration that keeps state in a folder; nil but for the kind
+	// that is taken where nothing names one.
+	InFolder func(dir string) cty.Value
+	// Bootstrap are the arguments of a unit's remote_state that say how the store itself
+	// is made. They are not part of the schema.
+	Bootstrap []string
+
 	// Open checks a configuration and makes what is needed to reach it. cfg is of the
 	// schema's implied type, wholly known and without marks, null where nothing was
 	// set; environment and defaults are the kind's to add. Errors are *Error, with the

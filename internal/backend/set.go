@@ -47,6 +47,53 @@ func (s *Set) Kind(name string) (Kind, diag.List) {
 	return Kind{}, s.unknown(name)
 }
 
+// InFolder is the configuration of states in a folder, where nothing else is said.
+func (s *Set) InFolder(dir string) Config {
+	for _, k := range s.kinds {
+		if k.InFolder != nil {
+			return Config{Type: k.Name, Value: k.InFolder(dir), Dir: dir}
+		}
+	}
+	return Config{}
+}
+
+// Place is a text that is the same for configurations that lead to the same states, ""
+// where that cannot be told.
+func (s *Set) Place(c Config) string {
+	k, ds := s.Kind(c.Type)
+	if ds.HasErrors() {
+		return ""
+	}
+	if k.Place != nil {
+		if p := k.Place(c.Value, c.Dir); p != "" {
+			return p
+		}
+		return ""
+	}
+	text, err := ctyjson.Marshal(c.Value, c.Value.Type())
+	if err != nil {
+		return ""
+	}
+	return c.Type + string(text)
+}
+
+// Strip takes the arguments away that are about making a store, from a remote_state's
+// configuration; they are none of the backend's own.
+func (s *Set) Strip(kind string, v cty.Value) cty.Value {
+	k, ok := s.kinds[kind]
+	if !ok || v == cty.NilVal || v.IsNull() || !v.IsKnown() || !v.CanIterateElements() || len(k.Bootstrap) == 0 {
+		return v
+	}
+	v, marks := v.Unmark()
+	all := v.AsValueMap()
+	for _, name := range k.Bootstrap {
+		if k.Schema.Attributes[name] == nil {
+			delete(all, name)
+		}
+	}
+	return cty.ObjectVal(all).WithMarks(marks)
+}
+
 // A Config says where state is: a kind, and its configuration as Kind.Open wants it.
 type Config struct {
 	Type  string

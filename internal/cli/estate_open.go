@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
@@ -21,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
+	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -120,6 +122,12 @@ func estateHost(c *command.Call, cfg *cliconfig.Config, attached map[addr.Provid
 		Provisioners: func(f estate.Folder) engine.Provisioners { return provisioners{within(c, f)} },
 		ReadState: func(dir string) engine.ReadState {
 			return stateReader(c.Below(dir))
+		},
+		Backends: c.Backends(), KeepSegments: c.Env.Get("TERRACE_JOURNAL") == "store",
+		Waiting: func(unit string, holder *store.LockInfo) {
+			text := "The state of " + unit + " is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
+			c.Report.Human.Say(text + "\n")
+			c.Report.Stream.Log(text)
 		},
 	}
 	if path, err := c.Executable(); err == nil {

@@ -115,9 +115,9 @@ func newEstate(o Options) *Estate {
 	sources.Alone = func(id string) bool { return e.Found.ByID(id) != nil }
 	e.dirs = workdir.NewMaker(workdir.Settings{
 		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
-		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut,
+		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends,
 	})
-	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir})
+	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, KeepSegments: o.Host.KeepSegments})
 	e.reader = &outputs.Reader{
 		Found: e.Found, Loader: func() *unit.Loader { return e.loader }, Off: o.Skip.Outputs, Tolerant: o.Tolerant,
 		State: e.readState,
@@ -240,7 +240,7 @@ func (e *Estate) Close(ctx context.Context) {
 // without state. strict makes inputs that a module does not declare errors.
 func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 	c := &check.Checker{
-		Found: e.Found, Loader: e.loader, Static: e.static, Dirs: e.dirs, Outside: e.reader.Outside, Command: e.o.Request.Command,
+		Found: e.Found, Loader: e.loader, Static: e.static, Dirs: e.dirs, States: e.states, Outside: e.reader.Outside, Command: e.o.Request.Command,
 		Environ: e.o.Machine.Environ, Now: e.o.Machine.Now, ValuesElsewhere: e.o.ValuesElsewhere, Strict: strict,
 		Examiner: e.examiner, Examined: &e.examined,
 	}
@@ -376,7 +376,7 @@ func (e *Estate) readState(t *demand.Task, u *discovery.Unit) (*state.State, dia
 		defer eng.Close()
 		root = eng.Root()
 	}
-	where, ds := e.states.Where(t.Context(), u.Name, d, root, eng, nil)
+	where, ds := e.states.Where(t.Context(), u.Name, d, root, eng, nil, nil)
 	if ds.HasErrors() {
 		return nil, ds
 	}

@@ -134,10 +134,15 @@ func plain(v cty.Value, name string, at *source.Range) (cty.Value, diag.List) {
 	}
 	v, _ = v.UnmarkDeep()
 	if !v.IsWhollyKnown() {
-		return cty.NilVal, diag.Errorf(at, "Unknown values within backend definition", "The argument %q of the backend is not known before anything is planned. Give a default or a value to the variables that it uses.", name)
+		ds := diag.Errorf(at, "Unknown values within backend definition", "The argument %q of the backend is not known before anything is planned. Give a default or a value to the variables that it uses.", name)
+		ds[0].Code = UnknownCode
+		return cty.NilVal, ds
 	}
 	return v, nil
 }
+
+// UnknownCode is the code of the error that an argument is not known early.
+const UnknownCode = "backend/unknown-value"
 
 func (d *decoder) blocks(name string, nb *schema.NestedBlock, given hcl.Blocks) cty.Value {
 	var vals []cty.Value

@@ -7,6 +7,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
@@ -26,6 +27,26 @@ func Kind() backend.Kind {
 			"workspace_dir": {Type: cty.String, Optional: true},
 		}},
 		Open: open,
+		Place: func(cfg cty.Value, dir string) string {
+			path := files.DefaultPath
+			if v := cfg.GetAttr("path"); !v.IsNull() {
+				path = v.AsString()
+			}
+			switch {
+			case filepath.IsAbs(path):
+				return filepath.Clean(path)
+			case dir == "":
+				return ""
+			}
+			return filepath.Join(dir, path)
+		},
+		InFolder: func(dir string) cty.Value {
+			path := cty.NullVal(cty.String)
+			if dir != "" {
+				path = cty.StringVal(filepath.Join(dir, files.DefaultPath))
+			}
+			return cty.ObjectVal(map[string]cty.Value{"path": path, "workspace_dir": cty.NullVal(cty.String)})
+		},
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/estate/outputs"
+	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
 	"github.com/terrace-iac/terrace/internal/parallel"
@@ -44,6 +45,7 @@ type Checker struct {
 	Loader  *unit.Loader
 	Static  *unit.Loader // to which all outputs are unknown
 	Dirs    *workdir.Maker
+	States  *states.Keeper
 	Outside func(t *demand.Task, target string, at source.Range) (*discovery.Unit, diag.List) // reads a unit that is no part of the estate
 
 	Command string

@@ -1,40 +1,38 @@
 package check
 
 import (
-	"path/filepath"
 	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// stated is a file that a unit keeps its state in.
+// stated is a place that a unit keeps its state in.
 type stated struct {
 	path  string
 	claim states.Claim
 }
 
-// noteState notes where the state of a unit is, if that is one file for whoever names
+// noteState notes where the state of a unit is, if that is one place for whoever names
 // it: a relative path counts from a folder of the unit's own, and each workspace has a
-// file of its own. Commands that only look at modules leave it alone.
+// state of its own. Commands that only look at modules leave it alone.
 func (c *checker) noteState(u *discovery.Unit, rs *unit.RemoteState) {
-	if rs == nil || rs.Backend != "local" || u.Excluded != "" || slices.Contains(examining, c.Command) {
+	if rs == nil || u.Excluded != "" || slices.Contains(examining, c.Command) {
 		return
 	}
 	if w := c.Environ.Get("TF_WORKSPACE"); w != "" && w != store.Default {
 		return
 	}
-	var o local.Options
-	if ds := states.FromRemoteState(rs, &o); ds.HasErrors() || !filepath.IsAbs(o.Path) {
+	place := c.States.PlaceOf(rs)
+	if place == "" {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.states[u] = stated{filepath.Clean(o.Path), states.Claim{Unit: u.Name, At: rs.At}}
+	c.states[u] = stated{place, states.Claim{Unit: u.Name, At: rs.At}}
 }
 
 // oneState adds to the messages about each unit that an earlier one has the same state.

@@ -6,12 +6,12 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/estate/outputs"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
@@ -20,7 +20,7 @@ import (
 // planAndApply is the turn of a unit in a plan and an apply.
 func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	u := t.Unit
-	where, ds := t.States.Where(ctx, u.Name, t.dir, t.engine.Root(), t.engine, t.values)
+	where, ds := t.States.Where(ctx, u.Name, t.dir, t.engine.Root(), t.engine, t.values, t.environ())
 	if ds.HasErrors() {
 		return ds
 	}
@@ -28,7 +28,7 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	if t.extra.Refresh != nil {
 		skip = skip || !*t.extra.Refresh
 	}
-	if ds = t.claims.Add(local.Open(where).Path(), t.claim()); ds.HasErrors() {
+	if ds = t.claimState(ctx, where); ds.HasErrors() {
 		return ds
 	}
 	h, ds := t.take(ctx, where)
@@ -69,6 +69,18 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 		return ds
 	}
 	return append(ds, t.apply(ctx, p)...)
+}
+
+// claimState notes that the unit has its state in a place.
+func (t *Turn) claimState(ctx context.Context, where states.Place) diag.List {
+	st, ds := t.States.Open(ctx, where)
+	if ds.HasErrors() {
+		return ds
+	}
+	if p, ok := st.(backend.Placer); ok {
+		ds = append(ds, t.claims.Add(p.Place(), t.claim())...)
+	}
+	return ds
 }
 
 // replaced are those instances that are to be replaced which the unit has: an

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -27,14 +27,14 @@ func (t *Turn) destroyed(ctx context.Context, failed diag.List) (bool, diag.List
 	m := t.Dirs.Module(task, in)
 	late := d.Remote != nil && !unit.Known(d.Remote.Config)
 	if late || !m.Whole {
-		if where, ok := t.States.Noted(t.Unit.Name, d.Path); ok {
+		if where, ok := t.States.Noted(ctx, t.Unit.Name, d.Path); ok {
 			return t.empty(ctx, where)
 		}
 	}
 	if late || d.Remote == nil && (m.Root == nil || m.Root.Backend != nil) {
 		return false, nil
 	}
-	where, ds := t.States.Where(ctx, t.Unit.Name, d, m.Root, nil, nil)
+	where, ds := t.States.Where(ctx, t.Unit.Name, d, m.Root, nil, nil, t.environ())
 	if ds.HasErrors() {
 		return false, nil
 	}
@@ -48,7 +48,7 @@ func (t *Turn) nothingLeft(ctx context.Context) (bool, diag.List) {
 	if t.mode() != plan.Destroy {
 		return false, nil
 	}
-	where, ds := t.States.Where(ctx, t.Unit.Name, t.dir, t.engine.Root(), t.engine, nil)
+	where, ds := t.States.Where(ctx, t.Unit.Name, t.dir, t.engine.Root(), t.engine, nil, t.environ())
 	if ds.HasErrors() {
 		return false, nil
 	}
@@ -56,7 +56,7 @@ func (t *Turn) nothingLeft(ctx context.Context) (bool, diag.List) {
 }
 
 // empty reports whether a state holds nothing.
-func (t *Turn) empty(ctx context.Context, where local.Options) (bool, diag.List) {
+func (t *Turn) empty(ctx context.Context, where states.Place) (bool, diag.List) {
 	h, ds := t.take(ctx, where)
 	if ds.HasErrors() {
 		return false, ds
@@ -67,7 +67,7 @@ func (t *Turn) empty(ctx context.Context, where local.Options) (bool, diag.List)
 
 // noteState notes where the state of the unit is, if its files do not say so without
 // outputs.
-func (t *Turn) noteState(ctx context.Context, where local.Options) error {
+func (t *Turn) noteState(ctx context.Context, where states.Place) error {
 	task, in := t.Static.Task(ctx), t.Unit.In(t.Static)
 	rs, ds := in.RemoteState(task)
 	if ds.HasErrors() || (rs == nil || unit.Known(rs.Config)) && t.Dirs.Module(task, in).Whole {

@@ -7,7 +7,9 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
+	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -27,6 +29,12 @@ type Host struct {
 	ReadState func(dir string) engine.ReadState
 	// Providers are those of the unit in a folder; nil: the built-in provider alone.
 	Providers func(Folder) Providers
+	// Backends are the kinds of backends, opened once each for all units.
+	Backends *backend.Set
+	// Waiting is told that the lock of a unit's state is waited for; nil: nobody is.
+	Waiting func(unit string, holder *store.LockInfo)
+	// KeepSegments keeps the journals of applies in the stores of the states, too.
+	KeepSegments bool
 	// Program is the path of the program, for hooks that call it; "" for its name.
 	Program string
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
+	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
@@ -231,7 +231,7 @@ func (t *Turn) unconfigured() diag.List {
 }
 
 // take locks and reads the unit's state.
-func (t *Turn) take(ctx context.Context, where local.Options) (*statemgr.State, diag.List) {
+func (t *Turn) take(ctx context.Context, where states.Place) (*statemgr.State, diag.List) {
 	operation := "OperationTypePlan"
 	if t.o.Op == Apply {
 		operation = "OperationTypeApply"

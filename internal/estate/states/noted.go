@@ -2,23 +2,39 @@ package states
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/terrace-iac/terrace/internal/atomicfile"
-	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/internal/backend"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
 // whereName is the file in a working directory that notes where the state of the unit was
 // when something was applied last, where that depends on outputs.
 const whereName = ".terrace-state"
 
+// A note is what is in it.
+type note struct {
+	Backend   string          `json:"backend"`
+	Config    json.RawMessage `json:"config"`
+	Workspace string          `json:"workspace"`
+	Dir       string          `json:"dir"`
+}
+
 // Note notes in the working directory where the state of a unit is.
-func (k *Keeper) Note(dir string, where local.Options) error {
+func (k *Keeper) Note(dir string, p Place) error {
 	path := filepath.Join(dir, whereName)
-	text := []byte(local.Open(where).Path() + "\n")
+	config, err := ctyjson.Marshal(p.Config.Value, p.Config.Value.Type())
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(note{p.Config.Type, config, p.Workspace, p.Config.Dir})
+	if err != nil {
+		return err
+	}
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
@@ -28,15 +44,27 @@ func (k *Keeper) Note(dir string, where local.Options) error {
 	return atomicfile.WriteMode(path, text, 0o600)
 }
 
-// Noted is where the state of a unit was when something was applied last. A file that is
+// Noted is where the state of a unit was when something was applied last. A state that is
 // not there any more says nothing.
-func (k *Keeper) Noted(name, dir string) (local.Options, bool) {
-	o := local.Options{Dir: dir, Unit: name, Now: k.s.Now, Workspace: store.Default, Who: k.s.Who}
+func (k *Keeper) Noted(ctx context.Context, name, dir string) (Place, bool) {
+	p := Place{Unit: name, Dir: dir}
 	b, err := os.ReadFile(filepath.Join(dir, whereName))
 	if err != nil {
-		return o, false
+		return p, false
 	}
-	o.Path = strings.TrimSuffix(string(b), "\n")
-	info, err := os.Stat(o.Path)
-	return o, err == nil && info.Mode().IsRegular()
+	var n note
+	if json.Unmarshal(b, &n) != nil {
+		return p, false
+	}
+	kind, ds := k.s.Backends.Kind(n.Backend)
+	if ds.HasErrors() {
+		return p, false
+	}
+	v, err := ctyjson.Unmarshal(n.Config, kind.Schema.ImpliedType())
+	if err != nil {
+		return p, false
+	}
+	p.Config, p.Workspace = backend.Config{Type: n.Backend, Value: v, Dir: n.Dir}, n.Workspace
+	s, ds := k.Read(ctx, p)
+	return p, !ds.HasErrors() && s != nil
 }

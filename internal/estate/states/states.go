@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,11 +19,12 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/configure"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
@@ -39,6 +41,11 @@ type Settings struct {
 	Environ    sys.Env
 	CheckedOut func(path string) string  // as workdir.Settings has it
 	OwnDir     func(u *unit.Unit) string // where the unit of an environment file keeps its state
+	Backends   *backend.Set
+	// Waiting is told that the lock of a unit's state is waited for; nil: nobody is.
+	Waiting func(unit string, holder *store.LockInfo)
+	// KeepSegments keeps journals in the stores, too.
+	KeepSegments bool
 }
 
 // A Keeper finds, reads and takes states. Make it with NewKeeper; its methods may be
@@ -54,90 +61,138 @@ func NewKeeper(s Settings) *Keeper { return &Keeper{s: s} }
 // Reads is how often a state was read.
 func (k *Keeper) Reads() int64 { return k.reads.Load() }
 
+// A Place is where the state of a unit is.
+type Place struct {
+	Unit      string // its name
+	Config    backend.Config
+	Workspace string
+	Dir       string // the folder for journals of states elsewhere, and for errored.tfstate
+	At        *source.Range
+}
+
 // Where tells where the state of a unit is: where its remote_state says, else where the
 // module's backend block says, else in the working directory. What a unit of another
 // commit manages is what it manages where that is checked out. name is the unit's; root is
-// its module and eng evaluates it, nil where they are not known.
-func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (local.Options, diag.List) {
-	o, ds := k.where(ctx, name, d, root, eng, values)
-	o.Path, o.WorkspaceDir = k.s.CheckedOut(o.Path), k.s.CheckedOut(o.WorkspaceDir)
-	return o, ds
-}
-
-func (k *Keeper) where(ctx context.Context, name string, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (local.Options, diag.List) {
-	o := local.Options{Dir: d.Path, Unit: name, Now: k.s.Now, Workspace: k.Workspace(d.Path), Who: k.s.Who}
+// its module and eng evaluates it, nil where they are not known. env is the environment
+// that backends get credentials from, nil for that of the machine.
+func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue, env sys.Env) (Place, diag.List) {
+	p := Place{Unit: name, Workspace: k.Workspace(d.Path), Dir: d.Path}
+	if root != nil && root.Encryption != nil {
+		return p, diag.Errorf(&root.Encryption.At, "State encryption not available", "This module wants its state encrypted, which this version cannot do yet. Nothing was read.")
+	}
+	var ds diag.List
 	switch {
-	case d.Remote != nil && d.Remote.Backend != "local":
-		return o, noBackend(d.Remote.Backend).Under(d.Remote.At)
-	case d.Remote != nil && root != nil && root.Backend != nil && root.Backend.Type != "local", d.Remote == nil && root != nil && root.Backend != nil && root.Backend.Type != "local":
-		return o, noBackend(root.Backend.Type).Under(&root.Backend.At)
-	case root != nil && root.Encryption != nil:
-		return o, diag.Errorf(&root.Encryption.At, "State encryption not available", "This module wants its state encrypted, which this version cannot do yet. Nothing was read.")
 	case d.Remote != nil:
-		ds := FromRemoteState(d.Remote, &o)
-		return o, ds
+		p.At = d.Remote.At
+		p.Config, ds = k.fromRemoteState(ctx, d, root, eng, values)
 	case root != nil && root.Backend != nil && eng != nil:
-		return o, fromBlock(ctx, eng, root.Backend, values, &o)
+		p.At = &root.Backend.At
+		p.Config, ds = k.fromBlock(ctx, eng, root.Backend, values)
 	case d.Unit.Module != "":
-		o.Dir = k.s.OwnDir(d.Unit)
+		p.Dir = k.s.OwnDir(d.Unit)
+		p.Config = k.s.Backends.InFolder(p.Dir)
+	default:
+		p.Config = k.s.Backends.InFolder(d.Path)
 	}
-	return o, nil
+	if ds.HasErrors() {
+		return p, ds
+	}
+	if p.Config.Dir == "" {
+		p.Config.Dir = d.Path
+	}
+	if k.s.Backends.InFolder("").Type != p.Config.Type { // the working directory may be a cache
+		p.Dir = k.s.CheckedOut(d.Unit.Dir)
+	}
+	p.Config.Env, p.Config.Value = env, k.checkedOut(p.Config.Value)
+	return p, ds
 }
 
-func noBackend(typ string) diag.List {
-	ds := diag.Errorf(nil, "Backend not available", "The state is kept in the backend %q, which this version cannot do yet: it knows the backend \"local\". Nothing was read or changed.", typ)
-	ds[0].Code = "backend/not-available"
-	return ds
-}
-
-// FromRemoteState is what a remote_state says of the backend local.
-func FromRemoteState(rs *unit.RemoteState, o *local.Options) diag.List {
-	v, _ := rs.Config.Unmark()
-	if v.IsNull() || !v.CanIterateElements() {
-		return nil
-	}
-	for name, v := range v.AsValueMap() {
-		text, ok := Text(v)
-		switch {
-		case !ok:
-			return diag.Errorf(rs.At, "Invalid backend configuration", "The argument %q of the backend must be a string.", name)
-		case name == "path":
-			o.Path = text
-		case name == "workspace_dir":
-			o.WorkspaceDir = text
-		default:
-			return diag.Errorf(rs.At, "Invalid backend configuration", "The backend \"local\" has no argument named %q.", name)
+// checkedOut is a configuration with the paths in worktrees replaced by those where the
+// repository is checked out.
+func (k *Keeper) checkedOut(v cty.Value) cty.Value {
+	all := v.AsValueMap()
+	for name, e := range all {
+		if e.Type() == cty.String && !e.IsNull() && filepath.IsAbs(e.AsString()) {
+			all[name] = cty.StringVal(k.s.CheckedOut(e.AsString()))
 		}
 	}
-	return nil
+	return cty.ObjectVal(all)
 }
 
-func fromBlock(ctx context.Context, eng *engine.Engine, b *config.Backend, values map[string]engine.InputValue, o *local.Options) diag.List {
-	content, diags := b.Body.Content(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "path"}, {Name: "workspace_dir"}}})
-	if ds := diag.FromHCL(diags); ds.HasErrors() {
-		return ds
+// fromRemoteState is the configuration that a remote_state gives; without generate it
+// adds to the block in the module.
+func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (backend.Config, diag.List) {
+	rs := d.Remote
+	kind, ds := k.s.Backends.Kind(rs.Backend)
+	if ds.HasErrors() {
+		return backend.Config{}, ds.Under(rs.At)
 	}
-	for name, into := range map[string]*string{"path": &o.Path, "workspace_dir": &o.WorkspaceDir} {
-		a := content.Attributes[name]
-		if a == nil {
-			continue
-		}
-		v, ds := eng.Static(ctx, values, a.Expr)
+	given := cty.EmptyObjectVal
+	if rs.Config != cty.NilVal && !rs.Config.IsNull() {
+		given, _ = k.s.Backends.Strip(rs.Backend, rs.Config).UnmarkDeep()
+	}
+	if rs.Generate == nil && root != nil && root.Backend != nil && root.Backend.Type == rs.Backend && eng != nil {
+		under, ds := k.fromBlock(ctx, eng, root.Backend, values)
 		if ds.HasErrors() {
-			return ds
+			return under, ds
 		}
-		text, ok := Text(v)
-		if !ok {
-			at := a.Expr.Range()
-			ds := diag.Errorf(&at, "Invalid backend configuration", "The argument %q of the backend must be a string that is known before anything is planned.", name)
-			if !v.IsWhollyKnown() {
-				ds[0].Code = plan.UnknownCode
+		if given.CanIterateElements() {
+			all := under.Value.AsValueMap()
+			for name, e := range given.AsValueMap() {
+				all[name] = e
 			}
-			return ds
+			given = cty.ObjectVal(all)
 		}
-		*into = text
 	}
-	return nil
+	v, err := configure.Value(rs.Backend, kind.Schema, given)
+	if err != nil {
+		return backend.Config{}, diag.Errorf(rs.At, "Invalid backend configuration", "The remote_state is not valid: %s.", err)
+	}
+	return backend.Config{Type: rs.Backend, Value: v}, nil
+}
+
+func (k *Keeper) fromBlock(ctx context.Context, eng *engine.Engine, b *config.Backend, values map[string]engine.InputValue) (backend.Config, diag.List) {
+	kind, ds := k.s.Backends.Kind(b.Type)
+	if ds.HasErrors() {
+		return backend.Config{}, ds.Under(&b.At)
+	}
+	v, ds := configure.Block(kind.Schema, b.Body, func(x hcl.Expression) (cty.Value, diag.List) { return eng.Static(ctx, values, x) })
+	for _, m := range ds {
+		if m.Code == configure.UnknownCode {
+			m.Code = plan.UnknownCode
+		}
+	}
+	return backend.Config{Type: b.Type, Value: v}, ds
+}
+
+// Open opens the state in a place.
+func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
+	b, ds := k.s.Backends.Open(ctx, p.Config)
+	if ds.HasErrors() {
+		return nil, located(ds, p.At)
+	}
+	st, err := b.Store(p.Workspace, backend.StoreOptions{Unit: p.Unit, Waiting: func(holder *store.LockInfo) {
+		if k.s.Waiting != nil {
+			k.s.Waiting(p.Unit, holder)
+		}
+	}})
+	if err != nil {
+		return nil, located(backend.Message("Failed to open the state", "", err), p.At)
+	}
+	return st, ds
+}
+
+// located gives messages without a place one.
+func located(ds diag.List, at *source.Range) diag.List {
+	out := slices.Clone(ds)
+	for i, m := range out {
+		if m.At == nil {
+			copied := *m
+			copied.At = at
+			out[i] = &copied
+		}
+	}
+	return out
 }
 
 // Workspace is the selected workspace of a working directory.
@@ -153,16 +208,22 @@ func (k *Keeper) Workspace(dir string) string {
 }
 
 // held says how the state of a unit is held.
-func held(o local.Options) statemgr.Options {
-	st := local.Open(o)
-	return statemgr.Options{Store: st, Journal: st.JournalPath(), Dir: o.Dir}
+func (k *Keeper) held(ctx context.Context, p Place) (statemgr.Options, diag.List) {
+	st, ds := k.Open(ctx, p)
+	if ds.HasErrors() {
+		return statemgr.Options{}, ds
+	}
+	return statemgr.Options{Store: st, Journal: backend.JournalPath(st, p.Dir, p.Workspace), Segments: backend.BlobsOf(st), KeepSegments: k.s.KeepSegments, Dir: p.Dir}, ds
 }
 
 // Take locks and reads a unit's state, and brings the journal of a killed run
 // into it.
-func (k *Keeper) Take(ctx context.Context, o local.Options, l arguments.Lock, operation string) (*statemgr.State, diag.List) {
-	h := held(o)
-	h.Run = store.LockInfo{Operation: operation, Who: o.Who, Version: config.LanguageVersion, Created: k.s.Now()}
+func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, operation string) (*statemgr.State, diag.List) {
+	h, ds := k.held(ctx, p)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	h.Run = store.LockInfo{Operation: operation, Who: k.s.Who, Version: config.LanguageVersion, Created: k.s.Now()}
 	if !l.Off {
 		h.Lock, h.Timeout = &h.Run, l.Timeout
 	}
@@ -171,9 +232,28 @@ func (k *Keeper) Take(ctx context.Context, o local.Options, l arguments.Lock, op
 }
 
 // Read reads a state as it is stored.
-func (k *Keeper) Read(ctx context.Context, o local.Options) (*state.State, diag.List) {
+func (k *Keeper) Read(ctx context.Context, p Place) (*state.State, diag.List) {
+	h, ds := k.held(ctx, p)
+	if ds.HasErrors() {
+		return nil, ds
+	}
 	k.reads.Add(1)
-	return statemgr.Read(ctx, held(o))
+	return statemgr.Read(ctx, h)
+}
+
+// PlaceOf is a text that is the same for units with one state, as far as that can be told
+// before anything is opened; "" where it cannot.
+func (k *Keeper) PlaceOf(rs *unit.RemoteState) string {
+	kind, ds := k.s.Backends.Kind(rs.Backend)
+	if ds.HasErrors() || rs.Config == cty.NilVal || rs.Config.IsNull() || !rs.Config.IsWhollyKnown() {
+		return ""
+	}
+	given, _ := k.s.Backends.Strip(rs.Backend, rs.Config).UnmarkDeep()
+	v, err := configure.Value(rs.Backend, kind.Schema, given)
+	if err != nil {
+		return ""
+	}
+	return k.s.Backends.Place(backend.Config{Type: rs.Backend, Value: v})
 }
 
 // Text is a value as the argument of a backend.
@@ -189,17 +269,17 @@ func Text(v cty.Value) (string, bool) {
 	return s.AsString(), true
 }
 
-// A Claim says whose state a file is.
+// A Claim says whose state a place has.
 type Claim struct {
 	Unit string
 	At   *source.Range // what says so; nil if nothing does
 }
 
-// And is the error that another unit has the same file.
+// And is the error that another unit has the same place.
 func (c Claim) And(other Claim, path string) diag.List {
 	m := &diag.Message{
 		Code: "estate/shared-state", Summary: "Two units with one state", At: c.At,
-		Detail: fmt.Sprintf("The units %s and %s keep their state in one file, %s. Each would destroy what the other made.", other.Unit, c.Unit, path),
+		Detail: fmt.Sprintf("The units %s and %s keep their state in one place, %s. Each would destroy what the other made.", other.Unit, c.Unit, path),
 	}
 	if other.At != nil && (c.At == nil || *c.At != *other.At) {
 		m.Notes = append(m.Notes, diag.Note{Text: "so does " + other.Unit + " here", At: other.At})
@@ -207,13 +287,13 @@ func (c Claim) And(other Claim, path string) diag.List {
 	return diag.List{m}
 }
 
-// Claims are whose state each file is. The zero value has none.
+// Claims are whose state each place has. The zero value has none.
 type Claims struct {
 	mu  sync.Mutex
 	all map[string]Claim
 }
 
-// Add notes whose state a file is; two units with one are an error.
+// Add notes whose state a place has; two units with one are an error.
 func (c *Claims) Add(path string, mine Claim) diag.List {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
@@ -51,7 +50,7 @@ func (m *Maker) generate(t *demand.Task, d *Dir) diag.List {
 	if rs.Generate == nil {
 		return ds
 	}
-	text := backendBlock(rs)
+	text := m.backendBlock(rs.Backend, rs.Config)
 	name := filepath.ToSlash(filepath.Clean(rs.Generate.Path))
 	g := unit.Generate{Path: rs.Generate.Path, IfExists: rs.Generate.IfExists, Contents: cty.StringVal(text), CommentPrefix: "# ", At: rs.At}
 	if _, err := d.Files.ReadBelow(name); err != nil && !filepath.IsAbs(name) {
@@ -67,9 +66,9 @@ func (m *Maker) ownBackend(t *demand.Task, d *Dir) {
 	if root := m.LocalRoot(t, d.Unit); root != nil && root.Backend != nil {
 		return // the module says it by itself
 	}
-	path := filepath.Join(m.StateDir(d.Unit), local.DefaultPath)
+	c := m.s.Backends.InFolder(m.StateDir(d.Unit))
 	d.backendAt = "terrace_backend.tf"
-	d.backend = []byte(backendBlock(&unit.RemoteState{Backend: "local", Config: cty.ObjectVal(map[string]cty.Value{"path": cty.StringVal(path)})}))
+	d.backend = []byte(m.backendBlock(c.Type, c.Value))
 }
 
 // StateDir is the folder of the state of an environment file's unit.
@@ -139,18 +138,45 @@ func firstLine(b []byte) string {
 	return line
 }
 
-// backendBlock writes the backend block of a remote_state.
-func backendBlock(rs *unit.RemoteState) string {
+// backendBlock writes a backend block. What the kind has as blocks is written so.
+func (m *Maker) backendBlock(kind string, config cty.Value) string {
 	f := hclwrite.NewEmptyFile()
-	b := f.Body().AppendNewBlock("terraform", nil).Body().AppendNewBlock("backend", []string{rs.Backend}).Body()
-	config, _ := rs.Config.UnmarkDeep()
-	if !config.IsNull() && config.CanIterateElements() {
-		m := config.AsValueMap()
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			b.SetAttributeValue(k, m[k])
+	b := f.Body().AppendNewBlock("terraform", nil).Body().AppendNewBlock("backend", []string{kind}).Body()
+	config, _ = m.s.Backends.Strip(kind, config).UnmarkDeep()
+	if config.IsNull() || !config.CanIterateElements() {
+		return string(f.Bytes())
+	}
+	known, ds := m.s.Backends.Kind(kind)
+	all := config.AsValueMap()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		v := all[name]
+		switch {
+		case v.IsNull():
+		case !ds.HasErrors() && known.Schema.Blocks[name] != nil && v.CanIterateElements():
+			writeBlocks(b, name, v)
+		default:
+			b.SetAttributeValue(name, v)
 		}
 	}
 	return string(f.Bytes()) // formatted
+}
+
+// writeBlocks writes the blocks of one type: an object is one block, a list several.
+func writeBlocks(b *hclwrite.Body, name string, v cty.Value) {
+	each := []cty.Value{v}
+	if t := v.Type(); !t.IsObjectType() && !t.IsMapType() {
+		each = v.AsValueSlice()
+	}
+	for _, one := range each {
+		inner := b.AppendNewBlock(name, nil).Body()
+		if one.IsNull() || !one.CanIterateElements() {
+			continue
+		}
+		all := one.AsValueMap()
+		for _, k := range slices.Sorted(maps.Keys(all)) {
+			inner.SetAttributeValue(k, all[k])
+		}
+	}
 }
 
 // NoBackendBlock is the error that a remote_state without generate has no backend block

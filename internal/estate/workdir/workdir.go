@@ -24,6 +24,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
@@ -43,6 +44,7 @@ type Settings struct {
 	RoleGiven bool
 	// CheckedOut is the path in the repository for one in a worktree of another commit.
 	CheckedOut func(path string) string
+	Backends   *backend.Set
 }
 
 // A Maker finds and makes working directories. Make it with NewMaker; its methods may be
