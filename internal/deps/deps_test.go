@@ -146,10 +146,10 @@ const floors = `
 	unit, internal/parallel, internal/sys < internal/estate/credentials;
 	unit, engine < internal/estate/inputs;
 	internal/estate/glob, internal/fetch, unit < internal/estate/workdir/copytree < internal/estate/workdir/overlay;
-	internal/estate/workdir/overlay, engine < internal/estate/workdir;
+	internal/estate/workdir/overlay, engine, internal/backend < internal/estate/workdir;
 	internal/estate/workdir, internal/telemetry < internal/estate/discovery/stacks;
 	internal/estate/discovery/filter, internal/estate/discovery/git, internal/estate/discovery/stacks, internal/estate/schedule < internal/estate/discovery;
-	internal/estate/workdir, internal/estate/arguments, internal/state/statemgr < internal/estate/states;
+	internal/estate/workdir, internal/estate/arguments, internal/state/statemgr, internal/backend/configure < internal/estate/states;
 	internal/estate/discovery < internal/estate/report;
 	internal/estate/report, internal/planfile, internal/state/journal < internal/estate/saved;
 	internal/estate/discovery < internal/estate/outputs;

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/kinds"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
@@ -35,8 +37,13 @@ func tree(t testing.TB, text string) string {
 	return dir
 }
 
+// backends are the kinds of backends, without a network.
+func backends() *backend.Set {
+	return backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{Who: "test@host", Now: time.Now, Shared: new(backend.Shared)})
+}
+
 func options(dir, command string) estate.Options {
-	return estate.Options{Discovery: discovery.Settings{Root: dir}, Request: unit.Request{Command: command, Args: []string{command}}, Who: "test@host", Machine: unit.Machine{Now: time.Now}}
+	return estate.Options{Discovery: discovery.Settings{Root: dir}, Request: unit.Request{Command: command, Args: []string{command}}, Who: "test@host", Machine: unit.Machine{Now: time.Now}, Host: estate.Host{Backends: backends()}}
 }
 
 func open(t testing.TB, o estate.Options) *estate.Estate {
@@ -274,7 +281,7 @@ func ExampleEstate_Run() {
 		}
 	}
 	ctx := context.Background()
-	e, ds := estate.Open(ctx, estate.Options{Discovery: discovery.Settings{Root: dir}, Request: unit.Request{Command: "plan", Args: []string{"plan"}}, Machine: unit.Machine{Now: time.Now}})
+	e, ds := estate.Open(ctx, estate.Options{Discovery: discovery.Settings{Root: dir}, Request: unit.Request{Command: "plan", Args: []string{"plan"}}, Machine: unit.Machine{Now: time.Now}, Host: estate.Host{Backends: backends()}})
 	if ds.HasErrors() {
 		fmt.Println(ds.Err())
 		return

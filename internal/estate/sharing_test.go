@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/local"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/unit"
@@ -98,6 +100,7 @@ func TestEachThingOnce(t *testing.T) {
 }
 
 func openShared(t *testing.T, o Options) *Estate {
+	o.Host.Backends = backend.NewSet([]backend.Kind{local.Kind()}, nil, backend.Services{Who: "test@host", Now: time.Now, Shared: new(backend.Shared)})
 	t.Helper()
 	o.Request.Args, o.Who, o.Machine.Now = []string{o.Request.Command}, "test@host", time.Now
 	e, ds := Open(t.Context(), o)
