@@ -103,6 +103,7 @@ const floors = `
 	< internal/backend/kinds;
 	internal/backend, internal/value < internal/backend/configure;
 	internal/backend, internal/atomicfile < internal/backend/record;
+	internal/backend/configure, internal/backend/awsargs, internal/backend/rest < internal/encryption;
 	internal/backend/configure, internal/backend/record, config < internal/backend/workdir;
 	internal/backend/configure < internal/backend/remotestate;
 	internal/backend < internal/backend/doctor;

@@ -1,0 +1,171 @@
+package encryption
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/internal/aws"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/awsargs"
+	"github.com/terrace-iac/terrace/internal/backend/rest"
+)
+
+// An awsKMS asks the key management service of AWS for data keys.
+// https://docs.aws.amazon.com/kms/latest/APIReference/
+type awsKMS struct {
+	key, spec string
+	session   func(ctx context.Context) (*aws.Session, error)
+	s         backend.Services
+}
+
+type awsMeta struct {
+	Ciphertext []byte `json:"ciphertext_blob"`
+}
+
+func newAWS(a *backend.Args, s backend.Services) *awsKMS {
+	o := awsargs.Options(a)
+	if e := a.Block("endpoints"); e != nil {
+		o.STSEndpoint = e.String("sts", o.STSEndpoint)
+	}
+	p := &awsKMS{key: a.Required("kms_key_id"), spec: a.Required("key_spec"), s: s}
+	switch p.spec {
+	case "AES_256", "AES_128", "":
+	default:
+		a.Fail("key_spec", "The %q is neither AES_256 nor AES_128", "key_spec")
+	}
+	var once sync.Once
+	var session *aws.Session
+	var err error
+	p.session = func(ctx context.Context) (*aws.Session, error) {
+		once.Do(func() {
+			session, err = aws.Open(ctx, o, aws.Services{Env: s.Env, Dir: s.Dir, Home: s.Home, Now: s.Now, Sleep: s.Sleep, Run: s.Run, Transport: s.Transport})
+		})
+		return session, err
+	}
+	return p
+}
+
+// call sends an operation.
+func (p *awsKMS) call(ctx context.Context, operation string, in, out any) error {
+	session, err := p.session(ctx)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	client := rest.Client{HTTP: session.HTTP, Retries: 5, Sleep: p.s.Sleep, Now: p.s.Now, Prepare: func(ctx context.Context, r *http.Request, body []byte) error {
+		return session.Sign(ctx, r, body, "kms", session.Region)
+	}}
+	h := http.Header{"Content-Type": {"application/x-amz-json-1.1"}, "X-Amz-Target": {"TrentService." + operation}}
+	resp, err := client.Do(ctx, rest.Request{Method: "POST", URL: session.Endpoint("kms", "") + "/", Header: h, Body: body, Repeat: true})
+	switch {
+	case err != nil:
+		return err
+	case resp.Status != http.StatusOK:
+		return fmt.Errorf("the key management service of AWS answered %w; the credentials need kms:%s on the key", aws.JSONError(resp.Status, resp.Body), operation)
+	}
+	return json.Unmarshal(resp.Body, out)
+}
+
+func (p *awsKMS) fresh(ctx context.Context, _ []byte) ([]byte, any, error) {
+	var out struct{ CiphertextBlob, Plaintext []byte }
+	err := p.call(ctx, "GenerateDataKey", map[string]string{"KeyId": p.key, "KeySpec": p.spec}, &out)
+	return out.Plaintext, awsMeta{out.CiphertextBlob}, err
+}
+
+func (p *awsKMS) again(ctx context.Context, meta, _ []byte) ([]byte, error) {
+	var m awsMeta
+	if err := json.Unmarshal(meta, &m); err != nil || len(m.Ciphertext) == 0 {
+		return nil, errors.New("the metadata cannot be read")
+	}
+	var out struct{ Plaintext []byte }
+	err := p.call(ctx, "Decrypt", map[string]any{"KeyId": p.key, "CiphertextBlob": m.Ciphertext}, &out)
+	return out.Plaintext, err
+}
+
+// An openBao asks the transit engine of OpenBao, or Vault, for data keys.
+type openBao struct {
+	address, token, namespace, path, key string
+	length                               int
+	client                               rest.Client
+}
+
+type baoMeta struct {
+	// Ciphertext is the bytes of a text such as "vault:v1:…".
+	Ciphertext []byte `json:"ciphertext"`
+}
+
+func newOpenBao(a *backend.Args, s backend.Services) *openBao {
+	p := &openBao{
+		key: a.Required("key_name"), address: strings.TrimSuffix(a.String("address", "https://127.0.0.1:8200", "BAO_ADDR", "VAULT_ADDR"), "/"),
+		token: a.String("token", "", "BAO_TOKEN", "VAULT_TOKEN"), namespace: a.String("", "", "BAO_NAMESPACE", "VAULT_NAMESPACE"),
+		path: strings.Trim(a.String("transit_engine_path", "/transit"), "/"), length: a.Int("key_length", 32),
+	}
+	switch p.length {
+	case 16, 32, 64:
+	default:
+		a.Fail("key_length", "The %q is none of 16, 32 and 64", "key_length")
+	}
+	insecure := a.Bool("", false, "BAO_SKIP_VERIFY", "VAULT_SKIP_VERIFY")
+	t := backend.TLS{Insecure: insecure, ServerName: a.String("", "", "BAO_TLS_SERVER_NAME", "VAULT_TLS_SERVER_NAME")}
+	transport, err := s.TLSTransport(t)
+	if err != nil {
+		a.Fail("address", "%s", err)
+	}
+	p.client = rest.Client{HTTP: &http.Client{Transport: transport}, Retries: 3, Sleep: s.Sleep, Now: s.Now}
+	return p
+}
+
+func (p *openBao) call(ctx context.Context, path string, in any, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	h := http.Header{"Content-Type": {"application/json"}, "X-Vault-Request": {"true"}}
+	if p.token != "" {
+		h.Set("X-Vault-Token", p.token)
+	}
+	if p.namespace != "" {
+		h.Set("X-Vault-Namespace", p.namespace)
+	}
+	resp, err := p.client.Do(ctx, rest.Request{Method: "POST", URL: p.address + "/v1/" + p.path + "/" + path, Header: h, Body: body, Repeat: true})
+	if err != nil {
+		return err
+	}
+	if resp.Status != http.StatusOK {
+		var doc struct{ Errors []string }
+		_ = json.Unmarshal(resp.Body, &doc) // the status says enough where there is none
+		return fmt.Errorf("OpenBao answered %d %s %s", resp.Status, http.StatusText(resp.Status), strings.Join(doc.Errors, "; "))
+	}
+	return json.Unmarshal(resp.Body, out)
+}
+
+type baoAnswer struct {
+	Data struct {
+		Ciphertext string `json:"ciphertext"`
+		Plaintext  []byte `json:"plaintext"`
+	} `json:"data"`
+}
+
+func (p *openBao) fresh(ctx context.Context, _ []byte) ([]byte, any, error) {
+	var out baoAnswer
+	err := p.call(ctx, "datakey/plaintext/"+p.key, map[string]int{"bits": 8 * p.length}, &out)
+	return out.Data.Plaintext, baoMeta{[]byte(out.Data.Ciphertext)}, err
+}
+
+func (p *openBao) again(ctx context.Context, meta, _ []byte) ([]byte, error) {
+	var m baoMeta
+	if err := json.Unmarshal(meta, &m); err != nil {
+		return nil, errors.New("the metadata cannot be read")
+	}
+	var out baoAnswer
+	err := p.call(ctx, "decrypt/"+p.key, map[string]string{"ciphertext": string(m.Ciphertext)}, &out)
+	return out.Data.Plaintext, err
+}

@@ -1,0 +1,193 @@
+package encryption
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+const unencrypted = "unencrypted"
+
+// methods are the kinds of methods.
+func methods() map[string]kind {
+	return map[string]kind{
+		"aes_gcm":   {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{"aad": cty.List(cty.Number)})}, []string{"keys"}},
+		"external":  {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{"encrypt_command": cty.List(cty.String), "decrypt_command": cty.List(cty.String)})}, []string{"keys"}},
+		unencrypted: {&schema.Block{}, nil},
+	}
+}
+
+func (c *Config) checkMethod(key string) diag.List {
+	d := c.methods[key]
+	if d.typ == "aes_gcm" && d.refs["keys"] == "" {
+		return diag.Errorf(&d.at, "Missing required argument", "The argument \"keys\" is required: the key provider to use.")
+	}
+	if d.typ == "external" {
+		for _, n := range []string{"encrypt_command", "decrypt_command"} {
+			if len(words(d.args, n)) == 0 {
+				return diag.Errorf(&d.at, "Missing required argument", "The argument %q is required: a program with its arguments.", n)
+			}
+		}
+	}
+	return nil
+}
+
+// words is an argument that is a list of strings.
+func words(args cty.Value, name string) []string {
+	v := args.GetAttr(name)
+	if v.IsNull() {
+		return nil
+	}
+	var out []string
+	for it := v.ElementIterator(); it.Next(); {
+		if _, e := it.Element(); !e.IsNull() {
+			out = append(out, e.AsString())
+		}
+	}
+	return out
+}
+
+// encrypt encrypts with a method; the metadata of key providers goes to meta.
+func (c *Config) encrypt(ctx context.Context, key string, plain []byte, meta map[string][]byte) ([]byte, error) {
+	d := c.methods[key]
+	var k []byte
+	if r := d.refs["keys"]; r != "" {
+		var err error
+		if k, err = c.encryptionKey(ctx, r, meta); err != nil {
+			return nil, &setupError{err}
+		}
+	}
+	if d.typ == "external" {
+		return c.external(ctx, words(d.args, "encrypt_command"), k, plain)
+	}
+	a, err := gcm(k)
+	if err != nil {
+		return nil, &setupError{err}
+	}
+	nonce := make([]byte, a.NonceSize(), a.NonceSize()+len(plain)+a.Overhead())
+	rand.Read(nonce) // never fails
+	return a.Seal(nonce, nonce, plain, aad(d.args)), nil
+}
+
+func (c *Config) decrypt(ctx context.Context, key string, sealed []byte, meta map[string][]byte) ([]byte, error) {
+	d := c.methods[key]
+	var k []byte
+	if r := d.refs["keys"]; r != "" {
+		var err error
+		if k, err = c.decryptionKey(ctx, r, meta); err != nil {
+			return nil, err
+		}
+	}
+	if d.typ == "external" {
+		return c.external(ctx, words(d.args, "decrypt_command"), k, sealed)
+	}
+	a, err := gcm(k)
+	if err != nil {
+		return nil, &setupError{err}
+	}
+	if len(sealed) < a.NonceSize()+a.Overhead() {
+		return nil, errors.New("the encrypted data are too short")
+	}
+	plain, err := a.Open(nil, sealed[:a.NonceSize()], sealed[a.NonceSize():], aad(d.args))
+	if err != nil {
+		return nil, fmt.Errorf("decryption failed: %w", err)
+	}
+	return plain, nil
+}
+
+func gcm(key []byte) (cipher.AEAD, error) {
+	switch len(key) {
+	case 16, 24, 32:
+	default:
+		return nil, fmt.Errorf("the key of aes_gcm must have 16, 24 or 32 bytes, not %d", len(key))
+	}
+	b, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(b)
+}
+
+func aad(args cty.Value) []byte {
+	v := args.GetAttr("aad")
+	if v.IsNull() {
+		return nil
+	}
+	var out []byte
+	for it := v.ElementIterator(); it.Next(); {
+		if _, e := it.Element(); !e.IsNull() {
+			n, _ := e.AsBigFloat().Int64()
+			out = append(out, byte(n))
+		}
+	}
+	return out
+}
+
+// external runs a program of the method "external": it writes a line that says what it
+// is, reads {"key","payload"} and writes {"payload"}.
+func (c *Config) external(ctx context.Context, command []string, key, payload []byte) ([]byte, error) {
+	in, err := json.Marshal(struct {
+		Key     []byte `json:"key,omitempty"`
+		Payload []byte `json:"payload"`
+	}{key, payload})
+	if err != nil {
+		return nil, err
+	}
+	var out struct {
+		Payload []byte `json:"payload"`
+	}
+	if err := c.run(ctx, command, "OpenTofu-External-Encryption-Method", in, &out); err != nil {
+		return nil, err
+	}
+	return out.Payload, nil
+}
+
+// run runs a program of an external method or key provider and reads its answer.
+func (c *Config) run(ctx context.Context, command []string, magic string, in []byte, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	err := c.services.Run(ctx, sys.Command{
+		Path: command[0], Args: command[1:], Dir: c.services.Dir, Env: c.services.Env,
+		Stdin: bytes.NewReader(in), Stdout: &stdout, Stderr: &stderr,
+	})
+	if err != nil {
+		if text := strings.TrimSpace(stderr.String()); text != "" {
+			return fmt.Errorf("the program %s failed: %w: %s", command[0], err, text)
+		}
+		return fmt.Errorf("the program %s failed: %w", command[0], err)
+	}
+	line, err := stdout.ReadBytes('\n')
+	var head struct {
+		Magic   string `json:"magic"`
+		Version int    `json:"version"`
+	}
+	if err != nil && !errors.Is(err, io.EOF) || strict(line, &head) != nil || head.Magic != magic || head.Version != 1 {
+		return fmt.Errorf("the program %s did not begin with {\"magic\":%q,\"version\":1} on a line of its own", command[0], magic)
+	}
+	if err := strict(stdout.Bytes(), out); err != nil {
+		return fmt.Errorf("the answer of the program %s cannot be read: %w", command[0], err)
+	}
+	return nil
+}
+
+// strict reads JSON without unknown fields.
+func strict(b []byte, out any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	return d.Decode(out)
+}
