@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -17,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
@@ -153,14 +155,24 @@ func (r *run) checkAgain(p *plan.Plan) diag.List {
 		if ds = append(ds, more...); more.HasErrors() {
 			continue
 		}
-		want := planned.Type()
-		conv, err := convert.Convert(got, want)
-		if err == nil && d.Defaults != nil {
-			conv = d.Defaults.Apply(conv)
-		}
-		if err != nil || !conv.RawEquals(planned) {
+		if !sameInput(d, got, planned) {
 			ds = append(ds, diag.Errorf(v.At, "Mismatch between input and plan variable value", "Value saved in the plan file for variable %q is different from the one given to the current command.", name)...)
 		}
 	}
 	return ds
+}
+
+// sameInput reports whether two values of a variable come to the same: the plan holds
+// what was given, before the type's defaults and conversion.
+func sameInput(d *config.Variable, a, b cty.Value) bool {
+	final := func(v cty.Value) (cty.Value, bool) {
+		if d.Defaults != nil && !v.IsNull() {
+			v = d.Defaults.Apply(v)
+		}
+		out, err := convert.Convert(v, d.Type)
+		return out, err == nil
+	}
+	x, okX := final(a)
+	y, okY := final(b)
+	return okX && okY && x.RawEquals(y)
 }

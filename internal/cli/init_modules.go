@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/module/installer"
@@ -21,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/transfer"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
 )
 
 // initModules installs what the configuration calls.
@@ -111,6 +113,9 @@ func moduleOptions(c *command.Call, m moduleInstall) (installer.Options, diag.Li
 		Tree: module.Options{
 			Config: config.Options{FS: folder{c}, Set: c.Report.Set}, Loads: m.files.Loads(), Workspace: workspace,
 			Variables: func(v *config.Variable) cty.Value { return staticInput(v, values) },
+			Functions: func() map[string]function.Function {
+				return funcs.Table(funcs.Config{BaseDir: c.Dir, Home: func() (string, error) { return homeOrError(c) }, Now: c.Now, PureOnly: true})
+			},
 		},
 		Packages: fetcher(c, cfg), Registry: reg,
 	}, ds

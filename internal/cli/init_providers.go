@@ -61,6 +61,9 @@ const signingPage = "https://opentofu.org/docs/cli/plugins/signing/"
 
 // needed are the providers of configuration and state.
 func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.List) {
+	if ds := i.project.engine.Tree().CheckProviders().Errors(); ds.HasErrors() {
+		return nil, ds
+	}
 	s, ds := i.stateForInit(ctx)
 	if s != nil {
 		s = i.project.translate(s)

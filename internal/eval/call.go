@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -117,12 +118,27 @@ func (c *Call) expand(t *demand.Task) (*Children, diag.List) {
 	exp, more := c.mod.expand(t, c.code.repeat, "module."+c.code.cfg.Name)
 	ds = append(ds, more...)
 	out := &Children{Form: exp.form, Unknown: exp.unknown, byKey: make(map[addr.Key]*Module, len(exp.all)), Deferred: exp.deferred}
+	if len(exp.all) == 0 && exp.deferred == nil {
+		c.touchInputs(t)
+	}
 	for _, inst := range exp.all {
 		child := c.mod.ev.newModule(c.mod, c, c.Node, c.mod.Addr.Child(c.code.cfg.Name, inst.key), inst)
 		out.All = append(out.All, child)
 		out.byKey[inst.key] = child
 	}
 	return out, ds
+}
+
+// touchInputs records reads of what the arguments refer to, where there is no module
+// instance that would take them.
+func (c *Call) touchInputs(t *demand.Task) {
+	s := c.AnyScope()
+	for _, name := range slices.Sorted(maps.Keys(c.code.inputs)) {
+		refs := c.code.inputs[name].Refs()
+		for i := range refs {
+			_, _, _ = s.Resolve(t, refs[i].Traversal, &refs[i].At)
+		}
+	}
 }
 
 // tellInputs returns the messages about the call's arguments to the first who asks.

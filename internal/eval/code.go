@@ -64,6 +64,15 @@ type resourceCode struct {
 	prevent   *lang.Expr
 	triggers  []*lang.Expr
 	ofCheck   bool
+
+	once   sync.Once
+	inBody []refCode // what the arguments refer to; see bodyRefs
+}
+
+// bodyRefs are the references of the block's own arguments.
+func (r *resourceCode) bodyRefs() []refCode {
+	r.once.Do(func() { r.inBody = compileRefs(config.References(r.cfg.Body)) })
+	return r.inBody
 }
 
 type checkCode struct {

@@ -220,7 +220,7 @@ func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expan
 	if problem != "" {
 		return one, append(ds, diag.Errorf(&at, "Invalid enabled argument", "The \"enabled\" value %s.", problem)...)
 	}
-	if v, _ = v.Unmark(); v.False() {
+	if v, _ = v.Unmark(); v.False() && !m.ev.o.Validating { // then what it would hold is looked at all the same
 		return expansion{form: Disabled}, ds
 	}
 	return one, ds

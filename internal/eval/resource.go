@@ -144,6 +144,9 @@ func (r *Resource) HasAfter() bool { return len(r.code.after) > 0 || r.Mod.call 
 func (r *Resource) expand(t *demand.Task) (*Instances, diag.List) {
 	exp, ds := r.Mod.expand(t, r.code.repeat, r.code.cfg.Addr.String())
 	out := &Instances{Form: exp.form, Unknown: exp.unknown, All: make([]*Desired, len(exp.all)), Deferred: exp.deferred}
+	if len(exp.all) == 0 && exp.deferred == nil {
+		r.touchBody(t)
+	}
 	slab := make([]Desired, len(exp.all))
 	if len(exp.all) > 4 {
 		out.byKey = make(map[addr.Key]*Desired, len(exp.all))
@@ -187,6 +190,9 @@ func (r *Resource) value(t *demand.Task) (cty.Value, diag.List) {
 	if o := &r.Mod.ev.o; o.Here != nil || o.Kept != nil {
 		return r.valueOfThose(t, in)
 	}
+	if in.Form == Disabled {
+		return r.null(t), nil
+	}
 	vals := make([]cty.Value, len(in.All))
 	failed := false
 	for i, d := range in.All {
@@ -199,6 +205,14 @@ func (r *Resource) value(t *demand.Task) (cty.Value, diag.List) {
 		ds = demand.Fail()
 	}
 	return collection(in.Form, in.Unknown, vals, func(i int) string { return in.All[i].inst.key.Str }), ds
+}
+
+// null is what a reference to a resource yields that is not enabled.
+func (r *Resource) null(t *demand.Task) cty.Value {
+	if s, ds := r.Schema(t); !ds.HasErrors() {
+		return cty.NullVal(s.Block.ImpliedType())
+	}
+	return cty.NullVal(cty.DynamicPseudoType)
 }
 
 // Kept is an instance that is not wanted, but there for those who read its resource
@@ -228,7 +242,10 @@ func (r *Resource) valueOfThose(t *demand.Task, in *Instances) (cty.Value, diag.
 		}
 		slices.SortFunc(there, func(a, b Kept) int { return a.Key.Compare(b.Key) })
 	}
-	if form == Disabled && len(there) > 0 {
+	if form == Disabled {
+		if len(there) == 0 {
+			return r.null(t), nil
+		}
 		form = One
 	}
 	failed := len(there) == 0 && form == One && len(in.All) > 0
@@ -349,6 +366,16 @@ func (d *Desired) Conditions(t *demand.Task) *demand.Node {
 	})
 	cell.Get(t, nil)
 	return &cell.Node
+}
+
+// touchBody records reads of what the arguments refer to, where there is no instance to
+// read it: who reads the resource depends on that all the same.
+func (r *Resource) touchBody(t *demand.Task) {
+	s := r.AnyScope()
+	refs := r.code.bodyRefs()
+	for i := range refs {
+		_, _, _ = s.Resolve(t, refs[i].Traversal, &refs[i].At)
+	}
 }
 
 // CountNode is the node that says which instances there are.

@@ -208,6 +208,9 @@ func written(r *config.Resource) []hcl.Traversal {
 	for _, ref := range provisionRefs(r) {
 		refs = append(refs, ref.Traversal)
 	}
+	for _, x := range r.Lifecycle.ReplaceTriggeredBy {
+		refs = append(refs, x.Variables()...)
+	}
 	return refs
 }
 

@@ -39,6 +39,43 @@ func providerKeys(root *Node) diag.List {
 	return ds
 }
 
+// constInputs holds what calls give to variables with const = true to what is known
+// before anything is planned. Each message comes once, however often a module is called.
+func constInputs(root *Node) diag.List {
+	var ds diag.List
+	told := map[source.Range]bool{}
+	root.walk(func(n *Node) {
+		if n.Parent == nil {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(n.Config.Variables)) {
+			v := n.Config.Variables[name]
+			if v.Const == nil || !*v.Const {
+				continue
+			}
+			x := callInput(n.Call, name)
+			if x == nil {
+				continue
+			}
+			at := x.Range()
+			s := &staticReads{seen: map[staticName]bool{}}
+			s.expr(n.Parent, x)
+			for _, m := range s.ds {
+				if told[*m.At] {
+					continue
+				}
+				told[*m.At] = true
+				m.Notes = append(m.Notes, diag.Note{Text: "the variable that it is given to is declared here, with const = true", At: &v.At})
+				if !within(*m.At, at) {
+					m.Notes = append(m.Notes, diag.Note{Text: "needed for the argument " + name + " of " + string(n.Path), At: &at})
+				}
+				ds = append(ds, m)
+			}
+		}
+	})
+	return ds
+}
+
 // within reports whether a place lies in another one.
 func within(at, in source.Range) bool {
 	return at.Filename == in.Filename && at.Start.Byte >= in.Start.Byte && at.End.Byte <= in.End.Byte

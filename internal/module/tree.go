@@ -139,7 +139,8 @@ func Build(ctx context.Context, dir string, o Options) (*Tree, diag.List) {
 	root := &Node{Config: mod, Dir: dir, Calls: map[string]*Node{}}
 	seen := map[*config.Module]bool{mod: true}
 	ds = append(ds, b.children(ctx, root, 0, seen)...)
-	return &Tree{root, !b.asked}, append(ds, providerKeys(root)...)
+	ds = append(ds, providerKeys(root)...)
+	return &Tree{root, !b.asked}, append(ds, constInputs(root)...)
 }
 
 func (b *builder) children(ctx context.Context, n *Node, depth int, seen map[*config.Module]bool) diag.List {

@@ -22,7 +22,7 @@ func (p *planner) assemble() *plan.Plan {
 	slices.SortFunc(p.plans, func(a, b *instancePlan) int { return a.d.Addr().Compare(b.d.Addr()) })
 	slices.SortFunc(p.orphans, func(a, b *orphanPlan) int { return a.addr.Compare(b.addr) })
 	p.variables(out)
-	deps := newDependencies()
+	deps := newDependencies(p.in.Eval.Tree)
 	deps.know(p.plans)
 	p.settle(deps)
 	out.Prior = p.refreshedState()

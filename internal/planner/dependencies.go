@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/module"
 )
 
 // dependencies finds, for each resource, the resources that it depends on,
@@ -23,6 +24,9 @@ type dependencies struct {
 	total   int    // how many ids the closures hold, shared ones once
 	met     []bool // by id, while gather collects; all false otherwise
 	sorted  int32  // ids below it are in the order of the names
+
+	tree    *module.Tree
+	written func(addr.ConfigResource) []addr.ConfigResource // dependencies by the text; nil until asked for
 }
 
 // depSet is an immutable set of resource blocks.
@@ -39,8 +43,9 @@ type depSet struct {
 // only, which order a destroy just as well as long as all of them are in state.
 const maxTotal = 5_000_000
 
-func newDependencies() *dependencies {
+func newDependencies(tree *module.Tree) *dependencies {
 	return &dependencies{
+		tree: tree,
 		ids: map[addr.ConfigResource]int32{}, direct: map[*demand.Node]*depSet{}, all: map[*eval.Resource]*depSet{},
 		configs: map[*eval.Resource]addr.ConfigResource{}, unions: map[[2]*depSet]*depSet{},
 		static: map[addr.ModuleInstance]addr.Module{},
@@ -171,12 +176,44 @@ func (d *dependencies) reads(n *demand.Node) *depSet {
 			sets = append(sets, one)
 			continue
 		}
+		if call := eval.Completed(r.Node); call != nil && call.Node != nil && len(call.Known()) == 0 {
+			sets = append(sets, d.unmade(call.Node))
+		}
 		if more := d.reads(r.Node); len(more.ids) > 0 {
 			sets = append(sets, more)
 		}
 	}
 	s := d.join(sets)
 	d.direct[n] = s
+	return s
+}
+
+// unmade is what lies in a module without instances, and what that depends on, by the
+// text alone: who depends on the module depends on it.
+func (d *dependencies) unmade(n *module.Node) *depSet {
+	if d.written == nil {
+		d.written = eval.StaticDependents(d.tree).Dependencies()
+	}
+	var inside []addr.ConfigResource
+	var walk func(*module.Node)
+	walk = func(n *module.Node) {
+		for a := range n.Config.Resources {
+			inside = append(inside, n.Path.Resource(a))
+		}
+		for _, sub := range n.Calls {
+			walk(sub)
+		}
+	}
+	walk(n)
+	all := reach(inside, d.written)
+	for _, c := range inside {
+		all[c] = true
+	}
+	s := &depSet{}
+	for c := range all {
+		s.ids = append(s.ids, d.id(c))
+	}
+	slices.Sort(s.ids)
 	return s
 }
 

@@ -206,6 +206,9 @@ func (p *planner) walkModule(w *parallel.Work[job], m *eval.Module) {
 		all = append(all, func(t *demand.Task) { p.walkResource(w, t, r) })
 	}
 	for _, c := range m.Calls() {
+		if !p.scope.wantsCall(c.Node) {
+			continue
+		}
 		all = append(all, func(t *demand.Task) {
 			ch, ok := c.Children(t)
 			if !ok {

@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -71,13 +72,41 @@ func reach(from []addr.ConfigResource, step func(addr.ConfigResource) []addr.Con
 // limited reports whether anything is left out.
 func (f *scopeFilter) limited() bool { return len(f.targets)+len(f.excludes) > 0 }
 
-// wants reports whether the driver demands a resource.
-func (f *scopeFilter) wants(r *eval.Resource) bool {
+// wants reports whether the driver demands a resource. One that an exclude leaves as it
+// is, whichever instances it has, is not asked which it has: that need not be known.
+func (f *scopeFilter) wants(r *eval.Resource) bool { return f.wantsBlock(r.Addr().Config()) }
+
+func (f *scopeFilter) wantsBlock(c addr.ConfigResource) bool {
+	if !f.destroy && len(f.excludes) > 0 && (f.dropped[c] || slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return coversAll(t, c) })) {
+		return false
+	}
 	if len(f.targets) == 0 {
 		return true
 	}
-	c := r.Addr().Config()
 	return f.alsoConfig[c] || f.needed[c] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.ContainsConfig(c) })
+}
+
+// wantsCall reports whether the driver demands anything in a called module.
+func (f *scopeFilter) wantsCall(n *module.Node) bool {
+	if !f.limited() || n == nil {
+		return true
+	}
+	for a := range n.Config.Resources {
+		if f.wantsBlock(n.Path.Resource(a)) {
+			return true
+		}
+	}
+	for _, sub := range n.Calls {
+		if f.wantsCall(sub) {
+			return true
+		}
+	}
+	return false
+}
+
+// coversAll reports whether a target covers a resource block with all its instances.
+func coversAll(t addr.Target, c addr.ConfigResource) bool {
+	return !t.HasKey && t.ContainsConfig(c) && !slices.ContainsFunc(t.Module.Steps(), func(s addr.Step) bool { return s.Key != addr.Key{} })
 }
 
 // wantsInstance reports whether the driver demands an instance.

@@ -44,7 +44,7 @@ func TestCreateBeforeDestroyOfChain(t *testing.T) {
 			t.Fatal(ds.Err())
 		}
 		p.walk()
-		deps := newDependencies()
+		deps := newDependencies(nil)
 		deps.total = total
 		p.settle(deps)
 		if len(p.plans) != n {
