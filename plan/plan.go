@@ -103,6 +103,12 @@ type Handling struct {
 // Moved reports whether the object had another address before.
 func (c *Change) Moved() bool { return c.Prev != c.Addr }
 
+// Outlives reports whether the object is forgotten since its lifecycle says that it is not
+// to be destroyed, in configuration or in state.
+func (c *Change) Outlives() bool {
+	return c.Op == Forget && (c.Reason == ForgotDestroyConfig || c.Reason == ForgotDestroyState)
+}
+
 // An Import names the existing object that a change takes over.
 type Import struct {
 	ID              string

@@ -8,16 +8,21 @@ import (
 )
 
 // Complete adds to some results every block of a module tree that has conditions
-// and of which nothing is known: state names them all, whatever was evaluated.
-func Complete(some []state.CheckResult, root *module.Node) []state.CheckResult {
+// and of which there is none: state names them all, whatever was evaluated. Those of
+// which none is wanted pass, as empty tells; of the others nothing is known.
+func Complete(some []state.CheckResult, root *module.Node, empty func(*module.Node, state.CheckKind, string) bool) []state.CheckResult {
 	have := make(map[blockKey]bool, len(some))
 	for _, c := range some {
 		have[blockKey{c.Kind, c.Addr}] = true
 	}
 	out := some[:len(some):len(some)]
-	declared(root, func(kind state.CheckKind, address string) {
+	declared(root, func(n *module.Node, kind state.CheckKind, address string) {
 		if !have[blockKey{kind, address}] {
-			out = append(out, state.CheckResult{Kind: kind, Addr: address, Status: state.CheckUnknown})
+			status := state.CheckUnknown
+			if empty != nil && empty(n, kind, address) {
+				status = state.CheckPass
+			}
+			out = append(out, state.CheckResult{Kind: kind, Addr: address, Status: status})
 		}
 	})
 	state.SortChecks(out)
@@ -35,7 +40,7 @@ func Unevaluated(root *module.Node, whole bool) []state.CheckResult {
 				Objects: []state.CheckObject{{Addr: address, Status: state.CheckUnknown}}})
 		}
 	}
-	return Complete(ends, root)
+	return Complete(ends, root, nil)
 }
 
 // blockKey names a block that has conditions, or an instance of one.
@@ -45,24 +50,24 @@ type blockKey struct {
 }
 
 // declared calls f for every block that has conditions.
-func declared(n *module.Node, f func(kind state.CheckKind, address string)) {
+func declared(n *module.Node, f func(n *module.Node, kind state.CheckKind, address string)) {
 	for a, r := range n.Config.Resources {
 		if len(r.Pre)+len(r.Post) > 0 {
-			f(state.CheckResource, n.Path.Resource(a).String())
+			f(n, state.CheckResource, n.Path.Resource(a).String())
 		}
 	}
 	for name, v := range n.Config.Variables {
 		if len(v.Validations) > 0 {
-			f(state.CheckVariable, under(n.Path, "var."+name))
+			f(n, state.CheckVariable, under(n.Path, "var."+name))
 		}
 	}
 	for name, o := range n.Config.Outputs {
 		if len(o.Preconditions) > 0 {
-			f(state.CheckOutput, under(n.Path, "output."+name))
+			f(n, state.CheckOutput, under(n.Path, "output."+name))
 		}
 	}
 	for name := range n.Config.Checks {
-		f(state.CheckBlock, under(n.Path, "check."+name))
+		f(n, state.CheckBlock, under(n.Path, "check."+name))
 	}
 	for _, child := range n.Calls {
 		declared(child, f)

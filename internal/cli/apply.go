@@ -193,7 +193,7 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given ma
 		return 1
 	}
 	r.Report.Tell(ds)
-	if o.destroy && n.Forget > 0 && !o.quietForgotten {
+	if o.destroy && n.Forget > 0 && !o.quietForgotten && slices.ContainsFunc(p.Changes, (*plan.Change).Outlives) {
 		return r.Fail(forgotten())
 	}
 	r.complete(o, n, res.State)

@@ -86,6 +86,12 @@ func (c *Call) Known() []*Module {
 	return ch.All
 }
 
+// Empty reports whether it was computed already that there are no instances.
+func (c *Call) Empty() bool {
+	ch, ok := c.children.Peek()
+	return ok && len(ch.All) == 0 && ch.Deferred == nil
+}
+
 func (c *Call) input(name string) *lang.Expr { return c.code.inputs[name] }
 
 // completion is the subject of everything in a called module.

@@ -57,6 +57,9 @@ func (t *Tree) Node(m addr.ModuleInstance) *Node {
 	return n
 }
 
+// Walk calls f for the node and all that it calls, parents first, siblings by name.
+func (n *Node) Walk(f func(*Node)) { n.walk(f) }
+
 func (n *Node) walk(f func(*Node)) {
 	f(n)
 	for _, name := range slices.Sorted(maps.Keys(n.Calls)) {

@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/checks"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
@@ -292,7 +293,35 @@ func (p *planner) checks() []state.CheckResult {
 			all = append(all, p.unseen(r)...)
 		}
 	}
-	return checks.Complete(checks.Group(all), root)
+	return checks.Complete(checks.Group(all), root, p.empty())
+}
+
+// empty tells the blocks of which it is known that none is wanted: all that there are no
+// results of, but for those that targets or exclusions leave out.
+func (p *planner) empty() func(*module.Node, state.CheckKind, string) bool {
+	if !p.scope.limited() {
+		return func(*module.Node, state.CheckKind, string) bool { return true }
+	}
+	none := map[string]bool{}
+	for _, c := range p.none {
+		none[c.String()] = true
+	}
+	unmade := map[*module.Node]bool{}
+	var walk func(*eval.Module)
+	walk = func(m *eval.Module) {
+		for _, call := range m.Calls() {
+			if call.Node != nil && call.Empty() {
+				call.Node.Walk(func(n *module.Node) { unmade[n] = true })
+			}
+			for _, child := range call.Known() {
+				walk(child)
+			}
+		}
+	}
+	walk(p.ev.Root)
+	return func(n *module.Node, kind state.CheckKind, address string) bool {
+		return unmade[n] && (kind == state.CheckResource || kind == state.CheckVariable) || none[address]
+	}
 }
 
 // unseen tells of the instances of a resource that are left out of the plan.

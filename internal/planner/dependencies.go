@@ -46,7 +46,7 @@ const maxTotal = 5_000_000
 func newDependencies(tree *module.Tree) *dependencies {
 	return &dependencies{
 		tree: tree,
-		ids: map[addr.ConfigResource]int32{}, direct: map[*demand.Node]*depSet{}, all: map[*eval.Resource]*depSet{},
+		ids:  map[addr.ConfigResource]int32{}, direct: map[*demand.Node]*depSet{}, all: map[*eval.Resource]*depSet{},
 		configs: map[*eval.Resource]addr.ConfigResource{}, unions: map[[2]*depSet]*depSet{},
 		static: map[addr.ModuleInstance]addr.Module{},
 	}

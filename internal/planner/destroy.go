@@ -221,7 +221,7 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	if p.in.Mode == plan.Destroy && c.Op == plan.Delete {
 		c.Reason = ""
 	}
-	if c.Op == plan.Forget && p.in.Mode == plan.Normal {
+	if c.Op == plan.Forget && (p.in.Mode == plan.Normal || forget) {
 		ds = append(ds, diag.Warnf(nil, "Resource will be removed from the state", "After this plan is applied, Terrace will no longer manage these objects: %s. They go on existing; to manage them again, import them.", a)...)
 	}
 	return ds

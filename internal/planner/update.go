@@ -172,7 +172,7 @@ func (m *managedPlan) triggered() (bool, diag.List) {
 			}
 			c := ip.change
 			switch {
-			case len(rest) == 0 && (c.Op == plan.Create || c.Op == plan.Update || c.Op.IsReplace()), len(rest) > 0 && c.Op.IsReplace():
+			case len(rest) == 0 && (c.Op == plan.Create || c.Op == plan.Update || c.Op.IsReplace()):
 				return true, ds
 			case len(rest) == 0 || c.Op == plan.NoOp:
 				continue
