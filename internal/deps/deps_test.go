@@ -74,7 +74,7 @@ const floors = `
 	state < state/statefile < internal/state/store, internal/state/journal;
 	state < internal/stateedit;
 	internal/state/store, internal/filelock, internal/sys < internal/state/store/local;
-	internal/state/store/local, internal/state/journal < internal/state/statemgr;
+	internal/state/store, internal/state/journal < internal/state/statemgr;
 	internal/state/store < internal/state/store/storetest;
 
 	# Floor 6: kinds of backends, a package each below internal/backend; only

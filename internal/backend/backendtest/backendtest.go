@@ -45,7 +45,7 @@ type Place struct {
 
 // Services are services for tests: a real clock, waiting that takes a tenth of the
 // time, no programs, and the default transport without a proxy.
-func Services(t *testing.T) backend.Services {
+func Services(t testing.TB) backend.Services {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
 	t.Cleanup(transport.CloseIdleConnections)

@@ -41,7 +41,7 @@ func Kind() backend.Kind {
 	} {
 		types[name] = t
 	}
-	return backend.Kind{Name: "s3", Schema: &schema.Block{Attributes: backend.Optional(types, "bucket", "key")}, Open: open}
+	return backend.Kind{Name: "s3", Schema: &schema.Block{Attributes: backend.Optional(types, "bucket", "key")}, Open: open, Bootstrap: bootstrapArgs()}
 }
 
 type s3Backend struct {
@@ -494,4 +494,15 @@ func (b *s3Backend) Check(ctx context.Context, report func(backend.Finding)) {
 		}
 		return false, "not blocked wholly: a policy or an ACL could make the state public"
 	})
+}
+
+// bootstrapArgs are what Terragrunt's remote_state says of making bucket and table.
+func bootstrapArgs() []string {
+	return []string{
+		"accesslogging_bucket_name", "accesslogging_bucket_tags", "accesslogging_target_object_partition_date_source", "accesslogging_target_prefix",
+		"bucket_sse_algorithm", "bucket_sse_kms_key_id", "disable_aws_client_checksums", "disable_bucket_update", "dynamodb_table_tags",
+		"enable_lock_table_ssencryption", "s3_bucket_tags", "skip_accesslogging_bucket_acl", "skip_accesslogging_bucket_enforced_tls",
+		"skip_accesslogging_bucket_public_access_blocking", "skip_accesslogging_bucket_ssencryption", "skip_bucket_accesslogging", "skip_bucket_creation",
+		"skip_bucket_enforced_tls", "skip_bucket_public_access_blocking", "skip_bucket_root_access", "skip_bucket_ssencryption", "skip_bucket_versioning",
+	}
 }

@@ -37,7 +37,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -200,7 +199,7 @@ func (h *State) fold(ctx context.Context, rec *journal.Recovered) diag.List {
 	}
 	apart, more := journal.Apart(rec, h.current)
 	ds = append(ds, more...)
-	_, more = local.WriteApart(h.o.Dir, apart)
+	_, more = writeApart(h.o.Dir, apart)
 	return append(ds, more...)
 }
 

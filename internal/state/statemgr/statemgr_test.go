@@ -153,7 +153,7 @@ func TestNotWritten(t *testing.T) {
 		if !journal.Exists(o.Journal) {
 			t.Error("the journal is gone")
 		}
-		_, err := os.Stat(filepath.Join(o.Dir, local.ErroredName))
+		_, err := os.Stat(filepath.Join(o.Dir, erroredName))
 		if saved := err == nil; saved == rescued || rescued != (dir == "") {
 			t.Errorf("saved: %t, rescued: %t", saved, rescued)
 		}
@@ -196,7 +196,7 @@ func TestErroredIsNewer(t *testing.T) {
 	h.End(with(0))
 	must(t, h.Release().Err())
 	h, _ = take(t, o)
-	saved, ds := local.ReadFile(t.Context(), filepath.Join(o.Dir, local.ErroredName))
+	saved, ds := local.ReadFile(t.Context(), filepath.Join(o.Dir, erroredName))
 	if ds.HasErrors() || !has(saved, 0) || !has(h.Current(), 0) || saved.Serial <= h.Current().Serial || saved.Lineage != h.Current().Lineage {
 		t.Errorf("saved %v, folded in %v: %v", saved, h.Current(), ds)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -165,7 +164,7 @@ func (h *State) End(final *state.State) diag.List {
 	// here; what is saved has outputs besides, and must be newer to be pushed over that.
 	last = last.WithMeta(h.failed.Lineage, h.failed.Serial+1, h.failed.TerraformVersion)
 	ds := diag.Errorf(nil, "Failed to save state", "The state could not be written to its place. It was saved as told below, and the journal %s holds it too.", h.o.Journal)
-	_, more := local.WriteErrored(h.o.Dir, last)
+	_, more := writeErrored(h.o.Dir, last)
 	ds = append(ds, more...)
 	if more.HasErrors() && h.o.Rescue != nil {
 		ds = append(ds, h.o.Rescue(last)...)

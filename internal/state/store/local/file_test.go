@@ -253,29 +253,6 @@ func TestBrokenStateIsNoMissingState(t *testing.T) {
 	}
 }
 
-func TestErrored(t *testing.T) {
-	dir := t.TempDir()
-	for n, name := range []string{"errored.tfstate", "errored.1.tfstate", "errored.2.tfstate"} {
-		path, ds := WriteErrored(dir, storetest.Sample(n))
-		if path != filepath.Join(dir, name) || ds.HasErrors() || len(ds) != 1 || !strings.Contains(ds[0].Detail, "state push "+name) {
-			t.Errorf("%s %v", path, ds)
-		}
-		if got := readSerial(t, path); got != uint64(n)+1 {
-			t.Errorf("%s: serial %d", name, got)
-		}
-		if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: mode %v", name, info.Mode())
-		}
-	}
-	path, ds := WriteApart(dir, storetest.Sample(5))
-	if filepath.Base(path) != "errored.3.tfstate" || ds.HasErrors() || strings.Contains(ds[0].Detail, "state push") {
-		t.Errorf("%s %v", path, ds)
-	}
-	if path, ds := WriteErrored(filepath.Join(dir, "none"), storetest.Sample(3)); path != "" || !ds.HasErrors() {
-		t.Errorf("%s %v", path, ds)
-	}
-}
-
 func TestNextSerial(t *testing.T) {
 	s := storetest.Sample(2)
 	first, write := store.NextSerial(nil, s.WithMeta("", 0, ""))

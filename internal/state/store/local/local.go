@@ -28,7 +28,6 @@ import (
 const (
 	DefaultPath         = "terraform.tfstate"
 	DefaultWorkspaceDir = "terraform.tfstate.d"
-	ErroredName         = "errored.tfstate"
 )
 
 // Options say where a state lives. Relative paths count from Dir.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -380,65 +379,4 @@ func room(f *os.File, size int64) error {
 		_, err = f.WriteAt([]byte{'\n'}, 0)
 	}
 	return err
-}
-
-// WriteErrored saves a whole state that could not be written to its place as
-// errored.tfstate in dir, or under a name with a number if there is one already.
-// Without errors the message is a warning that says where it is and what to do.
-// With errors the caller must give the state to the user another way, on
-// standard output in the last resort.
-func WriteErrored(dir string, st *state.State) (path string, ds diag.List) {
-	if path, ds = save(dir, st); ds.HasErrors() {
-		return "", ds
-	}
-	return path, diag.Warnf(nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, filepath.Base(path))
-}
-
-// WriteApart does the same for a state that holds only what the journal of
-// another state knew, which must not be pushed.
-func WriteApart(dir string, st *state.State) (path string, ds diag.List) {
-	if path, ds = save(dir, st); ds.HasErrors() {
-		return "", ds
-	}
-	return path, diag.Warnf(nil, "Objects saved to another file", "What the journal knew was saved to %s. Compare it with the state, import what the state lacks, and do not push it: it holds these objects alone.", path)
-}
-
-// exclusive makes a file that did not exist, wholly or not at all.
-func exclusive(path string, content []byte) error {
-	f, err := create(tempName(path, false), content, 0o600)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if err := f.Close(); err != nil {
-		return err
-	}
-	err = os.Link(f.Name(), path)
-	if err != nil && !errors.Is(err, fs.ErrExist) { // some file systems have no links
-		if _, there := os.Lstat(path); there == nil {
-			return fs.ErrExist
-		}
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func save(dir string, st *state.State) (path string, ds diag.List) {
-	path = filepath.Join(dir, ErroredName)
-	var b bytes.Buffer
-	err := statefile.Write(&b, st, true)
-	for n := 1; err == nil; n++ {
-		if err = exclusive(path, b.Bytes()); !errors.Is(err, fs.ErrExist) {
-			break
-		}
-		err = nil
-		path = filepath.Join(dir, fmt.Sprintf("errored.%d.tfstate", n))
-	}
-	if err != nil {
-		return "", diag.Errorf(nil, "Failed to save state", "The state cannot be written to %s either: %s.", path, reason(err))
-	}
-	return path, nil
 }

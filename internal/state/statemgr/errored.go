@@ -1,0 +1,94 @@
+package statemgr
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// erroredName is the name that the peers use.
+const erroredName = "errored.tfstate"
+
+// writeErrored saves a whole state that could not be written to its place as
+// errored.tfstate in dir, or under a name with a number if there is one already.
+// Without errors the message is a warning that says where it is and what to do.
+// With errors the caller must give the state to the user another way, on
+// standard output in the last resort.
+func writeErrored(dir string, st *state.State) (path string, ds diag.List) {
+	if path, ds = save(dir, st); ds.HasErrors() {
+		return "", ds
+	}
+	return path, diag.Warnf(nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, filepath.Base(path))
+}
+
+// writeApart does the same for a state that holds only what the journal of
+// another state knew, which must not be pushed.
+func writeApart(dir string, st *state.State) (path string, ds diag.List) {
+	if path, ds = save(dir, st); ds.HasErrors() {
+		return "", ds
+	}
+	return path, diag.Warnf(nil, "Objects saved to another file", "What the journal knew was saved to %s. Compare it with the state, import what the state lacks, and do not push it: it holds these objects alone.", path)
+}
+
+func save(dir string, st *state.State) (path string, ds diag.List) {
+	path = filepath.Join(dir, erroredName)
+	var b bytes.Buffer
+	err := statefile.Write(&b, st, true)
+	for n := 1; err == nil; n++ {
+		if err = exclusive(path, b.Bytes()); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+		err = nil
+		path = filepath.Join(dir, fmt.Sprintf("errored.%d.tfstate", n))
+	}
+	if err != nil {
+		return "", diag.Errorf(nil, "Failed to save state", "The state cannot be written to %s either: %s.", path, plain(err))
+	}
+	return path, nil
+}
+
+// plain is an error of the operating system without the path, which the message around
+// it names.
+func plain(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// exclusive makes a file that did not exist, wholly or not at all.
+func exclusive(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new") // for its owner alone
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	err = os.Link(f.Name(), path)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // some file systems have no links
+		if _, there := os.Lstat(path); there == nil {
+			return fs.ErrExist
+		}
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return err
+	}
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil // where folders cannot be opened they need not be synced
+	}
+	_ = d.Sync()
+	return d.Close()
+}
