@@ -1,6 +1,8 @@
 package unit
 
 import (
+	"slices"
+
 	version "github.com/hashicorp/go-version"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -43,11 +45,24 @@ func (u *Unit) checkBlocks(t *demand.Task) diag.List {
 		func(t *demand.Task) diag.List { _, ds := u.Exclude(t); return ds },
 		func(t *demand.Task) diag.List { _, ds := u.static(t).Errors(t); return ds },
 		func(t *demand.Task) diag.List { _, ds := u.Features(t); return ds },
-		func(t *demand.Task) diag.List { _, ds := u.Dependencies(t, nil); return ds },
+		func(t *demand.Task) diag.List { _, ds := u.Dependencies(t, u.wanted); return ds },
 	} {
 		c.add(part(t))
 	}
 	return c.ds
+}
+
+// CheckSelf reports a dependency that leads back to the unit itself, if something in
+// use reads it (rule 16 of the import specification).
+func (u *Unit) CheckSelf(t *demand.Task) diag.List {
+	c := u.on(t, false)
+	w := &edgeList{u: u, used: map[string]bool{}}
+	u.blockEdges(c, w)
+	if !slices.ContainsFunc(w.edges, func(e Edge) bool { return e.ID == u.ID }) {
+		return nil
+	}
+	_, ds := u.Dependencies(t, u.wanted)
+	return slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool { return m.Code != selfDependency })
 }
 
 // static is the unit as it is seen before any unit runs: outputs are unknown.

@@ -49,6 +49,8 @@ func (u *Unit) Dependencies(t *demand.Task, wanted func(name string) bool) ([]Ed
 	return w.edges, c.ds
 }
 
+const selfDependency = "unit/self-dependency"
+
 type edgeList struct {
 	u     *Unit
 	used  map[string]bool
@@ -75,7 +77,7 @@ func (w *edgeList) dropSelf(c *calc) {
 			if e.At != nil && e.At.Filename != w.u.Path {
 				through = " It came in through " + w.u.through(c, e.At.Filename) + "."
 			}
-			c.errorf(e.At, "unit/self-dependency", "Unit depends on itself", "The dependency %q leads back to this unit (%s), and what it reads is in use.%s", e.Label, e.ID, through)
+			c.errorf(e.At, selfDependency, "Unit depends on itself", "The dependency %q leads back to this unit (%s), and what it reads is in use.%s", e.Label, e.ID, through)
 		}
 		return true
 	})

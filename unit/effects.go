@@ -95,19 +95,18 @@ words:
 		}
 		return r
 	}
-	var r runResult
-	if noCache {
-		r = run()
-	} else {
-		key := strings.Join(args, "\x00")
-		if !global {
-			key = k.e.dir + "\x00\x00" + key
-		}
-		if l.env.UnitEnviron != nil {
-			key = k.c.leaf.dir + "\x00\x00\x00" + key
-		}
-		r = l.runs.Do(key, run)
+	key := strings.Join(args, "\x00")
+	if !global {
+		key = k.e.dir + "\x00\x00" + key
 	}
+	if noCache { // each call runs once, though its expression is computed again when outputs are there
+		k.runs++
+		key = fmt.Sprintf("%s\x00%d\x00\x00%s", k.at, k.runs, key)
+	}
+	if l.env.UnitEnviron != nil {
+		key = k.c.leaf.dir + "\x00\x00\x00" + key
+	}
+	r := l.runs.Do(key, run)
 	return cty.StringVal(strings.TrimSuffix(r.out, "\n")), r.err
 }
 

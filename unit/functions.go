@@ -8,6 +8,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -33,6 +34,8 @@ type call struct {
 	c    *calc
 	e    *ev
 	name string
+	at   source.Range // of the expression that the call stands in
+	runs int          // how often run_cmd was called in it without being kept
 }
 
 // isContextFunction tells the functions of the unit language.
@@ -59,7 +62,7 @@ func (c *calc) contextFunctions(e *ev, x *xpr) map[string]function.Function {
 	out := make(map[string]function.Function, len(x.calls))
 	for _, name := range x.calls {
 		def := lookupFunction(name)
-		k := &call{c, e, name}
+		k := &call{c: c, e: e, name: name, at: x.at()}
 		if def.dynamic != nil {
 			out[name] = def.dynamic(k)
 			continue

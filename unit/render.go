@@ -56,7 +56,11 @@ func (u *Unit) shown(c *calc, name string, n node) cty.Value {
 	}
 	vals := make(map[string]cty.Value, len(names))
 	for _, k := range names {
-		vals[k] = u.shownMember(c, name, k, o.child(c, k))
+		v := u.shownMember(c, name, k, o.child(c, k))
+		if name == "inputs" && !v.IsKnown() {
+			continue // made of outputs that do not exist: left out, as Terragrunt does
+		}
+		vals[k] = v
 	}
 	return cty.ObjectVal(vals)
 }
@@ -128,7 +132,11 @@ func (u *Unit) metaGroup(c *calc, name string, n node) cty.Value {
 	vals := make(map[string]cty.Value, len(names))
 	for _, k := range names {
 		in := o.child(c, k)
-		vals[k] = withMeta(u.shownMember(c, name, k, in), placeOf(in))
+		v := u.shownMember(c, name, k, in)
+		if name == "inputs" && !v.IsKnown() {
+			continue
+		}
+		vals[k] = withMeta(v, placeOf(in))
 	}
 	return cty.ObjectVal(vals)
 }

@@ -32,7 +32,16 @@ type Unit struct {
 	mod *block // nil for an ordinary unit
 	// noOutputs makes everything be computed without outputs.
 	noOutputs bool
-	within    *ev // the evaluation of its file as a whole
+	within    *ev                    // the evaluation of its file as a whole
+	wanted    func(name string) bool // which inputs its module takes; nil: all
+}
+
+// Using is the same unit, whose module takes some inputs alone: the others are not in
+// use. nil means that it takes all.
+func (u *Unit) Using(wanted func(name string) bool) *Unit {
+	n := *u
+	n.wanted = wanted
+	return &n
 }
 
 // Load reads the unit of a folder or file: one for an ordinary unit, one for

@@ -157,6 +157,9 @@ func (n *configNode) block(c *calc, sub *blockSpec, raw node) node {
 		if raw == nil {
 			return valueNode{cty.EmptyObjectVal, n.e, n.at}
 		}
+		if n.style == renderStyle && sub.name == "dependency" && n.e.leaf != nil {
+			raw = &others{raw, n.e}
+		}
 		return &mapped{raw, func(label string, b node) node { return n.shaped(b, sub, label) }}
 	}
 	if raw == nil {
@@ -166,6 +169,25 @@ func (n *configNode) block(c *calc, sub *blockSpec, raw node) node {
 		return nil
 	}
 	return n.shaped(raw, sub, "")
+}
+
+// others are the dependencies but for those that lead back to the unit itself: these
+// are in force nowhere (rule 16 of the import specification).
+type others struct {
+	node
+	leaf *ev
+}
+
+func (n *others) open(c *calc) node       { return &others{n.node.open(c), n.leaf} }
+func (n *others) value(c *calc) cty.Value { return objectOf(c, n) }
+func (n *others) keys(c *calc) ([]string, bool) {
+	names, ok := n.node.keys(c)
+	return slices.DeleteFunc(slices.Clone(names), func(label string) bool {
+		d := &depNode{scope: n.leaf, label: label, raw: n.node.child(c, label)}
+		one := c.sub(n.leaf, false)
+		target, ok := d.target(one)
+		return ok && string(target) == n.leaf.id
+	}), ok
 }
 
 func (n *configNode) shaped(raw node, sub *blockSpec, label string) node {

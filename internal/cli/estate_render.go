@@ -106,13 +106,17 @@ func beside(c *command.Call, e *estate.Estate, ds diag.List) {
 func render(ctx context.Context, c *command.Call, e *estate.Estate, u *estate.Unit, o *renderOptions) int {
 	var b []byte
 	var ds diag.List
+	in := u.Unit
+	if taken := e.Declared(ctx, u); taken != nil {
+		in = in.Using(func(name string) bool { return taken[name] != nil })
+	}
 	switch t := e.Task(ctx); {
 	case o.metadata:
-		b, ds = u.RenderMetadata(t)
+		b, ds = in.RenderMetadata(t)
 	case o.json:
-		b, ds = u.RenderJSON(t)
+		b, ds = in.RenderJSON(t)
 	default:
-		b, ds = u.RenderHCL(t)
+		b, ds = in.RenderHCL(t)
 	}
 	beside(c, e, ds)
 	if ds.HasErrors() {

@@ -45,7 +45,7 @@ func (r *Runner) Look(ctx context.Context, u *discovery.Unit) (*Single, diag.Lis
 // locate finds out where the module of a unit is and what its working folder holds.
 func (r *Runner) locate(ctx context.Context, u *discovery.Unit, o Observer) (*Turn, diag.List) {
 	t := &Turn{execution: &execution{Runner: r, o: Options{Observe: o}}, Unit: u, res: &report.Result{Unit: u}, task: r.Loader.Task(ctx)}
-	ds := r.First.Of(u.CheckRunner(t.task))
+	ds := r.First.Of(append(u.CheckRunner(t.task), u.Warnings(t.task)...))
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -53,6 +53,13 @@ func (r *Runner) locate(ctx context.Context, u *discovery.Unit, o Observer) (*Tu
 	t.dir, more = r.Dirs.Dir(t.task, u.Unit, true)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
+	}
+	taken := func(name string) bool {
+		root := t.dir.Root()
+		return root == nil || root.Variables[name] != nil
+	}
+	if more = u.Using(taken).CheckSelf(t.task); more.HasErrors() {
+		return nil, append(ds, more...)
 	}
 	if t.dir.Waits != "" {
 		return nil, append(ds, diag.Errorf(nil, "Outputs are not known", "The unit's %s depends on outputs that are not known yet. Apply the units that it depends on first.", t.dir.Waits)...)
