@@ -90,9 +90,11 @@ const floors = `
 	internal/backend, internal/backend/rest < internal/backend/consul;
 	internal/backend, internal/backend/rest < internal/backend/kubernetes;
 	internal/backend < internal/backend/etcdv3;
+	internal/backend, internal/backend/rest < internal/backend/cos;
 	internal/backend < internal/backend/inmem;
 	internal/backend, internal/state/store/local < internal/backend/local;
 	internal/backend/consul,
+	  internal/backend/cos,
 	  internal/backend/etcdv3,
 	  internal/backend/httpstore,
 	  internal/backend/inmem,

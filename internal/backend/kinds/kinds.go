@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/consul"
+	"github.com/terrace-iac/terrace/internal/backend/cos"
 	"github.com/terrace-iac/terrace/internal/backend/etcdv3"
 	"github.com/terrace-iac/terrace/internal/backend/httpstore"
 	"github.com/terrace-iac/terrace/internal/backend/inmem"
@@ -23,6 +24,7 @@ import (
 func All() []backend.Kind {
 	return []backend.Kind{
 		consul.Kind(),
+		cos.Kind(),
 		etcdv3.Kind(),
 		httpstore.Kind(),
 		inmem.Kind(),
