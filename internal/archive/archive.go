@@ -195,11 +195,34 @@ func (w *writer) finish() error {
 		}
 	}
 	for _, l := range w.links {
-		if _, err := w.root.Stat(l.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		_, err := w.root.Stat(l.name)
+		if errors.Is(err, fs.ErrNotExist) && upAgain(l.target) {
+			return fmt.Errorf("the archive holds the link %q to %q, which goes up again behind something that is not there, so nobody can tell whether it stays in its folder", l.name, l.target)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("the archive holds the link %q to %q, which cannot be followed inside of its folder: %w", l.name, l.target, err)
 		}
 	}
 	return nil
+}
+
+// upAgain reports whether a path goes up behind a part that has a name. What that part
+// is, a folder or a link, decides where the path leads: if it comes to be later, nobody
+// looks again.
+func upAgain(target string) bool {
+	named := false
+	for _, part := range strings.Split(target, "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			if named {
+				return true
+			}
+		default:
+			named = true
+		}
+	}
+	return false
 }
 
 func (w *writer) close(err error) error { return errors.Join(err, w.root.Close()) }

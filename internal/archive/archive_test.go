@@ -210,6 +210,8 @@ func TestHostileArchives(t *testing.T) {
 		{"backslashes", "leads out of its folder", []entry{{name: `..\evil`, text: "x"}}, Limits{}},
 		{"drive", "not a relative path", []entry{{name: `C:/evil`, text: "x"}}, Limits{}},
 		{"link out", "leads out of its folder", []entry{{name: "l", link: "../.."}}, Limits{}},
+		{"link out behind what is not there", "not there", []entry{{name: "d/e/l", link: "later/../../x"}}, Limits{}},
+		{"link out behind a link to what is not there", "not there", []entry{{name: "d/later", link: "none"}, {name: "d/l", link: "later/../x"}}, Limits{}},
 		{"absolute link", "only relative links", []entry{{name: "l", link: "/etc/passwd"}}, Limits{}},
 		{"link chain out", "", []entry{{name: "a", link: "."}, {name: "b", link: "a/.."}, {name: "c", link: "b/../x"}}, Limits{}},
 		{"through a link", "", []entry{{name: "l", link: "."}, {name: "l/evil", text: "x"}}, Limits{}},

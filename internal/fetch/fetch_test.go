@@ -340,6 +340,12 @@ func TestHTTP(t *testing.T) {
 			w.Header().Set("X-Terraform-Get", "/../../etc")
 		case "/file":
 			w.Header().Set("X-Terraform-Get", "file:///etc")
+		case "/git-file":
+			w.Header().Set("X-Terraform-Get", "git::file:///etc")
+		case "/hg-file":
+			w.Header().Set("X-Terraform-Get", "hg::FILE:///etc//sub")
+		case "/git-path":
+			w.Header().Set("X-Terraform-Get", "git::/etc")
 		case "/loop.zip":
 			http.Redirect(w, r, "/loop.zip", http.StatusFound)
 		case "/text.zip":
@@ -374,6 +380,9 @@ func TestHTTP(t *testing.T) {
 	getFails(t, f, srv.URL+"/body", "does not say where the module is")
 	getFails(t, f, srv.URL+"/circle", "more than 10 times")
 	getFails(t, f, srv.URL+"/file", "a place on this machine")
+	getFails(t, f, srv.URL+"/git-file", "a place on this machine")
+	getFails(t, f, srv.URL+"/hg-file", "a place on this machine")
+	getFails(t, f, srv.URL+"/git-path", "")
 	getFails(t, f, srv.URL+"/local", "")
 	getFails(t, f, srv.URL+"/loop.zip", "redirects")
 	getFails(t, f, srv.URL+"/text.zip", "cannot unpack")

@@ -129,6 +129,11 @@ func (w *work) repo() (repo, error) {
 	if _, set := rp.env.Lookup("GIT_TERMINAL_PROMPT"); !set {
 		rp.env = rp.env.With("GIT_TERMINAL_PROMPT=0")
 	}
+	for _, bound := range [...]string{"GIT_HTTP_LOW_SPEED_LIMIT=1000", "GIT_HTTP_LOW_SPEED_TIME=60"} { // bytes a second, seconds
+		if name, _, _ := strings.Cut(bound, "="); rp.env.Get(name) == "" {
+			rp.env = rp.env.With(bound)
+		}
+	}
 	// A repository that we are called from within must not become the target.
 	rp.env = rp.env.Without("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX")
 	return rp, nil

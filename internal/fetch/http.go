@@ -208,7 +208,7 @@ func (w *work) indirect(ctx context.Context, u *url.URL, header http.Header, dir
 	if err != nil {
 		return fmt.Errorf("%s says that the module is at %q: %w", transfer.Public(u), where, err)
 	}
-	if next.Getter == "file" {
+	if onThisMachine(next) {
 		return fmt.Errorf("%s says that the module is at %q, which is a place on this machine", transfer.Public(u), where)
 	}
 	w.subdir = joinSub(next.Subdir, w.subdir)
@@ -237,6 +237,13 @@ func resolveLocation(where string, base *url.URL) (Address, error) {
 		return Address{}, errors.New("that is not the address of a module package")
 	}
 	return a, err
+}
+
+// onThisMachine reports whether a package is fetched from the file system, by whatever
+// getter: git reads repositories there too.
+func onThisMachine(a Address) bool {
+	u, err := url.Parse(a.URL)
+	return a.Getter == "file" || err != nil || strings.EqualFold(u.Scheme, "file") || u.Host == "" && u.Scheme != "ssh"
 }
 
 // ResolveLocation is how the answer of a module registry is understood; base is

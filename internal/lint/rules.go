@@ -78,6 +78,8 @@ var excused = map[string]string{
 	"internal/provider/install path/filepath.Abs": "the target of a link must not depend on the folder of the link",
 	"internal/funcs path/filepath.Abs":            "only of what is absolute already, if the scope has a folder",
 	"engine path/filepath.Abs":                    "embedders may name a folder relative to their own",
+	"internal/transfer time.Now":                  "how long a server keeps us waiting is measured",
+	"internal/transfer time.Since":                "the same",
 	"engine time.Now":                             "the clock of embedders that give none",
 	"internal/resourceclient time.Until":          "a provider says when to renew by the clock on the wall",
 	"internal/transfer net/http.DefaultTransport": "a copy with its settings, not itself",

@@ -98,7 +98,7 @@ func (c *Client) save(ctx context.Context, d Download, f *os.File) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		if s.done > before {
+		if s.done-before >= leastPerIdle {
 			try = 0 // it goes on, if slowly
 			if s.resumed++; s.resumed > 1000 {
 				return err

@@ -163,18 +163,31 @@ func (c *Client) once(ctx context.Context, req *http.Request) (*http.Response, e
 	return resp, nil
 }
 
-// watched is a body that fails when it brings nothing for a while.
+// watched is a body that fails when it brings nothing for a while, or next to nothing:
+// a server that sends a byte now and then would keep us for years. What counts is the
+// time that is spent waiting, not what is done with the data between.
 type watched struct {
 	io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	idle   time.Duration
+	waited time.Duration // since came was 0
+	came   int
 }
 
+// leastPerIdle is how many bytes must come within the time in which a body may not be idle.
+const leastPerIdle = 4 << 10
+
 func (w *watched) Read(p []byte) (int, error) {
-	timer := time.AfterFunc(w.idle, func() { w.cancel(errStalled) })
+	start := time.Now()
+	timer := time.AfterFunc(w.idle-w.waited, func() { w.cancel(errStalled) })
 	n, err := w.ReadCloser.Read(p)
 	timer.Stop()
+	if w.came += n; w.came >= leastPerIdle {
+		w.came, w.waited = 0, 0
+	} else {
+		w.waited += time.Since(start)
+	}
 	if err != nil && err != io.EOF && context.Cause(w.ctx) == errStalled {
 		err = errStalled
 	}

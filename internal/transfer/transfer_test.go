@@ -59,6 +59,12 @@ func TestGetGivesUp(t *testing.T) {
 			_, _ = w.Write(bytes.Repeat([]byte("x"), 1000))
 		case "/slow":
 			<-r.Context().Done()
+		case "/drip": // a byte now and then, for ever
+			for r.Context().Err() == nil {
+				_, _ = w.Write([]byte("x"))
+				w.(http.Flusher).Flush()
+				time.Sleep(5 * time.Millisecond)
+			}
 		case "/stall":
 			_, _ = w.Write([]byte("x"))
 			w.(http.Flusher).Flush()
@@ -78,13 +84,14 @@ func TestGetGivesUp(t *testing.T) {
 		{"/huge", "larger than allowed", 1},
 		{"/slow", "no answer within 100ms", 4},
 		{"/stall", "stopped sending", 4},
+		{"/drip", "stopped sending", 4},
 	} {
 		n.Store(0)
 		c := *c
 		switch x.path {
 		case "/slow":
 			c.Timeout = 100 * time.Millisecond
-		case "/stall":
+		case "/stall", "/drip":
 			c.Idle = 100 * time.Millisecond
 		}
 		_, _, err := c.Get(context.Background(), srv.URL+x.path+"?token=secret", nil, 100)

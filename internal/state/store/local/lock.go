@@ -131,7 +131,7 @@ func (s *Store) tryLock(info store.LockInfo) (*lock, error) {
 		return nil, err
 	}
 	l.h = &held{path: path, store: s, files: []*os.File{f}}
-	if err := os.WriteFile(l.info, info.JSON(), 0o600); err != nil {
+	if err := writeInfo(l.info, info.JSON()); err != nil {
 		l.release()
 		return nil, err
 	}
@@ -139,6 +139,21 @@ func (s *Store) tryLock(info store.LockInfo) (*lock, error) {
 	process.add(l.h)
 	s.run.held = l.h
 	return l, nil
+}
+
+// writeInfo writes who has the lock. What is there is left over, or was put there by
+// somebody else: a checkout may hold a link by that name, which must not be written
+// through.
+func writeInfo(path string, text []byte) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
 }
 
 // claim notes that a unit has its state in a file, and refuses a second unit
