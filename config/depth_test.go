@@ -42,7 +42,7 @@ func TestTooDeep(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if !tt.deep {
-				if at, deep := tooDeep(tt.file, []byte(tt.text)); deep {
+				if at, deep := source.TooDeep(tt.file, []byte(tt.text)); deep {
 					t.Fatalf("turned away at %s", at)
 				}
 				return

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -22,8 +23,8 @@ type parsed struct {
 type syntax struct {
 	text  []byte
 	err   error
-	deep  *source.Range // where it is too deeply nested
-	body  hcl.Body      // nil if there is nothing to work with
+	deep  diag.List // that it nests too deeply
+	body  hcl.Body  // nil if there is nothing to work with
 	diags hcl.Diagnostics
 }
 
@@ -33,8 +34,7 @@ func parse(path string, read func() ([]byte, error)) *syntax {
 	if s.text, s.err = read(); s.err != nil {
 		return s
 	}
-	if at, deep := tooDeep(path, s.text); deep {
-		s.deep = &at
+	if s.deep = diag.TooDeep(path, s.text); s.deep != nil {
 		return s
 	}
 	var file *hcl.File
@@ -67,7 +67,7 @@ func parseFile(f FileRole, layer *source.Layer, s *syntax, set *source.Set) *par
 		return p
 	}
 	if s.deep != nil {
-		p.ds = errorAt("config/too-deep", *s.deep, "Too deeply nested", "Expressions and blocks in this file are nested more than %d levels deep, which no configuration written for a reader needs. Flatten it, or move the data to a file that is read with jsondecode or yamldecode.", maxDepth)
+		p.ds = slices.Clone(s.deep)
 		return p
 	}
 	p.ds = diag.FromHCL(s.diags)

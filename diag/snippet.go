@@ -107,7 +107,9 @@ func (p *parsed) file(f *source.File) *hcl.File {
 		return file
 	}
 	var file *hcl.File
-	if strings.HasSuffix(f.Path, ".json") {
+	if _, deep := source.TooDeep(f.Path, f.Bytes); deep {
+		// nothing is to be found out about it
+	} else if strings.HasSuffix(f.Path, ".json") {
 		file, _ = json.Parse(f.Bytes, f.Path)
 	} else {
 		file, _ = hclsyntax.ParseConfig(f.Bytes, f.Path, hcl.InitialPos)

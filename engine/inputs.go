@@ -25,6 +25,10 @@ func inputValue(v *config.Variable, in InputValue) (eval.Input, diag.List) {
 		return out, nil
 	}
 	file := "<value for var." + v.Name + ">"
+	if ds := diag.TooDeep(file, []byte(*in.Text)); ds != nil {
+		out.Value = cty.DynamicVal
+		return out, diag.Errorf(&v.At, "Invalid value for input variable", "The value of the variable %q, given by %s, is nested too deeply.", v.Name, out.From)
+	}
 	x, diags := hclsyntax.ParseExpression([]byte(*in.Text), file, hcl.InitialPos)
 	if !diags.HasErrors() {
 		var more hcl.Diagnostics

@@ -63,6 +63,9 @@ func privateLines(text []byte, names []string) []lines {
 			end = valueEnd(tokens, after+1)
 			out = append(out, lines{tokens[i].Range.Start.Line, lastLine(tokens, end)})
 		case hclsyntax.TokenOBrace:
+			if tokens[min(after+1, len(tokens)-1)].Type == hclsyntax.TokenCBrace {
+				continue // nothing stands in it
+			}
 			end = valueEnd(tokens, after)
 			from := t.Range.Start.Line
 			if next := tokens[min(after+1, len(tokens)-1)]; next.Type == hclsyntax.TokenNewline {

@@ -13,6 +13,7 @@ func TestShows(t *testing.T) {
 		{"text", "inputs = {\n  x = \"${local.a}}\"\n  y = <<E\n}\nE\n}\nb = 2\n", []int{1, 2, 3, 4, 5, 6}},
 		{"block", "x {\n  secret \"a\" {\n    y = 1\n  }\n}\n", []int{3, 4}},
 		{"block on a line", "x {\n  secret \"a\" { y = 1 }\n}\n", []int{2}},
+		{"empty block", "x {\n  secret \"a\" {}\n}\n", nil},
 		{"other use of the name", "a = var.inputs\ninputs_of = 1\nb = inputs\n", nil},
 		{"open string", "a = 1\ninputs = {\n  x = \"a\n  y = 2\n}\n", []int{2, 3, 4, 5}},
 		{"open bracket before", "a = [\ninputs = {\n  x = 1\n}\n", []int{2, 3, 4}},

@@ -118,6 +118,9 @@ func (k *call) readTfvars(args []string) (cty.Value, error) {
 		return cty.NilVal, fmt.Errorf("cannot read %s: %s", path, plainError(err))
 	}
 	k.c.readFile(path)
+	if ds := diag.TooDeep(path, text); ds != nil {
+		return cty.NilVal, ds.Err()
+	}
 	var f *hcl.File
 	var diags hcl.Diagnostics
 	if strings.HasSuffix(path, ".json") {

@@ -110,16 +110,22 @@ func Source(path string, text []byte) *source.File {
 func parse(path string, text []byte, spec *blockSpec) *file {
 	f := &file{path: path, dir: filepath.Dir(path), src: Source(path, text)}
 	r := &reader{f: f}
+	if f.ds = diag.TooDeep(path, text); f.ds != nil {
+		text = nil
+	}
 	if strings.HasSuffix(path, ".json") {
+		if f.ds != nil {
+			text = []byte("{}")
+		}
 		parsed, diags := hcljson.Parse(text, path)
-		f.ds = diag.FromHCL(diags)
+		f.ds = append(f.ds, diag.FromHCL(diags)...)
 		if parsed != nil && !f.ds.HasErrors() {
 			r.json = true
 			f.root = r.block(parsed.Body, spec)
 		}
 	} else {
 		parsed, diags := hclsyntax.ParseConfig(text, path, hcl.InitialPos)
-		f.ds = diag.FromHCL(diags)
+		f.ds = append(f.ds, diag.FromHCL(diags)...)
 		if body, ok := parsedBody(parsed); ok {
 			f.root = r.block(body, spec)
 		}

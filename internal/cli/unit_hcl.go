@@ -92,6 +92,10 @@ type formatOptions struct {
 
 // formatted is a text in its canonical form, unless it has errors.
 func formatted(set *source.Set, path string, text []byte) ([]byte, diag.List) {
+	if ds := diag.TooDeep(path, text); ds != nil {
+		set.Add(unit.Source(path, text))
+		return nil, ds
+	}
 	if _, diags := hclsyntax.ParseConfig(text, path, hcl.InitialPos); diags.HasErrors() {
 		set.Add(unit.Source(path, text))
 		return nil, diag.FromHCL(diags)

@@ -27,7 +27,8 @@ const floors = `
 	NONE
 	< source, addr, internal/parallel, internal/value, internal/sys,
 	  internal/archive, internal/filelock, internal/atomicfile, internal/digraph, internal/state/rawjson,
-	  internal/provider/rpc/pb6, internal/format;
+	  internal/provider/rpc/pb6;
+	source < internal/format;
 
 	# Floor 1: messages to the user.
 	source, addr < diag;

@@ -13,11 +13,15 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // HCL formats a file of native syntax: indentation, alignment and spaces alone. With
 // errors the result is nil.
 func HCL(src []byte, name string) ([]byte, hcl.Diagnostics) {
+	if diags := tooDeep(src, name); diags != nil {
+		return nil, diags
+	}
 	if _, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos); diags.HasErrors() {
 		return nil, diags
 	}
@@ -29,6 +33,9 @@ func HCL(src []byte, name string) ([]byte, hcl.Diagnostics) {
 // quotes, and types of variables in the older style are written in today's. With
 // errors the result is nil.
 func Configuration(src []byte, name string) ([]byte, hcl.Diagnostics) {
+	if diags := tooDeep(src, name); diags != nil {
+		return nil, diags
+	}
 	file, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
 	if diags.HasErrors() {
 		return nil, diags
@@ -145,4 +152,14 @@ func (f *formatter) variableType(x hclsyntax.Expression) {
 	case `"map"`:
 		f.replace(r, []byte("map(string)"))
 	}
+}
+
+// tooDeep is an error about a text that nests so deeply that parsing it would use up the
+// stack, which ends the program.
+func tooDeep(src []byte, name string) hcl.Diagnostics {
+	at, deep := source.TooDeep(name, src)
+	if !deep {
+		return nil
+	}
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Too deeply nested", Detail: "Expressions and blocks in this file are nested many thousand levels deep.", Subject: &at}}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -163,6 +164,9 @@ func (s *scope) run(depth int, t template) (cty.Value, error) {
 			return cty.NilVal, function.NewArgErrorf(1, "invalid template variable name %q: must start with a letter, followed by zero or more letters, digits, underscores and dashes", name)
 		}
 		vars[name] = v
+	}
+	if _, deep := source.TooDeep("", []byte(t.source.AsString())); deep {
+		return cty.NilVal, errors.New("the template is nested too deeply")
 	}
 	x, ds := hclsyntax.ParseTemplate([]byte(t.source.AsString()), t.name, hcl.InitialPos)
 	if ds.HasErrors() {

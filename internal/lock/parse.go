@@ -16,6 +16,9 @@ import (
 // understood is returned besides the messages.
 func Parse(src []byte, name string) (*File, diag.List) {
 	out := &File{}
+	if ds := diag.TooDeep(name, src); ds != nil {
+		return out, ds
+	}
 	file, hds := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
 	if hds.HasErrors() {
 		return out, diag.FromHCL(hds)

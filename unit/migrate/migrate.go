@@ -218,6 +218,9 @@ func (m *migration) parse(path string) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, deep := source.TooDeep(path, text); deep {
+		return nil, errors.New("it is nested too deeply")
+	}
 	f, diags := hclsyntax.ParseConfig(text, path, hcl.InitialPos)
 	if diags.HasErrors() {
 		return nil, errors.New("it has errors")

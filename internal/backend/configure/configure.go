@@ -260,6 +260,9 @@ func parse(want cty.Type, text string) (cty.Value, error) {
 	if want.IsPrimitiveType() {
 		return convert.Convert(cty.StringVal(text), want)
 	}
+	if diag.TooDeep("", []byte(text)) != nil {
+		return cty.NilVal, fmt.Errorf("it is nested too deeply")
+	}
 	x, diags := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
 	if diags.HasErrors() {
 		return cty.NilVal, fmt.Errorf("it is no expression of HCL") // the text may be a secret
@@ -314,6 +317,9 @@ func file(k *schema.Block, v cty.Value, name string, read func(string) (*source.
 	f, err := read(name)
 	if err != nil {
 		return v, diag.Errorf(nil, "Failed to read file", "The file %q could not be read: %s.", name, err)
+	}
+	if ds := diag.TooDeep(name, f.Bytes); ds != nil {
+		return v, ds
 	}
 	var parsed *hcl.File
 	var diags hcl.Diagnostics

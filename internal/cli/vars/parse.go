@@ -35,11 +35,23 @@ func isJSON(name string, src []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(src, " \t\r\n"), []byte("{"))
 }
 
+// deepName is a name that tells the form of a file.
+func deepName(name string, src []byte) string {
+	if isJSON(name, src) {
+		return "x.json"
+	}
+	return "x"
+}
+
 // parse reads a variable file: values only, without references and functions.
 // It returns what it could read, in the order of the file.
 func parse(src []byte, name string) ([]entry, diag.List) {
 	var f *hcl.File
 	var diags hcl.Diagnostics
+	if ds := diag.TooDeep(deepName(name, src), src); ds != nil {
+		ds[0].At.Filename = name
+		return nil, ds
+	}
 	if isJSON(name, src) {
 		f, diags = json.Parse(src, name)
 	} else {

@@ -19,6 +19,9 @@ func Read(d *config.Variable, in engine.InputValue) (cty.Value, diag.List) {
 	if d.Literal {
 		return cty.StringVal(*in.Text), nil
 	}
+	if ds := diag.TooDeep("<value for var."+d.Name+">", []byte(*in.Text)); ds != nil {
+		return cty.DynamicVal, ds
+	}
 	x, diags := hclsyntax.ParseExpression([]byte(*in.Text), "<value for var."+d.Name+">", hcl.InitialPos)
 	if diags.HasErrors() {
 		return cty.DynamicVal, diag.FromValues([]byte(*in.Text), diags)

@@ -85,7 +85,7 @@ func ForVariable(v *config.Variable, val cty.Value, at *source.Range, layer *sou
 	switch {
 	case v.Literal && (v.Type == cty.DynamicPseudoType || v.Type == cty.String) && !bare.Type().IsPrimitiveType():
 		return jsonText(v, in)
-	case !v.Literal && bare.Type() == cty.String:
+	case !v.Literal && bare.Type() == cty.String && diag.TooDeep("", []byte(bare.AsString())) == nil:
 		x, diags := hclsyntax.ParseExpression([]byte(bare.AsString()), "<value for var."+v.Name+">", hcl.InitialPos)
 		if !diags.HasErrors() {
 			if parsed, diags := x.Value(nil); !diags.HasErrors() {

@@ -8,13 +8,13 @@ package retry
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -93,7 +93,7 @@ func WriteSignals(dir string, ig *unit.Ignore) diag.List {
 	}
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "error-signals.json"), b, 0o644)
+		err = atomicfile.WriteMode(filepath.Join(dir, "error-signals.json"), b, 0o644) // never through a link
 	}
 	if err != nil {
 		return diag.Errorf(nil, "Failed to write signals", "The file error-signals.json cannot be written into %s: %s.", dir, err)

@@ -11,7 +11,7 @@ import (
 // mapFile makes a file of zeros for its owner alone and maps it. The result is
 // nil where that does not work.
 func mapFile(path string, size int) (memory []byte, unmap func()) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600) // a checkout may hold a link by that name
 	if err != nil {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package config
+package source
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/terrace-iac/terrace/source"
 )
 
 // The parser and everything that walks its trees work by recursion, and a
@@ -19,13 +18,14 @@ const (
 	maxChain = 100000 // operators and indexes in one expression: their trees lean to the left
 )
 
-// tooDeep finds the first place where a file nests too deeply.
-func tooDeep(path string, text []byte) (source.Range, bool) {
+// TooDeep finds the first place where a text nests too deeply to be parsed. The name
+// tells whether it is JSON.
+func TooDeep(path string, text []byte) (Range, bool) {
 	if strings.HasSuffix(path, ".json") {
 		return tooDeepJSON(path, text)
 	}
 	if depth, chain := nestingBytes(text); depth <= maxDepth && chain <= maxChain {
-		return source.Range{}, false
+		return Range{}, false
 	}
 	tokens, _ := hclsyntax.LexConfig(text, path, hcl.InitialPos)
 	return deepToken(tokens)
@@ -74,7 +74,7 @@ type level struct {
 }
 
 // deepToken walks tokens with a stack of what is open.
-func deepToken(tokens hclsyntax.Tokens) (source.Range, bool) {
+func deepToken(tokens hclsyntax.Tokens) (Range, bool) {
 	stack := []level{{lines: true}}
 	depth, chain := 0, 0
 	for i, t := range tokens {
@@ -116,7 +116,7 @@ func deepToken(tokens hclsyntax.Tokens) (source.Range, bool) {
 			return t.Range, true
 		}
 	}
-	return source.Range{}, false
+	return Range{}, false
 }
 
 // directive tells by how much a template directive changes the depth: if and
@@ -135,7 +135,7 @@ func directive(after hclsyntax.Tokens) int {
 }
 
 // tooDeepJSON checks the brackets of a JSON file and the templates in its strings.
-func tooDeepJSON(path string, text []byte) (source.Range, bool) {
+func tooDeepJSON(path string, text []byte) (Range, bool) {
 	depth := 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -153,7 +153,7 @@ func tooDeepJSON(path string, text []byte) (source.Range, bool) {
 			i = end - 1
 		}
 	}
-	return source.Range{}, false
+	return Range{}, false
 }
 
 // stringEnd is the position behind the JSON string that starts at i.
@@ -192,7 +192,7 @@ func deepString(quoted []byte) bool {
 }
 
 // rangeAt is the place of one byte.
-func rangeAt(path string, text []byte, at int) source.Range {
+func rangeAt(path string, text []byte, at int) Range {
 	start := hcl.Pos{Line: 1, Column: 1, Byte: at}
 	for _, b := range text[:at] {
 		start.Column++
@@ -204,5 +204,5 @@ func rangeAt(path string, text []byte, at int) source.Range {
 	end := start
 	end.Byte++
 	end.Column++
-	return source.Range{Filename: path, Start: start, End: end}
+	return Range{Filename: path, Start: start, End: end}
 }
