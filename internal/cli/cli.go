@@ -7,15 +7,33 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
+
+	"github.com/terrace-iac/terrace/internal/cli/configcmd"
+	"github.com/terrace-iac/terrace/internal/cli/explain"
+	"github.com/terrace-iac/terrace/internal/cli/initialize"
+	"github.com/terrace-iac/terrace/internal/cli/inspect"
+	"github.com/terrace-iac/terrace/internal/cli/login"
+	"github.com/terrace-iac/terrace/internal/cli/measure"
+	"github.com/terrace-iac/terrace/internal/cli/modules"
+	"github.com/terrace-iac/terrace/internal/cli/output"
+	"github.com/terrace-iac/terrace/internal/cli/planning"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/providers"
+	"github.com/terrace-iac/terrace/internal/cli/run"
+	"github.com/terrace-iac/terrace/internal/cli/show"
+	"github.com/terrace-iac/terrace/internal/cli/stack"
+	"github.com/terrace-iac/terrace/internal/cli/unitfiles"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/validate"
+	"github.com/terrace-iac/terrace/internal/cli/version"
+	"github.com/terrace-iac/terrace/internal/cli/workspace"
 
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/cli/backendcmd"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
@@ -24,29 +42,29 @@ import (
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
-// Version is the version of this program, as saved plans have it.
-const Version = "0.1.0"
-
 // Table is all commands. It is a function so that nothing is made at start.
 func Table() *command.Table {
 	return &command.Table{
 		Program: view.Program, Product: view.Product,
 		Commands: slices.Concat(
-			[]command.Command{initCmd(), validateCmd(), planCmd(), applyCmd(), destroyCmd()},
-			configCommands(),
-			[]command.Command{explainCmd(), outputCmd(), refreshCmd(), showCmd(), versionCmd()},
-			workspaceCommands(),
-			[]command.Command{doctorCmd()},
-			[]command.Command{getCmd(), loginCmd(), logoutCmd(), modulesCmd(), providersCmd(), providersLockCmd(), providersMirrorCmd(), providersSchemaCmd()},
-			estateCommands(),
-			unitCommands(),
+			[]command.Command{initialize.Command(), validate.Command(), planning.Plan(), planning.Apply(), planning.Destroy()},
+			configcmd.Commands(),
+			[]command.Command{explain.Command(), output.Command(), planning.Refresh(), show.Command(), version.Command()},
+			workspace.Commands(),
+			[]command.Command{backendcmd.Doctor()},
+			[]command.Command{initialize.Get(), login.Login(), login.Logout(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
+			[]command.Command{run.Command()},
+			inspect.Commands(),
+			stack.Commands(),
+			unitfiles.Commands(),
 		),
+		Later:  []string{"console", "env", "fmt", "force-unlock", "graph", "import", "metadata", "push", "state", "taint", "test", "untaint"},
 		Global: globalFlags(),
 		Common: func() command.Flags {
 			o, off := report.Defaults(), false
 			return append(flags.View(&o), flags.NoExec(&off))
 		},
-		Units: func() command.Flags { return (&unitFlags{}).declare() },
+		Units: func() command.Flags { return (&unitflags.Flags{}).Declare() },
 	}
 }
 
@@ -60,12 +78,6 @@ func globalFlags() command.Flags {
 	}
 }
 
-// later are the commands of the peers that this program does not have yet.
-var later = []string{
-	"console", "env", "fmt", "force-unlock", "graph", "import", "metadata",
-	"push", "state", "taint", "test", "untaint",
-}
-
 // Main runs the command line in a system and returns the exit status. When a
 // second interrupt arrives it returns at once, though work is still going on:
 // the caller must end the process then.
@@ -77,9 +89,9 @@ func Main(ctx context.Context, system *sys.System) int {
 	c.Interrupts, c.Report.Context = handler, ctx
 	c.Backends = sync.OnceValue(func() *backend.Set {
 		if c.NoPrograms {
-			return newBackends(system.WithoutPrograms())
+			return project.NewBackends(system.WithoutPrograms())
 		}
-		return newBackends(system)
+		return project.NewBackends(system)
 	})
 	go func() { done <- dispatch(c, system.Args[1:]) }() // owned by this function, but for a second interrupt
 	select {
@@ -100,16 +112,16 @@ func dispatch(c *command.Call, args []string) int {
 	if dir != "" {
 		c.Work(c.System.In(dir))
 	}
-	if wants(args, "-v", "-version", "--version") {
+	if command.Wants(args, "-v", "-version", "--version") {
 		args = []string{"version"}
 	}
 	var first []string
-	if !plainFolder(c) {
-		first, args = leading().Leading(args)
+	if !unitflags.PlainFolder(c) {
+		first, args = measure.Leading().Leading(args)
 	}
 	cmd, rest, found := c.Table.Find(args)
 	if !found {
-		return unknownCommand(c, args)
+		return c.Unknown(args)
 	}
 	rest = append(first, rest...)
 	rest, err := command.WithEnvironment(c.Env, cmd.Name, rest)
@@ -117,7 +129,7 @@ func dispatch(c *command.Call, args []string) int {
 		fmt.Fprintf(c.Stderr, "Error parsing extra CLI args from %s\n", err)
 		return 1
 	}
-	if wantsHelp(rest) {
+	if command.WantsHelp(rest) {
 		fmt.Fprintln(c.Stdout, c.Table.HelpOf(cmd))
 		return 0
 	}
@@ -130,9 +142,9 @@ func dispatch(c *command.Call, args []string) int {
 	if rest, err = withoutPrograms(c, rest); err != nil {
 		return c.UsageError("Failed to parse command-line flags", err.Error())
 	}
-	return profiled(c, rest, func() int {
-		return measured(c, rest, func(ctx context.Context) int {
-			if code, ok := asUnits(ctx, c, cmd, rest); ok {
+	return measure.Profiled(c, rest, func() int {
+		return measure.Measured(c, rest, func(ctx context.Context) int {
+			if code, ok := run.AsUnits(ctx, c, cmd, rest); ok {
 				return code
 			}
 			return c.Do(ctx, cmd, rest)
@@ -144,7 +156,7 @@ func dispatch(c *command.Call, args []string) int {
 // a setting of the CLI configuration file.
 func withoutPrograms(c *command.Call, words []string) ([]string, error) {
 	off := false
-	if cfg, _ := settings(c); cfg != nil { // the command tells what is wrong with it
+	if cfg, _ := project.Settings(c); cfg != nil { // the command tells what is wrong with it
 		off = cfg.NoExec
 	}
 	f := command.Flags{flags.NoExec(&off)}
@@ -172,62 +184,11 @@ func chdir(c *command.Call, args []string) (dir string, rest []string, ok bool) 
 			fmt.Fprintf(c.Stderr, "Invalid -chdir option: must include an equals sign followed by a directory path, like -chdir=example\n")
 			return "", nil, false
 		}
-		if err := isDir(c.Path(value)); err != nil {
+		if err := project.IsDir(c.Path(value)); err != nil {
 			fmt.Fprintf(c.Stderr, "Error handling -chdir option: chdir %s: %s\n", value, err)
 			return "", nil, false
 		}
 		return value, slices.Delete(slices.Clone(args), i, i+1), true
 	}
 	return "", args, true
-}
-
-// unknownCommand answers what is no command: usage, help, or an error.
-func unknownCommand(c *command.Call, args []string) int {
-	if len(args) == 0 {
-		fmt.Fprintln(c.Stdout, c.Table.Usage())
-		return 127
-	}
-	if strings.HasPrefix(args[0], "-") {
-		if wantsHelp(args) {
-			fmt.Fprintln(c.Stdout, c.Table.Usage())
-			return 0
-		}
-		fmt.Fprintf(c.Stderr, "%s has no global option %q. Options of a command stand behind its name.\n\nTo see the global options, run:\n  %s -help\n\n", view.Product, args[0], view.Program)
-		return 1
-	}
-	if slices.Contains(later, args[0]) {
-		fmt.Fprintf(c.Stderr, "Error: Command not available\n\nThe command %q is not part of this version of %s. A later version will bring it.\nTo see the commands that there are, run:\n  %s -help\n", args[0], view.Product, view.Program)
-		return 1
-	}
-	fmt.Fprintf(c.Stderr, "%s has no command named %q.%s\n\nTo see all of %s's top-level commands, run:\n  %s -help\n\n", view.Product, args[0], c.Table.Suggest(args[0]), view.Product, view.Program)
-	return 1
-}
-
-func wantsHelp(args []string) bool { return wants(args, "-h", "-help", "--help") }
-
-// wants reports whether one of some words stands in front of a --.
-func wants(args []string, words ...string) bool {
-	for _, a := range args {
-		if a == "--" {
-			return false
-		}
-		if slices.Contains(words, a) {
-			return true
-		}
-	}
-	return false
-}
-
-func isDir(path string) error {
-	info, err := os.Stat(path)
-	var errno syscall.Errno
-	switch {
-	case errors.As(err, &errno):
-		return errno
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return syscall.ENOTDIR
-	}
-	return nil
 }

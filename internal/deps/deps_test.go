@@ -167,8 +167,24 @@ const floors = `
 	internal/cli/report < internal/cli/prompt;
 	engine, internal/backend, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
 	internal/cli/command, internal/cli/vars < internal/cli/flags;
-	internal/backend/kinds, internal/backend/doctor, internal/backend/migrate, internal/backend/workdir, internal/backend/remotestate, internal/transfer,
-	  internal/estate, unit/migrate, internal/telemetry/otlp, internal/planhtml, internal/cli/flags, internal/module/installer < internal/cli;
+	NONE < internal/cli/unitlog;
+	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
+	internal/backend/kinds, internal/backend/workdir, internal/backend/remotestate, internal/transfer, internal/state/statemgr,
+	  internal/planjson, internal/cli/flags < internal/cli/project;
+	internal/backend/migrate, internal/module/installer, internal/cli/project < internal/cli/initialize;
+	internal/backend/doctor, internal/cli/project < internal/cli/backendcmd;
+	internal/cli/project < internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
+	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace;
+	internal/estate, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
+	internal/digraph, internal/cli/units < internal/cli/inspect;
+	unit/migrate, internal/cli/units < internal/cli/unitfiles;
+	internal/planhtml, internal/cli/units, internal/cli/planning, internal/cli/explain < internal/cli/run;
+	internal/cli/run < internal/cli/stack, internal/cli/show;
+	internal/telemetry/otlp, internal/cli/units < internal/cli/measure;
+	internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
+	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
+	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure
+	< internal/cli;
 	internal/cli < cmd/terrace;
 
 	# Beside the house: tests of the whole and tools.

@@ -103,6 +103,7 @@ var spawners = map[string]string{
 	"internal/backend/consul":    "renewal of the session that holds a lock",
 	"internal/cli/interrupt":     "signals",
 	"internal/cli/prompt":        "waiting for an answer",
+	"internal/cli/login":         "the browser of the user",
 	"internal/telemetry/otlp":    "the senders of telemetry, which Close waits for",
 	"engine":                     "stops of providers while an apply runs",
 }

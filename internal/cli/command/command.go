@@ -208,3 +208,12 @@ func New(system *sys.System, t *Table, h *interrupt.Handler) *Call {
 	r := report.New(system)
 	return &Call{System: system, Table: t, Launch: system.Dir, Report: r, Prompt: prompt.New(r), Interrupts: h, Hashes: &install.Hashes{}, Command: &Command{}}
 }
+
+// Group answers the first word of a command of two.
+func Group(names string) func() (Flags, Run) {
+	return func() (Flags, Run) {
+		return nil, func(_ context.Context, c *Call) int {
+			return c.UsageError("No command given", names)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/lang"
@@ -16,6 +17,7 @@ type Table struct {
 	Common   func() Flags // those that every command understands
 	Units    func() Flags // those of commands on units
 	Topics   []Topic
+	Later    []string // commands of the peers that this program does not have yet
 }
 
 // A Topic is a page of help that is about no single command.
@@ -103,6 +105,45 @@ func (fs Flags) has(name string, two bool) bool {
 	return false
 }
 
+// Unknown answers what is no command: usage, help, or an error.
+func (c *Call) Unknown(args []string) int {
+	t := c.Table
+	if len(args) == 0 {
+		fmt.Fprintln(c.Stdout, t.Usage())
+		return 127
+	}
+	if strings.HasPrefix(args[0], "-") {
+		if WantsHelp(args) {
+			fmt.Fprintln(c.Stdout, t.Usage())
+			return 0
+		}
+		fmt.Fprintf(c.Stderr, "%s has no global option %q. Options of a command stand behind its name.\n\nTo see the global options, run:\n  %s -help\n\n", t.Product, args[0], t.Program)
+		return 1
+	}
+	if slices.Contains(t.Later, args[0]) {
+		fmt.Fprintf(c.Stderr, "Error: Command not available\n\nThe command %q is not part of this version of %s. A later version will bring it.\nTo see the commands that there are, run:\n  %s -help\n", args[0], t.Product, t.Program)
+		return 1
+	}
+	fmt.Fprintf(c.Stderr, "%s has no command named %q.%s\n\nTo see all of %s's top-level commands, run:\n  %s -help\n\n", t.Product, args[0], t.Suggest(args[0]), t.Product, t.Program)
+	return 1
+}
+
+// WantsHelp reports whether words ask for help.
+func WantsHelp(args []string) bool { return Wants(args, "-h", "-help", "--help") }
+
+// Wants reports whether one of some words stands in front of a --.
+func Wants(args []string, words ...string) bool {
+	for _, a := range args {
+		if a == "--" {
+			return false
+		}
+		if slices.Contains(words, a) {
+			return true
+		}
+	}
+	return false
+}
+
 // Usage is the help of the program.
 func (t *Table) Usage() string {
 	var b strings.Builder
@@ -112,8 +153,12 @@ func (t *Table) Usage() string {
 		if !main {
 			b.WriteString("\nAll other commands:\n")
 		}
-		for i := range t.Commands {
-			if c := &t.Commands[i]; c.Main == main && !strings.Contains(c.Name, " ") && !c.Hidden {
+		all := slices.Clone(t.Commands)
+		if !main {
+			slices.SortFunc(all, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
+		}
+		for i := range all {
+			if c := &all[i]; c.Main == main && !strings.Contains(c.Name, " ") && !c.Hidden {
 				fmt.Fprintf(&b, "  %-12s  %s\n", c.Name, c.Synopsis)
 			}
 		}

@@ -6,8 +6,13 @@
 package flags
 
 import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
@@ -124,4 +129,36 @@ func Warnings() command.Flags {
 		all[i].Anywhere = false // they are taken before the command reads its own
 	}
 	return all[1:5]
+}
+
+// Document prints a document that a function writes piece by piece, or writes it to
+// the file of -json-into. It returns the exit status.
+func (j *JSON) Document(c *command.Call, write func(io.Writer) error) int {
+	line := func(w io.Writer) error {
+		b := bufio.NewWriter(w)
+		err := write(b)
+		if err == nil {
+			err = errors.Join(b.WriteByte('\n'), b.Flush())
+		}
+		return err
+	}
+	if j.On {
+		if err := line(c.Stdout); err != nil {
+			return c.Fail(NotWritten(err))
+		}
+		return 0
+	}
+	f, err := os.OpenFile(c.Path(j.Into), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err == nil {
+		err = errors.Join(line(f), f.Close())
+	}
+	if err != nil {
+		return c.Fail(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be written: %s.", err))
+	}
+	return 0
+}
+
+// NotWritten is the error about a document that cannot be written.
+func NotWritten(err error) diag.List {
+	return diag.Errorf(nil, "Failed to write JSON", "The document cannot be written: %s.", err)
 }

@@ -1,0 +1,75 @@
+// Package backendcmd is the commands on backends: backend doctor.
+package backendcmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/doctor"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// Doctor declares backend doctor.
+func Doctor() command.Command {
+	return command.Command{
+		Name: "backend doctor", Synopsis: "Examine where state is kept", Usage: "[options]", Units: command.InUnit | command.OnlyReads,
+		Help: `Looks at the backend of the working folder end to end: credentials, listing
+and reading, the lock against itself, conditional writes, and what the kind of
+backend can tell of versioning, encryption at rest and the clock. Prints what
+is missing, and the permission that it needs. The state is not touched.`,
+		Examples: []command.Example{{Line: "backend doctor", Text: "Examine the backend that init configured."}},
+		Exits:    []command.Exit{{Code: 0, Help: "Nothing is missing."}, {Code: 1, Help: "Something is missing, or could not be looked at."}},
+		Prepare: func() (command.Flags, command.Run) {
+			var given []vars.Flag
+			var json flags.JSON
+			fs := append(json.Flags(), flags.Vars(&given)...)
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if !json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				return examineBackend(ctx, c, given)
+			}
+		},
+	}
+}
+
+func examineBackend(ctx context.Context, c *command.Call, given []vars.Flag) int {
+	b, ds := project.WhereState(ctx, c, given)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	workspace, more := project.WorkspaceName(c)
+	if ds = append(ds, more...); ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	c.Report.Tell(ds)
+	missing := 0
+	c.Report.Human.Say(fmt.Sprintf("Backend %q, workspace %q\n\n", b.Config.Type, workspace))
+	info := store.LockInfo{Operation: "doctor", Who: c.User() + "@" + c.Host(), Version: statefile.Version, Created: c.Now()}
+	doctor.Run(ctx, b.Opened, workspace, project.StoreOptions(c, flags.State{}), info, func(f backend.Finding) {
+		mark := "ok     "
+		if !f.OK {
+			mark = "missing"
+			missing++
+		}
+		line := strings.TrimSuffix(fmt.Sprintf("  %s  %s: %s", mark, f.What, f.Detail), ": ")
+		if f.Permission != "" {
+			line += "\n           needs " + f.Permission
+		}
+		c.Report.Human.Say(line + "\n")
+		c.Report.Stream.Typed(f.What, "backend_check", map[string]any{"what": f.What, "ok": f.OK, "detail": f.Detail, "permission": f.Permission})
+	})
+	if missing > 0 {
+		return c.Fail(diag.Errorf(nil, "Backend is not as it should be", "Of what was looked at, this much is missing or could not be looked at: %d. See above.", missing))
+	}
+	return 0
+}

@@ -1,0 +1,259 @@
+// Package configcmd is config files and config show: what the files of a folder mean
+// together. Nothing is evaluated.
+package configcmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/module"
+)
+
+// Commands declare config.
+func Commands() []command.Command {
+	moduleVars := func(list *[]vars.Flag) command.Flags {
+		fs := flags.Vars(list)
+		fs[0].Help, fs[1].Help = "Set a variable that the source of a module needs.", "Load such variables from a file."
+		return fs
+	}
+	return []command.Command{
+		{
+			Name: "config", Synopsis: "Show the effective configuration and its files",
+			Help: `Shows what the files of the working folder mean, with override files merged
+in. Nothing is evaluated.`,
+			Prepare: func() (command.Flags, command.Run) {
+				return nil, func(_ context.Context, c *command.Call) int {
+					fmt.Fprintln(c.Stdout, c.Table.HelpOf(c.Command))
+					return 127
+				}
+			},
+		},
+		{
+			Name: "config files", Synopsis: "List configuration files with their roles", Usage: "[options]",
+			Units: command.InUnit | command.Uninitialized | command.OnlyReads,
+			Help: `Lists the configuration files of the working folder in the order in which
+they are loaded, each with its role: base, override and which, shadowed by
+another file, a test, or ignored and why.`,
+			Prepare: func() (command.Flags, command.Run) {
+				o := &configFilesOptions{}
+				fs := command.Flags{
+					command.Bool(&o.json, "json", "Produce output in a machine-readable JSON format."),
+					command.Text(&o.module, "module", "ADDR", "List the files of the module that a call brings in, such as module.app, instead of those in the working folder."),
+				}
+				return append(append(fs, moduleVars(&o.vars)...), flags.NoColor()), func(ctx context.Context, c *command.Call) int {
+					if len(c.Args) > 0 {
+						return c.UsageError("Too many command line arguments", "Expected no positional arguments.")
+					}
+					return runConfigFiles(ctx, c, o)
+				}
+			},
+		},
+		{
+			Name: "config show", Synopsis: "Print the merged configuration", Usage: "[options] [ADDR]",
+			Units: command.InUnit | command.Uninitialized | command.OnlyReads,
+			Help: `Prints the module in the working folder, with its override files merged in,
+as configuration that could replace the files. No values are evaluated.
+
+ADDR names one object: TYPE.NAME, data.TYPE.NAME, ephemeral.TYPE.NAME,
+var.NAME, local.NAME, module.NAME, provider.NAME, provider.NAME.ALIAS,
+check.NAME or output.NAME, with module.NAME. in front for what stands in a
+module; or all blocks of a kind without names: terraform, language, locals,
+moved, removed, import.`,
+			Args: []command.Arg{{Name: "ADDR", Help: "The object to print.", Optional: true, Complete: command.Addresses}},
+			Prepare: func() (command.Flags, command.Run) {
+				o := &configShowOptions{}
+				fs := command.Flags{
+					command.Bool(&o.json, "json", "Write JSON syntax, as for a .tf.json file."),
+					command.Bool(&o.origins, "origins", "Tell with each argument and block where it was set and what it replaced. With -json that is under the property \"//\" of each block."),
+					command.Text(&o.module, "module", "ADDR", "Print the module that a call brings in, such as module.app, instead of the one in the working folder."),
+				}
+				return append(append(fs, moduleVars(&o.vars)...), flags.NoColor()), func(ctx context.Context, c *command.Call) int {
+					if len(c.Args) > 1 {
+						return c.UsageError("Too many command line arguments", "Expected at most one address.")
+					}
+					o.address = c.Arg(0)
+					return runConfigShow(ctx, c, o)
+				}
+			},
+		},
+	}
+}
+
+type configShowOptions struct {
+	address       string
+	module        string
+	json, origins bool
+	vars          []vars.Flag
+}
+
+func runConfigShow(ctx context.Context, c *command.Call, o *configShowOptions) int {
+	path, ds := modulePath(o.module)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	calls, address := splitModule(o.address)
+	m, ds := moduleAt(ctx, c, append(path, calls...), o.vars)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	if len(ds) > 0 {
+		_ = c.Report.Human.Printer.Print(c.Stderr, c.Report.Filter(ds))
+	}
+	var out bytes.Buffer
+	if err := m.Print(&out, config.PrintOptions{Origins: o.origins, JSON: o.json, Addr: address}); err != nil {
+		return c.Fail(diag.Errorf(nil, "Nothing to show", "There is no %s: %s.", o.address, err))
+	}
+	_, _ = c.Stdout.Write(out.Bytes())
+	return 0
+}
+
+// moduleAt loads the module that calls lead to. Only the files of the working
+// folder are read where there are none.
+func moduleAt(ctx context.Context, c *command.Call, calls []string, flags []vars.Flag) (*config.Module, diag.List) {
+	if len(calls) == 0 {
+		return project.Root(c)
+	}
+	p, ds := project.Load(ctx, c, project.Options{Vars: flags, Partial: true, RootOnly: true})
+	if p == nil {
+		return nil, ds
+	}
+	defer p.Close()
+	n := p.Engine.Tree().Root
+	for _, name := range calls {
+		call := n.Config.Calls[name]
+		if call == nil {
+			return nil, diag.Errorf(nil, "Nothing to show", "There is no module call %q in %s.%s", name, moduleName(n), lang.Suggest(name, n.Config.Calls))
+		}
+		child := n.Calls[name]
+		if child == nil {
+			return nil, diag.Errorf(&call.At, "Module not loaded", "The module %q could not be loaded. If it is not installed yet, run \"%s init\"; otherwise \"%s validate\" tells what is wrong.", name, view.Program, view.Program)
+		}
+		n = child
+	}
+	return n.Config, ds
+}
+
+func moduleName(n *module.Node) string {
+	if n.Parent == nil {
+		return "the root module"
+	}
+	return string(n.Path)
+}
+
+// modulePath reads the address of a module, which need not name instances, as
+// the names of the calls that lead to it.
+func modulePath(address string) ([]string, diag.List) {
+	if address == "" {
+		return nil, nil
+	}
+	calls, rest := splitModule(address + ".x")
+	if rest != "x" {
+		return nil, diag.Errorf(nil, "Invalid module address", "%q is no address of a module. Write it as in module.NAME or module.NAME.module.OTHER.", address)
+	}
+	return calls, nil
+}
+
+// splitModule takes the module off an address. A call that nothing follows is an
+// object of the module that it stands in.
+func splitModule(address string) (calls []string, rest string) {
+	t, diags := hclsyntax.ParseTraversalAbs([]byte(address), "", hcl.InitialPos)
+	if diags.HasErrors() {
+		return nil, address // is reported as an address that names nothing
+	}
+	var names []string
+	for _, step := range t {
+		switch step := step.(type) {
+		case hcl.TraverseRoot:
+			names = append(names, step.Name)
+		case hcl.TraverseAttr:
+			names = append(names, step.Name)
+		}
+	}
+	for len(names) > 2 && names[0] == "module" {
+		calls, names = append(calls, names[1]), names[2:]
+	}
+	return calls, strings.Join(names, ".")
+}
+
+type configFilesOptions struct {
+	json   bool
+	module string
+	vars   []vars.Flag
+}
+
+// role says what a file is to the module.
+func role(f config.FileRole) string {
+	switch f.Role {
+	case config.RoleOverride:
+		return fmt.Sprintf("override %d", f.N)
+	case config.RoleShadowed:
+		return "shadowed by " + f.By
+	case config.RoleIgnored:
+		return "ignored: " + f.Why
+	}
+	return f.Role.String()
+}
+
+func filesJSON(c *command.Call, files []config.FileRole) int {
+	type entry struct {
+		Path     string `json:"path"`
+		Role     string `json:"role"`
+		Override int    `json:"override,omitempty"`
+		By       string `json:"shadowed_by,omitempty"`
+		Why      string `json:"reason,omitempty"`
+	}
+	doc := struct {
+		Format string  `json:"format_version"`
+		Files  []entry `json:"files"`
+	}{"1.0", []entry{}}
+	for _, f := range files {
+		doc.Files = append(doc.Files, entry{f.Path, f.Role.String(), f.N, f.By, f.Why})
+	}
+	out, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return c.Fail(diag.Errorf(nil, "Failed to write JSON", "The list cannot be written: %s.", err))
+	}
+	fmt.Fprintf(c.Stdout, "%s\n", out)
+	return 0
+}
+
+func runConfigFiles(ctx context.Context, c *command.Call, o *configFilesOptions) int {
+	path, ds := modulePath(o.module)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	files, ds := config.Files(".", config.Options{FS: project.FilesOf(c)})
+	if len(path) > 0 {
+		var m *config.Module
+		if m, ds = moduleAt(ctx, c, path, o.vars); m != nil {
+			files = m.Files
+		}
+	}
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	if o.json {
+		return filesJSON(c, files)
+	}
+	w := tabwriter.NewWriter(c.Stdout, 0, 0, 2, ' ', 0)
+	for _, file := range files {
+		fmt.Fprintf(w, "%s\t%s\n", file.Path, role(file))
+	}
+	_ = w.Flush()
+	return 0
+}

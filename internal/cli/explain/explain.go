@@ -1,0 +1,144 @@
+// Package explain is explain in a plain folder: where a value comes from. In the folder
+// of a unit, package run asks it with what the unit gives.
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// Command declares explain.
+func Command() command.Command {
+	return command.Command{
+		Name: "explain", Synopsis: "Tell where a value comes from", Usage: "[options] ADDRESS",
+		Units: command.InUnit | command.Uninitialized | command.OnlyReads,
+		Help: `Tells where a value comes from: which file and line set it, what it
+overrides, and the way there through references, module calls, conditions
+and merges.
+
+ADDRESS names an argument of a resource, data source, module call or
+provider configuration, a local value, a variable or an output, or a part of
+one: aws_instance.web.tags["Name"], module.app["a"].var.size, local.tags.env,
+provider.aws.west.region. Nested blocks are counted from 0, those that
+dynamic blocks make too: aws_security_group.web.ingress[1].from_port.
+
+In the folder of a unit, ADDRESS may also name a part of the unit, such as
+inputs.tags.team or remote_state.config.key, and --module and --config choose
+the unit.
+
+Neither providers nor a state are needed. Values that only providers know
+are taken from the state if there is one. Sensitive values are never shown:
+what a provider alone calls sensitive is known if it is installed; otherwise
+its arguments with names such as password or token are taken for sensitive.`,
+		Args: []command.Arg{{Name: "ADDRESS", Help: "What to explain.", Complete: command.Addresses}},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &Options{}
+			return o.Flags(), func(ctx context.Context, c *command.Call) int {
+				if !o.Settle(c) {
+					return 1
+				}
+				return runExplain(ctx, c, o)
+			}
+		},
+	}
+}
+
+func (o *Options) Flags() command.Flags {
+	fs := command.Flags{
+		command.Bool(&o.Json, "json", "Produce output in a machine-readable JSON format."),
+		command.Text(&o.state, "state", "path", "Path to the state file to read values from.").Completes(command.Files),
+	}
+	return append(append(fs, flags.Vars(&o.Vars)...), flags.NoColor())
+}
+
+// Settle takes over the address. ok is false after a mistake, which is reported.
+func (o *Options) Settle(c *command.Call) (ok bool) {
+	if len(c.Args) != 1 {
+		c.UsageError("Address required", "The explain command expects exactly one argument: the address of what to explain, such as var.region or aws_instance.web.ami.")
+		return false
+	}
+	o.Address = c.Arg(0)
+	return true
+}
+
+type Options struct {
+	Address string
+	Json    bool
+	Vars    []vars.Flag
+	state   string
+}
+
+func runExplain(ctx context.Context, c *command.Call, o *Options) int {
+	x, ds := Explain(ctx, c, o, engine.ExplainOptions{})
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	if len(ds) > 0 {
+		_ = c.Report.Human.Printer.Print(c.Stderr, c.Report.Filter(ds)) // what others read from Stdout stays clean
+	}
+	return PrintExplanation(c, x, o.Json)
+}
+
+func PrintExplanation(c *command.Call, x *engine.Explanation, asJSON bool) int {
+	if !asJSON {
+		_ = x.Print(c.Stdout)
+		return 0
+	}
+	doc, err := json.MarshalIndent(x, "", "  ")
+	if err != nil {
+		return c.Fail(diag.Errorf(nil, "Failed to write JSON", "The explanation cannot be written: %s.", err))
+	}
+	fmt.Fprintf(c.Stdout, "%s\n", doc)
+	return 0
+}
+
+// Explain answers with what given says besides what the folder holds.
+func Explain(ctx context.Context, c *command.Call, o *Options, given engine.ExplainOptions) (*engine.Explanation, diag.List) {
+	p, ds := project.LoadInstalled(ctx, c, project.Options{Vars: o.Vars, Partial: true})
+	if p == nil {
+		return nil, ds
+	}
+	defer p.Close()
+	st, more := stateToExplain(ctx, p, o)
+	if more.HasErrors() {
+		return nil, append(ds, more...)
+	}
+	all, _ := vars.Gather(vars.Sources{Dir: c.Dir, FS: project.Virtual(c), Env: c.Env, Flags: o.Vars})
+	given.Variables, given.Lost, given.State = p.Vars, all.Lost, st
+	given.Installed = func() { p.SelectProviders(ctx, st) } // those that are not installed are asked for nothing
+	x, more := p.Engine.Explain(ctx, o.Address, given)
+	return x, append(ds, more...)
+}
+
+// stateToExplain reads the state if there is one. That it cannot be read matters
+// only if the user named it.
+func stateToExplain(ctx context.Context, p *project.Project, o *Options) (*state.State, diag.List) {
+	where := p.Backend
+	if o.state != "" {
+		where = func(ctx context.Context) (*project.Place, diag.List) { return project.LocalFile(ctx, p.Call) }
+	}
+	b, ds := where(ctx)
+	if ds.HasErrors() {
+		return nil, nil
+	}
+	st, ds := project.ReadWorkspace(ctx, p.Call, b, p.Workspace, flags.State{Path: o.state})
+	switch {
+	case ds.HasErrors() && o.state != "":
+		return nil, ds
+	case st == nil && o.state != "":
+		return nil, diag.Errorf(nil, "No state found", "There is no state in %s.", o.state)
+	case ds.HasErrors() || st == nil:
+		return nil, nil
+	}
+	return p.Translate(st), nil
+}

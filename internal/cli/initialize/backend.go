@@ -1,0 +1,179 @@
+package initialize
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/migrate"
+	"github.com/terrace-iac/terrace/internal/backend/workdir"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// initBackend brings what the data folder knows of the backend in line with
+// the configuration, and moves state where the user wants it.
+func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag.List {
+	in := workdir.Init{
+		Block: root.Backend, Options: i.o.backendConfig, Reconfigure: i.o.reconfigure, Migrate: i.o.migrate,
+		Read: func(name string) (*source.File, error) {
+			src, err := os.ReadFile(i.Path(name))
+			f := &source.File{Path: name, Bytes: src, Layer: &source.Layer{Kind: source.BackendFile}}
+			if err == nil {
+				i.Report.Set.Add(f)
+			}
+			return f, err
+		},
+	}
+	if i.Prompt.May(i.o.input) {
+		in.Ask = i.askArgument
+	}
+	if root.Backend != nil {
+		p, ds := i.loadForBackend(ctx)
+		if p == nil {
+			return ds
+		}
+		defer p.Close()
+		in.Eval = p.Static(ctx)
+	}
+	dir := project.FolderOf(i.Call)
+	out, ds := dir.Settle(ctx, in)
+	if ds.HasErrors() {
+		return ds
+	}
+	to, more := project.OpenBackend(ctx, i.Call, out.Config, root.Backend)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	var m migrate.Migration
+	var moved migrate.Result
+	if out.From != nil {
+		switch {
+		case out.Unset:
+			i.Report.Say(fmt.Sprintf("%s has detected you're unconfiguring your previously set %q backend.\n", view.Product, out.From.Type))
+		case out.Changed && out.From.Type != out.Config.Type:
+			i.Report.Say(fmt.Sprintf("%s detected that the backend type changed from %q to %q.\n\n", view.Product, out.From.Type, out.Config.Type))
+		case out.Changed:
+			i.Report.Say("Backend configuration changed!\n\n" + view.Product + " has detected that the configuration specified for the backend\nhas changed. " + view.Product + " will now check for existing state in the backends.\n\n")
+		}
+		if m, more = i.migration(ctx, out, to); more.HasErrors() {
+			return append(ds, more...)
+		}
+		moved, more = migrate.Run(ctx, m)
+		if ds = append(ds, more...); more.HasErrors() {
+			return ds
+		}
+	}
+	if more := dir.Save(out); more.HasErrors() {
+		return append(ds, more...)
+	}
+	if out.From != nil {
+		ds = append(ds, migrate.Vacate(ctx, m, moved)...)
+	}
+	if moved.Select != "" {
+		ds = append(ds, project.SelectWorkspace(i.Call, moved.Select)...)
+	}
+	i.sayConfigured(out)
+	return append(ds, i.checkWorkspace(ctx, to)...)
+}
+
+func (i *initializer) sayConfigured(out *workdir.Outcome) {
+	switch {
+	case out.Unset:
+		i.Report.Human.Say("\n\n")
+		if out.From != nil {
+			i.Report.Human.Good(fmt.Sprintf("Successfully unset the backend %q.", out.From.Type))
+		} else {
+			i.Report.Human.Good("Successfully unset the backend.")
+		}
+		i.Report.Say(" " + view.Product + " will now operate locally.\n")
+	case out.Write:
+		i.Report.Human.Say("\n")
+		i.Report.Human.Good(fmt.Sprintf("Successfully configured the backend %q!", out.Config.Type))
+		i.Report.Say(" " + view.Product + " will automatically\nuse this backend unless the backend configuration changes.\n")
+	}
+}
+
+// migration is the copying of states that an init may have to do.
+func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *project.Place) (migrate.Migration, diag.List) {
+	from, ds := project.OpenBackend(ctx, i.Call, *out.From, nil)
+	if ds.HasErrors() {
+		return migrate.Migration{}, ds
+	}
+	current, ds := project.WorkspaceName(i.Call)
+	if ds.HasErrors() {
+		return migrate.Migration{}, ds
+	}
+	options := project.StoreOptions(i.Call, flags.State{})
+	m := migrate.Migration{
+		From: migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: options}, To: migrate.Side{Type: out.Config.Type, Backend: to.Opened, Options: options},
+		Current: current, Dir: i.Dir, Temp: i.Env.Get("TMPDIR"), Force: i.o.forceCopy, Timeout: i.o.lock.Timeout,
+	}
+	if i.o.lock.On {
+		m.Lock = &store.LockInfo{Who: i.User() + "@" + i.Host(), Version: statefile.Version, Created: i.Now()}
+	}
+	if i.Prompt.May(i.o.input) {
+		m.Ask = func(ctx context.Context, q migrate.Question) (bool, error) {
+			answer, err := i.Prompt.Ask(ctx, prompt.Question{Title: q.Title, Text: q.Text})
+			return answer == "yes", err
+		}
+	}
+	return m, nil
+}
+
+// askArgument asks for an argument of the backend.
+func (i *initializer) askArgument(ctx context.Context, name, description string) (string, error) {
+	return i.Prompt.Ask(ctx, prompt.Question{Title: name, Text: description})
+}
+
+// checkWorkspace holds that the selected workspace is there, and lets the user select
+// another if it is not.
+func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag.List {
+	if i.Env.Get("TF_WORKSPACE") != "" {
+		return nil
+	}
+	current, ds := project.WorkspaceName(i.Call)
+	if ds.HasErrors() || current == store.Default {
+		return ds
+	}
+	names, ds := backend.Workspaces{Backend: b.Opened}.List(ctx)
+	if ds.HasErrors() || slices.Contains(names, current) {
+		return ds
+	}
+	if len(names) == 1 {
+		return append(ds, project.SelectWorkspace(i.Call, names[0])...)
+	}
+	if !i.Prompt.May(i.o.input) {
+		return append(ds, diag.Errorf(nil, fmt.Sprintf("Currently selected workspace %q does not exist", current), "%s was asked not to ask questions, so the workspace cannot be selected here. Select one with \"%s workspace select\".", view.Product, view.Program)...)
+	}
+	text := fmt.Sprintf("The currently selected workspace (%s) does not exist.\nThis is expected behavior when the selected workspace did not have an\nexisting non-empty state. Please enter a number to select a workspace:\n\n", current)
+	for n, name := range names {
+		text += fmt.Sprintf("%d. %s\n", n+1, name)
+	}
+	answer, err := i.Prompt.Ask(ctx, prompt.Question{Title: "Select a workspace", Text: text})
+	if err != nil {
+		return append(ds, diag.Errorf(nil, "No workspace selected", "There was no answer to the prompt.Question which workspace to select: %s.", err)...)
+	}
+	n, err := strconv.Atoi(answer)
+	if err != nil || n < 1 || n > len(names) {
+		return append(ds, diag.Errorf(nil, "No workspace selected", "A number from 1 to %d is needed.", len(names))...)
+	}
+	return append(ds, project.SelectWorkspace(i.Call, names[n-1])...)
+}
+
+// loadForBackend loads the project though modules may not be installed yet:
+// what the backend block needs lies in the root module.
+func (i *initializer) loadForBackend(ctx context.Context) (*project.Project, diag.List) {
+	return project.Load(ctx, i.Call, project.Options{Vars: i.o.vars, Input: i.o.input, RootOnly: true})
+}

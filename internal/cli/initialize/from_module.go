@@ -1,0 +1,44 @@
+package initialize
+
+import (
+	"context"
+	"os"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/module/installer"
+)
+
+// copyModule copies a module into the working folder, which must be empty.
+func copyModule(ctx context.Context, c *command.Call, src string) diag.List {
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return diag.Errorf(nil, "Failed to read the working folder", "%s.", err)
+	}
+	for _, e := range entries {
+		if e.Name() != ".terraform" {
+			return diag.Errorf(nil, "Can't populate non-empty directory", "The target directory %s is not empty, so it cannot be initialized with the -from-module=... option.", c.Dir)
+		}
+	}
+	c.Report.Say("Copying configuration from \"" + src + "\"...\n")
+	o, ds := sourceOptions(c)
+	if ds.HasErrors() {
+		return ds
+	}
+	dir, more := installer.Source(ctx, c.Dir, src, o)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	if err := os.CopyFS(c.Dir, os.DirFS(dir)); err != nil {
+		return append(ds, diag.Errorf(nil, "Failed to copy the module", "The module %q cannot be copied: %s.", src, err)...)
+	}
+	return ds
+}
+
+// sourceOptions say where the package of one module comes from.
+func sourceOptions(c *command.Call) (installer.Options, diag.List) {
+	cfg, ds := project.Settings(c)
+	return installer.Options{Packages: project.Fetcher(c, cfg), Registry: project.RegistryClient(c, cfg)}, ds
+}

@@ -1,0 +1,46 @@
+package initialize
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+)
+
+// Get declares get.
+func Get() command.Command {
+	return command.Command{
+		Name: "get", Synopsis: "Install or upgrade remote Terrace modules", Usage: "[options]",
+		Units: command.InUnit | command.Uninitialized | command.OnlyReads,
+		Help: `Downloads and installs modules needed for the configuration in the current
+working directory, directly or by other modules. What is installed already
+and fits is left alone.
+
+"terrace init" does this too, so you should rarely need this command.`,
+		Prepare: func() (command.Flags, command.Run) {
+			o, testDir := &getOptions{}, ""
+			fs := command.Flags{command.Bool(&o.update, "update", "Look for newer versions of the modules that are there already and install them.")}
+			fs = append(append(fs, o.json.Flags()...), flags.TestDirectory(&testDir))
+			fs = append(fs, flags.Vars(&o.vars)...)
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				if len(c.Args) > 0 {
+					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
+				}
+				return c.Report.Status(installModules(ctx, c, moduleInstall{vars: o.vars, upgrade: o.update, files: project.Files(c)}))
+			}
+		},
+	}
+}
+
+type getOptions struct {
+	json   flags.JSON
+	vars   []vars.Flag
+	update bool
+}

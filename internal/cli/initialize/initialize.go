@@ -1,0 +1,193 @@
+// Package initialize is init and get: what prepares a folder for other commands.
+//
+// Main types: initializer, one init under way; moduleInstall, how modules are
+// installed. The one rule: it can be run again at any time, and loses no state.
+package initialize
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+)
+
+// Command declares init.
+func Command() command.Command {
+	return command.Command{
+		Name: "init", Synopsis: "Prepare your working directory for other commands", Main: true, Usage: "[options]",
+		Units: command.InUnit | command.Uninitialized | command.OverEstate,
+		Help: `Initialize a new or existing Terrace working directory by creating
+initial files, loading any remote state, downloading modules, etc.
+
+This is the first command that should be run for any new or existing
+Terrace configuration per machine. It is always safe to run it again: it
+never deletes configuration or state.`,
+		Examples: []command.Example{
+			{Line: "init -upgrade", Text: "Look for newer versions of modules and providers within their constraints."},
+			{Line: "init -backend-config=prod.hcl -reconfigure", Text: "Use another backend configuration, without a copy of the state."},
+		},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &initOptions{input: true, backendOn: true, get: true}
+			cloud, ignoreVersion, testDir := true, false, ""
+			fs := command.Flags{
+				command.Bool(&o.backendOn, "backend", "Leave the backend as it was initialized before. Alias: -cloud=false."),
+				command.Bool(&cloud, "cloud", "").Hide(),
+				command.List(&o.backendConfig, "backend-config", "path", "Configuration to be merged with what is in the backend block: a file with assignments or a 'key=value'. May be repeated.").Completes(command.Files),
+				command.Bool(&o.forceCopy, "force-copy", "Answer \"yes\" to all questions about copying state."),
+				command.Text(&o.fromModule, "from-module", "SOURCE", "Copy the contents of the given module into the working directory first."),
+				command.Bool(&o.get, "get", "Do not install modules."),
+				command.Bool(&o.input, "input", "Do not ask for input; what has to be asked is an error then."),
+			}
+			lock := o.lock.Flags()
+			lock[0].Help = "Do not hold a state lock while state is migrated."
+			fs = append(append(fs, lock...), flags.NoColor(),
+				command.List(&o.pluginDirs, "plugin-dir", "path", "A folder with provider packages, in place of all others. May be repeated.").Completes(command.Folders),
+				command.Bool(&o.reconfigure, "reconfigure", "Take the backend configuration as it is, without regard to what was configured before."),
+				command.Bool(&o.migrate, "migrate-state", "Take the backend configuration as it is and copy existing state to it."),
+				command.Bool(&o.upgrade, "upgrade", "Install the latest module and provider versions that the constraints allow."),
+				command.Text(&o.lockfile, "lockfile", "readonly", "Fail where the dependency lock file would have to change."),
+				command.Bool(&o.lockModules, "lock-modules", "Pin remote modules in the dependency lock file, and keep them pinned from now on."))
+			fs = append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...)
+			fs = append(fs, flags.TestDirectory(&testDir).Hide(), command.Bool(&ignoreVersion, "ignore-remote-version", "").Hide())
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				switch {
+				case c.Given("backend") && c.Given("cloud"):
+					return c.Fail(diag.Errorf(nil, "Wrong combination of options", "The -backend and -cloud options are aliases of one another and mutually-exclusive in their use"))
+				case o.migrate && o.reconfigure:
+					return c.Fail(diag.Errorf(nil, "Wrong combination of options", "The -migrate-state and -reconfigure options are mutually-exclusive"))
+				case o.lockfile == "readonly" && o.upgrade:
+					return c.Fail(diag.Errorf(nil, "Wrong combination of options", "The -upgrade option changes the dependency lock file, which -lockfile=readonly forbids"))
+				case o.lockfile != "" && o.lockfile != "readonly":
+					return c.Fail(diag.Errorf(nil, "Invalid dependency lockfile mode", "The -lockfile option knows the mode \"readonly\" only, not %q.", o.lockfile))
+				case len(c.Args) > 0:
+					return c.UsageError("Too many command line arguments", "To specify a working directory, use the global -chdir flag.")
+				}
+				o.backendOn = o.backendOn && cloud
+				o.migrate = o.migrate || o.forceCopy
+				return runInit(ctx, c, o)
+			}
+		},
+	}
+}
+
+type initOptions struct {
+	vars          []vars.Flag
+	json          flags.JSON
+	input         bool
+	lock          flags.Lock
+	fromModule    string
+	get, upgrade  bool
+	lockfile      string
+	lockModules   bool
+	pluginDirs    []string
+	backendOn     bool
+	backendConfig []string
+	forceCopy     bool
+	reconfigure   bool
+	migrate       bool
+}
+
+func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
+	if o.fromModule != "" {
+		if ds := copyModule(ctx, c, o.fromModule); ds.HasErrors() {
+			return c.Fail(ds)
+		}
+	}
+	if !config.IsConfigDir(c.Dir, config.Options{}) {
+		c.Report.Human.Good(view.Product + " initialized in an empty directory!")
+		c.Report.Say("\n\nThe directory has no " + view.Product + " configuration files. You may begin working\nwith " + view.Product + " immediately by creating " + view.Product + " configuration files.\n")
+		return 0
+	}
+	i := &initializer{Call: c, o: o}
+	ds := i.run(ctx)
+	if i.project != nil {
+		i.project.Close()
+	}
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	c.Report.Tell(ds)
+	c.Report.Human.Say("\n")
+	c.Report.Human.Good(view.Product + " has been successfully initialized!")
+	c.Report.Human.Say("\n")
+	c.Report.Stream.Log(view.Product + " has been successfully initialized!")
+	if !c.Report.Automated() {
+		sayNext(c)
+	}
+	return 0
+}
+
+// Quietly does what init does without flags but -backend-config, and says nothing
+// where the call has no views.
+func Quietly(ctx context.Context, c *command.Call, backendConfig []string) diag.List {
+	o := &initOptions{get: true, backendOn: true, lock: flags.Lock{On: true}, backendConfig: backendConfig}
+	i := &initializer{Call: c, o: o}
+	ds := i.run(ctx)
+	if i.project != nil {
+		i.project.Close()
+	}
+	return ds
+}
+
+func sayNext(c *command.Call) {
+	text := "You may now begin working with " + view.Product + ". Try running \"" + view.Program + " plan\" to see\nany changes that are required for your infrastructure. All " + view.Product + " commands\nshould now work.\n\n" +
+		"If you ever set or change modules or backend configuration for " + view.Product + ",\nrerun this command to reinitialize your working directory. If you forget, other\ncommands will detect it and remind you to do so if necessary.\n"
+	c.Report.Human.Say("\n" + text)
+	c.Report.Stream.Log(strings.Join(strings.Fields(text), " "))
+}
+
+// An initializer is one init under way.
+type initializer struct {
+	*command.Call
+	o       *initOptions
+	project *project.Project
+	sources *engine.Sources // of the working folder, each read once for all steps
+}
+
+// run does the steps in their order: configuration, backend, modules, providers.
+func (i *initializer) run(ctx context.Context) diag.List {
+	i.sources = project.Files(i.Call)
+	root, ds := i.sources.Load(".", i.Report.Set)
+	if ds.HasErrors() {
+		if i.Report.Human != nil {
+			fmt.Fprint(i.Stderr, "\n"+view.Product+" encountered problems during initialization, including problems\nwith the configuration, described below.\n\n"+
+				"The "+view.Product+" configuration must be valid before initialization so that\n"+view.Product+" can determine which modules and providers need to be installed.\n")
+		}
+		return ds
+	}
+	i.Report.Say("\nInitializing the backend...\n")
+	if ds := project.Refuse(i.Call, root); len(ds) > 0 {
+		return ds
+	}
+	ds, more := nil, diag.List(nil)
+	if i.o.backendOn {
+		if more = i.initBackend(ctx, root); more.HasErrors() {
+			return more
+		}
+		ds = append(ds, more...)
+	}
+	if i.o.get && len(root.Calls) > 0 {
+		more = i.initModules(ctx)
+		if ds = append(ds, more...); more.HasErrors() {
+			return ds
+		}
+	}
+	i.project, more = project.Load(ctx, i.Call, project.Options{Vars: i.o.vars, Input: i.o.input, Partial: true, Files: i.sources})
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	return append(ds, i.initProviders(ctx)...)
+}

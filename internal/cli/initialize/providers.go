@@ -1,0 +1,116 @@
+package initialize
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// initProviders installs the providers that configuration and state need.
+func (i *initializer) initProviders(ctx context.Context) diag.List {
+	i.Report.Say("\nInitializing provider plugins...\n")
+	req, ds := i.needed(ctx)
+	if ds.HasErrors() {
+		return ds
+	}
+	for _, a := range project.SortedProviders(req) {
+		if a.IsBuiltIn() {
+			i.Report.Human.Say("- " + a.String() + " is built in to " + view.Product + "\n")
+			i.Report.Stream.Log(a.String() + " is built in to " + view.Product)
+		}
+	}
+	pl := i.project.Plugins
+	o := pl.InstallOptions()
+	o.PluginDirs, o.Upgrade = i.o.pluginDirs, i.o.upgrade
+	t := project.NewTransfers(i.Call)
+	defer t.End()
+	signed := false
+	o.Progress = func(e install.Event) {
+		t.Provider(e)
+		i.installed(e)
+		signed = signed || e.Auth.How == install.Signed
+	}
+	ds = append(ds, install.OverrideWarning(o, true)...)
+	if err := install.RecordPluginDirs(o); err != nil {
+		return append(ds, diag.Errorf(nil, "Failed to save plugin folders", "What -plugin-dir says cannot be saved: %s.", err)...)
+	}
+	locked, more := lock.Read(pl.LockPath())
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	_, next, more := install.Install(ctx, pl.Packaged(req), locked, o)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	if signed {
+		i.Report.Human.Say("\nProviders are signed by their developers.\nIf you'd like to know more about provider signing, you can read about it here:\n" + signingPage + "\n")
+		i.Report.Stream.Log("Providers are signed by their developers. If you'd like to know more about provider signing, you can read about it here: " + signingPage)
+	}
+	return append(ds, i.saveLock(locked, next, i.o.lockfile == "readonly")...)
+}
+
+// signingPage explains what it means that a provider is signed.
+const signingPage = "https://opentofu.org/docs/cli/plugins/signing/"
+
+// needed are the providers of configuration and state.
+func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.List) {
+	if ds := i.project.Engine.Tree().CheckProviders().Errors(); ds.HasErrors() {
+		return nil, ds
+	}
+	s, ds := i.stateForInit(ctx)
+	if s != nil {
+		s = i.project.Translate(s)
+	}
+	return i.project.Required(s), ds
+}
+
+// stateForInit reads the state if there is one; a backend that was left out is
+// no reason to fail.
+func (i *initializer) stateForInit(ctx context.Context) (*state.State, diag.List) {
+	b, ds := i.project.Backend(ctx)
+	if ds.HasErrors() {
+		if i.o.backendOn {
+			return nil, ds
+		}
+		return nil, nil
+	}
+	return project.ReadWorkspace(ctx, i.Call, b, i.project.Workspace, flags.State{})
+}
+
+func (i *initializer) installed(e install.Event) {
+	text := e.Text()
+	if text == "" {
+		return
+	}
+	i.Report.Human.Say("- " + text + "\n")
+	i.Report.Stream.Log(text)
+}
+
+// saveLock writes the dependency lock file if it changed.
+func (i *initializer) saveLock(old, next *lock.File, readonly bool) diag.List {
+	if next == nil || next.Equal(old) {
+		return nil
+	}
+	if readonly {
+		if !next.SameProviders(old) {
+			return diag.Errorf(nil, "Provider dependency changes detected", "Changes to the required provider dependencies were detected, but the lock file is read-only. To use and record these requirements, run \"%s init\" without the \"-lockfile=readonly\" flag.", view.Program)
+		}
+		return diag.Warnf(nil, "Provider lock file not updated", "Changes to the provider selections were detected, but not saved in the %s file. To record these selections, run \"%s init\" without the \"-lockfile=readonly\" flag.", lock.Name, view.Program)
+	}
+	if err := lock.Write(i.project.Plugins.LockPath(), next); err != nil {
+		return diag.Errorf(nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
+	}
+	if len(old.Sorted()) == 0 {
+		i.Report.Say("\n" + view.Product + " has created a lock file " + lock.Name + " to record the provider\nselections it made above. Include this file in your version control repository\nso that " + view.Product + " can guarantee to make the same selections by default when\nyou run \"" + view.Program + " init\" in the future.\n")
+		return nil
+	}
+	i.Report.Say("\n" + view.Product + " has made some changes to the provider dependency selections recorded\nin the " + lock.Name + " file. Review those changes and commit them to your\nversion control system if they represent changes you intended to make.\n")
+	return nil
+}

@@ -1,0 +1,63 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+)
+
+// Check declares estate check.
+func Check() command.Command {
+	return command.Command{
+		Name: "estate check", Synopsis: "Check all units and what they take from each other", Usage: "[options]",
+		Units: command.TakesUnitFlags,
+		Help: `Checks all units below the working folder and what they take from each
+other, without state, credentials or providers.`,
+		Prepare: func() (command.Flags, command.Run) {
+			f, j := &unitflags.Flags{}, flags.JSON{}
+			fs := append(command.Flags{command.Bool(&j.On, "json", "Messages as JSON.")}, f.DeclareFor(false)...)
+			return fs.Show("strict"), func(ctx context.Context, c *command.Call) int {
+				if err := f.Settle(c.Env); err != nil {
+					return c.UsageError("Failed to parse command-line flags", err.Error())
+				}
+				f.NoUse("estate check", unitflags.Choosing+" strict")
+				units.WorkIn(c, f)
+				if !j.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				return runEstateCheck(ctx, c, f)
+			}
+		},
+	}
+}
+
+// runEstateCheck checks all units as a whole, without state and providers.
+func runEstateCheck(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
+	o, ds := units.LookOptions(c, f, "plan", false)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	o.Discovery.Whole, o.Checking = true, true
+	e, more := units.Open(ctx, c, o)
+	defer e.Close(ctx)
+	ds = slices.Concat(ds, more, e.Found.Ungenerated, e.Check(ctx, f.Strict))
+	ds = ds.Once()
+	c.Report.TellWith(e.Sources(), ds)
+	if ds.HasErrors() {
+		return 1
+	}
+	c.Report.Human.Good("Success!")
+	text := fmt.Sprintf(" %d units fit together.\n", len(e.Found.Units))
+	if len(e.Found.Units) == 1 {
+		text = " The one unit is right by itself.\n"
+	}
+	c.Report.Say(text)
+	return 0
+}

@@ -1,0 +1,323 @@
+// Package inspect is the commands that look at units and change nothing: find, list, dag
+// graph, render, estate check, hcl validate and info.
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// Commands are the commands that look at units and change nothing.
+func Commands() []command.Command {
+	return []command.Command{
+		findCmd(), List(),
+		{Name: "dag", Synopsis: "Show how units depend on each other", Usage: "graph [options]", Help: "Draws the units below the working folder and what they need.", Prepare: command.Group("The command is \"dag graph\".")},
+		DAGGraph(), Render(),
+		{Name: "estate", Synopsis: "Work on all units below the working folder", Usage: "check [options]", Help: "Works on all units below the working folder as a whole.", Prepare: command.Group("The command is \"estate check\".")},
+		Check(), Validate(),
+		{Name: "info", Synopsis: "Tell with what a unit runs", Usage: "print [options]", Help: Info().Help, Prepare: command.Group("The command is info print.")},
+		Info(),
+	}
+}
+
+// declare makes the flags that all listings have, after those of their own. Variables
+// named TG_LIST_DAG, as Terragrunt reads them, and TG_DAG, as its documentation has
+// them, both count.
+func (o *listOptions) declare(name string, own ...command.Flag) command.Flags {
+	var ignored bool
+	o.format = "text"
+	fs := append(command.Flags(own),
+		command.Bool(&o.dag, "dag", "In the order of a run."),
+		command.Bool(&o.noHidden, "no-hidden", "Without the units in hidden folders."),
+		command.Bool(&o.dependencies, "dependencies", "With what each unit needs."),
+		command.Text(&o.as, "as", "COMMAND", "As a run of the command would take them.").Completes(command.Commands),
+		command.Text(&o.as, "queue-construct-as", "COMMAND", "").Hide(),
+		command.Bool(&ignored, "hidden", "").Hide(), command.Bool(&ignored, "external", "").Hide())
+	for _, x := range []command.Flag{
+		command.Bool(&o.json, "json", "").Or("j"), command.Bool(&o.excluded, "exclude", ""), command.Bool(&o.included, "include", ""), command.Bool(&o.reading, "reading", ""),
+		command.Bool(&o.long, "long", "").Or("l"), command.Bool(&o.tree, "tree", "").Or("T"), command.Bool(&o.svg, "svg", ""), command.Text(&o.format, "format", "FORMAT", ""),
+	} { // each listing takes the flags of the others too
+		if !slices.ContainsFunc(fs, func(f command.Flag) bool { return f.Name == x.Name }) {
+			fs = append(fs, x.Hide())
+		}
+	}
+	for i := range fs {
+		if fs[i].Name != "as" {
+			fs[i].Env = []string{"TG_" + strings.ToUpper(strings.ReplaceAll(fs[i].Name, "-", "_"))}
+		}
+	}
+	fs = append(fs.WithTwoDashesShown(), o.units.DeclareFor(false)...)
+	if name == "list" {
+		return unitflags.Under("LIST", fs)
+	}
+	return fs
+}
+
+// settle is what all listings do when the flags are set. ok is false after a mistake,
+// which is reported.
+func (o *listOptions) settle(c *command.Call) (ok bool) {
+	if err := o.units.Settle(c.Env); err != nil {
+		c.UsageError("Failed to parse command-line flags", err.Error())
+		return false
+	}
+	if len(c.Args) > 0 {
+		c.UsageError("Too many command line arguments", "The command takes flags alone.")
+		return false
+	}
+	units.WorkIn(c, o.units)
+	o.units.NoUse(c.Command.Name, unitflags.Choosing)
+	return true
+}
+
+// findCmd declares find.
+func findCmd() command.Command {
+	return command.Command{
+		Name: "find", Aliases: []string{"fd"}, Synopsis: "Find the units below the working folder", Usage: "[options]",
+		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder.",
+		Prepare: func() (command.Flags, command.Run) {
+			o := &listOptions{units: &unitflags.Flags{}}
+			fs := o.declare("find",
+				command.Bool(&o.json, "json", "As JSON.").Or("j"),
+				command.Bool(&o.included, "include", "With the files that each unit includes or imports (JSON)."),
+				command.Bool(&o.reading, "reading", "With all files that each unit is made of (JSON)."),
+				command.Bool(&o.excluded, "exclude", "With the exclude block of each unit (JSON)."))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if !o.settle(c) {
+					return 1
+				}
+				if o.json {
+					o.format = "json"
+				}
+				if o.format != "text" && o.format != "json" {
+					return c.UsageError("Invalid format", "The formats are text and json.")
+				}
+				return listUnits(ctx, c, o, false)
+			}
+		},
+	}
+}
+
+// List declares list.
+func List() command.Command {
+	return command.Command{
+		Name: "list", Aliases: []string{"ls"}, Synopsis: "List the units below the working folder", Usage: "[options]",
+		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder.",
+		Prepare: func() (command.Flags, command.Run) {
+			o := &listOptions{units: &unitflags.Flags{}}
+			fs := o.declare("list",
+				command.Bool(&o.long, "long", "A table.").Or("l"),
+				command.Bool(&o.tree, "tree", "A tree of folders, or with --dag of what needs what.").Or("T"),
+				command.Text(&o.format, "format", "FORMAT", "text, long, tree or dot."))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if !o.settle(c) {
+					return 1
+				}
+				switch {
+				case o.long:
+					o.format = "long"
+				case o.tree:
+					o.format = "tree"
+				}
+				switch o.format {
+				case "text", "long", "dot", "tree":
+					return listUnits(ctx, c, o, true)
+				}
+				return c.UsageError("Invalid format", "The formats are text, long, tree and dot.")
+			}
+		},
+	}
+}
+
+// listOptions are the flags of find and list.
+type listOptions struct {
+	units                                                *unitflags.Flags
+	json, dag, dependencies, excluded, included, reading bool
+	long, tree, noHidden, svg                            bool
+	format, as                                           string
+}
+
+// listUnits prints the units and stacks by name, or in the order of a run. A unit
+// that cannot be read is listed too, and what is wrong with it goes to Stderr.
+func listUnits(ctx context.Context, c *command.Call, o *listOptions, columns bool) int {
+	names := !o.dag && !o.dependencies && o.as == "" && o.format != "dot" && !o.included && !o.reading && !o.excluded
+	e, ds := openToList(ctx, c, o.units, o.as, discovery.Settings{NamesAlone: names}, o.noHidden)
+	defer e.Close(ctx)
+	if ds.HasErrors() {
+		return units.FailWith(c, e, ds)
+	}
+	if len(ds) > 0 {
+		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Filter(ds))
+	}
+	list := e.Found.Entries(o.dag || o.as != "", o.as == "destroy")
+	if o.as != "" {
+		list = slices.DeleteFunc(list, func(x estate.Entry) bool { return x.Unit != nil && x.Unit.Excluded != "" })
+	}
+	switch o.format {
+	case "json":
+		return findJSON(ctx, c, e, list, o)
+	case "dot":
+		if err := e.Found.WriteDOT(c.Stdout); err != nil {
+			return 1
+		}
+		return 0
+	case "tree":
+		fmt.Fprint(c.Stdout, treeText(list, o.dag))
+		return 0
+	case "long":
+		fmt.Fprint(c.Stdout, longText(e, list, o.dependencies))
+		return 0
+	}
+	lines := make([]string, 0, len(list))
+	for _, x := range list {
+		lines = append(lines, x.Name)
+	}
+	if columns && c.Terminal.Out && c.Terminal.Width != nil {
+		fmt.Fprint(c.Stdout, inColumns(lines, c.Terminal.Width()))
+		return 0
+	}
+	for _, n := range lines {
+		fmt.Fprintln(c.Stdout, n)
+	}
+	return 0
+}
+
+// openToList opens the units for a command that lists them.
+func openToList(ctx context.Context, c *command.Call, f *unitflags.Flags, command string, look discovery.Settings, noHidden bool) (*estate.Estate, diag.List) {
+	o, ds := units.Options(c, f, command, nil, nil)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	o.Discovery.Destroy, o.Discovery.NoHidden = command == "destroy", noHidden
+	o.Discovery.NamesAlone, o.Discovery.Lenient = look.NamesAlone, true
+	e, more := units.Open(ctx, c, o)
+	return e, append(ds, more...)
+}
+
+// inColumns sets names in columns, as wide as the terminal.
+func inColumns(names []string, width int) string {
+	widest := 0
+	for _, n := range names {
+		widest = max(widest, len(n))
+	}
+	per := max(1, width/(widest+2))
+	rows := (len(names) + per - 1) / per
+	var b strings.Builder
+	for r := range rows {
+		for i := r; i < len(names); i += rows {
+			if i+rows < len(names) {
+				fmt.Fprintf(&b, "%-*s", widest+2, names[i])
+			} else {
+				b.WriteString(names[i])
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// longText is a table of type, path and, if asked for, dependencies.
+func longText(e *estate.Estate, list []estate.Entry, dependencies bool) string {
+	width := len("Path")
+	for _, x := range list {
+		width = max(width, len(x.Name))
+	}
+	var b strings.Builder
+	row := func(kind, name, needs string) {
+		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%-5s %-*s  %s", kind, width, name, needs), " "))
+	}
+	head := ""
+	if dependencies {
+		head = "Dependencies"
+	}
+	row("Type", "Path", head)
+	for _, x := range list {
+		needs := ""
+		if dependencies {
+			needs = strings.Join(dependencyNames(e, x), ", ")
+		}
+		row(x.Type(), x.Name, needs)
+	}
+	return b.String()
+}
+
+// dependencyNames are the names of what a unit needs, those outside at the end.
+func dependencyNames(e *estate.Estate, x estate.Entry) []string {
+	if x.Unit == nil {
+		return nil
+	}
+	out := make([]string, 0, len(x.Unit.Needs))
+	for _, n := range x.Unit.Needs {
+		out = append(out, n.Name)
+	}
+	for _, id := range x.Unit.External {
+		out = append(out, e.Found.Name(id))
+	}
+	return out
+}
+
+// findJSON prints what Terragrunt's find --json prints.
+func findJSON(ctx context.Context, c *command.Call, e *estate.Estate, list []estate.Entry, o *listOptions) int {
+	type exclusion struct {
+		Dependencies *bool    `json:"exclude_dependencies"`
+		NoRun        *bool    `json:"no_run"`
+		Actions      []string `json:"actions"`
+		If           bool     `json:"if"`
+	}
+	type item struct {
+		Type         string            `json:"type"`
+		Path         string            `json:"path"`
+		Exclude      *exclusion        `json:"exclude,omitempty"`
+		Include      map[string]string `json:"include,omitempty"`
+		Dependencies []string          `json:"dependencies,omitempty"`
+		Reading      []string          `json:"reading,omitempty"`
+	}
+	t, out := e.Task(ctx), []item{}
+	for _, x := range list {
+		it := item{Type: x.Type(), Path: x.Name}
+		if o.dependencies && x.Unit != nil {
+			it.Dependencies = e.Found.NeedNames(x.Unit)
+		}
+		if u := x.Unit; u != nil && u.Broken == nil {
+			if o.excluded {
+				if ex := discovery.ExcludeBlock(t, u); ex != nil {
+					it.Exclude = &exclusion{ifSet(ex, "exclude_dependencies", &ex.ExcludeDependencies), ifSet(ex, "no_run", &ex.NoRun), ex.Actions, ex.If}
+				}
+			}
+			if o.included {
+				it.Include = e.Found.Included(t, u)
+			}
+			if o.reading {
+				for _, p := range e.Found.Reading(t, u) {
+					it.Reading = append(it.Reading, e.Found.Name(p))
+				}
+			}
+		}
+		out = append(out, it)
+	}
+	b, err := json.MarshalIndent(out, "", "  ")
+	if err != nil {
+		return c.Fail(diag.Errorf(nil, "Failed to write the list", "%s.", err))
+	}
+	fmt.Fprintf(c.Stdout, "%s\n", b)
+	return 0
+}
+
+// ifSet is an argument of an exclude block, nil if it is not written.
+func ifSet(x *unit.Exclude, name string, value *bool) *bool {
+	if slices.Contains(x.Set, name) {
+		return value
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/estate"
+)
+
+// Render declares render.
+func Render() command.Command {
+	return command.Command{
+		Name: "render", Synopsis: "Show the effective configuration of a unit", Usage: "[options]",
+		Units: command.TakesUnitFlags, Help: "Prints the effective configuration of the unit in the working folder.",
+		Prepare: func() (command.Flags, command.Run) {
+			o := &renderOptions{units: &unitflags.Flags{}}
+			fs := command.Flags{
+				command.Bool(&o.json, "json", "As JSON."),
+				command.Bool(&o.metadata, "with-metadata", "As JSON, with the file and line of each key."),
+				command.Bool(&o.write, "write", "Write a file terragrunt.rendered.hcl or .json beside the unit's instead.").Or("w"),
+				command.Text(&o.out, "out", "NAME", "The name of that file."),
+				command.Text(&o.format, "format", "FORMAT", "").Among("hcl", "json").Hide(),
+			}
+			for i := range fs {
+				fs[i].Env = unitflags.VariablesOf(fs[i].Name)
+			}
+			return unitflags.Under("RENDER", append(fs.WithTwoDashesShown(), o.units.DeclareFor(true)...)), func(ctx context.Context, c *command.Call) int {
+				if err := o.settle(c); err != nil {
+					return c.UsageError("Failed to parse command-line flags", err.Error())
+				}
+				return runRender(ctx, c, o)
+			}
+		},
+	}
+}
+
+func (o *renderOptions) settle(c *command.Call) error {
+	switch err := o.units.Settle(c.Env); {
+	case err != nil:
+		return err
+	case o.units.Many() && filepath.IsAbs(o.out):
+		return fmt.Errorf("with --all, --out is a name in the folder of each unit, not the path of one file")
+	case len(c.Args) > 0:
+		return fmt.Errorf("the command takes flags alone")
+	}
+	o.json = o.json || o.metadata || o.format == "json"
+	o.write = o.write || o.out != ""
+	return nil
+}
+
+// renderOptions are the flags of render.
+type renderOptions struct {
+	units          *unitflags.Flags
+	json, metadata bool
+	write          bool
+	format, out    string
+}
+
+// runRender prints the effective configuration of a unit, or of all.
+func runRender(ctx context.Context, c *command.Call, ro *renderOptions) int {
+	f := ro.units
+	units.WorkIn(c, f)
+	o, ds := units.Options(c, f, "render", nil, nil)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	c.Report.Aside(ds)
+	o.Tolerant = true
+	if f.Many() {
+		o.Discovery.Generate = !f.NoStackGenerate
+		e, ds := units.Open(ctx, c, o)
+		defer e.Close(ctx)
+		if ds.HasErrors() {
+			return units.FailWith(c, e, ds)
+		}
+		units.Beside(c, e, ds)
+		code := 0
+		for _, u := range e.Found.Order(false) {
+			if u.Excluded == "" {
+				code = max(code, render(ctx, c, e, u, ro))
+			}
+		}
+		return code
+	}
+	e, u, ds := estate.OpenUnit(ctx, o, units.UnitPath(c, f), f.Module)
+	if ds.HasErrors() {
+		return units.FailWith(c, e, ds)
+	}
+	units.Beside(c, e, ds)
+	return render(ctx, c, e, u, ro)
+}
+
+// render prints or writes the configuration of one unit.
+func render(ctx context.Context, c *command.Call, e *estate.Estate, u *estate.Unit, o *renderOptions) int {
+	var b []byte
+	var ds diag.List
+	in := u.Unit
+	if taken := e.Declared(ctx, u); taken != nil {
+		in = in.Using(func(name string) bool { return taken[name] != nil })
+	}
+	switch t := e.Task(ctx); {
+	case o.metadata:
+		b, ds = in.RenderMetadata(t)
+	case o.json:
+		b, ds = in.RenderJSON(t)
+	default:
+		b, ds = in.RenderHCL(t)
+	}
+	units.Beside(c, e, ds)
+	if ds.HasErrors() {
+		return 1
+	}
+	b = append([]byte(strings.TrimRight(string(b), "\n")), '\n')
+	if !o.write {
+		_, _ = c.Stdout.Write(b)
+		return 0
+	}
+	name := o.out
+	if name == "" {
+		name = "terragrunt.rendered.hcl"
+		if o.json {
+			name = "terragrunt.rendered.json"
+		}
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(u.Dir, name)
+	}
+	if err := os.WriteFile(name, b, 0o644); err != nil {
+		return c.Fail(diag.Errorf(nil, "Failed to write the configuration", "%s.", err))
+	}
+	return 0
+}

@@ -1,0 +1,141 @@
+// Package login is login and logout: credentials for hosts of registries.
+package login
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/opentofu/svchost"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/registry"
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// Login declares login.
+func Login() command.Command {
+	return command.Command{
+		Name: "login", Synopsis: "Obtain and save credentials for a remote host", Usage: "[options] <hostname>",
+		Help: `Gets an API token for a host by way of its login page in your web browser
+and keeps it: in the credentials helper of the CLI configuration, or without
+one in the file credentials.tfrc.json of the configuration folder.`,
+		Args: []command.Arg{{Name: "hostname", Help: "The host to log in to."}},
+		Prepare: func() (command.Flags, command.Run) {
+			var j flags.JSON
+			input := true
+			fs := command.Flags{command.Bool(&input, "input", "Whether questions may be asked; without them login cannot work.")}
+			return append(fs, j.Flags().Hide()...), func(ctx context.Context, c *command.Call) int {
+				if !j.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				if len(c.Args) != 1 {
+					return c.UsageError("Unexpected argument", "The login command expects exactly one argument: the host to log in to.")
+				}
+				if !c.Prompt.May(input) {
+					return c.Fail(diag.Errorf(nil, "Login is an interactive command", "The \"%s login\" command uses interactive prompts to obtain and record credentials, so it can't be run with input disabled.\n\nTo configure credentials in a non-interactive context, write existing credentials directly to a CLI configuration file.", view.Program))
+				}
+				return c.Report.Status(login(ctx, c, c.Arg(0)))
+			}
+		},
+	}
+}
+
+// login gets a token for a host by way of the user's browser and keeps it.
+func login(ctx context.Context, c *command.Call, name string) diag.List {
+	host, reg, ds := hostNamed(c, name)
+	if ds.HasErrors() {
+		return ds
+	}
+	if reg.Manual(name) {
+		return diag.Errorf(nil, "Credentials for "+host+" are manually configured", "The \"%s login\" command cannot log in because credentials for this host are already configured in a CLI configuration file.\n\nTo log in, first revoke the existing credentials and remove that block from the CLI configuration.", view.Program)
+	}
+	service, err := reg.LoginService(ctx, name)
+	if err != nil {
+		var missing *registry.ServiceError
+		if errors.As(err, &missing) {
+			return diag.Errorf(nil, "Host does not support "+view.Product+" login", "The given hostname %q does not allow creating authorization tokens by way of this command: %s.", host, err)
+		}
+		return diag.Errorf(nil, "Service discovery failed for "+host, "%s.", err)
+	}
+	if ds := confirmLogin(ctx, c, host, reg); ds.HasErrors() {
+		return ds
+	}
+	token, err := reg.LoginWith(ctx, service, showLogin(c, host))
+	if err != nil {
+		return diag.Errorf(nil, "Failed to obtain a token", "%s.", err)
+	}
+	if err := reg.Store(ctx, name, token); err != nil {
+		return diag.Errorf(nil, "Failed to save API token", "The token for %s was obtained, but it cannot be saved: %s.", host, err)
+	}
+	c.Report.Human.Say("\n")
+	c.Report.Human.Good("Success!")
+	c.Report.Human.Say(" " + view.Product + " has obtained and saved an API token.\n\nThe new API token will be used for any future " + view.Product + " command that must make\nauthenticated requests to " + host + ".\n\n")
+	return nil
+}
+
+// hostNamed understands a host name and makes the client that asks it.
+func hostNamed(c *command.Call, name string) (shown string, reg *registry.Client, ds diag.List) {
+	h, err := svchost.ForComparison(name)
+	if err != nil {
+		return "", nil, diag.Errorf(nil, "Invalid hostname", "The given hostname %q is not valid: %s.", name, err)
+	}
+	cfg, ds := project.Settings(c)
+	if ds.HasErrors() {
+		return "", nil, ds
+	}
+	return h.ForDisplay(), project.RegistryClient(c, cfg), ds
+}
+
+// confirmLogin asks whether the user wants the token and its place.
+func confirmLogin(ctx context.Context, c *command.Call, host string, reg *registry.Client) diag.List {
+	place, helper, err := reg.Where()
+	if err != nil {
+		return diag.Errorf(nil, "Credentials cannot be stored", "%s.", err)
+	}
+	where := "If login is successful, " + view.Product + " will store the token in plain text in\nthe following file for use by subsequent commands:\n    " + place
+	if helper {
+		where = "If login is successful, " + view.Product + " will store the token in the configured\n\"" + place + "\" credentials helper for use by subsequent commands."
+	}
+	c.Report.Human.Say(view.Product + " will request an API token for " + host + " using OAuth.\n\nThis will work only if you are able to use a web browser on this computer to\ncomplete a login process. If not, you must obtain an API token by another\nmeans and configure it in the CLI configuration manually.\n\n" + where + "\n\n")
+	answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "Do you want to proceed?", Text: "Only 'yes' will be accepted to confirm."})
+	if err != nil {
+		return diag.Errorf(nil, "Failed to handle confirmation prompt", "%s.", err)
+	}
+	if answer != "yes" {
+		return diag.Errorf(nil, "Login cancelled", "Nothing was asked for and nothing stored.")
+	}
+	return nil
+}
+
+// showLogin brings the user's browser to the login page and prints its URL.
+func showLogin(c *command.Call, host string) func(url string) {
+	return func(url string) {
+		c.Report.Human.Say("\nThe login page of " + host + " is to open in your web browser. If it does not,\nopen this URL yourself:\n    " + url + "\n\nWaiting for the host to signal that login was successful.\n\n")
+		browse(c, url)
+	}
+}
+
+// browse opens the user's browser. That it cannot be found is no failure: the
+// URL was printed.
+func browse(c *command.Call, url string) {
+	cmd := sys.Command{Path: "xdg-open", Args: []string{url}, Dir: c.Dir, Env: c.Env}
+	switch runtime.GOOS {
+	case "darwin":
+		cmd.Path = "open"
+	case "windows":
+		cmd.Path, cmd.Args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	}
+	cmd.Path = cmp.Or(c.Env.Get("BROWSER"), cmd.Path)
+	ctx := context.WithoutCancel(c.Report.Context)
+	go func() { // left behind: the browser outlives us
+		_ = c.Run(ctx, cmd)
+	}()
+}

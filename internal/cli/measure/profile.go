@@ -1,0 +1,88 @@
+package measure
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// Leading are the flags of Terragrunt that mean the same to every command, so that
+// they may stand in front of its name.
+func Leading() command.Flags {
+	off := false
+	out := command.Flags{command.Ignored("no-color", "", "").WithTwoDashes(), flags.NoExec(&off)}
+	for _, f := range (&unitflags.Flags{}).Declare() {
+		if slices.Contains(strings.Fields(unitflags.Everywhere), f.Name) || f.Name == unitflags.EveryExperiment || strings.HasPrefix(f.Name, "no-tip") {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// # Profiles of the program itself
+//
+// The files are those of Terragrunt: one that is named by itself counts from the folder
+// that the program was started in, the folder for all of them from the one of
+// --working-dir. OpenTofu's variable for a profile of the processor counts too.
+
+// profiles are the files that the flags and variables of a command ask for.
+func profiles(c *command.Call, args []string) sys.Profiles {
+	var p sys.Profiles
+	if !unitflags.PlainFolder(c) {
+		f, _, err := unitflags.Take(args, c.Env)
+		if err != nil {
+			return p // the command tells it, if it takes such flags
+		}
+		p = f.Profile
+		for _, x := range []struct {
+			into *string
+			name string
+		}{{&p.CPU, "terragrunt_cpu.prof"}, {&p.Memory, "terragrunt_mem.prof"}, {&p.Goroutines, "terragrunt_goroutine.prof"}} {
+			switch {
+			case *x.into != "":
+				*x.into = c.Path(*x.into)
+			case f.ProfileDir != "":
+				*x.into = filepath.Join(c.System.In(f.Working).Path(f.ProfileDir), x.name)
+			}
+		}
+	}
+	if file := c.Env.Get("TOFU_CPU_PROFILE"); file != "" && p.CPU == "" {
+		p.CPU = c.Path(file)
+	}
+	return p
+}
+
+// Profiled runs a command, and writes the profiles that are asked for.
+func Profiled(c *command.Call, args []string, run func() int) int {
+	p := profiles(c, args)
+	if p == (sys.Profiles{}) {
+		return run()
+	}
+	err := errors.New("this program cannot profile itself here")
+	var stop func() error
+	if c.Profile != nil {
+		stop, err = c.Profile(p)
+	}
+	if err != nil {
+		return c.Fail(badProfile(err))
+	}
+	c.Interrupts.Traces(stop)
+	code := run()
+	if err := c.Interrupts.EndTraces(); err != nil {
+		c.Report.Tell(badProfile(err))
+		code = max(code, 1)
+	}
+	return code
+}
+
+func badProfile(err error) diag.List {
+	return diag.Errorf(nil, "Failed to write a profile", "%s.", err)
+}

@@ -1,0 +1,105 @@
+// Package measure is what goes on around every command: telemetry and profiles of the
+// program itself.
+package measure
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/internal/telemetry/otlp"
+)
+
+// # Telemetry
+//
+// The variables are those of Terragrunt. The whole command is one span, whose children
+// are begun by those who do the work; every program that is started is told of the
+// span that it runs in.
+
+// telemetryPatience is how long the end of a command waits at most for receivers.
+const telemetryPatience = 3 * time.Second
+
+// Measured runs a command and tells those who want telemetry what it did.
+func Measured(c *command.Call, args []string, run func(context.Context) int) int {
+	if !wantsTelemetry(c) {
+		return run(c.Report.Context)
+	}
+	f, words, err := unitflags.Take(args, c.Env)
+	if err != nil {
+		return run(c.Report.Context) // the command tells it
+	}
+	settings, odd, err := otlp.Read(c.Env, f.Tries("otel-logs"))
+	if err != nil {
+		return c.Fail(diag.Errorf(nil, "Invalid telemetry settings", "The variables that say where telemetry goes cannot be used: %s.", err))
+	}
+	if len(odd) > 0 {
+		c.Report.WarnBeside(diag.Warnf(nil, "Unknown exporter of telemetry", "Some variables name what there is not:\n  - %s.", strings.Join(odd, ".\n  - ")))
+	}
+	if !settings.On() {
+		return run(c.Report.Context)
+	}
+	at := c.System
+	if f.Working != "" {
+		at = at.In(f.Working)
+	}
+	sink, err := otlp.Open(otlp.Options{
+		Settings: settings, Env: c.Env, Dir: at.Dir, Console: c.Stdout, Now: c.Now, Name: view.Program, Version: project.Version,
+	})
+	if err != nil {
+		return c.Fail(diag.Errorf(nil, "Telemetry cannot be sent", "What is wanted cannot be made ready: %s.", err))
+	}
+	tracer := telemetry.New(telemetry.Options{
+		Now: c.Now, Random: rand.Reader, Parent: settings.Parent, Spans: sink.Spans(), Logs: sink.Logs(), Measures: sink.Measures(),
+	})
+	ctx, span := telemetry.Start(tracer.With(c.Report.Context), commandOf(c, words))
+	code := spanned(ctx, c, span.Text("dir", at.Dir), run)
+	soon, end := context.WithTimeout(context.WithoutCancel(c.Report.Context), telemetryPatience)
+	defer end()
+	if err := sink.Close(soon); err != nil {
+		c.Report.WarnBeside(diag.Warnf(nil, "Telemetry was not delivered", "The command itself is not touched by it:\n  - %s.", strings.ReplaceAll(err.Error(), "\n", ".\n  - ")))
+	}
+	return code
+}
+
+// commandOf is the name of the command, that of run being what it runs.
+func commandOf(c *command.Call, words []string) string {
+	if c.Command.Name == "run" {
+		if cmd, _, ok := c.Table.Find(words); ok {
+			return cmd.Name
+		}
+	}
+	return c.Command.Name
+}
+
+// spanned runs a command in its span. Programs are told of theirs, and those that run
+// for several units of this one.
+func spanned(ctx context.Context, c *command.Call, span *telemetry.Span, run func(context.Context) int) int {
+	around := *c.System
+	around.Run = telemetry.Programs(c.Run)
+	if span.Traced() {
+		around.Env = c.Env.With(telemetry.Variable + "=" + span.Parent())
+	}
+	c.Work(&around)
+	c.Report.Context = ctx
+	code := run(ctx)
+	units.Ended(span, code)
+	span.End()
+	return code
+}
+
+// wantsTelemetry reports whether a variable asks for telemetry.
+func wantsTelemetry(c *command.Call) bool {
+	return !unitflags.PlainFolder(c) && slices.ContainsFunc(c.Env, func(v string) bool {
+		return strings.HasPrefix(v, "TG_TELEMETRY_") || strings.HasPrefix(v, unitflags.OldTelemetry)
+	})
+}

@@ -1,0 +1,156 @@
+// Package output is output: the outputs in the state of the root module.
+package output
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// Command declares output.
+func Command() command.Command {
+	return command.Command{
+		Name: "output", Synopsis: "Show output values from your root module", Usage: "[options] [NAME]",
+		Units: command.InUnit | command.OverEstate | command.OnlyReads,
+		Help: `Reads an output variable from a Terrace state file and prints
+the value. With no additional arguments, output will display all
+the outputs for the root module. If NAME is not specified, all
+outputs are printed.`,
+		Args:     []command.Arg{{Name: "NAME", Help: "The output to print.", Optional: true, Complete: command.Outputs}},
+		Examples: []command.Example{{Line: "output -raw bucket", Text: "Print one string as it is, for a script."}},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &outputOptions{}
+			fs := command.Flags{
+				command.Bool(&o.json, "json", "Produce output in a machine-readable JSON format, with the values of sensitive outputs."),
+				command.Text(&o.into, "json-into", "path", "").Hide(),
+				command.Bool(&o.raw, "raw", "Print the raw string of a single string, number or boolean value."),
+				command.Bool(&o.reveal, "show-sensitive", "Show sensitive values."),
+				command.Text(&o.state, "state", "path", "Path to the state file to read. Ignored with remote state.").Completes(command.Files),
+			}
+			return append(append(fs, flags.Vars(&o.vars)...), flags.NoColor()), func(ctx context.Context, c *command.Call) int {
+				o.name = c.Arg(0)
+				switch {
+				case len(c.Args) > 1:
+					return c.UsageError("Unexpected argument", "The output command expects exactly one argument with the name of an output variable or no arguments to show all outputs.")
+				case o.json && o.raw:
+					return c.UsageError("Invalid output format", "The -raw and -json options are mutually-exclusive.")
+				case o.raw && o.name == "":
+					return c.UsageError("Output name required", "You must give the name of a single output value when using the -raw option.")
+				}
+				return runOutput(ctx, c, o)
+			}
+		},
+	}
+}
+
+type outputOptions struct {
+	name      string
+	json, raw bool
+	reveal    bool
+	state     string
+	into      string
+	vars      []vars.Flag
+}
+
+func runOutput(ctx context.Context, c *command.Call, o *outputOptions) int {
+	st, ds := project.CurrentState(ctx, c, o.vars, o.state)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	c.Report.Human.Errs = c.Stderr
+	if len(ds) > 0 {
+		_ = c.Report.Human.Printer.Print(c.Stderr, ds) // what others read from Stdout stays clean
+	}
+	outputs := map[string]*state.Output{}
+	if st != nil {
+		outputs = st.Outputs
+	}
+	if o.into != "" {
+		if ds := writeOutputsInto(c, o.into, outputs); ds.HasErrors() {
+			return c.Fail(ds)
+		}
+	}
+	if o.name != "" {
+		return oneOutput(c, o, outputs)
+	}
+	if o.json {
+		return printOutputs(c, outputs)
+	}
+	if len(outputs) == 0 {
+		return c.Report.Status(noOutputs())
+	}
+	_ = view.Outputs(c.Stdout, outputs, o.reveal)
+	return 0
+}
+
+func noOutputs() diag.List {
+	return diag.Warnf(nil, "No outputs found", "The state file either has no outputs defined, or all the defined outputs are empty. Please define an output in your configuration with the `output` keyword and run `%s refresh` for it to become available. If you are using interpolation, please verify the interpolated value is not empty. You can use the `%[1]s console` command to assist.", view.Program)
+}
+
+func printOutputs(c *command.Call, outputs map[string]*state.Output) int {
+	m, err := view.JSONOutputs(outputs, true)
+	var doc []byte
+	if err == nil {
+		doc, err = json.MarshalIndent(m, "", "  ")
+	}
+	if err != nil {
+		return c.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
+	}
+	fmt.Fprintf(c.Stdout, "%s\n", doc)
+	return 0
+}
+
+func oneOutput(c *command.Call, o *outputOptions, outputs map[string]*state.Output) int {
+	out, ok := outputs[o.name]
+	if !ok && len(outputs) == 0 && !o.json && !o.raw {
+		return c.Report.Status(noOutputs())
+	}
+	if !ok {
+		return c.Fail(diag.Errorf(nil, fmt.Sprintf("Output %q not found", o.name), "The output variable requested could not be found in the state file. If you recently added this to your configuration, be sure to run `%s apply`, since the state won't be updated with new output variables until that command is run.", view.Program))
+	}
+	switch {
+	case o.json:
+		doc, err := ctyjson.Marshal(out.Value, out.Value.Type())
+		if err != nil {
+			return c.Fail(diag.Errorf(nil, "Failed to write the output", "The output cannot be written as JSON: %s.", err))
+		}
+		fmt.Fprintf(c.Stdout, "%s\n", doc)
+	case o.raw:
+		text, err := convert.Convert(out.Value, cty.String)
+		if err != nil || text.IsNull() {
+			return c.Fail(diag.Errorf(nil, "Unsupported value for raw output", "The -raw option only supports strings, numbers, and boolean values, but output value %q is %s.\n\nUse the -json option for machine-readable representations of output values that have complex types.", o.name, friendly(out.Value)))
+		}
+		fmt.Fprint(c.Stdout, text.AsString())
+	default:
+		fmt.Fprintln(c.Stdout, view.Value(out.Value))
+	}
+	return 0
+}
+
+func friendly(v cty.Value) string {
+	if v.IsNull() {
+		return "null"
+	}
+	return v.Type().FriendlyName()
+}
+
+func writeOutputsInto(c *command.Call, path string, outputs map[string]*state.Output) diag.List {
+	if !c.Report.UseJSON(false, path) {
+		return diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be opened.")
+	}
+	defer c.Report.Finish()
+	c.Report.Stream.Outputs(outputs)
+	return nil
+}

@@ -1,0 +1,129 @@
+package planning
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// applyFile applies a saved plan: with the configuration, the variables, the
+// backend and the workspace that it was made with.
+func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
+	f, err := project.ReadPlanFile(c, o.file)
+	if err != nil {
+		return c.Fail(project.PlanFileError(o.file, err))
+	}
+	if f.Plan.Errored {
+		return c.Fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although planning ended with errors. It cannot be applied: plan again.", o.file))
+	}
+	p, ds := project.Load(ctx, c, project.Options{Vars: o.Vars, Workspace: f.Backend.Workspace, Saved: f.Config, Parallelism: o.Parallelism, Partial: true})
+	if p == nil {
+		return c.Fail(ds)
+	}
+	b, more := p.BackendOf(ctx, f.Backend)
+	if ds = append(ds, more...); more.HasErrors() {
+		p.Close()
+		return c.Fail(ds)
+	}
+	r := &run{Project: p, flags: &o.Flags, backend: b}
+	given, more := r.ephemeral(ctx, f.Plan, o)
+	if ds = append(ds, more...); more.HasErrors() {
+		p.Close()
+		return c.Fail(ds)
+	}
+	r.held, more = p.OpenState(ctx, r.backend, o.State, "OperationTypeApply")
+	if ds = append(ds, more...); more.HasErrors() {
+		p.Close()
+		return c.Fail(ds)
+	}
+	defer r.stop()
+	if project.Stale(f.Plan.PrevRun, r.held.Current()) {
+		return c.Fail(append(ds, diag.Errorf(nil, "Saved plan is stale", "The given plan file can no longer be applied because the state was changed by another operation after the plan was created.")...))
+	}
+	if more = p.SelectProviders(ctx, r.held.Current(), f.Plan.Prior); more.HasErrors() {
+		return c.Fail(append(ds, more...))
+	}
+	r.pending = append(ds, more...)
+	if f.Plan.PrevRun == f.Plan.Prior {
+		f.Plan.Prior = r.Translate(f.Plan.Prior)
+		f.Plan.PrevRun = f.Plan.Prior
+	}
+	r.Report.Stream.Changes(f.Plan)
+	return r.apply(ctx, f.Plan, o, given)
+}
+
+// ephemeral collects the values that a saved plan does not hold, and holds
+// others that were given again to those that it does.
+func (r *run) ephemeral(ctx context.Context, p *plan.Plan, o *applyOptions) (map[string]engine.InputValue, diag.List) {
+	ds := r.checkAgain(p)
+	out := make(map[string]engine.InputValue)
+	for _, name := range p.Ephemeral {
+		if v, ok := r.Vars[name]; ok {
+			out[name] = v
+			continue
+		}
+		d := r.Engine.Root().Variables[name]
+		if d == nil || !d.Required() {
+			continue
+		}
+		if !r.Prompt.May(o.input) {
+			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, so it must be given again: use a -var or -var-file option, or an environment variable.", name)...)
+			continue
+		}
+		text, err := r.Prompt.Ask(ctx, prompt.Question{Title: prompt.Variable(d), Text: d.Description, Secret: true})
+		if err != nil {
+			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, and there was no answer to the prompt.Question for it: %s.", name, err)...)
+			continue
+		}
+		out[name] = engine.InputValue{Text: &text}
+	}
+	return out, ds
+}
+
+// checkAgain refuses values that differ from those in the plan.
+func (r *run) checkAgain(p *plan.Plan) diag.List {
+	var ds diag.List
+	for _, name := range slices.Sorted(maps.Keys(r.Vars)) {
+		planned, ok := p.Variables[name]
+		d := r.Engine.Root().Variables[name]
+		if !ok || d == nil || slices.Contains(p.Ephemeral, name) {
+			continue
+		}
+		v := r.Vars[name]
+		got, more := vars.Read(d, v)
+		if ds = append(ds, more...); more.HasErrors() {
+			continue
+		}
+		if !sameInput(d, got, planned) {
+			ds = append(ds, diag.Errorf(v.At, "Mismatch between input and plan variable value", "Value saved in the plan file for variable %q is different from the one given to the current command.", name)...)
+		}
+	}
+	return ds
+}
+
+// sameInput reports whether two values of a variable come to the same: the plan holds
+// what was given, before the type's defaults and conversion.
+func sameInput(d *config.Variable, a, b cty.Value) bool {
+	final := func(v cty.Value) (cty.Value, bool) {
+		if d.Defaults != nil && !v.IsNull() {
+			v = d.Defaults.Apply(v)
+		}
+		out, err := convert.Convert(v, d.Type)
+		return out, err == nil
+	}
+	x, okX := final(a)
+	y, okY := final(b)
+	return okX && okY && x.RawEquals(y)
+}

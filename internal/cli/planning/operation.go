@@ -1,0 +1,240 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/plan"
+)
+
+// Flags are what plan, apply, destroy and refresh share.
+type Flags struct {
+	State flags.State
+	Json  flags.JSON
+	Scope scopeFlags
+
+	Vars        []vars.Flag
+	input       bool
+	Parallelism int
+	Refresh     bool
+	Destroy     bool
+	RefreshOnly bool
+	Reveal      bool
+	generate    string
+}
+
+// Declare makes the flags, in the order of the help.
+func (o *Flags) Declare() command.Flags {
+	o.input, o.Refresh, o.Parallelism = true, true, 10
+	out := command.Flags{
+		command.Bool(&o.Destroy, "destroy", "Select the \"destroy\" planning mode: a plan to destroy all objects that this configuration manages."),
+		command.Bool(&o.RefreshOnly, "refresh-only", "Select the \"refresh only\" planning mode: check whether remote objects still match the most recent apply, without undoing anything."),
+		command.Bool(&o.Refresh, "refresh", "Skip checking for external changes to remote objects while creating the plan."),
+	}
+	out = append(out, o.Scope.flags()...)
+	out = append(out, flags.Vars(&o.Vars)...)
+	out = append(out, flags.Warnings()...)
+	out = append(out, command.Bool(&o.input, "input", "Do not ask for input. Missing variables are errors then."))
+	out = append(out, o.State.Lock.Flags()...)
+	out = append(out, flags.NoColor(),
+		command.Int(&o.Parallelism, "parallelism", "n", "How many operations run at the same time. Defaults to 10."),
+		command.Bool(&o.Reveal, "show-sensitive", "Show sensitive values."),
+		o.State.PathFlag())
+	return append(out, o.Json.Flags()...)
+}
+
+// Options makes plan options of the flags.
+func (o *Flags) Options(c *command.Call) (engine.PlanOptions, diag.List) {
+	out := engine.PlanOptions{SkipRefresh: !o.Refresh, GenerateTo: o.generate}
+	switch {
+	case o.Destroy && o.RefreshOnly:
+		return out, diag.Errorf(nil, "Incompatible plan mode options", "The -destroy and -refresh-only options are mutually-exclusive.")
+	case o.RefreshOnly && !o.Refresh:
+		return out, diag.Errorf(nil, "Incompatible refresh options", "It doesn't make sense to use -refresh-only at the same time as -refresh=false, because %s would have nothing to do.", view.Product)
+	case o.Parallelism < 0:
+		return out, diag.Errorf(nil, "Invalid parallelism", "The -parallelism option needs a number from 1 on.")
+	case o.Destroy:
+		out.Mode = plan.Destroy
+	case o.RefreshOnly:
+		out.Mode = plan.RefreshOnly
+	}
+	ds := o.Scope.resolve(c, &out, o.wholeModule)
+	if len(out.Replace) > 0 && out.Mode != plan.Normal {
+		ds = append(ds, diag.Errorf(nil, "Unsupported plan mode", "Forcing resource instance replacement (with -replace=...) is allowed only in normal planning mode.")...)
+	}
+	if o.generate != "" && out.Mode != plan.Normal {
+		ds = append(ds, diag.Errorf(nil, "Invalid generate-config-out flag", "Config can only be generated during a normal plan operation, and not during a refresh-only or destroy plan.")...)
+	}
+	return out, ds
+}
+
+// scopeFlags say which part of the configuration a plan is about.
+type scopeFlags struct {
+	Targets, Excludes, TargetFiles, ExcludeFiles, Replace []string
+}
+
+func (o *scopeFlags) flags() command.Flags {
+	return command.Flags{
+		command.List(&o.Replace, "replace", "resource", "Force replacement of a resource instance. May be repeated.").Completes(command.Instances),
+		command.List(&o.Targets, "target", "resource", "Limit the plan to the given module, resource, or resource instance and what it depends on. May be repeated. Cannot be used together with -exclude.").Completes(command.Addresses),
+		command.List(&o.TargetFiles, "target-file", "path", "Like -target, for each address in a file: one a line, lines that begin with # are comments.").Completes(command.Files),
+		command.List(&o.Excludes, "exclude", "resource", "Leave the given module, resource, or resource instance and what depends on it out of the plan. May be repeated.").Completes(command.Addresses),
+		command.List(&o.ExcludeFiles, "exclude-file", "path", "Like -exclude, for each address in a file.").Completes(command.Files),
+	}
+}
+
+// resolve reads the addresses of the flags. module says why a module cannot be
+// replaced.
+func (o *scopeFlags) resolve(c *command.Call, out *engine.PlanOptions, module func(context.Context, *command.Call, addr.Target) string) diag.List {
+	var ds, more diag.List
+	out.Targets, ds = targetsOf(c, "target", o.Targets, o.TargetFiles)
+	out.Excludes, more = targetsOf(c, "exclude", o.Excludes, o.ExcludeFiles)
+	ds = append(ds, more...)
+	if len(out.Targets) > 0 && len(out.Excludes) > 0 {
+		ds = append(ds, diag.Errorf(nil, "Invalid combination of arguments", "The target and exclude planning options are mutually-exclusive. Each plan must use either only the target options or only the exclude options.")...)
+	}
+	for _, text := range o.Replace {
+		t, err := addr.ParseTarget(text)
+		what := ""
+		switch {
+		case err != nil:
+			what = project.AsSentence(err)
+		case t.IsModule():
+			what = module(c.Report.Context, c, t)
+		case t.Resource.Mode != addr.Managed:
+			what = "Only managed resources can be used with the -replace=... option."
+		}
+		if what != "" {
+			ds = append(ds, &diag.Message{Summary: fmt.Sprintf("Invalid force-replace address %q", text), Detail: what})
+			continue
+		}
+		out.Replace = append(out.Replace, t.Instance())
+	}
+	return ds
+}
+
+// targetsOf parses addresses of flags and of files with one address a line.
+func targetsOf(c *command.Call, what string, texts, files []string) ([]addr.Target, diag.List) {
+	var out []addr.Target
+	var ds diag.List
+	parse := func(text, where string) {
+		t, err := addr.ParseTarget(text)
+		if err != nil {
+			ds = append(ds, &diag.Message{Summary: fmt.Sprintf("Invalid %s %q", what, text), Detail: where + project.AsSentence(err)})
+			return
+		}
+		out = append(out, t)
+	}
+	for _, text := range texts {
+		parse(text, "")
+	}
+	for _, name := range files {
+		src, err := os.ReadFile(c.Path(name))
+		if err != nil {
+			ds = append(ds, diag.Errorf(nil, "Failed to read file of addresses", "The file of the -%s-file option cannot be read: %s.", what, err)...)
+			continue
+		}
+		for i, line := range strings.Split(string(src), "\n") {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				parse(line, fmt.Sprintf("In line %d of %s: ", i+1, name))
+			}
+		}
+	}
+	return out, ds
+}
+
+// A run is one plan or apply under way.
+type run struct {
+	*project.Project
+	flags   *Flags
+	options engine.PlanOptions
+	backend *project.Place
+	held    *project.StateSession
+	pending diag.List // warnings that are told when the work is done
+}
+
+// start loads configuration and state for an operation. With errors the run is
+// nil; else the caller must call stop.
+func start(ctx context.Context, c *command.Call, o *Flags, name, operation string) (*run, diag.List) {
+	options, ds := o.Options(c)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	p, more := project.Load(ctx, c, project.Options{Vars: o.Vars, Input: o.input, Parallelism: o.Parallelism})
+	if ds = append(ds, more...); ds.HasErrors() {
+		return nil, ds
+	}
+	r := &run{Project: p, flags: o, options: options}
+	if options.Mode != plan.Destroy && name != "refresh" && !config.IsConfigDir(c.Dir, config.Options{}) {
+		p.Close()
+		return nil, append(ds, noConfiguration(name)...)
+	}
+	r.options.Variables = p.Vars
+	if r.backend, more = p.Backend(ctx); more.HasErrors() {
+		p.Close()
+		return nil, append(ds, more...)
+	}
+	ds = append(ds, more...)
+	r.held, more = p.OpenState(ctx, r.backend, o.State, operation)
+	if ds = append(ds, more...); more.HasErrors() {
+		p.Close()
+		return nil, ds
+	}
+	more = p.SelectProviders(ctx, r.held.Current())
+	if ds = append(ds, more...); more.HasErrors() {
+		r.stop()
+		return nil, ds
+	}
+	return r, ds
+}
+
+// stop ends the providers and unlocks the state.
+func (r *run) stop() {
+	r.Close()
+	r.held.Unlock()
+}
+
+func noConfiguration(name string) diag.List {
+	if name == "plan" {
+		return diag.Errorf(nil, "No configuration files", "Plan requires configuration to be present. Planning without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run plan with the -destroy option. Otherwise, create a %s configuration file (.tf file) and try again.", view.Product)
+	}
+	return diag.Errorf(nil, "No configuration files", "Apply requires configuration to be present. Applying without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run \"%s destroy\" instead.", view.Program)
+}
+
+// make makes the plan.
+func (r *run) make(ctx context.Context) (*plan.Plan, diag.List) {
+	return r.Engine.Plan(ctx, r.Translate(r.held.Current()), r.options)
+}
+
+// flush tells the warnings that were kept.
+func (r *run) flush() {
+	r.Report.Tell(r.pending)
+	r.pending = nil
+}
+
+// showPlan shows a plan. Warnings are kept until flush; with errors everything is told.
+func (r *run) showPlan(ctx context.Context, p *plan.Plan, ds diag.List) {
+	sc := r.Schemas(ctx)
+	if p != nil {
+		if r.Report.Human != nil {
+			_ = view.Plan(r.Stdout, r.Report.Human.Style, p, sc, r.flags.Reveal)
+		}
+		r.Report.Stream.Plan(p)
+	}
+	r.pending = append(append(r.pending, ds...), sc.Ds...)
+	if ds.HasErrors() {
+		r.flush()
+	}
+}

@@ -1,0 +1,172 @@
+// Package planning is plan, apply, destroy and refresh.
+//
+// Main types: Flags, what the four have in common; run, one of them under way. The one
+// rule: warnings are kept until people have seen the plan that they are about.
+package planning
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/plan"
+)
+
+// Plan declares plan.
+func Plan() command.Command {
+	return command.Command{
+		Name: "plan", Synopsis: "Show changes required by the current configuration", Main: true, Usage: "[options]",
+		Units: command.InUnit | command.NeedsInputs | command.OverEstate,
+		Help: `Generates a speculative execution plan, showing what actions Terrace would
+take to apply the current configuration. This command will not actually
+perform the planned actions.
+
+You can optionally save the plan to a file, which you can then pass to the
+"apply" command to perform exactly the actions described in the plan.`,
+		Examples: []command.Example{
+			{Line: "plan -out=tfplan", Text: "Save the plan, to look at it with \"show tfplan\" and to apply it with \"apply tfplan\"."},
+			{Line: "plan -target=module.app -var-file=prod.tfvars", Text: "Plan one module and what it depends on, with the values of a file."},
+		},
+		Exits: []command.Exit{
+			{Code: 0, Help: "The plan was made; with -detailed-exitcode, and it has no changes."},
+			{Code: 1, Help: "There was an error."},
+			{Code: 2, Help: "With -detailed-exitcode: the plan was made and has changes."},
+		},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &planOptions{}
+			fs := append(o.Declare(),
+				command.Bool(&o.detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means succeeded with an empty plan, 1 an error, 2 succeeded with changes."),
+				command.Text(&o.generate, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(command.Files),
+				command.Text(&o.out, "out", "path", "Write the plan to a file, as input for the \"apply\" command.").Completes(command.Files))
+			return append(fs, o.State.WriteFlags().Hide()...), func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) > 0 {
+					return c.UsageError("Too many command line arguments", "To specify a working directory for the plan, use the global -chdir flag.")
+				}
+				if !o.Json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				return runPlan(ctx, c, o)
+			}
+		},
+	}
+}
+
+type planOptions struct {
+	Flags
+	out      string
+	detailed bool
+}
+
+func runPlan(ctx context.Context, c *command.Call, o *planOptions) int {
+	if o.generate != "" {
+		if _, err := os.Stat(c.Path(o.generate)); err == nil {
+			return c.Fail(diag.Errorf(nil, "Target generated file already exists", "%s can only write generated config into a new file. Either choose a different target location or move all existing configuration out of the target file, delete it and try again.", view.Product))
+		}
+	}
+	r, ds := start(ctx, c, &o.Flags, "plan", "OperationTypePlan")
+	if r == nil {
+		return c.Fail(ds)
+	}
+	defer r.stop()
+	r.pending = ds
+	p, ds := r.make(ctx)
+	saves := o.out != "" && p != nil && !r.refused(ctx, p)
+	var f *savedPlan
+	parallel.Each(2, 0, func(i int) {
+		switch {
+		case i == 0:
+			r.showPlan(ctx, p, ds)
+		case saves:
+			f = r.encode(p)
+		}
+	})
+	r.flush()
+	ds = append(ds, r.afterPlan(p, o, f)...)
+	switch {
+	case ds.HasErrors():
+		return 1
+	case o.detailed && p.HasChanges() && !p.OnlyMoves():
+		return 2
+	}
+	return 0
+}
+
+// refused reports whether a plan failed for something that can be found without
+// state: then no file is written, as with OpenTofu 1.12.6. Another plan with
+// errors is saved, to be looked at.
+func (r *run) refused(ctx context.Context, p *plan.Plan) bool {
+	return p.Refused || p.Errored && r.Engine.Validate(ctx).HasErrors()
+}
+
+// afterPlan saves the plan, if there is a file for it, and says what can be done
+// with it.
+func (r *run) afterPlan(p *plan.Plan, o *planOptions, f *savedPlan) diag.List {
+	var ds diag.List
+	if f != nil {
+		if ds = f.write(r.Path(o.out)); ds.HasErrors() {
+			r.Report.Tell(ds)
+			return ds
+		}
+	}
+	if p == nil || p.Errored {
+		return ds
+	}
+	if !p.HasChanges() || p.OnlyMoves() || r.Report.Human == nil || r.Report.Automated() {
+		return ds
+	}
+	view.Rule(r.Stdout)
+	if slices.ContainsFunc(p.Changes, generated) {
+		r.Report.Human.Say("\n" + view.Product + " has generated configuration and written it to " + o.generate + ". Please review the\nconfiguration and edit it as necessary before adding it to version control.\n")
+	}
+	if o.out == "" {
+		r.Report.Human.Say("\nNote: You didn't use the -out option to save this plan, so " + view.Product + " can't\nguarantee to take exactly these actions if you run \"" + view.Program + " apply\" now.\n")
+	} else {
+		r.Report.Human.Say("\nSaved the plan to: " + o.out + "\n\nTo perform exactly these actions, run the following command to apply:\n    " + view.Program + " apply " + strconv.Quote(o.out) + "\n")
+	}
+	return ds
+}
+
+// A savedPlan is the file of a plan before it is written.
+type savedPlan struct {
+	body bytes.Buffer
+	err  error
+	ds   diag.List
+}
+
+// encode makes the file of a plan, with what is needed to apply it.
+func (r *run) encode(p *plan.Plan) *savedPlan {
+	out := &savedPlan{}
+	files, ds := r.snapshot()
+	if out.ds = ds; ds.HasErrors() {
+		return out
+	}
+	f := &planfile.File{Plan: p, Config: files, Backend: planfile.Backend{Type: r.backend.Config.Type, Config: r.backend.Config.Value, Workspace: r.Workspace}}
+	f.Lock, _ = os.ReadFile(r.Plugins.LockPath())
+	out.err = planfile.Write(&out.body, f, project.Version)
+	return out
+}
+
+func (f *savedPlan) write(path string) diag.List {
+	if f.ds.HasErrors() {
+		return f.ds
+	}
+	err := f.err
+	if err == nil {
+		err = atomicfile.Write(path, f.body.Bytes(), 0o600)
+	}
+	if err != nil {
+		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package planning
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+)
+
+// Refresh declares refresh.
+func Refresh() command.Command {
+	return command.Command{
+		Name: "refresh", Synopsis: "Update the state to match remote systems", Usage: "[options]",
+		Units: command.InUnit | command.NeedsInputs,
+		Help: `Update the state file of your infrastructure with metadata that matches the
+physical resources they are tracking.
+
+This will not modify your infrastructure, but it can modify your state file
+to update metadata. This metadata might cause new changes to occur when you
+generate a plan or call apply next.`,
+		Prepare: func() (command.Flags, command.Run) {
+			o := &refreshOptions{}
+			return append(o.Declare(), o.State.WriteFlags().Hide()...), func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) > 0 {
+					return c.UsageError("Too many command line arguments", "Expected no positional arguments.")
+				}
+				if !o.Json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				return runRefresh(ctx, c, o)
+			}
+		},
+	}
+}
+
+type refreshOptions struct{ Flags }
+
+// runRefresh updates the state from what is really there: a refresh-only plan,
+// applied without a question.
+func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
+	o.RefreshOnly, o.Refresh, o.Destroy = true, true, false
+	r, ds := start(ctx, c, &o.Flags, "refresh", "OperationTypeRefresh")
+	if r == nil {
+		return c.Fail(ds)
+	}
+	defer r.stop()
+	if r.held.Current().Empty() {
+		ds = append(ds, diag.Warnf(nil, "Empty or non-existent state", "There are currently no remote objects tracked in the state, so there is nothing to refresh.")...)
+	}
+	c.Report.Tell(ds)
+	p, ds := r.Engine.Plan(ctx, r.Translate(r.held.Current()), r.options)
+	if ds.HasErrors() || p == nil || p.Errored {
+		return c.Fail(ds)
+	}
+	if more := r.held.BeginApply(ctx, len(p.Changes)); more.HasErrors() {
+		return c.Fail(append(ds, more...))
+	}
+	r.Report.Applying()
+	res, more := r.Engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: r.Vars, Persist: r.held.Write, Journal: r.held})
+	ds = append(ds, more...)
+	ds = append(ds, r.held.EndApply(res.State)...)
+	c.Report.Tell(ds)
+	if ds.HasErrors() {
+		return 1
+	}
+	r.outputs(res.State, o.Reveal)
+	r.Report.Stream.Outputs(res.State.Outputs)
+	return 0
+}

@@ -1,0 +1,38 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+)
+
+// mostListed is how many instances a message lists.
+const mostListed = 50
+
+// wholeModule says why a module cannot be replaced as a whole, and lists the
+// instances that it holds according to the state, as options to use instead.
+func (o *Flags) wholeModule(ctx context.Context, c *command.Call, t addr.Target) string {
+	const why = "A resource instance address is required here. The module path must be followed by a resource instance specification."
+	st, ds := project.CurrentState(ctx, c, o.Vars, o.State.Path)
+	if ds.HasErrors() || st == nil {
+		return why
+	}
+	var list []string
+	for a := range st.Instances() {
+		if a.Resource.Mode == addr.Managed && t.Contains(a) {
+			list = append(list, fmt.Sprintf("  -replace=%q", a.String()))
+		}
+	}
+	switch n := len(list) - mostListed; {
+	case len(list) == 0:
+		return why + "\n\nThe state has no resource instances in " + t.String() + "."
+	case n > 0:
+		list = append(list[:mostListed], fmt.Sprintf("  and %d more", n))
+	}
+	return why + "\n\nReplacing is disruptive, so instances are selected one by one. " + t.String() + " holds these:\n" + strings.Join(list, "\n")
+}

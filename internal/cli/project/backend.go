@@ -1,0 +1,167 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/configure"
+	"github.com/terrace-iac/terrace/internal/backend/kinds"
+	"github.com/terrace-iac/terrace/internal/backend/remotestate"
+	"github.com/terrace-iac/terrace/internal/backend/workdir"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/transfer"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// connections is how many connections to one service states are read over at most.
+const connections = 32
+
+// NewBackends makes the backends of a process.
+func NewBackends(system *sys.System) *backend.Set {
+	tr := transfer.Transport(system.Env)
+	tr.MaxConnsPerHost, tr.MaxIdleConnsPerHost = connections, connections
+	return backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{
+		Env: system.Env, Dir: system.Dir, Home: system.Home(), Who: system.User() + "@" + system.Host(),
+		Now: system.Now, Sleep: pause, Run: system.Run, Transport: tr, Version: statefile.Version,
+		Token: func(_ context.Context, host string) (string, error) {
+			c, ds := cliconfig.Load(system.Env, system.Home(), system.Dir)
+			if ds.HasErrors() {
+				return "", ds.Err()
+			}
+			token, _ := c.Token(host)
+			return token, nil
+		},
+		Shared: new(backend.Shared),
+	})
+}
+
+// pause waits, or returns the context's error sooner.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// A Place is where the state of the working folder lives.
+type Place struct {
+	Config backend.Config
+	Opened backend.Backend
+}
+
+// FolderOf is the working folder with its backend.
+func FolderOf(c *command.Call) workdir.Dir {
+	return workdir.Dir{
+		Backends: c.Backends(), Path: c.Dir, Data: c.DataPath(), Env: c.Env,
+		Default: kinds.Default, Program: view.Program, Product: view.Product,
+	}
+}
+
+// Refuse says no to encryption, which this version does not have.
+func Refuse(c *command.Call, root *config.Module) diag.List {
+	var ds diag.List
+	if e := root.Encryption; e != nil {
+		ds = append(ds, &diag.Message{
+			Code: "backend/encryption", Summary: "State encryption not available", At: &e.At,
+			Detail: fmt.Sprintf("This configuration wants state and plans encrypted, which this version of %s cannot do yet. Nothing was read, and nothing is written without encryption in its place.", view.Product),
+		})
+	}
+	if c.Env.Get("TF_ENCRYPTION") != "" {
+		ds = append(ds, &diag.Message{
+			Code: "backend/encryption", Summary: "State encryption not available",
+			Detail: fmt.Sprintf("The environment variable TF_ENCRYPTION asks for encryption of state and plans, which this version of %s cannot do yet. Nothing was read, and nothing is written without encryption in its place.", view.Product),
+		})
+	}
+	return ds
+}
+
+// Static evaluates what stands in the backend block.
+func (p *Project) Static(ctx context.Context) configure.Eval {
+	return func(x hcl.Expression) (cty.Value, diag.List) { return p.Engine.Static(ctx, p.Vars, x) }
+}
+
+// Backend opens the place where state lives, and refuses where the folder has to be
+// initialized first.
+func (p *Project) Backend(ctx context.Context) (*Place, diag.List) {
+	root := p.Engine.Root()
+	if ds := Refuse(p.Call, root); len(ds) > 0 {
+		return nil, ds
+	}
+	cfg, ds := FolderOf(p.Call).Current(root.Backend, p.Static(ctx))
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	b, more := OpenBackend(ctx, p.Call, cfg, root.Backend)
+	return b, append(ds, more...)
+}
+
+func OpenBackend(ctx context.Context, c *command.Call, cfg backend.Config, block *config.Backend) (*Place, diag.List) {
+	b, ds := FolderOf(c).Open(ctx, cfg, block)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	return &Place{Config: cfg, Opened: b}, ds
+}
+
+// LocalFile is the place of states that are named by their files.
+func LocalFile(ctx context.Context, c *command.Call) (*Place, diag.List) {
+	cfg, ds := FolderOf(c).Of(kinds.Default, cty.NilVal)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	return OpenBackend(ctx, c, cfg, nil)
+}
+
+// StoreOptions say how the states of this command are opened.
+func StoreOptions(c *command.Call, f flags.State) backend.StoreOptions {
+	return backend.StoreOptions{StatePath: f.Path, OutPath: f.Out, BackupPath: f.Backup, Waiting: func(l *store.LockInfo) { lockedBy(c, l) }}
+}
+
+// OpenStore opens the state of a workspace.
+func OpenStore(c *command.Call, b *Place, workspace string, f flags.State) (store.Store, diag.List) {
+	st, err := b.Opened.Store(workspace, StoreOptions(c, f))
+	if err != nil {
+		return nil, backend.Message("Failed to open the state", "", err)
+	}
+	return st, nil
+}
+
+// StateReader is readState for a call.
+func StateReader(c *command.Call) engine.ReadState {
+	return func(ctx context.Context, req engine.ReadStateRequest) (*state.State, diag.List) {
+		return readState(ctx, c, req)
+	}
+}
+
+// ReadWorkspace reads the state of a workspace for a command that changes nothing.
+func ReadWorkspace(ctx context.Context, c *command.Call, b *Place, workspace string, f flags.State) (*state.State, diag.List) {
+	st, ds := OpenStore(c, b, workspace, f)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	return readStore(ctx, c, st, workspace)
+}
+
+// readState serves terraform_remote_state.
+func readState(ctx context.Context, c *command.Call, req engine.ReadStateRequest) (*state.State, diag.List) {
+	r := remotestate.Reader{Backends: c.Backends(), Dir: c.Dir, Env: c.Env}
+	return r.Read(ctx, req.Backend, req.Config, req.Workspace, req.Check)
+}

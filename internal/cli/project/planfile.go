@@ -1,0 +1,62 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/planfile"
+)
+
+// ReadPlanFile reads a saved plan. The error is as of os or of package planfile.
+func ReadPlanFile(c *command.Call, name string) (*planfile.File, error) {
+	return ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (*planfile.File, error) { return planfile.Read(r, size, Version) })
+}
+
+// ReadFile has a file read whose size must be known first.
+func ReadFile[T any](path string, read func(io.ReaderAt, int64) (T, error)) (T, error) {
+	var none T
+	f, err := os.Open(path)
+	if err != nil {
+		return none, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return none, err
+	}
+	return read(f, info.Size())
+}
+
+func PlanFileError(name string, err error) diag.List {
+	detail := err.Error()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		detail = "There is no such file."
+	case errors.Is(err, planfile.ErrBundle):
+		detail = "The file is the plan of an estate. Apply it with \"" + view.Program + " run --all apply\" in the folder that it was made in."
+	case errors.Is(err, planfile.ErrNotPlan):
+		detail = "The file is no plan that this program saved: " + err.Error() + ". Plans of other tools can be applied by those tools only."
+	}
+	return diag.List{{Code: "plan/read", Summary: "Failed to load \"" + name + "\" as a plan file", Detail: detail}}
+}
+
+// BackendOf opens the backend that a plan was made with.
+func (p *Project) BackendOf(ctx context.Context, b planfile.Backend) (*Place, diag.List) {
+	if ds := Refuse(p.Call, p.Engine.Root()); len(ds) > 0 {
+		return nil, ds
+	}
+	c, ds := FolderOf(p.Call).Of(b.Type, b.Config)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	return OpenBackend(ctx, p.Call, c, p.Engine.Root().Backend)
+}
+
+// Version is the version of this program, as saved plans have it.
+const Version = "0.1.0"

@@ -1,0 +1,321 @@
+// Package project opens the folder that a command works in: its configuration with the
+// values of variables, its providers, the backend and the state.
+//
+// Main types: Project, a loaded configuration with what runs it; StateSession, the
+// state of it, locked; Options, how it is loaded. The one rule: a project that was
+// loaded is closed by whoever loaded it, since its providers run until then.
+package project
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// Options say how a configuration is loaded.
+type Options struct {
+	Vars        []vars.Flag
+	Input       bool // whether missing variables may be asked for
+	Parallelism int
+	Workspace   string            // "" for the selected one
+	Saved       map[string][]byte // the files of a saved plan, in place of those on disk
+	Files       *engine.Sources   // the working folder's files, shared with other steps; nil: read anew
+	Partial     bool              // go on with variables missing: they are not needed
+	RootOnly    bool              // go on though other modules cannot be loaded
+}
+
+// A Project is a loaded configuration with the values of its variables.
+type Project struct {
+	*command.Call
+	Engine    *engine.Engine
+	Vars      vars.Values
+	Workspace string
+	Plugins   *Plugins
+}
+
+// Load loads the configuration of the working folder. With errors the project
+// is nil.
+func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List) {
+	workspace := o.Workspace
+	if workspace == "" {
+		var ds diag.List
+		if workspace, ds = WorkspaceName(c); ds.HasErrors() {
+			return nil, ds
+		}
+	}
+	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, FS: Virtual(c), Env: c.Env, Flags: o.Vars, Set: c.Report.Set})
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	p := &Project{Call: c, Workspace: workspace}
+	more := p.plug()
+	ds = append(ds, more...)
+	if more.HasErrors() {
+		return nil, ds
+	}
+	eo := p.engineOptions(o)
+	expect(c, o.Saved)
+	e, loadDs := engine.OpenWith(ctx, eo, given.All())
+	if e == nil {
+		return nil, append(ds, loadDs...)
+	}
+	p.use(e)
+	values, more := given.For(e.Root().Variables)
+	ds = append(ds, more...)
+	more = nil
+	if c.Unit != nil && c.Unit.Values != nil {
+		more = c.Unit.Values(ctx, values, e.Root())
+	}
+	switch {
+	case c.Unit != nil && c.Unit.Tolerant:
+		more = AsWarnings(more.Errors())
+	case o.Partial && o.RootOnly: // which keeps nobody from looking at state and files
+		more = AsWarnings(more)
+	}
+	ds = append(ds, more...)
+	asked, more := p.askMissing(ctx, values, o)
+	ds = append(ds, more...)
+	if asked && loadDs.HasErrors() { // an answer may be what a module's source needs
+		e.Close()
+		if e, loadDs = engine.OpenWith(ctx, eo, values); e == nil {
+			return nil, append(ds, loadDs...)
+		}
+		p.use(e)
+	}
+	p.Vars = values
+	if o.RootOnly {
+		loadDs = nil
+	}
+	if ds = append(loadDs, ds...); ds.HasErrors() {
+		p.Close()
+		return nil, ds
+	}
+	return p, ds
+}
+
+// heapPerByte is how many bytes of memory the syntax tree of a byte of
+// configuration takes, with what is thrown away while it is made.
+const heapPerByte = 26
+
+// expect readies the collector for the configuration of the working folder, or
+// for the saved one.
+func expect(c *command.Call, saved map[string][]byte) {
+	if c.ExpectHeap == nil {
+		return
+	}
+	var text int64
+	for _, b := range saved {
+		text += int64(len(b))
+	}
+	if saved == nil {
+		files, _ := config.Files(c.Dir, config.Options{})
+		for _, f := range files {
+			if f.Role != config.RoleBase && f.Role != config.RoleOverride {
+				continue
+			}
+			if info, err := os.Stat(f.Path); err == nil {
+				text += info.Size()
+			}
+		}
+	}
+	c.ExpectHeap(text * heapPerByte)
+}
+
+func (p *Project) engineOptions(o Options) engine.Options {
+	out := engine.Options{
+		Dir: p.Dir, LaunchDir: p.Launch, DataDir: p.DataDir(), Workspace: p.Workspace, Environ: p.Env, Set: p.Report.Set,
+		Observe: p.Report.Event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.Parallelism, Providers: p.Plugins,
+		Services: engine.Services{ReadState: StateReader(p.Call), Provisioners: Provisioners{p.Call}}, Sources: o.Files,
+	}
+	if files := Virtual(p.Call); files != nil && o.Files == nil {
+		out.Sources = &engine.Sources{FS: files}
+	}
+	if o.Saved != nil {
+		out.Sources = &engine.Sources{FS: newSavedFiles(o.Saved)}
+		out.Overlay = map[string][]byte{}
+		if m, ok := o.Saved[ManifestName]; ok {
+			out.Overlay[filepath.Join(p.DataDir(), "modules", "modules.json")] = m
+		}
+	}
+	return out
+}
+
+func (p *Project) use(e *engine.Engine) {
+	p.Engine = e
+	p.Interrupts.EndsProviders(e.Close)
+}
+
+// Close ends the project's providers. It may be called more than once.
+func (p *Project) Close() {
+	p.Interrupts.EndsProviders(nil)
+	p.Engine.Close()
+}
+
+// askMissing asks for the required variables that have no value, or says that
+// they have none.
+func (p *Project) askMissing(ctx context.Context, values vars.Values, o Options) (asked bool, ds diag.List) {
+	missing := vars.Missing(values, p.Engine.Root().Variables)
+	if len(missing) == 0 || o.Partial {
+		return false, nil
+	}
+	if !p.Prompt.May(o.Input) {
+		return false, vars.MissingErrors(missing)
+	}
+	for i, v := range missing {
+		text, err := p.Prompt.Ask(ctx, prompt.Question{Title: prompt.Variable(v), Text: v.Description, Secret: v.Sensitive})
+		if err != nil {
+			return asked, vars.MissingErrors(missing[i:])
+		}
+		values[v.Name] = engine.InputValue{Text: &text, From: source.Layer{Kind: source.Prompt}}
+		asked = true
+	}
+	return asked, nil
+}
+
+// SelectProviders finds the installed packages of the providers that
+// configuration and state need.
+func (p *Project) SelectProviders(ctx context.Context, states ...*state.State) diag.List {
+	return p.Plugins.Choose(ctx, p.Required(states...))
+}
+
+// Required are the providers that configuration and states need. A state may be nil.
+func (p *Project) Required(states ...*state.State) install.Requirements {
+	req := install.Requirements(p.Engine.Requirements())
+	for _, s := range states {
+		if s == nil {
+			continue
+		}
+		for _, r := range p.Translate(s).Resources {
+			if _, ok := req[r.Provider.Provider]; !ok {
+				req[r.Provider.Provider] = nil
+			}
+		}
+	}
+	return req
+}
+
+// named are the providers that configuration names.
+func (p *Project) named() map[addr.Provider]bool {
+	out := map[addr.Provider]bool{}
+	for a := range p.Engine.Requirements() {
+		out[a] = true
+	}
+	return out
+}
+
+// Translate gives providers in a state the addresses that configuration means.
+func (p *Project) Translate(s *state.State) *state.State {
+	return s.TranslateProviders(p.named(), p.Env.Get("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") != "0")
+}
+
+// Schemas serves the views with the schemas of running providers. A provider
+// that cannot be asked has none, and its message is kept.
+type Schemas struct {
+	ctx    context.Context
+	engine *engine.Engine
+
+	mu     sync.Mutex
+	failed map[addr.Provider]bool
+	Ds     diag.List
+}
+
+func NewSchemas(ctx context.Context, e *engine.Engine) *Schemas {
+	return &Schemas{ctx: ctx, engine: e, failed: map[addr.Provider]bool{}}
+}
+
+func (p *Project) Schemas(ctx context.Context) *Schemas {
+	return NewSchemas(ctx, p.Engine)
+}
+
+// Resource implements view.Schemas.
+func (s *Schemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.Resource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed[a] {
+		return nil
+	}
+	sp, ds := s.engine.Schema(s.ctx, a)
+	if ds.HasErrors() || sp == nil {
+		s.failed[a] = true
+		s.Ds = append(s.Ds, ds...)
+		return nil
+	}
+	return sp.Resource(mode, typ)
+}
+
+var _ view.Schemas = (*Schemas)(nil)
+
+// Packaged leaves out the providers that need no package.
+func (pl *Plugins) Packaged(req install.Requirements) install.Requirements {
+	out := install.Requirements{}
+	for _, a := range slices.SortedFunc(maps.Keys(req), lock.CompareProviders) {
+		if _, attached := pl.Attached[a]; !a.IsBuiltIn() && !attached {
+			out[a] = req[a]
+		}
+	}
+	return out
+}
+
+// LoadInstalled loads a configuration without the modules that are not here, or
+// that have mistakes in them, which is a warning.
+func LoadInstalled(ctx context.Context, c *command.Call, o Options) (*Project, diag.List) {
+	p, ds := Load(ctx, c, o)
+	missing := func(m *diag.Message) bool {
+		return m.Severity == diag.Warning || module.Missing(m) || m.At != nil && filepath.Dir(m.At.Filename) != "."
+	}
+	if p != nil || slices.ContainsFunc(ds, func(m *diag.Message) bool { return !missing(m) }) {
+		return p, ds
+	}
+	o.RootOnly = true
+	p, more := Load(ctx, c, o)
+	if p == nil {
+		return nil, more
+	}
+	for _, m := range ds {
+		m.Severity = diag.Warning
+	}
+	return p, ds
+}
+
+// ProviderConfig implements planjson.Schemas.
+func (s *Schemas) ProviderConfig(a addr.Provider) *schema.Block {
+	if s.failed[a] {
+		return nil
+	}
+	sp, ds := s.engine.Schema(s.ctx, a)
+	if ds.HasErrors() || sp == nil {
+		s.failed[a] = true
+		s.Ds = append(s.Ds, ds...)
+		return nil
+	}
+	return sp.Config
+}
+
+// AsWarnings is the same messages, none of them an error.
+func AsWarnings(ds diag.List) diag.List {
+	var out diag.List
+	for _, m := range ds {
+		w := *m
+		w.Severity = diag.Warning
+		out = append(out, &w)
+	}
+	return out
+}

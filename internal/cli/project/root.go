@@ -1,0 +1,99 @@
+package project
+
+import (
+	"context"
+	"io/fs"
+	"os"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// Folder reads files by their names relative to a folder.
+type Folder struct{ *command.Call }
+
+func (f Folder) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(f.Path(name)) }
+func (f Folder) ReadFile(name string) ([]byte, error)       { return os.ReadFile(f.Path(name)) }
+
+// Root loads the root module alone.
+func Root(c *command.Call) (*config.Module, diag.List) {
+	return config.Load(".", config.Options{FS: FilesOf(c), Set: c.Report.Set})
+}
+
+// FilesOf are the files of the folder that is worked in.
+func FilesOf(c *command.Call) config.FS {
+	if c.Unit != nil && c.Unit.Files != nil {
+		return c.Unit.Files
+	}
+	return Folder{Call: c}
+}
+
+// Virtual are the files of a folder that is not on disk; nil for those that are.
+func Virtual(c *command.Call) config.FS {
+	if c.Unit == nil {
+		return nil
+	}
+	return c.Unit.Files
+}
+
+// WhereState tells where state lives, for commands that read or list state:
+// they need neither modules nor providers, and mistakes elsewhere in the
+// configuration do not keep them from their work.
+func WhereState(ctx context.Context, c *command.Call, given []vars.Flag) (*Place, diag.List) {
+	root, _ := Root(c)
+	if ds := Refuse(c, root); len(ds) > 0 {
+		return nil, ds
+	}
+	if root.Backend == nil {
+		cfg, ds := FolderOf(c).Current(nil, nil)
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		b, more := OpenBackend(ctx, c, cfg, nil)
+		return b, append(ds, more...)
+	}
+	p, ds := Load(ctx, c, Options{Vars: given, Input: false, Partial: true})
+	if p == nil {
+		return nil, ds
+	}
+	defer p.Close()
+	b, more := p.Backend(ctx)
+	return b, append(ds, more...)
+}
+
+// CurrentState reads the state of the selected workspace, or that of a file,
+// without changing anything.
+func CurrentState(ctx context.Context, c *command.Call, given []vars.Flag, path string) (*state.State, diag.List) {
+	b, ds := WhereState(ctx, c, given)
+	if ds.HasErrors() {
+		return nil, ds // also where a file is named: another backend has the last word
+	}
+	if path != "" {
+		file, ds := LocalFile(ctx, c)
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		return ReadWorkspace(ctx, c, file, store.Default, flags.State{Path: path})
+	}
+	name, more := WorkspaceName(c)
+	if ds = append(ds, more...); ds.HasErrors() {
+		return nil, ds
+	}
+	st, more := ReadWorkspace(ctx, c, b, name, flags.State{})
+	return st, append(ds, more...)
+}
+
+// CurrentState reads the state of the selected workspace; nil if there is none.
+func (p *Project) CurrentState(ctx context.Context) (*state.State, diag.List) {
+	b, ds := p.Backend(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	st, more := ReadWorkspace(ctx, p.Call, b, p.Workspace, flags.State{})
+	return st, append(ds, more...)
+}

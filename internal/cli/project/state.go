@@ -1,0 +1,119 @@
+package project
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// A StateSession state is locked, unless the user said not to.
+type StateSession struct {
+	*statemgr.State
+	Call *command.Call
+}
+
+// OpenState locks and reads the state of a project.
+func (p *Project) OpenState(ctx context.Context, b *Place, f flags.State, operation string) (*StateSession, diag.List) {
+	opened, ds := OpenStore(p.Call, b, p.Workspace, f)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	o := StateOptions(p.Call, opened, p.Workspace)
+	o.Run = store.LockInfo{Operation: operation, Who: p.User() + "@" + p.Host(), Version: statefile.Version, Created: p.Now()}
+	o.KeepSegments = f.Journal == "store"
+	if f.On {
+		o.Lock, o.Timeout = &o.Run, f.Timeout
+		slow := time.AfterFunc(slowLock, func() { waiting(p.Call) })
+		defer slow.Stop()
+	}
+	st, ds := statemgr.Take(ctx, o)
+	if st == nil {
+		return nil, ds
+	}
+	return &StateSession{st, p.Call}, ds
+}
+
+// slowLock is how long a lock may take without a word.
+const slowLock = 400 * time.Millisecond
+
+// waiting tells that somebody else has the lock.
+func waiting(c *command.Call) {
+	const text = "Acquiring state lock. This may take a few moments..."
+	c.Report.Human.Say(text + "\n")
+	c.Report.Stream.Typed(text, "state_lock_acquire", nil)
+}
+
+// lockedBy tells who has the lock that is waited for.
+func lockedBy(c *command.Call, holder *store.LockInfo) {
+	text := "The state is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
+	c.Report.Human.Say(text + "\n")
+	c.Report.Stream.Log(text)
+}
+
+// StateOptions says how a state is held that is kept in a store.
+func StateOptions(c *command.Call, st store.Store, workspace string) statemgr.Options {
+	return statemgr.Options{Store: st, Journal: backend.JournalPath(st, c.Dir, workspace), Segments: backend.BlobsOf(st), Dir: c.Dir, Rescue: func(last *state.State) diag.List { return rescue(c, last) }}
+}
+
+// rescue prints a state that could be written nowhere.
+func rescue(c *command.Call, last *state.State) diag.List {
+	if err := statefile.Write(c.Stdout, last, true); err != nil {
+		return diag.Errorf(nil, "Failed to print the state", "The state could not be printed either: %s. The journal holds what is not in the state: leave it where it is.", err)
+	}
+	return diag.Errorf(nil, "State printed", "As a last resort the state was printed to standard output. Save it as a file and bring it back with \"%s state push\", or with a tool that can.", view.Program)
+}
+
+// readStore reads a state for a command that changes nothing.
+func readStore(ctx context.Context, c *command.Call, st store.Store, workspace string) (*state.State, diag.List) {
+	return statemgr.Read(ctx, StateOptions(c, st, workspace))
+}
+
+// Unlock unlocks. It may be called more than once.
+func (h *StateSession) Unlock() { h.Call.Report.Tell(h.State.Release()) }
+
+// BeginApply prepares for an apply. A second interrupt then leaves the journal as it is.
+func (h *StateSession) BeginApply(ctx context.Context, changes int) diag.List {
+	ds := h.State.Start(ctx, changes)
+	if !ds.HasErrors() {
+		h.Call.Interrupts.WhenKilled(h.Abandon)
+	}
+	return ds
+}
+
+// EndApply brings the apply to its end.
+func (h *StateSession) EndApply(final *state.State) diag.List {
+	ds := h.State.End(final)
+	h.Call.Interrupts.WhenKilled(nil)
+	return ds
+}
+
+// PersistEvery is how often the whole state is written during an apply.
+func PersistEvery(c *command.Call) (time.Duration, diag.List) {
+	text := c.Env.Get("TF_STATE_PERSIST_INTERVAL")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 20 {
+		return 0, diag.Errorf(nil, "Invalid TF_STATE_PERSIST_INTERVAL", "The environment variable TF_STATE_PERSIST_INTERVAL must be a whole number of seconds, 20 at least, not %q.", text)
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// Stale reports whether a state is another one than that which a plan was made from.
+func Stale(planned, now *state.State) bool {
+	if planned == nil || now == nil {
+		return (planned == nil || planned.Lineage == "") != (now == nil)
+	}
+	return planned.Lineage != now.Lineage || planned.Serial != now.Serial
+}

@@ -1,0 +1,117 @@
+// Package providers is providers, providers lock, providers mirror and providers schema.
+package providers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// Command declares providers.
+func Command() command.Command {
+	return command.Command{
+		Name: "providers", Synopsis: "Show the providers required for this configuration", Usage: "[options]",
+		Units: command.InUnit | command.OnlyReads,
+		Help: `Prints the tree of modules with the providers that each of them needs and
+the constraints on their versions, and the providers that the state needs.`,
+		Prepare: func() (command.Flags, command.Run) {
+			var given []vars.Flag
+			testDir := ""
+			fs := append(command.Flags{flags.TestDirectory(&testDir)}, flags.Vars(&given)...)
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) > 0 {
+					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
+				}
+				return runProviders(ctx, c, given)
+			}
+		},
+	}
+}
+
+func runProviders(ctx context.Context, c *command.Call, given []vars.Flag) int {
+	if !config.IsConfigDir(c.Dir, config.Options{}) {
+		return c.Fail(diag.Errorf(nil, "No configuration files", "The directory %s contains no %s configuration files.", c.Dir, view.Product))
+	}
+	p, ds := project.Load(ctx, c, project.Options{Vars: given, Partial: true})
+	if p == nil {
+		return c.Fail(ds)
+	}
+	defer p.Close()
+	st, more := p.CurrentState(ctx)
+	if ds = append(ds, more...); more.HasErrors() {
+		return c.Fail(ds)
+	}
+	var b strings.Builder
+	b.WriteString("\nProviders required by configuration:\n.\n")
+	drawProviders(&b, p.Engine.Tree().Root, "")
+	b.WriteString("\n" + providersOfState(p.Translate(st)))
+	c.Report.Human.Say(b.String())
+	c.Report.Tell(ds)
+	return 0
+}
+
+// drawProviders draws what each module needs, with the modules that it calls.
+func drawProviders(b *strings.Builder, n *module.Node, indent string) {
+	req := module.Requirements(n.Config)
+	calls := slices.Sorted(maps.Keys(n.Calls))
+	left := len(req) + len(calls)
+	for _, a := range project.SortedProviders(req) {
+		left--
+		mark, _ := view.Branch(left == 0)
+		fmt.Fprintf(b, "%s%sprovider[%s]%s\n", indent, mark, a, constraintText(req[a]))
+	}
+	for _, name := range calls {
+		left--
+		mark, below := view.Branch(left == 0)
+		fmt.Fprintf(b, "%s%smodule.%s\n", indent, mark, name)
+		drawProviders(b, n.Calls[name], indent+below)
+	}
+}
+
+// constraintText is constraints in their canonical form, after a blank.
+func constraintText(list []config.Constraint) string {
+	var all lock.Constraints
+	for _, c := range list {
+		one, err := lock.ParseConstraints(c.Text)
+		if err != nil {
+			return " " + c.Text // init says what is wrong with it
+		}
+		all = append(all, one...)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " " + all.String()
+}
+
+// providersOfState lists the providers that the objects of a state belong to.
+func providersOfState(st *state.State) string {
+	if st == nil || len(st.Resources) == 0 {
+		return ""
+	}
+	used := map[addr.Provider]bool{}
+	for _, r := range st.Resources {
+		used[r.Provider.Provider] = true
+	}
+	var b strings.Builder
+	b.WriteString("Providers required by state:\n\n")
+	for _, a := range slices.SortedFunc(maps.Keys(used), lock.CompareProviders) {
+		fmt.Fprintf(&b, "    provider[%s]\n\n", a)
+	}
+	return b.String()
+}

@@ -1,0 +1,335 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/cli/planning"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/unitlog"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/telemetry"
+)
+
+// estateRun is a command over all units.
+type estateRun struct {
+	*command.Call
+	f      *unitflags.Flags
+	name   string // plan, apply, destroy, validate, output, init
+	args   []string
+	op     planning.Flags
+	flags  runFlags
+	meant  meant
+	saved  *estate.SavedPlan // that is applied; nil if there is none
+	estate *estate.Estate
+	found  diag.List // errors that do not keep outputs from being read
+	began  time.Time
+	halt   halt
+	shown  display
+	saving estate.Saving
+	page   pageDraft
+}
+
+// runFlags are the flags of a command over all units beside those of its operation.
+type runFlags struct {
+	approve bool   // -auto-approve
+	detail  bool   // -detailed-exitcode
+	out     string // -out
+}
+
+// meant are the objects that a run is about, as the flags and their files have them;
+// none means all.
+type meant struct{ targets, excludes []addr.Target }
+
+// halt is what an interrupt of a run reaches.
+type halt struct {
+	stop   chan struct{}   // closed, so that nothing more begins
+	asking context.Context // that of questions, which ends
+}
+
+// runAll runs a command over the units below the working folder, or applies the saved
+// plan of the one unit in it.
+func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flags, args []string) int {
+	r := &estateRun{Call: c, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay()}
+	if c.SpareHeap != nil {
+		c.SpareHeap() // an estate has many units, and a machine often little memory
+	}
+	var err error
+	if r.shown.log, err = unitlog.New(f.Log(), c.Dir, c.Now); err != nil {
+		return c.Report.UsageError("run", "Failed to parse command-line flags", err.Error())
+	}
+	r.shown.log.Command = append([]string{name}, args...)
+	if code := r.words(ctx, args); code != 0 {
+		return code
+	}
+	if name != "output" {
+		if !r.op.Json.Use(c.Report) {
+			return 1
+		}
+		defer c.Report.Finish()
+	}
+	if (name == "apply" || name == "destroy") && c.Report.Human == nil && !r.flags.approve && !f.NonInteractive && r.saved == nil {
+		return c.Fail(diag.Errorf(nil, "Approval required", "%s cannot ask for approval when -json is set. Use -auto-approve or --non-interactive.", view.Product))
+	}
+	o, ds := r.estateOptions()
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	r.began = o.At
+	e, more := units.Open(ctx, c, o)
+	defer e.Close(ctx)
+	if over, code := r.take(ctx, e, ds, more); over {
+		return code
+	}
+	return r.dispatch(ctx)
+}
+
+// takeArgs takes over the words of the command, and the saved plan that is among them
+// or where --out-dir says.
+func (r *estateRun) takeArgs(args []string) (code int) {
+	rest, code := r.parseArgs(args)
+	switch {
+	case code != 0:
+		return code
+	case r.name == "apply" && len(rest) == 1:
+		return r.readSaved(rest[0])
+	case len(rest) > 0:
+		return r.Report.UsageError("run", "Too many command line arguments", fmt.Sprintf("%q cannot be given with --all.", rest[0]))
+	case r.name == "apply" && r.f.OutDir != "":
+		return r.readSavedDir(r.f.OutDir)
+	}
+	return 0
+}
+
+// estateOptions are the options of the units that the command is about.
+func (r *estateRun) estateOptions() (estate.Options, diag.List) {
+	o, ds := units.Options(r.Call, r.f, r.name, r.args, r.op.Vars)
+	if ds.HasErrors() {
+		return o, ds
+	}
+	o.Discovery.Destroy, o.Discovery.Generate, o.Discovery.Whole = r.op.Destroy, !r.f.NoStackGenerate, true
+	if alone := !r.f.Many(); alone {
+		ds = r.alone(&o)
+	}
+	o.ValuesElsewhere = o.ValuesElsewhere || r.saved != nil // the plan holds them
+	if o.At = r.Now().UTC(); r.saved != nil {
+		o.At = r.saved.About.Time
+	}
+	return o, ds
+}
+
+// take takes the estate that was opened: said is what came up before it was, and ds
+// while it was. With over nothing is left to do.
+func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.List) (over bool, code int) {
+	ds = append(ds, e.Found.Ungenerated...)
+	if r.name == "output" && e.Found.Chosen {
+		r.found, ds = ds.Errors(), ds.Warnings()
+	}
+	if !ds.HasErrors() {
+		ds = append(ds, bareIncludes(ctx, e, &r.f.FlagUse, e.Found.Units...)...)
+	}
+	if ds.HasErrors() {
+		return true, r.failEstate(e, slices.Concat(said, ds, e.Check(ctx, r.f.Strict)).Once())
+	}
+	r.estate = e
+	if !r.f.Many() {
+		if skip, code := r.takePart(ctx); skip {
+			return true, code
+		}
+	}
+	if r.saved != nil {
+		if gone := e.Restrict(r.saved); len(gone) > 0 {
+			return true, r.failEstate(e, diag.Errorf(nil, "Saved plan is stale", "The saved plan is about units that there are no longer: %s. Nothing was applied. Plan again.", strings.Join(gone, ", ")))
+		}
+	}
+	r.tellEstate(slices.Concat(said.Warnings(), e.Found.Warnings))
+	if !r.f.NoDeprecation {
+		r.tellEstate(e.Deprecated())
+	}
+	switch {
+	case len(e.Found.Units) > 0:
+	case r.f.Graph && !units.IsUnit(r.Call, &r.f.Selection):
+		return true, r.failEstate(e, diag.Errorf(nil, "No unit in this folder", "There is no unit in %s, and --graph runs the one in the working folder with all that need it.", r.Dir))
+	default:
+		return true, r.nothing(ctx)
+	}
+	for _, u := range e.Found.Units {
+		r.shown.width = max(r.shown.width, len(u.Name))
+	}
+	return false, 0
+}
+
+// nothing ends a run over no units.
+func (r *estateRun) nothing(ctx context.Context) int {
+	none := "There are no units in %s."
+	if r.f.Many() && !r.f.All || len(r.f.Filters) > 0 {
+		none = "Of the units in %s, none is one that the filters ask for."
+	}
+	r.Report.Tell(diag.Warnf(nil, "No units found", none, r.Dir))
+	if ds := r.keep(ctx, []*estate.Result{}); ds.HasErrors() {
+		return r.Fail(ds)
+	}
+	return r.written(nil)
+}
+
+func (r *estateRun) dispatch(ctx context.Context) int {
+	if r.name == "output" {
+		return r.outputs(ctx)
+	}
+	if ds := r.estate.Check(ctx, r.f.Strict); ds.HasErrors() {
+		return r.failEstate(r.estate, ds)
+	}
+	var once sync.Once
+	asking, unask := context.WithCancelCause(ctx)
+	defer unask(nil)
+	r.halt.asking = asking
+	r.Interrupts.Gently(func() {
+		once.Do(func() {
+			close(r.halt.stop)
+			unask(errors.New("the run was interrupted"))
+		})
+	})
+	defer r.Interrupts.Gently(nil)
+	r.Interrupts.WhenKilled(r.estate.Abandon)
+	defer r.Interrupts.WhenKilled(nil)
+	r.Interrupts.EndsProviders(r.estate.EndProviders)
+	defer r.Interrupts.EndsProviders(nil)
+	switch r.name {
+	case "plan":
+		results := r.run(ctx, estate.Plan, nil)
+		r.showPlans(results)
+		if ds := r.keep(ctx, results); ds.HasErrors() {
+			r.Report.Tell(ds)
+			r.end(results)
+			return 1
+		}
+		return r.end(results)
+	case "validate", "init":
+		op := estate.Validate
+		if r.name == "init" {
+			op = estate.Init
+		}
+		return r.end(r.run(ctx, op, nil))
+	}
+	return r.apply(ctx)
+}
+
+// keep writes a plan to the files that are asked for.
+func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.List {
+	if r.name != "plan" || results == nil {
+		return nil
+	}
+	r.shown.folds = newFolds()    // what was shown may be long
+	for _, res := range results { // units that are excluded have no turn
+		r.notePage(ctx, res)
+	}
+	var ds diag.List
+	if r.saves() {
+		ds = slices.Concat(r.save(results), r.saveEach(results))
+	}
+	return append(ds, r.drawPage(results)...)
+}
+
+// parseArgs reads the flags of the command that runs in the units.
+func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
+	var fs command.Flags
+	switch r.name {
+	case "plan":
+		fs = append(r.op.Declare(), command.Text(&r.flags.out, "out", "path", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
+		fs = append(fs, r.op.State.WriteFlags()...)
+	case "apply", "destroy":
+		fs = append(r.op.Declare(), command.Bool(&r.flags.approve, "auto-approve", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
+		fs = append(fs, r.op.State.WriteFlags()...)
+	case "validate", "init":
+		fs = append(append(r.op.Json.Flags(), flags.Vars(&r.op.Vars)...), command.Ignored("input", "", ""))
+	case "output":
+		fs = command.Flags{command.Bool(&r.op.Json.On, "json", ""), command.Bool(&r.op.Reveal, "show-sensitive", "")}
+	}
+	rest, given, err := fs.Parse(args, nil, false)
+	if err != nil {
+		return nil, r.Report.UsageError(r.name, "Failed to parse command-line flags", err.Error())
+	}
+	for _, name := range []string{"state", "state-out", "backup", "generate-config-out"} {
+		if given[name] {
+			err = fmt.Errorf("-%s names one file, so it cannot be given with --all: run the command in the unit's own folder", name)
+		}
+	}
+	if r.name != "plan" && r.f.HTML != "" {
+		err = NoPage()
+	}
+	if err != nil {
+		return nil, r.Fail(diag.Errorf(nil, "Failed to parse command-line flags", "%s", err))
+	}
+	if r.name == "destroy" {
+		r.op.Destroy = true
+	}
+	return rest, 0
+}
+
+func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
+	po, ds := r.op.Options(r.Call)
+	r.meant.targets, r.meant.excludes = po.Targets, po.Excludes
+	every, more := project.PersistEvery(r.Call)
+	return estate.RunOptions{
+		Op: op,
+		Plans: estate.Plans{
+			Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, SkipRefresh: !r.op.Refresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"),
+			Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace,
+		},
+		Queue:     estate.Queue{FailFast: r.f.FailFast, IgnoreErrors: r.f.IgnoreErrors, IgnoreOrder: r.f.IgnoreOrder},
+		Limits:    estate.Limits{Units: r.f.Parallelism, Calls: r.op.Parallelism, All: r.f.Calls},
+		DropPlans: r.name == "plan", Every: every, Stop: r.halt.stop,
+		Lock: estate.LockOptions{Off: !r.op.State.On, Timeout: r.op.State.Timeout},
+	}, append(ds, more...)
+}
+
+// run runs an operation and tells what goes on.
+func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*estate.Approval) []*estate.Result {
+	o, ds := r.options(op)
+	if ds.HasErrors() {
+		r.Report.Tell(ds)
+		return nil
+	}
+	o.Approved = approved
+	if r.saves() {
+		o.Saving = &r.saving
+	}
+	if op == estate.Apply {
+		r.Report.Applying()
+		if approved != nil && !r.flags.approve && !r.f.NonInteractive && r.Report.Human != nil {
+			o.Ask = func(wave []*estate.Result) bool { return r.askWave(wave) }
+			o.Asks = func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
+				sc := project.NewSchemas(ctx, e)
+				r.shown.folds.add(u.Name, view.Pieces(r.Report.Human.Style, p, sc, r.op.Reveal))
+			}
+		}
+	}
+	units := 0
+	for _, u := range r.estate.Found.Units {
+		if u.Excluded == "" {
+			units++
+		}
+	}
+	defer r.goLive(units)()
+	o.Observe = r.observer(ctx, op)
+	ctx, span := telemetry.Start(ctx, "run_all_on_stack")
+	span.Text("terraform_command", r.name).Text("working_dir", r.Dir)
+	results := r.estate.Run(ctx, o)
+	span.End()
+	r.Report.Human.Say(r.shown.repeats.told())
+	return results
+}

@@ -1,0 +1,67 @@
+package run
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+)
+
+// # The saved plan of one unit
+//
+// --out-dir saves the plan of each unit in a file of its own. Such a file is applied
+// in the unit's own folder as a run of that unit: the unit is planned once more and
+// held against the file, as in a run over all units.
+
+// isUnitPlan reports whether a file is the saved plan of an estate, of which one unit
+// may be applied by itself.
+func isUnitPlan(c *command.Call, name string) bool {
+	return !strings.HasPrefix(name, "-") && IsPlan(c, name)
+}
+
+// alone makes a run one of the unit in the working folder, whose plan was read.
+func (r *estateRun) alone(o *estate.Options) diag.List {
+	if r.saved == nil || len(r.saved.Units) != 1 {
+		return diag.Errorf(nil, "Saved plan of several units", "The file holds the plans of several units. Apply it with \"%s run --all apply\" in the folder that it was made in.", view.Program)
+	}
+	u := r.saved.Units[0]
+	here, own := filepath.ToSlash(r.Dir), "."
+	if r.f.Module != "" {
+		here, own = here+"/"+r.f.Module, r.f.Module
+	}
+	name := u.Name // as seen from the folder of the run, which may lie beside it
+	for strings.HasPrefix(name, "../") {
+		name = strings.TrimPrefix(name, "../")
+	}
+	if name != "." && name != ".." && !strings.HasSuffix(here, "/"+name) {
+		return diag.Errorf(nil, "Saved plan of another unit", "The file holds the plan of the unit %s, which the folder %s does not hold.", u.Name, r.Dir)
+	}
+	u.Name, u.Needs = own, nil
+	o.Discovery.Filters, o.Discovery.Generate = []string{"{" + own + "}"}, false
+	r.f.Forward = true
+	return nil
+}
+
+// takePart sees to it that the unit that was named by itself takes part, unless its own
+// file says that nothing is run there.
+func (r *estateRun) takePart(ctx context.Context) (skip bool, code int) {
+	for _, u := range r.estate.Found.Units {
+		why, ds := r.estate.Skipped(ctx, u)
+		if r.tellEstate(ds); ds.HasErrors() {
+			return true, 1
+		}
+		if why != "" {
+			r.Report.Say("Nothing is run: " + why + ".\n")
+			return true, 0
+		}
+		if yes, _ := r.estate.Protected(ctx, u); yes && r.op.Destroy {
+			return true, r.Fail(diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed."))
+		}
+		u.Excluded = ""
+	}
+	return false, 0
+}

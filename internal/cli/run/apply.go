@@ -1,0 +1,173 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	runreport "github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
+)
+
+// apply plans, asks and applies. Approved beforehand, each unit is planned and
+// applied in its turn.
+func (r *estateRun) apply(ctx context.Context) int {
+	if r.saved != nil {
+		return r.end(r.run(ctx, estate.Apply, r.saved.Approvals()))
+	}
+	if r.flags.approve || r.f.NonInteractive && !r.f.NoAutoApprove {
+		return r.end(r.run(ctx, estate.Apply, nil))
+	}
+	results := r.run(ctx, estate.Plan, nil)
+	r.showPlans(results)
+	if code := worst(results); code != 0 || !changes(results) || slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Status == estate.EarlyExit }) {
+		return r.end(results)
+	}
+	verb := "perform these actions"
+	if r.op.Destroy {
+		verb = "destroy all resources of these units"
+	}
+	text := "Only 'yes' will be accepted to approve."
+	if deferred(results) > 0 {
+		text = "What is deferred is shown and asked for when what it waits for is there. " + text
+	}
+	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to " + verb + "?", Text: text})
+	if err != nil {
+		return r.failEstate(r.estate, diag.Errorf(nil, "Apply was not approved", "There was no answer to the prompt.Question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
+	}
+	if answer != "yes" {
+		r.Report.Human.Say("Apply cancelled.\n")
+		return 0
+	}
+	return r.end(r.run(ctx, estate.Apply, saved.Approve(results)))
+}
+
+// askWave shows what had been put off and can be planned now, and asks for it.
+func (r *estateRun) askWave(wave []*estate.Result) bool {
+	r.shown.live.Hide()
+	defer r.shown.live.Show()
+	names := unitNames(wave)
+	r.Report.Human.Say(fmt.Sprintf("\nWhat had been deferred in %s can be planned now.\n", units.ShortList(names)))
+	r.shown.folds.write(r.Report.Human, names)
+	var b strings.Builder
+	b.WriteString("\n")
+	r.rows(&b, wave)
+	r.Report.Human.Say(b.String())
+	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to perform these actions too?", Text: "Only 'yes' will be accepted to approve. The units that are waiting are not applied otherwise."})
+	if err != nil {
+		r.Report.Tell(diag.Errorf(nil, "Deferred work was not approved", "There was no answer to the prompt.Question whether to go on: %s. Answer it, or use the -auto-approve option.", err))
+	}
+	return err == nil && answer == "yes"
+}
+
+func unitNames(results []*estate.Result) []string {
+	var out []string
+	for _, res := range results {
+		out = append(out, res.Unit.Name)
+	}
+	return out
+}
+
+// deferred counts what is put off.
+func deferred(results []*estate.Result) int {
+	n := 0
+	for _, res := range results {
+		n += len(res.Deferred)
+	}
+	return n
+}
+
+func changes(results []*estate.Result) bool {
+	return slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Changes })
+}
+
+// worst is the highest status of the units. Any other failure goes before a 2, which
+// stands for changes elsewhere.
+func worst(results []*estate.Result) int {
+	code, two := 0, 0
+	for _, res := range results {
+		if res.Code == 2 {
+			two = 2
+		} else {
+			code = max(code, res.Code)
+		}
+	}
+	return cmp.Or(code, two)
+}
+
+// end prints the summary, writes the report and returns the status.
+func (r *estateRun) end(results []*estate.Result) int {
+	if results == nil { // what is wrong was told
+		return r.failEstate(r.estate, nil)
+	}
+	if !r.f.SummaryOff && r.Report.Human != nil {
+		r.table(results)
+	}
+	if r.Report.Stream != nil {
+		r.summaryJSON(results)
+	}
+	code := r.written(results)
+	if code == 0 && r.flags.detail && changes(results) {
+		return 2
+	}
+	return code
+}
+
+// written writes the reports and returns the status.
+func (r *estateRun) written(results []*estate.Result) int {
+	if err := r.writeReports(results); err != nil {
+		return r.Fail(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+	}
+	return worst(results)
+}
+
+// errorText is what was told of a unit that failed, without colors.
+func (r *estateRun) errorText(res *estate.Result) string {
+	var b strings.Builder
+	if r.estate == nil {
+		return ""
+	}
+	inUnit, inModule := apart(res, res.Diags.Errors())
+	_ = (&diag.Printer{Set: r.estate.Sources(), Program: view.Program}).Print(&b, inUnit)
+	_ = (&diag.Printer{Set: res.Set, Program: view.Program}).Print(&b, inModule)
+	return strings.TrimSpace(b.String())
+}
+
+func (r *estateRun) writeReports(results []*estate.Result) error {
+	if r.f.ReportSchema != "" {
+		if err := os.WriteFile(r.Path(r.f.ReportSchema), runreport.Schema(), 0o644); err != nil {
+			return err
+		}
+	}
+	if r.f.Report == "" {
+		return nil
+	}
+	format := r.f.ReportFormat
+	if format == "" {
+		format = "csv"
+		if strings.HasSuffix(r.f.Report, ".json") {
+			format = "json"
+		}
+	}
+	o := runreport.Options{Format: format, Command: r.name, Args: r.args, Errors: r.errorText}
+	if r.name == "apply" && r.op.Destroy {
+		o.Command, o.Args = "destroy", slices.DeleteFunc(slices.Clone(r.args), func(a string) bool { return strings.TrimLeft(a, "-") == "destroy" })
+	}
+	if r.f.Graph { // as Terragrunt's, whose run is one from there
+		o.Root = r.estate.Found.GraphRoot()
+	}
+	b, err := runreport.Make(results, o)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(r.Path(r.f.Report), b, 0o644)
+}

@@ -1,0 +1,71 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/internal/cli/unitlog"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+)
+
+// A display is how a run over units is told while it goes on and when it has ended.
+type display struct {
+	log     *unitlog.Log
+	live    *view.Live // nil unless on a terminal
+	folds   *folds     // changes that several units have
+	width   int        // of the column with the names of units
+	repeats repeats
+	writing sync.Mutex // of lines of the stream that units write to
+}
+
+// newDisplay is one whose log tells nothing yet.
+func newDisplay() display {
+	return display{log: &unitlog.Log{}, folds: newFolds(), width: len("Total")}
+}
+
+// repeats counts in how many units a warning without a place came up. The zero value
+// has heard none. drop may be called concurrently.
+type repeats struct {
+	mu sync.Mutex
+	of map[[2]string]int
+}
+
+// drop leaves out warnings about no place that another unit had as well; how many
+// they were is told at the end.
+func (p *repeats) drop(ds diag.List) diag.List {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = map[[2]string]int{}
+	}
+	var out diag.List
+	for _, m := range ds {
+		if m.Severity == diag.Warning && m.At == nil && m.Address == "" {
+			key := [2]string{m.Summary, m.Detail}
+			if p.of[key]++; p.of[key] > 1 {
+				continue
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// told says which warnings were left out, and forgets them.
+func (p *repeats) told() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var lines []string
+	for key, n := range p.of {
+		if n > 1 {
+			lines = append(lines, fmt.Sprintf("\nThe warning %q came up in %d more units.\n", key[0], n-1))
+		}
+	}
+	slices.Sort(lines)
+	p.of = nil
+	return strings.Join(lines, "")
+}

@@ -1,0 +1,104 @@
+package run
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/explain"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/estate"
+)
+
+// explainUnit tells where a value of the unit in the working folder, or of its
+// module, comes from. What can be answered without something that is missing is:
+// outputs that do not exist are unknown, and a module that cannot be brought here
+// keeps nobody from asking for the unit's own parts.
+func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, words []string) int {
+	o := &explain.Options{}
+	c.Command = cmd
+	if !c.Parse(o.Flags(), words) || !o.Settle(c) {
+		return 1
+	}
+	eo, about := units.Options(c, f, "plan", nil, nil)
+	if about.HasErrors() {
+		return c.Fail(about)
+	}
+	eo.Tolerant = true
+	e, u, ds := estate.OpenUnit(ctx, eo, units.UnitPath(c, f), f.Module)
+	if ds.HasErrors() {
+		return units.FailWith(c, e, ds)
+	}
+	here := c.Dir
+	var single *estate.Single // once its working folder was made
+	t := e.Task(ctx)
+	x := engine.ExplainOptions{Unit: u.Origin(t), UnitSet: e.Sources()}
+	x.Show = func(file string) (string, string) {
+		path, layer := single.Locate(file)
+		return seenFrom(here, path), layer
+	}
+	if estate.OfUnit(t, u, o.Address) && !e.AtHand(ctx, u) {
+		out, ds := e.Explain(t, u, o.Address, x.Show)
+		return printExplained(c, e, out, append(about, ds...), o)
+	}
+	single, ds = e.Look(ctx, u)
+	if about = append(about, ds.Warnings()...); ds.HasErrors() {
+		out, more := e.Explain(t, u, o.Address, x.Show)
+		if more.HasErrors() {
+			return units.FailWith(c, e, append(ds, more...))
+		}
+		return printExplained(c, e, out, append(about, project.AsWarnings(ds)...), o)
+	}
+	extra, env := single.Extra()
+	dir := single.Dir()
+	c.Work(c.System.In(dir))
+	c.Launch, c.Unit = dir, units.Surroundings(c, single.Values, e.Sources(), nil)
+	c.Unit.Files = single.Files()
+	c.Unit.Tolerant = true
+	for _, name := range single.Secret() {
+		c.Report.Set.Conceal(name)
+	}
+	c.Env = c.Env.With(env...)
+	var given []vars.Flag
+	for _, a := range extra {
+		if file, ok := strings.CutPrefix(a, "-var-file="); ok {
+			given = append(given, vars.Flag{File: true, Value: file})
+		} else if value, ok := strings.CutPrefix(a, "-var="); ok {
+			given = append(given, vars.Flag{Value: value})
+		}
+	}
+	o.Vars = append(given, o.Vars...)
+	out, ds := explain.Explain(ctx, c, o, x)
+	return printExplained(c, e, out, append(about, ds...), o)
+}
+
+// printExplained prints an explanation, and what there is to tell besides where it
+// does not disturb those who read the output.
+func printExplained(c *command.Call, e *estate.Estate, x *engine.Explanation, ds diag.List, o *explain.Options) int {
+	ds = slices.DeleteFunc(ds, func(m *diag.Message) bool { return m.Code == "unit/mocks-used" }) // a step says so
+	if ds.HasErrors() {
+		return units.FailWith(c, e, ds)
+	}
+	if len(ds) > 0 {
+		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Filter(ds))
+	}
+	return explain.PrintExplanation(c, x, o.Json)
+}
+
+// fromHere is a path as seen from the working folder.
+func fromHere(c *command.Call, path string) string { return seenFrom(c.Dir, path) }
+
+func seenFrom(dir, path string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil {
+		return filepath.ToSlash(rel)
+	}
+	return path
+}

@@ -1,0 +1,171 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/plan"
+)
+
+// # Many plans as one
+//
+// The plans of an estate are shown change by change, and a change that is the same
+// in many units once. Changes that the same units have stand together, first those
+// of the most units, so that a reader sees what all have in common, what some have,
+// and what is left for each alone.
+
+// folds are the changes of many plans. Its methods may be called concurrently.
+type folds struct {
+	mu   sync.Mutex
+	all  map[view.Piece]*folded
+	unit map[string][]*folded // in the order of the unit's plan
+}
+
+// folded is a change with the units that have it.
+type folded struct {
+	view.Piece
+	units  []string
+	shown  bool
+	differ bool // only the heads are equal
+}
+
+// text is what is shown of it.
+func (x *folded) text() string {
+	if x.differ {
+		return x.Head
+	}
+	return x.Text
+}
+
+// keyOf is what equal changes have in common.
+func keyOf(p view.Piece) view.Piece {
+	if p.Head != "" {
+		p.Text = ""
+	}
+	return p
+}
+
+func newFolds() *folds { return &folds{all: map[view.Piece]*folded{}, unit: map[string][]*folded{}} }
+
+// add adds the changes of a unit, in place of those that it had.
+func (f *folds) add(unit string, pieces []view.Piece) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, have := range f.unit[unit] {
+		have.units = slices.DeleteFunc(have.units, func(u string) bool { return u == unit })
+	}
+	list := make([]*folded, 0, len(pieces))
+	for _, p := range pieces {
+		x := f.all[keyOf(p)]
+		if x == nil {
+			x = &folded{Piece: p}
+			f.all[keyOf(p)] = x
+		}
+		x.differ = x.differ || x.Text != p.Text
+		if n := len(x.units); n == 0 || x.units[n-1] != unit {
+			x.units = append(x.units, unit)
+		}
+		list = append(list, x)
+	}
+	f.unit[unit] = list
+}
+
+// A section is the changes that the same units have.
+type section struct {
+	units  []string
+	pieces []*folded
+}
+
+// sections groups the changes of the given units: those of the most units first, and
+// those of as many in the order of the first unit that has them.
+func (f *folds) sections(units []string) []*section {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []*section
+	by := map[string]*section{}
+	for _, u := range units {
+		for _, x := range f.unit[u] {
+			if x.shown {
+				continue
+			}
+			x.shown = true
+			slices.Sort(x.units)
+			key := x.units[0]
+			if len(x.units) > 1 {
+				key = strings.Join(x.units, "\x00")
+			}
+			s := by[key]
+			if s == nil {
+				s = &section{units: x.units}
+				by[key] = s
+				out = append(out, s)
+			}
+			s.pieces = append(s.pieces, x)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *section) int { return len(b.units) - len(a.units) })
+	return out
+}
+
+// title is the line above a section, of a plan with changes in so many units.
+func (s *section) title(all int) string {
+	switch n := len(s.units); {
+	case n == 1:
+		return "# Unit " + s.units[0]
+	case n == all && n > units.MostNames:
+		return fmt.Sprintf("# The same in all %d units", n)
+	default:
+		return fmt.Sprintf("# The same in %d units: %s", n, units.ShortList(s.units))
+	}
+}
+
+// write writes the changes of the given units.
+func (f *folds) write(h *view.Human, units []string) {
+	sections := f.sections(units)
+	var ops []plan.Op
+	with := map[string]bool{}
+	drift := false
+	for _, s := range sections {
+		for _, u := range s.units {
+			with[u] = true
+		}
+		for _, p := range s.pieces {
+			drift = drift || p.Kind == view.DriftPiece
+			if p.Kind == view.ChangePiece {
+				ops = append(ops, p.Op)
+			}
+		}
+	}
+	var b strings.Builder
+	view.Legend(&b, h.Style, ops)
+	if drift {
+		b.WriteString("\n" + view.Product + " detected changes made outside of it since the last apply, which are\nnoted below. Unless the plan is refresh-only, it may include actions to undo\nor respond to them.\n")
+	}
+	h.Say(b.String())
+	for _, s := range sections {
+		h.Say("\n")
+		h.Strong(s.title(len(with)) + "\n")
+		b.Reset()
+		slices.SortStableFunc(s.pieces, func(x, y *folded) int { return int(x.Kind) - int(y.Kind) })
+		last := view.ChangePiece
+		for _, p := range s.pieces {
+			switch {
+			case p.Kind == last:
+			case p.Kind == view.DriftPiece:
+				view.DriftTitle(&b, h.Style)
+			case p.Kind == view.OutputPiece:
+				b.WriteString("\nChanges to Outputs:\n")
+			case last == view.DriftPiece:
+				b.WriteString("\nPlanned:\n")
+			}
+			last = p.Kind
+			b.WriteString(p.text())
+		}
+		h.Say(b.String())
+	}
+}

@@ -1,0 +1,72 @@
+package run
+
+import (
+	"context"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/estate"
+)
+
+// bareIncludes are errors about include blocks without a label, where the strict
+// control makes them errors.
+func bareIncludes(ctx context.Context, e *estate.Estate, f *unitflags.FlagUse, units ...*estate.Unit) diag.List {
+	if !f.Strictly("bare-include") {
+		return nil
+	}
+	var ds diag.List
+	for _, u := range units {
+		if _, bare := e.Found.Included(e.Task(ctx), u)[""]; bare {
+			ds = append(ds, diag.Errorf(nil, "Include without a label", "The unit %s has an include block without a label, which the strict control bare-include makes an error. Give it one, as in include \"root\".", u.Name)...)
+		}
+	}
+	return ds
+}
+
+// mayDestroy tells which units need the one that is to be destroyed, and asks. It is
+// what --destroy-dependencies-check adds to a command on one unit.
+func mayDestroy(ctx context.Context, c *command.Call, f *unitflags.Flags) (bool, diag.List) {
+	if !f.CheckDependents {
+		return true, nil
+	}
+	around := *f
+	around.Selection = unitflags.Selection{
+		Filtering: unitflags.Filtering{NoFiltersFile: true, Filters: []string{"...^{.}"}},
+		Config:    f.Config, Features: f.Features, GraphRoot: f.GraphRoot,
+	}
+	o, ds := units.Options(c, &around, "destroy", nil, nil)
+	if ds.HasErrors() {
+		return false, ds
+	}
+	o.Discovery.Lenient = true
+	e, ds := units.Open(ctx, c, o)
+	defer e.Close(ctx)
+	if ds.HasErrors() {
+		return false, ds
+	}
+	if len(e.Found.Units) == 0 {
+		return true, nil
+	}
+	names := strings.Join(unitsByName(e.Found.Units), ", ")
+	if f.NonInteractive {
+		return true, diag.Warnf(nil, "Other units need this one", "The unit that is destroyed is needed by: %s.", names)
+	}
+	answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "\nThe unit is needed by: " + names + ".\nDo you want to destroy it all the same?", Text: "Only 'yes' will be accepted to approve."})
+	if err != nil {
+		return false, diag.Errorf(nil, "Destruction was not approved", "There was no answer to the prompt.Question whether to destroy a unit that others need: %s. Answer it, or use --non-interactive.", err)
+	}
+	return answer == "yes", nil
+}
+
+func unitsByName(units []*estate.Unit) []string {
+	out := make([]string, 0, len(units))
+	for _, u := range units {
+		out = append(out, u.Name)
+	}
+	return out
+}

@@ -1,0 +1,39 @@
+package run
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/diag"
+)
+
+// words takes over the words of the command. Where something is wrong with them, whoever
+// waits for the report of the run gets one: as with Terragrunt, which hands the words to
+// each unit, the units failed by them. Mistakes in the flags of run itself leave none.
+func (r *estateRun) words(ctx context.Context, args []string) (code int) {
+	if r.f.Report == "" && r.f.ReportSchema == "" {
+		return r.takeArgs(args)
+	}
+	hears := &units.Session{}
+	r.Report.Note = hears.Note
+	code = r.takeArgs(args)
+	r.Report.Note = nil
+	if code == 0 {
+		return 0
+	}
+	o, ds := units.Options(r.Call, r.f, r.name, nil, nil)
+	if ds.HasErrors() {
+		return code
+	}
+	o.Discovery.Lenient, o.Discovery.Destroy = true, r.name == "destroy"
+	e, ds := units.Open(ctx, r.Call, o)
+	defer e.Close(ctx)
+	if r.estate = e; ds.HasErrors() {
+		return code
+	}
+	if err := r.writeReports(e.Invalid(hears.Failed)); err != nil {
+		r.Report.Tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))
+	}
+	return code
+}

@@ -1,0 +1,347 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/inputs"
+	"github.com/terrace-iac/terrace/internal/origin"
+	"github.com/terrace-iac/terrace/internal/planhtml"
+	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// # The page of --html
+//
+// What a page shows of a unit is put together when the unit's turn ends, while it is
+// known where its inputs come from. What is sensitive never gets onto the page,
+// whatever -show-sensitive says; of source text it has places alone, since a line may
+// hold more than what is meant.
+
+// notePage keeps what a page shows of a unit, once, and saves it with the plan.
+func (r *estateRun) notePage(ctx context.Context, res *estate.Result) {
+	if !r.saves() && r.f.HTML == "" || r.page.has(res.Unit.Name) {
+		return
+	}
+	u, secret := r.pageUnit(ctx, res)
+	if r.saves() {
+		r.noteJSON(res.Unit.Name, pageNote, savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Outside: r.outside(res.Unit), Secret: secret})
+	}
+	r.page.put(&u, r.f.HTML != "")
+}
+
+// drawPage writes the file of --html.
+func (r *estateRun) drawPage(results []*estate.Result) diag.List {
+	if r.f.HTML == "" || results == nil {
+		return nil
+	}
+	units := make([]planhtml.Unit, len(results))
+	for i, res := range results {
+		units[i] = r.page.units[res.Unit.Name]
+	}
+	p, links := pageOf(r.about(), units)
+	for i, res := range results {
+		links.add(i, needNames(res.Unit), r.outside(res.Unit))
+	}
+	return writePage(r.Call, r.f.HTML, p)
+}
+
+// pageOf is the page of units that are not linked yet.
+func pageOf(about estate.SavedRun, units []planhtml.Unit) (*planhtml.Page, *pageLinks) {
+	p := &planhtml.Page{
+		Title: fmt.Sprintf("Plan of %d units in %s", len(units), about.Dir), Command: "run --all plan",
+		Made: about.Time.UTC().Format(time.RFC3339), Program: view.Product + " " + project.Version, Units: units,
+	}
+	switch {
+	case about.Destroy:
+		p.Command += " -destroy"
+	case about.RefreshOnly:
+		p.Command += " -refresh-only"
+	}
+	links := &pageLinks{page: p, at: map[string]int{}}
+	for i := range units {
+		links.at[units[i].Name] = i
+	}
+	return p, links
+}
+
+// pageLinks add to a page what its units need.
+type pageLinks struct {
+	page *planhtml.Page
+	at   map[string]int
+}
+
+// add tells what a unit needs. Needed units that the page does not have do not count;
+// what lies outside of the estate becomes a unit of the page.
+func (l *pageLinks) add(i int, needs, outside []string) {
+	p := l.page
+	for _, name := range needs {
+		if j, ok := l.at[name]; ok {
+			p.Units[i].Needs = append(p.Units[i].Needs, j)
+		}
+	}
+	for _, name := range outside {
+		if _, ok := l.at[name]; !ok {
+			l.at[name] = len(p.Units)
+			p.Units = append(p.Units, planhtml.Unit{Name: name, State: planhtml.Outside, Summary: "outside of the estate"})
+		}
+		p.Units[i].Needs = append(p.Units[i].Needs, l.at[name])
+	}
+}
+
+func needNames(u *estate.Unit) []string {
+	var out []string
+	for _, n := range u.Needs {
+		out = append(out, n.Name)
+	}
+	return out
+}
+
+// outside are the names of what a unit needs and that is not of the estate.
+func (r *estateRun) outside(u *estate.Unit) []string {
+	var out []string
+	for _, id := range u.External {
+		out = append(out, r.estate.Found.Name(id))
+	}
+	return out
+}
+
+func writePage(c *command.Call, name string, p *planhtml.Page) diag.List {
+	if err := atomicfile.WriteFrom(c.Path(name), 0o600, func(w io.Writer) error { return planhtml.Write(w, p) }); err != nil {
+		return diag.Errorf(nil, "Failed to write the page", "The page of --html could not be written: %s.", err)
+	}
+	if c.Report.Human != nil {
+		c.Report.Human.Say("\nWrote the page: " + name + "\n")
+	}
+	return nil
+}
+
+// pageUnit is what a page shows of a unit, without what it needs, and the names of its
+// variables that are secret.
+func (r *estateRun) pageUnit(ctx context.Context, res *estate.Result) (planhtml.Unit, []string) {
+	out := pageResult(res)
+	inUnit, inModule := apart(res, r.Report.Filter(res.Diags))
+	out.Messages = append(messageTexts(r.estate.Sources(), inUnit), messageTexts(res.Set, inModule)...)
+	changes, hide := r.page.planned(res.Unit.Name)
+	var names []string
+	if hide != nil {
+		names = hide.names()
+	} else {
+		hide = &secrets{}
+		if all := r.estate.Declared(ctx, res.Unit); all != nil {
+			hide = newSecrets(all, nil)
+		}
+	}
+	if res.Status == estate.Succeeded || res.Status == estate.Failed {
+		out.Inputs = r.pageInputs(ctx, res.Unit, hide)
+	}
+	out.Changes = changes
+	hide.cover(&out)
+	return out, names
+}
+
+// savedUnit is what is saved of a unit for a page and stands nowhere else in the plan.
+type savedUnit struct {
+	Summary  string           `json:"summary,omitempty"`
+	Messages []string         `json:"messages,omitempty"`
+	Inputs   []planhtml.Input `json:"inputs,omitempty"`
+	Outside  []string         `json:"outside,omitempty"` // what it needs there
+	Secret   []string         `json:"secret,omitempty"`  // variables of its module that are secret
+}
+
+// savedPage is the page of a saved plan, which is the one that was made with it.
+func savedPage(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, error) {
+	var draft pageDraft
+	units, outside := make([]planhtml.Unit, len(p.Units)), make([][]string, len(p.Units))
+	for i, u := range p.Units {
+		var n savedUnit
+		if err := readNote(u, pageNote, &n); err != nil {
+			return nil, err
+		}
+		x := pageResult(results[i])
+		x.Summary, x.Messages, x.Inputs, outside[i] = n.Summary, n.Messages, n.Inputs, n.Outside
+		if u.Planned {
+			if err := savedChanges(u, &x, n.Secret); err != nil {
+				return nil, err
+			}
+		}
+		draft.share(&x)
+		units[i] = x
+	}
+	page, links := pageOf(p.About, units)
+	for i, u := range p.Units {
+		links.add(i, u.Needs, outside[i])
+	}
+	return page, nil
+}
+
+// savedChanges adds the changes of a saved plan to what a page shows of a unit.
+func savedChanges(u *estate.SavedUnit, x *planhtml.Unit, secret []string) error {
+	var pieces []view.Piece
+	if err := readNote(u, textNote, &pieces); err != nil {
+		return err
+	}
+	p, err := u.Plan()
+	if err != nil {
+		return err
+	}
+	hide := &secrets{of: map[string]bool{}}
+	for _, name := range secret {
+		hide.of[name] = true
+	}
+	if p != nil {
+		hide.plan(p)
+	}
+	x.Changes = pageChanges(pieces)
+	hide.cover(x)
+	return nil
+}
+
+// pageResult is what the result of a unit says by itself.
+func pageResult(res *estate.Result) planhtml.Unit {
+	n := res.Counts
+	out := planhtml.Unit{
+		Name: res.Unit.Name, State: planhtml.Planned, Summary: sentence(estate.Plan, res, false),
+		Counts: planhtml.Counts{Add: n.Add, Change: n.Change, Destroy: n.Destroy, Import: n.Import, Forget: n.Forget},
+	}
+	switch res.Status {
+	case estate.Failed:
+		out.State = planhtml.Failed
+	case estate.EarlyExit:
+		out.State = planhtml.NotRun
+	case estate.Excluded:
+		out.State, out.Summary = planhtml.Excluded, strings.TrimSuffix("excluded: "+res.Unit.Excluded, ": ")
+	}
+	for _, d := range res.Deferred {
+		w := planhtml.Wait{What: d.Address, Why: d.Reason}
+		if d.At != nil && d.Address != "" {
+			w.At = placeText(d.At.Filename, d.At.Start.Line)
+		}
+		for _, x := range d.Waits {
+			w.For = append(w.For, planhtml.Source{Unit: x.Unit, Ref: x.Ref, Input: x.Input, At: x.Where})
+		}
+		out.Waits = append(out.Waits, w)
+	}
+	return out
+}
+
+func placeText(file string, line int) string {
+	return fmt.Sprintf("%s:%d", filepath.ToSlash(file), line)
+}
+
+// messageTexts are messages, each as a terminal shows it.
+func messageTexts(set *source.Set, ds diag.List) []string {
+	var out []string
+	p := &diag.Printer{Set: set, Program: view.Program}
+	for _, m := range ds {
+		var b strings.Builder
+		_ = p.Print(&b, diag.List{m}) // a Builder takes everything
+		out = append(out, b.String())
+	}
+	return out
+}
+
+// pageInputs tells where the inputs of a unit come from. Values of inputs whose
+// variables are not known are left out: they might be secret.
+func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, hide *secrets) []planhtml.Input {
+	var wanted func(string) bool
+	if hide.of != nil {
+		wanted = func(name string) bool { _, ok := hide.of[name]; return ok }
+	}
+	var out []planhtml.Input
+	for _, x := range inputs.Origins(r.estate.Task(ctx), u.Unit, wanted) {
+		in := planhtml.Input{Name: x.Name}
+		hide.value(x.Value, hide.of[x.Of])
+		switch {
+		case hide.of[x.Of]:
+			in.Value = value.SecretText
+		case hide.of != nil && x.Value != cty.NilVal:
+			in.Value = shortValue(x.Value)
+		}
+		step := func(text string, at *origin.Place, replaced bool) {
+			if at != nil && at.File != "" {
+				in.Steps = append(in.Steps, planhtml.Step{
+					Text: text, File: fromHere(r.Call, at.File), Line: at.Line, Column: at.Column, Role: r.roleOf(u, at.File, at.Of), Replaced: replaced,
+				})
+			}
+		}
+		for _, st := range x.Steps {
+			step(st.Text, st.At, false)
+			for i := range st.Replaces {
+				step("replaced", &st.Replaces[i], true)
+			}
+			for i := range st.With {
+				step("merged with this", &st.With[i], false)
+			}
+		}
+		out = append(out, in)
+	}
+	return out
+}
+
+// lineOf is the line that holds a byte, without blanks around it.
+func lineOf(text []byte, at int) string {
+	if at > len(text) {
+		return ""
+	}
+	from := bytes.LastIndexByte(text[:at], '\n') + 1
+	line, _, _ := bytes.Cut(text[from:], []byte("\n"))
+	return strings.TrimSpace(string(line))
+}
+
+// longestValue is how many characters of an input's value the page shows.
+const longestValue = 400
+
+func shortValue(v cty.Value) string {
+	if value.ContainsSecret(v) && !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		return value.SecretText
+	}
+	text := []rune(view.Value(value.Redact(v)))
+	if len(text) > longestValue {
+		return string(text[:longestValue]) + "…"
+	}
+	return string(text)
+}
+
+// roleOf tells what a file is to a unit: its own, or one that a block brings in.
+func (r *estateRun) roleOf(u *estate.Unit, file string, l *source.Layer) string {
+	if l != nil && l.Via != nil {
+		if f := r.estate.Sources().File(l.Via.Filename); f != nil {
+			return strings.TrimSpace(strings.TrimRight(lineOf(f.Bytes, l.Via.Start.Byte), "{ }"))
+		}
+	}
+	switch {
+	case l != nil && l.Kind != source.Base:
+		return l.String()
+	case file == u.Path:
+		return "unit file"
+	}
+	return ""
+}
+
+// apart tells messages about unit files from those about the module's.
+func apart(res *estate.Result, ds diag.List) (inUnit, inModule diag.List) {
+	of := func(m *diag.Message) bool {
+		return m.At != nil && res.Set != nil && res.Set.File(m.At.Filename) != nil
+	}
+	return slices.DeleteFunc(slices.Clone(ds), of), slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool { return !of(m) })
+}
+
+func NoPage() error {
+	return errors.New("--html goes with run --all plan, and with show of a saved plan of all units")
+}

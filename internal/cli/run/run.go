@@ -1,0 +1,81 @@
+// Package run runs commands on units: one in the working folder, or with --all all below
+// it, as a whole or one after the other; it shows what comes of them and saves it.
+//
+// Main type: estateRun, a run over several units. The one rule: the estate is checked as
+// a whole before anything runs.
+package run
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+)
+
+// Command declares run.
+func Command() command.Command {
+	return command.Command{
+		Name: "run", Synopsis: "Run a command on a unit, or with --all on every unit", Usage: "[options] [--] COMMAND [ARGS]",
+		Units: command.TakesUnitFlags,
+		Help: `Runs a command on the unit in the working folder, or with --all on every
+unit below it, in the order of their dependencies and in one process. What a
+unit takes from others that were not applied yet is unknown in its plan; what
+cannot be planned so is deferred, and listed with what it waits for.
+
+All units are checked before anything runs, as by "estate check". With --all,
+plan -out=FILE saves the plan of all units, which show FILE shows and
+run --all apply FILE applies.
+
+The options with two dashes come before the command or behind it; the variable
+TG_NAME stands for --name. Other flags of Terragrunt are taken and do nothing.
+
+TG_TELEMETRY_TRACE_EXPORTER and TG_TELEMETRY_METRIC_EXPORTER (console,
+otlpHttp, otlpGrpc) send traces and metrics by OpenTelemetry, in the trace that
+TRACEPARENT names.`,
+		Hint: "Flags of the command that is run stand behind its name, as in \"run --all plan -refresh=false\".",
+		Args: []command.Arg{{Name: "COMMAND", Help: "The command to run, with its flags and arguments.", Repeated: true, Complete: command.Commands}},
+		Examples: []command.Example{
+			{Line: "run --all plan", Text: "Plan every unit below the working folder."},
+			{Line: "run --filter 'prod/**' apply -auto-approve", Text: "Apply the units in one folder."},
+		},
+		Prepare: func() (command.Flags, command.Run) {
+			f := &unitflags.Flags{}
+			return f.Declare(), func(ctx context.Context, c *command.Call) int { return Words(ctx, c, f) }
+		},
+	}
+}
+
+// Words is run with its flags set: the arguments are the command and its words.
+func Words(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
+	if err := f.Settle(c.Env); err != nil {
+		return c.UsageError("Failed to parse command-line flags", err.Error())
+	}
+	units.WorkIn(c, f)
+	if len(c.Args) == 0 {
+		return c.UsageError("No command given", "Name the command to run on the unit, for example \"run --all plan\" or \"run --all -- apply -refresh=false\".")
+	}
+	rest, err := flags.View(&c.Report.Options).Take(c.Args, true) // those behind a --
+	if err != nil {
+		return c.Report.UsageError(c.Args[0], "Failed to parse command-line flags", err.Error())
+	}
+	c.Report.Open()
+	if f.Many() {
+		return overUnits(ctx, c, rest[0], f, rest[1:])
+	}
+	cmd, more, found := c.Table.Find(rest)
+	if !found {
+		return c.Unknown(rest)
+	}
+	c.Command = cmd
+	if units.IsUnit(c, &f.Selection) && cmd.Name == "apply" && len(more) > 0 && isUnitPlan(c, more[len(more)-1]) {
+		return runAll(ctx, c, cmd.Name, f, more)
+	}
+	if units.IsUnit(c, &f.Selection) {
+		code, _ := runUnit(ctx, c, cmd, f, more)
+		return code
+	}
+	return c.Do(ctx, cmd, more)
+}

@@ -1,0 +1,241 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/report"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/plan"
+)
+
+type providerAddr = addr.Provider
+
+// showPlans prints the plans of all units as one: which units there are, then what
+// changes, then what is put off.
+func (r *estateRun) showPlans(results []*estate.Result) {
+	if r.Report.Human == nil || results == nil {
+		return
+	}
+	var b strings.Builder
+	b.WriteString("\n")
+	if changes(results) {
+		r.rows(&b, results)
+	}
+	r.Report.Human.Say(b.String())
+	r.shown.folds.write(r.Report.Human, unitNames(results))
+	b.Reset()
+	for _, res := range results {
+		for i, d := range res.Deferred {
+			if i == 0 {
+				fmt.Fprintf(&b, "\n# Deferred in unit %s\n\n", res.Unit.Name)
+			}
+			fmt.Fprintf(&b, "  %s.\n", d)
+		}
+	}
+	r.Report.Human.Say(b.String())
+	if changes(results) {
+		r.Report.Human.Say("\n")
+		r.Report.Human.Strong("Plan:")
+		r.Report.Human.Say(" " + totals(results) + "\n")
+	}
+}
+
+// totals is what all units together come to.
+func totals(results []*estate.Result) string {
+	var n estate.Counts
+	units, put := 0, deferred(results)
+	for _, res := range results {
+		n = sum(n, res.Counts)
+		if res.Changes {
+			units++
+		}
+	}
+	text := fmt.Sprintf("%s in %d of %d units", strings.TrimSuffix(view.Summary(plan.Counts(n)), "."), units, len(results))
+	if put > 0 {
+		text += fmt.Sprintf(", %d deferred", put)
+	}
+	return text + "."
+}
+
+// table prints how many units of each result there are, and what was done in them.
+func (r *estateRun) table(results []*estate.Result) {
+	var b strings.Builder
+	b.WriteString("\n")
+	counts := map[estate.Status]int{}
+	var first, last time.Time
+	for _, res := range results {
+		counts[res.Status]++
+		if first.IsZero() || res.Started.Before(first) {
+			first = res.Started
+		}
+		if res.Ended.After(last) {
+			last = res.Ended
+		}
+	}
+	fmt.Fprintf(&b, "❯❯ Run Summary  %d units  %s\n", len(results), last.Sub(first).Round(time.Millisecond))
+	for _, st := range []struct {
+		status estate.Status
+		name   string
+	}{{estate.Succeeded, "Succeeded"}, {estate.Failed, "Failed"}, {estate.EarlyExit, "Early Exits"}, {estate.Excluded, "Excluded"}} {
+		if counts[st.status] > 0 {
+			fmt.Fprintf(&b, "   %-12s %d\n", st.name, counts[st.status])
+			r.durations(&b, results, st.status)
+		}
+	}
+	if n := deferred(results); n > 0 {
+		fmt.Fprintf(&b, "   %-12s %d\n", "Deferred", n)
+	}
+	if r.name == "apply" || r.name == "destroy" {
+		b.WriteString("\n")
+		r.rows(&b, results)
+	}
+	r.Report.Human.Say(b.String())
+}
+
+// durations lists the units of a status with how long they took, the slowest first, if
+// that is asked for.
+func (r *estateRun) durations(b *strings.Builder, results []*estate.Result, status estate.Status) {
+	if !r.f.SummaryPerUnit {
+		return
+	}
+	of := slices.DeleteFunc(slices.Clone(results), func(res *estate.Result) bool { return res.Status != status })
+	took := func(res *estate.Result) time.Duration { return res.Ended.Sub(res.Started) }
+	slices.SortStableFunc(of, func(x, y *estate.Result) int { return cmp.Compare(took(y), took(x)) })
+	for _, res := range of {
+		text := ""
+		if status == estate.Succeeded || status == estate.Failed {
+			text = "  " + took(res).Round(time.Millisecond).String()
+		}
+		fmt.Fprintf(b, "      %s\n", strings.TrimRight(fmt.Sprintf("%-*s%s", r.shown.width, res.Unit.Name, text), " "))
+	}
+}
+
+// columns are those of the table of units; imports and what is forgotten have one
+// where there are any.
+type column struct {
+	name string
+	of   func(estate.Counts) int
+	rare bool
+}
+
+var columns = []column{
+	{"import", func(n estate.Counts) int { return n.Import }, true},
+	{"add", func(n estate.Counts) int { return n.Add }, false},
+	{"change", func(n estate.Counts) int { return n.Change }, false},
+	{"destroy", func(n estate.Counts) int { return n.Destroy }, false},
+	{"forget", func(n estate.Counts) int { return n.Forget }, true},
+}
+
+// rows are the units that something is done in.
+func (r *estateRun) rows(b *strings.Builder, results []*estate.Result) {
+	var total estate.Counts
+	for _, res := range results {
+		total = sum(total, res.Counts)
+	}
+	shown := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.rare && c.of(total) == 0 })
+	row := func(name string, cell func(column) string, note string) {
+		fmt.Fprintf(b, "   %-*s ", r.shown.width, name)
+		for _, c := range shown {
+			fmt.Fprintf(b, " %*s", max(6, len(c.name)), cell(c))
+		}
+		b.WriteString(note + "\n")
+	}
+	counts := func(n estate.Counts) func(column) string {
+		return func(c column) string { return strconv.Itoa(c.of(n)) }
+	}
+	row("Unit", func(c column) string { return c.name }, "")
+	for _, res := range results {
+		n := res.Counts
+		note := ""
+		switch {
+		case res.Status != estate.Succeeded:
+			if note = "  " + string(res.Status); res.Status == estate.Excluded && res.Cause != "" {
+				note += ": " + res.Cause
+			}
+		case len(res.Deferred) > 0:
+			note = fmt.Sprintf("  %d deferred", len(res.Deferred))
+		case n == estate.Counts{} && !res.Changes && !r.f.SummaryPerUnit:
+			continue
+		}
+		row(res.Unit.Name, counts(n), note)
+	}
+	row("Total", counts(total), "")
+}
+
+func sum(a, b estate.Counts) estate.Counts {
+	return estate.Counts{Add: a.Add + b.Add, Change: a.Change + b.Change, Destroy: a.Destroy + b.Destroy, Import: a.Import + b.Import, Forget: a.Forget + b.Forget}
+}
+
+func (r *estateRun) summaryJSON(results []*estate.Result) {
+	counts := map[string]int{}
+	var total estate.Counts
+	for _, res := range results {
+		counts[string(res.Status)]++
+		total = sum(total, res.Counts)
+	}
+	r.Report.Stream.Typed(fmt.Sprintf("%d units", len(results)), "estate_summary", map[string]any{
+		"operation": r.name, "units": len(results), "results": counts,
+		"changes": countsJSON(total),
+	})
+}
+
+// countsJSON are counts as the stream has them.
+func countsJSON(n estate.Counts) map[string]int {
+	return map[string]int{"add": n.Add, "change": n.Change, "remove": n.Destroy, "import": n.Import, "forget": n.Forget}
+}
+
+// outputs prints the outputs of every unit.
+func (r *estateRun) outputs(ctx context.Context) int {
+	all, results := r.estate.Outputs(ctx)
+	told := new(report.Heard)
+	told.Fresh(Messages(results))
+	r.tellEstate(Messages(results).Once())
+	afterwards(r.Call, r.estate, append(r.found, r.estate.Check(ctx, r.f.Strict).Errors()...), told)
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if r.op.Json.On {
+		doc := map[string]any{}
+		for _, name := range names {
+			m, err := view.JSONOutputs(all[name], true)
+			if err != nil {
+				return r.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs of %s cannot be written as JSON: %s.", name, err))
+			}
+			doc[name] = m
+		}
+		b, err := json.MarshalIndent(doc, "", "  ")
+		if err != nil {
+			return r.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
+		}
+		fmt.Fprintf(r.Stdout, "%s\n", b)
+		return r.written(results)
+	}
+	for _, name := range names {
+		if len(all[name]) > 0 {
+			fmt.Fprintf(r.Stdout, "# %s\n", name)
+			_ = view.Outputs(r.Stdout, all[name], r.op.Reveal)
+		}
+	}
+	return r.written(results)
+}
+
+// Messages are those of all units.
+func Messages(results []*estate.Result) diag.List {
+	var ds diag.List
+	for _, res := range results {
+		ds = append(ds, res.Diags...)
+	}
+	return ds
+}

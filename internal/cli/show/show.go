@@ -1,0 +1,233 @@
+// Package show is show: a state, a saved plan or a configuration, for people and as JSON.
+package show
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/run"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/planjson"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// Command declares show.
+func Command() command.Command {
+	return command.Command{
+		Name: "show", Synopsis: "Show the current state or a saved plan", Usage: "[target-option] [other-options]",
+		Units: command.InUnit | command.OnlyReads,
+		Help: `Reads and outputs a Terrace state or plan file in a human-readable
+form. If no path is specified, the current state will be shown.`,
+		Args: []command.Arg{{Name: "PATH", Help: "A plan or a state.", Optional: true, Complete: command.Files}},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &showOptions{}
+			fs := command.Flags{
+				command.Bool(&o.state, "state", "Show the latest state snapshot of the current workspace. This is the default."),
+				command.Text(&o.plan, "plan", "FILE", "Show the plan in a saved plan file.").Completes(command.Files),
+				command.Bool(&o.config, "config", "Show the configuration of the working folder. Only with -json."),
+				command.Text(&o.module, "module", "DIR", "Show the configuration of one module alone. Only with -json.").Completes(command.Folders),
+			}
+			json := o.json.Flags()
+			json[0].Help = "Produce output in a machine-readable JSON format, with sensitive values."
+			fs = append(append(fs, json...),
+				command.Text(&o.html, "html", "FILE", "Write the saved plan of all units as one page for a browser, in place of showing it.").Completes(command.Files),
+				command.Bool(&o.reveal, "show-sensitive", "Show sensitive values."), flags.NoColor())
+			return append(fs, flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+				targets := 0
+				for _, name := range []string{"state", "plan", "config", "module"} {
+					if c.Given(name) {
+						targets++
+					}
+				}
+				switch {
+				case len(c.Args) > 1:
+					return c.UsageError("Too many command line arguments", "Expected at most one positional argument for the legacy positional argument mode.")
+				case targets+len(c.Args) > 1:
+					return c.UsageError("Conflicting object types to show", "The -state, -plan=FILENAME, -config, and -module=DIR options are mutually-exclusive, to specify which kind of object to show.")
+				case (o.config || o.module != "") && !o.json.On:
+					return c.UsageError("JSON output required", "The -config and -module options are possible only together with -json.")
+				case o.json.On && o.json.Into != "":
+					return c.UsageError("Invalid output format", "The -json and -json-into arguments are mutually exclusive")
+				}
+				if o.plan == "" {
+					o.path = c.Arg(0)
+				}
+				return runShow(ctx, c, o)
+			}
+		},
+	}
+}
+
+type showOptions struct {
+	json   flags.JSON
+	vars   []vars.Flag
+	reveal bool
+	state  bool
+	plan   string
+	config bool
+	module string
+	path   string // a plan or a state, as the legacy form has it
+	html   string // the page of an estate's plan
+}
+
+func runShow(ctx context.Context, c *command.Call, o *showOptions) int {
+	switch {
+	case o.html != "" && !run.IsPlan(c, cmp.Or(o.plan, o.path)):
+		return c.UsageError("Failed to parse command-line flags", run.NoPage().Error())
+	case o.config:
+		return showConfiguration(ctx, c, o)
+	case o.module != "":
+		return showModule(ctx, c, o)
+	case o.plan != "" && run.IsPlan(c, o.plan):
+		return run.ShowPlan(c, run.ShowOptions{JSON: o.json, HTML: o.html, Reveal: o.reveal}, o.plan)
+	case o.plan != "":
+		f, err := project.ReadPlanFile(c, o.plan)
+		if err != nil {
+			return c.Fail(project.PlanFileError(o.plan, err))
+		}
+		return showPlan(ctx, c, o, f)
+	case o.path == "":
+		st, ds := project.CurrentState(ctx, c, o.vars, "")
+		if ds.HasErrors() {
+			return c.Fail(ds)
+		}
+		return showState(ctx, c, o, st, ds)
+	}
+	return showFile(ctx, c, o)
+}
+
+// showFile shows a file that is a plan or a state.
+func showFile(ctx context.Context, c *command.Call, o *showOptions) int {
+	head := make([]byte, 4)
+	file, err := os.Open(c.Path(o.path))
+	if err != nil {
+		return c.Fail(notShown(err.Error(), ""))
+	}
+	n, _ := io.ReadFull(file, head)
+	_ = file.Close()
+	if planfile.IsPlan(head[:n]) {
+		if run.IsPlan(c, o.path) {
+			return run.ShowPlan(c, run.ShowOptions{JSON: o.json, HTML: o.html, Reveal: o.reveal}, o.path)
+		}
+		f, err := project.ReadPlanFile(c, o.path)
+		if err != nil {
+			return c.Fail(project.PlanFileError(o.path, err))
+		}
+		return showPlan(ctx, c, o, f)
+	}
+	st, ds := project.CurrentState(ctx, c, o.vars, o.path)
+	if ds.HasErrors() {
+		detail := ds[0].Summary
+		if ds[0].Detail != "" {
+			detail += ": " + ds[0].Detail
+		}
+		return c.Fail(notShown(detail, "it does not begin as one"))
+	}
+	return showState(ctx, c, o, st, ds)
+}
+
+func notShown(state, plan string) diag.List {
+	detail := "State read error: " + state
+	if plan != "" {
+		detail += "\n\nPlan read error: " + plan
+	}
+	return diag.Errorf(nil, "Failed to read the given file as a state or plan file", "%s", detail)
+}
+
+func showPlan(ctx context.Context, c *command.Call, o *showOptions, f *planfile.File) int {
+	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Workspace: f.Backend.Workspace, Saved: f.Config, Partial: true})
+	if p == nil {
+		return c.Fail(ds)
+	}
+	defer p.Close()
+	if more := p.SelectProviders(ctx, f.Plan.PrevRun, f.Plan.Prior); more.HasErrors() {
+		return c.Fail(append(ds, more...))
+	}
+	sc := p.Schemas(ctx)
+	if o.json.On || o.json.Into != "" {
+		doc, err := planjson.Plan(planjson.Input{Plan: f.Plan, Tree: p.Engine.Tree(), Schemas: sc, Version: config.LanguageVersion})
+		if code := document(c, o, doc, err, append(ds, sc.Ds...)); o.json.On || code != 0 {
+			return code
+		}
+	}
+	if err := view.Plan(c.Stdout, c.Report.Human.Style, f.Plan, sc, o.reveal); err != nil {
+		return 1
+	}
+	return c.Report.Status(append(ds, sc.Ds...))
+}
+
+func showState(ctx context.Context, c *command.Call, o *showOptions, st *state.State, ds diag.List) int {
+	p, more := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: true, RootOnly: true})
+	if ds = append(ds, more...); p == nil {
+		return c.Fail(ds)
+	}
+	defer p.Close()
+	if more := p.SelectProviders(ctx, st); more.HasErrors() {
+		return c.Fail(append(ds, more...))
+	}
+	sc := p.Schemas(ctx)
+	if st != nil {
+		st = p.Translate(st)
+	}
+	if o.json.On || o.json.Into != "" {
+		doc, err := planjson.State(st, sc, statefile.Version)
+		if code := document(c, o, doc, err, append(ds, sc.Ds...)); o.json.On || code != 0 {
+			return code
+		}
+	}
+	if err := view.State(c.Stdout, c.Report.Human.Style, st, sc, o.reveal); err != nil {
+		return 1
+	}
+	return c.Report.Status(append(ds, sc.Ds...))
+}
+
+func showConfiguration(ctx context.Context, c *command.Call, o *showOptions) int {
+	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: true})
+	if p == nil {
+		return c.Fail(ds)
+	}
+	defer p.Close()
+	if more := p.SelectProviders(ctx); more.HasErrors() {
+		return c.Fail(append(ds, more...))
+	}
+	sc := p.Schemas(ctx)
+	doc, err := planjson.Configuration(p.Engine.Tree(), sc)
+	return document(c, o, doc, err, append(ds, sc.Ds...))
+}
+
+// showModule shows one module without looking at what it calls or at providers.
+func showModule(_ context.Context, c *command.Call, o *showOptions) int {
+	m, ds := config.Load(filepath.Clean(o.module), config.Options{FS: project.Folder{Call: c}, Set: c.Report.Set})
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	doc, err := planjson.Module(&module.Node{Config: m, Dir: o.module}, nil)
+	return document(c, o, doc, err, ds)
+}
+
+// document prints a JSON document, or writes it to the file of -json-into.
+func document(c *command.Call, o *showOptions, doc []byte, err error, ds diag.List) int {
+	if err != nil {
+		ds = append(ds, flags.NotWritten(err)...)
+	}
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	return o.json.Document(c, func(w io.Writer) error {
+		_, err := w.Write(doc)
+		return err
+	})
+}

@@ -1,0 +1,207 @@
+package stack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/run"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// stackOutputOptions are the flags of stack output.
+type stackOutputOptions struct {
+	json, raw bool
+	format    string
+}
+
+// An outputTree is the outputs of a stack: names lead to values or to parts.
+type outputTree struct {
+	name  string
+	value *state.Output
+	subs  []*outputTree
+}
+
+// runStackOutput prints the outputs of stacks.
+func runStackOutput(ctx context.Context, c *command.Call, f *unitflags.Flags, o *stackOutputOptions) int {
+	format := o.format
+	switch {
+	case o.json:
+		format = "json"
+	case o.raw:
+		format = "raw"
+	}
+	if !slices.Contains([]string{"default", "json", "raw"}, format) {
+		return c.UsageError("Invalid format", "The formats are default, json and raw.")
+	}
+	if len(c.Args) > 1 {
+		return c.UsageError("Too many command line arguments", "The command takes at most one name.")
+	}
+	tree, code := stackOutputs(ctx, c, f)
+	if code != 0 {
+		return code
+	}
+	if len(c.Args) == 1 {
+		if ds := tree.keep(strings.Split(c.Arg(0), "."), c.Arg(0)); ds.HasErrors() {
+			return c.Fail(ds)
+		}
+	}
+	return writeOutputs(c, tree, format)
+}
+
+// stackOutputs reads the outputs of all stacks below the working folder.
+func stackOutputs(ctx context.Context, c *command.Call, f *unitflags.Flags) (*outputTree, int) {
+	o, ds := units.Options(c, f, "output", nil, nil)
+	if ds.HasErrors() {
+		return nil, c.Fail(ds)
+	}
+	c.Report.Aside(ds)
+	o.Discovery.Generate = !f.NoStackGenerate
+	e, ds := units.Open(ctx, c, o)
+	defer e.Close(ctx)
+	if ds.HasErrors() {
+		return nil, units.FailWith(c, e, ds)
+	}
+	parts, ds := e.StackParts(ctx)
+	if ds.HasErrors() {
+		return nil, units.FailWith(c, e, ds)
+	}
+	all, results := e.Outputs(ctx)
+	if ds = run.Messages(results); ds.HasErrors() {
+		return nil, units.FailWith(c, e, ds)
+	}
+	root := &outputTree{}
+	root.add(c.Dir, parts, all)
+	return root, 0
+}
+
+// add adds the outputs of a stack's parts.
+func (t *outputTree) add(dir string, parts []estate.StackPart, all map[string]map[string]*state.Output) {
+	for _, p := range parts {
+		sub := &outputTree{name: p.Name}
+		if p.Stack {
+			sub.add(dir, p.Parts, all)
+		} else if rel, err := filepath.Rel(dir, p.Dir); err == nil {
+			outputs := all[filepath.ToSlash(rel)]
+			for _, name := range slices.Sorted(maps.Keys(outputs)) {
+				sub.subs = append(sub.subs, &outputTree{name: name, value: outputs[name]})
+			}
+		}
+		t.subs = append(t.subs, sub)
+	}
+	slices.SortFunc(t.subs, func(a, b *outputTree) int { return strings.Compare(a.name, b.name) })
+}
+
+// keep leaves the part that a path leads to.
+func (t *outputTree) keep(path []string, text string) diag.List {
+	for at := t; len(path) > 0; path = path[1:] {
+		i := slices.IndexFunc(at.subs, func(s *outputTree) bool { return s.name == path[0] })
+		if i < 0 {
+			var have []string
+			for _, s := range at.subs {
+				have = append(have, s.name)
+			}
+			return diag.Errorf(nil, "No such output", "There is no %q in the outputs of the stack, of which %q is asked for. There are: %s.", path[0], text, strings.Join(have, ", "))
+		}
+		at.subs = at.subs[i : i+1]
+		at = at.subs[0]
+	}
+	return nil
+}
+
+// values are the values at the ends of a tree.
+func (t *outputTree) values() []*state.Output {
+	if t.value != nil {
+		return []*state.Output{t.value}
+	}
+	var out []*state.Output
+	for _, s := range t.subs {
+		out = append(out, s.values()...)
+	}
+	return out
+}
+
+func writeOutputs(c *command.Call, tree *outputTree, format string) int {
+	switch format {
+	case "raw":
+		return rawOutput(c, tree)
+	case "json":
+		doc, err := tree.json()
+		if err == nil {
+			var b []byte
+			if b, err = json.MarshalIndent(doc, "", "  "); err == nil {
+				fmt.Fprintf(c.Stdout, "%s\n", b)
+				return 0
+			}
+		}
+		return c.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
+	}
+	var b strings.Builder
+	for _, sub := range tree.subs {
+		sub.text(&b)
+	}
+	fmt.Fprintf(c.Stdout, "%s", hclwrite.Format([]byte(b.String())))
+	return 0
+}
+
+func rawOutput(c *command.Call, tree *outputTree) int {
+	all := tree.values()
+	if len(all) != 1 {
+		return c.Fail(diag.Errorf(nil, "One output expected", "With --raw one output is printed, but what was named has %d. Name one, as in \"stack output --raw UNIT.OUTPUT\".", len(all)))
+	}
+	text, err := convert.Convert(all[0].Value, cty.String)
+	if err != nil || text.IsNull() {
+		return c.Fail(diag.Errorf(nil, "Unsupported value for raw output", "With --raw an output must be a string, a number or a bool. Use --json for others."))
+	}
+	plain, _ := text.Unmark()
+	fmt.Fprint(c.Stdout, plain.AsString())
+	return 0
+}
+
+func (t *outputTree) json() (any, error) {
+	if t.value != nil {
+		v, _ := t.value.Value.UnmarkDeep()
+		b, err := ctyjson.Marshal(v, v.Type())
+		return json.RawMessage(b), err
+	}
+	m := map[string]any{}
+	for _, s := range t.subs {
+		v, err := s.json()
+		if err != nil {
+			return nil, err
+		}
+		m[s.name] = v
+	}
+	return m, nil
+}
+
+// text writes the tree in the form of unit files, yet to be formatted.
+func (t *outputTree) text(b *strings.Builder) {
+	switch {
+	case t.value == nil:
+		b.WriteString(t.name + " = {\n")
+		for _, s := range t.subs {
+			s.text(b)
+		}
+		b.WriteString("}\n")
+	case t.value.Sensitive:
+		b.WriteString(t.name + " = (sensitive value)\n")
+	default:
+		v, _ := t.value.Value.UnmarkDeep()
+		fmt.Fprintf(b, "%s = %s\n", t.name, hclwrite.TokensForValue(v).Bytes())
+	}
+}

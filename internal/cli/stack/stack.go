@@ -1,0 +1,190 @@
+// Package stack is the commands on the units that stack files stand for.
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/internal/cli/run"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// Commands are the commands on stacks.
+func Commands() []command.Command {
+	return []command.Command{
+		{Name: "stack", Synopsis: "Work with the units that stack files stand for", Usage: "<generate|run|output|clean> [options]", Help: "Works with the units that terragrunt.stack.hcl files stand for.",
+			Prepare: command.Group("The commands are \"stack generate\", \"stack run\", \"stack output\" and \"stack clean\".")},
+		{
+			Name: "stack generate", Synopsis: "Make the units of stack files", Usage: "[options]", Units: command.TakesUnitFlags,
+			Help: `Makes the units and stacks of all stack files below the working folder, in
+folders .terragrunt-stack beside them.`,
+			Prepare: func() (command.Flags, command.Run) {
+				f := &unitflags.Flags{}
+				return f.Declare().Hide().Show("filter", "working-dir"), stackRun(f, func(ctx context.Context, c *command.Call) int {
+					if len(c.Args) > 0 {
+						return c.UsageError("Too many command line arguments", "The command takes flags alone.")
+					}
+					return runStackGenerate(ctx, c, f)
+				})
+			},
+		},
+		{
+			Name: "stack run", Synopsis: "Run a command on the units of stack files", Usage: "[options] [--] COMMAND [ARGS]", Units: command.TakesUnitFlags,
+			Help: `Generates the units of stack files and runs a command on all units below the
+working folder, as run --all does.`,
+			Hint: run.Command().Hint, Args: run.Command().Args,
+			Prepare: func() (command.Flags, command.Run) {
+				f := &unitflags.Flags{}
+				fs := f.Declare()
+				f.All = true
+				return fs, func(ctx context.Context, c *command.Call) int {
+					c.Command = c.Table.Named("run")
+					return run.Words(ctx, c, f)
+				}
+			},
+		},
+		{
+			Name: "stack output", Synopsis: "Show the outputs of the units of stack files", Usage: "[options] [NAME]", Units: command.TakesUnitFlags,
+			Help: `Shows the outputs of the units of stack files, nested as the stacks are. NAME
+is a part of them, as in unit.output or stack.unit.`,
+			Args: []command.Arg{{Name: "NAME", Help: "A part of the outputs.", Optional: true}},
+			Prepare: func() (command.Flags, command.Run) {
+				f, o := &unitflags.Flags{}, &stackOutputOptions{format: "default"}
+				fs := command.Flags{
+					command.Text(&o.format, "format", "FORMAT", "default, json or raw."),
+					command.Bool(&o.json, "json", "As JSON."), command.Bool(&o.raw, "raw", "One value, without quotes."),
+				}.WithTwoDashesShown()
+				return append(fs, f.Declare().Hide().Show("no-stack-generate", "working-dir")...), stackRun(f, func(ctx context.Context, c *command.Call) int {
+					return runStackOutput(ctx, c, f, o)
+				})
+			},
+		},
+		{
+			Name: "stack clean", Synopsis: "Remove what was generated from stack files", Usage: "[options]", Units: command.TakesUnitFlags,
+			Help: "Removes the folders .terragrunt-stack below the working folder.",
+			Prepare: func() (command.Flags, command.Run) {
+				f, force := &unitflags.Flags{}, false
+				fs := command.Flags{command.Bool(&force, "force", "Even if they hold state that still has resources in it.")}.WithTwoDashesShown()
+				return append(fs, f.Declare().Hide().Show("working-dir")...), stackRun(f, func(ctx context.Context, c *command.Call) int {
+					return runStackClean(ctx, c, f, force)
+				})
+			},
+		},
+	}
+}
+
+// stackRun runs a command on stacks when the flags of units are settled.
+func stackRun(f *unitflags.Flags, run command.Run) command.Run {
+	return func(ctx context.Context, c *command.Call) int {
+		if err := f.Settle(c.Env); err != nil {
+			return c.UsageError("Failed to parse command-line flags", err.Error())
+		}
+		units.WorkIn(c, f)
+		return run(ctx, c)
+	}
+}
+
+// runStackGenerate makes the units and stacks of all stack files below the
+// working folder.
+func runStackGenerate(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
+	f.NoUse("stack generate", unitflags.Choosing)
+	o, ds := units.Options(c, f, "generate", nil, nil)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	o.Discovery.OnlyStacks = true
+	made := 0
+	var mu sync.Mutex
+	o.Discovery.Generated = func(it *unit.StackItem) {
+		mu.Lock()
+		defer mu.Unlock()
+		made++
+		c.Report.Say(fmt.Sprintf("Generated %s %s in %s\n", it.Kind, it.Name, units.RelativeTo(c.Dir, it.Dir)))
+	}
+	if ds = append(ds, estate.GenerateStacks(ctx, o, c.Report.Set)...); len(ds) > 0 {
+		c.Report.Tell(ds)
+	}
+	if ds.HasErrors() {
+		return 1
+	}
+	if made == 0 {
+		c.Report.Tell(diag.Warnf(nil, "No stack files found", "There is no file %s with units or stacks in it in %s or below it.", unit.StackName, c.Dir))
+	}
+	return 0
+}
+
+// runStackClean removes the folders that units were generated in. A state in
+// one of them that still holds something is not removed without --force.
+func runStackClean(ctx context.Context, c *command.Call, f *unitflags.Flags, force bool) int {
+	for _, name := range f.Given {
+		if strings.Contains(name, "filter") || strings.HasPrefix(name, "queue-") { // to go on would remove more than was meant
+			return c.UsageError("Failed to parse command-line flags", "--"+name+" cannot be given: everything that was generated below the working folder is removed. Name a folder with --working-dir.")
+		}
+	}
+	if len(c.Args) > 0 {
+		return c.UsageError("Too many command line arguments", "The command takes flags alone.")
+	}
+	f.NoUse("stack clean", "")
+	c.Report.Tell(f.WithoutEffect())
+	var dirs, states []string
+	err := filepath.WalkDir(c.Dir, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case !d.IsDir():
+		case d.Name() == unit.StackDir:
+			dirs = append(dirs, p)
+			states = append(states, statesBelow(p)...)
+			return fs.SkipDir
+		case p != c.Dir && (d.Name() == ".terragrunt-cache" || d.Name() == ".terraform" || d.Name() == ".git"):
+			return fs.SkipDir
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return c.Fail(diag.Errorf(nil, "Failed to look for generated units", "%s.", err))
+	}
+	if len(states) > 0 && !force {
+		return c.Fail(diag.Errorf(nil, "State would be lost",
+			"What was generated holds the state of things that still exist: %s. Removing it would leave them with nothing that knows of them. Destroy them first with \"run --all destroy\", or use --force.", units.ShortList(states)))
+	}
+	for _, dir := range dirs {
+		if err := os.RemoveAll(dir); err != nil {
+			return c.Fail(diag.Errorf(nil, "Failed to remove generated units", "%s.", err))
+		}
+		c.Report.Say("Removed " + units.RelativeTo(c.Dir, dir) + "\n")
+	}
+	return 0
+}
+
+// statesBelow are the local states below a folder that hold resources. It looks at
+// the text alone, since a state that cannot be read must not be removed either.
+func statesBelow(dir string) []string {
+	var out []string
+	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() != "terraform.tfstate" || filepath.Base(filepath.Dir(p)) == ".terraform" {
+			return nil // the copy of a backend's settings in .terraform is no state
+		}
+		b, err := os.ReadFile(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || strings.Contains(string(b), `"instances"`) || strings.Contains(string(b), `"encrypted_data"`) {
+			out = append(out, p)
+		}
+		return nil
+	})
+	return out
+}

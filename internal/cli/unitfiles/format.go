@@ -1,0 +1,205 @@
+// Package unitfiles is the commands that rewrite unit files: hcl fmt and migrate imports.
+package unitfiles
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/terrace-iac/terrace/unit/migrate"
+)
+
+// Commands are the commands that rewrite unit files.
+func Commands() []command.Command {
+	return []command.Command{
+		{Name: "hcl", Synopsis: "Format or validate unit files", Usage: "<subcommand> [options]", Help: "Works on unit files.", Prepare: command.Group("The command is hcl fmt or hcl validate.")},
+		hclFormatCmd(),
+		{Name: "migrate", Synopsis: "Rewrite unit files from include to import", Usage: "imports [options] [PATH...]", Help: MigrateImports().Help, Prepare: command.Group("The command is migrate imports.")},
+		MigrateImports(),
+	}
+}
+
+// hclFormatCmd declares hcl fmt.
+func hclFormatCmd() command.Command {
+	return command.Command{
+		Name: "hcl fmt", Aliases: []string{"hcl format"}, Synopsis: "Rewrite files into the canonical format", Usage: "[options]", Units: command.TakesUnitFlags,
+		Help: `Rewrites all *.hcl files below the working folder into the canonical format,
+and lists those that changed. Copies below .terragrunt-cache and
+.terragrunt-stack are left alone.`,
+		Prepare: func() (command.Flags, command.Run) {
+			o := &formatOptions{units: &unitflags.Flags{}}
+			fs := command.Flags{
+				command.Bool(&o.check, "check", "Write nothing; the status is 1 if a file needs formatting."),
+				command.Bool(&o.diff, "diff", "Show what changes."),
+				command.Text(&o.file, "file", "PATH", "Format this file alone.").Completes(command.Files),
+				command.Bool(&o.stdin, "stdin", "Format what comes from stdin, to stdout."),
+				command.List(&o.exclude, "exclude-dir", "PATH", "Leave a folder out. May be repeated.").Completes(command.Folders),
+			}.WithTwoDashesShown()
+			all := o.units.Declare().Hide().Show("filter", "working-dir")
+			all.Named("filter").Help = "Take the files that a path or name matches; ! in front leaves them out. May be repeated."
+			return append(fs, all...), func(_ context.Context, c *command.Call) int {
+				if err := o.units.Settle(c.Env); err != nil {
+					return c.UsageError("Failed to parse command-line flags", err.Error())
+				}
+				units.WorkIn(c, o.units)
+				o.units.NoUse("hcl fmt", "filter parallelism")
+				c.Report.Aside(o.units.WithoutEffect())
+				if o.stdin {
+					return formatInput(c)
+				}
+				paths, ds := filesToFormat(c, o)
+				if ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				return format(c, o, paths)
+			}
+		},
+	}
+}
+
+type formatOptions struct {
+	check, diff, stdin bool
+	file               string
+	exclude            []string
+	units              *unitflags.Flags
+}
+
+// formatted is a text in its canonical form, unless it has errors.
+func formatted(set *source.Set, path string, text []byte) ([]byte, diag.List) {
+	if ds := diag.TooDeep(path, text); ds != nil {
+		set.Add(unit.Source(path, text))
+		return nil, ds
+	}
+	if _, diags := hclsyntax.ParseConfig(text, path, hcl.InitialPos); diags.HasErrors() {
+		set.Add(unit.Source(path, text))
+		return nil, diag.FromHCL(diags)
+	}
+	return hclwrite.Format(text), nil
+}
+
+func formatInput(c *command.Call) int {
+	text, err := io.ReadAll(c.Stdin)
+	if err != nil {
+		return c.Fail(diag.Errorf(nil, "Failed to read from stdin", "%s.", err))
+	}
+	out, ds := formatted(c.Report.Set, "stdin", text)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	_, _ = c.Stdout.Write(out)
+	return 0
+}
+
+// filesToFormat lists the *.hcl files below the working folder, but for copies
+// that a run or a stack made.
+func filesToFormat(c *command.Call, o *formatOptions) ([]string, diag.List) {
+	if o.file != "" {
+		path := c.Path(o.file)
+		if _, err := os.Stat(path); err != nil {
+			return nil, diag.Errorf(nil, "Failed to read file", "%s.", err)
+		}
+		return []string{path}, nil
+	}
+	takes, ds := filter.Paths(c.Dir, o.units.Filters)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	var skip, out []string
+	for _, dir := range o.exclude {
+		skip = append(skip, c.Path(filepath.Clean(dir)))
+	}
+	err := filepath.WalkDir(c.Dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if d.Name() == ".terragrunt-cache" || d.Name() == unit.StackDir || slices.Contains(skip, path) {
+				return filepath.SkipDir
+			}
+		case strings.HasSuffix(path, ".hcl") && takes(path):
+			out = append(out, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, diag.Errorf(nil, "Failed to look for files", "%s.", err)
+	}
+	return out, nil
+}
+
+// format formats files, or tells which of them need it. One that cannot be read
+// does not keep the others from it.
+func format(c *command.Call, o *formatOptions, paths []string) int {
+	type result struct {
+		change *migrate.Change // nil if nothing is to be done
+		ds     diag.List
+	}
+	all := parallel.Map(len(paths), 0, func(i int) result {
+		text, err := os.ReadFile(paths[i])
+		if err != nil {
+			return result{nil, diag.Errorf(nil, "Failed to read file", "%s.", err)}
+		}
+		out, ds := formatted(c.Report.Set, paths[i], text)
+		if ds.HasErrors() || bytes.Equal(out, text) {
+			return result{nil, ds}
+		}
+		return result{&migrate.Change{Path: units.PathShown(c, paths[i]), Before: text, After: out}, nil}
+	})
+	var ds diag.List
+	for i, r := range all {
+		ds = append(ds, r.ds...)
+		if r.change == nil {
+			continue
+		}
+		if o.diff {
+			fmt.Fprint(c.Stdout, r.change.Diff())
+		}
+		if o.check {
+			ds = append(ds, diag.Errorf(nil, "File needs formatting", "The file %s needs formatting.", r.change.Path)...)
+			continue
+		}
+		if err := writeOver(paths[i], r.change.After); err != nil {
+			ds = append(ds, diag.Errorf(nil, "Failed to write file", "%s.", err)...)
+		} else if !o.diff {
+			fmt.Fprintln(c.Stdout, r.change.Path)
+		}
+	}
+	return c.Report.Status(ds)
+}
+
+// writeOver replaces a file by another text with the same permissions. Where the
+// path is a link, the file that it leads to is replaced.
+func writeOver(path string, text []byte) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o200 == 0 {
+		return &fs.PathError{Op: "write", Path: real, Err: errors.New("the file is read-only")}
+	}
+	return atomicfile.WriteMode(real, text, info.Mode().Perm())
+}

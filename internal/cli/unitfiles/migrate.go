@@ -1,0 +1,223 @@
+package unitfiles
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/terrace-iac/terrace/unit/migrate"
+)
+
+// MigrateImports declares migrate imports.
+func MigrateImports() command.Command {
+	return command.Command{
+		Name: "migrate imports", Synopsis: "Rewrite unit files from include to import", Usage: "[options] [PATH...]", Units: command.TakesUnitFlags, Mixed: true,
+		Help: `Rewrites unit files from include blocks and read_terragrunt_config to import
+blocks, where that means the same: every unit that a change touches is rendered
+before and after, and what would differ is left alone and listed with the
+reason. Comments and formatting are kept, and no state moves.
+
+PATH is a unit file, or a folder with units below it; the working folder if
+none is given. Other units of the repository that use the same files come out
+as before too. Without an option, the files are listed and nothing is written.`,
+		Args: []command.Arg{{Name: "PATH", Help: "A unit file or a folder.", Optional: true, Repeated: true, Complete: command.Files}},
+		Prepare: func() (command.Flags, command.Run) {
+			f, diff, write := &unitflags.Flags{}, false, false
+			fs := command.Flags{command.Bool(&diff, "diff", "Show what changes."), command.Bool(&write, "write", "Write the changes.")}.WithTwoDashesShown()
+			return append(fs, f.Declare().Hide().Show("working-dir")...), func(ctx context.Context, c *command.Call) int {
+				if err := f.Settle(c.Env); err != nil {
+					return c.UsageError("Failed to parse command-line flags", err.Error())
+				}
+				units.WorkIn(c, f)
+				return runMigrateImports(ctx, c, f, diff, write)
+			}
+		},
+	}
+}
+
+func runMigrateImports(ctx context.Context, c *command.Call, f *unitflags.Flags, diff, write bool) int {
+	o, ds := units.Options(c, f, "render", nil, nil)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	c.Report.Aside(ds)
+	units, roots, ds := unitsToMigrate(c, c.Args)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	if len(units) == 0 {
+		return c.Fail(diag.Errorf(nil, "No unit", "There is no unit file to migrate."))
+	}
+	plan, ds := migrateAmong(ctx, o.UnitEnv(c.Dir), units, roots)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	if write {
+		if ds := writeMigrated(c, plan); ds.HasErrors() {
+			return c.Fail(ds)
+		}
+	}
+	showMigrated(c, plan, diff, write)
+	return 0
+}
+
+// unitsToMigrate finds the unit files below the given folders, or the working
+// folder, and the folders in which other units may use the same files: the
+// repositories that they lie in.
+func unitsToMigrate(c *command.Call, paths []string) (units, roots []string, ds diag.List) {
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	for _, p := range paths {
+		path := c.Path(filepath.Clean(p))
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			return nil, nil, diag.Errorf(nil, "No unit", "%s.", err)
+		case info.IsDir():
+			found, more := discovery.Files(path)
+			if more.HasErrors() {
+				return nil, nil, more
+			}
+			units = append(units, found...)
+		default:
+			units = append(units, path)
+		}
+		if root := repository(path); !slices.Contains(roots, root) {
+			roots = append(roots, root)
+		}
+	}
+	return units, roots, nil
+}
+
+// migrateAmong plans the migration of units with regard to the other units in some
+// folders. Where a shared file lies outside of these, others that use it may too: so
+// the folder that holds it and the units is looked through as well.
+func migrateAmong(ctx context.Context, env unit.Env, units, roots []string) (*migrate.Plan, diag.List) {
+	asked := make(map[string]bool, len(units))
+	for _, u := range units {
+		asked[u] = true
+	}
+	for {
+		var others []string
+		for _, root := range roots {
+			found, ds := discovery.Files(root)
+			if ds.HasErrors() {
+				return nil, ds
+			}
+			others = append(others, slices.DeleteFunc(found, func(p string) bool { return asked[p] })...)
+		}
+		plan, err := migrate.Imports(ctx, env, units, others)
+		if err != nil {
+			return nil, diag.Errorf(nil, "Migration was interrupted", "Nothing was written: %s.", err)
+		}
+		grown := len(roots)
+		for _, c := range plan.Changes {
+			if asked[c.Path] || slices.ContainsFunc(roots, func(r string) bool { return isWithin(r, c.Path) }) {
+				continue
+			}
+			root := commonFolder(append(slices.Clone(units), c.Path))
+			if root == filepath.Dir(root) {
+				return nil, diag.Errorf(nil, "Shared file far away", "The file %s would be rewritten, and only the root of the file system holds it together with the units. Which other units use it cannot be told, so nothing is rewritten.", c.Path)
+			}
+			roots = append(roots, root)
+			break
+		}
+		if len(roots) == grown {
+			return plan, nil
+		}
+	}
+}
+
+// isWithin reports whether a path lies in a folder.
+func isWithin(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// commonFolder is the deepest folder that holds all of some files.
+func commonFolder(paths []string) string {
+	dir := filepath.Dir(paths[0])
+	for _, p := range paths[1:] {
+		for !isWithin(dir, p) {
+			dir = filepath.Dir(dir)
+		}
+	}
+	return dir
+}
+
+// repository is the folder of the git repository that a path lies in; without one
+// its own folder.
+func repository(path string) string {
+	own := path
+	if project.IsDir(path) != nil {
+		own = filepath.Dir(path)
+	}
+	for dir := own; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return own
+		}
+	}
+}
+
+// writeMigrated writes the changed files. Each must be as it was when the plan was
+// made.
+func writeMigrated(c *command.Call, plan *migrate.Plan) diag.List {
+	for _, c := range plan.Changes {
+		if now, err := os.ReadFile(c.Path); err != nil || string(now) != string(c.Before) {
+			return diag.Errorf(nil, "File changed meanwhile", "The file %s is no longer as it was when the migration began. Nothing was written.", c.Path)
+		}
+	}
+	for i, c := range plan.Changes {
+		if err := writeOver(c.Path, c.After); err != nil {
+			return diag.Errorf(nil, "Failed to write file", "%d of %d files were written; then: %s. What was written and what was not go together only as a whole: run the command again when the reason is gone.", i, len(plan.Changes), err)
+		}
+	}
+	return nil
+}
+
+// showMigrated tells what changed or would, and what is left alone and why.
+func showMigrated(c *command.Call, plan *migrate.Plan, diff, wrote bool) {
+	for _, x := range plan.Changes {
+		x.Path = units.PathShown(c, x.Path)
+		if diff {
+			fmt.Fprint(c.Stdout, x.Diff())
+		} else {
+			fmt.Fprintln(c.Stdout, x.Path)
+		}
+	}
+	for _, l := range plan.Left {
+		fmt.Fprintf(c.Stderr, "left alone: %s: %s\n", placeShown(c, l.Path, l.At), l.Reason)
+	}
+	switch {
+	case len(plan.Changes) == 0:
+		fmt.Fprintf(c.Stderr, "Nothing to rewrite. Unit files: %d.\n", plan.Units)
+		return
+	case wrote:
+		fmt.Fprintf(c.Stderr, "Files rewritten: %d.", len(plan.Changes))
+	default:
+		fmt.Fprintf(c.Stderr, "Files to rewrite: %d; --diff shows how, --write does it.", len(plan.Changes))
+	}
+	fmt.Fprintf(c.Stderr, " Units that use them: %d; all of them come out as before.\n", plan.Touched)
+}
+
+func placeShown(c *command.Call, path string, at source.Range) string {
+	if at.Filename == "" {
+		return units.PathShown(c, path)
+	}
+	return fmt.Sprintf("%s:%d", units.PathShown(c, at.Filename), at.Start.Line)
+}

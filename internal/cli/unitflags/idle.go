@@ -1,0 +1,116 @@
+package unitflags
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+)
+
+// An idleFlag is a flag of Terragrunt that has nothing to do in one process.
+type idleFlag struct {
+	name  string
+	takes bool   // a value
+	why   string // it has no effect; "" where what it asks for is so anyway
+}
+
+// The reasons that several flags have.
+const (
+	ownEngine = "the engine is part of this program"
+	noServer  = "the cache of providers is a folder, and no server runs"
+	noBuckets = "no state is kept in buckets, since other backends than local are refused by name"
+	oneStore  = "packages of modules are always kept in one cache, by address and content"
+	notInHere = "this program does not have what the experiment brings"
+)
+
+// idle lists them.
+func idle() []idleFlag {
+	return []idleFlag{
+		{EveryExperiment, false, ""}, {"no-tips", false, ""}, {"no-tip", true, ""}, {"tf-path", true, ownEngine},
+		{"no-cas", false, oneStore}, {"cas-clone-depth", true, "repositories are cloned no deeper than needed"},
+		{"use-partial-parse-config-cache", false, ""}, {"version-manager-file-name", true, "no version manager is asked"},
+		{"dependency-fetch-output-from-state", false, ""}, {"no-dependency-fetch-output-from-state", false, "outputs are always read from state"},
+		{"provider-cache-hostname", true, noServer}, {"provider-cache-port", true, noServer},
+		{"provider-cache-token", true, noServer}, {"provider-cache-registry-names", true, noServer},
+		{"queue-exclude-external", false, ""}, {"queue-strict-include", false, ""}, {"disable-command-validation", false, ""},
+		{"no-destroy-dependencies-check", false, ""}, {"backend-bootstrap", false, noBuckets}, {"backend-require-bootstrap", false, noBuckets},
+		{"disable-bucket-update", false, noBuckets}, {"engine-cache-path", true, ownEngine}, {"engine-skip-check", false, ownEngine},
+		{"engine-log-level", true, ownEngine}, {"experimental-engine", false, ownEngine}, {"no-engine", false, ""},
+	}
+}
+
+// idleExperiments are those that bring nothing.
+const idleExperiments = "azure-backend block-iteration browse-tui catalog-format iac-engine mutable-generate slow-task-reporting symlinks"
+
+// idleFlags are those flags, which note that they were given.
+func (f *Flags) idleFlags() command.Flags {
+	var out command.Flags
+	for _, x := range idle() {
+		value := ""
+		if x.takes {
+			value = "VALUE"
+		}
+		flag := command.Ignored(x.name, value, "").WithTwoDashes().Variables(VariablesOf(x.name)...)
+		out = append(out, flag.Then(func(s command.Setting) { f.noteIdle(x, s) }))
+	}
+	return out
+}
+
+// noteIdle notes a flag that does nothing. A switch that is turned off asks for
+// nothing.
+func (f *FlagUse) noteIdle(x idleFlag, s command.Setting) {
+	if !s.Variable {
+		f.noteOld(x.name)
+	}
+	if on, err := strconv.ParseBool(s.Value); !x.takes && s.Has && err == nil && !on {
+		return
+	}
+	f.allExperiments = f.allExperiments || x.name == EveryExperiment
+	if x.why != "" {
+		f.Idle = append(f.Idle, s.As+": "+x.why)
+	}
+}
+
+// EveryExperiment is the flag that turns all experiments on.
+const EveryExperiment = "experiment-mode"
+
+// Tries reports whether an experiment is on.
+func (f *FlagUse) Tries(experiment string) bool {
+	return f.allExperiments || slices.Contains(f.Experiments, experiment)
+}
+
+// Everywhere are the flags that mean the same to every command.
+const Everywhere = "experiment strict-control strict-mode working-dir non-interactive log-level log-format log-custom-format log-disable log-show-abs-paths no-deprecation-warnings profile-cpu profile-mem profile-goroutine profile-dir"
+
+// Choosing are the flags that commands look at which list what there is.
+const Choosing = "all a graph graph-root discovery-boundary filter filter-affected filters-file no-filters-file queue-include-dir queue-exclude-dir queue-excludes-file " +
+	"queue-include-external queue-include-units-reading units-that-include config feature download-dir source source-map no-stack-generate " +
+	"auth-provider-cmd no-discovery-auth-provider-cmd iam-assume-role iam-assume-role-session-name iam-assume-role-web-identity-token iam-assume-role-duration"
+
+// NoUse notes the flags on the command line that a command has no use for: all but
+// those that mean the same everywhere, and those that it names.
+func (f *FlagUse) NoUse(command, but string) {
+	for _, name := range f.Given {
+		if why := "--" + name + ": " + command + " has no use for it"; !slices.Contains(strings.Fields(Everywhere+" "+but), name) && !slices.Contains(f.Idle, why) {
+			f.Idle = append(f.Idle, why)
+		}
+	}
+}
+
+// WithoutEffect is a warning about flags and variables that do nothing.
+func (f *FlagUse) WithoutEffect() diag.List {
+	all := slices.Clone(f.Idle)
+	for _, name := range f.Experiments {
+		if slices.Contains(strings.Fields(idleExperiments), name) {
+			all = append(all, "--experiment "+name+": "+notInHere)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	ds := diag.Warnf(nil, "Flags without effect", "These are taken, so that scripts go on working, and do nothing here:\n  - %s.", strings.Join(all, ".\n  - "))
+	ds[0].Code = "cli/idle-flags"
+	return ds
+}

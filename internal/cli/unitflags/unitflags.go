@@ -1,0 +1,376 @@
+// Package unitflags is the flags of commands on units, those of Terragrunt among them
+// that do nothing here, and the variables that stand for them.
+//
+// Main type: Flags. The one rule: they are meant with two dashes, and Settle is called
+// when all are set.
+package unitflags
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/unitlog"
+
+	"github.com/terrace-iac/terrace/internal/cli/command"
+
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// Flags are the flags of commands on units. Those with two dashes are meant:
+// --parallelism counts units, -parallelism calls of providers.
+type Flags struct {
+	Selection
+	running
+	Sourcing
+	telling
+	reporting
+	SigningIn
+}
+
+// Selection says which units. Its zero value means the one in the working folder.
+type Selection struct {
+	Filtering
+	FlagUse
+	All, Graph                         bool
+	Config, Module, Working, GraphRoot string
+	Features                           []string
+	NoStackGenerate, Strict            bool
+}
+
+// Filtering is what filters are made of.
+type Filtering struct {
+	Affected, AllowDestroy       bool
+	NoFiltersFile, External      bool
+	FiltersFile, ExcludesFile    string
+	Boundary                     string // the folder that filters do not leave
+	Filters, IncludeDirs         []string
+	ExcludeDirs                  []string
+	ReadingFiles, IncludingFiles []string
+}
+
+// FlagUse is what is noted of the flags and variables in use, and how strict to be
+// about them.
+type FlagUse struct {
+	Experiments, strictNames []string
+	strictMode               bool
+	allExperiments           bool
+	old                      []string // deprecated ones, each with its control
+	Idle                     []string // those that do nothing, each with the reason
+	Given                    []string // the flags of the command line that do something, by name
+}
+
+// running says how the units run.
+type running struct {
+	limits
+	NonInteractive, NoAutoInit, NoAutoApprove bool
+	FailFast, IgnoreErrors, IgnoreOrder       bool
+	UseMocks, NoRetry, NoHooks, NoOutputs     bool
+	CheckDependents                           bool
+	OutDir, JSONOutDir                        string
+}
+
+// limits say how much goes on at once, and which providers serve several units.
+type limits struct {
+	Parallelism, Calls int
+	Sharing            []string
+}
+
+// Sourcing says where modules and providers come from.
+type Sourcing struct {
+	SourceUpdate, InputsDebug, ProviderCache, NoPluginCache bool
+	Source, DownloadDir, ProviderCacheDir                   string
+	SourceMap                                               []string
+}
+
+// telling says what is told of it.
+type telling struct {
+	NoDeprecation, logOff, absPaths, Forward bool
+	logLevel, logFormat, logCustom           string
+	Profile                                  sys.Profiles // where profiles of the program go
+	ProfileDir                               string
+}
+
+// reporting is about the end of a run.
+type reporting struct {
+	SummaryOff, SummaryPerUnit         bool
+	Report, ReportFormat, ReportSchema string
+	HTML                               string // the page of a plan
+}
+
+// SigningIn is where credentials come from.
+type SigningIn struct {
+	AuthCommand, Role, RoleSession, WebToken string
+	RoleSeconds                              int
+	NoDiscoveryAuth                          bool
+}
+
+// Declare makes the flags, in the order of the help of run. All are meant with two
+// dashes: --parallelism counts units, -parallelism calls of providers.
+func (f *Flags) Declare() command.Flags {
+	return slices.Concat(command.Flags{f.flag(command.Bool(&f.All, "all", "Run on every unit below the working folder.").Or("a"))},
+		f.choosing(), f.aboutUnit(), f.aboutRun(), f.aboutReports(), f.idleFlags())
+}
+
+// flag makes a flag one of units: with two dashes, anywhere, with the variables that
+// stand for it, and noted when it is given.
+func (f *Flags) flag(x command.Flag) command.Flag {
+	x = x.WithTwoDashes().Variables(VariablesOf(x.Name)...)
+	return x.Then(func(s command.Setting) {
+		switch {
+		case !s.Variable:
+			f.noteOld(x.Name)
+			f.Given = append(f.Given, x.Name)
+		case strings.HasPrefix(s.As, "TERRAGRUNT_"):
+			f.old = append(f.old, "terragrunt-prefix-env-vars "+s.As)
+		}
+	})
+}
+
+// noEnv is flag for one that no variable stands for.
+func (f *Flags) noEnv(x command.Flag) command.Flag {
+	x = f.flag(x)
+	x.Env = nil
+	return x
+}
+
+// noteOld notes a flag that has the name of a strict control: the control is about it.
+func (f *FlagUse) noteOld(name string) {
+	if strings.Contains(" "+strictControls+" ", " "+name+" ") {
+		f.old = append(f.old, name+" --"+name)
+	}
+}
+
+func (f *Flags) each(all ...command.Flag) command.Flags {
+	for i := range all {
+		all[i] = f.flag(all[i])
+	}
+	return all
+}
+
+// choosing say which units a command is about.
+func (f *Flags) choosing() command.Flags {
+	return f.each(
+		command.List(&f.Filters, "filter", "QUERY", "Take the units that a query matches. May be repeated.").Completes(command.UnitNames),
+		command.Bool(&f.Affected, "filter-affected", "Take the units that differ from the main branch of the repository."),
+		command.Text(&f.FiltersFile, "filters-file", "PATH", "A file with a query in each line, .terragrunt-filters by default.").Completes(command.Files),
+		command.Bool(&f.NoFiltersFile, "no-filters-file", "Without that file."),
+		command.Bool(&f.Graph, "graph", "Take the unit in the working folder and all that need it."),
+		command.Text(&f.GraphRoot, "graph-root", "PATH", "Where these are looked for, the git repository by default.").Completes(command.Folders),
+		command.Text(&f.Boundary, "discovery-boundary", "PATH", "The folder that filters do not leave on their way to units that need others or are needed, with --experiment bounded-discovery.").Completes(command.Folders),
+		command.List(&f.IncludeDirs, "queue-include-dir", "PATH", "Take the units in a folder. May be repeated.").Completes(command.Folders),
+		command.List(&f.ExcludeDirs, "queue-exclude-dir", "PATH", "Leave out the units in a folder. May be repeated.").Completes(command.Folders),
+		command.Text(&f.ExcludesFile, "queue-excludes-file", "PATH", "A file with such a folder in each line, .terragrunt-excludes by default.").Completes(command.Files),
+		command.Bool(&f.External, "queue-include-external", "Take what units need from outside of the working folder, too."),
+		command.List(&f.ReadingFiles, "queue-include-units-reading", "PATH", "Take the units that read a file. May be repeated.").Completes(command.Files),
+		command.List(&f.IncludingFiles, "units-that-include", "PATH", "The same.").Completes(command.Files),
+		command.Text(&f.Config, "config", "PATH", "The unit file.").Completes(command.Files),
+		command.List(&f.Features, "feature", "NAME=VALUE", "Set a feature flag. May be repeated."),
+		command.Text(&f.Working, "working-dir", "PATH", "The folder to work in.").Completes(command.Folders),
+		command.Text(&f.DownloadDir, "download-dir", "PATH", "Where modules run, .terragrunt-cache by default.").Completes(command.Folders),
+		command.Bool(&f.NoStackGenerate, "no-stack-generate", "Do not generate the units of stack files first."),
+	)
+}
+
+// aboutUnit are about what units are made of.
+func (f *Flags) aboutUnit() command.Flags {
+	module := f.noEnv(command.Text(&f.Module, "module", "NAME", "The module of an environment file."))
+	return append(command.Flags{module}, f.each(
+		command.Text(&f.Source, "source", "URL", "The source of the module, in place of the unit's own."),
+		command.List(&f.SourceMap, "source-map", "FROM=TO", "Replace the address of sources before the //. May be repeated."),
+		command.Text(&f.AuthCommand, "auth-provider-cmd", "COMMAND", "The program that gives each unit its credentials."),
+		command.Bool(&f.NoDiscoveryAuth, "no-discovery-auth-provider-cmd", "Do not run it while units are looked for."),
+		command.Text(&f.Role, "iam-assume-role", "ARN", "The role to assume."),
+		command.AtLeast(&f.RoleSeconds, 0, "iam-assume-role-duration", "SECONDS", "For how long."),
+		command.Text(&f.RoleSession, "iam-assume-role-session-name", "NAME", "The name of that session."),
+		command.Text(&f.WebToken, "iam-assume-role-web-identity-token", "TOKEN", "The token to assume it with, or the absolute path of a file that holds it."),
+		command.Bool(&f.NoDeprecation, "no-deprecation-warnings", "Say nothing of deprecated parts of unit files."),
+		command.Bool(&f.strictMode, "strict-mode", "Make everything deprecated an error."),
+		command.List(&f.strictNames, "strict-control", "NAME", "Make one deprecated thing an error. May be repeated."),
+		command.List(&f.Experiments, "experiment", "NAME", "An experiment of Terragrunt; what it brings is on anyway. May be repeated."),
+	)...)
+}
+
+// aboutRun say how a run goes on.
+func (f *Flags) aboutRun() command.Flags {
+	out := f.each(
+		command.AtLeast(&f.Parallelism, 1, "parallelism", "N", "How many units run at once, 16 by default. -parallelism counts the calls of providers in one unit."),
+		command.AtLeast(&f.Calls, 1, "provider-calls", "N", "How many calls of providers run at once in all units together, which take turns. Without it there is no limit."),
+		command.List(&f.Sharing, "share-provider", "SOURCE", "Let units share processes of a provider though they run in different folders. May be repeated."),
+		command.Bool(&f.NonInteractive, "non-interactive", "Do not ask; plan and apply are done."),
+		command.Bool(&f.NoAutoApprove, "no-auto-approve", "Let apply and destroy of all units ask, also with --non-interactive."),
+		command.Bool(&f.NoAutoInit, "no-auto-init", "Install nothing that a unit needs."),
+		command.Bool(&f.NoRetry, "no-auto-retry", "Do not run a unit again that failed."),
+		command.Bool(&f.NoHooks, "no-hooks", "Run no hooks."),
+		command.Bool(&f.FailFast, "fail-fast", "Start nothing more after a unit failed."),
+		command.Bool(&f.IgnoreErrors, "queue-ignore-errors", "Run units though others that they need failed."),
+		command.Bool(&f.IgnoreOrder, "queue-ignore-dag-order", "Run units in no order."),
+		command.Bool(&f.AllowDestroy, "filter-allow-destroy", "Let apply destroy what units manage that a filter by git finds removed."),
+		command.Bool(&f.CheckDependents, "destroy-dependencies-check", "Name the units that need the one to be destroyed, and ask."),
+		command.Bool(&f.UseMocks, "use-mocks", "Let mock outputs come before planned ones."),
+		command.Bool(&f.NoOutputs, "no-dependency-outputs", "Take the outputs of other units for unknown."))
+	out = append(out, f.noEnv(command.Bool(&f.Strict, "strict", "Make inputs that a module does not declare errors.")))
+	return append(out, f.each(
+		command.Bool(&f.SourceUpdate, "source-update", "Fetch modules again."),
+		command.Bool(&f.ProviderCache, "provider-cache", "Share downloads of providers in a folder."),
+		command.Text(&f.ProviderCacheDir, "provider-cache-dir", "PATH", "That folder.").Completes(command.Folders),
+		command.Bool(&f.NoPluginCache, "no-auto-provider-cache-dir", "Share no downloads of providers."),
+		command.Bool(&f.InputsDebug, "inputs-debug", "Write the inputs of each unit to a file beside it."),
+	)...)
+}
+
+// aboutReports say what is reported of a run, and where.
+func (f *Flags) aboutReports() command.Flags {
+	page := f.noEnv(command.Text(&f.HTML, "html", "FILE", "With plan: write the plan of all units as one page for a browser: a map, each unit's changes, where its inputs come from, and a search.").Completes(command.Files))
+	out := f.each(
+		command.Text(&f.OutDir, "out-dir", "PATH", "With plan: save the plan of each unit in a file of its own; with apply: apply these.").Completes(command.Folders),
+		command.Text(&f.JSONOutDir, "json-out-dir", "PATH", "With plan: write the plan of each unit as JSON.").Completes(command.Folders))
+	return append(append(out, page), f.each(
+		command.Text(&f.Report, "report-file", "PATH", "Write a report of the run, as CSV or JSON.").Completes(command.Files),
+		command.Text(&f.ReportFormat, "report-format", "FORMAT", "csv or json; the ending of the file by default.").Among("csv", "json"),
+		command.Text(&f.ReportSchema, "report-schema-file", "PATH", "Write the schema of such reports.").Completes(command.Files),
+		command.Bool(&f.SummaryOff, "summary-disable", "Print no summary."),
+		command.Bool(&f.SummaryPerUnit, "summary-per-unit", "List the units in the summary, with how long they took."),
+		command.Text(&f.logLevel, "log-level", "LEVEL", "stderr, stdout, error, warn, info, debug or trace.").Among(unitlog.Levels()...),
+		command.Text(&f.logFormat, "log-format", "FORMAT", "bare, pretty, json or key-value.").Among("bare", "pretty", "json", "key-value"),
+		command.Text(&f.logCustom, "log-custom-format", "FORMAT", "The form of lines on units, as in \"%time %prefix %msg\"."),
+		command.Bool(&f.logOff, "log-disable", "Without lines on units."),
+		command.Bool(&f.absPaths, "log-show-abs-paths", "Units by their whole path in these lines."),
+		command.Bool(&f.Forward, "tf-forward-stdout", "What units print without the unit in front."),
+		command.Text(&f.Profile.CPU, "profile-cpu", "PATH", "Write a profile of the program. --profile-mem and --profile-goroutine write others, --profile-dir all into a folder.").Completes(command.Files),
+		command.Text(&f.Profile.Memory, "profile-mem", "PATH", "What takes memory.").Completes(command.Files),
+		command.Text(&f.Profile.Goroutines, "profile-goroutine", "PATH", "What runs at the end.").Completes(command.Files),
+		command.Text(&f.ProfileDir, "profile-dir", "PATH", "All of them.").Completes(command.Folders),
+	)...)
+}
+
+// DeclareFor are the flags for a command that is about units itself. Its help shows
+// those that say which units it is about, or with whole those on the unit too.
+func (f *Flags) DeclareFor(whole bool) command.Flags {
+	all := f.Declare()
+	shown := f.choosing()
+	if whole {
+		shown = append(append(shown, f.aboutUnit()...), command.Flag{Name: "all"})
+	}
+	for i := range all {
+		if !slices.ContainsFunc(shown, func(x command.Flag) bool { return x.Name == all[i].Name }) {
+			all[i].Hidden = true
+		}
+	}
+	return all
+}
+
+// Under lets the variables TG_WORD_NAME stand for flags too, which come before TG_NAME.
+func Under(word string, fs command.Flags) command.Flags {
+	for i := range fs {
+		if env := fs[i].Env; len(env) > 0 && strings.HasPrefix(env[0], "TG_") {
+			fs[i].Env = append([]string{"TG_" + word + "_" + strings.TrimPrefix(env[0], "TG_")}, env...)
+		}
+	}
+	return fs
+}
+
+// Take takes the flags of units out of the words of a command. Words
+// behind a bare -- are the command's own.
+func Take(args []string, env sys.Env) (*Flags, []string, error) {
+	f := &Flags{}
+	all := f.Declare()
+	if err := all.FromEnv(env); err != nil {
+		return nil, nil, err
+	}
+	rest, err := all.Take(args, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, rest, f.Settle(env)
+}
+
+// Settle reports what makes no sense, when all flags are set.
+func (f *Flags) Settle(env sys.Env) error {
+	for _, v := range env {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, OldTelemetry) {
+			f.old = append(f.old, "terragrunt-prefix-env-vars "+name)
+		}
+	}
+	return f.check()
+}
+
+func (f *Flags) check() error {
+	for _, pair := range f.SourceMap {
+		if from, _, ok := strings.Cut(pair, "="); !ok || from == "" {
+			return fmt.Errorf("invalid value %q for flag --source-map: it must be FROM=TO", pair)
+		}
+	}
+	for _, name := range f.Experiments {
+		if !slices.Contains(strings.Fields(experiments), name) {
+			return fmt.Errorf("invalid value %q for flag --experiment: there is no such experiment; there are %s", name, strings.Join(strings.Fields(experiments), ", "))
+		}
+	}
+	if f.Boundary != "" && !f.Tries("bounded-discovery") {
+		return errors.New("--discovery-boundary requires the experiment bounded-discovery to be enabled: add --experiment bounded-discovery")
+	}
+	for _, name := range f.strictNames {
+		if !slices.Contains(strings.Fields(strictControls), name) {
+			return fmt.Errorf("invalid value %q for flag --strict-control: there is no such control; there are %s", name, strings.Join(strings.Fields(strictControls), ", "))
+		}
+	}
+	for _, old := range f.old {
+		if control, what, _ := strings.Cut(old, " "); f.Strictly(control) || f.Strictly("deprecated-flags") {
+			return fmt.Errorf("%s is deprecated, which the strict control %s makes an error", what, control)
+		}
+	}
+	_, err := unitlog.New(f.Log(), "", nil)
+	return err
+}
+
+// Log is what the flags say of lines on units.
+func (f *telling) Log() unitlog.Settings {
+	return unitlog.Settings{Level: f.logLevel, Format: f.logFormat, Custom: f.logCustom, Off: f.logOff, AbsPaths: f.absPaths, Forward: f.Forward}
+}
+
+// Strictly reports whether a strict control is on.
+func (f *FlagUse) Strictly(control string) bool {
+	return f.strictMode || slices.Contains(f.strictNames, control)
+}
+
+// Experiments and strictControls are the names that Terragrunt 1.1.3 knows.
+const (
+	experiments = "azure-backend block-iteration bounded-discovery browse-tui catalog-format deep-merge dependency-fetch-output-from-state " +
+		"hook-context-env iac-engine mutable-generate oci optional-dependency-outputs optional-hooks otel-logs profiling slow-task-reporting symlinks version-attribute " +
+		"auto-provider-cache-dir cas catalog-redesign cli-redesign dag-queue-display filter-flag mark-many-as-read opt-out-auth report runner-pool stack-dependencies stacks"
+	strictControls = "bare-include cli-redesign default-commands deprecated-commands deprecated-configs deprecated-env-vars deprecated-flags deprecated-hidden-flag " +
+		"disable-command-validation disable-dependent-modules fast-copy legacy-gcs-public-prefix legacy-internal-tflint legacy-logs no-destroy-dependencies-check " +
+		"optional-hooks queue-exclude-external queue-strict-include root-terragrunt-hcl terragrunt-prefix-env-vars terragrunt-prefix-flags units-that-include"
+)
+
+// Many reports whether the command is about several units.
+func (f *Selection) Many() bool {
+	return f.All || f.Graph || f.Affected || len(f.Filters)+len(f.IncludeDirs)+len(f.ReadingFiles)+len(f.IncludingFiles) > 0 || f.FiltersFile != ""
+}
+
+// FeatureMap makes a map of --feature flags.
+func (f *Selection) FeatureMap() (map[string]string, error) { return Pairs("feature", f.Features) }
+
+// Pairs makes a map of the values of a flag.
+func Pairs(flag string, list []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, x := range list {
+		name, value, ok := strings.Cut(x, "=")
+		if !ok {
+			return nil, fmt.Errorf("invalid value %q for flag --%s: it must be name=value", x, flag)
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// PlainFolder reports whether the program is called as a tool that knows no units.
+func PlainFolder(c *command.Call) bool {
+	as := c.Env.Get("TERRACE_AS")
+	if as == "" && len(c.Args) > 0 {
+		as = strings.TrimSuffix(filepath.Base(c.Args[0]), ".exe")
+	}
+	return as == "tofu" || as == "terraform"
+}

@@ -1,0 +1,289 @@
+// Package unitlog writes lines about units, in the forms that --log-format and
+// --log-custom-format name.
+//
+// Main type: Log. The one rule: a level that is not told gives no line.
+package unitlog
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// # Lines about units
+//
+// What happens in a unit is told in lines with the unit in front. Their form is
+// that of --log-format, or of --log-custom-format; without either it is short. Levels
+// are those of Terragrunt: stdout is what a command prints, info what is told of
+// the run.
+
+// Levels are the levels, from the least to the most that is told.
+func Levels() []string {
+	return []string{"stderr", "stdout", "error", "warn", "info", "debug", "trace"}
+}
+
+// Log writes the lines.
+type Log struct {
+	level   int
+	format  string // "" for the short form
+	parts   []logPart
+	root    string // "" unless folders are shown in full
+	forward bool
+	Command []string
+	now     func() time.Time
+	start   time.Time
+}
+
+// A logPart is a piece of --log-custom-format: text, or a placeholder.
+type logPart struct {
+	text, name string
+	options    map[string]string
+}
+
+// Settings are what the flags say of the lines.
+type Settings struct {
+	Level, Format, Custom  string // "" for the default
+	Off, AbsPaths, Forward bool
+}
+
+// New makes the writer of lines below a folder. now may be nil where nothing is
+// written.
+func New(f Settings, root string, now func() time.Time) (*Log, error) {
+	l := &Log{level: slices.Index(Levels(), "info"), format: f.Format, forward: f.Forward, now: now}
+	if f.Level != "" {
+		l.level = slices.Index(Levels(), f.Level)
+	}
+	if f.Off {
+		l.level = slices.Index(Levels(), "stdout")
+		l.forward = true
+	}
+	if f.AbsPaths {
+		l.root = root
+	}
+	if now != nil {
+		l.start = now()
+	}
+	var err error
+	if f.Custom != "" {
+		l.format = "custom"
+		l.parts, err = parseLogFormat(f.Custom)
+	}
+	return l, err
+}
+
+// Shows reports whether lines of a level are told.
+func (l *Log) Shows(level string) bool { return slices.Index(Levels(), level) <= l.level }
+
+// Lines writes text about a unit, "" if its level is not told.
+func (l *Log) Lines(level, unit, text string) string {
+	if !l.Shows(level) {
+		return ""
+	}
+	if l.root != "" {
+		unit = filepath.Join(l.root, filepath.FromSlash(unit))
+	}
+	text = strings.TrimRight(text, "\n")
+	if l.forward && level == "stdout" {
+		return text + "\n"
+	}
+	if l.format == "json" {
+		return l.object(level, unit, text)
+	}
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		l.line(&b, level, unit, line)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (l *Log) line(b *strings.Builder, level, unit, line string) {
+	now := time.Time{}
+	if l.now != nil && l.format != "" {
+		now = l.now()
+	}
+	switch l.format {
+	case "":
+		b.WriteString("[" + unit + "] " + line)
+	case "bare":
+		fmt.Fprintf(b, "%s[%04d] %s prefix=%s", strings.ToUpper(level), int(now.Sub(l.start).Seconds()), line, unit)
+	case "pretty":
+		fmt.Fprintf(b, "%s %-6s [%s] %s", now.Format("15:04:05.000"), strings.ToUpper(level), unit, line)
+	case "key-value":
+		fmt.Fprintf(b, "time=%s level=%s prefix=%s tf-path=terrace msg=%s", now.UTC().Format(time.RFC3339), level, unit, line)
+	default:
+		for _, p := range l.parts {
+			b.WriteString(l.part(&p, level, unit, line, now))
+		}
+	}
+}
+
+// object is a line of --log-format json.
+func (l *Log) object(level, unit, text string) string {
+	doc := struct {
+		Time  string   `json:"time"`
+		Level string   `json:"level"`
+		Dir   string   `json:"working-dir"`
+		Path  string   `json:"tf-path"`
+		Args  []string `json:"tf-command-args"`
+		Msg   string   `json:"msg"`
+	}{l.now().UTC().Format(time.RFC3339), level, unit, "terrace", l.Command, text}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return ""
+	}
+	return string(b) + "\n"
+}
+
+// part writes one piece of a custom form.
+func (l *Log) part(p *logPart, level, unit, line string, now time.Time) string {
+	s := ""
+	switch p.name {
+	case "":
+		return p.text
+	case "time":
+		s = now.Format(timeLayout(p.options["format"]))
+	case "interval":
+		s = fmt.Sprintf("%04d", int(now.Sub(l.start).Seconds()))
+	case "level":
+		s = level
+		switch p.options["format"] {
+		case "short":
+			s = level[:min(4, len(level))]
+		case "tiny":
+			s = level[:1]
+		}
+	case "prefix":
+		s = unit
+	case "tf-path":
+		s = "terrace"
+	case "tf-command":
+		s = strings.Join(l.Command[:min(1, len(l.Command))], "")
+	case "tf-command-args":
+		s = strings.Join(l.Command, " ")
+	case "msg":
+		s = line
+	case "t":
+		return "\t"
+	case "n":
+		return "\n"
+	}
+	if c := p.options["content"]; c != "" {
+		s = c
+	}
+	return decorate(s, p.options)
+}
+
+// decorate does what the options of a placeholder say.
+func decorate(s string, o map[string]string) string {
+	switch o["case"] {
+	case "upper":
+		s = strings.ToUpper(s)
+	case "lower":
+		s = strings.ToLower(s)
+	case "capitalize":
+		if s != "" {
+			s = strings.ToUpper(s[:1]) + s[1:]
+		}
+	}
+	if o["escape"] == "json" {
+		if b, err := json.Marshal(s); err == nil {
+			s = string(b[1 : len(b)-1])
+		}
+	}
+	if width, err := strconv.Atoi(o["width"]); err == nil && width > 0 {
+		pad := max(0, width-len(s))
+		switch o["align"] {
+		case "right":
+			s = strings.Repeat(" ", pad) + s
+		case "center":
+			s = strings.Repeat(" ", pad/2) + s + strings.Repeat(" ", pad-pad/2)
+		default:
+			s += strings.Repeat(" ", pad)
+		}
+	}
+	if s == "" {
+		return ""
+	}
+	return o["prefix"] + s + o["suffix"]
+}
+
+// timeLayout is the layout of a time: a name, or letters as in Y-m-d H:i:s.
+func timeLayout(format string) string {
+	switch format {
+	case "":
+		return "15:04:05.000"
+	case "rfc3339":
+		return time.RFC3339
+	case "rfc3339-nano":
+		return time.RFC3339Nano
+	case "date-time":
+		return time.DateTime
+	case "date-only":
+		return time.DateOnly
+	case "time-only":
+		return time.TimeOnly
+	}
+	return strings.NewReplacer("Y", "2006", "y", "06", "m", "01", "n", "1", "M", "Jan", "d", "02", "j", "2", "D", "Mon",
+		"H", "15", "h", "03", "g", "3", "i", "04", "s", "05", "v", "000", "u", "000000", "A", "PM", "a", "pm", "T", "MST", "P", "-07:00", "O", "-0700").Replace(format)
+}
+
+// parseLogFormat reads a custom form: text with %name or %name(option=value,…).
+func parseLogFormat(s string) ([]logPart, error) {
+	var out []logPart
+	for s != "" {
+		at := strings.IndexByte(s, '%')
+		if at < 0 {
+			return append(out, logPart{text: s}), nil
+		}
+		if at > 0 {
+			out = append(out, logPart{text: s[:at]})
+		}
+		p, rest, err := parsePlaceholder(s[at+1:])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+		s = rest
+	}
+	return out, nil
+}
+
+func parsePlaceholder(s string) (p logPart, rest string, err error) {
+	if strings.HasPrefix(s, "%") {
+		return logPart{text: "%"}, s[1:], nil
+	}
+	best := ""
+	for _, name := range [...]string{"time", "interval", "level", "prefix", "tf-path", "tf-command", "tf-command-args", "msg", "t", "n"} {
+		if strings.HasPrefix(s, name) && len(name) > len(best) {
+			best = name
+		}
+	}
+	if best == "" {
+		return p, "", fmt.Errorf("invalid value for flag --log-custom-format: there is no placeholder at %q; there are time, interval, level, prefix, tf-path, tf-command, tf-command-args, msg, t and n", "%"+s)
+	}
+	p.name, rest = best, s[len(best):]
+	inner, after, ok := strings.Cut(strings.TrimPrefix(rest, "("), ")")
+	if !strings.HasPrefix(rest, "(") {
+		return p, rest, nil
+	}
+	if !ok {
+		return p, "", fmt.Errorf("invalid value for flag --log-custom-format: the options of %%%s are never closed", best)
+	}
+	p.options = map[string]string{}
+	for option := range strings.SplitSeq(inner, ",") {
+		name, value, _ := strings.Cut(option, "=")
+		name = strings.TrimSpace(name)
+		switch name {
+		case "content", "prefix", "suffix", "escape", "case", "width", "align", "format", "color", "path", "":
+			p.options[name] = strings.Trim(strings.TrimSpace(value), `'"`)
+		default:
+			return p, "", fmt.Errorf("invalid value for flag --log-custom-format: %%%s has no option %q", best, name)
+		}
+	}
+	return p, after, nil
+}

@@ -1,0 +1,62 @@
+package units
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// environmentFile is the environment file in the working folder that a module's
+// name belongs to, by its stem as in us_east_1/vpc; without a stem the only one of
+// the folder. It is "" where the folder's unit file is meant.
+func environmentFile(c *command.Call, f *unitflags.Selection) string {
+	files := discovery.EnvironmentFiles(c.Dir)
+	stem, _, ok := strings.Cut(f.Module, "/")
+	for _, path := range files {
+		if ok && filepath.Base(path) == stem+".hcl" {
+			return path
+		}
+	}
+	if len(files) == 1 && filepath.Base(files[0]) != unit.DefaultName {
+		return files[0]
+	}
+	return ""
+}
+
+// holdsEnvironment reports whether the working folder holds environment files and
+// no configuration that a command could mean instead.
+func holdsEnvironment(c *command.Call) bool {
+	files := discovery.EnvironmentFiles(c.Dir)
+	if len(files) == 0 {
+		return false
+	}
+	root, _ := config.Load(".", config.Options{FS: project.Folder{Call: c}})
+	return root == nil || !slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return f.Role == config.RoleBase || f.Role == config.RoleOverride })
+}
+
+// Unchosen is the error about a command on one unit in the folder of several
+// environment files, nil if it is clear which unit is meant.
+func Unchosen(ctx context.Context, c *command.Call, o estate.Options, f *unitflags.Selection) diag.List {
+	files := discovery.EnvironmentFiles(c.Dir)
+	if f.Module != "" || f.Config != "" || len(files) < 2 {
+		return nil
+	}
+	names, ds := estate.ModuleNames(ctx, o, files)
+	if ds.HasErrors() {
+		return ds
+	}
+	ds = diag.Errorf(nil, "Environment files", "%s holds several units, one for each module: %s. Name one of them with --module, or use run --all for all.", c.Dir, strings.Join(names, ", "))
+	ds[0].Code = "unit/environment"
+	return ds
+}

@@ -1,0 +1,115 @@
+package units
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/hashicorp/go-version"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/fetch"
+)
+
+// Fetch brings the modules of units here, by the same getters as the modules
+// that configuration calls. refresh asks sources again that were asked just now.
+func Fetch(c *command.Call, cfg *cliconfig.Config, refresh bool) func(context.Context, string) (string, diag.List) {
+	fetcher := sync.OnceValue(func() *fetch.Fetcher { return project.Fetcher(c, cfg) })
+	return func(ctx context.Context, src string) (string, diag.List) {
+		req, err := unitRequest(ctx, c, cfg, src)
+		if err != nil {
+			return "", diag.Errorf(nil, "Invalid module source", "The source %q cannot be used: %s.", src, err)
+		}
+		req.Refresh = refresh
+		pkg, err := fetcher().Get(ctx, req)
+		if err != nil {
+			return "", diag.Errorf(nil, "Failed to fetch the module", "The module %q cannot be fetched: %s.", src, err)
+		}
+		var ds diag.List
+		if pkg.Warning != "" {
+			ds = diag.Warnf(nil, "Module source could not be asked", "%s", pkg.Warning)
+		}
+		return filepath.Join(pkg.Dir, filepath.FromSlash(pkg.Subdir)), ds
+	}
+}
+
+// unitRequest understands the source of a unit's module.
+func unitRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config, src string) (fetch.Request, error) {
+	if strings.HasPrefix(src, "tfr://") {
+		return registryRequest(ctx, c, cfg, src)
+	}
+	a, err := fetch.Detect(src, false)
+	if err != nil {
+		return fetch.Request{}, err
+	}
+	if a.Kind != fetch.Remote {
+		return fetch.Request{}, fmt.Errorf("it is neither a folder nor an address of a package; modules of a registry are written tfr://HOST/NAMESPACE/NAME/SYSTEM?version=VERSION")
+	}
+	return fetch.Request{Address: a}, nil
+}
+
+// registryRequest asks a registry for a module: tfr://HOST/NAMESPACE/NAME/SYSTEM,
+// where no host means the default one and no version the newest.
+func registryRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config, src string) (fetch.Request, error) {
+	u, err := url.Parse(src)
+	if err != nil {
+		return fetch.Request{}, err
+	}
+	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
+	if len(parts) != 3 {
+		return fetch.Request{}, fmt.Errorf("it must name namespace, name and system, as in tfr:///ns/name/system?version=1.0.0")
+	}
+	host := cmp.Or(u.Host, c.Env.Get("TG_TF_DEFAULT_REGISTRY_HOST"), addr.DefaultHost)
+	a := fetch.Address{Kind: fetch.Registry, Host: host, Namespace: parts[0], Name: parts[1], System: parts[2]}
+	if token := c.Env.Get("TG_TF_REGISTRY_TOKEN"); token != "" {
+		own := *cfg
+		own.EnvTokens = maps.Clone(cfg.EnvTokens)
+		if own.EnvTokens == nil {
+			own.EnvTokens = map[string]string{}
+		}
+		own.EnvTokens[strings.ToLower(host)], cfg = token, &own
+	}
+	reg := project.RegistryClient(c, cfg)
+	v := u.Query().Get("version")
+	if v == "" {
+		all, err := reg.ModuleVersions(ctx, a)
+		if err != nil {
+			return fetch.Request{}, err
+		}
+		if v = newest(all); v == "" {
+			return fetch.Request{}, fmt.Errorf("the registry %s has no version of it", host)
+		}
+	}
+	return fetch.Request{Key: a.Package() + "@" + v, Fixed: true, Find: func(ctx context.Context) (fetch.Found, error) {
+		loc, err := reg.ModuleLocation(ctx, a, v)
+		if err != nil {
+			return fetch.Found{}, err
+		}
+		to, err := fetch.ResolveLocation(loc.Where, loc.Base)
+		return fetch.Found{Address: to, Header: loc.Header, Archive: loc.Direct}, err
+	}}, nil
+}
+
+// newest is the highest version that is no prerelease.
+func newest(texts []string) string {
+	var all []*version.Version
+	for _, t := range texts {
+		if v, err := version.NewVersion(t); err == nil && v.Prerelease() == "" {
+			all = append(all, v)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(all, func(a, b *version.Version) int { return a.Compare(b) }).Original()
+}

@@ -1,0 +1,21 @@
+package units
+
+import (
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/estate"
+)
+
+// shareProviders notes the providers that --share-provider names.
+func shareProviders(names []string, o *estate.Options) diag.List {
+	for _, name := range names {
+		a, err := addr.ParseProvider(strings.TrimSpace(name))
+		if err != nil {
+			return diag.Errorf(nil, "Failed to parse command-line flags", "Invalid value %q for flag --share-provider: %s.", name, err)
+		}
+		o.ShareProviders = append(o.ShareProviders, a)
+	}
+	return nil
+}

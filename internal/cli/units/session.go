@@ -1,0 +1,98 @@
+package units
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/terrace-iac/terrace/internal/cli/initialize"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// Session is the unit that a session works on.
+type Session struct {
+	Estate *estate.Estate
+	Single *estate.Single
+	Dir    string
+
+	mu     sync.Mutex
+	Failed diag.List // the errors that the command told
+
+	Reason, Cause string // what the unit's errors block did, in the words of reports
+}
+
+// Note keeps errors, for hooks and errors blocks that look at them.
+func (us *Session) Note(ds diag.List) {
+	if us != nil && ds.HasErrors() {
+		us.mu.Lock()
+		defer us.mu.Unlock()
+		us.Failed = append(us.Failed, ds.Errors()...)
+	}
+}
+
+// Surroundings are what the unit adds to the folder that a call works in.
+func (us *Session) Surroundings(c *command.Call) *command.Surroundings {
+	out := Surroundings(c, us.Single.Values, us.Estate.Sources(), func() sys.Env { return us.Single.Programs(c.Report.Context) })
+	out.Files = us.Single.Files()
+	return out
+}
+
+// CheckInputs computes the unit's inputs, so that what is wrong with them is told
+// before anything runs.
+func (us *Session) CheckInputs(ctx context.Context, c *command.Call) diag.List {
+	root, ds := project.Root(c)
+	if root == nil || ds.HasErrors() {
+		return nil // the command tells it
+	}
+	_, ds = us.Single.Values(root)
+	return ds
+}
+
+// Surroundings are what a unit adds to the folder that a call works in: its inputs, which
+// stand in sources, and the environment of its programs.
+func Surroundings(c *command.Call, inputs func(root *config.Module) (map[string]engine.InputValue, diag.List), sources *source.Set, programs func() sys.Env) *command.Surroundings {
+	return &command.Surroundings{Programs: programs, Values: func(_ context.Context, values map[string]engine.InputValue, root *config.Module) diag.List {
+		given, ds := inputs(root)
+		addInputs(values, given, ds, sources, c.Report.Set)
+		return ds
+	}}
+}
+
+// addInputs adds a unit's inputs to values that were given by other ways. The files
+// that they, and messages about them, stand in join a set.
+func addInputs(values, given map[string]engine.InputValue, ds diag.List, from, into *source.Set) {
+	for name := range maps.Keys(given) {
+		if _, ok := values[name]; !ok {
+			values[name] = given[name]
+		}
+	}
+	known := func(at *source.Range) {
+		if at == nil {
+			return
+		}
+		if f := from.File(at.Filename); f != nil {
+			into.Add(f)
+		}
+	}
+	for _, m := range ds {
+		known(m.At)
+	}
+	for _, in := range given {
+		known(in.At)
+	}
+}
+
+// initUnit runs init in the working folder of a unit, and says nothing.
+func initUnit(ctx context.Context, c *command.Call, in estate.Installing) diag.List {
+	inner := within(c, in.Folder)
+	inner.Unit = Surroundings(inner, in.Values, in.Sources, in.Programs)
+	return initialize.Quietly(ctx, inner, in.Backend)
+}

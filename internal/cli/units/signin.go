@@ -1,0 +1,67 @@
+package units
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// signIn takes over the flags that say how units come by credentials.
+func signIn(c *command.Call, f *unitflags.SigningIn, o *estate.Options) diag.List {
+	o.Credentials = estate.SignIn{Role: estate.Role{ARN: f.Role, Session: f.RoleSession, Seconds: f.RoleSeconds, Token: f.WebToken}, Later: f.NoDiscoveryAuth}
+	if f.AuthCommand == "" {
+		return nil
+	}
+	words, err := command.Words(f.AuthCommand)
+	if err != nil || len(words) == 0 {
+		return diag.Errorf(nil, "Failed to parse command-line flags", "Invalid value %q for flag --auth-provider-cmd: it must be a program with its arguments.", f.AuthCommand)
+	}
+	o.Credentials.Command = words
+	return nil
+}
+
+// assumeRole gets the credentials of a role for a unit.
+func assumeRole(c *command.Call, cfg *cliconfig.Config) func(context.Context, sys.Env, estate.Role) ([]string, error) {
+	return func(ctx context.Context, env sys.Env, r estate.Role) ([]string, error) {
+		f := project.Fetcher(c, cfg)
+		f.Env = env
+		return f.AssumeRole(ctx, fetch.Role{ARN: r.ARN, Session: r.Session, Seconds: r.Seconds, Token: r.Token})
+	}
+}
+
+// usePluginCache lets units share downloads of providers: in the folder of
+// --provider-cache-dir, or in Terragrunt's, unless the user has a cache of their own
+// or wants none.
+func usePluginCache(c *command.Call, f *unitflags.Sourcing) diag.List {
+	dir := f.ProviderCacheDir
+	if dir == "" {
+		cfg, ds := project.Settings(c)
+		cache := c.Env.Get("XDG_CACHE_HOME")
+		if home := c.Home(); cache == "" && home != "" {
+			cache = filepath.Join(home, ".cache")
+		}
+		if ds.HasErrors() || cfg.PluginCacheDir != "" || cache == "" || f.NoPluginCache && !f.ProviderCache {
+			return nil
+		}
+		dir = filepath.Join(cache, "terragrunt", "providers")
+	}
+	dir = c.Path(dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		if f.ProviderCacheDir == "" {
+			return nil // nobody asked for it
+		}
+		return diag.Errorf(nil, "Provider cache cannot be used", "The folder %s cannot be made: %s.", dir, err)
+	}
+	c.Env = c.Env.With("TF_PLUGIN_CACHE_DIR=" + dir)
+	return nil
+}

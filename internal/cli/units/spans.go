@@ -1,0 +1,49 @@
+package units
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/telemetry"
+)
+
+// Phase runs what Terragrunt has a program do in the folder of a unit, in a span as
+// that of a program.
+func Phase(ctx context.Context, c *command.Call, what, dir string, run func(context.Context) int) int {
+	ctx, span := telemetry.Start(ctx, "run_"+view.Program)
+	if span == nil {
+		return run(ctx)
+	}
+	defer span.End()
+	span.Text("binary", view.Program).Text("args", "["+what+"]").Text("dir", dir)
+	code := run(ctx)
+	Ended(span, code)
+	return code
+}
+
+// Ended says what a command ended with. The status 2 tells of changes.
+func Ended(span *telemetry.Span, code int) {
+	span.OutcomeCount("exit_code", code)
+	if code != 0 && code != 2 {
+		span.Fail("exit", fmt.Sprintf("the command ended with the status %d", code))
+	}
+}
+
+// Open opens the units that a command is about.
+func Open(ctx context.Context, c *command.Call, o estate.Options) (*estate.Estate, diag.List) {
+	name := "runner_pool_discovery"
+	if c.Command.Name == "find" || c.Command.Name == "list" {
+		name = c.Command.Name + "_discover"
+	}
+	ctx, span := telemetry.Start(ctx, name)
+	span.Text("working_dir", o.Discovery.Root).Text("terraform_command", o.Request.Command)
+	e, ds := estate.Open(ctx, o)
+	span.OutcomeCount("component_count", len(e.Found.Units))
+	span.Messages(ds)
+	span.End()
+	return e, ds
+}

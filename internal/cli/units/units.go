@@ -1,0 +1,271 @@
+// Package units opens units for commands: one in the working folder, or those that the
+// flags choose, with credentials, providers and modules as the command line has them.
+//
+// Main type: Session, a unit that a command runs in. The one rule: what is wrong with a
+// unit's files is told with their text, by FailWith and Beside.
+package units
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/unitlog"
+
+	"fmt"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/provider/rpc"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// within is a session in the folder of a unit, with its environment.
+func within(c *command.Call, f estate.Folder) *command.Call {
+	n := c.Below(f.Dir)
+	n.Env = f.Env
+	n.Unit = &command.Surroundings{Programs: f.Programs}
+	return n
+}
+
+// unitPlugins are the providers of one unit.
+type unitPlugins struct{ *project.Plugins }
+
+// Choose implements estate.Providers.
+func (p unitPlugins) Choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {
+	return p.Choose(ctx, install.Requirements(maps.Clone(needed)))
+}
+
+// installing are the commands that may install providers.
+var installing = []string{"init", "plan", "apply", "destroy", "refresh", "validate", "import", "test", "console", "show", "graph", "providers"}
+
+// Options are the options of units for a command.
+func Options(c *command.Call, f *unitflags.Flags, command string, args []string, flags []vars.Flag) (estate.Options, diag.List) {
+	features, err := f.FeatureMap()
+	if err != nil {
+		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
+	}
+	if slices.Contains(installing, command) {
+		if ds := usePluginCache(c, &f.Sourcing); ds.HasErrors() {
+			return estate.Options{}, ds
+		}
+	}
+	cfg, ds := project.Settings(c)
+	if ds.HasErrors() {
+		return estate.Options{}, ds
+	}
+	ds = append(ds, f.WithoutEffect()...)
+	attached, err := rpc.ParseReattach(c.Env.Get("TF_REATTACH_PROVIDERS"))
+	if err != nil {
+		return estate.Options{}, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)
+	}
+	told, err := unitlog.New(f.Log(), "", c.Now)
+	if err != nil {
+		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
+	}
+	c.Report.Options.ErrorsAlone = !told.Shows("warn")
+	sources, err := unitflags.Pairs("source-map", f.SourceMap)
+	if err != nil {
+		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
+	}
+	o := estate.Options{
+		Discovery: discovery.Settings{Root: c.Dir, Removals: command != "apply" || f.AllowDestroy},
+		Sources:   workdir.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: Fetch(c, cfg, f.SourceUpdate)}, Who: c.User() + "@" + c.Host(),
+		Request: unit.Request{Command: command, Args: append([]string{command}, args...), Source: f.Source, Features: features, DownloadDir: f.DownloadDir},
+		Machine: unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: func() (string, error) { return project.HomeOrError(c) }},
+		Inputs:  estate.Inputs{Strict: f.Strict, Debug: f.InputsDebug, Mocks: f.UseMocks},
+		Skip:    estate.Skip{Hooks: f.NoHooks, Retries: f.NoRetry, Outputs: f.NoOutputs}, ValuesElsewhere: len(flags) > 0,
+	}
+	if dir := o.Request.DownloadDir; dir != "" {
+		o.Request.DownloadDir = c.Path(dir)
+	}
+	if more := signIn(c, &f.SigningIn, &o); more.HasErrors() {
+		return o, more
+	}
+	if f.GraphRoot != "" {
+		o.Discovery.DependentsIn = c.Path(f.GraphRoot)
+	}
+	if f.Boundary != "" {
+		o.Discovery.Boundary = c.Path(f.Boundary)
+	}
+	if name := f.Config; name != "" && filepath.Base(name) == name {
+		o.Discovery.ConfigName = name
+	}
+	if more := filterBy(c.Report.Context, c, &f.Selection, &o); more.HasErrors() {
+		return o, more
+	}
+	o.Worktrees = &estate.Worktrees{}
+	c.Interrupts.Removes(o.Worktrees.Remove)
+	ds = append(ds, shareProviders(f.Sharing, &o)...)
+	o.Host = estateHost(c, cfg, attached, flags)
+	o.Credentials.AssumeRole = assumeRole(c, cfg)
+	if f.NoAutoInit && command != "init" {
+		o.Host.Init = nil
+	}
+	return o, ds
+}
+
+// estateHost is what the session does for an estate, but for fetching modules.
+func estateHost(c *command.Call, cfg *cliconfig.Config, attached map[addr.Provider]rpc.Reattach, flags []vars.Flag) estate.Host {
+	out := estate.Host{
+		Values: func(f estate.Folder, more []estate.VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
+			return otherValues(c, f, more, flags, declared)
+		},
+		Providers:    unitProviders(c, cfg, attached),
+		Init:         func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
+		Provisioners: func(f estate.Folder) engine.Provisioners { return project.Provisioners{Call: within(c, f)} },
+		ReadState: func(dir string) engine.ReadState {
+			return project.StateReader(c.Below(dir))
+		},
+		Backends: c.Backends(), KeepSegments: c.Env.Get("TERRACE_JOURNAL") == "store",
+		Waiting: func(unit string, holder *store.LockInfo) {
+			text := "The state of " + unit + " is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
+			c.Report.Human.Say(text + "\n")
+			c.Report.Stream.Log(text)
+		},
+	}
+	if path, err := c.Executable(); err == nil {
+		out.Program = path
+	}
+	return out
+}
+
+func unitProviders(c *command.Call, cfg *cliconfig.Config, attached map[addr.Provider]rpc.Reattach) func(estate.Folder) estate.Providers {
+	cache := &rpc.SchemaCache{}
+	return func(f estate.Folder) estate.Providers {
+		return unitPlugins{&project.Plugins{Call: within(c, f), Config: cfg, Attached: attached, Schemas: cache}}
+	}
+}
+
+// otherValues are the values of variables that come by other ways than inputs.
+func otherValues(c *command.Call, at estate.Folder, more []estate.VarFlag, flags []vars.Flag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
+	var all []vars.Flag
+	for _, f := range more {
+		all = append(all, vars.Flag{File: f.File, Value: f.Value})
+	}
+	for _, f := range flags {
+		if f.File {
+			f.Value = c.Path(f.Value)
+		}
+		all = append(all, f)
+	}
+	from := vars.Sources{Dir: at.Dir, FS: at.Files, Env: at.Env, Flags: all, Set: c.Report.Set}
+	if at.Dir == "" {
+		from.Dir = filepath.Join(c.Dir, ".terragrunt-cache", "none") // nothing lies there
+	}
+	values, ds := vars.Collect(from, declared)
+	return values, ds
+}
+
+// IsUnit reports whether a folder holds a unit file, or an environment file.
+func IsUnit(c *command.Call, f *unitflags.Selection) bool {
+	for _, name := range []string{f.Config, unit.DefaultName, unit.DefaultJSONName} {
+		if name == "" {
+			continue
+		}
+		if info, err := os.Stat(c.Path(name)); err == nil && !info.IsDir() {
+			return true
+		}
+	}
+	return f.Module != "" || holdsEnvironment(c)
+}
+
+// openEstate opens the units for a command that only looks at them.
+func openEstate(ctx context.Context, c *command.Call, f *unitflags.Flags, command string, noHidden bool) (*estate.Estate, diag.List) {
+	o, ds := LookOptions(c, f, command, noHidden)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	e, more := Open(ctx, c, o)
+	return e, append(ds, more...)
+}
+
+// LookOptions are those of a command that only looks at units.
+func LookOptions(c *command.Call, f *unitflags.Flags, command string, noHidden bool) (estate.Options, diag.List) {
+	o, ds := Options(c, f, command, nil, nil)
+	o.Discovery.Destroy, o.Discovery.NoHidden = command == "destroy", noHidden
+	o.Discovery.Generate = !f.NoStackGenerate
+	return o, ds
+}
+
+// FailWith tells errors about the files of an estate.
+func FailWith(c *command.Call, e *estate.Estate, ds diag.List) int {
+	if e == nil {
+		return c.Fail(ds)
+	}
+	c.Report.TellWith(e.Sources(), ds)
+	return 1
+}
+
+func UnitPath(c *command.Call, f *unitflags.Flags) string {
+	if f.Config != "" {
+		return c.Path(f.Config)
+	}
+	if path := environmentFile(c, &f.Selection); path != "" {
+		return path
+	}
+	return c.Dir
+}
+
+// Beside tells warnings about the files of an estate where others read Stdout.
+func Beside(c *command.Call, e *estate.Estate, ds diag.List) {
+	if ds = c.Report.Filter(ds); len(ds) > 0 {
+		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, ds)
+	}
+}
+
+// RelativeTo is a path as seen from a folder, with slashes.
+func RelativeTo(dir, path string) string {
+	rel, err := filepath.Rel(dir, path)
+	if err != nil {
+		return path
+	}
+	return filepath.ToSlash(rel)
+}
+
+// WorkIn goes to the folder of --working-dir.
+func WorkIn(c *command.Call, f *unitflags.Flags) {
+	if f.Working != "" {
+		c.Work(c.System.In(f.Working))
+	}
+}
+
+// PathShown is a path as it is shown: seen from the working folder, if it lies below.
+func PathShown(c *command.Call, path string) string {
+	if rel, err := filepath.Rel(c.Dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// OpenLeniently opens an estate in which units may be broken.
+func OpenLeniently(ctx context.Context, c *command.Call, o estate.Options) (*estate.Estate, diag.List) {
+	o.Discovery.Lenient = true
+	return Open(ctx, c, o)
+}
+
+func ShortList(names []string) string {
+	if len(names) <= MostNames {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:MostNames], ", "), len(names)-MostNames)
+}
+
+// MostNames is how many names a list has at most.
+const MostNames = 10

@@ -1,0 +1,120 @@
+// Package validate is validate: the configuration held to every rule that needs
+// neither state nor values of variables.
+package validate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+)
+
+// Command declares validate.
+func Command() command.Command {
+	return command.Command{
+		Name: "validate", Synopsis: "Check whether the configuration is valid", Main: true, Usage: "[options]",
+		Units: command.InUnit | command.OverEstate,
+		Help: `Validate the configuration files in a directory, referring only to the
+configuration and not accessing any remote services such as remote state,
+provider APIs, etc.
+
+Validate runs checks that verify whether a configuration is syntactically
+valid and internally consistent, regardless of any provided variables or
+existing state.`,
+		Args: []command.Arg{{Name: "DIR", Help: "The folder to validate, the working folder by default.", Optional: true, Complete: command.Folders}},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &validateOptions{}
+			fs := o.json.Flags()
+			fs[1] = fs[1].Hide()
+			fs = append(fs, command.Bool(&o.noTests, "no-tests", "Do not validate test files."), flags.TestDirectory(&o.testDir))
+			fs = append(append(fs, flags.Vars(&o.vars)...), flags.NoColor())
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) > 1 {
+					return c.UsageError("Too many command line arguments", "Expected at most one positional argument.")
+				}
+				if len(c.Args) == 1 {
+					c.Work(c.System.In(c.Arg(0)))
+				}
+				return runValidate(ctx, c, o)
+			}
+		},
+	}
+}
+
+type validateOptions struct {
+	json    flags.JSON
+	vars    []vars.Flag
+	noTests bool
+	testDir string
+}
+
+func runValidate(ctx context.Context, c *command.Call, o *validateOptions) int {
+	ds := validate(ctx, c, o.vars)
+	doc, code := validateJSON(c, ds)
+	if o.json.Into != "" {
+		if err := os.WriteFile(c.Path(o.json.Into), append(doc, '\n'), 0o600); err != nil {
+			return c.Fail(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be written: %s.", err))
+		}
+	}
+	if !o.json.On {
+		return validateHuman(c, ds)
+	}
+	fmt.Fprintf(c.Stdout, "%s\n", doc)
+	return code
+}
+
+// validate holds the configuration to every rule; values of variables are not
+// needed.
+func validate(ctx context.Context, c *command.Call, flags []vars.Flag) diag.List {
+	p, ds := project.Load(ctx, c, project.Options{Vars: flags, Partial: true})
+	if p == nil {
+		return ds
+	}
+	defer p.Close()
+	if more := p.SelectProviders(ctx); more.HasErrors() {
+		return append(ds, more...)
+	}
+	return append(ds, p.Engine.Validate(ctx)...)
+}
+
+func validateHuman(c *command.Call, ds diag.List) int {
+	c.Report.Tell(ds)
+	if ds.HasErrors() {
+		return 1
+	}
+	c.Report.Human.Good("Success!")
+	text := " The configuration is valid.\n"
+	if len(ds) > 0 {
+		text = " The configuration is valid, but there were some\nvalidation warnings as shown above.\n"
+	}
+	c.Report.Human.Say(text)
+	return 0
+}
+
+func validateJSON(c *command.Call, ds diag.List) ([]byte, int) {
+	ds = c.Report.Filter(ds)
+	j := view.JSONMessages(c.Report.Set)
+	doc := struct {
+		Format   string         `json:"format_version"`
+		Valid    bool           `json:"valid"`
+		Errors   int            `json:"error_count"`
+		Warnings int            `json:"warning_count"`
+		Messages []*diag.Object `json:"diagnostics"`
+	}{"1.0", !ds.HasErrors(), len(ds.Errors()), len(ds.Warnings()), j.Objects(ds)}
+	out, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return []byte(`{"format_version":"1.0","valid":false,"error_count":1,"warning_count":0,"diagnostics":[]}`), 1
+	}
+	if ds.HasErrors() {
+		return out, 1
+	}
+	return out, 0
+}

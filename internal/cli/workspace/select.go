@@ -1,0 +1,41 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+func runWorkspaceSelect(ctx context.Context, c *command.Call, o *workspaceOptions) int {
+	if ds := overridden(c); len(ds) > 0 {
+		return c.Fail(ds)
+	}
+	if !store.ValidWorkspace(o.name) {
+		return c.Fail(project.InvalidWorkspace(o.name))
+	}
+	w, ds := workspaces(ctx, c, o.vars)
+	if w == nil {
+		return c.Fail(ds)
+	}
+	switch {
+	case o.name == w.current:
+		return c.Report.Status(ds)
+	case w.has(o.name):
+	case o.orCreate:
+		return c.Report.Status(append(ds, w.create(ctx, o)...))
+	default:
+		return c.Fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q doesn't exist", o.name), "You can create this workspace with the \"new\" subcommand or include the \"-or-create\" flag with the \"select\" subcommand.")...))
+	}
+	if more := project.SelectWorkspace(c, o.name); more.HasErrors() {
+		return c.Fail(append(ds, more...))
+	}
+	c.Report.Human.Good("Switched to workspace \"" + o.name + "\".")
+	c.Report.Human.Say("\n")
+	c.Report.Stream.Log("Switched to workspace \"" + o.name + "\".")
+	return c.Report.Status(ds)
+}

@@ -1,0 +1,19 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/internal/cli/command"
+)
+
+func runWorkspaceShow(_ context.Context, c *command.Call, _ *workspaceOptions) int {
+	name, ds := project.WorkspaceName(c)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	fmt.Fprintln(c.Stdout, name)
+	return 0
+}

@@ -1,0 +1,134 @@
+// Package workspace is the commands on workspaces.
+//
+// Main types: workspaceCmd, what differs between them; workspaceRun, what each needs.
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/terrace-iac/terrace/internal/cli/project"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+)
+
+// workspaceOptions are the flags of the commands on workspaces.
+type workspaceOptions struct {
+	name     string
+	vars     []vars.Flag
+	json     flags.JSON
+	lock     flags.Lock
+	state    string
+	force    bool
+	orCreate bool
+}
+
+// A workspaceCmd is what differs between the commands on workspaces.
+type workspaceCmd struct {
+	name, synopsis, usage, help string
+	units                       command.Units
+	named                       bool // it takes the name of a workspace
+	flags                       func(*workspaceOptions) command.Flags
+	run                         func(context.Context, *command.Call, *workspaceOptions) int
+}
+
+// Commands declare workspace.
+func Commands() []command.Command {
+	plain := func(o *workspaceOptions) command.Flags { return o.json.Flags().Hide() }
+	out := []command.Command{{
+		Name: "workspace", Synopsis: "Workspace management", Help: "new, list, show, select and delete Terrace workspaces.",
+		Prepare: func() (command.Flags, command.Run) {
+			return nil, func(_ context.Context, c *command.Call) int {
+				fmt.Fprintln(c.Stderr, c.Table.HelpOf(c.Command))
+				return 1
+			}
+		},
+	}}
+	for _, w := range []workspaceCmd{
+		{"list", "List Workspaces", "[options]", "List workspaces.", command.OnlyReads, false, func(o *workspaceOptions) command.Flags {
+			json := o.json.Flags()
+			json[1] = json[1].Hide()
+			return json
+		}, runWorkspaceList},
+		{"new", "Create a new workspace", "[options] NAME", "Create a new Terrace workspace.", 0, true, func(o *workspaceOptions) command.Flags {
+			return append(append(o.lock.Flags(), command.Text(&o.state, "state", "path", "Copy an existing state file into the new workspace.").Completes(command.Files)), plain(o)...)
+		}, runWorkspaceNew},
+		{"select", "Select a workspace", "[options] NAME", "Select a different Terrace workspace.", 0, true, func(o *workspaceOptions) command.Flags {
+			return append(command.Flags{command.Bool(&o.orCreate, "or-create", "Create the workspace if it doesn't exist.")}, plain(o)...)
+		}, runWorkspaceSelect},
+		{"show", "Show the name of the current workspace", "", "Show the name of the current workspace.", command.OnlyReads | command.Uninitialized, false, func(*workspaceOptions) command.Flags { return nil }, runWorkspaceShow},
+		{"delete", "Delete a workspace", "[options] NAME", "Delete a Terrace workspace.", 0, true, func(o *workspaceOptions) command.Flags {
+			fs := command.Flags{command.Bool(&o.force, "force", "Remove a workspace that still holds resources; these are then no longer managed.")}
+			return append(append(fs, o.lock.Flags()...), plain(o)...)
+		}, runWorkspaceDelete},
+	} {
+		out = append(out, w.command())
+	}
+	return out
+}
+
+func (w workspaceCmd) command() command.Command {
+	cmd := command.Command{Name: "workspace " + w.name, Synopsis: w.synopsis, Usage: w.usage, Help: w.help, Units: command.InUnit | w.units}
+	want, detail := 0, "Expected no positional arguments."
+	if w.named {
+		want, detail = 1, "Expected a single argument: the name of a workspace."
+		cmd.Args = []command.Arg{{Name: "NAME", Help: "The workspace.", Complete: command.Workspaces}}
+	}
+	cmd.Prepare = func() (command.Flags, command.Run) {
+		o := &workspaceOptions{}
+		return append(w.flags(o), flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+			if len(c.Args) != want {
+				return c.UsageError("Unexpected argument", detail)
+			}
+			o.name = c.Arg(0)
+			if !o.json.Use(c.Report) {
+				return 1
+			}
+			defer c.Report.Finish()
+			return w.run(ctx, c, o)
+		}
+	}
+	return cmd
+}
+
+// A workspaceRun is what the commands on workspaces need.
+type workspaceRun struct {
+	*command.Call
+	backend *project.Place
+	all     backend.Workspaces
+	names   []string
+	current string
+}
+
+// workspaces finds the workspaces of the working folder.
+func workspaces(ctx context.Context, c *command.Call, given []vars.Flag) (*workspaceRun, diag.List) {
+	b, ds := project.WhereState(ctx, c, given)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	w := &workspaceRun{Call: c, backend: b, all: backend.Workspaces{Backend: b.Opened, Options: project.StoreOptions(c, flags.State{})}}
+	var more diag.List
+	if w.current, more = project.WorkspaceName(c); more.HasErrors() {
+		return nil, append(ds, more...)
+	}
+	w.names, more = w.all.List(ctx)
+	if ds = append(ds, more...); ds.HasErrors() {
+		return nil, ds
+	}
+	return w, ds
+}
+
+func (w *workspaceRun) has(name string) bool { return slices.Contains(w.names, name) }
+
+// overridden refuses to select while the environment does.
+func overridden(c *command.Call) diag.List {
+	if c.Env.Get("TF_WORKSPACE") == "" {
+		return nil
+	}
+	return diag.Errorf(nil, "The selected workspace is overridden using the TF_WORKSPACE environment variable", "To select a new workspace, either update this environment variable or unset it and then run this command again.")
+}
