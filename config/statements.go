@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -51,7 +53,7 @@ func (e *errs) address(c *content, name string, dynamic bool) hcl.Expression {
 		e.add(diag.FromHCL(diags))
 		return nil
 	}
-	if _, err := addr.TargetFromTraversal(t); err != nil {
+	if _, err := statementTarget(t); err != nil {
 		e.add(errorAt("config/invalid-address", s.Expr.Range(), "Invalid address", "%s", sentence(err)))
 		return nil
 	}
@@ -63,7 +65,7 @@ func staticTarget(x hcl.Expression) (addr.Target, bool) {
 	if diags.HasErrors() {
 		return addr.Target{}, false
 	}
-	target, err := addr.TargetFromTraversal(t)
+	target, err := statementTarget(t)
 	return target, err == nil
 }
 
@@ -146,7 +148,7 @@ func decodeImport(o *object) (*ImportBlock, diag.List) {
 	}
 	b.To = x
 	if t, diags := hcl.AbsTraversalForExpr(x); !diags.HasErrors() {
-		if _, err := addr.TargetFromTraversal(t); err != nil {
+		if _, err := statementTarget(t); err != nil {
 			e.add(errorAt("config/import-to", x.Range(), "Invalid import address", "%s", sentence(err)))
 			return nil, e.ds
 		}
@@ -210,4 +212,21 @@ func decodeCheck(o *object) (*Check, diag.List) {
 			"A check block needs at least one assert block: without one it tests nothing."))
 	}
 	return ch, e.ds
+}
+
+// statementTarget reads an address in a moved, removed or import block. It begins with the
+// type of a resource, where the command line and references also take the word resource.
+func statementTarget(t hcl.Traversal) (addr.Target, error) {
+	named := false // whether the step is the name of a module call
+	for _, step := range t {
+		name := addr.StepName(step)
+		if !named && name == "resource" {
+			return addr.Target{}, errors.New("the word \"resource\" is no part of the address of a resource here: begin with its type")
+		}
+		if !named && name != "module" && name != "" {
+			break
+		}
+		named = !named && name == "module"
+	}
+	return addr.TargetFromTraversal(t)
 }

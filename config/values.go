@@ -217,7 +217,7 @@ func traversals(s *Setting) (out []hcl.Traversal, ds diag.List) {
 func whole(t hcl.Traversal) bool {
 	rest := t[1:]
 	names := 1
-	if root := t.RootName(); root == "data" || root == "ephemeral" {
+	if root := t.RootName(); root == "data" || root == "ephemeral" || root == "resource" {
 		names = 2
 	}
 	if len(rest) < names {

@@ -169,7 +169,7 @@ func objectCall(c *Call) *ObjectCall {
 		return o
 	}
 	name := c.Name[strings.LastIndex(c.Name, "::")+1:]
-	sig := &ObjectSignature{Name: strings.TrimPrefix(name, ":"), Params: []ObjectParam{}, ReturnType: c.Returns}
+	sig := &ObjectSignature{Name: strings.TrimPrefix(name, ":"), Params: []ObjectParam{}, ReturnType: written(c.Returns)}
 	for _, p := range c.Params {
 		sig.Params = append(sig.Params, objectParam(p))
 	}
@@ -182,5 +182,14 @@ func objectCall(c *Call) *ObjectCall {
 }
 
 func objectParam(p Param) ObjectParam {
-	return ObjectParam{Name: p.Name, IsNullable: p.Nullable, Type: p.Type}
+	return ObjectParam{Name: p.Name, IsNullable: p.Nullable, Type: written(p.Type)}
+}
+
+// written is a type as JSON can tell it: what try() and can() take is a type of the
+// program's own, of which JSON knows nothing.
+func written(ty cty.Type) cty.Type {
+	if _, err := ty.MarshalJSON(); err != nil {
+		return cty.DynamicPseudoType
+	}
+	return ty
 }

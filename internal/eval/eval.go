@@ -47,6 +47,9 @@ type Options struct {
 	// Validating evaluates every block once with unknown repetition, and root
 	// variables as unknown values of their types.
 	Validating bool
+	// Alone takes the root module for one that another will call: provider configurations
+	// that it takes from a caller count as given.
+	Alone bool
 	// Applying makes terraform.applying true, and unknown in none.
 	Applying bool
 	// Deferring puts off what hangs on unknown root variables and cannot be planned

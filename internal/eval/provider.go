@@ -44,6 +44,8 @@ type binding struct {
 	cfg  *config.Provider
 	src  addr.Provider
 	key  hcl.Expression
+	// taken: the root module takes it from its caller (configuration_aliases) and has none.
+	taken bool
 	// keyIn is the call whose instance scope evaluates key; nil for the resource's own.
 	keyIn *module.Node
 }
@@ -261,6 +263,9 @@ func (m *Module) bind(ref config.ProviderRef) (*binding, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
+	if b.taken && !m.ev.o.Alone {
+		return nil, notPresent(ref, b.src)
+	}
 	m.providers.mu.Lock()
 	defer m.providers.mu.Unlock()
 	if m.providers.found == nil {
@@ -289,8 +294,11 @@ func Bind(n *module.Node, ref config.ProviderRef) (*binding, diag.List) {
 		case cfg != nil && (n.Parent == nil || !cfg.Empty || alias != ""): // an empty one of a name of its own stands for itself if none is passed
 			b.node, b.cfg = n, cfg
 			return b, nil
+		case alias != "" && n.Parent == nil && takes(n.Config, name, alias):
+			b.node, b.taken = n, true
+			return b, nil
 		case alias != "":
-			return nil, diag.Errorf(&ref.At, "Provider configuration not present", "There is no provider configuration %s for %s: declare it with a provider block, or pass it to the module in the \"providers\" argument of its call.", config.ProviderRef{Name: name, Alias: alias}, src.Display())
+			return nil, notPresent(config.ProviderRef{Name: name, Alias: alias, At: ref.At}, src)
 		case n.Parent == nil:
 			b.node = n
 			return b, nil
@@ -298,6 +306,16 @@ func Bind(n *module.Node, ref config.ProviderRef) (*binding, diag.List) {
 		n = n.Parent
 		name = localName(n.Config, src, name)
 	}
+}
+
+func notPresent(ref config.ProviderRef, src addr.Provider) diag.List {
+	return diag.Errorf(&ref.At, "Provider configuration not present", "There is no provider configuration %s for %s: declare it with a provider block, or pass it to the module in the \"providers\" argument of its call.", config.ProviderRef{Name: ref.Name, Alias: ref.Alias}, src.Display())
+}
+
+// takes reports whether a module says that it takes a configuration from its caller.
+func takes(m *config.Module, name, alias string) bool {
+	rp := m.RequiredProviders[name]
+	return rp != nil && slices.ContainsFunc(rp.Aliases, func(a config.ProviderRef) bool { return a.Alias == alias })
 }
 
 // passedTo is what the call of a module passes for a configuration, or nil.

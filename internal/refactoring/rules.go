@@ -33,8 +33,8 @@ func checkMoves(tree *module.Tree, stmts []*moveStatement) diag.List {
 		case s.from.IsModule() != s.to.IsModule():
 			ds = append(ds, diag.Errorf(&s.at, "Invalid moved addresses", "The from and to addresses must both be resources or both be modules.")...)
 			continue
-		case !s.from.IsModule() && (s.from.Resource.Mode != addr.Managed || s.to.Resource.Mode != addr.Managed):
-			ds = append(ds, diag.Errorf(&s.at, "Invalid moved addresses", "Only managed resources can be moved.")...)
+		case !s.from.IsModule() && (s.from.Resource.Mode != s.to.Resource.Mode || s.to.Resource.Mode == addr.Ephemeral):
+			ds = append(ds, diag.Errorf(&s.at, "Invalid moved addresses", "A managed resource can be moved to the address of another, and a data source to that of another.")...)
 			continue
 		case from == to:
 			ds = append(ds, diag.Errorf(&s.at, "Redundant move statement", "This statement declares a move from %s to the same address, which is the same as not declaring this move at all.", from)...)

@@ -26,8 +26,8 @@ import (
 // it would not. A plan to destroy needs little of configuration: what is wrong with the
 // rest gives warnings.
 func Early(ctx context.Context, in Input, destroy bool) diag.List {
-	v := newValidator(ctx, in)
-	v.early, v.destroy = true, destroy
+	v := newValidator(ctx, in, true)
+	v.destroy = destroy
 	if ds := in.Tree.CheckProviders(); ds.HasErrors() {
 		return ds.Errors()
 	}

@@ -63,7 +63,7 @@ type validator struct {
 
 // Run validates a tree.
 func Run(ctx context.Context, in Input) diag.List {
-	v := newValidator(ctx, in)
+	v := newValidator(ctx, in, false)
 	v.graph.Report(in.Tree.CheckProviders())
 	if ds := v.graph.Diags(); ds.HasErrors() {
 		return ds // the rest would only say the same of each resource
@@ -79,10 +79,10 @@ func Run(ctx context.Context, in Input) diag.List {
 	return v.graph.Diags()
 }
 
-func newValidator(ctx context.Context, in Input) *validator {
-	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{}, done: map[any]bool{}}
+func newValidator(ctx context.Context, in Input, early bool) *validator {
+	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{}, done: map[any]bool{}, early: early}
 	v.exchange = resourceclient.New(ctx, resourceclient.Options{Providers: in.Providers})
-	o := eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true, Compiled: in.Compiled}
+	o := eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true, Compiled: in.Compiled, Alone: !early}
 	if in.Without != nil {
 		o.Workspace, o.Cwd = "", ""
 	}

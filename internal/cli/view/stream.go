@@ -220,7 +220,7 @@ var streamReasons = map[plan.Reason]string{
 // Plan writes a line for each thing that was found changed or is to be
 // changed, the summary and the outputs.
 func (s *Stream) Plan(p *plan.Plan) {
-	if s == nil {
+	if s == nil || p.Refused {
 		return
 	}
 	for _, c := range plan.Shown(p.Drift) {
