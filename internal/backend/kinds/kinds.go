@@ -6,6 +6,8 @@ package kinds
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
@@ -47,6 +49,9 @@ var dropped = map[string]string{
 	"azure":       `The backend goes by the name "azurerm" now, with the same arguments`,
 }
 
+// elsewhere are the kinds of the peers that are not in All.
+var elsewhere = []string{"azurerm", "cloud", "gcs", "oss", "remote"}
+
 // Unknown is the message for a name that no kind has.
 func Unknown(name string) diag.List {
 	m := &diag.Message{Code: "backend/unknown", Severity: diag.Error, Summary: "Unsupported backend type"}
@@ -56,5 +61,17 @@ func Unknown(name string) diag.List {
 		return diag.List{m}
 	}
 	m.Detail = fmt.Sprintf("There is no backend type named %q.", name)
+	if slices.Contains(elsewhere, name) {
+		m.Code = "backend/not-available"
+		m.Detail = fmt.Sprintf("The configuration keeps its state in %q, which OpenTofu has and this version has not. Nothing was read or changed. Those that there are: %s.", name, strings.Join(names(), ", "))
+	}
 	return diag.List{m}
+}
+
+func names() []string {
+	var out []string
+	for _, k := range All() {
+		out = append(out, k.Name)
+	}
+	return out
 }

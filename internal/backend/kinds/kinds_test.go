@@ -1,0 +1,38 @@
+package kinds
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestNames(t *testing.T) {
+	all := names()
+	if !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != len(all) || !slices.Contains(all, Default) {
+		t.Errorf("the kinds are %v", all)
+	}
+	inFolder := 0
+	for _, k := range All() {
+		if err := k.Schema.Validate(); err != nil {
+			t.Errorf("%s: %v", k.Name, err)
+		}
+		if k.InFolder != nil {
+			inFolder++
+		}
+	}
+	if inFolder != 1 {
+		t.Errorf("%d kinds are taken where nothing names one", inFolder)
+	}
+	for _, name := range elsewhere {
+		if slices.Contains(all, name) {
+			t.Errorf("%s is there, and is said not to be", name)
+		}
+	}
+	for name, code := range map[string]string{"etcd": "backend/dropped", "gcs": "backend/not-available", "nope": "backend/unknown"} {
+		if slices.Contains(all, name) {
+			continue
+		}
+		if ds := Unknown(name); ds[0].Code != code {
+			t.Errorf("%s: %s", name, ds[0].Code)
+		}
+	}
+}
