@@ -92,6 +92,7 @@ const floors = `
 	internal/backend, internal/backend/rest < internal/backend/kubernetes;
 	internal/backend < internal/backend/etcdv3;
 	internal/backend, internal/backend/rest < internal/backend/cos;
+	internal/backend, internal/backend/rest < internal/backend/oss;
 	internal/backend < internal/backend/inmem;
 	internal/backend, internal/state/store/local < internal/backend/local;
 	internal/backend/consul,
@@ -101,6 +102,7 @@ const floors = `
 	  internal/backend/inmem,
 	  internal/backend/kubernetes,
 	  internal/backend/local,
+	  internal/backend/oss,
 	  internal/backend/pg,
 	  internal/backend/s3
 	< internal/backend/kinds;
@@ -199,7 +201,7 @@ const floors = `
 const outside = `
 	google.golang.org/grpc: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	google.golang.org/grpc/: internal/backend/etcdv3 internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
-	google.golang.org/protobuf/: internal/backend/backendtest/servers internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	google.golang.org/protobuf/: internal/backend/oss internal/backend/backendtest/servers internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	go.etcd.io/etcd/: internal/backend/etcdv3
 	go.uber.org/zap: internal/backend/etcdv3
 	github.com/jackc/pgx/: internal/backend/pg internal/backend/backendtest/servers

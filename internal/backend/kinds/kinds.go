@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/inmem"
 	"github.com/terrace-iac/terrace/internal/backend/kubernetes"
 	"github.com/terrace-iac/terrace/internal/backend/local"
+	"github.com/terrace-iac/terrace/internal/backend/oss"
 	"github.com/terrace-iac/terrace/internal/backend/pg"
 	"github.com/terrace-iac/terrace/internal/backend/s3"
 )
@@ -32,6 +33,7 @@ func All() []backend.Kind {
 		inmem.Kind(),
 		kubernetes.Kind(),
 		local.Kind(),
+		oss.Kind(),
 		pg.Kind(),
 		s3.Kind(),
 	}

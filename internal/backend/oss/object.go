@@ -1,0 +1,163 @@
+package oss
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+const digestSuffix = "-md5"
+
+// An object is the state of one workspace. The store has no conditional writes, so it
+// has no versions.
+type object struct {
+	b    *ossBackend
+	file string
+}
+
+// id is the key of the lock's row.
+func (o *object) id() string { return o.b.bucket + "/" + o.file }
+
+// Read reads again for a while where the checksum in the table is that of another
+// state, which may take its time to be seen.
+func (o *object) Read(ctx context.Context) (backend.Payload, error) {
+	for try := 0; ; try++ {
+		data, err := o.b.read(ctx, o.file)
+		if err != nil {
+			return backend.Payload{}, err
+		}
+		var want string
+		if o.b.table != nil {
+			if want, _, err = o.b.table.get(ctx, o.id()+digestSuffix, "Digest"); err != nil {
+				return backend.Payload{}, err
+			}
+		}
+		sum := md5.Sum(data)
+		got := hex.EncodeToString(sum[:])
+		if data == nil {
+			got = ""
+		}
+		if want == "" || want == got {
+			if len(data) == 0 {
+				data = nil
+			}
+			return backend.Payload{Data: data}, nil
+		}
+		if try >= 5 {
+			return backend.Payload{}, &backend.Error{Argument: "tablestore_table", Summary: "Failed to read the state",
+				Answer: fmt.Sprintf("the state does not have the checksum that the table holds for it: it has %q, the table says %q", got, want),
+				Advice: fmt.Sprintf("The state may not be the last that was written. If it is, set the column Digest of the row %q to %q.", o.id()+digestSuffix, got)}
+		}
+		if err := o.b.s.Sleep(ctx, 2*time.Second); err != nil {
+			return backend.Payload{}, err
+		}
+	}
+}
+
+func (o *object) Write(ctx context.Context, data []byte, _ backend.Prior, lock string) (string, error) {
+	if lock != "" {
+		holder, err := o.holder(ctx)
+		if err != nil {
+			return "", err
+		}
+		if holder == nil || holder.ID != lock {
+			return "", &backend.Error{Argument: "tablestore_table", Answer: "the row of the lock is not that of this run any more", Err: backend.ErrLockLost}
+		}
+	}
+	if err := o.b.write(ctx, o.file, data); err != nil {
+		return "", err
+	}
+	if o.b.table != nil {
+		sum := md5.Sum(data)
+		if _, err := o.b.table.put(ctx, o.id()+digestSuffix, "Digest", hex.EncodeToString(sum[:]), false); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// holder is who holds the lock, nil if nobody does.
+func (o *object) holder(ctx context.Context) (*store.LockInfo, error) {
+	text, found, err := o.b.table.get(ctx, o.id(), "Info")
+	if err != nil || !found {
+		return nil, err
+	}
+	info, err := store.ParseLockInfo([]byte(text))
+	if err != nil {
+		return &store.LockInfo{Path: o.id()}, nil
+	}
+	return &info, nil
+}
+
+func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) {
+	if o.b.table == nil {
+		return "", backend.ErrNoLocks
+	}
+	info.Path = o.id()
+	there, err := o.b.table.put(ctx, o.id(), "Info", string(info.JSON()), true)
+	if err != nil || there {
+		// The lock may be ours: an attempt whose answer was lost.
+		holder, e := o.holder(context.WithoutCancel(ctx))
+		switch {
+		case e == nil && holder != nil && holder.ID == info.ID:
+		case err != nil:
+			return "", err
+		case e != nil:
+			return "", e
+		case holder == nil:
+			return "", &backend.LockedError{Reason: "the state was locked a moment ago", Again: true}
+		default:
+			return "", &backend.LockedError{Holder: holder}
+		}
+	}
+	return info.ID, nil
+}
+
+func (o *object) Unlock(ctx context.Context, id string) error {
+	if o.b.table == nil {
+		return backend.ErrNoLocks
+	}
+	holder, err := o.holder(ctx)
+	switch {
+	case err != nil:
+		return err
+	case holder == nil:
+		return &backend.Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id)}
+	case holder.ID != id:
+		return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, holder.ID)}
+	}
+	return o.b.table.remove(ctx, o.id())
+}
+
+// beside is the prefix of what is kept beside the state.
+func (o *object) beside() string { return o.file + ".beside/" }
+
+func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
+	return o.b.write(ctx, o.beside()+name, data)
+}
+
+func (o *object) GetBlob(ctx context.Context, name string) ([]byte, error) {
+	data, err := o.b.read(ctx, o.beside()+name)
+	if err == nil && data == nil {
+		err = backend.ErrNoBlob
+	}
+	return data, err
+}
+
+func (o *object) ListBlobs(ctx context.Context, prefix string) ([]string, error) {
+	keys, err := o.b.list(ctx, o.beside()+prefix)
+	for i, k := range keys {
+		keys[i] = strings.TrimPrefix(k, o.beside())
+	}
+	return keys, err
+}
+
+func (o *object) DeleteBlob(ctx context.Context, name string) error {
+	return o.b.delete(ctx, o.beside()+name)
+}
