@@ -36,6 +36,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/backendcmd"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/help"
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
 	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -57,8 +58,10 @@ func Table() *command.Table {
 			inspect.Commands(),
 			stack.Commands(),
 			unitfiles.Commands(),
+			help.Commands(),
 		),
 		Later:  []string{"console", "env", "fmt", "force-unlock", "graph", "import", "metadata", "push", "state", "taint", "test", "untaint"},
+		Topics: help.Topics(),
 		Global: globalFlags(),
 		Common: func() command.Flags {
 			o, off := report.Defaults(), false
@@ -121,6 +124,9 @@ func dispatch(c *command.Call, args []string) int {
 	}
 	cmd, rest, found := c.Table.Find(args)
 	if !found {
+		if len(args) == 0 {
+			fmt.Fprintf(c.Stdout, "%s\n", help.Here(c.Report.Context, c))
+		}
 		return c.Unknown(args)
 	}
 	rest = append(first, rest...)

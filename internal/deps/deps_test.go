@@ -182,10 +182,11 @@ const floors = `
 	unit/migrate, internal/cli/units < internal/cli/unitfiles;
 	internal/planhtml, internal/cli/units, internal/cli/planning, internal/cli/explain < internal/cli/run;
 	internal/cli/run < internal/cli/stack, internal/cli/show;
+	internal/estate, internal/cli/project < internal/cli/help;
 	internal/telemetry/otlp, internal/cli/units < internal/cli/measure;
 	internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
-	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure
+	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help
 	< internal/cli;
 	internal/cli < cmd/terrace;
 

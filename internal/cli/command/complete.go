@@ -1,0 +1,196 @@
+package command
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Source knows what there is in the working folder, for completion. It answers fast
+// or not at all.
+type Source interface {
+	Candidates(what Completion) []string
+}
+
+// Complete is the candidates for the last of some words, those behind the program's
+// name. ok is false where the shell's own completion of files is wanted.
+func (t *Table) Complete(words []string, from Source) (out []string, ok bool) {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	last, before := words[len(words)-1], words[:len(words)-1]
+	for len(before) > 0 && strings.HasPrefix(before[0], "-") {
+		before = before[1:]
+	}
+	cmd, rest, found := t.Find(before)
+	if !found {
+		if len(before) > 0 {
+			return nil, true
+		}
+		return matching(t.names(""), last), true
+	}
+	flags := t.Flags(cmd)
+	if cmd.Name == "run" && len(rest) > 0 { // the command that is run
+		if inner, more, ok := t.Find(slices.DeleteFunc(slices.Clone(rest), func(w string) bool { return strings.HasPrefix(w, "-") })); ok {
+			cmd, rest = inner, more
+			flags = append(t.Flags(inner), flags...)
+		}
+	}
+	if name, value, has, isFlag := flagWord(last); isFlag && has {
+		if f := flags.find(last, name); f != nil {
+			list, ok := f.candidates(value, from)
+			head := last[:len(last)-len(value)]
+			for i := range list {
+				list[i] = head + list[i]
+			}
+			return list, ok
+		}
+		return nil, true
+	}
+	if len(rest) > 0 {
+		if name, _, has, isFlag := flagWord(rest[len(rest)-1]); isFlag && !has {
+			if f := flags.find(rest[len(rest)-1], name); f != nil && !f.Switch() {
+				return f.candidates(last, from)
+			}
+		}
+	}
+	if strings.HasPrefix(last, "-") {
+		return matching(flags.words(), last), true
+	}
+	out = matching(t.names(cmd.Name+" "), last)
+	if len(cmd.Args) > 0 {
+		more, ok := candidates(cmd.Args[len(cmd.Args)-1].Complete, nil, last, from)
+		return append(out, more...), ok || len(out) > 0
+	}
+	return out, true
+}
+
+// names are the words that commands have behind a prefix.
+func (t *Table) names(prefix string) []string {
+	var out []string
+	for i := range t.Commands {
+		c := &t.Commands[i]
+		if rest, ok := strings.CutPrefix(c.Name, prefix); ok && !c.Hidden {
+			word, _, _ := strings.Cut(rest, " ")
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// words are the flags as they are typed.
+func (fs Flags) words() []string {
+	var out []string
+	for i := range fs {
+		f := &fs[i]
+		if f.Hidden && !f.Two {
+			continue
+		}
+		dashes := "-"
+		if f.Two || f.shownTwo {
+			dashes = "--"
+		}
+		text := dashes + f.Name
+		if !f.Switch() {
+			text += "="
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func (f *Flag) candidates(value string, from Source) ([]string, bool) {
+	if f.Switch() {
+		return matching([]string{"false", "true"}, value), true
+	}
+	return candidates(f.Complete, f.Choices, value, from)
+}
+
+func candidates(what Completion, choices []string, value string, from Source) ([]string, bool) {
+	switch {
+	case len(choices) > 0:
+		return matching(choices, value), true
+	case what == Files || what == Folders:
+		return nil, false
+	case what == Nothing:
+		return nil, true
+	}
+	return matching(from.Candidates(what), value), true
+}
+
+// matching are the words that begin with some text, sorted, each once.
+func matching(words []string, text string) []string {
+	var out []string
+	for _, w := range words {
+		if strings.HasPrefix(w, text) {
+			out = append(out, w)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Shells are those that there is completion for.
+func Shells() []string { return []string{"bash", "fish", "zsh"} }
+
+// Script is the completion for a shell, "" for one that there is none for. It asks the
+// program for candidates, by the hidden command __complete.
+func (t *Table) Script(shell string) string {
+	text := map[string]string{
+		"bash": `# bash completion for PROGRAM: source it, or put it into bash-completion's folder.
+_PROGRAM() {
+	local line="${COMP_LINE:0:COMP_POINT}" out
+	local -a words
+	read -ra words <<<"$line"
+	[[ "$line" == *" " ]] && words+=("")
+	out=$(PROGRAM __complete -- "${words[@]:1}" 2>/dev/null)
+	local cur="${COMP_WORDS[COMP_CWORD]}" whole="${words[-1]}"
+	if [[ "$out" == ":files" ]]; then
+		COMPREPLY=($(compgen -f -- "${cur#=}"))
+		compopt -o filenames 2>/dev/null
+		return
+	fi
+	local IFS=$'\n' x
+	COMPREPLY=()
+	for x in $out; do
+		COMPREPLY+=("${x#"${whole%"$cur"}"}")
+	done
+	[[ ${#COMPREPLY[@]} == 1 && "${COMPREPLY[0]}" == *= ]] && compopt -o nospace 2>/dev/null
+	return 0
+}
+complete -F _PROGRAM PROGRAM
+`,
+		"zsh": `#compdef PROGRAM
+# zsh completion for PROGRAM: put it into a folder of $fpath as _PROGRAM, or source it.
+_PROGRAM() {
+	local -a out
+	out=("${(@f)$(PROGRAM __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+	if [[ "$out[1]" == ":files" ]]; then
+		compset -P '*='
+		_files
+		return
+	fi
+	out=(${out:#})
+	compadd -S '' -- ${(M)out:#*=}
+	compadd -- ${out:#*=}
+}
+if [[ "$funcstack[1]" == "_PROGRAM" ]]; then
+	_PROGRAM "$@"
+else
+	compdef _PROGRAM PROGRAM
+fi
+`,
+		"fish": `# fish completion for PROGRAM: put it into ~/.config/fish/completions/PROGRAM.fish.
+function __PROGRAM_complete
+	set -l words (commandline -opc) (commandline -ct)
+	set -l out (PROGRAM __complete -- $words[2..-1] 2>/dev/null)
+	if test "$out[1]" = ":files"
+		__fish_complete_path (commandline -ct)
+	else
+		printf '%s\n' $out
+	end
+end
+complete -c PROGRAM -f -a '(__PROGRAM_complete)'
+`,
+	}[shell]
+	return strings.ReplaceAll(text, "PROGRAM", t.Program)
+}

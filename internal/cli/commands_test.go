@@ -1,0 +1,99 @@
+package cli_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/terrace-iac/terrace/internal/cli"
+)
+
+// TestCommandsPage holds docs/commands.md against the declarations; -update writes it.
+func TestCommandsPage(t *testing.T) {
+	const page = "../../docs/commands.md"
+	want := cli.Table().Markdown()
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("docs/commands.md is not what the declarations say: run go test ./internal/cli -run TestCommandsPage -update")
+	}
+}
+
+// TestDeclarations holds every declaration to what help and documents need.
+func TestDeclarations(t *testing.T) {
+	table := cli.Table()
+	seen := map[string]bool{}
+	for i := range table.Commands {
+		c := &table.Commands[i]
+		if seen[c.Name] {
+			t.Errorf("%s is declared twice", c.Name)
+		}
+		seen[c.Name] = true
+		if c.Hidden {
+			continue
+		}
+		if c.Synopsis == "" || c.Help == "" || c.Prepare == nil {
+			t.Errorf("%s: synopsis, help or what runs is missing", c.Name)
+			continue
+		}
+		for line := range strings.Lines(c.Help) {
+			if n := len(strings.TrimRight(line, "\n")); n > 79 {
+				t.Errorf("%s: a line of the help has %d columns", c.Name, n)
+			}
+		}
+		flags, _ := c.Prepare()
+		var names []string
+		for _, f := range flags {
+			name := f.Name
+			if f.Two {
+				name = "-" + name
+			}
+			if slices.Contains(names, name) {
+				t.Errorf("%s: -%s is declared twice", c.Name, name)
+			}
+			names = append(names, name)
+			if f.Help == "" && !f.Hidden {
+				t.Errorf("%s: -%s has no help", c.Name, f.Name)
+			}
+		}
+		for _, text := range []string{table.HelpOf(c), table.Man(c)} {
+			if !strings.Contains(text, strings.Fields(c.Name)[0]) {
+				t.Errorf("%s: %q", c.Name, text)
+			}
+		}
+	}
+}
+
+// TestPeersFlags holds the commands against the flags that OpenTofu 1.12.6 lists in
+// its help, as recorded in testdata/tofu-flags.txt: a line has a command and its flags.
+func TestPeersFlags(t *testing.T) {
+	b, err := os.ReadFile("testdata/tofu-flags.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := cli.Table()
+	for line := range strings.Lines(string(b)) {
+		name, list, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if !ok {
+			continue
+		}
+		c := table.Named(name)
+		if c == nil {
+			continue // it may come with another package
+		}
+		flags := table.Flags(c)
+		for _, f := range strings.Fields(list) {
+			if flags.Named(f) == nil {
+				t.Errorf("%s does not take -%s", name, f)
+			}
+		}
+	}
+}

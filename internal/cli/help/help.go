@@ -1,0 +1,208 @@
+// Package help is what tells about the command line itself: help, completion for
+// shells, man pages, and where one is.
+//
+// Main types: folder, what there is in the working folder for completion. The one
+// rule: it knows no command by name; all comes from the table.
+package help
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+
+	"github.com/terrace-iac/terrace/diag"
+)
+
+// Commands declares help, completion, man and the hidden command that completion asks.
+func Commands() []command.Command {
+	return []command.Command{
+		{
+			Name: "help", Synopsis: "Show help on a command or a topic", Usage: "[COMMAND | TOPIC]",
+			Help: `Shows the help of a command, as -help behind its name does, or a page on a
+topic. Without an argument it lists both.`,
+			Args:     []command.Arg{{Name: "COMMAND", Help: "A command or a topic.", Optional: true, Repeated: true, Complete: command.Commands}},
+			Examples: []command.Example{{Line: "help variables", Text: "Show where values of variables come from."}},
+			Prepare: func() (command.Flags, command.Run) {
+				return nil, func(_ context.Context, c *command.Call) int { return show(c) }
+			},
+		},
+		{
+			Name: "completion", Synopsis: "Print the completion for a shell", Usage: "<bash|fish|zsh>",
+			Help: `Prints what a shell needs to complete commands, flags and their values:
+workspaces, addresses, units and variable files among them.`,
+			Args: []command.Arg{{Name: "shell", Help: "bash, fish or zsh."}},
+			Examples: []command.Example{
+				{Line: "completion bash > ~/.local/share/bash-completion/completions/terrace", Text: "For bash."},
+				{Line: "completion fish > ~/.config/fish/completions/terrace.fish", Text: "For fish."},
+			},
+			Prepare: func() (command.Flags, command.Run) {
+				return nil, func(_ context.Context, c *command.Call) int {
+					text := c.Table.Script(c.Arg(0))
+					if len(c.Args) != 1 || text == "" {
+						return c.UsageError("Shell required", "Name one of these shells: "+strings.Join(command.Shells(), ", ")+".")
+					}
+					fmt.Fprint(c.Stdout, text)
+					return 0
+				}
+			},
+		},
+		{
+			Name: "man", Synopsis: "Write man pages", Usage: "<DIR>",
+			Help:     "Writes a page for the program and for each command into a folder.",
+			Args:     []command.Arg{{Name: "DIR", Help: "The folder, such as /usr/local/share/man/man1.", Complete: command.Folders}},
+			Examples: []command.Example{{Line: "man ~/.local/share/man/man1", Text: "Write them where man finds them."}},
+			Prepare: func() (command.Flags, command.Run) {
+				return nil, func(_ context.Context, c *command.Call) int {
+					if len(c.Args) != 1 {
+						return c.UsageError("Folder required", "Name the folder that the pages are written to.")
+					}
+					return pages(c, c.Path(c.Arg(0)))
+				}
+			},
+		},
+		{
+			Name: "__complete", Synopsis: "Candidates for completion", Hidden: true,
+			Prepare: func() (command.Flags, command.Run) {
+				return nil, func(ctx context.Context, c *command.Call) int {
+					list, ok := c.Table.Complete(c.Args, folder{ctx, c})
+					if !ok {
+						list = []string{":files"}
+					}
+					for _, x := range list {
+						fmt.Fprintln(c.Stdout, x)
+					}
+					return 0
+				}
+			},
+		},
+	}
+}
+
+// show prints the help on what the arguments name.
+func show(c *command.Call) int {
+	name := strings.Join(c.Args, " ")
+	if name == "" {
+		fmt.Fprintln(c.Stdout, c.Table.Usage())
+		fmt.Fprintf(c.Stdout, "\nTopics (see them with \"%s help TOPIC\"):\n", c.Table.Program)
+		for _, t := range c.Table.Topics {
+			fmt.Fprintf(c.Stdout, "  %-12s  %s\n", t.Name, t.Synopsis)
+		}
+		return 0
+	}
+	if cmd := c.Table.Named(name); cmd != nil {
+		fmt.Fprintln(c.Stdout, c.Table.HelpOf(cmd))
+		return 0
+	}
+	for _, t := range c.Table.Topics {
+		if t.Name == name {
+			fmt.Fprintln(c.Stdout, strings.TrimSpace(t.Text))
+			return 0
+		}
+	}
+	return c.Unknown(c.Args)
+}
+
+// pages writes the man pages.
+func pages(c *command.Call, dir string) int {
+	err := os.MkdirAll(dir, 0o755)
+	write := func(name, text string) {
+		if err == nil {
+			err = atomicfile.Write(filepath.Join(dir, name+".1"), []byte(text), 0o644)
+		}
+	}
+	write(c.Table.Program, c.Table.Man(nil))
+	n := 1
+	for i := range c.Table.Commands {
+		if cmd := &c.Table.Commands[i]; !cmd.Hidden {
+			write(c.Table.Program+"-"+strings.ReplaceAll(cmd.Name, " ", "-"), c.Table.Man(cmd))
+			n++
+		}
+	}
+	if err != nil {
+		return c.Fail(diag.Errorf(nil, "Failed to write man pages", "%s.", err))
+	}
+	c.Report.Say(fmt.Sprintf("Man pages written to %s: %d.\n", dir, n))
+	return 0
+}
+
+// folder is the working folder as completion sees it. What cannot be read gives no
+// candidates.
+type folder struct {
+	ctx context.Context
+	c   *command.Call
+}
+
+// Candidates implements command.Source.
+func (f folder) Candidates(what command.Completion) []string {
+	var out []string
+	switch what {
+	case command.Commands:
+		for i := range f.c.Table.Commands {
+			if cmd := &f.c.Table.Commands[i]; !cmd.Hidden && !strings.Contains(cmd.Name, " ") {
+				out = append(out, cmd.Name)
+			}
+		}
+		for _, t := range f.c.Table.Topics {
+			out = append(out, t.Name)
+		}
+	case command.Workspaces:
+		out = append(out, "default")
+		entries, _ := os.ReadDir(f.c.Path("terraform.tfstate.d"))
+		for _, e := range entries {
+			if e.IsDir() {
+				out = append(out, e.Name())
+			}
+		}
+	case command.VarFiles:
+		entries, _ := os.ReadDir(f.c.Dir)
+		for _, e := range entries {
+			if name := e.Name(); strings.HasSuffix(name, ".tfvars") || strings.HasSuffix(name, ".tfvars.json") {
+				out = append(out, name)
+			}
+		}
+	case command.UnitNames:
+		files, _ := discovery.Files(f.c.Dir)
+		for _, path := range files {
+			if rel, err := filepath.Rel(f.c.Dir, filepath.Dir(path)); err == nil && fs.ValidPath(filepath.ToSlash(rel)) {
+				out = append(out, filepath.ToSlash(rel))
+			}
+		}
+	default:
+		out = f.objects(what)
+	}
+	return out
+}
+
+// objects are the addresses in configuration and state, or the names of outputs.
+func (f folder) objects(what command.Completion) []string {
+	var out []string
+	root, _ := project.Root(f.c)
+	if root != nil && what == command.Outputs {
+		for name := range root.Outputs {
+			out = append(out, name)
+		}
+		return out
+	}
+	if root != nil && what == command.Addresses {
+		for a := range root.Resources {
+			out = append(out, a.String())
+		}
+		for name := range root.Calls {
+			out = append(out, "module."+name)
+		}
+	}
+	if st, _ := project.CurrentState(f.ctx, f.c, nil, ""); st != nil {
+		for a := range st.Instances() {
+			out = append(out, a.String())
+		}
+	}
+	return out
+}
