@@ -191,7 +191,7 @@ const floors = `
 	internal/cli < cmd/terrace;
 
 	# Beside the house: tests of the whole and tools.
-	NONE < internal/deps, internal/lint, bench;
+	NONE < internal/deps, internal/lint, internal/randconfig, bench;
 	bench < bench/cmd;
 	internal/filelock < internal/testkit;
 `
