@@ -27,7 +27,7 @@ func (t *Turn) destroyed(ctx context.Context, failed diag.List) (bool, diag.List
 	m := t.Dirs.Module(task, in)
 	late := d.Remote != nil && !unit.Known(d.Remote.Config)
 	if late || !m.Whole {
-		if where, ok := t.States.Noted(ctx, t.Unit.Name, d.Path); ok {
+		if where, ok := t.States.Noted(ctx, t.Unit.Name, d.Path, t.States.Home(in)); ok {
 			return t.empty(ctx, where)
 		}
 	}

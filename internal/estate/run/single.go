@@ -83,6 +83,9 @@ func (s *Single) Files() config.FS {
 // Dir is the working folder.
 func (s *Single) Dir() string { return s.t.dir.Path }
 
+// Home is the folder for what must outlive the working folder, which may be a cache.
+func (s *Single) Home() string { return s.t.States.Home(s.t.dir.Unit) }
+
 // Locate is where a file of the working folder comes from, as workdir.Dir.Origin tells it.
 // s may be nil.
 func (s *Single) Locate(name string) (path, layer string) {

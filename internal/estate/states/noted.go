@@ -45,9 +45,9 @@ func (k *Keeper) Note(dir string, p Place) error {
 }
 
 // Noted is where the state of a unit was when something was applied last. A state that is
-// not there any more says nothing.
-func (k *Keeper) Noted(ctx context.Context, name, dir string) (Place, bool) {
-	p := Place{Unit: name, Dir: dir}
+// not there any more says nothing. home is as Home tells it.
+func (k *Keeper) Noted(ctx context.Context, name, dir, home string) (Place, bool) {
+	p := Place{Unit: name, Dir: home}
 	b, err := os.ReadFile(filepath.Join(dir, whereName))
 	if err != nil {
 		return p, false

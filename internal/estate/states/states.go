@@ -100,12 +100,16 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 	if p.Config.Dir == "" {
 		p.Config.Dir = d.Path
 	}
-	if k.s.Backends.InFolder("").Type != p.Config.Type { // the working directory may be a cache
-		p.Dir = k.s.CheckedOut(d.Unit.Dir)
+	if d.Unit.Module == "" || k.s.Backends.InFolder("").Type != p.Config.Type {
+		p.Dir = k.Home(d.Unit)
 	}
 	p.Config.Env, p.Config.Value = env, k.checkedOut(p.Config.Value)
 	return p, ds
 }
+
+// Home is the folder for what must outlive the working directory of a unit, which may be
+// a cache.
+func (k *Keeper) Home(u *unit.Unit) string { return k.s.CheckedOut(u.Dir) }
 
 // checkedOut is a configuration with the paths in worktrees replaced by those where the
 // repository is checked out.

@@ -25,7 +25,7 @@ func writeErrored(dir string, st *state.State) (path string, ds diag.List) {
 	if path, ds = save(dir, st); ds.HasErrors() {
 		return "", ds
 	}
-	return path, diag.Warnf(nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, filepath.Base(path))
+	return path, diag.Warnf(nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, path)
 }
 
 // writeApart does the same for a state that holds only what the journal of

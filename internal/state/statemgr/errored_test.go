@@ -23,7 +23,7 @@ func TestErrored(t *testing.T) {
 	dir := t.TempDir()
 	for n, name := range []string{"errored.tfstate", "errored.1.tfstate", "errored.2.tfstate"} {
 		path, ds := writeErrored(dir, storetest.Sample(n))
-		if path != filepath.Join(dir, name) || ds.HasErrors() || len(ds) != 1 || !strings.Contains(ds[0].Detail, "state push "+name) {
+		if path != filepath.Join(dir, name) || ds.HasErrors() || len(ds) != 1 || !strings.Contains(ds[0].Detail, "state push "+path) {
 			t.Errorf("%s %v", path, ds)
 		}
 		if got := serialIn(t, path); got != uint64(n)+1 {
