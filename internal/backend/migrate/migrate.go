@@ -127,7 +127,8 @@ func aborted(ds diag.List) diag.List {
 	return diag.Errorf(nil, "Migration aborted", "Migration aborted by user. Nothing was changed.")
 }
 
-// jobs lists the states that there are to copy.
+// jobs lists the states that there are to copy. They are read again when their turn
+// comes, under the locks.
 func (m *Migration) jobs(ctx context.Context, names []string, target func(string) string) ([]job, diag.List) {
 	var out []job
 	var ds diag.List
@@ -221,13 +222,6 @@ func (m *Migration) copy(ctx context.Context, j job, asked bool) (copied bool, d
 	}
 	if more := j.to.Write(ctx, st); more.HasErrors() {
 		return false, append(ds, more...)
-	}
-	back, more := j.to.Read(ctx)
-	if ds = append(ds, more...); more.HasErrors() {
-		return false, ds
-	}
-	if !same(st, back) {
-		return false, append(ds, diag.Errorf(nil, "Migration failed", "The state of the workspace %q was written to the backend %q, but something else was read back. The old state was not changed.", j.source, m.To.Type)...)
 	}
 	return true, ds
 }
