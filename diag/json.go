@@ -106,7 +106,7 @@ func (j *JSON) Object(m *Message) *Object {
 	o := &Object{Severity: m.Severity.String(), Code: m.Code, Summary: m.Summary, Detail: m.Detail, Address: m.Address}
 	if m.At != nil {
 		o.Range = objectRange(*m.At)
-		if o.Snippet = j.snippet(m.At, m.Context); o.Snippet != nil {
+		if o.Snippet = j.snippet(m.At, m.Context, m.Address != ""); o.Snippet != nil {
 			for _, line := range m.Values {
 				name, statement := splitValue(line)
 				o.Snippet.Values = append(o.Snippet.Values, ObjectValue{name, strings.TrimPrefix(statement, " ")})
@@ -121,7 +121,7 @@ func (j *JSON) Object(m *Message) *Object {
 		note := ObjectNote{Text: n.Text}
 		if n.At != nil {
 			note.Range = objectRange(*n.At)
-			note.Snippet = j.snippet(n.At, nil)
+			note.Snippet = j.snippet(n.At, nil, false)
 		}
 		o.Notes = append(o.Notes, note)
 	}
@@ -142,8 +142,8 @@ func objectRange(at source.Range) *ObjectRange {
 	return r
 }
 
-func (j *JSON) snippet(at, context *source.Range) *ObjectSnippet {
-	s := j.parsed.snippet(j.Set, at, context)
+func (j *JSON) snippet(at, context *source.Range, object bool) *ObjectSnippet {
+	s := j.parsed.snippet(j.Set, at, context, object)
 	if s == nil || s.hidden {
 		return nil
 	}

@@ -35,8 +35,9 @@ type parsed struct {
 
 // snippet cuts out the lines of a place, or of the wider context where given.
 // It returns nil where the source is not at hand, and what has no lines where it holds
-// values that are never shown.
-func (p *parsed) snippet(set *source.Set, at, context *source.Range) *snippet {
+// values that are never shown. object says that the message is about an object: its
+// header is told of a place that is the header itself, too.
+func (p *parsed) snippet(set *source.Set, at, context *source.Range, object bool) *snippet {
 	f := set.File(at.Filename)
 	if f == nil || f.Bytes == nil {
 		return nil
@@ -51,9 +52,9 @@ func (p *parsed) snippet(set *source.Set, at, context *source.Range) *snippet {
 	firstLine = max(firstLine, 1, at.Start.Line-maxLines/2)
 	lastLine = min(lastLine, firstLine+maxLines-1)
 	if !f.Shows(firstLine, lastLine) {
-		return &snippet{hidden: true, context: p.header(f, at.Start.Byte)}
+		return &snippet{hidden: true, context: p.header(f, at.Start.Byte, object)}
 	}
-	s := &snippet{first: firstLine, context: p.header(f, at.Start.Byte)}
+	s := &snippet{first: firstLine, context: p.header(f, at.Start.Byte, object)}
 	offset := 0
 	for n := firstLine; n <= lastLine; n++ {
 		line := f.Line(n)
@@ -87,7 +88,7 @@ func column(f *source.File, n, offset int, line string) int {
 }
 
 // header describes the outermost block around an offset: `resource "a" "b"`.
-func (p *parsed) header(f *source.File, offset int) string {
+func (p *parsed) header(f *source.File, offset int, object bool) string {
 	file := p.file(f)
 	if file == nil {
 		return ""
@@ -97,7 +98,10 @@ func (p *parsed) header(f *source.File, offset int) string {
 		return ""
 	}
 	// One to the left: a message about a header itself needs no telling where it is.
-	return nav.ContextString(offset - 1)
+	if text := nav.ContextString(offset - 1); text != "" || !object {
+		return text
+	}
+	return nav.ContextString(offset)
 }
 
 func (p *parsed) file(f *source.File) *hcl.File {

@@ -123,7 +123,10 @@ func (p *Printer) message(m *Message, others int) string {
 	}
 	limit := p.limit()
 	var b strings.Builder
-	head := wrap(label+clean(m.Summary), limit)
+	head := label + clean(m.Summary)
+	if p.Width > 0 { // elsewhere it is searched for
+		head = wrap(head, limit)
+	}
 	if p.Color {
 		head = p.paint(bold+color, label) + p.paint(bold, strings.TrimPrefix(head, label))
 	}
@@ -163,7 +166,7 @@ func (p *Printer) place(b *strings.Builder, m *Message) {
 		fmt.Fprintf(b, "  with %s,\n", clean(m.Address))
 	}
 	if m.At != nil {
-		s := p.parsed.snippet(p.Set, m.At, m.Context)
+		s := p.parsed.snippet(p.Set, m.At, m.Context, m.Address != "")
 		where := ""
 		if s != nil && s.context != "" {
 			where = ", in " + clean(s.context)
@@ -271,7 +274,7 @@ func (p *Printer) notes(b *strings.Builder, notes []Note) {
 			b.WriteByte('\n')
 		}
 		fmt.Fprintf(b, "  %s, on %s line %d", text, clean(n.At.Filename), n.At.Start.Line)
-		if s := p.parsed.snippet(p.Set, n.At, nil); s != nil && i < notesWithSource {
+		if s := p.parsed.snippet(p.Set, n.At, nil, false); s != nil && i < notesWithSource {
 			b.WriteString(":\n")
 			p.source(b, s)
 		} else {

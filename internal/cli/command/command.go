@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -142,6 +143,15 @@ func (c *Call) Home() string {
 
 // Given reports whether a flag stood on the command line.
 func (c *Call) Given(flag string) bool { return c.given[flag] }
+
+// CalledAs is the name that the program goes by: that of TERRACE_AS, or of the link that
+// it was called through.
+func (c *Call) CalledAs() string {
+	if as := c.Env.Get("TERRACE_AS"); as != "" || len(c.System.Args) == 0 {
+		return as
+	}
+	return strings.TrimSuffix(filepath.Base(c.System.Args[0]), ".exe")
+}
 
 // Arg is an argument, "" if there are not so many.
 func (c *Call) Arg(i int) string {

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -95,6 +96,9 @@ func (pl *Plugins) pkg(a addr.Provider) (install.Package, diag.List) {
 func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program, diag.List) {
 	c := pl.Call
 	o := rpc.Options{Addr: a, Env: c.Env, Stderr: pl.log(), Cache: pl.Schemas, DisableTLS: c.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
+	o.Slow = func(call string) {
+		fmt.Fprintf(c.Stderr, "Still waiting for the provider %s, which has not answered %s for 30 seconds. To stop, interrupt (Ctrl-C): the provider is told to stop, and a second interrupt ends it.\n", a.Display(), call)
+	}
 	if r, ok := pl.Attached[a]; ok {
 		return engine.Program{
 			Path: "attached " + r.Network + " " + r.Address, Outside: true,

@@ -74,7 +74,7 @@ func (r *Reporter) Open() {
 	if off, err := strconv.ParseBool(r.System.Env.Get("TG_NO_COLOR")); err == nil && off {
 		r.Options.NoColor = true
 	}
-	color := r.Redraws() && !r.Options.NoColor && r.System.Env.Get("NO_COLOR") == ""
+	color := (r.Redraws() || forced(r.System.Env)) && !r.Options.NoColor && r.System.Env.Get("NO_COLOR") == ""
 	width := 0
 	if r.System.Terminal.Out {
 		width = r.System.Terminal.Width()
@@ -87,6 +87,17 @@ func (r *Reporter) Open() {
 		},
 	}
 	r.setViews(human, nil)
+}
+
+// forced reports whether colors are asked for though the output is no terminal, as logs of
+// CI systems show them.
+func forced(env sys.Env) bool {
+	for _, name := range [...]string{"FORCE_COLOR", "CLICOLOR_FORCE"} {
+		if v := env.Get(name); v != "" && v != "0" && v != "false" {
+			return true
+		}
+	}
+	return false
 }
 
 // Redraws reports whether the output is a terminal that knows colors and a cursor.

@@ -8,7 +8,6 @@ package unitflags
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -368,9 +367,6 @@ func Pairs(flag string, list []string) (map[string]string, error) {
 
 // PlainFolder reports whether the program is called as a tool that knows no units.
 func PlainFolder(c *command.Call) bool {
-	as := c.Env.Get("TERRACE_AS")
-	if as == "" && len(c.Args) > 0 {
-		as = strings.TrimSuffix(filepath.Base(c.Args[0]), ".exe")
-	}
+	as := c.CalledAs()
 	return as == "tofu" || as == "terraform"
 }

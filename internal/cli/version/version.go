@@ -32,6 +32,9 @@ func Command() command.Command {
 	}
 }
 
+// unitLanguage is the version of Terragrunt whose unit files are understood.
+const unitLanguage = "1.1.3"
+
 type versionOptions struct{ json bool }
 
 func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
@@ -60,7 +63,21 @@ func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 		fmt.Fprintf(c.Stdout, "%s\n", doc)
 		return 0
 	}
-	fmt.Fprintf(c.Stdout, "%s v%s (language %s)\non %s\n", view.Product, project.Version, config.LanguageVersion, platform)
+	own := fmt.Sprintf("%s v%s (language %s)", view.Product, project.Version, config.LanguageVersion)
+	// Wrappers parse the first line for the tool that they call: by a peer's name it is
+	// the peer's.
+	switch c.CalledAs() {
+	case "tofu":
+		fmt.Fprintf(c.Stdout, "OpenTofu v%s\non %s\n", config.LanguageVersion, platform)
+	case "terraform":
+		fmt.Fprintf(c.Stdout, "Terraform v%s\non %s\n", config.LanguageVersion, platform)
+	case "terragrunt":
+		fmt.Fprintf(c.Stdout, "terragrunt version v%s\n%s\n", unitLanguage, own)
+		return 0
+	default:
+		fmt.Fprintf(c.Stdout, "%s\non %s\n", own, platform)
+		own = ""
+	}
 	var lines []string
 	for name, v := range selections {
 		lines = append(lines, "+ provider "+name+" v"+v)
@@ -68,6 +85,9 @@ func runVersion(_ context.Context, c *command.Call, o versionOptions) int {
 	slices.Sort(lines)
 	for _, line := range lines {
 		fmt.Fprintln(c.Stdout, line)
+	}
+	if own != "" {
+		fmt.Fprintf(c.Stdout, "\n%s\n", own)
 	}
 	return 0
 }

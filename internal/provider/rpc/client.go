@@ -49,11 +49,12 @@ type Client struct {
 
 var _ provider.Provider = (*Client)(nil)
 
-func newClient(a addr.Provider, protocol int, cc grpc.ClientConnInterface, version string, dead <-chan struct{}) *Client {
+func newClient(o Options, protocol int, cc grpc.ClientConnInterface, dead <-chan struct{}) *Client {
+	a, version := o.Addr, o.Version
 	if version == "" {
 		version = defaultVersion
 	}
-	return &Client{addr: a, protocol: protocol, version: version, rpc: pb6.NewProviderClient(conn{cc, methodNames(protocol), dead})}
+	return &Client{addr: a, protocol: protocol, version: version, rpc: pb6.NewProviderClient(conn{ClientConnInterface: cc, names: methodNames(protocol), dead: dead, slow: o.Slow})}
 }
 
 // Ended reports whether the plugin's process has ended, in whatever way. Of a

@@ -1,8 +1,11 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
+	"path"
 	"sync"
+	"time"
 
 	"github.com/terrace-iac/terrace/internal/provider/rpc/pb6"
 	"google.golang.org/grpc"
@@ -17,6 +20,24 @@ type conn struct {
 	grpc.ClientConnInterface
 	names map[string]string
 	dead  <-chan struct{} // closed when the process has ended; nil if it is not ours
+	slow  func(call string)
+	after time.Duration // until slow is called; 0 means slowAfter
+}
+
+// slowAfter is how long a call may take before the user hears what is waited for.
+const slowAfter = 30 * time.Second
+
+// patient are the calls whose progress is told by others, and those that nobody waits for.
+var patient = map[string]bool{"ApplyResourceChange": true, "StopProvider": true, "InvokeAction": true}
+
+// watch tells that a call takes long, until it is done.
+func (c conn) watch(method string) (done func()) {
+	call := path.Base(method)
+	if c.slow == nil || patient[call] {
+		return func() {}
+	}
+	timer := time.AfterFunc(cmp.Or(c.after, slowAfter), func() { c.slow(call) })
+	return func() { timer.Stop() }
 }
 
 var errDead = unasked{status.Error(codes.Unavailable, "its process has ended")}
@@ -34,6 +55,7 @@ func (c conn) Invoke(ctx context.Context, method string, args, reply any, opts .
 	if err := c.alive(); err != nil {
 		return err
 	}
+	defer c.watch(method)()
 	var to peer.Peer // stays empty where there was no connection to write to
 	err := c.ClientConnInterface.Invoke(ctx, c.names[method], args, reply, append(opts, grpc.Peer(&to))...)
 	if err != nil && to.Addr == nil && status.Code(err) == codes.Unavailable {

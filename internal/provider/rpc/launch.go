@@ -36,6 +36,10 @@ type Options struct {
 	DisableTLS   bool          // talk in the clear, for debugging (TF_DISABLE_PLUGIN_TLS)
 	Version      string        // the version of the language that the plugin is told; "" means 1.12.6
 
+	// Slow is told of calls that take longer than 30 seconds, by their names in protocol
+	// 6, and may be called concurrently. Nil: nobody is.
+	Slow func(call string)
+
 	Cache *SchemaCache // nil: the schema is read anew
 	Name  string       // names the program in the cache, wherever it lies; "": its path does
 }
@@ -81,7 +85,7 @@ func Launch(ctx context.Context, o Options) (provider.Provider, diag.List) {
 		return nil, ds
 	}
 	h, _ := s.proc.handshakeResult()
-	c := newClient(o.Addr, h.Protocol, cc, o.Version, s.proc.done)
+	c := newClient(o, h.Protocol, cc, s.proc.done)
 	c.plugin, c.proc, c.out = s.client, s.proc, out
 	c.cache, c.key = o.Cache, cacheKey(cmp.Or(o.Name, cmd.Path), o.Args, h.Protocol)
 	return c, nil

@@ -98,7 +98,7 @@ func Attach(ctx context.Context, r Reattach, o Options) (provider.Provider, diag
 	if err != nil {
 		return fail(err)
 	}
-	c := newClient(o.Addr, r.Protocol, cc, o.Version, nil)
+	c := newClient(o, r.Protocol, cc, nil)
 	c.conn = cc
 	return c, nil
 }

@@ -1,0 +1,45 @@
+package rpc
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// A stuck connection answers when it is told to.
+type stuck struct {
+	grpc.ClientConnInterface
+	answer chan struct{}
+}
+
+func (s stuck) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
+	<-s.answer
+	return nil
+}
+
+// A call that takes long is told by its name, but for those whose progress others tell.
+func TestSlowCalls(t *testing.T) {
+	told := make(chan string, 2)
+	s := stuck{answer: make(chan struct{})}
+	c := conn{ClientConnInterface: s, slow: func(call string) { told <- call }, after: time.Millisecond}
+	done := make(chan error, 2)
+	call := func(name string) { done <- c.Invoke(t.Context(), "/tfplugin6.Provider/"+name, nil, nil) }
+	go call("PlanResourceChange")
+	if got := <-told; got != "PlanResourceChange" {
+		t.Errorf("told of %q", got)
+	}
+	go call("ApplyResourceChange")
+	select {
+	case got := <-told:
+		t.Errorf("told of %q", got)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(s.answer)
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
