@@ -14,6 +14,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/configcmd"
 	"github.com/terrace-iac/terrace/internal/cli/explain"
+	"github.com/terrace-iac/terrace/internal/cli/fmtcmd"
 	"github.com/terrace-iac/terrace/internal/cli/initialize"
 	"github.com/terrace-iac/terrace/internal/cli/inspect"
 	"github.com/terrace-iac/terrace/internal/cli/login"
@@ -26,6 +27,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/run"
 	"github.com/terrace-iac/terrace/internal/cli/show"
 	"github.com/terrace-iac/terrace/internal/cli/stack"
+	"github.com/terrace-iac/terrace/internal/cli/statecmd"
 	"github.com/terrace-iac/terrace/internal/cli/unitfiles"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/validate"
@@ -52,6 +54,8 @@ func Table() *command.Table {
 			configcmd.Commands(),
 			[]command.Command{explain.Command(), output.Command(), planning.Refresh(), show.Command(), version.Command()},
 			workspace.Commands(),
+			statecmd.Commands(),
+			[]command.Command{fmtcmd.Command()},
 			[]command.Command{backendcmd.Doctor()},
 			[]command.Command{initialize.Get(), login.Login(), login.Logout(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
 			[]command.Command{run.Command()},
@@ -60,7 +64,7 @@ func Table() *command.Table {
 			unitfiles.Commands(),
 			help.Commands(),
 		),
-		Later:  []string{"console", "env", "fmt", "force-unlock", "graph", "import", "metadata", "push", "state", "taint", "test", "untaint"},
+		Later:  []string{"console", "env", "graph", "import", "metadata", "push", "test"},
 		Topics: help.Topics(),
 		Global: globalFlags(),
 		Common: func() command.Flags {

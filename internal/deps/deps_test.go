@@ -28,6 +28,7 @@ const floors = `
 	< source, addr, internal/parallel, internal/value, internal/sys,
 	  internal/archive, internal/filelock, internal/atomicfile, internal/digraph, internal/state/rawjson,
 	  internal/provider/rpc/pb6;
+	NONE < internal/textdiff;
 	source < internal/format;
 
 	# Floor 1: messages to the user.
@@ -117,7 +118,8 @@ const floors = `
 	diag, schema, internal/sys < internal/provisioner;
 
 	# Floor 6: units know nothing of plans.
-	internal/funcs, internal/lang, internal/fetch, internal/parallel, internal/origin < unit < unit/migrate;
+	internal/funcs, internal/lang, internal/fetch, internal/parallel, internal/origin < unit;
+	unit, internal/textdiff < unit/migrate;
 
 	# Floor 7: what is wanted, what there is, what is to be done. No gRPC here.
 	diag < event;
@@ -183,10 +185,12 @@ const floors = `
 	internal/planhtml, internal/cli/units, internal/cli/planning, internal/cli/explain < internal/cli/run;
 	internal/cli/run < internal/cli/stack, internal/cli/show;
 	internal/estate, internal/cli/project < internal/cli/help;
+	internal/cli/project, internal/stateedit < internal/cli/statecmd;
+	internal/cli/flags, internal/format, internal/textdiff < internal/cli/fmtcmd;
 	internal/telemetry/otlp, internal/cli/units < internal/cli/measure;
 	internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
-	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help
+	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd
 	< internal/cli;
 	internal/cli < cmd/terrace;
 

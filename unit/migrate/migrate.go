@@ -38,6 +38,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/textdiff"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
@@ -59,6 +61,9 @@ type Change struct {
 	Path          string
 	Before, After []byte
 }
+
+// Diff is the change in the unified format.
+func (c Change) Diff() string { return textdiff.Unified(c.Path, c.Path, c.Before, c.After) }
 
 // Left is something that stays as it is, and why.
 type Left struct {

@@ -4,7 +4,6 @@ package unitfiles
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -178,28 +177,11 @@ func format(c *command.Call, o *formatOptions, paths []string) int {
 			ds = append(ds, diag.Errorf(nil, "File needs formatting", "The file %s needs formatting.", r.change.Path)...)
 			continue
 		}
-		if err := writeOver(paths[i], r.change.After); err != nil {
+		if err := atomicfile.Rewrite(paths[i], r.change.After); err != nil {
 			ds = append(ds, diag.Errorf(nil, "Failed to write file", "%s.", err)...)
 		} else if !o.diff {
 			fmt.Fprintln(c.Stdout, r.change.Path)
 		}
 	}
 	return c.Report.Status(ds)
-}
-
-// writeOver replaces a file by another text with the same permissions. Where the
-// path is a link, the file that it leads to is replaced.
-func writeOver(path string, text []byte) error {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(real)
-	if err != nil {
-		return err
-	}
-	if info.Mode().Perm()&0o200 == 0 {
-		return &fs.PathError{Op: "write", Path: real, Err: errors.New("the file is read-only")}
-	}
-	return atomicfile.WriteMode(real, text, info.Mode().Perm())
 }

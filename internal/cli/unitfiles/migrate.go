@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
@@ -183,7 +185,7 @@ func writeMigrated(c *command.Call, plan *migrate.Plan) diag.List {
 		}
 	}
 	for i, c := range plan.Changes {
-		if err := writeOver(c.Path, c.After); err != nil {
+		if err := atomicfile.Rewrite(c.Path, c.After); err != nil {
 			return diag.Errorf(nil, "Failed to write file", "%d of %d files were written; then: %s. What was written and what was not go together only as a whole: run the command again when the reason is gone.", i, len(plan.Changes), err)
 		}
 	}

@@ -1,16 +1,24 @@
-package migrate
+// Package textdiff shows how two texts differ, in the unified format.
+//
+// Main function: Unified. The one rule: what it writes can be read by patch.
+package textdiff
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 )
 
-// Diff is the change in the unified format, with three lines of context.
-func (c Change) Diff() string {
-	a, b := lines(c.Before), lines(c.After)
+// Unified is the difference of two texts with three lines of context; "" if there is
+// none. The names are those of its head.
+func Unified(oldName, newName string, before, after []byte) string {
+	if bytes.Equal(before, after) {
+		return ""
+	}
+	a, b := lines(before), lines(after)
 	ops := compare(a, b)
 	var out strings.Builder
-	fmt.Fprintf(&out, "--- %s\n+++ %s\n", c.Path, c.Path)
+	fmt.Fprintf(&out, "--- %s\n+++ %s\n", oldName, newName)
 	const around = 3
 	for i := 0; i < len(ops); {
 		if ops[i].kind == ' ' {

@@ -1,0 +1,460 @@
+package statecmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/stateedit"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+func rm() command.Command {
+	return command.Command{
+		Name: "state rm", Aliases: []string{"state remove"}, Synopsis: "Remove instances from the state", Usage: "[options] ADDRESS...",
+		Units: command.InUnit | command.OneUnit,
+		Help: `Remove instances from the state, so that they are forgotten and not
+destroyed. An address of a module or of a resource with count or for_each
+stands for everything in it.`,
+		Args:     []command.Arg{{Name: "ADDRESS", Help: "A module, a resource or an instance.", Repeated: true, Complete: command.Instances}},
+		Examples: []command.Example{{Line: "state rm -dry-run module.network", Text: "Show what would be forgotten."}},
+		Prepare: func() (command.Flags, command.Run) {
+			o, dry := &common{}, false
+			fs := append(command.Flags{command.Bool(&dry, "dry-run", "Print what would be removed, and remove nothing.")}, o.writing()...)
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) == 0 {
+					return c.UsageError("Invalid number of arguments", "At least one address is required")
+				}
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				ts, ds := targets(c.Args)
+				if ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				if ds := o.stamped(ctx, c); ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				return o.edit(ctx, c, "state-rm", func(s *state.State) (*state.State, func(), diag.List) {
+					next, gone, ds := stateedit.Remove(s, ts)
+					if ds.HasErrors() {
+						return nil, nil, ds
+					}
+					verb := "Removed "
+					if dry {
+						next, verb = nil, "Would remove "
+					}
+					return next, func() {
+						for _, a := range gone {
+							c.Report.Say(verb + a.String() + "\n")
+						}
+						if !dry {
+							c.Report.Human.Say(fmt.Sprintf("Successfully removed %d resource instance(s).\n", len(gone)))
+							c.Report.Stream.Log(fmt.Sprintf("Successfully removed %d resource instance(s)", len(gone)))
+						}
+					}, nil
+				})
+			}
+		},
+	}
+}
+
+func mv() command.Command {
+	return command.Command{
+		Name: "state mv", Aliases: []string{"state move"}, Synopsis: "Move an item in the state", Usage: "[options] SOURCE DESTINATION",
+		Units: command.InUnit | command.OneUnit,
+		Help: `Give a module, a resource or an instance in the state another address, so
+that what it is about is not destroyed and made anew when its block is renamed
+or moved. With -state-out it goes into the state of another file; both files
+change, or neither does.`,
+		Args: []command.Arg{{Name: "SOURCE", Help: "What is moved.", Complete: command.Instances}, {Name: "DESTINATION", Help: "Its new address.", Complete: command.Addresses}},
+		Examples: []command.Example{
+			{Line: "state mv aws_instance.a 'aws_instance.b[0]'", Text: "Rename, and give it a key."},
+			{Line: "state mv -state-out=../other/terraform.tfstate module.db module.db", Text: "Move a module into another state."},
+		},
+		Prepare: func() (command.Flags, command.Run) {
+			o, dry, backupOut := &common{}, false, ""
+			fs := append(command.Flags{command.Bool(&dry, "dry-run", "Print what would be moved, and move nothing.")}, o.writing()...)
+			fs = append(fs,
+				command.Text(&o.state.Out, "state-out", "path", "The state file to move to, for the local backend.").Completes(command.Files),
+				command.Text(&backupOut, "backup-out", "path", "Where to back up the state file that is moved to.").Completes(command.Files))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) != 2 {
+					return c.UsageError("Invalid number of arguments", "Exactly two arguments expected")
+				}
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				ts, ds := targets(c.Args)
+				if ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				m := move{common: o, from: ts[0], to: ts[1], dry: dry, backupOut: backupOut}
+				return m.run(ctx, c)
+			}
+		},
+	}
+}
+
+type move struct {
+	*common
+	from, to  addr.Target
+	dry       bool
+	backupOut string
+}
+
+func (m move) said(c *command.Call) {
+	verb := "Move"
+	if m.dry {
+		verb = "Would move"
+	}
+	c.Report.Say(fmt.Sprintf("%s %q to %q\n", verb, m.from.String(), m.to.String()))
+	if !m.dry {
+		c.Report.Human.Say("Successfully moved 1 object(s).\n")
+		c.Report.Stream.Log("Successfully moved 1 object(s).")
+	}
+}
+
+func (m move) run(ctx context.Context, c *command.Call) int {
+	out := m.state.Out
+	m.state.Out = ""
+	if ds := m.stamped(ctx, c); ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	if out != "" && c.Path(out) != c.Path(m.state.Path) {
+		return m.across(ctx, c, out)
+	}
+	return m.edit(ctx, c, "state-mv", func(s *state.State) (*state.State, func(), diag.List) {
+		if s == nil {
+			return nil, nil, noState()
+		}
+		next, _, _, ds := stateedit.Move(s, nil, m.from, m.to)
+		if ds.HasErrors() {
+			return nil, nil, ds
+		}
+		if m.dry {
+			next = nil
+		}
+		return next, func() { m.said(c) }, nil
+	})
+}
+
+// across moves into the state of another file. The destination is written first: if
+// the program ends in between, what was moved is in both states and lost in neither,
+// and the same command says so.
+func (m move) across(ctx context.Context, c *command.Call, out string) int {
+	there := &common{vars: m.vars, state: flags.State{Lock: m.state.Lock, Path: out, Backup: m.backupOut}}
+	if ds := there.stamped(ctx, c); ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	from, ds := m.take(ctx, c, "state-mv")
+	if from == nil {
+		return c.Fail(ds)
+	}
+	into, more := there.take(ctx, c, "state-mv")
+	if ds = append(ds, more...); into == nil {
+		return c.Fail(append(ds, from.Release()...))
+	}
+	ds = append(ds, m.between(ctx, from, into)...)
+	ds = append(append(ds, into.Release()...), from.Release()...)
+	if !ds.HasErrors() {
+		m.said(c)
+	}
+	return c.Report.Status(ds)
+}
+
+func (m move) between(ctx context.Context, from, into *statemgr.State) diag.List {
+	if from.Current() == nil {
+		return noState()
+	}
+	target := into.Current()
+	if target == nil {
+		target = state.New()
+	}
+	left, filled, _, ds := stateedit.Move(from.Current(), target, m.from, m.to)
+	if ds.HasErrors() || m.dry {
+		return ds
+	}
+	if ds := into.Write(ctx, filled); ds.HasErrors() {
+		return ds
+	}
+	more := from.Write(ctx, left)
+	if more.HasErrors() { // as if nothing had been moved
+		more = append(more, into.Write(context.WithoutCancel(ctx), target)...)
+	}
+	return more
+}
+
+func replaceProvider() command.Command {
+	return command.Command{
+		Name: "state replace-provider", Synopsis: "Replace provider in the state", Usage: "[options] FROM_PROVIDER_FQN TO_PROVIDER_FQN",
+		Units: command.InUnit | command.OneUnit,
+		Help: `Give the resources of one provider in the state another one, for example
+after a provider has changed its namespace.`,
+		Args:     []command.Arg{{Name: "FROM", Help: "The source address of the provider in the state."}, {Name: "TO", Help: "The one to put in its place."}},
+		Examples: []command.Example{{Line: "state replace-provider hashicorp/aws example.com/acme/aws", Text: "Use a fork."}},
+		Prepare: func() (command.Flags, command.Run) {
+			o, approved := &common{}, false
+			fs := append(command.Flags{command.Bool(&approved, "auto-approve", "Do not ask.")}, o.writing()...)
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) != 2 {
+					return c.UsageError("Invalid number of arguments", "Exactly two arguments expected")
+				}
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				if o.json.On && !approved {
+					return c.UsageError("Auto-approve required", "With -json nothing can be asked: use -auto-approve too.")
+				}
+				var ps [2]addr.Provider
+				for i := range ps {
+					p, err := addr.ParseProvider(c.Arg(i))
+					if err != nil {
+						return c.Fail(diag.Errorf(nil, fmt.Sprintf("Invalid %q provider %q", [2]string{"from", "to"}[i], c.Arg(i)), "%s.", err))
+					}
+					ps[i] = p
+				}
+				if ds := o.stamped(ctx, c); ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				return o.edit(ctx, c, "state-replace-provider", func(s *state.State) (*state.State, func(), diag.List) {
+					if s == nil {
+						return nil, nil, noState()
+					}
+					next, changed := stateedit.ReplaceProvider(s, ps[0], ps[1])
+					if len(changed) == 0 {
+						return nil, func() { c.Report.Say("No matching resources found.\n") }, nil
+					}
+					return confirm(ctx, c, next, changed, ps, approved)
+				})
+			}
+		},
+	}
+}
+
+func confirm(ctx context.Context, c *command.Call, next *state.State, changed []addr.AbsResource, ps [2]addr.Provider, approved bool) (*state.State, func(), diag.List) {
+	say := c.Report.Say
+	say(fmt.Sprintf("%s will perform the following actions:\n\n  ~ Updating provider:\n    - %s\n    + %s\n\nChanging %d resources:\n\n", view.Product, ps[0], ps[1], len(changed)))
+	for _, a := range changed {
+		say("  " + a.String() + "\n")
+	}
+	if !approved {
+		answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "Do you want to make these changes?", Text: "Only 'yes' will be accepted to continue."})
+		if err != nil {
+			return nil, nil, diag.Errorf(nil, "Error asking for approval", "%s.", err)
+		}
+		if answer != "yes" {
+			return nil, func() { say("Cancelled replacing providers.\n") }, nil
+		}
+	}
+	return next, func() { say(fmt.Sprintf("Successfully replaced provider for %d resources.\n", len(changed))) }, nil
+}
+
+func taint() command.Command {
+	return tainting(true, command.Command{
+		Name: "taint", Synopsis: "Mark a resource instance as not fully functional", Usage: "[options] <address>",
+		Help: `Mark an instance in the state as tainted: the next plan replaces it. A
+plan with -replace does the same without changing the state first.`,
+	})
+}
+
+func untaint() command.Command {
+	return tainting(false, command.Command{
+		Name: "untaint", Synopsis: "Remove the 'tainted' state from a resource instance", Usage: "[options] name",
+		Help: `Take the mark off an instance that is tainted, so that the next plan does
+not replace it.`,
+	})
+}
+
+func tainting(on bool, cmd command.Command) command.Command {
+	cmd.Units = command.InUnit | command.OneUnit
+	cmd.Args = []command.Arg{{Name: "address", Help: "The instance.", Complete: command.Instances}}
+	cmd.Prepare = func() (command.Flags, command.Run) {
+		o, missing := &common{}, false
+		fs := append(command.Flags{command.Bool(&missing, "allow-missing", "Succeed if there is no such instance.")}, o.writing()...)
+		fs = append(fs, command.Text(&o.state.Out, "state-out", "path", "Write the state to this file, not to the one that -state names.").Completes(command.Files))
+		return fs, func(ctx context.Context, c *command.Call) int {
+			if len(c.Args) != 1 {
+				return c.UsageError("Invalid arguments", fmt.Sprintf("The %s command expects exactly one argument.", cmd.Name))
+			}
+			if !o.json.Use(c.Report) {
+				return 1
+			}
+			defer c.Report.Finish()
+			a, err := addr.ParseInstance(c.Arg(0))
+			if err != nil {
+				return c.Fail(badAddress(c.Arg(0), err))
+			}
+			return o.edit(ctx, c, cmd.Name, func(s *state.State) (*state.State, func(), diag.List) {
+				next, ds := stateedit.Taint(s, a, on)
+				if missing && len(ds) > 0 && ds[0].Code == stateedit.CodeMissing {
+					return nil, nil, diag.Warnf(nil, "No such resource instance", "Resource instance %s was not found, but this is not an error because -allow-missing was set.", a)
+				}
+				text := fmt.Sprintf("Resource instance %s has been marked as tainted.", a)
+				if !on {
+					text = fmt.Sprintf("Resource instance %s has been successfully untainted.", a)
+				}
+				return next, func() { c.Report.Say(text + "\n") }, ds
+			})
+		}
+	}
+	return cmd
+}
+
+func push() command.Command {
+	return command.Command{
+		Name: "state push", Synopsis: "Update remote state from a local state file", Usage: "[options] PATH",
+		Units: command.InUnit | command.OneUnit,
+		Help: `Write a state file, or with "-" what stands on standard input, to where the
+state lives. A state of another lineage, or an older one than is there, is
+refused unless -force is given.`,
+		Args:     []command.Arg{{Name: "PATH", Help: "The file; \"-\" for standard input.", Complete: command.Files}},
+		Examples: []command.Example{{Line: "state push errored.tfstate", Text: "Bring in what an apply could not write."}},
+		Prepare: func() (command.Flags, command.Run) {
+			o, force := &common{}, false
+			fs := append(append(command.Flags{command.Bool(&force, "force", "Write the state whatever is there.")}, o.state.Lock.Flags()...), flags.Vars(&o.vars)...)
+			fs = append(fs, o.json.Flags()...)
+			fs = append(fs, command.Bool(&o.remote, "ignore-remote-version", "Go on though the language version of a remote workspace is another one."))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) != 1 {
+					return c.UsageError("Invalid number of arguments", "Exactly one argument expected")
+				}
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				s, ds := given(c)
+				if ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				h, ds := o.take(ctx, c, "state-push")
+				if h == nil {
+					return c.Fail(ds)
+				}
+				if more := allowed(h.Current(), s, force); more.HasErrors() {
+					ds = append(ds, more...)
+				} else if !h.Current().Equal(s) || h.Current() == nil || h.Current().Lineage != s.Lineage || h.Current().Serial != s.Serial {
+					ds = append(ds, h.Replace(ctx, s)...)
+				}
+				return c.Report.Status(append(ds, h.Release()...))
+			}
+		},
+	}
+}
+
+// given reads the state that is pushed.
+func given(c *command.Call) (*state.State, diag.List) {
+	name := c.Arg(0)
+	var b []byte
+	var err error
+	if name == "-" {
+		b, err = io.ReadAll(c.Stdin)
+	} else {
+		b, err = os.ReadFile(c.Path(name))
+	}
+	if err != nil {
+		var e *fs.PathError
+		if errors.As(err, &e) {
+			err = fmt.Errorf("open %s: %w", name, e.Err)
+		}
+		return nil, diag.Errorf(nil, "Failed to open the given state file", "%s.", err)
+	}
+	s, ds := statefile.Parse(name, b)
+	if !ds.HasErrors() && s == nil {
+		ds = diag.Errorf(nil, "Failed to read the given state file", "There is no state in %s.", name)
+	}
+	return s, ds
+}
+
+// allowed says why a state must not be written over the present one.
+func allowed(now, next *state.State, force bool) diag.List {
+	if force || now == nil || now.Lineage == "" && now.Empty() {
+		return nil
+	}
+	const summary = "Failed to write the imported state"
+	switch {
+	case next.Lineage != now.Lineage && now.Lineage != "":
+		return diag.List{{Code: "state/lineage", Severity: diag.Error, Summary: summary, Detail: fmt.Sprintf("The state in the file has the lineage %q and the present one %q: they are states of different configurations. Use -force to write it all the same.", next.Lineage, now.Lineage)}}
+	case next.Serial < now.Serial:
+		return diag.List{{Code: "state/serial", Severity: diag.Error, Summary: summary, Detail: fmt.Sprintf("cannot import state with serial %d over newer state with serial %d. Use -force to write it all the same.", next.Serial, now.Serial)}}
+	case next.Serial == now.Serial && !next.Equal(now):
+		return diag.List{{Code: "state/serial", Severity: diag.Error, Summary: summary, Detail: fmt.Sprintf("cannot overwrite existing state with serial %d with a different state that has the same serial. Use -force to write it all the same.", now.Serial)}}
+	}
+	return nil
+}
+
+func forceUnlock() command.Command {
+	return command.Command{
+		Name: "force-unlock", Synopsis: "Release a stuck lock on the current workspace", Usage: "LOCK_ID",
+		Units: command.InUnit | command.OneUnit,
+		Help: `Release the lock of the state, which a run that has ended left behind. No
+infrastructure is changed. Make sure that the run has ended: two runs at once
+can lose state.`,
+		Args: []command.Arg{{Name: "LOCK_ID", Help: "The ID of the lock, as the message about it says."}},
+		Prepare: func() (command.Flags, command.Run) {
+			o, force := &common{}, false
+			fs := append(append(command.Flags{command.Bool(&force, "force", "Do not ask.")}, flags.Vars(&o.vars)...), o.json.Flags()...)
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) != 1 {
+					return c.UsageError("Invalid number of arguments", "Expected a single argument: LOCK_ID")
+				}
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				return unlock(ctx, c, o, force)
+			}
+		},
+	}
+}
+
+func unlock(ctx context.Context, c *command.Call, o *common, force bool) int {
+	st, workspace, ds := o.open(ctx, c)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	u, ok := st.(store.Unlocker)
+	if !ok {
+		return c.Fail(append(ds, diag.Errorf(nil, "State locked by another local process", "Local state cannot be unlocked by another process: the lock ends with the process that holds it.")...))
+	}
+	id := c.Arg(0)
+	place := "the workspace " + cmp.Or(workspace, store.Default)
+	if p, ok := st.(interface{ Place() string }); ok {
+		place += " (" + p.Place() + ")"
+	}
+	if !force {
+		answer, err := c.Prompt.Ask(ctx, prompt.Question{
+			Title: "Do you really want to force-unlock?",
+			Text:  fmt.Sprintf("The lock %s on the state of %s is released.\nThis allows other runs to change the state, even if the run that holds the lock\nis still at work: make sure that it has ended.\n\nOnly 'yes' will be accepted to confirm.", id, place),
+		})
+		switch {
+		case err != nil:
+			return c.Fail(append(ds, diag.Errorf(nil, "Error asking for confirmation", "%s. Use -force to release the lock without a question.", err)...))
+		case answer != "yes":
+			c.Report.Say("force-unlock cancelled.\n")
+			return 1
+		}
+	}
+	if ds = append(ds, u.ForceUnlock(ctx, id)...); ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	c.Report.Human.Good(fmt.Sprintf("%s state has been successfully unlocked!", view.Product))
+	c.Report.Say(fmt.Sprintf("\n\nThe lock %s on the state of %s was released, and other runs can\nchange the state now.\n", id, place))
+	return c.Report.Status(ds)
+}

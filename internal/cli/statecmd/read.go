@@ -1,0 +1,172 @@
+package statecmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/planjson"
+	"github.com/terrace-iac/terrace/internal/stateedit"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+func list() command.Command {
+	return command.Command{
+		Name: "state list", Aliases: []string{"state ls"}, Synopsis: "List resources in the state", Usage: "[options] [ADDRESS...]",
+		Units: command.InUnit | command.OnlyReads,
+		Help: `List the instances in the state, or those that addresses of modules,
+resources or instances cover.`,
+		Args:     []command.Arg{{Name: "ADDRESS", Help: "A module, a resource or an instance.", Optional: true, Repeated: true, Complete: command.Instances}},
+		Examples: []command.Example{{Line: "state list module.network", Text: "List what is in a module."}},
+		Prepare: func() (command.Flags, command.Run) {
+			o, id := &common{}, ""
+			fs := append(o.reading(), command.Text(&id, "id", "ID", "List only instances whose attribute \"id\" is this."))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				ts, ds := targets(c.Args)
+				if ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				s, ds := o.read(ctx, c)
+				switch {
+				case ds.HasErrors():
+					return c.Fail(ds)
+				case s == nil:
+					return c.Fail(noState())
+				}
+				found, missing := stateedit.Matching(s, ts)
+				for _, t := range missing {
+					return c.Fail(diag.List{{Code: "state/unknown-resource", Severity: diag.Error, Summary: "Unknown resource", Detail: fmt.Sprintf("The current state contains no resource %s. If you've just added this resource to the configuration, you must run \"%s apply\" first to create the resource's entry in the state.", t, view.Program)}})
+				}
+				c.Report.Aside(ds)
+				for _, l := range found {
+					if l.Addr.Deposed != "" || id != "" && attribute(l.Object, "id") != id {
+						continue
+					}
+					if c.Report.Human != nil {
+						fmt.Fprintln(c.Stdout, l.Addr.Instance)
+					}
+					c.Report.Stream.Typed(l.Addr.Instance.String(), "resource_address", nil)
+				}
+				return 0
+			}
+		},
+	}
+}
+
+// attribute is an attribute of an object that is a string, "" if it is none.
+func attribute(o *state.Object, name string) string {
+	if o.JSON == nil {
+		return o.Flat[name]
+	}
+	var all map[string]json.RawMessage
+	var out string
+	if json.Unmarshal(o.JSON, &all) == nil {
+		_ = json.Unmarshal(all[name], &out) // what is no string has no text
+	}
+	return out
+}
+
+func show() command.Command {
+	return command.Command{
+		Name: "state show", Synopsis: "Show a resource in the state", Usage: "[options] ADDRESS",
+		Units: command.InUnit | command.OnlyReads,
+		Help:  `Shows the attributes of one instance in the state.`,
+		Args:  []command.Arg{{Name: "ADDRESS", Help: "The instance.", Complete: command.Instances}},
+		Prepare: func() (command.Flags, command.Run) {
+			o, reveal := &common{}, false
+			fs := append(o.reading(), command.Bool(&reveal, "show-sensitive", "Show sensitive values."))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) != 1 {
+					return c.UsageError("Invalid number of arguments", "Exactly one argument expected")
+				}
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				return runShow(ctx, c, o, reveal)
+			}
+		},
+	}
+}
+
+func runShow(ctx context.Context, c *command.Call, o *common, reveal bool) int {
+	a, err := addr.ParseInstance(c.Arg(0))
+	if err != nil {
+		return c.Fail(badAddress(c.Arg(0), err))
+	}
+	s, ds := o.read(ctx, c)
+	switch {
+	case ds.HasErrors():
+		return c.Fail(ds)
+	case s == nil:
+		return c.Fail(noState())
+	}
+	object, provider, ok := s.Object(addr.Object{Instance: a})
+	if !ok {
+		return c.Fail(diag.List{{Code: "state/no-instance", Severity: diag.Error, Summary: "No instance found for the given address", Detail: fmt.Sprintf("This command requires that the address references one specific instance. To view the available instances, use \"%s state list\". Please modify the address to reference a specific instance.", view.Program)}})
+	}
+	d := state.New().Edit()
+	d.Apply(state.Change{Object: addr.Object{Instance: a}, Provider: provider, New: object})
+	one := d.Freeze()
+	p, more := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: true, RootOnly: true})
+	if ds = append(ds, more...); p == nil {
+		return c.Fail(ds)
+	}
+	defer p.Close()
+	if more := p.SelectProviders(ctx, one); more.HasErrors() {
+		return c.Fail(append(ds, more...))
+	}
+	sc := p.Schemas(ctx)
+	one = p.Translate(one)
+	if o.json.On {
+		doc, err := planjson.State(one, sc, statefile.Version)
+		if err != nil {
+			return c.Fail(append(ds, flags.NotWritten(err)...))
+		}
+		fmt.Fprintf(c.Stdout, "%s\n", doc)
+		return c.Report.Status(append(ds, sc.Ds...))
+	}
+	if err := view.State(c.Stdout, c.Report.Human.Style, one, sc, reveal); err != nil {
+		return 1
+	}
+	return c.Report.Status(append(ds, sc.Ds...))
+}
+
+func pull() command.Command {
+	return command.Command{
+		Name: "state pull", Synopsis: "Pull current state and output to stdout", Usage: "[options]",
+		Units: command.InUnit | command.OnlyReads,
+		Help:  `Print the state, in the form that stores of teams keep it in.`,
+		Prepare: func() (command.Flags, command.Run) {
+			o := &common{}
+			return flags.Vars(&o.vars), func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) > 0 {
+					return c.UsageError("Too many command line arguments", "No arguments are expected.")
+				}
+				s, ds := o.read(ctx, c)
+				if ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				c.Report.Aside(ds)
+				if s == nil {
+					return 0
+				}
+				if err := statefile.Write(c.Stdout, s, false); err != nil {
+					return c.Fail(flags.NotWritten(err))
+				}
+				return 0
+			}
+		},
+	}
+}

@@ -1,0 +1,166 @@
+// Package statecmd is the commands that look at a state and edit it: state list, show,
+// mv, rm, pull, push and replace-provider, taint, untaint and force-unlock.
+//
+// Main function: Commands. The one rule: what is done to a state is done in package
+// stateedit; here it is opened under its lock, backed up, written and reported.
+package statecmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// Commands are the commands of this package.
+func Commands() []command.Command {
+	return []command.Command{
+		{
+			Name: "state", Synopsis: "Advanced state management", Usage: "<subcommand> [options] [args]",
+			Help: `Commands to look at the state and to change it without changing what it
+is about. Each change is made under the lock of the state, and a backup is
+kept where the state is a file.`,
+			Prepare: command.Group("state list, state show, state mv, state rm, state pull, state push or state replace-provider"),
+		},
+		list(), show(), mv(), rm(), pull(), push(), replaceProvider(), taint(), untaint(), forceUnlock(),
+	}
+}
+
+// common are the flags that all of these commands have.
+type common struct {
+	state  flags.State
+	vars   []vars.Flag
+	json   flags.JSON
+	remote bool // -ignore-remote-version
+}
+
+func (o *common) reading() command.Flags {
+	return append(append(command.Flags{o.state.PathFlag()}, flags.Vars(&o.vars)...), append(o.json.Flags(), flags.NoColor())...)
+}
+
+func (o *common) writing() command.Flags {
+	fs := append(o.state.Lock.Flags(), o.reading()...)
+	return append(fs,
+		command.Text(&o.state.Backup, "backup", "path", "Where to back up the existing state file before it changes.").Completes(command.Files),
+		command.Bool(&o.remote, "ignore-remote-version", "Go on though the language version of a remote workspace is another one."))
+}
+
+// open opens the state that the flags name.
+func (o *common) open(ctx context.Context, c *command.Call) (st store.Store, workspace string, ds diag.List) {
+	place, ds := project.WhereState(ctx, c, o.vars)
+	if ds.HasErrors() {
+		return nil, "", ds
+	}
+	workspace, more := project.WorkspaceName(c)
+	if ds = append(ds, more...); ds.HasErrors() {
+		return nil, "", ds
+	}
+	if o.state.Path != "" {
+		if place, more = project.LocalFile(ctx, c); more.HasErrors() {
+			return nil, "", append(ds, more...)
+		}
+		workspace = store.Default
+	}
+	st, more = project.OpenStore(c, place, workspace, o.state)
+	return st, workspace, append(ds, more...)
+}
+
+// read reads the state without changing anything.
+func (o *common) read(ctx context.Context, c *command.Call) (*state.State, diag.List) {
+	st, workspace, ds := o.open(ctx, c)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	s, more := statemgr.Read(ctx, project.StateOptions(c, st, workspace))
+	return s, append(ds, more...)
+}
+
+// take locks and reads the state. operation is what the lock says.
+func (o *common) take(ctx context.Context, c *command.Call, operation string) (*statemgr.State, diag.List) {
+	st, workspace, ds := o.open(ctx, c)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	at := project.StateOptions(c, st, workspace)
+	at.Run = store.LockInfo{Operation: operation, Who: c.User() + "@" + c.Host(), Version: statefile.Version, Created: c.Now()}
+	if o.state.On {
+		at.Lock, at.Timeout = &at.Run, o.state.Timeout
+	}
+	h, more := statemgr.Take(ctx, at)
+	return h, append(ds, more...)
+}
+
+// stamped makes the backup a file with the time in its name, as the commands that
+// change addresses leave it, where the state is a file and no other was asked for.
+func (o *common) stamped(ctx context.Context, c *command.Call) diag.List {
+	if o.state.Backup != "" && o.state.Backup != "-" {
+		return nil
+	}
+	o.state.Backup = ""
+	st, _, ds := o.open(ctx, c)
+	if file, ok := st.(interface{ Path() string }); ok {
+		at := c.Now().Unix()
+		for {
+			o.state.Backup = fmt.Sprintf("%s.%d.backup", file.Path(), at)
+			if _, err := os.Lstat(o.state.Backup); err != nil {
+				break
+			}
+			at++ // a change within the same second has one already
+		}
+	}
+	return ds
+}
+
+// edit opens the state, lets change make another of it, and writes that. What change
+// reports, and done, come after the state is written; done may be nil.
+func (o *common) edit(ctx context.Context, c *command.Call, operation string, change func(*state.State) (next *state.State, done func(), ds diag.List)) int {
+	h, ds := o.take(ctx, c, operation)
+	if h == nil {
+		return c.Fail(ds)
+	}
+	next, done, more := change(h.Current())
+	if ds = append(ds, more...); !ds.HasErrors() && next != nil {
+		ds = append(ds, h.Write(ctx, next)...)
+	}
+	ds = append(ds, h.Release()...)
+	if !ds.HasErrors() && done != nil {
+		done()
+	}
+	return c.Report.Status(ds)
+}
+
+// targets parses addresses.
+func targets(args []string) ([]addr.Target, diag.List) {
+	var out []addr.Target
+	var ds diag.List
+	for _, a := range args {
+		t, err := addr.ParseTarget(a)
+		if err != nil {
+			ds = append(ds, badAddress(a, err)...)
+			continue
+		}
+		out = append(out, t)
+	}
+	return out, ds
+}
+
+func badAddress(address string, err error) diag.List {
+	return diag.List{{Code: "state/address", Severity: diag.Error, Summary: "Invalid address", Detail: fmt.Sprintf("%q is not the address of a module, resource or instance: %s.", address, strings.TrimSuffix(err.Error(), "."))}}
+}
+
+// noState is the error of commands that need a state where there is none.
+func noState() diag.List {
+	return diag.List{{Code: "state/none", Severity: diag.Error, Summary: "No state file was found", Detail: fmt.Sprintf("State management commands require a state file. Run this command in a directory where %s has been run or use the -state flag to point the command to a specific state location.", view.Product)}}
+}
