@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
-	"github.com/zclconf/go-cty/cty"
+	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
 func comment(text string) hclwrite.Tokens {
@@ -17,10 +17,10 @@ func comment(text string) hclwrite.Tokens {
 // autoInclude is the text of an autoinclude file: everything is evaluated in
 // the stack file, but expressions that need the outputs of a dependency, which
 // are kept for the unit.
-func (c *calc) autoInclude(e *ev, b *block, dir string) []byte {
-	body, ok := b.raw.(*hclsyntax.Body)
+func (c *evaluator) autoInclude(e *evaluation, b *syntax.Block, dir string) []byte {
+	body, ok := b.Raw.(*hclsyntax.Body)
 	if !ok {
-		c.errorf(&b.at, "unit/autoinclude", "Autoinclude in JSON", "An autoinclude block must stand in a file of the native syntax.")
+		c.errorf(&b.At, "unit/autoinclude", "Autoinclude in JSON", "An autoinclude block must stand in a file of the native syntax.")
 		return nil
 	}
 	f := hclwrite.NewEmptyFile()
@@ -34,8 +34,8 @@ func (c *calc) autoInclude(e *ev, b *block, dir string) []byte {
 }
 
 type autoWriter struct {
-	c   *calc
-	e   *ev
+	c   *evaluator
+	e   *evaluation
 	dir string
 }
 
@@ -55,7 +55,7 @@ func (w *autoWriter) body(out *hclwrite.Body, body *hclsyntax.Body, in string) {
 	slices.SortFunc(items, func(a, b item) int { return a.at - b.at })
 	for i, it := range items {
 		if it.a != nil {
-			w.attr(out, it.a, in)
+			w.Attr(out, it.a, in)
 			continue
 		}
 		if it.b.Type == "locals" || it.b.Type == "values" || it.b.Type == "autoinclude" {
@@ -70,16 +70,15 @@ func (w *autoWriter) body(out *hclwrite.Body, body *hclsyntax.Body, in string) {
 	}
 }
 
-func (w *autoWriter) attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string) {
-	r := &reader{f: &file{path: w.e.f.path, dir: w.e.f.dir}}
-	x := r.compile(a.Expr)
-	for _, ref := range refsOf(x) {
+func (w *autoWriter) Attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string) {
+	x := w.e.f.CompileAlone(a.Expr, nil)
+	for _, ref := range syntax.RefsOf(x) {
 		if ref.RootName() == "dependency" {
 			out.SetAttributeRaw(a.Name, w.kept(a.Expr, x))
 			return
 		}
 	}
-	v, _ := w.c.rawIn(w.e, x).UnmarkDeep()
+	v, _ := w.c.raw(w.e, x).UnmarkDeep()
 	if w.c.stuck() {
 		return
 	}
@@ -101,16 +100,16 @@ func (w *autoWriter) attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string)
 
 // kept writes an expression as it stands, but for references that only the
 // stack file knows, which are replaced by their values.
-func (w *autoWriter) kept(x hcl.Expression, c *xpr) hclwrite.Tokens {
+func (w *autoWriter) kept(x hcl.Expression, c *syntax.Expr) hclwrite.Tokens {
 	at := x.Range()
-	text := string(at.SliceBytes(w.e.f.src.Bytes))
-	refs := refsOf(c)
+	text := string(at.SliceBytes(w.e.f.Src.Bytes))
+	refs := syntax.RefsOf(c)
 	slices.SortFunc(refs, func(a, b hcl.Traversal) int { return b.SourceRange().Start.Byte - a.SourceRange().Start.Byte })
 	for _, ref := range refs {
 		switch ref.RootName() {
 		case "local", "values", "unit", "stack":
 			place := ref.SourceRange()
-			v, _ := w.c.rawIn(w.e, &xpr{Expression: &hclsyntax.ScopeTraversalExpr{Traversal: ref, SrcRange: place}, kind: reference, ref: ref, id: -1}).UnmarkDeep()
+			v, _ := w.c.raw(w.e, &syntax.Expr{Expression: &hclsyntax.ScopeTraversalExpr{Traversal: ref, SrcRange: place}, Kind: syntax.Reference, Ref: ref, Cell: -1}).UnmarkDeep()
 			if w.c.stuck() || !v.IsWhollyKnown() {
 				return nil
 			}
@@ -119,26 +118,4 @@ func (w *autoWriter) kept(x hcl.Expression, c *xpr) hclwrite.Tokens {
 		}
 	}
 	return hclwrite.Tokens{{Type: hclsyntax.TokenIdent, Bytes: []byte(text)}}
-}
-
-// rawIn computes an expression that is no part of a file's own compilation.
-func (c *calc) rawIn(e *ev, x *xpr) cty.Value { return c.raw(e, unnumbered(x)) }
-
-// unnumbered is an expression, and all in it, without cells.
-func unnumbered(x *xpr) *xpr {
-	y := *x
-	y.id = -1
-	y.args = nil
-	for _, a := range x.args {
-		y.args = append(y.args, unnumbered(a))
-	}
-	y.items = nil
-	for _, it := range x.items {
-		if it.keyX != nil {
-			it.keyX = unnumbered(it.keyX)
-		}
-		it.x = unnumbered(it.x)
-		y.items = append(y.items, it)
-	}
-	return &y
 }

@@ -2,6 +2,7 @@ package unit
 
 import (
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -152,22 +153,22 @@ type Scalars struct {
 
 // decoder reads the arguments of one block.
 type decoder struct {
-	c    *calc
+	c    *evaluator
 	n    node
-	spec *blockSpec
+	spec *syntax.BlockSpec
 	name string // how the block is called in errors
 	late bool   // something that was read holds an unknown
 }
 
-// arg is an argument, converted; NilVal if it is not set. Marks are taken off.
-func (d *decoder) arg(name string) cty.Value {
+// Arg is an argument, converted; NilVal if it is not set. Marks are taken off.
+func (d *decoder) Arg(name string) cty.Value {
 	in := d.n.child(d.c, name)
-	a := d.spec.arg(name)
+	a := d.spec.Arg(name)
 	if in == nil {
-		if a.required && !d.c.needsLeaf {
+		if a.Required && !d.c.needsLeaf {
 			d.c.incomplete(d.n, d.spec, name, d.name)
 		}
-		return a.def
+		return a.Def
 	}
 	c := d.c.sub(d.c.leaf, d.c.full)
 	v := typed(in, a).value(c)
@@ -177,10 +178,10 @@ func (d *decoder) arg(name string) cty.Value {
 	}
 	bare, _ := v.Unmark()
 	if bare.IsNull() {
-		if a.required {
+		if a.Required {
 			d.c.incomplete(d.n, d.spec, name, d.name)
 		}
-		return a.def
+		return a.Def
 	}
 	d.late = d.late || !bare.IsWhollyKnown()
 	return bare
@@ -188,11 +189,11 @@ func (d *decoder) arg(name string) cty.Value {
 
 // incomplete reports a required argument that is missing after merging, with
 // the files that contributed (rule 12).
-func (c *calc) incomplete(n node, spec *blockSpec, arg, name string) {
+func (c *evaluator) incomplete(n node, spec *syntax.BlockSpec, arg, name string) {
 	_, at := n.where()
-	what := spec.name
+	what := spec.Name
 	if name != "" {
-		what += " " + quote(name)
+		what += " " + syntax.Quote(name)
 	}
 	m := codeErr(at, "unit/missing-argument", "Missing required argument", "The argument %q of %s is required, but no definition was found.", arg, what)
 	for low := below(c, n); low != nil; low = below(c, low) {
@@ -204,21 +205,21 @@ func (c *calc) incomplete(n node, spec *blockSpec, arg, name string) {
 }
 
 func (d *decoder) text(name string) string {
-	if v := d.arg(name); isString(v) {
+	if v := d.Arg(name); syntax.IsString(v) {
 		return v.AsString()
 	}
 	return ""
 }
 
 func (d *decoder) flag(name string, unset bool) bool {
-	if v := d.arg(name); v != cty.NilVal && known(v) {
+	if v := d.Arg(name); v != cty.NilVal && syntax.Known(v) {
 		return v.True()
 	}
 	return unset
 }
 
 func (d *decoder) number(name string) int {
-	if v := d.arg(name); v != cty.NilVal && known(v) {
+	if v := d.Arg(name); v != cty.NilVal && syntax.Known(v) {
 		n, _ := v.AsBigFloat().Int64()
 		return int(n)
 	}
@@ -226,34 +227,34 @@ func (d *decoder) number(name string) int {
 }
 
 func (d *decoder) words(name string) []string {
-	v := d.arg(name)
+	v := d.Arg(name)
 	if v == cty.NilVal || !v.IsWhollyKnown() {
 		return nil
 	}
 	out := make([]string, 0, v.LengthInt())
 	for _, w := range v.AsValueSlice() {
 		w, _ = w.Unmark()
-		if isString(w) {
+		if syntax.IsString(w) {
 			out = append(out, w.AsString())
 		}
 	}
 	return out
 }
 
-func (d *decoder) at() *source.Range {
+func (d *decoder) At() *source.Range {
 	_, at := d.n.where()
 	return at
 }
 
 // each calls f for every labeled block in a group.
-func (c *calc) each(n node, spec *blockSpec, f func(label string, d *decoder)) {
+func (c *evaluator) each(n node, spec *syntax.BlockSpec, f func(label string, d *decoder)) {
 	if n == nil {
 		return
 	}
 	o := n.open(c)
 	labels, ok := o.keys(c)
 	if !ok && !c.stuck() && !isNull(c, o) {
-		c.notAMap(spec.name, o)
+		c.notAMap(spec.Name, o)
 		return
 	}
 	for _, l := range labels {
@@ -265,14 +266,14 @@ func (c *calc) each(n node, spec *blockSpec, f func(label string, d *decoder)) {
 }
 
 // one opens a block that stands at most once; nil if there is none.
-func (c *calc) one(n node, spec *blockSpec) *decoder {
+func (c *evaluator) one(n node, spec *syntax.BlockSpec) *decoder {
 	if n == nil {
 		return nil
 	}
 	o := n.open(c)
 	if _, ok := o.keys(c); !ok {
 		if !c.stuck() && !isNull(c, o) && !unknownNode(c, o) {
-			c.notAMap(spec.name, o)
+			c.notAMap(spec.Name, o)
 		}
 		return nil
 	}
@@ -281,44 +282,44 @@ func (c *calc) one(n node, spec *blockSpec) *decoder {
 }
 
 // checkArgs reports unknown members of a block that is written as an attribute.
-func (c *calc) checkArgs(n node, spec *blockSpec) {
+func (c *evaluator) checkArgs(n node, spec *syntax.BlockSpec) {
 	names, _ := n.keys(c)
 	for _, k := range names {
-		if spec.arg(k) != nil || spec.block(k) != nil || ignoredMember(spec, k) {
+		if spec.Arg(k) != nil || spec.Block(k) != nil || ignoredMember(spec, k) {
 			continue
 		}
 		_, at := n.where()
 		hint := ""
-		if near := nearest(k, spec.names()); near != "" {
-			hint = " Did you mean " + quote(near) + "?"
+		if near := syntax.Nearest(k, spec.Names()); near != "" {
+			hint = " Did you mean " + syntax.Quote(near) + "?"
 		}
-		c.errorf(at, "unit/unsupported-argument", "Unsupported argument", "%s has no argument named %q.%s", spec.name, k, hint)
+		c.errorf(at, "unit/unsupported-argument", "Unsupported argument", "%s has no argument named %q.%s", spec.Name, k, hint)
 	}
 }
 
 // ignoredMember tells what objects that were read from other files carry beside
 // the arguments.
-func ignoredMember(spec *blockSpec, name string) bool {
+func ignoredMember(spec *syntax.BlockSpec, name string) bool {
 	switch name {
 	case "name":
-		return spec.label == oneLabel
+		return spec.Label == syntax.OneLabel
 	case "outputs", "inputs", "skip":
-		return spec.name == "dependency"
+		return spec.Name == "dependency"
 	case "value":
-		return spec.name == "feature"
+		return spec.Name == "feature"
 	}
 	return false
 }
 
 func (d *decoder) textMap(name string) map[string]string {
-	v := d.arg(name)
+	v := d.Arg(name)
 	if v == cty.NilVal || !v.IsWhollyKnown() {
 		return nil
 	}
 	out := map[string]string{}
 	for k, w := range v.AsValueMap() {
 		w, _ = w.Unmark()
-		if isString(w) {
+		if syntax.IsString(w) {
 			out[k] = w.AsString()
 		}
 	}

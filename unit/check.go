@@ -3,6 +3,8 @@ package unit
 import (
 	"slices"
 
+	"github.com/terrace-iac/terrace/unit/syntax"
+
 	version "github.com/hashicorp/go-version"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -21,7 +23,7 @@ const (
 // fetched.
 func (u *Unit) Check(t *demand.Task) diag.List {
 	c := u.on(t, false)
-	c.add(u.e.f.ds)
+	c.add(u.e.f.Diags)
 	u.everything(c)
 	c.add(u.checkBlocks(t))
 	for _, part := range []func(*demand.Task) diag.List{
@@ -81,7 +83,7 @@ func (u *Unit) CheckRunner(t *demand.Task) diag.List {
 		return ds
 	}
 	check := func(s *Setting, what, have string) {
-		if s == nil || !isString(s.Value) || s.Value.AsString() == "" {
+		if s == nil || !syntax.IsString(s.Value) || s.Value.AsString() == "" {
 			return
 		}
 		want, err := version.NewConstraint(s.Value.AsString())
@@ -127,7 +129,7 @@ func (u *Unit) CheckInputs(t *demand.Task, required map[string]bool, strict bool
 	}
 	for name, must := range required {
 		if must && !given[name] && !given[""] {
-			c.add(codeErr(&u.e.f.root.at, "unit/missing-input", "Missing input", "The module needs a value for the variable %q, and the inputs give none. Add it to the inputs, or give the variable a default.", name))
+			c.add(codeErr(&u.e.f.Root.At, "unit/missing-input", "Missing input", "The module needs a value for the variable %q, and the inputs give none. Add it to the inputs, or give the variable a default.", name))
 		}
 	}
 	return c.ds.Sort()
@@ -151,8 +153,8 @@ func suggestion(name string, declared map[string]bool) string {
 	for n := range declared {
 		names = append(names, n)
 	}
-	if near := nearest(name, names); near != "" {
-		return " Did you mean " + quote(near) + "?"
+	if near := syntax.Nearest(name, names); near != "" {
+		return " Did you mean " + syntax.Quote(near) + "?"
 	}
 	return ""
 }
@@ -175,7 +177,7 @@ func (u *Unit) Warnings(t *demand.Task) diag.List {
 		if i.mode == noMerge {
 			continue
 		}
-		deps := rebase(c.conf(i.e), i.e.f.dir).members["dependency"]
+		deps := rebase(c.merged(i.e), i.e.f.Dir).members["dependency"]
 		if deps == nil {
 			continue
 		}
@@ -205,20 +207,20 @@ func (u *Unit) Warnings(t *demand.Task) diag.List {
 
 // overriddenTargets warns where inherited inputs go on reading a dependency
 // that this file points elsewhere.
-func (u *Unit) overriddenTargets(c *calc, merged func(label string) (Target, *source.Range, bool)) {
-	for _, b := range u.e.f.root.of("dependency") {
-		was, at, ok := merged(b.label)
-		if !ok || b.attr("config_path") == nil {
+func (u *Unit) overriddenTargets(c *evaluator, merged func(label string) (Target, *source.Range, bool)) {
+	for _, b := range u.e.f.Root.Of("dependency") {
+		was, at, ok := merged(b.Label)
+		if !ok || b.Attr("config_path") == nil {
 			continue
 		}
-		d := &depNode{scope: u.e, label: b.label, raw: &blockNode{u.e, b}}
+		d := &depNode{scope: u.e, label: b.Label, raw: &blockNode{u.e, b}}
 		one := c.sub(u.e, false)
 		now, ok := d.target(one)
 		if !ok || now == was {
 			continue
 		}
-		if key := u.inheritedUse(c, was, b.label); key != "" {
-			w := diag.Warnf(&b.at, "Overridden dependency is still read", "This dependency points to %s, but the inherited input %q goes on reading the outputs of %s: what a file imports does not change with who imports it. Set the input here too.", now, key, was)
+		if key := u.inheritedUse(c, was, b.Label); key != "" {
+			w := diag.Warnf(&b.At, "Overridden dependency is still read", "This dependency points to %s, but the inherited input %q goes on reading the outputs of %s: what a file imports does not change with who imports it. Set the input here too.", now, key, was)
 			w[0].Code = "unit/override-no-feedback"
 			c.add(w.Note(at, "the imported dependency"))
 		}
@@ -227,7 +229,7 @@ func (u *Unit) overriddenTargets(c *calc, merged func(label string) (Target, *so
 
 // inheritedUse is the first inherited input that reads a target through a
 // dependency of another file, or "".
-func (u *Unit) inheritedUse(c *calc, was Target, label string) string {
+func (u *Unit) inheritedUse(c *evaluator, was Target, label string) string {
 	n := u.field(c, "inputs")
 	if n == nil {
 		return ""
@@ -241,10 +243,10 @@ func (u *Unit) inheritedUse(c *calc, was Target, label string) string {
 		}
 		one := c.sub(u.e, false)
 		in.value(one)
-		if one.met == nil {
+		if one.facts == nil {
 			continue
 		}
-		for _, d := range one.met.deps {
+		for _, d := range one.facts.deps {
 			if d.target == was && d.label == label && d.via != u.e {
 				return k
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -22,7 +23,7 @@ type scopeTree struct {
 
 func (n *scopeTree) put(ref hcl.Traversal, v cty.Value, leaf bool) {
 	for _, step := range ref {
-		name, _ := stepName(step)
+		name, _ := syntax.StepName(step)
 		i := slices.Index(n.names, name)
 		if i < 0 {
 			i = len(n.names)
@@ -50,55 +51,55 @@ func (n *scopeTree) values() map[string]cty.Value {
 }
 
 // raw computes an expression: in its cell, or directly where it has none.
-func (c *calc) raw(e *ev, x *xpr) cty.Value {
-	switch x.kind {
-	case constant:
-		return x.v
-	case object:
+func (c *evaluator) raw(e *evaluation, x *syntax.Expr) cty.Value {
+	switch x.Kind {
+	case syntax.Constant:
+		return x.ConstantValue
+	case syntax.Object:
 		return c.rawObject(e, x)
-	case tuple:
-		vals := make([]cty.Value, len(x.args))
-		for i, a := range x.args {
+	case syntax.Tuple:
+		vals := make([]cty.Value, len(x.Args))
+		for i, a := range x.Args {
 			vals[i] = c.eval(e, a)
 			if c.needsLeaf {
 				return cty.DynamicVal
 			}
 		}
 		return cty.TupleVal(vals)
-	case reference:
+	case syntax.Reference:
 		return c.rawReference(e, x)
-	case mergeCall, deepCall:
+	case syntax.MergeCall, syntax.DeepCall:
 		return c.rawMerge(e, x)
-	case readCall:
+	case syntax.ReadCall:
 		if n := c.readConfig(e, x); n != nil {
 			return n.value(c)
 		}
 		return cty.DynamicVal
-	case relative:
-		base := (&xprNode{e: e, x: x.args[0]}).open(c)
+	case syntax.Relative:
+		base := (&exprNode{e: e, x: x.Args[0]}).open(c)
 		if c.stuck() {
 			return cty.DynamicVal
 		}
-		r := c.descend(base, x.ref, 0)
-		return c.rest(r, x.ref, x)
+		r := c.descend(base, x.Ref, 0)
+		return c.rest(r, x.Ref, x)
 	default:
 		return c.rawOpaque(e, x)
 	}
 }
 
-func (c *calc) rawObject(e *ev, x *xpr) cty.Value {
-	vals := make(map[string]cty.Value, len(x.items))
+func (c *evaluator) rawObject(e *evaluation, x *syntax.Expr) cty.Value {
+	vals := make(map[string]cty.Value, len(x.Items))
 	var marks []cty.ValueMarks
-	for i := range x.items {
-		it := &x.items[i]
-		k := it.key
-		if it.keyX != nil {
-			v, m := c.eval(e, it.keyX).Unmark()
+	for i := range x.Items {
+		it := &x.Items[i]
+		k := it.Key
+		if it.KeyX != nil {
+			v, m := c.eval(e, it.KeyX).Unmark()
 			if c.needsLeaf {
 				return cty.DynamicVal
 			}
 			marks = append(marks, m)
-			at := it.keyX.at()
+			at := it.KeyX.At()
 			kv := c.convert(v, cty.String, "key", at)
 			switch {
 			case c.failed || !kv.IsKnown():
@@ -108,7 +109,7 @@ func (c *calc) rawObject(e *ev, x *xpr) cty.Value {
 			}
 			k = kv.AsString()
 		}
-		vals[k] = c.eval(e, it.x)
+		vals[k] = c.eval(e, it.X)
 		if c.needsLeaf {
 			return cty.DynamicVal
 		}
@@ -117,29 +118,29 @@ func (c *calc) rawObject(e *ev, x *xpr) cty.Value {
 }
 
 // rawReference is the value of a plain reference.
-func (c *calc) rawReference(e *ev, x *xpr) cty.Value {
+func (c *evaluator) rawReference(e *evaluation, x *syntax.Expr) cty.Value {
 	if c.deep++; c.deep > maxFollow {
 		c.add(e.cycleAt(x).ds)
 		return cty.DynamicVal
 	}
 	defer func() { c.deep-- }()
-	r := c.resolve(e, x.ref)
+	r := c.resolve(e, x.Ref)
 	if c.stuck() {
 		return cty.DynamicVal
 	}
 	if r.n == nil {
-		at := x.at()
-		why := unknownRoot(x.ref.RootName())
-		if !e.f.src.Shows(at.Start.Line, at.End.Line) {
-			why = unknownName(why, &hclsyntax.ScopeTraversalExpr{Traversal: x.ref})
+		at := x.At()
+		why := unknownRoot(x.Ref.RootName())
+		if !e.f.Src.Shows(at.Start.Line, at.End.Line) {
+			why = unknownName(why, &hclsyntax.ScopeTraversalExpr{Traversal: x.Ref})
 		}
 		return c.errorf(&at, "unit/unknown-variable", unknownVariable, "%s", why)
 	}
-	return c.rest(r, x.ref, x)
+	return c.rest(r, x.Ref, x)
 }
 
 // rest takes the steps of a reference that HCL knows better.
-func (c *calc) rest(r resolved, ref hcl.Traversal, x *xpr) cty.Value {
+func (c *evaluator) rest(r resolved, ref hcl.Traversal, x *syntax.Expr) cty.Value {
 	if r.missing != "" {
 		at := ref[r.used].SourceRange()
 		if c.tolerates(r, &at) {
@@ -156,7 +157,7 @@ func (c *calc) rest(r resolved, ref hcl.Traversal, x *xpr) cty.Value {
 		d.Expression, d.EvalContext = nil, nil
 	}
 	if ds := diag.FromHCL(diags); len(ds) > 0 {
-		at := x.at()
+		at := x.At()
 		if c.l.env.Tolerant && ofOutputs(ref) {
 			return c.missingOutput(&at, ds[0].Detail)
 		}
@@ -170,13 +171,13 @@ func ofOutputs(ref hcl.Traversal) bool {
 	if ref.RootName() != "dependency" || len(ref) < 3 {
 		return false
 	}
-	name, _ := stepName(ref[2])
+	name, _ := syntax.StepName(ref[2])
 	return name == "outputs"
 }
 
 // missingOutput warns of an output, or a part of one, that is missing where outputs
 // need not exist.
-func (c *calc) missingOutput(at *source.Range, why string) cty.Value {
+func (c *evaluator) missingOutput(at *source.Range, why string) cty.Value {
 	ds := diag.Warnf(at, "Missing output", "%s", why)
 	ds[0].Code = "unit/missing-output"
 	c.add(ds)
@@ -186,11 +187,11 @@ func (c *calc) missingOutput(at *source.Range, why string) cty.Value {
 
 // rawOpaque lets HCL compute what only it knows, with the values of the
 // references found first.
-func (c *calc) rawOpaque(e *ev, x *xpr) cty.Value {
+func (c *evaluator) rawOpaque(e *evaluation, x *syntax.Expr) cty.Value {
 	var tree scopeTree
 	var missing []resolved
 	var missRefs []hcl.Traversal
-	for _, ref := range x.refs {
+	for _, ref := range x.Refs {
 		r := c.resolve(e, ref)
 		if c.stuck() {
 			return cty.DynamicVal
@@ -209,10 +210,10 @@ func (c *calc) rawOpaque(e *ev, x *xpr) cty.Value {
 		}
 		tree.put(ref[:r.used], v, true)
 	}
-	ctx := c.l.functions(e.f, x.tables)
+	ctx := c.l.functions(e.f, x.Tables)
 	ctx = ctx.NewChild()
 	ctx.Variables = tree.values()
-	if len(x.calls) > 0 {
+	if len(x.Calls) > 0 {
 		ctx.Functions = c.contextFunctions(e, x)
 	}
 	v, diags := x.Expression.Value(ctx)
@@ -231,7 +232,7 @@ func (c *calc) rawOpaque(e *ev, x *xpr) cty.Value {
 
 // tolerates makes a warning of an output that is missing, where outputs need
 // not exist.
-func (c *calc) tolerates(r resolved, at *source.Range) bool {
+func (c *evaluator) tolerates(r resolved, at *source.Range) bool {
 	if _, ok := r.n.(*outputsView); !ok || !c.l.env.Tolerant {
 		return false
 	}
@@ -241,7 +242,7 @@ func (c *calc) tolerates(r resolved, at *source.Range) bool {
 
 // explainMissing makes HCL's errors about our own names tell more, and takes
 // away those that are tolerated.
-func (c *calc) explainMissing(diags hcl.Diagnostics, missing []resolved, refs []hcl.Traversal) hcl.Diagnostics {
+func (c *evaluator) explainMissing(diags hcl.Diagnostics, missing []resolved, refs []hcl.Traversal) hcl.Diagnostics {
 	var out hcl.Diagnostics
 next:
 	for _, d := range diags {
@@ -251,7 +252,7 @@ next:
 		}
 		if d.Summary == "Unknown variable" {
 			for _, root := range [...]string{"local", "import", "include", "dependency", "feature", "values", "module"} {
-				if strings.Contains(d.Detail, quote(root)) {
+				if strings.Contains(d.Detail, syntax.Quote(root)) {
 					d.Detail = unknownRoot(root)
 				}
 			}

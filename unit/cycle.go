@@ -9,56 +9,21 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
-// nameOf names an expression of the file: the local value or argument that it
-// belongs to.
-func (f *file) nameOf(x *xpr) string {
-	if a, local := f.attrOf(x); a != nil {
-		if local {
-			return "local." + a.name
-		}
-		return a.name
-	}
-	return f.path
-}
-
-// attrOf finds the local value, or the argument at the top, that an expression
-// stands in.
-func (f *file) attrOf(x *xpr) (a *attr, local bool) {
-	if x.Expression == nil || f.root == nil {
-		return nil, false
-	}
-	at := x.at()
-	in := func(b *block) *attr {
-		if b == nil {
-			return nil
-		}
-		for _, a := range b.attrs {
-			if a.at.Start.Byte <= at.Start.Byte && at.End.Byte <= a.at.End.Byte {
-				return a
-			}
-		}
-		return nil
-	}
-	if a := in(f.root.first("locals")); a != nil {
-		return a, true
-	}
-	return in(f.root), false
-}
-
 // cycle is the error about an expression that needs its own value. The same
-// circle always gives the same message, wherever it was entered.
-func (f *file) cycle(e *ev, x *xpr) *diag.Message {
-	steps := f.localCircle(x)
-	key := "cycle\x00" + f.path
+// cycle always gives the same message, wherever it was entered.
+func cycleIn(f *syntax.File, e *evaluation, x *syntax.Expr) *diag.Message {
+	steps := localCycle(f, x)
+	key := "cycle\x00" + f.Path
 	for _, s := range steps {
 		key += "\x00" + s.name
 	}
 	if len(steps) == 0 {
-		key += "\x00" + x.at().String()
+		key += "\x00" + x.At().String()
 	}
-	return e.l.warns.Do(key, func() diag.List { return diag.List{f.circleMessage(x, steps)} })[0]
+	return e.l.warns.Do(key, func() diag.List { return diag.List{cycleMessage(f, x, steps)} })[0]
 }
 
 type localStep struct {
@@ -66,11 +31,11 @@ type localStep struct {
 	at   source.Range // of the reference to the next
 }
 
-func (f *file) circleMessage(x *xpr, steps []localStep) *diag.Message {
+func cycleMessage(f *syntax.File, x *syntax.Expr, steps []localStep) *diag.Message {
 	if len(steps) == 0 {
-		at := x.at()
+		at := x.At()
 		m := &diag.Message{Code: "unit/cycle", Summary: "Circular reference",
-			Detail: f.nameOf(x) + " needs its own value, through other files or through the blocks of this one, or by so long a chain of references that it is not followed to its end. Remove the reference."}
+			Detail: f.NameOf(x) + " needs its own value, through other files or through the blocks of this one, or by so long a chain of references that it is not followed to its end. Remove the reference."}
 		if at.Filename != "" {
 			m.At = &at
 		}
@@ -94,26 +59,26 @@ func (f *file) circleMessage(x *xpr, steps []localStep) *diag.Message {
 	return m
 }
 
-// localCircle finds the shortest circle of local values that an expression
+// localCircle finds the shortest cycle of local values that an expression
 // leads into, beginning with the first in alphabetical order.
-func (f *file) localCircle(x *xpr) []localStep {
-	locals := f.root.first("locals")
+func localCycle(f *syntax.File, x *syntax.Expr) []localStep {
+	locals := f.Root.First("locals")
 	if locals == nil {
 		return nil
 	}
 	edges := map[string][]localStep{}
-	for _, a := range locals.attrs {
-		a.x.eachRef(func(ref hcl.Traversal) {
-			if name, ok := localName(ref); ok && locals.attr(name) != nil {
-				edges[a.name] = append(edges[a.name], localStep{name, ref.SourceRange()})
+	for _, a := range locals.Attrs {
+		a.Expr.EachRef(func(ref hcl.Traversal) {
+			if name, ok := localName(ref); ok && locals.Attr(name) != nil {
+				edges[a.Name] = append(edges[a.Name], localStep{name, ref.SourceRange()})
 			}
 		})
 	}
 	var start []string
-	if a, local := f.attrOf(x); a != nil && local {
-		start = append(start, a.name)
+	if a, local := f.AttrOf(x); a != nil && local {
+		start = append(start, a.Name)
 	} else {
-		x.eachRef(func(ref hcl.Traversal) {
+		x.EachRef(func(ref hcl.Traversal) {
 			if name, ok := localName(ref); ok {
 				start = append(start, name)
 			}
@@ -130,25 +95,25 @@ func (f *file) localCircle(x *xpr) []localStep {
 			queue = append(queue, s.name)
 		}
 	}
-	onCircles(seen, edges)
+	onCycles(seen, edges)
 	var best []localStep
 	for i, name := range slices.Sorted(maps.Keys(seen)) {
 		if i == maxSearched && best != nil {
 			break
 		}
-		if c := circleThrough(name, edges); c != nil && (best == nil || len(c) < len(best)) {
+		if c := cycleThrough(name, edges); c != nil && (best == nil || len(c) < len(best)) {
 			best = c
 		}
 	}
 	return best
 }
 
-// maxSearched is through how many local values the shortest circle is looked for.
+// maxSearched is through how many local values the shortest cycle is looked for.
 const maxSearched = 100
 
-// onCircles leaves the names that lie on a circle or between two: again and
+// onCycles leaves the names that lie on a cycle or between two: again and
 // again it takes away those that lead nowhere.
-func onCircles(names map[string]bool, edges map[string][]localStep) {
+func onCycles(names map[string]bool, edges map[string][]localStep) {
 	left := map[string]int{} // by name: how many of those it leads to are still there
 	from := map[string][]string{}
 	for n := range names {
@@ -181,11 +146,11 @@ func localName(ref hcl.Traversal) (string, bool) {
 	if ref.RootName() != "local" || len(ref) < 2 {
 		return "", false
 	}
-	return stepName(ref[1])
+	return syntax.StepName(ref[1])
 }
 
-// circleThrough is the shortest way from a name back to itself.
-func circleThrough(name string, edges map[string][]localStep) []localStep {
+// cycleThrough is the shortest way from a name back to itself.
+func cycleThrough(name string, edges map[string][]localStep) []localStep {
 	came := map[string]localStep{} // by name: who led there, and where
 	queue := []string{name}
 	for len(queue) > 0 {

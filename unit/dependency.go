@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -19,21 +20,21 @@ type Target string
 
 // depsNode is the dependency blocks that are in force for a file.
 type depsNode struct {
-	e   *ev
+	e   *evaluation
 	raw node // nil if there are none
 }
 
-func (c *calc) dependencies(e *ev) node {
+func (c *evaluator) dependencies(e *evaluation) node {
 	b := e.base()
-	return &depsNode{e: b, raw: c.conf(b).members["dependency"]}
+	return &depsNode{e: b, raw: c.merged(b).members["dependency"]}
 }
 
-func (n *depsNode) open(*calc) node             { return n }
-func (n *depsNode) value(c *calc) cty.Value     { return objectOf(c, n) }
-func (n *depsNode) where() (*ev, *source.Range) { return n.e, nil }
-func (n *depsNode) listed()                     {}
+func (n *depsNode) open(*evaluator) node                { return n }
+func (n *depsNode) value(c *evaluator) cty.Value        { return objectOf(c, n) }
+func (n *depsNode) where() (*evaluation, *source.Range) { return n.e, nil }
+func (n *depsNode) listed()                             {}
 
-func (n *depsNode) keys(c *calc) ([]string, bool) {
+func (n *depsNode) keys(c *evaluator) ([]string, bool) {
 	if n.raw == nil {
 		return nil, true
 	}
@@ -41,7 +42,7 @@ func (n *depsNode) keys(c *calc) ([]string, bool) {
 	return names, true
 }
 
-func (n *depsNode) child(c *calc, key string) node {
+func (n *depsNode) child(c *evaluator, key string) node {
 	if n.raw == nil {
 		return nil
 	}
@@ -53,24 +54,24 @@ func (n *depsNode) child(c *calc, key string) node {
 
 func (n *depsNode) lacks(key string) string {
 	text := fmt.Sprintf("There is no dependency named %q in this file.", key)
-	for _, b := range n.e.f.root.of("import") {
-		return text + fmt.Sprintf(" A dependency of a file that is imported without merging is import.%s.dependency.%s.", b.label, key)
+	for _, b := range n.e.f.Root.Of("import") {
+		return text + fmt.Sprintf(" A dependency of a file that is imported without merging is import.%s.dependency.%s.", b.Label, key)
 	}
 	return text
 }
 
 // depNode is one dependency.
 type depNode struct {
-	scope *ev
+	scope *evaluation
 	label string
 	raw   node
 }
 
-func (n *depNode) open(*calc) node             { return n }
-func (n *depNode) value(c *calc) cty.Value     { return objectOf(c, n) }
-func (n *depNode) where() (*ev, *source.Range) { return n.raw.where() }
+func (n *depNode) open(*evaluator) node                { return n }
+func (n *depNode) value(c *evaluator) cty.Value        { return objectOf(c, n) }
+func (n *depNode) where() (*evaluation, *source.Range) { return n.raw.where() }
 
-func (n *depNode) keys(c *calc) ([]string, bool) {
+func (n *depNode) keys(c *evaluator) ([]string, bool) {
 	var names []string
 	if n.flag(c, "enabled", true) {
 		names = append(names, "inputs")
@@ -88,15 +89,15 @@ func (n *depNode) lacks(key string) string {
 	return ""
 }
 
-func (n *depNode) child(c *calc, key string) node {
+func (n *depNode) child(c *evaluator, key string) node {
 	switch key {
 	case "inputs":
 		return &noInputs{n}
 	case "outputs":
 		return n.outputs(c)
 	}
-	spec := languageTable().unit.block("dependency")
-	if a := spec.arg(key); a != nil {
+	spec := syntax.Language().Unit.Block("dependency")
+	if a := spec.Arg(key); a != nil {
 		if in := n.raw.child(c, key); in != nil {
 			return typed(in, a)
 		}
@@ -107,34 +108,34 @@ func (n *depNode) child(c *calc, key string) node {
 // noInputs is dependency.X.inputs, which can no longer be read.
 type noInputs struct{ d *depNode }
 
-func (n *noInputs) open(c *calc) node           { return n }
-func (n *noInputs) keys(*calc) ([]string, bool) { return nil, true }
-func (n *noInputs) where() (*ev, *source.Range) { return n.d.where() }
-func (n *noInputs) child(*calc, string) node    { return nil }
-func (n *noInputs) value(*calc) cty.Value       { return cty.NullVal(cty.DynamicPseudoType) }
+func (n *noInputs) open(c *evaluator) node              { return n }
+func (n *noInputs) keys(*evaluator) ([]string, bool)    { return nil, true }
+func (n *noInputs) where() (*evaluation, *source.Range) { return n.d.where() }
+func (n *noInputs) child(*evaluator, string) node       { return nil }
+func (n *noInputs) value(*evaluator) cty.Value          { return cty.NullVal(cty.DynamicPseudoType) }
 
 func (n *noInputs) lacks(string) string {
 	return "Reading inputs from dependencies is no longer supported. To take values from a dependency, read its outputs."
 }
 
 // flag is a boolean argument of the block.
-func (n *depNode) flag(c *calc, name string, unset bool) bool {
-	v := n.arg(c, name)
-	if v == cty.NilVal || !known(v) {
+func (n *depNode) flag(c *evaluator, name string, unset bool) bool {
+	v := n.Arg(c, name)
+	if v == cty.NilVal || !syntax.Known(v) {
 		return unset
 	}
 	return v.True()
 }
 
-// arg is an argument of the block, converted, without marks; NilVal if unset.
-func (n *depNode) arg(c *calc, name string) cty.Value {
+// Arg is an argument of the block, converted, without marks; NilVal if unset.
+func (n *depNode) Arg(c *evaluator, name string) cty.Value {
 	in := n.raw.child(c, name)
 	if in == nil {
 		return cty.NilVal
 	}
 	was := c.needsOut
 	c.needsOut = false
-	v := typed(in, languageTable().unit.block("dependency").arg(name)).value(c)
+	v := typed(in, syntax.Language().Unit.Block("dependency").Arg(name)).value(c)
 	v, _ = v.Unmark()
 	if c.needsOut && !v.IsWhollyKnown() && name != "mock_outputs" && !c.stuck() {
 		_, at := in.where()
@@ -149,8 +150,8 @@ func (n *depNode) arg(c *calc, name string) cty.Value {
 }
 
 // target finds what the dependency points at. ok is false after an error.
-func (n *depNode) target(c *calc) (t Target, ok bool) {
-	v := n.arg(c, "config_path")
+func (n *depNode) target(c *evaluator) (t Target, ok bool) {
+	v := n.Arg(c, "config_path")
 	if c.stuck() {
 		return "", false
 	}
@@ -159,7 +160,7 @@ func (n *depNode) target(c *calc) (t Target, ok bool) {
 		c.errorf(at, "unit/missing-argument", "Missing required argument", "The dependency %q has no \"config_path\", which says where the unit is.", n.label)
 		return "", false
 	}
-	if !known(v) {
+	if !syntax.Known(v) {
 		c.errorf(at, "unit/unknown-dependency", "Unknown dependency path", "The \"config_path\" of the dependency %q must be known and cannot be null.", n.label)
 		return "", false
 	}
@@ -177,14 +178,14 @@ func (n *depNode) folder() string {
 // target is the ID of the unit that a path means.
 func (l *Loader) target(dir, path string) Target {
 	full := absPath(dir, path)
-	if base := filepath.Base(full); base == DefaultName || base == DefaultJSONName || base == l.env.configName() {
+	if base := filepath.Base(full); base == syntax.DefaultName || base == syntax.DefaultJSONName || base == l.env.configName() {
 		full = filepath.Dir(full)
 	}
 	return Target(full)
 }
 
 // outputs is what the dependency gives, or nil if it gives nothing.
-func (n *depNode) outputs(c *calc) node {
+func (n *depNode) outputs(c *evaluator) node {
 	e, at := n.raw.where()
 	enabled := n.flag(c, "enabled", true)
 	skip := n.flag(c, "skip_outputs", false)
@@ -203,11 +204,11 @@ func (n *depNode) outputs(c *calc) node {
 // outputsNode is the outputs of a dependency: unknown until a run needs them.
 type outputsNode struct{ d *depNode }
 
-func (n *outputsNode) where() (*ev, *source.Range)    { return n.d.where() }
-func (n *outputsNode) child(c *calc, key string) node { return n.open(c).child(c, key) }
-func (n *outputsNode) keys(c *calc) ([]string, bool)  { return n.open(c).keys(c) }
+func (n *outputsNode) where() (*evaluation, *source.Range) { return n.d.where() }
+func (n *outputsNode) child(c *evaluator, key string) node { return n.open(c).child(c, key) }
+func (n *outputsNode) keys(c *evaluator) ([]string, bool)  { return n.open(c).keys(c) }
 
-func (n *outputsNode) open(c *calc) node {
+func (n *outputsNode) open(c *evaluator) node {
 	e, at := n.where()
 	v := valueNode{n.value(c), e, at}
 	if _, ok := v.keys(c); !ok || c.stuck() {
@@ -222,19 +223,19 @@ type outputsView struct {
 	who string
 }
 
-func (n *outputsView) open(*calc) node { return n }
+func (n *outputsView) open(*evaluator) node { return n }
 
 func (n *outputsView) lacks(key string) string {
 	return fmt.Sprintf("%s has no output named %q. Its module declares none, was not applied since it does, or has null for it, which state does not keep.", n.who, key)
 }
 
-func (n *outputsNode) value(c *calc) cty.Value {
+func (n *outputsNode) value(c *evaluator) cty.Value {
 	target, ok := n.d.target(c)
 	if !ok {
 		return cty.DynamicVal
 	}
 	e, at := n.where()
-	c.met = c.met.withDep(&depUse{target: target, at: at, label: n.d.label, via: e})
+	c.facts = c.facts.withDep(&depUse{target: target, at: at, label: n.d.label, via: e})
 	c.mustExist(target, at)
 	if !c.full || c.failed {
 		c.needsOut = true

@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -33,7 +34,7 @@ func (u *Unit) Dependencies(t *demand.Task, wanted func(name string) bool) ([]Ed
 	for _, d := range used {
 		w.used[string(d.target)] = true
 	}
-	parts := []func(*calc, *edgeList){u.blockEdges, u.pathEdges}
+	parts := []func(*evaluator, *edgeList){u.blockEdges, u.pathEdges}
 	if u.mod != nil {
 		parts = slices.Insert(parts, 0, u.dependsOn)
 	}
@@ -67,7 +68,7 @@ func (w *edgeList) add(id, label string, at *source.Range) {
 }
 
 // dropSelf takes away an edge to the unit itself if nothing in use needs it.
-func (w *edgeList) dropSelf(c *calc) {
+func (w *edgeList) dropSelf(c *evaluator) {
 	w.edges = slices.DeleteFunc(w.edges, func(e Edge) bool {
 		if e.ID != w.u.ID {
 			return false
@@ -84,32 +85,32 @@ func (w *edgeList) dropSelf(c *calc) {
 }
 
 // through names the import that brought a file in.
-func (u *Unit) through(c *calc, path string) string {
-	h := c.head(u.e.env())
+func (u *Unit) through(c *evaluator, path string) string {
+	h := c.fileImports(u.e.env())
 	for _, i := range h.imports {
-		if i.e.f.path == path || u.leadsTo(c, i.e, path, 0) {
+		if i.e.f.Path == path || u.leadsTo(c, i.e, path, 0) {
 			return fmt.Sprintf("the import %q at %s", i.name, i.at)
 		}
 	}
 	for _, i := range h.includes {
-		if i.e.f.path == path {
+		if i.e.f.Path == path {
 			return fmt.Sprintf("the include block %q at %s", i.label, i.at)
 		}
 	}
 	return path
 }
 
-func (u *Unit) leadsTo(c *calc, e *ev, path string, depth int) bool {
+func (u *Unit) leadsTo(c *evaluator, e *evaluation, path string, depth int) bool {
 	if depth > 100 {
 		return false
 	}
-	return slices.ContainsFunc(c.head(e).imports, func(i *imported) bool {
-		return i.e.f.path == path || u.leadsTo(c, i.e, path, depth+1)
+	return slices.ContainsFunc(c.fileImports(e).imports, func(i *imported) bool {
+		return i.e.f.Path == path || u.leadsTo(c, i.e, path, depth+1)
 	})
 }
 
 // used is the dependencies that the expressions which a run needs reach.
-func (u *Unit) used(c *calc, wanted func(name string) bool) []*depUse {
+func (u *Unit) used(c *evaluator, wanted func(name string) bool) []*depUse {
 	in := c.sub(u.e, false)
 	u.touchInputs(in, wanted)
 	fields := u.fields(in)
@@ -123,14 +124,14 @@ func (u *Unit) used(c *calc, wanted func(name string) bool) []*depUse {
 		in.merge(one)
 	}
 	c.merge(in)
-	if in.met == nil {
+	if in.facts == nil {
 		return nil
 	}
-	return in.met.deps
+	return in.facts.deps
 }
 
 // blockEdges adds the targets of the dependency blocks.
-func (u *Unit) blockEdges(c *calc, w *edgeList) {
+func (u *Unit) blockEdges(c *evaluator, w *edgeList) {
 	n := u.field(c, "dependency")
 	if n == nil {
 		return
@@ -149,25 +150,25 @@ func (u *Unit) blockEdges(c *calc, w *edgeList) {
 				w.add(string(target), l, at)
 			}
 		}
-		one.met = nil // reading the path of a dependency uses nothing
+		one.facts = nil // reading the path of a dependency uses nothing
 		c.merge(one)
 	}
 }
 
 // pathEdges adds the paths of the dependencies block.
-func (u *Unit) pathEdges(c *calc, w *edgeList) {
+func (u *Unit) pathEdges(c *evaluator, w *edgeList) {
 	n := u.field(c, "dependencies")
 	if n == nil {
 		return
 	}
 	paths := n.child(c, "paths")
 	if paths == nil {
-		c.incomplete(n, languageTable().unit.block("dependencies"), "paths", "")
+		c.incomplete(n, syntax.Language().Unit.Block("dependencies"), "paths", "")
 		return
 	}
 	at := placeOf(paths)
 	one := c.sub(u.e, false) // what is wrong elsewhere takes nothing from them
-	v, _ := one.convert(paths.value(one), tStrings, "paths", *at).Unmark()
+	v, _ := one.convert(paths.value(one), syntax.TStrings, "paths", *at).Unmark()
 	c.merge(one)
 	if one.stuck() || v.IsNull() {
 		return
@@ -178,7 +179,7 @@ func (u *Unit) pathEdges(c *calc, w *edgeList) {
 	}
 	for _, p := range v.AsValueSlice() {
 		p, _ = p.Unmark()
-		if isString(p) {
+		if syntax.IsString(p) {
 			target := u.l.target(u.e.dir, p.AsString())
 			c.mustExist(target, at)
 			w.add(string(target), "", at)
@@ -187,20 +188,20 @@ func (u *Unit) pathEdges(c *calc, w *edgeList) {
 }
 
 // dependsOn adds the modules that a module block names in depends_on.
-func (u *Unit) dependsOn(c *calc, w *edgeList) {
+func (u *Unit) dependsOn(c *evaluator, w *edgeList) {
 	b := c.moduleBlock(u.e.of.top, u.Module)
 	if b == nil {
 		return
 	}
-	n, _ := b.child(c, "depends_on").(*xprNode)
+	n, _ := b.child(c, "depends_on").(*exprNode)
 	if n == nil {
 		return
 	}
-	for _, ref := range refsOf(n.x) {
+	for _, ref := range syntax.RefsOf(n.x) {
 		at := ref.SourceRange()
 		name := ""
 		if ref.RootName() == "module" && len(ref) > 1 {
-			name, _ = stepName(ref[1])
+			name, _ = syntax.StepName(ref[1])
 		}
 		instances := c.instances(u.e.of.top, name)
 		if name == "" || c.moduleBlock(u.e.of.top, name) == nil {
@@ -220,11 +221,11 @@ func (u *Unit) dependsOn(c *calc, w *edgeList) {
 func (u *Unit) Files(t *demand.Task) ([]string, diag.List) {
 	c := u.on(t, false)
 	u.everything(c)
-	var visit func(e *ev, depth int)
-	visit = func(e *ev, depth int) {
-		for _, i := range c.head(e).imports {
+	var visit func(e *evaluation, depth int)
+	visit = func(e *evaluation, depth int) {
+		for _, i := range c.fileImports(e).imports {
 			if depth < 1000 {
-				c.readFile(i.e.f.path)
+				c.readFile(i.e.f.Path)
 				visit(i.e, depth+1)
 			}
 		}
@@ -232,19 +233,19 @@ func (u *Unit) Files(t *demand.Task) ([]string, diag.List) {
 	if !c.failed {
 		visit(u.e.env(), 0)
 	}
-	if c.met == nil {
+	if c.facts == nil {
 		return nil, c.ds
 	}
-	files := slices.Clone(c.met.files)
+	files := slices.Clone(c.facts.files)
 	slices.Sort(files)
 	return files, c.ds
 }
 
 // everything computes all that the unit declares.
-func (u *Unit) everything(c *calc) {
+func (u *Unit) everything(c *evaluator) {
 	top := u.e.env()
 	u.everyLocal(c, top)
-	for _, i := range u.headOf(c).head(top).includes {
+	for _, i := range u.headOf(c).fileImports(top).includes {
 		u.everyLocal(c, i.e)
 	}
 	u.touchInputs(c, nil)
@@ -261,31 +262,31 @@ func (u *Unit) everything(c *calc) {
 }
 
 // everyLocal computes the local values of a file.
-func (u *Unit) everyLocal(c *calc, e *ev) {
-	b := e.f.root.first("locals")
+func (u *Unit) everyLocal(c *evaluator, e *evaluation) {
+	b := e.f.Root.First("locals")
 	if b == nil {
 		return
 	}
-	for _, a := range b.attrs {
+	for _, a := range b.Attrs {
 		one := c.sub(u.e, c.full)
-		one.eval(e, a.x)
+		one.eval(e, a.Expr)
 		c.merge(one)
 	}
 }
 
-func (u *Unit) headOf(c *calc) *calc {
+func (u *Unit) headOf(c *evaluator) *evaluator {
 	one := c.sub(u.e, false)
 	one.imports(u.e.env())
 	return one
 }
 
 // mustExist reports a dependency that leads nowhere.
-func (c *calc) mustExist(target Target, at *source.Range) {
+func (c *evaluator) mustExist(target Target, at *source.Range) {
 	path := string(target)
 	if c.l.exists(path) {
 		return
 	}
-	for _, name := range [...]string{DefaultName, DefaultJSONName} {
+	for _, name := range [...]string{syntax.DefaultName, syntax.DefaultJSONName} {
 		if c.l.exists(filepath.Join(filepath.Dir(path), name)) && c.l.moduleExists(filepath.Join(filepath.Dir(path), name), filepath.Base(path)) {
 			return
 		}
@@ -296,6 +297,6 @@ func (c *calc) mustExist(target Target, at *source.Range) {
 // moduleExists tells whether an environment file holds a module.
 func (l *Loader) moduleExists(path, name string) bool {
 	name, _, _ = strings.Cut(name, "[")
-	f := l.file(path, languageTable().unit)
-	return slices.ContainsFunc(f.root.of("module"), func(b *block) bool { return b.label == name })
+	f := l.file(path, syntax.Language().Unit)
+	return slices.ContainsFunc(f.Root.Of("module"), func(b *syntax.Block) bool { return b.Label == name })
 }

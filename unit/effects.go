@@ -235,7 +235,7 @@ func (k *call) workingDir() (string, error) {
 	if download == "" {
 		download = c.textOf(fields, "download_dir")
 	}
-	k.c.met = k.c.met.with(c.met)
+	k.c.facts = k.c.facts.with(c.facts)
 	if c.failed {
 		return "", c.ds.Err()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -116,7 +117,7 @@ func (e *Env) stat(path string) (fs.FileInfo, error) {
 
 func (e *Env) configName() string {
 	if e.ConfigName == "" {
-		return DefaultName
+		return syntax.DefaultName
 	}
 	return e.ConfigName
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/unit/syntax"
+
 	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -48,7 +50,7 @@ type explained struct {
 }
 
 // calc starts a computation of its own: what fails in one hides nothing of others.
-func (x *explained) calc() *calc { return x.u.l.on(x.t, x.u.e, x.full) }
+func (x *explained) calc() *evaluator { return x.u.l.on(x.t, x.u.e, x.full) }
 
 // Part implements origin.Unit.
 func (x *explained) Part(ref hcl.Traversal) (origin.Way, bool, diag.List) {
@@ -78,8 +80,8 @@ func (x *explained) Part(ref hcl.Traversal) (origin.Way, bool, diag.List) {
 		}
 		n = c.root(x.u.e, ref)
 	default:
-		spec := languageTable().unit
-		if spec.arg(name) == nil && spec.block(name) == nil && name != "inputs" {
+		spec := syntax.Language().Unit
+		if spec.Arg(name) == nil && spec.Block(name) == nil && name != "inputs" {
 			return origin.Way{}, false, nil
 		}
 		n = x.u.field(c, name)
@@ -113,14 +115,14 @@ func kindOf(root string) origin.Kind {
 }
 
 // nothing says that the unit has no such part, and why if that is known.
-func (x *explained) nothing(c *calc, ref hcl.Traversal, why string) diag.List {
+func (x *explained) nothing(c *evaluator, ref hcl.Traversal, why string) diag.List {
 	if c.failed && len(c.ds.Errors()) > 0 {
 		return c.ds.Errors()
 	}
 	if why != "" {
 		why = " " + why
 	}
-	return codeErr(nil, "unit/explain-path", "Nothing to explain", "Nothing in this unit gives %s.%s", refText(ref), why)
+	return codeErr(nil, "unit/explain-path", "Nothing to explain", "Nothing in this unit gives %s.%s", syntax.RefText(ref), why)
 }
 
 // has reports whether a path leads anywhere in a node's value; why says what is
@@ -148,14 +150,14 @@ func (x *explained) has(n node, ref hcl.Traversal) (ok bool, why string) {
 			continue
 		}
 		names, _ := valueKeys(bare)
-		if key, isName := stepName(ref[i]); isName {
-			why = fmt.Sprintf("There is no %q in %s.", key, refText(ref[:i]))
-			if near := nearest(key, names); near != "" {
+		if key, isName := syntax.StepName(ref[i]); isName {
+			why = fmt.Sprintf("There is no %q in %s.", key, syntax.RefText(ref[:i]))
+			if near := syntax.Nearest(key, names); near != "" {
 				why += fmt.Sprintf(" Did you mean %q?", near)
 			}
 			return false, why
 		}
-		return false, fmt.Sprintf("%s has no such element.", refText(ref[:i]))
+		return false, fmt.Sprintf("%s has no such element.", syntax.RefText(ref[:i]))
 	}
 	return true, ""
 }
@@ -163,47 +165,17 @@ func (x *explained) has(n node, ref hcl.Traversal) (ok bool, why string) {
 // scope is a file in one evaluation.
 type scope struct {
 	x *explained
-	e *ev
+	e *evaluation
 }
 
 // Eval implements origin.Scope.
 func (s scope) Eval(x hcl.Expression, names map[string]cty.Value) (cty.Value, diag.List) {
 	c := s.x.calc()
-	r := &reader{f: &file{path: s.e.f.path, dir: s.e.f.dir}}
-	compiled := unnumbered(r.compile(x))
-	if len(names) > 0 {
-		compiled = r.bound(x, names)
-	}
-	v := c.raw(s.e, compiled)
+	v := c.raw(s.e, s.e.f.CompileAlone(x, names))
 	if c.failed {
 		return cty.DynamicVal, c.ds
 	}
 	return v, nil
-}
-
-// bound compiles an expression in which an iteration defines some of the names.
-func (r *reader) bound(x hcl.Expression, names map[string]cty.Value) *xpr {
-	e := &xpr{Expression: &boundExpr{x, names}, id: -1}
-	if n, ok := x.(hclsyntax.Node); ok {
-		_ = hclsyntax.Walk(n, &callFinder{r: r, e: e})
-	}
-	for _, ref := range x.Variables() {
-		if _, own := names[ref.RootName()]; !own {
-			e.refs = append(e.refs, ref)
-		}
-	}
-	return e
-}
-
-type boundExpr struct {
-	hcl.Expression
-	names map[string]cty.Value
-}
-
-func (b *boundExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
-	ctx = ctx.NewChild()
-	ctx.Variables = b.names
-	return b.Expression.Value(ctx)
 }
 
 // Follow implements origin.Scope.
@@ -232,7 +204,7 @@ func (w *walker) crossing(n node, ref hcl.Traversal) (origin.Way, bool) {
 	}
 	text := ref.RootName()
 	if _, bare := n.(*configNode); !bare && len(path) > 0 {
-		key, ok := stepName(path[0])
+		key, ok := syntax.StepName(path[0])
 		if !ok {
 			return origin.Way{}, false
 		}
@@ -247,7 +219,7 @@ func (w *walker) crossing(n node, ref hcl.Traversal) (origin.Way, bool) {
 		return w.walk(n, path)
 	}
 	e, _ := w.x.evAt(w.c, *cn.at)
-	stop := origin.Stop{Kind: kind, Text: fmt.Sprintf("%s is %s", text, w.x.relative(cn.e.f.path)), At: *cn.at, Layer: w.x.u.layerOf(w.c, e), Whole: len(path) == 0}
+	stop := origin.Stop{Kind: kind, Text: fmt.Sprintf("%s is %s", text, w.x.relative(cn.e.f.Path)), At: *cn.at, Layer: w.x.u.layerOf(w.c, e), Whole: len(path) == 0}
 	if len(path) == 0 {
 		return origin.Way{Stops: []origin.Stop{stop}}, true
 	}
@@ -257,12 +229,12 @@ func (w *walker) crossing(n node, ref hcl.Traversal) (origin.Way, bool) {
 }
 
 // evAt is the evaluation of the file that a place lies in.
-func (x *explained) evAt(c *calc, at source.Range) (*ev, bool) {
+func (x *explained) evAt(c *evaluator, at source.Range) (*evaluation, bool) {
 	if x.u.Path == at.Filename {
 		return x.u.e, true
 	}
 	for e := range x.u.layers(c) {
-		if e.f.path == at.Filename {
+		if e.f.Path == at.Filename {
 			return e, true
 		}
 	}
@@ -278,14 +250,14 @@ func (x *explained) relative(path string) string {
 }
 
 // each leads to the item of for_each that makes a unit of an environment file.
-func (s scope) each(c *calc, ref hcl.Traversal) (origin.Way, bool) {
+func (s scope) each(c *evaluator, ref hcl.Traversal) (origin.Way, bool) {
 	s.e = s.x.u.e
 	b := c.moduleBlock(s.e.of.top, s.x.u.Module)
 	if b == nil || len(ref) < 2 {
 		return origin.Way{}, false
 	}
-	what, _ := stepName(ref[1])
-	n, _ := b.child(c, "for_each").(*xprNode)
+	what, _ := syntax.StepName(ref[1])
+	n, _ := b.child(c, "for_each").(*exprNode)
 	if n == nil || what != "key" && what != "value" {
 		return origin.Way{}, false
 	}
@@ -293,7 +265,7 @@ func (s scope) each(c *calc, ref hcl.Traversal) (origin.Way, bool) {
 	stop := w.stop(n, origin.Repetition, fmt.Sprintf("each.%s is an element of for_each", what))
 	v, _ := n.value(c).Unmark()
 	if what == "key" || v.Type().IsSetType() {
-		stop.Text = fmt.Sprintf("each.%s is the key of the instance [%s]", what, quote(s.x.u.Key))
+		stop.Text = fmt.Sprintf("each.%s is the key of the instance [%s]", what, syntax.Quote(s.x.u.Key))
 		stop.Value = cty.StringVal(s.x.u.Key)
 		return origin.Way{Stops: []origin.Stop{stop}}, true
 	}
@@ -307,12 +279,11 @@ func (s scope) Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (origi
 		return origin.Way{}, false
 	}
 	c := s.x.calc()
-	r := &reader{f: &file{path: s.e.f.path, dir: s.e.f.dir}}
-	n := c.readConfig(s.e, unnumbered(r.compile(call)))
+	n := c.readConfig(s.e, s.e.f.CompileAlone(call, nil))
 	if n == nil || c.stuck() {
 		return origin.Way{}, false
 	}
-	if d, fallback := n.(*xprNode); fallback {
+	if d, fallback := n.(*exprNode); fallback {
 		return origin.Way{Next: &origin.Target{In: scope{s.x, s.e}, Expr: call.Args[1], Path: path}}, d != nil
 	}
 	w := &walker{x: s.x, c: c, kind: origin.Argument}
@@ -322,13 +293,13 @@ func (s scope) Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (origi
 // A walker follows a path over nodes to the expression that has the rest of it.
 type walker struct {
 	x     *explained
-	c     *calc
+	c     *evaluator
 	label string // the address of the node
 	kind  origin.Kind
 	deep  int
 }
 
-func (w *walker) at(label string, kind origin.Kind) *walker {
+func (w *walker) At(label string, kind origin.Kind) *walker {
 	n := *w
 	n.label, n.kind = label, kind
 	n.deep++
@@ -337,16 +308,16 @@ func (w *walker) at(label string, kind origin.Kind) *walker {
 
 // into is the walker one step further in.
 func (w *walker) into(step hcl.Traverser) *walker {
-	return w.at(w.label+pathText(hcl.Traversal{step}), w.kind)
+	return w.At(w.label+pathText(hcl.Traversal{step}), w.kind)
 }
 
 // pathText writes the steps of a path.
 func pathText(path hcl.Traversal) string {
-	return strings.TrimPrefix(refText(append(hcl.Traversal{hcl.TraverseRoot{Name: "x"}}, path...)), "x")
+	return strings.TrimPrefix(syntax.RefText(append(hcl.Traversal{hcl.TraverseRoot{Name: "x"}}, path...)), "x")
 }
 
 // stop is the definition that an expression node stands for.
-func (w *walker) stop(n *xprNode, kind origin.Kind, text string) origin.Stop {
+func (w *walker) stop(n *exprNode, kind origin.Kind, text string) origin.Stop {
 	e, at := n.where()
 	return origin.Stop{Kind: kind, Text: text, At: *at, Layer: w.x.u.layerOf(w.c, e), In: scope{w.x, e}, Expr: w.x.syntax(e.f, n.x)}
 }
@@ -372,7 +343,7 @@ func (w *walker) walk(n node, path hcl.Traversal) (way origin.Way, ok bool) {
 		return w.layered(n, n.lower, n.upper, path)
 	case *aliasNode:
 		return w.walk(n.whole, path)
-	case *xprNode:
+	case *exprNode:
 		stop := w.stop(n, w.kind, w.label+pathText(path))
 		all := stop.Expr
 		for len(path) > 0 { // to the item itself, as far as it is written out
@@ -380,7 +351,7 @@ func (w *walker) walk(n node, path hcl.Traversal) (way origin.Way, ok bool) {
 			if in == nil {
 				break
 			}
-			n = &xprNode{e: n.e, x: in}
+			n = &exprNode{e: n.e, x: in}
 			text := stop.Text
 			path, stop = path[1:], w.stop(n, w.kind, text)
 		}
@@ -411,31 +382,31 @@ func (w *walker) walk(n node, path hcl.Traversal) (way origin.Way, ok bool) {
 			return w.walk(n.raw, path)
 		}
 	case *locals:
-		w = w.at("local", origin.Local)
+		w = w.At("local", origin.Local)
 	case *configNode:
 		if len(path) > 0 {
-			if key, _ := stepName(path[0]); key == "inputs" {
-				w = w.at("", origin.Input)
+			if key, _ := syntax.StepName(path[0]); key == "inputs" {
+				w = w.At("", origin.Input)
 			}
 		}
-		w = w.at("", w.kind)
+		w = w.At("", w.kind)
 	}
 	return w.member(n, path)
 }
 
 // itemAt is the item of an object constructor that a step names, nil if its keys are
 // not all written out.
-func itemAt(x *xpr, step hcl.Traverser) (found *xpr) {
-	key, ok := stepName(step)
+func itemAt(x *syntax.Expr, step hcl.Traverser) (found *syntax.Expr) {
+	key, ok := syntax.StepName(step)
 	if !ok {
 		return nil
 	}
-	for i := range x.items {
-		if x.items[i].keyX != nil {
+	for i := range x.Items {
+		if x.Items[i].KeyX != nil {
 			return nil
 		}
-		if x.items[i].key == key {
-			found = x.items[i].x
+		if x.Items[i].Key == key {
+			found = x.Items[i].X
 		}
 	}
 	return found
@@ -444,12 +415,12 @@ func itemAt(x *xpr, step hcl.Traverser) (found *xpr) {
 // ofShape reports whether a step names something that a block has besides its
 // arguments.
 func (w *walker) ofShape(n *shape, step hcl.Traverser) bool {
-	key, _ := stepName(step)
+	key, _ := syntax.StepName(step)
 	switch key {
 	case "outputs", "inputs":
-		return n.spec.name == "dependency"
+		return n.spec.Name == "dependency"
 	case "value":
-		return n.spec.name == "feature"
+		return n.spec.Name == "feature"
 	}
 	return false
 }
@@ -475,7 +446,7 @@ func (w *walker) member(n node, path hcl.Traversal) (origin.Way, bool) {
 		}
 		return origin.Way{Stops: []origin.Stop{stop}}, true
 	}
-	key, ok := stepName(path[0])
+	key, ok := syntax.StepName(path[0])
 	if !ok {
 		return origin.Way{}, false
 	}
@@ -525,7 +496,7 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (origin.Wa
 		return w.walk(upper, path)
 	}
 	for i, s := range path {
-		if _, named := stepName(s); !named {
+		if _, named := syntax.StepName(s); !named {
 			return w.element(both, lower, upper, path, i)
 		}
 	}
@@ -538,7 +509,7 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (origin.Wa
 	if !ok || len(way.Stops) == 0 {
 		return way, ok
 	}
-	lost, found := w.at(w.label, w.kind).walk(loser, path)
+	lost, found := w.At(w.label, w.kind).walk(loser, path)
 	first := &way.Stops[0]
 	switch {
 	case !found:
@@ -560,7 +531,7 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (origin.Wa
 func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (origin.Way, bool) {
 	list := func(n node) []cty.Value {
 		v, _ := w.value(n, path[:i]).Unmark()
-		if !known(v) || !v.CanIterateElements() {
+		if !syntax.Known(v) || !v.CanIterateElements() {
 			return nil
 		}
 		return v.AsValueSlice()
@@ -568,7 +539,7 @@ func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (or
 	all, low, up := list(both), list(lower), list(upper)
 	index, _ := path[i].(hcl.TraverseIndex)
 	n := 0
-	if key := index.Key; key.Type() == cty.Number && known(key) {
+	if key := index.Key; key.Type() == cty.Number && syntax.Known(key) {
 		f, _ := key.AsBigFloat().Int64()
 		n = int(f)
 	}
@@ -593,7 +564,7 @@ func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (or
 		return w.walk(lower, shifted(len(up)))
 	case same(all, up):
 		way, ok := w.walk(upper, path)
-		if lost, found := w.at(w.label, w.kind).walk(lower, path[:i]); ok && found && len(way.Stops) > 0 {
+		if lost, found := w.At(w.label, w.kind).walk(lower, path[:i]); ok && found && len(way.Stops) > 0 {
 			way.Stops[0].Replaces = append(way.Stops[0].Replaces, lost)
 		}
 		return way, ok
@@ -607,7 +578,7 @@ func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (or
 func (w *walker) gives(n node, path hcl.Traversal) bool {
 	c := w.x.calc()
 	for _, s := range path {
-		key, ok := stepName(s)
+		key, ok := syntax.StepName(s)
 		if !ok {
 			return true
 		}
@@ -623,7 +594,7 @@ func (w *walker) gives(n node, path hcl.Traversal) bool {
 func (w *walker) value(n node, path hcl.Traversal) cty.Value {
 	c := w.x.calc()
 	for i, s := range path {
-		key, ok := stepName(s)
+		key, ok := syntax.StepName(s)
 		if !ok {
 			v, diags := path[i:].TraverseRel(n.value(c))
 			if diags.HasErrors() || c.stuck() {
@@ -681,7 +652,7 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (origin.Way, bool) {
 	} else if stop.Value == cty.NilVal || !stop.Value.IsKnown() {
 		return origin.Way{Stops: []origin.Stop{stop}}, true
 	}
-	mock, ok := w.at("mock_outputs", origin.MockOutputs).walk(mocks, path)
+	mock, ok := w.At("mock_outputs", origin.MockOutputs).walk(mocks, path)
 	if !ok {
 		return origin.Way{Stops: []origin.Stop{stop}}, true
 	}
@@ -724,12 +695,12 @@ func (w *walker) feature(n *featuresNode, path hcl.Traversal) (origin.Way, bool)
 	if len(path) == 0 || n.raw == nil {
 		return w.member(n, path)
 	}
-	label, _ := stepName(path[0])
+	label, _ := syntax.StepName(path[0])
 	raw := n.raw.child(w.c, label)
 	if raw == nil {
 		return origin.Way{}, false
 	}
-	def, ok := w.at("feature."+label+".default", origin.Feature).walk(raw, hcl.Traversal{hcl.TraverseAttr{Name: "default"}})
+	def, ok := w.At("feature."+label+".default", origin.Feature).walk(raw, hcl.Traversal{hcl.TraverseAttr{Name: "default"}})
 	if ok && len(def.Stops) > 0 {
 		def.Stops[0].Text = "feature." + label + ".value is the default of the flag"
 	}
@@ -749,19 +720,19 @@ func (w *walker) feature(n *featuresNode, path hcl.Traversal) (origin.Way, bool)
 }
 
 // syntax is the expression in the text of its file: compiled ones need not have it.
-func (x *explained) syntax(f *file, e *xpr) hcl.Expression {
-	if _, gone := e.Expression.(*placed); !gone && e.Expression != nil {
+func (x *explained) syntax(f *syntax.File, e *syntax.Expr) hcl.Expression {
+	if _, gone := e.Expression.(*syntax.Placed); !gone && e.Expression != nil {
 		return e.Expression
 	}
-	at := e.at()
-	parsed := x.texts[f.path]
-	if parsed == nil && f.src != nil {
-		if strings.HasSuffix(f.path, ".json") {
-			parsed, _ = hcljson.Parse(f.src.Bytes, f.path)
+	at := e.At()
+	parsed := x.texts[f.Path]
+	if parsed == nil && f.Src != nil {
+		if strings.HasSuffix(f.Path, ".json") {
+			parsed, _ = hcljson.Parse(f.Src.Bytes, f.Path)
 		} else {
-			parsed, _ = hclsyntax.ParseConfig(f.src.Bytes, f.path, hcl.InitialPos)
+			parsed, _ = hclsyntax.ParseConfig(f.Src.Bytes, f.Path, hcl.InitialPos)
 		}
-		x.texts[f.path] = parsed
+		x.texts[f.Path] = parsed
 	}
 	if parsed == nil {
 		return e.Expression

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -27,7 +28,7 @@ func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
 	}
 	labels, _ := blocks.open(c).keys(c)
 	for _, label := range slices.Backward(labels) {
-		d := &decoder{c: x.calc(), n: blocks.open(c).child(c, label), spec: languageTable().unit.block("terraform").block("extra_arguments"), name: label}
+		d := &decoder{c: x.calc(), n: blocks.open(c).child(c, label), spec: syntax.Language().Unit.Block("terraform").Block("extra_arguments"), name: label}
 		if d.n == nil || !slices.Contains(d.words("commands"), c.l.env.Request.Command) {
 			continue
 		}
@@ -40,7 +41,7 @@ func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
 			return w.walk(d.n, hcl.Traversal{hcl.TraverseAttr{Name: "env_vars"}, hcl.TraverseIndex{Key: cty.StringVal(variable)}})
 		}
 		for _, arg := range [...]string{"optional_var_files", "required_var_files", "arguments"} {
-			i := slices.IndexFunc(d.words(arg), func(word string) bool { return x.names(word, name) })
+			i := slices.IndexFunc(d.words(arg), func(word string) bool { return x.Names(word, name) })
 			if i < 0 {
 				continue
 			}
@@ -55,9 +56,9 @@ func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
 	return origin.Way{}, false
 }
 
-// names reports whether a word of extra_arguments means a file: relative ones count
+// Names reports whether a word of extra_arguments means a file: relative ones count
 // from a folder that may be a copy of the unit's.
-func (x *explained) names(word, file string) bool {
+func (x *explained) Names(word, file string) bool {
 	word = strings.TrimLeft(word, "-")
 	word = strings.TrimPrefix(word, "var-file=")
 	if word == "" {
@@ -109,7 +110,7 @@ func (x *explained) Generated(name, line string) (origin.Way, bool) {
 }
 
 // writes reports whether a block's path is the file.
-func (x *explained) writes(c *calc, b node, name string) bool {
+func (x *explained) writes(c *evaluator, b node, name string) bool {
 	path := c.textOf(b, "path")
 	return path != "" && filepath.ToSlash(filepath.Clean(path)) == filepath.ToSlash(filepath.Clean(name))
 }
@@ -135,11 +136,11 @@ func (x *explained) written(way *origin.Way, line string) {
 		v, ds := way.Next.In.Eval(p, nil)
 		v, _ = v.Unmark()
 		text := ""
-		if !ds.HasErrors() && isString(v) {
+		if !ds.HasErrors() && syntax.IsString(v) {
 			text = v.AsString()
-		} else if known(v) && v.Type() == cty.Number {
+		} else if syntax.Known(v) && v.Type() == cty.Number {
 			text = v.AsBigFloat().Text('f', -1)
-		} else if known(v) && v.Type() == cty.Bool {
+		} else if syntax.Known(v) && v.Type() == cty.Bool {
 			text = fmt.Sprint(v.True())
 		}
 		_, literal := p.(*hclsyntax.LiteralValueExpr)

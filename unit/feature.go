@@ -11,25 +11,25 @@ import (
 
 // features are the feature flags that are in force for a file.
 type featuresNode struct {
-	e   *ev
+	e   *evaluation
 	raw node
 }
 
 // features gives an included file its own flags alone, as Terragrunt does; the
 // file that includes it sees those of both.
-func (c *calc) features(e *ev) node {
+func (c *evaluator) features(e *evaluation) node {
 	if e.role == includeRole {
 		return &featuresNode{e, ownFields(e).members["feature"]}
 	}
 	b := e.base()
-	return &featuresNode{b, c.conf(b).members["feature"]}
+	return &featuresNode{b, c.merged(b).members["feature"]}
 }
 
-func (n *featuresNode) open(*calc) node { return n }
+func (n *featuresNode) open(*evaluator) node { return n }
 
-func (n *featuresNode) value(c *calc) cty.Value { return objectOf(c, n) }
+func (n *featuresNode) value(c *evaluator) cty.Value { return objectOf(c, n) }
 
-func (n *featuresNode) where() (*ev, *source.Range) { return n.e, nil }
+func (n *featuresNode) where() (*evaluation, *source.Range) { return n.e, nil }
 
 func (n *featuresNode) listed() {}
 
@@ -37,7 +37,7 @@ func (n *featuresNode) lacks(key string) string {
 	return fmt.Sprintf("There is no feature flag named %q in this file.", key)
 }
 
-func (n *featuresNode) keys(c *calc) ([]string, bool) {
+func (n *featuresNode) keys(c *evaluator) ([]string, bool) {
 	if n.raw == nil {
 		return nil, true
 	}
@@ -45,7 +45,7 @@ func (n *featuresNode) keys(c *calc) ([]string, bool) {
 	return names, true
 }
 
-func (n *featuresNode) child(c *calc, key string) node {
+func (n *featuresNode) child(c *evaluator, key string) node {
 	if n.raw == nil {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (n *featuresNode) child(c *calc, key string) node {
 }
 
 // feature is the value of a flag: from the command line, else its default.
-func (c *calc) feature(label string, raw node) node {
+func (c *evaluator) feature(label string, raw node) node {
 	def := raw.child(c, "default")
 	e, at := raw.where()
 	text, given := c.l.env.Request.Features[label]
@@ -73,7 +73,7 @@ func (c *calc) feature(label string, raw node) node {
 	if !given {
 		return def
 	}
-	return &converted{def, func(c *calc, v cty.Value) cty.Value {
+	return &converted{def, func(c *evaluator, v cty.Value) cty.Value {
 		if v.Type() != cty.Bool {
 			return cty.StringVal(text)
 		}

@@ -4,6 +4,19 @@ import (
 	"bytes"
 	"path/filepath"
 	"strings"
+
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
+)
+
+// Names of files with a meaning.
+const (
+	DefaultName          = syntax.DefaultName
+	DefaultJSONName      = syntax.DefaultJSONName
+	StackName            = syntax.StackName
+	ValuesName           = syntax.ValuesName
+	AutoIncludeName      = syntax.AutoIncludeName
+	StackAutoIncludeName = syntax.StackAutoIncludeName
 )
 
 // IsUnitFile tells whether a file is one that holds units, for those who look
@@ -13,7 +26,7 @@ import (
 func (l *Loader) IsUnitFile(path string) bool {
 	name := filepath.Base(path)
 	switch {
-	case name == DefaultName, name == DefaultJSONName, name == l.env.configName():
+	case name == syntax.DefaultName, name == syntax.DefaultJSONName, name == l.env.configName():
 		return true
 	case !strings.HasSuffix(name, ".hcl"), !ordinaryName(name):
 		return false
@@ -22,13 +35,13 @@ func (l *Loader) IsUnitFile(path string) bool {
 	if err != nil || !bytes.Contains(text, []byte("module")) {
 		return false
 	}
-	return l.file(path, languageTable().unit).root.first("module") != nil
+	return l.file(path, syntax.Language().Unit).Root.First("module") != nil
 }
 
 // ordinaryName tells names without a meaning of their own.
 func ordinaryName(name string) bool {
 	switch name {
-	case StackName, ValuesName, AutoIncludeName, StackAutoIncludeName:
+	case syntax.StackName, syntax.ValuesName, syntax.AutoIncludeName, syntax.StackAutoIncludeName:
 		return false
 	}
 	for _, end := range [...]string{".lock.hcl", ".tftest.hcl", ".tofutest.hcl", ".tfmock.hcl", ".tofumock.hcl", ".pkr.hcl"} {
@@ -38,3 +51,7 @@ func ordinaryName(name string) bool {
 	}
 	return !strings.HasPrefix(name, ".")
 }
+
+// Source is the text of a unit, stack or values file, of which messages show nothing
+// that is handed in.
+func Source(path string, text []byte) *source.File { return syntax.Source(path, text) }

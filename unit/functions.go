@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -31,21 +31,11 @@ type contextFunction struct {
 
 // call is where a function is called.
 type call struct {
-	c    *calc
-	e    *ev
+	c    *evaluator
+	e    *evaluation
 	name string
 	at   source.Range // of the expression that the call stands in
 	runs int          // how often run_cmd was called in it without being kept
-}
-
-// isContextFunction tells the functions of the unit language.
-func isContextFunction(name string) bool { return lookupFunction(name) != nil }
-
-// isFolderFunction tells the functions of the configuration language that count
-// paths from the file's folder.
-func isFolderFunction(name string) bool {
-	name = strings.TrimPrefix(name, "core::")
-	return strings.HasPrefix(name, "file") || name == "abspath" || name == "templatefile" || name == "templatestring"
 }
 
 // leafOnly makes the answer wait for the leaf.
@@ -58,11 +48,11 @@ func (k *call) leafOnly() bool {
 }
 
 // contextFunctions makes the functions that an expression calls.
-func (c *calc) contextFunctions(e *ev, x *xpr) map[string]function.Function {
-	out := make(map[string]function.Function, len(x.calls))
-	for _, name := range x.calls {
+func (c *evaluator) contextFunctions(e *evaluation, x *syntax.Expr) map[string]function.Function {
+	out := make(map[string]function.Function, len(x.Calls))
+	for _, name := range x.Calls {
 		def := lookupFunction(name)
-		k := &call{c: c, e: e, name: name, at: x.at()}
+		k := &call{c: c, e: e, name: name, at: x.At()}
 		if def.dynamic != nil {
 			out[name] = def.dynamic(k)
 			continue
@@ -316,9 +306,9 @@ func deepMergeAll(args []cty.Value) (cty.Value, error) {
 }
 
 // rawMerge is the whole value of a call of merge or deep_merge.
-func (c *calc) rawMerge(e *ev, x *xpr) cty.Value {
-	args := make([]cty.Value, len(x.args))
-	for i, a := range x.args {
+func (c *evaluator) rawMerge(e *evaluation, x *syntax.Expr) cty.Value {
+	args := make([]cty.Value, len(x.Args))
+	for i, a := range x.Args {
 		args[i] = c.eval(e, a)
 		if c.needsLeaf {
 			return cty.DynamicVal
@@ -329,15 +319,15 @@ func (c *calc) rawMerge(e *ev, x *xpr) cty.Value {
 	}
 	name := "merge"
 	f := c.l.pure().Functions["merge"]
-	if x.kind == deepCall {
+	if x.Kind == syntax.DeepCall {
 		name, f = "deep_merge", deepMergeFunc()
 	}
 	v, err := f.Call(args)
 	if err != nil {
-		at := x.at()
+		at := x.At()
 		var bad function.ArgError
-		if errors.As(err, &bad) && bad.Index < len(x.args) {
-			at = x.args[bad.Index].at()
+		if errors.As(err, &bad) && bad.Index < len(x.Args) {
+			at = x.Args[bad.Index].At()
 		}
 		return c.errorf(&at, "unit/function-error", "Error in function call", "Call to function %q failed: %s.", name, err)
 	}

@@ -6,13 +6,14 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // A join makes one node of what a lower and an upper layer give for a key.
-type join func(c *calc, key string, lower, upper node) node
+type join func(c *evaluator, key string, lower, upper node) node
 
-func replaceJoin(_ *calc, _ string, _, upper node) node { return upper }
+func replaceJoin(_ *evaluator, _ string, _, upper node) node { return upper }
 
 // joined is a join that is put off until somebody asks.
 type joined struct {
@@ -21,11 +22,11 @@ type joined struct {
 	how          join
 }
 
-func (n *joined) open(c *calc) node                      { return n.how(c, n.key, n.lower, n.upper).open(c) }
-func (n *joined) value(c *calc) cty.Value                { return n.how(c, n.key, n.lower, n.upper).value(c) }
-func (n *joined) child(c *calc, key string) node         { return n.open(c).child(c, key) }
-func (n *joined) keys(c *calc) (names []string, ok bool) { return n.open(c).keys(c) }
-func (n *joined) where() (*ev, *source.Range)            { return n.upper.where() }
+func (n *joined) open(c *evaluator) node                      { return n.how(c, n.key, n.lower, n.upper).open(c) }
+func (n *joined) value(c *evaluator) cty.Value                { return n.how(c, n.key, n.lower, n.upper).value(c) }
+func (n *joined) child(c *evaluator, key string) node         { return n.open(c).child(c, key) }
+func (n *joined) keys(c *evaluator) (names []string, ok bool) { return n.open(c).keys(c) }
+func (n *joined) where() (*evaluation, *source.Range)         { return n.upper.where() }
 
 // join puts a join off, where both layers give the key.
 func joinOf(key string, lower, upper node, how join) node {
@@ -44,11 +45,11 @@ type overlay struct {
 	how          join
 }
 
-func (n *overlay) open(*calc) node             { return n }
-func (n *overlay) value(c *calc) cty.Value     { return objectOf(c, n) }
-func (n *overlay) where() (*ev, *source.Range) { return n.upper.where() }
+func (n *overlay) open(*evaluator) node                { return n }
+func (n *overlay) value(c *evaluator) cty.Value        { return objectOf(c, n) }
+func (n *overlay) where() (*evaluation, *source.Range) { return n.upper.where() }
 
-func (n *overlay) child(c *calc, key string) node {
+func (n *overlay) child(c *evaluator, key string) node {
 	u := n.upper.child(c, key)
 	if c.needsLeaf {
 		return nil
@@ -56,7 +57,7 @@ func (n *overlay) child(c *calc, key string) node {
 	return joinOf(key, n.lower.child(c, key), u, n.how)
 }
 
-func (n *overlay) keys(c *calc) ([]string, bool) {
+func (n *overlay) keys(c *evaluator) ([]string, bool) {
 	low, ok := n.lower.keys(c)
 	if !ok {
 		return nil, false
@@ -80,7 +81,7 @@ func (n *overlay) keys(c *calc) ([]string, bool) {
 
 // mapsJoin joins two mappings key by key; null is as good as nothing.
 func mapsJoin(how join) join {
-	return func(c *calc, key string, lower, upper node) node {
+	return func(c *evaluator, key string, lower, upper node) node {
 		lo, uo := lower.open(c), upper.open(c)
 		if c.stuck() {
 			return valueNode{v: cty.DynamicVal}
@@ -103,17 +104,17 @@ func mapsJoin(how join) join {
 	}
 }
 
-func isNull(c *calc, n node) bool {
+func isNull(c *evaluator, n node) bool {
 	v, _ := n.value(c).Unmark()
 	return !c.stuck() && v.IsNull()
 }
 
-func unknownNode(c *calc, n node) bool {
+func unknownNode(c *evaluator, n node) bool {
 	v, _ := n.value(c).Unmark()
 	return c.stuck() || !v.IsKnown()
 }
 
-func (c *calc) notAMap(key string, n node) node {
+func (c *evaluator) notAMap(key string, n node) node {
 	_, at := n.where()
 	v, _ := n.value(c).Unmark()
 	c.errorf(at, "unit/not-a-map", "Map expected", "%q must be a map or an object, to be merged with what other files give for it, but this is %s.", key, friendly(v.Type()))
@@ -135,7 +136,7 @@ func friendly(ty cty.Type) string {
 }
 
 // deepJoin merges recursively: mappings key by key, lists one after the other.
-func deepJoin(c *calc, key string, lower, upper node) node {
+func deepJoin(c *evaluator, key string, lower, upper node) node {
 	lo, uo := lower.open(c), upper.open(c)
 	if c.stuck() {
 		return valueNode{v: cty.DynamicVal}
@@ -159,15 +160,15 @@ func deepJoin(c *calc, key string, lower, upper node) node {
 }
 
 // conflict tells of a map or list against something else.
-func (c *calc) conflict(key string, err error, lower, upper node) {
+func (c *evaluator) conflict(key string, err error, lower, upper node) {
 	_, at := upper.where()
 	_, below := lower.where()
 	detail := "deep merge"
 	var kinds *value.ConflictError
 	if errors.As(err, &kinds) {
-		name := quote(key)
+		name := syntax.Quote(key)
 		if p := value.PathString(kinds.Path); p != "" {
-			name = quote(key + "." + p)
+			name = syntax.Quote(key + "." + p)
 		}
 		detail = name + " cannot be merged: it is " + kinds.Right + " here and " + kinds.Left + " in " + fileOf(below) + ". Make both of one kind, or give the key another name."
 	}
@@ -188,7 +189,7 @@ func fileOf(at *source.Range) string {
 // listJoin makes one list of both; with first, the upper layer's goes first, and
 // with once, equal elements stand once.
 func listJoin(first, once bool) join {
-	return func(c *calc, _ string, lower, upper node) node {
+	return func(c *evaluator, _ string, lower, upper node) node {
 		a, b := lower.value(c), upper.value(c)
 		e, at := upper.where()
 		if c.stuck() {
@@ -218,12 +219,12 @@ func listJoin(first, once bool) join {
 }
 
 // setJoin takes the upper value unless it is null, empty text or an empty list.
-func setJoin(c *calc, _ string, lower, upper node) node {
+func setJoin(c *evaluator, _ string, lower, upper node) node {
 	v, _ := upper.value(c).Unmark()
 	if c.stuck() || !v.IsKnown() {
 		return upper
 	}
-	if v.IsNull() || isString(v) && v.AsString() == "" || v.CanIterateElements() && v.LengthInt() == 0 {
+	if v.IsNull() || syntax.IsString(v) && v.AsString() == "" || v.CanIterateElements() && v.LengthInt() == 0 {
 		return lower
 	}
 	return upper
@@ -231,7 +232,7 @@ func setJoin(c *calc, _ string, lower, upper node) node {
 
 // by makes a join that chooses another join by key.
 func by(choose func(key string) join) join {
-	return func(c *calc, key string, lower, upper node) node {
+	return func(c *evaluator, key string, lower, upper node) node {
 		return choose(key)(c, key, lower, upper)
 	}
 }
@@ -242,7 +243,7 @@ type mapped struct {
 	f func(key string, n node) node
 }
 
-func (n *mapped) open(c *calc) node {
+func (n *mapped) open(c *evaluator) node {
 	o := n.n.open(c)
 	if _, ok := o.keys(c); !ok {
 		return o
@@ -250,14 +251,14 @@ func (n *mapped) open(c *calc) node {
 	return &mapped{o, n.f}
 }
 
-func (n *mapped) value(c *calc) cty.Value {
+func (n *mapped) value(c *evaluator) cty.Value {
 	if _, ok := n.n.keys(c); !ok {
 		return n.n.value(c)
 	}
 	return objectOf(c, n)
 }
 
-func (n *mapped) child(c *calc, key string) node {
+func (n *mapped) child(c *evaluator, key string) node {
 	in := n.n.child(c, key)
 	if in == nil {
 		return nil
@@ -265,21 +266,21 @@ func (n *mapped) child(c *calc, key string) node {
 	return n.f(key, in)
 }
 
-func (n *mapped) keys(c *calc) ([]string, bool) { return n.n.keys(c) }
-func (n *mapped) where() (*ev, *source.Range)   { return n.n.where() }
+func (n *mapped) keys(c *evaluator) ([]string, bool)  { return n.n.keys(c) }
+func (n *mapped) where() (*evaluation, *source.Range) { return n.n.where() }
 
 // converted is a node whose value is passed through a function.
 type converted struct {
 	n node
-	f func(c *calc, v cty.Value) cty.Value
+	f func(c *evaluator, v cty.Value) cty.Value
 }
 
-func (n *converted) open(c *calc) node {
+func (n *converted) open(c *evaluator) node {
 	e, at := n.n.where()
 	return valueNode{n.value(c), e, at}
 }
 
-func (n *converted) value(c *calc) cty.Value {
+func (n *converted) value(c *evaluator) cty.Value {
 	v := n.n.value(c)
 	if c.stuck() {
 		return cty.DynamicVal
@@ -287,6 +288,6 @@ func (n *converted) value(c *calc) cty.Value {
 	return n.f(c, v)
 }
 
-func (n *converted) child(c *calc, key string) node { return n.open(c).child(c, key) }
-func (n *converted) keys(c *calc) ([]string, bool)  { return n.open(c).keys(c) }
-func (n *converted) where() (*ev, *source.Range)    { return n.n.where() }
+func (n *converted) child(c *evaluator, key string) node { return n.open(c).child(c, key) }
+func (n *converted) keys(c *evaluator) ([]string, bool)  { return n.open(c).keys(c) }
+func (n *converted) where() (*evaluation, *source.Range) { return n.n.where() }

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
@@ -34,12 +35,13 @@ type Loader struct {
 // common is what loaders that Anew made share: everything but outputs.
 type common struct {
 	graph      demand.Graph
-	files      parallel.Cache[string, *file]
-	evs        parallel.Cache[evKey, *ev]
+	files      parallel.Cache[string, *syntax.File]
+	evs        parallel.Cache[evKey, *evaluation]
 	ids        parallel.Cache[string, string]
 	stats      parallel.Cache[string, statResult]
 	finds      parallel.Cache[[2]string, string]
 	runs       parallel.Cache[string, runResult]
+	tables     parallel.Cache[string, *hcl.EvalContext] // by folder
 	warns      parallel.Cache[string, diag.List]
 	messages   parallel.Cache[string, *diag.Message]
 	pure       func() *hcl.EvalContext
@@ -50,7 +52,7 @@ type common struct {
 	deprecated map[string]bool // files that hold an include block or call its functions
 }
 
-type fullKey struct{ e, leaf *ev }
+type fullKey struct{ e, leaf *evaluation }
 
 type evKey struct {
 	path string
@@ -81,7 +83,7 @@ func (l *Loader) Anew(outputs OutputsFunc) *Loader {
 }
 
 // fullCells is the cells of an evaluation that were computed with outputs.
-func (l *Loader) fullCells(e, leaf *ev) *cells {
+func (l *Loader) fullCells(e, leaf *evaluation) *cells {
 	k := fullKey{e, leaf}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,29 +128,29 @@ func (l *Loader) Deprecated() diag.List {
 }
 
 // file parses a file once.
-func (l *Loader) file(path string, spec *blockSpec) *file {
-	return l.files.Do(path+"\x00"+spec.name, func() *file { return l.parse(path, spec) })
+func (l *Loader) file(path string, spec *syntax.BlockSpec) *syntax.File {
+	return l.files.Do(path+"\x00"+spec.Name, func() *syntax.File { return l.parse(path, spec) })
 }
 
 // unshared parses a unit's own file, which is not kept: of a large estate the
 // syntax trees of all units would fill the memory.
-func (l *Loader) unshared(path string, spec *blockSpec) *file {
-	if f, ok := l.files.Get(path + "\x00" + spec.name); ok {
+func (l *Loader) unshared(path string, spec *syntax.BlockSpec) *syntax.File {
+	if f, ok := l.files.Get(path + "\x00" + spec.Name); ok {
 		return f
 	}
 	return l.parse(path, spec)
 }
 
-func (l *Loader) parse(path string, spec *blockSpec) *file {
+func (l *Loader) parse(path string, spec *syntax.BlockSpec) *syntax.File {
 	text, err := l.env.readFile(path)
 	if err != nil {
-		return &file{path: path, dir: filepath.Dir(path), ds: diag.List{{
+		return &syntax.File{Path: path, Dir: filepath.Dir(path), Diags: diag.List{{
 			Code: "unit/cannot-read", Summary: "Cannot read file", Detail: fmt.Sprintf("The file %s cannot be read: %s.", path, plainError(err)),
 		}}}
 	}
 	l.parsed.Add(1)
-	f := parse(path, text, spec)
-	l.set.Add(f.src)
+	f := syntax.Parse(path, text, spec)
+	l.set.Add(f.Src)
 	l.noteDeprecated(f)
 	return f
 }
@@ -160,31 +162,31 @@ func plainError(err error) string {
 	return err.Error()
 }
 
-func (l *Loader) noteDeprecated(f *file) {
-	old := f.root.first("include") != nil
+func (l *Loader) noteDeprecated(f *syntax.File) {
+	old := f.Root.First("include") != nil
 	for _, name := range [...]string{"get_parent_terragrunt_dir", "path_relative_to_include", "path_relative_from_include"} {
-		old = old || f.calls[name] != nil
+		old = old || f.Calls[name] != nil
 	}
 	if old {
 		l.common.mu.Lock()
-		l.deprecated[f.path] = true
+		l.deprecated[f.Path] = true
 		l.common.mu.Unlock()
 	}
 }
 
 // shared is the evaluation of a file that belongs to all who use it.
-func (l *Loader) shared(path string, r role) *ev {
+func (l *Loader) shared(path string, r role) *evaluation {
 	if r == importRole {
 		path = l.canonical(path)
 	}
-	return l.evs.Do(evKey{path, r}, func() *ev {
+	return l.evs.Do(evKey{path, r}, func() *evaluation {
 		l.evaluated.Add(1)
-		spec := languageTable().unit
-		if filepath.Base(path) == StackName {
-			spec, r = languageTable().stack, stackRole
+		spec := syntax.Language().Unit
+		if filepath.Base(path) == syntax.StackName {
+			spec, r = syntax.Language().Stack, stackRole
 		}
 		f := l.file(path, spec)
-		return newEv(l, f, r, f.dir)
+		return newEvaluation(l, f, r, f.Dir)
 	})
 }
 
@@ -234,7 +236,7 @@ func (l *Loader) isDir(path string) bool  { return l.stat(path).dir }
 
 // unitFile is the unit file of a folder, or "". JSON goes first, as in Terragrunt.
 func (l *Loader) unitFile(dir string) string {
-	names := []string{DefaultJSONName, DefaultName}
+	names := []string{syntax.DefaultJSONName, syntax.DefaultName}
 	if l.env.ConfigName != "" && !slices.Contains(names, l.env.ConfigName) {
 		names = []string{l.env.ConfigName}
 	}
@@ -253,10 +255,10 @@ func (l *Loader) table(dir string) map[string]function.Function {
 
 // functions is the evaluation context with the functions that a file's
 // expressions may call beside those of the unit language.
-func (l *Loader) functions(f *file, t tables) *hcl.EvalContext {
+func (l *Loader) functions(f *syntax.File, t syntax.Tables) *hcl.EvalContext {
 	switch {
-	case t&dirTable != 0:
-		return f.table(l)
+	case t&syntax.DirTable != 0:
+		return l.tables.Do(f.Dir, func() *hcl.EvalContext { return &hcl.EvalContext{Functions: l.table(f.Dir)} })
 	case t != 0:
 		return l.pure()
 	}
@@ -264,17 +266,17 @@ func (l *Loader) functions(f *file, t tables) *hcl.EvalContext {
 }
 
 // valuesOf is the evaluation of the values file beside a file.
-func (l *Loader) valuesOf(e *ev) *ev {
-	path := filepath.Join(e.dir, ValuesName)
+func (l *Loader) valuesOf(e *evaluation) *evaluation {
+	path := filepath.Join(e.dir, syntax.ValuesName)
 	if e.role == valuesRole || !l.exists(path) {
 		return nil
 	}
-	return l.evs.Do(evKey{path, valuesRole}, func() *ev {
-		return newEv(l, l.file(path, valuesSpec), valuesRole, e.dir)
+	return l.evs.Do(evKey{path, valuesRole}, func() *evaluation {
+		return newEvaluation(l, l.file(path, valuesSpec), valuesRole, e.dir)
 	})
 }
 
-var valuesSpec = &blockSpec{name: "values file", open: true}
+var valuesSpec = &syntax.BlockSpec{Name: "values file", Open: true}
 
 // intern makes one message of all that say the same of the same place, whoever
 // met it: callers tell messages apart by pointer.

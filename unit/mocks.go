@@ -6,12 +6,13 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // withMocks puts mock outputs in the place of those that do not exist.
-func (n *depNode) withMocks(c *calc, v cty.Value, has bool) cty.Value {
-	mocks := n.arg(c, "mock_outputs")
+func (n *depNode) withMocks(c *evaluator, v cty.Value, has bool) cty.Value {
+	mocks := n.Arg(c, "mock_outputs")
 	allowed := n.mocksAllowed(c)
 	if c.stuck() {
 		return cty.DynamicVal
@@ -43,18 +44,18 @@ func (n *depNode) withMocks(c *calc, v cty.Value, has bool) cty.Value {
 		"Apply it first; or take it into the run, where its planned outputs stand in for those that do not exist yet: \"run --all\" in a folder above both, with --filter 'NAME...' for a unit and all that it needs; or %s.", n.label, target, mock)
 }
 
-func (n *depNode) mocksAllowed(c *calc) bool {
-	v := n.arg(c, "mock_outputs_allowed_terraform_commands")
-	if v == cty.NilVal || !known(v) || v.LengthInt() == 0 {
+func (n *depNode) mocksAllowed(c *evaluator) bool {
+	v := n.Arg(c, "mock_outputs_allowed_terraform_commands")
+	if v == cty.NilVal || !syntax.Known(v) || v.LengthInt() == 0 {
 		return true
 	}
-	return slices.ContainsFunc(v.AsValueSlice(), func(w cty.Value) bool { return isString(w) && w.AsString() == c.l.env.Request.Command })
+	return slices.ContainsFunc(v.AsValueSlice(), func(w cty.Value) bool { return syntax.IsString(w) && w.AsString() == c.l.env.Request.Command })
 }
 
 // mixMocks fills real outputs up with mocks where the block asks for that.
-func (n *depNode) mixMocks(c *calc, v, mocks cty.Value) cty.Value {
+func (n *depNode) mixMocks(c *evaluator, v, mocks cty.Value) cty.Value {
 	strategy := "no_merge"
-	if s := n.arg(c, "mock_outputs_merge_strategy_with_state"); s != cty.NilVal && known(s) {
+	if s := n.Arg(c, "mock_outputs_merge_strategy_with_state"); s != cty.NilVal && syntax.Known(s) {
 		strategy = s.AsString()
 	} else if n.flag(c, "mock_outputs_merge_with_state", false) {
 		strategy = "shallow"

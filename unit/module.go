@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -20,7 +21,7 @@ import (
 // each unit is a leaf of its own, so that paths that count from the leaf differ.
 
 // env is the evaluation of the file that a leaf stands in.
-func (e *ev) env() *ev {
+func (e *evaluation) env() *evaluation {
 	if e.of.top != nil {
 		return e.of.top
 	}
@@ -28,17 +29,17 @@ func (e *ev) env() *ev {
 }
 
 // environment makes the units of an environment file.
-func (l *Loader) environment(t *demand.Task, e *ev) ([]*Unit, diag.List) {
+func (l *Loader) environment(t *demand.Task, e *evaluation) ([]*Unit, diag.List) {
 	l.evaluated.Add(1)
 	c := l.on(t, nil, false)
 	h := c.imports(e)
 	for _, i := range h.imports {
 		if i.mode != noMerge {
-			c.conf(i.e)
+			c.merged(i.e)
 		}
 	}
 	c.checkEnvironment(e)
-	mods := c.conf(e).members["module"]
+	mods := c.merged(e).members["module"]
 	if mods == nil {
 		return nil, c.ds
 	}
@@ -59,14 +60,14 @@ type instance struct {
 }
 
 // instances expands a module block; none if it is disabled.
-func (c *calc) instances(e *ev, name string) []instance {
+func (c *evaluator) instances(e *evaluation, name string) []instance {
 	b := c.moduleBlock(e, name)
 	if b == nil {
 		return nil
 	}
 	if a := b.child(c, "enabled"); a != nil {
-		v := c.early2(a, cty.Bool, "enabled")
-		if !known(v) || !v.True() {
+		v := c.static(a, cty.Bool, "enabled")
+		if !syntax.Known(v) || !v.True() {
 			return nil
 		}
 	}
@@ -74,7 +75,7 @@ func (c *calc) instances(e *ev, name string) []instance {
 	if a == nil {
 		return []instance{{}}
 	}
-	v := c.early2(a, cty.DynamicPseudoType, "for_each")
+	v := c.static(a, cty.DynamicPseudoType, "for_each")
 	if c.stuck() || v == cty.NilVal {
 		return nil
 	}
@@ -90,7 +91,7 @@ func (c *calc) instances(e *ev, name string) []instance {
 		if ty.IsSetType() {
 			k = item
 		}
-		if !isString(k) {
+		if !syntax.IsString(k) {
 			c.errorf(at, "unit/for-each", "Invalid for_each value", "The keys of for_each must be strings.")
 			return nil
 		}
@@ -100,7 +101,7 @@ func (c *calc) instances(e *ev, name string) []instance {
 }
 
 // early2 evaluates what must be known before any unit runs.
-func (c *calc) early2(n node, ty cty.Type, name string) cty.Value {
+func (c *evaluator) static(n node, ty cty.Type, name string) cty.Value {
 	_, at := n.where()
 	v, _ := c.convert(n.value(c), ty, name, *at).Unmark()
 	if c.stuck() {
@@ -114,8 +115,8 @@ func (c *calc) early2(n node, ty cty.Type, name string) cty.Value {
 }
 
 // moduleBlock is the effective module block of a name, or nil.
-func (c *calc) moduleBlock(e *ev, name string) node {
-	mods := c.conf(e).members["module"]
+func (c *evaluator) moduleBlock(e *evaluation, name string) node {
+	mods := c.merged(e).members["module"]
 	if mods == nil {
 		return nil
 	}
@@ -125,9 +126,9 @@ func (c *calc) moduleBlock(e *ev, name string) node {
 	return nil
 }
 
-func moduleID(e *ev, name, key string, keyed bool) string {
+func moduleID(e *evaluation, name, key string, keyed bool) string {
 	id := e.dir
-	if base := filepath.Base(e.f.path); base != DefaultName && base != DefaultJSONName {
+	if base := filepath.Base(e.f.Path); base != syntax.DefaultName && base != syntax.DefaultJSONName {
 		stem := strings.TrimSuffix(strings.TrimSuffix(base, ".json"), ".hcl")
 		id = filepath.Join(id, stem)
 	}
@@ -138,18 +139,18 @@ func moduleID(e *ev, name, key string, keyed bool) string {
 	return id
 }
 
-func (l *Loader) moduleUnit(e *ev, name string, i instance) *Unit {
-	m := newEv(l, e.f, leafRole, e.dir)
+func (l *Loader) moduleUnit(e *evaluation, name string, i instance) *Unit {
+	m := newEvaluation(l, e.f, leafRole, e.dir)
 	m.leaf, m.of.top, m.of.each, m.vals = m, e, i.each, e.vals
-	u := &Unit{ID: moduleID(e, name, i.key, i.each != cty.NilVal), Dir: e.dir, Path: e.f.path, Module: name, Key: i.key, l: l, e: m}
+	u := &Unit{ID: moduleID(e, name, i.key, i.each != cty.NilVal), Dir: e.dir, Path: e.f.Path, Module: name, Key: i.key, l: l, e: m}
 	m.id, m.of.mod = u.ID, &name
-	for _, b := range e.f.root.of("module") {
-		if b.label == name {
+	for _, b := range e.f.Root.Of("module") {
+		if b.Label == name {
 			u.mod = b
 		}
 	}
 	if u.mod == nil {
-		u.mod = &block{spec: languageTable().unit.block("module"), label: name}
+		u.mod = &syntax.Block{Spec: syntax.Language().Unit.Block("module"), Label: name}
 	}
 	u.within = e
 	return u
@@ -171,8 +172,8 @@ var metaArgs = []string{"source", "version", "depends_on", "for_each", "enabled"
 
 // moduleFields is the effective configuration of a module's unit: what stands
 // at the top of the file, with the block's source and arguments.
-func (u *Unit) moduleFields(c *calc) *group {
-	top := c.conf(u.e.of.top)
+func (u *Unit) moduleFields(c *evaluator) *group {
+	top := c.merged(u.e.of.top)
 	g := newGroup(u.e, nil)
 	for _, name := range top.names {
 		switch name {
@@ -211,47 +212,47 @@ func (u *Unit) moduleFields(c *calc) *group {
 // inLeaf evaluates the expressions of a module block for one unit, with each.
 type inLeaf struct {
 	node
-	leaf *ev
+	leaf *evaluation
 }
 
-func (n *inLeaf) child(c *calc, key string) node { return moveTo(n.node.child(c, key), n.leaf) }
-func (n *inLeaf) open(*calc) node                { return n }
+func (n *inLeaf) child(c *evaluator, key string) node { return moveTo(n.node.child(c, key), n.leaf) }
+func (n *inLeaf) open(*evaluator) node                { return n }
 
 // moveTo gives an expression of the environment file to a leaf's evaluation.
-func moveTo(n node, leaf *ev) node {
-	if x, ok := n.(*xprNode); ok && x.e == leaf.of.top {
-		return &xprNode{e: leaf, x: x.x, at: x.at}
+func moveTo(n node, leaf *evaluation) node {
+	if x, ok := n.(*exprNode); ok && x.e == leaf.of.top {
+		return &exprNode{e: leaf, x: x.x, at: x.at}
 	}
 	return n
 }
 
 // checkEnvironment reports blocks that do not go with module blocks.
-func (c *calc) checkEnvironment(e *ev) {
-	root := e.f.root
+func (c *evaluator) checkEnvironment(e *evaluation) {
+	root := e.f.Root
 	for _, name := range [...]string{"dependency", "terraform"} {
-		for _, b := range root.of(name) {
-			c.errorf(&b.at, "unit/environment-block", "Block beside modules", "This file holds module blocks, which take the place of %s blocks: give each module its source and arguments, and read what another gives as module.NAME.outputs.", name)
+		for _, b := range root.Of(name) {
+			c.errorf(&b.At, "unit/environment-block", "Block beside modules", "This file holds module blocks, which take the place of %s blocks: give each module its source and arguments, and read what another gives as module.NAME.outputs.", name)
 		}
 	}
 	for _, name := range [...]string{"inputs", "dependency", "terraform"} {
-		if a := root.attr(name); a != nil {
-			c.errorf(&a.nameAt, "unit/environment-block", "Argument beside modules", "This file holds module blocks, which take the place of %q: write the arguments into the modules.", name)
+		if a := root.Attr(name); a != nil {
+			c.errorf(&a.NameAt, "unit/environment-block", "Argument beside modules", "This file holds module blocks, which take the place of %q: write the arguments into the modules.", name)
 		}
 	}
-	for _, b := range root.of("module") {
-		if b.attr("source") == nil && !c.mergesModules(e) {
-			c.missingArg(b.at, "source")
+	for _, b := range root.Of("module") {
+		if b.Attr("source") == nil && !c.mergesModules(e) {
+			c.missingArg(b.At, "source")
 		}
-		src, ver := b.attr("source"), b.attr("version")
-		if src != nil && ver != nil && src.x.kind == constant && isString(src.x.v) && LocalSource(src.x.v.AsString()) {
-			c.errorf(&ver.at, "unit/module-version", "Version of a local module", "A module with a local source has no versions, so it cannot have a \"version\".")
+		src, ver := b.Attr("source"), b.Attr("version")
+		if src != nil && ver != nil && src.Expr.Kind == syntax.Constant && syntax.IsString(src.Expr.ConstantValue) && LocalSource(src.Expr.ConstantValue.AsString()) {
+			c.errorf(&ver.At, "unit/module-version", "Version of a local module", "A module with a local source has no versions, so it cannot have a \"version\".")
 		}
 	}
 }
 
-func (c *calc) mergesModules(e *ev) bool {
-	for _, i := range c.head(e).imports {
-		if i.mode != noMerge && c.conf(i.e).members["module"] != nil {
+func (c *evaluator) mergesModules(e *evaluation) bool {
+	for _, i := range c.fileImports(e).imports {
+		if i.mode != noMerge && c.merged(i.e).members["module"] != nil {
 			return true
 		}
 	}
@@ -260,15 +261,15 @@ func (c *calc) mergesModules(e *ev) bool {
 
 // checkEnvironmentImport reports merging imports of what does not go with
 // module blocks.
-func (c *calc) checkEnvironmentImport(e *ev, i *imported, fields *group) {
-	if e.f.root.first("module") == nil {
+func (c *evaluator) checkEnvironmentImport(e *evaluation, i *imported, fields *group) {
+	if e.f.Root.First("module") == nil {
 		return
 	}
 	for _, name := range [...]string{"inputs", "dependency", "terraform"} {
 		if n := fields.members[name]; n != nil {
 			at := i.at
 			m := codeErr(&at, "unit/environment-import", "Import that does not go with modules",
-				"The file %s sets %q, which cannot be merged into a file with module blocks. Import it without merging and read what is needed as import.%s.%s.", i.e.f.path, name, i.name, name)
+				"The file %s sets %q, which cannot be merged into a file with module blocks. Import it without merging and read what is needed as import.%s.%s.", i.e.f.Path, name, i.name, name)
 			if _, where := n.where(); where != nil {
 				m.Note(where, "%s is set here", name)
 			}
@@ -278,10 +279,10 @@ func (c *calc) checkEnvironmentImport(e *ev, i *imported, fields *group) {
 }
 
 // modulesNode is module.* in an environment file, or of an imported one.
-func (c *calc) modulesNode(e *ev) node {
+func (c *evaluator) modulesNode(e *evaluation) node {
 	e = e.env()
 	n := &rootNode{group: newGroup(e, nil), what: "module"}
-	mods := c.conf(e).members["module"]
+	mods := c.merged(e).members["module"]
 	if mods == nil {
 		return n
 	}
@@ -294,21 +295,21 @@ func (c *calc) modulesNode(e *ev) node {
 
 // moduleNode is module.NAME, or one instance of it.
 type moduleNode struct {
-	e     *ev
+	e     *evaluation
 	name  string
 	b     node
 	key   string
 	keyed bool // an instance of a module with for_each
 }
 
-func (n *moduleNode) open(*calc) node             { return n }
-func (n *moduleNode) value(c *calc) cty.Value     { return objectOf(c, n) }
-func (n *moduleNode) where() (*ev, *source.Range) { return n.b.where() }
-func (n *moduleNode) listed()                     {}
+func (n *moduleNode) open(*evaluator) node                { return n }
+func (n *moduleNode) value(c *evaluator) cty.Value        { return objectOf(c, n) }
+func (n *moduleNode) where() (*evaluation, *source.Range) { return n.b.where() }
+func (n *moduleNode) listed()                             {}
 
-func (n *moduleNode) repeated(c *calc) bool { return !n.keyed && n.b.child(c, "for_each") != nil }
+func (n *moduleNode) repeated(c *evaluator) bool { return !n.keyed && n.b.child(c, "for_each") != nil }
 
-func (n *moduleNode) keys(c *calc) ([]string, bool) {
+func (n *moduleNode) keys(c *evaluator) ([]string, bool) {
 	if !n.repeated(c) {
 		return []string{"outputs"}, true
 	}
@@ -323,7 +324,7 @@ func (n *moduleNode) lacks(key string) string {
 	return fmt.Sprintf("The module %q has no part named %q.", n.name, key)
 }
 
-func (n *moduleNode) child(c *calc, key string) node {
+func (n *moduleNode) child(c *evaluator, key string) node {
 	if n.repeated(c) {
 		for _, i := range c.instances(n.e, n.name) {
 			if i.key == key {
@@ -346,11 +347,11 @@ func (n *moduleNode) child(c *calc, key string) node {
 // moduleOutputs is module.NAME.outputs.
 type moduleOutputs struct{ m *moduleNode }
 
-func (n *moduleOutputs) where() (*ev, *source.Range)    { return n.m.where() }
-func (n *moduleOutputs) child(c *calc, key string) node { return n.open(c).child(c, key) }
-func (n *moduleOutputs) keys(c *calc) ([]string, bool)  { return n.open(c).keys(c) }
+func (n *moduleOutputs) where() (*evaluation, *source.Range) { return n.m.where() }
+func (n *moduleOutputs) child(c *evaluator, key string) node { return n.open(c).child(c, key) }
+func (n *moduleOutputs) keys(c *evaluator) ([]string, bool)  { return n.open(c).keys(c) }
 
-func (n *moduleOutputs) open(c *calc) node {
+func (n *moduleOutputs) open(c *evaluator) node {
 	e, at := n.where()
 	v := valueNode{n.value(c), e, at}
 	if _, ok := v.keys(c); !ok || c.stuck() {
@@ -363,10 +364,10 @@ func (n *moduleOutputs) id() Target {
 	return Target(moduleID(n.m.e, n.m.name, n.m.key, n.m.keyed))
 }
 
-func (n *moduleOutputs) value(c *calc) cty.Value {
+func (n *moduleOutputs) value(c *evaluator) cty.Value {
 	id := n.id()
 	e, at := n.where()
-	c.met = c.met.withDep(&depUse{target: id, at: at, label: n.m.name, via: e})
+	c.facts = c.facts.withDep(&depUse{target: id, at: at, label: n.m.name, via: e})
 	if !c.full {
 		c.needsOut = true
 		return cty.DynamicVal

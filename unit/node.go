@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -17,29 +18,29 @@ import (
 type node interface {
 	// open is the node that this one stands for: of a reference, what it refers
 	// to. The result has members, or is a plain value.
-	open(c *calc) node
+	open(c *evaluator) node
 	// value is all of it.
-	value(c *calc) cty.Value
+	value(c *evaluator) cty.Value
 	// child is a member, or nil if there is none.
-	child(c *calc, key string) node
+	child(c *evaluator, key string) node
 	// keys lists the members, in order; ok is false for what has none.
-	keys(c *calc) (names []string, ok bool)
+	keys(c *evaluator) (names []string, ok bool)
 	// where is the place that gives it, and the evaluation that it belongs to.
-	where() (*ev, *source.Range)
+	where() (*evaluation, *source.Range)
 }
 
 // valueNode is a value that is already known.
 type valueNode struct {
 	v  cty.Value
-	e  *ev
+	e  *evaluation
 	at *source.Range
 }
 
-func (n valueNode) open(*calc) node             { return n }
-func (n valueNode) value(*calc) cty.Value       { return n.v }
-func (n valueNode) where() (*ev, *source.Range) { return n.e, n.at }
+func (n valueNode) open(*evaluator) node                { return n }
+func (n valueNode) value(*evaluator) cty.Value          { return n.v }
+func (n valueNode) where() (*evaluation, *source.Range) { return n.e, n.at }
 
-func (n valueNode) child(_ *calc, key string) node {
+func (n valueNode) child(_ *evaluator, key string) node {
 	v, marks := n.v.Unmark()
 	ty := v.Type()
 	switch {
@@ -63,11 +64,11 @@ func (n valueNode) child(_ *calc, key string) node {
 	return nil
 }
 
-func (n valueNode) keys(*calc) ([]string, bool) { return valueKeys(n.v) }
+func (n valueNode) keys(*evaluator) ([]string, bool) { return valueKeys(n.v) }
 
 func valueKeys(v cty.Value) ([]string, bool) {
 	v, _ = v.Unmark()
-	if !known(v) || !(v.Type().IsObjectType() || v.Type().IsMapType()) {
+	if !syntax.Known(v) || !(v.Type().IsObjectType() || v.Type().IsMapType()) {
 		return nil, false
 	}
 	names := make([]string, 0, v.LengthInt())
@@ -80,44 +81,44 @@ func valueKeys(v cty.Value) ([]string, bool) {
 
 // blockNode is a block with its arguments and nested blocks.
 type blockNode struct {
-	e *ev
-	b *block
+	e *evaluation
+	b *syntax.Block
 }
 
-func (n *blockNode) open(*calc) node             { return n }
-func (n *blockNode) where() (*ev, *source.Range) { return n.e, &n.b.at }
+func (n *blockNode) open(*evaluator) node                { return n }
+func (n *blockNode) where() (*evaluation, *source.Range) { return n.e, &n.b.At }
 
-func (n *blockNode) child(_ *calc, key string) node {
-	if a := n.b.attr(key); a != nil {
-		return &xprNode{e: n.e, x: a.x, at: &a.at}
+func (n *blockNode) child(_ *evaluator, key string) node {
+	if a := n.b.Attr(key); a != nil {
+		return &exprNode{e: n.e, x: a.Expr, at: &a.At}
 	}
-	bs := n.b.of(key)
+	bs := n.b.Of(key)
 	switch {
 	case len(bs) == 0:
 		return nil
-	case bs[0].spec.label == noLabel:
+	case bs[0].Spec.Label == syntax.NoLabel:
 		return &blockNode{n.e, bs[0]}
 	}
 	return labelNodes(n.e, bs)
 }
 
-func (n *blockNode) keys(*calc) ([]string, bool) {
+func (n *blockNode) keys(*evaluator) ([]string, bool) {
 	var names []string
-	for _, a := range n.b.attrs {
-		names = append(names, a.name)
+	for _, a := range n.b.Attrs {
+		names = append(names, a.Name)
 	}
-	for _, b := range n.b.blocks {
-		if !slices.Contains(names, b.spec.name) {
-			names = append(names, b.spec.name)
+	for _, b := range n.b.Blocks {
+		if !slices.Contains(names, b.Spec.Name) {
+			names = append(names, b.Spec.Name)
 		}
 	}
 	return names, true
 }
 
-func (n *blockNode) value(c *calc) cty.Value { return objectOf(c, n) }
+func (n *blockNode) value(c *evaluator) cty.Value { return objectOf(c, n) }
 
 // objectOf computes all members of a node.
-func objectOf(c *calc, n node) cty.Value {
+func objectOf(c *evaluator, n node) cty.Value {
 	names, _ := n.keys(c)
 	vals := make(map[string]cty.Value, len(names))
 	for _, k := range names {
@@ -138,15 +139,15 @@ func objectOf(c *calc, n node) cty.Value {
 
 // touch computes all members of a node for what they meet, and makes no value of
 // them.
-func touch(c *calc, n node) {
+func touch(c *evaluator, n node) {
 	switch n := n.(type) {
 	case *blockNode:
-		for _, a := range n.b.attrs {
-			if c.eval(n.e, a.x); c.needsLeaf {
+		for _, a := range n.b.Attrs {
+			if c.eval(n.e, a.Expr); c.needsLeaf {
 				return
 			}
 		}
-		for _, b := range n.b.blocks {
+		for _, b := range n.b.Blocks {
 			if touch(c, &blockNode{n.e, b}); c.needsLeaf {
 				return
 			}
@@ -166,11 +167,11 @@ func touch(c *calc, n node) {
 type group struct {
 	names   []string
 	members map[string]node
-	e       *ev
+	e       *evaluation
 	at      *source.Range
 }
 
-func newGroup(e *ev, at *source.Range) *group {
+func newGroup(e *evaluation, at *source.Range) *group {
 	return &group{members: map[string]node{}, e: e, at: at}
 }
 
@@ -181,12 +182,12 @@ func (g *group) put(name string, n node) {
 	g.members[name] = n
 }
 
-func (g *group) open(*calc) node             { return g }
-func (g *group) where() (*ev, *source.Range) { return g.e, g.at }
-func (g *group) value(c *calc) cty.Value     { return objectOf(c, g) }
-func (g *group) keys(*calc) ([]string, bool) { return g.names, true }
+func (g *group) open(*evaluator) node                { return g }
+func (g *group) where() (*evaluation, *source.Range) { return g.e, g.at }
+func (g *group) value(c *evaluator) cty.Value        { return objectOf(c, g) }
+func (g *group) keys(*evaluator) ([]string, bool)    { return g.names, true }
 
-func (g *group) child(_ *calc, key string) node {
+func (g *group) child(_ *evaluator, key string) node {
 	if n, ok := g.members[key]; ok {
 		return n
 	}
@@ -194,10 +195,10 @@ func (g *group) child(_ *calc, key string) node {
 }
 
 // labelNodes is blocks by label; of several with one label the last counts.
-func labelNodes(e *ev, bs []*block) node {
-	g := newGroup(e, &bs[0].at)
+func labelNodes(e *evaluation, bs []*syntax.Block) node {
+	g := newGroup(e, &bs[0].At)
 	for _, b := range bs {
-		g.put(b.label, &blockNode{e, b})
+		g.put(b.Label, &blockNode{e, b})
 	}
 	return g
 }
@@ -206,15 +207,15 @@ func labelNodes(e *ev, bs []*block) node {
 // the object comes from, its paths count from the file that assigns it.
 type assigned struct {
 	n  node
-	e  *ev
+	e  *evaluation
 	at *source.Range
 }
 
-func (n *assigned) value(c *calc) cty.Value       { return n.n.value(c) }
-func (n *assigned) keys(c *calc) ([]string, bool) { return n.n.keys(c) }
-func (n *assigned) where() (*ev, *source.Range)   { return n.e, n.at }
+func (n *assigned) value(c *evaluator) cty.Value        { return n.n.value(c) }
+func (n *assigned) keys(c *evaluator) ([]string, bool)  { return n.n.keys(c) }
+func (n *assigned) where() (*evaluation, *source.Range) { return n.e, n.at }
 
-func (n *assigned) open(c *calc) node {
+func (n *assigned) open(c *evaluator) node {
 	o := n.n.open(c)
 	if v, ok := o.(valueNode); ok {
 		v.e, v.at = n.e, n.at
@@ -223,7 +224,7 @@ func (n *assigned) open(c *calc) node {
 	return &assigned{o, n.e, n.at}
 }
 
-func (n *assigned) child(c *calc, key string) node {
+func (n *assigned) child(c *evaluator, key string) node {
 	in := n.n.child(c, key)
 	if in == nil {
 		return nil

@@ -6,13 +6,14 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // Terraform is the unit's terraform block, nil if it has none.
 func (u *Unit) Terraform(t *demand.Task) (*Terraform, diag.List) {
 	c := u.on(t, true)
-	spec := languageTable().unit.block("terraform")
+	spec := syntax.Language().Unit.Block("terraform")
 	d := c.one(u.field(c, "terraform"), spec)
 	if d == nil {
 		return nil, c.ds
@@ -20,22 +21,22 @@ func (u *Unit) Terraform(t *demand.Task) (*Terraform, diag.List) {
 	tf := &Terraform{
 		Version: d.text("version"), IncludeInCopy: d.words("include_in_copy"), ExcludeFromCopy: d.words("exclude_from_copy"),
 		CopyLockFile: d.flag("copy_terraform_lock_file", true), Mutable: d.flag("mutable", false),
-		UpdateSourceWithCAS: d.flag("update_source_with_cas", false), At: d.at(),
+		UpdateSourceWithCAS: d.flag("update_source_with_cas", false), At: d.At(),
 	}
 	tf.Source = u.argSetting(d, "source")
-	c.each(d.n.child(c, "extra_arguments"), spec.block("extra_arguments"), func(label string, d *decoder) {
+	c.each(d.n.child(c, "extra_arguments"), spec.Block("extra_arguments"), func(label string, d *decoder) {
 		tf.ExtraArguments = append(tf.ExtraArguments, ExtraArguments{
 			Name: label, Commands: d.words("commands"), Arguments: d.words("arguments"), EnvVars: d.textMap("env_vars"),
-			RequiredVarFiles: d.words("required_var_files"), OptionalVarFiles: d.words("optional_var_files"), At: d.at(),
+			RequiredVarFiles: d.words("required_var_files"), OptionalVarFiles: d.words("optional_var_files"), At: d.At(),
 		})
 		tf.ExtraArguments[len(tf.ExtraArguments)-1].Late = d.late
 	})
 	hooks := func(name string) (out []Hook) {
-		sub := spec.block(name)
+		sub := spec.Block(name)
 		c.each(d.n.child(c, name), sub, func(label string, d *decoder) {
 			h := Hook{Name: label, Commands: d.words("commands"), Execute: d.words("execute"), WorkingDir: d.text("working_dir"),
-				SuppressStdout: d.flag("suppress_stdout", false), If: true, At: d.at()}
-			if sub.arg("if") != nil {
+				SuppressStdout: d.flag("suppress_stdout", false), If: true, At: d.At()}
+			if sub.Arg("if") != nil {
 				h.If, h.RunOnError = d.flag("if", true), d.flag("run_on_error", false)
 			} else {
 				h.OnErrors = d.words("on_errors")
@@ -50,7 +51,7 @@ func (u *Unit) Terraform(t *demand.Task) (*Terraform, diag.List) {
 	return tf, c.ds
 }
 
-func (c *calc) checkHook(h Hook) {
+func (c *evaluator) checkHook(h Hook) {
 	if !c.failed && !c.needsOut && !h.Late && (len(h.Execute) == 0 || h.Execute[0] == "") {
 		c.errorf(h.At, "unit/hook-execute", "Hook without program", "The \"execute\" of the hook %q must begin with the name of a program.", h.Name)
 	}
@@ -62,7 +63,7 @@ func (u *Unit) argSetting(d *decoder, name string) *Setting {
 	if in == nil {
 		return nil
 	}
-	v := d.arg(name)
+	v := d.Arg(name)
 	if v == cty.NilVal {
 		return nil
 	}
@@ -72,19 +73,19 @@ func (u *Unit) argSetting(d *decoder, name string) *Setting {
 // RemoteState is the unit's remote_state block, nil if it has none.
 func (u *Unit) RemoteState(t *demand.Task) (*RemoteState, diag.List) {
 	c := u.on(t, true)
-	d := c.one(u.field(c, "remote_state"), languageTable().unit.block("remote_state"))
+	d := c.one(u.field(c, "remote_state"), syntax.Language().Unit.Block("remote_state"))
 	if d == nil {
 		return nil, c.ds
 	}
-	rs := &RemoteState{Backend: d.text("backend"), Config: d.arg("config"), DisableInit: d.flag("disable_init", false),
-		DisableDependencyOptimization: d.flag("disable_dependency_optimization", false), Encryption: d.arg("encryption"),
-		At: d.at(), Settings: map[string]*Setting{}}
-	for i := range d.spec.args {
-		if s := u.argSetting(d, d.spec.args[i].name); s != nil {
+	rs := &RemoteState{Backend: d.text("backend"), Config: d.Arg("config"), DisableInit: d.flag("disable_init", false),
+		DisableDependencyOptimization: d.flag("disable_dependency_optimization", false), Encryption: d.Arg("encryption"),
+		At: d.At(), Settings: map[string]*Setting{}}
+	for i := range d.spec.Args {
+		if s := u.argSetting(d, d.spec.Args[i].Name); s != nil {
 			rs.Settings[s.Name] = s
 		}
 	}
-	if g := d.arg("generate"); g != cty.NilVal && known(g) {
+	if g := d.Arg("generate"); g != cty.NilVal && syntax.Known(g) {
 		rs.Generate = c.generateFile(g, d.n.child(c, "generate"))
 	}
 	if v := rs.Config; v != cty.NilVal && v.IsKnown() && !v.Type().IsObjectType() && !v.Type().IsMapType() {
@@ -93,10 +94,10 @@ func (u *Unit) RemoteState(t *demand.Task) (*RemoteState, diag.List) {
 	return rs, c.ds
 }
 
-func (c *calc) generateFile(v cty.Value, n node) *GenerateFile {
+func (c *evaluator) generateFile(v cty.Value, n node) *GenerateFile {
 	g := &GenerateFile{}
 	get := func(name string) string {
-		if in, ok := (valueNode{v: v}).child(c, name).(valueNode); ok && isString(in.v) {
+		if in, ok := (valueNode{v: v}).child(c, name).(valueNode); ok && syntax.IsString(in.v) {
 			return in.v.AsString()
 		} else if ok && !in.v.IsKnown() {
 			g.Late = true
@@ -114,7 +115,7 @@ func (c *calc) generateFile(v cty.Value, n node) *GenerateFile {
 	return g
 }
 
-func (c *calc) oneOf(at *source.Range, name, given string, allowed ...string) {
+func (c *evaluator) oneOf(at *source.Range, name, given string, allowed ...string) {
 	if !slices.Contains(allowed, given) {
 		c.errorf(at, "unit/unknown-choice", "Invalid value", "%q cannot be %q. It must be one of %v.", name, given, allowed)
 	}
@@ -124,16 +125,16 @@ func (c *calc) oneOf(at *source.Range, name, given string, allowed ...string) {
 func (u *Unit) Generate(t *demand.Task) ([]Generate, diag.List) {
 	c := u.on(t, true)
 	var out []Generate
-	c.each(u.field(c, "generate"), languageTable().unit.block("generate"), func(label string, d *decoder) {
+	c.each(u.field(c, "generate"), syntax.Language().Unit.Block("generate"), func(label string, d *decoder) {
 		g := Generate{Name: label, Path: d.text("path"), IfExists: d.text("if_exists"), IfDisabled: d.text("if_disabled"),
 			CommentPrefix: d.text("comment_prefix"), DisableSignature: d.flag("disable_signature", false),
-			Disable: d.flag("disable", false), At: d.at()}
+			Disable: d.flag("disable", false), At: d.At()}
 		if in := d.n.child(c, "contents"); in != nil {
-			g.Contents = typed(in, d.spec.arg("contents")).value(c)
+			g.Contents = typed(in, d.spec.Arg("contents")).value(c)
 		} else {
-			d.arg("contents")
+			d.Arg("contents")
 		}
-		if v := d.arg("hcl_fmt"); v != cty.NilVal && known(v) {
+		if v := d.Arg("hcl_fmt"); v != cty.NilVal && syntax.Known(v) {
 			b := v.True()
 			g.Format = &b
 		}
@@ -155,13 +156,13 @@ func (u *Unit) Exclude(t *demand.Task) (*Exclude, diag.List) { return u.exclude(
 // ExcludeNow is the exclude block with the outputs of dependencies.
 func (u *Unit) ExcludeNow(t *demand.Task) (*Exclude, diag.List) { return u.exclude(u.on(t, true)) }
 
-func (u *Unit) exclude(c *calc) (*Exclude, diag.List) {
-	d := c.one(u.field(c, "exclude"), languageTable().unit.block("exclude"))
+func (u *Unit) exclude(c *evaluator) (*Exclude, diag.List) {
+	d := c.one(u.field(c, "exclude"), syntax.Language().Unit.Block("exclude"))
 	if d == nil {
 		return nil, c.ds
 	}
 	e := &Exclude{If: d.flag("if", false), Actions: d.words("actions"), ExcludeDependencies: d.flag("exclude_dependencies", false),
-		NoRun: d.flag("no_run", false), At: d.at()}
+		NoRun: d.flag("no_run", false), At: d.At()}
 	e.Late = d.late || c.needsOut
 	for _, name := range [...]string{"exclude_dependencies", "no_run"} {
 		if d.n.child(c, name) != nil {
@@ -178,24 +179,24 @@ func (u *Unit) exclude(c *calc) (*Exclude, diag.List) {
 // force (DefaultRetryableErrors).
 func (u *Unit) Errors(t *demand.Task) (*Errors, diag.List) {
 	c := u.on(t, true)
-	spec := languageTable().unit.block("errors")
+	spec := syntax.Language().Unit.Block("errors")
 	d := c.one(u.field(c, "errors"), spec)
 	if d == nil {
 		return nil, c.ds
 	}
-	e := &Errors{At: d.at()}
-	c.each(d.n.child(c, "retry"), spec.block("retry"), func(label string, d *decoder) {
+	e := &Errors{At: d.At()}
+	c.each(d.n.child(c, "retry"), spec.Block("retry"), func(label string, d *decoder) {
 		r := Retry{Name: label, RetryableErrors: d.words("retryable_errors"), MaxAttempts: d.number("max_attempts"), SleepSeconds: d.number("sleep_interval_sec")}
-		if !c.stuck() && r.MaxAttempts < 1 && known(d.arg("max_attempts")) {
-			c.errorf(d.at(), "unit/retry", "Invalid retry block", "\"max_attempts\" must be at least 1.")
+		if !c.stuck() && r.MaxAttempts < 1 && syntax.Known(d.Arg("max_attempts")) {
+			c.errorf(d.At(), "unit/retry", "Invalid retry block", "\"max_attempts\" must be at least 1.")
 		}
 		if !c.stuck() && r.SleepSeconds < 0 {
-			c.errorf(d.at(), "unit/retry", "Invalid retry block", "\"sleep_interval_sec\" cannot be negative.")
+			c.errorf(d.At(), "unit/retry", "Invalid retry block", "\"sleep_interval_sec\" cannot be negative.")
 		}
 		e.Retry = append(e.Retry, r)
 	})
-	c.each(d.n.child(c, "ignore"), spec.block("ignore"), func(label string, d *decoder) {
-		e.Ignore = append(e.Ignore, Ignore{Name: label, IgnorableErrors: d.words("ignorable_errors"), Message: d.text("message"), Signals: d.arg("signals")})
+	c.each(d.n.child(c, "ignore"), spec.Block("ignore"), func(label string, d *decoder) {
+		e.Ignore = append(e.Ignore, Ignore{Name: label, IgnorableErrors: d.words("ignorable_errors"), Message: d.text("message"), Signals: d.Arg("signals")})
 	})
 	return e, c.ds
 }
@@ -204,11 +205,11 @@ func (u *Unit) Errors(t *demand.Task) (*Errors, diag.List) {
 // has no effect.
 func (u *Unit) Engine(t *demand.Task) (*Engine, diag.List) {
 	c := u.on(t, true)
-	d := c.one(u.field(c, "engine"), languageTable().unit.block("engine"))
+	d := c.one(u.field(c, "engine"), syntax.Language().Unit.Block("engine"))
 	if d == nil {
 		return nil, c.ds
 	}
-	e := &Engine{Source: d.text("source"), Version: d.text("version"), Type: d.text("type"), At: d.at()}
+	e := &Engine{Source: d.text("source"), Version: d.text("version"), Type: d.text("type"), At: d.At()}
 	w := diag.Warnf(e.At, "Engine has no effect", "Terrace runs units in its own process, so the engine %q is not used.", e.Source)
 	w[0].Code = "unit/engine"
 	c.add(w)
@@ -220,9 +221,9 @@ func (u *Unit) Features(t *demand.Task) ([]Feature, diag.List) {
 	c := u.on(t, false)
 	var out []Feature
 	n := u.field(c, "feature")
-	c.each(n, languageTable().unit.block("feature"), func(label string, d *decoder) {
-		def := d.arg("default")
-		out = append(out, Feature{Name: label, Value: c.feature(label, d.n).value(c), Default: def, At: d.at()})
+	c.each(n, syntax.Language().Unit.Block("feature"), func(label string, d *decoder) {
+		def := d.Arg("default")
+		out = append(out, Feature{Name: label, Value: c.feature(label, d.n).value(c), Default: def, At: d.At()})
 	})
 	return out, c.ds
 }
@@ -230,18 +231,18 @@ func (u *Unit) Features(t *demand.Task) ([]Feature, diag.List) {
 // Catalog is the catalog block of the unit's own file, nil if there is none.
 func (u *Unit) Catalog(t *demand.Task) (*Catalog, diag.List) {
 	c := u.on(t, false)
-	d := c.one(ownFields(u.e.env()).members["catalog"], languageTable().unit.block("catalog"))
+	d := c.one(ownFields(u.e.env()).members["catalog"], syntax.Language().Unit.Block("catalog"))
 	if d == nil {
 		return nil, c.ds
 	}
 	return &Catalog{URLs: d.words("urls"), DefaultTemplate: d.text("default_template"), NoShell: d.flag("no_shell", false),
-		NoHooks: d.flag("no_hooks", false), At: d.at()}, c.ds
+		NoHooks: d.flag("no_hooks", false), At: d.At()}, c.ds
 }
 
 // Scalars computes the arguments at the top of the unit but its inputs.
 func (u *Unit) Scalars(t *demand.Task) (*Scalars, diag.List) {
 	c := u.on(t, true)
-	spec := languageTable().unit
+	spec := syntax.Language().Unit
 	d := &decoder{c: c, n: u.fields(c), spec: spec}
 	get := func(name string) *Setting { return u.argSetting(d, name) }
 	return &Scalars{
@@ -253,22 +254,22 @@ func (u *Unit) Scalars(t *demand.Task) (*Scalars, diag.List) {
 }
 
 // leafFields is the effective configuration of the leaf that is computed for.
-func (c *calc) leafFields() *group {
+func (c *evaluator) leafFields() *group {
 	if c.leaf.of.mod != nil {
 		return (&Unit{l: c.l, e: c.leaf, Module: *c.leaf.of.mod}).moduleFields(c)
 	}
-	return c.conf(c.leaf)
+	return c.merged(c.leaf)
 }
 
 // textOf is a string in a configuration, by the steps that lead to it, or "".
-func (c *calc) textOf(n node, steps ...string) string {
+func (c *evaluator) textOf(n node, steps ...string) string {
 	for _, s := range steps {
 		if n = n.open(c).child(c, s); n == nil || c.stuck() {
 			return ""
 		}
 	}
 	v, _ := n.value(c).Unmark()
-	if isString(v) {
+	if syntax.IsString(v) {
 		return v.AsString()
 	}
 	return ""

@@ -53,9 +53,9 @@ func (l *Loader) findUp(dir, name string) string {
 // the only one; "" if there is none.
 func (k *call) include(args []string) (string, error) {
 	if len(args) == 0 && k.e.role == includeRole {
-		return k.e.f.dir, nil
+		return k.e.f.Dir, nil
 	}
-	h := k.c.head(k.e.base())
+	h := k.c.fileImports(k.e.base())
 	if k.c.stuck() {
 		return "", errors.New("the included files are not known")
 	}
@@ -64,13 +64,13 @@ func (k *call) include(args []string) (string, error) {
 		case 0:
 			return "", nil
 		case 1:
-			return h.includes[0].e.f.dir, nil
+			return h.includes[0].e.f.Dir, nil
 		}
 		return "", errors.New("there are several include blocks, so the label of one must be given")
 	}
 	for _, i := range h.includes {
 		if i.label == args[0] {
-			return i.e.f.dir, nil
+			return i.e.f.Dir, nil
 		}
 	}
 	return "", fmt.Errorf("there is no include block labeled %q", args[0])
@@ -100,9 +100,9 @@ func (k *call) importPath(args []string, from bool) (cty.Value, error) {
 	if k.leafOnly() {
 		return dot, nil
 	}
-	dir := k.e.f.dir
+	dir := k.e.f.Dir
 	if len(args) > 0 || k.e.role != includeRole && k.e.base().role == leafRole {
-		h := k.c.head(k.e.base())
+		h := k.c.fileImports(k.e.base())
 		if k.c.stuck() {
 			return dot, errors.New("the imports are not known")
 		}
@@ -110,7 +110,7 @@ func (k *call) importPath(args []string, from bool) (cty.Value, error) {
 		if err != nil || i == nil {
 			return dot, err
 		}
-		dir = i.e.f.dir
+		dir = i.e.f.Dir
 	}
 	a, b := dir, k.c.leaf.place()
 	if from {
@@ -120,7 +120,7 @@ func (k *call) importPath(args []string, from bool) (cty.Value, error) {
 	return cty.StringVal(p), err
 }
 
-func pickImport(h *head, args []string) (*imported, error) {
+func pickImport(h *fileImports, args []string) (*imported, error) {
 	if len(args) > 0 {
 		if i := h.importOf(args[0]); i != nil {
 			return i, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/internal/value"
-	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -27,124 +27,102 @@ var handingIn = []string{"get_env", "run_cmd", "sops_decrypt_file", "read_tfvars
 
 // A handover finds out whether values were handed in.
 type handover struct {
-	c      *calc
+	c      *evaluator
 	quoted bool // whether what stands where no text is shown counts, such as inputs
-	seen   map[seenXpr]bool
+	seen   map[seenExpr]bool
 }
 
-type seenXpr struct {
-	e *ev
-	x *xpr
+type seenExpr struct {
+	e *evaluation
+	x *syntax.Expr
 }
 
 // handover asks in a computation of its own, so that what it meets leaves no trace.
-func (c *calc) handover(quoted bool) *handover {
-	return &handover{c: c.sub(c.leaf, c.full), quoted: quoted, seen: map[seenXpr]bool{}}
+func (c *evaluator) handover(quoted bool) *handover {
+	return &handover{c: c.sub(c.leaf, c.full), quoted: quoted, seen: map[seenExpr]bool{}}
 }
 
-// of reports whether a node's value, or a part of it, was handed in.
-func (h *handover) of(n node) bool {
+// Of reports whether a node's value, or a part of it, was handed in.
+func (h *handover) Of(n node) bool {
 	switch n := n.(type) {
-	case *xprNode:
+	case *exprNode:
 		return h.in(n.e, n.x)
 	case *joined:
-		return h.of(n.lower) || h.of(n.upper)
+		return h.Of(n.lower) || h.Of(n.upper)
 	case *overlay:
-		return h.of(n.lower) || h.of(n.upper)
+		return h.Of(n.lower) || h.Of(n.upper)
 	case *aliasNode:
 		return h.in(n.whole.e, n.whole.x)
 	case *assigned:
-		return h.of(n.n)
+		return h.Of(n.n)
 	case *converted:
-		return h.of(n.n)
+		return h.Of(n.n)
 	case *plainNode:
-		return h.of(n.n)
+		return h.Of(n.n)
 	case *mapped:
-		return h.of(n.n)
+		return h.Of(n.n)
 	case *shape:
-		return h.of(n.raw)
+		return h.Of(n.raw)
 	case valueNode: // of an expression that was computed as a whole
 		if n.e == nil || n.at == nil {
 			return false
 		}
-		x := n.e.f.argumentAt(*n.at)
+		x := n.e.f.ArgumentAt(*n.at)
 		return x != nil && h.in(n.e, x)
 	}
 	return false
 }
 
 // in is of for an expression of a file.
-func (h *handover) in(e *ev, x *xpr) bool {
-	k := seenXpr{e, x}
+func (h *handover) in(e *evaluation, x *syntax.Expr) bool {
+	k := seenExpr{e, x}
 	if h.seen[k] {
 		return false // being looked at, or looked at and found to be nothing of the kind
 	}
 	h.seen[k] = true
-	switch at := x.at(); {
-	case filepath.Base(e.f.path) == ValuesName:
+	switch at := x.At(); {
+	case filepath.Base(e.f.Path) == syntax.ValuesName:
 		return true
-	case h.quoted && at.Start.Line > 0 && !e.f.src.Shows(at.Start.Line, at.End.Line):
-		return true
-	}
-	if slices.ContainsFunc(x.calls, func(name string) bool { return slices.Contains(handingIn, name) }) {
+	case h.quoted && at.Start.Line > 0 && !e.f.Src.Shows(at.Start.Line, at.End.Line):
 		return true
 	}
-	for i := range x.items {
-		if it := &x.items[i]; it.keyX != nil && h.in(e, it.keyX) || h.in(e, it.x) {
+	if slices.ContainsFunc(x.Calls, func(name string) bool { return slices.Contains(handingIn, name) }) {
+		return true
+	}
+	for i := range x.Items {
+		if it := &x.Items[i]; it.KeyX != nil && h.in(e, it.KeyX) || h.in(e, it.X) {
 			return true
 		}
 	}
-	switch x.kind {
-	case readCall, relative:
-		r := resolved{n: &xprNode{e: e, x: x}}
-		if x.kind == relative {
-			base := (&xprNode{e: e, x: x.args[0]}).open(h.c)
-			r = h.c.descend(base, x.ref, 0)
+	switch x.Kind {
+	case syntax.ReadCall, syntax.Relative:
+		r := resolved{n: &exprNode{e: e, x: x}}
+		if x.Kind == syntax.Relative {
+			base := (&exprNode{e: e, x: x.Args[0]}).open(h.c)
+			r = h.c.descend(base, x.Ref, 0)
 		}
-		in, own := r.n.(*xprNode)
-		return !(own && in.x == x) && r.n != nil && h.of(r.n)
-	case reference:
-		return h.refers(e, x.ref)
+		in, own := r.n.(*exprNode)
+		return !(own && in.x == x) && r.n != nil && h.Of(r.n)
+	case syntax.Reference:
+		return h.refers(e, x.Ref)
 	}
-	return slices.ContainsFunc(x.args, func(a *xpr) bool { return h.in(e, a) }) ||
-		slices.ContainsFunc(x.refs, func(ref hcl.Traversal) bool { return h.refers(e, ref) })
+	return slices.ContainsFunc(x.Args, func(a *syntax.Expr) bool { return h.in(e, a) }) ||
+		slices.ContainsFunc(x.Refs, func(ref hcl.Traversal) bool { return h.refers(e, ref) })
 }
 
-func (h *handover) refers(e *ev, ref hcl.Traversal) bool {
+func (h *handover) refers(e *evaluation, ref hcl.Traversal) bool {
 	r := h.c.resolve(e, ref)
-	return r.n != nil && r.missing == "" && h.of(r.n)
-}
-
-// argumentAt is the expression of the argument in whose definition a place lies.
-func (f *file) argumentAt(at source.Range) *xpr {
-	var in func(b *block) *xpr
-	in = func(b *block) *xpr {
-		if b == nil {
-			return nil
-		}
-		for _, a := range b.attrs {
-			if a.at.Start.Byte <= at.Start.Byte && at.Start.Byte < a.at.End.Byte {
-				return a.x
-			}
-		}
-		for _, nb := range b.blocks {
-			if x := in(nb); x != nil {
-				return x
-			}
-		}
-		return nil
-	}
-	return in(f.root)
+	return r.n != nil && r.missing == "" && h.Of(r.n)
 }
 
 // withheld are the messages of HCL about an expression, made so that they do not tell
 // what was handed in: they come from computing the expression once more, with those
 // values marked. No program runs again for it.
-func (c *calc) withheld(e *ev, x *xpr, ctx *hcl.EvalContext, diags hcl.Diagnostics) hcl.Diagnostics {
+func (c *evaluator) withheld(e *evaluation, x *syntax.Expr, ctx *hcl.EvalContext, diags hcl.Diagnostics) hcl.Diagnostics {
 	h := c.handover(true)
 	found := false
 	var tree scopeTree
-	for _, ref := range x.refs {
+	for _, ref := range x.Refs {
 		r := h.c.resolve(e, ref)
 		switch {
 		case r.n == nil:
@@ -154,13 +132,13 @@ func (c *calc) withheld(e *ev, x *xpr, ctx *hcl.EvalContext, diags hcl.Diagnosti
 			continue
 		}
 		v := r.n.value(h.c)
-		if h.of(r.n) {
+		if h.Of(r.n) {
 			v, found = v.Mark(value.Hidden), true
 		}
 		tree.put(ref[:r.used], v, true)
 	}
 	functions := maps.Clone(ctx.Functions)
-	for _, name := range x.calls {
+	for _, name := range x.Calls {
 		if f, ok := functions[name]; ok && slices.Contains(handingIn, name) {
 			functions[name], found = handed(name, f), true
 		}
@@ -179,8 +157,8 @@ func (c *calc) withheld(e *ev, x *xpr, ctx *hcl.EvalContext, diags hcl.Diagnosti
 		}
 		diags = more
 	}
-	at := x.at()
-	if native, ok := x.Expression.(hclsyntax.Node); ok && at.Start.Line > 0 && !e.f.src.Shows(at.Start.Line, at.End.Line) {
+	at := x.At()
+	if native, ok := x.Expression.(hclsyntax.Node); ok && at.Start.Line > 0 && !e.f.Src.Shows(at.Start.Line, at.End.Line) {
 		return withoutReasons(native, diags) // the text itself is handed in
 	}
 	return diags
@@ -204,7 +182,7 @@ func handed(name string, f function.Function) function.Function {
 
 func isNoCache(v cty.Value) bool {
 	v, _ = v.Unmark()
-	return isString(v) && v.AsString() == "--terragrunt-no-cache"
+	return syntax.IsString(v) && v.AsString() == "--terragrunt-no-cache"
 }
 
 // withoutReasons takes the reasons out of messages about an expression whose text is not
@@ -234,7 +212,7 @@ func withoutReasons(x hclsyntax.Node, diags hcl.Diagnostics) hcl.Diagnostics {
 // and paths.
 func saysNoValues(d *hcl.Diagnostic) bool {
 	call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d)
-	return ok && isContextFunction(call.CalledFunctionName()) && call.CalledFunctionName() != "constraint_check"
+	return ok && syntax.IsContextFunction(call.CalledFunctionName()) && call.CalledFunctionName() != "constraint_check"
 }
 
 const (
@@ -267,7 +245,7 @@ func literals(n hclsyntax.Node) []string {
 type literalFinder struct{ words []string }
 
 func (w *literalFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
-	if l, ok := n.(*hclsyntax.LiteralValueExpr); ok && known(l.Val) {
+	if l, ok := n.(*hclsyntax.LiteralValueExpr); ok && syntax.Known(l.Val) {
 		switch v := l.Val; v.Type() {
 		case cty.String:
 			if text := strings.TrimSpace(v.AsString()); len(text) > 1 {

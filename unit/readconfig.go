@@ -6,18 +6,19 @@ import (
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/internal/funcs"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
 // readConfig is what a call of read_terragrunt_config reads, nil after an error.
-func (c *calc) readConfig(e *ev, x *xpr) node {
-	at := x.at()
-	if len(x.args) > 2 {
-		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: at most 2 arguments expected, not %d.", len(x.args))
+func (c *evaluator) readConfig(e *evaluation, x *syntax.Expr) node {
+	at := x.At()
+	if len(x.Args) > 2 {
+		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: at most 2 arguments expected, not %d.", len(x.Args))
 		return nil
 	}
-	path := c.convert(c.eval(e, x.args[0]), cty.String, "path", x.args[0].at())
+	path := c.convert(c.eval(e, x.Args[0]), cty.String, "path", x.Args[0].At())
 	v, _ := path.Unmark()
 	if c.stuck() {
 		return nil
@@ -33,8 +34,8 @@ func (c *calc) readConfig(e *ev, x *xpr) node {
 	switch {
 	case err == nil:
 		return n
-	case len(x.args) == 2 && errors.Is(err, errNoFile):
-		return &xprNode{e: e, x: x.args[1]}
+	case len(x.Args) == 2 && errors.Is(err, errNoFile):
+		return &exprNode{e: e, x: x.Args[1]}
 	}
 	if !c.failed {
 		c.errorf(&at, "unit/function-error", "Error in function call", "Call to function \"read_terragrunt_config\" failed: %s.", funcs.Guard(err, []cty.Value{path}))
@@ -45,7 +46,7 @@ func (c *calc) readConfig(e *ev, x *xpr) node {
 var errNoFile = errors.New("there is no such file")
 
 // readFrom opens a file for read_terragrunt_config.
-func (c *calc) readFrom(e *ev, path string) (node, error) {
+func (c *evaluator) readFrom(e *evaluation, path string) (node, error) {
 	full := absPath(e.dir, path)
 	if c.l.isDir(full) {
 		if f := c.l.unitFile(full); f != "" {
@@ -58,20 +59,20 @@ func (c *calc) readFrom(e *ev, path string) (node, error) {
 		return nil, fmt.Errorf("%w: %s", errNoFile, full)
 	}
 	c.readFile(full)
-	if filepath.Base(full) == ValuesName {
-		v := c.l.evs.Do(evKey{full, valuesRole}, func() *ev {
+	if filepath.Base(full) == syntax.ValuesName {
+		v := c.l.evs.Do(evKey{full, valuesRole}, func() *evaluation {
 			f := c.l.file(full, valuesSpec)
-			return newEv(c.l, f, valuesRole, f.dir)
+			return newEvaluation(c.l, f, valuesRole, f.Dir)
 		})
-		c.add(v.f.ds)
-		if v.f.root == nil {
+		c.add(v.f.Diags)
+		if v.f.Root == nil {
 			return nil, errors.New("the file cannot be read")
 		}
-		return &blockNode{v, v.f.root}, nil
+		return &blockNode{v, v.f.Root}, nil
 	}
 	in := c.l.shared(full, readRole)
-	c.add(in.f.ds)
-	if in.f.root == nil {
+	c.add(in.f.Diags)
+	if in.f.Root == nil {
 		return nil, errors.New("the file cannot be read")
 	}
 	return &configNode{e: in, style: readStyle}, nil
@@ -107,7 +108,7 @@ func (k *call) readWhole(args []cty.Value) (cty.Value, error) {
 	if err == nil {
 		v = n.value(c)
 	}
-	k.c.met = k.c.met.with(c.met)
+	k.c.facts = k.c.facts.with(c.facts)
 	k.c.needsLeaf = k.c.needsLeaf || c.needsLeaf
 	if c.needsLeaf {
 		return cty.DynamicVal, nil

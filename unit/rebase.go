@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -17,14 +18,14 @@ func rebase(g *group, dir string) *group {
 		n := g.members[name]
 		switch name {
 		case "terraform":
-			n = &mapped{n, rebaseArg("source", func(_ *calc, v cty.Value) cty.Value {
+			n = &mapped{n, rebaseArg("source", func(_ *evaluator, v cty.Value) cty.Value {
 				return onString(v, func(s string) string { return rebaseSource(s, dir) })
 			})}
 		case "dependencies":
-			n = &mapped{n, rebaseArg("paths", func(_ *calc, v cty.Value) cty.Value { return eachString(v, dir) })}
+			n = &mapped{n, rebaseArg("paths", func(_ *evaluator, v cty.Value) cty.Value { return eachString(v, dir) })}
 		case "dependency":
 			n = &mapped{n, func(_ string, in node) node {
-				return &mapped{in, rebaseArg("config_path", func(_ *calc, v cty.Value) cty.Value {
+				return &mapped{in, rebaseArg("config_path", func(_ *evaluator, v cty.Value) cty.Value {
 					return onString(v, func(s string) string { return rebasePath(s, dir) })
 				})}
 			}}
@@ -34,7 +35,7 @@ func rebase(g *group, dir string) *group {
 	return out
 }
 
-func rebaseArg(arg string, f func(*calc, cty.Value) cty.Value) func(string, node) node {
+func rebaseArg(arg string, f func(*evaluator, cty.Value) cty.Value) func(string, node) node {
 	return func(key string, n node) node {
 		if key != arg {
 			return n
@@ -45,7 +46,7 @@ func rebaseArg(arg string, f func(*calc, cty.Value) cty.Value) func(string, node
 
 func onString(v cty.Value, f func(string) string) cty.Value {
 	bare, marks := v.Unmark()
-	if !isString(bare) {
+	if !syntax.IsString(bare) {
 		return v
 	}
 	return cty.StringVal(f(bare.AsString())).WithMarks(marks)
@@ -53,7 +54,7 @@ func onString(v cty.Value, f func(string) string) cty.Value {
 
 func eachString(v cty.Value, dir string) cty.Value {
 	bare, marks := v.Unmark()
-	if !known(bare) || !bare.CanIterateElements() || bare.LengthInt() == 0 {
+	if !syntax.Known(bare) || !bare.CanIterateElements() || bare.LengthInt() == 0 {
 		return v
 	}
 	var out []cty.Value

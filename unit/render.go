@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -45,7 +46,7 @@ func (u *Unit) whole() *configNode { return &configNode{e: u.e, style: renderSty
 
 // shown is the value of a part as it is rendered: locals each by itself, so
 // that one that needs missing outputs does not take the others with it.
-func (u *Unit) shown(c *calc, name string, n node) cty.Value {
+func (u *Unit) shown(c *evaluator, name string, n node) cty.Value {
 	if name != "locals" && name != "inputs" {
 		return n.value(c)
 	}
@@ -65,7 +66,7 @@ func (u *Unit) shown(c *calc, name string, n node) cty.Value {
 	return cty.ObjectVal(vals)
 }
 
-func (u *Unit) shownMember(c *calc, name, k string, n node) cty.Value {
+func (u *Unit) shownMember(c *evaluator, name, k string, n node) cty.Value {
 	one := c.sub(u.e, c.full)
 	v := n.value(one)
 	c.merge(one)
@@ -103,7 +104,7 @@ func (u *Unit) RenderMetadata(t *demand.Task) ([]byte, diag.List) {
 				out[k] = u.metaList(c, in.child(c, "paths"))
 			}
 		default:
-			if raw == nil && (k == "iam_web_identity_token" || languageTable().unit.block(k) != nil) {
+			if raw == nil && (k == "iam_web_identity_token" || syntax.Language().Unit.Block(k) != nil) {
 				continue
 			}
 			out[k] = withMeta(in.value(c), placeOf(raw))
@@ -123,7 +124,7 @@ func placeOf(n node) *source.Range {
 	return at
 }
 
-func (u *Unit) metaGroup(c *calc, name string, n node) cty.Value {
+func (u *Unit) metaGroup(c *evaluator, name string, n node) cty.Value {
 	o := n.open(c)
 	names, ok := o.keys(c)
 	if !ok {
@@ -141,12 +142,12 @@ func (u *Unit) metaGroup(c *calc, name string, n node) cty.Value {
 	return cty.ObjectVal(vals)
 }
 
-func (u *Unit) metaList(c *calc, n node) cty.Value {
+func (u *Unit) metaList(c *evaluator, n node) cty.Value {
 	if n == nil {
 		return cty.EmptyTupleVal
 	}
 	v, _ := n.value(c).Unmark()
-	if !known(v) || !v.CanIterateElements() {
+	if !syntax.Known(v) || !v.CanIterateElements() {
 		return v
 	}
 	var out []cty.Value
@@ -200,7 +201,7 @@ func writeJSON(b *bytes.Buffer, v cty.Value) {
 	}
 	ty := v.Type()
 	switch {
-	case !v.IsKnown() || v.IsNull() || hugeNumber(v):
+	case !v.IsKnown() || v.IsNull() || syntax.HugeNumber(v):
 		b.WriteString("null")
 	case ty == cty.String:
 		text, _ := json.Marshal(v.AsString())

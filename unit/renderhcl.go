@@ -7,13 +7,14 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/value"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // RenderHCL is the effective configuration as a unit file.
 func (u *Unit) RenderHCL(t *demand.Task) ([]byte, diag.List) {
 	c := u.on(t, true)
-	w := &hclRenderer{c: c, u: u, n: u.whole(), spec: languageTable().unit}
+	w := &hclRenderer{c: c, u: u, n: u.whole(), spec: syntax.Language().Unit}
 	f := hclwrite.NewEmptyFile()
 	body := f.Body()
 	if hasLocals(u.e) {
@@ -26,21 +27,21 @@ func (u *Unit) RenderHCL(t *demand.Task) ([]byte, diag.List) {
 	for _, name := range [...]string{"terraform_binary", "terraform_version_constraint", "terragrunt_version_constraint", "download_dir",
 		"prevent_destroy", "iam_role", "iam_assume_role_duration", "iam_assume_role_session_name", "iam_web_identity_token"} {
 		if fields.members[name] != nil {
-			w.attr(body, name, w.n.child(c, name).value(c))
+			w.Attr(body, name, w.n.child(c, name).value(c))
 		}
 	}
 	if fields.members["inputs"] != nil {
-		w.attr(body, "inputs", u.shown(c, "inputs", w.n.child(c, "inputs")))
+		w.Attr(body, "inputs", u.shown(c, "inputs", w.n.child(c, "inputs")))
 	}
 	c.add(u.checkBlocks(t))
 	return hclwrite.Format(f.Bytes()), c.ds
 }
 
 type hclRenderer struct {
-	c    *calc
+	c    *evaluator
 	u    *Unit
 	n    *configNode
-	spec *blockSpec
+	spec *syntax.BlockSpec
 }
 
 // blocks writes the blocks of one type.
@@ -49,34 +50,34 @@ func (w *hclRenderer) blocks(body *hclwrite.Body, name string) {
 	if n == nil {
 		return
 	}
-	spec := w.spec.block(name)
+	spec := w.spec.Block(name)
 	shown := w.n.child(w.c, name)
-	if spec.label != oneLabel {
-		w.block(body, spec, "", shown)
+	if spec.Label != syntax.OneLabel {
+		w.Block(body, spec, "", shown)
 		return
 	}
 	w.labelled(body, spec, shown)
 }
 
-func (w *hclRenderer) labelled(body *hclwrite.Body, spec *blockSpec, n node) {
+func (w *hclRenderer) labelled(body *hclwrite.Body, spec *syntax.BlockSpec, n node) {
 	o := n.open(w.c)
 	labels, _ := o.keys(w.c)
-	if spec.name == "generate" || spec.name == "feature" {
+	if spec.Name == "generate" || spec.Name == "feature" {
 		labels = slices.Sorted(slices.Values(labels))
 	}
 	for _, l := range labels {
-		w.block(body, spec, l, o.child(w.c, l))
+		w.Block(body, spec, l, o.child(w.c, l))
 	}
 }
 
-// block writes one block: the arguments that are set to something else than
+// Block writes one block: the arguments that are set to something else than
 // they are anyway, then what is in it.
-func (w *hclRenderer) block(body *hclwrite.Body, spec *blockSpec, label string, n node) {
+func (w *hclRenderer) Block(body *hclwrite.Body, spec *syntax.BlockSpec, label string, n node) {
 	var labels []string
-	if spec.label == oneLabel {
+	if spec.Label == syntax.OneLabel {
 		labels = []string{label}
 	}
-	in := body.AppendNewBlock(spec.name, labels).Body()
+	in := body.AppendNewBlock(spec.Name, labels).Body()
 	s, ok := n.(*shape)
 	if !ok {
 		return
@@ -89,27 +90,27 @@ func (w *hclRenderer) block(body *hclwrite.Body, spec *blockSpec, label string, 
 		if a != "default" && v.IsKnown() && v.IsNull() {
 			continue
 		}
-		w.attr(in, a, v)
+		w.Attr(in, a, v)
 	}
-	for _, sub := range spec.blocks {
-		raw := s.raw.child(w.c, sub.name)
+	for _, sub := range spec.Blocks {
+		raw := s.raw.child(w.c, sub.Name)
 		if raw == nil {
 			continue
 		}
-		if sub.label == oneLabel {
+		if sub.Label == syntax.OneLabel {
 			o := raw.open(w.c)
 			names, _ := o.keys(w.c)
 			for _, l := range names {
-				w.block(in, sub, l, s.of.shaped(o.child(w.c, l), sub, l))
+				w.Block(in, sub, l, s.of.shaped(o.child(w.c, l), sub, l))
 			}
 			continue
 		}
-		w.block(in, sub, "", s.of.shaped(raw, sub, ""))
+		w.Block(in, sub, "", s.of.shaped(raw, sub, ""))
 	}
 }
 
 // renderOrder is the order in which the arguments of a block are written.
-func renderOrder(spec *blockSpec) []string {
+func renderOrder(spec *syntax.BlockSpec) []string {
 	first := map[string][]string{
 		"generate":     {"path", "if_exists", "if_disabled", "comment_prefix", "contents"},
 		"remote_state": {"backend", "disable_init", "disable_dependency_optimization", "generate", "config"},
@@ -118,11 +119,11 @@ func renderOrder(spec *blockSpec) []string {
 		"before_hook":  {"if", "run_on_error", "suppress_stdout", "commands", "execute", "working_dir"},
 		"after_hook":   {"if", "run_on_error", "suppress_stdout", "commands", "execute", "working_dir"},
 		"error_hook":   {"commands", "execute", "on_errors", "suppress_stdout", "working_dir"},
-	}[spec.name]
+	}[spec.Name]
 	out := slices.Clone(first)
-	for i := range spec.args {
-		if !slices.Contains(out, spec.args[i].name) {
-			out = append(out, spec.args[i].name)
+	for i := range spec.Args {
+		if !slices.Contains(out, spec.Args[i].Name) {
+			out = append(out, spec.Args[i].Name)
 		}
 	}
 	return out
@@ -132,11 +133,11 @@ func (w *hclRenderer) object(body *hclwrite.Body, v cty.Value) {
 	names, _ := valueKeys(v)
 	slices.Sort(names)
 	for _, k := range names {
-		w.attr(body, k, valueNode{v: v}.child(nil, k).(valueNode).v)
+		w.Attr(body, k, valueNode{v: v}.child(nil, k).(valueNode).v)
 	}
 }
 
-func (w *hclRenderer) attr(body *hclwrite.Body, name string, v cty.Value) {
+func (w *hclRenderer) Attr(body *hclwrite.Body, name string, v cty.Value) {
 	body.SetAttributeValue(name, showable(v))
 }
 
@@ -151,7 +152,7 @@ func showable(v cty.Value) cty.Value {
 	}
 	ty := v.Type()
 	switch {
-	case !v.IsKnown() || hugeNumber(v):
+	case !v.IsKnown() || syntax.HugeNumber(v):
 		return cty.NullVal(cty.DynamicPseudoType)
 	case v.IsNull():
 		return v

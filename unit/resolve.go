@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -19,7 +20,7 @@ type resolved struct {
 }
 
 // resolve follows a reference as far as configurations have parts.
-func (c *calc) resolve(e *ev, ref hcl.Traversal) resolved {
+func (c *evaluator) resolve(e *evaluation, ref hcl.Traversal) resolved {
 	root := c.root(e, ref)
 	if root == nil {
 		return resolved{}
@@ -28,9 +29,9 @@ func (c *calc) resolve(e *ev, ref hcl.Traversal) resolved {
 }
 
 // descend follows the steps of a reference from a node on.
-func (c *calc) descend(n node, ref hcl.Traversal, from int) resolved {
+func (c *evaluator) descend(n node, ref hcl.Traversal, from int) resolved {
 	for i := from; i < len(ref); i++ {
-		key, ok := stepName(ref[i])
+		key, ok := syntax.StepName(ref[i])
 		if !ok || c.stuck() {
 			return resolved{n: n, used: i}
 		}
@@ -58,7 +59,7 @@ func (c *calc) descend(n node, ref hcl.Traversal, from int) resolved {
 			if _, config := o.(*configNode); config && (key == "import" || key == "include") {
 				return resolved{n: o, used: i, missing: why, names: names}
 			}
-			if near := nearest(key, names); near != "" {
+			if near := syntax.Nearest(key, names); near != "" {
 				why += fmt.Sprintf(" Did you mean %q?", near)
 			} else if _, listed := o.(lister); listed && len(names) > 0 {
 				names = slices.Sorted(slices.Values(names))
@@ -82,8 +83,8 @@ type rootNode struct {
 	miss func(key string) string
 }
 
-func (n *rootNode) open(*calc) node { return n }
-func (n *rootNode) listed()         {}
+func (n *rootNode) open(*evaluator) node { return n }
+func (n *rootNode) listed()              {}
 
 func (n *rootNode) lacks(key string) string {
 	if n.miss != nil {
@@ -95,7 +96,7 @@ func (n *rootNode) lacks(key string) string {
 }
 
 // root is what the first step of a reference means, or nil if it has no meaning.
-func (c *calc) root(e *ev, ref hcl.Traversal) node {
+func (c *evaluator) root(e *evaluation, ref hcl.Traversal) node {
 	if ref.RootName() == "each" && e.of.each != cty.NilVal {
 		return valueNode{v: e.of.each}
 	}
@@ -122,25 +123,25 @@ func (c *calc) root(e *ev, ref hcl.Traversal) node {
 }
 
 // locals are the local values of a file.
-type locals struct{ e *ev }
+type locals struct{ e *evaluation }
 
-func (n *locals) open(*calc) node             { return n }
-func (n *locals) value(c *calc) cty.Value     { return objectOf(c, n) }
-func (n *locals) where() (*ev, *source.Range) { return n.e, nil }
-func (n *locals) listed()                     {}
+func (n *locals) open(*evaluator) node                { return n }
+func (n *locals) value(c *evaluator) cty.Value        { return objectOf(c, n) }
+func (n *locals) where() (*evaluation, *source.Range) { return n.e, nil }
+func (n *locals) listed()                             {}
 
-func (n *locals) child(_ *calc, key string) node {
-	if a := n.e.f.root.first("locals").attr(key); a != nil {
-		return &xprNode{e: n.e, x: a.x, at: &a.at}
+func (n *locals) child(_ *evaluator, key string) node {
+	if a := n.e.f.Root.First("locals").Attr(key); a != nil {
+		return &exprNode{e: n.e, x: a.Expr, at: &a.At}
 	}
 	return nil
 }
 
-func (n *locals) keys(*calc) ([]string, bool) {
+func (n *locals) keys(*evaluator) ([]string, bool) {
 	var names []string
-	if b := n.e.f.root.first("locals"); b != nil {
-		for _, a := range b.attrs {
-			names = append(names, a.name)
+	if b := n.e.f.Root.First("locals"); b != nil {
+		for _, a := range b.Attrs {
+			names = append(names, a.Name)
 		}
 	}
 	return names, true
@@ -150,9 +151,9 @@ func (n *locals) lacks(key string) string {
 	return fmt.Sprintf("There is no local value named %q in this file.", key)
 }
 
-func (c *calc) localsNode(e *ev) node { return &locals{e} }
+func (c *evaluator) localsNode(e *evaluation) node { return &locals{e} }
 
-func (c *calc) importsNode(e *ev) node {
+func (c *evaluator) importsNode(e *evaluation) node {
 	n := &rootNode{group: newGroup(e, nil), what: "import"}
 	h := c.imports(e)
 	if e.role == includeRole {
@@ -165,9 +166,9 @@ func (c *calc) importsNode(e *ev) node {
 	return n
 }
 
-func (c *calc) includesNode(e *ev) node {
+func (c *evaluator) includesNode(e *evaluation) node {
 	n := &rootNode{group: newGroup(e, nil), what: "include"}
-	h := c.head(e)
+	h := c.fileImports(e)
 	for _, i := range h.includes {
 		at := i.at
 		cn := &configNode{e: i.e, style: includeStyle, at: &at}
@@ -190,17 +191,17 @@ func (c *calc) includesNode(e *ev) node {
 	return n
 }
 
-func (c *calc) valuesNode(e *ev) node {
+func (c *evaluator) valuesNode(e *evaluation) node {
 	v := e.vals()
 	if v == nil {
-		return &rootNode{group: newGroup(e, nil), what: "value", hint: " There is no " + ValuesName + " beside it."}
+		return &rootNode{group: newGroup(e, nil), what: "value", hint: " There is no " + syntax.ValuesName + " beside it."}
 	}
-	c.readFile(v.f.path)
-	c.add(v.f.ds)
+	c.readFile(v.f.Path)
+	c.add(v.f.Diags)
 	n := &rootNode{group: newGroup(v, nil), what: "value"}
-	if v.f.root != nil {
-		for _, a := range v.f.root.attrs {
-			n.put(a.name, &xprNode{e: v, x: a.x, at: &a.at})
+	if v.f.Root != nil {
+		for _, a := range v.f.Root.Attrs {
+			n.put(a.Name, &exprNode{e: v, x: a.Expr, at: &a.At})
 		}
 	}
 	return n

@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 )
@@ -14,35 +15,35 @@ import (
 // shape is a block as an object with every argument that its kind has.
 type shape struct {
 	raw   node
-	spec  *blockSpec
+	spec  *syntax.BlockSpec
 	label string
 	of    *configNode
 }
 
-func (n *shape) open(*calc) node { return n }
+func (n *shape) open(*evaluator) node { return n }
 
-func (n *shape) value(c *calc) cty.Value { return objectOf(c, n) }
+func (n *shape) value(c *evaluator) cty.Value { return objectOf(c, n) }
 
-func (n *shape) where() (*ev, *source.Range) { return n.raw.where() }
+func (n *shape) where() (*evaluation, *source.Range) { return n.raw.where() }
 
-func (n *shape) keys(c *calc) ([]string, bool) {
+func (n *shape) keys(c *evaluator) ([]string, bool) {
 	var names []string
-	for i := range n.spec.args {
-		if a := &n.spec.args[i]; !a.hidden || n.raw.child(c, a.name) != nil {
-			names = append(names, shownName(n.spec, a.name))
+	for i := range n.spec.Args {
+		if a := &n.spec.Args[i]; !a.Hidden || n.raw.child(c, a.Name) != nil {
+			names = append(names, shownName(n.spec, a.Name))
 		}
 	}
-	for _, b := range n.spec.blocks {
+	for _, b := range n.spec.Blocks {
 		switch {
-		case b.name == "ignore" && n.raw.child(c, b.name) == nil:
+		case b.Name == "ignore" && n.raw.child(c, b.Name) == nil:
 			continue
 		}
-		names = append(names, b.name)
+		names = append(names, b.Name)
 	}
-	if n.spec.label == oneLabel && n.spec.name != "generate" {
+	if n.spec.Label == syntax.OneLabel && n.spec.Name != "generate" {
 		names = append(names, "name")
 	}
-	switch n.spec.name {
+	switch n.spec.Name {
 	case "dependency":
 		names = append(names, "inputs", "outputs")
 	case "feature":
@@ -54,14 +55,14 @@ func (n *shape) keys(c *calc) ([]string, bool) {
 }
 
 // shownName is how an argument is called in rendered objects.
-func shownName(spec *blockSpec, name string) string {
-	if spec.name == "dependency" && name == "skip_outputs" {
+func shownName(spec *syntax.BlockSpec, name string) string {
+	if spec.Name == "dependency" && name == "skip_outputs" {
 		return "skip"
 	}
 	return name
 }
 
-func (n *shape) outputs(c *calc) node {
+func (n *shape) outputs(c *evaluator) node {
 	if n.of.style == renderStyle {
 		return valueNode{cty.NullVal(cty.DynamicPseudoType), nil, nil}
 	}
@@ -72,47 +73,47 @@ func (n *shape) outputs(c *calc) node {
 	return valueNode{cty.NullVal(cty.DynamicPseudoType), nil, nil}
 }
 
-func (n *shape) child(c *calc, key string) node {
+func (n *shape) child(c *evaluator, key string) node {
 	e, at := n.raw.where()
 	switch {
-	case key == "name" && n.spec.label == oneLabel && n.spec.name != "generate":
+	case key == "name" && n.spec.Label == syntax.OneLabel && n.spec.Name != "generate":
 		return valueNode{cty.StringVal(n.label), e, at}
-	case n.spec.name == "dependency" && key == "outputs":
+	case n.spec.Name == "dependency" && key == "outputs":
 		return n.outputs(c)
-	case n.spec.name == "dependency" && key == "inputs":
+	case n.spec.Name == "dependency" && key == "inputs":
 		return valueNode{cty.NullVal(cty.DynamicPseudoType), e, at}
-	case n.spec.name == "feature" && key == "value" && n.of.style == importStyle:
+	case n.spec.Name == "feature" && key == "value" && n.of.style == importStyle:
 		return c.feature(n.label, n.raw)
-	case n.spec.name == "dependency" && key == "skip":
+	case n.spec.Name == "dependency" && key == "skip":
 		key = "skip_outputs"
 	}
-	if a := n.spec.arg(key); a != nil {
+	if a := n.spec.Arg(key); a != nil {
 		if in := n.raw.child(c, key); in != nil {
 			return n.path(typed(in, a), in, a)
 		}
-		if a.required && n.of.style == importStyle {
+		if a.Required && n.of.style == importStyle {
 			return c.absent(n, a)
 		}
-		if a.def != cty.NilVal {
-			return valueNode{a.def, e, at}
+		if a.Def != cty.NilVal {
+			return valueNode{a.Def, e, at}
 		}
-		return valueNode{cty.NullVal(a.ty), e, at}
+		return valueNode{cty.NullVal(a.Ty), e, at}
 	}
-	sub := n.spec.block(key)
+	sub := n.spec.Block(key)
 	if sub == nil {
 		return nil
 	}
 	in := n.raw.child(c, key)
 	switch {
-	case in == nil && sub.label == oneLabel && !sub.ordered:
+	case in == nil && sub.Label == syntax.OneLabel && !sub.Ordered:
 		return valueNode{cty.EmptyObjectVal, e, at}
-	case in == nil && sub.name == "retry":
+	case in == nil && sub.Name == "retry":
 		return valueNode{cty.NullVal(cty.DynamicPseudoType), e, at}
 	case in == nil:
 		return nil
-	case sub.ordered:
+	case sub.Ordered:
 		return n.list(c, sub, in)
-	case sub.label == oneLabel:
+	case sub.Label == syntax.OneLabel:
 		return &mapped{in, func(label string, b node) node { return n.of.shaped(b, sub, label) }}
 	}
 	return n.of.shaped(in, sub, "")
@@ -120,14 +121,14 @@ func (n *shape) child(c *calc, key string) node {
 
 // absent is a required argument of a file that is imported without merging:
 // reading it is the error (rule 12).
-func (c *calc) absent(n *shape, a *argSpec) node {
+func (c *evaluator) absent(n *shape, a *syntax.ArgSpec) node {
 	_, at := n.where()
 	c.errorf(at, "unit/missing-argument", "Missing required argument",
-		"The argument %q of this %s block is read through an import, but it is not set. Files that gave it: %s.", a.name, n.spec.name, n.of.e.f.path)
+		"The argument %q of this %s block is read through an import, but it is not set. Files that gave it: %s.", a.Name, n.spec.Name, n.of.e.f.Path)
 	return valueNode{v: cty.DynamicVal}
 }
 
-func (n *shape) list(c *calc, sub *blockSpec, in node) node {
+func (n *shape) list(c *evaluator, sub *syntax.BlockSpec, in node) node {
 	var vals []cty.Value
 	labels, _ := in.keys(c)
 	for _, l := range labels {
@@ -138,24 +139,24 @@ func (n *shape) list(c *calc, sub *blockSpec, in node) node {
 }
 
 // typed converts an argument to its type.
-func typed(n node, a *argSpec) node {
-	if a.ty == cty.DynamicPseudoType {
+func typed(n node, a *syntax.ArgSpec) node {
+	if a.Ty == cty.DynamicPseudoType {
 		return n
 	}
-	return &converted{n, func(c *calc, v cty.Value) cty.Value {
+	return &converted{n, func(c *evaluator, v cty.Value) cty.Value {
 		_, at := n.where()
 		place := source.Range{}
 		if at != nil {
 			place = *at
 		}
-		return c.convert(v, a.ty, a.name, place)
+		return c.convert(v, a.Ty, a.Name, place)
 	}}
 }
 
 var errHuge = errors.New("the number has too many digits")
 
 // convert converts a value; the error stands at the argument.
-func (c *calc) convert(v cty.Value, ty cty.Type, name string, at source.Range) cty.Value {
+func (c *evaluator) convert(v cty.Value, ty cty.Type, name string, at source.Range) cty.Value {
 	if c.stuck() {
 		return cty.UnknownVal(ty)
 	}
@@ -163,7 +164,7 @@ func (c *calc) convert(v cty.Value, ty cty.Type, name string, at source.Range) c
 		return v
 	}
 	out, err := v, errHuge
-	if !hugeNumber(v) {
+	if !syntax.HugeNumber(v) {
 		out, err = convert.Convert(v, ty)
 	}
 	if err != nil {
@@ -177,12 +178,12 @@ func (c *calc) convert(v cty.Value, ty cty.Type, name string, at source.Range) c
 }
 
 // path shows a path that an import rebased as the unit would write it.
-func (n *shape) path(out, in node, a *argSpec) node {
-	if e, _ := in.where(); n.of.style != renderStyle || !a.path || e == nil || e.role != importRole {
+func (n *shape) path(out, in node, a *syntax.ArgSpec) node {
+	if e, _ := in.where(); n.of.style != renderStyle || !a.Path || e == nil || e.role != importRole {
 		return out
 	}
-	return &converted{out, func(_ *calc, v cty.Value) cty.Value {
-		if v.Type().IsListType() && known(v) {
+	return &converted{out, func(_ *evaluator, v cty.Value) cty.Value {
+		if v.Type().IsListType() && syntax.Known(v) {
 			var all []cty.Value
 			for _, p := range v.AsValueSlice() {
 				all = append(all, relativeToUnit(p, n.of.e.dir))

@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -21,7 +22,7 @@ type Stack struct {
 	Dir  string
 	Path string
 	l    *Loader
-	e    *ev
+	e    *evaluation
 }
 
 // A StackItem is one unit or stack to generate.
@@ -44,9 +45,9 @@ type StackItem struct {
 // AutoIncludeFile is the name of the autoinclude file of an item.
 func (i *StackItem) AutoIncludeFile() string {
 	if i.Kind == "stack" {
-		return StackAutoIncludeName
+		return syntax.StackAutoIncludeName
 	}
-	return AutoIncludeName
+	return syntax.AutoIncludeName
 }
 
 // Stack reads the stack file of a folder.
@@ -55,16 +56,16 @@ func (l *Loader) Stack(t *demand.Task, path string) (*Stack, diag.List) {
 		path = filepath.Join(l.env.WorkingDir, path)
 	}
 	if l.isDir(path) {
-		path = filepath.Join(path, StackName)
+		path = filepath.Join(path, syntax.StackName)
 	}
 	if !l.exists(path) {
 		return nil, codeErr(nil, "unit/no-stack-file", "No stack file", "There is no file %s.", path)
 	}
 	e := l.shared(path, readRole)
-	if e.f.root == nil {
-		return nil, e.f.ds
+	if e.f.Root == nil {
+		return nil, e.f.Diags
 	}
-	return &Stack{Dir: e.f.dir, Path: e.f.path, l: l, e: e}, e.f.ds
+	return &Stack{Dir: e.f.Dir, Path: e.f.Path, l: l, e: e}, e.f.Diags
 }
 
 // Items evaluates the unit and stack blocks, those of included stack files too,
@@ -83,51 +84,51 @@ func (s *Stack) Items(t *demand.Task) ([]StackItem, diag.List) {
 
 // stackPart is a unit or stack block and the evaluation that it belongs to.
 type stackPart struct {
-	e *ev
-	b *block
+	e *evaluation
+	b *syntax.Block
 }
 
 // stackBlocks lists the blocks of a stack file, of the autoinclude file beside
 // it, and of those that it includes. A block in the autoinclude file takes the
 // place of one with its name.
-func (c *calc) stackBlocks(e *ev) []stackPart {
+func (c *evaluator) stackBlocks(e *evaluation) []stackPart {
 	var out []stackPart
-	add := func(e *ev) {
-		for _, b := range e.f.root.blocks {
-			if n := b.spec.name; n == "unit" || n == "stack" {
+	add := func(e *evaluation) {
+		for _, b := range e.f.Root.Blocks {
+			if n := b.Spec.Name; n == "unit" || n == "stack" {
 				out = append(out, stackPart{e, b})
 			}
 		}
 	}
-	for _, b := range e.f.root.of("include") {
-		v := c.headArg(e, b, "path")
-		if c.stuck() || !known(v) {
+	for _, b := range e.f.Root.Of("include") {
+		v := c.importArg(e, b, "path")
+		if c.stuck() || !syntax.Known(v) {
 			continue
 		}
-		at := b.attr("path").x.at()
+		at := b.Attr("path").Expr.At()
 		full := absPath(e.dir, v.AsString())
 		if !c.l.exists(full) || c.l.isDir(full) {
 			c.errorf(&at, "unit/file-not-found", "Included file not found", "There is no file %s. Relative paths count from %s.", full, e.dir)
 			continue
 		}
-		f := c.l.file(full, languageTable().stackPart)
-		c.add(f.ds)
-		if f.root != nil {
-			in := newEv(c.l, f, stackRole, e.dir)
+		f := c.l.file(full, syntax.Language().StackPart)
+		c.add(f.Diags)
+		if f.Root != nil {
+			in := newEvaluation(c.l, f, stackRole, e.dir)
 			in.of.top, in.vals = e, e.vals
 			add(in)
 		}
 	}
 	add(e)
-	path := filepath.Join(e.dir, StackAutoIncludeName)
+	path := filepath.Join(e.dir, syntax.StackAutoIncludeName)
 	if c.l.exists(path) {
-		f := c.l.file(path, languageTable().stackPart)
-		c.add(f.ds)
-		if f.root != nil {
-			auto := newEv(c.l, f, stackRole, e.dir)
+		f := c.l.file(path, syntax.Language().StackPart)
+		c.add(f.Diags)
+		if f.Root != nil {
+			auto := newEvaluation(c.l, f, stackRole, e.dir)
 			auto.of.top, auto.vals = e, e.vals
 			out = slices.DeleteFunc(out, func(p stackPart) bool {
-				return slices.ContainsFunc(f.root.blocks, func(b *block) bool { return b.spec == p.b.spec && b.label == p.b.label })
+				return slices.ContainsFunc(f.Root.Blocks, func(b *syntax.Block) bool { return b.Spec == p.b.Spec && b.Label == p.b.Label })
 			})
 			add(auto)
 		}
@@ -136,32 +137,32 @@ func (c *calc) stackBlocks(e *ev) []stackPart {
 }
 
 // stackItem evaluates one block.
-func (c *calc) stackItem(top *ev, p stackPart) (StackItem, bool) {
+func (c *evaluator) stackItem(top *evaluation, p stackPart) (StackItem, bool) {
 	one := c.sub(nil, false)
 	defer c.merge(one)
-	d := &decoder{c: one, n: &blockNode{p.e, p.b}, spec: p.b.spec, name: p.b.label}
+	d := &decoder{c: one, n: &blockNode{p.e, p.b}, spec: p.b.Spec, name: p.b.Label}
 	for _, name := range [...]string{"source", "path"} {
-		if a := p.b.attr(name); a != nil {
+		if a := p.b.Attr(name); a != nil {
 			one.noPaths(a, name)
 		}
 	}
 	if one.failed {
 		return StackItem{}, false
 	}
-	it := StackItem{Kind: p.b.spec.name, Name: p.b.label, Source: d.text("source"), Validate: !d.flag("no_validation", false),
-		Mutable: d.flag("mutable", false), UpdateSourceWithCAS: d.flag("update_source_with_cas", false), At: p.b.at}
+	it := StackItem{Kind: p.b.Spec.Name, Name: p.b.Label, Source: d.text("source"), Validate: !d.flag("no_validation", false),
+		Mutable: d.flag("mutable", false), UpdateSourceWithCAS: d.flag("update_source_with_cas", false), At: p.b.At}
 	dir, ok := one.stackDir(p, d)
 	if !ok {
 		return it, false
 	}
 	it.Dir = dir
-	if a := p.b.attr("values"); a != nil {
-		v := one.eval(p.e, a.x)
+	if a := p.b.Attr("values"); a != nil {
+		v := one.eval(p.e, a.Expr)
 		if !one.stuck() && !isNullValue(v) {
-			it.Values = one.valuesFile(v, a.x.at())
+			it.Values = one.valuesFile(v, a.Expr.At())
 		}
 	}
-	if b := p.b.first("autoinclude"); b != nil {
+	if b := p.b.First("autoinclude"); b != nil {
 		it.AutoInclude = one.autoInclude(p.e, b, dir)
 	}
 	return it, !one.failed
@@ -173,24 +174,24 @@ func isNullValue(v cty.Value) bool {
 }
 
 // noPaths reports references to where units go in what decides where they go.
-func (c *calc) noPaths(a *attr, name string) {
-	for _, ref := range refsOf(a.x) {
+func (c *evaluator) noPaths(a *syntax.Attr, name string) {
+	for _, ref := range syntax.RefsOf(a.Expr) {
 		if r := ref.RootName(); r == "unit" || r == "stack" {
 			at := ref.SourceRange()
-			c.errorf(&at, "unit/early-reference", "Reference too early", "%q cannot refer to %s: where units go must be known first.", name, refText(ref))
+			c.errorf(&at, "unit/early-reference", "Reference too early", "%q cannot refer to %s: where units go must be known first.", name, syntax.RefText(ref))
 		}
 	}
 }
 
 // placeable tells whether the path of a block can be computed without those of
 // others; the error is told where the block is evaluated.
-func placeable(b *block) bool {
+func placeable(b *syntax.Block) bool {
 	for _, name := range [...]string{"path", "no_dot_terragrunt_stack"} {
-		a := b.attr(name)
+		a := b.Attr(name)
 		if a == nil {
 			continue
 		}
-		for _, ref := range refsOf(a.x) {
+		for _, ref := range syntax.RefsOf(a.Expr) {
 			if r := ref.RootName(); r == "unit" || r == "stack" {
 				return false
 			}
@@ -200,14 +201,14 @@ func placeable(b *block) bool {
 }
 
 // stackDir is where an item is generated.
-func (c *calc) stackDir(p stackPart, d *decoder) (string, bool) {
+func (c *evaluator) stackDir(p stackPart, d *decoder) (string, bool) {
 	path := d.text("path")
 	if c.failed {
 		return "", false
 	}
-	at := p.b.at
-	if a := p.b.attr("path"); a != nil {
-		at = a.x.at()
+	at := p.b.At
+	if a := p.b.Attr("path"); a != nil {
+		at = a.Expr.At()
 	}
 	root := filepath.Join(p.e.env().dir, StackDir)
 	if d.flag("no_dot_terragrunt_stack", false) {
@@ -223,7 +224,7 @@ func (c *calc) stackDir(p stackPart, d *decoder) (string, bool) {
 
 // distinct reports names and folders that are given twice, and leaves out the second of
 // two items.
-func (c *calc) distinct(items []StackItem) []StackItem {
+func (c *evaluator) distinct(items []StackItem) []StackItem {
 	names, dirs := map[string]*StackItem{}, map[string]*StackItem{}
 	var out []StackItem
 	for i := range items {
@@ -244,7 +245,7 @@ func (c *calc) distinct(items []StackItem) []StackItem {
 }
 
 // valuesFile is the text of a values file.
-func (c *calc) valuesFile(v cty.Value, at source.Range) []byte {
+func (c *evaluator) valuesFile(v cty.Value, at source.Range) []byte {
 	v, _ = v.UnmarkDeep()
 	names, ok := valueKeys(v)
 	if !ok {
@@ -266,67 +267,67 @@ func (c *calc) valuesFile(v cty.Value, at source.Range) []byte {
 }
 
 // stackNode is unit.* or stack.* in a stack file: where each goes.
-func (c *calc) stackNode(e *ev, kind string) node {
-	if e.f.root == nil || e.role != stackRole {
+func (c *evaluator) stackNode(e *evaluation, kind string) node {
+	if e.f.Root == nil || e.role != stackRole {
 		return nil
 	}
 	n := &rootNode{group: newGroup(e, nil), what: kind}
 	for _, p := range c.stackBlocks(e) {
-		if p.b.spec.name != kind || !placeable(p.b) {
+		if p.b.Spec.Name != kind || !placeable(p.b) {
 			continue
 		}
-		at := p.b.at
+		at := p.b.At
 		g := newGroup(p.e, &at)
-		d := &decoder{c: c.sub(nil, false), n: &blockNode{p.e, p.b}, spec: p.b.spec, name: p.b.label}
+		d := &decoder{c: c.sub(nil, false), n: &blockNode{p.e, p.b}, spec: p.b.Spec, name: p.b.Label}
 		if dir, ok := d.c.stackDir(p, d); ok {
 			g.put("path", valueNode{cty.StringVal(dir), p.e, &at})
 		}
 		c.merge(d.c)
-		n.put(p.b.label, g)
+		n.put(p.b.Label, g)
 	}
 	return n
 }
 
 // stackConfig is a stack file as an object.
-type stackConfig struct{ e *ev }
+type stackConfig struct{ e *evaluation }
 
-func (n *stackConfig) open(*calc) node             { return n }
-func (n *stackConfig) value(c *calc) cty.Value     { return objectOf(c, n) }
-func (n *stackConfig) where() (*ev, *source.Range) { return n.e, nil }
+func (n *stackConfig) open(*evaluator) node                { return n }
+func (n *stackConfig) value(c *evaluator) cty.Value        { return objectOf(c, n) }
+func (n *stackConfig) where() (*evaluation, *source.Range) { return n.e, nil }
 
-func (n *stackConfig) keys(*calc) ([]string, bool) {
+func (n *stackConfig) keys(*evaluator) ([]string, bool) {
 	var names []string
-	root := n.e.f.root
-	if root.first("locals") != nil {
+	root := n.e.f.Root
+	if root.First("locals") != nil {
 		names = append(names, "local")
 	}
 	for _, k := range [...]string{"stack", "unit"} {
-		if root.first(k) != nil {
+		if root.First(k) != nil {
 			names = append(names, k)
 		}
 	}
 	return names, true
 }
 
-func (n *stackConfig) child(_ *calc, key string) node {
+func (n *stackConfig) child(_ *evaluator, key string) node {
 	switch key {
 	case "local":
-		if n.e.f.root.first("locals") != nil {
+		if n.e.f.Root.First("locals") != nil {
 			return &plainNode{&locals{n.e}}
 		}
 	case "unit", "stack":
-		bs := n.e.f.root.of(key)
+		bs := n.e.f.Root.Of(key)
 		if len(bs) == 0 {
 			return nil
 		}
 		g := newGroup(n.e, nil)
 		for _, b := range bs {
-			item := newGroup(n.e, &b.at)
-			item.put("name", valueNode{cty.StringVal(b.label), n.e, &b.at})
-			for _, a := range b.attrs {
-				item.put(a.name, &xprNode{e: n.e, x: a.x, at: &a.at})
+			item := newGroup(n.e, &b.At)
+			item.put("name", valueNode{cty.StringVal(b.Label), n.e, &b.At})
+			for _, a := range b.Attrs {
+				item.put(a.Name, &exprNode{e: n.e, x: a.Expr, at: &a.At})
 			}
-			g.put(b.label, &plainNode{item})
+			g.put(b.Label, &plainNode{item})
 		}
 		return g
 	}

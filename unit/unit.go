@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -28,11 +29,11 @@ type Unit struct {
 	Key    string
 
 	l   *Loader
-	e   *ev    // the leaf
-	mod *block // nil for an ordinary unit
+	e   *evaluation   // the leaf
+	mod *syntax.Block // nil for an ordinary unit
 	// noOutputs makes everything be computed without outputs.
 	noOutputs bool
-	within    *ev                    // the evaluation of its file as a whole
+	within    *evaluation            // the evaluation of its file as a whole
 	wanted    func(name string) bool // which inputs its module takes; nil: all
 }
 
@@ -52,23 +53,23 @@ func (l *Loader) Load(t *demand.Task, path string) ([]*Unit, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	f := l.unshared(path, languageTable().unit)
-	if f.root == nil {
-		return nil, f.ds
+	f := l.unshared(path, syntax.Language().Unit)
+	if f.Root == nil {
+		return nil, f.Diags
 	}
-	e := newEv(l, f, leafRole, f.dir)
-	if len(f.root.of("module")) > 0 {
+	e := newEvaluation(l, f, leafRole, f.Dir)
+	if len(f.Root.Of("module")) > 0 {
 		units, ds := l.environment(t, e)
-		return units, slices.Concat(f.ds, ds)
+		return units, slices.Concat(f.Diags, ds)
 	}
 	e.leaf = e
 	l.evaluated.Add(1)
-	u := &Unit{ID: string(l.target(f.dir, path)), Dir: f.dir, Path: path, l: l, e: e}
+	u := &Unit{ID: string(l.target(f.Dir, path)), Dir: f.Dir, Path: path, l: l, e: e}
 	u.within = e
 	e.id = u.ID
 	c := l.on(t, e, false)
 	c.imports(e)
-	c.add(f.ds)
+	c.add(f.Diags)
 	return []*Unit{u}, c.ds
 }
 
@@ -81,14 +82,14 @@ func (l *Loader) Part(path string) *Unit {
 	if ds.HasErrors() {
 		return nil
 	}
-	f := *l.unshared(path, languageTable().unit)
-	if f.part == nil || len(f.part.of("module")) > 0 {
+	f := *l.unshared(path, syntax.Language().Unit)
+	if f.Part == nil || len(f.Part.Of("module")) > 0 {
 		return nil
 	}
-	f.root = f.part
-	e := newEv(l, &f, leafRole, f.dir)
+	f.Root = f.Part
+	e := newEvaluation(l, &f, leafRole, f.Dir)
 	e.leaf = e
-	u := &Unit{ID: string(l.target(f.dir, path)), Dir: f.dir, Path: path, l: l, e: e}
+	u := &Unit{ID: string(l.target(f.Dir, path)), Dir: f.Dir, Path: path, l: l, e: e}
 	u.within = e
 	e.id = u.ID
 	return u
@@ -107,9 +108,9 @@ func (u *Unit) In(l *Loader) *Unit {
 func (u *Unit) Forget() {
 	u.e.cells.drop()
 	u.e.fullCells.drop()
-	u.e.asked.mu.Lock()
-	defer u.e.asked.mu.Unlock()
-	u.e.asked.overlays, u.e.asked.placed, u.e.asked.brought = nil, nil, nil
+	u.e.cache.mu.Lock()
+	defer u.e.cache.mu.Unlock()
+	u.e.cache.overlays, u.e.cache.placed, u.e.cache.brought = nil, nil, nil
 }
 
 // Unit reads the only unit of a folder or file. An environment file is an error
@@ -169,7 +170,7 @@ func (l *Loader) locate(path string) (string, diag.List) {
 }
 
 // place is the path that the leaf is known by.
-func (e *ev) place() string {
+func (e *evaluation) place() string {
 	if e.id != "" && e.of.mod != nil {
 		return e.id
 	}
@@ -202,18 +203,18 @@ func (s *Setting) Text() string {
 }
 
 // full starts a computation for the unit.
-func (u *Unit) on(t *demand.Task, full bool) *calc { return u.l.on(t, u.e, full && !u.noOutputs) }
+func (u *Unit) on(t *demand.Task, full bool) *evaluator { return u.l.on(t, u.e, full && !u.noOutputs) }
 
 // fields is the unit's effective configuration.
-func (u *Unit) fields(c *calc) *group {
+func (u *Unit) fields(c *evaluator) *group {
 	if u.mod != nil {
 		return u.moduleFields(c)
 	}
-	return c.conf(u.e)
+	return c.merged(u.e)
 }
 
 // field is one name of it, or nil.
-func (u *Unit) field(c *calc, name string) node { return u.fields(c).members[name] }
+func (u *Unit) field(c *evaluator, name string) node { return u.fields(c).members[name] }
 
 // Inputs computes the inputs, in alphabetical order, with the outputs of the
 // dependencies that they need. wanted tells which ones to compute: the variables
@@ -225,7 +226,7 @@ func (u *Unit) Inputs(t *demand.Task, wanted func(name string) bool) ([]*Setting
 	return out, c.ds
 }
 
-func (u *Unit) inputs(c *calc, wanted func(name string) bool) []*Setting {
+func (u *Unit) inputs(c *evaluator, wanted func(name string) bool) []*Setting {
 	var out []*Setting
 	u.eachInput(c, wanted, func(name string, n node, v cty.Value, met *facts) {
 		s := u.setting(c, name, n, v)
@@ -236,13 +237,13 @@ func (u *Unit) inputs(c *calc, wanted func(name string) bool) []*Setting {
 }
 
 // touchInputs computes the inputs for what they meet alone.
-func (u *Unit) touchInputs(c *calc, wanted func(name string) bool) {
+func (u *Unit) touchInputs(c *evaluator, wanted func(name string) bool) {
 	u.eachInput(c, wanted, func(string, node, cty.Value, *facts) {})
 }
 
 // eachInput computes the inputs by name, and tells what each of them met; the name
 // is empty where they hang on something unknown as a whole.
-func (u *Unit) eachInput(c *calc, wanted func(name string) bool, f func(name string, n node, v cty.Value, met *facts)) {
+func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(name string, n node, v cty.Value, met *facts)) {
 	n := u.field(c, "inputs")
 	if n == nil || c.stuck() {
 		return
@@ -253,7 +254,7 @@ func (u *Unit) eachInput(c *calc, wanted func(name string) bool, f func(name str
 		switch {
 		case c.stuck() || isNull(c, o):
 		case unknownNode(c, o):
-			f("", n, cty.DynamicVal, c.met)
+			f("", n, cty.DynamicVal, c.facts)
 		default:
 			c.notAMap("inputs", o)
 		}
@@ -271,21 +272,21 @@ func (u *Unit) eachInput(c *calc, wanted func(name string) bool, f func(name str
 		one := c.sub(u.e, c.full) // one failed input does not take the others with it
 		v := in.value(one)
 		c.merge(one)
-		f(k, in, v, one.met)
+		f(k, in, v, one.facts)
 	}
 }
 
 // merge takes over what another computation met.
-func (c *calc) merge(o *calc) {
+func (c *evaluator) merge(o *evaluator) {
 	c.failed = c.failed || o.failed
 	c.needsOut = c.needsOut || o.needsOut
 	c.needsLeaf = c.needsLeaf || o.needsLeaf
 	c.add(o.ds)
-	c.met = c.met.with(o.met)
+	c.facts = c.facts.with(o.facts)
 }
 
 // setting tells where a node comes from.
-func (u *Unit) setting(c *calc, name string, n node, v cty.Value) *Setting {
+func (u *Unit) setting(c *evaluator, name string, n node, v cty.Value) *Setting {
 	e, at := n.where()
 	s := &Setting{Name: name, Value: v, At: at, Layer: u.layerOf(c, e)}
 	if low := below(c, n); low != nil {
@@ -295,7 +296,7 @@ func (u *Unit) setting(c *calc, name string, n node, v cty.Value) *Setting {
 }
 
 // below is what a node was put over.
-func below(c *calc, n node) node {
+func below(c *evaluator, n node) node {
 	switch n := n.(type) {
 	case *joined:
 		return n.lower
@@ -309,7 +310,7 @@ func below(c *calc, n node) node {
 
 var baseLayer = &source.Layer{Kind: source.Base}
 
-func (u *Unit) layerOf(c *calc, e *ev) *source.Layer {
+func (u *Unit) layerOf(c *evaluator, e *evaluation) *source.Layer {
 	if e == nil || e == u.e {
 		return baseLayer
 	}
@@ -330,18 +331,18 @@ func (u *Unit) layerOf(c *calc, e *ev) *source.Layer {
 }
 
 // layers finds, for each file that is merged in, the block that brought it in.
-func (u *Unit) layers(c *calc) map[*ev]*source.Layer {
+func (u *Unit) layers(c *evaluator) map[*evaluation]*source.Layer {
 	e := u.within
-	e.asked.mu.Lock()
-	have := e.asked.brought
-	e.asked.mu.Unlock()
+	e.cache.mu.Lock()
+	have := e.cache.brought
+	e.cache.mu.Unlock()
 	if have != nil {
 		return have
 	}
-	have = map[*ev]*source.Layer{}
-	var visit func(e *ev)
-	visit = func(e *ev) {
-		h := c.head(e)
+	have = map[*evaluation]*source.Layer{}
+	var visit func(e *evaluation)
+	visit = func(e *evaluation) {
+		h := c.fileImports(e)
 		for _, i := range h.imports {
 			if have[i.e] == nil {
 				at := i.at
@@ -358,9 +359,9 @@ func (u *Unit) layers(c *calc) map[*ev]*source.Layer {
 		}
 	}
 	visit(e)
-	e.asked.mu.Lock()
-	defer e.asked.mu.Unlock()
-	e.asked.brought = have
+	e.cache.mu.Lock()
+	defer e.cache.mu.Unlock()
+	e.cache.brought = have
 	return have
 }
 
@@ -377,13 +378,13 @@ type Imported struct {
 // Imports lists the import and include blocks of the unit's own file.
 func (u *Unit) Imports(t *demand.Task) ([]Imported, diag.List) {
 	c := u.on(t, false)
-	h := c.head(u.e.env())
+	h := c.fileImports(u.e.env())
 	var out []Imported
 	for _, i := range h.imports {
-		out = append(out, Imported{Label: i.name, Path: i.e.f.path, At: i.at, Merge: i.mode.String()})
+		out = append(out, Imported{Label: i.name, Path: i.e.f.Path, At: i.at, Merge: i.mode.String()})
 	}
 	for _, i := range h.includes {
-		out = append(out, Imported{Label: i.label, Path: i.e.f.path, At: i.at, Include: true, Merge: i.mode.String()})
+		out = append(out, Imported{Label: i.label, Path: i.e.f.Path, At: i.at, Include: true, Merge: i.mode.String()})
 	}
 	return out, c.ds
 }

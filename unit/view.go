@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -26,25 +27,25 @@ const (
 
 // configNode is a file's effective configuration as an object.
 type configNode struct {
-	e     *ev
+	e     *evaluation
 	style style
 	at    *source.Range
 }
 
-func (n *configNode) open(*calc) node             { return n }
-func (n *configNode) where() (*ev, *source.Range) { return n.e, n.at }
-func (n *configNode) listed()                     {}
+func (n *configNode) open(*evaluator) node                { return n }
+func (n *configNode) where() (*evaluation, *source.Range) { return n.e, n.at }
+func (n *configNode) listed()                             {}
 
 // value is computed in a cell of the file, since many may ask for it.
-func (n *configNode) value(c *calc) cty.Value {
+func (n *configNode) value(c *evaluator) cty.Value {
 	if n.style == readStyle && n.e.role != leafRole {
-		r := c.cellOf(n.e, wholePart)
+		r := c.cellOf(n.e, syntax.WholePart)
 		return r.v
 	}
 	return objectOf(c, n)
 }
 
-func (n *configNode) keys(c *calc) ([]string, bool) {
+func (n *configNode) keys(c *evaluator) ([]string, bool) {
 	if n.e.role == stackRole {
 		return (&stackConfig{n.e}).keys(c)
 	}
@@ -77,7 +78,7 @@ func (n *configNode) lacks(key string) string {
 	return fmt.Sprintf("An imported file has no part named %q.", key)
 }
 
-func (n *configNode) child(c *calc, key string) node {
+func (n *configNode) child(c *evaluator, key string) node {
 	if n.e.role == stackRole {
 		return (&stackConfig{n.e}).child(c, key)
 	}
@@ -100,7 +101,7 @@ func (n *configNode) child(c *calc, key string) node {
 	}
 	fields := n.fields(c)
 	raw := fields.members[key]
-	spec := languageTable().unit
+	spec := syntax.Language().Unit
 	if key == "inputs" {
 		switch {
 		case raw != nil:
@@ -110,60 +111,60 @@ func (n *configNode) child(c *calc, key string) node {
 		}
 		return valueNode{cty.NullVal(cty.DynamicPseudoType), n.e, n.at}
 	}
-	if a := spec.arg(key); a != nil {
+	if a := spec.Arg(key); a != nil {
 		return n.scalar(a, raw)
 	}
-	sub := spec.block(key)
+	sub := spec.Block(key)
 	if sub == nil || key == "import" || key == "include" || key == "catalog" {
 		return nil
 	}
-	return n.block(c, sub, raw)
+	return n.Block(c, sub, raw)
 }
 
-func hasLocals(e *ev) bool {
-	b := e.f.root.first("locals")
-	return b != nil && len(b.attrs) > 0
+func hasLocals(e *evaluation) bool {
+	b := e.f.Root.First("locals")
+	return b != nil && len(b.Attrs) > 0
 }
 
 // fields is the effective configuration, with paths that mean the same for the
 // reader as for the file.
-func (n *configNode) fields(c *calc) *group {
+func (n *configNode) fields(c *evaluator) *group {
 	switch {
 	case n.e.of.mod != nil:
 		return c.leafFields()
 	case n.style == importStyle:
-		return rebase(c.conf(n.e), n.e.dir)
+		return rebase(c.merged(n.e), n.e.dir)
 	}
-	return c.conf(n.e)
+	return c.merged(n.e)
 }
 
-func (n *configNode) scalar(a *argSpec, raw node) node {
+func (n *configNode) scalar(a *syntax.ArgSpec, raw node) node {
 	if raw != nil {
 		return typed(raw, a)
 	}
 	switch {
-	case n.style == importStyle, a.ty != cty.String:
-		if a.name == "prevent_destroy" && n.style != importStyle {
+	case n.style == importStyle, a.Ty != cty.String:
+		if a.Name == "prevent_destroy" && n.style != importStyle {
 			return nil
 		}
-		return valueNode{cty.NullVal(a.ty), n.e, n.at}
+		return valueNode{cty.NullVal(a.Ty), n.e, n.at}
 	}
 	return valueNode{cty.StringVal(""), n.e, n.at}
 }
 
-func (n *configNode) block(c *calc, sub *blockSpec, raw node) node {
-	switch sub.name {
+func (n *configNode) Block(c *evaluator, sub *syntax.BlockSpec, raw node) node {
+	switch sub.Name {
 	case "dependency", "generate", "feature":
 		if raw == nil {
 			return valueNode{cty.EmptyObjectVal, n.e, n.at}
 		}
-		if n.style == renderStyle && sub.name == "dependency" && n.e.leaf != nil {
+		if n.style == renderStyle && sub.Name == "dependency" && n.e.leaf != nil {
 			raw = &others{raw, n.e}
 		}
 		return &mapped{raw, func(label string, b node) node { return n.shaped(b, sub, label) }}
 	}
 	if raw == nil {
-		if n.style == importStyle || sub.name == "dependencies" {
+		if n.style == importStyle || sub.Name == "dependencies" {
 			return valueNode{cty.NullVal(cty.DynamicPseudoType), n.e, n.at}
 		}
 		return nil
@@ -175,12 +176,12 @@ func (n *configNode) block(c *calc, sub *blockSpec, raw node) node {
 // are in force nowhere (rule 16 of the import specification).
 type others struct {
 	node
-	leaf *ev
+	leaf *evaluation
 }
 
-func (n *others) open(c *calc) node       { return &others{n.node.open(c), n.leaf} }
-func (n *others) value(c *calc) cty.Value { return objectOf(c, n) }
-func (n *others) keys(c *calc) ([]string, bool) {
+func (n *others) open(c *evaluator) node       { return &others{n.node.open(c), n.leaf} }
+func (n *others) value(c *evaluator) cty.Value { return objectOf(c, n) }
+func (n *others) keys(c *evaluator) ([]string, bool) {
 	names, ok := n.node.keys(c)
 	return slices.DeleteFunc(slices.Clone(names), func(label string) bool {
 		d := &depNode{scope: n.leaf, label: label, raw: n.node.child(c, label)}
@@ -190,7 +191,7 @@ func (n *others) keys(c *calc) ([]string, bool) {
 	}), ok
 }
 
-func (n *configNode) shaped(raw node, sub *blockSpec, label string) node {
+func (n *configNode) shaped(raw node, sub *syntax.BlockSpec, label string) node {
 	return &shape{raw: raw, spec: sub, label: label, of: n}
 }
 
@@ -206,7 +207,7 @@ func (n *configNode) data(in node) node {
 // plainNode turns sets, lists and maps into what JSON would have made of them.
 type plainNode struct{ n node }
 
-func (n *plainNode) open(c *calc) node {
+func (n *plainNode) open(c *evaluator) node {
 	o := n.n.open(c)
 	if v, ok := o.(valueNode); ok {
 		v.v = plain(v.v)
@@ -215,11 +216,11 @@ func (n *plainNode) open(c *calc) node {
 	return &plainNode{o}
 }
 
-func (n *plainNode) value(c *calc) cty.Value       { return plain(n.n.value(c)) }
-func (n *plainNode) keys(c *calc) ([]string, bool) { return n.n.keys(c) }
-func (n *plainNode) where() (*ev, *source.Range)   { return n.n.where() }
+func (n *plainNode) value(c *evaluator) cty.Value        { return plain(n.n.value(c)) }
+func (n *plainNode) keys(c *evaluator) ([]string, bool)  { return n.n.keys(c) }
+func (n *plainNode) where() (*evaluation, *source.Range) { return n.n.where() }
 
-func (n *plainNode) child(c *calc, key string) node {
+func (n *plainNode) child(c *evaluator, key string) node {
 	in := n.n.child(c, key)
 	if in == nil {
 		return nil
@@ -232,7 +233,7 @@ func plain(v cty.Value) cty.Value {
 		return v
 	}
 	bare, marks := v.Unmark()
-	if !known(bare) {
+	if !syntax.Known(bare) {
 		return v
 	}
 	ty := bare.Type()

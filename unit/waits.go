@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 )
 
 // A Wait is an output of another unit that is not known yet where it is read.
@@ -24,7 +25,7 @@ func (u *Unit) Waits(t *demand.Task, part string) []Wait {
 	if n := u.field(c, part); n != nil {
 		n.value(c)
 	}
-	return c.met.waiting()
+	return c.facts.waiting()
 }
 
 // waiting is the list of waits, sorted.
@@ -44,7 +45,7 @@ func (f *facts) waiting() []Wait {
 
 // readsOutput notes that a reference leads to an output that is not known, where
 // that is so. n is the node before step i, and next what the step leads to.
-func (c *calc) readsOutput(n, next node, ref hcl.Traversal, i int) {
+func (c *evaluator) readsOutput(n, next node, ref hcl.Traversal, i int) {
 	if !c.full {
 		return
 	}
@@ -64,5 +65,5 @@ func (c *calc) readsOutput(n, next node, ref hcl.Traversal, i int) {
 	if v, ok := next.(valueNode); !ok || v.v.IsWhollyKnown() {
 		return
 	}
-	c.met = c.met.with(&facts{waits: []*Wait{{ID: string(target), Ref: refText(ref[:i+1]), At: ref.SourceRange()}}})
+	c.facts = c.facts.with(&facts{waits: []*Wait{{ID: string(target), Ref: syntax.RefText(ref[:i+1]), At: ref.SourceRange()}}})
 }

@@ -50,7 +50,7 @@ func asURL(address string) string {
 // unit; of a module of an environment file a folder of its own below .terrace.
 func (u *Unit) RunsIn(src, download string) string { return u.e.runsIn(src, download) }
 
-func (e *ev) runsIn(src, download string) string {
+func (e *evaluation) runsIn(src, download string) string {
 	if e.of.mod == nil {
 		return WorkingDir(e.dir, src, download)
 	}
@@ -59,7 +59,7 @@ func (e *ev) runsIn(src, download string) string {
 }
 
 // below is what the ID of a module's unit adds to the folder of its file.
-func (e *ev) below() string {
+func (e *evaluation) below() string {
 	rel, err := filepath.Rel(e.dir, e.id)
 	if err != nil {
 		return e.id

@@ -118,7 +118,8 @@ const floors = `
 	diag, schema, internal/sys < internal/provisioner;
 
 	# Floor 6: units know nothing of plans.
-	internal/funcs, internal/lang, internal/fetch, internal/parallel, internal/origin < unit;
+	diag < unit/syntax;
+	unit/syntax, internal/funcs, internal/lang, internal/fetch, internal/parallel, internal/origin < unit;
 	unit, internal/textdiff < unit/migrate;
 
 	# Floor 7: what is wanted, what there is, what is to be done. No gRPC here.

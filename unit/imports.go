@@ -6,14 +6,15 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // A head is what a file takes from others: its imports and includes.
-type head struct {
+type fileImports struct {
 	imports  []*imported
 	includes []*included
-	auto     *ev // the autoinclude file's evaluation, or nil
+	auto     *evaluation // the autoinclude file's evaluation, or nil
 }
 
 type mode uint8
@@ -27,7 +28,7 @@ const (
 type imported struct {
 	name string
 	at   source.Range // of the block
-	e    *ev
+	e    *evaluation
 	mode mode
 }
 
@@ -35,13 +36,13 @@ type included struct {
 	label  string
 	bare   bool
 	at     source.Range
-	e      *ev
+	e      *evaluation
 	mode   mode
 	expose bool
 	path   string // as written
 }
 
-func (h *head) importOf(name string) *imported {
+func (h *fileImports) importOf(name string) *imported {
 	for _, i := range h.imports {
 		if i.name == name {
 			return i
@@ -51,22 +52,22 @@ func (h *head) importOf(name string) *imported {
 }
 
 // head reads the imports and includes of a file, which come before all else.
-func (c *calc) head(e *ev) *head {
-	r := c.cellOf(e, headPart)
+func (c *evaluator) fileImports(e *evaluation) *fileImports {
+	r := c.cellOf(e, syntax.ImportsPart)
 	if r.h == nil {
-		return &head{}
+		return &fileImports{}
 	}
 	return r.h
 }
 
-func (c *calc) buildHead(e *ev) *head {
-	h := &head{}
+func (c *evaluator) buildImports(e *evaluation) *fileImports {
+	h := &fileImports{}
 	if e.role == valuesRole {
 		return h
 	}
-	root := e.f.root
-	imps, incs := root.of("import"), root.of("include")
-	c.checkHead(e, imps, incs)
+	root := e.f.Root
+	imps, incs := root.Of("import"), root.Of("include")
+	c.checkImports(e, imps, incs)
 	for _, b := range imps {
 		if i := c.importBlock(e, b); i != nil {
 			h.imports = append(h.imports, i)
@@ -78,12 +79,12 @@ func (c *calc) buildHead(e *ev) *head {
 		}
 	}
 	if e.role == leafRole {
-		path := filepath.Join(e.dir, AutoIncludeName)
+		path := filepath.Join(e.dir, syntax.AutoIncludeName)
 		if c.l.exists(path) {
 			c.readFile(path)
-			f := c.l.file(path, languageTable().auto)
-			c.add(f.ds)
-			if f.root != nil {
+			f := c.l.file(path, syntax.Language().Auto)
+			c.add(f.Diags)
+			if f.Root != nil {
 				h.auto = e.included(f, "", autoRole)
 			}
 		}
@@ -92,13 +93,13 @@ func (c *calc) buildHead(e *ev) *head {
 }
 
 // checkHead holds the rules on which blocks may stand together.
-func (c *calc) checkHead(e *ev, imps, incs []*block) {
+func (c *evaluator) checkImports(e *evaluation, imps, incs []*syntax.Block) {
 	if len(imps) > 0 && e.role == includeRole {
-		c.errorf(&imps[0].at, "unit/import-in-included", "Import in an included file",
-			"This file is included by %s. An included file is evaluated as a part of the file that includes it, so it cannot import others. Move the import to the including file, or import this file instead of including it.", e.child.f.path)
+		c.errorf(&imps[0].At, "unit/import-in-included", "Import in an included file",
+			"This file is included by %s. An included file is evaluated as a part of the file that includes it, so it cannot import others. Move the import to the including file, or import this file instead of including it.", e.child.f.Path)
 	}
 	if len(imps) > 0 && len(incs) > 0 {
-		at, other := incs[0].at, imps[0].at
+		at, other := incs[0].At, imps[0].At
 		if at.Start.Byte < other.Start.Byte {
 			at, other = other, at
 		}
@@ -106,21 +107,21 @@ func (c *calc) checkHead(e *ev, imps, incs []*block) {
 			"A file either imports or includes others, not both; the other kind stands at %s. Turn the include blocks into import blocks.", other)
 	}
 	if e.role == includeRole && len(incs) > 0 {
-		c.errorf(&incs[0].at, "unit/include-levels", "Too many levels of inclusion",
-			"This file is included by %s, and an included file cannot include others. Use import blocks, which can be chained.", e.child.f.path)
+		c.errorf(&incs[0].At, "unit/include-levels", "Too many levels of inclusion",
+			"This file is included by %s, and an included file cannot include others. Use import blocks, which can be chained.", e.child.f.Path)
 	}
 	bare := 0
 	for _, b := range incs {
-		if !b.labeled {
+		if !b.Labeled {
 			if bare++; bare > 1 {
-				c.errorf(&b.at, "unit/bare-include", "Several include blocks without label",
+				c.errorf(&b.At, "unit/bare-include", "Several include blocks without label",
 					"Only one include block may stand without a label. Give each of them a name.")
 			}
 		}
 	}
 	for _, b := range imps {
-		if !hclsyntax.ValidIdentifier(b.label) {
-			c.errorf(&b.labelAt, "unit/import-name", "Invalid import name",
+		if !hclsyntax.ValidIdentifier(b.Label) {
+			c.errorf(&b.LabelAt, "unit/import-name", "Invalid import name",
 				"The name of an import must be an identifier: letters, digits, underscores and dashes, not beginning with a digit.")
 		}
 	}
@@ -128,9 +129,9 @@ func (c *calc) checkHead(e *ev, imps, incs []*block) {
 
 // early checks that an argument of an import or include block needs nothing
 // that is read later.
-func (c *calc) early(b *block, a *attr) bool {
+func (c *evaluator) early(b *syntax.Block, a *syntax.Attr) bool {
 	ok := true
-	a.x.eachRef(func(ref hcl.Traversal) {
+	a.Expr.EachRef(func(ref hcl.Traversal) {
 		root := ref.RootName()
 		if root == "values" || !ok {
 			return
@@ -140,75 +141,75 @@ func (c *calc) early(b *block, a *attr) bool {
 			at := ref.SourceRange()
 			ok = false
 			c.errorf(&at, "unit/early-reference", "Reference too early",
-				"The %s block reads %s, but %ss are read first, before anything else in the file. Their arguments may only use functions and values.", b.spec.name, refText(ref), b.spec.name)
+				"The %s block reads %s, but %ss are read first, before anything else in the file. Their arguments may only use functions and values.", b.Spec.Name, syntax.RefText(ref), b.Spec.Name)
 		}
 	})
 	return ok
 }
 
 // headArg evaluates an argument of an import or include block.
-func (c *calc) headArg(e *ev, b *block, name string) cty.Value {
-	a := b.attr(name)
+func (c *evaluator) importArg(e *evaluation, b *syntax.Block, name string) cty.Value {
+	a := b.Attr(name)
 	if a == nil {
-		spec := b.spec.arg(name)
-		if spec.required {
-			c.missingArg(b.at, name)
+		spec := b.Spec.Arg(name)
+		if spec.Required {
+			c.missingArg(b.At, name)
 		}
-		return cty.NullVal(spec.ty)
+		return cty.NullVal(spec.Ty)
 	}
 	if !c.early(b, a) {
-		return cty.UnknownVal(b.spec.arg(name).ty)
+		return cty.UnknownVal(b.Spec.Arg(name).Ty)
 	}
-	v := c.convert(c.eval(e, a.x), b.spec.arg(name).ty, name, a.x.at())
+	v := c.convert(c.eval(e, a.Expr), b.Spec.Arg(name).Ty, name, a.Expr.At())
 	v, _ = v.Unmark()
 	return v
 }
 
-func (c *calc) missingArg(at source.Range, name string) {
+func (c *evaluator) missingArg(at source.Range, name string) {
 	c.errorf(&at, "unit/missing-argument", "Missing required argument", "The argument %q is required, but no definition was found.", name)
 }
 
-func (c *calc) importBlock(e *ev, b *block) *imported {
-	path := c.headArg(e, b, "config_path")
-	merge, deepMerge := c.headArg(e, b, "merge"), c.headArg(e, b, "deep_merge")
-	if c.stuck() || !known(path) {
-		if a := b.attr("config_path"); a != nil && !c.stuck() {
-			at := a.x.at()
+func (c *evaluator) importBlock(e *evaluation, b *syntax.Block) *imported {
+	path := c.importArg(e, b, "config_path")
+	merge, deepMerge := c.importArg(e, b, "merge"), c.importArg(e, b, "deep_merge")
+	if c.stuck() || !syntax.Known(path) {
+		if a := b.Attr("config_path"); a != nil && !c.stuck() {
+			at := a.Expr.At()
 			c.errorf(&at, "unit/import-path", "Invalid import path", "The path of an imported file must be known and cannot be null.")
 		}
 		return nil
 	}
-	i := &imported{name: b.label, at: b.at}
-	isTrue := func(v cty.Value) bool { return known(v) && v.True() }
+	i := &imported{name: b.Label, at: b.At}
+	isTrue := func(v cty.Value) bool { return syntax.Known(v) && v.True() }
 	switch {
 	case isTrue(merge) && isTrue(deepMerge):
-		c.errorf(&b.at, "unit/import-modes", "Two ways of merging", "An import can have merge or deep_merge, not both.")
+		c.errorf(&b.At, "unit/import-modes", "Two ways of merging", "An import can have merge or deep_merge, not both.")
 		return nil
 	case isTrue(merge):
 		i.mode = shallow
 	case isTrue(deepMerge):
 		i.mode = deep
 	}
-	at := b.attr("config_path").x.at()
-	full, ok := c.configAt(path.AsString(), e.f.dir, &at, "Imported file not found")
+	at := b.Attr("config_path").Expr.At()
+	full, ok := c.configAt(path.AsString(), e.f.Dir, &at, "Imported file not found")
 	if !ok {
 		return nil
 	}
-	if filepath.Base(full) == StackName {
+	if filepath.Base(full) == syntax.StackName {
 		c.errorf(&at, "unit/import-stack", "Import of a stack file", "%s is a stack file, which holds nothing that could be imported.", full)
 		return nil
 	}
 	i.e = c.l.shared(full, importRole)
-	c.readFile(i.e.f.path)
-	c.add(i.e.f.ds)
-	if i.e.f.root == nil {
+	c.readFile(i.e.f.Path)
+	c.add(i.e.f.Diags)
+	if i.e.f.Root == nil {
 		return nil
 	}
 	return i
 }
 
 // configAt finds the file that a path means: a folder means the unit file in it.
-func (c *calc) configAt(path, dir string, at *source.Range, summary string) (string, bool) {
+func (c *evaluator) configAt(path, dir string, at *source.Range, summary string) (string, bool) {
 	full := absPath(dir, path)
 	if full == "" || path == "" {
 		c.errorf(at, "unit/empty-path", summary, "The path is empty.")
@@ -229,19 +230,19 @@ func (c *calc) configAt(path, dir string, at *source.Range, summary string) (str
 	return full, true
 }
 
-func (c *calc) includeBlock(e *ev, b *block) *included {
-	path := c.headArg(e, b, "path")
-	expose, strategy := c.headArg(e, b, "expose"), c.headArg(e, b, "merge_strategy")
-	if c.stuck() || !known(path) {
-		if a := b.attr("path"); a != nil && !c.stuck() {
-			at := a.x.at()
+func (c *evaluator) includeBlock(e *evaluation, b *syntax.Block) *included {
+	path := c.importArg(e, b, "path")
+	expose, strategy := c.importArg(e, b, "expose"), c.importArg(e, b, "merge_strategy")
+	if c.stuck() || !syntax.Known(path) {
+		if a := b.Attr("path"); a != nil && !c.stuck() {
+			at := a.Expr.At()
 			c.errorf(&at, "unit/include-path", "Invalid include path", "The path of an included file must be known and cannot be null.")
 		}
 		return nil
 	}
-	i := &included{label: b.label, bare: !b.labeled, at: b.at, mode: shallow, path: path.AsString()}
-	i.expose = known(expose) && expose.True()
-	if known(strategy) {
+	i := &included{label: b.Label, bare: !b.Labeled, at: b.At, mode: shallow, path: path.AsString()}
+	i.expose = syntax.Known(expose) && expose.True()
+	if syntax.Known(strategy) {
 		switch strategy.AsString() {
 		case "shallow", "":
 		case "no_merge":
@@ -249,23 +250,23 @@ func (c *calc) includeBlock(e *ev, b *block) *included {
 		case "deep":
 			i.mode = deep
 		default:
-			at := b.attr("merge_strategy").x.at()
+			at := b.Attr("merge_strategy").Expr.At()
 			c.errorf(&at, "unit/merge-strategy", "Unknown merge strategy", "%q is no way of merging an included file. The ways are no_merge, shallow and deep.", strategy.AsString())
 			return nil
 		}
 	}
-	at := b.attr("path").x.at()
+	at := b.Attr("path").Expr.At()
 	full := absPath(e.dir, path.AsString())
 	if path.AsString() == "" || !c.l.exists(full) || c.l.isDir(full) {
 		c.errorf(&at, "unit/file-not-found", "Included file not found", "There is no file %s. Relative paths count from %s.", full, e.dir)
 		return nil
 	}
-	f := c.l.file(full, languageTable().unit)
+	f := c.l.file(full, syntax.Language().Unit)
 	c.readFile(full)
-	c.add(f.ds)
-	if f.root == nil {
+	c.add(f.Diags)
+	if f.Root == nil {
 		return nil
 	}
-	i.e = e.included(f, b.label, includeRole)
+	i.e = e.included(f, b.Label, includeRole)
 	return i
 }

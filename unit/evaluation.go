@@ -9,6 +9,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -26,72 +27,72 @@ const (
 )
 
 // An ev is the evaluation of one file in one role.
-type ev struct {
+type evaluation struct {
 	l         *Loader
-	f         *file
+	f         *syntax.File
 	role      role
-	dir       string // what get_terragrunt_dir() says
-	leaf      *ev    // the unit that this belongs to; nil if it belongs to all
-	child     *ev    // for includeRole and autoRole: the file that this one is included by
-	label     string // for includeRole: the label of the include block
-	cells     cells  // without outputs
-	fullCells cells  // with the outputs that the loader it was made by gets
+	dir       string      // what get_terragrunt_dir() says
+	leaf      *evaluation // the unit that this belongs to; nil if it belongs to all
+	child     *evaluation // for includeRole and autoRole: the file that this one is included by
+	label     string      // for includeRole: the label of the include block
+	cells     cells       // without outputs
+	fullCells cells       // with the outputs that the loader it was made by gets
 
 	id      string // of a leaf: the unit's ID
 	of      partOf
-	placing bool       // this is the placed one of another evaluation
-	vals    func() *ev // the evaluation of the values file; nil if there is none
-	circles circles
-	asked   asked
+	placing bool               // this is the placed one of another evaluation
+	vals    func() *evaluation // the evaluation of the values file; nil if there is none
+	cycles  cycles
+	cache   leafCache
 }
 
 // partOf says which part of a file an evaluation is of. The zero value is all of it.
 type partOf struct {
-	top  *ev       // of a module's unit: the evaluation of the environment file
-	mod  *string   // of a module's unit: the module's name
-	each cty.Value // of a module's unit: each.*; NilVal without for_each
+	top  *evaluation // of a module's unit: the evaluation of the environment file
+	mod  *string     // of a module's unit: the module's name
+	each cty.Value   // of a module's unit: each.*; NilVal without for_each
 }
 
 // circles is what is known of circles of imports that can be reached. The zero value
 // knows nothing.
-type circles struct {
+type cycles struct {
 	none  atomic.Bool
 	found atomic.Value // diag.List of the circle
 }
 
 // asked is what a leaf has once somebody asks for it, and until what was computed is
 // let go of. mu guards the rest.
-type asked struct {
+type leafCache struct {
 	mu       sync.Mutex
 	overlays map[overlayKey]*cells // its own cells of evaluations that belong to all
 	// placed is the same leaf as it is seen while its working folder is looked for,
 	// where get_working_dir() is empty; always nil of itself.
-	placed *ev
+	placed *evaluation
 	// brought are the blocks that brought in the files that are merged.
-	brought map[*ev]*source.Layer
+	brought map[*evaluation]*source.Layer
 }
 
-func newEv(l *Loader, f *file, r role, dir string) *ev {
-	e := &ev{l: l, f: f, role: r, dir: dir}
-	e.vals = sync.OnceValue(func() *ev { return l.valuesOf(e) })
+func newEvaluation(l *Loader, f *syntax.File, r role, dir string) *evaluation {
+	e := &evaluation{l: l, f: f, role: r, dir: dir}
+	e.vals = sync.OnceValue(func() *evaluation { return l.valuesOf(e) })
 	return e
 }
 
 // beforePlaced is a leaf as it is seen while its working folder is looked for.
-func (e *ev) beforePlaced() *ev {
-	e.asked.mu.Lock()
-	defer e.asked.mu.Unlock()
-	if e.asked.placed == nil {
-		n := newEv(e.l, e.f, e.role, e.dir)
+func (e *evaluation) beforePlaced() *evaluation {
+	e.cache.mu.Lock()
+	defer e.cache.mu.Unlock()
+	if e.cache.placed == nil {
+		n := newEvaluation(e.l, e.f, e.role, e.dir)
 		n.leaf, n.id, n.of, n.vals, n.placing = n, e.id, e.of, e.vals, true
-		e.asked.placed = n
+		e.cache.placed = n
 	}
-	return e.asked.placed
+	return e.cache.placed
 }
 
 // base is the evaluation whose merged blocks are in force for this file: its
 // own, or the includer's.
-func (e *ev) base() *ev {
+func (e *evaluation) base() *evaluation {
 	e = e.env()
 	for e.child != nil {
 		e = e.child
@@ -100,24 +101,16 @@ func (e *ev) base() *ev {
 }
 
 // included makes the evaluation of a file that e includes.
-func (e *ev) included(f *file, label string, r role) *ev {
-	in := newEv(e.l, f, r, e.dir)
+func (e *evaluation) included(f *syntax.File, label string, r role) *evaluation {
+	in := newEvaluation(e.l, f, r, e.dir)
 	in.leaf, in.child, in.label, in.vals = e.leaf, e, label, e.vals
 	return in
 }
 
-// Pseudo expressions: parts of an evaluation that are cells but no expressions.
-const (
-	wholePart = iota // the file as one object
-	headPart
-	confPart
-	parts
-)
-
-func (e *ev) part(which int) *xpr { return &e.f.pseudo[which] }
+func (e *evaluation) part(which int) *syntax.Expr { return &e.f.Pseudo[which] }
 
 // cellOf takes one of the pseudo cells.
-func (c *calc) cellOf(e *ev, which int) *result {
+func (c *evaluator) cellOf(e *evaluation, which int) *result {
 	x := e.part(which)
 	r := c.cell(e, x, false, nil)
 	if r.needsOut && c.full && !r.failed {
@@ -126,8 +119,6 @@ func (c *calc) cellOf(e *ev, which int) *result {
 	c.take(r)
 	return r
 }
-
-func known(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNull() }
 
 // absPath makes a path absolute and clean: relative ones count from dir.
 func absPath(dir, path string) string {
@@ -138,55 +129,55 @@ func absPath(dir, path string) string {
 }
 
 // imports is the head of a file after the check that its imports form no circle.
-func (c *calc) imports(e *ev) *head {
-	h := c.head(e)
-	if len(h.imports) == 0 || e.circles.none.Load() {
+func (c *evaluator) imports(e *evaluation) *fileImports {
+	h := c.fileImports(e)
+	if len(h.imports) == 0 || e.cycles.none.Load() {
 		return h
 	}
-	if ds, ok := e.circles.found.Load().(diag.List); ok {
+	if ds, ok := e.cycles.found.Load().(diag.List); ok {
 		c.add(ds)
-		return &head{includes: h.includes, auto: h.auto}
+		return &fileImports{includes: h.includes, auto: h.auto}
 	}
-	w := &circleFinder{c: c, on: map[*ev]int{}}
+	w := &cycleFinder{c: c, on: map[*evaluation]int{}}
 	if w.visit(e) {
 		return h
 	}
 	if len(w.ds) > 0 {
-		e.circles.found.CompareAndSwap(nil, w.ds)
-		ds := e.circles.found.Load().(diag.List)
+		e.cycles.found.CompareAndSwap(nil, w.ds)
+		ds := e.cycles.found.Load().(diag.List)
 		c.add(ds)
 	}
-	return &head{includes: h.includes, auto: h.auto}
+	return &fileImports{includes: h.includes, auto: h.auto}
 }
 
 // circleFinder follows imports in depth. Files are told apart by their path
 // with links resolved.
-type circleFinder struct {
-	c     *calc
-	on    map[*ev]int
-	steps []circleStep
+type cycleFinder struct {
+	c     *evaluator
+	on    map[*evaluation]int
+	steps []cycleStep
 	ds    diag.List
 }
 
-type circleStep struct {
-	e  *ev
+type cycleStep struct {
+	e  *evaluation
 	at source.Range // of the import that leads on
 }
 
-func (w *circleFinder) visit(e *ev) bool {
-	if e.circles.none.Load() {
+func (w *cycleFinder) visit(e *evaluation) bool {
+	if e.cycles.none.Load() {
 		return true
 	}
-	id := w.c.l.identity(e.f.path)
+	id := w.c.l.identity(e.f.Path)
 	for i, s := range w.steps {
-		if w.c.l.identity(s.e.f.path) == id {
+		if w.c.l.identity(s.e.f.Path) == id {
 			w.report(w.steps[i:])
 			return false
 		}
 	}
-	h := w.c.head(e)
+	h := w.c.fileImports(e)
 	for _, i := range h.imports {
-		w.steps = append(w.steps, circleStep{e, i.at})
+		w.steps = append(w.steps, cycleStep{e, i.at})
 		ok := w.visit(i.e)
 		w.steps = w.steps[:len(w.steps)-1]
 		if !ok {
@@ -194,16 +185,16 @@ func (w *circleFinder) visit(e *ev) bool {
 		}
 	}
 	if !w.c.stuck() {
-		e.circles.none.Store(true)
+		e.cycles.none.Store(true)
 	}
 	return true
 }
 
 // report tells the circle, beginning with the first file in alphabetical order.
-func (w *circleFinder) report(steps []circleStep) {
+func (w *cycleFinder) report(steps []cycleStep) {
 	first := 0
 	for i, s := range steps {
-		if s.e.f.path < steps[first].e.f.path {
+		if s.e.f.Path < steps[first].e.f.Path {
 			first = i
 		}
 	}
@@ -212,12 +203,12 @@ func (w *circleFinder) report(steps []circleStep) {
 	m := &diag.Message{Code: "unit/import-cycle", Summary: "Circular import", At: &at}
 	var names []string
 	for i, s := range steps {
-		names = append(names, s.e.f.path)
-		next := steps[(i+1)%len(steps)].e.f.path
+		names = append(names, s.e.f.Path)
+		next := steps[(i+1)%len(steps)].e.f.Path
 		place := s.at
-		m.Notes = append(m.Notes, diag.Note{Text: s.e.f.path + " imports " + next, At: &place})
+		m.Notes = append(m.Notes, diag.Note{Text: s.e.f.Path + " imports " + next, At: &place})
 	}
-	names = append(names, steps[0].e.f.path)
+	names = append(names, steps[0].e.f.Path)
 	if len(steps) == 1 {
 		m.Detail = "The file " + names[0] + " imports itself. Remove the import block."
 	} else {
@@ -227,6 +218,6 @@ func (w *circleFinder) report(steps []circleStep) {
 }
 
 // cycleAt reports that an expression needs its own value.
-func (e *ev) cycleAt(x *xpr) *result {
-	return &result{v: cty.DynamicVal, failed: true, cycle: true, ds: diag.List{e.f.cycle(e, x)}}
+func (e *evaluation) cycleAt(x *syntax.Expr) *result {
+	return &result{v: cty.DynamicVal, failed: true, cycle: true, ds: diag.List{cycleIn(e.f, e, x)}}
 }

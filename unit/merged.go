@@ -1,21 +1,22 @@
 package unit
 
 import (
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // conf is a file's effective configuration: its own arguments and blocks joined
 // with those of the files that it merges, by name. The joins are put off until
 // somebody asks for a value.
-func (c *calc) conf(e *ev) *group {
-	r := c.cellOf(e, confPart)
+func (c *evaluator) merged(e *evaluation) *group {
+	r := c.cellOf(e, syntax.MergedPart)
 	if r.g == nil {
 		return newGroup(e, nil)
 	}
 	return r.g
 }
 
-func (c *calc) buildConf(e *ev) *group {
+func (c *evaluator) buildMerged(e *evaluation) *group {
 	own := ownFields(e)
 	h := c.imports(e)
 	if c.stuck() {
@@ -24,7 +25,7 @@ func (c *calc) buildConf(e *ev) *group {
 	g := c.mergeImports(e, h, own)
 	for i := len(h.includes) - 1; i >= 0; i-- {
 		if in := h.includes[i]; in.mode != noMerge {
-			g = mergeIncluded(c.conf(in.e), g, in.mode)
+			g = mergeIncluded(c.merged(in.e), g, in.mode)
 		}
 	}
 	if h.auto != nil {
@@ -43,31 +44,31 @@ func neverMerged(name string) bool {
 }
 
 // ownFields is what a file gives itself.
-func ownFields(e *ev) *group {
+func ownFields(e *evaluation) *group {
 	g := newGroup(e, nil)
-	if e.f.root == nil {
+	if e.f.Root == nil {
 		return g
 	}
-	for _, a := range e.f.root.attrs {
-		var n node = &xprNode{e: e, x: a.x, at: &a.at}
-		if e.f.root.spec.arg(a.name) == nil {
-			n = &assigned{n, e, &a.at}
+	for _, a := range e.f.Root.Attrs {
+		var n node = &exprNode{e: e, x: a.Expr, at: &a.At}
+		if e.f.Root.Spec.Arg(a.Name) == nil {
+			n = &assigned{n, e, &a.At}
 		}
-		g.put(a.name, n)
+		g.put(a.Name, n)
 	}
-	for _, b := range e.f.root.blocks {
-		name := b.spec.name
+	for _, b := range e.f.Root.Blocks {
+		name := b.Spec.Name
 		if g.members[name] != nil || neverMerged(name) && name != "catalog" {
 			continue
 		}
-		g.put(name, (&blockNode{e, e.f.root}).child(nil, name))
+		g.put(name, (&blockNode{e, e.f.Root}).child(nil, name))
 	}
 	return g
 }
 
 // mergeImports joins the merging imports in the order written, and the file
 // itself last (rules 9 and 10 of the import specification).
-func (c *calc) mergeImports(e *ev, h *head, own *group) *group {
+func (c *evaluator) mergeImports(e *evaluation, h *fileImports, own *group) *group {
 	type layer struct {
 		fields *group
 		mode   mode
@@ -77,12 +78,12 @@ func (c *calc) mergeImports(e *ev, h *head, own *group) *group {
 		if i.mode == noMerge {
 			continue
 		}
-		fields := c.conf(i.e)
+		fields := c.merged(i.e)
 		if c.stuck() {
 			return own
 		}
 		c.checkEnvironmentImport(e, i, fields)
-		layers = append(layers, layer{rebase(fields, i.e.f.dir), i.mode})
+		layers = append(layers, layer{rebase(fields, i.e.f.Dir), i.mode})
 	}
 	if len(layers) == 0 {
 		return own
@@ -123,7 +124,7 @@ func lastJoin(name string, givers []giver) join {
 	if per == nil {
 		return importJoin(name, givers[len(givers)-1].mode)
 	}
-	return mapsJoin(func(c *calc, key string, lower, upper node) node {
+	return mapsJoin(func(c *evaluator, key string, lower, upper node) node {
 		m := givers[0].mode
 		for _, g := range givers {
 			if g.n.child(c, key) != nil {
@@ -228,7 +229,7 @@ func pathsLeft(lower, upper node) join {
 	if lower == nil || upper == nil {
 		return listJoin(false, true)
 	}
-	return func(c *calc, key string, low, up node) node {
+	return func(c *evaluator, key string, low, up node) node {
 		gone := map[string]bool{}
 		labels, _ := upper.keys(c)
 		for _, l := range labels {
@@ -236,14 +237,14 @@ func pathsLeft(lower, upper node) join {
 				gone[c.textOf(d, "config_path")] = true
 			}
 		}
-		rest := &converted{low, func(_ *calc, v cty.Value) cty.Value {
+		rest := &converted{low, func(_ *evaluator, v cty.Value) cty.Value {
 			bare, marks := v.Unmark()
-			if !known(bare) || !bare.CanIterateElements() {
+			if !syntax.Known(bare) || !bare.CanIterateElements() {
 				return v
 			}
 			var out []cty.Value
 			for _, p := range bare.AsValueSlice() {
-				if s, _ := p.Unmark(); !isString(s) || !gone[s.AsString()] {
+				if s, _ := p.Unmark(); !syntax.IsString(s) || !gone[s.AsString()] {
 					out = append(out, p)
 				}
 			}
@@ -320,7 +321,7 @@ func includeDeepJoin(name string) join {
 
 // deepOrUpper merges deeply as includes do: where one side is a mapping and the other
 // is something else, the upper is taken, which imports refuse.
-func deepOrUpper(c *calc, key string, lower, upper node) node {
+func deepOrUpper(c *evaluator, key string, lower, upper node) node {
 	lo, uo := lower.open(c), upper.open(c)
 	if c.stuck() {
 		return valueNode{v: cty.DynamicVal}
@@ -337,7 +338,7 @@ func deepOrUpper(c *calc, key string, lower, upper node) node {
 }
 
 // mappingsOrUpper merges two mappings and takes the upper of anything else.
-func mappingsOrUpper(c *calc, key string, lower, upper node) node {
+func mappingsOrUpper(c *evaluator, key string, lower, upper node) node {
 	_, lok := lower.keys(c)
 	_, uok := upper.keys(c)
 	if lok && uok {
@@ -347,7 +348,7 @@ func mappingsOrUpper(c *calc, key string, lower, upper node) node {
 }
 
 // excludeDeep takes everything from the upper block, but actions that are empty.
-func excludeDeep(c *calc, key string, lower, upper node) node {
+func excludeDeep(c *evaluator, key string, lower, upper node) node {
 	lo, uo := lower.open(c), upper.open(c)
 	g := newGroup(uo.where())
 	names, ok := uo.keys(c)
@@ -371,9 +372,9 @@ func errorsArg(arg string) join {
 	case "signals":
 		return mapsJoin(replaceJoin)
 	}
-	return func(c *calc, key string, lower, upper node) node {
+	return func(c *evaluator, key string, lower, upper node) node {
 		v, _ := upper.value(c).Unmark()
-		if !c.stuck() && known(v) && v.Type() == cty.Number && v.AsBigFloat().Sign() == 0 {
+		if !c.stuck() && syntax.Known(v) && v.Type() == cty.Number && v.AsBigFloat().Sign() == 0 {
 			return lower
 		}
 		return setJoin(c, key, lower, upper)

@@ -1,14 +1,16 @@
-package unit
+package syntax
 
 import (
 	"slices"
 	"strconv"
+
+	"github.com/zclconf/go-cty/cty"
 )
 
-func quote(s string) string { return strconv.Quote(s) }
+func Quote(s string) string { return strconv.Quote(s) }
 
-// nearest is the name that a misspelled one most likely means, or "".
-func nearest(given string, names []string) string {
+// Nearest is the name that a misspelled one most likely means, or "".
+func Nearest(given string, names []string) string {
 	best, bestAt := "", 3
 	if len(given) < 4 {
 		bestAt = 2
@@ -45,3 +47,6 @@ func distance(a, b string, limit int) int {
 	}
 	return row[len(b)]
 }
+
+// Known reports whether a value is known and not null.
+func Known(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNull() }

@@ -1,5 +1,16 @@
 package unit
 
+import (
+	"slices"
+	"sync"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit/syntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
 // # How values are computed
 //
 // An ev is the evaluation of one file in one role. Its expressions have cells.
@@ -16,68 +27,58 @@ package unit
 // So no analysis of the text decides what is shared: what was computed without
 // meeting the leaf is the same for all.
 
-import (
-	"slices"
-	"sync"
-
-	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/demand"
-	"github.com/terrace-iac/terrace/source"
-	"github.com/zclconf/go-cty/cty"
-)
-
 // A calc is one running computation and what it has met so far. It belongs to
 // one goroutine.
-type calc struct {
+type evaluator struct {
 	t    *demand.Task
 	l    *Loader
-	leaf *ev  // the leaf unit; nil while computing for everybody
-	full bool // with the outputs of dependencies
-	deep int  // how many references were followed without a cell between
+	leaf *evaluation // the leaf unit; nil while computing for everybody
+	full bool        // with the outputs of dependencies
+	deep int         // how many references were followed without a cell between
 
 	needsLeaf bool
 	needsOut  bool
 	failed    bool
 	ds        diag.List
-	met       *facts
+	facts     *facts
 }
 
 // result is what a cell holds.
 type result struct {
 	v         cty.Value
-	g         *group // of the cell of the effective configuration
-	h         *head  // of the cell of the imports and includes
-	needsLeaf bool   // v is nothing: ask for the leaf's own
-	needsOut  bool   // v holds unknowns: ask for the one with outputs
+	g         *group       // of the cell of the effective configuration
+	h         *fileImports // of the cell of the imports and includes
+	needsLeaf bool         // v is nothing: ask for the leaf's own
+	needsOut  bool         // v holds unknowns: ask for the one with outputs
 	failed    bool
 	cycle     bool
 	ds        diag.List
-	met       *facts
+	facts     *facts
 }
 
 var cycleResult = &result{v: cty.DynamicVal, failed: true, cycle: true}
 
 // on starts a computation for a leaf, which may be nil.
-func (l *Loader) on(t *demand.Task, leaf *ev, full bool) *calc {
-	return &calc{t: t, l: l, leaf: leaf, full: full}
+func (l *Loader) on(t *demand.Task, leaf *evaluation, full bool) *evaluator {
+	return &evaluator{t: t, l: l, leaf: leaf, full: full}
 }
 
-func (c *calc) sub(leaf *ev, full bool) *calc {
-	return &calc{t: c.t, l: c.l, leaf: leaf, full: full}
+func (c *evaluator) sub(leaf *evaluation, full bool) *evaluator {
+	return &evaluator{t: c.t, l: c.l, leaf: leaf, full: full}
 }
 
-func (c *calc) result(v cty.Value) *result {
-	return &result{v: v, needsLeaf: c.needsLeaf, needsOut: c.needsOut, failed: c.failed, ds: c.ds, met: c.met}
+func (c *evaluator) result(v cty.Value) *result {
+	return &result{v: v, needsLeaf: c.needsLeaf, needsOut: c.needsOut, failed: c.failed, ds: c.ds, facts: c.facts}
 }
 
 // fail notes errors and returns the placeholder.
-func (c *calc) fail(ds diag.List) cty.Value {
+func (c *evaluator) fail(ds diag.List) cty.Value {
 	c.add(ds)
 	return cty.DynamicVal
 }
 
 // add notes messages, each once.
-func (c *calc) add(ds diag.List) {
+func (c *evaluator) add(ds diag.List) {
 	if len(ds) == 0 {
 		return
 	}
@@ -92,55 +93,55 @@ func (c *calc) add(ds diag.List) {
 	}
 }
 
-func (c *calc) errorf(at *source.Range, code, summary, format string, args ...any) cty.Value {
+func (c *evaluator) errorf(at *source.Range, code, summary, format string, args ...any) cty.Value {
 	ds := diag.Errorf(at, summary, format, args...)
 	ds[0].Code = code
 	return c.fail(ds)
 }
 
 // take notes what a result met.
-func (c *calc) take(r *result) {
+func (c *evaluator) take(r *result) {
 	if r.failed {
 		c.failed = true
 	}
 	c.needsOut = c.needsOut || r.needsOut
 	c.needsLeaf = c.needsLeaf || r.needsLeaf
 	c.add(r.ds)
-	c.met = c.met.with(r.met)
+	c.facts = c.facts.with(r.facts)
 }
 
 // stuck reports that what comes next would be of no use.
-func (c *calc) stuck() bool { return c.failed || c.needsLeaf }
+func (c *evaluator) stuck() bool { return c.failed || c.needsLeaf }
 
 // A cell is an expression of a file as computed in one evaluation.
 type cell struct {
 	demand.Cell[*result]
 	l    *Loader
-	e    *ev
-	leaf *ev
-	x    *xpr
+	e    *evaluation
+	leaf *evaluation
+	x    *syntax.Expr
 	full bool
 }
 
 // Describe names the cell for reports of cycles.
 func (k *cell) Describe() (string, *source.Range) {
-	at := k.x.at()
-	return k.e.f.nameOf(k.x), &at
+	at := k.x.At()
+	return k.e.f.NameOf(k.x), &at
 }
 
 func (k *cell) compute(t *demand.Task) (*result, diag.List) {
 	c := k.l.on(t, k.leaf, k.full)
 	var r *result
-	switch k.x.kind {
-	case wholeHead:
-		h := c.buildHead(k.e)
+	switch k.x.Kind {
+	case syntax.WholeImports:
+		h := c.buildImports(k.e)
 		r = c.result(cty.DynamicVal)
 		r.h = h
-	case wholeConf:
-		g := c.buildConf(k.e)
+	case syntax.WholeMerged:
+		g := c.buildMerged(k.e)
 		r = c.result(cty.DynamicVal)
 		r.g = g
-	case whole:
+	case syntax.Whole:
 		v := objectOf(c, &configNode{e: k.e, style: readStyle})
 		r = c.result(v)
 	default:
@@ -165,31 +166,31 @@ func (s *cells) drop() {
 	s.set = nil
 }
 
-func (s *cells) get(l *Loader, e, leaf *ev, x *xpr, full bool) *cell {
+func (s *cells) get(l *Loader, e, leaf *evaluation, x *syntax.Expr, full bool) *cell {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.set == nil {
-		s.set = make([]*cell, e.f.xprs)
+		s.set = make([]*cell, e.f.Cells)
 	}
-	k := s.set[x.id]
+	k := s.set[x.Cell]
 	if k == nil {
 		k = &cell{l: l, e: e, leaf: leaf, x: x, full: full}
 		k.Init(k, cycleResult, k.compute)
-		s.set[x.id] = k
+		s.set[x.Cell] = k
 	}
 	return k
 }
 
 // eval is the value of an expression of a file. With errors, and while the leaf
 // is missing, it is unknown.
-func (c *calc) eval(e *ev, x *xpr) cty.Value {
-	if x.kind == constant {
-		return x.v
+func (c *evaluator) eval(e *evaluation, x *syntax.Expr) cty.Value {
+	if x.Kind == syntax.Constant {
+		return x.ConstantValue
 	}
-	if x.id < 0 {
+	if x.Cell < 0 {
 		return c.raw(e, x)
 	}
-	at := x.at()
+	at := x.At()
 	r := c.cell(e, x, false, &at)
 	if r.needsOut && c.full && !r.failed {
 		r = c.cell(e, x, true, &at)
@@ -199,7 +200,7 @@ func (c *calc) eval(e *ev, x *xpr) cty.Value {
 }
 
 // cell computes everybody's cell, or else the leaf's own.
-func (c *calc) cell(e *ev, x *xpr, full bool, at *source.Range) *result {
+func (c *evaluator) cell(e *evaluation, x *syntax.Expr, full bool, at *source.Range) *result {
 	l := e.l
 	if full {
 		l = c.l
@@ -216,7 +217,7 @@ func (c *calc) cell(e *ev, x *xpr, full bool, at *source.Range) *result {
 
 // storage is where the cells of an evaluation are kept: in itself, in the leaf
 // that they belong to, or, with outputs that are asked for anew, in the loader.
-func (e *ev) storage(l *Loader, leaf *ev, full bool) *cells {
+func (e *evaluation) storage(l *Loader, leaf *evaluation, full bool) *cells {
 	switch {
 	case full && l != e.l:
 		return l.fullCells(e, leaf)
@@ -225,23 +226,23 @@ func (e *ev) storage(l *Loader, leaf *ev, full bool) *cells {
 	case leaf == e.leaf:
 		return &e.fullCells
 	}
-	leaf.asked.mu.Lock()
-	defer leaf.asked.mu.Unlock()
+	leaf.cache.mu.Lock()
+	defer leaf.cache.mu.Unlock()
 	k := overlayKey{e, full}
-	s := leaf.asked.overlays[k]
+	s := leaf.cache.overlays[k]
 	if s == nil {
 		s = new(cells)
-		if leaf.asked.overlays == nil {
-			leaf.asked.overlays = map[overlayKey]*cells{}
+		if leaf.cache.overlays == nil {
+			leaf.cache.overlays = map[overlayKey]*cells{}
 		}
-		leaf.asked.overlays[k] = s
+		leaf.cache.overlays[k] = s
 	}
 	return s
 }
 
 // overlayKey names the cells that a leaf has of another evaluation.
 type overlayKey struct {
-	of   *ev
+	of   *evaluation
 	full bool
 }
 
@@ -257,7 +258,7 @@ type depUse struct {
 	target Target
 	at     *source.Range // of the block
 	label  string
-	via    *ev // whose block it is
+	via    *evaluation // whose block it is
 }
 
 // with is the union of two sets of facts.
@@ -298,8 +299,8 @@ func (f *facts) with(o *facts) *facts {
 	return out
 }
 
-func (c *calc) readFile(path string) {
-	if c.met == nil || !slices.Contains(c.met.files, path) {
-		c.met = c.met.with(&facts{files: []string{path}})
+func (c *evaluator) readFile(path string) {
+	if c.facts == nil || !slices.Contains(c.facts.files, path) {
+		c.facts = c.facts.with(&facts{files: []string{path}})
 	}
 }

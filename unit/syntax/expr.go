@@ -1,0 +1,461 @@
+package syntax
+
+import (
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// # Expressions
+//
+// An expression is compiled once, when its file is parsed. Those whose parts
+// can be told apart without computing the whole (object constructors, calls of
+// merge and deep_merge, plain references, what read_terragrunt_config reads)
+// are kept as such, so that one part can be asked for and the rest stays
+// uncomputed. All others are left to HCL as they are.
+
+type exprKind uint8
+
+const (
+	opaque       exprKind = iota // only HCL knows
+	Constant                     // value is the result
+	Object                       // items
+	Tuple                        // args, in JSON syntax only
+	MergeCall                    // merge(args…)
+	DeepCall                     // deep_merge(args…)
+	ReadCall                     // read_terragrunt_config(args…)
+	Reference                    // ref
+	Relative                     // ref, after args[0]
+	Whole                        // stands for all of a file as one object
+	WholeImports                 // stands for its imports and includes
+	WholeMerged                  // stands for its effective configuration
+)
+
+// An xpr is one compiled expression. It is immutable.
+type Expr struct {
+	hcl.Expression
+	Kind          exprKind
+	Cell          int             // of its cell in each evaluation of the file; -1 for none
+	ConstantValue cty.Value       // of constants
+	Refs          []hcl.Traversal // what an opaque expression refers to
+	Calls         []string        // functions that an opaque expression calls: those that need a context
+	Tables        Tables          // other functions that it calls
+	Items         []item
+	Args          []*Expr
+	Ref           hcl.Traversal
+}
+
+// An xitem is one item of an object constructor.
+type item struct {
+	Key  string
+	KeyX *Expr // nil if the key is known
+	X    *Expr
+}
+
+// Tables says which function tables an expression needs.
+type Tables uint8
+
+const (
+	pureTable Tables = 1 << iota // functions of their arguments alone
+	DirTable                     // functions that count from the file's folder
+)
+
+// compile compiles an expression. Of one that HCL is not asked for later, the
+// place alone is kept: in a large estate the syntax trees would fill the memory.
+func (r *reader) compile(x hcl.Expression) *Expr {
+	if _, native := x.(hclsyntax.Expression); !native {
+		return r.compileJSON(x)
+	}
+	e := r.compileNative(x)
+	switch e.Expression.(type) {
+	case *Placed, *hclsyntax.ConditionalExpr: // explaining looks at conditions
+	default:
+		if e.Kind != opaque {
+			e.Expression = &Placed{x.Range()}
+		}
+	}
+	return e
+}
+
+// Placed stands for an expression whose syntax tree was let go.
+type Placed struct{ at hcl.Range }
+
+func (p *Placed) Value(*hcl.EvalContext) (cty.Value, hcl.Diagnostics) { return cty.DynamicVal, nil }
+func (p *Placed) Variables() []hcl.Traversal                          { return nil }
+func (p *Placed) Range() hcl.Range                                    { return p.at }
+func (p *Placed) StartRange() hcl.Range                               { return p.at }
+
+func (r *reader) compileNative(x hcl.Expression) *Expr {
+	e := &Expr{Expression: x, Cell: -1}
+	switch n := x.(type) {
+	case *hclsyntax.ParenthesesExpr:
+		in := r.compile(n.Expression)
+		if p, ok := in.Expression.(*Placed); ok {
+			p.at = x.Range()
+		} else {
+			in.Expression = x
+		}
+		return in
+	case *hclsyntax.TemplateWrapExpr:
+		return r.compile(n.Wrapped)
+	case *hclsyntax.ObjectConsExpr:
+		e.Kind = Object
+		for _, it := range n.Items {
+			e.Items = append(e.Items, r.item(it.KeyExpr, it.ValueExpr))
+		}
+		e.foldObject()
+	case *hclsyntax.ScopeTraversalExpr:
+		e.Kind, e.Ref = Reference, n.Traversal
+		return e
+	case *hclsyntax.RelativeTraversalExpr:
+		base := r.compile(n.Source)
+		if base.Kind == ReadCall {
+			e.Kind, e.Ref, e.Args = Relative, n.Traversal, []*Expr{base}
+			r.number(e)
+			return e
+		}
+		r.opaque(e, x.(hclsyntax.Node))
+	case *hclsyntax.FunctionCallExpr:
+		r.call(e, n)
+	default:
+		r.opaque(e, x.(hclsyntax.Node))
+	}
+	if e.Kind != Constant {
+		r.number(e)
+	}
+	return e
+}
+
+// maxBits is how large a number may be, in bits: writing one out takes time that
+// grows with the square of that.
+const maxBits = 1 << 16
+
+func HugeNumber(v cty.Value) bool {
+	if v == cty.NilVal || v.IsMarked() || v.Type() != cty.Number || !Known(v) {
+		return false
+	}
+	exp := v.AsBigFloat().MantExp(nil)
+	return exp > maxBits || exp < -maxBits
+}
+
+func (r *reader) checkNumber(v cty.Value, at hcl.Range) {
+	if HugeNumber(v) {
+		r.fail(at, "unit/huge-number", "Number out of range", "This number has too many digits to be worked with.")
+	}
+}
+
+func (r *reader) number(e *Expr) {
+	e.Cell = r.next
+	r.next++
+}
+
+func (r *reader) item(k, v hcl.Expression) item {
+	it := item{X: r.compile(v)}
+	key := r.compile(k)
+	if key.Kind == Constant && IsString(key.ConstantValue) {
+		it.Key = key.ConstantValue.AsString()
+	} else {
+		it.KeyX = key
+	}
+	return it
+}
+
+// foldObject makes an object of constants a constant.
+func (e *Expr) foldObject() {
+	for _, it := range e.Items {
+		if it.KeyX != nil || it.X.Kind != Constant {
+			return
+		}
+	}
+	vals := make(map[string]cty.Value, len(e.Items))
+	for _, it := range e.Items {
+		vals[it.Key] = it.X.ConstantValue
+	}
+	e.Kind, e.ConstantValue = Constant, cty.ObjectVal(vals) // the items stay, for their places
+}
+
+func (r *reader) call(e *Expr, n *hclsyntax.FunctionCallExpr) {
+	kind := opaque
+	switch n.Name {
+	case "merge", "core::merge":
+		kind = MergeCall
+	case "deep_merge":
+		kind = DeepCall
+	case "read_terragrunt_config":
+		kind = ReadCall
+	}
+	if kind == opaque || n.ExpandFinal || len(n.Args) == 0 {
+		r.opaque(e, n)
+		return
+	}
+	r.used(n.Name, n)
+	e.Kind = kind
+	for _, a := range n.Args {
+		e.Args = append(e.Args, r.compile(a))
+	}
+}
+
+// opaque finds what an expression needs and leaves the rest to HCL.
+func (r *reader) opaque(e *Expr, n hclsyntax.Node) {
+	w := callFinder{r: r, e: e}
+	_ = hclsyntax.Walk(n, &w)
+	seen := make(map[string]bool, 4)
+	for _, ref := range e.Expression.Variables() {
+		if k := RefText(ref); !seen[k] {
+			seen[k] = true
+			e.Refs = append(e.Refs, ref)
+		}
+	}
+	if len(e.Refs) == 0 && len(e.Calls) == 0 && e.Tables == 0 {
+		if v, diags := e.Value(nil); !diags.HasErrors() {
+			e.Kind, e.ConstantValue = Constant, v
+		}
+	}
+}
+
+type callFinder struct {
+	r *reader
+	e *Expr
+}
+
+func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
+	if l, ok := n.(*hclsyntax.LiteralValueExpr); ok {
+		w.r.checkNumber(l.Val, l.SrcRange)
+	}
+	if c, ok := n.(*hclsyntax.FunctionCallExpr); ok {
+		w.r.used(c.Name, c)
+		switch {
+		case IsContextFunction(c.Name):
+			for _, have := range w.e.Calls {
+				if have == c.Name {
+					return nil
+				}
+			}
+			w.e.Calls = append(w.e.Calls, c.Name)
+		case isFolderFunction(c.Name):
+			w.e.Tables |= DirTable
+		default:
+			w.e.Tables |= pureTable
+		}
+	}
+	return nil
+}
+
+func (w *callFinder) Exit(hclsyntax.Node) hcl.Diagnostics { return nil }
+
+// used notes a call of a context function in the file.
+func (r *reader) used(name string, n *hclsyntax.FunctionCallExpr) {
+	if !IsContextFunction(name) {
+		return
+	}
+	if r.f.Calls == nil {
+		r.f.Calls = map[string]*hcl.Range{}
+	}
+	if r.f.Calls[name] == nil {
+		at := n.Range()
+		r.f.Calls[name] = &at
+	}
+}
+
+// compileJSON turns an expression of the JSON syntax into a native one: a
+// string is a template, as the JSON form of HCL has it.
+func (r *reader) compileJSON(x hcl.Expression) *Expr {
+	e := &Expr{Expression: x, Cell: -1}
+	if pairs, diags := hcl.ExprMap(x); !diags.HasErrors() {
+		e.Kind = Object
+		for _, p := range pairs {
+			k, _ := p.Key.Value(nil)
+			e.Items = append(e.Items, r.jsonItem(k, p))
+		}
+		e.foldObject()
+	} else if list, diags := hcl.ExprList(x); !diags.HasErrors() {
+		e.Kind = Tuple
+		vals := make([]cty.Value, 0, len(list))
+		for _, in := range list {
+			a := r.compile(in)
+			e.Args = append(e.Args, a)
+			if a.Kind == Constant {
+				vals = append(vals, a.ConstantValue)
+			}
+		}
+		if len(vals) == len(list) {
+			e.Kind, e.ConstantValue, e.Args = Constant, cty.TupleVal(vals), nil
+		}
+	} else {
+		v, diags := x.Value(nil)
+		if diags.HasErrors() || !IsString(v) || !strings.ContainsAny(v.AsString(), "$%") {
+			e.Kind, e.ConstantValue = Constant, v
+			r.checkNumber(v, x.Range())
+			return e
+		}
+		return r.jsonTemplate(x, v.AsString())
+	}
+	if e.Kind != Constant {
+		r.number(e)
+	}
+	return e
+}
+
+func (r *reader) jsonItem(k cty.Value, p hcl.KeyValuePair) item {
+	it := item{X: r.compile(p.Value)}
+	if IsString(k) && !strings.ContainsAny(k.AsString(), "$%") {
+		it.Key = k.AsString()
+		return it
+	}
+	it.KeyX = r.jsonTemplate(p.Key, k.AsString())
+	if it.KeyX.Kind == Constant && IsString(it.KeyX.ConstantValue) {
+		it.Key, it.KeyX = it.KeyX.ConstantValue.AsString(), nil
+	}
+	return it
+}
+
+func (r *reader) jsonTemplate(x hcl.Expression, text string) *Expr {
+	at := x.Range()
+	start := at.Start
+	start.Byte, start.Column = start.Byte+1, start.Column+1 // the quotation mark
+	native, diags := hclsyntax.ParseTemplate([]byte(text), at.Filename, start)
+	if diags.HasErrors() {
+		return &Expr{Expression: x, Kind: opaque, Cell: r.takeNumber(), Tables: pureTable}
+	}
+	return r.compile(native)
+}
+
+func (r *reader) takeNumber() int {
+	r.next++
+	return r.next - 1
+}
+
+func IsString(v cty.Value) bool {
+	return v != cty.NilVal && !v.IsMarked() && v.IsKnown() && !v.IsNull() && v.Type() == cty.String
+}
+
+// RefText writes a reference, to tell references apart and to name them.
+func RefText(ref hcl.Traversal) string {
+	var b strings.Builder
+	for _, step := range ref {
+		switch s := step.(type) {
+		case hcl.TraverseRoot:
+			b.WriteString(s.Name)
+		case hcl.TraverseAttr:
+			b.WriteByte('.')
+			b.WriteString(s.Name)
+		case hcl.TraverseIndex:
+			if IsString(s.Key) {
+				b.WriteString("[" + Quote(s.Key.AsString()) + "]")
+			} else if s.Key.Type() == cty.Number && s.Key.IsKnown() {
+				b.WriteString("[" + s.Key.AsBigFloat().Text('f', -1) + "]")
+			} else {
+				b.WriteString("[…]")
+			}
+		default:
+			b.WriteString("[*]")
+		}
+	}
+	return b.String()
+}
+
+// StepName is the member that a step of a reference names; ok is false for
+// steps that name no member, such as a number.
+func StepName(step hcl.Traverser) (name string, ok bool) {
+	switch s := step.(type) {
+	case hcl.TraverseRoot:
+		return s.Name, true
+	case hcl.TraverseAttr:
+		return s.Name, true
+	case hcl.TraverseIndex:
+		if IsString(s.Key) {
+			return s.Key.AsString(), true
+		}
+	}
+	return "", false
+}
+
+// RefsOf lists the references in an expression.
+func RefsOf(x *Expr) (out []hcl.Traversal) {
+	x.EachRef(func(r hcl.Traversal) { out = append(out, r) })
+	return out
+}
+
+// At is the place of the expression; none for the pseudo ones.
+func (x *Expr) At() source.Range {
+	if x.Expression == nil {
+		return source.Range{}
+	}
+	return x.Range()
+}
+
+// EachRef calls f for every reference in an expression.
+func (x *Expr) EachRef(f func(hcl.Traversal)) {
+	for _, r := range x.Refs {
+		f(r)
+	}
+	if x.Kind == Reference {
+		f(x.Ref)
+	}
+	for _, a := range x.Args {
+		a.EachRef(f)
+	}
+	for _, it := range x.Items {
+		if it.KeyX != nil {
+			it.KeyX.EachRef(f)
+		}
+		it.X.EachRef(f)
+	}
+}
+
+// CompileAlone compiles an expression of the file once more, without cells. names are
+// what iterations around it define.
+func (f *File) CompileAlone(x hcl.Expression, names map[string]cty.Value) *Expr {
+	r := &reader{f: &File{Path: f.Path, Dir: f.Dir}}
+	if len(names) > 0 {
+		return r.bound(x, names)
+	}
+	return unnumbered(r.compile(x))
+}
+
+// unnumbered is an expression, and all in it, without cells.
+func unnumbered(x *Expr) *Expr {
+	y := *x
+	y.Cell = -1
+	y.Args = nil
+	for _, a := range x.Args {
+		y.Args = append(y.Args, unnumbered(a))
+	}
+	y.Items = nil
+	for _, it := range x.Items {
+		if it.KeyX != nil {
+			it.KeyX = unnumbered(it.KeyX)
+		}
+		it.X = unnumbered(it.X)
+		y.Items = append(y.Items, it)
+	}
+	return &y
+}
+
+// bound compiles an expression in which an iteration defines some of the names.
+func (r *reader) bound(x hcl.Expression, names map[string]cty.Value) *Expr {
+	e := &Expr{Expression: &boundExpr{x, names}, Cell: -1}
+	if n, ok := x.(hclsyntax.Node); ok {
+		_ = hclsyntax.Walk(n, &callFinder{r: r, e: e})
+	}
+	for _, ref := range x.Variables() {
+		if _, own := names[ref.RootName()]; !own {
+			e.Refs = append(e.Refs, ref)
+		}
+	}
+	return e
+}
+
+type boundExpr struct {
+	hcl.Expression
+	names map[string]cty.Value
+}
+
+func (b *boundExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+	ctx = ctx.NewChild()
+	ctx.Variables = b.names
+	return b.Expression.Value(ctx)
+}

@@ -1,0 +1,428 @@
+package syntax
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	hcljson "github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A File is one parsed file: its arguments and blocks with their expressions
+// compiled. It is never changed and knows nothing of who uses it.
+type File struct {
+	Path  string // absolute
+	Dir   string
+	Src   *source.File
+	Root  *Block                   // nil if nothing could be read
+	Part  *Block                   // what could be read of a text with mistakes in it; nil if there are none
+	Cells int                      // how many expressions need a cell
+	Calls map[string]*source.Range // context functions that are called anywhere in the file, with one place
+	Diags diag.List
+
+	Pseudo [parts]Expr
+}
+
+// An Attr is one argument.
+type Attr struct {
+	Name   string
+	Expr   *Expr
+	At     source.Range // of the whole definition
+	NameAt source.Range
+}
+
+// A Block is one block, or the top of a file.
+type Block struct {
+	Spec    *BlockSpec
+	Label   string
+	Labeled bool
+	Attrs   []*Attr          // in the order of the file
+	index   map[string]*Attr // of many attrs
+	Blocks  []*Block
+	At      source.Range // of the header
+	LabelAt source.Range
+	Raw     hcl.Body // of blocks that are kept unread
+}
+
+func (b *Block) Attr(name string) *Attr {
+	if b == nil {
+		return nil
+	}
+	if b.index != nil {
+		return b.index[name]
+	}
+	for _, a := range b.Attrs {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// Of returns the blocks of one type.
+func (b *Block) Of(name string) []*Block {
+	if b == nil {
+		return nil
+	}
+	var out []*Block
+	for _, in := range b.Blocks {
+		if in.Spec.Name == name {
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+func (b *Block) First(name string) *Block {
+	if b == nil {
+		return nil
+	}
+	for _, in := range b.Blocks {
+		if in.Spec.Name == name {
+			return in
+		}
+	}
+	return nil
+}
+
+// handedIn are the arguments of unit and stack files that hand values on: to a module, a
+// backend, a child process. Their text is never shown.
+var handedIn = []string{"inputs", "values", "config", "encryption", "env_vars", "arguments"}
+
+// Source is the text of a unit, stack or values file, of which messages show nothing that
+// is handed in.
+func Source(path string, text []byte) *source.File {
+	f := &source.File{Path: path, Bytes: text, Private: handedIn}
+	if filepath.Base(path) == ValuesName {
+		f.Layer = &source.Layer{Kind: source.Values}
+	}
+	return f
+}
+
+// Parse reads a file by the schema of its kind.
+func Parse(path string, text []byte, spec *BlockSpec) *File {
+	f := &File{Path: path, Dir: filepath.Dir(path), Src: Source(path, text)}
+	r := &reader{f: f}
+	if f.Diags = diag.TooDeep(path, text); f.Diags != nil {
+		text = nil
+	}
+	if strings.HasSuffix(path, ".json") {
+		if f.Diags != nil {
+			text = []byte("{}")
+		}
+		parsed, diags := hcljson.Parse(text, path)
+		f.Diags = append(f.Diags, diag.FromHCL(diags)...)
+		if parsed != nil && !f.Diags.HasErrors() {
+			r.json = true
+			f.Root = r.Block(parsed.Body, spec)
+		}
+	} else {
+		parsed, diags := hclsyntax.ParseConfig(text, path, hcl.InitialPos)
+		f.Diags = append(f.Diags, diag.FromHCL(diags)...)
+		if body, ok := parsedBody(parsed); ok {
+			f.Root = r.Block(body, spec)
+		}
+		if diags.HasErrors() { // others may come of what is missing
+			f.Diags, f.Root, f.Part = diag.FromHCL(diags), nil, f.Root
+		}
+	}
+	for _, b := range []*Block{f.Root, f.Part} {
+		if b != nil {
+			b.At = source.Range{Filename: path, Start: hcl.InitialPos, End: hcl.InitialPos}
+		}
+	}
+	f.Cells = r.next + parts
+	for i := range f.Pseudo {
+		f.Pseudo[i] = Expr{Kind: Whole + exprKind(i), Cell: r.next + i}
+	}
+	return f
+}
+
+func parsedBody(f *hcl.File) (hcl.Body, bool) {
+	if f == nil {
+		return nil, false
+	}
+	return f.Body, true
+}
+
+// reader turns bodies into blocks.
+type reader struct {
+	f    *File
+	json bool
+	next int // the next expression's number
+}
+
+func (r *reader) fail(at source.Range, code, summary, format string, args ...any) {
+	ds := diag.Errorf(&at, summary, format, args...)
+	ds[0].Code = code
+	r.f.Diags = append(r.f.Diags, ds...)
+}
+
+// Block reads a body by its schema.
+func (r *reader) Block(body hcl.Body, spec *BlockSpec) *Block {
+	b := &Block{Spec: spec}
+	if spec.raw {
+		b.Raw = body
+		return b
+	}
+	if native, ok := body.(*hclsyntax.Body); ok {
+		r.native(native, b)
+	} else if spec.Open {
+		attrs, diags := body.JustAttributes()
+		r.f.Diags = append(r.f.Diags, diag.FromHCL(diags)...)
+		r.addAttrs(b, attrs)
+	} else {
+		r.jsonBody(body, b)
+	}
+	slices.SortFunc(b.Attrs, func(x, y *Attr) int { return x.At.Start.Byte - y.At.Start.Byte })
+	if len(b.Attrs) > 8 {
+		b.index = make(map[string]*Attr, len(b.Attrs))
+		for _, a := range b.Attrs {
+			b.index[a.Name] = a
+		}
+	}
+	r.checkTwice(b)
+	return b
+}
+
+func (r *reader) addAttrs(b *Block, attrs hcl.Attributes) {
+	for _, a := range attrs {
+		b.Attrs = append(b.Attrs, r.Attr(a.Name, a.Expr, a.Range, a.NameRange))
+	}
+}
+
+func (r *reader) Attr(name string, x hcl.Expression, at, nameAt source.Range) *Attr {
+	a := &Attr{Name: name, Expr: r.compile(x), At: at, NameAt: nameAt}
+	if a.Expr.Kind == Reference && a.Expr.Cell < 0 {
+		r.number(a.Expr) // chains of such arguments may be long, and only cells may nest deeply
+	}
+	return a
+}
+
+// native reads a body in native syntax.
+func (r *reader) native(body *hclsyntax.Body, b *Block) {
+	for _, a := range body.Attributes {
+		sub := b.Spec.Block(a.Name)
+		if !b.Spec.Open && b.Spec.Arg(a.Name) == nil && (sub == nil || !sub.asAttr) {
+			hint := ""
+			if sub != nil {
+				hint = fmt.Sprintf(" Did you mean to define a block of type %q?", a.Name)
+			} else if near := Nearest(a.Name, b.Spec.Names()); near != "" {
+				hint = fmt.Sprintf(" Did you mean %q?", near)
+			}
+			r.fail(a.NameRange, "unit/unsupported-argument", "Unsupported argument", "An argument named %q is not expected here.%s", a.Name, hint)
+			continue
+		}
+		b.Attrs = append(b.Attrs, r.Attr(a.Name, a.Expr, a.SrcRange, a.NameRange))
+	}
+	for _, in := range body.Blocks {
+		r.nativeBlock(in, b)
+	}
+}
+
+func (r *reader) nativeBlock(in *hclsyntax.Block, b *Block) {
+	sub := b.Spec.Block(in.Type)
+	if sub == nil {
+		hint := ""
+		if b.Spec.Arg(in.Type) != nil {
+			hint = fmt.Sprintf(" Did you mean to define argument %q? If so, use the equals sign to assign it a value.", in.Type)
+		} else if in.Type == "expansion" {
+			hint = " Terragrunt 1.1.3 reserves them for an experiment. Write one " + b.Spec.Name + " block for each instance, or an environment file, whose module blocks know for_each."
+		} else if near := Nearest(in.Type, b.Spec.Names()); near != "" {
+			hint = fmt.Sprintf(" Did you mean %q?", near)
+		}
+		r.fail(in.TypeRange, "unit/unsupported-block", "Unsupported block type", "Blocks of type %q are not expected here.%s", in.Type, hint)
+		return
+	}
+	most := 1
+	if sub.Label == NoLabel {
+		most = 0
+	}
+	switch {
+	case len(in.Labels) > most:
+		r.fail(in.LabelRanges[most], "unit/labels", "Extraneous label for "+in.Type, "%s blocks have %s.", in.Type, labelCount(most))
+		return
+	case len(in.Labels) == 0 && sub.Label == OneLabel:
+		r.fail(in.OpenBraceRange, "unit/labels", "Missing name for "+in.Type, "All %s blocks must have 1 label (name).", in.Type)
+		return
+	}
+	nb := r.Block(in.Body, sub)
+	nb.At = in.DefRange()
+	nb.LabelAt = nb.At
+	if len(in.Labels) > 0 {
+		nb.Label, nb.Labeled, nb.LabelAt = in.Labels[0], true, in.LabelRanges[0]
+	}
+	b.Blocks = append(b.Blocks, nb)
+}
+
+func labelCount(n int) string {
+	if n == 0 {
+		return "no labels"
+	}
+	return "only 1 label"
+}
+
+func (s *BlockSpec) Names() []string {
+	var out []string
+	for _, a := range s.Args {
+		out = append(out, a.Name)
+	}
+	for _, b := range s.Blocks {
+		out = append(out, b.Name)
+	}
+	return out
+}
+
+// jsonBody reads a body in JSON syntax.
+func (r *reader) jsonBody(body hcl.Body, b *Block) {
+	all, _ := body.JustAttributes()
+	schema := &hcl.BodySchema{}
+	for _, a := range b.Spec.Args {
+		schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: a.Name})
+	}
+	for _, sub := range b.Spec.Blocks {
+		if a := all[sub.Name]; a != nil && sub.asAttr && !isJSONObject(a.Expr) {
+			schema.Attributes = append(schema.Attributes, hcl.AttributeSchema{Name: sub.Name})
+			continue
+		}
+		h := hcl.BlockHeaderSchema{Type: sub.Name}
+		if sub.Label == OneLabel || sub.Label == maybeLabel && !bareInclude(all[sub.Name]) {
+			h.LabelNames = []string{"name"}
+		}
+		schema.Blocks = append(schema.Blocks, h)
+	}
+	content, diags := body.Content(schema)
+	r.f.Diags = append(r.f.Diags, diag.FromHCL(diags)...)
+	r.addAttrs(b, content.Attributes)
+	for _, in := range content.Blocks {
+		nb := r.Block(in.Body, b.Spec.Block(in.Type))
+		nb.At, nb.LabelAt = in.DefRange, in.DefRange
+		if len(in.Labels) > 0 {
+			nb.Label, nb.Labeled, nb.LabelAt = in.Labels[0], true, in.LabelRanges[0]
+		}
+		b.Blocks = append(b.Blocks, nb)
+	}
+}
+
+// isJSONObject tells a block from an attribute: an object, or a list of objects.
+func isJSONObject(x hcl.Expression) bool {
+	if _, diags := hcl.ExprMap(x); !diags.HasErrors() {
+		return true
+	}
+	_, diags := hcl.ExprList(x)
+	return !diags.HasErrors()
+}
+
+// bareInclude tells {"include": {"path": …}} from {"include": {"label": {…}}}.
+func bareInclude(a *hcl.Attribute) bool {
+	if a == nil {
+		return false
+	}
+	pairs, diags := hcl.ExprMap(a.Expr)
+	if diags.HasErrors() {
+		return false
+	}
+	for _, p := range pairs {
+		k, _ := p.Key.Value(nil)
+		if IsString(k) && k.AsString() == "path" {
+			_, diags := hcl.ExprMap(p.Value)
+			return diags.HasErrors()
+		}
+	}
+	return false
+}
+
+// checkTwice reports what may stand only once.
+func (r *reader) checkTwice(b *Block) {
+	for i, in := range b.Blocks {
+		if a := b.Attr(in.Spec.Name); a != nil {
+			r.fail(in.At, "unit/block-and-argument", "Block and argument of one name",
+				"%q is set as an argument at %s and as a block here. Use one of the two.", a.Name, a.At)
+		}
+		if in.Spec.many {
+			continue
+		}
+		for _, before := range b.Blocks[:i] {
+			if before.Spec == in.Spec && before.Label == in.Label {
+				what := in.Spec.Name + " block"
+				detail := fmt.Sprintf("Only one %s block is allowed here; another one stands at %s.", in.Spec.Name, before.At)
+				if in.Labeled {
+					detail = fmt.Sprintf("Another %s block named %q stands at %s. The names must be different.", in.Spec.Name, in.Label, before.At)
+				}
+				r.fail(in.At, "unit/duplicate-block", "Duplicate "+what, "%s", detail)
+				break
+			}
+		}
+	}
+}
+
+// Pseudo expressions: parts of an evaluation that are cells but no expressions.
+const (
+	WholePart = iota // the file as one object
+	ImportsPart
+	MergedPart
+	parts
+)
+
+// NameOf names an expression of the file: the local value or argument that it
+// belongs to.
+func (f *File) NameOf(x *Expr) string {
+	if a, local := f.AttrOf(x); a != nil {
+		if local {
+			return "local." + a.Name
+		}
+		return a.Name
+	}
+	return f.Path
+}
+
+// AttrOf finds the local value, or the argument at the top, that an expression
+// stands in.
+func (f *File) AttrOf(x *Expr) (a *Attr, local bool) {
+	if x.Expression == nil || f.Root == nil {
+		return nil, false
+	}
+	at := x.At()
+	in := func(b *Block) *Attr {
+		if b == nil {
+			return nil
+		}
+		for _, a := range b.Attrs {
+			if a.At.Start.Byte <= at.Start.Byte && at.End.Byte <= a.At.End.Byte {
+				return a
+			}
+		}
+		return nil
+	}
+	if a := in(f.Root.First("locals")); a != nil {
+		return a, true
+	}
+	return in(f.Root), false
+}
+
+// ArgumentAt is the expression of the argument in whose definition a place lies.
+func (f *File) ArgumentAt(at source.Range) *Expr {
+	var in func(b *Block) *Expr
+	in = func(b *Block) *Expr {
+		if b == nil {
+			return nil
+		}
+		for _, a := range b.Attrs {
+			if a.At.Start.Byte <= at.Start.Byte && at.Start.Byte < a.At.End.Byte {
+				return a.Expr
+			}
+		}
+		for _, nb := range b.Blocks {
+			if x := in(nb); x != nil {
+				return x
+			}
+		}
+		return nil
+	}
+	return in(f.Root)
+}
