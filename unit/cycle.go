@@ -54,7 +54,7 @@ func cycleMessage(f *syntax.File, x *syntax.Expr, steps []localStep) *diag.Messa
 	if len(steps) == 1 {
 		m.Detail = names[0] + " refers to itself, so its value can never be known."
 	} else {
-		m.Detail = "These values depend on one another in a circle: " + strings.Join(names, " → ") + ". Remove one of the references."
+		m.Detail = "These values depend on one another in a cycle: " + strings.Join(names, " → ") + ". Remove one of the references."
 	}
 	return m
 }

@@ -282,9 +282,9 @@ func (l *Loader) outputsOf(t *demand.Task, target Target, at source.Range) (cty.
 	k := l.outputs[string(target)]
 	if k == nil {
 		k = &outputCell{target: target, at: at}
-		circle := diag.Errorf(&at, "Circular dependency", "The outputs of %s are needed to compute the outputs of %s.", target, target)
-		circle[0].Code = "unit/dependency-cycle"
-		k.Init(k, &outputResult{v: cty.DynamicVal, ds: circle}, func(t *demand.Task) (*outputResult, diag.List) {
+		cycle := diag.Errorf(&at, "Circular dependency", "The outputs of %s are needed to compute the outputs of %s.", target, target)
+		cycle[0].Code = "unit/dependency-cycle"
+		k.Init(k, &outputResult{v: cty.DynamicVal, ds: cycle}, func(t *demand.Task) (*outputResult, diag.List) {
 			v, has, ds := l.env.Outputs(t, string(target), at)
 			if v == cty.NilVal {
 				v = cty.DynamicVal

@@ -53,11 +53,11 @@ type partOf struct {
 	each cty.Value   // of a module's unit: each.*; NilVal without for_each
 }
 
-// circles is what is known of circles of imports that can be reached. The zero value
+// cycles is what is known of cycles of imports that can be reached. The zero value
 // knows nothing.
 type cycles struct {
 	none  atomic.Bool
-	found atomic.Value // diag.List of the circle
+	found atomic.Value // diag.List of the cycle
 }
 
 // asked is what a leaf has once somebody asks for it, and until what was computed is
@@ -128,7 +128,7 @@ func absPath(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// imports is the head of a file after the check that its imports form no circle.
+// imports is the head of a file after the check that its imports form no cycle.
 func (c *evaluator) imports(e *evaluation) *fileImports {
 	h := c.fileImports(e)
 	if len(h.imports) == 0 || e.cycles.none.Load() {
@@ -150,7 +150,7 @@ func (c *evaluator) imports(e *evaluation) *fileImports {
 	return &fileImports{includes: h.includes, auto: h.auto}
 }
 
-// circleFinder follows imports in depth. Files are told apart by their path
+// cycleFinder follows imports in depth. Files are told apart by their path
 // with links resolved.
 type cycleFinder struct {
 	c     *evaluator
@@ -190,7 +190,7 @@ func (w *cycleFinder) visit(e *evaluation) bool {
 	return true
 }
 
-// report tells the circle, beginning with the first file in alphabetical order.
+// report tells the cycle, beginning with the first file in alphabetical order.
 func (w *cycleFinder) report(steps []cycleStep) {
 	first := 0
 	for i, s := range steps {
@@ -212,7 +212,7 @@ func (w *cycleFinder) report(steps []cycleStep) {
 	if len(steps) == 1 {
 		m.Detail = "The file " + names[0] + " imports itself. Remove the import block."
 	} else {
-		m.Detail = "These files import one another in a circle: " + strings.Join(names, " → ") + ". Imports go one way only; remove one of them."
+		m.Detail = "These files import one another in a cycle: " + strings.Join(names, " → ") + ". Imports go one way only; remove one of them."
 	}
 	w.ds = diag.List{m}
 }

@@ -18,7 +18,7 @@ import (
 // and without or with the outputs of dependencies.
 //
 // Everybody's turn comes first, with outputs unknown. Where the computation
-// meets something that hangs on the leaf (path_relative_to_import, …), it gives
+// meets something that depends on the leaf (path_relative_to_import, …), it gives
 // up and says so; whoever reads that cell then asks for the leaf's own. Where
 // it meets an output it goes on with an unknown value and notes which
 // dependency that was: from these notes come the edges between units. Only what

@@ -24,7 +24,7 @@ import (
 type contextFunction struct {
 	min, max int // arguments; max below 0: any number
 	ret      cty.Type
-	leaf     bool // hangs on the leaf unit
+	leaf     bool // depends on the leaf unit
 	do       func(k *call, args []string) (cty.Value, error)
 	dynamic  func(k *call) function.Function // for those that take other things than text
 }

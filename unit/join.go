@@ -15,7 +15,7 @@ type join func(c *evaluator, key string, lower, upper node) node
 
 func replaceJoin(_ *evaluator, _ string, _, upper node) node { return upper }
 
-// joined is a join that is put off until somebody asks.
+// joined is a join that is deferred until somebody asks.
 type joined struct {
 	key          string
 	lower, upper node

@@ -95,7 +95,7 @@ func (l *Loader) fullCells(e, leaf *evaluation) *cells {
 	return s
 }
 
-// Task starts a strand of evaluation, to be used by one goroutine. Tasks of one
+// Task starts a task of evaluation, to be used by one goroutine. Tasks of one
 // loader cannot be used with another.
 func (l *Loader) Task(ctx context.Context) *demand.Task { return l.graph.Task(ctx) }
 

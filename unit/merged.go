@@ -6,7 +6,7 @@ import (
 )
 
 // conf is a file's effective configuration: its own arguments and blocks joined
-// with those of the files that it merges, by name. The joins are put off until
+// with those of the files that it merges, by name. The joins are deferred until
 // somebody asks for a value.
 func (c *evaluator) merged(e *evaluation) *group {
 	r := c.cellOf(e, syntax.MergedPart)

@@ -218,7 +218,7 @@ func (u *Unit) field(c *evaluator, name string) node { return u.fields(c).member
 
 // Inputs computes the inputs, in alphabetical order, with the outputs of the
 // dependencies that they need. wanted tells which ones to compute: the variables
-// that the module declares; nil means all. Where the inputs as a whole hang on
+// that the module declares; nil means all. Where the inputs as a whole depend on
 // something unknown there is one setting with no name and an unknown value.
 func (u *Unit) Inputs(t *demand.Task, wanted func(name string) bool) ([]*Setting, diag.List) {
 	c := u.on(t, true)
@@ -242,7 +242,7 @@ func (u *Unit) touchInputs(c *evaluator, wanted func(name string) bool) {
 }
 
 // eachInput computes the inputs by name, and tells what each of them met; the name
-// is empty where they hang on something unknown as a whole.
+// is empty where they depend on something unknown as a whole.
 func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(name string, n node, v cty.Value, met *facts)) {
 	n := u.field(c, "inputs")
 	if n == nil || c.stuck() {

@@ -27,7 +27,7 @@ func many(n int) map[string]string {
 }
 
 // BenchmarkExplain answers the first question after loading a folder of 1,000
-// files, evaluation and all: once a value that hangs on nothing, once one at the end of a
+// files, evaluation and all: once a value that depends on nothing, once one at the end of a
 // chain through all the files.
 func BenchmarkExplain(b *testing.B) {
 	files := many(1000)
