@@ -49,7 +49,7 @@ type unitPlugins struct{ *project.Plugins }
 
 // Choose implements estate.Providers.
 func (p unitPlugins) Choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {
-	return p.Choose(ctx, install.Requirements(maps.Clone(needed)))
+	return p.Plugins.Choose(ctx, install.Requirements(maps.Clone(needed)))
 }
 
 // installing are the commands that may install providers.
