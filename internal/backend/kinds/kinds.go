@@ -52,7 +52,7 @@ var dropped = map[string]string{
 }
 
 // elsewhere are the kinds of the peers that are not in All.
-var elsewhere = []string{"azurerm", "cloud", "gcs", "oss", "remote"}
+var elsewhere = []string{"azurerm", "cloud", "gcs", "remote"}
 
 // Unknown is the message for a name that no kind has.
 func Unknown(name string) diag.List {
