@@ -65,7 +65,7 @@ func TestDeclarations(t *testing.T) {
 			}
 		}
 		for _, text := range []string{table.HelpOf(c), table.Man(c)} {
-			if !strings.Contains(text, strings.Fields(c.Name)[0]) {
+			if !strings.Contains(strings.ReplaceAll(text, "\\-", "-"), strings.Fields(c.Name)[0]) {
 				t.Errorf("%s: %q", c.Name, text)
 			}
 		}

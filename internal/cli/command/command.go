@@ -123,9 +123,9 @@ type Surroundings struct {
 	Values func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List
 	// Tolerant says that what is wrong with these values is no error.
 	Tolerant bool
-	// Home is the folder for journals and for states that cannot be written, since the
+	// KeepDir is the folder for journals and for states that cannot be written, since the
 	// working folder may be a cache; "" is the working folder.
-	Home string
+	KeepDir string
 	// Programs is the environment of the programs that provisioners start.
 	Programs func() sys.Env
 	// Files is the working folder for commands that only look, which is not made for
@@ -133,10 +133,10 @@ type Surroundings struct {
 	Files config.FS
 }
 
-// Home is the folder for what must outlive the working folder.
-func (c *Call) Home() string {
-	if c.Unit != nil && c.Unit.Home != "" {
-		return c.Unit.Home
+// KeepDir is the folder for what must outlive the working folder.
+func (c *Call) KeepDir() string {
+	if c.Unit != nil && c.Unit.KeepDir != "" {
+		return c.Unit.KeepDir
 	}
 	return c.Dir
 }

@@ -118,7 +118,7 @@ func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *p
 	options := project.StoreOptions(i.Call, flags.State{})
 	m := migrate.Migration{
 		From: migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: options}, To: migrate.Side{Type: out.Config.Type, Backend: to.Opened, Options: options},
-		Current: current, Dir: i.Home(), Temp: i.Env.Get("TMPDIR"), Force: i.o.forceCopy, Timeout: i.o.lock.Timeout,
+		Current: current, Dir: i.KeepDir(), Temp: i.Env.Get("TMPDIR"), Force: i.o.forceCopy, Timeout: i.o.lock.Timeout,
 	}
 	if i.o.lock.On {
 		m.Lock = &store.LockInfo{Who: i.User() + "@" + i.Host(), Version: statefile.Version, Created: i.Now()}

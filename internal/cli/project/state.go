@@ -62,7 +62,7 @@ func lockedBy(c *command.Call, holder *store.LockInfo) {
 
 // StateOptions says how a state is held that is kept in a store.
 func StateOptions(c *command.Call, st store.Store, workspace string) statemgr.Options {
-	return statemgr.Options{Store: st, Journal: backend.JournalPath(st, c.Home(), workspace), Segments: backend.BlobsOf(st), Dir: c.Home(), Rescue: func(last *state.State) diag.List { return rescue(c, last) }}
+	return statemgr.Options{Store: st, Journal: backend.JournalPath(st, c.KeepDir(), workspace), Segments: backend.BlobsOf(st), Dir: c.KeepDir(), Rescue: func(last *state.State) diag.List { return rescue(c, last) }}
 }
 
 // rescue prints a state that could be written nowhere.

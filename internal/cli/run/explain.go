@@ -61,7 +61,7 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 	dir := single.Dir()
 	c.Work(c.System.In(dir))
 	c.Launch, c.Unit = dir, units.Surroundings(c, single.Values, e.Sources(), nil)
-	c.Unit.Files, c.Unit.Home = single.Files(), single.Home()
+	c.Unit.Files, c.Unit.KeepDir = single.Files(), single.Home()
 	c.Unit.Tolerant = true
 	for _, name := range single.Secret() {
 		c.Report.Set.Conceal(name)

@@ -41,7 +41,7 @@ func (us *Session) Note(ds diag.List) {
 // Surroundings are what the unit adds to the folder that a call works in.
 func (us *Session) Surroundings(c *command.Call) *command.Surroundings {
 	out := Surroundings(c, us.Single.Values, us.Estate.Sources(), func() sys.Env { return us.Single.Programs(c.Report.Context) })
-	out.Files, out.Home = us.Single.Files(), us.Single.Home()
+	out.Files, out.KeepDir = us.Single.Files(), us.Single.Home()
 	return out
 }
 
