@@ -42,6 +42,7 @@ inputs = {
 
 const killModule = `
 terraform {
+  backend "local" {}
   required_providers {
     test = { source = "terrace/test" }
   }

@@ -257,7 +257,8 @@ func (o *object) committed(resp *rest.Response, locked bool) (version string, to
 	case json.Unmarshal(resp.Body, &answer) != nil:
 		return "", false, o.b.odd(summary)
 	}
-	for _, e := range answer.Errors {
+	if len(answer.Errors) > 0 {
+		e := answer.Errors[0]
 		switch {
 		case strings.Contains(e.What, "ermission denied"):
 			return "", false, o.b.refused(summary, &rest.Response{Status: http.StatusForbidden, Body: []byte(e.What)})

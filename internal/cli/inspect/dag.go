@@ -68,7 +68,7 @@ func drawing(e *estate.Estate) []digraph.Node {
 			n.Kind = "stack"
 		case x.Unit.Excluded != "":
 			n.Kind, n.Title = "excluded", "left out, since "+x.Unit.Excluded
-		case x.Unit.Broken != nil && len(x.Unit.Broken) > 0:
+		case len(x.Unit.Broken) > 0:
 			n.Kind, n.Title = "excluded", "cannot be read"
 		case x.Unit.Outside:
 			n.Kind = "outside"

@@ -10,15 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/plan"
 )
-
-type providerAddr = addr.Provider
 
 // showPlans prints the plans of all units as one: which units there are, then what
 // changes, then what is put off.

@@ -186,16 +186,6 @@ func IsUnit(c *command.Call, f *unitflags.Selection) bool {
 	return f.Module != "" || holdsEnvironment(c)
 }
 
-// openEstate opens the units for a command that only looks at them.
-func openEstate(ctx context.Context, c *command.Call, f *unitflags.Flags, command string, noHidden bool) (*estate.Estate, diag.List) {
-	o, ds := LookOptions(c, f, command, noHidden)
-	if ds.HasErrors() {
-		return nil, ds
-	}
-	e, more := Open(ctx, c, o)
-	return e, append(ds, more...)
-}
-
 // LookOptions are those of a command that only looks at units.
 func LookOptions(c *command.Call, f *unitflags.Flags, command string, noHidden bool) (estate.Options, diag.List) {
 	o, ds := Options(c, f, command, nil, nil)

@@ -193,7 +193,9 @@ func (c *checker) inputs(t *demand.Task, u *discovery.Unit, in *unit.Unit, m *wo
 	if !m.Whole { // anything may be declared besides
 		all, _ := in.Inputs(t, nil)
 		for _, s := range all {
-			required[s.Name] = required[s.Name]
+			if _, known := required[s.Name]; !known {
+				required[s.Name] = false
+			}
 		}
 	}
 	return append(ds, in.CheckInputs(t, required, c.Strict)...)
