@@ -20,7 +20,7 @@ func Postgres(t testing.TB) string {
 	data := filepath.Join(dir, "data")
 	cmd := exec.Command("/bin/sh", "-c", `echo secret >"$1/pw" && exec "$2" -D "$3" -U postgres --pwfile="$1/pw" -A scram-sha-256 --no-sync --locale=C -E UTF8`, "sh", dir, initdb, data)
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+	cmd.SysProcAttr = process(as)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}

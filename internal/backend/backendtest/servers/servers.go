@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -110,7 +109,7 @@ func program(t testing.TB, name, advice string, globs ...string) string {
 
 // folder is a short temporary folder, which is removed after the test. owner, if it is
 // not nil, may write to it.
-func folder(t testing.TB, owner *syscall.Credential) string {
+func folder(t testing.TB, owner *account) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "store")
 	if err != nil {
@@ -118,16 +117,19 @@ func folder(t testing.TB, owner *syscall.Credential) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	if owner != nil {
-		if err := os.Chown(dir, int(owner.Uid), int(owner.Gid)); err != nil {
+		if err := os.Chown(dir, owner.uid, owner.gid); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return dir
 }
 
+// account is a user of this machine by its numbers.
+type account struct{ uid, gid int }
+
 // ordinary is a user that is not root, nil where this process is none; the test is
 // skipped where there is no such user.
-func ordinary(t testing.TB, names ...string) *syscall.Credential {
+func ordinary(t testing.TB, names ...string) *account {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return nil
@@ -139,7 +141,7 @@ func ordinary(t testing.TB, names ...string) *syscall.Credential {
 		}
 		uid, _ := strconv.Atoi(u.Uid)
 		gid, _ := strconv.Atoi(u.Gid)
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		return &account{uid, gid}
 	}
 	t.Skipf("the server does not run as root, and there is no user %s", strings.Join(names, " or "))
 	return nil
@@ -147,13 +149,13 @@ func ordinary(t testing.TB, names ...string) *syscall.Credential {
 
 // run starts a server and waits until ready says so. It is stopped with a signal
 // after the test, and killed where that does not help.
-func run(t testing.TB, as *syscall.Credential, stop syscall.Signal, ready func(context.Context) error, path string, args ...string) *exec.Cmd {
+func run(t testing.TB, as *account, stop os.Signal, ready func(context.Context) error, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	var log strings.Builder
 	cmd := exec.Command(path, args...)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setpgid: true}
+	cmd.SysProcAttr = process(as)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
