@@ -25,12 +25,13 @@ type (
 	Limits     = run.Limits
 	Inputs     = run.Inputs
 	Observer   = run.Observer
+	Command    = run.Command
+	Turn       = run.Turn
 	Host       = run.Host
 	Folder     = run.Folder
 	Installing = run.Installing
 	Providers  = run.Providers
 	Queue      = schedule.Rules
-	Single     = run.Single
 
 	LockOptions = arguments.Lock
 	VarFlag     = arguments.VarFlag

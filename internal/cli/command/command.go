@@ -121,6 +121,9 @@ type Call struct {
 type Surroundings struct {
 	// Values are the values that the unit gives the variables of the root module.
 	Values func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List
+	// Sources are the files of the folder, each of which is read once; nil: they are read
+	// anew.
+	Sources *engine.Sources
 	// Tolerant says that what is wrong with these values is no error.
 	Tolerant bool
 	// KeepDir is the folder for journals and for states that cannot be written, since the

@@ -145,7 +145,9 @@ func (p *Project) engineOptions(o Options) engine.Options {
 		Observe: p.Report.Event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.Parallelism, Providers: p.Plugins,
 		Services: engine.Services{ReadState: StateReader(p.Call), Provisioners: Provisioners{p.Call}}, Sources: o.Files,
 	}
-	if files := Virtual(p.Call); files != nil && o.Files == nil {
+	if p.Unit != nil && p.Unit.Sources != nil && o.Files == nil {
+		out.Sources = p.Unit.Sources
+	} else if files := Virtual(p.Call); files != nil && o.Files == nil {
 		out.Sources = &engine.Sources{FS: files}
 	}
 	if o.Saved != nil {

@@ -27,8 +27,11 @@ func Root(c *command.Call) (*config.Module, diag.List) {
 
 // FilesOf are the files of the folder that is worked in.
 func FilesOf(c *command.Call) config.FS {
-	if c.Unit != nil && c.Unit.Files != nil {
+	switch {
+	case c.Unit != nil && c.Unit.Files != nil:
 		return c.Unit.Files
+	case c.Unit != nil && c.Unit.Sources != nil:
+		return c.Unit.Sources.FS
 	}
 	return Folder{Call: c}
 }

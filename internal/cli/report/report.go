@@ -35,6 +35,8 @@ type Reporter struct {
 	Stream  *view.Stream // nil without -json and -json-into
 	Set     *source.Set  // the files that messages are about
 
+	// Dir is the folder that names of files count from; "" for that of the system.
+	Dir string
 	// Note is called with everything that is told, before it is filtered; nil: nobody asks.
 	Note func(diag.List)
 
@@ -112,6 +114,14 @@ func (r *Reporter) setViews(human *view.Human, stream *view.Stream) {
 	r.Human, r.Stream = human, stream
 }
 
+// path is the path of a file by a name that was given.
+func (r *Reporter) path(name string) string {
+	if r.Dir != "" && !filepath.IsAbs(name) {
+		return filepath.Join(r.Dir, name)
+	}
+	return r.System.Path(name)
+}
+
 // UseJSON turns on the stream: in place of the view for people, or with into in a
 // file beside it. ok is false after a mistake, which is reported. The caller calls
 // Finish at the end.
@@ -121,7 +131,7 @@ func (r *Reporter) UseJSON(on bool, into string) (ok bool) {
 	}
 	out, human := r.System.Stdout, r.Human
 	if into != "" && !on {
-		f, err := os.OpenFile(r.System.Path(into), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		f, err := os.OpenFile(r.path(into), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 		if err != nil {
 			r.Tell(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be opened: %s.", err))
 			return false

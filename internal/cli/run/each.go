@@ -108,8 +108,8 @@ func runOne(ctx context.Context, c *command.Call, cmd *command.Command, res *est
 		module = filepath.ToSlash(strings.TrimPrefix(u.ID, u.Dir+string(filepath.Separator)))
 	}
 	one.Selection = unitflags.Selection{Config: u.Path, Module: module, Features: f.Features, Strict: f.Strict}
-	var us *units.Session
-	if res.Code, us = runUnit(ctx, n, cmd, &one, slices.Clone(args)); us != nil {
-		res.Diags, res.Set = us.Failed, n.Report.Set
+	var of *estate.Result
+	if res.Code, of = runUnit(ctx, n, cmd, &one, slices.Clone(args)); of != nil {
+		res.Diags, res.Set = of.Diags.Errors(), n.Report.Set
 	}
 }

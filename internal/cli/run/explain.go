@@ -37,47 +37,45 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 	if ds.HasErrors() {
 		return units.FailWith(c, e, ds)
 	}
-	here := c.Dir
-	var single *estate.Single // once its working folder was made
 	t := e.Task(ctx)
 	x := engine.ExplainOptions{Unit: u.Origin(t), UnitSet: e.Sources()}
+	locate := func(file string) (path, layer string) { return file, "" }
 	x.Show = func(file string) (string, string) {
-		path, layer := single.Locate(file)
-		return seenFrom(here, path), layer
+		path, layer := locate(file)
+		return seenFrom(c.Dir, path), layer
 	}
 	if estate.OfUnit(t, u, o.Address) && !e.AtHand(ctx, u) {
 		out, ds := e.Explain(t, u, o.Address, x.Show)
 		return printExplained(c, e, out, append(about, ds...), o)
 	}
-	single, ds = e.Look(ctx, u)
-	if about = append(about, ds.Warnings()...); ds.HasErrors() {
-		out, more := e.Explain(t, u, o.Address, x.Show)
-		if more.HasErrors() {
-			return units.FailWith(c, e, append(ds, more...))
+	w, code, explained := &unitView{Call: c, estate: e}, 0, false
+	results := e.Run(ctx, estate.RunOptions{Command: &estate.Command{Look: true, Set: c.Report.Set, Do: func(ctx context.Context, turn *estate.Turn) (int, diag.List) {
+		n := w.call(turn)
+		n.Unit.Tolerant, n.Unit.Files = true, turn.Files()
+		locate, explained = turn.Locate, true
+		x.Unit = u.Origin(e.Task(ctx))
+		var given []vars.Flag
+		for _, a := range turn.Words() {
+			if file, ok := strings.CutPrefix(a, "-var-file="); ok {
+				given = append(given, vars.Flag{File: true, Value: file})
+			} else if value, ok := strings.CutPrefix(a, "-var="); ok {
+				given = append(given, vars.Flag{Value: value})
+			}
 		}
-		return printExplained(c, e, out, append(about, project.AsWarnings(ds)...), o)
+		o.Vars = append(given, o.Vars...)
+		out, ds := explain.Explain(ctx, n, o, x)
+		code = printExplained(n, e, out, append(about, ds...), o)
+		return 0, nil
+	}}})
+	if explained {
+		return code
 	}
-	extra, env := single.Extra()
-	dir := single.Dir()
-	c.Work(c.System.In(dir))
-	c.Launch, c.Unit = dir, units.Surroundings(c, single.Values, e.Sources(), nil)
-	c.Unit.Files, c.Unit.KeepDir = single.Files(), single.Home()
-	c.Unit.Tolerant = true
-	for _, name := range single.Secret() {
-		c.Report.Set.Conceal(name)
+	ds = results[0].Diags
+	out, more := e.Explain(e.Task(ctx), u, o.Address, x.Show)
+	if more.HasErrors() {
+		return units.FailWith(c, e, append(ds, more...))
 	}
-	c.Env = c.Env.With(env...)
-	var given []vars.Flag
-	for _, a := range extra {
-		if file, ok := strings.CutPrefix(a, "-var-file="); ok {
-			given = append(given, vars.Flag{File: true, Value: file})
-		} else if value, ok := strings.CutPrefix(a, "-var="); ok {
-			given = append(given, vars.Flag{Value: value})
-		}
-	}
-	o.Vars = append(given, o.Vars...)
-	out, ds := explain.Explain(ctx, c, o, x)
-	return printExplained(c, e, out, append(about, ds...), o)
+	return printExplained(c, e, out, append(about, project.AsWarnings(ds)...), o)
 }
 
 // printExplained prints an explanation, and what there is to tell besides where it

@@ -15,8 +15,8 @@ func (r *estateRun) words(ctx context.Context, args []string) (code int) {
 	if r.f.Report == "" && r.f.ReportSchema == "" {
 		return r.takeArgs(args)
 	}
-	hears := &units.Session{}
-	r.Report.Note = hears.Note
+	var mistakes diag.List
+	r.Report.Note = func(ds diag.List) { mistakes = append(mistakes, ds.Errors()...) }
 	code = r.takeArgs(args)
 	r.Report.Note = nil
 	if code == 0 {
@@ -32,7 +32,7 @@ func (r *estateRun) words(ctx context.Context, args []string) (code int) {
 	if r.estate = e; ds.HasErrors() {
 		return code
 	}
-	if err := r.writeReports(e.Invalid(hears.Failed)); err != nil {
+	if err := r.writeReports(e.Invalid(mistakes)); err != nil {
 		r.Report.Tell(diag.Errorf(nil, "Failed to write the report", "%s.", err))
 	}
 	return code

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/sys"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -22,10 +24,10 @@ import (
 
 // # A command on one unit
 //
-// The working folder of the unit is made on disk, and the command runs in it as in
-// any folder: so its state, lock, plan files and workspaces are where Terragrunt has
-// them. The unit's inputs join the other values of variables as the weakest of
-// them.
+// It is a run over one unit (package estate/run), in whose turn the command works in the
+// unit's working folder as in any folder, and prints what it prints there: so its state,
+// lock, plan files and workspaces are where Terragrunt has them. The unit's inputs join
+// the other values of variables as the weakest of them.
 
 // AsUnits runs a command on a unit or on all units, if it is meant so.
 func AsUnits(ctx context.Context, c *command.Call, cmd *command.Command, args []string) (code int, ok bool) {
@@ -62,40 +64,31 @@ func AsUnits(ctx context.Context, c *command.Call, cmd *command.Command, args []
 	return code, true
 }
 
-// runUnit runs a command on the unit in the working folder, and reports it.
-func runUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string) (code int, us *units.Session) {
+// runUnit runs a command on the unit in the working folder, and reports it. The result is
+// nil if the unit had no turn.
+func runUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string) (code int, res *estate.Result) {
+	began := c.Now()
+	e, res, code := unitTurn(ctx, c, cmd, f, args)
 	if f.Report == "" && f.ReportSchema == "" {
-		return unitTurn(ctx, c, cmd, f, args)
+		return code, res
 	}
-	res := &estate.Result{Unit: &estate.Unit{Unit: &unit.Unit{Dir: c.Dir}, Name: "."}, Status: estate.Succeeded, Started: c.Now()}
-	told := *f
-	told.Report, told.ReportSchema = reportPath(c, f.Report), reportPath(c, f.ReportSchema)
-	res.Code, us = unitTurn(ctx, c, cmd, f, args)
-	res.Ended = c.Now()
-	r := &estateRun{Call: c, f: &told, name: strings.Fields(cmd.Name)[0], args: args}
-	if us != nil {
-		r.estate, res.Diags, res.Set = us.Estate, us.Failed, c.Report.Set
-		res.Reason, res.Cause = us.Reason, us.Cause
+	if res == nil {
+		res = &estate.Result{Status: estate.Succeeded, Started: began, Ended: c.Now(), Code: code}
+		if code != 0 {
+			res.Status, res.Reason, res.Cause = estate.Failed, "run error", fmt.Sprintf("the command ended with the status %d", code)
+		}
 	}
-	if res.Code != 0 && res.Code != 2 {
-		res.Status, res.Reason = estate.Failed, "run error"
-		res.Cause = fmt.Sprintf("the command ended with the status %d", res.Code)
-	}
-	return r.written([]*estate.Result{res}), us
+	told := *res
+	told.Unit = &estate.Unit{Unit: &unit.Unit{Dir: c.Dir}, Name: "."}
+	r := &estateRun{Call: c, f: f, name: strings.Fields(cmd.Name)[0], args: args, estate: e}
+	return r.written([]*estate.Result{&told}), res
 }
 
-// reportPath is the path of a report as it is before the command changes the folder.
-func reportPath(c *command.Call, name string) string {
-	if name == "" {
-		return ""
-	}
-	return c.Path(name)
-}
-
-// unitTurn runs a command on the unit in the working folder.
-func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string) (int, *units.Session) {
+// unitTurn runs a command on the unit in the working folder. The result is nil if the unit
+// had no turn.
+func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string) (e *estate.Estate, res *estate.Result, code int) {
 	if f.HTML != "" {
-		return c.Report.UsageError(cmd.Name, "Failed to parse command-line flags", NoPage().Error()), nil
+		return nil, nil, c.Report.UsageError(cmd.Name, "Failed to parse command-line flags", NoPage().Error())
 	}
 	for name, dir := range map[string]string{"--out-dir": f.OutDir, "--json-out-dir": f.JSONOutDir} {
 		if dir != "" {
@@ -105,135 +98,177 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	slices.Sort(f.Idle)
 	o, ds := units.Options(c, f, strings.Fields(cmd.Name)[0], args, nil)
 	if ds.HasErrors() {
-		return c.Fail(ds), nil
+		return nil, nil, c.Fail(ds)
 	}
-	if more := units.Unchosen(ctx, c, o, &f.Selection); more.HasErrors() {
-		return c.Fail(more), nil
+	path, more := units.Chosen(ctx, c, o, f)
+	if more.HasErrors() {
+		return nil, nil, c.Fail(more)
 	}
-	e, u, more := estate.OpenUnit(ctx, o, units.UnitPath(c, f), f.Module)
+	e, u, more := estate.OpenUnit(ctx, o, path, f.Module)
 	if ds = append(ds, more...); ds.HasErrors() {
-		return units.FailWith(c, e, ds), nil
+		return e, nil, units.FailWith(c, e, ds)
 	}
 	if why, more := e.Skipped(ctx, u); why != "" || more.HasErrors() {
 		c.Report.TellWith(e.Sources(), more)
 		if more.HasErrors() {
-			return 1, nil
+			return e, nil, 1
 		}
 		c.Report.Say("Nothing is run: " + why + ".\n")
-		return 0, nil
+		return e, nil, 0
 	}
 	if destroys(cmd.Name, args) {
 		if yes, more := e.Protected(ctx, u); yes || more.HasErrors() {
-			return units.FailWith(c, e, append(more, diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed.")...)), nil
+			return e, nil, units.FailWith(c, e, append(more, diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed.")...))
 		}
 		yes, more := mayDestroy(ctx, c, f)
 		if c.Report.Tell(more); !yes {
-			return min(len(more.Errors()), 1), nil
+			return e, nil, min(len(more.Errors()), 1)
 		}
 	}
 	if more := bareIncludes(ctx, e, &f.FlagUse, u); more.HasErrors() {
-		return units.FailWith(c, e, more), nil
-	}
-	us := &units.Session{Estate: e}
-	if cmd.Units.Has(command.Uninitialized | command.OnlyReads) {
-		us.Single, more = e.Look(ctx, u)
-	} else {
-		us.Single, more = e.Single(ctx, u, estate.Observer{
-			Log:    func(_ *estate.Unit, line string) { hookLine(c, cmd.Name, args, line) },
-			LogErr: func(_ *estate.Unit, line string) { fmt.Fprintln(c.Stderr, line) },
-		})
-	}
-	if ds = append(ds, more...); ds.HasErrors() {
-		return units.FailWith(c, e, ds), nil
+		return e, nil, units.FailWith(c, e, more)
 	}
 	if !f.NoDeprecation {
 		ds = append(ds, e.Deprecated()...)
 	}
-	if len(ds) > 0 && c.Report.Human != nil {
-		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Filter(ds))
+	w := &unitView{Call: c, estate: e}
+	w.messages(u, ds)
+	results := e.Run(ctx, estate.RunOptions{Observe: w.observer(cmd, args), Command: &estate.Command{
+		Uninitialized: cmd.Units.Has(command.Uninitialized), Look: cmd.Units.Has(command.Uninitialized | command.OnlyReads), Set: c.Report.Set,
+		Prepare: func(ctx context.Context, t *estate.Turn) diag.List {
+			return prepareUnit(ctx, w.call(t), cmd, f, t)
+		},
+		Do: func(ctx context.Context, t *estate.Turn) (code int, reported diag.List) {
+			return w.do(ctx, t, cmd, args)
+		},
+	}})
+	res = results[0]
+	if res.Reason == "error ignored" {
+		c.Report.Tell(diag.Warnf(nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", res.Cause, res.Message))
 	}
-	us.Dir = us.Single.Dir()
-	return inUnit(ctx, c, cmd, f, args, us), us
+	return e, res, res.Code
 }
 
-// tried runs a command, again as the unit's errors block says.
-func tried(ctx context.Context, c *command.Call, us *units.Session, run func() int) (code int) {
-	label := ""
-	for try := 1; ; try++ {
-		us.Failed = nil
-		if code = run(); code == 0 || code == 2 {
-			if try > 1 {
-				us.Reason, us.Cause = "retry succeeded", label
-			}
-			return code
-		}
-		v, ds := us.Single.Decide(ctx, us.Failed, try)
-		switch {
-		case ds.HasErrors():
-			c.Report.TellWith(us.Estate.Sources(), ds)
-			return code
-		case v.Ignore != nil:
-			c.Report.Tell(diag.Warnf(nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", v.Ignore.Name, v.Ignore.Message))
-			us.Reason, us.Cause = "error ignored", v.Ignore.Name
-			return 0
-		case !v.Again || ctx.Err() != nil:
-			return code
-		}
-		label = v.Retry
-		c.Report.Say(fmt.Sprintf("\nThe command is tried again in %s, since the unit says so of this error.\n", v.Sleep))
-		if !retry.Pause(ctx, nil, v.Sleep) {
-			return code
+// prepareUnit initializes the working folder where something that a command needs is
+// missing, and computes the inputs, so that what is wrong with them is reported before
+// anything runs.
+func prepareUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, t *estate.Turn) diag.List {
+	if !f.NoAutoInit && !cmd.Units.Has(command.Uninitialized) {
+		if ds := autoInit(ctx, c, t); ds.HasErrors() {
+			return ds
 		}
 	}
+	if !cmd.Units.Has(command.NeedsInputs) {
+		return nil
+	}
+	root := t.Root()
+	if root == nil {
+		return nil // the command reports it
+	}
+	_, ds := t.Values(root)
+	return ds.Errors() // warnings come with the command
+}
+
+// autoInit initializes the working folder where something that the command needs
+// is missing.
+func autoInit(ctx context.Context, c *command.Call, t *estate.Turn) diag.List {
+	quiet := c.Below(c.Dir)
+	quiet.Unit = c.Unit
+	p, ds := project.Load(ctx, quiet, project.Options{Partial: true})
+	if p != nil {
+		_, more := p.Backend(ctx)
+		if !more.HasErrors() {
+			more = p.SelectProviders(ctx)
+		}
+		p.Close()
+		if !more.HasErrors() {
+			return nil
+		}
+	} else if !slices.ContainsFunc(ds, module.NeedsInstall) {
+		return nil // the command reports it
+	}
+	return t.Install(ctx)
 }
 
 func destroys(name string, args []string) bool {
 	return name == "destroy" || name == "apply" && slices.ContainsFunc(args, func(a string) bool { return strings.TrimLeft(a, "-") == "destroy" })
 }
 
-// inUnit runs the command in the unit's working folder, with what runs around it.
-func inUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string, us *units.Session) int {
-	e := us.Estate
-	extra, env := us.Single.Extra()
-	c.Work(c.System.In(us.Dir))
-	c.Launch, c.Unit, c.Report.Note = us.Dir, us.Surroundings(c), us.Note
-	for _, name := range us.Single.Secret() {
-		c.Report.Set.Conceal(name)
+// unitView shows a run over one unit as the command shows itself in any folder.
+type unitView struct {
+	*command.Call // in the folder that the program was started in
+	estate        *estate.Estate
+
+	mu       sync.Mutex
+	reported diag.List // the errors of the command
+}
+
+// call is a call of a command in the working folder of the unit, with the unit's values and
+// environment.
+func (w *unitView) call(t *estate.Turn) *command.Call {
+	n := *w.Call
+	n.System = w.System.In(t.Dir())
+	n.Env, n.Launch = t.Environ(), t.Dir()
+	for _, name := range t.Secret() {
+		n.Report.Set.Conceal(name)
 	}
-	c.Env = c.Env.With(env...)
+	n.Report.Dir = t.Dir()
+	n.Unit = units.Surroundings(&n, t.Values, w.estate.Sources(), func() sys.Env { return t.Programs(n.Report.Context) })
+	n.Unit.Sources, n.Unit.KeepDir = t.Sources(), t.Home()
+	return &n
+}
+
+// do runs the command in the working folder of the unit.
+func (w *unitView) do(ctx context.Context, t *estate.Turn, cmd *command.Command, args []string) (code int, reported diag.List) {
+	n := w.call(t)
+	n.Command, w.reported = cmd, nil
+	if cmd.Units.Has(command.Uninitialized | command.OnlyReads) {
+		n.Unit.Files = t.Files()
+	}
+	n.Report.Note = w.note
+	defer func() { n.Report.Note = nil }()
+	words := t.Words()
 	if cmd.Name == "init" {
-		for _, a := range us.Single.BackendConfig() {
-			extra = append(extra, "-backend-config="+a)
+		for _, a := range t.Backend() {
+			words = append(words, "-backend-config="+a)
 		}
 	}
-	if cmd.Name == "init" || !cmd.Units.Has(command.Uninitialized) {
-		if code, ds := us.Single.PreHooks(ctx); ds.HasErrors() {
-			c.Report.TellWith(e.Sources(), ds)
-			return max(code, 1)
-		}
-		if ds := us.Single.CheckBackend(); ds.HasErrors() {
-			return units.FailWith(c, e, ds)
-		}
+	code = units.Phase(ctx, n, cmd.Name, t.Dir(), func(ctx context.Context) int { return n.Do(ctx, cmd, slices.Concat(words, args)) })
+	return code, w.reported
+}
+
+// note keeps the errors that the command reports, for hooks and errors blocks.
+func (w *unitView) note(ds diag.List) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reported = append(w.reported, ds.Errors()...)
+}
+
+// observer shows what happens around the command.
+func (w *unitView) observer(cmd *command.Command, args []string) estate.Observer {
+	return estate.Observer{
+		Log:      func(_ *estate.Unit, line string) { hookLine(w.Call, cmd.Name, args, line) },
+		LogErr:   func(_ *estate.Unit, line string) { fmt.Fprintln(w.Stderr, line) },
+		Messages: w.messages,
+		Again: func(_ *estate.Unit, d retry.Decision, _ diag.List) {
+			w.Report.Say(fmt.Sprintf("\nThe command is tried again in %s, since the unit says so of this error.\n", d.Sleep))
+		},
 	}
-	if !f.NoAutoInit && !cmd.Units.Has(command.Uninitialized) {
-		if ds := autoInit(ctx, c, us); ds.HasErrors() {
-			return c.Fail(ds)
-		}
+}
+
+// messages reports what comes up around the command: errors as the command does, and
+// warnings where they do not disturb those who read its output.
+func (w *unitView) messages(_ *estate.Unit, ds diag.List) {
+	inUnit, inModule := apart(&estate.Result{Set: w.Report.Set}, ds)
+	if len(inModule) > 0 {
+		w.Report.Tell(inModule)
 	}
-	if cmd.Units.Has(command.NeedsInputs) {
-		if ds := us.CheckInputs(ctx, c); ds.HasErrors() {
-			return units.FailWith(c, e, ds)
-		}
+	switch {
+	case inUnit.HasErrors():
+		w.Report.TellWith(w.estate.Sources(), inUnit)
+	case len(inUnit) > 0 && w.Report.Human != nil:
+		_ = w.Report.Printer(w.estate.Sources()).Print(w.Stderr, w.Report.Filter(inUnit))
 	}
-	c.Command = cmd
-	if us.Single.Files() != nil { // nothing runs around a command that only looks
-		return c.Do(ctx, cmd, append(slices.Clone(extra), args...))
-	}
-	return tried(ctx, c, us, func() int {
-		return hooked(ctx, c, us, func() int {
-			return units.Phase(ctx, c, cmd.Name, us.Dir, func(ctx context.Context) int { return c.Do(ctx, cmd, append(slices.Clone(extra), args...)) })
-		})
-	})
 }
 
 // hookLine tells a line of a hook: as an event where the command will write events or
@@ -247,44 +282,4 @@ func hookLine(c *command.Call, command string, args []string, line string) {
 		return
 	}
 	c.Report.Say(line + "\n")
-}
-
-// hooked runs a command with the hooks before and after it. Its errors are noted.
-func hooked(ctx context.Context, c *command.Call, us *units.Session, run func() int) int {
-	e := us.Estate
-	code, ds := us.Single.Hooks(ctx, false, nil)
-	if c.Report.TellWith(e.Sources(), ds); ds.HasErrors() {
-		us.Note(ds)
-		code = max(code, 1)
-	} else if code = run(); code != 0 && code != 2 && len(us.Failed) == 0 {
-		us.Note(diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", c.Command.Name, code))
-	}
-	after, ds := us.Single.Hooks(ctx, true, us.Failed)
-	ds = append(ds, us.Single.KeepLock()...)
-	if c.Report.TellWith(e.Sources(), ds); ds.HasErrors() {
-		us.Note(ds)
-		return max(after, code, 1)
-	}
-	return code
-}
-
-// autoInit initializes the working folder where something that the command needs
-// is missing.
-func autoInit(ctx context.Context, c *command.Call, us *units.Session) diag.List {
-	quiet := c.Below(us.Dir)
-	quiet.Unit = us.Surroundings(quiet)
-	p, ds := project.Load(ctx, quiet, project.Options{Partial: true})
-	if p != nil {
-		_, more := p.Backend(ctx)
-		if !more.HasErrors() {
-			more = p.SelectProviders(ctx)
-		}
-		p.Close()
-		if !more.HasErrors() {
-			return nil
-		}
-	} else if !slices.ContainsFunc(ds, module.NeedsInstall) {
-		return nil // the command tells it
-	}
-	return us.Single.Install(ctx)
 }

@@ -20,8 +20,7 @@ import (
 // environmentFile is the environment file in the working folder that a module's
 // name belongs to, by its stem as in us_east_1/vpc; without a stem the only one of
 // the folder. It is "" where the folder's unit file is meant.
-func environmentFile(c *command.Call, f *unitflags.Selection) string {
-	files := discovery.EnvironmentFiles(c.Dir)
+func environmentFile(f *unitflags.Selection, files []string) string {
 	stem, _, ok := strings.Cut(f.Module, "/")
 	for _, path := range files {
 		if ok && filepath.Base(path) == stem+".hcl" {
@@ -45,18 +44,23 @@ func holdsEnvironment(c *command.Call) bool {
 	return root == nil || !slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return f.Role == config.RoleBase || f.Role == config.RoleOverride })
 }
 
-// Unchosen is the error about a command on one unit in the folder of several
-// environment files, nil if it is clear which unit is meant.
-func Unchosen(ctx context.Context, c *command.Call, o estate.Options, f *unitflags.Selection) diag.List {
+// Chosen is the file or folder of the unit that a command is about. In the folder of
+// several environment files it must be clear which one that is.
+func Chosen(ctx context.Context, c *command.Call, o estate.Options, f *unitflags.Flags) (path string, ds diag.List) {
+	if f.Config != "" {
+		return c.Path(f.Config), nil
+	}
 	files := discovery.EnvironmentFiles(c.Dir)
-	if f.Module != "" || f.Config != "" || len(files) < 2 {
-		return nil
+	if f.Module == "" && len(files) > 1 {
+		names, ds := estate.ModuleNames(ctx, o, files)
+		if !ds.HasErrors() {
+			ds = diag.Errorf(nil, "Environment files", "%s holds several units, one for each module: %s. Name one of them with --module, or use run --all for all.", c.Dir, strings.Join(names, ", "))
+			ds[0].Code = "unit/environment"
+		}
+		return "", ds
 	}
-	names, ds := estate.ModuleNames(ctx, o, files)
-	if ds.HasErrors() {
-		return ds
+	if file := environmentFile(&f.Selection, files); file != "" {
+		return file, nil
 	}
-	ds = diag.Errorf(nil, "Environment files", "%s holds several units, one for each module: %s. Name one of them with --module, or use run --all for all.", c.Dir, strings.Join(names, ", "))
-	ds[0].Code = "unit/environment"
-	return ds
+	return c.Dir, nil
 }

@@ -207,7 +207,7 @@ func UnitPath(c *command.Call, f *unitflags.Flags) string {
 	if f.Config != "" {
 		return c.Path(f.Config)
 	}
-	if path := environmentFile(c, &f.Selection); path != "" {
+	if path := environmentFile(&f.Selection, discovery.EnvironmentFiles(c.Dir)); path != "" {
 		return path
 	}
 	return c.Dir

@@ -119,16 +119,22 @@ func isUnitName(name, configName string) bool {
 	return name == unit.DefaultName || name == unit.DefaultJSONName || name == configName
 }
 
-// EnvironmentFiles lists the environment files directly in a folder.
+// EnvironmentFiles lists the environment files directly in a folder; none where its unit
+// file is the only one that could be one.
 func EnvironmentFiles(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
 	}
+	entries = slices.DeleteFunc(entries, func(en fs.DirEntry) bool {
+		return en.IsDir() || !isCandidate(en.Name()) || en.Name() == unit.StackName
+	})
+	if len(entries) == 1 && entries[0].Name() == unit.DefaultName {
+		return nil // whatever it holds, no other file is meant, and its unit's loader opens it
+	}
 	var out []string
 	for _, en := range entries {
-		path := filepath.Join(dir, en.Name())
-		if !en.IsDir() && isCandidate(en.Name()) && en.Name() != unit.StackName && holdsModule(path) {
+		if path := filepath.Join(dir, en.Name()); holdsModule(path) {
 			out = append(out, path)
 		}
 	}

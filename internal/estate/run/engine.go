@@ -36,7 +36,7 @@ func (t *Turn) openEngine(ctx context.Context) diag.List {
 			return ds
 		}
 		t.Dirs.Share(t.dir)
-		t.res.Set = &t.dir.Parsed.Set
+		t.res.Set = t.dir.Parsed.Set
 		o = t.engineOptions()
 		o.Providers = prov
 		e, ds = engine.Open(ctx, o)
@@ -69,7 +69,7 @@ func (t *Turn) engineOptions() engine.Options {
 
 // engineOptions are options for an engine in a folder.
 func (h *Host) engineOptions(at Folder, p *workdir.Parsed, now func() time.Time) engine.Options {
-	out := engine.Options{Dir: at.Dir, Environ: at.Env, Set: &p.Set, Now: now, Sources: &p.Sources}
+	out := engine.Options{Dir: at.Dir, Environ: at.Env, Set: p.Set, Now: now, Sources: &p.Sources}
 	if h.Provisioners != nil {
 		out.Provisioners = h.Provisioners(at)
 	}

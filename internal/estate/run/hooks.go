@@ -137,7 +137,7 @@ func (t *Turn) settle(ctx context.Context) (idle bool, ds diag.List) {
 	case err != nil:
 		return false, diag.Errorf(nil, "Failed to read the working folder", "%s.", err)
 	case changed:
-		t.res.Set = &t.dir.Parsed.Set
+		t.res.Set = t.dir.Parsed.Set
 	case !t.curable.HasErrors():
 		idle, ds = t.evaluate(ctx)
 		for _, m := range t.curable {
@@ -163,7 +163,7 @@ func (t *Turn) failureText(ds diag.List) string {
 		fmt.Fprintf(&b, "%s: %s\n", m.Summary, m.Detail)
 		p := diag.Printer{Set: t.Loader.Sources()}
 		if d := t.dir; d != nil && d.Parsed != nil && m.At != nil && d.Parsed.Set.File(m.At.Filename) != nil {
-			p.Set = &d.Parsed.Set
+			p.Set = d.Parsed.Set
 		}
 		_ = p.Print(&b, diag.List{m}) // a builder takes everything
 	}

@@ -87,12 +87,13 @@ const (
 
 // Options are the knobs of a run.
 type Options struct {
-	Op     Op
-	Plans  Plans
-	Queue  schedule.Rules
-	Limits Limits
-	Lock   arguments.Lock
-	Every  time.Duration // how often the whole state is written in an apply
+	Op      Op
+	Command *Command // in place of Op
+	Plans   Plans
+	Queue   schedule.Rules
+	Limits  Limits
+	Lock    arguments.Lock
+	Every   time.Duration // how often the whole state is written in an apply
 	// Approved says what was approved, by unit; a unit whose plan does something else
 	// now is not applied. nil: whatever the plans say.
 	Approved map[string]*saved.Approval
@@ -161,6 +162,9 @@ type Observer struct {
 	// Log gets the lines of hooks while they run, and LogErr those on their standard
 	// error; if LogErr is nil, Log gets all of them in the order they were written in.
 	Log, LogErr func(u *discovery.Unit, line string)
+	// Messages is called with what comes up around a Command, at once: what it returns is
+	// reported already. The messages are among those of the result too.
+	Messages func(u *discovery.Unit, ds diag.List)
 }
 
 // First leaves out warnings that were given before for the same place, as where
@@ -220,6 +224,9 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 		} else {
 			runs = append(runs, u)
 		}
+	}
+	if o.Command != nil {
+		runs = nil // which has its own
 	}
 	x.procs = x.newProcesses(ctx, runs)
 	r.Changing.Use(x.procs)
@@ -308,7 +315,13 @@ func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule
 			}
 			return
 		}
+		if x.o.Command != nil && x.o.Command.Look { // errors blocks are about what runs
+			res.Diags = append(res.Diags, ds...)
+			res.Fail(ds)
+			return
+		}
 		decision, more := t.decide(ctx, ds, try)
+		t.tell(more)
 		switch {
 		case more.HasErrors():
 			ds = append(ds, more...)
@@ -351,7 +364,7 @@ func (t *Turn) run(ctx context.Context) diag.List {
 	reading, s := telemetry.Start(ctx, "unit_read_config")
 	about(s, t.Unit).Text("terragrunt_config_path", t.Unit.Path)
 	idle, ds := t.prepare(reading)
-	over(s, ds)
+	over(s, t.tell(ds))
 	defer t.close()
 	if ds.HasErrors() || idle {
 		return ds
@@ -365,6 +378,9 @@ func (t *Turn) run(ctx context.Context) diag.List {
 
 // between runs the operation between the hooks of the unit.
 func (t *Turn) between(ctx context.Context) diag.List {
+	if t.o.Command != nil {
+		return t.command(ctx)
+	}
 	ds := t.preHooks(ctx)
 	if !ds.HasErrors() {
 		ds = append(ds, t.beforeHooks(ctx)...)

@@ -51,7 +51,11 @@ type Turn struct {
 // prepare evaluates the unit and opens its engine. With idle there is nothing to do.
 func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 	u := t.Unit
-	if ds = t.First.Of(u.CheckRunner(t.task)); ds.HasErrors() {
+	ds = u.CheckRunner(t.task)
+	if t.o.Command != nil { // else discovery found them
+		ds = append(ds, u.Warnings(t.task)...)
+	}
+	if ds = t.First.Of(ds); ds.HasErrors() {
 		return false, ds
 	}
 	if t.o.Approved != nil {
@@ -71,17 +75,28 @@ func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 	} else if ds = slices.Concat(ds, more, about); stop || ds.HasErrors() {
 		return true, ds
 	}
+	if t.o.Command != nil {
+		if more := t.checkSelf(); more.HasErrors() {
+			return false, append(ds, more...)
+		}
+	}
+	if t.dir.Waits != "" && t.o.Command != nil {
+		return false, append(ds, diag.Errorf(nil, "Outputs are not known", "The unit's %s depends on outputs that are not known yet. Apply the units that it depends on first.", t.dir.Waits)...)
+	}
 	if t.dir.Waits != "" {
 		t.deferUnit(nil, report.Deferral{Reason: t.dir.Waits + " is not known yet", Waits: t.waitsOf("", u.Waits(t.task, t.dir.WaitsIn))})
 		return true, ds
 	}
-	t.res.Set = &t.dir.Parsed.Set
+	t.res.Set = t.dir.Parsed.Set
 	if t.dir.Terraform != nil {
 		t.extra = arguments.Read(t.dir.Terraform.ExtraArguments, t.Command, t.dir.Locate)
 	}
 	t.credentials, more = t.Credentials.For(t.task, u.Unit)
 	if ds = slices.Concat(ds, more, t.unfit()); ds.HasErrors() {
 		return false, ds
+	}
+	if t.o.Command != nil {
+		return false, append(ds, t.prepareCommand(ctx)...)
 	}
 	idle, more = t.open(ctx)
 	switch {
@@ -122,10 +137,7 @@ func (t *Turn) evaluate(ctx context.Context) (idle bool, ds diag.List) {
 		return false, ds
 	}
 	u, declared := t.Unit, t.engine.Root().Variables
-	t.values, t.waits, ds = inputs.Of(t.task, u.Unit, declared)
-	given, more := t.given(declared)
-	ds = append(ds, more...)
-	t.waits = inputs.Override(t.values, t.waits, given)
+	t.values, t.waits, ds = t.variables(declared)
 	if ds.HasErrors() {
 		empty, about := t.nothingLeft(ctx)
 		if empty || about.HasErrors() {
@@ -138,11 +150,16 @@ func (t *Turn) evaluate(ctx context.Context) (idle bool, ds diag.List) {
 			t.values[name] = engine.InputValue{Value: v}
 		}
 	}
-	if t.Inputs.Debug {
-		ds = append(ds, inputs.WriteDebug(t.task, u.Unit, u.Name, declared)...)
-	}
 	ds = append(ds, inputs.Missing(u.Name, u.Path, declared, t.values)...)
-	return false, append(ds, u.CheckInputs(t.task, inputs.Optional(declared), t.Inputs.Strict)...)
+	return false, append(ds, t.checkInputs(declared)...)
+}
+
+// variables are the values of the variables that a module declares: inputs, and over them
+// what comes by other ways. waits are the inputs with something unknown in them.
+func (t *Turn) variables(declared map[string]*config.Variable) (values map[string]engine.InputValue, waits []*unit.Setting, ds diag.List) {
+	values, waits, ds = inputs.Of(t.task, t.Unit.Unit, declared)
+	given, more := t.given(declared)
+	return values, inputs.Override(values, waits, given), append(ds, more...)
 }
 
 // given are the values that come by other ways than inputs.
@@ -186,6 +203,9 @@ func (t *Turn) folder() Folder {
 // excluded looks at an exclude block that is made of outputs, which could not be
 // done before the run. stop reports that the unit takes no part, or waits for them.
 func (t *Turn) excluded() (stop bool, ds diag.List) {
+	if t.o.Command != nil {
+		return false, nil // who names a unit means it
+	}
 	x, ds := t.Unit.Exclude(t.task)
 	if ds.HasErrors() || x == nil || !x.Late {
 		return false, ds
@@ -206,7 +226,7 @@ func (t *Turn) excluded() (stop bool, ds diag.List) {
 
 // unfit are errors about extra arguments that a run over several units has not.
 func (t *Turn) unfit() diag.List {
-	if len(t.extra.Other) == 0 {
+	if len(t.extra.Other) == 0 || t.o.Command != nil { // whose parser takes them
 		return nil
 	}
 	ds := diag.Errorf(t.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which a run over several units does not have in this version. Run the command in the unit's own folder.", strings.Join(t.extra.Other, " "))
@@ -228,6 +248,11 @@ func (t *Turn) unconfigured() diag.List {
 	ds := diag.Errorf(at, "No configuration files", "There is no .tf or .tofu file in the module of the unit %s. Set terraform.source to where its module is, or leave the unit out: a file that others include or import should not be called %s.", t.Unit.Name, filepath.Base(t.Unit.Path))
 	ds[0].Code = "estate/no-configuration"
 	return ds
+}
+
+// CheckBackend says whether the module has the backend block that remote_state sets.
+func (t *Turn) CheckBackend() diag.List {
+	return workdir.NoBackendBlock(t.Unit.Name, t.dir.Remote, t.dir.Root())
 }
 
 // take locks and reads the unit's state.

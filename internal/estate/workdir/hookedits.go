@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // # What hooks made of a directory
@@ -194,7 +195,11 @@ func (d *Dir) Reread() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	d.Files, d.Parsed = now, &Parsed{own: true}
+	set := &source.Set{}
+	if d.Parsed != nil && d.Parsed.own {
+		set = d.Parsed.Set
+	}
+	d.Files, d.Parsed = now, &Parsed{own: true, Set: set}
 	d.Parsed.Sources.FS = now
 	return true, nil
 }

@@ -89,7 +89,7 @@ type Dir struct {
 // Parsed is configuration that units with the same files share.
 type Parsed struct {
 	Sources engine.Sources
-	Set     source.Set
+	Set     *source.Set
 
 	own     bool // of one unit alone, since hooks changed its directory
 	loading sync.Once
@@ -261,13 +261,28 @@ func (m *Maker) share(d *Dir) *Parsed {
 	}
 	key += "\x00" + hex.EncodeToString(h.Sum(nil))
 	return m.parsed.Do(key, func() *Parsed {
-		out := &Parsed{}
-		out.Sources.FS, out.Sources.Parses = d.Files, &m.parses
-		for _, name := range d.Files.Secret {
-			out.Set.Conceal(name)
-		}
-		return out
+		return m.parsedIn(d, &source.Set{})
 	})
+}
+
+func (m *Maker) parsedIn(d *Dir, set *source.Set) *Parsed {
+	out := &Parsed{Set: set}
+	out.Sources.FS, out.Sources.Parses = d.Files, &m.parses
+	for _, name := range d.Files.Secret {
+		set.Conceal(name)
+	}
+	return out
+}
+
+// Own makes what is parsed of a directory the unit's own, with the text of files in set.
+// The backend block that remote_state generates is part of it then, which is left out of
+// what units share.
+func (m *Maker) Own(d *Dir, set *source.Set) {
+	if d.backend != nil {
+		d.Files.Generated[d.backendAt] = d.backend
+	}
+	d.Parsed = m.parsedIn(d, set)
+	d.Parsed.own = true
 }
 
 // Share looks again for what other units parsed of the same files, once modules were

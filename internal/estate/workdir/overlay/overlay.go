@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 )
@@ -31,6 +32,8 @@ type FS struct {
 	Generated map[string][]byte
 	Own       map[string]bool // names at the top of the unit's folder that count
 	Secret    []string        // generated files with something secret in them
+
+	read sync.Map // the text of configuration that was read, by path: each file is opened once
 }
 
 // New reads what the unit's folder holds.
@@ -100,9 +103,16 @@ func (f *FS) Locate(name string) string {
 // ReadBelow reads what generated files would be put over.
 func (f *FS) ReadBelow(name string) ([]byte, error) {
 	err := error(&fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist})
+	keep := IsConfig(name) && !strings.HasPrefix(filepath.ToSlash(name), ".terraform/")
 	for _, p := range f.Where(name) {
+		if b, ok := f.read.Load(p); ok {
+			return b.([]byte), nil
+		}
 		var b []byte
 		if b, err = os.ReadFile(p); err == nil {
+			if keep {
+				f.read.Store(p, b)
+			}
 			return b, nil
 		}
 	}

@@ -3,10 +3,8 @@ package units
 import (
 	"context"
 	"maps"
-	"sync"
 
 	"github.com/terrace-iac/terrace/internal/cli/initialize"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -16,45 +14,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 )
-
-// Session is the unit that a session works on.
-type Session struct {
-	Estate *estate.Estate
-	Single *estate.Single
-	Dir    string
-
-	mu     sync.Mutex
-	Failed diag.List // the errors that the command told
-
-	Reason, Cause string // what the unit's errors block did, in the words of reports
-}
-
-// Note keeps errors, for hooks and errors blocks that look at them.
-func (us *Session) Note(ds diag.List) {
-	if us != nil && ds.HasErrors() {
-		us.mu.Lock()
-		defer us.mu.Unlock()
-		us.Failed = append(us.Failed, ds.Errors()...)
-	}
-}
-
-// Surroundings are what the unit adds to the folder that a call works in.
-func (us *Session) Surroundings(c *command.Call) *command.Surroundings {
-	out := Surroundings(c, us.Single.Values, us.Estate.Sources(), func() sys.Env { return us.Single.Programs(c.Report.Context) })
-	out.Files, out.KeepDir = us.Single.Files(), us.Single.Home()
-	return out
-}
-
-// CheckInputs computes the unit's inputs, so that what is wrong with them is told
-// before anything runs.
-func (us *Session) CheckInputs(ctx context.Context, c *command.Call) diag.List {
-	root, ds := project.Root(c)
-	if root == nil || ds.HasErrors() {
-		return nil // the command tells it
-	}
-	_, ds = us.Single.Values(root)
-	return ds
-}
 
 // Surroundings are what a unit adds to the folder that a call works in: its inputs, which
 // stand in sources, and the environment of its programs.

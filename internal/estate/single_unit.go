@@ -8,24 +8,8 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
-	"github.com/terrace-iac/terrace/internal/estate/run"
 	"github.com/zclconf/go-cty/cty"
 )
-
-// Single makes the working folder of a unit, for a command that then runs there as in any
-// folder.
-func (e *Estate) Single(ctx context.Context, u *discovery.Unit, o run.Observer) (*run.Single, diag.List) {
-	r := e.runner
-	r.Loader = e.loader
-	return r.Single(ctx, u, o)
-}
-
-// Look is Single for a command that only looks: nothing is written.
-func (e *Estate) Look(ctx context.Context, u *discovery.Unit) (*run.Single, diag.List) {
-	r := e.runner
-	r.Loader = e.loader
-	return r.Look(ctx, u)
-}
 
 // Skipped says why a command on the unit alone does nothing, "" if it runs.
 func (e *Estate) Skipped(ctx context.Context, u *discovery.Unit) (string, diag.List) {

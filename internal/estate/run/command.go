@@ -1,0 +1,176 @@
+package run
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/estate/inputs"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// A Command is what a run does with units in place of an operation of its own: something
+// that works in the unit's working directory as in any folder. Around it is all that is
+// around an operation: credentials, init, hooks, and the errors block.
+type Command struct {
+	// Uninitialized says that the command does without an initialized directory.
+	Uninitialized bool
+	// Look says that the command only looks: the directory is not made, and nothing runs
+	// around it.
+	Look bool
+	// Set gets the text of the module's files.
+	Set *source.Set
+	// Prepare sees to what the command needs, before the hooks around it. May be nil.
+	Prepare func(ctx context.Context, t *Turn) diag.List
+	// Do runs the command and returns its status, of which 2 is success with changes, and
+	// the errors that it reported.
+	Do func(ctx context.Context, t *Turn) (code int, reported diag.List)
+}
+
+// prepareCommand makes the working directory ready for a command.
+func (t *Turn) prepareCommand(ctx context.Context) diag.List {
+	cmd := t.o.Command
+	t.Dirs.Own(t.dir, cmd.Set)
+	t.res.Set = cmd.Set
+	if cmd.Look {
+		return nil
+	}
+	ds := t.dir.Make()
+	if ds.HasErrors() {
+		return ds
+	}
+	if t.Command == "init" || !cmd.Uninitialized {
+		if ds = append(ds, t.preHooks(ctx)...); ds.HasErrors() {
+			return ds
+		}
+		if ds = append(ds, t.CheckBackend()...); ds.HasErrors() {
+			return ds
+		}
+		if ds = append(ds, t.reread()...); ds.HasErrors() {
+			return ds
+		}
+	}
+	if cmd.Prepare != nil {
+		ds = append(ds, cmd.Prepare(ctx, t)...)
+	}
+	return ds
+}
+
+// checkSelf is the error about a dependency of the unit that turns out to be itself, where
+// the module takes what is made of it.
+func (t *Turn) checkSelf() diag.List {
+	return t.Unit.Using(func(name string) bool {
+		root := t.dir.Root()
+		return root == nil || root.Variables[name] != nil
+	}).CheckSelf(t.task)
+}
+
+// reread takes over what hooks changed in the directory.
+func (t *Turn) reread() diag.List {
+	if !t.hooksRan {
+		return nil
+	}
+	if _, err := t.dir.Reread(); err != nil {
+		return diag.Errorf(nil, "Failed to read the working folder", "%s.", err)
+	}
+	return nil
+}
+
+// command runs the command between the hooks of the unit.
+func (t *Turn) command(ctx context.Context) diag.List {
+	cmd := t.o.Command
+	if cmd.Look {
+		var ds diag.List
+		t.res.Code, ds = cmd.Do(ctx, t)
+		return t.failed(ds)
+	}
+	ds := t.tell(append(t.beforeHooks(ctx), t.reread()...))
+	if !ds.HasErrors() {
+		code, reported := cmd.Do(ctx, t)
+		t.res.Code = code
+		ds = append(ds, t.failed(reported)...)
+	}
+	code := t.res.Code
+	after := t.tell(append(t.afterHooks(ctx, ds), t.dir.KeepLock()...))
+	t.res.Code = max(code, t.res.Code)
+	return append(ds, after...)
+}
+
+// failed are the errors of a command that it reported, or one about its status if there are
+// none.
+func (t *Turn) failed(reported diag.List) diag.List {
+	switch code := t.res.Code; {
+	case code == 0 || code == 2:
+		return nil
+	case reported.HasErrors():
+		return reported.Errors()
+	default:
+		ds := diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", t.Command, code)
+		ds[0].Code = "estate/command-failed"
+		return ds
+	}
+}
+
+// tell reports messages at once, if somebody wants that.
+func (t *Turn) tell(ds diag.List) diag.List {
+	if t.o.Observe.Messages != nil && len(ds) > 0 {
+		t.o.Observe.Messages(t.Unit, ds)
+	}
+	return ds
+}
+
+// Dir is the working directory.
+func (t *Turn) Dir() string { return t.dir.Path }
+
+// Home is the folder for what must outlive the working directory, which may be a cache.
+func (t *Turn) Home() string { return t.States.Home(t.dir.Unit) }
+
+// Files is the working directory as it is read, from where things lie. Each file of
+// configuration is opened once.
+func (t *Turn) Files() config.FS { return t.dir.Files }
+
+// Sources is the configuration in the working directory.
+func (t *Turn) Sources() *engine.Sources { return &t.dir.Parsed.Sources }
+
+// Secret are the generated files in the working directory whose text must not be shown.
+func (t *Turn) Secret() []string { return t.dir.Files.Secret }
+
+// Locate is where a file of the working directory comes from, as workdir.Dir.Origin tells
+// it.
+func (t *Turn) Locate(name string) (path, layer string) { return t.dir.Origin(name) }
+
+// Environ is the environment of the unit, and Programs that of the programs that run for
+// it, which has its inputs.
+func (t *Turn) Environ() sys.Env                     { return t.environ() }
+func (t *Turn) Programs(ctx context.Context) sys.Env { return t.programs(ctx) }
+
+// Words are what extra_arguments add to the words of the command.
+func (t *Turn) Words() []string { return t.extra.Words }
+
+// Root is the root module alone, nil if it cannot be read.
+func (t *Turn) Root() *config.Module { return t.dir.Root() }
+
+// Install runs init in the working directory, and keeps the lock file.
+func (t *Turn) Install(ctx context.Context) diag.List { return t.install(ctx) }
+
+// Backend are the arguments of init that a remote_state without generate stands for, as
+// -backend-config has them.
+func (t *Turn) Backend() []string { return backendArguments(t.dir) }
+
+// Values are the values that the unit, and what extra_arguments add, give the variables
+// that a module declares. What is wrong with them is told as before a run.
+func (t *Turn) Values(root *config.Module) (map[string]engine.InputValue, diag.List) {
+	values, _, ds := t.variables(root.Variables)
+	return values, append(ds, t.checkInputs(root.Variables)...)
+}
+
+// checkInputs holds the inputs to what the module declares.
+func (t *Turn) checkInputs(declared map[string]*config.Variable) diag.List {
+	var ds diag.List
+	if t.Inputs.Debug {
+		ds = inputs.WriteDebug(t.task, t.Unit.Unit, t.Unit.Name, declared)
+	}
+	return append(ds, t.Unit.CheckInputs(t.task, inputs.Optional(declared), t.Inputs.Strict)...)
+}
