@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/configcmd"
 	"github.com/terrace-iac/terrace/internal/cli/explain"
 	"github.com/terrace-iac/terrace/internal/cli/fmtcmd"
+	"github.com/terrace-iac/terrace/internal/cli/importcmd"
 	"github.com/terrace-iac/terrace/internal/cli/initialize"
 	"github.com/terrace-iac/terrace/internal/cli/inspect"
 	"github.com/terrace-iac/terrace/internal/cli/login"
@@ -55,7 +56,7 @@ func Table() *command.Table {
 			[]command.Command{explain.Command(), output.Command(), planning.Refresh(), show.Command(), version.Command()},
 			workspace.Commands(),
 			statecmd.Commands(),
-			[]command.Command{fmtcmd.Command()},
+			[]command.Command{fmtcmd.Command(), importcmd.Command()},
 			[]command.Command{backendcmd.Doctor()},
 			[]command.Command{initialize.Get(), login.Login(), login.Logout(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
 			[]command.Command{run.Command()},
@@ -64,7 +65,7 @@ func Table() *command.Table {
 			unitfiles.Commands(),
 			help.Commands(),
 		),
-		Later:  []string{"console", "env", "graph", "import", "metadata", "push", "test"},
+		Later:  []string{"console", "env", "graph", "metadata", "push", "test"},
 		Topics: help.Topics(),
 		Global: globalFlags(),
 		Common: func() command.Flags {

@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
@@ -40,6 +41,8 @@ type Options struct {
 	Files       *engine.Sources   // the working folder's files, shared with other steps; nil: read anew
 	Partial     bool              // go on with variables missing: they are not needed
 	RootOnly    bool              // go on though other modules cannot be loaded
+	ConfigDir   string            // the folder of the configuration; "" is the working folder
+	Observe     event.Sink        // hears what happens; nil: the report
 }
 
 // A Project is a loaded configuration with the values of its variables.
@@ -145,9 +148,15 @@ func (p *Project) engineOptions(o Options) engine.Options {
 		Observe: p.Report.Event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.Parallelism, Providers: p.Plugins,
 		Services: engine.Services{ReadState: StateReader(p.Call), Provisioners: Provisioners{p.Call}}, Sources: o.Files,
 	}
+	if o.ConfigDir != "" {
+		out.Dir, out.DataDir = p.Path(o.ConfigDir), p.DataPath()
+	}
+	if o.Observe != nil {
+		out.Observe = o.Observe
+	}
 	if p.Unit != nil && p.Unit.Sources != nil && o.Files == nil {
 		out.Sources = p.Unit.Sources
-	} else if files := Virtual(p.Call); files != nil && o.Files == nil {
+	} else if files := Virtual(p.Call); files != nil && o.Files == nil && o.ConfigDir == "" {
 		out.Sources = &engine.Sources{FS: files}
 	}
 	if o.Saved != nil {

@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/planner"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// ImportOptions say which object is taken over, and to which address.
+type ImportOptions struct {
+	Variables map[string]InputValue
+	Addr      addr.Instance // of a managed resource
+	ID        string        // as the provider knows it
+}
+
+// Import takes an existing object over into a state, which may be nil, without planning
+// anything. The state that it returns is to be written; with errors it is nil.
+func (e *Engine) Import(ctx context.Context, prev *state.State, o ImportOptions) (*state.State, diag.List) {
+	vars, ds := e.inputs(o.Variables)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	now := e.o.Now().UTC()
+	in := e.evaluation(vars, now, true, false)
+	in.Compiled = &eval.Compiled{}
+	next, more := planner.Import(ctx, planner.Input{
+		Eval: in, Providers: e.providers(), State: prev, Timestamp: now,
+		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
+	}, o.Addr, o.ID)
+	return next, append(ds, more...)
+}

@@ -1,0 +1,184 @@
+// Package importcmd is import: it brings an existing object under the management of a
+// configuration that has a block for it.
+//
+// Main function: Command. The one rule: only what the provider configuration is made of
+// is evaluated, so mistakes and missing services elsewhere keep nobody from importing.
+package importcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+)
+
+type options struct {
+	state       flags.State
+	json        flags.JSON
+	vars        []vars.Flag
+	input       bool
+	parallelism int
+	config      string
+	remote      bool
+}
+
+// Command declares import.
+func Command() command.Command {
+	return command.Command{
+		Name: "import", Synopsis: "Associate existing infrastructure with a resource", Usage: "[options] ADDR ID",
+		Units: command.InUnit | command.NeedsInputs | command.OneUnit,
+		Help: `Bring an existing object into the state, under the address of a resource
+block that the configuration has for it already. ID is what the provider calls
+the object: the documentation of the resource type tells its form.
+
+The infrastructure is looked at and not changed. Only the provider
+configuration of the resource is evaluated, with the values of variables;
+other data sources and resources are not read, and the next plan tells how the
+object differs from its block. Blocks named "import" in the configuration do
+the same as a part of a plan.`,
+		Args: []command.Arg{
+			{Name: "ADDR", Help: "The instance that the object becomes.", Complete: command.Addresses},
+			{Name: "ID", Help: "The object, as its provider names it."},
+		},
+		Examples: []command.Example{
+			{Line: "import aws_instance.a i-0123456789", Text: "Take over one object."},
+			{Line: "import 'module.net.aws_subnet.all[\"b\"]' subnet-1", Text: "Take it over as an instance in a module."},
+		},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &options{input: true, parallelism: 10}
+			fs := command.Flags{
+				command.Text(&o.config, "config", "path", "The folder of the configuration, if it is not the working folder.").Completes(command.Folders),
+				command.Bool(&o.input, "input", "Do not ask for input. Missing variables are errors then."),
+			}
+			fs = append(append(fs, o.state.Lock.Flags()...), flags.NoColor(),
+				command.Int(&o.parallelism, "parallelism", "n", "How many operations run at the same time. Defaults to 10."))
+			fs = append(append(fs, flags.Vars(&o.vars)...), o.state.PathFlag())
+			fs = append(append(fs, o.state.WriteFlags()...), o.json.Flags()...)
+			fs = append(fs, command.Bool(&o.remote, "ignore-remote-version", "Go on though the language version of a remote workspace is another one."))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) != 2 {
+					return c.UsageError("Invalid number of arguments", "The import command expects two arguments")
+				}
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				return o.run(ctx, c)
+			}
+		},
+	}
+}
+
+func (o *options) run(ctx context.Context, c *command.Call) int {
+	a, ds := target(c.Arg(0))
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	dir := c.Dir
+	if o.config != "" {
+		dir = c.Path(o.config)
+	}
+	if !config.IsConfigDir(dir, config.Options{}) {
+		shown := o.config
+		if shown == "" {
+			shown = c.Dir
+		}
+		return c.Fail(diag.Errorf(nil, "No "+view.Product+" configuration files", "The directory %s does not contain any %s configuration files (.tf or .tf.json). To specify a different configuration directory, use the -config=\"...\" command line option.", shown, view.Product))
+	}
+	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Input: o.input, Parallelism: o.parallelism, ConfigDir: o.config, Observe: observer(c)})
+	if p == nil {
+		return c.Fail(ds)
+	}
+	defer p.Close()
+	if more := configured(p, a); more.HasErrors() {
+		return c.Fail(append(ds, more...))
+	}
+	place, more := p.Backend(ctx)
+	if ds = append(ds, more...); more.HasErrors() {
+		return c.Fail(ds)
+	}
+	held, more := p.OpenState(ctx, place, o.state, "import")
+	if ds = append(ds, more...); more.HasErrors() {
+		return c.Fail(ds)
+	}
+	defer held.Unlock()
+	ds = append(ds, take(ctx, p, held, engine.ImportOptions{Variables: p.Vars, Addr: a, ID: c.Arg(1)})...)
+	if !ds.HasErrors() {
+		done(c)
+	}
+	return c.Report.Status(ds)
+}
+
+// take imports and writes the state.
+func take(ctx context.Context, p *project.Project, held *project.StateSession, o engine.ImportOptions) diag.List {
+	ds := p.SelectProviders(ctx, held.Current())
+	if ds.HasErrors() {
+		return ds
+	}
+	next, more := p.Engine.Import(ctx, p.Translate(held.Current()), o)
+	if ds = append(ds, more...); ds.HasErrors() {
+		return ds
+	}
+	return append(ds, held.Write(context.WithoutCancel(ctx), next)...)
+}
+
+// target reads the address of the instance.
+func target(text string) (addr.Instance, diag.List) {
+	t, err := addr.ParseTarget(text)
+	if err == nil && t.IsModule() {
+		err = errors.New("A resource instance address is required here. The module path must be followed by a resource instance specification")
+	}
+	if err != nil {
+		return addr.Instance{}, diag.Errorf(nil, "Invalid address", "%q is not the address of a resource instance: %s", text, project.AsSentence(err))
+	}
+	if t.Resource.Mode != addr.Managed {
+		return addr.Instance{}, diag.Errorf(nil, "Invalid target resource address", "A managed resource address is required. Importing into a data resource is not allowed.")
+	}
+	return t.Instance(), nil
+}
+
+// configured tells which block is missing for an address.
+func configured(p *project.Project, a addr.Instance) diag.List {
+	n := p.Engine.Tree().Node(a.Module)
+	if n == nil {
+		return diag.Errorf(nil, "Import to non-existent module", "%s is not defined in the configuration. Please add configuration for this module before importing into it.", a.Module)
+	}
+	if n.Config.Resources[a.Resource] != nil {
+		return nil
+	}
+	where := "the root module"
+	if a.Module != "" {
+		where = string(a.Module)
+	}
+	return diag.Errorf(nil, fmt.Sprintf("resource address %q does not exist in the configuration.", a), "Before importing this resource, please create its configuration in %s. For example:\n\n  resource %q %q {\n    # (resource arguments)\n  }", where, a.Resource.Type, a.Resource.Name)
+}
+
+// observer tells what happens in the words of an import.
+func observer(c *command.Call) event.Sink {
+	return func(e event.Event) {
+		switch e.Kind {
+		case event.ImportStart:
+			c.Report.Human.Strong(fmt.Sprintf("%s: Importing from ID %q...\n", e.Object, e.IDValue))
+		case event.ImportDone:
+			c.Report.Human.Strong(fmt.Sprintf("%s: Import prepared!\n  Prepared %s for import\n", e.Object, e.Object.Instance.Resource.Type))
+		default:
+			c.Report.Event(e)
+		}
+	}
+}
+
+func done(c *command.Call) {
+	const rest = "The resources that were imported are shown above. These resources are now in"
+	c.Report.Human.Good("\nImport successful!\n\n" + rest + "\nyour " + view.Product + " state and will henceforth be managed by " + view.Product + ".\n\n")
+	c.Report.Stream.Log("Import successful! " + rest + " your " + view.Product + " state and will henceforth be managed by " + view.Product)
+}
