@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -15,7 +16,14 @@ import (
 //	locked ID          locks the state of the service as somebody else, or releases it without ID
 //	served FILE        writes what the service holds to a file
 func TestBackendScripts(t *testing.T) {
-	running := map[string]*servers.HTTPServer{} // by the script's folder
+	var running sync.Map // string, the script's folder, to *servers.HTTPServer
+	service := func(ts *testscript.TestScript) *servers.HTTPServer {
+		s, ok := running.Load(ts.Getenv("WORK"))
+		if !ok {
+			ts.Fatalf("no service runs: httpstate starts one")
+		}
+		return s.(*servers.HTTPServer)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/backend",
 		UpdateScripts:       *update,
@@ -30,7 +38,7 @@ func TestBackendScripts(t *testing.T) {
 			"tofu":  tofu,
 			"httpstate": func(ts *testscript.TestScript, _ bool, _ []string) {
 				s := servers.HTTP(t)
-				running[ts.Getenv("WORK")] = s
+				running.Store(ts.Getenv("WORK"), s)
 				ts.Setenv("STATE", s.URL)
 			},
 			"locked": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -38,10 +46,10 @@ func TestBackendScripts(t *testing.T) {
 				if len(args) > 0 {
 					info = `{"ID":"` + args[0] + `","Operation":"OperationTypeApply","Info":"","Who":"them@there","Version":"1.12.6","Created":"2026-11-22T14:16:41.440965307Z","Path":""}`
 				}
-				running[ts.Getenv("WORK")].SetLock(info)
+				service(ts).SetLock(info)
 			},
 			"served": func(ts *testscript.TestScript, _ bool, args []string) {
-				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(running[ts.Getenv("WORK")].State()), 0o666))
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(service(ts).State()), 0o666))
 			},
 		},
 	})
