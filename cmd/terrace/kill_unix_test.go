@@ -1,8 +1,11 @@
+//go:build unix
+
 package main_test
 
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -19,11 +22,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/testkit"
 )
 
-// kills is how often an apply of resources is killed, at moments that chance decides.
-const (
-	kills     = 200
-	resources = 200
-)
+// kills is how often applies of resources are killed, at moments that chance decides,
+// in four lots at once.
+var kills = flag.Int("kills", 32, "how often an apply is killed")
+
+const resources = 200
 
 const killConfig = `
 terraform {
@@ -52,9 +55,6 @@ resource "test_record" "r" {
 // were answered before the last call began; with many, all but as many as there
 // can be at a time.
 func TestKill9(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("SKIP: kill -9 is tested on Unix")
-	}
 	if testing.Short() {
 		t.Skip("SKIP: takes minutes; run without -short")
 	}
@@ -68,7 +68,7 @@ func TestKill9(t *testing.T) {
 			k := &killer{t: t, terrace: terrace, dir: t.TempDir()}
 			k.setUp(plugin)
 			var kept, named, done, n int
-			for n < kills/4 || (kept == 0 || named == 0) && n < kills { // chance may have it that more are needed
+			for n < *kills/4 || (kept == 0 || named == 0) && n < *kills/4+100 { // chance may have it that more are needed
 				killed := k.apply(how.parallel, time.Duration(rand.IntN(how.window))*time.Millisecond)
 				a, b := k.check(killed, how.parallel)
 				kept, named = kept+a, named+b

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main_test
 
 import (
@@ -9,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ const (
 	killLayer = 5
 )
 
-var estateKills = flag.Int("estatekills", 3, "how often an apply of an estate is killed")
+var estateKills = flag.Int("estatekills", 1, "how often an apply of an estate is killed")
 
 const killUnit = `
 terraform {
@@ -71,9 +72,6 @@ output "last" { value = test_record.last.id }
 // the calls tell that were made because of them: those of objects and units that need
 // what was answered. In the end everything is there, with nothing left to do.
 func TestEstateKill9(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("SKIP: kill -9 is tested on Unix")
-	}
 	if testing.Short() {
 		t.Skip("SKIP: takes some seconds; run without -short")
 	}
