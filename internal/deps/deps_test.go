@@ -25,7 +25,7 @@ const module = "github.com/terrace-iac/terrace"
 const floors = `
 	# Floor 0: words and machinery that know nothing of each other.
 	NONE
-	< source, addr, internal/parallel, internal/value, internal/sys,
+	< hclnative, source, addr, internal/parallel, internal/value, internal/sys,
 	  internal/archive, internal/filelock, internal/atomicfile, internal/digraph, internal/state/rawjson,
 	  internal/provider/rpc/pb6;
 	NONE < internal/textdiff;

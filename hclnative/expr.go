@@ -1,0 +1,656 @@
+package hclnative
+
+import (
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// maxDepth is how deeply blocks and expressions may nest. What nests deeper is left to
+// hclsyntax.
+const maxDepth = 10000
+
+// parser reads a text by the grammar, with one token of lookahead. It works twice: to
+// check a text, when it makes nothing, and to build one expression of it.
+type parser struct {
+	scanner
+	name  string
+	prev  mark // the end of the token that was read last
+	lines bool // whether line breaks are tokens here
+	build bool
+	depth int
+	body  *bodies // where blocks and attributes are noted; nil while an expression is built
+}
+
+// peek tells the kind of the token that comes next.
+func (p *parser) peek() kind {
+	if p.tok.kind == kNewline && !p.lines {
+		for p.tok.kind == kNewline {
+			p.scan()
+		}
+	}
+	return p.tok.kind
+}
+
+// next reads the token that comes next.
+func (p *parser) next() {
+	p.prev = p.tok.endMark()
+	p.scan()
+}
+
+// take reads the next token if it is of that kind.
+func (p *parser) take(k kind) bool {
+	if p.peek() != k {
+		return false
+	}
+	p.next()
+	return true
+}
+
+func (p *parser) text() string { return p.src[p.tok.off:p.tok.end] }
+
+// word reports whether a keyword comes next.
+func (p *parser) word(w string) bool { return p.peek() == kIdent && p.text() == w }
+
+func (p *parser) rng(from, to mark) hcl.Range { return p.between(from.pos(), to) }
+
+func (p *parser) between(from hcl.Pos, to mark) hcl.Range {
+	return hcl.Range{Filename: p.name, Start: from, End: to.pos()}
+}
+
+// tokRange is the range of the next token.
+func (p *parser) tokRange() hcl.Range { return p.rng(p.tok.mark, p.tok.endMark()) }
+
+// expression reads an expression. While checking, it yields nil.
+func (p *parser) expression() (hclsyntax.Expression, bool) {
+	if p.depth++; p.depth > maxDepth {
+		return nil, false
+	}
+	p.peek()
+	start := p.tok.mark
+	x, ok := p.binary(1)
+	if ok && p.peek() == kQuestion {
+		x, ok = p.conditional(start, x)
+	}
+	p.depth--
+	return x, ok
+}
+
+func (p *parser) conditional(start mark, cond hclsyntax.Expression) (hclsyntax.Expression, bool) {
+	p.next()
+	yes, ok := p.expression()
+	if !ok || !p.take(kColon) {
+		return nil, false
+	}
+	no, ok := p.expression()
+	if !ok || !p.build {
+		return nil, ok
+	}
+	return &hclsyntax.ConditionalExpr{
+		Condition: cond, TrueResult: yes, FalseResult: no,
+		SrcRange: hcl.Range{Filename: p.name, Start: start.pos(), End: no.Range().End},
+	}, true
+}
+
+// binds tells how tightly an operator binds; 0 is none.
+var binds = [kinds]uint8{
+	kOr:      1,
+	kAnd:     2,
+	kEqualOp: 3, kNotEqual: 3,
+	kGreater: 4, kGreaterEq: 4, kLess: 4, kLessEq: 4,
+	kPlus: 5, kMinus: 5,
+	kStar: 6, kSlash: 6, kPercent: 6,
+}
+
+func operation(k kind) *hclsyntax.Operation {
+	switch k {
+	case kOr:
+		return hclsyntax.OpLogicalOr
+	case kAnd:
+		return hclsyntax.OpLogicalAnd
+	case kEqualOp:
+		return hclsyntax.OpEqual
+	case kNotEqual:
+		return hclsyntax.OpNotEqual
+	case kGreater:
+		return hclsyntax.OpGreaterThan
+	case kGreaterEq:
+		return hclsyntax.OpGreaterThanOrEqual
+	case kLess:
+		return hclsyntax.OpLessThan
+	case kLessEq:
+		return hclsyntax.OpLessThanOrEqual
+	case kPlus:
+		return hclsyntax.OpAdd
+	case kMinus:
+		return hclsyntax.OpSubtract
+	case kStar:
+		return hclsyntax.OpMultiply
+	case kSlash:
+		return hclsyntax.OpDivide
+	default:
+		return hclsyntax.OpModulo
+	}
+}
+
+// binary reads operands and the operators between them that bind at least so tightly.
+func (p *parser) binary(least uint8) (hclsyntax.Expression, bool) {
+	left, ok := p.operand()
+	for ok {
+		op := p.peek()
+		b := binds[op]
+		if b == 0 || b < least {
+			break
+		}
+		p.next()
+		right, rightOK := p.binary(b + 1)
+		if ok = rightOK; ok && p.build {
+			left = &hclsyntax.BinaryOpExpr{
+				LHS: left, Op: operation(op), RHS: right,
+				SrcRange: hcl.RangeBetween(left.Range(), right.Range()),
+			}
+		}
+	}
+	return left, ok
+}
+
+// operand reads a term with the attributes and indexes that are taken of it.
+func (p *parser) operand() (hclsyntax.Expression, bool) {
+	k := p.peek()
+	start := p.tok.mark
+	x, ok := p.term()
+	if !ok {
+		return nil, false
+	}
+	if k == kMinus || k == kBang {
+		return x, true
+	}
+	return p.steps(x, start)
+}
+
+// scopeRef is a reference with room for the steps of most.
+type scopeRef struct {
+	x     hclsyntax.ScopeTraversalExpr
+	steps [3]hcl.Traverser
+}
+
+func (p *parser) term() (hclsyntax.Expression, bool) {
+	start := p.tok.mark
+	switch p.tok.kind {
+	case kIdent:
+		return p.name1()
+
+	case kQuote:
+		return p.quoted()
+
+	case kHeredoc:
+		return p.heredoc()
+
+	case kNumber:
+		v, ok := p.number()
+		at := p.tokRange()
+		p.next()
+		if !ok || !p.build {
+			return nil, ok
+		}
+		return &hclsyntax.LiteralValueExpr{Val: v, SrcRange: at}, true
+
+	case kOParen:
+		p.next()
+		lines := p.lines
+		p.lines = false
+		x, ok := p.expression()
+		ok = ok && p.take(kCParen)
+		p.lines = lines
+		if !ok || !p.build {
+			return nil, ok
+		}
+		return &hclsyntax.ParenthesesExpr{Expression: x, SrcRange: p.rng(start, p.prev)}, true
+
+	case kMinus, kBang:
+		op := hclsyntax.OpNegate
+		if p.tok.kind == kBang {
+			op = hclsyntax.OpLogicalNot
+		}
+		if p.depth++; p.depth > maxDepth {
+			return nil, false
+		}
+		symbol := p.tokRange()
+		p.next()
+		x, ok := p.operand()
+		p.depth--
+		if !ok || !p.build {
+			return nil, ok
+		}
+		return &hclsyntax.UnaryOpExpr{Op: op, Val: x, SrcRange: hcl.RangeBetween(symbol, x.Range()), SymbolRange: symbol}, true
+
+	case kOBrack:
+		return p.tuple()
+
+	case kOBrace:
+		return p.object()
+	}
+	return nil, false
+}
+
+// name1 reads a term that begins with a name: a call, a constant, or a reference.
+func (p *parser) name1() (hclsyntax.Expression, bool) {
+	name := p.text()
+	start, end := p.tok.mark, p.tok.endMark()
+	p.next()
+	if k := p.peek(); k == kOParen || k == kDoubleColon {
+		return p.call(name, start, end)
+	}
+	if !p.build {
+		return nil, true
+	}
+	at := p.rng(start, end)
+	switch name {
+	case "true":
+		return &hclsyntax.LiteralValueExpr{Val: cty.True, SrcRange: at}, true
+	case "false":
+		return &hclsyntax.LiteralValueExpr{Val: cty.False, SrcRange: at}, true
+	case "null":
+		return &hclsyntax.LiteralValueExpr{Val: cty.NullVal(cty.DynamicPseudoType), SrcRange: at}, true
+	}
+	ref := &scopeRef{}
+	ref.x.SrcRange = at
+	ref.x.Traversal = append(ref.steps[:0], hcl.TraverseRoot{Name: name, SrcRange: at})
+	return &ref.x, true
+}
+
+// number checks the number that comes next and, while building, yields it.
+func (p *parser) number() (cty.Value, bool) {
+	s := p.text()
+	if !p.build && plainNumber(s) {
+		return cty.NilVal, true
+	}
+	v, err := cty.ParseNumberVal(s)
+	return v, err == nil
+}
+
+// plainNumber reports whether a number token is one beyond doubt: digits with at most one
+// point between them.
+func plainNumber(s string) bool {
+	points := 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9':
+		case c == '.':
+			points++
+		default:
+			return false
+		}
+	}
+	return points < 2
+}
+
+func (p *parser) call(name string, start, end mark) (hclsyntax.Expression, bool) {
+	for p.take(kDoubleColon) {
+		if p.peek() != kIdent {
+			return nil, false
+		}
+		if p.build {
+			name += "::" + p.text()
+		}
+		p.next()
+		end = p.prev
+	}
+	if p.peek() != kOParen {
+		return nil, false
+	}
+	open := p.tokRange()
+	p.next()
+	lines := p.lines
+	p.lines = false
+	var args []hclsyntax.Expression
+	var expand bool
+	for p.peek() != kCParen {
+		x, ok := p.expression()
+		if !ok {
+			return nil, false
+		}
+		if p.build {
+			args = append(args, x)
+		}
+		if p.take(kEllipsis) {
+			expand = true
+			break
+		}
+		if !p.take(kComma) {
+			break
+		}
+	}
+	if p.peek() != kCParen {
+		return nil, false
+	}
+	shut := p.tokRange()
+	p.next()
+	p.lines = lines
+	if !p.build {
+		return nil, true
+	}
+	return &hclsyntax.FunctionCallExpr{
+		Name: name, Args: args, ExpandFinal: expand,
+		NameRange: p.rng(start, end), OpenParenRange: open, CloseParenRange: shut,
+	}, true
+}
+
+func (p *parser) tuple() (hclsyntax.Expression, bool) {
+	open := p.tok.mark
+	openRange := p.tokRange()
+	p.next()
+	lines := p.lines
+	p.lines = false
+	if p.word("for") {
+		x, ok := p.forExpr(openRange, kCBrack)
+		p.lines = lines
+		return x, ok
+	}
+	var items []hclsyntax.Expression
+	for p.peek() != kCBrack {
+		x, ok := p.expression()
+		if !ok {
+			return nil, false
+		}
+		if p.build {
+			items = append(items, x)
+		}
+		if !p.take(kComma) {
+			break
+		}
+	}
+	if !p.take(kCBrack) {
+		return nil, false
+	}
+	p.lines = lines
+	if !p.build {
+		return nil, true
+	}
+	return &hclsyntax.TupleConsExpr{Exprs: items, SrcRange: p.rng(open, p.prev), OpenRange: openRange}, true
+}
+
+func (p *parser) object() (hclsyntax.Expression, bool) {
+	open := p.tok.mark
+	openRange := p.tokRange()
+	p.next()
+	lines := p.lines
+	p.lines = false // before a for, line breaks do not count
+	if p.word("for") {
+		x, ok := p.forExpr(openRange, kCBrace)
+		p.lines = lines
+		return x, ok
+	}
+	p.lines = true
+	var items []hclsyntax.ObjectConsItem
+	for {
+		k := p.peek()
+		if k == kNewline {
+			p.next()
+			continue
+		}
+		if k == kCBrace {
+			break
+		}
+		key, ok := p.expression()
+		if !ok {
+			return nil, false
+		}
+		if !p.take(kEqual) && !p.take(kColon) {
+			return nil, false
+		}
+		value, ok := p.expression()
+		if !ok {
+			return nil, false
+		}
+		if p.build {
+			items = append(items, hclsyntax.ObjectConsItem{
+				KeyExpr:   &hclsyntax.ObjectConsKeyExpr{Wrapped: key, ForceNonLiteral: k == kOParen},
+				ValueExpr: value,
+			})
+		}
+		if p.peek() == kCBrace {
+			break
+		}
+		if !p.take(kComma) && !p.take(kNewline) {
+			return nil, false
+		}
+	}
+	p.next()
+	p.lines = lines
+	if !p.build {
+		return nil, true
+	}
+	return &hclsyntax.ObjectConsExpr{Items: items, SrcRange: p.rng(open, p.prev), OpenRange: openRange}, true
+}
+
+// loopHead reads the names and the collection of a for.
+func (p *parser) loopHead() (key, value string, coll hclsyntax.Expression, ok bool) {
+	if p.peek() != kIdent {
+		return "", "", nil, false
+	}
+	value = p.text()
+	p.next()
+	if p.take(kComma) {
+		if p.peek() != kIdent {
+			return "", "", nil, false
+		}
+		key, value = value, p.text()
+		p.next()
+	}
+	if !p.word("in") {
+		return "", "", nil, false
+	}
+	p.next()
+	coll, ok = p.expression()
+	return key, value, coll, ok
+}
+
+func (p *parser) forExpr(open hcl.Range, shut kind) (hclsyntax.Expression, bool) {
+	p.next() // for
+	keyVar, valVar, coll, ok := p.loopHead()
+	if !ok || !p.take(kColon) {
+		return nil, false
+	}
+	object := shut == kCBrace
+	var key, cond hclsyntax.Expression
+	value, ok := p.expression()
+	if !ok || p.take(kFatArrow) != object {
+		return nil, false
+	}
+	if object {
+		key = value
+		if value, ok = p.expression(); !ok {
+			return nil, false
+		}
+	}
+	group := p.take(kEllipsis)
+	if group && !object {
+		return nil, false
+	}
+	if p.word("if") {
+		p.next()
+		if cond, ok = p.expression(); !ok {
+			return nil, false
+		}
+	}
+	if p.peek() != shut {
+		return nil, false
+	}
+	last := p.tokRange()
+	p.next()
+	if !p.build {
+		return nil, true
+	}
+	return &hclsyntax.ForExpr{
+		KeyVar: keyVar, ValVar: valVar, CollExpr: coll, KeyExpr: key, ValExpr: value, CondExpr: cond, Group: group,
+		SrcRange: hcl.RangeBetween(open, last), OpenRange: open, CloseRange: last,
+	}, true
+}
+
+// steps reads the attributes, indexes and splats behind a term that begins at start.
+func (p *parser) steps(x hclsyntax.Expression, start mark) (hclsyntax.Expression, bool) {
+	for {
+		at := p.tok.mark
+		switch p.peek() {
+		case kDot:
+			at = p.tok.mark
+			p.next()
+			switch p.peek() {
+			case kIdent:
+				name := p.text()
+				p.next()
+				if p.build {
+					r := p.rng(at, p.prev)
+					x = step(x, hcl.TraverseAttr{Name: name, SrcRange: r}, r)
+				}
+			case kNumber:
+				s, ok := p.legacyIndex(at)
+				if !ok {
+					return nil, false
+				}
+				if p.build {
+					x = step(x, s, s.SrcRange)
+				}
+			case kStar:
+				var ok bool
+				if x, ok = p.attrSplat(x, start, at); !ok {
+					return nil, false
+				}
+			default:
+				return nil, false
+			}
+		case kOBrack:
+			at = p.tok.mark
+			open := p.tokRange()
+			p.next()
+			if p.peek() == kStar {
+				p.next()
+				if !p.take(kCBrack) {
+					return nil, false
+				}
+				return p.fullSplat(x, start, at)
+			}
+			lines := p.lines
+			p.lines = false
+			key, ok := p.expression()
+			ok = ok && p.take(kCBrack)
+			p.lines = lines
+			if !ok {
+				return nil, false
+			}
+			if p.build {
+				x = p.index(x, key, start, open, p.rng(at, p.prev))
+			}
+		default:
+			return x, true
+		}
+	}
+}
+
+// step takes an attribute or a constant index of an expression.
+func step(x hclsyntax.Expression, next hcl.Traverser, at hcl.Range) hclsyntax.Expression {
+	switch x := x.(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		x.Traversal = append(x.Traversal, next)
+		x.SrcRange.End = at.End
+		return x
+	case *hclsyntax.RelativeTraversalExpr:
+		x.Traversal = append(x.Traversal, next)
+		x.SrcRange.End = at.End
+		return x
+	}
+	return &hclsyntax.RelativeTraversalExpr{Source: x, Traversal: hcl.Traversal{next}, SrcRange: hcl.RangeBetween(x.Range(), at)}
+}
+
+// legacyIndex reads the number of an index that is written as an attribute.
+func (p *parser) legacyIndex(dot mark) (hcl.TraverseIndex, bool) {
+	for _, c := range []byte(p.text()) {
+		if c == '.' {
+			return hcl.TraverseIndex{}, false
+		}
+	}
+	v, ok := p.number()
+	p.next()
+	return hcl.TraverseIndex{Key: v, SrcRange: p.rng(dot, p.prev)}, ok
+}
+
+// attrSplat reads .* and the attributes behind it.
+func (p *parser) attrSplat(x hclsyntax.Expression, start, dot mark) (hclsyntax.Expression, bool) {
+	p.next()
+	marker := p.rng(dot, p.prev)
+	p.peek()
+	first := p.tok.mark
+	var each hcl.Traversal
+	for p.peek() == kDot {
+		at := p.tok.mark
+		p.next()
+		switch p.peek() {
+		case kNumber:
+			s, ok := p.legacyIndex(at)
+			if !ok {
+				return nil, false
+			}
+			if p.build {
+				each = append(each, s)
+			}
+		case kIdent:
+			name := p.text()
+			p.next()
+			if p.build {
+				each = append(each, hcl.TraverseAttr{Name: name, SrcRange: p.rng(at, p.prev)})
+			}
+		default:
+			return nil, false
+		}
+	}
+	if !p.build {
+		return nil, true
+	}
+	item := &hclsyntax.AnonSymbolExpr{SrcRange: marker}
+	out := &hclsyntax.SplatExpr{Source: x, Each: item, Item: item, SrcRange: p.rng(start, p.prev), MarkerRange: marker}
+	if len(each) > 0 {
+		out.Each = &hclsyntax.RelativeTraversalExpr{Source: item, Traversal: each, SrcRange: p.rng(first, p.prev)}
+	}
+	return out, true
+}
+
+// fullSplat reads what stands behind [*], which is all taken of each element.
+func (p *parser) fullSplat(x hclsyntax.Expression, start, open mark) (hclsyntax.Expression, bool) {
+	if p.depth++; p.depth > maxDepth {
+		return nil, false
+	}
+	var item hclsyntax.Expression
+	marker := p.rng(open, p.prev)
+	anon := &hclsyntax.AnonSymbolExpr{SrcRange: marker}
+	if p.build {
+		item = anon
+	}
+	each, ok := p.steps(item, open)
+	p.depth--
+	if !ok || !p.build {
+		return nil, ok
+	}
+	return &hclsyntax.SplatExpr{
+		Source: x, Each: each, Item: anon,
+		SrcRange:    hcl.Range{Filename: p.name, Start: start.pos(), End: each.Range().End},
+		MarkerRange: marker,
+	}, true
+}
+
+func (p *parser) index(x, key hclsyntax.Expression, start mark, open, brackets hcl.Range) hclsyntax.Expression {
+	switch k := key.(type) {
+	case *hclsyntax.LiteralValueExpr:
+		return step(x, hcl.TraverseIndex{Key: k.Val, SrcRange: brackets}, brackets)
+	case *hclsyntax.TemplateExpr:
+		if k.IsStringLiteral() {
+			v, _ := k.Value(nil)
+			return step(x, hcl.TraverseIndex{Key: v, SrcRange: brackets}, brackets)
+		}
+	}
+	return &hclsyntax.IndexExpr{
+		Collection: x, Key: key,
+		SrcRange:  hcl.Range{Filename: p.name, Start: start.pos(), End: brackets.End},
+		OpenRange: open, BracketRange: brackets,
+	}
+}
