@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/internal/cli/configcmd"
+	"github.com/terrace-iac/terrace/internal/cli/console"
 	"github.com/terrace-iac/terrace/internal/cli/explain"
 	"github.com/terrace-iac/terrace/internal/cli/fmtcmd"
 	"github.com/terrace-iac/terrace/internal/cli/importcmd"
@@ -56,7 +57,7 @@ func Table() *command.Table {
 			[]command.Command{explain.Command(), output.Command(), planning.Refresh(), show.Command(), version.Command()},
 			workspace.Commands(),
 			statecmd.Commands(),
-			[]command.Command{fmtcmd.Command(), importcmd.Command()},
+			[]command.Command{fmtcmd.Command(), importcmd.Command(), console.Command()},
 			[]command.Command{backendcmd.Doctor()},
 			[]command.Command{initialize.Get(), login.Login(), login.Logout(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
 			[]command.Command{run.Command()},
@@ -65,7 +66,7 @@ func Table() *command.Table {
 			unitfiles.Commands(),
 			help.Commands(),
 		),
-		Later:  []string{"console", "env", "graph", "metadata", "push", "test"},
+		Later:  []string{"env", "graph", "metadata", "push", "test"},
 		Topics: help.Topics(),
 		Global: globalFlags(),
 		Common: func() command.Flags {

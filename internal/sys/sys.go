@@ -72,6 +72,20 @@ type Terminal struct {
 	Height func() int
 	// ReadSecret reads a line from Stdin without showing it. Valid only if In.
 	ReadSecret func() (string, error)
+	// Edit makes an editor of lines on the terminal that Stdin and Stdout are. Valid only
+	// if In and Out.
+	Edit func(complete Completer) LineEditor
+}
+
+// A Completer answers the tab key: what the line and the place of the cursor become, or
+// what there is to choose from.
+type Completer func(line string, pos int) (newLine string, newPos int, choices []string)
+
+// A LineEditor reads lines that are edited with the keys of a shell and found again with
+// the arrows.
+type LineEditor interface {
+	// ReadLine reads a line; io.EOF is the end, by Control-C or Control-D.
+	ReadLine(prompt string) (string, error)
 }
 
 // Real is the system of this process. It fails only where the working folder
@@ -157,6 +171,7 @@ func realTerminal() Terminal {
 		b, err := term.ReadPassword(in)
 		return string(b), err
 	}
+	t.Edit = func(complete Completer) LineEditor { return newLineEditor(in, t.Width, complete) }
 	return t
 }
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
@@ -22,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // A Command declares one command. Texts are flush left and broken into lines of at
@@ -124,6 +126,9 @@ type Surroundings struct {
 	// Sources are the files of the folder, each of which is read once; nil: they are read
 	// anew.
 	Sources *engine.Sources
+	// Refer gives what the language of units has for a reference, for the console; nil
+	// for none.
+	Refer func(ctx context.Context, ref hcl.Traversal) (cty.Value, diag.List)
 	// Tolerant says that what is wrong with these values is no error.
 	Tolerant bool
 	// KeepDir is the folder for journals and for states that cannot be written, since the

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -215,6 +217,7 @@ func (w *unitView) call(t *estate.Turn) *command.Call {
 	n.Report.Dir = t.Dir()
 	n.Unit = units.Surroundings(&n, t.Values, w.estate.Sources(), func() sys.Env { return t.Programs(n.Report.Context) })
 	n.Unit.Sources, n.Unit.KeepDir = t.Sources(), t.Home()
+	n.Unit.Refer = func(_ context.Context, ref hcl.Traversal) (cty.Value, diag.List) { return t.Refer(ref) }
 	return &n
 }
 

@@ -4,11 +4,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // Value writes a value as an expression would, as the outputs after an apply
-// are shown. It must carry no marks.
+// are shown. Of what has marks, secrets and what is ephemeral are not shown.
 func Value(v cty.Value) string {
 	var b strings.Builder
 	writeValue(&b, v, 0)
@@ -16,6 +17,17 @@ func Value(v cty.Value) string {
 }
 
 func writeValue(b *strings.Builder, v cty.Value, indent int) {
+	if v.IsMarked() {
+		switch {
+		case value.Secret(v):
+			b.WriteString("(sensitive value)")
+			return
+		case value.HasMark(v, value.Ephemeral):
+			b.WriteString("(ephemeral value)")
+			return
+		}
+		v, _ = v.Unmark()
+	}
 	ty := v.Type()
 	switch {
 	case !v.IsKnown():

@@ -3,12 +3,14 @@ package run
 import (
 	"context"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // A Command is what a run does with units in place of an operation of its own: something
@@ -165,6 +167,9 @@ func (t *Turn) Values(root *config.Module) (map[string]engine.InputValue, diag.L
 	values, _, ds := t.variables(root.Variables)
 	return values, append(ds, t.checkInputs(root.Variables)...)
 }
+
+// Refer is the value of a reference in the language of units, seen from the unit.
+func (t *Turn) Refer(ref hcl.Traversal) (cty.Value, diag.List) { return t.Unit.Refer(t.task, ref) }
 
 // checkInputs holds the inputs to what the module declares.
 func (t *Turn) checkInputs(declared map[string]*config.Variable) diag.List {

@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/funcs"
+	"github.com/terrace-iac/terrace/internal/planner"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// ConsoleOptions say what expressions are evaluated with.
+type ConsoleOptions struct {
+	Variables map[string]InputValue // those that are missing are unknown
+	State     *state.State          // nil: none
+	// Plan makes a plan first, so that values are those that an apply would bring about.
+	Plan bool
+	// Beyond answers references that the module does not, nil for none.
+	Beyond func(ref hcl.Traversal) (v cty.Value, used int, ds diag.List, ok bool)
+}
+
+// A Console evaluates expressions as the root module sees them. It changes nothing and is
+// used by one goroutine.
+type Console struct {
+	e       *Engine
+	in      planner.Input
+	o       ConsoleOptions
+	planned *planner.Session // nil without a plan
+}
+
+// Console makes a console; only without errors it is usable. Close it when done.
+func (e *Engine) Console(ctx context.Context, o ConsoleOptions) (*Console, diag.List) {
+	vars, ds := e.inputs(o.Variables)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	for name, v := range e.tree.Root.Config.Variables {
+		if _, ok := vars[name]; !ok && v.Required() {
+			vars[name] = eval.Input{Value: cty.UnknownVal(v.Type.WithoutOptionalAttributesDeep())}
+		}
+	}
+	now := e.o.Now().UTC()
+	in := e.evaluation(vars, now, o.Plan, false)
+	in.Compiled = &eval.Compiled{}
+	if !o.Plan {
+		in.Functions = funcs.Table(funcs.Config{BaseDir: e.dir, Home: e.home, Now: e.o.Now, Console: true})
+	}
+	c := &Console{e: e, o: o, in: planner.Input{
+		Eval: in, Providers: e.providers(), State: o.State, Mode: plan.Normal, Timestamp: now,
+		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
+	}}
+	if o.Plan {
+		c.in.Eval.Functions = funcs.Table(funcs.Config{BaseDir: e.dir, Home: e.home, PlanTime: now, PureOnly: true, Console: true})
+		var more diag.List
+		c.planned, more = planner.NewSession(ctx, c.in, true, o.Beyond)
+		ds = append(ds, more...)
+	}
+	return c, ds
+}
+
+// Eval evaluates an expression. The value has its marks.
+func (c *Console) Eval(ctx context.Context, x hcl.Expression) (cty.Value, diag.List) {
+	if c.planned != nil {
+		return c.planned.Eval(x)
+	}
+	s, ds := planner.NewSession(ctx, c.in, false, c.o.Beyond) // a fresh one, so that messages come again
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	v, more := s.Eval(x)
+	return v, append(append(ds, more...), s.Close()...)
+}
+
+// Close lets go of what a plan has opened.
+func (c *Console) Close() diag.List {
+	if c.planned == nil {
+		return nil
+	}
+	return c.planned.Close()
+}
+
+// Names are what references begin with, for completion: with their kinds in front.
+func (c *Console) Names() []string {
+	m := c.e.tree.Root.Config
+	out := []string{"path.cwd", "path.module", "path.root", "terraform.workspace"}
+	for name := range m.Variables {
+		out = append(out, "var."+name)
+	}
+	for name := range m.Locals {
+		out = append(out, "local."+name)
+	}
+	for name := range m.Calls {
+		out = append(out, "module."+name)
+	}
+	for a := range m.Resources {
+		out = append(out, a.String())
+	}
+	for name := range c.in.Eval.Functions {
+		out = append(out, name+"(")
+	}
+	return out
+}

@@ -1,0 +1,250 @@
+// Package console is console: expressions that are evaluated as the root module would.
+//
+// Main function: Command. The one rule: nothing is changed; a script of expressions ends
+// at its first mistake, a person at a terminal goes on.
+package console
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/funcs"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+)
+
+type options struct {
+	lock  flags.Lock
+	state string
+	into  string
+	json  bool
+	plan  bool
+	input bool
+	vars  []vars.Flag
+}
+
+// Command declares console.
+func Command() command.Command {
+	return command.Command{
+		Name: "console", Synopsis: "Try expressions at an interactive command prompt", Usage: "[options]",
+		Units: command.InUnit | command.NeedsInputs | command.OneUnit,
+		Help: `Evaluate expressions as the root module would, with the values of variables
+and what the state holds. What is not in the state is unknown; with -plan it
+is what an apply would bring about, as far as that is known. Nothing is
+changed.
+
+At a terminal the arrows find earlier lines again, the tab key completes names,
+and an expression goes on over several lines until its brackets are closed.
+From a pipe each expression is read in the same way, and the first mistake ends
+the command. In a unit, inputs, dependency, feature, include, values and the
+locals of the unit can be asked for too.`,
+		Examples: []command.Example{
+			{Line: "console -var-file=prod.tfvars", Text: "Try expressions with the values of a file."},
+			{Line: "console -plan", Text: "Look at values as a plan has them."},
+		},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &options{input: true}
+			fs := command.Flags{
+				command.Bool(&o.plan, "plan", "Make a plan first, and evaluate with the values of it."),
+				command.Text(&o.state, "state", "path", "A legacy option of the local backend: the state file.").Completes(command.Files),
+				command.Bool(&o.input, "input", "Do not ask for input. Variables without a value are unknown."),
+			}
+			fs = append(append(fs, flags.Vars(&o.vars)...), o.lock.Flags().Hide()...)
+			fs = append(fs, command.Bool(&o.json, "json", "").Hide(),
+				command.Text(&o.into, "json-into", "path", "Write what is printed to a file too, as JSON, one object a line.").Completes(command.Files))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				switch {
+				case len(c.Args) > 0:
+					return c.UsageError("Too many command line arguments", "The console command expects no arguments.")
+				case o.json:
+					return c.UsageError("Output only in json is not allowed", "To have what the console prints as JSON, use -json-into, which writes a file.")
+				case !c.Report.UseJSON(false, o.into):
+					return 1
+				}
+				defer c.Report.Finish()
+				return run(ctx, c, o)
+			}
+		},
+	}
+}
+
+func run(ctx context.Context, c *command.Call, o *options) int {
+	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Partial: !o.plan, Input: o.input})
+	if p == nil {
+		return c.Fail(ds)
+	}
+	defer p.Close()
+	s, more := readState(ctx, p, o)
+	if ds = append(ds, more...); more.HasErrors() {
+		return c.Fail(ds)
+	}
+	if more := p.SelectProviders(ctx, s); o.plan && more.HasErrors() { // else a provider is missed when it is needed
+		return c.Fail(append(ds, more...))
+	}
+	co := engine.ConsoleOptions{Variables: p.Vars, State: p.Translate(s), Plan: o.plan}
+	if c.Unit != nil && c.Unit.Refer != nil {
+		co.Beyond = beyond(ctx, c, p)
+	}
+	engine, more := p.Engine.Console(ctx, co)
+	if ds = append(ds, more...); more.HasErrors() {
+		return c.Fail(ds)
+	}
+	defer func() { c.Report.Tell(engine.Close()) }()
+	c.Report.Tell(ds)
+	l := &loop{Call: c, engine: engine}
+	if c.Terminal.In && c.Terminal.Out {
+		return l.interactive(ctx)
+	}
+	return l.piped(ctx)
+}
+
+// readState reads the state of the workspace, or of a file; nil if there is none.
+func readState(ctx context.Context, p *project.Project, o *options) (*state.State, diag.List) {
+	place, ds := p.Backend(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	s, more := project.ReadWorkspace(ctx, p.Call, place, p.Workspace, flags.State{Path: o.state})
+	return s, append(ds, more...)
+}
+
+// beyond answers references to what the unit has and the module does not.
+func beyond(ctx context.Context, c *command.Call, p *project.Project) func(hcl.Traversal) (cty.Value, int, diag.List, bool) {
+	return func(ref hcl.Traversal) (cty.Value, int, diag.List, bool) {
+		switch ref.RootName() {
+		case "inputs", "dependency", "feature", "include", "values":
+		case "local":
+			if len(ref) > 1 {
+				if a, ok := ref[1].(hcl.TraverseAttr); ok && p.Engine.Root().Locals[a.Name] != nil {
+					return cty.NilVal, 0, nil, false
+				}
+			}
+		default:
+			return cty.NilVal, 0, nil, false
+		}
+		v, ds := c.Unit.Refer(ctx, ref)
+		return v, len(ref), ds, true
+	}
+}
+
+// loop reads statements and answers them.
+type loop struct {
+	*command.Call
+	engine *engine.Console
+}
+
+// help is what the statement help prints.
+const help = `Type an expression and press Enter to see its value, as the root module would
+have it: "aws_instance.a.id" is an attribute of an object in the state,
+"var.x" a variable, "upper(\"x\")" calls a function, and "type(x)" describes the
+type of a value. An expression goes on until its brackets are closed.
+
+To leave, type "exit", or press Control-C or Control-D.
+`
+
+// statement answers one. ends says that it was the last.
+func (l *loop) statement(ctx context.Context, text string) (ends bool, ds diag.List) {
+	switch strings.TrimSpace(text) {
+	case "exit":
+		return true, nil
+	case "help":
+		l.Report.Human.Say(help)
+		return false, nil
+	case "":
+		l.Report.Human.Say("\n")
+		return false, nil
+	}
+	l.Report.Set.Add(&source.File{Path: inputName, Bytes: []byte(text)})
+	x, hclDiags := hclsyntax.ParseExpression([]byte(text), inputName, hcl.InitialPos)
+	if ds = diag.FromHCL(hclDiags); ds.HasErrors() {
+		return false, ds
+	}
+	v, ds := l.engine.Eval(ctx, x)
+	if ds.HasErrors() {
+		return false, ds
+	}
+	answer := ""
+	if ty, ok := funcs.DescribedType(v); ok {
+		answer = funcs.TypeString(ty)
+	} else if funcs.ContainsType(v) {
+		at := x.Range()
+		return false, diag.Errorf(&at, "Invalid use of type function", "The function type describes the type of a value, and its result cannot be a part of another.")
+	} else {
+		answer = view.Value(v)
+	}
+	l.Report.Say(answer + "\n")
+	return false, ds
+}
+
+// inputName is the file that statements seem to stand in.
+const inputName = "<console-input>"
+
+// piped answers what comes from a pipe or a file, up to the first mistake.
+func (l *loop) piped(ctx context.Context) int {
+	in := bufio.NewReader(l.Stdin)
+	text := ""
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return l.Fail(diag.Errorf(nil, "Failed to read the input", "%s.", err))
+		}
+		text += line
+		if err == nil && !closed(text) {
+			continue
+		}
+		if text != "" {
+			ends, ds := l.statement(ctx, text)
+			if l.Report.Tell(ds); ds.HasErrors() {
+				return 1
+			}
+			if ends {
+				return 0
+			}
+		}
+		if text = ""; err != nil {
+			return 0
+		}
+	}
+}
+
+// interactive answers a person.
+func (l *loop) interactive(ctx context.Context) int {
+	edit := l.Terminal.Edit(completer(l.engine.Names()))
+	text := ""
+	for {
+		prompt := "> "
+		if text != "" {
+			prompt = ": "
+		}
+		line, err := edit.ReadLine(prompt)
+		if err != nil {
+			fmt.Fprintln(l.Stdout)
+			return 0
+		}
+		if text += line; !closed(text + "\n") {
+			text += "\n"
+			continue
+		}
+		if strings.TrimSpace(text) != "" {
+			ends, ds := l.statement(ctx, text+"\n")
+			if l.Report.Tell(ds); ends {
+				return 0
+			}
+		}
+		text = ""
+	}
+}

@@ -1,0 +1,82 @@
+package planner
+
+import (
+	"context"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A Session evaluates expressions in the root module, for the console: against what state
+// holds, or against what a plan would make of it. It is used by one goroutine.
+type Session struct {
+	p        *planner
+	beyond   Beyond
+	reported int // messages of the graph that were given out
+}
+
+// Beyond answers references that the module does not. ok is false for those that it does
+// not know either.
+type Beyond func(ref hcl.Traversal) (v cty.Value, used int, ds diag.List, ok bool)
+
+// NewSession makes a session. With planned the whole configuration is planned first, in
+// the mode of the input; else nothing is read or planned, and what state does not hold is
+// unknown. beyond may be nil.
+func NewSession(ctx context.Context, in Input, planned bool, beyond Beyond) (*Session, diag.List) {
+	if !planned {
+		in.Mode, in.SkipRefresh = plan.RefreshOnly, true
+	}
+	p := newPlanner(ctx, in)
+	s := &Session{p: p, beyond: beyond}
+	ds := p.prepare()
+	if ds.HasErrors() {
+		return s, ds
+	}
+	if planned {
+		p.walk()
+	}
+	p.walked = true
+	if planned {
+		p.readOutputs()
+	}
+	return s, append(ds, s.fresh()...)
+}
+
+// fresh are the messages of the graph since they were asked for last.
+func (s *Session) fresh() diag.List {
+	all := Halted(s.p.ctx, s.p.graph.Diags())
+	if len(all) <= s.reported {
+		return nil
+	}
+	s.reported = len(all)
+	return all
+}
+
+// Eval evaluates an expression. The value has its marks.
+func (s *Session) Eval(x hcl.Expression) (cty.Value, diag.List) {
+	v, ds := lang.Eval(s.p.graph.Task(s.p.ctx), sessionScope{s.p.ev.Root, s.beyond}, lang.Compile(x), cty.DynamicPseudoType)
+	return v, append(s.fresh(), ds...)
+}
+
+// Close lets go of what was opened.
+func (s *Session) Close() diag.List { return s.p.exchange.Close() }
+
+// sessionScope is the root module with what lies beyond.
+type sessionScope struct {
+	lang.Scope
+	beyond Beyond
+}
+
+func (s sessionScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
+	if s.beyond != nil {
+		if v, used, ds, ok := s.beyond(ref); ok {
+			return v, used, ds
+		}
+	}
+	return s.Scope.Resolve(t, ref, at)
+}

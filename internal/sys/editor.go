@@ -1,0 +1,54 @@
+package sys
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// lineEditor edits lines on the real terminal, which is put into raw mode only while a
+// line is read: what is printed in between is printed as usual, and an interrupt then is a
+// signal.
+type lineEditor struct {
+	fd    int
+	width func() int
+	t     *term.Terminal
+}
+
+func newLineEditor(fd int, width func() int, complete Completer) *lineEditor {
+	e := &lineEditor{fd: fd, width: width, t: term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{os.Stdin, os.Stdout}, "")}
+	e.t.AutoCompleteCallback = func(line string, pos int, key rune) (string, int, bool) {
+		if key != '\t' {
+			return "", 0, false
+		}
+		line, pos, choices := complete(line, pos)
+		if len(choices) > 0 {
+			_, _ = io.WriteString(e.t, strings.Join(choices, "  ")+"\n")
+		}
+		return line, pos, true
+	}
+	return e
+}
+
+// ReadLine implements LineEditor.
+func (e *lineEditor) ReadLine(prompt string) (string, error) {
+	old, err := term.MakeRaw(e.fd)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = term.Restore(e.fd, old) }()
+	if w := e.width(); w > 0 {
+		_ = e.t.SetSize(w, 25) // it looks at the width alone
+	}
+	e.t.SetPrompt(prompt)
+	line, err := e.t.ReadLine()
+	if err == term.ErrPasteIndicator {
+		err = nil
+	}
+	return line, err
+}
