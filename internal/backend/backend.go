@@ -148,7 +148,7 @@ type Creator interface {
 // A Vacater is a Backend whose states are emptied, with a backup, once they were
 // copied elsewhere.
 type Vacater interface {
-	Vacate(ctx context.Context, workspace string) error
+	Vacate(ctx context.Context, workspace string, o StoreOptions) error
 }
 
 // A Placer is a store.Store that names the place of its state, so that two users of

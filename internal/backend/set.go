@@ -104,19 +104,26 @@ type Config struct {
 	Env sys.Env
 }
 
+// Services are the effects for a folder and an environment; "" and nil are those of the
+// set.
+func (s *Set) Services(dir string, env sys.Env) Services {
+	out := s.services
+	if dir != "" {
+		out.Dir = dir
+	}
+	if env != nil {
+		out.Env = env
+	}
+	return out
+}
+
 // Open opens a configuration. What could not be opened is tried again by the next.
 func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
 	k, ds := s.Kind(c.Type)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	services := s.services
-	if c.Dir != "" {
-		services.Dir = c.Dir
-	}
-	if c.Env != nil {
-		services.Env = c.Env
-	}
+	services := s.Services(c.Dir, c.Env)
 	text, err := ctyjson.Marshal(c.Value, c.Value.Type())
 	if err != nil {
 		return nil, Message("Failed to open the backend", "", err)

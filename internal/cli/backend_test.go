@@ -34,8 +34,9 @@ func TestBackendScripts(t *testing.T) {
 			return cond == "tofu" && os.Getenv("TERRACE_TEST_TOFU") != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"scrub": scrub,
-			"tofu":  tofu,
+			"scrub":   scrub,
+			"tofu":    tofu,
+			"envfile": envfile,
 			"httpstate": func(ts *testscript.TestScript, _ bool, _ []string) {
 				s := servers.HTTP(t)
 				running.Store(ts.Getenv("WORK"), s)

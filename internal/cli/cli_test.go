@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 //	scrub FILE...  replaces identifiers, times and the like by words
 //	tofu ARGS...   OpenTofu, where TERRACE_TEST_TOFU names its binary; the
 //	               condition [tofu] tells whether it does
+//	envfile NAME FILE...  sets a variable to what is in files
 //	registry       starts a registry and sets REGISTRY to its host
 //	sts            starts a token service of AWS and says where it is
 func TestScripts(t *testing.T) {
@@ -60,14 +61,26 @@ func TestScripts(t *testing.T) {
 			return cond == "tofu" && os.Getenv("TERRACE_TEST_TOFU") != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"scrub": scrub,
-			"tofu":  tofu,
+			"scrub":   scrub,
+			"tofu":    tofu,
+			"envfile": envfile,
 			"registry": func(ts *testscript.TestScript, _ bool, _ []string) {
 				startRegistry(t, ts)
 			},
 			"sts": func(ts *testscript.TestScript, _ bool, _ []string) { startSTS(t, ts) },
 		},
 	})
+}
+
+func envfile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: envfile NAME FILE...")
+	}
+	var text strings.Builder
+	for _, name := range args[1:] {
+		text.WriteString(ts.ReadFile(name))
+	}
+	ts.Setenv(args[0], text.String())
 }
 
 func setup(env *testscript.Env) error {

@@ -109,7 +109,7 @@ const floors = `
 	< internal/backend/kinds;
 	internal/backend, internal/value < internal/backend/configure;
 	internal/backend, internal/atomicfile < internal/backend/record;
-	internal/backend/configure, internal/backend/awsargs, internal/backend/rest < internal/encryption;
+	internal/backend/configure, internal/backend/awsargs, internal/backend/rest, internal/state/journal < internal/encryption;
 	internal/backend/configure, internal/backend/record, config < internal/backend/workdir;
 	internal/backend/configure < internal/backend/remotestate;
 	internal/backend < internal/backend/doctor;
@@ -158,7 +158,7 @@ const floors = `
 	internal/estate/workdir/overlay, engine, internal/backend < internal/estate/workdir;
 	internal/estate/workdir, internal/telemetry < internal/estate/discovery/stacks;
 	internal/estate/discovery/filter, internal/estate/discovery/git, internal/estate/discovery/stacks, internal/estate/schedule < internal/estate/discovery;
-	internal/estate/workdir, internal/estate/arguments, internal/state/statemgr, internal/backend/configure < internal/estate/states;
+	internal/estate/workdir, internal/estate/arguments, internal/state/statemgr, internal/encryption < internal/estate/states;
 	internal/estate/discovery < internal/estate/report;
 	internal/estate/report, internal/planfile, internal/state/journal < internal/estate/saved;
 	internal/estate/discovery < internal/estate/outputs;
@@ -174,7 +174,7 @@ const floors = `
 	internal/cli/command, internal/cli/vars < internal/cli/flags;
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
-	internal/backend/kinds, internal/backend/workdir, internal/backend/remotestate, internal/transfer, internal/state/statemgr,
+	internal/backend/kinds, internal/backend/workdir, internal/backend/remotestate, internal/transfer, internal/encryption, internal/state/statemgr,
 	  internal/planjson, internal/cli/flags < internal/cli/project;
 	internal/backend/migrate, internal/module/installer, internal/cli/project < internal/cli/initialize;
 	internal/backend/doctor, internal/cli/project < internal/cli/backendcmd;

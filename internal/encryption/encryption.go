@@ -34,9 +34,6 @@ type Config struct {
 	methods   map[string]*definition // by "method.T.N"
 	targets   map[string]*target     // "state", "plan", "default" and the names of data sources
 	services  backend.Services
-
-	mu   sync.Mutex
-	keys map[string]*keyring // of each key provider, made when first used
 }
 
 // A definition is a key provider or method as it is written.
@@ -59,6 +56,15 @@ type target struct {
 
 var label = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`) })
 
+// Variable is the environment variable with a configuration.
+const Variable = "TF_ENCRYPTION"
+
+// Constant evaluates what refers to nothing: where there is no module.
+func Constant(x hcl.Expression) (cty.Value, diag.List) {
+	v, diags := x.Value(nil)
+	return v, diag.FromHCL(diags)
+}
+
 // Parse reads the block of a root module, nil for none, and the value of
 // TF_ENCRYPTION, "" for none, which wins argument by argument. eval evaluates what
 // stands in the block. The result is nil if neither is there.
@@ -66,7 +72,7 @@ func Parse(block hcl.Body, environment string, eval configure.Eval, s backend.Se
 	if block == nil && strings.TrimSpace(environment) == "" {
 		return nil, nil
 	}
-	c := &Config{providers: map[string]*definition{}, methods: map[string]*definition{}, targets: map[string]*target{}, services: s, keys: map[string]*keyring{}}
+	c := &Config{providers: map[string]*definition{}, methods: map[string]*definition{}, targets: map[string]*target{}, services: s}
 	var ds diag.List
 	if block != nil {
 		ds = c.read(block, eval)
@@ -82,12 +88,15 @@ func Parse(block hcl.Body, environment string, eval configure.Eval, s backend.Se
 	if !ds.HasErrors() {
 		ds = append(ds, c.check()...)
 	}
+	if !ds.HasErrors() {
+		ds = append(ds, c.checkArguments()...)
+	}
 	return c, ds
 }
 
 // environmentBody parses TF_ENCRYPTION: native syntax, or JSON if it begins with "{".
 func environmentBody(text string) (hcl.Body, diag.List) {
-	const name = "TF_ENCRYPTION"
+	const name = Variable
 	var f *hcl.File
 	var diags hcl.Diagnostics
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
@@ -364,6 +373,33 @@ func (c *Config) check() diag.List {
 				plain[m] = true
 				ds = append(ds, diag.Warnf(&d.at, "Unencrypted method configured", "Method unencrypted is present in configuration. This is a security risk and should only be enabled during migrations.")...)
 			}
+		}
+	}
+	return ds
+}
+
+// checkArguments looks at the arguments of the key providers that the targets use.
+func (c *Config) checkArguments() diag.List {
+	used := map[string]bool{}
+	var use func(refs map[string]string)
+	use = func(refs map[string]string) {
+		for _, r := range refs {
+			if !used[r] {
+				used[r] = true
+				use(c.providers[r].refs)
+			}
+		}
+	}
+	for _, t := range c.targets {
+		for _, m := range t.methods {
+			use(c.methods[m].refs)
+		}
+	}
+	var ds diag.List
+	for _, name := range sorted(used) {
+		if err := c.keyring(name).wrong; err != nil {
+			d := c.providers[name]
+			ds = append(ds, diag.Errorf(&d.at, "Invalid encryption configuration", "%s: %s.", name, strings.TrimSuffix(err.Error(), "."))...)
 		}
 	}
 	return ds

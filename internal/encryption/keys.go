@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/sha512"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/awsargs"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
 // kinds are the kinds of key providers.
@@ -45,27 +47,53 @@ type provider interface {
 }
 
 // A keyring has the keys of one key provider that were made or found: one to encrypt
-// with for the whole process, and those of the metadata that were read.
+// with for the whole process, and those of the metadata that were read. Configurations
+// with the same provider share it, so that the states of an estate have one key.
 type keyring struct {
-	mu       sync.Mutex
 	provider provider
-	err      error
-	key      []byte // to encrypt with
-	meta     []byte
-	found    map[string][]byte // by metadata
+	wrong    error // with the arguments; nil if there is a provider
+
+	mu    sync.Mutex
+	key   []byte // to encrypt with; nil until it was made
+	meta  []byte
+	found map[string]*found // by metadata
+}
+
+// found is the key of some metadata; nil until it was found.
+type found struct {
+	mu  sync.Mutex
+	key []byte
 }
 
 // keyring is that of a key provider.
-func (c *Config) keyring(key string) *keyring {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r := c.keys[key]
-	if r == nil {
-		r = &keyring{found: map[string][]byte{}}
-		r.provider, r.err = c.provider(c.providers[key])
-		c.keys[key] = r
+func (c *Config) keyring(name string) *keyring {
+	make := func() any {
+		r := &keyring{found: map[string]*found{}}
+		r.provider, r.wrong = c.provider(c.providers[name])
+		return r
 	}
-	return r
+	return c.services.Shared.Get("encryption "+c.identity(name), make).(*keyring)
+}
+
+// identity is a text that is the same for key providers that give the same keys.
+func (c *Config) identity(name string) string {
+	d := c.providers[name]
+	h := sha256.New()
+	args, err := ctyjson.Marshal(d.args, d.args.Type())
+	if err != nil {
+		args = []byte(name)
+	}
+	fmt.Fprintf(h, "%s\x00%s\x00", d.typ, args)
+	if chain := d.refs["chain"]; chain != "" {
+		fmt.Fprintf(h, "%s\x00", c.identity(chain))
+	}
+	if d.typ != "pbkdf2" { // the others may look at the environment, and at files
+		fmt.Fprintf(h, "%s\x00", c.services.Dir)
+		for _, pair := range c.services.Env {
+			fmt.Fprintf(h, "%s\x00", pair)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // encryptionKey is the key to encrypt with. The metadata of the provider, and of those
@@ -81,14 +109,18 @@ func (c *Config) encryptionKey(ctx context.Context, name string, meta map[string
 	r := c.keyring(name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.err == nil && r.key == nil {
-		var m any
-		if r.key, m, r.err = r.provider.fresh(ctx, chained); r.err == nil {
-			r.meta, r.err = json.Marshal(m)
-		}
+	if r.wrong != nil {
+		return nil, fmt.Errorf("%s: %w", name, r.wrong)
 	}
-	if r.err != nil {
-		return nil, fmt.Errorf("%s: %w", name, r.err)
+	if r.key == nil {
+		key, m, err := r.provider.fresh(ctx, chained)
+		if err == nil {
+			r.meta, err = json.Marshal(m)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		r.key = key
 	}
 	meta[c.meta(name)] = r.meta
 	return r.key, nil
@@ -108,20 +140,25 @@ func (c *Config) decryptionKey(ctx context.Context, name string, meta map[string
 		}
 	}
 	r := c.keyring(name)
+	if r.wrong != nil {
+		return nil, &setupError{fmt.Errorf("%s: %w", name, r.wrong)}
+	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.provider == nil {
-		return nil, &setupError{fmt.Errorf("%s: %w", name, r.err)}
+	f := r.found[string(m)]
+	if f == nil {
+		f = &found{}
+		r.found[string(m)] = f
 	}
-	if k, ok := r.found[string(m)]; ok {
-		return k, nil
+	r.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.key == nil {
+		var err error
+		if f.key, err = r.provider.again(ctx, m, chained); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 	}
-	k, err := r.provider.again(ctx, m, chained)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	r.found[string(m)] = k
-	return k, nil
+	return f.key, nil
 }
 
 // provider makes the key provider of a definition.

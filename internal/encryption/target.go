@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
 // A Target seals and opens what one target of the configuration is about. Its methods
@@ -32,7 +35,7 @@ type envelope struct {
 
 // Errors of opening.
 var (
-	ErrPlain      = errors.New("encountered unencrypted payload without unencrypted method configured")
+	ErrPlain      = errors.New("encountered unencrypted payload without unencrypted method configured; to encrypt what is not encrypted yet, give the target a fallback with a method \"unencrypted\" until everything was written once")
 	ErrNoMetadata = errors.New("no decryption key available: the metadata of the key provider is not in the file; if the key provider was renamed, set encrypted_metadata_alias to its old name")
 )
 
@@ -45,6 +48,14 @@ func Sealed(b []byte) bool {
 		Version *string `json:"encryption_version"`
 	}
 	return json.Unmarshal(b, &head) == nil && head.Version != nil
+}
+
+// SealedPlan reports whether a file looks like one that SealPlan made.
+func SealedPlan(b []byte) bool {
+	var head struct {
+		Lineage *string `json:"lineage"`
+	}
+	return Sealed(b) && json.Unmarshal(b, &head) == nil && head.Lineage == nil
 }
 
 // plain reports whether the target writes without encryption.
@@ -106,7 +117,8 @@ func (t *Target) Open(payload []byte) (plain []byte, migrate bool, err error) {
 	return plain, migrate, nil
 }
 
-// OpenPlan opens what SealPlan made.
+// OpenPlan opens what SealPlan made. Whatever is no sealed file is refused where the
+// target wants encryption.
 func (t *Target) OpenPlan(payload []byte) ([]byte, error) {
 	plain, _, _, err := t.open(payload)
 	return plain, err
@@ -149,21 +161,43 @@ func (t *Target) open(payload []byte) (plain []byte, migrate bool, e *envelope, 
 	return nil, false, nil, fmt.Errorf("decryption failed for all provided methods: %w", errors.Join(failed...))
 }
 
-// A Codec seals the records of a journal, as package journal wants it.
-type Codec struct{ t *Target }
+// Sealer is the target for stores; nil where there is none.
+func (t *Target) Sealer() store.Sealer {
+	if t == nil {
+		return nil
+	}
+	return t
+}
+
+// A PlanSealer encrypts and decrypts plan files.
+type PlanSealer interface {
+	SealPlan(plain []byte) ([]byte, error)
+	OpenPlan(sealed []byte) ([]byte, error)
+}
+
+// PlanSealer is the target for plan files; nil where there is none.
+func (t *Target) PlanSealer() PlanSealer {
+	if t == nil {
+		return nil
+	}
+	return t
+}
+
+// A codec seals the records of a journal.
+type codec struct{ t *Target }
 
 // Codec is for the journal of a state that the target encrypts; nil where the target
-// does not encrypt.
-func (t *Target) Codec() *Codec {
+// does not encrypt. t may be nil.
+func (t *Target) Codec() journal.Codec {
 	if t == nil || t.plain() {
 		return nil
 	}
-	return &Codec{t}
+	return codec{t}
 }
 
 // Seal appends a sealed record to dst: the length of the metadata, the metadata as
 // JSON, and the data.
-func (c *Codec) Seal(dst, plain []byte) ([]byte, error) {
+func (c codec) Seal(dst, plain []byte) ([]byte, error) {
 	e, err := c.t.seal(plain)
 	if err != nil {
 		return nil, err
@@ -177,7 +211,7 @@ func (c *Codec) Seal(dst, plain []byte) ([]byte, error) {
 }
 
 // Open appends what Seal was given to dst.
-func (c *Codec) Open(dst, sealed []byte) ([]byte, error) {
+func (c codec) Open(dst, sealed []byte) ([]byte, error) {
 	if len(sealed) < 4 {
 		return nil, errors.New("the record is too short")
 	}

@@ -39,6 +39,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -360,6 +361,16 @@ func (e *Estate) State(ctx context.Context, u *discovery.Unit) (*state.State, di
 }
 
 func (e *Estate) readState(t *demand.Task, u *discovery.Unit) (*state.State, diag.List) {
+	s, ds := e.readStateOf(t, u, false)
+	if slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == statefile.EncryptedCode }) {
+		return e.readStateOf(t, u, true) // the module says how, which was not looked at
+	}
+	return s, ds
+}
+
+// readStateOf reads the state of a unit. Its module is opened where it says where the state
+// is, or with whole, when it says how it is encrypted.
+func (e *Estate) readStateOf(t *demand.Task, u *discovery.Unit, whole bool) (*state.State, diag.List) {
 	d, ds := e.dirs.Dir(t, u.Unit, true)
 	if ds.HasErrors() {
 		return nil, ds
@@ -369,7 +380,7 @@ func (e *Estate) readState(t *demand.Task, u *discovery.Unit) (*state.State, dia
 	}
 	var root *config.Module
 	var eng *engine.Engine
-	if d.Remote == nil {
+	if d.Remote == nil || whole {
 		if eng, ds = e.runner.Engine(t.Context(), t, d); ds.HasErrors() && (eng == nil || eng.Tree() == nil) {
 			return nil, ds
 		}
@@ -381,7 +392,7 @@ func (e *Estate) readState(t *demand.Task, u *discovery.Unit) (*state.State, dia
 		return nil, ds
 	}
 	s, more := e.states.Read(t.Context(), where)
-	return s, append(ds, more...)
+	return s, append(ds.Errors(), more...)
 }
 
 // Outputs reads the stored outputs of every unit of the estate that takes part, by

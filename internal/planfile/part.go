@@ -23,9 +23,24 @@ type Packer struct{ writers, readers sync.Pool }
 // A Part is what a bundle holds of one unit: texts by their names, packed. It must not
 // be used while something is put into it.
 type Part struct {
+	// Sealer encrypts what is put from then on, and decrypts what is asked for; nil does
+	// neither.
+	Sealer Sealer
+
 	by      *Packer
 	members []packed // by name
 }
+
+// A Sealer encrypts and decrypts what a part holds.
+type Sealer interface {
+	SealPlan(plain []byte) ([]byte, error)
+	// OpenPlan opens what SealPlan gave. What is not sealed is an error, unless the
+	// configuration allows plans in the clear.
+	OpenPlan(sealed []byte) ([]byte, error)
+}
+
+// sealedSuffix ends the names of members that are encrypted.
+const sealedSuffix = ".sealed"
 
 // packed is a member of an archive as it stands there.
 type packed struct {
@@ -74,8 +89,21 @@ func (k *Packer) pack(name string, body []byte) (packed, error) {
 // NewPart is a part without anything in it.
 func (k *Packer) NewPart() *Part { return &Part{by: k} }
 
-// Put packs a text, in place of what the part had of that name.
+// Put packs a text, in place of what the part had of that name, encrypted if the part has
+// a sealer.
 func (p *Part) Put(name string, body []byte) error {
+	if p.Sealer == nil {
+		return p.PutPlain(name, body)
+	}
+	sealed, err := p.Sealer.SealPlan(body)
+	if err != nil {
+		return fmt.Errorf("the plan cannot be encrypted: %w", err)
+	}
+	return p.PutPlain(name+sealedSuffix, sealed)
+}
+
+// PutPlain packs a text that is never encrypted.
+func (p *Part) PutPlain(name string, body []byte) error {
 	m, err := p.by.pack(name, body)
 	if err != nil {
 		return err
@@ -104,6 +132,30 @@ func (p *Part) find(name string) (int, bool) {
 
 // Get is what a part has of a name; nil if there is nothing.
 func (p *Part) Get(name string) ([]byte, error) {
+	sealed, err := p.GetPlain(name + sealedSuffix)
+	switch {
+	case err != nil:
+		return nil, err
+	case sealed != nil && p.Sealer == nil:
+		return nil, fmt.Errorf("%w; use it where its encryption is configured: in the folder of the unit, or with TF_ENCRYPTION", ErrSealed)
+	case sealed != nil:
+		plain, err := p.Sealer.OpenPlan(sealed)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrSealed, err)
+		}
+		return plain, nil
+	}
+	return p.GetPlain(name)
+}
+
+// Sealed reports whether the plan of a part is encrypted.
+func (p *Part) Sealed() bool {
+	_, ok := p.find(planMember + sealedSuffix)
+	return ok
+}
+
+// GetPlain is what a part has of a name as PutPlain packed it; nil if there is nothing.
+func (p *Part) GetPlain(name string) ([]byte, error) {
 	i, ok := p.find(name)
 	if !ok {
 		return nil, nil

@@ -4,6 +4,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -19,7 +20,7 @@ func (sub *Subject) Read(config cty.Value, sensitive []cty.Path) (cty.Value, dia
 	var v cty.Value
 	if !ds.HasErrors() {
 		var more diag.List
-		v, more = sub.prov.ReadData(sub.x.ctx, a.Resource.Type, config, sub.meta)
+		v, more = sub.prov.ReadData(provider.ForInstance(sub.x.ctx, a), a.Resource.Type, config, sub.meta)
 		ds = append(ds, more...)
 	}
 	done()

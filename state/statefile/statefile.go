@@ -98,6 +98,7 @@ func (p *parser) version() (int, bool) {
 	switch {
 	case version == nil && encrypted:
 		p.errorf(0, "Encrypted state", "The state is encrypted. To read it, the configuration needs an encryption block with the key provider and the method that it was written with.")
+		p.ds[len(p.ds)-1].Code = EncryptedCode
 	case version == nil:
 		p.errorf(0, "Unsupported state file format", "The state has no \"version\" property, which tells the version of the format. Is this a state file?")
 	case err != nil || n < 0:
@@ -148,6 +149,9 @@ type parser struct {
 }
 
 // errorf adds a message about the place at an offset.
+// EncryptedCode is the code of the message that a state is encrypted.
+const EncryptedCode = "state/encrypted"
+
 func (p *parser) errorf(offset int, summary, format string, args ...any) {
 	if len(p.ds) >= maxMessages {
 		return // the first ones say enough

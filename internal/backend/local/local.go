@@ -82,9 +82,9 @@ func (f *folder) Delete(ctx context.Context, workspace string) error {
 }
 
 // Vacate leaves an empty state of the same lineage, and the old one as a backup.
-func (f *folder) Vacate(ctx context.Context, workspace string) error {
+func (f *folder) Vacate(ctx context.Context, workspace string, o backend.StoreOptions) error {
 	at := f.o
-	at.Workspace = workspace
+	at.Workspace, at.Sealer = workspace, o.Sealer
 	st := files.Open(at)
 	unlock, ds := st.Lock(ctx, store.LockInfo{Operation: "migration source state"}, 0)
 	if ds.HasErrors() {
@@ -101,7 +101,7 @@ func (f *folder) Store(workspace string, o backend.StoreOptions) (store.Store, e
 	at := f.o
 	at.Workspace, at.Unit = workspace, o.Unit
 	at.StatePath, at.OutPath, at.BackupPath = o.StatePath, o.OutPath, o.BackupPath
-	at.Waiting = o.Waiting
+	at.Waiting, at.Sealer = o.Waiting, o.Sealer
 	return files.Open(at), nil
 }
 

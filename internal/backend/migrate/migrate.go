@@ -17,6 +17,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
@@ -28,6 +29,7 @@ type Side struct {
 	Type    string // the name of the kind, for questions
 	Backend backend.Backend
 	Options backend.StoreOptions
+	Codec   journal.Codec // what journals are sealed with; nil: with nothing
 }
 
 // A Question is asked of the user; the answer is yes or no.
@@ -144,7 +146,7 @@ func (m *Migration) jobs(ctx context.Context, names []string, target func(string
 		if samePlace(j.from, j.to) && m.From.Type == m.To.Type {
 			continue
 		}
-		st, more := statemgr.Read(ctx, m.held(j.from, j.source, ""))
+		st, more := statemgr.Read(ctx, m.held(m.From, j.from, j.source, ""))
 		if ds = append(ds, more...); more.HasErrors() {
 			return nil, ds
 		}
@@ -173,8 +175,8 @@ func same(st, there *state.State) bool {
 	return there != nil && there.Lineage == st.Lineage && there.Serial >= st.Serial && there.Equal(st)
 }
 
-func (m *Migration) held(st store.Store, workspace, operation string) statemgr.Options {
-	o := statemgr.Options{Store: st, Journal: backend.JournalPath(st, m.Dir, workspace), Segments: backend.BlobsOf(st), Dir: m.Dir}
+func (m *Migration) held(side Side, st store.Store, workspace, operation string) statemgr.Options {
+	o := statemgr.Options{Store: st, Journal: backend.JournalPath(st, m.Dir, workspace), Segments: backend.BlobsOf(st), Codec: side.Codec, Sealer: side.Options.Sealer, Dir: m.Dir}
 	if m.Lock != nil && operation != "" {
 		info := *m.Lock
 		info.Operation = operation
@@ -186,12 +188,12 @@ func (m *Migration) held(st store.Store, workspace, operation string) statemgr.O
 // copy copies one state under both locks. What a killed run left in a journal is part
 // of the state.
 func (m *Migration) copy(ctx context.Context, j job, asked bool) (copied bool, ds diag.List) {
-	from, ds := statemgr.Take(ctx, m.held(j.from, j.source, "migration source state"))
+	from, ds := statemgr.Take(ctx, m.held(m.From, j.from, j.source, "migration source state"))
 	if ds.HasErrors() {
 		return false, ds
 	}
 	defer func() { ds = append(ds, from.Release()...) }()
-	to, more := statemgr.Take(ctx, m.held(j.to, j.target, "migration destination state"))
+	to, more := statemgr.Take(ctx, m.held(m.To, j.to, j.target, "migration destination state"))
 	if ds = append(ds, more...); more.HasErrors() {
 		return false, ds
 	}
@@ -276,7 +278,10 @@ func (m *Migration) overwrite(st, there *state.State) (q Question, done func(), 
 	for i, s := range []*state.State{st, there} {
 		var b bytes.Buffer
 		if err = statefile.Write(&b, s, true); err == nil {
-			err = os.WriteFile(paths[i], b.Bytes(), 0o600)
+			var text []byte
+			if text, err = store.SealFile(m.To.Options.Sealer, b.Bytes(), s.Serial, s.Lineage); err == nil {
+				err = os.WriteFile(paths[i], text, 0o600)
+			}
 		}
 		if err != nil {
 			done()
@@ -298,7 +303,7 @@ func Vacate(ctx context.Context, m Migration, r Result) diag.List {
 	}
 	var ds diag.List
 	for _, name := range r.Copied {
-		if err := v.Vacate(ctx, name); err != nil {
+		if err := v.Vacate(ctx, name, m.From.Options); err != nil {
 			ds = append(ds, diag.Warnf(nil, "State left behind", "The state of the workspace %q was copied, but its old place could not be emptied: %s. Remove it by hand, so that nobody takes it for the present state.", name, err)...)
 		}
 	}

@@ -55,7 +55,7 @@ func examineBackend(ctx context.Context, c *command.Call, given []vars.Flag) int
 	missing := 0
 	c.Report.Human.Say(fmt.Sprintf("Backend %q, workspace %q\n\n", b.Config.Type, workspace))
 	info := store.LockInfo{Operation: "doctor", Who: c.User() + "@" + c.Host(), Version: statefile.Version, Created: c.Now()}
-	doctor.Run(ctx, b.Opened, workspace, project.StoreOptions(c, flags.State{}), info, func(f backend.Finding) {
+	doctor.Run(ctx, b.Opened, workspace, project.StoreOptions(c, b, flags.State{}), info, func(f backend.Finding) {
 		mark := "ok     "
 		if !f.OK {
 			mark = "missing"

@@ -125,7 +125,13 @@ func Explain(ctx context.Context, c *command.Call, o *Options, given engine.Expl
 func stateToExplain(ctx context.Context, p *project.Project, o *Options) (*state.State, diag.List) {
 	where := p.Backend
 	if o.state != "" {
-		where = func(ctx context.Context) (*project.Place, diag.List) { return project.LocalFile(ctx, p.Call) }
+		where = func(ctx context.Context) (*project.Place, diag.List) {
+			enc, ds := p.Encryption(ctx)
+			if ds.HasErrors() {
+				return nil, ds
+			}
+			return project.LocalFile(ctx, p.Call, enc)
+		}
 	}
 	b, ds := where(ctx)
 	if ds.HasErrors() {

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -39,20 +40,28 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	if i.Prompt.May(i.o.input) {
 		in.Ask = i.askArgument
 	}
-	if root.Backend != nil {
+	var enc *encryption.Config
+	var ds diag.List
+	if root.Backend != nil || root.Encryption != nil {
 		p, ds := i.loadForBackend(ctx)
 		if p == nil {
 			return ds
 		}
 		defer p.Close()
 		in.Eval = p.Static(ctx)
+		enc, ds = p.Encryption(ctx)
+		if ds.HasErrors() {
+			return ds
+		}
+	} else if enc, ds = project.EncryptionOf(ctx, i.Call, nil); ds.HasErrors() {
+		return ds
 	}
 	dir := project.FolderOf(i.Call)
 	out, ds := dir.Settle(ctx, in)
 	if ds.HasErrors() {
 		return ds
 	}
-	to, more := project.OpenBackend(ctx, i.Call, out.Config, root.Backend)
+	to, more := project.OpenBackend(ctx, i.Call, out.Config, root.Backend, enc)
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
@@ -107,7 +116,7 @@ func (i *initializer) sayConfigured(out *workdir.Outcome) {
 
 // migration is the copying of states that an init may have to do.
 func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *project.Place) (migrate.Migration, diag.List) {
-	from, ds := project.OpenBackend(ctx, i.Call, *out.From, nil)
+	from, ds := project.OpenBackend(ctx, i.Call, *out.From, nil, to.Encryption)
 	if ds.HasErrors() {
 		return migrate.Migration{}, ds
 	}
@@ -115,9 +124,9 @@ func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *p
 	if ds.HasErrors() {
 		return migrate.Migration{}, ds
 	}
-	options := project.StoreOptions(i.Call, flags.State{})
+	options, codec := project.StoreOptions(i.Call, to, flags.State{}), to.Encryption.State(ctx).Codec()
 	m := migrate.Migration{
-		From: migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: options}, To: migrate.Side{Type: out.Config.Type, Backend: to.Opened, Options: options},
+		From: migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: options, Codec: codec}, To: migrate.Side{Type: out.Config.Type, Backend: to.Opened, Options: options, Codec: codec},
 		Current: current, Dir: i.KeepDir(), Temp: i.Env.Get("TMPDIR"), Force: i.o.forceCopy, Timeout: i.o.lock.Timeout,
 	}
 	if i.o.lock.On {

@@ -169,9 +169,6 @@ func (i *initializer) run(ctx context.Context) diag.List {
 		return ds
 	}
 	i.Report.Say("\nInitializing the backend...\n")
-	if ds := project.Refuse(i.Call, root); len(ds) > 0 {
-		return ds
-	}
 	ds, more := nil, diag.List(nil)
 	if i.o.backendOn {
 		if more = i.initBackend(ctx, root); more.HasErrors() {

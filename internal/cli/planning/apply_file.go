@@ -21,15 +21,20 @@ import (
 // applyFile applies a saved plan: with the configuration, the variables, the
 // backend and the workspace that it was made with.
 func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
-	f, err := project.ReadPlanFile(c, o.file)
-	if err != nil {
-		return c.Fail(project.PlanFileError(o.file, err))
+	f, ds := project.ReadPlanFile(ctx, c, o.Vars, o.file)
+	if ds.HasErrors() {
+		return c.Fail(ds)
 	}
 	if f.Plan.Errored {
 		return c.Fail(diag.Errorf(nil, "Saved plan is incomplete", "The plan in %q was saved although planning ended with errors. It cannot be applied: plan again.", o.file))
 	}
 	p, ds := project.Load(ctx, c, project.Options{Vars: o.Vars, Workspace: f.Backend.Workspace, Saved: f.Config, Parallelism: o.Parallelism, Partial: true})
 	if p == nil {
+		return c.Fail(ds)
+	}
+	more := p.CheckSaved(ctx, o.file, f)
+	if ds = append(ds, more...); more.HasErrors() {
+		p.Close()
 		return c.Fail(ds)
 	}
 	b, more := p.BackendOf(ctx, f.Backend)

@@ -139,7 +139,7 @@ func (r *run) afterPlan(p *plan.Plan, o *planOptions, f *savedPlan) diag.List {
 
 // A savedPlan is the file of a plan before it is written.
 type savedPlan struct {
-	body bytes.Buffer
+	body []byte
 	err  error
 	ds   diag.List
 }
@@ -153,7 +153,10 @@ func (r *run) encode(p *plan.Plan) *savedPlan {
 	}
 	f := &planfile.File{Plan: p, Config: files, Backend: planfile.Backend{Type: r.backend.Config.Type, Config: r.backend.Config.Value, Workspace: r.Workspace}}
 	f.Lock, _ = os.ReadFile(r.Plugins.LockPath())
-	out.err = planfile.Write(&out.body, f, project.Version)
+	var body bytes.Buffer
+	if out.err = planfile.Write(&body, f, project.Version); out.err == nil {
+		out.body, out.err = project.SealPlan(r.Report.Context, r.backend.Encryption, body.Bytes())
+	}
 	return out
 }
 
@@ -163,7 +166,7 @@ func (f *savedPlan) write(path string) diag.List {
 	}
 	err := f.err
 	if err == nil {
-		err = atomicfile.Write(path, f.body.Bytes(), 0o600)
+		err = atomicfile.Write(path, f.body, 0o600)
 	}
 	if err != nil {
 		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)

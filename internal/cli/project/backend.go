@@ -2,7 +2,6 @@ package project
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/terrace-iac/terrace/config"
@@ -17,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/transfer"
@@ -61,10 +61,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A Place is where the state of the working folder lives.
+// A Place is where the state of the working folder lives, and how it is encrypted.
 type Place struct {
-	Config backend.Config
-	Opened backend.Backend
+	Config     backend.Config
+	Opened     backend.Backend
+	Encryption *encryption.Config // nil for none
 }
 
 // FolderOf is the working folder with its backend.
@@ -73,24 +74,6 @@ func FolderOf(c *command.Call) workdir.Dir {
 		Backends: c.Backends(), Path: c.Dir, Data: c.DataPath(), Env: c.Env,
 		Default: kinds.Default, Program: view.Program, Product: view.Product,
 	}
-}
-
-// Refuse says no to encryption, which this version does not have.
-func Refuse(c *command.Call, root *config.Module) diag.List {
-	var ds diag.List
-	if e := root.Encryption; e != nil {
-		ds = append(ds, &diag.Message{
-			Code: "backend/encryption", Summary: "State encryption not available", At: &e.At,
-			Detail: fmt.Sprintf("This configuration wants state and plans encrypted, which this version of %s cannot do yet. Nothing was read, and nothing is written without encryption in its place.", view.Product),
-		})
-	}
-	if c.Env.Get("TF_ENCRYPTION") != "" {
-		ds = append(ds, &diag.Message{
-			Code: "backend/encryption", Summary: "State encryption not available",
-			Detail: fmt.Sprintf("The environment variable TF_ENCRYPTION asks for encryption of state and plans, which this version of %s cannot do yet. Nothing was read, and nothing is written without encryption in its place.", view.Product),
-		})
-	}
-	return ds
 }
 
 // Static evaluates what stands in the backend block.
@@ -102,52 +85,67 @@ func (p *Project) Static(ctx context.Context) configure.Eval {
 // initialized first.
 func (p *Project) Backend(ctx context.Context) (*Place, diag.List) {
 	root := p.Engine.Root()
-	if ds := Refuse(p.Call, root); len(ds) > 0 {
-		return nil, ds
-	}
-	cfg, ds := FolderOf(p.Call).Current(root.Backend, p.Static(ctx))
+	enc, ds := p.Encryption(ctx)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	b, more := OpenBackend(ctx, p.Call, cfg, root.Backend)
+	cfg, more := FolderOf(p.Call).Current(root.Backend, p.Static(ctx))
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	b, more := OpenBackend(ctx, p.Call, cfg, root.Backend, enc)
 	return b, append(ds, more...)
 }
 
-func OpenBackend(ctx context.Context, c *command.Call, cfg backend.Config, block *config.Backend) (*Place, diag.List) {
+func OpenBackend(ctx context.Context, c *command.Call, cfg backend.Config, block *config.Backend, enc *encryption.Config) (*Place, diag.List) {
 	b, ds := FolderOf(c).Open(ctx, cfg, block)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return &Place{Config: cfg, Opened: b}, ds
+	return &Place{Config: cfg, Opened: b, Encryption: enc}, ds
 }
 
 // LocalFile is the place of states that are named by their files.
-func LocalFile(ctx context.Context, c *command.Call) (*Place, diag.List) {
+func LocalFile(ctx context.Context, c *command.Call, enc *encryption.Config) (*Place, diag.List) {
 	cfg, ds := FolderOf(c).Of(kinds.Default, cty.NilVal)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return OpenBackend(ctx, c, cfg, nil)
+	return OpenBackend(ctx, c, cfg, nil, enc)
 }
 
 // StoreOptions say how the states of this command are opened.
-func StoreOptions(c *command.Call, f flags.State) backend.StoreOptions {
-	return backend.StoreOptions{StatePath: f.Path, OutPath: f.Out, BackupPath: f.Backup, Waiting: func(l *store.LockInfo) { lockedBy(c, l) }}
+func StoreOptions(c *command.Call, b *Place, f flags.State) backend.StoreOptions {
+	return backend.StoreOptions{
+		StatePath: f.Path, OutPath: f.Out, BackupPath: f.Backup, Waiting: func(l *store.LockInfo) { lockedBy(c, l) },
+		Sealer: b.Encryption.State(c.Report.Context).Sealer(),
+	}
 }
 
 // OpenStore opens the state of a workspace.
 func OpenStore(c *command.Call, b *Place, workspace string, f flags.State) (store.Store, diag.List) {
-	st, err := b.Opened.Store(workspace, StoreOptions(c, f))
+	st, err := b.Opened.Store(workspace, StoreOptions(c, b, f))
 	if err != nil {
 		return nil, backend.Message("Failed to open the state", "", err)
 	}
 	return st, nil
 }
 
-// StateReader is readState for a call.
-func StateReader(c *command.Call) engine.ReadState {
+// An Encrypted gives the encryption of a configuration, nil for none.
+type Encrypted func(ctx context.Context) (*encryption.Config, diag.List)
+
+// StateReader serves terraform_remote_state for a call.
+func StateReader(c *command.Call, encrypted Encrypted) engine.ReadState {
 	return func(ctx context.Context, req engine.ReadStateRequest) (*state.State, diag.List) {
-		return readState(ctx, c, req)
+		r := remotestate.Reader{Backends: c.Backends(), Dir: c.Dir, Env: c.Env}
+		if !req.Check {
+			enc, ds := encrypted(ctx)
+			if ds.HasErrors() {
+				return nil, ds
+			}
+			r.Options.Sealer = enc.RemoteState(ctx, req.Address).Sealer()
+		}
+		return r.Read(ctx, req.Backend, req.Config, req.Workspace, req.Check)
 	}
 }
 
@@ -157,11 +155,5 @@ func ReadWorkspace(ctx context.Context, c *command.Call, b *Place, workspace str
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return readStore(ctx, c, st, workspace)
-}
-
-// readState serves terraform_remote_state.
-func readState(ctx context.Context, c *command.Call, req engine.ReadStateRequest) (*state.State, diag.List) {
-	r := remotestate.Reader{Backends: c.Backends(), Dir: c.Dir, Env: c.Env}
-	return r.Read(ctx, req.Backend, req.Config, req.Workspace, req.Check)
+	return readStore(ctx, c, b, st, workspace)
 }

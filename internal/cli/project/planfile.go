@@ -8,15 +8,9 @@ import (
 	"os"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/planfile"
 )
-
-// ReadPlanFile reads a saved plan. The error is as of os or of package planfile.
-func ReadPlanFile(c *command.Call, name string) (*planfile.File, error) {
-	return ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (*planfile.File, error) { return planfile.Read(r, size, Version) })
-}
 
 // ReadFile has a file read whose size must be known first.
 func ReadFile[T any](path string, read func(io.ReaderAt, int64) (T, error)) (T, error) {
@@ -48,14 +42,16 @@ func PlanFileError(name string, err error) diag.List {
 
 // BackendOf opens the backend that a plan was made with.
 func (p *Project) BackendOf(ctx context.Context, b planfile.Backend) (*Place, diag.List) {
-	if ds := Refuse(p.Call, p.Engine.Root()); len(ds) > 0 {
-		return nil, ds
-	}
-	c, ds := FolderOf(p.Call).Of(b.Type, b.Config)
+	enc, ds := p.Encryption(ctx)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return OpenBackend(ctx, p.Call, c, p.Engine.Root().Backend)
+	c, more := FolderOf(p.Call).Of(b.Type, b.Config)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	place, more := OpenBackend(ctx, p.Call, c, p.Engine.Root().Backend, enc)
+	return place, append(ds, more...)
 }
 
 // Version is the version of this program, as saved plans have it.

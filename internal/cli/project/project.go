@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/provider/install"
@@ -52,6 +53,10 @@ type Project struct {
 	Vars      vars.Values
 	Workspace string
 	Plugins   *Plugins
+
+	encrypts     sync.Once
+	encryption   *encryption.Config
+	encryptionDs diag.List
 }
 
 // Load loads the configuration of the working folder. With errors the project
@@ -146,7 +151,7 @@ func (p *Project) engineOptions(o Options) engine.Options {
 	out := engine.Options{
 		Dir: p.Dir, LaunchDir: p.Launch, DataDir: p.DataDir(), Workspace: p.Workspace, Environ: p.Env, Set: p.Report.Set,
 		Observe: p.Report.Event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.Parallelism, Providers: p.Plugins,
-		Services: engine.Services{ReadState: StateReader(p.Call), Provisioners: Provisioners{p.Call}}, Sources: o.Files,
+		Services: engine.Services{ReadState: StateReader(p.Call, p.Encryption), Provisioners: Provisioners{p.Call}}, Sources: o.Files,
 	}
 	if o.ConfigDir != "" {
 		out.Dir, out.DataDir = p.Path(o.ConfigDir), p.DataPath()

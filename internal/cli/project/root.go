@@ -49,15 +49,16 @@ func Virtual(c *command.Call) config.FS {
 // configuration do not keep them from their work.
 func WhereState(ctx context.Context, c *command.Call, given []vars.Flag) (*Place, diag.List) {
 	root, _ := Root(c)
-	if ds := Refuse(c, root); len(ds) > 0 {
-		return nil, ds
-	}
-	if root.Backend == nil {
-		cfg, ds := FolderOf(c).Current(nil, nil)
+	if root.Backend == nil && root.Encryption == nil {
+		enc, ds := fromEnvironment(c)
 		if ds.HasErrors() {
 			return nil, ds
 		}
-		b, more := OpenBackend(ctx, c, cfg, nil)
+		cfg, more := FolderOf(c).Current(nil, nil)
+		if ds = append(ds, more...); more.HasErrors() {
+			return nil, ds
+		}
+		b, more := OpenBackend(ctx, c, cfg, nil, enc)
 		return b, append(ds, more...)
 	}
 	p, ds := Load(ctx, c, Options{Vars: given, Input: false, Partial: true})
@@ -77,7 +78,7 @@ func CurrentState(ctx context.Context, c *command.Call, given []vars.Flag, path 
 		return nil, ds // also where a file is named: another backend has the last word
 	}
 	if path != "" {
-		file, ds := LocalFile(ctx, c)
+		file, ds := LocalFile(ctx, c, b.Encryption)
 		if ds.HasErrors() {
 			return nil, ds
 		}

@@ -28,7 +28,7 @@ func (p *Project) OpenState(ctx context.Context, b *Place, f flags.State, operat
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	o := StateOptions(p.Call, opened, p.Workspace)
+	o := StateOptions(p.Call, b, opened, p.Workspace)
 	o.Run = store.LockInfo{Operation: operation, Who: p.User() + "@" + p.Host(), Version: statefile.Version, Created: p.Now()}
 	o.KeepSegments = f.Journal == "store"
 	if f.On {
@@ -61,21 +61,25 @@ func lockedBy(c *command.Call, holder *store.LockInfo) {
 }
 
 // StateOptions says how a state is held that is kept in a store.
-func StateOptions(c *command.Call, st store.Store, workspace string) statemgr.Options {
-	return statemgr.Options{Store: st, Journal: backend.JournalPath(st, c.KeepDir(), workspace), Segments: backend.BlobsOf(st), Dir: c.KeepDir(), Rescue: func(last *state.State) diag.List { return rescue(c, last) }}
+func StateOptions(c *command.Call, b *Place, st store.Store, workspace string) statemgr.Options {
+	target := b.Encryption.State(c.Report.Context)
+	return statemgr.Options{
+		Store: st, Journal: backend.JournalPath(st, c.KeepDir(), workspace), Segments: backend.BlobsOf(st), Dir: c.KeepDir(),
+		Codec: target.Codec(), Sealer: target.Sealer(), Rescue: func(text []byte) diag.List { return rescue(c, text) },
+	}
 }
 
 // rescue prints a state that could be written nowhere.
-func rescue(c *command.Call, last *state.State) diag.List {
-	if err := statefile.Write(c.Stdout, last, true); err != nil {
+func rescue(c *command.Call, text []byte) diag.List {
+	if _, err := c.Stdout.Write(text); err != nil {
 		return diag.Errorf(nil, "Failed to print the state", "The state could not be printed either: %s. The journal holds what is not in the state: leave it where it is.", err)
 	}
 	return diag.Errorf(nil, "State printed", "As a last resort the state was printed to standard output. Save it as a file and bring it back with \"%s state push\", or with a tool that can.", view.Program)
 }
 
 // readStore reads a state for a command that changes nothing.
-func readStore(ctx context.Context, c *command.Call, st store.Store, workspace string) (*state.State, diag.List) {
-	return statemgr.Read(ctx, StateOptions(c, st, workspace))
+func readStore(ctx context.Context, c *command.Call, b *Place, st store.Store, workspace string) (*state.State, diag.List) {
+	return statemgr.Read(ctx, StateOptions(c, b, st, workspace))
 }
 
 // Unlock unlocks. It may be called more than once.

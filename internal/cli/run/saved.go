@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
@@ -136,13 +138,21 @@ type ShowOptions struct {
 	JSON   flags.JSON
 	HTML   string // the page to write; "" for none
 	Reveal bool
+	Vars   []vars.Flag // for the encryption of the working folder
 }
 
 // ShowPlan shows the saved plan of an estate.
-func ShowPlan(c *command.Call, o ShowOptions, name string) int {
+func ShowPlan(ctx context.Context, c *command.Call, o ShowOptions, name string) int {
 	p, err := openSaved(c, name)
 	if err != nil {
 		return c.Fail(project.PlanFileError(name, err))
+	}
+	enc, ds := project.EncryptionOf(ctx, c, o.Vars)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	for _, u := range p.Units {
+		u.Decrypt(enc.Plan(ctx).PlanSealer())
 	}
 	if o.JSON.On || o.JSON.Into != "" {
 		if err := p.Check(); err != nil { // before a part of it is told
@@ -154,6 +164,7 @@ func ShowPlan(c *command.Call, o ShowOptions, name string) int {
 	}
 	r := &estateRun{Call: c, f: &unitflags.Flags{}, name: "plan", shown: newDisplay()}
 	var results []*estate.Result
+	var hidden diag.List // units whose plans are encrypted otherwise
 	for _, u := range p.Units {
 		res := savedResult(u)
 		r.shown.width = max(r.shown.width, len(u.Name))
@@ -162,6 +173,10 @@ func ShowPlan(c *command.Call, o ShowOptions, name string) int {
 			continue
 		}
 		pieces, err := savedPieces(c, u, o.Reveal)
+		if errors.Is(err, planfile.ErrSealed) {
+			hidden = append(hidden, diag.Warnf(nil, "Plan not shown", "The plan of the unit %s: %s.", u.Name, err)...)
+			continue
+		}
 		if err != nil {
 			return c.Fail(project.PlanFileError(name, err))
 		}
@@ -182,7 +197,7 @@ func ShowPlan(c *command.Call, o ShowOptions, name string) int {
 		return 0
 	}
 	r.showPlans(results)
-	return 0
+	return c.Report.Status(hidden)
 }
 
 // savedResult is the result of a run that a unit of a saved plan stands for.

@@ -92,13 +92,9 @@ func runShow(ctx context.Context, c *command.Call, o *showOptions) int {
 	case o.module != "":
 		return showModule(ctx, c, o)
 	case o.plan != "" && run.IsPlan(c, o.plan):
-		return run.ShowPlan(c, run.ShowOptions{JSON: o.json, HTML: o.html, Reveal: o.reveal}, o.plan)
+		return run.ShowPlan(ctx, c, run.ShowOptions{JSON: o.json, HTML: o.html, Reveal: o.reveal, Vars: o.vars}, o.plan)
 	case o.plan != "":
-		f, err := project.ReadPlanFile(c, o.plan)
-		if err != nil {
-			return c.Fail(project.PlanFileError(o.plan, err))
-		}
-		return showPlan(ctx, c, o, f)
+		return showPlan(ctx, c, o, o.plan)
 	case o.path == "":
 		st, ds := project.CurrentState(ctx, c, o.vars, "")
 		if ds.HasErrors() {
@@ -111,6 +107,9 @@ func runShow(ctx context.Context, c *command.Call, o *showOptions) int {
 
 // showFile shows a file that is a plan or a state.
 func showFile(ctx context.Context, c *command.Call, o *showOptions) int {
+	if run.IsPlan(c, o.path) {
+		return run.ShowPlan(ctx, c, run.ShowOptions{JSON: o.json, HTML: o.html, Reveal: o.reveal, Vars: o.vars}, o.path)
+	}
 	head := make([]byte, 4)
 	file, err := os.Open(c.Path(o.path))
 	if err != nil {
@@ -118,15 +117,8 @@ func showFile(ctx context.Context, c *command.Call, o *showOptions) int {
 	}
 	n, _ := io.ReadFull(file, head)
 	_ = file.Close()
-	if planfile.IsPlan(head[:n]) {
-		if run.IsPlan(c, o.path) {
-			return run.ShowPlan(c, run.ShowOptions{JSON: o.json, HTML: o.html, Reveal: o.reveal}, o.path)
-		}
-		f, err := project.ReadPlanFile(c, o.path)
-		if err != nil {
-			return c.Fail(project.PlanFileError(o.path, err))
-		}
-		return showPlan(ctx, c, o, f)
+	if planfile.IsPlan(head[:n]) || project.IsSealedPlan(c, o.path) {
+		return showPlan(ctx, c, o, o.path)
 	}
 	st, ds := project.CurrentState(ctx, c, o.vars, o.path)
 	if ds.HasErrors() {
@@ -147,12 +139,19 @@ func notShown(state, plan string) diag.List {
 	return diag.Errorf(nil, "Failed to read the given file as a state or plan file", "%s", detail)
 }
 
-func showPlan(ctx context.Context, c *command.Call, o *showOptions, f *planfile.File) int {
-	p, ds := project.Load(ctx, c, project.Options{Vars: o.vars, Workspace: f.Backend.Workspace, Saved: f.Config, Partial: true})
-	if p == nil {
+func showPlan(ctx context.Context, c *command.Call, o *showOptions, name string) int {
+	f, ds := project.ReadPlanFile(ctx, c, o.vars, name)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	p, more := project.Load(ctx, c, project.Options{Vars: o.vars, Workspace: f.Backend.Workspace, Saved: f.Config, Partial: true})
+	if ds = append(ds, more...); p == nil {
 		return c.Fail(ds)
 	}
 	defer p.Close()
+	if more := p.CheckSaved(ctx, name, f); more.HasErrors() {
+		return c.Fail(append(ds, more...))
+	}
 	if more := p.SelectProviders(ctx, f.Plan.PrevRun, f.Plan.Prior); more.HasErrors() {
 		return c.Fail(append(ds, more...))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/stateedit"
@@ -339,11 +340,20 @@ refused unless -force is given.`,
 					return 1
 				}
 				defer c.Report.Finish()
-				s, ds := given(c)
+				b, ds := given(c)
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}
-				h, ds := o.take(ctx, c, "state-push")
+				at, _, ds := o.open(ctx, c)
+				if ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				s, more := pushed(c.Arg(0), b, at.Sealer)
+				if ds = append(ds, more...); more.HasErrors() {
+					return c.Fail(ds)
+				}
+				h, more := o.takeAt(ctx, c, at, "state-push")
+				ds = append(ds, more...)
 				if h == nil {
 					return c.Fail(ds)
 				}
@@ -359,7 +369,7 @@ refused unless -force is given.`,
 }
 
 // given reads the state that is pushed.
-func given(c *command.Call) (*state.State, diag.List) {
+func given(c *command.Call) ([]byte, diag.List) {
 	name := c.Arg(0)
 	var b []byte
 	var err error
@@ -374,6 +384,18 @@ func given(c *command.Call) (*state.State, diag.List) {
 			err = fmt.Errorf("open %s: %w", name, e.Err)
 		}
 		return nil, diag.Errorf(nil, "Failed to open the given state file", "%s.", err)
+	}
+	return b, nil
+}
+
+// pushed is the state of a file that is pushed: in the clear, as "state pull" prints it,
+// or encrypted, as errored.tfstate is. sealer is nil where states are not encrypted.
+func pushed(name string, b []byte, sealer store.Sealer) (*state.State, diag.List) {
+	if sealer != nil && encryption.Sealed(b) {
+		var err error
+		if b, _, err = sealer.Open(b); err != nil {
+			return nil, diag.Errorf(nil, "Failed to read the given state file", "%s cannot be decrypted: %s.", name, err)
+		}
 	}
 	s, ds := statefile.Parse(name, b)
 	if !ds.HasErrors() && s == nil {
@@ -425,17 +447,17 @@ can lose state.`,
 }
 
 func unlock(ctx context.Context, c *command.Call, o *common, force bool) int {
-	st, workspace, ds := o.open(ctx, c)
+	at, workspace, ds := o.open(ctx, c)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	u, ok := st.(store.Unlocker)
+	u, ok := at.Store.(store.Unlocker)
 	if !ok {
 		return c.Fail(append(ds, diag.Errorf(nil, "State locked by another local process", "Local state cannot be unlocked by another process: the lock ends with the process that holds it.")...))
 	}
 	id := c.Arg(0)
 	place := "the workspace " + cmp.Or(workspace, store.Default)
-	if p, ok := st.(interface{ Place() string }); ok {
+	if p, ok := at.Store.(interface{ Place() string }); ok {
 		place += " (" + p.Place() + ")"
 	}
 	if !force {

@@ -58,48 +58,55 @@ func (o *common) writing() command.Flags {
 }
 
 // open opens the state that the flags name.
-func (o *common) open(ctx context.Context, c *command.Call) (st store.Store, workspace string, ds diag.List) {
+func (o *common) open(ctx context.Context, c *command.Call) (at statemgr.Options, workspace string, ds diag.List) {
 	place, ds := project.WhereState(ctx, c, o.vars)
 	if ds.HasErrors() {
-		return nil, "", ds
+		return at, "", ds
 	}
 	workspace, more := project.WorkspaceName(c)
 	if ds = append(ds, more...); ds.HasErrors() {
-		return nil, "", ds
+		return at, "", ds
 	}
 	if o.state.Path != "" {
-		if place, more = project.LocalFile(ctx, c); more.HasErrors() {
-			return nil, "", append(ds, more...)
+		if place, more = project.LocalFile(ctx, c, place.Encryption); more.HasErrors() {
+			return at, "", append(ds, more...)
 		}
 		workspace = store.Default
 	}
-	st, more = project.OpenStore(c, place, workspace, o.state)
-	return st, workspace, append(ds, more...)
+	st, more := project.OpenStore(c, place, workspace, o.state)
+	if ds = append(ds, more...); more.HasErrors() {
+		return at, "", ds
+	}
+	return project.StateOptions(c, place, st, workspace), workspace, ds
 }
 
 // read reads the state without changing anything.
 func (o *common) read(ctx context.Context, c *command.Call) (*state.State, diag.List) {
-	st, workspace, ds := o.open(ctx, c)
+	at, _, ds := o.open(ctx, c)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	s, more := statemgr.Read(ctx, project.StateOptions(c, st, workspace))
+	s, more := statemgr.Read(ctx, at)
 	return s, append(ds, more...)
 }
 
 // take locks and reads the state. operation is what the lock says.
 func (o *common) take(ctx context.Context, c *command.Call, operation string) (*statemgr.State, diag.List) {
-	st, workspace, ds := o.open(ctx, c)
+	at, _, ds := o.open(ctx, c)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	at := project.StateOptions(c, st, workspace)
+	h, more := o.takeAt(ctx, c, at, operation)
+	return h, append(ds, more...)
+}
+
+// takeAt locks and reads the state that was opened.
+func (o *common) takeAt(ctx context.Context, c *command.Call, at statemgr.Options, operation string) (*statemgr.State, diag.List) {
 	at.Run = store.LockInfo{Operation: operation, Who: c.User() + "@" + c.Host(), Version: statefile.Version, Created: c.Now()}
 	if o.state.On {
 		at.Lock, at.Timeout = &at.Run, o.state.Timeout
 	}
-	h, more := statemgr.Take(ctx, at)
-	return h, append(ds, more...)
+	return statemgr.Take(ctx, at)
 }
 
 // stamped makes the backup a file with the time in its name, as the commands that
@@ -109,8 +116,8 @@ func (o *common) stamped(ctx context.Context, c *command.Call) diag.List {
 		return nil
 	}
 	o.state.Backup = ""
-	st, _, ds := o.open(ctx, c)
-	if file, ok := st.(interface{ Path() string }); ok {
+	opened, _, ds := o.open(ctx, c)
+	if file, ok := opened.Store.(interface{ Path() string }); ok {
 		at := c.Now().Unix()
 		for {
 			o.state.Backup = fmt.Sprintf("%s.%d.backup", file.Path(), at)

@@ -27,6 +27,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
@@ -130,8 +131,8 @@ func estateHost(c *command.Call, cfg *cliconfig.Config, attached map[addr.Provid
 		Providers:    unitProviders(c, cfg, attached),
 		Init:         func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
 		Provisioners: func(f estate.Folder) engine.Provisioners { return project.Provisioners{Call: within(c, f)} },
-		ReadState: func(dir string) engine.ReadState {
-			return project.StateReader(c.Below(dir))
+		ReadState: func(dir string, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.ReadState {
+			return project.StateReader(c.Below(dir), encrypted)
 		},
 		Backends: c.Backends(), KeepSegments: c.Env.Get("TERRACE_JOURNAL") == "store",
 		Waiting: func(unit string, holder *store.LockInfo) {

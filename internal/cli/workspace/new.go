@@ -65,7 +65,7 @@ func (w *workspaceRun) copyInto(ctx context.Context, o *workspaceOptions) diag.L
 		return diag.Errorf(nil, "Failed to read state", "The state file %s cannot be read: %s.", o.state, err)
 	}
 	_ = f.Close()
-	file, ds := project.LocalFile(ctx, w.Call)
+	file, ds := project.LocalFile(ctx, w.Call, w.backend.Encryption)
 	if ds.HasErrors() {
 		return ds
 	}

@@ -111,7 +111,7 @@ func workspaces(ctx context.Context, c *command.Call, given []vars.Flag) (*works
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	w := &workspaceRun{Call: c, backend: b, all: backend.Workspaces{Backend: b.Opened, Options: project.StoreOptions(c, flags.State{})}}
+	w := &workspaceRun{Call: c, backend: b, all: backend.Workspaces{Backend: b.Opened, Options: project.StoreOptions(c, b, flags.State{})}}
 	var more diag.List
 	if w.current, more = project.WorkspaceName(c); more.HasErrors() {
 		return nil, append(ds, more...)

@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
@@ -20,19 +21,19 @@ import (
 // planAndApply is the turn of a unit in a plan and an apply.
 func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	u := t.Unit
-	where, ds := t.States.Where(ctx, u.Name, t.dir, t.engine.Root(), t.engine, t.values, t.environ())
-	if ds.HasErrors() {
-		return ds
+	where, about := t.States.Where(ctx, u.Name, t.dir, t.engine.Root(), t.engine, t.values, t.environ())
+	if about.HasErrors() {
+		return about
 	}
 	skip := t.o.Plans.SkipRefresh
 	if t.extra.Refresh != nil {
 		skip = skip || !*t.extra.Refresh
 	}
-	if ds = t.claimState(ctx, where); ds.HasErrors() {
+	if ds := t.claimState(ctx, where); ds.HasErrors() {
 		return ds
 	}
 	h, ds := t.take(ctx, where)
-	if ds.HasErrors() {
+	if ds = append(about, ds...); ds.HasErrors() {
 		return ds
 	}
 	t.held = h
@@ -55,7 +56,7 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
-	t.notePlan(p)
+	t.notePlan(p, where.Encryption.Plan(ctx).PlanSealer())
 	if t.o.Op == Plan {
 		t.Made.Set(u.ID, t.planned(p))
 		return ds
@@ -118,11 +119,11 @@ func (t *Turn) planned(p *plan.Plan) cty.Value {
 	return outputs.Planned(p, t.engine.Root())
 }
 
-// notePlan takes the unit's plan.
-func (t *Turn) notePlan(p *plan.Plan) {
+// notePlan takes the unit's plan, which by encrypts where it is saved.
+func (t *Turn) notePlan(p *plan.Plan, by planfile.Sealer) {
 	t.res.Plan, t.res.Changes, t.res.Deferred, t.res.Counts = p, p.HasChanges(), t.deferrals(p), report.CountsOf(p)
 	if t.o.Saving != nil {
-		t.o.Saving.Take(t.Unit.Name, t.digest(), p)
+		t.o.Saving.Take(t.Unit.Name, t.digest(), by, p)
 	}
 	if t.o.Observe.Planned != nil {
 		t.o.Observe.Planned(t.Unit, t.engine, p)
@@ -138,7 +139,7 @@ func (t *Turn) notePlan(p *plan.Plan) {
 // apply carries the plan out.
 func (t *Turn) apply(ctx context.Context, p *plan.Plan) diag.List {
 	h := t.held
-	if !p.HasChanges() && p.Prior.Equal(p.PrevRun) { // else what was read or refreshed goes into state
+	if !p.HasChanges() && p.Prior.Equal(p.PrevRun) && !h.Migrating() { // else what was read or refreshed goes into state
 		t.applied(p)
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
@@ -62,6 +63,9 @@ func (t *Turn) engineOptions() engine.Options {
 		calls = t.extra.Calls
 	}
 	o := t.Host.engineOptions(t.folder(), t.dir.Parsed, t.Machine.Now)
+	if t.Host.ReadState != nil {
+		o.ReadState = t.Host.ReadState(t.dir.Path, t.encryption)
+	}
 	o.Workspace, o.Parallelism, o.Observe = t.States.Workspace(t.dir.Path), calls, t.observe()
 	o.Processes, o.Turn = t.procs, t.Unit.Name
 	return o
@@ -73,10 +77,13 @@ func (h *Host) engineOptions(at Folder, p *workdir.Parsed, now func() time.Time)
 	if h.Provisioners != nil {
 		out.Provisioners = h.Provisioners(at)
 	}
-	if h.ReadState != nil {
-		out.ReadState = h.ReadState(at.Dir)
-	}
 	return out
+}
+
+// encryption is how state and plans of the unit are encrypted; nil for not at all. It is
+// known once the engine is open and the inputs are computed.
+func (t *Turn) encryption(ctx context.Context) (*encryption.Config, diag.List) {
+	return t.States.Encryption(ctx, t.dir, t.engine.Root(), t.engine, t.values, t.environ())
 }
 
 // observe is where events of the unit's engine go.

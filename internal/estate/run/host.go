@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -25,8 +26,9 @@ type Host struct {
 	Init func(ctx context.Context, in Installing) diag.List
 	// Provisioners runs provisioner blocks in a folder.
 	Provisioners func(Folder) engine.Provisioners
-	// ReadState serves terraform_remote_state in a folder.
-	ReadState func(dir string) engine.ReadState
+	// ReadState serves terraform_remote_state in a folder, whose configuration says how
+	// states are encrypted.
+	ReadState func(dir string, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.ReadState
 	// Providers are those of the unit in a folder; nil: the built-in provider alone.
 	Providers func(Folder) Providers
 	// Backends are the kinds of backends, opened once each for all units.

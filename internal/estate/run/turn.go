@@ -58,12 +58,6 @@ func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 	if ds = t.First.Of(ds); ds.HasErrors() {
 		return false, ds
 	}
-	if t.o.Approved != nil {
-		var more diag.List
-		if t.approval, more = saved.Of(t.o.Approved, u.Name); more.HasErrors() {
-			return false, append(ds, more...)
-		}
-	}
 	stop, more := t.excluded()
 	if !stop && !more.HasErrors() {
 		var wrong diag.List
@@ -144,6 +138,15 @@ func (t *Turn) evaluate(ctx context.Context) (idle bool, ds diag.List) {
 			return empty, about
 		}
 		return false, append(ds, about...)
+	}
+	if t.o.Approved != nil {
+		enc, more := t.encryption(ctx)
+		if ds = append(ds, more.Errors()...); more.HasErrors() {
+			return false, ds
+		}
+		if t.approval, more = saved.Of(t.o.Approved, u.Name, enc.Plan(ctx).PlanSealer()); more.HasErrors() {
+			return false, append(ds, more...)
+		}
 	}
 	for name, v := range t.approval.Inputs() { // nothing gives them a value now
 		if _, ok := t.values[name]; !ok && declared[name] != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/plan"
@@ -236,9 +237,9 @@ func plainPath(p cty.Path) cty.Path {
 	return out
 }
 
-// Of is the approval of a unit among all, read from the file if it comes from one. A unit
-// that is not among them may do nothing.
-func Of(all map[string]*Approval, unit string) (*Approval, diag.List) {
+// Of is the approval of a unit among all, read from the file if it comes from one, which
+// by decrypts; nil does not. A unit that is not among them may do nothing.
+func Of(all map[string]*Approval, unit string, by planfile.Sealer) (*Approval, diag.List) {
 	a := all[unit]
 	switch {
 	case a == nil:
@@ -246,7 +247,15 @@ func Of(all map[string]*Approval, unit string) (*Approval, diag.List) {
 	case a.saved == nil:
 		return a, nil
 	}
-	p, err := a.saved.Plan()
+	a.saved.Decrypt(by)
+	var p *plan.Plan
+	var err error
+	if by != nil && !a.saved.part.Sealed() { // anybody may have made it
+		_, err = by.OpenPlan(nil)
+	}
+	if err == nil {
+		p, err = a.saved.Plan()
+	}
 	if err != nil {
 		return nil, diag.Errorf(nil, "Failed to read the saved plan", "What the saved plan holds of the unit %s cannot be read: %s. Nothing of the unit was changed. Plan again.", unit, err)
 	}

@@ -89,6 +89,9 @@ const unitMember = "unit"
 // Plan is the plan of the unit, without its states; nil if there is none.
 func (s *Unit) Plan() (*plan.Plan, error) { return s.part.Plan() }
 
+// Decrypt says what reads the plan and the notes of the unit; nil for nothing.
+func (s *Unit) Decrypt(by planfile.Sealer) { s.part.Sealer = by }
+
 // Note is what the caller saved of the unit by a name; nil if there is nothing.
 func (s *Unit) Note(name string) ([]byte, error) { return s.part.Get(name) }
 
@@ -123,9 +126,10 @@ func (s *Saving) note(err error) {
 }
 
 // Take takes the plan of a unit, in place of an earlier one with its notes. digest tells
-// its configuration from any other.
-func (s *Saving) Take(unit, digest string, p *plan.Plan) {
+// its configuration from any other. by encrypts them; nil leaves them in the clear.
+func (s *Saving) Take(unit, digest string, by planfile.Sealer, p *plan.Plan) {
 	u := s.of(unit, true)
+	u.part.Sealer = by
 	from := journal.HeaderOf(p.PrevRun)
 	u.head = head{Planned: true, Counts: report.CountsOf(p), Changes: p.HasChanges(), Digest: digest, Lineage: from.Lineage, Serial: from.Serial}
 	if err := u.part.PutPlan(p); err != nil {
@@ -154,7 +158,9 @@ func (s *Saving) Save(about About, results []*report.Result) (*Plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("unit %s: %w", u.Name, err)
 		}
-		s.Note(u.Name, unitMember, body)
+		if err := u.part.PutPlain(unitMember, body); err != nil {
+			return nil, fmt.Errorf("unit %s: %w", u.Name, err)
+		}
 		out.Units = append(out.Units, u)
 	}
 	return out, s.err
@@ -188,7 +194,7 @@ func Read(r io.ReaderAt, size int64, version string) (*Plan, error) {
 	}
 	for _, part := range b.Parts {
 		u := &Unit{part: part}
-		body, err := part.Get(unitMember)
+		body, err := part.GetPlain(unitMember)
 		if err == nil && json.Unmarshal(body, u) != nil {
 			err = fmt.Errorf("%w of an estate: what it says of a unit is not what was written", planfile.ErrNotPlan)
 		}

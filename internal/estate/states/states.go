@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/configure"
+	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
@@ -68,6 +69,9 @@ type Place struct {
 	Workspace string
 	Dir       string // the folder for journals of states elsewhere, and for errored.tfstate
 	At        *source.Range
+	// Encryption is how the unit's module and environment want state and plans; nil for in
+	// the clear.
+	Encryption *encryption.Config
 }
 
 // Where tells where the state of a unit is: where its remote_state says, else where the
@@ -77,24 +81,24 @@ type Place struct {
 // that backends get credentials from, nil for that of the machine.
 func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue, env sys.Env) (Place, diag.List) {
 	p := Place{Unit: name, Workspace: k.Workspace(d.Path), Dir: d.Path}
-	if root != nil && root.Encryption != nil {
-		return p, diag.Errorf(&root.Encryption.At, "State encryption not available", "This module wants its state encrypted, which this version cannot do yet. Nothing was read.")
+	var ds, more diag.List
+	if p.Encryption, ds = k.Encryption(ctx, d, root, eng, values, env); ds.HasErrors() {
+		return p, ds
 	}
-	var ds diag.List
 	switch {
 	case d.Remote != nil:
 		p.At = d.Remote.At
-		p.Config, ds = k.fromRemoteState(ctx, d, root, eng, values)
+		p.Config, more = k.fromRemoteState(ctx, d, root, eng, values)
 	case root != nil && root.Backend != nil && eng != nil:
 		p.At = &root.Backend.At
-		p.Config, ds = k.fromBlock(ctx, eng, root.Backend, values)
+		p.Config, more = k.fromBlock(ctx, eng, root.Backend, values)
 	case d.Unit.Module != "":
 		p.Dir = k.s.OwnDir(d.Unit)
 		p.Config = k.s.Backends.InFolder(p.Dir)
 	default:
 		p.Config = k.s.Backends.InFolder(d.Path)
 	}
-	if ds.HasErrors() {
+	if ds = append(ds, more...); more.HasErrors() {
 		return p, ds
 	}
 	if p.Config.Dir == "" {
@@ -105,6 +109,33 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 	}
 	p.Config.Env, p.Config.Value = env, k.checkedOut(p.Config.Value)
 	return p, ds
+}
+
+// Encryption is how state and plans of a unit are encrypted, as its module, its
+// remote_state and the environment say; nil for not at all. The arguments are as for
+// Where.
+func (k *Keeper) Encryption(ctx context.Context, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue, env sys.Env) (*encryption.Config, diag.List) {
+	if env == nil {
+		env = k.s.Environ
+	}
+	eval := encryption.Constant
+	if eng != nil {
+		eval = func(x hcl.Expression) (cty.Value, diag.List) { return eng.Static(ctx, values, x) }
+	}
+	var block hcl.Body
+	if root != nil && root.Encryption != nil {
+		block = root.Encryption.Body
+	}
+	if generated, ds := d.Encryption(); generated != nil || ds.HasErrors() {
+		if block != nil && !ds.HasErrors() {
+			ds = diag.Errorf(&root.Encryption.At, "Duplicate encryption configuration", "The module has an encryption block, and the remote_state of the unit, from which another one is made, says something about encryption too.").Note(d.Remote.At, "it is here")
+		}
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		block = generated
+	}
+	return encryption.Parse(block, env.Get(encryption.Variable), eval, k.s.Backends.Services(d.Path, env))
 }
 
 // Home is the folder for what must outlive the working directory of a unit, which may be
@@ -175,7 +206,7 @@ func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 	if ds.HasErrors() {
 		return nil, located(ds, p.At)
 	}
-	st, err := b.Store(p.Workspace, backend.StoreOptions{Unit: p.Unit, Waiting: func(holder *store.LockInfo) {
+	st, err := b.Store(p.Workspace, backend.StoreOptions{Unit: p.Unit, Sealer: p.Encryption.State(ctx).Sealer(), Waiting: func(holder *store.LockInfo) {
 		if k.s.Waiting != nil {
 			k.s.Waiting(p.Unit, holder)
 		}
@@ -217,7 +248,11 @@ func (k *Keeper) held(ctx context.Context, p Place) (statemgr.Options, diag.List
 	if ds.HasErrors() {
 		return statemgr.Options{}, ds
 	}
-	return statemgr.Options{Store: st, Journal: backend.JournalPath(st, p.Dir, p.Workspace), Segments: backend.BlobsOf(st), KeepSegments: k.s.KeepSegments, Dir: p.Dir}, ds
+	target := p.Encryption.State(ctx)
+	return statemgr.Options{
+		Store: st, Journal: backend.JournalPath(st, p.Dir, p.Workspace), Segments: backend.BlobsOf(st), KeepSegments: k.s.KeepSegments, Dir: p.Dir,
+		Codec: target.Codec(), Sealer: target.Sealer(),
+	}, ds
 }
 
 // Take locks and reads a unit's state, and brings the journal of a killed run

@@ -1,6 +1,7 @@
 package workdir
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -40,17 +43,17 @@ func (m *Maker) generate(t *demand.Task, d *Dir) diag.List {
 	if rs == nil || ds.HasErrors() {
 		return ds
 	}
-	if !unit.Known(rs.Config) || rs.Generate != nil && rs.Generate.Late {
+	if !unit.Known(rs.Config) || encrypts(rs) && !unit.Known(rs.Encryption) || rs.Generate != nil && rs.Generate.Late {
 		d.Waits, d.WaitsIn = "remote_state", "remote_state"
 		return ds
 	}
-	if rs.Encryption != cty.NilVal && !rs.Encryption.IsNull() {
-		return append(ds, diag.Errorf(rs.At, "State encryption not available", "The unit wants its state encrypted, which this version cannot do yet. Nothing was read, and nothing is written without encryption in its place.")...)
-	}
 	if rs.Generate == nil {
+		if encrypts(rs) {
+			ds = append(ds, diag.Errorf(rs.At, "Encryption without a generated file", "The encryption of a remote_state becomes an encryption block in the file that it generates, and it generates none. Add generate = { path = \"backend.tf\", if_exists = \"overwrite_terragrunt\" }, or write the encryption block into the module.")...)
+		}
 		return ds
 	}
-	text := m.backendBlock(rs.Backend, rs.Config)
+	text := m.backendBlock(rs)
 	name := filepath.ToSlash(filepath.Clean(rs.Generate.Path))
 	g := unit.Generate{Path: rs.Generate.Path, IfExists: rs.Generate.IfExists, Contents: cty.StringVal(text), CommentPrefix: "# ", At: rs.At}
 	if _, err := d.Files.ReadBelow(name); err != nil && !filepath.IsAbs(name) {
@@ -68,7 +71,7 @@ func (m *Maker) ownBackend(t *demand.Task, d *Dir) {
 	}
 	c := m.s.Backends.InFolder(m.StateDir(d.Unit))
 	d.backendAt = "terrace_backend.tf"
-	d.backend = []byte(m.backendBlock(c.Type, c.Value))
+	d.backend = []byte(m.backendBlock(&unit.RemoteState{Backend: c.Type, Config: c.Value}))
 }
 
 // StateDir is the folder of the state of an environment file's unit.
@@ -139,14 +142,22 @@ func firstLine(b []byte) string {
 }
 
 // backendBlock writes a backend block. What the kind has as blocks is written so.
-func (m *Maker) backendBlock(kind string, config cty.Value) string {
+func (m *Maker) backendBlock(rs *unit.RemoteState) string {
 	f := hclwrite.NewEmptyFile()
-	b := f.Body().AppendNewBlock("terraform", nil).Body().AppendNewBlock("backend", []string{kind}).Body()
-	config, _ = m.s.Backends.Strip(kind, config).UnmarkDeep()
-	if config.IsNull() || !config.CanIterateElements() {
-		return string(f.Bytes())
+	terraform := f.Body().AppendNewBlock("terraform", nil).Body()
+	m.writeBackend(terraform.AppendNewBlock("backend", []string{rs.Backend}).Body(), rs)
+	if encrypts(rs) {
+		_ = writeEncryption(terraform.AppendNewBlock("encryption", nil).Body(), rs.Encryption) // Encryption reports the error
 	}
-	known, ds := m.s.Backends.Kind(kind)
+	return string(f.Bytes()) // formatted
+}
+
+func (m *Maker) writeBackend(b *hclwrite.Body, rs *unit.RemoteState) {
+	config, _ := m.s.Backends.Strip(rs.Backend, rs.Config).UnmarkDeep()
+	if config.IsNull() || !config.CanIterateElements() {
+		return
+	}
+	known, ds := m.s.Backends.Kind(rs.Backend)
 	all := config.AsValueMap()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		v := all[name]
@@ -158,7 +169,62 @@ func (m *Maker) backendBlock(kind string, config cty.Value) string {
 			b.SetAttributeValue(name, v)
 		}
 	}
-	return string(f.Bytes()) // formatted
+}
+
+// encrypts reports whether a remote_state says something about encryption.
+func encrypts(rs *unit.RemoteState) bool {
+	return rs != nil && rs.Encryption != cty.NilVal && !rs.Encryption.IsNull()
+}
+
+// writeEncryption writes what an encryption block says where a remote_state has one key
+// provider, with the arguments beside its name.
+func writeEncryption(b *hclwrite.Body, v cty.Value) error {
+	v, _ = v.UnmarkDeep()
+	if !v.CanIterateElements() || v.LengthInt() == 0 {
+		return errors.New("it must be an object with the name of a key_provider and its arguments")
+	}
+	all := v.AsValueMap()
+	typ, ok := all["key_provider"]
+	if !ok || typ.Type() != cty.String || typ.IsNull() || typ.AsString() == "" {
+		return errors.New("the attribute \"key_provider\" is required: the type of the key provider, such as \"pbkdf2\"")
+	}
+	delete(all, "key_provider")
+	const name = "default"
+	provider := b.AppendNewBlock("key_provider", []string{typ.AsString(), name}).Body()
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		if !all[k].IsNull() {
+			provider.SetAttributeValue(k, all[k])
+		}
+	}
+	reference := func(to *hclwrite.Body, argument string, steps ...string) {
+		t := hcl.Traversal{hcl.TraverseRoot{Name: steps[0]}}
+		for _, s := range steps[1:] {
+			t = append(t, hcl.TraverseAttr{Name: s})
+		}
+		to.SetAttributeTraversal(argument, t)
+	}
+	reference(b.AppendNewBlock("method", []string{"aes_gcm", name}).Body(), "keys", "key_provider", typ.AsString(), name)
+	for _, target := range []string{"state", "plan"} {
+		reference(b.AppendNewBlock(target, nil).Body(), "method", "method", "aes_gcm", name)
+	}
+	return nil
+}
+
+// Encryption is the encryption block that the remote_state of the unit generates; nil if
+// it generates none.
+func (d *Dir) Encryption() (hcl.Body, diag.List) {
+	if !encrypts(d.Remote) {
+		return nil, nil
+	}
+	f := hclwrite.NewEmptyFile()
+	if err := writeEncryption(f.Body(), d.Remote.Encryption); err != nil {
+		return nil, diag.Errorf(d.Remote.At, "Invalid encryption", "The encryption of the remote_state cannot be used: %s.", err)
+	}
+	parsed, diags := hclsyntax.ParseConfig(f.Bytes(), "remote_state.encryption", hcl.InitialPos)
+	if diags.HasErrors() {
+		return nil, diag.FromHCL(diags)
+	}
+	return parsed.Body, nil
 }
 
 // writeBlocks writes the blocks of one type: an object is one block, a list several.

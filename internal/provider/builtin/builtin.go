@@ -38,6 +38,7 @@ type ReadStateRequest struct {
 	Backend   string
 	Config    cty.Value // an object, or null of any type
 	Workspace string    // "" for the default one
+	Address   string    // of the data source; "" where it is not known
 	Check     bool      // check Backend and Config alone; nothing is read and the State is nil
 }
 

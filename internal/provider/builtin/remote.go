@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -42,6 +43,9 @@ func (p *Provider) remoteState(ctx context.Context, config cty.Value, check bool
 		return nil, diag.Errorf(nil, "No states to read", "The built-in provider was started without access to states.")
 	}
 	req := ReadStateRequest{Backend: config.GetAttr("backend").AsString(), Config: config.GetAttr("config"), Check: check}
+	if a, ok := provider.InstanceOf(ctx); ok {
+		req.Address = a.String()
+	}
 	if ws := config.GetAttr("workspace"); ws.IsKnown() && !ws.IsNull() {
 		req.Workspace = ws.AsString()
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -21,8 +22,8 @@ const erroredName = "errored.tfstate"
 // Without errors the message is a warning that says where it is and what to do.
 // With errors the caller must give the state to the user another way, on
 // standard output in the last resort.
-func writeErrored(dir string, st *state.State) (path string, ds diag.List) {
-	if path, ds = save(dir, st); ds.HasErrors() {
+func writeErrored(o Options, st *state.State) (path string, ds diag.List) {
+	if path, ds = save(o, st); ds.HasErrors() {
 		return "", ds
 	}
 	return path, diag.Warnf(nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, path)
@@ -30,23 +31,31 @@ func writeErrored(dir string, st *state.State) (path string, ds diag.List) {
 
 // writeApart does the same for a state that holds only what the journal of
 // another state knew, which must not be pushed.
-func writeApart(dir string, st *state.State) (path string, ds diag.List) {
-	if path, ds = save(dir, st); ds.HasErrors() {
+func writeApart(o Options, st *state.State) (path string, ds diag.List) {
+	if path, ds = save(o, st); ds.HasErrors() {
 		return "", ds
 	}
 	return path, diag.Warnf(nil, "Objects saved to another file", "What the journal knew was saved to %s. Compare it with the state, import what the state lacks, and do not push it: it holds these objects alone.", path)
 }
 
-func save(dir string, st *state.State) (path string, ds diag.List) {
-	path = filepath.Join(dir, erroredName)
+// textOf is the text of a state file, encrypted if states are.
+func textOf(o Options, st *state.State) ([]byte, error) {
 	var b bytes.Buffer
-	err := statefile.Write(&b, st, true)
+	if err := statefile.Write(&b, st, true); err != nil {
+		return nil, err
+	}
+	return store.SealFile(o.Sealer, b.Bytes(), st.Serial, st.Lineage)
+}
+
+func save(o Options, st *state.State) (path string, ds diag.List) {
+	path = filepath.Join(o.Dir, erroredName)
+	text, err := textOf(o, st)
 	for n := 1; err == nil; n++ {
-		if err = exclusive(path, b.Bytes()); !errors.Is(err, fs.ErrExist) {
+		if err = exclusive(path, text); !errors.Is(err, fs.ErrExist) {
 			break
 		}
 		err = nil
-		path = filepath.Join(dir, fmt.Sprintf("errored.%d.tfstate", n))
+		path = filepath.Join(o.Dir, fmt.Sprintf("errored.%d.tfstate", n))
 	}
 	if err != nil {
 		return "", diag.Errorf(nil, "Failed to save state", "The state cannot be written to %s either: %s.", path, plain(err))

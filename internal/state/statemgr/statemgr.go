@@ -45,6 +45,7 @@ type Options struct {
 	Store   store.Store
 	Journal string        // the path of the journal
 	Codec   journal.Codec // what the journal is sealed with; nil: with nothing
+	Sealer  store.Sealer  // what errored.tfstate is sealed with, as the Store seals states; nil: with nothing
 	Dir     string        // the folder for errored.tfstate
 	// Segments are where a journal may be besides, for whoever works on the state on
 	// another machine; nil: the store has no room for one.
@@ -54,8 +55,9 @@ type Options struct {
 	Lock         *store.LockInfo // nil: the state is not locked
 	Run          store.LockInfo  // tells others of the run where it does not lock
 	Timeout      time.Duration   // how long to try for the lock
-	// Rescue is given a state that could be written nowhere; nil: there is no way left.
-	Rescue func(*state.State) diag.List
+	// Rescue is given the text of a state that could be written nowhere, sealed if states
+	// are; nil: there is no way left.
+	Rescue func(text []byte) diag.List
 }
 
 // A State is held until Release. Write and the methods of a journal (Begin, Answer
@@ -199,7 +201,7 @@ func (h *State) fold(ctx context.Context, rec *journal.Recovered) diag.List {
 	}
 	apart, more := journal.Apart(rec, h.current)
 	ds = append(ds, more...)
-	_, more = writeApart(h.o.Dir, apart)
+	_, more = writeApart(h.o, apart)
 	return append(ds, more...)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/state/store/local"
 	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
 )
 
 func object(n int) addr.Instance {
@@ -135,7 +136,8 @@ func TestNotWritten(t *testing.T) {
 		if dir == "" {
 			o.Dir = filepath.Join(t.TempDir(), "missing")
 		}
-		o.Rescue = func(s *state.State) diag.List {
+		o.Rescue = func(text []byte) diag.List {
+			s, _ := statefile.Parse("rescued", text)
 			rescued = has(s, 0)
 			return nil
 		}

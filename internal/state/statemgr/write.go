@@ -11,7 +11,18 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Write writes a state if it differs from what the store has.
+// migrating is a store.Store that has read a state which is not encrypted as it is to be.
+type migrating interface{ Migrating() bool }
+
+// Migrating reports whether the state is to be written though nothing changed, since it is
+// not encrypted as it is to be.
+func (h *State) Migrating() bool {
+	m, ok := h.o.Store.(migrating)
+	return ok && m.Migrating()
+}
+
+// Write writes a state if it differs from what the store has, or is not encrypted there
+// as it is to be.
 func (h *State) Write(ctx context.Context, s *state.State) diag.List {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -31,6 +42,9 @@ func (h *State) Write(ctx context.Context, s *state.State) diag.List {
 // write writes a state that this run may write. The caller holds mu.
 func (h *State) write(ctx context.Context, s *state.State) diag.List {
 	next, changed := store.NextSerial(h.current, s)
+	if !changed && h.Migrating() {
+		next, changed = h.current.WithMeta(h.current.Lineage, h.current.Serial+1, state.LanguageVersion), true
+	}
 	if !changed {
 		h.failed = nil
 		return nil
@@ -164,10 +178,14 @@ func (h *State) End(final *state.State) diag.List {
 	// here; what is saved has outputs besides, and must be newer to be pushed over that.
 	last = last.WithMeta(h.failed.Lineage, h.failed.Serial+1, h.failed.TerraformVersion)
 	ds := diag.Errorf(nil, "Failed to save state", "The state could not be written to its place. It was saved as told below, and the journal %s holds it too.", h.o.Journal)
-	_, more := writeErrored(h.o.Dir, last)
+	_, more := writeErrored(h.o, last)
 	ds = append(ds, more...)
 	if more.HasErrors() && h.o.Rescue != nil {
-		ds = append(ds, h.o.Rescue(last)...)
+		text, err := textOf(h.o, last)
+		if err != nil {
+			return append(ds, diag.Errorf(nil, "Failed to encrypt the state", "The state cannot be printed either: %s. The journal holds it: leave it where it is.", err)...)
+		}
+		ds = append(ds, h.o.Rescue(text)...)
 	}
 	if err := j.Close(); err != nil {
 		ds = append(ds, diag.Warnf(nil, "Failed to close the journal", "%s.", err)...)

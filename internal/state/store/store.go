@@ -8,6 +8,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -54,6 +55,24 @@ type Sealer interface {
 	// form that Seal gives now (not encrypted, or with an older method), so that the
 	// next write must happen even if nothing changed.
 	Open(payload []byte) (plain []byte, migrate bool, err error)
+}
+
+// SealFile encrypts the text of a state file for people's eyes: indented, as state in
+// files is. A nil sealer leaves it as it is.
+func SealFile(s Sealer, plain []byte, serial uint64, lineage string) ([]byte, error) {
+	if s == nil {
+		return plain, nil
+	}
+	sealed, err := s.Seal(plain, serial, lineage)
+	if err != nil || bytes.Equal(sealed, plain) {
+		return sealed, err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, sealed, "", "  "); err != nil {
+		return nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
 }
 
 // Workspaces are the states of one configuration, by name.

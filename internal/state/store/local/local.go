@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -46,6 +47,8 @@ type Options struct {
 	Now  func() time.Time
 	// Waiting is called once if the lock is held and waited for; nil: nobody wants to know.
 	Waiting func(holder *store.LockInfo)
+	// Sealer encrypts the state and its backup; nil leaves them in the clear.
+	Sealer store.Sealer
 }
 
 // A Store is one state file. Its methods may be called concurrently.
@@ -53,12 +56,14 @@ type Store struct {
 	unit, who string
 	now       func() time.Time
 	waiting   func(*store.LockInfo)
+	sealer    store.Sealer
 
 	in, out string // absolute, as given: links are not resolved
 	shown   string // out as the user knows it
 	backup  string // absolute; "" for none
 
-	run run
+	run     run
+	migrate atomic.Bool // what was read is not encrypted as it is to be now
 }
 
 // Open makes a Store. It touches no file.
@@ -81,7 +86,7 @@ func Open(o Options) *Store {
 	if out == "" {
 		out = in
 	}
-	s := &Store{unit: o.Unit, who: o.Who, now: o.Now, waiting: o.Waiting, shown: out, in: under(o.Dir, in), out: under(o.Dir, out)}
+	s := &Store{unit: o.Unit, who: o.Who, now: o.Now, waiting: o.Waiting, sealer: o.Sealer, shown: out, in: under(o.Dir, in), out: under(o.Dir, out)}
 	switch o.BackupPath {
 	case "":
 		s.backup = s.out + ".backup"
@@ -122,28 +127,52 @@ func beside(path, suffix string) string {
 
 // Read returns the state, or nil if there is none. It may be called with and
 // without a lock.
-func (s *Store) Read(ctx context.Context) (*state.State, diag.List) { return ReadFile(ctx, s.in) }
+func (s *Store) Read(ctx context.Context) (*state.State, diag.List) {
+	st, migrate, ds := readFile(ctx, s.in, s.sealer)
+	s.migrate.Store(migrate)
+	return st, ds
+}
 
-// ReadFile reads a state file without disturbing a lock on it. A file that does
-// not exist or is empty gives nil. Whoever reads a state file by itself, as for
-// terraform_remote_state, uses this.
+// Migrating reports whether the next write must happen even if nothing changed, since
+// what was read was not encrypted as it is to be now.
+func (s *Store) Migrating() bool { return s.migrate.Load() }
+
+// ReadFile reads a state file that is not encrypted, without disturbing a lock on it. A
+// file that does not exist or is empty gives nil.
 func ReadFile(ctx context.Context, path string) (*state.State, diag.List) {
+	st, _, ds := readFile(ctx, path, nil)
+	return st, ds
+}
+
+func readFile(ctx context.Context, path string, sealer store.Sealer) (st *state.State, migrate bool, ds diag.List) {
 	for try := 0; ; try++ {
 		b, held, err := process.read(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, nil
+			return nil, false, nil
 		case err != nil:
-			return nil, diag.Errorf(nil, "Failed to read state", "The state file %s cannot be read: %s.", path, reason(err))
+			return nil, false, diag.Errorf(nil, "Failed to read state", "The state file %s cannot be read: %s.", path, reason(err))
 		}
-		st, ds := statefile.Parse(path, b)
+		if b, migrate, err = opened(b, sealer); err != nil {
+			st, ds = nil, diag.Errorf(nil, "Failed to decrypt the state", "The state file %s cannot be decrypted: %s.", path, err)
+		} else {
+			st, ds = statefile.Parse(path, b)
+		}
 		// The peers write a state file in place, so one that another process
 		// writes just now may be seen half done.
 		again := ds.HasErrors() || len(b) == 0 && locked(path)
 		if !again || held || try >= 4 || !sleep(ctx, time.Duration(10<<try)*time.Millisecond) {
-			return st, ds
+			return st, migrate, ds
 		}
 	}
+}
+
+// opened is the content of a state file in the clear.
+func opened(content []byte, sealer store.Sealer) (plain []byte, migrate bool, err error) {
+	if sealer == nil || len(content) == 0 {
+		return content, false, nil
+	}
+	return sealer.Open(content)
 }
 
 // locked reports whether somebody says that they hold the lock.

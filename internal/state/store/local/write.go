@@ -54,10 +54,10 @@ func (s *Store) Write(_ context.Context, st *state.State) diag.List {
 	if err := statefile.Write(&b, st, true); err != nil {
 		return diag.Errorf(nil, "Failed to write state", "The state cannot be written: %s.", err)
 	}
-	return s.write(b.Bytes())
+	return s.write(b.Bytes(), st)
 }
 
-func (s *Store) write(content []byte) diag.List {
+func (s *Store) write(content []byte, st *state.State) diag.List {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	path, err := resolve(s.out)
@@ -67,6 +67,11 @@ func (s *Store) write(content []byte) diag.List {
 	old, _, err := process.read(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s.writeError(path, err)
+	}
+	if s.sealer != nil {
+		if old, content, err = s.sealed(old, content, st); err != nil {
+			return diag.Errorf(nil, "Failed to encrypt the state", "The state file %s was not written, since the state cannot be encrypted: %s. It holds what it held before.", path, err)
+		}
 	}
 	if bytes.Equal(old, content) {
 		return nil
@@ -86,6 +91,33 @@ func (s *Store) write(content []byte) diag.List {
 		return s.writeError(path, err)
 	}
 	return nil
+}
+
+// sealed encrypts what is to be written, and the old content as far as it is not
+// encrypted in the same way, since it becomes the backup. A content that is not another
+// one stays as it is in the file.
+func (s *Store) sealed(old, content []byte, st *state.State) (before, after []byte, err error) {
+	plain, migrate, err := opened(old, s.sealer)
+	switch {
+	case err != nil: // nobody has read it: another key, or no state at all
+		plain, migrate = nil, false
+	case !migrate && bytes.Equal(plain, content):
+		return old, old, nil
+	}
+	if migrate {
+		if was, ds := statefile.Parse(s.in, plain); was != nil && !ds.HasErrors() {
+			if old, err = s.seal(plain, was); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	after, err = s.seal(content, st)
+	return old, after, err
+}
+
+// seal is the text of a state file with a state in it.
+func (s *Store) seal(plain []byte, st *state.State) ([]byte, error) {
+	return store.SealFile(s.sealer, plain, st.Serial, st.Lineage)
 }
 
 func (s *Store) writeError(path string, err error) diag.List {
