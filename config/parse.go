@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -41,7 +41,7 @@ func parse(path string, read func() ([]byte, error)) *syntax {
 	if strings.HasSuffix(path, ".json") {
 		file, s.diags = json.Parse(s.text, path)
 	} else {
-		file, s.diags = hclsyntax.ParseConfig(s.text, path, hcl.InitialPos)
+		file, s.diags = hclnative.ParseConfig(s.text, path)
 	}
 	if file != nil {
 		s.body = file.Body

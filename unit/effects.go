@@ -13,9 +13,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	version "github.com/hashicorp/go-version"
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -126,7 +126,7 @@ func (k *call) readTfvars(args []string) (cty.Value, error) {
 	if strings.HasSuffix(path, ".json") {
 		f, diags = hcljson.Parse(text, path)
 	} else {
-		f, diags = hclsyntax.ParseConfig(text, path, hcl.InitialPos)
+		f, diags = hclnative.ParseConfig(text, path)
 	}
 	if diags.HasErrors() {
 		return cty.NilVal, diag.FromValues(text, diags).Err()

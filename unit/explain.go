@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/unit/syntax"
 
 	hcljson "github.com/hashicorp/hcl/v2/json"
@@ -730,7 +731,7 @@ func (x *explained) syntax(f *syntax.File, e *syntax.Expr) hcl.Expression {
 		if strings.HasSuffix(f.Path, ".json") {
 			parsed, _ = hcljson.Parse(f.Src.Bytes, f.Path)
 		} else {
-			parsed, _ = hclsyntax.ParseConfig(f.Src.Bytes, f.Path, hcl.InitialPos)
+			parsed, _ = hclnative.ParseConfig(f.Src.Bytes, f.Path)
 		}
 		x.texts[f.Path] = parsed
 	}

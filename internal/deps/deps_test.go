@@ -25,9 +25,10 @@ const module = "github.com/terrace-iac/terrace"
 const floors = `
 	# Floor 0: words and machinery that know nothing of each other.
 	NONE
-	< hclnative, source, addr, internal/parallel, internal/value, internal/sys,
+	< hclnative, addr, internal/parallel, internal/value, internal/sys,
 	  internal/archive, internal/filelock, internal/atomicfile, internal/digraph, internal/state/rawjson,
 	  internal/provider/rpc/pb6;
+	hclnative < source;
 	NONE < internal/textdiff;
 	source < internal/format;
 

@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/configure"
 	"github.com/terrace-iac/terrace/schema"
@@ -102,7 +103,7 @@ func environmentBody(text string) (hcl.Body, diag.List) {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		f, diags = json.Parse([]byte(text), name)
 	} else {
-		f, diags = hclsyntax.ParseConfig([]byte(text), name, hcl.InitialPos)
+		f, diags = hclnative.ParseConfig([]byte(text), name)
 	}
 	if diags.HasErrors() {
 		return nil, diag.FromHCL(diags)

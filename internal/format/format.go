@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -22,7 +23,7 @@ func HCL(src []byte, name string) ([]byte, hcl.Diagnostics) {
 	if diags := tooDeep(src, name); diags != nil {
 		return nil, diags
 	}
-	if _, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos); diags.HasErrors() {
+	if _, diags := hclnative.ParseConfig(src, name); diags.HasErrors() {
 		return nil, diags
 	}
 	return hclwrite.Format(src), nil
@@ -36,7 +37,7 @@ func Configuration(src []byte, name string) ([]byte, hcl.Diagnostics) {
 	if diags := tooDeep(src, name); diags != nil {
 		return nil, diags
 	}
-	file, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
+	file, diags := hclnative.ParseConfig(src, name)
 	if diags.HasErrors() {
 		return nil, diags
 	}

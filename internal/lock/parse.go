@@ -6,9 +6,9 @@ import (
 	"github.com/apparentlymart/go-versions/versions"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -19,7 +19,7 @@ func Parse(src []byte, name string) (*File, diag.List) {
 	if ds := diag.TooDeep(name, src); ds != nil {
 		return out, ds
 	}
-	file, hds := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
+	file, hds := hclnative.ParseConfig(src, name)
 	if hds.HasErrors() {
 		return out, diag.FromHCL(hds)
 	}

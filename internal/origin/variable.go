@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -292,7 +293,7 @@ func valueInFile(f *source.File, name string) (hcl.Expression, source.Range) {
 	if strings.HasSuffix(f.Path, ".json") {
 		file, _ = json.Parse(f.Bytes, f.Path)
 	} else {
-		file, _ = hclsyntax.ParseConfig(f.Bytes, f.Path, hcl.InitialPos)
+		file, _ = hclnative.ParseConfig(f.Bytes, f.Path)
 	}
 	if file == nil {
 		return nil, source.Range{}

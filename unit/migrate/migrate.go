@@ -38,9 +38,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/internal/textdiff"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/internal/parallel"
@@ -226,7 +226,7 @@ func (m *migration) parse(path string) (*document, error) {
 	if _, deep := source.TooDeep(path, text); deep {
 		return nil, errors.New("it is nested too deeply")
 	}
-	f, diags := hclsyntax.ParseConfig(text, path, hcl.InitialPos)
+	f, diags := hclnative.ParseConfig(text, path)
 	if diags.HasErrors() {
 		return nil, errors.New("it has errors")
 	}

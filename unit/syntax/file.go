@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	hcljson "github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -122,7 +123,7 @@ func Parse(path string, text []byte, spec *BlockSpec) *File {
 			f.Root = r.Block(parsed.Body, spec)
 		}
 	} else {
-		parsed, diags := hclsyntax.ParseConfig(text, path, hcl.InitialPos)
+		parsed, diags := hclnative.ParseConfig(text, path)
 		f.Diags = append(f.Diags, diag.FromHCL(diags)...)
 		if body, ok := parsedBody(parsed); ok {
 			f.Root = r.Block(body, spec)

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/value"
@@ -326,7 +327,7 @@ func file(k *schema.Block, v cty.Value, name string, read func(string) (*source.
 	if strings.HasSuffix(name, ".json") {
 		parsed, diags = json.Parse(f.Bytes, name)
 	} else {
-		parsed, diags = hclsyntax.ParseConfig(f.Bytes, name, hcl.InitialPos)
+		parsed, diags = hclnative.ParseConfig(f.Bytes, name)
 	}
 	if diags.HasErrors() {
 		return v, diag.FromValues(f.Bytes, diags)

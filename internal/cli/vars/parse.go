@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/json"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -55,7 +56,7 @@ func parse(src []byte, name string) ([]entry, diag.List) {
 	if isJSON(name, src) {
 		f, diags = json.Parse(src, name)
 	} else {
-		f, diags = hclsyntax.ParseConfig(src, name, hcl.InitialPos)
+		f, diags = hclnative.ParseConfig(src, name)
 	}
 	if diags.HasErrors() || f == nil || f.Body == nil {
 		return nil, diag.FromValues(src, diags)
