@@ -93,6 +93,13 @@ func (r *replay) requiredProvider(m *eval.Module, path []step) diag.List {
 // backend goes on at an argument of the backend or cloud block.
 func (r *replay) backend(m *eval.Module, part string, path []step) (cursor, diag.List) {
 	b := m.Node.Config.Backend
+	if b == nil && part == "backend" && m.Parent() == nil && r.e.Unit != nil && len(path) > 0 { // the unit's remote_state writes it
+		config := append([]step{nameStep("remote_state"), nameStep("config")}, path...)
+		if way, ok, ds := r.e.Unit.Part(traversal(config)); ok && !ds.HasErrors() {
+			r.secret = guard{byName: true}.secret(path)
+			return r.take(way), nil
+		}
+	}
 	if b == nil || (b.Type == "cloud") != (part == "cloud") {
 		return cursor{}, bad("There is no %s block in %s.", part, where(m))
 	}
