@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/unit/syntax"
+	"github.com/zclconf/go-cty/cty"
 )
 
 func comment(text string) hclwrite.Tokens {
@@ -33,6 +34,8 @@ func (c *evaluator) autoInclude(e *evaluation, b *syntax.Block, dir string) []by
 	return hclwrite.Format(f.Bytes())
 }
 
+// autoWriter writes the parts of an autoinclude block, with a blank line after each
+// dependency, as Terragrunt does.
 type autoWriter struct {
 	c   *evaluator
 	e   *evaluation
@@ -53,7 +56,7 @@ func (w *autoWriter) body(out *hclwrite.Body, body *hclsyntax.Body, in string) {
 		items = append(items, item{b.TypeRange.Start.Byte, nil, b})
 	}
 	slices.SortFunc(items, func(a, b item) int { return a.at - b.at })
-	for i, it := range items {
+	for _, it := range items {
 		if it.a != nil {
 			w.Attr(out, it.a, in)
 			continue
@@ -63,20 +66,18 @@ func (w *autoWriter) body(out *hclwrite.Body, body *hclsyntax.Body, in string) {
 			w.c.errorf(&at, "unit/unsupported-block", "Unsupported block type", "Blocks of type %q are not expected in an autoinclude block.", it.b.Type)
 			continue
 		}
-		if i > 0 {
+		w.body(out.AppendNewBlock(it.b.Type, it.b.Labels).Body(), it.b.Body, it.b.Type)
+		if it.b.Type == "dependency" {
 			out.AppendNewline()
 		}
-		w.body(out.AppendNewBlock(it.b.Type, it.b.Labels).Body(), it.b.Body, it.b.Type)
 	}
 }
 
 func (w *autoWriter) Attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string) {
 	x := w.e.f.CompileAlone(a.Expr, nil)
-	for _, ref := range syntax.RefsOf(x) {
-		if ref.RootName() == "dependency" {
-			out.SetAttributeRaw(a.Name, w.kept(a.Expr, x))
-			return
-		}
+	if readsDependency(x) {
+		out.SetAttributeRaw(a.Name, w.kept(a.Expr))
+		return
 	}
 	v, _ := w.c.raw(w.e, x).UnmarkDeep()
 	if w.c.stuck() {
@@ -98,24 +99,77 @@ func (w *autoWriter) Attr(out *hclwrite.Body, a *hclsyntax.Attribute, in string)
 	out.SetAttributeValue(a.Name, plain(v))
 }
 
-// kept writes an expression as it stands, but for references that only the
-// stack file knows, which are replaced by their values.
-func (w *autoWriter) kept(x hcl.Expression, c *syntax.Expr) hclwrite.Tokens {
+// kept writes an expression that reads a dependency: what of it the stack file can tell is
+// replaced by its value, and the rest stays as it is written.
+func (w *autoWriter) kept(x hclsyntax.Expression) hclwrite.Tokens {
 	at := x.Range()
+	var found []replacement
+	w.replaced(x, &found)
+	if w.c.stuck() {
+		return nil
+	}
+	slices.SortFunc(found, func(a, b replacement) int { return b.at.Start.Byte - a.at.Start.Byte })
 	text := string(at.SliceBytes(w.e.f.Src.Bytes))
-	refs := syntax.RefsOf(c)
-	slices.SortFunc(refs, func(a, b hcl.Traversal) int { return b.SourceRange().Start.Byte - a.SourceRange().Start.Byte })
-	for _, ref := range refs {
-		switch ref.RootName() {
-		case "local", "values", "unit", "stack":
-			place := ref.SourceRange()
-			v, _ := w.c.raw(w.e, &syntax.Expr{Expression: &hclsyntax.ScopeTraversalExpr{Traversal: ref, SrcRange: place}, Kind: syntax.Reference, Ref: ref, Cell: -1}).UnmarkDeep()
-			if w.c.stuck() || !v.IsWhollyKnown() {
-				return nil
-			}
-			from, to := place.Start.Byte-at.Start.Byte, place.End.Byte-at.Start.Byte
-			text = text[:from] + string(hclwrite.TokensForValue(plain(v)).Bytes()) + text[to:]
-		}
+	for _, r := range found {
+		from, to := r.at.Start.Byte-at.Start.Byte, r.at.End.Byte-at.Start.Byte
+		text = text[:from] + string(hclwrite.TokensForValue(plain(r.by)).Bytes()) + text[to:]
 	}
 	return hclwrite.Tokens{{Type: hclsyntax.TokenIdent, Bytes: []byte(text)}}
+}
+
+// A replacement is a value for a part of the text of a file.
+type replacement struct {
+	at hcl.Range
+	by cty.Value
+}
+
+// replaced finds the parts of an expression that are replaced by their values: parts of
+// objects and tuples that read no dependency, and in the others references that only the
+// stack file knows.
+func (w *autoWriter) replaced(x hclsyntax.Expression, out *[]replacement) {
+	part := func(x hclsyntax.Expression, at hcl.Range) {
+		if c := w.e.f.CompileAlone(x, nil); !readsDependency(c) {
+			w.put(at, c, out)
+			return
+		}
+		w.replaced(x, out)
+	}
+	switch x := x.(type) {
+	case *hclsyntax.ObjectConsExpr:
+		for _, item := range x.Items {
+			if hcl.ExprAsKeyword(item.KeyExpr) == "" {
+				part(item.KeyExpr, item.KeyExpr.Range())
+			}
+			part(item.ValueExpr, item.ValueExpr.Range())
+		}
+	case *hclsyntax.TupleConsExpr:
+		for _, item := range x.Exprs {
+			part(item, item.Range())
+		}
+	default:
+		for _, ref := range syntax.RefsOf(w.e.f.CompileAlone(x, nil)) {
+			switch ref.RootName() {
+			case "local", "values", "unit", "stack":
+				at := ref.SourceRange()
+				w.put(at, &syntax.Expr{Expression: &hclsyntax.ScopeTraversalExpr{Traversal: ref, SrcRange: at}, Kind: syntax.Reference, Ref: ref, Cell: -1}, out)
+			}
+		}
+	}
+}
+
+// put notes the value of an expression as a replacement of the text at a place.
+func (w *autoWriter) put(at hcl.Range, x *syntax.Expr, out *[]replacement) {
+	v, _ := w.c.raw(w.e, x).UnmarkDeep()
+	if w.c.stuck() {
+		return
+	}
+	if !v.IsWhollyKnown() {
+		w.c.errorf(&at, "unit/autoinclude", "Unknown value", "This must be known when the stack is generated.")
+		return
+	}
+	*out = append(*out, replacement{at, v})
+}
+
+func readsDependency(x *syntax.Expr) bool {
+	return slices.ContainsFunc(syntax.RefsOf(x), func(ref hcl.Traversal) bool { return ref.RootName() == "dependency" })
 }

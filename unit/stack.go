@@ -35,7 +35,8 @@ type StackItem struct {
 	Values []byte
 	// AutoInclude is the text of the autoinclude file, nil if there is none.
 	AutoInclude []byte
-	// Validate is false if what was fetched need not hold a unit or stack file.
+	// Validate is false if what was fetched need not hold a unit or stack file: with
+	// no_validation, and beside the stack file, where it may be any folder.
 	Validate            bool
 	Mutable             bool
 	UpdateSourceWithCAS bool
@@ -72,7 +73,7 @@ func (l *Loader) Stack(t *demand.Task, path string) (*Stack, diag.List) {
 // in the order of the configuration. With errors those are there with which nothing is
 // wrong.
 func (s *Stack) Items(t *demand.Task) ([]StackItem, diag.List) {
-	c := s.l.on(t, nil, false)
+	c := s.l.on(t, s.e, false) // for functions, a stack is what a unit is: get_original_terragrunt_dir() is its folder
 	var out []StackItem
 	for _, p := range c.stackBlocks(s.e) {
 		if it, ok := c.stackItem(s.e, p); ok {
@@ -138,7 +139,7 @@ func (c *evaluator) stackBlocks(e *evaluation) []stackPart {
 
 // stackItem evaluates one block.
 func (c *evaluator) stackItem(top *evaluation, p stackPart) (StackItem, bool) {
-	one := c.sub(nil, false)
+	one := c.sub(c.leaf, false)
 	defer c.merge(one)
 	d := &decoder{c: one, n: &blockNode{p.e, p.b}, spec: p.b.Spec, name: p.b.Label}
 	for _, name := range [...]string{"source", "path"} {
@@ -149,7 +150,7 @@ func (c *evaluator) stackItem(top *evaluation, p stackPart) (StackItem, bool) {
 	if one.failed {
 		return StackItem{}, false
 	}
-	it := StackItem{Kind: p.b.Spec.Name, Name: p.b.Label, Source: d.text("source"), Validate: !d.flag("no_validation", false),
+	it := StackItem{Kind: p.b.Spec.Name, Name: p.b.Label, Source: d.text("source"), Validate: !d.flag("no_validation", false) && !d.flag("no_dot_terragrunt_stack", false),
 		Mutable: d.flag("mutable", false), UpdateSourceWithCAS: d.flag("update_source_with_cas", false), At: p.b.At}
 	dir, ok := one.stackDir(p, d)
 	if !ok {
@@ -278,7 +279,7 @@ func (c *evaluator) stackNode(e *evaluation, kind string) node {
 		}
 		at := p.b.At
 		g := newGroup(p.e, &at)
-		d := &decoder{c: c.sub(nil, false), n: &blockNode{p.e, p.b}, spec: p.b.Spec, name: p.b.Label}
+		d := &decoder{c: c.sub(c.leaf, false), n: &blockNode{p.e, p.b}, spec: p.b.Spec, name: p.b.Label}
 		if dir, ok := d.c.stackDir(p, d); ok {
 			g.put("path", valueNode{cty.StringVal(dir), p.e, &at})
 		}

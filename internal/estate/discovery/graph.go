@@ -109,14 +109,19 @@ func (f *finder) link(t *demand.Task, u *Unit) {
 	for _, edge := range u.edges {
 		to := f.byID[edge.ID]
 		if to == nil {
-			some := false
+			var behind []*Unit
 			for _, dir := range stacks.Units(t, f.loader, edge.ID) {
 				if to := f.byID[dir]; to != nil && to != u {
-					some = true
+					behind = append(behind, to)
 					add(to)
 				}
 			}
-			if !some && !slices.Contains(u.External, edge.ID) {
+			if len(behind) > 0 {
+				if u.ofStack == nil {
+					u.ofStack = map[string][]*Unit{}
+				}
+				u.ofStack[edge.ID] = behind
+			} else if !slices.Contains(u.External, edge.ID) {
 				u.External = append(u.External, edge.ID)
 			}
 			continue
@@ -169,13 +174,13 @@ func cycle(units []*Unit) *diag.Message {
 		names = append(names, u.Name)
 	}
 	m := &diag.Message{
-		Code: "estate/cycle", Summary: "Units depend on each other in a circle",
+		Code: "estate/cycle", Summary: "Units depend on each other in a cycle",
 		Detail: fmt.Sprintf("Each of these units needs the next: %s → %s. Take one of the dependencies out.", strings.Join(names, " → "), names[0]),
 	}
 	for i, u := range units {
 		next := units[(i+1)%len(units)]
 		for _, edge := range u.edges {
-			if edge.ID == next.ID && edge.At != nil {
+			if edge.At != nil && (edge.ID == next.ID || slices.Contains(u.ofStack[edge.ID], next)) {
 				m.Notes = append(m.Notes, diag.Note{Text: fmt.Sprintf("%s needs %s here", u.Name, next.Name), At: edge.At})
 				if m.At == nil {
 					m.At = edge.At

@@ -56,12 +56,22 @@ func (f *Found) Entries(waves, reverse bool) []Entry {
 	return out
 }
 
-// NeedNames are the names of what a unit's dependencies lead to, in their order.
+// NeedNames are the names of what a unit's dependencies lead to, in their order; a
+// dependency on a stack leads to its units.
 func (f *Found) NeedNames(u *Unit) []string {
 	var out []string
-	for _, edge := range u.edges {
-		if name := f.Name(edge.ID); !slices.Contains(out, name) {
+	add := func(name string) {
+		if !slices.Contains(out, name) {
 			out = append(out, name)
+		}
+	}
+	for _, edge := range u.edges {
+		units := u.ofStack[edge.ID]
+		for _, to := range units {
+			add(to.Name)
+		}
+		if len(units) == 0 {
+			add(f.Name(edge.ID))
 		}
 	}
 	return out

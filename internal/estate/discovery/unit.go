@@ -36,6 +36,8 @@ type Unit struct {
 	Commit Commit
 
 	edges []unit.Edge
+	// ofStack are the units behind an edge that leads to a stack, by its ID.
+	ofStack map[string][]*Unit
 }
 
 // A Commit is where a filter by git found a unit.
