@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/inspect"
 	"github.com/terrace-iac/terrace/internal/cli/login"
 	"github.com/terrace-iac/terrace/internal/cli/measure"
+	"github.com/terrace-iac/terrace/internal/cli/metadata"
 	"github.com/terrace-iac/terrace/internal/cli/modules"
 	"github.com/terrace-iac/terrace/internal/cli/output"
 	"github.com/terrace-iac/terrace/internal/cli/planning"
@@ -57,16 +58,17 @@ func Table() *command.Table {
 			[]command.Command{explain.Command(), output.Command(), planning.Refresh(), show.Command(), version.Command()},
 			workspace.Commands(),
 			statecmd.Commands(),
+			metadata.Commands(),
 			[]command.Command{fmtcmd.Command(), importcmd.Command(), console.Command()},
 			[]command.Command{backendcmd.Doctor()},
-			[]command.Command{initialize.Get(), login.Login(), login.Logout(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
+			[]command.Command{initialize.Get(), login.Login(), login.Logout(), login.Push(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
 			[]command.Command{run.Command()},
 			inspect.Commands(),
 			stack.Commands(),
 			unitfiles.Commands(),
 			help.Commands(),
 		),
-		Later:  []string{"env", "graph", "metadata", "push", "test"},
+		Later:  []string{"graph", "test"},
 		Topics: help.Topics(),
 		Global: globalFlags(),
 		Common: func() command.Flags {

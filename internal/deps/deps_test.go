@@ -189,11 +189,12 @@ const floors = `
 	internal/estate, internal/cli/project < internal/cli/help;
 	internal/cli/project, internal/stateedit < internal/cli/statecmd;
 	internal/cli/project < internal/cli/importcmd, internal/cli/console;
+	internal/cli/flags, internal/funcs < internal/cli/metadata;
 	internal/cli/flags, internal/format, internal/textdiff < internal/cli/fmtcmd;
 	internal/telemetry/otlp, internal/cli/units < internal/cli/measure;
 	internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
-	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console
+	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata
 	< internal/cli;
 	internal/cli < cmd/terrace;
 

@@ -139,3 +139,16 @@ func browse(c *command.Call, url string) {
 		_ = c.Run(ctx, cmd)
 	}()
 }
+
+// Push declares push, which uploaded configuration to a service that is gone.
+func Push() command.Command {
+	return command.Command{
+		Name: "push", Synopsis: "Obsolete: uploaded configuration to a service that is gone", Usage: "[options] [DIR]", Hidden: true, Mixed: true,
+		Help: "This command was for the first version of Terraform Enterprise, which has\nended. It does nothing any more.",
+		Prepare: func() (command.Flags, command.Run) {
+			return nil, func(_ context.Context, c *command.Call) int {
+				return c.Fail(diag.Errorf(nil, "Command \""+view.Program+" push\" is no longer supported", "This command uploaded configuration to the first version of Terraform Enterprise, which has ended. To push configuration to a service of today, use its API."))
+			}
+		},
+	}
+}

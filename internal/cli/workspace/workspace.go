@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 )
 
 // workspaceOptions are the flags of the commands on workspaces.
@@ -69,7 +71,26 @@ func Commands() []command.Command {
 	} {
 		out = append(out, w.command())
 	}
+	for _, cmd := range out { // as they were called long ago
+		if cmd.Name != "workspace show" {
+			out = append(out, former(cmd))
+		}
+	}
 	return out
+}
+
+// former is a command by the name that it had when workspaces were called environments.
+func former(cmd command.Command) command.Command {
+	prepare := cmd.Prepare
+	cmd.Name, cmd.Hidden = "env"+strings.TrimPrefix(cmd.Name, "workspace"), true
+	cmd.Prepare = func() (command.Flags, command.Run) {
+		fs, run := prepare()
+		return fs, func(ctx context.Context, c *command.Call) int {
+			c.Report.WarnBeside(diag.Warnf(nil, "The \""+view.Program+" env\" family of commands is deprecated", "What was called an environment is called a workspace now, since there are other things of that name. Use the \"%s workspace\" commands instead.", view.Program))
+			return run(ctx, c)
+		}
+	}
+	return cmd
 }
 
 func (w workspaceCmd) command() command.Command {
