@@ -228,6 +228,11 @@ func (p *planner) outputScope() func(name string) bool {
 	for _, c := range p.none {
 		planned[c] = true
 	}
+	for n := range p.unmade() {
+		for a := range n.Config.Resources {
+			planned[n.Path.Resource(a)] = true
+		}
+	}
 	left := func(r addr.ConfigResource) bool { return !planned[r] }
 	reads := eval.StaticOutputs(p.in.Eval.Tree)
 	return func(name string) bool {
@@ -306,19 +311,7 @@ func (p *planner) empty() func(*module.Node, state.CheckKind, string) bool {
 	for _, c := range p.none {
 		none[c.String()] = true
 	}
-	unmade := map[*module.Node]bool{}
-	var walk func(*eval.Module)
-	walk = func(m *eval.Module) {
-		for _, call := range m.Calls() {
-			if call.Node != nil && call.Empty() {
-				call.Node.Walk(func(n *module.Node) { unmade[n] = true })
-			}
-			for _, child := range call.Known() {
-				walk(child)
-			}
-		}
-	}
-	walk(p.ev.Root)
+	unmade := p.unmade()
 	return func(n *module.Node, kind state.CheckKind, address string) bool {
 		return unmade[n] && (kind == state.CheckResource || kind == state.CheckVariable) || none[address]
 	}
@@ -336,5 +329,23 @@ func (p *planner) unseen(r *eval.Resource) []checks.Result {
 			out = append(out, checks.Unseen(r, d.Addr()))
 		}
 	}
+	return out
+}
+
+// unmade are the modules of which it was found that there are no instances.
+func (p *planner) unmade() map[*module.Node]bool {
+	out := map[*module.Node]bool{}
+	var walk func(*eval.Module)
+	walk = func(m *eval.Module) {
+		for _, call := range m.Calls() {
+			if call.Node != nil && call.Empty() {
+				call.Node.Walk(func(n *module.Node) { out[n] = true })
+			}
+			for _, child := range call.Known() {
+				walk(child)
+			}
+		}
+	}
+	walk(p.ev.Root)
 	return out
 }

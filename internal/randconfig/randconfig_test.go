@@ -86,6 +86,7 @@ type outcome struct {
 
 var (
 	planned = regexp.MustCompile(`(?m)^ +# .*(?:will be|must be|has moved|is tainted).*$|^Plan: .*$|^No changes\.`)
+	deposed = regexp.MustCompile(`deposed object [0-9a-f]{8}`)
 	ids     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
 
@@ -98,7 +99,7 @@ func run(t *testing.T, bin, dir string, args []string) outcome {
 	if err != nil {
 		o.Status = cmd.ProcessState.ExitCode()
 	}
-	for _, line := range planned.FindAll(out, -1) {
+	for _, line := range planned.FindAll(deposed.ReplaceAll(out, []byte("deposed object")), -1) {
 		o.Planned = append(o.Planned, strings.TrimSpace(string(line)))
 	}
 	slices.Sort(o.Planned)
