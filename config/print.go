@@ -19,6 +19,10 @@ type PrintOptions struct {
 	Origins bool // tell with each argument and block where it was set, and what it replaced
 	JSON    bool // JSON syntax
 
+	// Hide leaves out what may be secret: the arguments of backend, cloud and encryption
+	// blocks, and the credentials in addresses.
+	Hide bool
+
 	// Addr names one object only: TYPE.NAME, data.TYPE.NAME, ephemeral.TYPE.NAME,
 	// var.NAME, local.NAME, module.NAME, provider.NAME[.ALIAS], check.NAME or
 	// output.NAME; or all blocks of a kind that have no name: terraform, language,
@@ -65,6 +69,9 @@ func (m *Module) Print(w io.Writer, o PrintOptions) error {
 	case js != "":
 		text = "-- main.tf.json --\n" + js
 	}
+	if o.Hide {
+		text = source.HideCredentials(text)
+	}
 	_, err = io.WriteString(w, text)
 	return err
 }
@@ -73,6 +80,11 @@ func (m *Module) Print(w io.Writer, o PrintOptions) error {
 func (m *Module) render(o PrintOptions) (native, js string, err error) {
 	p := m.printer(o.Origins)
 	blocks := p.blocks()
+	if o.Hide {
+		for _, b := range blocks {
+			b.hideBackends()
+		}
+	}
 	if o.Addr != "" {
 		want := withoutKeys(o.Addr)
 		blocks = slices.DeleteFunc(blocks, func(b *outBlock) bool { return !b.keep(want) })
@@ -149,6 +161,30 @@ type outBlock struct {
 	heads  []source.Range // of the blocks that it was merged from, base first
 	gone   []Place        // what it took the place of, the nearest first
 	addr   string         // what PrintOptions.Addr calls it
+}
+
+// hideBackends hides the arguments of those blocks in a terraform block that say where
+// state lies and how it is sealed.
+func (b *outBlock) hideBackends() {
+	if b.typ != "terraform" {
+		return
+	}
+	for _, it := range b.body.items {
+		if it.block != nil && slices.Contains([]string{"backend", "cloud", "encryption"}, it.block.typ) {
+			it.block.body.hide()
+		}
+	}
+}
+
+func (b *outBody) hide() {
+	for i := range b.items {
+		it := &b.items[i]
+		if it.block != nil {
+			it.block.body.hide()
+			continue
+		}
+		it.native, it.json, it.raw = quotedTemplate(source.HiddenText), jsonString(source.HiddenText), false
+	}
 }
 
 // outBody is the content of a block, in the order in which it is written.

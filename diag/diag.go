@@ -8,8 +8,11 @@ package diag
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/source"
@@ -137,9 +140,15 @@ func Warnf(at *source.Range, summary, format string, args ...any) List {
 
 func sprintf(format string, args []any) string {
 	if len(args) == 0 {
-		return format
+		return source.HideCredentials(format)
 	}
-	return fmt.Sprintf(format, args...)
+	for i, a := range args {
+		if err, ok := a.(error); ok && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+			args = slices.Clone(args)
+			args[i] = strings.NewReplacer("context canceled", "interrupted", "context deadline exceeded", "it took too long").Replace(err.Error())
+		}
+	}
+	return source.HideCredentials(fmt.Sprintf(format, args...))
 }
 
 // Note adds a note to every message of the list and returns it.
@@ -222,7 +231,7 @@ func FromHCL(in hcl.Diagnostics) List {
 	}
 	out := make(List, 0, len(in))
 	for _, d := range in {
-		m := &Message{Summary: d.Summary, Detail: d.Detail, At: d.Subject, Context: d.Context, Extra: d.Extra}
+		m := &Message{Summary: d.Summary, Detail: source.HideCredentials(d.Detail), At: d.Subject, Context: d.Context, Extra: d.Extra}
 		if d.Severity == hcl.DiagWarning {
 			m.Severity = Warning
 		}

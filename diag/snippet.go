@@ -79,7 +79,22 @@ func (p *parsed) snippet(set *source.Set, at, context *source.Range, object bool
 	if s.end == s.start && s.end < total {
 		s.end++ // an empty place is shown as the character that follows
 	}
+	s.hideCredentials()
 	return s
+}
+
+// hideCredentials takes them out of the lines. The highlight keeps its ends, as far as
+// what it begins and ends in is still there.
+func (s *snippet) hideCredentials() {
+	code := s.code()
+	shown := source.HideCredentials(code)
+	if shown == code {
+		return
+	}
+	after := len(source.HideCredentials(code[s.end:]))
+	s.start = min(len(source.HideCredentials(code[:s.start])), len(shown))
+	s.end = max(s.start, len(shown)-after)
+	s.lines = strings.Split(shown, "\n")
 }
 
 // column is the offset of a byte of the file in line n, kept within the line.

@@ -123,7 +123,7 @@ func (p *Printer) message(m *Message, others int) string {
 	}
 	limit := p.limit()
 	var b strings.Builder
-	head := label + clean(m.Summary)
+	head := label + clean(source.HideCredentials(m.Summary))
 	if p.Width > 0 { // elsewhere it is searched for
 		head = wrap(head, limit)
 	}
@@ -133,7 +133,7 @@ func (p *Printer) message(m *Message, others int) string {
 	b.WriteString(head + "\n\n")
 	p.place(&b, m)
 	if m.Detail != "" {
-		b.WriteString(wrap(clean(m.Detail), limit) + "\n")
+		b.WriteString(wrap(clean(source.HideCredentials(m.Detail)), limit) + "\n")
 	}
 	p.notes(&b, m.notes(p.Set))
 	if others == 1 {

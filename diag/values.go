@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -68,7 +69,7 @@ func describe(v cty.Value) string {
 	case v.IsNull():
 		return "is null"
 	case ty == cty.String:
-		return "is " + strconv.Quote(clip(v.AsString()))
+		return "is " + strconv.Quote(clip(source.HideCredentials(v.AsString())))
 	case ty == cty.Number:
 		return "is " + v.AsBigFloat().Text('f', -1)
 	case ty == cty.Bool:

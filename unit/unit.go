@@ -138,7 +138,7 @@ func (l *Loader) Unit(t *demand.Task, path, module string) (*Unit, diag.List) {
 	if module != "" {
 		what = fmt.Sprintf("There is no module %q among them", module)
 	}
-	return nil, append(ds, codeErr(nil, "unit/environment", "Environment file", "%s holds several units, one for each module: %s. %s.", units[0].Path, strings.Join(names, ", "), what)...)
+	return nil, append(ds, codeErr(nil, "unit/environment", "Several units in one file", "%s holds several units, one for each module: %s. %s.", units[0].Path, strings.Join(names, ", "), what)...)
 }
 
 func codeErr(at *source.Range, code, summary, format string, args ...any) diag.List {

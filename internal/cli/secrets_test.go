@@ -39,6 +39,12 @@ var unitCommands = []string{
 	"explain var.x", "run --all destroy --non-interactive", "run --all plan --log-level=debug",
 }
 
+var sourceCommands = []string{
+	"validate", "validate -json", "plan", "plan -json", "modules", "modules -json", "config show", "config show -json", "config show -origins", "config files",
+	"explain module.m.source", "explain -json module.m.source", "explain local.s", "explain module.m.x", "providers", "graph", "show -json -config", "apply -auto-approve", "show -json",
+	"plan -out=p", "show -json p", "init", "init -json", "get", "get -update",
+}
+
 const (
 	declared  = "-- main.tf --\nvariable \"x\" {\n  type = number\n}\noutput \"o\" {\n  value = sha256(var.x)\n}\n"
 	sensitive = "-- main.tf --\nvariable \"x\" {\n  type      = number\n  sensitive = true\n}\noutput \"o\" {\n  value     = var.x\n  sensitive = true\n}\n"
@@ -81,6 +87,19 @@ func leaks() []leak {
 		{name: "backend block on a line", open: true, files: "-- main.tf --\nterraform {\n  backend \"local\" { nobody = \"hunter2pw\" }\n}\n"},
 		{name: "backend block in JSON", open: true, files: "-- main.tf.json --\n{\"terraform\": {\"backend\": {\"local\": {\"nobody\": \"hunter2pw\"}}}}\n"},
 		{name: "encryption", open: true, files: "-- main.tf --\nterraform {\n  encryption {\n    key_provider \"pbkdf2\" \"k\" {\n      passphrase = hunter2pw\n    }\n  }\n}\n"},
+
+		{name: "source", commands: sourceCommands, files: "-- main.tf --\nmodule \"m\" {\n  source = \"git::https://user:hunter2pw@127.0.0.1:1/x.git//m?ref=v1\"\n}\n"},
+		{name: "source with a token", commands: sourceCommands, files: "-- main.tf --\nmodule \"m\" {\n  source = \"https://127.0.0.1:1/x.zip?X-Amz-Signature=hunter2pw&archive=zip\"\n}\n"},
+		{name: "source with a token for a user", commands: sourceCommands, files: "-- main.tf --\nmodule \"m\" {\n  source = \"git::http://hunter2pw@127.0.0.1:1/x.git\"\n  nobody = tonumber(\"x\")\n}\n"},
+		{name: "source with a key", commands: sourceCommands, files: "-- main.tf --\nmodule \"m\" {\n  source = \"git::ssh://git@127.0.0.1:1/x.git?sshkey=hunter2pw\"\n}\n"},
+		{name: "source that is wrong", commands: sourceCommands, files: "-- main.tf --\nmodule \"m\" {\n  source = \"nobody::https://user:hunter2pw@127.0.0.1:1/x.git\"\n}\nmodule \"n\" {\n  source  = \"https://user:hunter2pw@127.0.0.1:1/x.git\"\n  version = \"1\"\n}\nmodule \"o\" {\n  source  = \"https://user:hunter2pw@127.0.0.1:bad/ x.git\"\n}\n"},
+		{name: "source from a local value", commands: sourceCommands, files: "-- main.tf --\nlocals {\n  s = \"git::https://user:hunter2pw@127.0.0.1:1/x.git\"\n}\nmodule \"m\" {\n  source = local.s\n}\n"},
+		{name: "source that is installed", commands: sourceCommands[:len(sourceCommands)-4], files: "-- main.tf --\nmodule \"m\" {\n  source = \"git::https://user:hunter2pw@127.0.0.1:1/x.git//m\"\n  x = 1\n}\n-- .terraform/modules/m/m/main.tf --\nvariable \"x\" {}\nresource \"terraform_data\" \"d\" {\n  input = var.x\n}\n-- .terraform/modules/modules.json --\n{\"Modules\":[{\"Key\":\"\",\"Source\":\"\",\"Dir\":\".\"},{\"Key\":\"m\",\"Source\":\"git::https://user:hunter2pw@127.0.0.1:1/x.git//m\",\"Dir\":\".terraform/modules/m/m\"}]}\n"},
+		{name: "source of a unit", dir: "u", commands: append([]string{"render", "render --json", "render --all"}, unitCommands...), files: "-- u/terragrunt.hcl --\nterraform { source = \"git::https://user:hunter2pw@127.0.0.1:1/x.git//m\" }\n"},
+		{name: "source of a unit with a token", dir: "u", commands: append([]string{"render", "render --json"}, unitCommands...), files: "-- u/terragrunt.hcl --\nterraform { source = \"https://127.0.0.1:1/x.zip?private_token=hunter2pw\" }\n"},
+		{name: "source of a unit that calls", dir: "u", commands: append([]string{"modules", "modules -json", "init", "config show"}, unitCommands...), files: "-- m/main.tf --\nmodule \"m\" {\n  source = \"git::https://user:hunter2pw@127.0.0.1:1/x.git//m\"\n}\n" + unitHead},
+		{name: "source of a stack", dir: ".", files: "-- terragrunt.stack.hcl --\nunit \"u\" {\n  source = \"git::https://user:hunter2pw@127.0.0.1:1/x.git//m\"\n  path   = \"u\"\n}\n", commands: []string{"stack generate", "stack run plan", "find", "list", "find --json", "stack output", "hcl validate"}},
+		{name: "backend arguments", files: "-- main.tf --\nterraform {\n  backend \"pg\" {\n    conn_str = \"postgres://127.0.0.1:1/x?password=hunter2pw\"\n  }\n}\n", commands: []string{"config show", "config show -json", "config show -origins", "init", "plan", "explain terraform.backend", "validate"}},
 
 		{name: "inputs", dir: "u", files: numeric + unitHead + "inputs = { x = \"hunter2pw\" }\n"},
 		{name: "inputs on lines", dir: "u", files: numeric + unitHead + "inputs = {\n  # one\n  x = \"hunter2pw\"\n  y = {\n    z = [\"hunter2pw\"]\n  }\n}\n"},

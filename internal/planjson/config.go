@@ -1,6 +1,7 @@
 package planjson
 
 import (
+	"github.com/terrace-iac/terrace/source"
 	"maps"
 	"slices"
 
@@ -236,7 +237,7 @@ func (c *configWriter) repeat(r config.Repeat) {
 
 func (c *configWriter) call(call *config.Call, child *module.Node) {
 	c.begin('{')
-	c.field("source", child.Source)
+	c.field("source", source.HideCredentials(child.Source))
 	names := make([]hcl.AttributeSchema, 0, len(child.Config.Variables))
 	for _, name := range keys(child.Config.Variables) {
 		names = append(names, hcl.AttributeSchema{Name: name})

@@ -237,7 +237,7 @@ func (m *Migration) ask(ctx context.Context, q Question) (bool, diag.List) {
 	}
 	ok, err := m.Ask(ctx, q)
 	if err != nil {
-		return false, diag.Errorf(nil, "State migration was not approved", "There was no answer to the question whether to copy the state: %s.", err)
+		return false, diag.Errorf(nil, "State migration was not approved", "Nobody approved it: %s. Run the command where somebody can answer, or with -force-copy.", err)
 	}
 	return ok, nil
 }

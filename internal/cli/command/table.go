@@ -117,7 +117,7 @@ func (c *Call) Unknown(args []string) int {
 			fmt.Fprintln(c.Stdout, t.Usage())
 			return 0
 		}
-		fmt.Fprintf(c.Stderr, "%s has no global option %q. Options of a command stand behind its name.\n\nTo see the global options, run:\n  %s -help\n\n", t.Product, args[0], t.Program)
+		fmt.Fprintf(c.Stderr, "%s has no global option %q. Options of a command go after its name.\n\nTo see the global options, run:\n  %s -help\n\n", t.Product, args[0], t.Program)
 		return 1
 	}
 	if slices.Contains(t.Later, args[0]) {

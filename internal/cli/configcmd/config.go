@@ -67,7 +67,9 @@ another file, a test, or ignored and why.`,
 			Name: "config show", Synopsis: "Print the merged configuration", Usage: "[options] [ADDR]",
 			Units: command.InUnit | command.Uninitialized | command.OnlyReads,
 			Help: `Prints the module in the working folder, with its override files merged in,
-as configuration that could replace the files. No values are evaluated.
+as configuration that could replace the files. No values are evaluated. The
+arguments of backend, cloud and encryption blocks, and credentials in addresses,
+are hidden unless -show-sensitive is set.
 
 ADDR names one object: TYPE.NAME, data.TYPE.NAME, ephemeral.TYPE.NAME,
 var.NAME, local.NAME, module.NAME, provider.NAME, provider.NAME.ALIAS,
@@ -81,6 +83,7 @@ moved, removed, import.`,
 					command.Bool(&o.json, "json", "Write JSON syntax, as for a .tf.json file."),
 					command.Bool(&o.origins, "origins", "Tell with each argument and block where it was set and what it replaced. With -json that is under the property \"//\" of each block."),
 					command.Text(&o.module, "module", "ADDR", "Print the module that a call brings in, such as module.app, instead of the one in the working folder."),
+					command.Bool(&o.reveal, "show-sensitive", "Show the arguments of backend, cloud and encryption blocks, and credentials in addresses."),
 				}
 				return append(append(fs, moduleVars(&o.vars)...), flags.NoColor()), func(ctx context.Context, c *command.Call) int {
 					if len(c.Args) > 1 {
@@ -98,6 +101,7 @@ type configShowOptions struct {
 	address       string
 	module        string
 	json, origins bool
+	reveal        bool
 	vars          []vars.Flag
 }
 
@@ -115,7 +119,7 @@ func runConfigShow(ctx context.Context, c *command.Call, o *configShowOptions) i
 		_ = c.Report.Human.Printer.Print(c.Stderr, c.Report.Filter(ds))
 	}
 	var out bytes.Buffer
-	if err := m.Print(&out, config.PrintOptions{Origins: o.origins, JSON: o.json, Addr: address}); err != nil {
+	if err := m.Print(&out, config.PrintOptions{Origins: o.origins, JSON: o.json, Hide: !o.reveal, Addr: address}); err != nil {
 		return c.Fail(diag.Errorf(nil, "Nothing to show", "There is no %s: %s.", o.address, err))
 	}
 	_, _ = c.Stdout.Write(out.Bytes())

@@ -6,6 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/terrace-iac/terrace/source"
+	"io"
+	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
 
@@ -91,14 +94,16 @@ func runExplain(ctx context.Context, c *command.Call, o *Options) int {
 
 func PrintExplanation(c *command.Call, x *engine.Explanation, asJSON bool) int {
 	if !asJSON {
-		_ = x.Print(c.Stdout)
+		var b strings.Builder
+		_ = x.Print(&b)
+		_, _ = io.WriteString(c.Stdout, source.HideCredentials(b.String()))
 		return 0
 	}
 	doc, err := json.MarshalIndent(x, "", "  ")
 	if err != nil {
 		return c.Fail(diag.Errorf(nil, "Failed to write JSON", "The explanation cannot be written: %s.", err))
 	}
-	fmt.Fprintf(c.Stdout, "%s\n", doc)
+	fmt.Fprintf(c.Stdout, "%s\n", source.HideCredentials(string(doc)))
 	return 0
 }
 

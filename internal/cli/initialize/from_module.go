@@ -2,6 +2,7 @@ package initialize
 
 import (
 	"context"
+	"github.com/terrace-iac/terrace/source"
 	"os"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -22,7 +23,7 @@ func copyModule(ctx context.Context, c *command.Call, src string) diag.List {
 			return diag.Errorf(nil, "Can't populate non-empty directory", "The target directory %s is not empty, so it cannot be initialized with the -from-module=... option.", c.Dir)
 		}
 	}
-	c.Report.Say("Copying configuration from \"" + src + "\"...\n")
+	c.Report.Say("Copying configuration from \"" + source.HideCredentials(src) + "\"...\n")
 	o, ds := sourceOptions(c)
 	if ds.HasErrors() {
 		return ds

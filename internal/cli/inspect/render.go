@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"github.com/terrace-iac/terrace/source"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,7 +119,7 @@ func render(ctx context.Context, c *command.Call, e *estate.Estate, u *estate.Un
 	if ds.HasErrors() {
 		return 1
 	}
-	b = append([]byte(strings.TrimRight(string(b), "\n")), '\n')
+	b = []byte(source.HideCredentials(strings.TrimRight(string(b), "\n")) + "\n")
 	if !o.write {
 		_, _ = c.Stdout.Write(b)
 		return 0

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/terrace-iac/terrace/source"
 	"maps"
 	"slices"
 	"strings"
@@ -125,5 +126,7 @@ func drawCalls(b *strings.Builder, n *module.Node, indent string) {
 	}
 }
 
-// sourceOf is a call's source as the list of installed modules has it.
-func sourceOf(n *module.Node) string { return fetch.Canonical(n.Source, n.Call.Version != nil) }
+// sourceOf is a call's source as the list of installed modules has it, without credentials.
+func sourceOf(n *module.Node) string {
+	return source.HideCredentials(fetch.Canonical(n.Source, n.Call.Version != nil))
+}

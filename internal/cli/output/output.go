@@ -96,7 +96,7 @@ func runOutput(ctx context.Context, c *command.Call, o *outputOptions) int {
 }
 
 func noOutputs() diag.List {
-	return diag.Warnf(nil, "No outputs found", "The state file either has no outputs defined, or all the defined outputs are empty. Please define an output in your configuration with the `output` keyword and run `%s refresh` for it to become available. If you are using interpolation, please verify the interpolated value is not empty. You can use the `%[1]s console` command to assist.", view.Program)
+	return diag.Warnf(nil, "No outputs found", "The state file either has no outputs defined, or all the defined outputs are empty. Please define an output in your configuration with the `output` keyword and run `%s refresh` for it to become available.", view.Program)
 }
 
 func printOutputs(c *command.Call, outputs map[string]*state.Output) int {

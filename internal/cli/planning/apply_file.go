@@ -89,7 +89,7 @@ func (r *run) ephemeral(ctx context.Context, p *plan.Plan, o *applyOptions) (map
 		}
 		text, err := r.Prompt.Ask(ctx, prompt.Question{Title: prompt.Variable(d), Text: d.Description, Secret: true})
 		if err != nil {
-			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, and there was no answer to the prompt.Question for it: %s.", name, err)...)
+			ds = append(ds, diag.Errorf(&d.At, "No value for required variable", "The value of the ephemeral variable %q is not kept in a saved plan, and nobody entered it: %s.", name, err)...)
 			continue
 		}
 		out[name] = engine.InputValue{Text: &text}

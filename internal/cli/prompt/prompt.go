@@ -36,7 +36,7 @@ type Question struct {
 	Secret bool   // the answer is not shown
 }
 
-var errNoAnswer = errors.New("there is no answer to be had: the input has ended")
+var errNoAnswer = errors.New("the input ended before the question was answered")
 
 // Variable is the title of the question for a variable.
 func Variable(v *config.Variable) string {

@@ -58,7 +58,7 @@ func mayDestroy(ctx context.Context, c *command.Call, f *unitflags.Flags) (bool,
 	}
 	answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "\nThe unit is needed by: " + names + ".\nDo you want to destroy it all the same?", Text: "Only 'yes' will be accepted to approve."})
 	if err != nil {
-		return false, diag.Errorf(nil, "Destruction was not approved", "There was no answer to the prompt.Question whether to destroy a unit that others need: %s. Answer it, or use --non-interactive.", err)
+		return false, diag.Errorf(nil, "Destruction was not approved", "Other units need it, and nobody approved its destruction: %s. Run the command where somebody can answer, or with --non-interactive.", err)
 	}
 	return answer == "yes", nil
 }

@@ -35,7 +35,7 @@ TG_NAME stands for --name. Other flags of Terragrunt are taken and do nothing.
 TG_TELEMETRY_TRACE_EXPORTER and TG_TELEMETRY_METRIC_EXPORTER (console,
 otlpHttp, otlpGrpc) send traces and metrics by OpenTelemetry, in the trace that
 TRACEPARENT names.`,
-		Hint: "Flags of the command that is run stand behind its name, as in \"run --all plan -refresh=false\".",
+		Hint: "Flags of the command that is run go after its name, as in \"run --all plan -refresh=false\".",
 		Args: []command.Arg{{Name: "COMMAND", Help: "The command to run, with its flags and arguments.", Repeated: true, Complete: command.Commands}},
 		Examples: []command.Example{
 			{Line: "run --all plan", Text: "Plan every unit below the working folder."},

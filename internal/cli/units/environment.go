@@ -54,7 +54,7 @@ func Chosen(ctx context.Context, c *command.Call, o estate.Options, f *unitflags
 	if f.Module == "" && len(files) > 1 {
 		names, ds := estate.ModuleNames(ctx, o, files)
 		if !ds.HasErrors() {
-			ds = diag.Errorf(nil, "Environment files", "%s holds several units, one for each module: %s. Name one of them with --module, or use run --all for all.", c.Dir, strings.Join(names, ", "))
+			ds = diag.Errorf(nil, "Several units in one file", "%s holds several units, one for each module: %s. Name one of them with --module, or use run --all for all.", c.Dir, strings.Join(names, ", "))
 			ds[0].Code = "unit/environment"
 		}
 		return "", ds

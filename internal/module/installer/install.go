@@ -3,6 +3,7 @@ package installer
 import (
 	"context"
 	"fmt"
+	"github.com/terrace-iac/terrace/source"
 	"io/fs"
 	"maps"
 	"os"
@@ -72,9 +73,9 @@ type Event struct {
 func (e Event) Text() string {
 	if e.Kind == Downloading {
 		if e.Version != "" {
-			return fmt.Sprintf("Downloading %s %s for %s...", e.Source, e.Version, e.Key)
+			return fmt.Sprintf("Downloading %s %s for %s...", source.HideCredentials(e.Source), e.Version, e.Key)
 		}
-		return fmt.Sprintf("Downloading %s for %s...", e.Source, e.Key)
+		return fmt.Sprintf("Downloading %s for %s...", source.HideCredentials(e.Source), e.Key)
 	}
 	return fmt.Sprintf("- %s in %s", e.Key, e.Dir)
 }
