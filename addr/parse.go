@@ -175,7 +175,7 @@ func splitTarget(t hcl.Traversal) (Target, hcl.Traversal, error) {
 	case "resource":
 		t = t[1:]
 	case "":
-		return Target{}, nil, fmt.Errorf("an index stands where the type of a resource is needed")
+		return Target{}, nil, fmt.Errorf("there is an index where the type of a resource is needed")
 	}
 	if len(t) < 2 || StepName(t[0]) == "" || StepName(t[1]) == "" {
 		return Target{}, nil, fmt.Errorf("a resource address needs a type and a name, separated by a dot")

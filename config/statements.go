@@ -221,7 +221,7 @@ func statementTarget(t hcl.Traversal) (addr.Target, error) {
 	for _, step := range t {
 		name := addr.StepName(step)
 		if !named && name == "resource" {
-			return addr.Target{}, errors.New("the word \"resource\" is no part of the address of a resource here: begin with its type")
+			return addr.Target{}, errors.New("an address of a resource does not begin with the word \"resource\" here: begin with its type")
 		}
 		if !named && name != "module" && name != "" {
 			break

@@ -15,7 +15,7 @@ func FromValues(text []byte, in hcl.Diagnostics) List {
 	for _, m := range out {
 		m.Values = nil
 		if !namesOnly[m.Summary] && quotes(m.Detail, text) {
-			m.Detail = "What stands here is not a value. Strings need quotes; nothing can be referred to or called."
+			m.Detail = "This is not a value. Strings need quotes; nothing can be referred to or called."
 		}
 	}
 	return out

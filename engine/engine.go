@@ -290,7 +290,7 @@ func (e *Engine) writeGenerated(p *plan.Plan, name string) diag.List {
 // configuration. The result's state is what is known, with errors too.
 func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (ApplyResult, diag.List) {
 	if len(p.Deferred) > 0 {
-		return ApplyResult{State: p.Prior}, diag.Errorf(nil, "Plan is not complete", "The plan puts off %s, and can only be shown. Plan again when what it waits for is known.", p.Deferred[0].Addr)
+		return ApplyResult{State: p.Prior}, diag.Errorf(nil, "Plan is not complete", "The plan defers %s, and can only be shown. Plan again when what it waits for is known.", p.Deferred[0].Addr)
 	}
 	given := map[string]InputValue{}
 	for name, v := range p.Variables {

@@ -28,7 +28,7 @@ func appendValue(b []byte, v cty.Value, ty cty.Type) ([]byte, error) {
 	case v.IsNull():
 		return append(b, "null"...), nil
 	case !v.Type().Equals(ty) && !sameShape(v.Type(), ty):
-		return nil, fmt.Errorf("a value of type %s stands where %s is needed", v.Type().FriendlyName(), ty.FriendlyName())
+		return nil, fmt.Errorf("there is a value of type %s where %s is needed", v.Type().FriendlyName(), ty.FriendlyName())
 	}
 	switch {
 	case ty == cty.String:

@@ -62,7 +62,7 @@ func (k *call) accountAlias() (string, error) {
 	}
 	var answer struct{ AccountAliases []string }
 	if err := json.Unmarshal([]byte(r.out), &answer); err != nil {
-		return "", errors.New("the answer of the aws program is no JSON object")
+		return "", errors.New("the answer of the aws program is not a JSON object")
 	}
 	if len(answer.AccountAliases) == 0 {
 		return "", nil

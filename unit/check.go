@@ -88,7 +88,7 @@ func (u *Unit) CheckRunner(t *demand.Task) diag.List {
 		}
 		want, err := version.NewConstraint(s.Value.AsString())
 		if err != nil {
-			ds = append(ds, codeErr(s.At, "unit/version-constraint", "Invalid version constraint", "%q is no version constraint.", s.Value.AsString())...)
+			ds = append(ds, codeErr(s.At, "unit/version-constraint", "Invalid version constraint", "%q is not a version constraint.", s.Value.AsString())...)
 			return
 		}
 		if !want.Check(version.Must(version.NewVersion(have))) {

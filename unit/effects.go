@@ -213,11 +213,11 @@ func (k *call) markGlob(args []string) (cty.Value, error) {
 func constraintCheck(_ *call, args []string) (cty.Value, error) {
 	v, err := version.NewVersion(args[0])
 	if err != nil {
-		return cty.NilVal, fmt.Errorf("%q is no version", args[0])
+		return cty.NilVal, fmt.Errorf("%q is not a version", args[0])
 	}
 	want, err := version.NewConstraint(args[1])
 	if err != nil {
-		return cty.NilVal, fmt.Errorf("%q is no version constraint", args[1])
+		return cty.NilVal, fmt.Errorf("%q is not a version constraint", args[1])
 	}
 	return cty.BoolVal(want.Check(v)), nil
 }
@@ -245,7 +245,7 @@ func (k *call) workingDir() (string, error) {
 func jsonField(text, name string) (string, error) {
 	var m map[string]any
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
-		return "", errors.New("the answer is no JSON object")
+		return "", errors.New("the answer is not a JSON object")
 	}
 	s, ok := m[name].(string)
 	if !ok {

@@ -251,7 +251,7 @@ func (c *evaluator) includeBlock(e *evaluation, b *syntax.Block) *included {
 			i.mode = deep
 		default:
 			at := b.Attr("merge_strategy").Expr.At()
-			c.errorf(&at, "unit/merge-strategy", "Unknown merge strategy", "%q is no way of merging an included file. The ways are no_merge, shallow and deep.", strategy.AsString())
+			c.errorf(&at, "unit/merge-strategy", "Unknown merge strategy", "%q is not a merge strategy of included files. The strategies are no_merge, shallow and deep.", strategy.AsString())
 			return nil
 		}
 	}

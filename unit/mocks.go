@@ -70,7 +70,7 @@ func (n *depNode) mixMocks(c *evaluator, v, mocks cty.Value) cty.Value {
 		return fill(mocks, v, strategy != "shallow")
 	}
 	_, at := n.where()
-	return c.errorf(at, "unit/mock-strategy", "Unknown mock strategy", "%q is no way of merging mock outputs. The ways are no_merge, shallow and deep_map_only.", strategy)
+	return c.errorf(at, "unit/mock-strategy", "Unknown mock strategy", "%q is not a merge strategy of mock outputs. The strategies are no_merge, shallow and deep_map_only.", strategy)
 }
 
 // fill takes what v lacks from mocks.

@@ -197,7 +197,7 @@ func (w *writer) finish() error {
 	for _, l := range w.links {
 		_, err := w.root.Stat(l.name)
 		if errors.Is(err, fs.ErrNotExist) && upAgain(l.target) {
-			return fmt.Errorf("the archive holds the link %q to %q, which goes up again behind something that is not there, so nobody can tell whether it stays in its folder", l.name, l.target)
+			return fmt.Errorf("the archive holds the link %q to %q, which goes up again through something that does not exist, so it may lead out of its folder", l.name, l.target)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("the archive holds the link %q to %q, which cannot be followed inside of its folder: %w", l.name, l.target, err)

@@ -218,7 +218,7 @@ func (w *writer) tarEntry(name string, h *tar.Header, t *tar.Reader) error {
 func (w *writer) hardlink(name, target string) error {
 	st, err := w.root.Lstat(target)
 	if err != nil || !st.Mode().IsRegular() {
-		return fmt.Errorf("the archive holds the link %q to %q, which is no file before it", name, target)
+		return fmt.Errorf("the archive holds the link %q to %q, which is not a file before it", name, target)
 	}
 	f, err := w.root.Open(target)
 	if err != nil {

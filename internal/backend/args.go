@@ -104,7 +104,7 @@ func (a *Args) Int(name string, def int, env ...string) int {
 			return int(n)
 		}
 	}
-	a.Fail(name, "The value of %q is no whole number", a.name+name)
+	a.Fail(name, "The value of %q is not a whole number", a.name+name)
 	return def
 }
 

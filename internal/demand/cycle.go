@@ -123,7 +123,7 @@ func describe(comp []*Node) *diag.Message {
 		m.Notes = append(m.Notes, diag.Note{Text: from + " refers to " + to, At: r.At})
 		from = to
 	}
-	m.Detail = "These values depend on one another in a circle, so none of them can be known: " + strings.Join(steps, " → ") + ". Remove one of the references."
+	m.Detail = "These values depend on one another in a cycle, so none of them can be known: " + strings.Join(steps, " → ") + ". Remove one of the references."
 	return m
 }
 

@@ -212,25 +212,25 @@ func TestCycles(t *testing.T) {
    1 a refers to itself here
 `},
 		{"two", "ba ab", `
-1 error Cycle: These values depend on one another in a circle, so none of them can be known: a → b → a. Remove one of the references.
+1 error Cycle: These values depend on one another in a cycle, so none of them can be known: a → b → a. Remove one of the references.
    1 a refers to b
    2 b refers to a
 `},
 		{"reached from elsewhere", "ab bc cd dc", `
-3 error Cycle: These values depend on one another in a circle, so none of them can be known: c → d → c. Remove one of the references.
+3 error Cycle: These values depend on one another in a cycle, so none of them can be known: c → d → c. Remove one of the references.
    3 c refers to d
    4 d refers to c
 `},
 		{"shortest circle of a tangle", "ab bc cd da bd db ca ba", `
-1 error Cycle: These values depend on one another in a circle, so none of them can be known: a → b → a. Remove one of the references.
+1 error Cycle: These values depend on one another in a cycle, so none of them can be known: a → b → a. Remove one of the references.
    1 a refers to b
    2 b refers to a
 `},
 		{"two apart", "ab ba cd dc ec ea", `
-1 error Cycle: These values depend on one another in a circle, so none of them can be known: a → b → a. Remove one of the references.
+1 error Cycle: These values depend on one another in a cycle, so none of them can be known: a → b → a. Remove one of the references.
    1 a refers to b
    2 b refers to a
-3 error Cycle: These values depend on one another in a circle, so none of them can be known: c → d → c. Remove one of the references.
+3 error Cycle: These values depend on one another in a cycle, so none of them can be known: c → d → c. Remove one of the references.
    3 c refers to d
    4 d refers to c
 `},
@@ -304,7 +304,7 @@ func TestMessagesBesideACycle(t *testing.T) {
 	if v, ok := c.Get(g.Task(t.Context()), nil); v != -3 || ok {
 		t.Errorf("got %d, %v", v, ok)
 	}
-	want := `1 error Cycle: These values depend on one another in a circle, so none of them can be known: a → b → a. Remove one of the references.
+	want := `1 error Cycle: These values depend on one another in a cycle, so none of them can be known: a → b → a. Remove one of the references.
    1 a refers to b
    2 b refers to a
 3 warning Kept: Got -1, false.

@@ -109,10 +109,10 @@ func (t *Target) Open(payload []byte) (plain []byte, migrate bool, err error) {
 		Lineage string `json:"lineage"`
 	}
 	if err := json.Unmarshal(plain, &inside); err != nil {
-		return nil, false, fmt.Errorf("what was encrypted is no state: %w", err)
+		return nil, false, fmt.Errorf("what was encrypted is not a state: %w", err)
 	}
 	if inside.Serial != *e.Serial || inside.Lineage != *e.Lineage {
-		return nil, false, errors.New("serial or lineage of the encrypted state are not those that stand beside it: the file was put together of two")
+		return nil, false, errors.New("serial or lineage of the encrypted state differ from those beside it: the file was put together from two")
 	}
 	return plain, migrate, nil
 }

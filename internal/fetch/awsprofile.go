@@ -44,7 +44,7 @@ func (w *work) awsProfile(ctx context.Context, name string, wanted bool, trail [
 	switch {
 	case p["role_arn"] != "" && !itself:
 		if slices.Contains(trail, name) {
-			return awsCredentials{}, fmt.Errorf("the AWS profiles %s name each other in a circle", strings.Join(append(trail, name), ", "))
+			return awsCredentials{}, fmt.Errorf("the AWS profiles %s refer to each other in a cycle", strings.Join(append(trail, name), ", "))
 		}
 		return w.awsRole(ctx, name, p, append(slices.Clone(trail), name))
 	case static.id != "":

@@ -145,7 +145,7 @@ func TestAWSProfiles(t *testing.T) {
 	mustGet(t, f, src)
 	for profile, want := range map[string]string{
 		"stale": "has expired; run \"aws sso login --profile stale\"", "never": "nobody has done so", "lost": "names the sso-session \"none\"", "silent": "wrote no credentials",
-		"mfa": "second factor", "circle": "name each other in a circle", "alone": "neither source_profile nor credential_source", "none": "no AWS profile \"none\"",
+		"mfa": "second factor", "circle": "refer to each other in a cycle", "alone": "neither source_profile nor credential_source", "none": "no AWS profile \"none\"",
 	} {
 		f, src := get(profile)
 		getFails(t, f, src, want)

@@ -174,7 +174,7 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	}
 	at := call.Source.Expr.Range()
 	if depth >= maxDepth {
-		return nil, diag.Errorf(&at, "Module calls nest too deep", "The call %s nests more than %d modules deep. A module that calls itself never ends; break the circle.", child.Path, maxDepth)
+		return nil, diag.Errorf(&at, "Module calls nest too deep", "The call %s nests more than %d modules deep. A module that calls itself never ends; remove one of the calls.", child.Path, maxDepth)
 	}
 	child.Source = says.source
 	if ds := b.locate(child, says, &at); ds.HasErrors() {

@@ -29,7 +29,7 @@ func (r *replay) start(address string) (cursor, diag.List) {
 		}
 	}
 	if r.e.Eval == nil {
-		return cursor{}, bad("The module of this unit cannot be read, so what stands in it is not known. An address of a part of the unit begins with one of %s.", strings.Join(unitRoots, ", "))
+		return cursor{}, bad("The module of this unit cannot be read, so what it holds is not known. An address of a part of the unit begins with one of %s.", strings.Join(unitRoots, ", "))
 	}
 	m := r.e.Eval.Root
 	for len(path) >= 2 && path[0].name() == "module" {
@@ -107,7 +107,7 @@ func (r *replay) intoCall(call *eval.Call, path []step) (c cursor, child *eval.M
 		}
 		return r.inBody(f, cfg.Body, path[1:], label+pathText(path[:1]), nil), nil, nil, true, nil
 	case call.Node == nil && len(path) > 0:
-		return c, nil, nil, true, bad("The module %s is not installed, so what stands in it is not known.", label)
+		return c, nil, nil, true, bad("The module %s is not installed, so what it holds is not known.", label)
 	case call.Node == nil:
 		r.wholeOf(whole{text: label, origin: m.Node.Config.Origin(cfg.At, cfg.Merged), f: f, body: cfg.Body})
 		return c, nil, nil, true, nil
@@ -188,7 +188,7 @@ func (r *replay) startResource(res *eval.Resource, path []step) (cursor, diag.Li
 	if repeat != nil && k == (addr.Key{}) && len(path) > 0 && path[0].brackets {
 		key, ok := keyOf(path, forEach)
 		if !ok {
-			return cursor{}, bad("%s is no instance key of %s.", pathText(path[:1]), res.Addr())
+			return cursor{}, bad("%s is not an instance key of %s.", pathText(path[:1]), res.Addr())
 		}
 		if in, fine := res.Instances(r.t); fine && in.Get(key) == nil {
 			return cursor{}, bad("%s has no instance with the key %s.%s", res.Addr(), key, instancesOf(in))
@@ -326,7 +326,7 @@ func (r *replay) nothing(m *eval.Module, path []step) diag.List {
 		return bad("There is no output and no input variable %q in %s.%s", path[0].name(), where(m), lang.Suggest(path[0].name(), names))
 	}
 	if !ok {
-		return bad("%q is no address. An address is one of TYPE.NAME, data.TYPE.NAME, module.NAME, var.NAME, local.NAME, output.NAME and provider.NAME, with module.NAME. in front for what stands in a module, and the names of arguments behind.", pathText(path)[1:])
+		return bad("%q is not an address. An address is one of TYPE.NAME, data.TYPE.NAME, module.NAME, var.NAME, local.NAME, output.NAME and provider.NAME, with module.NAME. in front for what a module holds, followed by the names of arguments.", pathText(path)[1:])
 	}
 	names := map[string]bool{}
 	for have := range m.Node.Config.Resources {

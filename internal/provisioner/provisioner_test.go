@@ -737,7 +737,7 @@ func testFile(t *testing.T, host ssh.Signer, sink bool) {
 		{"link", object{"source": str("d"), "destination": str("dest")}, "dest/d/link", "f", ""},
 		{"no parent", object{"content": str("abc"), "destination": str("nodir/x")}, "", "", "o such file or directory"},
 		{"no source", object{"source": str("nosuch"), "destination": str("x")}, "", "", "nosuch: no such file or directory"},
-		{"loop", object{"source": str("loop"), "destination": str("dest")}, "", "", "leads back into a folder that it lies in"},
+		{"loop", object{"source": str("loop"), "destination": str("dest")}, "", "", "leads back into a folder that contains it"},
 	}
 	if !sink {
 		tests = append(tests, []struct {

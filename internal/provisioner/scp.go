@@ -188,7 +188,7 @@ func (s *sender) folder(ctx context.Context, dir string, above []string) error {
 	}
 	for _, up := range above {
 		if up == real {
-			return fmt.Errorf("%s leads back into a folder that it lies in", dir)
+			return fmt.Errorf("%s leads back into a folder that contains it", dir)
 		}
 	}
 	above = append(above[:len(above):len(above)], real)

@@ -266,7 +266,7 @@ func parse(want cty.Type, text string) (cty.Value, error) {
 	}
 	x, diags := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
 	if diags.HasErrors() {
-		return cty.NilVal, fmt.Errorf("it is no expression of HCL") // the text may be a secret
+		return cty.NilVal, fmt.Errorf("it is not an HCL expression") // the text may be a secret
 	}
 	v, diags := x.Value(nil)
 	if diags.HasErrors() {

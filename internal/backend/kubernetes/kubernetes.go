@@ -85,7 +85,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 		a.Fail("secret_suffix", "The %q gives the name %q, which is none that a Secret can have: lower-case letters, digits, %q and %q, at most 253", "secret_suffix", b.secret(store.Default), "-", ".")
 	}
 	if !isName(b.namespace) {
-		a.Fail("namespace", "The %q is no name of a namespace", "namespace")
+		a.Fail("namespace", "The %q is not the name of a namespace", "namespace")
 	}
 	x := accessOf(a, s)
 	if err := a.Err(); err != nil {

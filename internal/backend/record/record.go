@@ -58,7 +58,7 @@ func (r *Record) Value(k backend.Kind) (cty.Value, error) {
 	given := map[string]json.RawMessage{}
 	if len(r.Config) > 0 && !bytes.Equal(bytes.TrimSpace(r.Config), []byte("null")) {
 		if err := json.Unmarshal(r.Config, &given); err != nil {
-			return cty.NilVal, errors.New("its configuration is no object")
+			return cty.NilVal, errors.New("its configuration is not an object")
 		}
 	}
 	vals := make(map[string]cty.Value, len(ty.AttributeTypes()))
@@ -95,7 +95,7 @@ func Read(dataDir string) (*Record, error) {
 	}
 	var doc document
 	if err := json.Unmarshal(src, &doc); err != nil {
-		return nil, errors.New("it is no JSON of the right form")
+		return nil, errors.New("it is not JSON of the right form")
 	}
 	if doc.Version != version {
 		return nil, fmt.Errorf("it has the version %d, and %d is the only one that is known", doc.Version, version)

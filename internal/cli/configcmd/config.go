@@ -167,7 +167,7 @@ func modulePath(address string) ([]string, diag.List) {
 	}
 	calls, rest := splitModule(address + ".x")
 	if rest != "x" {
-		return nil, diag.Errorf(nil, "Invalid module address", "%q is no address of a module. Write it as in module.NAME or module.NAME.module.OTHER.", address)
+		return nil, diag.Errorf(nil, "Invalid module address", "%q is not the address of a module. Write it as in module.NAME or module.NAME.module.OTHER.", address)
 	}
 	return calls, nil
 }

@@ -172,7 +172,7 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag
 	}
 	answer, err := i.Prompt.Ask(ctx, prompt.Question{Title: "Select a workspace", Text: text})
 	if err != nil {
-		return append(ds, diag.Errorf(nil, "No workspace selected", "Nobody selected one: %s. Select one with \"" + view.Program + " workspace select\".", err)...)
+		return append(ds, diag.Errorf(nil, "No workspace selected", "Nobody selected one: %s. Select one with \""+view.Program+" workspace select\".", err)...)
 	}
 	n, err := strconv.Atoi(answer)
 	if err != nil || n < 1 || n > len(names) {

@@ -117,7 +117,7 @@ func matchesAny(patterns []string, text string, h *unit.Hook) (bool, diag.List) 
 	for _, p := range patterns {
 		re, err := regexp.Compile(p)
 		if err != nil {
-			return false, diag.Errorf(h.At, "Invalid pattern", "The pattern %q of the hook %q is no regular expression: %s.", p, h.Name, err)
+			return false, diag.Errorf(h.At, "Invalid pattern", "The pattern %q of the hook %q is not a regular expression: %s.", p, h.Name, err)
 		}
 		if re.MatchString(text) {
 			return true, nil

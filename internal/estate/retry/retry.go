@@ -39,7 +39,7 @@ func Decide(block *unit.Errors, text string, try int, off bool) (Decision, diag.
 		ig := &block.Ignore[i]
 		hit, err := ignores(ig.IgnorableErrors, text)
 		if err != nil {
-			return Decision{}, diag.Errorf(block.At, "Invalid pattern", "A pattern of the ignore block %q is no regular expression: %s.", ig.Name, err)
+			return Decision{}, diag.Errorf(block.At, "Invalid pattern", "A pattern of the ignore block %q is not a regular expression: %s.", ig.Name, err)
 		}
 		if hit {
 			return Decision{Ignore: ig}, nil
@@ -52,7 +52,7 @@ func Decide(block *unit.Errors, text string, try int, off bool) (Decision, diag.
 		for _, p := range rt.RetryableErrors {
 			re, err := regexp.Compile(p)
 			if err != nil {
-				return Decision{}, diag.Errorf(block.At, "Invalid pattern", "The pattern %q of the retry block %q is no regular expression: %s.", p, rt.Name, err)
+				return Decision{}, diag.Errorf(block.At, "Invalid pattern", "The pattern %q of the retry block %q is not a regular expression: %s.", p, rt.Name, err)
 			}
 			if re.MatchString(text) {
 				return Decision{Again: try < rt.MaxAttempts, Retry: rt.Name, Sleep: time.Duration(rt.SleepSeconds) * time.Second}, nil

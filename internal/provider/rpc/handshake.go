@@ -42,7 +42,7 @@ func parseHandshake(line string) (handshake, error) {
 		return handshake{}, err
 	}
 	if len(parts) < 5 || parts[4] != "grpc" {
-		return handshake{}, errors.New("it does not speak gRPC; it is a plugin of a time before version 0.12 of the language")
+		return handshake{}, errors.New("it does not speak gRPC; it is a plugin from before Terraform 0.12")
 	}
 	// Some older plugins have other text of few letters in place of the certificate.
 	if len(parts) > 5 && len(parts[5]) > 50 {

@@ -46,7 +46,7 @@ func (c *Client) failed(ctx context.Context, w call, err error) diag.List {
 		m.Detail = fmt.Sprintf("The provider %s was asked to %s after it had been closed.", name, w)
 	case ctx.Err() != nil || code == codes.Canceled || code == codes.DeadlineExceeded:
 		m.Code, m.Summary = CodeInterrupted, "Provider call interrupted"
-		m.Detail = fmt.Sprintf("The provider %s was asked to %s, but the call was given up before it answered.", name, w)
+		m.Detail = fmt.Sprintf("The provider %s was asked to %s, but the call was interrupted before it answered.", name, w)
 	case code == codes.Unavailable || (code == codes.Internal || code == codes.Unknown) && c.gone(0):
 		m.Code, m.Summary = CodeCrash, "Provider crashed"
 		m.Detail = c.crashText(name, w, st)
@@ -56,7 +56,7 @@ func (c *Client) failed(ctx context.Context, w call, err error) diag.List {
 	case code == codes.Unimplemented:
 		m.Detail = fmt.Sprintf("The provider %s was asked to %s, which it cannot do: %s.", name, w, st.Message())
 	case code == codes.ResourceExhausted:
-		m.Code, m.Summary = CodeNonsense, "Provider answered nonsense"
+		m.Code, m.Summary = CodeNonsense, "Invalid answer from provider"
 		m.Detail = fmt.Sprintf("The provider %s was asked to %s, and the answer is too large: %s.", name, w, st.Message())
 	default:
 		m.Detail = fmt.Sprintf("The provider %s was asked to %s, and the call failed: %s.", name, w, st.Message()) + c.out.told()
@@ -81,7 +81,7 @@ func (c *Client) crashText(name string, w call, st *status.Status) string {
 // nonsense is the message for an answer that breaks the protocol.
 func (c *Client) nonsense(w call, format string, args ...any) diag.List {
 	return diag.List{{
-		Code: CodeNonsense, Summary: "Provider answered nonsense",
+		Code: CodeNonsense, Summary: "Invalid answer from provider",
 		Detail: fmt.Sprintf("The provider %s was asked to %s: %s. This is an error in the provider: please report it to those who make it.", c.addr.Display(), w, fmt.Sprintf(format, args...)),
 	}}
 }

@@ -73,7 +73,7 @@ func (s *Scanner) unexpected(want string) error {
 	case s.i >= len(s.b):
 		return s.errorf("the document ends where %s is needed", want)
 	default:
-		return s.errorf("%q stands where %s is needed", rune(c), want)
+		return s.errorf("there is %q where %s is needed", rune(c), want)
 	}
 }
 

@@ -29,7 +29,7 @@ func (s *Scanner) skipString() (plain bool, err error) {
 			i += n
 		case c < 0x20:
 			s.i = i
-			return false, s.errorf("a control character stands in a string")
+			return false, s.errorf("a string holds a control character")
 		default:
 			if c >= utf8.RuneSelf {
 				ascii = false

@@ -89,12 +89,12 @@ func (h *State) beside() diag.List {
 	if !errors.As(h.other, &live) {
 		return nil
 	}
-	return diag.Warnf(nil, "Another run is at work", "The state is being changed by %s. What that has done so far is taken into account, what it is about to do is not.", live.Run)
+	return diag.Warnf(nil, "Another run is still running", "The state is being changed by %s. What that has done so far is taken into account, what it is about to do is not.", live.Run)
 }
 
 // refused is the error that another run is at work.
 func (h *State) refused(live *journal.LiveError) diag.List {
-	return diag.Errorf(nil, "Another run is at work", "The state is being changed by %s, and both would write over what the other one did. Its journal is %s. Wait until it has ended and try again. Nothing was changed.", live.Run, h.o.Journal)
+	return diag.Errorf(nil, "Another run is still running", "The state is being changed by %s, and both would write over what the other one did. Its journal is %s. Wait until it has ended and try again. Nothing was changed.", live.Run, h.o.Journal)
 }
 
 // Settle makes sure that a run may change or remove the state by other ways than
@@ -167,7 +167,7 @@ func (h *State) lockToSettle(ctx context.Context) (unlock func(), asked bool, ds
 	release, ds := h.o.Store.Lock(ctx, h.o.Run, 0)
 	switch {
 	case store.IsLocked(ds):
-		return nil, true, append(diag.Errorf(nil, "Journal of an interrupted run", "A run that was interrupted, or is at work elsewhere, has left a journal. It must be brought into the state before anything else is written. That needs the lock, even with -lock=false, and another run holds it. Nothing was changed."), ds...)
+		return nil, true, append(diag.Errorf(nil, "Journal of an interrupted run", "A run that was interrupted, or is still running elsewhere, has left a journal. It must be brought into the state before anything else is written. That needs the lock, even with -lock=false, and another run holds it. Nothing was changed."), ds...)
 	case ds.HasErrors():
 		return nothing, true, nil
 	}

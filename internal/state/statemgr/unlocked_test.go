@@ -54,13 +54,13 @@ func TestBesideARunAtWork(t *testing.T) {
 		}
 		for _, o := range others {
 			other, ds := take(t, o)
-			if !has(other.Current(), 0) || !says(ds, "Another run is at work: The state is being changed by another run (test by") && locked {
+			if !has(other.Current(), 0) || !says(ds, "Another run is still running: The state is being changed by another run (test by") && locked {
 				t.Errorf("taken: %v", ds)
 			}
-			if ds := other.Start(t.Context(), 1); !says(ds.Errors(), "Another run is at work") {
+			if ds := other.Start(t.Context(), 1); !says(ds.Errors(), "Another run is still running") {
 				t.Errorf("a second apply was started: %v", ds)
 			}
-			if ds := other.Write(t.Context(), with(5)); !says(ds.Errors(), "Another run is at work") {
+			if ds := other.Write(t.Context(), with(5)); !says(ds.Errors(), "Another run is still running") {
 				t.Errorf("the state was written: %v", ds)
 			}
 			must(t, other.Release().Err())

@@ -177,7 +177,7 @@ func (h *State) End(final *state.State) diag.List {
 	// The next command folds the journal in and writes the serial that was to be written
 	// here; what is saved has outputs besides, and must be newer to be pushed over that.
 	last = last.WithMeta(h.failed.Lineage, h.failed.Serial+1, h.failed.TerraformVersion)
-	ds := diag.Errorf(nil, "Failed to save state", "The state could not be written to its place. It was saved as told below, and the journal %s holds it too.", h.o.Journal)
+	ds := diag.Errorf(nil, "Failed to save state", "The state could not be written to its place. It was saved as described below, and the journal %s holds it too.", h.o.Journal)
 	_, more := writeErrored(h.o, last)
 	ds = append(ds, more...)
 	if more.HasErrors() && h.o.Rescue != nil {

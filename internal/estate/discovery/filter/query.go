@@ -167,7 +167,7 @@ func (t *Term) reachDown(s string) error {
 	}
 	tail, ok := strings.CutPrefix(s, dots)
 	if !ok {
-		return fmt.Errorf("%q cannot stand behind what is looked for", s)
+		return fmt.Errorf("%q cannot follow what is looked for", s)
 	}
 	tail = strings.TrimSpace(tail)
 	switch {
@@ -218,7 +218,7 @@ func graphEnd(s string) bool {
 func (t *Term) match(word string) error {
 	switch {
 	case word == "":
-		return fmt.Errorf("nothing is said of what is looked for")
+		return fmt.Errorf("it does not say what to look for")
 	case word[0] == '{':
 		t.Kind, t.Value = ByPath, strings.TrimSpace(word[1:len(word)-1])
 		if t.Value == "" {
@@ -234,7 +234,7 @@ func (t *Term) match(word string) error {
 	}
 	for _, mark := range [...]string{dots, "^"} {
 		if strings.Contains(word, mark) {
-			return fmt.Errorf("%q cannot stand in %q: git references belong in [brackets], and paths with such parts in {braces}", mark, word)
+			return fmt.Errorf("%q cannot be part of %q: git references belong in [brackets], and paths with such parts in {braces}", mark, word)
 		}
 	}
 	if name, value, ok := strings.Cut(word, "="); ok {

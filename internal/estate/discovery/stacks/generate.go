@@ -172,7 +172,7 @@ func (g *generator) sourceDir(ctx context.Context, it *unit.StackItem) (string, 
 		}
 		dir = filepath.Join(dir, filepath.FromSlash(sub))
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return "", Invalid("Source of a stack not found", "The source of the %s %q, %q, leads to %s, which is no folder.", it.Kind, it.Name, it.Source, dir).Under(&it.At)
+			return "", Invalid("Source of a stack not found", "The source of the %s %q, %q, leads to %s, which is not a folder.", it.Kind, it.Name, it.Source, dir).Under(&it.At)
 		}
 		return dir, nil
 	}
