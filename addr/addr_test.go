@@ -64,7 +64,7 @@ func TestParseTargetRefuses(t *testing.T) {
 		"module.m[*]":    "",
 		"data.a":         "needs a type and a name",
 		"a[0].b":         "needs a type and a name",
-		"module.m[0][1]": "an index stands where",
+		"module.m[0][1]": "there is an index where",
 		"a.b;c":          "",
 		strings.Repeat("module.m.", 10000) + "a.b": "longer than",
 	} {

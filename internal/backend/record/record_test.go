@@ -96,11 +96,11 @@ func TestAsOpenTofuWrites(t *testing.T) {
 func TestBadRecords(t *testing.T) {
 	local := kind("local", map[string]cty.Type{"path": cty.String})
 	for text, want := range map[string]string{
-		`{`:             "no JSON",
+		`{`:             "not JSON",
 		`{"version":4}`: "version 4",
 		`{"version":3,"backend":{"type":"local","config":{"extra":1},"hash":1}}`: `"extra"`,
 		`{"version":3,"backend":{"type":"local","config":{"path":[]},"hash":1}}`: `"path"`,
-		`{"version":3,"backend":{"type":"local","config":[],"hash":1}}`:          "no object",
+		`{"version":3,"backend":{"type":"local","config":[],"hash":1}}`:          "not an object",
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o666); err != nil {
