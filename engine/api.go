@@ -197,20 +197,26 @@ type PlanOptions struct {
 // ApplyOptions are the knobs of an apply.
 type ApplyOptions struct {
 	Variables map[string]InputValue // ephemeral ones of a saved plan
-	// Persist is called with new state every 20 s and at the end; nil keeps it in memory.
-	Persist func(context.Context, *state.State) diag.List
-	Every   time.Duration // how often; 0 means 20 s
-	// Journal records intents and answers; nil keeps none.
-	Journal Journal
+	// State keeps what comes of the apply; nil: the result alone has it.
+	State StateManager
+	Every time.Duration // how often the whole state is written meanwhile; 0 means 20 s
 	// Stop, when closed, lets running operations end and starts nothing more.
 	Stop <-chan struct{}
 }
 
-// A Journal is where apply writes what it is about to do and what was answered.
-type Journal interface {
+// A StateManager keeps the state of an apply so that a crash at any moment loses
+// nothing: Start comes before the first call of a provider, Begin before each of them,
+// Answer before its answer counts, Write now and then, and End at the end, with errors
+// too. Where Start fails, nothing is applied and nothing else is called. Begin, Answer,
+// Sync and Write may be called concurrently. State files and journals on disk are kept
+// so by the root package.
+type StateManager interface {
+	Start(ctx context.Context, changes int) diag.List
 	Begin(id int, address, action string) error
 	Answer(id int, changes []state.Change) error
-	Sync() error
+	Sync() error // returns when all that was noted is safe
+	Write(context.Context, *state.State) diag.List
+	End(final *state.State) diag.List
 }
 
 // ApplyResult is what came of an apply.
@@ -218,6 +224,7 @@ type ApplyResult struct {
 	State                                          *state.State // never nil
 	Added, Changed, Destroyed, Imported, Forgotten int
 	Stopped                                        bool // a stop left actions undone
+	Started                                        bool // the state was ready for it: StateManager.Start did not fail
 }
 
 // A Module is loaded configuration, for callers that need no more.

@@ -303,10 +303,13 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 	}
 	in := apply.Input{
 		Plan: p, Eval: e.evaluation(vars, p.Timestamp, false, false), Providers: e.providers(),
-		Persist: o.Persist, Stop: o.Stop, Now: e.o.Now, Every: o.Every,
+		Stop: o.Stop, Now: e.o.Now, Every: o.Every,
 	}
-	if o.Journal != nil {
-		in.Journal = o.Journal
+	if o.State != nil {
+		if ds = append(ds, o.State.Start(ctx, len(p.Changes))...); ds.HasErrors() {
+			return ApplyResult{State: p.Prior}, ds
+		}
+		in.Persist, in.Journal = o.State.Write, o.State
 	}
 	if e.o.Provisioners != nil {
 		in.Provisioners = e.o.Provisioners
@@ -314,9 +317,10 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 	defer onStop(o.Stop, func() { e.pool.Stop(ctx) })()
 	res, more := apply.Run(ctx, in)
 	ds = append(ds, more...)
-	out := ApplyResult{State: res.State, Added: res.Added, Changed: res.Changed, Destroyed: res.Destroyed, Imported: res.Imported, Forgotten: res.Forgotten, Stopped: res.Stopped}
-	if o.Persist != nil {
-		ds = append(ds, o.Persist(ctx, res.State)...)
+	out := ApplyResult{State: res.State, Added: res.Added, Changed: res.Changed, Destroyed: res.Destroyed, Imported: res.Imported, Forgotten: res.Forgotten, Stopped: res.Stopped, Started: true}
+	if o.State != nil {
+		ds = append(ds, o.State.Write(ctx, res.State)...)
+		ds = append(ds, o.State.End(res.State)...)
 	}
 	return out, ds
 }

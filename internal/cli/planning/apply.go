@@ -171,19 +171,20 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given ma
 	if given == nil {
 		given = r.Vars
 	}
-	if ds := r.held.BeginApply(ctx, len(p.Changes)); ds.HasErrors() {
-		return r.Fail(ds)
+	r.held.Started = func() {
+		r.Report.Applying()
+		r.tellImports(p)
 	}
-	r.Report.Applying()
-	r.tellImports(p)
 	stop := make(chan struct{})
 	var once sync.Once
 	r.Interrupts.Gently(func() { once.Do(func() { close(stop) }) })
 	defer r.Interrupts.Gently(nil)
 	res, ds := r.Engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{
-		Variables: given, Persist: r.held.Write, Every: every, Journal: r.held, Stop: stop,
+		Variables: given, State: r.held, Every: every, Stop: stop,
 	})
-	ds = append(ds, r.held.EndApply(res.State)...)
+	if !res.Started {
+		return r.Fail(ds)
+	}
 	ds = append(ds, targeted(p)...)
 	ds = append(notRepeated(r.pending, ds), ds...)
 	n := plan.Counts{Add: res.Added, Change: res.Changed, Destroy: res.Destroyed, Import: res.Imported, Forget: res.Forgotten}

@@ -54,13 +54,9 @@ func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 	if ds.HasErrors() || p == nil || p.Errored {
 		return c.Fail(ds)
 	}
-	if more := r.held.BeginApply(ctx, len(p.Changes)); more.HasErrors() {
-		return c.Fail(append(ds, more...))
-	}
-	r.Report.Applying()
-	res, more := r.Engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: r.Vars, Persist: r.held.Write, Journal: r.held})
+	r.held.Started = r.Report.Applying
+	res, more := r.Engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: r.Vars, State: r.held})
 	ds = append(ds, more...)
-	ds = append(ds, r.held.EndApply(res.State)...)
 	c.Report.Tell(ds)
 	if ds.HasErrors() {
 		return 1

@@ -19,7 +19,8 @@ import (
 // A StateSession state is locked, unless the user said not to.
 type StateSession struct {
 	*statemgr.State
-	Call *command.Call
+	Call    *command.Call
+	Started func() // called when an apply begins, once the state is ready for it; may be nil
 }
 
 // OpenState locks and reads the state of a project.
@@ -40,7 +41,7 @@ func (p *Project) OpenState(ctx context.Context, b *Place, f flags.State, operat
 	if st == nil {
 		return nil, ds
 	}
-	return &StateSession{st, p.Call}, ds
+	return &StateSession{State: st, Call: p.Call}, ds
 }
 
 // slowLock is how long a lock may take without a word.
@@ -85,17 +86,21 @@ func readStore(ctx context.Context, c *command.Call, b *Place, st store.Store, w
 // Unlock unlocks. It may be called more than once.
 func (h *StateSession) Unlock() { h.Call.Report.Tell(h.State.Release()) }
 
-// BeginApply prepares for an apply. A second interrupt then leaves the journal as it is.
-func (h *StateSession) BeginApply(ctx context.Context, changes int) diag.List {
+// Start prepares for an apply. A second interrupt then leaves the journal as it is.
+func (h *StateSession) Start(ctx context.Context, changes int) diag.List {
 	ds := h.State.Start(ctx, changes)
-	if !ds.HasErrors() {
-		h.Call.Interrupts.WhenKilled(h.Abandon)
+	if ds.HasErrors() {
+		return ds
+	}
+	h.Call.Interrupts.WhenKilled(h.Abandon)
+	if h.Started != nil {
+		h.Started()
 	}
 	return ds
 }
 
-// EndApply brings the apply to its end.
-func (h *StateSession) EndApply(final *state.State) diag.List {
+// End brings the apply to its end.
+func (h *StateSession) End(final *state.State) diag.List {
 	ds := h.State.End(final)
 	h.Call.Interrupts.WhenKilled(nil)
 	return ds

@@ -143,17 +143,14 @@ func (t *Turn) apply(ctx context.Context, p *plan.Plan) diag.List {
 		t.applied(p)
 		return nil
 	}
-	if ds := h.Start(ctx, len(p.Changes)); ds.HasErrors() {
-		return ds
-	}
-	t.Changing.Add(h)
-	defer t.Changing.Remove(h)
 	ctx, s := t.phase(ctx, "apply")
 	got, ds := t.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{
-		Variables: t.values, Persist: h.Write, Every: t.o.Every, Journal: h, Stop: t.o.Stop,
+		Variables: t.values, State: states.Manager{State: h, Changing: t.Changing}, Every: t.o.Every, Stop: t.o.Stop,
 	})
-	ds = append(ds, h.End(got.State)...)
 	ended(s, ds)
+	if !got.Started {
+		return ds
+	}
 	t.res.Counts = report.Counts{Add: got.Added, Change: got.Changed, Destroy: got.Destroyed, Import: got.Imported, Forget: got.Forgotten}
 	if got.Stopped && !ds.HasErrors() {
 		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)

@@ -1,10 +1,13 @@
 package states
 
 import (
+	"context"
 	"sync"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // Changing is the states that are being changed, and the providers that run, for a program
@@ -62,4 +65,26 @@ func (h *Changing) Abandon() {
 	for s := range h.all {
 		s.Abandon()
 	}
+}
+
+// A Manager is a state that is among those that are being changed from the start of an
+// apply to its end.
+type Manager struct {
+	*statemgr.State
+	Changing *Changing
+}
+
+// Start prepares for an apply.
+func (m Manager) Start(ctx context.Context, changes int) diag.List {
+	ds := m.State.Start(ctx, changes)
+	if !ds.HasErrors() {
+		m.Changing.Add(m.State)
+	}
+	return ds
+}
+
+// End brings the apply to its end.
+func (m Manager) End(final *state.State) diag.List {
+	defer m.Changing.Remove(m.State)
+	return m.State.End(final)
 }
