@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -53,12 +54,21 @@ func newBody(layers []bodyLayer) *Body {
 
 // addNames adds the names that the layer gives.
 func (l *bodyLayer) addNames(names map[string]bool) {
-	if b, ok := l.body.(*hclsyntax.Body); ok {
+	switch b := l.body.(type) {
+	case *hclnative.Body:
+		for i := range b.Attrs {
+			names[b.Attrs[i].Name] = true
+		}
+		for _, block := range b.Blocks {
+			names[nativeName(block.Type, block.Labels)] = true
+		}
+		return
+	case *hclsyntax.Body:
 		for name := range b.Attributes {
 			names[name] = true
 		}
 		for _, block := range b.Blocks {
-			names[blockName(block)] = true
+			names[nativeName(block.Type, block.Labels)] = true
 		}
 		return
 	}
@@ -75,20 +85,17 @@ func (l *bodyLayer) addNames(names map[string]bool) {
 	}
 }
 
-// blockName is the name that a block gives: its type, or what a dynamic block makes.
-func blockName(b *hclsyntax.Block) string {
-	if b.Type == "dynamic" && len(b.Labels) == 1 {
-		return b.Labels[0]
-	}
-	return b.Type
-}
-
 // without returns the layer's body without the hidden names.
 func (l *bodyLayer) without(hidden map[string]bool) hcl.Body {
 	if len(hidden) == 0 {
 		return l.body
 	}
-	if b, ok := l.body.(*hclsyntax.Body); ok {
+	switch b := l.body.(type) {
+	case *hclnative.Body:
+		return b.Only(
+			func(name string) bool { return !hidden[name] },
+			func(block *hclnative.Block) bool { return !hidden[nativeName(block.Type, block.Labels)] })
+	case *hclsyntax.Body:
 		out := &hclsyntax.Body{SrcRange: b.SrcRange, EndRange: b.EndRange, Attributes: hclsyntax.Attributes{}}
 		for name, attr := range b.Attributes {
 			if !hidden[name] {
@@ -96,7 +103,7 @@ func (l *bodyLayer) without(hidden map[string]bool) hcl.Body {
 			}
 		}
 		for _, block := range b.Blocks {
-			if !hidden[blockName(block)] {
+			if !hidden[nativeName(block.Type, block.Labels)] {
 				out.Blocks = append(out.Blocks, block)
 			}
 		}

@@ -37,13 +37,12 @@ func parse(path string, read func() ([]byte, error)) *syntax {
 	if s.deep = diag.TooDeep(path, s.text); s.deep != nil {
 		return s
 	}
-	var file *hcl.File
-	if strings.HasSuffix(path, ".json") {
-		file, s.diags = json.Parse(s.text, path)
-	} else {
-		file, s.diags = hclnative.ParseConfig(s.text, path)
+	if !strings.HasSuffix(path, ".json") {
+		s.body, s.diags = hclnative.Parse(s.text, path)
+		return s
 	}
-	if file != nil {
+	file, diags := json.Parse(s.text, path)
+	if s.diags = diags; file != nil {
 		s.body = file.Body
 	}
 	return s

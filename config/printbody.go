@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -94,6 +95,8 @@ func (p *printer) rest(body hcl.Body, sure bool) (plain, escaped []outItem) {
 			}
 		}
 		return plain, escaped
+	case *hclnative.Body:
+		return p.nativeBody(b.Syntax(), sure), nil
 	case *hclsyntax.Body:
 		return p.nativeBody(b, sure), nil
 	case *dynamicBody:

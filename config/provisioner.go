@@ -2,7 +2,6 @@ package config
 
 import (
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/diag"
 )
 
@@ -80,7 +79,7 @@ func (e *errs) keyword(s *Setting, code, summary, a, b string) string {
 // onlySelf checks that what runs on destroy refers to nothing but the object
 // itself: everything else may be gone by then.
 func onlySelf(body hcl.Body) (ds diag.List) {
-	b, ok := body.(*hclsyntax.Body)
+	b, ok := syntaxBody(body)
 	if !ok {
 		attrs, _ := body.JustAttributes()
 		for _, a := range inOrder(attrs) {

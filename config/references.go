@@ -3,6 +3,7 @@ package config
 import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/hclnative"
 )
 
 // References lists every reference in a body of a Module, of nested and dynamic
@@ -24,6 +25,8 @@ func References(body hcl.Body) []hcl.Traversal {
 			out = append(out, References(p.body)...)
 		}
 		return out
+	case *hclnative.Body:
+		return References(b.Syntax())
 	case *hclsyntax.Body:
 		var out []hcl.Traversal
 		for _, a := range b.Attributes {

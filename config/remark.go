@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -137,7 +136,7 @@ func remarksOf(gone []Place) (out []source.Remark) {
 func (b *Body) nameAt(at source.Range) (string, *source.Layer) {
 	for i := range b.layers {
 		layer := b.layers[i].layer
-		if n, ok := b.layers[i].open.(*hclsyntax.Body); ok {
+		if n, ok := syntaxBody(b.layers[i].open); ok {
 			for name, a := range n.Attributes {
 				if contains(a.SrcRange, at) {
 					return name, layer
@@ -145,7 +144,7 @@ func (b *Body) nameAt(at source.Range) (string, *source.Layer) {
 			}
 			for _, block := range n.Blocks {
 				if inBlock(block.Body, block.DefRange(), at) {
-					return blockName(block), layer
+					return nativeName(block.Type, block.Labels), layer
 				}
 			}
 			continue
@@ -162,15 +161,15 @@ func (b *Body) nameAt(at source.Range) (string, *source.Layer) {
 
 // inBlock reports whether a place is in a block, of which JSON tells the header alone.
 func inBlock(body hcl.Body, head, at source.Range) bool {
-	if n, ok := body.(*hclsyntax.Body); ok {
-		return contains(hcl.RangeBetween(head, n.SrcRange), at)
+	if r, ok := nativeRange(body); ok {
+		return contains(hcl.RangeBetween(head, r), at)
 	}
 	return contains(head, at) || body != nil && contains(body.MissingItemRange(), at)
 }
 
 // mayHold reports whether a place can be in a block.
 func mayHold(p part, at source.Range) bool {
-	if _, native := p.body.(*hclsyntax.Body); native {
+	if _, ok := nativeRange(p.body); ok {
 		return inBlock(p.body, p.head, at)
 	}
 	return p.head.Filename == at.Filename

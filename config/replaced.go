@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -46,9 +45,9 @@ func (m *Module) Replaced(body hcl.Body, name string) []Place {
 func (m *Module) BlockTypes(body hcl.Body) []string {
 	var out []string
 	add := func(body hcl.Body) {
-		if b, ok := body.(*hclsyntax.Body); ok {
+		if b, ok := syntaxBody(body); ok {
 			for _, block := range b.Blocks {
-				out = append(out, blockName(block))
+				out = append(out, nativeName(block.Type, block.Labels))
 			}
 		}
 	}
@@ -66,12 +65,12 @@ func (m *Module) BlockTypes(body hcl.Body) []string {
 // given is where a layer gives a name.
 func (l *bodyLayer) given(name string) []Place {
 	var out []Place
-	if b, ok := l.body.(*hclsyntax.Body); ok {
+	if b, ok := syntaxBody(l.body); ok {
 		if a := b.Attributes[name]; a != nil {
 			out = append(out, Place{At: a.SrcRange, Layer: l.layer})
 		}
 		for _, block := range b.Blocks {
-			if blockName(block) == name {
+			if nativeName(block.Type, block.Labels) == name {
 				out = append(out, Place{block.DefRange(), l.layer, true})
 			}
 		}

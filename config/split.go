@@ -3,6 +3,7 @@ package config
 import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -24,16 +25,16 @@ type settingAttr struct {
 	a hcl.Attribute
 }
 
-func newSetting(a *hclsyntax.Attribute, layer *source.Layer) *Setting {
-	m := &settingAttr{a: hcl.Attribute{Name: a.Name, Expr: a.Expr, Range: a.SrcRange, NameRange: a.NameRange}}
+func newSetting(b *hclnative.Body, a *hclnative.Attr, layer *source.Layer) *Setting {
+	m := &settingAttr{a: *b.Attribute(a)}
 	m.s = Setting{Attribute: &m.a, Layer: layer}
 	return &m.s
 }
 
 // split cuts the body of a part.
 func (k *kind) split(p part) (cut, hcl.Diagnostics) {
-	b, native := p.body.(*hclsyntax.Body)
-	if native && k.expects(b) {
+	b, scanned := p.body.(*hclnative.Body)
+	if scanned && k.expects(b) {
 		return k.splitNative(b, p.layer), nil
 	}
 	var out cut
@@ -44,8 +45,12 @@ func (k *kind) split(p part) (cut, hcl.Diagnostics) {
 	} else {
 		got, diags = p.body.Content(&k.schema)
 	}
-	if native && k.open {
-		out.rest = k.withoutOwn(b) // the same, but its fields hold nothing hidden
+	if k.open {
+		if scanned {
+			out.rest = k.withoutOwn(b)
+		} else if b, ok := p.body.(*hclsyntax.Body); ok {
+			out.rest = k.withoutOwnSyntax(b) // the same, but its fields hold nothing hidden
+		}
 	}
 	for _, a := range got.Attributes {
 		out.args = append(out.args, &Setting{Attribute: a, Layer: p.layer})
@@ -62,15 +67,15 @@ func partsOf(blocks hcl.Blocks, layer *source.Layer) []typedPart {
 	return out
 }
 
-func nativePart(b *hclsyntax.Block, layer *source.Layer) typedPart {
+func nativePart(b *hclnative.Block, layer *source.Layer) typedPart {
 	return typedPart{b.Type, part{body: b.Body, layer: layer, head: b.DefRange(), labels: b.Labels}}
 }
 
 // expects reports whether the body has nothing that the kind would complain of.
-func (k *kind) expects(b *hclsyntax.Body) bool {
+func (k *kind) expects(b *hclnative.Body) bool {
 	if !k.open {
-		for name := range b.Attributes {
-			if _, own := k.attrs[name]; !own {
+		for i := range b.Attrs {
+			if _, own := k.attrs[b.Attrs[i].Name]; !own {
 				return false
 			}
 		}
@@ -84,11 +89,11 @@ func (k *kind) expects(b *hclsyntax.Body) bool {
 	return true
 }
 
-func (k *kind) splitNative(b *hclsyntax.Body, layer *source.Layer) cut {
+func (k *kind) splitNative(b *hclnative.Body, layer *source.Layer) cut {
 	var out cut
-	for name, a := range b.Attributes {
-		if _, own := k.attrs[name]; own {
-			out.args = append(out.args, newSetting(a, layer))
+	for i := range b.Attrs {
+		if _, own := k.attrs[b.Attrs[i].Name]; own {
+			out.args = append(out.args, newSetting(b, &b.Attrs[i], layer))
 		}
 	}
 	for _, block := range b.Blocks {
@@ -107,7 +112,13 @@ func (k *kind) splitNative(b *hclsyntax.Body, layer *source.Layer) cut {
 }
 
 // withoutOwn is a native body without the kind's own names.
-func (k *kind) withoutOwn(b *hclsyntax.Body) *hclsyntax.Body {
+func (k *kind) withoutOwn(b *hclnative.Body) *hclnative.Body {
+	return b.Only(
+		func(name string) bool { _, own := k.attrs[name]; return !own },
+		func(block *hclnative.Block) bool { _, own := k.blocks[block.Type]; return !own })
+}
+
+func (k *kind) withoutOwnSyntax(b *hclsyntax.Body) *hclsyntax.Body {
 	out := &hclsyntax.Body{SrcRange: b.SrcRange, EndRange: b.EndRange, Attributes: hclsyntax.Attributes{}}
 	for name, a := range b.Attributes {
 		if _, own := k.attrs[name]; !own {
@@ -124,8 +135,8 @@ func (k *kind) withoutOwn(b *hclsyntax.Body) *hclsyntax.Body {
 
 // topBlocks cuts a file into its blocks.
 func topBlocks(body hcl.Body, layer *source.Layer) ([]typedPart, hcl.Diagnostics) {
-	b, native := body.(*hclsyntax.Body)
-	if !native || !atTop().expects(b) {
+	b, scanned := body.(*hclnative.Body)
+	if !scanned || !atTop().expects(b) {
 		content, diags := body.Content(&atTop().schema)
 		return partsOf(content.Blocks, layer), diags
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/hclnative"
 )
 
 // Expressions calls f for every expression in a body of a Module, of nested blocks too,
@@ -11,6 +12,8 @@ import (
 // nothing tells which properties are blocks.
 func Expressions(body hcl.Body, f func(hcl.Expression)) {
 	switch b := body.(type) {
+	case *hclnative.Body:
+		Expressions(b.Syntax(), f)
 	case *Body:
 		for _, l := range b.layers {
 			Expressions(l.open, f)

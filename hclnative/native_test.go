@@ -29,6 +29,73 @@ func compare(src []byte) string {
 	if got := f.Body.Syntax(); !reflect.DeepEqual(got, want.Body.(*hclsyntax.Body)) {
 		return firstDifference("", reflect.ValueOf(got), reflect.ValueOf(want.Body))
 	}
+	return compareBodies(f.Body, want.Body.(*hclsyntax.Body))
+}
+
+// compareBodies asks a body and hclsyntax's the same, all the way down.
+func compareBodies(got *Body, want *hclsyntax.Body) string {
+	all, some := &hcl.BodySchema{}, &hcl.BodySchema{}
+	seen := map[string]bool{}
+	for i, a := range got.Attrs {
+		all.Attributes = append(all.Attributes, hcl.AttributeSchema{Name: a.Name, Required: i%2 == 0})
+	}
+	for _, b := range got.Blocks {
+		if !seen[b.Type] {
+			all.Blocks = append(all.Blocks, hcl.BlockHeaderSchema{Type: b.Type, LabelNames: b.Labels})
+		}
+		seen[b.Type] = true
+	}
+	some.Attributes, some.Blocks = all.Attributes[len(all.Attributes)/2:], all.Blocks[:len(all.Blocks)/2]
+	for _, schema := range []*hcl.BodySchema{all, some, {Attributes: []hcl.AttributeSchema{{Name: "none", Required: true}}}} {
+		x, diags := got.Content(schema)
+		y, wantDiags := want.Content(schema)
+		if d := sameContent(x, y, diags, wantDiags); d != "" {
+			return "content" + d
+		}
+		x, rest, diags := got.PartialContent(schema)
+		y, wantRest, wantDiags := want.PartialContent(schema)
+		if d := sameContent(x, y, diags, wantDiags); d != "" {
+			return "partial content" + d
+		}
+		x, diags = rest.Content(all)
+		y, wantDiags = wantRest.Content(all)
+		if len(wantDiags) > 0 && len(diags) == len(wantDiags) {
+			continue // of what is required and hidden
+		}
+		if d := sameContent(x, y, diags, wantDiags); d != "" {
+			return "rest" + d
+		}
+	}
+	x, diags := got.JustAttributes()
+	y, wantDiags := want.JustAttributes()
+	if !reflect.DeepEqual(x, y) || len(diags) != len(wantDiags) {
+		return "other attributes"
+	}
+	for i, b := range got.Blocks {
+		if b.DefRange() != want.Blocks[i].DefRange() || b.Body.Range() != want.Blocks[i].Body.Range() {
+			return "other ranges of block " + b.Type
+		}
+		if d := compareBodies(b.Body, want.Blocks[i].Body); d != "" {
+			return b.Type + ": " + d
+		}
+	}
+	return ""
+}
+
+func sameContent(x, y *hcl.BodyContent, diags, wantDiags hcl.Diagnostics) string {
+	if len(diags) != len(wantDiags) {
+		return fmt.Sprintf(": %v, want %v", diags, wantDiags)
+	}
+	if !reflect.DeepEqual(x.Attributes, y.Attributes) || x.MissingItemRange != y.MissingItemRange || len(x.Blocks) != len(y.Blocks) {
+		return " is another"
+	}
+	for i := range x.Blocks {
+		a, b := *x.Blocks[i], *y.Blocks[i]
+		a.Body, b.Body = nil, nil
+		if !reflect.DeepEqual(a, b) {
+			return fmt.Sprintf(": block %v, want %v", a, b)
+		}
+	}
 	return ""
 }
 

@@ -263,11 +263,8 @@ func (b *Body) Syntax() *hclsyntax.Body {
 
 // Syntax builds the block as hclsyntax makes it, with every expression in it.
 func (b *Block) Syntax() *hclsyntax.Block {
-	p := b.Body.file.at(b.start)
-	out := &hclsyntax.Block{Type: b.Type, Labels: b.Labels, Body: b.Body.Syntax(), TypeRange: p.tokRange()}
-	p.next()
-	_, out.LabelRanges, _ = p.labels()
-	out.OpenBraceRange = p.tokRange()
+	out := &hclsyntax.Block{Type: b.Type, Labels: b.Labels, Body: b.Body.Syntax()}
+	out.TypeRange, out.LabelRanges, out.OpenBraceRange = b.header()
 	if !b.Body.inline {
 		end := out.Body.SrcRange.End
 		start := end
@@ -276,9 +273,7 @@ func (b *Block) Syntax() *hclsyntax.Block {
 		out.CloseBraceRange = hcl.Range{Filename: b.Body.file.Name, Start: start, End: end}
 		return out
 	}
-	in := b.Body.file.at(b.Body.Attrs[0].end)
-	in.lines = true
-	out.CloseBraceRange = in.tokRange()
+	out.CloseBraceRange = b.Body.file.at(b.Body.end).tokRange()
 	return out
 }
 
@@ -290,4 +285,14 @@ func ParseConfig(src []byte, name string) (*hcl.File, hcl.Diagnostics) {
 		return hclsyntax.ParseConfig(src, name, hcl.InitialPos)
 	}
 	return &hcl.File{Body: f.Body.Syntax(), Bytes: src}, nil
+}
+
+// Parse reads a file into a body that builds expressions when they are asked for. A file
+// with mistakes is what hclsyntax makes of it, with its messages.
+func Parse(src []byte, name string) (hcl.Body, hcl.Diagnostics) {
+	if f, ok := Scan(src, name); ok {
+		return f.Body, nil
+	}
+	f, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
+	return f.Body, diags
 }

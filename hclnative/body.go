@@ -1,0 +1,173 @@
+package hclnative
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// A Body answers as hclsyntax's does and builds the expressions that are asked for. What
+// there is to complain of, hclsyntax finds.
+var _ hcl.Body = (*Body)(nil)
+
+// Content builds what a schema names; all else is an error.
+func (b *Body) Content(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Diagnostics) {
+	if !b.fits(schema, true) {
+		return b.Syntax().Content(schema)
+	}
+	return b.content(schema), nil
+}
+
+// PartialContent builds what a schema names and leaves the rest.
+func (b *Body) PartialContent(schema *hcl.BodySchema) (*hcl.BodyContent, hcl.Body, hcl.Diagnostics) {
+	if !b.fits(schema, false) {
+		return b.Syntax().PartialContent(schema)
+	}
+	rest := b.Only(
+		func(name string) bool { return !wantsAttr(schema, name) },
+		func(block *Block) bool { return wantsBlock(schema, block.Type) == nil })
+	return b.content(schema), rest, nil
+}
+
+// JustAttributes builds every argument; blocks are an error.
+func (b *Body) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
+	if len(b.Blocks) > 0 {
+		return b.Syntax().JustAttributes()
+	}
+	out := make(hcl.Attributes, len(b.Attrs))
+	for i := range b.Attrs {
+		out[b.Attrs[i].Name] = b.attribute(&b.Attrs[i]).AsHCLAttribute()
+	}
+	return out, nil
+}
+
+// MissingItemRange is where the body begins.
+func (b *Body) MissingItemRange() hcl.Range {
+	at := b.start.mark().pos()
+	return hcl.Range{Filename: b.file.Name, Start: at, End: at}
+}
+
+// Only is the body with some of its arguments and blocks alone.
+func (b *Body) Only(attr func(name string) bool, block func(*Block) bool) *Body {
+	out := *b
+	out.Attrs = keep(b.Attrs, func(a *Attr) bool { return attr(a.Name) })
+	out.Blocks = keep(b.Blocks, func(in **Block) bool { return block(*in) })
+	return &out
+}
+
+// keep copies what is wanted of a list, or yields the list if that is all of it.
+func keep[T any](all []T, want func(*T) bool) []T {
+	n := 0
+	for i := range all {
+		if want(&all[i]) {
+			n++
+		}
+	}
+	if n == len(all) {
+		return all
+	}
+	out := make([]T, 0, n)
+	for i := range all {
+		if want(&all[i]) {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
+func wantsAttr(schema *hcl.BodySchema, name string) bool {
+	return slices.ContainsFunc(schema.Attributes, func(a hcl.AttributeSchema) bool { return a.Name == name })
+}
+
+func wantsBlock(schema *hcl.BodySchema, typ string) *hcl.BlockHeaderSchema {
+	for i := range schema.Blocks {
+		if schema.Blocks[i].Type == typ {
+			return &schema.Blocks[i]
+		}
+	}
+	return nil
+}
+
+// Lookup is the argument of a name, or nil.
+func (b *Body) Lookup(name string) *Attr {
+	for i := range b.Attrs {
+		if b.Attrs[i].Name == name {
+			return &b.Attrs[i]
+		}
+	}
+	return nil
+}
+
+// fits reports whether a body has all that a schema requires, with as many labels as it
+// says, and, with nothing else allowed, no more.
+func (b *Body) fits(schema *hcl.BodySchema, nothingElse bool) bool {
+	for i := range schema.Attributes {
+		if a := &schema.Attributes[i]; a.Required && b.Lookup(a.Name) == nil {
+			return false
+		}
+	}
+	if nothingElse {
+		for i := range b.Attrs {
+			if !wantsAttr(schema, b.Attrs[i].Name) {
+				return false
+			}
+		}
+	}
+	for _, block := range b.Blocks {
+		h := wantsBlock(schema, block.Type)
+		if h == nil && nothingElse || h != nil && len(h.LabelNames) != len(block.Labels) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *Body) content(schema *hcl.BodySchema) *hcl.BodyContent {
+	out := &hcl.BodyContent{Attributes: hcl.Attributes{}, MissingItemRange: b.MissingItemRange()}
+	for i := range b.Attrs {
+		if a := &b.Attrs[i]; wantsAttr(schema, a.Name) {
+			out.Attributes[a.Name] = b.attribute(a).AsHCLAttribute()
+		}
+	}
+	for _, block := range b.Blocks {
+		if wantsBlock(schema, block.Type) != nil {
+			out.Blocks = append(out.Blocks, block.asHCL())
+		}
+	}
+	return out
+}
+
+// Attribute builds an argument of the body.
+func (b *Body) Attribute(a *Attr) *hcl.Attribute { return b.attribute(a).AsHCLAttribute() }
+
+// AttrRange is the stretch of an argument of the body.
+func (b *Body) AttrRange(a *Attr) hcl.Range {
+	return hcl.Range{Filename: b.file.Name, Start: a.start.mark().pos(), End: a.end.mark().pos()}
+}
+
+func (b *Block) asHCL() *hcl.Block {
+	typ, labels, _ := b.header()
+	return &hcl.Block{Type: b.Type, Labels: b.Labels, Body: b.Body, DefRange: defRange(typ, labels), TypeRange: typ, LabelRanges: labels}
+}
+
+// DefRange is the stretch of the type and the labels.
+func (b *Block) DefRange() hcl.Range {
+	typ, labels, _ := b.header()
+	return defRange(typ, labels)
+}
+
+func defRange(typ hcl.Range, labels []hcl.Range) hcl.Range {
+	if n := len(labels); n > 0 {
+		return hcl.RangeBetween(typ, labels[n-1])
+	}
+	return typ
+}
+
+// header reads the places of type, labels and brace again.
+func (b *Block) header() (typ hcl.Range, labels []hcl.Range, brace hcl.Range) {
+	p := b.Body.file.at(b.start)
+	typ = p.tokRange()
+	p.next()
+	_, labels, _ = p.labels()
+	return typ, labels, p.tokRange()
+}
