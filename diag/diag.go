@@ -53,6 +53,15 @@ type Message struct {
 	Extra    any           // for callers that filter messages, e.g. the module that a deprecation came from
 }
 
+// Condition is the code of messages that tell that a condition of configuration does not
+// hold: a validation rule, a pre- or postcondition, or an assertion of a check block.
+// Their Extra is a Checked.
+const Condition = "eval/condition"
+
+// Checked is the address of the object whose condition does not hold, such as "var.size",
+// "output.id", "check.health" or that of a resource instance.
+type Checked string
+
 // A Note adds a place or a remark to a message, e.g. "overridden here".
 type Note struct {
 	Text string

@@ -64,7 +64,26 @@ type Options struct {
 	// then be the same, too.
 	Sources *Sources
 
+	// Root is the root module where it is another one than that of Dir, or not as it is
+	// written.
+	Root RootModule
+
+	// Decorate, if not nil, is given the factory of every provider that is needed, also of
+	// the built-in one, and returns what is used in its place; nil: it is used as it is.
+	// Providers that are decorated are not shared with other engines.
+	Decorate func(addr.Provider, provider.Factory) provider.Factory
+
 	Services
+}
+
+// A RootModule says what is run in a folder. The zero value is the module of the
+// folder as it is written.
+type RootModule struct {
+	Dir string // the folder of the root module, relative to that of the options; "" for that
+	Key string // what stands before the keys of its calls in the list of installed modules
+	// Change returns what is run in place of a module that was loaded, which it must not
+	// change itself; nil: all are run as they are written.
+	Change func(path addr.Module, m *config.Module) *config.Module
 }
 
 // Services are what an engine uses of the program around it.
@@ -125,21 +144,21 @@ type builtTree struct {
 }
 
 // build builds the tree of an engine, once for all of them if it is the same for all.
-func (s *Sources) build(ctx context.Context, o module.Options) (*module.Tree, diag.List) {
-	if s == nil {
-		return module.Build(ctx, ".", o)
+func (s *Sources) build(ctx context.Context, dir string, o module.Options) (*module.Tree, diag.List) {
+	if s == nil || o.Change != nil {
+		return module.Build(ctx, dir, o)
 	}
-	key := o.Workspace
+	key := dir + "\x00" + o.KeyPrefix + "\x00" + o.Workspace
 	for _, name := range slices.Sorted(maps.Keys(o.Manifest)) {
 		m := o.Manifest[name]
 		key += "\x00" + name + "\x00" + m.Source + "\x00" + m.Version + "\x00" + m.Dir
 	}
 	got := s.trees.Do(key, func() builtTree {
-		tree, ds := module.Build(ctx, ".", o)
+		tree, ds := module.Build(ctx, dir, o)
 		return builtTree{tree, ds, ctx.Err() == nil}
 	})
 	if !got.tree.Constant || !got.whole {
-		return module.Build(ctx, ".", o)
+		return module.Build(ctx, dir, o)
 	}
 	return got.tree, slices.Clone(got.ds)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,7 +70,14 @@ func OpenWith(ctx context.Context, o Options, vars map[string]InputValue) (*Engi
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	tree, more := o.Sources.build(ctx, e.moduleOptions(manifest, vars))
+	if r := &e.o.Root; r.Dir == "" && r.Key != "" {
+		at, ok := manifest[r.Key]
+		if !ok {
+			return nil, append(ds, module.NotInstalled()...)
+		}
+		r.Dir = at.Dir
+	}
+	tree, more := o.Sources.build(ctx, e.rootDir(), e.moduleOptions(manifest, vars))
 	e.tree = tree
 	return e, append(ds, more...)
 }
@@ -98,6 +106,9 @@ func (e *Engine) defaults() error {
 	return nil
 }
 
+// rootDir is the folder of the root module, relative to that of the engine.
+func (e *Engine) rootDir() string { return cmp.Or(e.o.Root.Dir, ".") }
+
 // Close ends every provider that the engine started.
 func (e *Engine) Close() { e.pool.Close() }
 
@@ -124,6 +135,8 @@ func (e *Engine) moduleOptions(manifest map[string]module.Installed, vars map[st
 		Workspace: e.o.Workspace,
 		Canonical: fetch.Canonical,
 		Links:     func(dir string) string { return module.ResolveLinks(e.dir, dir) },
+		KeyPrefix: e.o.Root.Key,
+		Change:    e.o.Root.Change,
 		Functions: func() map[string]function.Function { return e.functions(time.Time{}, true) },
 		Variables: func(v *config.Variable) cty.Value {
 			in, ok := vars[v.Name]
@@ -250,7 +263,7 @@ func (e *Engine) early(ctx context.Context, in eval.Options, mode plan.Mode) dia
 // evaluation is what configuration is evaluated with at a time.
 func (e *Engine) evaluation(vars map[string]eval.Input, now time.Time, planning, deferring bool) eval.Options {
 	return eval.Options{
-		Tree: e.tree, Variables: vars, Workspace: e.o.Workspace, RootDir: ".", Cwd: e.o.LaunchDir,
+		Tree: e.tree, Variables: vars, Workspace: e.o.Workspace, RootDir: e.rootDir(), Cwd: e.o.LaunchDir,
 		Functions: e.functions(now, planning), Deferring: deferring,
 	}
 }

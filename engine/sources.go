@@ -49,6 +49,18 @@ func (e *Engine) getenv(name string) string {
 type sources struct{ e *Engine }
 
 func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
+	f, ds := s.plain(a)
+	if ds.HasErrors() || s.e.o.Decorate == nil {
+		return f, ds
+	}
+	if other := s.e.o.Decorate(a, f); other != nil {
+		f = other
+	}
+	return f, ds
+}
+
+// plain is the factory of a provider before it is decorated.
+func (s sources) plain(a addr.Provider) (provider.Factory, diag.List) {
 	if a.IsBuiltIn() {
 		return builtin.Factory(s.e.o.ReadState), nil
 	}
@@ -60,10 +72,19 @@ func (s sources) Factory(a addr.Provider) (provider.Factory, diag.List) {
 
 // Program tells what a provider runs as. The built-in one belongs to its engine.
 func (s sources) Program(ctx context.Context, a addr.Provider) (manager.Program, diag.List) {
-	if p, ok := s.e.o.Providers.(ProgramSource); ok && !a.IsBuiltIn() {
+	if p, ok := s.e.o.Providers.(ProgramSource); ok && !a.IsBuiltIn() && !s.decorated(a) {
 		return p.Program(ctx, a)
 	}
 	return manager.Program{}, nil
+}
+
+// decorated reports whether a provider is not used as it is.
+func (s sources) decorated(a addr.Provider) bool {
+	if s.e.o.Decorate == nil {
+		return false
+	}
+	f, ds := s.plain(a)
+	return ds.HasErrors() || s.e.o.Decorate(a, f) != nil
 }
 
 // typeSchemas serves what looks at a plan's configuration. What cannot be had

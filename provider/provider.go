@@ -16,21 +16,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-type instanceKey struct{}
-
-// ForInstance makes the context of a call about an instance, for providers in this
-// process: what encrypts the state that a terraform_remote_state reads is configured by
-// the address of the data source.
-func ForInstance(ctx context.Context, a addr.Instance) context.Context {
-	return context.WithValue(ctx, instanceKey{}, a)
-}
-
-// InstanceOf is the instance that a call is about, if that is known.
-func InstanceOf(ctx context.Context) (a addr.Instance, ok bool) {
-	a, ok = ctx.Value(instanceKey{}).(addr.Instance)
-	return a, ok
-}
-
 // A Provider is one provider instance: unconfigured at first (schema,
 // validation, functions), configured at most once. Every method may be called
 // concurrently. After Close every method fails with a message, none hangs.

@@ -31,6 +31,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/show"
 	"github.com/terrace-iac/terrace/internal/cli/stack"
 	"github.com/terrace-iac/terrace/internal/cli/statecmd"
+	"github.com/terrace-iac/terrace/internal/cli/testcmd"
 	"github.com/terrace-iac/terrace/internal/cli/unitfiles"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/validate"
@@ -59,7 +60,7 @@ func Table() *command.Table {
 			workspace.Commands(),
 			statecmd.Commands(),
 			metadata.Commands(),
-			[]command.Command{fmtcmd.Command(), importcmd.Command(), console.Command()},
+			[]command.Command{fmtcmd.Command(), importcmd.Command(), console.Command(), testcmd.Command()},
 			[]command.Command{backendcmd.Doctor()},
 			[]command.Command{initialize.Get(), login.Login(), login.Logout(), login.Push(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
 			[]command.Command{run.Command()},
@@ -68,7 +69,7 @@ func Table() *command.Table {
 			unitfiles.Commands(),
 			help.Commands(),
 		),
-		Later:  []string{"graph", "test"},
+		Later:  []string{"graph"},
 		Topics: help.Topics(),
 		Global: globalFlags(),
 		Common: func() command.Flags {

@@ -44,7 +44,19 @@ func (ev *Evaluator) Rules(t *demand.Task, s lang.Scope, kind string, rules []*r
 		out[i], more = ev.rule(t, s, kind, r)
 		ds = append(ds, more.About(about)...)
 	}
+	if about != "" {
+		for _, m := range ds {
+			if m.Code == diag.Condition {
+				m.Extra = diag.Checked(about)
+			}
+		}
+	}
 	return out, ds
+}
+
+// Condition evaluates one condition that stands outside of the module tree, in a scope.
+func (ev *Evaluator) Condition(t *demand.Task, s lang.Scope, kind string, r *config.Rule) (Outcome, diag.List) {
+	return ev.rule(t, s, kind, &ruleCode{cfg: r, cond: lang.Compile(r.Condition), msg: lang.Compile(r.ErrorMessage)})
 }
 
 func (ev *Evaluator) rule(t *demand.Task, s lang.Scope, kind string, r *ruleCode) (Outcome, diag.List) {
@@ -75,7 +87,7 @@ func (ev *Evaluator) rule(t *demand.Task, s lang.Scope, kind string, r *ruleCode
 	if kind == "Invalid value for variable" {
 		summary = kind
 	}
-	m := &diag.Message{Code: "eval/condition", Summary: summary, Detail: text, At: &at}
+	m := &diag.Message{Code: diag.Condition, Summary: summary, Detail: text, At: &at}
 	if kind == "Invalid value for variable" {
 		m.Detail += "\n\nThis was checked by the validation rule at " + r.cfg.At.String() + "."
 	}
@@ -146,9 +158,10 @@ func (m *Module) validate(t *demand.Task, v *varCode, rules []*ruleCode, in Inpu
 	i := m.code.varIndex[v.cfg.Name]
 	m.validated[i] = append(m.validated[i], outcomes...)
 	for _, msg := range ds {
-		if msg.Code != "eval/condition" {
+		if msg.Code != diag.Condition {
 			continue
 		}
+		msg.Extra = diag.Checked(m.name("var." + v.cfg.Name))
 		if in.At != nil || in.From != "" { // what is handed in is not shown
 			msg.Values, msg.Diff = nil, nil
 		}

@@ -84,6 +84,19 @@ type Options struct {
 	// Loads keeps the folders that were loaded, for several trees on the same
 	// files with the same Config; nil: for this tree alone.
 	Loads *Loads
+	// KeyPrefix stands before the keys of all calls in the manifest.
+	KeyPrefix string
+	// Change returns what takes the place of a module that was loaded, which it must not
+	// change itself; nil: nothing does.
+	Change func(path addr.Module, m *config.Module) *config.Module
+}
+
+// key is the key of a call in the manifest.
+func (o Options) key(path addr.Module) string {
+	if o.KeyPrefix == "" {
+		return path.Key()
+	}
+	return o.KeyPrefix + "." + path.Key()
 }
 
 // Loads are loaded folders, for trees that share them. The zero value is empty
@@ -139,6 +152,9 @@ func Build(ctx context.Context, dir string, o Options) (*Tree, diag.List) {
 	}
 	mod, first := b.loads.Load(dir, o.Config)
 	ds := slices.Clone(first)
+	if o.Change != nil {
+		mod = o.Change("", mod)
+	}
 	root := &Node{Config: mod, Dir: dir, Calls: map[string]*Node{}}
 	seen := map[*config.Module]bool{mod: true}
 	ds = append(ds, b.children(ctx, root, 0, seen)...)
@@ -182,6 +198,9 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	}
 	mod, more := b.loads.Load(child.Dir, b.o.Config)
 	child.Config = mod
+	if b.o.Change != nil {
+		child.Config = b.o.Change(child.Path, mod)
+	}
 	if !seen[mod] { // each folder's messages once
 		seen[mod] = true
 		if config.Unread(more) {
@@ -234,6 +253,11 @@ const (
 	unreadable   = "module/unreadable"
 )
 
+// NotInstalled is the error about a module that has to be installed first.
+func NotInstalled() diag.List {
+	return coded(notInstalled, diag.Errorf(nil, "Module not installed", "This module is not yet installed. Run \"terrace init\" to install all modules required by this configuration."))
+}
+
 // NeedsInstall reports whether an error says that modules are to be installed.
 func NeedsInstall(m *diag.Message) bool { return m.Code == notInstalled || m.Code == outgrown }
 
@@ -255,16 +279,18 @@ func (b *builder) locate(child *Node, says callFacts, at *source.Range) diag.Lis
 		child.Dir = b.local(joinDir(child.Parent.Dir, says.source))
 		return nil
 	}
-	inst, ok := b.o.Manifest[child.Path.Key()]
+	inst, ok := b.o.Manifest[b.o.key(child.Path)]
 	if !ok || inst.Source != says.source && inst.Source != says.canonical && normal(inst.Source) != normal(says.source) {
-		return coded(notInstalled, diag.Errorf(at, "Module not installed", "This module is not yet installed. Run \"terrace init\" to install all modules required by this configuration."))
+		ds := NotInstalled()
+		ds[0].At = at
+		return ds
 	}
 	if says.versioned && !says.want.Allows(inst.Version) {
 		at := child.Call.Version.Expr.Range()
 		return coded(outgrown, diag.Errorf(&at, "Module version requirements have changed", "The version requirements have changed since this module was installed and the installed version (%s) is no longer acceptable. Run \"terrace init\" to install all modules required by this configuration.", inst.Version))
 	}
 	child.Dir, child.Version = inst.Dir, inst.Version
-	if b.root != "." && !filepath.IsAbs(child.Dir) {
+	if b.root != "." && b.o.KeyPrefix == "" && !filepath.IsAbs(child.Dir) {
 		child.Dir = filepath.ToSlash(filepath.Join(b.root, child.Dir))
 	}
 	return nil

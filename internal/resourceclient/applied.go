@@ -33,7 +33,7 @@ type Answer struct {
 // value of the answer is wholly known and fits the schema.
 func (sub *Subject) Apply(prior cty.Value, planned Object, config cty.Value) (Answer, diag.List) {
 	done := sub.x.call()
-	resp, ds := sub.prov.Apply(sub.x.ctx, provider.ApplyRequest{Type: sub.Addr.Resource.Type, Prior: prior, Planned: planned.Value, Config: config, Private: planned.Private, Meta: sub.meta, PlannedIdentity: planned.Identity})
+	resp, ds := sub.prov.Apply(sub.ctx(), provider.ApplyRequest{Type: sub.Addr.Resource.Type, Prior: prior, Planned: planned.Value, Config: config, Private: planned.Private, Meta: sub.meta, PlannedIdentity: planned.Identity})
 	done()
 	out := Answer{Object: Object{Value: resp.State, Private: resp.Private, Identity: resp.Identity}, Failed: ds.HasErrors()}
 	if out.Value == cty.NilVal {
@@ -89,7 +89,7 @@ func nullUnknowns(v cty.Value) cty.Value {
 // and cty.NilVal if the provider did not say.
 func (sub *Subject) Destroy(prior cty.Value, private []byte) (Answer, diag.List) {
 	done := sub.x.call()
-	resp, ds := sub.prov.Apply(sub.x.ctx, provider.ApplyRequest{Type: sub.Addr.Resource.Type, Prior: prior, Planned: sub.Null(), Config: sub.Null(), Private: private, PlannedIdentity: cty.NilVal, Meta: cty.NilVal})
+	resp, ds := sub.prov.Apply(sub.ctx(), provider.ApplyRequest{Type: sub.Addr.Resource.Type, Prior: prior, Planned: sub.Null(), Config: sub.Null(), Private: private, PlannedIdentity: cty.NilVal, Meta: cty.NilVal})
 	done()
 	return Answer{Object: Object{Value: resp.State, Private: resp.Private, Identity: resp.Identity}, Failed: ds.HasErrors()}, ds
 }

@@ -103,11 +103,11 @@ func (sub *Subject) open(config cty.Value, at *source.Range) (*opened, cty.Value
 	unknown := cty.UnknownVal(block.ImpliedType()).Mark(value.Ephemeral)
 	e := event.Event{Kind: event.OpenStart, Object: addr.Object{Instance: a}}
 	x.o.Observe.Send(e)
-	ds := sub.prov.ValidateResource(x.ctx, addr.Ephemeral, a.Resource.Type, config)
+	ds := sub.prov.ValidateResource(sub.ctx(), addr.Ephemeral, a.Resource.Type, config)
 	if ds.HasErrors() {
 		return nil, unknown, ds
 	}
-	resp, more := sub.prov.OpenEphemeral(x.ctx, a.Resource.Type, config)
+	resp, more := sub.prov.OpenEphemeral(sub.ctx(), a.Resource.Type, config)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, unknown, ds
 	}
@@ -144,7 +144,7 @@ func (o *opened) keep(at time.Time) {
 		o.mu.Lock()
 		private := o.private
 		o.mu.Unlock()
-		resp, ds := o.sub.prov.RenewEphemeral(o.sub.x.ctx, o.sub.Addr.Resource.Type, private)
+		resp, ds := o.sub.prov.RenewEphemeral(o.sub.ctx(), o.sub.Addr.Resource.Type, private)
 		o.mu.Lock()
 		o.ds = append(o.ds, ds...)
 		if !ds.HasErrors() {
@@ -164,7 +164,7 @@ func (o *opened) close() diag.List {
 	close(o.stop)
 	<-o.done
 	o.tell(event.CloseStart)
-	ds := append(o.ds, o.sub.prov.CloseEphemeral(context.WithoutCancel(o.sub.x.ctx), o.sub.Addr.Resource.Type, o.private)...)
+	ds := append(o.ds, o.sub.prov.CloseEphemeral(context.WithoutCancel(o.sub.ctx()), o.sub.Addr.Resource.Type, o.private)...)
 	o.tell(event.CloseDone)
 	return ds.Under(o.at).About(o.sub.Addr.String())
 }

@@ -16,7 +16,7 @@ func (sub *Subject) Plan(prior Object, config cty.Value) (Planned, diag.List) {
 	s := sub.Schema
 	proposed := s.Block.ProposedNew(prior.Value, config)
 	done := sub.x.call()
-	resp, ds := sub.prov.Plan(sub.x.ctx, provider.PlanRequest{
+	resp, ds := sub.prov.Plan(sub.ctx(), provider.PlanRequest{
 		Type: sub.Addr.Resource.Type, Prior: prior.Value, Proposed: proposed, Config: config,
 		Private: prior.Private, PriorIdentity: prior.Identity, Meta: sub.meta,
 	})
@@ -47,7 +47,7 @@ func (sub *Subject) PlanDelete(now Object) (private []byte, ds diag.List) {
 		return now.Private, ds
 	}
 	done := sub.x.call()
-	resp, more := sub.prov.Plan(sub.x.ctx, provider.PlanRequest{Type: sub.Addr.Resource.Type, Prior: now.Value, Proposed: sub.Null(), Config: sub.Null(), Private: now.Private, PriorIdentity: now.Identity, Meta: sub.meta})
+	resp, more := sub.prov.Plan(sub.ctx(), provider.PlanRequest{Type: sub.Addr.Resource.Type, Prior: now.Value, Proposed: sub.Null(), Config: sub.Null(), Private: now.Private, PriorIdentity: now.Identity, Meta: sub.meta})
 	done()
 	if ds = append(ds, more...); more.HasErrors() {
 		return now.Private, ds

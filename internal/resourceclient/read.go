@@ -4,7 +4,6 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/event"
-	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -16,11 +15,11 @@ func (sub *Subject) Read(config cty.Value, sensitive []cty.Path) (cty.Value, dia
 	e := event.Event{Kind: event.ReadStart, Object: addr.Object{Instance: a}, Op: event.Read}
 	sub.x.o.Observe.Send(e)
 	done := sub.x.call()
-	ds := sub.prov.ValidateResource(sub.x.ctx, addr.Data, a.Resource.Type, config)
+	ds := sub.prov.ValidateResource(sub.ctx(), addr.Data, a.Resource.Type, config)
 	var v cty.Value
 	if !ds.HasErrors() {
 		var more diag.List
-		v, more = sub.prov.ReadData(provider.ForInstance(sub.x.ctx, a), a.Resource.Type, config, sub.meta)
+		v, more = sub.prov.ReadData(sub.ctx(), a.Resource.Type, config, sub.meta)
 		ds = append(ds, more...)
 	}
 	done()

@@ -187,7 +187,7 @@ func (x *Exchange) configure(t *demand.Task, pc *eval.ProviderConfig) (provider.
 		return nil, demand.Fail()
 	}
 	plain, _ := v.UnmarkDeep()
-	prov, ds := x.o.Providers.Configured(x.ctx, pc.Addr, plain)
+	prov, ds := x.o.Providers.Configured(provider.WithCaller(x.ctx, provider.Caller{Config: pc.Addr}), pc.Addr, plain)
 	if len(ds) > 0 {
 		ps, more := x.Schema(pc.Addr.Provider)
 		if !more.HasErrors() {

@@ -2,6 +2,7 @@ package resourceclient
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -34,6 +35,11 @@ func (x *Exchange) Subject(ev *eval.Evaluator, a addr.Instance, of addr.Provider
 	return &Subject{x: x, Addr: a, Of: of, Schema: s, prov: prov, meta: meta}
 }
 
+// ctx is the context of calls about the subject.
+func (sub *Subject) ctx() context.Context {
+	return provider.WithCaller(sub.x.ctx, provider.Caller{Config: sub.Of, Instance: sub.Addr})
+}
+
 // Null is the absence of an object of the subject's type.
 func (sub *Subject) Null() cty.Value { return cty.NullVal(sub.Schema.Block.ImpliedType()) }
 
@@ -43,7 +49,7 @@ func (sub *Subject) None() Object { return Object{Value: sub.Null()} }
 // Validate asks whether a configuration without marks is valid.
 func (sub *Subject) Validate(config cty.Value) diag.List {
 	defer sub.x.call()()
-	return sub.prov.ValidateResource(sub.x.ctx, sub.Addr.Resource.Mode, sub.Addr.Resource.Type, config)
+	return sub.prov.ValidateResource(sub.ctx(), sub.Addr.Resource.Mode, sub.Addr.Resource.Type, config)
 }
 
 // Stored reads an object of state in the form of the current schema.
@@ -63,7 +69,7 @@ func (sub *Subject) Stored(stored *state.Object) (Object, diag.List) {
 		} else {
 			var more diag.List
 			done := sub.x.call()
-			o.Identity, more = sub.prov.UpgradeIdentity(sub.x.ctx, sub.Addr.Resource.Type, stored.IdentityVersion, stored.Identity)
+			o.Identity, more = sub.prov.UpgradeIdentity(sub.ctx(), sub.Addr.Resource.Type, stored.IdentityVersion, stored.Identity)
 			done()
 			ds = append(ds, more...)
 		}
@@ -81,7 +87,7 @@ func (sub *Subject) upgrade(stored *state.Object) (cty.Value, diag.List) {
 		return sub.Null(), diag.Errorf(nil, "Resource instance managed by newer provider version", "The current state of %s was created by a newer provider version than is currently selected. Upgrade the provider to work with this state.", a)
 	}
 	done := sub.x.call()
-	v, ds := sub.prov.UpgradeState(sub.x.ctx, provider.UpgradeRequest{Type: a.Resource.Type, Version: stored.SchemaVersion, JSON: stored.JSON, Flat: stored.Flat})
+	v, ds := sub.prov.UpgradeState(sub.ctx(), provider.UpgradeRequest{Type: a.Resource.Type, Version: stored.SchemaVersion, JSON: stored.JSON, Flat: stored.Flat})
 	done()
 	if ds.HasErrors() {
 		return sub.Null(), ds
@@ -96,7 +102,7 @@ func (sub *Subject) upgrade(stored *state.Object) (cty.Value, diag.List) {
 // of another type, and maybe of another provider.
 func (sub *Subject) TakeOver(from addr.Instance, of addr.Provider, stored *state.Object) (Object, diag.List) {
 	done := sub.x.call()
-	resp, ds := sub.prov.Move(sub.x.ctx, provider.MoveRequest{
+	resp, ds := sub.prov.Move(sub.ctx(), provider.MoveRequest{
 		SourceProvider: of, SourceType: from.Resource.Type, SourceVersion: stored.SchemaVersion, SourceJSON: stored.JSON,
 		SourcePrivate: stored.Private, SourceIdentityJSON: stored.Identity, SourceIdentityVersion: stored.IdentityVersion, TargetType: sub.Addr.Resource.Type,
 	})
@@ -116,7 +122,7 @@ func (sub *Subject) Refresh(old Object, deposed addr.DeposedKey) (Object, diag.L
 	e := event.Event{Kind: event.RefreshStart, Object: addr.Object{Instance: sub.Addr, Deposed: deposed}, IDKey: key, IDValue: id}
 	sub.x.o.Observe.Send(e)
 	done := sub.x.call()
-	resp, ds := sub.prov.Read(sub.x.ctx, provider.ReadRequest{Type: sub.Addr.Resource.Type, Prior: old.Value, Private: old.Private, Identity: old.Identity, Meta: sub.meta})
+	resp, ds := sub.prov.Read(sub.ctx(), provider.ReadRequest{Type: sub.Addr.Resource.Type, Prior: old.Value, Private: old.Private, Identity: old.Identity, Meta: sub.meta})
 	done()
 	if ds.HasErrors() {
 		return old, ds
@@ -174,7 +180,7 @@ func (sub *Subject) Import(id string, identity cty.Value) (Object, diag.List) {
 	}
 	sub.x.o.Observe.Send(e)
 	done := sub.x.call()
-	found, ds := sub.prov.Import(sub.x.ctx, provider.ImportRequest{Type: a.Resource.Type, ID: id, Identity: identity})
+	found, ds := sub.prov.Import(sub.ctx(), provider.ImportRequest{Type: a.Resource.Type, ID: id, Identity: identity})
 	done()
 	if ds.HasErrors() {
 		return sub.None(), ds

@@ -147,6 +147,23 @@ func expect(c *command.Call, saved map[string][]byte) {
 	c.ExpectHeap(text * heapPerByte)
 }
 
+// EngineOptions are the options for engines on the working folder, and what finds their
+// providers, for commands that open more than one.
+func EngineOptions(c *command.Call, o Options) (engine.Options, *Plugins, diag.List) {
+	p := &Project{Call: c, Workspace: o.Workspace}
+	var ds diag.List
+	if p.Workspace == "" {
+		if p.Workspace, ds = WorkspaceName(c); ds.HasErrors() {
+			return engine.Options{}, nil, ds
+		}
+	}
+	ds = append(ds, p.plug()...)
+	if o.Files == nil {
+		o.Files = Files(c)
+	}
+	return p.engineOptions(o), p.Plugins, ds
+}
+
 func (p *Project) engineOptions(o Options) engine.Options {
 	out := engine.Options{
 		Dir: p.Dir, LaunchDir: p.Launch, DataDir: p.DataDir(), Workspace: p.Workspace, Environ: p.Env, Set: p.Report.Set,

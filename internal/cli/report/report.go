@@ -166,6 +166,17 @@ func (r *Reporter) Tell(ds diag.List) {
 	r.Stream.Tell(ds)
 }
 
+// TellAbout is Tell with more fields for the lines of the stream, which say what the
+// messages are about.
+func (r *Reporter) TellAbout(ds diag.List, about map[string]any) {
+	if r.Note != nil {
+		r.Note(ds)
+	}
+	ds = r.Filter(ds)
+	r.Human.Messages(ds)
+	r.Stream.TellAbout(ds, about)
+}
+
 // Fail reports messages and returns the status of a failure.
 func (r *Reporter) Fail(ds diag.List) int {
 	r.Tell(ds)

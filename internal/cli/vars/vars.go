@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ type Flag struct {
 type Sources struct {
 	Dir   string      // the folder of the root module, absolute; automatic files are looked for there
 	FS    config.FS   // reads the automatic files by their names; nil: those of Dir on disk
+	Under string      // the folder of the automatic files, relative to FS; "" for its own
 	Files string      // what relative names of -var-file count from; "" means Dir
 	Env   sys.Env     // nil: no environment
 	Flags []Flag      // in the order of the command line
@@ -173,7 +175,7 @@ func (c *collector) automatic() []string {
 	list := os.ReadDir
 	dir := c.Dir
 	if c.FS != nil {
-		list, dir = c.FS.ReadDir, "."
+		list, dir = c.FS.ReadDir, cmp.Or(c.Under, ".")
 	}
 	entries, err := list(dir)
 	if err != nil {
@@ -189,7 +191,11 @@ func (c *collector) automatic() []string {
 			auto = append(auto, name)
 		}
 	}
-	return append(first, auto...)
+	all := append(first, auto...)
+	for i, name := range all {
+		all[i] = path.Join(c.Under, name)
+	}
+	return all
 }
 
 // ignored reports whether a name is that of an editor's file.

@@ -100,6 +100,20 @@ func (h *Human) Good(text string) {
 	}
 }
 
+// The colors of Paint.
+const (
+	Green = green
+	Red   = red
+	Gray  = "\x1b[90m"
+)
+
+// Paint writes text in a color.
+func (h *Human) Paint(color, text string) {
+	if h != nil {
+		h.Say(h.dress(color, text))
+	}
+}
+
 // Strong writes text that stands out.
 func (h *Human) Strong(text string) {
 	if h != nil {

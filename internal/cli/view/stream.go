@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,8 +88,20 @@ func (s *Stream) Typed(message, typ string, more map[string]any) {
 	}
 }
 
+// TypedError is Typed for a line that tells of an error.
+func (s *Stream) TypedError(message, typ string, more map[string]any) {
+	if s != nil {
+		s.line("error", message, typ, more)
+	}
+}
+
 // Tell writes messages.
 func (s *Stream) Tell(ds diag.List) {
+	s.TellAbout(ds, nil)
+}
+
+// TellAbout writes messages with more fields, which say what they are about.
+func (s *Stream) TellAbout(ds diag.List, about map[string]any) {
 	if s == nil {
 		return
 	}
@@ -97,7 +110,9 @@ func (s *Stream) Tell(ds diag.List) {
 		if m.Severity == diag.Warning {
 			level, word = "warn", "Warning: "
 		}
-		s.line(level, word+m.Summary, "diagnostic", fields{"diagnostic": s.Messages.Object(m)})
+		f := fields{"diagnostic": s.Messages.Object(m)}
+		maps.Copy(f, about)
+		s.line(level, word+m.Summary, "diagnostic", f)
 	}
 }
 

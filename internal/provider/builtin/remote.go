@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"github.com/terrace-iac/terrace/addr"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/provider"
@@ -43,7 +44,7 @@ func (p *Provider) remoteState(ctx context.Context, config cty.Value, check bool
 		return nil, diag.Errorf(nil, "No states to read", "The built-in provider was started without access to states.")
 	}
 	req := ReadStateRequest{Backend: config.GetAttr("backend").AsString(), Config: config.GetAttr("config"), Check: check}
-	if a, ok := provider.InstanceOf(ctx); ok {
+	if a := provider.CallerOf(ctx).Instance; a != (addr.Instance{}) {
 		req.Address = a.String()
 	}
 	if ws := config.GetAttr("workspace"); ws.IsKnown() && !ws.IsNull() {

@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/resourceclient"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// InspectOptions say what the objects of a configuration are worth: what a plan makes
+// of them, or what a state has.
+type InspectOptions struct {
+	Variables map[string]InputValue
+	State     *state.State // what objects are; nil with a Plan
+	Plan      *plan.Plan   // what they will be; nil: as in State
+	// Names answers the references that the configuration does not know, before it is
+	// asked; nil: none. known is false for those that are not its own.
+	Names func(ref hcl.Traversal, at *source.Range) (v cty.Value, used int, known bool, ds diag.List)
+}
+
+// An Inspection evaluates expressions as if they stood in the root module, whose outputs
+// they may name too (output.NAME). It is used by one goroutine.
+type Inspection struct {
+	root  *eval.Module
+	ev    *eval.Evaluator
+	task  *demand.Task
+	graph *demand.Graph
+	names func(hcl.Traversal, *source.Range) (cty.Value, int, bool, diag.List)
+	told  map[*diag.Message]bool // messages of the graph that were returned already
+}
+
+// Inspect makes an Inspection. Nothing is evaluated before it is asked for.
+func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, diag.List) {
+	vars, ds := e.inputs(o.Variables)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	x := resourceclient.New(ctx, e.providers())
+	w := &worth{x: x, state: o.State, planned: map[addr.Instance]*plan.Change{}}
+	now := time.Time{}
+	if o.Plan != nil {
+		now = o.Plan.Timestamp
+		w.state = o.Plan.Prior
+		for _, c := range o.Plan.Changes {
+			if c.Deposed == "" {
+				w.planned[c.Addr] = c
+			}
+		}
+	}
+	in := e.evaluation(vars, now, true, false)
+	in.Phase = x.Phase(w.value)
+	in.Here = func(_ *demand.Task, d *eval.Desired) bool { return w.here(d.Addr()) }
+	g := &demand.Graph{}
+	ev := eval.New(g, in)
+	return &Inspection{root: ev.Root, ev: ev, graph: g, task: g.Task(ctx), names: o.Names, told: map[*diag.Message]bool{}}, ds
+}
+
+// Value evaluates an expression.
+func (i *Inspection) Value(x hcl.Expression) (cty.Value, diag.List) {
+	v, ds := lang.Eval(i.task, i, x, cty.DynamicPseudoType)
+	return v, append(i.news(), ds...)
+}
+
+// Output is the value of a root output.
+func (i *Inspection) Output(name string) (cty.Value, diag.List) {
+	v, _ := i.root.Output(i.task, name)
+	return v, i.news()
+}
+
+// A Verdict is what came of a condition.
+type Verdict uint8
+
+// The verdicts: it holds, it does not, nobody can tell yet, or it cannot be evaluated.
+const (
+	Holds Verdict = iota
+	Broken
+	Undecided
+	Invalid
+)
+
+// Condition evaluates a condition. If it does not hold, the message says so under the
+// summary "KIND failed".
+func (i *Inspection) Condition(kind string, r *config.Rule) (Verdict, diag.List) {
+	out, ds := i.ev.Condition(i.task, i, kind, r)
+	news := i.news()
+	ds = append(news, ds...)
+	if news.HasErrors() {
+		return Invalid, ds
+	}
+	switch out.Status {
+	case eval.Pass:
+		return Holds, ds
+	case eval.Fail:
+		return Broken, ds
+	case eval.Unknown:
+		return Undecided, ds
+	default:
+		return Invalid, ds
+	}
+}
+
+// news are the messages of evaluated objects that were not returned yet.
+func (i *Inspection) news() (ds diag.List) {
+	for _, m := range i.graph.Diags() {
+		if !i.told[m] {
+			i.told[m] = true
+			ds = append(ds, m)
+		}
+	}
+	return ds
+}
+
+// Resolve implements lang.Scope.
+func (i *Inspection) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
+	if i.names != nil {
+		if v, used, known, ds := i.names(ref, at); known {
+			return v, used, ds
+		}
+	}
+	if ref.RootName() != "output" {
+		return i.root.Resolve(t, ref, at)
+	}
+	name := ""
+	if len(ref) > 1 {
+		name = addr.StepName(ref[1])
+	}
+	if name == "" {
+		return cty.DynamicVal, 1, diag.Errorf(at, "Invalid reference", "The \"output\" object cannot be accessed directly. Instead, access one of its attributes.")
+	}
+	if i.root.Node.Config.Outputs[name] == nil {
+		return cty.DynamicVal, 2, diag.Errorf(at, "Reference to undeclared output value", "An output value with the name %q has not been declared.%s", name, lang.Suggest(name, i.root.Node.Config.Outputs))
+	}
+	v, ok := i.root.Output(t, name)
+	if !ok {
+		return v, 2, demand.Fail()
+	}
+	return v, 2, nil
+}
+
+// Functions implements lang.Scope.
+func (i *Inspection) Functions(t *demand.Task, provider []string) (map[string]function.Function, diag.List) {
+	return i.root.Functions(t, provider)
+}
+
+// worth tells what objects are: as a plan has them, or a state.
+type worth struct {
+	x       *resourceclient.Exchange
+	state   *state.State
+	planned map[addr.Instance]*plan.Change
+}
+
+// here reports whether anything is known of an instance.
+func (w *worth) here(a addr.Instance) bool {
+	if c := w.planned[a]; c != nil {
+		return true
+	}
+	_, _, ok := w.state.Object(addr.Object{Instance: a})
+	return ok || a.Resource.Mode == addr.Ephemeral
+}
+
+func (w *worth) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+	a := d.Addr()
+	s, ds := d.Resource.Schema(t)
+	if ds.HasErrors() {
+		return cty.DynamicVal, ds
+	}
+	if c := w.planned[a]; c != nil && !c.After.IsNull() {
+		return resourceclient.WithSensitive(c.After, c.AfterSensitive, s), ds
+	}
+	if obj, _, ok := w.state.Object(addr.Object{Instance: a}); ok {
+		v, more := w.x.Decode(a, obj, s, d.Resource.Provider())
+		return resourceclient.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
+	}
+	return cty.UnknownVal(s.Block.ImpliedType()), ds
+}

@@ -1,0 +1,262 @@
+package testcmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/planjson"
+	"github.com/terrace-iac/terrace/internal/testrun"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// A printer reports what came of tests.
+type printer struct {
+	*command.Call
+	options *options
+	failed  bool // a state could not be saved
+}
+
+// begin tells which tests there are.
+func (p *printer) begin(files []*testfile.File) {
+	if len(files) == 0 {
+		return
+	}
+	all, runs := map[string][]string{}, 0
+	for _, f := range files {
+		all[f.Name] = f.Names()
+		runs += len(f.Runs)
+	}
+	p.Report.Stream.Typed(fmt.Sprintf("Found %s and %s", plural(len(files), "file"), plural(runs, "run block")), "test_abstract", map[string]any{"test_abstract": all})
+}
+
+// file reports one file.
+func (p *printer) file(ctx context.Context, r *testrun.Result) {
+	name := r.File.Name
+	if h := p.Report.Human; h != nil {
+		h.Say(name + "... ")
+		p.status(r.Status)
+		h.Say("\n")
+	}
+	p.Report.Stream.Typed(name+"... "+word(r.Status), "test_file", map[string]any{
+		"@testfile": name, "test_file": map[string]any{"path": name, "status": string(r.Status)},
+	})
+	p.tell(r.Diags, name, "")
+	for _, one := range r.Runs {
+		p.run(ctx, r, one)
+	}
+	for _, c := range r.Cleanup {
+		p.cleanup(r, c)
+	}
+}
+
+// word is a status as people see it.
+func word(s testrun.Status) string {
+	if s == testrun.Error {
+		return "fail"
+	}
+	return string(s)
+}
+
+// status writes a status in its color.
+func (p *printer) status(s testrun.Status) {
+	switch h := p.Report.Human; s {
+	case testrun.Pass:
+		h.Paint(view.Green, word(s))
+	case testrun.Fail, testrun.Error:
+		h.Paint(view.Red, word(s))
+	default:
+		h.Paint(view.Gray, word(s))
+	}
+}
+
+func (p *printer) run(ctx context.Context, r *testrun.Result, one *testrun.RunResult) {
+	name := r.File.Name
+	if h := p.Report.Human; h != nil {
+		h.Say(fmt.Sprintf("  run %q... ", one.Run.Name))
+		p.status(one.Status)
+		h.Say("\n")
+	}
+	p.Report.Stream.Typed(fmt.Sprintf("  %q... %s", one.Run.Name, word(one.Status)), "test_run", map[string]any{
+		"@testfile": name, "@testrun": one.Run.Name,
+		"test_run": map[string]any{"path": name, "run": one.Run.Name, "status": string(one.Status)},
+	})
+	if p.options.verbose && one.Engine != nil {
+		p.details(ctx, name, one)
+	}
+	p.tell(one.Diags, name, one.Run.Name)
+}
+
+// tell reports messages about a file or a run.
+func (p *printer) tell(ds diag.List, file, run string) {
+	if len(ds) == 0 {
+		return
+	}
+	more := map[string]any{"@testfile": file}
+	if run != "" {
+		more["@testrun"] = run
+	}
+	p.Report.TellAbout(ds, more)
+}
+
+// details shows the plan or the state of a run.
+func (p *printer) details(ctx context.Context, file string, one *testrun.RunResult) {
+	sc := project.NewSchemas(ctx, one.Engine)
+	more := map[string]any{"@testfile": file, "@testrun": one.Run.Name}
+	var doc []byte
+	var err error
+	switch {
+	case one.Plan != nil:
+		if h := p.Report.Human; h != nil {
+			_ = view.Plan(p.Stdout, h.Style, one.Plan, sc, false)
+			h.Say("\n")
+		}
+		if p.Report.Stream != nil {
+			doc, err = planjson.Plan(planjson.Input{Plan: one.Plan, Tree: one.Engine.Tree(), Schemas: sc, Version: config.LanguageVersion})
+			more["test_plan"] = json.RawMessage(bytes.TrimSpace(doc))
+			p.detail(err, "-verbose flag enabled, printing plan", "test_plan", more)
+		}
+	case one.State != nil:
+		if h := p.Report.Human; h != nil {
+			_ = view.State(p.Stdout, h.Style, one.State, sc, false)
+		}
+		if p.Report.Stream != nil {
+			doc, err = planjson.State(one.State, sc, statefile.Version)
+			more["test_state"] = json.RawMessage(bytes.TrimSpace(doc))
+			p.detail(err, "-verbose flag enabled, printing state", "test_state", more)
+		}
+	}
+}
+
+func (p *printer) detail(err error, text, typ string, more map[string]any) {
+	if err == nil {
+		p.Report.Stream.Typed(text, typ, more)
+	}
+}
+
+// cleanup tells what could not be destroyed, and saves the state of it.
+func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
+	where := r.File.Name + "/" + c.Run.Name
+	if len(c.Diags) > 0 {
+		if p.Report.Human != nil {
+			p.errs(fmt.Sprintf("%s encountered an error destroying resources created while executing\n%s.\n", view.Product, where))
+		}
+	}
+	if p.Report.Human != nil && p.Report.Stream == nil {
+		p.tell(c.Diags, r.File.Name, c.Run.Name)
+	}
+	if c.Left == nil {
+		if p.Report.Stream != nil {
+			p.tell(c.Diags, r.File.Name, c.Run.Name)
+		}
+		return
+	}
+	var left []map[string]any
+	lines := ""
+	for o := range c.Left.Objects() {
+		one := map[string]any{"instance": o.Instance.String()}
+		lines += "  - " + o.Instance.String()
+		if o.Deposed != "" {
+			one["deposed_key"] = string(o.Deposed)
+			lines += " (" + string(o.Deposed) + ")"
+		}
+		lines += "\n"
+		left = append(left, one)
+	}
+	verb := "left the following resources in state after executing"
+	if c.Kept {
+		verb = "kept the following resources, as skip_cleanup says, after executing"
+	}
+	text := fmt.Sprintf("%s %s %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", view.Product, verb, where, leftName)
+	if p.Report.Human != nil {
+		p.errs("\n" + wrap(text) + "\n" + lines)
+	}
+	if s := p.Report.Stream; s != nil {
+		message := fmt.Sprintf("%s left some resources in state after executing %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", view.Product, where, leftName)
+		s.TypedError(message, "test_cleanup", map[string]any{"@testfile": r.File.Name, "@testrun": c.Run.Name, "test_cleanup": map[string]any{"failed_resources": left}})
+		p.tell(c.Diags, r.File.Name, c.Run.Name)
+	}
+	p.save(c.Left)
+}
+
+// save writes the state of what is left.
+func (p *printer) save(left *state.State) {
+	var b bytes.Buffer
+	err := statefile.Write(&b, left, true)
+	if err == nil {
+		err = keepLeft(p.Call, b.Bytes())
+	}
+	if err != nil {
+		p.failed = true
+		p.Report.Tell(diag.Errorf(nil, "Failed to write state", "The state of what could not be destroyed cannot be written to %s: %s.", leftName, err))
+		return
+	}
+	if p.Report.Human != nil {
+		p.errs("\nWriting state to file: " + leftName + "\n")
+	}
+	p.Report.Stream.Log("Writing state to file: " + leftName)
+}
+
+func (p *printer) errs(text string) { fmt.Fprint(p.Stderr, text) }
+
+// wrap breaks a text into lines of at most 78 columns.
+func wrap(text string) string {
+	var out, line string
+	for _, w := range bytes.Fields([]byte(text)) {
+		if line != "" && len(line)+1+len(w) > 78 {
+			out += line + "\n"
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += string(w)
+	}
+	return out + line
+}
+
+// end reports the sum, and returns the exit status.
+func (p *printer) end(results []*testrun.Result) int {
+	n := map[testrun.Status]int{}
+	status := testrun.Pass
+	for _, r := range results {
+		status = status.Worse(r.Status)
+		for _, one := range r.Runs {
+			n[one.Status]++
+		}
+	}
+	good := status != testrun.Fail && status != testrun.Error
+	text := "Failure!"
+	if good {
+		text = "Success!"
+	}
+	rest := fmt.Sprintf(" %d passed, %d failed", n[testrun.Pass], n[testrun.Fail]+n[testrun.Error])
+	if n[testrun.Skip] > 0 {
+		rest += fmt.Sprintf(", %d skipped", n[testrun.Skip])
+	}
+	rest += "."
+	if h := p.Report.Human; h != nil {
+		h.Say("\n")
+		if good {
+			h.Paint(view.Green, text)
+		} else {
+			h.Paint(view.Red, text)
+		}
+		h.Say(rest + "\n")
+	}
+	p.Report.Stream.Typed(text+rest, "test_summary", map[string]any{"test_summary": map[string]any{
+		"status": string(status), "passed": n[testrun.Pass], "failed": n[testrun.Fail], "errored": n[testrun.Error], "skipped": n[testrun.Skip],
+	}})
+	if !good || p.failed {
+		return 1
+	}
+	return 0
+}

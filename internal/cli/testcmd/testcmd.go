@@ -1,0 +1,196 @@
+// Package testcmd is test: the runs of test files, and what came of them for people, as
+// JSON and as JUnit XML.
+//
+// Main types: options, the flags; printer, which reports each file. The one rule: nothing
+// is written but what the user asked for, and the state of what could not be destroyed.
+package testcmd
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/testrun"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
+)
+
+// Command declares test.
+func Command() command.Command {
+	return command.Command{
+		Name: "test", Synopsis: "Execute integration tests for Terrace modules", Usage: "[options]",
+		Help: `Executes the test files of the working folder and of its folder "tests"
+(NAME.tftest.hcl, NAME.tofutest.hcl, and the same with .json): each run plans
+or applies the configuration with states that live in memory, and its
+assertions are evaluated. What was made is destroyed at the end of a file.
+
+Runs create real infrastructure, unless their providers are mocked.`,
+		Examples: []command.Example{
+			{Line: "test -filter=tests/network.tftest.hcl -verbose", Text: "Run one file, and show the plan or the state of each run."},
+			{Line: "test -junit-xml=report.xml", Text: "Write a report that CI systems read."},
+		},
+		Exits: []command.Exit{
+			{Code: 0, Help: "Every test passed."},
+			{Code: 1, Help: "A test failed, or there was an error."},
+		},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &options{}
+			fs := command.Flags{
+				command.List(&o.filters, "filter", "testfile", "Run this test file only, named relative to the working directory. May be repeated.").Completes(command.Files),
+				command.Text(&o.junit, "junit-xml", "path", "Write a report in the JUnit XML format to this file.").Completes(command.Files),
+				command.Bool(&o.verbose, "verbose", "Print the plan or the state of each run."),
+				command.Int(&o.parallelism, "run-parallelism", "n", "How many test files run at once, as far as they are independent: of files with real providers only those that say so."),
+				flags.TestDirectory(&o.directory),
+			}
+			fs = append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...)
+			return append(fs, flags.NoColor()), func(ctx context.Context, c *command.Call) int {
+				if !o.json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				return run(ctx, c, o)
+			}
+		},
+	}
+}
+
+type options struct {
+	filters     []string
+	junit       string
+	verbose     bool
+	parallelism int
+	directory   string
+	json        flags.JSON
+	vars        []vars.Flag
+}
+
+func run(ctx context.Context, c *command.Call, o *options) int {
+	fsys := config.FS(project.Folder{Call: c})
+	files, ds := testrun.Load(fsys, o.directory, c.Report.Set)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	if len(o.filters) > 0 {
+		files = slices.DeleteFunc(files, func(f *testfile.File) bool {
+			return !slices.ContainsFunc(o.filters, func(name string) bool { return filepath.ToSlash(filepath.Clean(name)) == f.Name })
+		})
+		if len(files) == 0 {
+			ds = append(ds, diag.Warnf(nil, "No tests were found", "-filter is being used but no tests were found. Make sure you're using a relative path to the current working directory.")...)
+		}
+	}
+	values, more := gather(c, o)
+	if ds = append(ds, more...); more.HasErrors() {
+		return c.Fail(ds)
+	}
+	eo, plugins, more := project.EngineOptions(c, project.Options{})
+	if ds = append(ds, more...); more.HasErrors() {
+		return c.Fail(ds)
+	}
+	processes := engine.NewProcesses(engine.ProcessOptions{})
+	defer processes.Close()
+	processes.Expect(1)
+	eo.Processes, eo.Observe = processes, nil
+	c.Report.Tell(ds)
+	p := &printer{Call: c, options: o}
+	p.begin(files)
+	s := &testrun.Suite{
+		Engine: eo, Files: files, Keep: o.verbose, Parallelism: o.parallelism, Report: func(r *testrun.Result) { p.file(ctx, r) },
+		Given: values.forFile,
+		Mocks: func(dir string) (*testfile.Mock, diag.List) { return testrun.LoadMocks(fsys, dir, c.Report.Set) },
+		Select: func(ctx context.Context, engines []*engine.Engine) diag.List {
+			req := map[addr.Provider][]config.Constraint{}
+			for _, e := range engines {
+				for a, cs := range e.Requirements() {
+					req[a] = append(req[a], cs...)
+				}
+			}
+			return plugins.Choose(ctx, req).Errors()
+		},
+	}
+	if s.Parallelism < 1 {
+		s.Parallelism = runtime.GOMAXPROCS(0)
+	}
+	stop := make(chan struct{})
+	var once sync.Once
+	c.Interrupts.Gently(func() { once.Do(func() { close(stop) }) })
+	defer c.Interrupts.Gently(nil)
+	s.Stop = stop
+	results, ds := s.Run(ctx)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	code := p.end(results)
+	if o.junit != "" {
+		if err := writeJUnit(c.Path(o.junit), results, c.Report.Set); err != nil {
+			return c.Fail(diag.Errorf(nil, "Failed to write the report", "The file of -junit-xml cannot be written: %s.", err))
+		}
+	}
+	return code
+}
+
+// given are the values of variables from outside.
+type given struct {
+	directory           string
+	first, tests, flags vars.Values // the later win
+}
+
+// gather reads the values of variables from the environment, variable files and flags.
+func gather(c *command.Call, o *options) (*given, diag.List) {
+	out := &given{directory: filepath.ToSlash(filepath.Clean(o.directory))}
+	all := func(from vars.Sources) (vars.Values, diag.List) {
+		from.Set = c.Report.Set
+		g, ds := vars.Gather(from)
+		return g.All(), ds
+	}
+	var ds, more diag.List
+	out.first, ds = all(vars.Sources{Dir: c.Dir, Env: c.Env})
+	tests := c.Path(o.directory)
+	if info, err := os.Stat(tests); err == nil && info.IsDir() && tests != c.Dir {
+		out.tests, more = all(vars.Sources{Dir: tests, FS: project.Folder{Call: c}, Under: out.directory})
+		ds = append(ds, more...)
+	}
+	out.flags, more = all(vars.Sources{Files: c.Dir, Flags: o.vars})
+	return out, append(ds, more...)
+}
+
+// forFile picks the values for a file: those of the test directory count for its files.
+func (g *given) forFile(f *testfile.File, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
+	out := map[string]engine.InputValue{}
+	for _, from := range []vars.Values{g.first, g.tests, g.flags} {
+		for _, name := range slices.Sorted(maps.Keys(from)) {
+			if declared[name] != nil {
+				out[name] = from[name]
+			}
+		}
+	}
+	return out, nil
+}
+
+// leftName is the file for the state of what could not be destroyed.
+const leftName = "errored_test.tfstate"
+
+// keepLeft writes the state of what could not be destroyed.
+func keepLeft(c *command.Call, text []byte) error {
+	return atomicfile.Write(c.Path(leftName), text, 0o600)
+}
+
+// plural is a count with its noun.
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return strconv.Itoa(n) + " " + word + "s"
+}

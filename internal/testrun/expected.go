@@ -1,0 +1,134 @@
+package testrun
+
+import (
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
+)
+
+// expectations are the objects whose conditions are to fail in a run.
+type expectations struct {
+	all     []*expectation
+	stopped bool // an error was expected and came, so that not everything was done
+}
+
+// An expectation is one object.
+type expectation struct {
+	ref    hcl.Traversal
+	name   string      // as in Checked, of what is no resource
+	target addr.Target // of a resource
+	met    bool
+	error  bool // by an error, not by a warning
+}
+
+// readExpected reads expect_failures.
+func readExpected(r *testfile.Run) (*expectations, diag.List) {
+	out := &expectations{}
+	var ds diag.List
+	for _, ref := range r.Expected {
+		x := &expectation{ref: ref}
+		at := ref.SourceRange()
+		switch root := ref.RootName(); root {
+		case "var", "output", "check":
+			if len(ref) > 1 {
+				x.name = root + "." + addr.StepName(ref[1])
+			}
+		case "local", "module", "path", "terraform", "tofu", "each", "count", "self", "run":
+		default:
+			t, err := addr.TargetFromTraversal(ref)
+			if err == nil && !t.IsModule() {
+				x.target = t
+			}
+		}
+		if x.name == "" && x.target.IsModule() {
+			ds = append(ds, diag.Errorf(&at, "Invalid `expect_failures` reference", "You cannot expect failures from %s. You can only expect failures from checkable objects such as input variables, output values, check blocks, managed resources and data sources.", addr.Text(ref))...)
+			continue
+		}
+		out.all = append(out.all, x)
+	}
+	return out, ds
+}
+
+// of finds the expectation that a failed condition meets.
+func (e *expectations) of(m *diag.Message) *expectation {
+	object, ok := m.Extra.(diag.Checked)
+	if !ok || m.Code != diag.Condition {
+		return nil
+	}
+	for _, x := range e.all {
+		if x.name != "" && x.name == string(object) {
+			return x
+		}
+		if x.name == "" {
+			if i, err := addr.ParseInstance(string(object)); err == nil && x.target.Contains(i) {
+				return x
+			}
+		}
+	}
+	return nil
+}
+
+// filter takes the messages out that were expected.
+func (e *expectations) filter(ds diag.List) diag.List {
+	return slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool {
+		x := e.of(m)
+		if x == nil {
+			return false
+		}
+		x.met = true
+		if m.Severity == diag.Error {
+			x.error, e.stopped = true, true
+		}
+		return true
+	})
+}
+
+// reopen forgets what a plan found, since apply finds it again.
+func (e *expectations) reopen() {
+	for _, x := range e.all {
+		x.met = false
+	}
+}
+
+// whilePlanning warns of failures that were expected of an apply and kept it from
+// happening.
+func (e *expectations) whilePlanning() (ds diag.List) { return nil }
+
+// judge adds what was expected and did not come.
+func (e *expectations) judge(s *step, ds diag.List) diag.List {
+	ds = unexpectedChecks(ds)
+	if ds.HasErrors() && s.res.Status == Pending {
+		s.res.Status = Error
+	}
+	for _, x := range e.all {
+		if x.met {
+			continue
+		}
+		at := x.ref.SourceRange()
+		ds = append(ds, diag.Errorf(&at, "Missing expected failure", "The checkable object, %s, was expected to report an error but did not.", addr.Text(x.ref))...)
+		s.res.Status = s.res.Status.Worse(Fail)
+	}
+	return ds
+}
+
+// isCheck reports whether a message tells of a check block that failed.
+func isCheck(m *diag.Message) bool {
+	return m.Code == diag.Condition && m.Severity == diag.Warning
+}
+
+// unexpectedChecks makes check blocks that fail errors.
+func unexpectedChecks(ds diag.List) diag.List {
+	out := make(diag.List, len(ds))
+	for i, m := range ds {
+		if isCheck(m) {
+			c := *m
+			c.Severity = diag.Error
+			m = &c
+		}
+		out[i] = m
+	}
+	return out
+}

@@ -1,0 +1,338 @@
+package testrun
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+
+	"sync"
+)
+
+// A fileRun is one test file under way.
+type fileRun struct {
+	*Suite
+	file   *testfile.File
+	result *Result
+
+	mu      sync.Mutex
+	states  map[string]*testState
+	order   []string             // keys of states, the one that was used last at the end
+	outputs map[string]cty.Value // of the runs that are done, by name
+}
+
+// A testState is a state that runs share.
+type testState struct {
+	now  *state.State
+	last *step // the latest run that used it
+}
+
+// run runs the file's runs in their order, and destroys what they made.
+func (f *fileRun) run(ctx context.Context) {
+	res := f.result
+	for _, r := range f.file.Runs {
+		res.Runs = append(res.Runs, &RunResult{Run: r, Status: Pending})
+	}
+	broken := false
+	for at := 0; at < len(res.Runs); {
+		n := f.together(at)
+		group := res.Runs[at : at+n]
+		at += n
+		if broken || f.stopped() {
+			for _, r := range group {
+				r.Status = Skip
+			}
+			continue
+		}
+		parallel.Each(n, n, func(i int) { f.step(ctx, group[i]) })
+		for _, r := range group {
+			broken = broken || r.Status == Error
+		}
+	}
+	for _, r := range res.Runs {
+		res.Status = res.Status.Worse(r.Status)
+	}
+	f.cleanup(ctx)
+}
+
+func (f *fileRun) stopped() bool {
+	select {
+	case <-f.Stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// together is how many runs may run at once, beginning with the one at an index: those
+// that are parallel, use states of their own, and refer to none of each other.
+func (f *fileRun) together(at int) int {
+	runs := f.file.Runs[at:]
+	if !f.parallel(runs[0]) {
+		return 1
+	}
+	keys, names := map[string]bool{}, map[string]bool{}
+	for n, r := range runs {
+		key := f.stateKey(r)
+		if !f.parallel(r) || keys[key] || f.refersTo(r, names) {
+			return n
+		}
+		keys[key], names[r.Name] = true, true
+	}
+	return len(runs)
+}
+
+func (f *fileRun) parallel(r *testfile.Run) bool {
+	if r.Parallel != nil {
+		return *r.Parallel
+	}
+	return f.file.Parallel
+}
+
+// stateKey names the state that a run uses.
+func (f *fileRun) stateKey(r *testfile.Run) string {
+	if r.StateKey != "" {
+		return "key " + r.StateKey
+	}
+	if r.Module != nil {
+		return "module " + r.Module.Source + " " + r.Module.Version
+	}
+	return ""
+}
+
+// refersTo reports whether a run refers to one of some others.
+func (f *fileRun) refersTo(r *testfile.Run, names map[string]bool) bool {
+	refers := func(x hcl.Expression) bool {
+		return x != nil && slices.ContainsFunc(x.Variables(), func(ref hcl.Traversal) bool {
+			return ref.RootName() == "run" && len(ref) > 1 && names[addr.StepName(ref[1])]
+		})
+	}
+	for _, vars := range []testfile.Variables{r.Variables, f.file.Variables} {
+		for _, a := range vars {
+			if refers(a.Expr) {
+				return true
+			}
+		}
+	}
+	for _, a := range r.Asserts {
+		if refers(a.Condition) || refers(a.ErrorMessage) {
+			return true
+		}
+	}
+	for _, p := range f.file.Providers {
+		found := false
+		config.Expressions(p.Body, func(x hcl.Expression) { found = found || refers(x) })
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// A step is one run under way.
+type step struct {
+	*fileRun
+	run   *testfile.Run
+	res   *RunResult
+	e     *engine.Engine
+	given map[string]engine.InputValue // of the variables that the module declares
+	scope *scope
+}
+
+// step runs one run.
+func (f *fileRun) step(ctx context.Context, res *RunResult) {
+	begin := f.Engine.Now()
+	s := &step{fileRun: f, run: res.Run, res: res}
+	res.Diags = s.do(ctx)
+	res.Elapsed = f.Engine.Now().Sub(begin)
+	if res.Status == Pending {
+		res.Status = Pass
+		if res.Diags.HasErrors() {
+			res.Status = Error
+		}
+	}
+	if s.e != nil {
+		f.use(s)
+	}
+}
+
+// use notes that a run was the latest that used its state.
+func (f *fileRun) use(s *step) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := f.stateKey(s.run)
+	st := f.states[key]
+	if st == nil {
+		s.e.Close()
+		return
+	}
+	if st.last != nil && !f.Keep {
+		st.last.e.Close()
+	}
+	st.last = s
+	f.order = append(slices.DeleteFunc(f.order, func(k string) bool { return k == key }), key)
+}
+
+// state is the state that the run begins with.
+func (f *fileRun) state(r *testfile.Run) *testState {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := f.stateKey(r)
+	if f.states[key] == nil {
+		f.states[key] = &testState{now: state.New()}
+	}
+	return f.states[key]
+}
+
+// do plans, applies and asserts.
+func (s *step) do(ctx context.Context) diag.List {
+	expected, ds := readExpected(s.run)
+	if ds.HasErrors() {
+		return ds
+	}
+	more := s.prepare(ctx)
+	if ds = append(ds, more...); more.HasErrors() {
+		return expected.judge(s, ds)
+	}
+	o := engine.PlanOptions{Variables: s.given, SkipRefresh: s.run.NoRefresh, Stop: s.Stop}
+	if s.run.RefreshOnly {
+		o.Mode = plan.RefreshOnly
+	}
+	for _, t := range s.run.Targets {
+		target, err := addr.TargetFromTraversal(t)
+		if err != nil {
+			at := t.SourceRange()
+			return append(ds, diag.Errorf(&at, "Invalid target", "%s.", err)...)
+		}
+		o.Targets = append(o.Targets, target)
+	}
+	for _, t := range s.run.Replace {
+		target, err := addr.TargetFromTraversal(t)
+		if err != nil || target.IsModule() {
+			at := t.SourceRange()
+			return append(ds, diag.Errorf(&at, "Invalid replace address", "A resource instance is needed here.")...)
+		}
+		o.Replace = append(o.Replace, target.Instance())
+	}
+	st := s.state(s.run)
+	p, more := s.e.Plan(ctx, st.now, o)
+	ds = append(ds, more...)
+	s.res.Plan = p
+	ds = expected.filter(ds)
+	if p.Errored || ds.HasErrors() {
+		if s.run.Command == testfile.Apply && !ds.HasErrors() {
+			ds = append(ds, expected.whilePlanning()...)
+		}
+		return expected.judge(s, ds)
+	}
+	in := engine.InspectOptions{Variables: s.given, Plan: p, Names: s.scope.resolve}
+	if s.run.Command == testfile.Apply {
+		expected.reopen() // what counts is what apply finds
+		got, more := s.e.Apply(ctx, p, engine.ApplyOptions{Variables: s.given, Stop: s.Stop})
+		st.now, s.res.State, s.res.Plan = got.State, got.State, nil
+		more = expected.filter(more)
+		ds = append(slices.DeleteFunc(ds, isCheck), more...)
+		if more.HasErrors() || expected.stopped {
+			return expected.judge(s, ds)
+		}
+		in.Plan, in.State = nil, got.State
+	}
+	ds = unexpectedChecks(ds)
+	look, more := s.e.Inspect(ctx, in)
+	if ds = append(ds, more...); more.HasErrors() || look == nil {
+		return ds
+	}
+	s.keepOutputs(look)
+	ds = s.assert(look, ds)
+	return expected.judge(s, ds)
+}
+
+// keepOutputs keeps the outputs for later runs. What cannot be told is not known there.
+func (s *step) keepOutputs(look *engine.Inspection) {
+	vals := map[string]cty.Value{}
+	for name := range s.e.Root().Outputs {
+		v, _ := look.Output(name)
+		vals[name] = v
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outputs[s.run.Name] = cty.ObjectVal(vals)
+}
+
+// assert evaluates the assertions.
+func (s *step) assert(look *engine.Inspection, ds diag.List) diag.List {
+	for _, a := range s.run.Asserts {
+		verdict, more := look.Condition("Test assertion", a)
+		at := a.Condition.Range()
+		switch {
+		case verdict == engine.Undecided:
+			s.res.Status = Error
+			more = append(more, diag.Errorf(&at, "Unknown condition run", "Condition expression could not be evaluated at this time.")...)
+		case verdict == engine.Broken:
+			s.res.Status = s.res.Status.Worse(Fail)
+		case verdict == engine.Invalid || more.HasErrors():
+			s.res.Status = Error
+		}
+		ds = append(ds, more...)
+	}
+	return ds
+}
+
+// cleanup destroys what the runs made, the state that was used last first.
+func (f *fileRun) cleanup(ctx context.Context) {
+	for _, key := range slices.Backward(f.order) {
+		st := f.states[key]
+		s := st.last
+		if st.now == nil || len(st.now.Resources) == 0 {
+			continue
+		}
+		c := &Cleanup{Run: s.run}
+		f.result.Cleanup = append(f.result.Cleanup, c)
+		keep := f.file.SkipCleanup
+		if s.run.SkipCleanup != nil {
+			keep = *s.run.SkipCleanup
+		}
+		if keep {
+			c.Left, c.Kept = st.now, true
+			continue
+		}
+		p, ds := s.e.Plan(ctx, st.now, engine.PlanOptions{Mode: plan.Destroy, Variables: s.given})
+		c.Diags = ds
+		if !ds.HasErrors() {
+			got, more := s.e.Apply(ctx, p, engine.ApplyOptions{Variables: s.given})
+			st.now = got.State
+			c.Diags = append(c.Diags, more...)
+		}
+		if len(st.now.Resources) > 0 {
+			c.Left = st.now
+		}
+		c.Diags = c.Diags.Errors()
+	}
+}
+
+// close ends what the runs started.
+func (f *fileRun) close() {
+	for _, st := range f.states {
+		if st.last != nil {
+			st.last.e.Close()
+		}
+	}
+	for _, r := range f.result.Runs {
+		if r.Engine != nil {
+			r.Engine.Close()
+		}
+	}
+}
+
+// sortedVariables are the names of variables, in the order that they are evaluated in.
+func sortedVariables(v testfile.Variables) []string { return slices.Sorted(maps.Keys(v)) }

@@ -1,0 +1,104 @@
+package testrun
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// DefaultDirectory is where test files are looked for beside the folder itself.
+const DefaultDirectory = "tests"
+
+// Load reads the test files of a folder and of its test directory, in the order of their
+// names, which are relative to the folder of fsys.
+func Load(fsys config.FS, directory string, set *source.Set) ([]*testfile.File, diag.List) {
+	dir := strings.TrimPrefix(filepath.ToSlash(filepath.Clean(directory)), "/")
+	var ds diag.List
+	var names []string
+	for _, d := range []string{".", dir} {
+		if d == dir && dir == "." {
+			break
+		}
+		found, err := testFiles(fsys, d)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && d == dir:
+			if directory != DefaultDirectory {
+				ds = append(ds, diag.Warnf(nil, "Test directory does not exist", "Requested test directory %s does not exist.", dir)...)
+			}
+		case err != nil:
+			ds = append(ds, diag.Errorf(nil, "Failed to read test directory", "The folder %s cannot be read: %s.", d, err)...)
+		}
+		names = append(names, found...)
+	}
+	slices.Sort(names)
+	var out []*testfile.File
+	for _, name := range names {
+		text, err := fsys.ReadFile(name)
+		if err != nil {
+			ds = append(ds, diag.Errorf(nil, "Failed to read file", "The file %q cannot be read: %s.", name, err)...)
+			continue
+		}
+		f, more := testfile.Parse(name, text, set)
+		ds = append(ds, more...)
+		out = append(out, f)
+	}
+	return out, ds
+}
+
+// testFiles lists the test files of a folder that count.
+func testFiles(fsys config.FS, dir string) ([]string, error) {
+	if _, err := fsys.ReadDir(dir); err != nil {
+		return nil, err
+	}
+	files, _ := config.Files(dir, config.Options{FS: fsys})
+	var out []string
+	for _, f := range files {
+		if f.Role == config.RoleTest {
+			out = append(out, filepath.ToSlash(f.Path))
+		}
+	}
+	return out, nil
+}
+
+// mockSuffixes are the names of files with mocks, those that only Terrace and OpenTofu
+// read at the end.
+var mockSuffixes = [...]string{".tfmock.hcl", ".tfmock.json", ".tofumock.hcl", ".tofumock.json"}
+
+// LoadMocks reads the mocks of a folder.
+func LoadMocks(fsys config.FS, dir string, set *source.Set) (*testfile.Mock, diag.List) {
+	entries, err := fsys.ReadDir(dir)
+	if err != nil {
+		return nil, diag.Errorf(nil, "Failed to read mocks", "The folder %q with mocks cannot be read: %s.", dir, err)
+	}
+	var ds diag.List
+	var out *testfile.Mock
+	for _, e := range entries {
+		if !slices.ContainsFunc(mockSuffixes[:], func(end string) bool { return strings.HasSuffix(e.Name(), end) }) {
+			continue
+		}
+		name := filepath.ToSlash(filepath.Join(dir, e.Name()))
+		text, err := fsys.ReadFile(name)
+		if err != nil {
+			ds = append(ds, diag.Errorf(nil, "Failed to read mocks", "The file %q cannot be read: %s.", name, err)...)
+			continue
+		}
+		m, more := testfile.ParseMocks(name, text, set)
+		ds = append(ds, more...)
+		if out == nil {
+			out = m
+		} else {
+			out.Add(m)
+		}
+	}
+	if out == nil && !ds.HasErrors() {
+		ds = append(ds, diag.Errorf(nil, "No mocks found", "The folder %q has no files with mocks; their names end with .tfmock.hcl.", dir)...)
+	}
+	return out, ds
+}

@@ -1,0 +1,251 @@
+package mock
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+)
+
+// A filler gives the computed attributes of one object values: those that the rules give,
+// and generated ones for the others. What configuration sets stays as it is.
+type filler struct {
+	values Values
+	later  bool // values are to be known only after apply
+	seed   string
+	next   func() int
+
+	rnd *rand.Rand
+	ds  diag.List
+}
+
+// object fills an object. have is what there is: the proposed or planned object, or the
+// configuration of a data source.
+func (f *filler) object(b *schema.Block, have, config cty.Value, path cty.Path) cty.Value {
+	given := f.values.Value
+	if given != cty.NilVal {
+		given, _ = given.UnmarkDeep()
+	}
+	return f.block(b, have, config, given, path)
+}
+
+func (f *filler) errorf(path cty.Path, summary, detail string, args ...any) {
+	f.ds = append(f.ds, &diag.Message{Summary: summary, Detail: fmt.Sprintf(detail, args...), Attr: path.Copy()})
+}
+
+func (f *filler) block(b *schema.Block, have, config, given cty.Value, path cty.Path) cty.Value {
+	if have.IsNull() || !have.IsKnown() {
+		return have
+	}
+	set := fields(given)
+	out := have.AsValueMap()
+	if out == nil {
+		out = map[string]cty.Value{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Attributes)) {
+		out[name] = f.attribute(b.Attributes[name], name, out[name], part(config, name), set[name], path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Blocks)) {
+		nb := b.Blocks[name]
+		out[name] = f.each(out[name], part(config, name), func(have, config cty.Value) cty.Value {
+			return f.block(nb.Block, have, config, set[name], path.GetAttr(name))
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if b.Attributes[name] == nil && b.Blocks[name] == nil {
+			f.ds = append(f.ds, &diag.Message{Severity: diag.Warning, Summary: "Unknown mock/override field", Detail: fmt.Sprintf("The type has no attribute or block named %q. The field is ignored.", name), At: f.values.At})
+		}
+	}
+	return cty.ObjectVal(out)
+}
+
+// attribute is one attribute; given is what the rules say of it, or NilVal.
+func (f *filler) attribute(a *schema.Attribute, name string, have, config, given cty.Value, path cty.Path) cty.Value {
+	at := path.GetAttr(name)
+	if a.WriteOnly {
+		return cty.NullVal(a.Type)
+	}
+	configured := config != cty.NilVal && !config.IsNull()
+	if given != cty.NilVal && (!a.Computed || configured) {
+		if !a.Computed && (a.Nested == nil || !configured) {
+			f.errorf(at, "Non-computed field `"+name+"` is not allowed to be overridden", "Overriding non-computed fields is not allowed, so this field cannot be processed.")
+		}
+		given = cty.NilVal
+	}
+	switch {
+	case configured && a.Nested != nil:
+		return f.each(have, config, func(have, config cty.Value) cty.Value {
+			return f.nested(a.Nested, have, config, at)
+		})
+	case configured:
+		if !have.IsKnown() && config.IsKnown() {
+			return config
+		}
+		return have
+	case !a.Computed:
+		return have
+	case given != cty.NilVal:
+		if f.later {
+			if known(have) { // it was given before
+				return have
+			}
+			return cty.UnknownVal(a.Type)
+		}
+		v, err := convert.Convert(given, a.Type)
+		if err != nil {
+			f.errorf(at, "Invalid mock/override field `"+name+"`", "The value given for the field does not fit the type of the attribute: %s.", err)
+			return f.generate(a.Type)
+		}
+		return v
+	case known(have):
+		return have
+	case f.later:
+		return cty.UnknownVal(a.Type)
+	default:
+		return f.generate(a.Type)
+	}
+}
+
+// nested fills an object of a nested attribute.
+func (f *filler) nested(o *schema.Object, have, config cty.Value, path cty.Path) cty.Value {
+	if have.IsNull() || !have.IsKnown() {
+		return have
+	}
+	out := have.AsValueMap()
+	for _, name := range slices.Sorted(maps.Keys(o.Attributes)) {
+		out[name] = f.attribute(o.Attributes[name], name, out[name], part(config, name), cty.NilVal, path)
+	}
+	return cty.ObjectVal(out)
+}
+
+// each fills an object, or every element of a collection of objects.
+func (f *filler) each(have, config cty.Value, one func(have, config cty.Value) cty.Value) cty.Value {
+	if have == cty.NilVal || have.IsNull() || !have.IsKnown() {
+		if config != cty.NilVal && config.IsKnown() && have != cty.NilVal && !have.IsKnown() {
+			return f.each(config, config, one)
+		}
+		return have
+	}
+	ty := have.Type()
+	if ty.IsObjectType() {
+		return one(have, config)
+	}
+	var configs []cty.Value
+	if config != cty.NilVal && config.IsKnown() && !config.IsNull() && config.LengthInt() == have.LengthInt() {
+		for it := config.ElementIterator(); it.Next(); {
+			_, v := it.Element()
+			configs = append(configs, v)
+		}
+	}
+	if have.LengthInt() == 0 {
+		return have
+	}
+	var keys []string
+	var vals []cty.Value
+	i := 0
+	for it := have.ElementIterator(); it.Next(); i++ {
+		k, v := it.Element()
+		if ty.IsMapType() {
+			keys = append(keys, k.AsString())
+		}
+		c := v // of elements that cannot be told apart, what they have themselves is what is set
+		if configs != nil && !ty.IsSetType() {
+			c = configs[i]
+		}
+		vals = append(vals, one(v, c))
+	}
+	switch {
+	case ty.IsMapType():
+		m := map[string]cty.Value{}
+		for i, k := range keys {
+			m[k] = vals[i]
+		}
+		return cty.MapVal(m)
+	case ty.IsSetType():
+		return cty.SetVal(vals)
+	case ty.IsListType():
+		return cty.ListVal(vals)
+	default:
+		return cty.TupleVal(vals)
+	}
+}
+
+// generate makes a value of a type.
+func (f *filler) generate(ty cty.Type) cty.Value {
+	switch {
+	case ty == cty.String:
+		return cty.StringVal(f.word())
+	case ty == cty.Number:
+		return cty.Zero
+	case ty == cty.Bool:
+		return cty.False
+	case ty.IsListType():
+		return cty.ListValEmpty(ty.ElementType())
+	case ty.IsSetType():
+		return cty.SetValEmpty(ty.ElementType())
+	case ty.IsMapType():
+		return cty.MapValEmpty(ty.ElementType())
+	case ty.IsObjectType():
+		out := map[string]cty.Value{}
+		for _, name := range slices.Sorted(maps.Keys(ty.AttributeTypes())) {
+			out[name] = f.generate(ty.AttributeType(name))
+		}
+		return cty.ObjectVal(out)
+	case ty.IsTupleType():
+		vals := make([]cty.Value, 0, ty.Length())
+		for _, t := range ty.TupleElementTypes() {
+			vals = append(vals, f.generate(t))
+		}
+		return cty.TupleVal(vals)
+	default:
+		return cty.NullVal(ty)
+	}
+}
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// wordLength is how long generated strings are.
+const wordLength = 8
+
+// word is a string as random as the address of the object.
+func (f *filler) word() string {
+	if f.rnd == nil {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(f.seed))
+		f.rnd = rand.New(rand.NewPCG(h.Sum64(), uint64(f.next())))
+	}
+	b := make([]byte, wordLength)
+	for i := range b {
+		b[i] = alphabet[f.rnd.IntN(len(alphabet))]
+	}
+	return string(b)
+}
+
+func known(v cty.Value) bool { return v != cty.NilVal && v.IsKnown() && !v.IsNull() }
+
+// part is an attribute of an object, NilVal if there is none.
+func part(v cty.Value, name string) cty.Value {
+	if v == cty.NilVal || v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() || !v.Type().HasAttribute(name) {
+		return cty.NilVal
+	}
+	return v.GetAttr(name)
+}
+
+// fields are the attributes of an object, by name.
+func fields(v cty.Value) map[string]cty.Value {
+	if !known(v) || !v.CanIterateElements() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		return nil
+	}
+	out := map[string]cty.Value{}
+	for it := v.ElementIterator(); it.Next(); {
+		k, v := it.Element()
+		out[k.AsString()] = v
+	}
+	return out
+}

@@ -1,0 +1,498 @@
+// Package mock makes providers that ask nobody: decorators that answer calls about mocked
+// configurations and overridden objects themselves, and pass on all others.
+//
+// Main types: Rules, what is mocked in one run, and Shared, which makes the decorators. The
+// one rule: what a decorated provider answers keeps to the schema and the protocol as a
+// real answer would, so that nobody above can tell them apart.
+package mock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Values are what computed attributes have in place of generated values.
+type Values struct {
+	Value   cty.Value // an object; cty.NilVal for none
+	At      *hcl.Range
+	AtApply bool // generated and given values are known only after apply
+}
+
+// An Override stands in for the instances of a resource.
+type Override struct {
+	Target addr.Target
+	Values
+}
+
+// A Config is a mocked configuration of a provider.
+type Config struct {
+	Resources, Data map[string]Values // by type
+	Overrides       []Override
+	AtApply         bool // of types that nothing is said of
+}
+
+// Rules say what is mocked in one run.
+type Rules struct {
+	Configs   map[addr.ProviderConfig]*Config // mocked configurations, whatever their instance key
+	Overrides []Override                      // of resources of any configuration; the first that fits counts
+}
+
+// empty reports whether nothing is mocked.
+func (r *Rules) empty() bool { return len(r.Configs) == 0 && len(r.Overrides) == 0 }
+
+// touches reports whether a provider may have to be asked for what is mocked.
+func (r *Rules) touches(a addr.Provider) bool {
+	if len(r.Overrides) > 0 { // which provider a resource has is known when it is asked for
+		return true
+	}
+	for c := range r.Configs {
+		if c.Provider == a {
+			return true
+		}
+	}
+	return false
+}
+
+// answers finds what stands in for the provider that a call is made to; ok is false if
+// nothing does.
+func (r *Rules) answers(c provider.Caller) (v Values, ok bool) {
+	for _, o := range r.Overrides {
+		if o.Target.Contains(c.Instance) {
+			return o.Values, true
+		}
+	}
+	cfg := r.config(c.Config)
+	if cfg == nil {
+		return Values{}, false
+	}
+	for _, o := range cfg.Overrides {
+		if o.Target.Contains(c.Instance) {
+			return o.Values, true
+		}
+	}
+	of := cfg.Resources
+	if c.Instance.Resource.Mode == addr.Data {
+		of = cfg.Data
+	}
+	if v, ok := of[c.Instance.Resource.Type]; ok {
+		return v, true
+	}
+	return Values{AtApply: cfg.AtApply}, true
+}
+
+// config is the mock of a configuration, or nil.
+func (r *Rules) config(a addr.ProviderConfig) *Config {
+	a.Key = addr.Key{}
+	return r.Configs[a]
+}
+
+// Shared is what the mocks of many runs have in common: of each provider one process
+// that is asked for its schema and to validate. The zero value is ready. Close ends the
+// processes.
+type Shared struct {
+	mu       sync.Mutex
+	backings map[addr.Provider]*backing
+	made     map[addr.Instance]int // how often values were generated for an instance
+}
+
+// backing is an unconfigured provider, started on first use.
+type backing struct {
+	mu     sync.Mutex
+	start  provider.Factory
+	p      provider.Provider
+	schema *schema.Provider
+}
+
+// Decorate returns a function for engine.Options.Decorate.
+func (s *Shared) Decorate(r *Rules) func(addr.Provider, provider.Factory) provider.Factory {
+	if r.empty() {
+		return nil
+	}
+	return func(a addr.Provider, f provider.Factory) provider.Factory {
+		if !r.touches(a) {
+			return nil
+		}
+		return func(context.Context) (provider.Provider, diag.List) {
+			return &decorator{back: s.backing(a, f), start: f, rules: r, shared: s}, nil
+		}
+	}
+}
+
+func (s *Shared) backing(a addr.Provider, f provider.Factory) *backing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.backings == nil {
+		s.backings = map[addr.Provider]*backing{}
+	}
+	b := s.backings[a]
+	if b == nil {
+		b = &backing{start: f}
+		s.backings[a] = b
+	}
+	return b
+}
+
+// generation counts how often values are generated for an instance, so that they are the
+// same in every run of the same test, and not those of the object that was replaced.
+func (s *Shared) generation(a addr.Instance) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.made == nil {
+		s.made = map[addr.Instance]int{}
+	}
+	s.made[a]++
+	return s.made[a]
+}
+
+// Close ends the processes that were started.
+func (s *Shared) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.backings {
+		b.mu.Lock()
+		if b.p != nil {
+			_ = b.p.Close()
+		}
+		b.p = nil
+		b.mu.Unlock()
+	}
+}
+
+// provider is the running provider.
+func (b *backing) provider(ctx context.Context) (provider.Provider, diag.List) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.p != nil {
+		return b.p, nil
+	}
+	p, ds := b.start(ctx)
+	if !ds.HasErrors() {
+		b.p = p
+	}
+	return p, ds
+}
+
+// read returns the schema with the arguments of the provider made optional, since a mock
+// needs none.
+func (b *backing) read(ctx context.Context) (*schema.Provider, diag.List) {
+	p, ds := b.provider(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.schema != nil {
+		return b.schema, nil
+	}
+	s, ds := p.Schema(ctx)
+	if ds.HasErrors() || s == nil {
+		return s, ds
+	}
+	b.schema = &schema.Provider{
+		Config: relax(s.Config), Meta: s.Meta, Functions: s.Functions, Capabilities: s.Capabilities, Types: s.Types,
+		Decode: s.Resource, Why: s.Invalid,
+	}
+	return b.schema, ds
+}
+
+// relax is a block in which nothing is required.
+func relax(b *schema.Block) *schema.Block {
+	if b == nil {
+		return nil
+	}
+	out := &schema.Block{Deprecated: b.Deprecated, Attributes: map[string]*schema.Attribute{}, Blocks: map[string]*schema.NestedBlock{}}
+	for name, a := range b.Attributes {
+		c := *a
+		if c.Required {
+			c.Required, c.Optional = false, true
+		}
+		out.Attributes[name] = &c
+	}
+	for name, nb := range b.Blocks {
+		out.Blocks[name] = &schema.NestedBlock{Nesting: nb.Nesting, MaxItems: nb.MaxItems, Block: relax(nb.Block)}
+	}
+	return out
+}
+
+// A decorator answers for a provider what the rules say.
+type decorator struct {
+	back   *backing
+	start  provider.Factory
+	rules  *Rules
+	shared *Shared
+
+	mu     sync.Mutex
+	real   provider.Provider // configured; nil before a call that is not mocked
+	config cty.Value         // of a mocked configuration, in case that something else uses it
+}
+
+var _ provider.Provider = (*decorator)(nil)
+
+// passOn is the real provider, configured.
+func (d *decorator) passOn(ctx context.Context) (provider.Provider, diag.List) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.real != nil {
+		return d.real, nil
+	}
+	p, ds := d.start(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	if d.config != cty.NilVal {
+		if more := p.Configure(ctx, d.config); more.HasErrors() {
+			_ = p.Close()
+			return nil, append(ds, more...)
+		}
+	}
+	d.real = p
+	return p, ds
+}
+
+// ask passes a call on to the real provider.
+func ask[R any](ctx context.Context, d *decorator, call func(provider.Provider) (R, diag.List)) (R, diag.List) {
+	p, ds := d.passOn(ctx)
+	if ds.HasErrors() {
+		var none R
+		return none, ds
+	}
+	out, more := call(p)
+	return out, append(ds, more...)
+}
+
+// look makes a call that needs no configuration.
+func look[R any](ctx context.Context, d *decorator, call func(provider.Provider) (R, diag.List)) (R, diag.List) {
+	p, ds := d.back.provider(ctx)
+	if ds.HasErrors() {
+		var none R
+		return none, ds
+	}
+	out, more := call(p)
+	return out, append(ds, more...)
+}
+
+// Schema implements provider.Provider.
+func (d *decorator) Schema(ctx context.Context) (*schema.Provider, diag.List) {
+	return d.back.read(ctx)
+}
+
+// ValidateConfig implements provider.Provider. A mock takes any configuration.
+func (d *decorator) ValidateConfig(ctx context.Context, config cty.Value) (cty.Value, diag.List) {
+	if d.rules.config(provider.CallerOf(ctx).Config) != nil {
+		return config, nil
+	}
+	return look(ctx, d, func(p provider.Provider) (cty.Value, diag.List) { return p.ValidateConfig(ctx, config) })
+}
+
+// Configure implements provider.Provider.
+func (d *decorator) Configure(ctx context.Context, config cty.Value) diag.List {
+	d.mu.Lock()
+	d.config = config
+	d.mu.Unlock()
+	if d.rules.config(provider.CallerOf(ctx).Config) != nil {
+		return nil
+	}
+	_, ds := d.passOn(ctx)
+	return ds
+}
+
+// ValidateResource implements provider.Provider. Providers judge resources without a
+// configuration, and do so for mocks, too.
+func (d *decorator) ValidateResource(ctx context.Context, mode addr.Mode, typ string, config cty.Value) diag.List {
+	_, ds := look(ctx, d, func(p provider.Provider) (struct{}, diag.List) {
+		return struct{}{}, p.ValidateResource(ctx, mode, typ, config)
+	})
+	return ds
+}
+
+// UpgradeState implements provider.Provider.
+func (d *decorator) UpgradeState(ctx context.Context, req provider.UpgradeRequest) (cty.Value, diag.List) {
+	return look(ctx, d, func(p provider.Provider) (cty.Value, diag.List) { return p.UpgradeState(ctx, req) })
+}
+
+// UpgradeIdentity implements provider.Provider.
+func (d *decorator) UpgradeIdentity(ctx context.Context, typ string, version int64, json []byte) (cty.Value, diag.List) {
+	return look(ctx, d, func(p provider.Provider) (cty.Value, diag.List) { return p.UpgradeIdentity(ctx, typ, version, json) })
+}
+
+// Read implements provider.Provider. What is mocked is as it was.
+func (d *decorator) Read(ctx context.Context, req provider.ReadRequest) (provider.ReadResponse, diag.List) {
+	if _, ok := d.rules.answers(provider.CallerOf(ctx)); ok {
+		return provider.ReadResponse{State: req.Prior, Private: req.Private, Identity: req.Identity}, nil
+	}
+	return ask(ctx, d, func(p provider.Provider) (provider.ReadResponse, diag.List) { return p.Read(ctx, req) })
+}
+
+// Plan implements provider.Provider.
+func (d *decorator) Plan(ctx context.Context, req provider.PlanRequest) (provider.PlanResponse, diag.List) {
+	c := provider.CallerOf(ctx)
+	values, ok := d.rules.answers(c)
+	if !ok {
+		return ask(ctx, d, func(p provider.Provider) (provider.PlanResponse, diag.List) { return p.Plan(ctx, req) })
+	}
+	if req.Proposed.IsNull() {
+		return provider.PlanResponse{Planned: req.Proposed, Private: req.Private, Identity: req.PriorIdentity}, nil
+	}
+	b, ds := d.block(ctx, addr.Managed, req.Type)
+	if ds.HasErrors() {
+		return provider.PlanResponse{Planned: req.Proposed}, ds
+	}
+	f := d.filler(c, values, values.AtApply)
+	planned := f.object(b, req.Proposed, req.Config, nil)
+	return provider.PlanResponse{Planned: planned, Private: req.Private, Identity: req.PriorIdentity}, append(ds, f.ds...)
+}
+
+// Apply implements provider.Provider.
+func (d *decorator) Apply(ctx context.Context, req provider.ApplyRequest) (provider.ApplyResponse, diag.List) {
+	c := provider.CallerOf(ctx)
+	values, ok := d.rules.answers(c)
+	if !ok {
+		return ask(ctx, d, func(p provider.Provider) (provider.ApplyResponse, diag.List) { return p.Apply(ctx, req) })
+	}
+	out := provider.ApplyResponse{State: req.Planned, Private: req.Private, Identity: req.PlannedIdentity}
+	if req.Planned.IsNull() {
+		return out, nil
+	}
+	b, ds := d.block(ctx, addr.Managed, req.Type)
+	if ds.HasErrors() {
+		return out, ds
+	}
+	f := d.filler(c, values, false)
+	out.State = f.object(b, req.Planned, req.Config, nil)
+	return out, append(ds, f.ds...)
+}
+
+// Import implements provider.Provider. A mock has every object that is asked for.
+func (d *decorator) Import(ctx context.Context, req provider.ImportRequest) ([]provider.Imported, diag.List) {
+	c := provider.CallerOf(ctx)
+	values, ok := d.rules.answers(c)
+	if !ok {
+		return ask(ctx, d, func(p provider.Provider) ([]provider.Imported, diag.List) { return p.Import(ctx, req) })
+	}
+	b, ds := d.block(ctx, addr.Managed, req.Type)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	f := d.filler(c, values, false)
+	empty := b.Empty()
+	vals := f.object(b, empty, empty, nil).AsValueMap()
+	if a := b.Attributes["id"]; a != nil && a.Type == cty.String && req.ID != "" {
+		vals["id"] = cty.StringVal(req.ID)
+	}
+	return []provider.Imported{{Type: req.Type, State: cty.ObjectVal(vals), Identity: req.Identity}}, append(ds, f.ds...)
+}
+
+// Move implements provider.Provider.
+func (d *decorator) Move(ctx context.Context, req provider.MoveRequest) (provider.MoveResponse, diag.List) {
+	return look(ctx, d, func(p provider.Provider) (provider.MoveResponse, diag.List) { return p.Move(ctx, req) })
+}
+
+// ReadData implements provider.Provider.
+func (d *decorator) ReadData(ctx context.Context, typ string, config, meta cty.Value) (cty.Value, diag.List) {
+	c := provider.CallerOf(ctx)
+	values, ok := d.rules.answers(c)
+	if !ok {
+		return ask(ctx, d, func(p provider.Provider) (cty.Value, diag.List) { return p.ReadData(ctx, typ, config, meta) })
+	}
+	b, ds := d.block(ctx, addr.Data, typ)
+	if ds.HasErrors() {
+		return config, ds
+	}
+	f := d.filler(c, values, false)
+	return f.object(b, config, config, nil), append(ds, f.ds...)
+}
+
+// OpenEphemeral implements provider.Provider.
+func (d *decorator) OpenEphemeral(ctx context.Context, typ string, config cty.Value) (provider.Opened, diag.List) {
+	c := provider.CallerOf(ctx)
+	values, ok := d.rules.answers(c)
+	if !ok {
+		return ask(ctx, d, func(p provider.Provider) (provider.Opened, diag.List) { return p.OpenEphemeral(ctx, typ, config) })
+	}
+	b, ds := d.block(ctx, addr.Ephemeral, typ)
+	if ds.HasErrors() {
+		return provider.Opened{}, ds
+	}
+	f := d.filler(c, values, false)
+	return provider.Opened{Result: f.object(b, config, config, nil)}, append(ds, f.ds...)
+}
+
+// RenewEphemeral implements provider.Provider.
+func (d *decorator) RenewEphemeral(ctx context.Context, typ string, private []byte) (provider.Renewal, diag.List) {
+	if _, ok := d.rules.answers(provider.CallerOf(ctx)); ok {
+		return provider.Renewal{Private: private}, nil
+	}
+	return ask(ctx, d, func(p provider.Provider) (provider.Renewal, diag.List) { return p.RenewEphemeral(ctx, typ, private) })
+}
+
+// CloseEphemeral implements provider.Provider.
+func (d *decorator) CloseEphemeral(ctx context.Context, typ string, private []byte) diag.List {
+	if _, ok := d.rules.answers(provider.CallerOf(ctx)); ok {
+		return nil
+	}
+	_, ds := ask(ctx, d, func(p provider.Provider) (struct{}, diag.List) {
+		return struct{}{}, p.CloseEphemeral(ctx, typ, private)
+	})
+	return ds
+}
+
+// Functions implements provider.Provider.
+func (d *decorator) Functions(ctx context.Context) (map[string]*schema.Function, diag.List) {
+	return look(ctx, d, func(p provider.Provider) (map[string]*schema.Function, diag.List) { return p.Functions(ctx) })
+}
+
+// CallFunction implements provider.Provider.
+func (d *decorator) CallFunction(ctx context.Context, name string, args []cty.Value) (cty.Value, error) {
+	p, ds := d.back.provider(ctx)
+	if ds.HasErrors() {
+		return cty.DynamicVal, fmt.Errorf("the provider does not run: %w", ds.Err())
+	}
+	return p.CallFunction(ctx, name, args)
+}
+
+// Stop implements provider.Provider.
+func (d *decorator) Stop(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.real == nil {
+		return nil
+	}
+	return d.real.Stop(ctx)
+}
+
+// Close implements provider.Provider.
+func (d *decorator) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.real == nil {
+		return nil
+	}
+	p := d.real
+	d.real = nil
+	return p.Close()
+}
+
+// block is the schema of a type.
+func (d *decorator) block(ctx context.Context, mode addr.Mode, typ string) (*schema.Block, diag.List) {
+	s, ds := d.back.read(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	r := s.Resource(mode, typ)
+	if r == nil {
+		return nil, diag.Errorf(nil, "Invalid resource type", "The provider does not know the type %q.", typ)
+	}
+	return r.Block, ds
+}
+
+func (d *decorator) filler(c provider.Caller, v Values, later bool) *filler {
+	return &filler{values: v, later: later, seed: c.Instance.String(), next: func() int { return d.shared.generation(c.Instance) }}
+}

@@ -1,0 +1,360 @@
+package testrun
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/testrun/mock"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// prepare opens the module of the run with the values of its variables, and with the
+// providers, mocks and overrides of the test file.
+func (s *step) prepare(ctx context.Context) diag.List {
+	plain := s.plain[rootOf(s.file, s.run)].e
+	ds := s.variables(ctx, plain)
+	if ds.HasErrors() {
+		return ds
+	}
+	look, more := plain.Inspect(ctx, engine.InspectOptions{Variables: s.given, Names: s.scope.resolve})
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	rules := &mock.Rules{Configs: map[addr.ProviderConfig]*mock.Config{}}
+	providers, more := s.providers(plain, look, rules)
+	ds = append(ds, more...)
+	modules, more := s.overrides(plain, look, rules)
+	if ds = append(ds, more...); ds.HasErrors() {
+		return ds
+	}
+	o := s.Engine
+	at := rootOf(s.file, s.run)
+	o.Root = engine.RootModule{Dir: at.dir, Key: at.key}
+	if len(providers)+len(modules) > 0 {
+		o.Root.Change = func(path addr.Module, m *config.Module) *config.Module {
+			if path == "" && len(providers) > 0 {
+				c := *m
+				c.Providers = maps.Clone(m.Providers)
+				maps.Copy(c.Providers, providers)
+				return &c
+			}
+			if given, ok := modules[path]; ok {
+				return outputsAlone(m, given)
+			}
+			return m
+		}
+	}
+	o.Decorate = s.shared.Decorate(rules)
+	e, more := engine.OpenWith(ctx, o, s.given)
+	ds = append(ds, more.Errors()...)
+	if e == nil || more.HasErrors() {
+		if e != nil {
+			e.Close()
+		}
+		return ds
+	}
+	s.e = e
+	if s.Keep {
+		s.res.Engine = e
+	}
+	return ds
+}
+
+// variables evaluates the values of the variables: those of the run, of the file, and
+// from outside, the first that there is.
+func (s *step) variables(ctx context.Context, plain *engine.Engine) diag.List {
+	declared := plain.Root().Variables
+	given, ds := s.Given(s.file, declared)
+	s.given = given
+	if s.given == nil {
+		s.given = map[string]engine.InputValue{}
+	}
+	s.scope = &scope{vars: map[string]cty.Value{}, runs: s.runOutputs}
+	for _, vars := range []testfile.Variables{s.file.Variables, s.run.Variables} {
+		if len(vars) == 0 {
+			continue
+		}
+		look, more := plain.Inspect(ctx, engine.InspectOptions{Variables: maps.Clone(s.given), Names: s.scope.resolve})
+		if ds = append(ds, more...); more.HasErrors() {
+			return ds
+		}
+		values := map[string]cty.Value{}
+		for _, name := range sortedVariables(vars) {
+			if declared[name] == nil && !s.mentions(name) {
+				continue // of the variables of another module
+			}
+			v, more := look.Value(vars[name].Expr)
+			ds = append(ds, more...)
+			values[name] = v
+		}
+		for name, v := range values {
+			if d := declared[name]; d != nil {
+				s.given[name] = engine.InputValue{Value: v, At: &d.At}
+			} else {
+				s.scope.vars[name] = v
+			}
+		}
+	}
+	if ds.HasErrors() {
+		return ds
+	}
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		if _, ok := s.given[name]; !ok && declared[name].Required() {
+			ds = append(ds, diag.Errorf(&declared[name].At, "No value for required variable", "The root module input variable %q is not set, and has no default value. Use a -var or -var-file command line argument to provide a value for this variable.", name)...)
+		}
+	}
+	return ds
+}
+
+// mentions reports whether an expression of the run or of a provider block refers to a
+// variable.
+func (s *step) mentions(name string) bool {
+	found := false
+	look := func(x hcl.Expression) {
+		found = found || x != nil && slices.ContainsFunc(x.Variables(), func(ref hcl.Traversal) bool {
+			return ref.RootName() == "var" && len(ref) > 1 && addr.StepName(ref[1]) == name
+		})
+	}
+	for _, a := range s.run.Variables {
+		look(a.Expr)
+	}
+	for _, a := range s.run.Asserts {
+		look(a.Condition)
+		look(a.ErrorMessage)
+	}
+	for _, p := range s.file.Providers {
+		config.Expressions(p.Body, look)
+	}
+	for _, o := range slices.Concat(s.run.Overrides, s.file.Overrides) {
+		look(o.Value)
+	}
+	return found
+}
+
+// runOutputs are the outputs of another run.
+func (s *step) runOutputs(name string) (cty.Value, diag.List) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v, ok := s.outputs[name]; ok {
+		return v, nil
+	}
+	if slices.Contains(s.file.Names(), name) {
+		return cty.DynamicVal, diag.Errorf(nil, "Reference to unavailable run block", "The run block %q has no outputs yet: it stands further down, runs at the same time, or did not come to its end.", name)
+	}
+	return cty.DynamicVal, diag.Errorf(nil, "Reference to unknown run block", "There is no run block %q in this file.", name)
+}
+
+// providers makes the provider configurations that the run has in place of those of its
+// module, or besides them.
+func (s *step) providers(plain *engine.Engine, look *engine.Inspection, rules *mock.Rules) (map[string]*config.Provider, diag.List) {
+	root, needed := plain.Root(), plain.Requirements()
+	out := map[string]*config.Provider{}
+	var ds diag.List
+	add := func(as string, p *testfile.Provider) {
+		name, alias, _ := strings.Cut(as, ".")
+		src := root.Source(name)
+		if _, ok := needed[src]; !ok {
+			return
+		}
+		c := *p.Provider
+		c.Name, c.Alias = name, alias
+		if p.Mock == nil {
+			c.Body = &boundBody{Body: p.Body, value: func(x hcl.Expression) (cty.Value, diag.List) { return look.Value(x) }, bind: s.foreign(root)}
+		} else {
+			cfg, more := s.mocked(look, p)
+			ds = append(ds, more...)
+			rules.Configs[addr.ProviderConfig{Provider: src, Alias: alias}] = cfg
+		}
+		out[as] = &c
+	}
+	if !s.run.Mapped {
+		for _, key := range slices.Sorted(maps.Keys(s.file.Providers)) {
+			add(key, s.file.Providers[key])
+		}
+		return out, ds
+	}
+	for _, m := range s.run.Providers {
+		switch p := s.file.Providers[m.From]; {
+		case p != nil:
+			add(m.As, p)
+		case root.Providers[m.From] != nil:
+			c := *root.Providers[m.From]
+			c.Name, c.Alias, _ = strings.Cut(m.As, ".")
+			out[m.As] = &c
+		default:
+			ds = append(ds, diag.Errorf(&m.At, "Missing provider", "The test file has no provider block %q, and neither has the module.", m.From)...)
+		}
+	}
+	return out, ds
+}
+
+// foreign tells expressions of provider blocks that the module itself cannot evaluate.
+func (s *step) foreign(root *config.Module) func(hcl.Expression) bool {
+	return func(x hcl.Expression) bool {
+		return slices.ContainsFunc(x.Variables(), func(ref hcl.Traversal) bool {
+			switch ref.RootName() {
+			case "run", "output":
+				return true
+			case "var":
+				return len(ref) > 1 && root.Variables[addr.StepName(ref[1])] == nil
+			}
+			return false
+		})
+	}
+}
+
+// mocked evaluates what a mock_provider block says.
+func (s *step) mocked(look *engine.Inspection, p *testfile.Provider) (*mock.Config, diag.List) {
+	var ds diag.List
+	m := p.Mock
+	if m.Source != "" && s.Mocks != nil {
+		from, more := s.Mocks(m.Source)
+		for _, d := range more {
+			if d.At == nil {
+				d.At = m.SourceAt
+			}
+		}
+		ds = append(ds, more...)
+		all := &testfile.Mock{Resources: maps.Clone(m.Resources), Data: maps.Clone(m.Data), Overrides: slices.Clone(m.Overrides), AtApply: m.AtApply}
+		if from != nil {
+			all.Add(from)
+		}
+		m = all
+	}
+	later := m.AtApply != nil && *m.AtApply
+	out := &mock.Config{Resources: map[string]mock.Values{}, Data: map[string]mock.Values{}, AtApply: later}
+	for _, pair := range []struct {
+		from map[string]*testfile.Values
+		to   map[string]mock.Values
+	}{{m.Resources, out.Resources}, {m.Data, out.Data}} {
+		for _, typ := range slices.Sorted(maps.Keys(pair.from)) {
+			v, more := values(look, *pair.from[typ], later)
+			ds = append(ds, more...)
+			pair.to[typ] = v
+		}
+	}
+	for _, o := range m.Overrides {
+		v, more := values(look, o.Values, later)
+		ds = append(ds, more...)
+		out.Overrides = append(out.Overrides, mock.Override{Target: o.Target, Values: v})
+	}
+	return out, ds
+}
+
+// values evaluates what computed attributes have.
+func values(look *engine.Inspection, v testfile.Values, later bool) (mock.Values, diag.List) {
+	out := mock.Values{At: &v.At, AtApply: later}
+	if v.AtApply != nil {
+		out.AtApply = *v.AtApply
+	}
+	if v.Value == nil {
+		return out, nil
+	}
+	got, ds := look.Value(v.Value)
+	if !ds.HasErrors() && !got.IsNull() && !got.Type().IsObjectType() && !got.Type().IsMapType() {
+		ds = append(ds, diag.Errorf(&v.At, "Invalid mock/override values", "An object is needed here, with the values by the names of attributes.")...)
+	}
+	out.Value = got
+	return out, ds
+}
+
+// overrides evaluates what stands in for resources, which the rules get, and for modules,
+// which are returned.
+func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *mock.Rules) (map[addr.Module]map[string]cty.Value, diag.List) {
+	modules := map[addr.Module]map[string]cty.Value{}
+	var ds diag.List
+	seen := map[string]bool{}
+	for i, o := range slices.Concat(s.run.Overrides, s.file.Overrides) {
+		key := o.Kind.BlockType() + " " + o.Target.String()
+		if seen[key] {
+			ds = append(ds, diag.Warnf(&o.At, fmt.Sprintf("Multiple `%s` blocks for the same address", o.Kind.BlockType()), "`%s` is overridden in both global file and local run blocks. The declaration in global file block will be ignored.", o.Target)...)
+			continue
+		}
+		seen[key] = true
+		if !exists(plain, o.Target) {
+			if s.run.Module != nil && i >= len(s.run.Overrides) { // it is for another module
+				continue
+			}
+			what := "Resource"
+			if o.Kind == testfile.Module {
+				what = "Module"
+			}
+			ds = append(ds, diag.Errorf(&o.At, fmt.Sprintf("%s not found: %s", what, o.Target), "Target points to undefined %s. Please, ensure %s exists.", strings.ToLower(what), strings.ToLower(what))...)
+			continue
+		}
+		v, more := values(look, o.Values, false)
+		ds = append(ds, more...)
+		if o.Kind != testfile.Module {
+			rules.Overrides = append(rules.Overrides, mock.Override{Target: o.Target, Values: v})
+			continue
+		}
+		outputs := map[string]cty.Value{}
+		if v.Value != cty.NilVal && !v.Value.IsNull() && v.Value.IsKnown() && v.Value.CanIterateElements() {
+			for it := v.Value.ElementIterator(); it.Next(); {
+				k, x := it.Element()
+				outputs[k.AsString()] = x
+			}
+		}
+		modules[o.Target.Module.Static()] = outputs
+	}
+	// What stands in for one instance goes before what stands in for all.
+	slices.SortStableFunc(rules.Overrides, func(a, b mock.Override) int {
+		return keys(b.Target) - keys(a.Target)
+	})
+	return modules, ds
+}
+
+// keys is how many instance keys a target has.
+func keys(t addr.Target) int {
+	n := 0
+	if t.HasKey {
+		n++
+	}
+	for _, s := range t.Module.Steps() {
+		if s.Key != (addr.Key{}) {
+			n++
+		}
+	}
+	return n
+}
+
+// exists reports whether configuration has what a target names.
+func exists(e *engine.Engine, t addr.Target) bool {
+	n := e.Tree().Node(t.Module)
+	if n == nil {
+		return false
+	}
+	if t.IsModule() {
+		return true
+	}
+	return n.Config.Resources[t.Resource] != nil
+}
+
+// outputsAlone is a module that takes the same values and gives some outputs, and has
+// nothing else. Outputs that no value is given for are null.
+func outputsAlone(m *config.Module, given map[string]cty.Value) *config.Module {
+	out := &config.Module{Dir: m.Dir, Files: m.Files, Set: m.Set, RequiredProviders: m.RequiredProviders, Variables: m.Variables, Outputs: map[string]*config.Output{}}
+	for name, o := range m.Outputs {
+		v, ok := given[name]
+		if !ok {
+			v = cty.NullVal(cty.DynamicPseudoType)
+		}
+		c := *o
+		c.Preconditions, c.DependsOn = nil, nil
+		c.Value = &config.Setting{Attribute: &hcl.Attribute{Name: "value", Expr: hcl.StaticExpr(v, o.At), Range: o.At, NameRange: o.At}}
+		if o.Value != nil {
+			c.Value.Layer = o.Value.Layer
+		}
+		out.Outputs[name] = &c
+	}
+	return out
+}

@@ -1,0 +1,587 @@
+// Package testfile reads test files: the runs of a test, and what stands in for real
+// providers, resources and modules while they run.
+//
+// Main types: File and Run. The one rule: nothing is evaluated here but what must be
+// known to read the file, such as addresses and keywords.
+package testfile
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/json"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// A File is a test file.
+type File struct {
+	Name      string // as shown, relative to the working folder
+	Runs      []*Run // in the order of the file
+	Variables Variables
+	Providers map[string]*Provider // by name or name.alias, mocks among them
+	Overrides []*Override
+	Parallel  bool // runs may run at once unless they say otherwise
+	// SkipCleanup leaves what all runs made, unless a run says otherwise.
+	SkipCleanup bool
+}
+
+// Variables are expressions by the name of the variable.
+type Variables = hcl.Attributes
+
+// A Provider is a provider configuration for the runs, real or mocked.
+type Provider struct {
+	*config.Provider
+	Mock *Mock // nil for a real one
+}
+
+// A Mock says what a mocked provider answers.
+type Mock struct {
+	Resources map[string]*Values // by type
+	Data      map[string]*Values
+	Overrides []*Override
+	Source    string // a folder with more of the same, as written; "" for none
+	SourceAt  *source.Range
+	AtApply   *bool // whether generated values are known only after apply; nil: as its user says
+}
+
+// Values are what computed attributes have. Value is nil if nothing is set.
+type Values struct {
+	Value   hcl.Expression
+	At      source.Range
+	AtApply *bool // nil: as the mock says
+}
+
+// An Override stands in for one object.
+type Override struct {
+	Kind   Kind
+	Target addr.Target
+	Values
+}
+
+// A Kind is what an override stands in for.
+type Kind uint8
+
+// The kinds.
+const (
+	Resource Kind = iota
+	Data
+	Module
+)
+
+// BlockType is the type of the block that overrides the kind.
+func (k Kind) BlockType() string {
+	return [...]string{"override_resource", "override_data", "override_module"}[k]
+}
+
+// A Command is what a run does.
+type Command uint8
+
+// The commands.
+const (
+	Apply Command = iota
+	Plan
+)
+
+// A Run is one run block.
+type Run struct {
+	Name      string
+	At        source.Range
+	Command   Command
+	Variables Variables
+	Providers []Passed
+	Mapped    bool // it says which providers it uses
+	Expected  []hcl.Traversal
+	Asserts   []*config.Rule
+	Module    *Call // nil: the module under test
+	Overrides []*Override
+
+	RefreshOnly bool
+	NoRefresh   bool
+	Replace     []hcl.Traversal
+	Targets     []hcl.Traversal
+
+	Parallel    *bool  // nil: as the file says
+	StateKey    string // "" for that of the module
+	SkipCleanup *bool  // nil: as the file says
+}
+
+// A Passed is an entry of the providers argument of a run.
+type Passed struct {
+	As   string // name or name.alias in the module
+	From string // name or name.alias in the test file
+	At   source.Range
+}
+
+// A Call is the module that a run runs in place of the one under test.
+type Call struct {
+	Source    string
+	Version   string
+	SourceAt  source.Range
+	VersionAt source.Range
+	At        source.Range
+}
+
+// Names lists the names of the runs.
+func (f *File) Names() []string {
+	out := make([]string, 0, len(f.Runs))
+	for _, r := range f.Runs {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+var (
+	fileSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{
+		{Type: "run", LabelNames: []string{"name"}}, {Type: "variables"}, {Type: "test"},
+		{Type: "provider", LabelNames: []string{"name"}}, {Type: "mock_provider", LabelNames: []string{"name"}},
+		{Type: "override_resource"}, {Type: "override_data"}, {Type: "override_module"},
+	}}
+	testSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "parallel"}, {Name: "skip_cleanup"}}}
+	runSchema  = &hcl.BodySchema{
+		Attributes: []hcl.AttributeSchema{{Name: "command"}, {Name: "providers"}, {Name: "expect_failures"}, {Name: "parallel"}, {Name: "state_key"}, {Name: "skip_cleanup"}},
+		Blocks: []hcl.BlockHeaderSchema{
+			{Type: "plan_options"}, {Type: "assert"}, {Type: "variables"}, {Type: "module"},
+			{Type: "override_resource"}, {Type: "override_data"}, {Type: "override_module"},
+		},
+	}
+	planSchema   = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "mode"}, {Name: "refresh"}, {Name: "replace"}, {Name: "target"}}}
+	assertSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "condition", Required: true}, {Name: "error_message", Required: true}}}
+	moduleSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "source", Required: true}, {Name: "version"}}}
+	mockSchema   = &hcl.BodySchema{
+		Attributes: []hcl.AttributeSchema{{Name: "alias"}, {Name: "for_each"}, {Name: "source"}, {Name: "override_during"}},
+		Blocks: []hcl.BlockHeaderSchema{
+			{Type: "mock_resource", LabelNames: []string{"type"}}, {Type: "mock_data", LabelNames: []string{"type"}},
+			{Type: "override_resource"}, {Type: "override_data"},
+		},
+	}
+	mockFileSchema = &hcl.BodySchema{Blocks: mockSchema.Blocks}
+	valuesSchema   = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "defaults"}, {Name: "override_during"}}}
+	overrideSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "target", Required: true}, {Name: "values"}, {Name: "outputs"}, {Name: "override_during"}}}
+	providerSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "alias"}, {Name: "for_each"}, {Name: "version"}}}
+)
+
+// Parse reads the text of a test file, which is added to the set. The file holds as much
+// as could be understood.
+func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
+	layer := &source.Layer{Kind: source.Base, Name: name}
+	set.Add(&source.File{Path: name, Bytes: text, Layer: layer})
+	p := &parser{layer: layer}
+	out := &File{Name: name, Providers: map[string]*Provider{}}
+	body := p.parse(name, text)
+	if body == nil {
+		return out, p.ds
+	}
+	first := map[string]source.Range{}
+	for _, b := range p.content(body, fileSchema).Blocks {
+		if b.Type != "run" && !strings.HasPrefix(b.Type, "override_") {
+			key := b.Type
+			if at, again := first[key]; again && len(b.Labels) == 0 {
+				p.errorf(b.DefRange, "Multiple \""+b.Type+"\" blocks", "This test file already has a block of type %q, at %s.", b.Type, at)
+				continue
+			}
+			first[key] = b.DefRange
+		}
+		switch b.Type {
+		case "run":
+			r := p.run(b)
+			if slices.ContainsFunc(out.Runs, func(o *Run) bool { return o.Name == r.Name }) {
+				p.errorf(b.DefRange, "Duplicate \"run\" block names", "This test file already has a run block named %s.", r.Name)
+				continue
+			}
+			out.Runs = append(out.Runs, r)
+		case "variables":
+			out.Variables = p.variables(b.Body)
+		case "test":
+			c := p.content(b.Body, testSchema)
+			if v := p.flag(c, "parallel"); v != nil {
+				out.Parallel = *v
+			}
+			if v := p.flag(c, "skip_cleanup"); v != nil {
+				out.SkipCleanup = *v
+			}
+		case "provider", "mock_provider":
+			pr := p.provider(b)
+			if have := out.Providers[pr.Key()]; have != nil {
+				p.errorf(b.DefRange, "Duplicate provider block", "A provider for %q is already defined at %s.", pr.Key(), have.At)
+				continue
+			}
+			out.Providers[pr.Key()] = pr
+		default:
+			out.Overrides = p.override(out.Overrides, b)
+		}
+	}
+	return out, p.ds.Sort()
+}
+
+// ParseMocks reads a file of mocks, which mock_provider blocks name by its folder.
+func ParseMocks(name string, text []byte, set *source.Set) (*Mock, diag.List) {
+	layer := &source.Layer{Kind: source.Base, Name: name}
+	set.Add(&source.File{Path: name, Bytes: text, Layer: layer})
+	p := &parser{layer: layer}
+	m := newMock()
+	if body := p.parse(name, text); body != nil {
+		p.mocks(m, p.content(body, mockFileSchema).Blocks)
+	}
+	return m, p.ds.Sort()
+}
+
+func newMock() *Mock { return &Mock{Resources: map[string]*Values{}, Data: map[string]*Values{}} }
+
+// Add adds what another mock says of types that this one says nothing of.
+func (m *Mock) Add(o *Mock) {
+	for _, pair := range []struct{ to, from map[string]*Values }{{m.Resources, o.Resources}, {m.Data, o.Data}} {
+		for _, typ := range slices.Sorted(maps.Keys(pair.from)) {
+			if pair.to[typ] == nil {
+				pair.to[typ] = pair.from[typ]
+			}
+		}
+	}
+	m.Overrides = append(m.Overrides, o.Overrides...)
+}
+
+// A parser collects what is wrong with one file.
+type parser struct {
+	layer *source.Layer
+	ds    diag.List
+}
+
+func (p *parser) errorf(at source.Range, summary, detail string, args ...any) {
+	p.ds = append(p.ds, diag.Errorf(&at, summary, detail, args...)...)
+}
+
+func (p *parser) hcl(diags hcl.Diagnostics) { p.ds = append(p.ds, diag.FromHCL(diags)...) }
+
+func (p *parser) parse(name string, text []byte) hcl.Body {
+	if deep := diag.TooDeep(name, text); deep != nil {
+		p.ds = append(p.ds, deep...)
+		return nil
+	}
+	var file *hcl.File
+	var diags hcl.Diagnostics
+	if strings.HasSuffix(name, ".json") {
+		file, diags = json.Parse(text, name)
+	} else {
+		file, diags = hclsyntax.ParseConfig(text, name, hcl.InitialPos)
+	}
+	p.hcl(diags)
+	if file == nil {
+		return nil
+	}
+	return file.Body
+}
+
+func (p *parser) content(b hcl.Body, s *hcl.BodySchema) *hcl.BodyContent {
+	c, diags := b.Content(s)
+	p.hcl(diags)
+	return c
+}
+
+// constant is the value of an argument that refers to nothing; NilVal without it.
+func (p *parser) constant(c *hcl.BodyContent, name string, ty cty.Type) (cty.Value, source.Range) {
+	a := c.Attributes[name]
+	if a == nil {
+		return cty.NilVal, source.Range{}
+	}
+	v, diags := a.Expr.Value(nil)
+	p.hcl(diags)
+	if diags.HasErrors() {
+		return cty.NilVal, a.Expr.Range()
+	}
+	if v.IsNull() || !v.Type().Equals(ty) {
+		p.errorf(a.Expr.Range(), "Unsuitable value type", "The argument %q must be a %s.", name, ty.FriendlyName())
+		return cty.NilVal, a.Expr.Range()
+	}
+	return v, a.Expr.Range()
+}
+
+func (p *parser) text(c *hcl.BodyContent, name string) (string, source.Range) {
+	v, at := p.constant(c, name, cty.String)
+	if v == cty.NilVal {
+		return "", at
+	}
+	return v.AsString(), at
+}
+
+func (p *parser) flag(c *hcl.BodyContent, name string) *bool {
+	v, _ := p.constant(c, name, cty.Bool)
+	if v == cty.NilVal {
+		return nil
+	}
+	b := v.True()
+	return &b
+}
+
+// keyword is a bare word among some; the first where there is none.
+func (p *parser) keyword(c *hcl.BodyContent, name, those string, among ...string) int {
+	a := c.Attributes[name]
+	if a == nil {
+		return 0
+	}
+	if i := slices.Index(among, word(a.Expr)); i >= 0 {
+		return i
+	}
+	p.errorf(a.Expr.Range(), "Invalid \""+name+"\" keyword", "The %q argument requires one of the following keywords without quotes: %s", name, those)
+	return 0
+}
+
+// word is the keyword that an expression is; in JSON a string is one.
+func word(x hcl.Expression) string {
+	if w := hcl.ExprAsKeyword(x); w != "" {
+		return w
+	}
+	if _, native := x.(hclsyntax.Expression); !native {
+		if v, diags := x.Value(nil); !diags.HasErrors() && v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
+			return v.AsString()
+		}
+	}
+	return ""
+}
+
+// during reads override_during: whether values are known only after apply.
+func (p *parser) during(c *hcl.BodyContent) *bool {
+	if c.Attributes["override_during"] == nil {
+		return nil
+	}
+	later := p.keyword(c, "override_during", "plan or apply.", "plan", "apply") == 1
+	return &later
+}
+
+func (p *parser) variables(b hcl.Body) Variables {
+	attrs, diags := b.JustAttributes()
+	p.hcl(diags)
+	return attrs
+}
+
+func (p *parser) provider(b *hcl.Block) *Provider {
+	out := &Provider{Provider: &config.Provider{Name: b.Labels[0], At: b.DefRange}}
+	var c *hcl.BodyContent
+	if b.Type == "mock_provider" {
+		c = p.content(b.Body, mockSchema)
+		out.Body, out.Mock = hcl.EmptyBody(), newMock()
+		out.Mock.AtApply = p.during(c)
+		out.Mock.Source, _ = p.text(c, "source")
+		if a := c.Attributes["source"]; a != nil {
+			at := a.Expr.Range()
+			out.Mock.SourceAt = &at
+		}
+		p.mocks(out.Mock, c.Blocks)
+	} else {
+		var diags hcl.Diagnostics
+		c, out.Body, diags = b.Body.PartialContent(providerSchema)
+		p.hcl(diags)
+	}
+	out.Alias, _ = p.text(c, "alias")
+	if a := c.Attributes["for_each"]; a != nil {
+		out.ForEach = &config.Setting{Attribute: a, Layer: p.layer}
+		if out.Alias == "" {
+			p.errorf(a.NameRange, "Alias required when using \"for_each\"", "A provider configuration with for_each needs an alias, by which its instances are named.")
+		}
+	}
+	return out
+}
+
+func (p *parser) mocks(m *Mock, blocks hcl.Blocks) {
+	for _, b := range blocks {
+		if strings.HasPrefix(b.Type, "override_") {
+			m.Overrides = p.override(m.Overrides, b)
+			continue
+		}
+		into := m.Resources
+		if b.Type == "mock_data" {
+			into = m.Data
+		}
+		if into[b.Labels[0]] != nil {
+			p.errorf(b.DefRange, "Duplicate "+b.Type+" block", "The type %q is mocked already.", b.Labels[0])
+			continue
+		}
+		c := p.content(b.Body, valuesSchema)
+		v := &Values{At: b.DefRange, AtApply: p.during(c)}
+		if a := c.Attributes["defaults"]; a != nil {
+			v.Value, v.At = a.Expr, a.Expr.Range()
+		}
+		into[b.Labels[0]] = v
+	}
+}
+
+func (p *parser) override(all []*Override, b *hcl.Block) []*Override {
+	o := &Override{Values: Values{At: b.DefRange}}
+	values := "values"
+	switch b.Type {
+	case "override_data":
+		o.Kind = Data
+	case "override_module":
+		o.Kind, values = Module, "outputs"
+	}
+	c := p.content(b.Body, overrideSchema)
+	for name, a := range c.Attributes {
+		if name != values && (name == "values" || name == "outputs") {
+			p.errorf(a.NameRange, "Unsupported argument", "An argument named %q is not expected here.", name)
+		}
+	}
+	if a := c.Attributes[values]; a != nil {
+		o.Value, o.Values.At = a.Expr, a.Expr.Range()
+	}
+	o.AtApply = p.during(c)
+	a := c.Attributes["target"]
+	if a == nil {
+		return all
+	}
+	at := a.Expr.Range()
+	ref, diags := hcl.AbsTraversalForExpr(a.Expr)
+	p.hcl(diags)
+	if diags.HasErrors() {
+		return all
+	}
+	t, err := addr.TargetFromTraversal(ref)
+	if err != nil {
+		p.errorf(at, "Invalid address", "%s.", err)
+		return all
+	}
+	switch {
+	case o.Kind == Module && !t.IsModule():
+		p.errorf(at, "Module address expected", "It's not allowed to reference anything other than module here.")
+	case o.Kind != Module && t.IsModule():
+		p.errorf(at, "Resource address expected", "It's not allowed to reference anything other than resource or data source here.")
+	case o.Kind == Resource && t.Resource.Mode != addr.Managed:
+		p.errorf(at, "Unsupported target", "An override_resource block is for managed resources. Use override_data for %s.", t)
+	case o.Kind == Data && t.Resource.Mode != addr.Data:
+		p.errorf(at, "Unsupported target", "An override_data block is for data sources. Use override_resource for %s.", t)
+	default:
+		o.Target, o.At = t, at
+		return append(all, o)
+	}
+	return all
+}
+
+func (p *parser) run(b *hcl.Block) *Run {
+	c := p.content(b.Body, runSchema)
+	r := &Run{Name: b.Labels[0], At: b.DefRange}
+	if !hclsyntax.ValidIdentifier(r.Name) {
+		p.errorf(b.LabelRanges[0], "Invalid run block name", "The name of a run block must start with a letter or underscore and may contain only letters, digits, underscores, and dashes.")
+	}
+	r.Command = Command(p.keyword(c, "command", "apply or plan.", "apply", "plan"))
+	r.Parallel, r.SkipCleanup = p.flag(c, "parallel"), p.flag(c, "skip_cleanup")
+	r.StateKey, _ = p.text(c, "state_key")
+	r.Expected = p.references(c.Attributes["expect_failures"])
+	r.Providers = p.passed(c.Attributes["providers"])
+	r.Mapped = c.Attributes["providers"] != nil
+	seen := map[string]bool{}
+	for _, b := range c.Blocks {
+		if b.Type == "plan_options" || b.Type == "variables" || b.Type == "module" {
+			if seen[b.Type] {
+				p.errorf(b.DefRange, "Multiple \""+b.Type+"\" blocks", "This run block already has a block of type %q.", b.Type)
+				continue
+			}
+			seen[b.Type] = true
+		}
+		switch b.Type {
+		case "assert":
+			p.assert(r, b)
+		case "variables":
+			r.Variables = p.variables(b.Body)
+		case "module":
+			r.Module = p.module(b)
+		case "plan_options":
+			p.planOptions(r, b)
+		default:
+			r.Overrides = p.override(r.Overrides, b)
+		}
+	}
+	return r
+}
+
+func (p *parser) assert(r *Run, b *hcl.Block) {
+	c := p.content(b.Body, assertSchema)
+	cond, msg := c.Attributes["condition"], c.Attributes["error_message"]
+	if cond == nil || msg == nil {
+		return
+	}
+	if len(cond.Expr.Variables()) == 0 {
+		p.errorf(cond.Expr.Range(), "Invalid assert expression", "The condition expression must refer to at least one object from elsewhere in the configuration, or else its result would not be checking anything.")
+		return
+	}
+	r.Asserts = append(r.Asserts, &config.Rule{Condition: cond.Expr, ErrorMessage: msg.Expr, At: b.DefRange})
+}
+
+func (p *parser) module(b *hcl.Block) *Call {
+	c := p.content(b.Body, moduleSchema)
+	out := &Call{At: b.DefRange}
+	out.Source, out.SourceAt = p.text(c, "source")
+	out.Version, out.VersionAt = p.text(c, "version")
+	return out
+}
+
+func (p *parser) planOptions(r *Run, b *hcl.Block) {
+	c := p.content(b.Body, planSchema)
+	r.RefreshOnly = p.keyword(c, "mode", "normal or refresh-only", "normal", "refresh-only") == 1
+	if v := p.flag(c, "refresh"); v != nil {
+		r.NoRefresh = !*v
+	}
+	r.Replace, r.Targets = p.references(c.Attributes["replace"]), p.references(c.Attributes["target"])
+	switch {
+	case r.RefreshOnly && r.NoRefresh:
+		p.errorf(c.Attributes["refresh"].Range, "Incompatible plan options", "The \"refresh\" option cannot be set to false when running a test in \"refresh-only\" mode.")
+	case r.RefreshOnly && len(r.Replace) > 0:
+		p.errorf(c.Attributes["replace"].Range, "Incompatible plan options", "The \"replace\" option cannot be set when running a test in \"refresh-only\" mode.")
+	}
+}
+
+// references reads a list of references.
+func (p *parser) references(a *hcl.Attribute) (out []hcl.Traversal) {
+	if a == nil {
+		return nil
+	}
+	list, diags := hcl.ExprList(a.Expr)
+	p.hcl(diags)
+	for _, x := range list {
+		ref, diags := hcl.AbsTraversalForExpr(x)
+		p.hcl(diags)
+		if !diags.HasErrors() {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+// passed reads which providers a run uses.
+func (p *parser) passed(a *hcl.Attribute) (out []Passed) {
+	if a == nil {
+		return nil
+	}
+	pairs, diags := hcl.ExprMap(a.Expr)
+	p.hcl(diags)
+	for _, kv := range pairs {
+		as, from := p.providerName(kv.Key), p.providerName(kv.Value)
+		if as != "" && from != "" {
+			out = append(out, Passed{as, from, kv.Value.Range()})
+		}
+	}
+	return out
+}
+
+// providerName is NAME or NAME.ALIAS.
+func (p *parser) providerName(x hcl.Expression) string {
+	if k, ok := x.(*hclsyntax.ObjectConsKeyExpr); ok {
+		x = k.Wrapped
+	}
+	ref, diags := hcl.AbsTraversalForExpr(x)
+	if !diags.HasErrors() && len(ref) <= 2 {
+		name := ref.RootName()
+		if len(ref) == 2 {
+			name += "." + addr.StepName(ref[1])
+		}
+		return name
+	}
+	if v, diags := x.Value(nil); !diags.HasErrors() && v.Type() == cty.String && v.IsKnown() && !v.IsNull() {
+		return v.AsString()
+	}
+	p.errorf(x.Range(), "Invalid provider reference", "A provider is named as NAME or NAME.ALIAS here.")
+	return ""
+}
