@@ -79,6 +79,10 @@ func (i *Inspection) Output(name string) (cty.Value, diag.List) {
 	return v, i.news()
 }
 
+// CodeCheckOpen is the code of the warning that a plan leaves an assertion of a check block
+// to apply.
+const CodeCheckOpen = eval.CheckOpen
+
 // A Verdict is what came of a condition.
 type Verdict uint8
 

@@ -145,6 +145,11 @@ const floors = `
 	  internal/provider/rpc, internal/registry
 	< engine;
 
+	# Floor 8: tests run on the facade.
+	config < internal/testrun/testfile;
+	provider < internal/testrun/mock;
+	engine, internal/testrun/testfile, internal/testrun/mock < internal/testrun;
+
 	# Floor 9 to 11: many units, the command line, main.
 	engine, internal/sys < internal/cli/vars;
 	NONE < internal/estate/glob;
@@ -177,9 +182,10 @@ const floors = `
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
 	internal/backend/kinds, internal/backend/workdir, internal/backend/remotestate, internal/transfer, internal/encryption, internal/state/statemgr,
 	  internal/planjson, internal/cli/flags < internal/cli/project;
-	internal/backend/migrate, internal/module/installer, internal/cli/project < internal/cli/initialize;
+	internal/backend/migrate, internal/module/installer, internal/cli/project, internal/testrun < internal/cli/initialize;
 	internal/backend/doctor, internal/cli/project < internal/cli/backendcmd;
-	internal/cli/project < internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
+	internal/cli/project, internal/testrun < internal/cli/validate;
+	internal/cli/project < internal/cli/planning, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace;
 	internal/estate, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
 	internal/digraph, internal/cli/units < internal/cli/inspect;
@@ -190,11 +196,12 @@ const floors = `
 	internal/cli/project, internal/stateedit < internal/cli/statecmd;
 	internal/cli/project < internal/cli/importcmd, internal/cli/console;
 	internal/cli/flags, internal/funcs < internal/cli/metadata;
+	internal/cli/project, internal/testrun < internal/cli/testcmd;
 	internal/cli/flags, internal/format, internal/textdiff < internal/cli/fmtcmd;
 	internal/telemetry/otlp, internal/cli/units < internal/cli/measure;
 	internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
-	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata
+	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd
 	< internal/cli;
 	internal/cli < cmd/terrace;
 

@@ -93,10 +93,6 @@ func (e *expectations) reopen() {
 	}
 }
 
-// whilePlanning warns of failures that were expected of an apply and kept it from
-// happening.
-func (e *expectations) whilePlanning() (ds diag.List) { return nil }
-
 // judge adds what was expected and did not come.
 func (e *expectations) judge(s *step, ds diag.List) diag.List {
 	ds = unexpectedChecks(ds)

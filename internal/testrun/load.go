@@ -1,16 +1,21 @@
 package testrun
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // DefaultDirectory is where test files are looked for beside the folder itself.
@@ -101,4 +106,52 @@ func LoadMocks(fsys config.FS, dir string, set *source.Set) (*testfile.Mock, dia
 		ds = append(ds, diag.Errorf(nil, "No mocks found", "The folder %q has no files with mocks; their names end with .tfmock.hcl.", dir)...)
 	}
 	return out, ds
+}
+
+// Calls are the modules that runs run in place of the one under test, by the keys that they
+// are installed under.
+func Calls(files []*testfile.File) map[string]*config.Call {
+	out := map[string]*config.Call{}
+	for _, f := range files {
+		for _, r := range f.Runs {
+			if r.Module == nil {
+				continue
+			}
+			arg := func(name, text string, at source.Range) *config.Setting {
+				return &config.Setting{Attribute: &hcl.Attribute{Name: name, Expr: hcl.StaticExpr(cty.StringVal(text), at), Range: at, NameRange: at}}
+			}
+			c := &config.Call{Source: arg("source", r.Module.Source, r.Module.SourceAt), Body: hcl.EmptyBody(), At: r.Module.At}
+			if r.Module.Version != "" {
+				c.Version = arg("version", r.Module.Version, r.Module.VersionAt)
+			}
+			out[InstallKey(f.Name, r.Name)] = c
+		}
+	}
+	return out
+}
+
+// Requirements are the providers that the modules of runs need, besides those of the
+// module under test. What cannot be loaded is reported by the test.
+func Requirements(ctx context.Context, o engine.Options, files []*testfile.File) map[addr.Provider][]config.Constraint {
+	out := map[addr.Provider][]config.Constraint{}
+	for _, f := range files {
+		for _, r := range f.Runs {
+			if r.Module == nil {
+				continue
+			}
+			at := rootOf(f, r)
+			o.Root = engine.RootModule{Dir: at.dir, Key: at.key}
+			e, ds := engine.OpenWith(ctx, o, nil)
+			if e == nil {
+				continue
+			}
+			if !ds.HasErrors() {
+				for a, cs := range e.Requirements() {
+					out[a] = append(out[a], cs...)
+				}
+			}
+			e.Close()
+		}
+	}
+	return out
 }

@@ -276,7 +276,11 @@ func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *m
 	for i, o := range slices.Concat(s.run.Overrides, s.file.Overrides) {
 		key := o.Kind.BlockType() + " " + o.Target.String()
 		if seen[key] {
-			ds = append(ds, diag.Warnf(&o.At, fmt.Sprintf("Multiple `%s` blocks for the same address", o.Kind.BlockType()), "`%s` is overridden in both global file and local run blocks. The declaration in global file block will be ignored.", o.Target)...)
+			what := ""
+			if o.Kind == testfile.Module {
+				what = "Module "
+			}
+			ds = append(ds, diag.Warnf(&o.At, fmt.Sprintf("Multiple `%s` blocks for the same address", o.Kind.BlockType()), what+"`%s` is overridden in both global file and local run blocks. The declaration in global file block will be ignored.", o.Target)...)
 			continue
 		}
 		seen[key] = true
@@ -301,6 +305,9 @@ func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *m
 		if v.Value != cty.NilVal && !v.Value.IsNull() && v.Value.IsKnown() && v.Value.CanIterateElements() {
 			for it := v.Value.ElementIterator(); it.Next(); {
 				k, x := it.Element()
+				if plain.Tree().Node(o.Target.Module).Config.Outputs[k.AsString()] == nil {
+					ds = append(ds, diag.Warnf(&o.At, "Output not found: "+k.AsString(), "Specified output to override is not present in the module and will be ignored.")...)
+				}
 				outputs[k.AsString()] = x
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/testrun"
 )
 
 // Get declares get.
@@ -33,7 +34,11 @@ and fits is left alone.
 				if len(c.Args) > 0 {
 					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
 				}
-				return c.Report.Status(installModules(ctx, c, moduleInstall{vars: o.vars, upgrade: o.update, files: project.Files(c)}))
+				tests, ds := testrun.Load(project.Folder{Call: c}, testDir, c.Report.Set)
+				if ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				return c.Report.Status(append(ds, installModules(ctx, c, moduleInstall{vars: o.vars, upgrade: o.update, files: project.Files(c), tests: tests})...))
 			}
 		},
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/testrun"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 )
 
 // Command declares init.
@@ -37,7 +39,7 @@ never deletes configuration or state.`,
 		},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &initOptions{input: true, backendOn: true, get: true}
-			cloud, ignoreVersion, testDir := true, false, ""
+			cloud, ignoreVersion := true, false
 			fs := command.Flags{
 				command.Bool(&o.backendOn, "backend", "Leave the backend as it was initialized before. Alias: -cloud=false."),
 				command.Bool(&cloud, "cloud", "").Hide(),
@@ -57,7 +59,7 @@ never deletes configuration or state.`,
 				command.Text(&o.lockfile, "lockfile", "readonly", "Fail where the dependency lock file would have to change."),
 				command.Bool(&o.lockModules, "lock-modules", "Pin remote modules in the dependency lock file, and keep them pinned from now on."))
 			fs = append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...)
-			fs = append(fs, flags.TestDirectory(&testDir).Hide(), command.Bool(&ignoreVersion, "ignore-remote-version", "").Hide())
+			fs = append(fs, flags.TestDirectory(&o.testDir).Hide(), command.Bool(&ignoreVersion, "ignore-remote-version", "").Hide())
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.json.Use(c.Report) {
 					return 1
@@ -98,6 +100,7 @@ type initOptions struct {
 	forceCopy     bool
 	reconfigure   bool
 	migrate       bool
+	testDir       string
 }
 
 func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
@@ -133,7 +136,7 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 // Quietly does what init does without flags but -backend-config, and says nothing
 // where the call has no views.
 func Quietly(ctx context.Context, c *command.Call, backendConfig []string) diag.List {
-	o := &initOptions{get: true, backendOn: true, lock: flags.Lock{On: true}, backendConfig: backendConfig}
+	o := &initOptions{get: true, backendOn: true, testDir: testrun.DefaultDirectory, lock: flags.Lock{On: true}, backendConfig: backendConfig}
 	i := &initializer{Call: c, o: o}
 	ds := i.run(ctx)
 	if i.project != nil {
@@ -155,6 +158,7 @@ type initializer struct {
 	o       *initOptions
 	project *project.Project
 	sources *engine.Sources // of the working folder, each read once for all steps
+	tests   []*testfile.File
 }
 
 // run does the steps in their order: configuration, backend, modules, providers.
@@ -176,7 +180,11 @@ func (i *initializer) run(ctx context.Context) diag.List {
 		}
 		ds = append(ds, more...)
 	}
-	if i.o.get && len(root.Calls) > 0 {
+	i.tests, more = testrun.Load(project.Folder{Call: i.Call}, i.o.testDir, i.Report.Set)
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	if i.o.get && len(root.Calls)+len(testrun.Calls(i.tests)) > 0 {
 		more = i.initModules(ctx)
 		if ds = append(ds, more...); more.HasErrors() {
 			return ds

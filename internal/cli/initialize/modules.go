@@ -14,6 +14,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/module/installer"
+	"github.com/terrace-iac/terrace/internal/testrun"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
@@ -26,7 +28,7 @@ func (i *initializer) initModules(ctx context.Context) diag.List {
 		what = "Upgrading"
 	}
 	i.Report.Say(what + " modules...\n")
-	return installModules(ctx, i.Call, moduleInstall{vars: i.o.vars, upgrade: i.o.upgrade, readonly: i.o.lockfile == "readonly", pin: i.o.lockModules, files: i.sources})
+	return installModules(ctx, i.Call, moduleInstall{vars: i.o.vars, upgrade: i.o.upgrade, readonly: i.o.lockfile == "readonly", pin: i.o.lockModules, files: i.sources, tests: i.tests})
 }
 
 // A moduleInstall says how modules are installed.
@@ -37,6 +39,7 @@ type moduleInstall struct {
 	pin      bool // pin remote modules in the lock file
 
 	files *engine.Sources // of the working folder
+	tests []*testfile.File
 }
 
 // installModules installs what the configuration calls and keeps the lock file
@@ -46,6 +49,7 @@ func installModules(ctx context.Context, c *command.Call, m moduleInstall) diag.
 	if ds.HasErrors() {
 		return ds
 	}
+	o.Tests = testrun.Calls(m.tests)
 	o.Upgrade, o.LockOnly, o.LockModules = m.upgrade, m.readonly, m.pin
 	path := c.Path(lock.Name)
 	locked, ds := lock.Read(path)

@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -68,7 +69,15 @@ func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.Li
 	if s != nil {
 		s = i.project.Translate(s)
 	}
-	return i.project.Required(s), ds
+	req := i.project.Required(s)
+	if len(i.tests) > 0 && i.o.get {
+		eo, _, more := project.EngineOptions(i.Call, project.Options{})
+		ds = append(ds, more...)
+		for a, cs := range testrun.Requirements(ctx, eo, i.tests) {
+			req[a] = append(req[a], cs...)
+		}
+	}
+	return req, ds
 }
 
 // stateForInit reads the state if there is one; a backend that was left out is

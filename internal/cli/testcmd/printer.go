@@ -117,7 +117,6 @@ func (p *printer) details(ctx context.Context, file string, one *testrun.RunResu
 	case one.Plan != nil:
 		if h := p.Report.Human; h != nil {
 			_ = view.Plan(p.Stdout, h.Style, one.Plan, sc, false)
-			h.Say("\n")
 		}
 		if p.Report.Stream != nil {
 			doc, err = planjson.Plan(planjson.Input{Plan: one.Plan, Tree: one.Engine.Tree(), Schemas: sc, Version: config.LanguageVersion})
@@ -207,11 +206,11 @@ func (p *printer) save(left *state.State) {
 
 func (p *printer) errs(text string) { fmt.Fprint(p.Stderr, text) }
 
-// wrap breaks a text into lines of at most 78 columns.
+// wrap breaks a text into lines of at most 77 columns.
 func wrap(text string) string {
 	var out, line string
 	for _, w := range bytes.Fields([]byte(text)) {
-		if line != "" && len(line)+1+len(w) > 78 {
+		if line != "" && len(line)+1+len(w) > 77 {
 			out += line + "\n"
 			line = ""
 		}
@@ -221,6 +220,15 @@ func wrap(text string) string {
 		line += string(w)
 	}
 	return out + line
+}
+
+// A summary is the sum of all runs.
+type summary struct {
+	Status  testrun.Status `json:"status"`
+	Passed  int            `json:"passed"`
+	Failed  int            `json:"failed"`
+	Errored int            `json:"errored"`
+	Skipped int            `json:"skipped"`
 }
 
 // end reports the sum, and returns the exit status.
@@ -252,9 +260,7 @@ func (p *printer) end(results []*testrun.Result) int {
 		}
 		h.Say(rest + "\n")
 	}
-	p.Report.Stream.Typed(text+rest, "test_summary", map[string]any{"test_summary": map[string]any{
-		"status": string(status), "passed": n[testrun.Pass], "failed": n[testrun.Fail], "errored": n[testrun.Error], "skipped": n[testrun.Skip],
-	}})
+	p.Report.Stream.Typed(text+rest, "test_summary", map[string]any{"test_summary": summary{status, n[testrun.Pass], n[testrun.Fail], n[testrun.Error], n[testrun.Skip]}})
 	if !good || p.failed {
 		return 1
 	}

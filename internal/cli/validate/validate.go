@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/testrun"
 )
 
 // Command declares validate.
@@ -58,6 +59,10 @@ type validateOptions struct {
 
 func runValidate(ctx context.Context, c *command.Call, o *validateOptions) int {
 	ds := validate(ctx, c, o.vars)
+	if !o.noTests {
+		_, more := testrun.Load(project.Folder{Call: c}, o.testDir, c.Report.Set)
+		ds = append(ds, more...)
+	}
 	doc, code := validateJSON(c, ds)
 	if o.json.Into != "" {
 		if err := os.WriteFile(c.Path(o.json.Into), append(doc, '\n'), 0o600); err != nil {

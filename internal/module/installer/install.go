@@ -42,6 +42,10 @@ type Options struct {
 	Lock        *lock.File // the dependency lock file as it is; may be nil
 	LockModules bool       // pin remote modules in it; they stay pinned once one is
 	LockOnly    bool       // the lock file may not change
+
+	// Tests are calls beside those of the root module, of test files, by the keys that they
+	// are installed under.
+	Tests map[string]*config.Call
 }
 
 // Result is what Install did.
@@ -129,7 +133,7 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 		return res, ds
 	}
 	in.seen[mod] = true
-	level := []*module.Node{{Config: mod, Dir: ".", Calls: map[string]*module.Node{}}}
+	level := append([]*module.Node{{Config: mod, Dir: ".", Calls: map[string]*module.Node{}}}, in.tests()...)
 	for len(level) > 0 && ctx.Err() == nil {
 		var more diag.List
 		level, more = in.level(ctx, level)
@@ -142,7 +146,9 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 	if ds.HasErrors() {
 		in.keepOld()
 	}
-	in.keepTests()
+	if len(o.Tests) == 0 {
+		in.keepTests()
+	}
 	res.Manifest = in.next
 	if ds.HasErrors() && len(in.next) == 0 && len(in.old) == 0 {
 		return res, ds // nothing to go on from
@@ -156,6 +162,23 @@ func Install(ctx context.Context, root string, o Options) (Result, diag.List) {
 		ds = append(ds, more...)
 	}
 	return res, ds
+}
+
+// tests makes a module for each call of a test file, which stands where the key says.
+func (in *installer) tests() []*module.Node {
+	var out []*module.Node
+	for _, key := range slices.Sorted(maps.Keys(in.o.Tests)) {
+		c := *in.o.Tests[key]
+		steps := strings.Split(key, ".")
+		n := &module.Node{Dir: ".", Calls: map[string]*module.Node{}}
+		for _, s := range steps[:len(steps)-1] {
+			n.Path = n.Path.Child(s)
+		}
+		c.Name = steps[len(steps)-1]
+		n.Config = &config.Module{Calls: map[string]*config.Call{c.Name: &c}}
+		out = append(out, n)
+	}
+	return out
 }
 
 func (in *installer) dataDir() string {
