@@ -218,6 +218,24 @@ func (f *Fetcher) cached(id string, r Request, began time.Time) (Package, bool) 
 	return f.packageOf(rec), true
 }
 
+// Cached is the package as it was fetched last, whenever that was, if it is on this
+// machine. Nobody is asked and nothing is written.
+func (f *Fetcher) Cached(r Request) (p Package, ok bool, err error) {
+	if r.Key == "" {
+		r.Key = r.Address.Package()
+	}
+	if r.Find == nil {
+		if p, ok, err = f.live(r.Address); ok || err != nil {
+			return p, ok, err
+		}
+	}
+	rec, ok := f.read(keyID(r.Key))
+	if !ok || rec.Key != r.Key || !f.intact(rec.Tree) {
+		return Package{}, false, nil
+	}
+	return f.packageOf(rec), true, nil
+}
+
 // Has reports whether the cache has a package of fixed content by that key.
 func (f *Fetcher) Has(key string) bool {
 	rec, ok := f.read(keyID(key))

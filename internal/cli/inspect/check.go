@@ -40,10 +40,11 @@ other, without state, credentials or providers.`,
 
 // runEstateCheck checks all units as a whole, without state and providers.
 func runEstateCheck(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
-	o, ds := units.LookOptions(c, f, "plan", false)
+	o, ds := units.Options(c, f, "plan", nil, nil) // modules are fetched: their variables are what inputs are compared with
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
+	o.Discovery.Generate = !f.NoStackGenerate
 	o.Discovery.Whole, o.Checking = true, true
 	e, more := units.Open(ctx, c, o)
 	defer e.Close(ctx)

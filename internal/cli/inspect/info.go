@@ -39,7 +39,7 @@ and with what role and program.`,
 }
 
 func runInfo(ctx context.Context, c *command.Call, f *unitflags.Flags, binary string) int {
-	o, ds := units.Options(c, f, "print", nil, nil)
+	o, ds := units.LookOptions(c, f, "print", nil)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}

@@ -195,7 +195,7 @@ func listUnits(ctx context.Context, c *command.Call, o *listOptions, columns boo
 
 // openToList opens the units for a command that lists them.
 func openToList(ctx context.Context, c *command.Call, f *unitflags.Flags, command string, look discovery.Settings, noHidden bool) (*estate.Estate, diag.List) {
-	o, ds := units.Options(c, f, command, nil, nil)
+	o, ds := units.LookOptions(c, f, command, nil)
 	if ds.HasErrors() {
 		return nil, ds
 	}

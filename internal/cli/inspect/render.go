@@ -69,7 +69,7 @@ type renderOptions struct {
 func runRender(ctx context.Context, c *command.Call, ro *renderOptions) int {
 	f := ro.units
 	units.WorkIn(c, f)
-	o, ds := units.Options(c, f, "render", nil, nil)
+	o, ds := units.LookOptions(c, f, "render", nil)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}

@@ -48,7 +48,7 @@ func runHCLValidate(ctx context.Context, c *command.Call, o *hclValidateOptions)
 		return c.UsageError("Failed to parse command-line flags", "--inputs goes with neither --json nor --show-config-path.")
 	}
 	units.WorkIn(c, o.units)
-	eo, ds := units.Options(c, o.units, "validate", nil, nil)
+	eo, ds := units.LookOptions(c, o.units, "validate", nil)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}

@@ -28,7 +28,7 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 	if !c.Parse(o.Flags(), words) || !o.Settle(c) {
 		return 1
 	}
-	eo, about := units.Options(c, f, "plan", nil, nil)
+	eo, about := units.LookOptions(c, f, "plan", nil)
 	if about.HasErrors() {
 		return c.Fail(about)
 	}

@@ -98,7 +98,14 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 		}
 	}
 	slices.Sort(f.Idle)
-	o, ds := units.Options(c, f, strings.Fields(cmd.Name)[0], args, nil)
+	name := strings.Fields(cmd.Name)[0]
+	var o estate.Options
+	var ds diag.List
+	if cmd.Units.Has(command.Uninitialized|command.OnlyReads) && name != "get" {
+		o, ds = units.LookOptions(c, f, name, args)
+	} else {
+		o, ds = units.Options(c, f, name, args, nil)
+	}
 	if ds.HasErrors() {
 		return nil, nil, c.Fail(ds)
 	}

@@ -3,6 +3,7 @@ package units
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/fetch"
 )
@@ -43,7 +45,36 @@ func Fetch(c *command.Call, cfg *cliconfig.Config, refresh bool) func(context.Co
 	}
 }
 
-// unitRequest understands the source of a unit's module.
+// Fetched finds the modules of units that were fetched before, for commands that only
+// look: those ask no server and write nothing.
+func Fetched(c *command.Call, cfg *cliconfig.Config) func(context.Context, string) (string, diag.List) {
+	fetcher := sync.OnceValue(func() *fetch.Fetcher { return project.Fetcher(c, cfg) })
+	return func(ctx context.Context, src string) (string, diag.List) {
+		var pkg fetch.Package
+		found := false
+		req, err := unitRequest(ctx, c, nil, src)
+		if err == nil {
+			pkg, found, err = fetcher().Cached(req)
+		}
+		if errors.Is(err, errNoVersion) {
+			err = nil
+		}
+		if err != nil {
+			return "", diag.Errorf(nil, "Invalid module source", "The source %q cannot be used: %s.", src, err)
+		}
+		if !found {
+			ds := diag.Errorf(nil, "Module is not on this machine", "The module %q was not fetched yet, and this command fetches nothing. Run \"%s init\" in the folder of the unit, or \"%[2]s run --all init\" for all units below a folder.", src, view.Program)
+			ds[0].Code = "unit/not-fetched"
+			return "", ds
+		}
+		return filepath.Join(pkg.Dir, filepath.FromSlash(pkg.Subdir)), nil
+	}
+}
+
+// errNoVersion is about the newest version of a module, which only its registry knows.
+var errNoVersion = errors.New("the newest version is not known")
+
+// unitRequest understands the source of a unit's module. Without cfg nobody is asked.
 func unitRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config, src string) (fetch.Request, error) {
 	if strings.HasPrefix(src, "tfr://") {
 		return registryRequest(ctx, c, cfg, src)
@@ -71,6 +102,13 @@ func registryRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config
 	}
 	host := cmp.Or(u.Host, c.Env.Get("TG_TF_DEFAULT_REGISTRY_HOST"), addr.DefaultHost)
 	a := fetch.Address{Kind: fetch.Registry, Host: host, Namespace: parts[0], Name: parts[1], System: parts[2]}
+	v := u.Query().Get("version")
+	if cfg == nil {
+		if v == "" {
+			return fetch.Request{}, errNoVersion
+		}
+		return fetch.Request{Key: a.Package() + "@" + v, Fixed: true, Find: func(context.Context) (fetch.Found, error) { return fetch.Found{}, errNoVersion }}, nil
+	}
 	if token := c.Env.Get("TG_TF_REGISTRY_TOKEN"); token != "" {
 		own := *cfg
 		own.EnvTokens = maps.Clone(cfg.EnvTokens)
@@ -80,7 +118,6 @@ func registryRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config
 		own.EnvTokens[strings.ToLower(host)], cfg = token, &own
 	}
 	reg := project.RegistryClient(c, cfg)
-	v := u.Query().Get("version")
 	if v == "" {
 		all, err := reg.ModuleVersions(ctx, a)
 		if err != nil {

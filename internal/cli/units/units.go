@@ -58,14 +58,18 @@ var installing = []string{"init", "plan", "apply", "destroy", "refresh", "valida
 
 // Options are the options of units for a command.
 func Options(c *command.Call, f *unitflags.Flags, command string, args []string, flags []vars.Flag) (estate.Options, diag.List) {
-	features, err := f.FeatureMap()
-	if err != nil {
-		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
-	}
 	if slices.Contains(installing, command) {
 		if ds := usePluginCache(c, &f.Sourcing); ds.HasErrors() {
 			return estate.Options{}, ds
 		}
+	}
+	return options(c, f, command, args, flags)
+}
+
+func options(c *command.Call, f *unitflags.Flags, command string, args []string, flags []vars.Flag) (estate.Options, diag.List) {
+	features, err := f.FeatureMap()
+	if err != nil {
+		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
 	}
 	cfg, ds := project.Settings(c)
 	if ds.HasErrors() {
@@ -187,12 +191,16 @@ func IsUnit(c *command.Call, f *unitflags.Selection) bool {
 	return f.Module != "" || holdsEnvironment(c)
 }
 
-// LookOptions are those of a command that only looks at units.
-func LookOptions(c *command.Call, f *unitflags.Flags, command string, noHidden bool) (estate.Options, diag.List) {
-	o, ds := Options(c, f, command, nil, nil)
-	o.Discovery.Destroy, o.Discovery.NoHidden = command == "destroy", noHidden
-	o.Discovery.Generate = !f.NoStackGenerate
-	return o, ds
+// LookOptions are those of a command that only looks at units: it fetches no module and
+// no provider, and makes no folder for them.
+func LookOptions(c *command.Call, f *unitflags.Flags, command string, args []string) (estate.Options, diag.List) {
+	o, ds := options(c, f, command, args, nil)
+	if ds.HasErrors() {
+		return o, ds
+	}
+	cfg, more := project.Settings(c)
+	o.Sources.Fetch = Fetched(c, cfg)
+	return o, append(ds, more.Errors()...)
 }
 
 // FailWith tells errors about the files of an estate.
