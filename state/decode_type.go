@@ -69,7 +69,7 @@ func scanCompound(s *rawjson.Scanner) (cty.Type, error) {
 func scanParts(s *rawjson.Scanner, kind string) (cty.Type, error) {
 	switch c := s.Peek(); {
 	case kind == "tuple" && c == '[':
-		var parts []cty.Type
+		parts := []cty.Type{} // as JSON [], not null
 		err := s.Array(func() error {
 			ty, err := scanType(s)
 			parts = append(parts, ty)
