@@ -73,6 +73,9 @@ func Parse(block hcl.Body, environment string, eval configure.Eval, s backend.Se
 	if block == nil && strings.TrimSpace(environment) == "" {
 		return nil, nil
 	}
+	if s.Shared == nil {
+		s.Shared = new(backend.Shared)
+	}
 	c := &Config{providers: map[string]*definition{}, methods: map[string]*definition{}, targets: map[string]*target{}, services: s}
 	var ds diag.List
 	if block != nil {

@@ -253,9 +253,13 @@ func TestMistakes(t *testing.T) {
 			}
 		}
 	}
-	c := parse(t, "key_provider \"pbkdf2\" \"p\" {\n passphrase = \"short\"\n}\nmethod \"aes_gcm\" \"m\" {\n keys = key_provider.pbkdf2.p\n}\nstate {\n method = method.aes_gcm.m\n}", services(t, t.TempDir()))
-	if _, err := c.State(ctx).Seal([]byte("{}"), 0, ""); err == nil || strings.Contains(err.Error(), "short ") {
-		t.Errorf("a short passphrase: %v", err)
+	const short = "key_provider \"pbkdf2\" \"p\" {\n passphrase = \"tooshort\"\n}\nmethod \"aes_gcm\" \"m\" {\n keys = key_provider.pbkdf2.p\n}\n"
+	_, ds := Parse(nil, short+"state {\n method = method.aes_gcm.m\n}", static, services(t, t.TempDir()))
+	if !ds.HasErrors() || !strings.Contains(ds[0].Detail, "at least 16 characters") || strings.Contains(ds[0].Detail, "tooshort") {
+		t.Errorf("a short passphrase: %v", ds)
+	}
+	if _, ds := Parse(nil, short, static, services(t, t.TempDir())); ds.HasErrors() {
+		t.Errorf("a key provider that nothing uses: %v", ds)
 	}
 }
 

@@ -172,9 +172,9 @@ func (i *initializer) run(ctx context.Context) diag.List {
 		}
 		return ds
 	}
-	i.Report.Say("\nInitializing the backend...\n")
 	ds, more := nil, diag.List(nil)
 	if i.o.backendOn {
+		i.Report.Say("\nInitializing the backend...\n")
 		if more = i.initBackend(ctx, root); more.HasErrors() {
 			return more
 		}
