@@ -40,7 +40,7 @@ const floors = `
 	diag < internal/demand;
 	diag, internal/sys < internal/cliconfig, internal/telemetry;
 	diag, internal/atomicfile < internal/lock;
-	internal/sys < internal/transfer, internal/aws;
+	internal/sys < internal/transfer, internal/aws, internal/gcp;
 	internal/transfer, internal/cliconfig < internal/oci;
 	internal/transfer, internal/telemetry < internal/telemetry/otlp;
 	diag, internal/parallel, internal/value, internal/archive, internal/filelock,
@@ -95,11 +95,13 @@ const floors = `
 	internal/backend < internal/backend/etcdv3;
 	internal/backend, internal/backend/rest < internal/backend/cos;
 	internal/backend, internal/backend/rest < internal/backend/oss;
+	internal/backend, internal/backend/rest, internal/gcp < internal/backend/gcs;
 	internal/backend < internal/backend/inmem;
 	internal/backend, internal/state/store/local < internal/backend/local;
 	internal/backend/consul,
 	  internal/backend/cos,
 	  internal/backend/etcdv3,
+	  internal/backend/gcs,
 	  internal/backend/httpstore,
 	  internal/backend/inmem,
 	  internal/backend/kubernetes,
@@ -110,7 +112,7 @@ const floors = `
 	< internal/backend/kinds;
 	internal/backend, internal/value < internal/backend/configure;
 	internal/backend, internal/atomicfile < internal/backend/record;
-	internal/backend/configure, internal/backend/awsargs, internal/backend/rest, internal/state/journal < internal/encryption;
+	internal/backend/configure, internal/backend/awsargs, internal/backend/rest, internal/state/journal, internal/gcp < internal/encryption;
 	internal/backend/configure, internal/backend/record, config < internal/backend/workdir;
 	internal/backend/configure < internal/backend/remotestate;
 	internal/backend < internal/backend/doctor;

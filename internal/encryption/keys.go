@@ -31,6 +31,10 @@ func kinds() map[string]kind {
 		})}, []string{"chain"}},
 		"external": {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{"command": cty.List(cty.String)})}, nil},
 		"aws_kms":  {&schema.Block{Attributes: backend.Optional(aws)}, nil},
+		"gcp_kms": {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{
+			"kms_encryption_key": cty.String, "key_length": cty.Number, "credentials": cty.String, "access_token": cty.String,
+			"impersonate_service_account": cty.String, "impersonate_service_account_delegates": cty.List(cty.String),
+		})}, nil},
 		"openbao": {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{
 			"key_name": cty.String, "address": cty.String, "token": cty.String, "key_length": cty.Number, "transit_engine_path": cty.String,
 		})}, nil},
@@ -175,6 +179,8 @@ func (c *Config) provider(d *definition) (provider, error) {
 		}
 	case "aws_kms":
 		p = newAWS(a, c.services)
+	case "gcp_kms":
+		p = newGCP(a, c.services)
 	case "openbao":
 		p = newOpenBao(a, c.services)
 	default:

@@ -2,17 +2,20 @@ package encryption
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/terrace-iac/terrace/internal/aws"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/awsargs"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
+	"github.com/terrace-iac/terrace/internal/gcp"
 )
 
 // An awsKMS asks the key management service of AWS for data keys.
@@ -168,4 +171,68 @@ func (p *openBao) again(ctx context.Context, meta, _ []byte) ([]byte, error) {
 	var out baoAnswer
 	err := p.call(ctx, "decrypt/"+p.key, map[string]string{"ciphertext": string(m.Ciphertext)}, &out)
 	return out.Data.Plaintext, err
+}
+
+// A gcpKMS has the key management service of Google Cloud encrypt a key of its own making.
+type gcpKMS struct {
+	key    string
+	length int
+	where  string
+	client rest.Client
+}
+
+type gcpMeta struct {
+	Ciphertext []byte `json:"ciphertext"`
+}
+
+func newGCP(a *backend.Args, s backend.Services) *gcpKMS {
+	o := gcp.Options{
+		Credentials: a.String("credentials", "", "GOOGLE_BACKEND_CREDENTIALS", "GOOGLE_CREDENTIALS"),
+		AccessToken: a.String("access_token", "", "GOOGLE_OAUTH_ACCESS_TOKEN"),
+		Impersonate: a.String("impersonate_service_account", "", "GOOGLE_BACKEND_IMPERSONATE_SERVICE_ACCOUNT", "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT"),
+		Delegates:   a.Strings("impersonate_service_account_delegates"),
+		Scopes:      []string{"https://www.googleapis.com/auth/cloud-platform"},
+	}
+	p := &gcpKMS{key: a.Required("kms_encryption_key"), length: a.Int("key_length", 0)}
+	if p.length < 1 || p.length > 1024 {
+		a.Fail("key_length", "The argument %q is required: a number of bytes from 1 to 1024", "key_length")
+	}
+	session := gcp.Open(o, gcp.Services{Env: s.Env, Dir: s.Dir, Home: s.Home, Transport: s.Transport, Now: s.Now})
+	p.where = "https://" + session.Host("cloudkms") + "/v1/" + p.key
+	p.client = rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: time.Minute}, Retries: 5, Sleep: s.Sleep, Now: s.Now, Prepare: session.Prepare}
+	return p
+}
+
+func (p *gcpKMS) call(ctx context.Context, method, permission string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	h := http.Header{"Content-Type": {"application/json"}}
+	resp, err := p.client.Do(ctx, rest.Request{Method: "POST", URL: p.where + ":" + method, Header: h, Body: body, Repeat: true})
+	switch {
+	case err != nil:
+		return err
+	case resp.Status != http.StatusOK:
+		return fmt.Errorf("the key management service of Google Cloud answered %d %s; the credentials need cloudkms.cryptoKeyVersions.%s on the key", resp.Status, gcp.Message(resp.Body), permission)
+	}
+	return json.Unmarshal(resp.Body, out)
+}
+
+func (p *gcpKMS) fresh(ctx context.Context, _ []byte) ([]byte, any, error) {
+	key := make([]byte, p.length)
+	rand.Read(key) // never fails
+	var out struct{ Ciphertext []byte }
+	err := p.call(ctx, "encrypt", "useToEncrypt", map[string][]byte{"plaintext": key}, &out)
+	return key, gcpMeta{out.Ciphertext}, err
+}
+
+func (p *gcpKMS) again(ctx context.Context, meta, _ []byte) ([]byte, error) {
+	var m gcpMeta
+	if err := json.Unmarshal(meta, &m); err != nil || len(m.Ciphertext) == 0 {
+		return nil, errors.New("the metadata cannot be read")
+	}
+	var out struct{ Plaintext []byte }
+	err := p.call(ctx, "decrypt", "useToDecrypt", map[string][]byte{"ciphertext": m.Ciphertext}, &out)
+	return out.Plaintext, err
 }

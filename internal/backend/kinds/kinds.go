@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/consul"
 	"github.com/terrace-iac/terrace/internal/backend/cos"
 	"github.com/terrace-iac/terrace/internal/backend/etcdv3"
+	"github.com/terrace-iac/terrace/internal/backend/gcs"
 	"github.com/terrace-iac/terrace/internal/backend/httpstore"
 	"github.com/terrace-iac/terrace/internal/backend/inmem"
 	"github.com/terrace-iac/terrace/internal/backend/kubernetes"
@@ -29,6 +30,7 @@ func All() []backend.Kind {
 		consul.Kind(),
 		cos.Kind(),
 		etcdv3.Kind(),
+		gcs.Kind(),
 		httpstore.Kind(),
 		inmem.Kind(),
 		kubernetes.Kind(),
@@ -52,7 +54,7 @@ var dropped = map[string]string{
 }
 
 // elsewhere are the kinds of the peers that are not in All.
-var elsewhere = []string{"azurerm", "cloud", "gcs", "remote"}
+var elsewhere = []string{"azurerm", "cloud", "remote"}
 
 // Unknown is the message for a name that no kind has.
 func Unknown(name string) diag.List {

@@ -1,0 +1,155 @@
+package gcs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+// An object is the state of one workspace. Its version is its generation.
+type object struct {
+	b          *bucket
+	file, lock string
+}
+
+func (o *object) Read(ctx context.Context) (backend.Payload, error) {
+	data, generation, err := o.b.read(ctx, o.file, o.b.customer(http.Header{}))
+	switch {
+	case err != nil:
+		return backend.Payload{}, err
+	case data == nil:
+		return backend.Payload{Version: "0"}, nil
+	case len(data) == 0:
+		data = nil
+	}
+	return backend.Payload{Data: data, Version: generation}, nil
+}
+
+func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
+	if lock != "" {
+		_, generation, err := o.b.read(ctx, o.lock, nil)
+		if err != nil {
+			return "", err
+		}
+		if generation != lock {
+			return "", &backend.Error{Argument: "bucket", Answer: "the lock object is not that of this run any more", Err: backend.ErrLockLost}
+		}
+	}
+	want := prior.Version
+	switch {
+	case prior.Unknown:
+		want = ""
+	case want == "" && prior.Absent:
+		want = "0"
+	}
+	generation, resp, err := o.b.write(ctx, o.file, data, want, o.b.customer(http.Header{}))
+	switch {
+	case err == nil && resp.Status == http.StatusOK:
+		return generation, nil
+	case err == nil && resp.Status != http.StatusPreconditionFailed:
+		return "", o.b.refused("Failed to write the state", "storage.objects.create", resp)
+	case err == nil && resp.Repeated == 0:
+		return "", &backend.Error{Argument: "bucket", Answer: "the state has another generation than the one that was read", Err: backend.ErrChanged}
+	}
+	// An attempt before may have written it, though nobody heard.
+	now, generation, e := o.b.read(context.WithoutCancel(ctx), o.file, o.b.customer(http.Header{}))
+	switch {
+	case e == nil && now != nil && bytes.Equal(now, data):
+		return generation, nil
+	case err != nil:
+		return "", err
+	}
+	return "", &backend.Error{Argument: "bucket", Answer: "the state has another generation than the one that was read", Err: backend.ErrChanged}
+}
+
+// holder is who holds the lock, nil if nobody does. Its ID is the generation.
+func (o *object) holder(ctx context.Context) (*store.LockInfo, []byte, error) {
+	text, generation, err := o.b.read(ctx, o.lock, nil)
+	if err != nil || text == nil {
+		return nil, nil, err
+	}
+	info, err := store.ParseLockInfo(text)
+	if err != nil {
+		info = store.LockInfo{}
+	}
+	info.ID = generation
+	return &info, text, nil
+}
+
+// Lock makes the lock object, if there is none. The ID is its generation.
+func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) {
+	info.Path = "gs://" + o.b.name + "/" + o.lock
+	text := info.JSON()
+	generation, resp, err := o.b.write(ctx, o.lock, text, "0", http.Header{})
+	switch {
+	case err == nil && resp.Status == http.StatusOK:
+		return generation, nil
+	case err == nil && resp.Status != http.StatusPreconditionFailed:
+		return "", o.b.refused("Error acquiring the state lock", "storage.objects.create", resp)
+	}
+	holder, now, e := o.holder(context.WithoutCancel(ctx))
+	switch {
+	case e == nil && holder != nil && bytes.Equal(now, text): // an attempt before has made it, though nobody heard
+		return holder.ID, nil
+	case err != nil:
+		return "", err
+	case e != nil:
+		return "", e
+	case holder == nil:
+		return "", &backend.LockedError{Reason: "somebody else had the lock just now", Again: true}
+	}
+	return "", &backend.LockedError{Holder: holder}
+}
+
+func (o *object) Unlock(ctx context.Context, id string) error {
+	if _, err := strconv.ParseInt(id, 10, 64); err != nil {
+		return &backend.Error{Answer: fmt.Sprintf("the lock ID of this backend is a number, the generation of the lock object, and not %q", id)}
+	}
+	holder, _, err := o.holder(ctx)
+	switch {
+	case err != nil:
+		return err
+	case holder == nil:
+		return &backend.Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id)}
+	case holder.ID != id:
+		return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, holder.ID)}
+	}
+	return o.b.delete(ctx, o.lock, id)
+}
+
+// beside is the prefix of what is kept beside the state.
+func (o *object) beside() string { return o.file + ".beside/" }
+
+func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
+	_, resp, err := o.b.write(ctx, o.beside()+name, data, "", o.b.customer(http.Header{}))
+	if err == nil && resp.Status != http.StatusOK {
+		err = o.b.refused("Failed to write beside the state", "storage.objects.create", resp)
+	}
+	return err
+}
+
+func (o *object) GetBlob(ctx context.Context, name string) ([]byte, error) {
+	data, _, err := o.b.read(ctx, o.beside()+name, o.b.customer(http.Header{}))
+	if err == nil && data == nil {
+		err = backend.ErrNoBlob
+	}
+	return data, err
+}
+
+func (o *object) ListBlobs(ctx context.Context, prefix string) ([]string, error) {
+	all, err := o.b.list(ctx, o.beside()+prefix, "")
+	for i, name := range all {
+		all[i] = strings.TrimPrefix(name, o.beside())
+	}
+	return all, err
+}
+
+func (o *object) DeleteBlob(ctx context.Context, name string) error {
+	return o.b.delete(ctx, o.beside()+name, "")
+}
