@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
 // A Body answers as hclsyntax's does and builds the expressions that are asked for. What
@@ -140,6 +141,17 @@ func (b *Body) content(schema *hcl.BodySchema) *hcl.BodyContent {
 // Attribute builds an argument of the body.
 func (b *Body) Attribute(a *Attr) *hcl.Attribute { return b.attribute(a).AsHCLAttribute() }
 
+// Expr builds the expression of an argument of the body.
+func (b *Body) Expr(a *Attr) hclsyntax.Expression { return b.attribute(a).Expr }
+
+// Text is what an argument of the body is set to, as written.
+func (b *Body) Text(a *Attr) string {
+	p := b.file.at(a.start)
+	p.next()
+	p.next()
+	return p.src[p.tok.off:a.end.off]
+}
+
 // AttrRange is the stretch of an argument of the body.
 func (b *Body) AttrRange(a *Attr) hcl.Range {
 	return hcl.Range{Filename: b.file.Name, Start: a.start.mark().pos(), End: a.end.mark().pos()}
@@ -161,6 +173,12 @@ func defRange(typ hcl.Range, labels []hcl.Range) hcl.Range {
 		return hcl.RangeBetween(typ, labels[n-1])
 	}
 	return typ
+}
+
+// LabelRanges is the stretch of each label.
+func (b *Block) LabelRanges() []hcl.Range {
+	_, labels, _ := b.header()
+	return labels
 }
 
 // header reads the places of type, labels and brace again.

@@ -4,9 +4,10 @@
 //
 // Scan goes over the bytes of a file once, checks the syntax of all of it, and yields a File:
 // bodies, blocks and attributes, whose names and labels are slices of the text, with places
-// as offsets. Lines and columns are told only when asked for. No expression is kept: Syntax
-// builds one, or a whole body, from the text whenever it is wanted, in the types of
-// hclsyntax. ParseConfig does both and takes the place of hclsyntax.ParseConfig.
+// as offsets. Lines and columns are told only when asked for. No expression is kept: a Body,
+// which is an hcl.Body, builds those that are asked for from the text, in the types of
+// hclsyntax, and Syntax builds all of them. Parse and ParseConfig take the place of
+// hclsyntax.ParseConfig. Format lays a text out as hclwrite.Format does.
 //
 // The rule: what hclsyntax accepts is accepted, what it refuses is refused, and what is built
 // equals what it builds, value for value and range for range. What is refused, hclsyntax

@@ -1,6 +1,7 @@
 package hclnative
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
 )
 
 // compare parses a text with this package and with hclsyntax and tells how the results
@@ -25,6 +27,9 @@ func compare(src []byte) string {
 	}
 	if !ok {
 		return ""
+	}
+	if got, ok := Format(src, "f"); !ok || !bytes.Equal(got, hclwrite.Format(src)) {
+		return fmt.Sprintf("laid out as %q, want %q", got, hclwrite.Format(src))
 	}
 	if got := f.Body.Syntax(); !reflect.DeepEqual(got, want.Body.(*hclsyntax.Body)) {
 		return firstDifference("", reflect.ValueOf(got), reflect.ValueOf(want.Body))

@@ -50,6 +50,16 @@ const (
 	kStar
 	kSlash
 	kPercent
+
+	// These are noted for laying out a text alone.
+	kComment
+	kInterp
+	kControl
+	kSeqEnd
+	kQuotedLit
+	kStringLit
+	kCQuote
+	kCHeredoc
 	kinds
 )
 
@@ -115,10 +125,28 @@ type scanner struct {
 	src  string
 	mark // what is scanned next
 	tok  token
+	rec  *[]lexeme // where tokens are noted; nil unless a text is laid out
 }
 
 // scan reads the next token outside of templates.
 func (s *scanner) scan() {
+	s.token()
+	if s.rec != nil {
+		k := s.tok.kind
+		if k == kNewline && s.src[s.tok.off] != '\n' && s.src[s.tok.off] != '\r' {
+			k = kComment
+		}
+		s.note(k, s.tok.off, s.tok.end)
+	}
+}
+
+func (s *scanner) note(k kind, start, end int) {
+	if s.rec != nil {
+		*s.rec = append(*s.rec, lexeme{kind: k, start: int32(start), end: int32(end)})
+	}
+}
+
+func (s *scanner) token() {
 	src, i := s.src, s.off
 again:
 	for i < len(src) && classes[src[i]] == cSpace {
@@ -182,6 +210,7 @@ again:
 				goto again
 			case '*':
 				if n := strings.Index(src[i+2:], "*/"); n >= 0 {
+					s.note(kComment, i, i+2+n+2)
 					s.cross(i + 2 + n + 2)
 					i = s.off
 					goto again
@@ -260,6 +289,7 @@ func (s *scanner) comment() bool {
 		}
 		return true
 	}
+	s.note(kComment, s.off, len(s.src))
 	s.cross(len(s.src))
 	return false
 }

@@ -61,13 +61,15 @@ type bodies struct {
 // Scan cuts a text into blocks and attributes and checks the syntax of all of it. It
 // reports false for what hclsyntax does not accept, without saying why, and for what nests
 // without reason. The text must not change afterwards: names are slices of it.
-func Scan(src []byte, name string) (*File, bool) {
+func Scan(src []byte, name string) (*File, bool) { return scanText(src, name, nil) }
+
+func scanText(src []byte, name string, rec *[]lexeme) (*File, bool) {
 	if len(src) >= math.MaxInt32 {
 		return nil, false
 	}
 	f := &File{Name: name, text: unsafe.String(unsafe.SliceData(src), len(src))}
 	p := parser{name: name, lines: true, body: &bodies{file: f}}
-	p.src, p.line = f.text, 1
+	p.src, p.line, p.rec = f.text, 1, rec
 	if strings.HasPrefix(f.text, bom) {
 		p.off, p.bol = 3, 3
 	}

@@ -167,6 +167,9 @@ func (p *parser) templateParts(t *template) bool {
 			made.at = p.rng(from, p.tok.endMark())
 			t.parts = append(t.parts, made)
 		}
+		if p.rec != nil {
+			(*p.rec)[len(*p.rec)-1].kind = kSeqEnd
+		}
 		ltrim = k == kCBraceTrim
 		p.lines = lines
 	}
@@ -227,6 +230,19 @@ const (
 // piece moves behind the next piece of a template: literal text, the opening of a sequence,
 // or the end. Where literals are cut counts for trimming, so they are cut as hclsyntax does.
 func (p *parser) piece(t *template) (piece, bool) {
+	from := p.off
+	out, ok := p.cutPiece(t)
+	if p.rec != nil {
+		kinds := [...]kind{pieceLiteral: kQuotedLit, pieceInterp: kInterp, pieceControl: kControl, pieceEnd: kCQuote}
+		if t.marker != "" {
+			kinds[pieceLiteral], kinds[pieceEnd] = kStringLit, kCHeredoc
+		}
+		p.note(kinds[out], from, p.off)
+	}
+	return out, ok
+}
+
+func (p *parser) cutPiece(t *template) (piece, bool) {
 	src, i := p.src, p.off
 	if i == len(src) {
 		return 0, false

@@ -9,6 +9,7 @@ package format
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -23,7 +24,10 @@ func HCL(src []byte, name string) ([]byte, hcl.Diagnostics) {
 	if diags := tooDeep(src, name); diags != nil {
 		return nil, diags
 	}
-	if _, diags := hclnative.ParseConfig(src, name); diags.HasErrors() {
+	if out, ok := hclnative.Format(src, name); ok {
+		return out, nil
+	}
+	if _, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos); diags.HasErrors() {
 		return nil, diags
 	}
 	return hclwrite.Format(src), nil
@@ -37,13 +41,17 @@ func Configuration(src []byte, name string) ([]byte, hcl.Diagnostics) {
 	if diags := tooDeep(src, name); diags != nil {
 		return nil, diags
 	}
-	file, diags := hclnative.ParseConfig(src, name)
-	if diags.HasErrors() {
-		return nil, diags
+	file, ok := hclnative.Scan(src, name)
+	if !ok {
+		return HCL(src, name) // and so say what is wrong with it
 	}
 	f := &formatter{src: src}
-	f.body(file.Body.(*hclsyntax.Body), false, true)
-	return hclwrite.Format(f.apply()), nil
+	f.body(file.Body, false, true)
+	text := f.apply()
+	if out, ok := hclnative.Format(text, name); ok {
+		return out, nil
+	}
+	return hclwrite.Format(text), nil
 }
 
 // An edit replaces the bytes from start to end.
@@ -80,16 +88,17 @@ func (f *formatter) apply() []byte {
 
 // body collects the edits of a body; variable says that it is that of a variable
 // block, top that it is the file's.
-func (f *formatter) body(b *hclsyntax.Body, variable, top bool) {
-	for name, a := range b.Attributes {
-		if variable && name == "type" {
-			f.variableType(a.Expr)
-			continue
+func (f *formatter) body(b *hclnative.Body, variable, top bool) {
+	for i := range b.Attrs {
+		a := &b.Attrs[i]
+		if variable && a.Name == "type" {
+			f.variableType(b.Expr(a))
+		} else if strings.HasPrefix(b.Text(a), `"${`) {
+			f.value(b.Expr(a))
 		}
-		f.value(a.Expr)
 	}
 	for _, block := range b.Blocks {
-		for _, r := range block.LabelRanges {
+		for _, r := range block.LabelRanges() {
 			if text := f.src[r.Start.Byte:r.End.Byte]; len(text) > 0 && text[0] != '"' {
 				f.replace(r, []byte(`"`+string(text)+`"`))
 			}

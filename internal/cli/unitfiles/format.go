@@ -16,6 +16,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
@@ -88,7 +90,10 @@ func formatted(set *source.Set, path string, text []byte) ([]byte, diag.List) {
 		set.Add(unit.Source(path, text))
 		return nil, ds
 	}
-	if _, diags := hclnative.ParseConfig(text, path); diags.HasErrors() {
+	if out, ok := hclnative.Format(text, path); ok {
+		return out, nil
+	}
+	if _, diags := hclsyntax.ParseConfig(text, path, hcl.InitialPos); diags.HasErrors() {
 		set.Add(unit.Source(path, text))
 		return nil, diag.FromHCL(diags)
 	}
