@@ -206,6 +206,8 @@ const floors = `
 	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd
 	< internal/cli;
 	internal/cli < cmd/terrace;
+	# For programs that embed Terrace: what the command line does to a folder.
+	internal/cli/initialize, internal/cli/project < .;
 
 	# Beside the house: tests of the whole and tools.
 	NONE < internal/deps, internal/lint, internal/randconfig, bench;

@@ -133,10 +133,16 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 	return 0
 }
 
-// Quietly does what init does without flags but -backend-config, and says nothing
-// where the call has no views.
-func Quietly(ctx context.Context, c *command.Call, backendConfig []string) diag.List {
-	o := &initOptions{get: true, backendOn: true, testDir: testrun.DefaultDirectory, lock: flags.Lock{On: true}, backendConfig: backendConfig}
+// Quiet is what Quietly is told, as the flags of init would.
+type Quiet struct {
+	BackendConfig []string
+	PluginDirs    []string
+	Vars          []vars.Flag
+}
+
+// Quietly does what init does, and says nothing where the call has no views.
+func Quietly(ctx context.Context, c *command.Call, q Quiet) diag.List {
+	o := &initOptions{get: true, backendOn: true, testDir: testrun.DefaultDirectory, lock: flags.Lock{On: true}, backendConfig: q.BackendConfig, pluginDirs: q.PluginDirs, vars: q.Vars}
 	i := &initializer{Call: c, o: o}
 	ds := i.run(ctx)
 	if i.project != nil {

@@ -1,0 +1,122 @@
+// Command embed is a program that has Terrace in it: it initializes a folder with
+// providers from a mirror, plans, applies, explains a value and destroys.
+//
+//	embed [-mirror DIR] [-var NAME=VALUE] FOLDER init|plan|apply|destroy|output
+//	embed FOLDER explain ADDRESS
+//
+// Kill it during an apply and run it again: what the provider had answered is there.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/terrace-iac/terrace"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/plan"
+)
+
+func main() {
+	mirror := flag.String("mirror", "", "folder with provider packages")
+	variable := flag.String("var", "", "value of a variable, name=value")
+	flag.Parse()
+	if flag.NArg() < 2 {
+		fmt.Fprintln(os.Stderr, "usage: embed [-mirror DIR] [-var NAME=VALUE] FOLDER init|plan|apply|destroy|output|explain [ADDRESS]")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	o := terrace.Options{Dir: flag.Arg(0), Environ: os.Environ(), Observe: progress}
+	if *mirror != "" {
+		o.PluginDirs = []string{*mirror}
+	}
+	if *variable != "" {
+		o.Vars = []string{*variable}
+	}
+	if err := run(ctx, o, flag.Arg(1), flag.Arg(2)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// progress says when a call of a provider ends.
+func progress(e event.Event) {
+	if e.Kind == event.ApplyDone {
+		fmt.Println("done:", e.Object)
+	}
+}
+
+func run(ctx context.Context, o terrace.Options, command, address string) error {
+	if command == "init" {
+		return terrace.Init(ctx, o).Err()
+	}
+	folder, ds := terrace.Open(ctx, o)
+	if ds.HasErrors() {
+		return ds.Err()
+	}
+	err := errors.Join(say(folder, ds), do(ctx, folder, command, address))
+	return errors.Join(err, folder.Close().Err())
+}
+
+// say prints warnings and makes an error of errors.
+func say(folder *terrace.Folder, ds diag.List) error {
+	fmt.Print(folder.Text(ds.Warnings()))
+	if ds.HasErrors() {
+		return errors.New(folder.Text(ds.Errors()))
+	}
+	return nil
+}
+
+func do(ctx context.Context, folder *terrace.Folder, command, address string) error {
+	switch command {
+	case "plan", "apply", "destroy":
+		return change(ctx, folder, command)
+	case "explain":
+		found, ds := folder.Explain(ctx, address)
+		if ds.HasErrors() {
+			return say(folder, ds)
+		}
+		for _, step := range found.Steps {
+			if step.At != nil {
+				fmt.Printf("%s:%d: ", step.At.File, step.At.Line)
+			}
+			fmt.Println(step.Kind, step.Text)
+		}
+		return nil
+	case "output":
+		for name, out := range folder.State().Outputs {
+			fmt.Println(name, "=", out.Value.AsString())
+		}
+		return nil
+	}
+	return fmt.Errorf("no command %q", command)
+}
+
+// change plans, prints what is to be done, and does it.
+func change(ctx context.Context, folder *terrace.Folder, command string) error {
+	var o engine.PlanOptions
+	if command == "destroy" {
+		o.Mode = plan.Destroy
+	}
+	p, ds := folder.Plan(ctx, o)
+	if err := say(folder, ds); err != nil {
+		return err
+	}
+	for _, c := range p.Changes {
+		if c.Op != plan.NoOp {
+			fmt.Println(c.Op, c.Addr)
+		}
+	}
+	if command == "plan" {
+		return nil
+	}
+	res, ds := folder.Apply(ctx, p)
+	fmt.Printf("%d added, %d changed, %d destroyed\n", res.Added, res.Changed, res.Destroyed)
+	return say(folder, ds)
+}

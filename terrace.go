@@ -1,0 +1,212 @@
+// Package terrace works on a folder of configuration as the program does: it installs
+// modules and providers, opens the backend, locks the state, plans, applies with a
+// journal that survives a crash, and explains values. Programs that embed Terrace
+// start here; package engine below it does the same without files and backends, for
+// those that keep state and start providers in their own ways.
+//
+// Main types: Options and Folder. The one rule: a Folder that was opened holds the lock
+// of its state until it is closed.
+package terrace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/initialize"
+	"github.com/terrace-iac/terrace/internal/cli/interrupt"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// Options say which folder to work on and with what. Dir is required.
+type Options struct {
+	Dir string // the folder of the root module
+
+	// Environ is the complete environment, as os.Environ returns it: of the programs
+	// that are started (providers, provisioners, git), and of the settings that the
+	// command line reads there (TF_VAR_*, TF_DATA_DIR, TF_CLI_CONFIG_FILE, HOME, ...).
+	Environ []string
+
+	Vars        []string // values of root variables, as -var takes them: "name=value"
+	VarFiles    []string // variable files, as -var-file takes them
+	Workspace   string   // "" for the one that is selected in the folder
+	Parallelism int      // calls of providers at once; 0 means 10
+
+	// PluginDirs are folders with provider packages, laid out as a filesystem mirror.
+	// Init searches them in place of everything else and remembers it, as -plugin-dir.
+	PluginDirs []string
+
+	BackendConfig []string      // what Init adds to the backend block, as -backend-config takes it
+	LockTimeout   time.Duration // how long to try for the lock of the state; 0: once
+
+	Observe event.Sink // hears what providers are asked and what they answer; nil: nobody
+	// Log gets what plugins write if TF_LOG asks for it, and as a last resort the text of
+	// a state that could be written nowhere else. Nil is standard error.
+	Log io.Writer
+}
+
+// A Folder is configuration with its providers and its locked state.
+type Folder struct {
+	project *project.Project
+	state   *project.StateSession
+}
+
+// call makes what the command line works with, without views and without signals: they
+// are the embedding program's business.
+func (o Options) call(ctx context.Context) (*command.Call, error) {
+	system, err := sys.Real()
+	if err != nil {
+		return nil, err
+	}
+	dir := o.Dir
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(system.Dir, dir)
+	}
+	system.Dir, system.Env, system.Args = dir, o.Environ, nil
+	system.Stdin, system.Terminal = strings.NewReader(""), sys.Terminal{}
+	if o.Log != nil {
+		system.Stderr = o.Log
+	}
+	system.Stdout = system.Stderr // on which the last resort is printed
+	backends := project.NewBackends(system)
+	c := command.New(system, &command.Table{}, &interrupt.Handler{})
+	c.Backends = func() *backend.Set { return backends }
+	c.Report.Context = ctx
+	return c, nil
+}
+
+func (o Options) flags() []vars.Flag {
+	var out []vars.Flag
+	for _, v := range o.VarFiles {
+		out = append(out, vars.Flag{File: true, Value: v})
+	}
+	for _, v := range o.Vars {
+		out = append(out, vars.Flag{Value: v})
+	}
+	return out
+}
+
+func unusable(err error) diag.List {
+	return diag.Errorf(nil, "Folder cannot be used", "The folder cannot be worked in: %s.", err)
+}
+
+// Init makes a folder ready: it sets up the backend, installs the modules that the
+// configuration calls and the providers that configuration and state need, and writes
+// the dependency lock file, as "terrace init" does. What fits already is left alone.
+func Init(ctx context.Context, o Options) diag.List {
+	c, err := o.call(ctx)
+	if err != nil {
+		return unusable(err)
+	}
+	return initialize.Quietly(ctx, c, initialize.Quiet{BackendConfig: o.BackendConfig, PluginDirs: o.PluginDirs, Vars: o.flags()})
+}
+
+// Open loads the configuration, locks and reads the state, brings in what the journal of
+// a killed run holds, which a warning tells, and finds the installed providers. With
+// errors there is no Folder and nothing is locked.
+func Open(ctx context.Context, o Options) (*Folder, diag.List) {
+	c, err := o.call(ctx)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	observe := o.Observe
+	if observe == nil {
+		observe = func(event.Event) {}
+	}
+	p, ds := project.Load(ctx, c, project.Options{Vars: o.flags(), Parallelism: o.Parallelism, Workspace: o.Workspace, Observe: observe})
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	place, more := p.Backend(ctx)
+	if ds = append(ds, more...); more.HasErrors() {
+		p.Close()
+		return nil, ds
+	}
+	st, more := p.OpenState(ctx, place, flags.State{Lock: flags.Lock{On: true, Timeout: o.LockTimeout}, Journal: c.Env.Get("TERRACE_JOURNAL")}, "OperationTypeApply")
+	if ds = append(ds, more...); more.HasErrors() {
+		p.Close()
+		return nil, ds
+	}
+	f := &Folder{project: p, state: st}
+	if more = p.SelectProviders(ctx, st.Current()); more.HasErrors() {
+		return nil, append(append(ds, more...), f.Close()...)
+	}
+	return f, append(ds, more...)
+}
+
+// Engine is the engine that works on the folder.
+func (f *Folder) Engine() *engine.Engine { return f.project.Engine }
+
+// Files are the texts of the files that were read, from which diag.Printer cuts snippets.
+func (f *Folder) Files() *source.Set { return f.project.Report.Set }
+
+// State is the state as it is now, nil if there is none. It must not be changed.
+func (f *Folder) State() *state.State { return f.state.Current() }
+
+// Plan compares configuration and state with what there is, and says what has to be
+// done. Variables in o are used besides those of the folder, and win over them.
+func (f *Folder) Plan(ctx context.Context, o engine.PlanOptions) (*plan.Plan, diag.List) {
+	o.Variables = f.variables(o.Variables)
+	return f.project.Engine.Plan(ctx, f.project.Translate(f.state.Current()), o)
+}
+
+// Apply carries out a plan of this Folder. When the context ends, calls that are under way
+// are ended in good order and nothing more is begun. What a provider has answered is on
+// disk before it counts: if the process is killed, the next Open brings it into the state.
+func (f *Folder) Apply(ctx context.Context, p *plan.Plan) (engine.ApplyResult, diag.List) {
+	if p.Errored {
+		return engine.ApplyResult{State: f.State()}, diag.Errorf(nil, "Plan has errors", "The plan was not made to its end, since there were errors. Plan again.")
+	}
+	if f.state.Current() != nil && project.Stale(p.PrevRun, f.state.Current()) {
+		return engine.ApplyResult{State: f.State()}, diag.Errorf(nil, "Saved plan is stale", "The plan was made from another state than there is now. Plan again.")
+	}
+	res, ds := f.project.Engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: f.project.Vars, State: f.state, Stop: ctx.Done()})
+	if res.Stopped && !ds.HasErrors() {
+		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)
+	}
+	return res, ds
+}
+
+// Explain tells where the value at ADDRESS[.PATH] comes from, such as
+// "aws_instance.web.tags" or "module.net.var.cidr".
+func (f *Folder) Explain(ctx context.Context, address string) (*engine.Explanation, diag.List) {
+	return f.project.Engine.Explain(ctx, address, engine.ExplainOptions{Variables: f.project.Vars, State: f.state.Current()})
+}
+
+// Close ends the providers and unlocks the state. It may be called more than once.
+func (f *Folder) Close() diag.List {
+	f.project.Close()
+	return f.state.Release()
+}
+
+func (f *Folder) variables(more map[string]engine.InputValue) map[string]engine.InputValue {
+	out := make(map[string]engine.InputValue, len(f.project.Vars)+len(more))
+	maps.Copy(out, f.project.Vars)
+	maps.Copy(out, more)
+	return out
+}
+
+// Text is messages as plain text for people, with the lines that they are about.
+func (f *Folder) Text(ds diag.List) string {
+	var b strings.Builder
+	printer := diag.Printer{Set: f.Files()}
+	for _, m := range ds {
+		fmt.Fprintln(&b, printer.Text(m))
+	}
+	return b.String()
+}
