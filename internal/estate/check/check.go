@@ -202,9 +202,9 @@ func (c *checker) inputs(t *demand.Task, u *discovery.Unit, in *unit.Unit, m *wo
 }
 
 // mayHaveValues reports whether values may come from files or flags, so that
-// nothing can be said about those that are missing.
+// nothing can be said about those that are missing. Validate and init need none.
 func (c *checker) mayHaveValues(u *discovery.Unit, m *workdir.Module) bool {
-	if c.ValuesElsewhere || m.Values {
+	if c.ValuesElsewhere || m.Values || c.Command == "validate" || c.Command == "init" {
 		return true
 	}
 	for _, dir := range []string{u.Dir, m.Root.Dir} {
