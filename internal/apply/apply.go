@@ -139,7 +139,7 @@ func newApplier(ctx context.Context, in Input) *applier {
 	}
 	a.ops = a.exchange.Operations(in.Now)
 	o := in.Eval
-	o.Phase, o.Workspace, o.Applying = a.exchange.Phase(a.value), in.Plan.Workspace, true
+	o.Phase, o.Workspace, o.Applying = phase{a.exchange, a.value}, in.Plan.Workspace, true
 	switch {
 	case in.Plan.Mode == plan.RefreshOnly:
 		o.Here, o.Kept = a.held, a.kept

@@ -30,7 +30,7 @@ func (a *applier) makeBeforehand(o eval.Options) func() *beforehand {
 				b.planned[c.Addr] = c
 			}
 		}
-		o.Phase = a.exchange.Phase(func(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) { return a.plannedValue(b, t, d) })
+		o.Phase = phase{a.exchange, func(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) { return a.plannedValue(b, t, d) }}
 		b.ev = eval.New(&b.graph, o)
 		return b
 	})

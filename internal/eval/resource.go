@@ -51,7 +51,6 @@ type Desired struct {
 	Resource *Resource
 	inst     instance
 	value    demand.Cell[cty.Value]
-	Memo     any // belongs to the phase
 }
 
 func newResource(m *Module, code *resourceCode) *Resource {

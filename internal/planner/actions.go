@@ -59,7 +59,7 @@ func (b *actionList) forward() {
 		index[c] = i
 	}
 	var made []*instancePlan
-	for _, ip := range b.p.plans {
+	for _, ip := range b.p.found.plans {
 		ip.order = -1
 		c := ip.change
 		if c == nil {
@@ -87,7 +87,7 @@ func (b *actionList) forward() {
 		ip.order = b.add(kind, index[c])
 		made = append(made, ip)
 	}
-	for _, g := range b.p.generated {
+	for _, g := range b.p.found.generated {
 		kind := plan.StepCreate
 		switch g.change.Op {
 		case plan.NoOp:
@@ -132,7 +132,7 @@ func (b *actionList) need(n *demand.Node) int {
 	b.byNode[n] = -1 // ends a cycle, which was reported
 	i := -1
 	if d, ok := n.What.(*eval.Desired); ok && n == d.Node() {
-		if ip, _ := d.Memo.(*instancePlan); ip != nil {
+		if ip := b.p.found.instance(d); ip != nil {
 			i = ip.order
 		}
 	}
@@ -283,7 +283,7 @@ func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 // readAfter lets data sources be read after the end of what they refer to.
 func (b *actionList) readAfter(hs []halves) {
 	var ends map[addr.ConfigResource]*group
-	for _, ip := range b.p.plans {
+	for _, ip := range b.p.found.plans {
 		if len(ip.ends) == 0 || ip.order < 0 {
 			continue
 		}

@@ -20,14 +20,14 @@ func (p *planner) assemble() *plan.Plan {
 		Mode: p.in.Mode, PrevRun: p.in.State, Timestamp: p.in.Timestamp, Workspace: p.in.Eval.Workspace,
 		Request: plan.Request{Variables: map[string]cty.Value{}, Targets: p.in.Targets, Excludes: p.in.Excludes, Replace: p.in.Replace},
 	}
-	slices.SortFunc(p.plans, func(a, b *instancePlan) int { return a.d.Addr().Compare(b.d.Addr()) })
-	slices.SortFunc(p.orphans, func(a, b *orphanPlan) int { return a.addr.Compare(b.addr) })
+	slices.SortFunc(p.found.plans, func(a, b *instancePlan) int { return a.d.Addr().Compare(b.d.Addr()) })
+	slices.SortFunc(p.found.orphans, func(a, b *orphanPlan) int { return a.addr.Compare(b.addr) })
 	p.variables(out)
 	deps := newDependencies(p.in.Eval.Tree)
-	deps.know(p.plans)
+	deps.know(p.found.plans)
 	p.settle(deps)
 	out.Prior = p.refreshedState()
-	for _, ip := range p.plans {
+	for _, ip := range p.found.plans {
 		if ip.change != nil {
 			ip.change.Dependencies = deps.ofInstance(ip.d)
 			out.Changes = append(out.Changes, ip.change)
@@ -37,7 +37,7 @@ func (p *planner) assemble() *plan.Plan {
 			out.Drift = append(out.Drift, ip.drift)
 		}
 	}
-	for _, op := range p.orphans {
+	for _, op := range p.found.orphans {
 		if op.change != nil {
 			out.Changes = append(out.Changes, op.change)
 		}
@@ -46,7 +46,7 @@ func (p *planner) assemble() *plan.Plan {
 			out.Drift = append(out.Drift, op.drift)
 		}
 	}
-	for _, g := range p.generated {
+	for _, g := range p.found.generated {
 		out.Changes = append(out.Changes, g.change)
 	}
 	if p.in.Mode == plan.Destroy {
@@ -54,7 +54,7 @@ func (p *planner) assemble() *plan.Plan {
 	}
 	slices.SortFunc(out.Drift, compareChanges)
 	slices.SortStableFunc(out.Changes, compareChanges)
-	out.Deferred = sortDeferred(p.deferred)
+	out.Deferred = sortDeferred(p.found.deferred)
 	out.Outputs = p.outputs()
 	out.Checks = p.checks()
 	out.Actions = p.actions(out)
@@ -99,15 +99,15 @@ func (p *planner) refreshedState() *state.State {
 		d.Apply(state.Change{Object: addr.Object{Instance: a}, Provider: pc, New: obj})
 		changed = true
 	}
-	for _, ip := range p.plans {
+	for _, ip := range p.found.plans {
 		if ip.touched {
 			set(ip.d.Addr(), ip.provider, ip.refreshed)
 		}
 	}
-	for _, g := range p.generated {
+	for _, g := range p.found.generated {
 		set(g.change.Addr, g.change.Provider, g.stored)
 	}
-	for _, op := range p.orphans {
+	for _, op := range p.found.orphans {
 		switch {
 		case op.addr.Resource.Mode == addr.Data:
 			set(op.addr, op.provider, nil)
@@ -115,7 +115,7 @@ func (p *planner) refreshedState() *state.State {
 			set(op.addr, op.provider, op.refreshed)
 		}
 	}
-	for _, o := range p.vanished {
+	for _, o := range p.found.vanished {
 		d.Apply(state.Change{Object: o})
 		changed = true
 	}
@@ -220,12 +220,12 @@ func (p *planner) outputScope() func(name string) bool {
 		return func(string) bool { return true }
 	}
 	planned := map[addr.ConfigResource]bool{}
-	for _, ip := range p.plans {
+	for _, ip := range p.found.plans {
 		if p.scope.allows(ip.d.Addr()) {
 			planned[ip.d.Addr().Config()] = true
 		}
 	}
-	for _, c := range p.none {
+	for _, c := range p.found.none {
 		planned[c] = true
 	}
 	for n := range p.unmade() {
@@ -262,10 +262,10 @@ func (p *planner) runChecks() {
 		return
 	}
 	results, ds := checks.Run(p.graph.Task(p.ctx), p.ev, func(d *eval.Desired) (string, bool) {
-		ip, _ := d.Memo.(*instancePlan)
+		ip := p.found.instance(d)
 		return ip.whyFailed(), true
 	})
-	p.checkResults = results
+	p.found.checkResults = results
 	p.graph.Report(ds)
 }
 
@@ -282,12 +282,12 @@ func (p *planner) checks() []state.CheckResult {
 	if p.in.Mode == plan.Destroy {
 		return checks.Unevaluated(root, !p.scope.limited())
 	}
-	all := p.checkResults
+	all := p.found.checkResults
 	if p.scope.limited() {
 		all = checks.Values(p.ev)
 	}
 	var last *eval.Resource
-	for _, ip := range p.plans { // in the order of addresses
+	for _, ip := range p.found.plans { // in the order of addresses
 		r := ip.d.Resource
 		if !ip.checked || !r.HasRules() {
 			continue
@@ -308,7 +308,7 @@ func (p *planner) empty() func(*module.Node, state.CheckKind, string) bool {
 		return func(*module.Node, state.CheckKind, string) bool { return true }
 	}
 	none := map[string]bool{}
-	for _, c := range p.none {
+	for _, c := range p.found.none {
 		none[c.String()] = true
 	}
 	unmade := p.unmade()
@@ -325,7 +325,7 @@ func (p *planner) unseen(r *eval.Resource) []checks.Result {
 	}
 	var out []checks.Result
 	for _, d := range in.All {
-		if ip, _ := d.Memo.(*instancePlan); ip == nil || !ip.checked {
+		if ip := p.found.instance(d); ip == nil || !ip.checked {
 			out = append(out, checks.Unseen(r, d.Addr()))
 		}
 	}

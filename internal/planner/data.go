@@ -7,39 +7,42 @@ import (
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // data reads one instance of a data source, or plans to read it during apply.
-func (p *planner) data(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) {
-	d := ip.d
+func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Value, diag.List) {
+	ip := newInstancePlan(d)
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
-		return cty.DynamicVal, ds
+		return ip, cty.DynamicVal, ds
 	}
 	unknown := cty.UnknownVal(s.Block.ImpliedType())
 	pc, more := d.Provider(t)
 	if ds = append(ds, more...); more.HasErrors() {
-		return unknown, ds
+		return ip, unknown, ds
 	}
 	ip.provider = pc.Addr
 	ip.checked = true
 	if wait := pc.Deferral(t); wait != nil {
-		v, more := p.putOffInstance(t, ip, plan.ProviderConfigUnknown, wait)
-		return v, append(ds, more...)
+		off, v, more := p.deferInstance(t, d, plan.ProviderConfigUnknown, wait)
+		ip.pre, ip.checked, ip.deferred = off.pre, off.checked, off.deferred
+		return ip, v, append(ds, more...)
 	}
 	if p.in.Mode == plan.Destroy {
-		v, more := p.dataForDestroy(t, ip, pc)
-		return v, append(ds, more...)
+		obj, fresh, v, more := p.dataForDestroy(t, d, pc)
+		ip.refreshed, ip.touched = obj, fresh
+		return ip, v, append(ds, more...)
 	}
 	pre, more := d.Preconditions(t)
 	ip.pre = pre
 	if ds = append(ds, more...); more.HasErrors() {
-		return unknown, ds
+		return ip, unknown, ds
 	}
 	config, sensitive, more := resourceclient.ConfigValue(t, d, s)
 	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
-		return unknown, ds
+		return ip, unknown, ds
 	}
 	conditions := d.Conditions(t)
 	ip.ends = p.going(t, d, conditions)
@@ -49,13 +52,14 @@ func (p *planner) data(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) 
 		reason = plan.ReadConfigUnknown
 	case len(ip.ends) > 0 || p.pendingBefore(t, d) || p.pendingDirect(t, d) || conditions != nil && p.pending(conditions, map[*demand.Node]bool{}):
 		reason = plan.ReadDependencyPending
-	case d.Resource.Config().Check != "" && p.pendingAny(t, d):
+	case d.Resource.Config().Check != "" && p.found.changesBeside(d):
 		reason = plan.ReadCheckNested
 	}
 	if reason != "" && p.in.Mode == plan.Normal {
 		planned := s.Block.SetUnknowns(config)
 		if reason == plan.ReadCheckNested { // shown as it is now, and read again when all is done
-			now, more := p.readData(t, ip, pc, config, sensitive)
+			obj, now, more := p.readData(t, d, pc, config, sensitive)
+			ip.refreshed, ip.touched = obj, obj != nil
 			if ds = append(ds, more...); !more.HasErrors() {
 				planned, _ = now.UnmarkDeep()
 			}
@@ -66,73 +70,71 @@ func (p *planner) data(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) 
 		c.Undeclared = resourceclient.BySchema(c.AfterSensitive, given)
 		ip.change = c
 		if names := p.ev.WaitsFor(t.Reads()); names != nil && reason == plan.ReadConfigUnknown {
-			p.putOff(d.Addr().String(), plan.ConfigUnknown, &eval.Deferral{At: d.Resource.Config().At, Variables: names})
+			p.postpone(d.Addr().String(), plan.ConfigUnknown, &eval.Deferral{At: d.Resource.Config().At, Variables: names})
 		}
-		return resourceclient.WithSensitive(planned, c.AfterSensitive, s), ds
+		return ip, resourceclient.WithSensitive(planned, c.AfterSensitive, s), ds
 	}
 	if reason != "" {
-		return unknown, ds
+		return ip, unknown, ds
 	}
-	out, more := p.readData(t, ip, pc, config, sensitive)
+	obj, out, more := p.readData(t, d, pc, config, sensitive)
+	ip.refreshed, ip.touched = obj, obj != nil
 	if ds = append(ds, more...); more.HasErrors() {
-		return unknown, ds
+		return ip, unknown, ds
 	}
 	ip.post, more = d.Postconditions(t, out)
 	if p.in.Mode == plan.RefreshOnly {
 		more = softened(more)
 	}
-	return out, append(ds, more...)
+	return ip, out, append(ds, more...)
 }
 
-// readData reads a data source with a configuration without marks and keeps what
-// was read for state.
-func (p *planner) readData(t *demand.Task, ip *instancePlan, pc *eval.ProviderConfig, config cty.Value, sensitive []cty.Path) (cty.Value, diag.List) {
-	d := ip.d
+// readData reads a data source with a configuration without marks. The object is what state
+// keeps of it, nil if it cannot be read.
+func (p *planner) readData(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig, config cty.Value, sensitive []cty.Path) (*state.Object, cty.Value, diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
-		return cty.DynamicVal, ds
+		return nil, cty.DynamicVal, ds
 	}
 	unknown := cty.UnknownVal(s.Block.ImpliedType())
 	prov, ds := p.exchange.Configured(t, pc, &d.Resource.Config().At)
 	if ds.HasErrors() {
-		return unknown, ds
+		return nil, unknown, ds
 	}
 	if prov == nil {
-		return unknown, append(ds, demand.Fail()...)
+		return nil, unknown, append(ds, demand.Fail()...)
 	}
 	sub := p.exchange.Subject(p.ev, d.Addr(), addr.ProviderConfig{Provider: d.Resource.Provider()}, s, prov)
 	v, more := sub.Read(config, sensitive)
 	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
-		return unknown, ds
+		return nil, unknown, ds
 	}
 	obj, more := sub.Store(resourceclient.Object{Value: v})
 	if ds = append(ds, more.Under(&d.Resource.Config().At)...); more.HasErrors() {
-		return unknown, ds
+		return nil, unknown, ds
 	}
 	obj.Sensitive = resourceclient.Present(v, sensitive) // the schema's own are not stored for data sources, as upstream
-	ip.refreshed, ip.touched = obj, true
-	return resourceclient.WithSensitive(v, obj.Sensitive, s), ds
+	return obj, resourceclient.WithSensitive(v, obj.Sensitive, s), ds
 }
 
 // dataForDestroy reads a data source anew before a destroy, since providers may
 // be configured with what it says now. Where that cannot be, what state holds
-// has to do.
-func (p *planner) dataForDestroy(t *demand.Task, ip *instancePlan, pc *eval.ProviderConfig) (cty.Value, diag.List) {
-	d := ip.d
+// has to do, and fresh is false.
+func (p *planner) dataForDestroy(t *demand.Task, d *eval.Desired, pc *eval.ProviderConfig) (obj *state.Object, fresh bool, v cty.Value, ds diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
-		return cty.DynamicVal, ds
+		return nil, false, cty.DynamicVal, ds
 	}
 	stored, _, known := p.prior.Object(addr.Object{Instance: d.Addr()})
 	if p.refreshes(d.Addr()) && d.Resource.Config().Check == "" {
 		config, sensitive, more := resourceclient.ConfigValue(t, d, s)
 		if more.HasErrors() {
-			return cty.UnknownVal(s.Block.ImpliedType()), resourceclient.Blame(d, s, more)
+			return nil, false, cty.UnknownVal(s.Block.ImpliedType()), resourceclient.Blame(d, s, more)
 		}
 		if config.IsWhollyKnown() {
-			v, more := p.readData(t, ip, pc, config, sensitive)
+			obj, v, more := p.readData(t, d, pc, config, sensitive)
 			if !more.HasErrors() || !known {
-				return v, more
+				return obj, obj != nil, v, more
 			}
 			for _, m := range more {
 				m.Severity = diag.Warning
@@ -141,11 +143,10 @@ func (p *planner) dataForDestroy(t *demand.Task, ip *instancePlan, pc *eval.Prov
 		}
 	}
 	if !known {
-		return cty.UnknownVal(s.Block.ImpliedType()), ds
+		return nil, false, cty.UnknownVal(s.Block.ImpliedType()), ds
 	}
-	ip.refreshed = stored
 	v, more := p.exchange.Decode(d.Addr(), stored, s, d.Resource.Provider())
-	return resourceclient.WithSensitive(v, stored.Sensitive, s), append(ds, more...)
+	return stored, false, resourceclient.WithSensitive(v, stored.Sensitive, s), append(ds, more...)
 }
 
 // pendingBefore reports whether anything that the instance explicitly depends
@@ -174,24 +175,12 @@ func (p *planner) pendingDirect(t *demand.Task, d *eval.Desired) bool {
 			return true
 		}
 		for _, other := range in.All {
-			if ip, _ := other.Memo.(*instancePlan); ip.pending() {
+			if ip := p.found.instance(other); ip.pending() {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// pendingAny reports whether anything that the instance's module tree plans is to change.
-func (p *planner) pendingAny(_ *demand.Task, d *eval.Desired) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, ip := range p.plans {
-		if ip.d != d && ip.pending() {
-			return true
-		}
-	}
-	return len(p.deferred) > 0
 }
 
 // pending looks for a change over recorded reads.
@@ -208,7 +197,7 @@ func (p *planner) pending(n *demand.Node, seen map[*demand.Node]bool) bool {
 			return true
 		}
 		if d, ok := n.What.(*eval.Desired); ok && n == d.Node() {
-			if ip, _ := d.Memo.(*instancePlan); ip.pending() {
+			if ip := p.found.instance(d); ip.pending() {
 				return true
 			}
 		}

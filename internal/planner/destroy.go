@@ -39,7 +39,7 @@ func (m *managedPlan) planDestroy(now resourceclient.Object) (cty.Value, diag.Li
 	if skip {
 		c.Reason = plan.ForgotDestroyConfig
 	}
-	m.change = c
+	m.found.change = c
 	v := resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
 	if ds.HasErrors() {
 		return v, ds
@@ -109,15 +109,13 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 
 // vanish notes that a deposed object was found gone.
 func (p *planner) vanish(o addr.Object) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.vanished = append(p.vanished, o)
+	add(&p.found, &p.found.vanished, o)
 }
 
 // walkOrphans plans the end of everything in state that was not wanted.
 func (p *planner) walkOrphans(w *parallel.Work[job]) {
-	done := make(map[addr.Instance]bool, len(p.plans))
-	for _, ip := range p.plans {
+	done := make(map[addr.Instance]bool, len(p.found.plans))
+	for _, ip := range p.found.plans {
 		done[ip.d.Addr()] = true
 	}
 	for _, r := range p.prior.Sorted() {
@@ -158,9 +156,7 @@ func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) *orphanP
 		return nil // its expansion failed or is put off, or the check it stands in was not run: nothing is known
 	}
 	op := &orphanPlan{addr: a, provider: r.Config(inst)}
-	p.mu.Lock()
-	p.orphans = append(p.orphans, op)
-	p.mu.Unlock()
+	add(&p.found, &p.found.orphans, op)
 	if a.Resource.Mode == addr.Data {
 		return op // data sources that nothing reads any more are dropped without a word
 	}
@@ -186,7 +182,7 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 		return ds
 	}
 	if wait := pc.Deferral(t); wait != nil {
-		p.putOff(a.String(), plan.ProviderConfigUnknown, wait)
+		p.postpone(a.String(), plan.ProviderConfigUnknown, wait)
 		return ds
 	}
 	prov, more := p.exchange.Configured(t, pc, nil)

@@ -10,18 +10,20 @@ import (
 
 // ephemeral opens an ephemeral resource, or leaves it unknown where its
 // arguments are not known yet.
-func (p *planner) ephemeral(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) {
-	return p.exchange.Open(t, p.ev, ip.d, resourceclient.Opening{
+func (p *planner) ephemeral(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Value, diag.List) {
+	ip := newInstancePlan(d)
+	v, ds := p.exchange.Open(t, p.ev, d, resourceclient.Opening{
 		Before: func(out []eval.Outcome) { ip.pre, ip.checked = out, true },
 		After:  func(out []eval.Outcome) { ip.post = out },
 		Wait: func(config cty.Value, pc *eval.ProviderConfig) bool {
-			why := p.ephemeralWaits(t, ip.d, config, pc)
+			why := p.ephemeralWaits(t, d, config, pc)
 			if why != "" {
-				p.exchange.Waits(ip.d.Addr(), why)
+				p.exchange.Waits(d.Addr(), why)
 			}
 			return why != ""
 		},
 	})
+	return ip, v, ds
 }
 
 // ephemeralWaits says why an ephemeral resource cannot be opened yet; "": it can.

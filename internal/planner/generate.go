@@ -25,7 +25,7 @@ func (p *planner) generateImports() {
 		g, ds := p.generate(t, it)
 		p.graph.Report(ds.Under(&it.Block.At).About(a.String()))
 		if g != nil {
-			p.generated = append(p.generated, g)
+			p.found.generated = append(p.found.generated, g)
 		}
 	}
 }
@@ -39,8 +39,8 @@ func (p *planner) unmetImports() {
 	t := p.graph.Task(p.ctx)
 	for _, it := range p.imports.Sorted() {
 		if planned == nil {
-			planned = make(map[addr.Instance]bool, len(p.plans))
-			for _, ip := range p.plans {
+			planned = make(map[addr.Instance]bool, len(p.found.plans))
+			for _, ip := range p.found.plans {
 				planned[ip.d.Addr()] = true
 			}
 		}

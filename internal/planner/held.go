@@ -20,7 +20,7 @@ func (p *planner) held(t *demand.Task, d *eval.Desired) bool {
 		return true
 	}
 	d.Value(t, nil)
-	ip, _ := d.Memo.(*instancePlan)
+	ip := p.found.instance(d)
 	return ip == nil || ip.refreshed != nil || !ip.looked
 }
 

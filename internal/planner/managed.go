@@ -13,41 +13,43 @@ import (
 
 // managedPlan is the planning of one instance of a managed resource, by one task.
 type managedPlan struct {
-	*instancePlan
-	p   *planner
-	t   *demand.Task
-	sub *resourceclient.Subject
+	p     *planner
+	t     *demand.Task
+	d     *eval.Desired
+	sub   *resourceclient.Subject
+	found *instancePlan // handed in when the instance is planned
 }
 
 // managed plans one instance of a managed resource and returns its planned value.
-func (p *planner) managed(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) {
-	d := ip.d
+func (p *planner) managed(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Value, diag.List) {
+	ip := newInstancePlan(d)
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
-		return cty.DynamicVal, ds
+		return ip, cty.DynamicVal, ds
 	}
 	unknown := cty.UnknownVal(s.Block.ImpliedType())
 	pc, more := d.Provider(t)
 	if ds = append(ds, more...); more.HasErrors() {
-		return unknown, ds
+		return ip, unknown, ds
 	}
 	ip.provider = pc.Addr
 	if wait := pc.Deferral(t); wait != nil {
-		v, more := p.putOffInstance(t, ip, plan.ProviderConfigUnknown, wait)
-		return v, append(ds, more...)
+		off, v, more := p.deferInstance(t, d, plan.ProviderConfigUnknown, wait)
+		off.provider = pc.Addr
+		return off, v, append(ds, more...)
 	}
 	prov, more := p.exchange.Configured(t, pc, &d.Resource.Config().At)
 	if ds = append(ds, more...); more.HasErrors() {
-		return unknown, ds
+		return ip, unknown, ds
 	}
 	if p.in.Mode != plan.Destroy {
 		if more = p.removed.StillWanted(d.Addr(), d.Resource.Config().At); more.HasErrors() {
-			return unknown, append(ds, more...)
+			return ip, unknown, append(ds, more...)
 		}
 	}
-	m := &managedPlan{ip, p, t, p.exchange.Subject(p.ev, d.Addr(), pc.Addr, s, prov)}
+	m := &managedPlan{p, t, d, p.exchange.Subject(p.ev, d.Addr(), pc.Addr, s, prov), ip}
 	v, more := m.plan()
-	return v, append(ds, more...)
+	return m.found, v, append(ds, more...)
 }
 
 // plan plans the instance once its provider runs.
@@ -59,7 +61,8 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 		return unknown, m.blame(ds)
 	}
 	if wait := m.importDeferral(old); wait != nil {
-		v, more := p.putOffInstance(t, m.instancePlan, plan.ImportUnknown, wait)
+		off, v, more := p.deferInstance(t, d, plan.ImportUnknown, wait)
+		off.provider, m.found = m.found.provider, off
 		return v, append(ds, more...)
 	}
 	now, imp, more := m.current(old)
@@ -72,8 +75,8 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 			return unknown, ds
 		}
 	}
-	m.looked = true
-	m.deposed, more = p.planDeposed(m.sub)
+	m.found.looked = true
+	m.found.deposed, more = p.planDeposed(m.sub)
 	ds = append(ds, more...)
 	switch p.in.Mode {
 	case plan.RefreshOnly:
@@ -82,8 +85,8 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 		v, more := m.planDestroy(now)
 		return v, m.blame(append(ds, more...))
 	}
-	m.checked = true
-	m.pre, more = d.Preconditions(t)
+	m.found.checked = true
+	m.found.pre, more = d.Preconditions(t)
 	if ds = append(ds, more...); more.HasErrors() {
 		return unknown, ds
 	}
@@ -92,7 +95,7 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 	if ds.HasErrors() {
 		return v, ds
 	}
-	m.post, more = d.Postconditions(t, v)
+	m.found.post, more = d.Postconditions(t, v)
 	return v, append(ds, more...)
 }
 
@@ -106,11 +109,11 @@ func (m *managedPlan) afterRefresh(now resourceclient.Object, ds diag.List) (cty
 		return cty.UnknownVal(m.sub.Schema.Block.ImpliedType()), ds // gone, or not made yet: what reads it cannot be told
 	}
 	v := resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
-	m.checked = true
+	m.found.checked = true
 	pre, more := m.d.Preconditions(m.t)
-	m.pre, ds = pre, append(ds, softened(more)...)
+	m.found.pre, ds = pre, append(ds, softened(more)...)
 	post, more := m.d.Postconditions(m.t, v)
-	m.post, ds = post, append(ds, softened(more)...)
+	m.found.post, ds = post, append(ds, softened(more)...)
 	return v, ds
 }
 
@@ -149,11 +152,11 @@ func (m *managedPlan) current(old resourceclient.Object) (resourceclient.Object,
 	}
 	if !p.refreshes(m.sub.Addr) && old.Moved {
 		var ds diag.List
-		m.refreshed, m.touched, ds = m.sub.Keep(old, old)
+		m.found.refreshed, m.found.touched, ds = m.sub.Keep(old, old)
 		return old, nil, ds
 	}
 	if !p.refreshes(m.sub.Addr) {
-		m.refreshed = old.Stored
+		m.found.refreshed = old.Stored
 		return old, nil, nil
 	}
 	now, ds := m.sub.Refresh(old, "")
@@ -161,10 +164,10 @@ func (m *managedPlan) current(old resourceclient.Object) (resourceclient.Object,
 		return old, nil, ds
 	}
 	var more diag.List
-	m.refreshed, m.touched, more = m.sub.Keep(old, now)
+	m.found.refreshed, m.found.touched, more = m.sub.Keep(old, now)
 	now.Stored = old.Stored
-	if m.touched || p.in.Mode == plan.RefreshOnly {
-		m.drift = p.driftChange(m.sub, old, now)
+	if m.found.touched || p.in.Mode == plan.RefreshOnly {
+		m.found.drift = p.driftChange(m.sub, old, now)
 	}
 	return now, nil, append(ds, more...)
 }
@@ -189,7 +192,7 @@ func (m *managedPlan) importObject(it *imports.Target) (resourceclient.Object, *
 		return m.sub.None(), nil, ds
 	}
 	obj.Stored = stored
-	m.refreshed, m.touched = stored, true // apply starts with the object in state
+	m.found.refreshed, m.found.touched = stored, true // apply starts with the object in state
 	return obj, imp, ds
 }
 

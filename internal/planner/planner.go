@@ -58,41 +58,7 @@ type planner struct {
 	walked   bool     // everything that is planned was demanded
 	unwanted sync.Map // addr.Instance to *demand.Cell[*orphanPlan], of a refresh-only plan
 	ending   ending
-
-	mu sync.Mutex
-	findings
-}
-
-// findings is what the tasks found, in any order. It is held by the lock of the
-// run until all of them are done.
-type findings struct {
-	plans        []*instancePlan
-	orphans      []*orphanPlan
-	vanished     []addr.Object // deposed objects that were found gone
-	generated    []*generatedPlan
-	deferred     []*plan.Deferred
-	none         []addr.ConfigResource // wanted by a limited plan, and without instances
-	checkResults []checks.Result
-}
-
-// instancePlan is what planning found out about one wanted instance. One task
-// writes it while it computes the instance; it is read when all tasks are done.
-type instancePlan struct {
-	d         *eval.Desired
-	change    *plan.Change
-	drift     *plan.Change
-	refreshed *state.Object // what state holds after refresh; nil if nothing
-	touched   bool          // whether refreshed differs from what state held
-	provider  addr.ProviderConfig
-	deposed   []*plan.Change
-	pre, post []eval.Outcome
-	checked   bool
-	looked    bool   // it was planned, not just read from state
-	deferred  bool   // it cannot be planned yet
-	failure   string // of a check's data source: why it could not be read
-	order     int    // index of the action that makes the new object, -1 without one
-
-	ends []addr.ConfigResource // of a data source: blocks it refers to of which something goes, before it is read
+	found    findings
 }
 
 // Make makes a plan. With errors the plan holds what could be planned and is
@@ -132,7 +98,7 @@ func newPlanner(ctx context.Context, in Input) *planner {
 		p.in.SkipRefresh = true // nothing is destroyed with what data sources say
 	}
 	o := in.Eval
-	o.Phase = p.exchange.Phase(p.value)
+	o.Phase = phase{p}
 	switch {
 	case in.Mode == plan.RefreshOnly:
 		o.Here, o.Kept = p.held, p.kept
@@ -215,7 +181,7 @@ func (p *planner) walkModule(w *parallel.Work[job], m *eval.Module) {
 				return
 			}
 			if ch.Deferred != nil {
-				p.putOff(c.Addr(), plan.InstancesUnknown, ch.Deferred)
+				p.postpone(c.Addr(), plan.InstancesUnknown, ch.Deferred)
 			}
 			for _, child := range ch.All {
 				w.Add(func(*demand.Task) { p.walkModule(w, child) })
@@ -239,15 +205,13 @@ func (p *planner) walkResource(w *parallel.Work[job], t *demand.Task, r *eval.Re
 		return
 	}
 	if in.Deferred != nil {
-		p.putOff(r.Addr().String(), plan.InstancesUnknown, in.Deferred)
+		p.postpone(r.Addr().String(), plan.InstancesUnknown, in.Deferred)
 	}
 	if p.in.Mode != plan.Destroy && !p.scope.limited() {
 		defer r.Whole(t)
 	}
 	if c := r.Addr().Config(); len(in.All) == 0 && p.scope.limited() && !p.scope.dropped[c] && !slices.ContainsFunc(p.scope.excludes, func(t addr.Target) bool { return t.ContainsConfig(c) }) {
-		p.mu.Lock()
-		p.none = append(p.none, c)
-		p.mu.Unlock()
+		add(&p.found, &p.found.none, c)
 	}
 	var rest []job
 	var first []*eval.Desired
@@ -270,40 +234,43 @@ func (p *planner) walkInstances(t *demand.Task, all []*eval.Desired) {
 	}
 }
 
-// value is what an instance is worth while planning.
+// value is the value of an instance while planning. What is found on the way is handed in.
 func (p *planner) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
-	ip := &instancePlan{d: d, order: -1}
-	if p.walked {
-		return p.fromState(t, ip) // an output reads what nothing else asked for, and that is not planned any more
+	if p.walked { // an output reads what nothing else asked for, and that is not planned any more
+		_, v, ds := p.fromState(t, d)
+		return v, ds
 	}
-	d.Memo = ip
-	p.mu.Lock()
-	p.plans = append(p.plans, ip)
-	p.mu.Unlock()
+	ip, v, ds := p.plan(t, d)
+	p.found.addInstance(ip)
+	return v, ds
+}
+
+// plan plans one instance.
+func (p *planner) plan(t *demand.Task, d *eval.Desired) (ip *instancePlan, v cty.Value, ds diag.List) {
 	if err := p.ctx.Err(); err != nil {
-		return cty.DynamicVal, diag.List{{Severity: diag.Error, Code: resourceclient.CodeInterrupted, Summary: "Not planned", Detail: "Planning was interrupted."}}
+		return newInstancePlan(d), cty.DynamicVal, diag.List{{Severity: diag.Error, Code: resourceclient.CodeInterrupted, Summary: "Not planned", Detail: "Planning was interrupted."}}
 	}
 	a := d.Addr()
 	if !p.scope.allows(a) {
-		return p.fromState(t, ip)
+		return p.fromState(t, d)
 	}
-	var v cty.Value
-	var ds diag.List
 	switch a.Resource.Mode {
 	case addr.Data:
-		v, ds = p.data(t, ip)
+		ip, v, ds = p.data(t, d)
 	case addr.Ephemeral:
-		v, ds = p.ephemeral(t, ip)
+		ip, v, ds = p.ephemeral(t, d)
 	default:
-		v, ds = p.managed(t, ip)
+		ip, v, ds = p.managed(t, d)
 	}
 	ds = ds.About(a.String())
 	if d.Resource.Config().Check != "" && ds.HasErrors() {
 		ip.failure = checks.Soften(ds)
 		ip.refreshed, ip.touched = nil, true // what was read before says nothing any more
 	}
-	return v, ds
+	return ip, v, ds
 }
+
+func newInstancePlan(d *eval.Desired) *instancePlan { return &instancePlan{d: d, order: -1} }
 
 // here reports whether an output may read an instance: with targets or exclusions
 // only if it is planned or in state.
@@ -312,7 +279,7 @@ func (p *planner) here(_ *demand.Task, d *eval.Desired) bool {
 		return true
 	}
 	a := d.Addr()
-	if ip, _ := d.Memo.(*instancePlan); ip != nil && p.scope.allows(a) {
+	if p.found.instance(d) != nil && p.scope.allows(a) {
 		return true
 	}
 	_, _, ok := p.prior.Object(addr.Object{Instance: a})
@@ -333,18 +300,18 @@ func Halted(ctx context.Context, ds diag.List) diag.List {
 }
 
 // fromState answers for an instance that is left out of the plan: what state has.
-func (p *planner) fromState(t *demand.Task, ip *instancePlan) (cty.Value, diag.List) {
-	d := ip.d
+func (p *planner) fromState(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Value, diag.List) {
+	ip := newInstancePlan(d)
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
-		return cty.DynamicVal, ds
+		return ip, cty.DynamicVal, ds
 	}
 	obj, pc, ok := p.prior.Object(addr.Object{Instance: d.Addr()})
 	if !ok {
-		return cty.UnknownVal(s.Block.ImpliedType()), ds
+		return ip, cty.UnknownVal(s.Block.ImpliedType()), ds
 	}
 	ip.refreshed, ip.provider = obj, pc
 	v, more := p.exchange.Decode(d.Addr(), obj, s, d.Resource.Provider())
 	ds = append(ds, more...)
-	return resourceclient.WithSensitive(v, obj.Sensitive, s), ds
+	return ip, resourceclient.WithSensitive(v, obj.Sensitive, s), ds
 }

@@ -13,7 +13,7 @@ import (
 // everything that such a resource depends on, too.
 func (p *planner) settle(deps *dependencies) {
 	needs := p.written(deps)
-	for _, ip := range p.plans {
+	for _, ip := range p.found.plans {
 		if ip.d.Addr().Resource.Mode != addr.Managed {
 			continue
 		}
@@ -69,7 +69,7 @@ func (p *planner) written(deps *dependencies) needs {
 	}
 	reads := eval.StaticDependents(p.in.Eval.Tree).Dependencies()
 	var first []addr.ConfigResource
-	for _, ip := range p.plans {
+	for _, ip := range p.found.plans {
 		if cbd := ip.d.Resource.Config().Lifecycle.CreateBeforeDestroy; cbd != nil && *cbd {
 			first = append(first, ip.d.Addr().Config())
 		}
@@ -114,7 +114,7 @@ func covers(have, all []addr.ConfigResource) bool {
 func (p *planner) forced(deps *dependencies) map[addr.ConfigResource]bool {
 	var todo []*eval.Resource
 	met := map[*eval.Resource]bool{}
-	for _, ip := range p.plans {
+	for _, ip := range p.found.plans {
 		r := ip.d.Resource
 		if cbd := r.Config().Lifecycle.CreateBeforeDestroy; cbd != nil && *cbd && !met[r] {
 			met[r] = true

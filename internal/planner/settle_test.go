@@ -47,10 +47,10 @@ func TestCreateBeforeDestroyOfChain(t *testing.T) {
 		deps := newDependencies(nil)
 		deps.total = total
 		p.settle(deps)
-		if len(p.plans) != n {
-			t.Fatalf("%d instances, want %d", len(p.plans), n)
+		if len(p.found.plans) != n {
+			t.Fatalf("%d instances, want %d", len(p.found.plans), n)
 		}
-		for _, ip := range p.plans {
+		for _, ip := range p.found.plans {
 			if ip.change == nil || ip.change.Op != plan.CreateThenDelete {
 				t.Errorf("total %d: %s: %+v, want %s", total, ip.d.Addr(), ip.change, plan.CreateThenDelete)
 			}

@@ -38,7 +38,7 @@ func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (c
 	}
 	life := m.d.Resource.Config().Lifecycle
 	c := &plan.Change{
-		Addr: m.sub.Addr, Prev: m.p.prev(m.sub.Addr), Provider: m.provider, Import: imp, Before: now.Value, After: resp.Planned,
+		Addr: m.sub.Addr, Prev: m.p.prev(m.sub.Addr), Provider: m.sub.Of, Import: imp, Before: now.Value, After: resp.Planned,
 		BeforeIdentity: now.Identity, AfterIdentity: resp.Identity,
 		Handling: plan.Handling{Private: resp.Private, SkipDestroy: life.Destroy != nil && !*life.Destroy, ConfigKnown: config.IsWhollyKnown()},
 	}
@@ -52,7 +52,7 @@ func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (c
 		c.AfterSensitive = resourceclient.SensitivePaths(s, c.After, given)
 		c.Undeclared = resourceclient.BySchema(c.AfterSensitive, given)
 	}
-	m.change = c
+	m.found.change = c
 	if ds.HasErrors() {
 		return unknown, ds
 	}
@@ -166,7 +166,7 @@ func (m *managedPlan) triggered() (bool, diag.List) {
 		}
 		for _, other := range target {
 			other.Value(t, nil)
-			ip, _ := other.Memo.(*instancePlan)
+			ip := m.p.found.instance(other)
 			if ip == nil || ip.change == nil {
 				continue
 			}

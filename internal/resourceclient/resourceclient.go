@@ -84,41 +84,22 @@ func (x *Exchange) call() (done func()) {
 	return func() { <-x.slots }
 }
 
-// Phase makes a phase of evaluation whose schemas and functions are those of the
-// providers.
-func (x *Exchange) Phase(value func(*demand.Task, *eval.Desired) (cty.Value, diag.List)) eval.Phase {
-	return phase{x, value}
-}
-
-type phase struct {
-	x     *Exchange
-	value func(*demand.Task, *eval.Desired) (cty.Value, diag.List)
-}
-
-// Value implements eval.Phase.
-func (p phase) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) { return p.value(t, d) }
-
-// Schema implements eval.Phase.
-func (p phase) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
-	return p.x.Schema(a)
-}
-
-// Function implements eval.Phase.
-func (p phase) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
+// Function returns a function of a provider, configured or not.
+func (x *Exchange) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
 	var prov provider.Provider
 	var ds diag.List
 	if pc != nil {
 		if v, ok := pc.Value(t); ok && !v.IsWhollyKnown() {
 			return UnknownFunction(), nil
 		}
-		prov, ds = p.x.Configured(t, pc, nil)
+		prov, ds = x.Configured(t, pc, nil)
 	} else {
-		prov, ds = p.x.o.Providers.Any(p.x.ctx, a)
+		prov, ds = x.o.Providers.Any(x.ctx, a)
 	}
 	if ds.HasErrors() {
 		return function.Function{}, ds
 	}
-	return ProviderFunction(p.x.ctx, prov, a, name, pc != nil)
+	return ProviderFunction(x.ctx, prov, a, name, pc != nil)
 }
 
 // Schema returns a provider's schema; its failure is told to the first who asks.

@@ -1,0 +1,89 @@
+package planner
+
+import (
+	"sync"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/checks"
+	"github.com/terrace-iac/terrace/internal/eval"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// findings are what the tasks found, in any order: each hands in what it found of an
+// instance when it is done with that, and others read it from then on. Once all tasks are
+// done the fields are read without the lock.
+type findings struct {
+	mu         sync.RWMutex
+	byInstance map[*eval.Desired]*instancePlan
+
+	plans        []*instancePlan
+	orphans      []*orphanPlan
+	vanished     []addr.Object // deposed objects that were found gone
+	generated    []*generatedPlan
+	deferred     []*plan.Deferred
+	none         []addr.ConfigResource // wanted by a limited plan, and without instances
+	checkResults []checks.Result
+}
+
+// instance is what was found of an instance, nil if nothing was yet.
+func (f *findings) instance(d *eval.Desired) *instancePlan {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.byInstance[d]
+}
+
+func (f *findings) addInstance(ip *instancePlan) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byInstance == nil {
+		f.byInstance = map[*eval.Desired]*instancePlan{}
+	}
+	f.byInstance[ip.d] = ip
+	f.plans = append(f.plans, ip)
+}
+
+// changesBeside reports whether anything but an instance is to change, or may be when it
+// can be planned.
+func (f *findings) changesBeside(d *eval.Desired) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for _, ip := range f.plans {
+		if ip.d != d && ip.pending() {
+			return true
+		}
+	}
+	return len(f.deferred) > 0
+}
+
+// add hands in a finding for one of the lists.
+func add[T any](f *findings, list *[]T, x T) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	*list = append(*list, x)
+}
+
+// An instancePlan is what planning found out about one wanted instance. The task that
+// computes the instance makes it, and hands it in as a whole.
+type instancePlan struct {
+	d         *eval.Desired
+	change    *plan.Change
+	drift     *plan.Change
+	refreshed *state.Object // what state holds after refresh; nil if nothing
+	touched   bool          // whether refreshed differs from what state held
+	provider  addr.ProviderConfig
+	deposed   []*plan.Change
+	pre, post []eval.Outcome
+	checked   bool
+	looked    bool   // it was planned, not just read from state
+	deferred  bool   // it cannot be planned yet
+	failure   string // of a check's data source: why it could not be read
+	order     int    // index of the action that makes the new object, -1 without one
+
+	ends []addr.ConfigResource // of a data source: blocks it refers to of which something goes, before it is read
+}
+
+// pending reports whether an instance is to change, or may be when it can be planned.
+func (ip *instancePlan) pending() bool {
+	return ip != nil && (ip.deferred || ip.change != nil && ip.change.Op != plan.NoOp)
+}
