@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
@@ -60,7 +61,7 @@ func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, di
 		}
 	}
 	in := e.evaluation(vars, now, true, false)
-	in.Phase = x.Phase(w.value)
+	in.Phase = w
 	in.Here = func(_ *demand.Task, d *eval.Desired) bool { return w.here(d.Addr()) }
 	g := &demand.Graph{}
 	ev := eval.New(g, in)
@@ -174,7 +175,8 @@ func (w *worth) here(a addr.Instance) bool {
 	return ok || a.Resource.Mode == addr.Ephemeral
 }
 
-func (w *worth) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+// Value implements eval.Phase.
+func (w *worth) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	a := d.Addr()
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
@@ -188,4 +190,14 @@ func (w *worth) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 		return resourceclient.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
 	}
 	return cty.UnknownVal(s.Block.ImpliedType()), ds
+}
+
+// Schema implements eval.Phase.
+func (w *worth) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
+	return w.x.Schema(a)
+}
+
+// Function implements eval.Phase.
+func (w *worth) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
+	return w.x.Function(t, a, pc, name)
 }

@@ -86,7 +86,7 @@ func (s *staticScope) Resolve(_ *demand.Task, ref hcl.Traversal, place *source.R
 		}
 	}
 	if name == "" {
-		return cty.DynamicVal, 1, diag.Errorf(&at, "Invalid reference", "A name must follow %q.", ref.RootName())
+		return cty.DynamicVal, 1, diag.Errorf(&at, "Invalid reference", "A reference has at least two parts here, as in local.region. A text stands in quotes.")
 	}
 	switch ref.RootName() {
 	case "var":
