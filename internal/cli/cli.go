@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/console"
 	"github.com/terrace-iac/terrace/internal/cli/explain"
 	"github.com/terrace-iac/terrace/internal/cli/fmtcmd"
+	"github.com/terrace-iac/terrace/internal/cli/graph"
 	"github.com/terrace-iac/terrace/internal/cli/importcmd"
 	"github.com/terrace-iac/terrace/internal/cli/initialize"
 	"github.com/terrace-iac/terrace/internal/cli/inspect"
@@ -60,7 +61,7 @@ func Table() *command.Table {
 			workspace.Commands(),
 			statecmd.Commands(),
 			metadata.Commands(),
-			[]command.Command{fmtcmd.Command(), importcmd.Command(), console.Command(), testcmd.Command()},
+			[]command.Command{fmtcmd.Command(), importcmd.Command(), console.Command(), testcmd.Command(), graph.Command()},
 			[]command.Command{backendcmd.Doctor()},
 			[]command.Command{initialize.Get(), login.Login(), login.Logout(), login.Push(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
 			[]command.Command{run.Command()},
@@ -69,7 +70,6 @@ func Table() *command.Table {
 			unitfiles.Commands(),
 			help.Commands(),
 		),
-		Later:  []string{"graph"},
 		Topics: help.Topics(),
 		Global: globalFlags(),
 		Common: func() command.Flags {

@@ -181,7 +181,7 @@ func (g *staticGraph) node(n *module.Node) {
 		g.reads[gate] = append(g.reads[gate], thing{path: n.Path, kind: "gate"})
 	}
 	blocks := slices.Collect(maps.Keys(n.Config.Resources))
-	refs := parallel.Map(len(blocks), 0, func(i int) []hcl.Traversal { return written(n.Config.Resources[blocks[i]]) })
+	refs := parallel.Map(len(blocks), 0, func(i int) []hcl.Traversal { return Written(n.Config.Resources[blocks[i]]) })
 	for i, a := range blocks {
 		from := thing{path: n.Path, kind: "resource", res: a}
 		g.reads[from] = append(g.reads[from], thing{path: n.Path, kind: "gate"})
@@ -190,8 +190,8 @@ func (g *staticGraph) node(n *module.Node) {
 	}
 }
 
-// written is what the text of a resource block refers to.
-func written(r *config.Resource) []hcl.Traversal {
+// Written is what the text of a resource block refers to.
+func Written(r *config.Resource) []hcl.Traversal {
 	refs := slices.Concat(r.DependsOn, config.References(r.Body))
 	for _, s := range []*config.Setting{r.Repeat.Count, r.Repeat.ForEach, r.Repeat.Enabled} {
 		if s != nil && s.Expr != nil {
@@ -245,4 +245,19 @@ func StaticOutputs(tree *module.Tree) func(name string) []addr.ConfigResource {
 	g := &staticGraph{reads: map[thing][]thing{}}
 	tree.Walk(g.node)
 	return func(name string) []addr.ConfigResource { return g.resources(thing{kind: "output", name: name}) }
+}
+
+// StaticProvider is the provider configuration that a reference in a module leads to, by
+// the text alone, with its block and the module that it stands in. The block is nil where
+// none is written. ok is false if the reference leads nowhere.
+func StaticProvider(n *module.Node, ref config.ProviderRef) (a addr.ProviderConfig, block *config.Provider, in *module.Node, ok bool) {
+	b, ds := Bind(n, ref)
+	if ds.HasErrors() {
+		return a, nil, nil, false
+	}
+	a = addr.ProviderConfig{Module: b.node.Path, Provider: b.src}
+	if b.cfg != nil {
+		a.Alias = b.cfg.Alias
+	}
+	return a, b.cfg, b.node, true
 }

@@ -17,7 +17,6 @@ type Table struct {
 	Common   func() Flags // those that every command understands
 	Units    func() Flags // those of commands on units
 	Topics   []Topic
-	Later    []string // commands of the peers that this program does not have yet
 }
 
 // A Topic is a page of help that is about no single command.
@@ -118,10 +117,6 @@ func (c *Call) Unknown(args []string) int {
 			return 0
 		}
 		fmt.Fprintf(c.Stderr, "%s has no global option %q. Options of a command go after its name.\n\nTo see the global options, run:\n  %s -help\n\n", t.Product, args[0], t.Program)
-		return 1
-	}
-	if slices.Contains(t.Later, args[0]) {
-		fmt.Fprintf(c.Stderr, "Error: Command not available\n\nThe command %q is not part of this version of %s. A later version will bring it.\nTo see the commands that there are, run:\n  %s -help\n", args[0], t.Product, t.Program)
 		return 1
 	}
 	fmt.Fprintf(c.Stderr, "%s has no command named %q.%s\n\nTo see all of %s's top-level commands, run:\n  %s -help\n\n", t.Product, args[0], t.Suggest(args[0]), t.Product, t.Program)

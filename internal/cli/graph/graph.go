@@ -1,0 +1,103 @@
+// Package graph is graph: what needs what in a configuration, for programs that draw.
+//
+// Main function: Command. The one rule: what stands in the graph is up to package depgraph.
+package graph
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/depgraph"
+	"github.com/terrace-iac/terrace/plan"
+)
+
+type options struct {
+	typ, plan string
+	cycles    bool
+	vars      []vars.Flag
+}
+
+// Command declares graph.
+func Command() command.Command {
+	return command.Command{
+		Name: "graph", Synopsis: "Generate a Graphviz graph of the steps in an operation", Usage: "[options]",
+		Units: command.InUnit,
+		Help: `Print what needs what in the configuration, in the DOT language that Graphviz
+draws. Nothing is evaluated, and no provider is asked. A graph of the units of
+an estate comes from "dag graph", and a page about its plan from
+"run --all plan --html".`,
+		Examples: []command.Example{
+			{Line: "graph | dot -Tsvg >graph.svg", Text: "Draw the configuration."},
+			{Line: "graph -type=plan-destroy", Text: "In which order is destroyed what the state has."},
+		},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &options{}
+			depth, verbose := 0, false
+			fs := command.Flags{
+				command.Text(&o.plan, "plan", "tfplan", "Draw a saved plan, with the instances that it changes.").Completes(command.Files),
+				command.Text(&o.typ, "type", "plan", "The operation: plan, plan-refresh-only, plan-destroy or apply. Without it plan, or with -plan the operation of that."),
+				command.Bool(&o.cycles, "draw-cycles", "Draw the edges of cycles in color."),
+				command.Int(&depth, "module-depth", "n", "Deprecated: it does nothing.").Hide(),
+				command.Bool(&verbose, "verbose", "").Hide(),
+			}
+			return append(fs, flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) > 0 {
+					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
+				}
+				return run(ctx, c, o)
+			}
+		},
+	}
+}
+
+func run(ctx context.Context, c *command.Call, o *options) int {
+	in := depgraph.Input{Type: depgraph.Type(o.typ)}
+	switch in.Type {
+	case "", depgraph.Plan, depgraph.RefreshOnly, depgraph.Destroy, depgraph.Apply:
+	default:
+		return c.Fail(diag.Errorf(nil, "Unsupported graph type", `The -type=... argument must be either "plan", "plan-refresh-only", "plan-destroy", or "apply".`))
+	}
+	po := project.Options{Vars: o.vars, Partial: true}
+	var saved *plan.Plan
+	if o.plan != "" {
+		f, ds := project.ReadPlanFile(ctx, c, o.vars, o.plan)
+		if ds.HasErrors() {
+			return c.Fail(ds)
+		}
+		saved, po.Saved, po.Workspace = f.Plan, f.Config, f.Backend.Workspace
+		in.Changes, in.State = saved.Changes, saved.Prior
+	}
+	p, ds := project.Load(ctx, c, po)
+	if p == nil {
+		return c.Fail(ds)
+	}
+	defer p.Close()
+	in.Tree = p.Engine.Tree()
+	switch {
+	case in.Type == "" && saved != nil && saved.Mode == plan.Destroy:
+		in.Type = depgraph.Destroy
+	case in.Type == "" && saved != nil:
+		in.Type = depgraph.Apply
+	case in.Type == "":
+		in.Type = depgraph.Plan
+	}
+	if in.Type == depgraph.Destroy && in.State == nil {
+		s, more := p.CurrentState(ctx)
+		if ds = append(ds, more...); more.HasErrors() {
+			return c.Fail(ds)
+		}
+		in.State = p.Translate(s)
+	}
+	c.Report.AsideHere(ds)
+	g := depgraph.Make(in)
+	if cycles := g.Cycles(); len(cycles) > 0 && !o.cycles {
+		c.Report.AsideHere(diag.Warnf(nil, "Cycle in the graph", "The graph has %d cycles. Use -draw-cycles to draw them in color.", len(cycles)))
+	}
+	fmt.Fprintln(c.Stdout, g.DOT(o.cycles))
+	return 0
+}
