@@ -11,6 +11,8 @@ import (
 	"hash/crc32"
 	"hash/crc64"
 	"io"
+
+	"github.com/ulikunitz/xz/lzma"
 )
 
 // # The xz container
@@ -26,13 +28,12 @@ var errXZ = errors.New("the xz data is damaged")
 
 type xzReader struct {
 	r     *counted
-	z     lzma
-	kind  byte // of the check
+	data  io.Reader // the content of the current block
+	kind  byte      // of the check
 	check hash.Hash
 	state xzState
 	err   error
 	block int64 // where the current block's data began, in bytes read
-	first bool  // whether the next chunk must reset the dictionary
 }
 
 type xzState uint8
@@ -40,7 +41,7 @@ type xzState uint8
 const (
 	xzStream xzState = iota
 	xzBlock
-	xzChunk
+	xzData
 	xzEnd
 )
 
@@ -73,20 +74,39 @@ func newXZ(r io.Reader) (io.Reader, error) {
 }
 
 func (x *xzReader) Read(p []byte) (int, error) {
-	for len(x.z.out) == 0 {
-		if x.err != nil {
-			return 0, x.err
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for x.err == nil {
+		n, err := 0, error(nil)
+		if x.state == xzData {
+			n, err = x.content(p)
+		} else {
+			err = x.step()
 		}
-		if err := x.step(); err != nil {
-			if err == io.ErrUnexpectedEOF || x.state != xzEnd && err == io.EOF {
-				err = fmt.Errorf("%w: it ends too early", errXZ)
-			}
-			x.err = err
+		if err == io.ErrUnexpectedEOF || x.state != xzEnd && err == io.EOF {
+			err = fmt.Errorf("%w: it ends too early", errXZ)
+		}
+		if x.err = err; n > 0 {
+			return n, nil
 		}
 	}
-	n := copy(p, x.z.out)
-	x.z.out = x.z.out[n:]
-	return n, nil
+	return 0, x.err
+}
+
+// content reads what a block holds. At the end of it the check is compared.
+func (x *xzReader) content(p []byte) (int, error) {
+	n, err := x.data.Read(p)
+	if x.check != nil {
+		x.check.Write(p[:n])
+	}
+	switch {
+	case err == io.EOF:
+		err = x.endBlock()
+	case err != nil && err != io.ErrUnexpectedEOF:
+		err = fmt.Errorf("%w: %w", errXZ, err)
+	}
+	return n, err
 }
 
 func (x *xzReader) step() error {
@@ -95,8 +115,6 @@ func (x *xzReader) step() error {
 		return x.header()
 	case xzBlock:
 		return x.blockHeader()
-	case xzChunk:
-		return x.chunk()
 	default:
 		return x.next()
 	}
@@ -168,103 +186,19 @@ func (x *xzReader) blockHeader() error {
 	if flags&0x03 != 0 || id != 0x21 || n != 1 {
 		return errors.New("the xz data uses a filter other than LZMA2")
 	}
-	if err := x.z.setDict(props); err != nil {
-		return err
-	}
-	if x.check != nil {
-		x.check.Reset()
-	}
-	x.block, x.first, x.state = x.r.n, true, xzChunk
-	return nil
-}
-
-// setDict makes the dictionary that the properties of a filter ask for.
-func (z *lzma) setDict(props byte) error {
 	if props > 40 {
 		return errXZ
 	}
-	size := uint64(2|props&1) << (props/2 + 11)
-	if size > maxDict {
-		return fmt.Errorf("the xz data wants a dictionary of %d bytes, more than the %d that are allowed", size, maxDict)
+	dict := uint64(2|props&1) << (props/2 + 11)
+	if dict > maxDict {
+		return fmt.Errorf("the xz data wants a dictionary of %d bytes, more than the %d that are allowed", dict, maxDict)
 	}
-	if len(z.dict) != int(size) {
-		z.dict = make([]byte, size)
+	x.block, x.state = x.r.n, xzData // before the reader takes the head of the first chunk
+	if x.data, err = (lzma.Reader2Config{DictCap: int(dict)}).NewReader2(x.r); err != nil {
+		return fmt.Errorf("%w: %w", errXZ, err)
 	}
-	z.at, z.full, z.total = 0, 0, 0
-	return nil
-}
-
-// chunk reads one LZMA2 chunk, or the end of the block.
-func (x *xzReader) chunk() error {
-	control, err := x.r.ReadByte()
-	if err != nil {
-		return err
-	}
-	z := &x.z
-	z.out = z.out[:0]
-	switch {
-	case control == 0:
-		return x.endBlock()
-	case control == 1 || control >= 0xe0:
-		z.at, z.full, z.total = 0, 0, 0
-	case x.first || control > 2 && control < 0x80:
-		return errXZ
-	}
-	if control < 0x80 {
-		h, err := x.bytes(2)
-		if err != nil {
-			return err
-		}
-		raw, err := x.bytes(int(binary.BigEndian.Uint16(h)) + 1)
-		if err != nil {
-			return err
-		}
-		for _, b := range raw {
-			z.put(b)
-		}
-		x.first = x.first && control != 1
-		return x.feed()
-	}
-	return x.compressed(control)
-}
-
-func (x *xzReader) compressed(control byte) error {
-	z := &x.z
-	h, err := x.bytes(4)
-	if err != nil {
-		return err
-	}
-	size := int(control&0x1f)<<16 + int(binary.BigEndian.Uint16(h)) + 1
-	packed := int(binary.BigEndian.Uint16(h[2:])) + 1
-	if control >= 0xc0 {
-		props, err := x.r.ReadByte()
-		if err != nil {
-			return err
-		}
-		if err := z.setProps(props); err != nil {
-			return err
-		}
-	}
-	if z.literals == nil {
-		return errXZ // no properties were ever given
-	}
-	if control >= 0xa0 {
-		z.resetState()
-	}
-	x.first = false
-	in, err := x.bytes(packed)
-	if err != nil {
-		return err
-	}
-	if err := z.chunk(in, size); err != nil {
-		return err
-	}
-	return x.feed()
-}
-
-func (x *xzReader) feed() error {
 	if x.check != nil {
-		x.check.Write(x.z.out)
+		x.check.Reset()
 	}
 	return nil
 }
