@@ -1,8 +1,8 @@
 // Package units opens units for commands: one in the working folder, or those that the
 // flags choose, with credentials, providers and modules as the command line has them.
 //
-// Main type: Session, a unit that a command runs in. The one rule: what is wrong with a
-// unit's files is told with their text, by FailWith and Beside.
+// Main functions: Options, Open and Surroundings. The one rule: what is wrong with a
+// unit's files is reported with their text, by FailWith and Beside.
 package units
 
 import (
