@@ -146,7 +146,8 @@ func (b *Body) Expr(a *Attr) hclsyntax.Expression { return b.attribute(a).Expr }
 
 // Text is what an argument of the body is set to, as written.
 func (b *Body) Text(a *Attr) string {
-	p := b.file.at(a.start)
+	var p parser
+	p.from(b.file, a.start)
 	p.next()
 	p.next()
 	return p.src[p.tok.off:a.end.off]
@@ -183,7 +184,8 @@ func (b *Block) LabelRanges() []hcl.Range {
 
 // header reads the places of type, labels and brace again.
 func (b *Block) header() (typ hcl.Range, labels []hcl.Range, brace hcl.Range) {
-	p := b.Body.file.at(b.start)
+	var p parser
+	p.from(b.Body.file, b.start)
 	typ = p.tokRange()
 	p.next()
 	_, labels, _ = p.labels()

@@ -222,17 +222,17 @@ func (p *parser) labels() (labels []string, at []hcl.Range, ok bool) {
 	}
 }
 
-// at is a parser that builds, before the token that begins at a place.
-func (f *File) at(start place) *parser {
-	p := &parser{name: f.Name, lines: true, build: true}
+// from makes p a parser that builds, before the token that begins at a place.
+func (p *parser) from(f *File, start place) {
+	*p = parser{name: f.Name, lines: true, build: true}
 	p.src, p.mark = f.text, start.mark()
 	p.scan()
-	return p
 }
 
 // attribute builds an argument.
 func (b *Body) attribute(a *Attr) *hclsyntax.Attribute {
-	p := b.file.at(a.start)
+	var p parser
+	p.from(b.file, a.start)
 	out := &hclsyntax.Attribute{Name: a.Name, NameRange: p.tokRange()}
 	p.next()
 	out.EqualsRange = p.tokRange()
@@ -275,7 +275,9 @@ func (b *Block) Syntax() *hclsyntax.Block {
 		out.CloseBraceRange = hcl.Range{Filename: b.Body.file.Name, Start: start, End: end}
 		return out
 	}
-	out.CloseBraceRange = b.Body.file.at(b.Body.end).tokRange()
+	var p parser
+	p.from(b.Body.file, b.Body.end)
+	out.CloseBraceRange = p.tokRange()
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"weak"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
@@ -280,14 +281,30 @@ type bodyKey struct {
 	schema *schema.Block
 }
 
-// body is a body read once.
+// body is a body that was read. What was read may be dropped when nobody uses it, and is
+// read again then: its expressions take twenty times the memory of their text.
 type body struct {
-	once sync.Once
-	b    *lang.Body
-	ds   diag.List
+	mu   sync.Mutex
+	b    weak.Pointer[lang.Body]
+	read bool
+	ds   diag.List // of the first time; those of others are the same
 }
 
-// compileBody reads a body with a schema, once. Its messages are returned to the first caller only.
+func (b *body) get(src hcl.Body, s *schema.Block) *lang.Body {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if out := b.b.Value(); out != nil {
+		return out
+	}
+	out, ds := lang.CompileBody(src, s)
+	b.b = weak.Make(out)
+	if !b.read {
+		b.ds, b.read = ds, true
+	}
+	return out
+}
+
+// compileBody reads a body with a schema. Its messages are returned to the first caller only.
 func (ev *Evaluator) compileBody(owner any, src hcl.Body, s *schema.Block) (*lang.Body, diag.List) {
 	k := bodyKey{owner, s}
 	all := ev.compiled
@@ -301,13 +318,13 @@ func (ev *Evaluator) compileBody(owner any, src hcl.Body, s *schema.Block) (*lan
 		all.bodies[k] = b
 	}
 	all.mu.Unlock()
-	b.once.Do(func() { b.b, b.ds = lang.CompileBody(src, s) })
+	out := b.get(src, s)
 	if len(b.ds) > 0 {
 		if _, again := ev.told.LoadOrStore(b, true); !again {
-			return b.b, slices.Clone(b.ds)
+			return out, slices.Clone(b.ds)
 		}
 	}
-	return b.b, nil
+	return out, nil
 }
 
 // BodyFailed reports whether reading the body of a block had errors.

@@ -119,8 +119,8 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 	return p, ds
 }
 
-// heapPerByte is how many bytes of memory the syntax tree of a byte of
-// configuration takes, with what is thrown away while it is made.
+// heapPerByte is up to how many bytes of memory for a byte of configuration the
+// collector waits: about what its expressions take, all of them built.
 const heapPerByte = 26
 
 // expect readies the collector for the configuration of the working folder, or
