@@ -14,6 +14,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/configcmd"
 	"github.com/terrace-iac/terrace/internal/cli/console"
+	"github.com/terrace-iac/terrace/internal/cli/execcmd"
 	"github.com/terrace-iac/terrace/internal/cli/explain"
 	"github.com/terrace-iac/terrace/internal/cli/fmtcmd"
 	"github.com/terrace-iac/terrace/internal/cli/graph"
@@ -61,7 +62,7 @@ func Table() *command.Table {
 			workspace.Commands(),
 			statecmd.Commands(),
 			metadata.Commands(),
-			[]command.Command{fmtcmd.Command(), importcmd.Command(), console.Command(), testcmd.Command(), graph.Command()},
+			[]command.Command{fmtcmd.Command(), importcmd.Command(), console.Command(), testcmd.Command(), graph.Command(), planning.Drift(), execcmd.Command()},
 			[]command.Command{backendcmd.Doctor()},
 			[]command.Command{initialize.Get(), login.Login(), login.Logout(), login.Push(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
 			[]command.Command{run.Command()},

@@ -201,11 +201,12 @@ const floors = `
 	internal/cli/project, internal/testrun < internal/cli/testcmd;
 	internal/eval, plan, state < internal/depgraph;
 	internal/cli/project, internal/depgraph < internal/cli/graph;
+	internal/cli/command < internal/cli/execcmd;
 	internal/cli/flags, internal/format, internal/textdiff < internal/cli/fmtcmd;
 	internal/telemetry/otlp, internal/cli/units < internal/cli/measure;
 	internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
-	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd, internal/cli/graph
+	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd, internal/cli/graph, internal/cli/execcmd
 	< internal/cli;
 	internal/cli < cmd/terrace;
 	# For programs that embed Terrace: what the command line does to a folder.

@@ -64,6 +64,9 @@ type halt struct {
 // runAll runs a command over the units below the working folder, or applies the saved
 // plan of the one unit in it.
 func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flags, args []string) int {
+	if name == "drift" {
+		name, args = "plan", append([]string{"-refresh-only"}, args...)
+	}
 	r := &estateRun{Call: c, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay()}
 	if c.SpareHeap != nil {
 		c.SpareHeap() // an estate has many units, and a machine often little memory

@@ -1,0 +1,58 @@
+// Package execcmd is exec: a program that runs as the programs of a unit do.
+//
+// Main function: Command. The one rule: the program has the terminal and the streams of the
+// command, and its status is that of the command.
+package execcmd
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// Command declares exec.
+func Command() command.Command {
+	return command.Command{
+		Name: "exec", Synopsis: "Run a program with the inputs and credentials of a unit", Usage: "[options] -- PROGRAM [ARGS]",
+		Units: command.InUnit | command.Uninitialized,
+		Help: `Run a program in the folder of the unit, with its inputs in variables
+TF_VAR_name, what its extra_arguments blocks add to the environment, and the
+credentials of its role. What stands behind -- belongs to the program. The
+command ends with the status of the program.`,
+		Args:     []command.Arg{{Name: "PROGRAM", Help: "The program and its arguments.", Repeated: true}},
+		Examples: []command.Example{{Line: "exec -- sh -c 'echo $TF_VAR_region'", Text: "Print an input."}},
+		Prepare: func() (command.Flags, command.Run) {
+			inside := false
+			fs := command.Flags{command.Bool(&inside, "in-download-dir", "Run the program where the module of the unit is, not in the folder of the unit.").WithTwoDashes()}
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) == 0 {
+					return c.UsageError("No program given", "Name the program to run behind --, for example \"exec -- env\".")
+				}
+				return run(ctx, c, inside)
+			}
+		},
+	}
+}
+
+func run(ctx context.Context, c *command.Call, inside bool) int {
+	if c.Unit == nil {
+		return c.Fail(diag.Errorf(nil, "Not in a unit", "There is no unit in %s, whose inputs the program would have. Run exec in the folder of a unit.", c.Dir))
+	}
+	dir := c.Dir
+	if !inside {
+		dir = c.KeepDir()
+	}
+	err := c.Run(ctx, sys.Command{
+		Path: c.Arg(0), Args: c.Args[1:], Dir: dir, Env: c.Unit.Programs(), Foreground: true,
+		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+	})
+	if err == nil {
+		return 0
+	}
+	if code, ran := sys.ExitCode(err); ran && code > 0 {
+		return code
+	}
+	return c.Fail(diag.Errorf(nil, "Program not run", "The program %q failed: %s.", c.Arg(0), err))
+}

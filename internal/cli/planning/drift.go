@@ -1,0 +1,53 @@
+package planning
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/internal/cli/command"
+)
+
+// Drift declares drift, which is a refresh-only plan by another name. Over several units
+// package run makes it one.
+func Drift() command.Command {
+	return command.Command{
+		Name: "drift", Synopsis: "Show what has changed outside of Terrace", Usage: "[options]",
+		Units: command.InUnit | command.NeedsInputs | command.OverEstate,
+		Help: `Look at all objects that the state has, and report which of them are no
+longer as they were left. Nothing is changed, neither infrastructure nor
+state: "apply -refresh-only" takes the changes over into the state, and
+"apply" undoes them. With --all, the units of an estate have one report, which
+tells a change that several units have once. -json prints the report as events,
+and --html writes it as a page.`,
+		Examples: []command.Example{
+			{Line: "drift -detailed-exitcode", Text: "End with 2 if anything has changed, for a schedule in CI."},
+			{Line: "drift --all --html drift.html", Text: "Look at a whole estate, and write a page."},
+		},
+		Exits: []command.Exit{
+			{Code: 0, Help: "Everything was looked at; with -detailed-exitcode, and nothing has changed."},
+			{Code: 1, Help: "There was an error."},
+			{Code: 2, Help: "With -detailed-exitcode: something has changed."},
+		},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &planOptions{}
+			fs := o.Declare()
+			for i := range fs {
+				switch fs[i].Name {
+				case "destroy", "refresh-only", "refresh", "replace":
+					fs[i] = fs[i].Hide()
+				}
+			}
+			fs = append(fs, command.Bool(&o.detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means that nothing has changed, 1 an error, 2 that something has."))
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) > 0 {
+					return c.UsageError("Too many command line arguments", "To specify a working directory, use the global -chdir flag.")
+				}
+				if !o.Json.Use(c.Report) {
+					return 1
+				}
+				defer c.Report.Finish()
+				o.RefreshOnly = true
+				return runPlan(ctx, c, o)
+			}
+		},
+	}
+}
