@@ -94,6 +94,9 @@ const (
 	// TakesUnitFlags commands take the flags of units though they run in no unit: they
 	// are about units themselves.
 	TakesUnitFlags
+	// EachFolder commands run, over many units, in the folder of each as it is, and know
+	// nothing of units.
+	EachFolder
 )
 
 // Has reports whether all of some properties hold.

@@ -33,7 +33,7 @@ type options struct {
 func Command() command.Command {
 	return command.Command{
 		Name: "fmt", Synopsis: "Reformat your configuration in the standard style", Usage: "[options] [target...]",
-		Mixed: true,
+		Mixed: true, Units: command.EachFolder,
 		Help: `Rewrites configuration files to a canonical format: those with the
 extensions .tf, .tofu, .tfvars, .tftest.hcl and .tofutest.hcl.
 

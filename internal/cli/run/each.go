@@ -30,7 +30,7 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	switch {
 	case found && cmd.Units.Has(command.OverEstate):
 		return runAll(ctx, c, name, f, args)
-	case found && (cmd.Units.Has(command.OneUnit) || !cmd.Units.Has(command.InUnit)), slices.Contains(aboutOne, name):
+	case found && (cmd.Units.Has(command.OneUnit) || !cmd.Units.Has(command.InUnit) && !cmd.Units.Has(command.EachFolder)), slices.Contains(aboutOne, name):
 		return c.Fail(diag.Errorf(nil, "Command is about one unit", "%q cannot be run with --all: it is about one unit. Run it in the unit's own folder.", name))
 	case !found:
 		return c.Unknown(append([]string{name}, args...))
@@ -100,6 +100,10 @@ func runOne(ctx context.Context, c *command.Call, cmd *command.Command, res *est
 	n := c.Below(u.Dir)
 	n.Command, n.Stdout = cmd, unitLines{n.Stdout, u.Name}
 	n.Report.Open()
+	if cmd.Units.Has(command.EachFolder) {
+		res.Code = n.Do(ctx, cmd, slices.Clone(args))
+		return
+	}
 	one := *f
 	one.Report, one.ReportSchema, one.OutDir, one.JSONOutDir = "", "", "", ""
 	one.NoDeprecation, one.Idle, one.Experiments = true, nil, nil // told already

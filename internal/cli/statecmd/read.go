@@ -129,13 +129,19 @@ func runShow(ctx context.Context, c *command.Call, o *common, reveal bool) int {
 	}
 	sc := p.Schemas(ctx)
 	one = p.Translate(one)
-	if o.json.On {
+	if o.json.On || o.json.Into != "" {
 		doc, err := planjson.State(one, sc, statefile.Version)
+		if err == nil && o.json.On {
+			_, err = fmt.Fprintf(c.Stdout, "%s\n", doc)
+		} else if err == nil {
+			_, err = fmt.Fprintf(c.Report.Stream.Out, "%s\n", doc)
+		}
 		if err != nil {
 			return c.Fail(append(ds, flags.NotWritten(err)...))
 		}
-		fmt.Fprintf(c.Stdout, "%s\n", doc)
-		return c.Report.Status(append(ds, sc.Ds...))
+		if o.json.On {
+			return c.Report.Status(append(ds, sc.Ds...))
+		}
 	}
 	if err := view.State(c.Stdout, c.Report.Human.Style, one, sc, reveal); err != nil {
 		return 1
@@ -162,7 +168,11 @@ func pull() command.Command {
 				if s == nil {
 					return 0
 				}
-				if err := statefile.Write(c.Stdout, s, false); err != nil {
+				err := statefile.Write(c.Stdout, s, false)
+				if err == nil {
+					_, err = fmt.Fprintln(c.Stdout) // an empty line, as the peers print
+				}
+				if err != nil {
 					return c.Fail(flags.NotWritten(err))
 				}
 				return 0
