@@ -58,7 +58,13 @@ func (t *Table) Complete(words []string, from Source) (out []string, ok bool) {
 	}
 	out = matching(t.names(cmd.Name+" "), last)
 	if len(cmd.Args) > 0 {
-		more, ok := candidates(cmd.Args[len(cmd.Args)-1].Complete, nil, last, from)
+		given := 0
+		for _, w := range rest {
+			if !strings.HasPrefix(w, "-") {
+				given++
+			}
+		}
+		more, ok := candidates(cmd.Args[min(given, len(cmd.Args)-1)].Complete, nil, last, from)
 		return append(out, more...), ok || len(out) > 0
 	}
 	return out, true
