@@ -40,7 +40,7 @@ const floors = `
 	diag < internal/demand;
 	diag, internal/sys < internal/cliconfig, internal/telemetry;
 	diag, internal/atomicfile < internal/lock;
-	internal/sys < internal/transfer, internal/aws, internal/gcp;
+	internal/sys < internal/transfer, internal/aws, internal/gcp, internal/azure;
 	internal/transfer, internal/cliconfig < internal/oci;
 	internal/transfer, internal/telemetry < internal/telemetry/otlp;
 	diag, internal/parallel, internal/value, internal/archive, internal/filelock,
@@ -96,9 +96,11 @@ const floors = `
 	internal/backend, internal/backend/rest < internal/backend/cos;
 	internal/backend, internal/backend/rest < internal/backend/oss;
 	internal/backend, internal/backend/rest, internal/gcp < internal/backend/gcs;
+	internal/backend, internal/backend/rest, internal/azure < internal/backend/azurerm;
 	internal/backend < internal/backend/inmem;
 	internal/backend, internal/state/store/local < internal/backend/local;
-	internal/backend/consul,
+	internal/backend/azurerm,
+	  internal/backend/consul,
 	  internal/backend/cos,
 	  internal/backend/etcdv3,
 	  internal/backend/gcs,

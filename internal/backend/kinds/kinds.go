@@ -11,6 +11,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/azurerm"
 	"github.com/terrace-iac/terrace/internal/backend/consul"
 	"github.com/terrace-iac/terrace/internal/backend/cos"
 	"github.com/terrace-iac/terrace/internal/backend/etcdv3"
@@ -27,6 +28,7 @@ import (
 // All are the kinds, in the order of their names.
 func All() []backend.Kind {
 	return []backend.Kind{
+		azurerm.Kind(),
 		consul.Kind(),
 		cos.Kind(),
 		etcdv3.Kind(),
@@ -54,7 +56,7 @@ var dropped = map[string]string{
 }
 
 // elsewhere are the kinds of the peers that are not in All.
-var elsewhere = []string{"azurerm", "cloud", "remote"}
+var elsewhere = []string{"cloud", "remote"}
 
 // Unknown is the message for a name that no kind has.
 func Unknown(name string) diag.List {

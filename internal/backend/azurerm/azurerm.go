@@ -1,0 +1,410 @@
+// Package azurerm is the backend "azurerm": state in a blob of Azure Storage, locked by a
+// lease on it.
+//
+// Main types: Kind opens a container, an object is the state of one workspace. The one
+// rule: what is written carries the lease that the run holds, and replaces only what the run has read.
+package azurerm
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/azure"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/rest"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Kind is the backend "azurerm".
+func Kind() backend.Kind {
+	types := map[string]cty.Type{}
+	for _, name := range []string{"storage_account_name", "container_name", "key", "environment", "metadata_host", "resource_group_name", "subscription_id", "tenant_id", "endpoint",
+		"customer_provided_key", "encryption_scope", "access_key", "sas_token", "client_id", "client_id_file_path", "client_certificate", "client_certificate_path", "client_certificate_password",
+		"client_secret", "client_secret_file_path", "ado_service_connection_id", "oidc_token", "oidc_token_file_path", "oidc_request_url", "oidc_request_token", "msi_endpoint"} {
+		types[name] = cty.String
+	}
+	for _, name := range []string{"snapshot", "use_oidc", "use_msi", "use_aks_workload_identity", "use_cli", "use_azuread_auth"} {
+		types[name] = cty.Bool
+	}
+	types["timeout_seconds"] = cty.Number
+	return backend.Kind{Name: "azurerm", Schema: &schema.Block{Attributes: backend.Optional(types, "storage_account_name", "container_name", "key")}, Open: open}
+}
+
+// version is that of the interface; the emulator knows it too.
+const version = "2021-12-02"
+
+type container struct {
+	s                       backend.Services
+	account, container, key string
+	base                    string // URL of the container
+	snapshot                bool
+	customerKey, scope      string
+	sas                     string
+	ad                      bool
+	session                 *azure.Session
+	manager, storage        string // resources to get tokens for
+	subscription, group     string
+	client                  *rest.Client
+
+	mu      sync.Mutex
+	signing []byte // the account's key; nil until it was found
+}
+
+// An environment is one of Azure's clouds.
+type environment struct{ login, manager, suffix, audience string }
+
+func environments(name string) (environment, bool) {
+	switch strings.ToLower(name) {
+	case "", "public", "global", "canary":
+		return environment{"login.microsoftonline.com", "https://management.azure.com", "core.windows.net", "api://AzureADTokenExchange"}, true
+	case "usgovernment", "usgovernmentl4", "usgovernmentl5", "dod":
+		return environment{"login.microsoftonline.us", "https://management.usgovcloudapi.net", "core.usgovcloudapi.net", "api://AzureADTokenExchangeUSGov"}, true
+	case "china":
+		return environment{"login.chinacloudapi.cn", "https://management.chinacloudapi.cn", "core.chinacloudapi.cn", "api://AzureADTokenExchangeChina"}, true
+	}
+	return environment{}, false
+}
+
+func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
+	a := backend.NewArgs(cfg, s.Env)
+	b := &container{
+		s: s, account: a.Required("storage_account_name"), container: a.Required("container_name"), key: a.Required("key"),
+		snapshot: a.Bool("snapshot", false, "ARM_SNAPSHOT"), ad: a.Bool("use_azuread_auth", false, "ARM_USE_AZUREAD"),
+		customerKey: a.String("customer_provided_key", "", "ARM_CUSTOMER_PROVIDED_KEY"), scope: a.String("encryption_scope", "", "ARM_ENCRYPTION_SCOPE", "ARM_ENCYRPTION_SCOPE"),
+		sas:          strings.TrimPrefix(a.String("sas_token", "", "ARM_SAS_TOKEN"), "?"),
+		subscription: a.String("subscription_id", "", "ARM_SUBSCRIPTION_ID"), group: a.String("resource_group_name", ""),
+	}
+	if !regexp.MustCompile(`^[a-z0-9]{3,24}$`).MatchString(b.account) && b.account != "" {
+		a.Fail("storage_account_name", "The %q must be 3 to 24 lower-case letters and digits", "storage_account_name")
+	}
+	if !regexp.MustCompile(`^[a-z0-9$]([a-z0-9-]{1,61})[a-z0-9]$`).MatchString(b.container) && b.container != "" {
+		a.Fail("container_name", "The %q must be 3 to 63 lower-case letters, digits and hyphens", "container_name")
+	}
+	if raw, err := base64.StdEncoding.DecodeString(b.customerKey); b.customerKey != "" && (err != nil || len(raw) != 32) {
+		a.Fail("customer_provided_key", "The %q is not 32 bytes in base64", "customer_provided_key")
+	}
+	if b.customerKey != "" && b.scope != "" {
+		a.Fail("encryption_scope", "Only one of %q and %q can be set", "customer_provided_key", "encryption_scope")
+	}
+	env, ok := environments(a.String("environment", "", "ARM_ENVIRONMENT"))
+	if !ok {
+		a.Fail("environment", "The %q is none of public, usgovernment and china", "environment")
+	}
+	timeout := time.Duration(a.Int("timeout_seconds", 300, "ARM_TIMEOUT_SECONDS")) * time.Second
+	b.client = &rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: timeout}, Retries: 5, Sleep: s.Sleep, Now: s.Now, Prepare: b.prepare}
+	if host := a.String("metadata_host", "", "ARM_METADATA_HOST"); host != "" && ok {
+		if a.IsSet("environment") {
+			a.Fail("metadata_host", "Only one of %q and %q can be set", "metadata_host", "environment")
+		}
+		var err error
+		if env, err = b.metadata(ctx, host, env); err != nil {
+			a.Fail("metadata_host", "%s", err)
+		}
+	}
+	key := a.String("access_key", "", "ARM_ACCESS_KEY")
+	if key != "" {
+		raw, err := base64.StdEncoding.DecodeString(key)
+		if err != nil {
+			a.Fail("access_key", "The %q is not valid base64", "access_key")
+		}
+		b.signing = raw
+	}
+	o := b.login(a, env)
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	b.manager, b.storage = env.manager, "https://storage.azure.com"
+	b.base = "https://" + b.account + ".blob." + env.suffix + "/" + b.container
+	name := fmt.Sprintf("azurerm %+v\x00%s\x00%v", o, s.Dir, s.Env)
+	b.session = s.Shared.Get(name, func() any {
+		return azure.Open(o, azure.Services{Env: s.Env, Dir: s.Dir, Transport: s.Transport, Run: s.Run, Now: s.Now})
+	}).(*azure.Session)
+	return b, nil
+}
+
+// login reads how to log in.
+func (b *container) login(a *backend.Args, env environment) azure.Options {
+	// either is a value, or that of a file; both must be the same.
+	either := func(name, file string, values, files []string) string {
+		v, path := a.String(name, "", values...), a.String(file, "", files...)
+		if path == "" {
+			return v
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(b.s.Dir, path)
+		}
+		text, err := os.ReadFile(path)
+		got := strings.TrimSpace(string(text))
+		switch {
+		case err != nil:
+			a.Fail(file, "The file that %q names cannot be read", file)
+		case v != "" && v != got:
+			a.Fail(file, "The %q and the file that %q names say different things", name, file)
+		}
+		return got
+	}
+	return azure.Options{
+		Login: env.login, Audience: env.audience, Tenant: a.String("tenant_id", "", "ARM_TENANT_ID"),
+		Client:              either("client_id", "client_id_file_path", []string{"ARM_CLIENT_ID"}, []string{"ARM_CLIENT_ID_FILE_PATH"}),
+		Certificate:         a.String("client_certificate", "", "ARM_CLIENT_CERTIFICATE"),
+		CertificatePath:     a.String("client_certificate_path", "", "ARM_CLIENT_CERTIFICATE_PATH"),
+		CertificatePassword: a.String("client_certificate_password", "", "ARM_CLIENT_CERTIFICATE_PASSWORD"),
+		Secret:              either("client_secret", "client_secret_file_path", []string{"ARM_CLIENT_SECRET"}, []string{"ARM_CLIENT_SECRET_FILE_PATH"}),
+		OIDC:                a.Bool("use_oidc", false, "ARM_USE_OIDC"),
+		OIDCToken:           a.String("oidc_token", "", "ARM_OIDC_TOKEN"),
+		OIDCTokenPath:       a.String("oidc_token_file_path", "", "ARM_OIDC_TOKEN_FILE_PATH", "AZURE_FEDERATED_TOKEN_FILE"),
+		OIDCURL:             a.String("oidc_request_url", "", "ARM_OIDC_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_URL", "SYSTEM_OIDCREQUESTURI"),
+		OIDCBearer:          a.String("oidc_request_token", "", "ARM_OIDC_REQUEST_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "SYSTEM_ACCESSTOKEN"),
+		ServiceConnection:   a.String("ado_service_connection_id", "", "ARM_ADO_PIPELINE_SERVICE_CONNECTION_ID", "ARM_OIDC_AZURE_SERVICE_CONNECTION_ID", "AZURESUBSCRIPTION_SERVICE_CONNECTION_ID"),
+		ManagedIdentity:     a.Bool("use_msi", false, "ARM_USE_MSI"),
+		WorkloadIdentity:    a.Bool("use_aks_workload_identity", false, "ARM_USE_AKS_WORKLOAD_IDENTITY"),
+		Tool:                a.Bool("use_cli", true, "ARM_USE_CLI"),
+	}
+}
+
+// metadata asks a cloud of somebody's own where its services are.
+func (b *container) metadata(ctx context.Context, host string, env environment) (environment, error) {
+	client := *b.client
+	client.Prepare = nil
+	resp, err := client.Do(ctx, rest.Request{Method: "GET", URL: "https://" + host + "/metadata/endpoints?api-version=2023-11-01", Repeat: true})
+	if err != nil {
+		return env, err
+	}
+	var doc struct {
+		Authentication struct {
+			LoginEndpoint string
+			Audiences     []string
+		}
+		ResourceManager string
+		Suffixes        struct{ Storage string }
+	}
+	if resp.Status != http.StatusOK || json.Unmarshal(resp.Body, &doc) != nil || doc.Suffixes.Storage == "" {
+		return env, fmt.Errorf("the host of %q answered %d, and not where services are", "metadata_host", resp.Status)
+	}
+	env.suffix = doc.Suffixes.Storage
+	env.login, env.manager = strings.TrimSuffix(doc.Authentication.LoginEndpoint, "/"), strings.TrimSuffix(doc.ResourceManager, "/")
+	return env, nil
+}
+
+// prepare authorizes a request.
+func (b *container) prepare(ctx context.Context, r *http.Request, _ []byte) error {
+	r.Header.Set("X-Ms-Version", version)
+	r.Header.Set("X-Ms-Date", b.s.Now().UTC().Format(http.TimeFormat))
+	switch {
+	case b.sas != "" && !b.has():
+		if r.URL.RawQuery != "" {
+			r.URL.RawQuery += "&"
+		}
+		r.URL.RawQuery += b.sas
+		return nil
+	case b.ad && !b.has():
+		t, err := b.session.Token(ctx, b.storage)
+		if err == nil {
+			r.Header.Set("Authorization", "Bearer "+t)
+		}
+		return err
+	}
+	key, err := b.accountKey(ctx)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "SharedKey "+b.account+":"+sign(key, r, b.account))
+	return nil
+}
+
+// has reports whether the account's key was given.
+func (b *container) has() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.signing != nil
+}
+
+// accountKey is the account's key, which who may manage the account can ask for.
+func (b *container) accountKey(ctx context.Context) ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.signing != nil {
+		return b.signing, nil
+	}
+	if b.subscription == "" || b.group == "" {
+		return nil, &backend.Error{Argument: "access_key", Answer: "there is no key of the storage account", Advice: "Set access_key, sas_token or use_azuread_auth, or subscription_id and resource_group_name, so that the key can be asked for."}
+	}
+	token, err := b.session.Token(ctx, b.manager)
+	if err != nil {
+		return nil, err
+	}
+	client := *b.client
+	client.Prepare = nil
+	where := fmt.Sprintf("%s/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Storage/storageAccounts/%s/listKeys?api-version=2023-01-01", b.manager, url.PathEscape(b.subscription), url.PathEscape(b.group), b.account)
+	resp, err := client.Do(ctx, rest.Request{Method: "POST", URL: where, Header: http.Header{"Authorization": {"Bearer " + token}}, Body: []byte{}, Repeat: true})
+	if err != nil {
+		return nil, err
+	}
+	var doc struct{ Keys []struct{ Value string } }
+	if resp.Status != http.StatusOK || json.Unmarshal(resp.Body, &doc) != nil || len(doc.Keys) == 0 {
+		return nil, &backend.Error{Argument: "resource_group_name", Answer: fmt.Sprintf("Azure answered %d when it was asked for the key of the storage account", resp.Status), Advice: "The credentials need Microsoft.Storage/storageAccounts/listKeys/action, or set use_azuread_auth to use them for the blobs themselves."}
+	}
+	key, err := base64.StdEncoding.DecodeString(doc.Keys[0].Value)
+	if err != nil {
+		return nil, errors.New("the key of the storage account is not valid base64")
+	}
+	b.signing = key
+	return key, nil
+}
+
+// blob is the name of the blob with the state of a workspace.
+func (b *container) blob(workspace string) string {
+	if workspace == "" || workspace == store.Default {
+		return b.key
+	}
+	return b.key + "env:" + workspace
+}
+
+func (b *container) List(ctx context.Context) ([]string, error) {
+	all, err := b.list(ctx, b.key+"env:")
+	if err != nil {
+		return nil, err
+	}
+	names := []string{store.Default}
+	for _, name := range all {
+		if name = strings.TrimPrefix(name, b.key+"env:"); store.ValidWorkspace(name) && name != store.Default {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[1:])
+	return names, nil
+}
+
+func (b *container) list(ctx context.Context, prefix string) ([]string, error) {
+	var out []string
+	for marker := ""; ; {
+		q := url.Values{"restype": {"container"}, "comp": {"list"}, "prefix": {prefix}}
+		if marker != "" {
+			q.Set("marker", marker)
+		}
+		resp, err := b.send(ctx, "GET", "", q, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Blobs struct {
+				Blob []struct{ Name string }
+			}
+			NextMarker string
+		}
+		if resp.Status != http.StatusOK {
+			return nil, b.refused("Failed to list", "Storage Blob Data Reader", resp)
+		}
+		if err := xml.Unmarshal(resp.Body, &page); err != nil {
+			return nil, &backend.Error{Argument: "container_name", Answer: "the answer is not one of Azure Storage"}
+		}
+		for _, x := range page.Blobs.Blob {
+			out = append(out, x.Name)
+		}
+		if marker = page.NextMarker; marker == "" {
+			return out, nil
+		}
+	}
+}
+
+func (b *container) Delete(ctx context.Context, workspace string) error {
+	o := &object{b, b.blob(workspace)}
+	if err := b.delete(ctx, o.name); err != nil {
+		return err
+	}
+	names, err := o.ListBlobs(ctx, "")
+	for _, name := range names {
+		if err == nil {
+			err = o.DeleteBlob(ctx, name)
+		}
+	}
+	return err
+}
+
+func (b *container) delete(ctx context.Context, name string) error {
+	resp, err := b.send(ctx, "DELETE", name, nil, http.Header{"X-Ms-Delete-Snapshots": {"include"}}, nil)
+	if err == nil && resp.Status != http.StatusAccepted && (resp.Status != http.StatusNotFound || resp.Header.Get("X-Ms-Error-Code") == "ContainerNotFound") {
+		err = b.refused("Failed to delete", "Storage Blob Data Contributor", resp)
+	}
+	return err
+}
+
+func (b *container) Store(workspace string, o backend.StoreOptions) (store.Store, error) {
+	obj := &object{b, b.blob(workspace)}
+	return backend.NewStore(obj, "azurerm:"+b.account+"/"+b.container+"/"+obj.name, o, b.s), nil
+}
+
+func (b *container) address(name string) string {
+	if name == "" {
+		return b.base
+	}
+	return b.base + "/" + strings.ReplaceAll(url.PathEscape(name), "%2F", "/")
+}
+
+func (b *container) send(ctx context.Context, method, name string, q url.Values, h http.Header, body []byte) (*rest.Response, error) {
+	where := b.address(name)
+	if len(q) > 0 {
+		where += "?" + q.Encode()
+	}
+	resp, err := b.client.Do(ctx, rest.Request{Method: method, URL: where, Header: h, Body: body, Repeat: true})
+	var e *backend.Error
+	switch {
+	case err == nil:
+		return resp, nil
+	case errors.As(err, &e):
+		return nil, e
+	case errors.Is(err, azure.ErrNone):
+		return nil, &backend.Error{Argument: "access_key", Answer: err.Error(), Err: err}
+	}
+	return nil, &backend.Error{Argument: "storage_account_name", Answer: err.Error(), Advice: "Check the name of the account and the credentials, and that the service can be reached from here, through its proxy if there is one.", Err: err}
+}
+
+// refused is the error of an answer that is not a success.
+func (b *container) refused(summary, role string, resp *rest.Response) error {
+	code := resp.Header.Get("X-Ms-Error-Code")
+	e := &backend.Error{Summary: summary, Argument: "container_name", Answer: strings.TrimSpace(fmt.Sprintf("Azure Storage answered %d %s %s", resp.Status, http.StatusText(resp.Status), code))}
+	switch {
+	case code == "ContainerNotFound":
+		e.Advice = fmt.Sprintf("There is no container %q in the storage account %q: create it, or check the names.", b.container, b.account)
+	case code == "AuthenticationFailed" || resp.Status == http.StatusUnauthorized:
+		e.Argument, e.Advice = "access_key", "The credentials are not accepted: check access_key or sas_token, the name of the account, and the clock of this machine."
+	case resp.Status == http.StatusForbidden:
+		e.Advice = fmt.Sprintf("Check access_key or sas_token where one is set. Other credentials need the role %s on the container; for all of this backend Storage Blob Data Contributor.", role)
+	case code == "LeaseIdMissing":
+		e.Advice = "Somebody holds the lock. Wait until that run has ended, or release it with force-unlock."
+	}
+	return e
+}
+
+// Check implements backend.Checker.
+func (b *container) Check(ctx context.Context, report func(backend.Finding)) {
+	detail := "keys of Microsoft"
+	switch {
+	case b.customerKey != "":
+		detail = "a key of the customer"
+	case b.scope != "":
+		detail = "the scope " + b.scope
+	}
+	report(backend.Finding{What: "encryption at rest", OK: true, Detail: detail})
+	if b.snapshot {
+		report(backend.Finding{What: "snapshots", OK: true, Detail: "one before each write"})
+	} else {
+		report(backend.Finding{What: "snapshots", Detail: "off: with snapshot = true, or versioning of the account, a state that was damaged can be brought back"})
+	}
+	backend.CheckObject(ctx, func() backend.Object { return &object{b, b.key} }, b.s, report)
+}
