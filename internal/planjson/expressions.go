@@ -11,19 +11,18 @@ import (
 	"github.com/terrace-iac/terrace/schema"
 )
 
-// An expression is told as {"constant_value": …} if its value is known without
-// anything else, as {"references": […]} if it refers to something, else as {}.
+// An expression has "constant_value" if its value is known without anything else, and
+// "references" if it refers to something, as false && var.x does besides its value.
 
 func (c *configWriter) expression(x hcl.Expression) {
 	c.begin('{')
 	vars, called := x.Variables(), providerFunctions(x)
-	if len(vars)+len(called) == 0 {
+	_, native := x.(hclsyntax.Node) // a JSON string without a context is its own text
+	if native || len(vars)+len(called) == 0 {
 		if v, diags := x.Value(nil); !diags.HasErrors() && v.IsWhollyKnown() && !v.ContainsMarked() {
 			c.name("constant_value")
 			c.value(v)
 		}
-		c.end('}')
-		return
 	}
 	var refs []string
 	for _, t := range vars {

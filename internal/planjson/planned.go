@@ -78,8 +78,10 @@ func (w *planWriter) plannedResource(c *plan.Change) {
 	} else {
 		w.int(0)
 	}
-	w.name("values")
-	w.value(c.After)
+	if hasKnown(c.After) {
+		w.name("values")
+		w.value(c.After)
+	}
 	w.name("sensitive_values")
 	paths := sensitive(c.AfterSensitive, c.After, block)
 	if len(c.Undeclared) > 0 {
@@ -93,6 +95,21 @@ func (w *planWriter) plannedResource(c *plan.Change) {
 		w.int(s.IdentityVersion)
 	}
 	w.end('}')
+}
+
+// hasKnown reports whether an object has an attribute that is known at least in part: the
+// rest is left out.
+func hasKnown(v cty.Value) bool {
+	v, _ = v.Unmark()
+	if !v.Type().IsObjectType() || !v.IsKnown() || v.IsNull() {
+		return true
+	}
+	for name := range v.Type().AttributeTypes() {
+		if a, _ := v.GetAttr(name).Unmark(); a.IsKnown() {
+			return true
+		}
+	}
+	return false
 }
 
 // without is a list of paths without some of them, which stand in it in the same order.

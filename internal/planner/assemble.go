@@ -206,10 +206,8 @@ func outputOp(c *plan.OutputChange, existed bool) plan.Op {
 		return plan.Create
 	case c.After.RawEquals(c.Before) && c.AfterSensitive == c.BeforeSensitive:
 		return plan.NoOp
-	case c.After.IsKnown() && c.After.IsNull():
-		return plan.Delete
 	default:
-		return plan.Update
+		return plan.Update // to null as well: the output is still declared
 	}
 }
 

@@ -192,11 +192,7 @@ func (f *scopeFilter) check() diag.List {
 	if !f.limited() {
 		return nil
 	}
-	option := "-target"
-	if len(f.excludes) > 0 {
-		option = "-exclude"
-	}
-	return diag.Warnf(nil, "Resource targeting is in effect", "You are creating a plan with the %s option, which means that the result of this plan may not represent all of the changes requested by the current configuration.\n\nThe -target and -exclude options are not for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when Terrace specifically suggests to use them as part of an error message.", option)
+	return diag.Warnf(nil, "Resource targeting is in effect", "You are creating a plan with either the -target option or the -exclude option, which means that the result of this plan may not represent all of the changes requested by the current configuration.\n\nThe -target and -exclude options are not for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when Terrace specifically suggests to use it as part of an error message.")
 }
 
 // checkReplace holds -replace to instances that exist or will.

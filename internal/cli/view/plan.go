@@ -212,7 +212,7 @@ func (v *planView) change(c *plan.Change) {
 func (v *planView) body(c *plan.Change, n *node) {
 	v.actionSymbol(c.Op)
 	v.str(blockName(c.Addr.Resource.Mode), " ", quoted(c.Addr.Resource.Type), " ", quoted(c.Addr.Resource.Name), " ")
-	v.node(n, 0, flags{all: c.Op == plan.Forget || c.Op == plan.NoOp && c.Import != nil})
+	v.node(n, 0, flags{plain: c.Op == plan.Forget, all: c.Op == plan.Forget || c.Op == plan.NoOp && c.Import != nil})
 	v.str("\n")
 }
 

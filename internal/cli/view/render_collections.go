@@ -58,11 +58,15 @@ func (p *printer) object(n *node, indent int, f flags) {
 	sub := flags{all: f.all, plain: f.plain, noNull: !n.showNull}
 	unchanged := 0
 	for i, k := range n.kids {
+		with := sub
 		if k.node.op == same && !f.all {
-			unchanged++
-			continue
+			if n.kind != object || !always(k.name) {
+				unchanged++
+				continue
+			}
+			with.all = true
 		}
-		p.kid(k.node, names[i], width, indent, sub)
+		p.kid(k.node, names[i], width, indent, with)
 		p.str("\n")
 	}
 	p.hidden(unchanged, "attribute", indent, f)
