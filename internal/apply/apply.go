@@ -86,7 +86,9 @@ type ledger struct {
 // Run carries out a plan. The state in the result is never nil, and with errors
 // tells what is known.
 func Run(ctx context.Context, in Input) (Result, diag.List) {
-	a := newApplier(ctx, in)
+	provisioning, end := untilStopped(ctx, in.Stop)
+	defer end()
+	a := newApplier(ctx, provisioning, in)
 	if ds := a.startJournal(); ds.HasErrors() {
 		a.result.State = in.Plan.Prior
 		return a.result, ds
@@ -125,7 +127,7 @@ func (a *applier) undone() diag.List {
 	return diag.Errorf(nil, "Operations were not carried out", "The plan was not carried out as a whole, and nothing says why: %s. What was done is in state. This is a bug in Terrace; plan again to see what is left.", what)
 }
 
-func newApplier(ctx context.Context, in Input) *applier {
+func newApplier(ctx, provisioning context.Context, in Input) *applier {
 	if in.Providers.Parallelism < 1 {
 		in.Providers.Parallelism = 10
 	}
@@ -148,7 +150,7 @@ func newApplier(ctx context.Context, in Input) *applier {
 	}
 	a.ev = eval.New(a.graph, o)
 	a.before = a.makeBeforehand(o)
-	a.runner = provision.New(ctx, in.Provisioners, in.Providers.Observe, a.ev)
+	a.runner = provision.New(provisioning, in.Provisioners, in.Providers.Observe, a.ev)
 	for _, act := range in.Plan.Actions {
 		switch act.Kind {
 		case plan.StepCreate, plan.StepUpdate, plan.StepRead, plan.StepNoOp, plan.StepCheck:
@@ -367,4 +369,21 @@ func (a *applier) anyFailed() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.failed) > 0 || a.result.Stopped
+}
+
+// untilStopped is a context that ends with another, or when stop is closed, or when end is
+// called. Provisioners may wait for ever for what they run, so they do not go on after a
+// stop as calls of providers do.
+func untilStopped(ctx context.Context, stop <-chan struct{}) (within context.Context, end context.CancelFunc) {
+	within, end = context.WithCancel(ctx)
+	if stop != nil {
+		go func() { // until end is called
+			defer end()
+			select {
+			case <-stop:
+			case <-within.Done():
+			}
+		}()
+	}
+	return within, end
 }

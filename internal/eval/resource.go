@@ -117,7 +117,11 @@ func (r *Resource) Schema(t *demand.Task) (*schema.Resource, diag.List) {
 			return nil, diag.Errorf(&r.code.cfg.At, "Invalid provider schema", "The schema that the provider %s gives for %q cannot be used: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", p.Display(), r.code.cfg.Addr.Type, err)
 		}
 		kind := map[addr.Mode]string{addr.Managed: "resource type", addr.Data: "data source", addr.Ephemeral: "ephemeral resource type"}[r.code.cfg.Addr.Mode]
-		return nil, diag.Errorf(&r.code.cfg.At, "Invalid "+kind, "The provider %s does not support %s %q.", p.Display(), kind, r.code.cfg.Addr.Type)
+		types := map[string]bool{}
+		for _, name := range ps.Types[r.code.cfg.Addr.Mode] {
+			types[name] = true
+		}
+		return nil, diag.Errorf(&r.code.cfg.At, "Invalid "+kind, "The provider %s does not support %s %q.%s", p.Display(), kind, r.code.cfg.Addr.Type, lang.Suggest(r.code.cfg.Addr.Type, types))
 	}
 	return s, nil
 }

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -309,7 +310,21 @@ func (m *Module) undeclared(a addr.Resource, at *source.Range) diag.List {
 			names[r.Name] = true
 		}
 	}
-	return diag.Errorf(at, "Reference to undeclared resource", "%s has not been declared in %s.%s", describeResource(a), m.label(), lang.Suggest(a.Name, names))
+	hint := lang.Suggest(a.Name, names)
+	if len(names) == 0 { // perhaps the type is misspelt
+		types := map[string]bool{}
+		for r := range m.code.resourceIndex {
+			if r.Mode == a.Mode && r.Name == a.Name {
+				types[r.Type] = true
+			}
+		}
+		if typ := lang.Nearest(a.Type, types); typ != "" {
+			meant := a
+			meant.Type = typ
+			hint = fmt.Sprintf(" Did you mean %s?", meant)
+		}
+	}
+	return diag.Errorf(at, "Reference to undeclared resource", "%s has not been declared in %s.%s", describeResource(a), m.label(), hint)
 }
 
 func describeResource(a addr.Resource) string {

@@ -47,7 +47,7 @@ func Watch(ctx context.Context, system *sys.System, announce func(string, func()
 					continue // the shell and the system both tell of a terminal that is gone
 				}
 				if n++; n > 1 {
-					h.announce("\nTwo interrupts received. Exiting immediately. Note that data loss may have occurred.\n", nil)
+					h.announce("\nTwo interrupts received. Exiting immediately. What was changed is recorded, and the next command takes it up.\n", nil)
 					close(h.abort)
 					return
 				}
@@ -69,7 +69,7 @@ func (h *Handler) first() {
 	h.mu.Lock()
 	gentle := h.gentle
 	h.mu.Unlock()
-	h.announce("\nInterrupt received.\nPlease wait for "+view.Product+" to exit or data loss may occur.\nGracefully shutting down...\n\n", gentle)
+	h.announce("\nInterrupt received.\nPlease wait for "+view.Product+" to exit: what is under way ends first.\nGracefully shutting down...\n\n", gentle)
 	if gentle == nil {
 		h.cancel()
 	}
