@@ -44,7 +44,7 @@ func ordinaryName(name string) bool {
 	case syntax.StackName, syntax.ValuesName, syntax.AutoIncludeName, syntax.StackAutoIncludeName:
 		return false
 	}
-	for _, end := range [...]string{".lock.hcl", ".tftest.hcl", ".tofutest.hcl", ".tfmock.hcl", ".tofumock.hcl", ".pkr.hcl"} {
+	for _, end := range [...]string{".lock.hcl", ".tftest.hcl", ".tofutest.hcl", ".estatetest.hcl", ".tfmock.hcl", ".tofumock.hcl", ".pkr.hcl"} {
 		if strings.HasSuffix(name, end) {
 			return false
 		}

@@ -151,7 +151,7 @@ const floors = `
 
 	# Floor 8: tests run on the facade.
 	config < internal/testrun/testfile;
-	provider < internal/testrun/mock;
+	provider, state < internal/testrun/mock;
 	engine, internal/testrun/testfile, internal/testrun/mock < internal/testrun;
 
 	# Floor 9 to 11: many units, the command line, main.
@@ -200,10 +200,11 @@ const floors = `
 	internal/cli/project, internal/stateedit < internal/cli/statecmd;
 	internal/cli/project < internal/cli/importcmd, internal/cli/console;
 	internal/cli/flags, internal/funcs < internal/cli/metadata;
-	internal/cli/project, internal/testrun < internal/cli/testcmd;
 	internal/eval, plan, state < internal/depgraph;
 	internal/cli/project, internal/depgraph < internal/cli/graph;
 	internal/cli/command < internal/cli/execcmd;
+	internal/estate, internal/testrun, internal/textdiff < internal/estate/estatetest;
+	internal/estate/estatetest, internal/cli/units < internal/cli/testcmd;
 	internal/cli/flags, internal/format, internal/textdiff < internal/cli/fmtcmd;
 	internal/telemetry/otlp, internal/cli/units < internal/cli/measure;
 	internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,

@@ -65,6 +65,9 @@ type Options struct {
 	// Checking says that the units are looked at and nothing will run: what takes
 	// credentials that are not there is unknown.
 	Checking bool
+	// Throwaway is a folder for what lasts as long as the process: then the states of all
+	// units live in memory. "" for real states.
+	Throwaway string
 	// Tolerant makes outputs that do not exist no error, as rendering wants it.
 	Tolerant bool
 	// ValuesElsewhere says that variables may get values by flags, so that missing inputs
@@ -118,7 +121,7 @@ func newEstate(o Options) *Estate {
 		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
 		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends,
 	})
-	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, KeepSegments: o.Host.KeepSegments})
+	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, KeepSegments: o.Host.KeepSegments, Throwaway: o.Throwaway})
 	e.reader = &outputs.Reader{
 		Found: e.Found, Loader: func() *unit.Loader { return e.loader }, Off: o.Skip.Outputs, Tolerant: o.Tolerant,
 		State: e.readState,

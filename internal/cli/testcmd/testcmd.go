@@ -37,7 +37,10 @@ func Command() command.Command {
 or applies the configuration with states that live in memory, and its
 assertions are evaluated. What was made is destroyed at the end of a file.
 
-Runs create real infrastructure, unless their providers are mocked.`,
+Runs create real infrastructure, unless their providers are mocked.
+
+Files NAME.estatetest.hcl test the units below the folder: all providers are
+mocked, and all states live in memory.`,
 		Examples: []command.Example{
 			{Line: "test -filter=tests/network.tftest.hcl -verbose", Text: "Run one file, and show the plan or the state of each run."},
 			{Line: "test -junit-xml=report.xml", Text: "Write a report that CI systems read."},
@@ -53,6 +56,7 @@ Runs create real infrastructure, unless their providers are mocked.`,
 				command.Text(&o.junit, "junit-xml", "path", "Write a report in the JUnit XML format to this file.").Completes(command.Files),
 				command.Bool(&o.verbose, "verbose", "Print the plan or the state of each run."),
 				command.Int(&o.parallelism, "run-parallelism", "n", "How many test files run at once, as far as they are independent: of files with real providers only those that say so."),
+				command.Bool(&o.update, "update-snapshots", "Write the snapshots of tests of an estate, to be reviewed, in place of comparing plans with them."),
 				flags.TestDirectory(&o.directory),
 			}
 			fs = append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...)
@@ -71,6 +75,7 @@ type options struct {
 	filters     []string
 	junit       string
 	verbose     bool
+	update      bool
 	parallelism int
 	directory   string
 	json        flags.JSON
@@ -80,9 +85,31 @@ type options struct {
 func run(ctx context.Context, c *command.Call, o *options) int {
 	fsys := config.FS(project.Folder{Call: c})
 	files, ds := testrun.Load(fsys, o.directory, c.Report.Set)
-	if ds.HasErrors() {
+	estates, more := loadEstates(c, o.filters)
+	if ds = append(ds, more...); ds.HasErrors() {
 		return c.Fail(ds)
 	}
+	var results []*testrun.Result
+	code := 0
+	if len(estates) == 0 || len(files) > 0 {
+		results, code = runModule(ctx, c, o, fsys, files, ds)
+	} else {
+		c.Report.Tell(ds)
+	}
+	if len(estates) > 0 {
+		more, status := runEstates(ctx, c, o, estates)
+		results, code = append(results, more...), max(code, status)
+	}
+	if o.junit != "" {
+		if err := writeJUnit(c.Path(o.junit), results, c.Report.Set); err != nil {
+			return c.Fail(diag.Errorf(nil, "Failed to write the report", "The file of -junit-xml cannot be written: %s.", err))
+		}
+	}
+	return code
+}
+
+// runModule runs the tests of the module in the working folder.
+func runModule(ctx context.Context, c *command.Call, o *options, fsys config.FS, files []*testfile.File, ds diag.List) ([]*testrun.Result, int) {
 	if len(o.filters) > 0 {
 		files = slices.DeleteFunc(files, func(f *testfile.File) bool {
 			return !slices.ContainsFunc(o.filters, func(name string) bool { return filepath.ToSlash(filepath.Clean(name)) == f.Name })
@@ -93,11 +120,11 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	}
 	values, more := gather(c, o)
 	if ds = append(ds, more...); more.HasErrors() {
-		return c.Fail(ds)
+		return nil, c.Fail(ds)
 	}
 	eo, plugins, more := project.EngineOptions(c, project.Options{})
 	if ds = append(ds, more...); more.HasErrors() {
-		return c.Fail(ds)
+		return nil, c.Fail(ds)
 	}
 	processes := engine.NewProcesses(engine.ProcessOptions{})
 	defer processes.Close()
@@ -130,15 +157,9 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	s.Stop = stop
 	results, ds := s.Run(ctx)
 	if ds.HasErrors() {
-		return c.Fail(ds)
+		return nil, c.Fail(ds)
 	}
-	code := p.end(results)
-	if o.junit != "" {
-		if err := writeJUnit(c.Path(o.junit), results, c.Report.Set); err != nil {
-			return c.Fail(diag.Errorf(nil, "Failed to write the report", "The file of -junit-xml cannot be written: %s.", err))
-		}
-	}
-	return code
+	return results, p.end(results)
 }
 
 // given are the values of variables from outside.

@@ -92,7 +92,7 @@ func isCandidate(name string) bool {
 	if !strings.HasSuffix(name, ".hcl") || strings.HasPrefix(name, ".") {
 		return false
 	}
-	return name != unit.ValuesName && name != unit.AutoIncludeName && name != unit.StackAutoIncludeName && !strings.HasSuffix(name, ".tftest.hcl") && !strings.HasSuffix(name, ".tofutest.hcl")
+	return name != unit.ValuesName && name != unit.AutoIncludeName && name != unit.StackAutoIncludeName && !strings.HasSuffix(name, ".tftest.hcl") && !strings.HasSuffix(name, ".tofutest.hcl") && !strings.HasSuffix(name, ".estatetest.hcl")
 }
 
 // holdsModule reports whether a file has a module block at the start of a line.

@@ -73,7 +73,7 @@ func (t *Turn) engineOptions() engine.Options {
 
 // engineOptions are options for an engine in a folder.
 func (h *Host) engineOptions(at Folder, p *workdir.Parsed, now func() time.Time) engine.Options {
-	out := engine.Options{Dir: at.Dir, Environ: at.Env, Set: p.Set, Now: now, Sources: &p.Sources}
+	out := engine.Options{Dir: at.Dir, Environ: at.Env, Set: p.Set, Now: now, Sources: &p.Sources, Decorate: h.Decorate}
 	if h.Provisioners != nil {
 		out.Provisioners = h.Provisioners(at)
 	}

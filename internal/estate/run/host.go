@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -37,6 +38,8 @@ type Host struct {
 	Waiting func(unit string, holder *store.LockInfo)
 	// KeepSegments keeps the journals of applies in the stores of the states, too.
 	KeepSegments bool
+	// Decorate is the Decorate of the units' engines.
+	Decorate func(addr.Provider, provider.Factory) provider.Factory
 	// Program is the path of the program, for hooks that call it; "" for its name.
 	Program string
 }

@@ -26,6 +26,9 @@ type note struct {
 
 // Note notes in the working directory where the state of a unit is.
 func (k *Keeper) Note(dir string, p Place) error {
+	if k.s.Throwaway != "" {
+		return nil
+	}
 	path := filepath.Join(dir, whereName)
 	config, err := ctyjson.Marshal(p.Config.Value, p.Config.Value.Type())
 	if err != nil {
@@ -47,6 +50,9 @@ func (k *Keeper) Note(dir string, p Place) error {
 // Noted is where the state of a unit was when something was applied last. A state that is
 // not there any more says nothing. home is as Home tells it.
 func (k *Keeper) Noted(ctx context.Context, name, dir, home string) (Place, bool) {
+	if k.s.Throwaway != "" {
+		return Place{}, false
+	}
 	p := Place{Unit: name, Dir: home}
 	b, err := os.ReadFile(filepath.Join(dir, whereName))
 	if err != nil {

@@ -7,6 +7,7 @@ package states
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,9 @@ type Settings struct {
 	Waiting func(unit string, holder *store.LockInfo)
 	// KeepSegments keeps journals in the stores, too.
 	KeepSegments bool
+	// Throwaway is a folder for what lasts as long as the run: then states live in memory,
+	// wherever units say. "" for real states.
+	Throwaway string
 }
 
 // A Keeper finds, reads and takes states. Make it with NewKeeper; its methods may be
@@ -80,6 +84,16 @@ type Place struct {
 // its module and eng evaluates it, nil where they are not known. env is the environment
 // that backends get credentials from, nil for that of the machine.
 func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue, env sys.Env) (Place, diag.List) {
+	if k.s.Throwaway != "" {
+		dir := filepath.Join(k.s.Throwaway, url.PathEscape(name)) // for the journal of an apply
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return Place{}, diag.Errorf(nil, "Failed to make a folder", "The folder for the journal of %s cannot be made: %s.", name, err)
+		}
+		return Place{
+			Unit: name, Workspace: name, Dir: dir,
+			Config: backend.Config{Type: "inmem", Dir: k.s.Throwaway, Value: cty.ObjectVal(map[string]cty.Value{"lock_id": cty.NullVal(cty.String)})},
+		}, nil
+	}
 	p := Place{Unit: name, Workspace: k.Workspace(d.Path), Dir: d.Path}
 	var ds, more diag.List
 	if p.Encryption, ds = k.Encryption(ctx, d, root, eng, values, env); ds.HasErrors() {

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -43,14 +44,20 @@ type Config struct {
 type Rules struct {
 	Configs   map[addr.ProviderConfig]*Config // mocked configurations, whatever their instance key
 	Overrides []Override                      // of resources of any configuration; the first that fits counts
+	// Named are mocks of configurations by the type of the provider, or TYPE.ALIAS; the one
+	// of "" is for all others. They count after Configs, in every module.
+	Named map[string]*Config
 }
 
 // empty reports whether nothing is mocked.
-func (r *Rules) empty() bool { return len(r.Configs) == 0 && len(r.Overrides) == 0 }
+func (r *Rules) empty() bool { return len(r.Configs)+len(r.Overrides)+len(r.Named) == 0 }
 
 // touches reports whether a provider may have to be asked for what is mocked.
 func (r *Rules) touches(a addr.Provider) bool {
 	if len(r.Overrides) > 0 { // which provider a resource has is known when it is asked for
+		return true
+	}
+	if len(r.Named) > 0 && !a.IsBuiltIn() {
 		return true
 	}
 	for c := range r.Configs {
@@ -91,7 +98,16 @@ func (r *Rules) answers(c provider.Caller) (v Values, ok bool) {
 // config is the mock of a configuration, or nil.
 func (r *Rules) config(a addr.ProviderConfig) *Config {
 	a.Key = addr.Key{}
-	return r.Configs[a]
+	if c := r.Configs[a]; c != nil || len(r.Named) == 0 || a.Provider.IsBuiltIn() {
+		return c
+	}
+	if c := r.Named[a.Provider.Type+"."+a.Alias]; a.Alias != "" && c != nil {
+		return c
+	}
+	if c := r.Named[a.Provider.Type]; c != nil {
+		return c
+	}
+	return r.Named[""]
 }
 
 // Shared is what the mocks of many runs have in common: of each provider one process
@@ -313,8 +329,15 @@ func (d *decorator) ValidateResource(ctx context.Context, mode addr.Mode, typ st
 	return ds
 }
 
-// UpgradeState implements provider.Provider.
+// UpgradeState implements provider.Provider. What a mock stored is of the current version.
 func (d *decorator) UpgradeState(ctx context.Context, req provider.UpgradeRequest) (cty.Value, diag.List) {
+	if _, ok := d.rules.answers(provider.CallerOf(ctx)); ok && req.JSON != nil {
+		if b, ds := d.block(ctx, addr.Managed, req.Type); !ds.HasErrors() {
+			if v, err := state.Decode(req.JSON, b.ImpliedType()); err == nil {
+				return v, nil
+			}
+		}
+	}
 	return look(ctx, d, func(p provider.Provider) (cty.Value, diag.List) { return p.UpgradeState(ctx, req) })
 }
 

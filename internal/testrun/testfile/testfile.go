@@ -483,7 +483,11 @@ func (p *parser) run(b *hcl.Block) *Run {
 		}
 		switch b.Type {
 		case "assert":
-			p.assert(r, b)
+			if a := p.assert(b); a != nil && len(a.Condition.Variables()) == 0 {
+				p.errorf(a.Condition.Range(), "Invalid assert expression", "The condition expression must refer to at least one object from elsewhere in the configuration, or else its result would not be checking anything.")
+			} else if a != nil {
+				r.Asserts = append(r.Asserts, a)
+			}
 		case "variables":
 			r.Variables = p.variables(b.Body)
 		case "module":
@@ -497,17 +501,13 @@ func (p *parser) run(b *hcl.Block) *Run {
 	return r
 }
 
-func (p *parser) assert(r *Run, b *hcl.Block) {
+func (p *parser) assert(b *hcl.Block) *config.Rule {
 	c := p.content(b.Body, assertSchema)
 	cond, msg := c.Attributes["condition"], c.Attributes["error_message"]
 	if cond == nil || msg == nil {
-		return
+		return nil
 	}
-	if len(cond.Expr.Variables()) == 0 {
-		p.errorf(cond.Expr.Range(), "Invalid assert expression", "The condition expression must refer to at least one object from elsewhere in the configuration, or else its result would not be checking anything.")
-		return
-	}
-	r.Asserts = append(r.Asserts, &config.Rule{Condition: cond.Expr, ErrorMessage: msg.Expr, At: b.DefRange})
+	return &config.Rule{Condition: cond.Expr, ErrorMessage: msg.Expr, At: b.DefRange}
 }
 
 func (p *parser) module(b *hcl.Block) *Call {
