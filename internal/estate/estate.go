@@ -34,6 +34,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/run"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/parallel"
@@ -263,6 +264,12 @@ func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 func (e *Estate) Run(ctx context.Context, o run.Options) []*report.Result {
 	r := e.renew()
 	return r.Run(ctx, e.Found.Units, o)
+}
+
+// Each has a function work on all units one at a time, in their order, and returns a result
+// for each, by name. without is called for units that have no turn.
+func (e *Estate) Each(ctx context.Context, rules schedule.Rules, do, without func(*report.Result)) []*report.Result {
+	return run.Each(ctx, e.Found.Units, rules, e.o.Machine.Now, do, without)
 }
 
 // renew has the outputs of dependencies asked for anew.

@@ -56,34 +56,18 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	if !f.NoDeprecation {
 		units.Beside(c, e, e.Deprecated())
 	}
-	var results []*estate.Result
-	failed := map[*estate.Unit]bool{}
-	for _, u := range e.Found.Order(false) {
-		res := &estate.Result{Unit: u, Status: estate.Succeeded, Started: c.Now()}
-		results = append(results, res)
-		need := slices.IndexFunc(u.Needs, func(n *estate.Unit) bool { return failed[n] })
-		switch {
-		case u.Excluded != "":
-			res.LeaveOut()
-		case ctx.Err() != nil:
-			res.Status, res.Reason, res.Cause, res.Code = estate.EarlyExit, "run error", "the run was interrupted", 1
-		case f.FailFast && len(failed) > 0:
-			res.Status, res.Reason, res.Code = estate.EarlyExit, "ancestor error", 1
-		case !f.IgnoreErrors && !f.IgnoreOrder && need >= 0:
-			failed[u] = true
-			res.Status, res.Reason, res.Cause, res.Code = estate.EarlyExit, "ancestor error", u.Needs[need].Name, 1
-			fmt.Fprintf(c.Stderr, "[%s] not run, since a unit that it needs failed\n", u.Name)
-		default:
-			if runOne(ctx, c, cmd, res, f, rest); res.Code != 0 {
-				failed[u] = true
-				res.Status, res.Reason = estate.Failed, "run error"
-				res.Cause = fmt.Sprintf("the command ended with the status %d", res.Code)
-			}
+	rules := estate.Queue{FailFast: f.FailFast, IgnoreErrors: f.IgnoreErrors, IgnoreOrder: f.IgnoreOrder}
+	results := e.Each(ctx, rules, func(res *estate.Result) {
+		if runOne(ctx, c, cmd, res, f, rest); res.Code != 0 {
+			res.Status, res.Reason = estate.Failed, "run error"
+			res.Cause = fmt.Sprintf("the command ended with the status %d", res.Code)
 		}
-		res.Ended = c.Now()
-	}
+	}, func(res *estate.Result) {
+		if res.Blocker.Name != "" {
+			fmt.Fprintf(c.Stderr, "[%s] not run, since a unit that it needs failed\n", res.Unit.Name)
+		}
+	})
 	afterwards(c, e, wrong, told)
-	slices.SortFunc(results, func(a, b *estate.Result) int { return strings.Compare(a.Unit.Name, b.Unit.Name) })
 	return r.written(results)
 }
 

@@ -260,6 +260,34 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 	return results
 }
 
+// Each works on units one at a time, in the order and by the rules of a run, by a function
+// that fills in the result of a unit. without is called for units that have no turn.
+func Each(ctx context.Context, units []*discovery.Unit, rules schedule.Rules, now func() time.Time, do, without func(*report.Result)) []*report.Result {
+	results := make([]*report.Result, len(units))
+	tasks := discovery.Tasks(units, false)
+	for i, u := range units {
+		results[i] = &report.Result{Unit: u, Status: report.Succeeded, Started: now()}
+		if tasks[i].Skip {
+			results[i].LeaveOut()
+			results[i].Ended = now()
+		}
+	}
+	schedule.Local{Places: 1}.Run(ctx, tasks, rules, schedule.Work{
+		Turn: func(_ context.Context, i int, _ schedule.Pause) schedule.Outcome {
+			results[i].Started = now()
+			do(results[i])
+			results[i].Ended = now()
+			return outcome(results[i])
+		},
+		Refused: func(i int, why schedule.Refusal) {
+			results[i] = refused(units, i, why, now())
+			without(results[i])
+		},
+		Stopping: func(ctx context.Context) bool { return ctx.Err() != nil },
+	})
+	return results
+}
+
 // outcome is what a result means to those that need the unit.
 func outcome(res *report.Result) schedule.Outcome {
 	switch res.Status {
