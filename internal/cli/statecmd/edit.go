@@ -80,8 +80,9 @@ func mv() command.Command {
 		Units: command.InUnit | command.OneUnit,
 		Help: `Give a module, a resource or an instance in the state another address, so
 that what it is about is not destroyed and made anew when its block is renamed
-or moved. With -state-out it goes into the state of another file; both files
-change, or neither does.`,
+or moved. With -state-out it goes into the state of another file. That is
+written first: if the program is killed in between, what was moved is in both
+files, and "state rm" takes it out of the one that it should leave.`,
 		Args: []command.Arg{{Name: "SOURCE", Help: "What is moved.", Complete: command.Instances}, {Name: "DESTINATION", Help: "Its new address.", Complete: command.Addresses}},
 		Examples: []command.Example{
 			{Line: "state mv aws_instance.a 'aws_instance.b[0]'", Text: "Rename, and give it a key."},
