@@ -68,8 +68,8 @@ another file, a test, or ignored and why.`,
 			Units: command.InUnit | command.Uninitialized | command.OnlyReads,
 			Help: `Prints the module in the working folder, with its override files merged in,
 as configuration that could replace the files. No values are evaluated. The
-arguments of backend, cloud and encryption blocks, and credentials in addresses,
-are hidden unless -show-sensitive is set.
+arguments of backend, cloud and encryption blocks and the credentials in
+addresses are hidden unless -show-sensitive is set.
 
 ADDR names one object: TYPE.NAME, data.TYPE.NAME, ephemeral.TYPE.NAME,
 var.NAME, local.NAME, module.NAME, provider.NAME, provider.NAME.ALIAS,
