@@ -184,6 +184,9 @@ func wrongHint(table *command.Table, line string) string {
 	}
 	known := table.Flags(cmd)
 	for _, w := range rest {
+		if w == "--" {
+			break // what follows is another program's
+		}
 		m := option.FindStringSubmatch(w)
 		if m == nil || cmd.Name == "run" || slices.Contains([]string{"help", "h", "version", "all", "a"}, m[1]) {
 			continue
