@@ -491,10 +491,9 @@ func (p *parser) forExpr(open hcl.Range, shut kind) (hclsyntax.Expression, bool)
 // steps reads the attributes, indexes and splats behind a term that begins at start.
 func (p *parser) steps(x hclsyntax.Expression, start mark) (hclsyntax.Expression, bool) {
 	for {
-		at := p.tok.mark
 		switch p.peek() {
 		case kDot:
-			at = p.tok.mark
+			at := p.tok.mark
 			p.next()
 			switch p.peek() {
 			case kIdent:
@@ -521,7 +520,7 @@ func (p *parser) steps(x hclsyntax.Expression, start mark) (hclsyntax.Expression
 				return nil, false
 			}
 		case kOBrack:
-			at = p.tok.mark
+			at := p.tok.mark
 			open := p.tokRange()
 			p.next()
 			if p.peek() == kStar {

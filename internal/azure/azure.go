@@ -89,7 +89,7 @@ func (s *Session) Token(ctx context.Context, resource string) (string, error) {
 	}
 	t, err := s.source(ctx, strings.TrimSuffix(resource, "/")+"/.default")
 	if err != nil {
-		return "", fmt.Errorf("Azure gives no access token: %w", plain(err))
+		return "", fmt.Errorf("no access token from Azure: %w", plain(err))
 	}
 	s.got[resource] = t
 	return t.Token, nil

@@ -81,7 +81,7 @@ func (s *Session) Token(ctx context.Context) (string, error) {
 	}
 	t, err := s.source.Token()
 	if err != nil {
-		return "", fmt.Errorf("Google Cloud gives no access token: %w", plain(err))
+		return "", fmt.Errorf("no access token from Google Cloud: %w", plain(err))
 	}
 	if s.o.Impersonate != "" {
 		if t, err = s.impersonate(ctx, t.AccessToken); err != nil {

@@ -136,7 +136,7 @@ func take(ctx context.Context, p *project.Project, held *project.StateSession, o
 func target(text string) (addr.Instance, diag.List) {
 	t, err := addr.ParseTarget(text)
 	if err == nil && t.IsModule() {
-		err = errors.New("A resource instance address is required here. The module path must be followed by a resource instance specification")
+		err = errors.New("a resource instance address is required here: the module path must be followed by a resource instance specification")
 	}
 	if err != nil {
 		return addr.Instance{}, diag.Errorf(nil, "Invalid address", "%q is not the address of a resource instance: %s", text, project.AsSentence(err))
