@@ -133,7 +133,7 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 	return 0
 }
 
-// Quiet is what Quietly is told, as the flags of init would.
+// Quiet is the options of Quietly, each what the flag of init with its name gives.
 type Quiet struct {
 	BackendConfig []string
 	PluginDirs    []string

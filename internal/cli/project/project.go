@@ -94,9 +94,9 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 	}
 	switch {
 	case c.Unit != nil && c.Unit.Tolerant:
-		more = AsWarnings(more.Errors())
+		more = more.Errors().AsWarnings()
 	case o.Partial && o.RootOnly: // which keeps nobody from looking at state and files
-		more = AsWarnings(more)
+		more = more.AsWarnings()
 	}
 	ds = append(ds, more...)
 	asked, more := p.askMissing(ctx, values, o)
@@ -340,15 +340,4 @@ func (s *Schemas) ProviderConfig(a addr.Provider) *schema.Block {
 		return nil
 	}
 	return sp.Config
-}
-
-// AsWarnings is the same messages, none of them an error.
-func AsWarnings(ds diag.List) diag.List {
-	var out diag.List
-	for _, m := range ds {
-		w := *m
-		w.Severity = diag.Warning
-		out = append(out, &w)
-	}
-	return out
 }

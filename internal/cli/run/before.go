@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -40,5 +39,5 @@ func afterwards(c *command.Call, e *estate.Estate, found diag.List, told *report
 			ds = append(ds, m)
 		}
 	}
-	units.Beside(c, e, project.AsWarnings(ds))
+	units.Beside(c, e, ds.AsWarnings())
 }

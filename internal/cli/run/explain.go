@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/explain"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 
@@ -75,7 +74,7 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 	if more.HasErrors() {
 		return units.FailWith(c, e, append(ds, more...))
 	}
-	return printExplained(c, e, out, append(about, project.AsWarnings(ds)...), o)
+	return printExplained(c, e, out, append(about, ds.AsWarnings()...), o)
 }
 
 // printExplained prints an explanation, and what there is to tell besides where it
