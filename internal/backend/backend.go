@@ -214,6 +214,17 @@ type Blobs interface {
 	DeleteBlob(ctx context.Context, name string) error // nil if there is none
 }
 
+// DeleteBlobs deletes all objects beside a state.
+func DeleteBlobs(ctx context.Context, b Blobs) error {
+	names, err := b.ListBlobs(ctx, "")
+	for _, name := range names {
+		if err == nil {
+			err = b.DeleteBlob(ctx, name)
+		}
+	}
+	return err
+}
+
 // A Checker looks at a configured store for the command that examines one, and
 // changes nothing but objects of its own that it removes.
 type Checker interface {

@@ -93,8 +93,8 @@ const floors = `
 	internal/backend, internal/backend/rest < internal/backend/consul;
 	internal/backend, internal/backend/rest < internal/backend/kubernetes;
 	internal/backend < internal/backend/etcdv3;
-	internal/backend, internal/backend/rest < internal/backend/cos;
-	internal/backend, internal/backend/rest < internal/backend/oss;
+	internal/backend < internal/backend/bucket;
+	internal/backend/bucket, internal/backend/rest < internal/backend/cos, internal/backend/oss;
 	internal/backend, internal/backend/rest, internal/gcp < internal/backend/gcs;
 	internal/backend, internal/backend/rest, internal/azure < internal/backend/azurerm;
 	internal/backend < internal/backend/inmem;

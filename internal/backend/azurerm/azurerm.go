@@ -327,13 +327,7 @@ func (b *container) Delete(ctx context.Context, workspace string) error {
 	if err := b.delete(ctx, o.name); err != nil {
 		return err
 	}
-	names, err := o.ListBlobs(ctx, "")
-	for _, name := range names {
-		if err == nil {
-			err = o.DeleteBlob(ctx, name)
-		}
-	}
-	return err
+	return backend.DeleteBlobs(ctx, o)
 }
 
 func (b *container) delete(ctx context.Context, name string) error {

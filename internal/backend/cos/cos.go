@@ -15,12 +15,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/bucket"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/schema"
@@ -59,13 +59,14 @@ func Kind() backend.Kind {
 }
 
 type cosBackend struct {
-	s                           backend.Services
-	account                     *account
-	bucket, region, prefix, key string
-	encrypt                     bool
-	acl                         string
-	base                        string
-	client                      *rest.Client
+	s              backend.Services
+	account        *account
+	bucket, region string
+	layout         bucket.Layout
+	encrypt        bool
+	acl            string
+	base           string
+	client         *rest.Client
 }
 
 func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
@@ -74,17 +75,11 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 		s:       s,
 		region:  a.Required("region", "TENCENTCLOUD_REGION"),
 		bucket:  a.Required("bucket"),
-		prefix:  a.String("prefix", ""),
-		key:     a.String("key", "terraform.tfstate"),
+		layout:  bucket.Layout{Prefix: a.String("prefix", ""), Key: a.String("key", "terraform.tfstate")},
 		encrypt: a.Bool("encrypt", true),
 		acl:     a.String("acl", "private"),
 	}
-	if strings.HasPrefix(b.prefix, "/") || strings.HasPrefix(b.prefix, "./") {
-		a.Fail("prefix", "The %q begins with %q or %q", "prefix", "/", "./")
-	}
-	if b.key == "" || strings.HasPrefix(b.key, "/") || strings.HasSuffix(b.key, "/") {
-		a.Fail("key", "The %q is empty, or begins or ends with a slash", "key")
-	}
+	b.layout.Check(a)
 	if b.acl != "private" && b.acl != "public-read" {
 		a.Fail("acl", "The %q is neither %q nor %q", "acl", "private", "public-read")
 	}
@@ -118,68 +113,24 @@ func (b *cosBackend) sign(ctx context.Context, r *http.Request, _ []byte) error 
 }
 
 // file is the name of the object that holds the state of a workspace.
-func (b *cosBackend) file(workspace string) string {
-	var parts []string
-	if b.prefix != "" {
-		parts = append(parts, strings.TrimSuffix(b.prefix, "/"))
-	}
-	if workspace != store.Default {
-		parts = append(parts, workspace)
-	}
-	return strings.Join(append(parts, b.key), "/")
-}
+func (b *cosBackend) file(workspace string) string { return b.layout.File(workspace) }
 
 func (b *cosBackend) List(ctx context.Context) ([]string, error) {
-	prefix := ""
-	if b.prefix != "" {
-		prefix = strings.TrimSuffix(b.prefix, "/") + "/"
-	}
-	keys, err := b.list(ctx, prefix)
-	if err != nil {
-		return nil, err
-	}
-	names := []string{store.Default}
-	for _, k := range keys {
-		name, rest, ok := strings.Cut(strings.TrimPrefix(k, prefix), "/")
-		if ok && rest == b.key && name != store.Default && store.ValidWorkspace(name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names[1:])
-	return names, nil
+	return b.layout.Workspaces(ctx, b.list)
 }
 
 // list returns the names of all objects with a prefix, in order.
 func (b *cosBackend) list(ctx context.Context, prefix string) ([]string, error) {
-	var out []string
-	for marker := ""; ; {
-		q := url.Values{"prefix": {prefix}, "max-keys": {"1000"}}
-		if marker != "" {
-			q.Set("marker", marker)
-		}
+	return bucket.List(ctx, prefix, func(ctx context.Context, q url.Values) ([]byte, error) {
 		resp, err := b.send(ctx, "GET", "", q, nil, nil, true)
+		if err == nil && resp.Status != http.StatusOK {
+			err = b.refused("Failed to list", "cos:GetBucket", resp)
+		}
 		if err != nil {
 			return nil, err
 		}
-		var page struct {
-			Contents    []struct{ Key string }
-			IsTruncated bool
-			NextMarker  string
-		}
-		if resp.Status != http.StatusOK {
-			return nil, b.refused("Failed to list", "cos:GetBucket", resp)
-		}
-		if err := xml.Unmarshal(resp.Body, &page); err != nil {
-			return nil, &backend.Error{Argument: "bucket", Answer: "the answer is not one of COS"}
-		}
-		for _, c := range page.Contents {
-			out = append(out, c.Key)
-		}
-		if !page.IsTruncated || page.NextMarker == "" {
-			return out, nil
-		}
-		marker = page.NextMarker
-	}
+		return resp.Body, nil
+	})
 }
 
 func (b *cosBackend) Delete(ctx context.Context, workspace string) error {
@@ -187,13 +138,7 @@ func (b *cosBackend) Delete(ctx context.Context, workspace string) error {
 	if err := b.delete(ctx, o.file); err != nil {
 		return err
 	}
-	names, err := o.ListBlobs(ctx, "")
-	for _, name := range names {
-		if err == nil {
-			err = o.DeleteBlob(ctx, name)
-		}
-	}
-	return err
+	return backend.DeleteBlobs(ctx, o)
 }
 
 func (b *cosBackend) Store(workspace string, o backend.StoreOptions) (store.Store, error) {

@@ -187,13 +187,7 @@ func (b *bucket) Delete(ctx context.Context, workspace string) error {
 	if err := b.delete(ctx, o.file, ""); err != nil {
 		return err
 	}
-	names, err := o.ListBlobs(ctx, "")
-	for _, name := range names {
-		if err == nil {
-			err = o.DeleteBlob(ctx, name)
-		}
-	}
-	return err
+	return backend.DeleteBlobs(ctx, o)
 }
 
 func (b *bucket) object(workspace string) *object {

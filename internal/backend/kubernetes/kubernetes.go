@@ -208,13 +208,7 @@ func (b *kubernetesBackend) Delete(ctx context.Context, workspace string) error 
 		}
 	}
 	o := &object{b: b, workspace: workspace}
-	names, err := o.ListBlobs(ctx, "")
-	for _, name := range names {
-		if err == nil {
-			err = o.DeleteBlob(ctx, name)
-		}
-	}
-	return err
+	return backend.DeleteBlobs(ctx, o)
 }
 
 func (b *kubernetesBackend) Store(workspace string, o backend.StoreOptions) (store.Store, error) {
