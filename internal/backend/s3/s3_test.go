@@ -98,6 +98,14 @@ func table(t *testing.T, p backendtest.Place) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A table is there some time after it was asked for.
+	var answer struct{ Table struct{ TableStatus string } }
+	for answer.Table.TableStatus != "ACTIVE" {
+		time.Sleep(20 * time.Millisecond)
+		if err := b.call(t.Context(), "DescribeTable", map[string]any{"TableName": b.table}, &answer); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestTable(t *testing.T) {
