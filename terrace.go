@@ -83,8 +83,8 @@ func (o Options) call(ctx context.Context) (*command.Call, error) {
 		system.Stderr = o.Log
 	}
 	system.Stdout = system.Stderr // on which the last resort is printed
-	backends := project.NewBackends(system)
 	c := command.New(system, &command.Table{}, &interrupt.Handler{})
+	backends := project.NewBackends(c)
 	c.Backends = func() *backend.Set { return backends }
 	c.Report.Context = ctx
 	return c, nil

@@ -100,12 +100,7 @@ func Main(ctx context.Context, system *sys.System) int {
 	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Announce)
 	defer stop()
 	c.Interrupts, c.Report.Context = handler, ctx
-	c.Backends = sync.OnceValue(func() *backend.Set {
-		if c.NoPrograms {
-			return project.NewBackends(system.WithoutPrograms())
-		}
-		return project.NewBackends(system)
-	})
+	c.Backends = sync.OnceValue(func() *backend.Set { return project.NewBackends(c) })
 	go func() { done <- dispatch(c, system.Args[1:]) }() // owned by this function, but for a second interrupt
 	select {
 	case code := <-done:
@@ -123,7 +118,7 @@ func dispatch(c *command.Call, args []string) int {
 		return 1
 	}
 	if dir != "" {
-		c.Work(c.System.In(dir))
+		c.WorkIn(dir)
 	}
 	if command.Wants(args, "-v", "-version", "--version") {
 		args = []string{"version"}
@@ -181,7 +176,7 @@ func withoutPrograms(c *command.Call, words []string) ([]string, error) {
 	}
 	words, err := f.Take(words, true)
 	if off {
-		c.Work(c.System.WithoutPrograms())
+		c.WithoutPrograms()
 	}
 	return words, err
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // A System is what the program runs in. Real makes that of the process, Test
-// one for tests. A System is not changed once made; copy it to vary it.
+// one for tests. A System is not changed once made.
 type System struct {
 	Dir  string   // the working folder, absolute
 	Env  Env      // the environment
@@ -39,9 +39,6 @@ type System struct {
 	Terminal Terminal
 	// Run runs a child process to its end; see Command.
 	Run func(ctx context.Context, c Command) error
-	// NoPrograms says that Run refuses everything, and that whoever starts processes by
-	// other ways must not.
-	NoPrograms bool
 	// Interrupts starts to deliver interrupt and termination signals, and that the
 	// terminal is gone, and returns how to stop it. Until then a signal ends the process.
 	Interrupts func() (c <-chan os.Signal, stop func())
@@ -117,37 +114,24 @@ func Real() (*System, error) {
 	}, nil
 }
 
-// In is the same system with another working folder, which may be relative to
-// the present one.
-func (s *System) In(dir string) *System {
-	c := *s
-	c.Dir = s.Path(dir)
-	return &c
-}
-
 // ErrNoPrograms is what Run returns where no programs may be run.
 var ErrNoPrograms = errors.New("the program is not run, because of --no-exec")
 
-// WithoutPrograms is the same system, in which no programs are run.
-func (s *System) WithoutPrograms() *System {
-	c := *s
-	c.NoPrograms = true
-	c.Run = func(context.Context, Command) error { return ErrNoPrograms }
-	return &c
-}
+// RefusePrograms stands in place of Run where no programs may be run.
+func RefusePrograms(context.Context, Command) error { return ErrNoPrograms }
 
-// Path makes a path absolute: a relative one counts from the working folder.
-func (s *System) Path(name string) string {
+// Join makes a path absolute: a relative one counts from a folder.
+func Join(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
 	}
-	return filepath.Join(s.Dir, name)
+	return filepath.Join(dir, name)
 }
 
 // Home is the user's home folder, or "" if the environment names none.
-func (s *System) Home() string {
+func (e Env) Home() string {
 	for _, name := range homeVars {
-		if home := s.Env.Get(name); home != "" {
+		if home := e.Get(name); home != "" {
 			return home
 		}
 	}

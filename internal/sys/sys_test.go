@@ -50,16 +50,12 @@ func TestReal(t *testing.T) {
 }
 
 func TestPaths(t *testing.T) {
-	s := Test("/a/b", "HOME=/home/u").System
 	for in, want := range map[string]string{"c": "/a/b/c", "../c": "/a/c", "/x/../y": "/y", ".": "/a/b", "": "/a/b"} {
-		if got := s.Path(in); got != want {
-			t.Errorf("Path(%q) = %q, want %q", in, got, want)
+		if got := Join("/a/b", in); got != want {
+			t.Errorf("Join(%q) = %q, want %q", in, got, want)
 		}
 	}
-	if got := s.In("sub").Dir; got != "/a/b/sub" || s.Dir != "/a/b" {
-		t.Errorf("In gave %q, and the first now has %q", got, s.Dir)
-	}
-	if got := s.Home(); got != "/home/u" {
+	if got := (Env{"HOME=/home/u"}).Home(); got != "/home/u" {
 		t.Errorf("home %q", got)
 	}
 }

@@ -10,6 +10,7 @@ package command
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -105,7 +106,13 @@ func (u Units) Has(all Units) bool { return u&all == all }
 // A Call is one run of a command: where it runs, what it was given, and whom it
 // reports to.
 type Call struct {
-	*sys.System // its Dir is the folder that is worked in
+	*sys.System // of the process; what stands below goes before what it says
+
+	Dir        string    // the folder that is worked in, absolute
+	Env        sys.Env   // the environment there
+	Stdout     io.Writer // what other programs read
+	Run        func(ctx context.Context, p sys.Command) error
+	NoPrograms bool // Run refuses everything, and whoever starts processes by other ways must not
 
 	Table   *Table
 	Command *Command
@@ -180,10 +187,22 @@ func (c *Call) UsageError(summary, detail string) int {
 // Fail reports messages and returns the status of a failure.
 func (c *Call) Fail(ds diag.List) int { return c.Report.Fail(ds) }
 
-// Work makes a system the one that the call works in.
-func (c *Call) Work(system *sys.System) {
-	c.System, c.Report.System = system, system
+// WorkIn goes to another folder, which may be relative to the present one.
+func (c *Call) WorkIn(dir string) {
+	c.Dir = c.Path(dir)
+	c.Report.Dir = c.Dir
 }
+
+// WithoutPrograms has no programs run from now on.
+func (c *Call) WithoutPrograms() {
+	c.NoPrograms, c.Run = true, sys.RefusePrograms
+}
+
+// Path makes a path absolute: a relative one counts from the folder that is worked in.
+func (c *Call) Path(name string) string { return sys.Join(c.Dir, name) }
+
+// Home is the user's home folder, or "" if the environment names none.
+func (c *Call) Home() string { return c.Env.Home() }
 
 // Do runs another command in place of this one, with the words behind its name.
 func (c *Call) Do(ctx context.Context, cmd *Command, words []string) int {
@@ -226,11 +245,12 @@ func (c *Call) DataPath(names ...string) string {
 // Below is a call in another folder that says nothing and that no interrupt
 // reaches; what is verified once is shared.
 func (c *Call) Below(dir string) *Call {
-	system := c.System.In(dir)
-	r := report.New(system)
+	r := report.New(c.System)
 	r.Options, r.Heard, r.Context = c.Report.Options, c.Report.Heard, c.Report.Context
+	r.Dir, r.Out = c.Path(dir), c.Stdout
 	return &Call{
-		System: system, Table: c.Table, Command: c.Command, Launch: dir, Report: r, Prompt: prompt.New(r),
+		System: c.System, Dir: r.Dir, Env: c.Env, Stdout: c.Stdout, Run: c.Run, NoPrograms: c.NoPrograms,
+		Table: c.Table, Command: c.Command, Launch: dir, Report: r, Prompt: prompt.New(r),
 		Interrupts: c.Interrupts.Inner(), Hashes: c.Hashes, Backends: c.Backends,
 	}
 }
@@ -238,7 +258,10 @@ func (c *Call) Below(dir string) *Call {
 // New is a call of a command in a system, with a reporter that has no views yet.
 func New(system *sys.System, t *Table, h *interrupt.Handler) *Call {
 	r := report.New(system)
-	return &Call{System: system, Table: t, Launch: system.Dir, Report: r, Prompt: prompt.New(r), Interrupts: h, Hashes: &install.Hashes{}, Command: &Command{}}
+	return &Call{
+		System: system, Dir: system.Dir, Env: system.Env, Stdout: system.Stdout, Run: system.Run,
+		Table: t, Launch: system.Dir, Report: r, Prompt: prompt.New(r), Interrupts: h, Hashes: &install.Hashes{}, Command: &Command{},
+	}
 }
 
 // Group answers the first word of a command of two.

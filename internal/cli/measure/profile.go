@@ -50,7 +50,7 @@ func profiles(c *command.Call, args []string) sys.Profiles {
 			case *x.into != "":
 				*x.into = c.Path(*x.into)
 			case f.ProfileDir != "":
-				*x.into = filepath.Join(c.System.In(f.Working).Path(f.ProfileDir), x.name)
+				*x.into = filepath.Join(sys.Join(c.Path(f.Working), f.ProfileDir), x.name)
 			}
 		}
 	}

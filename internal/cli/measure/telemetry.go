@@ -48,12 +48,9 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 	if !settings.On() {
 		return run(c.Report.Context)
 	}
-	at := c.System
-	if f.Working != "" {
-		at = at.In(f.Working)
-	}
+	dir := c.Path(f.Working)
 	sink, err := otlp.Open(otlp.Options{
-		Settings: settings, Env: c.Env, Dir: at.Dir, Console: c.Stdout, Now: c.Now, Name: view.Program, Version: project.Version,
+		Settings: settings, Env: c.Env, Dir: dir, Console: c.Stdout, Now: c.Now, Name: view.Program, Version: project.Version,
 	})
 	if err != nil {
 		return c.Fail(diag.Errorf(nil, "Telemetry cannot be sent", "What is wanted cannot be made ready: %s.", err))
@@ -62,7 +59,7 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 		Now: c.Now, Random: rand.Reader, Parent: settings.Parent, Spans: sink.Spans(), Logs: sink.Logs(), Measures: sink.Measures(),
 	})
 	ctx, span := telemetry.Start(tracer.With(c.Report.Context), commandOf(c, words))
-	code := spanned(ctx, c, span.Text("dir", at.Dir), run)
+	code := spanned(ctx, c, span.Text("dir", dir), run)
 	soon, end := context.WithTimeout(context.WithoutCancel(c.Report.Context), telemetryPatience)
 	defer end()
 	if err := sink.Close(soon); err != nil {
@@ -84,12 +81,10 @@ func commandOf(c *command.Call, words []string) string {
 // spanned runs a command in its span. Programs are told of theirs, and those that run
 // for several units of this one.
 func spanned(ctx context.Context, c *command.Call, span *telemetry.Span, run func(context.Context) int) int {
-	around := *c.System
-	around.Run = telemetry.Programs(c.Run)
+	c.Run = telemetry.Programs(c.Run)
 	if span.Traced() {
-		around.Env = c.Env.With(telemetry.Variable + "=" + span.Parent())
+		c.Env = c.Env.With(telemetry.Variable + "=" + span.Parent())
 	}
-	c.Work(&around)
 	c.Report.Context = ctx
 	code := run(ctx)
 	units.Ended(span, code)

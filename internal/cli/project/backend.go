@@ -15,10 +15,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
-	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/transfer"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -31,18 +29,18 @@ import (
 const connections = 32
 
 // NewBackends makes the backends of a process.
-func NewBackends(system *sys.System) *backend.Set {
-	tr := transfer.Transport(system.Env)
+func NewBackends(c *command.Call) *backend.Set {
+	tr := transfer.Transport(c.Env)
 	tr.MaxConnsPerHost, tr.MaxIdleConnsPerHost = connections, connections
 	return backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{
-		Env: system.Env, Dir: system.Dir, Home: system.Home(), Who: system.User() + "@" + system.Host(),
-		Now: system.Now, Sleep: pause, Run: system.Run, Transport: tr, Version: statefile.Version,
+		Env: c.Env, Dir: c.Launch, Home: c.Home(), Who: c.User() + "@" + c.Host(),
+		Now: c.Now, Sleep: pause, Run: c.Run, Transport: tr, Version: statefile.Version,
 		Token: func(_ context.Context, host string) (string, error) {
-			c, ds := cliconfig.Load(system.Env, system.Home(), system.Dir)
+			cfg, ds := Settings(c)
 			if ds.HasErrors() {
 				return "", ds.Err()
 			}
-			token, _ := c.Token(host)
+			token, _ := cfg.Token(host)
 			return token, nil
 		},
 		Shared: new(backend.Shared),

@@ -33,6 +33,6 @@ func (Provisioners) Validate(typ string, config, connection cty.Value) diag.List
 
 func (p Provisioners) Run(ctx context.Context, typ string, config, connection cty.Value, output func(line string)) diag.List {
 	return provisioner.Run(ctx, provisioner.Request{
-		Type: typ, Config: config, Connection: connection, Dir: p.Dir, Env: programEnv(p.Call), Output: output, Exec: p.System.Run,
+		Type: typ, Config: config, Connection: connection, Dir: p.Dir, Env: programEnv(p.Call), Output: output, Exec: p.Call.Run,
 	})
 }

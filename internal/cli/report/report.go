@@ -35,8 +35,9 @@ type Reporter struct {
 	Stream  *view.Stream // nil without -json and -json-into
 	Set     *source.Set  // the files that messages are about
 
-	// Dir is the folder that names of files count from; "" for that of the system.
+	// Dir is the folder that names of files count from, and Out what other programs read.
 	Dir string
+	Out io.Writer
 	// Note is called with everything that is told, before it is filtered; nil: nobody asks.
 	Note func(diag.List)
 
@@ -46,7 +47,7 @@ type Reporter struct {
 	// Context carries the telemetry that messages are logged to.
 	Context context.Context
 
-	System *sys.System // whose streams, terminal and environment count
+	System *sys.System // whose terminal and environment count
 
 	into *os.File   // the file of -json-into
 	mu   sync.Mutex // of Human and Stream, which interrupts look at
@@ -68,7 +69,7 @@ func Defaults() Options {
 
 // New makes a reporter without views.
 func New(system *sys.System) *Reporter {
-	return &Reporter{System: system, Set: &source.Set{}, Options: Defaults(), Context: context.Background()}
+	return &Reporter{System: system, Dir: system.Dir, Out: system.Stdout, Set: &source.Set{}, Options: Defaults(), Context: context.Background()}
 }
 
 // Open makes the view for people; UseJSON replaces it.
@@ -82,7 +83,7 @@ func (r *Reporter) Open() {
 		width = r.System.Terminal.Width()
 	}
 	human := &view.Human{
-		Out: r.System.Stdout, Errs: r.System.Stderr, Style: view.Style{Color: color, Width: width}, Concise: r.Options.Concise, Joined: r.Redraws() && r.System.Terminal.Err,
+		Out: r.Out, Errs: r.System.Stderr, Style: view.Style{Color: color, Width: width}, Concise: r.Options.Concise, Joined: r.Redraws() && r.System.Terminal.Err,
 		Printer: &diag.Printer{
 			Set: r.Set, Color: color, Width: width, Program: view.Program, Difference: view.Difference(view.Style{Color: color}),
 			CompactWarnings: r.Options.CompactWarnings, ConsolidateWarnings: r.Options.ConsolidateWarnings, ConsolidateErrors: r.Options.ConsolidateErrors,
@@ -114,14 +115,6 @@ func (r *Reporter) setViews(human *view.Human, stream *view.Stream) {
 	r.Human, r.Stream = human, stream
 }
 
-// path is the path of a file by a name that was given.
-func (r *Reporter) path(name string) string {
-	if r.Dir != "" && !filepath.IsAbs(name) {
-		return filepath.Join(r.Dir, name)
-	}
-	return r.System.Path(name)
-}
-
 // UseJSON turns on the stream: in place of the view for people, or with into in a
 // file beside it. ok is false after a mistake, which is reported. The caller calls
 // Finish at the end.
@@ -129,9 +122,9 @@ func (r *Reporter) UseJSON(on bool, into string) (ok bool) {
 	if !on && into == "" {
 		return true
 	}
-	out, human := r.System.Stdout, r.Human
+	out, human := r.Out, r.Human
 	if into != "" && !on {
-		f, err := os.OpenFile(r.path(into), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		f, err := os.OpenFile(sys.Join(r.Dir, into), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 		if err != nil {
 			r.Tell(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be opened: %s.", err))
 			return false

@@ -83,6 +83,7 @@ func runOne(ctx context.Context, c *command.Call, cmd *command.Command, res *est
 	fmt.Fprintf(c.Stderr, "[%s]\n", u.Name)
 	n := c.Below(u.Dir)
 	n.Command, n.Stdout = cmd, unitLines{n.Stdout, u.Name}
+	n.Report.Out = n.Stdout
 	n.Report.Open()
 	if cmd.Units.Has(command.EachFolder) {
 		res.Code = n.Do(ctx, cmd, slices.Clone(args))

@@ -216,8 +216,7 @@ type unitView struct {
 // environment.
 func (w *unitView) call(t *estate.Turn) *command.Call {
 	n := *w.Call
-	n.System = w.System.In(t.Dir())
-	n.Env, n.Launch = t.Environ(), t.Dir()
+	n.Dir, n.Env, n.Launch = t.Dir(), t.Environ(), t.Dir()
 	for _, name := range t.Secret() {
 		n.Report.Set.Conceal(name)
 	}

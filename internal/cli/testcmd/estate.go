@@ -63,7 +63,7 @@ func runEstates(ctx context.Context, c *command.Call, o *options, files []*testf
 	fns := funcs.Table(funcs.Config{BaseDir: c.Dir, Home: func() (string, error) { return project.HomeOrError(c) }, Now: c.Now, PureOnly: true})
 	var all []*testrun.Result
 	for i, f := range files {
-		backends := project.NewBackends(c.System)
+		backends := project.NewBackends(c)
 		dir := filepath.Join(temp, fmt.Sprint(i))
 		t := &estatetest.Test{
 			File: f, Functions: fns, Now: c.Now, Stop: stop,

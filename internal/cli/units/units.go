@@ -241,7 +241,7 @@ func RelativeTo(dir, path string) string {
 // WorkIn goes to the folder of --working-dir.
 func WorkIn(c *command.Call, f *unitflags.Flags) {
 	if f.Working != "" {
-		c.Work(c.System.In(f.Working))
+		c.WorkIn(f.Working)
 	}
 }
 

@@ -42,7 +42,7 @@ existing state.`,
 					return c.UsageError("Too many command line arguments", "Expected at most one positional argument.")
 				}
 				if len(c.Args) == 1 {
-					c.Work(c.System.In(c.Arg(0)))
+					c.WorkIn(c.Arg(0))
 				}
 				return runValidate(ctx, c, o)
 			}
