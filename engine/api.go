@@ -199,10 +199,13 @@ type PlanOptions struct {
 	Mode        plan.Mode
 	Variables   map[string]InputValue
 	SkipRefresh bool
-	Targets     []addr.Target
-	Excludes    []addr.Target
-	Replace     []addr.Instance
-	GenerateTo  string // file for generated configuration of import blocks; "" for none
+	// MinimalRefresh reads an object only where a plan from what state holds of it gives
+	// a change, and plans it again then; and where its schema has another version.
+	MinimalRefresh bool
+	Targets        []addr.Target
+	Excludes       []addr.Target
+	Replace        []addr.Instance
+	GenerateTo     string // file for generated configuration of import blocks; "" for none
 	// Defer puts off what cannot be planned because variables hold something unknown
 	// (Plan.Deferred), where that is an error otherwise. Such a plan cannot be applied.
 	Defer bool

@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"math"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -51,6 +52,8 @@ func encodePlan(p *plan.Plan, b Backend) ([]byte, error) {
 		e.instance(r.Resource)
 		e.path(r.Path)
 	}
+	e.int(p.Reads.Objects)
+	e.int(p.Reads.Spared)
 	return e.buf, e.err
 }
 
@@ -315,6 +318,8 @@ func decodePlan(src []byte) (*plan.Plan, Backend, error) {
 	p.Targets, p.Excludes = d.targets(), d.targets()
 	p.Replace = list(d, d.instance)
 	p.Relevant = list(d, func() plan.RelevantAttr { return plan.RelevantAttr{Resource: d.instance(), Path: d.path()} })
+	p.Reads.Objects = d.int(math.MaxInt32)
+	p.Reads.Spared = d.int(math.MaxInt32)
 	if d.err == nil && len(d.buf) > 0 {
 		d.fail(errTorn)
 	}

@@ -83,6 +83,15 @@ func Plan(in Input) ([]byte, error) {
 	w.str(p.Timestamp.UTC().Format("2006-01-02T15:04:05Z"))
 	w.name("errored")
 	w.bool(p.Errored)
+	if p.Reads.Objects > 0 {
+		w.name("refresh")
+		w.begin('{')
+		w.name("objects")
+		w.int(int64(p.Reads.Objects))
+		w.name("not_refreshed")
+		w.int(int64(p.Reads.Spared))
+		w.end('}')
+	}
 	w.end('}')
 	return w.b, w.err
 }

@@ -76,7 +76,7 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 		if more.HasErrors() {
 			continue
 		}
-		if p.refreshes(sub.Addr) {
+		if p.readsOrphan(sub.Addr) {
 			now, more := sub.Refresh(o, k)
 			ds = append(ds, more...)
 			if more.HasErrors() {
@@ -241,7 +241,7 @@ func (p *planner) orphanNow(sub *resourceclient.Subject, op *orphanPlan, stored 
 		return old, ds
 	}
 	op.refreshed = stored
-	if !p.refreshes(sub.Addr) {
+	if !p.readsOrphan(sub.Addr) {
 		return old, ds
 	}
 	now, more := sub.Refresh(old, "")

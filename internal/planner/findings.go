@@ -76,6 +76,7 @@ type instancePlan struct {
 	pre, post []eval.Outcome
 	checked   bool
 	looked    bool   // it was planned, not just read from state
+	spared    bool   // what state holds was good enough: the provider was not asked what it is like
 	deferred  bool   // it cannot be planned yet
 	failure   string // of a check's data source: why it could not be read
 	order     int    // index of the action that makes the new object, -1 without one

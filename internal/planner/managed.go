@@ -91,6 +91,13 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 		return unknown, ds
 	}
 	v, more := m.planUpdate(now, imp)
+	if m.found.spared && (more.HasErrors() || m.found.pending()) {
+		m.found.spared = false
+		if now, more = m.refresh(old); !more.HasErrors() {
+			m.found.change = nil
+			v, more = m.planUpdate(now, imp)
+		}
+	}
 	ds = append(ds, m.blame(more)...)
 	if ds.HasErrors() {
 		return v, ds
@@ -155,21 +162,28 @@ func (m *managedPlan) current(old resourceclient.Object) (resourceclient.Object,
 		m.found.refreshed, m.found.touched, ds = m.sub.Keep(old, old)
 		return old, nil, ds
 	}
-	if !p.refreshes(m.sub.Addr) {
+	m.found.spared = m.spares(old)
+	if !p.refreshes(m.sub.Addr) || m.found.spared {
 		m.found.refreshed = old.Stored
 		return old, nil, nil
 	}
+	now, ds := m.refresh(old)
+	return now, nil, ds
+}
+
+// refresh asks the provider what an object is like now.
+func (m *managedPlan) refresh(old resourceclient.Object) (resourceclient.Object, diag.List) {
 	now, ds := m.sub.Refresh(old, "")
 	if ds.HasErrors() {
-		return old, nil, ds
+		return old, ds
 	}
 	var more diag.List
 	m.found.refreshed, m.found.touched, more = m.sub.Keep(old, now)
 	now.Stored = old.Stored
-	if m.found.touched || p.in.Mode == plan.RefreshOnly {
-		m.found.drift = p.driftChange(m.sub, old, now)
+	if m.found.touched || m.p.in.Mode == plan.RefreshOnly {
+		m.found.drift = m.p.driftChange(m.sub, old, now)
 	}
-	return now, nil, append(ds, more...)
+	return now, append(ds, more...)
 }
 
 // refreshes reports whether it is asked what an instance is like now.

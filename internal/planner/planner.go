@@ -34,6 +34,7 @@ type Input struct {
 	State       *state.State // as found in the store; nil: none
 	Mode        plan.Mode
 	SkipRefresh bool
+	Reads       Reads // what is not read though SkipRefresh is not set
 	Targets     []addr.Target
 	Excludes    []addr.Target
 	Replace     []addr.Instance

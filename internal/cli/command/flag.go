@@ -83,6 +83,18 @@ func truth(b bool) string {
 	return ""
 }
 
+// Also has a switch take one more value beside true and false, which sets another one.
+func (f Flag) Also(value string, into *bool) Flag {
+	set := f.set
+	f.set = func(s Setting) error {
+		if s.Value == value {
+			*into, s.Value = true, "true"
+		}
+		return set(s)
+	}
+	return f
+}
+
 // Text is a flag with a value, which value names in the help.
 func Text(into *string, name, value, help string) Flag {
 	return Flag{Name: name, Value: value, Help: help, Default: *into, set: func(s Setting) error {

@@ -63,7 +63,7 @@ the "terrace plan" command. For more information on those options, run:
 
 func prepareApply(name string) (command.Flags, command.Run) {
 	o := &applyOptions{name: name}
-	fs := append(o.Declare(), command.Bool(&o.approved, "auto-approve", "Skip interactive approval of the plan before applying."))
+	fs := append(o.Declare(name == "destroy"), command.Bool(&o.approved, "auto-approve", "Skip interactive approval of the plan before applying."))
 	fs = append(append(fs, o.State.WriteFlags()...), o.State.JournalFlag())
 	fs = append(fs, command.Bool(&o.quietForgotten, "suppress-forget-errors", "Take a destroy that leaves objects behind, because of lifecycle.destroy = false, for success."))
 	return fs, func(ctx context.Context, c *command.Call) int { return applyOrDestroy(ctx, c, o) }

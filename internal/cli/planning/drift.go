@@ -29,7 +29,7 @@ and --html writes it as a page.`,
 		},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &planOptions{}
-			fs := o.Declare()
+			fs := o.Declare(true)
 			for i := range fs {
 				switch fs[i].Name {
 				case "destroy", "refresh-only", "refresh", "replace":

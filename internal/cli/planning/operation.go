@@ -31,17 +31,23 @@ type Flags struct {
 	Refresh     bool
 	Destroy     bool
 	RefreshOnly bool
+	Minimal     bool // of refreshes
 	Reveal      bool
 	generate    string
 }
 
-// Declare makes the flags, in the order of the help.
-func (o *Flags) Declare() command.Flags {
+// Declare makes the flags, in the order of the help. always: the command cannot do with
+// fewer reads.
+func (o *Flags) Declare(always bool) command.Flags {
 	o.input, o.Refresh, o.Parallelism = true, true, 10
 	out := command.Flags{
 		command.Bool(&o.Destroy, "destroy", "Select the \"destroy\" planning mode: a plan to destroy all objects that this configuration manages."),
 		command.Bool(&o.RefreshOnly, "refresh-only", "Select the \"refresh only\" planning mode: check whether remote objects still match the most recent apply, without undoing anything."),
 		command.Bool(&o.Refresh, "refresh", "Skip checking for external changes to remote objects while creating the plan."),
+	}
+	if !always {
+		out[2] = out[2].Also("config", &o.Minimal)
+		out = append(out, command.Bool(&o.Minimal, "minimal-refresh", "Check for external changes only of those objects that the plan changes, going by configuration and state; -refresh=config is the same. What differs outside of the others is not found."))
 	}
 	out = append(out, o.Scope.flags()...)
 	out = append(out, flags.Vars(&o.Vars)...)
@@ -57,8 +63,12 @@ func (o *Flags) Declare() command.Flags {
 
 // Options makes plan options of the flags.
 func (o *Flags) Options(c *command.Call) (engine.PlanOptions, diag.List) {
-	out := engine.PlanOptions{SkipRefresh: !o.Refresh, GenerateTo: o.generate}
+	out := engine.PlanOptions{SkipRefresh: !o.Refresh || o.Minimal && o.Destroy, MinimalRefresh: o.Minimal, GenerateTo: o.generate}
 	switch {
+	case o.Minimal && o.RefreshOnly:
+		return out, diag.Errorf(nil, "Incompatible refresh options", "It doesn't make sense to use -minimal-refresh at the same time as -refresh-only, which is there to read everything.")
+	case o.Minimal && !o.Refresh:
+		return out, diag.Errorf(nil, "Incompatible refresh options", "It doesn't make sense to use -minimal-refresh at the same time as -refresh=false, which reads nothing.")
 	case o.Destroy && o.RefreshOnly:
 		return out, diag.Errorf(nil, "Incompatible plan mode options", "The -destroy and -refresh-only options are mutually-exclusive.")
 	case o.RefreshOnly && !o.Refresh:

@@ -44,7 +44,7 @@ You can optionally save the plan to a file, which you can then pass to the
 		},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &planOptions{}
-			fs := append(o.Declare(),
+			fs := append(o.Declare(false),
 				command.Bool(&o.detailed, "detailed-exitcode", "Return detailed exit codes when the command exits: 0 means succeeded with an empty plan, 1 an error, 2 succeeded with changes."),
 				command.Text(&o.generate, "generate-config-out", "path", "(Experimental) If import blocks are present in configuration, write configuration for resources that have none to this file, which must not exist.").Completes(command.Files),
 				command.Text(&o.out, "out", "path", "Write the plan to a file, as input for the \"apply\" command.").Completes(command.Files))

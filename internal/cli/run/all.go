@@ -252,10 +252,10 @@ func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
 	var fs command.Flags
 	switch r.name {
 	case "plan":
-		fs = append(r.op.Declare(), command.Text(&r.flags.out, "out", "path", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
+		fs = append(r.op.Declare(false), command.Text(&r.flags.out, "out", "path", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
 		fs = append(fs, r.op.State.WriteFlags()...)
 	case "apply", "destroy":
-		fs = append(r.op.Declare(), command.Bool(&r.flags.approve, "auto-approve", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
+		fs = append(r.op.Declare(r.name == "destroy"), command.Bool(&r.flags.approve, "auto-approve", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
 		fs = append(fs, r.op.State.WriteFlags()...)
 	case "validate", "init":
 		fs = append(append(r.op.Json.Flags(), flags.Vars(&r.op.Vars)...), command.Ignored("input", "", ""))
@@ -290,7 +290,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	return estate.RunOptions{
 		Op: op,
 		Plans: estate.Plans{
-			Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, SkipRefresh: !r.op.Refresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"),
+			Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, SkipRefresh: po.SkipRefresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"), MinimalRefresh: po.MinimalRefresh,
 			Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace,
 		},
 		Queue:     estate.Queue{FailFast: r.f.FailFast, IgnoreErrors: r.f.IgnoreErrors, IgnoreOrder: r.f.IgnoreOrder},

@@ -219,6 +219,9 @@ func pageResult(res *estate.Result) planhtml.Unit {
 		Name: res.Unit.Name, State: planhtml.Planned, Summary: sentence(estate.Plan, res, false),
 		Counts: planhtml.Counts{Add: n.Add, Change: n.Change, Destroy: n.Destroy, Import: n.Import, Forget: n.Forget},
 	}
+	if text := res.Reads.String(); text != "" {
+		out.Summary += "; " + text
+	}
 	switch res.Status {
 	case estate.Failed:
 		out.State = planhtml.Failed

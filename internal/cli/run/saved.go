@@ -95,8 +95,8 @@ func addresses(all []addr.Target) []string {
 
 // readSaved reads the plan that is to be applied, and takes over what it was made with.
 func (r *estateRun) readSaved(name string) int {
-	if r.op.Destroy || r.op.RefreshOnly || !r.op.Refresh || len(r.op.Scope.Targets)+len(r.op.Scope.Excludes)+len(r.op.Scope.Replace)+len(r.op.Scope.TargetFiles)+len(r.op.Scope.ExcludeFiles) > 0 {
-		return r.Fail(diag.Errorf(nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
+	if r.op.Destroy || r.op.RefreshOnly || !r.op.Refresh || r.op.Minimal || len(r.op.Scope.Targets)+len(r.op.Scope.Excludes)+len(r.op.Scope.Replace)+len(r.op.Scope.TargetFiles)+len(r.op.Scope.ExcludeFiles) > 0 {
+		return r.Fail(diag.Errorf(nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -minimal-refresh, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
 	}
 	p, err := openSaved(r.Call, name)
 	if err == nil {
@@ -116,7 +116,7 @@ func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 		}
 	}
 	r.saved = p
-	r.op.Destroy, r.op.RefreshOnly, r.op.Refresh = p.About.Destroy, p.About.RefreshOnly, !p.About.NoRefresh
+	r.op.Destroy, r.op.RefreshOnly, r.op.Refresh, r.op.Minimal = p.About.Destroy, p.About.RefreshOnly, !p.About.NoRefresh, p.About.Minimal
 	r.op.Scope.Targets, r.op.Scope.Excludes, r.op.Scope.Replace = p.About.Targets, p.About.Excludes, p.About.Replace
 	return 0
 }
@@ -194,6 +194,7 @@ func ShowPlan(ctx context.Context, c *command.Call, o ShowOptions, name string) 
 	}
 	if !changes(results) {
 		c.Report.Human.Say("\nNo changes. The saved plan of " + fmt.Sprint(len(results)) + " units does nothing.\n")
+		r.showReads(results)
 		return 0
 	}
 	r.showPlans(results)
@@ -203,7 +204,7 @@ func ShowPlan(ctx context.Context, c *command.Call, o ShowOptions, name string) 
 // savedResult is the result of a run that a unit of a saved plan stands for.
 func savedResult(u *estate.SavedUnit) *estate.Result {
 	return &estate.Result{
-		Unit: &estate.Unit{Name: u.Name}, Status: u.Result, Cause: u.Cause, Deferred: u.Deferred, Counts: u.Counts,
+		Unit: &estate.Unit{Name: u.Name}, Status: u.Result, Cause: u.Cause, Deferred: u.Deferred, Counts: u.Counts, Reads: u.Reads,
 		Changes: u.Changes || len(u.Deferred) > 0,
 	}
 }

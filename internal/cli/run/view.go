@@ -45,6 +45,18 @@ func (r *estateRun) showPlans(results []*estate.Result) {
 		r.Report.Human.Strong("Plan:")
 		r.Report.Human.Say(" " + totals(results) + "\n")
 	}
+	r.showReads(results)
+}
+
+// showReads says how many objects of all units were not refreshed, if not all were to be.
+func (r *estateRun) showReads(results []*estate.Result) {
+	var reads plan.Reads
+	for _, res := range results {
+		reads = reads.Add(res.Reads)
+	}
+	if text := reads.String(); text != "" {
+		r.Report.Human.Say("\n" + text + ".\n")
+	}
 }
 
 // totals is what all units together come to.

@@ -48,6 +48,11 @@ type planView struct {
 }
 
 func (v *planView) write() {
+	defer func() {
+		if text := v.plan.Reads.String(); text != "" {
+			v.str("\n", text, ".\n")
+		}
+	}()
 	drift := v.drift()
 	changes := v.changes()
 	outputs := v.outputs()

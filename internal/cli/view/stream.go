@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"maps"
@@ -245,6 +246,7 @@ func (s *Stream) Plan(p *plan.Plan) {
 	}
 	s.Changes(p)
 	s.Summary("plan", p.Counts())
+	s.Reads(p.Reads)
 	outputs := make(fields)
 	for _, o := range p.Outputs {
 		if o.Left {
@@ -334,6 +336,14 @@ func (s *Stream) Summary(operation string, n plan.Counts) {
 		text = Complete(operation, n)
 	}
 	s.line("info", text, "change_summary", fields{"changes": streamCounts{n.Add, n.Change, n.Import, n.Destroy, n.Forget, operation}})
+}
+
+// Reads writes how many objects a plan did not refresh; nothing if it was to refresh all.
+func (s *Stream) Reads(n plan.Reads) {
+	if s != nil && n.Objects > 0 {
+		text := cmp.Or(n.String(), strconv.Itoa(n.Objects)+" objects refreshed")
+		s.line("info", text, "refresh_summary", fields{"refresh": fields{"objects": n.Objects, "not_refreshed": n.Spared}})
+	}
 }
 
 // Complete is the line that ends an apply or a destroy.

@@ -27,6 +27,7 @@ type Extra struct {
 	Lock    *Lock
 	Calls   int   // -parallelism; 0 if it is not there
 	Refresh *bool // nil if -refresh is not there
+	Minimal bool  // of refreshes
 }
 
 // A VarFlag is a -var or a -var-file.
@@ -114,7 +115,9 @@ func (x *Extra) means(name, value string) bool {
 		return err == nil && n > 0
 	case "refresh":
 		fresh := value != "false"
-		x.Refresh = &fresh
+		x.Refresh, x.Minimal = &fresh, value == "config"
+	case "minimal-refresh":
+		x.Minimal = value != "false"
 	default:
 		return false
 	}

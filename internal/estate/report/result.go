@@ -31,6 +31,7 @@ type Result struct {
 	Set     *source.Set // where the places in Diags lie, if not in the estate's own
 	Plan    *plan.Plan
 	Counts  Counts
+	Reads   plan.Reads
 	Changes bool // the plan would do something
 	// Deferred is what cannot be planned before other units are applied.
 	Deferred []Deferral

@@ -45,7 +45,7 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	prev := h.Current()
 	planning, s := t.phase(ctx, "plan")
 	p, more := t.engine.Plan(planning, prev, engine.PlanOptions{
-		Mode: t.mode(), Variables: t.values, SkipRefresh: skip, Targets: t.o.Plans.Targets, Excludes: t.o.Plans.Excludes, Replace: t.replaced(prev),
+		Mode: t.mode(), Variables: t.values, SkipRefresh: skip, MinimalRefresh: t.o.Plans.MinimalRefresh || t.extra.Minimal, Targets: t.o.Plans.Targets, Excludes: t.o.Plans.Excludes, Replace: t.replaced(prev),
 		Defer: t.o.Op == Plan, Time: t.approval.Time(), Stop: t.o.Stop,
 	})
 	ended(s, more)
@@ -121,7 +121,7 @@ func (t *Turn) planned(p *plan.Plan) cty.Value {
 
 // notePlan takes the unit's plan, which by encrypts where it is saved.
 func (t *Turn) notePlan(p *plan.Plan, by planfile.Sealer) {
-	t.res.Plan, t.res.Changes, t.res.Deferred, t.res.Counts = p, p.HasChanges(), t.deferrals(p), report.CountsOf(p)
+	t.res.Plan, t.res.Changes, t.res.Deferred, t.res.Counts, t.res.Reads = p, p.HasChanges(), t.deferrals(p), report.CountsOf(p), p.Reads
 	if t.o.Saving != nil {
 		t.o.Saving.Take(t.Unit.Name, t.digest(), by, p)
 	}

@@ -35,7 +35,7 @@ type question struct {
 // ask waits for the answer whether to do what was put off before. Meanwhile the
 // turn does not count among those that run.
 func (t *Turn) ask(p *plan.Plan) bool {
-	t.res.Plan, t.res.Counts = p, report.CountsOf(p)
+	t.res.Plan, t.res.Counts, t.res.Reads = p, report.CountsOf(p), p.Reads
 	if t.o.Asks != nil {
 		t.o.Asks(t.Unit, t.engine, p)
 	}

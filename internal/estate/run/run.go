@@ -121,9 +121,11 @@ type Plans struct {
 	Destroy     bool // destroy everything, dependents first
 	RefreshOnly bool
 	SkipRefresh bool
-	Targets     []addr.Target
-	Excludes    []addr.Target
-	Replace     []addr.Instance
+	// MinimalRefresh reads only what is to change, see engine.PlanOptions.
+	MinimalRefresh bool
+	Targets        []addr.Target
+	Excludes       []addr.Target
+	Replace        []addr.Instance
 }
 
 // mode is the engine's mode for these plans.

@@ -44,6 +44,7 @@ type About struct {
 	Destroy     bool     `json:"destroy,omitempty"`
 	RefreshOnly bool     `json:"refresh_only,omitempty"`
 	NoRefresh   bool     `json:"no_refresh,omitempty"`
+	Minimal     bool     `json:"minimal_refresh,omitempty"`
 	Targets     []string `json:"targets,omitempty"`
 	Excludes    []string `json:"excludes,omitempty"`
 	Replace     []string `json:"replace,omitempty"`
@@ -58,7 +59,7 @@ type About struct {
 
 // Equal reports whether two plans were made with the same options.
 func (a About) Equal(b About) bool {
-	return a.Destroy == b.Destroy && a.RefreshOnly == b.RefreshOnly && a.NoRefresh == b.NoRefresh &&
+	return a.Destroy == b.Destroy && a.RefreshOnly == b.RefreshOnly && a.NoRefresh == b.NoRefresh && a.Minimal == b.Minimal &&
 		slices.Equal(a.Targets, b.Targets) && slices.Equal(a.Excludes, b.Excludes) && slices.Equal(a.Replace, b.Replace)
 }
 
@@ -77,6 +78,7 @@ type Unit struct {
 type head struct {
 	Planned bool          `json:"planned,omitempty"` // it has a plan
 	Counts  report.Counts `json:"counts,omitzero"`
+	Reads   plan.Reads    `json:"reads,omitzero"`
 	Changes bool          `json:"changes,omitempty"` // the plan does something
 	Digest  string        `json:"digest,omitempty"`  // of the configuration
 	Lineage string        `json:"lineage,omitempty"` // of the state that the plan was made from, with its serial
@@ -131,7 +133,7 @@ func (s *Saving) Take(unit, digest string, by planfile.Sealer, p *plan.Plan) {
 	u := s.of(unit, true)
 	u.part.Sealer = by
 	from := journal.HeaderOf(p.PrevRun)
-	u.head = head{Planned: true, Counts: report.CountsOf(p), Changes: p.HasChanges(), Digest: digest, Lineage: from.Lineage, Serial: from.Serial}
+	u.head = head{Planned: true, Counts: report.CountsOf(p), Reads: p.Reads, Changes: p.HasChanges(), Digest: digest, Lineage: from.Lineage, Serial: from.Serial}
 	if err := u.part.PutPlan(p); err != nil {
 		s.note(fmt.Errorf("unit %s: %w", unit, err))
 	}
