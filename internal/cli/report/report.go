@@ -315,5 +315,18 @@ func (r *Reporter) TellWith(set *source.Set, ds diag.List) {
 	}
 }
 
+// AsideWith is TellWith with everything that people are told on Stderr.
+func (r *Reporter) AsideWith(set *source.Set, ds diag.List) {
+	if r.Human == nil {
+		r.TellWith(set, ds)
+		return
+	}
+	ds = r.Filter(ds)
+	r.Human.WithAside(r.Printer(set), ds)
+	if r.Stream != nil {
+		(&view.Stream{Out: r.Stream.Out, Now: r.Stream.Now, Messages: view.JSONMessages(set), Version: r.Stream.Version}).Tell(ds)
+	}
+}
+
 // Automated reports whether hints about commands to type are left out.
 func (r *Reporter) Automated() bool { return r.System.Env.Get("TF_IN_AUTOMATION") != "" }

@@ -160,9 +160,7 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 		}
 	}
 	r.tellEstate(slices.Concat(said.Warnings(), e.Found.Warnings))
-	if !r.f.NoDeprecation {
-		r.tellEstate(e.Deprecated())
-	}
+	r.tellEstate(units.Deprecated(r.Call, e, r.f, r.name == "output"))
 	switch {
 	case len(e.Found.Units) > 0:
 	case r.f.Graph && !units.IsUnit(r.Call, &r.f.Selection):
@@ -172,6 +170,9 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 	}
 	for _, u := range e.Found.Units {
 		r.shown.width = max(r.shown.width, len(u.Name))
+	}
+	if r.Report.Human != nil && r.Report.Human.Style.Color {
+		r.shown.log.Color(unitsByName(e.Found.Units))
 	}
 	return false, 0
 }
@@ -333,6 +334,6 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 	span.Text("terraform_command", r.name).Text("working_dir", r.Dir)
 	results := r.estate.Run(ctx, o)
 	span.End()
-	r.Report.Human.Say(r.shown.repeats.told())
+	r.Report.Human.Aside(r.shown.repeats.told())
 	return results
 }

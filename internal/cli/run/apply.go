@@ -36,7 +36,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if r.op.Destroy {
 		verb = "destroy all resources of these units"
 	}
-	text := "Only 'yes' will be accepted to approve."
+	text := "Only 'yes' or 'y' will be accepted to approve."
 	if deferred(results) > 0 {
 		text = "What is deferred is shown and asked for when what it waits for is there. " + text
 	}
@@ -44,7 +44,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if err != nil {
 		return r.failEstate(r.estate, diag.Errorf(nil, "Apply was not approved", "Nobody approved it: %s. Run the command where somebody can answer, or with -auto-approve.", err))
 	}
-	if answer != "yes" {
+	if !approves(answer) {
 		r.Report.Human.Say("Apply cancelled.\n")
 		return 0
 	}
@@ -62,11 +62,16 @@ func (r *estateRun) askWave(wave []*estate.Result) bool {
 	b.WriteString("\n")
 	r.rows(&b, wave)
 	r.Report.Human.Say(b.String())
-	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to perform these actions too?", Text: "Only 'yes' will be accepted to approve. The units that are waiting are not applied otherwise."})
+	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to perform these actions too?", Text: "Only 'yes' or 'y' will be accepted to approve. The units that are waiting are not applied otherwise."})
 	if err != nil {
 		r.Report.Tell(diag.Errorf(nil, "Deferred work was not approved", "Nobody approved it: %s. Run the command where somebody can answer, or with -auto-approve.", err))
 	}
-	return err == nil && answer == "yes"
+	return err == nil && approves(answer)
+}
+
+// approves reports whether an answer is a yes, in the words that Terragrunt takes.
+func approves(answer string) bool {
+	return strings.EqualFold(answer, "yes") || strings.EqualFold(answer, "y")
 }
 
 func unitNames(results []*estate.Result) []string {

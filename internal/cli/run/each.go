@@ -53,9 +53,7 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	if dir := e.Found.WorktreeDir(); dir != "" {
 		return c.Fail(diag.Errorf(nil, "Commit not checked out", "%q runs in the folders of units, and the filters are about a commit that is not checked out. Check it out first, or compare with HEAD.", name))
 	}
-	if !f.NoDeprecation {
-		units.Beside(c, e, e.Deprecated())
-	}
+	units.Beside(c, e, units.Deprecated(c, e, f, cmd.Units.Has(command.OnlyReads)))
 	rules := estate.Queue{FailFast: f.FailFast, IgnoreErrors: f.IgnoreErrors, IgnoreOrder: f.IgnoreOrder}
 	results := e.Each(ctx, rules, func(res *estate.Result) {
 		if runOne(ctx, c, cmd, res, f, rest); res.Code != 0 {

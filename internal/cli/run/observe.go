@@ -93,11 +93,16 @@ func (r *estateRun) watch(e engine.Event, text string) {
 	}
 }
 
-// line tells text about a unit, if its level is told.
+// line tells text about a unit, if its level is told: what commands print goes where they
+// print it, and what is told of the run to the errors, as Terragrunt does.
 func (r *estateRun) line(level, unit, text string) {
 	if lines := r.shown.log.Lines(level, unit, text); lines != "" {
 		telemetry.Log(r.Report.Context, level, strings.TrimRight(text, "\n"), unit)
-		r.Report.Human.Say(lines)
+		if level == "stdout" {
+			r.Report.Human.Say(lines)
+		} else {
+			r.Report.Human.Aside(lines)
+		}
 	}
 }
 
@@ -282,7 +287,7 @@ func (r *estateRun) tellEstate(ds diag.List) {
 		_ = r.Report.Printer(r.estate.Sources()).Print(r.Stderr, r.Report.Filter(ds))
 		return
 	}
-	r.Report.TellWith(r.estate.Sources(), ds)
+	r.Report.AsideWith(r.estate.Sources(), ds)
 }
 
 func (r *estateRun) failEstate(e *estate.Estate, ds diag.List) int {

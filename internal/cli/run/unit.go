@@ -14,10 +14,12 @@ import (
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/retry"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/telemetry"
@@ -43,6 +45,7 @@ func AsUnits(ctx context.Context, c *command.Call, cmd *command.Command, args []
 	}
 	units.WorkIn(c, f)
 	if !many && !units.IsUnit(c, &f.Selection) {
+		c.Report.WarnBeside(unitsBelow(c, cmd))
 		return 0, false
 	}
 	if err != nil {
@@ -64,6 +67,19 @@ func AsUnits(ctx context.Context, c *command.Call, cmd *command.Command, args []
 	}
 	code, _ = runUnit(ctx, c, cmd, f, rest)
 	return code, true
+}
+
+// unitsBelow is a warning for a folder that holds no configuration where the folders below
+// are units: whoever runs a command there means them.
+func unitsBelow(c *command.Call, cmd *command.Command) diag.List {
+	if !cmd.Units.Has(command.OverEstate) || config.IsConfigDir(c.Dir, config.Options{}) {
+		return nil
+	}
+	below, _ := discovery.Files(c.Dir)
+	if len(below) == 0 {
+		return nil
+	}
+	return diag.Warnf(nil, "Units below this folder", "This folder holds no configuration, but there are units below it (%d): \"%s run --all %s\" runs in all of them.", len(below), view.Program, cmd.Name)
 }
 
 // runUnit runs a command on the unit in the working folder, and reports it. The result is
@@ -137,9 +153,7 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	if more := bareIncludes(ctx, e, &f.FlagUse, u); more.HasErrors() {
 		return e, nil, units.FailWith(c, e, more)
 	}
-	if !f.NoDeprecation {
-		ds = append(ds, e.Deprecated()...)
-	}
+	ds = append(ds, units.Deprecated(c, e, f, cmd.Units.Has(command.OnlyReads))...)
 	w := &unitView{Call: c, estate: e}
 	w.messages(u, ds)
 	results := e.Run(ctx, estate.RunOptions{Observe: w.observer(cmd, args), Command: &estate.Command{

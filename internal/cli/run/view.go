@@ -40,10 +40,15 @@ func (r *estateRun) showPlans(results []*estate.Result) {
 		}
 	}
 	r.Report.Human.Say(b.String())
-	if changes(results) {
+	switch {
+	case changes(results):
 		r.Report.Human.Say("\n")
 		r.Report.Human.Strong("Plan:")
 		r.Report.Human.Say(" " + totals(results) + "\n")
+	case nothingToDo(results):
+		r.shown.told = true
+		r.Report.Human.Good("No changes.")
+		r.Report.Human.Say(" " + unchanged(results, r.op.Destroy) + "\n")
 	}
 	r.showReads(results)
 }
@@ -57,6 +62,39 @@ func (r *estateRun) showReads(results []*estate.Result) {
 	if text := reads.String(); text != "" {
 		r.Report.Human.Say("\n" + text + ".\n")
 	}
+}
+
+// nothingToDo reports whether every unit that had its turn is as it should be.
+func nothingToDo(results []*estate.Result) bool {
+	ran := 0
+	for _, res := range results {
+		switch {
+		case res.Status == estate.Excluded:
+			continue
+		case res.Status != estate.Succeeded, res.Changes, len(res.Deferred) > 0, res.Counts != estate.Counts{}:
+			return false
+		}
+		ran++
+	}
+	return ran > 0
+}
+
+// unchanged says of how many units it is that nothing changes.
+func unchanged(results []*estate.Result, destroying bool) string {
+	n := 0
+	for _, res := range results {
+		if res.Status == estate.Succeeded {
+			n++
+		}
+	}
+	of := fmt.Sprintf("all %d units", n)
+	if n == 1 {
+		of = "the unit"
+	}
+	if destroying {
+		return "There is nothing to destroy in " + of + "."
+	}
+	return "The infrastructure of " + of + " matches the configuration."
 }
 
 // totals is what all units together come to.
@@ -104,7 +142,11 @@ func (r *estateRun) table(results []*estate.Result) {
 	if n := deferred(results); n > 0 {
 		fmt.Fprintf(&b, "   %-12s %d\n", "Deferred", n)
 	}
-	if r.name == "apply" || r.name == "destroy" {
+	switch idle := nothingToDo(results); {
+	case r.name != "apply" && r.name != "destroy", idle && r.shown.told:
+	case idle && !r.f.SummaryPerUnit:
+		b.WriteString("\nNo changes. " + unchanged(results, r.op.Destroy) + "\n")
+	default:
 		b.WriteString("\n")
 		r.rows(&b, results)
 	}

@@ -36,6 +36,7 @@ type Log struct {
 	Command []string
 	now     func() time.Time
 	start   time.Time
+	colors  map[string]string // of names of units, as the terminal takes them
 }
 
 // A logPart is a piece of --log-custom-format: text, or a placeholder.
@@ -75,6 +76,26 @@ func New(f Settings, root string, now func() time.Time) (*Log, error) {
 	return l, err
 }
 
+// palette are colors that stand out on light and dark ground.
+var palette = [...]string{"33", "37", "64", "136", "166", "125", "61", "70", "31", "172", "96", "29"}
+
+// Color shows the name of each unit in a color, so that neighbors can be told apart. The
+// forms for programs have none.
+func (l *Log) Color(units []string) {
+	l.colors = make(map[string]string, len(units))
+	for i, name := range units {
+		l.colors[name] = "\x1b[38;5;" + palette[i%len(palette)] + "m"
+	}
+}
+
+// painted is text in the color of a unit.
+func (l *Log) painted(unit, text string) string {
+	if c := l.colors[unit]; c != "" {
+		return c + text + "\x1b[0m"
+	}
+	return text
+}
+
 // Shows reports whether lines of a level are told.
 func (l *Log) Shows(level string) bool { return slices.Index(Levels(), level) <= l.level }
 
@@ -83,8 +104,11 @@ func (l *Log) Lines(level, unit, text string) string {
 	if !l.Shows(level) {
 		return ""
 	}
+	shown := l.painted(unit, "["+unit+"]")
 	if l.root != "" {
+		name := unit
 		unit = filepath.Join(l.root, filepath.FromSlash(unit))
+		shown = l.painted(name, "["+unit+"]")
 	}
 	text = strings.TrimRight(text, "\n")
 	if l.forward && level == "stdout" {
@@ -95,24 +119,25 @@ func (l *Log) Lines(level, unit, text string) string {
 	}
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
-		l.line(&b, level, unit, line)
+		l.line(&b, level, unit, shown, line)
 		b.WriteByte('\n')
 	}
 	return b.String()
 }
 
-func (l *Log) line(b *strings.Builder, level, unit, line string) {
+// line writes one line; shown is the unit as people are shown it.
+func (l *Log) line(b *strings.Builder, level, unit, shown, line string) {
 	now := time.Time{}
 	if l.now != nil && l.format != "" {
 		now = l.now()
 	}
 	switch l.format {
 	case "":
-		b.WriteString("[" + unit + "] " + line)
+		b.WriteString(shown + " " + line)
 	case "bare":
 		fmt.Fprintf(b, "%s[%04d] %s prefix=%s", strings.ToUpper(level), int(now.Sub(l.start).Seconds()), line, unit)
 	case "pretty":
-		fmt.Fprintf(b, "%s %-6s [%s] %s", now.Format("15:04:05.000"), strings.ToUpper(level), unit, line)
+		fmt.Fprintf(b, "%s %-6s %s %s", now.Format("15:04:05.000"), strings.ToUpper(level), shown, line)
 	case "key-value":
 		fmt.Fprintf(b, "time=%s level=%s prefix=%s tf-path=terrace msg=%s", now.UTC().Format(time.RFC3339), level, unit, line)
 	default:

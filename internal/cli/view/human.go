@@ -83,6 +83,26 @@ func (h *Human) With(p *diag.Printer, ds diag.List) {
 	_ = p.Split(h.Out, h.errs(), ds)
 }
 
+// Aside writes text about the run, which is no part of what a command prints, to Errs.
+func (h *Human) Aside(text string) {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, _ = io.WriteString(h.errs(), text)
+}
+
+// WithAside prints messages by another printer, all of them to Errs.
+func (h *Human) WithAside(p *diag.Printer, ds diag.List) {
+	if h == nil || len(ds) == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_ = p.Print(h.errs(), ds)
+}
+
 // Say writes text as it is.
 func (h *Human) Say(text string) {
 	if h == nil {

@@ -1,0 +1,52 @@
+package units
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/estate"
+)
+
+// Deprecated is the warning about deprecated parts of the unit language. It comes once a
+// day, which a file in the user's cache keeps, and not to whoever calls the program
+// terragrunt: there they are no news. look says that the command only looks and writes
+// nothing, that file included.
+func Deprecated(c *command.Call, e *estate.Estate, f *unitflags.Flags, look bool) diag.List {
+	if f.NoDeprecation || c.CalledAs() == "terragrunt" {
+		return nil
+	}
+	ds := e.Deprecated()
+	if len(ds) == 0 {
+		return nil
+	}
+	path, today := toldPath(c), c.Now().UTC().Format(time.DateOnly)
+	if path == "" {
+		return ds
+	}
+	if b, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(b)) == today {
+		return nil
+	}
+	if look {
+		return ds
+	}
+	if os.MkdirAll(filepath.Dir(path), 0o755) == nil {
+		_ = os.WriteFile(path, []byte(today+"\n"), 0o644) // else it comes again, which is no harm
+	}
+	return ds
+}
+
+// toldPath is the file with the day on which the warning came last, "" without a home.
+func toldPath(c *command.Call) string {
+	if base := c.Env.Get("XDG_CACHE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, "terrace", "include-deprecated")
+	}
+	if home := c.Home(); home != "" {
+		return filepath.Join(home, ".cache", "terrace", "include-deprecated")
+	}
+	return ""
+}
