@@ -46,6 +46,15 @@ type Parses struct {
 // Parsed is how many files were read and parsed so far.
 func (p *Parses) Parsed() int { return int(p.n.Load()) }
 
+// Text is the text of a file that was read, by its path and the name that it was read by.
+func (p *Parses) Text(path, name string) ([]byte, bool) {
+	s, ok := p.known.Get(path + "\x00" + name)
+	if !ok || s.err != nil {
+		return nil, false
+	}
+	return s.text, true
+}
+
 // parse reads and parses a file, unless that was done before.
 func (o *Options) parse(path string, read func() ([]byte, error)) *syntax {
 	from, ok := o.FS.(Locator)

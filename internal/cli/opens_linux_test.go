@@ -94,6 +94,12 @@ func TestEachFileOpenedOnce(t *testing.T) {
 		own(command[0], opened(t, dirs, func() { terrace("own", command...) }))
 		far(command[0], opened(t, dirs, func() { terrace("far", command...) }))
 	}
-	all := opened(t, dirs, func() { terrace("", "run", "--all", "plan") })
-	own("run --all plan", all)
+	for _, command := range []string{"plan", "refresh", "state list", "providers", "show", "graph", "config show", "apply"} {
+		words := append([]string{"run", "--all", "--non-interactive"}, strings.Fields(command)...)
+		all := opened(t, dirs, func() { terrace("", words...) })
+		own("run --all "+command, all)
+		if command == "plan" || command == "apply" || command == "graph" {
+			far("run --all "+command, all)
+		}
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -35,7 +34,7 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	case !found:
 		return c.Unknown(append([]string{name}, args...))
 	}
-	o, ds := units.Options(c, f, strings.Fields(cmd.Name)[0], rest, nil)
+	o, ds := optionsOf(c, cmd, f, rest)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
@@ -55,48 +54,80 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	}
 	units.Beside(c, e, units.Deprecated(c, e, f, cmd.Units.Has(command.OnlyReads)))
 	rules := estate.Queue{FailFast: f.FailFast, IgnoreErrors: f.IgnoreErrors, IgnoreOrder: f.IgnoreOrder}
-	results := e.Each(ctx, rules, func(res *estate.Result) {
-		if runOne(ctx, c, cmd, res, f, rest); res.Code != 0 {
-			res.Status, res.Reason = estate.Failed, "run error"
-			res.Cause = fmt.Sprintf("the command ended with the status %d", res.Code)
-		}
-	}, func(res *estate.Result) {
+	blocked := func(res *estate.Result) {
 		if res.Blocker.Name != "" {
 			fmt.Fprintf(c.Stderr, "[%s] not run, since a unit that it needs failed\n", res.Unit.Name)
 		}
-	})
+	}
+	var results []*estate.Result
+	if cmd.Units.Has(command.EachFolder) {
+		results = e.Each(ctx, rules, func(res *estate.Result) {
+			n, ds := oneOf(c, cmd, res.Unit)
+			if res.Diags = ds; ds.HasErrors() {
+				res.Code = c.Fail(ds)
+			} else {
+				res.Code = n.Do(ctx, cmd, slices.Clone(rest))
+			}
+			failedWith(res)
+		}, blocked)
+	} else {
+		results = eachUnit(ctx, c, cmd, f, rest, e, rules, blocked)
+	}
 	afterwards(c, e, wrong, told)
 	return r.written(results)
 }
 
-// runOne runs a command on one unit of several. Which one it is goes to Stderr, so
-// that what the command prints stays what it prints alone.
-func runOne(ctx context.Context, c *command.Call, cmd *command.Command, res *estate.Result, f *unitflags.Flags, args []string) {
-	u := res.Unit
-	if _, err := os.Stat(u.Dir); err != nil {
-		res.Diags = diag.Errorf(nil, "Unit not found", "%s.", err)
-		res.Code = c.Fail(res.Diags)
-		return
+// failedWith notes that a unit failed if the command ended so.
+func failedWith(res *estate.Result) {
+	if res.Code != 0 && res.Status != estate.EarlyExit {
+		res.Status, res.Reason = estate.Failed, "run error"
+		res.Cause = fmt.Sprintf("the command ended with the status %d", res.Code)
 	}
-	fmt.Fprintf(c.Stderr, "[%s]\n", u.Name)
+}
+
+// eachUnit runs a command on one unit after the other, as on each alone.
+func eachUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string, e *estate.Estate, rules estate.Queue, blocked func(*estate.Result)) []*estate.Result {
+	views := map[*estate.Unit]*unitView{}
+	on := &onUnits{cmd: cmd, f: f, args: args, view: func(u *estate.Unit) *unitView { return views[u] }}
+	o := on.options()
+	o.Queue, o.Limits.Units = rules, 1
+	o.Command.Begin = func(ctx context.Context, u *estate.Unit) (goOn bool, ds diag.List) {
+		n, ds := oneOf(c, cmd, u)
+		if views[u] = (&unitView{Call: n, estate: e}); ds.HasErrors() {
+			return false, ds
+		}
+		switch {
+		case u.Broken != nil:
+			return false, u.Broken
+		case u.Partial:
+			return false, u.Invalid
+		}
+		why, ds := e.Skipped(ctx, u)
+		if why != "" {
+			n.Report.Say("Nothing is run: " + why + ".\n")
+			return false, ds
+		}
+		return true, append(ds, bareIncludes(ctx, e, &f.FlagUse, u)...)
+	}
+	ended := o.Observe.Ended
+	o.Observe.Ended = func(res *estate.Result) {
+		ended(res)
+		blocked(res)
+		failedWith(res)
+	}
+	return e.Run(ctx, o)
+}
+
+// oneOf is a call of a command on one unit of several. Which one it is goes to Stderr, so
+// that what the command prints stays what it prints alone.
+func oneOf(c *command.Call, cmd *command.Command, u *estate.Unit) (*command.Call, diag.List) {
 	n := c.Below(u.Dir)
 	n.Command, n.Stdout = cmd, unitLines{n.Stdout, u.Name}
 	n.Report.Out = n.Stdout
 	n.Report.Open()
-	if cmd.Units.Has(command.EachFolder) {
-		res.Code = n.Do(ctx, cmd, slices.Clone(args))
-		return
+	if _, err := os.Stat(u.Dir); err != nil {
+		return n, diag.Errorf(nil, "Unit not found", "%s.", err)
 	}
-	one := *f
-	one.Report, one.ReportSchema, one.OutDir, one.JSONOutDir = "", "", "", ""
-	one.NoDeprecation, one.Idle, one.Experiments = true, nil, nil // told already
-	module := ""
-	if u.Module != "" {
-		module = filepath.ToSlash(strings.TrimPrefix(u.ID, u.Dir+string(filepath.Separator)))
-	}
-	one.Selection = unitflags.Selection{Config: u.Path, Module: module, Features: f.Features, Strict: f.Strict}
-	var of *estate.Result
-	if res.Code, of = runUnit(ctx, n, cmd, &one, slices.Clone(args)); of != nil {
-		res.Diags, res.Set = of.Diags.Errors(), n.Report.Set
-	}
+	fmt.Fprintf(c.Stderr, "[%s]\n", u.Name)
+	return n, nil
 }

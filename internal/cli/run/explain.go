@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // explainUnit tells where a value of the unit in the working folder, or of its
@@ -48,7 +49,7 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 		return printExplained(c, e, out, append(about, ds...), o)
 	}
 	w, code, explained := &unitView{Call: c, estate: e}, 0, false
-	results := e.Run(ctx, estate.RunOptions{Command: &estate.Command{Look: true, Set: c.Report.Set, Do: func(ctx context.Context, turn *estate.Turn) (int, diag.List) {
+	results := e.Run(ctx, estate.RunOptions{Command: &estate.Command{Look: true, Set: func(*estate.Unit) *source.Set { return c.Report.Set }, Do: func(ctx context.Context, turn *estate.Turn) (int, diag.List) {
 		n := w.call(turn)
 		n.Unit.Tolerant, n.Unit.Files = true, turn.Files()
 		locate, explained = turn.Locate, true

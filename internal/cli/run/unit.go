@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/retry"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -114,14 +115,7 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 		}
 	}
 	slices.Sort(f.Idle)
-	name := strings.Fields(cmd.Name)[0]
-	var o estate.Options
-	var ds diag.List
-	if cmd.Units.Has(command.Uninitialized|command.OnlyReads) && name != "get" {
-		o, ds = units.LookOptions(c, f, name, args)
-	} else {
-		o, ds = units.Options(c, f, name, args, nil)
-	}
+	o, ds := optionsOf(c, cmd, f, args)
 	if ds.HasErrors() {
 		return nil, nil, c.Fail(ds)
 	}
@@ -155,33 +149,64 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	}
 	ds = append(ds, units.Deprecated(c, e, f, cmd.Units.Has(command.OnlyReads))...)
 	w := &unitView{Call: c, estate: e}
-	w.messages(u, ds)
-	results := e.Run(ctx, estate.RunOptions{Observe: w.observer(cmd, args), Command: &estate.Command{
-		Uninitialized: cmd.Units.Has(command.Uninitialized), Look: cmd.Units.Has(command.Uninitialized | command.OnlyReads), Set: c.Report.Set,
-		Prepare: func(ctx context.Context, t *estate.Turn) diag.List {
-			return prepareUnit(ctx, w.call(t), cmd, f, t)
-		},
-		Do: func(ctx context.Context, t *estate.Turn) (code int, reported diag.List) {
-			return w.do(ctx, t, cmd, args)
-		},
-	}})
-	res = results[0]
-	if res.Reason == "error ignored" {
-		c.Report.Tell(diag.Warnf(nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", res.Cause, res.Message))
-	}
+	w.messages(ds)
+	on := &onUnits{cmd: cmd, f: f, args: args, view: func(*estate.Unit) *unitView { return w }}
+	res = e.Run(ctx, on.options())[0]
 	return e, res, res.Code
 }
 
-// prepareUnit initializes the working folder where something that a command needs is
+// onUnits is a command that works in the folders of units, each of which has a view.
+type onUnits struct {
+	cmd  *command.Command
+	f    *unitflags.Flags
+	args []string
+	view func(*estate.Unit) *unitView // nil for one that has no turn
+}
+
+// options are those of the run.
+func (o *onUnits) options() estate.RunOptions {
+	return estate.RunOptions{
+		Command: &estate.Command{
+			Uninitialized: o.cmd.Units.Has(command.Uninitialized), Look: looks(o.cmd),
+			Set:     func(u *estate.Unit) *source.Set { return o.view(u).Report.Set },
+			Prepare: o.prepare,
+			Do: func(ctx context.Context, t *estate.Turn) (code int, reported diag.List) {
+				return o.view(t.Unit).do(ctx, t, o.cmd, o.args)
+			},
+		},
+		Observe: estate.Observer{
+			Log:      func(u *estate.Unit, line string) { hookLine(o.view(u).Call, o.cmd.Name, o.args, line) },
+			LogErr:   func(u *estate.Unit, line string) { fmt.Fprintln(o.view(u).Stderr, line) },
+			Messages: func(u *estate.Unit, ds diag.List) { o.view(u).messages(ds) },
+			Again: func(u *estate.Unit, d retry.Decision, _ diag.List) {
+				o.view(u).Report.Say(fmt.Sprintf("\nThe command is tried again in %s, since the unit says so of this error.\n", d.Sleep))
+			},
+			Ended: func(res *estate.Result) {
+				if res.Reason == "error ignored" {
+					o.view(res.Unit).Report.Tell(diag.Warnf(nil, "Failure ignored", "The command failed, which the ignore block %q of the unit takes for success. %s", res.Cause, res.Message))
+				}
+			},
+		},
+	}
+}
+
+// looks reports whether a command only looks at the unit: its folder is not made, and
+// nothing runs around it.
+func looks(cmd *command.Command) bool {
+	return cmd.Units.Has(command.Uninitialized | command.OnlyReads)
+}
+
+// prepare initializes the working folder where something that the command needs is
 // missing, and computes the inputs, so that what is wrong with them is reported before
 // anything runs.
-func prepareUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, t *estate.Turn) diag.List {
-	if !f.NoAutoInit && !cmd.Units.Has(command.Uninitialized) {
+func (o *onUnits) prepare(ctx context.Context, t *estate.Turn) diag.List {
+	c := o.view(t.Unit).call(t)
+	if !o.f.NoAutoInit && !o.cmd.Units.Has(command.Uninitialized) {
 		if ds := autoInit(ctx, c, t); ds.HasErrors() {
 			return ds
 		}
 	}
-	if !cmd.Units.Has(command.NeedsInputs) {
+	if !o.cmd.Units.Has(command.NeedsInputs) {
 		return nil
 	}
 	root := t.Root()
@@ -211,6 +236,15 @@ func autoInit(ctx context.Context, c *command.Call, t *estate.Turn) diag.List {
 		return nil // the command reports it
 	}
 	return t.Install(ctx)
+}
+
+// optionsOf are the options of the units that a command works in.
+func optionsOf(c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string) (estate.Options, diag.List) {
+	name := strings.Fields(cmd.Name)[0]
+	if looks(cmd) && name != "get" {
+		return units.LookOptions(c, f, name, args)
+	}
+	return units.Options(c, f, name, args, nil)
 }
 
 func destroys(name string, args []string) bool {
@@ -245,7 +279,7 @@ func (w *unitView) call(t *estate.Turn) *command.Call {
 func (w *unitView) do(ctx context.Context, t *estate.Turn, cmd *command.Command, args []string) (code int, reported diag.List) {
 	n := w.call(t)
 	n.Command, w.reported = cmd, nil
-	if cmd.Units.Has(command.Uninitialized | command.OnlyReads) {
+	if looks(cmd) {
 		n.Unit.Files = t.Files()
 	}
 	n.Report.Note = w.note
@@ -267,21 +301,9 @@ func (w *unitView) note(ds diag.List) {
 	w.reported = append(w.reported, ds.Errors()...)
 }
 
-// observer shows what happens around the command.
-func (w *unitView) observer(cmd *command.Command, args []string) estate.Observer {
-	return estate.Observer{
-		Log:      func(_ *estate.Unit, line string) { hookLine(w.Call, cmd.Name, args, line) },
-		LogErr:   func(_ *estate.Unit, line string) { fmt.Fprintln(w.Stderr, line) },
-		Messages: w.messages,
-		Again: func(_ *estate.Unit, d retry.Decision, _ diag.List) {
-			w.Report.Say(fmt.Sprintf("\nThe command is tried again in %s, since the unit says so of this error.\n", d.Sleep))
-		},
-	}
-}
-
 // messages reports what comes up around the command: errors as the command does, and
 // warnings where they do not disturb those who read its output.
-func (w *unitView) messages(_ *estate.Unit, ds diag.List) {
+func (w *unitView) messages(ds diag.List) {
 	inUnit, inModule := apart(&estate.Result{Set: w.Report.Set}, ds)
 	if len(inModule) > 0 {
 		w.Report.Tell(inModule)

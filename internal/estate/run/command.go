@@ -7,7 +7,9 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
+	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -23,7 +25,10 @@ type Command struct {
 	// around it.
 	Look bool
 	// Set gets the text of the module's files.
-	Set *source.Set
+	Set func(u *discovery.Unit) *source.Set
+	// Begin is called before anything is done for a unit, which is left alone unless it is
+	// to go on. May be nil.
+	Begin func(ctx context.Context, u *discovery.Unit) (goOn bool, ds diag.List)
 	// Prepare sees to what the command needs, before the hooks around it. May be nil.
 	Prepare func(ctx context.Context, t *Turn) diag.List
 	// Do runs the command and returns its status, of which 2 is success with changes, and
@@ -34,8 +39,8 @@ type Command struct {
 // prepareCommand makes the working directory ready for a command.
 func (t *Turn) prepareCommand(ctx context.Context) diag.List {
 	cmd := t.o.Command
-	t.Dirs.Own(t.dir, cmd.Set)
-	t.res.Set = cmd.Set
+	t.res.Set = cmd.Set(t.Unit)
+	t.Dirs.Own(t.dir, t.res.Set)
 	if cmd.Look {
 		return nil
 	}
@@ -88,14 +93,14 @@ func (t *Turn) command(ctx context.Context) diag.List {
 		t.res.Code, ds = cmd.Do(ctx, t)
 		return t.failed(ds)
 	}
-	ds := t.tell(append(t.beforeHooks(ctx), t.reread()...))
+	ds := t.tell(t.Unit, append(t.beforeHooks(ctx), t.reread()...))
 	if !ds.HasErrors() {
 		code, reported := cmd.Do(ctx, t)
 		t.res.Code = code
 		ds = append(ds, t.failed(reported)...)
 	}
 	code := t.res.Code
-	after := t.tell(append(t.afterHooks(ctx, ds), t.dir.KeepLock()...))
+	after := t.tell(t.Unit, append(t.afterHooks(ctx, ds), t.dir.KeepLock()...))
 	t.res.Code = max(code, t.res.Code)
 	return append(ds, after...)
 }
@@ -115,10 +120,25 @@ func (t *Turn) failed(reported diag.List) diag.List {
 	}
 }
 
+// begin asks the command whether it goes on with a unit. What is wrong is the unit's
+// failure.
+func (x *execution) begin(ctx context.Context, res *report.Result) (goOn bool) {
+	if x.o.Command == nil || x.o.Command.Begin == nil {
+		return true
+	}
+	goOn, ds := x.o.Command.Begin(ctx, res.Unit)
+	res.Diags = append(res.Diags, x.tell(res.Unit, ds)...)
+	if ds.HasErrors() {
+		res.Fail(ds)
+		return false
+	}
+	return goOn
+}
+
 // tell reports messages at once, if somebody wants that.
-func (t *Turn) tell(ds diag.List) diag.List {
-	if t.o.Observe.Messages != nil && len(ds) > 0 {
-		t.o.Observe.Messages(t.Unit, ds)
+func (x *execution) tell(u *discovery.Unit, ds diag.List) diag.List {
+	if x.o.Observe.Messages != nil && len(ds) > 0 {
+		x.o.Observe.Messages(u, ds)
 	}
 	return ds
 }

@@ -333,6 +333,9 @@ func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule
 	}
 	ctx, s := x.trace(ctx, u)
 	defer traced(s, res)
+	if !x.begin(ctx, res) {
+		return
+	}
 	label := ""
 	for try := 1; ; try++ {
 		res.Code = 0
@@ -351,7 +354,7 @@ func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule
 			return
 		}
 		decision, more := t.decide(ctx, ds, try)
-		t.tell(more)
+		x.tell(u, more)
 		switch {
 		case more.HasErrors():
 			ds = append(ds, more...)
@@ -394,7 +397,7 @@ func (t *Turn) run(ctx context.Context) diag.List {
 	reading, s := telemetry.Start(ctx, "unit_read_config")
 	about(s, t.Unit).Text("terragrunt_config_path", t.Unit.Path)
 	idle, ds := t.prepare(reading)
-	over(s, t.tell(ds))
+	over(s, t.tell(t.Unit, ds))
 	defer t.close()
 	if ds.HasErrors() || idle {
 		return ds

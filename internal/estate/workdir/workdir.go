@@ -174,6 +174,9 @@ func (m *Maker) files(ctx context.Context, d *Dir, src moduleSource, fetch bool)
 	if err != nil {
 		ds = append(ds, diag.Errorf(nil, "Failed to read the unit's folder", "The folder cannot be read: %s.", err)...)
 	}
+	if out != nil {
+		out.Parsed = m.parses.Text
+	}
 	return out, ds
 }
 

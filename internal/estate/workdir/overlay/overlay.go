@@ -33,6 +33,10 @@ type FS struct {
 	Own       map[string]bool // names at the top of the unit's folder that count
 	Secret    []string        // generated files with something secret in them
 
+	// Parsed is the text of a file that was read for a parser, by its path and name; nil:
+	// none is known.
+	Parsed func(path, name string) ([]byte, bool)
+
 	read sync.Map // the text of configuration that was read, by path: each file is opened once
 }
 
@@ -107,6 +111,11 @@ func (f *FS) ReadBelow(name string) ([]byte, error) {
 	for _, p := range f.Where(name) {
 		if b, ok := f.read.Load(p); ok {
 			return b.([]byte), nil
+		}
+		if keep && f.Parsed != nil {
+			if b, ok := f.Parsed(p, name); ok {
+				return b, nil
+			}
 		}
 		var b []byte
 		if b, err = os.ReadFile(p); err == nil {
