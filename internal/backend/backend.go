@@ -52,8 +52,8 @@ type Kind struct {
 	// that is taken where nothing names one.
 	InFolder func(dir string) cty.Value
 	// Bootstrap are the arguments of a unit's remote_state that say how the store itself
-	// is made. They are not part of the schema.
-	Bootstrap []string
+	// is made, with their types. They are not part of the schema.
+	Bootstrap map[string]cty.Type
 
 	// Open checks a configuration and makes what is needed to reach it. cfg is of the
 	// schema's implied type, wholly known and without marks, null where nothing was

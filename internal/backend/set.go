@@ -21,6 +21,9 @@ type Set struct {
 
 	mu     sync.Mutex
 	opened map[string]*opening
+
+	making sync.Mutex
+	made   map[string]bool // stores that Bootstrap made
 }
 
 // An opening is one configuration that is or was opened.
@@ -86,7 +89,7 @@ func (s *Set) Strip(kind string, v cty.Value) cty.Value {
 	}
 	v, marks := v.Unmark()
 	all := v.AsValueMap()
-	for _, name := range k.Bootstrap {
+	for name := range k.Bootstrap {
 		if k.Schema.Attributes[name] == nil {
 			delete(all, name)
 		}

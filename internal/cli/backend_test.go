@@ -15,8 +15,11 @@ import (
 //	httpstate          starts a service for the backend http and sets STATE to its address
 //	locked ID          locks the state of the service as somebody else, or releases it without ID
 //	served FILE        writes what the service holds to a file
+//	awsstate [BUCKET]  starts a stand-in for S3, DynamoDB and STS, sets AWS to its address, and makes a bucket
+//	bucketlog FILE     writes to a file what S3 was asked, and what it holds of buckets and objects
 func TestBackendScripts(t *testing.T) {
 	var running sync.Map // string, the script's folder, to *servers.HTTPServer
+	var amazon sync.Map  // the same, to *servers.AWSServer
 	service := func(ts *testscript.TestScript) *servers.HTTPServer {
 		s, ok := running.Load(ts.Getenv("WORK"))
 		if !ok {
@@ -41,6 +44,23 @@ func TestBackendScripts(t *testing.T) {
 				s := servers.HTTP(t)
 				running.Store(ts.Getenv("WORK"), s)
 				ts.Setenv("STATE", s.URL)
+			},
+			"awsstate": func(ts *testscript.TestScript, _ bool, args []string) {
+				s := servers.AWS(t)
+				for _, name := range args {
+					s.Bucket(name)
+				}
+				amazon.Store(ts.Getenv("WORK"), s)
+				for _, v := range [][2]string{{"AWS", s.URL}, {"AWS_ENDPOINT_URL", s.URL}, {"AWS_ACCESS_KEY_ID", servers.AccessKey}, {"AWS_SECRET_ACCESS_KEY", servers.SecretKey}, {"AWS_EC2_METADATA_DISABLED", "true"}} {
+					ts.Setenv(v[0], v[1])
+				}
+			},
+			"bucketlog": func(ts *testscript.TestScript, _ bool, args []string) {
+				s, ok := amazon.Load(ts.Getenv("WORK"))
+				if !ok {
+					ts.Fatalf("no service runs: awsstate starts one")
+				}
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(s.(*servers.AWSServer).Text()), 0o666))
 			},
 			"locked": func(ts *testscript.TestScript, _ bool, args []string) {
 				info := ""

@@ -63,7 +63,7 @@ func Table() *command.Table {
 			statecmd.Commands(),
 			metadata.Commands(),
 			[]command.Command{fmtcmd.Command(), importcmd.Command(), console.Command(), testcmd.Command(), graph.Command(), planning.Drift(), execcmd.Command()},
-			[]command.Command{backendcmd.Doctor()},
+			backendcmd.Commands(),
 			[]command.Command{initialize.Get(), login.Login(), login.Logout(), login.Push(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
 			[]command.Command{run.Command()},
 			inspect.Commands(),

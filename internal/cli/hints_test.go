@@ -172,9 +172,6 @@ func wrongHint(table *command.Table, line string) string {
 	if len(words) == 0 || slices.Contains(notCommands, words[0]) {
 		return ""
 	}
-	if strings.Join(words, " ") == "backend bootstrap" { // Terragrunt's, which the README says is missing
-		return ""
-	}
 	cmd, rest, ok := table.Find(words)
 	if !ok {
 		return "there is no such command"

@@ -38,6 +38,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -122,7 +123,7 @@ func newEstate(o Options) *Estate {
 		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
 		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends,
 	})
-	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, KeepSegments: o.Host.KeepSegments, Throwaway: o.Throwaway})
+	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, KeepSegments: o.Host.KeepSegments, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
 	e.reader = &outputs.Reader{
 		Found: e.Found, Loader: func() *unit.Loader { return e.loader }, Off: o.Skip.Outputs, Tolerant: o.Tolerant,
 		State: e.readState,
@@ -381,28 +382,33 @@ func (e *Estate) readState(t *demand.Task, u *discovery.Unit) (*state.State, dia
 // readStateOf reads the state of a unit. Its module is opened where it says where the state
 // is, or with whole, when it says how it is encrypted.
 func (e *Estate) readStateOf(t *demand.Task, u *discovery.Unit, whole bool) (*state.State, diag.List) {
-	d, ds := e.dirs.Dir(t, u.Unit, true)
-	if ds.HasErrors() {
-		return nil, ds
-	}
-	if d.Waits != "" {
-		return nil, diag.Errorf(nil, "Place of the state is not known", "The state of the unit %s cannot be read, since its %s depends on outputs that are not known yet.", u.Name, d.Waits)
-	}
-	var root *config.Module
-	var eng *engine.Engine
-	if d.Remote == nil || whole {
-		if eng, ds = e.runner.Engine(t.Context(), t, d); ds.HasErrors() && (eng == nil || eng.Tree() == nil) {
-			return nil, ds
-		}
-		defer eng.Close()
-		root = eng.Root()
-	}
-	where, ds := e.states.Where(t.Context(), u.Name, d, root, eng, nil, nil)
+	where, ds := e.where(t, u, whole, nil)
 	if ds.HasErrors() {
 		return nil, ds
 	}
 	s, more := e.states.Read(t.Context(), where)
 	return s, append(ds.Errors(), more...)
+}
+
+// where tells where the state of a unit is. env is as states.Keeper has it.
+func (e *Estate) where(t *demand.Task, u *discovery.Unit, whole bool, env sys.Env) (states.Place, diag.List) {
+	d, ds := e.dirs.Dir(t, u.Unit, true)
+	if ds.HasErrors() {
+		return states.Place{}, ds
+	}
+	if d.Waits != "" {
+		return states.Place{}, diag.Errorf(nil, "Place of the state is not known", "The state of the unit %s cannot be read, since its %s depends on outputs that are not known yet.", u.Name, d.Waits)
+	}
+	var root *config.Module
+	var eng *engine.Engine
+	if d.Remote == nil || whole {
+		if eng, ds = e.runner.Engine(t.Context(), t, d); ds.HasErrors() && (eng == nil || eng.Tree() == nil) {
+			return states.Place{}, ds
+		}
+		defer eng.Close()
+		root = eng.Root()
+	}
+	return e.states.Where(t.Context(), u.Name, d, root, eng, nil, env)
 }
 
 // Outputs reads the stored outputs of every unit of the estate that takes part, by

@@ -46,7 +46,7 @@ func Kind() backend.Kind {
 			"storage_custom_endpoint":               cty.String,
 			"universe_domain":                       cty.String,
 		}, "bucket")},
-		Bootstrap: []string{"project", "location", "gcs_bucket_labels", "skip_bucket_creation", "skip_bucket_versioning", "enable_bucket_policy_only"},
+		Bootstrap: bootstrapArgs(),
 		Open:      open,
 	}
 }
@@ -296,7 +296,7 @@ func (b *bucket) refused(summary, permission string, resp *rest.Response) error 
 	e := &backend.Error{Summary: summary, Argument: "bucket", Answer: strings.TrimSpace(fmt.Sprintf("Cloud Storage answered %d %s: %s", resp.Status, http.StatusText(resp.Status), gcp.Message(resp.Body)))}
 	switch {
 	case noBucket(resp):
-		e.Advice = fmt.Sprintf("There is no bucket %q: create it, or check the name.", b.name)
+		e.Advice = fmt.Sprintf("There is no bucket %q: create it (for a unit \"backend bootstrap\" does), or check the name.", b.name)
 	case resp.Status == http.StatusUnauthorized:
 		e.Argument, e.Advice = "credentials", "The credentials are not accepted: check them, or log in again."
 	case resp.Status == http.StatusForbidden:

@@ -59,9 +59,9 @@ func (b *s3Backend) tableError(summary string, err error) error {
 	e := &backend.Error{Argument: "dynamodb_table", Summary: summary, Answer: fmt.Sprintf("the table %s: %s", b.table, strings.TrimSuffix(rest.Line([]byte(api.Error())), ".")), Err: api}
 	switch api.Code {
 	case "ResourceNotFoundException":
-		e.Advice = "There is no such table in this region: make it with the string LockID as its partition key, or correct its name."
+		e.Advice = "There is no such table in this region: make it with the string LockID as its partition key (for a unit \"backend bootstrap\" does), or correct its name."
 	case "AccessDeniedException":
-		e.Advice = "The credentials need dynamodb:GetItem, dynamodb:PutItem and dynamodb:DeleteItem on the table."
+		e.Advice = "The credentials need dynamodb:GetItem, PutItem and DeleteItem on the table, and to make it DescribeTable, CreateTable, UpdateTable and TagResource."
 	case "ValidationException":
 		e.Advice = "The table must have a partition key LockID that is a string, and no sort key."
 	}

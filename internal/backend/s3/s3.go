@@ -51,8 +51,9 @@ type s3Backend struct {
 	tables  *rest.Client // signs for dynamodb
 
 	bucket, key, prefix string
-	base                string // the address of the bucket, without a final slash
-	custom              bool   // the service is not AWS's own
+	base                string                     // the address of the bucket, without a final slash
+	at                  func(bucket string) string // the address of a bucket
+	custom              bool                       // the service is not AWS's own
 	acl, kmsKey         string
 	customerKey         string // base64; "" for none
 	encrypt, checksum   bool
@@ -168,12 +169,14 @@ func (b *s3Backend) address(endpoint string, pathStyle bool, o aws.Options) {
 	} else {
 		b.custom = true
 	}
-	if pathStyle || strings.Contains(b.bucket, ".") {
-		b.base = where + "/" + url.PathEscape(b.bucket)
-		return
+	b.at = func(bucket string) string {
+		if pathStyle || strings.Contains(bucket, ".") {
+			return where + "/" + url.PathEscape(bucket)
+		}
+		scheme, rest, _ := strings.Cut(where, "://")
+		return scheme + "://" + bucket + "." + rest
 	}
-	scheme, rest, _ := strings.Cut(where, "://")
-	b.base = scheme + "://" + b.bucket + "." + rest
+	b.base = b.at(b.bucket)
 }
 
 // signing is a client that signs each attempt.
@@ -412,7 +415,7 @@ func (b *s3Backend) refused(summary string, resp *rest.Response, permission stri
 	}
 	switch {
 	case a.Code == "NoSuchBucket":
-		e.Advice = fmt.Sprintf("There is no bucket %q: make it, or correct its name.", b.bucket)
+		e.Advice = fmt.Sprintf("There is no bucket %q: make it (for a unit \"backend bootstrap\" does), or correct its name.", b.bucket)
 	case region != "" && region != b.session.Region:
 		e.Argument, e.Advice = "region", fmt.Sprintf("The bucket is in the region %s.", region)
 	case slices.Contains([]string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"}, a.Code):
@@ -494,15 +497,4 @@ func (b *s3Backend) Check(ctx context.Context, report func(backend.Finding)) {
 		}
 		return false, "not blocked wholly: a policy or an ACL could make the state public"
 	})
-}
-
-// bootstrapArgs are what Terragrunt's remote_state says of making bucket and table.
-func bootstrapArgs() []string {
-	return []string{
-		"accesslogging_bucket_name", "accesslogging_bucket_tags", "accesslogging_target_object_partition_date_source", "accesslogging_target_prefix",
-		"bucket_sse_algorithm", "bucket_sse_kms_key_id", "disable_aws_client_checksums", "disable_bucket_update", "dynamodb_table_tags",
-		"enable_lock_table_ssencryption", "s3_bucket_tags", "skip_accesslogging_bucket_acl", "skip_accesslogging_bucket_enforced_tls",
-		"skip_accesslogging_bucket_public_access_blocking", "skip_accesslogging_bucket_ssencryption", "skip_bucket_accesslogging", "skip_bucket_creation",
-		"skip_bucket_enforced_tls", "skip_bucket_public_access_blocking", "skip_bucket_root_access", "skip_bucket_ssencryption", "skip_bucket_versioning",
-	}
 }

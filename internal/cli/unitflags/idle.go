@@ -20,7 +20,6 @@ type idleFlag struct {
 const (
 	ownEngine = "the engine is part of this program"
 	noServer  = "the cache of providers is a folder, and no server runs"
-	noBuckets = "no state is kept in buckets, since other backends than local are refused by name"
 	oneStore  = "packages of modules are always kept in one cache, by address and content"
 	notInHere = "this program does not have what the experiment brings"
 )
@@ -35,8 +34,8 @@ func idle() []idleFlag {
 		{"provider-cache-hostname", true, noServer}, {"provider-cache-port", true, noServer},
 		{"provider-cache-token", true, noServer}, {"provider-cache-registry-names", true, noServer},
 		{"queue-exclude-external", false, ""}, {"queue-strict-include", false, ""}, {"disable-command-validation", false, ""},
-		{"no-destroy-dependencies-check", false, ""}, {"backend-bootstrap", false, noBuckets}, {"backend-require-bootstrap", false, noBuckets},
-		{"disable-bucket-update", false, noBuckets}, {"engine-cache-path", true, ownEngine}, {"engine-skip-check", false, ownEngine},
+		{"no-destroy-dependencies-check", false, ""},
+		{"engine-cache-path", true, ownEngine}, {"engine-skip-check", false, ownEngine},
 		{"engine-log-level", true, ownEngine}, {"experimental-engine", false, ownEngine}, {"no-engine", false, ""},
 	}
 }

@@ -68,6 +68,7 @@ type running struct {
 	FailFast, IgnoreErrors, IgnoreOrder       bool
 	UseMocks, NoRetry, NoHooks, NoOutputs     bool
 	CheckDependents                           bool
+	Bootstrap, RequireBootstrap, KeepBucket   bool // of the stores of states
 	OutDir, JSONOutDir                        string
 }
 
@@ -208,6 +209,9 @@ func (f *Flags) aboutRun() command.Flags {
 		command.Bool(&f.IgnoreOrder, "queue-ignore-dag-order", "Run units in no order."),
 		command.Bool(&f.AllowDestroy, "filter-allow-destroy", "Let apply destroy what units manage that a filter by git finds removed."),
 		command.Bool(&f.CheckDependents, "destroy-dependencies-check", "Name the units that need the one to be destroyed, and ask."),
+		command.Bool(&f.Bootstrap, "backend-bootstrap", "Make the buckets and tables that remote_state describes, before they are used."),
+		command.Bool(&f.RequireBootstrap, "backend-require-bootstrap", "Let a bucket that does not exist be an error of making it."),
+		command.Bool(&f.KeepBucket, "disable-bucket-update", "Leave a bucket that exists as it is."),
 		command.Bool(&f.UseMocks, "use-mocks", "Let mock outputs come before planned ones."),
 		command.Bool(&f.NoOutputs, "no-dependency-outputs", "Take the outputs of other units for unknown."))
 	out = append(out, f.noEnv(command.Bool(&f.Strict, "strict", "Make inputs that a module does not declare errors.")))

@@ -35,7 +35,7 @@ func TestEveryFlag(t *testing.T) {
 	const switches = "all graph source-update tf-forward-stdout inputs-debug no-auto-init no-auto-retry no-auto-approve fail-fast queue-ignore-errors " +
 		"queue-ignore-dag-order queue-include-external filter-affected filter-allow-destroy no-filters-file summary-disable summary-per-unit " +
 		"destroy-dependencies-check no-dependency-outputs no-hooks no-stack-generate no-discovery-auth-provider-cmd provider-cache no-auto-provider-cache-dir " +
-		"strict-mode non-interactive log-disable log-show-abs-paths"
+		"strict-mode backend-bootstrap backend-require-bootstrap disable-bucket-update non-interactive log-disable log-show-abs-paths"
 	const values = "profile-cpu=x profile-mem=x profile-goroutine=x profile-dir=x graph-root=x config=x download-dir=x source=x source-map=a=b parallelism=2 queue-include-dir=x queue-exclude-dir=x queue-excludes-file=x " +
 		"queue-include-units-reading=x units-that-include=x filter=x filters-file=x feature=a=b out-dir=x json-out-dir=x report-file=x report-format=csv " +
 		"report-schema-file=x auth-provider-cmd=x iam-assume-role=x iam-assume-role-duration=900 iam-assume-role-session-name=x " +
@@ -43,7 +43,7 @@ func TestEveryFlag(t *testing.T) {
 		"log-custom-format=%msg"
 	const satisfied = "queue-exclude-external queue-strict-include disable-command-validation no-destroy-dependencies-check dependency-fetch-output-from-state " +
 		"use-partial-parse-config-cache no-engine experiment-mode no-tips no-tip=x"
-	const idle = "tf-path=x backend-bootstrap backend-require-bootstrap disable-bucket-update no-dependency-fetch-output-from-state provider-cache-hostname=x " +
+	const idle = "tf-path=x no-dependency-fetch-output-from-state provider-cache-hostname=x " +
 		"provider-cache-port=1 provider-cache-token=x provider-cache-registry-names=x cas-clone-depth=1 no-cas version-manager-file-name=x engine-cache-path=x " +
 		"engine-skip-check engine-log-level=x experimental-engine"
 	const no = "discovery-boundary=x" // without its experiment

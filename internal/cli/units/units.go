@@ -30,6 +30,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
@@ -119,6 +120,10 @@ func options(c *command.Call, f *unitflags.Flags, command string, args []string,
 	c.Interrupts.Removes(o.Worktrees.Remove)
 	ds = append(ds, shareProviders(f.Sharing, &o)...)
 	o.Host = estateHost(c, cfg, attached, flags)
+	o.Host.Bootstrap = states.Bootstrapping{On: f.Bootstrap || f.RequireBootstrap, Require: f.RequireBootstrap, Keep: f.KeepBucket, Did: func(unit, what string) {
+		c.Report.Human.Say(About(unit, what) + "\n")
+		c.Report.Stream.Log(About(unit, what))
+	}}
 	o.Credentials.AssumeRole = assumeRole(c, cfg)
 	if f.NoAutoInit && command != "init" {
 		o.Host.Init = nil
@@ -257,6 +262,14 @@ func PathShown(c *command.Call, path string) string {
 func OpenLeniently(ctx context.Context, c *command.Call, o estate.Options) (*estate.Estate, diag.List) {
 	o.Discovery.Lenient = true
 	return Open(ctx, c, o)
+}
+
+// About is a line about a unit; that of the working folder is not named.
+func About(unit, text string) string {
+	if unit == "." {
+		return strings.ToUpper(text[:1]) + text[1:]
+	}
+	return unit + ": " + text
 }
 
 func ShortList(names []string) string {

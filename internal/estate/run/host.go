@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
+	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/provider"
@@ -38,6 +39,8 @@ type Host struct {
 	Waiting func(unit string, holder *store.LockInfo)
 	// KeepSegments keeps the journals of applies in the stores of the states, too.
 	KeepSegments bool
+	// Bootstrap says whether the stores of states are made before they are used.
+	Bootstrap states.Bootstrapping
 	// Decorate is the Decorate of the units' engines.
 	Decorate func(addr.Provider, provider.Factory) provider.Factory
 	// Program is the path of the program, for hooks that call it; "" for its name.

@@ -89,6 +89,11 @@ func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 	if ds = slices.Concat(ds, more, t.unfit()); ds.HasErrors() {
 		return false, ds
 	}
+	if t.o.Command == nil || !t.o.Command.Look {
+		if ds = append(ds, t.States.Prepare(ctx, u.Name, t.dir, t.environ())...); ds.HasErrors() {
+			return false, ds
+		}
+	}
 	if t.o.Command != nil {
 		return false, append(ds, t.prepareCommand(ctx)...)
 	}

@@ -48,6 +48,8 @@ type Settings struct {
 	Waiting func(unit string, holder *store.LockInfo)
 	// KeepSegments keeps journals in the stores, too.
 	KeepSegments bool
+	// Bootstrap says how stores are made before they are used.
+	Bootstrap Bootstrapping
 	// Throwaway is a folder for what lasts as long as the run: then states live in memory,
 	// wherever units say. "" for real states.
 	Throwaway string
@@ -272,16 +274,23 @@ func (k *Keeper) held(ctx context.Context, p Place) (statemgr.Options, diag.List
 // Take locks and reads a unit's state, and brings the journal of a killed run
 // into it.
 func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, operation string) (*statemgr.State, diag.List) {
+	s, _, ds := k.take(ctx, p, l, operation)
+	return s, ds
+}
+
+// take is Take, with the store of the state, which writes under the lock.
+func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, operation string) (*statemgr.State, store.Store, diag.List) {
 	h, ds := k.held(ctx, p)
 	if ds.HasErrors() {
-		return nil, ds
+		return nil, nil, ds
 	}
 	h.Run = store.LockInfo{Operation: operation, Who: k.s.Who, Version: config.LanguageVersion, Created: k.s.Now()}
 	if !l.Off {
 		h.Lock, h.Timeout = &h.Run, l.Timeout
 	}
 	k.reads.Add(1)
-	return statemgr.Take(ctx, h)
+	s, ds := statemgr.Take(ctx, h)
+	return s, h.Store, ds
 }
 
 // Read reads a state as it is stored.

@@ -34,6 +34,7 @@ type GCSServer struct {
 	last    int64
 	objects map[string]gcsObject
 	denied  bool
+	made    map[string]map[string]any // buckets that were made, by name
 }
 
 type gcsObject struct {
@@ -73,6 +74,13 @@ func (s *GCSServer) Put(name string, data []byte) {
 	if delete(s.objects, name); data != nil {
 		s.objects[name] = gcsObject{data: data, generation: s.last}
 	}
+}
+
+// Made are the settings of a bucket that was made, nil if it was not.
+func (s *GCSServer) Made(name string) map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.made[name]
 }
 
 // Deny refuses everything from now on.
@@ -121,6 +129,14 @@ func (s *GCSServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.kms(w, path, body)
 	case strings.HasPrefix(path, "/upload/storage/v1/b/"):
 		s.upload(w, r, strings.TrimPrefix(path, "/upload/storage/v1/b/"), body)
+	case path == "/storage/v1/b":
+		s.make(w, r, body)
+	case strings.HasPrefix(path, "/storage/v1/b/") && s.made[strings.TrimPrefix(path, "/storage/v1/b/")] != nil:
+		made := s.made[strings.TrimPrefix(path, "/storage/v1/b/")]
+		if r.Method == http.MethodPatch {
+			_ = json.Unmarshal(body, &made)
+		}
+		_ = json.NewEncoder(w).Encode(made)
 	case strings.HasPrefix(path, "/storage/v1/b/"):
 		s.storage(w, r, strings.TrimPrefix(path, "/storage/v1/b/"))
 	case strings.HasPrefix(r.URL.Path, "/"+s.Bucket+"/"): // where the peers read
@@ -237,6 +253,25 @@ func parts(contentType string, body []byte) (name string, data []byte, err error
 	}
 	data, err = io.ReadAll(content)
 	return meta.Name, data, err
+}
+
+// make makes a bucket.
+func (s *GCSServer) make(w http.ResponseWriter, r *http.Request, body []byte) {
+	in := map[string]any{"project": r.URL.Query().Get("project")}
+	if err := json.Unmarshal(body, &in); err != nil || r.Method != http.MethodPost {
+		gcsFail(w, http.StatusBadRequest, "bad request")
+		return
+	}
+	name := fmt.Sprint(in["name"])
+	if name == s.Bucket || s.made[name] != nil {
+		gcsFail(w, http.StatusConflict, "The requested bucket name is not available.")
+		return
+	}
+	if s.made == nil {
+		s.made = map[string]map[string]any{}
+	}
+	s.made[name] = in
+	_ = json.NewEncoder(w).Encode(in)
 }
 
 func (s *GCSServer) storage(w http.ResponseWriter, r *http.Request, path string) {

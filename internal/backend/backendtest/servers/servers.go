@@ -2,7 +2,7 @@
 // ones where they can be had, and stand-ins that are written from the documented
 // interfaces. All of them listen on the loopback address and end with the test.
 //
-// Main functions: Postgres and Etcd, which run the real servers, HTTP, Consul,
+// Main functions: Postgres and Etcd, which run the real servers, HTTP, AWS, Consul,
 // Kubernetes, COS and OSS, which are stand-ins, and Tofu, the other party. The one
 // rule: what cannot be had skips the test and says why.
 package servers

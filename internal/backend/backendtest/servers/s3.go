@@ -1,0 +1,305 @@
+package servers
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// An AWSServer is a stand-in for S3 (in the style of paths), DynamoDB and STS at one
+// address. Conditions of writes are kept, settings of buckets and tables are stored as
+// they come, and signatures are not looked at but for the key in them.
+type AWSServer struct {
+	URL string
+	// Before, if it is set, may answer a request instead of the server.
+	Before func(w http.ResponseWriter, r *http.Request) (answered bool)
+
+	mu      sync.Mutex
+	buckets map[string]*awsBucket
+	tables  map[string]*awsTable
+	log     []string
+}
+
+type awsBucket struct {
+	settings map[string]string
+	objects  map[string][]byte
+}
+
+type awsTable struct {
+	made  map[string]any
+	items map[string]map[string]any
+}
+
+// AWS starts a stand-in.
+func AWS(t testing.TB) *AWSServer {
+	s := &AWSServer{buckets: map[string]*awsBucket{}, tables: map[string]*awsTable{}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	return s
+}
+
+// Bucket makes a bucket.
+func (s *AWSServer) Bucket(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buckets[name] = &awsBucket{settings: map[string]string{}, objects: map[string][]byte{}}
+}
+
+// Setting is a setting of a bucket, as it was put.
+func (s *AWSServer) Setting(bucket, name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.buckets[bucket]; b != nil {
+		return b.settings[name]
+	}
+	return ""
+}
+
+// Object is an object; "" if there is none.
+func (s *AWSServer) Object(bucket, key string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.buckets[bucket]; b != nil {
+		return string(b.objects[key])
+	}
+	return ""
+}
+
+// Put replaces an object, as another program would.
+func (s *AWSServer) Put(bucket, key, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buckets[bucket].objects[key] = []byte(text)
+}
+
+// Objects are the keys of the objects in a bucket, in order.
+func (s *AWSServer) Objects(bucket string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.buckets[bucket]; b != nil {
+		return slices.Sorted(maps.Keys(b.objects))
+	}
+	return nil
+}
+
+// Made is what a table was made with, nil if there is none.
+func (s *AWSServer) Made(table string) map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tables[table]; t != nil {
+		return t.made
+	}
+	return nil
+}
+
+// Log is what was asked: method, path and query in a line each.
+func (s *AWSServer) Log() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.log)
+}
+
+// Text is what was asked, the buckets and the keys in them, a line each.
+func (s *AWSServer) Text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines := slices.Clone(s.log)
+	for _, name := range slices.Sorted(maps.Keys(s.buckets)) {
+		lines = append(lines, "bucket "+name)
+		for _, key := range slices.Sorted(maps.Keys(s.buckets[name].objects)) {
+			lines = append(lines, "object "+name+"/"+key)
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func awsFail(w http.ResponseWriter, status int, code string) {
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>no</Message></Error>", code)
+}
+
+func (s *AWSServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.Before != nil && s.Before(w, r) {
+		return
+	}
+	s.Answer(w, r)
+}
+
+// Answer answers a request without asking Before.
+func (s *AWSServer) Answer(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		awsFail(w, http.StatusBadRequest, "IncompleteBody")
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	operation := r.Header.Get("X-Amz-Target")
+	s.log = append(s.log, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+operation))
+	switch {
+	case !strings.Contains(r.Header.Get("Authorization"), "Credential="+AccessKey+"/"):
+		awsFail(w, http.StatusForbidden, "InvalidAccessKeyId")
+	case operation != "":
+		s.table(w, operation[strings.LastIndex(operation, ".")+1:], body)
+	case strings.Contains(string(body), "Action=GetCallerIdentity"):
+		fmt.Fprint(w, `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult><Arn>arn:aws:iam::123456789012:user/x</Arn><UserId>u</UserId><Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`)
+	default:
+		name, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		if key == "" {
+			s.bucket(w, r, name, body)
+		} else {
+			s.object(w, r, s.buckets[name], key, body)
+		}
+	}
+}
+
+// missing are the codes for settings that a bucket does not have.
+func missing(setting string) string {
+	return map[string]string{
+		"policy": "NoSuchBucketPolicy", "encryption": "ServerSideEncryptionConfigurationNotFoundError",
+		"publicAccessBlock": "NoSuchPublicAccessBlockConfiguration", "tagging": "NoSuchTagSet",
+	}[setting]
+}
+
+func (s *AWSServer) bucket(w http.ResponseWriter, r *http.Request, name string, body []byte) {
+	b, q := s.buckets[name], r.URL.Query()
+	setting := ""
+	for _, n := range []string{"versioning", "encryption", "publicAccessBlock", "policy", "tagging", "logging", "acl"} {
+		if q.Has(n) {
+			setting = n
+		}
+	}
+	switch {
+	case b == nil && r.Method == "PUT" && setting == "":
+		s.buckets[name] = &awsBucket{settings: map[string]string{"ownership": r.Header.Get("X-Amz-Object-Ownership")}, objects: map[string][]byte{}}
+	case b == nil:
+		awsFail(w, http.StatusNotFound, "NoSuchBucket")
+	case r.Method == "HEAD":
+	case r.Method == "PUT" && setting == "acl":
+		b.settings[setting] = r.Header.Get("X-Amz-Grant-Write") + " " + r.Header.Get("X-Amz-Grant-Read-Acp")
+	case r.Method == "PUT" && setting != "":
+		b.settings[setting] = string(body)
+	case r.Method == "PUT":
+		awsFail(w, http.StatusConflict, "BucketAlreadyOwnedByYou")
+	case setting != "" && b.settings[setting] == "" && missing(setting) != "":
+		awsFail(w, http.StatusNotFound, missing(setting))
+	case setting != "":
+		fmt.Fprint(w, b.settings[setting])
+	default:
+		fmt.Fprint(w, "<ListBucketResult>")
+		for _, key := range slices.Sorted(maps.Keys(b.objects)) {
+			if strings.HasPrefix(key, q.Get("prefix")) {
+				fmt.Fprint(w, "<Contents><Key>")
+				_ = xml.EscapeText(w, []byte(key))
+				fmt.Fprint(w, "</Key></Contents>")
+			}
+		}
+		fmt.Fprint(w, "</ListBucketResult>")
+	}
+}
+
+func (s *AWSServer) object(w http.ResponseWriter, r *http.Request, b *awsBucket, key string, body []byte) {
+	if b == nil {
+		awsFail(w, http.StatusNotFound, "NoSuchBucket")
+		return
+	}
+	now, there := b.objects[key]
+	tag := func(data []byte) string {
+		sum := md5.Sum(data)
+		return `"` + hex.EncodeToString(sum[:]) + `"`
+	}
+	switch r.Method {
+	case "GET", "HEAD":
+		if !there {
+			awsFail(w, http.StatusNotFound, "NoSuchKey")
+			return
+		}
+		w.Header().Set("ETag", tag(now))
+		w.Header().Set("Content-Length", fmt.Sprint(len(now)))
+		w.Write(now)
+	case "PUT":
+		match := r.Header.Get("If-Match")
+		if r.Header.Get("If-None-Match") == "*" && there || match != "" && (!there || match != tag(now)) {
+			awsFail(w, http.StatusPreconditionFailed, "PreconditionFailed")
+			return
+		}
+		b.objects[key] = body
+		w.Header().Set("ETag", tag(body))
+	case "DELETE":
+		delete(b.objects, key)
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func (s *AWSServer) table(w http.ResponseWriter, operation string, body []byte) {
+	fail := func(code string) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"no"}`, code)
+	}
+	var in struct {
+		TableName           string
+		Key, Item           map[string]any
+		ConditionExpression string
+		Values              map[string]any `json:"ExpressionAttributeValues"`
+		SSESpecification    map[string]any
+	}
+	all := map[string]any{}
+	if json.Unmarshal(body, &in) != nil || json.Unmarshal(body, &all) != nil {
+		fail("SerializationException")
+		return
+	}
+	t := s.tables[in.TableName]
+	if operation == "CreateTable" {
+		if t != nil {
+			fail("ResourceInUseException")
+			return
+		}
+		s.tables[in.TableName] = &awsTable{made: all, items: map[string]map[string]any{}}
+		fmt.Fprint(w, "{}")
+		return
+	}
+	if t == nil {
+		fail("ResourceNotFoundException")
+		return
+	}
+	id := func(m map[string]any) string { return fmt.Sprint(m["LockID"]) }
+	reply := map[string]any{}
+	switch operation {
+	case "DescribeTable":
+		table := map[string]any{"TableName": in.TableName, "TableStatus": "ACTIVE"}
+		if t.made["SSESpecification"] != nil {
+			table["SSEDescription"] = map[string]any{"Status": "ENABLED"}
+		}
+		reply["Table"] = table
+	case "UpdateTable":
+		t.made["SSESpecification"] = in.SSESpecification
+	case "GetItem":
+		if item := t.items[id(in.Key)]; item != nil {
+			reply["Item"] = item
+		}
+	case "PutItem":
+		if in.ConditionExpression != "" && t.items[id(in.Item)] != nil {
+			fail("ConditionalCheckFailedException")
+			return
+		}
+		t.items[id(in.Item)] = in.Item
+	case "DeleteItem":
+		if in.ConditionExpression != "" && fmt.Sprint(t.items[id(in.Key)]["Info"]) != fmt.Sprint(in.Values[":info"]) {
+			fail("ConditionalCheckFailedException")
+			return
+		}
+		delete(t.items, id(in.Key))
+	}
+	_ = json.NewEncoder(w).Encode(reply)
+}

@@ -1,0 +1,244 @@
+package backendcmd
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/estate"
+)
+
+// Commands declares the commands on backends.
+func Commands() []command.Command {
+	return []command.Command{Doctor(), bootstrap(), deleteState(), moveState()}
+}
+
+// unitOptions are the flags of a command on the states of units.
+type unitOptions struct {
+	f     *unitflags.Flags
+	lock  flags.Lock
+	force bool
+}
+
+// declare makes the flags of such a command, and what runs it.
+func (o *unitOptions) declare(name string, run func(ctx context.Context, c *command.Call, o *unitOptions) int, own ...command.Flag) (command.Flags, command.Run) {
+	fs := append(command.Flags(own), o.f.DeclareFor(true)...)
+	return fs.Show("non-interactive", "fail-fast", "backend-require-bootstrap", "disable-bucket-update"), func(ctx context.Context, c *command.Call) int {
+		if err := o.f.Settle(c.Env); err != nil {
+			return c.UsageError("Failed to parse command-line flags", err.Error())
+		}
+		o.f.NoUse(name, unitflags.Choosing+" non-interactive fail-fast force backend-bootstrap backend-require-bootstrap disable-bucket-update")
+		units.WorkIn(c, o.f)
+		return run(ctx, c, o)
+	}
+}
+
+func bootstrap() command.Command {
+	return command.Command{
+		Name: "backend bootstrap", Synopsis: "Make the buckets and tables that units keep their states in", Usage: "[options]",
+		Units: command.TakesUnitFlags,
+		Help: `Makes what the remote_state of the unit describes, for the backends s3 and gcs:
+the bucket with versioning, encryption, access logs, a policy and without
+public access, and the table of locks. What exists is changed to what the
+configuration says, unless disable_bucket_update says not to. Doing it again
+changes nothing. A remote_state with disable_init is left out.`,
+		Examples: []command.Example{{Line: "backend bootstrap --all", Text: "Make the stores of all units below the folder."}},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &unitOptions{f: &unitflags.Flags{}}
+			return o.declare("backend bootstrap", runBootstrap)
+		},
+	}
+}
+
+func deleteState() command.Command {
+	return command.Command{
+		Name: "backend delete", Synopsis: "Delete the state of a unit", Usage: "[options]",
+		Units: command.TakesUnitFlags,
+		Help: `Deletes the state of the unit from its store, under its lock. What the state
+manages is not destroyed; nobody manages it any more. A state whose store has
+no versioning, so that it could not be brought back, needs --force.`,
+		Examples: []command.Example{{Line: "backend delete", Text: "Delete the state of the unit in this folder, after a question."}},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &unitOptions{f: &unitflags.Flags{}}
+			own := append(o.lock.Flags(), command.Bool(&o.force, "force", "Delete it though it could not be brought back.").WithTwoDashes().Variables("TG_FORCE"))
+			return o.declare("backend delete", runDelete, own...)
+		},
+	}
+}
+
+func moveState() command.Command {
+	return command.Command{
+		Name: "backend migrate", Synopsis: "Move the state of one unit to another", Usage: "[options] SRC-UNIT DST-UNIT",
+		Units: command.TakesUnitFlags, Mixed: true,
+		Help: `Moves the state of one unit to where another keeps its own, for example when
+a unit is renamed: copied with lineage and serial under both locks, read back,
+and deleted from its old place. The kinds of backends may differ. A state in
+the new place is an error. A move that is cut off can be run again.`,
+		Args:     []command.Arg{{Name: "SRC-UNIT", Help: "The folder of the unit whose state it is."}, {Name: "DST-UNIT", Help: "The folder of the unit that gets it."}},
+		Examples: []command.Example{{Line: "backend migrate old-name new-name", Text: "Move the state of a unit that gets another name."}},
+		Prepare: func() (command.Flags, command.Run) {
+			o := &unitOptions{f: &unitflags.Flags{}}
+			own := append(o.lock.Flags(), command.Bool(&o.force, "force", "Move it though the old place has no versioning.").WithTwoDashes().Variables("TG_FORCE"))
+			return o.declare("backend migrate", runMove, own...)
+		},
+	}
+}
+
+// open opens the unit of the working folder, or with --all those below it.
+func (o *unitOptions) open(ctx context.Context, c *command.Call, name string) (*estate.Estate, []*estate.Unit, diag.List) {
+	eo, ds := o.options(c, name)
+	if ds.HasErrors() {
+		return nil, nil, ds
+	}
+	if !o.f.Many() {
+		e, u, more := estate.OpenUnit(ctx, eo, units.UnitPath(c, o.f), o.f.Module)
+		if ds = append(ds, more...); u == nil {
+			return e, nil, ds
+		}
+		return e, []*estate.Unit{u}, ds
+	}
+	e, more := units.Open(ctx, c, eo)
+	var all []*estate.Unit
+	for _, u := range e.Found.Units {
+		if u.Excluded == "" && !u.Outside && u.Broken == nil {
+			all = append(all, u)
+		}
+	}
+	return e, all, append(ds, more...)
+}
+
+func (o *unitOptions) options(c *command.Call, name string) (estate.Options, diag.List) {
+	eo, ds := units.Options(c, o.f, name, nil, nil)
+	eo.Discovery.Generate = !o.f.NoStackGenerate
+	return eo, ds
+}
+
+// each does something with each unit and tells what is wrong with it.
+func (o *unitOptions) each(ctx context.Context, c *command.Call, e *estate.Estate, all []*estate.Unit, do func(u *estate.Unit) diag.List) int {
+	code := 0
+	for _, u := range all {
+		if ctx.Err() != nil {
+			return 1
+		}
+		ds := do(u)
+		c.Report.TellWith(e.Sources(), ds)
+		if ds.HasErrors() {
+			if code = 1; o.f.FailFast {
+				break
+			}
+		}
+	}
+	return code
+}
+
+func runBootstrap(ctx context.Context, c *command.Call, o *unitOptions) int {
+	e, all, ds := o.open(ctx, c, "init")
+	defer e.Close(ctx)
+	if ds.HasErrors() {
+		return units.FailWith(c, e, ds)
+	}
+	c.Report.TellWith(e.Sources(), ds)
+	return o.each(ctx, c, e, all, func(u *estate.Unit) diag.List {
+		done, ds := e.Bootstrap(ctx, u)
+		switch {
+		case ds.HasErrors():
+		case done:
+			c.Report.Human.Say(units.About(u.Name, "the store is as its configuration says") + "\n")
+		default:
+			c.Report.Human.Say(units.About(u.Name, "there is nothing to make") + "\n")
+		}
+		return ds
+	})
+}
+
+func runDelete(ctx context.Context, c *command.Call, o *unitOptions) int {
+	e, all, ds := o.open(ctx, c, "destroy")
+	defer e.Close(ctx)
+	if ds.HasErrors() {
+		return units.FailWith(c, e, ds)
+	}
+	c.Report.TellWith(e.Sources(), ds)
+	var names []string
+	for _, u := range all {
+		if u.Name == "." {
+			names = append(names, "this unit")
+		} else {
+			names = append(names, u.Name)
+		}
+	}
+	if !o.f.NonInteractive {
+		if !c.Prompt.May(true) {
+			return c.Fail(diag.Errorf(nil, "Approval required", "Nobody can be asked whether the states are to be deleted. Use --non-interactive."))
+		}
+		answer, err := c.Prompt.Ask(ctx, prompt.Question{
+			Title: fmt.Sprintf("Do you want to delete the state of %s?", units.ShortList(names)),
+			Text:  "What it manages is not destroyed, and nothing manages it any more.\nOnly 'yes' will be accepted to continue.",
+		})
+		if err != nil {
+			return c.Fail(diag.Errorf(nil, "Deletion was not approved", "Nobody approved it: %s. Nothing was deleted.", err))
+		}
+		if answer != "yes" {
+			c.Report.Human.Say("Nothing was deleted.\n")
+			return 1
+		}
+	}
+	return o.each(ctx, c, e, all, func(u *estate.Unit) diag.List {
+		was, ds := e.DeleteState(ctx, u, o.force, o.lockOptions())
+		switch {
+		case ds.HasErrors():
+		case was:
+			c.Report.Human.Say(units.About(u.Name, "the state is deleted") + "\n")
+		default:
+			c.Report.Human.Say(units.About(u.Name, "there is no state") + "\n")
+		}
+		return ds
+	})
+}
+
+func (o *unitOptions) lockOptions() estate.LockOptions {
+	return estate.LockOptions{Off: !o.lock.On, Timeout: o.lock.Timeout}
+}
+
+func runMove(ctx context.Context, c *command.Call, o *unitOptions) int {
+	if len(c.Args) != 2 {
+		return c.UsageError("Two units are needed", "Name the folder of the unit whose state is moved, and that of the unit that gets it.")
+	}
+	eo, ds := o.options(c, "init")
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	var found [2]*estate.Unit
+	dirs := [2]string{c.Path(c.Arg(0)), c.Path(c.Arg(1))}
+	for eo.Discovery.Root = filepath.Dir(dirs[0]); !strings.HasPrefix(dirs[1], eo.Discovery.Root+string(filepath.Separator)); {
+		eo.Discovery.Root = filepath.Dir(eo.Discovery.Root)
+	}
+	var e *estate.Estate
+	for i, dir := range dirs {
+		opened, u, more := estate.OpenUnit(ctx, eo, dir, "")
+		defer opened.Close(ctx)
+		if ds = append(ds, more...); more.HasErrors() || u == nil {
+			return units.FailWith(c, opened, ds)
+		}
+		found[i], e = u, opened
+	}
+	moved, more := e.MoveState(ctx, found[0], found[1], o.force, o.lockOptions())
+	ds = slices.Concat(ds, more)
+	c.Report.TellWith(e.Sources(), ds)
+	switch {
+	case ds.HasErrors():
+		return 1
+	case moved:
+		c.Report.Human.Say(fmt.Sprintf("The state of %s is that of %s now.\n", found[0].Name, found[1].Name))
+	default:
+		c.Report.Human.Say(fmt.Sprintf("%s has no state, so there is nothing to move.\n", found[0].Name))
+	}
+	return 0
+}

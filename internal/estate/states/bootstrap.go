@@ -1,0 +1,161 @@
+package states
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/estate/arguments"
+	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Bootstrapping says whether and how the stores of states are made before they are used.
+type Bootstrapping struct {
+	On      bool // Prepare makes them
+	Require bool // one that does not exist is an error
+	Keep    bool // one that exists is left as it is
+	// Did is told what was made or changed for a unit; nil: nobody is.
+	Did func(unit, what string)
+}
+
+// Prepare makes the store of a unit's state, if that is wanted before it is used.
+func (k *Keeper) Prepare(ctx context.Context, name string, d *workdir.Dir, env sys.Env) diag.List {
+	if !k.s.Bootstrap.On || k.s.Throwaway != "" {
+		return nil
+	}
+	_, ds := k.Bootstrap(ctx, name, d, env)
+	return ds
+}
+
+// Bootstrap makes the store that the remote_state of a unit describes. done is false where
+// there is nothing to be made: the unit has none, its kind has none, or disable_init says
+// so.
+func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workdir.Dir, env sys.Env) (done bool, ds diag.List) {
+	rs := d.Remote
+	if rs == nil || rs.DisableInit {
+		return false, nil
+	}
+	cfg, ds := k.fromRemoteState(ctx, d, nil, nil, nil)
+	if ds.HasErrors() {
+		return false, ds
+	}
+	cfg.Dir, cfg.Env, cfg.Value = d.Path, env, k.checkedOut(cfg.Value)
+	args := cty.NilVal
+	if rs.Config != cty.NilVal && !rs.Config.IsNull() {
+		args, _ = rs.Config.UnmarkDeep()
+	}
+	b := backend.Bootstrapping{Require: k.s.Bootstrap.Require, Keep: k.s.Bootstrap.Keep, Did: func(what string) {
+		if k.s.Bootstrap.Did != nil {
+			k.s.Bootstrap.Did(name, what)
+		}
+	}}
+	done, more := k.s.Backends.Bootstrap(ctx, cfg, args, b)
+	return done, append(ds, located(more, rs.At)...)
+}
+
+// kept makes sure that what is deleted from the store of a place can be brought back.
+// force does without.
+func (k *Keeper) kept(ctx context.Context, p Place, force bool) diag.List {
+	if force {
+		return nil
+	}
+	b, ds := k.s.Backends.Open(ctx, p.Config)
+	if ds.HasErrors() {
+		return located(ds, p.At)
+	}
+	v, ok := b.(backend.Bootstrapper)
+	if !ok {
+		return diag.Errorf(p.At, "Store without versions", "The state of %s is kept by the backend %q, of which it cannot be told whether a deleted state can be brought back. Keep a copy of it (\"state pull\") and use --force. Nothing was changed.", p.Unit, p.Config.Type)
+	}
+	on, err := v.Versioned(ctx)
+	switch {
+	case err != nil:
+		return located(backend.Message("Failed to look at the store", "", err), p.At)
+	case !on:
+		return diag.Errorf(p.At, "Store without versions", "The bucket of the state of %s has no versioning, so a deleted state could not be brought back. Turn it on with \"backend bootstrap\", or keep a copy of the state (\"state pull\") and use --force. Nothing was changed.", p.Unit)
+	}
+	return nil
+}
+
+// Delete removes the state of a unit under its lock. was is false if there is none.
+func (k *Keeper) Delete(ctx context.Context, p Place, force bool, l arguments.Lock) (was bool, ds diag.List) {
+	if ds = k.kept(ctx, p, force); ds.HasErrors() {
+		return false, ds
+	}
+	h, ds := k.Take(ctx, p, l, "backend-delete")
+	if ds.HasErrors() {
+		return false, ds
+	}
+	defer func() { ds = append(ds, h.Release()...) }()
+	if more := h.Settle(ctx); more.HasErrors() { // nobody is at work without the lock
+		return false, append(ds, more...)
+	}
+	if h.Current() == nil {
+		return false, ds
+	}
+	return true, append(ds, k.delete(ctx, p)...)
+}
+
+func (k *Keeper) delete(ctx context.Context, p Place) diag.List {
+	b, ds := k.s.Backends.Open(ctx, p.Config)
+	if ds.HasErrors() {
+		return located(ds, p.At)
+	}
+	if err := b.Delete(ctx, p.Workspace); err != nil {
+		return located(backend.Message("Failed to delete the state", "", err), p.At)
+	}
+	return nil
+}
+
+// Move moves the state of a unit to where another has its own, under both locks. It
+// is copied, with lineage and serial, read back, and deleted from its old place; a move
+// that is cut off can be run again. moved is false if there is nothing to move.
+func (k *Keeper) Move(ctx context.Context, from, to Place, force bool, l arguments.Lock) (moved bool, ds diag.List) {
+	if ds = k.kept(ctx, from, force); ds.HasErrors() {
+		return false, ds
+	}
+	source, old, ds := k.take(ctx, from, l, "migration source state")
+	if ds.HasErrors() {
+		return false, ds
+	}
+	defer func() { ds = append(ds, source.Release()...) }()
+	place, more := k.Open(ctx, to)
+	if ds = append(ds, more...); more.HasErrors() {
+		return false, ds
+	}
+	if a, ok := old.(backend.Placer); ok {
+		if b, ok := place.(backend.Placer); ok && a.Place() == b.Place() && from.Workspace == to.Workspace {
+			return false, append(ds, diag.Errorf(to.At, "Two units with one state", "The units %s and %s keep their state in one place, %s. There is nothing to move.", from.Unit, to.Unit, a.Place())...)
+		}
+	}
+	target, next, more := k.take(ctx, to, l, "migration destination state")
+	if ds = append(ds, more...); more.HasErrors() {
+		return false, ds
+	}
+	defer func() { ds = append(ds, target.Release()...) }()
+	if more = append(source.Settle(ctx), target.Settle(ctx)...); more.HasErrors() {
+		return false, append(ds, more...)
+	}
+	st, there := source.Current(), target.Current()
+	copied := st != nil && there != nil && there.Lineage == st.Lineage && there.Equal(st) // by a move that was cut off
+	switch {
+	case st == nil:
+		return false, ds
+	case !there.Empty() && !copied:
+		return false, append(ds, diag.Errorf(to.At, "Unit has a state", "The state of %s is not empty, and moving that of %s there would write over it. Nothing was changed.", to.Unit, from.Unit)...)
+	case !copied:
+		if more = next.Write(ctx, st); more.HasErrors() {
+			return false, append(ds, more...)
+		}
+		back, more := next.Read(ctx)
+		if ds = append(ds, more...); more.HasErrors() {
+			return false, ds
+		}
+		if back == nil || !back.Equal(st) {
+			return false, append(ds, diag.Errorf(to.At, "Copy of the state differs", "What was written for %s is not what is read back. The state of %s is where it was.", to.Unit, from.Unit)...)
+		}
+	}
+	return true, append(ds, k.delete(ctx, from)...)
+}
