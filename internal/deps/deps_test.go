@@ -187,11 +187,11 @@ const floors = `
 	internal/backend/kinds, internal/backend/workdir, internal/backend/remotestate, internal/transfer, internal/encryption, internal/state/statemgr,
 	  internal/planjson, internal/cli/flags < internal/cli/project;
 	internal/backend/migrate, internal/module/installer, internal/cli/project, internal/testrun < internal/cli/initialize;
-	internal/backend/doctor, internal/cli/project < internal/cli/backendcmd;
 	internal/cli/project, internal/testrun < internal/cli/validate;
 	internal/cli/project < internal/cli/planning, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace;
 	internal/estate, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
+	internal/backend/doctor, internal/cli/units < internal/cli/backendcmd;
 	internal/digraph, internal/cli/units < internal/cli/inspect;
 	unit/migrate, internal/cli/units < internal/cli/unitfiles;
 	internal/planhtml, internal/cli/units, internal/cli/planning, internal/cli/explain < internal/cli/run;
