@@ -97,6 +97,7 @@ func globalFlags() command.Flags {
 func Main(ctx context.Context, system *sys.System) int {
 	done := make(chan int, 1)
 	c := command.New(system, Table(), nil)
+	c.Enter = enter
 	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Announce)
 	defer stop()
 	c.Interrupts, c.Report.Context = handler, ctx
@@ -161,6 +162,19 @@ func dispatch(c *command.Call, args []string) int {
 			return c.Do(ctx, cmd, rest)
 		})
 	})
+}
+
+// enter runs something in another folder, which may be that of a unit.
+func enter(ctx context.Context, c *command.Call, dir string, do command.Run) int {
+	n := c.Below(dir)
+	n.Report.Open()
+	cmd := *c.Command
+	cmd.Prepare = func() (command.Flags, command.Run) { return nil, do }
+	n.Command = &cmd
+	if code, ok := run.AsUnits(ctx, n, &cmd, nil); ok {
+		return code
+	}
+	return n.Do(ctx, &cmd, nil)
 }
 
 // withoutPrograms takes --no-exec from the words, and heeds it: as a flag, a variable or

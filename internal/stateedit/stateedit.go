@@ -141,43 +141,37 @@ func ReplaceProvider(s *state.State, from, to addr.Provider) (*state.State, []ad
 	return d.Freeze(), changed
 }
 
-// A Step is one move that was made or would be made.
-type Step struct{ From, To string }
+// Move moves what an address names to another address in a state. The result is the
+// state after it.
+func Move(s *state.State, source, target addr.Target) (*state.State, diag.List) {
+	out, in, ds := Transfer(s, nil, source, target)
+	if ds.HasErrors() {
+		return s, ds
+	}
+	d := s.Edit()
+	for _, c := range append(out, in...) { // all are out before the first is in: addresses may overlap
+		d.Apply(c)
+	}
+	return d.Freeze(), nil
+}
 
-// Move moves what an address names to another address, in one state or, where to is
-// not nil, into another. The results are the states after it; the second is nil where
-// to is.
-func Move(from, to *state.State, source, target addr.Target) (nextFrom, nextTo *state.State, step Step, ds diag.List) {
+// Transfer is what changes if what an address names moves to another address, in one state
+// or, where to is not nil, into another: what leaves the first, and what comes into the
+// second.
+func Transfer(from, to *state.State, source, target addr.Target) (out, in []state.Change, ds diag.List) {
 	m := mover{from: from, to: to, source: source, target: target}
-	fail := func(ds diag.List) (*state.State, *state.State, Step, diag.List) { return from, to, Step{}, ds }
 	pairs, ds := m.pairs()
 	if ds.HasErrors() {
-		return fail(ds)
+		return nil, nil, ds
 	}
-	src := from.Edit()
-	dst := src
-	if to != nil {
-		dst = to.Edit()
-	}
-	var all []state.Change
 	for _, p := range pairs {
-		in := from.Instance(p[0])
-		for _, key := range objects(in) {
+		for _, key := range objects(from.Instance(p[0])) {
 			o, provider, _ := from.Object(addr.Object{Instance: p[0], Deposed: key})
-			all = append(all, state.Change{Object: addr.Object{Instance: p[1], Deposed: key}, Provider: provider, New: o})
+			out = append(out, state.Change{Object: addr.Object{Instance: p[0], Deposed: key}})
+			in = append(in, state.Change{Object: addr.Object{Instance: p[1], Deposed: key}, Provider: provider, New: o})
 		}
 	}
-	for _, p := range pairs { // all are out before the first is in: addresses may overlap
-		removeInstance(src, from, p[0])
-	}
-	for _, c := range all {
-		dst.Apply(c)
-	}
-	nextFrom = src.Freeze()
-	if to != nil {
-		nextTo = dst.Freeze()
-	}
-	return nextFrom, nextTo, Step{source.String(), target.String()}, nil
+	return out, in, nil
 }
 
 type mover struct {

@@ -71,7 +71,7 @@ func TestMove(t *testing.T) {
 	} {
 		s := sample()
 		before := names(s)
-		next, _, _, ds := Move(s, nil, target(t, c.from), target(t, c.to))
+		next, ds := Move(s, target(t, c.from), target(t, c.to))
 		if c.fail != "" {
 			if !ds.HasErrors() || !strings.Contains(ds[0].Detail, c.fail) || next != s {
 				t.Errorf("%s to %s: %v", c.from, c.to, ds)
@@ -94,25 +94,35 @@ func TestMove(t *testing.T) {
 		if a, b := len(s.List()), len(next.List()); a != b {
 			t.Errorf("%s to %s: %d objects became %d", c.from, c.to, a, b)
 		}
-		back, _, _, ds := Move(next, nil, target(t, c.to), target(t, c.from))
+		back, ds := Move(next, target(t, c.to), target(t, c.from))
 		if ds.HasErrors() || !back.Equal(s) {
 			t.Errorf("%s to %s and back: %v, %s", c.from, c.to, ds, names(back))
 		}
 	}
 }
 
-func TestMoveIntoAnother(t *testing.T) {
+func TestTransfer(t *testing.T) {
 	other := state.New().Edit()
 	other.Apply(change("x_y.taken", "h.io/o/n"))
 	there := other.Freeze()
-	from, to, step, ds := Move(sample(), there, target(t, "module.m[0]"), target(t, "module.k"))
-	if ds.HasErrors() || step.From != "module.m[0]" || names(to) != "module.k.x_y.in module.k.x_y.in2[0] x_y.taken" || strings.Contains(names(from), "module") {
-		t.Errorf("%v %v: %s | %s", ds, step, names(from), names(to))
+	apply := func(s *state.State, changes []state.Change) *state.State {
+		d := s.Edit()
+		for _, c := range changes {
+			d.Apply(c)
+		}
+		return d.Freeze()
 	}
-	if _, _, _, ds := Move(sample(), there, target(t, "x_y.a"), target(t, "x_y.taken")); !ds.HasErrors() {
+	out, in, ds := Transfer(sample(), there, target(t, "module.m[0]"), target(t, "module.k"))
+	from, to := apply(sample(), out), apply(there, in)
+	if ds.HasErrors() || names(to) != "module.k.x_y.in module.k.x_y.in2[0] x_y.taken" || strings.Contains(names(from), "module") {
+		t.Errorf("%v: %s | %s", ds, names(from), names(to))
+	}
+	if _, _, ds := Transfer(sample(), there, target(t, "x_y.a"), target(t, "x_y.taken")); !ds.HasErrors() {
 		t.Error("moved over what was there")
 	}
-	if from, to, _, ds := Move(sample(), there, target(t, "x_y.a"), target(t, "x_y.a")); ds.HasErrors() || names(to) != "x_y.a x_y.taken" || strings.Contains(names(from), "x_y.a ") {
+	out, in, ds = Transfer(sample(), there, target(t, "x_y.a"), target(t, "x_y.a"))
+	from, to = apply(sample(), out), apply(there, in)
+	if ds.HasErrors() || names(to) != "x_y.a x_y.taken" || strings.Contains(names(from), "x_y.a ") {
 		t.Errorf("%v: %s | %s", ds, names(from), names(to))
 	}
 }

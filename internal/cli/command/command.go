@@ -125,6 +125,9 @@ type Call struct {
 	Hashes     *install.Hashes     // of packages that were verified, for the whole process
 	Backends   func() *backend.Set // the backends of the process, made when they are first wanted
 	Unit       *Surroundings       // nil in a plain folder
+	// Enter runs something in another folder as this command runs there: as in a unit, if
+	// it is one's.
+	Enter func(ctx context.Context, c *Call, dir string, do Run) int
 
 	given map[string]bool
 }
@@ -251,7 +254,7 @@ func (c *Call) Below(dir string) *Call {
 	return &Call{
 		System: c.System, Dir: r.Dir, Env: c.Env, Stdout: c.Stdout, Run: c.Run, NoPrograms: c.NoPrograms,
 		Table: c.Table, Command: c.Command, Launch: dir, Report: r, Prompt: prompt.New(r),
-		Interrupts: c.Interrupts.Inner(), Hashes: c.Hashes, Backends: c.Backends,
+		Interrupts: c.Interrupts.Inner(), Hashes: c.Hashes, Backends: c.Backends, Enter: c.Enter,
 	}
 }
 

@@ -102,11 +102,16 @@ func (o *common) take(ctx context.Context, c *command.Call, operation string) (*
 
 // takeAt locks and reads the state that was opened.
 func (o *common) takeAt(ctx context.Context, c *command.Call, at statemgr.Options, operation string) (*statemgr.State, diag.List) {
+	return statemgr.Take(ctx, o.locking(c, at, operation))
+}
+
+// locking are the options of a state with what its lock says, unless it is not locked.
+func (o *common) locking(c *command.Call, at statemgr.Options, operation string) statemgr.Options {
 	at.Run = store.LockInfo{Operation: operation, Who: c.User() + "@" + c.Host(), Version: statefile.Version, Created: c.Now()}
 	if o.state.On {
 		at.Lock, at.Timeout = &at.Run, o.state.Timeout
 	}
-	return statemgr.Take(ctx, at)
+	return at
 }
 
 // stamped makes the backup a file with the time in its name, as the commands that

@@ -88,7 +88,11 @@ func read(f *os.File, path string, codec Codec) (*Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(b, func(old bool) ([][]byte, int) { return readTail(tailPath(path), old) }, codec)
+	rec, err := parse(b, func(old bool) ([][]byte, int) { return readTail(tailPath(path), old) }, codec)
+	if err == nil {
+		err = rec.decide(path)
+	}
+	return rec, err
 }
 
 // A Claim is a journal whose run has ended, and which nobody else can claim.

@@ -216,6 +216,11 @@ func (p *pass) record(body []byte) error {
 		if m, err = parseJSON[mark](body); err == nil {
 			p.rec.marks = append(p.rec.marks, placed{m, len(p.rec.Changes)})
 		}
+	case kindTransfer:
+		var t Transfer
+		if t, err = parseJSON[Transfer](body); err == nil {
+			p.rec.Transfer = &t
+		}
 	default:
 		err = errMalformed
 	}

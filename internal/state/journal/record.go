@@ -30,6 +30,7 @@ import (
 //	answer   the id as a varint, then for each change its length (4 bytes,
 //	         little endian) and the change as statefile.AppendChange writes it
 //	written  JSON of mark, twice for the same reason as the header
+//	transfer JSON of Transfer, twice, before the changes that are half of a move
 //
 // The marker is there to be found: whoever meets bytes that are no record searches
 // for the next one that checks. Its first byte and its fifth are in no text, so it is in no body that is not sealed.
@@ -56,10 +57,12 @@ const (
 	kindBegin   kind = 'B'
 	kindAnswer  kind = 'A'
 	kindWritten kind = 'W'
+
+	kindTransfer kind = 'T'
 )
 
 func (k kind) known() bool {
-	return k == kindHeader || k == kindBegin || k == kindAnswer || k == kindWritten
+	return k == kindHeader || k == kindBegin || k == kindAnswer || k == kindWritten || k == kindTransfer
 }
 
 // start is what a journal begins with.

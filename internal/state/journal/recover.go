@@ -23,6 +23,9 @@ type Recovered struct {
 	Bad     []Bad          // what could not be read, in the order of the file
 	BadTail int            // answers that were on their way into the journal and could not be read
 
+	Transfer *Transfer // nil unless the changes are half of a move between states
+	Undone   bool      // which was not decided, so that there are no changes
+
 	marks   []placed
 	started bool // it has a header
 }
@@ -110,6 +113,9 @@ const (
 func (rec *Recovered) warnings(changes int) diag.List {
 	if rec.Live {
 		return nil
+	}
+	if rec.Transfer != nil {
+		return rec.moved(changes)
 	}
 	var ds diag.List
 	if changes > 0 {

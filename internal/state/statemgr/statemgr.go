@@ -177,6 +177,12 @@ func (h *State) recoverFile(ctx context.Context) (of journal.Run, ds diag.List) 
 	if ds = h.fold(ctx, rec); ds.HasErrors() {
 		return of, ds
 	}
+	defer func() {
+		if err := rec.Transfer.Settle(h.o.Journal); err != nil {
+			ds = append(ds, diag.Warnf(nil, "Failed to remove a file", "The note that a move between two states was decided cannot be removed: %s.", err)...)
+		}
+	}()
+	_ = rec.Transfer.Settle(h.o.Journal) // if the other state is done; else after this one is
 	if rec.Damaged() {
 		aside, err := claim.KeepAside()
 		if err != nil {
@@ -193,6 +199,9 @@ func (h *State) recoverFile(ctx context.Context) (of journal.Run, ds diag.List) 
 // fold folds what a journal tells into the state and writes it, or saves it apart.
 func (h *State) fold(ctx context.Context, rec *journal.Recovered) diag.List {
 	next, fits, ds := journal.Fold(h.current, rec)
+	if rec.Undone {
+		return ds
+	}
 	if !fits && shows(h.current, rec.Changes) { // killed after the state was written and before the journal was removed
 		return nil
 	}

@@ -1,0 +1,182 @@
+package statemgr
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// key orders states, so that everybody who wants two takes them in the same order.
+func (o *Options) key() string {
+	if p, ok := o.Store.(interface{ Place() string }); ok {
+		return cmp.Or(p.Place(), o.Journal)
+	}
+	return o.Journal
+}
+
+// TakePair locks and reads two states, always in the same order, so that no two runs wait
+// for each other. With errors nothing is held.
+func TakePair(ctx context.Context, a, b Options) (x, y *State, ds diag.List) {
+	switch c := cmp.Compare(a.key(), b.key()); {
+	case c == 0 || a.Journal == b.Journal:
+		return nil, nil, diag.List{{Code: "state/same", Severity: diag.Error, Summary: "Both states are the same", Detail: "Nothing can be moved from a state into itself this way. Leave out where to move to: then the address changes within the state."}}
+	case c > 0:
+		y, x, ds = TakePair(ctx, b, a)
+		return x, y, ds
+	}
+	if x, ds = Take(ctx, a); x == nil {
+		return nil, nil, ds
+	}
+	y, more := Take(ctx, b)
+	if ds = append(ds, more...); y == nil {
+		return nil, nil, append(ds, x.Release()...)
+	}
+	return x, y, ds
+}
+
+// Transfer changes two states at once: both change or neither does, whatever ends the
+// program in between. The next command on either state completes what was decided, or
+// undoes what was not. out are the changes of from, in those of into, which is
+// written first: whoever looks past the journals sees what was moved twice, and never not
+// at all.
+func Transfer(ctx context.Context, from, into *State, out, in []state.Change) diag.List {
+	return transfer(ctx, from, into, out, in, func(string) bool { return true })
+}
+
+// The steps of a transfer, after each of which it may be killed.
+const (
+	stepFromNoted = "the journal of the source is written"
+	stepIntoNoted = "both journals are written"
+	stepDecided   = "the move is decided"
+	stepInto      = "the destination is written"
+	stepFrom      = "both states are written"
+	stepFromDone  = "the journal of the source is removed"
+	stepSettled   = "the decision is removed"
+)
+
+
+// transfer is Transfer with a function that tells after each step whether to go on; if not
+// everything is left as a killed run leaves it.
+func transfer(ctx context.Context, from, into *State, out, in []state.Change, goOn func(step string) bool) diag.List {
+	for _, h := range []*State{from, into} {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if ds := h.own(ctx); ds.HasErrors() {
+			return ds
+		}
+	}
+	ctx = context.WithoutCancel(ctx) // from here on it comes to its end
+	a, b := journal.NewTransfers(store.NewID(), from.o.Journal, into.o.Journal)
+	halves := []*half{{State: from, note: a, changes: out}, {State: into, note: b, changes: in}}
+	left := func() diag.List { // as the end of the process leaves it
+		for _, h := range halves {
+			h.close()
+		}
+		return diag.Errorf(nil, "Move left", "The move was not brought to its end.")
+	}
+	undo := func(why string, err error) diag.List {
+		ds := diag.Errorf(nil, "Failed to prepare the move", "%s: %s. Neither state was changed.", why, err)
+		for _, h := range halves {
+			ds = append(ds, h.remove()...)
+		}
+		return ds
+	}
+	for i, step := range []string{stepFromNoted, stepIntoNoted} {
+		if err := halves[i].write(); err != nil {
+			return undo("The journal "+halves[i].o.Journal+" cannot be written", err)
+		}
+		if !goOn(step) {
+			return left()
+		}
+	}
+	if err := b.Decide(into.o.Journal); err != nil {
+		return undo("The move cannot be noted as decided", err)
+	}
+	if !goOn(stepDecided) {
+		return left()
+	}
+	var ds diag.List
+	for i, step := range []string{stepInto, stepFrom} {
+		h := halves[1-i]
+		if more := h.store(ctx); more.HasErrors() {
+			ds = append(ds, more...)
+			ds = append(ds, diag.Errorf(nil, "Failed to write both states", "The move is decided, and noted in the journals %s and %s. The next command on each of the states completes it there.", from.o.Journal, into.o.Journal)...)
+			for _, h := range halves {
+				h.close()
+			}
+			return ds
+		}
+		if !goOn(step) {
+			return left()
+		}
+	}
+	ds = append(ds, halves[0].remove()...)
+	if !goOn(stepFromDone) {
+		return left()
+	}
+	if err := b.Settle(into.o.Journal); err != nil {
+		ds = append(ds, diag.Warnf(nil, "Failed to remove a file", "Both states were written, but the note that the move was decided cannot be removed: %s.", err)...)
+	}
+	if !goOn(stepSettled) {
+		return left()
+	}
+	return append(ds, halves[1].remove()...)
+}
+
+// half is one state of a transfer with its journal.
+type half struct {
+	*State
+	note    journal.Transfer
+	changes []state.Change
+	j       *journal.Journal
+}
+
+// write notes the changes on disk.
+func (h *half) write() error {
+	var err error
+	if h.j, err = journal.Create(h.o.Journal, journal.Options{Header: journal.HeaderOf(h.current), Run: h.run(), Codec: h.o.Codec, Answers: 1}); err != nil {
+		return err
+	}
+	if err = h.j.Transfer(h.note); err == nil {
+		err = h.j.Answer(0, h.changes)
+	}
+	if err == nil {
+		err = h.j.Sync()
+	}
+	return err
+}
+
+// store writes the state with the changes.
+func (h *half) store(ctx context.Context) diag.List {
+	d := h.current.Edit()
+	for _, c := range h.changes {
+		d.Apply(c)
+	}
+	h.journal = h.j // which write tells of the state
+	defer func() { h.journal = nil }()
+	ds := h.State.write(ctx, d.Freeze())
+	if ds.HasErrors() {
+		h.failed = nil // the journal has it
+	}
+	return ds
+}
+
+func (h *half) close() {
+	if h.j != nil {
+		_ = h.j.Close() // what is in the file is what there is
+	}
+}
+
+func (h *half) remove() diag.List {
+	if h.j == nil {
+		return nil
+	}
+	if err := h.j.Remove(); err != nil {
+		return diag.Warnf(nil, "Failed to remove the journal", "The journal %s cannot be removed: %s.", h.o.Journal, err)
+	}
+	return nil
+}
