@@ -167,6 +167,7 @@ func dispatch(c *command.Call, args []string) int {
 // enter runs something in another folder, which may be that of a unit.
 func enter(ctx context.Context, c *command.Call, dir string, do command.Run) int {
 	n := c.Below(dir)
+	n.Env = c.System.Env // that of a unit is its own
 	n.Report.Open()
 	cmd := *c.Command
 	cmd.Prepare = func() (command.Flags, command.Run) { return nil, do }
