@@ -58,7 +58,6 @@ const (
 	stepSettled   = "the decision is removed"
 )
 
-
 // transfer is Transfer with a function that tells after each step whether to go on; if not
 // everything is left as a killed run leaves it.
 func transfer(ctx context.Context, from, into *State, out, in []state.Change, goOn func(step string) bool) diag.List {
