@@ -16,12 +16,12 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/retry"
-	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -168,8 +168,8 @@ func (o *onUnits) options() estate.RunOptions {
 	return estate.RunOptions{
 		Command: &estate.Command{
 			Uninitialized: o.cmd.Units.Has(command.Uninitialized), Look: looks(o.cmd),
-			Set:     func(u *estate.Unit) *source.Set { return o.view(u).Report.Set },
-			Prepare: o.prepare,
+			Set:         func(u *estate.Unit) *source.Set { return o.view(u).Report.Set },
+			NeedsInputs: o.cmd.Units.Has(command.NeedsInputs), Fits: o.fits,
 			Do: func(ctx context.Context, t *estate.Turn) (code int, reported diag.List) {
 				return o.view(t.Unit).do(ctx, t, o.cmd, o.args)
 			},
@@ -196,46 +196,13 @@ func looks(cmd *command.Command) bool {
 	return cmd.Units.Has(command.Uninitialized | command.OnlyReads)
 }
 
-// prepare initializes the working folder where something that the command needs is
-// missing, and computes the inputs, so that what is wrong with them is reported before
-// anything runs.
-func (o *onUnits) prepare(ctx context.Context, t *estate.Turn) diag.List {
+// fits reports whether the working folder was initialized with the backend of its
+// configuration.
+func (o *onUnits) fits(ctx context.Context, t *estate.Turn, e *engine.Engine, values map[string]engine.InputValue) bool {
 	c := o.view(t.Unit).call(t)
-	if !o.f.NoAutoInit && !o.cmd.Units.Has(command.Uninitialized) {
-		if ds := autoInit(ctx, c, t); ds.HasErrors() {
-			return ds
-		}
-	}
-	if !o.cmd.Units.Has(command.NeedsInputs) {
-		return nil
-	}
-	root := t.Root()
-	if root == nil {
-		return nil // the command reports it
-	}
-	_, ds := t.Values(root)
-	return ds.Errors() // warnings come with the command
-}
-
-// autoInit initializes the working folder where something that the command needs
-// is missing.
-func autoInit(ctx context.Context, c *command.Call, t *estate.Turn) diag.List {
-	quiet := c.Below(c.Dir)
-	quiet.Unit = c.Unit
-	p, ds := project.Load(ctx, quiet, project.Options{Partial: true})
-	if p != nil {
-		_, more := p.Backend(ctx)
-		if !more.HasErrors() {
-			more = p.SelectProviders(ctx)
-		}
-		p.Close()
-		if !more.HasErrors() {
-			return nil
-		}
-	} else if !slices.ContainsFunc(ds, module.NeedsInstall) {
-		return nil // the command reports it
-	}
-	return t.Install(ctx)
+	p := &project.Project{Call: c, Engine: e, Vars: values}
+	_, ds := p.Backend(ctx)
+	return !ds.HasErrors()
 }
 
 // optionsOf are the options of the units that a command works in.

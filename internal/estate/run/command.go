@@ -29,8 +29,12 @@ type Command struct {
 	// Begin is called before anything is done for a unit, which is left alone unless it is
 	// to go on. May be nil.
 	Begin func(ctx context.Context, u *discovery.Unit) (goOn bool, ds diag.List)
-	// Prepare sees to what the command needs, before the hooks around it. May be nil.
-	Prepare func(ctx context.Context, t *Turn) diag.List
+	// NeedsInputs says that the command computes with the inputs: what is wrong with them
+	// is told before anything runs.
+	NeedsInputs bool
+	// Fits says whether init has to run since the backend is not that which it set up, once
+	// modules and providers are there. May be nil.
+	Fits func(ctx context.Context, t *Turn, e *engine.Engine, values map[string]engine.InputValue) bool
 	// Do runs the command and returns its status, of which 2 is success with changes, and
 	// the errors that it reported.
 	Do func(ctx context.Context, t *Turn) (code int, reported diag.List)
@@ -59,10 +63,42 @@ func (t *Turn) prepareCommand(ctx context.Context) diag.List {
 			return ds
 		}
 	}
-	if cmd.Prepare != nil {
-		ds = append(ds, cmd.Prepare(ctx, t)...)
+	if !cmd.Uninitialized {
+		if ds = append(ds, t.initialize(ctx)...); ds.HasErrors() {
+			return ds
+		}
+	}
+	if root := t.dir.Root(); cmd.NeedsInputs && root != nil { // else the command tells what is wrong
+		_, more := t.Values(root)
+		ds = append(ds, more.Errors()...) // warnings come with the command
 	}
 	return ds
+}
+
+// initialize runs init in the working directory where something is missing that a command
+// needs. What else is wrong is told by the command itself.
+func (t *Turn) initialize(ctx context.Context) diag.List {
+	if t.Host.Init == nil {
+		return nil
+	}
+	installed, ds := t.openEngine(ctx)
+	if t.engine != nil {
+		defer func() {
+			t.engine.Close()
+			t.engine = nil
+		}()
+	}
+	if t.engine == nil || ds.HasErrors() {
+		if installed {
+			return ds.Errors()
+		}
+		return nil
+	}
+	values, _, _ := t.variables(t.engine.Root().Variables)
+	if t.o.Command.Fits == nil || t.o.Command.Fits(ctx, t, t.engine, values) {
+		return nil
+	}
+	return t.install(ctx)
 }
 
 // checkSelf is the error about a dependency of the unit that turns out to be itself, where
@@ -170,12 +206,6 @@ func (t *Turn) Programs(ctx context.Context) sys.Env { return t.programs(ctx) }
 
 // Words are what extra_arguments add to the words of the command.
 func (t *Turn) Words() []string { return t.extra.Words }
-
-// Root is the root module alone, nil if it cannot be read.
-func (t *Turn) Root() *config.Module { return t.dir.Root() }
-
-// Install runs init in the working directory, and keeps the lock file.
-func (t *Turn) Install(ctx context.Context) diag.List { return t.install(ctx) }
 
 // Backend are the arguments of init that a remote_state without generate stands for, as
 // -backend-config has them.

@@ -19,9 +19,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/module"
 )
 
-// openEngine opens the engine, and puts the directory on disk where something but the
-// loader looks at it.
-func (t *Turn) openEngine(ctx context.Context) diag.List {
+// openEngine opens the engine, runs init where modules or providers are missing, and puts
+// the directory on disk where something but the loader looks at it.
+func (t *Turn) openEngine(ctx context.Context) (installed bool, ds diag.List) {
 	o := t.engineOptions()
 	var prov Providers
 	if t.Host.Providers != nil {
@@ -34,8 +34,9 @@ func (t *Turn) openEngine(ctx context.Context) diag.List {
 			e.Close()
 		}
 		if ds = t.install(ctx); ds.HasErrors() {
-			return ds
+			return true, ds
 		}
+		installed = true
 		t.Dirs.Share(t.dir)
 		t.res.Set = t.dir.Parsed.Set
 		o = t.engineOptions()
@@ -44,16 +45,17 @@ func (t *Turn) openEngine(ctx context.Context) diag.List {
 	}
 	t.engine = e
 	if ds.HasErrors() {
-		return ds
+		return installed, ds
 	}
 	t.needs.check(t.Unit, e.Tree())
 	if needsFolder(e.Tree()) || t.dir.WritesOutside() || t.hasHooks() {
 		ds = append(ds, t.dir.Make()...)
 	}
 	if prov == nil || ds.HasErrors() {
-		return ds
+		return installed, ds
 	}
-	return append(ds, t.choose(ctx, prov)...)
+	again, more := t.choose(ctx, prov)
+	return installed || again, append(ds, more...)
 }
 
 // engineOptions are the options of the unit's engine.
@@ -98,20 +100,19 @@ func (t *Turn) observe() event.Sink {
 }
 
 // choose finds the provider packages, and installs them if they are missing.
-func (t *Turn) choose(ctx context.Context, prov Providers) diag.List {
+func (t *Turn) choose(ctx context.Context, prov Providers) (installed bool, ds diag.List) {
 	needed := maps.Clone(t.engine.Requirements())
 	maps.DeleteFunc(needed, func(a addr.Provider, _ []config.Constraint) bool { return a.IsBuiltIn() })
 	if len(needed) == 0 {
-		return nil
+		return false, nil
 	}
-	ds := prov.Choose(ctx, needed)
-	if !ds.HasErrors() || t.Host.Init == nil {
-		return ds
+	if ds = prov.Choose(ctx, needed); !ds.HasErrors() || t.Host.Init == nil {
+		return false, ds
 	}
 	if ds := t.install(ctx); ds.HasErrors() {
-		return ds
+		return true, ds
 	}
-	return prov.Choose(ctx, needed)
+	return true, prov.Choose(ctx, needed)
 }
 
 // install runs init in the working directory.

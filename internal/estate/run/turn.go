@@ -119,7 +119,7 @@ func curable(ds diag.List) bool {
 // open opens the engine and computes the inputs. idle reports that there is nothing
 // to do.
 func (t *Turn) open(ctx context.Context) (idle bool, ds diag.List) {
-	if ds = t.openEngine(ctx); ds.HasErrors() {
+	if _, ds = t.openEngine(ctx); ds.HasErrors() {
 		return false, ds
 	}
 	if more := append(t.unconfigured(), workdir.NoBackendBlock(t.Unit.Name, t.dir.Remote, t.engine.Root())...); more.HasErrors() {
