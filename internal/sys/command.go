@@ -46,7 +46,10 @@ const defaultGrace = 5 * time.Second
 // process group is interrupted, killed after c.Grace, and the error wraps
 // ErrInterrupted. A child that ended with a status other than 0 gives an error
 // from which ExitCode tells the status.
-func Run(ctx context.Context, c Command) error {
+func Run(ctx context.Context, c Command) error { return run(ctx, c, nil) }
+
+// run is Run for a child that is one of g while it runs; g may be nil.
+func run(ctx context.Context, c Command, g *Children) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", c.Path, errors.Join(ErrInterrupted, context.Cause(ctx)))
 	}
@@ -62,7 +65,7 @@ func Run(ctx context.Context, c Command) error {
 		out.abandon()
 		return fmt.Errorf("%s: %w", c.Path, err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := g.start(cmd); err != nil {
 		out.abandon()
 		return err
 	}
@@ -72,6 +75,7 @@ func Run(ctx context.Context, c Command) error {
 	watch.Go(func() { c.endWith(ctx, cmd, out, ended) })
 	err = cmd.Wait()
 	out.wait()
+	g.forget(cmd)
 	close(ended)
 	watch.Wait()
 	if ctx.Err() != nil && err != nil {

@@ -39,6 +39,9 @@ type System struct {
 	Terminal Terminal
 	// Run runs a child process to its end; see Command.
 	Run func(ctx context.Context, c Command) error
+	// EndChildren kills what Run has started and has not ended, with all its processes, and
+	// has Run start nothing more. It may be nil.
+	EndChildren func()
 	// Interrupts starts to deliver interrupt and termination signals, and that the
 	// terminal is gone, and returns how to stop it. Until then a signal ends the process.
 	Interrupts func() (c <-chan os.Signal, stop func())
@@ -94,6 +97,7 @@ func Real() (*System, error) {
 		return nil, fmt.Errorf("cannot tell the working folder: %w", err)
 	}
 	var gc collector
+	children := new(Children)
 	return &System{
 		Dir:        dir,
 		Env:        Env(os.Environ()),
@@ -103,14 +107,16 @@ func Real() (*System, error) {
 		Stderr:     os.Stderr,
 		Now:        time.Now,
 		Terminal:   realTerminal(),
-		Run:        Run,
+		Run:        children.Run,
 		Interrupts: interrupts,
 		ExpectHeap: gc.expect,
 		Profile:    profile,
 		SpareHeap:  gc.spare,
 		Executable: os.Executable,
-		Host:       sync.OnceValue(hostName),
-		User:       sync.OnceValue(userName),
+
+		EndChildren: children.End,
+		Host:        sync.OnceValue(hostName),
+		User:        sync.OnceValue(userName),
 	}, nil
 }
 

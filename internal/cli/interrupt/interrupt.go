@@ -21,6 +21,7 @@ type Handler struct {
 	cancel   context.CancelFunc           // for the first
 	abort    chan struct{}                // closed at the second
 	announce func(text string, do func()) // tells the user
+	children func()                       // ends the programs that were started; may be nil
 	outer    *Handler                     // that of the command that this one runs inside
 
 	mu     sync.Mutex
@@ -34,7 +35,7 @@ type Handler struct {
 // Watch waits for interrupts until stop is called. announce tells the user what
 // happens, and does what it is given between telling people and programs.
 func Watch(ctx context.Context, system *sys.System, announce func(string, func())) (h *Handler, within context.Context, stop func()) {
-	h = &Handler{abort: make(chan struct{}), announce: announce}
+	h = &Handler{abort: make(chan struct{}), announce: announce, children: system.EndChildren}
 	within, h.cancel = context.WithCancel(ctx)
 	signals, off := system.Interrupts()
 	end := make(chan struct{})
@@ -135,11 +136,15 @@ func (h *Handler) EndTraces() error {
 // killPause is how long a second interrupt waits at most for what is to be ended.
 const killPause = time.Second
 
-// Kill ends the providers, as far as that is quick. The process ends after it.
+// Kill ends the programs that were started, with all their processes, and the providers, as
+// far as that is quick. The process ends after it.
 func (h *Handler) Kill() {
 	h.mu.Lock()
 	ends, killed, remove := h.ends, h.killed, h.remove
 	h.mu.Unlock()
+	if h.children != nil {
+		h.children()
+	}
 	_ = h.EndTraces() // the process is about to end
 	if killed != nil {
 		killed()

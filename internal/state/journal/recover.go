@@ -66,7 +66,7 @@ func Exists(path string) bool {
 // answered. Of a run that is at work there is nothing to say.
 func Fold(s *state.State, rec *Recovered) (*state.State, bool, diag.List) {
 	if len(rec.Changes) == 0 {
-		return s, true, rec.warnings(0)
+		return s, true, rec.warnings(nil)
 	}
 	todo, ok := rec.unwritten(s)
 	if !ok {
@@ -78,7 +78,7 @@ func Fold(s *state.State, rec *Recovered) (*state.State, bool, diag.List) {
 			s = s.WithMeta(rec.marks[n-1].Lineage, s.Serial, s.TerraformVersion)
 		}
 	}
-	return s, true, rec.warnings(len(todo))
+	return s, true, rec.warnings(todo)
 }
 
 // unwritten lists the changes that s lacks.
@@ -109,8 +109,28 @@ const (
 	PendingCode   = "journal/pending"
 )
 
-// warnings tells a user what a journal brought.
-func (rec *Recovered) warnings(changes int) diag.List {
+// mostNamed is how many objects a message names at most.
+const mostNamed = 10
+
+// changed names the objects of changes, each once, in the order in which they changed last.
+func changed(changes []state.Change) string {
+	var names []string
+	seen := map[string]bool{}
+	for _, c := range slices.Backward(changes) {
+		if name := c.Object.String(); !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	slices.Reverse(names)
+	if n := len(names) - mostNamed; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), n)
+	}
+	return strings.Join(names, ", ")
+}
+
+// warnings tells a user what a journal brought: the changes that the state lacked.
+func (rec *Recovered) warnings(changes []state.Change) diag.List {
 	if rec.Live {
 		return nil
 	}
@@ -118,9 +138,9 @@ func (rec *Recovered) warnings(changes int) diag.List {
 		return rec.moved(changes)
 	}
 	var ds diag.List
-	if changes > 0 {
+	if len(changes) > 0 {
 		ds = append(ds, diag.Warnf(nil, "Interrupted run recovered",
-			"An earlier run ended before it could write the state. What the providers had answered by then was taken from its journal (changes: %d).", changes)...)
+			"An earlier run ended before it could write the state. What the providers had answered by then was taken from its journal: %s.", changed(changes))...)
 		ds[0].Code = RecoveredCode
 	}
 	why := "An earlier run asked for it and ended before the answer came, so the state does not show it."
@@ -183,12 +203,12 @@ func Apart(rec *Recovered, present *state.State) (*state.State, diag.List) {
 	if !rec.started {
 		ds := diag.Warnf(nil, "Journal of an unknown state",
 			"An earlier run ended before it could write the state, and the part of its journal that tells which state it continues cannot be read. What the providers had answered (%d changes) can therefore not be put into the state and is saved apart. Compare the two and import what the state lacks.", len(rec.Changes))
-		return s, append(ds, rec.warnings(0)...)
+		return s, append(ds, rec.warnings(nil)...)
 	}
 	if was.Lineage != now.Lineage {
 		why = fmt.Sprintf("it has lineage %q now and had %q then", now.Lineage, was.Lineage)
 	}
 	ds := diag.Warnf(nil, "Journal of another state",
 		"An earlier run ended before it could write the state, and the state has been changed by somebody else since: %s. What the providers had answered (%d changes) can therefore not be put into the state and is saved apart. Compare the two and import what the state lacks.", why, len(rec.Changes))
-	return s, append(ds, rec.warnings(0)...)
+	return s, append(ds, rec.warnings(nil)...)
 }
