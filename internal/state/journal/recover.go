@@ -135,7 +135,7 @@ func (rec *Recovered) warnings(changes []state.Change) diag.List {
 		return nil
 	}
 	if rec.Transfer != nil {
-		return rec.moved(changes)
+		return rec.moved(len(changes))
 	}
 	var ds diag.List
 	if len(changes) > 0 {
