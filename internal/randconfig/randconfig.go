@@ -10,28 +10,45 @@ import (
 	"strings"
 )
 
-// A Case is a folder of configuration and the commands to run there, one after another.
+// A Case is a folder of configuration and what is done there, one step after another.
 type Case struct {
 	Files map[string]string
-	Steps [][]string
+	Steps []Step
 }
 
-// Make draws the case of a seed: resources in chains, counted and keyed ones, modules of
-// which outputs or the whole are read, conditions that fail for some values of the
-// variable, then applies, refresh-only runs, targets and exclusions, and a destroy.
+// A Step is one command.
+type Step struct {
+	Files map[string]string // written before it
+	Args  []string
+}
+
+// Make draws the case of a seed: resources in chains, counted and keyed ones, data
+// sources, modules in modules, of which outputs or the whole are read, conditions and
+// provisioners that fail for some values of the variables; then applies, saved plans,
+// refresh-only runs, targets and exclusions, replacements, objects that are tainted or
+// taken out of state, a second version with moved, removed and import blocks, and a
+// destroy.
 func Make(seed int64) Case {
 	g := &generator{r: rand.New(rand.NewSource(seed))}
-	c := Case{Files: map[string]string{}}
-	c.Files["m/main.tf"] = g.module()
+	c := Case{Files: map[string]string{"other.tfstate": otherState}}
+	c.Files["m/inner/main.tf"] = g.module("")
+	c.Files["m/main.tf"] = g.module("inner")
 	c.Files["main.tf"] = g.root()
+	g.second = g.next(c.Files["main.tf"])
 	c.Steps = g.steps()
 	return c
 }
+
+// otherState is what data sources read.
+const otherState = `{"version":4,"terraform_version":"1.12.6","serial":1,"lineage":"other","outputs":{"a":{"value":"one","type":"string"},"b":{"value":["x","y"],"type":["list","string"]}},"resources":[],"check_results":null}
+`
 
 type generator struct {
 	r      *rand.Rand
 	values []string // expressions that give something, in the root module
 	names  []string // addresses for targets
+	plains []string // addresses of single resources
+	second string   // the second version of the root module
 }
 
 func (g *generator) one(of ...string) string { return of[g.r.Intn(len(of))] }
@@ -46,8 +63,9 @@ func (g *generator) value() string {
 	return g.values[g.r.Intn(len(g.values))]
 }
 
-// module is a called module: it has an output of what it is given, and one of what it makes.
-func (g *generator) module() string {
+// module is a called module: it has an output of what it is given, and one of what it
+// makes, and may call another one.
+func (g *generator) module(calls string) string {
 	var b strings.Builder
 	b.WriteString("variable \"a\" { default = null }\n")
 	fmt.Fprintf(&b, "resource \"terraform_data\" \"x\" {\n  input = %s\n%s}\n", g.one("var.a", `"in"`), g.one("", "  count = 2\n"))
@@ -58,32 +76,58 @@ func (g *generator) module() string {
 	if g.chance(3) {
 		b.WriteString("output \"held\" {\n  value = \"h\"\n  depends_on = [terraform_data.x]\n}\n")
 	}
+	if calls != "" && g.chance(3) {
+		fmt.Fprintf(&b, "module \"i\" {\n  source = \"./%s\"\n%s  a = %s\n}\noutput \"deep\" { value = %s }\n", calls,
+			g.one("", "  count = 1\n"), g.one("var.a", "terraform_data.x", "terraform_data.x[*].output"), g.one("module.i", "module.i[*]"))
+	}
 	return b.String()
 }
 
 func (g *generator) root() string {
 	var b strings.Builder
-	b.WriteString("variable \"v\" { default = 1 }\nvariable \"n\" {\n  type    = number\n  default = 2\n}\n")
+	b.WriteString("variable \"v\" {\n  default = 1\n")
+	if g.chance(6) {
+		b.WriteString("  validation {\n    condition     = var.v != \"3\"\n    error_message = \"not three\"\n  }\n")
+	}
+	b.WriteString("}\nvariable \"n\" {\n  type    = number\n  default = 2\n}\n")
 	for i := range 3 + g.r.Intn(5) {
-		switch g.r.Intn(6) {
+		switch g.r.Intn(8) {
 		case 0, 1:
 			g.plain(&b, i)
 		case 2:
 			g.repeated(&b, i)
 		case 3, 4:
 			g.call(&b, i)
+		case 5:
+			g.data(&b, i)
+		case 6:
+			g.enabled(&b, i)
 		default:
 			fmt.Fprintf(&b, "locals {\n  l%d = [%s, %s]\n}\n", i, g.value(), g.value())
 			g.values = append(g.values, fmt.Sprintf("local.l%d", i), fmt.Sprintf("local.l%d[0]", i))
 		}
 	}
 	for i := range 2 + g.r.Intn(3) {
-		fmt.Fprintf(&b, "output \"o%d\" { value = %s }\n", i, g.value())
+		fmt.Fprintf(&b, "output \"o%d\" {\n  value = %s\n", i, g.value())
+		if g.chance(6) {
+			b.WriteString("  precondition {\n    condition     = var.v != \"3\"\n    error_message = \"no output\"\n  }\n")
+		}
+		b.WriteString("}\n")
 	}
 	if g.chance(4) {
-		fmt.Fprintf(&b, "check \"c\" {\n  assert {\n    condition     = var.v != \"3\"\n    error_message = \"three\"\n  }\n}\n")
+		fmt.Fprintf(&b, "check \"c\" {\n  assert {\n    condition     = %s\n    error_message = \"three\"\n  }\n}\n",
+			g.one(`var.v != "3"`, `jsonencode([`+g.value()+`, var.v]) != "[\"x\",\"3\"]"`))
 	}
 	return b.String()
+}
+
+// condition is a precondition or postcondition block that may fail.
+func (g *generator) condition(self bool) string {
+	kind, text := g.one("precondition", "postcondition"), `var.v != "3"`
+	if self && kind == "postcondition" && g.chance(2) {
+		text = `jsonencode(self.output) != jsonencode("3")`
+	}
+	return fmt.Sprintf("    %s {\n      condition     = %s\n      error_message = \"refused\"\n    }\n", kind, text)
 }
 
 func (g *generator) plain(b *strings.Builder, i int) {
@@ -96,23 +140,31 @@ func (g *generator) plain(b *strings.Builder, i int) {
 	if g.chance(4) {
 		life += "    create_before_destroy = true\n"
 	}
-	if g.chance(4) {
-		life += fmt.Sprintf("    %s {\n      condition     = %s\n      error_message = \"refused\"\n    }\n", "postcondition", g.one(`jsonencode(self.output) != jsonencode("3")`, `var.v != "3"`))
+	if g.chance(8) {
+		life += fmt.Sprintf("    ignore_changes = %s\n", g.one("[input]", "all", "[triggers_replace]"))
 	}
-	if len(g.names) > 0 && g.chance(6) {
-		if other := g.names[g.r.Intn(len(g.names))]; strings.HasPrefix(other, "terraform_data.r") {
-			life += fmt.Sprintf("    replace_triggered_by = [%s]\n", other)
-		}
+	if g.chance(4) {
+		life += g.condition(true)
+	}
+	if len(g.plains) > 0 && g.chance(6) {
+		life += fmt.Sprintf("    replace_triggered_by = [%s%s]\n", g.plains[g.r.Intn(len(g.plains))], g.one("", "", ".input", ".output"))
 	}
 	if life != "" {
 		fmt.Fprintf(b, "  lifecycle {\n%s  }\n", life)
 	}
+	g.dependsOn(b)
+	if g.chance(8) {
+		fmt.Fprintf(b, "  provisioner \"local-exec\" {\n    command = \"test %s != %s\"\n%s  }\n", "${var.v}", g.one("2", "3"), g.one("", "    on_failure = continue\n"))
+	}
+	b.WriteString("}\n")
+	g.names, g.plains = append(g.names, name), append(g.plains, name)
+	g.values = append(g.values, name+".input", name+".output", name+".output")
+}
+
+func (g *generator) dependsOn(b *strings.Builder) {
 	if len(g.names) > 0 && g.chance(5) {
 		fmt.Fprintf(b, "  depends_on = [%s]\n", g.names[g.r.Intn(len(g.names))])
 	}
-	b.WriteString("}\n")
-	g.names = append(g.names, name)
-	g.values = append(g.values, name+".input", name+".output", name+".output")
 }
 
 func (g *generator) repeated(b *strings.Builder, i int) {
@@ -127,13 +179,47 @@ func (g *generator) repeated(b *strings.Builder, i int) {
 	g.names = append(g.names, name)
 }
 
+// enabled is a resource or a call that is there for one value of the variable.
+func (g *generator) enabled(b *strings.Builder, i int) {
+	text := g.one("var.n == 2", "var.n == 2", "false")
+	if g.chance(2) {
+		fmt.Fprintf(b, "resource \"terraform_data\" \"e%d\" {\n  input = %s\n  lifecycle {\n    enabled = %s\n  }\n}\n", i, g.value(), text)
+		g.names = append(g.names, fmt.Sprintf("terraform_data.e%d", i))
+		g.values = append(g.values, fmt.Sprintf("terraform_data.e%d", i), fmt.Sprintf("try(terraform_data.e%d.output, null)", i))
+		return
+	}
+	fmt.Fprintf(b, "module \"e%d\" {\n  source = \"./m\"\n  a = %s\n  lifecycle {\n    enabled = %s\n  }\n}\n", i, g.value(), text)
+	g.names = append(g.names, fmt.Sprintf("module.e%d", i))
+	g.values = append(g.values, fmt.Sprintf("module.e%d", i), fmt.Sprintf("try(module.e%d.given, null)", i))
+}
+
+// data is a data source whose arguments are known, or depend on what is made.
+func (g *generator) data(b *strings.Builder, i int) {
+	name := fmt.Sprintf("data.terraform_remote_state.d%d", i)
+	fmt.Fprintf(b, "data \"terraform_remote_state\" \"d%d\" {\n  backend = \"local\"\n  config  = { path = \"other.tfstate\" }\n", i)
+	repeat := g.one("", "", "  count = var.n\n")
+	b.WriteString(repeat)
+	if g.chance(2) {
+		fmt.Fprintf(b, "  defaults = { c = %s }\n", g.value())
+	}
+	if g.chance(5) {
+		fmt.Fprintf(b, "  lifecycle {\n%s  }\n", g.condition(false))
+	}
+	g.dependsOn(b)
+	b.WriteString("}\n")
+	g.names = append(g.names, name)
+	if repeat != "" {
+		g.values = append(g.values, name+"[*].outputs.a", name+"[0].outputs.b")
+		return
+	}
+	g.values = append(g.values, name+".outputs.a", name+".outputs.b", name+".outputs")
+}
+
 func (g *generator) call(b *strings.Builder, i int) {
 	name := fmt.Sprintf("module.m%d", i)
 	repeat := g.one("", "", "  count = var.n\n", "  for_each = toset([\"a\", \"b\"])\n", "  count = 0\n")
 	fmt.Fprintf(b, "module \"m%d\" {\n  source = \"./m\"\n%s  a = %s\n", i, repeat, g.value())
-	if len(g.names) > 0 && g.chance(5) {
-		fmt.Fprintf(b, "  depends_on = [%s]\n", g.names[g.r.Intn(len(g.names))])
-	}
+	g.dependsOn(b)
 	b.WriteString("}\n")
 	g.names = append(g.names, name)
 	switch {
@@ -146,27 +232,86 @@ func (g *generator) call(b *strings.Builder, i int) {
 	}
 }
 
-func (g *generator) steps() [][]string {
+// next is the second version of the root module: one resource has another name, one that
+// nobody reads is gone, and one is imported.
+func (g *generator) next(text string) string {
+	if len(g.plains) > 0 && g.chance(2) {
+		from := g.plains[g.r.Intn(len(g.plains))]
+		label := strings.TrimPrefix(from, "terraform_data.")
+		if !strings.Contains(text, from+"]") { // an address in depends_on or replace_triggered_by stays one
+			text = strings.ReplaceAll(text, from+".", "terraform_data.was_"+label+".")
+			text = strings.ReplaceAll(text, "\"terraform_data\" \""+label+"\"", "\"terraform_data\" \"was_"+label+"\"")
+			text += fmt.Sprintf("moved {\n  from = %s\n  to   = terraform_data.was_%s\n}\n", from, label)
+		}
+	}
+	if len(g.plains) > 0 && g.chance(2) {
+		if cut, name, ok := g.cut(text); ok {
+			text = cut
+			if g.chance(2) {
+				text += fmt.Sprintf("removed {\n  from = %s\n%s}\n", name, g.one("", "  lifecycle {\n    destroy = true\n  }\n", "  lifecycle {\n    destroy = false\n  }\n"))
+			}
+		}
+	}
+	if g.chance(3) {
+		text += fmt.Sprintf("import {\n  to = terraform_data.imp\n  id = \"some-id\"\n}\nresource \"terraform_data\" \"imp\" {\n%s}\noutput \"imported\" { value = terraform_data.imp.id }\n", g.one("", "  input = \"new\"\n"))
+	}
+	return text
+}
+
+// cut leaves a single resource out that nothing refers to.
+func (g *generator) cut(text string) (_, name string, ok bool) {
+	for _, name := range g.plains {
+		head := "resource \"terraform_data\" \"" + strings.TrimPrefix(name, "terraform_data.") + "\" {\n"
+		before, rest, found := strings.Cut(text, head)
+		_, after, ended := strings.Cut(rest, "\n}\n")
+		if found && ended && !strings.Contains(before+after, name) {
+			return before + after, name, true
+		}
+	}
+	return text, "", false
+}
+
+func (g *generator) steps() []Step {
 	apply := func(args ...string) []string { return append([]string{"apply", "-auto-approve"}, args...) }
-	out := [][]string{apply()}
-	for range 3 + g.r.Intn(3) {
+	out := []Step{{Args: apply()}}
+	for i := range 3 + g.r.Intn(4) {
 		given := []string{"-var=v=" + g.one("1", "2", "3"), "-var=n=" + g.one("2", "2", "1")}
-		switch g.r.Intn(6) {
+		var files map[string]string
+		if i > 0 && g.chance(4) {
+			files = map[string]string{"main.tf": g.second}
+		}
+		add := func(args []string) { out, files = append(out, Step{Files: files, Args: args}), nil }
+		if g.chance(6) && len(g.plains) > 0 {
+			add(append(strings.Fields(g.one("taint", "taint", "state rm")), g.plains[g.r.Intn(len(g.plains))]))
+		}
+		switch g.r.Intn(9) {
 		case 0:
 			given = append(given, "-refresh-only")
 		case 1:
 			given = append(given, g.limit())
 		case 2:
-			out = append(out, append([]string{"plan", "-detailed-exitcode"}, given...))
+			if len(g.plains) > 0 {
+				given = append(given, "-replace="+g.plains[g.r.Intn(len(g.plains))])
+			}
+		case 3:
+			add(append([]string{"plan", "-detailed-exitcode"}, given...))
+			continue
+		case 4, 5:
+			if g.chance(3) {
+				given = append(given, g.one("-refresh-only", "-destroy", g.limit(), "-refresh=false"))
+			}
+			add(append([]string{"plan", "-out=p"}, given...))
+			add([]string{"show", "-json", "p"})
+			add([]string{"apply", "p"})
 			continue
 		}
-		out = append(out, apply(given...))
+		add(apply(given...))
 	}
 	last := []string{"destroy", "-auto-approve"}
 	if g.chance(3) {
-		out = append(out, append(last, g.limit()))
+		out = append(out, Step{Args: append(last, g.limit())})
 	}
-	return append(out, last)
+	return append(out, Step{Args: last})
 }
 
 func (g *generator) limit() string {

@@ -30,25 +30,40 @@ func seeds(t *testing.T) (first, count int64) {
 }
 
 // TestBesideOpenTofu runs random cases with Terrace and OpenTofu, and compares after each
-// step the status, what was planned, and state with its outputs.
+// step the status, messages, what was planned, plan texts and documents, and state with
+// its outputs.
 func TestBesideOpenTofu(t *testing.T) {
 	tofu := os.Getenv("TERRACE_TEST_TOFU")
 	if tofu == "" {
 		t.Skip("TERRACE_TEST_TOFU names no binary to compare with")
 	}
-	terrace := testkit.Terrace(t)
+	terrace := os.Getenv("TERRACE_TEST_TERRACE")
+	if terrace == "" {
+		terrace = testkit.Terrace(t)
+	}
 	first, count := seeds(t)
 	for seed := first; seed < first+count; seed++ {
 		t.Run(strconv.FormatInt(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			c := randconfig.Make(seed)
-			ours, theirs := folder(t, c), folder(t, c)
+			ours, theirs := folder(t, c.Files), folder(t, c.Files)
 			run(t, terrace, ours, []string{"init"})
 			run(t, tofu, theirs, []string{"init"})
-			for _, step := range c.Steps {
-				got, want := run(t, terrace, ours, step), run(t, tofu, theirs, step)
+			saved := false // there is a plan that can be applied
+			for i, step := range c.Steps {
+				write(t, ours, step.Files)
+				write(t, theirs, step.Files)
+				if step.Args[len(step.Args)-1] == "p" && !saved {
+					continue
+				}
+				got, want := run(t, terrace, ours, step.Args), run(t, tofu, theirs, step.Args)
+				saved = got.Status != 1
+				known(&got, &want)
 				if diff := cmp.Diff(want, got); diff != "" {
-					t.Fatalf("%s: -OpenTofu +Terrace:\n%s\n%s", strings.Join(step, " "), diff, c.Files["main.tf"])
+					t.Errorf("step %d, %s: -OpenTofu +Terrace:\n%s", i, strings.Join(step.Args, " "), diff)
+				}
+				if got.Status != want.Status || got.State != want.State {
+					return // what follows differs for that
 				}
 			}
 		})
@@ -63,9 +78,15 @@ func TestMakeIsTheSameForASeed(t *testing.T) {
 	}
 }
 
-func folder(t *testing.T, c randconfig.Case) string {
+// folder is a new folder with files.
+func folder(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
-	for name, text := range c.Files {
+	write(t, dir, files)
+	return dir
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -74,24 +95,44 @@ func folder(t *testing.T, c randconfig.Case) string {
 			t.Fatal(err)
 		}
 	}
-	return dir
 }
 
 // outcome is what is compared of a step.
 type outcome struct {
-	Status  int
-	Planned []string
-	State   string
+	Status   int
+	Messages []string // summaries
+	Planned  []string
+	Text     []string // of a plan that succeeded
+	Document []string // of a plan, as JSON
+	State    string
 }
 
 var (
-	planned = regexp.MustCompile(`(?m)^ +# .*(?:will be|must be|has moved|is tainted).*$|^Plan: .*$|^No changes\.`)
-	deposed = regexp.MustCompile(`deposed object [0-9a-f]{8}`)
-	ids     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	planned  = regexp.MustCompile(`(?m)^ +# .*(?:will be|must be|has moved|is tainted).*$|^Plan: .*$|^No changes\.`)
+	messages = regexp.MustCompile(`(?m)^(?:│ )?((?:Error|Warning): .*)$`)
+	program  = regexp.MustCompile(`\b(?:Terrace|OpenTofu)\b`)
+	begins   = regexp.MustCompile(`(?m)^(?:Note: |No changes|Changes to Outputs|tofu used the selected|This is a refresh-only)`)
+	chance   = []struct {
+		what *regexp.Regexp
+		with string
+	}{
+		{regexp.MustCompile(`deposed object [0-9a-f]{8}`), "deposed object"},
+		{regexp.MustCompile(`deposed": ?"[0-9a-f]{8}"`), `deposed": "key"`},
+		{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "id"},
+		{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`), "time"},
+	}
 )
 
 func run(t *testing.T, bin, dir string, args []string) outcome {
-	cmd := exec.CommandContext(t.Context(), bin, append(slices.Clone(args), "-no-color")...)
+	words := 1
+	if args[0] == "state" {
+		words = 2
+	}
+	all := append(slices.Clone(args[:words]), args[words:]...)
+	if args[0] != "taint" && args[0] != "state" {
+		all = slices.Insert(all, 1, "-no-color")
+	}
+	cmd := exec.CommandContext(t.Context(), bin, all...)
 	cmd.Dir = dir
 	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TF_IN_AUTOMATION=1", "TF_INPUT=0"}
 	out, err := cmd.CombinedOutput()
@@ -99,12 +140,76 @@ func run(t *testing.T, bin, dir string, args []string) outcome {
 	if err != nil {
 		o.Status = cmd.ProcessState.ExitCode()
 	}
-	for _, line := range planned.FindAll(deposed.ReplaceAll(out, []byte("deposed object")), -1) {
-		o.Planned = append(o.Planned, strings.TrimSpace(string(line)))
+	for _, c := range chance {
+		out = c.what.ReplaceAll(out, []byte(c.with))
 	}
-	slices.Sort(o.Planned)
+	if args[0] == "show" {
+		o.Document = document(t, out)
+	} else {
+		text := program.ReplaceAllString(string(out), "tofu")
+		for _, m := range messages.FindAllStringSubmatch(text, -1) {
+			o.Messages = append(o.Messages, m[1])
+		}
+		slices.Sort(o.Messages)
+		for _, line := range planned.FindAllString(text, -1) {
+			o.Planned = append(o.Planned, strings.TrimSpace(line))
+		}
+		slices.Sort(o.Planned)
+		if args[0] == "plan" && o.Status != 1 {
+			o.Text = planText(text)
+		}
+	}
 	o.State = state(t, filepath.Join(dir, "terraform.tfstate"))
 	return o
+}
+
+// known takes out of two outcomes what differs on purpose: where a plan fails, OpenTofu
+// stops at what depends on the failure and Terrace tells of more; and a value that a
+// variable refuses stops Terrace at once, while OpenTofu refreshes what does not need it.
+func known(ours, theirs *outcome) {
+	if ours.Status != 1 || theirs.Status != 1 {
+		return
+	}
+	refused := slices.Contains(ours.Messages, "Error: Invalid value for variable")
+	for _, m := range theirs.Messages {
+		if refused && strings.HasPrefix(m, "Warning: ") {
+			continue
+		}
+		if !slices.Contains(ours.Messages, m) {
+			return
+		}
+	}
+	ours.Messages, ours.Planned, theirs.Messages, theirs.Planned = nil, nil, nil, nil
+}
+
+// planText is the text of a plan in lines, without what was done to make it, and without
+// messages, whose order is left to chance.
+func planText(text string) []string {
+	if at := begins.FindStringIndex(text); at != nil {
+		text = text[at[0]:]
+	}
+	text, _, _ = strings.Cut(text, "Warning: ")
+	return strings.Split(strings.TrimRight(text, "╷\n"), "\n")
+}
+
+// document is the document of a plan, indented; one of a plan that failed is not
+// compared, since where the two stop is left to chance.
+func document(t *testing.T, out []byte) []string {
+	var doc map[string]any
+	if err := json.Unmarshal(out, &doc); err != nil {
+		return []string{string(out)}
+	}
+	if doc["errored"] == true {
+		return nil
+	}
+	if relevant, ok := doc["relevant_attributes"].([]any); ok { // in no order
+		slices.SortFunc(relevant, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	}
+	text, err := json.MarshalIndent(doc, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(text), "\n")
 }
 
 // state is what a state file says, without what differs by chance.
@@ -125,7 +230,7 @@ func state(t *testing.T, path string) string {
 			}
 		}
 	}
-	if err := json.Unmarshal(ids.ReplaceAll(raw, []byte("id")), &s); err != nil {
+	if err := json.Unmarshal(chance[2].what.ReplaceAll(raw, []byte("id")), &s); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer

@@ -23,10 +23,12 @@ import (
 // the references in the arguments of every object that changes and in every
 // output that does, followed through locals, variables, and outputs of modules
 // down to attributes of resources. What is found on the way by a longer
-// reference than the named value (local.x.y) counts as a whole.
+// reference than the named value (local.x.y) counts as a whole. A reference to
+// a whole resource leads on to those in its arguments.
 //
 // Outputs of called modules are not compared with what they were, so all of
-// those that are planned count as changes; a destroy plans none of them.
+// those that are planned count as changes; a destroy plans none of them, and a
+// plan with targets does not either.
 
 // attribute is one relevant attribute, as text, so that equal ones are found.
 type attribute struct{ resource, path string }
@@ -40,6 +42,7 @@ type follower struct {
 	bodies  map[*config.Resource][]hcl.Traversal
 	queue   []step
 	outputs bool // of called modules count as changes
+	gone    map[addr.ModuleInstance]bool
 }
 
 // place is a named value of a module instance: "local.x", "var.y", an output or
@@ -66,7 +69,7 @@ type Schemas interface {
 func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas) []plan.RelevantAttr {
 	f := &follower{
 		schemas: schemas, found: map[attribute]plan.RelevantAttr{}, done: map[place]bool{},
-		bodies: map[*config.Resource][]hcl.Traversal{}, outputs: p.Mode != plan.Destroy,
+		bodies: map[*config.Resource][]hcl.Traversal{}, outputs: p.Mode != plan.Destroy && len(p.Targets)+len(p.Excludes) == 0, gone: map[addr.ModuleInstance]bool{},
 	}
 	f.changes(p, tree)
 	for _, o := range p.Outputs {
@@ -91,6 +94,11 @@ func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas) []plan.Relevan
 // changes begins with the objects that change and the outputs of the called modules.
 func (f *follower) changes(p *plan.Plan, tree *module.Tree) {
 	nodes := map[addr.ModuleInstance]*module.Node{"": tree.Root}
+	for _, c := range p.Changes {
+		if c.Reason == plan.DeleteNoModule {
+			f.gone[c.Addr.Module] = true
+		}
+	}
 	seen := map[addr.AbsResource]bool{}
 	limited := len(p.Targets)+len(p.Excludes) > 0
 	for _, c := range p.Changes {
@@ -108,7 +116,7 @@ func (f *follower) changes(p *plan.Plan, tree *module.Tree) {
 			}
 		}
 	}
-	if limited || !f.outputs || p.Prior == nil {
+	if !f.outputs || p.Prior == nil {
 		return
 	}
 	for _, r := range p.Prior.Sorted() {
@@ -129,7 +137,7 @@ func (f *follower) module(nodes map[addr.ModuleInstance]*module.Node, m addr.Mod
 		}
 	}
 	nodes[m] = n
-	if n != nil && f.outputs {
+	if n != nil && f.outputs && !f.gone[m] {
 		for _, name := range slices.Sorted(maps.Keys(n.Config.Outputs)) {
 			f.output(n, m, n.Config.Outputs[name])
 		}
@@ -267,7 +275,8 @@ func (f *follower) resource(s step, subject, resource int) {
 	} else {
 		a.Type, a.Name = names.RootName(), nameAt(names, 1)
 	}
-	if s.node.Config.Resources[a] == nil {
+	r := s.node.Config.Resources[a]
+	if r == nil {
 		return // the name of a dynamic block's iterator, as a rule
 	}
 	i := addr.Instance{Module: s.module, Resource: a}
@@ -279,6 +288,11 @@ func (f *follower) resource(s step, subject, resource int) {
 	if _, ok := f.found[k]; !ok {
 		f.found[k] = attr
 		f.names = append(f.names, k)
+	}
+	if len(attr.Path) == 0 && f.first(s.module, a.String()) {
+		for _, ref := range f.body(s.node, r) {
+			f.queue = append(f.queue, step{s.node, s.module, ref, r})
+		}
 	}
 }
 

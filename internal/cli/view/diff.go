@@ -199,8 +199,10 @@ func bothNull(p pair) bool {
 	return b && a
 }
 
-// dynamic compares values whose type is known by the values alone.
+// dynamic compares values whose type is known by the values alone. What forces
+// replacement is not told of these, as in OpenTofu, whose plans others read.
 func (d *differ) dynamic(p pair) *node {
+	p.replace = nil
 	b, a := shapeOf(p.before), shapeOf(p.after)
 	shape := a
 	if a == shapeNone {
