@@ -144,7 +144,7 @@ func newApplier(ctx, provisioning context.Context, in Input) *applier {
 	o.Phase, o.Workspace, o.Applying = phase{a.exchange, a.value}, in.Plan.Workspace, true
 	switch {
 	case in.Plan.Mode == plan.RefreshOnly:
-		o.Here, o.Kept = a.held, a.kept
+		o.Here, o.Kept, o.Lenient = a.held, a.kept, true
 	case len(in.Plan.Targets)+len(in.Plan.Excludes) > 0 && in.Plan.Mode == plan.Normal:
 		o.Here = a.here
 	}

@@ -61,6 +61,8 @@ type Options struct {
 	// Kept lists the instances of a resource that are not wanted, but there for those
 	// who read it as a whole: in a refresh-only plan what state has. nil: none.
 	Kept func(*demand.Task, *Resource, *Instances) []Kept
+	// Lenient makes warnings of conditions that fail, as a refresh-only plan has it.
+	Lenient bool
 }
 
 // An Input is the value of a root variable. Its place is nil outside files.

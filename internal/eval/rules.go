@@ -34,8 +34,8 @@ type Outcome struct {
 	Message string // of a failed condition
 }
 
-// Rules evaluates conditions. A failed one is an error whose summary names the
-// kind of condition; about is the object that it belongs to.
+// Rules evaluates conditions. A failed one is an error (or a warning, see Lenient) whose
+// summary names the kind of condition; about is the object that it belongs to.
 func (ev *Evaluator) Rules(t *demand.Task, s lang.Scope, kind string, rules []*ruleCode, about string) ([]Outcome, diag.List) {
 	out := make([]Outcome, len(rules))
 	var ds diag.List
@@ -43,6 +43,13 @@ func (ev *Evaluator) Rules(t *demand.Task, s lang.Scope, kind string, rules []*r
 		var more diag.List
 		out[i], more = ev.rule(t, s, kind, r)
 		ds = append(ds, more.About(about)...)
+	}
+	if ev.o.Lenient && about != "" { // of variables they stay errors
+		for _, m := range ds {
+			if m.Code == diag.Condition {
+				m.Severity = diag.Warning
+			}
+		}
 	}
 	if about != "" {
 		for _, m := range ds {

@@ -83,9 +83,6 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 		return ip, unknown, ds
 	}
 	ip.post, more = d.Postconditions(t, out)
-	if p.in.Mode == plan.RefreshOnly {
-		more = softened(more)
-	}
 	return ip, out, append(ds, more...)
 }
 

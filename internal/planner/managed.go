@@ -118,20 +118,10 @@ func (m *managedPlan) afterRefresh(now resourceclient.Object, ds diag.List) (cty
 	v := resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
 	m.found.checked = true
 	pre, more := m.d.Preconditions(m.t)
-	m.found.pre, ds = pre, append(ds, softened(more)...)
+	m.found.pre, ds = pre, append(ds, more...)
 	post, more := m.d.Postconditions(m.t, v)
-	m.found.post, ds = post, append(ds, softened(more)...)
+	m.found.post, ds = post, append(ds, more...)
 	return v, ds
-}
-
-// softened turns failed conditions into warnings, as a refresh-only plan has it.
-func softened(ds diag.List) diag.List {
-	for _, m := range ds {
-		if m.Code == "eval/condition" {
-			m.Severity = diag.Warning
-		}
-	}
-	return ds
 }
 
 // priorObject reads the instance's current object out of state, in the form of the current schema.

@@ -102,7 +102,7 @@ func newPlanner(ctx context.Context, in Input) *planner {
 	o.Phase = phase{p}
 	switch {
 	case in.Mode == plan.RefreshOnly:
-		o.Here, o.Kept = p.held, p.kept
+		o.Here, o.Kept, o.Lenient = p.held, p.kept, true
 	case len(in.Targets)+len(in.Excludes) > 0 && in.Mode == plan.Normal:
 		o.Here = p.here
 	}

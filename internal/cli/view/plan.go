@@ -80,7 +80,7 @@ func (v *planView) write() {
 	}
 	v.str("\nChanges to Outputs:\n")
 	v.outputLines(outputs)
-	if len(changes) == 0 {
+	if !slices.ContainsFunc(changes, func(c *plan.Change) bool { return c.Op != plan.NoOp }) {
 		v.str("\nYou can apply this plan to save these new output values to the ", Product, "\nstate, without changing any real infrastructure.\n")
 	}
 }
