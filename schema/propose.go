@@ -68,7 +68,13 @@ func proposeAttrs(attrs map[string]*Attribute, prior, config cty.Value, set func
 				continue
 			}
 			p := prior.GetAttr(name)
-			if !p.IsNull() && !(a.Optional && a.Nested != nil && a.Nested.configured(p)) {
+			if p.IsNull() { // one of a dynamic type keeps its type
+				if !p.Type().Equals(c.Type()) {
+					set(name, p)
+				}
+				continue
+			}
+			if !(a.Optional && a.Nested != nil && a.Nested.configured(p)) {
 				set(name, p)
 			}
 		case a.Nested != nil && c.IsKnown():
