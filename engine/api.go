@@ -202,10 +202,15 @@ type PlanOptions struct {
 	// MinimalRefresh reads an object only where a plan from what state holds of it gives
 	// a change, and plans it again then; and where its schema has another version.
 	MinimalRefresh bool
-	Targets        []addr.Target
-	Excludes       []addr.Target
-	Replace        []addr.Instance
-	GenerateTo     string // file for generated configuration of import blocks; "" for none
+	// MinimalData reads a data source only where its arguments are new or something that
+	// it depends on changes.
+	MinimalData bool
+	// Readings are what earlier plans found, and which of it may stand for new readings.
+	Readings   Readings
+	Targets    []addr.Target
+	Excludes   []addr.Target
+	Replace    []addr.Instance
+	GenerateTo string // file for generated configuration of import blocks; "" for none
 	// Defer puts off what cannot be planned because variables hold something unknown
 	// (Plan.Deferred), where that is an error otherwise. Such a plan cannot be applied.
 	Defer bool
@@ -214,6 +219,17 @@ type PlanOptions struct {
 	Time time.Time
 	// Stop, when closed, gives the plan up, as the end of the context does.
 	Stop <-chan struct{}
+}
+
+// Readings are what is known of objects by earlier plans (Plan.Readings).
+type Readings struct {
+	// Recent are those that stand for new ones, where state still holds what it held then
+	// and the plan does not change the object otherwise than Expected says.
+	Recent map[addr.Object]plan.Reading
+	// Args are the arguments that data sources were read with last, for MinimalData.
+	Args     map[addr.Instance]plan.Digest
+	Expected func(*plan.Change) bool // nil: no change is
+	Note     bool                    // the plan tells its own readings
 }
 
 // ApplyOptions are the knobs of an apply.

@@ -235,7 +235,11 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	}
 	p, more := planner.Make(planning, planner.Input{
 		Eval: in, Providers: e.providers(), State: prev, Mode: o.Mode,
-		SkipRefresh: o.SkipRefresh, Reads: planner.Reads{Minimal: o.MinimalRefresh}, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "", Timestamp: now,
+		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "", Timestamp: now,
+		Reads: planner.Reads{
+			Minimal: o.MinimalRefresh, MinimalData: o.MinimalData,
+			Recent: o.Readings.Recent, Args: o.Readings.Args, Expected: o.Readings.Expected, Note: o.Readings.Note,
+		},
 		KeepHosts: e.getenv("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") == "0",
 	})
 	ds = append(ds, more...)

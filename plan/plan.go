@@ -8,7 +8,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -168,6 +167,7 @@ type Plan struct {
 	PrevRun   *state.State // as it was found in the store
 	Relevant  []RelevantAttr
 	Reads     Reads
+	Readings  []Reading // by address, where they were asked for; never saved
 	Timestamp time.Time
 	Errored   bool
 	Refused   bool // with Errored: nothing was looked at, as configuration or what was asked for is wrong
@@ -182,24 +182,6 @@ type Request struct {
 	Ephemeral         []string             // names of root variables that must be given again
 	Targets, Excludes []addr.Target
 	Replace           []addr.Instance
-}
-
-// Reads says how many objects were planned from what state holds of them, without asking
-// their providers what they are like. Zero where the plan was to read everything.
-type Reads struct {
-	Objects int // managed objects in state
-	Spared  int // those that were not read
-}
-
-// Add sums up the reads of several plans.
-func (r Reads) Add(o Reads) Reads { return Reads{r.Objects + o.Objects, r.Spared + o.Spared} }
-
-// String says what was not read in a sentence without its full stop; "" if all was.
-func (r Reads) String() string {
-	if r.Spared == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d objects not refreshed: unchanged in configuration", r.Spared, r.Objects)
 }
 
 // RelevantAttr is an attribute that contributed to the planned changes.

@@ -139,6 +139,7 @@ const floors = `
 	internal/module, internal/provider/fake < internal/plantest;
 	internal/resourceclient, internal/refactoring < internal/validate;
 	plan, state/statefile < internal/planfile;
+	plan, internal/atomicfile < internal/readlog;
 	internal/relevantattrs < internal/planjson;
 	internal/eval, event, internal/refactoring < internal/apply/provision;
 	internal/resourceclient, internal/imports, internal/checks, internal/apply/provision < internal/apply;
@@ -173,7 +174,8 @@ const floors = `
 	internal/estate/report, internal/planfile, internal/state/journal < internal/estate/saved;
 	internal/estate/discovery < internal/estate/outputs;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states < internal/estate/check;
-	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials
+	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials,
+	  internal/readlog
 	< internal/estate/run;
 	internal/estate/check, internal/estate/run < internal/estate;
 	internal/planjson, diag, schema < internal/cli/view;
@@ -188,7 +190,8 @@ const floors = `
 	  internal/planjson, internal/cli/flags < internal/cli/project;
 	internal/backend/migrate, internal/module/installer, internal/cli/project, internal/testrun < internal/cli/initialize;
 	internal/cli/project, internal/testrun < internal/cli/validate;
-	internal/cli/project < internal/cli/planning, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
+	internal/cli/project, internal/readlog < internal/cli/planning;
+	internal/cli/project < internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace;
 	internal/estate, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
 	internal/backend/doctor, internal/cli/units < internal/cli/backendcmd;

@@ -49,6 +49,7 @@ type (
 	SavedRun  = saved.About
 	Saving    = saved.Saving
 	Approval  = saved.Approval
+	Reads     = run.Reads
 )
 
 // The operations of a run, and what becomes of units in it.

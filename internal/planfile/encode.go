@@ -52,8 +52,9 @@ func encodePlan(p *plan.Plan, b Backend) ([]byte, error) {
 		e.instance(r.Resource)
 		e.path(r.Path)
 	}
-	e.int(p.Reads.Objects)
-	e.int(p.Reads.Spared)
+	for _, n := range []int{p.Reads.Objects, p.Reads.Spared, p.Reads.Recent, p.Reads.Data, p.Reads.Kept} {
+		e.int(n)
+	}
 	return e.buf, e.err
 }
 
@@ -318,8 +319,9 @@ func decodePlan(src []byte) (*plan.Plan, Backend, error) {
 	p.Targets, p.Excludes = d.targets(), d.targets()
 	p.Replace = list(d, d.instance)
 	p.Relevant = list(d, func() plan.RelevantAttr { return plan.RelevantAttr{Resource: d.instance(), Path: d.path()} })
-	p.Reads.Objects = d.int(math.MaxInt32)
-	p.Reads.Spared = d.int(math.MaxInt32)
+	for _, n := range []*int{&p.Reads.Objects, &p.Reads.Spared, &p.Reads.Recent, &p.Reads.Data, &p.Reads.Kept} {
+		*n = d.int(math.MaxInt32)
+	}
 	if d.err == nil && len(d.buf) > 0 {
 		d.fail(errTorn)
 	}

@@ -83,13 +83,17 @@ func Plan(in Input) ([]byte, error) {
 	w.str(p.Timestamp.UTC().Format("2006-01-02T15:04:05Z"))
 	w.name("errored")
 	w.bool(p.Errored)
-	if p.Reads.Objects > 0 {
+	if n := p.Reads; n != (plan.Reads{}) {
 		w.name("refresh")
 		w.begin('{')
 		w.name("objects")
-		w.int(int64(p.Reads.Objects))
+		w.int(int64(n.Objects))
 		w.name("not_refreshed")
-		w.int(int64(p.Reads.Spared))
+		w.int(int64(n.Spared + n.Recent))
+		w.name("data_sources")
+		w.int(int64(n.Data))
+		w.name("data_not_read")
+		w.int(int64(n.Kept))
 		w.end('}')
 	}
 	w.end('}')

@@ -58,7 +58,7 @@ func (p *planner) assemble() *plan.Plan {
 	out.Outputs = p.outputs()
 	out.Checks = p.checks()
 	out.Actions = p.actions(out)
-	out.Reads = p.reads()
+	out.Reads, out.Readings = p.reads(), p.readings()
 	return out
 }
 

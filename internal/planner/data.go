@@ -77,7 +77,15 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 	if reason != "" {
 		return ip, unknown, ds
 	}
-	obj, out, more := p.readData(t, d, pc, config, sensitive)
+	if p.in.Reads.Note || p.in.Reads.MinimalData || p.in.Reads.Recent != nil {
+		ip.args = plan.DigestArgs(config)
+	}
+	obj, out, kept := p.keepsData(t, d, config, sensitive)
+	if kept {
+		ip.how, more = recent, nil
+	} else {
+		obj, out, more = p.readData(t, d, pc, config, sensitive)
+	}
 	ip.refreshed, ip.touched = obj, obj != nil
 	if ds = append(ds, more...); more.HasErrors() {
 		return ip, unknown, ds

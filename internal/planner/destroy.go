@@ -21,6 +21,7 @@ type orphanPlan struct {
 	drift     *plan.Change
 	refreshed *state.Object
 	touched   bool
+	how       reading
 	failed    bool
 	deposed   []*plan.Change
 }
@@ -244,7 +245,11 @@ func (p *planner) orphanNow(sub *resourceclient.Subject, op *orphanPlan, stored 
 	if !p.readsOrphan(sub.Addr) {
 		return old, ds
 	}
-	now, more := sub.Refresh(old, "")
+	now, known, more := p.recent(sub, old)
+	if op.how = recent; !known {
+		op.how = asked
+		now, more = sub.Refresh(old, "")
+	}
 	if ds = append(ds, more...); more.HasErrors() {
 		return now, ds
 	}

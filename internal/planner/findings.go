@@ -75,11 +75,12 @@ type instancePlan struct {
 	deposed   []*plan.Change
 	pre, post []eval.Outcome
 	checked   bool
-	looked    bool   // it was planned, not just read from state
-	spared    bool   // what state holds was good enough: the provider was not asked what it is like
-	deferred  bool   // it cannot be planned yet
-	failure   string // of a check's data source: why it could not be read
-	order     int    // index of the action that makes the new object, -1 without one
+	looked    bool // it was planned, not just read from state
+	how       reading
+	args      plan.Digest // of a data source that is read, or need not be
+	deferred  bool        // it cannot be planned yet
+	failure   string      // of a check's data source: why it could not be read
+	order     int         // index of the action that makes the new object, -1 without one
 
 	ends []addr.ConfigResource // of a data source: blocks it refers to of which something goes, before it is read
 }

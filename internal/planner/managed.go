@@ -91,8 +91,8 @@ func (m *managedPlan) plan() (cty.Value, diag.List) {
 		return unknown, ds
 	}
 	v, more := m.planUpdate(now, imp)
-	if m.found.spared && (more.HasErrors() || m.found.pending()) {
-		m.found.spared = false
+	if m.found.how != asked && (more.HasErrors() || m.found.pending() && !m.expected()) {
+		m.found.how, m.found.drift, m.found.touched = asked, nil, false
 		if now, more = m.refresh(old); !more.HasErrors() {
 			m.found.change = nil
 			v, more = m.planUpdate(now, imp)
@@ -152,13 +152,26 @@ func (m *managedPlan) current(old resourceclient.Object) (resourceclient.Object,
 		m.found.refreshed, m.found.touched, ds = m.sub.Keep(old, old)
 		return old, nil, ds
 	}
-	m.found.spared = m.spares(old)
-	if !p.refreshes(m.sub.Addr) || m.found.spared {
+	if !p.refreshes(m.sub.Addr) {
 		m.found.refreshed = old.Stored
+		return old, nil, nil
+	}
+	if now, ok, ds := p.recent(m.sub, old); ok || ds.HasErrors() {
+		m.found.how = recent
+		now, more := m.keep(old, now)
+		return now, nil, append(ds, more...)
+	}
+	if m.spares(old) {
+		m.found.how, m.found.refreshed = spared, old.Stored
 		return old, nil, nil
 	}
 	now, ds := m.refresh(old)
 	return now, nil, ds
+}
+
+// expected reports whether a change that was planned with a recent reading is known.
+func (m *managedPlan) expected() bool {
+	return m.found.how == recent && m.found.change != nil && m.p.in.Reads.Expected != nil && m.p.in.Reads.Expected(m.found.change)
 }
 
 // refresh asks the provider what an object is like now.
@@ -167,13 +180,19 @@ func (m *managedPlan) refresh(old resourceclient.Object) (resourceclient.Object,
 	if ds.HasErrors() {
 		return old, ds
 	}
-	var more diag.List
-	m.found.refreshed, m.found.touched, more = m.sub.Keep(old, now)
+	now, more := m.keep(old, now)
+	return now, append(ds, more...)
+}
+
+// keep notes what there is now of an object.
+func (m *managedPlan) keep(old, now resourceclient.Object) (resourceclient.Object, diag.List) {
+	var ds diag.List
+	m.found.refreshed, m.found.touched, ds = m.sub.Keep(old, now)
 	now.Stored = old.Stored
 	if m.found.touched || m.p.in.Mode == plan.RefreshOnly {
 		m.found.drift = m.p.driftChange(m.sub, old, now)
 	}
-	return now, append(ds, more...)
+	return now, ds
 }
 
 // refreshes reports whether it is asked what an instance is like now.

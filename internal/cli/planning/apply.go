@@ -185,6 +185,7 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given ma
 	if !res.Started {
 		return r.Fail(ds)
 	}
+	r.noteReads(p, r.held.Current())
 	ds = append(ds, targeted(p)...)
 	ds = append(notRepeated(r.pending, ds), ds...)
 	n := plan.Counts{Add: res.Added, Change: res.Changed, Destroy: res.Destroyed, Import: res.Imported, Forget: res.Forgotten}

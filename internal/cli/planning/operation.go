@@ -31,7 +31,7 @@ type Flags struct {
 	Refresh     bool
 	Destroy     bool
 	RefreshOnly bool
-	Minimal     bool // of refreshes
+	Reads       readFlags
 	Reveal      bool
 	generate    string
 }
@@ -46,8 +46,8 @@ func (o *Flags) Declare(always bool) command.Flags {
 		command.Bool(&o.Refresh, "refresh", "Skip checking for external changes to remote objects while creating the plan."),
 	}
 	if !always {
-		out[2] = out[2].Also("config", &o.Minimal)
-		out = append(out, command.Bool(&o.Minimal, "minimal-refresh", "Check for external changes only of those objects that the plan changes, going by configuration and state; -refresh=config is the same. What differs outside of the others is not found."))
+		out[2] = out[2].Also("config", &o.Reads.Minimal)
+		out = append(out, o.Reads.flags()...)
 	}
 	out = append(out, o.Scope.flags()...)
 	out = append(out, flags.Vars(&o.Vars)...)
@@ -63,11 +63,11 @@ func (o *Flags) Declare(always bool) command.Flags {
 
 // Options makes plan options of the flags.
 func (o *Flags) Options(c *command.Call) (engine.PlanOptions, diag.List) {
-	out := engine.PlanOptions{SkipRefresh: !o.Refresh || o.Minimal && o.Destroy, MinimalRefresh: o.Minimal, GenerateTo: o.generate}
+	out := engine.PlanOptions{SkipRefresh: !o.Refresh || o.Reads.Minimal && o.Destroy, MinimalRefresh: o.Reads.Minimal, GenerateTo: o.generate}
 	switch {
-	case o.Minimal && o.RefreshOnly:
+	case o.Reads.Minimal && o.RefreshOnly:
 		return out, diag.Errorf(nil, "Incompatible refresh options", "It doesn't make sense to use -minimal-refresh at the same time as -refresh-only, which is there to read everything.")
-	case o.Minimal && !o.Refresh:
+	case o.Reads.Minimal && !o.Refresh:
 		return out, diag.Errorf(nil, "Incompatible refresh options", "It doesn't make sense to use -minimal-refresh at the same time as -refresh=false, which reads nothing.")
 	case o.Destroy && o.RefreshOnly:
 		return out, diag.Errorf(nil, "Incompatible plan mode options", "The -destroy and -refresh-only options are mutually-exclusive.")
@@ -202,6 +202,7 @@ func start(ctx context.Context, c *command.Call, o *Flags, name, operation strin
 		p.Close()
 		return nil, ds
 	}
+	o.Reads.apply(&r.options, c, r.held.Current())
 	more = p.SelectProviders(ctx, r.held.Current())
 	if ds = append(ds, more...); more.HasErrors() {
 		r.stop()
@@ -225,7 +226,11 @@ func noConfiguration(name string) diag.List {
 
 // make makes the plan.
 func (r *run) make(ctx context.Context) (*plan.Plan, diag.List) {
-	return r.Engine.Plan(ctx, r.Translate(r.held.Current()), r.options)
+	p, ds := r.Engine.Plan(ctx, r.Translate(r.held.Current()), r.options)
+	if !ds.HasErrors() {
+		r.noteReads(p, nil)
+	}
+	return p, ds
 }
 
 // flush tells the warnings that were kept.

@@ -50,12 +50,15 @@ func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 		ds = append(ds, diag.Warnf(nil, "Empty or non-existent state", "There are currently no remote objects tracked in the state, so there is nothing to refresh.")...)
 	}
 	c.Report.Tell(ds)
-	p, ds := r.Engine.Plan(ctx, r.Translate(r.held.Current()), r.options)
+	p, ds := r.make(ctx)
 	if ds.HasErrors() || p == nil || p.Errored {
 		return c.Fail(ds)
 	}
 	r.held.Started = r.Report.Applying
 	res, more := r.Engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: r.Vars, State: r.held})
+	if res.Started {
+		r.noteReads(p, r.held.Current())
+	}
 	ds = append(ds, more...)
 	c.Report.Tell(ds)
 	if ds.HasErrors() {

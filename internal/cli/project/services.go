@@ -18,10 +18,8 @@ import (
 // Fetcher brings packages of modules here, through a cache for all folders.
 func Fetcher(c *command.Call, cfg *cliconfig.Config) *fetch.Fetcher {
 	cache := c.DataPath("cache")
-	if base := c.Env.Get("XDG_CACHE_HOME"); filepath.IsAbs(base) {
-		cache = filepath.Join(base, "terrace", "modules")
-	} else if home := c.Home(); home != "" {
-		cache = filepath.Join(home, ".cache", "terrace", "modules")
+	if base := CacheDir(c); base != "" {
+		cache = filepath.Join(base, "modules")
 	}
 	cache = cmp.Or(c.Env.Get("TERRACE_MODULE_CACHE_DIR"), cache)
 	tokens := &oci.Store{Config: cfg, Env: c.Env, Home: c.Home(), WorkDir: c.Dir, Run: c.Run}
@@ -29,6 +27,18 @@ func Fetcher(c *command.Call, cfg *cliconfig.Config) *fetch.Fetcher {
 		Dir: c.Path(cache), WorkDir: c.Dir, Home: c.Home(), Env: c.Env, Run: c.Run,
 		Client: transfer.New(c.Env), Now: c.Now, Limits: archive.Limits{}, OCI: tokens.Find,
 	}
+}
+
+// CacheDir is the folder for what all folders of a user share and what can be made again;
+// "" if the environment names none.
+func CacheDir(c *command.Call) string {
+	if base := c.Env.Get("XDG_CACHE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, "terrace")
+	}
+	if home := c.Home(); home != "" {
+		return filepath.Join(home, ".cache", "terrace")
+	}
+	return ""
 }
 
 // registry asks registries, with the user's credentials.

@@ -48,6 +48,7 @@ type estateRun struct {
 type runFlags struct {
 	approve bool   // -auto-approve
 	detail  bool   // -detailed-exitcode
+	aged    bool   // -refresh-max-age was given
 	out     string // -out
 }
 
@@ -281,6 +282,7 @@ func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
 	if r.name == "destroy" {
 		r.op.Destroy = true
 	}
+	r.flags.aged = given["refresh-max-age"]
 	return rest, 0
 }
 
@@ -291,7 +293,8 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	return estate.RunOptions{
 		Op: op,
 		Plans: estate.Plans{
-			Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, SkipRefresh: po.SkipRefresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"), MinimalRefresh: po.MinimalRefresh,
+			Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, SkipRefresh: po.SkipRefresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"),
+			Reads:   r.reads(),
 			Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace,
 		},
 		Queue:     estate.Queue{FailFast: r.f.FailFast, IgnoreErrors: r.f.IgnoreErrors, IgnoreOrder: r.f.IgnoreOrder},
@@ -300,6 +303,20 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 		Lock: estate.LockOptions{Off: !r.op.State.On, Timeout: r.op.State.Timeout},
 	}, append(ds, more...)
 }
+
+// reads say what the plans of the run do not read. An apply plans each unit again in its
+// turn: what the plan read that was approved is not read again while it is fresh.
+func (r *estateRun) reads() estate.Reads {
+	o := r.op.Reads
+	out := estate.Reads{Minimal: o.Minimal, MinimalData: o.MinimalData, MaxAge: o.MaxAge, ApprovedAge: approvedAge, Logs: planning.ReadLogs(r.Call)}
+	if r.flags.aged {
+		out.ApprovedAge = o.MaxAge
+	}
+	return out
+}
+
+// approvedAge is how long readings are fresh that an approved plan was made with.
+const approvedAge = 10 * time.Minute
 
 // run runs an operation and tells what goes on.
 func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*estate.Approval) []*estate.Result {

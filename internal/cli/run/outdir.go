@@ -28,7 +28,7 @@ func (r *estateRun) saves() bool {
 // about says what the plan is made with.
 func (r *estateRun) about() estate.SavedRun {
 	return estate.SavedRun{
-		Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, NoRefresh: !r.op.Refresh, Minimal: r.op.Minimal,
+		Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, NoRefresh: !r.op.Refresh, Minimal: r.op.Reads.Minimal,
 		Targets: addresses(r.meant.targets), Excludes: addresses(r.meant.excludes), Replace: r.op.Scope.Replace, Time: r.began, Dir: filepath.Base(r.Dir),
 	}
 }

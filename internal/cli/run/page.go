@@ -219,9 +219,7 @@ func pageResult(res *estate.Result) planhtml.Unit {
 		Name: res.Unit.Name, State: planhtml.Planned, Summary: sentence(estate.Plan, res, false),
 		Counts: planhtml.Counts{Add: n.Add, Change: n.Change, Destroy: n.Destroy, Import: n.Import, Forget: n.Forget},
 	}
-	if text := res.Reads.String(); text != "" {
-		out.Summary += "; " + text
-	}
+	out.Summary = strings.Join(append([]string{out.Summary}, res.Reads.Lines()...), "; ")
 	switch res.Status {
 	case estate.Failed:
 		out.State = planhtml.Failed

@@ -95,7 +95,7 @@ func addresses(all []addr.Target) []string {
 
 // readSaved reads the plan that is to be applied, and takes over what it was made with.
 func (r *estateRun) readSaved(name string) int {
-	if r.op.Destroy || r.op.RefreshOnly || !r.op.Refresh || r.op.Minimal || len(r.op.Scope.Targets)+len(r.op.Scope.Excludes)+len(r.op.Scope.Replace)+len(r.op.Scope.TargetFiles)+len(r.op.Scope.ExcludeFiles) > 0 {
+	if r.op.Destroy || r.op.RefreshOnly || !r.op.Refresh || r.op.Reads.Minimal || len(r.op.Scope.Targets)+len(r.op.Scope.Excludes)+len(r.op.Scope.Replace)+len(r.op.Scope.TargetFiles)+len(r.op.Scope.ExcludeFiles) > 0 {
 		return r.Fail(diag.Errorf(nil, "Can't change plan options", "A saved plan is applied with the options that it was made with, so -destroy, -minimal-refresh, -refresh, -refresh-only, -replace, -target and -exclude cannot be given with one."))
 	}
 	p, err := openSaved(r.Call, name)
@@ -116,7 +116,7 @@ func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 		}
 	}
 	r.saved = p
-	r.op.Destroy, r.op.RefreshOnly, r.op.Refresh, r.op.Minimal = p.About.Destroy, p.About.RefreshOnly, !p.About.NoRefresh, p.About.Minimal
+	r.op.Destroy, r.op.RefreshOnly, r.op.Refresh, r.op.Reads.Minimal = p.About.Destroy, p.About.RefreshOnly, !p.About.NoRefresh, p.About.Minimal
 	r.op.Scope.Targets, r.op.Scope.Excludes, r.op.Scope.Replace = p.About.Targets, p.About.Excludes, p.About.Replace
 	return 0
 }

@@ -59,8 +59,8 @@ func (r *estateRun) showReads(results []*estate.Result) {
 	for _, res := range results {
 		reads = reads.Add(res.Reads)
 	}
-	if text := reads.String(); text != "" {
-		r.Report.Human.Say("\n" + text + ".\n")
+	if lines := reads.Lines(); len(lines) > 0 {
+		r.Report.Human.Say("\n" + strings.Join(lines, ".\n") + ".\n")
 	}
 }
 

@@ -49,8 +49,11 @@ type planView struct {
 
 func (v *planView) write() {
 	defer func() {
-		if text := v.plan.Reads.String(); text != "" {
-			v.str("\n", text, ".\n")
+		for i, line := range v.plan.Reads.Lines() {
+			if i == 0 {
+				v.str("\n")
+			}
+			v.str(line, ".\n")
 		}
 	}()
 	drift := v.drift()

@@ -340,9 +340,11 @@ func (s *Stream) Summary(operation string, n plan.Counts) {
 
 // Reads writes how many objects a plan did not refresh; nothing if it was to refresh all.
 func (s *Stream) Reads(n plan.Reads) {
-	if s != nil && n.Objects > 0 {
-		text := cmp.Or(n.String(), strconv.Itoa(n.Objects)+" objects refreshed")
-		s.line("info", text, "refresh_summary", fields{"refresh": fields{"objects": n.Objects, "not_refreshed": n.Spared}})
+	if s != nil && n != (plan.Reads{}) {
+		text := cmp.Or(strings.Join(n.Lines(), "; "), "Everything was read")
+		s.line("info", text, "refresh_summary", fields{"refresh": fields{
+			"objects": n.Objects, "not_refreshed": n.Spared + n.Recent, "data_sources": n.Data, "data_not_read": n.Kept,
+		}})
 	}
 }
 

@@ -44,10 +44,12 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	}
 	prev := h.Current()
 	planning, s := t.phase(ctx, "plan")
-	p, more := t.engine.Plan(planning, prev, engine.PlanOptions{
-		Mode: t.mode(), Variables: t.values, SkipRefresh: skip, MinimalRefresh: t.o.Plans.MinimalRefresh || t.extra.Minimal, Targets: t.o.Plans.Targets, Excludes: t.o.Plans.Excludes, Replace: t.replaced(prev),
+	how := engine.PlanOptions{
+		Mode: t.mode(), Variables: t.values, SkipRefresh: skip, Targets: t.o.Plans.Targets, Excludes: t.o.Plans.Excludes, Replace: t.replaced(prev),
 		Defer: t.o.Op == Plan, Time: t.approval.Time(), Stop: t.o.Stop,
-	})
+	}
+	t.reads(&how, prev)
+	p, more := t.engine.Plan(planning, prev, how)
 	ended(s, more)
 	if more.HasErrors() && len(t.waits) > 0 && t.o.Op == Plan && workdir.NotKnownYet(more) {
 		t.deferUnit(t.engine.Root(), report.Deferral{Reason: "what must be known before anything is planned is not known yet", At: more.Errors()[0].At, Waits: t.allWaits()})
@@ -56,6 +58,7 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
+	t.noteReads(p, nil)
 	t.notePlan(p, where.Encryption.Plan(ctx).PlanSealer())
 	if t.o.Op == Plan {
 		t.Made.Set(u.ID, t.planned(p))
@@ -151,6 +154,7 @@ func (t *Turn) apply(ctx context.Context, p *plan.Plan) diag.List {
 	if !got.Started {
 		return ds
 	}
+	t.noteReads(p, h.Current())
 	t.res.Counts = report.Counts{Add: got.Added, Change: got.Changed, Destroy: got.Destroyed, Import: got.Imported, Forget: got.Forgotten}
 	if got.Stopped && !ds.HasErrors() {
 		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)

@@ -121,11 +121,10 @@ type Plans struct {
 	Destroy     bool // destroy everything, dependents first
 	RefreshOnly bool
 	SkipRefresh bool
-	// MinimalRefresh reads only what is to change, see engine.PlanOptions.
-	MinimalRefresh bool
-	Targets        []addr.Target
-	Excludes       []addr.Target
-	Replace        []addr.Instance
+	Reads       Reads
+	Targets     []addr.Target
+	Excludes    []addr.Target
+	Replace     []addr.Instance
 }
 
 // mode is the engine's mode for these plans.

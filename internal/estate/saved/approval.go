@@ -38,7 +38,8 @@ type Approval struct {
 	ops      map[addr.Object]allowed
 	outputs  map[string]cty.Value
 	inputs   map[string]cty.Value
-	time     time.Time // of the plan: the new one is made as if at the same time
+	time     time.Time                    // of the plan: the new one is made as if at the same time
+	readings map[addr.Object]plan.Reading // what the plan found; none if it comes from a file
 	deferred []addr.Target
 	whole    bool  // the unit was put off as a whole
 	saved    *Unit // the plan comes from a file, and the rest is read from there in the unit's turn; nil if it was made in this run
@@ -69,6 +70,10 @@ func approval(p *plan.Plan, deferred []report.Deferral) *Approval {
 	a := &Approval{ops: map[addr.Object]allowed{}, outputs: map[string]cty.Value{}}
 	if p != nil {
 		a.time, a.inputs = p.Timestamp, p.Variables
+		a.readings = make(map[addr.Object]plan.Reading, len(p.Readings))
+		for _, r := range p.Readings {
+			a.readings[r.Object] = r
+		}
 		for _, c := range p.Changes {
 			x := allowed{op: c.Op, takes: c.Import != nil}
 			if makes(c.Op) {
@@ -272,6 +277,21 @@ func (a *Approval) Time() time.Time {
 		return time.Time{}
 	}
 	return a.time
+}
+
+// Readings are what the approved plan found of objects, none if it comes from a file. a may
+// be nil.
+func (a *Approval) Readings() map[addr.Object]plan.Reading {
+	if a == nil {
+		return nil
+	}
+	return a.readings
+}
+
+// Expects reports whether a change is to the letter what was approved.
+func (a *Approval) Expects(c *plan.Change) bool {
+	was, ok := a.ops[addr.Object{Instance: c.Addr, Deposed: c.Deposed}]
+	return ok && was.op == c.Op && (was.after == cty.NilVal || c.After.RawEquals(was.after))
 }
 
 // Inputs are the variables that the saved plan was made with, as far as they were known;
