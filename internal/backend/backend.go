@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -51,6 +52,9 @@ type Kind struct {
 	// InFolder is the configuration that keeps state in a folder; nil but for the kind
 	// that is taken where nothing names one.
 	InFolder func(dir string) cty.Value
+	// Settings says that the block is no backend block: it has no options of init, and a
+	// change of it needs none either.
+	Settings bool
 	// Bootstrap are the arguments of a unit's remote_state that say how the store itself
 	// is made, with their types. They are not part of the schema.
 	Bootstrap map[string]cty.Type
@@ -81,6 +85,8 @@ type Services struct {
 	Version string
 	// Token gives the credentials that the CLI configuration has for a host, "" for none.
 	Token func(ctx context.Context, host string) (string, error)
+	// Service is where a host has a service, by its discovery document.
+	Service func(ctx context.Context, host, service string) (*url.URL, error)
 	// Progress is what a kind tells while something takes long; nil: nobody listens.
 	Progress func(line string)
 	// Shared is what outlives one configuration: a client with its credentials that
@@ -134,6 +140,8 @@ type StoreOptions struct {
 	// Unit is the unit that the state belongs to, "" for none: two units with one file
 	// are an error.
 	Unit string
+	// IgnoreVersion accepts a workspace that is made for another version of the language.
+	IgnoreVersion bool
 	// Waiting is called once if the lock is held by somebody else and is waited for.
 	// holder is nil if nothing is known of them. nil: nobody wants to know.
 	Waiting func(holder *store.LockInfo)
@@ -143,6 +151,26 @@ type StoreOptions struct {
 // workspace is created by writing an empty state.
 type Creator interface {
 	Create(ctx context.Context, workspace string) error
+}
+
+// An Initializer is a Backend that init makes ready: what is configured and missing is
+// created.
+type Initializer interface {
+	Initialize(ctx context.Context) error
+}
+
+// A Named is a Backend whose workspaces may have names of their own.
+type Named interface {
+	// Sole is the name of the only workspace, "" where there can be several.
+	Sole() string
+	// HasDefault reports whether there is a workspace "default".
+	HasDefault() bool
+}
+
+// HasDefault reports whether a backend has a workspace "default".
+func HasDefault(b Backend) bool {
+	n, ok := b.(Named)
+	return !ok || n.HasDefault()
 }
 
 // A Vacater is a Backend whose states are emptied, with a backup, once they were

@@ -51,7 +51,11 @@ func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 		return diag.Errorf(nil, "Workspace already exists", "There is a workspace %q already.", name)
 	}
 	if c, ok := w.Backend.(Creator); ok {
-		if err := c.Create(ctx, name); err != nil {
+		err := c.Create(ctx, name)
+		if errors.Is(err, ErrNoWorkspaces) {
+			return noWorkspaces()
+		}
+		if err != nil {
 			return Message("Failed to create workspace", "", err)
 		}
 		return nil

@@ -97,6 +97,7 @@ const floors = `
 	internal/backend/bucket, internal/backend/rest < internal/backend/cos, internal/backend/oss;
 	internal/backend, internal/backend/rest, internal/gcp < internal/backend/gcs;
 	internal/backend, internal/backend/rest, internal/azure < internal/backend/azurerm;
+	internal/backend, internal/backend/rest < internal/backend/tfe;
 	internal/backend < internal/backend/inmem;
 	internal/backend, internal/state/store/local < internal/backend/local;
 	internal/backend/azurerm,
@@ -110,7 +111,8 @@ const floors = `
 	  internal/backend/local,
 	  internal/backend/oss,
 	  internal/backend/pg,
-	  internal/backend/s3
+	  internal/backend/s3,
+	  internal/backend/tfe
 	< internal/backend/kinds;
 	internal/backend, internal/value < internal/backend/configure;
 	internal/backend, internal/atomicfile < internal/backend/record;

@@ -386,6 +386,9 @@ func Locate(ds diag.List, k *schema.Block, body hcl.Body, block *source.Range) d
 		if a := content.Attributes[blame.Argument]; a != nil {
 			at := a.Range
 			m.At = &at
+		} else if b := content.Blocks.OfType(blame.Argument); len(b) > 0 {
+			at := b[0].DefRange
+			m.At = &at
 		}
 	}
 	return ds

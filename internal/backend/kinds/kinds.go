@@ -6,7 +6,6 @@ package kinds
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -23,12 +22,14 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/oss"
 	"github.com/terrace-iac/terrace/internal/backend/pg"
 	"github.com/terrace-iac/terrace/internal/backend/s3"
+	"github.com/terrace-iac/terrace/internal/backend/tfe"
 )
 
 // All are the kinds, in the order of their names.
 func All() []backend.Kind {
 	return []backend.Kind{
 		azurerm.Kind(),
+		tfe.Cloud(),
 		consul.Kind(),
 		cos.Kind(),
 		etcdv3.Kind(),
@@ -39,6 +40,7 @@ func All() []backend.Kind {
 		local.Kind(),
 		oss.Kind(),
 		pg.Kind(),
+		tfe.Remote(),
 		s3.Kind(),
 	}
 }
@@ -55,9 +57,6 @@ var dropped = map[string]string{
 	"azure":       `The backend goes by the name "azurerm" now, with the same arguments`,
 }
 
-// elsewhere are the kinds of the peers that are not in All.
-var elsewhere = []string{"cloud", "remote"}
-
 // Unknown is the message for a name that no kind has.
 func Unknown(name string) diag.List {
 	m := &diag.Message{Code: "backend/unknown", Severity: diag.Error, Summary: "Unsupported backend type"}
@@ -66,18 +65,16 @@ func Unknown(name string) diag.List {
 		m.Detail = fmt.Sprintf("The backend type %q is not supported. %s. To move: with the last version that had it, save the state with \"state pull > moved.tfstate\"; write the other backend's block and run \"init -reconfigure\"; then bring the state in with \"state push moved.tfstate\".", name, instead)
 		return diag.List{m}
 	}
-	m.Detail = fmt.Sprintf("There is no backend type named %q.", name)
-	if slices.Contains(elsewhere, name) {
-		m.Code = "backend/not-available"
-		m.Detail = fmt.Sprintf("The configuration keeps its state in %q, which OpenTofu has and this version has not. Nothing was read or changed. Those that there are: %s.", name, strings.Join(names(), ", "))
-	}
+	m.Detail = fmt.Sprintf("There is no backend type named %q. Those that there are: %s.", name, strings.Join(names(), ", "))
 	return diag.List{m}
 }
 
 func names() []string {
 	var out []string
 	for _, k := range All() {
-		out = append(out, k.Name)
+		if !k.Settings {
+			out = append(out, k.Name)
+		}
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -32,6 +33,14 @@ type Side struct {
 	Codec   journal.Codec // what journals are sealed with; nil: with nothing
 }
 
+// sole is the name of the one workspace of a side, "" where there can be several.
+func (s Side) sole() string {
+	if one, ok := s.Backend.(backend.Named); ok {
+		return one.Sole()
+	}
+	return ""
+}
+
 // A Question is asked of the user; the answer is yes or no.
 type Question struct{ Title, Text string }
 
@@ -45,6 +54,8 @@ type Migration struct {
 	Force bool // every question is answered with yes
 	// Ask asks the user; nil: nobody is to be asked.
 	Ask func(context.Context, Question) (bool, error)
+	// Choose asks the user for a text: a name, or a pattern of names. nil as Ask is.
+	Choose func(context.Context, Question) (string, error)
 
 	Lock    *store.LockInfo // nil: nothing is locked
 	Timeout time.Duration
@@ -66,8 +77,7 @@ type job struct {
 }
 
 // Run copies the states. Nothing of the old backend is changed; see Vacate.
-func Run(ctx context.Context, m Migration) (Result, diag.List) {
-	var res Result
+func Run(ctx context.Context, m Migration) (res Result, ds diag.List) {
 	source, ds := backend.Workspaces{Backend: m.From.Backend}.List(ctx)
 	if ds.HasErrors() {
 		return res, ds
@@ -77,18 +87,41 @@ func Run(ctx context.Context, m Migration) (Result, diag.List) {
 	if err != nil && !single {
 		return res, append(ds, backend.Message("Failed to list workspaces", "", err)...)
 	}
+	into := store.Default
+	if sole := m.To.sole(); sole != "" {
+		single, into = true, sole
+	}
+	if len(source) == 0 {
+		return res, ds
+	}
 	names, target := source, func(name string) string { return name }
 	many := len(source) > 1
+	unnamed := !many && (source[0] == store.Default || m.From.sole() != "")
 	switch {
-	case !many:
-		names = []string{store.Default}
-	case single:
+	case !many && (single || unnamed && backend.HasDefault(m.To.Backend)):
+		target = func(string) string { return into }
+	case many && single:
 		current := m.Current
 		if !slices.Contains(source, current) {
-			current = store.Default
+			current = source[0]
 		}
-		names, target = []string{current}, func(string) string { return store.Default }
+		names, target = []string{current}, func(string) string { return into }
+	case !backend.HasDefault(m.To.Backend):
+		renamed, more := m.rename(ctx, source, unnamed)
+		if ds = append(ds, more...); more.HasErrors() {
+			return res, ds
+		}
+		names = slices.DeleteFunc(slices.Clone(source), func(name string) bool { return renamed[name] == "" })
+		target = func(name string) string { return renamed[name] }
+		if slices.Contains(names, m.Current) && renamed[m.Current] != m.Current {
+			defer func() {
+				if !ds.HasErrors() {
+					res.Select = renamed[m.Current]
+				}
+			}()
+		}
 	}
+	names = slices.Clone(names)
 	slices.Sort(names)
 	jobs, more := m.jobs(ctx, names, target)
 	if ds = append(ds, more...); more.HasErrors() || len(jobs) == 0 {
@@ -101,7 +134,7 @@ func Run(ctx context.Context, m Migration) (Result, diag.List) {
 		if ds = append(ds, more...); more.HasErrors() || !ok {
 			return res, append(ds, aborted(more)...)
 		}
-		asked, res.Select = true, store.Default
+		asked, res.Select = true, into
 	case many:
 		ok, more := m.ask(ctx, m.allOf())
 		if ds = append(ds, more...); more.HasErrors() || !ok {
@@ -119,6 +152,85 @@ func Run(ctx context.Context, m Migration) (Result, diag.List) {
 		}
 	}
 	return res, ds
+}
+
+// rename finds the names that workspaces get where there is no default one. What has no
+// state is left out.
+func (m *Migration) rename(ctx context.Context, source []string, unnamed bool) (map[string]string, diag.List) {
+	out := map[string]string{}
+	var full []string
+	for _, name := range source {
+		from, err := m.From.Backend.Store(name, m.From.Options)
+		if err != nil {
+			return nil, backend.Message("Failed to open a state", "", err)
+		}
+		st, ds := statemgr.Read(ctx, m.held(m.From, from, name, ""))
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		if !st.Empty() {
+			full = append(full, name)
+		}
+	}
+	if len(full) == 0 {
+		return out, nil
+	}
+	if unnamed {
+		name, ds := m.name(ctx, full[0])
+		out[full[0]] = name
+		return out, ds
+	}
+	pattern := "*"
+	if m.Choose != nil && !m.Force {
+		answer, err := m.Choose(ctx, m.pattern(full))
+		if err != nil {
+			return nil, diag.Errorf(nil, "State migration was not approved", "Nobody named the workspaces: %s. Run the command where somebody can answer.", err)
+		}
+		if answer != "" {
+			pattern = answer
+		}
+	}
+	if strings.Count(pattern, "*") != 1 {
+		return nil, diag.Errorf(nil, "Invalid pattern for workspaces", "A pattern has exactly one asterisk, which stands for the present name. Nothing was changed.")
+	}
+	for _, name := range full {
+		out[name] = strings.Replace(pattern, "*", name, 1)
+		if out[name] == store.Default {
+			var ds diag.List
+			if out[name], ds = m.name(ctx, name); ds.HasErrors() {
+				return nil, ds
+			}
+		}
+		if !store.ValidWorkspace(out[name]) {
+			return nil, diag.Errorf(nil, "Invalid workspace name", "The name %q is not allowed for a workspace. Nothing was changed.", out[name])
+		}
+	}
+	return out, nil
+}
+
+// name asks for the name that the state of the default workspace gets.
+func (m *Migration) name(ctx context.Context, old string) (string, diag.List) {
+	if m.Choose == nil {
+		return "", diag.Errorf(nil, "The workspace needs a name", "The state of the workspace %q is to be copied to the %q backend, in which every workspace has a name of its own, and nobody can be asked for one. Run the command where somebody can answer, or set the name of one workspace in the configuration.", old, m.To.Type)
+	}
+	answer, err := m.Choose(ctx, Question{
+		Title: "Workspace name",
+		Text:  fmt.Sprintf("The %q backend has no default workspace. Enter the name of the workspace\nthat the state of %q is copied to.", m.To.Type, old),
+	})
+	switch {
+	case err != nil:
+		return "", diag.Errorf(nil, "State migration was not approved", "Nobody named the workspace: %s. Run the command where somebody can answer.", err)
+	case !store.ValidWorkspace(answer) || answer == store.Default:
+		return "", diag.Errorf(nil, "Invalid workspace name", "The name %q is not allowed for this workspace. Nothing was changed.", answer)
+	}
+	return answer, nil
+}
+
+func (m *Migration) pattern(names []string) Question {
+	return Question{
+		Title: "How should the workspaces be called?",
+		Text:  fmt.Sprintf("These workspaces are copied to the %q backend:\n  %s\n\nEnter a pattern with an asterisk, which stands for the present name, e.g.\n\"app-*\". An empty answer keeps the names.", m.To.Type, strings.Join(names, "\n  ")),
+	}
 }
 
 // aborted is the error where several workspaces were not to be copied.

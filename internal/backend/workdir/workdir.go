@@ -98,6 +98,8 @@ func (d Dir) Current(block *config.Backend, eval configure.Eval) (backend.Config
 	switch {
 	case ds.HasErrors():
 		return backend.Config{}, ds
+	case k.Settings && (r == nil || r.Type != block.Type):
+		return backend.Config{}, d.settingsRequired("Initial configuration of the cloud backend", &block.At)
 	case r == nil:
 		return backend.Config{}, d.initRequired(fmt.Sprintf("Initial configuration of the requested backend %q", block.Type), &block.At)
 	case r.Type != block.Type:
@@ -108,6 +110,9 @@ func (d Dir) Current(block *config.Backend, eval configure.Eval) (backend.Config
 		return saved, ds
 	}
 	if r.Hash != record.Hash(block.Type, written) && !saved.Value.RawEquals(written) {
+		if k.Settings {
+			return backend.Config{}, append(ds, d.settingsRequired("Cloud backend configuration block has changed", &block.At)...)
+		}
 		return backend.Config{}, append(ds, d.initRequired("Backend configuration block has changed", &block.At)...)
 	}
 	return saved, ds
@@ -128,6 +133,15 @@ func (d Dir) initRequired(reason string, at *source.Range) diag.List {
 	}}
 }
 
+// settingsRequired is initRequired for a block that is none of a backend.
+func (d Dir) settingsRequired(reason string, at *source.Range) diag.List {
+	return diag.List{{
+		Code: "backend/init", At: at,
+		Summary: fmt.Sprintf("Cloud backend initialization required: please run \"%s init\"", d.Program),
+		Detail:  fmt.Sprintf("Reason: %s.\n\nChanges to the cloud backend configuration block require reinitialization, to discover any changes to the available workspaces.\n\nTo re-initialize, run:\n  %s init\n\n%s has not yet made changes to your existing configuration or state.", reason, d.Program, d.Product),
+	}}
+}
+
 // An Init is what init was told about the backend.
 type Init struct {
 	Block       *config.Backend // nil for none
@@ -136,6 +150,7 @@ type Init struct {
 	Read        func(name string) (*source.File, error)
 	Reconfigure bool
 	Migrate     bool
+	Force       bool // every question about copying is answered with yes
 	// Ask asks the user for an argument; nil: nobody is to be asked.
 	Ask func(ctx context.Context, argument, description string) (string, error)
 }
@@ -170,6 +185,12 @@ func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
 	k, more := d.kind(in.Block)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
+	}
+	if k.Settings {
+		if more := in.noOptions(); more.HasErrors() {
+			return nil, append(ds, more...)
+		}
+		in.Migrate = true
 	}
 	written, more := configure.Block(k.Schema, in.Block.Body, in.Eval)
 	if ds = append(ds, more...); more.HasErrors() {
@@ -216,10 +237,29 @@ func (d Dir) Settle(ctx context.Context, in Init) (*Outcome, diag.List) {
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
+	if k.Settings && r != nil && r.Type == in.Block.Type { // other settings of one service; its states stay where they are
+		return out, ds
+	}
 	if same := old != nil && in.Reconfigure && old.Type == out.Config.Type && string(old.Config) == string(out.Record.Config); !same {
 		out.From = &from
 	}
 	return out, ds
+}
+
+// noOptions refuses the options of init that are about backends.
+func (in Init) noOptions() diag.List {
+	const summary = "Invalid command-line option"
+	switch {
+	case len(in.Options) > 0:
+		return diag.Errorf(nil, summary, "The -backend-config option is for the configuration of state backends, and is not applicable when using cloud backend.\n\nSet the arguments in the cloud block, or by the environment variables TF_CLOUD_HOSTNAME, TF_CLOUD_ORGANIZATION, TF_CLOUD_PROJECT and TF_WORKSPACE.")
+	case in.Reconfigure:
+		return diag.Errorf(nil, summary, "The -reconfigure option is for in-place reconfiguration of state backends only, and is not needed when changing cloud backend settings.\n\nWhen using cloud backend, initialization automatically activates any new Cloud configuration settings.")
+	case in.Migrate && !in.Force:
+		return diag.Errorf(nil, summary, "The -migrate-state option is for migration between state backends only, and is not applicable when using cloud backend.\n\nState storage is handled automatically by cloud backend and so the state storage location is not configurable.")
+	case in.Migrate:
+		return diag.Errorf(nil, summary, "The -force-copy option is for migration between state backends only, and is not applicable when using cloud backend.\n\nState storage is handled automatically by cloud backend and so the state storage location is not configurable.")
+	}
+	return nil
 }
 
 func (d Dir) settleNone(in Init, r *record.Record) (*Outcome, diag.List) {
@@ -282,14 +322,21 @@ func (d Dir) Save(o *Outcome) diag.List {
 	return nil
 }
 
+// Locate gives messages of an opened backend their place in the block.
+func (d Dir) Locate(ds diag.List, block *config.Backend) diag.List {
+	k, unknown := d.Backends.Kind(block.Type)
+	if unknown.HasErrors() {
+		return ds
+	}
+	return configure.Locate(slices.Clone(ds), k.Schema, block.Body, &block.At)
+}
+
 // Open opens a configuration of the folder. Messages about an argument have its place
 // in the block.
 func (d Dir) Open(ctx context.Context, c backend.Config, block *config.Backend) (backend.Backend, diag.List) {
 	b, ds := d.Backends.Open(ctx, c)
 	if block != nil && len(ds) > 0 {
-		if k, unknown := d.Backends.Kind(block.Type); !unknown.HasErrors() {
-			ds = configure.Locate(slices.Clone(ds), k.Schema, block.Body, &block.At)
-		}
+		ds = d.Locate(ds, block)
 	}
 	return b, ds
 }

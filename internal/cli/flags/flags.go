@@ -56,6 +56,7 @@ type State struct {
 	Lock
 	Path, Out, Backup string
 	Journal           string // where the journal of an apply is kept
+	IgnoreVersion     bool   // the workspace may be made for another version of the language
 }
 
 // PathFlag is -state.
@@ -68,6 +69,11 @@ func (s *State) JournalFlag() command.Flag {
 	s.Journal = "file"
 	return command.Text(&s.Journal, "journal", "file", "Where the journal of the run is kept: \"file\" on this machine, or \"store\" beside the state too, so that a run on another machine can go on where this one was cut off.").
 		Among("file", "store").Variables("TERRACE_JOURNAL")
+}
+
+// VersionFlag is -ignore-remote-version.
+func (s *State) VersionFlag() command.Flag {
+	return command.Bool(&s.IgnoreVersion, "ignore-remote-version", "Go on though the language version of a remote workspace is another one.")
 }
 
 // WriteFlags are -backup and -state-out.

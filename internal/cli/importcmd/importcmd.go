@@ -29,7 +29,6 @@ type options struct {
 	input       bool
 	parallelism int
 	config      string
-	remote      bool
 }
 
 // Command declares import.
@@ -64,7 +63,7 @@ the same as a part of a plan.`,
 				command.Int(&o.parallelism, "parallelism", "n", "How many operations run at the same time. Defaults to 10."))
 			fs = append(append(fs, flags.Vars(&o.vars)...), o.state.PathFlag())
 			fs = append(append(fs, o.state.WriteFlags()...), o.json.Flags()...)
-			fs = append(fs, command.Bool(&o.remote, "ignore-remote-version", "Go on though the language version of a remote workspace is another one."))
+			fs = append(fs, o.state.VersionFlag())
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) != 2 {
 					return c.UsageError("Invalid number of arguments", "The import command expects two arguments")

@@ -27,7 +27,7 @@ import (
 // the configuration, and moves state where the user wants it.
 func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag.List {
 	in := workdir.Init{
-		Block: root.Backend, Options: i.o.backendConfig, Reconfigure: i.o.reconfigure, Migrate: i.o.migrate,
+		Block: root.Backend, Options: i.o.backendConfig, Reconfigure: i.o.reconfigure, Migrate: i.o.migrate, Force: i.o.forceCopy,
 		Read: func(name string) (*source.File, error) {
 			src, err := os.ReadFile(i.Path(name))
 			f := &source.File{Path: name, Bytes: src, Layer: &source.Layer{Kind: source.BackendFile}}
@@ -64,6 +64,15 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	to, more := project.OpenBackend(ctx, i.Call, out.Config, root.Backend, enc)
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
+	}
+	if b, ok := to.Opened.(backend.Initializer); ok {
+		if err := b.Initialize(ctx); err != nil {
+			more := backend.Message("Failed to initialize the backend", "", err)
+			if root.Backend != nil {
+				more = dir.Locate(more, root.Backend)
+			}
+			return append(ds, more...)
+		}
 	}
 	var m migrate.Migration
 	var moved migrate.Result
@@ -107,7 +116,7 @@ func (i *initializer) sayConfigured(out *workdir.Outcome) {
 			i.Report.Human.Good("Successfully unset the backend.")
 		}
 		i.Report.Say(" " + view.Product + " will now operate locally.\n")
-	case out.Write:
+	case out.Write && !i.cloud:
 		i.Report.Human.Say("\n")
 		i.Report.Human.Good(fmt.Sprintf("Successfully configured the backend %q!", out.Config.Type))
 		i.Report.Say(" " + view.Product + " will automatically\nuse this backend unless the backend configuration changes.\n")
@@ -124,15 +133,19 @@ func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *p
 	if ds.HasErrors() {
 		return migrate.Migration{}, ds
 	}
-	options, codec := project.StoreOptions(i.Call, to, flags.State{}), to.Encryption.State(ctx).Codec()
+	options, codec := project.StoreOptions(i.Call, to, flags.State{IgnoreVersion: i.o.ignoreVersion}), to.Encryption.State(ctx).Codec()
 	m := migrate.Migration{
-		From: migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: options, Codec: codec}, To: migrate.Side{Type: out.Config.Type, Backend: to.Opened, Options: options, Codec: codec},
+		From:    migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: options, Codec: codec},
+		To:      migrate.Side{Type: out.Config.Type, Backend: to.Opened, Options: options, Codec: codec},
 		Current: current, Dir: i.KeepDir(), Temp: i.Env.Get("TMPDIR"), Force: i.o.forceCopy, Timeout: i.o.lock.Timeout,
 	}
 	if i.o.lock.On {
 		m.Lock = &store.LockInfo{Who: i.User() + "@" + i.Host(), Version: statefile.Version, Created: i.Now()}
 	}
 	if i.Prompt.May(i.o.input) {
+		m.Choose = func(ctx context.Context, q migrate.Question) (string, error) {
+			return i.Prompt.Ask(ctx, prompt.Question{Title: q.Title, Text: q.Text})
+		}
 		m.Ask = func(ctx context.Context, q migrate.Question) (bool, error) {
 			answer, err := i.Prompt.Ask(ctx, prompt.Question{Title: q.Title, Text: q.Text})
 			return answer == "yes", err
@@ -149,16 +162,25 @@ func (i *initializer) askArgument(ctx context.Context, name, description string)
 // checkWorkspace holds that the selected workspace is there, and lets the user select
 // another if it is not.
 func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag.List {
-	if i.Env.Get("TF_WORKSPACE") != "" {
+	named := !backend.HasDefault(b.Opened)
+	set := i.Env.Get("TF_WORKSPACE")
+	if set != "" && !named {
 		return nil
 	}
 	current, ds := project.WorkspaceName(i.Call)
-	if ds.HasErrors() || current == store.Default {
+	if ds.HasErrors() || current == store.Default && !named {
 		return ds
 	}
-	names, ds := backend.Workspaces{Backend: b.Opened}.List(ctx)
+	all := backend.Workspaces{Backend: b.Opened}
+	names, ds := all.List(ctx)
 	if ds.HasErrors() || slices.Contains(names, current) {
 		return ds
+	}
+	if set != "" { // one that is named and missing is created, as automation needs it
+		return append(ds, all.Create(ctx, set)...)
+	}
+	if len(names) == 0 && named {
+		return append(ds, i.firstWorkspace(ctx, all)...)
 	}
 	if len(names) == 1 {
 		return append(ds, project.SelectWorkspace(i.Call, names[0])...)
@@ -179,6 +201,21 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag
 		return append(ds, diag.Errorf(nil, "No workspace selected", "A number from 1 to %d is needed.", len(names))...)
 	}
 	return append(ds, project.SelectWorkspace(i.Call, names[n-1])...)
+}
+
+// firstWorkspace creates and selects a workspace where there is none.
+func (i *initializer) firstWorkspace(ctx context.Context, all backend.Workspaces) diag.List {
+	if !i.Prompt.May(i.o.input) {
+		return diag.Errorf(nil, "No workspaces", "There are no workspaces with these tags, and %s was asked not to ask questions. Set TF_WORKSPACE to the name of one to create, or run \"%s workspace new NAME\".", view.Product, view.Program)
+	}
+	name, err := i.Prompt.Ask(ctx, prompt.Question{Title: "No workspaces found", Text: "There are no workspaces with these tags.\nEnter the name of one to create."})
+	if err != nil {
+		return diag.Errorf(nil, "No workspace selected", "Nobody named one: %s. Create one with \""+view.Program+" workspace new NAME\".", err)
+	}
+	if ds := all.Create(ctx, name); ds.HasErrors() {
+		return ds
+	}
+	return project.SelectWorkspace(i.Call, name)
 }
 
 // loadForBackend loads the project though modules may not be installed yet:

@@ -39,7 +39,7 @@ never deletes configuration or state.`,
 		},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &initOptions{input: true, backendOn: true, get: true}
-			cloud, ignoreVersion := true, false
+			cloud := true
 			fs := command.Flags{
 				command.Bool(&o.backendOn, "backend", "Leave the backend as it was initialized before. Alias: -cloud=false."),
 				command.Bool(&cloud, "cloud", "").Hide(),
@@ -59,7 +59,7 @@ never deletes configuration or state.`,
 				command.Text(&o.lockfile, "lockfile", "readonly", "Fail where the dependency lock file would have to change."),
 				command.Bool(&o.lockModules, "lock-modules", "Pin remote modules in the dependency lock file, and keep them pinned from now on."))
 			fs = append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...)
-			fs = append(fs, flags.TestDirectory(&o.testDir).Hide(), command.Bool(&ignoreVersion, "ignore-remote-version", "").Hide())
+			fs = append(fs, flags.TestDirectory(&o.testDir).Hide(), command.Bool(&o.ignoreVersion, "ignore-remote-version", "").Hide())
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.json.Use(c.Report) {
 					return 1
@@ -100,6 +100,7 @@ type initOptions struct {
 	forceCopy     bool
 	reconfigure   bool
 	migrate       bool
+	ignoreVersion bool
 	testDir       string
 }
 
@@ -124,11 +125,15 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 	}
 	c.Report.Tell(ds)
 	c.Report.Human.Say("\n")
-	c.Report.Human.Good(view.Product + " has been successfully initialized!")
+	done := view.Product + " has been successfully initialized!"
+	if i.cloud {
+		done = "Cloud backend has been successfully initialized!"
+	}
+	c.Report.Human.Good(done)
 	c.Report.Human.Say("\n")
-	c.Report.Stream.Log(view.Product + " has been successfully initialized!")
+	c.Report.Stream.Log(done)
 	if !c.Report.Automated() {
-		sayNext(c)
+		i.sayNext()
 	}
 	return 0
 }
@@ -151,9 +156,14 @@ func Quietly(ctx context.Context, c *command.Call, q Quiet) diag.List {
 	return ds
 }
 
-func sayNext(c *command.Call) {
+func (i *initializer) sayNext() {
+	c := i.Call
 	text := "You may now begin working with " + view.Product + ". Try running \"" + view.Program + " plan\" to see\nany changes that are required for your infrastructure. All " + view.Product + " commands\nshould now work.\n\n" +
 		"If you ever set or change modules or backend configuration for " + view.Product + ",\nrerun this command to reinitialize your working directory. If you forget, other\ncommands will detect it and remind you to do so if necessary.\n"
+	if i.cloud {
+		text = "You may now begin working with cloud backend. Try running \"" + view.Program + " plan\" to\nsee any changes that are required for your infrastructure.\n\n" +
+			"If you ever set or change modules or " + view.Product + " Settings, run \"" + view.Program + " init\"\nagain to reinitialize your working directory.\n"
+	}
 	c.Report.Human.Say("\n" + text)
 	c.Report.Stream.Log(strings.Join(strings.Fields(text), " "))
 }
@@ -165,6 +175,7 @@ type initializer struct {
 	project *project.Project
 	sources *engine.Sources // of the working folder, each read once for all steps
 	tests   []*testfile.File
+	cloud   bool // the state is kept as a cloud block says
 }
 
 // run does the steps in their order: configuration, backend, modules, providers.
@@ -180,7 +191,15 @@ func (i *initializer) run(ctx context.Context) diag.List {
 	}
 	ds, more := nil, diag.List(nil)
 	if i.o.backendOn {
-		i.Report.Say("\nInitializing the backend...\n")
+		if b := root.Backend; b != nil {
+			k, unknown := project.FolderOf(i.Call).Backends.Kind(b.Type)
+			i.cloud = !unknown.HasErrors() && k.Settings
+		}
+		if i.cloud {
+			i.Report.Say("\nInitializing cloud backend...\n")
+		} else {
+			i.Report.Say("\nInitializing the backend...\n")
+		}
 		if more = i.initBackend(ctx, root); more.HasErrors() {
 			return more
 		}

@@ -2,6 +2,8 @@ package project
 
 import (
 	"context"
+	"net/url"
+	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/config"
@@ -16,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/encryption"
+	"github.com/terrace-iac/terrace/internal/registry"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/transfer"
 	"github.com/terrace-iac/terrace/state"
@@ -30,18 +33,31 @@ const connections = 32
 
 // NewBackends makes the backends of a process.
 func NewBackends(c *command.Call) *backend.Set {
+	ask := sync.OnceValues(func() (*registry.Client, error) {
+		cfg, ds := Settings(c)
+		if ds.HasErrors() {
+			return nil, ds.Err()
+		}
+		return RegistryClient(c, cfg), nil
+	})
 	tr := transfer.Transport(c.Env)
 	tr.MaxConnsPerHost, tr.MaxIdleConnsPerHost = connections, connections
 	return backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{
 		Env: c.Env, Dir: c.Launch, Home: c.Home(), Who: c.User() + "@" + c.Host(),
 		Now: c.Now, Sleep: pause, Run: c.Run, Transport: tr, Version: statefile.Version,
-		Token: func(_ context.Context, host string) (string, error) {
-			cfg, ds := Settings(c)
-			if ds.HasErrors() {
-				return "", ds.Err()
+		Token: func(ctx context.Context, host string) (string, error) {
+			r, err := ask()
+			if err != nil {
+				return "", err
 			}
-			token, _ := cfg.Token(host)
-			return token, nil
+			return r.Token(ctx, host)
+		},
+		Service: func(ctx context.Context, host, service string) (*url.URL, error) {
+			r, err := ask()
+			if err != nil {
+				return nil, err
+			}
+			return r.Service(ctx, host, service, "the service "+service)
 		},
 		Shared: new(backend.Shared),
 	})
@@ -116,7 +132,7 @@ func LocalFile(ctx context.Context, c *command.Call, enc *encryption.Config) (*P
 func StoreOptions(c *command.Call, b *Place, f flags.State) backend.StoreOptions {
 	return backend.StoreOptions{
 		StatePath: f.Path, OutPath: f.Out, BackupPath: f.Backup, Waiting: func(l *store.LockInfo) { lockedBy(c, l) },
-		Sealer: b.Encryption.State(c.Report.Context).Sealer(),
+		Sealer: b.Encryption.State(c.Report.Context).Sealer(), IgnoreVersion: f.IgnoreVersion,
 	}
 }
 

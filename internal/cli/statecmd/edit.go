@@ -203,7 +203,7 @@ refused unless -force is given.`,
 			o, force := &common{}, false
 			fs := append(append(command.Flags{command.Bool(&force, "force", "Write the state whatever is there.")}, o.state.Lock.Flags()...), flags.Vars(&o.vars)...)
 			fs = append(fs, o.json.Flags()...)
-			fs = append(fs, command.Bool(&o.remote, "ignore-remote-version", "Go on though the language version of a remote workspace is another one."))
+			fs = append(fs, o.state.VersionFlag())
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) != 1 {
 					return c.UsageError("Invalid number of arguments", "Exactly one argument expected")

@@ -40,10 +40,9 @@ kept where the state is a file.`,
 
 // common are the flags that all of these commands have.
 type common struct {
-	state  flags.State
-	vars   []vars.Flag
-	json   flags.JSON
-	remote bool // -ignore-remote-version
+	state flags.State
+	vars  []vars.Flag
+	json  flags.JSON
 }
 
 func (o *common) reading() command.Flags {
@@ -54,7 +53,7 @@ func (o *common) writing() command.Flags {
 	fs := append(o.state.Lock.Flags(), o.reading()...)
 	return append(fs,
 		command.Text(&o.state.Backup, "backup", "path", "Where to back up the existing state file before it changes.").Completes(command.Files),
-		command.Bool(&o.remote, "ignore-remote-version", "Go on though the language version of a remote workspace is another one."))
+		o.state.VersionFlag())
 }
 
 // open opens the state that the flags name.

@@ -1,0 +1,338 @@
+package tfe
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+// An object is the state of one workspace. The service takes a new state only from who
+// holds the lock; a writer without one takes it for the moment.
+type object struct {
+	b          *Backend
+	name       string // at the service
+	anyVersion bool   // -ignore-remote-version
+
+	mu     sync.Mutex
+	reason string // of the lock of this process; "" without one
+	told   bool   // the service tells the reason of a lock, so another one is another lock
+	broken bool   // the last upload failed, so the lock stays
+}
+
+func decode(body []byte) (resource, error) {
+	var doc struct{ Data resource }
+	if err := json.Unmarshal(body, &doc); err != nil {
+		return resource{}, errors.New("the answer is not a document of the expected form")
+	}
+	return doc.Data, nil
+}
+
+// A version is a state version.
+type version struct {
+	ID         string
+	Serial     uint64
+	Status     string
+	Download   string `json:"hosted-state-download-url"`
+	Upload     string `json:"hosted-state-upload-url"`
+	UploadJSON string `json:"hosted-json-state-upload-url"`
+}
+
+func versionOf(r resource) (*version, error) {
+	v := &version{}
+	err := r.attributes(v)
+	v.ID = r.ID
+	return v, err
+}
+
+// current is the present version, nil if there is no state.
+func (o *object) current(ctx context.Context, w *Workspace) (*version, error) {
+	r, _, err := o.b.document(ctx, call{method: "GET", path: at("workspaces", w.ID, "current-state-version")})
+	if IsStatus(err, http.StatusNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, o.b.explain(err)
+	}
+	v, err := versionOf(r)
+	return v, o.b.explain(err)
+}
+
+// Read implements backend.Object. A workspace that is not there has no state.
+func (o *object) Read(ctx context.Context) (backend.Payload, error) {
+	w, err := o.b.find(ctx, o.name, false)
+	if err == errNoSuchWorkspace {
+		return backend.Payload{}, nil
+	}
+	if err != nil {
+		return backend.Payload{}, err
+	}
+	v, err := o.current(ctx, w)
+	if err != nil || v == nil {
+		return backend.Payload{}, err
+	}
+	if v.Download == "" {
+		return backend.Payload{}, &backend.Error{Answer: o.b.Host + ": the token may see the workspace and not its state", Argument: "token", Advice: "Ask for the permission to read state versions."}
+	}
+	resp, err := o.b.blob(ctx, "GET", v.Download, nil)
+	if err != nil {
+		return backend.Payload{}, o.b.explain(err)
+	}
+	if len(resp.Body) == 0 {
+		return backend.Payload{}, &backend.Error{Answer: fmt.Sprintf("%s: the state version %s is there, and its content is empty", o.b.Host, v.ID), Advice: "An upload may have failed; the service keeps the versions before it."}
+	}
+	return backend.Payload{Data: resp.Body, Version: v.ID}, nil
+}
+
+// facts is what the service wants to know of a state beside its bytes.
+type facts struct {
+	Serial    uint64                     `json:"serial"`
+	Lineage   string                     `json:"lineage"`
+	Outputs   map[string]json.RawMessage `json:"outputs"`
+	Encrypted json.RawMessage            `json:"encrypted_data"`
+}
+
+// Write implements backend.Object.
+func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
+	var f facts
+	if err := json.Unmarshal(data, &f); err != nil {
+		return "", &backend.Error{Answer: "a state that is not JSON cannot be kept by this service"}
+	}
+	w, err := o.workspace(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	if lock != "" {
+		o.mu.Lock()
+		gone := o.lost(w)
+		o.mu.Unlock()
+		if gone {
+			return "", &backend.Error{Answer: "the lock of the workspace is gone", Err: backend.ErrLockLost}
+		}
+	} else {
+		unlock, err := o.moment(ctx, w)
+		if err != nil {
+			return "", err
+		}
+		defer unlock()
+	}
+	now, err := o.current(ctx, w)
+	if err != nil {
+		return "", err
+	}
+	have := ""
+	if now != nil {
+		have = now.ID
+	}
+	if !prior.Unknown && (prior.Absent != (now == nil) || prior.Version != "" && prior.Version != have) {
+		return "", &backend.Error{Answer: "the workspace has another state version", Err: backend.ErrChanged}
+	}
+	// What is replaced is known by now, so a serial that goes back is meant.
+	id, err := o.upload(ctx, w, data, f, now != nil && (prior.Unknown || f.Serial <= now.Serial))
+	o.mu.Lock()
+	o.broken = err != nil && lock != ""
+	o.mu.Unlock()
+	if IsStatus(err, http.StatusConflict) && lock != "" {
+		again, found := o.b.find(ctx, o.name, false)
+		o.mu.Lock()
+		gone := found == nil && o.lost(again)
+		o.mu.Unlock()
+		if gone {
+			return "", &backend.Error{Answer: "the lock of the workspace is gone", Err: backend.ErrLockLost}
+		}
+	}
+	return id, o.b.explain(err)
+}
+
+// lost reports whether a workspace does not have the lock of this process any more.
+func (o *object) lost(w *Workspace) bool {
+	return !w.Locked || o.told && w.LockedReason != o.reason
+}
+
+// upload makes a state version and sends its content.
+func (o *object) upload(ctx context.Context, w *Workspace, data []byte, f facts, force bool) (string, error) {
+	sum := md5.Sum(data)
+	attributes := map[string]any{"serial": f.Serial, "lineage": f.Lineage, "md5": hex.EncodeToString(sum[:]), "force": force}
+	if len(f.Encrypted) == 0 { // outputs of encrypted states would be there in the clear
+		outputs, err := json.Marshal(f.Outputs)
+		if err != nil {
+			return "", err
+		}
+		if len(f.Outputs) > 0 {
+			attributes["json-state-outputs"] = base64.StdEncoding.EncodeToString(outputs)
+		}
+	}
+	new := sending{Type: "state-versions", Attributes: attributes}
+	if run := o.b.s.Env.Get("TFE_RUN_ID"); run != "" {
+		new.Relationships = map[string]sendingRefs{"run": {ref{run, "runs"}}}
+	}
+	make := call{method: "POST", path: at("workspaces", w.ID, "state-versions"), body: document{new}}
+	r, _, err := o.b.document(ctx, make)
+	if wants(err) { // a service that has no uploads
+		attributes["state"] = base64.StdEncoding.EncodeToString(data)
+		r, _, err = o.b.document(ctx, make)
+	}
+	if err != nil {
+		return "", err
+	}
+	v, err := versionOf(r)
+	if err != nil || attributes["state"] != nil {
+		return v.ID, err
+	}
+	if v.Upload == "" {
+		return "", errors.New("the service gave no address to upload the state to")
+	}
+	_, err = o.b.blob(ctx, "PUT", v.Upload, data)
+	return v.ID, err
+}
+
+// wants reports whether an answer asks for the state in the request itself.
+func wants(err error) bool {
+	var e *StatusError
+	if !errors.As(err, &e) || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
+		return false
+	}
+	return strings.Contains(strings.ToLower(e.Detail+e.Title), "state") && strings.Contains(strings.ToLower(e.Detail+e.Title), "missing") || strings.Contains(e.Detail, "param is missing")
+}
+
+// workspace reads the workspace, and creates it if it is missing.
+func (o *object) workspace(ctx context.Context, create bool) (*Workspace, error) {
+	w, err := o.b.find(ctx, o.name, true)
+	if err == errNoSuchWorkspace && create {
+		return o.b.create(ctx, o.name)
+	}
+	return w, err
+}
+
+// check refuses a workspace of another version, unless its version means nothing since
+// everything runs here.
+func (o *object) check(w *Workspace, operation string) error {
+	if o.anyVersion || w.ExecutionMode == "local" || operation == "OperationTypePlan" || operation == "OperationTypeApply" || operation == "OperationTypeRefresh" || compatible(o.b.s.Version, w.TerraformVersion) {
+		return nil
+	}
+	return &backend.Error{
+		Argument: "workspaces", Summary: "Incompatible version of the workspace",
+		Answer: fmt.Sprintf("the workspace %s/%s works with version %s, and this is %s; its runs may not be able to use the state any more", o.b.Organization, o.name, w.TerraformVersion, o.b.s.Version),
+		Advice: "Change the version of the workspace, or add -ignore-remote-version if you know that it does no harm.",
+	}
+}
+
+// Lock implements backend.Object.
+func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) {
+	w, err := o.workspace(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	if err := o.check(w, info.Operation); err != nil {
+		return "", err
+	}
+	if w.Locked {
+		return "", &backend.LockedError{Holder: w.holder(o.b)}
+	}
+	text := reason(info)
+	told, err := o.lock(ctx, w, text)
+	switch {
+	case IsStatus(err, http.StatusConflict):
+		again, err := o.b.find(ctx, o.name, true)
+		if err != nil {
+			return "", err
+		}
+		return "", &backend.LockedError{Holder: again.holder(o.b), Again: !again.Locked}
+	case err != nil:
+		out := o.b.explain(err)
+		if e, ok := out.(*backend.Error); ok && IsStatus(err, http.StatusNotFound) {
+			e.Advice = "The token may read the workspace and not lock it: ask for the permission to write state."
+		}
+		return "", out
+	}
+	o.mu.Lock()
+	o.reason, o.told, o.broken = text, told, false
+	o.mu.Unlock()
+	return o.b.lockID(o.name), nil
+}
+
+// lock asks once. A request whose answer was lost has locked if the reason is ours.
+func (o *object) lock(ctx context.Context, w *Workspace, text string) (told bool, err error) {
+	r, _, err := o.b.document(ctx, call{method: "POST", path: at("workspaces", w.ID, "actions", "lock"), body: map[string]any{"reason": text}})
+	if err == nil {
+		now, err := workspaceOf(r, nil)
+		return err == nil && now.LockedReason == text, nil
+	}
+	var status *StatusError
+	if !errors.As(err, &status) && ctx.Err() == nil {
+		if again, found := o.b.find(ctx, o.name, false); found == nil && again.Locked && again.LockedReason == text {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// moment takes the lock for one write of somebody who wants none.
+func (o *object) moment(ctx context.Context, w *Workspace) (func(), error) {
+	text := reason(store.LockInfo{ID: store.NewID(), Who: o.b.s.Who, Operation: "write", Created: o.b.s.Now()})
+	for try := 0; ; try++ {
+		_, err := o.lock(ctx, w, text)
+		switch {
+		case err == nil:
+			return func() {
+				_, _ = o.b.send(context.WithoutCancel(ctx), call{method: "POST", path: at("workspaces", w.ID, "actions", "unlock")})
+			}, nil
+		case !IsStatus(err, http.StatusConflict):
+			return nil, o.b.explain(err)
+		}
+		if try == 40 || o.b.s.Sleep(ctx, 250*time.Millisecond) != nil {
+			return nil, &backend.Error{Answer: "the workspace is locked, and the service takes states only from who has the lock", Err: err}
+		}
+	}
+}
+
+// Unlock implements backend.Object. After an upload that failed the lock stays, so that
+// nobody goes on from the state before.
+func (o *object) Unlock(ctx context.Context, id string) error {
+	if id != o.b.lockID(o.name) {
+		return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the workspace, %q", id, o.b.lockID(o.name))}
+	}
+	w, err := o.b.find(ctx, o.name, true)
+	if err == errNoSuchWorkspace {
+		return &backend.Error{Answer: fmt.Sprintf("there is no workspace %q, so there is nothing to release", o.name), Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	ours, broken, gone := o.reason != "", o.broken, w.Locked && o.lost(w)
+	o.mu.Unlock()
+	action := "force-unlock"
+	if ours {
+		switch {
+		case broken:
+			return &backend.Error{Answer: "the state could not be uploaded, so the workspace was left locked", Advice: "Bring the state in with \"state push errored.tfstate\" first."}
+		case gone:
+			return &backend.Error{Answer: "the lock was taken over by " + backend.Describe(w.holder(o.b))}
+		}
+		action = "unlock"
+	}
+	_, err = o.b.send(ctx, call{method: "POST", path: at("workspaces", w.ID, "actions", action)})
+	if err != nil {
+		if again, found := o.b.find(ctx, o.name, false); found == nil && !again.Locked && w.Locked {
+			err = nil // an answer was lost
+		}
+	}
+	if IsStatus(err, http.StatusConflict) {
+		return &backend.Error{Answer: "the workspace is not locked, or its lock cannot be released by this token: " + err.Error(), Err: err}
+	}
+	o.mu.Lock()
+	o.reason = ""
+	o.mu.Unlock()
+	return o.b.explain(err)
+}
