@@ -166,6 +166,7 @@ type Plan struct {
 	Prior     *state.State // after moves and refresh; what apply starts from
 	PrevRun   *state.State // as it was found in the store
 	Relevant  []RelevantAttr
+	Transfers []Transfer // moves between this state and those of other units, which come first
 	Reads     Reads
 	Readings  []Reading // by address, where they were asked for; never saved
 	Timestamp time.Time
@@ -192,6 +193,15 @@ type RelevantAttr struct {
 
 // Counts says how many objects of each kind the plan changes, as the summary line has it.
 type Counts struct{ Add, Change, Destroy, Import, Forget int }
+
+// A Transfer is an object that moves from the state of one unit into that of another. What
+// the plan starts from shows it as done.
+type Transfer struct {
+	Addr  addr.Instance // in this state
+	Unit  string        // the other one
+	Other addr.Instance // in the other's state
+	Out   bool          // it leaves this state
+}
 
 // Counts counts the plan's changes.
 func (p *Plan) Counts() Counts {
@@ -226,7 +236,7 @@ func (p *Plan) Counts() Counts {
 // HasChanges reports whether applying the plan would do anything: to objects,
 // to outputs, or to addresses in state. What is put off counts.
 func (p *Plan) HasChanges() bool {
-	if len(p.Deferred) > 0 {
+	if len(p.Deferred)+len(p.Transfers) > 0 {
 		return true
 	}
 	for _, c := range p.Changes {

@@ -176,7 +176,8 @@ const floors = `
 	internal/estate/report, internal/planfile, internal/state/journal < internal/estate/saved;
 	internal/estate/discovery < internal/estate/outputs;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states < internal/estate/check;
-	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials,
+	internal/refactoring, internal/stateedit, plan, hclnative < internal/estate/moves;
+	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/moves, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials,
 	  internal/readlog
 	< internal/estate/run;
 	internal/estate/check, internal/estate/run < internal/estate;
@@ -184,7 +185,7 @@ const floors = `
 	internal/digraph < internal/planhtml;
 	internal/telemetry, internal/cli/view, internal/sys, config < internal/cli/report, internal/cli/interrupt;
 	internal/cli/report < internal/cli/prompt;
-	engine, internal/backend, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
+	engine, internal/backend, internal/state/statemgr, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
 	internal/cli/command, internal/cli/vars < internal/cli/flags;
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -30,6 +31,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
+	"github.com/terrace-iac/terrace/internal/estate/moves"
 	"github.com/terrace-iac/terrace/internal/estate/outputs"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/run"
@@ -285,7 +287,23 @@ func (e *Estate) renew() *run.Runner {
 		}
 	}
 	r.Loader = e.loader
+	r.PlaceOf = e.placeOf
+	r.Moves = sync.OnceValues(func() ([]*moves.Move, diag.List) {
+		return moves.Load(moves.Find(e.o.Discovery.Root), e.loader.Sources())
+	})
 	return &r
+}
+
+// placeOf is where the state of a unit is, which may be no part of the estate.
+func (e *Estate) placeOf(ctx context.Context, id string) (states.Place, diag.List) {
+	u := e.Found.ByID(id)
+	if u == nil {
+		var ds diag.List
+		if u, ds = e.reader.Outside(e.loader.Task(ctx), id, source.Range{}); u == nil {
+			return states.Place{}, ds
+		}
+	}
+	return e.place(ctx, u)
 }
 
 // NotRun are the results of a run that did not begin, by name. Of units, those have

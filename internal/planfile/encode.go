@@ -55,6 +55,13 @@ func encodePlan(p *plan.Plan, b Backend) ([]byte, error) {
 	for _, n := range []int{p.Reads.Objects, p.Reads.Spared, p.Reads.Recent, p.Reads.Data, p.Reads.Kept} {
 		e.int(n)
 	}
+	e.int(len(p.Transfers))
+	for _, t := range p.Transfers {
+		e.instance(t.Addr)
+		e.str(t.Unit)
+		e.instance(t.Other)
+		e.bool(t.Out)
+	}
 	return e.buf, e.err
 }
 
@@ -322,6 +329,9 @@ func decodePlan(src []byte) (*plan.Plan, Backend, error) {
 	for _, n := range []*int{&p.Reads.Objects, &p.Reads.Spared, &p.Reads.Recent, &p.Reads.Data, &p.Reads.Kept} {
 		*n = d.int(math.MaxInt32)
 	}
+	p.Transfers = list(d, func() plan.Transfer {
+		return plan.Transfer{Addr: d.instance(), Unit: d.str(), Other: d.instance(), Out: d.bool()}
+	})
 	if d.err == nil && len(d.buf) > 0 {
 		d.fail(errTorn)
 	}

@@ -56,7 +56,7 @@ func sample() *File {
 				{Addr: b, Prev: b, Deposed: "12345678", Provider: builtin, Op: plan.Delete, Before: obj, After: cty.NullVal(obj.Type())},
 			},
 			Drift: []*plan.Change{{Addr: a, Prev: a, Op: plan.Delete, Before: obj, After: cty.NullVal(obj.Type())}},
-			Reads: plan.Reads{Objects: 7, Spared: 5, Recent: 1, Data: 3, Kept: 2}, Deferred: []*plan.Deferred{{Addr: "module.x", Reason: plan.InstancesUnknown, At: source.Range{Filename: "main.tf", Start: hcl.Pos{Line: 2, Column: 3, Byte: 9}, End: hcl.Pos{Line: 2, Column: 5, Byte: 11}}, Variables: []string{"a", "b"}}},
+			Reads: plan.Reads{Objects: 7, Spared: 5, Recent: 1, Data: 3, Kept: 2}, Transfers: []plan.Transfer{{Addr: addr.Instance{Resource: addr.Resource{Type: "t", Name: "n"}}, Unit: "../db", Other: addr.Instance{Resource: addr.Resource{Type: "t", Name: "m"}, Key: addr.Int(2)}, Out: true}}, Deferred: []*plan.Deferred{{Addr: "module.x", Reason: plan.InstancesUnknown, At: source.Range{Filename: "main.tf", Start: hcl.Pos{Line: 2, Column: 3, Byte: 9}, End: hcl.Pos{Line: 2, Column: 5, Byte: 11}}, Variables: []string{"a", "b"}}},
 			Outputs: []*plan.OutputChange{{Name: "o", Op: plan.Create, Before: cty.NullVal(cty.DynamicPseudoType), After: s("x"), AfterSensitive: true, Deprecated: "d"}},
 			Actions: []plan.Action{{Kind: plan.StepUpdate, Change: 0}, {Kind: plan.StepJoin, Change: -1, Needs: []int{0}}, {Kind: plan.StepDeleteDeposed, Change: 1, Needs: []int{0, 1}}},
 			Checks:  []state.CheckResult{{Kind: state.CheckBlock, Addr: "check.c", Status: state.CheckFail, Objects: []state.CheckObject{{Addr: "check.c", Status: state.CheckFail, Failures: []string{"f"}}}}, {Kind: state.CheckOutput, Addr: "output.o", Status: state.CheckPass}},

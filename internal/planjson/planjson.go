@@ -83,6 +83,19 @@ func Plan(in Input) ([]byte, error) {
 	w.str(p.Timestamp.UTC().Format("2006-01-02T15:04:05Z"))
 	w.name("errored")
 	w.bool(p.Errored)
+	if len(p.Transfers) > 0 {
+		w.name("state_moves")
+		w.begin('[')
+		for _, t := range p.Transfers {
+			w.begin('{')
+			for _, m := range [][2]string{{"address", t.Addr.String()}, {"direction", map[bool]string{true: "to", false: "from"}[t.Out]}, {"unit", t.Unit}, {"other_address", t.Other.String()}} {
+				w.name(m[0])
+				w.str(m[1])
+			}
+			w.end('}')
+		}
+		w.end(']')
+	}
 	if n := p.Reads; n != (plan.Reads{}) {
 		w.name("refresh")
 		w.begin('{')

@@ -171,6 +171,9 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given ma
 	if given == nil {
 		given = r.Vars
 	}
+	if ds := r.transfer(ctx, p); ds.HasErrors() {
+		return r.Fail(ds)
+	}
 	r.held.Started = func() {
 		r.Report.Applying()
 		r.tellImports(p)

@@ -60,6 +60,9 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 	if more = p.SelectProviders(ctx, r.held.Current(), f.Plan.Prior); more.HasErrors() {
 		return c.Fail(append(ds, more...))
 	}
+	if _, more := r.moved(ctx); more.HasErrors() {
+		return c.Fail(append(ds, more...))
+	}
 	r.pending = append(ds, more...)
 	if f.Plan.PrevRun == f.Plan.Prior {
 		f.Plan.Prior = r.Translate(f.Plan.Prior)

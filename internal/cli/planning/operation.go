@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -16,7 +17,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // Flags are what plan, apply, destroy and refresh share.
@@ -173,6 +176,9 @@ type run struct {
 	backend *project.Place
 	held    *project.StateSession
 	pending diag.List // warnings that are told when the work is done
+
+	transfers []plan.Transfer // moves between units that come first
+	expected  *state.State    // the state when they are made
 }
 
 // start loads configuration and state for an operation. With errors the run is
@@ -226,11 +232,43 @@ func noConfiguration(name string) diag.List {
 
 // make makes the plan.
 func (r *run) make(ctx context.Context) (*plan.Plan, diag.List) {
-	p, ds := r.Engine.Plan(ctx, r.Translate(r.held.Current()), r.options)
-	if !ds.HasErrors() {
+	prev, ds := r.moved(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	p, more := r.Engine.Plan(ctx, r.Translate(prev), r.options)
+	if p != nil {
+		p.Transfers = r.transfers
+	}
+	if ds = append(ds, more...); !ds.HasErrors() {
 		r.noteReads(p, nil)
 	}
 	return p, ds
+}
+
+// moved is the state as it will be when the moves between units are made that the unit has
+// a part in.
+func (r *run) moved(ctx context.Context) (*state.State, diag.List) {
+	r.expected = r.held.Current()
+	if r.Unit == nil || r.Unit.Moved == nil {
+		return r.expected, nil
+	}
+	var ds diag.List
+	if r.expected, r.transfers, ds = r.Unit.Moved(ctx, r.expected); len(r.transfers) == 0 || ds.HasErrors() {
+		return r.expected, ds
+	}
+	return r.expected, append(ds, r.SelectProviders(ctx, r.expected)...)
+}
+
+// transfer makes the moves between units that a plan was made with.
+func (r *run) transfer(ctx context.Context, p *plan.Plan) diag.List {
+	if !slices.Equal(p.Transfers, r.transfers) {
+		return diag.Errorf(nil, "Saved plan is stale", "The given plan file can no longer be applied because the moves between units that it was made with are not those that are still to be made.")
+	}
+	if len(p.Transfers) == 0 {
+		return nil
+	}
+	return r.held.Between(ctx, func(own statemgr.Options) diag.List { return r.Unit.Transfer(ctx, own) }, r.expected)
 }
 
 // flush tells the warnings that were kept.

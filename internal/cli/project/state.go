@@ -21,6 +21,7 @@ type StateSession struct {
 	*statemgr.State
 	Call    *command.Call
 	Started func() // called when an apply begins, once the state is ready for it; may be nil
+	options statemgr.Options
 }
 
 // OpenState locks and reads the state of a project.
@@ -41,7 +42,24 @@ func (p *Project) OpenState(ctx context.Context, b *Place, f flags.State, operat
 	if st == nil {
 		return nil, ds
 	}
-	return &StateSession{State: st, Call: p.Call}, ds
+	return &StateSession{State: st, Call: p.Call, options: o}, ds
+}
+
+// Between gives the state up while do takes it together with another one, and takes it
+// again. It must be then what was expected, or somebody else was there.
+func (h *StateSession) Between(ctx context.Context, do func(own statemgr.Options) diag.List, expected *state.State) diag.List {
+	ds := h.State.Release()
+	if ds = append(ds, do(h.options)...); ds.HasErrors() {
+		return ds
+	}
+	st, more := statemgr.Take(ctx, h.options)
+	if ds = append(ds, more...); st == nil {
+		return ds
+	}
+	if h.State = st; !st.Current().Equal(expected) {
+		ds = append(ds, diag.Errorf(nil, "State was changed meanwhile", "Another run has written the state since it was planned on. The moves between units were made; plan again for the rest.")...)
+	}
+	return ds
 }
 
 // slowLock is how long a lock may take without a word.

@@ -46,6 +46,10 @@ func Pieces(style Style, p *plan.Plan, schemas Schemas, reveal bool) []Piece {
 		v.driftChange(c, n)
 		take(DriftPiece, plan.NoOp)
 	}
+	for _, t := range p.Transfers {
+		v.transfer(t)
+		take(ChangePiece, plan.NoOp)
+	}
 	for _, c := range v.changes() {
 		v.change(c)
 		take(ChangePiece, c.Op)

@@ -59,6 +59,16 @@ func (v *planView) write() {
 	drift := v.drift()
 	changes := v.changes()
 	outputs := v.outputs()
+	if len(v.plan.Transfers) > 0 {
+		v.str("\n", Product, " will move objects between the states of units:\n\n")
+		for _, t := range v.plan.Transfers {
+			v.transfer(t)
+		}
+		if len(changes) == 0 && len(outputs) == 0 && !drift {
+			v.str("\nYou can apply this plan to make these moves, without changing any real\ninfrastructure.\n")
+			return
+		}
+	}
 	if len(changes) == 0 && len(outputs) == 0 {
 		v.nothing(drift)
 		return
@@ -85,6 +95,21 @@ func (v *planView) write() {
 	v.outputLines(outputs)
 	if !slices.ContainsFunc(changes, func(c *plan.Change) bool { return c.Op != plan.NoOp }) {
 		v.str("\nYou can apply this plan to save these new output values to the ", Product, "\nstate, without changing any real infrastructure.\n")
+	}
+}
+
+// transfer writes the line of a move between units.
+func (v *planView) transfer(t plan.Transfer) {
+	v.dressed(bold, "  # "+t.Addr.String())
+	switch {
+	case t.Out && t.Other == t.Addr:
+		v.str(" is moved to the unit ", t.Unit, "\n")
+	case t.Out:
+		v.str(" is moved to the unit ", t.Unit, ", as ", t.Other.String(), "\n")
+	case t.Other == t.Addr:
+		v.str(" is moved from the unit ", t.Unit, "\n")
+	default:
+		v.str(" is moved from the unit ", t.Unit, ", where it is ", t.Other.String(), "\n")
 	}
 }
 

@@ -215,6 +215,14 @@ func actionName(o plan.Op) string {
 	return o.String()
 }
 
+// streamTransfer is a move between the states of units.
+type streamTransfer struct {
+	Resource  resourceName `json:"resource"`
+	Direction string       `json:"direction"` // to or from
+	Unit      string       `json:"unit"`
+	Other     resourceName `json:"other_resource"`
+}
+
 type streamChange struct {
 	Resource         resourceName  `json:"resource"`
 	PreviousResource *resourceName `json:"previous_resource,omitempty"`
@@ -261,7 +269,18 @@ func (s *Stream) Plan(p *plan.Plan) {
 
 // Changes writes a line for each thing that is to be changed.
 func (s *Stream) Changes(p *plan.Plan) {
-	if s == nil || p.Mode == plan.RefreshOnly {
+	if s == nil {
+		return
+	}
+	for _, t := range p.Transfers {
+		other, text := nameOf(t.Other), ": Plan to move from the unit "
+		move := streamTransfer{Resource: nameOf(t.Addr), Unit: t.Unit, Other: other, Direction: "from"}
+		if t.Out {
+			move.Direction, text = "to", ": Plan to move to the unit "
+		}
+		s.line("info", t.Addr.String()+text+t.Unit, "planned_state_move", fields{"move": move})
+	}
+	if p.Mode == plan.RefreshOnly {
 		return
 	}
 	for _, c := range plan.Shown(p.Changes) {

@@ -32,6 +32,11 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	if ds := t.claimState(ctx, where); ds.HasErrors() {
 		return ds
 	}
+	if t.o.Op == Apply {
+		if more := t.moveFirst(ctx, where); more.HasErrors() {
+			return append(about, more...)
+		}
+	}
 	h, ds := t.take(ctx, where)
 	if ds = append(about, ds...); ds.HasErrors() {
 		return ds
@@ -43,6 +48,14 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 		}
 	}
 	prev := h.Current()
+	var transfers []plan.Transfer
+	if t.o.Op == Plan {
+		var more diag.List
+		prev, transfers, more = t.Moved(ctx, prev)
+		if ds = append(ds, more...); more.HasErrors() {
+			return ds
+		}
+	}
 	planning, s := t.phase(ctx, "plan")
 	how := engine.PlanOptions{
 		Mode: t.mode(), Variables: t.values, SkipRefresh: skip, Targets: t.o.Plans.Targets, Excludes: t.o.Plans.Excludes, Replace: t.replaced(prev),
@@ -59,6 +72,7 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 		return ds
 	}
 	t.noteReads(p, nil)
+	p.Transfers = transfers
 	t.notePlan(p, where.Encryption.Plan(ctx).PlanSealer())
 	if t.o.Op == Plan {
 		t.Made.Set(u.ID, t.planned(p))

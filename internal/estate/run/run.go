@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/credentials"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/moves"
 	"github.com/terrace-iac/terrace/internal/estate/outputs"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/retry"
@@ -59,6 +60,10 @@ type Runner struct {
 	// ShareProviders are providers whose processes units share though their working
 	// folders differ, beside those that are known not to look at theirs.
 	ShareProviders []addr.Provider
+	// Moves are the moves between units that the estate's file says, and PlaceOf where the
+	// state of a unit is that may be no part of the run.
+	Moves   func() ([]*moves.Move, diag.List)
+	PlaceOf func(ctx context.Context, id string) (states.Place, diag.List)
 	// Name is how a unit of an ID is called.
 	Name func(id string) string
 	// First leaves out warnings that were given before for the same place. It may be shared
@@ -199,6 +204,8 @@ type execution struct {
 	claims states.Claims
 
 	digests parallel.Cache[*workdir.Parsed, string] // of configurations
+
+	moving sync.Mutex // held while objects move between units
 
 	mu     sync.Mutex
 	asking []*question // turns that wait for an answer

@@ -269,11 +269,15 @@ func (t *Turn) take(ctx context.Context, where states.Place) (*statemgr.State, d
 	if t.o.Op == Apply {
 		operation = "OperationTypeApply"
 	}
-	lock := t.o.Lock
-	if t.extra.Lock != nil && lock == (arguments.Lock{}) {
-		lock = *t.extra.Lock
+	return t.States.Take(ctx, where, t.lock(), operation)
+}
+
+// lock says how the unit's state is locked.
+func (t *Turn) lock() arguments.Lock {
+	if t.extra.Lock != nil && t.o.Lock == (arguments.Lock{}) {
+		return *t.extra.Lock
 	}
-	return t.States.Take(ctx, where, lock, operation)
+	return t.o.Lock
 }
 
 // close ends the turn. It may be called whatever of it began.

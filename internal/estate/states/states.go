@@ -280,17 +280,26 @@ func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, operation 
 
 // take is Take, with the store of the state, which writes under the lock.
 func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, operation string) (*statemgr.State, store.Store, diag.List) {
-	h, ds := k.held(ctx, p)
+	h, ds := k.Options(ctx, p, l, operation)
 	if ds.HasErrors() {
 		return nil, nil, ds
+	}
+	k.reads.Add(1)
+	s, ds := statemgr.Take(ctx, h)
+	return s, h.Store, ds
+}
+
+// Options say how the state of a unit is taken, for who takes two.
+func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, operation string) (statemgr.Options, diag.List) {
+	h, ds := k.held(ctx, p)
+	if ds.HasErrors() {
+		return h, ds
 	}
 	h.Run = store.LockInfo{Operation: operation, Who: k.s.Who, Version: config.LanguageVersion, Created: k.s.Now()}
 	if !l.Off {
 		h.Lock, h.Timeout = &h.Run, l.Timeout
 	}
-	k.reads.Add(1)
-	s, ds := statemgr.Take(ctx, h)
-	return s, h.Store, ds
+	return h, ds
 }
 
 // Read reads a state as it is stored.

@@ -1,0 +1,213 @@
+// Package moves is the moves between the states of units that a file at the root of an
+// estate says, and what is still to be done of them.
+//
+// Main types: Move, one block of the file; Part, what one direction of a pair of units
+// changes. The one rule: a move is pending as long as the state that it leaves holds
+// something at its address; nothing else is remembered.
+package moves
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/hclnative"
+	"github.com/terrace-iac/terrace/internal/refactoring"
+	"github.com/terrace-iac/terrace/internal/stateedit"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// FileName is the name of the file.
+const FileName = "estate.moves.hcl"
+
+// A Move says that what is at an address in one unit is to be at an address in another.
+type Move struct {
+	From, To End
+	At       source.Range
+}
+
+// An End is one end of a move.
+type End struct {
+	Unit string // as the file has it
+	ID   string // the unit's, which is its path
+	Addr addr.Target
+}
+
+// Find is the file that is about the units in a folder: in it or the nearest above it, up
+// to the root of the repository; "" if there is none.
+func Find(dir string) string {
+	for {
+		path := filepath.Join(dir, FileName)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+		up := filepath.Dir(dir)
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || up == dir {
+			return ""
+		}
+		dir = up
+	}
+}
+
+var (
+	fileSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "move"}}}
+	moveSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{
+		{Name: "from_unit", Required: true}, {Name: "to_unit", Required: true}, {Name: "from", Required: true}, {Name: "to"},
+	}}
+)
+
+// Load reads the file; its text is added to set. Without a file there are no moves.
+func Load(path string, set *source.Set) ([]*Move, diag.List) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, diag.Errorf(nil, "Failed to read the moves between units", "%s.", err)
+	}
+	set.Add(&source.File{Path: path, Bytes: text, Layer: &source.Layer{Kind: source.Base, Name: path}})
+	file, diags := hclnative.ParseConfig(text, path)
+	if diags.HasErrors() {
+		return nil, diag.FromHCL(diags)
+	}
+	content, diags := file.Body.Content(fileSchema)
+	ds := diag.FromHCL(diags)
+	var out []*Move
+	for _, b := range content.Blocks {
+		m, more := read(b, filepath.Dir(path))
+		if ds = append(ds, more...); !more.HasErrors() {
+			out = append(out, m)
+		}
+	}
+	return out, ds
+}
+
+func read(b *hcl.Block, root string) (*Move, diag.List) {
+	c, diags := b.Body.Content(moveSchema)
+	ds := diag.FromHCL(diags)
+	m := &Move{At: b.DefRange}
+	end := func(e *End, unit, address string) {
+		if a := c.Attributes[unit]; a != nil {
+			v, diags := a.Expr.Value(nil)
+			if ds = append(ds, diag.FromHCL(diags)...); diags.HasErrors() {
+				return
+			}
+			if v.IsNull() || v.Type() != cty.String {
+				at := a.Expr.Range()
+				ds = append(ds, diag.Errorf(&at, "Unsuitable value type", "%q must be the path of a unit, as seen from this file.", unit)...)
+				return
+			}
+			e.Unit = v.AsString()
+			e.ID = filepath.Join(root, filepath.FromSlash(e.Unit))
+		}
+		if a := c.Attributes[address]; a != nil {
+			var more diag.List
+			e.Addr, more = refactoring.ReadAddress(a.Expr, nil)
+			ds = append(ds, more...)
+		}
+	}
+	end(&m.From, "from_unit", "from")
+	end(&m.To, "to_unit", "to")
+	if c.Attributes["to"] == nil {
+		m.To.Addr = m.From.Addr
+	}
+	if !ds.HasErrors() && m.From.ID == m.To.ID {
+		ds = append(ds, diag.Errorf(&m.At, "Move within one unit", "Both ends of the move are in the unit %s. Use a moved block in its module.", m.From.Unit)...)
+	}
+	return m, ds
+}
+
+// Partners are the other units of the moves that a unit has a part in, in the order of
+// the file.
+func Partners(all []*Move, id string) []End {
+	var out []End
+	add := func(e End) {
+		if !slices.ContainsFunc(out, func(o End) bool { return o.ID == e.ID }) {
+			out = append(out, e)
+		}
+	}
+	for _, m := range all {
+		switch id {
+		case m.From.ID:
+			add(m.To)
+		case m.To.ID:
+			add(m.From)
+		}
+	}
+	return out
+}
+
+// A Part is what moves from one unit of a pair to the other: what leaves a state and what
+// comes into the other.
+type Part struct {
+	Leave, Come []state.Change
+	Seen        []plan.Transfer // as the plan of the unit tells it
+}
+
+// A Pair is what is still to be moved between a unit and another.
+type Pair struct {
+	Out, In Part         // to the other unit, and from it
+	Own     *state.State // the unit's after it
+}
+
+// Pending tells what is still to be moved between a unit and another with these states.
+func Pending(all []*Move, id, other string, own, theirs *state.State) (Pair, diag.List) {
+	p := Pair{Own: own}
+	var ds diag.List
+	for _, m := range all {
+		out := m.From.ID == id && m.To.ID == other
+		if !out && (m.From.ID != other || m.To.ID != id) {
+			continue
+		}
+		from, to, part := p.Own, theirs, &p.Out
+		if !out {
+			from, to, part = theirs, p.Own, &p.In
+		}
+		if found, _ := stateedit.Matching(from, []addr.Target{m.From.Addr}); len(found) == 0 {
+			continue // it was moved
+		}
+		if to == nil {
+			to = state.New()
+		}
+		leave, come, more := stateedit.Transfer(from, to, m.From.Addr, m.To.Addr)
+		if more.HasErrors() {
+			ds = append(ds, more.Under(&m.At)...)
+			continue
+		}
+		part.Leave, part.Come = append(part.Leave, leave...), append(part.Come, come...)
+		from, to = apply(from, leave), apply(to, come)
+		for i := range leave {
+			a, b := leave[i].Object.Instance, come[i].Object.Instance
+			t := plan.Transfer{Addr: a, Other: b, Unit: m.To.Unit, Out: true}
+			if !out {
+				t = plan.Transfer{Addr: b, Other: a, Unit: m.From.Unit}
+			}
+			if !slices.Contains(part.Seen, t) { // of deposed objects, too
+				part.Seen = append(part.Seen, t)
+			}
+		}
+		if p.Own, theirs = from, to; !out {
+			p.Own, theirs = to, from
+		}
+	}
+	return p, ds
+}
+
+func apply(s *state.State, changes []state.Change) *state.State {
+	d := s.Edit()
+	for _, c := range changes {
+		d.Apply(c)
+	}
+	return d.Freeze()
+}
