@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -215,6 +216,9 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 	case skip && inst.Current.SkipDestroy:
 		c.Reason = plan.ForgotDestroyState
 	}
+	if c.Op == plan.Delete {
+		ds = append(ds, p.preventOrphan(t, c)...)
+	}
 	if p.in.Mode == plan.Destroy && c.Op == plan.Delete {
 		c.Reason = ""
 	}
@@ -233,6 +237,57 @@ func (p *planner) outlives(a addr.Instance) bool {
 	}
 	destroy := n.Config.Resources[a.Resource].Lifecycle.Destroy
 	return destroy != nil && !*destroy
+}
+
+// preventOrphan stops a delete that prevent_destroy forbids, of an instance that is not
+// wanted any more and whose block is still there. Where the instance of its module is
+// gone too, only a constant can be told.
+func (p *planner) preventOrphan(t *demand.Task, c *plan.Change) diag.List {
+	n := p.in.Eval.Tree.Node(c.Addr.Module)
+	if n == nil || n.Config.Resources[c.Addr.Resource] == nil {
+		return nil
+	}
+	cfg := n.Config.Resources[c.Addr.Resource]
+	if cfg.Lifecycle.PreventDestroy == nil {
+		return nil
+	}
+	if r := p.blockOf(t, c.Addr); r != nil {
+		prevent, at, ds := r.PreventDestroy(t)
+		if prevent {
+			ds = append(ds, prevented(c.Addr, cfg, at))
+		}
+		return ds
+	}
+	x := cfg.Lifecycle.PreventDestroy.Expr
+	at := x.Range()
+	v, more := x.Value(&hcl.EvalContext{Functions: p.in.Eval.Functions})
+	switch {
+	case more.HasErrors() || !v.IsKnown() || v.IsNull() || v.Type() != cty.Bool:
+		return diag.Errorf(&at, "Invalid prevent_destroy argument", "Whether %s may be destroyed cannot be told: its module instance is gone, and the value of prevent_destroy depends on what is in there. Write true or false, or exclude this resource instance with -exclude=%s.", c.Addr, quoteAddr(c.Addr))
+	case v.True():
+		return diag.List{prevented(c.Addr, cfg, &at)}
+	}
+	return nil
+}
+
+// blockOf is the resource block of an instance that configuration does not want, in its
+// module instance; nil if that is gone.
+func (p *planner) blockOf(t *demand.Task, a addr.Instance) *eval.Resource {
+	m := p.ev.Root
+	for _, step := range a.Module.Steps() {
+		call := m.Call(step.Name)
+		if call == nil || call.Node == nil {
+			return nil
+		}
+		ch, ok := call.Children(t)
+		if !ok {
+			return nil
+		}
+		if m = ch.Get(step.Key); m == nil {
+			return nil
+		}
+	}
+	return m.Resource(a.Resource)
 }
 
 // orphanNow finds what is really there of an object that nothing wants.

@@ -5,9 +5,11 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -207,9 +209,14 @@ func (m *managedPlan) preventReplace(c *plan.Change) diag.List {
 	if !prevent {
 		return ds
 	}
-	return append(ds, &diag.Message{Code: "plan/prevent-destroy", Severity: diag.Error, Summary: "Resource instance cannot be destroyed", At: &d.Resource.Config().At,
-		Detail: fmt.Sprintf("Resource %s has lifecycle.prevent_destroy set, but the plan calls for this resource to be destroyed. To avoid this error and continue with the plan, either disable lifecycle.prevent_destroy or exclude this resource instance using the -exclude=%s option.", c.Addr, quoteAddr(c.Addr)),
-		Notes:  []diag.Note{{Text: "prevent_destroy is set here", At: at}}})
+	return append(ds, prevented(c.Addr, d.Resource.Config(), at))
+}
+
+// prevented is the message about a delete that prevent_destroy forbids.
+func prevented(a addr.Instance, r *config.Resource, at *source.Range) *diag.Message {
+	return &diag.Message{Code: "plan/prevent-destroy", Severity: diag.Error, Summary: "Resource instance cannot be destroyed", At: &r.At,
+		Detail: fmt.Sprintf("Resource %s has lifecycle.prevent_destroy set, but the plan calls for this resource to be destroyed. To avoid this error and continue with the plan, either disable lifecycle.prevent_destroy or exclude this resource instance using the -exclude=%s option.", a, quoteAddr(a)),
+		Notes:  []diag.Note{{Text: "prevent_destroy is set here", At: at}}}
 }
 
 func quoteAddr(a addr.Instance) string {
