@@ -103,7 +103,7 @@ func (j *JSON) Objects(ds List) []*Object {
 
 // Object converts one message.
 func (j *JSON) Object(m *Message) *Object {
-	o := &Object{Severity: m.Severity.String(), Code: m.Code, Summary: source.HideCredentials(m.Summary), Detail: source.HideCredentials(m.Detail), Address: m.Address}
+	o := &Object{Severity: m.Severity.String(), Code: m.CodeName(), Summary: source.HideCredentials(m.Summary), Detail: source.HideCredentials(m.Detail), Address: m.Address}
 	if m.At != nil {
 		o.Range = objectRange(*m.At)
 		if o.Snippet = j.snippet(m.At, m.Context, m.Address != ""); o.Snippet != nil {

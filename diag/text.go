@@ -23,6 +23,7 @@ type Printer struct {
 	ConsolidateWarnings bool                     // of warnings with equal summaries only the first, with the number of the others
 	ConsolidateErrors   bool                     // the same for errors
 	Difference          func(*Difference) string // the text of a difference; nil: differences are not shown
+	Codes               bool                     // the last line of a message is its code
 	Program             string                   // how the user may call this program, for hints; "" means "terrace"
 
 	parsed parsed
@@ -140,6 +141,11 @@ func (p *Printer) message(m *Message, others int) string {
 		fmt.Fprintf(&b, "\n(and one more similar %s elsewhere)\n", m.Severity)
 	} else if others > 1 {
 		fmt.Fprintf(&b, "\n(and %d more similar %ss elsewhere)\n", others, m.Severity)
+	}
+	if p.Codes {
+		if code := m.CodeName(); code != "" {
+			fmt.Fprintf(&b, "\nCode: %s\n", code)
+		}
 	}
 	text := strings.TrimRight(b.String(), "\n") + "\n"
 	if !p.Color {

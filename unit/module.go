@@ -100,7 +100,7 @@ func (c *evaluator) instances(e *evaluation, name string) []instance {
 	return out
 }
 
-// early2 evaluates what must be known before any unit runs.
+// static evaluates what must be known before any unit runs.
 func (c *evaluator) static(n node, ty cty.Type, name string) cty.Value {
 	_, at := n.where()
 	v, _ := c.convert(n.value(c), ty, name, *at).Unmark()
@@ -108,7 +108,7 @@ func (c *evaluator) static(n node, ty cty.Type, name string) cty.Value {
 		return cty.NilVal
 	}
 	if !v.IsWhollyKnown() && ty != cty.DynamicPseudoType || !v.IsKnown() {
-		c.errorf(at, "unit/unknown-"+name, "Unknown "+name, "%q must be known before any unit runs, so it cannot depend on the outputs of a module.", name)
+		c.errorf(at, "unit/unknown", "Unknown "+name, "%q must be known before any unit runs, so it cannot depend on the outputs of a module.", name)
 		return cty.NilVal
 	}
 	return v

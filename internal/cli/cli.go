@@ -184,6 +184,10 @@ func withoutPrograms(c *command.Call, words []string) ([]string, error) {
 	off := false
 	if cfg, _ := project.Settings(c); cfg != nil { // the command tells what is wrong with it
 		off = cfg.NoExec
+		c.Report.Options.Silenced = cfg.Silenced
+		if c.Report.Options.ShowCodes = cfg.ShowCodes; cfg.ShowCodes {
+			c.Report.Open()
+		}
 	}
 	f := command.Flags{flags.NoExec(&off)}
 	if err := f.FromEnv(c.Env); err != nil {

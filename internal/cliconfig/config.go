@@ -14,6 +14,9 @@ type Config struct {
 	PluginCacheMayBreakLock bool
 	NoExec                  bool // no programs are run
 
+	Silenced  []string // codes of warnings that are not shown
+	ShowCodes bool     // messages for people end with their code
+
 	Hosts       map[string]map[string]any    // services by normalized host name, instead of discovery
 	Credentials map[string]map[string]string // by normalized host name, from files; "token" is the one that counts
 	EnvTokens   map[string]string            // by normalized host name, from TF_TOKEN_*

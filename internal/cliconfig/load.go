@@ -150,6 +150,15 @@ func (l *loader) parse(src []byte, path string) diag.List {
 	}
 	l.c.PluginCacheMayBreakLock = a.boolean("plugin_cache_may_break_dependency_lock_file") || l.c.PluginCacheMayBreakLock
 	l.c.NoExec = a.boolean("no_exec") || l.c.NoExec
+	l.c.ShowCodes = a.boolean("show_codes") || l.c.ShowCodes
+	for _, code := range a.list("silence_warnings") {
+		if _, ok := diag.FindCode(code); !ok {
+			at := a.m["silence_warnings"].at
+			a.ds = append(a.ds, diag.Warnf(&at, summary, "There are no messages with the code %q, so silence_warnings has no use for it. A warning's code stands in -json output; show_codes = true adds it to the text.", code)...)
+			continue
+		}
+		l.c.Silenced = append(l.c.Silenced, code)
+	}
 	ds := a.ds
 	collect := func(name string, labels int, to *[]block) {
 		bs, more := blocks(root.items, name, labels)

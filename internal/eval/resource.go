@@ -121,7 +121,9 @@ func (r *Resource) Schema(t *demand.Task) (*schema.Resource, diag.List) {
 		for _, name := range ps.Types[r.code.cfg.Addr.Mode] {
 			types[name] = true
 		}
-		return nil, diag.Errorf(&r.code.cfg.At, "Invalid "+kind, "The provider %s does not support %s %q.%s", p.Display(), kind, r.code.cfg.Addr.Type, lang.Suggest(r.code.cfg.Addr.Type, types))
+		ds := diag.Errorf(&r.code.cfg.At, "Invalid "+kind, "The provider %s does not support %s %q.%s", p.Display(), kind, r.code.cfg.Addr.Type, lang.Suggest(r.code.cfg.Addr.Type, types))
+		ds[0].Code = "plan/resource-type"
+		return nil, ds
 	}
 	return s, nil
 }

@@ -111,6 +111,7 @@ var spawners = map[string]string{
 // state are the package-level variables that are neither tables nor sentinels,
 // with the reason.
 var state = map[string]string{
+	"diag.codesText":                     "what is embedded has no value in the source and cannot be changed",
 	"internal/planhtml.files":            "what is embedded has no value in the source and cannot be changed",
 	"internal/filelock.held":             "locks are per process, so one table of the process must know them",
 	"unit.deepBlock":                     "a function that joins, put together from functions",

@@ -49,7 +49,9 @@ func (b *builder) static(n *Node, x hcl.Expression, what string) (cty.Value, dia
 	at := x.Range()
 	for _, m := range []any{value.Sensitive, value.Ephemeral} {
 		if value.ContainsMark(v, m) {
-			return cty.DynamicVal, diag.Errorf(&at, "Invalid "+what, "The %s contains a %v value, which is not allowed here since it is stored and shown in plain text.", what, m)
+			ds := diag.Errorf(&at, "Invalid "+what, "The %s contains a %v value, which is not allowed here since it is stored and shown in plain text.", what, m)
+			ds[0].Code = "module/secret"
+			return cty.DynamicVal, ds
 		}
 	}
 	v, _ = v.UnmarkDeep()

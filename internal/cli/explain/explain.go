@@ -23,7 +23,7 @@ import (
 // Command declares explain.
 func Command() command.Command {
 	return command.Command{
-		Name: "explain", Synopsis: "Tell where a value comes from", Usage: "[options] ADDRESS",
+		Name: "explain", Synopsis: "Say where a value comes from", Usage: "[options] ADDRESS",
 		Units: command.InUnit | command.Uninitialized | command.OnlyReads,
 		Help: `Tells where a value comes from: which file and line set it, what it
 overrides, and the way there through references, module calls, conditions
@@ -39,14 +39,21 @@ In the folder of a unit, ADDRESS may also name a part of the unit, such as
 inputs.tags.team or remote_state.config.key, and --module and --config choose
 the unit.
 
+With -code no value is explained but a message: what it is about and what to
+do. CODE is its code, which -json output has, or its first line.
+
 Neither providers nor a state are needed. Values that only providers know
 are taken from the state if there is one. Sensitive values are never shown:
 what a provider alone calls sensitive is known if it is installed; otherwise
 its arguments with names such as password or token are taken for sensitive.`,
-		Args: []command.Arg{{Name: "ADDRESS", Help: "What to explain.", Complete: command.Addresses}},
+		Args:     []command.Arg{{Name: "ADDRESS", Help: "What to explain.", Complete: command.Addresses}},
+		Examples: []command.Example{{Line: "explain local.tags", Text: "Say which file and line set a local value."}, {Line: "explain -code eval/cycle", Text: "Say what the messages about cycles mean."}},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &Options{}
 			return o.Flags(), func(ctx context.Context, c *command.Call) int {
+				if o.Code != "" {
+					return ExplainCode(c, o)
+				}
 				if !o.Settle(c) {
 					return 1
 				}
@@ -58,6 +65,7 @@ its arguments with names such as password or token are taken for sensitive.`,
 
 func (o *Options) Flags() command.Flags {
 	fs := command.Flags{
+		command.Text(&o.Code, "code", "CODE", "Explain the messages that have this code."),
 		command.Bool(&o.Json, "json", "Produce output in a machine-readable JSON format."),
 		command.Text(&o.state, "state", "path", "Path to the state file to read values from.").Completes(command.Files),
 	}
@@ -76,6 +84,7 @@ func (o *Options) Settle(c *command.Call) (ok bool) {
 
 type Options struct {
 	Address string
+	Code    string // what to explain instead: messages
 	Json    bool
 	Vars    []vars.Flag
 	state   string

@@ -145,7 +145,7 @@ func targetsOf(c *command.Call, what string, texts, files []string) ([]addr.Targ
 	parse := func(text, where string) {
 		t, err := addr.ParseTarget(text)
 		if err != nil {
-			ds = append(ds, &diag.Message{Summary: fmt.Sprintf("Invalid %s %q", what, text), Detail: where + project.AsSentence(err)})
+			ds = append(ds, &diag.Message{Code: "cli/target", Summary: fmt.Sprintf("Invalid %s %q", what, text), Detail: where + project.AsSentence(err)})
 			return
 		}
 		out = append(out, t)

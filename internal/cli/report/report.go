@@ -57,9 +57,10 @@ type Reporter struct {
 type Options struct {
 	NoColor, CompactWarnings, Concise      bool
 	ConsolidateWarnings, ConsolidateErrors bool
-	ErrorsAlone                            bool   // of units, as --log-level says
-	Deprecation                            string // module:all, module:local or module:none
-	Silenced                               []string
+	ErrorsAlone                            bool     // of units, as --log-level says
+	Deprecation                            string   // module:all, module:local or module:none
+	ShowCodes                              bool     // messages for people end with their code
+	Silenced                               []string // codes of warnings that are left out
 }
 
 // Defaults are the options without flags.
@@ -85,7 +86,7 @@ func (r *Reporter) Open() {
 	human := &view.Human{
 		Out: r.Out, Errs: r.System.Stderr, Style: view.Style{Color: color, Width: width}, Concise: r.Options.Concise, Joined: r.Redraws() && r.System.Terminal.Err,
 		Printer: &diag.Printer{
-			Set: r.Set, Color: color, Width: width, Program: view.Program, Difference: view.Difference(view.Style{Color: color}),
+			Set: r.Set, Color: color, Width: width, Program: view.Program, Codes: r.Options.ShowCodes, Difference: view.Difference(view.Style{Color: color}),
 			CompactWarnings: r.Options.CompactWarnings, ConsolidateWarnings: r.Options.ConsolidateWarnings, ConsolidateErrors: r.Options.ConsolidateErrors,
 		},
 	}
@@ -231,7 +232,7 @@ func (r *Reporter) passed(ds diag.List) diag.List {
 		switch {
 		case m.Severity != diag.Warning:
 			return false
-		case m.Code != "" && slices.Contains(r.Options.Silenced, m.Code):
+		case slices.Contains(r.Options.Silenced, m.CodeName()):
 			return true
 		case r.Options.Deprecation == "module:all" || !slices.Contains(deprecations, m.Summary):
 			return false
@@ -276,7 +277,7 @@ func (r *Reporter) Applying() {
 func (r *Reporter) Printer(set *source.Set) *diag.Printer {
 	p := r.Human.Printer
 	return &diag.Printer{
-		Set: set, Color: p.Color, Width: p.Width, Program: p.Program,
+		Set: set, Color: p.Color, Width: p.Width, Program: p.Program, Codes: p.Codes,
 		CompactWarnings: p.CompactWarnings, ConsolidateWarnings: p.ConsolidateWarnings, ConsolidateErrors: p.ConsolidateErrors,
 	}
 }

@@ -25,7 +25,13 @@ import (
 func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, words []string) int {
 	o := &explain.Options{}
 	c.Command = cmd
-	if !c.Parse(o.Flags(), words) || !o.Settle(c) {
+	if !c.Parse(o.Flags(), words) {
+		return 1
+	}
+	if o.Code != "" {
+		return explain.ExplainCode(c, o)
+	}
+	if !o.Settle(c) {
 		return 1
 	}
 	eo, about := units.LookOptions(c, f, "plan", nil)

@@ -23,6 +23,7 @@ const (
 	CodeClosed      = "provider/closed"   // the call came after Close
 	CodeNonsense    = "provider/nonsense" // the answer breaks the protocol
 	CodeCall        = "provider/call"     // the plugin refused the call
+	CodeMessage     = "provider/message"  // what the plugin says in its own words
 )
 
 // A call is what a plugin is asked to do, for messages: "plan", "a time_static".
@@ -117,7 +118,7 @@ func (c *Client) messages(w call, in []*pb6.Diagnostic) diag.List {
 	}
 	out := make(diag.List, 0, len(in))
 	for _, d := range in {
-		m := &diag.Message{Summary: d.GetSummary(), Detail: d.GetDetail(), Attr: toPath(d.GetAttribute())}
+		m := &diag.Message{Code: CodeMessage, Summary: d.GetSummary(), Detail: d.GetDetail(), Attr: toPath(d.GetAttribute())}
 		if d.GetSeverity() == pb6.Diagnostic_WARNING {
 			m.Severity = diag.Warning
 		}

@@ -1,0 +1,113 @@
+package diag
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed codes.txt
+var codesText string
+
+// A Code is an entry of the table of codes: what every message with it is about.
+type Code struct {
+	Name      string   `json:"code"`      // e.g. "config/duplicate-variable"
+	Summaries []string `json:"summaries"` // of the messages that have it; * stands for what varies
+	Text      string   `json:"text"`      // what it means and what to do
+}
+
+// Paragraph is the explanation in lines of at most so many columns.
+func (c Code) Paragraph(columns int) string { return wrap(c.Text, columns) }
+
+// A codeTable is the table, with what finds the code of a summary.
+type codeTable struct {
+	codes    []Code // sorted by name
+	exact    map[string]string
+	patterns []codePattern // the one with most text first
+}
+
+type codePattern struct {
+	parts []string
+	code  string
+	size  int
+}
+
+// It is read when the first message is written as JSON, explained or silenced: few runs
+// do any of these.
+var codes = sync.OnceValue(func() *codeTable {
+	t := &codeTable{exact: map[string]string{}}
+	for line := range strings.Lines(codesText) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), " | ")
+		summaries, text, _ := strings.Cut(rest, "| ")
+		c := Code{Name: name, Text: text}
+		for s := range strings.SplitSeq(summaries, " ;; ") {
+			if s = strings.TrimSpace(s); s == "" {
+				continue
+			}
+			s, owned := strings.CutPrefix(s, "=")
+			c.Summaries = append(c.Summaries, s)
+			if owned {
+				continue
+			}
+			if strings.Contains(s, "*") {
+				t.patterns = append(t.patterns, codePattern{strings.Split(s, "*"), name, len(s)})
+			} else if t.exact[s] == "" {
+				t.exact[s] = name
+			}
+		}
+		t.codes = append(t.codes, c)
+	}
+	slices.SortStableFunc(t.patterns, func(a, b codePattern) int { return b.size - a.size })
+	return t
+})
+
+// Codes is the table of codes, sorted by name.
+func Codes() []Code { return codes().codes }
+
+// FindCode is the entry of a code.
+func FindCode(name string) (c Code, ok bool) {
+	all := codes().codes
+	i, ok := slices.BinarySearchFunc(all, name, func(c Code, name string) int { return strings.Compare(c.Name, name) })
+	if !ok {
+		return Code{}, false
+	}
+	return all[i], true
+}
+
+// CodeName is the code of the message: its own or, where it was made without one, that
+// of its summary. "" if there is none.
+func (m *Message) CodeName() string {
+	if m.Code != "" {
+		return m.Code
+	}
+	t := codes()
+	if name := t.exact[m.Summary]; name != "" {
+		return name
+	}
+	for _, p := range t.patterns {
+		if p.matches(m.Summary) {
+			return p.code
+		}
+	}
+	return ""
+}
+
+func (p *codePattern) matches(s string) bool {
+	last := len(p.parts) - 1
+	s, ok := strings.CutPrefix(s, p.parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range p.parts[1:last] {
+		_, after, found := strings.Cut(s, part)
+		if !found {
+			return false
+		}
+		s = after
+	}
+	return strings.HasSuffix(s, p.parts[last])
+}

@@ -1,0 +1,66 @@
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/lang"
+)
+
+// ExplainCode prints what messages of a code are about. Who has the message and not the
+// code may give its summary.
+func ExplainCode(c *command.Call, o *Options) int {
+	if len(c.Args) > 0 {
+		return c.UsageError("Invalid arguments", "With -code there is nothing else to explain: leave the address out.")
+	}
+	summary := strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(o.Code, "Error:"), "Warning:"))
+	entry, ok := diag.FindCode(o.Code)
+	if !ok {
+		entry, ok = diag.FindCode((&diag.Message{Summary: summary}).CodeName())
+	}
+	if !ok {
+		known := map[string]bool{}
+		for _, entry := range diag.Codes() {
+			known[entry.Name] = true
+		}
+		return c.Fail(diag.Errorf(nil, "Unknown code", "There are no messages with the code %q.%s docs/messages.md lists all codes.", o.Code, suggest(o.Code, known)))
+	}
+	if o.Json {
+		doc, err := json.MarshalIndent(entry, "", "  ")
+		if err != nil {
+			return c.Fail(diag.Errorf(nil, "Failed to write JSON", "The explanation cannot be written: %s.", err))
+		}
+		fmt.Fprintf(c.Stdout, "%s\n", doc)
+		return 0
+	}
+	fmt.Fprintf(c.Stdout, "%s\n\n%s\n", entry.Name, entry.Paragraph(78))
+	if len(entry.Summaries) > 0 {
+		fmt.Fprintf(c.Stdout, "\nMessages:\n")
+		for _, s := range entry.Summaries {
+			fmt.Fprintf(c.Stdout, "  %s\n", strings.ReplaceAll(s, "*", "…"))
+		}
+	}
+	return 0
+}
+
+// suggest proposes codes: the nearest, or those that have the part after the slash.
+func suggest(code string, known map[string]bool) string {
+	if s := lang.Suggest(code, known); s != "" {
+		return s
+	}
+	_, last, ok := strings.Cut(code, "/")
+	if !ok {
+		last = code
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if _, end, _ := strings.Cut(name, "/"); lang.Nearest(last, map[string]bool{end: true}) != "" {
+			return fmt.Sprintf(" Did you mean %q?", name)
+		}
+	}
+	return ""
+}
