@@ -216,7 +216,8 @@ type Object interface {
 	// none. What prior says must still be so where the store can compare, or the error
 	// is ErrChanged and nothing was written; without versions the caller compares by
 	// reading. lock is the ID of the lock that the caller holds, "" for none; where it
-	// is not held any more, the error is ErrLockLost and nothing was written.
+	// is not held any more, the error is ErrLockLost and nothing was written. A version
+	// with an error says that data was written, and something beside it was not.
 	Write(ctx context.Context, data []byte, prior Prior, lock string) (version string, err error)
 	// Lock tries once. It returns the ID that Unlock takes, which may be another than
 	// info's. A lock that is held is a *LockedError. An Object without locks returns

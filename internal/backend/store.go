@@ -107,10 +107,12 @@ func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 		}
 	}
 	version, err := s.object.Write(ctx, data, s.prior, s.lock)
+	if err == nil || version != "" {
+		s.prior, s.sum, s.size, s.migrate = Prior{Version: version}, sha256.Sum256(data), int64(len(data)), false
+	}
 	if err != nil {
 		return s.fail(summary, err)
 	}
-	s.prior, s.sum, s.size, s.migrate = Prior{Version: version}, sha256.Sum256(data), int64(len(data)), false
 	return nil
 }
 

@@ -130,3 +130,48 @@ func TestBootstrapSkips(t *testing.T) {
 		t.Errorf("%v", ds.Err())
 	}
 }
+
+// A run that dies between the state and its digest leaves a state that is read all the
+// same, and a digest that arrives late replaces no newer one.
+func TestDigestAnnounced(t *testing.T) {
+	s := servers.AWS(t)
+	p := standIn(t, s, map[string]cty.Value{"dynamodb_table": cty.StringVal("locks")})
+	s.Bucket("states")
+	s.Table("locks")
+	o := open0(t, p)
+	first, err := o.Write(t.Context(), []byte("1\n"), backend.Prior{Absent: true}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var late *http.Request
+	puts := 0
+	s.Before = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "PutItem") {
+			if puts++; puts == 2 { // after the announcement, the digest itself
+				late = r
+				w.WriteHeader(http.StatusBadRequest)
+				return true
+			}
+		}
+		return false
+	}
+	second, err := o.Write(t.Context(), []byte("2\n"), backend.Prior{Version: first}, "")
+	if err == nil || second == "" || late == nil {
+		t.Fatalf("%q %v", second, err)
+	}
+	s.Before = nil
+	again := open0(t, p)
+	got, err := again.Read(t.Context())
+	if err != nil || string(got.Data) != "2\n" || got.Version != second {
+		t.Fatalf("%q %v", got, err)
+	}
+	if _, err := again.Write(t.Context(), []byte("3\n"), backend.Prior{Version: second}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.putDigest(t.Context(), digestOf([]byte("2\n"))); err == nil {
+		t.Error("a late digest was taken")
+	}
+	if got, err := open0(t, p).Read(t.Context()); err != nil || string(got.Data) != "3\n" {
+		t.Errorf("%q %v", got.Data, err)
+	}
+}

@@ -91,18 +91,91 @@ func (b *s3Backend) deleteItem(ctx context.Context, id, info string) error {
 	return nil
 }
 
-// digest is what the table says of the state; "" if it says nothing.
-func (o *object) digest(ctx context.Context) (string, error) {
-	item, err := o.b.item(ctx, o.digestID(), "LockID, Digest")
-	return item["Digest"].S, err
+// digest is what the table says of the state; "" if it says nothing. next is the digest of
+// a state that somebody was about to write.
+func (o *object) digest(ctx context.Context) (now, next string, err error) {
+	item, err := o.b.item(ctx, o.digestID(), "LockID, Digest, NextDigest")
+	return item["Digest"].S, item["NextDigest"].S, err
 }
 
-func (o *object) putDigest(ctx context.Context, digest string) error {
-	err := o.b.call(ctx, "PutItem", map[string]any{"TableName": o.b.table, "Item": map[string]text{"LockID": {o.digestID()}, "Digest": {digest}}}, nil)
+// announce notes beside the digest that of the state that is about to be written: whoever
+// finds that one in the bucket, and the old digest here since its writer died in between,
+// knows that it is right. The peers do not look at it, and find the item as they write it
+// once the write is done.
+func (o *object) announce(ctx context.Context, next string) error {
+	digest, announced, err := o.digest(ctx)
 	if err != nil {
-		return o.b.tableError("Failed to write the digest of the state", err)
+		return err
 	}
-	return nil
+	was := [2]string{digest, announced}
+	if seen := o.seen.Load(); announced != "" && seen != nil && *seen == announced { // the write that it announced was carried out
+		digest = announced
+	}
+	ok, err := o.replaceDigest(ctx, was, [2]string{digest, next})
+	if err != nil || ok {
+		return err
+	}
+	return changed()
+}
+
+// putDigest makes the digest of the state that was written the present one. A request that
+// arrives late, when somebody else has written the state since, changes nothing.
+func (o *object) putDigest(ctx context.Context, digest string) error {
+	was := [2]string{anyDigest, digest} // as it was announced
+	for range 5 {
+		ok, err := o.replaceDigest(ctx, was, [2]string{digest, ""})
+		if err != nil || ok {
+			return err
+		}
+		if was[0], was[1], err = o.digest(ctx); err != nil {
+			return err
+		}
+		state, err := o.get(ctx, o.key, "state")
+		if err != nil {
+			return err
+		}
+		if state == nil || digestOf(state.Body) != digest {
+			return changed()
+		}
+	}
+	return changed()
+}
+
+// anyDigest stands for a digest that is not compared.
+const anyDigest = "*"
+
+// replaceDigest replaces digest and announced digest, "" for none, if they are still what
+// they were.
+func (o *object) replaceDigest(ctx context.Context, was, next [2]string) (ok bool, err error) {
+	item, values := map[string]text{"LockID": {o.digestID()}}, map[string]text{}
+	var conditions []string
+	for i, name := range []string{"Digest", "NextDigest"} {
+		switch was[i] {
+		case anyDigest:
+		case "":
+			conditions = append(conditions, "attribute_not_exists("+name+")")
+		default:
+			conditions = append(conditions, name+" = :"+name)
+			values[":"+name] = text{was[i]}
+		}
+		if next[i] != "" {
+			item[name] = text{next[i]}
+		}
+	}
+	in := map[string]any{"TableName": o.b.table, "Item": item, "ConditionExpression": strings.Join(conditions, " AND ")}
+	if len(values) > 0 {
+		in["ExpressionAttributeValues"] = values
+	}
+	err = o.b.call(ctx, "PutItem", in, nil)
+	var api *aws.APIError
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &api) && api.Code == "ConditionalCheckFailedException":
+		now, announced, err := o.digest(ctx)
+		return now == next[0] && announced == next[1], err // an attempt whose answer was lost
+	}
+	return false, o.b.tableError("Failed to write the digest of the state", err)
 }
 
 // lockItem is what the item of the lock says, and its text; nil if there is none.

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/backend"
@@ -23,6 +24,8 @@ import (
 type object struct {
 	b   *s3Backend
 	key string
+	// seen is the digest of the state that was read or written last, where there is a table.
+	seen atomic.Pointer[string]
 }
 
 // path names the state in locks and in the table.
@@ -62,12 +65,13 @@ func (o *object) Read(ctx context.Context) (backend.Payload, error) {
 		if o.b.table == "" {
 			return p, nil
 		}
-		want, err := o.digest(ctx)
+		want, next, err := o.digest(ctx)
 		if err != nil {
 			return backend.Payload{}, err
 		}
 		have := digestOf(p.Data)
-		if want == "" || want == have {
+		if want == "" || want == have || next != "" && next == have {
+			o.seen.Store(&have)
 			return p, nil
 		}
 		if waited >= 10*time.Second {
@@ -148,6 +152,11 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 			condition.Set("If-Match", resp.Header.Get("ETag"))
 		}
 	}
+	if o.b.table != "" {
+		if err := o.announce(ctx, digestOf(data)); err != nil {
+			return "", err
+		}
+	}
 	resp, err := o.put(ctx, o.key, data, o.b.stateTags, condition)
 	if len(condition) > 0 && err == nil && (resp.Status == http.StatusNotImplemented || resp.Status == http.StatusBadRequest && answerOf(resp).Code == "NotImplemented") {
 		resp, err = o.put(ctx, o.key, data, o.b.stateTags, nil) // the service has no conditions; the version was compared above
@@ -200,10 +209,12 @@ func (o *object) written(ctx context.Context, data []byte) error {
 	if o.b.table == "" {
 		return nil
 	}
+	now := digestOf(data)
+	o.seen.Store(&now)
 	if err := o.putDigest(ctx, digestOf(data)); err != nil {
 		var e *backend.Error
 		if errors.As(err, &e) {
-			e.Advice = strings.TrimSpace(e.Advice + fmt.Sprintf(" The state itself was written; its digest in the table is the old one, so set Digest of the item with the LockID %q to %s.", o.digestID(), digestOf(data)))
+			e.Advice = strings.TrimSpace(e.Advice + fmt.Sprintf(" The state itself was written; its digest in the table is the old one. The next write here sets it; before OpenTofu reads the state, set Digest of the item with the LockID %q to %s.", o.digestID(), digestOf(data)))
 		}
 		return err
 	}

@@ -82,7 +82,7 @@ type Journal struct {
 	unsent []byte // what the mirror has not got yet
 	busy   bool   // a sync is under way
 
-	syncing    sync.Mutex // held by who syncs or closes; taken before mu
+	syncing    chan struct{} // one place, taken by who syncs or closes, before mu
 	background sync.WaitGroup
 	timer      *time.Timer // of the next sync in the background; nil if none is due
 	failed     error       // of a sync
@@ -125,7 +125,7 @@ func Create(path string, o Options) (*Journal, error) {
 	if o.Answers > 0 {
 		places = min(o.Answers, tailPlaces)
 	}
-	j := &Journal{path: path, codec: o.Codec, mirror: o.Mirror, f: f, tail: newTail(tailPath(path), places)}
+	j := &Journal{syncing: make(chan struct{}, 1), path: path, codec: o.Codec, mirror: o.Mirror, f: f, tail: newTail(tailPath(path), places)}
 	if err := j.start(start{o.Header, o.Run}); err != nil {
 		os.Remove(path)
 		f.Close()
@@ -320,8 +320,8 @@ func (j *Journal) Sync() error {
 	j.mu.Lock()
 	want := j.size
 	j.mu.Unlock()
-	j.syncing.Lock()
-	defer j.syncing.Unlock()
+	j.syncing <- struct{}{}
+	defer func() { <-j.syncing }()
 	j.mu.Lock()
 	f, size, known, err := j.f, j.size, j.safe, errors.Join(j.broken, j.failed)
 	if f == nil || err != nil || known >= want { // another one's sync served this one too
@@ -355,8 +355,8 @@ func (j *Journal) Sync() error {
 func (j *Journal) Close() error {
 	defer j.background.Wait()
 	err := j.Sync()
-	j.syncing.Lock()
-	defer j.syncing.Unlock()
+	j.syncing <- struct{}{}
+	defer func() { <-j.syncing }()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.stopTimer()
@@ -373,8 +373,17 @@ func (j *Journal) Close() error {
 // everything.
 func (j *Journal) Remove() error {
 	defer j.background.Wait()
-	j.syncing.Lock()
-	defer j.syncing.Unlock()
+	j.syncing <- struct{}{}
+	defer func() { <-j.syncing }()
+	err := j.removeFile()
+	if j.mirror != nil {
+		err = errors.Join(err, j.mirror.Discard())
+	}
+	return err
+}
+
+// removeFile removes the file. The caller has syncing.
+func (j *Journal) removeFile() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.stopTimer()
@@ -391,9 +400,6 @@ func (j *Journal) Remove() error {
 	}
 	if f != nil && removeOpen {
 		err = errors.Join(err, f.Close())
-	}
-	if j.mirror != nil {
-		err = errors.Join(err, j.mirror.Discard())
 	}
 	return err
 }

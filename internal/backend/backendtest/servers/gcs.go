@@ -46,9 +46,14 @@ type gcsObject struct {
 
 // GCS starts a stand-in.
 func GCS(t testing.TB) *GCSServer {
-	s := &GCSServer{Bucket: "states", Token: "planted-token", Account: "states@acme.iam.gserviceaccount.com", last: time.Now().UnixMicro(), objects: map[string]gcsObject{}}
+	s := NewGCS()
 	s.Tunnel = NewTunnel(t, s, "storage.googleapis.com", "oauth2.googleapis.com", "iamcredentials.googleapis.com", "cloudkms.googleapis.com")
 	return s
+}
+
+// NewGCS makes a stand-in that listens nowhere.
+func NewGCS() *GCSServer {
+	return &GCSServer{Bucket: "states", Token: "planted-token", Account: "states@acme.iam.gserviceaccount.com", last: time.Now().UnixMicro(), objects: map[string]gcsObject{}}
 }
 
 // Objects are the names of all objects, in order.

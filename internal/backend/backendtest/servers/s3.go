@@ -42,11 +42,23 @@ type awsTable struct {
 
 // AWS starts a stand-in.
 func AWS(t testing.TB) *AWSServer {
-	s := &AWSServer{buckets: map[string]*awsBucket{}, tables: map[string]*awsTable{}}
+	s := NewAWS()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	s.URL = server.URL
 	return s
+}
+
+// NewAWS makes a stand-in that listens nowhere.
+func NewAWS() *AWSServer {
+	return &AWSServer{buckets: map[string]*awsBucket{}, tables: map[string]*awsTable{}}
+}
+
+// Table makes a table of locks.
+func (s *AWSServer) Table(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tables[name] = &awsTable{made: map[string]any{}, items: map[string]map[string]any{}}
 }
 
 // Bucket makes a bucket.
@@ -242,6 +254,21 @@ func (s *AWSServer) object(w http.ResponseWriter, r *http.Request, b *awsBucket,
 	}
 }
 
+// meets holds an item to a condition: terms "NAME = :value" and
+// "attribute_not_exists(NAME)", joined by AND.
+func meets(item map[string]any, condition string, values map[string]any) bool {
+	for term := range strings.SplitSeq(condition, " AND ") {
+		if name, ok := strings.CutPrefix(term, "attribute_not_exists("); ok {
+			if item[strings.TrimSuffix(name, ")")] != nil {
+				return false
+			}
+		} else if name, value, ok := strings.Cut(term, " = "); ok && (item == nil || fmt.Sprint(item[name]) != fmt.Sprint(values[value])) {
+			return false
+		}
+	}
+	return true
+}
+
 func (s *AWSServer) table(w http.ResponseWriter, operation string, body []byte) {
 	fail := func(code string) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -289,13 +316,13 @@ func (s *AWSServer) table(w http.ResponseWriter, operation string, body []byte) 
 			reply["Item"] = item
 		}
 	case "PutItem":
-		if in.ConditionExpression != "" && t.items[id(in.Item)] != nil {
+		if !meets(t.items[id(in.Item)], in.ConditionExpression, in.Values) {
 			fail("ConditionalCheckFailedException")
 			return
 		}
 		t.items[id(in.Item)] = in.Item
 	case "DeleteItem":
-		if in.ConditionExpression != "" && fmt.Sprint(t.items[id(in.Key)]["Info"]) != fmt.Sprint(in.Values[":info"]) {
+		if !meets(t.items[id(in.Key)], in.ConditionExpression, in.Values) {
 			fail("ConditionalCheckFailedException")
 			return
 		}
