@@ -333,8 +333,12 @@ func (j *Journal) Sync() error {
 	send := j.unsent
 	j.unsent = nil
 	j.mu.Unlock()
-	if err = f.Sync(); err == nil && known == 0 {
-		err = syncDir(filepath.Dir(j.path))
+	if known == 0 {
+		if err = f.Sync(); err == nil {
+			err = syncDir(filepath.Dir(j.path))
+		}
+	} else {
+		err = syncData(f)
 	}
 	if err == nil && j.mirror != nil {
 		err = j.mirror.Append(send)
