@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 //	scrub FILE...  replaces identifiers, times and the like by words
 //	tofu ARGS...   OpenTofu, where TERRACE_TEST_TOFU names its binary; the
 //	               condition [tofu] tells whether it does
+//	conforms SCHEMA FILE  holds a file, or stdout, to a schema of docs/schemas
 //	envfile NAME FILE...  sets a variable to what is in files
 //	registry       starts a registry and sets REGISTRY to its host
 //	sts            starts a token service of AWS and says where it is
@@ -61,9 +62,10 @@ func TestScripts(t *testing.T) {
 			return cond == "tofu" && os.Getenv("TERRACE_TEST_TOFU") != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"scrub":   scrub,
-			"tofu":    tofu,
-			"envfile": envfile,
+			"scrub":    scrub,
+			"conforms": conforms,
+			"tofu":     tofu,
+			"envfile":  envfile,
 			"registry": func(ts *testscript.TestScript, _ bool, _ []string) {
 				startRegistry(t, ts)
 			},

@@ -1,0 +1,43 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// conforms holds what the program printed to a schema of docs/schemas: one document, or
+// with "events" each line.
+func conforms(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: conforms SCHEMA FILE")
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	root, err := filepath.Abs(schemaDir)
+	ts.Check(err)
+	s, err := compiler.Compile(filepath.Join(root, args[0]+".json"))
+	ts.Check(err)
+	docs := []string{ts.ReadFile(args[1])}
+	if args[0] == "events" {
+		docs = strings.Split(strings.TrimSpace(docs[0]), "\n")
+	}
+	for _, text := range docs {
+		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err == nil {
+			err = s.Validate(doc)
+		}
+		if (err != nil) != neg {
+			var b bytes.Buffer
+			_ = json.Indent(&b, []byte(text), "", "  ")
+			ts.Fatalf("%v\n%s", err, b.String())
+		}
+	}
+}
+
+// schemaDir is where the schemas lie, as seen from this package.
+const schemaDir = "../../docs/schemas"
