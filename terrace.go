@@ -161,8 +161,9 @@ func (f *Folder) State() *state.State { return f.state.Current() }
 // Plan compares configuration and state with what there is, and says what has to be
 // done. Variables in o are used besides those of the folder, and win over them.
 func (f *Folder) Plan(ctx context.Context, o engine.PlanOptions) (*plan.Plan, diag.List) {
-	o.Variables = f.variables(o.Variables)
-	return f.project.Engine.Plan(ctx, f.project.Translate(f.state.Current()), o)
+	op := f.project.Operation(f.state)
+	op.Values, op.Stop = f.variables(o.Variables), o.Stop
+	return op.Plan(ctx, f.state.Current(), o)
 }
 
 // Apply carries out a plan of this Folder. When the context ends, calls that are under way
@@ -175,11 +176,9 @@ func (f *Folder) Apply(ctx context.Context, p *plan.Plan) (engine.ApplyResult, d
 	if f.state.Current() != nil && project.Stale(p.PrevRun, f.state.Current()) {
 		return engine.ApplyResult{State: f.State()}, diag.Errorf(nil, "Saved plan is stale", "The plan was made from another state than there is now. Plan again.")
 	}
-	res, ds := f.project.Engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: f.project.Vars, State: f.state, Stop: ctx.Done()})
-	if res.Stopped && !ds.HasErrors() {
-		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)
-	}
-	return res, ds
+	op := f.project.Operation(f.state)
+	op.Stop = ctx.Done()
+	return op.Apply(ctx, p, 0)
 }
 
 // Explain tells where the value at ADDRESS[.PATH] comes from, such as

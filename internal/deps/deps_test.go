@@ -152,6 +152,9 @@ const floors = `
 	  internal/provider/rpc, internal/registry
 	< engine;
 
+	# Floor 8: an engine with its state, for the command line and estates.
+	engine, internal/state/statemgr, internal/encryption < internal/operation;
+
 	# Floor 8: tests run on the facade.
 	config < internal/testrun/testfile;
 	provider, state < internal/testrun/mock;
@@ -171,7 +174,7 @@ const floors = `
 	internal/estate/workdir/overlay, engine, internal/backend < internal/estate/workdir;
 	internal/estate/workdir, internal/telemetry < internal/estate/discovery/stacks;
 	internal/estate/discovery/filter, internal/estate/discovery/git, internal/estate/discovery/stacks, internal/estate/schedule < internal/estate/discovery;
-	internal/estate/workdir, internal/estate/arguments, internal/state/statemgr, internal/encryption < internal/estate/states;
+	internal/estate/workdir, internal/estate/arguments, internal/operation < internal/estate/states;
 	internal/estate/discovery < internal/estate/report;
 	internal/estate/report, internal/planfile, internal/state/journal < internal/estate/saved;
 	internal/estate/discovery < internal/estate/outputs;
@@ -189,7 +192,7 @@ const floors = `
 	internal/cli/command, internal/cli/vars < internal/cli/flags;
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
-	internal/backend/kinds, internal/backend/workdir, internal/backend/remotestate, internal/transfer, internal/encryption, internal/state/statemgr,
+	internal/backend/kinds, internal/backend/workdir, internal/backend/remotestate, internal/transfer, internal/operation,
 	  internal/planjson, internal/cli/flags < internal/cli/project;
 	internal/backend/migrate, internal/module/installer, internal/cli/project, internal/testrun < internal/cli/initialize;
 	internal/cli/project, internal/testrun < internal/cli/validate;

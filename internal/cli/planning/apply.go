@@ -10,11 +10,11 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
@@ -127,7 +127,7 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 			return c.Fail(ds)
 		}
 	}
-	return r.apply(ctx, p, o, nil)
+	return r.apply(ctx, p, o)
 }
 
 // approve asks whether the plan is to be carried out. The answer must be "yes".
@@ -161,15 +161,11 @@ func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
 	return true, nil
 }
 
-// apply carries out a plan and reports what came of it. given are the values of
-// ephemeral variables for a saved plan, nil for those of the run.
-func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given map[string]engine.InputValue) int {
+// apply carries out a plan and reports what came of it.
+func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions) int {
 	every, ds := project.PersistEvery(r.Call)
 	if ds.HasErrors() {
 		return r.Fail(ds)
-	}
-	if given == nil {
-		given = r.Vars
 	}
 	if ds := r.transfer(ctx, p); ds.HasErrors() {
 		return r.Fail(ds)
@@ -182,24 +178,18 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions, given ma
 	var once sync.Once
 	r.Interrupts.Gently(func() { once.Do(func() { close(stop) }) })
 	defer r.Interrupts.Gently(nil)
-	res, ds := r.Engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{
-		Variables: given, State: r.held, Every: every, Stop: stop,
-	})
+	r.op.Stop = stop
+	res, ds := r.op.Apply(ctx, p, every)
 	if !res.Started {
 		return r.Fail(ds)
 	}
 	r.noteReads(p, r.held.Current())
 	ds = append(ds, targeted(p)...)
 	ds = append(notRepeated(r.pending, ds), ds...)
-	n := plan.Counts{Add: res.Added, Change: res.Changed, Destroy: res.Destroyed, Import: res.Imported, Forget: res.Forgotten}
-	if ds.HasErrors() || res.Stopped {
-		r.Report.Tell(ds)
-		if res.Stopped && !ds.HasErrors() {
-			r.Report.Tell(diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state."))
-		}
+	if r.Report.Tell(ds); ds.HasErrors() {
 		return 1
 	}
-	r.Report.Tell(ds)
+	n := operation.Counts(res)
 	if o.Destroy && n.Forget > 0 && !o.quietForgotten && slices.ContainsFunc(p.Changes, (*plan.Change).Outlives) {
 		return r.Fail(forgotten())
 	}

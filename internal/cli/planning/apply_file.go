@@ -69,7 +69,9 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 		f.Plan.PrevRun = f.Plan.Prior
 	}
 	r.Report.Stream.Changes(f.Plan)
-	return r.apply(ctx, f.Plan, o, given)
+	r.op = p.Operation(r.held)
+	r.op.Values = given
+	return r.apply(ctx, f.Plan, o)
 }
 
 // ephemeral collects the values that a saved plan does not hold, and holds

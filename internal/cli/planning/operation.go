@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
@@ -171,6 +172,7 @@ func targetsOf(c *command.Call, what string, texts, files []string) ([]addr.Targ
 // A run is one plan or apply under way.
 type run struct {
 	*project.Project
+	op      *operation.Operation
 	flags   *Flags
 	options engine.PlanOptions
 	backend *project.Place
@@ -183,7 +185,7 @@ type run struct {
 
 // start loads configuration and state for an operation. With errors the run is
 // nil; else the caller must call stop.
-func start(ctx context.Context, c *command.Call, o *Flags, name, operation string) (*run, diag.List) {
+func start(ctx context.Context, c *command.Call, o *Flags, name, what string) (*run, diag.List) {
 	options, ds := o.Options(c)
 	if ds.HasErrors() {
 		return nil, ds
@@ -197,13 +199,12 @@ func start(ctx context.Context, c *command.Call, o *Flags, name, operation strin
 		p.Close()
 		return nil, append(ds, noConfiguration(name)...)
 	}
-	r.options.Variables = p.Vars
 	if r.backend, more = p.Backend(ctx); more.HasErrors() {
 		p.Close()
 		return nil, append(ds, more...)
 	}
 	ds = append(ds, more...)
-	r.held, more = p.OpenState(ctx, r.backend, o.State, operation)
+	r.held, more = p.OpenState(ctx, r.backend, o.State, what)
 	if ds = append(ds, more...); more.HasErrors() {
 		p.Close()
 		return nil, ds
@@ -214,6 +215,7 @@ func start(ctx context.Context, c *command.Call, o *Flags, name, operation strin
 		r.stop()
 		return nil, ds
 	}
+	r.op = p.Operation(r.held)
 	return r, ds
 }
 
@@ -236,7 +238,7 @@ func (r *run) make(ctx context.Context) (*plan.Plan, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	p, more := r.Engine.Plan(ctx, r.Translate(prev), r.options)
+	p, more := r.op.Plan(ctx, prev, r.options)
 	if p != nil {
 		p.Transfers = r.transfers
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 )
 
@@ -55,7 +54,7 @@ func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 		return c.Fail(ds)
 	}
 	r.held.Started = r.Report.Applying
-	res, more := r.Engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: r.Vars, State: r.held})
+	res, more := r.op.Apply(ctx, p, 0)
 	if res.Started {
 		r.noteReads(p, r.held.Current())
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
@@ -231,32 +232,17 @@ func (p *Project) SelectProviders(ctx context.Context, states ...*state.State) d
 
 // Required are the providers that configuration and states need. A state may be nil.
 func (p *Project) Required(states ...*state.State) install.Requirements {
-	req := install.Requirements(p.Engine.Requirements())
-	for _, s := range states {
-		if s == nil {
-			continue
-		}
-		for _, r := range p.Translate(s).Resources {
-			if _, ok := req[r.Provider.Provider]; !ok {
-				req[r.Provider.Provider] = nil
-			}
-		}
-	}
-	return req
+	return operation.Required(p.Engine, p.Env, states...)
 }
 
-// named are the providers that configuration names.
-func (p *Project) named() map[addr.Provider]bool {
-	out := map[addr.Provider]bool{}
-	for a := range p.Engine.Requirements() {
-		out[a] = true
-	}
-	return out
+// Operation is plan or apply of the project from a state that was taken.
+func (p *Project) Operation(s *StateSession) *operation.Operation {
+	return &operation.Operation{Engine: p.Engine, Env: p.Env, Values: p.Vars, State: s}
 }
 
 // Translate gives providers in a state the addresses that configuration means.
 func (p *Project) Translate(s *state.State) *state.State {
-	return s.TranslateProviders(p.named(), p.Env.Get("OPENTOFU_STATEFILE_PROVIDER_ADDRESS_TRANSLATION") != "0")
+	return operation.Translate(p.Engine, p.Env, s)
 }
 
 // Schemas serves the views with the schemas of running providers. A provider

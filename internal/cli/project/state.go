@@ -10,13 +10,13 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
-	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// A StateSession state is locked, unless the user said not to.
+// A StateSession is a state that is locked, unless the user said not to.
 type StateSession struct {
 	*statemgr.State
 	Call    *command.Call
@@ -25,19 +25,18 @@ type StateSession struct {
 }
 
 // OpenState locks and reads the state of a project.
-func (p *Project) OpenState(ctx context.Context, b *Place, f flags.State, operation string) (*StateSession, diag.List) {
+func (p *Project) OpenState(ctx context.Context, b *Place, f flags.State, what string) (*StateSession, diag.List) {
 	opened, ds := OpenStore(p.Call, b, p.Workspace, f)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	o := StateOptions(p.Call, b, opened, p.Workspace)
-	o.Run = store.LockInfo{Operation: operation, Who: p.User() + "@" + p.Host(), Version: statefile.Version, Created: p.Now()}
-	o.KeepSegments = f.Journal == "store"
+	at := PlaceOf(p.Call, b, opened, p.Workspace)
+	at.KeepSegments = f.Journal == "store"
 	if f.On {
-		o.Lock, o.Timeout = &o.Run, f.Timeout
 		slow := time.AfterFunc(slowLock, func() { waiting(p.Call) })
 		defer slow.Stop()
 	}
+	o := at.Locked(ctx, operation.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.User() + "@" + p.Host(), Now: p.Now()})
 	st, ds := statemgr.Take(ctx, o)
 	if st == nil {
 		return nil, ds
@@ -79,13 +78,17 @@ func lockedBy(c *command.Call, holder *store.LockInfo) {
 	c.Report.Stream.Log(text)
 }
 
-// StateOptions says how a state is held that is kept in a store.
-func StateOptions(c *command.Call, b *Place, st store.Store, workspace string) statemgr.Options {
-	target := b.Encryption.State(c.Report.Context)
-	return statemgr.Options{
-		Store: st, Journal: backend.JournalPath(st, c.KeepDir(), workspace), Segments: backend.BlobsOf(st), Dir: c.KeepDir(),
-		Codec: target.Codec(), Sealer: target.Sealer(), Rescue: func(text []byte) diag.List { return rescue(c, text) },
+// PlaceOf is where a state is that is kept in a store.
+func PlaceOf(c *command.Call, b *Place, st store.Store, workspace string) operation.Place {
+	return operation.Place{
+		Store: st, Workspace: workspace, Dir: c.KeepDir(), Encryption: b.Encryption,
+		Rescue: func(text []byte) diag.List { return rescue(c, text) },
 	}
+}
+
+// StateOptions says how a state is managed that is kept in a store.
+func StateOptions(c *command.Call, b *Place, st store.Store, workspace string) statemgr.Options {
+	return PlaceOf(c, b, st, workspace).Manager(c.Report.Context)
 }
 
 // rescue prints a state that could be written nowhere.
@@ -98,7 +101,7 @@ func rescue(c *command.Call, text []byte) diag.List {
 
 // readStore reads a state for a command that changes nothing.
 func readStore(ctx context.Context, c *command.Call, b *Place, st store.Store, workspace string) (*state.State, diag.List) {
-	return statemgr.Read(ctx, StateOptions(c, b, st, workspace))
+	return PlaceOf(c, b, st, workspace).Read(ctx)
 }
 
 // Unlock unlocks. It may be called more than once.

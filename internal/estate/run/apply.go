@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
@@ -56,13 +57,17 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 			return ds
 		}
 	}
+	if more := t.chooseFor(ctx, prev); more.HasErrors() {
+		return append(ds, more...)
+	}
+	op := &operation.Operation{Engine: t.engine, Env: t.environ(), Values: t.values, State: states.Manager{State: h, Changing: t.Changing}, Stop: t.o.Stop}
 	planning, s := t.phase(ctx, "plan")
 	how := engine.PlanOptions{
-		Mode: t.mode(), Variables: t.values, SkipRefresh: skip, Targets: t.o.Plans.Targets, Excludes: t.o.Plans.Excludes, Replace: t.replaced(prev),
-		Defer: t.o.Op == Plan, Time: t.approval.Time(), Stop: t.o.Stop,
+		Mode: t.mode(), SkipRefresh: skip, Targets: t.o.Plans.Targets, Excludes: t.o.Plans.Excludes, Replace: t.replaced(prev),
+		Defer: t.o.Op == Plan, Time: t.approval.Time(),
 	}
 	t.reads(&how, prev)
-	p, more := t.engine.Plan(planning, prev, how)
+	p, more := op.Plan(planning, prev, how)
 	ended(s, more)
 	if more.HasErrors() && len(t.waits) > 0 && t.o.Op == Plan && workdir.NotKnownYet(more) {
 		t.deferUnit(t.engine.Root(), report.Deferral{Reason: "what must be known before anything is planned is not known yet", At: more.Errors()[0].At, Waits: t.allWaits()})
@@ -86,7 +91,7 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 		t.res.Break("run error", "what had been put off was not approved")
 		return ds
 	}
-	return append(ds, t.apply(ctx, p)...)
+	return append(ds, t.apply(ctx, op, p)...)
 }
 
 // claimState notes that the unit has its state in a place.
@@ -154,25 +159,20 @@ func (t *Turn) notePlan(p *plan.Plan, by planfile.Sealer) {
 }
 
 // apply carries the plan out.
-func (t *Turn) apply(ctx context.Context, p *plan.Plan) diag.List {
+func (t *Turn) apply(ctx context.Context, op *operation.Operation, p *plan.Plan) diag.List {
 	h := t.held
 	if !p.HasChanges() && p.Prior.Equal(p.PrevRun) && !h.Migrating() { // else what was read or refreshed goes into state
 		t.applied(p)
 		return nil
 	}
 	ctx, s := t.phase(ctx, "apply")
-	got, ds := t.engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{
-		Variables: t.values, State: states.Manager{State: h, Changing: t.Changing}, Every: t.o.Every, Stop: t.o.Stop,
-	})
+	got, ds := op.Apply(ctx, p, t.o.Every)
 	ended(s, ds)
 	if !got.Started {
 		return ds
 	}
 	t.noteReads(p, h.Current())
-	t.res.Counts = report.Counts{Add: got.Added, Change: got.Changed, Destroy: got.Destroyed, Import: got.Imported, Forget: got.Forgotten}
-	if got.Stopped && !ds.HasErrors() {
-		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)
-	}
+	t.res.Counts = report.Counts(operation.Counts(got))
 	if ds.HasErrors() {
 		t.Made.Set(t.Unit.ID, t.made(nil))
 		return ds

@@ -17,6 +17,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/state"
 )
 
 // openEngine opens the engine, runs init where modules or providers are missing, and puts
@@ -54,7 +56,8 @@ func (t *Turn) openEngine(ctx context.Context) (installed bool, ds diag.List) {
 	if prov == nil || ds.HasErrors() {
 		return installed, ds
 	}
-	again, more := t.choose(ctx, prov)
+	t.providers = prov
+	again, more := t.choose(ctx, t.engine.Requirements())
 	return installed || again, append(ds, more...)
 }
 
@@ -99,9 +102,20 @@ func (t *Turn) observe() event.Sink {
 	}
 }
 
+// chooseFor finds the packages of providers that the state needs and the configuration
+// does not name: those of what is to be destroyed.
+func (t *Turn) chooseFor(ctx context.Context, s *state.State) diag.List {
+	named, needed := t.engine.Requirements(), operation.Required(t.engine, t.environ(), s)
+	if t.providers == nil || len(named) == len(needed) {
+		return nil
+	}
+	_, ds := t.choose(ctx, needed)
+	return ds
+}
+
 // choose finds the provider packages, and installs them if they are missing.
-func (t *Turn) choose(ctx context.Context, prov Providers) (installed bool, ds diag.List) {
-	needed := maps.Clone(t.engine.Requirements())
+func (t *Turn) choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) (installed bool, ds diag.List) {
+	prov := t.providers
 	maps.DeleteFunc(needed, func(a addr.Provider, _ []config.Constraint) bool { return a.IsBuiltIn() })
 	if len(needed) == 0 {
 		return false, nil

@@ -40,6 +40,7 @@ type Turn struct {
 	credentials []string // environment
 	extra       arguments.Extra
 	engine      *engine.Engine
+	providers   Providers // of the engine; nil: the built-in one alone
 	values      map[string]engine.InputValue
 	waits       []*unit.Setting // inputs with something unknown in them
 	held        *statemgr.State

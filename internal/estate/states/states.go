@@ -25,6 +25,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -258,58 +259,47 @@ func (k *Keeper) Workspace(dir string) string {
 	return store.Default
 }
 
-// held says how the state of a unit is held.
-func (k *Keeper) held(ctx context.Context, p Place) (statemgr.Options, diag.List) {
+// at is where the state of a unit is, opened.
+func (k *Keeper) at(ctx context.Context, p Place) (operation.Place, diag.List) {
 	st, ds := k.Open(ctx, p)
-	if ds.HasErrors() {
-		return statemgr.Options{}, ds
-	}
-	target := p.Encryption.State(ctx)
-	return statemgr.Options{
-		Store: st, Journal: backend.JournalPath(st, p.Dir, p.Workspace), Segments: backend.BlobsOf(st), KeepSegments: k.s.KeepSegments, Dir: p.Dir,
-		Codec: target.Codec(), Sealer: target.Sealer(),
-	}, ds
+	return operation.Place{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments}, ds
 }
 
 // Take locks and reads a unit's state, and brings the journal of a killed run
 // into it.
-func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, operation string) (*statemgr.State, diag.List) {
-	s, _, ds := k.take(ctx, p, l, operation)
+func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, what string) (*statemgr.State, diag.List) {
+	s, _, ds := k.take(ctx, p, l, what)
 	return s, ds
 }
 
 // take is Take, with the store of the state, which writes under the lock.
-func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, operation string) (*statemgr.State, store.Store, diag.List) {
-	h, ds := k.Options(ctx, p, l, operation)
+func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, what string) (*statemgr.State, store.Store, diag.List) {
+	o, ds := k.Options(ctx, p, l, what)
 	if ds.HasErrors() {
 		return nil, nil, ds
 	}
 	k.reads.Add(1)
-	s, ds := statemgr.Take(ctx, h)
-	return s, h.Store, ds
+	s, ds := statemgr.Take(ctx, o)
+	return s, o.Store, ds
 }
 
 // Options say how the state of a unit is taken, for who takes two.
-func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, operation string) (statemgr.Options, diag.List) {
-	h, ds := k.held(ctx, p)
+func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, what string) (statemgr.Options, diag.List) {
+	at, ds := k.at(ctx, p)
 	if ds.HasErrors() {
-		return h, ds
+		return statemgr.Options{}, ds
 	}
-	h.Run = store.LockInfo{Operation: operation, Who: k.s.Who, Version: config.LanguageVersion, Created: k.s.Now()}
-	if !l.Off {
-		h.Lock, h.Timeout = &h.Run, l.Timeout
-	}
-	return h, ds
+	return at.Locked(ctx, operation.Lock{Off: l.Off, Timeout: l.Timeout, Operation: what, Who: k.s.Who, Now: k.s.Now()}), ds
 }
 
 // Read reads a state as it is stored.
 func (k *Keeper) Read(ctx context.Context, p Place) (*state.State, diag.List) {
-	h, ds := k.held(ctx, p)
+	at, ds := k.at(ctx, p)
 	if ds.HasErrors() {
 		return nil, ds
 	}
 	k.reads.Add(1)
-	return statemgr.Read(ctx, h)
+	return at.Read(ctx)
 }
 
 // PlaceOf is a text that is the same for units with one state, as far as that can be told
