@@ -252,7 +252,7 @@ func (s *Stream) Plan(p *plan.Plan) {
 			s.change("resource_drift", c)
 		}
 	}
-	s.Changes(p)
+	s.changes(p, true)
 	s.Summary("plan", p.Counts())
 	s.Reads(p.Reads)
 	outputs := make(fields)
@@ -267,11 +267,15 @@ func (s *Stream) Plan(p *plan.Plan) {
 	}
 }
 
-// Changes writes a line for each thing that is to be changed.
+// Changes writes a line for each object that is to be changed, as an apply of a saved plan
+// begins: moves and imports that change nothing else were told by the plan.
 func (s *Stream) Changes(p *plan.Plan) {
-	if s == nil {
-		return
+	if s != nil {
+		s.changes(p, false)
 	}
+}
+
+func (s *Stream) changes(p *plan.Plan, all bool) {
 	for _, t := range p.Transfers {
 		other, text := nameOf(t.Other), ": Plan to move from the unit "
 		move := streamTransfer{Resource: nameOf(t.Addr), Unit: t.Unit, Other: other, Direction: "from"}
@@ -284,7 +288,7 @@ func (s *Stream) Changes(p *plan.Plan) {
 		return
 	}
 	for _, c := range plan.Shown(p.Changes) {
-		if c.Op != plan.NoOp || c.Moved() || c.Import != nil {
+		if c.Op != plan.NoOp || all && (c.Moved() || c.Import != nil) {
 			s.change("planned_change", c)
 		}
 	}
