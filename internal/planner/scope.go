@@ -28,9 +28,9 @@ type scopeFilter struct {
 
 	// For a plan to destroy alone.
 	needed     map[addr.ConfigResource]bool // what the targets depend on by the configuration
-	also       map[addr.Instance]bool       // goes with the targets, since it depends on them
-	alsoConfig map[addr.ConfigResource]bool
-	kept       map[addr.ConfigResource]bool // stays, since something excluded depends on it
+	also       map[placed]bool              // goes with the targets, since it depends on them
+	alsoConfig map[addr.ConfigResource]bool // the blocks of it
+	kept       map[placed]bool              // stays, since something excluded depends on it
 }
 
 func newScopeFilter(o eval.Options, targets, excludes []addr.Target) scopeFilter {
@@ -116,7 +116,7 @@ func (f *scopeFilter) wantsInstance(a addr.Instance) bool {
 
 // target reports whether an instance is named by a target, or goes with one.
 func (f *scopeFilter) target(a addr.Instance) bool {
-	return len(f.targets) == 0 || f.also[a] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(a) })
+	return len(f.targets) == 0 || f.also[placed{a.Config(), a.Module}] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(a) })
 }
 
 // forDestroy turns the filter round.
@@ -124,15 +124,15 @@ func (f *scopeFilter) forDestroy(o eval.Options, s *state.State) {
 	f.destroy = true
 	uses := make(map[addr.ConfigResource][]addr.ConfigResource)
 	users := make(map[addr.ConfigResource][]addr.ConfigResource)
-	var targeted, excluded []addr.ConfigResource
+	var targeted, excluded []placed
 	last := make(map[addr.ConfigResource]addr.ConfigResource) // a user of the block that was entered last
 	for x, obj := range s.Objects() {
 		c := x.Instance.Config()
 		if slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(x.Instance) }) {
-			targeted = append(targeted, c)
+			targeted = append(targeted, placed{c, x.Instance.Module})
 		}
 		if slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(x.Instance) }) {
-			excluded = append(excluded, c)
+			excluded = append(excluded, placed{c, x.Instance.Module})
 		}
 		for _, dep := range obj.Dependencies {
 			if last[dep] != c { // instances of one block come one after the other
@@ -141,16 +141,15 @@ func (f *scopeFilter) forDestroy(o eval.Options, s *state.State) {
 			}
 		}
 	}
-	f.kept = reach(excluded, func(r addr.ConfigResource) []addr.ConfigResource { return uses[r] })
+	where := placesOf(s)
+	f.kept = where.reach(excluded, uses)
 	if len(f.targets) == 0 {
 		return
 	}
-	f.alsoConfig = reach(targeted, func(r addr.ConfigResource) []addr.ConfigResource { return users[r] })
-	f.also = map[addr.Instance]bool{}
-	for i := range s.Instances() {
-		if f.alsoConfig[i.Config()] {
-			f.also[i] = true
-		}
+	f.also = where.reach(targeted, users)
+	f.alsoConfig = map[addr.ConfigResource]bool{}
+	for at := range f.also {
+		f.alsoConfig[at.block] = true
 	}
 	deps := eval.StaticDependents(o.Tree)
 	f.needed = reach(named(deps, f.targets), deps.Dependencies())
@@ -172,7 +171,7 @@ func (f *scopeFilter) left(a addr.Instance) bool {
 
 // goes reports whether a plan to destroy destroys an instance.
 func (f *scopeFilter) goes(a addr.Instance) bool {
-	return f.target(a) && !f.kept[a.Config()] && !slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(a) })
+	return f.target(a) && !f.kept[placed{a.Config(), a.Module}] && !slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(a) })
 }
 
 // looksAt reports whether an instance is refreshed: in a plan to destroy if
