@@ -55,6 +55,8 @@ type Kind struct {
 	// Settings says that the block is no backend block: it has no options of init, and a
 	// change of it needs none either.
 	Settings bool
+	// Runs says that the service of the kind can carry out plans and applies.
+	Runs bool
 	// Bootstrap are the arguments of a unit's remote_state that say how the store itself
 	// is made, with their types. They are not part of the schema.
 	Bootstrap map[string]cty.Type

@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -18,6 +20,9 @@ import (
 //	space NAME KEY=VALUE...  makes or changes a workspace: mode, version, lock, tags, dir,
 //	                   plain, vcs, deny, var
 //	served NAME FILE   writes the state of a workspace to a file, empty for none
+//	runs KEY=VALUE...  says how the next runs go: log, apply (files), changes, fails, cost,
+//	                   policy=STATUS, task=STAGE/STATUS, stuck=STATUS, warning, json
+//	ran FILE           writes the last run to a file: status, what was sent, files
 //	asked FILE         writes what the service was asked since the last time to a file
 func TestCloudScripts(t *testing.T) {
 	t.Parallel()
@@ -68,6 +73,32 @@ func TestCloudScripts(t *testing.T) {
 			"served": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(service(ts).State(args[0])), 0o666))
 			},
+			"runs": func(ts *testscript.TestScript, _ bool, args []string) {
+				s := service(ts)
+				s.Runs = func(r *servers.TFERun) {
+					for _, pair := range args {
+						name, value, _ := strings.Cut(pair, "=")
+						script(ts, r, name, value)
+					}
+				}
+			},
+			"ran": func(ts *testscript.TestScript, _ bool, args []string) {
+				s := service(ts)
+				r := s.Run()
+				if r == nil {
+					ts.Fatalf("there was no run")
+				}
+				sent, err := json.Marshal(r.Sent)
+				ts.Check(err)
+				text := "status " + r.Status + "\nsent " + string(sent) + "\n"
+				if c := s.Uploaded(); c != nil {
+					text += fmt.Sprintf("speculative %v provisional %v\n", c.Speculative, c.Provisional)
+					for _, name := range c.Files {
+						text += "file " + name + "\n"
+					}
+				}
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o666))
+			},
 			"asked": func(ts *testscript.TestScript, _ bool, args []string) {
 				s := service(ts)
 				all := s.Log()
@@ -81,6 +112,34 @@ func TestCloudScripts(t *testing.T) {
 type cloudService struct {
 	*servers.TFEServer
 	seen int // of its log
+}
+
+func script(ts *testscript.TestScript, r *servers.TFERun, name, value string) {
+	switch name {
+	case "log":
+		r.PlanLog = ts.ReadFile(value)
+	case "apply":
+		r.ApplyLog = ts.ReadFile(value)
+	case "changes":
+		r.Changes = value == "true"
+	case "fails":
+		r.PlanFails, r.ApplyFails = value == "plan", value == "apply"
+	case "cost":
+		r.Cost = &servers.TFECost{Prior: "1.0", Proposed: value, Delta: "2.5"}
+	case "policy":
+		r.Policies = append(r.Policies, servers.TFEPolicy{Status: value, Log: "the policy said " + value + "\n"})
+	case "task":
+		stage, status, _ := strings.Cut(value, "/")
+		r.Stages = append(r.Stages, servers.TFEStage{Stage: stage, Status: status, Task: "scanner"})
+	case "stuck":
+		r.Stuck = value
+	case "warning":
+		r.Events = append(r.Events, value)
+	case "json":
+		r.JSONPlan = ts.ReadFile(value)
+	default:
+		ts.Fatalf("a run has no %s", name)
+	}
 }
 
 func change(ts *testscript.TestScript, w *servers.TFEWorkspace, name, value string) {

@@ -196,7 +196,8 @@ const floors = `
 	  internal/planjson, internal/cli/flags < internal/cli/project;
 	internal/backend/migrate, internal/module/installer, internal/cli/project, internal/testrun < internal/cli/initialize;
 	internal/cli/project, internal/testrun < internal/cli/validate;
-	internal/cli/project, internal/readlog < internal/cli/planning;
+	internal/backend/tfe, internal/cli/project < internal/cli/remoterun;
+	internal/cli/remoterun, internal/readlog < internal/cli/planning;
 	internal/cli/project < internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace;
 	internal/estate, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;

@@ -38,6 +38,7 @@ func Remote() backend.Kind {
 			},
 			Blocks: map[string]*schema.NestedBlock{"workspaces": workspacesBlock(map[string]cty.Type{"name": cty.String, "prefix": cty.String})},
 		},
+		Runs: true,
 		Open: func(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
 			return open(ctx, remoteName, cfg, s)
 		},
@@ -52,7 +53,7 @@ func Cloud() backend.Kind {
 			Attributes: backend.Optional(map[string]cty.Type{"hostname": cty.String, "organization": cty.String, "token": cty.String}),
 			Blocks:     map[string]*schema.NestedBlock{"workspaces": workspacesBlock(map[string]cty.Type{"name": cty.String, "project": cty.String, "tags": cty.Set(cty.String)})},
 		},
-		Settings: true,
+		Settings: true, Runs: true,
 		Open: func(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
 			return open(ctx, cloudName, cfg, s)
 		},

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
@@ -101,6 +102,14 @@ type applyOptions struct {
 }
 
 func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
+	q := remoterun.Request{Command: o.name, Approved: o.approved, PlanFile: o.file}
+	if o.file != "" && remoterun.IsBookmark(c, o.file) {
+		q.PlanFile, q.Vars, q.Input, q.Parallelism = "", o.Vars, o.input, o.Parallelism
+		return remoterun.Apply(ctx, c, o.file, q)
+	}
+	if code, done := atService(ctx, c, &o.Flags, q); done {
+		return code
+	}
 	if o.file != "" {
 		return applyFile(ctx, c, o)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/operation"
@@ -92,6 +93,20 @@ func (o *Flags) Options(c *command.Call) (engine.PlanOptions, diag.List) {
 		ds = append(ds, diag.Errorf(nil, "Invalid generate-config-out flag", "Config can only be generated during a normal plan operation, and not during a refresh-only or destroy plan.")...)
 	}
 	return out, ds
+}
+
+// atService carries an operation out where the workspace of the folder is, if that is
+// made for it.
+func atService(ctx context.Context, c *command.Call, o *Flags, q remoterun.Request) (code int, done bool) {
+	if c.Unit != nil && c.Unit.Values != nil { // what a unit gives is known here alone
+		return 0, false
+	}
+	options, ds := o.Options(c)
+	if ds.HasErrors() {
+		return 0, false // start says so
+	}
+	q.Vars, q.Plan, q.Input, q.Parallelism, q.LockTimeout = o.Vars, options, o.input, o.Parallelism, o.State.Timeout
+	return remoterun.Do(ctx, c, q)
 }
 
 // scopeFlags say which part of the configuration a plan is about.

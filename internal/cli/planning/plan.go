@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/planfile"
@@ -73,6 +74,9 @@ func runPlan(ctx context.Context, c *command.Call, o *planOptions) int {
 		if _, err := os.Stat(c.Path(o.generate)); err == nil {
 			return c.Fail(diag.Errorf(nil, "Target generated file already exists", "%s can only write generated config into a new file. Either choose a different target location or move all existing configuration out of the target file, delete it and try again.", view.Product))
 		}
+	}
+	if code, done := atService(ctx, c, &o.Flags, remoterun.Request{Command: "plan", Detailed: o.detailed, Out: o.out, Generate: o.generate}); done {
+		return code
 	}
 	r, ds := start(ctx, c, &o.Flags, "plan", "OperationTypePlan")
 	if r == nil {

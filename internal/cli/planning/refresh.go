@@ -5,6 +5,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 )
 
 // Refresh declares refresh.
@@ -40,6 +41,9 @@ type refreshOptions struct{ Flags }
 // applied without a question.
 func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 	o.RefreshOnly, o.Refresh, o.Destroy = true, true, false
+	if code, done := atService(ctx, c, &o.Flags, remoterun.Request{Command: "refresh", Approved: true}); done {
+		return code
+	}
 	r, ds := start(ctx, c, &o.Flags, "refresh", "OperationTypeRefresh")
 	if r == nil {
 		return c.Fail(ds)

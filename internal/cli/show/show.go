@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/run"
 
 	"github.com/terrace-iac/terrace/config"
@@ -91,6 +92,8 @@ func runShow(ctx context.Context, c *command.Call, o *showOptions) int {
 		return showConfiguration(ctx, c, o)
 	case o.module != "":
 		return showModule(ctx, c, o)
+	case cmp.Or(o.plan, o.path) != "" && remoterun.IsBookmark(c, cmp.Or(o.plan, o.path)):
+		return remoterun.Show(ctx, c, cmp.Or(o.plan, o.path), o.vars, o.json.On)
 	case o.plan != "" && run.IsPlan(c, o.plan):
 		return run.ShowPlan(ctx, c, run.ShowOptions{JSON: o.json, HTML: o.html, Reveal: o.reveal, Vars: o.vars}, o.plan)
 	case o.plan != "":

@@ -43,6 +43,7 @@ type TFERun struct {
 	Comment               string // of the last action
 
 	statuses []string // to come
+	past     []string
 	forced   bool
 }
 
@@ -181,6 +182,12 @@ func (r *TFERun) advance() {
 		return
 	}
 	r.Status, r.statuses = r.statuses[0], r.statuses[1:]
+	r.past = append(r.past, r.Status)
+}
+
+// reached reports whether a run has been in one of some states, or is over.
+func (r *TFERun) reached(statuses ...string) bool {
+	return r.over() || slices.ContainsFunc(statuses, func(s string) bool { return slices.Contains(r.past, s) })
 }
 
 func (r *TFERun) confirmable() bool {
@@ -249,7 +256,11 @@ func (q *tfeRequest) run(parts []string) {
 		}
 		q.data(object{"id": parts[1], "type": "applies", "attributes": object{"status": status, "log-read-url": base + "apply/" + r.ID}})
 	case "GET cost-estimates":
-		q.data(object{"id": parts[1], "type": "cost-estimates", "attributes": object{"status": "finished", "prior-monthly-cost": r.Cost.Prior, "proposed-monthly-cost": r.Cost.Proposed, "delta-monthly-cost": r.Cost.Delta, "resources-count": 3, "matched-resources-count": 2, "unmatched-resources-count": 1}})
+		status := "queued"
+		if r.reached("cost_estimated") {
+			status = "finished"
+		}
+		q.data(object{"id": parts[1], "type": "cost-estimates", "attributes": object{"status": status, "prior-monthly-cost": r.Cost.Prior, "proposed-monthly-cost": r.Cost.Proposed, "delta-monthly-cost": r.Cost.Delta, "resources-count": 3, "matched-resources-count": 2, "unmatched-resources-count": 1}})
 	case "GET policy-checks", "GET policy-checks/output", "POST policy-checks/override":
 		q.policy(r, parts)
 	case "GET task-stages":
@@ -315,8 +326,11 @@ func (q *tfeRequest) policy(r *TFERun, parts []string) {
 		r.Status = "policy_checked"
 		r.end()
 	}
-	soft := p.Status == "soft_failed"
-	q.data(object{"id": parts[1], "type": "policy-checks", "attributes": object{"status": p.Status, "scope": "organization", "actions": object{"is-overridable": soft}, "permissions": object{"can-override": true}, "result": object{"soft-failed": 1, "passed": 1}}})
+	status, soft := "queued", p.Status == "soft_failed"
+	if r.reached("policy_checked", "policy_override", "policy_soft_failed") {
+		status = p.Status
+	}
+	q.data(object{"id": parts[1], "type": "policy-checks", "attributes": object{"status": status, "scope": "organization", "actions": object{"is-overridable": soft}, "permissions": object{"can-override": true}, "result": object{"soft-failed": 1, "passed": 1}}})
 }
 
 func (q *tfeRequest) stage(r *TFERun, id string) {
@@ -325,6 +339,9 @@ func (q *tfeRequest) stage(r *TFERun, id string) {
 	result := "passed"
 	if st.Status != "passed" {
 		result = "failed"
+	}
+	if !r.reached(st.Stage+"_completed", st.Stage+"_awaiting_decision") {
+		st.Status = "running"
 	}
 	q.send(http.StatusOK, object{
 		"data": object{"id": id, "type": "task-stages", "attributes": object{"stage": st.Stage, "status": st.Status, "actions": object{"is-overridable": st.Status == "awaiting_override"}, "permissions": object{"can-override": true, "can-override-tasks": true}},

@@ -1,0 +1,148 @@
+package remoterun
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/tfe"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
+)
+
+const bookmarkFormat = 1
+
+// A bookmark is the file of a plan that the service keeps, as the peers write it.
+type bookmark struct {
+	Format int    `json:"remote_plan_format"`
+	RunID  string `json:"run_id"`
+	Host   string `json:"hostname"`
+}
+
+func save(path string, m bookmark) diag.List {
+	text, err := json.Marshal(m)
+	if err == nil {
+		err = atomicfile.Write(path, text, 0o600)
+	}
+	if err != nil {
+		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
+	}
+	return nil
+}
+
+// IsBookmark reports whether a file names a plan that a service keeps.
+func IsBookmark(c *command.Call, name string) bool {
+	_, ok := read(c, name)
+	return ok
+}
+
+// bookmarkLimit is more than such a file ever has.
+const bookmarkLimit = 4096
+
+func read(c *command.Call, name string) (bookmark, bool) {
+	info, err := os.Stat(c.Path(name))
+	if err != nil || info.Size() > bookmarkLimit || !info.Mode().IsRegular() {
+		return bookmark{}, false
+	}
+	text, err := os.ReadFile(c.Path(name))
+	var m bookmark
+	return m, err == nil && json.Unmarshal(text, &m) == nil && m.Format != 0
+}
+
+// find opens the run of a saved plan and holds that it belongs to the folder.
+func find(ctx context.Context, c *command.Call, name string, given []vars.Flag) (*operation, diag.List) {
+	m, _ := read(c, name)
+	if m.Format != bookmarkFormat || m.RunID == "" {
+		return nil, diag.Errorf(nil, "Invalid saved cloud plan", "The file %q names a plan in format %d, and this version knows format %d alone.", name, m.Format, bookmarkFormat)
+	}
+	place, ds := project.WhereState(ctx, c, given)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	b, ok := place.Opened.(*tfe.Backend)
+	if !ok {
+		return nil, diag.Errorf(nil, "Saved cloud plan without a cloud block", "The file %q names a plan at %s, and the configuration of this folder keeps its state elsewhere.", name, m.Host)
+	}
+	if b.Host != m.Host {
+		return nil, diag.Errorf(nil, "Saved plan is for another host", "The file %q names a plan at %s, and the configuration of this folder is for %s.", name, m.Host, b.Host)
+	}
+	workspace, ds := project.WorkspaceName(c)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	w, err := b.Workspace(ctx, workspace)
+	if err != nil {
+		return nil, located(ctx, c, given, backend.Message("Failed to read the workspace", "", err))
+	}
+	r, err := b.Run(ctx, m.RunID)
+	if err != nil {
+		return nil, backend.Message("Failed to read the run of the saved plan", "", err)
+	}
+	if r.WorkspaceID != w.ID {
+		return nil, diag.Errorf(nil, "Saved plan is for another workspace", "The file %q names a plan of another workspace than %q, which is selected here.", name, workspace)
+	}
+	return &operation{c: c, b: b, w: w, run: r, workspace: workspace}, nil
+}
+
+// Apply applies a plan that the service keeps. Nobody is asked: saving it was the
+// question.
+func Apply(ctx context.Context, c *command.Call, name string, q Request) int {
+	o, ds := find(ctx, c, name, q.Vars)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	q.Out = ""
+	q.Approved = true
+	if ds := refused(q, o.b, o.w, c); ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	o.q = q
+	switch {
+	case o.run.Status == "planned_and_finished":
+		o.say("The saved plan has no changes, so there is nothing to apply.")
+		return 0
+	case !o.run.Actions.Confirmable:
+		return c.Fail(diag.Errorf(nil, "Saved plan cannot be applied", "The run of the saved plan is in the status %q, in which it cannot be applied: it was applied or discarded already, or has not come to its end. See %s", o.run.Status, o.b.Address(o.w, o.run.ID)))
+	}
+	o.say(fmt.Sprintf("Running apply of the saved plan at %s.\n\nTo view this run in a browser, visit:\n%s\n", o.b.Host, o.b.Address(o.w, o.run.ID)))
+	if err := o.b.Act(ctx, o.run.ID, "apply"); err != nil {
+		return c.Fail(backend.Message("Failed to apply the saved plan", "", err))
+	}
+	o.announced, o.planShown, o.confirmed = true, true, true
+	return o.watch(ctx)
+}
+
+// Show shows a plan that the service keeps: its log, or with asJSON the plan for programs.
+func Show(ctx context.Context, c *command.Call, name string, given []vars.Flag, asJSON bool) int {
+	o, ds := find(ctx, c, name, given)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	if asJSON {
+		text, err := o.b.PlanJSON(ctx, o.run.PlanID)
+		if err != nil || text == nil {
+			if err == nil {
+				return c.Fail(diag.Errorf(nil, "No plan in JSON", "The service has no JSON of this plan: it has not come to its end, or it failed."))
+			}
+			return c.Fail(backend.Message("Failed to read the plan", "", err))
+		}
+		if _, err := c.Stdout.Write(append(text, '\n')); err != nil {
+			return 1
+		}
+		return 0
+	}
+	if err := o.stream(ctx, ctx, "plan", o.b.Plan, o.run.PlanID); err != nil {
+		return c.Fail(messageOf(err))
+	}
+	o.say(fmt.Sprintf("\nThe run has the status %q: %s", o.run.Status, o.b.Address(o.w, o.run.ID)))
+	return 0
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,458 @@
+package remoterun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/tfe"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/plan"
+)
+
+// An operation is a run that is watched.
+type operation struct {
+	c         *command.Call
+	b         *tfe.Backend
+	w         *tfe.Workspace
+	q         Request
+	workspace string // its name here
+	run       *tfe.Run
+
+	interrupted atomic.Bool
+	stop        context.CancelFunc // ends waiting and questions
+	cancelled   bool               // the service was told
+
+	announced             bool // that the plan is waited for
+	planShown, applyShown bool
+	confirmed             bool
+	shown                 map[string]bool // IDs of checks whose result was shown
+	failed                diag.List       // what keeps the run from going on
+}
+
+// forceWithin is how long a second interrupt waits for the service.
+const forceWithin = 900 * time.Millisecond
+
+// watch sees a run through to its end and gives the exit status.
+func (o *operation) watch(ctx context.Context) int {
+	waits, stop := context.WithCancel(ctx)
+	defer stop()
+	o.stop, o.shown = stop, map[string]bool{}
+	o.c.Interrupts.Gently(func() { o.interrupted.Store(true); stop() })
+	defer o.c.Interrupts.Gently(nil)
+	o.c.Interrupts.WhenKilled(func() {
+		last, end := context.WithTimeout(context.WithoutCancel(ctx), forceWithin)
+		defer end()
+		_ = o.b.Act(last, o.run.ID, "force-cancel") // the process ends, whatever comes of it
+	})
+	defer o.c.Interrupts.WhenKilled(nil)
+	begun := o.c.Now()
+	status := ""
+	for n := 0; ; n++ {
+		r, err := o.b.Run(ctx, o.run.ID)
+		if err != nil {
+			return o.fail(backend.Message("Failed to read the run", "", err))
+		}
+		if o.run = r; r.Status != status {
+			status, n = r.Status, 0
+		}
+		if o.interrupted.Load() && !o.cancelled {
+			o.cancel(ctx)
+			continue
+		}
+		if err := o.progress(ctx, waits); err != nil {
+			if o.interrupted.Load() {
+				continue
+			}
+			return o.fail(messageOf(err))
+		}
+		if o.failed.HasErrors() {
+			o.discard(ctx)
+			return o.fail(o.failed)
+		}
+		if r.Over() {
+			return o.end()
+		}
+		if o.q.LockTimeout > 0 && r.Waiting() && o.c.Now().Sub(begun) > o.q.LockTimeout {
+			o.interrupted.Store(true)
+			o.say("Lock timeout exceeded, sending interrupt to cancel the remote operation.")
+			continue
+		}
+		// The end of the pause is all that counts here: an interrupt is seen above.
+		_ = o.b.Pause(waits, n)
+		if o.cancelled {
+			_ = o.b.Pause(ctx, n)
+		}
+	}
+}
+
+func messageOf(err error) diag.List {
+	var told *refusal
+	if errors.As(err, &told) {
+		return told.ds
+	}
+	return backend.Message("The run cannot be followed", "", err)
+}
+
+// A refusal is an error that has its messages already.
+type refusal struct{ ds diag.List }
+
+func (r *refusal) Error() string { return r.ds.Err().Error() }
+
+func (o *operation) fail(ds diag.List) int { return o.c.Fail(ds) }
+
+// cancel ends the run at the service, as far as it lets us.
+func (o *operation) cancel(ctx context.Context) {
+	o.cancelled = true
+	action := ""
+	switch {
+	case o.run.Actions.Cancelable:
+		action = "cancel"
+	case o.run.Actions.Discardable:
+		action = "discard"
+	default:
+		return
+	}
+	if err := o.b.Act(ctx, o.run.ID, action); err != nil {
+		o.c.Report.Tell(backend.Message("The run could not be cancelled", "", err).AsWarnings())
+	}
+}
+
+// discard gives up a run that waits.
+func (o *operation) discard(ctx context.Context) {
+	if o.run.Over() || !o.run.Actions.Discardable {
+		return
+	}
+	if err := o.b.Act(ctx, o.run.ID, "discard"); err != nil {
+		o.c.Report.Tell(backend.Message("The run could not be discarded", "", err).AsWarnings())
+	}
+}
+
+// progress shows what is new of a run, and answers what it waits for.
+func (o *operation) progress(ctx, waits context.Context) error {
+	r := o.run
+	if !o.announced {
+		o.announced = true
+		o.say("Waiting for the plan to start...\n")
+	}
+	if r.Waiting() || o.cancelled && !o.planShown {
+		return o.stages(ctx, waits, "pre_plan")
+	}
+	if err := o.stages(ctx, waits, "pre_plan"); err != nil {
+		return err
+	}
+	if !o.planShown && r.PlanID != "" {
+		if err := o.stream(ctx, waits, "plan", o.b.Plan, r.PlanID); err != nil {
+			return err
+		}
+		o.planShown = true
+		return nil // the run has gone on meanwhile
+	}
+	if err := o.stages(ctx, waits, "post_plan"); err != nil {
+		return err
+	}
+	if err := o.cost(ctx); err != nil {
+		return err
+	}
+	if err := o.policies(ctx, waits); err != nil {
+		return err
+	}
+	if err := o.stages(ctx, waits, "pre_apply"); err != nil {
+		return err
+	}
+	if r.Actions.Confirmable && !o.confirmed && !o.cancelled && o.q.Command != "plan" && !r.Over() {
+		if err := o.confirm(ctx, waits); err != nil {
+			return err
+		}
+	}
+	if !o.applyShown && slices.Contains([]string{"applying", "applied", "errored"}, r.Status) && r.ApplyID != "" && o.q.Command != "plan" && (r.Status != "errored" || o.confirmed || o.q.Approved) {
+		p, err := o.b.Apply(ctx, r.ApplyID)
+		if err != nil || p.Log == "" || p.Status == "unreachable" || p.Status == "pending" {
+			return err
+		}
+		if o.c.Report.Human != nil {
+			o.c.Report.Human.Say("\n")
+		}
+		if err := o.stream(ctx, waits, "apply", o.b.Apply, r.ApplyID); err != nil {
+			return err
+		}
+		o.applyShown = true
+	}
+	return nil
+}
+
+// stream shows a log until its end.
+func (o *operation) stream(ctx, waits context.Context, what string, phase func(context.Context, string) (*tfe.Phase, error), id string) error {
+	p, err := phase(ctx, id)
+	if err != nil {
+		return err
+	}
+	l := &log{c: o.c, structured: o.w.Structured != nil && *o.w.Structured}
+	defer l.end()
+	for offset, n := 0, 0; ; n++ {
+		if p.Log != "" {
+			text, next, end, err := o.b.Log(ctx, p, offset)
+			if err != nil {
+				return err
+			}
+			l.write(text)
+			if next > offset {
+				offset, n = next, 0
+			}
+			if end {
+				return nil
+			}
+			if len(text) > 0 {
+				continue
+			}
+			if p.Over() && n > 2 {
+				return nil // the service wrote no mark at its end
+			}
+		} else if p.Over() {
+			return nil
+		}
+		if o.interrupted.Load() && !o.cancelled {
+			return context.Canceled
+		}
+		if err := o.b.Pause(waits, n); err != nil && !o.cancelled {
+			return err
+		}
+		if o.cancelled {
+			if err := o.b.Pause(ctx, n); err != nil {
+				return err
+			}
+		}
+		if p, err = phase(ctx, id); err != nil {
+			return err
+		}
+	}
+}
+
+// confirm asks whether a plan is to be applied.
+func (o *operation) confirm(ctx, waits context.Context) error {
+	if !o.q.Approved {
+		ok, err := o.approve(waits)
+		if err != nil || o.failed.HasErrors() {
+			return err
+		}
+		if !ok {
+			o.failed = diag.Errorf(nil, "Apply discarded", "The plan was not approved, so the run was discarded. Nothing was changed.")
+			return nil
+		}
+	}
+	if err := o.b.Act(ctx, o.run.ID, "apply"); err != nil {
+		return err
+	}
+	o.confirmed = true
+	return nil
+}
+
+func (o *operation) approve(ctx context.Context) (bool, error) {
+	in := fmt.Sprintf(" in workspace %q", o.workspace)
+	q := prompt.Question{Title: "\nDo you want to perform these actions" + in + "?", Text: o.b.Host + " will perform the actions described above.\nOnly 'yes' will be accepted to approve."}
+	switch o.q.Plan.Mode {
+	case plan.Destroy:
+		q.Title = "\nDo you really want to destroy all resources" + in + "?"
+		q.Text = o.b.Host + " will destroy all your managed infrastructure, as shown above.\nThere is no undo. Only 'yes' will be accepted to confirm."
+	case plan.RefreshOnly:
+		q.Title = "\nWould you like to update the state" + in + " to reflect these detected changes?"
+		q.Text = o.b.Host + " will write these changes to the state without modifying any real infrastructure.\nThere is no undo. Only 'yes' will be accepted to confirm."
+	}
+	answer, err := o.ask(ctx, q, "The run was not approved", "approve it with -auto-approve")
+	return answer == "yes", err
+}
+
+func (o *operation) ask(ctx context.Context, q prompt.Question, summary, instead string) (string, error) {
+	if !o.c.Prompt.May(o.q.Input) {
+		o.failed = diag.Errorf(nil, summary, "Nobody can be asked: run the command where somebody can answer, or %s. The run was discarded.", instead)
+		return "", nil
+	}
+	answer, err := o.c.Prompt.Ask(ctx, q)
+	if err != nil && ctx.Err() == nil {
+		o.failed = diag.Errorf(nil, summary, "There was no answer: %s. Run the command where somebody can answer, or %s. The run was discarded.", err, instead)
+		return "", nil
+	}
+	return answer, err
+}
+
+// cost shows the estimate of the costs.
+func (o *operation) cost(ctx context.Context) error {
+	id := o.run.CostID
+	if id == "" || o.shown[id] {
+		return nil
+	}
+	e, err := o.b.CostEstimate(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch e.Status {
+	case "finished":
+		sign := "+"
+		if strings.HasPrefix(e.Delta, "-") {
+			sign = "-"
+		}
+		o.say(fmt.Sprintf("\nCost Estimation:\n\nResources: %d of %d estimated\n           $%s/mo %s$%s\n", e.Matched, e.Resources, e.Proposed, sign, strings.TrimPrefix(e.Delta, "-")))
+	case "errored":
+		o.say("\nCost Estimation errored.\n" + e.Error + "\n")
+	case "skipped_due_to_targeting", "canceled":
+		o.say("\nNot available for this plan, because it was created with the -target option.\n")
+	default:
+		return nil
+	}
+	o.shown[id] = true
+	return nil
+}
+
+// policies shows what policy checks say, and asks whether one that failed is overridden.
+func (o *operation) policies(ctx, waits context.Context) error {
+	for _, id := range o.run.PolicyIDs {
+		if o.shown[id] {
+			continue
+		}
+		p, err := o.b.PolicyCheck(ctx, id)
+		if err != nil {
+			return err
+		}
+		if slices.Contains([]string{"pending", "queued", "unreachable"}, p.Status) {
+			return nil
+		}
+		text, err := o.b.PolicyOutput(ctx, id)
+		if err != nil {
+			return err
+		}
+		o.shown[id] = true
+		title := map[string]string{"workspace": "Workspace", "organization": "Organization"}[p.Scope]
+		if title == "" {
+			title = p.Scope
+		}
+		title = strings.TrimSpace(title + " Policy Check")
+		o.say("\n" + title + ":\n\n" + strings.TrimRight(strings.Trim(string(text), "\x02\x03"), "\n") + "\n")
+		switch p.Status {
+		case "hard_failed":
+			o.failed = diag.Errorf(nil, title+" hard failed", "A policy that cannot be overridden forbids this plan. What it says stands above.")
+		case "errored":
+			o.failed = diag.Errorf(nil, title+" errored", "The policies could not be checked. What went wrong stands above.")
+		case "soft_failed":
+			if err := o.override(ctx, waits, p, title); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+func (o *operation) override(ctx, waits context.Context, p *tfe.PolicyCheck, title string) error {
+	may, told := p.Permissions["can-override"]
+	switch {
+	case o.q.Command == "plan":
+		o.failed = diag.Errorf(nil, title+" soft failed", "A policy forbids this plan unless somebody overrides it, which \"%s apply\" asks for.", view.Program)
+		return nil
+	case !p.Actions.Overridable || told && !may:
+		o.failed = diag.Errorf(nil, title+" soft failed", "A policy forbids this plan, and these credentials may not override it: ask somebody who may, or change the configuration.")
+		return nil
+	}
+	answer, err := o.ask(waits, prompt.Question{Title: "\nDo you want to override the soft failed policy check?", Text: "Only 'override' will be accepted to override."}, title+" soft failed", "override the check at "+o.b.Address(o.w, o.run.ID))
+	if err != nil || o.failed.HasErrors() {
+		return err
+	}
+	if answer != "override" {
+		o.failed = diag.Errorf(nil, title+" soft failed", "The policy check was not overridden, so the run was discarded. Nothing was changed.")
+		return nil
+	}
+	return o.b.OverridePolicy(ctx, p.ID)
+}
+
+// stages shows the results of the run tasks of a stage.
+func (o *operation) stages(ctx, waits context.Context, name string) error {
+	for _, id := range o.run.StageIDs {
+		if o.shown[id] {
+			continue
+		}
+		s, err := o.b.Stage(ctx, id)
+		if err != nil {
+			return err
+		}
+		if s.Stage != name || slices.Contains([]string{"pending", "running", "canceled"}, s.Status) {
+			continue
+		}
+		o.shown[id] = true
+		o.say(describe(s))
+		switch s.Status {
+		case "failed", "errored":
+			o.failed = diag.Errorf(nil, "Run tasks failed", "A task that is mandatory has failed. What it says stands above.")
+		case "awaiting_override":
+			if o.q.Command == "plan" || !s.Actions.Overridable {
+				o.failed = diag.Errorf(nil, "Run tasks failed", "A task has failed, and the run goes on only if that is overridden.")
+				return nil
+			}
+			answer, err := o.ask(waits, prompt.Question{Title: "\nDo you want to override the failed task?", Text: "Only 'override' will be accepted to override."}, "Run tasks failed", "override them at "+o.b.Address(o.w, o.run.ID))
+			if err != nil || o.failed.HasErrors() {
+				return err
+			}
+			if answer != "override" {
+				o.failed = diag.Errorf(nil, "Run tasks failed", "The task was not overridden, so the run was discarded. Nothing was changed.")
+				return nil
+			}
+			return o.b.OverrideStage(ctx, id)
+		}
+	}
+	return nil
+}
+
+func describe(s *tfe.Stage) string {
+	titles := map[string]string{"pre_plan": "Pre-plan Tasks", "post_plan": "Post-plan Tasks", "pre_apply": "Pre-apply Tasks"}
+	passed := 0
+	var lines []string
+	for _, t := range s.Tasks {
+		if t.Status == "passed" {
+			passed++
+		}
+		line := "│ " + t.Name + " ⸺   " + strings.ToUpper(t.Status[:min(1, len(t.Status))]) + t.Status[min(1, len(t.Status)):]
+		if t.Enforcement != "" && t.Status != "passed" {
+			line += " (" + t.Enforcement + ")"
+		}
+		lines = append(lines, line)
+		if t.Message != "" {
+			lines = append(lines, "│ "+t.Message)
+		}
+		if t.URL != "" {
+			lines = append(lines, "│ Details: "+t.URL)
+		}
+	}
+	return fmt.Sprintf("\n%s:\n\nAll tasks completed! %d passed, %d failed\n\n%s\n", titles[s.Stage], passed, len(s.Tasks)-passed, strings.Join(lines, "\n"))
+}
+
+// end says what came of a run.
+func (o *operation) end() int {
+	r := o.run
+	switch r.Status {
+	case "canceled", "force_canceled", "discarded":
+		if o.cancelled {
+			return o.fail(diag.Errorf(nil, "The run was "+strings.ReplaceAll(r.Status, "_", " "), "The run was interrupted, and the service has ended it. What it did until then stands in its log and in the state."))
+		}
+		return o.fail(diag.Errorf(nil, "The run was "+strings.ReplaceAll(r.Status, "_", " "), "Somebody has ended the run at the service: %s", o.b.Address(o.w, r.ID)))
+	case "errored", "policy_soft_failed":
+		return o.fail(diag.Errorf(nil, "The run failed", "The run ended with errors, which stand above and at %s", o.b.Address(o.w, r.ID)))
+	}
+	if o.q.Out != "" {
+		if ds := save(o.c.Path(o.q.Out), bookmark{Format: bookmarkFormat, RunID: r.ID, Host: o.b.Host}); ds.HasErrors() {
+			return o.fail(ds)
+		}
+		if r.HasChanges && !o.c.Report.Automated() {
+			o.say("\nSaved the plan to: " + o.q.Out + "\n\nTo perform exactly these actions, run the following command to apply:\n    " + view.Program + " apply \"" + o.q.Out + "\"\n")
+		}
+	}
+	if o.q.Detailed && r.HasChanges {
+		return 2
+	}
+	return 0
+}
