@@ -83,6 +83,7 @@ type kept struct {
 	names []string // of its segments, in order
 	rec   *journal.Recovered
 	bytes []byte
+	codec journal.Codec
 }
 
 // keptJournals reads the journals in the store, the oldest first. Those that are done
@@ -112,7 +113,7 @@ func keptJournals(ctx context.Context, from Segments, codec journal.Codec) ([]ke
 				break
 			}
 		}
-		k := kept{names: names, bytes: all}
+		k := kept{names: names, bytes: all, codec: codec}
 		if !bytes.HasPrefix(all, []byte(doneSegment)) {
 			if k.rec, err = journal.Parse(all, codec); err != nil {
 				return nil, fmt.Errorf("%s: %w", names[0], err)
@@ -137,10 +138,47 @@ func (k kept) discard(ctx context.Context, from Segments) error {
 	return nil
 }
 
+// maxJournals is how many journals in a store there are at most, in reason.
+const maxJournals = 100
+
+// grown reads a journal again, and reports whether there is more in it now.
+func (k kept) grown(ctx context.Context, from Segments) (kept, bool) {
+	if k.rec == nil {
+		return k, false
+	}
+	all, err := keptJournals(ctx, from, k.codec)
+	if err != nil {
+		return k, false
+	}
+	for _, now := range all {
+		if now.names[0] == k.names[0] && now.rec != nil && !bytes.Equal(now.bytes, k.bytes) {
+			return now, true
+		}
+	}
+	return k, false
+}
+
+// apartPrefix is where journals are kept that do not continue the state.
+const apartPrefix = "journal-apart/"
+
+// keepApart copies a journal in the store to where no run looks for one.
+func (k kept) keepApart(ctx context.Context, in Segments) (name string, err error) {
+	name = apartPrefix + strings.TrimPrefix(k.names[0], segmentPrefix)
+	for i, b := range slices.Collect(slices.Chunk(k.bytes, segmentSize)) {
+		run, _, _ := strings.Cut(strings.TrimPrefix(k.names[0], segmentPrefix), "/")
+		if err := in.PutBlob(ctx, fmt.Sprintf("%s%s/%06d", apartPrefix, run, i+1), b); err != nil {
+			return "", err
+		}
+	}
+	return name, nil
+}
+
 // recoverSegments folds the journals in the store into the state. mine is the run whose
 // journal on this machine was folded in before, of which there may be a copy. The caller
-// holds the lock, so that no run writes one.
-func (h *State) recoverSegments(ctx context.Context, mine journal.Run) diag.List {
+// holds the lock, so that no run writes one. What does not continue the state is saved
+// apart on this machine, and kept under another name in the store, since the machine may
+// be lost as the one before; mineApart says that this was so of the journal here.
+func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart bool) diag.List {
 	if h.o.Segments == nil {
 		return nil
 	}
@@ -149,12 +187,22 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run) diag.List
 		return diag.Errorf(nil, "Failed to read the journal of an interrupted run", "The journal that an interrupted run left in the store of the state cannot be read: %s. Nothing was changed. If a newer version wrote it, or it was encrypted, use that version, or that encryption. Otherwise copy its objects to another place, so that they are kept, remove them, and run the command again; then compare a plan with what exists, and import what the state lacks.", err)
 	}
 	var ds diag.List
-	for _, k := range all {
+	for i := 0; i < len(all); i++ {
+		k := all[i]
+		apart := mineApart
 		if k.rec != nil && !sameRun(k.rec.Run, mine) {
-			more := h.fold(ctx, k.rec)
+			var more diag.List
+			apart, more = h.fold(ctx, k.rec)
 			if ds = append(ds, more...); more.HasErrors() {
 				return ds
 			}
+		}
+		if k.rec != nil && apart {
+			name, err := k.keepApart(ctx, h.o.Segments)
+			if err != nil {
+				return append(ds, diag.Errorf(nil, "Failed to keep the journal of an interrupted run", "What the journal holds was saved on this machine, but the journal in the store of the state cannot be given another name there: %s.", err)...)
+			}
+			ds = append(ds, diag.Warnf(nil, "Journal kept in the store", "The journal of which objects were saved apart stays beside the state in its store, as %s. Remove it there once nothing in it is needed any more.", name)...)
 		}
 		if k.rec != nil && k.rec.Damaged() {
 			aside, err := journal.KeepCopy(h.o.Journal, k.bytes)
@@ -162,6 +210,11 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run) diag.List
 				return append(ds, diag.Errorf(nil, "Failed to keep the journal of an interrupted run", "%s It is in the store of the state. What can be read is safe now, but a copy of it cannot be made in this folder: %s.", k.rec.Damage(), err)...)
 			}
 			ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s It was in the store of the state and is kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", k.rec.Damage(), aside)...)
+		}
+		if now, grown := k.grown(ctx, h.o.Segments); grown && i < 2*maxJournals { // its run lost the lock and is still at work
+			all = append(all, now)
+			mine = journal.Run{}
+			continue
 		}
 		if err := k.discard(ctx, h.o.Segments); err != nil {
 			return append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but it cannot be removed from the store: %s.", err)...)

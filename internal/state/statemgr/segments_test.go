@@ -174,3 +174,39 @@ func TestSegmentsAreJoined(t *testing.T) {
 		t.Errorf("%d bytes in %d segments", len(got), len(names))
 	}
 }
+
+// A journal in the store that does not continue the state is saved apart on this machine,
+// and stays in the store under another name: this machine may be lost, too.
+func TestJournalKeptApart(t *testing.T) {
+	shared := t.TempDir()
+	s := &shelf{all: map[string][]byte{}, left: 7}
+	if _, safe, _ := gone(t, machine(t, shared, s, 1), 12); safe == 0 {
+		t.Fatal("nothing was answered before the machine was gone")
+	}
+	s.left = -1
+	o := machine(t, shared, s, 2)
+	o.Segments, o.KeepSegments = nil, false // another run, which does not know of the journal
+	h, ds := Take(t.Context(), o)
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	other := state.New()
+	if ds := h.Write(t.Context(), other.WithMeta("another", 5, "1.12.6")); ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	h.Release()
+	o = machine(t, shared, s, 3)
+	h, ds = Take(t.Context(), o)
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	h.Release()
+	names, _ := s.ListBlobs(t.Context(), "")
+	if len(names) != 1 || !strings.HasPrefix(names[0], "journal-apart/") || !slices.ContainsFunc(ds, func(m *diag.Message) bool { return strings.Contains(m.Detail, names[0]) }) {
+		t.Fatalf("%v %v", names, ds)
+	}
+	rec, err := journal.Parse(s.all[names[0]], nil)
+	if err != nil || len(rec.Changes) == 0 {
+		t.Errorf("%v %v", rec, err)
+	}
+}

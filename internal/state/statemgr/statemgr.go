@@ -113,11 +113,11 @@ func Take(ctx context.Context, o Options) (*State, diag.List) {
 // those in the store, of which the first may be a copy. Those in the store are left
 // alone where the lock was not asked for: nothing else tells whether their runs ended.
 func (h *State) recover(ctx context.Context, segments bool) diag.List {
-	mine, ds := h.recoverFile(ctx)
+	mine, apart, ds := h.recoverFile(ctx)
 	if ds.HasErrors() || h.other != nil || !segments {
 		return ds
 	}
-	return append(ds, h.recoverSegments(ctx, mine)...)
+	return append(ds, h.recoverSegments(ctx, mine, apart)...)
 }
 
 // lockText is what a peer shows that is refused, perhaps just before somebody kills this
@@ -154,28 +154,28 @@ func (h *State) Release() diag.List {
 
 // recoverFile folds the journal of a killed run into the state and writes it. That of a
 // run that is at work, though it does not hold the lock, is folded in memory. The run is
-// that of the journal.
-func (h *State) recoverFile(ctx context.Context) (of journal.Run, ds diag.List) {
+// that of the journal; apart says that it was saved apart.
+func (h *State) recoverFile(ctx context.Context) (of journal.Run, apart bool, ds diag.List) {
 	claim, err := journal.TakeOver(h.o.Journal, h.o.Codec)
 	var live *journal.LiveError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return of, nil
+		return of, false, nil
 	case errors.As(err, &live):
 		seen, ds := look(ctx, h.o)
 		h.current, h.view, h.other = seen.stored, seen.folded, live
-		return of, append(ds, h.beside()...)
+		return of, false, append(ds, h.beside()...)
 	case err != nil:
-		return of, h.unreadable(err)
+		return of, false, h.unreadable(err)
 	}
 	defer claim.Close()
 	rec, err := claim.Recover(h.o.Codec)
 	if err != nil {
-		return of, h.unreadable(err)
+		return of, false, h.unreadable(err)
 	}
 	of = rec.Run
-	if ds = h.fold(ctx, rec); ds.HasErrors() {
-		return of, ds
+	if apart, ds = h.fold(ctx, rec); ds.HasErrors() {
+		return of, apart, ds
 	}
 	defer func() {
 		if err := rec.Transfer.Settle(h.o.Journal); err != nil {
@@ -186,32 +186,32 @@ func (h *State) recoverFile(ctx context.Context) (of journal.Run, ds diag.List) 
 	if rec.Damaged() {
 		aside, err := claim.KeepAside()
 		if err != nil {
-			return of, append(ds, diag.Errorf(nil, "Failed to move the journal of an interrupted run", "%s What the journal holds is safe now, but the file, %s, cannot be given another name: %s.", rec.Damage(), h.o.Journal, err)...)
+			return of, apart, append(ds, diag.Errorf(nil, "Failed to move the journal of an interrupted run", "%s What the journal holds is safe now, but the file, %s, cannot be given another name: %s.", rec.Damage(), h.o.Journal, err)...)
 		}
-		return of, append(ds, diag.Warnf(nil, "Damaged journal", "%s The file was kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", rec.Damage(), aside)...)
+		return of, apart, append(ds, diag.Warnf(nil, "Damaged journal", "%s The file was kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", rec.Damage(), aside)...)
 	}
 	if err := claim.Discard(); err != nil {
-		return of, append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but the file cannot be removed: %s.", err)...)
+		return of, apart, append(ds, diag.Errorf(nil, "Failed to remove the journal of an interrupted run", "What the journal holds is safe now, but the file cannot be removed: %s.", err)...)
 	}
-	return of, ds
+	return of, apart, ds
 }
 
 // fold folds what a journal tells into the state and writes it, or saves it apart.
-func (h *State) fold(ctx context.Context, rec *journal.Recovered) diag.List {
+func (h *State) fold(ctx context.Context, rec *journal.Recovered) (apart bool, ds diag.List) {
 	next, fits, ds := journal.Fold(h.current, rec)
 	if rec.Undone {
-		return ds
+		return false, ds
 	}
 	if !fits && shows(h.current, rec.Changes) { // killed after the state was written and before the journal was removed
-		return nil
+		return false, nil
 	}
 	if fits {
-		return append(ds, h.write(ctx, next)...)
+		return false, append(ds, h.write(ctx, next)...)
 	}
-	apart, more := journal.Apart(rec, h.current)
+	objects, more := journal.Apart(rec, h.current)
 	ds = append(ds, more...)
-	_, more = writeApart(h.o, apart)
-	return append(ds, more...)
+	_, more = writeApart(h.o, objects)
+	return true, append(ds, more...)
 }
 
 func (h *State) unreadable(err error) diag.List {
