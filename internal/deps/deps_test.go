@@ -210,7 +210,7 @@ const floors = `
 	internal/cli/project, internal/stateedit < internal/cli/statecmd;
 	internal/cli/project < internal/cli/importcmd, internal/cli/console;
 	internal/cli/flags, internal/funcs < internal/cli/metadata;
-	internal/eval, plan, state < internal/depgraph;
+	internal/eval, plan, state, internal/digraph < internal/depgraph;
 	internal/cli/project, internal/depgraph < internal/cli/graph;
 	internal/cli/command < internal/cli/execcmd;
 	internal/estate, internal/testrun, internal/textdiff < internal/estate/estatetest;

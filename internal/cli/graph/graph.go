@@ -6,6 +6,7 @@ package graph
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -19,6 +20,7 @@ import (
 type options struct {
 	typ, plan string
 	cycles    bool
+	svg       bool
 	vars      []vars.Flag
 }
 
@@ -28,11 +30,12 @@ func Command() command.Command {
 		Name: "graph", Synopsis: "Generate a Graphviz graph of the steps in an operation", Usage: "[options]",
 		Units: command.InUnit,
 		Help: `Print what needs what in the configuration, in the DOT language that Graphviz
-draws. Nothing is evaluated, and no provider is asked. A graph of the units of
+draws, or with -svg as a picture for a browser. Nothing is evaluated, and no provider is asked. A graph of the units of
 an estate comes from "dag graph", and a page about its plan from
 "run --all plan --html".`,
 		Examples: []command.Example{
-			{Line: "graph | dot -Tsvg >graph.svg", Text: "Draw the configuration."},
+			{Line: "graph -svg >graph.svg", Text: "Draw the configuration, as a picture for a browser."},
+			{Line: "graph | dot -Tpng >graph.png", Text: "Draw it by Graphviz."},
 			{Line: "graph -type=plan-destroy", Text: "In which order is destroyed what the state has."},
 		},
 		Prepare: func() (command.Flags, command.Run) {
@@ -42,6 +45,7 @@ an estate comes from "dag graph", and a page about its plan from
 				command.Text(&o.plan, "plan", "tfplan", "Draw a saved plan, with the instances that it changes.").Completes(command.Files),
 				command.Text(&o.typ, "type", "plan", "The operation: plan, plan-refresh-only, plan-destroy or apply. Without it plan, or with -plan the operation of that."),
 				command.Bool(&o.cycles, "draw-cycles", "Draw the edges of cycles in color."),
+				command.Bool(&o.svg, "svg", "Print a picture: resources, variables and providers, and which needs which. As SVG, in one piece, for light and dark ground."),
 				command.Int(&depth, "module-depth", "n", "Deprecated: it does nothing.").Hide(),
 				command.Bool(&verbose, "verbose", "").Hide(),
 			}
@@ -97,6 +101,12 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	g := depgraph.Make(in)
 	if cycles := g.Cycles(); len(cycles) > 0 && !o.cycles {
 		c.Report.AsideHere(diag.Warnf(nil, "Cycle in the graph", "The graph has %d cycles. Use -draw-cycles to draw them in color.", len(cycles)))
+	}
+	if o.svg {
+		if err := g.SVG(c.Stdout, filepath.Base(c.KeepDir())); err != nil {
+			return c.Fail(flags.NotWritten(err))
+		}
+		return 0
 	}
 	fmt.Fprintln(c.Stdout, g.DOT(o.cycles))
 	return 0

@@ -60,6 +60,7 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 	if more = p.SelectProviders(ctx, r.held.Current(), f.Plan.Prior); more.HasErrors() {
 		return c.Fail(append(ds, more...))
 	}
+	r.options.Mode = f.Plan.Mode
 	if _, more := r.moved(ctx); more.HasErrors() {
 		return c.Fail(append(ds, more...))
 	}

@@ -267,7 +267,7 @@ func (r *run) make(ctx context.Context) (*plan.Plan, diag.List) {
 // a part in.
 func (r *run) moved(ctx context.Context) (*state.State, diag.List) {
 	r.expected = r.held.Current()
-	if r.Unit == nil || r.Unit.Moved == nil {
+	if r.Unit == nil || r.Unit.Moved == nil || r.options.Mode == plan.RefreshOnly { // which changes nothing but what it reads
 		return r.expected, nil
 	}
 	var ds diag.List

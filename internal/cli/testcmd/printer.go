@@ -8,6 +8,7 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -159,7 +160,7 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 		return
 	}
 	var left []map[string]any
-	lines := ""
+	lines, name := "", leftName(p.Call)
 	for o := range c.Left.Objects() {
 		one := map[string]any{"instance": o.Instance.String()}
 		lines += "  - " + o.Instance.String()
@@ -174,34 +175,34 @@ func (p *printer) cleanup(r *testrun.Result, c *testrun.Cleanup) {
 	if c.Kept {
 		verb = "kept the following resources, as skip_cleanup says, after executing"
 	}
-	text := fmt.Sprintf("%s %s %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", view.Product, verb, where, leftName)
+	text := fmt.Sprintf("%s %s %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", view.Product, verb, where, name)
 	if p.Report.Human != nil {
 		p.errs("\n" + wrap(text) + "\n" + lines)
 	}
 	if s := p.Report.Stream; s != nil {
-		message := fmt.Sprintf("%s left some resources in state after executing %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", view.Product, where, leftName)
+		message := fmt.Sprintf("%s left some resources in state after executing %s, these left-over resources can be viewed by reading the statefile written to disk(%s) and they need to be cleaned up manually:", view.Product, where, name)
 		s.TypedError(message, "test_cleanup", map[string]any{"@testfile": r.File.Name, "@testrun": c.Run.Name, "test_cleanup": map[string]any{"failed_resources": left}})
 		p.tell(c.Diags, r.File.Name, c.Run.Name)
 	}
-	p.save(c.Left)
+	p.save(c.Left, name)
 }
 
 // save writes the state of what is left.
-func (p *printer) save(left *state.State) {
+func (p *printer) save(left *state.State, name string) {
 	var b bytes.Buffer
 	err := statefile.Write(&b, left, true)
 	if err == nil {
-		err = keepLeft(p.Call, b.Bytes())
+		err = atomicfile.Write(p.Path(name), b.Bytes(), 0o600)
 	}
 	if err != nil {
 		p.failed = true
-		p.Report.Tell(diag.Errorf(nil, "Failed to write state", "The state of what could not be destroyed cannot be written to %s: %s.", leftName, err))
+		p.Report.Tell(diag.Errorf(nil, "Failed to write state", "The state of what could not be destroyed cannot be written to %s: %s.", name, err))
 		return
 	}
 	if p.Report.Human != nil {
-		p.errs("\nWriting state to file: " + leftName + "\n")
+		p.errs("\nWriting state to file: " + name + "\n")
 	}
-	p.Report.Stream.Log("Writing state to file: " + leftName)
+	p.Report.Stream.Log("Writing state to file: " + name)
 }
 
 func (p *printer) errs(text string) { fmt.Fprint(p.Stderr, text) }

@@ -7,6 +7,7 @@ package testcmd
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,7 +20,6 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -200,12 +200,16 @@ func (g *given) forFile(f *testfile.File, declared map[string]*config.Variable) 
 	return out, nil
 }
 
-// leftName is the file for the state of what could not be destroyed.
-const leftName = "errored_test.tfstate"
-
-// keepLeft writes the state of what could not be destroyed.
-func keepLeft(c *command.Call, text []byte) error {
-	return atomicfile.Write(c.Path(leftName), text, 0o600)
+// leftName is the file for the state of what could not be destroyed: one that is not
+// there yet, so that what was left before can still be cleaned up.
+func leftName(c *command.Call) string {
+	name := "errored_test.tfstate"
+	for n := 1; ; n++ {
+		if _, err := os.Lstat(c.Path(name)); err != nil {
+			return name
+		}
+		name = fmt.Sprintf("errored_test.%d.tfstate", n)
+	}
 }
 
 // plural is a count with its noun.

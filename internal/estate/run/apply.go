@@ -33,7 +33,7 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	if ds := t.claimState(ctx, where); ds.HasErrors() {
 		return ds
 	}
-	if t.o.Op == Apply {
+	if t.o.Op == Apply && t.mode() != plan.RefreshOnly {
 		if more := t.moveFirst(ctx, where); more.HasErrors() {
 			return append(about, more...)
 		}
@@ -50,7 +50,7 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	}
 	prev := h.Current()
 	var transfers []plan.Transfer
-	if t.o.Op == Plan {
+	if t.o.Op == Plan && t.mode() != plan.RefreshOnly {
 		var more diag.List
 		prev, transfers, more = t.Moved(ctx, prev)
 		if ds = append(ds, more...); more.HasErrors() {
