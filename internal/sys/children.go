@@ -16,7 +16,8 @@ type Children struct {
 	ended   bool
 }
 
-// Run is the function Run, until End is called; then nothing is started any more.
+// Run is the function Run, until End is called; then nothing is started any more but what
+// takes away what must not stay (Cleaning).
 func (g *Children) Run(ctx context.Context, c Command) error {
 	return run(ctx, c, g)
 }
@@ -31,14 +32,23 @@ func (g *Children) End() {
 	}
 }
 
+// cleaning is the key of contexts that Cleaning makes.
+type cleaning struct{}
+
+// Cleaning is a context in which Run starts programs after the end of all others: those that
+// take away what must not outlive the process.
+func Cleaning(ctx context.Context) context.Context {
+	return context.WithValue(ctx, cleaning{}, true)
+}
+
 // start starts a child, which is one of g until forget.
-func (g *Children) start(cmd *exec.Cmd) error {
+func (g *Children) start(ctx context.Context, cmd *exec.Cmd) error {
 	if g == nil {
 		return cmd.Start()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.ended {
+	if g.ended && ctx.Value(cleaning{}) == nil {
 		return fmt.Errorf("%s: %w", cmd.Args[0], ErrInterrupted)
 	}
 	if err := cmd.Start(); err != nil {

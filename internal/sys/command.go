@@ -65,7 +65,7 @@ func run(ctx context.Context, c Command, g *Children) error {
 		out.abandon()
 		return fmt.Errorf("%s: %w", c.Path, err)
 	}
-	if err := g.start(cmd); err != nil {
+	if err := g.start(ctx, cmd); err != nil {
 		out.abandon()
 		return err
 	}

@@ -152,7 +152,7 @@ func (h *Handler) Kill() {
 	soon, end := context.WithTimeout(context.Background(), killPause)
 	defer end()
 	for _, f := range remove {
-		f(soon)
+		f(sys.Cleaning(soon))
 	}
 	if ends == nil {
 		return
