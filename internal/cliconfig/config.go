@@ -13,6 +13,7 @@ type Config struct {
 	PluginCacheDir          string // "" if there is none; may be relative to the working folder
 	PluginCacheMayBreakLock bool
 	NoExec                  bool // no programs are run
+	JournalInStore          bool // journals of applies are kept beside the state too, where its store has room
 
 	Silenced  []string // codes of warnings that are not shown
 	ShowCodes bool     // messages for people end with their code

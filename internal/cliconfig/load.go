@@ -150,6 +150,13 @@ func (l *loader) parse(src []byte, path string) diag.List {
 	}
 	l.c.PluginCacheMayBreakLock = a.boolean("plugin_cache_may_break_dependency_lock_file") || l.c.PluginCacheMayBreakLock
 	l.c.NoExec = a.boolean("no_exec") || l.c.NoExec
+	switch where := a.str("journal"); where {
+	case "", "file":
+	case "store":
+		l.c.JournalInStore = true
+	default:
+		a.bad(a.m["journal"], "journal", "\"file\" or \"store\"")
+	}
 	l.c.ShowCodes = a.boolean("show_codes") || l.c.ShowCodes
 	for _, code := range a.list("silence_warnings") {
 		if _, ok := diag.FindCode(code); !ok {

@@ -66,8 +66,7 @@ func (s *State) PathFlag() command.Flag {
 
 // JournalFlag is -journal.
 func (s *State) JournalFlag() command.Flag {
-	s.Journal = "file"
-	return command.Text(&s.Journal, "journal", "file", "Where the journal of the run is kept: \"file\" on this machine, or \"store\" beside the state too, so that a run on another machine can go on where this one was cut off.").
+	return command.Text(&s.Journal, "journal", "file", "Where the journal of the run is kept: \"file\" on this machine (the default, unless the CLI configuration has another), or \"store\" beside the state too, so that a run on another machine can go on where this one was cut off.").
 		Among("file", "store").Variables("TERRACE_JOURNAL")
 }
 

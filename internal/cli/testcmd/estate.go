@@ -75,7 +75,7 @@ func runEstates(ctx context.Context, c *command.Call, o *options, files []*testf
 					uf.DownloadDir = filepath.Join(dir, "units")
 				}
 				eo, ds := units.Options(c, uf, command, nil, nil)
-				eo.Throwaway, eo.Host.Backends, eo.Host.KeepSegments = filepath.Join(dir, "states"), backends, false
+				eo.Throwaway, eo.Host.Backends, eo.Host.KeepSegments, eo.Host.KeepWhereRoom = filepath.Join(dir, "states"), backends, false, false
 				eo.Discovery.Generate, eo.Discovery.Whole, eo.At = true, true, c.Now().UTC()
 				return eo, ds
 			},

@@ -143,7 +143,7 @@ func estateHost(c *command.Call, cfg *cliconfig.Config, attached map[addr.Provid
 		ReadState: func(dir string, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.ReadState {
 			return project.StateReader(c.Below(dir), encrypted)
 		},
-		Backends: c.Backends(), KeepSegments: c.Env.Get("TERRACE_JOURNAL") == "store",
+		Backends: c.Backends(), KeepSegments: c.Env.Get("TERRACE_JOURNAL") == "store", KeepWhereRoom: c.Env.Get("TERRACE_JOURNAL") == "" && cfg.JournalInStore,
 		Waiting: func(unit string, holder *store.LockInfo) {
 			text := "The state of " + unit + " is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
 			c.Report.Human.Say(text + "\n")

@@ -39,6 +39,8 @@ type Host struct {
 	Waiting func(unit string, holder *store.LockInfo)
 	// KeepSegments keeps the journals of applies in the stores of the states, too.
 	KeepSegments bool
+	// KeepWhereRoom does so where a store has room for them.
+	KeepWhereRoom bool
 	// Bootstrap says whether the stores of states are made before they are used.
 	Bootstrap states.Bootstrapping
 	// Decorate is the Decorate of the units' engines.

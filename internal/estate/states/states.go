@@ -49,6 +49,8 @@ type Settings struct {
 	Waiting func(unit string, holder *store.LockInfo)
 	// KeepSegments keeps journals in the stores, too.
 	KeepSegments bool
+	// KeepWhereRoom does so where a store has room for them.
+	KeepWhereRoom bool
 	// Bootstrap says how stores are made before they are used.
 	Bootstrap Bootstrapping
 	// Throwaway is a folder for what lasts as long as the run: then states live in memory,
@@ -262,7 +264,7 @@ func (k *Keeper) Workspace(dir string) string {
 // at is where the state of a unit is, opened.
 func (k *Keeper) at(ctx context.Context, p Place) (operation.Place, diag.List) {
 	st, ds := k.Open(ctx, p)
-	return operation.Place{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments}, ds
+	return operation.Place{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments || k.s.KeepWhereRoom && backend.BlobsOf(st) != nil}, ds
 }
 
 // Take locks and reads a unit's state, and brings the journal of a killed run
