@@ -64,6 +64,8 @@ type applier struct {
 	runner   *provision.Runner
 	made     map[addr.Instance]int // change that makes an instance
 
+	ephemeral func() bool // whether there are ephemeral resources
+
 	mu sync.Mutex
 	ledger
 }
@@ -150,6 +152,7 @@ func newApplier(ctx, provisioning context.Context, in Input) *applier {
 	}
 	a.ev = eval.New(a.graph, o)
 	a.before = a.makeBeforehand(o)
+	a.ephemeral = sync.OnceValue(func() bool { return hasEphemeral(o.Tree) })
 	a.runner = provision.New(provisioning, in.Provisioners, in.Providers.Observe, a.ev)
 	for _, act := range in.Plan.Actions {
 		switch act.Kind {

@@ -125,6 +125,9 @@ func (a *applier) wanted(t *demand.Task, id int, c *plan.Change) (*target, diag.
 	if d == nil {
 		return nil, diag.Errorf(nil, "Instance not found", "The plan holds %s, which configuration does not want any more. This is a bug in Terrace.", c.Addr)
 	}
+	if ds := a.openBefore(t, d); ds.HasErrors() {
+		return nil, ds
+	}
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
 		return nil, ds
