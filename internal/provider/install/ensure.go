@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -200,6 +201,10 @@ func (j *job) bring(ctx context.Context, f found, place string) (Auth, error) {
 		if err := put(ctx, l, place); err != nil {
 			return Auth{}, err
 		}
+	}
+	if _, err := executable(place, j.p); err != nil {
+		_ = os.RemoveAll(place) // or it would count as installed
+		return Auth{}, fmt.Errorf("provider binary not found: %w", err)
 	}
 	return l.auth, j.remember(ctx, l, h1, place)
 }

@@ -103,6 +103,9 @@ func (in *installer) one(ctx context.Context, p addr.Provider, places []config.C
 		return result{ds: ds}
 	}
 	entry := &lock.Provider{Addr: p, Version: j.v, Constraints: in.want[p].String(), Hashes: append(slices.Clone(j.prior), j.add...)}
+	if old := in.locked.Provider(p); old != nil && old.Version.Same(j.v) {
+		entry.Constraints = old.Constraints // they tell how the version came to be chosen
+	}
 	return result{entry: entry, ds: ds, incomplete: !j.complete && len(j.prior) == 0}
 }
 

@@ -163,7 +163,7 @@ func executable(dir string, p addr.Provider) (string, error) {
 		}
 	}
 	if second == "" {
-		return "", fmt.Errorf("could not find executable file starting with %s in %s", prefix, dir)
+		return "", fmt.Errorf("could not find executable file starting with %s", prefix)
 	}
 	return second, nil
 }
