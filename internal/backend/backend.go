@@ -175,6 +175,12 @@ func HasDefault(b Backend) bool {
 	return !ok || n.HasDefault()
 }
 
+// A VariableSource is a Backend whose workspaces have values for input variables, for what
+// runs here though the workspace is made for runs at the service.
+type VariableSource interface {
+	InputVariables(ctx context.Context, workspace string) (map[string]cty.Value, error)
+}
+
 // A Vacater is a Backend whose states are emptied, with a backup, once they were
 // copied elsewhere.
 type Vacater interface {

@@ -390,3 +390,17 @@ func TestBesideRemote(t *testing.T) {
       name = "app"
     }`, "SSL_CERT_FILE="+s.CA)
 }
+
+// A plan of the service's own variables leaves out what it does not give away.
+func TestInputVariables(t *testing.T) {
+	s := servers.TFE(t)
+	s.Add(servers.TFEWorkspace{Name: "app", Vars: []servers.TFEVar{
+		{Key: "a", Value: "1", Category: "terraform"}, {Key: "b", Value: "[1, 2]", Category: "terraform", HCL: true},
+		{Key: "c", Value: "hidden", Category: "terraform", Sensitive: true}, {Key: "D", Value: "e", Category: "env"},
+	}})
+	b := mustOpen(t, Remote(), place(t, s, text("name", "app")))
+	got, err := b.InputVariables(ctx, "")
+	if err != nil || len(got) != 2 || got["a"] != cty.StringVal("1") || got["b"].LengthInt() != 2 {
+		t.Errorf("%v %v", got, err)
+	}
+}

@@ -206,9 +206,9 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag
 // firstWorkspace creates and selects a workspace where there is none.
 func (i *initializer) firstWorkspace(ctx context.Context, all backend.Workspaces) diag.List {
 	if !i.Prompt.May(i.o.input) {
-		return diag.Errorf(nil, "No workspaces", "There are no workspaces with these tags, and %s was asked not to ask questions. Set TF_WORKSPACE to the name of one to create, or run \"%s workspace new NAME\".", view.Product, view.Program)
+		return diag.Errorf(nil, "No workspaces", "There are no workspaces with these tags or names, and %s was asked not to ask questions. Set TF_WORKSPACE to the name of one to create, or run \"%s workspace new NAME\".", view.Product, view.Program)
 	}
-	name, err := i.Prompt.Ask(ctx, prompt.Question{Title: "No workspaces found", Text: "There are no workspaces with these tags.\nEnter the name of one to create."})
+	name, err := i.Prompt.Ask(ctx, prompt.Question{Title: "No workspaces found", Text: "There are no workspaces with these tags or names.\nEnter the name of one to create."})
 	if err != nil {
 		return diag.Errorf(nil, "No workspace selected", "Nobody named one: %s. Create one with \""+view.Program+" workspace new NAME\".", err)
 	}
@@ -221,5 +221,5 @@ func (i *initializer) firstWorkspace(ctx context.Context, all backend.Workspaces
 // loadForBackend loads the project though modules may not be installed yet:
 // what the backend block needs lies in the root module.
 func (i *initializer) loadForBackend(ctx context.Context) (*project.Project, diag.List) {
-	return project.Load(ctx, i.Call, project.Options{Vars: i.o.vars, Input: i.o.input, RootOnly: true})
+	return project.Load(ctx, i.Call, project.Options{Vars: i.o.vars, Input: i.o.input, RootOnly: true, Partial: i.runs})
 }

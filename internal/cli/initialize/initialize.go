@@ -176,6 +176,7 @@ type initializer struct {
 	sources *engine.Sources // of the working folder, each read once for all steps
 	tests   []*testfile.File
 	cloud   bool // the state is kept as a cloud block says
+	runs    bool // the service of the backend may have the values of variables
 }
 
 // run does the steps in their order: configuration, backend, modules, providers.
@@ -193,7 +194,7 @@ func (i *initializer) run(ctx context.Context) diag.List {
 	if i.o.backendOn {
 		if b := root.Backend; b != nil {
 			k, unknown := project.FolderOf(i.Call).Backends.Kind(b.Type)
-			i.cloud = !unknown.HasErrors() && k.Settings
+			i.cloud, i.runs = !unknown.HasErrors() && k.Settings, !unknown.HasErrors() && k.Runs
 		}
 		if i.cloud {
 			i.Report.Say("\nInitializing cloud backend...\n")

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/registry"
@@ -91,8 +92,10 @@ func FolderOf(c *command.Call) workdir.Dir {
 }
 
 // Static evaluates what stands in the backend block.
-func (p *Project) Static(ctx context.Context) configure.Eval {
-	return func(x hcl.Expression) (cty.Value, diag.List) { return p.Engine.Static(ctx, p.Vars, x) }
+func (p *Project) Static(ctx context.Context) configure.Eval { return p.staticWith(ctx, p.Vars) }
+
+func (p *Project) staticWith(ctx context.Context, values vars.Values) configure.Eval {
+	return func(x hcl.Expression) (cty.Value, diag.List) { return p.Engine.Static(ctx, values, x) }
 }
 
 // Backend opens the place where state lives, and refuses where the folder has to be

@@ -100,6 +100,9 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 		more = more.AsWarnings()
 	}
 	ds = append(ds, more...)
+	if !o.RootOnly && !o.Partial && o.Saved == nil {
+		ds = append(ds, p.workspaceVariables(ctx, values)...)
+	}
 	asked, more := p.askMissing(ctx, values, o)
 	ds = append(ds, more...)
 	if asked && loadDs.HasErrors() { // an answer may be what a module's source needs
