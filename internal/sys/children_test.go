@@ -28,6 +28,11 @@ func TestChildrenEnd(t *testing.T) {
 	if err := g.Run(context.Background(), sleep); !errors.Is(err, ErrInterrupted) {
 		t.Errorf("a child was started after the end: %v", err)
 	}
+	soon := sleep
+	soon.Args = []string{"0"}
+	if err := g.Run(Cleaning(context.Background()), soon); err != nil {
+		t.Errorf("what takes things away was not started after the end: %v", err)
+	}
 	if len(g.running) != 0 {
 		t.Errorf("%d children are left", len(g.running))
 	}
