@@ -258,7 +258,7 @@ func splitValue(line string) (name, statement string) {
 	return line, ""
 }
 
-// A message may have thousands of notes, as when a long chain goes in a circle.
+// A message may have thousands of notes, as when a long chain is a cycle.
 const (
 	notesWithSource = 12
 	notesInAll      = 60

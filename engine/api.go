@@ -211,7 +211,7 @@ type PlanOptions struct {
 	Excludes   []addr.Target
 	Replace    []addr.Instance
 	GenerateTo string // file for generated configuration of import blocks; "" for none
-	// Defer puts off what cannot be planned because variables hold something unknown
+	// Defer defers what cannot be planned because variables hold something unknown
 	// (Plan.Deferred), where that is an error otherwise. Such a plan cannot be applied.
 	Defer bool
 	// Time is what plantimestamp gives; zero means now. A plan that takes the place of

@@ -39,7 +39,7 @@ func NewExaminer(now func() time.Time) *Examiner {
 }
 
 // Module tells the errors in a root module and all that it calls. Only the built-in
-// provider is asked. Nothing is said where sources of modules hang on values.
+// provider is asked. Nothing is said where sources of modules depend on values.
 func (x *Examiner) Module(ctx context.Context, o Options) diag.List {
 	o.ReadState = func(context.Context, ReadStateRequest) (*state.State, diag.List) { return nil, nil } // no state is looked for
 	e, ds := Open(ctx, o)
@@ -60,7 +60,7 @@ func (x *Examiner) Module(ctx context.Context, o Options) diag.List {
 	}).Errors()
 }
 
-// computedSources reports whether which modules are called hangs on values.
+// computedSources reports whether which modules are called depends on values.
 func computedSources(t *module.Tree) bool {
 	found := false
 	t.Walk(func(n *module.Node) {

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write what was found into the archives"
 // Each archive in testdata holds files, a list of steps and what they give. A
 // step is a mode (plan, apply, destroy, refresh) with options and variables;
 // `with FOLDER` puts the files of that folder in place first. The value ? is unknown,
-// and -defer allows to put off what hangs on it.
+// and -defer allows to defer what depends on it.
 func TestScenarios(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {

@@ -9,7 +9,7 @@ import (
 // anything can be planned, and is not.
 const UnknownCode = "plan/unknown"
 
-// DeferReason says why something is put off.
+// DeferReason says why something is deferred.
 type DeferReason string
 
 // The reasons. The words are those of the plugin protocol where it has them.
@@ -45,7 +45,7 @@ type Deferred struct {
 	Variables []string     // the root variables that it waits for, sorted
 }
 
-// Covers reports whether an instance is, or is part of, what is put off.
+// Covers reports whether an instance is, or is part of, what is deferred.
 func (d *Deferred) Covers(a addr.Instance) bool {
 	t, err := addr.ParseTarget(d.Addr)
 	return err == nil && t.Contains(a)

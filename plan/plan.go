@@ -136,7 +136,7 @@ const (
 	StepJoin   Kind = iota // nothing; others need it in place of many
 	StepCreate             // create, or the create of a replacement
 	StepUpdate
-	StepRead   // data source put off to apply
+	StepRead   // data source deferred to apply
 	StepDelete // current object
 	StepDeleteDeposed
 	StepForget
@@ -234,7 +234,7 @@ func (p *Plan) Counts() Counts {
 }
 
 // HasChanges reports whether applying the plan would do anything: to objects,
-// to outputs, or to addresses in state. What is put off counts.
+// to outputs, or to addresses in state. What is deferred counts.
 func (p *Plan) HasChanges() bool {
 	if len(p.Deferred)+len(p.Transfers) > 0 {
 		return true

@@ -3,7 +3,7 @@
 //
 // Main types: State, an immutable snapshot; Draft, which makes a new snapshot
 // out of an old one; Object, what is known of one real object. The one rule: a
-// State, and everything that hangs on it, never changes after it left its
+// State, and everything that depends on it, never changes after it left its
 // maker, so it may be read by any number of goroutines; to change it, Edit it.
 package state
 

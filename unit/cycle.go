@@ -59,7 +59,7 @@ func cycleMessage(f *syntax.File, x *syntax.Expr, steps []localStep) *diag.Messa
 	return m
 }
 
-// localCircle finds the shortest cycle of local values that an expression
+// localCycle finds the shortest cycle of local values that an expression
 // leads into, beginning with the first in alphabetical order.
 func localCycle(f *syntax.File, x *syntax.Expr) []localStep {
 	locals := f.Root.First("locals")

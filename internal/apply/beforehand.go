@@ -36,7 +36,7 @@ func (a *applier) makeBeforehand(o eval.Options) func() *beforehand {
 	})
 }
 
-// plannedValue is what an instance is worth by the plan.
+// plannedValue is the planned value of an instance.
 func (a *applier) plannedValue(b *beforehand, t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {

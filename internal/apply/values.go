@@ -11,7 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// value is what an instance is worth: new values where something was made, else what
+// value is the value of an instance: new values where something was made, else what
 // state had when the apply began.
 func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	i := d.Addr()

@@ -99,7 +99,7 @@ func readsItself(n *Node) bool {
 	return false
 }
 
-// describe tells the shortest circle through the component's first member in
+// describe tells the shortest cycle through the component's first member in
 // source order, every step with its place.
 func describe(comp []*Node) *diag.Message {
 	in := make(map[*Node]bool, len(comp))
@@ -127,7 +127,7 @@ func describe(comp []*Node) *diag.Message {
 	return m
 }
 
-// written leaves out the steps of a circle that nobody wrote: from a resource or
+// written leaves out the steps of a cycle that nobody wrote: from a resource or
 // call to an instance of it, or to another cell of the same name. Others without
 // a place get that of the thing that takes the step.
 func written(first *Node, path []Read) []Read {

@@ -2,8 +2,8 @@
 //
 // A Cell is a named value that is computed once, on the stack of the Task that
 // asks for it first; a task that asks for a cell which another task is
-// computing waits, unless waiting would close a circle, in which case the cells
-// of the circle fail and the Graph reports it. The reads of every cell are
+// computing waits, unless waiting would close a cycle, in which case the cells
+// of the cycle fail and the Graph reports it. The reads of every cell are
 // recorded with their places.
 //
 // Main types: Graph, Task and Cell. The one rule: whoever computes a cell calls
@@ -20,20 +20,20 @@ package demand
 // as a stack of frames, and the cell that it waits for, if any. Before a task
 // waits, it follows owner → waiting for → owner → … ; if that comes back to
 // itself, waiting would be a deadlock, and just then the cells involved form a
-// cycle. The reader gets the fallback value, and the cell where the circle
+// cycle. The reader gets the fallback value, and the cell where the cycle
 // closed is remembered.
 //
-// Which read closes a circle depends on timing; what anybody sees must not. So
-// the cell whose read closed a circle fails with its fallback whatever its
+// Which read closes a cycle depends on timing; what anybody sees must not. So
+// the cell whose read closed a cycle fails with its fallback whatever its
 // function returns, and so does every cell that reads such a cell. By induction
 // over the order in which cells are done, all members of a cycle and all that
 // read them fail with their fallbacks: the first member that did not would have
 // read another member, and that one was either being computed (then this read
-// closed a circle) or done and failed. Hence every function sees the same
+// closed a cycle) or done and failed. Hence every function sees the same
 // inputs and records the same reads in every run. Diags looks at these reads:
 // it takes the strongly connected components around the remembered cells, drops
 // what their members reported themselves, and tells for each component the
-// shortest circle through the member that stands first in the source.
+// shortest cycle through the member that stands first in the source.
 //
 // A long chain of references would need a deep stack. Every segment of
 // maxFrames computations runs on a goroutine of its own, whose stack starts
@@ -138,7 +138,7 @@ type frame struct {
 	node   *Node
 	under  *frame
 	reads  []Read
-	cyclic bool // read a cell of a circle, or closed one
+	cyclic bool // read a cell of a cycle, or closed one
 }
 
 // A Read is one read of a cell by another.
@@ -159,7 +159,7 @@ type Node struct {
 	state atomic.Uint32
 	// These are set before state becomes done.
 	ok     bool
-	cyclic bool // part of a circle, or read a cell that is cyclic
+	cyclic bool // part of a cycle, or read a cell that is cyclic
 	reads  []Read
 	// These are guarded by the graph's lock.
 	owner *Task
@@ -209,7 +209,7 @@ func (c *Cell[T]) Ready(what Subject, v T) {
 
 // Get returns the cell's value, computing it here or waiting for whoever does.
 // ok is false when it failed; the value is then what the failed computation
-// returned, or the fallback if the cell is part of a circle or read one that
+// returned, or the fallback if the cell is part of a cycle or read one that
 // is. The failure has been or will be reported by the cell itself. at is the
 // place of the reference and may be nil.
 func (c *Cell[T]) Get(t *Task, at *source.Range) (v T, ok bool) {

@@ -81,7 +81,7 @@ func Layout(nodes []Node) (spots []Spot, wide, high float64) {
 	return spots, max(x-channel+margin, 2*margin), max(high, 2*margin)
 }
 
-// assign finds the layer of each node. A line that closes a circle does not count.
+// assign finds the layer of each node. A line that closes a cycle does not count.
 func assign(nodes []Node, spots []Spot) [][]int {
 	const (
 		fresh = iota

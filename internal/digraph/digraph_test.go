@@ -69,7 +69,7 @@ func wellFormed(t *testing.T, nodes []Node) string {
 	}
 }
 
-// TestText draws names that mean something in XML, long ones, kinds and a circle.
+// TestText draws names that mean something in XML, long ones, kinds and a cycle.
 func TestText(t *testing.T) {
 	text := wellFormed(t, []Node{
 		{Name: "a<b>&\"c\"", Needs: []int{1}},

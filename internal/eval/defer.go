@@ -10,11 +10,11 @@ import (
 // # Putting off what cannot be planned yet
 //
 // In a run over many units an input may hold an output that another unit does
-// not have yet. What hangs on it for more than a value (how many instances there
+// not have yet. What depends on it for more than a value (how many instances there
 // are, which provider they go to) cannot be planned before that unit is applied,
-// and is put off instead of being an error. Whether it is the input that is
+// and is deferred instead of being an error. Whether it is the input that is
 // missing, or something that this configuration makes by itself, the recorded
-// reads tell: only what reaches an unknown root variable is put off.
+// reads tell: only what reaches an unknown root variable is deferred.
 
 // A Deferral says that something cannot be planned before root variables are known.
 type Deferral struct {
@@ -57,17 +57,17 @@ func (ev *Evaluator) deferral(t *demand.Task, at source.Range) *Deferral {
 		return nil
 	}
 	if n := t.Current(); n != nil {
-		ev.putOff.Store(n, true)
+		ev.deferred.Store(n, true)
 	}
 	return &Deferral{At: at, Variables: names}
 }
 
-// PutOff reports whether a node stands for instances that are put off.
-func (ev *Evaluator) PutOff(n *demand.Node) bool {
+// Deferred reports whether a node stands for instances that are deferred.
+func (ev *Evaluator) Deferred(n *demand.Node) bool {
 	if len(ev.unknown) == 0 {
 		return false
 	}
-	_, ok := ev.putOff.Load(n)
+	_, ok := ev.deferred.Load(n)
 	return ok
 }
 

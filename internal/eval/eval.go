@@ -52,7 +52,7 @@ type Options struct {
 	Alone bool
 	// Applying makes terraform.applying true, and unknown in none.
 	Applying bool
-	// Deferring puts off what hangs on unknown root variables and cannot be planned
+	// Deferring defers what depends on unknown root variables and cannot be planned
 	// before they are known, where that is an error otherwise.
 	Deferring bool
 	// Here reports whether an instance is there for those who read its resource as
@@ -87,7 +87,7 @@ type Evaluator struct {
 	metas sync.Map // *config.ProviderMeta to *providerMeta
 
 	unknown map[string]bool // root variables with something unknown in them; nil unless deferring
-	putOff  sync.Map        // *demand.Node of instances that are put off
+	deferred  sync.Map        // *demand.Node of instances that are deferred
 }
 
 // New prepares an evaluation; nothing is evaluated before it is asked for.

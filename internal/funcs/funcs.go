@@ -23,7 +23,7 @@ import (
 type Config struct {
 	// BaseDir is the folder that relative paths of file functions start from;
 	// "" means ".". Give an absolute path where the answer of abspath must not
-	// hang on the process.
+	// depend on the process.
 	BaseDir string
 	// Home tells the user's home folder, for `~`. Nil: `~` is an error.
 	Home func() (string, error)
@@ -52,14 +52,14 @@ type family map[string]function.Function
 const corePrefix = "core::"
 
 // Table returns every function under its name and under core::NAME. It is
-// cheap (functions that do not hang on c are built once a process, at the first
+// cheap (functions that do not depend on c are built once a process, at the first
 // call). The map must not be changed; it and the functions may be used
 // concurrently.
 func Table(c Config) map[string]function.Function {
 	return newScope(c).level(0)
 }
 
-// own is the functions that hang on the configuration of s, without those that
+// own is the functions that depend on the configuration of s, without those that
 // run templates.
 func own(s *scope) family {
 	fs := make(family, 32)

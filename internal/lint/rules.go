@@ -203,7 +203,7 @@ func (c *checker) goroutines() {
 
 func (f *File) line(pos token.Pos) int { return f.fset.Position(pos).Line }
 
-// unfinished holds that nothing is put off.
+// unfinished holds that nothing is deferred.
 func (c *checker) unfinished() {
 	for _, g := range c.f.AST.Comments {
 		for _, line := range g.List {

@@ -62,7 +62,7 @@ func (b *builder) static(n *Node, x hcl.Expression, what string) (cty.Value, dia
 }
 
 // staticScope resolves references for early evaluation. It follows references
-// by recursion and keeps the trail to find circles.
+// by recursion and keeps the trail to find cycles.
 type staticScope struct {
 	b     *builder
 	node  *Node

@@ -1,5 +1,5 @@
 // Package planhtml writes the plan of an estate as one page for a browser: a map of
-// the units with what changes where, each unit's changes, what is put off and why,
+// the units with what changes where, each unit's changes, what is deferred and why,
 // where its inputs come from, and a search over all of it. The page needs neither a
 // server nor a network.
 //
@@ -70,7 +70,7 @@ type Change struct {
 	Text string // as a terminal shows it, without colors
 }
 
-// A Wait is something that is put off.
+// A Wait is something that is deferred.
 type Wait struct {
 	What string // its address; "" for the unit as a whole
 	Why  string

@@ -29,7 +29,7 @@ type actionList struct {
 	plan   *plan.Plan
 	out    []plan.Action
 	byNode map[*demand.Node]int
-	soft   map[int][]int // needs that give way if they close a circle
+	soft   map[int][]int // needs that give way if they close a cycle
 }
 
 // actions makes the list of a plan.
@@ -176,10 +176,10 @@ func (b *actionList) backward() {
 			hs[i].delete = b.add(plan.StepForget, i)
 		case c.Op == plan.DeleteThenCreate:
 			hs[i].delete = b.add(plan.StepDelete, i)
-			b.need1(hs[i].forward, hs[i].delete)
+			b.addNeed(hs[i].forward, hs[i].delete)
 		case c.Op == plan.ForgetThenCreate:
 			hs[i].delete = b.add(plan.StepForget, i)
-			b.need1(hs[i].forward, hs[i].delete)
+			b.addNeed(hs[i].forward, hs[i].delete)
 		case c.Op == plan.CreateThenDelete:
 			hs[i].delete = b.add(plan.StepDeleteDeposed, i, hs[i].forward)
 		default:
@@ -192,7 +192,7 @@ func (b *actionList) backward() {
 	}
 }
 
-func (b *actionList) need1(action, on int) {
+func (b *actionList) addNeed(action, on int) {
 	if action >= 0 && on >= 0 {
 		b.out[action].Needs = append(b.out[action].Needs, on)
 	}

@@ -21,7 +21,7 @@ func (b *actionList) priorDependencies(c *plan.Change) []addr.ConfigResource {
 
 // laterDependencies are those that configuration has got since state was written,
 // in a plan to destroy. They must not be held against those of state: together
-// they may close a circle.
+// they may close a cycle.
 func (b *actionList) laterDependencies(c *plan.Change, prior []addr.ConfigResource) []addr.ConfigResource {
 	if b.plan.Mode != plan.Destroy {
 		return nil
@@ -45,7 +45,7 @@ func dependenciesIn(s *state.State, c *plan.Change) []addr.ConfigResource {
 	return obj.Dependencies
 }
 
-// finish adds the soft needs, but for those that are on a circle.
+// finish adds the soft needs, but for those that are on a cycle.
 func (b *actionList) finish() {
 	if len(b.soft) > 0 {
 		plain := make(map[int][]int, len(b.soft))
@@ -66,7 +66,7 @@ func (b *actionList) finish() {
 	}
 }
 
-// cut takes the soft needs out that are on a circle: those within one knot of
+// cut takes the soft needs out that are on a cycle: those within one knot of
 // actions that all lead to one another. Of a join in a knot stays what lies outside.
 func (b *actionList) cut(plain map[int][]int) {
 	knot := knots(b.out)

@@ -181,7 +181,7 @@ func (p *planner) outputs() []*plan.OutputChange {
 	return out
 }
 
-// lastOutput tells the end of an output. Shown is what it is worth at last, as
+// lastOutput tells the end of an output. Shown is what its value is at last, as
 // refresh would have it; where that cannot be said, what state has. What is
 // wrong with it is nothing to stop a destroy, so nobody is told: all that is
 // read was computed before.

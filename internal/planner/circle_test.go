@@ -13,7 +13,7 @@ import (
 )
 
 // Something replaced in one order stands between two that are replaced in the
-// other; the list of actions has no circle.
+// other; the list of actions has no cycle.
 func TestActionsInBothOrders(t *testing.T) {
 	const text = `
 resource "x_thing" "a" {

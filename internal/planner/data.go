@@ -198,7 +198,7 @@ func (p *planner) pending(n *demand.Node, seen map[*demand.Node]bool) bool {
 			continue
 		}
 		seen[n] = true
-		if p.ev.PutOff(n) {
+		if p.ev.Deferred(n) {
 			return true
 		}
 		if d, ok := n.What.(*eval.Desired); ok && n == d.Node() {

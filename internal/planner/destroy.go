@@ -155,7 +155,7 @@ func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) *orphanP
 		why = plan.DeleteNoMoveTarget
 	}
 	if wanted {
-		return nil // its expansion failed or is put off, or the check it stands in was not run: nothing is known
+		return nil // its expansion failed or is deferred, or the check it stands in was not run: nothing is known
 	}
 	op := &orphanPlan{addr: a, provider: r.Config(inst)}
 	add(&p.found, &p.found.orphans, op)

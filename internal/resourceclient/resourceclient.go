@@ -143,7 +143,7 @@ func (x *Exchange) Decode(a addr.Instance, o *state.Object, r *schema.Resource, 
 
 // Configured returns the provider of a configuration, started and configured. A
 // failure is reported once, by the configuration's own cell. at is what asks, for
-// reports of circles; nil: nothing in a file.
+// reports of cycles; nil: nothing in a file.
 func (x *Exchange) Configured(t *demand.Task, pc *eval.ProviderConfig, at *source.Range) (provider.Provider, diag.List) {
 	x.mu.Lock()
 	c := x.live[pc]

@@ -16,7 +16,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// Versions 1 to 3 were written by Terraform before 0.12: resources hang on
+// Versions 1 to 3 were written by Terraform before 0.12: resources depend on
 // modules, attributes are flat maps of strings, and providers have no source
 // address, so that they get the namespace "-" here.
 

@@ -83,7 +83,7 @@ func needTree(list []estate.Entry) []*twig {
 			out = append(out, draw(x.Unit))
 		}
 	}
-	for _, x := range list { // circles have no beginning
+	for _, x := range list { // cycles have no beginning
 		if x.Unit != nil && !drawn[x.Unit] {
 			out = append(out, draw(x.Unit))
 		}

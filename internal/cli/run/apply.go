@@ -51,7 +51,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	return r.end(r.run(ctx, estate.Apply, saved.Approve(results)))
 }
 
-// askWave shows what had been put off and can be planned now, and asks for it.
+// askWave shows what had been deferred and can be planned now, and asks for it.
 func (r *estateRun) askWave(wave []*estate.Result) bool {
 	r.shown.live.Hide()
 	defer r.shown.live.Show()
@@ -82,7 +82,7 @@ func unitNames(results []*estate.Result) []string {
 	return out
 }
 
-// deferred counts what is put off.
+// deferred counts what is deferred.
 func deferred(results []*estate.Result) int {
 	n := 0
 	for _, res := range results {

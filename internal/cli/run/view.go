@@ -18,7 +18,7 @@ import (
 )
 
 // showPlans prints the plans of all units as one: which units there are, then what
-// changes, then what is put off.
+// changes, then what is deferred.
 func (r *estateRun) showPlans(results []*estate.Result) {
 	if r.Report.Human == nil || results == nil {
 		return

@@ -178,7 +178,7 @@ func (c *checker) inputs(t *demand.Task, u *discovery.Unit, in *unit.Unit, m *wo
 	required, given := map[string]bool{}, map[string]engine.InputValue{}
 	for _, s := range settings {
 		if s.Name == "" {
-			return ds // nothing can be said of inputs that hang on what is not known
+			return ds // nothing can be said of inputs that depend on what is not known
 		}
 		in, more := inputs.ForVariable(variables[s.Name], s.Value, s.At, s.Layer)
 		ds = append(ds, more.Errors()...)

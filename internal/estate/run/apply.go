@@ -88,7 +88,7 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 		return ds
 	}
 	if !yes {
-		t.res.Break("run error", "what had been put off was not approved")
+		t.res.Break("run error", "what had been deferred was not approved")
 		return ds
 	}
 	return append(ds, t.apply(ctx, op, p)...)

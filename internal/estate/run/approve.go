@@ -32,7 +32,7 @@ type question struct {
 	yes    bool
 }
 
-// ask waits for the answer whether to do what was put off before. Meanwhile the
+// ask waits for the answer whether to do what was deferred before. Meanwhile the
 // turn does not count among those that run.
 func (t *Turn) ask(p *plan.Plan) bool {
 	t.res.Plan, t.res.Counts, t.res.Reads = p, report.CountsOf(p), p.Reads

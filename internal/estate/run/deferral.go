@@ -15,7 +15,7 @@ import (
 //
 // While a run plans, the outputs of units that are not applied yet may be unknown.
 // What only takes such a value is planned with the value unknown. What cannot be
-// planned so is put off: a resource, a module, an instance, or, where the unknown is
+// planned so is deferred: a resource, a module, an instance, or, where the unknown is
 // in what says where the unit runs and keeps its state, the unit as a whole. The
 // engine says which root variables it waits for, and the unit which outputs those
 // are made of.
@@ -38,7 +38,7 @@ func (t *Turn) allWaits() []report.Wait {
 	return out
 }
 
-// deferrals says in the words of units what a plan puts off.
+// deferrals says in the words of units what a plan defers.
 func (t *Turn) deferrals(p *plan.Plan) []report.Deferral {
 	out := make([]report.Deferral, len(p.Deferred))
 	for i, d := range p.Deferred {

@@ -41,7 +41,7 @@ type Approval struct {
 	time     time.Time                    // of the plan: the new one is made as if at the same time
 	readings map[addr.Object]plan.Reading // what the plan found; none if it comes from a file
 	deferred []addr.Target
-	whole    bool  // the unit was put off as a whole
+	whole    bool  // the unit was deferred as a whole
 	saved    *Unit // the plan comes from a file, and the rest is read from there in the unit's turn; nil if it was made in this run
 }
 
@@ -65,7 +65,7 @@ func Approve(results []*report.Result) map[string]*Approval {
 	return out
 }
 
-// approval is that of a plan, nil if there is none, and of what it puts off.
+// approval is that of a plan, nil if there is none, and of what it defers.
 func approval(p *plan.Plan, deferred []report.Deferral) *Approval {
 	a := &Approval{ops: map[addr.Object]allowed{}, outputs: map[string]cty.Value{}}
 	if p != nil {
@@ -109,7 +109,7 @@ func makes(op plan.Op) bool {
 	return true
 }
 
-// covers reports whether an object was put off.
+// covers reports whether an object was deferred.
 func (a *Approval) covers(i addr.Instance) bool {
 	return a.whole || slices.ContainsFunc(a.deferred, func(t addr.Target) bool { return t.Contains(i) })
 }
@@ -135,7 +135,7 @@ func ends(op plan.Op) bool {
 }
 
 // compare tells what a plan does that was not approved: what is new, in words, and
-// whether there is something that was put off when the approved plan was made. again
+// whether there is something that was deferred when the approved plan was made. again
 // says that the unit was begun before and failed, and may have done some of it.
 func (a *Approval) compare(p *plan.Plan, again bool) (news []string, later bool) {
 	seen := map[addr.Object]bool{}

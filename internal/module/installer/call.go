@@ -71,7 +71,7 @@ func (in *installer) call(p *module.Node, cfg *config.Call) (*call, diag.List) {
 	} else {
 		in.installed(c)
 	}
-	if ds := c.circle(); ds != nil {
+	if ds := c.cycle(); ds != nil {
 		return nil, ds
 	}
 	in.calls[c.node] = c
@@ -154,9 +154,9 @@ func parentKey(key string) string {
 	return key[:max(i, 0)]
 }
 
-// circle refuses calls of a module that is among the callers: nothing in the
+// cycle refuses calls of a module that is among the callers: nothing in the
 // language could end that.
-func (c *call) circle() diag.List {
+func (c *call) cycle() diag.List {
 	same := func(p *call) bool {
 		if c.addr.Kind == fetch.Local || p.addr.Kind == fetch.Local {
 			return path.Clean(filepath.ToSlash(c.node.Dir)) == path.Clean(filepath.ToSlash(p.node.Dir))

@@ -11,7 +11,7 @@
 // one configured process only if the program, the configuration, the complete
 // environment and the working folder are equal. A provider that is indifferent to
 // the folder (Options.Indifferent) is started in the host's own folder, so that
-// nothing hangs on which unit came first. Keys are the texts themselves, compared
+// nothing depends on which unit came first. Keys are the texts themselves, compared
 // as they are: no two different environments can be taken for one.
 //
 // Schemas are read once for each program, and checks of configuration go to any

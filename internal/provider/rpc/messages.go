@@ -95,7 +95,7 @@ func (c *Client) refused(w call, err error) diag.List {
 	}}
 }
 
-// deferred is the message for a plugin that puts off what it was not allowed to.
+// deferred is the message for a plugin that defers what it was not allowed to.
 func (c *Client) deferred(w call, d *pb6.Deferred) diag.List {
 	if d == nil {
 		return nil
