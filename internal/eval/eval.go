@@ -86,8 +86,8 @@ type Evaluator struct {
 
 	metas sync.Map // *config.ProviderMeta to *providerMeta
 
-	unknown map[string]bool // root variables with something unknown in them; nil unless deferring
-	deferred  sync.Map        // *demand.Node of instances that are deferred
+	unknown  map[string]bool // root variables with something unknown in them; nil unless deferring
+	deferred sync.Map        // *demand.Node of instances that are deferred
 }
 
 // New prepares an evaluation; nothing is evaluated before it is asked for.
