@@ -95,6 +95,7 @@ type killer struct {
 	terrace, dir string
 	record       string
 	env          []string
+	first        []string // a command that check runs before it looks; nil for none
 }
 
 func (k *killer) setUp(provider string) {
@@ -189,6 +190,13 @@ func (k *killer) kill(c *exec.Cmd, after time.Duration) (killed bool) {
 func (k *killer) check(killed bool, parallel int) (kept, named int) {
 	k.t.Helper()
 	begun, arrived := k.read()
+	var before []byte
+	if k.first != nil {
+		var err error
+		if before, err = k.command(k.first...).CombinedOutput(); err != nil {
+			k.t.Fatalf("%s: %v\n%s", k.first[0], err, before)
+		}
+	}
 	human, err := k.command("show", "-no-color").CombinedOutput()
 	if err != nil {
 		k.t.Fatalf("show: %v\n%s", err, human)
@@ -207,7 +215,7 @@ func (k *killer) check(killed bool, parallel int) (kept, named int) {
 			k.t.Fatalf("%s was answered before the next call and is not in state\n%s", name, human)
 		}
 		address := "test_record.r[" + strings.TrimPrefix(name, "n") + "]"
-		if !killed || !strings.Contains(string(human), "happened: "+address) {
+		if !killed || !strings.Contains(string(before)+string(human), "happened: "+address) {
 			k.t.Fatalf("%s was begun and is neither in state nor named\n%s", address, human)
 		}
 		named++

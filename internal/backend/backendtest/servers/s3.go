@@ -95,6 +95,13 @@ func (s *AWSServer) Put(bucket, key, text string) {
 	s.buckets[bucket].objects[key] = []byte(text)
 }
 
+// Drop deletes an object, as another program would.
+func (s *AWSServer) Drop(bucket, key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.buckets[bucket].objects, key)
+}
+
 // Objects are the keys of the objects in a bucket, in order.
 func (s *AWSServer) Objects(bucket string) []string {
 	s.mu.Lock()
