@@ -69,8 +69,11 @@ func Remove(s *state.State, targets []addr.Target) (*state.State, []addr.Instanc
 	return d.Freeze(), gone, nil
 }
 
+// CodeNoMatch is the code of the message of Remove about an address without objects.
+const CodeNoMatch = "state/no-match"
+
 func noMatch() diag.List {
-	return code("state/no-match", "Invalid target address", "No matching objects found. To view the available instances, use \"terrace state list\". Please modify the address to reference a specific instance.")
+	return code(CodeNoMatch, "Invalid target address", "No matching objects found. To view the available instances, use \"terrace state list\". Please modify the address to reference a specific instance.")
 }
 
 func removeInstance(d *state.Draft, s *state.State, a addr.Instance) {

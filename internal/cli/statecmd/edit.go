@@ -51,6 +51,12 @@ stands for everything in it.`,
 				}
 				return o.edit(ctx, c, "state-rm", func(s *state.State) (*state.State, func(), diag.List) {
 					next, gone, ds := stateedit.Remove(s, ts)
+					if dry && ds.HasErrors() && ds[0].Code == stateedit.CodeNoMatch {
+						return nil, func() {
+							c.Report.Human.Say("Would have removed nothing.\n")
+							c.Report.Stream.Log("Would have removed nothing")
+						}, nil
+					}
 					if ds.HasErrors() {
 						return nil, nil, ds
 					}
