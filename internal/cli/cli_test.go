@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli"
 	"github.com/terrace-iac/terrace/internal/provider/testprovider"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write what the program prints into the scripts")
@@ -43,6 +44,9 @@ func TestMain(m *testing.M) {
 //	tofu ARGS...   OpenTofu, where TERRACE_TEST_TOFU names its binary; the
 //	               condition [tofu] tells whether it does
 //	conforms SCHEMA FILE  holds a file, or stdout, to a schema of docs/schemas
+//	terragrunt ARGS...  Terragrunt, where TERRACE_TEST_TERRAGRUNT names its binary;
+//	               it drives the program by a link that is called tofu. The condition
+//	               [terragrunt] tells whether there is one
 //	envfile NAME FILE...  sets a variable to what is in files
 //	registry       starts a registry and sets REGISTRY to its host
 //	sts            starts a token service of AWS and says where it is
@@ -59,13 +63,20 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setup,
 		Condition: func(cond string) (bool, error) {
-			return cond == "tofu" && os.Getenv("TERRACE_TEST_TOFU") != "", nil
+			switch cond {
+			case "tofu":
+				return os.Getenv("TERRACE_TEST_TOFU") != "", nil
+			case "terragrunt":
+				return os.Getenv("TERRACE_TEST_TERRAGRUNT") != "", nil
+			}
+			return false, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"scrub":    scrub,
-			"conforms": conforms,
-			"tofu":     tofu,
-			"envfile":  envfile,
+			"scrub":      scrub,
+			"conforms":   conforms,
+			"tofu":       tofu,
+			"envfile":    envfile,
+			"terragrunt": func(ts *testscript.TestScript, neg bool, args []string) { terragrunt(t, ts, neg, args) },
 			"registry": func(ts *testscript.TestScript, _ bool, _ []string) {
 				startRegistry(t, ts)
 			},
@@ -156,5 +167,21 @@ func tofu(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if err != nil && !neg {
 		ts.Fatalf("tofu: %v", err)
+	}
+}
+
+func terragrunt(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
+	link := ts.MkAbs(filepath.Join(ts.Getenv("HOME"), "tofu"))
+	if err := os.Symlink(testkit.Terrace(t), link); err != nil && !os.IsExist(err) {
+		ts.Fatalf("terragrunt: %v", err)
+	}
+	ts.Setenv("TG_TF_PATH", link)
+	defer ts.Setenv("TG_TF_PATH", "")
+	err := ts.Exec(os.Getenv("TERRACE_TEST_TERRAGRUNT"), args...)
+	if err == nil && neg {
+		ts.Fatalf("terragrunt succeeded")
+	}
+	if err != nil && !neg {
+		ts.Fatalf("terragrunt: %v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -43,12 +44,13 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	var enc *encryption.Config
 	var ds diag.List
 	if root.Backend != nil || root.Encryption != nil {
-		p, ds := i.loadForBackend(ctx)
+		p, ds := i.loadForBackend(ctx, root)
 		if p == nil {
 			return ds
 		}
 		defer p.Close()
-		in.Eval = p.Static(ctx)
+		defer func() { i.o.vars = append(i.o.vars, answered(p.Vars)...) }() // for the steps that follow
+		in.Eval = p.StaticAsking(ctx, i.o.input)
 		enc, ds = p.Encryption(ctx)
 		if ds.HasErrors() {
 			return ds
@@ -104,6 +106,17 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	}
 	i.sayConfigured(out)
 	return append(ds, i.checkWorkspace(ctx, to)...)
+}
+
+// answered are the values that were asked for, as flags.
+func answered(values vars.Values) []vars.Flag {
+	var out []vars.Flag
+	for name, v := range values {
+		if v.From.Kind == source.Prompt && v.Text != nil {
+			out = append(out, vars.Flag{Value: name + "=" + *v.Text})
+		}
+	}
+	return out
 }
 
 func (i *initializer) sayConfigured(out *workdir.Outcome) {
@@ -220,6 +233,6 @@ func (i *initializer) firstWorkspace(ctx context.Context, all backend.Workspaces
 
 // loadForBackend loads the project though modules may not be installed yet:
 // what the backend block needs lies in the root module.
-func (i *initializer) loadForBackend(ctx context.Context) (*project.Project, diag.List) {
-	return project.Load(ctx, i.Call, project.Options{Vars: i.o.vars, Input: i.o.input, RootOnly: true, Partial: i.runs})
+func (i *initializer) loadForBackend(ctx context.Context, root *config.Module) (*project.Project, diag.List) {
+	return project.Load(ctx, i.Call, project.Options{Vars: i.o.vars, Input: i.o.input, RootOnly: true, Partial: i.runs || root.Encryption == nil})
 }

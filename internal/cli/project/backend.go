@@ -98,6 +98,42 @@ func (p *Project) staticWith(ctx context.Context, values vars.Values) configure.
 	return func(x hcl.Expression) (cty.Value, diag.List) { return p.Engine.Static(ctx, values, x) }
 }
 
+// StaticAsking is Static for a project that was loaded though variables are missing: those
+// that an expression needs, through locals too, are asked for when it comes to it.
+func (p *Project) StaticAsking(ctx context.Context, input bool) configure.Eval {
+	eval := p.Static(ctx)
+	return func(x hcl.Expression) (cty.Value, diag.List) {
+		root := p.Engine.Root()
+		needed := map[string]*config.Variable{}
+		variablesOf(root, x, needed, map[string]bool{})
+		if _, ds := p.ask(ctx, p.Vars, vars.Missing(p.Vars, needed), input); ds.HasErrors() {
+			return cty.DynamicVal, ds
+		}
+		return eval(x)
+	}
+}
+
+// variablesOf adds the variables that an expression refers to, directly or through locals.
+func variablesOf(root *config.Module, x hcl.Expression, out map[string]*config.Variable, seen map[string]bool) {
+	for _, ref := range x.Variables() {
+		if len(ref) < 2 {
+			continue
+		}
+		name, _ := ref[1].(hcl.TraverseAttr)
+		switch ref.RootName() {
+		case "var":
+			if v := root.Variables[name.Name]; v != nil {
+				out[name.Name] = v
+			}
+		case "local":
+			if l := root.Locals[name.Name]; l != nil && !seen[name.Name] {
+				seen[name.Name] = true
+				variablesOf(root, l.Value.Expr, out, seen)
+			}
+		}
+	}
+}
+
 // Backend opens the place where state lives, and refuses where the folder has to be
 // initialized first.
 func (p *Project) Backend(ctx context.Context) (*Place, diag.List) {

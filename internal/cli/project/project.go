@@ -209,11 +209,15 @@ func (p *Project) Close() {
 // askMissing asks for the required variables that have no value, or says that
 // they have none.
 func (p *Project) askMissing(ctx context.Context, values vars.Values, o Options) (asked bool, ds diag.List) {
-	missing := vars.Missing(values, p.Engine.Root().Variables)
-	if len(missing) == 0 || o.Partial {
+	if o.Partial {
 		return false, nil
 	}
-	if !p.Prompt.May(o.Input) {
+	return p.ask(ctx, values, vars.Missing(values, p.Engine.Root().Variables), o.Input)
+}
+
+// ask asks for variables that have no value, or says that they have none.
+func (p *Project) ask(ctx context.Context, values vars.Values, missing []*config.Variable, input bool) (asked bool, ds diag.List) {
+	if len(missing) > 0 && !p.Prompt.May(input) {
 		return false, vars.MissingErrors(missing)
 	}
 	for i, v := range missing {
