@@ -40,7 +40,7 @@ other, without state, credentials or providers.`,
 
 // runEstateCheck checks all units as a whole, without state and providers.
 func runEstateCheck(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
-	o, ds := units.Options(c, f, "plan", nil, nil) // modules are fetched: their variables are what inputs are compared with
+	o, ds := units.LookOptions(c, f, "plan", nil)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}

@@ -76,7 +76,6 @@ func runRender(ctx context.Context, c *command.Call, ro *renderOptions) int {
 	c.Report.Aside(ds)
 	o.Tolerant = true
 	if f.Many() {
-		o.Discovery.Generate = !f.NoStackGenerate
 		e, ds := units.Open(ctx, c, o)
 		defer e.Close(ctx)
 		if ds.HasErrors() {

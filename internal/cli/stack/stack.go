@@ -104,7 +104,7 @@ func runStackGenerate(ctx context.Context, c *command.Call, f *unitflags.Flags) 
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	o.Discovery.OnlyStacks = true
+	o.Discovery.OnlyStacks, o.Discovery.Whole = true, true // what is right is made beside what is not
 	made := 0
 	var mu sync.Mutex
 	o.Discovery.Generated = func(it *unit.StackItem) {
