@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
-
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -92,12 +92,27 @@ func (pl *Plugins) pkg(a addr.Provider) (install.Package, diag.List) {
 	return pkg, nil
 }
 
+// slowAfter is how long a provider may take to answer before the user hears what is waited
+// for: TERRACE_SLOW_CALL, or 30 seconds.
+func slowAfter(c *command.Call) time.Duration {
+	if d, err := time.ParseDuration(c.Env.Get("TERRACE_SLOW_CALL")); err == nil && d > 0 {
+		return d
+	}
+	return 30 * time.Second
+}
+
 // Program implements engine.ProgramSource.
 func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program, diag.List) {
 	c := pl.Call
 	o := rpc.Options{Addr: a, Env: c.Env, Stderr: pl.log(), Cache: pl.Schemas, DisableTLS: c.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
+	o.SlowAfter = slowAfter(c)
 	o.Slow = func(call string) {
-		fmt.Fprintf(c.Stderr, "Still waiting for the provider %s, which has not answered %s for 30 seconds. To stop, interrupt (Ctrl-C): the provider is told to stop, and a second interrupt ends it.\n", a.Display(), call)
+		text := fmt.Sprintf("Still waiting for the provider %s, which has not answered %s for %s. To stop, interrupt (Ctrl-C): the provider is told to stop, and a second interrupt ends it.\n", a.Display(), call, o.SlowAfter)
+		if c.Report.Human != nil {
+			c.Report.Human.Aside(text)
+			return
+		}
+		_, _ = io.WriteString(c.Stderr, text)
 	}
 	if r, ok := pl.Attached[a]; ok {
 		return engine.Program{

@@ -54,7 +54,7 @@ func newClient(o Options, protocol int, cc grpc.ClientConnInterface, dead <-chan
 	if version == "" {
 		version = defaultVersion
 	}
-	return &Client{addr: a, protocol: protocol, version: version, rpc: pb6.NewProviderClient(conn{ClientConnInterface: cc, names: methodNames(protocol), dead: dead, slow: o.Slow})}
+	return &Client{addr: a, protocol: protocol, version: version, rpc: pb6.NewProviderClient(conn{ClientConnInterface: cc, names: methodNames(protocol), dead: dead, slow: o.Slow, after: o.SlowAfter})}
 }
 
 // Ended reports whether the plugin's process has ended, in whatever way. Of a

@@ -36,9 +36,10 @@ type Options struct {
 	DisableTLS   bool          // talk in the clear, for debugging (TF_DISABLE_PLUGIN_TLS)
 	Version      string        // the version of the language that the plugin is told; "" means 1.12.6
 
-	// Slow is told of calls that take longer than 30 seconds, by their names in protocol
-	// 6, and may be called concurrently. Nil: nobody is.
-	Slow func(call string)
+	// Slow is told of calls that take longer than SlowAfter (0 means 30 seconds), by their
+	// names in protocol 6, and may be called concurrently. Nil: nobody is.
+	Slow      func(call string)
+	SlowAfter time.Duration
 
 	Cache *SchemaCache // nil: the schema is read anew
 	Name  string       // names the program in the cache, wherever it lies; "": its path does
