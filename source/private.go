@@ -41,15 +41,16 @@ func (f *File) Shows(first, last int) bool {
 	if len(f.Private) == 0 {
 		return true
 	}
-	f.private.Do(func() { f.hidden = privateLines(f.Bytes, f.Private) })
+	f.private.Do(func() { f.hidden = privateLines(f.Bytes, f.Private, f.Open) })
 	return !slices.ContainsFunc(f.hidden, func(l lines) bool { return l.first <= last && first <= l.last })
 }
 
 // lines are those from first to last.
 type lines struct{ first, last int }
 
-// privateLines finds the lines of the values of arguments and blocks of some names.
-func privateLines(text []byte, names []string) []lines {
+// privateLines finds the lines of the values of arguments and blocks of some names, without
+// those of the arguments that are open in the blocks.
+func privateLines(text []byte, names, open []string) []lines {
 	tokens, _ := hclsyntax.LexConfig(text, "", hcl.InitialPos)
 	var out []lines
 	for i := 0; i < len(tokens); i++ {
@@ -71,11 +72,43 @@ func privateLines(text []byte, names []string) []lines {
 			if next := tokens[min(after+1, len(tokens)-1)]; next.Type == hclsyntax.TokenNewline {
 				from++ // nothing stands behind the block's header
 			}
-			out = append(out, lines{from, lastLine(tokens, end)})
+			out = append(out, without(tokens[:end], after+1, open, lines{from, lastLine(tokens, end)})...)
 		}
 		i = max(i, end-1)
 	}
 	return out
+}
+
+// without takes the lines of the arguments of some names out of those of a block whose body
+// begins at token i and ends with the tokens.
+func without(tokens hclsyntax.Tokens, i int, open []string, of lines) []lines {
+	if len(open) == 0 {
+		return []lines{of}
+	}
+	var out []lines
+	depth := 0
+	for ; i < len(tokens); i++ {
+		switch tokens[i].Type {
+		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl, hclsyntax.TokenOHeredoc:
+			depth++
+		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenTemplateSeqEnd, hclsyntax.TokenCHeredoc:
+			depth--
+		}
+		after, ok := named(tokens, i, open)
+		if depth != 0 || !ok || after >= len(tokens) || tokens[after].Type != hclsyntax.TokenEqual {
+			continue
+		}
+		end := valueEnd(tokens, after+1)
+		first, last := tokens[i].Range.Start.Line, lastLine(tokens, end)
+		if first < of.first || last >= of.last {
+			continue // something private may stand on the same line
+		}
+		if first > of.first {
+			out = append(out, lines{of.first, first - 1})
+		}
+		of.first, i = last+1, max(i, end-1)
+	}
+	return append(out, of)
 }
 
 // named reports whether one of some names begins at token i, as a name that something is

@@ -20,11 +20,14 @@ func TestShows(t *testing.T) {
 		{"JSON", "{\n  \"a\": 1,\n  \"inputs\": {\n    \"x\": 1\n  },\n  \"b\": 2\n}\n", []int{3, 4, 5}},
 		{"JSON block", "{\n  \"x\": {\"secret\": {\"a\":\n   1}},\n  \"b\": 2}\n", []int{2, 3}},
 		{"comment", "# inputs = 1\ninputs = 2 # a\nb = 1\n", []int{2}},
+		{"open arguments", "secret \"a\" {\n  src = \"m\"\n  x = 1\n  y = {\n    src = 1\n  }\n}\n", []int{3, 4, 5, 6, 7}},
+		{"open argument last", "secret \"a\" {\n  x = 1\n  src = [\n    1\n  ]\n}\nb = 1\n", []int{2, 6}},
+		{"open argument on the line", "secret \"a\" { src = 1 }\n", []int{1}},
 		{"after a comment", "/* a */ inputs = 2\nb = 1\n", []int{1}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			f := &File{Path: "f", Bytes: []byte(test.text), Private: []string{"inputs", "secret"}}
+			f := &File{Path: "f", Bytes: []byte(test.text), Private: []string{"inputs", "secret"}, Open: []string{"src"}}
 			f.once.Do(f.index)
 			var hidden []int
 			for n := 1; n < len(f.lines); n++ {

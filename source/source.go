@@ -85,6 +85,8 @@ type File struct {
 	// Private names the arguments and blocks whose text is values that are handed in,
 	// which Shows keeps back, wherever in the file they stand.
 	Private []string
+	// Open names arguments that are shown though they stand in such a block.
+	Open []string
 
 	once    sync.Once
 	lines   []int // offset of the start of each line

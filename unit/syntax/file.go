@@ -92,13 +92,17 @@ func (b *Block) First(name string) *Block {
 }
 
 // handedIn are the arguments of unit and stack files that hand values on: to a module, a
-// backend, a child process. Their text is never shown.
-var handedIn = []string{"inputs", "values", "config", "encryption", "env_vars", "arguments"}
+// backend, a child process. Their text is never shown. A module block of an environment file
+// holds inputs too, but for what is about the block itself.
+var (
+	handedIn  = []string{"inputs", "values", "config", "encryption", "env_vars", "arguments", "module"}
+	aboutCall = []string{"source", "version", "for_each", "enabled", "depends_on"}
+)
 
 // Source is the text of a unit, stack or values file, of which messages show nothing that
 // is handed in.
 func Source(path string, text []byte) *source.File {
-	f := &source.File{Path: path, Bytes: text, Private: handedIn}
+	f := &source.File{Path: path, Bytes: text, Private: handedIn, Open: aboutCall}
 	if filepath.Base(path) == ValuesName {
 		f.Layer = &source.Layer{Kind: source.Values}
 	}

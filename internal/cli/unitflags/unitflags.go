@@ -362,7 +362,7 @@ func Pairs(flag string, list []string) (map[string]string, error) {
 	for _, x := range list {
 		name, value, ok := strings.Cut(x, "=")
 		if !ok {
-			return nil, fmt.Errorf("invalid value %q for flag --%s: it must be name=value", x, flag)
+			return nil, fmt.Errorf("invalid value for flag --%s: it must be name=value", flag) // which may come from the environment
 		}
 		out[name] = value
 	}
