@@ -132,3 +132,35 @@ func TestLarge(t *testing.T) {
 		t.Errorf("it took %s", d)
 	}
 }
+
+// A line that skips a layer goes around the boxes in it.
+func TestRoute(t *testing.T) {
+	chain := []Node{{Name: "a"}, {Name: "b", Needs: []int{0}}, {Name: "c", Needs: []int{1}}, {Name: "d", Needs: []int{2, 0}}}
+	for _, nodes := range [][]Node{chain, estate(60), estate(300)} {
+		spots, _, _ := Layout(nodes)
+		all := stands(spots)
+		skipping := 0
+		for i := range nodes {
+			for _, n := range nodes[i].Needs {
+				var b strings.Builder
+				route(&b, all, &spots[i], &spots[n])
+				var x, y float64
+				for k, part := range strings.Split(b.String(), "L") {
+					if k == 0 || strings.Count(b.String(), "L") == k {
+						continue // the last piece leads to the box
+					}
+					skipping++
+					_, _ = fmt.Sscanf(part, "%g %g", &x, &y)
+					for j, s := range spots {
+						if s.X-clear == x && y > s.Y && y < s.Y+boxHeight {
+							t.Errorf("the line from %d to %d goes through the box of %d", i, n, j)
+						}
+					}
+				}
+			}
+		}
+		if len(nodes) == len(chain) && skipping != 2 {
+			t.Errorf("the line from d to a passes %d columns, not 2", skipping)
+		}
+	}
+}

@@ -38,9 +38,10 @@ func SVG(w io.Writer, title string, nodes []Node) error {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-labelledby="title">`+"\n", width, height, width, height)
 	fmt.Fprintf(&b, "<title id=\"title\">%s</title>\n<style>%s</style>\n", html.EscapeString(Clean(title)), style)
 	b.WriteString(`<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>` + "\n")
+	all := stands(spots)
 	for i := range nodes {
 		for _, n := range nodes[i].Needs {
-			line(&b, nodes, spots, i, n)
+			line(&b, nodes, spots, all, i, n)
 		}
 	}
 	for i := range nodes {
@@ -54,12 +55,10 @@ func SVG(w io.Writer, title string, nodes []Node) error {
 
 // line draws a line to the end of the column, and from there, where nothing else
 // stands, to the box.
-func line(b *strings.Builder, nodes []Node, spots []Spot, from, to int) {
-	f, t := &spots[from], &spots[to]
-	x1, y1, x2, y2 := f.X, f.Y+boxHeight/2, t.End+8, t.Y+boxHeight/2
-	bend := max(channel*0.6, (x1-x2)/2)
-	fmt.Fprintf(b, `<path d="M%.0f %.1fC%.0f %.1f %.0f %.1f %.0f %.1fL%.0f %.1f" marker-end="url(#tip)"><title>%s needs %s</title></path>`+"\n",
-		x1, y1, x1-bend, y1, x2+bend, y2, x2, y2, t.X+t.Width+2, y2, html.EscapeString(nodes[from].Name), html.EscapeString(nodes[to].Name))
+func line(b *strings.Builder, nodes []Node, spots []Spot, all []stand, from, to int) {
+	b.WriteString(`<path d="`)
+	route(b, all, &spots[from], &spots[to])
+	fmt.Fprintf(b, `" marker-end="url(#tip)"><title>%s needs %s</title></path>`+"\n", html.EscapeString(nodes[from].Name), html.EscapeString(nodes[to].Name))
 }
 
 // kindsOf are the kinds that a legend is needed for.

@@ -44,6 +44,10 @@ function place(view) {
   });
   map.width = x + 16;
   map.height = 32;
+  map.columns = width.map((w, c) => ({ x: left[c], w, rows: new Set() }));
+  map.pitch = pitch;
+  map.gap = (pitch - high) / 2;
+  for (const u of units) map.columns[u.at[0]].rows.add(u.at[1]);
   map.spots = units.map((u) => {
     const s = { x: left[u.at[0]], y: 16 + u.at[1] * pitch, w: width[u.at[0]], h: high };
     map.height = Math.max(map.height, s.y + high + 16);
@@ -99,9 +103,30 @@ function curve(from, to) {
     const r = Math.min(11, d / 3), ux = (bx - ax) / d, uy = (by - ay) / d, bow = Math.min(40, d / 5);
     return `M${round(ax + ux * r)} ${round(ay + uy * r)}Q${round((ax + bx) / 2 + uy * bow)} ${round((ay + by) / 2 - ux * bow)} ${round(bx - ux * r)} ${round(by - uy * r)}`;
   }
-  const x1 = a.x, y1 = a.y + a.h / 2, x2 = b.x + b.w, y2 = b.y + b.h / 2;
-  const bend = Math.max(20, (x1 - x2) / 2);
-  return `M${x1} ${y1}C${x1 - bend} ${y1} ${x2 + bend} ${y2} ${x2} ${y2}`;
+  const x1 = a.x, y1 = a.y + a.h / 2, x2 = b.x + b.w, y2 = b.y + b.h / 2, off = map.view === "names" ? 3 : 1;
+  let x = x1, y = y1, d = `M${x1} ${y1}`;
+  for (let c = units[from].at[0] - 1; c > units[to].at[0]; c--) {
+    const col = map.columns[c], end = col.x + col.w + off;
+    const at = round(pass(col, y1 + (y2 - y1) * (x1 - (col.x + col.w / 2)) / (x1 - x2)));
+    d += bow(x, y, end, at, 0) + `L${col.x - off} ${at}`;
+    x = col.x - off;
+    y = at;
+  }
+  return d + bow(x, y, x2, y2, x === x1 ? 20 : 0);
+}
+
+// bow is a curve that leaves and arrives level.
+function bow(x1, y1, x2, y2, least) {
+  const bend = Math.max(least, (x1 - x2) / 2);
+  return `C${x1 - bend} ${y1} ${x2 + bend} ${y2} ${x2} ${y2}`;
+}
+
+// pass is the height at which a line goes through a column: where it would, or between the
+// rows if a box stands there.
+function pass(col, y) {
+  const row = Math.floor((y - 16 + map.gap) / map.pitch), top = 16 - map.gap + row * map.pitch;
+  if (!col.rows.has(row)) return y;
+  return y - top < map.pitch / 2 ? top : top + map.pitch;
 }
 
 const round = (n) => Math.round(n * 10) / 10;
