@@ -148,7 +148,8 @@ func (sub *Subject) Keep(old, now Object) (kept *state.Object, changed bool, ds 
 	if now.Value.IsNull() {
 		return nil, true, nil
 	}
-	if !old.Moved && now.Value.RawEquals(old.Value) && bytes.Equal(now.Private, old.Private) && old.Stored.SchemaVersion == sub.Schema.Version && sameIdentity(old.Identity, now.Identity) {
+	if !old.Moved && now.Value.RawEquals(old.Value) && bytes.Equal(now.Private, old.Private) && old.Stored.SchemaVersion == sub.Schema.Version && sameIdentity(old.Identity, now.Identity) &&
+		(old.Stored.Identity == nil || old.Stored.IdentityVersion == sub.Schema.IdentityVersion) {
 		return old.Stored, false, nil
 	}
 	obj, ds := sub.Store(now)
