@@ -60,10 +60,9 @@ func (c *configWriter) implied(t *module.Tree, list map[string]func()) {
 			if r.Provider != nil {
 				continue
 			}
-			local := r.LocalProvider()
-			key := providerKey(n, config.ProviderRef{Name: local})
-			if list[key] == nil && !strings.Contains(key, ":") {
-				list[key] = func() { c.provider(t.Root, key, "", nil) }
+			at, ref := providerOf(n, config.ProviderRef{Name: r.LocalProvider()})
+			if key := providerKeyIn(at, ref.String()); list[key] == nil && ref.Alias == "" {
+				list[key] = func() { c.provider(at, ref.Name, "", nil) }
 			}
 		}
 	})
@@ -109,13 +108,20 @@ func providerKeyIn(n *module.Node, key string) string {
 	return string(n.Path) + ":" + key
 }
 
-// providerKey finds the configuration that a reference in a module means: its
-// own, what its call passes, or for default configurations that of its parent.
+// providerKey is the key of the configuration that a reference in a module means.
 func providerKey(n *module.Node, ref config.ProviderRef) string {
+	n, ref = providerOf(n, ref)
+	return providerKeyIn(n, ref.String())
+}
+
+// providerOf finds the configuration that a reference in a module means: its own, what
+// its call passes, or for default configurations that of its parent, if the parent has
+// anything of that provider.
+func providerOf(n *module.Node, ref config.ProviderRef) (*module.Node, config.ProviderRef) {
 	for {
 		key := ref.String()
 		if p := n.Config.Providers[key]; n.Parent == nil || p != nil && !p.Empty {
-			return providerKeyIn(n, key)
+			return n, ref
 		}
 		passed := false
 		for _, pp := range n.Call.Providers {
@@ -125,10 +131,11 @@ func providerKey(n *module.Node, ref config.ProviderRef) string {
 			}
 		}
 		if !passed {
-			if ref.Alias != "" {
-				return providerKeyIn(n, key)
+			name := localName(n.Parent.Config, n.Config.Source(ref.Name), ref.Name)
+			if ref.Alias != "" || !mentions(n.Parent.Config, name) {
+				return n, ref
 			}
-			ref = config.ProviderRef{Name: localName(n.Parent.Config, n.Config.Source(ref.Name), ref.Name)}
+			ref = config.ProviderRef{Name: name}
 		}
 		n = n.Parent
 	}
@@ -145,4 +152,17 @@ func localName(m *config.Module, source addr.Provider, otherwise string) string 
 		}
 	}
 	return otherwise
+}
+
+// mentions reports whether a module has anything of a provider.
+func mentions(m *config.Module, local string) bool {
+	if m.Providers[local] != nil || m.RequiredProviders[local] != nil {
+		return true
+	}
+	for _, r := range m.Resources {
+		if r.LocalProvider() == local {
+			return true
+		}
+	}
+	return false
 }
