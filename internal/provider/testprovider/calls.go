@@ -30,6 +30,13 @@ type callLog struct {
 	last atomic.Int64
 }
 
+// readPause is how long the variable TEST_READ_MS makes a call take that asks what an
+// object or a data source is like, as a call over a network does.
+func readPause() time.Duration {
+	ms, _ := strconv.Atoi(os.Getenv("TEST_READ_MS"))
+	return time.Duration(ms) * time.Millisecond
+}
+
 // callPause is how long the variable TEST_CALL_MS makes every call take, at least.
 func callPause() time.Duration {
 	ms, _ := strconv.Atoi(os.Getenv("TEST_CALL_MS"))
@@ -46,9 +53,9 @@ func (l *callLog) started() {
 	l.write("start", dir, os.Getenv("AWS_ACCESS_KEY_ID"))
 }
 
-// options are what a server needs that writes the log; none if there is no log.
+// options are what a server needs that writes the log or waits; none if it does neither.
 func (l *callLog) options(s *server) []grpc.ServerOption {
-	if l.path == "" {
+	if l.path == "" && readPause() == 0 {
 		return nil
 	}
 	return []grpc.ServerOption{grpc.UnaryInterceptor(l.around(s))}
@@ -58,7 +65,7 @@ func (l *callLog) options(s *server) []grpc.ServerOption {
 // answer goes out: calls overlap in the file only where they do for the caller.
 func (l *callLog) around(s *server) grpc.UnaryServerInterceptor {
 	names := callNames()
-	pause := callPause()
+	pause, read := callPause(), readPause()
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		call := path.Base(info.FullMethod)
 		if !names[call] { // of another service
@@ -68,7 +75,11 @@ func (l *callLog) around(s *server) grpc.UnaryServerInterceptor {
 		typ, name := s.about(req)
 		l.write("begin", n, call, typ, name)
 		defer l.write("end", n)
-		if call != "StopProvider" {
+		switch call {
+		case "StopProvider":
+		case "ReadResource", "ReadDataSource":
+			time.Sleep(pause + read)
+		default:
 			time.Sleep(pause)
 		}
 		return handle(ctx, req)

@@ -70,7 +70,8 @@ var Addr = addr.Provider{Host: "registry.opentofu.org", Namespace: "terrace", Ty
 //	stray        write to the standard output from the first call on
 //
 // TEST_CALLS names a file for a line of each call, see callLog, and each takes as
-// many milliseconds more as TEST_CALL_MS says.
+// many milliseconds more as TEST_CALL_MS says; those that read as many more as TEST_READ_MS
+// says.
 func Main(protocol int) {
 	signal.Ignore(os.Interrupt)
 	debug.SetGCPercent(400) // hardly anything stays from call to call
