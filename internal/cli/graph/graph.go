@@ -30,9 +30,9 @@ func Command() command.Command {
 		Name: "graph", Synopsis: "Generate a Graphviz graph of the steps in an operation", Usage: "[options]",
 		Units: command.InUnit,
 		Help: `Print what needs what in the configuration, in the DOT language that Graphviz
-draws, or with -svg as a picture for a browser. Nothing is evaluated, and no provider is asked. A graph of the units of
-an estate comes from "dag graph", and a page about its plan from
-"run --all plan --html".`,
+draws, or with -svg as a picture for a browser. Nothing is evaluated, and no
+provider is asked. A graph of the units of an estate comes from "dag graph",
+and a page about its plan from "run --all plan --html".`,
 		Examples: []command.Example{
 			{Line: "graph -svg >graph.svg", Text: "Draw the configuration, as a picture for a browser."},
 			{Line: "graph | dot -Tpng >graph.png", Text: "Draw it by Graphviz."},

@@ -84,7 +84,7 @@ func testAction(t *testing.T, p *rpc.Client) {
 		t.Error(d)
 	}
 	ds := p.InvokeAction(ctx, "test_action", cty.ObjectVal(vals{"name": str("fail")}), func(string) {})
-	wantError(t, ds, "", "Action failed")
+	wantError(t, ds, rpc.CodeMessage, "Action failed")
 }
 
 func TestStateStore(t *testing.T) {
@@ -116,9 +116,9 @@ func TestStateStore(t *testing.T) {
 	lock, ds := s.Lock(ctx, "a", "apply")
 	noErrors(t, ds)
 	_, ds = s.Lock(ctx, "a", "apply")
-	wantError(t, ds, "", "State is locked")
+	wantError(t, ds, rpc.CodeMessage, "State is locked")
 	noErrors(t, s.Unlock(ctx, "a", lock))
-	wantError(t, s.Unlock(ctx, "a", lock), "", "not locked")
+	wantError(t, s.Unlock(ctx, "a", lock), rpc.CodeMessage, "not locked")
 	noErrors(t, s.Delete(ctx, "torn"))
-	wantError(t, s.Delete(ctx, "torn"), "", "No such state")
+	wantError(t, s.Delete(ctx, "torn"), rpc.CodeMessage, "No such state")
 }

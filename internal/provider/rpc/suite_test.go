@@ -240,7 +240,7 @@ func testValidate(t *testing.T, p provider.Provider) {
 	s := schemaOf(t, p)
 	config := coerce(t, s.Config, vals{"prefix": str("invalid")})
 	got, ds := p.ValidateConfig(ctx, config)
-	wantError(t, ds, "", "Invalid prefix")
+	wantError(t, ds, rpc.CodeMessage, "Invalid prefix")
 	if !got.RawEquals(config) || ds[0].Attr == nil || schema.PathString(ds[0].Attr) != "prefix" {
 		t.Errorf("config %#v, attribute %#v", got, ds[0].Attr)
 	}
@@ -248,7 +248,7 @@ func testValidate(t *testing.T, p provider.Provider) {
 		b := s.Resource(mode, typ).Block
 		noErrors(t, p.ValidateResource(ctx, mode, typ, coerce(t, b, vals{"name": str("x")})))
 		noErrors(t, p.ValidateResource(ctx, mode, typ, coerce(t, b, vals{"name": cty.UnknownVal(cty.String).RefineNotNull()})))
-		wantError(t, p.ValidateResource(ctx, mode, typ, coerce(t, b, vals{"name": str("invalid")})), "", "Invalid name")
+		wantError(t, p.ValidateResource(ctx, mode, typ, coerce(t, b, vals{"name": str("invalid")})), rpc.CodeMessage, "Invalid name")
 		ds := p.ValidateResource(ctx, mode, typ, coerce(t, b, vals{"name": str("x"), "misbehave": str("warn:validate")}))
 		if len(ds) != 1 || ds[0].Severity != diag.Warning {
 			t.Errorf("%s: %v", typ, ds)
@@ -342,7 +342,7 @@ func testUpgrade(t *testing.T, p provider.Provider) {
 		}
 	}
 	_, ds := p.UpgradeState(ctx, provider.UpgradeRequest{Type: "test_object", Version: 3, JSON: []byte(`{}`)})
-	wantError(t, ds, "", "State is too new")
+	wantError(t, ds, rpc.CodeMessage, "State is too new")
 	id, ds := p.UpgradeIdentity(ctx, "test_object", 0, []byte(`{"key":"k"}`))
 	noErrors(t, ds)
 	if !id.GetAttr("id").RawEquals(str("k")) {
@@ -370,7 +370,7 @@ func testImport(t *testing.T, p provider.Provider) {
 		t.Errorf("none: %#v", none)
 	}
 	_, ds = p.Import(ctx, provider.ImportRequest{Type: "test_object", ID: "missing"})
-	wantError(t, ds, "", "No such object")
+	wantError(t, ds, rpc.CodeMessage, "No such object")
 	_, ds = p.Import(ctx, provider.ImportRequest{Type: "test_object", ID: "strange"})
 	wantError(t, ds, rpc.CodeNonsense, "test_strange", "import test_object")
 }
@@ -388,7 +388,7 @@ func testMove(t *testing.T, p provider.Provider) {
 	}
 	req.SourceType = "other_thing"
 	_, ds = p.Move(ctx, req)
-	wantError(t, ds, "", "A other_thing cannot become a test_object")
+	wantError(t, ds, rpc.CodeMessage, "A other_thing cannot become a test_object")
 }
 
 func testData(t *testing.T, p provider.Provider) {
@@ -418,7 +418,7 @@ func testEphemeral(t *testing.T, p provider.Provider) {
 		t.Errorf("renewed %#v", again)
 	}
 	noErrors(t, p.CloseEphemeral(ctx, "test_secret", again.Private))
-	wantError(t, p.CloseEphemeral(ctx, "test_secret", nil), "", "Unknown secret")
+	wantError(t, p.CloseEphemeral(ctx, "test_secret", nil), rpc.CodeMessage, "Unknown secret")
 	never, ds := p.OpenEphemeral(ctx, "test_secret", coerce(t, b, vals{"name": str("e")}))
 	noErrors(t, ds)
 	if !never.Renew.IsZero() {
@@ -479,12 +479,12 @@ func testNonsense(t *testing.T, p provider.Provider) {
 		{"type:plan", rpc.CodeNonsense, []string{"does not have the form"}},
 		{"defer:plan", rpc.CodeNonsense, []string{"put the request off", "does not exist yet"}},
 		{"status:plan", rpc.CodeCall, []string{"told to fail the call"}},
-		{"error:plan", "", []string{"Told to fail"}},
+		{"error:plan", rpc.CodeMessage, []string{"Told to fail"}},
 		{"nil:create", rpc.CodeNonsense, []string{"create test_object"}},
 		{"garbage:create", rpc.CodeNonsense, nil},
 		{"type:create", rpc.CodeNonsense, nil},
-		{"error:create", "", []string{"Told to fail"}},
-		{"partial:create", "", []string{"Told to fail"}},
+		{"error:create", rpc.CodeMessage, []string{"Told to fail"}},
+		{"partial:create", rpc.CodeMessage, []string{"Told to fail"}},
 		{"nil:update", rpc.CodeNonsense, []string{"update test_object"}},
 	} {
 		t.Run(tt.misbehave, func(t *testing.T) {
@@ -540,7 +540,7 @@ func testStop(t *testing.T, p provider.Provider) {
 	if err := p.Stop(context.Background()); err != nil {
 		t.Error(err)
 	}
-	wantError(t, <-done, "", "Stopped")
+	wantError(t, <-done, rpc.CodeMessage, "Stopped")
 }
 
 func testClosed(t *testing.T, p provider.Provider) {
