@@ -134,7 +134,7 @@ func (h *Handler) EndTraces() error {
 }
 
 // killPause is how long a second interrupt waits at most for what is to be ended.
-const killPause = time.Second
+const killPause = 3 * time.Second
 
 // Kill ends the programs that were started, with all their processes, and the providers, as
 // far as that is quick. The process ends after it.
