@@ -13,7 +13,7 @@ import (
 // A line between neighboring columns goes through the channel between them. One that goes
 // on past other columns would lead through their boxes, so in each column it passes at the
 // height where the straight line would, if no box stands there, and else in the gap above
-// or below the box. Gaps are as wide as two lines; whose line is whose is told by pointing
+// or below the box. Gaps are as wide as two lines; which line belongs to which box is shown by pointing
 // at it.
 
 // clear is how far from a column a line has the height at which it passes.

@@ -95,8 +95,11 @@ func newPlanner(ctx context.Context, in Input) *planner {
 	for _, a := range in.Replace {
 		p.replace[a] = true
 	}
-	if in.Mode == plan.Destroy && len(in.State.Resources) == 0 {
-		p.in.SkipRefresh = true // nothing is destroyed with what data sources say
+	switch {
+	case in.Mode == plan.Destroy && (len(in.State.Resources) == 0 || in.Reads.Minimal):
+		p.in.SkipRefresh = true // nothing is destroyed with what data sources say; or nothing is to be read before
+	case in.Mode == plan.RefreshOnly: // it is there to read everything
+		p.in.Reads = Reads{Note: in.Reads.Note}
 	}
 	o := in.Eval
 	o.Phase = phase{p}

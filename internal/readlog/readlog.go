@@ -135,6 +135,21 @@ func (l *Log) Applied(p *plan.Plan, final *state.State, now time.Time) {
 	}
 }
 
+// Keep notes what a plan has read, and what its apply left in state, which is nil where
+// there was none.
+func Keep(dir string, p *plan.Plan, final *state.State, now time.Time) error {
+	if dir == "" || p == nil || len(p.Readings) == 0 && final == nil {
+		return nil
+	}
+	l, at := Open(dir, p.PrevRun), p.Prior
+	l.Read(p.Readings, now)
+	if final != nil {
+		l.Applied(p, final, now)
+		at = final
+	}
+	return l.Save(at)
+}
+
 // Save writes the log. What state has no more is left out.
 func (l *Log) Save(now *state.State) error {
 	if l.dir == "" || now == nil || now.Lineage == "" {

@@ -214,7 +214,7 @@ func TestBadConfiguration(t *testing.T) {
 	}
 }
 
-// A certificate that nobody vouches for is told as such.
+// A certificate that no known authority has signed is reported as such.
 func TestUntrusted(t *testing.T) {
 	s := servers.TFE(t)
 	p := place(t, s, text("name", "a"))

@@ -68,12 +68,11 @@ func (o *Flags) Declare(always bool) command.Flags {
 
 // Options makes plan options of the flags.
 func (o *Flags) Options(c *command.Call) (engine.PlanOptions, diag.List) {
-	out := engine.PlanOptions{SkipRefresh: !o.Refresh || o.Reads.Minimal && o.Destroy, MinimalRefresh: o.Reads.Minimal, GenerateTo: o.generate}
+	out := engine.PlanOptions{SkipRefresh: !o.Refresh, MinimalRefresh: o.Reads.Minimal, GenerateTo: o.generate}
+	if ds := o.Reads.check(o); ds.HasErrors() {
+		return out, ds
+	}
 	switch {
-	case o.Reads.Minimal && o.RefreshOnly:
-		return out, diag.Errorf(nil, "Incompatible refresh options", "It doesn't make sense to use -minimal-refresh at the same time as -refresh-only, which is there to read everything.")
-	case o.Reads.Minimal && !o.Refresh:
-		return out, diag.Errorf(nil, "Incompatible refresh options", "It doesn't make sense to use -minimal-refresh at the same time as -refresh=false, which reads nothing.")
 	case o.Destroy && o.RefreshOnly:
 		return out, diag.Errorf(nil, "Incompatible plan mode options", "The -destroy and -refresh-only options are mutually-exclusive.")
 	case o.RefreshOnly && !o.Refresh:

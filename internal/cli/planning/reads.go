@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -25,6 +26,29 @@ func (o *readFlags) flags() command.Flags {
 		command.Bool(&o.MinimalData, "minimal-data", "Read a data source only where its arguments are new or something that it depends on changes."),
 		command.Duration(&o.MaxAge, "refresh-max-age", "duration", "Do not read again what a command here has read so lately, such as 10m, if the plan does not change it."),
 	}
+}
+
+// check refuses flags that a plan with the others would have no use for.
+func (o *readFlags) check(f *Flags) diag.List {
+	refuse := func(name, with, why string) diag.List {
+		return diag.Errorf(nil, "Incompatible refresh options", "It doesn't make sense to use -%s at the same time as -%s, which %s.", name, with, why)
+	}
+	given := []struct {
+		name string
+		on   bool
+	}{{"minimal-refresh", o.Minimal}, {"minimal-data", o.MinimalData}, {"refresh-max-age", o.MaxAge > 0}}
+	for _, g := range given {
+		switch {
+		case !g.on:
+		case f.RefreshOnly:
+			return refuse(g.name, "refresh-only", "is there to read everything")
+		case !f.Refresh && g.name != "minimal-data":
+			return refuse(g.name, "refresh=false", "reads no objects")
+		case f.Destroy && g.name == "minimal-data":
+			return refuse(g.name, "destroy", "plans nothing with what data sources say")
+		}
+	}
+	return nil
 }
 
 // apply sets the options of a plan from a state.
@@ -52,18 +76,7 @@ func ReadLogs(c *command.Call) string {
 
 // noteReads keeps what a plan has read, and what an apply of it left, if there was one.
 func (r *run) noteReads(p *plan.Plan, final *state.State) {
-	if p == nil || len(p.Readings) == 0 && final == nil {
-		return
-	}
-	now := r.Now()
-	log := readlog.Open(ReadLogs(r.Call), p.PrevRun)
-	log.Read(p.Readings, now)
-	at := p.Prior
-	if final != nil {
-		at = final
-		log.Applied(p, final, now)
-	}
-	if err := log.Save(at); err != nil { // a help and no more
+	if err := readlog.Keep(ReadLogs(r.Call), p, final, r.Now()); err != nil { // a help and no more
 		r.Report.Stream.Log("The times of reads were not kept: " + err.Error())
 	}
 }

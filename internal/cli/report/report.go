@@ -316,7 +316,7 @@ func (r *Reporter) TellWith(set *source.Set, ds diag.List) {
 	}
 }
 
-// AsideWith is TellWith with everything that people are told on Stderr.
+// AsideWith is TellWith with all text for people on Stderr.
 func (r *Reporter) AsideWith(set *source.Set, ds diag.List) {
 	if r.Human == nil {
 		r.TellWith(set, ds)

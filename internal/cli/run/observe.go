@@ -93,8 +93,8 @@ func (r *estateRun) watch(e engine.Event, text string) {
 	}
 }
 
-// line tells text about a unit, if its level is told: what commands print goes where they
-// print it, and what is told of the run to the errors, as Terragrunt does.
+// line prints a line of the log about a unit, if its level is shown: on standard error, as
+// Terragrunt does. What commands print goes where they print it.
 func (r *estateRun) line(level, unit, text string) {
 	if lines := r.shown.log.Lines(level, unit, text); lines != "" {
 		telemetry.Log(r.Report.Context, level, strings.TrimRight(text, "\n"), unit)

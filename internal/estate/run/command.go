@@ -30,7 +30,7 @@ type Command struct {
 	// to go on. May be nil.
 	Begin func(ctx context.Context, u *discovery.Unit) (goOn bool, ds diag.List)
 	// NeedsInputs says that the command computes with the inputs: what is wrong with them
-	// is told before anything runs.
+	// is reported before anything runs.
 	NeedsInputs bool
 	// Fits says whether init has to run since the backend is not that which it set up, once
 	// modules and providers are there. May be nil.

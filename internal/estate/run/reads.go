@@ -44,15 +44,5 @@ func (t *Turn) reads(out *engine.PlanOptions, prev *state.State) {
 
 // noteReads keeps what a plan has read, and what its apply left in state, nil before.
 func (t *Turn) noteReads(p *plan.Plan, final *state.State) {
-	o := t.o.Plans.Reads
-	if o.Logs == "" || len(p.Readings) == 0 && final == nil {
-		return
-	}
-	log, now, at := readlog.Open(o.Logs, p.PrevRun), t.Machine.Now(), p.Prior
-	log.Read(p.Readings, now)
-	if final != nil {
-		log.Applied(p, final, now)
-		at = final
-	}
-	_ = log.Save(at) // a help and no more
+	_ = readlog.Keep(t.o.Plans.Reads.Logs, p, final, t.Machine.Now()) // a help and no more
 }
