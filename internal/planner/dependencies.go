@@ -37,11 +37,12 @@ type depSet struct {
 	closed *depSet               // with what those depend on, and so on; nil: not asked for yet
 }
 
-// maxTotal bounds how many blocks all dependencies together name, since state
-// would grow with the square of a chain's length: 10,000 resources in a row make
-// 50 million names. Beyond the bound a resource keeps its direct dependencies
-// only, which order a destroy just as well as long as all of them are in state.
-const maxTotal = 5_000_000
+// maxTotal bounds how many blocks all dependencies together name, since state and the
+// journal would grow with the square of a chain's length: 10,000 resources in a row
+// make 50 million names, and a million names are 40 MB of state. Beyond the bound a
+// resource keeps its direct dependencies only, which order a destroy just as well as
+// long as all of them are in state.
+const maxTotal = 1_000_000
 
 func newDependencies(tree *module.Tree) *dependencies {
 	return &dependencies{
