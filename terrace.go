@@ -163,7 +163,7 @@ func (f *Folder) State() *state.State { return f.state.Current() }
 func (f *Folder) Plan(ctx context.Context, o engine.PlanOptions) (*plan.Plan, diag.List) {
 	op := f.project.Operation(f.state)
 	op.Values, op.Stop = f.variables(o.Variables), o.Stop
-	return op.Plan(ctx, f.state.Current(), o)
+	return op.Plan(ctx, o)
 }
 
 // Apply carries out a plan of this Folder. When the context ends, calls that are under way

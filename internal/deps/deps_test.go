@@ -153,7 +153,7 @@ const floors = `
 	< engine;
 
 	# Floor 8: an engine with its state, for the command line and estates.
-	engine, internal/state/statemgr, internal/encryption < internal/operation;
+	engine, internal/state/statemgr, internal/encryption, internal/readlog < internal/operation;
 
 	# Floor 8: tests run on the facade.
 	config < internal/testrun/testfile;
@@ -180,15 +180,14 @@ const floors = `
 	internal/estate/discovery < internal/estate/outputs;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states < internal/estate/check;
 	internal/refactoring, internal/stateedit, plan, hclnative < internal/estate/moves;
-	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/moves, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials,
-	  internal/readlog
+	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/moves, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials
 	< internal/estate/run;
 	internal/estate/check, internal/estate/run < internal/estate;
 	internal/planjson, diag, schema < internal/cli/view;
 	internal/digraph < internal/planhtml;
 	internal/telemetry, internal/cli/view, internal/sys, config < internal/cli/report, internal/cli/interrupt;
 	internal/cli/report < internal/cli/prompt;
-	engine, internal/backend, internal/state/statemgr, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
+	engine, internal/backend, internal/operation, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
 	internal/cli/command, internal/cli/vars < internal/cli/flags;
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
@@ -197,7 +196,7 @@ const floors = `
 	internal/backend/migrate, internal/module/installer, internal/cli/project, internal/testrun < internal/cli/initialize;
 	internal/cli/project, internal/testrun < internal/cli/validate;
 	internal/backend/tfe, internal/cli/project < internal/cli/remoterun;
-	internal/cli/remoterun, internal/readlog < internal/cli/planning;
+	internal/cli/remoterun < internal/cli/planning;
 	internal/cli/project < internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace;
 	internal/estate, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;

@@ -2,19 +2,21 @@
 // however that was: a folder by itself, a unit alone, one of many units, or a folder that
 // another program opened.
 //
-// Main types: Place, where a state is, which is taken or read there; Operation, an engine
-// with the state that was taken, which plans and applies. The one rule: nothing is told
-// here. Who shows an operation gets what came of each step.
+// Main types: Place, where a state is, which is taken or read there; Held, a state that was
+// taken; Operation, an engine with such a state, which plans and applies. The one rule:
+// nothing is shown here. Who shows an operation gets what came of each step.
 package operation
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
@@ -26,25 +28,86 @@ type Operation struct {
 	Env    sys.Env
 	Values map[string]engine.InputValue // of the root variables
 	State  State
+	Moves  Moves           // between units; nil for none
+	Reads  *Reads          // what a plan does not read; nil: as its options say
 	Stop   <-chan struct{} // when closed, what runs ends and nothing more begins; nil: never
+	// Choose finds the packages of the providers that a state needs, before a plan is made
+	// of it; nil: they are there.
+	Choose func(ctx context.Context, of *state.State) diag.List
 }
 
 // A State is one that was taken, which an apply changes.
 type State interface {
 	engine.StateManager
 	Current() *state.State
+	// Between is as that of Held.
+	Between(ctx context.Context, do func(own statemgr.Options) diag.List, expected *state.State) diag.List
 }
 
-// Plan plans from a state: that which was taken, or what it will be.
-func (o *Operation) Plan(ctx context.Context, from *state.State, po engine.PlanOptions) (*plan.Plan, diag.List) {
+// Moves are those between units that the state of one has a part in.
+type Moves interface {
+	// Moved is the state as it will be when they are made, and what they are.
+	Moved(ctx context.Context, own *state.State) (*state.State, []plan.Transfer, diag.List)
+	// Transfer makes them. own is the state, which the caller does not hold.
+	Transfer(ctx context.Context, own statemgr.Options) diag.List
+}
+
+// Plan plans from the state as it will be when moves are made.
+func (o *Operation) Plan(ctx context.Context, po engine.PlanOptions) (*plan.Plan, diag.List) {
+	from, transfers, ds := o.moved(ctx, po.Mode)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	if o.Choose != nil {
+		if ds = append(ds, o.Choose(ctx, from)...); ds.HasErrors() {
+			return nil, ds
+		}
+	}
+	if o.Reads != nil {
+		o.Reads.set(&po, from)
+	}
 	po.Variables, po.Stop = o.Values, o.Stop
-	return o.Engine.Plan(ctx, Translate(o.Engine, o.Env, from), po)
+	p, more := o.Engine.Plan(ctx, Translate(o.Engine, o.Env, from), po)
+	if p != nil {
+		p.Transfers = transfers
+	}
+	if ds = append(ds, more...); !ds.HasErrors() {
+		o.Reads.keep(p, nil)
+	}
+	return p, ds
+}
+
+// moved is the state as it will be when moves are made, and what they are.
+func (o *Operation) moved(ctx context.Context, mode plan.Mode) (*state.State, []plan.Transfer, diag.List) {
+	own := o.State.Current()
+	if o.Moves == nil || mode == plan.RefreshOnly { // which changes nothing but what it reads
+		return own, nil, nil
+	}
+	return o.Moves.Moved(ctx, own)
+}
+
+// Transfer makes the moves that a plan was made with, if they are those that are still to be
+// made. It comes before Apply.
+func (o *Operation) Transfer(ctx context.Context, p *plan.Plan) diag.List {
+	expected, transfers, ds := o.moved(ctx, p.Mode)
+	switch {
+	case ds.HasErrors():
+		return ds
+	case !slices.Equal(p.Transfers, transfers):
+		return diag.Errorf(nil, "Saved plan is stale", "The given plan file can no longer be applied because the moves between units that it was made with are not those that are still to be made.")
+	case len(transfers) == 0:
+		return nil
+	}
+	return o.State.Between(ctx, func(own statemgr.Options) diag.List { return o.Moves.Transfer(ctx, own) }, expected)
 }
 
 // Apply carries a plan out, to its end even where ctx ends. The whole state is written
 // every so often, 0 means as often as usual. An apply that was stopped is an error.
 func (o *Operation) Apply(ctx context.Context, p *plan.Plan, every time.Duration) (engine.ApplyResult, diag.List) {
 	res, ds := o.Engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: o.Values, State: o.State, Every: every, Stop: o.Stop})
+	if res.Started {
+		o.Reads.keep(p, o.State.Current())
+	}
 	if res.Started && res.Stopped && !ds.HasErrors() {
 		ds = append(ds, diag.Errorf(nil, "Apply was interrupted", "Not everything that was planned was done, since the run was interrupted. What was done is in the state.")...)
 	}

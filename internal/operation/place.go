@@ -43,12 +43,40 @@ func (p Place) Manager(ctx context.Context) statemgr.Options {
 	}
 }
 
-// Take locks and reads the state, and brings in what the journal of a killed run holds.
-func (p Place) Take(ctx context.Context, l Lock) (*statemgr.State, diag.List) {
-	return statemgr.Take(ctx, p.Locked(ctx, l))
+// A Held is a state that was taken.
+type Held struct {
+	*statemgr.State
+	options statemgr.Options
 }
 
-// Locked are the options of Take, for who takes two states at once.
+// Take locks and reads a state, as Locked has it, and brings in what the journal of a killed
+// run holds.
+func Take(ctx context.Context, o statemgr.Options) (*Held, diag.List) {
+	s, ds := statemgr.Take(ctx, o)
+	if s == nil {
+		return nil, ds
+	}
+	return &Held{s, o}, ds
+}
+
+// Between gives the state up while do takes it together with another one, and takes it
+// again. It must be then what was expected, or somebody else was there.
+func (h *Held) Between(ctx context.Context, do func(own statemgr.Options) diag.List, expected *state.State) diag.List {
+	ds := h.Release()
+	if ds = append(ds, do(h.options)...); ds.HasErrors() {
+		return ds
+	}
+	st, more := statemgr.Take(ctx, h.options)
+	if ds = append(ds, more...); st == nil {
+		return ds
+	}
+	if h.State = st; !st.Current().Equal(expected) {
+		ds = append(ds, diag.Errorf(nil, "State was changed meanwhile", "Another run has written the state since it was planned on. The moves between units were made; plan again for the rest.")...)
+	}
+	return ds
+}
+
+// Locked are the options of Take, and of who takes two states at once.
 func (p Place) Locked(ctx context.Context, l Lock) statemgr.Options {
 	o := p.Manager(ctx)
 	o.Run = store.LockInfo{Operation: l.Operation, Who: l.Who, Version: statefile.Version, Created: l.Now}

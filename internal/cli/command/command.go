@@ -22,11 +22,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/report"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/provider/install"
-	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/sys"
-	"github.com/terrace-iac/terrace/plan"
-	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -145,11 +143,8 @@ type Surroundings struct {
 	// Refer gives what the language of units has for a reference, for the console; nil
 	// for none.
 	Refer func(ctx context.Context, ref hcl.Traversal) (cty.Value, diag.List)
-	// Moved is a state as it will be when the moves between units that this one has a part
-	// in are made, and what these are; Transfer makes them, while the unit's state, which own
-	// tells, is not held. Both nil for none.
-	Moved    func(ctx context.Context, own *state.State) (*state.State, []plan.Transfer, diag.List)
-	Transfer func(ctx context.Context, own statemgr.Options) diag.List
+	// Moves are those between units that this one has a part in; nil for none.
+	Moves operation.Moves
 	// Tolerant says that what is wrong with these values is no error.
 	Tolerant bool
 	// KeepDir is the folder for journals and for states that cannot be written, since the

@@ -119,7 +119,7 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 	}
 	defer r.stop()
 	r.pending = ds
-	p, ds := r.make(ctx)
+	p, ds := r.op.Plan(ctx, r.options)
 	if ds.HasErrors() && r.options.Mode == plan.Destroy { // half of what is to be destroyed is nothing to show
 		p = nil
 	}
@@ -176,7 +176,7 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions) int {
 	if ds.HasErrors() {
 		return r.Fail(ds)
 	}
-	if ds := r.transfer(ctx, p); ds.HasErrors() {
+	if ds := r.op.Transfer(ctx, p); ds.HasErrors() {
 		return r.Fail(ds)
 	}
 	r.held.Started = func() {
@@ -192,7 +192,6 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions) int {
 	if !res.Started {
 		return r.Fail(ds)
 	}
-	r.noteReads(p, r.held.Current())
 	ds = append(ds, targeted(p)...)
 	ds = append(notRepeated(r.pending, ds), ds...)
 	if r.Report.Tell(ds); ds.HasErrors() {

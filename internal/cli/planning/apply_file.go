@@ -61,16 +61,13 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 		return c.Fail(append(ds, more...))
 	}
 	r.options.Mode = f.Plan.Mode
-	if _, more := r.moved(ctx); more.HasErrors() {
-		return c.Fail(append(ds, more...))
-	}
 	r.pending = append(ds, more...)
 	if f.Plan.PrevRun == f.Plan.Prior {
 		f.Plan.Prior = r.Translate(f.Plan.Prior)
 		f.Plan.PrevRun = f.Plan.Prior
 	}
 	r.Report.Stream.Changes(f.Plan)
-	r.op = p.Operation(r.held)
+	r.op = r.operation()
 	r.op.Values = given
 	return r.apply(ctx, f.Plan, o)
 }

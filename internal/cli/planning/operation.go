@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -19,7 +18,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/operation"
-	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -192,9 +190,6 @@ type run struct {
 	backend *project.Place
 	held    *project.StateSession
 	pending diag.List // warnings that are told when the work is done
-
-	transfers []plan.Transfer // moves between units that come first
-	expected  *state.State    // the state when they are made
 }
 
 // start loads configuration and state for an operation. With errors the run is
@@ -223,14 +218,29 @@ func start(ctx context.Context, c *command.Call, o *Flags, name, what string) (*
 		p.Close()
 		return nil, ds
 	}
-	o.Reads.apply(&r.options, c, r.held.Current())
 	more = p.SelectProviders(ctx, r.held.Current())
 	if ds = append(ds, more...); more.HasErrors() {
 		r.stop()
 		return nil, ds
 	}
-	r.op = p.Operation(r.held)
+	r.op = r.operation()
 	return r, ds
+}
+
+// operation is the run without what shows it.
+func (r *run) operation() *operation.Operation {
+	op := r.Operation(r.held)
+	reads := r.flags.Reads.of(r.Call)
+	op.Reads = &reads
+	if r.Unit != nil && r.Unit.Moves != nil {
+		op.Moves, op.Choose = r.Unit.Moves, func(ctx context.Context, of *state.State) diag.List {
+			if of == r.held.Current() { // whose were found
+				return nil
+			}
+			return r.SelectProviders(ctx, of)
+		}
+	}
+	return op
 }
 
 // stop ends the providers and unlocks the state.
@@ -244,47 +254,6 @@ func noConfiguration(name string) diag.List {
 		return diag.Errorf(nil, "No configuration files", "Plan requires configuration to be present. Planning without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run plan with the -destroy option. Otherwise, create a %s configuration file (.tf file) and try again.", view.Product)
 	}
 	return diag.Errorf(nil, "No configuration files", "Apply requires configuration to be present. Applying without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run \"%s destroy\" instead.", view.Program)
-}
-
-// make makes the plan.
-func (r *run) make(ctx context.Context) (*plan.Plan, diag.List) {
-	prev, ds := r.moved(ctx)
-	if ds.HasErrors() {
-		return nil, ds
-	}
-	p, more := r.op.Plan(ctx, prev, r.options)
-	if p != nil {
-		p.Transfers = r.transfers
-	}
-	if ds = append(ds, more...); !ds.HasErrors() {
-		r.noteReads(p, nil)
-	}
-	return p, ds
-}
-
-// moved is the state as it will be when the moves between units are made that the unit has
-// a part in.
-func (r *run) moved(ctx context.Context) (*state.State, diag.List) {
-	r.expected = r.held.Current()
-	if r.Unit == nil || r.Unit.Moved == nil || r.options.Mode == plan.RefreshOnly { // which changes nothing but what it reads
-		return r.expected, nil
-	}
-	var ds diag.List
-	if r.expected, r.transfers, ds = r.Unit.Moved(ctx, r.expected); len(r.transfers) == 0 || ds.HasErrors() {
-		return r.expected, ds
-	}
-	return r.expected, append(ds, r.SelectProviders(ctx, r.expected)...)
-}
-
-// transfer makes the moves between units that a plan was made with.
-func (r *run) transfer(ctx context.Context, p *plan.Plan) diag.List {
-	if !slices.Equal(p.Transfers, r.transfers) {
-		return diag.Errorf(nil, "Saved plan is stale", "The given plan file can no longer be applied because the moves between units that it was made with are not those that are still to be made.")
-	}
-	if len(p.Transfers) == 0 {
-		return nil
-	}
-	return r.held.Between(ctx, func(own statemgr.Options) diag.List { return r.Unit.Transfer(ctx, own) }, r.expected)
 }
 
 // flush tells the warnings that were kept.

@@ -84,7 +84,7 @@ func runPlan(ctx context.Context, c *command.Call, o *planOptions) int {
 	}
 	defer r.stop()
 	r.pending = ds
-	p, ds := r.make(ctx)
+	p, ds := r.op.Plan(ctx, r.options)
 	saves := o.out != "" && p != nil && !r.refused(ctx, p)
 	var f *savedPlan
 	parallel.Each(2, 0, func(i int) {

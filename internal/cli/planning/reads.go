@@ -5,12 +5,9 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/readlog"
-	"github.com/terrace-iac/terrace/plan"
-	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/internal/operation"
 )
 
 // readFlags say what a plan does not read.
@@ -51,18 +48,11 @@ func (o *readFlags) check(f *Flags) diag.List {
 	return nil
 }
 
-// apply sets the options of a plan from a state.
-func (o *readFlags) apply(out *engine.PlanOptions, c *command.Call, from *state.State) {
-	out.MinimalRefresh, out.MinimalData, out.Readings.Note = o.Minimal, o.MinimalData, true
-	if o.MaxAge <= 0 && !o.MinimalData {
-		return
-	}
-	log, now := readlog.Open(ReadLogs(c), from), c.Now()
-	if o.MaxAge > 0 {
-		out.Readings.Recent = log.Recent(now.Add(-o.MaxAge))
-	}
-	if o.MinimalData {
-		out.Readings.Args = log.Args()
+// of are the flags as an operation has them.
+func (o *readFlags) of(c *command.Call) operation.Reads {
+	return operation.Reads{
+		Minimal: o.Minimal, MinimalData: o.MinimalData, MaxAge: o.MaxAge, Logs: ReadLogs(c), Now: c.Now,
+		Failed: func(err error) { c.Report.Stream.Log("The times of reads were not kept: " + err.Error()) },
 	}
 }
 
@@ -72,11 +62,4 @@ func ReadLogs(c *command.Call) string {
 		return filepath.Join(base, "reads")
 	}
 	return ""
-}
-
-// noteReads keeps what a plan has read, and what an apply of it left, if there was one.
-func (r *run) noteReads(p *plan.Plan, final *state.State) {
-	if err := readlog.Keep(ReadLogs(r.Call), p, final, r.Now()); err != nil { // a help and no more
-		r.Report.Stream.Log("The times of reads were not kept: " + err.Error())
-	}
 }

@@ -53,14 +53,13 @@ func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 		ds = append(ds, diag.Warnf(nil, "Empty or non-existent state", "There are currently no remote objects tracked in the state, so there is nothing to refresh.")...)
 	}
 	c.Report.Tell(ds)
-	p, ds := r.make(ctx)
+	p, ds := r.op.Plan(ctx, r.options)
 	if ds.HasErrors() || p == nil || p.Errored {
 		return c.Fail(ds)
 	}
 	r.held.Started = r.Report.Applying
 	res, more := r.op.Apply(ctx, p, 0)
 	if res.Started {
-		r.noteReads(p, r.held.Current())
 	}
 	ds = append(ds, more...)
 	c.Report.Tell(ds)

@@ -18,10 +18,9 @@ import (
 
 // A StateSession is a state that is locked, unless the user said not to.
 type StateSession struct {
-	*statemgr.State
+	*operation.Held
 	Call    *command.Call
 	Started func() // called when an apply begins, once the state is ready for it; may be nil
-	options statemgr.Options
 }
 
 // OpenState locks and reads the state of a project.
@@ -44,28 +43,11 @@ func (p *Project) OpenState(ctx context.Context, b *Place, f flags.State, what s
 		defer slow.Stop()
 	}
 	o := at.Locked(ctx, operation.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.User() + "@" + p.Host(), Now: p.Now()})
-	st, ds := statemgr.Take(ctx, o)
-	if st == nil {
+	held, ds := operation.Take(ctx, o)
+	if held == nil {
 		return nil, ds
 	}
-	return &StateSession{State: st, Call: p.Call, options: o}, ds
-}
-
-// Between gives the state up while do takes it together with another one, and takes it
-// again. It must be then what was expected, or somebody else was there.
-func (h *StateSession) Between(ctx context.Context, do func(own statemgr.Options) diag.List, expected *state.State) diag.List {
-	ds := h.State.Release()
-	if ds = append(ds, do(h.options)...); ds.HasErrors() {
-		return ds
-	}
-	st, more := statemgr.Take(ctx, h.options)
-	if ds = append(ds, more...); st == nil {
-		return ds
-	}
-	if h.State = st; !st.Current().Equal(expected) {
-		ds = append(ds, diag.Errorf(nil, "State was changed meanwhile", "Another run has written the state since it was planned on. The moves between units were made; plan again for the rest.")...)
-	}
-	return ds
+	return &StateSession{Held: held, Call: p.Call}, ds
 }
 
 // slowLock is how long a lock may take without a word.
@@ -112,11 +94,11 @@ func readStore(ctx context.Context, c *command.Call, b *Place, st store.Store, w
 }
 
 // Unlock unlocks. It may be called more than once.
-func (h *StateSession) Unlock() { h.Call.Report.Tell(h.State.Release()) }
+func (h *StateSession) Unlock() { h.Call.Report.Tell(h.Release()) }
 
 // Start prepares for an apply. A second interrupt then leaves the journal as it is.
 func (h *StateSession) Start(ctx context.Context, changes int) diag.List {
-	ds := h.State.Start(ctx, changes)
+	ds := h.Held.Start(ctx, changes)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -129,7 +111,7 @@ func (h *StateSession) Start(ctx context.Context, changes int) diag.List {
 
 // End brings the apply to its end.
 func (h *StateSession) End(final *state.State) diag.List {
-	ds := h.State.End(final)
+	ds := h.Held.End(final)
 	h.Call.Interrupts.WhenKilled(nil)
 	return ds
 }

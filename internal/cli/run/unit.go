@@ -238,7 +238,7 @@ func (w *unitView) call(t *estate.Turn) *command.Call {
 	n.Report.Dir = t.Dir()
 	n.Unit = units.Surroundings(&n, t.Values, w.estate.Sources(), func() sys.Env { return t.Programs(n.Report.Context) })
 	n.Unit.Sources, n.Unit.KeepDir = t.Sources(), t.Home()
-	n.Unit.Moved, n.Unit.Transfer = t.Moved, t.Transfer
+	n.Unit.Moves = t
 	n.Unit.Refer = func(_ context.Context, ref hcl.Traversal) (cty.Value, diag.List) { return t.Refer(ref) }
 	return &n
 }

@@ -48,26 +48,18 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 			return diag.Errorf(nil, "Failed to note where the state is", "%s.", err)
 		}
 	}
-	prev := h.Current()
-	var transfers []plan.Transfer
-	if t.o.Op == Plan && t.mode() != plan.RefreshOnly {
-		var more diag.List
-		prev, transfers, more = t.Moved(ctx, prev)
-		if ds = append(ds, more...); more.HasErrors() {
-			return ds
-		}
+	op := &operation.Operation{
+		Engine: t.engine, Env: t.environ(), Values: t.values, State: states.Manager{Held: h, Changing: t.Changing}, Stop: t.o.Stop,
+		Reads: t.reads(), Choose: t.chooseFor,
 	}
-	if more := t.chooseFor(ctx, prev); more.HasErrors() {
-		return append(ds, more...)
+	if t.o.Op == Plan { // an apply has made them
+		op.Moves = t
 	}
-	op := &operation.Operation{Engine: t.engine, Env: t.environ(), Values: t.values, State: states.Manager{State: h, Changing: t.Changing}, Stop: t.o.Stop}
 	planning, s := t.phase(ctx, "plan")
-	how := engine.PlanOptions{
-		Mode: t.mode(), SkipRefresh: skip, Targets: t.o.Plans.Targets, Excludes: t.o.Plans.Excludes, Replace: t.replaced(prev),
+	p, more := op.Plan(planning, engine.PlanOptions{
+		Mode: t.mode(), SkipRefresh: skip, Targets: t.o.Plans.Targets, Excludes: t.o.Plans.Excludes, Replace: t.replaced(h.Current()),
 		Defer: t.o.Op == Plan, Time: t.approval.Time(),
-	}
-	t.reads(&how, prev)
-	p, more := op.Plan(planning, prev, how)
+	})
 	ended(s, more)
 	if more.HasErrors() && len(t.waits) > 0 && t.o.Op == Plan && workdir.NotKnownYet(more) {
 		t.deferUnit(t.engine.Root(), report.Deferral{Reason: "what must be known before anything is planned is not known yet", At: more.Errors()[0].At, Waits: t.allWaits()})
@@ -76,8 +68,6 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
-	t.noteReads(p, nil)
-	p.Transfers = transfers
 	t.notePlan(p, where.Encryption.Plan(ctx).PlanSealer())
 	if t.o.Op == Plan {
 		t.Made.Set(u.ID, t.planned(p))
@@ -171,7 +161,6 @@ func (t *Turn) apply(ctx context.Context, op *operation.Operation, p *plan.Plan)
 	if !got.Started {
 		return ds
 	}
-	t.noteReads(p, h.Current())
 	t.res.Counts = report.Counts(operation.Counts(got))
 	if ds.HasErrors() {
 		t.Made.Set(t.Unit.ID, t.made(nil))

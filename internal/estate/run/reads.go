@@ -3,14 +3,10 @@ package run
 import (
 	"time"
 
-	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/internal/readlog"
-	"github.com/terrace-iac/terrace/plan"
-	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/internal/operation"
 )
 
-// Reads say what the plans of a run do not read, see engine.PlanOptions. Zero reads
-// everything.
+// Reads say what the plans of a run do not read. Zero reads everything.
 type Reads struct {
 	Minimal     bool
 	MinimalData bool
@@ -22,27 +18,12 @@ type Reads struct {
 	Logs string
 }
 
-// reads sets what the plan of a unit does not read of a state.
-func (t *Turn) reads(out *engine.PlanOptions, prev *state.State) {
-	o, now := t.o.Plans.Reads, t.Machine.Now()
-	out.MinimalRefresh, out.MinimalData = o.Minimal || t.extra.Minimal, o.MinimalData
-	r := engine.Readings{Note: true}
-	if o.MaxAge > 0 || o.MinimalData {
-		log := readlog.Open(o.Logs, prev)
-		r.Args = log.Args()
-		if o.MaxAge > 0 {
-			r.Recent = log.Recent(now.Add(-o.MaxAge))
-		}
+// reads say what the plan of a unit does not read.
+func (t *Turn) reads() *operation.Reads {
+	o := t.o.Plans.Reads
+	out := &operation.Reads{Minimal: o.Minimal || t.extra.Minimal, MinimalData: o.MinimalData, MaxAge: o.MaxAge, Logs: o.Logs, Now: t.Machine.Now}
+	if made := t.approval.Time(); !made.IsZero() && t.Machine.Now().Sub(made) < o.ApprovedAge && !t.again {
+		out.Approved, out.Expected = t.approval.Readings(), t.approval.Expects
 	}
-	if made := t.approval.Time(); !made.IsZero() && now.Sub(made) < o.ApprovedAge && !t.again {
-		if recent := t.approval.Readings(); len(recent) > 0 {
-			r.Recent, r.Expected = recent, t.approval.Expects
-		}
-	}
-	out.Readings = r
-}
-
-// noteReads keeps what a plan has read, and what its apply left in state, nil before.
-func (t *Turn) noteReads(p *plan.Plan, final *state.State) {
-	_ = readlog.Keep(t.o.Plans.Reads.Logs, p, final, t.Machine.Now()) // a help and no more
+	return out
 }

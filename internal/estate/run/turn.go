@@ -19,7 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
-	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
@@ -43,7 +43,7 @@ type Turn struct {
 	providers   Providers // of the engine; nil: the built-in one alone
 	values      map[string]engine.InputValue
 	waits       []*unit.Setting // inputs with something unknown in them
-	held        *statemgr.State
+	held        *operation.Held
 
 	curable  diag.List // messages that the hooks before the command may make untrue
 	hooksRan bool      // in this turn, or those of init before it
@@ -265,7 +265,7 @@ func (t *Turn) CheckBackend() diag.List {
 }
 
 // take locks and reads the unit's state.
-func (t *Turn) take(ctx context.Context, where states.Place) (*statemgr.State, diag.List) {
+func (t *Turn) take(ctx context.Context, where states.Place) (*operation.Held, diag.List) {
 	operation := "OperationTypePlan"
 	if t.o.Op == Apply {
 		operation = "OperationTypeApply"

@@ -6,6 +6,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -70,13 +71,13 @@ func (h *Changing) Abandon() {
 // A Manager is a state that is among those that are being changed from the start of an
 // apply to its end.
 type Manager struct {
-	*statemgr.State
+	*operation.Held
 	Changing *Changing
 }
 
 // Start prepares for an apply.
 func (m Manager) Start(ctx context.Context, changes int) diag.List {
-	ds := m.State.Start(ctx, changes)
+	ds := m.Held.Start(ctx, changes)
 	if !ds.HasErrors() {
 		m.Changing.Add(m.State)
 	}
@@ -86,5 +87,5 @@ func (m Manager) Start(ctx context.Context, changes int) diag.List {
 // End brings the apply to its end.
 func (m Manager) End(final *state.State) diag.List {
 	defer m.Changing.Remove(m.State)
-	return m.State.End(final)
+	return m.Held.End(final)
 }

@@ -269,19 +269,19 @@ func (k *Keeper) at(ctx context.Context, p Place) (operation.Place, diag.List) {
 
 // Take locks and reads a unit's state, and brings the journal of a killed run
 // into it.
-func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, what string) (*statemgr.State, diag.List) {
+func (k *Keeper) Take(ctx context.Context, p Place, l arguments.Lock, what string) (*operation.Held, diag.List) {
 	s, _, ds := k.take(ctx, p, l, what)
 	return s, ds
 }
 
 // take is Take, with the store of the state, which writes under the lock.
-func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, what string) (*statemgr.State, store.Store, diag.List) {
+func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, what string) (*operation.Held, store.Store, diag.List) {
 	o, ds := k.Options(ctx, p, l, what)
 	if ds.HasErrors() {
 		return nil, nil, ds
 	}
 	k.reads.Add(1)
-	s, ds := statemgr.Take(ctx, o)
+	s, ds := operation.Take(ctx, o)
 	return s, o.Store, ds
 }
 
