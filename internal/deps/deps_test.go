@@ -96,7 +96,8 @@ const floors = `
 	internal/backend < internal/backend/bucket;
 	internal/backend/bucket, internal/backend/rest < internal/backend/cos, internal/backend/oss;
 	internal/backend, internal/backend/rest, internal/gcp < internal/backend/gcs;
-	internal/backend, internal/backend/rest, internal/azure < internal/backend/azurerm;
+	internal/backend, internal/backend/rest, internal/azure < internal/backend/azureargs;
+	internal/backend/azureargs < internal/backend/azurerm;
 	internal/backend, internal/backend/rest < internal/backend/tfe;
 	internal/backend < internal/backend/inmem;
 	internal/backend, internal/state/store/local < internal/backend/local;
@@ -116,7 +117,7 @@ const floors = `
 	< internal/backend/kinds;
 	internal/backend, internal/value < internal/backend/configure;
 	internal/backend, internal/atomicfile < internal/backend/record;
-	internal/backend/configure, internal/backend/awsargs, internal/backend/rest, internal/state/journal, internal/gcp < internal/encryption;
+	internal/backend/configure, internal/backend/awsargs, internal/backend/azureargs, internal/backend/rest, internal/state/journal, internal/gcp < internal/encryption;
 	internal/backend/configure, internal/backend/record, config < internal/backend/workdir;
 	internal/backend/configure < internal/backend/remotestate;
 	internal/backend < internal/backend/doctor;

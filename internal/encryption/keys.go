@@ -29,8 +29,9 @@ func kinds() map[string]kind {
 		"pbkdf2": {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{
 			"passphrase": cty.String, "key_length": cty.Number, "iterations": cty.Number, "salt_length": cty.Number, "hash_function": cty.String,
 		})}, []string{"chain"}},
-		"external": {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{"command": cty.List(cty.String)})}, nil},
-		"aws_kms":  {&schema.Block{Attributes: backend.Optional(aws)}, nil},
+		"external":    {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{"command": cty.List(cty.String)})}, nil},
+		"aws_kms":     {&schema.Block{Attributes: backend.Optional(aws)}, nil},
+		"azure_vault": {&schema.Block{Attributes: backend.Optional(azureAttributes())}, nil},
 		"gcp_kms": {&schema.Block{Attributes: backend.Optional(map[string]cty.Type{
 			"kms_encryption_key": cty.String, "key_length": cty.Number, "credentials": cty.String, "access_token": cty.String,
 			"impersonate_service_account": cty.String, "impersonate_service_account_delegates": cty.List(cty.String),
@@ -179,6 +180,8 @@ func (c *Config) provider(d *definition) (provider, error) {
 		}
 	case "aws_kms":
 		p = newAWS(a, c.services)
+	case "azure_vault":
+		p = newAzure(a, c.services)
 	case "gcp_kms":
 		p = newGCP(a, c.services)
 	case "openbao":

@@ -14,8 +14,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,6 +22,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/azure"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/azureargs"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/schema"
@@ -32,13 +31,11 @@ import (
 
 // Kind is the backend "azurerm".
 func Kind() backend.Kind {
-	types := map[string]cty.Type{}
-	for _, name := range []string{"storage_account_name", "container_name", "key", "environment", "metadata_host", "resource_group_name", "subscription_id", "tenant_id", "endpoint",
-		"customer_provided_key", "encryption_scope", "access_key", "sas_token", "client_id", "client_id_file_path", "client_certificate", "client_certificate_path", "client_certificate_password",
-		"client_secret", "client_secret_file_path", "ado_service_connection_id", "oidc_token", "oidc_token_file_path", "oidc_request_url", "oidc_request_token", "msi_endpoint"} {
+	types := azureargs.Attributes()
+	for _, name := range []string{"storage_account_name", "container_name", "key", "resource_group_name", "endpoint", "customer_provided_key", "encryption_scope", "access_key", "sas_token", "ado_service_connection_id"} {
 		types[name] = cty.String
 	}
-	for _, name := range []string{"snapshot", "use_oidc", "use_msi", "use_aks_workload_identity", "use_cli", "use_azuread_auth"} {
+	for _, name := range []string{"snapshot", "use_azuread_auth"} {
 		types[name] = cty.Bool
 	}
 	types["timeout_seconds"] = cty.Number
@@ -65,21 +62,6 @@ type container struct {
 	signing []byte // the account's key; nil until it was found
 }
 
-// An environment is one of Azure's clouds.
-type environment struct{ login, manager, suffix, audience string }
-
-func environments(name string) (environment, bool) {
-	switch strings.ToLower(name) {
-	case "", "public", "global", "canary":
-		return environment{"login.microsoftonline.com", "https://management.azure.com", "core.windows.net", "api://AzureADTokenExchange"}, true
-	case "usgovernment", "usgovernmentl4", "usgovernmentl5", "dod":
-		return environment{"login.microsoftonline.us", "https://management.usgovcloudapi.net", "core.usgovcloudapi.net", "api://AzureADTokenExchangeUSGov"}, true
-	case "china":
-		return environment{"login.chinacloudapi.cn", "https://management.chinacloudapi.cn", "core.chinacloudapi.cn", "api://AzureADTokenExchangeChina"}, true
-	}
-	return environment{}, false
-}
-
 func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
 	a := backend.NewArgs(cfg, s.Env)
 	b := &container{
@@ -101,21 +83,9 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 	if b.customerKey != "" && b.scope != "" {
 		a.Fail("encryption_scope", "Only one of %q and %q can be set", "customer_provided_key", "encryption_scope")
 	}
-	env, ok := environments(a.String("environment", "", "ARM_ENVIRONMENT"))
-	if !ok {
-		a.Fail("environment", "The %q is none of public, usgovernment and china", "environment")
-	}
 	timeout := time.Duration(a.Int("timeout_seconds", 300, "ARM_TIMEOUT_SECONDS")) * time.Second
 	b.client = &rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: timeout}, Retries: 5, Sleep: s.Sleep, Now: s.Now, Prepare: b.prepare}
-	if host := a.String("metadata_host", "", "ARM_METADATA_HOST"); host != "" && ok {
-		if a.IsSet("environment") {
-			a.Fail("metadata_host", "Only one of %q and %q can be set", "metadata_host", "environment")
-		}
-		var err error
-		if env, err = b.metadata(ctx, host, env); err != nil {
-			a.Fail("metadata_host", "%s", err)
-		}
-	}
+	cloud := azureargs.ReadCloud(ctx, a, *b.client)
 	key := a.String("access_key", "", "ARM_ACCESS_KEY")
 	if key != "" {
 		raw, err := base64.StdEncoding.DecodeString(key)
@@ -124,81 +94,18 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 		}
 		b.signing = raw
 	}
-	o := b.login(a, env)
+	o := azureargs.Login(a, cloud, s.Dir)
+	o.ServiceConnection = a.String("ado_service_connection_id", "", "ARM_ADO_PIPELINE_SERVICE_CONNECTION_ID", "ARM_OIDC_AZURE_SERVICE_CONNECTION_ID", "AZURESUBSCRIPTION_SERVICE_CONNECTION_ID")
 	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	b.manager, b.storage = env.manager, "https://storage.azure.com"
-	b.base = "https://" + b.account + ".blob." + env.suffix + "/" + b.container
+	b.manager, b.storage = cloud.Manager, "https://storage.azure.com"
+	b.base = "https://" + b.account + ".blob." + cloud.Storage + "/" + b.container
 	name := fmt.Sprintf("azurerm %+v\x00%s\x00%v", o, s.Dir, s.Env)
 	b.session = s.Shared.Get(name, func() any {
 		return azure.Open(o, azure.Services{Env: s.Env, Dir: s.Dir, Transport: s.Transport, Run: s.Run, Now: s.Now})
 	}).(*azure.Session)
 	return b, nil
-}
-
-// login reads how to log in.
-func (b *container) login(a *backend.Args, env environment) azure.Options {
-	// either is a value, or that of a file; both must be the same.
-	either := func(name, file string, values, files []string) string {
-		v, path := a.String(name, "", values...), a.String(file, "", files...)
-		if path == "" {
-			return v
-		}
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(b.s.Dir, path)
-		}
-		text, err := os.ReadFile(path)
-		got := strings.TrimSpace(string(text))
-		switch {
-		case err != nil:
-			a.Fail(file, "The file that %q names cannot be read", file)
-		case v != "" && v != got:
-			a.Fail(file, "The %q and the file that %q names say different things", name, file)
-		}
-		return got
-	}
-	return azure.Options{
-		Login: env.login, Audience: env.audience, Tenant: a.String("tenant_id", "", "ARM_TENANT_ID"),
-		Client:              either("client_id", "client_id_file_path", []string{"ARM_CLIENT_ID"}, []string{"ARM_CLIENT_ID_FILE_PATH"}),
-		Certificate:         a.String("client_certificate", "", "ARM_CLIENT_CERTIFICATE"),
-		CertificatePath:     a.String("client_certificate_path", "", "ARM_CLIENT_CERTIFICATE_PATH"),
-		CertificatePassword: a.String("client_certificate_password", "", "ARM_CLIENT_CERTIFICATE_PASSWORD"),
-		Secret:              either("client_secret", "client_secret_file_path", []string{"ARM_CLIENT_SECRET"}, []string{"ARM_CLIENT_SECRET_FILE_PATH"}),
-		OIDC:                a.Bool("use_oidc", false, "ARM_USE_OIDC"),
-		OIDCToken:           a.String("oidc_token", "", "ARM_OIDC_TOKEN"),
-		OIDCTokenPath:       a.String("oidc_token_file_path", "", "ARM_OIDC_TOKEN_FILE_PATH", "AZURE_FEDERATED_TOKEN_FILE"),
-		OIDCURL:             a.String("oidc_request_url", "", "ARM_OIDC_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_URL", "SYSTEM_OIDCREQUESTURI"),
-		OIDCBearer:          a.String("oidc_request_token", "", "ARM_OIDC_REQUEST_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "SYSTEM_ACCESSTOKEN"),
-		ServiceConnection:   a.String("ado_service_connection_id", "", "ARM_ADO_PIPELINE_SERVICE_CONNECTION_ID", "ARM_OIDC_AZURE_SERVICE_CONNECTION_ID", "AZURESUBSCRIPTION_SERVICE_CONNECTION_ID"),
-		ManagedIdentity:     a.Bool("use_msi", false, "ARM_USE_MSI"),
-		WorkloadIdentity:    a.Bool("use_aks_workload_identity", false, "ARM_USE_AKS_WORKLOAD_IDENTITY"),
-		Tool:                a.Bool("use_cli", true, "ARM_USE_CLI"),
-	}
-}
-
-// metadata asks a cloud of somebody's own where its services are.
-func (b *container) metadata(ctx context.Context, host string, env environment) (environment, error) {
-	client := *b.client
-	client.Prepare = nil
-	resp, err := client.Do(ctx, rest.Request{Method: "GET", URL: "https://" + host + "/metadata/endpoints?api-version=2023-11-01", Repeat: true})
-	if err != nil {
-		return env, err
-	}
-	var doc struct {
-		Authentication struct {
-			LoginEndpoint string
-			Audiences     []string
-		}
-		ResourceManager string
-		Suffixes        struct{ Storage string }
-	}
-	if resp.Status != http.StatusOK || json.Unmarshal(resp.Body, &doc) != nil || doc.Suffixes.Storage == "" {
-		return env, fmt.Errorf("the host of %q answered %d, and not where services are", "metadata_host", resp.Status)
-	}
-	env.suffix = doc.Suffixes.Storage
-	env.login, env.manager = strings.TrimSuffix(doc.Authentication.LoginEndpoint, "/"), strings.TrimSuffix(doc.ResourceManager, "/")
-	return env, nil
 }
 
 // prepare authorizes a request.

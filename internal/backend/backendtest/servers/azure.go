@@ -1,0 +1,238 @@
+package servers
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// An AzureCloud is a stand-in for what Azure has besides blobs: the login and a vault
+// with one RSA key and one symmetric one. Both are reached by their public names through
+// a tunnel.
+// https://learn.microsoft.com/rest/api/keyvault/keys/
+type AzureCloud struct {
+	*Tunnel
+	Tenant, Client, Secret string
+	Vault                  string // its address
+	// Token is what the login gives to who shows the secret, or an assertion that is in
+	// Assertions.
+	Token      string
+	Assertions []string
+
+	mu     sync.Mutex
+	keys   []azureKey // the versions, the current one last
+	denied bool
+	log    []string
+	more   http.Handler
+}
+
+type azureKey struct {
+	rsa       *rsa.PrivateKey
+	symmetric []byte
+}
+
+// NewAzureCloud starts the stand-in. more answers what is asked of other hosts; nil for
+// none.
+func NewAzureCloud(t testing.TB, more http.Handler, hosts ...string) *AzureCloud {
+	t.Helper()
+	s := &AzureCloud{
+		Tenant: "11111111-1111-1111-1111-111111111111", Client: "22222222-2222-2222-2222-222222222222", Secret: "planted-client-secret",
+		Vault: "https://acme.vault.azure.net", Token: "planted-azure-token", more: more,
+	}
+	s.Rotate(t)
+	s.Tunnel = NewTunnel(t, s, append(hosts, "login.microsoftonline.com", "acme.vault.azure.net")...)
+	return s
+}
+
+// Rotate gives the key of the vault another version, which is the current one then.
+func (s *AzureCloud) Rotate(t testing.TB) {
+	t.Helper()
+	k, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	symmetric := make([]byte, 32)
+	rand.Read(symmetric)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys = append(s.keys, azureKey{k, symmetric})
+}
+
+// Deny takes the permission to use the keys away.
+func (s *AzureCloud) Deny() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.denied = true
+}
+
+// Log is what was asked, a line for each request.
+func (s *AzureCloud) Log() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.log...)
+}
+
+func azureAnswer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // who asked has gone
+}
+
+func azureFail(w http.ResponseWriter, status int, code, message string) {
+	azureAnswer(w, status, map[string]any{"error": map[string]string{"code": code, "message": message}})
+}
+
+func (s *AzureCloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.log = append(s.log, r.Method+" "+r.Host+r.URL.Path)
+	s.mu.Unlock()
+	switch r.Host {
+	case "login.microsoftonline.com":
+		s.login(w, r)
+	case strings.TrimPrefix(s.Vault, "https://"):
+		s.vault(w, r)
+	default:
+		s.more.ServeHTTP(w, r)
+	}
+}
+
+// login answers as an authority does.
+func (s *AzureCloud) login(w http.ResponseWriter, r *http.Request) {
+	here := "https://login.microsoftonline.com/" + s.Tenant
+	switch r.URL.Path {
+	case "/common/discovery/instance":
+		azureAnswer(w, 200, map[string]any{
+			"tenant_discovery_endpoint": here + "/v2.0/.well-known/openid-configuration",
+			"metadata":                  []any{map[string]any{"preferred_network": r.Host, "preferred_cache": r.Host, "aliases": []string{r.Host}}},
+		})
+	case "/" + s.Tenant + "/v2.0/.well-known/openid-configuration":
+		azureAnswer(w, 200, map[string]string{"issuer": here + "/v2.0", "authorization_endpoint": here + "/oauth2/v2.0/authorize", "token_endpoint": here + "/oauth2/v2.0/token"})
+	case "/" + s.Tenant + "/oauth2/v2.0/token":
+		if r.ParseForm() != nil || !s.proves(r) {
+			azureAnswer(w, 401, map[string]string{"error": "invalid_client", "error_description": "AADSTS7000215: Invalid client secret provided."})
+			return
+		}
+		azureAnswer(w, 200, map[string]any{"token_type": "Bearer", "expires_in": 3600, "ext_expires_in": 3600, "access_token": s.Token})
+	default:
+		azureFail(w, 404, "NotFound", r.URL.Path)
+	}
+}
+
+// proves reports whether a request for a token shows who sends it.
+func (s *AzureCloud) proves(r *http.Request) bool {
+	if r.PostForm.Get("client_id") != s.Client {
+		return false
+	}
+	shown := r.PostForm.Get("client_assertion")
+	for _, a := range s.Assertions {
+		if shown == a || a == "*" && shown != "" {
+			return true
+		}
+	}
+	return r.PostForm.Get("client_secret") == s.Secret
+}
+
+type vaultBytes []byte
+
+func (b vaultBytes) MarshalText() ([]byte, error) {
+	return []byte(base64.RawURLEncoding.EncodeToString(b)), nil
+}
+
+func (b *vaultBytes) UnmarshalText(text []byte) (err error) {
+	*b, err = base64.RawURLEncoding.DecodeString(strings.TrimRight(string(text), "="))
+	return err
+}
+
+type vaultBody struct {
+	KID   string     `json:"kid,omitempty"`
+	Alg   string     `json:"alg,omitempty"`
+	Value vaultBytes `json:"value"`
+	IV    vaultBytes `json:"iv,omitempty"`
+	Tag   vaultBytes `json:"tag,omitempty"`
+	AAD   vaultBytes `json:"aad,omitempty"`
+}
+
+// vault answers as a key vault does: who shows no token is told where to get one.
+func (s *AzureCloud) vault(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer "+s.Token {
+		w.Header().Set("WWW-Authenticate", `Bearer authorization="https://login.microsoftonline.com/`+s.Tenant+`", resource="https://vault.azure.net"`)
+		azureFail(w, 401, "Unauthorized", "AKV10000: Request is missing a Bearer or PoP token.")
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.denied {
+		azureFail(w, 403, "Forbidden", "The user, group or application does not have keys encrypt permission on key vault 'acme'.")
+		return
+	}
+	p := strings.FieldsFunc(r.URL.Path, func(c rune) bool { return c == '/' }) // keys, name, version, operation
+	if len(p) < 3 || p[0] != "keys" || p[1] != "states" {
+		azureFail(w, 404, "KeyNotFound", "A key with (name/id) "+r.URL.Path+" was not found in this key vault.")
+		return
+	}
+	n, operation := len(s.keys), p[len(p)-1]
+	if len(p) == 4 {
+		if _, err := fmt.Sscanf(p[2], "%032d", &n); err != nil || n < 1 || n > len(s.keys) {
+			azureFail(w, 404, "KeyNotFound", "there is no such version")
+			return
+		}
+	}
+	var in vaultBody
+	body, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(body, &in) != nil {
+		azureFail(w, 400, "BadParameter", "the request is not JSON")
+		return
+	}
+	out, err := s.keys[n-1].use(operation, in)
+	if err != nil {
+		azureFail(w, 400, "BadParameter", err.Error())
+		return
+	}
+	out.KID = fmt.Sprintf("%s/keys/states/%032d", s.Vault, n)
+	azureAnswer(w, 200, out)
+}
+
+func (k azureKey) use(operation string, in vaultBody) (out vaultBody, err error) {
+	if in.Alg == "RSA-OAEP-256" {
+		if operation == "encrypt" {
+			out.Value, err = rsa.EncryptOAEP(sha256.New(), rand.Reader, &k.rsa.PublicKey, in.Value, nil)
+		} else {
+			out.Value, err = rsa.DecryptOAEP(sha256.New(), nil, k.rsa, in.Value, nil)
+		}
+		return out, err
+	}
+	sizes := map[string]int{"A128GCM": 16, "A192GCM": 24, "A256GCM": 32}
+	if sizes[in.Alg] == 0 {
+		return out, fmt.Errorf("the algorithm %s is not known", in.Alg)
+	}
+	block, err := aes.NewCipher(k.symmetric[:sizes[in.Alg]])
+	if err != nil {
+		return out, err
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		return out, err
+	}
+	if operation == "encrypt" {
+		out.IV = make([]byte, gcm.NonceSize())
+		rand.Read(out.IV)
+		sealed := gcm.Seal(nil, out.IV, in.Value, in.AAD)
+		out.Value, out.Tag, out.AAD = sealed[:len(in.Value)], sealed[len(in.Value):], in.AAD
+		return out, nil
+	}
+	if len(in.IV) != gcm.NonceSize() {
+		return out, fmt.Errorf("the iv is missing")
+	}
+	out.Value, err = gcm.Open(nil, in.IV, append(append([]byte{}, in.Value...), in.Tag...), in.AAD)
+	return out, err
+}
