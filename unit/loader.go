@@ -234,6 +234,9 @@ func (l *Loader) stat(path string) statResult {
 func (l *Loader) exists(path string) bool { return l.stat(path).exists }
 func (l *Loader) isDir(path string) bool  { return l.stat(path).dir }
 
+// IsFile reports whether a path is that of a file.
+func (l *Loader) IsFile(path string) bool { return l.exists(path) && !l.isDir(path) }
+
 // unitFile is the unit file of a folder, or "". JSON goes first, as in Terragrunt.
 func (l *Loader) unitFile(dir string) string {
 	names := []string{syntax.DefaultJSONName, syntax.DefaultName}

@@ -123,7 +123,7 @@ func newEstate(o Options) *Estate {
 	sources.Alone = func(id string) bool { return e.Found.ByID(id) != nil }
 	e.dirs = workdir.NewMaker(workdir.Settings{
 		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
-		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends,
+		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, OnDisk: o.Discovery.Unwritten.Locate,
 	})
 	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, KeepSegments: o.Host.KeepSegments, KeepWhereRoom: o.Host.KeepWhereRoom, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
 	e.reader = &outputs.Reader{
@@ -158,12 +158,16 @@ func (o *Options) UnitEnv(root string) unit.Env {
 	if !o.At.IsZero() {
 		machine.Now = func() time.Time { return o.At }
 	}
-	return unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName}
+	env := unit.Env{WorkingDir: root, Machine: machine, Request: o.Request, Checking: o.Checking, ConfigName: o.Discovery.ConfigName}
+	if u := o.Discovery.Unwritten; u != nil {
+		env.ReadFile, env.Stat = u.ReadFile, u.Stat
+	}
+	return env
 }
 
 // stacks are what stacks are generated with, below a root.
 func (o *Options) stacks() stacks.Settings {
-	return stacks.Settings{Env: o.UnitEnv(o.Discovery.Root), SourceMap: o.Sources.Map, Fetch: o.Sources.Fetch, Whole: o.Discovery.Whole, Generated: o.Discovery.Generated}
+	return stacks.Settings{Env: o.UnitEnv(o.Discovery.Root), SourceMap: o.Sources.Map, Fetch: o.Sources.Fetch, Whole: o.Discovery.Whole, Generated: o.Discovery.Generated, Unwritten: o.Discovery.Unwritten}
 }
 
 func (o *Options) git() git.Repo {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/stacks"
 )
 
 // Check declares estate check.
@@ -44,7 +45,7 @@ func runEstateCheck(ctx context.Context, c *command.Call, f *unitflags.Flags) in
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	o.Discovery.Generate = !f.NoStackGenerate
+	o.Discovery.Generate, o.Discovery.Unwritten = !f.NoStackGenerate, &stacks.Unwritten{}
 	o.Discovery.Whole, o.Checking = true, true
 	e, more := units.Open(ctx, c, o)
 	defer e.Close(ctx)

@@ -122,7 +122,7 @@ type checker struct {
 // cannot be told, everything is possible.
 func (c *checker) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
 	u := c.Found.ByID(target)
-	if u == nil && !stacks.Is(target) {
+	if u == nil && !stacks.Is(c.Loader, target) {
 		u, _ = c.Outside(t, target, at)
 	}
 	if u == nil || u.Broken != nil || u.Partial {
@@ -208,7 +208,7 @@ func (c *checker) mayHaveValues(u *discovery.Unit, m *workdir.Module) bool {
 		return true
 	}
 	for _, dir := range []string{u.Dir, m.Root.Dir} {
-		if holdsValues(dir) {
+		if holdsValues(c.Dirs.OnDisk(dir)) {
 			return true
 		}
 	}

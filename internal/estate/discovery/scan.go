@@ -26,10 +26,26 @@ type finding struct {
 // for those that stacks are generated in.
 func scan(s *Settings, root string) (finding, diag.List) {
 	var f finding
-	var maybe []string
+	type candidate struct{ path, from string }
+	var maybe []candidate
 	name := s.ConfigName
 	if name == "" {
 		name = unit.DefaultName
+	}
+	add := func(p, from string) {
+		switch base := filepath.Base(p); {
+		case base == name:
+			f.units = append(f.units, p)
+		case base == unit.DefaultJSONName && name == unit.DefaultName:
+			if n := len(f.units); n > 0 && filepath.Dir(f.units[n-1]) == filepath.Dir(p) {
+				f.units = f.units[:n-1] // JSON goes first
+			}
+			f.units = append(f.units, p)
+		case base == unit.StackName:
+			f.stacks = append(f.stacks, p)
+		case isCandidate(base):
+			maybe = append(maybe, candidate{p, from})
+		}
 	}
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		switch {
@@ -37,33 +53,28 @@ func scan(s *Settings, root string) (finding, diag.List) {
 			return err
 		case d.IsDir():
 			hidden := s.NoHidden && strings.HasPrefix(d.Name(), ".") && d.Name() != unit.StackDir
-			if p != root && (copytree.Private(d.Name()) || hidden || p == s.DownloadDir) {
+			if p != root && (s.Unwritten.Holds(p) || copytree.Private(d.Name()) || hidden || p == s.DownloadDir) {
 				return filepath.SkipDir
 			}
-		case d.Name() == name:
-			f.units = append(f.units, p)
-		case d.Name() == unit.DefaultJSONName && name == unit.DefaultName:
-			if n := len(f.units); n > 0 && filepath.Dir(f.units[n-1]) == filepath.Dir(p) {
-				f.units = f.units[:n-1] // JSON goes first
-			}
-			f.units = append(f.units, p)
-		case d.Name() == unit.StackName:
-			f.stacks = append(f.stacks, p)
-		case isCandidate(d.Name()):
-			maybe = append(maybe, p)
+		default:
+			add(p, p)
 		}
 		return nil
 	})
+	if err == nil {
+		err = s.Unwritten.Walk(root, add)
+	}
 	if err != nil {
 		return f, diag.Errorf(nil, "Failed to look for units", "The folder cannot be read: %s.", err)
 	}
-	holds := parallel.Map(len(maybe), 0, func(i int) bool { return holdsModule(maybe[i]) })
-	for i, p := range maybe {
+	holds := parallel.Map(len(maybe), 0, func(i int) bool { return holdsModule(maybe[i].from) })
+	for i, c := range maybe {
 		if holds[i] {
-			f.units = append(f.units, p)
+			f.units = append(f.units, c.path)
 		}
 	}
 	slices.Sort(f.units)
+	slices.Sort(f.stacks)
 	return f, nil
 }
 

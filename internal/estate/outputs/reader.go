@@ -54,7 +54,7 @@ func (r *Reader) get(t *demand.Task, target string, at source.Range) (cty.Value,
 		return v, v != cty.NilVal && !v.RawEquals(cty.EmptyObjectVal), nil
 	}
 	u := r.Found.ByID(target)
-	if u == nil && stacks.Is(target) {
+	if u == nil && stacks.Is(r.Loader(), target) {
 		return r.stack(t, target, at)
 	}
 	if u == nil {

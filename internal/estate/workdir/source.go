@@ -155,6 +155,7 @@ func (m *Maker) packageOf(ctx context.Context, u *unit.Unit, src moduleSource, f
 		if !filepath.IsAbs(pkg) {
 			pkg = filepath.Join(u.Dir, pkg)
 		}
+		pkg = m.s.OnDisk(pkg)
 		if info, err := os.Stat(filepath.Join(pkg, sub)); pkg != os.DevNull && (err != nil || !info.IsDir()) {
 			return "", "", diag.Errorf(src.at, "Module not found", "The source of the module, %q, leads to %s, which is not a folder.", src.text, filepath.Join(pkg, sub))
 		}

@@ -45,6 +45,8 @@ type Settings struct {
 	// CheckedOut is the path in the repository for one in a worktree of another commit.
 	CheckedOut func(path string) string
 	Backends   *backend.Set
+	// OnDisk is where the files of a folder lie that would be made of another.
+	OnDisk func(path string) string
 }
 
 // A Maker finds and makes working directories. Make it with NewMaker; its methods may be
@@ -60,6 +62,10 @@ type Maker struct {
 
 // NewMaker makes a Maker.
 func NewMaker(s Settings) *Maker { return &Maker{s: s, fetcher: NewFetcher(s.Sources.Fetch)} }
+
+// OnDisk is where the files of a folder lie, which may be the source of a unit that was not
+// made of its stack file.
+func (m *Maker) OnDisk(dir string) string { return m.s.OnDisk(dir) }
 
 // FilesParsed is how many files of modules were parsed.
 func (m *Maker) FilesParsed() int { return m.parses.Parsed() }
@@ -155,7 +161,7 @@ func (m *Maker) Bare(t *demand.Task, u *unit.Unit) (d *Dir, ok bool) {
 // ones; nil if the module would have to be fetched and may not be.
 func (m *Maker) files(ctx context.Context, d *Dir, src moduleSource, fetch bool) (*overlay.FS, diag.List) {
 	u, tf := d.Unit, d.Terraform
-	pkg, sub := u.Dir, ""
+	pkg, sub := m.s.OnDisk(u.Dir), ""
 	var ds diag.List
 	if src.text != "" {
 		if pkg, sub, ds = m.packageOf(ctx, u, src, fetch); ds.HasErrors() || pkg == "" {
@@ -166,7 +172,7 @@ func (m *Maker) files(ctx context.Context, d *Dir, src moduleSource, fetch bool)
 	if tf != nil {
 		rules = copytree.Rules{Include: tf.IncludeInCopy, Exclude: tf.ExcludeFromCopy}
 	}
-	unitDir := u.Dir
+	unitDir := m.s.OnDisk(u.Dir)
 	if u.Module != "" {
 		unitDir = pkg // an environment file's folder is no unit: nothing of it is laid over the module
 	}

@@ -39,6 +39,9 @@ type Settings struct {
 	Fetch     func(ctx context.Context, src string) (dir string, ds diag.List)
 	Whole     bool                  // everything is made that is right, so that it can be checked too
 	Generated func(*unit.StackItem) // is called for each unit and stack that is made; may be nil
+	// Unwritten, if not nil, gets what would be made, and nothing is written. Env must read
+	// files through it.
+	Unwritten *Unwritten
 }
 
 // Generate makes what stack files say. find gives the stack files that there are; level
@@ -155,7 +158,7 @@ func (g *generator) item(ctx context.Context, it *unit.StackItem) diag.List {
 	if it.Kind == "stack" {
 		want = unit.StackName
 	}
-	if _, err := os.Stat(filepath.Join(it.Dir, want)); err != nil && it.Validate {
+	if _, err := g.s.Unwritten.Stat(filepath.Join(it.Dir, want)); err != nil && it.Validate {
 		return append(ds, Invalid("Not a "+it.Kind, "The source %q of the %s %q holds no file %s. Set no_validation if that is meant.", it.Source, it.Kind, it.Name, want).Under(&it.At)...)
 	}
 	return ds
@@ -171,7 +174,7 @@ func (g *generator) sourceDir(ctx context.Context, it *unit.StackItem) (string, 
 			dir = filepath.Join(filepath.Dir(it.At.Filename), dir)
 		}
 		dir = filepath.Join(dir, filepath.FromSlash(sub))
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		if dir = g.s.Unwritten.Locate(dir); !isDir(dir) {
 			return "", Invalid("Source of a stack not found", "The source of the %s %q, %q, leads to %s, which is not a folder.", it.Kind, it.Name, it.Source, dir).Under(&it.At)
 		}
 		return dir, nil
@@ -184,16 +187,37 @@ func (g *generator) sourceDir(ctx context.Context, it *unit.StackItem) (string, 
 		return "", slices.Clone(ds).Under(&it.At)
 	}
 	dir := filepath.Join(pkg, filepath.FromSlash(sub))
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	if !isDir(dir) {
 		return "", Invalid("Source of a stack not found", "The package %q has no folder %q.", root, sub).Under(&it.At)
 	}
 	return dir, ds
+}
+
+// beside are the files that are made beside those of the source, by name.
+func beside(it *unit.StackItem) map[string][]byte {
+	out := map[string][]byte{}
+	if it.Values != nil {
+		out[unit.ValuesName] = it.Values
+	}
+	if it.AutoInclude != nil {
+		out[it.AutoIncludeFile()] = it.AutoInclude
+	}
+	return out
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // write puts an item on disk.
 func (g *generator) write(from string, it *unit.StackItem) error {
 	if rel, err := filepath.Rel(from, it.Dir); err == nil && filepath.IsLocal(rel) {
 		return fmt.Errorf("it would lie in its own source %s", from)
+	}
+	if g.s.Unwritten != nil {
+		g.s.Unwritten.add(from, it)
+		return nil
 	}
 	if err := os.MkdirAll(it.Dir, 0o755); err != nil {
 		return err
@@ -205,10 +229,7 @@ func (g *generator) write(from string, it *unit.StackItem) error {
 	if err := put.Copy(nil); err != nil {
 		return err
 	}
-	for name, b := range map[string][]byte{unit.ValuesName: it.Values, it.AutoIncludeFile(): it.AutoInclude} {
-		if b == nil {
-			continue
-		}
+	for name, b := range beside(it) {
 		path := filepath.Join(it.Dir, name)
 		put[path] = copytree.File{}
 		if err := atomicfile.WriteMode(path, b, 0o644); err != nil {

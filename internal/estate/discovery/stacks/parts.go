@@ -2,7 +2,6 @@ package stacks
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,7 +35,7 @@ func parts(t *demand.Task, l *unit.Loader, dir string, depth int) ([]Part, diag.
 	var out []Part
 	for _, it := range items {
 		p := Part{Name: it.Name, Dir: it.Dir, Stack: it.Kind == "stack", At: it.At}
-		if p.Stack && Is(it.Dir) {
+		if p.Stack && Is(l, it.Dir) {
 			var more diag.List
 			p.Parts, more = parts(t, l, it.Dir, depth+1)
 			ds = append(ds, more...)
@@ -52,10 +51,7 @@ func Parts(t *demand.Task, l *unit.Loader, dir string) ([]Part, diag.List) {
 }
 
 // Is reports whether a folder holds a stack file.
-func Is(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, unit.StackName))
-	return err == nil && !info.IsDir()
-}
+func Is(l *unit.Loader, dir string) bool { return l.IsFile(filepath.Join(dir, unit.StackName)) }
 
 // All are the parts of the stacks in the given folders that belong to no other
 // of them, by name. Two parts of one name are an error, since outputs could not tell
@@ -99,7 +95,7 @@ func All(t *demand.Task, l *unit.Loader, dirs []string) ([]Part, diag.List) {
 
 // Units are the folders of the units of a stack, nil if a folder holds none.
 func Units(t *demand.Task, l *unit.Loader, dir string) []string {
-	if !Is(dir) {
+	if !Is(l, dir) {
 		return nil
 	}
 	list, _ := parts(t, l, dir, 0)

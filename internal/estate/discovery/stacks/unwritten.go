@@ -1,0 +1,137 @@
+package stacks
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// Unwritten is what stack files stand for where nothing is to be written: which folder
+// each unit and stack would be made in, of what source, with which files beside it. The
+// zero value is empty, and so is nil; its methods may be called concurrently.
+type Unwritten struct {
+	mu    sync.RWMutex
+	dirs  map[string]string // the source by the folder that would be made
+	files map[string][]byte // values and autoinclude files, by path
+}
+
+// add notes what would be made of a source.
+func (u *Unwritten) add(from string, it *unit.StackItem) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.dirs == nil {
+		u.dirs, u.files = map[string]string{}, map[string][]byte{}
+	}
+	u.dirs[it.Dir] = from
+	for name, b := range beside(it) {
+		u.files[filepath.Join(it.Dir, name)] = b
+	}
+}
+
+// Locate is where on disk the file or folder of a path lies: in the source, if it would be
+// made of one.
+func (u *Unwritten) Locate(path string) string {
+	if u == nil {
+		return path
+	}
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	for dir, rest := path, ""; ; {
+		if from, ok := u.dirs[dir]; ok {
+			return filepath.Join(from, rest)
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return path
+		}
+		dir, rest = up, filepath.Join(filepath.Base(dir), rest)
+	}
+}
+
+// ReadFile reads a file as if everything had been written.
+func (u *Unwritten) ReadFile(path string) ([]byte, error) {
+	if b := u.beside(path); b != nil {
+		return b, nil
+	}
+	return os.ReadFile(u.Locate(path))
+}
+
+// Stat describes a file as if everything had been written.
+func (u *Unwritten) Stat(path string) (fs.FileInfo, error) {
+	if b := u.beside(path); b != nil {
+		return besideInfo{filepath.Base(path), len(b)}, nil
+	}
+	return os.Stat(u.Locate(path))
+}
+
+func (u *Unwritten) beside(path string) []byte {
+	if u == nil {
+		return nil
+	}
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return u.files[filepath.Clean(path)]
+}
+
+// Holds reports whether a folder is one that would be made.
+func (u *Unwritten) Holds(dir string) bool {
+	if u == nil {
+		return false
+	}
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	_, ok := u.dirs[dir]
+	return ok
+}
+
+// Walk calls a function for each file below the root that would be made, by its path
+// there, and the path of what it would be made of.
+func (u *Unwritten) Walk(root string, visit func(path, from string)) error {
+	if u == nil {
+		return nil
+	}
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	for _, dir := range u.below(root) {
+		files := copytree.Files{}
+		if err := files.Add(u.dirs[dir], dir, copytree.Rules{All: true}); err != nil {
+			return err
+		}
+		for _, path := range slices.Sorted(maps.Keys(files)) {
+			visit(path, files[path].From)
+		}
+	}
+	return nil
+}
+
+// below are the folders below the root that would be made, sorted.
+func (u *Unwritten) below(root string) []string {
+	var out []string
+	for dir := range u.dirs {
+		if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {
+			out = append(out, dir)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// besideInfo describes a file that is not on disk.
+type besideInfo struct {
+	name string
+	size int
+}
+
+func (i besideInfo) Name() string       { return i.name }
+func (i besideInfo) Size() int64        { return int64(i.size) }
+func (i besideInfo) Mode() fs.FileMode  { return 0o644 }
+func (i besideInfo) ModTime() time.Time { return time.Time{} }
+func (i besideInfo) IsDir() bool        { return false }
+func (i besideInfo) Sys() any           { return nil }
