@@ -44,8 +44,7 @@ func (b *Body) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
 
 // MissingItemRange is where the body begins.
 func (b *Body) MissingItemRange() hcl.Range {
-	at := b.start.mark().pos()
-	return hcl.Range{Filename: b.file.Name, Start: at, End: at}
+	return b.in.rng(b.start, b.start)
 }
 
 // Only is the body with some of its arguments and blocks alone.
@@ -147,15 +146,15 @@ func (b *Body) Expr(a *Attr) hclsyntax.Expression { return b.attribute(a).Expr }
 // Text is what an argument of the body is set to, as written.
 func (b *Body) Text(a *Attr) string {
 	var p parser
-	p.from(b.file, a.start)
+	p.from(b.in, a.start)
 	p.next()
 	p.next()
-	return p.src[p.tok.off:a.end.off]
+	return p.src[p.tok.off:b.in.mark(a.end).off]
 }
 
 // AttrRange is the stretch of an argument of the body.
 func (b *Body) AttrRange(a *Attr) hcl.Range {
-	return hcl.Range{Filename: b.file.Name, Start: a.start.mark().pos(), End: a.end.mark().pos()}
+	return b.in.rng(a.start, a.end)
 }
 
 func (b *Block) asHCL() *hcl.Block {
@@ -185,7 +184,7 @@ func (b *Block) LabelRanges() []hcl.Range {
 // header reads the places of type, labels and brace again.
 func (b *Block) header() (typ hcl.Range, labels []hcl.Range, brace hcl.Range) {
 	var p parser
-	p.from(b.Body.file, b.start)
+	p.from(b.Body.in, b.start)
 	typ = p.tokRange()
 	p.next()
 	_, labels, _ = p.labels()

@@ -7,7 +7,8 @@
 // as offsets. Lines and columns are told only when asked for. No expression is kept: a Body,
 // which is an hcl.Body, builds those that are asked for from the text, in the types of
 // hclsyntax, and Syntax builds all of them. Parse and ParseConfig take the place of
-// hclsyntax.ParseConfig. Format lays a text out as hclwrite.Format does.
+// hclsyntax.ParseConfig. Format lays a text out as hclwrite.Format does. Update reads a text
+// again of which a part changed, and only that part.
 //
 // The rule: what hclsyntax accepts is accepted, what it refuses is refused, and what is built
 // equals what it builds, value for value and range for range. What is refused, hclsyntax

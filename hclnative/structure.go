@@ -15,9 +15,12 @@ type place struct{ off, line, bol int32 }
 
 func (m mark) place() place { return place{int32(m.off), int32(m.line), int32(m.bol)} }
 
-func (p place) mark() mark { return mark{int(p.off), int(p.line), int(p.bol)} }
+func (p place) moved(off, line int32) place {
+	return place{p.off + off, p.line + line, p.bol + off}
+}
 
-// A File is a text that was found to be HCL, cut into blocks and attributes.
+// A File is a text that was found to be HCL, cut into blocks and attributes. Only Update
+// changes it.
 type File struct {
 	Name string
 	Body *Body // of the file itself
@@ -25,12 +28,29 @@ type File struct {
 	text string
 }
 
-// A Body is what a file or a block holds, in the order of the text. It is never changed.
+// A stretch is the part of a file that places count from: the file itself, or one of its
+// blocks with all that is in it, which moves as a whole when text before it changes.
+type stretch struct {
+	file      *File
+	off, line int32 // how far it moved since it was read
+}
+
+func (s *stretch) mark(p place) mark {
+	return mark{int(p.off + s.off), int(p.line + s.line), int(p.bol + s.off)}
+}
+
+func (s *stretch) pos(p place) hcl.Pos { return s.mark(p).pos() }
+
+func (s *stretch) rng(from, to place) hcl.Range {
+	return hcl.Range{Filename: s.file.Name, Start: s.pos(from), End: s.pos(to)}
+}
+
+// A Body is what a file or a block holds, in the order of the text.
 type Body struct {
 	Attrs  []Attr
 	Blocks []*Block
 
-	file       *File
+	in         *stretch
 	start, end place
 	inline     bool // the one argument of a block on one line
 }
@@ -54,6 +74,7 @@ type Block struct {
 // bodies is where a parser notes what it finds: stacks, since bodies nest.
 type bodies struct {
 	file   *File
+	in     *stretch // what is read at present
 	attrs  []Attr
 	blocks []*Block
 }
@@ -68,14 +89,25 @@ func scanText(src []byte, name string, rec *[]lexeme) (*File, bool) {
 		return nil, false
 	}
 	f := &File{Name: name, text: unsafe.String(unsafe.SliceData(src), len(src))}
-	p := parser{name: name, lines: true, body: &bodies{file: f}}
-	p.src, p.line, p.rec = f.text, 1, rec
-	if strings.HasPrefix(f.text, bom) {
-		p.off, p.bol = 3, 3
-	}
+	p := newParser(f)
+	p.src, p.mark, p.rec = f.text, firstMark(f.text), rec
 	p.scan()
 	f.Body = p.items(p.tok.mark, kEOF)
 	return f, f.Body != nil
+}
+
+// newParser reads bodies of a file.
+func newParser(f *File) parser {
+	return parser{name: f.Name, lines: true, body: &bodies{file: f, in: &stretch{file: f}}}
+}
+
+// firstMark is where a text begins, behind a byte order mark.
+func firstMark(text string) mark {
+	m := mark{line: 1}
+	if strings.HasPrefix(text, bom) {
+		m.off, m.bol = len(bom), len(bom)
+	}
+	return m
 }
 
 // items reads a body that begins at start up to the token that ends it.
@@ -83,7 +115,7 @@ func (p *parser) items(start mark, end kind) *Body {
 	if p.depth++; p.depth > maxDepth {
 		return nil
 	}
-	b := &Body{file: p.body.file, start: start.place()}
+	b := &Body{in: p.body.in, start: start.place()}
 	attrs, blocks := len(p.body.attrs), len(p.body.blocks)
 	var names nameSet
 	for {
@@ -152,6 +184,10 @@ func (p *parser) attr(name string, at mark) bool {
 // block reads a block whose type was read.
 func (p *parser) block(name string, at mark) bool {
 	b := &Block{Type: name, start: at.place()}
+	around := p.body.in
+	if p.depth == 1 { // a block of the file itself
+		p.body.in = &stretch{file: p.body.file}
+	}
 	var ok bool
 	if b.Labels, _, ok = p.labels(); !ok {
 		return false
@@ -164,13 +200,14 @@ func (p *parser) block(name string, at mark) bool {
 	case kIdent:
 		b.Body = p.inline()
 	}
+	p.body.in = around
 	p.body.blocks = append(p.body.blocks, b)
 	return b.Body != nil
 }
 
 // inline reads the one argument of a block on one line, and the end of the block.
 func (p *parser) inline() *Body {
-	b := &Body{file: p.body.file, start: p.tok.place(), inline: true}
+	b := &Body{in: p.body.in, start: p.tok.place(), inline: true}
 	name, at := p.text(), p.tok.mark
 	p.next()
 	if p.peek() != kEqual || !p.attr(name, at) {
@@ -223,34 +260,34 @@ func (p *parser) labels() (labels []string, at []hcl.Range, ok bool) {
 }
 
 // from makes p a parser that builds, before the token that begins at a place.
-func (p *parser) from(f *File, start place) {
-	*p = parser{name: f.Name, lines: true, build: true}
-	p.src, p.mark = f.text, start.mark()
+func (p *parser) from(in *stretch, start place) {
+	*p = parser{name: in.file.Name, lines: true, build: true}
+	p.src, p.mark = in.file.text, in.mark(start)
 	p.scan()
 }
 
 // attribute builds an argument.
 func (b *Body) attribute(a *Attr) *hclsyntax.Attribute {
 	var p parser
-	p.from(b.file, a.start)
+	p.from(b.in, a.start)
 	out := &hclsyntax.Attribute{Name: a.Name, NameRange: p.tokRange()}
 	p.next()
 	out.EqualsRange = p.tokRange()
 	p.next()
 	out.Expr, _ = p.expression()
-	out.SrcRange = hcl.Range{Filename: b.file.Name, Start: out.NameRange.Start, End: a.end.mark().pos()}
+	out.SrcRange = b.in.rng(a.start, a.end)
 	return out
 }
 
 // Range is the stretch of a body, with its braces.
 func (b *Body) Range() hcl.Range {
-	return hcl.Range{Filename: b.file.Name, Start: b.start.mark().pos(), End: b.end.mark().pos()}
+	return b.in.rng(b.start, b.end)
 }
 
 // Syntax builds the body as hclsyntax makes it, with every expression in it.
 func (b *Body) Syntax() *hclsyntax.Body {
 	out := &hclsyntax.Body{SrcRange: b.Range(), Attributes: make(hclsyntax.Attributes, len(b.Attrs))}
-	out.EndRange = hcl.Range{Filename: b.file.Name, Start: out.SrcRange.End, End: out.SrcRange.End}
+	out.EndRange = b.in.rng(b.end, b.end)
 	for i := range b.Attrs {
 		out.Attributes[b.Attrs[i].Name] = b.attribute(&b.Attrs[i])
 	}
@@ -272,11 +309,11 @@ func (b *Block) Syntax() *hclsyntax.Block {
 		start := end
 		start.Byte--
 		start.Column--
-		out.CloseBraceRange = hcl.Range{Filename: b.Body.file.Name, Start: start, End: end}
+		out.CloseBraceRange = hcl.Range{Filename: b.Body.in.file.Name, Start: start, End: end}
 		return out
 	}
 	var p parser
-	p.from(b.Body.file, b.Body.end)
+	p.from(b.Body.in, b.Body.end)
 	out.CloseBraceRange = p.tokRange()
 	return out
 }
