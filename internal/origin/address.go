@@ -12,34 +12,48 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang"
 )
 
-// start reads an address and adds the step of what it names. A cursor without a
-// frame, and no errors, means that the explanation is complete.
-func (r *replay) start(address string) (cursor, diag.List) {
+// # What an address names
+//
+// An address is read to its end before anything is explained: what it names is a begin,
+// which a replay then does. So what is wrong with an address is found here, and nothing
+// else is.
+
+// A finder finds what addresses name.
+type finder struct {
+	in *reader
+}
+
+// A begin adds the steps of what an address names, and says where to go on; a cursor
+// without a frame means that the explanation is complete.
+type begin func(*replay) cursor
+
+// find reads an address.
+func (r finder) find(address string) (begin, diag.List) {
 	traversal, diags := hclsyntax.ParseTraversalAbs([]byte(address), "<address>", hcl.InitialPos)
 	if diags.HasErrors() {
-		return cursor{}, bad("The address %q cannot be read: %s", address, diags[0].Detail)
+		return nil, bad("The address %q cannot be read: %s", address, diags[0].Detail)
 	}
 	path, ok := steps(traversal)
 	if !ok {
-		return cursor{}, bad("The address %q stands for many values; name one of them by its key or index.", address)
+		return nil, bad("The address %q stands for many values; name one of them by its key or index.", address)
 	}
-	if r.e.Unit != nil {
-		if c, done, ds := r.unitPart(traversal); done {
-			return c, ds
+	if r.in.e.Unit != nil {
+		if b, done, ds := r.unitPart(traversal); done {
+			return b, ds
 		}
 	}
-	if r.e.Eval == nil {
-		return cursor{}, bad("The module of this unit cannot be read, so what it holds is not known. An address of a part of the unit begins with one of %s.", strings.Join(unitRoots, ", "))
+	if r.in.e.Eval == nil {
+		return nil, bad("The module of this unit cannot be read, so what it holds is not known. An address of a part of the unit begins with one of %s.", strings.Join(unitRoots, ", "))
 	}
-	m := r.e.Eval.Root
+	m := r.in.e.Eval.Root
 	for len(path) >= 2 && path[0].name() == "module" {
 		call := m.Call(path[1].name())
 		if call == nil {
-			return cursor{}, bad("There is no module call %q in %s.%s", path[1].name(), where(m), lang.Suggest(path[1].name(), m.Node.Config.Calls))
+			return nil, bad("There is no module call %q in %s.%s", path[1].name(), where(m), lang.Suggest(path[1].name(), m.Node.Config.Calls))
 		}
-		c, child, rest, done, ds := r.intoCall(call, path[2:])
-		if done || ds.HasErrors() {
-			return c, ds
+		b, child, rest, ds := r.intoCall(call, path[2:])
+		if b != nil || ds.HasErrors() {
+			return b, ds
 		}
 		m, path = child, rest
 	}
@@ -51,94 +65,114 @@ var unitRoots = []string{"inputs", "local", "import", "include", "dependency", "
 
 // unitPart reads the address of a part of the unit. Local values may be the unit's
 // or its module's, and the terraform block likewise: those of the unit go first.
-func (r *replay) unitPart(address hcl.Traversal) (c cursor, done bool, ds diag.List) {
-	way, ok, ds := r.e.Unit.Part(address)
+func (r finder) unitPart(address hcl.Traversal) (b begin, done bool, ds diag.List) {
+	way, ok, ds := r.in.e.Unit.Part(address)
 	if !ok {
-		return cursor{}, false, nil
+		return nil, false, nil
 	}
-	if root := address.RootName(); ds.HasErrors() && r.e.Eval != nil && len(address) > 1 && (root == "local" || root == "terraform") {
+	if root := address.RootName(); ds.HasErrors() && r.in.e.Eval != nil && len(address) > 1 && (root == "local" || root == "terraform") {
 		path, _ := steps(address)
-		cfg := r.e.Eval.Root.Node.Config
+		cfg := r.in.e.Eval.Root.Node.Config
 		if root == "local" && cfg.Locals[path[1].name()] != nil || root == "terraform" && slices.Contains(terraformParts, path[1].name()) {
-			return cursor{}, false, nil
+			return nil, false, nil
 		}
 	}
 	if ds.HasErrors() {
-		return cursor{}, true, ds
+		return nil, true, ds
 	}
-	r.secretInput(address)
-	return r.take(way), true, nil
+	return func(r *replay) cursor {
+		r.secretInput(address)
+		return r.take(way)
+	}, true, nil
 }
 
 // secretInput says that an input is secret where its variable is. Where the module
 // is not known, and in what other programs are given, names decide.
 func (r *replay) secretInput(address hcl.Traversal) {
 	path, _ := steps(address)
-	r.names = r.e.Eval == nil && path[0].name() == "inputs" || path[0].name() == "remote_state" || path[0].name() == "terraform"
+	r.names = r.in.e.Eval == nil && path[0].name() == "inputs" || path[0].name() == "remote_state" || path[0].name() == "terraform"
 	switch {
 	case len(path) == 1:
 		r.inputs = path[0].name() == "inputs"
-	case path[0].name() == "inputs" && r.e.Eval != nil:
-		v := r.e.Eval.Root.Node.Config.Variables[path[1].name()]
+	case path[0].name() == "inputs" && r.in.e.Eval != nil:
+		v := r.in.e.Eval.Root.Node.Config.Variables[path[1].name()]
 		r.secret = v != nil && v.Sensitive
 	case path[0].name() == "inputs", path[0].name() == "remote_state", path[0].name() == "terraform":
 		r.secret = guard{byName: true}.secret(path[1:])
 	}
 }
 
-// intoCall takes an instance of a module call off an address, unless the address
-// means the call itself or one of its own arguments (done).
-func (r *replay) intoCall(call *eval.Call, path []step) (c cursor, child *eval.Module, rest []step, done bool, ds diag.List) {
+// intoCall takes an instance of a module call off an address, unless the address means the
+// call itself or one of its own arguments.
+func (r finder) intoCall(call *eval.Call, path []step) (b begin, child *eval.Module, rest []step, ds diag.List) {
 	m, cfg := call.Module(), call.Config()
 	label := named(m, "module."+call.Name())
 	f := &frame{mod: m, scope: call.AnyScope()}
 	f.repeat, f.forEach = repetition(cfg.Repeat)
-	if len(path) > 0 && !path[0].brackets {
-		if c, ok := r.meta(ownBlock{"module", cfg.At, cfg.Merged, label}, moduleFrame(m), path, nil); ok {
-			return c, nil, nil, true, nil
-		}
+	own := ownBlock{"module", cfg.At, cfg.Merged, label}
+	if len(path) > 0 && !path[0].brackets && own.defines(m, path[0].name()) {
+		return own.begin(moduleFrame(m), path, nil), nil, nil, nil
+	}
+	argument := func(path []step) bool {
+		return len(path) > 0 && cfg.Body != nil && m.Node.Config.Setting(cfg.Body, path[0].name()) != nil
 	}
 	switch {
-	case call.Node == nil && len(path) > 0 && cfg.Body != nil && m.Node.Config.Setting(cfg.Body, path[0].name()) != nil:
-		return r.inBody(f, cfg.Body, path, label, nil), nil, nil, true, nil
-	case call.Node == nil && len(path) > 1 && path[0].brackets && cfg.Body != nil && m.Node.Config.Setting(cfg.Body, path[1].name()) != nil:
+	case call.Node == nil && argument(path):
+		return inBody(f, cfg.Body, path, label), nil, nil, nil
+	case call.Node == nil && len(path) > 1 && path[0].brackets && argument(path[1:]):
 		if k, fits := keyOf(path, f.forEach); fits {
 			f.key = k
 		}
-		return r.inBody(f, cfg.Body, path[1:], label+pathText(path[:1]), nil), nil, nil, true, nil
+		return inBody(f, cfg.Body, path[1:], label+pathText(path[:1])), nil, nil, nil
 	case call.Node == nil && len(path) > 0:
-		return c, nil, nil, true, bad("The module %s is not installed, so what it holds is not known.", label)
+		return nil, nil, nil, bad("The module %s is not installed, so what it holds is not known.", label)
 	case call.Node == nil:
-		r.wholeOf(whole{text: label, origin: m.Node.Config.Origin(cfg.At, cfg.Merged), f: f, body: cfg.Body})
-		return c, nil, nil, true, nil
+		return wholeBlock(whole{text: label, origin: m.Node.Config.Origin(cfg.At, cfg.Merged), f: f, body: cfg.Body}), nil, nil, nil
 	case f.repeat == nil:
-		child, rest = r.child(call, path)
+		child, rest = r.in.child(call, path)
 	case len(path) > 0 && path[0].brackets:
-		if child, rest = r.child(call, path); child == nil {
-			return c, nil, nil, true, bad("%s has no instance %s.%s", label, pathText(path[:1]), r.childrenOf(call))
+		if child, rest = r.in.child(call, path); child == nil {
+			return nil, nil, nil, bad("%s has no instance %s.%s", label, pathText(path[:1]), r.in.childrenOf(call))
 		}
 		f, label = inputFrame(child), string(child.Addr)
 	default:
 		child, rest = call.AnyChild(), path
 	}
 	if child == nil {
-		return c, nil, nil, true, bad("The instances of %s are not known.", label)
+		return nil, nil, nil, bad("The instances of %s are not known.", label)
 	}
 	switch {
 	case len(rest) == 0:
-		r.wholeOf(whole{text: label, origin: m.Node.Config.Origin(cfg.At, cfg.Merged), f: f, body: cfg.Body, secret: func(name string) bool {
+		return wholeBlock(whole{text: label, origin: m.Node.Config.Origin(cfg.At, cfg.Merged), f: f, body: cfg.Body, secret: func(name string) bool {
 			v := call.Node.Config.Variables[name]
 			return v != nil && v.Sensitive
-		}})
-		return c, nil, nil, true, nil
+		}}), nil, nil, nil
 	case f.repeats(rest):
-		return r.repeated(cursor{f: f}, rest), nil, nil, true, nil
+		return repetitionOf(f, rest), nil, nil, nil
 	}
-	return c, child, rest, false, nil
+	return nil, child, rest, nil
+}
+
+// inBody begins at an argument of a block.
+func inBody(f *frame, body hcl.Body, path []step, what string) begin {
+	return func(r *replay) cursor { return r.inBody(f, body, path, what, nil) }
+}
+
+// repetitionOf begins at each.value, each.key or count.index.
+func repetitionOf(f *frame, path []step) begin {
+	return func(r *replay) cursor { return r.repeated(cursor{f: f}, path) }
+}
+
+// wholeBlock tells of a block as a whole.
+func wholeBlock(w whole) begin {
+	return func(r *replay) cursor {
+		r.wholeOf(w)
+		return cursor{}
+	}
 }
 
 // within reads the rest of an address in a module.
-func (r *replay) within(m *eval.Module, path []step) (cursor, diag.List) {
+func (r finder) within(m *eval.Module, path []step) (begin, diag.List) {
 	cfg := m.Node.Config
 	root := path[0].name()
 	second, rest := "", []step(nil)
@@ -149,19 +183,19 @@ func (r *replay) within(m *eval.Module, path []step) (cursor, diag.List) {
 	switch root {
 	case "local":
 		if cfg.Locals[second] == nil {
-			return cursor{}, missing(m, "local value", second, cfg.Locals)
+			return nil, missing(m, "local value", second, cfg.Locals)
 		}
-		return r.local(m, second, rest, end), nil
+		return func(r *replay) cursor { return r.local(m, second, rest, end) }, nil
 	case "var":
 		if cfg.Variables[second] == nil {
-			return cursor{}, missing(m, "input variable", second, cfg.Variables)
+			return nil, missing(m, "input variable", second, cfg.Variables)
 		}
-		return r.variable(m, second, rest, end), nil
+		return func(r *replay) cursor { return r.variable(m, second, rest, end) }, nil
 	case "output":
 		if cfg.Outputs[second] == nil {
-			return cursor{}, missing(m, "output", second, cfg.Outputs)
+			return nil, missing(m, "output", second, cfg.Outputs)
 		}
-		return r.output(m, second, rest, end), nil
+		return func(r *replay) cursor { return r.output(m, second, rest, end) }, nil
 	case "provider":
 		return r.provider(m, path[1:])
 	case "terraform":
@@ -169,47 +203,46 @@ func (r *replay) within(m *eval.Module, path []step) (cursor, diag.List) {
 	}
 	if a, tail, ok := resourceAddr(path); ok {
 		if res := m.Resource(a); res != nil {
-			return r.startResource(res, tail)
+			return r.resource(res, tail)
 		}
 	}
 	if m.Parent() != nil && cfg.Outputs[root] != nil {
-		return r.output(m, root, path[1:], end), nil
+		return func(r *replay) cursor { return r.output(m, root, path[1:], end) }, nil
 	}
 	if m.Parent() != nil && cfg.Variables[root] != nil {
-		return r.variable(m, root, path[1:], end), nil
+		return func(r *replay) cursor { return r.variable(m, root, path[1:], end) }, nil
 	}
-	return cursor{}, r.nothing(m, path)
+	return nil, r.nothing(m, path)
 }
 
-// startResource reads the rest of an address behind a resource's name.
-func (r *replay) startResource(res *eval.Resource, path []step) (cursor, diag.List) {
+// resource reads the rest of an address behind a resource's name.
+func (r finder) resource(res *eval.Resource, path []step) (begin, diag.List) {
 	var k addr.Key
 	repeat, forEach := repetition(res.Config().Repeat)
 	if repeat != nil && k == (addr.Key{}) && len(path) > 0 && path[0].brackets {
 		key, ok := keyOf(path, forEach)
 		if !ok {
-			return cursor{}, bad("%s is not an instance key of %s.", pathText(path[:1]), res.Addr())
+			return nil, bad("%s is not an instance key of %s.", pathText(path[:1]), res.Addr())
 		}
-		if in, fine := res.Instances(r.t); fine && in.Get(key) == nil {
-			return cursor{}, bad("%s has no instance with the key %s.%s", res.Addr(), key, instancesOf(in))
+		if in, fine := res.Instances(r.in.t); fine && in.Get(key) == nil {
+			return nil, bad("%s has no instance with the key %s.%s", res.Addr(), key, instancesOf(in))
 		}
 		k, path = key, path[1:]
 	}
 	if len(path) > 0 && path[0].brackets {
-		return cursor{}, bad("%s has no instances with keys: its block has neither count nor for_each.", res.Addr())
+		return nil, bad("%s has no instances with keys: its block has neither count nor for_each.", res.Addr())
 	}
-	f := r.resourceFrame(res, k)
+	f := r.in.resourceFrame(res, k)
 	if len(path) == 0 {
-		state := r.self(res, k)
-		r.wholeOf(whole{text: res.Addr().String() + k.String(), origin: res.Mod.Node.Config.Origin(res.Config().At, res.Config().Merged), f: f, body: res.Config().Body, secret: func(name string) bool {
+		state := r.in.self(res, k)
+		return wholeBlock(whole{text: res.Addr().String() + k.String(), origin: res.Mod.Node.Config.Origin(res.Config().At, res.Config().Merged), f: f, body: res.Config().Body, secret: func(name string) bool {
 			return secretAt(state, []step{nameStep(name)})
-		}})
-		return cursor{}, nil
+		}}), nil
 	}
 	if f.repeats(path) {
-		return r.repeated(cursor{f: f}, path), nil
+		return repetitionOf(f, path), nil
 	}
-	return r.argument(res, k, path), nil
+	return func(r *replay) cursor { return r.argument(res, k, path) }, nil
 }
 
 func instancesOf(in *eval.Instances) string {
@@ -220,7 +253,7 @@ func instancesOf(in *eval.Instances) string {
 	return someKeys(keys)
 }
 
-func (r *replay) childrenOf(call *eval.Call) string {
+func (r *reader) childrenOf(call *eval.Call) string {
 	ch, ok := call.Children(r.t)
 	if !ok || ch.Unknown {
 		return ""
@@ -250,9 +283,9 @@ func someKeys(keys []addr.Key) string {
 }
 
 // provider reads provider.NAME[.ALIAS][KEY].ARGUMENT.
-func (r *replay) provider(m *eval.Module, path []step) (cursor, diag.List) {
+func (r finder) provider(m *eval.Module, path []step) (begin, diag.List) {
 	if len(path) == 0 {
-		return cursor{}, bad("An address of a provider configuration needs its name, as in provider.NAME or provider.NAME.ALIAS.")
+		return nil, bad("An address of a provider configuration needs its name, as in provider.NAME or provider.NAME.ALIAS.")
 	}
 	cfg := m.Node.Config.Providers[path[0].name()]
 	rest := path[1:]
@@ -262,11 +295,11 @@ func (r *replay) provider(m *eval.Module, path []step) (cursor, diag.List) {
 		}
 	}
 	if cfg == nil {
-		return cursor{}, bad("There is no provider configuration %q in %s.%s", path[0].name(), where(m), lang.Suggest(path[0].name(), m.Node.Config.Providers))
+		return nil, bad("There is no provider configuration %q in %s.%s", path[0].name(), where(m), lang.Suggest(path[0].name(), m.Node.Config.Providers))
 	}
 	what := named(m, "provider."+cfg.Key())
-	f := &frame{mod: m, scope: m, repeat: cfg.ForEach, forEach: true, guard: r.providerGuard(m, cfg)}
-	for _, p := range m.ProviderInstances(r.t) {
+	f := &frame{mod: m, scope: m, repeat: cfg.ForEach, forEach: true, guard: r.in.providerGuard(m, cfg)}
+	for _, p := range m.ProviderInstances(r.in.t) {
 		if p.Block() != cfg {
 			continue
 		}
@@ -281,15 +314,14 @@ func (r *replay) provider(m *eval.Module, path []step) (cursor, diag.List) {
 	}
 	switch {
 	case len(rest) == 0:
-		r.wholeOf(whole{text: what, origin: m.Node.Config.Origin(cfg.At, cfg.Merged), f: f, body: cfg.Body})
-		return cursor{}, nil
+		return wholeBlock(whole{text: what, origin: m.Node.Config.Origin(cfg.At, cfg.Merged), f: f, body: cfg.Body}), nil
 	case f.repeats(rest):
-		return r.repeated(cursor{f: f}, rest), nil
+		return repetitionOf(f, rest), nil
 	}
-	if c, ok := r.meta(ownBlock{"provider", cfg.At, cfg.Merged, what}, moduleFrame(m), rest, nil); ok {
-		return c, nil
+	if own := (ownBlock{"provider", cfg.At, cfg.Merged, what}); own.defines(m, rest[0].name()) {
+		return own.begin(moduleFrame(m), rest, nil), nil
 	}
-	return r.inBody(f, cfg.Body, rest, what, nil), nil
+	return inBody(f, cfg.Body, rest, what), nil
 }
 
 func bad(format string, args ...any) diag.List {
@@ -313,7 +345,7 @@ func missing[V any](m *eval.Module, kind, name string, among map[string]V) diag.
 }
 
 // nothing tells that an address names nothing.
-func (r *replay) nothing(m *eval.Module, path []step) diag.List {
+func (r finder) nothing(m *eval.Module, path []step) diag.List {
 	a, _, ok := resourceAddr(path)
 	if cfg := m.Node.Config; m.Parent() != nil && (len(path) == 1 || !ok) {
 		names := map[string]bool{}

@@ -16,14 +16,14 @@ import (
 // argument goes on at an argument of a resource, by its name and the path inside.
 func (r *replay) argument(res *eval.Resource, k addr.Key, path []step) cursor {
 	what := res.Addr().String() + k.String()
-	f := r.resourceFrame(res, k)
+	f := r.in.resourceFrame(res, k)
 	r.nobody(res, f)
-	if v := r.e.known(r.t, r.instance(res, k)); v != cty.NilVal { // what state says is sensitive
+	if v := r.in.e.known(r.in.t, r.in.instance(res, k)); v != cty.NilVal { // what state says is sensitive
 		r.secret = r.secret || secretAt(v, path)
 	}
 	cfg := res.Config()
-	if next, ok := r.meta(ownBlock{blockType(cfg.Addr.Mode), cfg.At, cfg.Merged, what}, f, path, func() *frame { return r.running(res, k) }); ok {
-		return next
+	if own := (ownBlock{blockType(cfg.Addr.Mode), cfg.At, cfg.Merged, what}); own.defines(res.Mod, path[0].name()) {
+		return own.begin(f, path, r.in.running(res, k))(r)
 	}
 	return r.inBody(f, cfg.Body, path, what, func() cursor { return r.provided(res, k, path, what) })
 }
@@ -31,14 +31,14 @@ func (r *replay) argument(res *eval.Resource, k addr.Key, path []step) cursor {
 // nobody says of a repeated resource that it has no instances, which may be why
 // its arguments have no values.
 func (r *replay) nobody(res *eval.Resource, f *frame) {
-	if in, ok := res.Instances(r.t); f.repeat != nil && ok && !in.Unknown && len(in.All) == 0 {
+	if in, ok := res.Instances(r.in.t); f.repeat != nil && ok && !in.Unknown && len(in.All) == 0 {
 		c := cursor{f: moduleFrame(res.Mod), x: f.repeat.Expr}
-		r.add(&Step{Kind: Repetition, Text: res.Addr().String() + " has no instances", At: r.place(f.repeat.Range, r.hidden(c)), Replaces: r.replaced(c.f, f.repeat, nil)})
+		r.add(&Step{Kind: Repetition, Text: res.Addr().String() + " has no instances", At: r.lines.place(f.repeat.Range, r.hidden(c)), Replaces: r.replaced(c.f, f.repeat, nil)})
 	}
 }
 
 // running is the frame of what runs for an instance: its connection and provisioners.
-func (r *replay) running(res *eval.Resource, k addr.Key) *frame {
+func (r *reader) running(res *eval.Resource, k addr.Key) *frame {
 	f := r.resourceFrame(res, k)
 	f.self, f.guard = res, guard{byName: true}
 	if d := r.instance(res, k); d != nil {
@@ -48,7 +48,7 @@ func (r *replay) running(res *eval.Resource, k addr.Key) *frame {
 }
 
 // self is the value of an instance as far as state has it.
-func (r *replay) self(res *eval.Resource, k addr.Key) cty.Value {
+func (r *reader) self(res *eval.Resource, k addr.Key) cty.Value {
 	if v := r.e.known(r.t, r.instance(res, k)); v != cty.NilVal {
 		return v
 	}
@@ -58,7 +58,7 @@ func (r *replay) self(res *eval.Resource, k addr.Key) cty.Value {
 // provided ends at what configuration does not set: the provider decides.
 func (r *replay) provided(res *eval.Resource, k addr.Key, path []step, what string) cursor {
 	text := what + pathText(path) + " is not set in configuration: the provider decides"
-	if v := r.e.known(r.t, r.instance(res, k)); v != cty.NilVal {
+	if v := r.in.e.known(r.in.t, r.in.instance(res, k)); v != cty.NilVal {
 		if p, has := part(v, path); has {
 			r.secret = r.secret || secretAt(v, path)
 			if r.value == cty.NilVal {
@@ -68,7 +68,7 @@ func (r *replay) provided(res *eval.Resource, k addr.Key, path []step, what stri
 			text = what + pathText(path) + " was decided by the provider; the value is that in state"
 		}
 	}
-	r.add(&Step{Kind: Provider, Text: text, At: r.header(res.Config().At)})
+	r.add(&Step{Kind: Provider, Text: text, At: r.lines.header(res.Config().At)})
 	return cursor{}
 }
 
@@ -90,17 +90,26 @@ type ownBlock struct {
 	what   string // its address
 }
 
-// meta is own for a block, which is read again only if the path can lead to
-// something that the language defines. run may be nil: all is evaluated in f.
-func (r *replay) meta(b ownBlock, f *frame, path []step, run func() *frame) (cursor, bool) {
-	if !config.Defines(b.typ, path[0].name()) {
-		return cursor{}, false
+// defines reports whether a name in the block is something that the language defines, and
+// that is there.
+func (b ownBlock) defines(m *eval.Module, name string) bool {
+	if !config.Defines(b.typ, name) {
+		return false
 	}
-	inner := f
-	if run != nil {
-		inner = run()
+	o := m.Node.Config.Origin(b.at, b.merged)
+	return o.Setting(name) != nil || slices.ContainsFunc(o.Blocks(), func(n config.NestedOrigin) bool { return n.Type == name })
+}
+
+// begin goes on at what the language defines of the block. run is as in own; nil: all is
+// evaluated in f.
+func (b ownBlock) begin(f *frame, path []step, run *frame) begin {
+	if run == nil {
+		run = f
 	}
-	return r.own(f.mod.Node.Config.Origin(b.at, b.merged), f, path, b.what, inner)
+	return func(r *replay) cursor {
+		next, _ := r.own(f.mod.Node.Config.Origin(b.at, b.merged), f, path, b.what, run)
+		return next
+	}
 }
 
 // own goes on at what the language itself defines of a block: meta-arguments and
@@ -131,7 +140,7 @@ func (r *replay) own(o config.Origin, f *frame, path []step, what string, run *f
 	i := 0
 	if len(rest) > 0 && rest[0].brackets {
 		if i, ok = rest[0].index(); !ok || i >= len(blocks) {
-			r.add(&Step{Kind: NotSet, Text: "there is no block " + text + pathText(rest[:1]), At: r.header(blocks[0].Parts()[0].At)})
+			r.add(&Step{Kind: NotSet, Text: "there is no block " + text + pathText(rest[:1]), At: r.lines.header(blocks[0].Parts()[0].At)})
 			return cursor{}, true
 		}
 		text, rest = text+pathText(rest[:1]), rest[1:]
@@ -147,7 +156,7 @@ func (r *replay) own(o config.Origin, f *frame, path []step, what string, run *f
 	if body := b.Body(); body != nil {
 		return r.inBody(run, body, rest, text, nil), true
 	}
-	r.add(&Step{Kind: NotSet, Text: text + pathText(rest) + " is not set", At: r.header(b.Parts()[0].At)})
+	r.add(&Step{Kind: NotSet, Text: text + pathText(rest) + " is not set", At: r.lines.header(b.Parts()[0].At)})
 	return cursor{}, true
 }
 
@@ -183,7 +192,7 @@ func (r *replay) inBody(f *frame, body hcl.Body, path []step, what string, missi
 	if missing != nil {
 		return missing()
 	}
-	at := r.place(body.MissingItemRange(), nil)
+	at := r.lines.place(body.MissingItemRange(), nil)
 	r.add(&Step{Kind: NotSet, Text: what + pathText(path) + " is not set", At: at})
 	return cursor{}
 }
@@ -195,7 +204,7 @@ func (r *replay) guarded(f *frame, s *config.Setting, path []step) {
 	}
 	r.secret = f.guard.secret(path)
 	if !r.secret && f.guard.loaded().byName {
-		v, _ := r.eval(f, s.Expr)
+		v, _ := r.in.eval(f, s.Expr)
 		v, _ = part(v, path[1:])
 		r.secret = f.guard.holds(v) || holdsItem(s.Expr)
 	}
@@ -208,7 +217,7 @@ func (r *replay) overridden(gone []Place, n int, first *hcl.Block, text string) 
 		return
 	}
 	if len(r.out.Steps) == n || r.out.Steps[n].Kind != Block && r.out.Steps[n].Kind != Dynamic {
-		s := &Step{Kind: Block, Text: text, At: r.header(first.DefRange)}
+		s := &Step{Kind: Block, Text: text, At: r.lines.header(first.DefRange)}
 		r.out.Steps = slices.Insert(r.out.Steps, n, s)
 	}
 	r.out.Steps[n].Replaces = append(r.out.Steps[n].Replaces, gone...)
@@ -237,7 +246,7 @@ func (r *replay) nested(f *frame, blocks hcl.Blocks, path []step, what string) c
 	if len(rest) == 0 {
 		r.out.Whole = true
 		for _, b := range blocks {
-			r.add(&Step{Kind: blockKind(b), Text: what + "." + name, At: r.header(b.DefRange)})
+			r.add(&Step{Kind: blockKind(b), Text: what + "." + name, At: r.lines.header(b.DefRange)})
 		}
 		return cursor{}
 	}
@@ -262,7 +271,7 @@ func (r *replay) nested(f *frame, blocks hcl.Blocks, path []step, what string) c
 			n--
 			continue
 		}
-		count, known := r.turns(f, b)
+		count, known := r.in.turns(f, b)
 		if !known {
 			return r.end(Unknown, cursor{f, forEachOf(b), nil}, "the number of blocks that this makes is not known from configuration")
 		}
@@ -284,7 +293,7 @@ func (r *replay) labeled(f *frame, blocks hcl.Blocks, path []step, what string) 
 }
 
 func (r *replay) noBlock(blocks hcl.Blocks, path []step, what string) cursor {
-	r.add(&Step{Kind: NotSet, Text: "there is no block " + what + pathText(path[:min(2, len(path))]), At: r.header(blocks[0].DefRange)})
+	r.add(&Step{Kind: NotSet, Text: "there is no block " + what + pathText(path[:min(2, len(path))]), At: r.lines.header(blocks[0].DefRange)})
 	return cursor{}
 }
 
@@ -307,7 +316,7 @@ func (r *replay) enter(f *frame, b *hcl.Block, path []step, text string) cursor 
 }
 
 // turns is how many blocks a dynamic block makes.
-func (r *replay) turns(f *frame, b *hcl.Block) (int, bool) {
+func (r *reader) turns(f *frame, b *hcl.Block) (int, bool) {
 	x := forEachOf(b)
 	if x == nil {
 		return 0, false
@@ -341,7 +350,7 @@ func (r *replay) turn(f *frame, b *hcl.Block, n int, path []step, text string) c
 	if a := content.Attributes["iterator"]; a != nil {
 		it.name = hcl.ExprAsKeyword(a.Expr)
 	}
-	coll, _ := r.eval(f, x)
+	coll, _ := r.in.eval(f, x)
 	bare, marks := coll.Unmark()
 	value := cty.DynamicVal
 	i := 0
@@ -358,7 +367,7 @@ func (r *replay) turn(f *frame, b *hcl.Block, n int, path []step, text string) c
 	}
 	inner := f.inside(it, map[string]cty.Value{it.name: value})
 	inner.guard = f.guard.into(b.Labels[0])
-	r.add(&Step{Kind: Dynamic, Text: fmt.Sprintf("%s is block %d that this dynamic block makes", text, n), At: r.header(b.DefRange)})
+	r.add(&Step{Kind: Dynamic, Text: fmt.Sprintf("%s is block %d that this dynamic block makes", text, n), At: r.lines.header(b.DefRange)})
 	switch {
 	case len(content.Blocks) == 0:
 		return cursor{}

@@ -14,6 +14,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
+// A reader evaluates expressions where they stand, and finds the instances and schemas that
+// they belong to. It decides nothing about what is shown.
+type reader struct {
+	t         *demand.Task
+	e         *Explainer
+	unchecked []addr.Provider // as in Explanation
+}
+
 // A frame is where an expression stands: what its references mean and how they
 // are evaluated.
 type frame struct {
@@ -140,7 +148,7 @@ func inputFrame(m *eval.Module) *frame {
 
 // resourceFrame is where the arguments of a resource are evaluated, for one
 // instance, or for all of them if there is none with that key.
-func (r *replay) resourceFrame(res *eval.Resource, k addr.Key) *frame {
+func (r *reader) resourceFrame(res *eval.Resource, k addr.Key) *frame {
 	f := &frame{mod: res.Mod, scope: res.AnyScope(), key: k, guard: r.resourceGuard(res)}
 	f.repeat, f.forEach = repetition(res.Config().Repeat)
 	if d := r.instance(res, k); d != nil {
@@ -149,7 +157,7 @@ func (r *replay) resourceFrame(res *eval.Resource, k addr.Key) *frame {
 	return f
 }
 
-func (r *replay) instance(res *eval.Resource, k addr.Key) *eval.Desired {
+func (r *reader) instance(res *eval.Resource, k addr.Key) *eval.Desired {
 	if in, ok := res.Instances(r.t); ok {
 		return in.Get(k)
 	}

@@ -12,7 +12,7 @@ func (r *replay) loop(c cursor, x *hclsyntax.ForExpr) (cursor, bool) {
 	if len(c.path) == 0 {
 		return c, false
 	}
-	coll, ds := r.eval(c.f, x.CollExpr)
+	coll, ds := r.in.eval(c.f, x.CollExpr)
 	bare, marks := coll.Unmark()
 	if ds.HasErrors() || !bare.IsKnown() || bare.IsNull() || !bare.CanIterateElements() {
 		return c, false
@@ -37,7 +37,7 @@ func (r *replay) loop(c cursor, x *hclsyntax.ForExpr) (cursor, bool) {
 		n++
 		k, v := el.Element()
 		f, it := c.turn(x, n, k.WithMarks(marks), v.WithMarks(marks), bare.Type().IsSetType())
-		made, ok := r.makes(f, x, want)
+		made, ok := r.in.makes(f, x, want)
 		if !ok {
 			return c, false
 		}
@@ -56,7 +56,7 @@ func (r *replay) loop(c cursor, x *hclsyntax.ForExpr) (cursor, bool) {
 		}
 		next := cursor{f, x.ValExpr, path}
 		r.look(next)
-		r.add(&Step{Kind: Item, Text: text, At: r.place(x.ValExpr.Range(), r.hidden(next))})
+		r.add(&Step{Kind: Item, Text: text, At: r.lines.place(x.ValExpr.Range(), r.hidden(next))})
 		return next, true
 	}
 	return c, false
@@ -79,7 +79,7 @@ func (c cursor) turn(x *hclsyntax.ForExpr, n int, k, v cty.Value, set bool) (*fr
 
 // makes reports whether a turn makes an item with the key that is asked for,
 // which a list does not have. ok is false where that is not known or secret.
-func (r *replay) makes(f *frame, x *hclsyntax.ForExpr, want string) (made, ok bool) {
+func (r *reader) makes(f *frame, x *hclsyntax.ForExpr, want string) (made, ok bool) {
 	plain := func(v cty.Value) bool { return v.IsKnown() && !v.IsMarked() && !v.IsNull() }
 	if x.CondExpr != nil {
 		cond, ds := r.eval(f, x.CondExpr)

@@ -163,18 +163,13 @@ type Part struct {
 //
 // Cells that are computed on the way report their errors to the graph as ever.
 func (e *Explainer) Explain(t *demand.Task, address string) (*Explanation, diag.List) {
-	r := &replay{
-		t: t, e: e, out: &Explanation{Address: address}, seen: map[visit]bool{}, settings: map[string][]setting{},
-		layers: map[string]*source.Layer{},
-	}
-	r.feeds()
-	start, ds := r.start(address)
+	r := newReplay(t, e, e.traceInputs(t))
+	r.out.Address = address
+	start, ds := finder{r.in}.find(address)
 	if ds.HasErrors() {
 		return r.out, ds
 	}
-	if start.f != nil {
-		r.follow(start)
-	}
+	r.follow(start(r))
 	r.generated()
 	r.finish()
 	return r.out, ds
@@ -190,6 +185,7 @@ func (r *replay) finish() {
 		}
 	}
 	r.shown()
+	r.out.Unchecked = r.in.unchecked
 	r.out.Sensitive = r.valueSecret
 	switch v := r.withoutFed(r.value); {
 	case v == cty.NilVal:
@@ -206,10 +202,10 @@ func (r *replay) finish() {
 // shown gives files the names that the reader knows them by.
 func (r *replay) shown() {
 	name := func(p *Place) {
-		if p == nil || p.File == "" || r.e.Show == nil {
+		if p == nil || p.File == "" || r.in.e.Show == nil {
 			return
 		}
-		file, layer := r.e.Show(p.File)
+		file, layer := r.in.e.Show(p.File)
 		p.File, p.Layer = file, cmp.Or(layer, p.Layer)
 	}
 	names := func(all []Place) {

@@ -14,24 +14,32 @@ import (
 // longestLine is how much of a line of source is shown.
 const longestLine = 160
 
+// A listing shows lines of source, without what must not be shown.
+type listing struct {
+	in       *reader
+	fed      *feeds
+	settings map[string][]setting     // the arguments on the way, whose lines are shown, by file
+	layers   map[string]*source.Layer // of unit files on the way
+}
+
 // place shows the line on which a range starts. hide lists the ranges whose text
 // must not be shown, besides those that lines of the expressions on the way have.
-func (r *replay) place(at source.Range, hide []source.Range) *Place {
+func (r *listing) place(at source.Range, hide []source.Range) *Place {
 	p := &Place{File: at.Filename, Line: at.Start.Line, Column: at.Start.Column}
 	if l, ok := r.layers[at.Filename]; ok {
 		r.layered(p, l)
 	} else {
-		r.layered(p, r.e.Set.LayerOf(at))
+		r.layered(p, r.in.e.Set.LayerOf(at))
 	}
-	f := r.file(at.Filename)
+	f := r.in.file(at.Filename)
 	if f == nil || f.Bytes == nil || !f.Shows(at.Start.Line, at.Start.Line) {
 		return p
 	}
 	for _, s := range r.settings[at.Filename] {
 		hide = append(hide[:len(hide):len(hide)], r.onLine(s.cursor, s.args, at)...)
 	}
-	if r.texts != nil {
-		hide = append(hide[:len(hide):len(hide)], r.texts.at...)
+	if r.fed.texts != nil {
+		hide = append(hide[:len(hide):len(hide)], r.fed.texts.at...)
 	}
 	line, start := f.Line(at.Start.Line), f.LineStart(at.Start.Line)
 	shown := lineOf{line, start, inFile(hide, at.Filename)}
@@ -46,7 +54,7 @@ func (r *replay) place(at source.Range, hide []source.Range) *Place {
 }
 
 // file is the text of a file, of the module's or of the unit's.
-func (r *replay) file(name string) *source.File {
+func (r *reader) file(name string) *source.File {
 	if f := r.e.Set.File(name); f != nil {
 		return f
 	}
@@ -58,9 +66,9 @@ func (r *replay) file(name string) *source.File {
 
 // header shows the line of a block's header, and nothing of what stands in the
 // block, should it stand on the same line.
-func (r *replay) header(at source.Range) *Place {
+func (r *listing) header(at source.Range) *Place {
 	p := r.place(at, nil)
-	f := r.file(at.Filename)
+	f := r.in.file(at.Filename)
 	if f == nil || f.Bytes == nil || !f.Shows(at.Start.Line, at.Start.Line) {
 		return p
 	}
@@ -106,7 +114,7 @@ type setting struct {
 }
 
 // shows says that lines of an expression are about to be shown.
-func (r *replay) shows(c cursor, args *guarded) {
+func (r *listing) shows(c cursor, args *guarded) {
 	file := c.x.Range().Filename
 	r.settings[file] = append(r.settings[file], setting{c, args})
 }
@@ -118,12 +126,12 @@ type guarded struct {
 
 // onLine lists what of an expression must not be shown on the line on which a
 // range starts: the parts that are secret, but for those that are mere names.
-func (r *replay) onLine(c cursor, args *guarded, at source.Range) (out []source.Range) {
+func (r *listing) onLine(c cursor, args *guarded, at source.Range) (out []source.Range) {
 	own := c.x.Range()
 	if own.Filename != at.Filename || at.Start.Line < own.Start.Line || at.Start.Line > own.End.Line {
 		return nil
 	}
-	if r.feedsAll(spotOf(c)) && !isReference(c.x) {
+	if r.fed.all(spotOf(c)) && !isReference(c.x) {
 		return []source.Range{own}
 	}
 	parts := func(xs ...hcl.Expression) {
@@ -144,14 +152,14 @@ func (r *replay) onLine(c cursor, args *guarded, at source.Range) (out []source.
 		parts(x.Condition, x.TrueResult, x.FalseResult)
 		return out
 	case *hclsyntax.ForExpr:
-		if v, _ := r.eval(c.f, x); secretAt(v, nil) {
+		if v, _ := r.in.eval(c.f, x); secretAt(v, nil) {
 			out = madeTexts(x.ValExpr) // which turn makes a secret of them does not matter
 		}
 		return append(out, sensitiveArguments(x)...)
 	}
 	if items, diags := hcl.ExprMap(c.x); !diags.HasErrors() {
 		for _, kv := range items {
-			out = append(out, r.onLine(cursor{f: c.f, x: kv.Value}, args.below(r.keyOf(c.f, kv.Key)), at)...)
+			out = append(out, r.onLine(cursor{f: c.f, x: kv.Value}, args.below(r.in.keyOf(c.f, kv.Key)), at)...)
 		}
 		return out
 	}
@@ -164,7 +172,7 @@ func (r *replay) onLine(c cursor, args *guarded, at source.Range) (out []source.
 	if isReference(c.x) {
 		return nil
 	}
-	v, _ := r.eval(c.f, c.x)
+	v, _ := r.in.eval(c.f, c.x)
 	if secretAt(v, nil) || args != nil && args.guard.secret(args.path) {
 		return []source.Range{own}
 	}
@@ -193,7 +201,7 @@ func madeTexts(x hcl.Expression) (out []source.Range) {
 }
 
 // keyOf is the key of an item as a step; one without a name if it is not known.
-func (r *replay) keyOf(f *frame, x hcl.Expression) step {
+func (r *reader) keyOf(f *frame, x hcl.Expression) step {
 	v, ds := r.eval(f, x)
 	if v = unmark(v); ds.HasErrors() || !v.IsKnown() || v.IsNull() || !v.Type().IsPrimitiveType() {
 		return nameStep("")
@@ -339,8 +347,8 @@ func (r *replay) replaced(f *frame, s *config.Setting, args *guarded) (out []Pla
 		return nil
 	}
 	for u := s.Under; u != nil; u = u.Under {
-		r.shows(cursor{f: f, x: u.Expr}, args)
-		out = append(out, *r.layered(r.place(u.Range, r.hidden(cursor{x: u.Expr})), u.Layer))
+		r.lines.shows(cursor{f: f, x: u.Expr}, args)
+		out = append(out, *r.lines.layered(r.lines.place(u.Range, r.hidden(cursor{x: u.Expr})), u.Layer))
 	}
 	return out
 }

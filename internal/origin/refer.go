@@ -84,7 +84,7 @@ func (r *replay) module(c cursor, name string, path []step) cursor {
 	case call.Node == nil:
 		return r.end(Unknown, c, named(c.f.mod, "module."+name)+" is not installed")
 	}
-	child, path := r.child(call, path)
+	child, path := r.in.child(call, path)
 	if child == nil || len(path) == 0 || child.Node.Config.Outputs[path[0].name()] == nil {
 		return r.computed(c)
 	}
@@ -93,7 +93,7 @@ func (r *replay) module(c cursor, name string, path []step) cursor {
 
 // child takes the instance of a call that a path names off the path. It is nil
 // if the path must name one and does not.
-func (r *replay) child(call *eval.Call, path []step) (*eval.Module, []step) {
+func (r *reader) child(call *eval.Call, path []step) (*eval.Module, []step) {
 	ch, ok := call.Children(r.t)
 	repeat, forEach := repetition(call.Config().Repeat)
 	if repeat == nil {
@@ -177,13 +177,13 @@ func (r *replay) iterated(c cursor, it *iteration, path []step) cursor {
 	if len(path) == 0 {
 		return r.computed(c)
 	}
-	v, ds := r.eval(it.at, it.forEach)
+	v, ds := r.in.eval(it.at, it.forEach)
 	bare, _ := v.Unmark()
 	set := !ds.HasErrors() && bare.IsKnown() && bare.Type().IsSetType()
 	if path[0].name() == "value" && !set && it.key != cty.NilVal {
 		at.path = join([]step{keyStep(it.key)}, path[1:])
 		r.look(at)
-		r.add(&Step{Kind: Repetition, Text: it.named("value") + " is an element of " + it.collection(), At: r.place(it.forEach.Range(), r.hidden(at))})
+		r.add(&Step{Kind: Repetition, Text: it.named("value") + " is an element of " + it.collection(), At: r.lines.place(it.forEach.Range(), r.hidden(at))})
 		return at
 	}
 	return r.taken(at, it.named(path[0].name()), v, it.n, path)
@@ -200,7 +200,7 @@ func (it *iteration) collection() string {
 // taken ends at the collection that a key or an element of a set is taken from.
 func (r *replay) taken(at cursor, name string, coll cty.Value, n int, path []step) cursor {
 	r.secret = r.secret || secretAt(coll, nil)
-	r.add(&Step{Kind: Repetition, Text: name + " is taken from this collection", At: r.place(at.x.Range(), r.hidden(at))})
+	r.add(&Step{Kind: Repetition, Text: name + " is taken from this collection", At: r.lines.place(at.x.Range(), r.hidden(at))})
 	el, ok := nth(coll, n, path[0].name() == "key")
 	if v, has := part(el, path[1:]); ok && has {
 		r.learn(v)
@@ -245,13 +245,13 @@ func (r *replay) repeated(c cursor, path []step) cursor {
 	up := &frame{mod: f.mod, scope: f.mod}
 	at := cursor{up, x, nil}
 	if f.key == (addr.Key{}) {
-		p := r.place(f.repeat.Range, r.hidden(at))
+		p := r.lines.place(f.repeat.Range, r.hidden(at))
 		r.add(&Step{Kind: Repetition, Text: fmt.Sprintf("%s has a value for each instance; name one to see where it comes from", name), At: p, Replaces: r.replaced(up, f.repeat, nil)})
 		r.each = true
 		r.from(at)
 		return cursor{}
 	}
-	v, ds := r.eval(up, x)
+	v, ds := r.in.eval(up, x)
 	bare, _ := v.Unmark()
 	fromSet := !ds.HasErrors() && bare.IsKnown() && bare.Type().IsSetType()
 	if name == "each.value" && !fromSet {
@@ -263,7 +263,7 @@ func (r *replay) repeated(c cursor, path []step) cursor {
 	}
 	r.add(&Step{
 		Kind: Repetition, Text: fmt.Sprintf("%s is the key of the instance %s", name, f.key),
-		At: r.place(f.repeat.Range, r.hidden(at)), Replaces: r.replaced(up, f.repeat, nil),
+		At: r.lines.place(f.repeat.Range, r.hidden(at)), Replaces: r.replaced(up, f.repeat, nil),
 	})
 	switch {
 	case f.key.Kind != addr.StringKey:
@@ -287,7 +287,7 @@ func (r *replay) inSet(c cursor, text string) cursor {
 	}
 	if list, ok := x.(*hclsyntax.TupleConsExpr); ok {
 		for _, el := range list.Exprs {
-			v, ds := r.eval(c.f, el)
+			v, ds := r.in.eval(c.f, el)
 			if bare, _ := v.Unmark(); !ds.HasErrors() && bare.IsKnown() && !bare.IsNull() && bare.Type().IsPrimitiveType() && keyStep(bare).name() == text {
 				return r.item(cursor{c.f, el, nil}, "element "+addr.Quote(text))
 			}

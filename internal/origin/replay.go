@@ -2,6 +2,7 @@ package origin
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -42,26 +43,45 @@ type visit struct {
 	path   string
 }
 
+// A replay follows one value. What its expressions come to it asks of in, what of their
+// lines may be shown of lines.
 type replay struct {
-	t      *demand.Task
-	e      *Explainer
+	in     *reader
+	lines  *listing
+	fed    *feeds
 	out    *Explanation
 	value  cty.Value // the first that is known on the way
 	secret bool      // what is followed from here on must not be shown
 	seen   map[visit]bool
 
-	settings map[string][]setting // the arguments on the way, whose lines are shown, by file
-
 	valueSecret bool // value must not be shown
 	each        bool // the value is not known since it is another one in each instance
 
-	layers  map[string]*source.Layer // of unit files on the way
-	fed     map[spot][][]step        // what of unit files must not be shown: it feeds a sensitive variable
-	onVisit func(cursor)             // told of every expression on the way; nil for nobody
-	texts   *fedTexts                // the values of fed
-	names   bool                     // names decide what of the unit is secret
-	inputs  bool                     // all inputs of the unit are asked for
-	fedBy   map[spot][][]step        // what onVisit gathers
+	onVisit func(cursor)      // told of every expression on the way; nil for nobody
+	names   bool              // names decide what of the unit is secret
+	inputs  bool              // all inputs of the unit are asked for
+	fedBy   map[spot][][]step // what onVisit gathers
+}
+
+// newReplay is a replay that is nowhere yet.
+func newReplay(t *demand.Task, e *Explainer, fed *feeds) *replay {
+	in := &reader{t: t, e: e}
+	return &replay{
+		in: in, fed: fed, out: &Explanation{}, seen: map[visit]bool{},
+		lines: &listing{in: in, fed: fed, settings: map[string][]setting{}, layers: map[string]*source.Layer{}},
+	}
+}
+
+// aside is a replay that starts here and whose steps are nobody's.
+func (r *replay) aside() *replay {
+	sub := *r
+	sub.out, sub.in = &Explanation{}, &reader{t: r.in.t, e: r.in.e}
+	sub.lines = &listing{in: sub.in, fed: r.fed, settings: map[string][]setting{}, layers: r.lines.layers}
+	for file, s := range r.lines.settings {
+		sub.lines.settings[file] = s[:len(s):len(s)]
+	}
+	sub.seen = maps.Clone(r.seen)
+	return &sub
 }
 
 // mostSteps bounds an explanation; nobody reads more.
@@ -88,16 +108,16 @@ func (r *replay) define(kind Kind, text string, s *config.Setting, c cursor) cur
 // defineIn is define for an argument of a block that is guarded.
 func (r *replay) defineIn(kind Kind, text string, s *config.Setting, c cursor, args *guarded) cursor {
 	r.look(c)
-	r.shows(cursor{f: c.f, x: s.Expr}, args)
-	p := r.layered(r.place(s.Range, r.hidden(c)), s.Layer)
+	r.lines.shows(cursor{f: c.f, x: s.Expr}, args)
+	p := r.lines.layered(r.lines.place(s.Range, r.hidden(c)), s.Layer)
 	r.add(&Step{Kind: kind, Text: text + pathText(c.path), At: p, Replaces: r.replaced(c.f, s, args)})
 	return c
 }
 
 // look evaluates the part, for its value and for whether it may be shown.
 func (r *replay) look(c cursor) {
-	v, ds := r.eval(c.f, c.x)
-	v = r.marked(c.x, v)
+	v, ds := r.in.eval(c.f, c.x)
+	v = r.fed.mark(c.x, v)
 	r.secret = r.secret || secretAt(v, c.path)
 	if ds.HasErrors() {
 		return
@@ -117,7 +137,7 @@ func (r *replay) learn(v cty.Value) {
 }
 
 // eval evaluates an expression in a frame. Errors give an unknown value.
-func (r *replay) eval(f *frame, x hcl.Expression) (cty.Value, diag.List) {
+func (r *reader) eval(f *frame, x hcl.Expression) (cty.Value, diag.List) {
 	if f.unit != nil {
 		return f.unit.Eval(x, f.names)
 	}
@@ -163,7 +183,7 @@ func (r *replay) next(c cursor) cursor {
 			return cursor{c.f, x.Source, join(more, c.path)}
 		}
 	case *hclsyntax.IndexExpr:
-		key, ds := r.eval(c.f, x.Key)
+		key, ds := r.in.eval(c.f, x.Key)
 		if !ds.HasErrors() && key.IsKnown() && !key.IsMarked() && !key.IsNull() && key.Type().IsPrimitiveType() {
 			return cursor{c.f, x.Collection, join([]step{keyStep(key)}, c.path)}
 		}
@@ -231,7 +251,7 @@ func (r *replay) from(c cursor) {
 	at := c.x.Range()
 	s := r.last()
 	if s == nil || s.At == nil || s.At.File != at.Filename || s.At.Line != at.Start.Line || s.Kind == Condition {
-		s = r.add(&Step{Kind: Computed, Text: "computed here", At: r.place(at, r.hidden(c))})
+		s = r.add(&Step{Kind: Computed, Text: "computed here", At: r.lines.place(at, r.hidden(c))})
 	}
 	seen := map[string]bool{}
 	for _, ref := range c.x.Variables() {
@@ -241,7 +261,7 @@ func (r *replay) from(c cursor) {
 		}
 		seen[address] = true
 		at := ref.SourceRange()
-		s.From = append(s.From, From{address, r.place(at, r.hidden(c))})
+		s.From = append(s.From, From{address, r.lines.place(at, r.hidden(c))})
 	}
 	s.Computed = !isWritten(c.x) && !isReference(c.x)
 	if r.fedBy != nil && c.f.unit != nil {
@@ -264,7 +284,7 @@ func isWritten(x any) bool {
 
 // end adds a last step.
 func (r *replay) end(kind Kind, c cursor, text string) cursor {
-	r.add(&Step{Kind: kind, Text: text, At: r.place(c.x.Range(), r.hidden(c))})
+	r.add(&Step{Kind: kind, Text: text, At: r.lines.place(c.x.Range(), r.hidden(c))})
 	return cursor{}
 }
 

@@ -31,7 +31,7 @@ func (r *replay) literal(c cursor) cursor {
 func (r *replay) object(c cursor, x *hclsyntax.ObjectConsExpr) cursor {
 	name := c.path[0].name()
 	for i := len(x.Items) - 1; i >= 0; i-- { // the last of equal keys counts
-		key, ds := r.eval(c.f, x.Items[i].KeyExpr)
+		key, ds := r.in.eval(c.f, x.Items[i].KeyExpr)
 		if ds.HasErrors() || !key.IsKnown() {
 			return r.end(Unknown, cursor{c.f, x.Items[i].KeyExpr, nil}, "this key is not known, so the item cannot be told")
 		}
@@ -42,11 +42,11 @@ func (r *replay) object(c cursor, x *hclsyntax.ObjectConsExpr) cursor {
 	if r.secret {
 		return r.fail(c, "the object has no attribute of a name that is not shown")
 	}
-	return r.fail(c, fmt.Sprintf("the object has no attribute %q%s", name, r.near(c, name)))
+	return r.fail(c, fmt.Sprintf("the object has no attribute %q%s", name, r.in.near(c, name)))
 }
 
 // near proposes a part of an expression's value for a name that it does not have.
-func (r *replay) near(c cursor, name string) string {
+func (r *reader) near(c cursor, name string) string {
 	v, ds := r.eval(c.f, c.x)
 	v, _ = v.Unmark()
 	if ds.HasErrors() || !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
@@ -64,13 +64,13 @@ func (r *replay) item(c cursor, text string) cursor {
 	r.look(c)
 	at := c.x.Range()
 	if l := r.last(); l == nil || l.At == nil || l.At.File != at.Filename || l.At.Line != at.Start.Line || l.Kind == Repetition || l.Kind == Choice {
-		r.add(&Step{Kind: Item, Text: text + pathText(c.path), At: r.place(at, r.hidden(c))})
+		r.add(&Step{Kind: Item, Text: text + pathText(c.path), At: r.lines.place(at, r.hidden(c))})
 	}
 	return c
 }
 
 func (r *replay) conditional(c cursor, x *hclsyntax.ConditionalExpr) cursor {
-	cond, ds := r.eval(c.f, x.Condition)
+	cond, ds := r.in.eval(c.f, x.Condition)
 	at := cursor{c.f, x.Condition, nil}
 	switch {
 	case ds.HasErrors():
@@ -85,10 +85,10 @@ func (r *replay) conditional(c cursor, x *hclsyntax.ConditionalExpr) cursor {
 	if isTrue(cond) {
 		branch, word = x.TrueResult, "true"
 	}
-	r.add(&Step{Kind: Condition, Text: "the condition is " + word, At: r.place(x.Condition.Range(), r.hidden(at))})
+	r.add(&Step{Kind: Condition, Text: "the condition is " + word, At: r.lines.place(x.Condition.Range(), r.hidden(at))})
 	next := cursor{c.f, branch, c.path}
 	r.look(next)
-	r.add(&Step{Kind: Item, Text: "the value if " + word, At: r.place(branch.Range(), r.hidden(next))})
+	r.add(&Step{Kind: Item, Text: "the value if " + word, At: r.lines.place(branch.Range(), r.hidden(next))})
 	return next
 }
 
@@ -118,7 +118,7 @@ func (r *replay) splat(c cursor, x *hclsyntax.SplatExpr) (cursor, bool) {
 	default:
 		return c, false
 	}
-	src, ds := r.eval(c.f, x.Source)
+	src, ds := r.in.eval(c.f, x.Source)
 	if ds.HasErrors() {
 		return c, false
 	}
@@ -168,7 +168,7 @@ func (r *replay) jsonObject(c cursor, items []hcl.KeyValuePair) cursor {
 	}
 	name := c.path[0].name()
 	for i := len(items) - 1; i >= 0; i-- {
-		key, ds := r.eval(c.f, items[i].Key)
+		key, ds := r.in.eval(c.f, items[i].Key)
 		if !ds.HasErrors() && key.IsKnown() && !key.IsNull() && keyStep(unmark(key)).name() == name {
 			return r.item(cursor{c.f, items[i].Value, c.path[1:]}, "item "+addr.Quote(name))
 		}
@@ -186,11 +186,54 @@ func unmark(v cty.Value) cty.Value {
 
 // computed ends at an expression whose result stands nowhere.
 func (r *replay) computed(c cursor) cursor {
-	if v, ds := r.eval(c.f, c.x); ds.HasErrors() {
+	if v, ds := r.in.eval(c.f, c.x); ds.HasErrors() {
 		return r.failWith(c, ds)
 	} else if _, ok := part(v, c.path); !ok {
 		return r.fail(c, "the value has no such part")
 	}
 	r.from(c)
 	return cursor{}
+}
+
+// call goes on at what a call hands on. ok is false for calls that make values.
+func (r *replay) call(c cursor, x *hclsyntax.FunctionCallExpr) (next cursor, ok bool) {
+	p, ok := call{r.in, c, x}.pick()
+	if ok {
+		return r.picked(p), true
+	}
+	if c.f.unit != nil {
+		if way, ok := c.f.unit.Read(x, relative(c.path)); ok {
+			r.look(c)
+			return r.take(way), true
+		}
+	}
+	return c, false
+}
+
+// picked tells what a call picked, and goes on there.
+func (r *replay) picked(p pick) cursor {
+	switch p.kind {
+	case "":
+		return p.at
+	case Unknown:
+		return r.end(Unknown, p.at, p.text)
+	}
+	r.look(p.at)
+	s := &Step{Kind: p.kind, Text: p.text, At: r.lines.place(p.at.x.Range(), r.hidden(p.at))}
+	for _, l := range p.lost {
+		if at := r.lands(l); at != nil {
+			s.Replaces = append(s.Replaces, *at)
+		}
+	}
+	for _, w := range p.with {
+		if at := r.lands(w); at != nil {
+			s.With = append(s.With, *at)
+		}
+	}
+	r.add(s)
+	if p.kind == Merged {
+		s.Computed = true
+		return cursor{}
+	}
+	return p.at
 }

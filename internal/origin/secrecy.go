@@ -140,7 +140,7 @@ func secretAttr(a *schema.Attribute, path []step) bool {
 }
 
 // resourceGuard is that of the arguments of a resource.
-func (r *replay) resourceGuard(res *eval.Resource) guard {
+func (r *reader) resourceGuard(res *eval.Resource) guard {
 	return guard{load: func() guard {
 		if p := r.schemaOf(res.Provider()); p != nil {
 			if s := p.Resource(res.Config().Addr.Mode, res.Config().Addr.Type); s != nil {
@@ -152,7 +152,7 @@ func (r *replay) resourceGuard(res *eval.Resource) guard {
 }
 
 // providerGuard is that of the arguments of a provider configuration.
-func (r *replay) providerGuard(m *eval.Module, cfg *config.Provider) guard {
+func (r *reader) providerGuard(m *eval.Module, cfg *config.Provider) guard {
 	return guard{load: func() guard {
 		if p := r.schemaOf(m.Node.Config.Source(cfg.Name)); p != nil {
 			return guard{block: p.Config}
@@ -162,13 +162,13 @@ func (r *replay) providerGuard(m *eval.Module, cfg *config.Provider) guard {
 }
 
 // schemaOf is the schema of a provider, or nil if it is not at hand.
-func (r *replay) schemaOf(a addr.Provider) *schema.Provider {
+func (r *reader) schemaOf(a addr.Provider) *schema.Provider {
 	if r.e.Schema == nil {
 		return nil
 	}
 	p := r.e.Schema(a)
-	if p == nil && !slices.Contains(r.out.Unchecked, a) {
-		r.out.Unchecked = append(r.out.Unchecked, a)
+	if p == nil && !slices.Contains(r.unchecked, a) {
+		r.unchecked = append(r.unchecked, a)
 	}
 	return p
 }

@@ -14,7 +14,7 @@ var terraformParts = []string{"required_version", "required_providers", "backend
 
 // terraform reads terraform.required_version, terraform.required_providers.NAME
 // and terraform.backend.ARGUMENT.
-func (r *replay) terraform(m *eval.Module, path []step) (cursor, diag.List) {
+func (r finder) terraform(m *eval.Module, path []step) (begin, diag.List) {
 	cfg := m.Node.Config
 	part, rest := "", []step(nil)
 	if len(path) > 1 {
@@ -23,18 +23,20 @@ func (r *replay) terraform(m *eval.Module, path []step) (cursor, diag.List) {
 	switch part {
 	case "required_version":
 		if len(cfg.RequiredVersion) == 0 {
-			return cursor{}, bad("No terraform block in %s sets required_version.", where(m))
+			return nil, bad("No terraform block in %s sets required_version.", where(m))
 		}
-		for _, s := range cfg.RequiredVersion {
-			r.define(Argument, named(m, "terraform.required_version"), s, cursor{moduleFrame(m), s.Expr, nil})
-		}
-		return cursor{}, nil
+		return func(r *replay) cursor {
+			for _, s := range cfg.RequiredVersion {
+				r.define(Argument, named(m, "terraform.required_version"), s, cursor{moduleFrame(m), s.Expr, nil})
+			}
+			return cursor{}
+		}, nil
 	case "required_providers":
-		return cursor{}, r.requiredProvider(m, rest)
+		return r.requiredProvider(m, rest)
 	case "backend", "cloud":
 		return r.backend(m, part, rest)
 	}
-	return cursor{}, bad("An address of a terraform block names one of %s.%s", strings.Join(terraformParts, ", "), lang.Suggest(part, setOf(terraformParts)))
+	return nil, bad("An address of a terraform block names one of %s.%s", strings.Join(terraformParts, ", "), lang.Suggest(part, setOf(terraformParts)))
 }
 
 func setOf(names []string) map[string]bool {
@@ -46,62 +48,59 @@ func setOf(names []string) map[string]bool {
 }
 
 // requiredProvider ends at the entry of a provider.
-func (r *replay) requiredProvider(m *eval.Module, path []step) diag.List {
+func (r finder) requiredProvider(m *eval.Module, path []step) (begin, diag.List) {
 	all := m.Node.Config.RequiredProviders
 	if len(path) == 0 {
-		return bad("The address needs the local name of a provider, as in terraform.required_providers.aws.")
+		return nil, bad("The address needs the local name of a provider, as in terraform.required_providers.aws.")
 	}
 	rp := all[path[0].name()]
 	if rp == nil {
-		return missing(m, "entry of required_providers", path[0].name(), all)
+		return nil, missing(m, "entry of required_providers", path[0].name(), all)
 	}
 	var versions []string
 	for _, c := range rp.Version {
 		versions = append(versions, c.Text)
 	}
-	parts := map[string]string{}
+	parts := map[string]cty.Value{}
 	if !rp.Source.IsZero() {
-		parts["source"] = rp.Source.Display()
+		parts["source"] = cty.StringVal(rp.Source.Display())
 	}
 	if len(versions) > 0 {
-		parts["version"] = strings.Join(versions, ", ")
+		parts["version"] = cty.StringVal(strings.Join(versions, ", "))
 	}
-	text := named(m, "terraform.required_providers."+rp.Name)
-	step := &Step{Kind: Argument, Text: text, At: r.layered(r.place(rp.At, nil), rp.Layer)}
-	for u := rp.Under; u != nil; u = u.Under {
-		step.Replaces = append(step.Replaces, *r.layered(r.place(u.At, nil), u.Layer))
-	}
-	r.add(step)
-	if len(path) == 1 {
-		vals := map[string]cty.Value{}
-		for name, v := range parts {
-			vals[name] = cty.StringVal(v)
+	text, v := named(m, "terraform.required_providers."+rp.Name), cty.ObjectVal(parts)
+	if len(path) > 1 {
+		name := path[1].name()
+		if _, ok := parts[name]; !ok {
+			return nil, bad("%s has no %q.%s", text, name, lang.Suggest(name, parts))
 		}
-		r.learn(cty.ObjectVal(vals))
-		return nil
+		text, v = text+"."+name, parts[name]
 	}
-	name := path[1].name()
-	v, ok := parts[name]
-	if !ok {
-		return bad("%s has no %q.%s", text, name, lang.Suggest(name, parts))
-	}
-	step.Text += "." + name
-	r.learn(cty.StringVal(v))
-	return nil
+	return func(r *replay) cursor {
+		step := &Step{Kind: Argument, Text: text, At: r.lines.layered(r.lines.place(rp.At, nil), rp.Layer)}
+		for u := rp.Under; u != nil; u = u.Under {
+			step.Replaces = append(step.Replaces, *r.lines.layered(r.lines.place(u.At, nil), u.Layer))
+		}
+		r.add(step)
+		r.learn(v)
+		return cursor{}
+	}, nil
 }
 
 // backend goes on at an argument of the backend or cloud block.
-func (r *replay) backend(m *eval.Module, part string, path []step) (cursor, diag.List) {
+func (r finder) backend(m *eval.Module, part string, path []step) (begin, diag.List) {
 	b := m.Node.Config.Backend
-	if b == nil && part == "backend" && m.Parent() == nil && r.e.Unit != nil && len(path) > 0 { // the unit's remote_state writes it
+	if b == nil && part == "backend" && m.Parent() == nil && r.in.e.Unit != nil && len(path) > 0 { // the unit's remote_state writes it
 		config := append([]step{nameStep("remote_state"), nameStep("config")}, path...)
-		if way, ok, ds := r.e.Unit.Part(traversal(config)); ok && !ds.HasErrors() {
-			r.secret = guard{byName: true}.secret(path)
-			return r.take(way), nil
+		if way, ok, ds := r.in.e.Unit.Part(traversal(config)); ok && !ds.HasErrors() {
+			return func(r *replay) cursor {
+				r.secret = guard{byName: true}.secret(path)
+				return r.take(way)
+			}, nil
 		}
 	}
 	if b == nil || (b.Type == "cloud") != (part == "cloud") {
-		return cursor{}, bad("There is no %s block in %s.", part, where(m))
+		return nil, bad("There is no %s block in %s.", part, where(m))
 	}
 	what := named(m, "terraform."+part)
 	f := moduleFrame(m)
@@ -110,8 +109,7 @@ func (r *replay) backend(m *eval.Module, part string, path []step) (cursor, diag
 		path = path[1:]
 	}
 	if len(path) == 0 {
-		r.wholeOf(whole{text: what, at: b.At, f: f, body: b.Body})
-		return cursor{}, nil
+		return wholeBlock(whole{text: what, at: b.At, f: f, body: b.Body}), nil
 	}
-	return r.inBody(f, b.Body, path, what, nil), nil
+	return inBody(f, b.Body, path, what), nil
 }

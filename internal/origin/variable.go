@@ -22,7 +22,7 @@ func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cu
 	}
 	label := named(m, "var."+name)
 	r.secret = r.secret || v.Sensitive
-	got, ok := m.Variable(r.t, name)
+	got, ok := m.Variable(r.in.t, name)
 	r.secret = r.secret || ok && secretAt(got, path)
 	if p, has := part(got, path); ok && has {
 		r.learn(p)
@@ -30,15 +30,15 @@ func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cu
 	if m.Parent() != nil {
 		return r.input(m, v, label, path)
 	}
-	in, given := r.e.Eval.Input(name)
-	if !given || in.Value == cty.NilVal || r.defaulted(v, in.Value) {
+	in, given := r.in.e.Eval.Input(name)
+	if !given || in.Value == cty.NilVal || r.in.defaulted(v, in.Value) {
 		return r.defaultOf(v, label, path)
 	}
-	if r.fromUnit(v.Name) {
+	if r.in.fromUnit(v.Name) {
 		if ok && r.optional(v, in.Value, got, label, path) {
 			return cursor{}
 		}
-		if way, found := r.unitInput(v.Name, path); found {
+		if way, found := r.in.unitInput(v.Name, path); found {
 			if len(way.Stops) > 0 {
 				way.Stops[0].Text = label + pathText(path)
 			}
@@ -56,7 +56,7 @@ func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cu
 
 // fromUnit reports whether a root variable has its value from the unit's inputs:
 // nothing else that the user gave won over them.
-func (r *replay) fromUnit(name string) bool {
+func (r *reader) fromUnit(name string) bool {
 	if r.e.Unit == nil {
 		return false
 	}
@@ -69,7 +69,7 @@ func (r *replay) fromUnit(name string) bool {
 }
 
 // unitInput leads to the unit's input for a variable.
-func (r *replay) unitInput(name string, path []step) (Way, bool) {
+func (r *reader) unitInput(name string, path []step) (Way, bool) {
 	way, ok, ds := r.e.Unit.Part(traversal(join([]step{nameStep("inputs"), nameStep(name)}, path)))
 	if ok && ds.HasErrors() && len(path) > 0 { // the part came with the conversion to the variable's type
 		way, ok, ds = r.e.Unit.Part(traversal([]step{nameStep("inputs"), nameStep(name)}))
@@ -78,7 +78,7 @@ func (r *replay) unitInput(name string, path []step) (Way, bool) {
 }
 
 // defaulted reports whether null means the default.
-func (r *replay) defaulted(v *config.Variable, given cty.Value) bool {
+func (r *reader) defaulted(v *config.Variable, given cty.Value) bool {
 	bare, _ := given.Unmark()
 	return !v.Nullable && bare.IsNull() && !v.Required()
 }
@@ -94,12 +94,12 @@ func (r *replay) input(m *eval.Module, v *config.Variable, label string, path []
 		return r.defaultOf(v, label, path)
 	}
 	c := cursor{inputFrame(m), s.Expr, path}
-	given, ds := r.eval(c.f, c.x)
+	given, ds := r.in.eval(c.f, c.x)
 	if !ds.HasErrors() {
-		if r.defaulted(v, given) {
+		if r.in.defaulted(v, given) {
 			return r.defaultOf(v, label, path)
 		}
-		if got, ok := m.Variable(r.t, v.Name); ok && r.optional(v, given, got, label, path) {
+		if got, ok := m.Variable(r.in.t, v.Name); ok && r.optional(v, given, got, label, path) {
 			return cursor{}
 		}
 	}
@@ -121,7 +121,7 @@ func (r *replay) defaultOf(v *config.Variable, label string, path []step) cursor
 }
 
 func (r *replay) notGiven(v *config.Variable, label string) cursor {
-	r.add(&Step{Kind: NotGiven, Text: label + " is required and has no value", At: r.place(v.At, nil)})
+	r.add(&Step{Kind: NotGiven, Text: label + " is required and has no value", At: r.lines.place(v.At, nil)})
 	return cursor{}
 }
 
@@ -148,7 +148,7 @@ func (r *replay) optional(v *config.Variable, given, got cty.Value, label string
 	}
 	r.add(&Step{
 		Kind: Default, Text: label + pathText(path) + " is the default of an optional attribute",
-		At: r.place(c.x.Range(), r.hidden(c)), Replaces: r.replaced(c.f, s, nil),
+		At: r.lines.place(c.x.Range(), r.hidden(c)), Replaces: r.replaced(c.f, s, nil),
 	})
 	return true
 }
@@ -191,8 +191,8 @@ func optionalDefault(x hcl.Expression, path []step) hcl.Expression {
 
 // given follows the value of a root variable to where the user left it.
 func (r *replay) given(v *config.Variable, in eval.Input, label string, path []step) cursor {
-	layer, known := r.e.Layers[v.Name]
-	way, named := r.namedBy(v, in, layer)
+	layer, known := r.in.e.Layers[v.Name]
+	way, named := r.in.namedBy(v, in, layer)
 	if named && layer.Kind != source.Environment {
 		r.take(way)
 	}
@@ -201,17 +201,17 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 		s.Text += ", given by " + in.From
 	}
 	r.add(s)
-	for _, g := range r.lost(v.Name) {
+	for _, g := range r.in.lost(v.Name) {
 		s.Replaces = append(s.Replaces, r.givenPlace(g))
 	}
-	if r.e.Unit != nil {
-		if way, ok := r.unitInput(v.Name, path); ok {
+	if r.in.e.Unit != nil {
+		if way, ok := r.in.unitInput(v.Name, path); ok {
 			s.Replaces = append(s.Replaces, r.ends([]Way{way})...)
 		}
 	}
 	if v.Settings["default"] != nil {
 		d := v.Settings["default"]
-		p := r.place(d.Range, r.hidden(cursor{x: d.Expr}))
+		p := r.lines.place(d.Range, r.hidden(cursor{x: d.Expr}))
 		p.Layer = "default"
 		s.Replaces = append(s.Replaces, *p)
 	}
@@ -224,20 +224,20 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 		}
 		return cursor{}
 	}
-	x, at := valueInFile(r.e.Set.File(in.At.Filename), v.Name)
+	x, at := valueInFile(r.in.e.Set.File(in.At.Filename), v.Name)
 	if x == nil {
-		s.At = r.place(*in.At, []source.Range{*in.At})
+		s.At = r.lines.place(*in.At, []source.Range{*in.At})
 		return cursor{}
 	}
 	c := cursor{&frame{}, x, path}
-	r.shows(cursor{f: c.f, x: x}, nil)
-	s.At = r.place(at, r.hidden(c))
+	r.lines.shows(cursor{f: c.f, x: x}, nil)
+	s.At = r.lines.place(at, r.hidden(c))
 	return c
 }
 
 // namedBy leads to the unit's block that names the variable file, or sets the
 // environment variable.
-func (r *replay) namedBy(v *config.Variable, in eval.Input, layer source.Layer) (Way, bool) {
+func (r *reader) namedBy(v *config.Variable, in eval.Input, layer source.Layer) (Way, bool) {
 	if r.e.Unit == nil {
 		return Way{}, false
 	}
@@ -248,7 +248,7 @@ func (r *replay) namedBy(v *config.Variable, in eval.Input, layer source.Layer) 
 	return r.e.Unit.Given(layer, name)
 }
 
-func (r *replay) lost(name string) []Given {
+func (r *reader) lost(name string) []Given {
 	if r.e.Lost == nil {
 		return nil
 	}
@@ -263,7 +263,7 @@ func (r *replay) givenPlace(g Given) Place {
 	if r.secret {
 		hide = []source.Range{*g.At}
 	}
-	p := r.place(*g.At, hide)
+	p := r.lines.place(*g.At, hide)
 	p.Layer = g.Layer.String()
 	return *p
 }

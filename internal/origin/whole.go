@@ -27,7 +27,7 @@ func (r *replay) wholeOf(w whole) {
 	r.out.Whole = true
 	parts := w.origin.Parts()
 	if len(parts) == 0 {
-		parts = []config.Place{{At: w.at, Layer: r.e.Set.LayerOf(w.at)}}
+		parts = []config.Place{{At: w.at, Layer: r.in.e.Set.LayerOf(w.at)}}
 	}
 	r.block(Block, w.text, parts, w.gone)
 	settings := w.origin.Settings()
@@ -74,9 +74,9 @@ func (r *replay) holds(w whole, name string, s *config.Setting, gone []config.Pl
 		r.guarded(w.f, s, args.path)
 	}
 	if args != nil || !static(name) {
-		r.shows(c, args)
+		r.lines.shows(c, args)
 	}
-	p := Part{Name: name, At: *r.layered(r.place(s.Range, r.hidden(c)), s.Layer), Replaces: r.replaced(w.f, s, args)}
+	p := Part{Name: name, At: *r.lines.layered(r.lines.place(s.Range, r.hidden(c)), s.Layer), Replaces: r.replaced(w.f, s, args)}
 	if len(p.Replaces) == 0 {
 		p.Replaces = r.places(gone)
 	}
@@ -87,19 +87,19 @@ func (r *replay) holds(w whole, name string, s *config.Setting, gone []config.Pl
 // holdsBlock adds a nested block to what a block holds.
 func (r *replay) holdsBlock(name string, parts, gone []config.Place) {
 	r.out.Parts = append(r.out.Parts, Part{
-		Name: name, At: *r.layered(r.header(parts[0].At), parts[0].Layer), With: r.headers(parts[1:]), Replaces: r.places(gone),
+		Name: name, At: *r.lines.layered(r.lines.header(parts[0].At), parts[0].Layer), With: r.lines.headers(parts[1:]), Replaces: r.places(gone),
 	})
 }
 
 // block adds the step of a block.
 func (r *replay) block(kind Kind, text string, parts, gone []config.Place) {
 	r.add(&Step{
-		Kind: kind, Text: text, At: r.layered(r.header(parts[0].At), parts[0].Layer),
-		With: r.headers(parts[1:]), Replaces: r.places(gone),
+		Kind: kind, Text: text, At: r.lines.layered(r.lines.header(parts[0].At), parts[0].Layer),
+		With: r.lines.headers(parts[1:]), Replaces: r.places(gone),
 	})
 }
 
-func (r *replay) headers(at []config.Place) (out []Place) {
+func (r *listing) headers(at []config.Place) (out []Place) {
 	for _, p := range at {
 		out = append(out, *r.layered(r.header(p.At), p.Layer))
 	}
@@ -114,12 +114,12 @@ func (r *replay) places(gone []config.Place) (out []Place) {
 		if r.secret {
 			hide = []source.Range{g.At}
 		}
-		out = append(out, *r.layered(r.place(g.At, hide), g.Layer))
+		out = append(out, *r.lines.layered(r.lines.place(g.At, hide), g.Layer))
 	}
 	return out
 }
 
-func (r *replay) layered(p *Place, l *source.Layer) *Place {
+func (r *listing) layered(p *Place, l *source.Layer) *Place {
 	p.Layer, p.Of = l.String(), l
 	return p
 }
