@@ -233,10 +233,15 @@ func (c *evaluator) rawOpaque(e *evaluation, x *syntax.Expr) cty.Value {
 // tolerates makes a warning of an output that is missing, where outputs need
 // not exist.
 func (c *evaluator) tolerates(r resolved, at *source.Range) bool {
-	if _, ok := r.n.(*outputsView); !ok || !c.l.env.Tolerant {
+	out, ok := r.n.(*outputsView)
+	switch {
+	case !ok || !c.l.env.Tolerant:
 		return false
+	case out.none:
+		c.needsOut = c.needsOut || !c.full
+	default:
+		c.missingOutput(at, r.missing)
 	}
-	c.missingOutput(at, r.missing)
 	return true
 }
 

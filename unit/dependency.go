@@ -196,6 +196,9 @@ func (n *depNode) outputs(c *evaluator) node {
 		if mocks := n.raw.child(c, "mock_outputs"); mocks != nil {
 			return mocks
 		}
+		if c.l.env.Rendering {
+			return n.noOutputs()
+		}
 		return nil
 	}
 	return &outputsNode{d: n}
@@ -210,17 +213,29 @@ func (n *outputsNode) keys(c *evaluator) ([]string, bool)  { return n.open(c).ke
 
 func (n *outputsNode) open(c *evaluator) node {
 	e, at := n.where()
-	v := valueNode{n.value(c), e, at}
+	out, none := n.fetch(c)
+	if none && c.l.env.Rendering && !c.stuck() {
+		return n.d.noOutputs()
+	}
+	v := valueNode{out, e, at}
 	if _, ok := v.keys(c); !ok || c.stuck() {
 		return v
 	}
-	return &outputsView{v, fmt.Sprintf("The dependency %q", n.d.label)}
+	return &outputsView{v, fmt.Sprintf("The dependency %q", n.d.label), false}
+}
+
+// noOutputs is the outputs of a dependency that has none, where outputs need not exist:
+// try() catches that one is missing, and what else is made of it is unknown.
+func (n *depNode) noOutputs() node {
+	e, at := n.where()
+	return &outputsView{valueNode{cty.EmptyObjectVal, e, at}, fmt.Sprintf("The dependency %q", n.label), true}
 }
 
 // outputsView is outputs that are there.
 type outputsView struct {
 	valueNode
-	who string
+	who  string
+	none bool // the dependency has none at all, which needs no warning for each
 }
 
 func (n *outputsView) open(*evaluator) node { return n }
@@ -230,23 +245,29 @@ func (n *outputsView) lacks(key string) string {
 }
 
 func (n *outputsNode) value(c *evaluator) cty.Value {
+	v, _ := n.fetch(c)
+	return v
+}
+
+// fetch gets the outputs. none says that there are none, and no mocks for them.
+func (n *outputsNode) fetch(c *evaluator) (v cty.Value, none bool) {
 	target, ok := n.d.target(c)
 	if !ok {
-		return cty.DynamicVal
+		return cty.DynamicVal, false
 	}
 	e, at := n.where()
 	c.facts = c.facts.withDep(&depUse{target: target, at: at, label: n.d.label, via: e})
 	c.mustExist(target, at)
 	if !c.full || c.failed {
 		c.needsOut = true
-		return cty.DynamicVal
+		return cty.DynamicVal, false
 	}
 	v, has, ds := c.l.outputsOf(c.t, target, *at)
 	c.add(ds)
 	if c.failed {
-		return cty.DynamicVal
+		return cty.DynamicVal, false
 	}
-	return n.d.withMocks(c, v, has)
+	return n.d.withMocks(c, v, has), !has && n.d.Arg(c, "mock_outputs") == cty.NilVal
 }
 
 func (f *facts) withDep(d *depUse) *facts {

@@ -54,6 +54,9 @@ type Env struct {
 	// Tolerant makes outputs that do not exist unknown instead of an error, as
 	// render wants it.
 	Tolerant bool
+	// Rendering says besides that a dependency without outputs has no output of any name,
+	// so that try() catches it, as render wants it. Else each is unknown.
+	Rendering bool
 }
 
 // A Machine is what those who evaluate unit files have of the machine: what its zero

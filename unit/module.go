@@ -357,7 +357,7 @@ func (n *moduleOutputs) open(c *evaluator) node {
 	if _, ok := v.keys(c); !ok || c.stuck() {
 		return v
 	}
-	return &outputsView{v, fmt.Sprintf("The module %q", n.m.name)}
+	return &outputsView{v, fmt.Sprintf("The module %q", n.m.name), false}
 }
 
 func (n *moduleOutputs) id() Target {

@@ -18,7 +18,7 @@ import (
 //
 // The effective configuration is shown in the shapes of `terragrunt render`:
 // as HCL, as JSON with every argument, and as JSON with where each key was
-// found. Outputs that do not exist are null, and secret values are not shown.
+// found. Outputs that do not exist are null, in inputs an empty text, and secret values are not shown.
 
 // hiddenText stands in the place of values that must not be shown.
 const hiddenText = "(sensitive value)"
@@ -57,11 +57,7 @@ func (u *Unit) shown(c *evaluator, name string, n node) cty.Value {
 	}
 	vals := make(map[string]cty.Value, len(names))
 	for _, k := range names {
-		v := u.shownMember(c, name, k, o.child(c, k))
-		if name == "inputs" && !v.IsKnown() {
-			continue // made of outputs that do not exist: left out, as Terragrunt does
-		}
-		vals[k] = v
+		vals[k] = u.shownMember(c, name, k, o.child(c, k))
 	}
 	return cty.ObjectVal(vals)
 }
@@ -76,6 +72,24 @@ func (u *Unit) shownMember(c *evaluator, name, k string, n node) cty.Value {
 		w[0].Code = "unit/local-outputs"
 		c.add(w)
 	}
+	if name == "inputs" {
+		v = blank(v)
+	}
+	return v
+}
+
+// blank puts an empty text in the place of what is made of outputs that do not exist, as
+// Terragrunt does in inputs.
+func blank(v cty.Value) cty.Value {
+	if v == cty.NilVal || v.IsWhollyKnown() {
+		return v
+	}
+	v, _ = cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) { // its function gives no error
+		if v.IsKnown() {
+			return v, nil
+		}
+		return cty.StringVal("").WithMarks(v.Marks()), nil
+	})
 	return v
 }
 
@@ -133,11 +147,7 @@ func (u *Unit) metaGroup(c *evaluator, name string, n node) cty.Value {
 	vals := make(map[string]cty.Value, len(names))
 	for _, k := range names {
 		in := o.child(c, k)
-		v := u.shownMember(c, name, k, in)
-		if name == "inputs" && !v.IsKnown() {
-			continue
-		}
-		vals[k] = withMeta(v, placeOf(in))
+		vals[k] = withMeta(u.shownMember(c, name, k, in), placeOf(in))
 	}
 	return cty.ObjectVal(vals)
 }

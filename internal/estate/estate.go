@@ -74,6 +74,8 @@ type Options struct {
 	Throwaway string
 	// Tolerant makes outputs that do not exist no error, as rendering wants it.
 	Tolerant bool
+	// Rendering says besides that a dependency without outputs has none of any name.
+	Rendering bool
 	// ValuesElsewhere says that variables may get values by flags, so that missing inputs
 	// are no error before a run.
 	ValuesElsewhere bool
@@ -143,6 +145,7 @@ func newEstate(o Options) *Estate {
 func (e *Estate) open(root string) (loader, static *unit.Loader) {
 	env := e.o.UnitEnv(root)
 	env.Outputs, env.Tolerant = e.reader.Get, e.o.Tolerant || e.o.Skip.Outputs
+	env.Rendering = e.o.Rendering && !e.o.Skip.Outputs
 	env.UnitEnviron = e.runner.Credentials.Environ()
 	e.loader = unit.NewLoader(env)
 	e.static = e.loader.Anew(func(*demand.Task, string, source.Range) (cty.Value, bool, diag.List) {

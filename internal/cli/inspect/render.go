@@ -74,7 +74,7 @@ func runRender(ctx context.Context, c *command.Call, ro *renderOptions) int {
 		return c.Fail(ds)
 	}
 	c.Report.Aside(ds)
-	o.Tolerant = true
+	o.Tolerant, o.Rendering = true, true
 	if f.Many() {
 		e, ds := units.Open(ctx, c, o)
 		defer e.Close(ctx)
@@ -84,9 +84,7 @@ func runRender(ctx context.Context, c *command.Call, ro *renderOptions) int {
 		units.Beside(c, e, ds)
 		code := 0
 		for _, u := range e.Found.Order(false) {
-			if u.Excluded == "" {
-				code = max(code, render(ctx, c, e, u, ro))
-			}
+			code = max(code, render(ctx, c, e, u, ro)) // exclude blocks are about runs
 		}
 		return code
 	}

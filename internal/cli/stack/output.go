@@ -85,16 +85,22 @@ func stackOutputs(ctx context.Context, c *command.Call, f *unitflags.Flags) (*ou
 		return nil, units.FailWith(c, e, ds)
 	}
 	root := &outputTree{}
-	root.add(c.Dir, parts, all)
+	root.add(c.Dir, parts, all, func(dir string) bool {
+		u := e.Found.ByID(dir)
+		return u != nil && u.Excluded != ""
+	})
 	return root, 0
 }
 
-// add adds the outputs of a stack's parts.
-func (t *outputTree) add(dir string, parts []estate.StackPart, all map[string]map[string]*state.Output) {
+// add adds the outputs of a stack's parts, without units that an exclude block takes out.
+func (t *outputTree) add(dir string, parts []estate.StackPart, all map[string]map[string]*state.Output, excluded func(dir string) bool) {
 	for _, p := range parts {
+		if !p.Stack && excluded(p.Dir) {
+			continue
+		}
 		sub := &outputTree{name: p.Name}
 		if p.Stack {
-			sub.add(dir, p.Parts, all)
+			sub.add(dir, p.Parts, all, excluded)
 		} else if rel, err := filepath.Rel(dir, p.Dir); err == nil {
 			outputs := all[filepath.ToSlash(rel)]
 			for _, name := range slices.Sorted(maps.Keys(outputs)) {
@@ -192,6 +198,8 @@ func (t *outputTree) json() (any, error) {
 // text writes the tree in the form of unit files, yet to be formatted.
 func (t *outputTree) text(b *strings.Builder) {
 	switch {
+	case t.value == nil && len(t.subs) == 0:
+		b.WriteString(t.name + " = {}\n")
 	case t.value == nil:
 		b.WriteString(t.name + " = {\n")
 		for _, s := range t.subs {

@@ -108,7 +108,10 @@ func (g *generator) level(ctx context.Context, paths []string) diag.List {
 			return result{ds: ds}
 		}
 		items, more := st.Items(t)
-		return result{items, append(ds, more...)}
+		if ds = append(ds, more...); len(items) == 0 && !ds.HasErrors() {
+			ds = append(ds, Invalid("Empty stack", "The stack file %s has no unit and no stack block.", paths[i])...)
+		}
+		return result{items, ds}
 	})
 	var ds diag.List
 	var items []unit.StackItem
