@@ -41,6 +41,7 @@ type Expr struct {
 	hcl.Expression
 
 	once     sync.Once
+	tree     hcl.Expression // what is evaluated: of native syntax, if there is a way to say it
 	refs     []Ref
 	provider []string // provider-defined functions, by full name
 	constant bool     // neither references nor functions
@@ -81,7 +82,11 @@ const manyRefs = 8
 
 // find looks through the expression.
 func (e *Expr) find() {
-	refs, calls := parts(e.Expression)
+	e.tree = e.Expression
+	if tree, ok := nativeTree(e.Expression); ok {
+		e.tree = tree
+	}
+	refs, calls := parts(e.tree)
 	var seen map[string]bool
 	if len(refs) > manyRefs {
 		seen = make(map[string]bool, len(refs))
@@ -141,17 +146,17 @@ func Eval(t *demand.Task, s Scope, x hcl.Expression, want cty.Type) (cty.Value, 
 
 func evalRaw(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 	if e.Constant() {
-		if v, ok := quick(e.Expression, nil); ok {
+		if v, ok := quick(e.tree, nil); ok {
 			return v, nil
 		}
-		v, diags := e.Value(nil)
+		v, diags := e.tree.Value(nil)
 		return v, diag.FromHCL(diags)
 	}
 	ctx, absent, ds := contextOf(t, s, e)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
 	}
-	if v, ok := quick(e.Expression, ctx); ok {
+	if v, ok := quick(e.tree, ctx); ok {
 		return v, ds
 	}
 	v, diags := e.Value(ctx)

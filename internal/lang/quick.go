@@ -37,7 +37,13 @@ func quick(x hcl.Expression, ctx *hcl.EvalContext) (v cty.Value, ok bool) {
 // keyName is the key of an item of an object whose key is a plain name.
 func keyName(item *hclsyntax.ObjectConsItem) string {
 	k, ok := item.KeyExpr.(*hclsyntax.ObjectConsKeyExpr)
-	if !ok || k.ForceNonLiteral {
+	if !ok {
+		return ""
+	}
+	if literal, ok := k.Wrapped.(*hclsyntax.LiteralValueExpr); ok && literal.Val.Type() == cty.String {
+		return literal.Val.AsString() // of JSON syntax
+	}
+	if k.ForceNonLiteral {
 		return ""
 	}
 	return hcl.ExprAsKeyword(k.Wrapped)
