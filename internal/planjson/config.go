@@ -24,6 +24,7 @@ func Configuration(t *module.Tree, schemas Schemas) ([]byte, error) {
 func Module(n *module.Node, schemas Schemas) ([]byte, error) {
 	c := &configWriter{writer: new(writer), schemas: schemas}
 	c.begin('{')
+	c.providers(&module.Tree{Root: n})
 	c.name("root_module")
 	c.module(n)
 	c.end('}')
@@ -198,10 +199,11 @@ func (c *configWriter) resource(n *module.Node, r *config.Resource) {
 	if s != nil {
 		c.blockMember("expressions", r.Body, s.Block)
 	}
-	c.name("schema_version")
 	if s != nil {
+		c.name("schema_version")
 		c.int(s.Version)
-	} else {
+	} else if c.schemas != nil {
+		c.name("schema_version")
 		c.int(0)
 	}
 	c.repeat(r.Repeat)

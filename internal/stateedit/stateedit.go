@@ -9,6 +9,7 @@ package stateedit
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -43,14 +44,17 @@ func Matching(s *state.State, targets []addr.Target) (found []state.Listed, miss
 }
 
 // Remove takes the instances that targets cover out of a state. The instances are in
-// the order of the targets.
+// the order of the targets. A target that covers nothing is an error if none of them
+// covers anything, else a warning.
 func Remove(s *state.State, targets []addr.Target) (*state.State, []addr.Instance, diag.List) {
 	var gone []addr.Instance
+	var ds diag.List
 	seen := map[addr.Instance]bool{}
 	for _, t := range targets {
 		found, missing := Matching(s, []addr.Target{t})
-		if len(missing) > 0 {
-			return s, nil, noMatch()
+		for _, t := range missing {
+			ds = append(ds, code(CodeNoMatch, "Invalid target address", "No object in the state has the address %s.", t)...)
+			ds[len(ds)-1].Severity = diag.Warning
 		}
 		for _, l := range found {
 			if a := l.Addr.Instance; !seen[a] {
@@ -66,7 +70,7 @@ func Remove(s *state.State, targets []addr.Target) (*state.State, []addr.Instanc
 	for _, a := range gone {
 		removeInstance(d, s, a)
 	}
-	return d.Freeze(), gone, nil
+	return d.Freeze(), gone, ds
 }
 
 // CodeNoMatch is the code of the message of Remove about an address without objects.
@@ -155,7 +159,48 @@ func Move(s *state.State, source, target addr.Target) (*state.State, diag.List) 
 	for _, c := range append(out, in...) { // all are out before the first is in: addresses may overlap
 		d.Apply(c)
 	}
-	return d.Freeze(), nil
+	return follow(d.Freeze(), out, in), nil
+}
+
+// follow gives what depends on resources that were moved their new addresses, so that
+// they are destroyed in order before a plan notes dependencies anew. Where instances of
+// a resource stayed, what depends on it depends on both.
+func follow(s *state.State, out, in []state.Change) *state.State {
+	moved := map[addr.ConfigResource][]addr.ConfigResource{}
+	for i := range out {
+		from, to := out[i].Object.Instance.Config(), in[i].Object.Instance.Config()
+		if from != to && !slices.Contains(moved[from], to) {
+			moved[from] = append(moved[from], to)
+		}
+	}
+	if len(moved) == 0 {
+		return s
+	}
+	stayed := map[addr.ConfigResource]bool{}
+	for _, r := range s.Sorted() {
+		stayed[r.Addr.Config()] = true
+	}
+	d := s.Edit()
+	for a, o := range s.Objects() {
+		var next []addr.ConfigResource
+		changed := false
+		for _, dep := range o.Dependencies {
+			to, ok := moved[dep]
+			changed = changed || ok
+			if !ok || stayed[dep] {
+				next = append(next, dep)
+			}
+			next = append(next, to...)
+		}
+		if changed {
+			slices.SortFunc(next, func(a, b addr.ConfigResource) int { return strings.Compare(a.String(), b.String()) })
+			copied := *o
+			copied.Dependencies = slices.Compact(next)
+			_, provider, _ := s.Object(a)
+			d.Apply(state.Change{Object: a, Provider: provider, New: &copied})
+		}
+	}
+	return d.Freeze()
 }
 
 // Transfer is what changes if what an address names moves to another address, in one state

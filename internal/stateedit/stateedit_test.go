@@ -1,6 +1,7 @@
 package stateedit
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -127,13 +128,56 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
+// What depends on a resource that is moved depends on it by its new address; on both,
+// where an instance stayed.
+func TestMoveFollows(t *testing.T) {
+	d := sample().Edit()
+	c := change("x_y.z", "h.io/o/n")
+	for _, a := range []string{"x_y.a", "x_y.c", "module.m.x_y.in"} {
+		dep, err := addr.ParseConfigResource(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.New.Dependencies = append(c.New.Dependencies, dep)
+	}
+	d.Apply(c)
+	s := d.Freeze()
+	for _, tt := range []struct{ from, to, want string }{
+		{"x_y.a", "x_y.b", "[module.m.x_y.in x_y.b x_y.c]"},
+		{"x_y.a", "x_y.a[0]", "[x_y.a x_y.c module.m.x_y.in]"},
+		{"x_y.c[0]", "x_y.e", "[module.m.x_y.in x_y.a x_y.c x_y.e]"},
+		{"x_y.c", "x_y.e", "[module.m.x_y.in x_y.a x_y.e]"},
+		{"module.m[0]", "module.n", "[module.n.x_y.in x_y.a x_y.c]"},
+		{"x_y.z", "x_y.y", "[x_y.a x_y.c module.m.x_y.in]"},
+	} {
+		next, ds := Move(s, target(t, tt.from), target(t, tt.to))
+		if ds.HasErrors() {
+			t.Fatal(ds)
+		}
+		a := target(t, "x_y.z").Instance()
+		if tt.from == "x_y.z" {
+			a = target(t, tt.to).Instance()
+		}
+		if o, _, _ := next.Object(addr.Object{Instance: a}); fmt.Sprint(o.Dependencies) != tt.want {
+			t.Errorf("%s to %s: %v, not %s", tt.from, tt.to, o.Dependencies, tt.want)
+		}
+		if o, _, _ := s.Object(addr.Object{Instance: target(t, "x_y.z").Instance()}); len(o.Dependencies) != 3 {
+			t.Fatal("the state that was moved in has changed")
+		}
+	}
+}
+
 func TestRemove(t *testing.T) {
 	next, gone, ds := Remove(sample(), []addr.Target{target(t, "x_y.c[0]"), target(t, "module.m"), target(t, "x_y.c")})
 	if ds.HasErrors() || len(gone) != 4 || names(next) != `data.x_z.d x_y.a x_y.f["x"]` {
 		t.Errorf("%v %v: %s", ds, gone, names(next))
 	}
-	if next, _, ds := Remove(sample(), []addr.Target{target(t, "x_y.a"), target(t, "x_y.zz")}); !ds.HasErrors() || !next.Equal(sample()) {
-		t.Error("an address without objects was accepted")
+	next, gone, ds = Remove(sample(), []addr.Target{target(t, "x_y.a"), target(t, "x_y.zz")})
+	if ds.HasErrors() || len(ds) != 1 || !strings.Contains(ds[0].Detail, "x_y.zz") || len(gone) != 1 || strings.Contains(names(next), "x_y.a ") {
+		t.Errorf("an address without objects beside one with: %v %v: %s", ds, gone, names(next))
+	}
+	if next, _, ds := Remove(sample(), []addr.Target{target(t, "x_y.zz")}); !ds.HasErrors() || !next.Equal(sample()) {
+		t.Error("only an address without objects was accepted")
 	}
 }
 

@@ -10,6 +10,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -274,6 +275,10 @@ func New(system *sys.System, t *Table, h *interrupt.Handler) *Call {
 func Group(names string) func() (Flags, Run) {
 	return func() (Flags, Run) {
 		return nil, func(_ context.Context, c *Call) int {
+			if len(c.Args) > 0 {
+				given := c.Command.Name + " " + c.Args[0]
+				return c.UsageError("No such command", fmt.Sprintf("There is no command %q.%s The commands are %s.", given, c.Table.Suggest(given), names))
+			}
 			return c.UsageError("No command given", names)
 		}
 	}

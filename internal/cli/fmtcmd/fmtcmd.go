@@ -118,6 +118,9 @@ func standardInput(c *command.Call, o *options) int {
 	switch {
 	case ds.HasErrors():
 		return usage(c, ds)
+	case !o.check && o.diff: // as the peers do: instead of the text
+		_, _ = io.WriteString(c.Stdout, textdiff.Unified("old/<stdin>", "new/<stdin>", text, out))
+		return 0
 	case !o.check:
 		_, _ = c.Stdout.Write(out)
 		return 0

@@ -72,7 +72,7 @@ stands for everything in it.`,
 							c.Report.Human.Say(fmt.Sprintf("Successfully removed %d resource instance(s).\n", len(gone)))
 							c.Report.Stream.Log(fmt.Sprintf("Successfully removed %d resource instance(s)", len(gone)))
 						}
-					}, nil
+					}, ds
 				})
 			}
 		},
@@ -118,7 +118,10 @@ after a provider has changed its namespace.`,
 					}
 					next, changed := stateedit.ReplaceProvider(s, ps[0], ps[1])
 					if len(changed) == 0 {
-						return nil, func() { c.Report.Say("No matching resources found.\n") }, nil
+						return nil, func() {
+							c.Report.Human.Say("No matching resources found.\n")
+							c.Report.Stream.Log("No matching resources found")
+						}, nil
 					}
 					return confirm(ctx, c, next, changed, ps, approved)
 				})
@@ -128,10 +131,16 @@ after a provider has changed its namespace.`,
 }
 
 func confirm(ctx context.Context, c *command.Call, next *state.State, changed []addr.AbsResource, ps [2]addr.Provider, approved bool) (*state.State, func(), diag.List) {
-	say := c.Report.Say
+	say := c.Report.Human.Say
+	names := make([]string, len(changed))
+	for i, a := range changed {
+		names[i] = a.String()
+	}
+	c.Report.Stream.Typed(fmt.Sprintf("%s will replace provider from %s to %s for %d resources", view.Product, ps[0], ps[1], len(changed)), "replace_provider",
+		map[string]any{"from": ps[0].String(), "to": ps[1].String(), "resources": names})
 	say(fmt.Sprintf("%s will perform the following actions:\n\n  ~ Updating provider:\n    - %s\n    + %s\n\nChanging %d resources:\n\n", view.Product, ps[0], ps[1], len(changed)))
-	for _, a := range changed {
-		say("  " + a.String() + "\n")
+	for _, name := range names {
+		say("  " + name + "\n")
 	}
 	if !approved {
 		answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "Do you want to make these changes?", Text: "Only 'yes' will be accepted to continue."})
@@ -142,7 +151,11 @@ func confirm(ctx context.Context, c *command.Call, next *state.State, changed []
 			return nil, func() { say("Cancelled replacing providers.\n") }, nil
 		}
 	}
-	return next, func() { say(fmt.Sprintf("Successfully replaced provider for %d resources.\n", len(changed))) }, nil
+	return next, func() {
+		said := fmt.Sprintf("Successfully replaced provider for %d resources", len(changed))
+		say(said + ".\n")
+		c.Report.Stream.Log(said)
+	}, nil
 }
 
 func taint() command.Command {
@@ -284,7 +297,7 @@ func pushed(name string, b []byte, sealer store.Sealer) (*state.State, diag.List
 
 // allowed says why a state must not be written over the present one.
 func allowed(now, next *state.State, force bool) diag.List {
-	if force || now == nil || now.Lineage == "" && now.Empty() {
+	if force || now == nil || now.Empty() { // nothing is lost
 		return nil
 	}
 	const summary = "Failed to write the imported state"

@@ -77,7 +77,7 @@ func (m *move) said(c *command.Call, where string) {
 	c.Report.Say(fmt.Sprintf("%s %q to %q%s\n", verb, m.from.String(), m.to.String(), where))
 	if !m.dry {
 		c.Report.Human.Say("Successfully moved 1 object(s).\n")
-		c.Report.Stream.Log("Successfully moved 1 object(s).")
+		c.Report.Stream.Log("Successfully moved 1 object(s)")
 	}
 }
 

@@ -49,7 +49,15 @@ resources or instances cover.`,
 					return c.Fail(diag.List{{Code: "state/unknown-resource", Severity: diag.Error, Summary: "Unknown resource", Detail: fmt.Sprintf("The current state contains no resource %s. If you've just added this resource to the configuration, you must run \"%s apply\" first to create the resource's entry in the state.", t, view.Program)}})
 				}
 				c.Report.Aside(ds)
-				for _, l := range found {
+				var listed []state.Listed
+				for _, t := range ts { // in the order of the addresses, as the peers do
+					some, _ := stateedit.Matching(s, []addr.Target{t})
+					listed = append(listed, some...)
+				}
+				if len(ts) == 0 {
+					listed = found
+				}
+				for _, l := range listed {
 					if l.Addr.Deposed != "" || id != "" && attribute(l.Object, "id") != id {
 						continue
 					}

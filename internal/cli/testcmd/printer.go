@@ -28,9 +28,6 @@ type printer struct {
 
 // begin tells which tests there are.
 func (p *printer) begin(files []*testfile.File) {
-	if len(files) == 0 {
-		return
-	}
 	all, runs := map[string][]string{}, 0
 	for _, f := range files {
 		all[f.Name] = f.Names()

@@ -63,7 +63,7 @@ func (w *workspaceRun) remove(ctx context.Context, o *workspaceOptions) diag.Lis
 	}
 	w.Report.Human.Good("Deleted workspace \"" + o.name + "\"!")
 	w.Report.Human.Say("\n")
-	w.Report.Stream.Log("Deleted workspace \"" + o.name + "\"!")
+	w.Report.Stream.Log("Deleted workspace \"" + o.name + "\"")
 	if objects(held) > 0 {
 		ds = append(ds, diag.Warnf(nil, fmt.Sprintf("%q was non-empty", o.name), "The resources managed by the deleted workspace may still exist, but are no longer manageable by %s since the state has been deleted.", view.Product)...)
 	}

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
 )
@@ -24,5 +25,10 @@ func runWorkspaceList(ctx context.Context, c *command.Call, o *workspaceOptions)
 		fmt.Fprintln(c.Stdout)
 	}
 	c.Report.Stream.Typed("list of workspaces", "workspace_list", map[string]any{"current_workspace": w.current, "workspaces": w.names})
+	if c.Env.Get("TF_WORKSPACE") != "" {
+		const said = "The active workspace is being overridden using the TF_WORKSPACE environment variable"
+		c.Report.Human.Say("\n" + strings.Replace(said, "environment variable", "environment\nvariable.", 1) + "\n")
+		c.Report.Stream.Log(said)
+	}
 	return 0
 }

@@ -49,7 +49,7 @@ func (w *workspaceRun) create(ctx context.Context, o *workspaceOptions) diag.Lis
 	}
 	w.Report.Human.Good("Created and switched to workspace \"" + o.name + "\"!")
 	w.Report.Human.Say("\n\nYou're now on a new, empty workspace. Workspaces isolate their state,\nso if you run \"" + view.Program + " plan\" " + view.Product + " will not see any existing state\nfor this configuration.\n")
-	w.Report.Stream.Log("Created and switched to workspace \"" + o.name + "\"!")
+	w.Report.Stream.Log("Created and switched to workspace \"" + o.name + "\". You're now on a new, empty workspace. Workspaces isolate their state, so if you run \"" + view.Program + " plan\" " + view.Product + " will not see any existing state for this configuration")
 	if o.state == "" {
 		return nil
 	}

@@ -36,6 +36,6 @@ func runWorkspaceSelect(ctx context.Context, c *command.Call, o *workspaceOption
 	}
 	c.Report.Human.Good("Switched to workspace \"" + o.name + "\".")
 	c.Report.Human.Say("\n")
-	c.Report.Stream.Log("Switched to workspace \"" + o.name + "\".")
+	c.Report.Stream.Log("Switched to workspace \"" + o.name + "\"")
 	return c.Report.Status(ds)
 }

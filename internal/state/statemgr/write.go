@@ -14,6 +14,10 @@ import (
 // migrating is a store.Store that has read a state which is not encrypted as it is to be.
 type migrating interface{ Migrating() bool }
 
+// A store that writes to another place than it reads from (-state-out) is written to
+// though nothing changed.
+type elsewhere interface{ Elsewhere() bool }
+
 // Migrating reports whether the state is to be written though nothing changed, since it is
 // not encrypted as it is to be.
 func (h *State) Migrating() bool {
@@ -44,6 +48,9 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 	next, changed := store.NextSerial(h.current, s)
 	if !changed && h.Migrating() {
 		next, changed = h.current.WithMeta(h.current.Lineage, h.current.Serial+1, state.LanguageVersion), true
+	}
+	if e, ok := h.o.Store.(elsewhere); !changed && ok && e.Elsewhere() && next != nil {
+		return h.o.Store.Write(ctx, next)
 	}
 	if !changed {
 		h.failed = nil

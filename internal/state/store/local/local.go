@@ -110,6 +110,9 @@ func (s *Store) Path() string { return s.out }
 // Place is the same, as the name of the place for messages and comparisons.
 func (s *Store) Place() string { return s.out }
 
+// Elsewhere reports whether the file that is written is not the one that is read.
+func (s *Store) Elsewhere() bool { return s.in != s.out }
+
 // JournalPath is where the journal of an apply belongs: beside the file that is
 // written, links resolved, so that every way to the state finds it.
 func (s *Store) JournalPath() string {
