@@ -6,6 +6,9 @@ package hooks
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -176,12 +179,25 @@ func (r *Runner) program(ctx context.Context, h *unit.Hook, kind, command string
 	if code, ok := sys.ExitCode(err); ok && code > 0 {
 		out.Code = code
 	}
-	out.Diags = diag.Errorf(h.At, "Hook failed", "The hook %q of the unit %s ended with an error: %s.", h.Name, r.Unit, err)
+	out.Diags = diag.Errorf(h.At, "Hook failed", "The hook %q of the unit %s ended with an error: %s.", h.Name, r.Unit, reason(err))
 	if text := written.tail(); text != "" {
 		out.Diags[0].Detail += "\n\nIts last lines were:\n  " + strings.ReplaceAll(text, "\n", "\n  ")
 	}
 	out.Diags[0].Code = "estate/hook"
 	return out
+}
+
+// reason is why a program did not run or failed, without its name, which may come from
+// somewhere secret.
+func reason(err error) string {
+	var at *fs.PathError
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return "the program that its \"execute\" begins with was not found"
+	case errors.As(err, &at):
+		return "the program that its \"execute\" begins with cannot be run: " + at.Err.Error()
+	}
+	return err.Error()
 }
 
 // variables tell a hook where it runs; the last three are an experiment in Terragrunt
