@@ -266,6 +266,23 @@ type Resource struct {
 	Merged []Place // the blocks that it was merged from, base first; nil if it was written once
 }
 
+// TypeAt is the place of the resource's type in a header that is written as fmt writes it,
+// and of the whole header otherwise.
+func (r *Resource) TypeAt() source.Range {
+	at := r.At
+	labels := len(r.Addr.Type) + len(r.Addr.Name) + len(`"" ""`)
+	skip := at.End.Byte - at.Start.Byte - labels
+	word := map[addr.Mode]string{addr.Managed: "resource ", addr.Data: "data ", addr.Ephemeral: "ephemeral "}[r.Addr.Mode]
+	if skip != len(word) || at.Start.Line != at.End.Line {
+		return at
+	}
+	at.Start.Byte += skip
+	at.Start.Column += skip
+	at.End.Byte = at.Start.Byte + len(r.Addr.Type) + 2
+	at.End.Column = at.Start.Column + len(r.Addr.Type) + 2
+	return at
+}
+
 // LocalProvider is the local name of the resource's provider.
 func (r *Resource) LocalProvider() string {
 	if r.Provider != nil {

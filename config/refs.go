@@ -169,8 +169,8 @@ func (s *Setting) layerN() int {
 	return s.Layer.N
 }
 
-// checkRule decodes one condition with its message.
-func checkRule(parts []part) (*Rule, *content, diag.List) {
+// checkRule decodes one condition with its message. kind is what it is called.
+func checkRule(parts []part, kind string) (*Rule, *content, diag.List) {
 	c, ds := kinds().rule.merge(parts)
 	r := &Rule{At: c.head}
 	if s, more := c.required("condition"); s != nil {
@@ -187,13 +187,13 @@ func checkRule(parts []part) (*Rule, *content, diag.List) {
 		return nil, c, ds
 	}
 	if len(r.Condition.Variables()) == 0 {
-		ds = append(ds, constantCondition(r.Condition.Range())...)
+		ds = append(ds, constantCondition(r.Condition.Range(), kind)...)
 	}
 	return r, c, ds
 }
 
-func constantCondition(at source.Range) diag.List {
-	return errorAt("config/constant-condition", at, "Invalid condition expression",
+func constantCondition(at source.Range, kind string) diag.List {
+	return errorAt("config/constant-condition", at, "Invalid "+kind+" expression",
 		"A condition must refer to at least one object of the configuration: otherwise its result never changes.")
 }
 
@@ -210,7 +210,7 @@ func (c *content) required(name string) (*Setting, diag.List) {
 // to, which they must not refer to; nil allows every reference.
 func (c *content) rules(typ string, self func(hcl.Traversal) bool, label string) (out []*Rule, ds diag.List) {
 	for _, parts := range c.blocks(typ) {
-		r, _, more := checkRule(parts)
+		r, _, more := checkRule(parts, typ)
 		ds = append(ds, more...)
 		if r == nil {
 			continue

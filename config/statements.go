@@ -201,7 +201,7 @@ func decodeCheck(o *object) (*Check, diag.List) {
 		ch.Data = &addr.Resource{Mode: addr.Data, Type: p.labels[0], Name: p.labels[1]}
 	}
 	for _, parts := range c.blocks("assert") {
-		r, _, more := checkRule(parts)
+		r, _, more := checkRule(parts, "assert")
 		e.add(more)
 		if r != nil {
 			ch.Asserts = append(ch.Asserts, r)

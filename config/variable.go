@@ -137,7 +137,7 @@ func unfitDefault(s, typ *Setting, err error) diag.List {
 // the variable itself.
 func (v *Variable) decodeValidations(c *content) (ds diag.List) {
 	for _, parts := range c.blocks("validation") {
-		r, _, more := checkRule(parts)
+		r, _, more := checkRule(parts, "validation")
 		ds = append(ds, more...)
 		if r == nil {
 			continue

@@ -226,15 +226,18 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	defer cancel()
 	defer onStop(o.Stop, cancel)()
 	in := e.evaluation(vars, now, true, o.Defer)
+	var valid validate.Validated
 	if !ds.HasErrors() {
 		in.Compiled = &eval.Compiled{}
-		ds = append(ds, planner.Halted(planning, e.early(planning, in, o.Mode))...)
+		var more diag.List
+		valid, more = e.early(planning, in, o.Mode)
+		ds = append(ds, planner.Halted(planning, more)...)
 	}
 	if ds.HasErrors() {
 		return &plan.Plan{Mode: o.Mode, PrevRun: prev, Prior: prev, Errored: true, Refused: true, Workspace: e.o.Workspace}, ds
 	}
 	p, more := planner.Make(planning, planner.Input{
-		Eval: in, Providers: e.providers(), State: prev, Mode: o.Mode,
+		Eval: in, Providers: e.providers(), Validated: valid.Has, State: prev, Mode: o.Mode,
 		SkipRefresh: o.SkipRefresh, Targets: o.Targets, Excludes: o.Excludes, Replace: o.Replace, Generate: o.GenerateTo != "", Timestamp: now,
 		Reads: planner.Reads{
 			Minimal: o.MinimalRefresh, MinimalData: o.MinimalData,
@@ -254,14 +257,15 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 
 // early finds what configuration and the values of variables show, before any provider
 // is asked to read or plan.
-func (e *Engine) early(ctx context.Context, in eval.Options, mode plan.Mode) diag.List {
+func (e *Engine) early(ctx context.Context, in eval.Options, mode plan.Mode) (validate.Validated, diag.List) {
 	var ds diag.List
 	if mode != plan.Destroy {
 		ds = eval.CheckRoot(ctx, e.tree.Root.Config, in.Variables, in.Functions).Errors()
 	}
-	return append(ds, validate.Early(ctx, validate.Input{
+	valid, more := validate.Early(ctx, validate.Input{
 		Tree: e.tree, Providers: e.pool, Functions: in.Functions, Provisioners: e.o.Provisioners, Cwd: e.o.LaunchDir, Compiled: in.Compiled,
-	}, mode == plan.Destroy)...)
+	}, mode == plan.Destroy)
+	return valid, append(ds, more...)
 }
 
 // evaluation is what configuration is evaluated with at a time.

@@ -35,6 +35,11 @@ func (a *applier) read(t *demand.Task, id int, c *plan.Change) diag.List {
 	if !x.config.IsWhollyKnown() {
 		return append(ds, diag.Errorf(&x.d.Resource.Config().At, "Configuration not known", "The configuration of %s holds values that are still not known. This is a bug in Terrace.", c.Addr)...)
 	}
+	if more := x.sub.Validate(x.config); len(more) > 0 {
+		if ds = append(ds, x.blame(more)...); more.HasErrors() {
+			return ds
+		}
+	}
 	v, more := x.sub.Read(x.config, x.marks)
 	if ds = append(ds, x.blame(more)...); more.HasErrors() {
 		return ds

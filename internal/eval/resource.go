@@ -116,12 +116,13 @@ func (r *Resource) Schema(t *demand.Task) (*schema.Resource, diag.List) {
 		if err := ps.Invalid(r.code.cfg.Addr.Mode, r.code.cfg.Addr.Type); err != nil {
 			return nil, diag.Errorf(&r.code.cfg.At, "Invalid provider schema", "The schema that the provider %s gives for %q cannot be used: %s. This is a bug in the provider, which should be reported in the provider's own issue tracker.", p.Display(), r.code.cfg.Addr.Type, err)
 		}
-		kind := map[addr.Mode]string{addr.Managed: "resource type", addr.Data: "data source", addr.Ephemeral: "ephemeral resource type"}[r.code.cfg.Addr.Mode]
+		kind := map[addr.Mode]string{addr.Managed: "resource type", addr.Data: "data source", addr.Ephemeral: "ephemeral resource"}[r.code.cfg.Addr.Mode]
 		types := map[string]bool{}
 		for _, name := range ps.Types[r.code.cfg.Addr.Mode] {
 			types[name] = true
 		}
-		ds := diag.Errorf(&r.code.cfg.At, "Invalid "+kind, "The provider %s does not support %s %q.%s", p.Display(), kind, r.code.cfg.Addr.Type, lang.Suggest(r.code.cfg.Addr.Type, types))
+		at := r.code.cfg.TypeAt()
+		ds := diag.Errorf(&at, "Invalid "+kind, "The provider %s does not support %s %q.%s", p.Display(), kind, r.code.cfg.Addr.Type, lang.Suggest(r.code.cfg.Addr.Type, types))
 		ds[0].Code = "plan/resource-type"
 		return nil, ds
 	}

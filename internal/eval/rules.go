@@ -249,7 +249,9 @@ func (c *Check) Run(t *demand.Task) ([]Outcome, diag.List) {
 	})
 	out, _ := cell.Get(t, nil)
 	for _, m := range ds {
-		m.Severity, m.Alone = diag.Warning, true
+		if m.Alone = true; !c.Mod.ev.o.Validating || m.Code == "eval/condition" { // there, what cannot be evaluated is a mistake
+			m.Severity = diag.Warning
+		}
 	}
 	return out, ds
 }

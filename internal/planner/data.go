@@ -110,6 +110,11 @@ func (p *planner) readData(t *demand.Task, d *eval.Desired, pc *eval.ProviderCon
 		return nil, unknown, append(ds, demand.Fail()...)
 	}
 	sub := p.exchange.Subject(p.ev, d.Addr(), addr.ProviderConfig{Provider: d.Resource.Provider()}, s, prov)
+	if more := p.validate(sub, d, config); len(more) > 0 {
+		if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
+			return nil, unknown, ds
+		}
+	}
 	v, more := sub.Read(config, sensitive)
 	if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
 		return nil, unknown, ds
@@ -211,4 +216,12 @@ func (p *planner) pending(n *demand.Node, seen map[*demand.Node]bool) bool {
 		}
 	}
 	return false
+}
+
+// validate asks the provider about a configuration, unless it was asked already.
+func (p *planner) validate(sub *resourceclient.Subject, d *eval.Desired, config cty.Value) diag.List {
+	if p.in.Validated != nil && p.in.Validated(d.Resource.Config(), config) {
+		return nil
+	}
+	return sub.Validate(config)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/checks"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -29,8 +30,11 @@ import (
 
 // Input is what a plan is made from.
 type Input struct {
-	Eval        eval.Options // the phase is the planner's
-	Providers   resourceclient.Options
+	Eval      eval.Options // the phase is the planner's
+	Providers resourceclient.Options
+	// Validated reports whether the provider has nothing to say of a block's configuration,
+	// as it was asked before; nil: it was not.
+	Validated   func(*config.Resource, cty.Value) bool
 	State       *state.State // as found in the store; nil: none
 	Mode        plan.Mode
 	SkipRefresh bool

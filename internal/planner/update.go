@@ -21,7 +21,7 @@ func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (c
 	if ds.HasErrors() {
 		return unknown, ds
 	}
-	if ds = append(ds, m.sub.Validate(written)...); ds.HasErrors() {
+	if ds = append(ds, m.p.validate(m.sub, m.d, written)...); ds.HasErrors() {
 		return unknown, ds
 	}
 	ds = append(ds, m.touchTriggers()...)

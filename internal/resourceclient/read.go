@@ -8,20 +8,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Read reads a data source with a configuration without marks, in which the given
-// paths are sensitive.
+// Read reads a data source with a configuration without marks that was validated, in
+// which the given paths are sensitive.
 func (sub *Subject) Read(config cty.Value, sensitive []cty.Path) (cty.Value, diag.List) {
 	a := sub.Addr
 	e := event.Event{Kind: event.ReadStart, Object: addr.Object{Instance: a}, Op: event.Read}
 	sub.x.o.Observe.Send(e)
 	done := sub.x.call()
-	ds := sub.prov.ValidateResource(sub.ctx(), addr.Data, a.Resource.Type, config)
-	var v cty.Value
-	if !ds.HasErrors() {
-		var more diag.List
-		v, more = sub.prov.ReadData(sub.ctx(), a.Resource.Type, config, sub.meta)
-		ds = append(ds, more...)
-	}
+	v, ds := sub.prov.ReadData(sub.ctx(), a.Resource.Type, config, sub.meta)
 	done()
 	if ds.HasErrors() {
 		return sub.Null(), ds

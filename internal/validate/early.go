@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/eval"
@@ -17,19 +18,29 @@ import (
 // # Before a plan
 //
 // What configuration alone shows is told before any provider is asked to read or plan.
-// That is less than validating, so that a plan costs hardly more for it: providers are
-// asked for nothing but their schemas, of resource blocks only the references and types
-// are looked at, what stands in a folder is looked at once however many calls name it,
-// and what was read of the files is kept for the plan (eval.Compiled).
+// What stands in a folder is looked at once however many calls name it, what was read of
+// the files is kept for the plan (eval.Compiled), and so is what providers found right,
+// so that the plan need not ask them again (Validated).
+
+// Validated is which configurations of blocks their providers found right and had
+// nothing to say of.
+type Validated map[*config.Resource]cty.Value
+
+// Has reports whether a configuration is one of them. Unknown values are equal to
+// nothing: a provider may say more of them later.
+func (v Validated) Has(r *config.Resource, written cty.Value) bool {
+	known, ok := v[r]
+	return ok && known.RawEquals(written)
+}
 
 // Early finds the errors in configuration that a plan would run into, and others that
 // it would not. A plan to destroy needs little of configuration: what is wrong with the
 // rest gives warnings.
-func Early(ctx context.Context, in Input, destroy bool) diag.List {
+func Early(ctx context.Context, in Input, destroy bool) (Validated, diag.List) {
 	v := newValidator(ctx, in, true)
-	v.destroy = destroy
+	v.destroy, v.validated = destroy, Validated{}
 	if ds := in.Tree.CheckProviders(); ds.HasErrors() {
-		return ds.Errors()
+		return nil, ds.Errors()
 	}
 	v.run(v.earlyModule)
 	ds := v.graph.Diags().Errors()
@@ -42,7 +53,7 @@ func Early(ctx context.Context, in Input, destroy bool) diag.List {
 			ds = append(ds, m)
 		}
 	}
-	return ds
+	return v.validated, ds
 }
 
 // earlyModule demands what there is in a module instance.
@@ -68,7 +79,7 @@ func (v *validator) earlyModule(w *parallel.Work[job], m *eval.Module) {
 	all = append(all, func(t *demand.Task) {
 		if first {
 			for _, pc := range m.ProviderInstances(t) {
-				pc.Value(t)
+				v.graph.Report(v.provider(t, pc))
 			}
 		}
 		if !v.destroy {
@@ -112,7 +123,7 @@ func (v *validator) unneeded(w *parallel.Work[job], m *eval.Module) {
 			}
 			for _, d := range in.All {
 				if s, ds := r.Schema(t); !ds.HasErrors() {
-					v.graph.Report(v.block(t, d, s, v.anything(d, s)).About(d.Addr().String()))
+					v.graph.Report(v.block(t, d, s, v.anything(d, s)))
 				}
 			}
 		})
@@ -140,7 +151,7 @@ func (v *validator) earlyValue(t *demand.Task, d *eval.Desired) (cty.Value, diag
 	if v.destroy && d.Addr().Resource.Mode == addr.Managed {
 		return out, ds
 	}
-	return out, append(ds, v.block(t, d, s, out)...).About(d.Addr().String())
+	return out, append(ds, v.block(t, d, s, out)...)
 }
 
 // anything is what an instance may be by its schema alone.
@@ -168,13 +179,47 @@ func (v *validator) block(t *demand.Task, d *eval.Desired, s *schema.Resource, s
 	if more.HasErrors() {
 		return ds
 	}
-	ds = append(ds, resourceclient.Blame(d, s, b.Static(t, d.Scope(cty.NilVal)))...)
-	if !v.first(d.Resource.Config()) {
+	first := v.first(d.Resource.Config())
+	asked := first && !acceptsAll(d)
+	if !asked || b.Dynamic() { // what dynamic blocks hold is evaluated only if there are any
+		more = resourceclient.Blame(d, s, b.Static(t, d.Scope(cty.NilVal)))
+		ds = append(ds, more...)
+	}
+	if !first {
 		return ds
+	}
+	if asked && !more.HasErrors() {
+		ds = append(ds, v.configuration(t, d, s)...)
 	}
 	_, more = d.Preconditions(t)
 	ds = append(ds, notFailures(more)...)
 	ds = append(ds, v.ignored(d, s)...)
 	ds = append(ds, v.provisioners(t, d, self)...)
 	return append(ds, made(t, d, self)...)
+}
+
+// acceptsAll reports whether the provider of an instance refuses nothing that fits its schema.
+func acceptsAll(d *eval.Desired) bool {
+	return d.Resource.Provider().IsBuiltIn() && d.Addr().Resource.Mode == addr.Managed
+}
+
+// configuration is what the provider says of the block as far as its text alone tells
+// it, and notes if that is nothing.
+func (v *validator) configuration(t *demand.Task, d *eval.Desired, s *schema.Resource) diag.List {
+	written, _, ds := resourceclient.ConfigValue(t, d, s)
+	if ds = resourceclient.Blame(d, s, ds); ds.HasErrors() {
+		return ds
+	}
+	a := d.Addr()
+	prov, more := v.in.Providers.Any(v.ctx, d.Resource.Provider())
+	if ds = append(ds, more...); more.HasErrors() {
+		return ds
+	}
+	more = prov.ValidateResource(v.ctx, a.Resource.Mode, a.Resource.Type, written)
+	if len(more) == 0 && written.IsWhollyKnown() {
+		v.mu.Lock()
+		v.validated[d.Resource.Config()] = written
+		v.mu.Unlock()
+	}
+	return append(ds, resourceclient.Blame(d, s, more).About(a.String())...)
 }

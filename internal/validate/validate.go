@@ -57,8 +57,9 @@ type validator struct {
 	early   bool // see Early
 	destroy bool // early, and before a plan to destroy
 
-	mu   sync.Mutex
-	done map[any]bool // blocks and folders that were looked at
+	mu        sync.Mutex
+	done      map[any]bool // blocks and folders that were looked at
+	validated Validated    // early
 }
 
 // Run validates a tree.
@@ -226,8 +227,8 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 		return unknown, ds
 	}
 	more = prov.ValidateResource(v.ctx, a.Resource.Mode, a.Resource.Type, plain)
-	ds = append(ds, resourceclient.Blame(d, s, more)...)
-	ds = append(ds, v.deprecated(d, s, plain)...)
+	ds = append(ds, resourceclient.Blame(d, s, more).About(a.String())...)
+	ds = append(ds, v.deprecated(d, s, plain).About(a.String())...)
 	ds = append(ds, v.ignored(d, s)...)
 	out := s.Block.SetUnknowns(plain)
 	ds = append(ds, v.provisioners(t, d, out)...)
@@ -239,8 +240,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 	if a.Resource.Mode == addr.Ephemeral {
 		out = out.Mark(value.Ephemeral)
 	}
-	ds = append(ds, made(t, d, out)...)
-	return out, ds.About(a.String())
+	return out, append(ds, made(t, d, out)...)
 }
 
 // made is what is wrong with what is said of an instance as it will be.

@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 		{"an argument that is deprecated", "resource \"x_thing\" \"a\" { old = \"z\" }", []string{"1 warning: Argument is deprecated"}},
 		{"a variable that is deprecated and not given", "variable \"v\" {\n  default    = 1\n  deprecated = \"no more\"\n}\noutput \"o\" { value = var.v }", nil},
 		{"a check that fails is for planning to tell", "locals { a = 1 }\ncheck \"c\" {\n  assert {\n    condition     = local.a == 2\n    error_message = \"m\"\n  }\n}", nil},
-		{"a condition that cannot be evaluated", "locals { a = 1 }\ncheck \"c\" {\n  assert {\n    condition     = local.a.b\n    error_message = \"m\"\n  }\n}", []string{"4 warning: Unsupported attribute"}},
+		{"a condition that cannot be evaluated", "locals { a = 1 }\ncheck \"c\" {\n  assert {\n    condition     = local.a.b\n    error_message = \"m\"\n  }\n}", []string{"4 error: Unsupported attribute"}},
 		{"ephemeral where it is stored", "variable \"v\" { ephemeral = true }\nresource \"x_thing\" \"a\" { name = var.v }", []string{"2 error: Ephemeral value used in non-ephemeral context"}},
 		{"ignored attributes", "resource \"x_thing\" \"a\" {\n  lifecycle {\n    ignore_changes = [id, zz]\n  }\n}", []string{"3 error: Unsupported attribute", "3 warning: Redundant ignore_changes element"}},
 		{"provisioners", "resource \"x_thing\" \"a\" {\n  provisioner \"local-exec\" {}\n  provisioner \"local\" {}\n}", []string{"2 error: Missing required argument", "3 error: Failed to instantiate provisioner"}},

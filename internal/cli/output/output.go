@@ -65,6 +65,9 @@ type outputOptions struct {
 }
 
 func runOutput(ctx context.Context, c *command.Call, o *outputOptions) int {
+	if _, ds := project.Root(c); ds.HasErrors() { // an output that is misspelt there would be missing without a word
+		return c.Fail(ds.Errors())
+	}
 	st, ds := project.CurrentState(ctx, c, o.vars, o.state)
 	if ds.HasErrors() {
 		return c.Fail(ds)
@@ -114,7 +117,7 @@ func printOutputs(c *command.Call, outputs map[string]*state.Output) int {
 
 func oneOutput(c *command.Call, o *outputOptions, outputs map[string]*state.Output) int {
 	out, ok := outputs[o.name]
-	if !ok && len(outputs) == 0 && !o.json && !o.raw {
+	if !ok && len(outputs) == 0 && !o.json {
 		return c.Report.Status(noOutputs())
 	}
 	if !ok {
