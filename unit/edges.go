@@ -291,8 +291,14 @@ func (c *evaluator) mustExist(target Target, at *source.Range) {
 			return
 		}
 	}
-	c.errorf(at, "unit/dependency-not-found", "Dependency not found", "There is no folder or file %s that could be depended on.", path)
+	ds := diag.Errorf(at, "Dependency not found", "There is no folder or file %s that could be depended on.", path)
+	ds[0].Code, ds[0].Extra = "unit/dependency-not-found", Nowhere(path)
+	c.fail(ds)
 }
+
+// Nowhere is the Extra of a message about a dependency that leads to a path where nothing
+// is.
+type Nowhere string
 
 // moduleExists tells whether an environment file holds a module.
 func (l *Loader) moduleExists(path, name string) bool {

@@ -54,6 +54,7 @@ func CheckPackage(p *Package) []Finding {
 		c.effects()
 		c.goroutines()
 		c.unfinished()
+		c.texts()
 	}
 	slices.SortFunc(c.found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Text, b.Text))

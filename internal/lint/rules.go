@@ -130,6 +130,16 @@ var makers = map[string]bool{
 	"github.com/zclconf/go-cty/cty.": true,
 }
 
+// readers are the functions that read the text of messages, by package, with the reason:
+// messages of others have no codes.
+var readers = map[string]string{
+	"diag FromHCL":                   "HCL's own messages",
+	"unit explainMissing":            "HCL's own messages",
+	"unit withoutReasons":            "HCL's own messages",
+	"internal/resourceclient Schema": "a provider's own words are told of whom they are",
+	"internal/backend/tfe wants":     "answers of the service",
+}
+
 // comment holds that every package says what it is for.
 func (c *checker) comment() {
 	for _, f := range c.p.Files {

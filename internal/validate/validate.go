@@ -282,7 +282,7 @@ func onlyOf(ds diag.List, code string) diag.List {
 func onlyKnown(ds diag.List) diag.List {
 	var out diag.List
 	for _, m := range ds {
-		if m.Summary != "Invalid prevent_destroy argument" {
+		if m.CodeName() != "eval/prevent-destroy" {
 			out = append(out, m)
 		}
 	}

@@ -198,9 +198,9 @@ func (r *Reporter) UsageError(command, summary, detail string) int {
 	return 1
 }
 
-// deprecations are the warnings that -deprecation is about: of what the author
+// deprecations are the codes of the warnings that -deprecation is about: of what the author
 // of a module calls deprecated.
-var deprecations = []string{"Variable marked as deprecated by the module author", "Value derived from a deprecated source", "Deprecated variable used from the root module"}
+var deprecations = []string{"eval/deprecated-source", "eval/deprecated-variable"}
 
 // Filter leaves out warnings as the options say: those of deprecations, all of
 // them or those in modules that were brought from elsewhere, and those that the
@@ -234,7 +234,7 @@ func (r *Reporter) passed(ds diag.List) diag.List {
 			return false
 		case slices.Contains(r.Options.Silenced, m.CodeName()):
 			return true
-		case r.Options.Deprecation == "module:all" || !slices.Contains(deprecations, m.Summary):
+		case r.Options.Deprecation == "module:all" || !slices.Contains(deprecations, m.CodeName()):
 			return false
 		}
 		return r.Options.Deprecation == "module:none" || m.At != nil && strings.HasPrefix(filepath.ToSlash(m.At.Filename), fetched)

@@ -92,7 +92,7 @@ func (c *Checker) Run(ctx context.Context) (out Result) {
 		if u.Broken != nil {
 			return nil
 		}
-		ds := c.Found.WithoutIncomplete(u, in.check(ctx, u))
+		ds := c.Found.WithoutIncomplete(in.check(ctx, u))
 		if u.Excluded != "" {
 			return ds.AsWarnings() // it does not run, but may with another command
 		}

@@ -273,14 +273,13 @@ func (f *finder) noteStacks(in finding) {
 
 // WithoutIncomplete leaves out messages about dependencies that a stack file would have made
 // if it were right, which was reported.
-func (f *Found) WithoutIncomplete(u *Unit, ds diag.List) diag.List {
+func (f *Found) WithoutIncomplete(ds diag.List) diag.List {
 	if len(f.incomplete) == 0 {
 		return ds
 	}
 	return slices.DeleteFunc(ds, func(m *diag.Message) bool {
-		return m.Code == "unit/dependency-not-found" && slices.ContainsFunc(u.edges, func(edge unit.Edge) bool {
-			return strings.Contains(m.Detail, " "+edge.ID+" ") && f.belowIncomplete(edge.ID)
-		})
+		path, ok := m.Extra.(unit.Nowhere)
+		return ok && f.belowIncomplete(string(path))
 	})
 }
 

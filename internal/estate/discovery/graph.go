@@ -52,7 +52,7 @@ func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
 		if u.edges = edges; u.Broken != nil {
 			return nil // it was told what is wrong, and more may come of that
 		}
-		ds = f.WithoutIncomplete(u, ds)
+		ds = f.WithoutIncomplete(ds)
 		u.Invalid = append(u.Invalid, ds.Errors()...)
 		ds = append(ds, u.Warnings(t)...)
 		if len(units) > manyUnits {
