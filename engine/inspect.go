@@ -20,8 +20,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// InspectOptions say what the objects of a configuration are worth: what a plan makes
-// of them, or what a state has.
+// InspectOptions say which values the objects of a configuration have: those that a plan gives
+// them, or what a state has.
 type InspectOptions struct {
 	Variables map[string]InputValue
 	State     *state.State // what objects are; nil with a Plan
@@ -49,7 +49,7 @@ func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, di
 		return nil, ds
 	}
 	x := resourceclient.New(ctx, e.providers())
-	w := &worth{x: x, state: o.State, planned: map[addr.Instance]*plan.Change{}}
+	w := &objectValues{x: x, state: o.State, planned: map[addr.Instance]*plan.Change{}}
 	now := time.Time{}
 	if o.Plan != nil {
 		now = o.Plan.Timestamp
@@ -159,15 +159,15 @@ func (i *Inspection) Functions(t *demand.Task, provider []string) (map[string]fu
 	return i.root.Functions(t, provider)
 }
 
-// worth tells what objects are: as a plan has them, or a state.
-type worth struct {
+// objectValues are the values of objects: as a plan has them, or a state.
+type objectValues struct {
 	x       *resourceclient.Exchange
 	state   *state.State
 	planned map[addr.Instance]*plan.Change
 }
 
 // here reports whether anything is known of an instance.
-func (w *worth) here(a addr.Instance) bool {
+func (w *objectValues) here(a addr.Instance) bool {
 	if c := w.planned[a]; c != nil {
 		return true
 	}
@@ -176,7 +176,7 @@ func (w *worth) here(a addr.Instance) bool {
 }
 
 // Value implements eval.Phase.
-func (w *worth) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
+func (w *objectValues) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	a := d.Addr()
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
@@ -193,11 +193,11 @@ func (w *worth) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 }
 
 // Schema implements eval.Phase.
-func (w *worth) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
+func (w *objectValues) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
 	return w.x.Schema(a)
 }
 
 // Function implements eval.Phase.
-func (w *worth) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
+func (w *objectValues) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
 	return w.x.Function(t, a, pc, name)
 }

@@ -27,7 +27,7 @@ import (
 // So no analysis of the text decides what is shared: what was computed without
 // meeting the leaf is the same for all.
 
-// A calc is one running computation and what it has met so far. It belongs to
+// An evaluator is one running computation and what it has found so far. It belongs to
 // one goroutine.
 type evaluator struct {
 	t    *demand.Task

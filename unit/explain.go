@@ -50,12 +50,12 @@ type explained struct {
 	texts map[string]*hcl.File // syntax trees of the files on the way
 }
 
-// calc starts a computation of its own: what fails in one hides nothing of others.
-func (x *explained) calc() *evaluator { return x.u.l.on(x.t, x.u.e, x.full) }
+// evaluator starts a computation of its own: what fails in one hides nothing of others.
+func (x *explained) evaluator() *evaluator { return x.u.l.on(x.t, x.u.e, x.full) }
 
 // Part implements origin.Unit.
 func (x *explained) Part(ref hcl.Traversal) (origin.Way, bool, diag.List) {
-	c := x.calc()
+	c := x.evaluator()
 	name := ref.RootName()
 	var n node
 	w := &walker{x: x, c: c}
@@ -129,7 +129,7 @@ func (x *explained) nothing(c *evaluator, ref hcl.Traversal, why string) diag.Li
 // has reports whether a path leads anywhere in a node's value; why says what is
 // missing, "" where that cannot be told.
 func (x *explained) has(n node, ref hcl.Traversal) (ok bool, why string) {
-	c := x.calc()
+	c := x.evaluator()
 	r := c.descend(n, ref, 1)
 	switch {
 	case c.stuck():
@@ -171,7 +171,7 @@ type scope struct {
 
 // Eval implements origin.Scope.
 func (s scope) Eval(x hcl.Expression, names map[string]cty.Value) (cty.Value, diag.List) {
-	c := s.x.calc()
+	c := s.x.evaluator()
 	v := c.raw(s.e, s.e.f.CompileAlone(x, names))
 	if c.failed {
 		return cty.DynamicVal, c.ds
@@ -181,7 +181,7 @@ func (s scope) Eval(x hcl.Expression, names map[string]cty.Value) (cty.Value, di
 
 // Follow implements origin.Scope.
 func (s scope) Follow(ref hcl.Traversal) (origin.Way, bool) {
-	c := s.x.calc()
+	c := s.x.evaluator()
 	root := ref.RootName()
 	if root == "each" && s.e.of.each != cty.NilVal {
 		return s.each(c, ref)
@@ -279,7 +279,7 @@ func (s scope) Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (origi
 	if call.Name != "read_terragrunt_config" || len(call.Args) == 0 || len(path) == 0 {
 		return origin.Way{}, false
 	}
-	c := s.x.calc()
+	c := s.x.evaluator()
 	n := c.readConfig(s.e, s.e.f.CompileAlone(call, nil))
 	if n == nil || c.stuck() {
 		return origin.Way{}, false
@@ -439,7 +439,7 @@ func (w *walker) member(n node, path hcl.Traversal) (origin.Way, bool) {
 		} else {
 			stop.Kind = origin.Block
 			stop.Whole = true
-			if one := w.x.calc(); len(path) == 0 {
+			if one := w.x.evaluator(); len(path) == 0 {
 				if v := n.value(one); !one.failed {
 					stop.Value = v
 				}
@@ -577,7 +577,7 @@ func (w *walker) element(both, lower, upper node, path hcl.Traversal, i int) (or
 
 // gives reports whether a layer has anything at a path.
 func (w *walker) gives(n node, path hcl.Traversal) bool {
-	c := w.x.calc()
+	c := w.x.evaluator()
 	for _, s := range path {
 		key, ok := syntax.StepName(s)
 		if !ok {
@@ -593,7 +593,7 @@ func (w *walker) gives(n node, path hcl.Traversal) bool {
 
 // value is what a path leads to in a node.
 func (w *walker) value(n node, path hcl.Traversal) cty.Value {
-	c := w.x.calc()
+	c := w.x.evaluator()
 	for i, s := range path {
 		key, ok := syntax.StepName(s)
 		if !ok {
@@ -623,7 +623,7 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (origin.Way, bool) {
 		return origin.Way{}, false
 	}
 	stop.Path = append(hcl.Traversal{hcl.TraverseAttr{Name: "outputs"}}, path...)
-	c := w.x.calc()
+	c := w.x.evaluator()
 	target, ok := d.target(c)
 	if !ok {
 		stop.Text += " is an output of another unit"
@@ -682,7 +682,7 @@ func (w *walker) moduleOutput(n *moduleOutputs, path hcl.Traversal) (origin.Way,
 	}
 	stop.Text = fmt.Sprintf("module.%s.outputs%s is an output of the unit %s", n.m.name, pathText(path), w.x.relative(string(n.id())))
 	stop.Path = append(hcl.Traversal{hcl.TraverseAttr{Name: "outputs"}}, path...)
-	c := w.x.calc()
+	c := w.x.evaluator()
 	if v := n.value(c); !c.failed {
 		if part, diags := path.TraverseRel(v); !diags.HasErrors() {
 			stop.Value = part

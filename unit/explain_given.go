@@ -17,7 +17,7 @@ import (
 // Given implements origin.Unit: it finds the extra_arguments block that names a
 // variable file or sets an environment variable. Of several the last counts.
 func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
-	c := x.calc()
+	c := x.evaluator()
 	tf := x.u.field(c, "terraform")
 	if tf == nil {
 		return origin.Way{}, false
@@ -28,7 +28,7 @@ func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
 	}
 	labels, _ := blocks.open(c).keys(c)
 	for _, label := range slices.Backward(labels) {
-		d := &decoder{c: x.calc(), n: blocks.open(c).child(c, label), spec: syntax.Language().Unit.Block("terraform").Block("extra_arguments"), name: label}
+		d := &decoder{c: x.evaluator(), n: blocks.open(c).child(c, label), spec: syntax.Language().Unit.Block("terraform").Block("extra_arguments"), name: label}
 		if d.n == nil || !slices.Contains(d.words("commands"), c.l.env.Request.Command) {
 			continue
 		}
@@ -75,7 +75,7 @@ func (x *explained) Names(word, file string) bool {
 // Generated implements origin.Unit: it finds the generate block, or the
 // remote_state block, that writes a line of a file.
 func (x *explained) Generated(name, line string) (origin.Way, bool) {
-	c := x.calc()
+	c := x.evaluator()
 	if n := x.u.field(c, "generate"); n != nil {
 		labels, _ := n.open(c).keys(c)
 		for _, label := range slices.Backward(labels) {

@@ -16,7 +16,7 @@ package demand
 // All other transitions happen under the graph's lock, which is never held
 // while a compute function runs.
 //
-// A task is one strand of evaluation. It keeps the cells that it is computing
+// A task is one sequence of evaluation. It keeps the cells that it is computing
 // as a stack of frames, and the cell that it waits for, if any. Before a task
 // waits, it follows owner → waiting for → owner → … ; if that comes back to
 // itself, waiting would be a deadlock, and just then the cells involved form a
@@ -37,7 +37,7 @@ package demand
 //
 // A long chain of references would need a deep stack. Every segment of
 // maxFrames computations runs on a goroutine of its own, whose stack starts
-// empty; the asking goroutine waits for it, so the task still has one strand.
+// empty; the asking goroutine waits for it, so the task is still one sequence.
 
 import (
 	"context"
@@ -75,7 +75,7 @@ type owned struct {
 	ds diag.List
 }
 
-// Task starts a strand of evaluation, to be used by one goroutine.
+// Task starts a task, to be used by one goroutine.
 func (g *Graph) Task(ctx context.Context) *Task { return &Task{g: g, ctx: ctx} }
 
 // Report adds messages that belong to no cell.
@@ -102,7 +102,7 @@ func (g *Graph) Diags() diag.List {
 	return out.Sort()
 }
 
-// A Task is one strand of evaluation.
+// A Task is one sequence of evaluation.
 type Task struct {
 	g      *Graph
 	ctx    context.Context

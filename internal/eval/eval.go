@@ -4,7 +4,7 @@
 //
 // Main types: Evaluator, Module (one module instance) and Desired (one wanted
 // resource instance). The one rule: eval knows neither state nor plugins; what
-// a resource instance is worth, its Phase says.
+// value a resource instance has, its Phase says.
 package eval
 
 import (

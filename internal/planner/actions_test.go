@@ -38,7 +38,7 @@ func TestSoftNeeds(t *testing.T) {
 		soft map[int][]int
 		want [][]int
 	}{
-		{"no circle", map[int][]int{1: {2}, 2: {3}}, [][]int{nil, {0, 2}, {3}, nil, {1, 2, 3}}},
+		{"no cycle", map[int][]int{1: {2}, 2: {3}}, [][]int{nil, {0, 2}, {3}, nil, {1, 2, 3}}},
 		{"one of two", map[int][]int{0: {1}, 2: {3}}, [][]int{nil, {0}, {3}, nil, {1, 2, 3}}},
 		{"among themselves", map[int][]int{2: {3}, 3: {2}, 1: {3}}, [][]int{nil, {0, 3}, nil, nil, {1, 2, 3}}},
 		{"a join", map[int][]int{0: {4}}, [][]int{{5}, {0}, nil, nil, {1, 2, 3}, {2, 3}}},
@@ -54,7 +54,7 @@ func TestSoftNeeds(t *testing.T) {
 				t.Error(diff)
 			}
 			if !acyclic(b.out) {
-				t.Error("there is a circle")
+				t.Error("there is a cycle")
 			}
 		})
 	}

@@ -14,8 +14,8 @@ import (
 // Much of what is wrong with a module shows without the schemas of its providers: what
 // refers to something that there is not, what a call of a module lacks or gives too
 // much, what no function takes. What belongs to a provider that is left out may be
-// anything: each expression in it is evaluated by itself, and what its objects are
-// worth is not known.
+// anything: each expression in it is evaluated by itself, and which values its objects
+// have is not known.
 
 // leavesOut reports whether nothing is to be asked of a provider.
 func (v *validator) leavesOut(a addr.Provider) bool {

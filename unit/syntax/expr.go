@@ -34,7 +34,7 @@ const (
 	WholeMerged                  // stands for its effective configuration
 )
 
-// An xpr is one compiled expression. It is immutable.
+// An Expr is one compiled expression. It is immutable.
 type Expr struct {
 	hcl.Expression
 	Kind          exprKind
