@@ -1,7 +1,7 @@
 // Package atomicfile writes files as a whole: whoever reads sees the old content
 // or the new, also after a crash.
 //
-// Main functions: Write, WriteFrom and WriteMode. The one rule: the new content is on disk
+// Main functions: Write, WriteFrom, WriteMode and WriteUnlinked. The one rule: the new content is on disk
 // before it gets the name.
 package atomicfile
 
@@ -35,6 +35,15 @@ func WriteFrom(path string, perm fs.FileMode, write func(io.Writer) error) error
 // WriteMode replaces or makes the file at path with exactly the given
 // permissions. A symbolic link is replaced.
 func WriteMode(path string, data []byte, perm fs.FileMode) error {
+	return replace(path, perm, bytesTo(data))
+}
+
+// WriteUnlinked is Write, but a symbolic link is replaced, as by WriteMode: for names that a
+// checkout from elsewhere may bring along as links to files of the user.
+func WriteUnlinked(path string, data []byte, perm fs.FileMode) error {
+	if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
+		perm = st.Mode().Perm()
+	}
 	return replace(path, perm, bytesTo(data))
 }
 

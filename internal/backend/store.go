@@ -225,6 +225,9 @@ func Message(summary, place string, err error) diag.List {
 	if !errors.As(err, &e) {
 		e = &Error{Answer: err.Error()}
 	}
+	if errors.Is(err, context.Canceled) {
+		e = &Error{Summary: e.Summary, Answer: "The request was given up, since the run was interrupted", Err: err}
+	}
 	m := &diag.Message{Code: "backend/failed", Severity: diag.Error, Summary: summary}
 	if e.Summary != "" {
 		m.Summary = e.Summary

@@ -107,6 +107,7 @@ func Main(ctx context.Context, system *sys.System) int {
 	case code := <-done:
 		return code
 	case <-handler.Aborted():
+		c.Report.Silence()
 		handler.Kill()
 		return 1
 	}

@@ -253,6 +253,9 @@ func (w *work) command(ctx context.Context, program string, env sys.Env, dir str
 	if err == nil {
 		return strings.TrimSpace(out.String()), nil
 	}
+	if ctx.Err() != nil { // what it wrote when it was ended says nothing
+		return "", fmt.Errorf("%s: %w", program, errors.Join(sys.ErrInterrupted, ctx.Err()))
+	}
 	if _, ran := sys.ExitCode(err); !ran {
 		return "", fmt.Errorf("cannot run %s: %w", program, err)
 	}

@@ -36,7 +36,8 @@ type Command struct {
 	// it is killed; 0 means 5 seconds, below 0 that it is killed at once.
 	Grace time.Duration
 	// Foreground keeps the child in our own process group, so that it may read
-	// from the terminal and gets the terminal's signals itself.
+	// from the terminal and gets the terminal's signals itself. Where we have no
+	// terminal, it gets a group of its own all the same.
 	Foreground bool
 }
 
@@ -101,7 +102,7 @@ func (c Command) Prepare() (*exec.Cmd, error) {
 	if cmd.Env == nil {
 		cmd.Env = []string{} // nil would mean our own
 	}
-	if !c.Foreground {
+	if !c.Foreground || !hasTerminal() {
 		ownGroup(cmd)
 	}
 	return cmd, nil

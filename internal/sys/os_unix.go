@@ -4,14 +4,30 @@ package sys
 
 import (
 	"io/fs"
+	"os"
 	"os/exec"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // homeVars are the variables that may name the home folder.
 var homeVars = []string{"HOME"}
 
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// hasTerminal reports whether our process group is the one that the terminal listens to.
+// What is typed there reaches this group; without that, a child in our group would only be
+// one whose own children nobody can end.
+func hasTerminal() bool {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == syscall.Getpgrp()
+}
 
 // signalGroup interrupts or kills the child's group, or the child alone if it
 // shares ours. A process that is gone already is no error.

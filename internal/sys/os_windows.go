@@ -11,6 +11,8 @@ import (
 // homeVars are the variables that may name the home folder.
 var homeVars = []string{"HOME", "USERPROFILE"}
 
+func hasTerminal() bool { return true }
+
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

@@ -121,5 +121,5 @@ func Write(dataDir string, r *Record) error {
 	if err := os.MkdirAll(dataDir, 0o777); err != nil {
 		return err
 	}
-	return atomicfile.Write(path, append(src, '\n'), 0o644)
+	return atomicfile.WriteUnlinked(path, append(src, '\n'), 0o644)
 }

@@ -3,17 +3,16 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"github.com/terrace-iac/terrace/source"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
-
-	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // Render declares render.
@@ -131,7 +130,7 @@ func render(ctx context.Context, c *command.Call, e *estate.Estate, u *estate.Un
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(u.Dir, name)
 	}
-	if err := os.WriteFile(name, b, 0o644); err != nil {
+	if err := atomicfile.WriteUnlinked(name, b, 0o644); err != nil {
 		return c.Fail(diag.Errorf(nil, "Failed to write the configuration", "%s.", err))
 	}
 	return 0

@@ -40,7 +40,7 @@ func InvalidWorkspace(name string) diag.List {
 func SelectWorkspace(c *command.Call, name string) diag.List {
 	err := os.MkdirAll(c.DataPath(), 0o777)
 	if err == nil {
-		err = atomicfile.Write(c.DataPath("environment"), []byte(name), 0o644)
+		err = atomicfile.WriteUnlinked(c.DataPath("environment"), []byte(name), 0o644)
 	}
 	if err != nil {
 		return diag.Errorf(nil, "Failed to select workspace", "The selected workspace cannot be recorded: %s.", err)

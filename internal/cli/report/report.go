@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -48,6 +49,8 @@ type Reporter struct {
 	Context context.Context
 
 	System *sys.System // whose terminal and environment count
+
+	silent atomic.Bool // nothing is told any more
 
 	into *os.File   // the file of -json-into
 	mu   sync.Mutex // of Human and Stream, which interrupts look at
@@ -220,6 +223,9 @@ func (r *Reporter) Filter(ds diag.List) diag.List {
 }
 
 func (r *Reporter) passed(ds diag.List) diag.List {
+	if r.silent.Load() {
+		return nil
+	}
 	ds = r.Heard.Fresh(ds)
 	if r.Options.ErrorsAlone {
 		ds = ds.Errors()
@@ -260,6 +266,10 @@ func (r *Reporter) Announce(text string, do func()) {
 	}
 	stream.Log(strings.TrimSpace(text))
 }
+
+// Silence drops all messages from now on: those of a command that was ended are about
+// what the end did to it.
+func (r *Reporter) Silence() { r.silent.Store(true) }
 
 // Event takes events of the engine.
 func (r *Reporter) Event(e event.Event) {

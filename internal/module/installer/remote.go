@@ -152,6 +152,9 @@ func (in *installer) group(ctx context.Context, calls []*call, sibling string) {
 		pkg, err = in.pinned(ctx, first, pkg)
 	}
 	if err != nil {
+		if ctx.Err() != nil {
+			return // the whole installation was called off, which is said once
+		}
 		for _, c := range calls {
 			c.ds = in.failed(c, err)
 		}

@@ -223,6 +223,36 @@ func (h *State) recoverSegments(ctx context.Context, mine journal.Run, mineApart
 	return ds
 }
 
+// unanswered is a sentence that names actions of a run that may be at work.
+func unanswered(actions []journal.Intent) string {
+	var names []string
+	for _, a := range actions {
+		names = append(names, fmt.Sprintf("%s (%s)", a.Address, a.Action))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " These are under way or may have happened: " + strings.Join(names, ", ") + "."
+}
+
+// wholeCopy looks in the store for a copy of a journal that was damaged on this machine.
+// Without one it returns the journal that it was given.
+func (h *State) wholeCopy(ctx context.Context, rec *journal.Recovered) (best *journal.Recovered, copied bool) {
+	if h.o.Segments == nil || !rec.Damaged() {
+		return rec, false
+	}
+	all, err := keptJournals(ctx, h.o.Segments, h.o.Codec)
+	if err != nil { // which is said when they are recovered
+		return rec, false
+	}
+	for _, k := range all {
+		if k.rec != nil && sameRun(k.rec.Run, rec.Run) && !k.rec.Damaged() && len(k.rec.Changes) >= len(rec.Changes) {
+			return k.rec, true
+		}
+	}
+	return rec, false
+}
+
 func sameRun(a, b journal.Run) bool {
 	return a.Process == b.Process && a.Who == b.Who && a.Operation == b.Operation && a.Since.Equal(b.Since) && !a.Since.IsZero()
 }
@@ -239,6 +269,9 @@ func lookIntoSegments(ctx context.Context, o Options, out seen, ds diag.List) (s
 			continue
 		}
 		k.rec.Live = true
+		if k.rec.Damaged() {
+			ds = append(ds, diag.Warnf(nil, "Damaged journal", "%s It is in the store of the state.%s", k.rec.Damage(), unanswered(k.rec.Pending))...)
+		}
 		s := out.stored
 		if out.folded != nil {
 			s = out.folded

@@ -174,7 +174,8 @@ func (h *State) recoverFile(ctx context.Context) (of journal.Run, apart bool, ds
 		return of, false, h.unreadable(err)
 	}
 	of = rec.Run
-	if apart, ds = h.fold(ctx, rec); ds.HasErrors() {
+	best, copied := h.wholeCopy(ctx, rec)
+	if apart, ds = h.fold(ctx, best); ds.HasErrors() {
 		return of, apart, ds
 	}
 	defer func() {
@@ -187,6 +188,9 @@ func (h *State) recoverFile(ctx context.Context) (of journal.Run, apart bool, ds
 		aside, err := claim.KeepAside()
 		if err != nil {
 			return of, apart, append(ds, diag.Errorf(nil, "Failed to move the journal of an interrupted run", "%s What the journal holds is safe now, but the file, %s, cannot be given another name: %s.", rec.Damage(), h.o.Journal, err)...)
+		}
+		if copied {
+			return of, apart, append(ds, diag.Warnf(nil, "Damaged journal", "%s The file was kept as %s. Its copy in the store of the state is whole and was used in its place, so that nothing is lost and the file can be removed.", rec.Damage(), aside)...)
 		}
 		return of, apart, append(ds, diag.Warnf(nil, "Damaged journal", "%s The file was kept as %s. Make a plan, which looks at what there really is, and import what the state lacks; then the file can be removed.", rec.Damage(), aside)...)
 	}

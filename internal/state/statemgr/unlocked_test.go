@@ -1,7 +1,10 @@
 package statemgr
 
 import (
+	"bytes"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -32,6 +35,14 @@ func says(ds diag.List, text string) bool {
 		}
 	}
 	return false
+}
+
+func text(ds diag.List) string {
+	var b strings.Builder
+	for _, m := range ds {
+		fmt.Fprintf(&b, "\n%s: %s", m.Summary, m.Detail)
+	}
+	return b.String()
 }
 
 // Beside a run that is at work nothing is written, whether that run has the lock or not.
@@ -158,4 +169,72 @@ func TestDamagedSegments(t *testing.T) {
 		t.Errorf("%v", ds)
 	}
 	must(t, h.Release().Err())
+}
+
+// A journal that was damaged on this machine is taken from its copy in the store.
+func TestDamagedHereWholeInStore(t *testing.T) {
+	shared, s := t.TempDir(), &shelf{all: map[string][]byte{}, left: -1}
+	o := machine(t, shared, s, 1)
+	h := begun(t, o)
+	h.Abandon()
+	must(t, h.Release().Err())
+	raw, err := os.ReadFile(o.Journal)
+	must(t, err)
+	at := strings.Index(string(raw), `"name":"x"`) // in the answer about the first object
+	raw[at] ^= 4
+	must(t, os.WriteFile(o.Journal, raw, 0o600))
+	h, ds := take(t, o)
+	if !has(h.Current(), 0) || !says(ds, "Damaged journal") || says(ds, "Journal of another state") || !journal.Exists(o.Journal+".damaged.1") || len(s.all) > 0 {
+		t.Errorf("%v", ds)
+	}
+	must(t, h.Release().Err())
+}
+
+// Whichever byte of a journal is damaged, on this machine or in the store: what was
+// answered is in the state or named, it is said that something is wrong, and what cannot be
+// read is kept, also where nobody holds the lock.
+func TestDamagedAnywhere(t *testing.T) {
+	shared, s := t.TempDir(), &shelf{all: map[string][]byte{}, left: -1}
+	o := machine(t, shared, s, 1)
+	h := begun(t, o)
+	h.Abandon()
+	must(t, h.Release().Err())
+	names, _ := s.ListBlobs(t.Context(), "")
+	whole := s.all[names[0]]
+	here, err := os.ReadFile(o.Journal)
+	must(t, err)
+	before, err := os.ReadDir(shared)
+	must(t, err)
+	for _, in := range []string{"file", "store"} {
+		for at := range whole {
+			dir := t.TempDir()
+			for _, f := range before {
+				raw, err := os.ReadFile(filepath.Join(shared, f.Name()))
+				must(t, err, os.WriteFile(filepath.Join(dir, f.Name()), raw, 0o600))
+			}
+			blobs := &shelf{all: map[string][]byte{}, left: -1}
+			o := machine(t, dir, blobs, 2)
+			if in == "file" {
+				damaged := bytes.Clone(here)
+				damaged[at] ^= 1 << (at % 8)
+				must(t, os.WriteFile(o.Journal, damaged, 0o600))
+			} else {
+				damaged := bytes.Clone(whole)
+				damaged[at] ^= 1 << (at % 8)
+				blobs.all[names[0]] = damaged
+			}
+			seen, ds := Read(t.Context(), o)
+			if !says(ds, "Damaged journal") || !has(seen, 0) && !says(ds, "x[0]") {
+				t.Fatalf("%s, byte %d, read: %s", in, at, text(ds))
+			}
+			if at%16 != 0 { // the rest takes time
+				continue
+			}
+			h, ds := take(t, o)
+			if !says(ds, "Damaged journal") || !has(h.Current(), 0) && !says(ds, "x[0]") || !journal.Exists(o.Journal+".damaged.1") {
+				t.Fatalf("%s, byte %d: %s", in, at, text(ds))
+			}
+			must(t, h.Release().Err())
+		}
+	}
 }

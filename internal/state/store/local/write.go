@@ -77,6 +77,9 @@ func (s *Store) write(content []byte, st *state.State) diag.List {
 		return nil
 	}
 	if !s.run.backedUp && len(old) > 0 && s.backup != "" {
+		if err := s.unlinkBackup(); err != nil {
+			return diag.Errorf(nil, "Failed to back up state", "The backup file %s is a link, which cannot be removed: %s. The state was not changed.", s.backup, reason(err))
+		}
 		if err := replace(s.backup, old, modeOf(path), s.run.held != nil); err != nil {
 			return diag.Errorf(nil, "Failed to back up state", "The backup file %s cannot be written: %s. The state was not changed.", s.backup, reason(err))
 		}
@@ -118,6 +121,18 @@ func (s *Store) sealed(old, content []byte, st *state.State) (before, after []by
 // seal is the text of a state file with a state in it.
 func (s *Store) seal(plain []byte, st *state.State) ([]byte, error) {
 	return store.SealFile(s.sealer, plain, st.Serial, st.Lineage)
+}
+
+// unlinkBackup removes a link that has the name of the backup, unless the user gave that
+// name: it may have come with a checkout, and what it leads to is none of ours.
+func (s *Store) unlinkBackup() error {
+	if s.backup != s.out+".backup" {
+		return nil
+	}
+	if info, err := os.Lstat(s.backup); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return nil
+	}
+	return os.Remove(s.backup)
 }
 
 func (s *Store) writeError(path string, err error) diag.List {
