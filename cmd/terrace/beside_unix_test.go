@@ -1,0 +1,395 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
+	"github.com/terrace-iac/terrace/internal/testkit"
+)
+
+// besideConfig has an object that exists before the apply (old), one that the apply has
+// made when the others look (a), and one that it is about to make until the file go is there.
+const besideConfig = `
+variable "root" { default = "%s" }
+resource "terraform_data" "old" { input = "old" }
+resource "terraform_data" "a" { input = "new" }
+resource "terraform_data" "b" {
+  depends_on = [terraform_data.a]
+  provisioner "local-exec" {
+    command = "touch ${var.root}/started; for i in $(seq 2400); do test -e ${var.root}/go && break; sleep 0.05; done"
+  }
+}
+output "old" { value = terraform_data.old.output }
+`
+
+// A besider is a command that is run beside an apply.
+type besider struct {
+	args  string
+	stdin string
+	// locks says that the command takes -lock=false: without it, it must be refused.
+	locks bool
+	// want is what it does without the lock: "reads" ends with 0 or 2 and knows what the
+	// apply has done so far, "works" ends with 0 and has nothing to do with that,
+	// "refused" ends with 1 and says that another run is at work or that the state is locked.
+	want string
+}
+
+const (
+	reads   = "reads"
+	works   = "works"
+	refused = "refused"
+	looks   = "looks" // ends as it likes
+)
+
+// besiders are the commands that read or write the state of a folder. {} stands for the
+// folder.
+var besiders = []besider{
+	{args: "plan", locks: true, want: reads},
+	{args: "plan -refresh-only", locks: true, want: works},
+	{args: "plan -destroy", locks: true, want: reads},
+	{args: "plan -refresh=false -detailed-exitcode", locks: true, want: reads},
+	{args: "plan -replace=terraform_data.a", locks: true, want: reads},
+	{args: "plan -json", locks: true, want: reads},
+	{args: "plan -out={}/saved", locks: true, want: reads},
+	{args: "drift", locks: true, want: works},
+	{args: "apply -auto-approve", locks: true, want: refused},
+	{args: "apply -auto-approve -refresh-only", locks: true, want: refused},
+	{args: "apply -auto-approve -json", locks: true, want: refused},
+	{args: "apply -auto-approve -replace=terraform_data.old", locks: true, want: refused},
+	{args: "apply {}/saved", locks: true, want: refused},
+	{args: "destroy -auto-approve", locks: true, want: refused},
+	{args: "refresh", locks: true, want: refused},
+	{args: "import terraform_data.b x", locks: true, want: refused},
+	{args: "taint terraform_data.old", locks: true, want: refused},
+	{args: "taint terraform_data.a", locks: true, want: refused},
+	{args: "untaint terraform_data.old", locks: true, want: refused},
+	{args: "state list", want: reads},
+	{args: "state show terraform_data.a", want: reads},
+	{args: "state pull", want: reads},
+	{args: "state mv terraform_data.old terraform_data.other", locks: true, want: refused},
+	{args: "state mv terraform_data.a terraform_data.other", locks: true, want: refused},
+	{args: "state rm terraform_data.old", locks: true, want: refused},
+	{args: "state rm terraform_data.a", locks: true, want: refused},
+	{args: "state push {}/pushed", locks: true, want: refused},
+	{args: "state push -force {}/pushed", locks: true, want: refused},
+	{args: "state replace-provider -auto-approve terraform.io/builtin/terraform registry.opentofu.org/x/y", locks: true, want: refused},
+	{args: "output", want: works},
+	{args: "output -json", want: works},
+	{args: "output -raw old", want: works},
+	{args: "show", want: reads},
+	{args: "show -json", want: reads},
+	{args: "console", stdin: "terraform_data.a.output\n", want: works},
+	{args: "graph", want: works},
+	{args: "providers", want: works},
+	{args: "explain output.old", want: works},
+	{args: "validate", want: works},
+	{args: "test", want: works},
+	{args: "get", want: works},
+	{args: "init", want: works},
+	{args: "init -reconfigure", want: works},
+	{args: "force-unlock -force 11111111-2222-3333-4444-555555555555", want: refused},
+	{args: "force-unlock -force {lock}", want: refused},
+	{args: "run plan", locks: true, want: reads},
+	{args: "run --all plan", locks: true, want: reads},
+	{args: "run --all apply --non-interactive", locks: true, want: refused},
+	{args: "run --all apply --non-interactive -refresh-only", locks: true, want: works}, // there is nothing to write
+	{args: "run --all destroy --non-interactive", locks: true, want: refused},
+	{args: "run --all refresh --non-interactive", locks: true, want: refused},
+	{args: "run --all output", want: works},
+	{args: "run --all show", want: reads},
+	{args: "run --all validate", want: works},
+	{args: "run state list", want: reads},
+	{args: "run state rm terraform_data.old", locks: true, want: refused},
+	{args: "run taint terraform_data.old", locks: true, want: refused},
+	{args: "run --all init", want: works},
+	{args: "run --all drift", locks: true, want: works},
+	{args: "backend doctor", want: looks},
+}
+
+// untrue is what nobody may say of a run that is at work.
+var untrue = regexp.MustCompile(`(?i)earlier run|was interrupted|interrupted run|may have happened|was killed`)
+
+// mayBe is said where a journal is in the store and nobody can tell whether its run is at work.
+const mayBe = "A run that has not ended, or was interrupted"
+
+// atWork is what a command says that may not go on.
+var atWork = regexp.MustCompile(`(?s)Another run is still running|Error acquiring the state lock|state is (already )?locked|State locked by another local process|Failed to unlock`)
+
+// A besideStore is a place where the state of the apply lies.
+type besideStore struct {
+	backend  string            // block
+	env      []string          // of the folder's commands
+	touched  func() string     // what the store holds, and its lock
+	lockID   func() string     // of the apply
+	mirrored bool              // the journal is in the store, too
+	skip     func(string) bool // commands that mean something else there; may be nil
+}
+
+// TestBesideApply runs every command that reads or writes state beside an apply that is
+// in the middle, with and without -lock=false. Nothing of the apply is touched, nobody
+// says that it has ended, and it ends as if it had been alone.
+func TestBesideApply(t *testing.T) {
+	terrace := testkit.Terrace(t)
+	for name, open := range map[string]func(t *testing.T, dir string) besideStore{
+		"local": besideFiles,
+		"http":  besideHTTP,
+		"s3":    besideS3,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := open(t, dir)
+			b := &beside{killer: killer{t: t, terrace: terrace, dir: dir}, store: s}
+			b.env = environ(append(s.env, "TF_CLI_CONFIG_FILE="+os.DevNull, "TMPDIR="+b.tmp(), "TF_STATE_PERSIST_INTERVAL=3600")...)
+			b.run(s.backend)
+		})
+	}
+}
+
+func besideFiles(_ *testing.T, dir string) besideStore {
+	return besideStore{
+		backend: fmt.Sprintf("terraform {\n  backend \"local\" {\n    path = %q\n  }\n}\n", filepath.Join(dir, "terraform.tfstate")),
+		touched: func() string { return "" },
+		lockID: func() string {
+			var info struct{ ID string }
+			raw, _ := os.ReadFile(filepath.Join(dir, ".terraform.tfstate.lock.info"))
+			_ = json.Unmarshal(raw, &info)
+			return info.ID
+		},
+	}
+}
+
+func besideHTTP(t *testing.T, _ string) besideStore {
+	service := servers.HTTP(t)
+	return besideStore{
+		backend: fmt.Sprintf("terraform {\n  backend \"http\" {\n    address = \"%[1]s/state\"\n    lock_address = \"%[1]s/lock\"\n    unlock_address = \"%[1]s/lock\"\n  }\n}\n", service.URL),
+		touched: func() string { return service.State() + service.Lock() },
+		lockID: func() string {
+			var info struct{ ID string }
+			_ = json.Unmarshal([]byte(service.Lock()), &info)
+			return info.ID
+		},
+		// Who holds the ID may take this lock away.
+		skip: func(args string) bool { return strings.Contains(args, "{lock}") },
+	}
+}
+
+func besideS3(t *testing.T, _ string) besideStore {
+	service := servers.AWS(t)
+	service.Bucket("states")
+	return besideStore{
+		backend: fmt.Sprintf(inStore, service.URL),
+		env:     []string{"AWS_ACCESS_KEY_ID=" + servers.AccessKey, "AWS_SECRET_ACCESS_KEY=" + servers.SecretKey, "AWS_EC2_METADATA_DISABLED=true", "TERRACE_JOURNAL=store"},
+		touched: func() string {
+			var b strings.Builder
+			for _, key := range service.Objects("states") {
+				fmt.Fprintf(&b, "%s\n%s\n", key, service.Object("states", key))
+			}
+			return b.String()
+		},
+		lockID:   func() string { return "" },
+		mirrored: true,
+		skip:     func(args string) bool { return strings.Contains(args, "{lock}") },
+	}
+}
+
+type beside struct {
+	killer
+	store besideStore
+}
+
+func (b *beside) write(name, text string) {
+	b.t.Helper()
+	b.must(os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o644))
+}
+
+func (b *beside) run(backend string) {
+	b.write("main.tf", fmt.Sprintf(besideConfig, b.dir))
+	b.write("backend.tf", backend)
+	b.write("terragrunt.hcl", "")
+	b.write("x.tftest.hcl", "run \"r\" {\n  command = plan\n}\n")
+	// The commands say what a plain folder is asked for, but with run.
+	b.env = append(b.env, "TERRACE_AS=tofu")
+	b.ok("init")
+	b.ok("apply", "-auto-approve", "-target=terraform_data.old")
+	pushed := b.ok("state", "pull")
+	b.write("pushed", string(pushed))
+
+	apply := b.command("apply", "-auto-approve")
+	var out bytes.Buffer
+	apply.Stdout, apply.Stderr = &out, &out
+	b.must(apply.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- apply.Wait() }()
+	stopped := false
+	end := func() {
+		if !stopped {
+			stopped = true
+			b.write("go", "")
+			<-ended
+		}
+	}
+	defer end()
+	for {
+		if _, err := os.Stat(filepath.Join(b.dir, "started")); err == nil && b.noted() {
+			break
+		}
+		select {
+		case err := <-ended:
+			stopped = true
+			b.t.Fatalf("the apply ended by itself: %v\n%s", err, out.String())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	b.all(out.String)
+	b.migrate(backend)
+	stopped = true
+	b.write("go", "")
+	if err := <-ended; err != nil {
+		b.t.Fatalf("the apply beside which others ran: %v\n%s", err, out.String())
+	}
+	if !strings.Contains(out.String(), "2 added") || untrue.MatchString(out.String()) {
+		b.t.Errorf("the apply says:\n%s", out.String())
+	}
+	if got := string(b.ok("plan", "-detailed-exitcode")); strings.Contains(got, "Warning") || untrue.MatchString(got) {
+		b.t.Errorf("after the apply:\n%s", got)
+	}
+	if got := b.left(); len(got) > 0 {
+		b.t.Errorf("the apply left %v", got)
+	}
+}
+
+// all runs the commands, and looks after each whether what belongs to the apply is as it was.
+func (b *beside) all(said func() string) {
+	b.t.Helper()
+	before := b.seen()
+	for _, c := range besiders {
+		if b.store.skip != nil && b.store.skip(c.args) {
+			continue
+		}
+		for _, lock := range []bool{true, false} {
+			if !lock && !c.locks {
+				continue
+			}
+			want := c.want
+			if lock && c.locks {
+				want = refused
+			}
+			b.one(c, lock, want)
+			if now := b.seen(); now != before {
+				b.t.Fatalf("%s (lock: %t) changed what belongs to the apply.\nbefore:\n%s\nafter:\n%s\nthe apply: %s", c.args, lock, before, now, said())
+			}
+		}
+	}
+}
+
+// migrate moves the state to another place, or tries to.
+func (b *beside) migrate(backend string) {
+	b.t.Helper()
+	before := b.seen()
+	record := filepath.Join(b.dir, ".terraform", "terraform.tfstate")
+	noted, err := os.ReadFile(record)
+	b.must(err)
+	b.write("backend.tf", "terraform {\n  backend \"local\" {\n    path = \"elsewhere/x.tfstate\"\n  }\n}\n")
+	b.one(besider{args: "init -migrate-state -force-copy"}, true, refused)
+	b.one(besider{args: "init -migrate-state -force-copy"}, false, refused)
+	if now := b.seen(); now != before {
+		b.t.Errorf("init -migrate-state changed what belongs to the apply.\nbefore:\n%s\nafter:\n%s", before, now)
+	}
+	b.write("backend.tf", backend)
+	b.must(os.WriteFile(record, noted, 0o644))
+}
+
+func (b *beside) one(c besider, lock bool, want string) {
+	b.t.Helper()
+	args := strings.Fields(strings.NewReplacer("{}", b.dir, "{lock}", b.store.lockID()).Replace(c.args))
+	if !lock {
+		at := len(args)
+		for i, a := range args { // behind the last word of the command
+			if i > 0 && (strings.HasPrefix(a, "-") && a != "--all" || strings.ContainsAny(a, "./")) {
+				at = i
+				break
+			}
+		}
+		args = slices.Insert(args, at, "-lock=false")
+	}
+	cmd := b.command(args...)
+	if args[0] == "run" || args[0] == "backend" {
+		cmd.Env = append(slices.Clone(b.env), "TERRACE_AS=terragrunt")
+	}
+	cmd.Stdin = strings.NewReader(c.stdin)
+	got, err := cmd.CombinedOutput()
+	code := cmd.ProcessState.ExitCode()
+	switch {
+	case untrue.Match(bytes.ReplaceAll(got, []byte(mayBe), nil)):
+		b.t.Errorf("%v: says of the apply what is not true:\n%s", args, got)
+	case want == refused && (code == 0 || !atWork.Match(got)):
+		b.t.Errorf("%v: status %d (%v), want that it is refused:\n%s", args, code, err, got)
+	case want != refused && want != looks && code != 0 && (code != 2 || !slices.Contains(args, "-detailed-exitcode")):
+		b.t.Errorf("%v: status %d (%v), want 0:\n%s", args, code, err, got)
+	case want == reads && !bytes.Contains(got, []byte("terraform_data.a")) && !bytes.Contains(got, []byte(`"name": "a"`)) && !bytes.Contains(got, []byte("2 to add")) && !bytes.Contains(got, []byte("1 to add")):
+		b.t.Errorf("%v: knows nothing of what the apply has done:\n%s", args, got)
+	case want == reads && bytes.Contains(got, []byte("terraform_data.a will be created")):
+		b.t.Errorf("%v: does not know what the apply has made:\n%s", args, got)
+	}
+}
+
+// seen is what belongs to the apply: its files here, with their inodes, and what is in the store.
+func (b *beside) seen() string {
+	b.t.Helper()
+	out, err := exec.CommandContext(context.Background(), "sh", "-c", "cd '"+b.dir+"' && ls -i -d terraform.tfstate .terraform.* 2>/dev/null; cksum terraform.tfstate .terraform.*journal .terraform.*.lock.info 2>/dev/null; true").CombinedOutput()
+	b.must(err)
+	return string(out) + b.store.touched()
+}
+
+// noted reports whether all that the apply has to write down by then is in its journals.
+func (b *beside) noted() bool {
+	const made = `"name":"b"`
+	names, err := filepath.Glob(filepath.Join(b.dir, ".terraform.*journal"))
+	b.must(err)
+	for _, name := range names {
+		raw, _ := os.ReadFile(name)
+		if !bytes.Contains(raw, []byte(made)) {
+			return false
+		}
+	}
+	return len(names) > 0 && (!b.store.mirrored || strings.Contains(b.store.touched(), made))
+}
+
+// left is what a run leaves that did not end well.
+func (b *beside) left() []string {
+	b.t.Helper()
+	var out []string
+	for _, pattern := range []string{".terraform.*", "errored*"} {
+		names, err := filepath.Glob(filepath.Join(b.dir, pattern))
+		b.must(err)
+		for _, name := range names {
+			if base := filepath.Base(name); base != ".terraform.lock.hcl" {
+				out = append(out, base)
+			}
+		}
+	}
+	return out
+}
+
+func (b *beside) ok(args ...string) []byte {
+	b.t.Helper()
+	out, err := b.command(args...).CombinedOutput()
+	if err != nil {
+		b.t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	return out
+}
