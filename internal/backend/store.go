@@ -226,7 +226,9 @@ func Message(summary, place string, err error) diag.List {
 		e = &Error{Answer: err.Error()}
 	}
 	if errors.Is(err, context.Canceled) {
-		e = &Error{Summary: e.Summary, Answer: "The request was given up, since the run was interrupted", Err: err}
+		given := *e
+		given.Answer, given.Advice = "The request was given up, since the run was interrupted", ""
+		e = &given
 	}
 	m := &diag.Message{Code: "backend/failed", Severity: diag.Error, Summary: summary}
 	if e.Summary != "" {
