@@ -177,8 +177,10 @@ func showState(ctx context.Context, c *command.Call, o *showOptions, st *state.S
 		return c.Fail(ds)
 	}
 	defer p.Close()
-	if more := p.SelectProviders(ctx, st); more.HasErrors() {
-		return c.Fail(append(ds, more...))
+	if st != nil && len(st.Resources) > 0 { // nothing else needs a schema, and init may not have run yet
+		if more := p.SelectProviders(ctx, st); more.HasErrors() {
+			return c.Fail(append(ds, more...))
+		}
 	}
 	sc := p.Schemas(ctx)
 	if st != nil {
