@@ -664,7 +664,7 @@ func (w *simulation) check(machines ...*machine) {
 			add(s)
 			w.apart(x.options(p).Segments, found)
 		}
-		files, _ := filepath.Glob(filepath.Join(m.disk, "errored*.tfstate"))
+		files, _ := filepath.Glob(filepath.Join(m.disk, "*.tfstate")) // errored and replaced ones
 		for _, f := range files {
 			w.c.add("errored.tfstate", 1)
 			b, err := os.ReadFile(f)

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/state/journal"
@@ -287,6 +288,20 @@ func same(st, there *state.State) bool {
 	return there != nil && there.Lineage == st.Lineage && there.Serial >= st.Serial && there.Equal(st)
 }
 
+// lacks reports whether a state does not have all objects of one that it replaces. Of one
+// with another lineage they must be the same objects.
+func lacks(st, there *state.State) bool {
+	if there == nil {
+		return false
+	}
+	for a, o := range there.Objects() {
+		if mine, _, ok := st.Object(a); a.Instance.Resource.Mode == addr.Managed && (!ok || st.Lineage != there.Lineage && !mine.Equal(o)) {
+			return true
+		}
+	}
+	return false
+}
+
 func (m *Migration) held(side Side, st store.Store, workspace, operation string) statemgr.Options {
 	o := statemgr.Options{Store: st, Journal: backend.JournalPath(st, m.Dir, workspace), Segments: backend.BlobsOf(st), Codec: side.Codec, Sealer: side.Options.Sealer, Dir: m.Dir}
 	if m.Lock != nil && operation != "" {
@@ -331,6 +346,12 @@ func (m *Migration) copy(ctx context.Context, j job, asked bool) (copied bool, d
 		}
 		ok, more := m.ask(ctx, q)
 		if ds = append(ds, more...); more.HasErrors() || !ok {
+			return false, ds
+		}
+	}
+	if lacks(st, there) { // perhaps what the journal of a killed run held, of which nobody knew
+		more := statemgr.KeepReplaced(m.held(m.To, j.to, j.target, ""), there)
+		if ds = append(ds, more...); more.HasErrors() {
 			return false, ds
 		}
 	}

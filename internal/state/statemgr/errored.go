@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -14,8 +15,12 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-// erroredName is the name that the peers use.
-const erroredName = "errored.tfstate"
+// erroredName is the name that the peers use. What a migration replaces is in files of
+// its own.
+const (
+	erroredName  = "errored.tfstate"
+	replacedName = "replaced.tfstate"
+)
 
 // writeErrored saves a whole state that could not be written to its place as
 // errored.tfstate in dir, or under a name with a number if there is one already.
@@ -23,7 +28,7 @@ const erroredName = "errored.tfstate"
 // With errors the caller must give the state to the user another way, on
 // standard output in the last resort.
 func writeErrored(o Options, st *state.State) (path string, ds diag.List) {
-	if path, ds = save(o, st); ds.HasErrors() {
+	if path, ds = save(o, erroredName, st); ds.HasErrors() {
 		return "", ds
 	}
 	return path, diag.Warnf(nil, "State saved to another file", "The state was saved to %s instead. Once the state can be written again, put it there with \"state push %s\". Until then other runs do not know of what this one did.", path, path)
@@ -32,7 +37,7 @@ func writeErrored(o Options, st *state.State) (path string, ds diag.List) {
 // writeApart does the same for a state that holds only what the journal of
 // another state knew, which must not be pushed.
 func writeApart(o Options, st *state.State) (path string, ds diag.List) {
-	if path, ds = save(o, st); ds.HasErrors() {
+	if path, ds = save(o, erroredName, st); ds.HasErrors() {
 		return "", ds
 	}
 	return path, diag.Warnf(nil, "Objects saved to another file", "What the journal knew was saved to %s. Compare it with the state, import what the state lacks, and do not push it: it holds these objects alone.", path)
@@ -47,15 +52,25 @@ func textOf(o Options, st *state.State) ([]byte, error) {
 	return store.SealFile(o.Sealer, b.Bytes(), st.Serial, st.Lineage)
 }
 
-func save(o Options, st *state.State) (path string, ds diag.List) {
-	path = filepath.Join(o.Dir, erroredName)
+// KeepReplaced saves a state that is about to be replaced by another one with fewer
+// objects.
+func KeepReplaced(o Options, st *state.State) diag.List {
+	path, ds := save(o, replacedName, st)
+	if ds.HasErrors() {
+		return ds
+	}
+	return diag.Warnf(nil, "State saved to another file", "The state that was replaced has objects that the new one does not have. It was saved to %s before. Import from there what is to be managed further, and remove the file.", path)
+}
+
+func save(o Options, name string, st *state.State) (path string, ds diag.List) {
+	path = filepath.Join(o.Dir, name)
 	text, err := textOf(o, st)
 	for n := 1; err == nil; n++ {
 		if err = exclusive(path, text); !errors.Is(err, fs.ErrExist) {
 			break
 		}
 		err = nil
-		path = filepath.Join(o.Dir, fmt.Sprintf("errored.%d.tfstate", n))
+		path = filepath.Join(o.Dir, strings.Replace(name, ".", fmt.Sprintf(".%d.", n), 1))
 	}
 	if err != nil {
 		return "", diag.Errorf(nil, "Failed to save state", "The state cannot be written to %s either: %s.", path, plain(err))
