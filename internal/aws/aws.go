@@ -31,9 +31,12 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// Services are the effects that a session uses. All are required.
+// Services are the effects that a session uses. All but Renew are required.
 type Services struct {
-	Env       sys.Env
+	Env sys.Env
+	// Renew gives the environment again, with keys that do not end before the returned
+	// time (zero: while the process lasts); nil: it stays as it is.
+	Renew     func(ctx context.Context) (sys.Env, time.Time, error)
 	Dir, Home string
 	Now       func() time.Time
 	Sleep     func(ctx context.Context, d time.Duration) error
@@ -107,9 +110,12 @@ func Open(ctx context.Context, o Options, s Services) (*Session, error) {
 		return nil, err
 	}
 	out.Region = region
-	out.creds = awssdk.NewCredentialsCache(provider, func(co *awssdk.CredentialsCacheOptions) { co.ExpiryWindow = 2 * time.Minute })
+	out.creds = awssdk.NewCredentialsCache(provider, func(co *awssdk.CredentialsCacheOptions) { co.ExpiryWindow = expiryWindow })
 	return out, nil
 }
+
+// expiryWindow is how long before their end credentials are renewed.
+const expiryWindow = 2 * time.Minute
 
 // httpClient is a client with the TLS settings and the proxy of the options.
 func httpClient(o Options, s Services) (*http.Client, error) {

@@ -90,7 +90,7 @@ func (c *chain) base(shared *config.SharedConfig, region string) (awssdk.Credent
 	}
 	if c.o.Profile == "" {
 		if id := c.env("AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY"); id != "" {
-			return credentials.NewStaticCredentialsProvider(id, c.env("AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY"), c.env("AWS_SESSION_TOKEN")), nil
+			return renewed{c}, nil
 		}
 		if file, role := c.env("AWS_WEB_IDENTITY_TOKEN_FILE"), c.env("AWS_ROLE_ARN"); file != "" && role != "" {
 			return c.webIdentity(WebIdentity{Role: Role{ARN: role, SessionName: c.env("AWS_ROLE_SESSION_NAME")}, TokenFile: file}, region)
@@ -103,6 +103,26 @@ func (c *chain) base(shared *config.SharedConfig, region string) (awssdk.Credent
 		}
 	}
 	return c.ambient(shared)
+}
+
+// renewed are the keys in the environment, asked for again where they may end.
+type renewed struct{ c *chain }
+
+func (r renewed) Retrieve(ctx context.Context) (awssdk.Credentials, error) {
+	now := *r.c
+	var until time.Time
+	if now.s.Renew != nil {
+		var err error
+		if now.s.Env, until, err = now.s.Renew(ctx); err != nil {
+			return awssdk.Credentials{}, err
+		}
+	}
+	static := credentials.NewStaticCredentialsProvider(now.env("AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY"), now.env("AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY"), now.env("AWS_SESSION_TOKEN"))
+	out, err := static.Retrieve(ctx)
+	if !until.IsZero() {
+		out.CanExpire, out.Expires = true, until.Add(expiryWindow)
+	}
+	return out, err
 }
 
 // ambient are the credentials of the container, or else of the machine.

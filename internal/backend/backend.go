@@ -70,11 +70,14 @@ type Kind struct {
 
 // Services are the effects that a kind may use. All but Progress are set.
 type Services struct {
-	Env  sys.Env // the complete environment
-	Dir  string  // paths in configuration are relative to it; absolute
-	Home string  // "" if there is none
-	Who  string  // user@host, for locks
-	Now  func() time.Time
+	Env sys.Env // the complete environment
+	// Renew gives the environment again, with keys that do not end before the returned
+	// time (zero: while the process lasts); nil: it stays as it is.
+	Renew func(ctx context.Context) (sys.Env, time.Time, error)
+	Dir   string // paths in configuration are relative to it; absolute
+	Home  string // "" if there is none
+	Who   string // user@host, for locks
+	Now   func() time.Time
 	// Sleep waits, or returns the context's error sooner.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Run runs programs that give credentials (az, gcloud, credential_process, exec).

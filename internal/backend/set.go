@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -105,6 +106,8 @@ type Config struct {
 	Dir string
 	// Env is the whole environment; nil is that of the services.
 	Env sys.Env
+	// Renew is Services.Renew.
+	Renew func(ctx context.Context) (sys.Env, time.Time, error)
 }
 
 // Services are the effects for a folder and an environment; "" and nil are those of the
@@ -127,6 +130,7 @@ func (s *Set) Open(ctx context.Context, c Config) (Backend, diag.List) {
 		return nil, ds
 	}
 	services := s.Services(c.Dir, c.Env)
+	services.Renew = c.Renew
 	text, err := ctyjson.Marshal(c.Value, c.Value.Type())
 	if err != nil {
 		return nil, Message("Failed to open the backend", "", err)

@@ -16,6 +16,7 @@ import (
 //	locked ID          locks the state of the service as somebody else, or releases it without ID
 //	served FILE        writes what the service holds to a file
 //	awsstate [BUCKET]  starts a stand-in for S3, DynamoDB and STS, sets AWS to its address, and makes a bucket
+//	awsrole ARN        has that stand-in keep states for a role alone, whose keys last as long as they were asked for
 //	bucketlog FILE     writes to a file what S3 was asked, and what it holds of buckets and objects
 func TestBackendScripts(t *testing.T) {
 	var running sync.Map // string, the script's folder, to *servers.HTTPServer
@@ -54,6 +55,13 @@ func TestBackendScripts(t *testing.T) {
 				for _, v := range [][2]string{{"AWS", s.URL}, {"AWS_ENDPOINT_URL", s.URL}, {"AWS_ACCESS_KEY_ID", servers.AccessKey}, {"AWS_SECRET_ACCESS_KEY", servers.SecretKey}, {"AWS_EC2_METADATA_DISABLED", "true"}} {
 					ts.Setenv(v[0], v[1])
 				}
+			},
+			"awsrole": func(ts *testscript.TestScript, _ bool, args []string) {
+				s, ok := amazon.Load(ts.Getenv("WORK"))
+				if !ok || len(args) != 1 {
+					ts.Fatalf("usage: awsrole ARN, after awsstate")
+				}
+				s.(*servers.AWSServer).Role = args[0]
 			},
 			"bucketlog": func(ts *testscript.TestScript, _ bool, args []string) {
 				s, ok := amazon.Load(ts.Getenv("WORK"))

@@ -27,7 +27,7 @@ func startSTS(t *testing.T, ts *testscript.TestScript) {
 			return
 		}
 		key := fmt.Sprintf("key-of-%s-%s-%s", r.FormValue("RoleArn"), cmp.Or(r.FormValue("DurationSeconds"), "0"), who)
-		fmt.Fprintf(w, "<%[1]sResponse><%[1]sResult><Credentials><AccessKeyId>%[2]s</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t%[3]d</SessionToken></Credentials></%[1]sResult></%[1]sResponse>", action, key, times.Add(1))
+		fmt.Fprintf(w, "<%[1]sResponse><%[1]sResult><Credentials><AccessKeyId>%[2]s</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t%[3]d</SessionToken><Expiration>2096-01-01T00:00:00Z</Expiration></Credentials></%[1]sResult></%[1]sResponse>", action, key, times.Add(1))
 	}))
 	t.Cleanup(srv.Close)
 	ts.Setenv("AWS_ENDPOINT_URL_STS", srv.URL)

@@ -41,13 +41,7 @@ func (e *Estate) Bootstrap(ctx context.Context, u *discovery.Unit) (done bool, d
 
 // place is where the state of a unit is, for commands that change it.
 func (e *Estate) place(ctx context.Context, u *discovery.Unit) (states.Place, diag.List) {
-	t := e.loader.Task(ctx)
-	env, ds := e.environ(t, u)
-	if ds.HasErrors() {
-		return states.Place{}, ds
-	}
-	p, more := e.where(t, u, true, env)
-	return p, append(ds, more...)
+	return e.where(e.loader.Task(ctx), u, true)
 }
 
 // DeleteState removes the state of a unit under its lock, with force also where it could

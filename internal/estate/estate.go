@@ -40,7 +40,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/parallel"
-	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -407,7 +406,7 @@ func (e *Estate) readState(t *demand.Task, u *discovery.Unit) (*state.State, dia
 // readStateOf reads the state of a unit. Its module is opened where it says where the state
 // is, or with whole, when it says how it is encrypted.
 func (e *Estate) readStateOf(t *demand.Task, u *discovery.Unit, whole bool) (*state.State, diag.List) {
-	where, ds := e.where(t, u, whole, nil)
+	where, ds := e.where(t, u, whole)
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -415,8 +414,13 @@ func (e *Estate) readStateOf(t *demand.Task, u *discovery.Unit, whole bool) (*st
 	return s, append(ds.Errors(), more...)
 }
 
-// where tells where the state of a unit is. env is as states.Keeper has it.
-func (e *Estate) where(t *demand.Task, u *discovery.Unit, whole bool, env sys.Env) (states.Place, diag.List) {
+// where tells where the state of a unit is, which is reached with the unit's own
+// credentials.
+func (e *Estate) where(t *demand.Task, u *discovery.Unit, whole bool) (states.Place, diag.List) {
+	env, ds := e.environ(t, u)
+	if ds.HasErrors() {
+		return states.Place{}, ds
+	}
 	d, ds := e.dirs.Dir(t, u.Unit, true)
 	if ds.HasErrors() {
 		return states.Place{}, ds
@@ -433,7 +437,9 @@ func (e *Estate) where(t *demand.Task, u *discovery.Unit, whole bool, env sys.En
 		defer eng.Close()
 		root = eng.Root()
 	}
-	return e.states.Where(t.Context(), u.Name, d, root, eng, nil, env)
+	p, ds := e.states.Where(t.Context(), u.Name, d, root, eng, nil, env)
+	p.Config.Renew = e.runner.Credentials.Renewing(e.loader, u.Unit)
+	return p, ds
 }
 
 // Outputs reads the stored outputs of every unit of the estate that takes part, by

@@ -45,7 +45,7 @@ func NewBackends(c *command.Call) *backend.Set {
 	tr.MaxConnsPerHost, tr.MaxIdleConnsPerHost = connections, connections
 	return backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{
 		Env: c.Env, Dir: c.Launch, Home: c.Home(), Who: c.User() + "@" + c.Host(),
-		Now: c.Now, Sleep: pause, Run: c.Run, Transport: tr, Version: statefile.Version,
+		Now: c.Now, Sleep: Pause, Run: c.Run, Transport: tr, Version: statefile.Version,
 		Token: func(ctx context.Context, host string) (string, error) {
 			r, err := ask()
 			if err != nil {
@@ -64,8 +64,8 @@ func NewBackends(c *command.Call) *backend.Set {
 	})
 }
 
-// pause waits, or returns the context's error sooner.
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits, or returns the context's error sooner.
+func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -4,16 +4,17 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/aws"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/fetch"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/transfer"
 )
 
 // signIn takes over the flags that say how units come by credentials.
@@ -31,11 +32,12 @@ func signIn(c *command.Call, f *unitflags.SigningIn, o *estate.Options) diag.Lis
 }
 
 // assumeRole gets the credentials of a role for a unit.
-func assumeRole(c *command.Call, cfg *cliconfig.Config) func(context.Context, sys.Env, estate.Role) ([]string, error) {
+func assumeRole(c *command.Call) func(context.Context, sys.Env, estate.Role) ([]string, error) {
 	return func(ctx context.Context, env sys.Env, r estate.Role) ([]string, error) {
-		f := project.Fetcher(c, cfg)
-		f.Env = env
-		return f.AssumeRole(ctx, fetch.Role{ARN: r.ARN, Session: r.Session, Seconds: r.Seconds, Token: r.Token})
+		role := aws.Role{ARN: r.ARN, SessionName: r.Session, Duration: time.Duration(r.Seconds) * time.Second}
+		return aws.Assume(ctx, role, r.Token, aws.Options{}, aws.Services{
+			Env: env, Dir: c.Launch, Home: c.Home(), Now: c.Now, Sleep: project.Pause, Run: c.Run, Transport: transfer.Transport(c.Env),
+		})
 	}
 }
 

@@ -124,7 +124,7 @@ func options(c *command.Call, f *unitflags.Flags, command string, args []string,
 		c.Report.Human.Say(About(unit, what) + "\n")
 		c.Report.Stream.Log(About(unit, what))
 	}}
-	o.Credentials.AssumeRole = assumeRole(c, cfg)
+	o.Credentials.AssumeRole = assumeRole(c)
 	if f.NoAutoInit && command != "init" {
 		o.Host.Init = nil
 	}

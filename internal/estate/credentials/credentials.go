@@ -43,7 +43,7 @@ type Settings struct {
 type Credentials struct {
 	s     Settings
 	m     unit.Machine
-	given parallel.Cache[string, given]    // by folder
+	given parallel.Cache[string, *given]   // by folder
 	roles parallel.Cache[string, *assumed] // by role, and who asks for it
 }
 
@@ -58,12 +58,21 @@ type Role struct {
 	Token   string // a web identity token, or the absolute path of a file with one; may be empty
 }
 
-// given is what the program of --auth-provider-cmd gave for a folder.
+// given is what the program of --auth-provider-cmd gave for a folder. Where that is for a
+// session, of which nobody knows how long it lasts, the program is asked again now and
+// then.
 type given struct {
-	env  []string
-	role Role
-	ds   diag.List
+	mu      sync.Mutex
+	asked   bool
+	env     []string
+	role    Role
+	session bool
+	at      time.Time
+	ds      diag.List
 }
+
+// sessionLife is for how long the keys of a session are taken to hold at least.
+const sessionLife = 15 * time.Minute
 
 // assumed are the credentials of a role. All units that need it have the same ones,
 // so that it is asked for once and they share their providers; after half the time
@@ -92,19 +101,35 @@ type answer struct {
 
 // For gets the credentials of a unit, as an environment.
 func (c *Credentials) For(t *demand.Task, u *unit.Unit) ([]string, diag.List) {
+	env, _, ds := c.Until(t, u)
+	return env, ds
+}
+
+// Until is For, and says until when the credentials may be used without asking again; a
+// zero time is for as long as the run lasts.
+func (c *Credentials) Until(t *demand.Task, u *unit.Unit) (env []string, until time.Time, ds diag.List) {
 	sc, ds := u.Scalars(t)
 	if ds.HasErrors() {
-		return nil, ds
+		return nil, until, ds
 	}
 	role, at := c.s.Role, (*source.Range)(nil)
 	if role.ARN == "" && sc != nil {
 		role, at = ownRole(sc)
 	}
 	if role.ARN == "" && len(c.s.Command) == 0 {
-		return nil, ds
+		return nil, until, ds
 	}
-	env, more := c.get(t.Context(), u.Dir, role)
-	return env, append(ds, more.Under(at)...)
+	env, until, more := c.get(t.Context(), u.Dir, role)
+	return env, until, append(ds, more.Under(at)...)
+}
+
+// Renewing gives the environment of a unit, with extra behind its credentials, as often as
+// it is asked for: what goes on for longer than credentials last asks again.
+func (c *Credentials) Renewing(l *unit.Loader, u *unit.Unit, extra ...string) func(ctx context.Context) (sys.Env, time.Time, error) {
+	return func(ctx context.Context) (sys.Env, time.Time, error) {
+		own, until, ds := c.Until(l.Task(ctx), u)
+		return c.m.Environ.With(slices.Concat(own, extra)...), until, ds.Err()
+	}
 }
 
 // Environ is the environment of programs and cloud functions that the unit file in a
@@ -114,7 +139,7 @@ func (c *Credentials) Environ() func(t *demand.Task, dir string) (sys.Env, diag.
 		return nil
 	}
 	return func(t *demand.Task, dir string) (sys.Env, diag.List) {
-		env, ds := c.get(t.Context(), dir, c.s.Role)
+		env, _, ds := c.get(t.Context(), dir, c.s.Role)
 		return c.m.Environ.With(env...), ds
 	}
 }
@@ -133,47 +158,61 @@ func ownRole(sc *unit.Scalars) (Role, *source.Range) {
 	return r, sc.IAMRole.At
 }
 
-// get asks the program, once for a folder, and assumes the role.
-func (c *Credentials) get(ctx context.Context, dir string, role Role) ([]string, diag.List) {
-	var got given
+// get asks the program, once for a folder as long as what it gave holds, and assumes the
+// role.
+func (c *Credentials) get(ctx context.Context, dir string, role Role) (env []string, until time.Time, ds diag.List) {
 	if len(c.s.Command) > 0 {
-		if got = c.given.Do(dir, func() given { return c.asked(ctx, dir) }); got.ds.HasErrors() {
-			return nil, got.ds
+		g := c.given.Do(dir, func() *given { return &given{} })
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if now := c.m.Now(); !g.asked || g.session && now.Sub(g.at) >= sessionLife {
+			g.env, g.role, g.session, g.ds = c.asked(ctx, dir)
+			g.asked, g.at = true, now
+		}
+		if g.ds.HasErrors() {
+			return nil, until, g.ds
+		}
+		if g.role.ARN != "" {
+			role = g.role
+		}
+		if env = g.env; g.session {
+			until = g.at.Add(sessionLife)
 		}
 	}
-	if got.role.ARN != "" {
-		role = got.role
-	}
 	if role.ARN == "" {
-		return got.env, nil
+		return env, until, nil
 	}
-	more, ds := c.assume(ctx, c.m.Environ.With(got.env...), role)
-	return slices.Concat(got.env, more), ds
+	more, half, ds := c.assume(ctx, c.m.Environ.With(env...), role)
+	if until.IsZero() || half.Before(until) {
+		until = half
+	}
+	return slices.Concat(env, more), until, ds
 }
 
 // asked runs the program in a folder.
-func (c *Credentials) asked(ctx context.Context, dir string) (out given) {
+func (c *Credentials) asked(ctx context.Context, dir string) (env []string, role Role, session bool, ds diag.List) {
 	var a answer
-	if out.ds = c.ask(ctx, c.s.Command, dir, c.m.Environ, &a); out.ds.HasErrors() {
-		return out
+	if ds = c.ask(ctx, c.s.Command, dir, c.m.Environ, &a); ds.HasErrors() {
+		return nil, role, false, ds
 	}
 	if k := a.AWSCredentials; k != nil {
-		out.env = append(out.env, "AWS_ACCESS_KEY_ID="+k.ID, "AWS_SECRET_ACCESS_KEY="+k.Secret, "AWS_SESSION_TOKEN="+k.Token, "AWS_SECURITY_TOKEN="+k.Token)
+		session = k.Token != ""
+		env = append(env, "AWS_ACCESS_KEY_ID="+k.ID, "AWS_SECRET_ACCESS_KEY="+k.Secret, "AWS_SESSION_TOKEN="+k.Token, "AWS_SECURITY_TOKEN="+k.Token)
 	}
 	for k, v := range a.Envs {
-		out.env = append(out.env, k+"="+v)
+		env = append(env, k+"="+v)
 	}
-	slices.Sort(out.env)
+	slices.Sort(env)
 	if r := a.AWSRole; r != nil && r.ARN != "" {
-		out.role = Role{ARN: r.ARN, Session: r.Session, Seconds: r.Seconds, Token: r.Token}
+		role = Role{ARN: r.ARN, Session: r.Session, Seconds: r.Seconds, Token: r.Token}
 	}
-	return out
+	return env, role, session, nil
 }
 
-// assume gets the credentials of a role.
-func (c *Credentials) assume(ctx context.Context, env sys.Env, r Role) ([]string, diag.List) {
+// assume gets the credentials of a role, and says when half their time is over.
+func (c *Credentials) assume(ctx context.Context, env sys.Env, r Role) (out []string, half time.Time, ds diag.List) {
 	if c.s.AssumeRole == nil {
-		return nil, diag.Errorf(nil, "Role cannot be assumed", "The unit needs the role %q, and this program assumes none.", r.ARN)
+		return nil, half, diag.Errorf(nil, "Role cannot be assumed", "The unit needs the role %q, and this program assumes none.", r.ARN)
 	}
 	if r.Seconds <= 0 {
 		r.Seconds = 3600
@@ -182,19 +221,19 @@ func (c *Credentials) assume(ctx context.Context, env sys.Env, r Role) ([]string
 	a := c.roles.Do(strings.Join(who, "\x00"), func() *assumed { return &assumed{} })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := c.m.Now()
-	if a.env != nil && now.Sub(a.at) < time.Duration(r.Seconds)*time.Second/2 {
-		return a.env, nil
+	now, life := c.m.Now(), time.Duration(r.Seconds)*time.Second/2
+	if a.env != nil && now.Sub(a.at) < life {
+		return a.env, a.at.Add(life), nil
 	}
 	if r.Session == "" {
 		r.Session = "terrace-" + strconv.FormatInt(now.Unix(), 10)
 	}
 	out, err := c.s.AssumeRole(ctx, env, r)
 	if err != nil {
-		return nil, diag.Errorf(nil, "Role cannot be assumed", "The role %q, which the unit needs, cannot be assumed: %s.", r.ARN, err)
+		return nil, half, diag.Errorf(nil, "Role cannot be assumed", "The role %q, which the unit needs, cannot be assumed: %s.", r.ARN, err)
 	}
 	a.env, a.at = out, now
-	return out, nil
+	return out, now.Add(life), nil
 }
 
 // ask runs a program that prints JSON. What it printed is never shown: it may hold

@@ -22,7 +22,7 @@ import (
 // planAndApply is the turn of a unit in a plan and an apply.
 func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	u := t.Unit
-	where, about := t.States.Where(ctx, u.Name, t.dir, t.engine.Root(), t.engine, t.values, t.environ())
+	where, about := t.where(ctx, t.dir, t.engine.Root(), t.engine, t.values)
 	if about.HasErrors() {
 		return about
 	}

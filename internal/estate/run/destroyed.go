@@ -34,7 +34,7 @@ func (t *Turn) destroyed(ctx context.Context, failed diag.List) (bool, diag.List
 	if late || d.Remote == nil && (m.Root == nil || m.Root.Backend != nil) {
 		return false, nil
 	}
-	where, ds := t.States.Where(ctx, t.Unit.Name, d, m.Root, nil, nil, t.environ())
+	where, ds := t.where(ctx, d, m.Root, nil, nil)
 	if ds.HasErrors() {
 		return false, nil
 	}
@@ -48,7 +48,7 @@ func (t *Turn) nothingLeft(ctx context.Context) (bool, diag.List) {
 	if t.mode() != plan.Destroy {
 		return false, nil
 	}
-	where, ds := t.States.Where(ctx, t.Unit.Name, t.dir, t.engine.Root(), t.engine, nil, t.environ())
+	where, ds := t.where(ctx, t.dir, t.engine.Root(), t.engine, nil)
 	if ds.HasErrors() {
 		return false, nil
 	}

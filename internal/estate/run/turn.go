@@ -198,6 +198,13 @@ func (t *Turn) environ() sys.Env {
 	return t.Machine.Environ.With(env...)
 }
 
+// where tells where the state of the unit is; see states.Keeper.
+func (t *Turn) where(ctx context.Context, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (states.Place, diag.List) {
+	p, ds := t.States.Where(ctx, t.Unit.Name, d, root, eng, values, t.environ())
+	p.Config.Renew = t.Credentials.Renewing(t.Loader, t.Unit.Unit, t.extra.Env...)
+	return p, ds
+}
+
 // programs is the environment of the programs that run for the unit: hooks, and what
 // its module's provisioners start. Its inputs are in it.
 func (t *Turn) programs(ctx context.Context) sys.Env {

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
@@ -10,10 +11,13 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // An AWSServer is a stand-in for S3 (in the style of paths), DynamoDB and STS at one
@@ -23,7 +27,11 @@ type AWSServer struct {
 	URL string
 	// Before, if it is set, may answer a request instead of the server.
 	Before func(w http.ResponseWriter, r *http.Request) (answered bool)
+	// Role may be assumed by who has AccessKey; if it is set, buckets and tables are for
+	// those who have, with keys that last as long as they asked for.
+	Role string
 
+	issued  map[string]time.Time // keys of the role, and when they end
 	mu      sync.Mutex
 	buckets map[string]*awsBucket
 	tables  map[string]*awsTable
@@ -166,8 +174,16 @@ func (s *AWSServer) Answer(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	operation := r.Header.Get("X-Amz-Target")
 	s.log = append(s.log, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+operation))
+	_, signed, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+	who, _, _ := strings.Cut(signed, "/")
+	until, role := s.issued[who]
+	asked, _ := url.ParseQuery(string(body)) // what is no form asks for no role
 	switch {
-	case !strings.Contains(r.Header.Get("Authorization"), "Credential="+AccessKey+"/"):
+	case asked.Get("Action") == "AssumeRole" && who == AccessKey && asked.Get("RoleArn") == s.Role && s.Role != "":
+		s.assume(w, asked)
+	case role && time.Now().After(until):
+		awsFail(w, http.StatusBadRequest, "ExpiredToken")
+	case role != (s.Role != "") || !role && who != AccessKey:
 		awsFail(w, http.StatusForbidden, "InvalidAccessKeyId")
 	case operation != "":
 		s.table(w, operation[strings.LastIndex(operation, ".")+1:], body)
@@ -181,6 +197,17 @@ func (s *AWSServer) Answer(w http.ResponseWriter, r *http.Request) {
 			s.object(w, r, s.buckets[name], key, body)
 		}
 	}
+}
+
+// assume gives keys of the role.
+func (s *AWSServer) assume(w http.ResponseWriter, asked url.Values) {
+	seconds, _ := strconv.Atoi(asked.Get("DurationSeconds"))
+	key, until := fmt.Sprintf("ASIAOFROLE%d", len(s.issued)), time.Now().Add(time.Duration(cmp.Or(seconds, 3600))*time.Second)
+	if s.issued == nil {
+		s.issued = map[string]time.Time{}
+	}
+	s.issued[key] = until
+	fmt.Fprintf(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials><AccessKeyId>%s</AccessKeyId><SecretAccessKey>planted-role-secret</SecretAccessKey><SessionToken>planted-role-token</SessionToken><Expiration>%s</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>`, key, until.UTC().Format(time.RFC3339))
 }
 
 // missing are the codes for settings that a bucket does not have.
