@@ -94,6 +94,7 @@ func (m *managedPlan) decide(c *plan.Change, now, prior resourceclient.Object, r
 			return ds
 		}
 		c.After, c.Private, c.AfterIdentity = fresh.Planned, fresh.Private, fresh.Identity
+		c.ConfigKnown = written.IsWhollyKnown()
 	}
 	return ds
 }
