@@ -30,6 +30,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/providers"
 	"github.com/terrace-iac/terrace/internal/cli/run"
+	"github.com/terrace-iac/terrace/internal/cli/scaffold"
 	"github.com/terrace-iac/terrace/internal/cli/show"
 	"github.com/terrace-iac/terrace/internal/cli/stack"
 	"github.com/terrace-iac/terrace/internal/cli/statecmd"
@@ -69,6 +70,7 @@ func Table() *command.Table {
 			inspect.Commands(),
 			stack.Commands(),
 			unitfiles.Commands(),
+			[]command.Command{scaffold.Command()},
 			help.Commands(),
 		),
 		Topics: help.Topics(),

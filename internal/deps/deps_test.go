@@ -203,6 +203,7 @@ const floors = `
 	internal/estate, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
 	internal/backend/doctor, internal/cli/units < internal/cli/backendcmd;
 	internal/digraph, internal/cli/units < internal/cli/inspect;
+	internal/funcs, internal/cli/units < internal/cli/scaffold;
 	unit/migrate, internal/cli/units < internal/cli/unitfiles;
 	internal/planhtml, internal/cli/units, internal/cli/planning, internal/cli/explain < internal/cli/run;
 	internal/cli/run < internal/cli/stack, internal/cli/show;
@@ -219,7 +220,7 @@ const floors = `
 	internal/telemetry/otlp, internal/cli/units < internal/cli/measure;
 	internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
-	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd, internal/cli/graph, internal/cli/execcmd
+	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd, internal/cli/graph, internal/cli/execcmd, internal/cli/scaffold
 	< internal/cli;
 	internal/cli < cmd/terrace;
 	# For programs that embed Terrace: what the command line does to a folder.

@@ -1,0 +1,219 @@
+// Package scaffold is the command that writes the file of a new unit for a module.
+//
+// Main function: Command. The one rule: no file that exists is written over.
+package scaffold
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/funcs"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Command declares scaffold.
+func Command() command.Command {
+	return command.Command{
+		Name: "scaffold", Synopsis: "Write the file of a new unit for a module", Usage: "[options] MODULE", Units: command.TakesUnitFlags,
+		Help: `Writes a terragrunt.hcl in the working folder that runs a module: its source,
+the include of the root file, and all variables of the module as inputs, each
+with its type and description. Inputs without a default are to be filled in,
+those with one stand there as comments. The module is fetched if it is not on
+this machine.`,
+		Args: []command.Arg{{Name: "MODULE", Help: "The source of the module, as in a terraform block.", Complete: command.Folders}},
+		Examples: []command.Example{
+			{Line: "scaffold ../../modules/vpc", Text: "A unit for a module of the same repository."},
+			{Line: "scaffold 'github.com/acme/modules//vpc?ref=v1.2.0'", Text: "A unit for a released module."},
+		},
+		Prepare: func() (command.Flags, command.Run) {
+			f, o := &unitflags.Flags{}, &options{root: "root.hcl"}
+			fs := command.Flags{
+				command.Text(&o.folder, "output-folder", "PATH", "Where the file is written, the working folder by default.").Completes(command.Folders),
+				command.Text(&o.root, "root-file-name", "NAME", "The file that the unit includes, root.hcl by default.").Variables("TG_ROOT_FILE_NAME"),
+				command.Bool(&o.noRoot, "no-include-root", "Include no root file.").Variables("TG_NO_INCLUDE_ROOT"),
+			}.WithTwoDashesShown()
+			return append(fs, f.Declare().Hide().Show("working-dir", "source-map")...), func(ctx context.Context, c *command.Call) int {
+				if err := f.Settle(c.Env); err != nil {
+					return c.UsageError("Failed to parse command-line flags", err.Error())
+				}
+				if len(c.Args) != 1 {
+					return c.UsageError("One module expected", "The command takes the source of one module. Templates are not rendered.")
+				}
+				units.WorkIn(c, f)
+				return run(ctx, c, f, o)
+			}
+		},
+	}
+}
+
+type options struct {
+	folder, root string
+	noRoot       bool
+}
+
+func run(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) int {
+	to := c.Path(cmp.Or(o.folder, "."))
+	src, dir, ds := find(ctx, c, f, c.Args[0], to)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	for _, name := range []string{unit.DefaultName, unit.StackName} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return c.UsageError("Not a module", fmt.Sprintf("%s holds a %s, so it is no module. Name it as the source of a unit or stack block in a %s.", c.Args[0], name, unit.StackName))
+		}
+	}
+	m, ds := config.Load(dir, config.Options{Set: c.Report.Set})
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	if len(m.Variables) == 0 && !holdsModule(dir) {
+		return c.UsageError("Not a module", fmt.Sprintf("%s leads to %s, which holds no configuration, so it is no module.", source.HideCredentials(c.Args[0]), dir))
+	}
+	include := ""
+	if !o.noRoot {
+		include = o.root
+	}
+	path := filepath.Join(to, unit.DefaultName)
+	if err := write(path, text(src, include, m)); err != nil {
+		return c.Fail(diag.Errorf(nil, "Failed to write the configuration", "%s.", err))
+	}
+	c.Report.Say("Wrote " + units.RelativeTo(c.Dir, path) + "\n")
+	return 0
+}
+
+// holdsModule reports whether a folder holds configuration.
+func holdsModule(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && slices.ContainsFunc(entries, func(en fs.DirEntry) bool {
+		return slices.ContainsFunc([]string{".tf", ".tf.json", ".tofu", ".tofu.json"}, func(end string) bool { return strings.HasSuffix(en.Name(), end) })
+	})
+}
+
+// find is the folder of a module, and how a unit in a folder names it.
+func find(ctx context.Context, c *command.Call, f *unitflags.Flags, src, to string) (named, dir string, ds diag.List) {
+	root, sub := unit.SplitSource(unit.Getter(src))
+	if unit.LocalSource(root) {
+		dir = c.Path(strings.TrimPrefix(root, "file://"))
+		named = root
+		if rel, err := filepath.Rel(to, dir); err == nil && !filepath.IsAbs(root) {
+			named = filepath.ToSlash(rel)
+		}
+		if sub != "" {
+			named += "//" + sub
+		}
+	} else {
+		o, ds := units.Options(c, f, "init", nil, nil)
+		if ds.HasErrors() {
+			return "", "", ds
+		}
+		if dir, ds = o.Sources.Fetch(ctx, root); ds.HasErrors() {
+			return "", "", ds
+		}
+		named = src
+	}
+	dir = filepath.Join(dir, filepath.FromSlash(sub))
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", "", diag.Errorf(nil, "Module not found", "The source of the module, %q, leads to %s, which is not a folder.", source.HideCredentials(src), dir)
+	}
+	return named, dir, nil
+}
+
+// write writes a file that does not exist yet.
+func write(path string, b []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists, and nothing is written over", path)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(b)
+	return errors.Join(err, file.Close())
+}
+
+// text is the unit file for a module.
+func text(src, include string, m *config.Module) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "terraform {\n  source = %s\n}\n", quoted(src))
+	if include != "" {
+		fmt.Fprintf(&b, "\ninclude \"root\" {\n  path = find_in_parent_folders(%s)\n}\n", quoted(include))
+	}
+	var required, optional []*config.Variable
+	for _, name := range slices.Sorted(maps.Keys(m.Variables)) {
+		if v := m.Variables[name]; v.Required() {
+			required = append(required, v)
+		} else {
+			optional = append(optional, v)
+		}
+	}
+	b.WriteString("\ninputs = {\n")
+	group(&b, "Required", required, func(v *config.Variable) string {
+		return fmt.Sprintf("%s = %s # TODO: fill in value", v.Name, placeholder(v.Type))
+	})
+	if len(required) > 0 && len(optional) > 0 {
+		b.WriteString("\n")
+	}
+	group(&b, "Optional, with their defaults", optional, func(v *config.Variable) string {
+		value := strings.ReplaceAll(string(hclwrite.TokensForValue(v.Default).Bytes()), "\n", "\n  # ")
+		if v.Sensitive {
+			value = "\"\""
+		}
+		return fmt.Sprintf("# %s = %s", v.Name, value)
+	})
+	b.WriteString("}\n")
+	return hclwrite.Format(b.Bytes())
+}
+
+func group(b *bytes.Buffer, title string, all []*config.Variable, line func(*config.Variable) string) {
+	for i, v := range all {
+		if i == 0 {
+			fmt.Fprintf(b, "  # %s\n", title)
+		}
+		kind := funcs.TypeString(v.Type)
+		if v.Type == cty.DynamicPseudoType {
+			kind = "any"
+		}
+		fmt.Fprintf(b, "\n  # Type: %s\n", kind)
+		if v.Description != "" {
+			fmt.Fprintf(b, "  # Description: %s\n", strings.ReplaceAll(strings.TrimSpace(v.Description), "\n", "\n  # "))
+		}
+		fmt.Fprintf(b, "  %s\n", line(v))
+	}
+}
+
+// placeholder is an empty value of a type.
+func placeholder(ty cty.Type) string {
+	switch {
+	case ty == cty.Number:
+		return "0"
+	case ty == cty.Bool:
+		return "false"
+	case ty.IsListType(), ty.IsSetType(), ty.IsTupleType():
+		return "[]"
+	case ty.IsMapType(), ty.IsObjectType():
+		return "{}"
+	}
+	return "\"\""
+}
+
+func quoted(s string) string { return string(hclwrite.TokensForValue(cty.StringVal(s)).Bytes()) }
