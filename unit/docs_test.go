@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// TestPage holds docs/units.md against what there is: everything that it says is
+// TestPage holds docs/units-rules.md against what there is: everything that it says is
 // shown somewhere is shown there, every rule has a scenario with its number in the
 // name, and every worked example and every such scenario is on the page.
 func TestPage(t *testing.T) {
-	text, err := os.ReadFile("../docs/units.md")
+	text, err := os.ReadFile("../docs/units-rules.md")
 	if err != nil {
 		t.Fatal(err)
 	}
