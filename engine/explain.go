@@ -16,8 +16,16 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// An Explanation is the way from a value to the text that set it.
-type Explanation = origin.Explanation
+// An Explanation is the way from a value to the text that set it: steps, each of a kind and
+// at a place, with what went into a computed one and, of a whole block, its parts.
+type (
+	Explanation      = origin.Explanation
+	ExplanationStep  = origin.Step
+	ExplanationKind  = origin.Kind
+	ExplanationPlace = origin.Place
+	ExplanationFrom  = origin.From
+	ExplanationPart  = origin.Part
+)
 
 // ExplainOptions are what configuration alone does not know. The zero value is
 // enough for an answer.
