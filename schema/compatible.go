@@ -198,6 +198,10 @@ func (c *checker) gotNested(n gotNester, planned, actual cty.Value, path cty.Pat
 		c.gotMap(n, keyedList{pk, pv}, keyedList{ak, av}, path)
 		return
 	}
+	if len(pv) != len(av) && n.blocks() { // the words that suites of providers look for
+		c.add(path, "block count changed from %d to %d", len(pv), len(av))
+		return
+	}
 	if len(pv) != len(av) {
 		c.add(path, "%d %s were planned, but there are %d now", len(pv), n.what, len(av))
 		return
@@ -261,6 +265,10 @@ func (c *checker) gotSet(n gotNester, planned, actual cty.Value, path cty.Path) 
 		if !ok {
 			extra++
 		}
+	}
+	if lost+extra > 0 && len(pv) != len(av) && n.blocks() {
+		c.differ(path, planned, actual, false, fmt.Sprintf("block set length changed from %d to %d", len(pv), len(av)))
+		return
 	}
 	if lost+extra > 0 {
 		c.differ(path, planned, actual, false, fmt.Sprintf("of the %d planned %s of the set %d are absent now, and %d are there that were not planned", len(pv), n.what, lost, extra))

@@ -89,6 +89,9 @@ func (ev *Evaluator) ProviderAt(t *demand.Task, a addr.ProviderConfig, user addr
 					return pc, nil
 				}
 			}
+			if cfg.ForEach != nil && a.Key != (addr.Key{}) {
+				return nil, diag.Errorf(nil, "Provider instance not present", "To work with %s its original provider instance at %s is required, but it has been removed. This occurs when an element is removed from the for_each of a provider configuration while objects that it made are still in the state. Bring the element back, so that %s can be destroyed, and remove it afterwards: for_each of resources should name fewer elements than that of their provider configuration.", user, a, user)
+			}
 			return nil, absent(a, user)
 		}
 	}
