@@ -235,7 +235,9 @@ func (t *terraformParts) decode(m *Module) (ds diag.List) {
 	if b := t.backend; b != nil {
 		m.Backend = &Backend{Type: "cloud", Body: b.body, At: b.head, gone: t.gone}
 		if !t.isCloud {
-			m.Backend.Type = b.labels[0]
+			if m.Backend.Type = b.labels[0]; m.Backend.Type == "cloud" {
+				ds = append(ds, errorAt("backend/unknown", b.head, "Unsupported backend type", "There is no backend type named %q. Write a cloud block, which has no label, in place of the backend block.", "cloud")...)
+			}
 		}
 	}
 	if len(t.encryption) > 0 {
