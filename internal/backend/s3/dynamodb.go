@@ -102,20 +102,31 @@ func (o *object) digest(ctx context.Context) (now, next string, err error) {
 // finds that one in the bucket, and the old digest here since its writer died in between,
 // knows that it is right. The peers do not look at it, and find the item as they write it
 // once the write is done.
-func (o *object) announce(ctx context.Context, next string) error {
-	digest, announced, err := o.digest(ctx)
+func (o *object) announce(ctx context.Context, next string) (announced, error) {
+	digest, other, err := o.digest(ctx)
 	if err != nil {
-		return err
+		return announced{}, err
 	}
-	was := [2]string{digest, announced}
-	if seen := o.seen.Load(); announced != "" && seen != nil && *seen == announced { // the write that it announced was carried out
-		digest = announced
+	a := announced{was: [2]string{digest, other}}
+	if seen := o.seen.Load(); other != "" && seen != nil && *seen == other { // the write that it announced was carried out
+		digest = other
 	}
-	ok, err := o.replaceDigest(ctx, was, [2]string{digest, next})
+	a.now = [2]string{digest, next}
+	ok, err := o.replaceDigest(ctx, a.was, a.now)
 	if err != nil || ok {
-		return err
+		return a, err
 	}
-	return changed()
+	return a, changed()
+}
+
+// announced is what the table said of the state before a write was announced, and since.
+type announced struct{ was, now [2]string }
+
+// retract takes back an announcement of a write that was refused, since somebody else's came
+// first: what that one announced is to be found again. If it cannot be, reading the state
+// says what to do.
+func (a announced) retract(ctx context.Context, o *object) {
+	_, _ = o.replaceDigest(ctx, a.now, a.was)
 }
 
 // putDigest makes the digest of the state that was written the present one. A request that

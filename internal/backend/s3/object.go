@@ -152,16 +152,27 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 			condition.Set("If-Match", resp.Header.Get("ETag"))
 		}
 	}
-	if o.b.table != "" {
-		if err := o.announce(ctx, digestOf(data)); err != nil {
-			return "", err
-		}
+	if o.b.table == "" {
+		return o.replace(ctx, data, prior, condition)
 	}
+	was, err := o.announce(ctx, digestOf(data))
+	if err != nil {
+		return "", err
+	}
+	version, err := o.replace(ctx, data, prior, condition)
+	if version == "" && errors.Is(err, backend.ErrChanged) {
+		was.retract(ctx, o)
+	}
+	return version, err
+}
+
+// replace writes the state on a condition.
+func (o *object) replace(ctx context.Context, data []byte, prior backend.Prior, condition http.Header) (string, error) {
 	resp, err := o.put(ctx, o.key, data, o.b.stateTags, condition)
 	if len(condition) > 0 && err == nil && (resp.Status == http.StatusNotImplemented || resp.Status == http.StatusBadRequest && answerOf(resp).Code == "NotImplemented") {
 		resp, err = o.put(ctx, o.key, data, o.b.stateTags, nil) // the service has no conditions; the version was compared above
 	}
-	if len(condition) > 0 && (err != nil || resp.Status >= 500 || resp.Repeated > 0 && resp.Status == http.StatusPreconditionFailed) && ctx.Err() == nil {
+	if len(condition) > 0 && (err != nil || resp.Status >= 500 || resp.Status == http.StatusPreconditionFailed) && ctx.Err() == nil {
 		return o.confirm(ctx, data, prior, resp, err)
 	}
 	switch {
