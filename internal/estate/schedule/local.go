@@ -14,29 +14,9 @@ type Local struct {
 
 // Run implements Scheduler.
 func (l Local) Run(ctx context.Context, tasks []Task, rules Rules, work Work) {
-	r := &local{
-		tasks: tasks, rules: rules, work: work, queue: parallel.NewQueue(l.Places), after: neededBy(tasks),
-		left: make([]int, len(tasks)), blocked: make(map[int]int), notRun: make(map[int]bool),
-	}
-	if rules.IgnoreOrder {
-		r.after = make([][]int, len(tasks))
-	}
+	r := &local{work: work, queue: parallel.NewQueue(l.Places)}
 	var ready []int
-	r.mu.Lock()
-	if !rules.IgnoreOrder {
-		for i, t := range tasks {
-			r.left[i] = len(t.Needs)
-		}
-	}
-	for _, i := range Order(tasks) {
-		switch {
-		case tasks[i].Skip:
-			ready = append(ready, r.release(i)...)
-		case rules.IgnoreOrder || len(tasks[i].Needs) == 0:
-			ready = append(ready, i)
-		}
-	}
-	r.mu.Unlock()
+	r.progress, ready = NewProgress(tasks, rules)
 	r.start(ctx, ready)
 	for {
 		r.queue.Wait()
@@ -48,17 +28,11 @@ func (l Local) Run(ctx context.Context, tasks []Task, rules Rules, work Work) {
 
 // local is one call of Local.Run.
 type local struct {
-	tasks []Task
-	rules Rules
 	work  Work
 	queue *parallel.Queue
-	after [][]int // by task, those that need it
 
-	mu      sync.Mutex
-	left    []int        // how many of its needs each task still waits for
-	blocked map[int]int  // by which of its needs a task is kept from running
-	notRun  map[int]bool // tasks that had no turn, or broke it off
-	failed  bool
+	mu       sync.Mutex
+	progress *Progress
 }
 
 func (r *local) start(ctx context.Context, tasks []int) {
@@ -69,64 +43,20 @@ func (r *local) start(ctx context.Context, tasks []int) {
 
 // turn gives a task its turn, or says why it has none.
 func (r *local) turn(ctx context.Context, i int) {
+	stopping := r.work.Stopping != nil && r.work.Stopping(ctx)
 	r.mu.Lock()
-	by, isBlocked := r.blocked[i]
-	failing := r.rules.FailFast && r.failed
+	why, ok := r.progress.Begin(i, stopping)
 	r.mu.Unlock()
 	out := NotRun
-	switch {
-	case isBlocked:
-		r.work.Refused(i, r.blockedBy(by))
-	case r.work.Stopping != nil && r.work.Stopping(ctx):
-		r.work.Refused(i, Refusal{Reason: Stopping})
-	case failing:
-		r.work.Refused(i, Refusal{Reason: Failing})
-	default:
+	if ok {
 		out = r.work.Turn(ctx, i, r.pause)
+	} else {
+		r.work.Refused(i, why)
 	}
-	r.start(ctx, r.finish(i, out))
-}
-
-// blockedBy goes from a task that was not run to the one that is behind that.
-func (r *local) blockedBy(by int) Refusal {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	first := by
-	for {
-		up, ok := r.blocked[first]
-		if !ok {
-			return Refusal{Reason: Blocked, By: by, First: first, FirstNotRun: r.notRun[first]}
-		}
-		first = up
-	}
-}
-
-// finish notes what came of a task and returns those that can start now.
-func (r *local) finish(i int, out Outcome) []int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failed = r.failed || out == Failed
-	if r.notRun[i] = out == NotRun; out != Done && !r.rules.IgnoreErrors {
-		for _, n := range r.after[i] {
-			if have, ok := r.blocked[n]; !ok || r.tasks[i].Name < r.tasks[have].Name {
-				r.blocked[n] = i
-			}
-		}
-	}
-	return r.release(i)
-}
-
-// release counts a task as done and returns those that can start now. The caller holds
-// the lock.
-func (r *local) release(i int) []int {
-	var out []int
-	for _, n := range r.after[i] {
-		if r.left[n]--; r.left[n] == 0 && !r.tasks[n].Skip {
-			out = append(out, n)
-		}
-	}
-	byName(r.tasks, out)
-	return out
+	ready := r.progress.End(i, out)
+	r.mu.Unlock()
+	r.start(ctx, ready)
 }
 
 // pause implements Pause.
