@@ -66,7 +66,7 @@ func Table() *command.Table {
 			[]command.Command{fmtcmd.Command(), importcmd.Command(), console.Command(), testcmd.Command(), graph.Command(), planning.Drift(), execcmd.Command()},
 			backendcmd.Commands(),
 			[]command.Command{initialize.Get(), login.Login(), login.Logout(), login.Push(), modules.Command(), providers.Command(), providers.Lock(), providers.Mirror(), providers.Schema()},
-			[]command.Command{run.Command()},
+			[]command.Command{run.Command(), run.Worker()},
 			inspect.Commands(),
 			stack.Commands(),
 			unitfiles.Commands(),

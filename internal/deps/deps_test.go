@@ -164,7 +164,7 @@ const floors = `
 	# Floor 9 to 11: many units, the command line, main.
 	engine, internal/sys < internal/cli/vars;
 	NONE < internal/estate/glob;
-	internal/parallel < internal/estate/schedule;
+	internal/parallel < internal/estate/schedule < internal/estate/schedule/scheduletest;
 	internal/estate/glob, diag < internal/estate/discovery/filter;
 	internal/filelock, internal/sys < internal/estate/discovery/git;
 	unit < internal/estate/retry, internal/estate/arguments;
@@ -188,7 +188,8 @@ const floors = `
 	internal/digraph < internal/planhtml;
 	internal/telemetry, internal/cli/view, internal/sys, config < internal/cli/report, internal/cli/interrupt;
 	internal/cli/report < internal/cli/prompt;
-	engine, internal/backend, internal/operation, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
+	internal/estate/report, internal/state/statemgr, internal/atomicfile < internal/estate/remote;
+	engine, internal/backend, internal/operation, internal/estate/remote, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
 	internal/cli/command, internal/cli/vars < internal/cli/flags;
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
@@ -223,6 +224,13 @@ const floors = `
 	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd, internal/cli/graph, internal/cli/execcmd, internal/cli/scaffold
 	< internal/cli;
 	internal/cli < cmd/terrace;
+	# Runs on other machines, which the main program does not link.
+	internal/estate/remote, internal/sys < internal/temporal/connect;
+	internal/estate/remote < internal/temporal/flow;
+	internal/temporal/flow < internal/temporal/follow;
+	internal/temporal/flow, internal/sys < internal/temporal/worker;
+	internal/cli, internal/temporal/connect, internal/temporal/follow, internal/temporal/worker < internal/temporal/program;
+	internal/temporal/program < cmd/terrace-worker;
 	# For programs that embed Terrace: what the command line does to a folder.
 	internal/cli/initialize, internal/cli/project < .;
 
@@ -238,8 +246,9 @@ const floors = `
 const outside = `
 	google.golang.org/grpc: internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	google.golang.org/grpc/: internal/backend/etcdv3 internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
-	google.golang.org/protobuf/: internal/backend/oss internal/backend/backendtest/servers internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
+	google.golang.org/protobuf/: internal/temporal/connect internal/backend/oss internal/backend/backendtest/servers internal/telemetry/otlp internal/provider/rpc internal/provider/rpc/pb5 internal/provider/rpc/pb6 internal/provider/testprovider
 	go.etcd.io/etcd/: internal/backend/etcdv3
+	go.temporal.io/: internal/temporal/connect internal/temporal/flow internal/temporal/follow internal/temporal/worker internal/temporal/program
 	go.uber.org/zap: internal/backend/etcdv3
 	github.com/jackc/pgx/: internal/backend/pg internal/backend/backendtest/servers
 	github.com/hashicorp/go-plugin: internal/provider/rpc internal/provider/testprovider
@@ -248,7 +257,7 @@ const outside = `
 	os/user: internal/sys internal/backend/backendtest/servers
 	log: NONE
 	log/slog: NONE
-	testing: internal/backend/backendtest internal/backend/backendtest/servers internal/testkit internal/plantest internal/registry/registrytest internal/state/statetest internal/state/store/storetest
+	testing: internal/backend/backendtest internal/backend/backendtest/servers internal/testkit internal/plantest internal/registry/registrytest internal/state/statetest internal/state/store/storetest internal/estate/schedule/scheduletest
 	github.com/google/go-cmp/: internal/testkit internal/state/statetest internal/state/store/storetest
 	pgregory.net/rapid: internal/state/statetest internal/state/store/storetest
 	github.com/rogpeppe/go-internal/: NONE

@@ -126,7 +126,7 @@ func newEstate(o Options) *Estate {
 		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
 		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, OnDisk: o.Discovery.Unwritten.Locate,
 	})
-	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, KeepSegments: o.Host.KeepSegments, KeepWhereRoom: o.Host.KeepWhereRoom, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
+	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, Tenure: o.Host.Tenure, KeepSegments: o.Host.KeepSegments, KeepWhereRoom: o.Host.KeepWhereRoom, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
 	e.reader = &outputs.Reader{
 		Found: e.Found, Loader: func() *unit.Loader { return e.loader }, Off: o.Skip.Outputs, Tolerant: o.Tolerant,
 		State: e.readState,
@@ -271,7 +271,7 @@ func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 // Run works on all units in their order and returns a result for each, by name. What the
 // outputs of dependencies were before it, they are not in it.
 func (e *Estate) Run(ctx context.Context, o run.Options) []*report.Result {
-	r := e.renew()
+	r := e.renew(o.Made)
 	return r.Run(ctx, e.Found.Units, o)
 }
 
@@ -281,10 +281,13 @@ func (e *Estate) Each(ctx context.Context, rules schedule.Rules, do, without fun
 	return run.Each(ctx, e.Found.Units, rules, e.o.Machine.Now, do, without)
 }
 
-// renew has the outputs of dependencies asked for anew.
-func (e *Estate) renew() *run.Runner {
+// renew has the outputs of dependencies asked for anew. made are those of the run, nil for
+// none.
+func (e *Estate) renew(made *outputs.Made) *run.Runner {
 	r := e.runner
-	r.Made = &outputs.Made{}
+	if r.Made = made; made == nil {
+		r.Made = &outputs.Made{}
+	}
 	e.reader.Made = r.Made
 	e.loader = e.loader.Anew(e.reader.Get)
 	for _, u := range e.Found.Units {

@@ -53,8 +53,9 @@ var effects = map[string]string{
 
 // owners are the packages that effects belong to.
 var owners = map[string]bool{
-	"internal/sys": true,
-	"cmd/terrace":  true,
+	"internal/sys":       true,
+	"cmd/terrace":        true,
+	"cmd/terrace-worker": true,
 }
 
 // apart are programs of their own and test kits, which are no part of the
@@ -66,6 +67,7 @@ var apart = map[string]bool{
 	"internal/provider/testprovider/cmd/terraform-provider-test": true,
 	"internal/registry/registrytest":                             true,
 	"internal/state/statetest":                                   true,
+	"internal/estate/schedule/scheduletest":                      true,
 	"internal/state/store/storetest":                             true,
 	"internal/backend/backendtest":                               true,
 	"internal/backend/backendtest/servers":                       true,
@@ -104,6 +106,8 @@ var spawners = map[string]string{
 	"internal/cli/interrupt":     "signals",
 	"internal/cli/prompt":        "waiting for an answer",
 	"internal/cli/login":         "the browser of the user",
+	"internal/cli/run":           "the program that speaks with an engine",
+	"internal/temporal/program":  "what comes from the other end of a pipe, and signals",
 	"internal/telemetry/otlp":    "the senders of telemetry, which Close waits for",
 	"engine":                     "stops of providers while an apply runs",
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/report"
+	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -127,6 +128,7 @@ type Call struct {
 	Hashes     *install.Hashes     // of packages that were verified, for the whole process
 	Backends   func() *backend.Set // the backends of the process, made when they are first wanted
 	Unit       *Surroundings       // nil in a plain folder
+	Serving    *remote.Session     // the turns that the command is asked for; nil: it runs for the user
 	// Enter runs something in another folder as this command runs there: as in a unit, if
 	// it is one's.
 	Enter func(ctx context.Context, c *Call, dir string, do Run) int
@@ -258,7 +260,7 @@ func (c *Call) Below(dir string) *Call {
 	return &Call{
 		System: c.System, Dir: r.Dir, Env: c.Env, Stdout: c.Stdout, Run: c.Run, NoPrograms: c.NoPrograms,
 		Table: c.Table, Command: c.Command, Launch: dir, Report: r, Prompt: prompt.New(r),
-		Interrupts: c.Interrupts.Inner(), Hashes: c.Hashes, Backends: c.Backends, Enter: c.Enter,
+		Interrupts: c.Interrupts.Inner(), Hashes: c.Hashes, Backends: c.Backends, Enter: c.Enter, Serving: c.Serving,
 	}
 }
 

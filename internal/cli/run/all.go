@@ -40,8 +40,11 @@ type estateRun struct {
 	began  time.Time
 	halt   halt
 	shown  display
-	saving estate.Saving
+	saving *estate.Saving
 	page   pageDraft
+	// detached says that the run goes on by itself, and that was told.
+	detached bool
+	errors   sync.Map // texts of what was wrong with units that had their turns elsewhere, by name
 }
 
 // runFlags are the flags of a command over all units beside those of its operation.
@@ -68,7 +71,7 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	if name == "drift" {
 		name, args = "plan", append([]string{"-refresh-only"}, args...)
 	}
-	r := &estateRun{Call: c, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay()}
+	r := &estateRun{Call: c, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay(), saving: &estate.Saving{}}
 	if c.SpareHeap != nil {
 		c.SpareHeap() // an estate has many units, and a machine often little memory
 	}
@@ -80,13 +83,13 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	if code := r.words(ctx, args); code != 0 {
 		return code
 	}
-	if name != "output" {
+	if name != "output" && c.Serving == nil { // whose streams are the client's
 		if !r.op.Json.Use(c.Report) {
 			return 1
 		}
 		defer c.Report.Finish()
 	}
-	if (name == "apply" || name == "destroy") && c.Report.Human == nil && !r.flags.approve && !f.NonInteractive && r.saved == nil {
+	if c.Serving == nil && (name == "apply" || name == "destroy") && c.Report.Human == nil && !r.flags.approve && !f.NonInteractive && r.saved == nil {
 		return c.Fail(diag.Errorf(nil, "Approval required", "%s cannot ask for approval when -json is set. Use -auto-approve or --non-interactive.", view.Product))
 	}
 	o, ds := r.estateOptions()
@@ -99,6 +102,9 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	if over, code := r.take(ctx, e, ds, more); over {
 		return code
 	}
+	if c.Serving != nil {
+		return r.serve(ctx)
+	}
 	return r.dispatch(ctx)
 }
 
@@ -109,6 +115,8 @@ func (r *estateRun) takeArgs(args []string) (code int) {
 	switch {
 	case code != 0:
 		return code
+	case r.name == "apply" && r.Serving != nil && len(rest) <= 1: // what is approved came with the job
+		return r.takeApproved()
 	case r.name == "apply" && len(rest) == 1:
 		return r.readSaved(rest[0])
 	case len(rest) > 0:
@@ -130,7 +138,10 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 		ds = r.alone(&o)
 	}
 	o.ValuesElsewhere = o.ValuesElsewhere || r.saved != nil // the plan holds them
-	if o.At = r.Now().UTC(); r.saved != nil {
+	switch o.At = r.Now().UTC(); {
+	case r.Serving != nil:
+		o.At, o.Host.Tenure, o.Host.KeepWhereRoom = r.Serving.Job.At, r.Serving.Tenure, true
+	case r.saved != nil:
 		o.At = r.saved.About.Time
 	}
 	return o, ds
@@ -216,6 +227,9 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 	switch r.name {
 	case "plan":
 		results := r.run(ctx, estate.Plan, nil)
+		if r.detached {
+			return 0
+		}
 		r.showPlans(results)
 		if ds := r.keep(ctx, results); ds.HasErrors() {
 			r.Report.Tell(ds)
@@ -320,6 +334,12 @@ const approvedAge = 10 * time.Minute
 
 // run runs an operation and tells what goes on.
 func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*estate.Approval) []*estate.Result {
+	return r.runOn(ctx, op, approved, r.saved, false)
+}
+
+// runOn is run. With --on, plan is what was approved as a saved plan, if anything was, and
+// asked says that it was just shown.
+func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string]*estate.Approval, plan *estate.SavedPlan, asked bool) []*estate.Result {
 	o, ds := r.options(op)
 	if ds.HasErrors() {
 		r.Report.Tell(ds)
@@ -327,11 +347,12 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 	}
 	o.Approved = approved
 	if r.saves() {
-		o.Saving = &r.saving
+		o.Saving = r.saving
 	}
 	if op == estate.Apply {
 		r.Report.Applying()
-		if approved != nil && !r.flags.approve && !r.f.NonInteractive && r.Report.Human != nil {
+		following := r.f.Following != nil && r.f.Following.Asks
+		if (approved != nil || following) && !r.flags.approve && !r.f.NonInteractive && r.Report.Human != nil {
 			o.Ask = func(wave []*estate.Result) bool { return r.askWave(wave) }
 			o.Asks = func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
 				sc := project.NewSchemas(ctx, e)
@@ -345,8 +366,22 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 			units++
 		}
 	}
-	defer r.goLive(units)()
+	var away *elsewhere
 	o.Observe = r.observer(ctx, op)
+	if r.f.On != "" {
+		if away, ds = r.remotely(ctx, &o, plan, asked); ds.HasErrors() {
+			r.Report.Tell(ds)
+			return nil
+		}
+		if ask := o.Ask; ask != nil {
+			o.Ask = func(wave []*estate.Result) bool { return away.answered(ask(wave)) }
+		}
+	}
+	if away != nil && r.f.Detach {
+		r.detached = away.detach()
+		return nil
+	}
+	defer r.goLive(units)()
 	ctx, span := telemetry.Start(ctx, "run_all_on_stack")
 	span.Text("terraform_command", r.name).Text("working_dir", r.Dir)
 	results := r.estate.Run(ctx, o)

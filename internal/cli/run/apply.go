@@ -27,6 +27,12 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if r.flags.approve || r.f.NonInteractive && !r.f.NoAutoApprove {
 		return r.end(r.run(ctx, estate.Apply, nil))
 	}
+	if r.f.Detach {
+		return r.failEstate(r.estate, diag.Errorf(nil, "Approval required", "Nobody can be asked for approval once the command has ended. Use -auto-approve with --detach, or apply a saved plan."))
+	}
+	if job := r.f.Following; job != nil && job.Op == string(estate.Apply) { // was approved before
+		return r.end(r.run(ctx, estate.Apply, nil))
+	}
 	results := r.run(ctx, estate.Plan, nil)
 	r.showPlans(results)
 	if code := worst(results); code != 0 || !changes(results) || slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Status == estate.EarlyExit }) {
@@ -47,6 +53,13 @@ func (r *estateRun) apply(ctx context.Context) int {
 	if !approves(answer) {
 		r.Report.Human.Say("Apply cancelled.\n")
 		return 0
+	}
+	if r.f.On != "" {
+		p, err := r.saving.Save(r.about(), results)
+		if err != nil {
+			return r.failEstate(r.estate, diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err))
+		}
+		return r.end(r.runOn(ctx, estate.Apply, p.Approvals(), p, true))
 	}
 	return r.end(r.run(ctx, estate.Apply, saved.Approve(results)))
 }
@@ -111,6 +124,9 @@ func worst(results []*estate.Result) int {
 
 // end prints the summary, writes the report and returns the status.
 func (r *estateRun) end(results []*estate.Result) int {
+	if r.detached {
+		return 0
+	}
 	if results == nil { // what is wrong was told
 		return r.failEstate(r.estate, nil)
 	}
@@ -140,6 +156,9 @@ func (r *estateRun) errorText(res *estate.Result) string {
 	var b strings.Builder
 	if r.estate == nil {
 		return ""
+	}
+	if text, ok := r.errors.Load(res.Unit.Name); ok && text != "" { // of a worker
+		return text.(string)
 	}
 	inUnit, inModule := apart(res, res.Diags.Errors())
 	_ = (&diag.Printer{Set: r.estate.Sources(), Program: view.Program}).Print(&b, inUnit)

@@ -75,6 +75,17 @@ func (f *folds) add(unit string, pieces []view.Piece) {
 	f.unit[unit] = list
 }
 
+// of are the changes of a unit as they were added.
+func (f *folds) of(unit string) []view.Piece {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []view.Piece
+	for _, x := range f.unit[unit] {
+		out = append(out, x.Piece)
+	}
+	return out
+}
+
 // A section is the changes that the same units have.
 type section struct {
 	units  []string

@@ -62,6 +62,9 @@ func Words(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
 		return c.Report.UsageError(c.Args[0], "Failed to parse command-line flags", err.Error())
 	}
 	c.Report.Open()
+	if code, ok := engineWords(ctx, c, f, rest); ok {
+		return code
+	}
 	if f.Many() {
 		return overUnits(ctx, c, rest[0], f, rest[1:])
 	}

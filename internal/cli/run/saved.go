@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,6 +120,19 @@ func (r *estateRun) applySaved(name string, p *estate.SavedPlan) int {
 	r.op.Destroy, r.op.RefreshOnly, r.op.Refresh, r.op.Reads.Minimal = p.About.Destroy, p.About.RefreshOnly, !p.About.NoRefresh, p.About.Minimal
 	r.op.Scope.Targets, r.op.Scope.Excludes, r.op.Scope.Replace = p.About.Targets, p.About.Excludes, p.About.Replace
 	return 0
+}
+
+// takeApproved takes over what the plan of a job was made with, if it came from a file.
+func (r *estateRun) takeApproved() int {
+	b := r.Serving.Approved
+	if b == nil || r.Serving.Job.Asked {
+		return 0
+	}
+	p, err := saved.Read(bytes.NewReader(b), int64(len(b)), project.Version)
+	if err != nil {
+		return r.Fail(project.PlanFileError("of the run", err))
+	}
+	return r.applySaved("of the run", p)
 }
 
 func openSaved(c *command.Call, name string) (*estate.SavedPlan, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitlog"
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/estate/remote"
 
 	"github.com/terrace-iac/terrace/internal/sys"
 )
@@ -70,6 +71,14 @@ type running struct {
 	CheckDependents                           bool
 	Bootstrap, RequireBootstrap, KeepBucket   bool // of the stores of states
 	OutDir, JSONOutDir                        string
+	distributing
+}
+
+// distributing says where units have their turns, if not in this process.
+type distributing struct {
+	On, Blobs       string
+	InPlace, Detach bool
+	Following       *remote.Job // of the run that goes on already; nil: one is begun. No flag
 }
 
 // limits say how much goes on at once, and which providers serve several units.
@@ -214,6 +223,11 @@ func (f *Flags) aboutRun() command.Flags {
 		command.Bool(&f.KeepBucket, "disable-bucket-update", "Leave a bucket that exists as it is."),
 		command.Bool(&f.UseMocks, "use-mocks", "Let mock outputs come before planned ones."),
 		command.Bool(&f.NoOutputs, "no-dependency-outputs", "Take the outputs of other units for unknown."))
+	out = append(out,
+		f.noEnv(command.Text(&f.On, "on", "URL", "With --all: run the units on the workers of a Temporal server, temporal://HOST:PORT/NAMESPACE/QUEUE.")),
+		f.noEnv(command.Text(&f.Blobs, "blobs", "PLACE", "With --on: where files and plans lie that workers read, a folder or KIND:ARGUMENT=VALUE,… of a backend.").Completes(command.Folders)),
+		f.noEnv(command.Bool(&f.InPlace, "in-place", "With --on: workers see the files under the same path, and copy none.")),
+		f.noEnv(command.Bool(&f.Detach, "detach", "With --on: end when the run has begun, and print its ID.")))
 	out = append(out, f.noEnv(command.Bool(&f.Strict, "strict", "Make inputs that a module does not declare errors.")))
 	return append(out, f.each(
 		command.Bool(&f.SourceUpdate, "source-update", "Fetch modules again."),

@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/plan"
 )
@@ -39,14 +40,19 @@ func (t *Turn) ask(p *plan.Plan) bool {
 	if t.o.Asks != nil {
 		t.o.Asks(t.Unit, t.engine, p)
 	}
-	q := &question{res: t.res}
-	t.pause(func(resume func()) {
-		q.resume = resume
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.asking = append(t.asking, q)
-	})
+	yes := t.execution.ask(&question{res: t.res}, t.pause)
 	t.res.Plan, t.res.Counts = nil, report.Counts{}
+	return yes
+}
+
+// ask has a question wait for its answer.
+func (x *execution) ask(q *question, pause schedule.Pause) (yes bool) {
+	pause(func(resume func()) {
+		q.resume = resume
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.asking = append(x.asking, q)
+	})
 	return q.yes
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/states"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/provider"
@@ -37,6 +38,8 @@ type Host struct {
 	Backends *backend.Set
 	// Waiting is told that the lock of a unit's state is waited for; nil: nobody is.
 	Waiting func(unit string, holder *store.LockInfo)
+	// Tenure is how long the turn of a unit may work on its state; nil: to its end.
+	Tenure func(unit string) *statemgr.Tenure
 	// KeepSegments keeps the journals of applies in the stores of the states, too.
 	KeepSegments bool
 	// KeepWhereRoom does so where a store has room for them.

@@ -118,6 +118,12 @@ type Options struct {
 	Observe Observer
 	// Scheduler gives units their turns. nil: this process does.
 	Scheduler schedule.Scheduler
+	// Elsewhere fills in the result of a unit that has its turn in another process; ask waits
+	// for the answer whether to do what was deferred before, as Ask gives it. nil: all have
+	// theirs here.
+	Elsewhere func(ctx context.Context, res *report.Result, ask func() bool)
+	// Made are the outputs that the run begins with, and those that it makes. nil: none.
+	Made *outputs.Made
 }
 
 // Plans say what the plans of a run are about. Zero means to create, change and
@@ -233,8 +239,8 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 			runs = append(runs, u)
 		}
 	}
-	if o.Command != nil {
-		runs = nil // which has its own
+	if o.Command != nil || o.Elsewhere != nil {
+		runs = nil // which have their own
 	}
 	x.procs = x.newProcesses(ctx, runs)
 	r.Changing.Use(x.procs)
@@ -254,7 +260,11 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 	scheduler.Run(ctx, tasks, o.Queue, schedule.Work{
 		Turn: func(ctx context.Context, i int, pause schedule.Pause) schedule.Outcome {
 			res := &report.Result{Unit: units[i], Status: report.Succeeded, Started: r.Machine.Now()}
-			x.turn(ctx, res, pause)
+			if o.Elsewhere != nil {
+				o.Elsewhere(ctx, res, func() bool { return x.ask(&question{res: res}, pause) })
+			} else {
+				x.turn(ctx, res, pause)
+			}
 			ended(i, res)
 			return outcome(res)
 		},

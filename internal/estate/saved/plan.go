@@ -15,12 +15,14 @@
 package saved
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -168,6 +170,42 @@ func (s *Saving) Save(about About, results []*report.Result) (*Plan, error) {
 	return out, s.err
 }
 
+// Export is what was saved of one unit so far, nil if that is nothing, for the Saving of
+// another process. version is that of the program.
+func (s *Saving) Export(unit, version string) ([]byte, error) {
+	u := s.of(unit, false)
+	if !u.Planned {
+		return nil, nil
+	}
+	body, err := json.Marshal(u)
+	if err == nil {
+		err = u.part.PutPlain(unitMember, body)
+	}
+	var b bytes.Buffer
+	if err == nil {
+		err = planfile.WriteBundle(&b, []byte("{}"), slices.Values([]*planfile.Part{u.part}), version)
+	}
+	return b.Bytes(), err
+}
+
+// Import takes what another process exported of a unit, in place of what there is.
+func (s *Saving) Import(unit string, b []byte, version string) error {
+	p, err := Read(bytes.NewReader(b), int64(len(b)), version)
+	if err == nil && len(p.Units) != 1 {
+		err = fmt.Errorf("%w of one unit", planfile.ErrNotPlan)
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.units == nil {
+		s.units = map[string]*Unit{}
+	}
+	s.units[unit] = p.Units[0]
+	return nil
+}
+
 // Write writes the plan to a file. version is that of the program.
 func (p *Plan) Write(w io.Writer, version string) error {
 	about, err := json.Marshal(p.About)
@@ -229,12 +267,18 @@ func (p *Plan) Approvals() map[string]*Approval {
 	return out
 }
 
-// Digest tells the configuration of a unit from any other.
+// Digest tells the configuration of a unit from any other. Where it lies does not count:
+// a unit may be planned on one machine and applied on another.
 func Digest(t *module.Tree) string {
-	h := sha256.New()
+	var all []string
 	for _, f := range t.Files() {
-		fmt.Fprintf(h, "%q %d\n", f.Path, len(f.Bytes))
-		h.Write(f.Bytes)
+		sum := sha256.Sum256(f.Bytes)
+		all = append(all, fmt.Sprintf("%q %x\n", filepath.Base(f.Path), sum))
+	}
+	slices.Sort(all)
+	h := sha256.New()
+	for _, line := range all {
+		io.WriteString(h, line)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

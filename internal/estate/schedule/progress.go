@@ -1,6 +1,5 @@
 package schedule
 
-
 // A Progress is how far tasks are that have their turns one after the other or at once:
 // which can begin, which are refused and why. It is what all schedulers have in common,
 // and it is deterministic: the same calls in the same order give the same answers. Make

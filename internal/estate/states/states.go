@@ -47,6 +47,8 @@ type Settings struct {
 	Backends   *backend.Set
 	// Waiting is told that the lock of a unit's state is waited for; nil: nobody is.
 	Waiting func(unit string, holder *store.LockInfo)
+	// Tenure is how long the turn of a unit may work on its state; nil: to its end.
+	Tenure func(unit string) *statemgr.Tenure
 	// KeepSegments keeps journals in the stores, too.
 	KeepSegments bool
 	// KeepWhereRoom does so where a store has room for them.
@@ -291,7 +293,11 @@ func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, what st
 	if ds.HasErrors() {
 		return statemgr.Options{}, ds
 	}
-	return at.Locked(ctx, operation.Lock{Off: l.Off, Timeout: l.Timeout, Operation: what, Who: k.s.Who, Now: k.s.Now()}), ds
+	o := at.Locked(ctx, operation.Lock{Off: l.Off, Timeout: l.Timeout, Operation: what, Who: k.s.Who, Now: k.s.Now()})
+	if k.s.Tenure != nil {
+		o.Tenure = k.s.Tenure(p.Unit)
+	}
+	return o, ds
 }
 
 // Read reads a state as it is stored.

@@ -55,6 +55,7 @@ type Options struct {
 	Lock         *store.LockInfo // nil: the state is not locked
 	Run          store.LockInfo  // tells others of the run where it does not lock
 	Timeout      time.Duration   // how long to try for the lock
+	Tenure       *Tenure         // nil: the work is this process's to its end
 	// Rescue is given the text of a state that could be written nowhere, sealed if states
 	// are; nil: there is no way left.
 	Rescue func(text []byte) diag.List
@@ -90,11 +91,7 @@ func Take(ctx context.Context, o Options) (*State, diag.List) {
 		h.current, h.view, h.other, h.left = seen.stored, seen.folded, seen.live, seen.segments
 		return h, append(ds, h.beside()...)
 	}
-	info := *o.Lock
-	if info.Info == "" {
-		info.Info = lockText
-	}
-	unlock, ds := o.Store.Lock(ctx, info, o.Timeout)
+	unlock, ds := o.lock(ctx)
 	if ds.HasErrors() {
 		return nil, ds
 	}

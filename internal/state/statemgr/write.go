@@ -33,6 +33,9 @@ func (h *State) Write(ctx context.Context, s *state.State) diag.List {
 	if h.abandoned.Load() {
 		return diag.Errorf(nil, "Interrupted", "The state was not written, since %s.", errAbandoned)
 	}
+	if err := h.held(); err != nil {
+		return diag.Errorf(nil, "Interrupted", "The state was not written, since %s.", err)
+	}
 	if h.journal != nil {
 		return h.write(ctx, s)
 	}
@@ -133,6 +136,9 @@ func (h *State) Begin(id int, address, action string) error {
 	if h.abandoned.Load() {
 		return errAbandoned
 	}
+	if err := h.held(); err != nil {
+		return err
+	}
 	return h.journal.Begin(id, address, action)
 }
 
@@ -141,6 +147,9 @@ func (h *State) Answer(id int, changes []state.Change) error {
 	if h.abandoned.Load() {
 		return errAbandoned
 	}
+	if err := h.held(); err != nil {
+		return err
+	}
 	return h.journal.Answer(id, changes)
 }
 
@@ -148,6 +157,9 @@ func (h *State) Answer(id int, changes []state.Change) error {
 func (h *State) Sync() error {
 	if h.abandoned.Load() {
 		return errAbandoned
+	}
+	if err := h.held(); err != nil {
+		return err
 	}
 	return h.journal.Sync()
 }
@@ -167,8 +179,8 @@ func (h *State) End(final *state.State) diag.List {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	j := h.journal
-	if j == nil || h.abandoned.Load() {
-		return nil
+	if j == nil || h.abandoned.Load() || h.held() != nil {
+		return nil // what is in the journal is for whoever comes next
 	}
 	h.journal = nil
 	if h.failed == nil {

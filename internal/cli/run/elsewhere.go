@@ -1,0 +1,476 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/estate/schedule"
+	"github.com/terrace-iac/terrace/internal/planhtml"
+	"github.com/terrace-iac/terrace/internal/sys"
+)
+
+// # Runs whose units have their turns on other machines
+//
+// With --on the estate is opened, checked and shown here as always. The turns are given
+// by an engine for durable work, and taken by workers. A program of its own, which comes
+// with this one, speaks with the engine, since this one starts faster without its client.
+
+// workerProgram is the program that speaks with the engine.
+const workerProgram = "terrace-worker"
+
+// findWorker is where it is: beside this program, or on the PATH.
+func findWorker(c *command.Call) string {
+	name := workerProgram
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	if self, err := c.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(self); err == nil {
+			self = real
+		}
+		path := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			return path
+		}
+	}
+	return workerProgram
+}
+
+// runWorker runs the program, with the streams of the command.
+func runWorker(ctx context.Context, c *command.Call, args ...string) int {
+	err := c.Run(ctx, sys.Command{
+		Path: findWorker(c), Args: args, Dir: c.Dir, Env: c.Env, Foreground: true, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+	})
+	if err == nil {
+		return 0
+	}
+	if code, ran := sys.ExitCode(err); ran && code > 0 {
+		return code
+	}
+	return c.Fail(noWorker(err))
+}
+
+func noWorker(err error) diag.List {
+	return diag.Errorf(nil, "Program for distributed runs not run", "What runs the units of an estate on other machines is a program of its own, %s, which failed: %s. Put it beside %s or into a folder of PATH.", workerProgram, err, view.Program)
+}
+
+// elsewhere is a run whose units have their turns in other processes. It is the scheduler
+// of the run in this one, which shows it.
+type elsewhere struct {
+	r    *estateRun
+	op   estate.Op
+	save bool
+	link *remote.Link
+	stop func() // ends the program that speaks with the engine
+
+	tasks []schedule.Task
+	units map[string]int
+	work  schedule.Work
+
+	mu      sync.Mutex
+	turns   map[string]*awaited
+	remote  map[string]bool // units whose result came from a worker
+	failed  string          // why the run could not go on
+	stopped bool
+}
+
+// awaited is a turn of which something is to come.
+type awaited struct {
+	ended chan *remote.Ended
+	begun bool
+	done  bool
+}
+
+// remotely makes the options of a run those of one with --on.
+func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved *estate.SavedPlan, asked bool) (*elsewhere, diag.List) {
+	x := &elsewhere{r: r, op: o.Op, turns: map[string]*awaited{}, remote: map[string]bool{}, units: map[string]int{}}
+	x.save = r.saves() || r.asksFirst()
+	start, ds := r.startMessage(o, approved, asked, x.save)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	link, errs, stop := talk(ctx, r.Call)
+	x.link = link
+	x.stop = func() {
+		if err := stop(); err != nil && strings.Contains(err.Error(), workerProgram) && x.failed == "the program that speaks with the engine ended" {
+			x.failed = strings.TrimSpace(err.Error() + " " + errs.String())
+		}
+	}
+	if job := r.f.Following; job != nil {
+		r.f.Following = nil // what comes next in this run is begun
+		start = remote.Message{Attach: &remote.Attach{Engine: start.Start.Engine, ID: job.ID}}
+	}
+	if err := x.link.Send(start); err != nil {
+		x.stop()
+		return nil, noWorker(err)
+	}
+	o.Scheduler, o.Elsewhere, o.Observe = x, x.turn, x.observer(o.Observe)
+	return x, nil
+}
+
+// detach leaves the run to itself once it has begun.
+func (x *elsewhere) detach() (begun bool) {
+	defer x.stop()
+	for {
+		m, err := x.link.Next()
+		switch {
+		case err != nil:
+			x.r.Report.Tell(diag.Errorf(nil, "Distributed run not begun", "The program that speaks with the engine ended."))
+			return false
+		case m.Failed != "":
+			x.r.Report.Tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.r.f.On, m.Failed))
+			return false
+		case m.Started != "":
+			fmt.Fprintln(x.r.Stdout, m.Started)
+			x.note("The run goes on. Follow it in this folder with: " + view.Program + " run --on " + x.r.f.On + " attach " + m.Started)
+			return true
+		case m.Note != "":
+			x.note(m.Note)
+		}
+	}
+}
+
+// talk begins the program that speaks with the engine. errs is what it writes besides, and
+// stop ends it.
+func talk(ctx context.Context, c *command.Call) (link *remote.Link, errs *bytes.Buffer, stop func() error) {
+	toThem, fromUs := io.Pipe()
+	fromThem, toUs := io.Pipe()
+	errs = &bytes.Buffer{}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { // owned by stop, which waits for it
+		err := c.Run(running, sys.Command{Path: findWorker(c), Args: []string{"client"}, Dir: c.Dir, Env: c.Env, Stdin: toThem, Stdout: toUs, Stderr: errs})
+		_ = toUs.CloseWithError(io.EOF)
+		_ = toThem.CloseWithError(io.ErrClosedPipe)
+		ended <- err
+	}()
+	return remote.NewLink(fromThem, fromUs), errs, func() error {
+		_ = fromUs.Close()
+		cancel()
+		_ = fromThem.Close()
+		return <-ended
+	}
+}
+
+// asksFirst reports whether plans are shown and asked about before they are applied.
+func (r *estateRun) asksFirst() bool {
+	return (r.name == "apply" || r.name == "destroy") && r.saved == nil && !r.flags.approve && !(r.f.NonInteractive && !r.f.NoAutoApprove)
+}
+
+// startMessage is what begins the run.
+func (r *estateRun) startMessage(o *estate.RunOptions, approved *estate.SavedPlan, asked, save bool) (remote.Message, diag.List) {
+	if dir := r.estate.Found.WorktreeDir(); dir != "" {
+		return remote.Message{}, diag.Errorf(nil, "Commit not checked out", "The filters are about a commit that is not checked out, whose units cannot run on other machines. Check it out first, or compare with HEAD.")
+	}
+	root, repo := r.Launch, false
+	for dir := r.Launch; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			root, repo = dir, true
+			break
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	if !repo {
+		if rel, err := filepath.Rel(r.Launch, r.Dir); err != nil || !filepath.IsLocal(rel) {
+			return remote.Message{}, diag.Errorf(nil, "Folder outside of the run's files", "The files of a run with --on are those of the repository, or without one those below the folder that the command is started in, %s. %s is not among them: start the command there.", r.Launch, r.Dir)
+		}
+	}
+	rel, err := filepath.Rel(root, r.Launch)
+	if err != nil {
+		return remote.Message{}, diag.Errorf(nil, "Folder outside of the run's files", "%s.", err)
+	}
+	job := remote.Job{
+		Args: slices.Clone(r.System.Args[1:]), Env: travels(r.Env), Root: root, Dir: filepath.ToSlash(rel), Repo: repo,
+		Op: string(o.Op), At: r.began, Who: r.User() + "@" + r.Host(), Save: save, Asks: o.Ask != nil, Asked: asked,
+	}
+	if h := r.Report.Human; h != nil {
+		job.Color, job.Width = h.Style.Color, h.Style.Width
+	}
+	start := &remote.Start{
+		Engine: remote.Engine{On: r.f.On, Blobs: r.f.Blobs}, Job: job, InPlace: r.f.InPlace, Rules: o.Queue, Places: r.f.Parallelism,
+		Tasks: discovery.Tasks(r.estate.Found.Units, o.Plans.Destroy), Detach: r.f.Detach,
+	}
+	if approved != nil {
+		var b bytes.Buffer
+		if err := approved.Write(&b, project.Version); err != nil {
+			return remote.Message{}, diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
+		}
+		start.Approved = b.Bytes()
+	}
+	return remote.Message{Start: start}, nil
+}
+
+// travels is what of the environment says what is run. Credentials are the workers' own.
+func travels(env sys.Env) []string {
+	var out []string
+	for _, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		switch {
+		case strings.HasPrefix(name, "TF_VAR_"), strings.HasPrefix(name, "TG_"), strings.HasPrefix(name, "TERRAGRUNT_"), strings.HasPrefix(name, "TF_CLI_ARGS"),
+			name == "TF_WORKSPACE", name == "TERRACE_AS", name == "TERRACE_JOURNAL", name == "TRACEPARENT":
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+// Run implements schedule.Scheduler: it does what the engine says.
+func (x *elsewhere) Run(ctx context.Context, tasks []schedule.Task, _ schedule.Rules, work schedule.Work) {
+	x.tasks, x.work = tasks, work
+	for i, t := range tasks {
+		x.units[t.Name] = i
+	}
+	var wg sync.WaitGroup
+	over := make(chan struct{})
+	wg.Go(func() { // ended by over
+		select {
+		case <-x.r.halt.stop:
+			x.mu.Lock()
+			x.stopped = true
+			x.mu.Unlock()
+			_ = x.link.Send(remote.Message{Stop: true})
+		case <-over:
+		}
+	})
+	for {
+		m, err := x.link.Next()
+		if err != nil {
+			x.fail("the program that speaks with the engine ended")
+			break
+		}
+		if x.take(ctx, m, &wg) {
+			break
+		}
+	}
+	close(over)
+	x.stop()
+	x.rest(ctx, &wg)
+	wg.Wait()
+}
+
+// take does what a message says. over reports that none follows.
+func (x *elsewhere) take(ctx context.Context, m remote.Message, wg *sync.WaitGroup) (over bool) {
+	switch {
+	case m.Begun != nil:
+		x.begin(ctx, *m.Begun, wg)
+	case m.Doing != nil:
+		x.r.shown.live.Doing(m.Doing.Unit, "", m.Doing.Text)
+	case m.Ended != nil:
+		t := x.begin(ctx, m.Ended.Unit, wg)
+		if t != nil && !t.done {
+			t.done = !m.Ended.Asks
+			t.ended <- m.Ended
+		}
+	case m.Refused != nil:
+		i, ok := x.units[m.Refused.Unit]
+		if ok {
+			x.await(m.Refused.Unit).done = true
+			x.work.Refused(i, m.Refused.Why)
+		}
+	case m.Idle:
+		wg.Go(func() { x.work.Idle(ctx) })
+	case m.Started != "":
+		x.note("Run " + m.Started + " on " + x.r.f.On)
+	case m.Note != "":
+		x.note(m.Note)
+	case m.Failed != "":
+		x.fail(m.Failed)
+		return true
+	case m.Over:
+		return true
+	}
+	return false
+}
+
+func (x *elsewhere) note(text string) {
+	x.r.Report.Human.Aside(text + "\n")
+	x.r.Report.Stream.Log(text)
+}
+
+func (x *elsewhere) fail(why string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.failed == "" {
+		x.failed = why
+	}
+}
+
+func (x *elsewhere) await(unit string) *awaited {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t := x.turns[unit]
+	if t == nil {
+		t = &awaited{ended: make(chan *remote.Ended, 4)}
+		x.turns[unit] = t
+	}
+	return t
+}
+
+// begin gives a unit its turn here, which waits for what comes of it.
+func (x *elsewhere) begin(ctx context.Context, unit string, wg *sync.WaitGroup) *awaited {
+	i, ok := x.units[unit]
+	if !ok {
+		return nil
+	}
+	t := x.await(unit)
+	if !t.begun {
+		t.begun = true
+		wg.Go(func() {
+			x.work.Turn(ctx, i, func(note func(resume func())) {
+				resumed := make(chan struct{})
+				note(func() { close(resumed) })
+				<-resumed
+			})
+		})
+	}
+	return t
+}
+
+// rest ends the turns of which nothing came.
+func (x *elsewhere) rest(ctx context.Context, wg *sync.WaitGroup) {
+	x.mu.Lock()
+	why := x.failed
+	x.mu.Unlock()
+	if why == "" {
+		why = "no worker told what came of it"
+	}
+	for i, t := range x.tasks {
+		if t.Skip {
+			continue
+		}
+		switch a := x.await(t.Name); {
+		case a.done:
+		case a.begun:
+			a.ended <- &remote.Ended{Unit: t.Name, Outcome: schedule.NotRun, Lost: why}
+		default:
+			a.done = true
+			x.work.Refused(i, schedule.Refusal{Reason: schedule.Stopping})
+		}
+	}
+	if x.work.Idle != nil {
+		x.work.Idle(ctx)
+	}
+	if x.failed != "" {
+		x.r.Report.Tell(diag.Errorf(nil, "Distributed run not ended", "The run on %s could not be followed to its end: %s.", x.r.f.On, x.failed))
+	}
+}
+
+// turn implements estate.RunOptions.Elsewhere.
+func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool) {
+	unit := res.Unit.Name
+	t := x.await(unit)
+	x.r.shown.live.Start(unit, map[estate.Op]string{estate.Plan: "planning", estate.Validate: "validating", estate.Init: "getting ready"}[x.op])
+	for m := range t.ended {
+		x.mu.Lock()
+		x.remote[unit] = true
+		x.mu.Unlock()
+		if m.Lost != "" {
+			if m.Outcome == schedule.NotRun {
+				res.Break("run error", m.Lost)
+			} else {
+				ds := diag.Errorf(nil, "Unit was not run to its end", "%s.", m.Lost)
+				res.Fail(ds)
+				res.Diags = ds
+			}
+			x.mu.Lock()
+			x.remote[unit] = false // it is told here
+			x.mu.Unlock()
+			return
+		}
+		var told remote.Report
+		if err := json.Unmarshal(m.Report, &told); err != nil || told.Result == nil {
+			ds := diag.Errorf(nil, "Unit was not run to its end", "What the worker told of the unit %s cannot be read: %v. Worker and command must be of the same version.", unit, err)
+			res.Fail(ds)
+			res.Diags = ds
+			return
+		}
+		x.show(res, &told)
+		if !m.Asks {
+			return
+		}
+		if !ask() {
+			res.Counts = estate.Counts{}
+			res.Break("run error", "what had been deferred was not approved")
+			return
+		}
+	}
+}
+
+// show takes over what a worker told of a turn.
+func (x *elsewhere) show(res *estate.Result, told *remote.Report) {
+	unit := res.Unit
+	told.Result.Fill(res)
+	x.r.errors.Store(unit.Name, told.Errors)
+	for _, c := range told.Chunks {
+		switch {
+		case c.To == remote.Events && x.r.Report.Stream != nil:
+			x.r.shown.writing.Lock()
+			_, _ = io.WriteString(x.r.Report.Stream.Out, c.Text)
+			x.r.shown.writing.Unlock()
+		case c.To == remote.Stdout:
+			x.r.Report.Human.Say(c.Text)
+		case c.To == remote.Stderr:
+			x.r.Report.Human.Aside(c.Text)
+		}
+	}
+	var warnings diag.List
+	for _, w := range told.Warnings {
+		m := new(diag.Message)
+		m.Code, m.Severity, m.Summary, m.Detail = w.Code, diag.Warning, w.Title, w.Text
+		warnings = append(warnings, m)
+	}
+	if len(warnings) > 0 && x.r.Report.Human != nil {
+		x.r.tellUnit(res, warnings)
+	}
+	var pieces []view.Piece
+	if json.Unmarshal(told.Pieces, &pieces) == nil && len(pieces) > 0 && x.r.Report.Human != nil {
+		x.r.shown.folds.add(unit.Name, pieces)
+	}
+	var page planhtml.Unit
+	if len(told.Page) > 0 && json.Unmarshal(told.Page, &page) == nil {
+		x.r.page.put(&page, true)
+	}
+	if len(told.Plan) > 0 {
+		if err := x.r.saving.Import(unit.Name, told.Plan, project.Version); err != nil {
+			x.fail(fmt.Sprintf("the plan of the unit %s cannot be read: %s", unit.Name, err))
+		}
+	}
+}
+
+// observer shows units that had no turn as always; what workers told is shown already.
+func (x *elsewhere) observer(o estate.Observer) estate.Observer {
+	return estate.Observer{Ended: func(res *estate.Result) {
+		x.mu.Lock()
+		told := x.remote[res.Unit.Name]
+		x.mu.Unlock()
+		if told {
+			x.r.shown.live.End(res.Unit.Name, res.Status == estate.Failed)
+			return
+		}
+		o.Ended(res)
+	}}
+}
+
+// answered tells the engine whether deferred work is done.
+func (x *elsewhere) answered(yes bool) bool {
+	_ = x.link.Send(remote.Message{Answer: &yes})
+	return yes
+}

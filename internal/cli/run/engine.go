@@ -1,0 +1,129 @@
+package run
+
+import (
+	"context"
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+)
+
+// Worker declares worker.
+func Worker() command.Command {
+	return command.Command{
+		Name: "worker", Synopsis: "Take turns of units from a Temporal server", Usage: "[options]",
+		Help: `Runs units of estates for "run --all --on", until it is interrupted: then
+what is under way comes to its end first. Any number of workers, on any number
+of machines, take turns from one queue. A worker uses its own credentials,
+provider caches and network; what units are made of comes from the client by
+--blobs, a folder that all see or a store of objects.
+
+TERRACE_RUN_KEY, 32 random bytes in base64, seals all that leaves a machine. It
+must be the same for the command and all workers. TERRACE_TEMPORAL_TLS_CERT,
+_TLS_KEY, _TLS_CA and _TLS_SERVER_NAME name files and the server's name for TLS,
+TERRACE_TEMPORAL_API_KEY is a key for Temporal Cloud.`,
+		Examples: []command.Example{{Line: "worker --temporal localhost:7233 --namespace default --queue terrace", Text: "Take turns from a server on this machine."}},
+		Prepare: func() (command.Flags, command.Run) {
+			var texts [8]string
+			names := []string{"temporal", "namespace", "queue", "blobs", "dir", "slots", "grace", "idle"}
+			fs := command.Flags{
+				command.Text(&texts[0], "temporal", "HOST:PORT", "The Temporal server, localhost:7233 by default.").WithTwoDashes(),
+				command.Text(&texts[1], "namespace", "NAME", "Its namespace, default by default.").WithTwoDashes(),
+				command.Text(&texts[2], "queue", "NAME", "The queue that turns are taken from, by default the one named as this program.").WithTwoDashes(),
+				command.Text(&texts[3], "blobs", "PLACE", "Where files and plans lie, a folder or KIND:ARGUMENT=VALUE,… of a backend.").WithTwoDashes(),
+				command.Text(&texts[4], "dir", "PATH", "Where this worker unpacks the files of estates.").WithTwoDashes().Completes(command.Folders),
+				command.Text(&texts[5], "slots", "N", "How many units run here at once, 4 by default.").WithTwoDashes(),
+				command.Text(&texts[6], "grace", "DURATION", "How long turns may take that are under way at the end, 10m by default.").WithTwoDashes(),
+				command.Text(&texts[7], "idle", "DURATION", "How long an estate stays open of which no unit is asked for, 2m by default.").WithTwoDashes(),
+			}
+			return fs, func(ctx context.Context, c *command.Call) int {
+				if len(c.Args) > 0 {
+					return c.UsageError("Too many command line arguments", "worker takes no arguments.")
+				}
+				args := []string{"worker"}
+				for i, name := range names {
+					if texts[i] != "" {
+						args = append(args, "--"+name+"="+texts[i])
+					}
+				}
+				return runWorker(ctx, c, args...)
+			}
+		},
+	}
+}
+
+// aboutRuns are the words of run that are about runs on an engine.
+var aboutRuns = []string{"attach", "list", "cancel", "logs"}
+
+// engineWords runs attach, list, cancel and logs, which run has with --on.
+func engineWords(ctx context.Context, c *command.Call, f *unitflags.Flags, words []string) (code int, ok bool) {
+	if f.On == "" || !slices.Contains(aboutRuns, words[0]) {
+		return 0, false
+	}
+	if words[0] != "attach" {
+		args := []string{words[0], "--on=" + f.On}
+		if f.Blobs != "" {
+			args = append(args, "--blobs="+f.Blobs)
+		}
+		return runWorker(ctx, c, append(args, words[1:]...)...), true
+	}
+	if len(words) != 2 {
+		return c.UsageError("No run given", "Name the run to follow, as \"run --on URL list\" prints it."), true
+	}
+	job, ds := jobOf(ctx, c, f, words[1])
+	if ds.HasErrors() {
+		return c.Fail(ds), true
+	}
+	return attach(ctx, c, f, job), true
+}
+
+// jobOf asks the engine what a run was begun with.
+func jobOf(ctx context.Context, c *command.Call, f *unitflags.Flags, id string) (*remote.Job, diag.List) {
+	link, _, stop := talk(ctx, c)
+	defer stop()
+	if err := link.Send(remote.Message{Attach: &remote.Attach{Engine: remote.Engine{On: f.On, Blobs: f.Blobs}, ID: id}}); err != nil {
+		return nil, noWorker(err)
+	}
+	for {
+		m, err := link.Next()
+		switch {
+		case err != nil:
+			return nil, noWorker(err)
+		case m.Failed != "":
+			return nil, diag.Errorf(nil, "Distributed run not found", "The run %s on %s cannot be followed: %s.", id, f.On, m.Failed)
+		case m.Job != nil:
+			return m.Job, nil
+		}
+	}
+}
+
+// attach runs the command line of a run once more, following what goes on already.
+func attach(ctx context.Context, c *command.Call, f *unitflags.Flags, job *remote.Job) int {
+	args := job.Args
+	for len(args) > 0 && len(args[0]) > 0 && args[0][0] == '-' {
+		args = args[1:]
+	}
+	cmd, rest, found := c.Table.Find(args)
+	if !found {
+		return c.Unknown(args)
+	}
+	of, rest, err := unitflags.Take(rest, c.Env)
+	if err != nil {
+		return c.UsageError("Failed to parse command-line flags", err.Error())
+	}
+	if cmd.Name == "run" && len(rest) > 0 {
+		if rest[0] == "--" {
+			rest = rest[1:]
+		}
+		args = rest
+	} else {
+		args = append([]string{cmd.Name}, rest...)
+	}
+	of.On, of.Detach, of.Following, of.Working = f.On, false, job, f.Working
+	if of.Blobs == "" {
+		of.Blobs = f.Blobs
+	}
+	return runAll(ctx, c, args[0], of, args[1:])
+}

@@ -1,0 +1,320 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/outputs"
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/estate/retry"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/internal/estate/schedule"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// # Turns for another process
+//
+// A worker runs the command line of the client up to the point where units have their
+// turns. There it waits: a unit has its turn when it is asked for, and what would be
+// shown is written down for the client. So a unit is opened, planned, applied and told
+// of by the same code, wherever that happens.
+
+// served is an estate whose units have turns for another process. It is the scheduler of
+// its run.
+type served struct {
+	r     *estateRun
+	s     *remote.Session
+	op    estate.Op
+	made  *outputs.Made
+	tasks []schedule.Task
+
+	asking sync.Mutex // one turn asks at a time
+
+	mu    sync.Mutex
+	views map[string]*turnView // of turns, by the unit
+}
+
+// turnView is what is told of a turn.
+type turnView struct {
+	r       *estateRun // a run like that which is served, with streams of its own
+	observe estate.Observer
+	yes     bool // deferred work was approved
+	asked   bool // there is deferred work that was not
+	tell    func(line string)
+	result  *estate.Result
+
+	mu     sync.Mutex
+	chunks []remote.Chunk
+}
+
+// serve gives units their turns until the session ends.
+func (r *estateRun) serve(ctx context.Context) int {
+	s := r.Serving
+	r.halt = halt{stop: s.Stop, asking: ctx}
+	x := &served{r: r, s: s, op: estate.Op(s.Job.Op), made: &outputs.Made{}, views: map[string]*turnView{}}
+	o, ds := r.options(x.op)
+	if ds.HasErrors() {
+		return r.Fail(ds)
+	}
+	if s.Approved != nil {
+		p, err := saved.Read(strings.NewReader(string(s.Approved)), int64(len(s.Approved)), project.Version)
+		if err != nil {
+			return r.Fail(project.PlanFileError("of the run", err))
+		}
+		o.Approved = p.Approvals()
+	}
+	if r.saves() || s.Job.Save {
+		o.Saving = r.saving
+	}
+	if s.Job.Asks {
+		o.Ask = x.ask
+		o.Asks = func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
+			v := x.view(u.Name)
+			v.r.shown.folds.add(u.Name, view.Pieces(v.style(), p, project.NewSchemas(ctx, e), r.op.Reveal))
+		}
+	}
+	o.Scheduler, o.Made, o.Observe, o.DropPlans = x, x.made, x.observer(), true
+	r.estate.Run(ctx, o)
+	return 0
+}
+
+// Run implements schedule.Scheduler: the order is the client's.
+func (x *served) Run(ctx context.Context, tasks []schedule.Task, _ schedule.Rules, work schedule.Work) {
+	x.tasks = tasks
+	index := make(map[string]int, len(tasks))
+	for i, t := range tasks {
+		index[t.Name] = i
+	}
+	x.s.Serve(ctx, func(q *remote.Request) (*remote.Done, error) {
+		i, ok := index[q.Unit]
+		if !ok {
+			return nil, fmt.Errorf("the files that this worker has hold no unit %s", q.Unit)
+		}
+		return x.turn(q.Ctx, i, q, work)
+	})
+}
+
+func (x *served) turn(ctx context.Context, i int, q *remote.Request, work schedule.Work) (*remote.Done, error) {
+	for name, ref := range q.Needs {
+		n := x.unit(name)
+		if n == nil {
+			continue
+		}
+		text, err := x.s.Blobs.Get(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		v, err := remote.DecodeOutputs(text)
+		if err != nil {
+			return nil, err
+		}
+		x.made.Set(n.ID, v)
+	}
+	v := x.newView(q)
+	out := work.Turn(ctx, i, func(note func(resume func())) {
+		x.asking.Lock()
+		defer x.asking.Unlock()
+		resumed := make(chan struct{})
+		note(func() { close(resumed) })
+		work.Idle(ctx) // which asks about this turn alone
+		<-resumed
+	})
+	if q.Tenure != nil {
+		if err := q.Tenure.Held(); err != nil {
+			return nil, fmt.Errorf("what came of the turn does not count: %w", err)
+		}
+	}
+	done := &remote.Done{Outcome: out, Asks: v.asked}
+	if made, ok := x.made.Get(x.r.estate.Found.Units[i].ID); ok && !v.asked {
+		text, err := remote.EncodeOutputs(made)
+		if err != nil {
+			return nil, err
+		}
+		ref, err := x.s.Blobs.PutSmall(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		done.Outputs = &ref
+	}
+	report, err := x.report(v)
+	if err != nil {
+		return nil, err
+	}
+	done.Report, err = x.s.Blobs.Put(ctx, report)
+	return done, err
+}
+
+func (x *served) unit(name string) *estate.Unit {
+	for _, u := range x.r.estate.Found.Units {
+		if u.Name == name {
+			return u
+		}
+	}
+	return nil
+}
+
+// ask answers the question of one turn: what was approved is known, or the turn ends and
+// begins again when it is.
+func (x *served) ask(wave []*estate.Result) bool {
+	v := x.view(wave[0].Unit.Name)
+	if !v.yes {
+		v.asked = true
+		res := *wave[0]
+		v.result = &res
+	}
+	return v.yes
+}
+
+// report is what the client hears of a turn.
+func (x *served) report(v *turnView) ([]byte, error) {
+	if v.result == nil {
+		return nil, errors.New("the turn ended without a result")
+	}
+	name := v.result.Unit.Name
+	out := remote.Report{Result: remote.ResultOf(v.result), Errors: v.r.errorText(v.result)}
+	v.mu.Lock()
+	out.Chunks = v.chunks
+	v.mu.Unlock()
+	for _, m := range v.r.Report.Filter(v.result.Diags) {
+		if repeatable(m) {
+			out.Warnings = append(out.Warnings, remote.Warning{Code: m.Code, Title: m.Summary, Text: m.Detail})
+		}
+	}
+	var err error
+	if pieces := v.r.shown.folds.of(name); len(pieces) > 0 {
+		out.Pieces, err = json.Marshal(pieces)
+	}
+	if page, ok := v.r.page.units[name]; ok && err == nil && x.r.f.HTML != "" {
+		out.Page, err = json.Marshal(page)
+	}
+	if err == nil && (x.r.saves() || x.s.Job.Save) {
+		out.Plan, err = x.r.saving.Export(name, project.Version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(out)
+	if root := x.s.Local; root != "" && root != x.s.Job.Root { // places are told as the client has them
+		text = []byte(strings.ReplaceAll(string(text), root, x.s.Job.Root))
+	}
+	return text, err
+}
+
+// repeatable reports whether a message may be shown once for all units that it came up in.
+func repeatable(m *diag.Message) bool {
+	return m.Severity == diag.Warning && m.At == nil && m.Address == ""
+}
+
+func (x *served) view(unit string) *turnView {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.views[unit]
+}
+
+// newView is what is told of a turn from its begin.
+func (x *served) newView(q *remote.Request) *turnView {
+	r, job := x.r, x.s.Job
+	v := &turnView{yes: q.Yes, tell: q.Tell}
+	c := r.Call.Below(r.Dir)
+	c.Command, c.Serving = r.Command, r.Serving
+	v.r = &estateRun{
+		Call: c, f: r.f, name: r.name, args: r.args, op: r.op, flags: r.flags, meant: r.meant, saved: r.saved, estate: r.estate,
+		began: r.began, halt: r.halt, shown: newDisplay(), saving: r.saving,
+	}
+	v.r.shown.log, v.r.shown.width = r.shown.log, r.shown.width
+	c.Report.Out = v.to(remote.Stdout)
+	c.Report.Open()
+	human := c.Report.Human
+	human.Errs, human.Style = v.to(remote.Stderr), view.Style{Color: job.Color, Width: job.Width}
+	human.Printer.Color, human.Printer.Width = job.Color, job.Width
+	if r.op.Json.On || r.op.Json.Into != "" {
+		c.Report.Stream = &view.Stream{Out: v.to(remote.Events), Now: r.Now, Messages: view.JSONMessages(r.estate.Sources()), Version: config.LanguageVersion}
+		if r.op.Json.On {
+			c.Report.Human = nil
+		}
+	}
+	if x.op == estate.Apply {
+		c.Report.Applying()
+	}
+	v.observe = v.r.observer(q.Ctx, x.op)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.views[q.Unit] = v
+	return v
+}
+
+// style is how plans are drawn for the client.
+func (v *turnView) style() view.Style {
+	job := v.r.Serving.Job
+	return view.Style{Color: job.Color, Width: job.Width}
+}
+
+// to is one of the client's streams.
+func (v *turnView) to(s remote.Stream) io.Writer { return chunkWriter{v, s} }
+
+type chunkWriter struct {
+	v  *turnView
+	to remote.Stream
+}
+
+func (w chunkWriter) Write(b []byte) (int, error) {
+	w.v.mu.Lock()
+	defer w.v.mu.Unlock()
+	if n := len(w.v.chunks); n > 0 && w.v.chunks[n-1].To == w.to && len(w.v.chunks[n-1].Text) < 4<<10 {
+		w.v.chunks[n-1].Text += string(b)
+	} else {
+		w.v.chunks = append(w.v.chunks, remote.Chunk{To: w.to, Text: string(b)})
+	}
+	if line := strings.TrimSpace(string(b)); w.to != remote.Events && line != "" && w.v.tell != nil {
+		w.v.tell(line)
+	}
+	return len(b), nil
+}
+
+// observer hands what goes on in a unit to the view of its turn.
+func (x *served) observer() estate.Observer {
+	return estate.Observer{
+		Started: func(u *estate.Unit) { x.view(u.Name).observe.Started(u) },
+		Event: func(e engine.Event) {
+			v := x.view(e.Unit)
+			if text := view.Text(e, x.op == estate.Apply); text != "" && v.tell != nil {
+				v.tell(strings.TrimSpace(text))
+			}
+			v.observe.Event(e)
+		},
+		Planned: func(u *estate.Unit, e *engine.Engine, p *plan.Plan) { x.view(u.Name).observe.Planned(u, e, p) },
+		Applied: func(res *estate.Result, s *state.State) { x.view(res.Unit.Name).observe.Applied(res, s) },
+		Hook:    func(u *estate.Unit, name string) { x.view(u.Name).observe.Hook(u, name) },
+		Again: func(u *estate.Unit, d retry.Decision, failed diag.List) {
+			x.view(u.Name).observe.Again(u, d, failed)
+		},
+		Log: func(u *estate.Unit, line string) { x.view(u.Name).observe.Log(u, line) },
+		Ended: func(res *estate.Result) {
+			v := x.view(res.Unit.Name)
+			if v.asked { // it has not ended
+				return
+			}
+			v.result = res
+			told := *res
+			told.Diags = nil
+			for _, m := range res.Diags {
+				if !repeatable(m) || v.r.Report.Human == nil {
+					told.Diags = append(told.Diags, m)
+				}
+			}
+			v.observe.Ended(&told)
+		},
+	}
+}

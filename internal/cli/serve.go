@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"context"
+	"sync"
+
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/configure"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/interrupt"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Serve runs the command line of a job in a system, up to where units have their turns,
+// and gives them those that the session is asked for until it ends. The status is that of
+// the command.
+func Serve(ctx context.Context, system *sys.System, s *remote.Session) int {
+	c := command.New(system, Table(), nil)
+	c.Enter, c.Serving = enter, s
+	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Announce)
+	defer stop()
+	c.Interrupts, c.Report.Context = handler, ctx
+	c.Backends = sync.OnceValue(func() *backend.Set { return project.NewBackends(c) })
+	return dispatch(c, system.Args[1:])
+}
+
+// Store opens the default workspace of a backend, whose arguments are texts.
+func Store(ctx context.Context, system *sys.System, kind string, args map[string]string) (store.Store, error) {
+	set := project.NewBackends(command.New(system, Table(), nil))
+	k, ds := set.Kind(kind)
+	if ds.HasErrors() {
+		return nil, ds.Err()
+	}
+	given := map[string]cty.Value{}
+	for name, text := range args {
+		given[name] = cty.StringVal(text)
+	}
+	v, err := configure.Value(kind, k.Schema, cty.ObjectVal(given))
+	if err != nil {
+		return nil, err
+	}
+	b, ds := set.Open(ctx, backend.Config{Type: kind, Value: v, Dir: system.Dir})
+	if ds.HasErrors() {
+		return nil, ds.Err()
+	}
+	return b.Store(store.Default, backend.StoreOptions{})
+}

@@ -1,0 +1,118 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+)
+
+// Objects are where blobs lie: a folder that all processes see, or a store of states that
+// has room for other objects (package backend's Blobs).
+type Objects interface {
+	PutBlob(ctx context.Context, name string, data []byte) error
+	GetBlob(ctx context.Context, name string) ([]byte, error)
+}
+
+// A Folder keeps objects as files of a folder.
+type Folder string
+
+// PutBlob implements Objects.
+func (f Folder) PutBlob(_ context.Context, name string, data []byte) error {
+	path := f.path(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.WriteMode(path, data, 0o600)
+}
+
+// GetBlob implements Objects.
+func (f Folder) GetBlob(_ context.Context, name string) ([]byte, error) {
+	return os.ReadFile(f.path(name))
+}
+
+func (f Folder) path(name string) string { return filepath.Join(string(f), filepath.FromSlash(name)) }
+
+// Blobs are texts by their content: sealed, each of them once. Methods may be called
+// concurrently.
+type Blobs struct {
+	Objects Objects
+	Sealer  *Sealer
+	Place   string // for messages
+}
+
+// inline is how long a text is at most that travels in itself: the engine's limits are
+// far away, and its database small.
+const inline = 8 << 10
+
+// small is how long a text is at most of which many travel together.
+const small = 256
+
+// Put makes a reference to a text.
+func (b *Blobs) Put(ctx context.Context, text []byte) (Ref, error) { return b.ref(ctx, text, inline) }
+
+// PutSmall is Put for texts of which a history holds one for each unit, again and again.
+func (b *Blobs) PutSmall(ctx context.Context, text []byte) (Ref, error) {
+	return b.ref(ctx, text, small)
+}
+
+func (b *Blobs) ref(ctx context.Context, text []byte, most int) (Ref, error) {
+	if len(text) <= most {
+		return Ref{Text: text}, nil
+	}
+	name, err := b.put(ctx, text)
+	return Ref{Blob: name}, err
+}
+
+func (b *Blobs) put(ctx context.Context, text []byte) (name string, err error) {
+	name = b.Sealer.Name(text)
+	if f, ok := b.Objects.(Folder); ok { // whose files are looked at cheaply
+		if info, err := os.Stat(f.path(objectName(name))); err == nil && info.Size() > 0 {
+			return name, nil
+		}
+	}
+	sealed, err := b.Sealer.Seal(text, name)
+	if err == nil {
+		err = b.Objects.PutBlob(ctx, objectName(name), sealed)
+	}
+	if err != nil {
+		return "", fmt.Errorf("what the run needs cannot be put into %s: %w", b.Place, err)
+	}
+	return name, nil
+}
+
+// Get is the text of a reference.
+func (b *Blobs) Get(ctx context.Context, r Ref) ([]byte, error) {
+	if r.Blob == "" {
+		return r.Text, nil
+	}
+	return b.get(ctx, r.Blob)
+}
+
+func (b *Blobs) get(ctx context.Context, name string) ([]byte, error) {
+	if strings.ContainsAny(name, "./\\") || len(name) < 8 {
+		return nil, fmt.Errorf("%q is no name of a blob", name)
+	}
+	sealed, err := b.Objects.GetBlob(ctx, objectName(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s does not hold the blob %s: the command that runs the estate and all workers must have the same --blobs", b.Place, name)
+	case err != nil:
+		return nil, fmt.Errorf("the blob %s cannot be read from %s: %w", name, b.Place, err)
+	}
+	text, err := b.Sealer.Open(sealed, name)
+	if err != nil {
+		return nil, fmt.Errorf("the blob %s in %s cannot be opened: %w", name, b.Place, err)
+	}
+	if b.Sealer.Name(text) != name {
+		return nil, fmt.Errorf("the blob %s in %s is not what was written", name, b.Place)
+	}
+	return text, nil
+}
+
+func objectName(name string) string { return "run-blobs/" + name[:2] + "/" + name }

@@ -1,0 +1,100 @@
+package remote
+
+import (
+	"bytes"
+	"compress/flate"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// KeyVariable names the environment variable with the key of runs.
+const KeyVariable = "TERRACE_RUN_KEY"
+
+// A Sealer packs and encrypts what leaves the machine, with AES-256 in Galois/Counter
+// mode. Make it with NewSealer; its methods may be called concurrently.
+type Sealer struct {
+	aead  cipher.AEAD
+	names []byte // the key that names are made with
+}
+
+// NewSealer makes a sealer of a key: 32 bytes in base64.
+func NewSealer(key string) (*Sealer, error) {
+	if key == "" {
+		return nil, fmt.Errorf("there is no key that the run is encrypted with: set %s, for the command and for all workers, to the same 32 random bytes in base64, for example those that \"openssl rand -base64 32\" prints", KeyVariable)
+	}
+	raw, err := base64.StdEncoding.DecodeString(key)
+	if err != nil || len(raw) != 32 {
+		return nil, fmt.Errorf("the key in %s is not 32 bytes in base64", KeyVariable)
+	}
+	seal, err := hkdf.Key(sha256.New, raw, nil, "terrace run: seal", 32)
+	if err != nil {
+		return nil, err
+	}
+	names, err := hkdf.Key(sha256.New, raw, nil, "terrace run: names", 32)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(seal)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCM(block)
+	return &Sealer{aead: aead, names: names}, err
+}
+
+// Name is a name for a text that is the same for equal texts and says nothing of them to
+// who does not have the key.
+func (s *Sealer) Name(text []byte) string {
+	h := hmac.New(sha256.New, s.names)
+	h.Write(text)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Seal packs and encrypts a text. What it is about must be said again to open it.
+func (s *Sealer) Seal(text []byte, about string) ([]byte, error) {
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, flate.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(text); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, s.aead.NonceSize())
+	rand.Read(nonce) // never fails
+	return s.aead.Seal(nonce, nonce, b.Bytes(), []byte(about)), nil
+}
+
+// maxOpened is how much one sealed text may hold.
+const maxOpened = 1 << 30
+
+var errSeal = fmt.Errorf("it was not sealed with the key in %s of this process, or was changed since", KeyVariable)
+
+// Open gives back what Seal was given.
+func (s *Sealer) Open(sealed []byte, about string) ([]byte, error) {
+	n := s.aead.NonceSize()
+	if len(sealed) < n {
+		return nil, errSeal
+	}
+	packed, err := s.aead.Open(nil, sealed[:n], sealed[n:], []byte(about))
+	if err != nil {
+		return nil, errSeal
+	}
+	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxOpened+1))
+	if err == nil && len(text) > maxOpened {
+		err = errors.New("it is too large")
+	}
+	return text, err
+}

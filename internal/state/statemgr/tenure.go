@@ -1,0 +1,64 @@
+package statemgr
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+// A Tenure is what a run has that another process takes over when this one falls silent:
+// what it leaves in its lock, whose lock it takes over itself, and how it learns that its
+// time is over. After that it writes nothing, whatever it still has in its hands.
+type Tenure struct {
+	// Info goes into the lock, for whoever takes over.
+	Info string
+	// Succeeds reports whether the holder of a lock is one whose place this run takes: an
+	// earlier attempt at the same work, which has been given up.
+	Succeeds func(holder store.LockInfo) bool
+	// Held is an error once somebody else may be at work. It is asked before everything
+	// that is written, and before each call of a provider that changes something.
+	Held func() error
+}
+
+// held is the error of a tenure that is over.
+func (h *State) held() error {
+	if h.o.Tenure == nil {
+		return nil
+	}
+	if err := h.o.Tenure.Held(); err != nil {
+		return fmt.Errorf("another process took the work over: %w", err)
+	}
+	return nil
+}
+
+// lock locks the state, and takes the lock over from a holder that this run succeeds.
+func (o *Options) lock(ctx context.Context) (unlock func() diag.List, ds diag.List) {
+	info := *o.Lock
+	if info.Info == "" {
+		info.Info = lockText
+	}
+	t := o.Tenure
+	if t == nil {
+		return o.Store.Lock(ctx, info, o.Timeout)
+	}
+	info.Info = t.Info
+	unlock, ds = o.Store.Lock(ctx, info, 0)
+	if !store.IsLocked(ds) {
+		return unlock, ds
+	}
+	unlocker, can := o.Store.(store.Unlocker)
+	for _, m := range ds {
+		holder, ok := m.Extra.(*store.LockInfo)
+		if !ok || holder == nil || !can || !t.Succeeds(*holder) {
+			continue
+		}
+		// Somebody else may have done so in between: then this fails, and the lock is waited
+		// for as any other.
+		if more := unlocker.ForceUnlock(ctx, holder.ID); more.HasErrors() {
+			return nil, more
+		}
+	}
+	return o.Store.Lock(ctx, info, o.Timeout)
+}

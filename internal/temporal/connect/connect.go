@@ -1,0 +1,178 @@
+// Package connect reaches a Temporal server, and seals everything that it stores.
+//
+// Main types: Settings and Codec. The one rule: no client of the engine is made elsewhere,
+// so that nothing gets into its database in the clear but names: of units, runs, queues
+// and machines.
+package connect
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/sys"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/proto"
+)
+
+// Settings say where the engine is and who asks.
+type Settings struct {
+	Address, Namespace, Queue string
+	Identity                  string
+	Env                       sys.Env // TERRACE_TEMPORAL_* and the key
+	Log                       io.Writer
+}
+
+// Parse reads temporal://HOST:PORT/NAMESPACE/QUEUE.
+func Parse(on string) (Settings, error) {
+	u, err := url.Parse(on)
+	if err != nil || u.Scheme != "temporal" || u.Host == "" {
+		return Settings{}, fmt.Errorf("%q is not temporal://HOST:PORT/NAMESPACE/QUEUE", on)
+	}
+	namespace, queue, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
+	if namespace == "" || queue == "" || strings.Contains(queue, "/") {
+		return Settings{}, fmt.Errorf("%q does not name a namespace and a queue: it must be temporal://HOST:PORT/NAMESPACE/QUEUE", on)
+	}
+	return Settings{Address: u.Host, Namespace: namespace, Queue: queue}, nil
+}
+
+// The environment variables that say how the engine is reached.
+const (
+	certVariable   = "TERRACE_TEMPORAL_TLS_CERT"
+	keyVariable    = "TERRACE_TEMPORAL_TLS_KEY"
+	caVariable     = "TERRACE_TEMPORAL_TLS_CA"
+	serverVariable = "TERRACE_TEMPORAL_TLS_SERVER_NAME"
+	apiVariable    = "TERRACE_TEMPORAL_API_KEY"
+)
+
+// Dial reaches the engine.
+func Dial(s Settings, sealer *remote.Sealer) (client.Client, error) {
+	o := client.Options{
+		HostPort: s.Address, Namespace: s.Namespace, Identity: s.Identity,
+		Logger:           logger{s.Log},
+		DataConverter:    Converter(sealer),
+		FailureConverter: temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{DataConverter: Converter(sealer), EncodeCommonAttributes: true}),
+	}
+	config, err := s.tls()
+	if err != nil {
+		return nil, err
+	}
+	o.ConnectionOptions.TLS = config
+	if key := s.Env.Get(apiVariable); key != "" {
+		o.Credentials = client.NewAPIKeyStaticCredentials(key)
+		if o.ConnectionOptions.TLS == nil { // a key in the clear would not stay one
+			o.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+	}
+	c, err := client.Dial(o)
+	if err != nil {
+		return nil, fmt.Errorf("the Temporal server at %s cannot be reached: %w", s.Address, err)
+	}
+	return c, nil
+}
+
+// logger writes what the client of the engine warns of.
+type logger struct{ out io.Writer }
+
+func (logger) Debug(string, ...any)            {}
+func (logger) Info(string, ...any)             {}
+func (l logger) Warn(msg string, more ...any)  { l.line("warning", msg, more) }
+func (l logger) Error(msg string, more ...any) { l.line("error", msg, more) }
+
+func (l logger) line(level, msg string, more []any) {
+	fmt.Fprintf(l.out, "temporal: %s: %s", level, msg)
+	for i := 0; i+1 < len(more); i += 2 {
+		fmt.Fprintf(l.out, " %v=%v", more[i], more[i+1])
+	}
+	fmt.Fprintln(l.out)
+}
+
+// tls is nil for a connection in the clear.
+func (s *Settings) tls() (*tls.Config, error) {
+	cert, key, ca, name := s.Env.Get(certVariable), s.Env.Get(keyVariable), s.Env.Get(caVariable), s.Env.Get(serverVariable)
+	if cert == "" && key == "" && ca == "" && name == "" {
+		return nil, nil
+	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
+	if (cert == "") != (key == "") {
+		return nil, fmt.Errorf("%s and %s go together: one of them is not set", certVariable, keyVariable)
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("the certificate of %s cannot be read: %w", certVariable, err)
+		}
+		out.Certificates = []tls.Certificate{pair}
+	}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("the certificates of %s cannot be read: %w", caVariable, err)
+		}
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s names a file without certificates", caVariable)
+		}
+	}
+	return out, nil
+}
+
+// Converter is how values become payloads: as JSON, sealed.
+func Converter(sealer *remote.Sealer) converter.DataConverter {
+	return converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), Codec{sealer})
+}
+
+// A Codec seals payloads.
+type Codec struct{ Sealer *remote.Sealer }
+
+const (
+	sealedEncoding = "binary/terrace-sealed"
+	aboutPayloads  = "payload"
+)
+
+// Encode implements converter.PayloadCodec.
+func (c Codec) Encode(all []*commonpb.Payload) ([]*commonpb.Payload, error) {
+	out := make([]*commonpb.Payload, len(all))
+	for i, p := range all {
+		plain, err := proto.Marshal(p)
+		if err != nil {
+			return nil, err
+		}
+		sealed, err := c.Sealer.Seal(plain, aboutPayloads)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = &commonpb.Payload{Metadata: map[string][]byte{converter.MetadataEncoding: []byte(sealedEncoding)}, Data: sealed}
+	}
+	return out, nil
+}
+
+var errClear = errors.New("a payload of the run is not sealed: nobody vouches for it")
+
+// Decode implements converter.PayloadCodec.
+func (c Codec) Decode(all []*commonpb.Payload) ([]*commonpb.Payload, error) {
+	out := make([]*commonpb.Payload, len(all))
+	for i, p := range all {
+		if string(p.Metadata[converter.MetadataEncoding]) != sealedEncoding {
+			return nil, errClear
+		}
+		plain, err := c.Sealer.Open(p.Data, aboutPayloads)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = &commonpb.Payload{}
+		if err := proto.Unmarshal(plain, out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,189 @@
+package flow
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/estate/schedule"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// Names in the engine.
+const (
+	Name         = "terrace-run" // of the workflow
+	AnswerSignal = "answer"      // a bool: whether deferred work is done
+)
+
+// Input is what the workflow works on.
+type Input struct {
+	Job       remote.Job        `json:"job"`
+	Tasks     []schedule.Task   `json:"tasks"`
+	Rules     schedule.Rules    `json:"rules"`
+	Places    int               `json:"places,omitempty"`    // how many turns at once; 0: as many as the engine takes
+	Heartbeat time.Duration     `json:"heartbeat,omitempty"` // a worker that is silent for longer is given up; 0: DefaultHeartbeat
+	History   int               `json:"history,omitempty"`   // how many events a history has before a new one begins; 0: DefaultHistory
+	Queues    map[string]string `json:"queues,omitempty"`    // of units that have another than the workflow's
+
+	// Of the histories before this one:
+	Before  []Past             `json:"before,omitempty"`
+	Outputs map[int]remote.Ref `json:"outputs,omitempty"`
+	Turns   map[int]int        `json:"turns,omitempty"` // how many turns units had that asked
+}
+
+// The defaults of Input.
+const (
+	DefaultHeartbeat = 30 * time.Second
+	DefaultHistory   = 8000 // the engine warns at 10,240 and ends a workflow at 51,200
+	mostPlaces       = 500  // the engine takes 2,000 activities at once
+)
+
+// Told is what the workflow tells in its history for who follows it.
+type Told struct {
+	Refused []remote.RefusedUnit `json:"refused,omitempty"`
+	Idle    bool                 `json:"idle,omitempty"` // it waits for an answer
+}
+
+// run is one execution of the workflow.
+type run struct {
+	in   Input
+	ctx  workflow.Context // of activities; it ends when the run is canceled
+	told Told
+	past []Past
+	left []int // by task, how many that need it have not ended
+}
+
+// Workflow runs an estate.
+func Workflow(ctx workflow.Context, in Input) error {
+	w := &run{in: in, past: slices.Clone(in.Before)}
+	if w.in.Outputs == nil {
+		w.in.Outputs = map[int]remote.Ref{}
+	}
+	if w.in.Turns == nil {
+		w.in.Turns = map[int]int{}
+	}
+	w.left = make([]int, len(in.Tasks))
+	for _, t := range in.Tasks {
+		for _, n := range t.Needs {
+			w.left[n]++
+		}
+	}
+	for _, e := range in.Before {
+		w.settle(e.Task)
+	}
+	if in.Heartbeat == 0 {
+		in.Heartbeat = DefaultHeartbeat
+	}
+	if in.History == 0 {
+		in.History = DefaultHistory
+	}
+	w.ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 30 * 24 * time.Hour, HeartbeatTimeout: in.Heartbeat, WaitForCancellation: true,
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second, MaximumAttempts: mostAttempts},
+	})
+	places := mostPlaces
+	if in.Places > 0 {
+		places = min(in.Places, mostPlaces)
+	}
+	s := &Scheduler{
+		Places: places, Turn: w.turn, Ended: w.ended, Filled: w.tell, Idle: w.idle,
+		Refused: func(i int, why schedule.Refusal) {
+			w.told.Refused = append(w.told.Refused, remote.RefusedUnit{Unit: in.Tasks[i].Name, Why: why})
+			w.note(i, schedule.NotRun)
+		},
+		Pausing: func() bool {
+			info := workflow.GetInfo(ctx)
+			return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > in.History
+		},
+	}
+	over := s.Begin(in.Tasks, in.Rules, in.Before).Run(ctx, func() bool { return ctx.Err() != nil })
+	if over {
+		return ctx.Err()
+	}
+	w.in.Before = w.past
+	return workflow.NewContinueAsNewError(ctx, Name, w.in)
+}
+
+// mostAttempts is how often a turn is given to a worker that does not tell what came of it.
+const mostAttempts = 100
+
+// note notes what came of a task.
+func (w *run) note(i int, out schedule.Outcome) {
+	w.past = append(w.past, Past{Task: i, Outcome: out})
+	w.settle(i)
+}
+
+// settle lets go of outputs that nobody needs any more.
+func (w *run) settle(i int) {
+	for _, n := range w.in.Tasks[i].Needs {
+		if w.left[n]--; w.left[n] == 0 {
+			delete(w.in.Outputs, n)
+		}
+	}
+}
+
+func (w *run) turn(i int) workflow.Future {
+	t := w.in.Tasks[i]
+	w.in.Turns[i]++
+	in := remote.Turn{Unit: t.Name, Number: w.in.Turns[i], Yes: w.in.Turns[i] > 1, Needs: map[string]remote.Ref{}}
+	for _, n := range t.Needs {
+		if r, ok := w.in.Outputs[n]; ok {
+			in.Needs[w.in.Tasks[n].Name] = r
+		}
+	}
+	o := workflow.GetActivityOptions(w.ctx)
+	if o.ActivityID = t.Name; in.Number > 1 {
+		o.ActivityID += "#" + strconv.Itoa(in.Number)
+	}
+	if q := w.in.Queues[t.Name]; q != "" {
+		o.TaskQueue = q
+	}
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(w.ctx, o), w.in.Job.Op, w.in.Job, in)
+}
+
+func (w *run) ended(i int, f workflow.Future) (schedule.Outcome, bool) {
+	var done remote.Done
+	out := schedule.Failed
+	switch err := f.Get(w.ctx, &done); {
+	case err == nil && done.Asks:
+		return schedule.NotRun, true
+	case err == nil:
+		out = done.Outcome
+		if done.Outputs != nil && w.left[i] > 0 {
+			w.in.Outputs[i] = *done.Outputs
+		}
+		delete(w.in.Turns, i)
+	case temporal.IsCanceledError(err):
+		out = schedule.NotRun
+	}
+	w.note(i, out)
+	return out, false
+}
+
+// tell puts what there is to tell into the history.
+func (w *run) tell() {
+	if len(w.told.Refused) == 0 && !w.told.Idle {
+		return
+	}
+	told := w.told
+	w.told = Told{}
+	workflow.SideEffect(w.ctx, func(workflow.Context) any { return told })
+}
+
+// idle waits for an answer.
+func (w *run) idle(ctx workflow.Context, asking []int) (yes bool) {
+	w.told.Idle = true
+	w.tell()
+	sel := workflow.NewSelector(ctx)
+	sel.AddReceive(workflow.GetSignalChannel(ctx, AnswerSignal), func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, &yes) })
+	sel.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {})
+	sel.Select(ctx)
+	if !yes {
+		for _, i := range asking {
+			w.note(i, schedule.NotRun)
+		}
+	}
+	return yes
+}

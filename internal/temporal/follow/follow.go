@@ -1,0 +1,431 @@
+// Package follow begins runs on a Temporal server and tells what becomes of them.
+//
+// Main type: Follower. The one rule: everything that is told is read from the history of
+// the run, so that it can be told again to somebody who comes later.
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/estate/schedule"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/temporal/flow"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+)
+
+// A Follower tells of one run.
+type Follower struct {
+	Client client.Client
+	Data   converter.DataConverter
+	// Failures reads what went wrong with turns.
+	Failures converter.FailureConverter
+	Queue    string
+	Blobs    *remote.Blobs
+	// Once tells what there is and does not wait for more.
+	Once bool
+	// Tell takes what becomes of the run. It is not called concurrently.
+	Tell func(remote.Message) error
+
+	id    string
+	tasks []schedule.Task
+
+	telling sync.Mutex
+	begun   map[string]bool // units that were told of
+	over    map[string]bool
+	noted   map[string]bool // what was told of failures
+
+	units  map[int64]string // by the event that scheduled a turn
+	asking []remote.Message // turns that ask, until somebody is asked
+	idle   bool
+}
+
+// Options say how a run is begun.
+type Options struct {
+	Heartbeat time.Duration
+	History   int
+	Queues    map[string]string
+}
+
+// Start begins a run and returns its ID.
+func Start(ctx context.Context, c client.Client, queue string, b *remote.Blobs, s *remote.Start, o Options) (id string, err error) {
+	job := s.Job
+	job.ID = "terrace-" + job.Op + "-" + nameOf(job) + "-" + store.NewID()[:8]
+	if !s.InPlace {
+		if job.Tree, err = b.PutTree(ctx, job.Root); err != nil {
+			return "", err
+		}
+	}
+	if s.Approved != nil {
+		ref, err := b.Put(ctx, s.Approved)
+		if err != nil {
+			return "", err
+		}
+		job.Approved = &ref
+	}
+	in := flow.Input{Job: job, Tasks: s.Tasks, Rules: s.Rules, Places: s.Places, Heartbeat: o.Heartbeat, History: o.History, Queues: o.Queues}
+	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: job.ID, TaskQueue: queue}, flow.Name, in)
+	if err != nil {
+		return "", fmt.Errorf("the run cannot be begun: %w", err)
+	}
+	return job.ID, nil
+}
+
+// nameOf is a word for what a job is about.
+func nameOf(job remote.Job) string {
+	name := path.Base(path.Join(filepath.ToSlash(job.Root), job.Dir))
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, name)
+}
+
+// Follow tells of a run until it is over.
+func (f *Follower) Follow(ctx context.Context, id string) error {
+	f.id = id
+	f.begun, f.over, f.noted = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	watching, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { f.watch(watching) })
+	first, err := f.first(ctx)
+	if err != nil {
+		return err
+	}
+	for run := first; run != ""; {
+		if run, err = f.history(ctx, run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// first is the first execution of the run, after which others may follow.
+func (f *Follower) first(ctx context.Context) (string, error) {
+	d, err := f.Client.DescribeWorkflowExecution(ctx, f.id, "")
+	if err != nil {
+		var gone *serviceerror.NotFound
+		if errors.As(err, &gone) {
+			return "", fmt.Errorf("there is no run %s", f.id)
+		}
+		return "", err
+	}
+	info := d.GetWorkflowExecutionInfo()
+	if first := info.GetFirstRunId(); first != "" {
+		return first, nil
+	}
+	return info.GetExecution().GetRunId(), nil
+}
+
+// history tells what the history of an execution says, and returns the one that follows it.
+func (f *Follower) history(ctx context.Context, run string) (next string, err error) {
+	f.units = map[int64]string{}
+	last := int64(0)
+	for wait := false; ; wait = true { // first what there is
+		it := f.Client.GetWorkflowHistory(ctx, f.id, run, wait, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for it.HasNext() {
+			e, err := it.Next()
+			if err != nil {
+				if ctx.Err() != nil {
+					return "", ctx.Err()
+				}
+				if err := f.pause(ctx, err); err != nil {
+					return "", err
+				}
+				break
+			}
+			if e.GetEventId() <= last {
+				continue
+			}
+			last = e.GetEventId()
+			next, over, err := f.event(ctx, e)
+			if err != nil || over {
+				return next, err
+			}
+			if wait {
+				if err := f.ask(); err != nil {
+					return "", err
+				}
+			}
+		}
+		if f.Once {
+			return "", nil
+		}
+		if err := f.ask(); err != nil {
+			return "", err
+		}
+	}
+}
+
+// pause waits before the server is asked again that failed.
+func (f *Follower) pause(ctx context.Context, failed error) error {
+	var gone *serviceerror.NotFound
+	if errors.As(failed, &gone) {
+		return fmt.Errorf("the history of the run %s is gone", f.id)
+	}
+	f.note("server", "The server does not answer: "+failed.Error()+". It is asked again.")
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// ask tells that the run waits for an answer, if it does.
+func (f *Follower) ask() error {
+	if !f.idle {
+		return nil
+	}
+	f.idle = false
+	for _, m := range f.asking {
+		if err := f.tell(m); err != nil {
+			return err
+		}
+	}
+	f.asking = nil
+	return f.tell(remote.Message{Idle: true})
+}
+
+func (f *Follower) tell(m remote.Message) error {
+	f.telling.Lock()
+	defer f.telling.Unlock()
+	return f.Tell(m)
+}
+
+// note tells something once.
+func (f *Follower) note(key, text string) {
+	f.telling.Lock()
+	defer f.telling.Unlock()
+	if !f.noted[key] {
+		f.noted[key] = true
+		_ = f.Tell(remote.Message{Note: text})
+	}
+}
+
+// event tells what an event says. over reports that the execution has ended.
+func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next string, over bool, err error) {
+	switch e.GetEventType() {
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+		var in flow.Input
+		a := e.GetWorkflowExecutionStartedEventAttributes()
+		if err := f.Data.FromPayloads(a.GetInput(), &in); err != nil {
+			return "", false, fmt.Errorf("the run %s cannot be read: %w", f.id, err)
+		}
+		if f.tasks == nil {
+			f.tasks = in.Tasks
+			return "", false, f.tell(remote.Message{Job: &in.Job, Tasks: in.Tasks, Rules: &in.Rules})
+		}
+	case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+		f.units[e.GetEventId()] = unitOf(e.GetActivityTaskScheduledEventAttributes().GetActivityId())
+	case enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+		a := e.GetActivityTaskCompletedEventAttributes()
+		return "", false, f.ended(ctx, f.units[a.GetScheduledEventId()], a.GetResult())
+	case enums.EVENT_TYPE_ACTIVITY_TASK_FAILED:
+		a := e.GetActivityTaskFailedEventAttributes()
+		return "", false, f.lost(f.units[a.GetScheduledEventId()], f.text(a.GetFailure()), schedule.Failed)
+	case enums.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
+		a := e.GetActivityTaskTimedOutEventAttributes()
+		return "", false, f.lost(f.units[a.GetScheduledEventId()], "no worker brought its turn to an end: "+f.text(a.GetFailure()), schedule.Failed)
+	case enums.EVENT_TYPE_ACTIVITY_TASK_CANCELED:
+		a := e.GetActivityTaskCanceledEventAttributes()
+		return "", false, f.lost(f.units[a.GetScheduledEventId()], "the run was interrupted", schedule.NotRun)
+	case enums.EVENT_TYPE_MARKER_RECORDED:
+		return "", false, f.marker(e.GetMarkerRecordedEventAttributes().GetDetails()["data"])
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
+		a := e.GetWorkflowExecutionSignaledEventAttributes()
+		if a.GetSignalName() == flow.AnswerSignal {
+			return "", false, f.answered(a.GetInput())
+		}
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
+		return e.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(), true, nil
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+		return "", true, nil
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
+		return "", true, errors.New(f.text(e.GetWorkflowExecutionFailedEventAttributes().GetFailure()))
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
+		return "", true, errors.New("somebody terminated it; what units were doing then may still go on for a while")
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+		return "", true, errors.New("it took longer than the server lets it")
+	}
+	return "", false, nil
+}
+
+// unitOf is the unit of an activity, whose ID ends with the number of a later turn.
+func unitOf(activity string) string {
+	unit, _, _ := strings.Cut(activity, "#")
+	return unit
+}
+
+// ended tells what came of a turn.
+func (f *Follower) ended(ctx context.Context, unit string, result *commonpb.Payloads) error {
+	var done remote.Done
+	if err := f.Data.FromPayloads(result, &done); err != nil {
+		return fmt.Errorf("what came of the unit %s cannot be read: %w", unit, err)
+	}
+	text, err := f.Blobs.Get(ctx, done.Report)
+	if err != nil {
+		return err
+	}
+	m := remote.Message{Ended: &remote.Ended{Unit: unit, Outcome: done.Outcome, Asks: done.Asks, Report: text}}
+	if done.Asks {
+		f.asking = append(f.asking, m)
+		return nil
+	}
+	f.setOver(unit)
+	return f.tell(m)
+}
+
+func (f *Follower) setOver(unit string) {
+	f.telling.Lock()
+	defer f.telling.Unlock()
+	f.over[unit] = true
+}
+
+func (f *Follower) lost(unit, why string, out schedule.Outcome) error {
+	f.setOver(unit)
+	return f.tell(remote.Message{Ended: &remote.Ended{Unit: unit, Outcome: out, Lost: why}})
+}
+
+// marker tells what the workflow told.
+func (f *Follower) marker(data *commonpb.Payloads) error {
+	var told flow.Told
+	if err := f.Data.FromPayloads(data, &told); err != nil {
+		return fmt.Errorf("the run %s cannot be read: %w", f.id, err)
+	}
+	for _, r := range told.Refused {
+		f.setOver(r.Unit)
+		if err := f.tell(remote.Message{Refused: &r}); err != nil {
+			return err
+		}
+	}
+	f.idle = f.idle || told.Idle
+	return nil
+}
+
+// answered notes that somebody has answered already.
+func (f *Follower) answered(input *commonpb.Payloads) error {
+	var yes bool
+	if err := f.Data.FromPayloads(input, &yes); err != nil {
+		return err
+	}
+	asking := f.asking
+	f.asking, f.idle = nil, false
+	if yes {
+		return nil
+	}
+	for _, m := range asking {
+		if err := f.lost(m.Ended.Unit, "what had been deferred was not approved", schedule.NotRun); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// text is a failure in words.
+func (f *Follower) text(x *failurepb.Failure) string {
+	if x == nil {
+		return "nobody says why"
+	}
+	err := f.Failures.FailureToError(x)
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return strings.TrimSpace(err.Error())
+}
+
+// watch tells what is under way, which no history says, until the context ends.
+func (f *Follower) watch(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		d, err := f.Client.DescribeWorkflowExecution(ctx, f.id, "")
+		if err != nil {
+			continue
+		}
+		for _, a := range d.GetPendingActivities() {
+			unit := unitOf(a.GetActivityId())
+			if why := a.GetLastFailure(); why != nil && a.GetAttempt() > 1 {
+				f.note(fmt.Sprint(unit, a.GetAttempt()), fmt.Sprintf("[%s] attempt %d on %s ended: %s. It is tried again.", unit, a.GetAttempt()-1, a.GetLastWorkerIdentity(), f.text(why)))
+			}
+			if a.GetState() != enums.PENDING_ACTIVITY_STATE_STARTED {
+				continue
+			}
+			f.doing(unit, a.GetHeartbeatDetails())
+		}
+		if n == 3 || n%30 == 0 {
+			f.workers(ctx)
+		}
+	}
+}
+
+// doing tells that a unit has its turn, and what it does there.
+func (f *Follower) doing(unit string, details *commonpb.Payloads) {
+	f.telling.Lock()
+	defer f.telling.Unlock()
+	if f.over[unit] {
+		return
+	}
+	if !f.begun[unit] {
+		f.begun[unit] = true
+		_ = f.Tell(remote.Message{Begun: &unit})
+	}
+	var line string
+	if f.Data.FromPayloads(details, &line) == nil && line != "" {
+		_ = f.Tell(remote.Message{Doing: &remote.Doing{Unit: unit, Text: line}})
+	}
+}
+
+// workers tells if there are none.
+func (f *Follower) workers(ctx context.Context) {
+	d, err := f.Client.DescribeTaskQueue(ctx, f.Queue, enums.TASK_QUEUE_TYPE_ACTIVITY)
+	if err == nil && len(d.GetPollers()) == 0 {
+		f.note("workers", "No worker takes turns from the queue "+f.Queue+". Start one: terrace worker --temporal … --queue "+f.Queue)
+	}
+}
+
+// List writes the runs that the server knows, the latest first.
+func List(ctx context.Context, c client.Client, namespace string, out io.Writer, most int) error {
+	for n, token := 0, []byte(nil); ; {
+		page, err := c.ListWorkflow(ctx, listRequest(namespace, token))
+		if err != nil {
+			return err
+		}
+		for _, x := range page.GetExecutions() {
+			if x.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
+				continue
+			}
+			if n++; n > most {
+				return nil
+			}
+			fmt.Fprintf(out, "%s  %-10s  %s\n", x.GetStartTime().AsTime().UTC().Format(time.RFC3339), strings.ToLower(x.GetStatus().String()), x.GetExecution().GetWorkflowId())
+		}
+		if token = page.GetNextPageToken(); len(token) == 0 {
+			return nil
+		}
+	}
+}

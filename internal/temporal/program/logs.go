@@ -1,0 +1,42 @@
+package program
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/temporal/connect"
+	"go.temporal.io/sdk/client"
+)
+
+// logs prints what units of a run told so far, those of some or of all.
+func (p *program) logs(ctx context.Context, s connect.Settings, c client.Client, blobs *remote.Blobs, id string, units []string) error {
+	f := p.follower(s, c, blobs, func(m remote.Message) error {
+		if m.Ended == nil || len(units) > 0 && !slices.Contains(units, m.Ended.Unit) {
+			return nil
+		}
+		return printLog(p.Stdout, m.Ended)
+	})
+	f.Once = true
+	return f.Follow(ctx, id)
+}
+
+func printLog(out io.Writer, e *remote.Ended) error {
+	if e.Lost != "" {
+		_, err := fmt.Fprintf(out, "[%s] %s\n", e.Unit, e.Lost)
+		return err
+	}
+	var told remote.Report
+	if err := json.Unmarshal(e.Report, &told); err != nil {
+		return fmt.Errorf("what the unit %s told cannot be read: %w", e.Unit, err)
+	}
+	for _, c := range told.Chunks {
+		if _, err := io.WriteString(out, c.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,313 @@
+// Package program is the command line of terrace-worker, which terrace runs: worker, and the
+// commands that speak with the engine for it.
+//
+// Main function: Main. The one rule: what terrace reads from it on a pipe is messages of
+// package remote and nothing else.
+package program
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/cli"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/temporal/connect"
+	"github.com/terrace-iac/terrace/internal/temporal/flow"
+	"github.com/terrace-iac/terrace/internal/temporal/follow"
+	"github.com/terrace-iac/terrace/internal/temporal/worker"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+)
+
+// Main runs the command line in a system and returns the status.
+func Main(ctx context.Context, system *sys.System) int {
+	p := &program{System: system, abort: make(chan struct{})}
+	done := make(chan int, 1)
+	go func() { done <- p.run(ctx) }() // owned by this function, but for a second interrupt
+	select {
+	case code := <-done:
+		return code
+	case <-p.abort:
+		p.EndChildren()
+		return 1
+	}
+}
+
+func (p *program) run(ctx context.Context) int {
+	system := p.System
+	if len(system.Args) < 2 {
+		return p.fail(fmt.Errorf("terrace-worker is run by terrace: see \"terrace worker -help\""))
+	}
+	args := system.Args[2:]
+	var err error
+	switch system.Args[1] {
+	case "worker":
+		err = p.worker(ctx, args)
+	case "client":
+		return p.client(ctx)
+	case "list", "cancel", "logs":
+		err = p.look(ctx, system.Args[1], args)
+	case "version":
+		fmt.Fprintln(system.Stdout, project.Version)
+	default:
+		err = fmt.Errorf("terrace-worker has no command %q", system.Args[1])
+	}
+	if err != nil {
+		return p.fail(err)
+	}
+	return 0
+}
+
+type program struct {
+	*sys.System
+	abort chan struct{} // closed when the process is to end at once
+}
+
+func (p *program) fail(err error) int {
+	fmt.Fprintln(p.Stderr, "Error:", err)
+	return 1
+}
+
+// engine reaches the engine, and the blob store.
+func (p *program) engine(ctx context.Context, on, place string) (connect.Settings, client.Client, *remote.Blobs, error) {
+	s, err := connect.Parse(on)
+	if err != nil {
+		return s, nil, nil, err
+	}
+	sealer, err := remote.NewSealer(p.Env.Get(remote.KeyVariable))
+	if err != nil {
+		return s, nil, nil, err
+	}
+	blobs, err := p.blobs(ctx, place, sealer)
+	if err != nil {
+		return s, nil, nil, err
+	}
+	s.Env, s.Log, s.Identity = p.Env, p.Stderr, fmt.Sprintf("%s@%s:%d", p.User(), p.Host(), os.Getpid())
+	c, err := connect.Dial(s, sealer)
+	return s, c, blobs, err
+}
+
+// blobs opens the blob store of --blobs.
+func (p *program) blobs(ctx context.Context, place string, sealer *remote.Sealer) (*remote.Blobs, error) {
+	kind, args, isBackend := strings.Cut(place, ":")
+	if isBackend && strings.Contains(args, "=") {
+		objects, err := p.backend(ctx, kind, args)
+		if err != nil {
+			return nil, fmt.Errorf("--blobs=%s: %w", kind, err)
+		}
+		return &remote.Blobs{Objects: objects, Sealer: sealer, Place: "the " + kind + " store of --blobs"}, nil
+	}
+	if place == "" {
+		home := p.Env.Home()
+		if home == "" {
+			return nil, errors.New("there is no home folder for what workers read: say another one by --blobs")
+		}
+		place = filepath.Join(home, ".cache", "terrace", "runs")
+	}
+	place = sys.Join(p.Dir, place)
+	return &remote.Blobs{Objects: remote.Folder(place), Sealer: sealer, Place: place}, nil
+}
+
+// backend opens a store of states that has room for other objects.
+func (p *program) backend(ctx context.Context, kind, args string) (remote.Objects, error) {
+	given := map[string]string{}
+	for pair := range strings.SplitSeq(args, ",") {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not ARGUMENT=VALUE", pair)
+		}
+		given[name] = value
+	}
+	st, err := cli.Store(ctx, p.System, kind, given)
+	if err != nil {
+		return nil, err
+	}
+	blobs := backend.BlobsOf(st)
+	if blobs == nil {
+		return nil, fmt.Errorf("the store has no room for more than a state: use a folder, or a store of objects such as s3")
+	}
+	return blobs, nil
+}
+
+// worker takes turns until it is interrupted.
+func (p *program) worker(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("worker", flag.ContinueOnError)
+	fs.SetOutput(p.Stderr)
+	address := fs.String("temporal", "localhost:7233", "")
+	namespace := fs.String("namespace", "default", "")
+	queue := fs.String("queue", "terrace", "")
+	place := fs.String("blobs", "", "")
+	dir := fs.String("dir", "", "")
+	slots := fs.Int("slots", 4, "")
+	grace := fs.Duration("grace", 10*time.Minute, "")
+	idle := fs.Duration("idle", 2*time.Minute, "")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if *slots < 1 {
+		return fmt.Errorf("a worker needs a slot: --slots=%d", *slots)
+	}
+	s, c, blobs, err := p.engine(ctx, "temporal://"+*address+"/"+*namespace+"/"+*queue, *place)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if *dir == "" {
+		home := p.Env.Home()
+		if home == "" {
+			return errors.New("there is no home folder for the files of estates: say another one by --dir")
+		}
+		*dir = filepath.Join(home, ".cache", "terrace", "worker")
+	}
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	signals, off := p.Interrupts()
+	defer off()
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() { // ended by ended
+		select {
+		case <-signals:
+			fmt.Fprintln(p.Stderr, "The worker ends when what is under way has ended. A second interrupt ends it at once.")
+			stop()
+		case <-ended:
+			return
+		}
+		select {
+		case <-signals:
+			close(p.abort)
+		case <-ended:
+		}
+	}()
+	fmt.Fprintf(p.Stderr, "Worker %s takes turns from the queue %s of %s, %d at once. What workers read lies in %s.\n", s.Identity, s.Queue, s.Address, *slots, blobs.Place)
+	return worker.Run(working, worker.Options{
+		Client: c, Queue: s.Queue, Blobs: blobs, Dir: sys.Join(p.Dir, *dir), Slots: *slots, System: p.System, Serve: cli.Serve, Grace: *grace, Idle: *idle, Log: p.Stderr,
+	})
+}
+
+// client speaks with the engine for a terrace on the other end of two pipes.
+func (p *program) client(ctx context.Context) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	link := remote.NewLink(p.Stdin, p.Stdout)
+	first, err := link.Next()
+	if err != nil {
+		return p.fail(err)
+	}
+	if err := p.follow(ctx, cancel, link, first); err != nil {
+		_ = link.Send(remote.Message{Failed: err.Error()})
+		return 0
+	}
+	_ = link.Send(remote.Message{Over: true})
+	return 0
+}
+
+func (p *program) follow(ctx context.Context, cancel func(), link *remote.Link, first remote.Message) error {
+	var at remote.Engine
+	switch {
+	case first.Start != nil:
+		at = first.Start.Engine
+	case first.Attach != nil:
+		at = first.Attach.Engine
+	default:
+		return fmt.Errorf("nothing was asked for")
+	}
+	s, c, blobs, err := p.engine(ctx, at.On, at.Blobs)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	id := ""
+	if first.Start != nil {
+		o, err := p.options()
+		if err != nil {
+			return err
+		}
+		if id, err = follow.Start(ctx, c, s.Queue, blobs, first.Start, o); err != nil {
+			return err
+		}
+		if err := link.Send(remote.Message{Started: id}); err != nil || first.Start.Detach {
+			return err
+		}
+	} else {
+		id = first.Attach.ID
+	}
+	go func() { // ended by the other end, or with the process
+		for {
+			m, err := link.Next()
+			switch {
+			case err != nil: // the run goes on without us
+				cancel()
+				return
+			case m.Stop:
+				err = c.CancelWorkflow(ctx, id, "")
+			case m.Answer != nil:
+				err = c.SignalWorkflow(ctx, id, "", flow.AnswerSignal, *m.Answer)
+			}
+			if err != nil {
+				_ = link.Send(remote.Message{Note: "The server was not told: " + err.Error()})
+			}
+		}
+	}()
+	return p.follower(s, c, blobs, link.Send).Follow(ctx, id)
+}
+
+func (p *program) follower(s connect.Settings, c client.Client, blobs *remote.Blobs, tell func(remote.Message) error) *follow.Follower {
+	data := connect.Converter(blobs.Sealer)
+	return &follow.Follower{
+		Client: c, Data: data, Queue: s.Queue, Blobs: blobs, Tell: tell,
+		Failures: temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{DataConverter: data, EncodeCommonAttributes: true}),
+	}
+}
+
+// options are what the environment says of runs.
+func (p *program) options() (follow.Options, error) {
+	o := follow.Options{}
+	if text := p.Env.Get(heartbeatVariable); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < time.Second {
+			return o, fmt.Errorf("%s is %q, and must be a time of a second or more, such as 30s", heartbeatVariable, text)
+		}
+		o.Heartbeat = d
+	}
+	return o, nil
+}
+
+const heartbeatVariable = "TERRACE_TEMPORAL_HEARTBEAT" // after how long a silent worker is given up
+
+// look lists runs, cancels one, or prints what its units told.
+func (p *program) look(ctx context.Context, what string, args []string) error {
+	fs := flag.NewFlagSet(what, flag.ContinueOnError)
+	fs.SetOutput(p.Stderr)
+	on := fs.String("on", "", "")
+	place := fs.String("blobs", "", "")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	s, c, blobs, err := p.engine(ctx, *on, *place)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if what == "list" {
+		const most = 50
+		return follow.List(ctx, c, s.Namespace, p.Stdout, most)
+	}
+	if fs.NArg() == 0 {
+		return fmt.Errorf("name the run, as \"terrace run --on … list\" prints it")
+	}
+	id := fs.Arg(0)
+	if what == "cancel" {
+		return c.CancelWorkflow(ctx, id, "")
+	}
+	return p.logs(ctx, s, c, blobs, id, fs.Args()[1:])
+}

@@ -1,0 +1,159 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/temporal"
+)
+
+// # Who has a unit
+//
+// The engine gives a unit to another worker when it has heard nothing from this one for
+// as long as the heartbeat's timeout. It counts from the last heartbeat that it got, which
+// this process sent earlier: so while less than the timeout has passed since a heartbeat
+// was sent that was answered, nobody else has the unit. A process that slept, or that the
+// network cut off, finds the time gone when it wants to write, and does not.
+//
+// The clock of the process may stand still while the machine sleeps, and that of the wall
+// may be set: the one that has gone further counts.
+
+// A beater sends heartbeats; client.Client is one.
+type beater interface {
+	RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error
+}
+
+// lease is for how long an attempt has its unit. Its methods may be called concurrently.
+type lease struct {
+	to      beater
+	token   []byte
+	timeout time.Duration
+	now     func() time.Time
+
+	mu    sync.Mutex
+	last  time.Time // when the last heartbeat was sent that was answered
+	lost  error
+	doing string
+}
+
+func newLease(to beater, token []byte, timeout time.Duration, now func() time.Time) *lease {
+	return &lease{to: to, token: token, timeout: timeout, now: now}
+}
+
+// errStop is that the run is to stop.
+var errStop = errors.New("the run is to stop")
+
+// renew sends a heartbeat.
+func (l *lease) renew(ctx context.Context) error {
+	l.mu.Lock()
+	doing := l.doing
+	l.mu.Unlock()
+	sent := l.now()
+	ctx, cancel := context.WithTimeout(ctx, l.timeout/2)
+	defer cancel()
+	err := l.to.RecordActivityHeartbeat(ctx, l.token, doing)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var gone *serviceerror.NotFound
+	var canceled *temporal.CanceledError
+	switch {
+	case err == nil:
+		l.last = sent
+	case errors.As(err, &canceled):
+		l.last = sent
+		return errStop
+	case errors.As(err, &gone):
+		l.lost = errLost
+		return errLost
+	}
+	return err
+}
+
+// keep renews the lease until ended is closed. stop is called when the run is to stop, and
+// lose when the lease is lost.
+func (l *lease) keep(ctx context.Context, ended <-chan struct{}, stop, lose func()) {
+	tick := time.NewTicker(min(max(l.timeout/6, 100*time.Millisecond), 2*time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+		switch err := l.renew(context.WithoutCancel(ctx)); {
+		case errors.Is(err, errStop):
+			stop()
+		case l.held() != nil:
+			lose()
+			return
+		}
+	}
+}
+
+// held is an error once another worker may have the unit.
+func (l *lease) held() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil {
+		return l.lost
+	}
+	now := l.now()
+	gone := max(now.Sub(l.last), now.Round(0).Sub(l.last.Round(0)))
+	if gone >= l.timeout {
+		l.lost = fmt.Errorf("the engine was not reached for %s", gone.Round(time.Second))
+	}
+	return l.lost
+}
+
+// tell notes what the turn does, for the next heartbeat.
+func (l *lease) tell(line string) {
+	const most = 200
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.doing = line
+}
+
+// claim is what the lock of a state says of an attempt at a unit.
+type claim struct {
+	run, unit     string
+	turn, attempt int
+}
+
+func claimOf(run string, t remote.Turn, attempt int) claim {
+	return claim{run, t.Unit, t.Number, attempt}
+}
+
+const claimText = "terrace run %s, turn %d.%d of unit %q"
+
+func (c claim) String() string { return fmt.Sprintf(claimText, c.run, c.turn, c.attempt, c.unit) }
+
+// parseClaim reads what String wrote.
+func parseClaim(text string) (c claim, ok bool) {
+	n, err := fmt.Sscanf(strings.Replace(text, ", turn", " , turn", 1), strings.Replace(claimText, ", turn", " , turn", 1), &c.run, &c.turn, &c.attempt, &c.unit)
+	return c, err == nil && n == 4
+}
+
+// succeeds reports whether an attempt takes the place of another one: an earlier one at the
+// same unit in the same run.
+func (c claim) succeeds(other claim) bool {
+	return c.run == other.run && c.unit == other.unit && (c.turn > other.turn || c.turn == other.turn && c.attempt > other.attempt)
+}
+
+// tenure is the attempt's in the state.
+func (c claim) tenure(held func() error) *statemgr.Tenure {
+	return &statemgr.Tenure{Info: c.String(), Held: held, Succeeds: func(holder store.LockInfo) bool {
+		other, ok := parseClaim(holder.Info)
+		return ok && c.succeeds(other)
+	}}
+}

@@ -1,0 +1,310 @@
+// Package worker takes turns of units from a queue of a Temporal server.
+//
+// Main types: Options and lease. The one rule: nothing is written for a unit once its lease
+// may have run out, since another worker may have the unit then.
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/temporal/flow"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// Operations are what turns do, by the names of the activities.
+var Operations = []string{"plan", "apply", "validate", "init"}
+
+// Options are what a worker works with.
+type Options struct {
+	Client client.Client
+	Queue  string
+	Blobs  *remote.Blobs
+	Dir    string // for the files of estates
+	Slots  int    // how many turns at once
+	System *sys.System
+	// Serve runs a command line up to where units have their turns, see cli.Serve.
+	Serve func(ctx context.Context, system *sys.System, s *remote.Session) int
+	Grace time.Duration // how long turns may take that are under way when the worker is to end
+	Idle  time.Duration // how long an estate stays open of which no unit is asked for
+	Log   io.Writer
+}
+
+// Run works until the context ends, and then brings what is under way to its end.
+func Run(ctx context.Context, o Options) error {
+	w := &crew{o: o, open: map[string]*opened{}}
+	out := worker.New(o.Client, o.Queue, worker.Options{
+		MaxConcurrentActivityExecutionSize: o.Slots, WorkerStopTimeout: o.Grace, DisableRegistrationAliasing: true,
+		MaxConcurrentActivityTaskPollers: 2, MaxConcurrentWorkflowTaskPollers: 2,
+	})
+	out.RegisterWorkflowWithOptions(flow.Workflow, workflow.RegisterOptions{Name: flow.Name})
+	for _, op := range Operations {
+		out.RegisterActivityWithOptions(w.turn, activity.RegisterOptions{Name: op})
+	}
+	if err := out.Start(); err != nil {
+		return fmt.Errorf("the worker cannot begin: %w", err)
+	}
+	tick := time.NewTicker(max(o.Idle/4, time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			out.Stop()
+			w.closeIdle(0)
+			w.wg.Wait()
+			return nil
+		case <-tick.C:
+			w.closeIdle(o.Idle)
+		}
+	}
+}
+
+// crew is a worker and the estates that it has open.
+type crew struct {
+	o  Options
+	wg sync.WaitGroup // of open estates
+
+	fetching sync.Mutex
+
+	mu   sync.Mutex
+	open map[string]*opened
+}
+
+// opened is an estate that is open, or about to be.
+type opened struct {
+	ready chan struct{} // closed when s or err is set
+	s     *remote.Session
+	err   error
+	users int
+	used  time.Time
+}
+
+// turn is the activity.
+func (w *crew) turn(ctx context.Context, job remote.Job, t remote.Turn) (*remote.Done, error) {
+	info := activity.GetInfo(ctx)
+	l := newLease(w.o.Client, info.TaskToken, info.HeartbeatTimeout, w.o.System.Now)
+	switch err := l.renew(ctx); { // before anything else: the process may have slept
+	case errors.Is(err, errStop):
+		return nil, temporal.NewCanceledError()
+	case err != nil:
+		return nil, err
+	}
+	turning, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// An earlier attempt may have left something in the estate as it is open here.
+	at := fmt.Sprintf("%s %d", job.ID, info.Attempt)
+	e := w.use(at, job)
+	defer w.release(e)
+	var keeping sync.WaitGroup
+	ended := make(chan struct{})
+	keeping.Go(func() { // ended below
+		l.keep(turning, ended, func() { // the run is to stop
+			select {
+			case <-e.ready:
+				if e.s != nil {
+					e.s.StopTurns()
+				}
+			case <-ended:
+			}
+		}, cancel)
+	})
+	defer keeping.Wait()
+	defer close(ended)
+	select {
+	case <-e.ready:
+	case <-turning.Done():
+		return nil, turning.Err()
+	}
+	if e.err != nil {
+		return nil, e.err
+	}
+	claim := claimOf(job.ID, t, int(info.Attempt))
+	return e.s.Ask(&remote.Request{Turn: t, Ctx: turning, Tenure: claim.tenure(l.held), Tell: l.tell})
+}
+
+// use opens the estate of a job, unless it is open.
+func (w *crew) use(at string, job remote.Job) *opened {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.open[at]
+	if e == nil {
+		e = &opened{ready: make(chan struct{})}
+		w.open[at] = e
+		w.wg.Go(func() { w.serve(at, e, job) })
+	}
+	e.users++
+	return e
+}
+
+func (w *crew) release(e *opened) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e.users--
+	e.used = w.o.System.Now()
+}
+
+// closeIdle closes the estates that nobody has used for a while.
+func (w *crew) closeIdle(idle time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for at, e := range w.open {
+		if e.users == 0 && w.o.System.Now().Sub(e.used) >= idle {
+			delete(w.open, at)
+			if e.s != nil {
+				e.s.End(nil)
+			}
+		}
+	}
+}
+
+// serve keeps the estate of a job open until its session ends.
+func (w *crew) serve(at string, e *opened, job remote.Job) {
+	ctx := context.Background() // the session is ended, not the context
+	s, dir, err := w.prepare(ctx, job)
+	if e.s, e.err = s, err; err != nil {
+		w.forget(at, e)
+		close(e.ready)
+		return
+	}
+	close(e.ready)
+	told := &tail{}
+	code := w.o.Serve(ctx, w.system(&job, dir, told), s)
+	s.End(fmt.Errorf("the estate cannot be opened on this worker (status %d): %s", code, told.String()))
+	w.forget(at, e)
+}
+
+func (w *crew) forget(at string, e *opened) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open[at] == e {
+		delete(w.open, at)
+	}
+}
+
+// prepare brings what the job needs to this machine. dir is where its command line runs.
+func (w *crew) prepare(ctx context.Context, job remote.Job) (s *remote.Session, dir string, err error) {
+	var approved []byte
+	if job.Approved != nil {
+		if approved, err = w.o.Blobs.Get(ctx, *job.Approved); err != nil {
+			return nil, "", err
+		}
+	}
+	s = remote.NewSession(&job, w.o.Blobs, approved)
+	s.Local = job.Root
+	if job.Tree != "" {
+		s.Local = filepath.Join(w.o.Dir, "trees", job.Tree[:min(32, len(job.Tree))])
+		if err := w.fetch(ctx, job, s.Local); err != nil {
+			return nil, "", err
+		}
+	}
+	return s, filepath.Join(s.Local, filepath.FromSlash(job.Dir)), nil
+}
+
+// fetch writes the files of a job into a folder, unless they are there.
+func (w *crew) fetch(ctx context.Context, job remote.Job, dir string) error {
+	w.fetching.Lock() // two jobs with one tree
+	defer w.fetching.Unlock()
+	if isDir(dir) {
+		return nil
+	}
+	if err := w.o.Blobs.GetTree(ctx, job.Tree, dir); err != nil {
+		return err
+	}
+	if job.Repo { // for functions that ask for its root
+		err := w.o.System.Run(ctx, sys.Command{Path: "git", Args: []string{"init", "-q"}, Dir: dir, Env: w.o.System.Env, Stdout: io.Discard, Stderr: io.Discard})
+		if err != nil {
+			fmt.Fprintf(w.o.Log, "the files of %s are no repository here: %s\n", job.ID, err)
+		}
+	}
+	return nil
+}
+
+// system is what the command line of a job runs in.
+func (w *crew) system(job *remote.Job, dir string, told io.Writer) *sys.System {
+	s := *w.o.System
+	s.Dir, s.Args = dir, []string{s.Args[0]}
+	for _, a := range job.Args {
+		s.Args = append(s.Args, here(a, job.Root, filepath.Join(dir, filepath.FromSlash(up(job.Dir)))))
+	}
+	env := map[string]string{}
+	for _, kv := range slices.Concat(w.o.System.Env, job.Env) {
+		name, value, _ := strings.Cut(kv, "=")
+		env[name] = value
+	}
+	s.Env = nil
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		s.Env = append(s.Env, name+"="+env[name])
+	}
+	s.Stdin, s.Stdout, s.Stderr = bytes.NewReader(nil), told, told
+	s.Terminal = sys.Terminal{}
+	s.Interrupts = noInterrupts
+	return &s
+}
+
+// up leads from a folder back to where its path begins.
+func up(dir string) string {
+	if dir == "." || dir == "" {
+		return "."
+	}
+	return strings.Repeat("../", strings.Count(dir, "/")+1)
+}
+
+// here is an argument in which a path of the client, if it has one, is one of this machine.
+func here(arg, root, local string) string {
+	if root == local {
+		return arg
+	}
+	flag, path, ok := strings.Cut(arg, "=")
+	if !ok {
+		flag, path = "", arg
+	}
+	if path != root && !strings.HasPrefix(path, root+"/") {
+		return arg
+	}
+	path = local + strings.TrimPrefix(path, root)
+	if ok {
+		return flag + "=" + path
+	}
+	return path
+}
+
+// tail keeps the last of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailSize = 8 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	if n := len(t.text); n > tailSize {
+		t.text = slices.Clone(t.text[n-tailSize:])
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.text))
+}
+
+var errLost = errors.New("the engine has given this attempt up")
