@@ -141,6 +141,9 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 	switch o.At = r.Now().UTC(); {
 	case r.Serving != nil:
 		o.At, o.Host.Tenure, o.Host.KeepWhereRoom = r.Serving.Job.At, r.Serving.Tenure, true
+		if r.Serving.Job.Tree != "" {
+			o.Host.CopiedTo = r.Serving.Local
+		}
 	case r.saved != nil:
 		o.At = r.saved.About.Time
 	}

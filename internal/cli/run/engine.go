@@ -21,9 +21,9 @@ provider caches and network; what units are made of comes from the client by
 --blobs, a folder that all see or a store of objects.
 
 TERRACE_RUN_KEY, 32 random bytes in base64, seals all that leaves a machine. It
-must be the same for the command and all workers. TERRACE_TEMPORAL_TLS_CERT,
-_TLS_KEY, _TLS_CA and _TLS_SERVER_NAME name files and the server's name for TLS,
-TERRACE_TEMPORAL_API_KEY is a key for Temporal Cloud.`,
+must be the same for the command and all workers. For TLS there are
+TERRACE_TEMPORAL_TLS_CERT, _TLS_KEY, _TLS_CA and _TLS_SERVER_NAME (three files
+and a name), for Temporal Cloud TERRACE_TEMPORAL_API_KEY.`,
 		Examples: []command.Example{{Line: "worker --temporal localhost:7233 --namespace default --queue terrace", Text: "Take turns from a server on this machine."}},
 		Prepare: func() (command.Flags, command.Run) {
 			var texts [8]string

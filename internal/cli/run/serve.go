@@ -20,6 +20,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/retry"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -135,6 +137,9 @@ func (x *served) turn(ctx context.Context, i int, q *remote.Request, work schedu
 		if err := q.Tenure.Held(); err != nil {
 			return nil, fmt.Errorf("what came of the turn does not count: %w", err)
 		}
+		if v.result != nil && heldByEarlier(v.result.Diags, q.Tenure) {
+			return nil, errors.New("an earlier attempt at the turn, which was given up, still has the lock of the state; the turn is tried again")
+		}
 	}
 	done := &remote.Done{Outcome: out, Asks: v.asked}
 	if made, ok := x.made.Get(x.r.estate.Found.Units[i].ID); ok && !v.asked {
@@ -154,6 +159,17 @@ func (x *served) turn(ctx context.Context, i int, q *remote.Request, work schedu
 	}
 	done.Report, err = x.s.Blobs.Put(ctx, report)
 	return done, err
+}
+
+// heldByEarlier reports whether a turn failed for a lock that an earlier attempt at it has,
+// and that cannot be taken over: a file is locked for as long as that process lives.
+func heldByEarlier(ds diag.List, t *statemgr.Tenure) bool {
+	for _, m := range ds {
+		if holder, ok := m.Extra.(*store.LockInfo); ok && holder != nil && t.Succeeds(*holder) {
+			return true
+		}
+	}
+	return false
 }
 
 func (x *served) unit(name string) *estate.Unit {

@@ -40,6 +40,9 @@ type Host struct {
 	Waiting func(unit string, holder *store.LockInfo)
 	// Tenure is how long the turn of a unit may work on its state; nil: to its end.
 	Tenure func(unit string) *statemgr.Tenure
+	// CopiedTo is the folder with the files of the estate where they are copies of those of
+	// another machine; "" for the files themselves.
+	CopiedTo string
 	// KeepSegments keeps the journals of applies in the stores of the states, too.
 	KeepSegments bool
 	// KeepWhereRoom does so where a store has room for them.

@@ -49,6 +49,9 @@ type Settings struct {
 	Waiting func(unit string, holder *store.LockInfo)
 	// Tenure is how long the turn of a unit may work on its state; nil: to its end.
 	Tenure func(unit string) *statemgr.Tenure
+	// CopiedTo is the folder with the files of the estate where they are copies of those of
+	// another machine: no state may lie there. "" for the files themselves.
+	CopiedTo string
 	// KeepSegments keeps journals in the stores, too.
 	KeepSegments bool
 	// KeepWhereRoom does so where a store has room for them.
@@ -129,7 +132,27 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 		p.Dir = k.Home(d.Unit)
 	}
 	p.Config.Env, p.Config.Value = env, k.checkedOut(p.Config.Value)
-	return p, ds
+	return p, append(ds, k.copied(p, d.Path)...)
+}
+
+// copied refuses a state that would lie among files that are copies: what the unit has is
+// not there, and what is written there, nobody would find again.
+func (k *Keeper) copied(p Place, dir string) diag.List {
+	if k.s.CopiedTo == "" || p.Config.Type != k.s.Backends.InFolder("").Type {
+		return nil
+	}
+	path := k.s.Backends.Place(p.Config)
+	below := func(dir string) bool {
+		rel, err := filepath.Rel(dir, path)
+		return err == nil && filepath.IsLocal(rel)
+	}
+	if path != "" && !below(k.s.CopiedTo) && !below(dir) {
+		return nil
+	}
+	return diag.List{{
+		Code: "estate/state-of-another-machine", Summary: "State beside the files of the unit", At: p.At,
+		Detail: fmt.Sprintf("The state of %s is a file beside its configuration, on the machine that the run was started on; a worker has a copy of the configuration and not the state. Keep the state in a store that all workers reach, or use --in-place where they share the folder.", p.Unit),
+	}}
 }
 
 // Encryption is how state and plans of a unit are encrypted, as its module, its

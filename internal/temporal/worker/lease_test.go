@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/state/store"
+)
+
+// What a lock says is read back, and only a later attempt at the same unit in the same run
+// takes the lock over.
+func TestClaim(t *testing.T) {
+	run := "r-1"
+	first := claimOf(run, remote.Turn{Unit: `live/a "b", turn 3`, Number: 2}, 1)
+	if got, ok := parseClaim(first.String()); !ok || got != first {
+		t.Fatalf("%q is read as %v, %v", first.String(), got, ok)
+	}
+	for _, c := range []struct {
+		name string
+		c    claim
+		want bool
+	}{
+		{"the next attempt", claim{first.run, first.unit, 2, 2}, true},
+		{"the next turn", claim{first.run, first.unit, 3, 1}, true},
+		{"the same attempt", first, false},
+		{"an earlier turn", claim{first.run, first.unit, 1, 9}, false},
+		{"another run", claim{"r-2", first.unit, 2, 2}, false},
+		{"another unit", claim{first.run, "live/c", 2, 2}, false},
+	} {
+		if got := c.c.tenure(nil).Succeeds(store.LockInfo{Info: first.String()}); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	for _, text := range []string{"", "somebody's", "terrace run", `terrace run x, turn 1.1 of unit`} {
+		if claim(first).tenure(nil).Succeeds(store.LockInfo{Info: text}) {
+			t.Errorf("the lock of %q is taken over", text)
+		}
+	}
+}
+
+// heart answers heartbeats as it is told to.
+type heart struct{ err error }
+
+func (h *heart) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return h.err }
+
+// A lease ends when no heartbeat was answered for as long as the engine waits, and never
+// begins again.
+func TestLease(t *testing.T) {
+	now := time.Unix(1000, 0)
+	h := &heart{}
+	l := newLease(h, nil, 10*time.Second, func() time.Time { return now })
+	if err := l.renew(context.Background()); err != nil || l.held() != nil {
+		t.Fatalf("not held after a heartbeat: %v, %v", err, l.held())
+	}
+	now = now.Add(9 * time.Second)
+	if err := l.held(); err != nil {
+		t.Errorf("given up early: %v", err)
+	}
+	h.err = errors.New("no network")
+	_ = l.renew(context.Background())
+	now = now.Add(time.Second)
+	if l.held() == nil {
+		t.Error("held though no heartbeat was answered for its whole time")
+	}
+	h.err = nil
+	_ = l.renew(context.Background())
+	if l.held() == nil {
+		t.Error("a lease that was over began again")
+	}
+}
