@@ -111,6 +111,16 @@ func Terrace(t testing.TB) string {
 	return path
 }
 
+// Worker is the path of the program that speaks with a Temporal server, beside Terrace's.
+func Worker(t testing.TB) string {
+	t.Helper()
+	path, err := fromTree(t.Context(), "terrace-worker", "/cmd/terrace-worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // fromTree builds a program of this module.
 func fromTree(ctx context.Context, name, pkg string) (string, error) {
 	root, err := moduleRoot()
