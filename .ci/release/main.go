@@ -1,5 +1,5 @@
-// Command release builds what a release has: the program for the common systems as
-// archives, their checksums, and a list of what is linked into it (CycloneDX).
+// Command release builds what a release has: the programs for the common systems as
+// archives, their checksums, and lists of what is linked into them (CycloneDX).
 //
 //	cd .ci/release && go run . -out DIR [-targets linux/amd64,...]
 //
@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,9 @@ import (
 )
 
 const root = "../.."
+
+// programs are what an archive has; the second one is for runs on other machines.
+var programs = []string{"terrace", "terrace-worker"}
 
 func main() {
 	out := flag.String("out", "", "the folder for what is made")
@@ -77,30 +81,34 @@ func release(out, version string, targets []string) error {
 		if !ok {
 			return fmt.Errorf("%q is not SYSTEM/PROCESSOR", target)
 		}
-		name := "terrace"
-		if system == "windows" {
-			name += ".exe"
-		}
-		binary := filepath.Join(out, system+"_"+processor, name)
-		c := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", binary, "./cmd/terrace")
-		c.Dir, c.Stdout, c.Stderr = root, os.Stdout, os.Stderr
-		c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
-		if err := c.Run(); err != nil {
-			return fmt.Errorf("%s: %w", target, err)
-		}
 		base := filepath.Join(out, fmt.Sprintf("terrace_%s_%s_%s", version, system, processor))
-		if err := sbom(binary, base+".cdx.json", version, at); err != nil {
-			return err
+		var files, made []string
+		for _, program := range programs {
+			binary := filepath.Join(out, system+"_"+processor, program)
+			list := base + strings.TrimPrefix(program, "terrace") + ".cdx.json"
+			if system == "windows" {
+				binary += ".exe"
+			}
+			c := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", binary, "./cmd/"+program)
+			c.Dir, c.Stdout, c.Stderr = root, os.Stdout, os.Stderr
+			c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
+			if err := c.Run(); err != nil {
+				return fmt.Errorf("%s: %s: %w", target, program, err)
+			}
+			if err := sbom(binary, list, version, at); err != nil {
+				return err
+			}
+			files, made = append(files, binary), append(made, list)
 		}
 		archive := base + ".tar.gz"
 		pack := packTar
 		if system == "windows" {
 			archive, pack = base+".zip", packZip
 		}
-		if err := pack(archive, at, binary, filepath.Join(root, "LICENSE"), filepath.Join(root, "README.md")); err != nil {
+		if err := pack(archive, at, append(files, filepath.Join(root, "LICENSE"), filepath.Join(root, "README.md"))...); err != nil {
 			return err
 		}
-		for _, path := range []string{archive, base + ".cdx.json"} {
+		for _, path := range append(made, archive) {
 			if err := add(path); err != nil {
 				return err
 			}
@@ -162,7 +170,7 @@ func packTar(path string, at time.Time, files ...string) error {
 			return err
 		}
 		mode := int64(0o644)
-		if name == files[0] {
+		if slices.Contains(programs, filepath.Base(name)) {
 			mode = 0o755
 		}
 		if err := w.WriteHeader(&tar.Header{Name: filepath.Base(name), Mode: mode, Size: int64(len(b)), ModTime: at}); err != nil {
