@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A request that an interrupt ended is told as that, without advice about the service.
+// A request that an interrupt ended is reported as that, without advice about the service.
 func TestMessageOfInterrupt(t *testing.T) {
 	err := &Error{Answer: "host: context canceled", Advice: "Check that the address is right.", Err: fmt.Errorf("get: %w", context.Canceled)}
 	m := Message("Failed to read the state", "https://host/state", err)[0]

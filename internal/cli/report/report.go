@@ -50,7 +50,7 @@ type Reporter struct {
 
 	System *sys.System // whose terminal and environment count
 
-	silent atomic.Bool // nothing is told any more
+	silent atomic.Bool // nothing is reported any more
 
 	into *os.File   // the file of -json-into
 	mu   sync.Mutex // of Human and Stream, which interrupts look at

@@ -83,11 +83,11 @@ type elsewhere struct {
 	units map[string]int
 	work  schedule.Work
 
-	mu      sync.Mutex
-	turns   map[string]*awaited
-	remote  map[string]bool // units whose result came from a worker
-	failed  string          // why the run could not go on
-	stopped bool
+	mu     sync.Mutex
+	turns  map[string]*awaited
+	remote map[string]bool // units whose result came from a worker
+	failed string          // why the run could not go on
+	silent bool            // the program that speaks with the engine ended by itself
 }
 
 // awaited is a turn of which something is to come.
@@ -108,7 +108,10 @@ func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved
 	link, errs, stop := talk(ctx, r.Call)
 	x.link = link
 	x.stop = func() {
-		if err := stop(); err != nil && strings.Contains(err.Error(), workerProgram) && x.failed == "the program that speaks with the engine ended" {
+		err := stop()
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.silent && err != nil { // what it says of its end says more than that it ended
 			x.failed = strings.TrimSpace(err.Error() + " " + errs.String())
 		}
 	}
@@ -243,9 +246,6 @@ func (x *elsewhere) Run(ctx context.Context, tasks []schedule.Task, _ schedule.R
 	wg.Go(func() { // ended by over
 		select {
 		case <-x.r.halt.stop:
-			x.mu.Lock()
-			x.stopped = true
-			x.mu.Unlock()
 			_ = x.link.Send(remote.Message{Stop: true})
 		case <-over:
 		}
@@ -254,6 +254,9 @@ func (x *elsewhere) Run(ctx context.Context, tasks []schedule.Task, _ schedule.R
 		m, err := x.link.Next()
 		if err != nil {
 			x.fail("the program that speaks with the engine ended")
+			x.mu.Lock()
+			x.silent = true
+			x.mu.Unlock()
 			break
 		}
 		if x.take(ctx, m, &wg) {
@@ -262,8 +265,11 @@ func (x *elsewhere) Run(ctx context.Context, tasks []schedule.Task, _ schedule.R
 	}
 	close(over)
 	x.stop()
-	x.rest(ctx, &wg)
+	x.rest(ctx)
 	wg.Wait()
+	if x.failed != "" {
+		x.r.Report.Tell(diag.Errorf(nil, "Distributed run not ended", "The run on %s could not be followed to its end: %s.", x.r.f.On, x.failed))
+	}
 }
 
 // take does what a message says. over reports that none follows.
@@ -345,7 +351,7 @@ func (x *elsewhere) begin(ctx context.Context, unit string, wg *sync.WaitGroup) 
 }
 
 // rest ends the turns of which nothing came.
-func (x *elsewhere) rest(ctx context.Context, wg *sync.WaitGroup) {
+func (x *elsewhere) rest(ctx context.Context) {
 	x.mu.Lock()
 	why := x.failed
 	x.mu.Unlock()
@@ -368,9 +374,6 @@ func (x *elsewhere) rest(ctx context.Context, wg *sync.WaitGroup) {
 	if x.work.Idle != nil {
 		x.work.Idle(ctx)
 	}
-	if x.failed != "" {
-		x.r.Report.Tell(diag.Errorf(nil, "Distributed run not ended", "The run on %s could not be followed to its end: %s.", x.r.f.On, x.failed))
-	}
 }
 
 // turn implements estate.RunOptions.Elsewhere.
@@ -391,7 +394,7 @@ func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool)
 				res.Diags = ds
 			}
 			x.mu.Lock()
-			x.remote[unit] = false // it is told here
+			x.remote[unit] = false // it is shown here
 			x.mu.Unlock()
 			return
 		}

@@ -48,7 +48,7 @@ type served struct {
 	views map[string]*turnView // of turns, by the unit
 }
 
-// turnView is what is told of a turn.
+// turnView is what is reported of a turn.
 type turnView struct {
 	r       *estateRun // a run like that which is served, with streams of its own
 	observe estate.Observer
@@ -222,7 +222,7 @@ func (x *served) report(v *turnView) ([]byte, error) {
 		return nil, err
 	}
 	text, err := json.Marshal(out)
-	if root := x.s.Local; root != "" && root != x.s.Job.Root { // places are told as the client has them
+	if root := x.s.Local; root != "" && root != x.s.Job.Root { // places are shown as the client has them
 		text = []byte(strings.ReplaceAll(string(text), root, x.s.Job.Root))
 	}
 	return text, err
@@ -239,7 +239,7 @@ func (x *served) view(unit string) *turnView {
 	return x.views[unit]
 }
 
-// newView is what is told of a turn from its begin.
+// newView is what is reported of a turn from its beginning.
 func (x *served) newView(q *remote.Request) *turnView {
 	r, job := x.r, x.s.Job
 	v := &turnView{yes: q.Yes, tell: q.Tell}

@@ -16,7 +16,10 @@ import (
 // has room for other objects (package backend's Blobs).
 type Objects interface {
 	PutBlob(ctx context.Context, name string, data []byte) error
+	// GetBlob fails with fs.ErrNotExist if there is none.
 	GetBlob(ctx context.Context, name string) ([]byte, error)
+	// Present tells which of the names below a prefix there are.
+	Present(ctx context.Context, prefix string) (has func(name string) bool, err error)
 }
 
 // A Folder keeps objects as files of a folder.
@@ -34,6 +37,14 @@ func (f Folder) PutBlob(_ context.Context, name string, data []byte) error {
 // GetBlob implements Objects.
 func (f Folder) GetBlob(_ context.Context, name string) ([]byte, error) {
 	return os.ReadFile(f.path(name))
+}
+
+// Present implements Objects: a file is looked for when it is asked for.
+func (f Folder) Present(context.Context, string) (func(name string) bool, error) {
+	return func(name string) bool {
+		info, err := os.Stat(f.path(name))
+		return err == nil && info.Size() > 0
+	}, nil
 }
 
 func (f Folder) path(name string) string { return filepath.Join(string(f), filepath.FromSlash(name)) }
@@ -65,20 +76,26 @@ func (b *Blobs) ref(ctx context.Context, text []byte, most int) (Ref, error) {
 	if len(text) <= most {
 		return Ref{Text: text}, nil
 	}
-	name, err := b.put(ctx, text)
+	name, err := b.put(ctx, texts, text, nil)
 	return Ref{Blob: name}, err
 }
 
-func (b *Blobs) put(ctx context.Context, text []byte) (name string, err error) {
+// Blobs lie below a name for what they are, so that those of files can be listed alone.
+const (
+	files = "run-files/"
+	texts = "run-blobs/"
+)
+
+// put writes a text, unless has says that it is there.
+func (b *Blobs) put(ctx context.Context, kind string, text []byte, has func(name string) bool) (name string, err error) {
 	name = b.Sealer.Name(text)
-	if f, ok := b.Objects.(Folder); ok { // whose files are looked at cheaply
-		if info, err := os.Stat(f.path(objectName(name))); err == nil && info.Size() > 0 {
-			return name, nil
-		}
+	object := objectName(kind, name)
+	if has != nil && has(object) {
+		return name, nil
 	}
 	sealed, err := b.Sealer.Seal(text, name)
 	if err == nil {
-		err = b.Objects.PutBlob(ctx, objectName(name), sealed)
+		err = b.Objects.PutBlob(ctx, object, sealed)
 	}
 	if err != nil {
 		return "", fmt.Errorf("what the run needs cannot be put into %s: %w", b.Place, err)
@@ -91,14 +108,14 @@ func (b *Blobs) Get(ctx context.Context, r Ref) ([]byte, error) {
 	if r.Blob == "" {
 		return r.Text, nil
 	}
-	return b.get(ctx, r.Blob)
+	return b.get(ctx, texts, r.Blob)
 }
 
-func (b *Blobs) get(ctx context.Context, name string) ([]byte, error) {
+func (b *Blobs) get(ctx context.Context, kind, name string) ([]byte, error) {
 	if strings.ContainsAny(name, "./\\") || len(name) < 8 {
 		return nil, fmt.Errorf("%q is no name of a blob", name)
 	}
-	sealed, err := b.Objects.GetBlob(ctx, objectName(name))
+	sealed, err := b.Objects.GetBlob(ctx, objectName(kind, name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s does not hold the blob %s: the command that runs the estate and all workers must have the same --blobs", b.Place, name)
@@ -115,4 +132,4 @@ func (b *Blobs) get(ctx context.Context, name string) ([]byte, error) {
 	return text, nil
 }
 
-func objectName(name string) string { return "run-blobs/" + name[:2] + "/" + name }
+func objectName(kind, name string) string { return kind + name[:2] + "/" + name }

@@ -62,12 +62,16 @@ func (b *Blobs) PutTree(ctx context.Context, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	has, err := b.Objects.Present(ctx, files)
+	if err != nil {
+		return "", fmt.Errorf("what %s holds already cannot be listed: %w", b.Place, err)
+	}
 	type put struct {
 		name string
 		err  error
 	}
 	all := parallel.Map(len(dirs), 8, func(i int) put {
-		name, err := b.putFolder(ctx, root, dirs[i])
+		name, err := b.putFolder(ctx, root, dirs[i], has)
 		return put{name, err}
 	})
 	tree := wireTree{}
@@ -85,10 +89,10 @@ func (b *Blobs) PutTree(ctx context.Context, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return b.put(ctx, text)
+	return b.put(ctx, files, text, has)
 }
 
-func (b *Blobs) putFolder(ctx context.Context, root, dir string) (string, error) {
+func (b *Blobs) putFolder(ctx context.Context, root, dir string, has func(name string) bool) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", err
@@ -128,13 +132,13 @@ func (b *Blobs) putFolder(ctx context.Context, root, dir string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return b.put(ctx, text)
+	return b.put(ctx, files, text, has)
 }
 
 // GetTree writes the files of a tree into a folder, which must not exist. Where somebody
 // else does so at the same time, one of the two wins.
 func (b *Blobs) GetTree(ctx context.Context, name, dir string) error {
-	text, err := b.get(ctx, name)
+	text, err := b.get(ctx, files, name)
 	if err != nil {
 		return err
 	}
@@ -180,7 +184,7 @@ func (b *Blobs) GetTree(ctx context.Context, name, dir string) error {
 }
 
 func (b *Blobs) getFolder(ctx context.Context, root *os.Root, rel, name string) error {
-	text, err := b.get(ctx, name)
+	text, err := b.get(ctx, files, name)
 	if err != nil {
 		return err
 	}

@@ -112,3 +112,20 @@ func TestOutputsFlow(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// The unit of an activity is found again whatever signs its name has.
+func TestActivityID(t *testing.T) {
+	for _, unit := range []string{"app", "live/app", "issue#12", "a#1", "#"} {
+		seen := map[string]bool{}
+		for n := range 3 {
+			id := flow.ActivityID(unit, n+1)
+			if got := flow.UnitOf(id); got != unit || seen[id] {
+				t.Errorf("turn %d of %q is %q, whose unit is %q", n+1, unit, id, got)
+			}
+			seen[id] = true
+		}
+	}
+	if flow.ActivityID("app", 1) != "app" {
+		t.Error("Temporal's pages show the name of a unit alone")
+	}
+}

@@ -3,6 +3,7 @@ package flow
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/estate/remote"
@@ -124,6 +125,23 @@ func (w *run) settle(i int) {
 	}
 }
 
+// ActivityID is the ID of a turn of a unit: its name, with the number behind "#" if it is a
+// later turn or the name itself has such a sign.
+func ActivityID(unit string, number int) string {
+	if number == 1 && !strings.Contains(unit, "#") {
+		return unit
+	}
+	return unit + "#" + strconv.Itoa(number)
+}
+
+// UnitOf is the unit of an activity.
+func UnitOf(id string) string {
+	if i := strings.LastIndexByte(id, '#'); i >= 0 {
+		return id[:i]
+	}
+	return id
+}
+
 func (w *run) turn(i int) workflow.Future {
 	t := w.in.Tasks[i]
 	w.in.Turns[i]++
@@ -134,9 +152,7 @@ func (w *run) turn(i int) workflow.Future {
 		}
 	}
 	o := workflow.GetActivityOptions(w.ctx)
-	if o.ActivityID = t.Name; in.Number > 1 {
-		o.ActivityID += "#" + strconv.Itoa(in.Number)
-	}
+	o.ActivityID = ActivityID(t.Name, in.Number)
 	if q := w.in.Queues[t.Name]; q != "" {
 		o.TaskQueue = q
 	}

@@ -236,7 +236,7 @@ func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next s
 			return "", false, f.tell(remote.Message{Job: &in.Job, Tasks: in.Tasks, Rules: &in.Rules})
 		}
 	case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-		f.units[e.GetEventId()] = unitOf(e.GetActivityTaskScheduledEventAttributes().GetActivityId())
+		f.units[e.GetEventId()] = flow.UnitOf(e.GetActivityTaskScheduledEventAttributes().GetActivityId())
 	case enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
 		a := e.GetActivityTaskCompletedEventAttributes()
 		return "", false, f.ended(ctx, f.units[a.GetScheduledEventId()], a.GetResult())
@@ -268,12 +268,6 @@ func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next s
 		return "", true, errors.New("it took longer than the server lets it")
 	}
 	return "", false, nil
-}
-
-// unitOf is the unit of an activity, whose ID ends with the number of a later turn.
-func unitOf(activity string) string {
-	unit, _, _ := strings.Cut(activity, "#")
-	return unit
 }
 
 // ended tells what came of a turn.
@@ -368,7 +362,7 @@ func (f *Follower) watch(ctx context.Context) {
 			continue
 		}
 		for _, a := range d.GetPendingActivities() {
-			unit := unitOf(a.GetActivityId())
+			unit := flow.UnitOf(a.GetActivityId())
 			if why := a.GetLastFailure(); why != nil && a.GetAttempt() > 1 {
 				f.note(fmt.Sprint(unit, a.GetAttempt()), fmt.Sprintf("[%s] attempt %d on %s ended: %s. It is tried again.", unit, a.GetAttempt()-1, a.GetLastWorkerIdentity(), f.text(why)))
 			}

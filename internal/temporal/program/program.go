@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,7 +136,29 @@ func (p *program) backend(ctx context.Context, kind, args string) (remote.Object
 	if blobs == nil {
 		return nil, fmt.Errorf("the store has no room for more than a state: use a folder, or a store of objects such as s3")
 	}
-	return blobs, nil
+	return stored{blobs}, nil
+}
+
+// stored is a store of states as a place for what runs need.
+type stored struct{ backend.Blobs }
+
+// GetBlob implements remote.Objects.
+func (s stored) GetBlob(ctx context.Context, name string) ([]byte, error) {
+	data, err := s.Blobs.GetBlob(ctx, name)
+	if errors.Is(err, backend.ErrNoBlob) {
+		err = fs.ErrNotExist
+	}
+	return data, err
+}
+
+// Present implements remote.Objects.
+func (s stored) Present(ctx context.Context, prefix string) (func(name string) bool, error) {
+	names, err := s.ListBlobs(ctx, prefix)
+	all := make(map[string]bool, len(names))
+	for _, name := range names {
+		all[name] = true
+	}
+	return func(name string) bool { return all[name] }, err
 }
 
 // worker takes turns until it is interrupted.

@@ -162,7 +162,7 @@ type vaultBody struct {
 	AAD   vaultBytes `json:"aad,omitempty"`
 }
 
-// vault answers as a key vault does: who shows no token is told where to get one.
+// vault answers as a key vault does: a request without a token is answered with where to get one.
 func (s *AzureCloud) vault(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer "+s.Token {
 		w.Header().Set("WWW-Authenticate", `Bearer authorization="https://login.microsoftonline.com/`+s.Tenant+`", resource="https://vault.azure.net"`)
