@@ -14,12 +14,14 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/apply"
+	"github.com/terrace-iac/terrace/internal/apply/provision"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/planner"
 	"github.com/terrace-iac/terrace/internal/plantest"
 	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -31,6 +33,7 @@ type world struct {
 	state     *state.State
 	journal   *journal
 	observe   event.Sink
+	programs  provision.Types
 }
 
 func newWorld(t *testing.T) *world {
@@ -97,7 +100,7 @@ func (w *world) do(text string, mode plan.Mode) (lines []string, res apply.Resul
 	}
 	w.journal.lines = nil
 	res, more := apply.Run(context.Background(), apply.Input{
-		Plan: p, Eval: eval.Options{Tree: tree}, Providers: resourceclient.Options{Providers: w.providers, Observe: w.observe, Parallelism: 1}, Now: func() time.Time { return time.Time{} }, Journal: w.journal,
+		Plan: p, Eval: eval.Options{Tree: tree}, Providers: resourceclient.Options{Providers: w.providers, Observe: w.observe, Parallelism: 1}, Now: func() time.Time { return time.Time{} }, Journal: w.journal, Provisioners: w.programs,
 	})
 	w.state = res.State
 	return lines, res, append(ds, more...)
@@ -343,6 +346,39 @@ func TestSyncedBeforeDependents(t *testing.T) {
 	_, _, ds = w.do(chain, plan.Normal)
 	check(t, "journal", []string{"begin create x_thing.a", "answer x_thing.a", "sync"}, w.journal.lines)
 	check(t, "state", []string{"x_thing.a"}, w.objects())
+	if !ds.HasErrors() || !strings.Contains(ds.Err().Error(), "input/output error") {
+		t.Errorf("messages: %v", ds)
+	}
+}
+
+// programs are provisioners that note in the journal of a test when they ran.
+type programs struct{ in *journal }
+
+func (programs) Schema(string) *schema.Block     { return &schema.Block{} }
+func (programs) ConnectionSchema() *schema.Block { return &schema.Block{} }
+
+func (p programs) Run(context.Context, string, cty.Value, cty.Value, func(string)) diag.List {
+	p.in.mu.Lock()
+	defer p.in.mu.Unlock()
+	p.in.lines = append(p.in.lines, "provisioner")
+	return nil
+}
+
+// A provisioner may take long, or end the machine: the object is on disk before it runs.
+func TestSyncedBeforeProvisioners(t *testing.T) {
+	const made = thing + "  provisioner \"local-exec\" {}\n}"
+	w := newWorld(t)
+	w.journal.syncs, w.programs = true, programs{w.journal}
+	if _, _, ds := w.do(made, plan.Normal); ds.HasErrors() {
+		t.Fatal(ds)
+	}
+	check(t, "journal", []string{"begin create x_thing.a", "tainted x_thing.a", "sync", "provisioner", "answer x_thing.a"}, w.journal.lines)
+
+	w = newWorld(t)
+	w.journal.syncs, w.journal.lost, w.programs = true, errors.New("input/output error"), programs{w.journal}
+	_, _, ds := w.do(made, plan.Normal)
+	check(t, "journal", []string{"begin create x_thing.a", "tainted x_thing.a", "sync"}, w.journal.lines)
+	check(t, "state", []string{"x_thing.a tainted"}, w.objects())
 	if !ds.HasErrors() || !strings.Contains(ds.Err().Error(), "input/output error") {
 		t.Errorf("messages: %v", ds)
 	}

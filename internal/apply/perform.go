@@ -286,7 +286,10 @@ func (a *applier) answer(t *demand.Task, x *target, act plan.Action, got resourc
 		return nil
 	}
 	if !got.Failed {
-		ds := a.runner.Created(t, x.d, x.sub.Marked(got.Value, x.marks))
+		ds := a.safe(x)
+		if !ds.HasErrors() {
+			ds = a.runner.Created(t, x.d, x.sub.Marked(got.Value, x.marks))
+		}
 		if !ds.HasErrors() {
 			a.change(x.id, a.stored(x, got.Object, false))
 			return nil
@@ -295,6 +298,18 @@ func (a *applier) answer(t *demand.Task, x *target, act plan.Action, got resourc
 		return ds
 	}
 	a.taint(x)
+	return nil
+}
+
+// safe returns once a new object is in the journal and on disk, before its provisioners
+// run: they may take long, or end the machine.
+func (a *applier) safe(x *target) diag.List {
+	if a.in.Journal == nil {
+		return nil
+	}
+	if err := a.in.Journal.Sync(); err != nil {
+		return diag.Errorf(nil, "Failed to write the journal", "The provisioners of %s were not run, because Terrace could not record that it was created: %s.", x.c.Addr, err)
+	}
 	return nil
 }
 
