@@ -93,6 +93,10 @@ func globalFlags() command.Flags {
 	}
 }
 
+// unread is the status of a command whose output nobody read to its end: that of one that
+// the system ends for it.
+const unread = 128 + 13
+
 // Main runs the command line in a system and returns the exit status. When a
 // second interrupt arrives it returns at once, though work is still going on:
 // the caller must end the process then.
@@ -107,6 +111,9 @@ func Main(ctx context.Context, system *sys.System) int {
 	go func() { done <- dispatch(c, system.Args[1:]) }() // owned by this function, but for a second interrupt
 	select {
 	case code := <-done:
+		if handler.Unread() {
+			return unread
+		}
 		return code
 	case <-handler.Aborted():
 		c.Report.Silence()

@@ -190,7 +190,7 @@ func (o *output) add(w io.Writer) (io.Writer, error) {
 	if w == nil {
 		return nil, nil
 	}
-	if f, ok := w.(*os.File); ok {
+	if f := fileOf(w); f != nil {
 		return f, nil
 	}
 	r, pw, err := os.Pipe()
@@ -206,7 +206,7 @@ func (o *output) feed(cmd *exec.Cmd, from io.Reader) error {
 	if from == nil {
 		return nil
 	}
-	if f, ok := from.(*os.File); ok {
+	if f := fileOf(from); f != nil {
 		cmd.Stdin = f
 		return nil
 	}

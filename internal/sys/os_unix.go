@@ -3,9 +3,11 @@
 package sys
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -46,3 +48,9 @@ func signalGroup(cmd *exec.Cmd, kill bool) {
 func suffixes(string, Env) []string { return []string{""} }
 
 func executable(info fs.FileInfo) bool { return info.Mode()&0o111 != 0 }
+
+func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
+
+// surviveBrokenPipes has writes to a pipe that nobody reads fail, instead of ending the
+// process. It catches the signal: one that is ignored would be so in children, too.
+func surviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }

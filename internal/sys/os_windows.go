@@ -1,6 +1,7 @@
 package sys
 
 import (
+	"errors"
 	"io/fs"
 	"os/exec"
 	"path/filepath"
@@ -32,3 +33,11 @@ func suffixes(path string, env Env) []string {
 }
 
 func executable(fs.FileInfo) bool { return true }
+
+const errNoData = syscall.Errno(232) // ERROR_NO_DATA: the pipe is being closed
+
+func brokenPipe(err error) bool {
+	return errors.Is(err, syscall.ERROR_BROKEN_PIPE) || errors.Is(err, errNoData)
+}
+
+func surviveBrokenPipes() {} // no signal tells of them

@@ -45,6 +45,10 @@ type System struct {
 	// Interrupts starts to deliver interrupt and termination signals, and that the
 	// terminal is gone, and returns how to stop it. Until then a signal ends the process.
 	Interrupts func() (c <-chan os.Signal, stop func())
+	// Unread starts to drop what is written to Stdout or Stderr once nobody reads that any
+	// more, and returns a channel that is closed when that happens. Until then the system
+	// may end the process for it. It may be nil.
+	Unread func() <-chan struct{}
 
 	// ExpectHeap tells the garbage collector by how many bytes the heap is about to
 	// grow. It may be nil, and may be called concurrently.
@@ -98,17 +102,19 @@ func Real() (*System, error) {
 	}
 	var gc collector
 	children := new(Children)
+	unread := new(unread)
 	return &System{
 		Dir:        dir,
 		Env:        Env(os.Environ()),
 		Args:       os.Args,
 		Stdin:      os.Stdin,
-		Stdout:     os.Stdout,
-		Stderr:     os.Stderr,
+		Stdout:     &stream{os.Stdout, unread},
+		Stderr:     &stream{os.Stderr, unread},
 		Now:        time.Now,
 		Terminal:   realTerminal(),
 		Run:        children.Run,
 		Interrupts: interrupts,
+		Unread:     unread.watch,
 		ExpectHeap: gc.expect,
 		Profile:    profile,
 		SpareHeap:  gc.spare,

@@ -22,6 +22,7 @@ type Handler struct {
 	abort    chan struct{}                // closed at the second
 	announce func(text string, do func()) // tells the user
 	children func()                       // ends the programs that were started; may be nil
+	gone     <-chan struct{}              // closed when nobody reads the output any more; may be nil
 	outer    *Handler                     // that of the command that this one runs inside
 
 	mu     sync.Mutex
@@ -38,11 +39,18 @@ func Watch(ctx context.Context, system *sys.System, announce func(string, func()
 	h = &Handler{abort: make(chan struct{}), announce: announce, children: system.EndChildren}
 	within, h.cancel = context.WithCancel(ctx)
 	signals, off := system.Interrupts()
+	if system.Unread != nil {
+		h.gone = system.Unread()
+	}
 	end := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		gone := h.gone
 		for n := 0; ; {
 			select {
+			case <-gone:
+				gone = nil
+				h.unread()
 			case sig := <-signals:
 				if sig == syscall.SIGHUP && n > 0 {
 					continue // the shell and the system both tell of a terminal that is gone
@@ -73,6 +81,28 @@ func (h *Handler) first() {
 	h.announce("\nInterrupt received.\nPlease wait for "+view.Product+" to exit: what is under way ends first.\nGracefully shutting down...\n\n", gentle)
 	if gentle == nil {
 		h.cancel()
+	}
+}
+
+// unread ends a command that nobody reads any more as an interrupt does, without a word.
+func (h *Handler) unread() {
+	h.mu.Lock()
+	gentle := h.gentle
+	h.mu.Unlock()
+	if gentle != nil {
+		gentle()
+		return
+	}
+	h.cancel()
+}
+
+// Unread reports whether nobody reads the output any more.
+func (h *Handler) Unread() bool {
+	select {
+	case <-h.gone:
+		return true
+	default:
+		return false
 	}
 }
 
