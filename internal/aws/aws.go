@@ -39,7 +39,6 @@ type Services struct {
 	Renew     func(ctx context.Context) (sys.Env, time.Time, error)
 	Dir, Home string
 	Now       func() time.Time
-	Sleep     func(ctx context.Context, d time.Duration) error
 	Run       func(ctx context.Context, c sys.Command) error
 	Transport *http.Transport // used as it is where nothing is set that changes it
 }
@@ -179,6 +178,9 @@ func expand(path, home string) string {
 // Credentials are the ones in force, renewed where they are about to expire.
 func (s *Session) Credentials(ctx context.Context) (awssdk.Credentials, error) {
 	c, err := s.creds.Retrieve(ctx)
+	if errors.Is(err, ErrNoCredentials) {
+		return c, ErrNoCredentials
+	}
 	if err != nil {
 		return c, fmt.Errorf("no valid credentials: %s", Line(err))
 	}

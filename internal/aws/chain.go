@@ -295,12 +295,26 @@ func (c *chain) sso(p *config.SharedConfig) (awssdk.CredentialsProvider, error) 
 	if where := c.env("AWS_ENDPOINT_URL_SSO_OIDC"); where != "" {
 		oo.BaseEndpoint = &where
 	}
-	return ssocreds.New(sso.New(so), p.SSOAccountID, p.SSORoleName, start, func(o *ssocreds.Options) {
+	return signOn{p.Profile, ssocreds.New(sso.New(so), p.SSOAccountID, p.SSORoleName, start, func(o *ssocreds.Options) {
 		o.CachedTokenFilepath = file
 		if p.SSOSession != nil {
 			o.SSOTokenProvider = ssocreds.NewSSOTokenProvider(ssooidc.New(oo), file)
 		}
-	}), nil
+	})}, nil
+}
+
+// A signOn is the single sign-on of a profile, which somebody has to do in a browser.
+type signOn struct {
+	profile string
+	role    awssdk.CredentialsProvider
+}
+
+func (o signOn) Retrieve(ctx context.Context) (awssdk.Credentials, error) {
+	c, err := o.role.Retrieve(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the single sign-on of the profile %q gives no credentials (%s); sign on with \"aws sso login --profile %[1]s\"", o.profile, Line(err))
+	}
+	return c, err
 }
 
 // container asks the endpoint that ECS and EKS give to containers; nil if there is none.
@@ -336,6 +350,7 @@ func (c *chain) machine(p *config.SharedConfig) (awssdk.CredentialsProvider, err
 	io := imds.Options{HTTPClient: c.http, ClientEnableState: imds.ClientEnabled}
 	if c.http.Transport == c.s.Transport { // a machine that is none must not be waited for
 		io.HTTPClient = &http.Client{Transport: c.s.Transport, Timeout: 2 * time.Second}
+		io.Retryer = retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = 2, 300*time.Millisecond })
 	}
 	io.Endpoint = first(c.o.MetadataEndpoint, c.env("AWS_EC2_METADATA_SERVICE_ENDPOINT"))
 	mode := first(c.o.MetadataMode, c.env("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE"))
@@ -350,7 +365,19 @@ func (c *chain) machine(p *config.SharedConfig) (awssdk.CredentialsProvider, err
 			return nil, errors.New(Line(err))
 		}
 	}
-	return ec2rolecreds.New(func(o *ec2rolecreds.Options) { o.Client = imds.New(io) }), nil
+	return machine{ec2rolecreds.New(func(o *ec2rolecreds.Options) { o.Client = imds.New(io) })}, nil
+}
+
+// A machine is one of AWS, or it is none: then nobody answers, or somebody who knows
+// nothing of roles.
+type machine struct{ role awssdk.CredentialsProvider }
+
+func (m machine) Retrieve(ctx context.Context) (awssdk.Credentials, error) {
+	c, err := m.role.Retrieve(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = ErrNoCredentials
+	}
+	return c, err
 }
 
 // missing has no credentials.
@@ -370,12 +397,17 @@ type process struct {
 func (p process) Retrieve(ctx context.Context) (awssdk.Credentials, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	var out bytes.Buffer
+	var out, wrong bytes.Buffer
 	fail := func(why string) (awssdk.Credentials, error) {
 		return awssdk.Credentials{}, fmt.Errorf("the credential_process of the profile %s", why)
 	}
-	if err := p.c.s.Run(ctx, sys.Command{Path: "/bin/sh", Args: []string{"-c", p.command}, Dir: p.c.s.Dir, Env: p.c.s.Env, Stdout: &out}); err != nil {
-		return fail("failed: " + err.Error())
+	command := sys.Command{Path: "/bin/sh", Args: []string{"-c", p.command}, Dir: p.c.s.Dir, Env: p.c.s.Env, Stdout: &out, Stderr: &wrong}
+	if filepath.Separator == '\\' {
+		command.Path, command.Args = "cmd.exe", []string{"/C", p.command}
+	}
+	if err := p.c.s.Run(ctx, command); err != nil {
+		line, _, _ := strings.Cut(strings.TrimSpace(wrong.String()), "\n")
+		return fail(strings.TrimSpace("failed: " + err.Error() + " " + line))
 	}
 	var doc struct {
 		Version                                    int

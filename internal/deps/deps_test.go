@@ -46,6 +46,7 @@ const floors = `
 	diag, internal/parallel, internal/value, internal/archive, internal/filelock,
 	  internal/lock, internal/oci < internal/fetch;
 	internal/fetch < internal/registry < internal/registry/registrytest;
+	internal/fetch, internal/aws, internal/gcp < internal/fetch/credentials;
 
 	# Floor 3: functions and schemas.
 	addr, internal/value < schema;
@@ -193,7 +194,7 @@ const floors = `
 	internal/cli/command, internal/cli/vars < internal/cli/flags;
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
-	internal/backend/kinds, internal/backend/workdir, internal/backend/remotestate, internal/transfer, internal/operation,
+	internal/backend/kinds, internal/backend/workdir, internal/backend/remotestate, internal/transfer, internal/fetch/credentials, internal/operation,
 	  internal/planjson, internal/cli/flags < internal/cli/project;
 	internal/backend/migrate, internal/module/installer, internal/cli/project, internal/testrun < internal/cli/initialize;
 	internal/cli/project, internal/testrun < internal/cli/validate;

@@ -46,7 +46,7 @@ func newAWS(a *backend.Args, s backend.Services) *awsKMS {
 	var err error
 	p.session = func(ctx context.Context) (*aws.Session, error) {
 		once.Do(func() {
-			session, err = aws.Open(ctx, o, aws.Services{Env: s.Env, Renew: s.Renew, Dir: s.Dir, Home: s.Home, Now: s.Now, Sleep: s.Sleep, Run: s.Run, Transport: s.Transport})
+			session, err = aws.Open(ctx, o, aws.Services{Env: s.Env, Renew: s.Renew, Dir: s.Dir, Home: s.Home, Now: s.Now, Run: s.Run, Transport: s.Transport})
 		})
 		return session, err
 	}

@@ -2,62 +2,26 @@ package fetch
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"encoding/xml"
+	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/terrace-iac/terrace/internal/oci"
 )
 
-// The example of the AWS documentation, "Authenticating Requests: Using the
-// Authorization Header (AWS Signature Version 4)", GET object.
-func TestSignV4(t *testing.T) {
-	r, err := http.NewRequest(http.MethodGet, "https://examplebucket.s3.amazonaws.com/test.txt", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Range", "bytes=0-9")
-	signV4(r, awsCredentials{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""}, "us-east-1", "s3", time.Date(2013, 5, 24, 0, 0, 0, 0, time.UTC))
-	if got := r.Header.Get("Authorization"); !strings.HasSuffix(got, "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41") {
-		t.Error(got)
-	}
-	r, _ = http.NewRequest(http.MethodGet, "https://examplebucket.s3.amazonaws.com/?max-keys=2&prefix=J", nil)
-	signV4(r, awsCredentials{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""}, "us-east-1", "s3", time.Date(2013, 5, 24, 0, 0, 0, 0, time.UTC))
-	if got := r.Header.Get("Authorization"); !strings.HasSuffix(got, "Signature=34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7") {
-		t.Error(got)
-	}
-}
-
-// bucketServer is as much of S3 as is asked of it. It checks each signature by
-// making it again, and wants the given key.
-func bucketServer(t *testing.T, objects map[string][]byte, want awsCredentials) *httptest.Server {
+// bucketServer is as much of S3 as is asked of it. It wants the given signature, and an
+// escaped path as AWS has it.
+func bucketServer(t *testing.T, objects map[string][]byte, want string) *httptest.Server {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if want.id != "" {
-			stamp, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
-			copy := r.Clone(context.Background())
-			copy.Header.Del("Authorization")
-			copy.URL.Host = r.Host
-			signV4(copy, want, "eu-test-1", "s3", stamp)
-			if err != nil || copy.Header.Get("Authorization") != r.Header.Get("Authorization") {
-				w.WriteHeader(http.StatusForbidden)
-				return
-			}
-		} else if r.Header.Get("Authorization") != "" {
+		if r.Header.Get("Authorization") != want || strings.ContainsAny(r.URL.EscapedPath()+r.URL.RawQuery, "+ ") {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
@@ -96,10 +60,17 @@ func bucketServer(t *testing.T, objects map[string][]byte, want awsCredentials) 
 
 func TestS3(t *testing.T) {
 	objects := map[string][]byte{"a/mod ü.zip": zipped(t, "main.tf=zip"), "dir/main.tf": []byte("one"), "dir/sub/x.tf": []byte("two"), "dir/": nil, "bad/../x": []byte("x")}
-	secret := awsCredentials{"AKID", "s3cr3t/+", "token"}
-	srv := bucketServer(t, objects, secret)
+	srv := bucketServer(t, objects, "signed eu-test-1")
 	f := newFetcher(t)
-	f.Env = f.Env.With("AWS_ACCESS_KEY_ID=AKID", "AWS_SECRET_ACCESS_KEY=s3cr3t/+", "AWS_SESSION_TOKEN=token", "AWS_REGION=eu-test-1")
+	f.Env = f.Env.With("AWS_REGION=eu-test-1")
+	var asked []S3Access
+	f.S3 = func(_ context.Context, a S3Access) (Signer, error) {
+		asked = append(asked, a)
+		return func(r *http.Request) error {
+			r.Header.Set("Authorization", "signed "+a.Region)
+			return nil
+		}, nil
+	}
 	base := "s3::" + srv.URL + "/bucket/"
 	has(t, mustGet(t, f, base+"a/mod%20%C3%BC.zip"), map[string]string{"main.tf": "zip"})
 	has(t, mustGet(t, f, base+"dir"), map[string]string{"main.tf": "one", "sub": "/", "sub/x.tf": "two"})
@@ -107,105 +78,31 @@ func TestS3(t *testing.T) {
 	getFails(t, f, base+"none", "there is nothing at none")
 	getFails(t, f, base+"bad", "leads out of its folder")
 	getFails(t, f, "s3::"+srv.URL+"/bucket", "must have the form")
+	getFails(t, newFetcher(t), base+"dir", "403")
 
-	// The other places where credentials come from.
-	home := t.TempDir()
-	put(t, filepath.Join(home, ".aws", "credentials"), "[default]\naws_access_key_id = no\n\n[p]\naws_access_key_id = AKID\naws_secret_access_key=s3cr3t/+\naws_session_token = token\n")
-	src := base + "dir?region=eu-test-1"
-	f = newFetcher(t)
-	f.Home = home
-	getFails(t, f, src, "403")
-	f = newFetcher(t)
-	f.Home = home
-	f.Env = f.Env.With("AWS_PROFILE=p")
-	mustGet(t, f, src)
-	f = newFetcher(t)
-	f.Home = home
-	mustGet(t, f, src+"&aws_profile=p")
-	put(t, filepath.Join(home, ".aws", "config"), "[profile q]\naws_access_key_id = AKID\naws_secret_access_key = s3cr3t/+\naws_session_token = token\n")
-	mustGet(t, f, src+"&aws_profile=q")
-	mustGet(t, newFetcher(t), src+"&aws_access_key_id=AKID&aws_access_key_secret=s3cr3t%2F%2B&aws_access_token=token")
+	asked = nil
+	mustGet(t, f, base+"dir?region=eu-test-1&aws_profile=p")
+	mustGet(t, f, base+"dir?region=eu-test-1&aws_access_key_id=AKID&aws_access_key_secret=s3cr3t%2F%2B&aws_access_token=token")
+	want := []S3Access{{Region: "eu-test-1", Profile: "p"}, {Region: "eu-test-1", AccessKey: "AKID", SecretKey: "s3cr3t/+", Token: "token"}}
+	if !slices.Equal(asked, want) {
+		t.Errorf("asked with %+v, want %+v", asked, want)
+	}
 
-	meta := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		const doc = `{"AccessKeyId":"AKID","SecretAccessKey":"s3cr3t/+","Token":"token"}`
-		switch {
-		case r.URL.Path == "/container" && r.Header.Get("Authorization") == "ct":
-			fmt.Fprint(w, doc)
-		case r.URL.Path == "/latest/api/token" && r.Method == http.MethodPut:
-			fmt.Fprint(w, "imds")
-		case r.Header.Get("X-Aws-Ec2-Metadata-Token") == "imds" && strings.HasSuffix(r.URL.Path, "/security-credentials/"):
-			fmt.Fprint(w, "role")
-		case r.Header.Get("X-Aws-Ec2-Metadata-Token") == "imds" && strings.HasSuffix(r.URL.Path, "/role"):
-			fmt.Fprint(w, doc)
-		case r.Method == http.MethodPost && r.FormValue("WebIdentityToken") == "wit" && r.FormValue("RoleArn") == "arn":
-			fmt.Fprint(w, `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>AKID</AccessKeyId><SecretAccessKey>s3cr3t/+</SecretAccessKey><SessionToken>token</SessionToken></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`)
-		default:
-			w.WriteHeader(http.StatusNotFound)
-		}
-	}))
-	defer meta.Close()
-	put(t, filepath.Join(home, "wit"), "wit\n")
-	for _, env := range [][]string{
-		{"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + meta.URL + "/container", "AWS_CONTAINER_AUTHORIZATION_TOKEN=ct"},
-		{"AWS_EC2_METADATA_DISABLED=false", "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + meta.URL},
-		{"AWS_WEB_IDENTITY_TOKEN_FILE=" + filepath.Join(home, "wit"), "AWS_ROLE_ARN=arn", "AWS_ENDPOINT_URL_STS=" + meta.URL},
-	} {
-		f := newFetcher(t)
-		f.Env = f.Env.With(env...)
-		mustGet(t, f, src)
-	}
-	public := bucketServer(t, objects, awsCredentials{})
-	mustGet(t, newFetcher(t), "s3::"+public.URL+"/bucket/dir")
-}
-
-// TestS3Server asks a real server that speaks the protocol of S3, versitygw.
-func TestS3Server(t *testing.T) {
-	program := os.Getenv("TERRACE_TEST_VERSITYGW")
-	if program == "" {
-		t.Skip("TERRACE_TEST_VERSITYGW names no S3 server to test with")
-	}
-	root := t.TempDir()
-	put(t, filepath.Join(root, "bucket", "a b", "mod.zip"), string(zipped(t, "main.tf=zip")))
-	put(t, filepath.Join(root, "bucket", "dir", "main.tf"), "one")
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := free.Addr().String()
-	free.Close()
-	cmd := exec.Command(program, "--port", port, "--access", "AKID", "--secret", "s3cr3t", "--region", "eu-test-1", "posix", root)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	f := newFetcher(t)
-	f.Now = time.Now
-	f.Env = f.Env.With("AWS_ACCESS_KEY_ID=AKID", "AWS_SECRET_ACCESS_KEY=s3cr3t", "AWS_REGION=eu-test-1")
-	for range 600 {
-		if resp, err := http.Get("http://" + port); err == nil {
-			resp.Body.Close()
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	has(t, mustGet(t, f, "s3::http://"+port+"/bucket/a%20b/mod.zip"), map[string]string{"main.tf": "zip"})
-	has(t, mustGet(t, f, "s3::http://"+port+"/bucket/dir"), map[string]string{"main.tf": "one"})
-	f.Env = f.Env.With("AWS_SECRET_ACCESS_KEY=wrong")
-	getFails(t, f, "s3::http://"+port+"/bucket/a%20b/mod.zip?region=eu-test-1", "403")
+	public := bucketServer(t, objects, "")
+	f = newFetcher(t)
+	f.S3 = func(context.Context, S3Access) (Signer, error) { return nil, nil }
+	mustGet(t, f, "s3::"+public.URL+"/bucket/dir")
+	f = newFetcher(t)
+	f.S3 = func(context.Context, S3Access) (Signer, error) { return nil, errors.New("no valid credentials: why") }
+	getFails(t, f, "s3::"+public.URL+"/bucket/dir", "no valid credentials: why")
 }
 
 func TestGCS(t *testing.T) {
 	objects := map[string][]byte{"a/mod.zip": zipped(t, "main.tf=zip"), "dir/main.tf": []byte("one"), "dir/sub/x.tf": []byte("two")}
-	want := "token"
+	want := ""
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case r.URL.Path == "/token":
-			if r.FormValue("refresh_token") != "refresh" && strings.Count(r.FormValue("assertion"), ".") != 2 {
-				w.WriteHeader(http.StatusUnauthorized)
-				return
-			}
-			fmt.Fprint(w, `{"access_token":"token"}`)
-		case r.Header.Get("Authorization") != "" && r.Header.Get("Authorization") != "Bearer "+want:
+		case r.Header.Get("Authorization") != want:
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.URL.Path == "/storage/v1/b/bucket/o":
 			var items []map[string]string
@@ -235,34 +132,35 @@ func TestGCS(t *testing.T) {
 	getFails(t, f, base+"none", "there is nothing at none")
 	getFails(t, f, "gcs::https://www.googleapis.com/storage/v1/bucket", "must have the form")
 
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
+	// What is asked at Google itself is asked with a token.
+	through := &redirected{srv.URL}
+	f = newFetcher(t)
+	f.Client.HTTP = &http.Client{Transport: through}
+	f.GCS = func(context.Context) (string, error) { return "t0ken", nil }
+	want = "Bearer t0ken"
+	has(t, mustGet(t, f, base+"dir"), map[string]string{"main.tf": "one", "sub": "/", "sub/x.tf": "two"})
+	mustGet(t, f, base+"a/mod.zip#7")
+	want = ""
+	f = newFetcher(t)
+	f.Client.HTTP = &http.Client{Transport: through}
+	f.GCS = func(context.Context) (string, error) { return "", nil }
+	mustGet(t, f, base+"dir")
+	f = newFetcher(t)
+	f.GCS = func(context.Context) (string, error) { return "", errors.New("no access token: why") }
+	getFails(t, f, base+"dir", "no access token: why")
+}
+
+// redirected sends everything to one server.
+type redirected struct{ to string }
+
+func (d *redirected) RoundTrip(r *http.Request) (*http.Response, error) {
+	u, err := url.Parse(d.to)
+	if err != nil || r.URL.Host != "storage.googleapis.com" {
+		return nil, fmt.Errorf("%s: %w", r.URL.Host, err)
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pemText := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-	for _, doc := range []map[string]string{
-		{"type": "service_account", "client_email": "a@b", "private_key": pemText, "token_uri": srv.URL + "/token"},
-		{"type": "authorized_user", "client_id": "id", "client_secret": "s", "refresh_token": "refresh", "token_uri": srv.URL + "/token"},
-	} {
-		text, _ := json.Marshal(doc)
-		w := &work{Fetcher: newFetcher(t)}
-		got, err := w.googleExchange(context.Background(), text)
-		if got != "token" || err != nil {
-			t.Error(doc["type"], got, err)
-		}
-	}
-	w := &work{Fetcher: newFetcher(t)}
-	if _, err := w.googleExchange(context.Background(), []byte(`{"type":"gdch_service_account"}`)); err == nil || !strings.Contains(err.Error(), "GOOGLE_OAUTH_ACCESS_TOKEN") {
-		t.Error(err)
-	}
-	w.Env = w.Env.With("GOOGLE_OAUTH_ACCESS_TOKEN=x")
-	if got, err := w.googleToken(context.Background()); got != "x" || err != nil {
-		t.Error(got, err)
-	}
+	again := r.Clone(r.Context())
+	again.URL.Scheme, again.URL.Host, again.Host = u.Scheme, u.Host, u.Host
+	return http.DefaultTransport.RoundTrip(again)
 }
 
 // pushOCI puts a module package into a registry.

@@ -45,12 +45,16 @@ type Fetcher struct {
 	Dir     string  // the cache; absolute
 	WorkDir string  // where child processes run; absolute
 	Home    string  // the user's home folder, "" if there is none
-	Env     sys.Env // the environment of child processes, and where credentials are looked for
+	Env     sys.Env // the environment of child processes, and where settings are looked for
 	Run     func(context.Context, sys.Command) error
 	Client  *transfer.Client
 	Now     func() time.Time
 	Limits  archive.Limits
 	OCI     func(ctx context.Context, host, repository string) (OCICredentials, error) // nil: no credentials
+	// S3 finds credentials of AWS, nil where there are none: buckets may be public.
+	S3 func(ctx context.Context, a S3Access) (Signer, error)
+	// GCS gives an access token of Google Cloud, "" where there are no credentials.
+	GCS func(ctx context.Context) (string, error)
 	// Progress is told how much of a package has arrived; it may be called
 	// concurrently. Nil: nobody is told.
 	Progress func(Progress)

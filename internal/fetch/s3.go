@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -16,10 +17,18 @@ import (
 
 // # S3
 //
-// An object is fetched by a plain GET that is signed in the AWS way (version 4),
-// so that the SDK need not be linked. Credentials come from the URL's own
-// parameters, the environment, the shared configuration files, or the endpoint
-// that a container has for them.
+// An object is fetched by a plain GET, which Fetcher.S3 signs.
+
+// S3Access says with which credentials a bucket is read. The zero value of all but
+// Region leaves them to the places that the tools of AWS look in.
+type S3Access struct {
+	Region                      string
+	Profile                     string
+	AccessKey, SecretKey, Token string
+}
+
+// A Signer adds credentials to a request without a body.
+type Signer func(*http.Request) error
 
 // bucket is an S3 address taken apart.
 type bucket struct {
@@ -28,10 +37,8 @@ type bucket struct {
 	name     string
 	key      string // of the object, or the beginning of the keys of a folder
 	version  string
-	creds    awsCredentials
+	sign     Signer // nil: a public bucket
 }
-
-type awsCredentials struct{ id, secret, token string }
 
 func (w *work) s3(ctx context.Context, dir string) error {
 	b, q, err := w.bucket(ctx)
@@ -54,22 +61,20 @@ func (w *work) s3(ctx context.Context, dir string) error {
 func (w *work) object(b bucket, key, version string) transfer.Download {
 	u := *b.endpoint
 	u.Path = "/" + b.name + "/" + key
-	u.RawPath = awsPath(u.Path)
+	u.RawPath = escapedPath(u.Path)
 	if version != "" {
 		u.RawQuery = url.Values{"versionId": {version}}.Encode()
 	}
-	return transfer.Download{URL: u.String(), Sign: func(r *http.Request) error { return w.sign(r, b) }}
+	return transfer.Download{URL: u.String(), Sign: b.sign}
 }
 
-func (w *work) sign(r *http.Request, b bucket) error {
-	if b.creds.id == "" {
-		return nil // a public bucket
+// escapedPath is a path as AWS escapes it: everything but letters, digits and -_.~/.
+func escapedPath(p string) string {
+	parts := strings.Split(p, "/")
+	for i, part := range parts {
+		parts[i] = strings.ReplaceAll(url.QueryEscape(part), "+", "%20")
 	}
-	if w.Now == nil {
-		return errors.New("requests to S3 cannot be signed without a clock")
-	}
-	signV4(r, b.creds, b.region, "s3", w.Now())
-	return nil
+	return strings.Join(parts, "/")
 }
 
 // bucket understands s3.amazonaws.com/B/K, s3-REGION, s3.REGION, and
@@ -111,21 +116,12 @@ func (w *work) bucket(ctx context.Context) (bucket, url.Values, error) {
 	if r := q.Get("region"); r != "" {
 		b.region = r
 	} else if !aws {
-		if r := firstOf(w.Env.Get("AWS_REGION"), w.Env.Get("AWS_DEFAULT_REGION")); r != "" {
-			b.region = r
-		}
+		b.region = cmp.Or(w.Env.Get("AWS_REGION"), w.Env.Get("AWS_DEFAULT_REGION"), b.region)
 	}
-	b.creds, err = w.awsCredentials(ctx, q)
+	if w.S3 != nil {
+		b.sign, err = w.S3(ctx, S3Access{b.region, q.Get("aws_profile"), q.Get("aws_access_key_id"), q.Get("aws_access_key_secret"), q.Get("aws_access_token")})
+	}
 	return b, q, err
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 // s3Folder fetches every object below a key.
@@ -186,13 +182,15 @@ func (w *work) s3List(ctx context.Context, b bucket, prefix, token string) (s3Pa
 	if token != "" {
 		q.Set("continuation-token", token)
 	}
-	u.RawQuery = awsQuery(q)
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20")
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return s3Page{}, err
 	}
-	if err := w.sign(r, b); err != nil {
-		return s3Page{}, err
+	if b.sign != nil {
+		if err := b.sign(r); err != nil {
+			return s3Page{}, err
+		}
 	}
 	body, _, err := w.Client.Get(ctx, u.String(), r.Header, 16<<20)
 	if err != nil {

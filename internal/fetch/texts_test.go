@@ -74,7 +74,6 @@ func FuzzTexts(f *testing.F) {
 	w := &work{Fetcher: &Fetcher{}}
 	f.Fuzz(func(t *testing.T, text, name string) {
 		netrc(text, name)
-		iniSection(text, name)
 		_ = metaElement([]byte(text))
 		if sum := findChecksum(text, name); strings.HasPrefix(sum, "file:") {
 			return

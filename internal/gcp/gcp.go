@@ -300,9 +300,20 @@ func plain(err error) error {
 		}
 		return fmt.Errorf("the service answered %s", r.Response.Status)
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
+	for u := (*url.Error)(nil); errors.As(err, &u); {
+		err = u.Err
+	}
+	// The vendor's clients put the text of one error into the next.
+	text := err.Error()
+	if i := strings.LastIndex(text, "\": "); i >= 0 {
+		text = text[i+3:]
+	}
+	text = strings.TrimPrefix(text, "oauth2/google: ")
+	if status, body, ok := strings.Cut(text, ": "); ok && strings.HasPrefix(status, "status code ") {
+		return fmt.Errorf("the service answered %s %s", strings.TrimPrefix(status, "status code "), Message([]byte(body)))
+	}
+	if line := Message([]byte(text)); line != err.Error() {
+		return errors.New(line)
 	}
 	return err
 }

@@ -115,7 +115,7 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 		return nil, err
 	}
 
-	session, err := aws.Open(ctx, o, aws.Services{Env: s.Env, Renew: s.Renew, Dir: s.Dir, Home: s.Home, Now: s.Now, Sleep: s.Sleep, Run: s.Run, Transport: s.Transport})
+	session, err := aws.Open(ctx, o, aws.Services{Env: s.Env, Renew: s.Renew, Dir: s.Dir, Home: s.Home, Now: s.Now, Run: s.Run, Transport: s.Transport})
 	switch {
 	case errors.Is(err, aws.ErrNoRegion):
 		return nil, &backend.Error{Argument: "region", Summary: "Invalid backend configuration", Answer: err.Error(), Err: err}

@@ -289,7 +289,7 @@ func TestRoles(t *testing.T) {
 		AssumeRole: []aws.Role{{ARN: "arn:aws:iam::123456789012:role/1", ExternalID: "e"}, {ARN: "arn:aws:iam::123456789012:role/2"}},
 	}
 	sv := backendtest.Services(t)
-	session, err := aws.Open(ctx, o, aws.Services{Env: sv.Env, Dir: sv.Dir, Home: sv.Home, Now: sv.Now, Sleep: sv.Sleep, Run: sv.Run, Transport: sv.Transport})
+	session, err := aws.Open(ctx, o, aws.Services{Env: sv.Env, Dir: sv.Dir, Home: sv.Home, Now: sv.Now, Run: sv.Run, Transport: sv.Transport})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/fetch/credentials"
 	"github.com/terrace-iac/terrace/internal/oci"
 	"github.com/terrace-iac/terrace/internal/registry"
 	"github.com/terrace-iac/terrace/internal/transfer"
@@ -22,10 +23,12 @@ func Fetcher(c *command.Call, cfg *cliconfig.Config) *fetch.Fetcher {
 		cache = filepath.Join(base, "modules")
 	}
 	cache = cmp.Or(c.Env.Get("TERRACE_MODULE_CACHE_DIR"), cache)
+	clouds := &credentials.Clouds{Env: c.Env, Dir: c.Dir, Home: c.Home(), Now: c.Now, Run: c.Run, Transport: transfer.Transport(c.Env)}
 	tokens := &oci.Store{Config: cfg, Env: c.Env, Home: c.Home(), WorkDir: c.Dir, Run: c.Run}
 	return &fetch.Fetcher{
 		Dir: c.Path(cache), WorkDir: c.Dir, Home: c.Home(), Env: c.Env, Run: c.Run,
 		Client: transfer.New(c.Env), Now: c.Now, Limits: archive.Limits{}, OCI: tokens.Find,
+		S3: clouds.S3, GCS: clouds.GCS,
 	}
 }
 

@@ -36,7 +36,7 @@ func assumeRole(c *command.Call) func(context.Context, sys.Env, estate.Role) ([]
 	return func(ctx context.Context, env sys.Env, r estate.Role) ([]string, error) {
 		role := aws.Role{ARN: r.ARN, SessionName: r.Session, Duration: time.Duration(r.Seconds) * time.Second}
 		return aws.Assume(ctx, role, r.Token, aws.Options{}, aws.Services{
-			Env: env, Dir: c.Launch, Home: c.Home(), Now: c.Now, Sleep: project.Pause, Run: c.Run, Transport: transfer.Transport(c.Env),
+			Env: env, Dir: c.Launch, Home: c.Home(), Now: c.Now, Run: c.Run, Transport: transfer.Transport(c.Env),
 		})
 	}
 }
