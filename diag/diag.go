@@ -8,11 +8,8 @@ package diag
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/source"
@@ -151,10 +148,21 @@ func sprintf(format string, args []any) string {
 	if len(args) == 0 {
 		return source.HideCredentials(format)
 	}
-	for i, a := range args {
-		if err, ok := a.(error); ok && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-			args = slices.Clone(args)
-			args[i] = strings.NewReplacer("context canceled", "interrupted", "context deadline exceeded", "it took too long").Replace(err.Error())
+	var named []string // what the message names beside its errors
+	failed := false
+	for _, a := range args {
+		if _, ok := a.(error); ok {
+			failed = true
+		} else {
+			named = append(named, fmt.Sprint(a))
+		}
+	}
+	if failed {
+		args = slices.Clone(args)
+		for i, a := range args {
+			if err, ok := a.(error); ok {
+				args[i] = Reason(err, named...)
+			}
 		}
 	}
 	return source.HideCredentials(fmt.Sprintf(format, args...))

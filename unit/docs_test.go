@@ -1,6 +1,7 @@
 package unit_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,9 +10,10 @@ import (
 	"testing"
 )
 
-// TestPage holds docs/units-rules.md against what there is: everything that it says is
-// shown somewhere is shown there, every rule has a scenario with its number in the
-// name, and every worked example and every such scenario is on the page.
+// TestPage holds docs/units-rules.md against what there is: every section names what
+// shows it, that exists, every rule has a scenario with its number in the name, and
+// every worked example and every such scenario is on the page. The examples of the page
+// run in the tests of the command line.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile("../docs/units-rules.md")
 	if err != nil {
@@ -19,31 +21,33 @@ func TestPage(t *testing.T) {
 	}
 	var named []string
 	rules := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if len(cells) != 3 || !strings.HasPrefix(line, "| ") || strings.Contains(line, "Shown by") {
-			continue
-		}
+	for _, section := range strings.Split(string(text), "\n### ")[1:] {
+		title, _, _ := strings.Cut(section, "\n")
 		var here []string
-		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[2], -1) {
-			here = append(here, m[1])
-			if !shownBy(m[1]) {
-				t.Errorf("%q is shown by %s, which does not exist", strings.TrimSpace(cells[0]), m[1])
+		for _, line := range regexp.MustCompile("(?m)^Shown by: .*$").FindAllString(section, -1) {
+			for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(line, -1) {
+				here = append(here, m[1])
+				if !shownBy(m[1]) {
+					t.Errorf("%q is shown by %s, which does not exist", title, m[1])
+				}
 			}
 		}
 		if len(here) == 0 {
-			t.Errorf("nothing shows this: %s", line)
+			t.Errorf("nothing shows this: %s", title)
 		}
 		named = append(named, here...)
-		if m := regexp.MustCompile(`^ *(?:env )?(\d+) *$`).FindStringSubmatch(cells[0]); m != nil {
-			prefix := "rule" + strings.Repeat("0", 2-len(m[1])) + m[1] + "_"
-			if strings.Contains(cells[0], "env") {
-				prefix = "env" + m[1] + "_"
-			}
-			rules[prefix] = true
-			if !slices.ContainsFunc(here, func(n string) bool { return strings.HasPrefix(n, prefix) }) {
-				t.Errorf("rule %s has no scenario that bears its number", strings.TrimSpace(cells[0]))
-			}
+		m := regexp.MustCompile(`^(env )?(\d+)\. `).FindStringSubmatch(title)
+		if m == nil {
+			t.Errorf("the section %q has no number", title)
+			continue
+		}
+		prefix := fmt.Sprintf("rule%02s_", m[2])
+		if m[1] != "" {
+			prefix = "env" + m[2] + "_"
+		}
+		rules[prefix] = true
+		if !slices.ContainsFunc(here, func(n string) bool { return strings.HasPrefix(n, prefix) }) {
+			t.Errorf("rule %s has no scenario that bears its number", title)
 		}
 	}
 	if len(rules) != 22+7 {

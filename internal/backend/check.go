@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
@@ -16,7 +17,7 @@ func CheckObject(ctx context.Context, open func() Object, s Services, report fun
 	p, err := open().Read(ctx)
 	switch {
 	case err != nil:
-		report(Finding{What: "reading the state", Detail: err.Error()})
+		report(Finding{What: "reading the state", Detail: diag.Reason(err)})
 	case p.Data == nil:
 		report(Finding{What: "reading the state", OK: true, Detail: "there is none yet"})
 	default:
@@ -34,7 +35,7 @@ func CheckObject(ctx context.Context, open func() Object, s Services, report fun
 		report(Finding{What: what, OK: true, Detail: "held by " + Describe(locked.Holder) + ", so it was not tried"})
 		return
 	case err != nil:
-		report(Finding{What: what, Detail: err.Error()})
+		report(Finding{What: what, Detail: diag.Reason(err)})
 		return
 	}
 	info.ID = store.NewID()
@@ -46,9 +47,9 @@ func CheckObject(ctx context.Context, open func() Object, s Services, report fun
 	case errors.As(err, &locked):
 		report(Finding{What: what, OK: true, Detail: "a second run is kept out"})
 	default:
-		report(Finding{What: what, Detail: err.Error()})
+		report(Finding{What: what, Detail: diag.Reason(err)})
 	}
 	if err := first.Unlock(context.WithoutCancel(ctx), id); err != nil {
-		report(Finding{What: "releasing the lock", Detail: err.Error()})
+		report(Finding{What: "releasing the lock", Detail: diag.Reason(err)})
 	}
 }

@@ -223,7 +223,7 @@ type Blame struct{ Argument string }
 func Message(summary, place string, err error) diag.List {
 	var e *Error
 	if !errors.As(err, &e) {
-		e = &Error{Answer: err.Error()}
+		e = &Error{Answer: diag.Reason(err)}
 	}
 	if errors.Is(err, context.Canceled) {
 		given := *e

@@ -11,6 +11,7 @@ import (
 	"errors"
 
 	"github.com/google/uuid"
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/gocty"
@@ -104,7 +105,7 @@ func bcryptFunc() function.Function {
 			}
 			hash, err := bcrypt.GenerateFromPassword([]byte(args[0].AsString()), cost)
 			if err != nil { // names the cost or the length, never the string
-				return cty.NilVal, errors.New("cannot compute the hash: " + err.Error())
+				return cty.NilVal, errors.New("cannot compute the hash: " + diag.Reason(err))
 			}
 			return cty.StringVal(string(hash)), nil
 		},

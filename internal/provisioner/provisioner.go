@@ -78,7 +78,7 @@ func Run(ctx context.Context, r Request) diag.List {
 	if ctx.Err() != nil {
 		err = fmt.Errorf("interrupted: %w", err)
 	}
-	return diag.List{{Code: "provisioner/failed", Summary: r.Type + " provisioner error", Detail: err.Error(), Extra: discreet(err)}}
+	return diag.List{{Code: "provisioner/failed", Summary: r.Type + " provisioner error", Detail: diag.Reason(err), Extra: discreet(err)}}
 }
 
 // concealed is what may be told of an error where the configuration is sensitive.

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/azure"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/azureargs"
@@ -270,9 +271,9 @@ func (b *container) send(ctx context.Context, method, name string, q url.Values,
 	case errors.As(err, &e):
 		return nil, e
 	case errors.Is(err, azure.ErrNone):
-		return nil, &backend.Error{Argument: "access_key", Answer: err.Error(), Err: err}
+		return nil, &backend.Error{Argument: "access_key", Answer: diag.Reason(err), Err: err}
 	}
-	return nil, &backend.Error{Argument: "storage_account_name", Answer: err.Error(), Advice: "Check the name of the account and the credentials, and that the service can be reached from here, through its proxy if there is one.", Err: err}
+	return nil, &backend.Error{Argument: "storage_account_name", Answer: diag.Reason(err), Advice: "Check the name of the account and the credentials, and that the service can be reached from here, through its proxy if there is one.", Err: err}
 }
 
 // refused is the error of an answer that is not a success.

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -261,7 +262,7 @@ func (b *consulBackend) send(ctx context.Context, method, path string, q url.Val
 	}
 	resp, err := b.client.Do(ctx, rest.Request{Method: method, URL: address, Header: b.header, Body: body, Repeat: repeat})
 	if err != nil {
-		return nil, &backend.Error{Argument: "address", Answer: err.Error(), Advice: "Check address, scheme and the certificates, and that Consul can be reached from here.", Err: err}
+		return nil, &backend.Error{Argument: "address", Answer: diag.Reason(err), Advice: "Check address, scheme and the certificates, and that Consul can be reached from here.", Err: err}
 	}
 	return resp, nil
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 )
@@ -126,7 +127,7 @@ func (o *object) read(ctx context.Context) (p backend.Payload, retry bool, err e
 			data, err = io.ReadAll(z)
 		}
 		if err != nil {
-			return backend.Payload{}, false, &backend.Error{Argument: "path", Answer: "the state in Consul cannot be decompressed: " + err.Error(), Advice: "It is damaged; bring it back from a snapshot of Consul or a backup."}
+			return backend.Payload{}, false, &backend.Error{Argument: "path", Answer: "the state in Consul cannot be decompressed: " + diag.Reason(err), Advice: "It is damaged; bring it back from a snapshot of Consul or a backup."}
 		}
 	}
 	if sum := md5.Sum(data); m.Hash != "" && hex.EncodeToString(sum[:]) != m.Hash {

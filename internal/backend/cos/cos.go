@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/bucket"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
@@ -159,7 +160,7 @@ func (b *cosBackend) send(ctx context.Context, method, key string, q url.Values,
 		if e, ok := err.(*backend.Error); ok { // from the credentials
 			return nil, e
 		}
-		return nil, &backend.Error{Argument: "bucket", Answer: err.Error(), Advice: "Check bucket and region, and that the service can be reached from here, through its proxy if there is one.", Err: err}
+		return nil, &backend.Error{Argument: "bucket", Answer: diag.Reason(err), Advice: "Check bucket and region, and that the service can be reached from here, through its proxy if there is one.", Err: err}
 	}
 	return resp, nil
 }
@@ -240,7 +241,7 @@ func (b *cosBackend) Check(ctx context.Context, report func(backend.Finding)) {
 	resp, err := b.send(ctx, "GET", "", url.Values{"versioning": {""}}, nil, nil, true)
 	switch {
 	case err != nil:
-		report(backend.Finding{What: "versioning of the bucket", Detail: err.Error()})
+		report(backend.Finding{What: "versioning of the bucket", Detail: diag.Reason(err)})
 	case resp.Status == http.StatusForbidden:
 		report(backend.Finding{What: "versioning of the bucket", Detail: "it cannot be seen", Permission: "cos:GetBucketVersioning"})
 	case resp.Status != http.StatusOK:
@@ -341,7 +342,7 @@ func (c *account) get(ctx context.Context) (credentials, error) {
 func (c *account) call(ctx context.Context, as credentials, service, action, version string, in, out any) (code string, e *backend.Error) {
 	body, err := json.Marshal(in)
 	if err != nil {
-		return "", &backend.Error{Answer: err.Error(), Err: err}
+		return "", &backend.Error{Answer: diag.Reason(err), Err: err}
 	}
 	host := service + ".tencentcloudapi.com"
 	now := c.s.Now()
@@ -352,7 +353,7 @@ func (c *account) call(ctx context.Context, as credentials, service, action, ver
 	}
 	resp, err := c.client.Do(ctx, rest.Request{Method: "POST", URL: "https://" + host + "/", Header: h, Body: body})
 	if err != nil {
-		return "", &backend.Error{Answer: err.Error(), Advice: "Check that the service can be reached from here, through its proxy if there is one.", Err: err}
+		return "", &backend.Error{Answer: diag.Reason(err), Advice: "Check that the service can be reached from here, through its proxy if there is one.", Err: err}
 	}
 	var answer struct {
 		Response json.RawMessage

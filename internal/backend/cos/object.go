@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
@@ -150,7 +151,7 @@ func (o *object) makeLock(ctx context.Context, info store.LockInfo) (string, err
 func (o *object) callTag(ctx context.Context, action string, out any) (string, *backend.Error) {
 	c, err := o.b.account.get(ctx)
 	if err != nil {
-		return "", &backend.Error{Argument: "assume_role", Answer: err.Error(), Err: err}
+		return "", &backend.Error{Argument: "assume_role", Answer: diag.Reason(err), Err: err}
 	}
 	return o.b.account.call(ctx, c, "tag", action, "2018-08-13", map[string]string{"TagKey": lockTag, "TagValue": o.tag()}, out)
 }

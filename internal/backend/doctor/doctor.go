@@ -62,7 +62,7 @@ func reading(ctx context.Context, st store.Store, report func(backend.Finding)) 
 	}
 	var text bytes.Buffer
 	if err := statefile.Write(&text, s, false); err != nil {
-		report(backend.Finding{What: "reading the state", Detail: err.Error()})
+		report(backend.Finding{What: "reading the state", Detail: diag.Reason(err)})
 		return false
 	}
 	report(backend.Finding{What: "reading the state", OK: true, Detail: fmt.Sprintf("serial %d, %d bytes", s.Serial, text.Len())})

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/schema"
@@ -244,7 +245,7 @@ func (b *etcdBackend) Check(ctx context.Context, report func(backend.Finding)) {
 			return c.Status(ctx, e)
 		})
 		if err != nil {
-			report(backend.Finding{What: "endpoint " + e, Detail: err.Error()})
+			report(backend.Finding{What: "endpoint " + e, Detail: diag.Reason(err)})
 			continue
 		}
 		report(backend.Finding{What: "endpoint " + e, OK: s.Leader != 0 && len(s.Errors) == 0, Detail: strings.Join(append([]string{"version " + s.Version}, s.Errors...), "; ")})

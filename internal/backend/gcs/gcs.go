@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/gcp"
@@ -208,9 +209,9 @@ func (b *bucket) send(ctx context.Context, r rest.Request) (*rest.Response, erro
 	resp, err := b.client.Do(ctx, r)
 	switch {
 	case errors.Is(err, gcp.ErrNone):
-		return nil, &backend.Error{Argument: "credentials", Answer: err.Error(), Err: err}
+		return nil, &backend.Error{Argument: "credentials", Answer: diag.Reason(err), Err: err}
 	case err != nil:
-		return nil, &backend.Error{Argument: "bucket", Answer: err.Error(), Advice: "Check the credentials, and that the service can be reached from here, through its proxy if there is one.", Err: err}
+		return nil, &backend.Error{Argument: "bucket", Answer: diag.Reason(err), Advice: "Check the credentials, and that the service can be reached from here, through its proxy if there is one.", Err: err}
 	}
 	return resp, nil
 }
@@ -313,7 +314,7 @@ func (b *bucket) Check(ctx context.Context, report func(backend.Finding)) {
 	resp, err := b.send(ctx, rest.Request{Method: "GET", URL: b.base + "/b/" + url.PathEscape(b.name) + "?fields=versioning,encryption,iamConfiguration", Repeat: true})
 	switch {
 	case err != nil:
-		report(backend.Finding{What: what, Detail: err.Error()})
+		report(backend.Finding{What: what, Detail: diag.Reason(err)})
 	case resp.Status == http.StatusForbidden:
 		report(backend.Finding{What: what, Detail: "it cannot be seen", Permission: permission})
 	case resp.Status != http.StatusOK:

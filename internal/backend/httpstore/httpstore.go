@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -203,7 +204,7 @@ func (b *httpBackend) send(ctx context.Context, method, address string, body []b
 }
 
 func (b *httpBackend) unreachable(argument string, err error) error {
-	return &backend.Error{Argument: argument, Answer: err.Error(), Advice: "Check that the address is right and that the service can be reached from here, through its proxy if there is one.", Err: err}
+	return &backend.Error{Argument: argument, Answer: diag.Reason(err), Advice: "Check that the address is right and that the service can be reached from here, through its proxy if there is one.", Err: err}
 }
 
 // refused is the error of an answer that is not a success.

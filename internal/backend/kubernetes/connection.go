@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -44,7 +45,7 @@ func (c *connection) send(ctx context.Context, r rest.Request) (*rest.Response, 
 		r.Header = c.header(r.Header, bearer)
 		resp, err := client.Do(ctx, r)
 		if err != nil {
-			return nil, &backend.Error{Argument: "host", Answer: err.Error(), Advice: "Check the address of the cluster, its certificate, and that it can be reached from here.", Err: err}
+			return nil, &backend.Error{Argument: "host", Answer: diag.Reason(err), Advice: "Check the address of the cluster, its certificate, and that it can be reached from here.", Err: err}
 		}
 		if resp.Status == http.StatusUnauthorized && try == 0 && (c.access.Exec != nil || c.access.TokenFile != "") {
 			c.mu.Lock()
@@ -100,7 +101,7 @@ func (c *connection) ready(ctx context.Context) (*rest.Client, string, error) {
 	if x.TokenFile != "" {
 		b, err := os.ReadFile(x.TokenFile)
 		if err != nil {
-			return nil, "", &backend.Error{Argument: x.argument, Answer: "the file with the token cannot be read: " + err.Error()}
+			return nil, "", &backend.Error{Argument: x.argument, Answer: "the file with the token cannot be read: " + diag.Reason(err)}
 		}
 		c.bearer, c.until = strings.TrimSpace(string(b)), c.s.Now().Add(time.Minute)
 	}
@@ -116,7 +117,7 @@ func (c *connection) ready(ctx context.Context) (*rest.Client, string, error) {
 	}
 	transport, err := c.s.TLSTransport(tls)
 	if err != nil {
-		return nil, "", &backend.Error{Argument: x.argument, Answer: "the certificates for the cluster cannot be used: " + err.Error()}
+		return nil, "", &backend.Error{Argument: x.argument, Answer: "the certificates for the cluster cannot be used: " + diag.Reason(err)}
 	}
 	if x.Proxy != "" {
 		proxy, err := url.Parse(x.Proxy)

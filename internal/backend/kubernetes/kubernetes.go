@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -316,7 +317,7 @@ func (b *kubernetesBackend) Check(ctx context.Context, report func(backend.Findi
 				"resourceAttributes": map[string]string{"namespace": b.namespace, "verb": verb, "group": c.group, "resource": c.resource}}}
 			resp, err := b.put(ctx, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
 			if err != nil {
-				report(backend.Finding{What: "connection", Detail: err.Error()})
+				report(backend.Finding{What: "connection", Detail: diag.Reason(err)})
 				return
 			}
 			var answer struct{ Status struct{ Allowed bool } }

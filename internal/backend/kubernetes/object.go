@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
@@ -89,7 +90,7 @@ func (o *object) Read(ctx context.Context) (backend.Payload, error) {
 			p.Data, err = io.ReadAll(z)
 		}
 		if err != nil {
-			return backend.Payload{}, &backend.Error{Argument: "secret_suffix", Summary: "Failed to read the state", Answer: "what the Secret holds cannot be decompressed: " + err.Error(), Advice: "It is damaged; bring it back from a backup."}
+			return backend.Payload{}, &backend.Error{Argument: "secret_suffix", Summary: "Failed to read the state", Answer: "what the Secret holds cannot be decompressed: " + diag.Reason(err), Advice: "It is damaged; bring it back from a backup."}
 		}
 		o.measured(len(packed), len(p.Data))
 	}

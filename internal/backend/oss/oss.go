@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/bucket"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
@@ -240,7 +241,7 @@ func (b *ossBackend) send(ctx context.Context, method, key string, q url.Values,
 		if e, ok := err.(*backend.Error); ok { // from the credentials
 			return nil, e
 		}
-		return nil, &backend.Error{Argument: "endpoint", Answer: err.Error(), Advice: "Check bucket, region and endpoint, and that the service can be reached from here, through its proxy if there is one.", Err: err}
+		return nil, &backend.Error{Argument: "endpoint", Answer: diag.Reason(err), Advice: "Check bucket, region and endpoint, and that the service can be reached from here, through its proxy if there is one.", Err: err}
 	}
 	return resp, nil
 }
@@ -330,7 +331,7 @@ func (b *ossBackend) Check(ctx context.Context, report func(backend.Finding)) {
 	if b.table == nil {
 		report(backend.Finding{What: "locks", Detail: "there is no tablestore_table, so nothing keeps two runs from writing at the same time"})
 	} else if err := b.table.describe(ctx); err != nil {
-		report(backend.Finding{What: "table of the locks", Detail: err.Error(), Permission: "ots:DescribeTable"})
+		report(backend.Finding{What: "table of the locks", Detail: diag.Reason(err), Permission: "ots:DescribeTable"})
 	} else {
 		report(backend.Finding{What: "table of the locks", OK: true, Detail: b.table.name})
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -58,7 +59,7 @@ func (t *table) get(ctx context.Context, id, column string) (value string, found
 		}
 	}
 	if err != nil {
-		return "", false, &backend.Error{Argument: "tablestore_endpoint", Answer: "the answer is not one of Tablestore: " + err.Error()}
+		return "", false, &backend.Error{Argument: "tablestore_endpoint", Answer: "the answer is not one of Tablestore: " + diag.Reason(err)}
 	}
 	return value, found, nil
 }
@@ -112,7 +113,7 @@ func (t *table) call(ctx context.Context, operation string, body []byte) (answer
 	h.Set("X-Ots-Signature", mac(c.key, "/"+operation+"\nPOST\n\n"+strings.Join(lines, "")))
 	resp, err := t.client.Do(ctx, rest.Request{Method: "POST", URL: t.base + "/" + operation, Header: h, Body: body, Repeat: operation != "PutRow"})
 	if err != nil {
-		return nil, "", &backend.Error{Argument: "tablestore_endpoint", Answer: err.Error(), Advice: "Check tablestore_endpoint, and that the service can be reached from here.", Err: err}
+		return nil, "", &backend.Error{Argument: "tablestore_endpoint", Answer: diag.Reason(err), Advice: "Check tablestore_endpoint, and that the service can be reached from here.", Err: err}
 	}
 	if resp.Status >= 200 && resp.Status < 300 {
 		return resp.Body, "", nil

@@ -40,7 +40,7 @@ func (r Reader) Read(ctx context.Context, kind string, config cty.Value, workspa
 	}
 	v, err := configure.Value(kind, k.Schema, config)
 	if err != nil {
-		return nil, configError("The given configuration is not valid: " + err.Error() + ".")
+		return nil, configError("The given configuration is not valid: " + diag.Reason(err) + ".")
 	}
 	if check {
 		return nil, nil

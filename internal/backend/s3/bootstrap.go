@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/aws"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/zclconf/go-cty/cty"
@@ -295,7 +296,7 @@ func (m *making) policy(ctx context.Context, root, tls bool) error {
 	if root && !has("RootAccess") {
 		account, err := m.session.AccountID(ctx)
 		if err != nil {
-			return &backend.Error{Argument: "skip_bucket_root_access", Answer: "the account of the credentials, whose root gets access to the bucket, cannot be asked for: " + err.Error(), Advice: "Set skip_bucket_root_access if the service has no accounts."}
+			return &backend.Error{Argument: "skip_bucket_root_access", Answer: "the account of the credentials, whose root gets access to the bucket, cannot be asked for: " + diag.Reason(err), Advice: "Set skip_bucket_root_access if the service has no accounts."}
 		}
 		if err := add("RootAccess", map[string]any{"Effect": "Allow", "Principal": map[string]any{"AWS": []string{"arn:" + partition(m.session.Region) + ":iam::" + account + ":root"}}}); err != nil {
 			return err

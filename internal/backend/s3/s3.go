@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/aws"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/awsargs"
@@ -118,11 +119,11 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 	session, err := aws.Open(ctx, o, aws.Services{Env: s.Env, Renew: s.Renew, Dir: s.Dir, Home: s.Home, Now: s.Now, Run: s.Run, Transport: s.Transport})
 	switch {
 	case errors.Is(err, aws.ErrNoRegion):
-		return nil, &backend.Error{Argument: "region", Summary: "Invalid backend configuration", Answer: err.Error(), Err: err}
+		return nil, &backend.Error{Argument: "region", Summary: "Invalid backend configuration", Answer: diag.Reason(err), Err: err}
 	case errors.Is(err, aws.ErrCABundle):
-		return nil, &backend.Error{Argument: "custom_ca_bundle", Summary: "Invalid backend configuration", Answer: err.Error(), Err: err}
+		return nil, &backend.Error{Argument: "custom_ca_bundle", Summary: "Invalid backend configuration", Answer: diag.Reason(err), Err: err}
 	case err != nil:
-		return nil, &backend.Error{Argument: "profile", Summary: "No valid credentials", Answer: err.Error(), Err: err}
+		return nil, &backend.Error{Argument: "profile", Summary: "No valid credentials", Answer: diag.Reason(err), Err: err}
 	case !skipRegion && !regions().MatchString(session.Region):
 		return nil, &backend.Error{Argument: "region", Summary: "Invalid backend configuration", Answer: fmt.Sprintf("%q is not a region of AWS", session.Region), Advice: "For a service that is not AWS's own, set skip_region_validation."}
 	}
@@ -208,7 +209,7 @@ func accounts(session *aws.Session, allowed, forbidden []string) func(context.Co
 		id, err := session.AccountID(ctx)
 		switch {
 		case err != nil:
-			return &backend.Error{Argument: "allowed_account_ids", Summary: "Account not known", Answer: "the account of the credentials cannot be asked for: " + err.Error()}
+			return &backend.Error{Argument: "allowed_account_ids", Summary: "Account not known", Answer: "the account of the credentials cannot be asked for: " + diag.Reason(err)}
 		case len(allowed) > 0 && !slices.Contains(allowed, id):
 			return &backend.Error{Argument: "allowed_account_ids", Summary: "Account not allowed", Answer: fmt.Sprintf("the credentials belong to the account %s, which is none of those that are allowed", id)}
 		case slices.Contains(forbidden, id):
@@ -366,7 +367,7 @@ func (b *s3Backend) unreachable(err error) error {
 	if strings.Contains(err.Error(), "credentials") {
 		argument, advice = "profile", "Set access_key and secret_key, a profile, or the variables of the AWS tools; \"aws sts get-caller-identity\" shows what they find."
 	}
-	return &backend.Error{Argument: argument, Answer: err.Error(), Advice: advice, Err: err}
+	return &backend.Error{Argument: argument, Answer: diag.Reason(err), Advice: advice, Err: err}
 }
 
 // escape makes a key a path, with each byte escaped that a signature has escaped.
@@ -452,7 +453,7 @@ func (b *s3Backend) readers() http.Header {
 // Check implements backend.Checker.
 func (b *s3Backend) Check(ctx context.Context, report func(backend.Finding)) {
 	if c, err := b.session.Credentials(ctx); err != nil {
-		report(backend.Finding{What: "credentials", Detail: err.Error()})
+		report(backend.Finding{What: "credentials", Detail: diag.Reason(err)})
 		return
 	} else {
 		detail := "from " + c.Source
@@ -469,7 +470,7 @@ func (b *s3Backend) Check(ctx context.Context, report func(backend.Finding)) {
 		resp, err := b.send(ctx, "GET", "", url.Values{query: {""}}, nil, nil, true)
 		switch {
 		case err != nil:
-			report(backend.Finding{What: what, Detail: err.Error()})
+			report(backend.Finding{What: what, Detail: diag.Reason(err)})
 		case resp.Status == http.StatusForbidden:
 			report(backend.Finding{What: what, Detail: "cannot be asked for", Permission: permission})
 		case resp.Status != http.StatusOK && resp.Status != http.StatusNotFound:

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
@@ -329,7 +330,7 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 		}
 	}
 	if IsStatus(err, http.StatusConflict) {
-		return &backend.Error{Answer: "the workspace is not locked, or its lock cannot be released by this token: " + err.Error(), Err: err}
+		return &backend.Error{Answer: "the workspace is not locked, or its lock cannot be released by this token: " + diag.Reason(err), Err: err}
 	}
 	o.mu.Lock()
 	o.reason = ""

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/schema"
@@ -123,7 +124,7 @@ func open(ctx context.Context, kind string, cfg cty.Value, s backend.Services) (
 	}
 	base, err := s.Service(ctx, host, service)
 	if err != nil {
-		e := &backend.Error{Argument: "hostname", Answer: err.Error(), Err: err, Advice: "Check that the host is right, and that it can be reached from here, through its proxy if there is one."}
+		e := &backend.Error{Argument: "hostname", Answer: diag.Reason(err), Err: err, Advice: "Check that the host is right, and that it can be reached from here, through its proxy if there is one."}
 		if strings.Contains(err.Error(), "x509:") || strings.Contains(err.Error(), "certificate") {
 			e.Advice = "Its certificate is not accepted: if an authority of your own signed it, name the file of that one in SSL_CERT_FILE."
 		}
@@ -134,7 +135,7 @@ func open(ctx context.Context, kind string, cfg cty.Value, s backend.Services) (
 	b.block = token != ""
 	if token == "" {
 		if b.token, err = s.Token(ctx, host); err != nil {
-			return nil, &backend.Error{Argument: "hostname", Answer: err.Error(), Err: err}
+			return nil, &backend.Error{Argument: "hostname", Answer: diag.Reason(err), Err: err}
 		}
 	}
 	if b.token == "" {

@@ -52,7 +52,7 @@ func (o *readFlags) check(f *Flags) diag.List {
 func (o *readFlags) of(c *command.Call) operation.Reads {
 	return operation.Reads{
 		Minimal: o.Minimal, MinimalData: o.MinimalData, MaxAge: o.MaxAge, Logs: ReadLogs(c), Now: c.Now,
-		Failed: func(err error) { c.Report.Stream.Log("The times of reads were not kept: " + err.Error()) },
+		Failed: func(err error) { c.Report.Stream.Log("The times of reads were not kept: " + diag.Reason(err)) },
 	}
 }
 

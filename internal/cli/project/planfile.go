@@ -35,7 +35,7 @@ func PlanFileError(name string, err error) diag.List {
 	case errors.Is(err, planfile.ErrBundle):
 		detail = "The file is the plan of an estate. Apply it with \"" + view.Program + " run --all apply\" in the folder that it was made in."
 	case errors.Is(err, planfile.ErrNotPlan):
-		detail = "The file is no plan that this program saved: " + err.Error() + ". Plans of other tools can be applied by those tools only."
+		detail = "The file is no plan that this program saved: " + diag.Reason(err) + ". Plans of other tools can be applied by those tools only."
 	}
 	return diag.List{{Code: "plan/read", Summary: "Failed to load \"" + name + "\" as a plan file", Detail: detail}}
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli"
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -277,7 +278,7 @@ func (p *program) follow(ctx context.Context, cancel func(), link *remote.Link, 
 				err = c.SignalWorkflow(ctx, id, "", flow.AnswerSignal, *m.Answer)
 			}
 			if err != nil {
-				_ = link.Send(remote.Message{Note: "The server was not told: " + err.Error()})
+				_ = link.Send(remote.Message{Note: "The server was not told: " + diag.Reason(err)})
 			}
 		}
 	}()
