@@ -1,0 +1,198 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/testkit"
+)
+
+// The variables that give tests a Temporal server: one that runs (HOST:PORT/NAMESPACE), or
+// the program of examples/temporal, which tests start, kill and start again.
+const (
+	serverVariable  = "TERRACE_TEST_TEMPORAL"
+	programVariable = "TERRACE_TEST_TEMPORAL_SERVER"
+	runKey          = "TERRACE_RUN_KEY=MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+)
+
+// temporal is a server for a test. Without a program it cannot be killed.
+type temporal struct {
+	t                  *testing.T
+	address, namespace string
+	program, db        string
+	running            *exec.Cmd
+}
+
+// aTemporal is a server; the test is skipped where there is none.
+func aTemporal(t *testing.T) *temporal {
+	t.Helper()
+	testkit.Worker(t)
+	s := &temporal{t: t, program: os.Getenv(programVariable)}
+	if s.program == "" {
+		at := os.Getenv(serverVariable)
+		if at == "" {
+			t.Skipf("SKIP: neither %s nor %s names a Temporal server (HOST:PORT/NAMESPACE, or the program of examples/temporal)", serverVariable, programVariable)
+		}
+		s.address, s.namespace, _ = strings.Cut(at, "/")
+		return s
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address, s.namespace, s.db = l.Addr().String(), "default", filepath.Join(t.TempDir(), "temporal.db")
+	_ = l.Close()
+	s.start()
+	t.Cleanup(s.kill)
+	return s
+}
+
+// start starts the server and waits until it answers.
+func (s *temporal) start() {
+	s.t.Helper()
+	c := exec.CommandContext(s.t.Context(), s.program, "--listen", s.address, "--namespace", s.namespace, "--db", s.db)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		c.Stderr = os.Stderr
+		err = c.Start()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.running = c
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		s.t.Fatalf("the server does not start: %v %s", err, line)
+	}
+}
+
+// kill ends the server at once.
+func (s *temporal) kill() {
+	if s.running != nil {
+		_ = s.running.Process.Kill()
+		_ = s.running.Wait()
+		s.running = nil
+	}
+}
+
+// url is the server as --on has it, by way of an address.
+func (s *temporal) url(address, queue string) string {
+	return fmt.Sprintf("temporal://%s/%s/%s", address, s.namespace, queue)
+}
+
+// A wire carries connections to an address, until it is cut.
+type wire struct {
+	to       string
+	listener net.Listener
+	stalled  sync.RWMutex // locked while nothing gets through
+
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]bool
+}
+
+func newWire(t *testing.T, to string) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{to: to, listener: l, conns: map[net.Conn]bool{}}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { w.carry(c) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		w.setCut(true)
+		wg.Wait()
+	})
+	return w
+}
+
+func (w *wire) address() string { return w.listener.Addr().String() }
+
+// setCut ends all connections, and takes no more until it is mended.
+func (w *wire) setCut(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+	if cut {
+		for c := range w.conns {
+			_ = c.Close()
+		}
+		clear(w.conns)
+	}
+}
+
+// note notes a connection, which is closed if the wire is cut.
+func (w *wire) note(c net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cut {
+		_ = c.Close()
+		return false
+	}
+	w.conns[c] = true
+	return true
+}
+
+func (w *wire) carry(c net.Conn) {
+	if !w.note(c) {
+		return
+	}
+	to, err := net.DialTimeout("tcp", w.to, 5*time.Second)
+	if err != nil || !w.note(to) {
+		_ = c.Close()
+		return
+	}
+	var wg sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{c, to}, {to, c}} {
+		wg.Go(func() {
+			buf := make([]byte, 32<<10)
+			for {
+				n, err := pair[0].Read(buf)
+				w.stalled.RLock()
+				if n > 0 {
+					_, more := pair[1].Write(buf[:n])
+					err = errorsOf(err, more)
+				}
+				w.stalled.RUnlock()
+				if err != nil {
+					_ = pair[0].Close()
+					_ = pair[1].Close()
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.conns, c)
+	delete(w.conns, to)
+}
+
+func errorsOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
