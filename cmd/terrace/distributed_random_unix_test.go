@@ -177,11 +177,7 @@ func (k *trouble) setUp() {
 		}
 		files["estate/"+unitName(i)+"/terragrunt.hcl"] = dependency + fmt.Sprintf(troubledUnit, unitName(i), before)
 	}
-	for name, text := range files {
-		path := filepath.Join(k.dir, name)
-		k.must(os.MkdirAll(filepath.Dir(path), 0o755))
-		k.must(os.WriteFile(path, []byte(text), 0o644))
-	}
+	k.write(files)
 	k.env = environ("TF_CLI_CONFIG_FILE="+filepath.Join(k.dir, "rc"), "TMPDIR="+k.tmp(), "TERRACE_TEMPORAL_HEARTBEAT=4s", runKey,
 		"AWS_ACCESS_KEY_ID="+servers.AccessKey, "AWS_SECRET_ACCESS_KEY="+servers.SecretKey, "AWS_EC2_METADATA_DISABLED=true")
 	k.client = k.process("client")

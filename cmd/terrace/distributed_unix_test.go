@@ -30,20 +30,14 @@ const (
 	turnPaused = 8 * time.Second
 )
 
-// TestWorkersKilled applies an estate on two workers of the Temporal server that
-// TERRACE_TEST_TEMPORAL names (HOST:PORT/NAMESPACE), and kills one of them in the middle,
+// TestWorkersKilled applies an estate on two workers of a Temporal server, and kills one of them in the middle,
 // or stops it for longer than it has its units. The run ends well all the same; everything
 // is in the states once, and no object is made twice unless it was on its way when its
 // worker was killed, which the run says.
 func TestWorkersKilled(t *testing.T) {
-	server := os.Getenv("TERRACE_TEST_TEMPORAL")
-	if server == "" {
-		t.Skip("SKIP: TERRACE_TEST_TEMPORAL names no Temporal server (HOST:PORT/NAMESPACE)")
-	}
-	testkit.Worker(t)
-	k := &workersKiller{killer: killer{t: t, terrace: testkit.Terrace(t), dir: t.TempDir()}}
-	k.url = "temporal://" + server + "/" + turnQueue
-	k.host, k.namespace, _ = strings.Cut(server, "/")
+	server := aTemporal(t)
+	k := &workersKiller{killer: killer{t: t, terrace: testkit.Terrace(t), dir: t.TempDir()}, host: server.address, namespace: server.namespace, queue: turnQueue}
+	k.url, k.blobs = server.url(server.address, turnQueue), filepath.Join(k.dir, "blobs")
 	k.setUp()
 	var twice, killed, paused int
 	for i := range *workerKills {
@@ -60,10 +54,11 @@ func TestWorkersKilled(t *testing.T) {
 
 type workersKiller struct {
 	killer
-	url, host, namespace string
+	url, host, namespace, queue, blobs string
 }
 
-func (k *workersKiller) setUp() {
+// estate writes a module whose objects take a while, without units.
+func (k *workersKiller) estate(delay int) {
 	k.t.Helper()
 	plugins := filepath.Join(k.dir, "plugins")
 	k.must(os.MkdirAll(plugins, 0o755))
@@ -72,8 +67,16 @@ func (k *workersKiller) setUp() {
 	files := map[string]string{
 		"rc":                       fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"terrace/test\" = %q\n  }\n}\n", plugins),
 		"record":                   "",
-		"estate/modules/m/main.tf": strings.Replace(fmt.Sprintf(killModule, k.record), "delay_ms    = 3", "delay_ms    = 150", 1),
+		"estate/modules/m/main.tf": strings.Replace(fmt.Sprintf(killModule, k.record), "delay_ms    = 3", fmt.Sprintf("delay_ms    = %d", delay), 1),
 	}
+	k.write(files)
+	k.env = environ("TF_CLI_CONFIG_FILE="+filepath.Join(k.dir, "rc"), "TMPDIR="+k.tmp(), "TERRACE_TEMPORAL_HEARTBEAT=4s", runKey)
+}
+
+func (k *workersKiller) setUp() {
+	k.t.Helper()
+	k.estate(150)
+	files := map[string]string{}
 	for i := range turnUnits {
 		before, dependency := `"first"`, ""
 		if i >= turnLayer {
@@ -82,13 +85,17 @@ func (k *workersKiller) setUp() {
 		}
 		files["estate/"+unitName(i)+"/terragrunt.hcl"] = dependency + fmt.Sprintf(turnUnit, k.state(i), unitName(i), before)
 	}
+	k.write(files)
+}
+
+// write writes files below the folder of the test.
+func (k *killer) write(files map[string]string) {
+	k.t.Helper()
 	for name, text := range files {
 		path := filepath.Join(k.dir, name)
 		k.must(os.MkdirAll(filepath.Dir(path), 0o755))
 		k.must(os.WriteFile(path, []byte(text), 0o644))
 	}
-	k.env = environ("TF_CLI_CONFIG_FILE="+filepath.Join(k.dir, "rc"), "TMPDIR="+k.tmp(), "TERRACE_TEMPORAL_HEARTBEAT=4s",
-		"TERRACE_RUN_KEY=MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
 }
 
 func (k *workersKiller) state(i int) string {
@@ -96,7 +103,7 @@ func (k *workersKiller) state(i int) string {
 }
 
 func (k *workersKiller) all(args ...string) *exec.Cmd {
-	c := k.command(append([]string{"run", "--all", "--non-interactive", "--share-provider", "terrace/test", "--blobs", filepath.Join(k.dir, "blobs")}, args...)...)
+	c := k.command(append([]string{"run", "--all", "--non-interactive", "--share-provider", "terrace/test", "--blobs", k.blobs}, args...)...)
 	c.Dir = filepath.Join(k.dir, "estate")
 	return c
 }
@@ -104,8 +111,8 @@ func (k *workersKiller) all(args ...string) *exec.Cmd {
 // worker starts a worker. All that it starts is in its process group.
 func (k *workersKiller) worker(n int) *exec.Cmd {
 	k.t.Helper()
-	c := k.command("worker", "--temporal", k.host, "--namespace", k.namespace, "--queue", turnQueue, "--slots", "3",
-		"--dir", filepath.Join(k.dir, fmt.Sprintf("worker%d", n)), "--blobs", filepath.Join(k.dir, "blobs"))
+	c := k.command("worker", "--temporal", k.host, "--namespace", k.namespace, "--queue", k.queue, "--slots", "3",
+		"--dir", filepath.Join(k.dir, fmt.Sprintf("worker%d", n)), "--blobs", k.blobs)
 	c.Stdin = nil
 	k.must(c.Start())
 	return c

@@ -156,10 +156,23 @@ func JournalPath(st store.Store, dir, workspace string) string {
 	if j, ok := st.(Journaler); ok {
 		return j.JournalPath()
 	}
-	place := workspace
-	if p, ok := st.(Placer); ok {
-		place = p.Place() + "\x00" + workspace
-	}
-	sum := sha256.Sum256([]byte(place))
+	sum := sha256.Sum256([]byte(placeOf(st, workspace)))
 	return filepath.Join(dir, ".terraform."+hex.EncodeToString(sum[:6])+".journal")
+}
+
+// placeOf is a text that is another one for each place and workspace.
+func placeOf(st store.Store, workspace string) string {
+	if p, ok := st.(Placer); ok {
+		return p.Place() + "\x00" + workspace
+	}
+	return workspace
+}
+
+// Homeless names a state whose journal has no room beside it where others find it; ok
+// says that it has none.
+func Homeless(st store.Store, workspace string) (name string, ok bool) {
+	if _, beside := st.(Journaler); beside || BlobsOf(st) != nil {
+		return "", false
+	}
+	return placeOf(st, workspace), true
 }

@@ -189,7 +189,7 @@ const floors = `
 	internal/digraph < internal/planhtml;
 	internal/telemetry, internal/cli/view, internal/sys, config < internal/cli/report, internal/cli/interrupt;
 	internal/cli/report < internal/cli/prompt;
-	internal/estate/report, internal/state/statemgr, internal/atomicfile < internal/estate/remote;
+	internal/estate/report, internal/state/statemgr, internal/backend, internal/atomicfile < internal/estate/remote;
 	engine, internal/backend, internal/operation, internal/estate/remote, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
 	internal/cli/command, internal/cli/vars < internal/cli/flags;
 	NONE < internal/cli/unitlog;

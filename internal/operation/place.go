@@ -21,6 +21,8 @@ type Place struct {
 	Encryption *encryption.Config // nil for in the clear
 	// KeepSegments keeps the journals of applies in the store, too.
 	KeepSegments bool
+	// Segments is where it keeps them instead, for a store without room; nil: nowhere.
+	Segments statemgr.Segments
 	// Rescue prints a state that could be written nowhere; nil: it is in the journal alone.
 	Rescue func(text []byte) diag.List
 }
@@ -37,8 +39,12 @@ type Lock struct {
 // Manager are the options of the state's manager, without a lock.
 func (p Place) Manager(ctx context.Context) statemgr.Options {
 	target := p.Encryption.State(ctx)
+	segments := p.Segments
+	if own := backend.BlobsOf(p.Store); own != nil {
+		segments = own
+	}
 	return statemgr.Options{
-		Store: p.Store, Journal: backend.JournalPath(p.Store, p.Dir, p.Workspace), Segments: backend.BlobsOf(p.Store), KeepSegments: p.KeepSegments,
+		Store: p.Store, Journal: backend.JournalPath(p.Store, p.Dir, p.Workspace), Segments: segments, KeepSegments: p.KeepSegments,
 		Dir: p.Dir, Codec: target.Codec(), Sealer: target.Sealer(), Rescue: p.Rescue,
 	}
 }

@@ -140,7 +140,7 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 	o.ValuesElsewhere = o.ValuesElsewhere || r.saved != nil // the plan holds them
 	switch o.At = r.Now().UTC(); {
 	case r.Serving != nil:
-		o.At, o.Host.Tenure, o.Host.KeepWhereRoom = r.Serving.Job.At, r.Serving.Tenure, true
+		o.At, o.Host.Tenure, o.Host.KeepWhereRoom, o.Host.Journals = r.Serving.Job.At, r.Serving.Tenure, true, r.Serving.Journals
 		if r.Serving.Job.Tree != "" {
 			o.Host.CopiedTo = r.Serving.Local
 		}

@@ -55,9 +55,9 @@ and a name), for Temporal Cloud TERRACE_TEMPORAL_API_KEY.`,
 }
 
 // aboutRuns are the words of run that are about runs on an engine.
-var aboutRuns = []string{"attach", "list", "cancel", "logs"}
+var aboutRuns = []string{"attach", "list", "cancel", "logs", "prune"}
 
-// engineWords runs attach, list, cancel and logs, which run has with --on.
+// engineWords runs attach, list, cancel, logs and prune, which run has with --on.
 func engineWords(ctx context.Context, c *command.Call, f *unitflags.Flags, words []string) (code int, ok bool) {
 	if f.On == "" || !slices.Contains(aboutRuns, words[0]) {
 		return 0, false

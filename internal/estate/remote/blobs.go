@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 )
@@ -18,8 +19,9 @@ type Objects interface {
 	PutBlob(ctx context.Context, name string, data []byte) error
 	// GetBlob fails with fs.ErrNotExist if there is none.
 	GetBlob(ctx context.Context, name string) ([]byte, error)
-	// Present tells which of the names below a prefix there are.
-	Present(ctx context.Context, prefix string) (has func(name string) bool, err error)
+	// ListBlobs tells the names that begin with a prefix, which ends with a slash.
+	ListBlobs(ctx context.Context, prefix string) ([]string, error)
+	DeleteBlob(ctx context.Context, name string) error // nil if there is none
 }
 
 // A Folder keeps objects as files of a folder.
@@ -39,12 +41,34 @@ func (f Folder) GetBlob(_ context.Context, name string) ([]byte, error) {
 	return os.ReadFile(f.path(name))
 }
 
-// Present implements Objects: a file is looked for when it is asked for.
-func (f Folder) Present(context.Context, string) (func(name string) bool, error) {
-	return func(name string) bool {
-		info, err := os.Stat(f.path(name))
-		return err == nil && info.Size() > 0
-	}, nil
+// ListBlobs implements Objects.
+func (f Folder) ListBlobs(_ context.Context, prefix string) ([]string, error) {
+	var out []string
+	err := filepath.WalkDir(f.path(prefix), func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile, or never there
+			return nil
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(string(f), path)
+		if err != nil {
+			return err
+		}
+		if info, gone := d.Info(); gone == nil && info.Size() > 0 { // an empty one is half written
+			out = append(out, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	return out, err
+}
+
+// DeleteBlob implements Objects.
+func (f Folder) DeleteBlob(_ context.Context, name string) error {
+	if err := os.Remove(f.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func (f Folder) path(name string) string { return filepath.Join(string(f), filepath.FromSlash(name)) }
@@ -54,7 +78,8 @@ func (f Folder) path(name string) string { return filepath.Join(string(f), filep
 type Blobs struct {
 	Objects Objects
 	Sealer  *Sealer
-	Place   string // for messages
+	Place   string           // for messages
+	Now     func() time.Time // Prune counts days
 }
 
 // inline is how long a text is at most that travels in itself: the engine's limits are
@@ -76,15 +101,33 @@ func (b *Blobs) ref(ctx context.Context, text []byte, most int) (Ref, error) {
 	if len(text) <= most {
 		return Ref{Text: text}, nil
 	}
-	name, err := b.put(ctx, texts, text, nil)
-	return Ref{Blob: name}, err
+	day := b.Now().UTC().Format(dayForm)
+	name, err := b.put(ctx, texts+day+"/", text, nil)
+	return Ref{Blob: day + "/" + name}, err
 }
 
-// Blobs lie below a name for what they are, so that those of files can be listed alone.
+// Blobs lie below a name for what they are. Texts belong to one run each and lie below
+// the day that they were written on; files belong to many, and of each day there is a note
+// which trees were asked for.
 const (
-	files = "run-files/"
-	texts = "run-blobs/"
+	files   = "run-files/"
+	texts   = "run-blobs/"
+	trees   = "run-trees/"
+	dayForm = "2006-01-02"
 )
+
+// present tells which of the names below a prefix there are.
+func (b *Blobs) present(ctx context.Context, prefix string) (has func(name string) bool, err error) {
+	names, err := b.Objects.ListBlobs(ctx, prefix)
+	if err != nil {
+		return nil, b.unlisted(err)
+	}
+	all := make(map[string]bool, len(names))
+	for _, name := range names {
+		all[name] = true
+	}
+	return func(name string) bool { return all[name] }, nil
+}
 
 // put writes a text, unless has says that it is there.
 func (b *Blobs) put(ctx context.Context, kind string, text []byte, has func(name string) bool) (name string, err error) {
@@ -108,7 +151,11 @@ func (b *Blobs) Get(ctx context.Context, r Ref) ([]byte, error) {
 	if r.Blob == "" {
 		return r.Text, nil
 	}
-	return b.get(ctx, texts, r.Blob)
+	day, name, ok := strings.Cut(r.Blob, "/")
+	if _, err := time.Parse(dayForm, day); !ok || err != nil {
+		return nil, fmt.Errorf("%q is no name of a blob", r.Blob)
+	}
+	return b.get(ctx, texts+day+"/", name)
 }
 
 func (b *Blobs) get(ctx context.Context, kind, name string) ([]byte, error) {

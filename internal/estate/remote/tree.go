@@ -62,9 +62,9 @@ func (b *Blobs) PutTree(ctx context.Context, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	has, err := b.Objects.Present(ctx, files)
+	has, err := b.present(ctx, files)
 	if err != nil {
-		return "", fmt.Errorf("what %s holds already cannot be listed: %w", b.Place, err)
+		return "", err
 	}
 	type put struct {
 		name string
@@ -89,7 +89,15 @@ func (b *Blobs) PutTree(ctx context.Context, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return b.put(ctx, files, text, has)
+	name, err := b.put(ctx, files, text, has)
+	if err != nil {
+		return "", err
+	}
+	note := trees + b.Now().UTC().Format(dayForm) + "/" + name
+	if err := b.Objects.PutBlob(ctx, note, []byte("asked for on this day\n")); err != nil {
+		return "", fmt.Errorf("what the run needs cannot be put into %s: %w", b.Place, err)
+	}
+	return name, nil
 }
 
 func (b *Blobs) putFolder(ctx context.Context, root, dir string, has func(name string) bool) (string, error) {

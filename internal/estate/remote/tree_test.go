@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/backend"
 )
 
 // counted keeps objects in memory and counts what is written.
@@ -37,16 +41,23 @@ func (c *counted) GetBlob(_ context.Context, name string) ([]byte, error) {
 	return data, nil
 }
 
-func (c *counted) Present(_ context.Context, prefix string) (func(string) bool, error) {
+func (c *counted) ListBlobs(_ context.Context, prefix string) ([]string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := map[string]bool{}
+	var out []string
 	for name := range c.objects {
 		if strings.HasPrefix(name, prefix) {
-			all[name] = true
+			out = append(out, name)
 		}
 	}
-	return func(name string) bool { return all[name] }, nil
+	return out, nil
+}
+
+func (c *counted) DeleteBlob(_ context.Context, name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.objects, name)
+	return nil
 }
 
 // A tree whose files are in the store already is not sent again; what changed goes alone,
@@ -58,7 +69,7 @@ func TestTreeIsSentOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Blobs{Objects: store, Sealer: sealer, Place: "the store"}
+	b := &Blobs{Objects: store, Sealer: sealer, Place: "the store", Now: time.Now}
 	root := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
@@ -86,12 +97,12 @@ func TestTreeIsSentOnce(t *testing.T) {
 	if sent == 0 {
 		t.Fatal("nothing was sent")
 	}
-	if again, sent := put(); sent != 0 || again != first {
+	if again, sent := put(); sent != 1 || again != first {
 		t.Errorf("an unchanged tree: %d objects sent, name %s, was %s", sent, again, first)
 	}
 	write("c/d/terragrunt.hcl", "inputs = { unit = \"changed\" }\n")
 	second, sent := put()
-	if sent != 2 || second == first { // the folder and the tree
+	if sent != 3 || second == first { // the folder, the tree and the note of the day
 		t.Errorf("one changed file: %d objects sent, name %s", sent, second)
 	}
 	for name, data := range store.objects {
@@ -107,3 +118,74 @@ func TestTreeIsSentOnce(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+// What a run needs is there for as many days as it is kept, and then gone; a journal stays.
+func TestPrune(t *testing.T) {
+	ctx := context.Background()
+	sealer, err := NewSealer(base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, objects := range map[string]Objects{"memory": &counted{objects: map[string][]byte{}}, "folder": Folder(t.TempDir())} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+			b := &Blobs{Objects: objects, Sealer: sealer, Place: "the store", Now: func() time.Time { return now }}
+			root := t.TempDir()
+			tree := func(text string) string {
+				t.Helper()
+				if err := os.WriteFile(filepath.Join(root, "terragrunt.hcl"), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				name, err := b.PutTree(ctx, root)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return name
+			}
+			put := func() Ref {
+				t.Helper()
+				r, err := b.Put(ctx, bytes.Repeat([]byte(now.String()), inline))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+			journal := (&Session{Blobs: b}).Journals("a state")
+			if err := journal.PutBlob(ctx, "journal/run/000001", []byte("a record")); err != nil {
+				t.Fatal(err)
+			}
+			oldTree, oldText := tree("inputs = {}"), put()
+			now = now.AddDate(0, 0, 10)
+			newTree, newText := tree("inputs = { a = 1 }"), put()
+			if n, err := b.Prune(ctx, now.AddDate(0, 0, -20)); n != 0 || err != nil {
+				t.Fatalf("%d removed, %v; all is young", n, err)
+			}
+			if _, err := b.Prune(ctx, now.AddDate(0, 0, -5)); err != nil {
+				t.Fatal(err)
+			}
+			for what, x := range map[string]struct {
+				err  error
+				gone bool
+			}{
+				"the old text": {second(b.Get(ctx, oldText)), true}, "the new text": {second(b.Get(ctx, newText)), false},
+				"the old tree": {b.GetTree(ctx, oldTree, filepath.Join(t.TempDir(), "x")), true},
+				"the new tree": {b.GetTree(ctx, newTree, filepath.Join(t.TempDir(), "x")), false},
+			} {
+				if (x.err != nil) != x.gone {
+					t.Errorf("%s: %v", what, x.err)
+				}
+			}
+			if got, err := journal.GetBlob(ctx, "journal/run/000001"); string(got) != "a record" || err != nil {
+				t.Errorf("the journal: %q, %v", got, err)
+			}
+			if names, err := journal.ListBlobs(ctx, "journal/"); len(names) != 1 || err != nil || names[0] != "journal/run/000001" {
+				t.Errorf("the journals: %q, %v", names, err)
+			}
+			if _, err := journal.GetBlob(ctx, "journal/run/000002"); !errors.Is(err, backend.ErrNoBlob) {
+				t.Errorf("a piece that there is not: %v", err)
+			}
+		})
+	}
+}
+
+func second(_ []byte, err error) error { return err }

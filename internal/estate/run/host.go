@@ -47,6 +47,8 @@ type Host struct {
 	KeepSegments bool
 	// KeepWhereRoom does so where a store has room for them.
 	KeepWhereRoom bool
+	// Journals is where the journal of a state is kept whose store has no room; nil: nowhere.
+	Journals func(state string) statemgr.Segments
 	// Bootstrap says whether the stores of states are made before they are used.
 	Bootstrap states.Bootstrapping
 	// Decorate is the Decorate of the units' engines.

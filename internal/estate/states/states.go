@@ -56,6 +56,8 @@ type Settings struct {
 	KeepSegments bool
 	// KeepWhereRoom does so where a store has room for them.
 	KeepWhereRoom bool
+	// Journals is where the journal of a state is kept whose store has no room; nil: nowhere.
+	Journals func(state string) statemgr.Segments
 	// Bootstrap says how stores are made before they are used.
 	Bootstrap Bootstrapping
 	// Throwaway is a folder for what lasts as long as the run: then states live in memory,
@@ -289,7 +291,13 @@ func (k *Keeper) Workspace(dir string) string {
 // at is where the state of a unit is, opened.
 func (k *Keeper) at(ctx context.Context, p Place) (operation.Place, diag.List) {
 	st, ds := k.Open(ctx, p)
-	return operation.Place{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments || k.s.KeepWhereRoom && backend.BlobsOf(st) != nil}, ds
+	at := operation.Place{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments || k.s.KeepWhereRoom && backend.BlobsOf(st) != nil}
+	if k.s.Journals != nil && st != nil {
+		if name, homeless := backend.Homeless(st, p.Workspace); homeless {
+			at.Segments, at.KeepSegments = k.s.Journals(name), true
+		}
+	}
+	return at, ds
 }
 
 // Take locks and reads a unit's state, and brings the journal of a killed run

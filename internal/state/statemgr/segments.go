@@ -40,11 +40,13 @@ type mirror struct {
 	name string
 	n    int    // of the segment that grows
 	last []byte // what is in it
+	held func() error
 }
 
-func newMirror(ctx context.Context, to Segments, run journal.Run) *mirror {
+// newMirror makes one that writes nothing once held is an error.
+func newMirror(ctx context.Context, to Segments, run journal.Run, held func() error) *mirror {
 	name := strings.ToLower(run.Since.UTC().Format("20060102t150405.000")) + "-" + store.NewID()[:8]
-	return &mirror{ctx: ctx, to: to, name: segmentPrefix + name + "/", n: 1}
+	return &mirror{ctx: ctx, to: to, name: segmentPrefix + name + "/", n: 1, held: held}
 }
 
 func (m *mirror) segment(n int) string { return fmt.Sprintf("%s%06d", m.name, n) }
@@ -53,6 +55,9 @@ func (m *mirror) segment(n int) string { return fmt.Sprintf("%s%06d", m.name, n)
 func (m *mirror) Append(b []byte) error {
 	m.last = append(m.last, b...)
 	for {
+		if err := m.held(); err != nil {
+			return err
+		}
 		n := min(len(m.last), segmentSize)
 		if err := m.to.PutBlob(m.ctx, m.segment(m.n), m.last[:n]); err != nil {
 			return fmt.Errorf("the journal in the store cannot be written: %w", err)

@@ -153,7 +153,7 @@ func gone(t *testing.T, o Options, calls int) (begun, safe int, ended bool) {
 // A journal that is larger than a segment is cut and put together again.
 func TestSegmentsAreJoined(t *testing.T) {
 	s := &shelf{all: map[string][]byte{}, left: -1}
-	m := newMirror(t.Context(), s, journal.Run{})
+	m := newMirror(t.Context(), s, journal.Run{}, func() error { return nil })
 	var want []byte
 	for i := range 50 {
 		b := []byte(strings.Repeat(string(rune('a'+i%26)), 10_000))

@@ -101,7 +101,7 @@ func (h *State) Start(ctx context.Context, changes int) diag.List {
 		if h.o.Segments == nil {
 			return diag.Errorf(nil, "Journal cannot be kept in the store", "The journal of this run is to be kept beside the state, but its store has no room for more than the state. Leave -journal=store out, or keep the state in a store that has. Nothing was changed.")
 		}
-		o.Mirror = newMirror(context.WithoutCancel(ctx), h.o.Segments, o.Run)
+		o.Mirror = newMirror(context.WithoutCancel(ctx), h.o.Segments, o.Run, h.held)
 	}
 	j, err := journal.Create(h.o.Journal, o)
 	if errors.Is(err, journal.ErrExists) {

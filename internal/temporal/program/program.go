@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ func (p *program) run(ctx context.Context) int {
 		err = p.worker(ctx, args)
 	case "client":
 		return p.client(ctx)
-	case "list", "cancel", "logs":
+	case "list", "cancel", "logs", "prune":
 		err = p.look(ctx, system.Args[1], args)
 	case "version":
 		fmt.Fprintln(system.Stdout, project.Version)
@@ -106,7 +107,7 @@ func (p *program) blobs(ctx context.Context, place string, sealer *remote.Sealer
 		if err != nil {
 			return nil, fmt.Errorf("--blobs=%s: %w", kind, err)
 		}
-		return &remote.Blobs{Objects: objects, Sealer: sealer, Place: "the " + kind + " store of --blobs"}, nil
+		return &remote.Blobs{Objects: objects, Sealer: sealer, Place: "the " + kind + " store of --blobs", Now: p.Now}, nil
 	}
 	if place == "" {
 		home := p.Env.Home()
@@ -116,7 +117,7 @@ func (p *program) blobs(ctx context.Context, place string, sealer *remote.Sealer
 		place = filepath.Join(home, ".cache", "terrace", "runs")
 	}
 	place = sys.Join(p.Dir, place)
-	return &remote.Blobs{Objects: remote.Folder(place), Sealer: sealer, Place: place}, nil
+	return &remote.Blobs{Objects: remote.Folder(place), Sealer: sealer, Place: place, Now: p.Now}, nil
 }
 
 // backend opens a store of states that has room for other objects.
@@ -150,16 +151,6 @@ func (s stored) GetBlob(ctx context.Context, name string) ([]byte, error) {
 		err = fs.ErrNotExist
 	}
 	return data, err
-}
-
-// Present implements remote.Objects.
-func (s stored) Present(ctx context.Context, prefix string) (func(name string) bool, error) {
-	names, err := s.ListBlobs(ctx, prefix)
-	all := make(map[string]bool, len(names))
-	for _, name := range names {
-		all[name] = true
-	}
-	return func(name string) bool { return all[name] }, err
 }
 
 // worker takes turns until it is interrupted.
@@ -326,6 +317,9 @@ func (p *program) look(ctx context.Context, what string, args []string) error {
 		const most = 50
 		return follow.List(ctx, c, s.Namespace, p.Stdout, most)
 	}
+	if what == "prune" {
+		return p.prune(ctx, blobs, fs.Args())
+	}
 	if fs.NArg() == 0 {
 		return fmt.Errorf("name the run, as \"terrace run --on … list\" prints it")
 	}
@@ -334,4 +328,23 @@ func (p *program) look(ctx context.Context, what string, args []string) error {
 		return c.CancelWorkflow(ctx, id, "")
 	}
 	return p.logs(ctx, s, c, blobs, id, fs.Args()[1:])
+}
+
+// kept is how many days what runs needed is kept, if prune is not told.
+const kept = 30
+
+// prune removes what old runs left.
+func (p *program) prune(ctx context.Context, blobs *remote.Blobs, args []string) error {
+	days := kept
+	if len(args) > 0 {
+		var err error
+		if days, err = strconv.Atoi(args[0]); err != nil || days < 0 {
+			return fmt.Errorf("%q is no number of days", args[0])
+		}
+	}
+	n, err := blobs.Prune(ctx, p.Now().AddDate(0, 0, -days))
+	if err == nil {
+		fmt.Fprintf(p.Stdout, "%d objects of runs that began more than %d days ago were removed from %s.\n", n, days, blobs.Place)
+	}
+	return err
 }
