@@ -29,14 +29,14 @@ type stateStore struct {
 }
 
 func stateStores() map[string]func(t *testing.T) stateStore {
-	const arguments = "    bucket = \"states\"\n    key = \"app.tfstate\"\n    region = \"us-east-1\"\n    use_path_style = true\n    use_lockfile = true\n    endpoints = { s3 = %q }\n"
+	const arguments = "    bucket = \"states\"\n    key = \"app.tfstate\"\n    region = \"us-east-1\"\n    use_path_style = true\n    use_lockfile = true\n"
 	const blobs = "s3:bucket=states,key=runs,region=us-east-1,use_path_style=true"
 	return map[string]func(t *testing.T) stateStore{
 		"s3": func(t *testing.T) stateStore {
 			s := servers.AWS(t)
 			s.Bucket("states")
 			t.Setenv("AWS_ENDPOINT_URL_S3", s.URL)
-			return stateStore{"s3", fmt.Sprintf(arguments, s.URL), blobs, func() string { return s.Object("states", "app.tfstate.tflock") }, func(text string) {
+			return stateStore{"s3", arguments, blobs, func() string { return s.Object("states", "app.tfstate.tflock") }, func(text string) {
 				if s.Drop("states", "app.tfstate.tflock"); text != "" {
 					s.Put("states", "app.tfstate.tflock", text)
 				}
@@ -46,7 +46,7 @@ func stateStores() map[string]func(t *testing.T) stateStore {
 			url, bucket := servers.Versity(t)
 			bucket("states")
 			t.Setenv("AWS_ENDPOINT_URL_S3", url)
-			return stateStore{kind: "s3", config: fmt.Sprintf(arguments, url), blobs: blobs}
+			return stateStore{kind: "s3", config: arguments, blobs: blobs}
 		},
 		"http": func(t *testing.T) stateStore {
 			s := &servers.HTTPServer{}

@@ -286,6 +286,7 @@ func (k *trouble) try(n int) {
 		k.sum.more++
 	}
 	k.judge()
+	k.t.Logf("run %d, %s: %s", n, time.Since(k.begun).Round(time.Second), k.sum.String())
 }
 
 // follow begins a run and follows it to its end, with another client if one is killed.

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli"
 	"github.com/terrace-iac/terrace/internal/provider/testprovider"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/temporal/program"
 	"github.com/terrace-iac/terrace/internal/testkit"
 )
 
@@ -30,7 +31,24 @@ func TestMain(m *testing.M) {
 			if err != nil {
 				panic(err)
 			}
-			os.Exit(cli.Main(context.Background(), system))
+			args, stop, err := elsewhere(system.Args)
+			if err != nil {
+				panic(err)
+			}
+			system.Args = args
+			code := cli.Main(context.Background(), system)
+			stop()
+			os.Exit(code)
+		},
+		"terrace-worker": func() {
+			system, err := sys.Real()
+			if err != nil {
+				panic(err)
+			}
+			if os.Getenv(workerVariable) != "" {
+				go endsWith(os.Getppid())
+			}
+			os.Exit(program.Main(context.Background(), system))
 		},
 		"terraform-provider-test": func() { testprovider.Main(testprovider.Protocol()) },
 		"browser":                 browser,
@@ -62,27 +80,33 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup:               setup,
-		Condition: func(cond string) (bool, error) {
-			switch cond {
-			case "tofu":
-				return os.Getenv("TERRACE_TEST_TOFU") != "", nil
-			case "terragrunt":
-				return os.Getenv("TERRACE_TEST_TERRAGRUNT") != "", nil
-			}
-			return false, nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"scrub":      scrub,
-			"conforms":   conforms,
-			"tofu":       tofu,
-			"envfile":    envfile,
-			"terragrunt": func(ts *testscript.TestScript, neg bool, args []string) { terragrunt(t, ts, neg, args) },
-			"registry": func(ts *testscript.TestScript, _ bool, _ []string) {
-				startRegistry(t, ts)
-			},
-			"sts": func(ts *testscript.TestScript, _ bool, _ []string) { startSTS(t, ts) },
-		},
+		Condition:           scriptCondition,
+		Cmds:                scriptCommands(t),
 	})
+}
+
+func scriptCondition(cond string) (bool, error) {
+	switch cond {
+	case "tofu":
+		return os.Getenv("TERRACE_TEST_TOFU") != "", nil
+	case "terragrunt":
+		return os.Getenv("TERRACE_TEST_TERRAGRUNT") != "", nil
+	}
+	return false, nil
+}
+
+func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		"scrub":      scrub,
+		"conforms":   conforms,
+		"tofu":       tofu,
+		"envfile":    envfile,
+		"terragrunt": func(ts *testscript.TestScript, neg bool, args []string) { terragrunt(t, ts, neg, args) },
+		"registry": func(ts *testscript.TestScript, _ bool, _ []string) {
+			startRegistry(t, ts)
+		},
+		"sts": func(ts *testscript.TestScript, _ bool, _ []string) { startSTS(t, ts) },
+	}
 }
 
 func envfile(ts *testscript.TestScript, neg bool, args []string) {

@@ -25,6 +25,8 @@ type Config struct {
 
 	Installation *Installation // nil: the implied methods
 
+	Temporal Temporal // where runs on other machines go
+
 	Registry Registry
 	OCI      []OCICredentials
 	OCIPlain *OCIDefaults // nil: ambient credentials are looked for
@@ -60,6 +62,14 @@ type Helper struct {
 	Name string
 	Args []string
 	At   source.Range
+}
+
+// Temporal is the temporal block: how the engine is reached that runs on other machines go
+// by. What is "" is not said.
+type Temporal struct {
+	Address, Namespace, Queue, Blobs      string
+	TLSCert, TLSKey, TLSCA, TLSServerName string // files, and a name
+	APIKey                                string
 }
 
 // Registry says how requests to registries are made.

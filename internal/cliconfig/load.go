@@ -98,12 +98,12 @@ func configDir(env sys.Env, home string) string {
 
 // loader collects what the files say.
 type loader struct {
-	c       *Config
-	env     sys.Env
-	install []block
-	helpers []block
-	ociAll  []block
-	protos  []block
+	c               *Config
+	env             sys.Env
+	install         []block
+	helpers         []block
+	ociAll          []block
+	protos, engines []block
 }
 
 func (l *loader) file(path string, explicit bool) diag.List {
@@ -179,6 +179,7 @@ func (l *loader) parse(src []byte, path string) diag.List {
 	collect("credentials_helper", 1, &l.helpers)
 	collect("oci_default_credentials", 0, &l.ociAll)
 	collect("registry_protocols", 0, &l.protos)
+	collect("temporal", 0, &l.engines)
 	ds = append(ds, checkInstallationForm(root.items)...)
 	if !ds.HasErrors() {
 		collect("provider_installation", 0, &l.install)
@@ -210,6 +211,7 @@ func (l *loader) once() diag.List {
 	single("credentials_helper", l.helpers, l.helper)
 	single("oci_default_credentials", l.ociAll, l.ociDefaults)
 	single("registry_protocols", l.protos, l.registry)
+	single("temporal", l.engines, l.temporal)
 	return ds
 }
 
@@ -320,6 +322,15 @@ func (l *loader) registry(b block) diag.List {
 	l.c.Registry.Retries = a.number("retry_count", l.c.Registry.Retries)
 	if s := a.number("request_timeout_seconds", 0); s > 0 {
 		l.c.Registry.Timeout = time.Duration(s) * time.Second
+	}
+	return a.ds
+}
+
+func (l *loader) temporal(b block) diag.List {
+	a := settings("temporal", b.items, "address", "namespace", "queue", "blobs", "tls_cert", "tls_key", "tls_ca", "tls_server_name", "api_key")
+	l.c.Temporal = Temporal{
+		Address: a.str("address"), Namespace: a.str("namespace"), Queue: a.str("queue"), Blobs: a.str("blobs"),
+		TLSCert: a.str("tls_cert"), TLSKey: a.str("tls_key"), TLSCA: a.str("tls_ca"), TLSServerName: a.str("tls_server_name"), APIKey: a.str("api_key"),
 	}
 	return a.ds
 }

@@ -182,6 +182,7 @@ const floors = `
 	internal/estate/discovery < internal/estate/outputs;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states < internal/estate/check;
 	internal/refactoring, internal/stateedit, plan, hclnative < internal/estate/moves;
+	hclnative, diag < internal/estate/placement;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/moves, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials
 	< internal/estate/run;
 	internal/estate/check, internal/estate/run < internal/estate;
@@ -207,7 +208,7 @@ const floors = `
 	internal/digraph, internal/cli/units < internal/cli/inspect;
 	internal/funcs, internal/cli/units < internal/cli/scaffold;
 	unit/migrate, internal/cli/units < internal/cli/unitfiles;
-	internal/planhtml, internal/cli/units, internal/cli/planning, internal/cli/explain < internal/cli/run;
+	internal/planhtml, internal/estate/placement, internal/cli/units, internal/cli/planning, internal/cli/explain < internal/cli/run;
 	internal/cli/run < internal/cli/stack, internal/cli/show;
 	internal/estate, internal/cli/project < internal/cli/help;
 	internal/cli/project, internal/stateedit < internal/cli/statecmd;

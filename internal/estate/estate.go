@@ -250,6 +250,11 @@ func (e *Estate) Close(ctx context.Context) {
 	}
 }
 
+// Match tells which units filters find, as seen from a folder.
+func (e *Estate) Match(ctx context.Context, dir string, filters []string) (map[string]bool, diag.List) {
+	return e.Found.Match(ctx, e.loader, e.static, dir, filters)
+}
+
 // Check holds the units and their connections to every rule that can be checked
 // without state. strict makes inputs that a module does not declare errors.
 func (e *Estate) Check(ctx context.Context, strict bool) diag.List {

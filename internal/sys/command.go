@@ -108,6 +108,16 @@ func (c Command) Prepare() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
+// become runs a command in place of this process, whose streams it has; c's are not looked
+// at. It returns where that cannot be done.
+func become(c Command) error {
+	cmd, err := c.Prepare()
+	if err != nil {
+		return err
+	}
+	return replace(cmd)
+}
+
 // ExitCode is the status that a child ended with, and -1 for one that a signal
 // ended. ok is false if err does not come from a child that ran.
 func ExitCode(err error) (code int, ok bool) {

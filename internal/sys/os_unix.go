@@ -45,6 +45,14 @@ func signalGroup(cmd *exec.Cmd, kill bool) {
 	_ = cmd.Process.Signal(sig)
 }
 
+// replace makes this process that of a command.
+func replace(cmd *exec.Cmd) error {
+	if err := syscall.Chdir(cmd.Dir); err != nil {
+		return err
+	}
+	return syscall.Exec(cmd.Path, cmd.Args, cmd.Env)
+}
+
 func suffixes(string, Env) []string { return []string{""} }
 
 func executable(info fs.FileInfo) bool { return info.Mode()&0o111 != 0 }

@@ -21,6 +21,9 @@ func ownGroup(cmd *exec.Cmd) {
 // signalGroup ends the child; there is no gentle way to ask it.
 func signalGroup(cmd *exec.Cmd, _ bool) { _ = cmd.Process.Kill() }
 
+// replace cannot be done here.
+func replace(*exec.Cmd) error { return errors.ErrUnsupported }
+
 func suffixes(path string, env Env) []string {
 	if filepath.Ext(path) != "" {
 		return []string{""}

@@ -39,6 +39,9 @@ type System struct {
 	Terminal Terminal
 	// Run runs a child process to its end; see Command.
 	Run func(ctx context.Context, c Command) error
+	// Become runs a program in place of this one, with its standard streams, and returns if
+	// that cannot be done: errors.ErrUnsupported where no system can. It may be nil.
+	Become func(c Command) error
 	// EndChildren kills what Run has started and has not ended, with all its processes, and
 	// has Run start nothing more. It may be nil.
 	EndChildren func()
@@ -113,6 +116,7 @@ func Real() (*System, error) {
 		Now:        time.Now,
 		Terminal:   realTerminal(),
 		Run:        children.Run,
+		Become:     become,
 		Interrupts: interrupts,
 		Unread:     unread.watch,
 		ExpectHeap: gc.expect,

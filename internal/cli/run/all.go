@@ -71,6 +71,11 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	if name == "drift" {
 		name, args = "plan", append([]string{"-refresh-only"}, args...)
 	}
+	if c.Serving == nil {
+		if ds := engineOf(c, f); ds.HasErrors() {
+			return c.Fail(ds)
+		}
+	}
 	r := &estateRun{Call: c, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay(), saving: &estate.Saving{}}
 	if c.SpareHeap != nil {
 		c.SpareHeap() // an estate has many units, and a machine often little memory

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/placement"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/planhtml"
@@ -54,9 +56,15 @@ func findWorker(c *command.Call) string {
 
 // runWorker runs the program, with the streams of the command.
 func runWorker(ctx context.Context, c *command.Call, args ...string) int {
-	err := c.Run(ctx, sys.Command{
-		Path: findWorker(c), Args: args, Dir: c.Dir, Env: c.Env, Foreground: true, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
-	})
+	program := sys.Command{
+		Path: findWorker(c), Args: args, Dir: c.Dir, Env: engineEnv(c), Foreground: true, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+	}
+	if c.Become != nil && args[0] == "worker" { // who ends this process means the worker
+		if err := c.Become(program); !errors.Is(err, errors.ErrUnsupported) {
+			return c.Fail(noWorker(err))
+		}
+	}
+	err := c.Run(ctx, program)
 	if err == nil {
 		return 0
 	}
@@ -83,6 +91,8 @@ type elsewhere struct {
 	units map[string]int
 	work  schedule.Work
 
+	asking sync.WaitGroup // turns that were told to ask, and have not yet
+
 	mu     sync.Mutex
 	turns  map[string]*awaited
 	remote map[string]bool // units whose result came from a worker
@@ -101,7 +111,7 @@ type awaited struct {
 func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved *estate.SavedPlan, asked bool) (*elsewhere, diag.List) {
 	x := &elsewhere{r: r, op: o.Op, turns: map[string]*awaited{}, remote: map[string]bool{}, units: map[string]int{}}
 	x.save = r.saves() || r.asksFirst()
-	start, ds := r.startMessage(o, approved, asked, x.save)
+	start, ds := r.startMessage(ctx, o, approved, asked, x.save)
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -158,7 +168,7 @@ func talk(ctx context.Context, c *command.Call) (link *remote.Link, errs *bytes.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { // owned by stop, which waits for it
-		err := c.Run(running, sys.Command{Path: findWorker(c), Args: []string{"client"}, Dir: c.Dir, Env: c.Env, Stdin: toThem, Stdout: toUs, Stderr: errs})
+		err := c.Run(running, sys.Command{Path: findWorker(c), Args: []string{"client"}, Dir: c.Dir, Env: engineEnv(c), Stdin: toThem, Stdout: toUs, Stderr: errs})
 		_ = toUs.CloseWithError(io.EOF)
 		_ = toThem.CloseWithError(io.ErrClosedPipe)
 		ended <- err
@@ -177,7 +187,7 @@ func (r *estateRun) asksFirst() bool {
 }
 
 // startMessage is what begins the run.
-func (r *estateRun) startMessage(o *estate.RunOptions, approved *estate.SavedPlan, asked, save bool) (remote.Message, diag.List) {
+func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, approved *estate.SavedPlan, asked, save bool) (remote.Message, diag.List) {
 	if dir := r.estate.Found.WorktreeDir(); dir != "" {
 		return remote.Message{}, diag.Errorf(nil, "Commit not checked out", "The filters are about a commit that is not checked out, whose units cannot run on other machines. Check it out first, or compare with HEAD.")
 	}
@@ -211,6 +221,9 @@ func (r *estateRun) startMessage(o *estate.RunOptions, approved *estate.SavedPla
 		Engine: remote.Engine{On: r.f.On, Blobs: r.f.Blobs}, Job: job, InPlace: r.f.InPlace, Rules: o.Queue, Places: r.f.Parallelism,
 		Tasks: discovery.Tasks(r.estate.Found.Units, o.Plans.Destroy), Detach: r.f.Detach,
 	}
+	if ds := r.place(ctx, start); ds.HasErrors() {
+		return remote.Message{}, ds
+	}
 	if approved != nil {
 		var b bytes.Buffer
 		if err := approved.Write(&b, project.Version); err != nil {
@@ -220,6 +233,33 @@ func (r *estateRun) startMessage(o *estate.RunOptions, approved *estate.SavedPla
 	}
 	return remote.Message{Start: start}, nil
 }
+
+// place says where units have their turns, and how many at once.
+func (r *estateRun) place(ctx context.Context, start *remote.Start) diag.List {
+	file, ds := placement.Load(placement.Find(r.Dir))
+	if ds.HasErrors() {
+		return ds
+	}
+	var names []string
+	for _, u := range r.estate.Found.Units {
+		names = append(names, u.Name)
+	}
+	p, ds := file.Plan(names, func(dir string, filters []string) (map[string]bool, diag.List) {
+		return r.estate.Match(ctx, dir, filters)
+	})
+	start.Queues, start.Memory, start.Turns = p.Queues, p.Memory, p.Turns
+	if all := r.f.Calls; all > 0 { // no more on all workers together: each turn has its share
+		if start.Places == 0 || start.Places > all {
+			start.Places = min(all, mostShares)
+		}
+		start.Job.Calls = all / start.Places
+	}
+	return ds
+}
+
+// mostShares is among how many turns the calls of --provider-calls are shared, unless
+// --parallelism says it.
+const mostShares = 16
 
 // travels is what of the environment says what is run. Credentials are the workers' own.
 func travels(env sys.Env) []string {
@@ -282,7 +322,9 @@ func (x *elsewhere) take(ctx context.Context, m remote.Message, wg *sync.WaitGro
 	case m.Ended != nil:
 		t := x.begin(ctx, m.Ended.Unit, wg)
 		if t != nil && !t.done {
-			t.done = !m.Ended.Asks
+			if t.done = !m.Ended.Asks; m.Ended.Asks {
+				x.asking.Add(1)
+			}
 			t.ended <- m.Ended
 		}
 	case m.Refused != nil:
@@ -292,7 +334,10 @@ func (x *elsewhere) take(ctx context.Context, m remote.Message, wg *sync.WaitGro
 			x.work.Refused(i, m.Refused.Why)
 		}
 	case m.Idle:
-		wg.Go(func() { x.work.Idle(ctx) })
+		wg.Go(func() {
+			x.asking.Wait() // for those that are about to ask
+			x.work.Idle(ctx)
+		})
 	case m.Started != "":
 		x.note("Run " + m.Started + " on " + x.r.f.On)
 	case m.Note != "":
@@ -343,6 +388,7 @@ func (x *elsewhere) begin(ctx context.Context, unit string, wg *sync.WaitGroup) 
 			x.work.Turn(ctx, i, func(note func(resume func())) {
 				resumed := make(chan struct{})
 				note(func() { close(resumed) })
+				x.asking.Done()
 				<-resumed
 			})
 		})
@@ -403,6 +449,9 @@ func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool)
 			ds := diag.Errorf(nil, "Unit was not run to its end", "What the worker told of the unit %s cannot be read: %v. Worker and command must be of the same version.", unit, err)
 			res.Fail(ds)
 			res.Diags = ds
+			if m.Asks {
+				x.asking.Done()
+			}
 			return
 		}
 		x.show(res, &told)

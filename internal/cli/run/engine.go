@@ -1,13 +1,18 @@
 package run
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/estate/placement"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // Worker declares worker.
@@ -23,24 +28,33 @@ provider caches and network; what units are made of comes from the client by
 TERRACE_RUN_KEY, 32 random bytes in base64, seals all that leaves a machine. It
 must be the same for the command and all workers. For TLS there are
 TERRACE_TEMPORAL_TLS_CERT, _TLS_KEY, _TLS_CA and _TLS_SERVER_NAME (three files
-and a name), for Temporal Cloud TERRACE_TEMPORAL_API_KEY.`,
+and a name), for Temporal Cloud TERRACE_TEMPORAL_API_KEY. The temporal block of
+the CLI configuration can say all of that but the key, too.`,
 		Examples: []command.Example{{Line: "worker --temporal localhost:7233 --namespace default --queue terrace", Text: "Take turns from a server on this machine."}},
 		Prepare: func() (command.Flags, command.Run) {
-			var texts [8]string
-			names := []string{"temporal", "namespace", "queue", "blobs", "dir", "slots", "grace", "idle"}
+			var texts [9]string
+			names := []string{"temporal", "namespace", "queue", "blobs", "dir", "slots", "grace", "idle", "memory"}
 			fs := command.Flags{
 				command.Text(&texts[0], "temporal", "HOST:PORT", "The Temporal server, localhost:7233 by default.").WithTwoDashes(),
 				command.Text(&texts[1], "namespace", "NAME", "Its namespace, default by default.").WithTwoDashes(),
-				command.Text(&texts[2], "queue", "NAME", "The queue that turns are taken from, by default the one named as this program.").WithTwoDashes(),
+				command.Text(&texts[2], "queue", "NAME,…", "The queues that turns are taken from, by default the one named as this program.").WithTwoDashes(),
 				command.Text(&texts[3], "blobs", "PLACE", "Where files and plans lie, a folder or KIND:ARGUMENT=VALUE,… of a backend.").WithTwoDashes(),
 				command.Text(&texts[4], "dir", "PATH", "Where this worker unpacks the files of estates.").WithTwoDashes().Completes(command.Folders),
 				command.Text(&texts[5], "slots", "N", "How many units run here at once, 4 by default.").WithTwoDashes(),
 				command.Text(&texts[6], "grace", "DURATION", "How long turns may take that are under way at the end, 10m by default.").WithTwoDashes(),
 				command.Text(&texts[7], "idle", "DURATION", "How long an estate stays open of which no unit is asked for, 2m by default.").WithTwoDashes(),
+				command.Text(&texts[8], "memory", "MIB", "How much memory turns may take together, as the estate's "+placement.FileName+" counts it. Without it nobody counts.").WithTwoDashes(),
 			}
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) > 0 {
 					return c.UsageError("Too many command line arguments", "worker takes no arguments.")
+				}
+				cfg, ds := project.Settings(c)
+				if ds.HasErrors() {
+					return c.Fail(ds)
+				}
+				for i, setting := range []string{cfg.Temporal.Address, cfg.Temporal.Namespace, cfg.Temporal.Queue, cfg.Temporal.Blobs} {
+					texts[i] = cmp.Or(texts[i], setting)
 				}
 				args := []string{"worker"}
 				for i, name := range names {
@@ -54,6 +68,50 @@ and a name), for Temporal Cloud TERRACE_TEMPORAL_API_KEY.`,
 	}
 }
 
+// fromSettings is the --on that takes the engine of the CLI configuration.
+const fromSettings = "temporal"
+
+// engineOf completes what flags say of the engine with the temporal block of the CLI
+// configuration.
+func engineOf(c *command.Call, f *unitflags.Flags) diag.List {
+	if f.On == "" {
+		return nil
+	}
+	cfg, ds := project.Settings(c)
+	if ds.HasErrors() {
+		return ds
+	}
+	t := cfg.Temporal
+	f.Blobs = cmp.Or(f.Blobs, t.Blobs)
+	if f.On != fromSettings {
+		return nil
+	}
+	if t.Address == "" {
+		return diag.Errorf(nil, "Distributed run not begun", "--on %s is the engine of the temporal block in the CLI configuration, which has no address there. Write one, or --on temporal://HOST:PORT/NAMESPACE/QUEUE.", fromSettings)
+	}
+	f.On = fmt.Sprintf("temporal://%s/%s/%s", t.Address, cmp.Or(t.Namespace, "default"), cmp.Or(t.Queue, "terrace"))
+	return nil
+}
+
+// engineEnv is the environment of the program that speaks with the engine: what the
+// environment does not say, the CLI configuration may.
+func engineEnv(c *command.Call) sys.Env {
+	cfg, ds := project.Settings(c)
+	if ds.HasErrors() {
+		return c.Env // it was said before, or has nothing to do with this
+	}
+	t, out := cfg.Temporal, slices.Clone(c.Env)
+	for _, x := range [][2]string{
+		{"TERRACE_TEMPORAL_TLS_CERT", t.TLSCert}, {"TERRACE_TEMPORAL_TLS_KEY", t.TLSKey}, {"TERRACE_TEMPORAL_TLS_CA", t.TLSCA},
+		{"TERRACE_TEMPORAL_TLS_SERVER_NAME", t.TLSServerName}, {"TERRACE_TEMPORAL_API_KEY", t.APIKey},
+	} {
+		if x[1] != "" && c.Env.Get(x[0]) == "" {
+			out = append(out, x[0]+"="+x[1])
+		}
+	}
+	return out
+}
+
 // aboutRuns are the words of run that are about runs on an engine.
 var aboutRuns = []string{"attach", "list", "cancel", "logs", "prune"}
 
@@ -61,6 +119,9 @@ var aboutRuns = []string{"attach", "list", "cancel", "logs", "prune"}
 func engineWords(ctx context.Context, c *command.Call, f *unitflags.Flags, words []string) (code int, ok bool) {
 	if f.On == "" || !slices.Contains(aboutRuns, words[0]) {
 		return 0, false
+	}
+	if ds := engineOf(c, f); ds.HasErrors() {
+		return c.Fail(ds), true
 	}
 	if words[0] != "attach" {
 		args := []string{words[0], "--on=" + f.On}

@@ -77,6 +77,9 @@ func (r *estateRun) serve(ctx context.Context) int {
 		}
 		o.Approved = p.Approvals()
 	}
+	if s.Job.Calls > 0 {
+		o.Limits.Most = s.Job.Calls
+	}
 	if r.saves() || s.Job.Save {
 		o.Saving = r.saving
 	}

@@ -224,7 +224,7 @@ func (f *Flags) aboutRun() command.Flags {
 		command.Bool(&f.UseMocks, "use-mocks", "Let mock outputs come before planned ones."),
 		command.Bool(&f.NoOutputs, "no-dependency-outputs", "Take the outputs of other units for unknown."))
 	out = append(out,
-		f.noEnv(command.Text(&f.On, "on", "URL", "With --all: run the units on the workers of a Temporal server, temporal://HOST:PORT/NAMESPACE/QUEUE.")),
+		f.noEnv(command.Text(&f.On, "on", "URL", "With --all: run the units on the workers of a Temporal server, temporal://HOST:PORT/NAMESPACE/QUEUE, or temporal for the one of the CLI configuration.")),
 		f.noEnv(command.Text(&f.Blobs, "blobs", "PLACE", "With --on: where files and plans lie that workers read, a folder or KIND:ARGUMENT=VALUE,… of a backend.").Completes(command.Folders)),
 		f.noEnv(command.Bool(&f.InPlace, "in-place", "With --on: workers see the files under the same path, and copy none.")),
 		f.noEnv(command.Bool(&f.Detach, "detach", "With --on: end when the run has begun, and print its ID.")))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/glob"
@@ -255,6 +256,30 @@ func (f *finder) choose(ctx context.Context, queries []filter.Query) {
 	if len(queries) > 0 || len(m.all) < len(f.Units)+len(f.Stacks) {
 		f.restrict(m.chosen(queries))
 	}
+}
+
+// Match tells which units queries find, as seen from a folder. What is about commits finds
+// nothing.
+func (f *Found) Match(ctx context.Context, loader, static *unit.Loader, dir string, texts []string) (map[string]bool, diag.List) {
+	queries, ds := filter.Parse(texts)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	s := *f.s
+	s.Root = dir
+	in := &finder{Found: &Found{s: &s, Units: f.Units}, loader: loader, static: static}
+	in.modules.maker, in.modules.static = f.modules.maker, f.modules.static
+	m := &matching{f: in, ctx: ctx, of: map[*Unit]*item{}, readBy: map[*Unit][]string{}}
+	for _, u := range f.Units {
+		it := &item{in.Name(u.ID), u}
+		m.of[u] = it
+		m.all = append(m.all, it)
+	}
+	out := map[string]bool{}
+	for it := range m.chosen(queries) {
+		out[it.unit.Name] = true
+	}
+	return out, nil
 }
 
 // restrict takes the others out of the estate; they count as units outside.

@@ -36,6 +36,7 @@ type Job struct {
 	Asked    bool      `json:"asked,omitempty"`    // Approved was shown and asked about just now, and is no file
 	Asks     bool      `json:"asks,omitempty"`     // deferred work is asked about
 	Save     bool      `json:"save,omitempty"`     // plans are wanted, whatever Args say
+	Calls    int       `json:"calls,omitempty"`    // how many calls of providers a turn has at once; 0: as always
 	Color    bool      `json:"color,omitempty"`
 	Width    int       `json:"width,omitempty"`
 }
@@ -43,9 +44,10 @@ type Job struct {
 // A Turn is what a worker is given for the turn of a unit.
 type Turn struct {
 	Unit   string         `json:"unit"`
-	Number int            `json:"number"`          // counts the turns of the unit in the run, from 1
-	Needs  map[string]Ref `json:"needs,omitempty"` // outputs of the units that it needs, by name
-	Yes    bool           `json:"yes,omitempty"`   // deferred work was approved
+	Number int            `json:"number"`           // counts the turns of the unit in the run, from 1
+	Needs  map[string]Ref `json:"needs,omitempty"`  // outputs of the units that it needs, by name
+	Yes    bool           `json:"yes,omitempty"`    // deferred work was approved
+	Memory int            `json:"memory,omitempty"` // MiB that the turn takes; 0: nobody counts
 }
 
 // Done is what comes of a turn.

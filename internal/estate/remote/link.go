@@ -52,7 +52,12 @@ type Start struct {
 	Tasks    []schedule.Task `json:"tasks"`
 	Rules    schedule.Rules  `json:"rules"`
 	Places   int             `json:"places,omitempty"` // how many turns at once; 0: as many as workers have room for
-	Detach   bool            `json:"detach,omitempty"`
+	// Queues are those of units that have another than the run's, Memory the MiB that turns of
+	// units take, and Turns how many each queue has at once.
+	Queues map[string]string `json:"queues,omitempty"`
+	Memory map[string]int    `json:"memory,omitempty"`
+	Turns  map[string]int    `json:"turns,omitempty"`
+	Detach bool              `json:"detach,omitempty"`
 }
 
 // Attach follows a run that was started before.

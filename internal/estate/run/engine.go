@@ -67,6 +67,9 @@ func (t *Turn) engineOptions() engine.Options {
 	if t.extra.Calls > 0 {
 		calls = t.extra.Calls
 	}
+	if most := t.o.Limits.Most; most > 0 && (calls == 0 || calls > most) {
+		calls = most
+	}
 	o := t.Host.engineOptions(t.folder(), t.dir.Parsed, t.Machine.Now)
 	if t.Host.ReadState != nil {
 		o.ReadState = t.Host.ReadState(t.dir.Path, t.encryption)

@@ -154,6 +154,7 @@ type Limits struct {
 	Units int // 0 means 16
 	Calls int // of providers, in a unit; 0 means 10
 	All   int // calls of providers, in all units; 0 means any number
+	Most  int // of providers, in a unit, whatever it says itself; 0 means any number
 }
 
 // Observer is called as a run goes on. Its functions are called concurrently, and may be

@@ -7,6 +7,8 @@
 package flow
 
 import (
+	"slices"
+
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"go.temporal.io/sdk/workflow"
 )
@@ -22,6 +24,9 @@ type Scheduler struct {
 	Ended func(task int, f workflow.Future) (out schedule.Outcome, asks bool)
 	// Refused is called for tasks that have no turn.
 	Refused func(task int, why schedule.Refusal)
+	// Room reports whether a task may begin now, besides Places. May be nil: it may. If nothing
+	// is under way, something may.
+	Room func(task int) bool
 	// Filled is called when all that can begin has begun. May be nil.
 	Filled func()
 	// Idle is called when nothing is left to do but turns that ask, in their order by name. It
@@ -93,12 +98,16 @@ func (r *Run) Run(ctx workflow.Context, stopping func() bool) (over bool) {
 
 // fill begins what can begin.
 func (r *Run) fill(stopping func() bool) {
-	for len(r.ready) > 0 && len(r.running) < r.s.Places {
+	for k := 0; k < len(r.ready) && len(r.running) < r.s.Places; {
 		if r.s.Pausing != nil && r.s.Pausing() {
 			break
 		}
-		i := r.ready[0]
-		r.ready = r.ready[1:]
+		i := r.ready[k]
+		if r.s.Room != nil && !r.s.Room(i) {
+			k++
+			continue
+		}
+		r.ready = slices.Delete(r.ready, k, k+1)
 		if why, ok := r.p.Begin(i, stopping()); !ok {
 			r.s.Refused(i, why)
 			r.ready = append(r.ready, r.p.End(i, schedule.NotRun)...)

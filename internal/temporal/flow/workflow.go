@@ -27,6 +27,8 @@ type Input struct {
 	Heartbeat time.Duration     `json:"heartbeat,omitempty"` // a worker that is silent for longer is given up; 0: DefaultHeartbeat
 	History   int               `json:"history,omitempty"`   // how many events a history has before a new one begins; 0: DefaultHistory
 	Queues    map[string]string `json:"queues,omitempty"`    // of units that have another than the workflow's
+	Limits    map[string]int    `json:"limits,omitempty"`    // by queue, how many turns at once
+	Memory    map[string]int    `json:"memory,omitempty"`    // by unit, MiB of its turn
 
 	// Of the histories before this one:
 	Before  []Past             `json:"before,omitempty"`
@@ -53,12 +55,13 @@ type run struct {
 	ctx  workflow.Context // of activities; it ends when the run is canceled
 	told Told
 	past []Past
-	left []int // by task, how many that need it have not ended
+	left []int          // by task, how many that need it have not ended
+	busy map[string]int // by queue, how many turns there are
 }
 
 // Workflow runs an estate.
 func Workflow(ctx workflow.Context, in Input) error {
-	w := &run{in: in, past: slices.Clone(in.Before)}
+	w := &run{in: in, past: slices.Clone(in.Before), busy: map[string]int{}}
 	if w.in.Outputs == nil {
 		w.in.Outputs = map[int]remote.Ref{}
 	}
@@ -89,7 +92,7 @@ func Workflow(ctx workflow.Context, in Input) error {
 		places = min(in.Places, mostPlaces)
 	}
 	s := &Scheduler{
-		Places: places, Turn: w.turn, Ended: w.ended, Filled: w.tell, Idle: w.idle,
+		Places: places, Turn: w.turn, Ended: w.ended, Room: w.room, Filled: w.tell, Idle: w.idle,
 		Refused: func(i int, why schedule.Refusal) {
 			w.told.Refused = append(w.told.Refused, remote.RefusedUnit{Unit: in.Tasks[i].Name, Why: why})
 			w.note(i, schedule.NotRun)
@@ -142,10 +145,27 @@ func UnitOf(id string) string {
 	return id
 }
 
+// queue is where a unit has its turns.
+func (w *run) queue(i int) string {
+	if q := w.in.Queues[w.in.Tasks[i].Name]; q != "" {
+		return q
+	}
+	return workflow.GetInfo(w.ctx).TaskQueueName
+}
+
+// room reports whether the queue of a unit takes another turn.
+func (w *run) room(i int) bool {
+	q := w.queue(i)
+	most := w.in.Limits[q]
+	return most == 0 || w.busy[q] < most
+}
+
 func (w *run) turn(i int) workflow.Future {
 	t := w.in.Tasks[i]
+	q := w.queue(i)
+	w.busy[q]++
 	w.in.Turns[i]++
-	in := remote.Turn{Unit: t.Name, Number: w.in.Turns[i], Yes: w.in.Turns[i] > 1, Needs: map[string]remote.Ref{}}
+	in := remote.Turn{Unit: t.Name, Number: w.in.Turns[i], Yes: w.in.Turns[i] > 1, Memory: w.in.Memory[t.Name], Needs: map[string]remote.Ref{}}
 	for _, n := range t.Needs {
 		if r, ok := w.in.Outputs[n]; ok {
 			in.Needs[w.in.Tasks[n].Name] = r
@@ -153,13 +173,12 @@ func (w *run) turn(i int) workflow.Future {
 	}
 	o := workflow.GetActivityOptions(w.ctx)
 	o.ActivityID = ActivityID(t.Name, in.Number)
-	if q := w.in.Queues[t.Name]; q != "" {
-		o.TaskQueue = q
-	}
+	o.TaskQueue = q
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(w.ctx, o), w.in.Job.Op, w.in.Job, in)
 }
 
 func (w *run) ended(i int, f workflow.Future) (schedule.Outcome, bool) {
+	w.busy[w.queue(i)]--
 	var done remote.Done
 	out := schedule.Failed
 	switch err := f.Get(w.ctx, &done); {

@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,6 +49,7 @@ type Follower struct {
 	telling sync.Mutex
 	begun   map[string]bool // units that were told of
 	over    map[string]bool
+	queues  map[string]bool // where turns are given
 	noted   map[string]bool // what was told of failures
 
 	units  map[int64]string // by the event that scheduled a turn
@@ -58,7 +61,6 @@ type Follower struct {
 type Options struct {
 	Heartbeat time.Duration
 	History   int
-	Queues    map[string]string
 }
 
 // Start begins a run and returns its ID.
@@ -77,7 +79,7 @@ func Start(ctx context.Context, c client.Client, queue string, b *remote.Blobs, 
 		}
 		job.Approved = &ref
 	}
-	in := flow.Input{Job: job, Tasks: s.Tasks, Rules: s.Rules, Places: s.Places, Heartbeat: o.Heartbeat, History: o.History, Queues: o.Queues}
+	in := flow.Input{Job: job, Tasks: s.Tasks, Rules: s.Rules, Places: s.Places, Heartbeat: o.Heartbeat, History: o.History, Queues: s.Queues, Limits: s.Turns, Memory: s.Memory}
 	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: job.ID, TaskQueue: queue}, flow.Name, in)
 	if err != nil {
 		return "", fmt.Errorf("the run cannot be begun: %w", err)
@@ -231,6 +233,12 @@ func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next s
 		if err := f.Data.FromPayloads(a.GetInput(), &in); err != nil {
 			return "", false, fmt.Errorf("the run %s cannot be read: %w", f.id, err)
 		}
+		f.telling.Lock()
+		f.queues = map[string]bool{f.Queue: true}
+		for _, q := range in.Queues {
+			f.queues[q] = true
+		}
+		f.telling.Unlock()
 		if f.tasks == nil {
 			f.tasks = in.Tasks
 			return "", false, f.tell(remote.Message{Job: &in.Job, Tasks: in.Tasks, Rules: &in.Rules})
@@ -396,9 +404,14 @@ func (f *Follower) doing(unit string, details *commonpb.Payloads) {
 
 // workers tells if there are none.
 func (f *Follower) workers(ctx context.Context) {
-	d, err := f.Client.DescribeTaskQueue(ctx, f.Queue, enums.TASK_QUEUE_TYPE_ACTIVITY)
-	if err == nil && len(d.GetPollers()) == 0 {
-		f.note("workers", "No worker takes turns from the queue "+f.Queue+". Start one: terrace worker --temporal … --queue "+f.Queue)
+	f.telling.Lock()
+	queues := slices.Sorted(maps.Keys(f.queues))
+	f.telling.Unlock()
+	for _, q := range queues {
+		d, err := f.Client.DescribeTaskQueue(ctx, q, enums.TASK_QUEUE_TYPE_ACTIVITY)
+		if err == nil && len(d.GetPollers()) == 0 {
+			f.note("workers "+q, "No worker takes turns from the queue "+q+". Start one: terrace worker --temporal … --queue "+q)
+		}
 	}
 }
 

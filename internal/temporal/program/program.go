@@ -160,6 +160,7 @@ func (p *program) worker(ctx context.Context, args []string) error {
 	address := fs.String("temporal", "localhost:7233", "")
 	namespace := fs.String("namespace", "default", "")
 	queue := fs.String("queue", "terrace", "")
+	memory := fs.Int("memory", 0, "")
 	place := fs.String("blobs", "", "")
 	dir := fs.String("dir", "", "")
 	slots := fs.Int("slots", 4, "")
@@ -171,7 +172,11 @@ func (p *program) worker(ctx context.Context, args []string) error {
 	if *slots < 1 {
 		return fmt.Errorf("a worker needs a slot: --slots=%d", *slots)
 	}
-	s, c, blobs, err := p.engine(ctx, "temporal://"+*address+"/"+*namespace+"/"+*queue, *place)
+	if *memory < 0 {
+		return fmt.Errorf("--memory is a number of MiB, not %d", *memory)
+	}
+	queues := strings.Split(*queue, ",")
+	s, c, blobs, err := p.engine(ctx, "temporal://"+*address+"/"+*namespace+"/"+queues[0], *place)
 	if err != nil {
 		return err
 	}
@@ -203,9 +208,9 @@ func (p *program) worker(ctx context.Context, args []string) error {
 		case <-ended:
 		}
 	}()
-	fmt.Fprintf(p.Stderr, "Worker %s takes turns from the queue %s of %s, %d at once. What workers read lies in %s.\n", s.Identity, s.Queue, s.Address, *slots, blobs.Place)
+	fmt.Fprintf(p.Stderr, "Worker %s takes turns from the queue %s of %s, %d at once. What workers read lies in %s.\n", s.Identity, strings.Join(queues, ", "), s.Address, *slots, blobs.Place)
 	return worker.Run(working, worker.Options{
-		Client: c, Queue: s.Queue, Blobs: blobs, Dir: sys.Join(p.Dir, *dir), Slots: *slots, System: p.System, Serve: cli.Serve, Grace: *grace, Idle: *idle, Log: p.Stderr,
+		Client: c, Queues: queues, Memory: *memory, Name: s.Identity, Blobs: blobs, Dir: sys.Join(p.Dir, *dir), Slots: *slots, System: p.System, Serve: cli.Serve, Grace: *grace, Idle: *idle, Log: p.Stderr,
 	})
 }
 

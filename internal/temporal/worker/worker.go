@@ -33,10 +33,12 @@ var Operations = []string{"plan", "apply", "validate", "init"}
 // Options are what a worker works with.
 type Options struct {
 	Client client.Client
-	Queue  string
+	Queues []string
+	Memory int // MiB that turns may take together, as the files of estates count them; 0: nobody counts
 	Blobs  *remote.Blobs
 	Dir    string // for the files of estates
 	Slots  int    // how many turns at once
+	Name   string // of this worker
 	System *sys.System
 	// Serve runs a command line up to where units have their turns, see cli.Serve.
 	Serve func(ctx context.Context, system *sys.System, s *remote.Session) int
@@ -47,24 +49,36 @@ type Options struct {
 
 // Run works until the context ends, and then brings what is under way to its end.
 func Run(ctx context.Context, o Options) error {
-	w := &crew{o: o, open: map[string]*opened{}}
-	out := worker.New(o.Client, o.Queue, worker.Options{
-		MaxConcurrentActivityExecutionSize: o.Slots, WorkerStopTimeout: o.Grace, DisableRegistrationAliasing: true,
-		MaxConcurrentActivityTaskPollers: 2, MaxConcurrentWorkflowTaskPollers: 2,
-	})
-	out.RegisterWorkflowWithOptions(flow.Workflow, workflow.RegisterOptions{Name: flow.Name})
-	for _, op := range Operations {
-		out.RegisterActivityWithOptions(w.turn, activity.RegisterOptions{Name: op})
+	w := &crew{o: o, open: map[string]*opened{}, slots: newRoom(o.Slots), memory: newRoom(o.Memory)}
+	var all []worker.Worker
+	end := func() {
+		var wg sync.WaitGroup
+		for _, out := range all {
+			wg.Go(out.Stop)
+		}
+		wg.Wait()
 	}
-	if err := out.Start(); err != nil {
-		return fmt.Errorf("the worker cannot begin: %w", err)
+	for _, queue := range o.Queues {
+		out := worker.New(o.Client, queue, worker.Options{
+			MaxConcurrentActivityExecutionSize: o.Slots, WorkerStopTimeout: o.Grace, DisableRegistrationAliasing: true,
+			MaxConcurrentActivityTaskPollers: 2, MaxConcurrentWorkflowTaskPollers: 2,
+		})
+		out.RegisterWorkflowWithOptions(flow.Workflow, workflow.RegisterOptions{Name: flow.Name})
+		for _, op := range Operations {
+			out.RegisterActivityWithOptions(w.turn, activity.RegisterOptions{Name: op})
+		}
+		if err := out.Start(); err != nil {
+			end()
+			return fmt.Errorf("the worker cannot begin: %w", err)
+		}
+		all = append(all, out)
 	}
 	tick := time.NewTicker(max(o.Idle/4, time.Second))
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			out.Stop()
+			end()
 			w.closeIdle(0)
 			w.wg.Wait()
 			return nil
@@ -78,6 +92,8 @@ func Run(ctx context.Context, o Options) error {
 type crew struct {
 	o  Options
 	wg sync.WaitGroup // of open estates
+
+	slots, memory *room
 
 	fetching sync.Mutex
 
@@ -106,6 +122,20 @@ func (w *crew) turn(ctx context.Context, job remote.Job, t remote.Turn) (*remote
 	}
 	turning, cancel := context.WithCancel(ctx)
 	defer cancel()
+	l.tell("waiting for room on " + w.o.Name)
+	for _, x := range []struct {
+		of   *room
+		need int
+	}{{w.slots, 1}, {w.memory, t.Memory}} {
+		if x.need == 0 {
+			continue
+		}
+		if err := w.wait(turning, l, x.of, x.need); err != nil {
+			return nil, err
+		}
+		defer x.of.give(x.need)
+	}
+	l.tell("")
 	// An earlier attempt may have left something in the estate as it is open here.
 	at := fmt.Sprintf("%s %d", job.ID, info.Attempt)
 	e := w.use(at, job)
@@ -245,6 +275,9 @@ func (w *crew) system(job *remote.Job, dir string, told io.Writer) *sys.System {
 	for _, kv := range slices.Concat(w.o.System.Env, job.Env) {
 		name, value, _ := strings.Cut(kv, "=")
 		env[name] = value
+	}
+	if job.Color {
+		env["FORCE_COLOR"] = "1" // for lines that are colored by the environment
 	}
 	s.Env = nil
 	for _, name := range slices.Sorted(maps.Keys(env)) {

@@ -1,0 +1,138 @@
+package cli_test
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var everywhere = flag.Bool("everywhere", false, "run all scripts with a run over all units on workers, not those alone that are known to pass")
+
+const (
+	onVariable     = "TERRACE_TEST_ON"     // of scripts: the server
+	workerVariable = "TERRACE_TEST_WORKER" // where the worker's program is
+)
+
+// TestScriptsElsewhere runs scripts of estates once more, those that stand in
+// testdata/elsewhere.txt: each "run --all" of them has its units' turns on a worker of the
+// Temporal server that TERRACE_TEST_TEMPORAL names (HOST:PORT/NAMESPACE). They expect what
+// they expect of one process.
+func TestScriptsElsewhere(t *testing.T) {
+	server := os.Getenv("TERRACE_TEST_TEMPORAL")
+	if server == "" {
+		t.Skip("SKIP: TERRACE_TEST_TEMPORAL names no Temporal server (HOST:PORT/NAMESPACE)")
+	}
+	files := elsewhereScripts(t)
+	testscript.Run(t, testscript.Params{
+		Files: files, RequireExplicitExec: true, RequireUniqueNames: true,
+		Condition: scriptCondition, Cmds: scriptCommands(t),
+		Setup: func(env *testscript.Env) error {
+			if err := setup(env); err != nil {
+				return err
+			}
+			worker, err := exec.LookPath("terrace-worker")
+			if err != nil {
+				return err
+			}
+			env.Setenv("TERRACE_RUN_KEY", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
+			env.Setenv(onVariable, server)
+			env.Setenv(workerVariable, worker)
+			return nil
+		},
+	})
+}
+
+// elsewhereScripts are the files of the scripts.
+func elsewhereScripts(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	if !*everywhere {
+		f, err := os.Open("testdata/elsewhere.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for s := bufio.NewScanner(f); s.Scan(); {
+			if line := s.Text(); line != "" && line[0] != '#' {
+				out = append(out, filepath.Join("testdata/script", line+".txtar"))
+			}
+		}
+		return out
+	}
+	all, err := filepath.Glob("testdata/script/estate_*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range all {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if args := strings.Fields(line); slices.Contains(args, "terrace") && runsAll(args) >= 0 {
+				out = append(out, path)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// runsAll is where a command line says that it is about all units, if it gives them turns
+// that another process can take; else -1.
+func runsAll(args []string) int {
+	i := slices.IndexFunc(args, func(a string) bool { return a == "--all" || a == "-a" })
+	if i < 0 || !slices.Contains(args, "run") || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--on") || strings.HasSuffix(a, "-help") }) {
+		return -1
+	}
+	for _, a := range args {
+		switch a {
+		case "plan", "apply", "destroy", "validate", "init":
+			return i
+		}
+	}
+	return -1
+}
+
+// elsewhere makes a command line of a script that of a run on a worker, which has the same
+// environment and lives until it is stopped.
+func elsewhere(args []string) (given []string, stop func(), err error) {
+	server := os.Getenv(onVariable)
+	i := runsAll(args)
+	if server == "" || i < 0 {
+		return args, func() {}, nil
+	}
+	host, namespace, _ := strings.Cut(server, "/")
+	queue := fmt.Sprintf("script-%d-%d", os.Getpid(), time.Now().UnixNano())
+	dir, err := os.MkdirTemp("", "worker")
+	if err != nil {
+		return nil, nil, err
+	}
+	blobs := "--blobs=" + filepath.Join(dir, "blobs")
+	c := exec.Command(os.Getenv(workerVariable), "worker", "--temporal="+host, "--namespace="+namespace, "--queue="+queue, "--dir="+filepath.Join(dir, "files"), blobs)
+	if err := c.Start(); err != nil {
+		return nil, nil, err
+	}
+	return slices.Insert(slices.Clone(args), i+1, "--on=temporal://"+server+"/"+queue, blobs, "--in-place"), func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		_ = os.RemoveAll(dir)
+	}, nil
+}
+
+// endsWith ends the process when the one that started it is gone.
+func endsWith(parent int) {
+	for os.Getppid() == parent {
+		time.Sleep(time.Second)
+	}
+	os.Exit(1)
+}

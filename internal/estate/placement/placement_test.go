@@ -1,0 +1,60 @@
+package placement
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/terrace-iac/terrace/diag"
+)
+
+func TestPlan(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName)
+	for _, c := range []struct {
+		name, text string
+		want       Plan
+		wrong      bool
+	}{
+		{"nothing", "", Plan{map[string]string{}, map[string]int{}, map[string]int{}}, false},
+		{
+			"the last block counts, for each argument",
+			"units {\n memory = 300\n queue = \"all\"\n}\nunits {\n filter = [\"b\"]\n queue = \"heavy\"\n}\nunits {\n filter = [\"b\", \"c\"]\n memory = 900\n}\nqueue \"heavy\" {\n turns = 2\n}\n",
+			Plan{map[string]string{"a": "all", "b": "heavy", "c": "all"}, map[string]int{"a": 300, "b": 900, "c": 900}, map[string]int{"heavy": 2}}, false,
+		},
+		{"an argument that there is not", "units {\n mem = 1\n}\n", Plan{}, true},
+		{"less than nothing", "units {\n memory = -1\n}\n", Plan{}, true},
+		{"no turns", "queue \"x\" {\n turns = -1\n}\n", Plan{}, true},
+		{"no text", "units {\n", Plan{}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			below := filepath.Join(dir, "live", "prod")
+			f, ds := Load(Find(below))
+			if ds.HasErrors() != c.wrong {
+				t.Fatalf("%v", ds)
+			}
+			if c.wrong {
+				return
+			}
+			units := []string{"a", "b", "c"}
+			got, ds := f.Plan(units, func(from string, filters []string) (map[string]bool, diag.List) {
+				if from != dir {
+					t.Errorf("filters are seen from %s", from)
+				}
+				out := map[string]bool{}
+				for _, u := range units {
+					out[u] = len(filters) == 0 || slices.Contains(filters, u)
+				}
+				return out, nil
+			})
+			if ds.HasErrors() || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %v, want %v (%v)", got, c.want, ds)
+			}
+		})
+	}
+}
