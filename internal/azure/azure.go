@@ -56,7 +56,10 @@ type Services struct {
 }
 
 // ErrNone says that no way to log in is configured.
-var ErrNone = errors.New("there are no credentials of Azure: set access_key or sas_token, a client with a secret, a certificate or use_oidc, use_msi, or log in with \"az login\"")
+var ErrNone = errors.New("there are no credentials of Azure")
+
+// NoneAdvice is what to do about ErrNone.
+const NoneAdvice = "Set access_key or sas_token, a client with a secret, a certificate or use_oidc, or use_msi, or log in with \"az login\"."
 
 // A Session gives tokens. Its methods may be called concurrently.
 type Session struct {

@@ -37,6 +37,17 @@ func (a *Args) get(name string) cty.Value {
 // IsSet reports whether an argument is set in the configuration itself.
 func (a *Args) IsSet(name string) bool { return !a.get(name).IsNull() }
 
+// Given is the first of some arguments that is set in the configuration itself, for
+// messages that have to name one; the last of them if none is.
+func (a *Args) Given(names ...string) string {
+	for _, n := range names {
+		if a.IsSet(n) {
+			return n
+		}
+	}
+	return names[len(names)-1]
+}
+
 // text is what the configuration or the first variable that is not empty says.
 func (a *Args) text(name string, env []string) (string, bool) {
 	if v := a.get(name); !v.IsNull() {

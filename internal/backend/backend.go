@@ -301,6 +301,8 @@ func (e *LockedError) Error() string {
 	switch {
 	case e.Reason != "":
 		return e.Reason
+	case e.Holder != nil && e.Holder.Who == "":
+		return "the state is locked, and the lock does not say by whom"
 	case e.Holder != nil:
 		return fmt.Sprintf("the state is locked by %s since %s", e.Holder.Who, e.Holder.Created.UTC().Format(time.RFC3339))
 	}
@@ -325,3 +327,13 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// NotHeld is the error of an Object whose lock nobody holds.
+func NotHeld(id string) error {
+	return &Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id), Advice: "There is nothing to release."}
+}
+
+// WrongID is the error of an Object whose lock has another ID.
+func WrongID(id, holder string) error {
+	return &Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, holder), Advice: "Give the ID of the lock, once you know that the run which holds it has ended."}
+}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -243,7 +244,7 @@ func Message(summary, place string, err error) diag.List {
 		m.Code = "backend/lock-lost"
 		answer = "The lock of this run is not held any more, so somebody else may be at work. Nothing was written"
 	}
-	m.Detail = answer + "."
+	m.Detail = strings.TrimRight(answer, ".") + "."
 	if place != "" {
 		m.Detail = place + ": " + m.Detail
 	}

@@ -47,7 +47,13 @@ type Services struct {
 }
 
 // ErrNone says that there are no credentials.
-var ErrNone = errors.New("there are no credentials of Google Cloud: set GOOGLE_APPLICATION_CREDENTIALS to a file with a service account's key, or run \"gcloud auth application-default login\"")
+var ErrNone = errors.New(None + ": " + NoneAdvice)
+
+// What ErrNone says, in the parts of a message.
+const (
+	None       = "there are no credentials of Google Cloud"
+	NoneAdvice = "Set GOOGLE_APPLICATION_CREDENTIALS to a file with a service account's key, or run \"gcloud auth application-default login\"."
+)
 
 // A Session gives tokens. Its methods may be called concurrently.
 type Session struct {

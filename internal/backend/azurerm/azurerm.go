@@ -49,6 +49,7 @@ const version = "2021-12-02"
 type container struct {
 	s                       backend.Services
 	account, container, key string
+	who                     string // the argument that names the credentials
 	base                    string // URL of the container
 	snapshot                bool
 	customerKey, scope      string
@@ -66,7 +67,8 @@ type container struct {
 func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
 	a := backend.NewArgs(cfg, s.Env)
 	b := &container{
-		s: s, account: a.Required("storage_account_name"), container: a.Required("container_name"), key: a.Required("key"),
+		who: a.Given("sas_token", "client_certificate", "client_certificate_path", "client_secret", "client_secret_file_path", "oidc_token", "oidc_token_file_path", "oidc_request_url", "use_oidc", "use_msi", "use_aks_workload_identity", "access_key"),
+		s:   s, account: a.Required("storage_account_name"), container: a.Required("container_name"), key: a.Required("key"),
 		snapshot: a.Bool("snapshot", false, "ARM_SNAPSHOT"), ad: a.Bool("use_azuread_auth", false, "ARM_USE_AZUREAD"),
 		customerKey: a.String("customer_provided_key", "", "ARM_CUSTOMER_PROVIDED_KEY"), scope: a.String("encryption_scope", "", "ARM_ENCRYPTION_SCOPE", "ARM_ENCYRPTION_SCOPE"),
 		sas:          strings.TrimPrefix(a.String("sas_token", "", "ARM_SAS_TOKEN"), "?"),
@@ -271,9 +273,9 @@ func (b *container) send(ctx context.Context, method, name string, q url.Values,
 	case errors.As(err, &e):
 		return nil, e
 	case errors.Is(err, azure.ErrNone):
-		return nil, &backend.Error{Argument: "access_key", Answer: diag.Reason(err), Err: err}
+		return nil, &backend.Error{Argument: b.who, Answer: diag.Reason(err), Advice: azure.NoneAdvice, Err: err}
 	}
-	return nil, &backend.Error{Argument: "storage_account_name", Answer: diag.Reason(err), Advice: "Check the name of the account and the credentials, and that the service can be reached from here, through its proxy if there is one.", Err: err}
+	return nil, &backend.Error{Argument: "storage_account_name", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check the name of the account and the credentials, and that the service can be reached from here, through its proxy if there is one."), Err: err}
 }
 
 // refused is the error of an answer that is not a success.
@@ -284,11 +286,15 @@ func (b *container) refused(summary, role string, resp *rest.Response) error {
 	case code == "ContainerNotFound":
 		e.Advice = fmt.Sprintf("There is no container %q in the storage account %q: create it, or check the names.", b.container, b.account)
 	case code == "AuthenticationFailed" || resp.Status == http.StatusUnauthorized:
-		e.Argument, e.Advice = "access_key", "The credentials are not accepted: check access_key or sas_token, the name of the account, and the clock of this machine."
+		e.Argument, e.Advice = b.who, "The credentials are not accepted: check access_key or sas_token, the name of the account, and the clock of this machine."
+	case code == "AuthorizationFailure":
+		e.Advice = fmt.Sprintf("The account may be closed to this network: look at its firewall. Credentials that are no key or SAS token need the role %s on the container.", role)
 	case resp.Status == http.StatusForbidden:
 		e.Advice = fmt.Sprintf("Check access_key or sas_token where one is set. Other credentials need the role %s on the container; for all of this backend Storage Blob Data Contributor.", role)
 	case code == "LeaseIdMissing":
 		e.Advice = "Somebody holds the lock. Wait until that run has ended, or release it with force-unlock."
+	default:
+		e.Advice = "Check the names of account, container and key, and whether a proxy stands in between."
 	}
 	return e
 }

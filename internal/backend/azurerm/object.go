@@ -6,7 +6,6 @@ import (
 	"crypto/md5"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -282,9 +281,9 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	}
 	switch {
 	case h == nil:
-		return &backend.Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id)}
+		return backend.NotHeld(id)
 	case h.ID != "" && !strings.EqualFold(h.ID, id):
-		return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, h.ID)}
+		return backend.WrongID(id, h.ID)
 	}
 	left := meta(p)
 	left.Del(lockMeta)

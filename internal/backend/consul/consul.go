@@ -262,7 +262,7 @@ func (b *consulBackend) send(ctx context.Context, method, path string, q url.Val
 	}
 	resp, err := b.client.Do(ctx, rest.Request{Method: method, URL: address, Header: b.header, Body: body, Repeat: repeat})
 	if err != nil {
-		return nil, &backend.Error{Argument: "address", Answer: diag.Reason(err), Advice: "Check address, scheme and the certificates, and that Consul can be reached from here.", Err: err}
+		return nil, &backend.Error{Argument: "address", Answer: diag.Reason(err), Advice: rest.Reach(err, "ca_file", "Check address, scheme and the certificates, and that Consul can be reached from here."), Err: err}
 	}
 	return resp, nil
 }
@@ -281,8 +281,12 @@ func (b *consulBackend) refused(summary string, resp *rest.Response) error {
 		}
 	case http.StatusInternalServerError:
 		if strings.Contains(e.Answer, "datacenter") {
-			e.Argument = "datacenter"
+			e.Argument, e.Advice = "datacenter", "Check the name of the datacenter, and that this agent can reach it."
+			break
 		}
+		fallthrough
+	default:
+		e.Advice = "The log of the Consul agent says more; \"consul operator raft list-peers\" tells whether there is a leader."
 	}
 	return e
 }

@@ -206,9 +206,9 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	}
 	switch {
 	case now != nil && now.Session != "":
-		return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, now.Session)}
+		return backend.WrongID(id, now.Session)
 	case left.ID == id: // the session ended by itself; what told of it is left
 		return o.release(ctx, id)
 	}
-	return &backend.Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id)}
+	return backend.NotHeld(id)
 }

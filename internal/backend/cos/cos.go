@@ -160,7 +160,7 @@ func (b *cosBackend) send(ctx context.Context, method, key string, q url.Values,
 		if e, ok := err.(*backend.Error); ok { // from the credentials
 			return nil, e
 		}
-		return nil, &backend.Error{Argument: "bucket", Answer: diag.Reason(err), Advice: "Check bucket and region, and that the service can be reached from here, through its proxy if there is one.", Err: err}
+		return nil, &backend.Error{Argument: "bucket", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check bucket and region, and that the service can be reached from here, through its proxy if there is one."), Err: err}
 	}
 	return resp, nil
 }
@@ -353,7 +353,7 @@ func (c *account) call(ctx context.Context, as credentials, service, action, ver
 	}
 	resp, err := c.client.Do(ctx, rest.Request{Method: "POST", URL: "https://" + host + "/", Header: h, Body: body})
 	if err != nil {
-		return "", &backend.Error{Answer: diag.Reason(err), Advice: "Check that the service can be reached from here, through its proxy if there is one.", Err: err}
+		return "", &backend.Error{Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check that the service can be reached from here, through its proxy if there is one."), Err: err}
 	}
 	var answer struct {
 		Response json.RawMessage

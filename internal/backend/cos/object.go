@@ -184,9 +184,9 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	case holder == nil && id == o.tag():
 		return o.dropTag(ctx)
 	case holder == nil:
-		return &backend.Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id)}
+		return backend.NotHeld(id)
 	case holder.ID != id:
-		return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, holder.ID)}
+		return backend.WrongID(id, holder.ID)
 	}
 	return o.b.delete(ctx, o.lockFile())
 }

@@ -196,9 +196,9 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 		ours.session.Close()
 		return &backend.Error{Argument: "lock", Answer: "the lease that held the lock has ended", Err: backend.ErrLockLost}
 	case holder == nil:
-		return &backend.Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id)}
+		return backend.NotHeld(id)
 	case holder.ID != id && strconv.FormatInt(int64(lease), 16) != id:
-		return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, holder.ID)}
+		return backend.WrongID(id, holder.ID)
 	}
 	if ours != nil {
 		ours.session.Orphan() // nobody renews it any more

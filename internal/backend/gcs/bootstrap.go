@@ -47,7 +47,7 @@ func (b *bucket) look(ctx context.Context) (s settings, exists bool, err error) 
 		return s, false, b.refused("Failed to look for the bucket", "storage.buckets.get", resp)
 	}
 	if json.Unmarshal(resp.Body, &s) != nil {
-		return s, false, &backend.Error{Argument: "bucket", Answer: "the answer is not one of Cloud Storage"}
+		return s, false, odd()
 	}
 	return s, true, nil
 }

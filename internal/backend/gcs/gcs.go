@@ -55,6 +55,7 @@ func Kind() backend.Kind {
 type bucket struct {
 	s            backend.Services
 	name, prefix string
+	who          string // the argument that names the credentials
 	key          []byte // of the customer; nil for none
 	kms          string
 	base, upload string // of the JSON API
@@ -63,7 +64,7 @@ type bucket struct {
 
 func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend, error) {
 	a := backend.NewArgs(cfg, s.Env)
-	b := &bucket{s: s, name: a.Required("bucket"), kms: a.String("kms_encryption_key", "", "GOOGLE_KMS_ENCRYPTION_KEY")}
+	b := &bucket{s: s, who: a.Given("access_token", "credentials"), name: a.Required("bucket"), kms: a.String("kms_encryption_key", "", "GOOGLE_KMS_ENCRYPTION_KEY")}
 	if b.prefix = strings.TrimLeft(a.String("prefix", ""), "/"); b.prefix != "" && !strings.HasSuffix(b.prefix, "/") {
 		b.prefix += "/"
 	}
@@ -172,7 +173,7 @@ func (b *bucket) list(ctx context.Context, prefix, delimiter string) ([]string, 
 			NextPageToken string
 		}
 		if err := json.Unmarshal(resp.Body, &page); err != nil {
-			return nil, &backend.Error{Argument: "bucket", Answer: "the answer is not one of Cloud Storage"}
+			return nil, odd()
 		}
 		for _, i := range page.Items {
 			out = append(out, i.Name)
@@ -209,9 +210,9 @@ func (b *bucket) send(ctx context.Context, r rest.Request) (*rest.Response, erro
 	resp, err := b.client.Do(ctx, r)
 	switch {
 	case errors.Is(err, gcp.ErrNone):
-		return nil, &backend.Error{Argument: "credentials", Answer: diag.Reason(err), Err: err}
+		return nil, &backend.Error{Argument: b.who, Answer: gcp.None, Advice: gcp.NoneAdvice, Err: err}
 	case err != nil:
-		return nil, &backend.Error{Argument: "bucket", Answer: diag.Reason(err), Advice: "Check the credentials, and that the service can be reached from here, through its proxy if there is one.", Err: err}
+		return nil, &backend.Error{Argument: "bucket", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check the credentials, and that the service can be reached from here, through its proxy if there is one."), Err: err}
 	}
 	return resp, nil
 }
@@ -273,7 +274,7 @@ func (b *bucket) write(ctx context.Context, name string, data []byte, generation
 	}
 	var meta struct{ Generation string }
 	if err := json.Unmarshal(resp.Body, &meta); err != nil || meta.Generation == "" {
-		return "", resp, &backend.Error{Argument: "bucket", Answer: "the answer is not one of Cloud Storage"}
+		return "", resp, odd()
 	}
 	return meta.Generation, resp, nil
 }
@@ -292,6 +293,11 @@ func (b *bucket) delete(ctx context.Context, name, generation string) error {
 	return err
 }
 
+// odd is the error of an answer that the service does not give.
+func odd() error {
+	return &backend.Error{Argument: "bucket", Answer: "the answer is not one of Cloud Storage", Advice: "Check storage_custom_endpoint, and whether a proxy stands in between."}
+}
+
 // refused is the error of an answer that is not a success.
 func (b *bucket) refused(summary, permission string, resp *rest.Response) error {
 	e := &backend.Error{Summary: summary, Argument: "bucket", Answer: strings.TrimSpace(fmt.Sprintf("Cloud Storage answered %d %s: %s", resp.Status, http.StatusText(resp.Status), gcp.Message(resp.Body)))}
@@ -299,7 +305,7 @@ func (b *bucket) refused(summary, permission string, resp *rest.Response) error 
 	case noBucket(resp):
 		e.Advice = fmt.Sprintf("There is no bucket %q: create it (for a unit \"backend bootstrap\" does), or check the name.", b.name)
 	case resp.Status == http.StatusUnauthorized:
-		e.Argument, e.Advice = "credentials", "The credentials are not accepted: check them, or log in again."
+		e.Argument, e.Advice = b.who, "The credentials are not accepted: check them, or log in again."
 	case resp.Status == http.StatusForbidden:
 		e.Advice = fmt.Sprintf("The credentials need the permission %s; for all of this backend: storage.objects.get, create, delete and list (role Storage Object Admin).", permission)
 	case resp.Status == http.StatusBadRequest && strings.Contains(string(resp.Body), "ncrypt"):

@@ -109,16 +109,16 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 
 func (o *object) Unlock(ctx context.Context, id string) error {
 	if _, err := strconv.ParseInt(id, 10, 64); err != nil {
-		return &backend.Error{Answer: fmt.Sprintf("the lock ID of this backend is a number, the generation of the lock object, and not %q", id)}
+		return &backend.Error{Answer: fmt.Sprintf("the lock ID of this backend is a number, the generation of the lock object, and not %q", id), Advice: "Give the ID as it was shown with the lock."}
 	}
 	holder, _, err := o.holder(ctx)
 	switch {
 	case err != nil:
 		return err
 	case holder == nil:
-		return &backend.Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id)}
+		return backend.NotHeld(id)
 	case holder.ID != id:
-		return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, holder.ID)}
+		return backend.WrongID(id, holder.ID)
 	}
 	return o.b.delete(ctx, o.lock, id)
 }

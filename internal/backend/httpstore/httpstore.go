@@ -204,7 +204,7 @@ func (b *httpBackend) send(ctx context.Context, method, address string, body []b
 }
 
 func (b *httpBackend) unreachable(argument string, err error) error {
-	return &backend.Error{Argument: argument, Answer: diag.Reason(err), Advice: "Check that the address is right and that the service can be reached from here, through its proxy if there is one.", Err: err}
+	return &backend.Error{Argument: argument, Answer: diag.Reason(err), Advice: rest.Reach(err, "client_ca_certificate_pem", "Check that the address is right and that the service can be reached from here, through its proxy if there is one."), Err: err}
 }
 
 // refused is the error of an answer that is not a success.
@@ -335,7 +335,7 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	}
 	if resp.Status != http.StatusOK {
 		if holder, err := store.ParseLockInfo(resp.Body); err == nil && holder.ID != "" && holder.ID != id {
-			return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, holder.ID)}
+			return backend.WrongID(id, holder.ID)
 		}
 		return o.b.refused("", "unlock_address", o.b.unlockMethod, resp)
 	}

@@ -7,7 +7,6 @@ package inmem
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,9 +156,9 @@ func (o *object) Unlock(_ context.Context, id string) error {
 	c := o.m.object(o.name)
 	switch {
 	case c.lock == nil:
-		return &backend.Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id)}
+		return backend.NotHeld(id)
 	case c.lock.ID != id:
-		return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, c.lock.ID)}
+		return backend.WrongID(id, c.lock.ID)
 	}
 	c.lock = nil
 	return nil

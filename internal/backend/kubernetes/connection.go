@@ -45,7 +45,7 @@ func (c *connection) send(ctx context.Context, r rest.Request) (*rest.Response, 
 		r.Header = c.header(r.Header, bearer)
 		resp, err := client.Do(ctx, r)
 		if err != nil {
-			return nil, &backend.Error{Argument: "host", Answer: diag.Reason(err), Advice: "Check the address of the cluster, its certificate, and that it can be reached from here.", Err: err}
+			return nil, &backend.Error{Argument: "host", Answer: diag.Reason(err), Advice: rest.Reach(err, "cluster_ca_certificate", "Check the address of the cluster, its certificate, and that it can be reached from here."), Err: err}
 		}
 		if resp.Status == http.StatusUnauthorized && try == 0 && (c.access.Exec != nil || c.access.TokenFile != "") {
 			c.mu.Lock()

@@ -322,9 +322,9 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 		case holder == "" && try > 0: // an attempt whose answer was lost
 			return nil
 		case !found || holder == "":
-			return &backend.Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id)}
+			return backend.NotHeld(id)
 		case holder != id:
-			return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, holder)}
+			return backend.WrongID(id, holder)
 		}
 		next, err := l.held(nil, nil)
 		if err != nil {

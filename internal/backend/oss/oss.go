@@ -241,7 +241,7 @@ func (b *ossBackend) send(ctx context.Context, method, key string, q url.Values,
 		if e, ok := err.(*backend.Error); ok { // from the credentials
 			return nil, e
 		}
-		return nil, &backend.Error{Argument: "endpoint", Answer: diag.Reason(err), Advice: "Check bucket, region and endpoint, and that the service can be reached from here, through its proxy if there is one.", Err: err}
+		return nil, &backend.Error{Argument: "endpoint", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check bucket, region and endpoint, and that the service can be reached from here, through its proxy if there is one."), Err: err}
 	}
 	return resp, nil
 }
@@ -290,7 +290,7 @@ func (b *ossBackend) delete(ctx context.Context, key string) error {
 // refused is the error of an answer that is not a success.
 func (b *ossBackend) refused(summary, permission string, resp *rest.Response) error {
 	e := &backend.Error{Summary: summary, Argument: "bucket", Answer: fmt.Sprintf("OSS answered %d %s", resp.Status, http.StatusText(resp.Status))}
-	var said struct{ Code, Message string }
+	var said struct{ Code, Message, Endpoint string }
 	if xml.Unmarshal(resp.Body, &said) == nil && said.Code != "" {
 		e.Answer += ": " + said.Code + ": " + rest.Line([]byte(said.Message))
 	}
@@ -301,6 +301,8 @@ func (b *ossBackend) refused(summary, permission string, resp *rest.Response) er
 		e.Argument, e.Advice = "access_key", "Check access_key and secret_key, or ALICLOUD_ACCESS_KEY and ALICLOUD_SECRET_KEY."
 	case said.Code == "RequestTimeTooSkewed":
 		e.Advice = "Check the clock of this machine."
+	case said.Endpoint != "" && strings.Contains(said.Message, "endpoint"):
+		e.Argument, e.Advice = "endpoint", fmt.Sprintf("The bucket is in another region: set endpoint to %s, or the region of it.", said.Endpoint)
 	case resp.Status == http.StatusForbidden:
 		e.Advice = fmt.Sprintf("The account needs the permission %s; for all of this backend: oss:GetObject, oss:PutObject, oss:DeleteObject and oss:ListObjects; for locks ots:GetRow, ots:PutRow, ots:DeleteRow and ots:DescribeTable.", permission)
 	}

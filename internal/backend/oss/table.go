@@ -113,7 +113,7 @@ func (t *table) call(ctx context.Context, operation string, body []byte) (answer
 	h.Set("X-Ots-Signature", mac(c.key, "/"+operation+"\nPOST\n\n"+strings.Join(lines, "")))
 	resp, err := t.client.Do(ctx, rest.Request{Method: "POST", URL: t.base + "/" + operation, Header: h, Body: body, Repeat: operation != "PutRow"})
 	if err != nil {
-		return nil, "", &backend.Error{Argument: "tablestore_endpoint", Answer: diag.Reason(err), Advice: "Check tablestore_endpoint, and that the service can be reached from here.", Err: err}
+		return nil, "", &backend.Error{Argument: "tablestore_endpoint", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check tablestore_endpoint, and that the service can be reached from here."), Err: err}
 	}
 	if resp.Status >= 200 && resp.Status < 300 {
 		return resp.Body, "", nil

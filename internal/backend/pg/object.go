@@ -259,7 +259,7 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	}
 	holders, err := o.holders(ctx)
 	if missing(err) || err == nil && len(holders) == 0 {
-		return &backend.Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id)}
+		return backend.NotHeld(id)
 	}
 	if err != nil {
 		return err
@@ -289,7 +289,7 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 		}
 		return &backend.Error{Answer: "the session " + h.pid + " that holds the lock was asked to end and has not"}
 	}
-	return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the lock, %q", id, holders[0].info.ID)}
+	return backend.WrongID(id, holders[0].info.ID)
 }
 
 func contains(hs []holder, pid string) bool {

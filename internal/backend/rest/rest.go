@@ -9,9 +9,12 @@ package rest
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -133,6 +136,9 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 		return nil, fmt.Errorf("%s: %w", req.URL.Host, plain(err))
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusProxyAuthRequired { // no service of its own says that
+		return nil, fmt.Errorf("%s: %w: it answered 407 %s", req.URL.Host, ErrProxy, http.StatusText(407))
+	}
 	most := r.Most
 	if most == 0 {
 		most = 1 << 30
@@ -147,19 +153,68 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: b}, nil
 }
 
-// plain leaves out the URL, which may hold credentials.
+// plain leaves out the URL, which may hold credentials. Of a proxy that refuses a tunnel
+// the client tells nothing but the text of its status.
 func plain(err error) error {
 	if u, ok := err.(*url.Error); ok {
-		return u.Err
+		err = u.Err
+	}
+	text := err.Error()
+	var op *net.OpError
+	var dns *net.DNSError
+	var cert *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		return told{"the proxy cannot be reached, " + innermost(op), err}
+	case errors.As(err, &dns):
+		return told{dns.Err, err}
+	case errors.As(err, &cert):
+		return told{strings.TrimPrefix(cert.Err.Error(), "x509: "), err}
+	case errors.As(err, &op):
+		return told{innermost(op), err}
+	}
+	for status := 300; status < 600; status++ {
+		if text == http.StatusText(status) && text != "" {
+			return fmt.Errorf("%w: it answered %d %s", ErrProxy, status, text)
+		}
 	}
 	return err
 }
 
+// innermost is what the system said of a connection.
+func innermost(err error) string {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err.Error()
+		}
+		err = next
+	}
+}
+
+// told is an error whose text leaves out through whose hands it went.
+type told struct {
+	text string
+	error
+}
+
+func (t told) Error() string { return t.text }
+func (t told) Unwrap() error { return t.error }
+
 // Line is the first line of a text answer, cut to what fits a message.
 func Line(b []byte) string {
+	if page(b) {
+		return "a page of HTML, which a proxy may have sent"
+	}
 	s, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
 	if len(s) > 300 {
 		s = s[:300] + "…"
 	}
 	return strings.ToValidUTF8(s, "�")
+}
+
+// page reports whether an answer is made for browsers.
+func page(b []byte) bool {
+	head := strings.ToLower(string(b[:min(len(b), 512)]))
+	return strings.HasPrefix(strings.TrimSpace(head), "<") && strings.Contains(head, "<html")
 }

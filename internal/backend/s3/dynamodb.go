@@ -239,7 +239,7 @@ func (o *object) releaseItem(ctx context.Context, id string) error {
 	case holder == nil:
 		return &backend.Error{Argument: "dynamodb_table", Answer: fmt.Sprintf("there is no lock for %s in the table", o.path())}
 	case holder.ID != id:
-		return wrongID(id, holder.ID)
+		return backend.WrongID(id, holder.ID)
 	}
 	return o.b.deleteItem(ctx, o.path(), text)
 }

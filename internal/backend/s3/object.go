@@ -368,15 +368,11 @@ func (o *object) releaseObject(ctx context.Context, id string) error {
 	case err != nil:
 		return err
 	case holder == nil:
-		return &backend.Error{Answer: fmt.Sprintf("there is no lock object %s", o.lockKey())}
+		return backend.NotHeld(id)
 	case holder.ID != id:
-		return wrongID(id, holder.ID)
+		return backend.WrongID(id, holder.ID)
 	}
 	return o.b.remove(ctx, o.lockKey())
-}
-
-func wrongID(id, holder string) error {
-	return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match the existing lock, whose ID is %q", id, holder)}
 }
 
 // Unlock implements backend.Object, in the order opposite to Lock's.

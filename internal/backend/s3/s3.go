@@ -63,6 +63,7 @@ type s3Backend struct {
 	table, tableBase    string
 
 	account func(ctx context.Context) error // whether the account may be used
+	who     string                          // the argument that names the credentials
 }
 
 var regions = sync.OnceValue(func() *regexp.Regexp {
@@ -82,6 +83,7 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 			a.Fail(name, "The %q must not begin or end with a slash", name)
 		}
 	}
+	b.who = a.Given("access_key", "assume_role", "role_arn", "assume_role_with_web_identity", "shared_credentials_files", "shared_credentials_file", "profile")
 	b.customer(a)
 	endpoints := a.Block("endpoints")
 	endpoint := func(service, old string, env ...string) string {
@@ -360,12 +362,12 @@ func (b *s3Backend) unreachable(err error) error {
 	if errors.As(err, &known) {
 		return known
 	}
-	argument, advice := "region", "Check region, endpoints and the proxy, and that the service can be reached from here."
+	argument, advice := "region", rest.Reach(err, "custom_ca_bundle", "Check region, endpoints and the proxy, and that the service can be reached from here.")
 	if b.custom {
 		argument = "endpoints"
 	}
 	if strings.Contains(err.Error(), "credentials") {
-		argument, advice = "profile", "Set access_key and secret_key, a profile, or the variables of the AWS tools; \"aws sts get-caller-identity\" shows what they find."
+		argument, advice = b.who, "Set access_key and secret_key, a profile, or the variables of the AWS tools; \"aws sts get-caller-identity\" shows what they find."
 	}
 	return &backend.Error{Argument: argument, Answer: diag.Reason(err), Advice: advice, Err: err}
 }
@@ -420,13 +422,15 @@ func (b *s3Backend) refused(summary string, resp *rest.Response, permission stri
 	case region != "" && region != b.session.Region:
 		e.Argument, e.Advice = "region", fmt.Sprintf("The bucket is in the region %s.", region)
 	case slices.Contains([]string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"}, a.Code):
-		e.Argument, e.Advice = "profile", "The credentials are not valid (any more); \"aws sts get-caller-identity\" shows which ones are found."
+		e.Argument, e.Advice = b.who, "The credentials are not valid (any more); \"aws sts get-caller-identity\" shows which ones are found."
 	case a.Code == "RequestTimeTooSkewed":
 		e.Argument, e.Advice = "", "The clock of this machine is wrong by more than fifteen minutes."
 	case a.Code == "AccessDenied" || resp.Status == http.StatusForbidden:
 		e.Err, e.Advice = errDenied, fmt.Sprintf("The credentials need %s on the bucket %s.", permission, b.bucket)
 	case resp.Status == http.StatusNotFound:
-		e.Err = errMissing
+		e.Err, e.Advice = errMissing, "Check the names of bucket and key, and the endpoints."
+	default:
+		e.Advice = "If it lasts, ask who keeps the service; what it answered says what it does not accept."
 	}
 	return e
 }

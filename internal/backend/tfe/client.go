@@ -246,11 +246,7 @@ func (c *Client) explain(err error) error {
 	out := &backend.Error{Answer: c.Host + ": " + strings.TrimPrefix(err.Error(), c.Host+": "), Err: err}
 	var status *StatusError
 	if !errors.As(err, &status) {
-		out.Argument, out.Advice = "hostname", "Check that the host is right and that it can be reached from here, through its proxy if there is one."
-		text := err.Error()
-		if strings.Contains(text, "x509:") || strings.Contains(text, "tls:") || strings.Contains(text, "certificate") {
-			out.Advice = "Its certificate is not accepted: if an authority of your own signed it, name the file of that one in SSL_CERT_FILE."
-		}
+		out.Argument, out.Advice = "hostname", rest.Reach(err, "SSL_CERT_FILE", "Check that the host is right and that it can be reached from here, through its proxy if there is one.")
 		return out
 	}
 	switch {
@@ -264,6 +260,8 @@ func (c *Client) explain(err error) error {
 		out.Argument, out.Advice = "organization", "It is not there, or this token may not see it."
 	case status.Status >= 500:
 		out.Advice = "The service failed; try again later."
+	default:
+		out.Advice = "What the service answered says what it does not accept."
 	}
 	return out
 }

@@ -301,7 +301,7 @@ func (o *object) moment(ctx context.Context, w *Workspace) (func(), error) {
 // nobody goes on from the state before.
 func (o *object) Unlock(ctx context.Context, id string) error {
 	if id != o.b.lockID(o.name) {
-		return &backend.Error{Answer: fmt.Sprintf("the lock ID %q does not match that of the workspace, %q", id, o.b.lockID(o.name))}
+		return backend.WrongID(id, o.b.lockID(o.name))
 	}
 	w, err := o.b.find(ctx, o.name, true)
 	if err == errNoSuchWorkspace {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
@@ -124,10 +125,7 @@ func open(ctx context.Context, kind string, cfg cty.Value, s backend.Services) (
 	}
 	base, err := s.Service(ctx, host, service)
 	if err != nil {
-		e := &backend.Error{Argument: "hostname", Answer: diag.Reason(err), Err: err, Advice: "Check that the host is right, and that it can be reached from here, through its proxy if there is one."}
-		if strings.Contains(err.Error(), "x509:") || strings.Contains(err.Error(), "certificate") {
-			e.Advice = "Its certificate is not accepted: if an authority of your own signed it, name the file of that one in SSL_CERT_FILE."
-		}
+		e := &backend.Error{Argument: "hostname", Answer: diag.Reason(err), Err: err, Advice: rest.Reach(err, "SSL_CERT_FILE", "Check that the host is right, and that it can be reached from here, through its proxy if there is one.")}
 		return nil, e
 	}
 	token := a.String("token", "")

@@ -1,0 +1,398 @@
+package kinds
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/backendtest"
+	"github.com/terrace-iac/terrace/internal/backend/configure"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// planted are the secrets of all blocks below.
+var planted = []string{"planted-secret", base64.StdEncoding.EncodeToString([]byte("planted-secret"))}
+
+// A block is a configuration of a kind, with {URL} and {HOST} for where the service is,
+// and {SCHEME} for how.
+type block struct {
+	kind string
+	text string
+	// tls says that the kind speaks TLS whatever the block says.
+	tls    bool
+	faults []fault
+}
+
+// A fault is what a service answers to everything, and what the message has to say.
+type fault struct {
+	name   string
+	status int
+	header map[string]string
+	body   string
+	want   []string
+}
+
+func blocks() []block {
+	s3 := func(code, message, more string) string {
+		return `<?xml version="1.0"?><Error><Code>` + code + `</Code><Message>` + message + `</Message>` + more + `<RequestId>7</RequestId></Error>`
+	}
+	azure := func(code string) map[string]string { return map[string]string{"x-ms-error-code": code} }
+	kube := func(status int, reason, message string) string {
+		return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"reason":%q,"code":%d}`, message, reason, status)
+	}
+	google := func(status int, message string) string {
+		return fmt.Sprintf(`{"error":{"code":%d,"message":%q,"errors":[{"message":%[2]q,"domain":"global","reason":"x"}]}}`, status, message)
+	}
+	return []block{
+		{kind: "s3", text: `bucket = "states"
+			key = "app"
+			region = "eu-central-1"
+			access_key = "planted-id"
+			secret_key = "planted-secret"
+			use_lockfile = true
+			use_path_style = true
+			endpoints = { s3 = "{URL}" }`,
+			faults: []fault{
+				{"wrong credentials", 403, nil, s3("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.", ""), []string{"access_key", "InvalidAccessKeyId"}},
+				{"wrong secret", 403, nil, s3("SignatureDoesNotMatch", "The request signature we calculated does not match.", ""), []string{"access_key", "SignatureDoesNotMatch"}},
+				{"expired", 400, nil, s3("ExpiredToken", "The provided token has expired.", ""), []string{"access_key", "ExpiredToken"}},
+				{"missing bucket", 404, nil, s3("NoSuchBucket", "The specified bucket does not exist", ""), []string{"bucket", `There is no bucket "states"`}},
+				{"missing permission", 403, nil, s3("AccessDenied", "Access Denied", ""), []string{"bucket", "s3:GetObject", "s3:PutObject"}},
+				{"wrong region", 301, map[string]string{"x-amz-bucket-region": "us-west-2"}, s3("PermanentRedirect", "The bucket must be addressed using the specified endpoint.", "<Endpoint>x</Endpoint>"), []string{"region", "us-west-2"}},
+				{"signed for another region", 400, nil, s3("AuthorizationHeaderMalformed", "The authorization header is malformed", "<Region>us-west-2</Region>"), []string{"region", "us-west-2"}},
+				{"clock", 403, nil, s3("RequestTimeTooSkewed", "The difference between the request time and the current time is too large.", ""), []string{"clock of this machine"}},
+			}},
+		{kind: "gcs", tls: true, text: `bucket = "states"
+			access_token = "planted-secret"`,
+			faults: []fault{
+				{"wrong credentials", 401, nil, google(401, "Invalid Credentials"), []string{"access_token", "Invalid Credentials"}},
+				{"missing bucket", 404, nil, google(404, "The specified bucket does not exist."), []string{"bucket", `There is no bucket "states"`}},
+				{"missing permission", 403, nil, google(403, "x does not have storage.objects.get access"), []string{"bucket", "storage.objects.get", "storage.objects.create"}},
+			}},
+		{kind: "azurerm", tls: true, text: `storage_account_name = "acme"
+			container_name = "states"
+			key = "app"
+			access_key = "` + planted[1] + `"`,
+			faults: []fault{
+				{"wrong credentials", 403, azure("AuthenticationFailed"), "", []string{"access_key", "AuthenticationFailed"}},
+				{"missing container", 404, azure("ContainerNotFound"), "", []string{"container_name", `There is no container "states"`}},
+				{"missing permission", 403, azure("AuthorizationPermissionMismatch"), "", []string{"container_name", "Storage Blob Data"}},
+				{"closed to this network", 403, azure("AuthorizationFailure"), "", []string{"container_name", "network"}},
+			}},
+		{kind: "http", text: `address = "{URL}/state"
+			lock_address = "{URL}/lock"
+			unlock_address = "{URL}/lock"
+			username = "me"
+			password = "planted-secret"`,
+			faults: []fault{
+				{"wrong credentials", 401, nil, "no", []string{"username", "401"}},
+				{"missing permission", 403, nil, "no", []string{"username", "403"}},
+				{"failing", 500, nil, "no", []string{"address", "500"}},
+				{"no such method", 405, nil, "no", []string{"405"}},
+			}},
+		{kind: "consul", text: `path = "app"
+			address = "{HOST}"
+			scheme = "{SCHEME}"
+			access_token = "planted-secret"`,
+			faults: []fault{
+				{"wrong credentials", 403, nil, "ACL not found", []string{"access_token", "ACL not found"}},
+				{"missing permission", 403, nil, "Permission denied: token lacks permission 'key:write'", []string{"access_token", "key_prefix"}},
+				{"wrong datacenter", 500, nil, "No path to datacenter", []string{"datacenter", "No path to datacenter"}},
+				{"no leader", 500, nil, "No cluster leader", []string{"address", "No cluster leader"}},
+			}},
+		{kind: "kubernetes", tls: true, text: `secret_suffix = "app"
+			host = "https://{HOST}"
+			insecure = true
+			token = "planted-secret"`,
+			faults: []fault{
+				{"wrong credentials", 401, nil, kube(401, "Unauthorized", "Unauthorized"), []string{"token", "401"}},
+				{"missing permission", 403, nil, kube(403, "Forbidden", `secrets is forbidden: User "x" cannot get resource`), []string{"get secrets", "namespace"}},
+				{"missing namespace", 404, nil, kube(404, "NotFound", `namespaces "default" not found`), []string{"namespace"}},
+			}},
+		{kind: "cos", tls: true, text: `bucket = "states-125"
+			region = "ap-guangzhou"
+			secret_id = "planted-id"
+			secret_key = "planted-secret"`,
+			faults: []fault{
+				{"wrong credentials", 403, nil, s3("InvalidAccessKeyId", "The Access Key Id you provided does not exist", ""), []string{"secret_id", "InvalidAccessKeyId"}},
+				{"missing bucket", 404, nil, s3("NoSuchBucket", "The specified bucket does not exist.", ""), []string{"bucket", `There is no bucket "states-125"`}},
+				{"missing permission", 403, nil, s3("AccessDenied", "Access Denied.", ""), []string{"bucket", "cos:GetObject"}},
+			}},
+		{kind: "oss", text: `bucket = "states"
+			endpoint = "{URL}"
+			region = "eu-central-1"
+			access_key = "planted-id"
+			secret_key = "planted-secret"`,
+			faults: []fault{
+				{"wrong credentials", 403, nil, s3("InvalidAccessKeyId", "The OSS Access Key Id you provided does not exist in our records.", ""), []string{"access_key", "InvalidAccessKeyId"}},
+				{"missing bucket", 404, nil, s3("NoSuchBucket", "The specified bucket does not exist.", ""), []string{"bucket", `There is no bucket "states"`}},
+				{"missing permission", 403, nil, s3("AccessDenied", "You have no right to access this object.", ""), []string{"bucket", "oss:GetObject"}},
+				{"wrong region", 403, nil, s3("AccessDenied", "The bucket you are attempting to access must be addressed using the specified endpoint.", "<Endpoint>oss-cn-hangzhou.aliyuncs.com</Endpoint>"), []string{"endpoint", "oss-cn-hangzhou.aliyuncs.com"}},
+			}},
+		{kind: "remote", tls: true, text: `hostname = "tfe.test"
+			organization = "acme"
+			token = "planted-secret"
+			workspaces {
+				name = "app"
+			}`,
+			faults: []fault{
+				{"wrong credentials", 401, nil, `{"errors":[{"status":"401","title":"unauthorized"}]}`, []string{"token", "401"}},
+				{"missing organization", 404, nil, `{"errors":[{"status":"404","title":"not found"}]}`, []string{"organization", "acme"}},
+				{"missing permission", 403, nil, `{"errors":[{"status":"403","title":"forbidden","detail":"you may not"}]}`, []string{"organization", "permission"}},
+			}},
+		{kind: "pg", text: `conn_str = "postgres://me:planted-secret@{HOST}/db?sslmode=disable&connect_timeout=5"`},
+		{kind: "etcdv3", text: `endpoints = ["{URL}"]
+			username = "me"
+			password = "planted-secret"`},
+	}
+}
+
+// A wire is how a kind reaches what stands in for its service.
+type wire struct {
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	proxy *url.URL
+	trust bool // certificates are accepted
+}
+
+// told runs every operation of a kind against a fault and returns what it is told of.
+func told(t *testing.T, b block, text string, w wire) map[string]string {
+	t.Helper()
+	var kind backend.Kind
+	for _, k := range All() {
+		if k.Name == b.kind {
+			kind = k
+		}
+	}
+	f, diags := hclsyntax.ParseConfig([]byte("terraform {\n  backend \""+b.kind+"\" {\n"+text+"\n  }\n}\n"), "main.tf", hcl.InitialPos)
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	body := f.Body.(*hclsyntax.Body).Blocks[0].Body.Blocks[0].Body
+	at := f.Body.(*hclsyntax.Body).Blocks[0].Body.Blocks[0].DefRange()
+	set := map[string]cty.Value{}
+	for name, a := range body.Attributes {
+		v, diags := a.Expr.Value(nil)
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		if v.Type().IsObjectType() { // what is not set is null
+			all := map[string]cty.Value{}
+			for n := range kind.Schema.Attributes[name].Type.AttributeTypes() {
+				all[n] = cty.NullVal(cty.String)
+			}
+			for n, one := range v.AsValueMap() {
+				all[n] = one
+			}
+			v = cty.ObjectVal(all)
+		}
+		set[name] = v
+	}
+	for _, inner := range body.Blocks {
+		all := map[string]cty.Value{}
+		for name, a := range inner.Body.Attributes {
+			all[name], _ = a.Expr.Value(nil)
+		}
+		set[inner.Type] = cty.ObjectVal(all)
+	}
+	s := backendtest.Services(t)
+	s.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	s.Service = func(_ context.Context, host, _ string) (*url.URL, error) {
+		return url.Parse("https://" + host + "/api/v2/")
+	}
+	s.Transport.DialContext = w.dial
+	if w.proxy != nil {
+		s.Transport.Proxy = http.ProxyURL(w.proxy)
+	}
+	if w.trust {
+		s.Transport.TLSClientConfig.InsecureSkipVerify = true
+	}
+
+	out := map[string]string{}
+	note := func(op string, err error) {
+		if err == nil || errors.Is(err, backend.ErrNoWorkspaces) || errors.Is(err, backend.ErrNoLocks) {
+			return
+		}
+		ds := configure.Locate(backend.Message("Failed", "", err), kind.Schema, body, &at)
+		m := ds[0]
+		var e *backend.Error
+		if _, ok := errors.AsType[*backend.LockedError](err); ok {
+			out[op] = err.Error() // store.Locked says what to do
+			return
+		}
+		if !errors.As(err, &e) || e.Advice == "" {
+			t.Errorf("%s: nothing says what to do: %v", op, err)
+		}
+		if e != nil && e.Argument != "" && kind.Schema.Attributes[e.Argument] == nil && kind.Schema.Blocks[e.Argument] == nil {
+			t.Errorf("%s: %q is no argument", op, e.Argument)
+		}
+		if m.At == nil || m.At.Filename != "main.tf" || m.At.Start.Line < 2 {
+			t.Errorf("%s: no place: %+v", op, m.At)
+			return
+		}
+		line := strings.Split(string(f.Bytes), "\n")[m.At.Start.Line-1]
+		if strings.Contains(m.Detail, "\n") || strings.Count(m.Detail, ": ") > 4 || strings.Contains(m.Detail, "Post \"") || strings.Contains(m.Detail, "Get \"") || strings.Contains(m.Detail, "%!") {
+			t.Errorf("%s: more than one line, or errors in errors: %s", op, m.Detail)
+		}
+		for _, secret := range planted {
+			if strings.Contains(m.Detail, secret) {
+				t.Errorf("%s: a secret is shown: %s", op, m.Detail)
+			}
+		}
+		out[op] = strings.TrimSpace(strings.SplitN(line, "=", 2)[0]) + " | " + m.Detail
+	}
+	ctx := t.Context()
+	opened, err := kind.Open(ctx, backendtest.Config(t, kind, set), s)
+	if err != nil {
+		note("open", err)
+		return out
+	}
+	slow := kind.Name == "pg" || kind.Name == "etcdv3" // these wait for an answer
+	if !slow {
+		_, err = opened.List(ctx)
+		note("list", err)
+	}
+	st, err := opened.Store("", backend.StoreOptions{})
+	if err != nil {
+		note("store", err)
+		return out
+	}
+	o := st.(*backend.Store).Object()
+	p, err := o.Read(ctx)
+	note("read", err)
+	if err == nil && p.Data != nil {
+		_, ds := st.Read(ctx)
+		if !ds.HasErrors() {
+			t.Errorf("%q was taken for a state", p.Data)
+		} else {
+			out["read"] = ds[0].Summary + " | " + ds[0].Detail
+		}
+	}
+	if slow {
+		return out
+	}
+	_, err = o.Write(ctx, []byte("{}\n"), backend.Prior{Unknown: true}, "")
+	note("write", err)
+	_, err = o.Lock(ctx, store.LockInfo{ID: store.NewID(), Who: "me"})
+	note("lock", err)
+	note("unlock", o.Unlock(ctx, "6f2c1d3e-0000-4000-8000-000000000000"))
+	return out
+}
+
+// to leads every connection to one server.
+func to(address string) func(ctx context.Context, network, _ string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+}
+
+func refusing(_ context.Context, network, address string) (net.Conn, error) {
+	return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+}
+
+func unnamed(_ context.Context, _, address string) (net.Conn, error) {
+	host, _, _ := net.SplitHostPort(address)
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+// at puts a service's address into a block.
+func (b block) at(scheme, host string) string {
+	return strings.NewReplacer("{URL}", scheme+"://"+host, "{HOST}", host, "{SCHEME}", scheme).Replace(b.text)
+}
+
+// Whatever is wrong with a service or the way to it, the message names the argument with
+// its line, what was answered in one line, and what to do, and shows no secret.
+func TestFaults(t *testing.T) {
+	for _, b := range blocks() {
+		check := func(name, text string, w wire, want ...string) {
+			t.Run(b.kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				got := told(t, b, text, w)
+				all := ""
+				for op, message := range got {
+					t.Logf("%-6s %s", op, message)
+					all += message + "\n"
+				}
+				if len(got) == 0 {
+					t.Error("nothing went wrong")
+				}
+				for _, s := range want {
+					if !strings.Contains(all, s) {
+						t.Errorf("nothing says %q", s)
+					}
+				}
+			})
+		}
+		serve := func(handler http.HandlerFunc) (plain, tls *httptest.Server) {
+			plain, tls = httptest.NewServer(handler), httptest.NewUnstartedServer(handler)
+			tls.Config.ErrorLog = quiet()
+			tls.StartTLS()
+			t.Cleanup(plain.Close)
+			t.Cleanup(tls.Close)
+			return plain, tls
+		}
+		host := func(s *httptest.Server) string { return s.Listener.Addr().String() }
+		for _, f := range b.faults {
+			plain, tls := serve(func(w http.ResponseWriter, r *http.Request) {
+				for k, v := range f.header {
+					w.Header().Set(k, v)
+				}
+				w.Header().Set("TFP-API-Version", "2.6")
+				w.WriteHeader(f.status)
+				fmt.Fprint(w, f.body)
+			})
+			s, scheme := plain, "http"
+			if b.tls {
+				s, scheme = tls, "https"
+			}
+			check(f.name, b.at(scheme, host(s)), wire{dial: to(host(s)), trust: true}, f.want...)
+		}
+		portal, secure := serve(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<!DOCTYPE html>\n<html><head><title>Sign in to the network</title></head><body>planted-secret</body></html>\n")
+		})
+		proxy, _ := serve(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Proxy-Authenticate", "Basic")
+			w.WriteHeader(http.StatusProxyAuthRequired)
+			fmt.Fprint(w, "<html>who are you?</html>")
+		})
+		address, err := url.Parse(proxy.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, scheme := portal, "http"
+		if b.tls {
+			s, scheme = secure, "https"
+		}
+		check("a portal in the way", b.at(scheme, host(s)), wire{dial: to(host(s)), trust: true})
+		if b.kind == "pg" || b.kind == "etcdv3" { // these have connections of their own
+			check("nobody there", b.at("http", "127.0.0.1:1"), wire{})
+			if b.kind == "etcdv3" {
+				check("certificate", b.at("https", host(secure)), wire{})
+			}
+			continue
+		}
+		check("nobody there", b.at(scheme, host(s)), wire{dial: refusing}, "connection refused")
+		check("no such host", b.at(scheme, host(s)), wire{dial: unnamed}, "The name is not known")
+		check("certificate", strings.Replace(b.at("https", host(secure)), "insecure = true", "", 1), wire{dial: to(host(secure))}, "certificate")
+		check("no TLS", b.at("https", host(portal)), wire{dial: to(host(portal)), trust: true}, "does not speak TLS")
+		check("proxy that asks who it is", b.at(scheme, host(s)), wire{dial: new(net.Dialer).DialContext, proxy: address, trust: true}, "407", "HTTPS_PROXY")
+		check("proxy that is not there", b.at(scheme, host(s)), wire{dial: new(net.Dialer).DialContext, proxy: &url.URL{Scheme: "http", Host: "127.0.0.1:1"}, trust: true}, "HTTPS_PROXY")
+	}
+}
+
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

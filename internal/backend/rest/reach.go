@@ -1,0 +1,45 @@
+package rest
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+)
+
+// Reach says what to do about a service that gave no answer: what the kind of failure
+// tells, or else what the caller says. authorities is the argument or variable that names
+// the certificates of the user's own authorities.
+func Reach(err error, authorities, otherwise string) string {
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var record tls.RecordHeaderError
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &unknown):
+		return "The certificate of the service is not accepted: if an authority of your own signed it, or a proxy that looks into connections, name the file of that one's certificate in " + authorities + "."
+	case errors.As(err, &name):
+		return "The certificate is that of another host: check the address, and whether a proxy or a name server leads elsewhere."
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "The certificate of the service is not valid now: it has expired, or the clock of this machine is wrong."
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		return "What answers there does not speak TLS: check scheme and port of the address, and the proxy if there is one."
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		return "The proxy cannot be reached: check HTTPS_PROXY, HTTP_PROXY and NO_PROXY."
+	case errors.As(err, &dns):
+		return "The name is not known: check how it is written, and the name server of this machine. " + otherwise
+	case errors.Is(err, ErrProxy):
+		return "Check HTTPS_PROXY and HTTP_PROXY with their user and password; what is to be reached without the proxy stands in NO_PROXY."
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return "Nobody answers in time: check the address, and whether a firewall or a proxy stands in between. " + otherwise
+	}
+	return otherwise
+}
+
+// ErrProxy is wrapped by the errors of requests that a proxy did not let through.
+var ErrProxy = errors.New("the proxy did not let the request through")
