@@ -128,10 +128,10 @@ func decodeImport(o *object) (*ImportBlock, diag.List) {
 	b := &ImportBlock{At: c.head, ID: c.args["id"], Identity: c.args["identity"], ForEach: c.args["for_each"]}
 	switch {
 	case b.ID != nil && b.Identity != nil:
-		e.add(errorAt("config/import-id", b.Identity.NameRange, "Invalid import block",
-			"An import block names the object by either id or identity, not by both.").Note(&b.ID.Range, "id is set here"))
+		e.add(errorAt("config/import-id", b.ID.NameRange, "Conflicting import arguments",
+			"An import block names the object by either id or identity, not by both.").Note(&b.Identity.Range, "identity is set here"))
 	case b.ID == nil && b.Identity == nil:
-		e.add(errorAt("config/import-id", c.head, "Invalid import block",
+		e.add(errorAt("config/import-id", c.head, "Missing required import argument",
 			"An import block needs an id or an identity, by which the provider finds the object."))
 	}
 	if s := c.args["provider"]; s != nil {

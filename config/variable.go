@@ -145,7 +145,7 @@ func (v *Variable) decodeValidations(c *content) (ds diag.List) {
 		v.Validations = append(v.Validations, r)
 		refs := r.Condition.Variables()
 		if len(refs) > 0 && !slices.ContainsFunc(refs, v.isReferredTo) {
-			ds = append(ds, errorAt("config/validation-reference", r.Condition.Range(), "Invalid reference in variable validation",
+			ds = append(ds, errorAt("config/validation-reference", r.Condition.Range(), "Invalid variable validation condition",
 				"The condition for variable %q must refer to var.%s, in order to test it.", v.Name, v.Name)...)
 		}
 	}

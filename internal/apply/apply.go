@@ -279,8 +279,11 @@ func (a *applier) finish() {
 			plain = cty.UnknownAsNull(plain) // it reads what is gone, or not made yet
 		}
 		if plain.IsNull() {
-			draft.SetOutput(o.Name, nil)
-			continue
+			if v.IsKnown() {
+				draft.SetOutput(o.Name, nil)
+				continue
+			}
+			plain = cty.NullVal(cty.DynamicPseudoType) // stays as that, as in OpenTofu
 		}
 		draft.SetOutput(o.Name, &state.Output{Value: plain, Sensitive: o.AfterSensitive || sensitive, Deprecated: o.Deprecated})
 	}

@@ -67,7 +67,7 @@ func (a *applier) here(_ *demand.Task, d *eval.Desired) bool {
 // held reports whether state has an instance that is wanted, which alone counts when
 // a refresh-only plan is applied.
 func (a *applier) held(_ *demand.Task, d *eval.Desired) bool {
-	if d.Key() == (addr.Key{}) || d.Addr().Resource.Mode != addr.Managed {
+	if d.Key() == (addr.Key{}) && d.Resource.Config().Repeat.Enabled == nil || d.Addr().Resource.Mode != addr.Managed {
 		return true
 	}
 	_, _, ok := a.in.Plan.Prior.Object(addr.Object{Instance: d.Addr()})

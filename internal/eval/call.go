@@ -3,6 +3,7 @@ package eval
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
@@ -24,6 +25,9 @@ type Call struct {
 	whole    demand.Cell[cty.Value]
 	complete demand.Cell[struct{}] // everything in the called module
 	gate     demand.Cell[struct{}] // what everything in the called module waits for
+
+	unmadeMu sync.Mutex
+	unmade   map[string]*demand.Cell[struct{}] // outputs that were read where there is no instance
 }
 
 // Children are the instances of a called module.
@@ -105,6 +109,41 @@ func Completed(n *demand.Node) *Call {
 	return (*Call)(c)
 }
 
+// unmadeOutput is the subject of an output of a called module without instances.
+type unmadeOutput struct {
+	call *Call
+	name string
+}
+
+func (o *unmadeOutput) Describe() (string, *source.Range) {
+	return o.call.Addr() + "." + o.name, &o.call.code.cfg.At
+}
+
+// UnmadeOutput returns the called module and its output that a node stands for, where
+// that module has no instances; nil for other nodes.
+func UnmadeOutput(n *demand.Node) (*module.Node, string) {
+	if o, ok := n.What.(*unmadeOutput); ok {
+		return o.call.Node, o.name
+	}
+	return nil, ""
+}
+
+// readUnmade records that an output is read that no instance of the module has.
+func (c *Call) readUnmade(t *demand.Task, name string, at *source.Range) {
+	c.unmadeMu.Lock()
+	cell := c.unmade[name]
+	if cell == nil {
+		cell = &demand.Cell[struct{}]{}
+		cell.Init(&unmadeOutput{c, name}, struct{}{}, func(t *demand.Task) (struct{}, diag.List) { return struct{}{}, nil })
+		if c.unmade == nil {
+			c.unmade = map[string]*demand.Cell[struct{}]{}
+		}
+		c.unmade[name] = cell
+	}
+	c.unmadeMu.Unlock()
+	cell.Get(t, at)
+}
+
 // scope is where the inputs of one instance are evaluated.
 func (c *Call) scope(inst instance) lang.Scope {
 	if c.code.repeat.none() {
@@ -124,7 +163,7 @@ func (c *Call) expand(t *demand.Task) (*Children, diag.List) {
 	exp, more := c.mod.expand(t, c.code.repeat, "module."+c.code.cfg.Name)
 	ds = append(ds, more...)
 	out := &Children{Form: exp.form, Unknown: exp.unknown, byKey: make(map[addr.Key]*Module, len(exp.all)), Deferred: exp.deferred}
-	if len(exp.all) == 0 && exp.deferred == nil {
+	if len(exp.all) == 0 && exp.deferred == nil && !c.mod.ev.o.Narrow {
 		c.touchInputs(t)
 	}
 	for _, inst := range exp.all {
@@ -240,6 +279,16 @@ func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty
 	}
 	if ch.Deferred != nil {
 		return whole(t, &c.whole, at)
+	}
+	if len(ch.All) == 0 && !ch.Unknown {
+		name, isAttr := rest[0].(hcl.TraverseAttr)
+		if len(rest) > 1 && ch.Form != Disabled {
+			name, isAttr = rest[1].(hcl.TraverseAttr)
+		}
+		if isAttr && (ch.Form == Disabled || len(rest) > 1) {
+			c.readUnmade(t, name.Name, at)
+			return collection(ch.Form, false, nil, nil), 2, nil
+		}
 	}
 	if a, isAttr := rest[0].(hcl.TraverseAttr); isAttr && ch.Form == One && len(ch.All) == 1 {
 		v, ds := c.output(t, ch.All[0], a, at)

@@ -63,6 +63,9 @@ type Options struct {
 	Kept func(*demand.Task, *Resource, *Instances) []Kept
 	// Lenient makes warnings of conditions that fail, as a refresh-only plan has it.
 	Lenient bool
+	// Narrow reads nothing for the arguments of a module without instances: with targets
+	// only what something planned needs is asked for.
+	Narrow bool
 }
 
 // An Input is the value of a root variable. Its place is nil outside files.

@@ -97,7 +97,7 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 	}
 	num, err := toNumber(v)
 	if err != nil {
-		return bad("The given \"count\" argument value is unsuitable: %s.", err)
+		return none, append(ds, m.explained(t, x, diag.Errorf(&at, "Incorrect value type", "Invalid expression value: %s.", err))...)
 	}
 	n, acc := num.Int64()
 	switch {
@@ -125,7 +125,7 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 	}
 	at := x.Range()
 	bad := func(format string, args ...any) (expansion, diag.List) {
-		return expansion{form: Keyed}, append(ds, diag.Errorf(&at, "Invalid for_each argument", format, args...)...)
+		return expansion{form: Keyed}, append(ds, m.explained(t, x, diag.Errorf(&at, "Invalid for_each argument", format, args...))...)
 	}
 	if value.HasMark(v, value.Sensitive) {
 		return bad("Sensitive values, or values derived from sensitive values, cannot be used as for_each arguments. If used, the sensitive value could be exposed as a resource instance key.")
@@ -184,6 +184,14 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 	}
 	slices.SortFunc(out.all, func(a, b instance) int { return strings.Compare(a.key.Str, b.key.Str) })
 	return out, ds
+}
+
+// explained adds the values of the references in an expression to a message about it.
+func (m *Module) explained(t *demand.Task, x *lang.Expr, ds diag.List) diag.List {
+	if ctx, more := lang.Context(t, m, x); !more.HasErrors() {
+		ds[0].Values = diag.Explain(x.Expression, ctx)
+	}
+	return ds
 }
 
 func collectionName(isSet bool) string {

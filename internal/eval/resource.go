@@ -248,7 +248,7 @@ func (r *Resource) valueOfThose(t *demand.Task, in *Instances) (cty.Value, diag.
 		}
 		slices.SortFunc(there, func(a, b Kept) int { return a.Key.Compare(b.Key) })
 	}
-	if form == Disabled {
+	if form == Disabled || form == One && r.Config().Repeat.Enabled != nil && r.Mod.ev.o.Kept != nil && !in.Unknown {
 		if len(there) == 0 {
 			return r.null(t), nil
 		}

@@ -387,7 +387,7 @@ func (m *Module) CheckReferences() diag.List {
 			default:
 				a, _, ok := resourceOf(ref)
 				if !ok {
-					ds = append(ds, diag.Errorf(at, "Invalid depends_on reference", "A reference to a resource needs a type and a name.")...)
+					ds = append(ds, &diag.Message{Code: "config/depends-on", At: at, Summary: "Invalid reference", Detail: "A reference to a resource type must be followed by at least one attribute access, specifying the resource name."})
 				} else if m.Resource(a) == nil {
 					ds = append(ds, m.undeclared(a, at)...)
 				}

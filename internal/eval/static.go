@@ -242,9 +242,17 @@ func (g *staticGraph) provider(from thing, n *module.Node, r *config.Resource) {
 // StaticOutputs returns what lists the resource blocks that a root output refers
 // to, by the text alone.
 func StaticOutputs(tree *module.Tree) func(name string) []addr.ConfigResource {
+	of := StaticModuleOutputs(tree)
+	return func(name string) []addr.ConfigResource { return of("", name) }
+}
+
+// StaticModuleOutputs does the same for the outputs of any module.
+func StaticModuleOutputs(tree *module.Tree) func(m addr.Module, name string) []addr.ConfigResource {
 	g := &staticGraph{reads: map[thing][]thing{}}
 	tree.Walk(g.node)
-	return func(name string) []addr.ConfigResource { return g.resources(thing{kind: "output", name: name}) }
+	return func(m addr.Module, name string) []addr.ConfigResource {
+		return g.resources(thing{path: m, kind: "output", name: name})
+	}
 }
 
 // StaticProvider is the provider configuration that a reference in a module leads to, by

@@ -129,7 +129,10 @@ func priorState(p *plan.Plan) *state.State {
 				out.Deprecated = old.Deprecated
 			}
 		}
-		if !out.Value.IsNull() && out.Value.IsWhollyKnown() {
+		switch {
+		case out.Value.IsKnown() && out.Value.IsNull():
+			d.SetOutput(o.Name, nil)
+		case out.Value.IsWhollyKnown():
 			d.SetOutput(o.Name, out)
 		}
 	}

@@ -46,6 +46,9 @@ func (w *planWriter) plannedOutputs() {
 		w.name("sensitive")
 		w.bool(o.AfterSensitive)
 		if v := orNull(o.After); v.IsWhollyKnown() {
+			if v.IsNull() && o.Op == plan.NoOp {
+				v = cty.NullVal(cty.DynamicPseudoType)
+			}
 			ty, err := typeJSON(v.Type())
 			w.fail(err)
 			w.name("type")

@@ -142,7 +142,8 @@ func (p *planner) outputs() []*plan.OutputChange {
 		}
 		if p.in.Mode == plan.Destroy {
 			p.lastOutput(t, c)
-			if !c.Before.IsNull() && !p.scope.limited() {
+			c.Left = c.Before.IsNull() // goes without a word
+			if p.in.State.Outputs[name] != nil && !p.scope.limited() {
 				out = append(out, c)
 			}
 			continue
@@ -164,7 +165,7 @@ func (p *planner) outputs() []*plan.OutputChange {
 		}
 		plain, sensitive := resourceclient.Plain(v)
 		c.After, c.AfterSensitive = plain, c.AfterSensitive || sensitive
-		c.Op = outputOp(c, p.in.State.Outputs[name] != nil)
+		c.Op = outputOp(c, !c.Before.IsNull())
 		out = append(out, c)
 	}
 	for name, o := range p.in.State.Outputs {

@@ -57,9 +57,10 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 	}
 	if reason != "" && p.in.Mode == plan.Normal {
 		planned := s.Block.SetUnknowns(config)
+		ip.touched = true                   // what state has is what was read before: until it is read again there is nothing
 		if reason == plan.ReadCheckNested { // shown as it is now, and read again when all is done
 			obj, now, more := p.readData(t, d, pc, config, sensitive)
-			ip.refreshed, ip.touched = obj, obj != nil
+			ip.refreshed = obj
 			if ds = append(ds, more...); !more.HasErrors() {
 				planned, _ = now.UnmarkDeep()
 			}
@@ -72,7 +73,9 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 		if names := p.ev.WaitsFor(t.Reads()); names != nil && reason == plan.ReadConfigUnknown {
 			p.postpone(d.Addr().String(), plan.ConfigUnknown, &eval.Deferral{At: d.Resource.Config().At, Variables: names})
 		}
-		return ip, resourceclient.WithSensitive(planned, c.AfterSensitive, s), ds
+		out := resourceclient.WithSensitive(planned, c.AfterSensitive, s)
+		ip.post, more = d.Postconditions(t, out) // those that need nothing of what is read show now
+		return ip, out, append(ds, more...)
 	}
 	if reason != "" {
 		return ip, unknown, ds

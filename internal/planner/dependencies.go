@@ -27,6 +27,7 @@ type dependencies struct {
 
 	tree    *module.Tree
 	written func(addr.ConfigResource) []addr.ConfigResource // dependencies by the text; nil until asked for
+	outputs func(addr.Module, string) []addr.ConfigResource // of an output by the text; nil until asked for
 }
 
 // depSet is an immutable set of resource blocks.
@@ -180,6 +181,9 @@ func (d *dependencies) reads(n *demand.Node) *depSet {
 		if call := eval.Completed(r.Node); call != nil && call.Node != nil && len(call.Known()) == 0 {
 			sets = append(sets, d.unmade(call.Node))
 		}
+		if n, name := eval.UnmadeOutput(r.Node); n != nil {
+			sets = append(sets, d.unmadeOutput(n, name))
+		}
 		if more := d.reads(r.Node); len(more.ids) > 0 {
 			sets = append(sets, more)
 		}
@@ -206,8 +210,25 @@ func (d *dependencies) unmade(n *module.Node) *depSet {
 		}
 	}
 	walk(n)
-	all := reach(inside, d.written)
-	for _, c := range inside {
+	return d.byText(inside)
+}
+
+// unmadeOutput is what an output of a module without instances refers to, and what that
+// depends on, by the text alone.
+func (d *dependencies) unmadeOutput(n *module.Node, name string) *depSet {
+	if d.written == nil {
+		d.written = eval.StaticDependents(d.tree).Dependencies()
+	}
+	if d.outputs == nil {
+		d.outputs = eval.StaticModuleOutputs(d.tree)
+	}
+	return d.byText(d.outputs(n.Path, name))
+}
+
+// byText is a set of blocks with what they depend on by the text.
+func (d *dependencies) byText(blocks []addr.ConfigResource) *depSet {
+	all := reach(blocks, d.written)
+	for _, c := range blocks {
 		all[c] = true
 	}
 	s := &depSet{}

@@ -16,7 +16,7 @@ import (
 
 // held reports whether state has an instance that is wanted.
 func (p *planner) held(t *demand.Task, d *eval.Desired) bool {
-	if d.Key() == (addr.Key{}) || d.Addr().Resource.Mode != addr.Managed {
+	if d.Key() == (addr.Key{}) && d.Resource.Config().Repeat.Enabled == nil || d.Addr().Resource.Mode != addr.Managed {
 		return true
 	}
 	d.Value(t, nil)

@@ -113,6 +113,7 @@ func newPlanner(ctx context.Context, in Input) *planner {
 	case len(in.Targets)+len(in.Excludes) > 0 && in.Mode == plan.Normal:
 		o.Here = p.here
 	}
+	o.Narrow = len(in.Targets) > 0
 	p.ev = eval.New(p.graph, o)
 	return p
 }
@@ -132,9 +133,10 @@ func (p *planner) prepare() diag.List {
 	ds = append(ds, more...)
 	p.scope = newScopeFilter(p.in.Eval, p.in.Targets, p.in.Excludes)
 	if p.in.Mode == plan.Destroy && p.scope.limited() {
-		p.scope.forDestroy(p.in.Eval, p.prior)
+		p.scope.forDestroy(p.prior)
 	}
 	ds = append(ds, p.scope.check()...)
+	ds = append(ds, p.scope.checkMoved(p.moved)...)
 	ds = append(ds, p.checkReplace()...)
 	if p.in.Mode == plan.Normal {
 		p.imports, more = imports.Read(p.graph.Task(p.ctx), p.ev, p.in.Generate)

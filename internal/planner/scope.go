@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,8 +14,8 @@ import (
 )
 
 // scopeFilter is what -target and -exclude leave in a plan. With targets, only
-// what they name is demanded, and what that needs is planned because it is
-// read. With excludes, what they name and everything that depends on it is left
+// what they name is demanded, and what that refers to by its text, whether the
+// value is read or not, as in OpenTofu. With excludes, what they name and everything that depends on it is left
 // as state has it.
 //
 // A plan to destroy turns the filter round: with a target goes what depends on
@@ -26,8 +27,9 @@ type scopeFilter struct {
 	dropped           map[addr.ConfigResource]bool // what depends on something excluded
 	destroy           bool
 
+	needed map[addr.ConfigResource]bool // what the targets depend on by the configuration
+
 	// For a plan to destroy alone.
-	needed     map[addr.ConfigResource]bool // what the targets depend on by the configuration
 	also       map[placed]bool              // goes with the targets, since it depends on them
 	alsoConfig map[addr.ConfigResource]bool // the blocks of it
 	kept       map[placed]bool              // stays, since something excluded depends on it
@@ -35,8 +37,14 @@ type scopeFilter struct {
 
 func newScopeFilter(o eval.Options, targets, excludes []addr.Target) scopeFilter {
 	f := scopeFilter{targets: targets, excludes: excludes}
+	if len(targets)+len(excludes) == 0 {
+		return f
+	}
+	deps := eval.StaticDependents(o.Tree)
+	if len(targets) > 0 {
+		f.needed = reach(named(deps, targets), deps.Dependencies())
+	}
 	if len(excludes) > 0 {
-		deps := eval.StaticDependents(o.Tree)
 		f.dropped = reach(named(deps, excludes), deps.Dependents)
 	}
 	return f
@@ -120,7 +128,7 @@ func (f *scopeFilter) target(a addr.Instance) bool {
 }
 
 // forDestroy turns the filter round.
-func (f *scopeFilter) forDestroy(o eval.Options, s *state.State) {
+func (f *scopeFilter) forDestroy(s *state.State) {
 	f.destroy = true
 	uses := make(map[addr.ConfigResource][]addr.ConfigResource)
 	users := make(map[addr.ConfigResource][]addr.ConfigResource)
@@ -151,8 +159,6 @@ func (f *scopeFilter) forDestroy(o eval.Options, s *state.State) {
 	for at := range f.also {
 		f.alsoConfig[at.block] = true
 	}
-	deps := eval.StaticDependents(o.Tree)
-	f.needed = reach(named(deps, f.targets), deps.Dependencies())
 }
 
 // allows reports whether an instance that was demanded is planned; while
@@ -192,6 +198,43 @@ func (f *scopeFilter) check() diag.List {
 		return nil
 	}
 	return diag.Warnf(nil, "Resource targeting is in effect", "You are creating a plan with either the -target option or the -exclude option, which means that the result of this plan may not represent all of the changes requested by the current configuration.\n\nThe -target and -exclude options are not for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when Terrace specifically suggests to use it as part of an error message.")
+}
+
+// checkMoved holds targets and exclusions to what has moved: an instance moves in state
+// whether it is planned or not, so both of its addresses have to be in the plan.
+func (f *scopeFilter) checkMoved(from map[addr.Instance]addr.Instance) diag.List {
+	if !f.limited() || len(from) == 0 {
+		return nil
+	}
+	covers := func(a addr.Instance) func(addr.Target) bool { return func(t addr.Target) bool { return t.Contains(a) } }
+	need, drop := map[string]bool{}, map[string]bool{}
+	for to, was := range from {
+		for _, a := range []addr.Instance{to, was} {
+			if len(f.targets) > 0 && !slices.ContainsFunc(f.targets, covers(a)) {
+				need[a.String()] = true
+			}
+			for _, t := range f.excludes {
+				if t.Contains(a) {
+					drop[t.String()] = true
+				}
+			}
+		}
+	}
+	options := func(name string, of map[string]bool) string {
+		var b strings.Builder
+		for _, a := range slices.Sorted(maps.Keys(of)) {
+			fmt.Fprintf(&b, "\n  %s=%q", name, a)
+		}
+		return b.String()
+	}
+	const moved = "Resource instances in your current state have moved to new addresses in the latest configuration. Terrace must include those resource instances while planning in order to ensure a correct result, but "
+	switch {
+	case len(need) > 0:
+		return diag.Errorf(nil, "Moved resource instances excluded by targeting", moved+"your -target=... options do not fully cover all of those resource instances.\n\nTo create a valid plan, either remove your -target=... options altogether or add the following additional target options:%s\n\nNote that adding these options may include further additional resource instances in your plan, in order to respect object dependencies.", options("-target", need))
+	case len(drop) > 0:
+		return diag.Errorf(nil, "Moved resource instances excluded by targeting", moved+"your -exclude=... options exclude some of those resource instances.\n\nTo create a valid plan, either remove your -exclude=... options altogether or just specifically remove the following options:%s\n\nNote that removing these options may include further additional resource instances in your plan, in order to respect object dependencies.", options("-exclude", drop))
+	}
+	return nil
 }
 
 // checkReplace holds -replace to instances that exist or will.

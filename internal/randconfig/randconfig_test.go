@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,7 +33,8 @@ func seeds(t *testing.T) (first, count int64) {
 
 // TestBesideOpenTofu runs random cases with Terrace and OpenTofu, and compares after each
 // step the status, messages, what was planned, plan texts and documents, and state with
-// its outputs.
+// its outputs. What differs on purpose is counted by its reason (see purposes), what else
+// differs fails. After a difference both go on with OpenTofu's state.
 func TestBesideOpenTofu(t *testing.T) {
 	tofu := os.Getenv("TERRACE_TEST_TOFU")
 	if tofu == "" {
@@ -42,32 +45,146 @@ func TestBesideOpenTofu(t *testing.T) {
 		terrace = testkit.Terrace(t)
 	}
 	first, count := seeds(t)
-	for seed := first; seed < first+count; seed++ {
-		t.Run(strconv.FormatInt(seed, 10), func(t *testing.T) {
-			t.Parallel()
-			c := randconfig.Make(seed)
-			ours, theirs := folder(t, c.Files), folder(t, c.Files)
-			run(t, terrace, ours, []string{"init"})
-			run(t, tofu, theirs, []string{"init"})
-			saved := false // there is a plan that can be applied
-			for i, step := range c.Steps {
-				write(t, ours, step.Files)
-				write(t, theirs, step.Files)
-				if step.Args[len(step.Args)-1] == "p" && !saved {
-					continue
-				}
-				got, want := run(t, terrace, ours, step.Args), run(t, tofu, theirs, step.Args)
-				saved = got.Status != 1
-				known(&got, &want)
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("step %d, %s: -OpenTofu +Terrace:\n%s", i, strings.Join(step.Args, " "), diff)
-				}
-				if got.Status != want.Status || got.State != want.State {
-					return // what follows differs for that
-				}
+	sum := &summary{reasons: map[string]int{}, classes: map[string]int{}}
+	t.Run("seeds", func(t *testing.T) {
+		for seed := first; seed < first+count; seed++ {
+			t.Run(strconv.FormatInt(seed, 10), func(t *testing.T) {
+				t.Parallel()
+				compare(t, terrace, tofu, randconfig.Make(seed), sum)
+			})
+		}
+	})
+	t.Log(sum)
+}
+
+// compare runs the steps of a case with both programs.
+func compare(t *testing.T, terrace, tofu string, c randconfig.Case, sum *summary) {
+	ours, theirs := folder(t, c.Files), folder(t, c.Files)
+	run(t, terrace, ours, []string{"init"})
+	run(t, tofu, theirs, []string{"init"})
+	saved := false // both have a plan that can be applied
+	text := c.Files["main.tf"]
+	var made []string // the command that made the saved plan
+	found, classes := map[string]bool{}, map[string]bool{}
+	for i, step := range c.Steps {
+		write(t, ours, step.Files)
+		write(t, theirs, step.Files)
+		if main, ok := step.Files["main.tf"]; ok {
+			text = main
+		}
+		of := step.Args[len(step.Args)-1] == "p" // a saved plan is applied or shown
+		if of && !saved {
+			continue
+		}
+		asked := step.Args
+		if of {
+			asked = append(slices.Clone(asked), made...)
+		} else {
+			made = asked
+		}
+		got, want := run(t, terrace, ours, step.Args), run(t, tofu, theirs, step.Args)
+		if !of {
+			saved = got.Status != 1 && want.Status != 1
+		}
+		same := got.Status == want.Status && got.State == want.State
+		was := cmp.Diff(want, got)
+		for _, p := range purposes {
+			if was == "" {
+				break
 			}
-		})
+			p.known(at{asked, text}, &got, &want)
+			now := cmp.Diff(want, got)
+			if now != was {
+				found[p.reason] = true
+			}
+			was = now
+		}
+		if was != "" {
+			for _, class := range differing(got, want) {
+				classes[class] = true
+			}
+			t.Errorf("seed %s, step %d, %s: -OpenTofu +Terrace:\n%s", filepath.Base(t.Name()), i, strings.Join(step.Args, " "), was)
+		}
+		if same {
+			continue
+		}
+		saved = false
+		raw, err := os.ReadFile(filepath.Join(theirs, "terraform.tfstate"))
+		if err != nil {
+			return // neither has a state to go on with
+		}
+		if err := os.WriteFile(filepath.Join(ours, "terraform.tfstate"), raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	sum.add(found, classes)
+}
+
+// A summary counts seeds by what differs in them.
+type summary struct {
+	mu                    sync.Mutex
+	all, equal, on, other int
+	reasons, classes      map[string]int
+}
+
+func (s *summary) add(reasons, classes map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all++
+	switch {
+	case len(classes) > 0:
+		s.other++
+	case len(reasons) > 0:
+		s.on++
+	default:
+		s.equal++
+	}
+	for r := range reasons {
+		s.reasons[r]++
+	}
+	for c := range classes {
+		s.classes[c]++
+	}
+}
+
+func (s *summary) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d seeds: %d equal, %d different on purpose, %d different\n", s.all, s.equal, s.on, s.other)
+	for _, m := range []struct {
+		title  string
+		counts map[string]int
+	}{{"on purpose", s.reasons}, {"different", s.classes}} {
+		for _, name := range slices.Sorted(maps.Keys(m.counts)) {
+			fmt.Fprintf(&b, "%s: %d %s\n", m.title, m.counts[name], name)
+		}
+	}
+	return b.String()
+}
+
+// differing are the parts of two outcomes that differ.
+func differing(ours, theirs outcome) []string {
+	var out []string
+	if ours.Status != theirs.Status {
+		out = append(out, "status")
+	}
+	if !slices.Equal(ours.Messages, theirs.Messages) {
+		out = append(out, "messages")
+	}
+	if !slices.Equal(ours.Planned, theirs.Planned) {
+		out = append(out, "planned")
+	}
+	if !slices.Equal(ours.Text, theirs.Text) {
+		out = append(out, "plan text")
+	}
+	for _, part := range slices.Sorted(maps.Keys(theirs.Document)) {
+		if ours.Document[part] != theirs.Document[part] {
+			out = append(out, "document: "+part)
+		}
+	}
+	if ours.State != theirs.State {
+		out = append(out, "state")
+	}
+	return out
 }
 
 func TestMakeIsTheSameForASeed(t *testing.T) {
@@ -102,16 +219,16 @@ type outcome struct {
 	Status   int
 	Messages []string // summaries
 	Planned  []string
-	Text     []string // of a plan that succeeded
-	Document []string // of a plan, as JSON
+	Text     []string          // of a plan that succeeded
+	Document map[string]string // of a plan, as JSON, by property
 	State    string
 }
 
 var (
 	planned  = regexp.MustCompile(`(?m)^ +# .*(?:will be|must be|has moved|is tainted).*$|^Plan: .*$|^No changes\.`)
 	messages = regexp.MustCompile(`(?m)^(?:│ )?((?:Error|Warning): .*)$`)
-	program  = regexp.MustCompile(`\b(?:Terrace|OpenTofu)\b`)
-	begins   = regexp.MustCompile(`(?m)^(?:Note: |No changes|Changes to Outputs|tofu used the selected|This is a refresh-only)`)
+	program  = regexp.MustCompile(`\b(?:Terrace|OpenTofu|terrace)\b`)
+	begins   = regexp.MustCompile(`(?m)^(?:Note: |No changes|Changes to Outputs|tofu used the selected|tofu will perform|This is a refresh-only)`)
 	chance   = []struct {
 		what *regexp.Regexp
 		with string
@@ -151,6 +268,7 @@ func run(t *testing.T, bin, dir string, args []string) outcome {
 			o.Messages = append(o.Messages, m[1])
 		}
 		slices.Sort(o.Messages)
+		o.Messages = slices.Compact(o.Messages) // OpenTofu gives some warnings twice
 		for _, line := range planned.FindAllString(text, -1) {
 			o.Planned = append(o.Planned, strings.TrimSpace(line))
 		}
@@ -163,25 +281,6 @@ func run(t *testing.T, bin, dir string, args []string) outcome {
 	return o
 }
 
-// known takes out of two outcomes what differs on purpose: where a plan fails, OpenTofu
-// stops at what depends on the failure and Terrace tells of more; and a value that a
-// variable refuses stops Terrace at once, while OpenTofu refreshes what does not need it.
-func known(ours, theirs *outcome) {
-	if ours.Status != 1 || theirs.Status != 1 {
-		return
-	}
-	refused := slices.Contains(ours.Messages, "Error: Invalid value for variable")
-	for _, m := range theirs.Messages {
-		if refused && strings.HasPrefix(m, "Warning: ") {
-			continue
-		}
-		if !slices.Contains(ours.Messages, m) {
-			return
-		}
-	}
-	ours.Messages, ours.Planned, theirs.Messages, theirs.Planned = nil, nil, nil, nil
-}
-
 // planText is the text of a plan in lines, without what was done to make it, and without
 // messages, whose order is left to chance.
 func planText(text string) []string {
@@ -192,12 +291,12 @@ func planText(text string) []string {
 	return strings.Split(strings.TrimRight(text, "╷\n"), "\n")
 }
 
-// document is the document of a plan, indented; one of a plan that failed is not
-// compared, since where the two stop is left to chance.
-func document(t *testing.T, out []byte) []string {
+// document is the document of a plan, each property of it indented; one of a plan that
+// failed is not compared, since where the two stop is left to chance.
+func document(t *testing.T, out []byte) map[string]string {
 	var doc map[string]any
 	if err := json.Unmarshal(out, &doc); err != nil {
-		return []string{string(out)}
+		return map[string]string{"text": string(out)}
 	}
 	if doc["errored"] == true {
 		return nil
@@ -205,11 +304,15 @@ func document(t *testing.T, out []byte) []string {
 	if relevant, ok := doc["relevant_attributes"].([]any); ok { // in no order
 		slices.SortFunc(relevant, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	}
-	text, err := json.MarshalIndent(doc, "", " ")
-	if err != nil {
-		t.Fatal(err)
+	parts := map[string]string{}
+	for name, value := range doc {
+		text, err := json.MarshalIndent(value, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts[name] = string(text)
 	}
-	return strings.Split(string(text), "\n")
+	return parts
 }
 
 // state is what a state file says, without what differs by chance.

@@ -24,7 +24,8 @@ import (
 // output that does, followed through locals, variables, and outputs of modules
 // down to attributes of resources. What is found on the way by a longer
 // reference than the named value (local.x.y) counts as a whole. A reference to
-// a whole resource leads on to those in its arguments.
+// a whole resource leads on to those in its arguments, and one to an argument of a
+// resource to those in that argument.
 //
 // Outputs of called modules are not compared with what they were, so all of
 // those that are planned count as changes; a destroy plans none of them, and a
@@ -69,7 +70,7 @@ type Schemas interface {
 func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas) []plan.RelevantAttr {
 	f := &follower{
 		schemas: schemas, found: map[attribute]plan.RelevantAttr{}, done: map[place]bool{},
-		bodies: map[*config.Resource][]hcl.Traversal{}, outputs: p.Mode != plan.Destroy && len(p.Targets)+len(p.Excludes) == 0, gone: map[addr.ModuleInstance]bool{},
+		bodies: map[*config.Resource][]hcl.Traversal{}, outputs: p.Mode != plan.Destroy && len(p.Targets) == 0, gone: map[addr.ModuleInstance]bool{},
 	}
 	f.changes(p, tree)
 	for _, o := range p.Outputs {
@@ -100,7 +101,7 @@ func (f *follower) changes(p *plan.Plan, tree *module.Tree) {
 		}
 	}
 	seen := map[addr.AbsResource]bool{}
-	limited := len(p.Targets)+len(p.Excludes) > 0
+	limited := len(p.Targets) > 0
 	for _, c := range p.Changes {
 		if limited && c.Op == plan.NoOp {
 			continue
@@ -289,8 +290,17 @@ func (f *follower) resource(s step, subject, resource int) {
 		f.found[k] = attr
 		f.names = append(f.names, k)
 	}
-	if len(attr.Path) == 0 && f.first(s.module, a.String()) {
-		for _, ref := range f.body(s.node, r) {
+	if len(attr.Path) == 0 {
+		if f.first(s.module, a.String()) {
+			for _, ref := range f.body(s.node, r) {
+				f.queue = append(f.queue, step{s.node, s.module, ref, r})
+			}
+		}
+		return
+	}
+	name := nameAt(s.ref, subject)
+	if x := argument(r.Body, name); x != nil && f.first(s.module, a.String()+"."+name) {
+		for _, ref := range x.Variables() {
 			f.queue = append(f.queue, step{s.node, s.module, ref, r})
 		}
 	}

@@ -59,12 +59,12 @@ func (p *printer) object(n *node, indent int, f flags) {
 	unchanged := 0
 	for i, k := range n.kids {
 		with := sub
-		if k.node.op == same && !f.all {
-			if n.kind != object || !always(k.name) {
-				unchanged++
-				continue
-			}
+		switch {
+		case n.kind == object && always(k.name): // in an object with all that is in it, changed or not
 			with.all = true
+		case k.node.op == same && !f.all:
+			unchanged++
+			continue
 		}
 		p.kid(k.node, names[i], width, indent, with)
 		p.str("\n")
