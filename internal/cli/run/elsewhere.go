@@ -459,6 +459,9 @@ func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool)
 			return
 		}
 		if !ask() {
+			x.mu.Lock()
+			x.remote[unit] = false
+			x.mu.Unlock()
 			res.Counts = estate.Counts{}
 			res.Break("run error", "what had been deferred was not approved")
 			return

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // KeyVariable names the environment variable with the key of runs.
@@ -23,7 +24,8 @@ const KeyVariable = "TERRACE_RUN_KEY"
 // mode. Make it with NewSealer; its methods may be called concurrently.
 type Sealer struct {
 	aead  cipher.AEAD
-	names []byte // the key that names are made with
+	names []byte    // the key that names are made with
+	spare sync.Pool // of *flate.Writer, which take a megabyte each
 }
 
 // NewSealer makes a sealer of a key: 32 bytes in base64.
@@ -62,10 +64,16 @@ func (s *Sealer) Name(text []byte) string {
 // Seal packs and encrypts a text. What it is about must be said again to open it.
 func (s *Sealer) Seal(text []byte, about string) ([]byte, error) {
 	var b bytes.Buffer
-	w, err := flate.NewWriter(&b, flate.BestSpeed)
-	if err != nil {
-		return nil, err
+	w, ok := s.spare.Get().(*flate.Writer)
+	if ok {
+		w.Reset(&b)
+	} else {
+		var err error
+		if w, err = flate.NewWriter(&b, flate.BestSpeed); err != nil {
+			return nil, err
+		}
 	}
+	defer s.spare.Put(w)
 	if _, err := w.Write(text); err != nil {
 		return nil, err
 	}

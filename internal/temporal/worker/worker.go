@@ -62,6 +62,7 @@ func Run(ctx context.Context, o Options) error {
 		out := worker.New(o.Client, queue, worker.Options{
 			MaxConcurrentActivityExecutionSize: o.Slots, WorkerStopTimeout: o.Grace, DisableRegistrationAliasing: true,
 			MaxConcurrentActivityTaskPollers: 2, MaxConcurrentWorkflowTaskPollers: 2,
+			DeadlockDetectionTimeout: workflowTime,
 		})
 		out.RegisterWorkflowWithOptions(flow.Workflow, workflow.RegisterOptions{Name: flow.Name})
 		for _, op := range Operations {
@@ -87,6 +88,10 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 }
+
+// workflowTime is how long the workflow may think at once: on a busy machine, about hundreds
+// of units.
+const workflowTime = 20 * time.Second
 
 // crew is a worker and the estates that it has open.
 type crew struct {
