@@ -25,6 +25,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/planhtml"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 )
 
 // # Runs whose units have their turns on other machines
@@ -214,6 +215,11 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 		Args: slices.Clone(r.System.Args[1:]), Env: travels(r.Env), Root: root, Dir: filepath.ToSlash(rel), Repo: repo,
 		Op: string(o.Op), At: r.began, Who: r.User() + "@" + r.Host(), Save: save, Asks: o.Ask != nil, Asked: asked,
 	}
+	_, span := telemetry.Start(ctx, "distributed_run_start")
+	if span.Traced() { // the spans of workers are below it
+		job.Env = append(job.Env, telemetry.Variable+"="+span.Parent())
+	}
+	span.End()
 	if h := r.Report.Human; h != nil {
 		job.Color, job.Width = h.Style.Color, h.Style.Width
 	}
