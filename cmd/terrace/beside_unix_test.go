@@ -116,7 +116,14 @@ var besiders = []besider{
 	{args: "run taint terraform_data.old", locks: true, want: refused},
 	{args: "run --all init", want: works},
 	{args: "run --all drift", locks: true, want: works},
+	{args: "run --all plan -out={}/estateplan", locks: true, want: reads},
+	{args: "run --all apply -auto-approve {}/estateplan", locks: true, want: refused},
 	{args: "backend doctor", want: looks},
+	{args: "workspace new other", want: works},
+	{args: "workspace select default", want: works},
+	{args: "workspace list", want: works},
+	{args: "workspace delete other", want: works},
+	{args: "workspace delete -force default", want: looks},
 }
 
 // untrue is what nobody may say of a run that is at work.
@@ -135,12 +142,14 @@ type besideStore struct {
 	touched  func() string     // what the store holds, and its lock
 	lockID   func() string     // of the apply
 	mirrored bool              // the journal is in the store, too
+	remote   bool              // its lock can be taken away by its ID
 	skip     func(string) bool // commands that mean something else there; may be nil
 }
 
 // TestBesideApply runs every command that reads or writes state beside an apply that is
 // in the middle, with and without -lock=false. Nothing of the apply is touched, nobody
-// says that it has ended, and it ends as if it had been alone.
+// says that it has ended, and it ends as if it had been alone; or, where its lock was taken
+// away at last, without writing over anything.
 func TestBesideApply(t *testing.T) {
 	terrace := testkit.Terrace(t)
 	for name, open := range map[string]func(t *testing.T, dir string) besideStore{
@@ -182,8 +191,11 @@ func besideHTTP(t *testing.T, _ string) besideStore {
 			_ = json.Unmarshal([]byte(service.Lock()), &info)
 			return info.ID
 		},
-		// Who holds the ID may take this lock away.
-		skip: func(args string) bool { return strings.Contains(args, "{lock}") },
+		// Who holds the ID may take this lock away, which unlock tries at the end.
+		skip: func(args string) bool {
+			return strings.Contains(args, "{lock}") || strings.HasPrefix(args, "workspace ")
+		},
+		remote: true,
 	}
 }
 
@@ -196,13 +208,21 @@ func besideS3(t *testing.T, _ string) besideStore {
 		touched: func() string {
 			var b strings.Builder
 			for _, key := range service.Objects("states") {
+				if strings.HasPrefix(key, "env:/") { // another workspace
+					continue
+				}
 				fmt.Fprintf(&b, "%s\n%s\n", key, service.Object("states", key))
 			}
 			return b.String()
 		},
-		lockID:   func() string { return "" },
+		lockID: func() string {
+			var info struct{ ID string }
+			_ = json.Unmarshal([]byte(service.Object("states", "app.tfstate.tflock")), &info)
+			return info.ID
+		},
 		mirrored: true,
 		skip:     func(args string) bool { return strings.Contains(args, "{lock}") },
+		remote:   true,
 	}
 }
 
@@ -256,9 +276,15 @@ func (b *beside) run(backend string) {
 	}
 	b.all(out.String)
 	b.migrate(backend)
+	b.unlock()
 	stopped = true
 	b.write("go", "")
-	if err := <-ended; err != nil {
+	err := <-ended
+	if b.store.remote {
+		b.lost(err, out.String())
+		return
+	}
+	if err != nil {
 		b.t.Fatalf("the apply beside which others ran: %v\n%s", err, out.String())
 	}
 	if !strings.Contains(out.String(), "2 added") || untrue.MatchString(out.String()) {
@@ -311,6 +337,43 @@ func (b *beside) migrate(backend string) {
 	}
 	b.write("backend.tf", backend)
 	b.must(os.WriteFile(record, noted, 0o644))
+}
+
+// lost looks at an apply whose lock was taken away: it writes nothing over what another run
+// may have written, and all that it did is there for the next command.
+func (b *beside) lost(err error, said string) {
+	b.t.Helper()
+	if err == nil || !strings.Contains(said, "lock of this run is not held any more") || !slices.Contains(b.left(), "errored.tfstate") {
+		b.t.Errorf("the apply without its lock: %v, left %v\n%s", err, b.left(), said)
+	}
+	b.must(os.Remove(filepath.Join(b.dir, "errored.tfstate")))
+	b.ok("plan", "-detailed-exitcode")
+	if got := b.left(); len(got) > 0 {
+		b.t.Errorf("after the next command, there are %v", got)
+	}
+}
+
+// unlock takes the lock of the apply away, where that is possible. Whoever comes then, on
+// this machine, is held off by the journal.
+func (b *beside) unlock() {
+	b.t.Helper()
+	if !b.store.remote {
+		return
+	}
+	id := b.store.lockID()
+	b.ok("force-unlock", "-force", id)
+	if now := b.store.lockID(); id == "" || now != "" {
+		b.t.Errorf("force-unlock %q left the lock %q", id, now)
+	}
+	before := b.seen()
+	b.one(besider{args: "plan"}, true, reads)
+	b.one(besider{args: "state list"}, true, reads)
+	for _, args := range []string{"apply -auto-approve", "apply -auto-approve -refresh-only", "destroy -auto-approve", "state rm terraform_data.a", "taint terraform_data.old"} {
+		b.one(besider{args: args}, true, refused)
+	}
+	if now := b.seen(); now != before {
+		b.t.Errorf("without the lock, what belongs to the apply was changed.\nbefore:\n%s\nafter:\n%s", before, now)
+	}
 }
 
 func (b *beside) one(c besider, lock bool, want string) {

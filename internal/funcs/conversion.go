@@ -36,6 +36,9 @@ func toFunc(want cty.Type) function.Function {
 			return want, nil
 		},
 		Impl: func(args []cty.Value, ret cty.Type) (cty.Value, error) {
+			if err := value.Bounded(args[0]); err != nil {
+				return cty.NilVal, function.NewArgError(0, err)
+			}
 			v, err := value.Convert(args[0], ret)
 			if err != nil {
 				return cty.NilVal, whyNot(args[0], want)

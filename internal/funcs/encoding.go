@@ -29,8 +29,8 @@ func encoding() family {
 		"base64gunzip": onStrings("Decodes a Base64 string and decompresses what it encodes with gzip.", cty.String, base64Gunzip, "str"),
 		"base64gzip":   onStrings("Compresses a string with gzip and encodes the result in Base64.", cty.String, base64Gzip, "str"),
 		"csvdecode":    guarded(stdlib.CSVDecodeFunc),
-		"jsondecode":   guarded(stdlib.JSONDecodeFunc),
-		"jsonencode":   stdlib.JSONEncodeFunc,
+		"jsondecode":   decoded(guarded(stdlib.JSONDecodeFunc)),
+		"jsonencode":   digits(stdlib.JSONEncodeFunc),
 		"textdecodebase64": onStrings("Decodes a Base64 string and then the text in it, which is in a character encoding with an IANA name.",
 			cty.String, textDecodeBase64, "source", "encoding"),
 		"textencodebase64": onStrings("Encodes a string in a character encoding with an IANA name and the result in Base64.",
@@ -39,8 +39,8 @@ func encoding() family {
 		"urlencode": onStrings("Encodes a string so that it can stand in the query part of a URL.", cty.String, func(c call) (cty.Value, error) {
 			return cty.StringVal(url.QueryEscape(c.text(0))), nil
 		}, "str"),
-		"yamldecode": yamlDecodeFunc(),
-		"yamlencode": describe(yaml.YAMLEncodeFunc, "Writes a value as YAML."),
+		"yamldecode": decoded(yamlDecodeFunc()),
+		"yamlencode": digits(describe(yaml.YAMLEncodeFunc, "Writes a value as YAML.")),
 	}
 }
 

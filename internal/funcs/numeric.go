@@ -14,12 +14,12 @@ import (
 func numeric() family {
 	return family{
 		"abs":      stdlib.AbsoluteFunc,
-		"ceil":     stdlib.CeilFunc,
-		"floor":    stdlib.FloorFunc,
+		"ceil":     digits(stdlib.CeilFunc),
+		"floor":    digits(stdlib.FloorFunc),
 		"log":      onFloats("Returns the logarithm of a number in a given base.", logarithm, "num", "base"),
 		"max":      stdlib.MaxFunc,
 		"min":      stdlib.MinFunc,
-		"parseint": guarded(stdlib.ParseIntFunc),
+		"parseint": bounded(guarded(stdlib.ParseIntFunc), textOfDigits),
 		"pow":      onFloats("Raises a number to a power.", power, "num", "power"),
 		"signum":   stdlib.SignumFunc,
 		"sum":      sumFunc(),

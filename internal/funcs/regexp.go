@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
@@ -175,7 +176,10 @@ func matchAllFunc(ps *patterns) function.Function {
 			if err != nil {
 				return cty.NilVal, err
 			}
-			all := g.re.FindAllStringSubmatchIndex(c.text(1), -1)
+			all := g.re.FindAllStringSubmatchIndex(c.text(1), maxElements+1)
+			if err := elementBound(float64(len(all))); err != nil {
+				return cty.NilVal, err
+			}
 			if len(all) == 0 {
 				return cty.ListValEmpty(g.match), nil
 			}
@@ -193,12 +197,31 @@ func replaceFunc(ps *patterns) function.Function {
 		cty.String, func(c call) (cty.Value, error) {
 			str, search, with := c.text(0), c.text(1), c.text(2)
 			if len(search) < 2 || !strings.HasPrefix(search, "/") || !strings.HasSuffix(search, "/") {
+				if err := textBound(float64(len(str)) + float64(strings.Count(str, search))*float64(len(with))); err != nil {
+					return cty.NilVal, err
+				}
 				return cty.StringVal(strings.ReplaceAll(str, search, with)), nil
 			}
 			re, err := ps.compile(search[1 : len(search)-1])
 			if err != nil {
 				return cty.NilVal, function.NewArgErrorf(1, "invalid regexp pattern: %s", syntaxText(err, c.secret[1]))
 			}
+			if err := replacedSize(re, str, with); err != nil {
+				return cty.NilVal, err
+			}
 			return cty.StringVal(re.ReplaceAllString(str, with)), nil
 		}, "str", "substr", "replace")
+}
+
+// replacedSize measures what comes of a replacement, of which each $ may stand for a match.
+func replacedSize(re *regexp.Regexp, str, with string) error {
+	most := (float64(len(str)) + 1) * float64(len(with)+1)
+	if most <= value.MaxText {
+		return nil
+	}
+	size, groups := float64(len(str)), float64(strings.Count(with, "$"))
+	for _, at := range re.FindAllStringIndex(str, value.MaxText/(len(with)+1)+1) { // more than that is too much anyhow
+		size += float64(len(with)) + groups*float64(at[1]-at[0])
+	}
+	return textBound(size)
 }

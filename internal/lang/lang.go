@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -45,6 +46,8 @@ type Expr struct {
 	refs     []Ref
 	provider []string // provider-defined functions, by full name
 	constant bool     // neither references nor functions
+
+	huge *hclsyntax.LiteralValueExpr // that cannot be worked with; nil if there is none
 }
 
 // Refs are the references of the expression: each distinct prefix that scopes
@@ -86,7 +89,8 @@ func (e *Expr) find() {
 	if tree, ok := nativeTree(e.Expression); ok {
 		e.tree = tree
 	}
-	refs, calls := parts(e.tree)
+	refs, calls, huge := parts(e.tree)
+	e.huge = huge
 	var seen map[string]bool
 	if len(refs) > manyRefs {
 		seen = make(map[string]bool, len(refs))
@@ -132,6 +136,9 @@ func Eval(t *demand.Task, s Scope, x hcl.Expression, want cty.Type) (cty.Value, 
 		return v, ds
 	}
 	out, err := value.Convert(v, want)
+	if err == nil {
+		err = value.Bounded(out)
+	}
 	if err != nil {
 		at := e.Range()
 		return cty.UnknownVal(want.WithoutOptionalAttributesDeep()), append(ds, &diag.Message{
@@ -144,8 +151,29 @@ func Eval(t *demand.Task, s Scope, x hcl.Expression, want cty.Type) (cty.Value, 
 	return out, ds
 }
 
+// evalRaw evaluates an expression, and refuses results that would fill the memory.
 func evalRaw(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
-	if e.Constant() {
+	e.once.Do(e.find)
+	if e.huge != nil {
+		return cty.DynamicVal, tooLarge(e.huge.SrcRange, value.Bounded(e.huge.Val))
+	}
+	v, ds := evalUnbounded(t, s, e)
+	if err := value.Bounded(v); err != nil {
+		return cty.DynamicVal, append(ds, tooLarge(e.Range(), err)...)
+	}
+	return v, ds
+}
+
+func tooLarge(at source.Range, err error) diag.List {
+	return diag.List{{
+		Code: "lang/too-large", Summary: "Value too large",
+		Detail: "This expression has a value that cannot be worked with: " + err.Error() + ".",
+		At:     &at,
+	}}
+}
+
+func evalUnbounded(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
+	if e.constant {
 		if v, ok := quick(e.tree, nil); ok {
 			return v, nil
 		}

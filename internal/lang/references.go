@@ -4,6 +4,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/internal/value"
 )
 
 // looked is how many steps of a reference scopes look at: to find mistakes they follow
@@ -45,14 +46,17 @@ func refKey(ref hcl.Traversal) string {
 
 // parts lists the references and the function calls of an expression. JSON
 // expressions keep their templates to themselves and list both on their own.
-func parts(x hcl.Expression) (refs []hcl.Traversal, calls []string) {
+func parts(x hcl.Expression) (refs []hcl.Traversal, calls []string, huge *hclsyntax.LiteralValueExpr) {
 	switch x := x.(type) {
 	case *hclsyntax.LiteralValueExpr:
-		return nil, nil
+		if value.Bounded(x.Val) != nil {
+			huge = x
+		}
+		return nil, nil, huge
 	case hclsyntax.Node:
 		f := &finder{}
 		f.look(x)
-		return f.refs, f.calls
+		return f.refs, f.calls, f.huge
 	case interface{ Functions() []hcl.Traversal }:
 		for _, f := range x.Functions() {
 			calls = append(calls, f.RootName())
@@ -60,7 +64,7 @@ func parts(x hcl.Expression) (refs []hcl.Traversal, calls []string) {
 	default:
 		calls = []string{"?"} // unknown kind of expression: never constant
 	}
-	return x.Variables(), calls
+	return x.Variables(), calls, nil
 }
 
 // finder collects references and calls. What a for expression calls its element
@@ -68,6 +72,7 @@ func parts(x hcl.Expression) (refs []hcl.Traversal, calls []string) {
 type finder struct {
 	refs  []hcl.Traversal
 	calls []string
+	huge  *hclsyntax.LiteralValueExpr // a number that nobody could write out; nil if there is none
 	local []map[string]struct{}
 }
 
@@ -75,6 +80,9 @@ type finder struct {
 func (f *finder) look(n hclsyntax.Node) {
 	switch n := n.(type) {
 	case *hclsyntax.LiteralValueExpr:
+		if f.huge == nil && value.Bounded(n.Val) != nil {
+			f.huge = n
+		}
 	case *hclsyntax.ScopeTraversalExpr:
 		f.Enter(n)
 	case *hclsyntax.TemplateExpr:
@@ -109,6 +117,8 @@ func (f *finder) Enter(n hclsyntax.Node) hcl.Diagnostics {
 		f.refs = append(f.refs, n.Traversal)
 	case *hclsyntax.FunctionCallExpr:
 		f.calls = append(f.calls, n.Name)
+	case *hclsyntax.LiteralValueExpr:
+		f.look(n)
 	case hclsyntax.ChildScope:
 		f.local = append(f.local, n.LocalNames)
 	}

@@ -2,9 +2,11 @@ package provisioner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -49,7 +51,23 @@ func localExec(ctx context.Context, r Request) error {
 	if err == nil {
 		return nil
 	}
-	return commandError(command, err, last.String())
+	return commandError(command, ended{err}, last.String())
+}
+
+// ended is what a command ended with, where it was interrupted as well: "signal: interrupt".
+type ended struct{ error }
+
+func (e ended) Unwrap() error { return e.error }
+
+func (e ended) Error() string {
+	if !errors.Is(e.error, sys.ErrInterrupted) {
+		return e.error.Error()
+	}
+	var exit *exec.ExitError
+	if errors.As(e.error, &exit) {
+		return exit.Error()
+	}
+	return sys.ErrInterrupted.Error()
 }
 
 // commandError is OpenTofu's text, which people search for.

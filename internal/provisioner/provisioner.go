@@ -75,7 +75,7 @@ func Run(ctx context.Context, r Request) diag.List {
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !errors.Is(err, sys.ErrInterrupted) { // which says it itself
 		err = fmt.Errorf("interrupted: %w", err)
 	}
 	return diag.List{{Code: "provisioner/failed", Summary: r.Type + " provisioner error", Detail: diag.Reason(err), Extra: discreet(err)}}

@@ -215,7 +215,7 @@ func TestLocalExecCancel(t *testing.T) {
 		cancel()
 	}()
 	start := time.Now()
-	wantError(t, Run(ctx, r.Request), "interrupted")
+	wantError(t, Run(ctx, r.Request), "signal: interrupt")
 	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}

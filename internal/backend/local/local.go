@@ -92,7 +92,7 @@ func (f *folder) Vacate(ctx context.Context, workspace string, o backend.StoreOp
 	}
 	old, ds := st.Read(ctx)
 	if old != nil && !ds.HasErrors() {
-		ds = append(ds, st.Write(ctx, state.New().WithMeta(old.Lineage, old.Serial+1, old.TerraformVersion))...)
+		ds = append(ds, st.Write(ctx, state.New().WithMeta(old.Lineage, max(old.Serial, old.Serial+1), old.TerraformVersion))...)
 	}
 	return failed(append(ds, unlock()...))
 }

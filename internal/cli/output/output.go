@@ -65,9 +65,6 @@ type outputOptions struct {
 }
 
 func runOutput(ctx context.Context, c *command.Call, o *outputOptions) int {
-	if _, ds := project.Root(c); ds.HasErrors() { // an output that is misspelt there would be missing without a word
-		return c.Fail(ds.Errors())
-	}
 	st, ds := project.CurrentState(ctx, c, o.vars, o.state)
 	if ds.HasErrors() {
 		return c.Fail(ds)

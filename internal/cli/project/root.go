@@ -45,10 +45,14 @@ func Virtual(c *command.Call) config.FS {
 }
 
 // WhereState tells where state lives, for commands that read or list state:
-// they need neither modules nor providers, and mistakes elsewhere in the
-// configuration do not keep them from their work.
+// they need neither modules nor providers. A folder whose files cannot be read as
+// configuration is refused: the backend block may stand in what was not understood, and
+// the state would be taken from another place.
 func WhereState(ctx context.Context, c *command.Call, given []vars.Flag) (*Place, diag.List) {
-	root, _ := Root(c)
+	root, bad := Root(c)
+	if bad.HasErrors() {
+		return nil, bad.Errors()
+	}
 	if root.Backend == nil && root.Encryption == nil {
 		enc, ds := fromEnvironment(c)
 		if ds.HasErrors() {

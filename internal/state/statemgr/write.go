@@ -3,6 +3,7 @@ package statemgr
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -59,6 +60,9 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 		h.failed = nil
 		return nil
 	}
+	if h.exhausted(next) {
+		return noSerial()
+	}
 	if ds := h.unchanged(ctx); ds.HasErrors() {
 		h.failed = next
 		return ds
@@ -78,6 +82,19 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 	return ds
 }
 
+// lastSerial leaves room behind it for the serial of what is saved when a write fails.
+const lastSerial = math.MaxUint64 - 2
+
+// exhausted reports whether no serial is left for what follows a state. One that counted
+// on would begin at 0 again, and be older than all its copies.
+func (h *State) exhausted(s *state.State) bool {
+	return s != nil && s.Serial > lastSerial || s != nil && s.Serial == 0 && h.current != nil && h.current.Serial > lastSerial
+}
+
+func noSerial() diag.List {
+	return diag.Errorf(nil, "Serial of the state is exhausted", "The serial of the state is the highest that there can be, so that nothing newer can be written: somebody edited it, or it is damaged. Nothing was changed. Write the state to a file with \"state pull\", set a low serial in it, and bring it back with \"state push -force\".")
+}
+
 // Start prepares for an apply of so many changes: it finds out whether the state
 // can be written, and starts the journal. From then on the State is the journal
 // that the engine wants.
@@ -88,6 +105,9 @@ func (h *State) Start(ctx context.Context, changes int) diag.List {
 	ds := h.own(ctx)
 	if ds.HasErrors() {
 		return ds
+	}
+	if h.exhausted(h.current) {
+		return noSerial()
 	}
 	if p, ok := h.o.Store.(store.Preparer); ok {
 		if ds := p.Prepare(ctx, int64(changes+1)*perObject); ds.HasErrors() {
