@@ -32,7 +32,7 @@ func decodeProvider(o *object) (*Provider, diag.List) {
 		text, ds := s.constString()
 		e.add(ds)
 		e.add(s.explain(warnAt("config/provider-version", s.NameRange, "Version constraints inside provider configuration blocks are deprecated",
-			"A constraint on the version of a provider belongs into required_providers in a terraform block; the version argument here will go away.")))
+			"A constraint on the version of a provider belongs in required_providers in a terraform block; the version argument here will go away.")))
 		if !ds.HasErrors() {
 			p.Version = keep[[]Constraint](e)(constraint(text, s.Expr.Range()))
 		}

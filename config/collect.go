@@ -113,7 +113,7 @@ func (c *collector) add(typ string, p part) {
 		c.ds = append(c.ds, c.tf.addLanguage(p)...)
 	case "required_providers":
 		c.ds = append(c.ds, errorAt("config/required-providers-outside", p.head, "Invalid required_providers block",
-			"A required_providers block must stand inside a terraform block.")...)
+			"A required_providers block must be inside a terraform block.")...)
 	case "locals":
 		c.addLocals(p)
 	case "provider":
@@ -159,7 +159,7 @@ func (c *collector) addStatement(p part, typ string) {
 	if p.isOverride() {
 		name := typ
 		c.ds = append(c.ds, errorAt("config/cannot-override", p.head, "Cannot override '"+name+"' blocks",
-			"A %s block may stand in base files only: no rule says which of them an override would mean.", typ)...)
+			"A %s block is allowed in base files only: no rule says which of them an override would mean.", typ)...)
 		return
 	}
 	c.once = append(c.once, &object{key: objectKey{kind: typ}, parts: []part{p}})
@@ -169,7 +169,7 @@ func (c *collector) addStatement(p part, typ string) {
 func (c *collector) addCheck(p part) {
 	if p.isOverride() {
 		c.ds = append(c.ds, errorAt("config/cannot-override", p.head, "Can't override check blocks",
-			"A check block may stand in base files only: no rule says how its assertions would merge.")...)
+			"A check block is allowed in base files only: no rule says how its assertions would merge.")...)
 		return
 	}
 	key := objectKey{"check", p.labels[0], ""}

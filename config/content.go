@@ -116,14 +116,14 @@ func (c *content) addBlocks(p part, blocks []typedPart, base hcl.Range) (own hcl
 		switch {
 		case r == reserved:
 			ds = append(ds, errorAt("config/reserved-block", b.head, "Reserved block type name in "+c.kind.name+" block",
-				"Blocks of type %q cannot stand in a block of type %s: the name is kept for a later version of the language, or means something elsewhere only. To set a block of that name of the provider, put it into a block named _.", b.typ, c.kind.name)...)
+				"Blocks of type %q cannot be in a block of type %s: the name is kept for a later version of the language, or has a meaning elsewhere only. To set a block of that name of the provider, put it into a block named _.", b.typ, c.kind.name)...)
 		case r == escape && own != nil:
 			ds = append(ds, errorAt("config/duplicate-escape", b.head, "Duplicate escaping block",
 				"A block can hold only one block named _.").Note(&first, "the first one")...)
 		case r == escape:
 			own, first = b.body, b.head
 		case r == forbidden && p.isOverride():
-			ds = append(ds, notInOverride(b.head, base, "A "+b.typ+" block may not stand in an override file: no rule says how it would merge.")...)
+			ds = append(ds, notInOverride(b.head, base, "A "+b.typ+" block is not allowed in an override file: no rule says how it would merge.")...)
 		case r == merges && i >= 0:
 			ds = append(ds, errorAt("config/duplicate-block", b.head, "Duplicate "+b.typ+" block",
 				"A block of type %s can hold only one %s block.", c.kind.name, b.typ).Note(&given[i].list[0][0].head, "the first one")...)

@@ -114,7 +114,7 @@ func onlyOne(code string, p, first part, summary, what string) diag.List {
 func (t *terraformParts) addLanguage(p part) diag.List {
 	if p.isOverride() {
 		return errorAt("config/language-in-override", p.head, "Language selections in override file",
-			"A language block may stand in base files only, since it says how they are to be read.")
+			"A language block is allowed in base files only, since it says how they are to be read.")
 	}
 	t.language = append(t.language, p)
 	c, ds := kinds().language.merge([]part{p})

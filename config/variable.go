@@ -64,7 +64,7 @@ func (v *Variable) decodeType(x hcl.Expression) diag.List {
 	}
 	if _, ok := unquoted(inner); ok {
 		return errorAt("config/quoted-type", x.Range(), "Invalid quoted type constraints",
-			"A type constraint must not stand in quotes. Remove the quotes, and write map(string) for \"map\" and list(string) for \"list\".")
+			"A type constraint must not be in quotes. Remove the quotes, and write map(string) for \"map\" and list(string) for \"list\".")
 	}
 	v.Literal = false
 	switch hcl.ExprAsKeyword(inner) {

@@ -22,7 +22,8 @@ import (
 func Reason(err error, named ...string) string {
 	text := err.Error()
 	for _, e := range causes(err) {
-		if plain, ok := reason(e, named); ok {
+		before, _, _ := strings.Cut(text, e.Error())
+		if plain, ok := reason(e, append(named[:len(named):len(named)], before)); ok {
 			text = strings.ReplaceAll(text, e.Error(), plain)
 		}
 	}

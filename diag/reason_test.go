@@ -34,6 +34,7 @@ func TestReason(t *testing.T) {
 		{context.DeadlineExceeded, "it took too long"},
 		{&url.Error{Op: "Get", URL: "https://a.example/x", Err: io.EOF}, "https://a.example/x: the server closed the connection"},
 		{&url.Error{Op: "Get", URL: "https://a.example/x", Err: dial}, "https://a.example/x: 127.0.0.1:9: connection refused"},
+		{fmt.Errorf("127.0.0.1:9: %w", dial), "127.0.0.1:9: connection refused"},
 		{&net.DNSError{Err: "no such host", Name: "a.example", IsNotFound: true}, "no host has the name a.example"},
 		{num, `"many" is not a valid whole number`},
 		{json.Unmarshal([]byte(`{"Serial": 1`), &n), "the JSON text ends too early"},

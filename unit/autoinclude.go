@@ -21,7 +21,7 @@ func comment(text string) hclwrite.Tokens {
 func (c *evaluator) autoInclude(e *evaluation, b *syntax.Block, dir string) []byte {
 	body, ok := b.Raw.(*hclsyntax.Body)
 	if !ok {
-		c.errorf(&b.At, "unit/autoinclude", "Autoinclude in JSON", "An autoinclude block must stand in a file of the native syntax.")
+		c.errorf(&b.At, "unit/autoinclude", "Autoinclude in JSON", "An autoinclude block must be in a file of the native syntax.")
 		return nil
 	}
 	f := hclwrite.NewEmptyFile()

@@ -204,6 +204,12 @@ func (c *evaluator) rawOpaque(e *evaluation, x *syntax.Expr) cty.Value {
 			missing, missRefs = append(missing, r), append(missRefs, ref)
 			continue
 		}
+		if out, ok := r.n.(*outputsNode); ok && c.l.env.Rendering && r.used == len(ref) && out.without(c) { // try() notices that there are none
+			r = resolved{n: out.d.noOutputs(), used: len(ref) - 1, missing: fmt.Sprintf("The dependency %q has no outputs.", out.d.label)}
+			tree.put(ref[:r.used], cty.NilVal, false)
+			missing, missRefs = append(missing, r), append(missRefs, ref)
+			continue
+		}
 		v := r.n.value(c)
 		if c.stuck() {
 			return cty.DynamicVal

@@ -249,6 +249,12 @@ func (n *outputsNode) value(c *evaluator) cty.Value {
 	return v
 }
 
+// without reports whether there are no outputs, and no mocks for them.
+func (n *outputsNode) without(c *evaluator) bool {
+	_, none := n.fetch(c)
+	return none && !c.stuck()
+}
+
 // fetch gets the outputs. none says that there are none, and no mocks for them.
 func (n *outputsNode) fetch(c *evaluator) (v cty.Value, none bool) {
 	target, ok := n.d.target(c)

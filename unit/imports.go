@@ -115,7 +115,7 @@ func (c *evaluator) checkImports(e *evaluation, imps, incs []*syntax.Block) {
 		if !b.Labeled {
 			if bare++; bare > 1 {
 				c.errorf(&b.At, "unit/bare-include", "Several include blocks without label",
-					"Only one include block may stand without a label. Give each of them a name.")
+					"Only one include block can be without a label. Give each of them a name.")
 			}
 		}
 	}

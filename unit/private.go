@@ -216,7 +216,7 @@ func saysNoValues(d *hcl.Diagnostic) bool {
 }
 
 const (
-	notTold         = "The reason is not shown, since it may tell a value that is handed in."
+	notTold         = "The reason is not shown, since it may show a value that is given."
 	unknownVariable = "Unknown variable"
 )
 
@@ -226,7 +226,7 @@ func unknownName(detail string, x hcl.Expression) string {
 	if ref, ok := x.(*hclsyntax.ScopeTraversalExpr); ok && slices.Contains(knownRoots, ref.Traversal.RootName()) {
 		return detail
 	}
-	return "What stands here is no name that is known. Strings need quotes."
+	return "This is not a known name. Strings need quotes."
 }
 
 // knownRoots are names that begin references somewhere.

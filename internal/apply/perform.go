@@ -123,7 +123,7 @@ func (a *applier) wanted(t *demand.Task, id int, c *plan.Change) (*target, diag.
 	}
 	d := a.ev.Desired(t, c.Addr)
 	if d == nil {
-		return nil, diag.Errorf(nil, "Instance not found", "The plan holds %s, which configuration does not want any more. This is a bug in Terrace.", c.Addr)
+		return nil, diag.Errorf(nil, "Instance not found", "The plan holds %s, which the configuration no longer declares. This is a bug in Terrace.", c.Addr)
 	}
 	if ds := a.openBefore(t, d); ds.HasErrors() {
 		return nil, ds

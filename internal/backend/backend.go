@@ -94,6 +94,9 @@ type Services struct {
 	Service func(ctx context.Context, host, service string) (*url.URL, error)
 	// Progress is what a kind tells while something takes long; nil: nobody listens.
 	Progress func(line string)
+	// Slow hears of a state whose store has not answered for SlowAfter; nil: nobody does.
+	Slow      func(place string)
+	SlowAfter time.Duration
 	// Shared is what outlives one configuration: a client with its credentials that
 	// serves the states of many units.
 	Shared *Shared

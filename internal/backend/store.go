@@ -55,7 +55,9 @@ func (s *Store) Migrating() bool {
 
 // Read implements store.Store.
 func (s *Store) Read(ctx context.Context) (*state.State, diag.List) {
+	answered := s.watch()
 	p, err := s.object.Read(ctx)
+	answered()
 	if err != nil {
 		return nil, s.fail("Failed to read the state", err)
 	}
@@ -76,6 +78,15 @@ func (s *Store) Read(ctx context.Context) (*state.State, diag.List) {
 		s.mu.Unlock()
 	}
 	return statefile.Parse(s.place, plain)
+}
+
+// watch says that the store is waited for, unless the returned function is called soon.
+func (s *Store) watch() (answered func()) {
+	if s.s.Slow == nil {
+		return func() {}
+	}
+	timer := time.AfterFunc(s.s.SlowAfter, func() { s.s.Slow(s.place) })
+	return func() { timer.Stop() }
 }
 
 // Write implements store.Store.
@@ -107,6 +118,7 @@ func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 			return s.fail(summary, ErrChanged)
 		}
 	}
+	defer s.watch()()
 	version, err := s.object.Write(ctx, data, s.prior, s.lock)
 	if err == nil || version != "" {
 		s.prior, s.sum, s.size, s.migrate = Prior{Version: version}, sha256.Sum256(data), int64(len(data)), false
@@ -156,7 +168,9 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 	}
 	end, told := s.s.Now().Add(timeout), false
 	for pause, again := time.Second, 0; ; {
+		answered := s.watch()
 		id, err := s.object.Lock(ctx, info)
+		answered()
 		var locked *LockedError
 		switch {
 		case err == nil:
@@ -194,6 +208,7 @@ func (s *Store) unlock(ctx context.Context, id string) diag.List {
 	s.mu.Lock()
 	s.lock = ""
 	s.mu.Unlock()
+	defer s.watch()()
 	if err := s.object.Unlock(ctx, id); err != nil {
 		ds := s.fail("Error releasing the state lock", err)
 		ds[0].Detail += fmt.Sprintf("\n\nThe lock may still be held. Once no run works on this state any more, release it with \"force-unlock %s\".", id)

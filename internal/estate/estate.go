@@ -450,28 +450,36 @@ func (e *Estate) where(t *demand.Task, u *discovery.Unit, whole bool) (states.Pl
 	return p, ds
 }
 
-// Outputs reads the stored outputs of every unit of the estate that takes part, by
-// name. A state that cannot be read is reported of its unit alone.
-func (e *Estate) Outputs(ctx context.Context) (map[string]map[string]*state.Output, []*report.Result) {
-	out := map[string]map[string]*state.Output{}
-	var results []*report.Result
-	for _, u := range e.Found.Units {
+// statesAtOnce is how many states are read at once, which takes waiting and no work.
+const statesAtOnce = 16
+
+// Outputs reads the stored outputs of the units of the estate that take part, by name:
+// those that are wanted, or all with nil. A state that cannot be read is reported of its
+// unit alone.
+func (e *Estate) Outputs(ctx context.Context, wanted func(*discovery.Unit) bool) (map[string]map[string]*state.Output, []*report.Result) {
+	units := slices.DeleteFunc(slices.Clone(e.Found.Units), func(u *discovery.Unit) bool { return wanted != nil && !wanted(u) })
+	states := make([]*state.State, len(units))
+	results := parallel.Map(len(units), statesAtOnce, func(i int) *report.Result {
+		u := units[i]
 		res := &report.Result{Unit: u, Status: report.Succeeded, Started: e.o.Machine.Now()}
-		results = append(results, res)
 		if u.Excluded != "" {
 			res.LeaveOut()
 			res.Ended = res.Started
-			continue
+			return res
 		}
-		s, ds := (*state.State)(nil), u.Broken
+		ds := u.Broken
 		if ds == nil {
-			s, ds = e.State(ctx, u)
+			states[i], ds = e.State(ctx, u)
 		}
 		if res.Diags, res.Ended = ds, e.o.Machine.Now(); ds.HasErrors() {
 			res.Fail(ds)
 		}
+		return res
+	})
+	out := map[string]map[string]*state.Output{}
+	for i, s := range states {
 		if s != nil {
-			out[u.Name] = s.Outputs
+			out[units[i].Name] = s.Outputs
 		}
 	}
 	return out, results

@@ -58,7 +58,7 @@ func Canonical(src string, versioned bool) string {
 	return a.String()
 }
 
-var errUndetected = errors.New("the kind of the address cannot be told")
+var errUndetected = errors.New("the kind of the address is not known")
 
 // detectRemote understands the addresses that go-getter's detectors do, in
 // their order. Unlike those it never asks the network.

@@ -17,7 +17,7 @@ func baseName(name string) string { return strings.TrimPrefix(name, "core::") }
 //
 // A call that hands on values instead of making one (merge, try, element, …) is asked
 // which of its arguments has the part that is followed. The answer is data: where to go
-// on, and what a reader is told of the choice.
+// on, and what a reader is shown of the choice.
 
 // A call is a function call in an expression, of which a part is asked for.
 type call struct {
@@ -36,7 +36,7 @@ type pick struct {
 }
 
 // pick is where the part comes from. ok is false for functions that make values, and where
-// it cannot be told.
+// it is not known.
 func (r call) pick() (p pick, ok bool) {
 	name := baseName(r.x.Name)
 	switch name {
@@ -149,7 +149,7 @@ func (r call) merge() (pick, bool) {
 
 // unknown ends at an argument of which nothing is known.
 func (r call) unknown(x hcl.Expression, path []step, i int) (pick, bool) {
-	return pick{at: cursor{r.c.f, x, path}, kind: Unknown, text: fmt.Sprintf("argument %d of %s is not known, so whether it gives the value cannot be told", i+1, r.x.Name)}, true
+	return pick{at: cursor{r.c.f, x, path}, kind: Unknown, text: fmt.Sprintf("argument %d of %s is not known, so it may or may not give the value", i+1, r.x.Name)}, true
 }
 
 // deepMerge finds the arguments that have a part in the value: the last one wins,

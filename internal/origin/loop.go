@@ -7,7 +7,7 @@ import (
 )
 
 // loop goes on inside a for expression, at the turn that makes the item that is
-// asked for. ok is false where that cannot be told.
+// asked for. ok is false where that is not known.
 func (r *replay) loop(c cursor, x *hclsyntax.ForExpr) (cursor, bool) {
 	if len(c.path) == 0 {
 		return c, false

@@ -52,7 +52,7 @@ func (x *Explanation) Print(w io.Writer) error {
 		}
 	}
 	for _, a := range x.Unchecked {
-		fmt.Fprintf(b, "\nThe provider %s is not installed here, so nobody can tell which of its\narguments are sensitive: those with names such as password or token are hidden.\n", a.Display())
+		fmt.Fprintf(b, "\nThe provider %s is not installed here, so which of its\narguments are sensitive is not known: those with names such as password or token are hidden.\n", a.Display())
 	}
 	return b.Flush()
 }

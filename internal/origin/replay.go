@@ -57,7 +57,7 @@ type replay struct {
 	valueSecret bool // value must not be shown
 	each        bool // the value is not known since it is another one in each instance
 
-	onVisit func(cursor)      // told of every expression on the way; nil for nobody
+	onVisit func(cursor)      // called with every expression on the way; nil for nobody
 	names   bool              // names decide what of the unit is secret
 	inputs  bool              // all inputs of the unit are asked for
 	fedBy   map[spot][][]step // what onVisit gathers

@@ -33,7 +33,7 @@ func (r *replay) object(c cursor, x *hclsyntax.ObjectConsExpr) cursor {
 	for i := len(x.Items) - 1; i >= 0; i-- { // the last of equal keys counts
 		key, ds := r.in.eval(c.f, x.Items[i].KeyExpr)
 		if ds.HasErrors() || !key.IsKnown() {
-			return r.end(Unknown, cursor{c.f, x.Items[i].KeyExpr, nil}, "this key is not known, so the item cannot be told")
+			return r.end(Unknown, cursor{c.f, x.Items[i].KeyExpr, nil}, "this key is not known, so this may or may not be the item")
 		}
 		if bare, _ := key.Unmark(); !bare.IsNull() && bare.Type().IsPrimitiveType() && keyStep(bare).name() == name {
 			return r.item(cursor{c.f, x.Items[i].ValueExpr, c.path[1:]}, "item "+addr.Quote(name))

@@ -57,7 +57,7 @@ func (r *replay) wholeBody(w whole) {
 		gone := m.Replaced(w.body, name)
 		for _, b := range nestedBlocks(w.body, name) {
 			r.holdsBlock(name, []config.Place{{At: b.DefRange, Layer: m.Set.LayerOf(b.DefRange)}}, gone)
-			gone = nil // is told once
+			gone = nil // is reported once
 		}
 	}
 }

@@ -146,6 +146,9 @@ func sortedKeys[V any](m map[string]V) []string {
 func Read(r io.ReaderAt, size int64, version string) (*File, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
+		if errors.Is(err, zip.ErrFormat) {
+			return nil, fmt.Errorf("%w: it is not a zip archive", ErrNotPlan)
+		}
 		return nil, fmt.Errorf("%w: %w", ErrNotPlan, err)
 	}
 	if len(z.File) > maxFiles {

@@ -113,7 +113,7 @@ func (r Removals) StillWanted(a addr.Instance, at source.Range) diag.List {
 	if s == nil {
 		return nil
 	}
-	return diag.Errorf(&s.block.At, "Removed resource instance still exists", "This statement declares a removal of %s, but configuration still wants that instance. Take its key out of the for_each of one of the two.", a).Note(&at, "still declared here")
+	return diag.Errorf(&s.block.At, "Removed resource instance still exists", "This statement declares a removal of %s, but the configuration still declares that instance. Take its key out of the for_each of one of the two.", a).Note(&at, "still declared here")
 }
 
 func (s *removedStatement) covers(a addr.Instance) bool {

@@ -24,7 +24,7 @@ type Operation struct {
 	all   *Operations
 	event event.Event
 	start time.Time
-	told  int // heartbeats told
+	beats int // heartbeats reported
 }
 
 // Operations prepares the telling of operations by the given clock.
@@ -68,8 +68,8 @@ func (o *Operations) Beat() {
 	var tell []event.Event
 	o.mu.Lock()
 	for run := range o.running {
-		if since := o.now().Sub(run.start); int(since/(10*time.Second)) > run.told {
-			run.told++
+		if since := o.now().Sub(run.start); int(since/(10*time.Second)) > run.beats {
+			run.beats++
 			e := run.event
 			e.Kind, e.Elapsed = event.ApplyProgress, since
 			tell = append(tell, e)

@@ -43,13 +43,13 @@ type Options struct {
 }
 
 // An Exchange is what plan, apply, validate and explain have in common around the
-// running providers: schemas, configurations and functions, with messages told
+// running providers: schemas, configurations and functions, with messages reported
 // once. It may be used by many tasks at once.
 type Exchange struct {
 	ctx     context.Context
 	o       Options
 	slots   chan struct{} // bounds calls; nil: nothing does
-	told    sync.Map      // addr.Provider whose schema failure was told
+	failed  sync.Map      // addr.Provider whose schema failure was reported
 	schemas parallel.Cache[addr.Provider, asked]
 
 	mu     sync.Mutex
@@ -102,7 +102,7 @@ func (x *Exchange) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderCo
 	return ProviderFunction(x.ctx, prov, a, name, pc != nil)
 }
 
-// Schema returns a provider's schema; its failure is told to the first who asks.
+// Schema returns a provider's schema; its failure is reported to the first who asks.
 // One that does not start is waited for once.
 func (x *Exchange) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 	got := x.schemas.Do(a, func() asked {
@@ -111,7 +111,7 @@ func (x *Exchange) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 	})
 	ps, ds := got.schema, got.ds
 	if ds.HasErrors() {
-		if _, again := x.told.LoadOrStore(a, true); again {
+		if _, again := x.failed.LoadOrStore(a, true); again {
 			return nil, demand.Fail()
 		}
 		for _, m := range ds {

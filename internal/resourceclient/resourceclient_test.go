@@ -31,7 +31,7 @@ func TestSchemaFails(t *testing.T) {
 	b := &broken{Providers: plantest.New()}
 	sh := resourceclient.New(context.Background(), resourceclient.Options{Providers: b})
 	a := addr.DefaultProvider("x")
-	var told atomic.Int32
+	var calls atomic.Int32
 	parallel.Each(8, 100, func(int) {
 		_, ds := sh.Schema(a)
 		if !ds.HasErrors() {
@@ -39,11 +39,11 @@ func TestSchemaFails(t *testing.T) {
 		}
 		for _, m := range ds {
 			if m.Summary == "Told to fail" && len(m.Notes) == 1 && strings.Contains(m.Notes[0].Text, a.Display()) {
-				told.Add(1)
+				calls.Add(1)
 			}
 		}
 	})
-	if told.Load() != 1 || b.asked.Load() != 1 {
-		t.Errorf("told %d times, asked %d times", told.Load(), b.asked.Load())
+	if calls.Load() != 1 || b.asked.Load() != 1 {
+		t.Errorf("called %d times, asked %d times", calls.Load(), b.asked.Load())
 	}
 }

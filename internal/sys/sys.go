@@ -101,7 +101,7 @@ func Real() (*System, error) {
 	withoutSamples()
 	dir, err := os.Getwd()
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell the working folder: %w", err)
+		return nil, fmt.Errorf("cannot find the working folder: %w", err)
 	}
 	var gc collector
 	children := new(Children)

@@ -113,7 +113,7 @@ func locking(ctx context.Context, b backend.Backend, st store.Store, workspace s
 	if err == nil {
 		second, ds := other.Lock(ctx, withID(info), 0)
 		if !ds.HasErrors() {
-			f = backend.Finding{What: "locking", Detail: "the lock was granted twice: the store does not do what locks are made of here"}
+			f = backend.Finding{What: "locking", Detail: "the lock was granted twice: the store does not provide what locks need"}
 			if more := second(); more.HasErrors() {
 				report(failed("unlocking", more))
 			}

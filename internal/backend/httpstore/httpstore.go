@@ -215,7 +215,7 @@ func (b *httpBackend) refused(summary, argument, method string, resp *rest.Respo
 	}
 	switch {
 	case resp.Status == http.StatusUnauthorized && b.username == "":
-		e.Argument, e.Advice = "username", "The service wants credentials: set username and password, or TF_HTTP_USERNAME and TF_HTTP_PASSWORD."
+		e.Argument, e.Advice = "username", "The service requires credentials: set username and password, or TF_HTTP_USERNAME and TF_HTTP_PASSWORD."
 	case resp.Status == http.StatusUnauthorized || resp.Status == http.StatusForbidden:
 		e.Argument, e.Advice = "username", "The service does not accept these credentials for this: check username and password, or the Authorization header."
 	case resp.Status == http.StatusMethodNotAllowed || resp.Status == http.StatusNotImplemented:

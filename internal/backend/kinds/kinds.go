@@ -65,7 +65,7 @@ func Unknown(name string) diag.List {
 		m.Detail = fmt.Sprintf("The backend type %q is not supported. %s. To move: with the last version that had it, save the state with \"state pull > moved.tfstate\"; write the other backend's block and run \"init -reconfigure\"; then bring the state in with \"state push moved.tfstate\".", name, instead)
 		return diag.List{m}
 	}
-	m.Detail = fmt.Sprintf("There is no backend type named %q. Those that there are: %s.", name, strings.Join(names(), ", "))
+	m.Detail = fmt.Sprintf("There is no backend type named %q. The types are: %s.", name, strings.Join(names(), ", "))
 	return diag.List{m}
 }
 

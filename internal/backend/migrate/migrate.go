@@ -185,7 +185,7 @@ func (m *Migration) rename(ctx context.Context, source []string, unnamed bool) (
 	if m.Choose != nil && !m.Force {
 		answer, err := m.Choose(ctx, m.pattern(full))
 		if err != nil {
-			return nil, diag.Errorf(nil, "State migration was not approved", "Nobody named the workspaces: %s. Run the command where somebody can answer.", err)
+			return nil, diag.Errorf(nil, "State migration was not approved", "The workspaces were not named: %s. Run the command in a terminal.", err)
 		}
 		if answer != "" {
 			pattern = answer
@@ -212,7 +212,7 @@ func (m *Migration) rename(ctx context.Context, source []string, unnamed bool) (
 // name asks for the name that the state of the default workspace gets.
 func (m *Migration) name(ctx context.Context, old string) (string, diag.List) {
 	if m.Choose == nil {
-		return "", diag.Errorf(nil, "The workspace needs a name", "The state of the workspace %q is to be copied to the %q backend, in which every workspace has a name of its own, and nobody can be asked for one. Run the command where somebody can answer, or set the name of one workspace in the configuration.", old, m.To.Type)
+		return "", diag.Errorf(nil, "The workspace needs a name", "The state of the workspace %q is to be copied to the %q backend, in which every workspace has a name of its own, and nobody can be asked for one. Run the command in a terminal, or set the name of one workspace in the configuration.", old, m.To.Type)
 	}
 	answer, err := m.Choose(ctx, Question{
 		Title: "Workspace name",
@@ -220,7 +220,7 @@ func (m *Migration) name(ctx context.Context, old string) (string, diag.List) {
 	})
 	switch {
 	case err != nil:
-		return "", diag.Errorf(nil, "State migration was not approved", "Nobody named the workspace: %s. Run the command where somebody can answer.", err)
+		return "", diag.Errorf(nil, "State migration was not approved", "The workspace was not named: %s. Run the command in a terminal.", err)
 	case !store.ValidWorkspace(answer) || answer == store.Default:
 		return "", diag.Errorf(nil, "Invalid workspace name", "The name %q is not allowed for this workspace. Nothing was changed.", answer)
 	}
@@ -370,7 +370,7 @@ func (m *Migration) ask(ctx context.Context, q Question) (bool, diag.List) {
 	}
 	ok, err := m.Ask(ctx, q)
 	if err != nil {
-		return false, diag.Errorf(nil, "State migration was not approved", "Nobody approved it: %s. Run the command where somebody can answer, or with -force-copy.", err)
+		return false, diag.Errorf(nil, "State migration was not approved", "Not approved: %s. Run the command in a terminal, or with -force-copy.", err)
 	}
 	return ok, nil
 }
@@ -437,7 +437,7 @@ func Vacate(ctx context.Context, m Migration, r Result) diag.List {
 	var ds diag.List
 	for _, name := range r.Copied {
 		if err := v.Vacate(ctx, name, m.From.Options); err != nil {
-			ds = append(ds, diag.Warnf(nil, "State left behind", "The state of the workspace %q was copied, but its old place could not be emptied: %s. Remove it by hand, so that nobody takes it for the present state.", name, err)...)
+			ds = append(ds, diag.Warnf(nil, "State left behind", "The state of the workspace %q was copied, but its old place could not be emptied: %s. Remove it by hand, so that it is not taken for the present state.", name, err)...)
 		}
 	}
 	return ds

@@ -183,7 +183,7 @@ func runDelete(ctx context.Context, c *command.Call, o *unitOptions) int {
 			Text:  "What it manages is not destroyed, and nothing manages it any more.\nOnly 'yes' will be accepted to continue.",
 		})
 		if err != nil {
-			return c.Fail(diag.Errorf(nil, "Deletion was not approved", "Nobody approved it: %s. Nothing was deleted.", err))
+			return c.Fail(diag.Errorf(nil, "Deletion was not approved", "Not approved: %s. Nothing was deleted.", err))
 		}
 		if answer != "yes" {
 			c.Report.Human.Say("Nothing was deleted.\n")

@@ -19,7 +19,7 @@ func Command() command.Command {
 		Units: command.InUnit | command.Uninitialized,
 		Help: `Run a program in the folder of the unit, with its inputs in variables
 TF_VAR_name, what its extra_arguments blocks add to the environment, and the
-credentials of its role. What stands behind -- belongs to the program. The
+credentials of its role. What follows -- belongs to the program. The
 command ends with the status of the program.`,
 		Args:     []command.Arg{{Name: "PROGRAM", Help: "The program and its arguments.", Repeated: true}},
 		Examples: []command.Example{{Line: "exec -- sh -c 'echo $TF_VAR_region'", Text: "Print an input."}},

@@ -161,7 +161,7 @@ func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
 	}
 	answer, err := r.Prompt.Ask(ctx, q)
 	if err != nil {
-		return false, diag.Errorf(nil, what+" was not approved", "Nobody approved it: %s. Run the command where somebody can answer, or with -auto-approve.", err)
+		return false, diag.Errorf(nil, what+" was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err)
 	}
 	if answer != "yes" {
 		r.Report.Human.Say(what + " cancelled.\n")

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"sync"
 	"time"
@@ -43,9 +44,17 @@ func NewBackends(c *command.Call) *backend.Set {
 	})
 	tr := transfer.Transport(c.Env)
 	tr.MaxConnsPerHost, tr.MaxIdleConnsPerHost = connections, connections
+	var slow sync.Once // one line is enough for many states
+	after := min(slowAfter(c), 5*time.Second)
 	return backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{
 		Env: c.Env, Dir: c.Launch, Home: c.Home(), Who: c.User() + "@" + c.Host(),
 		Now: c.Now, Sleep: Pause, Run: c.Run, Transport: tr, Version: statefile.Version,
+		SlowAfter: after,
+		Slow: func(place string) {
+			slow.Do(func() {
+				c.Report.Wait(fmt.Sprintf("Still waiting for the store of the state %s, which has not answered for %s. Requests that fail are repeated a few times. To stop, interrupt (Ctrl-C).\n", place, after))
+			})
+		},
 		Token: func(ctx context.Context, host string) (string, error) {
 			r, err := ask()
 			if err != nil {

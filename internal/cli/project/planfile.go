@@ -28,14 +28,14 @@ func ReadFile[T any](path string, read func(io.ReaderAt, int64) (T, error)) (T, 
 }
 
 func PlanFileError(name string, err error) diag.List {
-	detail := err.Error()
+	detail := diag.Reason(err, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		detail = "There is no such file."
 	case errors.Is(err, planfile.ErrBundle):
 		detail = "The file is the plan of an estate. Apply it with \"" + view.Program + " run --all apply\" in the folder that it was made in."
 	case errors.Is(err, planfile.ErrNotPlan):
-		detail = "The file is no plan that this program saved: " + diag.Reason(err) + ". Plans of other tools can be applied by those tools only."
+		detail = "The file cannot be read as a plan: " + diag.Reason(err, name) + ". Plans of other tools can be applied by those tools only."
 	}
 	return diag.List{{Code: "plan/read", Summary: "Failed to load \"" + name + "\" as a plan file", Detail: detail}}
 }

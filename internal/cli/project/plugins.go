@@ -107,12 +107,8 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 	o := rpc.Options{Addr: a, Env: c.Env, Stderr: pl.log(), Cache: pl.Schemas, DisableTLS: c.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
 	o.SlowAfter = slowAfter(c)
 	o.Slow = func(call string) {
-		text := fmt.Sprintf("Still waiting for the provider %s, which has not answered %s for %s. To stop, interrupt (Ctrl-C): the provider is told to stop, and a second interrupt ends it.\n", a.Display(), call, o.SlowAfter)
-		if c.Report.Human != nil {
-			c.Report.Human.Aside(text)
-			return
-		}
-		_, _ = io.WriteString(c.Stderr, text)
+		text := fmt.Sprintf("Still waiting for the provider %s, which has not answered %s for %s. To stop, interrupt (Ctrl-C): the provider is asked to stop, and a second interrupt ends it.\n", a.Display(), call, o.SlowAfter)
+		c.Report.Wait(text)
 	}
 	if r, ok := pl.Attached[a]; ok {
 		return engine.Program{

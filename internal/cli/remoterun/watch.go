@@ -277,7 +277,7 @@ func (o *operation) ask(ctx context.Context, q prompt.Question, summary, instead
 	}
 	answer, err := o.c.Prompt.Ask(ctx, q)
 	if err != nil && ctx.Err() == nil {
-		o.failed = diag.Errorf(nil, summary, "There was no answer: %s. Run the command where somebody can answer, or %s. The run was discarded.", err, instead)
+		o.failed = diag.Errorf(nil, summary, "There was no answer: %s. Run the command in a terminal, or %s. The run was discarded.", err, instead)
 		return "", nil
 	}
 	return answer, err

@@ -326,6 +326,15 @@ func (r *Reporter) TellWith(set *source.Set, ds diag.List) {
 	}
 }
 
+// Wait says what a run waits for, beside what it prints.
+func (r *Reporter) Wait(text string) {
+	if r.Human != nil {
+		r.Human.Aside(text)
+		return
+	}
+	_, _ = io.WriteString(r.System.Stderr, text)
+}
+
 // AsideWith is TellWith with all text for people on Stderr.
 func (r *Reporter) AsideWith(set *source.Set, ds diag.List) {
 	if r.Human == nil {

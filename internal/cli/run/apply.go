@@ -48,7 +48,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 	}
 	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to " + verb + "?", Text: text})
 	if err != nil {
-		return r.failEstate(r.estate, diag.Errorf(nil, "Apply was not approved", "Nobody approved it: %s. Run the command where somebody can answer, or with -auto-approve.", err))
+		return r.failEstate(r.estate, diag.Errorf(nil, "Apply was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err))
 	}
 	if !approves(answer) {
 		r.Report.Human.Say("Apply cancelled.\n")
@@ -77,7 +77,7 @@ func (r *estateRun) askWave(wave []*estate.Result) bool {
 	r.Report.Human.Say(b.String())
 	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to perform these actions too?", Text: "Only 'yes' or 'y' will be accepted to approve. The units that are waiting are not applied otherwise."})
 	if err != nil {
-		r.Report.Tell(diag.Errorf(nil, "Deferred work was not approved", "Nobody approved it: %s. Run the command where somebody can answer, or with -auto-approve.", err))
+		r.Report.Tell(diag.Errorf(nil, "Deferred work was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err))
 	}
 	return err == nil && approves(answer)
 }

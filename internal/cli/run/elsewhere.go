@@ -408,7 +408,7 @@ func (x *elsewhere) rest(ctx context.Context) {
 	why := x.failed
 	x.mu.Unlock()
 	if why == "" {
-		why = "no worker told what came of it"
+		why = "no worker reported its result"
 	}
 	for i, t := range x.tasks {
 		if t.Skip {
@@ -452,7 +452,7 @@ func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool)
 		}
 		var told remote.Report
 		if err := json.Unmarshal(m.Report, &told); err != nil || told.Result == nil {
-			ds := diag.Errorf(nil, "Unit was not run to its end", "What the worker told of the unit %s cannot be read: %v. Worker and command must be of the same version.", unit, err)
+			ds := diag.Errorf(nil, "Unit was not run to its end", "What the worker reported of the unit %s cannot be read: %v. Worker and command must be of the same version.", unit, err)
 			res.Fail(ds)
 			res.Diags = ds
 			if m.Asks {

@@ -58,7 +58,7 @@ func mayDestroy(ctx context.Context, c *command.Call, f *unitflags.Flags) (bool,
 	}
 	answer, err := c.Prompt.Ask(ctx, prompt.Question{Title: "\nThe unit is needed by: " + names + ".\nDo you want to destroy it all the same?", Text: "Only 'yes' or 'y' will be accepted to approve."})
 	if err != nil {
-		return false, diag.Errorf(nil, "Destruction was not approved", "Other units need it, and nobody approved its destruction: %s. Run the command where somebody can answer, or with --non-interactive.", err)
+		return false, diag.Errorf(nil, "Destruction was not approved", "Other units need it, and nobody approved its destruction: %s. Run the command in a terminal, or with --non-interactive.", err)
 	}
 	return approves(answer), nil
 }

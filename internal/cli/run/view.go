@@ -247,7 +247,7 @@ func countsJSON(n estate.Counts) map[string]int {
 
 // outputs prints the outputs of every unit.
 func (r *estateRun) outputs(ctx context.Context) int {
-	all, results := r.estate.Outputs(ctx)
+	all, results := r.estate.Outputs(ctx, nil)
 	told := new(report.Heard)
 	told.Fresh(Messages(results))
 	r.tellEstate(Messages(results).Once())

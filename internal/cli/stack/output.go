@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/run"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
 
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/diag"
@@ -71,7 +72,7 @@ func stackOutputs(ctx context.Context, c *command.Call, f *unitflags.Flags) (*ou
 	}
 	c.Report.Aside(ds)
 	o.Discovery.Generate = !f.NoStackGenerate
-	e, ds := units.Open(ctx, c, o)
+	e, ds := units.OpenLeniently(ctx, c, o) // units beside the stacks are no part of this
 	defer e.Close(ctx)
 	if ds.HasErrors() {
 		return nil, units.FailWith(c, e, ds)
@@ -80,7 +81,9 @@ func stackOutputs(ctx context.Context, c *command.Call, f *unitflags.Flags) (*ou
 	if ds.HasErrors() {
 		return nil, units.FailWith(c, e, ds)
 	}
-	all, results := e.Outputs(ctx)
+	inStack := map[string]bool{}
+	note(inStack, c.Dir, parts)
+	all, results := e.Outputs(ctx, func(u *discovery.Unit) bool { return inStack[u.Name] })
 	if ds = run.Messages(results); ds.HasErrors() {
 		return nil, units.FailWith(c, e, ds)
 	}
@@ -90,6 +93,16 @@ func stackOutputs(ctx context.Context, c *command.Call, f *unitflags.Flags) (*ou
 		return u != nil && u.Excluded != ""
 	})
 	return root, 0
+}
+
+// note notes the names of all units that are parts of stacks.
+func note(names map[string]bool, dir string, parts []estate.StackPart) {
+	for _, p := range parts {
+		if rel, err := filepath.Rel(dir, p.Dir); err == nil && !p.Stack {
+			names[filepath.ToSlash(rel)] = true
+		}
+		note(names, dir, p.Parts)
+	}
 }
 
 // add adds the outputs of a stack's parts, without units that an exclude block takes out.

@@ -240,10 +240,17 @@ func (f *finder) find(ctx context.Context, queries []filter.Query) (ds diag.List
 	all := f.Units
 	f.choose(ctx, queries)
 	more = f.exclude(ctx)
+	if f.s.Lenient { // what keeps a unit from being read was reported above
+		more = slices.DeleteFunc(more.AsWarnings(), func(m *diag.Message) bool {
+			return slices.ContainsFunc(ds, func(h *diag.Message) bool { return h.Summary == m.Summary && samePlace(h.At, m.At) })
+		})
+	}
 	ds = f.setAside(ds, all)
 	f.Warnings, f.Chosen = ds.Warnings(), true
 	return append(slices.Clone(ds), more...)
 }
+
+func samePlace(a, b *source.Range) bool { return a != nil && b != nil && *a == *b }
 
 // ended ends the span of something that reported messages.
 func ended(s *telemetry.Span, ds diag.List) {

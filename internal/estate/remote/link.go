@@ -78,7 +78,7 @@ type Ended struct {
 	Outcome schedule.Outcome `json:"outcome"`
 	Asks    bool             `json:"asks,omitempty"` // it has not ended, see Done
 	Report  json.RawMessage  `json:"report,omitempty"`
-	// Lost says that no worker told what came of it.
+	// Lost says that no worker reported its result.
 	Lost string `json:"lost,omitempty"`
 }
 

@@ -67,7 +67,7 @@ func (k *Keeper) kept(ctx context.Context, p Place, force bool) diag.List {
 	}
 	v, ok := b.(backend.Bootstrapper)
 	if !ok {
-		return diag.Errorf(p.At, "Store without versions", "The state of %s is kept by the backend %q, of which it cannot be told whether a deleted state can be brought back. Keep a copy of it (\"state pull\") and use --force. Nothing was changed.", p.Unit, p.Config.Type)
+		return diag.Errorf(p.At, "Store without versions", "The state of %s is kept by the backend %q, which does not say whether a deleted state can be brought back. Keep a copy of it (\"state pull\") and use --force. Nothing was changed.", p.Unit, p.Config.Type)
 	}
 	on, err := v.Versioned(ctx)
 	switch {

@@ -87,7 +87,7 @@ func (k *directPackage) authenticate(ctx context.Context) error {
 }
 
 // readSums reads the checksums of the version, checks that they have the one
-// that the registry told, and checks who signed them.
+// that the registry gave, and checks who signed them.
 func (k *directPackage) readSums(ctx context.Context) error {
 	http := k.d.in.shared().http
 	doc, _, err := http.Get(ctx, k.meta.ShasumsURL.String(), nil, maxSums)

@@ -34,7 +34,7 @@ type Event struct {
 	Provider    addr.Provider
 	Version     versions.Version // zero before it is selected
 	Constraints string           // with Finding and Selected; "" means any
-	Locked      bool             // with Selected: the lock file told the version
+	Locked      bool             // with Selected: the lock file gave the version
 	Platform    string           // with Fetching and Retrieved: OS_ARCH
 	Auth        Auth             // with Installed, InstalledAt and Retrieved
 	Done, Total int64            // with Transfer; Total is 0 if it is not known

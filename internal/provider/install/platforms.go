@@ -34,7 +34,7 @@ type Wanted struct {
 }
 
 // DirectOnly are the options with every package coming from its own registry,
-// as "providers lock" and "providers mirror" want it unless they are told otherwise.
+// as "providers lock" and "providers mirror" want it unless they are asked otherwise.
 func (o Options) DirectOnly() Options {
 	conf := *o.config()
 	conf.Installation = &directInstallation

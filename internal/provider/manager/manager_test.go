@@ -399,7 +399,7 @@ func TestWaitForStartInterrupted(t *testing.T) {
 	wg.Wait()
 }
 
-// A configuration that is refused is told to each unit, in messages of its own.
+// A configuration that is refused is reported to each unit, in messages of its own.
 func TestConfigureFails(t *testing.T) {
 	w := newWorld()
 	w.script.Configure = func(cty.Value) diag.List { return diag.Errorf(nil, "No", "Not like this.") }

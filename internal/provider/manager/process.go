@@ -49,7 +49,7 @@ func newProcess(prog *program) *process {
 	return &process{addr: prog.addr, key: prog.key, outside: prog.Outside, users: map[*Pool]bool{}, started: make(chan struct{})}
 }
 
-// start starts the process. Its one caller was told so by find or visit.
+// start starts the process. Its one caller learned so from find or visit.
 func (p *process) start(ctx context.Context, f func(context.Context) (provider.Provider, diag.List)) {
 	defer close(p.started)
 	p.p, p.ds = f(ctx)

@@ -41,7 +41,7 @@ type Client struct {
 	loading sync.Mutex
 	loaded  atomic.Pointer[schemas]
 
-	functions atomic.Pointer[map[string]*schema.Function] // as the configured provider told them
+	functions atomic.Pointer[map[string]*schema.Function] // as the configured provider gave them
 
 	closed    atomic.Bool
 	closeOnce sync.Once

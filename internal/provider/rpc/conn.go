@@ -27,7 +27,7 @@ type conn struct {
 // slowAfter is how long a call may take before the user hears what is waited for.
 const slowAfter = 30 * time.Second
 
-// patient are the calls whose progress is told by others, and those that nobody waits for.
+// patient are the calls whose progress is reported by others, and those that nobody waits for.
 var patient = map[string]bool{"ApplyResourceChange": true, "StopProvider": true, "InvokeAction": true}
 
 // watch tells that a call takes long, until it is done.

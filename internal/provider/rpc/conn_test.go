@@ -19,7 +19,7 @@ func (s stuck) Invoke(context.Context, string, any, any, ...grpc.CallOption) err
 	return nil
 }
 
-// A call that takes long is told by its name, but for those whose progress others tell.
+// A call that takes long is reported by its name, but for those whose progress others tell.
 func TestSlowCalls(t *testing.T) {
 	told := make(chan string, 2)
 	s := stuck{answer: make(chan struct{})}

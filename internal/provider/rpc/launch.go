@@ -34,9 +34,9 @@ type Options struct {
 	Stderr       io.Writer     // gets what the plugin writes, by several goroutines in turn; may be nil
 	StartTimeout time.Duration // until the plugin must be ready; 0 means a minute
 	DisableTLS   bool          // talk in the clear, for debugging (TF_DISABLE_PLUGIN_TLS)
-	Version      string        // the version of the language that the plugin is told; "" means 1.12.6
+	Version      string        // the version of the language that the plugin is given; "" means 1.12.6
 
-	// Slow is told of calls that take longer than SlowAfter (0 means 30 seconds), by their
+	// Slow is called with calls that take longer than SlowAfter (0 means 30 seconds), by their
 	// names in protocol 6, and may be called concurrently. Nil: nobody is.
 	Slow      func(call string)
 	SlowAfter time.Duration
@@ -235,12 +235,12 @@ func (s *start) why(err error) string {
 
 func startFailed(o Options, out *tail, why string) diag.List {
 	detail := fmt.Sprintf("The provider %s (%s) could not be started: %s.", o.Addr.Display(), o.Path, why)
-	return diag.List{{Code: CodeStart, Summary: "Provider could not be started", Detail: detail + out.told()}}
+	return diag.List{{Code: CodeStart, Summary: "Provider could not be started", Detail: detail + out.ending()}}
 }
 
 // startGivenUp is the message where the caller did not wait for the plugin, which is
 // nothing that the plugin has done wrong. What it wrote may tell why it took so long.
 func startGivenUp(o Options, out *tail) diag.List {
 	detail := fmt.Sprintf("The provider %s (%s) was being started, but that was given up before it was ready.", o.Addr.Display(), o.Path)
-	return diag.List{{Code: CodeInterrupted, Summary: "Provider start interrupted", Detail: detail + out.told()}}
+	return diag.List{{Code: CodeInterrupted, Summary: "Provider start interrupted", Detail: detail + out.ending()}}
 }

@@ -60,7 +60,7 @@ func (c *Client) failed(ctx context.Context, w call, err error) diag.List {
 		m.Code, m.Summary = CodeNonsense, "Invalid answer from provider"
 		m.Detail = fmt.Sprintf("The provider %s was asked to %s, and the answer is too large: %s.", name, w, st.Message())
 	default:
-		m.Detail = fmt.Sprintf("The provider %s was asked to %s, and the call failed: %s.", name, w, st.Message()) + c.out.told()
+		m.Detail = fmt.Sprintf("The provider %s was asked to %s, and the call failed: %s.", name, w, st.Message()) + c.out.ending()
 	}
 	return diag.List{m}
 }
@@ -74,9 +74,9 @@ func (c *Client) crashText(name string, w call, st *status.Status) string {
 		return fmt.Sprintf("The connection to the provider %s, which runs on its own, broke when it was asked to %s: %s.", name, w, st.Message())
 	}
 	if !c.gone(2 * lingering) {
-		return fmt.Sprintf("The connection to the provider %s broke when it was asked to %s: %s.", name, w, st.Message()) + c.out.told()
+		return fmt.Sprintf("The connection to the provider %s broke when it was asked to %s: %s.", name, w, st.Message()) + c.out.ending()
 	}
-	return fmt.Sprintf("The provider %s ended (%s) when it was asked to %s. This is an error in the provider: please report it to those who make it.", name, c.proc.how(), w) + c.out.told()
+	return fmt.Sprintf("The provider %s ended (%s) when it was asked to %s. This is an error in the provider: please report it to those who make it.", name, c.proc.how(), w) + c.out.ending()
 }
 
 // nonsense is the message for an answer that breaks the protocol.
@@ -108,7 +108,7 @@ func (c *Client) deferred(w call, d *pb6.Deferred) diag.List {
 	if why == "" {
 		why = "it gives no reason"
 	}
-	return c.nonsense(w, "it put the request off (%s), which it was told not to do", why)
+	return c.nonsense(w, "it put the request off (%s), which it must not do", why)
 }
 
 // messages converts what the plugin says of a call.

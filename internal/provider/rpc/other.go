@@ -121,7 +121,7 @@ func (c *Client) Functions(ctx context.Context) (map[string]*schema.Function, di
 	return fs, ds
 }
 
-// function finds the signature of a function: as the configured provider told
+// function finds the signature of a function: as the configured provider gave
 // it, else as the schema tells it.
 func (c *Client) function(ctx context.Context, name string) (*schema.Function, error) {
 	if fs := c.functions.Load(); fs != nil && (*fs)[name] != nil {

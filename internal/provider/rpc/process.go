@@ -203,7 +203,7 @@ func (f firstLine) Read(b []byte) (int, error) {
 
 var errNoLine = errors.New("it ended its output without the first line of a provider plugin")
 
-// handshakeResult is what the first line told; an empty handshake and no error
+// handshakeResult is what the first line said; an empty handshake and no error
 // mean that there was none yet.
 func (p *process) handshakeResult() (handshake, error) {
 	p.mu.Lock()

@@ -73,8 +73,8 @@ func (t *tail) String() string {
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
-// told is the end of the output as the end of a message's detail, or "".
-func (t *tail) told() string {
+// ending is the end of the output as the end of a message's detail, or "".
+func (t *tail) ending() string {
 	if t == nil {
 		return ""
 	}

@@ -291,7 +291,7 @@ func TestTail(t *testing.T) {
 	if s := tl.String(); !strings.HasPrefix(s, "panic: oh\ngoroutine") || len(s) > panicSize {
 		t.Errorf("%d bytes: %.50s", len(s), s)
 	}
-	if (&tail{}).told() != "" || (*tail)(nil).told() != "" {
+	if (&tail{}).ending() != "" || (*tail)(nil).ending() != "" {
 		t.Error("an empty tail tells something")
 	}
 }

@@ -29,7 +29,7 @@ func (s *server) ReadResource(ctx context.Context, req *pb6.ReadRequest) (*pb6.R
 	if err != nil {
 		return nil, err
 	}
-	m := misbehavior(s.told(v), "read")
+	m := misbehavior(s.fault(v), "read")
 	if err := m.before(); err != nil {
 		return nil, err
 	}
@@ -66,13 +66,13 @@ func (s *server) PlanResourceChange(ctx context.Context, req *pb6.PlanRequest) (
 	}
 	s.sleepRead(ctx)
 	if proposed.IsNull() {
-		m := misbehavior(s.told(prior), "plandestroy")
+		m := misbehavior(s.fault(prior), "plandestroy")
 		if err := m.before(); err != nil {
 			return nil, err
 		}
 		return &pb6.PlanResponse{PlannedState: encodeValue(proposed, of), Diagnostics: m.diagnostics(), PlannedPrivate: req.PriorPrivate}, nil
 	}
-	m := misbehavior(s.told(proposed), "plan")
+	m := misbehavior(s.fault(proposed), "plan")
 	if err := m.before(); err != nil {
 		return nil, err
 	}
@@ -214,7 +214,7 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *pb6.ApplyRequest)
 	if req.TypeName == "test_record" {
 		defer s.recorded(op, text(obj, "name"))()
 	}
-	m := misbehavior(s.told(obj), op, "apply")
+	m := misbehavior(s.fault(obj), op, "apply")
 	if err := m.before(); err != nil {
 		return nil, err
 	}

@@ -48,8 +48,8 @@ const (
 // A mischief is what goes wrong in one call: "" for nothing.
 type mischief string
 
-// told is what goes wrong with an object, by itself and by the provider.
-func (s *server) told(obj cty.Value) string {
+// fault is what goes wrong with an object, by itself and by the provider.
+func (s *server) fault(obj cty.Value) string {
 	of, all := text(obj, "misbehave"), s.settings().misbehave
 	if of == "" || all == "" {
 		return of + all

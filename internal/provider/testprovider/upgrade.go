@@ -48,7 +48,7 @@ func (s *server) UpgradeResourceState(_ context.Context, req *pb6.UpgradeRequest
 	if err != nil {
 		return &pb6.UpgradeResponse{Diagnostics: problem("Unreadable state", err.Error())}, nil
 	}
-	m := misbehavior(s.told(v), "upgrade")
+	m := misbehavior(s.fault(v), "upgrade")
 	if err := m.before(); err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func transfer(ctx context.Context, from, into *State, out, in []state.Change, go
 		for _, h := range halves {
 			h.close()
 		}
-		return diag.Errorf(nil, "Move left", "The move was not brought to its end.")
+		return diag.Errorf(nil, "Move left", "The move was not finished.")
 	}
 	undo := func(why string, err error) diag.List {
 		ds := diag.Errorf(nil, "Failed to prepare the move", "%s: %s. Neither state was changed.", why, err)

@@ -156,7 +156,7 @@ func (c Codec) Encode(all []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	return out, nil
 }
 
-var errClear = errors.New("a payload of the run is not sealed: nobody vouches for it")
+var errClear = errors.New("a payload of the run is not sealed, so it may come from anybody")
 
 // Decode implements converter.PayloadCodec.
 func (c Codec) Decode(all []*commonpb.Payload) ([]*commonpb.Payload, error) {

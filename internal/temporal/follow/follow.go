@@ -346,7 +346,7 @@ func (f *Follower) answered(input *commonpb.Payloads) error {
 // text is a failure in words.
 func (f *Follower) text(x *failurepb.Failure) string {
 	if x == nil {
-		return "nobody says why"
+		return "no reason was given"
 	}
 	err := f.Failures.FailureToError(x)
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {

@@ -31,7 +31,7 @@ func printLog(out io.Writer, e *remote.Ended) error {
 	}
 	var told remote.Report
 	if err := json.Unmarshal(e.Report, &told); err != nil {
-		return fmt.Errorf("what the unit %s told cannot be read: %w", e.Unit, err)
+		return fmt.Errorf("what the unit %s reported cannot be read: %w", e.Unit, err)
 	}
 	for _, c := range told.Chunks {
 		if _, err := io.WriteString(out, c.Text); err != nil {

@@ -274,7 +274,7 @@ func (p *program) follow(ctx context.Context, cancel func(), link *remote.Link, 
 				err = c.SignalWorkflow(ctx, id, "", flow.AnswerSignal, *m.Answer)
 			}
 			if err != nil {
-				_ = link.Send(remote.Message{Note: "The server was not told: " + diag.Reason(err)})
+				_ = link.Send(remote.Message{Note: "The server was not informed: " + diag.Reason(err)})
 			}
 		}
 	}()

@@ -96,7 +96,7 @@ func (s *Store) holder() *store.LockInfo {
 type sharedError struct{ path, first, second string }
 
 func (e *sharedError) Error() string {
-	return fmt.Sprintf("The units %s and %s both keep their state in %s. Each would take the other's resources for its own and destroy them. Give each a path of its own.", e.first, e.second, e.path)
+	return fmt.Sprintf("The units %s and %s both keep their state in %s. Each would treat the other's resources as its own and destroy them. Give each a path of its own.", e.first, e.second, e.path)
 }
 
 // A lock is what must be undone when a lock is given up.

@@ -278,7 +278,7 @@ func isAt(f *os.File, path string) bool {
 }
 
 // errReplaced says that somebody wrote a state file although it was locked.
-var errReplaced = errors.New("another program, which did not ask for the lock, has put a file of its own in its place since it was locked")
+var errReplaced = errors.New("another program, which did not take the lock, has replaced the file since it was locked")
 
 // write replaces a locked file.
 func (h *held) write(content []byte) error {

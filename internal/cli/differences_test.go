@@ -1,0 +1,63 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Every row of the README's tables of differences has a test, which testdata/differences.txt
+// names, and that test exists.
+func TestDifferencesHaveTests(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.ReadFile("testdata/differences.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]string{}
+	for line := range strings.Lines(string(list)) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		i := strings.LastIndex(line, " | ")
+		if i < 0 {
+			t.Fatalf("no test in %q", line)
+		}
+		shown[line[:i]] = line[i+3:]
+	}
+	_, tables, _ := strings.Cut(string(readme), "\n## Not there yet\n")
+	tables, _, _ = strings.Cut(tables, "\n## License\n")
+	rows := 0
+	for line := range strings.Lines(tables) {
+		cells := strings.Split(line, " | ")
+		row, ok := strings.CutPrefix(cells[0], "| ")
+		if !ok || len(cells) < 2 || strings.TrimSpace(row) == "" {
+			continue
+		}
+		rows++
+		by, ok := shown[row]
+		if !ok {
+			t.Errorf("nothing in testdata/differences.txt shows the row %q", row)
+			continue
+		}
+		delete(shown, row)
+		file, test, _ := strings.Cut(by, ":")
+		path := filepath.Join("../..", file)
+		if !strings.Contains(file, "/") {
+			path = filepath.Join("testdata/script", file)
+		}
+		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), test) {
+			t.Errorf("the row %q is shown by %s, which does not exist", row, by)
+		}
+	}
+	for row := range shown {
+		t.Errorf("the README has no row %q", row)
+	}
+	if rows < 40 {
+		t.Errorf("%d rows found", rows)
+	}
+}
