@@ -34,14 +34,9 @@ type Console struct {
 
 // Console makes a console; only without errors it is usable. Close it when done.
 func (e *Engine) Console(ctx context.Context, o ConsoleOptions) (*Console, diag.List) {
-	vars, ds := e.inputs(o.Variables)
+	vars, ds := e.inputsOrUnknown(o.Variables)
 	if ds.HasErrors() {
 		return nil, ds
-	}
-	for name, v := range e.tree.Root.Config.Variables {
-		if _, ok := vars[name]; !ok && v.Required() {
-			vars[name] = eval.Input{Value: cty.UnknownVal(v.Type.WithoutOptionalAttributesDeep())}
-		}
 	}
 	now := e.o.Now().UTC()
 	in := e.evaluation(vars, now, o.Plan, false)

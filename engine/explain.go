@@ -55,18 +55,13 @@ type ExplainOptions struct {
 // the way there, those that are installed are started, to learn from their schemas
 // what must not be shown; without them the names of arguments decide.
 func (e *Engine) Explain(ctx context.Context, address string, o ExplainOptions) (*Explanation, diag.List) {
-	vars, ds := e.inputs(o.Variables)
+	vars, ds := e.inputsOrUnknown(o.Variables)
 	if ds.HasErrors() {
 		return &Explanation{Address: address}, ds
 	}
 	layers := make(map[string]source.Layer, len(o.Variables))
 	for name, v := range o.Variables {
 		layers[name] = v.From
-	}
-	for name, v := range e.tree.Root.Config.Variables {
-		if _, ok := vars[name]; !ok && v.Required() {
-			vars[name] = eval.Input{Value: cty.UnknownVal(v.Type.WithoutOptionalAttributesDeep())}
-		}
 	}
 	graph := &demand.Graph{}
 	t := graph.Task(ctx)

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -62,3 +64,27 @@ func describeSource(name string, l source.Layer) string {
 }
 
 func systemClock() time.Time { return time.Now() }
+
+// inputsOrUnknown is inputs with unknown values for the required variables that have none.
+func (e *Engine) inputsOrUnknown(values map[string]InputValue) (map[string]eval.Input, diag.List) {
+	out, ds := e.inputs(values)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	for _, v := range Missing(values, e.tree.Root.Config.Variables) {
+		out[v.Name] = eval.Input{Value: cty.UnknownVal(v.Type.WithoutOptionalAttributesDeep())}
+	}
+	return out, ds
+}
+
+// Missing are the required variables of a module that have no value, by name.
+func Missing(values map[string]InputValue, declared map[string]*config.Variable) []*config.Variable {
+	var out []*config.Variable
+	for name, d := range declared {
+		if _, ok := values[name]; !ok && d.Required() {
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b *config.Variable) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}

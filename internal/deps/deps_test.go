@@ -176,7 +176,7 @@ const floors = `
 	internal/estate/workdir/overlay, engine, internal/backend < internal/estate/workdir;
 	internal/estate/workdir, internal/telemetry < internal/estate/discovery/stacks;
 	internal/estate/discovery/filter, internal/estate/discovery/git, internal/estate/discovery/stacks, internal/estate/schedule < internal/estate/discovery;
-	internal/estate/workdir, internal/estate/arguments, internal/operation < internal/estate/states;
+	internal/estate/workdir, internal/estate/arguments, internal/operation, internal/backend/workdir < internal/estate/states;
 	internal/estate/discovery < internal/estate/report;
 	internal/estate/report, internal/planfile, internal/state/journal < internal/estate/saved;
 	internal/estate/discovery < internal/estate/outputs;

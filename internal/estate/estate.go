@@ -126,7 +126,7 @@ func newEstate(o Options) *Estate {
 		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
 		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, OnDisk: o.Discovery.Unwritten.Locate,
 	})
-	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, Tenure: o.Host.Tenure, CopiedTo: o.Host.CopiedTo, KeepSegments: o.Host.KeepSegments, KeepWhereRoom: o.Host.KeepWhereRoom, Journals: o.Host.Journals, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
+	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, Tenure: o.Host.Tenure, CopiedTo: o.Host.CopiedTo, KeepSegments: o.Host.KeepSegments, Journals: o.Host.Journals, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
 	e.reader = &outputs.Reader{
 		Found: e.Found, Loader: func() *unit.Loader { return e.loader }, Off: o.Skip.Outputs, Tolerant: o.Tolerant,
 		State: e.readState,
@@ -263,9 +263,9 @@ func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 		Environ: e.o.Machine.Environ, Now: e.o.Machine.Now, ValuesElsewhere: e.o.ValuesElsewhere, Strict: strict,
 		Examiner: e.examiner, Examined: &e.examined,
 	}
-	if e.o.Host.Provisioners != nil {
-		c.Provisioners = func(dir string) engine.Provisioners {
-			return e.o.Host.Provisioners(run.Folder{Dir: dir, Env: e.o.Machine.Environ})
+	if e.o.Host.Services != nil {
+		c.Services = func(dir string) engine.Services {
+			return e.o.Host.Services(run.Folder{Dir: dir, Env: e.o.Machine.Environ}, nil)
 		}
 	}
 	res := c.Run(ctx)

@@ -3,12 +3,11 @@ package estate
 import (
 	"context"
 	"path/filepath"
-	"slices"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
-	"github.com/zclconf/go-cty/cty"
 )
 
 // Skipped says why a command on the unit alone does nothing, "" if it runs.
@@ -65,12 +64,11 @@ func (e *Estate) CompareInputs(ctx context.Context, u *discovery.Unit) (*InputsR
 			out.Unused = append(out.Unused, s.Name)
 		}
 	}
-	for name, v := range root.Variables {
-		if _, other := given[name]; v.Default == cty.NilVal && !have[name] && !other {
-			out.Missing = append(out.Missing, name)
+	for _, v := range engine.Missing(given, root.Variables) {
+		if !have[v.Name] {
+			out.Missing = append(out.Missing, v.Name)
 		}
 	}
-	slices.Sort(out.Missing)
 	return out, ds
 }
 

@@ -19,12 +19,42 @@ type Place struct {
 	Workspace  string
 	Dir        string             // for journals of states elsewhere, and for errored.tfstate
 	Encryption *encryption.Config // nil for in the clear
-	// KeepSegments keeps the journals of applies in the store, too.
-	KeepSegments bool
-	// Segments is where it keeps them instead, for a store without room; nil: nowhere.
+	// KeepSegments says whether the journals of applies are kept in the store, too.
+	KeepSegments KeepSegments
+	// Segments is where they are kept instead, for a store without room; nil: nowhere.
 	Segments statemgr.Segments
 	// Rescue prints a state that could be written nowhere; nil: it is in the journal alone.
 	Rescue func(text []byte) diag.List
+}
+
+// KeepSegments says whether the journals of applies are kept in the store of the state, too.
+type KeepSegments int
+
+const (
+	NoSegments KeepSegments = iota // on this machine alone
+	WhereRoom                  // where the store has room for them
+	Always                     // a store without room for them is an error
+)
+
+// KeepSegmentsOf understands -journal and TERRACE_JOURNAL, where "" means what the CLI
+// configuration says.
+func KeepSegmentsOf(journal string, configured bool) KeepSegments {
+	switch {
+	case journal == "store":
+		return Always
+	case journal == "" && configured:
+		return WhereRoom
+	}
+	return NoSegments
+}
+
+// Open opens the state of a workspace.
+func Open(b backend.Backend, workspace string, o backend.StoreOptions) (store.Store, diag.List) {
+	st, err := b.Store(workspace, o)
+	if err != nil {
+		return nil, backend.Message("Failed to open the state", "", err)
+	}
+	return st, nil
 }
 
 // A Lock says for what a state is locked.
@@ -44,7 +74,8 @@ func (p Place) Manager(ctx context.Context) statemgr.Options {
 		segments = own
 	}
 	return statemgr.Options{
-		Store: p.Store, Journal: backend.JournalPath(p.Store, p.Dir, p.Workspace), Segments: segments, KeepSegments: p.KeepSegments,
+		Store: p.Store, Journal: backend.JournalPath(p.Store, p.Dir, p.Workspace),
+		Segments: segments, KeepSegments: p.KeepSegments == Always || p.KeepSegments == WhereRoom && segments != nil,
 		Dir: p.Dir, Codec: target.Codec(), Sealer: target.Sealer(), Rescue: p.Rescue,
 	}
 }

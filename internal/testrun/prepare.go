@@ -107,10 +107,8 @@ func (s *step) variables(ctx context.Context, plain *engine.Engine) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
-	for _, name := range slices.Sorted(maps.Keys(declared)) {
-		if _, ok := s.given[name]; !ok && declared[name].Required() {
-			ds = append(ds, diag.Errorf(&declared[name].At, "No value for required variable", "The root module input variable %q is not set, and has no default value. Use a -var or -var-file command line argument to provide a value for this variable.", name)...)
-		}
+	for _, v := range engine.Missing(s.given, declared) {
+		ds = append(ds, diag.Errorf(&v.At, "No value for required variable", "The root module input variable %q is not set, and has no default value. Use a -var or -var-file command line argument to provide a value for this variable.", v.Name)...)
 	}
 	return ds
 }

@@ -6,15 +6,22 @@
 package workdir
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/configure"
 	"github.com/terrace-iac/terrace/internal/backend/record"
+	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -29,6 +36,20 @@ type Dir struct {
 	Default  string // the kind of a folder without a block
 	Program  string // for messages
 	Product  string
+}
+
+// Workspace is the workspace that is selected in a data folder: the one that TF_WORKSPACE
+// names, else the one that the folder has a note of, else the default one. Whether it has a
+// valid name is not checked.
+func Workspace(env sys.Env, data string) (string, error) {
+	if name := env.Get("TF_WORKSPACE"); name != "" {
+		return name, nil
+	}
+	b, err := os.ReadFile(filepath.Join(data, "environment"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return store.Default, err
+	}
+	return cmp.Or(strings.TrimSpace(string(b)), store.Default), nil
 }
 
 // none is the configuration of a folder without a block.

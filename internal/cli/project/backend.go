@@ -20,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/encryption"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/registry"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/transfer"
@@ -115,7 +116,7 @@ func (p *Project) StaticAsking(ctx context.Context, input bool) configure.Eval {
 		root := p.Engine.Root()
 		needed := map[string]*config.Variable{}
 		variablesOf(root, x, needed, map[string]bool{})
-		if _, ds := p.ask(ctx, p.Vars, vars.Missing(p.Vars, needed), input); ds.HasErrors() {
+		if _, ds := p.ask(ctx, p.Vars, engine.Missing(p.Vars, needed), input); ds.HasErrors() {
 			return cty.DynamicVal, ds
 		}
 		return eval(x)
@@ -186,18 +187,14 @@ func StoreOptions(c *command.Call, b *Place, f flags.State) backend.StoreOptions
 
 // OpenStore opens the state of a workspace.
 func OpenStore(c *command.Call, b *Place, workspace string, f flags.State) (store.Store, diag.List) {
-	st, err := b.Opened.Store(workspace, StoreOptions(c, b, f))
-	if err != nil {
-		return nil, backend.Message("Failed to open the state", "", err)
-	}
-	return st, nil
+	return operation.Open(b.Opened, workspace, StoreOptions(c, b, f))
 }
 
 // An Encrypted gives the encryption of a configuration, nil for none.
 type Encrypted func(ctx context.Context) (*encryption.Config, diag.List)
 
-// StateReader serves terraform_remote_state for a call.
-func StateReader(c *command.Call, encrypted Encrypted) engine.ReadState {
+// stateReader serves terraform_remote_state for a call.
+func stateReader(c *command.Call, encrypted Encrypted) engine.ReadState {
 	return func(ctx context.Context, req engine.ReadStateRequest) (*state.State, diag.List) {
 		r := remotestate.Reader{Backends: c.Backends(), Dir: c.Dir, Env: c.Env}
 		if !req.Check {

@@ -172,7 +172,7 @@ func (p *Project) engineOptions(o Options) engine.Options {
 	out := engine.Options{
 		Dir: p.Dir, LaunchDir: p.Launch, DataDir: p.DataDir(), Workspace: p.Workspace, Environ: p.Env, Set: p.Report.Set,
 		Observe: p.Report.Event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.Parallelism, Providers: p.Plugins,
-		Services: engine.Services{ReadState: StateReader(p.Call, p.Encryption), Provisioners: Provisioners{p.Call}}, Sources: o.Files,
+		Services: Services(p.Call, p.Encryption), Sources: o.Files,
 	}
 	if o.ConfigDir != "" {
 		out.Dir, out.DataDir = p.Path(o.ConfigDir), p.DataPath()
@@ -212,7 +212,7 @@ func (p *Project) askMissing(ctx context.Context, values vars.Values, o Options)
 	if o.Partial {
 		return false, nil
 	}
-	return p.ask(ctx, values, vars.Missing(values, p.Engine.Root().Variables), o.Input)
+	return p.ask(ctx, values, engine.Missing(values, p.Engine.Root().Variables), o.Input)
 }
 
 // ask asks for variables that have no value, or says that they have none.

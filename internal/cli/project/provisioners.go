@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/provisioner"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -18,6 +19,16 @@ func programEnv(c *command.Call) sys.Env {
 		return c.Unit.Programs()
 	}
 	return c.Env
+}
+
+// Services are what engines on the folder of a call ask of the program. Without encrypted
+// there is no terraform_remote_state.
+func Services(c *command.Call, encrypted Encrypted) engine.Services {
+	out := engine.Services{Provisioners: Provisioners{c}}
+	if encrypted != nil {
+		out.ReadState = stateReader(c, encrypted)
+	}
+	return out
 }
 
 // Provisioners gives the engine the built-in provisioners.

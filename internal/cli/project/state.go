@@ -30,14 +30,7 @@ func (p *Project) OpenState(ctx context.Context, b *Place, f flags.State, what s
 		return nil, ds
 	}
 	at := PlaceOf(p.Call, b, opened, p.Workspace)
-	at.KeepSegments = f.Journal == "store"
-	if f.Journal == "" && backend.BlobsOf(opened) != nil {
-		cfg, more := Settings(p.Call)
-		if ds = append(ds, more.Errors()...); more.HasErrors() {
-			return nil, ds
-		}
-		at.KeepSegments = cfg.JournalInStore
-	}
+	at.KeepSegments = operation.KeepSegmentsOf(f.Journal, p.Plugins.Config.JournalInStore)
 	if f.On {
 		slow := time.AfterFunc(slowLock, func() { waiting(p.Call) })
 		defer slow.Stop()

@@ -1,13 +1,11 @@
 package project
 
 import (
-	"errors"
-	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
@@ -15,16 +13,9 @@ import (
 // WorkspaceName is the selected workspace: TF_WORKSPACE, else what the data
 // folder says, else the default one.
 func WorkspaceName(c *command.Call) (string, diag.List) {
-	name := c.Env.Get("TF_WORKSPACE")
-	if name == "" {
-		src, err := os.ReadFile(c.DataPath("environment"))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", diag.Errorf(nil, "Failed to read the selected workspace", "The file that names the selected workspace cannot be read: %s.", err)
-		}
-		name = strings.TrimSpace(string(src))
-	}
-	if name == "" {
-		return store.Default, nil
+	name, err := workdir.Workspace(c.Env, c.DataPath())
+	if err != nil {
+		return "", diag.Errorf(nil, "Failed to read the selected workspace", "The file that names the selected workspace cannot be read: %s.", err)
 	}
 	if !store.ValidWorkspace(name) {
 		return "", InvalidWorkspace(name)

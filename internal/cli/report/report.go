@@ -39,6 +39,9 @@ type Reporter struct {
 	// Dir is the folder that names of files count from, and Out what other programs read.
 	Dir string
 	Out io.Writer
+	// Unit is the unit of several that the command works on, which -json names on every
+	// line; "" for none.
+	Unit string
 	// Note is called with everything that is told, before it is filtered; nil: nobody asks.
 	Note func(diag.List)
 
@@ -126,18 +129,18 @@ func (r *Reporter) UseJSON(on bool, into string) (ok bool) {
 	if !on && into == "" {
 		return true
 	}
-	out, human := r.Out, r.Human
+	out, human, unit := r.Out, r.Human, r.Unit
 	if into != "" && !on {
 		f, err := os.OpenFile(sys.Join(r.Dir, into), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 		if err != nil {
 			r.Tell(diag.Errorf(nil, "Invalid argument", "The file of -json-into cannot be opened: %s.", err))
 			return false
 		}
-		r.into, out = f, io.Writer(f)
+		r.into, out, unit = f, io.Writer(f), ""
 	} else {
 		human = nil
 	}
-	r.setViews(human, &view.Stream{Out: out, Now: r.System.Now, Messages: view.JSONMessages(r.Set), Version: config.LanguageVersion})
+	r.setViews(human, &view.Stream{Out: out, Now: r.System.Now, Messages: view.JSONMessages(r.Set), Version: config.LanguageVersion, Unit: unit})
 	r.Stream.Start()
 	if on && into != "" {
 		r.Tell(diag.Errorf(nil, "Invalid output format", "The -json and -json-into arguments are mutually exclusive"))
@@ -321,8 +324,7 @@ func (r *Reporter) TellWith(set *source.Set, ds diag.List) {
 		r.Human.With(r.Printer(set), r.Filter(ds))
 	}
 	if r.Stream != nil {
-		st := &view.Stream{Out: r.Stream.Out, Now: r.Stream.Now, Messages: view.JSONMessages(set), Version: r.Stream.Version}
-		st.Tell(r.Filter(ds))
+		r.Stream.For("", set).Tell(r.Filter(ds))
 	}
 }
 
@@ -344,7 +346,7 @@ func (r *Reporter) AsideWith(set *source.Set, ds diag.List) {
 	ds = r.Filter(ds)
 	r.Human.WithAside(r.Printer(set), ds)
 	if r.Stream != nil {
-		(&view.Stream{Out: r.Stream.Out, Now: r.Stream.Now, Messages: view.JSONMessages(set), Version: r.Stream.Version}).Tell(ds)
+		r.Stream.For("", set).Tell(ds)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/telemetry"
 )
 
@@ -145,7 +146,8 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 	o.ValuesElsewhere = o.ValuesElsewhere || r.saved != nil // the plan holds them
 	switch o.At = r.Now().UTC(); {
 	case r.Serving != nil:
-		o.At, o.Host.Tenure, o.Host.KeepWhereRoom, o.Host.Journals = r.Serving.Job.At, r.Serving.Tenure, true, r.Serving.Journals
+		o.At, o.Host.Tenure, o.Host.Journals = r.Serving.Job.At, r.Serving.Tenure, r.Serving.Journals
+		o.Host.KeepSegments = max(o.Host.KeepSegments, operation.WhereRoom)
 		if r.Serving.Job.Tree != "" {
 			o.Host.CopiedTo = r.Serving.Local
 		}

@@ -19,8 +19,7 @@ type display struct {
 	folds   *folds     // changes that several units have
 	width   int        // of the column with the names of units
 	repeats repeats
-	told    bool       // that there is nothing to do
-	writing sync.Mutex // of lines of the stream that units write to
+	told    bool // that there is nothing to do
 }
 
 // newDisplay is one whose log tells nothing yet.

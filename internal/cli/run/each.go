@@ -122,8 +122,7 @@ func eachUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 // that what the command prints stays what it prints alone.
 func oneOf(c *command.Call, cmd *command.Command, u *estate.Unit) (*command.Call, diag.List) {
 	n := c.Below(u.Dir)
-	n.Command, n.Stdout = cmd, unitLines{n.Stdout, u.Name}
-	n.Report.Out = n.Stdout
+	n.Command, n.Report.Unit = cmd, u.Name
 	n.Report.Open()
 	if _, err := os.Stat(u.Dir); err != nil {
 		return n, diag.Errorf(nil, "Unit not found", "%s.", err)

@@ -483,9 +483,7 @@ func (x *elsewhere) show(res *estate.Result, told *remote.Report) {
 	for _, c := range told.Chunks {
 		switch {
 		case c.To == remote.Events && x.r.Report.Stream != nil:
-			x.r.shown.writing.Lock()
-			_, _ = io.WriteString(x.r.Report.Stream.Out, c.Text)
-			x.r.shown.writing.Unlock()
+			x.r.Report.Stream.Pass(c.Text)
 		case c.To == remote.Stdout:
 			x.r.Report.Human.Say(c.Text)
 		case c.To == remote.Stderr:

@@ -1,13 +1,9 @@
 package run
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"time"
@@ -143,54 +139,8 @@ func (r *estateRun) goLive(units int) (stop func()) {
 }
 
 // streamOf is the stream with the unit on every line; nil without -json.
-func (r *estateRun) streamOf(unit string) *view.Stream { return r.streamFor(unit, r.estate.Sources()) }
-
-func (r *estateRun) streamFor(unit string, set *source.Set) *view.Stream {
-	if r.Report.Stream == nil {
-		return nil
-	}
-	return &view.Stream{Out: unitWriter{r, unit}, Now: r.Report.Stream.Now, Messages: view.JSONMessages(set), Version: r.Report.Stream.Version}
-}
-
-// unitWriter adds the unit to the JSON objects that are written to it, one each.
-type unitWriter struct {
-	r    *estateRun
-	unit string
-}
-
-func (w unitWriter) Write(b []byte) (int, error) {
-	rest, ok := bytes.CutPrefix(b, []byte("{"))
-	if !ok {
-		return 0, errors.New("not a JSON object")
-	}
-	name, err := json.Marshal(w.unit)
-	if err != nil {
-		return 0, err
-	}
-	w.r.shown.writing.Lock()
-	defer w.r.shown.writing.Unlock()
-	_, err = io.WriteString(w.r.Report.Stream.Out, `{"unit":`+string(name)+","+string(rest))
-	return len(b), err
-}
-
-// unitLines is unitWriter for a command that runs on one unit after the other: what
-// is no line of a stream stays as it is.
-type unitLines struct {
-	out  io.Writer
-	unit string
-}
-
-func (w unitLines) Write(b []byte) (int, error) {
-	rest, ok := bytes.CutPrefix(b, []byte(`{"@level":`))
-	if !ok {
-		return w.out.Write(b)
-	}
-	name, err := json.Marshal(w.unit)
-	if err != nil {
-		return 0, err
-	}
-	_, err = io.WriteString(w.out, `{"unit":`+string(name)+`,"@level":`+string(rest))
-	return len(b), err
+func (r *estateRun) streamOf(unit string) *view.Stream {
+	return r.Report.Stream.For(unit, r.estate.Sources())
 }
 
 // applied tells what an apply of a unit came to.
@@ -228,7 +178,7 @@ func (r *estateRun) ended(op estate.Op, res *estate.Result) {
 	r.shown.live.End(res.Unit.Name, res.Status == estate.Failed)
 	if st := r.streamOf(res.Unit.Name); st != nil {
 		if res.Set != nil {
-			st = r.streamFor(res.Unit.Name, res.Set)
+			st = r.Report.Stream.For(res.Unit.Name, res.Set)
 		}
 		st.Tell(ds)
 		for _, d := range res.Deferred {

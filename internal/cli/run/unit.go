@@ -291,7 +291,7 @@ func hookLine(c *command.Call, command string, args []string, line string) {
 	streams := []string{"plan", "apply", "destroy", "refresh"}
 	asks := func(a string) bool { return a == "-json" || a == "--json" }
 	if c.Report.Stream == nil && slices.Contains(streams, command) && slices.ContainsFunc(args, asks) {
-		(&view.Stream{Out: c.Stdout, Now: c.Now}).Log(line)
+		(&view.Stream{Out: c.Stdout, Now: c.Now, Unit: c.Report.Unit}).Log(line)
 		return
 	}
 	c.Report.Say(line + "\n")

@@ -32,6 +32,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -137,13 +138,12 @@ func estateHost(c *command.Call, cfg *cliconfig.Config, attached map[addr.Provid
 		Values: func(f estate.Folder, more []estate.VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
 			return otherValues(c, f, more, flags, declared)
 		},
-		Providers:    unitProviders(c, cfg, attached),
-		Init:         func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
-		Provisioners: func(f estate.Folder) engine.Provisioners { return project.Provisioners{Call: within(c, f)} },
-		ReadState: func(dir string, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.ReadState {
-			return project.StateReader(c.Below(dir), encrypted)
+		Providers: unitProviders(c, cfg, attached),
+		Init:      func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
+		Services: func(f estate.Folder, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.Services {
+			return project.Services(within(c, f), encrypted)
 		},
-		Backends: c.Backends(), KeepSegments: c.Env.Get("TERRACE_JOURNAL") == "store", KeepWhereRoom: c.Env.Get("TERRACE_JOURNAL") == "" && cfg.JournalInStore,
+		Backends: c.Backends(), KeepSegments: operation.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), cfg.JournalInStore),
 		Waiting: func(unit string, holder *store.LockInfo) {
 			text := "The state of " + unit + " is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
 			c.Report.Human.Say(text + "\n")

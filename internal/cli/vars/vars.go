@@ -15,7 +15,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/config"
@@ -118,18 +117,6 @@ func (g *Given) For(declared map[string]*config.Variable) (Values, diag.List) {
 		}
 	}
 	return out, append(ds, tellStrangers(strangers)...)
-}
-
-// Missing lists the required variables that have no value, by name.
-func Missing(v Values, declared map[string]*config.Variable) []*config.Variable {
-	var out []*config.Variable
-	for name, d := range declared {
-		if _, ok := v[name]; !ok && d.Required() {
-			out = append(out, d)
-		}
-	}
-	slices.SortFunc(out, func(a, b *config.Variable) int { return cmp.Compare(a.Name, b.Name) })
-	return out
 }
 
 // MissingErrors says that variables have no value, in the order of their declarations.

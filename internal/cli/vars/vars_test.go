@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
@@ -113,7 +114,7 @@ func TestStrangers(t *testing.T) {
 func TestMissing(t *testing.T) {
 	d := declare("b", "a", "c")
 	d["c"].Default = cty.StringVal("")
-	m := Missing(Values{}, d)
+	m := engine.Missing(Values{}, d)
 	if len(m) != 2 || m[0].Name != "a" || m[1].Name != "b" {
 		t.Errorf("missing %v", m)
 	}

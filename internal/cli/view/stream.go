@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -31,9 +33,20 @@ type Stream struct {
 	Now      func() time.Time
 	Messages diag.JSON
 	Version  string // of the language, as the peers' tools read it
+	Unit     string // stands first on every line; "" for none
 
+	of       *Stream // that this one is a part of; nil for none
 	mu       sync.Mutex
 	applying bool
+}
+
+// For is a part of the stream: about a unit, or with "" about what this one is about, with
+// messages about the files of a set. The lines of all parts are written one at a time.
+func (s *Stream) For(unit string, set *source.Set) *Stream {
+	if s == nil {
+		return nil
+	}
+	return &Stream{Out: s.Out, Now: s.Now, Messages: JSONMessages(set), Version: s.Version, Unit: cmp.Or(unit, s.Unit), of: cmp.Or(s.of, s)}
 }
 
 type fields = map[string]any
@@ -54,9 +67,26 @@ func (s *Stream) line(level, message, typ string, more fields) {
 	if err := enc.Encode(more); err != nil {
 		return // only a value of the caller that JSON cannot hold
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, _ = s.Out.Write(b.Bytes())
+	text := b.Bytes()
+	if s.Unit != "" {
+		name, err := json.Marshal(s.Unit)
+		if err != nil {
+			return // a name is text
+		}
+		text = slices.Concat([]byte(`{"unit":`), name, []byte(","), text[1:])
+	}
+	whole := cmp.Or(s.of, s)
+	whole.mu.Lock()
+	defer whole.mu.Unlock()
+	_, _ = s.Out.Write(text)
+}
+
+// Pass writes lines that the stream of another process made.
+func (s *Stream) Pass(lines string) {
+	whole := cmp.Or(s.of, s)
+	whole.mu.Lock()
+	defer whole.mu.Unlock()
+	_, _ = io.WriteString(s.Out, lines)
 }
 
 // Start writes the first line.

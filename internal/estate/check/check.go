@@ -39,7 +39,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Checker is what a check reads. All but Provisioners is required.
+// A Checker is what a check reads. All but Services is required.
 type Checker struct {
 	Found   *discovery.Found
 	Loader  *unit.Loader
@@ -55,9 +55,9 @@ type Checker struct {
 	// are no error yet. Strict makes inputs that a module does not declare errors.
 	ValuesElsewhere, Strict bool
 
-	Examiner     *engine.Examiner
-	Examined     *Examined
-	Provisioners func(dir string) engine.Provisioners
+	Examiner *engine.Examiner
+	Examined *Examined
+	Services func(dir string) engine.Services
 }
 
 // Examined is what was found in modules already. The zero value is empty.

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/mock"
@@ -137,8 +138,12 @@ func (x *Test) one(ctx context.Context, res *Result, shared *mock.Shared, rules 
 	}
 	o.Skip.Hooks = true
 	o.Host.Decorate = shared.Decorate(rules)
-	if inner := o.Host.Provisioners; inner != nil {
-		o.Host.Provisioners = func(f estate.Folder) engine.Provisioners { return silent{inner(f)} }
+	if inner := o.Host.Services; inner != nil {
+		o.Host.Services = func(f estate.Folder, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.Services {
+			s := inner(f, encrypted)
+			s.Provisioners = silent{s.Provisioners}
+			return s
+		}
 	}
 	e, ds := estate.Open(ctx, o)
 	res.Estate = e

@@ -178,13 +178,9 @@ func pathText(p cty.Path) string {
 // unit file in path.
 func Missing(unitName, path string, declared map[string]*config.Variable, values map[string]engine.InputValue) diag.List {
 	var ds diag.List
-	for _, name := range slices.Sorted(maps.Keys(declared)) {
-		v := declared[name]
-		if _, ok := values[name]; ok || v.Default != cty.NilVal {
-			continue
-		}
+	for _, v := range engine.Missing(values, declared) {
 		at := &source.Range{Filename: path, Start: hcl.InitialPos, End: hcl.InitialPos}
-		more := diag.Errorf(at, "Missing input", "The module's variable %q is required, and neither the inputs of the unit %s nor anything else gives it a value.", name, unitName).Note(&v.At, "the variable is declared here")
+		more := diag.Errorf(at, "Missing input", "The module's variable %q is required, and neither the inputs of the unit %s nor anything else gives it a value.", v.Name, unitName).Note(&v.At, "the variable is declared here")
 		more[0].Code = "estate/missing-input"
 		ds = append(ds, more...)
 	}

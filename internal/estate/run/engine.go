@@ -70,20 +70,17 @@ func (t *Turn) engineOptions() engine.Options {
 	if most := t.o.Limits.Most; most > 0 && (calls == 0 || calls > most) {
 		calls = most
 	}
-	o := t.Host.engineOptions(t.folder(), t.dir.Parsed, t.Machine.Now)
-	if t.Host.ReadState != nil {
-		o.ReadState = t.Host.ReadState(t.dir.Path, t.encryption)
-	}
+	o := t.Host.engineOptions(t.folder(), t.dir.Parsed, t.Machine.Now, t.encryption)
 	o.Workspace, o.Parallelism, o.Observe = t.States.Workspace(t.dir.Path), calls, t.observe()
 	o.Processes, o.Turn = t.procs, t.Unit.Name
 	return o
 }
 
 // engineOptions are options for an engine in a folder.
-func (h *Host) engineOptions(at Folder, p *workdir.Parsed, now func() time.Time) engine.Options {
+func (h *Host) engineOptions(at Folder, p *workdir.Parsed, now func() time.Time, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.Options {
 	out := engine.Options{Dir: at.Dir, Environ: at.Env, Set: p.Set, Now: now, Sources: &p.Sources, Decorate: h.Decorate}
-	if h.Provisioners != nil {
-		out.Provisioners = h.Provisioners(at)
+	if h.Services != nil {
+		out.Services = h.Services(at, encrypted)
 	}
 	return out
 }

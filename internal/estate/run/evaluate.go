@@ -27,7 +27,7 @@ func (r *Runner) Engine(ctx context.Context, task *demand.Task, d *workdir.Dir) 
 	if d.Terraform != nil {
 		t.extra = arguments.Read(d.Terraform.ExtraArguments, r.Command, d.Locate)
 	}
-	o := r.Host.engineOptions(t.folder(), d.Parsed, r.Machine.Now)
+	o := r.Host.engineOptions(t.folder(), d.Parsed, r.Machine.Now, nil)
 	o.Workspace = r.States.Workspace(d.Path)
 	return engine.Open(ctx, o)
 }

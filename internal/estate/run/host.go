@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/states"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -27,11 +28,9 @@ type Host struct {
 	// Init installs modules and providers into the working folder of a unit, and the
 	// hooks of init run around it. nil: neither is done, unless it is the command.
 	Init func(ctx context.Context, in Installing) diag.List
-	// Provisioners runs provisioner blocks in a folder.
-	Provisioners func(Folder) engine.Provisioners
-	// ReadState serves terraform_remote_state in a folder, whose configuration says how
-	// states are encrypted.
-	ReadState func(dir string, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.ReadState
+	// Services are those of engines in a folder, whose configuration says how states are
+	// encrypted; without encrypted there is no terraform_remote_state.
+	Services func(f Folder, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.Services
 	// Providers are those of the unit in a folder; nil: the built-in provider alone.
 	Providers func(Folder) Providers
 	// Backends are the kinds of backends, opened once each for all units.
@@ -43,10 +42,8 @@ type Host struct {
 	// CopiedTo is the folder with the files of the estate where they are copies of those of
 	// another machine; "" for the files themselves.
 	CopiedTo string
-	// KeepSegments keeps the journals of applies in the stores of the states, too.
-	KeepSegments bool
-	// KeepWhereRoom does so where a store has room for them.
-	KeepWhereRoom bool
+	// KeepSegments says whether journals of applies are kept in the stores of the states, too.
+	KeepSegments operation.KeepSegments
 	// Journals is where the journal of a state is kept whose store has no room; nil: nowhere.
 	Journals func(state string) statemgr.Segments
 	// Bootstrap says whether the stores of states are made before they are used.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/configure"
+	folder "github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
@@ -52,10 +52,8 @@ type Settings struct {
 	// CopiedTo is the folder with the files of the estate where they are copies of those of
 	// another machine: no state may lie there. "" for the files themselves.
 	CopiedTo string
-	// KeepSegments keeps journals in the stores, too.
-	KeepSegments bool
-	// KeepWhereRoom does so where a store has room for them.
-	KeepWhereRoom bool
+	// KeepSegments says whether journals are kept in the stores, too.
+	KeepSegments operation.KeepSegments
 	// Journals is where the journal of a state is kept whose store has no room; nil: nowhere.
 	Journals func(state string) statemgr.Segments
 	// Bootstrap says how stores are made before they are used.
@@ -252,15 +250,12 @@ func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 	if ds.HasErrors() {
 		return nil, located(ds, p.At)
 	}
-	st, err := b.Store(p.Workspace, backend.StoreOptions{Unit: p.Unit, Sealer: p.Encryption.State(ctx).Sealer(), Waiting: func(holder *store.LockInfo) {
+	st, more := operation.Open(b, p.Workspace, backend.StoreOptions{Unit: p.Unit, Sealer: p.Encryption.State(ctx).Sealer(), Waiting: func(holder *store.LockInfo) {
 		if k.s.Waiting != nil {
 			k.s.Waiting(p.Unit, holder)
 		}
 	}})
-	if err != nil {
-		return nil, located(backend.Message("Failed to open the state", "", err), p.At)
-	}
-	return st, ds
+	return st, append(ds, located(more, p.At)...)
 }
 
 // located gives messages without a place one.
@@ -278,23 +273,17 @@ func located(ds diag.List, at *source.Range) diag.List {
 
 // Workspace is the selected workspace of a working directory.
 func (k *Keeper) Workspace(dir string) string {
-	if w := k.s.Environ.Get("TF_WORKSPACE"); w != "" {
-		return w
-	}
-	b, err := os.ReadFile(filepath.Join(dir, ".terraform", "environment"))
-	if w := strings.TrimSpace(string(b)); err == nil && w != "" {
-		return w
-	}
-	return store.Default
+	name, _ := folder.Workspace(k.s.Environ, filepath.Join(dir, ".terraform")) // a note that cannot be read counts for none
+	return name
 }
 
 // at is where the state of a unit is, opened.
 func (k *Keeper) at(ctx context.Context, p Place) (operation.Place, diag.List) {
 	st, ds := k.Open(ctx, p)
-	at := operation.Place{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments || k.s.KeepWhereRoom && backend.BlobsOf(st) != nil}
+	at := operation.Place{Store: st, Workspace: p.Workspace, Dir: p.Dir, Encryption: p.Encryption, KeepSegments: k.s.KeepSegments}
 	if k.s.Journals != nil && st != nil {
 		if name, homeless := backend.Homeless(st, p.Workspace); homeless {
-			at.Segments, at.KeepSegments = k.s.Journals(name), true
+			at.Segments, at.KeepSegments = k.s.Journals(name), operation.Always
 		}
 	}
 	return at, ds
