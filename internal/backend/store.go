@@ -246,9 +246,9 @@ func Message(summary, place string, err error) diag.List {
 		given.Answer, given.Advice = "The request was given up, since the run was interrupted", ""
 		e = &given
 	}
-	m := &diag.Message{Code: "backend/failed", Severity: diag.Error, Summary: summary}
-	if e.Summary != "" {
-		m.Summary = e.Summary
+	m := &diag.Message{Severity: diag.Error, Summary: e.Summary} // its code is that of its summary
+	if m.Summary == "" {
+		m.Code, m.Summary = "backend/failed", summary
 	}
 	answer := e.Answer
 	switch {

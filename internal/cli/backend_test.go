@@ -40,6 +40,7 @@ func TestBackendScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"scrub":   scrub,
 			"tofu":    tofu,
+			"codes":   codes,
 			"envfile": envfile,
 			"httpstate": func(ts *testscript.TestScript, _ bool, _ []string) {
 				s := servers.HTTP(t)

@@ -67,6 +67,7 @@ func TestMain(m *testing.M) {
 //	               [terragrunt] tells whether there is one
 //	envfile NAME FILE...  sets a variable to what is in files
 //	registry       starts a registry and sets REGISTRY to its host
+//	codes on|off   has messages end with their codes, or no more
 //	sts            starts a token service of AWS and says where it is
 func TestScripts(t *testing.T) {
 	if sig := syscall.SIGHUP; signal.Ignored(sig) { // under nohup, but what is started here is not
@@ -101,6 +102,7 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 		"conforms":   conforms,
 		"tofu":       tofu,
 		"envfile":    envfile,
+		"codes":      codes,
 		"terragrunt": func(ts *testscript.TestScript, neg bool, args []string) { terragrunt(t, ts, neg, args) },
 		"registry": func(ts *testscript.TestScript, _ bool, _ []string) {
 			startRegistry(t, ts)
@@ -118,6 +120,26 @@ func envfile(ts *testscript.TestScript, neg bool, args []string) {
 		text.WriteString(ts.ReadFile(name))
 	}
 	ts.Setenv(args[0], text.String())
+}
+
+// codes changes the CLI configuration of a script, so that messages end with their codes.
+func codes(ts *testscript.TestScript, neg bool, args []string) {
+	const settings, before = "TF_CLI_CONFIG_FILE", "SETTINGS_WITHOUT_CODES"
+	switch {
+	case neg || len(args) != 1:
+		ts.Fatalf("usage: codes on|off")
+	case args[0] == "off":
+		ts.Setenv(settings, ts.Getenv(before))
+		return
+	}
+	text := ""
+	if name := ts.Getenv(settings); name != "" {
+		text = ts.ReadFile(name)
+	}
+	ts.Setenv(before, ts.Getenv(settings))
+	path := filepath.Join(ts.Getenv("TMPDIR"), "codes.tfrc")
+	ts.Check(os.WriteFile(path, []byte(text+"show_codes = true\n"), 0o666))
+	ts.Setenv(settings, path)
 }
 
 func setup(env *testscript.Env) error {

@@ -46,6 +46,7 @@ func TestCloudScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"scrub":   scrub,
 			"tofu":    tofu,
+			"codes":   codes,
 			"envfile": envfile,
 			"service": func(ts *testscript.TestScript, _ bool, _ []string) {
 				s := &cloudService{TFEServer: servers.TFE(t)}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -27,7 +28,8 @@ type provocation struct {
 
 // provocations reads testdata/codes: "=== CODE" begins a program, "$ COMMAND" is run in
 // its folder, "NAME=VALUE" is for the environment; what follows up to the first "-- FILE --"
-// is main.tf.
+// is main.tf. The file stdin is what commands read. Programs with the source terrace/test
+// have the test provider.
 func provocations(t *testing.T) []provocation {
 	names, err := filepath.Glob("testdata/codes/*.txt")
 	if err != nil {
@@ -79,10 +81,19 @@ func (p *provocation) run(t *testing.T) string {
 	}
 	settings := filepath.Join(dir, "settings.rc")
 	if _, err := os.Stat(settings); err != nil {
-		if err := os.WriteFile(settings, []byte("show_codes = true\n"), 0o644); err != nil {
+		text := "show_codes = true\n"
+		if main, _ := os.ReadFile(filepath.Join(dir, "main.tf")); bytes.Contains(main, []byte("terrace/test")) {
+			bin, err := exec.LookPath("terraform-provider-test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"terrace/test\" = %q\n  }\n}\n", filepath.Dir(bin))
+		}
+		if err := os.WriteFile(settings, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+	stdin, _ := os.ReadFile(filepath.Join(dir, "stdin"))
 	var out bytes.Buffer
 	for _, line := range p.lines {
 		words := strings.Fields(line)
@@ -106,7 +117,7 @@ func (p *provocation) run(t *testing.T) string {
 		}
 		system := &sys.System{
 			Dir: dir, Env: env, Args: append([]string{"terrace"}, words...),
-			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Now: time.Now, Run: sys.Run,
+			Stdin: bytes.NewReader(stdin), Stdout: &out, Stderr: &out, Now: time.Now, Run: sys.Run,
 			Terminal:   sys.Terminal{Width: func() int { return 0 }, Height: func() int { return 0 }},
 			Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
 			Executable: os.Executable, Host: func() string { return "host" }, User: func() string { return "user" },
@@ -115,6 +126,34 @@ func (p *provocation) run(t *testing.T) string {
 		fmt.Fprintf(&out, "status %d\n", cli.Main(context.Background(), system))
 	}
 	return out.String()
+}
+
+// shownCode is a line of a script that wants a message of a code to be shown.
+var shownCode = regexp.MustCompile(`(?m)^std(?:out|err) '(?:\^?Code: |"code": ?")([a-z]+/[a-z-]+)["$]?'$`)
+
+// inScripts are the codes that scripts provoke, as the tests that run them see to.
+func inScripts(t *testing.T) map[string]bool {
+	out := map[string]bool{}
+	for _, dir := range []string{"script", "backend", "cloud"} {
+		names, err := filepath.Glob("testdata/" + dir + "/*.txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		inScript(t, names, out)
+	}
+	return out
+}
+
+func inScript(t *testing.T, names []string, out map[string]bool) {
+	for _, name := range names {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range shownCode.FindAllSubmatch(a.Comment, -1) {
+			out[string(m[1])] = true
+		}
+	}
 }
 
 // TestCodesProvoked runs the programs of testdata/codes, and holds them and the list of
@@ -135,6 +174,9 @@ func TestCodesProvoked(t *testing.T) {
 				t.Errorf("%s was not provoked, but %v:\n%s", p.code, got, out)
 			}
 		})
+	}
+	for code := range inScripts(t) {
+		provoked[code] = true
 	}
 	list, err := os.ReadFile("testdata/codes/unprovoked.list")
 	if err != nil {

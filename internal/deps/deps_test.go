@@ -208,7 +208,8 @@ const floors = `
 	internal/digraph, internal/cli/units < internal/cli/inspect;
 	internal/funcs, internal/cli/units < internal/cli/scaffold;
 	unit/migrate, internal/cli/units < internal/cli/unitfiles;
-	internal/planhtml, internal/estate/placement, internal/cli/units, internal/cli/planning, internal/cli/explain < internal/cli/run;
+	internal/cli/report, internal/estate < internal/cli/unitview;
+	internal/planhtml, internal/estate/placement, internal/cli/units, internal/cli/unitview, internal/cli/planning, internal/cli/explain < internal/cli/run;
 	internal/cli/run < internal/cli/stack, internal/cli/show;
 	internal/estate, internal/cli/project < internal/cli/help;
 	internal/cli/project, internal/stateedit < internal/cli/statecmd;

@@ -249,7 +249,7 @@ func normal(src string) string {
 // The codes of errors about modules that are not here.
 const (
 	notInstalled = "module/not-installed"
-	outgrown     = "module/outgrown"
+	outgrown     = "module/version-changed"
 	unreadable   = "module/unreadable"
 )
 

@@ -32,8 +32,8 @@ type KeepSegments int
 
 const (
 	NoSegments KeepSegments = iota // on this machine alone
-	WhereRoom                  // where the store has room for them
-	Always                     // a store without room for them is an error
+	WhereRoom                      // where the store has room for them
+	Always                         // a store without room for them is an error
 )
 
 // KeepSegmentsOf understands -journal and TERRACE_JOURNAL, where "" means what the CLI

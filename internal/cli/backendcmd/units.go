@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
 
@@ -179,7 +180,7 @@ func runDelete(ctx context.Context, c *command.Call, o *unitOptions) int {
 			return c.Fail(diag.Errorf(nil, "Approval required", "Nobody can be asked whether the states are to be deleted. Use --non-interactive."))
 		}
 		answer, err := c.Prompt.Ask(ctx, prompt.Question{
-			Title: fmt.Sprintf("Do you want to delete the state of %s?", units.ShortList(names)),
+			Title: fmt.Sprintf("Do you want to delete the state of %s?", view.ShortList(names)),
 			Text:  "What it manages is not destroyed, and nothing manages it any more.\nOnly 'yes' will be accepted to continue.",
 		})
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/unitlog"
 	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -41,8 +42,8 @@ type estateRun struct {
 	began  time.Time
 	halt   halt
 	shown  display
-	saving *estate.Saving
-	page   pageDraft
+	kept   *keeping
+	page   pager
 	// detached says that the run goes on by itself, and that was told.
 	detached bool
 	errors   sync.Map // texts of what was wrong with units that had their turns elsewhere, by name
@@ -77,7 +78,8 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 			return c.Fail(ds)
 		}
 	}
-	r := &estateRun{Call: c, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay(), saving: &estate.Saving{}}
+	r := &estateRun{Call: c, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay(c.Report, name, f), kept: &keeping{call: c, dir: f.OutDir, jsonDir: f.JSONOutDir, saving: &estate.Saving{}}}
+	r.page = pager{call: c, file: f.HTML, kept: r.kept}
 	if c.SpareHeap != nil {
 		c.SpareHeap() // an estate has many units, and a machine often little memory
 	}
@@ -89,6 +91,7 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 	if code := r.words(ctx, args); code != 0 {
 		return code
 	}
+	r.shown.summary.Destroy = r.op.Destroy
 	if name != "output" && c.Serving == nil { // whose streams are the client's
 		if !r.op.Json.Use(c.Report) {
 			return 1
@@ -191,7 +194,7 @@ func (r *estateRun) take(ctx context.Context, e *estate.Estate, said, ds diag.Li
 		return true, r.nothing(ctx)
 	}
 	for _, u := range e.Found.Units {
-		r.shown.width = max(r.shown.width, len(u.Name))
+		r.shown.summary.Width = max(r.shown.summary.Width, len(u.Name))
 	}
 	if r.Report.Human != nil && r.Report.Human.Style.Color {
 		r.shown.log.Color(unitsByName(e.Found.Units))
@@ -240,7 +243,7 @@ func (r *estateRun) dispatch(ctx context.Context) int {
 		if r.detached {
 			return 0
 		}
-		r.showPlans(results)
+		r.shown.summary.Plans(results)
 		if ds := r.keep(ctx, results); ds.HasErrors() {
 			r.Report.Tell(ds)
 			r.end(results)
@@ -262,15 +265,16 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.Lis
 	if r.name != "plan" || results == nil {
 		return nil
 	}
-	r.shown.folds = newFolds()    // what was shown may be long
-	for _, res := range results { // units that are excluded have no turn
-		r.notePage(ctx, res)
+	r.shown.summary.Folds = unitview.NewFolds() // what was shown may be long
+	for _, res := range results {               // units that are excluded have no turn
+		r.page.note(ctx, r.estate, res)
 	}
 	var ds diag.List
-	if r.saves() {
-		ds = slices.Concat(r.save(results), r.saveEach(results))
+	about := r.about()
+	if r.kept.on() {
+		ds = slices.Concat(r.kept.write(about, results), r.kept.writeEach(about, results))
 	}
-	return append(ds, r.drawPage(results)...)
+	return append(ds, r.page.draw(r.estate, about, results)...)
 }
 
 // parseArgs reads the flags of the command that runs in the units.
@@ -278,7 +282,7 @@ func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
 	var fs command.Flags
 	switch r.name {
 	case "plan":
-		fs = append(r.op.Declare(false), command.Text(&r.flags.out, "out", "path", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
+		fs = append(r.op.Declare(false), command.Text(&r.kept.file, "out", "path", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
 		fs = append(fs, r.op.State.WriteFlags()...)
 	case "apply", "destroy":
 		fs = append(r.op.Declare(r.name == "destroy"), command.Bool(&r.flags.approve, "auto-approve", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
@@ -356,8 +360,8 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 		return nil
 	}
 	o.Approved = approved
-	if r.saves() {
-		o.Saving = r.saving
+	if r.kept.on() {
+		o.Saving = r.kept.saving
 	}
 	if op == estate.Apply {
 		r.Report.Applying()
@@ -366,7 +370,7 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 			o.Ask = func(wave []*estate.Result) bool { return r.askWave(wave) }
 			o.Asks = func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
 				sc := project.NewSchemas(ctx, e)
-				r.shown.folds.add(u.Name, view.Pieces(r.Report.Human.Style, p, sc, r.op.Reveal))
+				r.shown.summary.Folds.Add(u.Name, view.Pieces(r.Report.Human.Style, p, sc, r.op.Reveal))
 			}
 		}
 	}
@@ -377,7 +381,8 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 		}
 	}
 	var away *elsewhere
-	o.Observe = r.observer(ctx, op)
+	told := r.teller(op)
+	o.Observe = told.observer(ctx)
 	if r.f.On != "" {
 		if away, ds = r.remotely(ctx, &o, plan, asked); ds.HasErrors() {
 			r.Report.Tell(ds)
@@ -391,7 +396,7 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 		r.detached = away.detach()
 		return nil
 	}
-	defer r.goLive(units)()
+	defer told.goLive(units)()
 	ctx, span := telemetry.Start(ctx, "run_all_on_stack")
 	span.Text("terraform_command", r.name).Text("working_dir", r.Dir)
 	results := r.estate.Run(ctx, o)

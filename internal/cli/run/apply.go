@@ -4,17 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/cli/units"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
-	runreport "github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 )
 
@@ -34,8 +31,8 @@ func (r *estateRun) apply(ctx context.Context) int {
 		return r.end(r.run(ctx, estate.Apply, nil))
 	}
 	results := r.run(ctx, estate.Plan, nil)
-	r.showPlans(results)
-	if code := worst(results); code != 0 || !changes(results) || slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Status == estate.EarlyExit }) {
+	r.shown.summary.Plans(results)
+	if code := worst(results); code != 0 || !unitview.Changes(results) || slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Status == estate.EarlyExit }) {
 		return r.end(results)
 	}
 	verb := "perform these actions"
@@ -43,7 +40,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 		verb = "destroy all resources of these units"
 	}
 	text := "Only 'yes' or 'y' will be accepted to approve."
-	if deferred(results) > 0 {
+	if unitview.Deferred(results) > 0 {
 		text = "What is deferred is shown and asked for when what it waits for is there. " + text
 	}
 	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to " + verb + "?", Text: text})
@@ -55,7 +52,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 		return 0
 	}
 	if r.f.On != "" {
-		p, err := r.saving.Save(r.about(), results)
+		p, err := r.kept.saving.Save(r.about(), results)
 		if err != nil {
 			return r.failEstate(r.estate, diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err))
 		}
@@ -68,13 +65,8 @@ func (r *estateRun) apply(ctx context.Context) int {
 func (r *estateRun) askWave(wave []*estate.Result) bool {
 	r.shown.live.Hide()
 	defer r.shown.live.Show()
-	names := unitNames(wave)
-	r.Report.Human.Say(fmt.Sprintf("\nWhat had been deferred in %s can be planned now.\n", units.ShortList(names)))
-	r.shown.folds.write(r.Report.Human, names)
-	var b strings.Builder
-	b.WriteString("\n")
-	r.rows(&b, wave)
-	r.Report.Human.Say(b.String())
+	r.Report.Human.Say(fmt.Sprintf("\nWhat had been deferred in %s can be planned now.\n", view.ShortList(unitview.Names(wave))))
+	r.shown.summary.Wave(wave)
 	answer, err := r.Prompt.Ask(r.halt.asking, prompt.Question{Title: "\nDo you want to perform these actions too?", Text: "Only 'yes' or 'y' will be accepted to approve. The units that are waiting are not applied otherwise."})
 	if err != nil {
 		r.Report.Tell(diag.Errorf(nil, "Deferred work was not approved", "Not approved: %s. Run the command in a terminal, or with -auto-approve.", err))
@@ -85,27 +77,6 @@ func (r *estateRun) askWave(wave []*estate.Result) bool {
 // approves reports whether an answer is a yes, in the words that Terragrunt takes.
 func approves(answer string) bool {
 	return strings.EqualFold(answer, "yes") || strings.EqualFold(answer, "y")
-}
-
-func unitNames(results []*estate.Result) []string {
-	var out []string
-	for _, res := range results {
-		out = append(out, res.Unit.Name)
-	}
-	return out
-}
-
-// deferred counts what is deferred.
-func deferred(results []*estate.Result) int {
-	n := 0
-	for _, res := range results {
-		n += len(res.Deferred)
-	}
-	return n
-}
-
-func changes(results []*estate.Result) bool {
-	return slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Changes })
 }
 
 // worst is the highest status of the units. Any other failure goes before a 2, which
@@ -131,13 +102,13 @@ func (r *estateRun) end(results []*estate.Result) int {
 		return r.failEstate(r.estate, nil)
 	}
 	if !r.f.SummaryOff && r.Report.Human != nil {
-		r.table(results)
+		r.shown.summary.Table(results)
 	}
 	if r.Report.Stream != nil {
-		r.summaryJSON(results)
+		r.shown.summary.JSON(results)
 	}
 	code := r.written(results)
-	if code == 0 && r.flags.detail && changes(results) {
+	if code == 0 && r.flags.detail && unitview.Changes(results) {
 		return 2
 	}
 	return code
@@ -149,49 +120,4 @@ func (r *estateRun) written(results []*estate.Result) int {
 		return r.Fail(diag.Errorf(nil, "Failed to write the report", "%s.", err))
 	}
 	return worst(results)
-}
-
-// errorText is what was told of a unit that failed, without colors.
-func (r *estateRun) errorText(res *estate.Result) string {
-	var b strings.Builder
-	if r.estate == nil {
-		return ""
-	}
-	if text, ok := r.errors.Load(res.Unit.Name); ok && text != "" { // of a worker
-		return text.(string)
-	}
-	inUnit, inModule := apart(res, res.Diags.Errors())
-	_ = (&diag.Printer{Set: r.estate.Sources(), Program: view.Program}).Print(&b, inUnit)
-	_ = (&diag.Printer{Set: res.Set, Program: view.Program}).Print(&b, inModule)
-	return strings.TrimSpace(b.String())
-}
-
-func (r *estateRun) writeReports(results []*estate.Result) error {
-	if r.f.ReportSchema != "" {
-		if err := os.WriteFile(r.Path(r.f.ReportSchema), runreport.Schema(), 0o644); err != nil {
-			return err
-		}
-	}
-	if r.f.Report == "" {
-		return nil
-	}
-	format := r.f.ReportFormat
-	if format == "" {
-		format = "csv"
-		if strings.HasSuffix(r.f.Report, ".json") {
-			format = "json"
-		}
-	}
-	o := runreport.Options{Format: format, Command: r.name, Args: r.args, Errors: r.errorText}
-	if r.name == "apply" && r.op.Destroy {
-		o.Command, o.Args = "destroy", slices.DeleteFunc(slices.Clone(r.args), func(a string) bool { return strings.TrimLeft(a, "-") == "destroy" })
-	}
-	if r.f.Graph { // as Terragrunt's, whose run is one from there
-		o.Root = r.estate.Found.GraphRoot()
-	}
-	b, err := runreport.Make(results, o)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(r.Path(r.f.Report), b, 0o644)
 }

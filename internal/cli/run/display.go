@@ -6,7 +6,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/terrace-iac/terrace/internal/cli/report"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/unitlog"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -16,15 +19,15 @@ import (
 type display struct {
 	log     *unitlog.Log
 	live    *view.Live // nil unless on a terminal
-	folds   *folds     // changes that several units have
-	width   int        // of the column with the names of units
+	summary *unitview.Summary
 	repeats repeats
-	told    bool // that there is nothing to do
 }
 
 // newDisplay is one whose log tells nothing yet.
-func newDisplay() display {
-	return display{log: &unitlog.Log{}, folds: newFolds(), width: len("Total")}
+func newDisplay(r *report.Reporter, command string, f *unitflags.Flags) display {
+	s := unitview.NewSummary(r)
+	s.Command, s.PerUnit = command, f.SummaryPerUnit
+	return display{log: &unitlog.Log{}, summary: s}
 }
 
 // repeats counts in how many units a warning without a place came up. The zero value

@@ -111,7 +111,7 @@ type awaited struct {
 // remotely makes the options of a run those of one with --on.
 func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved *estate.SavedPlan, asked bool) (*elsewhere, diag.List) {
 	x := &elsewhere{r: r, op: o.Op, turns: map[string]*awaited{}, remote: map[string]bool{}, units: map[string]int{}}
-	x.save = r.saves() || r.asksFirst()
+	x.save = r.kept.on() || r.asksFirst()
 	start, ds := r.startMessage(ctx, o, approved, asked, x.save)
 	if ds.HasErrors() {
 		return nil, ds
@@ -497,18 +497,18 @@ func (x *elsewhere) show(res *estate.Result, told *remote.Report) {
 		warnings = append(warnings, m)
 	}
 	if len(warnings) > 0 && x.r.Report.Human != nil {
-		x.r.tellUnit(res, warnings)
+		x.r.teller(x.op).tellUnit(res, warnings)
 	}
 	var pieces []view.Piece
 	if json.Unmarshal(told.Pieces, &pieces) == nil && len(pieces) > 0 && x.r.Report.Human != nil {
-		x.r.shown.folds.add(unit.Name, pieces)
+		x.r.shown.summary.Folds.Add(unit.Name, pieces)
 	}
 	var page planhtml.Unit
 	if len(told.Page) > 0 && json.Unmarshal(told.Page, &page) == nil {
 		x.r.page.put(&page, true)
 	}
 	if len(told.Plan) > 0 {
-		if err := x.r.saving.Import(unit.Name, told.Plan, project.Version); err != nil {
+		if err := x.r.kept.saving.Import(unit.Name, told.Plan, project.Version); err != nil {
 			x.fail(fmt.Sprintf("the plan of the unit %s cannot be read: %s", unit.Name, err))
 		}
 	}

@@ -20,11 +20,6 @@ const (
 	unitPlanJSON = "tfplan.json"
 )
 
-// saves reports whether plans are kept.
-func (r *estateRun) saves() bool {
-	return r.flags.out != "" || r.f.OutDir != "" || r.f.JSONOutDir != ""
-}
-
 // about says what the plan is made with.
 func (r *estateRun) about() estate.SavedRun {
 	return estate.SavedRun{
@@ -33,26 +28,25 @@ func (r *estateRun) about() estate.SavedRun {
 	}
 }
 
-// saveEach writes the plan of each unit to a file of its own, if that is asked for.
-func (r *estateRun) saveEach(results []*estate.Result) diag.List {
-	if r.f.OutDir == "" && r.f.JSONOutDir == "" {
+// writeEach writes the plan of each unit to a file of its own, if that is asked for.
+func (k *keeping) writeEach(about estate.SavedRun, results []*estate.Result) diag.List {
+	if k.dir == "" && k.jsonDir == "" {
 		return nil
 	}
-	about := r.about()
 	about.Alone = true
 	for _, res := range results {
 		if res.Status != estate.Succeeded {
 			continue
 		}
-		p, err := r.saving.Save(about, []*estate.Result{res})
-		if r.f.OutDir != "" && err == nil {
+		p, err := k.saving.Save(about, []*estate.Result{res})
+		if k.dir != "" && err == nil {
 			var b bytes.Buffer
 			if err = p.Write(&b, project.Version); err == nil {
-				err = putFile(filepath.Join(r.Path(r.f.OutDir), filepath.FromSlash(res.Unit.Name), unitPlanFile), b.Bytes())
+				err = putFile(filepath.Join(k.call.Path(k.dir), filepath.FromSlash(res.Unit.Name), unitPlanFile), b.Bytes())
 			}
 		}
-		if r.f.JSONOutDir != "" && err == nil {
-			err = r.saveJSON(p.Units[0])
+		if k.jsonDir != "" && err == nil {
+			err = k.writeJSON(p.Units[0])
 		}
 		if err != nil {
 			return diag.Errorf(nil, "Failed to write plan file", "The plan of the unit %s could not be written: %s.", res.Unit.Name, err)
@@ -61,12 +55,12 @@ func (r *estateRun) saveEach(results []*estate.Result) diag.List {
 	return nil
 }
 
-func (r *estateRun) saveJSON(u *estate.SavedUnit) error {
+func (k *keeping) writeJSON(u *estate.SavedUnit) error {
 	doc, err := u.Note(jsonNote)
 	if len(doc) == 0 || err != nil { // without one, nothing of it could be planned yet
 		return err
 	}
-	return putFile(filepath.Join(r.Path(r.f.JSONOutDir), filepath.FromSlash(u.Name), unitPlanJSON), doc)
+	return putFile(filepath.Join(k.call.Path(k.jsonDir), filepath.FromSlash(u.Name), unitPlanJSON), doc)
 }
 
 func putFile(path string, b []byte) error {

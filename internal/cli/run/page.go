@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
@@ -33,32 +33,40 @@ import (
 // whatever -show-sensitive says; of source text it has places alone, since a line may
 // hold more than what is meant.
 
-// notePage keeps what a page shows of a unit, once, and saves it with the plan.
-func (r *estateRun) notePage(ctx context.Context, res *estate.Result) {
-	if !r.saves() && r.f.HTML == "" || r.page.has(res.Unit.Name) {
-		return
-	}
-	u, secret := r.pageUnit(ctx, res)
-	if r.saves() {
-		r.noteJSON(res.Unit.Name, pageNote, savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Outside: r.outside(res.Unit), Secret: secret})
-	}
-	r.page.put(&u, r.f.HTML != "")
+// A pager puts the page of a run together.
+type pager struct {
+	pageDraft
+	call *command.Call
+	file string // of --html, "" for no page
+	kept *keeping
 }
 
-// drawPage writes the file of --html.
-func (r *estateRun) drawPage(results []*estate.Result) diag.List {
-	if r.f.HTML == "" || results == nil {
+// note keeps what a page shows of a unit, once, and saves it with the plan.
+func (p *pager) note(ctx context.Context, e *estate.Estate, res *estate.Result) {
+	if !p.kept.on() && p.file == "" || p.has(res.Unit.Name) {
+		return
+	}
+	u, secret := p.unit(ctx, e, res)
+	if p.kept.on() {
+		p.kept.note(res.Unit.Name, pageNote, savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Outside: outside(e, res.Unit), Secret: secret})
+	}
+	p.put(&u, p.file != "")
+}
+
+// draw writes the file of --html.
+func (p *pager) draw(e *estate.Estate, about estate.SavedRun, results []*estate.Result) diag.List {
+	if p.file == "" || results == nil {
 		return nil
 	}
 	units := make([]planhtml.Unit, len(results))
 	for i, res := range results {
-		units[i] = r.page.units[res.Unit.Name]
+		units[i] = p.units[res.Unit.Name]
 	}
-	p, links := pageOf(r.about(), units)
+	page, links := pageOf(about, units)
 	for i, res := range results {
-		links.add(i, needNames(res.Unit), r.outside(res.Unit))
+		links.add(i, needNames(res.Unit), outside(e, res.Unit))
 	}
-	return writePage(r.Call, r.f.HTML, p)
+	return writePage(p.call, p.file, page)
 }
 
 // pageOf is the page of units that are not linked yet.
@@ -113,10 +121,10 @@ func needNames(u *estate.Unit) []string {
 }
 
 // outside are the names of what a unit needs and that is not of the estate.
-func (r *estateRun) outside(u *estate.Unit) []string {
+func outside(e *estate.Estate, u *estate.Unit) []string {
 	var out []string
 	for _, id := range u.External {
-		out = append(out, r.estate.Found.Name(id))
+		out = append(out, e.Found.Name(id))
 	}
 	return out
 }
@@ -131,24 +139,24 @@ func writePage(c *command.Call, name string, p *planhtml.Page) diag.List {
 	return nil
 }
 
-// pageUnit is what a page shows of a unit, without what it needs, and the names of its
+// unit is what a page shows of a unit, without what it needs, and the names of its
 // variables that are secret.
-func (r *estateRun) pageUnit(ctx context.Context, res *estate.Result) (planhtml.Unit, []string) {
+func (p *pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) (planhtml.Unit, []string) {
 	out := pageResult(res)
-	inUnit, inModule := apart(res, r.Report.Filter(res.Diags))
-	out.Messages = append(messageTexts(r.estate.Sources(), inUnit), messageTexts(res.Set, inModule)...)
-	changes, hide := r.page.planned(res.Unit.Name)
+	inUnit, inModule := unitview.Apart(res, p.call.Report.Filter(res.Diags))
+	out.Messages = append(messageTexts(e.Sources(), inUnit), messageTexts(res.Set, inModule)...)
+	changes, hide := p.planned(res.Unit.Name)
 	var names []string
 	if hide != nil {
 		names = hide.names()
 	} else {
 		hide = &secrets{}
-		if all := r.estate.Declared(ctx, res.Unit); all != nil {
+		if all := e.Declared(ctx, res.Unit); all != nil {
 			hide = newSecrets(all, nil)
 		}
 	}
 	if res.Status == estate.Succeeded || res.Status == estate.Failed {
-		out.Inputs = r.pageInputs(ctx, res.Unit, hide)
+		out.Inputs = p.inputs(ctx, e, res.Unit, hide)
 	}
 	out.Changes = changes
 	hide.cover(&out)
@@ -216,7 +224,7 @@ func savedChanges(u *estate.SavedUnit, x *planhtml.Unit, secret []string) error 
 func pageResult(res *estate.Result) planhtml.Unit {
 	n := res.Counts
 	out := planhtml.Unit{
-		Name: res.Unit.Name, State: planhtml.Planned, Summary: sentence(estate.Plan, res, false),
+		Name: res.Unit.Name, State: planhtml.Planned, Summary: unitview.Sentence(estate.Plan, res, false),
 		Counts: planhtml.Counts{Add: n.Add, Change: n.Change, Destroy: n.Destroy, Import: n.Import, Forget: n.Forget},
 	}
 	out.Summary = strings.Join(append([]string{out.Summary}, res.Reads.Lines()...), "; ")
@@ -257,15 +265,15 @@ func messageTexts(set *source.Set, ds diag.List) []string {
 	return out
 }
 
-// pageInputs tells where the inputs of a unit come from. Values of inputs whose
+// inputs tells where the inputs of a unit come from. Values of inputs whose
 // variables are not known are left out: they might be secret.
-func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, hide *secrets) []planhtml.Input {
+func (p *pager) inputs(ctx context.Context, e *estate.Estate, u *estate.Unit, hide *secrets) []planhtml.Input {
 	var wanted func(string) bool
 	if hide.of != nil {
 		wanted = func(name string) bool { _, ok := hide.of[name]; return ok }
 	}
 	var out []planhtml.Input
-	for _, x := range inputs.Origins(r.estate.Task(ctx), u.Unit, wanted) {
+	for _, x := range inputs.Origins(e.Task(ctx), u.Unit, wanted) {
 		in := planhtml.Input{Name: x.Name}
 		hide.value(x.Value, hide.of[x.Of])
 		switch {
@@ -277,7 +285,7 @@ func (r *estateRun) pageInputs(ctx context.Context, u *estate.Unit, hide *secret
 		step := func(text string, at *origin.Place, replaced bool) {
 			if at != nil && at.File != "" {
 				in.Steps = append(in.Steps, planhtml.Step{
-					Text: text, File: fromHere(r.Call, at.File), Line: at.Line, Column: at.Column, Role: r.roleOf(u, at.File, at.Of), Replaced: replaced,
+					Text: text, File: fromHere(p.call, at.File), Line: at.Line, Column: at.Column, Role: roleOf(e, u, at.File, at.Of), Replaced: replaced,
 				})
 			}
 		}
@@ -320,9 +328,9 @@ func shortValue(v cty.Value) string {
 }
 
 // roleOf tells what a file is to a unit: its own, or one that a block brings in.
-func (r *estateRun) roleOf(u *estate.Unit, file string, l *source.Layer) string {
+func roleOf(e *estate.Estate, u *estate.Unit, file string, l *source.Layer) string {
 	if l != nil && l.Via != nil {
-		if f := r.estate.Sources().File(l.Via.Filename); f != nil {
+		if f := e.Sources().File(l.Via.Filename); f != nil {
 			return strings.TrimSpace(strings.TrimRight(lineOf(f.Bytes, l.Via.Start.Byte), "{ }"))
 		}
 	}
@@ -333,14 +341,6 @@ func (r *estateRun) roleOf(u *estate.Unit, file string, l *source.Layer) string 
 		return "unit file"
 	}
 	return ""
-}
-
-// apart tells messages about unit files from those about the module's.
-func apart(res *estate.Result, ds diag.List) (inUnit, inModule diag.List) {
-	of := func(m *diag.Message) bool {
-		return m.At != nil && res.Set != nil && res.Set.File(m.At.Filename) != nil
-	}
-	return slices.DeleteFunc(slices.Clone(ds), of), slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool { return !of(m) })
 }
 
 func NoPage() error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -35,24 +36,36 @@ const (
 	pageNote = "page" // what a page shows of it, as JSON of savedUnit
 )
 
-// notePlan saves what is known of a plan while its provider schemas can be read: pieces
+// keeping is how the plans of a run are kept: in the file of -out, and for each unit in
+// those of --out-dir and --json-out-dir.
+type keeping struct {
+	call               *command.Call
+	file, dir, jsonDir string // "" for none
+	saving             *estate.Saving
+}
+
+// on reports whether plans are kept.
+func (k *keeping) on() bool { return k.file != "" || k.dir != "" || k.jsonDir != "" }
+
+// plan saves what is known of a plan while its provider schemas can be read: pieces
 // are its changes without colors and secrets.
-func (r *estateRun) notePlan(u *estate.Unit, e *engine.Engine, p *plan.Plan, sc *project.Schemas, pieces []view.Piece) {
+func (k *keeping) plan(u *estate.Unit, e *engine.Engine, p *plan.Plan, sc *project.Schemas, pieces []view.Piece) {
 	if len(pieces) > 0 {
-		r.noteJSON(u.Name, textNote, pieces)
+		k.note(u.Name, textNote, pieces)
 	}
 	if doc, err := planjson.Plan(planjson.Input{Plan: p, Tree: e.Tree(), Schemas: sc, Version: config.LanguageVersion}); err == nil {
-		r.saving.Note(u.Name, jsonNote, doc)
+		k.saving.Note(u.Name, jsonNote, doc)
 	}
 }
 
-func (r *estateRun) noteJSON(unit, name string, what any) {
+// note saves something of a unit by a name.
+func (k *keeping) note(unit, name string, what any) {
 	if body, err := json.Marshal(what); err == nil { // plain data: nothing fails
-		r.saving.Note(unit, name, body)
+		k.saving.Note(unit, name, body)
 	}
 }
 
-// readNote reads what noteJSON saved; what is missing stays as it is.
+// readNote reads what note saved; what is missing stays as it is.
 func readNote(u *estate.SavedUnit, name string, into any) error {
 	body, err := u.Note(name)
 	if body == nil || err != nil {
@@ -64,24 +77,24 @@ func readNote(u *estate.SavedUnit, name string, into any) error {
 	return nil
 }
 
-// save writes the plan of all units to the file of -out.
-func (r *estateRun) save(results []*estate.Result) diag.List {
-	if r.flags.out == "" || results == nil {
+// write writes the plan of all units to the file of -out.
+func (k *keeping) write(about estate.SavedRun, results []*estate.Result) diag.List {
+	if k.file == "" || results == nil {
 		return nil
 	}
-	p, err := r.saving.Save(r.about(), results)
+	p, err := k.saving.Save(about, results)
 	if err == nil {
-		err = atomicfile.WriteFrom(r.Path(r.flags.out), 0o600, func(w io.Writer) error { return p.Write(w, project.Version) })
+		err = atomicfile.WriteFrom(k.call.Path(k.file), 0o600, func(w io.Writer) error { return p.Write(w, project.Version) })
 	}
 	if err != nil {
 		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
 	}
 	if worst(results) != 0 {
-		r.Report.Human.Say("\nSaved the plan to: " + r.flags.out + "\n\nIt is incomplete, since not every unit could be planned, and can only be shown.\n")
+		k.call.Report.Human.Say("\nSaved the plan to: " + k.file + "\n\nIt is incomplete, since not every unit could be planned, and can only be shown.\n")
 		return nil
 	}
-	if r.Report.Human != nil && !r.Report.Automated() {
-		r.Report.Human.Say("\nSaved the plan to: " + r.flags.out + "\n\nTo perform these actions, run the following command to apply:\n    " + view.Program + " run --all apply " + strconv.Quote(r.flags.out) + "\n")
+	if k.call.Report.Human != nil && !k.call.Report.Automated() {
+		k.call.Report.Human.Say("\nSaved the plan to: " + k.file + "\n\nTo perform these actions, run the following command to apply:\n    " + view.Program + " run --all apply " + strconv.Quote(k.file) + "\n")
 	}
 	return nil
 }
@@ -176,12 +189,13 @@ func ShowPlan(ctx context.Context, c *command.Call, o ShowOptions, name string) 
 			return code
 		}
 	}
-	r := &estateRun{Call: c, f: &unitflags.Flags{}, name: "plan", shown: newDisplay()}
+	f := &unitflags.Flags{}
+	r := &estateRun{Call: c, f: f, name: "plan", shown: newDisplay(c.Report, "plan", f)}
 	var results []*estate.Result
 	var hidden diag.List // units whose plans are encrypted otherwise
 	for _, u := range p.Units {
 		res := savedResult(u)
-		r.shown.width = max(r.shown.width, len(u.Name))
+		r.shown.summary.Width = max(r.shown.summary.Width, len(u.Name))
 		results = append(results, res)
 		if o.HTML != "" || !u.Planned {
 			continue
@@ -194,7 +208,7 @@ func ShowPlan(ctx context.Context, c *command.Call, o ShowOptions, name string) 
 		if err != nil {
 			return c.Fail(project.PlanFileError(name, err))
 		}
-		r.shown.folds.add(u.Name, pieces)
+		r.shown.summary.Folds.Add(u.Name, pieces)
 	}
 	if o.HTML != "" {
 		page, err := savedPage(p, results)
@@ -206,12 +220,12 @@ func ShowPlan(ctx context.Context, c *command.Call, o ShowOptions, name string) 
 		}
 		return 0
 	}
-	if !changes(results) {
+	if !unitview.Changes(results) {
 		c.Report.Human.Say("\nNo changes. The saved plan of " + fmt.Sprint(len(results)) + " units does nothing.\n")
-		r.showReads(results)
+		r.shown.summary.Reads(results)
 		return 0
 	}
-	r.showPlans(results)
+	r.shown.summary.Plans(results)
 	return c.Report.Status(hidden)
 }
 
@@ -262,7 +276,7 @@ func savedJSON(w io.Writer, p *estate.SavedPlan) error {
 		whole, failed := u.Note(jsonNote)
 		x := unitJSON{Name: u.Name, Result: u.Result, Cause: u.Cause, Plan: whole}
 		for _, d := range u.Deferred {
-			x.Deferred = append(x.Deferred, map[string]any{"address": d.Address, "reason": d.Reason, "at": rangeJSON(d.At), "waits_for": waitsJSON(d.Waits)})
+			x.Deferred = append(x.Deferred, map[string]any{"address": d.Address, "reason": d.Reason, "at": unitview.PlaceJSON(d.At), "waits_for": unitview.WaitsJSON(d.Waits)})
 		}
 		body, wrong := json.Marshal(x)
 		if i > 0 {

@@ -80,14 +80,14 @@ func (r *estateRun) serve(ctx context.Context) int {
 	if s.Job.Calls > 0 {
 		o.Limits.Most = s.Job.Calls
 	}
-	if r.saves() || s.Job.Save {
-		o.Saving = r.saving
+	if r.kept.on() || s.Job.Save {
+		o.Saving = r.kept.saving
 	}
 	if s.Job.Asks {
 		o.Ask = x.ask
 		o.Asks = func(u *estate.Unit, e *engine.Engine, p *engine.Plan) {
 			v := x.view(u.Name)
-			v.r.shown.folds.add(u.Name, view.Pieces(v.style(), p, project.NewSchemas(ctx, e), r.op.Reveal))
+			v.r.shown.summary.Folds.Add(u.Name, view.Pieces(v.style(), p, project.NewSchemas(ctx, e), r.op.Reveal))
 		}
 	}
 	o.Scheduler, o.Made, o.Observe, o.DropPlans = x, x.made, x.observer(), true
@@ -212,14 +212,14 @@ func (x *served) report(v *turnView) ([]byte, error) {
 		}
 	}
 	var err error
-	if pieces := v.r.shown.folds.of(name); len(pieces) > 0 {
+	if pieces := v.r.shown.summary.Folds.Of(name); len(pieces) > 0 {
 		out.Pieces, err = json.Marshal(pieces)
 	}
 	if page, ok := v.r.page.units[name]; ok && err == nil && x.r.f.HTML != "" {
 		out.Page, err = json.Marshal(page)
 	}
-	if err == nil && (x.r.saves() || x.s.Job.Save) {
-		out.Plan, err = x.r.saving.Export(name, project.Version)
+	if err == nil && (x.r.kept.on() || x.s.Job.Save) {
+		out.Plan, err = x.r.kept.saving.Export(name, project.Version)
 	}
 	if err != nil {
 		return nil, err
@@ -250,9 +250,9 @@ func (x *served) newView(q *remote.Request) *turnView {
 	c.Command, c.Serving = r.Command, r.Serving
 	v.r = &estateRun{
 		Call: c, f: r.f, name: r.name, args: r.args, op: r.op, flags: r.flags, meant: r.meant, saved: r.saved, estate: r.estate,
-		began: r.began, halt: r.halt, shown: newDisplay(), saving: r.saving,
+		began: r.began, halt: r.halt, shown: newDisplay(c.Report, r.name, r.f), kept: r.kept, page: pager{call: c, file: r.f.HTML, kept: r.kept},
 	}
-	v.r.shown.log, v.r.shown.width = r.shown.log, r.shown.width
+	v.r.shown.log, v.r.shown.summary.Width = r.shown.log, r.shown.summary.Width
 	c.Report.Out = v.to(remote.Stdout)
 	c.Report.Open()
 	human := c.Report.Human
@@ -267,7 +267,7 @@ func (x *served) newView(q *remote.Request) *turnView {
 	if x.op == estate.Apply {
 		c.Report.Applying()
 	}
-	v.observe = v.r.observer(q.Ctx, x.op)
+	v.observe = v.r.teller(x.op).observer(q.Ctx)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.views[q.Unit] = v

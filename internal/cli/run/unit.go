@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/zclconf/go-cty/cty"
 
@@ -272,7 +273,7 @@ func (w *unitView) note(ds diag.List) {
 // messages reports what comes up around the command: errors as the command does, and
 // warnings where they do not disturb those who read its output.
 func (w *unitView) messages(ds diag.List) {
-	inUnit, inModule := apart(&estate.Result{Set: w.Report.Set}, ds)
+	inUnit, inModule := unitview.Apart(&estate.Result{Set: w.Report.Set}, ds)
 	if len(inModule) > 0 {
 		w.Report.Tell(inModule)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/run"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/cli/view"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -158,7 +159,7 @@ func runStackClean(ctx context.Context, c *command.Call, f *unitflags.Flags, for
 	}
 	if len(states) > 0 && !force {
 		return c.Fail(diag.Errorf(nil, "State would be lost",
-			"What was generated holds the state of things that still exist: %s. Removing it would leave them with nothing that knows of them. Destroy them first with \"run --all destroy\", or use --force.", units.ShortList(states)))
+			"What was generated holds the state of things that still exist: %s. Removing it would leave them with nothing that knows of them. Destroy them first with \"run --all destroy\", or use --force.", view.ShortList(states)))
 	}
 	for _, dir := range dirs {
 		if err := os.RemoveAll(dir); err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/unitlog"
 
-	"fmt"
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -271,13 +270,3 @@ func About(unit, text string) string {
 	}
 	return unit + ": " + text
 }
-
-func ShortList(names []string) string {
-	if len(names) <= MostNames {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:MostNames], ", "), len(names)-MostNames)
-}
-
-// MostNames is how many names a list has at most.
-const MostNames = 10

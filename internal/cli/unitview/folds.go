@@ -1,12 +1,10 @@
-package run
+package unitview
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/terrace-iac/terrace/internal/cli/units"
 
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/plan"
@@ -16,11 +14,11 @@ import (
 //
 // The plans of an estate are shown change by change, and a change that is the same
 // in many units once. Changes that the same units have stand together, first those
-// of the most units, so that a reader sees what all have in common, what some have,
+// Of the most units, so that a reader sees what all have in common, what some have,
 // and what is left for each alone.
 
-// folds are the changes of many plans. Its methods may be called concurrently.
-type folds struct {
+// Folds are the changes of many plans. Its methods may be called concurrently.
+type Folds struct {
 	mu   sync.Mutex
 	all  map[view.Piece]*folded
 	unit map[string][]*folded // in the order of the unit's plan
@@ -50,10 +48,11 @@ func keyOf(p view.Piece) view.Piece {
 	return p
 }
 
-func newFolds() *folds { return &folds{all: map[view.Piece]*folded{}, unit: map[string][]*folded{}} }
+// NewFolds makes Folds of no plans.
+func NewFolds() *Folds { return &Folds{all: map[view.Piece]*folded{}, unit: map[string][]*folded{}} }
 
-// add adds the changes of a unit, in place of those that it had.
-func (f *folds) add(unit string, pieces []view.Piece) {
+// Add adds the changes of a unit, in place of those that it had.
+func (f *Folds) Add(unit string, pieces []view.Piece) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, have := range f.unit[unit] {
@@ -75,8 +74,8 @@ func (f *folds) add(unit string, pieces []view.Piece) {
 	f.unit[unit] = list
 }
 
-// of are the changes of a unit as they were added.
-func (f *folds) of(unit string) []view.Piece {
+// Of are the changes of a unit as they were added.
+func (f *Folds) Of(unit string) []view.Piece {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []view.Piece
@@ -94,7 +93,7 @@ type section struct {
 
 // sections groups the changes of the given units: those of the most units first, and
 // those of as many in the order of the first unit that has them.
-func (f *folds) sections(units []string) []*section {
+func (f *Folds) sections(units []string) []*section {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []*section
@@ -128,15 +127,15 @@ func (s *section) title(all int) string {
 	switch n := len(s.units); {
 	case n == 1:
 		return "# Unit " + s.units[0]
-	case n == all && n > units.MostNames:
+	case n == all && n > view.MostNames:
 		return fmt.Sprintf("# The same in all %d units", n)
 	default:
-		return fmt.Sprintf("# The same in %d units: %s", n, units.ShortList(s.units))
+		return fmt.Sprintf("# The same in %d units: %s", n, view.ShortList(s.units))
 	}
 }
 
-// write writes the changes of the given units.
-func (f *folds) write(h *view.Human, units []string) {
+// Write writes the changes of the given units.
+func (f *Folds) Write(h *view.Human, units []string) {
 	sections := f.sections(units)
 	var ops []plan.Op
 	with := map[string]bool{}

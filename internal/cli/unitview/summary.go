@@ -1,35 +1,54 @@
-package run
+// Package unitview shows what came of units: their plans as one, tables, and a line for
+// each.
+//
+// Main types: Summary, and Folds, changes that several units have. The one rule: it shows
+// results, and knows nothing of how they came about.
+package unitview
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/report"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/plan"
 )
 
-// showPlans prints the plans of all units as one: which units there are, then what
+// A Summary shows what came of the units of a run, once it has ended or has to be approved.
+type Summary struct {
+	Report  *report.Reporter
+	Command string // plan, apply, destroy, validate, init
+	Destroy bool   // what the units manage
+	PerUnit bool   // times of each unit, and units without changes too
+	Folds   *Folds // the changes of the plans
+	Width   int    // of the column with the names of units
+
+	idle bool // that there is nothing to do was told
+}
+
+// NewSummary is one of no plans.
+func NewSummary(r *report.Reporter) *Summary {
+	return &Summary{Report: r, Folds: NewFolds(), Width: len("Total")}
+}
+
+// Plans prints the plans of all units as one: which units there are, then what
 // changes, then what is deferred.
-func (r *estateRun) showPlans(results []*estate.Result) {
-	if r.Report.Human == nil || results == nil {
+func (s *Summary) Plans(results []*estate.Result) {
+	if s.Report.Human == nil || results == nil {
 		return
 	}
 	var b strings.Builder
 	b.WriteString("\n")
-	if changes(results) {
-		r.rows(&b, results)
+	if Changes(results) {
+		s.rows(&b, results)
 	}
-	r.Report.Human.Say(b.String())
-	r.shown.folds.write(r.Report.Human, unitNames(results))
+	s.Report.Human.Say(b.String())
+	s.Folds.Write(s.Report.Human, Names(results))
 	b.Reset()
 	for _, res := range results {
 		for i, d := range res.Deferred {
@@ -39,28 +58,37 @@ func (r *estateRun) showPlans(results []*estate.Result) {
 			fmt.Fprintf(&b, "  %s.\n", d)
 		}
 	}
-	r.Report.Human.Say(b.String())
+	s.Report.Human.Say(b.String())
 	switch {
-	case changes(results):
-		r.Report.Human.Say("\n")
-		r.Report.Human.Strong("Plan:")
-		r.Report.Human.Say(" " + totals(results) + "\n")
+	case Changes(results):
+		s.Report.Human.Say("\n")
+		s.Report.Human.Strong("Plan:")
+		s.Report.Human.Say(" " + totals(results) + "\n")
 	case nothingToDo(results):
-		r.shown.told = true
-		r.Report.Human.Good("No changes.")
-		r.Report.Human.Say(" " + unchanged(results, r.op.Destroy) + "\n")
+		s.idle = true
+		s.Report.Human.Good("No changes.")
+		s.Report.Human.Say(" " + unchanged(results, s.Destroy) + "\n")
 	}
-	r.showReads(results)
+	s.Reads(results)
 }
 
-// showReads says how many objects of all units were not refreshed, if not all were to be.
-func (r *estateRun) showReads(results []*estate.Result) {
+// Wave prints what had been deferred in some units and is planned now.
+func (s *Summary) Wave(wave []*estate.Result) {
+	s.Folds.Write(s.Report.Human, Names(wave))
+	var b strings.Builder
+	b.WriteString("\n")
+	s.rows(&b, wave)
+	s.Report.Human.Say(b.String())
+}
+
+// Reads says how many objects of all units were not refreshed, if not all were to be.
+func (s *Summary) Reads(results []*estate.Result) {
 	var reads plan.Reads
 	for _, res := range results {
 		reads = reads.Add(res.Reads)
 	}
 	if lines := reads.Lines(); len(lines) > 0 {
-		r.Report.Human.Say("\n" + strings.Join(lines, ".\n") + ".\n")
+		s.Report.Human.Say("\n" + strings.Join(lines, ".\n") + ".\n")
 	}
 }
 
@@ -100,7 +128,7 @@ func unchanged(results []*estate.Result, destroying bool) string {
 // totals is what all units together come to.
 func totals(results []*estate.Result) string {
 	var n estate.Counts
-	units, put := 0, deferred(results)
+	units, put := 0, Deferred(results)
 	for _, res := range results {
 		n = sum(n, res.Counts)
 		if res.Changes {
@@ -114,8 +142,8 @@ func totals(results []*estate.Result) string {
 	return text + "."
 }
 
-// table prints how many units of each result there are, and what was done in them.
-func (r *estateRun) table(results []*estate.Result) {
+// Table prints how many units of each result there are, and what was done in them.
+func (s *Summary) Table(results []*estate.Result) {
 	var b strings.Builder
 	b.WriteString("\n")
 	counts := map[estate.Status]int{}
@@ -136,27 +164,27 @@ func (r *estateRun) table(results []*estate.Result) {
 	}{{estate.Succeeded, "Succeeded"}, {estate.Failed, "Failed"}, {estate.EarlyExit, "Early Exits"}, {estate.Excluded, "Excluded"}} {
 		if counts[st.status] > 0 {
 			fmt.Fprintf(&b, "   %-12s %d\n", st.name, counts[st.status])
-			r.durations(&b, results, st.status)
+			s.durations(&b, results, st.status)
 		}
 	}
-	if n := deferred(results); n > 0 {
+	if n := Deferred(results); n > 0 {
 		fmt.Fprintf(&b, "   %-12s %d\n", "Deferred", n)
 	}
 	switch idle := nothingToDo(results); {
-	case r.name != "apply" && r.name != "destroy", idle && r.shown.told:
-	case idle && !r.f.SummaryPerUnit:
-		b.WriteString("\nNo changes. " + unchanged(results, r.op.Destroy) + "\n")
+	case s.Command != "apply" && s.Command != "destroy", idle && s.idle:
+	case idle && !s.PerUnit:
+		b.WriteString("\nNo changes. " + unchanged(results, s.Destroy) + "\n")
 	default:
 		b.WriteString("\n")
-		r.rows(&b, results)
+		s.rows(&b, results)
 	}
-	r.Report.Human.Say(b.String())
+	s.Report.Human.Say(b.String())
 }
 
 // durations lists the units of a status with how long they took, the slowest first, if
 // that is asked for.
-func (r *estateRun) durations(b *strings.Builder, results []*estate.Result, status estate.Status) {
-	if !r.f.SummaryPerUnit {
+func (s *Summary) durations(b *strings.Builder, results []*estate.Result, status estate.Status) {
+	if !s.PerUnit {
 		return
 	}
 	of := slices.DeleteFunc(slices.Clone(results), func(res *estate.Result) bool { return res.Status != status })
@@ -167,7 +195,7 @@ func (r *estateRun) durations(b *strings.Builder, results []*estate.Result, stat
 		if status == estate.Succeeded || status == estate.Failed {
 			text = "  " + took(res).Round(time.Millisecond).String()
 		}
-		fmt.Fprintf(b, "      %s\n", strings.TrimRight(fmt.Sprintf("%-*s%s", r.shown.width, res.Unit.Name, text), " "))
+		fmt.Fprintf(b, "      %s\n", strings.TrimRight(fmt.Sprintf("%-*s%s", s.Width, res.Unit.Name, text), " "))
 	}
 }
 
@@ -188,14 +216,14 @@ var columns = []column{
 }
 
 // rows are the units that something is done in.
-func (r *estateRun) rows(b *strings.Builder, results []*estate.Result) {
+func (s *Summary) rows(b *strings.Builder, results []*estate.Result) {
 	var total estate.Counts
 	for _, res := range results {
 		total = sum(total, res.Counts)
 	}
 	shown := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.rare && c.of(total) == 0 })
 	row := func(name string, cell func(column) string, note string) {
-		fmt.Fprintf(b, "   %-*s ", r.shown.width, name)
+		fmt.Fprintf(b, "   %-*s ", s.Width, name)
 		for _, c := range shown {
 			fmt.Fprintf(b, " %*s", max(6, len(c.name)), cell(c))
 		}
@@ -215,7 +243,7 @@ func (r *estateRun) rows(b *strings.Builder, results []*estate.Result) {
 			}
 		case len(res.Deferred) > 0:
 			note = fmt.Sprintf("  %d deferred", len(res.Deferred))
-		case n == estate.Counts{} && !res.Changes && !r.f.SummaryPerUnit:
+		case n == estate.Counts{} && !res.Changes && !s.PerUnit:
 			continue
 		}
 		row(res.Unit.Name, counts(n), note)
@@ -227,66 +255,21 @@ func sum(a, b estate.Counts) estate.Counts {
 	return estate.Counts{Add: a.Add + b.Add, Change: a.Change + b.Change, Destroy: a.Destroy + b.Destroy, Import: a.Import + b.Import, Forget: a.Forget + b.Forget}
 }
 
-func (r *estateRun) summaryJSON(results []*estate.Result) {
+// JSON writes the summary as an event.
+func (s *Summary) JSON(results []*estate.Result) {
 	counts := map[string]int{}
 	var total estate.Counts
 	for _, res := range results {
 		counts[string(res.Status)]++
 		total = sum(total, res.Counts)
 	}
-	r.Report.Stream.Typed(fmt.Sprintf("%d units", len(results)), "estate_summary", map[string]any{
-		"operation": r.name, "units": len(results), "results": counts,
-		"changes": countsJSON(total),
+	s.Report.Stream.Typed(fmt.Sprintf("%d units", len(results)), "estate_summary", map[string]any{
+		"operation": s.Command, "units": len(results), "results": counts,
+		"changes": CountsJSON(total),
 	})
 }
 
-// countsJSON are counts as the stream has them.
-func countsJSON(n estate.Counts) map[string]int {
+// CountsJSON are counts as the stream has them.
+func CountsJSON(n estate.Counts) map[string]int {
 	return map[string]int{"add": n.Add, "change": n.Change, "remove": n.Destroy, "import": n.Import, "forget": n.Forget}
-}
-
-// outputs prints the outputs of every unit.
-func (r *estateRun) outputs(ctx context.Context) int {
-	all, results := r.estate.Outputs(ctx, nil)
-	told := new(report.Heard)
-	told.Fresh(Messages(results))
-	r.tellEstate(Messages(results).Once())
-	afterwards(r.Call, r.estate, append(r.found, r.estate.Check(ctx, r.f.Strict).Errors()...), told)
-	names := make([]string, 0, len(all))
-	for name := range all {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	if r.op.Json.On {
-		doc := map[string]any{}
-		for _, name := range names {
-			m, err := view.JSONOutputs(all[name], true)
-			if err != nil {
-				return r.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs of %s cannot be written as JSON: %s.", name, err))
-			}
-			doc[name] = m
-		}
-		b, err := json.MarshalIndent(doc, "", "  ")
-		if err != nil {
-			return r.Fail(diag.Errorf(nil, "Failed to write outputs", "The outputs cannot be written as JSON: %s.", err))
-		}
-		fmt.Fprintf(r.Stdout, "%s\n", b)
-		return r.written(results)
-	}
-	for _, name := range names {
-		if len(all[name]) > 0 {
-			fmt.Fprintf(r.Stdout, "# %s\n", name)
-			_ = view.Outputs(r.Stdout, all[name], r.op.Reveal)
-		}
-	}
-	return r.written(results)
-}
-
-// Messages are those of all units.
-func Messages(results []*estate.Result) diag.List {
-	var ds diag.List
-	for _, res := range results {
-		ds = append(ds, res.Diags...)
-	}
-	return ds
 }

@@ -1,0 +1,59 @@
+package run
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	runreport "github.com/terrace-iac/terrace/internal/estate/report"
+)
+
+// errorText is what was told of a unit that failed, without colors.
+func (r *estateRun) errorText(res *estate.Result) string {
+	var b strings.Builder
+	if r.estate == nil {
+		return ""
+	}
+	if text, ok := r.errors.Load(res.Unit.Name); ok && text != "" { // of a worker
+		return text.(string)
+	}
+	inUnit, inModule := unitview.Apart(res, res.Diags.Errors())
+	_ = (&diag.Printer{Set: r.estate.Sources(), Program: view.Program}).Print(&b, inUnit)
+	_ = (&diag.Printer{Set: res.Set, Program: view.Program}).Print(&b, inModule)
+	return strings.TrimSpace(b.String())
+}
+
+// writeReports writes the files of --report-file and --report-schema-file.
+func (r *estateRun) writeReports(results []*estate.Result) error {
+	if r.f.ReportSchema != "" {
+		if err := os.WriteFile(r.Path(r.f.ReportSchema), runreport.Schema(), 0o644); err != nil {
+			return err
+		}
+	}
+	if r.f.Report == "" {
+		return nil
+	}
+	format := r.f.ReportFormat
+	if format == "" {
+		format = "csv"
+		if strings.HasSuffix(r.f.Report, ".json") {
+			format = "json"
+		}
+	}
+	o := runreport.Options{Format: format, Command: r.name, Args: r.args, Errors: r.errorText}
+	if r.name == "apply" && r.op.Destroy {
+		o.Command, o.Args = "destroy", slices.DeleteFunc(slices.Clone(r.args), func(a string) bool { return strings.TrimLeft(a, "-") == "destroy" })
+	}
+	if r.f.Graph { // as Terragrunt's, whose run is one from there
+		o.Root = r.estate.Found.GraphRoot()
+	}
+	b, err := runreport.Make(results, o)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(r.Path(r.f.Report), b, 0o644)
+}

@@ -1,0 +1,134 @@
+package unitview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
+)
+
+// Sentence tells in a line what came of a unit. destroying says that the run destroys
+// what the units manage.
+func Sentence(op estate.Op, res *estate.Result, destroying bool) string {
+	n := plan.Counts{Add: res.Counts.Add, Change: res.Counts.Change, Destroy: res.Counts.Destroy, Import: res.Counts.Import, Forget: res.Counts.Forget}
+	text := ""
+	switch {
+	case res.Status == estate.EarlyExit:
+		return "not run: " + earlyWhy(res)
+	case res.Status == estate.Excluded:
+		return "excluded: " + cmp.Or(res.Cause, "its exclude block says so")
+	case res.Status == estate.Failed:
+		return "failed: " + res.Cause
+	case res.Reason == "error ignored":
+		text := "failed, which the ignore block " + res.Cause + " takes for success"
+		if res.Message != "" {
+			text += ": " + res.Message
+		}
+		return text
+	case op == estate.Validate:
+		return "valid"
+	case op == estate.Init:
+		return "ready"
+	case op == estate.Apply && (destroying || res.Unit.Removed):
+		return destroyed(n)
+	case op == estate.Apply:
+		return fmt.Sprintf("applied: %d added, %d changed, %d destroyed", n.Add, n.Change, n.Destroy)
+	case len(res.Deferred) == 1 && res.Deferred[0].Address == "":
+		return "deferred: " + res.Deferred[0].String()
+	case !res.Changes:
+		return "no changes"
+	case n != plan.Counts{} || len(res.Deferred) == 0:
+		text = "plan: " + strings.TrimSuffix(view.Summary(n), ".")
+	}
+	if len(res.Deferred) > 0 {
+		if text != "" {
+			text += ", "
+		}
+		text += fmt.Sprintf("%d deferred", len(res.Deferred))
+	}
+	return text
+}
+
+// destroyed tells what a destroy did.
+func destroyed(n plan.Counts) string {
+	text := "nothing to destroy"
+	switch {
+	case n.Destroy == 1:
+		text = "destroyed 1 object"
+	case n.Destroy > 1:
+		text = fmt.Sprintf("destroyed %d objects", n.Destroy)
+	case n.Forget > 0:
+		text = "destroyed nothing"
+	}
+	if n.Forget > 0 {
+		text += fmt.Sprintf(", forgot %d", n.Forget)
+	}
+	return text
+}
+
+func earlyWhy(res *estate.Result) string {
+	if res.Reason == "ancestor error" {
+		if res.Blocker.Name == "" {
+			return "another unit failed"
+		}
+		if res.Blocker.Kept {
+			return "it needs " + res.Blocker.Name + ", which was not run"
+		}
+		return "it needs " + res.Blocker.Name + ", which failed"
+	}
+	return res.Cause
+}
+
+// PlaceJSON is a place as events have it, nil for none.
+func PlaceJSON(at *source.Range) any {
+	if at == nil {
+		return nil
+	}
+	return map[string]any{"filename": at.Filename, "line": at.Start.Line, "column": at.Start.Column}
+}
+
+// WaitsJSON is what a deferral waits for, as events have it.
+func WaitsJSON(all []estate.Wait) []map[string]any {
+	out := []map[string]any{}
+	for _, w := range all {
+		out = append(out, map[string]any{"unit": w.Unit, "reference": w.Ref, "input": w.Input, "at": PlaceJSON(&w.At)})
+	}
+	return out
+}
+
+// Apart tells messages about unit files from those about the module's.
+func Apart(res *estate.Result, ds diag.List) (inUnit, inModule diag.List) {
+	of := func(m *diag.Message) bool {
+		return m.At != nil && res.Set != nil && res.Set.File(m.At.Filename) != nil
+	}
+	return slices.DeleteFunc(slices.Clone(ds), of), slices.DeleteFunc(slices.Clone(ds), func(m *diag.Message) bool { return !of(m) })
+}
+
+// Names are those of the units.
+func Names(results []*estate.Result) []string {
+	var out []string
+	for _, res := range results {
+		out = append(out, res.Unit.Name)
+	}
+	return out
+}
+
+// Deferred counts what is deferred.
+func Deferred(results []*estate.Result) int {
+	n := 0
+	for _, res := range results {
+		n += len(res.Deferred)
+	}
+	return n
+}
+
+// Changes reports whether something changes in any unit.
+func Changes(results []*estate.Result) bool {
+	return slices.ContainsFunc(results, func(x *estate.Result) bool { return x.Changes })
+}
