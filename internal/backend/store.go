@@ -54,7 +54,12 @@ func (s *Store) Migrating() bool {
 }
 
 // Read implements store.Store.
-func (s *Store) Read(ctx context.Context) (*state.State, diag.List) {
+func (s *Store) Read(ctx context.Context) (*state.State, diag.List) { return s.read(ctx, false) }
+
+// Outline implements store.Outliner.
+func (s *Store) Outline(ctx context.Context) (*state.State, diag.List) { return s.read(ctx, true) }
+
+func (s *Store) read(ctx context.Context, outline bool) (*state.State, diag.List) {
 	answered := s.watch()
 	p, err := s.object.Read(ctx)
 	answered()
@@ -76,6 +81,11 @@ func (s *Store) Read(ctx context.Context) (*state.State, diag.List) {
 		s.mu.Lock()
 		s.migrate = migrate
 		s.mu.Unlock()
+	}
+	if outline {
+		if st, ok := statefile.ParseStream(bytes.NewReader(plain), true); ok {
+			return st, nil
+		}
 	}
 	return statefile.Parse(s.place, plain)
 }

@@ -58,7 +58,7 @@ func (p *parser) instanceField(s *rawjson.Scanner, key []byte, i *instance) (err
 	case "schema_version":
 		o.SchemaVersion, err = p.optInt(s, "schema version of an object")
 	case "attributes":
-		o.JSON, err = p.keep(s)
+		o.JSON, err = p.attributes(s)
 	case "attributes_flat":
 		err = p.flat(s, o)
 	case "sensitive_attributes":
@@ -75,6 +75,9 @@ func (p *parser) instanceField(s *rawjson.Scanner, key []byte, i *instance) (err
 		if s.Null() {
 			return nil
 		}
+		if p.outline {
+			return s.Discard()
+		}
 		o.Identity, err = p.keep(s)
 	case "identity_schema_version":
 		o.IdentityVersion, err = p.optInt(s, "identity schema version of an object")
@@ -87,12 +90,34 @@ func (p *parser) instanceField(s *rawjson.Scanner, key []byte, i *instance) (err
 	return err
 }
 
+// attributes keeps the attributes of an object; of an outline the id.
+func (p *parser) attributes(s *rawjson.Scanner) (out []byte, err error) {
+	if !p.outline || s.Peek() != '{' {
+		return p.keep(s)
+	}
+	err = s.Object(func(key []byte) error {
+		if string(key) != "id" || s.Peek() != '"' {
+			return s.Discard()
+		}
+		id, err := s.String()
+		out = append(rawjson.AppendString([]byte(`{"id":`), id), '}')
+		return err
+	})
+	return out, err
+}
+
+// chunk is the memory that values share.
+const chunk = 256 << 10
+
 // keep copies a value in canonical form into memory that many values share.
 func (p *parser) keep(s *rawjson.Scanner) ([]byte, error) {
 	s.Peek()
-	const chunk = 256 << 10
 	if cap(p.arena)-len(p.arena) < 4<<10 {
-		p.arena = make([]byte, 0, min(chunk, max(len(p.doc), 512)))
+		size := chunk
+		if !p.large {
+			size = max(len(p.doc), 512)
+		}
+		p.arena = make([]byte, 0, size)
 	}
 	room := p.arena[len(p.arena):]
 	out, err := s.AppendCompact(room)
@@ -195,7 +220,7 @@ func (p *parser) private(s *rawjson.Scanner) ([]byte, error) {
 		p.errorf(at, "Invalid object in state", "The private data of an object is not valid base64.")
 		return nil, nil
 	}
-	if len(out) == 0 {
+	if len(out) == 0 || p.outline {
 		return nil, nil
 	}
 	return out, nil
@@ -217,7 +242,9 @@ func (p *parser) dependencies(s *rawjson.Scanner, o *state.Object) error {
 			p.errorf(at, "Invalid address in state", "The dependency %q is not the address of a resource: %s.", clip(text), reason(err))
 			return nil
 		}
-		o.Dependencies = append(o.Dependencies, r)
+		if !p.outline {
+			o.Dependencies = append(o.Dependencies, r)
+		}
 		return nil
 	})
 }

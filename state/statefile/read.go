@@ -2,6 +2,7 @@ package statefile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -10,18 +11,30 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// v4 reads a document of version 4.
-func (p *parser) v4() *state.State {
+// errVersion is the error of a document that does not begin with version 4.
+var errVersion = errors.New("the version is not 4")
+
+// v4 reads a document of version 4. With first, the version must stand in front, as every
+// program writes it.
+func (p *parser) v4(s *rawjson.Scanner, first bool) (*state.State, error) {
 	out := state.New()
-	s := rawjson.NewScanner(p.doc)
-	err := s.Object(func(key []byte) error { return p.top(s, key, out) })
+	err := s.Object(func(key []byte) error {
+		if !first {
+			return p.top(s, key, out)
+		}
+		first = false
+		if string(key) != "version" {
+			return errVersion
+		}
+		if version, err := s.Number(); err != nil || string(version) != "4" {
+			return errVersion
+		}
+		return nil
+	})
 	if err == nil {
 		err = s.End()
 	}
-	if err != nil {
-		p.syntax(err)
-	}
-	return out
+	return out, err
 }
 
 func (p *parser) top(s *rawjson.Scanner, key []byte, out *state.State) (err error) {

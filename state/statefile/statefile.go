@@ -13,6 +13,7 @@ package statefile
 import (
 	"bytes"
 	"errors"
+	"io"
 	"strconv"
 	"strings"
 
@@ -38,7 +39,7 @@ func Parse(name string, b []byte) (*state.State, diag.List) {
 	if bytes.HasPrefix(b, []byte("tfstate")) {
 		return nil, diag.Errorf(nil, "Unsupported state file format", "The state %s is in the binary format that Terraform before 0.7 wrote. Upgrade it with Terraform 0.6.16 first.", name)
 	}
-	p := &parser{name: name, doc: b}
+	p := &parser{name: name, doc: b, large: len(b) >= chunk}
 	version, ok := p.version()
 	if !ok {
 		return nil, p.ds
@@ -48,7 +49,10 @@ func Parse(name string, b []byte) (*state.State, diag.List) {
 	case 1, 2, 3:
 		s = p.legacy(version)
 	case 4:
-		s = p.v4()
+		var err error
+		if s, err = p.v4(rawjson.NewScanner(b), false); err != nil {
+			p.syntax(err)
+		}
 	default:
 		p.errorf(0, "Unsupported state file format", "The state has format version %d%s, which is newer than this program. It reads versions 1 to 4. Use a newer version, or restore a backup that an older one wrote.", version, p.writer())
 	}
@@ -56,6 +60,18 @@ func Parse(name string, b []byte) (*state.State, diag.List) {
 		return nil, p.ds
 	}
 	return s, p.ds
+}
+
+// ParseStream reads a state of version 4 as Parse does, while it is read from r: the text
+// is not in memory as a whole. Of anything else, and of a state with an error, it says
+// nothing but that ok is false: Parse tells what is wrong. An outline has of the attributes
+// of objects the id alone, if it is a string, and neither private data nor identities nor
+// dependencies.
+func ParseStream(r io.Reader, outline bool) (s *state.State, ok bool) {
+	p := &parser{outline: outline, large: true}
+	in := rawjson.NewReader(r)
+	out, err := p.v4(in, true)
+	return out, err == nil && in.Err() == nil && len(p.ds) == 0
 }
 
 // version finds the version of the format. It reads no more than it needs: the
@@ -143,6 +159,9 @@ type parser struct {
 	name string
 	doc  []byte
 	ds   diag.List
+
+	outline bool // see ParseStream
+	large   bool // memory is taken in large pieces
 
 	names names
 	arena []byte

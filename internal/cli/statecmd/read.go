@@ -1,6 +1,7 @@
 package statecmd
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,7 +38,7 @@ resources or instances cover.`,
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}
-				s, ds := o.read(ctx, c)
+				s, ds := o.outline(ctx, c)
 				switch {
 				case ds.HasErrors():
 					return c.Fail(ds)
@@ -57,14 +58,20 @@ resources or instances cover.`,
 				if len(ts) == 0 {
 					listed = found
 				}
+				out := bufio.NewWriterSize(c.Stdout, 64<<10)
 				for _, l := range listed {
 					if l.Addr.Deposed != "" || id != "" && attribute(l.Object, "id") != id {
 						continue
 					}
+					name := l.Addr.Instance.String()
 					if c.Report.Human != nil {
-						fmt.Fprintln(c.Stdout, l.Addr.Instance)
+						out.WriteString(name)
+						out.WriteByte('\n')
 					}
-					c.Report.Stream.Typed(l.Addr.Instance.String(), "resource_address", nil)
+					c.Report.Stream.Typed(name, "resource_address", nil)
+				}
+				if err := out.Flush(); err != nil {
+					return c.Fail(flags.NotWritten(err))
 				}
 				return 0
 			}

@@ -89,6 +89,16 @@ func (o *common) read(ctx context.Context, c *command.Call) (*state.State, diag.
 	return s, append(ds, more...)
 }
 
+// outline reads the state without what its objects consist of.
+func (o *common) outline(ctx context.Context, c *command.Call) (*state.State, diag.List) {
+	at, _, ds := o.open(ctx, c)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	s, more := statemgr.Outline(ctx, at)
+	return s, append(ds, more...)
+}
+
 // take locks and reads the state. operation is what the lock says.
 func (o *common) take(ctx context.Context, c *command.Call, operation string) (*statemgr.State, diag.List) {
 	at, _, ds := o.open(ctx, c)

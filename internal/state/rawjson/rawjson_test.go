@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 // reference gives what encoding/json makes of a document.
@@ -38,6 +39,14 @@ func check(t *testing.T, in []byte) {
 		t.Fatalf("%q: valid for encoding/json: %v, here: %v", in, ok, err)
 	}
 	if !ok {
+		s = NewReader(iotest.OneByteReader(bytes.NewReader(in)))
+		_, read := s.AppendCompact(nil)
+		if read == nil {
+			read = s.End()
+		}
+		if read == nil || read.Error() != err.Error() {
+			t.Fatalf("%q: %v, but read byte by byte %v", in, err, read)
+		}
 		return
 	}
 	if !bytes.Equal(got, compact) {
@@ -45,6 +54,14 @@ func check(t *testing.T, in []byte) {
 	}
 	if got, _ := AppendIndent(nil, compact, 2); len(in) < 1000 && !bytes.Equal(got, indented) {
 		t.Errorf("%q: indented %q, want %q", in, got, indented)
+	}
+	s = NewReader(iotest.OneByteReader(bytes.NewReader(in)))
+	if read, err := s.AppendCompact(nil); err != nil || !bytes.Equal(read, got) || s.End() != nil {
+		t.Errorf("%q: read byte by byte it becomes %q, %v; want %q", in, read, err, got)
+	}
+	s = NewReader(iotest.OneByteReader(bytes.NewReader(in)))
+	if raw, err := s.Skip(); err != nil || string(raw) != string(bytes.Trim(in, " \t\r\n")) {
+		t.Errorf("%q: Skip gives %q, %v, read byte by byte", in, raw, err)
 	}
 	s = NewScanner(in)
 	raw, err := s.Skip()
@@ -71,6 +88,7 @@ var seeds = []string{
 	`null`, ` true `, `false`, `0`, `-0`, `-1.50e+10`, `01`, `1.`, `.5`, `1e`, `-`, `nul`, `+1`,
 	`""`, `"a\"b\\\/\b\f\n\r\t\u0041\ud83d\ude00\ud83d"`, "\"é<>&\u2028\u2029\x7f\"", "\"\xff\"", "\"\x01\"", `"\x"`, `"\u12"`, `"abc`,
 	`{}`, `[]`, `[ ]`, `{ "a" : [ 1 , { } , [ ] , { "b<" : null } ] }`, `[1,]`, `{"a":1,}`, `{"a"}`, `{1:2}`, `[1 2]`, `{"a":1 "b":2}`, `[`, `{`, `]`, `[}`, `{"a":]`, `1 2`, ``,
+	`"eight bytes and more: é, then a \"quote\" and \\ <&> to the end of it"`, `"` + strings.Repeat("0123456789abcde\\n", 20) + `"`,
 	strings.Repeat("[", 9999) + strings.Repeat("]", 9999),
 	strings.Repeat("[", 10001) + strings.Repeat("]", 10001),
 	strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40),

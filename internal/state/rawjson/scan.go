@@ -1,7 +1,7 @@
 // Package rawjson reads and writes JSON text without building trees of it:
 // state files are large, and most of what is in them passes through unchanged.
 //
-// Main type: Scanner, which walks over a document in memory. The one rule:
+// Main type: Scanner, which walks over a document, in memory or as it is read. The one rule:
 // text that came from outside goes through a Scanner once, which checks it; the
 // Append functions trust what they are given.
 //
@@ -12,8 +12,10 @@ package rawjson
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 )
 
 // MaxDepth is how deep arrays and objects may be nested.
@@ -23,13 +25,68 @@ const MaxDepth = 10000
 // asked for, its position does not matter any more. The zero Scanner has
 // nothing to scan.
 type Scanner struct {
-	b     []byte
+	b     []byte // the document, or the part of it that was read last
 	i     int
 	depth int
+
+	r    io.Reader // where more comes from; nil: b holds what there is
+	base int       // where b stands in the document
+	mark int       // from here on b is needed still, where holding says so
+	// holding tells that a text is gathered that starts at mark.
+	holding bool
+	err     error
 }
 
 // NewScanner starts at the front of a document. b must not change meanwhile.
 func NewScanner(b []byte) *Scanner { return &Scanner{b: b} }
+
+// NewReader starts at the front of a document that is read as it is scanned. Of the
+// document no more is in memory than what methods have returned and is still in use.
+func NewReader(r io.Reader) *Scanner { return &Scanner{r: r} }
+
+// Err is the error of the reader. A document whose reader failed seems to end there.
+func (s *Scanner) Err() error { return s.err }
+
+// readSize is how much is read at once.
+const readSize = 128 << 10
+
+// more reads on, so that there is text behind the present end of b, and reports whether
+// there is any. What methods returned stays as it is: the text goes to memory of its own.
+func (s *Scanner) more() bool {
+	if s.r == nil {
+		return false
+	}
+	if len(s.b) == cap(s.b) {
+		from := s.i
+		if s.holding {
+			from = s.mark
+		}
+		rest := s.b[from:]
+		b := make([]byte, len(rest), max(readSize, 2*len(rest)))
+		copy(b, rest)
+		s.base, s.i, s.mark, s.b = s.base+from, s.i-from, s.mark-from, b
+	}
+	n, err := io.ReadAtLeast(s.r, s.b[len(s.b):cap(s.b)], 1)
+	if err != nil {
+		if err != io.EOF {
+			s.err = err
+		}
+		s.r = nil
+		return false
+	}
+	s.b = s.b[:len(s.b)+n]
+	return true
+}
+
+// has makes sure that n bytes follow, if the document has as many.
+func (s *Scanner) has(n int) bool {
+	for len(s.b)-s.i < n {
+		if !s.more() {
+			return false
+		}
+	}
+	return true
+}
 
 // A SyntaxError says that a document is not JSON, or not of the expected form.
 type SyntaxError struct {
@@ -40,25 +97,44 @@ type SyntaxError struct {
 func (e *SyntaxError) Error() string { return fmt.Sprintf("at byte %d: %s", e.Offset, e.Msg) }
 
 func (s *Scanner) errorf(format string, args ...any) error {
-	return &SyntaxError{Offset: s.i, Msg: fmt.Sprintf(format, args...)}
+	return &SyntaxError{Offset: s.Offset(), Msg: fmt.Sprintf(format, args...)}
 }
 
 // Offset is the position in bytes from the front.
-func (s *Scanner) Offset() int { return s.i }
+func (s *Scanner) Offset() int { return s.base + s.i }
 
 // Peek returns the first byte of the next token, or 0 at the end: '{', '[',
 // '"', 't', 'f', 'n', '-' or a digit where a value starts.
 func (s *Scanner) Peek() byte {
-	for s.i < len(s.b) {
-		switch c := s.b[s.i]; c {
-		case ' ', '\n', '\t', '\r':
-			s.i++
-		default:
-			return c
+	if s.i < len(s.b) && s.b[s.i] > ' ' {
+		return s.b[s.i]
+	}
+	return s.skipSpace()
+}
+
+func (s *Scanner) skipSpace() byte {
+	for {
+		b, i := s.b, s.i
+		for i < len(b) {
+			switch c := b[i]; c {
+			case ' ':
+				for i++; i+8 <= len(b) && binary.LittleEndian.Uint64(b[i:]) == eightSpaces; i += 8 {
+				}
+			case '\n', '\t', '\r':
+				i++
+			default:
+				s.i = i
+				return c
+			}
+		}
+		s.i = i
+		if !s.more() {
+			return 0
 		}
 	}
-	return 0
 }
+
+const eightSpaces = 0x2020202020202020
 
 // End checks that nothing but white space is left.
 func (s *Scanner) End() error {
@@ -156,7 +232,7 @@ func (s *Scanner) Array(f func() error) error {
 
 // Null consumes null and reports whether it was there.
 func (s *Scanner) Null() bool {
-	if s.Peek() == 'n' && bytes.HasPrefix(s.b[s.i:], []byte("null")) {
+	if s.Peek() == 'n' && s.has(4) && bytes.HasPrefix(s.b[s.i:], []byte("null")) {
 		s.i += 4
 		return true
 	}
@@ -175,6 +251,7 @@ func (s *Scanner) Bool() (bool, error) {
 }
 
 func (s *Scanner) literal(want string) error {
+	s.has(len(want))
 	if !bytes.HasPrefix(s.b[s.i:], []byte(want)) {
 		return s.errorf("there is a word that JSON does not have")
 	}
@@ -195,17 +272,16 @@ func (s *Scanner) bytes() ([]byte, error) {
 	if s.Peek() != '"' {
 		return nil, s.unexpected("a string")
 	}
-	start := s.i
-	plain, err := s.skipString()
+	text, plain, err := s.skipString()
 	if err != nil {
 		return nil, err
 	}
 	if plain {
-		return s.b[start+1 : s.i-1], nil
+		return text[1 : len(text)-1], nil
 	}
 	var out string
-	if err := json.Unmarshal(s.b[start:s.i], &out); err != nil {
-		s.i = start
+	if err := json.Unmarshal(text, &out); err != nil {
+		s.i -= len(text)
 		return nil, s.errorf("the string is not well formed")
 	}
 	return []byte(out), nil
@@ -239,37 +315,59 @@ func (s *Scanner) Number() ([]byte, error) {
 	if c != '-' && (c < '0' || c > '9') {
 		return nil, s.unexpected("a number")
 	}
-	start := s.i
-	if c == '-' {
-		s.i++
-	}
-	if s.i < len(s.b) && s.b[s.i] == '0' {
-		s.i++
-	} else if s.digits() == 0 {
-		return nil, s.errorf("the number is not well formed")
-	}
-	if s.i < len(s.b) && s.b[s.i] == '.' {
-		s.i++
-		if s.digits() == 0 {
+	for {
+		n := numberLen(s.b[s.i:])
+		if s.i+max(n, -n) == len(s.b) && s.more() { // it may go on
+			continue
+		}
+		if n <= 0 {
+			s.i -= n
 			return nil, s.errorf("the number is not well formed")
 		}
+		s.i += n
+		return s.b[s.i-n : s.i], nil
 	}
-	if s.i < len(s.b) && (s.b[s.i] == 'e' || s.b[s.i] == 'E') {
-		s.i++
-		if s.i < len(s.b) && (s.b[s.i] == '+' || s.b[s.i] == '-') {
-			s.i++
-		}
-		if s.digits() == 0 {
-			return nil, s.errorf("the number is not well formed")
-		}
-	}
-	return s.b[start:s.i], nil
 }
 
-func (s *Scanner) digits() int {
-	start := s.i
-	for s.i < len(s.b) && s.b[s.i] >= '0' && s.b[s.i] <= '9' {
-		s.i++
+// numberLen is the length of the number that b starts with, or else, negative, where it
+// ceases to be one.
+func numberLen(b []byte) int {
+	i := 0
+	if b[0] == '-' {
+		i++
 	}
-	return s.i - start
+	if i < len(b) && b[i] == '0' {
+		i++
+	} else {
+		n := digits(b[i:])
+		if i += n; n == 0 {
+			return -i
+		}
+	}
+	if i < len(b) && b[i] == '.' {
+		n := digits(b[i+1:])
+		if i += 1 + n; n == 0 {
+			return -i
+		}
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		n := digits(b[i:])
+		if i += n; n == 0 {
+			return -i
+		}
+	}
+	return i
+}
+
+func digits(b []byte) int {
+	for i, c := range b {
+		if c < '0' || c > '9' {
+			return i
+		}
+	}
+	return len(b)
 }

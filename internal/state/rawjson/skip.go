@@ -1,52 +1,86 @@
 package rawjson
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"unicode/utf8"
 )
 
-// skipString consumes a string; plain tells that it has no escapes and is
-// valid UTF-8, so that its text is the string.
-func (s *Scanner) skipString() (plain bool, err error) {
-	start := s.i
-	i, b := s.i+1, s.b
+// skipString consumes a string and returns its text, quotes included, a part of the
+// document; plain tells that it has no escapes and is valid UTF-8, so that the text
+// between its quotes is the string.
+func (s *Scanner) skipString() (text []byte, plain bool, err error) {
+	n := 1 // bytes of it that were looked at
 	plain = true
 	ascii := true
-	for i < len(b) {
-		switch c := b[i]; {
-		case c == '"':
-			s.i = i + 1
-			if !ascii && plain {
-				plain = utf8.Valid(b[start:i])
+	for {
+		b := s.b[s.i:]
+		for n < len(b) {
+			if n+8 <= len(b) { // up to the next byte that needs a look, but eight at most
+				w := unusual(binary.LittleEndian.Uint64(b[n:]))
+				n += bits.TrailingZeros64(w) / 8
+				if w == 0 {
+					continue
+				}
 			}
-			return plain, nil
-		case c == '\\':
-			plain = false
-			n := escapeLen(b[i:])
-			if n == 0 {
-				s.i = i
-				return false, s.errorf("a backslash in a string starts no escape that JSON has")
+			switch c := b[n]; {
+			case c == '"':
+				n++
+				s.i += n
+				if !ascii && plain {
+					plain = utf8.Valid(b[:n])
+				}
+				return b[:n], plain, nil
+			case c == '\\':
+				plain = false
+				l := escapeLen(b[n:])
+				if l == 0 {
+					if len(b)-n < 6 && s.more() {
+						b = s.b[s.i:]
+						continue
+					}
+					s.i += n
+					return nil, false, s.errorf("a backslash in a string starts no escape that JSON has")
+				}
+				n += l
+			case c < 0x20:
+				s.i += n
+				return nil, false, s.errorf("a string holds a control character")
+			default:
+				if c >= utf8.RuneSelf {
+					ascii = false
+				}
+				n++
 			}
-			i += n
-		case c < 0x20:
-			s.i = i
-			return false, s.errorf("a string holds a control character")
-		default:
-			if c >= utf8.RuneSelf {
-				ascii = false
-			}
-			i++
+		}
+		if !s.more() {
+			s.i = len(s.b)
+			return nil, false, s.errorf("the document ends within a string")
 		}
 	}
-	s.i = len(b)
-	return false, s.errorf("the document ends within a string")
+}
+
+// unusual has the highest bit set of the first of eight bytes that is a quote, a backslash,
+// a control character or not ASCII, and none in front of that. It is 0 if there is none.
+func unusual(w uint64) uint64 {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	quote, slash := w^(ones*'"'), w^(ones*'\\')
+	return ((w - ones*0x20) | (quote - ones) | (slash - ones) | w) & high
 }
 
 // Skip consumes any value and returns its text, a part of the document.
 func (s *Scanner) Skip() ([]byte, error) {
 	s.Peek()
-	start := s.i
+	s.mark, s.holding = s.i, true
 	_, err := s.walk(nil, false)
-	return s.b[start:s.i], err
+	s.holding = false
+	return s.b[s.mark:s.i], err
+}
+
+// Discard consumes any value.
+func (s *Scanner) Discard() error {
+	_, err := s.walk(nil, false)
+	return err
 }
 
 // AppendCompact consumes any value and appends it to dst in canonical form:
@@ -59,7 +93,6 @@ func (s *Scanner) walk(dst []byte, keep bool) ([]byte, error) {
 	kinds := room[:0]
 	for {
 		c := s.Peek()
-		start := s.i
 		switch {
 		case c == '{' || c == '[':
 			if len(kinds)+s.depth >= MaxDepth {
@@ -84,11 +117,12 @@ func (s *Scanner) walk(dst []byte, keep bool) ([]byte, error) {
 				dst = append(dst, c+2)
 			}
 		case c == '"':
-			if _, err := s.skipString(); err != nil {
+			text, _, err := s.skipString()
+			if err != nil {
 				return dst, err
 			}
 			if keep {
-				dst = appendEscaped(dst, s.b[start:s.i])
+				dst = appendEscaped(dst, text)
 			}
 		case c == 't', c == 'f', c == 'n':
 			word := words[c]
@@ -145,12 +179,12 @@ func (s *Scanner) key(dst []byte, keep bool) ([]byte, error) {
 	if s.Peek() != '"' {
 		return dst, s.unexpected("the name of a property")
 	}
-	start := s.i
-	if _, err := s.skipString(); err != nil {
+	text, _, err := s.skipString()
+	if err != nil {
 		return dst, err
 	}
 	if keep {
-		dst = appendEscaped(dst, s.b[start:s.i])
+		dst = appendEscaped(dst, text)
 	}
 	if s.Peek() != ':' {
 		return dst, s.unexpected("a colon")

@@ -21,6 +21,28 @@ func Read(ctx context.Context, o Options) (*state.State, diag.List) {
 	return seen.stored, ds
 }
 
+// Outline reads a state as Read does, but without what objects consist of, where it need
+// not look into them: of attributes there is the id then. It serves to list what there is.
+func Outline(ctx context.Context, o Options) (*state.State, diag.List) {
+	from, ok := o.Store.(store.Outliner)
+	if !ok {
+		return Read(ctx, o)
+	}
+	s, ds := from.Outline(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	there := journal.Exists(o.Journal)
+	if !there && o.Segments != nil {
+		names, err := o.Segments.ListBlobs(ctx, segmentPrefix)
+		there = err != nil || len(names) > 0
+	}
+	if there { // it is held to the whole state
+		return Read(ctx, o)
+	}
+	return s, ds
+}
+
 // seen is a state as it looks to who holds no lock.
 type seen struct {
 	stored *state.State

@@ -69,30 +69,42 @@ func (h *held) is(info fs.FileInfo) bool {
 // read returns the content of a state file. held tells that this process has
 // it locked, so that nobody else writes it.
 func (t *table) read(path string) (b []byte, isHeld bool, err error) {
+	isHeld, err = t.open(path, func(f *os.File) (err error) {
+		b, err = readAt(f)
+		return err
+	})
+	return b, isHeld, err
+}
+
+// open lets do read a state file, whose position it must not move. held is as for read.
+func (t *table) open(path string, do func(*os.File) error) (isHeld bool, err error) {
 	path, err = resolve(path)
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	info, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, false, err
+		return false, err
 	}
 	if h := t.find(path, info); h != nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		b, err = readAt(h.current())
-		return b, true, err
+		return true, do(h.current())
 	}
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
 	if info.IsDir() {
-		return nil, false, errors.New("it is a folder")
+		return false, errors.New("it is a folder")
 	}
-	b, err = os.ReadFile(path)
-	return b, false, err
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	return false, do(f)
 }
 
 // readAt reads a whole file without moving its position.

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -47,43 +50,113 @@ func cleanUp(path string) {
 	os.Remove(beside(path, tempSuffix))
 }
 
+// A text writes the content of a file, as often as it is asked to: a large state is not
+// in memory as a text.
+type text func(io.Writer) error
+
+func textOf(b []byte) text {
+	return func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	}
+}
+
+// contentOf is the text of an open file, whose position stays where it is.
+func contentOf(f *os.File) text {
+	return func(w io.Writer) error {
+		_, err := io.CopyBuffer(w, struct{ io.Reader }{io.NewSectionReader(f, 0, math.MaxInt64)}, make([]byte, 128<<10))
+		return err
+	}
+}
+
+// holds reports whether a file has this content.
+func (t text) holds(f *os.File) (bool, error) {
+	c := &comparison{f: f, buf: make([]byte, 16<<10)}
+	switch err := t(c); {
+	case errors.Is(err, errDiffers):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	info, err := f.Stat()
+	return err == nil && info.Size() == c.at, err
+}
+
+// errDiffers ends a comparison.
+var errDiffers = errors.New("the content is another one")
+
+// A comparison holds what is written to it to a file.
+type comparison struct {
+	f   *os.File
+	at  int64
+	buf []byte
+}
+
+func (c *comparison) Write(b []byte) (int, error) {
+	for part := range slices.Chunk(b, len(c.buf)) {
+		n, err := c.f.ReadAt(c.buf[:len(part)], c.at)
+		switch {
+		case err != nil && err != io.EOF:
+			return 0, err
+		case !bytes.Equal(c.buf[:n], part):
+			return 0, errDiffers
+		}
+		c.at += int64(n)
+	}
+	return len(b), nil
+}
+
 // Write replaces the state file. The first write of a Store that changes the
 // file leaves the old content in the backup file.
 func (s *Store) Write(_ context.Context, st *state.State) diag.List {
-	var b bytes.Buffer
-	if err := statefile.Write(&b, st, true); err != nil {
-		return diag.Errorf(nil, "Failed to write state", "The state cannot be written: %s.", err)
-	}
-	return s.write(b.Bytes(), st)
+	return s.write(func(w io.Writer) error { return statefile.Write(w, st, true) }, st)
 }
 
-func (s *Store) write(content []byte, st *state.State) diag.List {
+func (s *Store) write(content text, st *state.State) diag.List {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	path, err := resolve(s.out)
 	if err != nil {
 		return s.writeError(s.out, err)
 	}
-	old, _, err := process.read(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return s.writeError(path, err)
-	}
+	var before text // what the backup is to hold; nil: what the file holds
 	if s.sealer != nil {
-		if old, content, err = s.sealed(old, content, st); err != nil {
+		old, _, err := process.read(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return s.writeError(path, err)
+		}
+		var plain bytes.Buffer
+		if err = content(&plain); err == nil {
+			var sealed []byte
+			if old, sealed, err = s.sealed(old, plain.Bytes(), st); err == nil {
+				before, content = textOf(old), textOf(sealed)
+			}
+		}
+		if err != nil {
 			return diag.Errorf(nil, "Failed to encrypt the state", "The state file %s was not written, since the state cannot be encrypted: %s. It holds what it held before.", path, err)
 		}
 	}
-	if bytes.Equal(old, content) {
+	same := false
+	var ds diag.List
+	_, err = process.open(path, func(f *os.File) error {
+		info, err := f.Stat()
+		if err != nil || info.Size() == 0 {
+			return err
+		}
+		if same, err = content.holds(f); same || err != nil {
+			return err
+		}
+		if before == nil {
+			before = contentOf(f)
+		}
+		ds = s.keepBackup(path, before)
 		return nil
-	}
-	if !s.run.backedUp && len(old) > 0 && s.backup != "" {
-		if err := s.unlinkBackup(); err != nil {
-			return diag.Errorf(nil, "Failed to back up state", "The backup file %s is a link, which cannot be removed: %s. The state was not changed.", s.backup, reason(err))
-		}
-		if err := replace(s.backup, old, modeOf(path), s.run.held != nil); err != nil {
-			return diag.Errorf(nil, "Failed to back up state", "The backup file %s cannot be written: %s. The state was not changed.", s.backup, reason(err))
-		}
-		s.run.backedUp = true
+	})
+	switch {
+	case ds.HasErrors() || same:
+		return ds
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return s.writeError(path, err)
 	}
 	if h := s.run.held; h != nil {
 		err = h.write(content)
@@ -93,6 +166,21 @@ func (s *Store) write(content []byte, st *state.State) diag.List {
 	if err != nil {
 		return s.writeError(path, err)
 	}
+	return nil
+}
+
+// keepBackup writes the backup, before the first write that changes the file.
+func (s *Store) keepBackup(path string, before text) diag.List {
+	if s.run.backedUp || s.backup == "" {
+		return nil
+	}
+	if err := s.unlinkBackup(); err != nil {
+		return diag.Errorf(nil, "Failed to back up state", "The backup file %s is a link, which cannot be removed: %s. The state was not changed.", s.backup, reason(err))
+	}
+	if err := replace(s.backup, before, modeOf(path), s.run.held != nil); err != nil {
+		return diag.Errorf(nil, "Failed to back up state", "The backup file %s cannot be written: %s. The state was not changed.", s.backup, reason(err))
+	}
+	s.run.backedUp = true
 	return nil
 }
 
@@ -140,7 +228,7 @@ func (s *Store) writeError(path string, err error) diag.List {
 }
 
 // replaceUnlocked is for runs that were told not to lock.
-func replaceUnlocked(path string, content []byte) error {
+func replaceUnlocked(path string, content text) error {
 	process.mu.RLock()
 	defer process.mu.RUnlock()
 	info, err := os.Stat(path)
@@ -170,7 +258,7 @@ func modeOf(path string) fs.FileMode {
 // replace puts content in the place of a file, wholly or not at all. Whoever
 // has the file open keeps the old one. locked tells whether the lock is held that
 // the file belongs to.
-func replace(path string, content []byte, mode fs.FileMode, locked bool) error {
+func replace(path string, content text, mode fs.FileMode, locked bool) error {
 	path, err := resolve(path)
 	if err != nil {
 		return err
@@ -192,7 +280,7 @@ func replace(path string, content []byte, mode fs.FileMode, locked bool) error {
 
 // create makes a new file with its content safely on disk. A file of the name
 // that a killed run left is removed first.
-func create(temp string, content []byte, mode fs.FileMode) (*os.File, error) {
+func create(temp string, content text, mode fs.FileMode) (*os.File, error) {
 	f, err := temporary(temp, mode)
 	if err != nil {
 		return nil, err
@@ -213,7 +301,7 @@ func temporary(temp string, mode fs.FileMode) (*os.File, error) {
 }
 
 // filled gives a temporary file its content. With errors the file is gone.
-func filled(f *os.File, content []byte, mode fs.FileMode) (*os.File, error) {
+func filled(f *os.File, content text, mode fs.FileMode) (*os.File, error) {
 	if mode != byDefault {
 		_ = f.Chmod(mode) // where that is impossible the stricter one stays
 	}
@@ -253,7 +341,7 @@ func (h *held) reserve(size, all int64) error {
 
 // next is the file that takes the place of the present one: what was reserved for
 // that, or a new one.
-func (h *held) next(content []byte) (*os.File, error) {
+func (h *held) next(content text) (*os.File, error) {
 	mode := modeOf(h.path)
 	f := h.spare
 	h.spare = nil
@@ -281,7 +369,7 @@ func isAt(f *os.File, path string) bool {
 var errReplaced = errors.New("another program, which did not take the lock, has replaced the file since it was locked")
 
 // write replaces a locked file.
-func (h *held) write(content []byte) error {
+func (h *held) write(content text) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, err := os.Stat(h.path); err == nil && !isAt(h.current(), h.path) {
@@ -334,8 +422,7 @@ func (h *held) returnToFirst() {
 	if have, err := first.Stat(); err != nil || !os.SameFile(have, kept) || !isAt(h.current(), h.path) {
 		return
 	}
-	content, err := readAt(h.current())
-	if err != nil || overwrite(first, content) != nil {
+	if overwrite(first, contentOf(h.current())) != nil {
 		return
 	}
 	if now, err := os.Stat(h.path); err != nil || first.Chmod(now.Mode().Perm()) != nil {
@@ -346,11 +433,16 @@ func (h *held) returnToFirst() {
 }
 
 // overwrite changes the content of a file in place.
-func overwrite(f *os.File, content []byte) error {
-	if _, err := f.WriteAt(content, 0); err != nil {
+func overwrite(f *os.File, content text) error {
+	w := io.NewOffsetWriter(f, 0)
+	if err := content(w); err != nil {
 		return err
 	}
-	if err := f.Truncate(int64(len(content))); err != nil {
+	size, err := w.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(size); err != nil {
 		return err
 	}
 	return f.Sync()
