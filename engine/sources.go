@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
@@ -22,11 +23,20 @@ func (e *Engine) functions(planTime time.Time, pure bool) map[string]function.Fu
 	if pure && e.planFns != nil && e.planTime.Equal(planTime) {
 		return e.planFns
 	}
-	t := funcs.Table(funcs.Config{BaseDir: e.dir, Home: e.home, Now: e.o.Now, PlanTime: planTime, PureOnly: pure})
+	t := funcs.Table(funcs.Config{BaseDir: e.dir, Home: e.home, Now: e.o.Now, PlanTime: planTime, PureOnly: pure, TemplateDepth: e.templateDepth()})
 	if pure {
 		e.planFns, e.planTime = t, planTime
 	}
 	return t
+}
+
+// templateDepth limits how deep templates call each other: TF_TEMPLATE_RECURSION_DEPTH, or 0.
+func (e *Engine) templateDepth() int {
+	n, err := strconv.Atoi(e.getenv("TF_TEMPLATE_RECURSION_DEPTH"))
+	if err != nil || n < 1 {
+		return 0
+	}
+	return n
 }
 
 func (e *Engine) home() (string, error) {

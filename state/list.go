@@ -17,7 +17,11 @@ type Listed struct {
 // order, in each data sources first, of an instance the current object before
 // the deposed ones.
 func (s *State) List() []Listed {
-	var out []Listed
+	n := 0
+	for _, r := range s.Resources {
+		n += len(r.Instances)
+	}
+	out := make([]Listed, 0, n)
 	for _, r := range s.Sorted() {
 		for _, k := range r.Keys() {
 			i := r.Instances[k]

@@ -190,8 +190,9 @@ const floors = `
 	internal/digraph < internal/planhtml;
 	internal/telemetry, internal/cli/view, internal/sys, config < internal/cli/report, internal/cli/interrupt;
 	internal/cli/report < internal/cli/prompt;
+	internal/telemetry, internal/sys < internal/cli/tracelog;
 	internal/estate/report, internal/state/statemgr, internal/backend, internal/atomicfile < internal/estate/remote;
-	engine, internal/backend, internal/operation, internal/estate/remote, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
+	engine, internal/backend, internal/operation, internal/estate/remote, internal/cli/prompt, internal/cli/interrupt, internal/cli/tracelog < internal/cli/command;
 	internal/cli/command, internal/cli/vars < internal/cli/flags;
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;

@@ -23,9 +23,12 @@ func Matching(s *state.State, targets []addr.Target) (found []state.Listed, miss
 	if s == nil {
 		return nil, targets
 	}
+	if len(targets) == 0 {
+		return s.List(), nil
+	}
 	hit := make([]bool, len(targets))
 	for _, l := range s.List() {
-		take := len(targets) == 0
+		take := false
 		for i, t := range targets {
 			if t.Contains(l.Addr.Instance) {
 				hit[i], take = true, true

@@ -54,7 +54,7 @@ func (p *parser) instanceField(s *rawjson.Scanner, key []byte, i *instance) (err
 	case "deposed":
 		i.deposed, err = p.deposed(s)
 	case "provider":
-		i.provider, err = optBytes(s)
+		i.provider, err = p.optBytes(s)
 	case "schema_version":
 		o.SchemaVersion, err = p.optInt(s, "schema version of an object")
 	case "attributes":
@@ -114,8 +114,8 @@ func (p *parser) keep(s *rawjson.Scanner) ([]byte, error) {
 	s.Peek()
 	if cap(p.arena)-len(p.arena) < 4<<10 {
 		size := chunk
-		if !p.large {
-			size = max(len(p.doc), 512)
+		if !p.stream {
+			size = min(size, max(len(p.doc), 512))
 		}
 		p.arena = make([]byte, 0, size)
 	}

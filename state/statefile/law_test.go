@@ -39,7 +39,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			if !got.Equal(s) || got.Lineage != s.Lineage || got.Serial != s.Serial {
 				t.Fatalf("read back differently: %s\n%v", b, state.Diff(s, got))
 			}
-			streamed, ok := ParseStream(iotest.HalfReader(bytes.NewReader(b)), false)
+			streamed, ok := ParseStream(iotest.OneByteReader(bytes.NewReader(b)), false)
 			if !ok || !streamed.Equal(s) || streamed.Serial != s.Serial {
 				t.Fatalf("read as a stream (%v) it differs: %s\n%v", ok, b, state.Diff(s, streamed))
 			}

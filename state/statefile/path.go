@@ -38,7 +38,7 @@ func (p *parser) step(s *rawjson.Scanner) (cty.PathStep, error) {
 		case "type":
 			typ, err = optString(s)
 		case "value":
-			raw, err = s.Skip()
+			raw, err = p.lasting(s.Skip())
 		default:
 			_, err = s.Skip()
 		}

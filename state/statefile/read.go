@@ -99,9 +99,9 @@ func (p *parser) output(s *rawjson.Scanner, name string, out *state.State) error
 	field = func(key []byte) (err error) {
 		switch string(key) {
 		case "value":
-			rawValue, err = s.Skip()
+			rawValue, err = p.lasting(s.Skip())
 		case "type":
-			rawType, err = s.Skip()
+			rawType, err = p.lasting(s.Skip())
 		case "sensitive":
 			o.Sensitive, err = optBool(s)
 		case "deprecated":
@@ -263,15 +263,15 @@ func (p *parser) resource(s *rawjson.Scanner, all map[addr.AbsResource]*state.Re
 func (p *parser) resourceField(s *rawjson.Scanner, key []byte, h *header, is *[]instance) (err error) {
 	switch string(key) {
 	case "module":
-		h.module, err = optBytes(s)
+		h.module, err = p.optBytes(s)
 	case "mode":
-		h.mode, err = optBytes(s)
+		h.mode, err = p.optBytes(s)
 	case "type":
-		h.typ, err = optBytes(s)
+		h.typ, err = p.optBytes(s)
 	case "name":
-		h.name, err = optBytes(s)
+		h.name, err = p.optBytes(s)
 	case "provider":
-		h.provider, err = optBytes(s)
+		h.provider, err = p.optBytes(s)
 	case "instances":
 		if is == nil {
 			_, err = s.Skip()
@@ -371,6 +371,17 @@ func optBytes(s *rawjson.Scanner) ([]byte, error) {
 		return nil, nil
 	}
 	return s.Bytes()
+}
+
+// optBytes reads a string that is kept while the scanner goes on.
+func (p *parser) optBytes(s *rawjson.Scanner) ([]byte, error) { return p.lasting(optBytes(s)) }
+
+// lasting copies a part of the document if it would not stay.
+func (p *parser) lasting(b []byte, err error) ([]byte, error) {
+	if p.stream && b != nil {
+		b = append(make([]byte, 0, len(b)), b...)
+	}
+	return b, err
 }
 
 func optBool(s *rawjson.Scanner) (bool, error) {

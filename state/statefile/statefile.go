@@ -39,7 +39,7 @@ func Parse(name string, b []byte) (*state.State, diag.List) {
 	if bytes.HasPrefix(b, []byte("tfstate")) {
 		return nil, diag.Errorf(nil, "Unsupported state file format", "The state %s is in the binary format that Terraform before 0.7 wrote. Upgrade it with Terraform 0.6.16 first.", name)
 	}
-	p := &parser{name: name, doc: b, large: len(b) >= chunk}
+	p := &parser{name: name, doc: b}
 	version, ok := p.version()
 	if !ok {
 		return nil, p.ds
@@ -68,7 +68,7 @@ func Parse(name string, b []byte) (*state.State, diag.List) {
 // of objects the id alone, if it is a string, and neither private data nor identities nor
 // dependencies.
 func ParseStream(r io.Reader, outline bool) (s *state.State, ok bool) {
-	p := &parser{outline: outline, large: true}
+	p := &parser{stream: true, outline: outline}
 	in := rawjson.NewReader(r)
 	out, err := p.v4(in, true)
 	return out, err == nil && in.Err() == nil && len(p.ds) == 0
@@ -157,11 +157,11 @@ func (p *parser) writer() string {
 // A parser is one pass over one document.
 type parser struct {
 	name string
-	doc  []byte
+	doc  []byte // nil if it is not in memory
 	ds   diag.List
 
+	stream  bool // the document is not in memory
 	outline bool // see ParseStream
-	large   bool // memory is taken in large pieces
 
 	names names
 	arena []byte

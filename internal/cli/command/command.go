@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/report"
+	"github.com/terrace-iac/terrace/internal/cli/tracelog"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/provider/install"
@@ -125,6 +126,7 @@ type Call struct {
 	Report     *report.Reporter
 	Prompt     *prompt.Prompter
 	Interrupts *interrupt.Handler
+	Log        *tracelog.Log       // nil: nobody wants one
 	Hashes     *install.Hashes     // of packages that were verified, for the whole process
 	Backends   func() *backend.Set // the backends of the process, made when they are first wanted
 	Unit       *Surroundings       // nil in a plain folder
@@ -260,7 +262,7 @@ func (c *Call) Below(dir string) *Call {
 	return &Call{
 		System: c.System, Dir: r.Dir, Env: c.Env, Stdout: c.Stdout, Run: c.Run, NoPrograms: c.NoPrograms,
 		Table: c.Table, Command: c.Command, Launch: dir, Report: r, Prompt: prompt.New(r),
-		Interrupts: c.Interrupts.Inner(), Hashes: c.Hashes, Backends: c.Backends, Enter: c.Enter, Serving: c.Serving,
+		Interrupts: c.Interrupts.Inner(), Hashes: c.Hashes, Backends: c.Backends, Enter: c.Enter, Serving: c.Serving, Log: c.Log,
 	}
 }
 

@@ -30,7 +30,8 @@ Environment variables
   TF_IN_AUTOMATION       leave out hints about commands to type
   TF_PLUGIN_CACHE_DIR    share downloads of providers
   TF_CLI_CONFIG_FILE     the CLI configuration file
-  TF_LOG, TF_LOG_PROVIDER  what providers log, to standard error
+  TF_LOG=LEVEL           a log of what is done, to standard error; TF_LOG_CORE and
+                         TF_LOG_PROVIDER for one part; TF_LOG_PATH for a file
   NO_COLOR               no color
   TG_NAME                stands for --name of commands on units
   TERRACE_AS=tofu        take a folder with a unit file for a plain one`},

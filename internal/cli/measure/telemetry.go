@@ -5,6 +5,8 @@ package measure
 import (
 	"context"
 	"crypto/rand"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/tracelog"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/internal/telemetry/otlp"
@@ -31,7 +34,16 @@ const telemetryPatience = 3 * time.Second
 
 // Measured runs a command and tells those who want telemetry what it did.
 func Measured(c *command.Call, args []string, run func(context.Context) int) int {
+	log, end := tracelog.Open(c.Env, c.Launch, c.Stderr, c.Now)
+	defer end()
+	if c.Log = log; log.Core() {
+		run = logged(c, args, run)
+	}
 	if !wantsTelemetry(c) {
+		if log.Core() {
+			tracer := telemetry.New(telemetry.Options{Now: c.Now, Random: rand.Reader, Spans: log.Span})
+			return run(tracer.With(c.Report.Context))
+		}
 		return run(c.Report.Context)
 	}
 	f, words, err := unitflags.Take(args, c.Env)
@@ -56,7 +68,7 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 		return c.Fail(diag.Errorf(nil, "Telemetry cannot be sent", "What is wanted cannot be made ready: %s.", err))
 	}
 	tracer := telemetry.New(telemetry.Options{
-		Now: c.Now, Random: rand.Reader, Parent: settings.Parent, Spans: sink.Spans(), Logs: sink.Logs(), Measures: sink.Measures(),
+		Now: c.Now, Random: rand.Reader, Parent: settings.Parent, Spans: both(sink.Spans(), log), Logs: sink.Logs(), Measures: sink.Measures(),
 	})
 	ctx, span := telemetry.Start(tracer.With(c.Report.Context), commandOf(c, words))
 	code := spanned(ctx, c, span.Text("dir", dir), run)
@@ -66,6 +78,40 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 		c.Report.WarnBeside(diag.Warnf(nil, "Telemetry was not delivered", "The command itself is not touched by it:\n  - %s.", strings.ReplaceAll(err.Error(), "\n", ".\n  - ")))
 	}
 	return code
+}
+
+// logged tells the log of a command when it begins and ends. Of its words only the names of
+// flags are told, since the others may be secrets.
+func logged(c *command.Call, args []string, run func(context.Context) int) func(context.Context) int {
+	return func(ctx context.Context) int {
+		began := c.Now()
+		c.Log.Printf(tracelog.Info, "%s version: %s, %s %s/%s", view.Product, project.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		flagName := regexp.MustCompile(`^--?[a-z][a-z-]{0,40}$`) // other words may begin with a dash too
+		var flags []string
+		for _, a := range args {
+			if name, _, _ := strings.Cut(a, "="); flagName.MatchString(name) {
+				flags = append(flags, name)
+			}
+		}
+		c.Log.Printf(tracelog.Info, "command: %s, with %d words, of which flags: %s", c.Command.Name, len(args), strings.Join(flags, " "))
+		c.Log.Printf(tracelog.Debug, "working folder: %s", c.Dir)
+		code := run(ctx)
+		c.Log.Printf(tracelog.Info, "the command ended with status %d after %s", code, c.Now().Sub(began).Round(time.Millisecond))
+		return code
+	}
+}
+
+// both gives spans to receivers and to the log.
+func both(spans func(*telemetry.Span), log *tracelog.Log) func(*telemetry.Span) {
+	if !log.Core() {
+		return spans
+	}
+	return func(s *telemetry.Span) {
+		log.Span(s)
+		if spans != nil {
+			spans(s)
+		}
+	}
 }
 
 // commandOf is the name of the command, that of run being what it runs.

@@ -3,16 +3,15 @@ package project
 import (
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/tracelog"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/lock"
@@ -104,7 +103,7 @@ func slowAfter(c *command.Call) time.Duration {
 // Program implements engine.ProgramSource.
 func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program, diag.List) {
 	c := pl.Call
-	o := rpc.Options{Addr: a, Env: c.Env, Stderr: pl.log(), Cache: pl.Schemas, DisableTLS: c.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
+	o := rpc.Options{Addr: a, Env: c.Env, Stderr: c.Log.Provider(a.Type), Cache: pl.Schemas, DisableTLS: c.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
 	o.SlowAfter = slowAfter(c)
 	o.Slow = func(call string) {
 		text := fmt.Sprintf("Still waiting for the provider %s, which has not answered %s for %s. To stop, interrupt (Ctrl-C): the provider is asked to stop, and a second interrupt ends it.\n", a.Display(), call, o.SlowAfter)
@@ -125,6 +124,7 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 	}
 	prog, ds := pkg.Program(ctx)
 	o.Path, o.Name = prog.Path, prog.Name
+	c.Log.Printf(tracelog.Info, "provider %s: the program is %s", a, prog.Name)
 	return engine.Program{
 		Path: prog.Name, Env: c.Env, Dir: c.Dir,
 		Start: func(ctx context.Context, dir string) (provider.Provider, diag.List) {
@@ -133,19 +133,6 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 			return rpc.Launch(ctx, o)
 		},
 	}, ds
-}
-
-// log is where plugins write: nowhere, unless logging is turned on.
-func (pl *Plugins) log() io.Writer {
-	for _, name := range [...]string{"TF_LOG_PROVIDER", "TF_LOG"} {
-		if v := pl.Call.Env.Get(name); v != "" {
-			if strings.EqualFold(v, "off") {
-				return nil
-			}
-			return pl.Call.Stderr
-		}
-	}
-	return nil
 }
 
 func SortedProviders(req install.Requirements) []addr.Provider {

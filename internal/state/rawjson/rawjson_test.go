@@ -136,3 +136,33 @@ func TestObjectAndArrayStopAtTheLimit(t *testing.T) {
 		}
 	}
 }
+
+func TestKeysOfADocumentThatIsReadByteByByte(t *testing.T) {
+	const text = ` { "a" : [ 1 ] , "bcd" :"x\"y", "e\u0041"
+:{"f" : null, "g":-1.5e3 } , "" : "" } `
+	var got []string
+	s := NewReader(iotest.OneByteReader(strings.NewReader(text)))
+	var f func([]byte) error
+	f = func(key []byte) error {
+		got = append(got, string(key))
+		switch s.Peek() {
+		case '{':
+			return s.Object(f)
+		case '"':
+			v, err := s.String()
+			got = append(got, v)
+			return err
+		case '-':
+			v, err := s.Number()
+			got = append(got, string(v))
+			return err
+		}
+		return s.Discard()
+	}
+	if err := s.Object(f); err != nil || s.End() != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(got, " "), `a bcd x"y eA f g -1.5e3  `; got != want {
+		t.Errorf("read %q, want %q", got, want)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/bits"
 )
 
 // MaxDepth is how deep arrays and objects may be nested.
@@ -40,8 +41,8 @@ type Scanner struct {
 // NewScanner starts at the front of a document. b must not change meanwhile.
 func NewScanner(b []byte) *Scanner { return &Scanner{b: b} }
 
-// NewReader starts at the front of a document that is read as it is scanned. Of the
-// document no more is in memory than what methods have returned and is still in use.
+// NewReader starts at the front of a document that is read as it is scanned. What methods
+// return as a part of the document is valid until the next call only.
 func NewReader(r io.Reader) *Scanner { return &Scanner{r: r} }
 
 // Err is the error of the reader. A document whose reader failed seems to end there.
@@ -51,21 +52,21 @@ func (s *Scanner) Err() error { return s.err }
 const readSize = 128 << 10
 
 // more reads on, so that there is text behind the present end of b, and reports whether
-// there is any. What methods returned stays as it is: the text goes to memory of its own.
+// there is any. What is not needed any more makes room.
 func (s *Scanner) more() bool {
 	if s.r == nil {
 		return false
 	}
-	if len(s.b) == cap(s.b) {
-		from := s.i
-		if s.holding {
-			from = s.mark
-		}
-		rest := s.b[from:]
-		b := make([]byte, len(rest), max(readSize, 2*len(rest)))
-		copy(b, rest)
-		s.base, s.i, s.mark, s.b = s.base+from, s.i-from, s.mark-from, b
+	from := s.i
+	if s.holding {
+		from = s.mark
 	}
+	rest := s.b[from:]
+	if cap(s.b) < readSize || len(rest) > cap(s.b)/2 {
+		s.b = make([]byte, max(readSize, 2*cap(s.b)))
+	}
+	s.b = s.b[:copy(s.b[:cap(s.b)], rest)]
+	s.base, s.i, s.mark = s.base+from, s.i-from, s.mark-from
 	n, err := io.ReadAtLeast(s.r, s.b[len(s.b):cap(s.b)], 1)
 	if err != nil {
 		if err != io.EOF {
@@ -116,15 +117,19 @@ func (s *Scanner) skipSpace() byte {
 	for {
 		b, i := s.b, s.i
 		for i < len(b) {
-			switch c := b[i]; c {
-			case ' ':
-				for i++; i+8 <= len(b) && binary.LittleEndian.Uint64(b[i:]) == eightSpaces; i += 8 {
-				}
-			case '\n', '\t', '\r':
-				i++
-			default:
+			c := b[i]
+			if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
 				s.i = i
 				return c
+			}
+			i++
+			for i+8 <= len(b) { // an indentation
+				w := binary.LittleEndian.Uint64(b[i:]) ^ eightSpaces
+				if w != 0 {
+					i += bits.TrailingZeros64(w) / 8
+					break
+				}
+				i += 8
 			}
 		}
 		s.i = i
@@ -165,7 +170,7 @@ func (s *Scanner) open(c byte, want string) error {
 }
 
 // Object walks over an object and calls f for each property, which must
-// consume the value. The key is valid during the call only.
+// consume the value. The key is valid until it does.
 func (s *Scanner) Object(f func(key []byte) error) error {
 	if err := s.open('{', "an object"); err != nil {
 		return err
@@ -182,6 +187,9 @@ func (s *Scanner) Object(f func(key []byte) error) error {
 		key, err := s.bytes()
 		if err != nil {
 			return err
+		}
+		if s.r != nil && (s.i == len(s.b) || s.b[s.i] != ':') { // reading on takes its place
+			key = bytes.Clone(key)
 		}
 		if s.Peek() != ':' {
 			return s.unexpected("a colon")
