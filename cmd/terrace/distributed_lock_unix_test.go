@@ -134,11 +134,12 @@ func TestLockIsTakenOver(t *testing.T) {
 			raw, err = os.ReadFile(k.record)
 			k.must(err)
 			for name, want := range map[string]int{"app-0": 1, "app-1": 1, "app-2": 1, "app-3": 2} {
-				if got := bytes.Count(raw, []byte("begin\tcreate\t"+name+"\n")); got != want {
+				// On a busy machine the second attempt may be given up, too.
+				if got := bytes.Count(raw, []byte("begin\tcreate\t"+name+"\n")); got < want || got > 1 && want == 1 {
 					t.Errorf("%s was made %d times, want %d\n%s", name, got, want, raw)
 				}
 			}
-			if named := mayHaveHappened.FindAllString(out.String(), -1); len(named) != 1 {
+			if named := mayHaveHappened.FindAllString(out.String(), -1); len(named) == 0 {
 				t.Errorf("named: %q\n%s", named, out.String())
 			}
 			if s.lock != nil && s.lock() != "" {
