@@ -132,6 +132,7 @@ func TestOutputs(t *testing.T) {
 		{name: "for_each", config: "resource \"x_thing\" \"a\" {\n  for_each = { k = \"v\" }\n  name     = each.value\n}\noutput \"o\" { value = x_thing.a[\"k\"].id }", want: `"id of x_thing.a[\"k\"]"`},
 		{name: "disabled", config: "resource \"x_thing\" \"a\" {\n  lifecycle {\n    enabled = false\n  }\n}\noutput \"o\" { value = x_thing.a == null }", want: "true"},
 		{name: "a negative count", config: "resource \"x_thing\" \"a\" { count = -1 }\noutput \"o\" { value = x_thing.a }", told: []string{"main.tf:1 error: Invalid count argument"}},
+		{name: "a count beyond all memory", config: "resource \"x_thing\" \"a\" { count = 1000000000 }\noutput \"o\" { value = x_thing.a }", told: []string{"main.tf:1 error: Invalid count argument"}},
 		{name: "a module", config: "module \"m\" {\n  source = \"./m\"\n  n      = 5\n}\noutput \"o\" { value = module.m.twice }" + child, want: "[5,5]"},
 		{name: "modules", config: "module \"m\" {\n  source = \"./m\"\n  count  = 2\n  n      = count.index\n}\noutput \"o\" { value = module.m[*].twice }" + child, want: "[[0,0],[1,1]]"},
 		{name: "a deprecated output", config: "module \"m\" { source = \"./m\" }\noutput \"o\" { value = module.m.gone }" + child, want: "1", told: []string{"main.tf:2 warning: Value derived from a deprecated source"}},

@@ -69,6 +69,10 @@ func (m *Module) unknownKeys() expansion {
 	return expansion{form: Keyed, unknown: true, all: []instance{{eachKey: cty.UnknownVal(cty.String), each: cty.DynamicVal}}}
 }
 
+// maxInstances is how many instances one count may make. A state with more objects is
+// beyond what can be planned; a mistyped number would take all memory.
+const maxInstances = 1_000_000
+
 func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansion, diag.List) {
 	v, ds := lang.Eval(t, m, x, cty.DynamicPseudoType)
 	none := expansion{form: Counted}
@@ -105,7 +109,7 @@ func (m *Module) expandCount(t *demand.Task, x *lang.Expr, what string) (expansi
 		return bad("The given \"count\" argument value is unsuitable: a whole number is required.")
 	case n < 0:
 		return bad("The given \"count\" argument value is unsuitable: must be greater than or equal to zero.")
-	case n > 1<<30:
+	case n > maxInstances:
 		return bad("The given \"count\" argument value is unsuitable: %d instances are more than can be handled.", n)
 	}
 	if m.ev.o.Validating { // one stands for all
