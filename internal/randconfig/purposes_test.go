@@ -41,6 +41,16 @@ var purposes = []purpose{
 			theirs.Messages = without(theirs.Messages, refused)
 		}
 	}},
+	{"what a refresh-only plan has told of checks, the apply of the saved plan does not tell again", func(s at, ours, theirs *outcome) {
+		if s.args[0] != "apply" || s.args[1] != "p" || !slices.Contains(s.args, "-refresh-only") {
+			return
+		}
+		for _, m := range []string{"Warning: Check block assertion failed", "Warning: Check block assertion known after apply", "Warning: Resource precondition failed", "Warning: Resource postcondition failed"} {
+			if !slices.Contains(ours.Messages, m) {
+				theirs.Messages = without(theirs.Messages, m)
+			}
+		}
+	}},
 	{"-replace with an address that names nothing: a warning", func(_ at, ours, _ *outcome) {
 		ours.Messages = without(ours.Messages, "Warning: Resource to replace not found")
 	}},

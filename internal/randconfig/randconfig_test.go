@@ -234,7 +234,7 @@ var (
 		with string
 	}{
 		{regexp.MustCompile(`deposed object [0-9a-f]{8}`), "deposed object"},
-		{regexp.MustCompile(`deposed": ?"[0-9a-f]{8}"`), `deposed": "key"`},
+		{regexp.MustCompile(`(deposed|deposed_key)": ?"[0-9a-f]{8}"`), `$1": "key"`},
 		{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "id"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`), "time"},
 	}

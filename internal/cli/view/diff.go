@@ -156,6 +156,9 @@ func (d *differ) value(p pair, ty cty.Type, declared bool) *node {
 		return n
 	}
 	if p.isPending() {
+		if p.before != cty.NilVal && p.before.IsNull() { // was not there, as in OpenTofu
+			p.before = cty.NilVal
+		}
 		return pending(p, func(p pair) *node { return d.known(p, ty) })
 	}
 	return d.known(p, ty)
