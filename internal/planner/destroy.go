@@ -128,7 +128,7 @@ func (p *planner) walkOrphans(w *parallel.Work[job]) {
 		var rest []addr.Key
 		for _, k := range keys {
 			a := r.Addr.Instance(k)
-			if !done[a] && p.scope.target(a) && p.scope.allows(a) {
+			if !done[a] && p.scope.wantsOrphan(a) && p.scope.allows(a) {
 				rest = append(rest, k)
 			}
 		}

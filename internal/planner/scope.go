@@ -122,6 +122,12 @@ func (f *scopeFilter) wantsInstance(a addr.Instance) bool {
 	return f.needed[a.Config()] || f.target(a)
 }
 
+// wantsOrphan reports whether an instance that nothing wants any more is planned: with
+// targets also one of a block that they refer to.
+func (f *scopeFilter) wantsOrphan(a addr.Instance) bool {
+	return f.target(a) || !f.destroy && f.needed[a.Config()]
+}
+
 // target reports whether an instance is named by a target, or goes with one.
 func (f *scopeFilter) target(a addr.Instance) bool {
 	return len(f.targets) == 0 || f.also[placed{a.Config(), a.Module}] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(a) })
