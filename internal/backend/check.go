@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -52,4 +53,23 @@ func CheckObject(ctx context.Context, open func() Object, s Services, report fun
 	if err := first.Unlock(context.WithoutCancel(ctx), id); err != nil {
 		report(Finding{What: "releasing the lock", Detail: diag.Reason(err)})
 	}
+}
+
+// CheckClock is the part of a Checker about the clock of this machine, which is ahead of
+// the service's by what ahead says, where it is known. Signatures and tokens are refused
+// where the two differ by minutes.
+func CheckClock(service interface {
+	Clock() (ahead time.Duration, known bool)
+}, report func(Finding)) {
+	ahead, known := service.Clock()
+	f := Finding{What: "clock", OK: true, Detail: "that of this machine agrees with the service's"}
+	switch {
+	case !known:
+		f.Detail = "the service does not say what time it has"
+	case ahead > time.Minute:
+		f.OK, f.Detail = false, fmt.Sprintf("that of this machine is %s ahead of the service's: signatures, tokens and the times in locks are wrong", ahead.Round(time.Second))
+	case ahead < -time.Minute:
+		f.OK, f.Detail = false, fmt.Sprintf("that of this machine is %s behind the service's: signatures, tokens and the times in locks are wrong", ahead.Abs().Round(time.Second))
+	}
+	report(f)
 }

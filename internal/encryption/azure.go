@@ -32,7 +32,7 @@ type azureVault struct {
 	key       string
 	length    int
 	algorithm string
-	client    rest.Client
+	client    *rest.Client
 	login     func(ctx context.Context) (*azure.Session, error)
 
 	mu       sync.Mutex
@@ -76,7 +76,7 @@ func newAzure(a *backend.Args, s backend.Services) *azureVault {
 	if p.vault, err = url.Parse(strings.TrimSuffix(text, "/")); err != nil || text != "" && (p.vault.Scheme != "https" || p.vault.Host == "") {
 		a.Fail("vault_uri", "The %q is not an address such as https://NAME.vault.azure.net", "vault_uri")
 	}
-	p.client = rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: time.Minute}, Retries: 5, Sleep: s.Sleep, Now: s.Now}
+	p.client = &rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: time.Minute}, Retries: 5, Sleep: s.Sleep, Now: s.Now}
 	p.login = func(ctx context.Context) (*azure.Session, error) {
 		cloud := azureargs.ReadCloud(ctx, a, p.client)
 		o := azureargs.Login(a, cloud, s.Dir)

@@ -55,7 +55,7 @@ func clouds(name string) (Cloud, bool) {
 
 // ReadCloud reads which cloud is meant, and asks one of somebody's own where its services
 // are. What is wrong with the arguments is in a.
-func ReadCloud(ctx context.Context, a *backend.Args, client rest.Client) Cloud {
+func ReadCloud(ctx context.Context, a *backend.Args, client *rest.Client) Cloud {
 	cloud, ok := clouds(a.String("environment", "", "ARM_ENVIRONMENT"))
 	if !ok {
 		a.Fail("environment", "The %q is none of public, usgovernment and china", "environment")
@@ -72,9 +72,8 @@ func ReadCloud(ctx context.Context, a *backend.Args, client rest.Client) Cloud {
 	return cloud
 }
 
-func metadata(ctx context.Context, client rest.Client, host string, cloud Cloud) (Cloud, error) {
-	client.Prepare = nil
-	resp, err := client.Do(ctx, rest.Request{Method: "GET", URL: "https://" + host + "/metadata/endpoints?api-version=2023-11-01", Repeat: true})
+func metadata(ctx context.Context, client *rest.Client, host string, cloud Cloud) (Cloud, error) {
+	resp, err := client.Unprepared().Do(ctx, rest.Request{Method: "GET", URL: "https://" + host + "/metadata/endpoints?api-version=2023-11-01", Repeat: true})
 	if err != nil {
 		return cloud, err
 	}

@@ -88,7 +88,7 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 	}
 	timeout := time.Duration(a.Int("timeout_seconds", 300, "ARM_TIMEOUT_SECONDS")) * time.Second
 	b.client = &rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: timeout}, Retries: 5, Sleep: s.Sleep, Now: s.Now, Prepare: b.prepare}
-	cloud := azureargs.ReadCloud(ctx, a, *b.client)
+	cloud := azureargs.ReadCloud(ctx, a, b.client)
 	key := a.String("access_key", "", "ARM_ACCESS_KEY")
 	if key != "" {
 		raw, err := base64.StdEncoding.DecodeString(key)
@@ -158,8 +158,7 @@ func (b *container) accountKey(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := *b.client
-	client.Prepare = nil
+	client := b.client.Unprepared()
 	where := fmt.Sprintf("%s/subscriptions/%s/resourceGroups/%s/providers/Microsoft.Storage/storageAccounts/%s/listKeys?api-version=2023-01-01", b.manager, url.PathEscape(b.subscription), url.PathEscape(b.group), b.account)
 	resp, err := client.Do(ctx, rest.Request{Method: "POST", URL: where, Header: http.Header{"Authorization": {"Bearer " + token}}, Body: []byte{}, Repeat: true})
 	if err != nil {
@@ -288,7 +287,7 @@ func (b *container) refused(summary, role string, resp *rest.Response) error {
 	case code == "AuthenticationFailed" || resp.Status == http.StatusUnauthorized:
 		e.Argument, e.Advice = b.who, "The credentials are not accepted: check access_key or sas_token, the name of the account, and the clock of this machine."
 	case code == "AuthorizationFailure":
-		e.Advice = fmt.Sprintf("The account may be closed to this network: look at its firewall. Credentials that are no key or SAS token need the role %s on the container.", role)
+		e.Advice = fmt.Sprintf("Check access_key or sas_token where one is set, and the firewall of the account, which may be closed to this network. Other credentials need the role %s on the container.", role)
 	case resp.Status == http.StatusForbidden:
 		e.Advice = fmt.Sprintf("Check access_key or sas_token where one is set. Other credentials need the role %s on the container; for all of this backend Storage Blob Data Contributor.", role)
 	case code == "LeaseIdMissing":
@@ -301,6 +300,7 @@ func (b *container) refused(summary, role string, resp *rest.Response) error {
 
 // Check implements backend.Checker.
 func (b *container) Check(ctx context.Context, report func(backend.Finding)) {
+	defer backend.CheckClock(b.client, report)
 	detail := "keys of Microsoft"
 	switch {
 	case b.customerKey != "":

@@ -302,6 +302,7 @@ func (b *consulBackend) odd(summary string) error {
 
 // Check implements backend.Checker.
 func (b *consulBackend) Check(ctx context.Context, report func(backend.Finding)) {
+	defer backend.CheckClock(b.client, report)
 	backend.CheckObject(ctx, func() backend.Object { return &object{b: b, key: b.path} }, b.s, report)
 	if !b.lock {
 		report(backend.Finding{What: "locks", Detail: "lock is false, so nothing but the comparison of indexes keeps two runs apart"})

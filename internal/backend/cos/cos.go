@@ -238,6 +238,7 @@ func (b *cosBackend) refused(summary, permission string, resp *rest.Response) er
 
 // Check implements backend.Checker.
 func (b *cosBackend) Check(ctx context.Context, report func(backend.Finding)) {
+	defer backend.CheckClock(b.client, report)
 	resp, err := b.send(ctx, "GET", "", url.Values{"versioning": {""}}, nil, nil, true)
 	switch {
 	case err != nil:

@@ -316,6 +316,7 @@ func (b *bucket) refused(summary, permission string, resp *rest.Response) error 
 
 // Check implements backend.Checker.
 func (b *bucket) Check(ctx context.Context, report func(backend.Finding)) {
+	defer backend.CheckClock(b.client, report)
 	const what, permission = "versioning of the bucket", "storage.buckets.get"
 	resp, err := b.send(ctx, rest.Request{Method: "GET", URL: b.base + "/b/" + url.PathEscape(b.name) + "?fields=versioning,encryption,iamConfiguration", Repeat: true})
 	switch {

@@ -347,6 +347,7 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 
 // Check implements backend.Checker.
 func (b *httpBackend) Check(ctx context.Context, report func(backend.Finding)) {
+	defer backend.CheckClock(b.client, report)
 	backend.CheckObject(ctx, func() backend.Object { return &object{b: b} }, b.s, report)
 	if b.lock == "" {
 		report(backend.Finding{What: "locks", Detail: "there is no lock_address and no unlock_address, so nothing keeps two runs from writing at the same time"})

@@ -311,6 +311,7 @@ func (b *ossBackend) refused(summary, permission string, resp *rest.Response) er
 
 // Check implements backend.Checker.
 func (b *ossBackend) Check(ctx context.Context, report func(backend.Finding)) {
+	defer backend.CheckClock(b.client, report)
 	resp, err := b.send(ctx, "GET", "", url.Values{"versioning": {""}}, nil, nil, true)
 	f := backend.Finding{What: "versioning of the bucket"}
 	switch {

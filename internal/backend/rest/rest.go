@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,6 +34,22 @@ type Client struct {
 	Now   func() time.Time
 	// Prepare changes each attempt before it is sent, e.g. signs it; nil for nothing.
 	Prepare func(ctx context.Context, r *http.Request, body []byte) error
+
+	ahead atomic.Pointer[time.Duration] // of this machine's clock, by the last answer
+}
+
+// Clock is how far the clock of this machine is ahead of the service's, by what its last
+// answer said; known is false if none did.
+func (c *Client) Clock() (ahead time.Duration, known bool) {
+	if d := c.ahead.Load(); d != nil {
+		return *d, true
+	}
+	return 0, false
+}
+
+// Unprepared is a client like c whose requests are sent as they are.
+func (c *Client) Unprepared() *Client {
+	return &Client{HTTP: c.HTTP, Retries: c.Retries, Min: c.Min, Max: c.Max, Sleep: c.Sleep, Now: c.Now}
 }
 
 // A Request is what is sent.
@@ -136,6 +153,10 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 		return nil, fmt.Errorf("%s: %w", req.URL.Host, plain(err))
 	}
 	defer resp.Body.Close()
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		d := c.Now().Sub(at)
+		c.ahead.Store(&d)
+	}
 	if resp.StatusCode == http.StatusProxyAuthRequired { // no service of its own says that
 		return nil, fmt.Errorf("%s: %w: it answered 407 %s", req.URL.Host, ErrProxy, http.StatusText(407))
 	}

@@ -467,6 +467,8 @@ func (b *s3Backend) Check(ctx context.Context, report func(backend.Finding)) {
 		report(backend.Finding{What: "credentials", OK: true, Detail: detail})
 	}
 	backend.CheckObject(ctx, func() backend.Object { return b.object("") }, b.s, report)
+	backend.CheckClock(b.client, report)
+	report(b.checkConditions(ctx))
 	if !b.lockfile && b.table == "" {
 		report(backend.Finding{What: "locks", Detail: "neither use_lockfile nor dynamodb_table is set, so nothing keeps two runs apart"})
 	}
@@ -502,4 +504,27 @@ func (b *s3Backend) Check(ctx context.Context, report func(backend.Finding)) {
 		}
 		return false, "not blocked wholly: a policy or an ACL could make the state public"
 	})
+}
+
+// checkConditions finds out, with an object beside the state, whether the service keeps
+// the conditions of writes.
+func (b *s3Backend) checkConditions(ctx context.Context) backend.Finding {
+	const what = "conditional writes"
+	o := b.object("")
+	key := o.blobKey("doctor/" + store.NewID())
+	defer func() { _ = b.remove(context.WithoutCancel(ctx), key) }() // what is left of it harms nobody
+	for _, again := range []bool{false, true} {
+		resp, err := o.put(ctx, key, []byte("probe"), b.stateTags, http.Header{"If-None-Match": {"*"}})
+		switch {
+		case err != nil:
+			return backend.Finding{What: what, Detail: diag.Reason(err)}
+		case resp.Status == http.StatusForbidden:
+			return backend.Finding{What: what, Detail: diag.Reason(b.refused("", resp, "s3:PutObject")), Permission: "s3:PutObject"}
+		case again && resp.Status == http.StatusPreconditionFailed:
+			return backend.Finding{What: what, OK: true, Detail: "the service keeps them"}
+		case resp.Status/100 != 2:
+			return backend.Finding{What: what, Detail: diag.Reason(b.refused("", resp, "s3:PutObject"))}
+		}
+	}
+	return backend.Finding{What: what, Detail: "the service ignores them (If-None-Match): a state that changed is found by reading it before each write, and a lock by reading it back, which is weaker"}
 }

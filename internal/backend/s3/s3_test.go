@@ -158,6 +158,47 @@ func TestIgnoresConditions(t *testing.T) {
 	}
 }
 
+// The check of a store finds out which services keep the conditions of writes, and leaves
+// nothing behind.
+func TestCheckConditions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		start func(testing.TB) (string, func(string))
+		keep  bool
+	}{
+		"s3rver": {servers.S3rver, false}, "versitygw": {servers.Versity, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, bucket := tc.start(t)
+			bucket("states")
+			o := open0(t, place(t, url, nil))
+			if _, err := o.Write(ctx, []byte("{}\n"), backend.Prior{Absent: true}, ""); err != nil {
+				t.Fatal(err)
+			}
+			var findings []backend.Finding
+			o.b.Check(ctx, func(f backend.Finding) { findings = append(findings, f) })
+			var conditions, clock *backend.Finding
+			for i, f := range findings {
+				switch f.What {
+				case "conditional writes":
+					conditions = &findings[i]
+				case "clock":
+					clock = &findings[i]
+				}
+			}
+			if conditions == nil || conditions.OK != tc.keep || clock == nil || !clock.OK {
+				t.Errorf("%+v", findings)
+			}
+			if err := o.b.keys(ctx, "", func(key string) {
+				if key != o.key {
+					t.Errorf("left behind: %s", key)
+				}
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // The lock is what the peers write, byte for byte.
 func TestLockForm(t *testing.T) {
 	var body, header string
