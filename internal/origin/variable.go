@@ -24,7 +24,8 @@ func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cu
 	r.secret = r.secret || v.Sensitive
 	got, ok := m.Variable(r.in.t, name)
 	r.secret = r.secret || ok && secretAt(got, path)
-	if p, has := part(got, path); ok && has {
+	p, has := part(got, path)
+	if has = ok && has; has {
 		r.learn(p)
 	}
 	if m.Parent() != nil {
@@ -38,7 +39,7 @@ func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cu
 		if ok && r.optional(v, in.Value, got, label, path) {
 			return cursor{}
 		}
-		if way, found := r.in.unitInput(v.Name, path); found {
+		if way, found := r.in.unitInput(v.Name, path, has); found {
 			if len(way.Stops) > 0 {
 				way.Stops[0].Text = label + pathText(path)
 			}
@@ -68,10 +69,11 @@ func (r *reader) fromUnit(name string) bool {
 	}
 }
 
-// unitInput leads to the unit's input for a variable.
-func (r *reader) unitInput(name string, path []step) (Way, bool) {
+// unitInput leads to the unit's input for a variable. has tells that the variable has the
+// part, be it by its type alone.
+func (r *reader) unitInput(name string, path []step, has bool) (Way, bool) {
 	way, ok, ds := r.e.Unit.Part(traversal(join([]step{nameStep("inputs"), nameStep(name)}, path)))
-	if ok && ds.HasErrors() && len(path) > 0 { // the part came with the conversion to the variable's type
+	if ok && ds.HasErrors() && len(path) > 0 && has { // the part came with the conversion to the variable's type
 		way, ok, ds = r.e.Unit.Part(traversal([]step{nameStep("inputs"), nameStep(name)}))
 	}
 	return way, ok && !ds.HasErrors()
@@ -205,7 +207,7 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 		s.Replaces = append(s.Replaces, r.givenPlace(g))
 	}
 	if r.in.e.Unit != nil {
-		if way, ok := r.in.unitInput(v.Name, path); ok {
+		if way, ok := r.in.unitInput(v.Name, path, true); ok {
 			s.Replaces = append(s.Replaces, r.ends([]Way{way})...)
 		}
 	}

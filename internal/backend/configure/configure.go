@@ -106,23 +106,36 @@ func schemaOf(want cty.Type) (func(cty.Value, string, *source.Range) (cty.Value,
 		return nil, false
 	}
 	return func(v cty.Value, name string, at *source.Range) (cty.Value, diag.List) {
-		var optional []string
-		for n := range want.AttributeTypes() {
-			optional = append(optional, n)
-		}
-		if v.Type().IsObjectType() && !v.IsNull() {
-			for n := range v.Type().AttributeTypes() {
-				if !want.HasAttribute(n) {
-					return cty.NullVal(want), diag.Errorf(at, "Invalid backend configuration", "The argument %q has no attribute %q.", name, n)
-				}
-			}
-		}
-		out, err := convert.Convert(v, cty.ObjectWithOptionalAttrs(want.AttributeTypes(), optional))
+		out, err := object(v, name, want)
 		if err != nil {
-			return cty.NullVal(want), diag.Errorf(at, "Invalid backend configuration", "The argument %q is not valid: %s.", name, err)
+			return cty.NullVal(want), diag.Errorf(at, "Invalid backend configuration", "%s.", sentence(err))
 		}
 		return out, nil
 	}, true
+}
+
+// object gives an argument that is an object its type; attributes may be left out.
+func object(v cty.Value, name string, want cty.Type) (cty.Value, error) {
+	if v.Type().IsObjectType() && !v.IsNull() {
+		for n := range v.Type().AttributeTypes() {
+			if !want.HasAttribute(n) {
+				return cty.NilVal, fmt.Errorf("the argument %q has no attribute %q", name, n)
+			}
+		}
+	}
+	out, err := convert.Convert(v, lenient(want))
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("the argument %q is not valid: %w", name, err)
+	}
+	return out, nil
+}
+
+// lenient is a type that lets attributes of an object be left out.
+func lenient(want cty.Type) cty.Type {
+	if !want.IsObjectType() {
+		return want
+	}
+	return cty.ObjectWithOptionalAttrs(want.AttributeTypes(), slices.Collect(maps.Keys(want.AttributeTypes())))
 }
 
 // plain refuses values that must not be stored, and those that are not known.
@@ -208,6 +221,13 @@ func Partial(k *schema.Block, v cty.Value) (cty.Value, error) {
 		all[name] = cty.NullVal(a.Type)
 	}
 	for name, e := range v.AsValueMap() {
+		if a := k.Attributes[name]; a != nil && a.Type.IsObjectType() {
+			given, err := object(e, name, a.Type)
+			if err != nil {
+				return cty.NilVal, err
+			}
+			e = given
+		}
 		all[name] = e
 	}
 	return optional(k).Coerce(cty.ObjectVal(all))
@@ -272,7 +292,7 @@ func parse(want cty.Type, text string) (cty.Value, error) {
 	if diags.HasErrors() {
 		return cty.NilVal, fmt.Errorf("it may hold nothing but constants")
 	}
-	out, err := convert.Convert(v, want)
+	out, err := convert.Convert(v, lenient(want))
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("a %s is needed", want.FriendlyName())
 	}

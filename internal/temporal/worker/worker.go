@@ -80,8 +80,7 @@ func Run(ctx context.Context, o Options) error {
 		select {
 		case <-ctx.Done():
 			end()
-			w.closeIdle(0)
-			w.wg.Wait()
+			w.closeAll()
 			return nil
 		case <-tick.C:
 			w.closeIdle(o.Idle)
@@ -197,14 +196,36 @@ func (w *crew) release(e *opened) {
 func (w *crew) closeIdle(idle time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	now := w.o.System.Now()
 	for at, e := range w.open {
-		if e.users == 0 && w.o.System.Now().Sub(e.used) >= idle {
+		select {
+		case <-e.ready:
+		default: // it is being opened
+			continue
+		}
+		if e.s != nil && e.s.Job.Tree != "" {
+			touch(e.s.Local, now)
+		}
+		if e.users == 0 && now.Sub(e.used) >= idle {
 			delete(w.open, at)
 			if e.s != nil {
 				e.s.End(nil)
 			}
 		}
 	}
+}
+
+// closeAll closes all estates, which nobody uses any more.
+func (w *crew) closeAll() {
+	w.mu.Lock()
+	all := slices.Collect(maps.Values(w.open))
+	w.mu.Unlock()
+	for _, e := range all {
+		if <-e.ready; e.s != nil {
+			e.s.End(nil)
+		}
+	}
+	w.wg.Wait()
 }
 
 // serve keeps the estate of a job open until its session ends.
@@ -255,8 +276,10 @@ func (w *crew) fetch(ctx context.Context, job remote.Job, dir string) error {
 	w.fetching.Lock() // two jobs with one tree
 	defer w.fetching.Unlock()
 	if isDir(dir) {
+		touch(dir, w.o.System.Now())
 		return nil
 	}
+	removeUnused(filepath.Dir(dir), w.o.System.Now().Add(-keepUnused))
 	if err := w.o.Blobs.GetTree(ctx, job.Tree, dir); err != nil {
 		return err
 	}
