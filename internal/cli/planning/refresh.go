@@ -2,10 +2,12 @@ package planning
 
 import (
 	"context"
+	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // Refresh declares refresh.
@@ -57,10 +59,10 @@ func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 	if ds.HasErrors() || p == nil || p.Errored {
 		return c.Fail(ds)
 	}
+	// What an output will be is not for this command to say, unlike apply -refresh-only.
+	p.Outputs = slices.DeleteFunc(p.Outputs, func(o *plan.OutputChange) bool { return o.Op != plan.Delete && !o.After.IsWhollyKnown() })
 	r.held.Started = r.Report.Applying
 	res, more := r.op.Apply(ctx, p, 0)
-	if res.Started {
-	}
 	ds = append(ds, more...)
 	c.Report.Tell(ds)
 	if ds.HasErrors() {

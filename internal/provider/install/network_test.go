@@ -178,7 +178,7 @@ func TestFaults(t *testing.T) {
 				panic(http.ErrAbortHandler)
 			}
 			return false
-		}, "EOF"},
+		}, "the server closed the connection"},
 		{"slow", func(s server, n int32, w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == "/providers/ns/aa/versions" {
 				<-r.Context().Done()
