@@ -47,7 +47,7 @@ type Services struct {
 }
 
 // ErrNone says that there are no credentials.
-var ErrNone = errors.New(None + ": " + NoneAdvice)
+var ErrNone = errors.New(strings.TrimSuffix(None+": "+NoneAdvice, "."))
 
 // What ErrNone says, in the parts of a message.
 const (

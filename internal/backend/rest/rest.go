@@ -158,7 +158,7 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 		c.ahead.Store(&d)
 	}
 	if resp.StatusCode == http.StatusProxyAuthRequired { // no service of its own says that
-		return nil, fmt.Errorf("%s: %w: it answered 407 %s", req.URL.Host, ErrProxy, http.StatusText(407))
+		return nil, fmt.Errorf("%s: %w: it answered 407 %s", req.URL.Host, ErrProxy, http.StatusText(http.StatusProxyAuthRequired))
 	}
 	most := r.Most
 	if most == 0 {

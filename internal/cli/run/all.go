@@ -51,10 +51,9 @@ type estateRun struct {
 
 // runFlags are the flags of a command over all units beside those of its operation.
 type runFlags struct {
-	approve bool   // -auto-approve
-	detail  bool   // -detailed-exitcode
-	aged    bool   // -refresh-max-age was given
-	out     string // -out
+	approve bool // -auto-approve
+	detail  bool // -detailed-exitcode
+	aged    bool // -refresh-max-age was given
 }
 
 // meant are the objects that a run is about, as the flags and their files have them;
