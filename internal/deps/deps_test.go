@@ -182,7 +182,7 @@ const floors = `
 	internal/estate/discovery < internal/estate/outputs;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states < internal/estate/check;
 	internal/refactoring, internal/stateedit, plan, hclnative < internal/estate/moves;
-	hclnative, diag < internal/estate/placement;
+	hclnative, diag, internal/sys < internal/estate/placement;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/moves, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials
 	< internal/estate/run;
 	internal/estate/check, internal/estate/run < internal/estate;

@@ -40,6 +40,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -303,7 +304,7 @@ func (e *Estate) renew(made *outputs.Made) *run.Runner {
 	r.Loader = e.loader
 	r.PlaceOf = e.placeOf
 	r.Moves = sync.OnceValues(func() ([]*moves.Move, diag.List) {
-		return moves.Load(moves.Find(e.o.Discovery.Root), e.loader.Sources())
+		return moves.Load(sys.Nearest(e.o.Discovery.Root, moves.FileName), e.loader.Sources())
 	})
 	return &r
 }

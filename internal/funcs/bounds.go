@@ -20,14 +20,7 @@ const maxElements = 1 << 20
 // bounded makes f measure its result before it makes it. measure is given the arguments as
 // they are, marks and unknowns among them.
 func bounded(f function.Function, measure func(args []cty.Value) error) function.Function {
-	params := f.Params()
-	for i := range params {
-		open(&params[i])
-	}
-	rest := f.VarParam()
-	if rest != nil {
-		open(rest)
-	}
+	params, rest := opened(f)
 	return function.New(&function.Spec{
 		Description: f.Description(),
 		Params:      params,

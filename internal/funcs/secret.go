@@ -122,14 +122,7 @@ func notNull(b *cty.RefinementBuilder) *cty.RefinementBuilder { return b.NotNull
 // numbers of arguments are given, only those can get into the text of an error.
 // The types that f has for unknown arguments are kept.
 func guarded(f function.Function, quotes ...int) function.Function {
-	params := f.Params()
-	for i := range params {
-		open(&params[i])
-	}
-	rest := f.VarParam()
-	if rest != nil {
-		open(rest)
-	}
+	params, rest := opened(f)
 	return function.New(&function.Spec{
 		Description: f.Description(),
 		Params:      params,
@@ -164,6 +157,18 @@ func pick(args []cty.Value, numbers []int) []cty.Value {
 		}
 	}
 	return picked
+}
+
+// opened are the parameters of f, each as open leaves it.
+func opened(f function.Function) (params []function.Parameter, rest *function.Parameter) {
+	params, rest = f.Params(), f.VarParam()
+	for i := range params {
+		open(&params[i])
+	}
+	if rest != nil {
+		open(rest)
+	}
+	return params, rest
 }
 
 // open lets everything through to the guarded function, which has its own say;

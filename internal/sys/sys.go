@@ -144,6 +144,22 @@ func Join(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
+// Nearest is the file of a name in a folder or the nearest above it, up to the root of the
+// repository; "" if there is none.
+func Nearest(dir, name string) string {
+	for {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+		up := filepath.Dir(dir)
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || up == dir {
+			return ""
+		}
+		dir = up
+	}
+}
+
 // Home is the user's home folder, or "" if the environment names none.
 func (e Env) Home() string {
 	for _, name := range homeVars {

@@ -242,7 +242,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 
 // place says where units have their turns, and how many at once.
 func (r *estateRun) place(ctx context.Context, start *remote.Start) diag.List {
-	file, ds := placement.Load(placement.Find(r.Dir))
+	file, ds := placement.Load(sys.Nearest(r.Dir, placement.FileName))
 	if ds.HasErrors() {
 		return ds
 	}

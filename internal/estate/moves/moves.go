@@ -41,22 +41,6 @@ type End struct {
 	Addr addr.Target
 }
 
-// Find is the file that is about the units in a folder: in it or the nearest above it, up
-// to the root of the repository; "" if there is none.
-func Find(dir string) string {
-	for {
-		path := filepath.Join(dir, FileName)
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-		up := filepath.Dir(dir)
-		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || up == dir {
-			return ""
-		}
-		dir = up
-	}
-}
-
 var (
 	fileSchema = &hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: "move"}}}
 	moveSchema = &hcl.BodySchema{Attributes: []hcl.AttributeSchema{

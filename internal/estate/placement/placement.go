@@ -39,22 +39,6 @@ type Queue struct {
 	Turns int    `hcl:"turns,optional"` // how many at once on all workers; 0: no limit
 }
 
-// Find is the file that is about the units in a folder: in it or the nearest above it, up
-// to the root of the repository; "" if there is none.
-func Find(dir string) string {
-	for {
-		path := filepath.Join(dir, FileName)
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-		up := filepath.Dir(dir)
-		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || up == dir {
-			return ""
-		}
-		dir = up
-	}
-}
-
 // Load reads a file. Without one nothing is said.
 func Load(path string) (*File, diag.List) {
 	out := &File{}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 func TestPlan(t *testing.T) {
@@ -34,7 +35,7 @@ func TestPlan(t *testing.T) {
 				t.Fatal(err)
 			}
 			below := filepath.Join(dir, "live", "prod")
-			f, ds := Load(Find(below))
+			f, ds := Load(sys.Nearest(below, FileName))
 			if ds.HasErrors() != c.wrong {
 				t.Fatalf("%v", ds)
 			}
