@@ -207,10 +207,7 @@ func decoded(f function.Function) function.Function {
 			return true, nil
 		})
 	}
-	params := f.Params()
-	for i := range params {
-		open(&params[i])
-	}
+	params, _ := opened(f)
 	return function.New(&function.Spec{
 		Description: f.Description(),
 		Params:      params,

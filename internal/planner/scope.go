@@ -15,8 +15,8 @@ import (
 
 // scopeFilter is what -target and -exclude leave in a plan. With targets, only
 // what they name is demanded, and what that refers to by its text, whether the
-// value is read or not, as in OpenTofu. With excludes, what they name and everything that depends on it is left
-// as state has it.
+// value is read or not, as in OpenTofu. With excludes, what they name and everything
+// that depends on it is left as state has it.
 //
 // A plan to destroy turns the filter round: with a target goes what depends on
 // it, and with an exclude stays what it depends on, both as state has it. What is

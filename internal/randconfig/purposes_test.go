@@ -21,7 +21,7 @@ type at struct {
 }
 
 var purposes = []purpose{
-	{"of a plan that fails both tell of the mistake, Terrace of more behind it", func(_ at, ours, theirs *outcome) {
+	{"both refuse the plan for the same mistake, and Terrace reports others with it", func(_ at, ours, theirs *outcome) {
 		if ours.Status != 1 || theirs.Status != 1 {
 			return
 		}

@@ -43,4 +43,4 @@ func brokenPipe(err error) bool {
 	return errors.Is(err, syscall.ERROR_BROKEN_PIPE) || errors.Is(err, errNoData)
 }
 
-func surviveBrokenPipes() {} // no signal tells of them
+func surviveBrokenPipes() {} // there is no signal for them

@@ -169,8 +169,8 @@ type wire struct {
 	trust bool // certificates are accepted
 }
 
-// told runs every operation of a kind against a fault and returns what it is told of.
-func told(t *testing.T, b block, text string, w wire) map[string]string {
+// messagesOf runs every operation of a kind against a fault and returns the message of each.
+func messagesOf(t *testing.T, b block, text string, w wire) map[string]string {
 	t.Helper()
 	var kind backend.Kind
 	for _, k := range All() {
@@ -321,7 +321,7 @@ func TestFaults(t *testing.T) {
 		check := func(name, text string, w wire, want ...string) {
 			t.Run(b.kind+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				got := told(t, b, text, w)
+				got := messagesOf(t, b, text, w)
 				all := ""
 				for op, message := range got {
 					t.Logf("%-6s %s", op, message)

@@ -186,13 +186,13 @@ func plain(err error) error {
 	var cert *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &op) && op.Op == "proxyconnect":
-		return told{"the proxy cannot be reached, " + innermost(op), err}
+		return plainError{"the proxy cannot be reached, " + innermost(op), err}
 	case errors.As(err, &dns):
-		return told{dns.Err, err}
+		return plainError{dns.Err, err}
 	case errors.As(err, &cert):
-		return told{strings.TrimPrefix(cert.Err.Error(), "x509: "), err}
+		return plainError{strings.TrimPrefix(cert.Err.Error(), "x509: "), err}
 	case errors.As(err, &op):
-		return told{innermost(op), err}
+		return plainError{innermost(op), err}
 	}
 	for status := 300; status < 600; status++ {
 		if text == http.StatusText(status) && text != "" {
@@ -213,14 +213,15 @@ func innermost(err error) string {
 	}
 }
 
-// told is an error whose text leaves out through whose hands it went.
-type told struct {
+// plainError is an error whose text names the cause alone, without what wrapped it on
+// the way.
+type plainError struct {
 	text string
 	error
 }
 
-func (t told) Error() string { return t.text }
-func (t told) Unwrap() error { return t.error }
+func (t plainError) Error() string { return t.text }
+func (t plainError) Unwrap() error { return t.error }
 
 // Line is the first line of a text answer, cut to what fits a message.
 func Line(b []byte) string {

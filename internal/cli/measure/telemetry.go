@@ -80,8 +80,8 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 	return code
 }
 
-// logged tells the log of a command when it begins and ends. Of its words only the names of
-// flags are told, since the others may be secrets.
+// logged writes to the log when a command begins and ends. Of its words only the names of
+// flags are written, since the others may be secrets.
 func logged(c *command.Call, args []string, run func(context.Context) int) func(context.Context) int {
 	return func(ctx context.Context) int {
 		began := c.Now()

@@ -13,7 +13,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -83,10 +82,7 @@ func Open(env sys.Env, dir string, stderr io.Writer, now func() time.Time) (l *L
 		return nil, close
 	}
 	if path := env.Get("TF_LOG_PATH"); path != "" {
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+		f, err := os.OpenFile(sys.Join(dir, path), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 		if err != nil {
 			fmt.Fprintf(stderr, "Error opening log file: %v\n", err)
 		} else {

@@ -208,7 +208,7 @@ func (p *program) worker(ctx context.Context, args []string) error {
 		case <-ended:
 		}
 	}()
-	fmt.Fprintf(p.Stderr, "Worker %s takes turns from the queue %s of %s, %d at once. What workers read lies in %s.\n", s.Identity, strings.Join(queues, ", "), s.Address, *slots, blobs.Place)
+	fmt.Fprintf(p.Stderr, "Worker %s takes turns from the queue %s of %s, %d at once. The files of runs are in %s.\n", s.Identity, strings.Join(queues, ", "), s.Address, *slots, blobs.Place)
 	return worker.Run(working, worker.Options{
 		Client: c, Queues: queues, Memory: *memory, Name: s.Identity, Blobs: blobs, Dir: sys.Join(p.Dir, *dir), Slots: *slots, System: p.System, Serve: cli.Serve, Grace: *grace, Idle: *idle, Log: p.Stderr,
 	})

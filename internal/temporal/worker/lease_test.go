@@ -41,7 +41,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// heart answers heartbeats as it is told to.
+// heart is a server that answers heartbeats with the error it has.
 type heart struct{ err error }
 
 func (h *heart) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return h.err }
