@@ -26,6 +26,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
+	"github.com/terrace-iac/terrace/unit"
 )
 
 // Command declares test.
@@ -88,6 +89,9 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	estates, more := loadEstates(c, o.filters)
 	if ds = append(ds, more...); ds.HasErrors() {
 		return c.Fail(ds)
+	}
+	if _, err := os.Stat(c.Path(unit.DefaultName)); err == nil && len(files)+len(estates) == 0 {
+		return c.Fail(diag.Errorf(nil, "No tests were found", "This folder holds a unit, and no files of tests. The tests of its module are run in the module's own folder; units are tested by files NAME.estatetest.hcl."))
 	}
 	var results []*testrun.Result
 	code := 0
