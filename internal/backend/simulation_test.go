@@ -23,10 +23,13 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/azurerm"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
+	"github.com/terrace-iac/terrace/internal/backend/consul"
 	"github.com/terrace-iac/terrace/internal/backend/gcs"
 	"github.com/terrace-iac/terrace/internal/backend/httpstore"
+	"github.com/terrace-iac/terrace/internal/backend/kubernetes"
 	"github.com/terrace-iac/terrace/internal/backend/migrate"
 	"github.com/terrace-iac/terrace/internal/backend/s3"
 	"github.com/terrace-iac/terrace/internal/parallel"
@@ -104,6 +107,7 @@ type simulation struct {
 
 	segments bool // journals are kept in the store
 	stolen   bool // a lock was taken away
+	expires  bool // a lock ends by itself where it is not renewed in time, as its holder finds out when it writes
 	healed   bool // there are no faults any more
 	holder   *process
 
@@ -129,6 +133,7 @@ type place struct {
 func newSimulation(t *testing.T, seed uint64, dir string, c *tally) *simulation {
 	w := &simulation{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 7)), c: c, dir: dir, known: map[string]*answered{}, over: make(chan struct{})}
 	w.stores = []place{w.place(), w.place()}
+	w.expires = w.stores[0].kind.Name == "consul" || w.stores[1].kind.Name == "consul"
 	w.segments = w.stores[0].kind.Name != "http" && w.stores[1].kind.Name != "http" && w.rng.IntN(3) == 0
 	return w
 }
@@ -136,7 +141,14 @@ func newSimulation(t *testing.T, seed uint64, dir string, c *tally) *simulation 
 // place makes an empty store of a random kind.
 func (w *simulation) place() place {
 	text := cty.StringVal
-	switch n := w.rng.IntN(5); n {
+	switch n := w.rng.IntN(8); n {
+	case 5:
+		s := servers.NewBlobs("states")
+		return place{azurerm.Kind(), map[string]cty.Value{"storage_account_name": text(s.Account), "container_name": text("states"), "key": text("app.tfstate"), "access_key": text(s.Key)}, s}
+	case 6:
+		return place{kubernetes.Kind(), map[string]cty.Value{"secret_suffix": text("app"), "host": text("https://cluster.test"), "token": text("planted")}, servers.NewKubernetes("planted")}
+	case 7:
+		return place{consul.Kind(), map[string]cty.Value{"path": text("app/state"), "address": text("consul.test"), "gzip": cty.BoolVal(w.rng.IntN(2) == 0)}, servers.NewConsul()}
 	case 0:
 		const where = "http://state.test"
 		return place{httpstore.Kind(), map[string]cty.Value{
@@ -357,9 +369,18 @@ func (m *process) store(p place) (store.Store, backend.Backend, backend.Services
 	s := backend.Services{
 		Dir: w.dir, Home: w.dir, Who: m.name, Version: "1.12.6", Env: sys.Env{}, Shared: new(backend.Shared), Transport: t, Run: sys.NoChildren,
 		Now: func() time.Time { return time.Now().Add(m.skew) },
-		Sleep: func(ctx context.Context, _ time.Duration) error { // whatever the jitter says, so that the seed decides
-			time.Sleep(time.Duration(1+m.rng.IntN(2_000_000_000)) * time.Nanosecond)
-			return ctx.Err()
+		Sleep: func(ctx context.Context, d time.Duration) error {
+			if d%(100*time.Millisecond) != 0 { // whatever the jitter says, so that the seed decides
+				d = time.Duration(1 + m.rng.IntN(2_000_000_000))
+			}
+			select {
+			case <-time.After(d):
+				return ctx.Err()
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-w.over:
+				return errWire
+			}
 		},
 		Token: func(context.Context, string) (string, error) { return "", nil },
 	}
@@ -426,6 +447,9 @@ func (m *process) took() {
 	other := w.holder
 	w.holder = m
 	w.mu.Unlock()
+	if other != nil && other != m && !other.dead && w.expires {
+		w.stolen = true
+	}
 	if other != nil && other != m && !other.dead && !w.stolen {
 		w.mu.Lock()
 		trace := strings.Join(w.trace, "\n")

@@ -3,6 +3,7 @@ package azurerm
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -58,8 +59,13 @@ func open0(t *testing.T, p backendtest.Place, workspace string) *object {
 	return st.(*backend.Store).Object().(*object)
 }
 
-func TestSuite(t *testing.T) {
-	s, n := servers.Azure(t), 0
+func TestSuite(t *testing.T) { suite(t, servers.Azure(t)) }
+
+// The same against the stand-in, which needs no program.
+func TestSuiteStandIn(t *testing.T) { suite(t, servers.Blobs(t)) }
+
+func suite(t *testing.T, s *servers.AzureServer) {
+	n := 0
 	backendtest.Run(t, Kind(), func(t *testing.T) backendtest.Place {
 		n++
 		return place(t, s, fmt.Sprintf("states-%d", n))
@@ -144,4 +150,44 @@ func TestBeside(t *testing.T) {
     container_name       = "beside"
     key                  = "team/a b.tfstate"`,
 		"ARM_ACCESS_KEY="+s.Key, "HTTPS_PROXY="+s.Proxy, "SSL_CERT_FILE="+s.CAFile)
+}
+
+// A lease that names nobody, as a run leaves that ended before it had named itself, is
+// shown with an ID that force-unlock takes, and broken by it.
+func TestNamelessLease(t *testing.T) {
+	for name, start := range map[string]func(*testing.T) *servers.AzureServer{
+		"emulator": func(t *testing.T) *servers.AzureServer { return servers.Azure(t) },
+		"stand-in": func(t *testing.T) *servers.AzureServer { return servers.Blobs(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := open0(t, place(t, start(t), "nameless"), "")
+			if _, err := o.Write(ctx, []byte("{}\n"), backend.Prior{Unknown: true}, ""); err != nil {
+				t.Fatal(err)
+			}
+			if resp, err := o.lease(ctx, "acquire", http.Header{"X-Ms-Lease-Duration": {"-1"}, "X-Ms-Proposed-Lease-Id": {store.NewID()}}); err != nil || resp.Status != http.StatusCreated {
+				t.Fatalf("%v %+v", err, resp)
+			}
+			_, err := o.Lock(ctx, store.LockInfo{Who: "me"})
+			locked, ok := errors.AsType[*backend.LockedError](err)
+			if !ok || locked.Holder == nil || locked.Holder.ID != "lease" {
+				t.Fatalf("%v", err)
+			}
+			if err := o.Unlock(ctx, store.NewID()); err == nil {
+				t.Error("an ID that is not its own released it")
+			}
+			if err := o.Unlock(ctx, "lease"); err != nil {
+				t.Fatal(err)
+			}
+			id, err := o.Lock(ctx, store.LockInfo{Who: "me"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Unlock(ctx, "lease"); err == nil {
+				t.Error("a lease with a name was broken")
+			}
+			if err := o.Unlock(ctx, id); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

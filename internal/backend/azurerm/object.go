@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
@@ -109,11 +110,15 @@ func holder(p http.Header) *store.LockInfo {
 	}
 	text, err := base64.StdEncoding.DecodeString(p.Get(lockMeta))
 	info, wrong := store.ParseLockInfo(text)
-	if err != nil || wrong != nil {
-		return &store.LockInfo{}
+	if err != nil || wrong != nil || info.ID == "" {
+		return &store.LockInfo{ID: nameless, Info: "a lease on the blob that names no holder"}
 	}
 	return &info
 }
+
+// nameless is the ID, for force-unlock, of a lease without a holder's name: a run that
+// ended between taking the lease and naming itself leaves one, and so do other programs.
+const nameless = "lease"
 
 // meta is the metadata in headers.
 func meta(p http.Header) http.Header {
@@ -248,6 +253,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 	resp, err := o.lease(ctx, "acquire", http.Header{"X-Ms-Lease-Duration": {"-1"}, "X-Ms-Proposed-Lease-Id": {info.ID}})
 	switch {
 	case err != nil:
+		o.giveBack(ctx, info.ID) // nobody has said whether it was taken
 		return "", err
 	case resp.Status == http.StatusConflict:
 		p, err := o.properties(ctx)
@@ -264,10 +270,18 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 		err = o.setMeta(ctx, h, info.ID)
 	}
 	if err != nil {
-		_, _ = o.lease(context.WithoutCancel(ctx), "release", http.Header{"X-Ms-Lease-Id": {info.ID}}) // the first error says what is wrong
+		o.giveBack(ctx, info.ID)
 		return "", err
 	}
 	return info.ID, nil
+}
+
+// giveBack releases a lease that was perhaps taken and cannot be used, as far as that goes:
+// the error that the caller has says what is wrong.
+func (o *object) giveBack(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	_, _ = o.lease(ctx, "release", http.Header{"X-Ms-Lease-Id": {id}})
 }
 
 func (o *object) Unlock(ctx context.Context, id string) error {
@@ -282,8 +296,15 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	switch {
 	case h == nil:
 		return backend.NotHeld(id)
-	case h.ID != "" && !strings.EqualFold(h.ID, id):
+	case !strings.EqualFold(h.ID, id):
 		return backend.WrongID(id, h.ID)
+	case h.ID == nameless:
+		// Whoever names itself in between changes the ETag, and keeps the lease.
+		resp, err := o.lease(ctx, "break", http.Header{"X-Ms-Lease-Break-Period": {"0"}, "If-Match": {p.Get("Etag")}})
+		if err == nil && resp.Status != http.StatusAccepted && (resp.Repeated == 0 || resp.Status != http.StatusConflict) {
+			err = o.b.refused("Failed to release the lease", "Storage Blob Data Contributor", resp)
+		}
+		return err
 	}
 	left := meta(p)
 	left.Del(lockMeta)

@@ -11,11 +11,20 @@ import (
 	"testing"
 )
 
-// An AzureServer is the emulator of Azure Storage with one account, which is reached by
+// An AzureServer is the emulator of Azure Storage, or the stand-in for it, with one account, which is reached by
 // its public name through a tunnel.
 type AzureServer struct {
 	*Tunnel
 	Account, Key, Suffix string
+	Stand                *BlobServer // nil for the emulator
+}
+
+// Blobs starts the stand-in for the emulator, with containers.
+func Blobs(t testing.TB, containers ...string) *AzureServer {
+	b := NewBlobs(containers...)
+	s := &AzureServer{Account: b.Account, Key: b.Key, Suffix: "core.windows.net", Stand: b}
+	s.Tunnel = NewTunnel(t, b, s.Account+".blob."+s.Suffix)
+	return s
 }
 
 // Azure starts the emulator.

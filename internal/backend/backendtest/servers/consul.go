@@ -54,11 +54,16 @@ type consulSession struct {
 
 // Consul starts a stand-in.
 func Consul(t testing.TB) *ConsulServer {
-	s := &ConsulServer{index: 10, changed: make(chan struct{}), keys: map[string]*consulPair{}, sessions: map[string]*consulSession{}, delayed: map[string]time.Time{}}
+	s := NewConsul()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	s.Address = strings.TrimPrefix(server.URL, "http://")
 	return s
+}
+
+// NewConsul makes a stand-in that listens nowhere.
+func NewConsul() *ConsulServer {
+	return &ConsulServer{index: 10, changed: make(chan struct{}), keys: map[string]*consulPair{}, sessions: map[string]*consulSession{}, delayed: map[string]time.Time{}}
 }
 
 // Keys are the names of all keys, in order.

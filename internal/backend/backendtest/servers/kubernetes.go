@@ -32,12 +32,17 @@ type KubernetesServer struct {
 
 // Kubernetes starts a stand-in. Requests must have the token, if it is not "".
 func Kubernetes(t testing.TB, token string) *KubernetesServer {
-	s := &KubernetesServer{token: token, version: 100, objects: map[string]map[string]any{}}
+	s := NewKubernetes(token)
 	server := httptest.NewTLSServer(s)
 	t.Cleanup(server.Close)
 	s.URL = server.URL
 	s.CA = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	return s
+}
+
+// NewKubernetes makes a stand-in that listens nowhere.
+func NewKubernetes(token string) *KubernetesServer {
+	return &KubernetesServer{token: token, version: 100, objects: map[string]map[string]any{}}
 }
 
 // SetToken changes the token that requests must have.
