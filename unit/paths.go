@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
+	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -52,6 +54,9 @@ func (l *Loader) findUp(dir, name string) string {
 // include is the folder of the included file that an argument names, or that is
 // the only one; "" if there is none.
 func (k *call) include(args []string) (string, error) {
+	if k.inInclude() { // what is included is not known yet
+		return "", nil
+	}
 	if len(args) == 0 && k.e.role == includeRole {
 		return k.e.f.Dir, nil
 	}
@@ -74,6 +79,16 @@ func (k *call) include(args []string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("there is no include block labeled %q", args[0])
+}
+
+// inInclude tells whether the call stands in an include block.
+func (k *call) inInclude() bool {
+	if k.e.f.Root == nil {
+		return false
+	}
+	return slices.ContainsFunc(k.e.f.Root.Of("include"), func(b *syntax.Block) bool {
+		return slices.ContainsFunc(b.Attrs, func(a *syntax.Attr) bool { return a.Expr.At() == k.at })
+	})
 }
 
 func (k *call) includePath(args []string, from bool) (cty.Value, error) {

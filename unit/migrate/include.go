@@ -23,7 +23,7 @@ type reason struct {
 // their include blocks; files that both kinds use are edited so that they mean
 // the same to both. It ends when all units render as before.
 func (m *migration) includes() {
-	w := &includeStep{m: m, kept: map[int]reason{}, index: map[string]int{}, libraries: map[string]bool{}, restless: map[int][]string{}}
+	w := &includeStep{m: m, kept: map[int]reason{}, index: map[string]int{}, libraries: map[string]bool{}, plain: map[string]bool{}, restless: map[int][]string{}}
 	for i, p := range m.units {
 		w.index[p] = i
 	}
@@ -36,6 +36,7 @@ func (m *migration) includes() {
 	}
 	for i, l := range m.before {
 		if !hasInclude(l) {
+			w.unresolved(l)
 			continue
 		}
 		w.children = append(w.children, i)
@@ -52,7 +53,7 @@ func (m *migration) includes() {
 		if len(texts) == 0 {
 			break
 		}
-		if !w.judge(m.look(m.merged(texts))) {
+		if !w.judge(texts, m.look(m.merged(texts))) {
 			for p, t := range texts {
 				m.set(p, t)
 			}
@@ -87,7 +88,24 @@ type includeStep struct {
 	// libraries are files that others include, which are no units of their own though
 	// they may be called as units are.
 	libraries map[string]bool
-	restless  map[int][]string // by unit: what comes out differently each time, once asked
+	// plain are included files that are not edited: units that read them as files would
+	// come out differently.
+	plain    map[string]bool
+	restless map[int][]string // by unit: what comes out differently each time, once asked
+}
+
+// unresolved lists an asked unit whose include blocks lead nowhere.
+func (w *includeStep) unresolved(l *look) {
+	if !w.m.asked[l.path] || l.err == "" {
+		return
+	}
+	d, err := w.m.parse(l.path)
+	if err != nil {
+		return
+	}
+	if blocks := d.blocks("include"); len(blocks) > 0 {
+		w.m.leave(l.path, blocks[0].DefRange(), "it cannot be read as it is: "+l.err)
+	}
 }
 
 func (w *includeStep) keep(i int, r reason) {
@@ -120,6 +138,9 @@ func (w *includeStep) edit() map[string][]byte {
 			}
 		}
 		for path, both := range parents {
+			if w.plain[path] {
+				continue
+			}
 			w.editParent(path, both, texts)
 		}
 		if len(w.kept) == before {
@@ -199,9 +220,62 @@ func (w *includeStep) changed(i int, after *look) string {
 	return differs(b, after, nil, restless)
 }
 
+// spare finds the files that were edited for those who include them and that a unit
+// reads as files, so that it comes out differently. It reports whether there are any.
+func (w *includeStep) spare(i int, texts map[string][]byte) bool {
+	b := w.m.before[i]
+	as := func(without ...string) bool { // whether the unit comes out as before without these edits
+		some := w.m.merged(texts)
+		for _, path := range without {
+			delete(some, path)
+		}
+		for path := range w.plain {
+			delete(some, path)
+		}
+		l := unit.NewLoader(w.m.overlay(some))
+		return w.changed(i, lookAt(l, l.Task(w.m.ctx), b.path)) == ""
+	}
+	var read []string
+	for path := range texts {
+		included := slices.ContainsFunc(b.includes, func(in unit.Imported) bool { return in.Path == path })
+		if path != b.path && !included && !w.plain[path] && slices.Contains(b.files, path) {
+			read = append(read, path)
+		}
+	}
+	slices.Sort(read)
+	if len(read) == 0 && len(w.plain) == 0 {
+		return false
+	}
+	if as() {
+		return true // an earlier unit found it
+	}
+	for _, path := range read {
+		if as(path) {
+			w.plain[path] = true
+			return true
+		}
+	}
+	if len(read) > 1 && as(read...) {
+		for _, path := range read {
+			w.plain[path] = true
+		}
+		return true
+	}
+	return false
+}
+
 // judge keeps the children that come out differently, and reports whether
 // there are any. Files that others use are judged by the units that can be rendered.
-func (w *includeStep) judge(after []*look) bool {
+func (w *includeStep) judge(texts map[string][]byte, after []*look) bool {
+	plain := len(w.plain)
+	for i := range w.m.before {
+		if w.changed(i, after[i]) != "" {
+			w.spare(i, texts)
+		}
+	}
+	if len(w.plain) > plain {
+		return true
+	}
 	found := false
 	for i, b := range w.m.before {
 		d := w.changed(i, after[i])
@@ -248,6 +322,7 @@ func rewriteChild(d *document, includes []unit.Imported) (out []reason) {
 			continue
 		}
 		names[label] = name
+		rewriteHeadCalls(d, b)
 		rewriteBlock(d, b, name)
 	}
 	for _, ref := range references(d.body) {
@@ -256,9 +331,26 @@ func rewriteChild(d *document, includes []unit.Imported) (out []reason) {
 		}
 	}
 	for _, c := range calls(d.body) {
-		rewriteChildCall(d, c, names, no)
+		if !slices.ContainsFunc(blocks, func(b *hclsyntax.Block) bool { return within(c, b) }) {
+			rewriteChildCall(d, c, names, no)
+		}
 	}
 	return out
+}
+
+func within(c *hclsyntax.FunctionCallExpr, b *hclsyntax.Block) bool {
+	return b.OpenBraceRange.Start.Byte < c.Range().Start.Byte && c.Range().End.Byte <= b.CloseBraceRange.Start.Byte
+}
+
+// rewriteHeadCalls edits the calls in an include block, which all mean the folder of
+// the file itself there: what is included is not known yet.
+func rewriteHeadCalls(d *document, b *hclsyntax.Block) {
+	for _, c := range calls(b.Body) {
+		switch c.Name {
+		case "path_relative_to_include", "path_relative_from_include", "get_parent_terragrunt_dir":
+			d.replaceRange(c.Range(), "get_terragrunt_dir()")
+		}
+	}
 }
 
 // bareName is what an include block without label is called from now on: as the
