@@ -45,7 +45,7 @@ func TestNativeTreeIsJSON(t *testing.T) {
 		if !got.RawEquals(want) || fmt.Sprint(diags) != fmt.Sprint(wantDiags) {
 			t.Errorf("%s: %#v, %q, want %#v, %q", text, got, diags, want, wantDiags)
 		}
-		if v, ok := quick(tree, ctx); ok != (len(wantDiags) == 0) || ok && !v.RawEquals(want) {
+		if v, ok := quickIn(tree, ctx); ok != (len(wantDiags) == 0) || ok && !v.RawEquals(want) {
 			t.Errorf("%s: evaluated to %#v, %v, want %#v", text, v, ok, want)
 		}
 		if got, want := tree.Variables(), x.Variables(); !reflect.DeepEqual(got, want) {

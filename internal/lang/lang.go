@@ -47,6 +47,8 @@ type Expr struct {
 	provider []string // provider-defined functions, by full name
 	constant bool     // neither references nor functions
 
+	at map[*hcl.Traverser]int // the index in refs of each reference, by its first step; nil where there are few
+
 	huge *hclsyntax.LiteralValueExpr // that cannot be worked with; nil if there is none
 }
 
@@ -91,24 +93,29 @@ func (e *Expr) find() {
 	}
 	refs, calls, huge := parts(e.tree)
 	e.huge = huge
-	var seen map[string]bool
+	var seen map[string]int
 	if len(refs) > manyRefs {
-		seen = make(map[string]bool, len(refs))
+		seen = make(map[string]int, len(refs))
+		e.at = make(map[*hcl.Traverser]int, len(refs))
 	}
 	if len(refs) > 0 {
 		e.refs = make([]Ref, 0, len(refs))
 	}
 	for _, ref := range refs {
+		i := len(e.refs)
 		if seen == nil {
-			if slices.ContainsFunc(e.refs, func(r Ref) bool { return sameRef(r.Traversal, ref) }) {
-				continue
-			}
-		} else if k := refKey(ref); seen[k] {
-			continue
+			i = e.same(ref)
 		} else {
-			seen[k] = true
+			k := refKey(ref)
+			if first, ok := seen[k]; ok {
+				i = first
+			}
+			seen[k] = i
+			e.at[&ref[0]] = i
 		}
-		e.refs = append(e.refs, Ref{ref, ref.SourceRange()})
+		if i == len(e.refs) {
+			e.refs = append(e.refs, Ref{ref, ref.SourceRange()})
+		}
 	}
 	for _, name := range calls {
 		if strings.HasPrefix(name, "provider::") && !slices.Contains(e.provider, name) {
@@ -116,6 +123,28 @@ func (e *Expr) find() {
 		}
 	}
 	e.constant = len(e.refs) == 0 && len(calls) == 0
+}
+
+// same is the index in refs of the reference that is the same as far as scopes look at
+// it, len(refs) if there is none. It is for few.
+func (e *Expr) same(ref hcl.Traversal) int {
+	for i := range e.refs {
+		if &e.refs[i].Traversal[0] == &ref[0] || sameRef(e.refs[i].Traversal, ref) {
+			return i
+		}
+	}
+	return len(e.refs)
+}
+
+// index is the index in refs of a reference of the tree; false for one that is none, as
+// the name of the element inside of a for expression.
+func (e *Expr) index(ref hcl.Traversal) (int, bool) {
+	if e.at != nil {
+		i, ok := e.at[&ref[0]]
+		return i, ok
+	}
+	i := e.same(ref)
+	return i, i < len(e.refs)
 }
 
 // Constant reports whether the expression has neither references nor function calls.
@@ -180,18 +209,22 @@ func evalUnbounded(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 		v, diags := e.tree.Value(nil)
 		return v, diag.FromHCL(diags)
 	}
-	ctx, absent, ds := contextOf(t, s, e)
-	if ds.HasErrors() {
-		return cty.DynamicVal, ds
+	in := evaluation{t: t, scope: s, expr: e}
+	if in.resolve(); in.ds.HasErrors() {
+		return cty.DynamicVal, in.ds
 	}
-	if v, ok := quick(e.tree, ctx); ok {
-		return v, ds
+	if v, ok := quick(e.tree, &in); ok {
+		return v, in.ds
+	}
+	ctx := in.context()
+	if ctx == nil {
+		return cty.DynamicVal, in.ds
 	}
 	v, diags := e.Value(ctx)
-	if diags.HasErrors() && len(absent) > 0 {
-		return v, append(ds, absent...)
+	if diags.HasErrors() && len(in.absent) > 0 {
+		return v, append(in.ds, in.absent...)
 	}
-	return v, append(ds, diag.FromHCL(diags)...)
+	return v, append(in.ds, diag.FromHCL(diags)...)
 }
 
 // CodeAbsent is the code of messages of a scope about something that a reference names
@@ -202,43 +235,36 @@ const CodeAbsent = "lang/absent"
 // Context resolves the references of expressions and returns what HCL needs to
 // evaluate them.
 func Context(t *demand.Task, s Scope, es ...*Expr) (*hcl.EvalContext, diag.List) {
-	ctx, _, ds := contextOf(t, s, es...)
-	return ctx, ds
-}
-
-// contextOf is Context, with the messages of CodeAbsent apart.
-func contextOf(t *demand.Task, s Scope, es ...*Expr) (ctx *hcl.EvalContext, absent, ds diag.List) {
 	var root tree
 	var provider []string
+	var ds diag.List
+	var last *Expr
 	for _, e := range es {
 		if e == nil {
 			continue
 		}
-		refs := e.Refs()
-		for i := range refs {
-			ref := refs[i].Traversal
-			v, used, refDiags := s.Resolve(t, ref, &refs[i].At)
-			if len(refDiags) == 1 && refDiags[0].Code == CodeAbsent {
-				absent = append(absent, refDiags...)
-				refDiags = nil
-			}
-			ds = append(ds, refDiags...)
-			if refDiags.HasErrors() {
-				continue
-			}
-			root.put(ref[:used], v)
-		}
+		in := evaluation{t: t, scope: s, expr: e}
+		in.resolve()
+		ds = append(ds, in.ds...)
+		in.into(&root)
 		provider = append(provider, e.provider...)
+		last = e
 	}
 	if ds.HasErrors() {
-		return nil, absent, ds
+		return nil, ds
 	}
-	fns, fnDiags := s.Functions(t, provider)
-	if len(fnDiags) > 0 {
-		at := es[len(es)-1].Range()
-		ds = append(ds, fnDiags.Under(&at)...)
+	fns, more := functionsOf(t, s, provider, last)
+	return &hcl.EvalContext{Variables: root.values(), Functions: fns}, append(ds, more...)
+}
+
+// functionsOf is the function table of a scope for an expression.
+func functionsOf(t *demand.Task, s Scope, provider []string, e *Expr) (map[string]function.Function, diag.List) {
+	fns, ds := s.Functions(t, provider)
+	if len(ds) > 0 {
+		at := e.Range()
+		ds = ds.Under(&at)
 	}
-	return &hcl.EvalContext{Variables: root.values(), Functions: fns}, absent, ds
+	return fns, ds
 }
 
 // tree collects resolved references by their steps.

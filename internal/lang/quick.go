@@ -6,32 +6,253 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
 )
 
-// quick evaluates an expression as HCL does where nothing is out of the
-// ordinary, and leaves everything else to HCL: ok is false when something fails,
-// and then HCL has to tell what. It pays for the writing of numbers into
-// templates, for which a number's 512 bits are otherwise turned into decimals,
-// digit by digit.
-func quick(x hcl.Expression, ctx *hcl.EvalContext) (v cty.Value, ok bool) {
+// evaluation is one evaluation of an expression: what its references stand for, and
+// what HCL needs besides, which is made when HCL is asked for a part.
+type evaluation struct {
+	t     *demand.Task
+	scope Scope
+	expr  *Expr
+
+	refs   []resolved // as those of the expression
+	absent diag.List  // messages of CodeAbsent
+	ds     diag.List  // all other messages
+	ctx    *hcl.EvalContext
+	fns    map[string]function.Function
+}
+
+// resolved is the value of the first used steps of a reference; 0 for a reference of
+// which nothing is known.
+type resolved struct {
+	value cty.Value
+	used  int
+}
+
+// resolve asks the scope for all references.
+func (in *evaluation) resolve() {
+	refs := in.expr.Refs()
+	if len(refs) == 0 {
+		return
+	}
+	in.refs = make([]resolved, len(refs))
+	for i := range refs {
+		v, used, ds := in.scope.Resolve(in.t, refs[i].Traversal, &refs[i].At)
+		if len(ds) == 1 && ds[0].Code == CodeAbsent {
+			in.absent = append(in.absent, ds...)
+			ds = nil
+		}
+		in.ds = append(in.ds, ds...)
+		if !ds.HasErrors() {
+			in.refs[i] = resolved{v, used}
+		}
+	}
+}
+
+// into adds what the references stand for to the variables of HCL.
+func (in *evaluation) into(root *tree) {
+	for i, r := range in.refs {
+		if r.used > 0 {
+			root.put(in.expr.refs[i].Traversal[:r.used], r.value)
+		}
+	}
+}
+
+// functions is the function table; nil if there is none, with messages that say why.
+func (in *evaluation) functions() map[string]function.Function {
+	if in.fns == nil {
+		fns, ds := functionsOf(in.t, in.scope, in.expr.provider, in.expr)
+		if in.ds = append(in.ds, ds...); ds.HasErrors() {
+			return nil
+		}
+		in.fns = fns
+	}
+	return in.fns
+}
+
+// context is what HCL needs; nil if that cannot be had, with messages that say why.
+func (in *evaluation) context() *hcl.EvalContext {
+	if in == nil || in.ds.HasErrors() {
+		return nil
+	}
+	if in.ctx != nil {
+		return in.ctx
+	}
+	fns := in.functions()
+	if in.ds.HasErrors() {
+		return nil
+	}
+	var root tree
+	in.into(&root)
+	in.ctx = &hcl.EvalContext{Variables: root.values(), Functions: fns}
+	return in.ctx
+}
+
+// quick evaluates an expression as HCL does where nothing is out of the ordinary, and
+// leaves everything else to HCL: ok is false when something fails, and then HCL has to
+// say what. It spares what HCL makes for each evaluation whatever the expression is: an
+// object of all that is referred to, with its type. For the writing of numbers into
+// templates HCL turns 512 bits into decimals, digit by digit. in is nil for an
+// expression without references and functions.
+func quick(x hcl.Expression, in *evaluation) (v cty.Value, ok bool) {
 	switch x := x.(type) {
 	case *hclsyntax.ObjectConsExpr:
 		if plainKeys(x) {
-			return quickObject(x, ctx)
+			return quickObject(x, in)
 		}
 	case *hclsyntax.TupleConsExpr:
-		return quickTuple(x, ctx)
+		return quickTuple(x, in)
 	case *hclsyntax.TemplateExpr:
-		return quickTemplate(x, ctx)
+		return quickTemplate(x, in)
 	case *hclsyntax.LiteralValueExpr:
 		return x.Val, true
 	case *hclsyntax.ParenthesesExpr:
-		return quick(x.Expression, ctx)
+		return quick(x.Expression, in)
+	case *hclsyntax.ScopeTraversalExpr:
+		return quickRef(x, in)
+	case *hclsyntax.IndexExpr:
+		return quickIndex(x, in)
+	case *hclsyntax.BinaryOpExpr:
+		return quickBinary(x, in)
+	case *hclsyntax.FunctionCallExpr:
+		return quickCall(x, in)
+	}
+	return asHCL(x, in)
+}
+
+// asHCL has HCL evaluate an expression.
+func asHCL(x hcl.Expression, in *evaluation) (cty.Value, bool) {
+	ctx := in.context()
+	if ctx == nil && in != nil {
+		return cty.DynamicVal, false
 	}
 	v, diags := x.Value(ctx)
 	return v, len(diags) == 0
+}
+
+func quickRef(x *hclsyntax.ScopeTraversalExpr, in *evaluation) (cty.Value, bool) {
+	if in == nil {
+		return asHCL(x, in)
+	}
+	i, ok := in.expr.index(x.Traversal)
+	if !ok || in.refs[i].used == 0 {
+		return asHCL(x, in)
+	}
+	v, rest := in.refs[i].value, x.Traversal[in.refs[i].used:]
+	if len(rest) == 0 {
+		return v, true
+	}
+	v, diags := rest.TraverseRel(v)
+	return v, len(diags) == 0
+}
+
+func quickIndex(x *hclsyntax.IndexExpr, in *evaluation) (cty.Value, bool) {
+	coll, ok := quick(x.Collection, in)
+	if !ok {
+		return cty.DynamicVal, false
+	}
+	key, ok := quick(x.Key, in)
+	if !ok {
+		return cty.DynamicVal, false
+	}
+	v, diags := hcl.Index(coll, key, &x.BracketRange)
+	return v, len(diags) == 0
+}
+
+// plain reports whether a value is known and neither null nor marked.
+func plain(v cty.Value) bool { return !v.IsMarked() && v.IsKnown() && !v.IsNull() }
+
+// quickBinary computes with plain numbers, and leaves the rest to HCL.
+func quickBinary(x *hclsyntax.BinaryOpExpr, in *evaluation) (cty.Value, bool) {
+	switch x.Op {
+	case hclsyntax.OpAdd, hclsyntax.OpSubtract, hclsyntax.OpMultiply, hclsyntax.OpModulo,
+		hclsyntax.OpLessThan, hclsyntax.OpLessThanOrEqual, hclsyntax.OpGreaterThan, hclsyntax.OpGreaterThanOrEqual:
+	default:
+		return asHCL(x, in)
+	}
+	a, ok := quick(x.LHS, in)
+	if !ok {
+		return cty.DynamicVal, false
+	}
+	b, ok := quick(x.RHS, in)
+	if !ok {
+		return cty.DynamicVal, false
+	}
+	if a.Type() != cty.Number || b.Type() != cty.Number || !plain(a) || !plain(b) || a.AsBigFloat().IsInf() || b.AsBigFloat().IsInf() {
+		return asHCL(x, in)
+	}
+	switch x.Op {
+	case hclsyntax.OpAdd:
+		return a.Add(b), true
+	case hclsyntax.OpSubtract:
+		return a.Subtract(b), true
+	case hclsyntax.OpMultiply:
+		return a.Multiply(b), true
+	case hclsyntax.OpLessThan:
+		return a.LessThan(b), true
+	case hclsyntax.OpLessThanOrEqual:
+		return a.LessThanOrEqualTo(b), true
+	case hclsyntax.OpGreaterThan:
+		return a.GreaterThan(b), true
+	case hclsyntax.OpGreaterThanOrEqual:
+		return a.GreaterThanOrEqualTo(b), true
+	}
+	if b.AsBigFloat().Sign() == 0 {
+		return asHCL(x, in)
+	}
+	return a.Modulo(b), true
+}
+
+// quickCall calls a function whose arguments are written out.
+func quickCall(x *hclsyntax.FunctionCallExpr, in *evaluation) (cty.Value, bool) {
+	if in == nil || x.ExpandFinal {
+		return asHCL(x, in)
+	}
+	f, ok := in.functions()[x.Name]
+	if !ok {
+		return asHCL(x, in)
+	}
+	params, more := f.Params(), f.VarParam()
+	if takesExpressions(params, more) {
+		return asHCL(x, in)
+	}
+	if len(x.Args) < len(params) || len(x.Args) > len(params) && more == nil {
+		return cty.DynamicVal, false
+	}
+	args := make([]cty.Value, len(x.Args))
+	for i, arg := range x.Args {
+		want := more
+		if i < len(params) {
+			want = &params[i]
+		}
+		v, ok := quick(arg, in)
+		if !ok {
+			return cty.DynamicVal, false
+		}
+		v, err := convert.Convert(v, want.Type)
+		if err != nil {
+			return cty.DynamicVal, false
+		}
+		args[i] = v
+	}
+	v, err := f.Call(args)
+	return v, err == nil
+}
+
+// takesExpressions reports whether a function is given expressions in place of values,
+// as try() and can() are.
+func takesExpressions(params []function.Parameter, more *function.Parameter) bool {
+	for i := range params {
+		if params[i].Type.IsCapsuleType() {
+			return true
+		}
+	}
+	return more != nil && more.Type.IsCapsuleType()
 }
 
 // keyName is the key of an item of an object whose key is a plain name.
@@ -58,10 +279,10 @@ func plainKeys(x *hclsyntax.ObjectConsExpr) bool {
 	return true
 }
 
-func quickObject(x *hclsyntax.ObjectConsExpr, ctx *hcl.EvalContext) (cty.Value, bool) {
+func quickObject(x *hclsyntax.ObjectConsExpr, in *evaluation) (cty.Value, bool) {
 	vals := make(map[string]cty.Value, len(x.Items))
 	for i := range x.Items {
-		v, ok := quick(x.Items[i].ValueExpr, ctx)
+		v, ok := quick(x.Items[i].ValueExpr, in)
 		if !ok {
 			return cty.DynamicVal, false
 		}
@@ -70,10 +291,10 @@ func quickObject(x *hclsyntax.ObjectConsExpr, ctx *hcl.EvalContext) (cty.Value, 
 	return cty.ObjectVal(vals), true
 }
 
-func quickTuple(x *hclsyntax.TupleConsExpr, ctx *hcl.EvalContext) (cty.Value, bool) {
+func quickTuple(x *hclsyntax.TupleConsExpr, in *evaluation) (cty.Value, bool) {
 	vals := make([]cty.Value, len(x.Exprs))
 	for i, item := range x.Exprs {
-		v, ok := quick(item, ctx)
+		v, ok := quick(item, in)
 		if !ok {
 			return cty.DynamicVal, false
 		}
@@ -84,16 +305,15 @@ func quickTuple(x *hclsyntax.TupleConsExpr, ctx *hcl.EvalContext) (cty.Value, bo
 
 // quickTemplate joins the parts of a template if all are known, and leaves it to
 // HCL to say what becomes of unknown, null and marked ones.
-func quickTemplate(x *hclsyntax.TemplateExpr, ctx *hcl.EvalContext) (cty.Value, bool) {
+func quickTemplate(x *hclsyntax.TemplateExpr, in *evaluation) (cty.Value, bool) {
 	var b strings.Builder
 	for _, part := range x.Parts {
-		v, ok := quick(part, ctx)
+		v, ok := quick(part, in)
 		if !ok {
 			return cty.DynamicVal, false
 		}
 		if v.IsMarked() || !v.IsKnown() || v.IsNull() {
-			v, diags := x.Value(ctx)
-			return v, len(diags) == 0
+			return asHCL(x, in)
 		}
 		text, ok := primitiveText(v)
 		if !ok {
