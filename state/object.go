@@ -37,7 +37,7 @@ type Object struct {
 // the object on. An ephemeral or unknown value is an error.
 func NewObject(v cty.Value, ty cty.Type) (*Object, error) {
 	o := &Object{Value: v}
-	if v.ContainsMarked() {
+	if value.Marked(v) {
 		if value.ContainsMark(v, value.Ephemeral) {
 			return nil, fmt.Errorf("an ephemeral value cannot be stored")
 		}

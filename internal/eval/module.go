@@ -336,7 +336,7 @@ func unmarked(v cty.Value) cty.Value {
 }
 
 func applyDefaults(apply func(cty.Value) cty.Value, v cty.Value) cty.Value {
-	if !v.ContainsMarked() {
+	if !value.Marked(v) {
 		return apply(v)
 	}
 	plain, pvm := v.UnmarkDeepWithPaths()

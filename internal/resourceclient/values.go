@@ -53,7 +53,7 @@ func ConfigValue(t *demand.Task, d *eval.Desired, s *schema.Resource) (plain cty
 		plain, _ = v.UnmarkDeep()
 		return plain, nil, ds
 	}
-	if !v.ContainsMarked() {
+	if !value.Marked(v) {
 		return v, nil, ds
 	}
 	_, ephemeral := value.SplitMark(v, value.Ephemeral)

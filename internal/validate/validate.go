@@ -214,7 +214,7 @@ func (v *validator) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List
 		return unknown, ds
 	}
 	plain := config
-	marked := config.ContainsMarked()
+	marked := value.Marked(config)
 	if marked {
 		plain, _ = config.UnmarkDeep()
 	}

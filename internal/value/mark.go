@@ -58,7 +58,48 @@ func (d Deprecation) Sentence() string {
 func HasMark(v cty.Value, m any) bool { return v.HasMark(m) }
 
 // ContainsMark tells whether v or any value inside of it carries the mark m.
-func ContainsMark(v cty.Value, m any) bool { return v.HasMarkDeep(m) }
+func ContainsMark(v cty.Value, m any) bool {
+	return anyInside(v, func(v cty.Value) bool { return v.HasMark(m) })
+}
+
+// Marked tells whether v or any value inside of it carries a mark.
+func Marked(v cty.Value) bool { return anyInside(v, cty.Value.IsMarked) }
+
+// anyInside tells whether something holds for v or any value inside of it. It is for
+// questions about marks: what is in a set has none of its own. cty's own walk keeps the
+// path of each value that it looks at.
+func anyInside(v cty.Value, holds func(cty.Value) bool) bool {
+	if holds(v) {
+		return true
+	}
+	if v.IsMarked() {
+		v, _ = v.Unmark()
+	}
+	if v.IsNull() || !v.IsKnown() {
+		return false
+	}
+	switch ty := v.Type(); {
+	case ty.IsObjectType():
+		for name := range ty.AttributeTypes() {
+			if anyInside(v.GetAttr(name), holds) {
+				return true
+			}
+		}
+	case ty.IsListType() || ty.IsTupleType():
+		for _, e := range v.AsValueSlice() {
+			if anyInside(e, holds) {
+				return true
+			}
+		}
+	case ty.IsMapType():
+		for _, e := range v.AsValueMap() {
+			if anyInside(e, holds) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // Secret tells whether v itself must not be shown to the user: it is sensitive
 // or hidden. What is inside of v does not count.
@@ -66,7 +107,7 @@ func Secret(v cty.Value) bool { return v.HasMark(Sensitive) || v.HasMark(Hidden)
 
 // ContainsSecret tells whether v or any value inside of it must not be shown.
 func ContainsSecret(v cty.Value) bool {
-	return v.HasMarkDeep(Sensitive) || v.HasMarkDeep(Hidden)
+	return anyInside(v, Secret)
 }
 
 // WithoutMark returns v without the mark m on v itself. Other marks, and marks
@@ -98,7 +139,7 @@ func Deprecations(v cty.Value) []Deprecation {
 
 // WithoutDeprecations returns v without any deprecation mark.
 func WithoutDeprecations(v cty.Value) cty.Value {
-	if !v.ContainsMarked() {
+	if !Marked(v) {
 		return v
 	}
 	bare, err := v.WrangleMarksDeep(func(have any, _ cty.Path) (ctymarks.WrangleAction, error) {

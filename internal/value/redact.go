@@ -14,7 +14,7 @@ const (
 // stood there, lists and maps that hold one become tuples and objects; the
 // result is for printing, not for computing. Unknown values stay unknown.
 func Redact(v cty.Value) cty.Value {
-	if !v.ContainsMarked() {
+	if !Marked(v) {
 		return v
 	}
 	return redact(v)
@@ -42,7 +42,7 @@ func redact(v cty.Value) cty.Value {
 }
 
 func redactNamed(v cty.Value) cty.Value {
-	if v.LengthInt() == 0 || !v.ContainsMarked() {
+	if v.LengthInt() == 0 || !Marked(v) {
 		return v
 	}
 	parts := v.AsValueMap()
@@ -53,7 +53,7 @@ func redactNamed(v cty.Value) cty.Value {
 }
 
 func redactOrdered(v cty.Value) cty.Value {
-	if v.LengthInt() == 0 || !v.ContainsMarked() {
+	if v.LengthInt() == 0 || !Marked(v) {
 		return v
 	}
 	parts := v.AsValueSlice()

@@ -40,6 +40,26 @@ func TestMarksShallowAndDeep(t *testing.T) {
 	}
 }
 
+func TestMarkedAnywhere(t *testing.T) {
+	m := cty.StringVal("x").Mark("m")
+	for _, v := range []cty.Value{
+		cty.StringVal("x"), m, cty.DynamicVal, cty.DynamicVal.Mark("m"), cty.NullVal(cty.String).Mark("n"), cty.UnknownVal(cty.List(cty.String)), cty.EmptyObjectVal, cty.EmptyTupleVal,
+		cty.ListValEmpty(cty.String), cty.MapValEmpty(cty.String), cty.ListVal([]cty.Value{cty.StringVal("a"), m}), cty.TupleVal([]cty.Value{cty.True, m}),
+		cty.MapVal(map[string]cty.Value{"a": m}), cty.SetVal([]cty.Value{m}), cty.SetVal([]cty.Value{cty.True}),
+		cty.ObjectVal(map[string]cty.Value{"a": cty.ObjectVal(map[string]cty.Value{"b": m})}).Mark("n"), cty.ObjectVal(map[string]cty.Value{"a": cty.TupleVal([]cty.Value{cty.True})}),
+		cty.ObjectVal(map[string]cty.Value{"a": cty.NullVal(cty.EmptyObject)}), cty.ListVal([]cty.Value{cty.MapVal(map[string]cty.Value{"a": m})}),
+	} {
+		if Marked(v) != v.ContainsMarked() {
+			t.Errorf("%#v: Marked is %v", v, Marked(v))
+		}
+		for _, mark := range []any{"m", "n"} {
+			if ContainsMark(v, mark) != v.HasMarkDeep(mark) {
+				t.Errorf("%#v: ContainsMark of %v is %v", v, mark, ContainsMark(v, mark))
+			}
+		}
+	}
+}
+
 func TestDeprecations(t *testing.T) {
 	one, two := Deprecation{"gone", "module.a.x"}, Deprecation{"gone", "module.b.x"}
 	v := obj("p", str("1").Mark(two), "q", obj("r", str("2").Mark(one).Mark(Sensitive), "s", str("3").Mark(two)))

@@ -42,6 +42,7 @@ type Options struct {
 	Saved       map[string][]byte // the files of a saved plan, in place of those on disk
 	Files       *engine.Sources   // the working folder's files, shared with other steps; nil: read anew
 	Partial     bool              // go on with variables missing: they are not needed
+	Briefly     bool              // the program ends when the configuration was looked at once
 	RootOnly    bool              // go on though other modules cannot be loaded
 	ConfigDir   string            // the folder of the configuration; "" is the working folder
 	Observe     event.Sink        // hears what happens; nil: the report
@@ -81,7 +82,7 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 		return nil, ds
 	}
 	eo := p.engineOptions(o)
-	expect(c, o.Saved)
+	expect(c, o)
 	e, loadDs := engine.OpenWith(ctx, eo, given.All())
 	if e == nil {
 		return nil, append(ds, loadDs...)
@@ -127,17 +128,24 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 // collector waits: about what its expressions take, all of them built.
 const heapPerByte = 26
 
+// What is allocated for a byte of configuration when all of it is checked once. Up to a
+// limit, a program that ends then does not collect it.
+const (
+	checkedPerByte = 80
+	checkedAtMost  = 256 << 20
+)
+
 // expect readies the collector for the configuration of the working folder, or
 // for the saved one.
-func expect(c *command.Call, saved map[string][]byte) {
+func expect(c *command.Call, o Options) {
 	if c.ExpectHeap == nil {
 		return
 	}
 	var text int64
-	for _, b := range saved {
+	for _, b := range o.Saved {
 		text += int64(len(b))
 	}
-	if saved == nil {
+	if o.Saved == nil {
 		files, _ := config.Files(c.Dir, config.Options{})
 		for _, f := range files {
 			if f.Role != config.RoleBase && f.Role != config.RoleOverride {
@@ -148,7 +156,11 @@ func expect(c *command.Call, saved map[string][]byte) {
 			}
 		}
 	}
-	c.ExpectHeap(text * heapPerByte)
+	heap := text * heapPerByte
+	if o.Briefly {
+		heap = max(heap, min(text*checkedPerByte, checkedAtMost))
+	}
+	c.ExpectHeap(heap)
 }
 
 // EngineOptions are the options for engines on the working folder, and what finds their
