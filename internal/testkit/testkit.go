@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -131,10 +132,24 @@ func fromTree(ctx context.Context, name, pkg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	path := filepath.Join(dir, name+exe())
+	built.Lock()
+	defer built.Unlock()
+	if built.programs[path] {
+		return path, nil
+	}
 	// Installing leaves a binary alone that is up to date.
 	err = once(ctx, dir, func(ctx context.Context) error { return install(ctx, dir, root, module+pkg) })
-	return filepath.Join(dir, name+exe()), err
+	built.programs[path] = err == nil
+	return path, err
 }
+
+// built has the programs of the tree that this process installed. Whether a binary is up
+// to date takes the go command seconds to find out, and sources do not change under a test.
+var built = struct {
+	sync.Mutex
+	programs map[string]bool
+}{programs: map[string]bool{}}
 
 // asProtocol5 makes a program that is the given one told to speak protocol 5.
 func asProtocol5(dir, path string) (string, error) {
