@@ -108,8 +108,14 @@ func under(dir, path string) string {
 // Path is the file that is written, absolute.
 func (s *Store) Path() string { return s.out }
 
-// Place is the same, as the name of the place for messages and comparisons.
-func (s *Store) Place() string { return s.out }
+// Place is the same with links resolved, for messages and to see whether two stores are one.
+func (s *Store) Place() string {
+	path, err := resolve(s.out)
+	if err != nil {
+		return s.out
+	}
+	return path
+}
 
 // Elsewhere reports whether the file that is written is not the one that is read.
 func (s *Store) Elsewhere() bool { return s.in != s.out }
@@ -117,11 +123,7 @@ func (s *Store) Elsewhere() bool { return s.in != s.out }
 // JournalPath is where the journal of an apply belongs: beside the file that is
 // written, links resolved, so that every way to the state finds it.
 func (s *Store) JournalPath() string {
-	path, err := resolve(s.out)
-	if err != nil {
-		path = s.out
-	}
-	return beside(path, ".journal")
+	return beside(s.Place(), ".journal")
 }
 
 // beside makes the name of a hidden file that belongs to a state file.

@@ -118,7 +118,7 @@ func (s *Store) tryLock(info store.LockInfo) (*lock, error) {
 	defer s.run.mu.Unlock()
 	process.mu.Lock()
 	defer process.mu.Unlock()
-	if err := process.claim(path, s.unit); err != nil {
+	if err := process.conflict(path, s.unit); err != nil {
 		return nil, err
 	}
 	l := &lock{s: s, info: beside(s.out, ".lock.info")}
@@ -156,9 +156,9 @@ func writeInfo(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// claim notes that a unit has its state in a file, and refuses a second unit
-// and a second lock of the same process.
-func (t *table) claim(path, unit string) error {
+// conflict is why a file cannot be locked for a unit: this process has the lock, for the
+// same unit or for another one.
+func (t *table) conflict(path, unit string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		info = nil
@@ -169,16 +169,6 @@ func (t *table) claim(path, unit string) error {
 		}
 		return fmt.Errorf("%w, in this same process", errBusy)
 	}
-	if unit == "" {
-		return nil
-	}
-	if first, ok := t.claims[path]; ok && first != unit {
-		return &sharedError{path: path, first: first, second: unit}
-	}
-	if t.claims == nil {
-		t.claims = make(map[string]string)
-	}
-	t.claims[path] = unit
 	return nil
 }
 

@@ -22,8 +22,6 @@ type table struct {
 	// between somebody's open and close of the same file.
 	mu   sync.RWMutex
 	held []*held
-	// claims tells the unit of each resolved path that was ever locked for one.
-	claims map[string]string
 }
 
 // held is one locked state file.
