@@ -37,16 +37,17 @@ type temporal struct {
 // aTemporal is a server; the test is skipped where there is none.
 func aTemporal(t *testing.T) *temporal {
 	t.Helper()
-	testkit.Worker(t)
 	s := &temporal{t: t, program: os.Getenv(programVariable)}
 	if s.program == "" {
 		at := os.Getenv(serverVariable)
 		if at == "" {
 			t.Skipf("SKIP: neither %s nor %s names a Temporal server (HOST:PORT/NAMESPACE, or the program of examples/temporal)", serverVariable, programVariable)
 		}
+		testkit.Worker(t)
 		s.address, s.namespace, _ = strings.Cut(at, "/")
 		return s
 	}
+	testkit.Worker(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -38,6 +38,7 @@ func TestBackendScripts(t *testing.T) {
 			return cond == "tofu" && os.Getenv("TERRACE_TEST_TOFU") != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"terrace": terrace,
 			"scrub":   scrub,
 			"tofu":    tofu,
 			"codes":   codes,

@@ -25,21 +25,25 @@ var update = flag.Bool("update", false, "write what the program prints into the 
 
 // TestMain lets the test binary be the program and the scripted provider too.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"terrace": func() {
-			system, err := sys.Real()
-			if err != nil {
-				panic(err)
-			}
-			args, stop, err := elsewhere(system.Args)
-			if err != nil {
-				panic(err)
-			}
-			system.Args = args
-			code := cli.Main(context.Background(), system)
-			stop()
-			os.Exit(code)
-		},
+	main := func() {
+		system, err := sys.Real()
+		if err != nil {
+			panic(err)
+		}
+		args, stop, err := elsewhere(system.Args)
+		if err != nil {
+			panic(err)
+		}
+		system.Args = args
+		code := cli.Main(context.Background(), system)
+		stop()
+		os.Exit(code)
+	}
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "terrace" {
+		main()
+	}
+	testscript.Main(withProgram{m}, map[string]func(){
+		programFile: main,
 		"terrace-worker": func() {
 			system, err := sys.Real()
 			if err != nil {
@@ -58,6 +62,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs testdata/script. Besides the commands of testscript there
 // are:
 //
+//	terrace ARGS...  the program, in the process of the test; "exec terrace" is a process
 //	scrub FILE...  replaces identifiers, times and the like by words
 //	tofu ARGS...   OpenTofu, where TERRACE_TEST_TOFU names its binary; the
 //	               condition [tofu] tells whether it does
@@ -98,6 +103,7 @@ func scriptCondition(cond string) (bool, error) {
 
 func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
+		"terrace":    terrace,
 		"scrub":      scrub,
 		"conforms":   conforms,
 		"tofu":       tofu,

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -45,10 +46,6 @@ type corpusStep struct {
 // product names and where lines are broken. -update writes the answers of the program.
 func TestCorpus(t *testing.T) {
 	cases := corpus(t)
-	terrace, err := exec.LookPath("terrace")
-	if err != nil {
-		t.Fatal(err)
-	}
 	peer := os.Getenv("TERRACE_TEST_TOFU")
 	root := t.TempDir()
 	type answer struct {
@@ -61,7 +58,7 @@ func TestCorpus(t *testing.T) {
 	answers := make([]answer, len(cases))
 	parallel.Each(len(cases), 4, func(i int) {
 		c, a := cases[i], &answers[i]
-		mine := newCorpusRun(terrace, filepath.Join(root, fmt.Sprint(i), "terrace"), c)
+		mine := newCorpusRun("", filepath.Join(root, fmt.Sprint(i), "terrace"), c)
 		var theirs *corpusRun
 		if peer != "" {
 			theirs = newCorpusRun(peer, filepath.Join(root, fmt.Sprint(i), "tofu"), c)
@@ -199,17 +196,20 @@ func writeCorpus(t *testing.T, texts map[string]string) {
 
 // A corpusRun is a folder in which a program runs the steps of a case.
 type corpusRun struct {
-	program, dir, home string
-	env                []string
+	peer, dir, home string // peer is the binary of another program; "" for ours
+	env             []string
 }
 
-func newCorpusRun(program, dir string, c corpusCase) *corpusRun {
-	r := &corpusRun{program: program, dir: filepath.Join(dir, "work"), home: filepath.Join(dir, "home")}
+func newCorpusRun(peer, dir string, c corpusCase) *corpusRun {
+	r := &corpusRun{peer: peer, dir: filepath.Join(dir, "work"), home: filepath.Join(dir, "home")}
 	r.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.home, "TMPDIR=" + dir, "TF_CLI_CONFIG_FILE=" + filepath.Join(r.home, "rc"), "TF_CLI_ARGS=-no-color"}
 	for _, name := range []string{"SYSTEMROOT", "TEMP", "USERPROFILE", "PATHEXT"} {
 		if v, ok := os.LookupEnv(name); ok {
 			r.env = append(r.env, name+"="+v)
 		}
+	}
+	if err := os.MkdirAll(r.dir, 0o777); err != nil {
+		panic(err) // the test's own folder
 	}
 	files := append([]txtar.File{{Name: "../home/rc"}}, c.files...)
 	for _, f := range files {
@@ -273,13 +273,21 @@ func (r *corpusRun) step(line string) string {
 		}
 		return ""
 	}
-	cmd := exec.Command(r.program, words...)
-	cmd.Dir, cmd.Env, cmd.Stdin = r.dir, env, bytes.NewReader(input)
 	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	_ = cmd.Run() // its exit code is told
+	code := 0
+	if r.peer != "" {
+		cmd := exec.Command(r.peer, words...)
+		cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = r.dir, env, bytes.NewReader(input), &stdout, &stderr
+		_ = cmd.Run() // its exit code counts
+		code = cmd.ProcessState.ExitCode()
+	} else {
+		var err error
+		if code, err = runProgram(context.Background(), r.dir, env, bytes.NewReader(input), &stdout, &stderr, words...); err != nil {
+			panic(err)
+		}
+	}
 	text := ""
-	if code := cmd.ProcessState.ExitCode(); code != 0 {
+	if code != 0 {
 		text = fmt.Sprintf("exit %d\n", code)
 	}
 	printed := stdout.String()

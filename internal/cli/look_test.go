@@ -78,10 +78,6 @@ inputs = {
 // stands in the files; and they write nothing, be it allowed or not, but for the folder that
 // a unit runs in, where they work there.
 func TestLooking(t *testing.T) {
-	bin, err := exec.LookPath("terrace")
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("SKIP: there is no sh")
 	}
@@ -103,10 +99,8 @@ func TestLooking(t *testing.T) {
 			home := t.TempDir()
 			for _, dir := range []string{".", "u", "s"} {
 				for _, flag := range []string{"--no-exec", ""} {
-					cmd := exec.Command(bin, strings.Fields(line+" "+flag)...)
-					cmd.Dir = filepath.Join(root, dir)
-					cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "PLANTED=planted"}
-					out, _ := cmd.CombinedOutput() // whether it fails is not the point
+					env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "PLANTED=planted"}
+					out := combined(t, filepath.Join(root, dir), env, strings.Fields(line+" "+flag)...) // whether it fails is not the point
 					for _, name := range filesBelow(t, root) {
 						ran := strings.HasPrefix(name, "ran-")
 						if ran && flag == "" && mayRun(line, name) {

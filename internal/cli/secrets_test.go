@@ -3,7 +3,6 @@ package cli_test
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -174,10 +173,6 @@ func leaks() []leak {
 // prints, for people or as JSON, nor reports, pages and logs. The state and saved plans
 // hold values and are left out, as is what a command is asked to render.
 func TestNoLeaks(t *testing.T) {
-	bin, err := exec.LookPath("terrace")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, l := range leaks() {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
@@ -205,11 +200,9 @@ func TestNoLeaks(t *testing.T) {
 				if l.open && (strings.HasPrefix(line, "explain") || line == "config show") {
 					continue
 				}
-				cmd := exec.Command(bin, strings.Fields(line)...)
-				cmd.Dir = filepath.Join(root, l.dir)
-				cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "TF_LOG=trace"}, l.env...)
-				out, _ := cmd.CombinedOutput() // whether it fails is not the point
-				if strings.Contains(unwrapped(string(out)), planted) {
+				env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(), "TF_LOG=trace"}, l.env...)
+				out := combined(t, filepath.Join(root, l.dir), env, strings.Fields(line)...) // whether it fails is not the point
+				if strings.Contains(unwrapped(out), planted) {
 					t.Errorf("terrace %s prints the secret:\n%s", line, out)
 				}
 			}
