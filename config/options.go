@@ -9,6 +9,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -94,7 +95,7 @@ func (o Options) withDefaults() Options {
 type osFS struct{}
 
 func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
-func (osFS) ReadFile(name string) ([]byte, error)       { return os.ReadFile(name) }
+func (osFS) ReadFile(name string) ([]byte, error)       { return readfile.Whole(name) }
 
 // Load reads a folder, merges its override files and decodes every block. The
 // module is never nil and holds as much as could be understood, however many

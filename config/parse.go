@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -61,7 +63,7 @@ func parseFile(f FileRole, layer *source.Layer, s *syntax, set *source.Set) *par
 		p.ds = diag.List{{
 			Code:    "config/read-file",
 			Summary: "Failed to read file",
-			Detail:  "The file " + quote(f.Path) + " cannot be read: " + s.err.Error() + ".",
+			Detail:  "The file " + quote(f.Path) + " cannot be read: " + whyUnread(s.err) + ".",
 		}}
 		return p
 	}
@@ -77,4 +79,14 @@ func parseFile(f FileRole, layer *source.Layer, s *syntax, set *source.Set) *par
 	p.blocks, diags = topBlocks(s.body, layer)
 	p.ds = append(p.ds, diag.FromHCL(diags)...)
 	return p
+}
+
+// whyUnread is why a file cannot be read, without its path, which may be another one than the
+// message tells.
+func whyUnread(err error) string {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return diag.Reason(err)
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // folder reads files below the engine's folder by the names that messages show.
@@ -24,7 +26,7 @@ func (f folder) ReadFile(name string) ([]byte, error) {
 	if b, ok := f.overlay[filepath.Clean(name)]; ok {
 		return b, nil
 	}
-	return os.ReadFile(f.path(name))
+	return readfile.Whole(f.path(name))
 }
 
 func (f folder) ReadDir(name string) ([]fs.DirEntry, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
@@ -108,7 +109,7 @@ func (e *Env) readFile(path string) ([]byte, error) {
 	if e.ReadFile != nil {
 		return e.ReadFile(path)
 	}
-	return os.ReadFile(path)
+	return readfile.Whole(path)
 }
 
 func (e *Env) stat(path string) (fs.FileInfo, error) {

@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -27,6 +26,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"golang.org/x/net/http/httpproxy"
 )
@@ -128,7 +128,7 @@ func httpClient(o Options, s Services) (*http.Client, error) {
 	t := s.Transport.Clone()
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: o.Insecure}
 	if bundle != "" {
-		pem, err := os.ReadFile(under(s.Dir, expand(bundle, s.Home)))
+		pem, err := readfile.Whole(under(s.Dir, expand(bundle, s.Home)))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrCABundle, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssooidc"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/aws-sdk-go-v2/service/sts/types"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
@@ -274,7 +274,7 @@ func (i identity) GetIdentityToken() ([]byte, error) {
 	if i.token != "" {
 		return []byte(i.token), nil
 	}
-	return os.ReadFile(i.file)
+	return readfile.Whole(i.file)
 }
 
 func (c *chain) sso(p *config.SharedConfig) (awssdk.CredentialsProvider, error) {
@@ -331,7 +331,7 @@ func (c *chain) container() (awssdk.CredentialsProvider, error) {
 		o.AuthorizationToken = c.env("AWS_CONTAINER_AUTHORIZATION_TOKEN")
 		if file := c.env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); file != "" {
 			o.AuthorizationTokenProvider = endpointcreds.TokenProviderFunc(func() (string, error) {
-				b, err := os.ReadFile(file)
+				b, err := readfile.Whole(file)
 				return string(bytes.TrimSpace(b)), err
 			})
 		}

@@ -16,7 +16,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -26,6 +25,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
@@ -163,7 +163,7 @@ func (s *Session) certificate() ([]byte, error) {
 		}
 		return raw, nil
 	}
-	raw, err := os.ReadFile(s.path(s.o.CertificatePath))
+	raw, err := readfile.Whole(s.path(s.o.CertificatePath))
 	if err != nil {
 		return nil, errors.New("the file of the client certificate cannot be read")
 	}
@@ -180,7 +180,7 @@ func (s *Session) assertion(ctx context.Context) (string, error) {
 	case s.o.OIDCToken != "":
 		return s.o.OIDCToken, nil
 	case path != "":
-		b, err := os.ReadFile(s.path(path))
+		b, err := readfile.Whole(s.path(path))
 		if err != nil {
 			return "", errors.New("the file with the OIDC token cannot be read")
 		}

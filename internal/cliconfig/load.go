@@ -13,6 +13,7 @@ import (
 
 	"github.com/opentofu/svchost"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -127,13 +128,10 @@ func readBounded(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !st.Mode().IsRegular() && !st.Mode().IsDir() && st.Size() == 0 { // /dev/null, a pipe
-		return nil, nil
-	}
 	if st.IsDir() || st.Size() > limit {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a configuration file: it is a folder or larger than 4 MiB")}
 	}
-	return os.ReadFile(path)
+	return readfile.Whole(path)
 }
 
 func (l *loader) parse(src []byte, path string) diag.List {

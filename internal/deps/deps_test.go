@@ -25,6 +25,7 @@ const module = "github.com/terrace-iac/terrace"
 const floors = `
 	# Floor 0: words and machinery that know nothing of each other.
 	NONE
+	< internal/readfile
 	< hclnative, addr, internal/parallel, internal/value, internal/sys,
 	  internal/archive, internal/filelock, internal/atomicfile, internal/digraph, internal/state/rawjson,
 	  internal/provider/rpc/pb6;

@@ -32,6 +32,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/filelock"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/transfer"
 )
@@ -192,7 +193,7 @@ func keyID(key string) string {
 }
 
 func (f *Fetcher) read(id string) (record, bool) {
-	text, err := os.ReadFile(filepath.Join(f.Dir, "addr", id+".json"))
+	text, err := readfile.Whole(filepath.Join(f.Dir, "addr", id+".json"))
 	var r record
 	if err != nil || json.Unmarshal(text, &r) != nil || !validTree(r.Tree) {
 		return record{}, false

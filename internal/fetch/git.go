@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
@@ -87,7 +88,7 @@ func (w *work) git(ctx context.Context, dir string) (string, error) {
 
 // headCommit reads the commit that a detached HEAD names.
 func headCommit(dir string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(dir, ".git", "HEAD"))
+	text, err := readfile.Whole(filepath.Join(dir, ".git", "HEAD"))
 	if commit := strings.TrimSpace(string(text)); err == nil && isCommit(commit) {
 		return commit, nil
 	}

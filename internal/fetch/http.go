@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/archive"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/transfer"
 )
 
@@ -125,7 +126,7 @@ func (w *work) credentials(u *url.URL) (http.Header, error) {
 	if file == "" {
 		return h, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := readfile.Whole(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return h, nil
 	}

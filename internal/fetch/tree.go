@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/filelock"
 	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"golang.org/x/mod/sumdb/dirhash"
 )
 
@@ -223,7 +224,7 @@ func readOnly(dir string, entries []entry) error {
 
 // index reads the list of a tree's files.
 func (f *Fetcher) index(tree string) ([]entry, error) {
-	text, err := os.ReadFile(f.treeDir(tree) + ".json")
+	text, err := readfile.Whole(f.treeDir(tree) + ".json")
 	if err != nil {
 		return nil, err
 	}

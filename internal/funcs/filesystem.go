@@ -14,6 +14,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // filesystem is the functions on files and paths.
@@ -74,7 +76,7 @@ func (s *scope) read(c call, i int) ([]byte, error) {
 	}
 	read := s.config.ReadFile
 	if read == nil {
-		read = os.ReadFile
+		read = readfile.Whole
 	}
 	b, err := read(s.at(expanded))
 	switch {

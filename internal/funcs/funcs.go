@@ -39,7 +39,7 @@ type Config struct {
 	// Console adds the function type and takes plantimestamp away.
 	Console bool
 	// ReadFile reads a file, by a path that is joined with BaseDir. Nil means
-	// os.ReadFile. It must be safe to call concurrently.
+	// readfile.Whole. It must be safe to call concurrently.
 	ReadFile func(path string) ([]byte, error)
 	// TemplateDepth limits how deep templates may call each other; 0 means 1024.
 	TemplateDepth int

@@ -16,12 +16,12 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
@@ -132,14 +132,14 @@ func (s *Session) find(ctx context.Context) (oauth2.TokenSource, error) {
 		return s.fromJSON(ctx, text)
 	}
 	if path := s.s.Env.Get("GOOGLE_APPLICATION_CREDENTIALS"); path != "" {
-		text, err := os.ReadFile(s.path(path))
+		text, err := readfile.Whole(s.path(path))
 		if err != nil {
 			return nil, fmt.Errorf("the file that GOOGLE_APPLICATION_CREDENTIALS names cannot be read: %w", reason(err))
 		}
 		return s.fromJSON(ctx, text)
 	}
 	if path := s.wellKnown(); path != "" {
-		text, err := os.ReadFile(path)
+		text, err := readfile.Whole(path)
 		if err == nil {
 			return s.fromJSON(ctx, text)
 		}
@@ -159,7 +159,7 @@ func (s *Session) content(text string) ([]byte, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return []byte(text), nil
 	}
-	b, err := os.ReadFile(s.path(text))
+	b, err := readfile.Whole(s.path(text))
 	if err != nil {
 		return nil, fmt.Errorf("the credentials are neither JSON nor the path of a file that can be read: %w", reason(err))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -212,7 +213,7 @@ func readBounded(path string) ([]byte, error) {
 	if st.Size() > maxSize || !st.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a lock file: it is not a regular file of at most 64 MiB")}
 	}
-	return os.ReadFile(path)
+	return readfile.Whole(path)
 }
 
 // Write replaces the lock file at path as a whole: a reader sees the old

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
@@ -108,7 +109,7 @@ type dockerConfig struct {
 
 // docker looks into a Docker-style configuration file.
 func (s *Store) docker(ctx context.Context, file, host, repository string) (Credentials, bool, error) {
-	text, err := os.ReadFile(file)
+	text, err := readfile.Whole(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return Credentials{}, false, nil
 	}

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // An agentConn is a connection to the user's SSH agent; nil if there is none.
@@ -108,7 +109,7 @@ func isIdentity(k *agent.Key, identity, dir string) bool {
 		return true
 	}
 	for _, name := range []string{identity, identity + ".pub"} {
-		if text, err := os.ReadFile(within(dir, name)); err == nil && same(text) {
+		if text, err := readfile.Whole(within(dir, name)); err == nil && same(text) {
 			return true
 		}
 	}

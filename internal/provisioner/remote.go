@@ -5,11 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // A script is one thing to run on the machine.
@@ -58,7 +59,7 @@ func readScripts(r Request) ([]script, error) {
 	}
 	var out []script
 	for _, name := range names {
-		body, err := os.ReadFile(within(r.Dir, name))
+		body, err := readfile.Whole(within(r.Dir, name))
 		if err != nil {
 			//lint:ignore ST1005 people search for this text
 			return nil, fmt.Errorf("Failed to open script '%s': %w", name, err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -47,7 +48,7 @@ func Open(dir string, of *state.State) *Log {
 	if dir == "" || of == nil || of.Lineage == "" {
 		return l
 	}
-	text, err := os.ReadFile(l.path(of.Lineage))
+	text, err := readfile.Whole(l.path(of.Lineage))
 	if err != nil {
 		return l
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
@@ -168,7 +169,7 @@ func (c *Client) Forget(ctx context.Context, host string) error {
 // editCredentials changes the credentials in a file and keeps the rest of it.
 func editCredentials(file string, edit func(map[string]any)) error {
 	doc := map[string]any{}
-	text, err := os.ReadFile(file)
+	text, err := readfile.Whole(file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:

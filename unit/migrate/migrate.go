@@ -33,12 +33,12 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/terrace-iac/terrace/hclnative"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/textdiff"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -197,7 +197,7 @@ func (m *migration) overlay(texts map[string][]byte) unit.Env {
 		if read != nil {
 			return read(path)
 		}
-		return os.ReadFile(path)
+		return readfile.Whole(path)
 	}
 	return env
 }
@@ -209,7 +209,7 @@ func (m *migration) text(path string) ([]byte, error) {
 	}
 	read := m.env.ReadFile
 	if read == nil {
-		read = os.ReadFile
+		read = readfile.Whole
 	}
 	return read(path)
 }

@@ -10,13 +10,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/azure"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -102,7 +102,7 @@ func Login(a *backend.Args, cloud Cloud, dir string) azure.Options {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		text, err := os.ReadFile(path)
+		text, err := readfile.Whole(path)
 		got := strings.TrimSpace(string(text))
 		switch {
 		case err != nil:

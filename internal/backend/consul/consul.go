@@ -16,7 +16,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
@@ -83,7 +83,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	if dir := s.Env.Get("CONSUL_CAPATH"); dir != "" && tls.CA == "" {
 		names, _ := filepath.Glob(filepath.Join(at(s, dir), "*"))
 		for _, name := range names {
-			if text, err := os.ReadFile(name); err == nil {
+			if text, err := readfile.Whole(name); err == nil {
 				tls.CA += string(text) + "\n"
 			}
 		}
@@ -129,7 +129,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 
 	token := a.String("access_token", "", "CONSUL_HTTP_TOKEN")
 	if name := s.Env.Get("CONSUL_HTTP_TOKEN_FILE"); token == "" && name != "" {
-		text, err := os.ReadFile(at(s, name))
+		text, err := readfile.Whole(at(s, name))
 		if err != nil {
 			a.Fail("access_token", "The file that CONSUL_HTTP_TOKEN_FILE names cannot be read: %s", err)
 		}
@@ -169,7 +169,7 @@ func file(a *backend.Args, s backend.Services, name, env string) string {
 	if path == "" {
 		return ""
 	}
-	text, err := os.ReadFile(at(s, path))
+	text, err := readfile.Whole(at(s, path))
 	if err != nil {
 		a.Fail(name, "The file of %q cannot be read: %s", name, err)
 	}

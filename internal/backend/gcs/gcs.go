@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/gcp"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
@@ -120,7 +120,7 @@ func (b *bucket) readKey(a *backend.Args) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(b.s.Dir, path)
 	}
-	if content, err := os.ReadFile(path); err == nil {
+	if content, err := readfile.Whole(path); err == nil {
 		text = string(content)
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	ctyyaml "github.com/zclconf/go-cty-yaml"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -129,7 +130,7 @@ func inCluster(a *backend.Args, s backend.Services) *access {
 		host = "[" + host + "]"
 	}
 	x.Server = "https://" + host + ":" + port
-	ca, err := os.ReadFile(serviceAccount + "/ca.crt")
+	ca, err := readfile.Whole(serviceAccount + "/ca.crt")
 	if err == nil {
 		_, err = os.Stat(x.TokenFile)
 	}
@@ -226,7 +227,7 @@ func (x *access) fromFiles(a *backend.Args, s backend.Services) {
 	read := 0
 	for _, p := range paths {
 		p = at(s, p)
-		text, err := os.ReadFile(p)
+		text, err := readfile.Whole(p)
 		if err != nil {
 			if len(paths) > 1 && os.IsNotExist(err) {
 				continue
@@ -280,7 +281,7 @@ func (x *access) pick(k *kubeconfig, a *backend.Args, argument string) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		b, err := os.ReadFile(path)
+		b, err := readfile.Whole(path)
 		if err != nil {
 			a.Fail(argument, "A file that the kubeconfig names cannot be read: %s", err)
 		}

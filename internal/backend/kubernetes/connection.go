@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
 
@@ -99,7 +99,7 @@ func (c *connection) ready(ctx context.Context) (*rest.Client, string, error) {
 	tls := backend.TLS{Insecure: x.Insecure, CA: x.CA, Cert: x.Cert, Key: x.Key, ServerName: x.ServerName}
 	c.bearer, c.until = x.Token, time.Time{}
 	if x.TokenFile != "" {
-		b, err := os.ReadFile(x.TokenFile)
+		b, err := readfile.Whole(x.TokenFile)
 		if err != nil {
 			return nil, "", &backend.Error{Argument: x.argument, Answer: "the file with the token cannot be read: " + diag.Reason(err)}
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
@@ -109,7 +109,7 @@ func profileOf(a *backend.Args, s backend.Services) profile {
 	} else if !filepath.IsAbs(path) {
 		path = filepath.Join(s.Dir, path)
 	}
-	text, err := os.ReadFile(path)
+	text, err := readfile.Whole(path)
 	if err != nil {
 		a.Fail("shared_credentials_file", "The file with the profiles cannot be read: %s", err)
 		return profile{}

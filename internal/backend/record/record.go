@@ -16,6 +16,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
@@ -86,7 +87,7 @@ func (r *Record) Value(k backend.Kind) (cty.Value, error) {
 
 // Read returns nil if there is no file, or no backend in it.
 func Read(dataDir string) (*Record, error) {
-	src, err := os.ReadFile(filepath.Join(dataDir, Name))
+	src, err := readfile.Whole(filepath.Join(dataDir, Name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/configure"
 	"github.com/terrace-iac/terrace/internal/backend/record"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
@@ -45,7 +45,7 @@ func Workspace(env sys.Env, data string) (string, error) {
 	if name := env.Get("TF_WORKSPACE"); name != "" {
 		return name, nil
 	}
-	b, err := os.ReadFile(filepath.Join(data, "environment"))
+	b, err := readfile.Whole(filepath.Join(data, "environment"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return store.Default, err
 	}

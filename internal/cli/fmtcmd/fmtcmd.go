@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -21,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/format"
 	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/textdiff"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -137,7 +137,7 @@ func files(c *command.Call, o *options, paths []string) int {
 		ds            diag.List
 	}
 	all := parallel.Map(len(paths), 0, func(i int) result {
-		text, err := os.ReadFile(c.Path(paths[i]))
+		text, err := readfile.Whole(c.Path(paths[i]))
 		if err != nil {
 			return result{ds: diag.Errorf(nil, "Failed to read file", "%s.", err)}
 		}

@@ -3,7 +3,6 @@ package initialize
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/encryption"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state/statefile"
@@ -30,7 +30,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	in := workdir.Init{
 		Block: root.Backend, Options: i.o.backendConfig, Reconfigure: i.o.reconfigure, Migrate: i.o.migrate, Force: i.o.forceCopy,
 		Read: func(name string) (*source.File, error) {
-			src, err := os.ReadFile(i.Path(name))
+			src, err := readfile.Given(i.Path(name))
 			f := &source.File{Path: name, Bytes: src, Layer: &source.Layer{Kind: source.BackendFile}}
 			if err == nil {
 				i.Report.Set.Add(f)

@@ -3,7 +3,6 @@ package planning
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -18,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -167,7 +167,7 @@ func targetsOf(c *command.Call, what string, texts, files []string) ([]addr.Targ
 		parse(text, "")
 	}
 	for _, name := range files {
-		src, err := os.ReadFile(c.Path(name))
+		src, err := readfile.Given(c.Path(name))
 		if err != nil {
 			ds = append(ds, diag.Errorf(nil, "Failed to read file of addresses", "The file of the -%s-file option cannot be read: %s.", what, err)...)
 			continue

@@ -20,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -156,7 +157,7 @@ func (r *run) encode(p *plan.Plan) *savedPlan {
 		return out
 	}
 	f := &planfile.File{Plan: p, Config: files, Backend: planfile.Backend{Type: r.backend.Config.Type, Config: r.backend.Config.Value, Workspace: r.Workspace}}
-	f.Lock, _ = os.ReadFile(r.Plugins.LockPath())
+	f.Lock, _ = readfile.Whole(r.Plugins.LockPath())
 	var body bytes.Buffer
 	if out.err = planfile.Write(&body, f, project.Version); out.err == nil {
 		out.body, out.err = project.SealPlan(r.Report.Context, r.backend.Encryption, body.Bytes())

@@ -3,7 +3,6 @@ package planning
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -34,7 +34,7 @@ func (r *run) snapshot() (map[string][]byte, diag.List) {
 			}
 		}
 	})
-	manifest, err := os.ReadFile(r.DataPath("modules", "modules.json"))
+	manifest, err := readfile.Whole(r.DataPath("modules", "modules.json"))
 	if err == nil {
 		files[project.ManifestName] = manifest
 	} else if !errors.Is(err, fs.ErrNotExist) {

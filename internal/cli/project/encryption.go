@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // Encryption is what the encryption block and TF_ENCRYPTION say; nil if there is
@@ -102,7 +102,7 @@ func ReadPlanFile(ctx context.Context, c *command.Call, given []vars.Flag, name 
 
 // IsSealedPlan reports whether a file is a saved plan that is encrypted.
 func IsSealedPlan(c *command.Call, name string) bool {
-	body, err := os.ReadFile(c.Path(name))
+	body, err := readfile.Large(c.Path(name))
 	return err == nil && encryption.SealedPlan(body)
 }
 

@@ -5,17 +5,17 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // ReadFile has a file read whose size must be known first.
 func ReadFile[T any](path string, read func(io.ReaderAt, int64) (T, error)) (T, error) {
 	var none T
-	f, err := os.Open(path)
+	f, err := readfile.Open(path)
 	if err != nil {
 		return none, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -18,7 +19,7 @@ import (
 type Folder struct{ *command.Call }
 
 func (f Folder) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(f.Path(name)) }
-func (f Folder) ReadFile(name string) ([]byte, error)       { return os.ReadFile(f.Path(name)) }
+func (f Folder) ReadFile(name string) ([]byte, error)       { return readfile.Whole(f.Path(name)) }
 
 // Root loads the root module alone.
 func Root(c *command.Call) (*config.Module, diag.List) {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // ignoreFile names what is not uploaded, in the manner of .gitignore.
@@ -100,7 +102,7 @@ func ignored(all []rule, path string, dir bool) bool {
 // pack makes the archive of a folder. Links stay links; one that leads out of the folder
 // is an error.
 func pack(root string) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(root, ignoreFile))
+	text, err := readfile.Whole(filepath.Join(root, ignoreFile))
 	if err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}

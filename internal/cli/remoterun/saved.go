@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 const bookmarkFormat = 1
@@ -51,7 +52,7 @@ func read(c *command.Call, name string) (bookmark, bool) {
 	if err != nil || info.Size() > bookmarkLimit || !info.Mode().IsRegular() {
 		return bookmark{}, false
 	}
-	text, err := os.ReadFile(c.Path(name))
+	text, err := readfile.Given(c.Path(name))
 	var m bookmark
 	return m, err == nil && json.Unmarshal(text, &m) == nil && m.Format != 0
 }

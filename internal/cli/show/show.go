@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -21,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/internal/planjson"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -114,7 +114,7 @@ func showFile(ctx context.Context, c *command.Call, o *showOptions) int {
 		return run.ShowPlan(ctx, c, run.ShowOptions{JSON: o.json, HTML: o.html, Reveal: o.reveal, Vars: o.vars}, o.path)
 	}
 	head := make([]byte, 4)
-	file, err := os.Open(c.Path(o.path))
+	file, err := readfile.Open(c.Path(o.path))
 	if err != nil {
 		return c.Fail(notShown(err.Error(), ""))
 	}

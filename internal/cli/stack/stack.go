@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -178,7 +179,7 @@ func statesBelow(dir string) []string {
 		if err != nil || d.IsDir() || d.Name() != "terraform.tfstate" || filepath.Base(filepath.Dir(p)) == ".terraform" {
 			return nil // the copy of a backend's settings in .terraform is no state
 		}
-		b, err := os.ReadFile(p)
+		b, err := readfile.Whole(p)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

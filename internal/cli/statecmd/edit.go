@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -16,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/encryption"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/stateedit"
 	"github.com/terrace-iac/terrace/state"
@@ -267,7 +267,7 @@ func given(c *command.Call) ([]byte, diag.List) {
 	if name == "-" {
 		b, err = io.ReadAll(c.Stdin)
 	} else {
-		b, err = os.ReadFile(c.Path(name))
+		b, err = readfile.Large(c.Path(name))
 	}
 	if err != nil {
 		var e *fs.PathError

@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/estatetest"
 	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/plan"
@@ -37,7 +38,7 @@ func loadEstates(c *command.Call, filters []string) (out []*testfile.Estate, ds 
 		if e.IsDir() || !strings.HasSuffix(e.Name(), testfile.EstateSuffix) || len(filters) > 0 && !slices.Contains(filters, e.Name()) {
 			continue
 		}
-		text, err := os.ReadFile(c.Path(e.Name()))
+		text, err := readfile.Whole(c.Path(e.Name()))
 		if err != nil {
 			ds = append(ds, diag.Errorf(nil, "Failed to read file", "The file %q cannot be read: %s.", e.Name(), err)...)
 			continue
@@ -86,7 +87,7 @@ func runEstates(ctx context.Context, c *command.Call, o *options, files []*testf
 				return b.String()
 			},
 			Snapshot: func(name string) (string, bool) {
-				text, err := os.ReadFile(c.Path(name))
+				text, err := readfile.Whole(c.Path(name))
 				return string(text), err == nil
 			},
 		}

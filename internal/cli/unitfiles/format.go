@@ -24,6 +24,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate/discovery/filter"
 	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/migrate"
@@ -158,7 +159,7 @@ func format(c *command.Call, o *formatOptions, paths []string) int {
 		ds     diag.List
 	}
 	all := parallel.Map(len(paths), 0, func(i int) result {
-		text, err := os.ReadFile(paths[i])
+		text, err := readfile.Whole(paths[i])
 		if err != nil {
 			return result{nil, diag.Errorf(nil, "Failed to read file", "%s.", err)}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 	"github.com/terrace-iac/terrace/unit/migrate"
@@ -180,7 +181,7 @@ func repository(path string) string {
 // made.
 func writeMigrated(c *command.Call, plan *migrate.Plan) diag.List {
 	for _, c := range plan.Changes {
-		if now, err := os.ReadFile(c.Path); err != nil || string(now) != string(c.Before) {
+		if now, err := readfile.Whole(c.Path); err != nil || string(now) != string(c.Before) {
 			return diag.Errorf(nil, "File changed meanwhile", "The file %s is no longer as it was when the migration began. Nothing was written.", c.Path)
 		}
 	}

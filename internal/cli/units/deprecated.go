@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // Deprecated is the warning about deprecated parts of the unit language. It comes once a
@@ -28,7 +29,7 @@ func Deprecated(c *command.Call, e *estate.Estate, f *unitflags.Flags, look bool
 	if path == "" {
 		return ds
 	}
-	if b, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(b)) == today {
+	if b, err := readfile.Whole(path); err == nil && strings.TrimSpace(string(b)) == today {
 		return nil
 	}
 	if look {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
@@ -12,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // filterBy sets the filters of a command: those of the files in the working
@@ -67,7 +67,7 @@ func filterFiles(c *command.Call, f *unitflags.Filtering) ([]string, error) {
 	}
 	var out []string
 	for _, file := range files {
-		b, err := os.ReadFile(c.Path(file.name))
+		b, err := readfile.Given(c.Path(file.name))
 		if errors.Is(err, fs.ErrNotExist) && !file.must {
 			continue
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
 )
@@ -70,7 +71,7 @@ func Gather(from Sources) (*Given, diag.List) {
 			if from.FS != nil {
 				return from.FS.ReadFile(name)
 			}
-			return os.ReadFile(filepath.Join(from.Dir, name))
+			return readfile.Whole(filepath.Join(from.Dir, name))
 		})
 	}
 	for _, f := range from.Flags {
@@ -196,7 +197,7 @@ func (c *collector) given(name string) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cmp.Or(c.Files, c.Dir), path)
 	}
-	c.read(name, func() ([]byte, error) { return os.ReadFile(path) })
+	c.read(name, func() ([]byte, error) { return readfile.Given(path) })
 }
 
 func (c *collector) flag(text string) {
@@ -220,7 +221,7 @@ func (c *collector) read(show string, text func() ([]byte, error)) {
 		if errors.Is(err, fs.ErrNotExist) {
 			m.Detail = fmt.Sprintf("Given variables file %s does not exist.", show)
 		} else {
-			m.Detail = fmt.Sprintf("Error while reading %s: %s.", show, err)
+			m.Detail = fmt.Sprintf("Error while reading %s: %s.", show, diag.Reason(err, show))
 		}
 		c.ds = append(c.ds, m)
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -110,7 +111,7 @@ func isCandidate(name string) bool {
 // It looks at the text alone: whether the file is sound is found out when it is
 // loaded.
 func holdsModule(path string) bool {
-	src, err := os.ReadFile(path)
+	src, err := readfile.Whole(path)
 	if err != nil {
 		return false
 	}

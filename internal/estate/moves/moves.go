@@ -9,7 +9,6 @@ package moves
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/hclnative"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/refactoring"
 	"github.com/terrace-iac/terrace/internal/stateedit"
 	"github.com/terrace-iac/terrace/plan"
@@ -53,7 +53,7 @@ func Load(path string, set *source.Set) ([]*Move, diag.List) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := readfile.Whole(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -8,12 +8,12 @@ package placement
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/hclnative"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // FileName is the name of the file.
@@ -45,7 +45,7 @@ func Load(path string) (*File, diag.List) {
 	if path == "" {
 		return out, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := readfile.Whole(path)
 	if err != nil {
 		return out, wrong("%s.", err)
 	}

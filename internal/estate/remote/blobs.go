@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // Objects are where blobs lie: a folder that all processes see, or a store of states that
@@ -38,7 +39,7 @@ func (f Folder) PutBlob(_ context.Context, name string, data []byte) error {
 
 // GetBlob implements Objects.
 func (f Folder) GetBlob(_ context.Context, name string) ([]byte, error) {
-	return os.ReadFile(f.path(name))
+	return readfile.Large(f.path(name))
 }
 
 // ListBlobs implements Objects.

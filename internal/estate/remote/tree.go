@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // # The files of an estate as a tree of blobs
@@ -128,7 +129,7 @@ func (b *Blobs) putFolder(ctx context.Context, root, dir string, has func(name s
 				return "", err
 			}
 			f.Exec = info.Mode()&0o100 != 0
-			if f.Data, err = os.ReadFile(p); err != nil {
+			if f.Data, err = readfile.Large(p); err != nil {
 				return "", err
 			}
 		default: // sockets and such

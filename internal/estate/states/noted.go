@@ -9,6 +9,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
@@ -38,7 +39,7 @@ func (k *Keeper) Note(dir string, p Place) error {
 	if err != nil {
 		return err
 	}
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
+	if old, err := readfile.Whole(path); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -54,7 +55,7 @@ func (k *Keeper) Noted(ctx context.Context, name, dir, home string) (Place, bool
 		return Place{}, false
 	}
 	p := Place{Unit: name, Dir: home}
-	b, err := os.ReadFile(filepath.Join(dir, whereName))
+	b, err := readfile.Whole(filepath.Join(dir, whereName))
 	if err != nil {
 		return p, false
 	}

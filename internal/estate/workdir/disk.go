@@ -11,6 +11,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // Make makes the working directory on disk, once.
@@ -85,7 +86,7 @@ func (d *Dir) writeGenerated(put copytree.Files) error {
 		if d.hooked.edited.unchanged(path) {
 			continue
 		}
-		if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, b) {
+		if old, err := readfile.Whole(path); err != nil || !bytes.Equal(old, b) {
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				return err
 			}
@@ -113,7 +114,7 @@ func (d *Dir) keepLock() error {
 	if d.Terraform != nil && !d.Terraform.CopyLockFile || d.Unit.Module != "" {
 		return nil
 	}
-	b, err := os.ReadFile(filepath.Join(d.Path, copytree.LockFile))
+	b, err := readfile.Whole(filepath.Join(d.Path, copytree.LockFile))
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -121,7 +122,7 @@ func (d *Dir) keepLock() error {
 		return err
 	}
 	target := filepath.Join(d.Unit.Dir, copytree.LockFile)
-	if old, err := os.ReadFile(target); err == nil && bytes.Equal(old, b) {
+	if old, err := readfile.Whole(target); err == nil && bytes.Equal(old, b) {
 		return nil
 	}
 	return atomicfile.WriteMode(target, b, 0o644)

@@ -15,6 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -70,7 +71,7 @@ func (d *Dir) recall(put copytree.Files) {
 		return
 	}
 	var n notes
-	b, err := os.ReadFile(filepath.Join(d.Path, filepath.FromSlash(hookNotes)))
+	b, err := readfile.Whole(filepath.Join(d.Path, filepath.FromSlash(hookNotes)))
 	if err != nil || json.Unmarshal(b, &n) != nil || n.Module != d.hooked.key {
 		return // nothing is known of them, so they run
 	}

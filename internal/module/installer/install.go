@@ -3,7 +3,6 @@ package installer
 import (
 	"context"
 	"fmt"
-	"github.com/terrace-iac/terrace/source"
 	"io/fs"
 	"maps"
 	"os"
@@ -11,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/source"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -196,7 +198,7 @@ func (in *installer) dataDir() string {
 type folder string
 
 func (f folder) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(f.path(name)) }
-func (f folder) ReadFile(name string) ([]byte, error)       { return os.ReadFile(f.path(name)) }
+func (f folder) ReadFile(name string) ([]byte, error)       { return readfile.Whole(f.path(name)) }
 
 func (f folder) path(name string) string {
 	if filepath.IsAbs(name) {

@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // A Manifest tells which modules are installed, by call path ("a.b"); the root
@@ -42,7 +43,7 @@ type manifestEntry struct {
 // not exist is empty.
 func ReadManifest(dataDir string) (Manifest, diag.List) {
 	path := filepath.Join(dataDir, filepath.FromSlash(manifestName))
-	text, err := os.ReadFile(path)
+	text, err := readfile.Whole(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Manifest{}, nil
 	}
@@ -87,7 +88,7 @@ func (m Manifest) Bytes() []byte {
 // write replaces the manifest, unless it says the same already.
 func (m Manifest) write(dataDir string) error {
 	path := filepath.Join(dataDir, filepath.FromSlash(manifestName))
-	have, err := os.ReadFile(path)
+	have, err := readfile.Whole(path)
 	text := m.Bytes()
 	if err == nil && string(have) == string(text) {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/apparentlymart/go-versions/versions"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // A job is the installation of one provider.
@@ -300,7 +301,7 @@ func (j *job) reuse(ctx context.Context, f found) (bool, error) {
 		return false, nil
 	}
 	var n note
-	if text, err := os.ReadFile(j.cache + ".json"); err == nil && json.Unmarshal(text, &n) != nil {
+	if text, err := readfile.Whole(j.cache + ".json"); err == nil && json.Unmarshal(text, &n) != nil {
 		n = note{}
 	}
 	if !slices.Contains(known, h1) && !(n.Content == h1 && slices.Contains(known, n.Archive)) {

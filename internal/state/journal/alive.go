@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // Whether the run that writes a journal is still at work, its file tells: the run
@@ -67,7 +69,7 @@ func stillAt(f *os.File, path string) bool {
 // Look reads a journal and leaves everything as it is. Recovered.Live tells whether its
 // run is at work. Without a file the error is fs.ErrNotExist.
 func Look(path string, codec Codec) (*Recovered, error) {
-	f, err := os.Open(path)
+	f, err := readfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +107,11 @@ type Claim struct {
 // not, and fs.ErrNotExist if there is no journal. The caller calls Close at the end.
 func TakeOver(path string, codec Codec) (*Claim, error) {
 	for {
+		if info, err := os.Stat(path); err == nil {
+			if err := readfile.Regular(path, info); err != nil {
+				return nil, err
+			}
+		}
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			return nil, err

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // A write to a file can wait in the system for as long as a sync of that file
@@ -177,7 +179,7 @@ func moveTail(from, to string) error {
 // they were put there, and how many are not whole. old: it belongs to a journal of
 // format 1, whose checksum was the CRC-32 of the record alone.
 func readTail(path string, old bool) (records [][]byte, bad int) {
-	b, err := os.ReadFile(path)
+	b, err := readfile.Whole(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0
 	}
@@ -219,7 +221,7 @@ func recordOf(path string, place int, b []byte) []byte {
 	if err != nil || info.Size() != size || !info.Mode().IsRegular() {
 		return nil
 	}
-	record, err := os.ReadFile(asidePath(path, place))
+	record, err := readfile.Whole(asidePath(path, place))
 	if err != nil {
 		return nil
 	}

@@ -10,9 +10,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/transfer"
 )
 
@@ -49,7 +49,7 @@ func (s *Signal) tls(dir string) (*tls.Config, error) {
 		return filepath.Join(dir, name)
 	}
 	if s.CA != "" {
-		text, err := os.ReadFile(at(s.CA))
+		text, err := readfile.Whole(at(s.CA))
 		if err != nil {
 			return nil, fmt.Errorf("the certificates of the receiver of telemetry cannot be read: %w", err)
 		}

@@ -12,10 +12,10 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/client"
@@ -114,7 +114,7 @@ func (s *Settings) tls() (*tls.Config, error) {
 		out.Certificates = []tls.Certificate{pair}
 	}
 	if ca != "" {
-		pem, err := os.ReadFile(ca)
+		pem, err := readfile.Whole(ca)
 		if err != nil {
 			return nil, fmt.Errorf("the certificates of %s cannot be read: %w", caVariable, err)
 		}

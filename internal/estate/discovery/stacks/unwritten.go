@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -60,7 +61,7 @@ func (u *Unwritten) ReadFile(path string) ([]byte, error) {
 	if b := u.beside(path); b != nil {
 		return b, nil
 	}
-	return os.ReadFile(u.Locate(path))
+	return readfile.Whole(u.Locate(path))
 }
 
 // Stat describes a file as if everything had been written.

@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/estate/glob"
 	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/unit"
 )
 
@@ -171,7 +172,7 @@ func cloneFile(from, to string, mode fs.FileMode) bool {
 }
 
 func copyFile(from, to string, mode fs.FileMode) error {
-	b, err := os.ReadFile(from)
+	b, err := readfile.Whole(from)
 	if err != nil {
 		return err
 	}
@@ -182,7 +183,7 @@ func copyFile(from, to string, mode fs.FileMode) error {
 // lists what was put there now.
 func Forget(root string, put Files) error {
 	path := filepath.Join(root, manifestName)
-	old, err := os.ReadFile(path)
+	old, err := readfile.Whole(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

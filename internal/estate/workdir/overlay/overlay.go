@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // An FS is the working directory of a unit as the loader sees it.
@@ -118,7 +119,7 @@ func (f *FS) ReadBelow(name string) ([]byte, error) {
 			}
 		}
 		var b []byte
-		if b, err = os.ReadFile(p); err == nil {
+		if b, err = readfile.Whole(p); err == nil {
 			if keep {
 				f.read.Store(p, b)
 			}

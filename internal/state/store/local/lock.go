@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
@@ -81,7 +82,7 @@ func (s *Store) complete(info *store.LockInfo) {
 
 // holder reads who has the lock; nil if they left no word.
 func (s *Store) holder() *store.LockInfo {
-	b, err := os.ReadFile(beside(s.out, ".lock.info"))
+	b, err := readfile.Whole(beside(s.out, ".lock.info"))
 	if err != nil {
 		return nil
 	}
@@ -184,8 +185,14 @@ func unitName(unit string) string {
 // open opens and locks the file that has the name at the end.
 func (l *lock) open(path string) (*os.File, error) {
 	for range 100 {
-		_, err := os.Stat(path)
+		info, err := os.Stat(path)
 		l.made = errors.Is(err, fs.ErrNotExist)
+		if err == nil {
+			err = readfile.Regular(path, info)
+		}
+		if err != nil && !l.made {
+			return nil, err
+		}
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 		if err != nil {
 			return nil, err

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+
+	"github.com/terrace-iac/terrace/internal/readfile"
 )
 
 // process is the one table of all state files that this process has open. It
@@ -97,7 +99,7 @@ func (t *table) open(path string, do func(*os.File) error) (isHeld bool, err err
 	if info.IsDir() {
 		return false, errors.New("it is a folder")
 	}
-	f, err := os.Open(path)
+	f, err := readfile.Open(path)
 	if err != nil {
 		return false, err
 	}
