@@ -265,7 +265,7 @@ func (e *Engine) early(ctx context.Context, in eval.Options, mode plan.Mode) (va
 	valid, more := validate.Early(ctx, validate.Input{
 		Tree: e.tree, Providers: e.pool, Functions: in.Functions, Provisioners: e.o.Provisioners, Cwd: e.o.LaunchDir, Compiled: in.Compiled,
 	}, mode == plan.Destroy)
-	return valid, append(ds, more...)
+	return valid, append(ds, more...).Once() // the rules of variables are looked at by both
 }
 
 // evaluation is what configuration is evaluated with at a time.

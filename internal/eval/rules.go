@@ -2,6 +2,7 @@ package eval
 
 import (
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -68,6 +69,10 @@ func (ev *Evaluator) Condition(t *demand.Task, s lang.Scope, kind string, r *con
 
 func (ev *Evaluator) rule(t *demand.Task, s lang.Scope, kind string, r *ruleCode) (Outcome, diag.List) {
 	cond, ds := lang.Eval(t, s, r.cond, cty.DynamicPseudoType)
+	if ev.o.Validating && r.msg != nil { // while planning it is evaluated only where the condition fails
+		_, more := lang.Eval(t, s, r.msg, cty.String)
+		ds = append(ds, more...)
+	}
 	if ds.HasErrors() {
 		return Outcome{Status: Failed}, ds
 	}
@@ -157,13 +162,13 @@ func (ev *Evaluator) ruleMessage(t *demand.Task, s lang.Scope, r *ruleCode) (str
 
 // validate holds a variable's value to its validation rules.
 func (m *Module) validate(t *demand.Task, v *varCode, rules []*ruleCode, in Input) diag.List {
-	if m.ev.o.Validating && m.parent == nil && !in.Value.IsKnown() {
-		return nil
-	}
 	s := &ownScope{Module: m, name: v.cfg.Name, value: in.Value}
 	outcomes, ds := m.ev.Rules(t, s, "Invalid value for variable", rules, "")
 	i := m.code.varIndex[v.cfg.Name]
 	m.validated[i] = append(m.validated[i], outcomes...)
+	if m.ev.o.Validating && m.parent == nil && !in.Value.IsKnown() { // the value that comes may pass
+		ds = slices.DeleteFunc(ds, func(d *diag.Message) bool { return d.Code == diag.Condition })
+	}
 	for _, msg := range ds {
 		if msg.Code != diag.Condition {
 			continue

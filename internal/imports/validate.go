@@ -30,7 +30,7 @@ func validateBlock(t *demand.Task, ev *eval.Evaluator, b *config.ImportBlock) di
 	}
 	it := &Target{Addr: target.Instance(), Block: b, ev: ev}
 	if b.Identity == nil {
-		_, ds := lang.Eval(t, it.scope(), lang.Compile(b.ID.Expr), cty.DynamicPseudoType)
+		_, ds := lang.Eval(t, it.scope(), lang.Compile(b.ID.Expr), cty.String)
 		return ds
 	}
 	it.ident = lang.Compile(b.Identity.Expr)

@@ -56,10 +56,14 @@ func (b *builder) static(n *Node, x hcl.Expression, what string) (cty.Value, dia
 	}
 	v, _ = v.UnmarkDeep()
 	if !v.IsWhollyKnown() {
-		return cty.DynamicVal, diag.Errorf(&at, "Value not known early", "This %s must be known before anything is planned. Give a default or a value to the variables that it uses.", what)
+		return cty.DynamicVal, coded(CodeNotEarly, diag.Errorf(&at, "Value not known early", "This %s must be known before anything is planned. Give a default or a value to the variables that it uses.", what))
 	}
 	return v, nil
 }
+
+// CodeNotEarly is the code of the error that a variable without a value is needed before
+// anything is planned.
+const CodeNotEarly = "module/not-early"
 
 // staticScope resolves references for early evaluation. It follows references
 // by recursion and keeps the trail to find cycles.

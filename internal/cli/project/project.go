@@ -104,8 +104,11 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 	if !o.RootOnly && !o.Partial && o.Saved == nil {
 		ds = append(ds, p.workspaceVariables(ctx, values)...)
 	}
-	asked, more := p.askMissing(ctx, values, o)
-	ds = append(ds, more...)
+	asked := false
+	if !slices.ContainsFunc(loadDs.Errors(), func(m *diag.Message) bool { return m.CodeName() != module.CodeNotEarly }) { // an answer would not help
+		asked, more = p.askMissing(ctx, values, o)
+		ds = append(ds, more...)
+	}
 	if asked && loadDs.HasErrors() { // an answer may be what a module's source needs
 		e.Close()
 		if e, loadDs = engine.OpenWith(ctx, eo, values); e == nil {
