@@ -139,7 +139,7 @@ const floors = `
 	internal/eval, state < internal/checks;
 	internal/eval, internal/refactoring, plan < internal/imports;
 	internal/eval, provider, state, event < internal/resourceclient;
-	plan, internal/module < internal/relevantattrs;
+	plan, internal/module, internal/eval < internal/relevantattrs;
 	internal/resourceclient, internal/imports, internal/checks < internal/planner;
 	internal/module, internal/provider/fake < internal/plantest;
 	internal/resourceclient, internal/refactoring < internal/validate;

@@ -205,6 +205,7 @@ func (c *Call) value(t *demand.Task) (cty.Value, diag.List) {
 		return cty.DynamicVal, demand.Fail()
 	}
 	c.complete.Get(t, nil)
+	c.gate.Get(t, nil)
 	failed := false
 	objs := make([]cty.Value, len(ch.All))
 	for i, child := range ch.All {
@@ -276,6 +277,9 @@ func (c *Call) resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty
 	ch, ok := c.children.Get(t, at)
 	if !ok {
 		return cty.DynamicVal, 2, demand.Fail()
+	}
+	if len(c.code.after) > 0 { // who reads an output comes after what the module does
+		c.gate.Get(t, at)
 	}
 	if ch.Deferred != nil {
 		return whole(t, &c.whole, at)

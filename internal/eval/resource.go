@@ -348,8 +348,9 @@ func (d *Desired) Postconditions(t *demand.Task, self cty.Value) ([]Outcome, dia
 	return d.rules(t, d.Resource.code.post, self, "Resource postcondition")
 }
 
-// Conditions records reads of what the pre- and postconditions refer to, as what the
-// instance depends on, and returns the node that read it; nil without conditions.
+// Conditions records reads of what the block of an instance with pre- or postconditions
+// refers to, as what the instance depends on, and returns the node that read it; nil
+// without conditions.
 func (d *Desired) Conditions(t *demand.Task) *demand.Node {
 	code := d.Resource.code
 	if !d.Resource.HasRules() {
@@ -368,6 +369,8 @@ func (d *Desired) Conditions(t *demand.Task) *demand.Node {
 				}
 			}
 		}
+		d.Resource.instances.Get(t, nil)
+		d.Resource.touchBody(t)
 		return struct{}{}, nil
 	})
 	cell.Get(t, nil)

@@ -153,6 +153,7 @@ func (g *staticGraph) node(n *module.Node) {
 		g.setting(from, n, o.Value)
 		g.add(from, n, o.DependsOn)
 		g.rules(from, n, o.Preconditions)
+		g.reads[from] = append(g.reads[from], thing{path: n.Path, kind: "gate"})
 	}
 	for name, child := range n.Calls {
 		call := thing{path: n.Path, kind: "call", name: name}
@@ -253,6 +254,57 @@ func StaticModuleOutputs(tree *module.Tree) func(m addr.Module, name string) []a
 	return func(m addr.Module, name string) []addr.ConfigResource {
 		return g.resources(thing{path: m, kind: "output", name: name})
 	}
+}
+
+// ModuleOutput is an output of a called module.
+type ModuleOutput struct {
+	Module addr.Module
+	Name   string
+}
+
+// StaticReadOutputs finds the outputs of called modules that a plan with exclusions looks
+// at: those that root outputs or resource blocks refer to, directly or through others, by
+// the text alone, but for blocks and root outputs that depend on something excluded.
+func StaticReadOutputs(tree *module.Tree, excludes []addr.Target) map[ModuleOutput]bool {
+	g := &staticGraph{reads: map[thing][]thing{}}
+	var all []thing
+	tree.Walk(func(n *module.Node) {
+		g.node(n)
+		for a := range n.Config.Resources {
+			all = append(all, thing{path: n.Path, kind: "resource", res: a})
+		}
+	})
+	for name := range tree.Root.Config.Outputs {
+		all = append(all, thing{kind: "output", name: name})
+	}
+	users := map[thing][]thing{}
+	for from, reads := range g.reads {
+		for _, x := range reads {
+			users[x] = append(users[x], from)
+		}
+	}
+	closure := func(stack []thing, next map[thing][]thing) map[thing]bool {
+		seen := map[thing]bool{}
+		for len(stack) > 0 {
+			x := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			if !seen[x] {
+				seen[x] = true
+				stack = append(stack, next[x]...)
+			}
+		}
+		return seen
+	}
+	dropped := closure(slices.DeleteFunc(slices.Clone(all), func(x thing) bool {
+		return x.kind != "resource" || !slices.ContainsFunc(excludes, func(t addr.Target) bool { return t.ContainsConfig(x.path.Resource(x.res)) })
+	}), users)
+	out := map[ModuleOutput]bool{}
+	for x := range closure(slices.DeleteFunc(all, func(x thing) bool { return dropped[x] }), g.reads) {
+		if x.kind == "output" {
+			out[ModuleOutput{x.path, x.name}] = true
+		}
+	}
+	return out
 }
 
 // StaticProvider is the provider configuration that a reference in a module leads to, by

@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
@@ -162,38 +164,47 @@ func (p *planner) dataForDestroy(t *demand.Task, d *eval.Desired, pc *eval.Provi
 	return stored, false, resourceclient.WithSensitive(v, stored.Sensitive, s), append(ds, more...)
 }
 
-// pendingBefore reports whether anything that the instance explicitly depends
-// on, directly or through others, is to change.
+// pendingBefore reports whether anything that the instance explicitly depends on is to
+// change. Of a resource that depends_on of its own block names, that resource counts
+// alone, and a data source does not count, as in OpenTofu; of a module, and of what the
+// module that it stands in depends on, all that lies behind counts.
 func (p *planner) pendingBefore(t *demand.Task, d *eval.Desired) bool {
 	if !d.Resource.HasAfter() {
 		return false
 	}
-	return p.pending(d.Resource.After(t), map[*demand.Node]bool{})
+	seen := map[*demand.Node]bool{}
+	for _, read := range d.Resource.After(t).Reads() {
+		if r, ok := read.Node.What.(*eval.Resource); ok {
+			if p.ev.Deferred(read.Node) || p.pendingBlock(t, r) {
+				return true
+			}
+		} else if p.pending(read.Node, seen) {
+			return true
+		}
+	}
+	return false
 }
 
 // pendingDirect reports whether a managed resource is to change that the block of the
 // instance, which is being computed, refers to by itself. What it takes from values
 // counts as far as it is known, as in OpenTofu.
 func (p *planner) pendingDirect(t *demand.Task, d *eval.Desired) bool {
-	for _, read := range append(t.Reads(), d.Resource.CountNode().Reads()...) {
+	return slices.ContainsFunc(append(t.Reads(), d.Resource.CountNode().Reads()...), func(read demand.Read) bool {
 		r, ok := read.Node.What.(*eval.Resource)
-		if !ok || r.Config().Addr.Mode != addr.Managed {
-			continue
-		}
-		in, ok := r.Instances(t)
-		if !ok {
-			continue
-		}
-		if in.Deferred != nil {
-			return true
-		}
-		for _, other := range in.All {
-			if ip := p.found.instance(other); ip.pending() {
-				return true
-			}
-		}
+		return ok && p.pendingBlock(t, r)
+	})
+}
+
+// pendingBlock reports whether a managed resource is to change.
+func (p *planner) pendingBlock(t *demand.Task, r *eval.Resource) bool {
+	if r.Config().Addr.Mode != addr.Managed {
+		return false
 	}
-	return false
+	in, ok := r.Instances(t)
+	if !ok {
+		return false
+	}
+	return in.Deferred != nil || slices.ContainsFunc(in.All, func(other *eval.Desired) bool { return p.found.instance(other).pending() })
 }
 
 // pending looks for a change over recorded reads.

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/plan"
@@ -28,8 +29,9 @@ import (
 // resource to those in that argument.
 //
 // Outputs of called modules are not compared with what they were, so all of
-// those that are planned count as changes; a destroy plans none of them, and a
-// plan with targets does not either.
+// those that are planned count as changes; a destroy plans none of them, a plan
+// with targets does not either, and one with exclusions plans those that something
+// refers to which is not excluded.
 
 // attribute is one relevant attribute, as text, so that equal ones are found.
 type attribute struct{ resource, path string }
@@ -44,6 +46,7 @@ type follower struct {
 	queue   []step
 	outputs bool // of called modules count as changes
 	gone    map[addr.ModuleInstance]bool
+	read    map[eval.ModuleOutput]bool // outputs of called modules that count; nil: all
 }
 
 // place is a named value of a module instance: "local.x", "var.y", an output or
@@ -71,6 +74,9 @@ func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas) []plan.Relevan
 	f := &follower{
 		schemas: schemas, found: map[attribute]plan.RelevantAttr{}, done: map[place]bool{},
 		bodies: map[*config.Resource][]hcl.Traversal{}, outputs: p.Mode != plan.Destroy && len(p.Targets) == 0, gone: map[addr.ModuleInstance]bool{},
+	}
+	if len(p.Excludes) > 0 {
+		f.read = eval.StaticReadOutputs(tree, p.Excludes)
 	}
 	f.changes(p, tree)
 	for _, o := range p.Outputs {
@@ -140,7 +146,9 @@ func (f *follower) module(nodes map[addr.ModuleInstance]*module.Node, m addr.Mod
 	nodes[m] = n
 	if n != nil && f.outputs && !f.gone[m] {
 		for _, name := range slices.Sorted(maps.Keys(n.Config.Outputs)) {
-			f.output(n, m, n.Config.Outputs[name])
+			if f.read == nil || f.read[eval.ModuleOutput{Module: n.Path, Name: name}] {
+				f.output(n, m, n.Config.Outputs[name])
+			}
 		}
 	}
 	return n
