@@ -102,6 +102,27 @@ func (s *Session) client() *http.Client {
 	return &http.Client{Transport: s.s.Transport, Timeout: time.Minute}
 }
 
+// Way names the way to log in.
+func (o Options) Way() string {
+	switch {
+	case o.Certificate != "" || o.CertificatePath != "":
+		return "a client certificate"
+	case o.Secret != "":
+		return "a client secret"
+	case o.OIDC && o.ServiceConnection != "":
+		return "OIDC of Azure DevOps"
+	case o.OIDC:
+		return "OIDC"
+	case o.ManagedIdentity:
+		return "a managed identity"
+	case o.WorkloadIdentity:
+		return "workload identity"
+	case o.Tool:
+		return "az"
+	}
+	return ""
+}
+
 // find makes what gives tokens.
 func (s *Session) find() (func(ctx context.Context, scope string) (azcore.AccessToken, error), error) {
 	o := azcore.ClientOptions{Transport: s.client()}

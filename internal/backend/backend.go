@@ -268,18 +268,32 @@ func DeleteBlobs(ctx context.Context, b Blobs) error {
 	return err
 }
 
-// A Checker looks at a configured store for the command that examines one, and
-// changes nothing but objects of its own that it removes.
+// A Checker looks at a configured store for the command that examines one: its
+// credentials, and what the service says of versioning, encryption and the clock. What
+// all kinds have in common is examined by package doctor. It changes nothing but objects
+// of its own that it removes.
 type Checker interface {
-	// Check calls report for everything that was looked at.
-	Check(ctx context.Context, report func(Finding))
+	// Check calls report for everything that was looked at; workspace is the one in use.
+	Check(ctx context.Context, workspace string, report func(Finding))
+}
+
+// A Lockless Backend says why its configuration has no locks.
+type Lockless interface {
+	WhyNoLocks() string
+}
+
+// A Prober is an Object that can show whether the service keeps the conditions of writes.
+type Prober interface {
+	// Probe is an object beside the state, not there yet, that is written as the state is;
+	// remove takes it away.
+	Probe() (probe Object, remove func(ctx context.Context) error)
 }
 
 // A Finding is one thing that a Checker looked at.
 type Finding struct {
 	What       string // e.g. "versioning of the bucket"
 	OK         bool
-	Detail     string // one line
+	Detail     string // one line; of something good what it is, or why nothing can be said
 	Permission string // what is needed for it, in the service's words; "" if nothing is missing
 }
 
@@ -319,7 +333,10 @@ type Error struct {
 	Summary  string // a label, e.g. "Failed to read the state"; "" lets the caller name what it did
 	Answer   string // what the service answered, in one line and without secrets
 	Advice   string // what to do, a sentence
-	Err      error  // for errors.Is; not shown
+	// Permission is what the credentials lack, in the service's words; "" if that is not
+	// what is wrong. The advice says it too.
+	Permission string
+	Err        error // for errors.Is; not shown
 }
 
 func (e *Error) Error() string {

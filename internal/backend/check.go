@@ -1,58 +1,34 @@
 package backend
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
-
-	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-// CheckObject is the part of a Checker that all kinds on a service have: the state
-// can be read, and a lock that is held keeps a second one out. open opens the state
-// anew, as another process would. The state is not touched; a lock of somebody else
-// stays.
-func CheckObject(ctx context.Context, open func() Object, s Services, report func(Finding)) {
-	p, err := open().Read(ctx)
-	switch {
-	case err != nil:
-		report(Finding{What: "reading the state", Detail: diag.Reason(err)})
-	case p.Data == nil:
-		report(Finding{What: "reading the state", OK: true, Detail: "there is none yet"})
-	default:
-		report(Finding{What: "reading the state", OK: true, Detail: fmt.Sprintf("%d bytes", len(p.Data))})
+// Failed is the finding of an error: what the service answered, what to do, and the
+// permission that is missing.
+func Failed(what string, err error) Finding {
+	f := Finding{What: what, Detail: strings.Join(strings.Fields(Message("", "", err)[0].Detail), " ")}
+	if e, ok := errors.AsType[*Error](err); ok {
+		f.Permission = e.Permission
 	}
-	const what = "lock"
-	info := store.LockInfo{ID: store.NewID(), Operation: "check", Who: s.Who, Version: s.Version, Created: s.Now().UTC()}
-	first, second := open(), open()
-	id, err := first.Lock(ctx, info)
-	var locked *LockedError
-	switch {
-	case errors.Is(err, ErrNoLocks):
-		return // the kind says what it thinks of that
-	case errors.As(err, &locked):
-		report(Finding{What: what, OK: true, Detail: "held by " + Describe(locked.Holder) + ", so it was not tried"})
-		return
-	case err != nil:
-		report(Finding{What: what, Detail: diag.Reason(err)})
-		return
+	return f
+}
+
+// CheckVersioning is the part of a Checker about older states, where the service has them.
+func CheckVersioning(on bool, report func(Finding)) {
+	f := Finding{What: "versioning", OK: on, Detail: "older states can be brought back"}
+	if !on {
+		f.Detail = "it is off: a state that was overwritten or deleted cannot be brought back"
 	}
-	info.ID = store.NewID()
-	got, err := second.Lock(ctx, info)
-	switch {
-	case err == nil:
-		report(Finding{What: what, Detail: "two runs can hold it at the same time: the service does not do what the locks need"})
-		second.Unlock(context.WithoutCancel(ctx), got)
-	case errors.As(err, &locked):
-		report(Finding{What: what, OK: true, Detail: "a second run is kept out"})
-	default:
-		report(Finding{What: what, Detail: diag.Reason(err)})
-	}
-	if err := first.Unlock(context.WithoutCancel(ctx), id); err != nil {
-		report(Finding{What: "releasing the lock", Detail: diag.Reason(err)})
-	}
+	report(f)
+}
+
+// CheckNoVersioning is the same for services that do not keep older states, or do not say.
+func CheckNoVersioning(detail string, report func(Finding)) {
+	report(Finding{What: "versioning", OK: true, Detail: detail})
 }
 
 // CheckClock is the part of a Checker about the clock of this machine, which is ahead of

@@ -242,7 +242,10 @@ func (s *Store) fail(summary string, err error) diag.List {
 }
 
 // A Blame is the Extra of a message about one argument of a backend's block.
-type Blame struct{ Argument string }
+type Blame struct {
+	Argument   string
+	Permission string // as that of an Error
+}
 
 // Message makes the message of what a kind returned. place is where the state is, ""
 // where that is not known yet.
@@ -276,8 +279,8 @@ func Message(summary, place string, err error) diag.List {
 	if e.Advice != "" {
 		m.Detail += " " + e.Advice
 	}
-	if e.Argument != "" {
-		m.Extra = Blame{e.Argument}
+	if e.Argument != "" || e.Permission != "" {
+		m.Extra = Blame{e.Argument, e.Permission}
 	}
 	return diag.List{m}
 }

@@ -87,14 +87,15 @@ const floors = `
 	NONE < internal/backend/rest;
 	internal/state/store, internal/sys, schema < internal/backend;
 	NONE < internal/backend/backendtest/servers;
-	internal/backend, internal/state/store/storetest, internal/backend/backendtest/servers < internal/backend/backendtest;
+	internal/backend < internal/backend/doctor;
+	internal/backend/doctor, internal/state/store/storetest, internal/backend/backendtest/servers < internal/backend/backendtest;
 	internal/backend, internal/backend/rest < internal/backend/httpstore;
 	internal/backend, internal/aws < internal/backend/awsargs;
 	internal/backend/awsargs, internal/backend/rest < internal/backend/s3;
-	internal/backend < internal/backend/pg;
+	internal/backend, internal/backend/rest < internal/backend/pg;
 	internal/backend, internal/backend/rest < internal/backend/consul;
 	internal/backend, internal/backend/rest < internal/backend/kubernetes;
-	internal/backend < internal/backend/etcdv3;
+	internal/backend, internal/backend/rest < internal/backend/etcdv3;
 	internal/backend < internal/backend/bucket;
 	internal/backend/bucket, internal/backend/rest < internal/backend/cos, internal/backend/oss;
 	internal/backend, internal/backend/rest, internal/gcp < internal/backend/gcs;
@@ -122,7 +123,6 @@ const floors = `
 	internal/backend/configure, internal/backend/awsargs, internal/backend/azureargs, internal/backend/rest, internal/state/journal, internal/gcp < internal/encryption;
 	internal/backend/configure, internal/backend/record, config < internal/backend/workdir;
 	internal/backend/configure < internal/backend/remotestate;
-	internal/backend < internal/backend/doctor;
 	internal/backend, internal/state/statemgr < internal/backend/migrate;
 	provider, internal/state/store/local < internal/provider/builtin;
 	diag, schema, internal/sys < internal/provisioner;

@@ -63,6 +63,7 @@ type Session struct {
 	mu     sync.Mutex
 	source oauth2.TokenSource // of the credentials themselves
 	token  *oauth2.Token      // that is in use
+	from   string             // where the credentials were found
 }
 
 // Open makes a Session. Nothing is sent, and no file is read.
@@ -98,6 +99,27 @@ func (s *Session) Token(ctx context.Context) (string, error) {
 	return t.AccessToken, nil
 }
 
+// Check gets a token and says where the credentials come from.
+func (s *Session) Check(ctx context.Context) (source string, err error) {
+	if _, err := s.Token(ctx); err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.o.AccessToken != "" {
+		source = "the access token of the configuration"
+	} else {
+		source = s.from
+	}
+	if s.o.Impersonate != "" {
+		source += ", acting as " + s.o.Impersonate
+	}
+	if s.token != nil && !s.token.Expiry.IsZero() {
+		source += ", until " + s.token.Expiry.UTC().Format(time.RFC3339)
+	}
+	return source, nil
+}
+
 // Prepare adds a token to a request.
 func (s *Session) Prepare(ctx context.Context, r *http.Request, _ []byte) error {
 	t, err := s.Token(ctx)
@@ -129,6 +151,7 @@ func (s *Session) find(ctx context.Context) (oauth2.TokenSource, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.from = "the argument credentials or its variable"
 		return s.fromJSON(ctx, text)
 	}
 	if path := s.s.Env.Get("GOOGLE_APPLICATION_CREDENTIALS"); path != "" {
@@ -136,11 +159,13 @@ func (s *Session) find(ctx context.Context) (oauth2.TokenSource, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the file that GOOGLE_APPLICATION_CREDENTIALS names cannot be read: %w", reason(err))
 		}
+		s.from = "the file of GOOGLE_APPLICATION_CREDENTIALS"
 		return s.fromJSON(ctx, text)
 	}
 	if path := s.wellKnown(); path != "" {
 		text, err := readfile.Whole(path)
 		if err == nil {
+			s.from = "the application default credentials of gcloud"
 			return s.fromJSON(ctx, text)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -151,6 +176,7 @@ func (s *Session) find(ctx context.Context) (oauth2.TokenSource, error) {
 	if _, err := m.Token(); err != nil {
 		return nil, ErrNone
 	}
+	s.from = "the metadata server of this machine"
 	return m, nil
 }
 

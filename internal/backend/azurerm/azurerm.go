@@ -55,6 +55,8 @@ type container struct {
 	customerKey, scope      string
 	sas                     string
 	ad                      bool
+	given                   bool   // the account's key was configured
+	way                     string // how to log in
 	session                 *azure.Session
 	manager, storage        string // resources to get tokens for
 	subscription, group     string
@@ -95,13 +97,14 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 		if err != nil {
 			a.Fail("access_key", "The %q is not valid base64", "access_key")
 		}
-		b.signing = raw
+		b.signing, b.given = raw, true
 	}
 	o := azureargs.Login(a, cloud, s.Dir)
 	o.ServiceConnection = a.String("ado_service_connection_id", "", "ARM_ADO_PIPELINE_SERVICE_CONNECTION_ID", "ARM_OIDC_AZURE_SERVICE_CONNECTION_ID", "AZURESUBSCRIPTION_SERVICE_CONNECTION_ID")
 	if err := a.Err(); err != nil {
 		return nil, err
 	}
+	b.way = o.Way()
 	b.manager, b.storage = cloud.Manager, "https://storage.azure.com"
 	b.base = "https://" + b.account + ".blob." + cloud.Storage + "/" + b.container
 	name := fmt.Sprintf("azurerm %+v\x00%s\x00%v", o, s.Dir, s.Env)
@@ -166,7 +169,7 @@ func (b *container) accountKey(ctx context.Context) ([]byte, error) {
 	}
 	var doc struct{ Keys []struct{ Value string } }
 	if resp.Status != http.StatusOK || json.Unmarshal(resp.Body, &doc) != nil || len(doc.Keys) == 0 {
-		return nil, &backend.Error{Argument: "resource_group_name", Answer: fmt.Sprintf("Azure answered %d when it was asked for the key of the storage account", resp.Status), Advice: "The credentials need Microsoft.Storage/storageAccounts/listKeys/action, or set use_azuread_auth to use them for the blobs themselves."}
+		return nil, &backend.Error{Argument: "resource_group_name", Answer: fmt.Sprintf("Azure answered %d when it was asked for the key of the storage account", resp.Status), Permission: "Microsoft.Storage/storageAccounts/listKeys/action", Advice: "The credentials need Microsoft.Storage/storageAccounts/listKeys/action, or set use_azuread_auth to use them for the blobs themselves."}
 	}
 	key, err := base64.StdEncoding.DecodeString(doc.Keys[0].Value)
 	if err != nil {
@@ -287,8 +290,10 @@ func (b *container) refused(summary, role string, resp *rest.Response) error {
 	case code == "AuthenticationFailed" || resp.Status == http.StatusUnauthorized:
 		e.Argument, e.Advice = b.who, "The credentials are not accepted: check access_key or sas_token, the name of the account, and the clock of this machine."
 	case code == "AuthorizationFailure":
+		e.Permission = role
 		e.Advice = fmt.Sprintf("Check access_key or sas_token where one is set, and the firewall of the account, which may be closed to this network. Other credentials need the role %s on the container.", role)
 	case resp.Status == http.StatusForbidden:
+		e.Permission = role
 		e.Advice = fmt.Sprintf("Check access_key or sas_token where one is set. Other credentials need the role %s on the container; for all of this backend Storage Blob Data Contributor.", role)
 	case code == "LeaseIdMissing":
 		e.Advice = "Somebody holds the lock. Wait until that run has ended, or release it with force-unlock."
@@ -299,8 +304,18 @@ func (b *container) refused(summary, role string, resp *rest.Response) error {
 }
 
 // Check implements backend.Checker.
-func (b *container) Check(ctx context.Context, report func(backend.Finding)) {
-	defer backend.CheckClock(b.client, report)
+func (b *container) Check(ctx context.Context, _ string, report func(backend.Finding)) {
+	from := "a token by " + b.way + " that is used for the blobs"
+	switch {
+	case b.given:
+		from = "the key of the account"
+	case b.sas != "":
+		from = "a shared access signature"
+	case !b.ad:
+		from = "the key of the account, asked for with a token by " + b.way
+	}
+	report(backend.Finding{What: "credentials", OK: true, Detail: from}) // the state was read with them
+	b.checkVersioning(ctx, report)
 	detail := "keys of Microsoft"
 	switch {
 	case b.customerKey != "":
@@ -309,10 +324,32 @@ func (b *container) Check(ctx context.Context, report func(backend.Finding)) {
 		detail = "the scope " + b.scope
 	}
 	report(backend.Finding{What: "encryption at rest", OK: true, Detail: detail})
+	backend.CheckClock(b.client, report)
+}
+
+// checkVersioning writes a blob beside the state: the answer names its version where the
+// account keeps versions.
+func (b *container) checkVersioning(ctx context.Context, report func(backend.Finding)) {
+	const what = "versioning"
 	if b.snapshot {
-		report(backend.Finding{What: "snapshots", OK: true, Detail: "one before each write"})
-	} else {
-		report(backend.Finding{What: "snapshots", Detail: "off: with snapshot = true, or versioning of the account, a state that was damaged can be brought back"})
+		report(backend.Finding{What: what, OK: true, Detail: "a snapshot is made before each write"})
+		return
 	}
-	backend.CheckObject(ctx, func() backend.Object { return &object{b, b.key} }, b.s, report)
+	o, name := &object{b, b.key}, "doctor/"+store.NewID()
+	resp, err := o.put(ctx, o.beside()+name, []byte("probe"), http.Header{})
+	if err == nil && resp.Status != http.StatusCreated {
+		err = b.refused("", "Storage Blob Data Contributor", resp)
+	}
+	if err == nil {
+		err = o.DeleteBlob(context.WithoutCancel(ctx), name)
+	}
+	if err != nil {
+		report(backend.Failed(what, err))
+		return
+	}
+	f := backend.Finding{What: what, OK: resp.Header.Get("X-Ms-Version-Id") != "", Detail: "older states can be brought back"}
+	if !f.OK {
+		f.Detail = "the account keeps no versions, and snapshot is not set: a state that was overwritten cannot be brought back"
+	}
+	report(f)
 }

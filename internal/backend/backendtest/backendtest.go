@@ -19,6 +19,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/doctor"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/state/store/storetest"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -36,6 +37,8 @@ type Place struct {
 	Anonymous  bool // a lock does not say who holds it
 	Workspaces bool // there are workspaces
 	Small      bool // some megabytes are too much
+	// Unconditional says that the service does not keep conditions of writes, though it should.
+	Unconditional bool
 	// Steal takes the lock of the default workspace from whoever has it, as an operator
 	// at the service would; nil where the lock cannot be lost or taken.
 	Steal func(t *testing.T)
@@ -587,33 +590,63 @@ func blobs(t *testing.T, f *fixture) {
 }
 
 func checked(t *testing.T, f *fixture) {
-	c, ok := f.b.(backend.Checker)
-	if !ok {
-		t.Skip("nothing to check")
-	}
-	fatal(t, f.store(t, "").Write(ctx, storetest.Sample(3)))
-	found := 0
-	c.Check(ctx, func(x backend.Finding) {
-		found++
-		if x.What == "" || strings.Contains(x.Detail, "\n") {
+	written := f.store(t, "")
+	fatal(t, written.Write(ctx, storetest.Sample(3)))
+	o, _ := written.(*backend.Store)
+	was := f.content(t, o)
+	found := map[string]backend.Finding{}
+	doctor.Run(ctx, f.b, store.Default, backend.StoreOptions{}, info(1), func(x backend.Finding) {
+		if found[x.What] = x; x.What == "" || strings.Contains(x.Detail, "\n") {
 			t.Errorf("%+v", x)
 		}
 		f.clean(t, errors.New(x.What+x.Detail+x.Permission))
 	})
-	if found == 0 {
-		t.Error("nothing was looked at")
+	wanted := []string{"reading the state"}
+	if _, ok := f.b.(backend.Checker); ok {
+		wanted = append(wanted, "locking", "credentials", "conditional writes", "versioning", "encryption at rest", "clock")
 	}
-	if st, ds := f.store(t, "").Read(ctx); ds.HasErrors() || st == nil || st.Serial != 4 {
-		t.Errorf("the state: %v %v", st, ds.Err())
+	for _, what := range wanted {
+		if found[what].What == "" {
+			t.Errorf("%s was not looked at: %+v", what, found)
+		}
+	}
+	for _, what := range []string{"reading the state", "conditional writes", "credentials", "clock"} {
+		if x := found[what]; x.What != "" && !x.OK && !f.Unconditional {
+			t.Errorf("%+v", x)
+		}
+	}
+	if x := found["locking"]; x.What != "" && x.OK != f.Locks {
+		t.Errorf("%+v", x)
+	}
+	if now := f.content(t, o); !bytes.Equal(now, was) {
+		t.Errorf("the state was touched: %s", now)
 	}
 	if names, err := f.b.List(ctx); f.Workspaces && (err != nil || len(names) != 1) {
 		t.Errorf("left behind: %v %v", names, err)
+	}
+	if b := backend.BlobsOf(written); b != nil {
+		if names, err := b.ListBlobs(ctx, ""); err != nil || len(names) != 0 {
+			t.Errorf("left behind: %v %v", names, err)
+		}
 	}
 	if f.Locks {
 		unlock, ds := f.store(t, "").Lock(ctx, info(1), 0)
 		fatal(t, ds)
 		fatal(t, unlock())
 	}
+}
+
+// content is what lies in a store; nil where it is a store of its own.
+func (f *fixture) content(t *testing.T, s *backend.Store) []byte {
+	t.Helper()
+	if s == nil {
+		return nil
+	}
+	p, err := s.Object().Read(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Data
 }
 
 func ended(t *testing.T, f *fixture) {

@@ -274,7 +274,7 @@ func (b *consulBackend) refused(summary string, resp *rest.Response) error {
 	}
 	switch resp.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		e.Argument = "access_token"
+		e.Argument, e.Permission = "access_token", b.rules()
 		e.Advice = "The token needs the rules " + b.rules() + "."
 		if b.header.Get("X-Consul-Token") == "" {
 			e.Advice = "Set access_token or CONSUL_HTTP_TOKEN; the token needs the rules " + b.rules() + "."
@@ -300,14 +300,45 @@ func (b *consulBackend) odd(summary string) error {
 	return &backend.Error{Summary: summary, Argument: "address", Answer: "the answer is not one of Consul", Advice: "Check that the address is that of Consul's HTTP interface."}
 }
 
+// WhyNoLocks implements backend.Lockless.
+func (b *consulBackend) WhyNoLocks() string { return "lock is false" }
+
 // Check implements backend.Checker.
-func (b *consulBackend) Check(ctx context.Context, report func(backend.Finding)) {
-	defer backend.CheckClock(b.client, report)
-	backend.CheckObject(ctx, func() backend.Object { return &object{b: b, key: b.path} }, b.s, report)
-	if !b.lock {
-		report(backend.Finding{What: "locks", Detail: "lock is false, so nothing but the comparison of indexes keeps two runs apart"})
+func (b *consulBackend) Check(ctx context.Context, _ string, report func(backend.Finding)) {
+	report(b.checkToken(ctx))
+	backend.CheckNoVersioning("Consul keeps no older states: \"consul snapshot save\" does", report)
+	report(backend.Finding{What: "encryption at rest", OK: true, Detail: "Consul has none of its own: what its servers keep is as safe as their disks; an encryption block seals the state"})
+	f := backend.Finding{What: "encryption on the way", OK: true, Detail: "TLS"}
+	switch {
+	case b.base == "http://unix" || strings.HasPrefix(b.base, "http://127.") || strings.HasPrefix(b.base, "http://localhost"):
+		f.Detail = "the agent is on this machine"
+	case strings.HasPrefix(b.base, "http://"):
+		f.OK, f.Detail = false, "the scheme is http: token and state can be read on the way"
 	}
-	if strings.HasPrefix(b.base, "http://") && !strings.HasPrefix(b.base, "http://127.") && !strings.HasPrefix(b.base, "http://localhost") && b.base != "http://unix" {
-		report(backend.Finding{What: "encryption on the way", Detail: "the scheme is http: token and state can be read on the way"})
+	report(f)
+	backend.CheckClock(b.client, report)
+}
+
+// checkToken asks what Consul knows of the token.
+func (b *consulBackend) checkToken(ctx context.Context) backend.Finding {
+	f := backend.Finding{What: "credentials", OK: true, Detail: "no token"}
+	if b.header.Get("X-Consul-Token") == "" {
+		return f
 	}
+	resp, err := b.send(ctx, "GET", "acl/token/self", nil, nil, true)
+	if err != nil {
+		return backend.Failed(f.What, err)
+	}
+	var token struct {
+		AccessorID     string
+		ExpirationTime *string
+	}
+	f.Detail = "a token"
+	if resp.Status == http.StatusOK && json.Unmarshal(resp.Body, &token) == nil && token.AccessorID != "" {
+		f.Detail = "the token " + token.AccessorID
+		if token.ExpirationTime != nil {
+			f.Detail += ", until " + *token.ExpirationTime
+		}
+	}
+	return f
 }

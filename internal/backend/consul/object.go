@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
+	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
 // chunkSize is the most that a value can have.
@@ -274,6 +275,12 @@ func (o *object) committed(resp *rest.Response, locked bool) (version string, to
 		return "", false, o.b.refused(summary, resp)
 	}
 	return strconv.FormatUint(answer.Results[len(answer.Results)-1].KV.ModifyIndex, 10), false, nil
+}
+
+// Probe implements backend.Prober.
+func (o *object) Probe() (backend.Object, func(context.Context) error) {
+	name := "doctor/" + store.NewID()
+	return &object{b: o.b, key: o.below() + ".beside/" + name}, func(ctx context.Context) error { return o.DeleteBlob(ctx, name) }
 }
 
 // What is kept beside the state is below ".beside/"; the flags of a key say in how many

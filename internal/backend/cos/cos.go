@@ -231,33 +231,33 @@ func (b *cosBackend) refused(summary, permission string, resp *rest.Response) er
 	case said.Code == "RequestTimeTooSkewed", said.Code == "RequestIsExpired":
 		e.Advice = "Check the clock of this machine."
 	case resp.Status == http.StatusForbidden:
+		e.Permission = permission
 		e.Advice = fmt.Sprintf("The account needs the permission %s; for all of this backend: cos:GetObject, cos:PutObject, cos:DeleteObject, cos:GetBucket, tag:CreateTag, tag:DeleteTag and tag:DescribeTags.", permission)
 	}
 	return e
 }
 
 // Check implements backend.Checker.
-func (b *cosBackend) Check(ctx context.Context, report func(backend.Finding)) {
-	defer backend.CheckClock(b.client, report)
+func (b *cosBackend) Check(ctx context.Context, _ string, report func(backend.Finding)) {
+	who := "the key of secret_id"
+	if b.account.role != nil {
+		who = "the role " + b.account.role.arn
+	}
+	report(backend.Finding{What: "credentials", OK: true, Detail: who}) // the state was read with them
+	report(backend.Finding{What: "conditional writes", OK: true, Detail: "the service has none: the state is read before each write"})
 	resp, err := b.send(ctx, "GET", "", url.Values{"versioning": {""}}, nil, nil, true)
-	switch {
-	case err != nil:
-		report(backend.Finding{What: "versioning of the bucket", Detail: diag.Reason(err)})
-	case resp.Status == http.StatusForbidden:
-		report(backend.Finding{What: "versioning of the bucket", Detail: "it cannot be seen", Permission: "cos:GetBucketVersioning"})
-	case resp.Status != http.StatusOK:
-		report(backend.Finding{What: "versioning of the bucket", Detail: b.refused("", "cos:GetBucketVersioning", resp).Error()})
-	default:
+	if err == nil && resp.Status != http.StatusOK {
+		err = b.refused("", "cos:GetBucketVersioning", resp)
+	}
+	if err != nil {
+		report(backend.Failed("versioning", err))
+	} else {
 		var v struct{ Status string }
-		xml.Unmarshal(resp.Body, &v)
-		f := backend.Finding{What: "versioning of the bucket", OK: v.Status == "Enabled", Detail: "enabled"}
-		if !f.OK {
-			f.Detail = "it is off: with it a state that was damaged can be brought back"
-		}
-		report(f)
+		_ = xml.Unmarshal(resp.Body, &v) // what is not said is off
+		backend.CheckVersioning(v.Status == "Enabled", report)
 	}
 	report(backend.Finding{What: "encryption at rest", OK: b.encrypt, Detail: map[bool]string{true: "AES256", false: "encrypt is false"}[b.encrypt]})
-	backend.CheckObject(ctx, func() backend.Object { return &object{b: b, file: b.file(store.Default)} }, b.s, report)
+	backend.CheckClock(b.client, report)
 }
 
 // credentials sign requests.

@@ -26,28 +26,36 @@ func Run(ctx context.Context, b backend.Backend, workspace string, o backend.Sto
 	case errors.Is(err, backend.ErrNoWorkspaces):
 		report(backend.Finding{What: "workspaces", OK: true, Detail: "this kind of backend keeps one state"})
 	case err != nil:
-		report(failed("listing workspaces", backend.Message("", "", err)))
+		report(backend.Failed("listing workspaces", err))
 	default:
 		report(backend.Finding{What: "listing workspaces", OK: true, Detail: fmt.Sprintf("found: %d", len(names))})
 	}
 	st, err := b.Store(workspace, o)
 	if err != nil {
-		report(failed("opening the state", backend.Message("", "", err)))
+		report(backend.Failed("opening the state", err))
 		return
 	}
 	if !reading(ctx, st, report) {
 		return // what follows would say the same again
 	}
 	locking(ctx, b, st, workspace, o, info, report)
+	conditions(ctx, st, report)
 	blobs(ctx, st, report)
 	if c, ok := b.(backend.Checker); ok {
-		c.Check(ctx, report)
+		c.Check(ctx, workspace, report)
+	}
+	if o.Sealer != nil {
+		report(backend.Finding{What: "encryption by this program", OK: true, Detail: "what is stored is sealed before it is sent"})
 	}
 }
 
 // failed is the finding of messages.
 func failed(what string, ds diag.List) backend.Finding {
-	return backend.Finding{What: what, Detail: strings.Join(strings.Fields(ds.Errors()[0].Detail), " ")}
+	f := backend.Finding{What: what, Detail: strings.Join(strings.Fields(ds.Errors()[0].Detail), " ")}
+	if b, ok := ds.Errors()[0].Extra.(backend.Blame); ok {
+		f.Permission = b.Permission
+	}
+	return f
 }
 
 func reading(ctx context.Context, st store.Store, report func(backend.Finding)) bool {
@@ -83,10 +91,11 @@ func locking(ctx context.Context, b backend.Backend, st store.Store, workspace s
 		var locked *backend.LockedError
 		switch {
 		case errors.Is(err, backend.ErrNoLocks):
-			if _, ok := b.(backend.Checker); ok {
-				return // which knows why, and says so
+			f := backend.Finding{What: "locking", Detail: "this configuration has no lock: two runs at once can write over each other"}
+			if l, ok := b.(backend.Lockless); ok {
+				f.Detail = l.WhyNoLocks() + ": two runs at once can write over each other"
 			}
-			report(backend.Finding{What: "locking", Detail: "this configuration has no lock: two runs at once can write over each other"})
+			report(f)
 			return
 		case errors.As(err, &locked):
 			report(backend.Finding{What: "locking", OK: true, Detail: "not tried: the state is locked by " + backend.Describe(locked.Holder)})
@@ -95,7 +104,7 @@ func locking(ctx context.Context, b backend.Backend, st store.Store, workspace s
 			err = s.Object().Unlock(context.WithoutCancel(ctx), id)
 		}
 		if err != nil {
-			report(failed("locking", backend.Message("", "", err)))
+			report(backend.Failed("locking", err))
 			return
 		}
 	}
@@ -132,6 +141,48 @@ func withID(info store.LockInfo) store.LockInfo {
 	return info
 }
 
+// conditions finds out, with an object beside the state, whether the service keeps the
+// conditions of writes.
+func conditions(ctx context.Context, st store.Store, report func(backend.Finding)) {
+	const what = "conditional writes"
+	s, ok := st.(*backend.Store)
+	if !ok {
+		return
+	}
+	p, ok := s.Object().(backend.Prober)
+	if !ok {
+		return // the kind says what stands for them
+	}
+	probe, remove := p.Probe()
+	defer func() {
+		if err := remove(context.WithoutCancel(ctx)); err != nil {
+			report(backend.Failed("deleting beside the state", err))
+		}
+	}()
+	version, err := probe.Write(ctx, []byte("{}\n"), backend.Prior{Absent: true}, "")
+	if err != nil {
+		report(backend.Failed(what, err))
+		return
+	}
+	for _, stale := range []backend.Prior{{Absent: true}, {Version: version}} {
+		if stale.Version != "" {
+			if _, err := probe.Write(ctx, []byte("{ }\n"), stale, ""); err != nil {
+				report(backend.Failed(what, err))
+				return
+			}
+		}
+		switch _, err := probe.Write(ctx, []byte("[]\n"), stale, ""); {
+		case err == nil:
+			report(backend.Finding{What: what, Detail: "the service ignores them: two runs at once can write over each other where a lock is lost"})
+			return
+		case !errors.Is(err, backend.ErrChanged):
+			report(backend.Failed(what, err))
+			return
+		}
+	}
+	report(backend.Finding{What: what, OK: true, Detail: "the service keeps them"})
+}
+
 // blobs writes, reads, lists and deletes an object beside the state.
 func blobs(ctx context.Context, st store.Store, report func(backend.Finding)) {
 	const what = "room for a journal"
@@ -150,7 +201,7 @@ func blobs(ctx context.Context, st store.Store, report func(backend.Finding)) {
 		err = errors.Join(err, b.DeleteBlob(context.WithoutCancel(ctx), name))
 	}
 	if err != nil {
-		report(failed(what, backend.Message("", "", err)))
+		report(backend.Failed(what, err))
 		return
 	}
 	report(backend.Finding{What: what, OK: true, Detail: "objects beside the state can be written, read and deleted"})

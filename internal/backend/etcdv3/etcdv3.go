@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/schema"
@@ -181,12 +183,14 @@ func (b *etcdBackend) fail(err error) error {
 	case errors.Is(err, context.DeadlineExceeded) || code == codes.DeadlineExceeded || code == codes.Unavailable:
 		e.Answer = fmt.Sprintf("no answer from %s within %s", strings.Join(b.c.config.Endpoints, ", "), dialTimeout)
 		e.Advice = "Check the endpoints, the certificates, and that etcd has a leader."
+		b.why(e)
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrInvalidAuthToken), code == codes.Unauthenticated:
 		e.Argument = "username"
 		e.Advice = "Check username and password, or ETCDV3_USERNAME and ETCDV3_PASSWORD."
 	case errors.Is(err, rpctypes.ErrPermissionDenied) || code == codes.PermissionDenied:
 		e.Argument = "prefix"
-		e.Advice = fmt.Sprintf("The user's role needs the permission readwrite with --prefix on %q.", b.prefix)
+		e.Permission = fmt.Sprintf("readwrite with --prefix on %q", b.prefix)
+		e.Advice = fmt.Sprintf("The user's role needs the permission %s.", e.Permission)
 	case errors.Is(err, rpctypes.ErrRequestTooLarge) || code == codes.ResourceExhausted:
 		e.Argument = "max_request_bytes"
 		e.Advice = tooLarge
@@ -238,24 +242,81 @@ func (b *etcdBackend) Store(workspace string, o backend.StoreOptions) (store.Sto
 	return backend.NewStore(&object{b: b, key: b.prefix + workspace}, "etcdv3:"+b.prefix+workspace, o, b.s), nil
 }
 
+// WhyNoLocks implements backend.Lockless.
+func (b *etcdBackend) WhyNoLocks() string { return "lock is false" }
+
 // Check implements backend.Checker.
-func (b *etcdBackend) Check(ctx context.Context, report func(backend.Finding)) {
-	for _, e := range b.c.config.Endpoints {
+func (b *etcdBackend) Check(ctx context.Context, _ string, report func(backend.Finding)) {
+	c := b.c.config
+	who := "none"
+	switch {
+	case c.Username != "":
+		who = "the user " + c.Username
+	case c.TLS != nil && len(c.TLS.Certificates) > 0:
+		who = "a client certificate"
+	}
+	report(backend.Finding{What: "credentials", OK: true, Detail: who}) // the state was read with them
+	for _, e := range c.Endpoints {
 		s, err := do(ctx, b, 0, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
 			return c.Status(ctx, e)
 		})
 		if err != nil {
-			report(backend.Finding{What: "endpoint " + e, Detail: diag.Reason(err)})
+			report(backend.Failed("endpoint "+e, err))
 			continue
 		}
 		report(backend.Finding{What: "endpoint " + e, OK: s.Leader != 0 && len(s.Errors) == 0, Detail: strings.Join(append([]string{"version " + s.Version}, s.Errors...), "; ")})
 	}
-	backend.CheckObject(ctx, func() backend.Object { return &object{b: b, key: b.prefix + store.Default} }, b.s, report)
-	if !b.lock {
-		report(backend.Finding{What: "locks", Detail: "lock is false, so nothing but the comparison of revisions keeps two runs apart"})
+	backend.CheckNoVersioning("etcd forgets older states when it is compacted: \"etcdctl snapshot save\" keeps them", report)
+	report(backend.Finding{What: "encryption at rest", OK: true, Detail: "etcd has none of its own: what its servers keep is as safe as their disks; an encryption block seals the state"})
+	f := backend.Finding{What: "encryption on the way", OK: true, Detail: "TLS"}
+	switch {
+	case c.TLS != nil:
+	case slices.ContainsFunc(c.Endpoints, isLocal):
+		f.Detail = "an endpoint is on this machine"
+	default:
+		f.OK, f.Detail = false, "there is no TLS: the state can be read on the way"
 	}
-	if b.c.config.TLS == nil && !slices.ContainsFunc(b.c.config.Endpoints, isLocal) {
-		report(backend.Finding{What: "encryption on the way", Detail: "there is no TLS: the state can be read on the way"})
+	report(f)
+	b.checkClock(ctx, report)
+}
+
+func (b *etcdBackend) checkClock(ctx context.Context, report func(backend.Finding)) {
+	client, _ := b.askVersion(ctx) // without an answer the clock is not known
+	backend.CheckClock(client, report)
+}
+
+// askVersion asks the first endpoint for its version, which etcd answers over plain HTTP.
+func (b *etcdBackend) askVersion(ctx context.Context) (*rest.Client, error) {
+	_, address, ok := strings.Cut(b.c.config.Endpoints[0], "://")
+	if !ok {
+		address = b.c.config.Endpoints[0]
+	}
+	transport, scheme := b.s.Transport.Clone(), "http://"
+	transport.Proxy = nil // the client of etcd has none either
+	if b.c.config.TLS != nil {
+		transport.TLSClientConfig, scheme = b.c.config.TLS.Clone(), "https://"
+	}
+	defer transport.CloseIdleConnections()
+	client := &rest.Client{HTTP: &http.Client{Transport: transport, Timeout: dialTimeout / 2}, Sleep: b.s.Sleep, Now: b.s.Now}
+	resp, err := client.Do(ctx, rest.Request{Method: "GET", URL: scheme + address + "/version"})
+	if err == nil && !strings.Contains(string(resp.Body), "etcdserver") {
+		err = fmt.Errorf("%s: %w", address, errNotEtcd)
+	}
+	return client, err
+}
+
+var errNotEtcd = errors.New("what answers there does not speak the protocol of etcd")
+
+// why finds out what is wrong with a connection, of which the client of etcd says nothing
+// but that there is none.
+func (b *etcdBackend) why(e *backend.Error) {
+	_, err := b.askVersion(context.Background()) // the context of the request may have ended
+	switch {
+	case err == nil: // it is etcd, and does not answer requests
+	case errors.Is(err, errNotEtcd), errors.Is(err, rest.ErrPage):
+		e.Answer, e.Advice = errNotEtcd.Error(), "Check the endpoints, and whether a proxy or a portal stands in between."
+	default:
+		e.Answer, e.Advice = diag.Reason(err), rest.Reach(err, "cacert_path", e.Advice)
 	}
 }
 

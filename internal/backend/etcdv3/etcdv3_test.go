@@ -166,7 +166,7 @@ func TestServer(t *testing.T) {
 		}
 		p.Services.Env = sys.Env{"ETCDV3_USERNAME=little", "ETCDV3_PASSWORD=planted"}
 		var e *backend.Error
-		if _, err := open0(t, p, "").Read(ctx); !errors.As(err, &e) || e.Argument != "prefix" || !strings.Contains(e.Advice, "readwrite") {
+		if _, err := open0(t, p, "").Read(ctx); !errors.As(err, &e) || e.Argument != "prefix" || !strings.Contains(e.Advice, "readwrite") || !strings.Contains(e.Permission, "readwrite") {
 			t.Errorf("%#v", e)
 		}
 		p.Config["password"] = cty.StringVal("planted-wrong")

@@ -212,6 +212,12 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	return err
 }
 
+// Probe implements backend.Prober.
+func (o *object) Probe() (backend.Object, func(context.Context) error) {
+	name := "doctor/" + store.NewID()
+	return &object{b: o.b, key: o.key + ".beside/" + name}, func(ctx context.Context) error { return o.DeleteBlob(ctx, name) }
+}
+
 // What is kept beside the state is below ".beside/"; a value begins with the number of
 // its parts, of which all but the first are below ".beside-more/".
 

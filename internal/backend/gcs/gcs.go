@@ -58,7 +58,8 @@ type bucket struct {
 	who          string // the argument that names the credentials
 	key          []byte // of the customer; nil for none
 	kms          string
-	base, upload string // of the JSON API
+	login        *gcp.Session // nil for an emulator
+	base, upload string       // of the JSON API
 	client       *rest.Client
 }
 
@@ -84,13 +85,14 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	session := s.Shared.Get(name, func() any {
 		return gcp.Open(o, gcp.Services{Env: s.Env, Dir: s.Dir, Home: s.Home, Transport: s.Transport, Now: s.Now})
 	}).(*gcp.Session)
+	b.login = session
 	endpoint := a.String("storage_custom_endpoint", "", "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", "GOOGLE_STORAGE_CUSTOM_ENDPOINT")
 	b.client = &rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: 10 * time.Minute}, Retries: 5, Sleep: s.Sleep, Now: s.Now, Prepare: session.Prepare}
 	if emulator := s.Env.Get("STORAGE_EMULATOR_HOST"); emulator != "" && endpoint == "" {
 		if !strings.Contains(emulator, "://") {
 			emulator = "http://" + emulator
 		}
-		endpoint, b.client.Prepare = strings.TrimSuffix(emulator, "/")+"/storage/v1/", nil
+		endpoint, b.client.Prepare, b.login = strings.TrimSuffix(emulator, "/")+"/storage/v1/", nil, nil
 	}
 	if endpoint == "" {
 		endpoint = "https://" + session.Host("storage") + "/storage/v1/"
@@ -208,13 +210,18 @@ func (b *bucket) objects() string { return b.base + "/b/" + url.PathEscape(b.nam
 
 func (b *bucket) send(ctx context.Context, r rest.Request) (*rest.Response, error) {
 	resp, err := b.client.Do(ctx, r)
-	switch {
-	case errors.Is(err, gcp.ErrNone):
-		return nil, &backend.Error{Argument: b.who, Answer: gcp.None, Advice: gcp.NoneAdvice, Err: err}
-	case err != nil:
-		return nil, &backend.Error{Argument: "bucket", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check the credentials, and that the service can be reached from here, through its proxy if there is one."), Err: err}
+	if err != nil {
+		return nil, b.unreachable(err)
 	}
 	return resp, nil
+}
+
+// unreachable is the error of a request that got no answer.
+func (b *bucket) unreachable(err error) error {
+	if errors.Is(err, gcp.ErrNone) {
+		return &backend.Error{Argument: b.who, Answer: gcp.None, Advice: gcp.NoneAdvice, Err: err}
+	}
+	return &backend.Error{Argument: "bucket", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check the credentials, and that the service can be reached from here, through its proxy if there is one."), Err: err}
 }
 
 // customer adds the customer's key to headers.
@@ -307,6 +314,7 @@ func (b *bucket) refused(summary, permission string, resp *rest.Response) error 
 	case resp.Status == http.StatusUnauthorized:
 		e.Argument, e.Advice = b.who, "The credentials are not accepted: check them, or log in again."
 	case resp.Status == http.StatusForbidden:
+		e.Permission = permission
 		e.Advice = fmt.Sprintf("The credentials need the permission %s; for all of this backend: storage.objects.get, create, delete and list (role Storage Object Admin).", permission)
 	case resp.Status == http.StatusBadRequest && strings.Contains(string(resp.Body), "ncrypt"):
 		e.Argument, e.Advice = "encryption_key", "The object is encrypted with a customer's key: set encryption_key to the one that it was written with."
@@ -315,29 +323,34 @@ func (b *bucket) refused(summary, permission string, resp *rest.Response) error 
 }
 
 // Check implements backend.Checker.
-func (b *bucket) Check(ctx context.Context, report func(backend.Finding)) {
-	defer backend.CheckClock(b.client, report)
-	const what, permission = "versioning of the bucket", "storage.buckets.get"
+func (b *bucket) Check(ctx context.Context, _ string, report func(backend.Finding)) {
+	if b.login == nil {
+		report(backend.Finding{What: "credentials", OK: true, Detail: "none: STORAGE_EMULATOR_HOST names an emulator"})
+	} else if source, err := b.login.Check(ctx); err != nil {
+		report(backend.Failed("credentials", b.unreachable(err)))
+		return
+	} else {
+		report(backend.Finding{What: "credentials", OK: true, Detail: source})
+	}
+	const permission = "storage.buckets.get"
 	resp, err := b.send(ctx, rest.Request{Method: "GET", URL: b.base + "/b/" + url.PathEscape(b.name) + "?fields=versioning,encryption,iamConfiguration", Repeat: true})
-	switch {
-	case err != nil:
-		report(backend.Finding{What: what, Detail: diag.Reason(err)})
-	case resp.Status == http.StatusForbidden:
-		report(backend.Finding{What: what, Detail: "it cannot be seen", Permission: permission})
-	case resp.Status != http.StatusOK:
-		report(backend.Finding{What: what, Detail: b.refused("", permission, resp).Error()})
-	default:
+	if err == nil && resp.Status != http.StatusOK {
+		err = b.refused("", permission, resp)
+	}
+	if err != nil {
+		report(backend.Failed("versioning", err))
+	} else {
 		var v struct {
 			Versioning       struct{ Enabled bool }
 			IAMConfiguration struct{ PublicAccessPrevention string }
 		}
 		_ = json.Unmarshal(resp.Body, &v) // what is not said is off
-		f := backend.Finding{What: what, OK: v.Versioning.Enabled, Detail: "enabled"}
+		backend.CheckVersioning(v.Versioning.Enabled, report)
+		f := backend.Finding{What: "public access", OK: v.IAMConfiguration.PublicAccessPrevention == "enforced", Detail: "prevented"}
 		if !f.OK {
-			f.Detail = "it is off: with it a state that was damaged can be brought back"
+			f.Detail = "prevention is not enforced on the bucket"
 		}
 		report(f)
-		report(backend.Finding{What: "public access", OK: v.IAMConfiguration.PublicAccessPrevention == "enforced", Detail: map[bool]string{true: "prevented", false: "prevention is not enforced on the bucket"}[v.IAMConfiguration.PublicAccessPrevention == "enforced"]})
 	}
 	detail := "keys of Google"
 	switch {
@@ -347,5 +360,5 @@ func (b *bucket) Check(ctx context.Context, report func(backend.Finding)) {
 		detail = b.kms
 	}
 	report(backend.Finding{What: "encryption at rest", OK: true, Detail: detail})
-	backend.CheckObject(ctx, func() backend.Object { return b.object("") }, b.s, report)
+	backend.CheckClock(b.client, report)
 }

@@ -123,6 +123,12 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	return o.b.delete(ctx, o.lock, id)
 }
 
+// Probe implements backend.Prober.
+func (o *object) Probe() (backend.Object, func(context.Context) error) {
+	name := "doctor/" + store.NewID()
+	return &object{b: o.b, file: o.beside() + name}, func(ctx context.Context) error { return o.DeleteBlob(ctx, name) }
+}
+
 // beside is the prefix of what is kept beside the state.
 func (o *object) beside() string { return o.file + ".beside/" }
 

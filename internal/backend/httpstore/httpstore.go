@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -345,14 +346,27 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	return nil
 }
 
+// WhyNoLocks implements backend.Lockless.
+func (b *httpBackend) WhyNoLocks() string { return "there is no lock_address and no unlock_address" }
+
 // Check implements backend.Checker.
-func (b *httpBackend) Check(ctx context.Context, report func(backend.Finding)) {
-	defer backend.CheckClock(b.client, report)
-	backend.CheckObject(ctx, func() backend.Object { return &object{b: b} }, b.s, report)
-	if b.lock == "" {
-		report(backend.Finding{What: "locks", Detail: "there is no lock_address and no unlock_address, so nothing keeps two runs from writing at the same time"})
+func (b *httpBackend) Check(_ context.Context, _ string, report func(backend.Finding)) {
+	who := "none"
+	switch {
+	case b.username != "":
+		who = "the username and its password"
+	case b.headers.Get("Authorization") != "":
+		who = "the header Authorization"
 	}
-	if u, err := url.Parse(b.address); err == nil && u.Scheme == "http" && b.username != "" {
-		report(backend.Finding{What: "encryption on the way", Detail: "state and password are sent over http, which anybody on the way can read; use https"})
+	report(backend.Finding{What: "credentials", OK: true, Detail: who}) // the state was read with them
+	report(backend.Finding{What: "conditional writes", OK: true, Detail: "the protocol has none: the state is read before each write"})
+	backend.CheckNoVersioning("the service does not say whether it keeps older states", report)
+	report(backend.Finding{What: "encryption at rest", OK: true, Detail: "the service does not say; an encryption block seals the state"})
+	f := backend.Finding{What: "encryption on the way", OK: true, Detail: "TLS"}
+	if u, err := url.Parse(b.address); err == nil && u.Scheme == "http" {
+		f.Detail = "none: what is sent over http can be read on the way"
+		f.OK = who == "none" || u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 	}
+	report(f)
+	backend.CheckClock(b.client, report)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest"
 	"github.com/terrace-iac/terrace/internal/backend/configure"
+	"github.com/terrace-iac/terrace/internal/backend/doctor"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -162,6 +163,12 @@ func blocks() []block {
 	}
 }
 
+// permissions are what the command that examines a backend says of a missing one, where
+// it is the service that refuses, and knows what it refuses.
+var permissions = map[string]string{
+	"s3": "s3:GetObject", "gcs": "storage.objects.get", "azurerm": "Storage Blob Data Reader", "consul": "key_prefix", "kubernetes": "get secrets", "cos": "cos:GetObject", "oss": "oss:GetObject",
+}
+
 // A wire is how a kind reaches what stands in for its service.
 type wire struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
@@ -256,6 +263,20 @@ func messagesOf(t *testing.T, b block, text string, w wire) map[string]string {
 		out[op] = strings.TrimSpace(strings.SplitN(line, "=", 2)[0]) + " | " + m.Detail
 	}
 	ctx := t.Context()
+	defer func() {
+		// The command that examines a backend names what is missing in the service's words.
+		if want := permissions[b.kind]; want != "" && strings.HasSuffix(t.Name(), "/missing_permission") {
+			b, err := kind.Open(t.Context(), backendtest.Config(t, kind, set), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			doctor.Run(t.Context(), b, store.Default, backend.StoreOptions{}, store.LockInfo{}, func(f backend.Finding) { names = append(names, f.Permission) })
+			if !strings.Contains(strings.Join(names, "\n"), want) {
+				t.Errorf("no finding names the permission %s: %q", want, names)
+			}
+		}
+	}()
 	opened, err := kind.Open(ctx, backendtest.Config(t, kind, set), s)
 	if err != nil {
 		note("open", err)
@@ -378,7 +399,11 @@ func TestFaults(t *testing.T) {
 		if b.tls {
 			s, scheme = secure, "https"
 		}
-		check("a portal in the way", b.at(scheme, host(s)), wire{dial: to(host(s)), trust: true})
+		want := []string{"a page of HTML", "a portal"}
+		if b.kind == "pg" || b.kind == "etcdv3" { // these do not speak HTTP
+			want = []string{"does not speak"}
+		}
+		check("a portal in the way", b.at(scheme, host(s)), wire{dial: to(host(s)), trust: true}, want...)
 		if b.kind == "pg" || b.kind == "etcdv3" { // these have connections of their own
 			check("nobody there", b.at("http", "127.0.0.1:1"), wire{})
 			if b.kind == "etcdv3" {

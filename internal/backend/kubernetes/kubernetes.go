@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -290,6 +289,7 @@ func (b *kubernetesBackend) refused(summary, verb, path string, resp *rest.Respo
 		e.Advice = "The credentials are not accepted: check token, exec, the client certificate or the kubeconfig file and its context."
 	case http.StatusForbidden:
 		e.Argument = "namespace"
+		e.Permission = verb + " " + kind
 		e.Advice = fmt.Sprintf("The account needs the right to %s %s in the namespace %q; for all of this backend: get, create, update, delete and list secrets; get, create, update and delete leases.", verb, kind, b.namespace)
 	case http.StatusNotFound:
 		e.Argument = "namespace"
@@ -306,25 +306,22 @@ func (b *kubernetesBackend) refused(summary, verb, path string, resp *rest.Respo
 const tooLarge = "A Secret holds 1 MiB, and the state is kept compressed in one: split the state, or keep it in another backend."
 
 // Check implements backend.Checker.
-func (b *kubernetesBackend) Check(ctx context.Context, report func(backend.Finding)) {
+func (b *kubernetesBackend) Check(ctx context.Context, _ string, report func(backend.Finding)) {
+	report(b.checkUser(ctx))
 	for _, c := range []struct{ group, resource, verbs string }{
 		{"", "secrets", "get create update delete list"},
 		{"coordination.k8s.io", "leases", "get create update delete"},
 	} {
 		var missing []string
 		for verb := range strings.FieldsSeq(c.verbs) {
-			review := map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": map[string]any{
-				"resourceAttributes": map[string]string{"namespace": b.namespace, "verb": verb, "group": c.group, "resource": c.resource}}}
-			resp, err := b.put(ctx, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+			var answer struct{ Status struct{ Allowed bool } }
+			told, err := b.review(ctx, "authorization.k8s.io/v1", "SelfSubjectAccessReview", map[string]any{
+				"resourceAttributes": map[string]string{"namespace": b.namespace, "verb": verb, "group": c.group, "resource": c.resource}}, &answer)
 			if err != nil {
-				report(backend.Finding{What: "connection", Detail: diag.Reason(err)})
+				report(backend.Failed("rights on "+c.resource, err))
 				return
 			}
-			var answer struct{ Status struct{ Allowed bool } }
-			if resp.Status != http.StatusCreated && resp.Status != http.StatusOK || json.Unmarshal(resp.Body, &answer) != nil {
-				continue // the server does not say; what follows finds out
-			}
-			if !answer.Status.Allowed {
+			if told && !answer.Status.Allowed {
 				missing = append(missing, verb)
 			}
 		}
@@ -334,5 +331,37 @@ func (b *kubernetesBackend) Check(ctx context.Context, report func(backend.Findi
 		}
 		report(f)
 	}
-	backend.CheckObject(ctx, func() backend.Object { return &object{b: b, workspace: store.Default} }, b.s, report)
+	backend.CheckNoVersioning("Kubernetes keeps no older states: back up etcd, or the Secret", report)
+	report(backend.Finding{What: "encryption at rest", OK: true, Detail: "the cluster does not say whether it encrypts Secrets; an encryption block seals the state"})
+	b.c.mu.Lock()
+	client := b.c.client
+	b.c.mu.Unlock()
+	if client != nil {
+		backend.CheckClock(client, report)
+	}
+}
+
+// review asks the server something about who asks. told is false where it does not know
+// such questions.
+func (b *kubernetesBackend) review(ctx context.Context, version, kind string, spec map[string]any, out any) (told bool, err error) {
+	resp, err := b.put(ctx, "POST", "/apis/"+version+"/"+strings.ToLower(kind)+"s", map[string]any{"apiVersion": version, "kind": kind, "spec": spec})
+	if err != nil {
+		return false, err
+	}
+	return (resp.Status == http.StatusCreated || resp.Status == http.StatusOK) && json.Unmarshal(resp.Body, out) == nil, nil
+}
+
+func (b *kubernetesBackend) checkUser(ctx context.Context) backend.Finding {
+	f := backend.Finding{What: "credentials", OK: true, Detail: "the cluster does not say whose they are"}
+	var answer struct {
+		Status struct{ UserInfo struct{ Username string } }
+	}
+	told, err := b.review(ctx, "authentication.k8s.io/v1", "SelfSubjectReview", map[string]any{}, &answer)
+	switch {
+	case err != nil:
+		return backend.Failed(f.What, err)
+	case told && answer.Status.UserInfo.Username != "":
+		f.Detail = "those of " + answer.Status.UserInfo.Username
+	}
+	return f
 }

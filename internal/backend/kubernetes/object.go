@@ -24,6 +24,7 @@ const lockAnnotation = "app.terraform.io/lock-info"
 type object struct {
 	b         *kubernetesBackend
 	workspace string
+	probe     string // the name of the Secret of a probe, which is none of a state; "" for that of the workspace
 
 	mu    sync.Mutex
 	ratio float64 // how much smaller compressed states were; 0: not known
@@ -73,7 +74,29 @@ func over(under, top map[string]string) map[string]string {
 	return out
 }
 
-func (o *object) path() string { return o.b.secrets() + "/" + o.b.secret(o.workspace) }
+// name is that of the Secret.
+func (o *object) name() string {
+	if o.probe != "" {
+		return o.probe
+	}
+	return o.b.secret(o.workspace)
+}
+
+// labels are those of the Secret.
+func (o *object) labels() map[string]string {
+	if o.probe != "" {
+		return map[string]string{"app.kubernetes.io/managed-by": "terraform"}
+	}
+	return o.b.labelsOf(o.workspace)
+}
+
+// Probe implements backend.Prober.
+func (o *object) Probe() (backend.Object, func(context.Context) error) {
+	name := "doctor/" + store.NewID()
+	return &object{b: o.b, workspace: o.workspace, probe: o.part(name, 0)}, func(ctx context.Context) error { return o.DeleteBlob(ctx, name) }
+}
+
+func (o *object) path() string { return o.b.secrets() + "/" + o.name() }
 
 func (o *object) lease() string { return o.b.leases() + "/lock-" + o.b.secret(o.workspace) }
 
@@ -155,7 +178,7 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 		method, path := "PUT", o.path()
 		if !found {
 			method, path = "POST", o.b.secrets()
-			text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]string{"name": o.b.secret(o.workspace), "namespace": o.b.namespace}, "type": "Opaque"})
+			text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]string{"name": o.name(), "namespace": o.b.namespace}, "type": "Opaque"})
 			if err != nil {
 				return "", err
 			}
@@ -163,7 +186,7 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 				return "", err
 			}
 		}
-		next, err := now.with(over64(now.Data, "tfstate", packed), o.b.labelsOf(o.workspace), map[string]string{"encoding": "gzip"})
+		next, err := now.with(over64(now.Data, "tfstate", packed), o.labels(), map[string]string{"encoding": "gzip"})
 		if err != nil {
 			return "", err
 		}

@@ -304,39 +304,46 @@ func (b *ossBackend) refused(summary, permission string, resp *rest.Response) er
 	case said.Endpoint != "" && strings.Contains(said.Message, "endpoint"):
 		e.Argument, e.Advice = "endpoint", fmt.Sprintf("The bucket is in another region: set endpoint to %s, or the region of it.", said.Endpoint)
 	case resp.Status == http.StatusForbidden:
+		e.Permission = permission
 		e.Advice = fmt.Sprintf("The account needs the permission %s; for all of this backend: oss:GetObject, oss:PutObject, oss:DeleteObject and oss:ListObjects; for locks ots:GetRow, ots:PutRow, ots:DeleteRow and ots:DescribeTable.", permission)
 	}
 	return e
 }
 
+// WhyNoLocks implements backend.Lockless.
+func (b *ossBackend) WhyNoLocks() string { return "there is no tablestore_table" }
+
 // Check implements backend.Checker.
-func (b *ossBackend) Check(ctx context.Context, report func(backend.Finding)) {
-	defer backend.CheckClock(b.client, report)
-	resp, err := b.send(ctx, "GET", "", url.Values{"versioning": {""}}, nil, nil, true)
-	f := backend.Finding{What: "versioning of the bucket"}
+func (b *ossBackend) Check(ctx context.Context, _ string, report func(backend.Finding)) {
+	who := "the key of access_key or of the profile"
 	switch {
-	case err != nil:
-		f.Detail = err.Error()
-	case resp.Status == http.StatusForbidden:
-		f.Detail, f.Permission = "it cannot be seen", "oss:GetBucketVersioning"
-	case resp.Status != http.StatusOK:
-		f.Detail = b.refused("", "oss:GetBucketVersioning", resp).Error()
-	default:
+	case b.account.role != nil:
+		who = "the role " + b.account.role.arn
+	case b.account.own.id == "":
+		who = "the role " + b.account.machineRole + " of this machine"
+	}
+	report(backend.Finding{What: "credentials", OK: true, Detail: who}) // the state was read with them
+	report(backend.Finding{What: "conditional writes", OK: true, Detail: "the state is read before each write: the service compares nothing when an object is replaced"})
+	resp, err := b.send(ctx, "GET", "", url.Values{"versioning": {""}}, nil, nil, true)
+	if err == nil && resp.Status != http.StatusOK {
+		err = b.refused("", "oss:GetBucketVersioning", resp)
+	}
+	if err != nil {
+		report(backend.Failed("versioning", err))
+	} else {
 		var v struct{ Status string }
-		xml.Unmarshal(resp.Body, &v)
-		f.OK, f.Detail = v.Status == "Enabled", "it is off: with it a state that was damaged can be brought back"
-		if f.OK {
-			f.Detail = "enabled"
+		_ = xml.Unmarshal(resp.Body, &v) // what is not said is off
+		backend.CheckVersioning(v.Status == "Enabled", report)
+	}
+	report(backend.Finding{What: "encryption at rest", OK: b.encrypt, Detail: map[bool]string{true: "AES256", false: "encrypt is false"}[b.encrypt]})
+	if b.table != nil {
+		if err := b.table.describe(ctx); err != nil {
+			f := backend.Failed("table of the locks", err)
+			f.Permission = "ots:DescribeTable"
+			report(f)
+		} else {
+			report(backend.Finding{What: "table of the locks", OK: true, Detail: b.table.name})
 		}
 	}
-	report(f)
-	report(backend.Finding{What: "encryption at rest", OK: b.encrypt, Detail: map[bool]string{true: "AES256", false: "encrypt is false"}[b.encrypt]})
-	if b.table == nil {
-		report(backend.Finding{What: "locks", Detail: "there is no tablestore_table, so nothing keeps two runs from writing at the same time"})
-	} else if err := b.table.describe(ctx); err != nil {
-		report(backend.Finding{What: "table of the locks", Detail: diag.Reason(err), Permission: "ots:DescribeTable"})
-	} else {
-		report(backend.Finding{What: "table of the locks", OK: true, Detail: b.table.name})
-	}
-	backend.CheckObject(ctx, func() backend.Object { return &object{b: b, file: b.file(store.Default)} }, b.s, report)
+	backend.CheckClock(b.client, report)
 }

@@ -74,36 +74,3 @@ func (o *object) DeleteBlob(ctx context.Context, name string) error {
 	}
 	return nil
 }
-
-// Check implements backend.Checker.
-func (b *pgBackend) Check(ctx context.Context, report func(backend.Finding)) {
-	rows, err := b.pool.query(ctx, `
-		SELECT current_setting('server_version_num')::int >= 100000, current_setting('server_version'),
-			coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
-			to_regclass($1) IS NOT NULL,
-			has_database_privilege(current_database(), 'CREATE')`, b.table)
-	if err != nil {
-		report(backend.Finding{What: "connection", Detail: b.fail("", err).Error()})
-		return
-	}
-	yes := func(i int) bool { return string(rows[0][i]) == "t" }
-	report(backend.Finding{What: "version of the server", OK: yes(0), Detail: string(rows[0][1]) + "; 10 is needed"})
-	report(backend.Finding{What: "encryption on the way", OK: yes(2), Detail: map[bool]string{true: "TLS", false: "none: set sslmode"}[yes(2)]})
-	if yes(3) {
-		rows, err := b.pool.query(ctx, "SELECT has_table_privilege($1, 'SELECT') AND has_table_privilege($1, 'INSERT') AND has_table_privilege($1, 'UPDATE') AND has_table_privilege($1, 'DELETE')", b.table)
-		f := backend.Finding{What: "rights on the table " + b.table, OK: err == nil && string(rows[0][0]) == "t"}
-		if !f.OK {
-			f.Detail, f.Permission = "the user may not do all that is needed", "SELECT, INSERT, UPDATE, DELETE"
-		}
-		report(f)
-		backend.CheckObject(ctx, func() backend.Object { return &object{b: b, name: "default"} }, b.s, report)
-		return
-	}
-	f := backend.Finding{What: "table " + b.table, OK: !b.skipTable && yes(4), Detail: "it is not there yet and is created when a state is first locked or written"}
-	if b.skipTable {
-		f.Detail = "it is not there, and skip_table_creation is set"
-	} else if !f.OK {
-		f.Permission = "CREATE on the database"
-	}
-	report(f)
-}

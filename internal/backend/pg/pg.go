@@ -18,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/schema"
@@ -246,7 +247,15 @@ func (b *pgBackend) fail(summary string, err error) error {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
 		out.Answer = "no connection to the server: " + cause(err)
-		out.Advice = "Check host, port, sslmode and the network in conn_str, PG_CONN_STR or the PG variables."
+		out.Advice = rest.Reach(err, "sslrootcert of conn_str, or PGSSLROOTCERT,", "Check host, port, sslmode and the network in conn_str, PG_CONN_STR or the PG variables.")
+		switch {
+		case b.pool.foreign():
+			out.Answer = "what answers there does not speak the protocol of PostgreSQL"
+			out.Advice = "Check host and port in conn_str, PG_CONN_STR or the PG variables, and whether a proxy or a portal stands in between."
+		case strings.Contains(cause(err), "refused TLS"): // the driver has no other sign of it
+			out.Answer = "the server has no TLS"
+			out.Advice = "Switch TLS on at the server (ssl = on), or, where nobody else can listen, set sslmode=disable in conn_str or PGSSLMODE."
+		}
 		return out
 	}
 	out.Answer = fmt.Sprintf("the server answered: %s (%s)", strings.ReplaceAll(e.Message, "\n", " "), e.Code)
@@ -259,6 +268,7 @@ func (b *pgBackend) fail(summary string, err error) error {
 		out.Advice = "Too many connections are open; raise max_connections of the server or run fewer things at the same time."
 	case e.Code == "42501":
 		out.Argument = "schema_name"
+		out.Permission = fmt.Sprintf("USAGE on the schema %s; SELECT, INSERT, UPDATE, DELETE on the table %s", quote(b.schema), b.table)
 		out.Advice = fmt.Sprintf("The user needs USAGE on the schema %s and SELECT, INSERT, UPDATE and DELETE on the table %s, and CREATE on the database and on the schema public unless these were made before.", quote(b.schema), b.table)
 	case missing(err):
 		out.Argument = "table_name"

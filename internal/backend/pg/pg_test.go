@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -15,7 +17,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
+	"github.com/terrace-iac/terrace/internal/backend/doctor"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/state/store/storetest"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -252,6 +256,71 @@ func TestServer(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		if got, err := o.Read(ctx); err != nil || string(got.Data) != "{}\n" {
 			t.Errorf("%v %v", got, err)
+		}
+	})
+}
+
+// What is wrong with the way to the server is told in one line, with the argument to look
+// at, what to do, and the permission that is missing.
+func TestMessages(t *testing.T) {
+	s := start(t)
+	u, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ask(t, `CREATE ROLE little LOGIN PASSWORD 'planted-little'`)
+	made := s.place(t)
+	made.Config["schema_name"] = cty.StringVal("made")
+	st, err := backendtest.Open(t, Kind(), made).Store("", backend.StoreOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ds := st.Write(ctx, storetest.Sample(1)); ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	with := func(change func(u *url.URL)) string {
+		other := *u
+		change(&other)
+		return other.String()
+	}
+	for name, tc := range map[string]struct{ connection, argument, want, permission string }{
+		"password":   {with(func(u *url.URL) { u.User = url.UserPassword("postgres", "planted-wrong") }), "conn_str", "Check user and password", ""},
+		"user":       {with(func(u *url.URL) { u.User = url.UserPassword("nobody", "planted-wrong") }), "conn_str", "Check user and password", ""},
+		"database":   {with(func(u *url.URL) { u.Path = "/none" }), "conn_str", "Create the database", ""},
+		"permission": {with(func(u *url.URL) { u.User = url.UserPassword("little", "planted-little") }), "schema_name", "USAGE on the schema", `SELECT, INSERT, UPDATE, DELETE on the table "made"."states"`},
+		"no TLS":     {with(func(u *url.URL) { u.RawQuery = "sslmode=require" }), "conn_str", "the server has no TLS", ""},
+		"nobody":     {with(func(u *url.URL) { u.Host = "127.0.0.1:1" }), "conn_str", "connection refused", ""},
+		"web site": {with(func(u *url.URL) {
+			u.Host, u.RawQuery = web.Listener.Addr().String(), "sslmode=disable&connect_timeout=1"
+		}), "conn_str", "does not speak the protocol of PostgreSQL", ""},
+		"no name": {with(func(u *url.URL) { u.Host = "no-such-host.invalid" }), "conn_str", "The name is not known", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := s.place(t)
+			p.Config["conn_str"], p.Config["schema_name"] = cty.StringVal(tc.connection), cty.StringVal("made")
+			_, err := open0(t, p, "").Read(ctx)
+			e, ok := errors.AsType[*backend.Error](err)
+			if !ok || e.Argument != tc.argument || !strings.Contains(e.Error(), tc.want) || !strings.Contains(e.Permission, tc.permission) || e.Advice == "" || strings.Contains(e.Error(), "planted") || strings.Contains(e.Error(), "\n") {
+				t.Errorf("%#v", e)
+			}
+			t.Log(e)
+		})
+	}
+	t.Run("who may read alone", func(t *testing.T) {
+		s.ask(t, `GRANT USAGE ON SCHEMA made TO little`)
+		s.ask(t, `GRANT SELECT ON made.states TO little`)
+		p := s.place(t)
+		p.Config["conn_str"], p.Config["schema_name"] = cty.StringVal(with(func(u *url.URL) { u.User = url.UserPassword("little", "planted-little") })), cty.StringVal("made")
+		var missing []backend.Finding
+		doctor.Run(ctx, backendtest.Open(t, Kind(), p), store.Default, backend.StoreOptions{}, store.LockInfo{}, func(f backend.Finding) {
+			if !f.OK && f.What != "room for a journal" {
+				missing = append(missing, f)
+			}
+		})
+		if len(missing) != 1 || missing[0].What != "conditional writes" || !strings.Contains(missing[0].Permission, "INSERT") {
+			t.Errorf("%+v", missing)
 		}
 	})
 }

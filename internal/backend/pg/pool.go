@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/terrace-iac/terrace/diag"
 )
 
 // maxBusy is how many connections a pool uses at the same time, besides those that
@@ -65,6 +66,19 @@ func (p *pool) query(ctx context.Context, sql string, args ...string) ([][][]byt
 	}
 }
 
+// rolledBack runs statements in a transaction that leaves nothing, and returns the error of f.
+func (p *pool) rolledBack(ctx context.Context, f func(exec func(sql string, args ...string) ([][][]byte, error)) error) error {
+	c, err := p.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer end(c) // and with it the transaction
+	if _, err := exec(ctx, c, "BEGIN"); err != nil {
+		return err
+	}
+	return f(func(sql string, args ...string) ([][][]byte, error) { return exec(ctx, c, sql, args...) })
+}
+
 func (p *pool) take(ctx context.Context) (c *pgconn.PgConn, fresh bool, err error) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
@@ -107,13 +121,43 @@ func exec(ctx context.Context, c *pgconn.PgConn, sql string, args ...string) ([]
 	return r.Rows, r.Err
 }
 
+// foreign reports whether somebody answers at the server's address who does not speak the
+// protocol of PostgreSQL: whether TLS can be used is answered with one letter.
+// https://www.postgresql.org/docs/current/protocol-message-formats.html
+func (p *pool) foreign() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	network, address := pgconn.NetworkAddress(p.config.Host, p.config.Port)
+	c, err := p.config.DialFunc(ctx, network, address)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	until, _ := ctx.Deadline()
+	if err := c.SetDeadline(until); err != nil {
+		return false
+	}
+	if _, err := c.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err != nil {
+		return false
+	}
+	if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() != nil {
+		return false
+	}
+	answer := make([]byte, 1)
+	n, _ := c.Read(answer) // nothing is no answer
+	return n == 1 && !strings.ContainsAny(string(answer), "SNE")
+}
+
 // cause is the innermost cause of a failed connection, in one line.
 func cause(err error) string {
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return dns.Name + ": " + dns.Err
+	}
+	at := ""
 	for {
-		var op *net.OpError
-		if errors.As(err, &op) {
-			err = op
-			break
+		if op, ok := err.(*net.OpError); ok && op.Addr != nil {
+			at = op.Addr.String() + ": "
 		}
 		if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
 			err = joined.Unwrap()[0]
@@ -125,6 +169,6 @@ func cause(err error) string {
 		}
 		err = inner
 	}
-	line, _, _ := strings.Cut(err.Error(), "\n")
+	line, _, _ := strings.Cut(at+diag.Reason(err), "\n")
 	return line
 }

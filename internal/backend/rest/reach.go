@@ -27,6 +27,8 @@ func Reach(err error, authorities, otherwise string) string {
 		return "The certificate is that of another host: check the address, and whether a proxy or a name server leads elsewhere."
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "The certificate of the service is not valid now: it has expired, or the clock of this machine is wrong."
+	case errors.Is(err, ErrPage):
+		return "That is no answer of the service: a portal that wants a login, or a proxy, stands in between, or the address is that of a web site. Open it in a browser to see which."
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return "What answers there does not speak TLS: check scheme and port of the address, and the proxy if there is one."
 	case errors.As(err, &op) && op.Op == "proxyconnect":
@@ -40,6 +42,10 @@ func Reach(err error, authorities, otherwise string) string {
 	}
 	return otherwise
 }
+
+// ErrPage is wrapped by the errors of requests that were answered as if they had succeeded,
+// with something that no service of ours sends.
+var ErrPage = errors.New("it answered with a page of HTML")
 
 // ErrProxy is wrapped by the errors of requests that a proxy did not let through.
 var ErrProxy = errors.New("the proxy did not let the request through")

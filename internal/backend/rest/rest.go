@@ -94,7 +94,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 
 func again(r Request, resp *Response, err error) bool {
 	if err != nil {
-		return r.Repeat
+		return r.Repeat && !errors.Is(err, ErrPage)
 	}
 	switch resp.Status {
 	case http.StatusTooManyRequests:
@@ -170,6 +170,9 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 	}
 	if int64(len(b)) > most {
 		return nil, fmt.Errorf("%s: the answer is larger than %d bytes", req.URL.Host, most)
+	}
+	if resp.StatusCode/100 == 2 && page(b) {
+		return nil, fmt.Errorf("%s: %w", resp.Request.URL.Host, ErrPage)
 	}
 	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: b}, nil
 }

@@ -426,6 +426,7 @@ func (b *s3Backend) refused(summary string, resp *rest.Response, permission stri
 	case a.Code == "RequestTimeTooSkewed":
 		e.Argument, e.Advice = "", "The clock of this machine is wrong by more than fifteen minutes."
 	case a.Code == "AccessDenied" || resp.Status == http.StatusForbidden:
+		e.Permission = permission
 		e.Err, e.Advice = errDenied, fmt.Sprintf("The credentials need %s on the bucket %s.", permission, b.bucket)
 	case resp.Status == http.StatusNotFound:
 		e.Err, e.Advice = errMissing, "Check the names of bucket and key, and the endpoints."
@@ -454,8 +455,13 @@ func (b *s3Backend) readers() http.Header {
 	return h
 }
 
+// WhyNoLocks implements backend.Lockless.
+func (b *s3Backend) WhyNoLocks() string {
+	return "neither use_lockfile nor dynamodb_table is set, so there is no lock"
+}
+
 // Check implements backend.Checker.
-func (b *s3Backend) Check(ctx context.Context, report func(backend.Finding)) {
+func (b *s3Backend) Check(ctx context.Context, _ string, report func(backend.Finding)) {
 	if c, err := b.session.Credentials(ctx); err != nil {
 		report(backend.Finding{What: "credentials", Detail: diag.Reason(err)})
 		return
@@ -466,17 +472,13 @@ func (b *s3Backend) Check(ctx context.Context, report func(backend.Finding)) {
 		}
 		report(backend.Finding{What: "credentials", OK: true, Detail: detail})
 	}
-	backend.CheckObject(ctx, func() backend.Object { return b.object("") }, b.s, report)
 	backend.CheckClock(b.client, report)
 	report(b.checkConditions(ctx))
-	if !b.lockfile && b.table == "" {
-		report(backend.Finding{What: "locks", Detail: "neither use_lockfile nor dynamodb_table is set, so nothing keeps two runs apart"})
-	}
 	look := func(what, query, permission string, good func(body string) (bool, string)) {
 		resp, err := b.send(ctx, "GET", "", url.Values{query: {""}}, nil, nil, true)
 		switch {
 		case err != nil:
-			report(backend.Finding{What: what, Detail: diag.Reason(err)})
+			report(backend.Failed(what, err))
 		case resp.Status == http.StatusForbidden:
 			report(backend.Finding{What: what, Detail: "cannot be asked for", Permission: permission})
 		case resp.Status != http.StatusOK && resp.Status != http.StatusNotFound:
@@ -486,11 +488,11 @@ func (b *s3Backend) Check(ctx context.Context, report func(backend.Finding)) {
 			report(backend.Finding{What: what, OK: ok, Detail: detail})
 		}
 	}
-	look("versioning of the bucket", "versioning", "s3:GetBucketVersioning", func(body string) (bool, string) {
+	look("versioning", "versioning", "s3:GetBucketVersioning", func(body string) (bool, string) {
 		if strings.Contains(body, "<Status>Enabled</Status>") {
 			return true, "older states can be brought back"
 		}
-		return false, "not enabled: an overwritten or deleted state cannot be brought back"
+		return false, "it is off: a state that was overwritten or deleted cannot be brought back"
 	})
 	look("encryption at rest", "encryption", "s3:GetEncryptionConfiguration", func(body string) (bool, string) {
 		if strings.Contains(body, "SSEAlgorithm") || b.encrypt {
@@ -517,13 +519,11 @@ func (b *s3Backend) checkConditions(ctx context.Context) backend.Finding {
 		resp, err := o.put(ctx, key, []byte("probe"), b.stateTags, http.Header{"If-None-Match": {"*"}})
 		switch {
 		case err != nil:
-			return backend.Finding{What: what, Detail: diag.Reason(err)}
-		case resp.Status == http.StatusForbidden:
-			return backend.Finding{What: what, Detail: diag.Reason(b.refused("", resp, "s3:PutObject")), Permission: "s3:PutObject"}
+			return backend.Failed(what, err)
 		case again && resp.Status == http.StatusPreconditionFailed:
 			return backend.Finding{What: what, OK: true, Detail: "the service keeps them"}
 		case resp.Status/100 != 2:
-			return backend.Finding{What: what, Detail: diag.Reason(b.refused("", resp, "s3:PutObject"))}
+			return backend.Failed(what, b.refused("", resp, "s3:PutObject"))
 		}
 	}
 	return backend.Finding{What: what, Detail: "the service ignores them (If-None-Match): a state that changed is found by reading it before each write, and a lock by reading it back, which is weaker"}

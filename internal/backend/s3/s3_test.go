@@ -175,7 +175,7 @@ func TestCheckConditions(t *testing.T) {
 				t.Fatal(err)
 			}
 			var findings []backend.Finding
-			o.b.Check(ctx, func(f backend.Finding) { findings = append(findings, f) })
+			o.b.Check(ctx, "", func(f backend.Finding) { findings = append(findings, f) })
 			var conditions, clock *backend.Finding
 			for i, f := range findings {
 				switch f.What {

@@ -215,3 +215,48 @@ func (b *Backend) describe() string { return b.Host + "/" + b.Organization }
 
 // errNoSuchWorkspace says that the service has no workspace of a name.
 var errNoSuchWorkspace = errors.New("there is no such workspace")
+
+// Check implements backend.Checker.
+func (b *Backend) Check(ctx context.Context, workspace string, report func(backend.Finding)) {
+	who := "a token"
+	if doc, _, err := b.document(ctx, call{method: "GET", path: "account/details"}); err == nil {
+		var user struct{ Username string }
+		if doc.attributes(&user) == nil && user.Username != "" {
+			who = "the token of " + user.Username
+		}
+	}
+	report(backend.Finding{What: "credentials", OK: true, Detail: who}) // the state was read with it
+	b.checkPermissions(ctx, workspace, report)
+	report(backend.Finding{What: "conditional writes", OK: true, Detail: "the service takes states from who holds the lock alone, and none with a serial that it has"})
+	backend.CheckVersioning(true, report) // that is what the service is made for
+	report(backend.Finding{What: "encryption at rest", OK: true, Detail: "as the service does it; an encryption block seals the state"})
+	backend.CheckClock(b.http, report)
+}
+
+// checkPermissions looks at what the token may do with a workspace.
+func (b *Backend) checkPermissions(ctx context.Context, workspace string, report func(backend.Finding)) {
+	f := backend.Finding{What: "permissions", OK: true, Detail: "those that states and locks need"}
+	name, err := b.remote(workspace)
+	if err != nil {
+		return // reading has said so
+	}
+	w, err := b.find(ctx, name, false)
+	switch {
+	case err == errNoSuchWorkspace:
+		f.Detail = "the workspace is not there yet"
+	case err != nil:
+		report(backend.Failed(f.What, err))
+		return
+	default:
+		var missing []string
+		for _, p := range []string{"can-read-state-versions", "can-create-state-versions", "can-lock", "can-unlock"} {
+			if !w.May(p) {
+				missing = append(missing, p)
+			}
+		}
+		if len(missing) > 0 {
+			f.OK, f.Detail, f.Permission = false, "the token may not do all that is needed in the workspace "+name, strings.Join(missing, ", ")
+		}
+	}
+	report(f)
+}
