@@ -7,9 +7,9 @@
 package placement
 
 import (
-	"fmt"
 	"path/filepath"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/hclnative"
@@ -21,22 +21,35 @@ const FileName = "estate.workers.hcl"
 
 // A File is what the file says.
 type File struct {
-	Dir    string  // the folder that filters are seen from
-	Units  []Units `hcl:"units,block"`
-	Queues []Queue `hcl:"queue,block"`
+	Dir    string // the folder that filters are seen from
+	Units  []Units
+	Queues []Queue
 }
 
 // Units says something of those that filters find.
 type Units struct {
-	Filter []string `hcl:"filter,optional"` // as --filter; none: all units
-	Queue  string   `hcl:"queue,optional"`  // "" for that of the run
-	Memory int      `hcl:"memory,optional"` // MiB that a turn takes; 0: nobody counts
+	Filter []string // as --filter; none: all units
+	Queue  string   // "" for that of the run
+	Memory int      // MiB that a turn takes; 0: nobody counts
 }
 
 // Queue says something of a queue.
 type Queue struct {
-	Name  string `hcl:"name,label"`
-	Turns int    `hcl:"turns,optional"` // how many at once on all workers; 0: no limit
+	Name  string
+	Turns int // how many at once on all workers; 0: no limit
+}
+
+// content is the file as it is written.
+type content struct {
+	Units []struct {
+		Filter []string       `hcl:"filter,optional"`
+		Queue  string         `hcl:"queue,optional"`
+		Memory *hcl.Attribute `hcl:"memory,optional"`
+	} `hcl:"units,block"`
+	Queues []struct {
+		Name  string         `hcl:"name,label"`
+		Turns *hcl.Attribute `hcl:"turns,optional"`
+	} `hcl:"queue,block"`
 }
 
 // Load reads a file. Without one nothing is said.
@@ -47,31 +60,44 @@ func Load(path string) (*File, diag.List) {
 	}
 	text, err := readfile.Whole(path)
 	if err != nil {
-		return out, wrong("%s.", err)
+		return out, diag.Errorf(nil, "Distributed run not begun", "The file %s, which says where units have their turns, cannot be read: %s.", path, diag.Reason(err))
 	}
+	var in content
 	file, diags := hclnative.ParseConfig(text, path)
 	if !diags.HasErrors() {
-		diags = append(diags, gohcl.DecodeBody(file.Body, nil, out)...)
+		diags = append(diags, gohcl.DecodeBody(file.Body, nil, &in)...)
 	}
 	if diags.HasErrors() {
 		return out, diag.FromHCL(diags)
 	}
 	out.Dir = filepath.Dir(path)
-	for _, u := range out.Units {
-		if u.Memory < 0 {
-			return out, wrong("memory is a number of MiB, not %d, in %s.", u.Memory, path)
-		}
+	var ds diag.List
+	for _, u := range in.Units {
+		memory, more := count(u.Memory, "is how many MiB a turn takes")
+		ds = append(ds, more...)
+		out.Units = append(out.Units, Units{Filter: u.Filter, Queue: u.Queue, Memory: memory})
 	}
-	for _, q := range out.Queues {
-		if q.Turns < 0 {
-			return out, wrong("The queue %q has %d turns at once, in %s.", q.Name, q.Turns, path)
-		}
+	for _, q := range in.Queues {
+		turns, more := count(q.Turns, "is how many units have their turns at once")
+		ds = append(ds, more...)
+		out.Queues = append(out.Queues, Queue{Name: q.Name, Turns: turns})
 	}
-	return out, nil
+	return out, ds
 }
 
-func wrong(format string, args ...any) diag.List {
-	return diag.Errorf(nil, "Distributed run not begun", "What says where units run cannot be read: %s", fmt.Sprintf(format, args...))
+// count is the number of an argument, which is one or more, 0 where it is not there.
+func count(a *hcl.Attribute, means string) (n int, ds diag.List) {
+	if a == nil {
+		return 0, nil
+	}
+	if diags := gohcl.DecodeExpression(a.Expr, nil, &n); diags.HasErrors() {
+		return 0, diag.FromHCL(diags)
+	}
+	if n < 1 {
+		at := a.Expr.Range()
+		return 0, diag.Errorf(&at, "Distributed run not begun", "%q %s: a whole number from 1 on. Leave it out for no limit.", a.Name, means)
+	}
+	return n, nil
 }
 
 // A Plan is what a file says of the units of a run.

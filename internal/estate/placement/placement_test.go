@@ -28,6 +28,8 @@ func TestPlan(t *testing.T) {
 		{"an argument that there is not", "units {\n mem = 1\n}\n", Plan{}, true},
 		{"less than nothing", "units {\n memory = -1\n}\n", Plan{}, true},
 		{"no turns", "queue \"x\" {\n turns = -1\n}\n", Plan{}, true},
+		{"no number", "units {\n memory = \"much\"\n}\n", Plan{}, true},
+		{"a part of a turn", "queue \"x\" {\n turns = 1.5\n}\n", Plan{}, true},
 		{"no text", "units {\n", Plan{}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -40,6 +42,9 @@ func TestPlan(t *testing.T) {
 				t.Fatalf("%v", ds)
 			}
 			if c.wrong {
+				if ds[0].At == nil || ds[0].At.Filename != path {
+					t.Errorf("no place: %v", ds)
+				}
 				return
 			}
 			units := []string{"a", "b", "c"}
