@@ -26,8 +26,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/initialize"
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
 	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
@@ -63,6 +64,7 @@ type Options struct {
 // A Folder is configuration with its providers and its locked state.
 type Folder struct {
 	project *project.Project
+	op      *operation.Operation
 	state   *project.StateSession
 }
 
@@ -84,7 +86,7 @@ func (o Options) call(ctx context.Context) (*command.Call, error) {
 	}
 	system.Stdout = system.Stderr // on which the last resort is printed
 	c := command.New(system, &command.Table{}, &interrupt.Handler{})
-	backends := project.NewBackends(c)
+	backends := c.NewBackends()
 	c.Backends = func() *backend.Set { return backends }
 	c.Report.Context = ctx
 	return c, nil
@@ -132,18 +134,13 @@ func Open(ctx context.Context, o Options) (*Folder, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	place, more := p.Backend(ctx)
+	op, st, _, more := p.Begin(ctx, flags.State{Lock: flags.Lock{On: true, Timeout: o.LockTimeout}, Journal: c.Env.Get("TERRACE_JOURNAL")}, "OperationTypeApply")
 	if ds = append(ds, more...); more.HasErrors() {
 		p.Close()
 		return nil, ds
 	}
-	st, more := p.OpenState(ctx, place, flags.State{Lock: flags.Lock{On: true, Timeout: o.LockTimeout}, Journal: c.Env.Get("TERRACE_JOURNAL")}, "OperationTypeApply")
-	if ds = append(ds, more...); more.HasErrors() {
-		p.Close()
-		return nil, ds
-	}
-	f := &Folder{project: p, state: st}
-	if more = p.SelectProviders(ctx, st.Current()); more.HasErrors() {
+	f := &Folder{project: p, op: op, state: st}
+	if more = op.Ready(ctx, st.Current()); more.HasErrors() {
 		return nil, append(append(ds, more...), f.Close()...)
 	}
 	return f, append(ds, more...)
@@ -161,7 +158,7 @@ func (f *Folder) State() *state.State { return f.state.Current() }
 // Plan compares configuration and state with what there is, and says what has to be
 // done. Variables in o are used besides those of the folder, and win over them.
 func (f *Folder) Plan(ctx context.Context, o engine.PlanOptions) (*plan.Plan, diag.List) {
-	op := f.project.Operation(f.state)
+	op := *f.op
 	op.Values, op.Stop = f.variables(o.Variables), o.Stop
 	return op.Plan(ctx, o)
 }
@@ -173,10 +170,10 @@ func (f *Folder) Apply(ctx context.Context, p *plan.Plan) (engine.ApplyResult, d
 	if p.Errored {
 		return engine.ApplyResult{State: f.State()}, diag.Errorf(nil, "Plan has errors", "The plan was not made to its end, since there were errors. Plan again.")
 	}
-	if f.state.Current() != nil && project.Stale(p.PrevRun, f.state.Current()) {
+	if f.state.Current() != nil && operation.Stale(p.PrevRun, f.state.Current()) {
 		return engine.ApplyResult{State: f.State()}, diag.Errorf(nil, "Saved plan is stale", "The plan was made from another state than there is now. Plan again.")
 	}
-	op := f.project.Operation(f.state)
+	op := *f.op
 	op.Stop = ctx.Done()
 	return op.Apply(ctx, p, 0)
 }

@@ -56,6 +56,10 @@ type Options struct {
 	// provider is always there.
 	Providers ProviderSource
 
+	// Value gives a root variable the value that sources and versions of modules are made
+	// with, while the engine opens; it is asked for those variables alone. nil: none has one.
+	Value func(*config.Variable) (InputValue, bool)
+
 	// Overlay replaces files under Dir in memory; nil reads the disk alone.
 	Overlay map[string][]byte
 
@@ -192,6 +196,14 @@ type InputValue struct {
 	Text  *string       // text of the command line or environment, parsed by the variable's type
 	At    *source.Range // in a variable file; nil otherwise
 	From  source.Layer  // environment, variable file, flag, prompt
+}
+
+// Given are values of root variables by name, for Options.Value.
+func Given(values map[string]InputValue) func(*config.Variable) (InputValue, bool) {
+	return func(v *config.Variable) (InputValue, bool) {
+		in, ok := values[v.Name]
+		return in, ok
+	}
 }
 
 // PlanOptions are the knobs of a plan; the zero value is a normal plan.

@@ -52,11 +52,6 @@ type Engine struct {
 // Open loads the root module and every module it calls. It evaluates no value
 // but those of module sources. The engine is usable only without errors.
 func Open(ctx context.Context, o Options) (*Engine, diag.List) {
-	return OpenWith(ctx, o, nil)
-}
-
-// OpenWith is Open with values for the root variables that module sources use.
-func OpenWith(ctx context.Context, o Options, vars map[string]InputValue) (*Engine, diag.List) {
 	e := &Engine{o: o}
 	if err := e.defaults(); err != nil {
 		return nil, diag.Errorf(nil, "Failed to find the working folder", "The folder %q cannot be used: %s.", o.Dir, err)
@@ -77,7 +72,7 @@ func OpenWith(ctx context.Context, o Options, vars map[string]InputValue) (*Engi
 		}
 		r.Dir = at.Dir
 	}
-	tree, more := o.Sources.build(ctx, e.rootDir(), e.moduleOptions(manifest, vars))
+	tree, more := o.Sources.build(ctx, e.rootDir(), e.moduleOptions(manifest, o.Value))
 	e.tree = tree
 	return e, append(ds, more...)
 }
@@ -121,7 +116,7 @@ func (e *Engine) Tree() *module.Tree { return e.tree }
 // Dir is the folder that the engine works on, absolute.
 func (e *Engine) Dir() string { return e.dir }
 
-func (e *Engine) moduleOptions(manifest map[string]module.Installed, vars map[string]InputValue) module.Options {
+func (e *Engine) moduleOptions(manifest map[string]module.Installed, value func(*config.Variable) (InputValue, bool)) module.Options {
 	var files config.FS = folder{e.dir, e.o.Overlay}
 	var loads *module.Loads
 	var parses *config.Parses
@@ -139,7 +134,10 @@ func (e *Engine) moduleOptions(manifest map[string]module.Installed, vars map[st
 		Change:    e.o.Root.Change,
 		Functions: func() map[string]function.Function { return e.functions(time.Time{}, true) },
 		Variables: func(v *config.Variable) cty.Value {
-			in, ok := vars[v.Name]
+			if value == nil {
+				return cty.NilVal
+			}
+			in, ok := value(v)
 			if !ok {
 				return cty.NilVal
 			}
@@ -183,7 +181,7 @@ func (e *Engine) Schema(ctx context.Context, a addr.Provider) (*schema.Provider,
 // Static evaluates an expression of the root module early, before planning. The value
 // may be unknown and have marks, which the caller judges.
 func (e *Engine) Static(_ context.Context, vars map[string]InputValue, x hcl.Expression) (cty.Value, diag.List) {
-	return module.StaticValue(e.tree.Root, x, e.moduleOptions(nil, vars))
+	return module.StaticValue(e.tree.Root, x, e.moduleOptions(nil, Given(vars)))
 }
 
 // Requirements lists the providers that configuration needs, with every version

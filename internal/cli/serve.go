@@ -8,7 +8,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/configure"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
@@ -24,13 +23,13 @@ func Serve(ctx context.Context, system *sys.System, s *remote.Session) int {
 	handler, ctx, stop := interrupt.Watch(ctx, system, c.Report.Announce)
 	defer stop()
 	c.Interrupts, c.Report.Context = handler, ctx
-	c.Backends = sync.OnceValue(func() *backend.Set { return project.NewBackends(c) })
+	c.Backends = sync.OnceValue(c.NewBackends)
 	return dispatch(c, system.Args[1:])
 }
 
 // Store opens the default workspace of a backend, whose arguments are texts.
 func Store(ctx context.Context, system *sys.System, kind string, args map[string]string) (store.Store, error) {
-	set := project.NewBackends(command.New(system, Table(), nil))
+	set := command.New(system, Table(), nil).NewBackends()
 	k, ds := set.Kind(kind)
 	if ds.HasErrors() {
 		return nil, ds.Err()

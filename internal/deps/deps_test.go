@@ -158,18 +158,25 @@ const floors = `
 	# Floor 8: an engine with its state, for the command line and estates.
 	engine, internal/state/statemgr, internal/encryption, internal/readlog < internal/operation;
 
+	# Floor 8: folders of configuration, for the command line, estates and embedding programs.
+	engine, internal/sys < internal/vars;
+	internal/telemetry, internal/sys < internal/tracelog;
+	internal/operation, internal/backend/kinds, internal/backend/workdir, internal/backend/remotestate, internal/fetch/credentials,
+	  internal/provisioner, internal/provider/rpc, internal/provider/install, internal/vars, internal/tracelog
+	< internal/folder;
+
 	# Floor 8: tests run on the facade.
 	config < internal/testrun/testfile;
 	provider, state < internal/testrun/mock;
 	engine, internal/testrun/testfile, internal/testrun/mock < internal/testrun;
 
 	# Floor 9 to 11: many units, the command line, main.
-	engine, internal/sys < internal/cli/vars;
 	NONE < internal/estate/glob;
 	internal/parallel < internal/estate/schedule < internal/estate/schedule/scheduletest;
 	internal/estate/glob, diag < internal/estate/discovery/filter;
 	internal/filelock, internal/sys < internal/estate/discovery/git;
-	unit < internal/estate/retry, internal/estate/arguments;
+	unit < internal/estate/retry;
+	unit, internal/vars < internal/estate/arguments;
 	unit, internal/telemetry < internal/estate/hooks;
 	unit, internal/parallel, internal/sys < internal/estate/credentials;
 	unit, engine < internal/estate/inputs;
@@ -184,21 +191,20 @@ const floors = `
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states < internal/estate/check;
 	internal/refactoring, internal/stateedit, plan, hclnative < internal/estate/moves;
 	hclnative, diag, internal/sys < internal/estate/placement;
-	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/moves, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials
+	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/moves, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials,
+	  internal/folder
 	< internal/estate/run;
 	internal/estate/check, internal/estate/run < internal/estate;
 	internal/planjson, diag, schema < internal/cli/view;
 	internal/digraph < internal/planhtml;
 	internal/telemetry, internal/cli/view, internal/sys, config < internal/cli/report, internal/cli/interrupt;
 	internal/cli/report < internal/cli/prompt;
-	internal/telemetry, internal/sys < internal/cli/tracelog;
 	internal/estate/report, internal/state/statemgr, internal/backend, internal/atomicfile < internal/estate/remote;
-	engine, internal/backend, internal/operation, internal/estate/remote, internal/cli/prompt, internal/cli/interrupt, internal/cli/tracelog < internal/cli/command;
-	internal/cli/command, internal/cli/vars < internal/cli/flags;
+	internal/folder, internal/estate/remote, internal/cli/prompt, internal/cli/interrupt < internal/cli/command;
+	internal/cli/command, internal/vars < internal/cli/flags;
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
-	internal/backend/kinds, internal/backend/workdir, internal/backend/remotestate, internal/transfer, internal/fetch/credentials, internal/operation,
-	  internal/planjson, internal/cli/flags < internal/cli/project;
+	internal/planjson, internal/cli/flags < internal/cli/project;
 	internal/backend/migrate, internal/module/installer, internal/cli/project, internal/testrun < internal/cli/initialize;
 	internal/cli/project, internal/testrun < internal/cli/validate;
 	internal/backend/tfe, internal/cli/project < internal/cli/remoterun;

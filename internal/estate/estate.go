@@ -24,6 +24,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	folder "github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/estate/check"
 	"github.com/terrace-iac/terrace/internal/estate/credentials"
@@ -125,7 +126,7 @@ func newEstate(o Options) *Estate {
 	sources.Alone = func(id string) bool { return e.Found.ByID(id) != nil }
 	e.dirs = workdir.NewMaker(workdir.Settings{
 		Command: o.Request.Command, DownloadDir: o.Request.DownloadDir, Sources: sources,
-		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, OnDisk: o.Discovery.Unwritten.Locate,
+		RoleGiven: o.Credentials.Role.ARN != "", CheckedOut: checkedOut, Backends: o.Host.Backends, Data: folder.DataDir(o.Machine.Environ), OnDisk: o.Discovery.Unwritten.Locate,
 	})
 	e.states = states.NewKeeper(states.Settings{Who: o.Who, Now: o.Machine.Now, Environ: o.Machine.Environ, CheckedOut: checkedOut, OwnDir: e.dirs.StateDir, Backends: o.Host.Backends, Waiting: o.Host.Waiting, Tenure: o.Host.Tenure, CopiedTo: o.Host.CopiedTo, KeepSegments: o.Host.KeepSegments, Journals: o.Host.Journals, Bootstrap: o.Host.Bootstrap, Throwaway: o.Throwaway})
 	e.reader = &outputs.Reader{
@@ -264,10 +265,8 @@ func (e *Estate) Check(ctx context.Context, strict bool) diag.List {
 		Environ: e.o.Machine.Environ, Now: e.o.Machine.Now, ValuesElsewhere: e.o.ValuesElsewhere, Strict: strict,
 		Examiner: e.examiner, Examined: &e.examined,
 	}
-	if e.o.Host.Services != nil {
-		c.Services = func(dir string) engine.Services {
-			return e.o.Host.Services(run.Folder{Dir: dir, Env: e.o.Machine.Environ}, nil)
-		}
+	c.Services = func(dir string) engine.Services {
+		return e.o.Host.Engine(e.o.Host.In(dir, e.o.Machine.Environ, nil), nil, nil).Services
 	}
 	res := c.Run(ctx)
 	e.invalid = res.Invalid

@@ -28,13 +28,10 @@ type (
 	Command    = run.Command
 	Turn       = run.Turn
 	Host       = run.Host
-	Folder     = run.Folder
 	Installing = run.Installing
-	Providers  = run.Providers
 	Queue      = schedule.Rules
 
 	LockOptions = arguments.Lock
-	VarFlag     = arguments.VarFlag
 	SignIn      = credentials.Settings
 	Role        = credentials.Role
 

@@ -3,8 +3,9 @@
 // another program opened.
 //
 // Main types: Place, where a state is, which is taken or read there; Held, a state that was
-// taken; Operation, an engine with such a state, which plans and applies. The one rule:
-// nothing is shown here. Who shows an operation gets what came of each step.
+// taken; Operation, an engine with such a state, which plans, applies, refreshes and
+// imports. The one rule: nothing is shown here. Who shows an operation gets what came of
+// each step.
 package operation
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// An Operation is plan or apply of one folder under way.
+// An Operation is what is done with one folder and its state.
 type Operation struct {
 	Engine *engine.Engine
 	Env    sys.Env
@@ -31,15 +32,33 @@ type Operation struct {
 	Moves  Moves           // between units; nil for none
 	Reads  *Reads          // what a plan does not read; nil: as its options say
 	Stop   <-chan struct{} // when closed, what runs ends and nothing more begins; nil: never
-	// Choose finds the packages of the providers that a state needs, before a plan is made
-	// of it; nil: they are there.
-	Choose func(ctx context.Context, of *state.State) diag.List
+	// Choose finds the packages of the providers that configuration and states need; nil:
+	// they are there.
+	Choose func(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List
+
+	chosen bool         // providers were chosen
+	of     *state.State // for this state
+}
+
+// Ready finds the providers that configuration and states need: before anything else, where
+// what is missing is to be said first, else before a plan is made.
+func (o *Operation) Ready(ctx context.Context, states ...*state.State) diag.List {
+	if o.Choose == nil {
+		return nil
+	}
+	o.chosen, o.of = true, nil
+	if len(states) > 0 {
+		o.of = states[0]
+	}
+	return o.Choose(ctx, Required(o.Engine, o.Env, states...))
 }
 
 // A State is one that was taken, which an apply changes.
 type State interface {
 	engine.StateManager
 	Current() *state.State
+	// Write writes a whole state.
+	Write(ctx context.Context, s *state.State) diag.List
 	// Between is as that of Held.
 	Between(ctx context.Context, do func(own statemgr.Options) diag.List, expected *state.State) diag.List
 }
@@ -58,8 +77,8 @@ func (o *Operation) Plan(ctx context.Context, po engine.PlanOptions) (*plan.Plan
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	if o.Choose != nil {
-		if ds = append(ds, o.Choose(ctx, from)...); ds.HasErrors() {
+	if !o.chosen || o.of != from {
+		if ds = append(ds, o.Ready(ctx, from)...); ds.HasErrors() {
 			return nil, ds
 		}
 	}
@@ -99,6 +118,53 @@ func (o *Operation) Transfer(ctx context.Context, p *plan.Plan) diag.List {
 		return nil
 	}
 	return o.State.Between(ctx, func(own statemgr.Options) diag.List { return o.Moves.Transfer(ctx, own) }, expected)
+}
+
+// Resume makes ready for a plan that was saved: it must have been made from the state that
+// there is.
+func (o *Operation) Resume(ctx context.Context, p *plan.Plan) diag.List {
+	if Stale(p.PrevRun, o.State.Current()) {
+		return diag.Errorf(nil, "Saved plan is stale", "The given plan file can no longer be applied because the state was changed by another operation after the plan was created.")
+	}
+	ds := o.Ready(ctx, o.State.Current(), p.Prior)
+	if !ds.HasErrors() && p.PrevRun == p.Prior {
+		p.Prior = Translate(o.Engine, o.Env, p.Prior)
+		p.PrevRun = p.Prior
+	}
+	return ds
+}
+
+// Stale reports whether a state is another one than that which a plan was made from.
+func Stale(planned, now *state.State) bool {
+	if planned == nil || now == nil {
+		return (planned == nil || planned.Lineage == "") != (now == nil)
+	}
+	return planned.Lineage != now.Lineage || planned.Serial != now.Serial
+}
+
+// Refresh is a plan that only reads, for an apply that nobody is asked about: what an output
+// will be is not for it to say.
+func (o *Operation) Refresh(ctx context.Context, po engine.PlanOptions) (*plan.Plan, diag.List) {
+	po.Mode = plan.RefreshOnly
+	p, ds := o.Plan(ctx, po)
+	if p != nil {
+		p.Outputs = slices.DeleteFunc(p.Outputs, func(c *plan.OutputChange) bool { return c.Op != plan.Delete && !c.After.IsWhollyKnown() })
+	}
+	return p, ds
+}
+
+// Import takes an object into the state.
+func (o *Operation) Import(ctx context.Context, io engine.ImportOptions) diag.List {
+	ds := o.Ready(ctx, o.State.Current())
+	if ds.HasErrors() {
+		return ds
+	}
+	io.Variables = o.Values
+	next, more := o.Engine.Import(ctx, Translate(o.Engine, o.Env, o.State.Current()), io)
+	if ds = append(ds, more...); ds.HasErrors() {
+		return ds
+	}
+	return append(ds, o.State.Write(context.WithoutCancel(ctx), next)...)
 }
 
 // Apply carries a plan out, to its end even where ctx ends. The whole state is written

@@ -141,7 +141,7 @@ func Requirements(ctx context.Context, o engine.Options, files []*testfile.File)
 			}
 			at := rootOf(f, r)
 			o.Root = engine.RootModule{Dir: at.dir, Key: at.key}
-			e, ds := engine.OpenWith(ctx, o, nil)
+			e, ds := engine.Open(ctx, o)
 			if e == nil {
 				continue
 			}

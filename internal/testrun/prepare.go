@@ -54,7 +54,8 @@ func (s *step) prepare(ctx context.Context) diag.List {
 		}
 	}
 	o.Decorate = s.shared.Decorate(rules)
-	e, more := engine.OpenWith(ctx, o, s.given)
+	o.Value = engine.Given(s.given)
+	e, more := engine.Open(ctx, o)
 	ds = append(ds, more.Errors()...)
 	if e == nil || more.HasErrors() {
 		if e != nil {

@@ -191,7 +191,7 @@ func (s *Suite) open(ctx context.Context) (ds diag.List) {
 		}
 		o := s.Engine
 		o.Root = engine.RootModule{Dir: at.dir, Key: at.key}
-		e, ds := engine.OpenWith(ctx, o, nil)
+		e, ds := engine.Open(ctx, o)
 		if m != nil && config.Unread(ds) {
 			ds = diag.Errorf(&m.SourceAt, "Module not installed", "The folder %q of this module does not exist. Run \"terrace init\" to install all modules required by this configuration.", at.dir)
 		}

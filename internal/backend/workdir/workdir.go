@@ -38,6 +38,15 @@ type Dir struct {
 	Product  string
 }
 
+// DataDir is the folder of the program's own files in an environment, relative to the
+// folder that is worked in or absolute.
+func DataDir(env sys.Env) string {
+	if dir := env.Get("TF_DATA_DIR"); dir != "" {
+		return dir
+	}
+	return ".terraform"
+}
+
 // Workspace is the workspace that is selected in a data folder: the one that TF_WORKSPACE
 // names, else the one that the folder has a note of, else the default one. Whether it has a
 // valid name is not checked.

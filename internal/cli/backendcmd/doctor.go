@@ -12,8 +12,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
@@ -47,7 +47,7 @@ func examineBackend(ctx context.Context, c *command.Call, given []vars.Flag) int
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	workspace, more := project.WorkspaceName(c)
+	workspace, more := c.Folder().Workspace()
 	if ds = append(ds, more...); ds.HasErrors() {
 		return c.Fail(ds)
 	}

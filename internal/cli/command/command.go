@@ -23,11 +23,12 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/report"
-	"github.com/terrace-iac/terrace/internal/cli/tracelog"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/tracelog"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -142,6 +143,8 @@ type Call struct {
 type Surroundings struct {
 	// Values are the values that the unit gives the variables of the root module.
 	Values func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List
+	// Value is the one that the unit gives a variable, for sources of modules; false: none.
+	Value func(v *config.Variable) (engine.InputValue, bool)
 	// Sources are the files of the folder, each of which is read once; nil: they are read
 	// anew.
 	Sources *engine.Sources
@@ -160,6 +163,18 @@ type Surroundings struct {
 	// Files is the working folder for commands that only look, which is not made for
 	// them; nil: what lies on disk.
 	Files config.FS
+}
+
+// ValueOf is the value of a root variable before the configuration is loaded as a whole: one
+// that was given, else that of the unit.
+func (c *Call) ValueOf(given map[string]engine.InputValue) func(*config.Variable) (engine.InputValue, bool) {
+	return func(v *config.Variable) (engine.InputValue, bool) {
+		in, ok := given[v.Name]
+		if !ok && c.Unit != nil && c.Unit.Value != nil {
+			return c.Unit.Value(v)
+		}
+		return in, ok
+	}
 }
 
 // KeepDir is the folder for what must outlive the working folder.
@@ -241,17 +256,25 @@ func (c *Call) Parse(flags Flags, words []string) (ok bool) {
 }
 
 // DataDir is the folder of the program's own files, relative to Dir or absolute.
-func (c *Call) DataDir() string {
-	if dir := c.Env.Get("TF_DATA_DIR"); dir != "" {
-		return dir
-	}
-	return ".terraform"
-}
+func (c *Call) DataDir() string { return c.Folder().DataDir() }
 
 // DataPath is the path of a file in the data folder.
-func (c *Call) DataPath(names ...string) string {
-	return filepath.Join(append([]string{c.Path(c.DataDir())}, names...)...)
+func (c *Call) DataPath(names ...string) string { return c.Folder().DataPath(names...) }
+
+// Folder is the folder that is worked in, for packages that know no commands.
+func (c *Call) Folder() *folder.Folder {
+	f := &folder.Folder{
+		Dir: c.Dir, Launch: c.Launch, Env: c.Env, Now: c.Now, Stderr: c.Stderr, Run: c.Run, Executable: c.Executable, NoPrograms: c.NoPrograms,
+		Hashes: c.Hashes, Backends: c.Backends, Log: c.Log, Wait: c.Report.Wait,
+	}
+	if c.Unit != nil {
+		f.Programs = c.Unit.Programs
+	}
+	return f
 }
+
+// NewBackends makes the backends of a process.
+func (c *Call) NewBackends() *backend.Set { return c.Folder().NewBackends(c.User() + "@" + c.Host()) }
 
 // Below is a call in another folder that says nothing and that no interrupt
 // reaches; what is verified once is shared.

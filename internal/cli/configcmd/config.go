@@ -18,10 +18,10 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/vars"
 )
 
 // Commands declare config.

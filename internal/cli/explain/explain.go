@@ -6,9 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/terrace-iac/terrace/source"
 	"io"
 	"strings"
+
+	"github.com/terrace-iac/terrace/source"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
 
@@ -16,7 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/state"
 )
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 )
 
@@ -86,7 +85,7 @@ func initialized(c *command.Call) bool {
 // plans.
 func pending(ctx context.Context, c *command.Call) string {
 	var b strings.Builder
-	if name, ds := project.WorkspaceName(c); !ds.HasErrors() && name != "default" {
+	if name, ds := c.Folder().Workspace(); !ds.HasErrors() && name != "default" {
 		fmt.Fprintf(&b, "The workspace is %s.\n", name)
 	}
 	if found, _ := filepath.Glob(c.Path(".*.journal")); len(found) > 0 {

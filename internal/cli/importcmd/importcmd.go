@@ -18,8 +18,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/vars"
 )
 
 type options struct {
@@ -102,33 +102,16 @@ func (o *options) run(ctx context.Context, c *command.Call) int {
 	if more := configured(p, a); more.HasErrors() {
 		return c.Fail(append(ds, more...))
 	}
-	place, more := p.Backend(ctx)
-	if ds = append(ds, more...); more.HasErrors() {
-		return c.Fail(ds)
-	}
-	held, more := p.OpenState(ctx, place, o.state, "import")
+	op, held, _, more := p.Begin(ctx, o.state, "import")
 	if ds = append(ds, more...); more.HasErrors() {
 		return c.Fail(ds)
 	}
 	defer held.Unlock()
-	ds = append(ds, take(ctx, p, held, engine.ImportOptions{Variables: p.Vars, Addr: a, ID: c.Arg(1)})...)
+	ds = append(ds, op.Import(ctx, engine.ImportOptions{Addr: a, ID: c.Arg(1)})...)
 	if !ds.HasErrors() {
 		done(c)
 	}
 	return c.Report.Status(ds)
-}
-
-// take imports and writes the state.
-func take(ctx context.Context, p *project.Project, held *project.StateSession, o engine.ImportOptions) diag.List {
-	ds := p.SelectProviders(ctx, held.Current())
-	if ds.HasErrors() {
-		return ds
-	}
-	next, more := p.Engine.Import(ctx, p.Translate(held.Current()), o)
-	if ds = append(ds, more...); ds.HasErrors() {
-		return ds
-	}
-	return append(ds, held.Write(context.WithoutCancel(ctx), next)...)
 }
 
 // target reads the address of the instance.

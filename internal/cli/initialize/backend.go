@@ -15,11 +15,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -58,7 +58,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	} else if enc, ds = project.EncryptionOf(ctx, i.Call, nil); ds.HasErrors() {
 		return ds
 	}
-	dir := project.FolderOf(i.Call)
+	dir := i.Call.Folder().Backend()
 	out, ds := dir.Settle(ctx, in)
 	if ds.HasErrors() {
 		return ds
@@ -142,7 +142,7 @@ func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *p
 	if ds.HasErrors() {
 		return migrate.Migration{}, ds
 	}
-	current, ds := project.WorkspaceName(i.Call)
+	current, ds := i.Call.Folder().Workspace()
 	if ds.HasErrors() {
 		return migrate.Migration{}, ds
 	}
@@ -180,7 +180,7 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag
 	if set != "" && !named {
 		return nil
 	}
-	current, ds := project.WorkspaceName(i.Call)
+	current, ds := i.Call.Folder().Workspace()
 	if ds.HasErrors() || current == store.Default && !named {
 		return ds
 	}

@@ -2,10 +2,9 @@ package initialize
 
 import (
 	"context"
-	"github.com/terrace-iac/terrace/source"
 	"os"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/source"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -40,6 +39,6 @@ func copyModule(ctx context.Context, c *command.Call, src string) diag.List {
 
 // sourceOptions say where the package of one module comes from.
 func sourceOptions(c *command.Call) (installer.Options, diag.List) {
-	cfg, ds := project.Settings(c)
-	return installer.Options{Packages: project.Fetcher(c, cfg), Registry: project.RegistryClient(c, cfg)}, ds
+	cfg, ds := c.Folder().Settings()
+	return installer.Options{Packages: c.Folder().Fetcher(cfg), Registry: c.Folder().Registry(cfg)}, ds
 }

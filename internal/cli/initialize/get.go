@@ -7,8 +7,8 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/testrun"
+	"github.com/terrace-iac/terrace/internal/vars"
 )
 
 // Get declares get.

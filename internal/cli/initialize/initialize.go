@@ -16,10 +16,10 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
+	"github.com/terrace-iac/terrace/internal/vars"
 )
 
 // Command declares init.
@@ -193,7 +193,7 @@ func (i *initializer) run(ctx context.Context) diag.List {
 	ds, more := nil, diag.List(nil)
 	if i.o.backendOn {
 		if b := root.Backend; b != nil {
-			k, unknown := project.FolderOf(i.Call).Backends.Kind(b.Type)
+			k, unknown := i.Call.Folder().Backend().Backends.Kind(b.Type)
 			i.cloud, i.runs = !unknown.HasErrors() && k.Settings, !unknown.HasErrors() && k.Runs
 		}
 		if i.cloud {

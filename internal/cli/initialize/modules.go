@@ -9,13 +9,13 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/module/installer"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
@@ -91,33 +91,33 @@ func moduleEvent(c *command.Call, e installer.Event) {
 }
 
 func moduleOptions(c *command.Call, m moduleInstall) (installer.Options, diag.List) {
-	cfg, ds := project.Settings(c)
+	cfg, ds := c.Folder().Settings()
 	if ds.HasErrors() {
 		return installer.Options{}, ds
 	}
-	workspace, ds := project.WorkspaceName(c)
+	workspace, ds := c.Folder().Workspace()
 	if ds.HasErrors() {
 		return installer.Options{}, ds
 	}
 	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, Env: c.Env, Flags: m.vars, Set: c.Report.Set})
-	values := given.All()
-	reg := project.RegistryClient(c, cfg)
+	value := c.ValueOf(given.All())
+	reg := c.Folder().Registry(cfg)
 	return installer.Options{
 		DataDir: c.DataDir(),
 		Tree: module.Options{
 			Config: config.Options{FS: project.Folder{Call: c}, Set: c.Report.Set}, Loads: m.files.Loads(), Workspace: workspace,
-			Variables: func(v *config.Variable) cty.Value { return staticInput(v, values) },
+			Variables: func(v *config.Variable) cty.Value { return staticInput(v, value) },
 			Functions: func() map[string]function.Function {
-				return funcs.Table(funcs.Config{BaseDir: c.Dir, Home: func() (string, error) { return project.HomeOrError(c) }, Now: c.Now, PureOnly: true})
+				return funcs.Table(funcs.Config{BaseDir: c.Dir, Home: c.Folder().HomeOrError, Now: c.Now, PureOnly: true})
 			},
 		},
-		Packages: project.Fetcher(c, cfg), Registry: reg,
+		Packages: c.Folder().Fetcher(cfg), Registry: reg,
 	}, ds
 }
 
 // staticInput is a given value of a variable for early evaluation.
-func staticInput(v *config.Variable, values vars.Values) cty.Value {
-	in, ok := values[v.Name]
+func staticInput(v *config.Variable, value func(*config.Variable) (engine.InputValue, bool)) cty.Value {
+	in, ok := value(v)
 	if !ok {
 		return cty.NilVal
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/folder"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
@@ -21,7 +22,7 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
-	for _, a := range project.SortedProviders(req) {
+	for _, a := range folder.SortedProviders(req) {
 		if a.IsBuiltIn() {
 			i.Report.Human.Say("- " + a.String() + " is built in to " + view.Product + "\n")
 			i.Report.Stream.Log(a.String() + " is built in to " + view.Product)

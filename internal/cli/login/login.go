@@ -7,8 +7,6 @@ import (
 	"errors"
 	"runtime"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/opentofu/svchost"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -87,11 +85,11 @@ func hostNamed(c *command.Call, name string) (shown string, reg *registry.Client
 	if err != nil {
 		return "", nil, diag.Errorf(nil, "Invalid hostname", "The given hostname %q is not valid: %s.", name, err)
 	}
-	cfg, ds := project.Settings(c)
+	cfg, ds := c.Folder().Settings()
 	if ds.HasErrors() {
 		return "", nil, ds
 	}
-	return h.ForDisplay(), project.RegistryClient(c, cfg), ds
+	return h.ForDisplay(), c.Folder().Registry(cfg), ds
 }
 
 // confirmLogin asks whether the user wants the token and its place.

@@ -17,10 +17,10 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/tracelog"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/internal/telemetry/otlp"
+	"github.com/terrace-iac/terrace/internal/tracelog"
 )
 
 // # Telemetry

@@ -5,19 +5,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/terrace-iac/terrace/source"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/terrace-iac/terrace/source"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/fetch"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/vars"
 )
 
 // Command declares modules.

@@ -201,7 +201,7 @@ func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions) int {
 	if o.Destroy && n.Forget > 0 && !o.quietForgotten && slices.ContainsFunc(p.Changes, (*plan.Change).Outlives) {
 		return r.Fail(forgotten())
 	}
-	r.complete(o, n, res.State)
+	r.done(o, n, res.State)
 	return 0
 }
 
@@ -259,7 +259,7 @@ func targeted(p *plan.Plan) diag.List {
 		"Note that the -target and -exclude options are not suitable for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when %s specifically suggests to use it as part of an error message.", view.Program, view.Product)
 }
 
-func (r *run) complete(o *applyOptions, n plan.Counts, s *state.State) {
+func (r *run) done(o *applyOptions, n plan.Counts, s *state.State) {
 	operation := o.name
 	r.Report.Human.Say("\n")
 	r.Report.Human.Good(view.Complete(operation, n))

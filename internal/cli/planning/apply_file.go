@@ -12,7 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
@@ -54,21 +54,15 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 		return c.Fail(ds)
 	}
 	defer r.stop()
-	if project.Stale(f.Plan.PrevRun, r.held.Current()) {
-		return c.Fail(append(ds, diag.Errorf(nil, "Saved plan is stale", "The given plan file can no longer be applied because the state was changed by another operation after the plan was created.")...))
-	}
-	if more = p.SelectProviders(ctx, r.held.Current(), f.Plan.Prior); more.HasErrors() {
+	r.op = p.Operation(r.held)
+	r.op.Values = given
+	r.complete()
+	if more = r.op.Resume(ctx, f.Plan); more.HasErrors() {
 		return c.Fail(append(ds, more...))
 	}
 	r.options.Mode = f.Plan.Mode
 	r.pending = append(ds, more...)
-	if f.Plan.PrevRun == f.Plan.Prior {
-		f.Plan.Prior = r.Translate(f.Plan.Prior)
-		f.Plan.PrevRun = f.Plan.Prior
-	}
 	r.Report.Stream.Changes(f.Plan)
-	r.op = r.operation()
-	r.op.Values = given
 	return r.apply(ctx, f.Plan, o)
 }
 

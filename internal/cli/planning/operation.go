@@ -14,12 +14,11 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
-	"github.com/terrace-iac/terrace/state"
 )
 
 // Flags are what plan, apply, destroy and refresh share.
@@ -208,39 +207,27 @@ func start(ctx context.Context, c *command.Call, o *Flags, name, what string) (*
 		p.Close()
 		return nil, append(ds, noConfiguration(name)...)
 	}
-	if r.backend, more = p.Backend(ctx); more.HasErrors() {
-		p.Close()
-		return nil, append(ds, more...)
-	}
-	ds = append(ds, more...)
-	r.held, more = p.OpenState(ctx, r.backend, o.State, what)
+	r.op, r.held, r.backend, more = p.Begin(ctx, o.State, what)
 	if ds = append(ds, more...); more.HasErrors() {
 		p.Close()
 		return nil, ds
 	}
-	more = p.SelectProviders(ctx, r.held.Current())
+	r.complete()
+	more = r.op.Ready(ctx, r.held.Current())
 	if ds = append(ds, more...); more.HasErrors() {
 		r.stop()
 		return nil, ds
 	}
-	r.op = r.operation()
 	return r, ds
 }
 
-// operation is the run without what shows it.
-func (r *run) operation() *operation.Operation {
-	op := r.Operation(r.held)
+// complete adds to the operation what the flags and a unit have a say in.
+func (r *run) complete() {
 	reads := r.flags.Reads.of(r.Call)
-	op.Reads = &reads
+	r.op.Reads = &reads
 	if r.Unit != nil && r.Unit.Moves != nil {
-		op.Moves, op.Choose = r.Unit.Moves, func(ctx context.Context, of *state.State) diag.List {
-			if of == r.held.Current() { // whose were found
-				return nil
-			}
-			return r.SelectProviders(ctx, of)
-		}
+		r.op.Moves = r.Unit.Moves
 	}
-	return op
 }
 
 // stop ends the providers and unlocks the state.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/operation"
 )
 
@@ -58,7 +57,7 @@ func (o *readFlags) of(c *command.Call) operation.Reads {
 
 // ReadLogs is the folder for what is known of reads, "" for none.
 func ReadLogs(c *command.Call) string {
-	if base := project.CacheDir(c); base != "" {
+	if base := c.Folder().CacheDir(); base != "" {
 		return filepath.Join(base, "reads")
 	}
 	return ""

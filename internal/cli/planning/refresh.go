@@ -2,12 +2,10 @@ package planning
 
 import (
 	"context"
-	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
-	"github.com/terrace-iac/terrace/plan"
 )
 
 // Refresh declares refresh.
@@ -55,12 +53,10 @@ func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 		ds = append(ds, diag.Warnf(nil, "Empty or non-existent state", "There are currently no remote objects tracked in the state, so there is nothing to refresh.")...)
 	}
 	c.Report.Tell(ds)
-	p, ds := r.op.Plan(ctx, r.options)
+	p, ds := r.op.Refresh(ctx, r.options)
 	if ds.HasErrors() || p == nil || p.Errored {
 		return c.Fail(ds)
 	}
-	// What an output will be is not for this command to say, unlike apply -refresh-only.
-	p.Outputs = slices.DeleteFunc(p.Outputs, func(o *plan.OutputChange) bool { return o.Op != plan.Delete && !o.After.IsWhollyKnown() })
 	r.held.Started = r.Report.Applying
 	res, more := r.op.Apply(ctx, p, 0)
 	ds = append(ds, more...)

@@ -2,10 +2,6 @@ package project
 
 import (
 	"context"
-	"fmt"
-	"net/url"
-	"sync"
-	"time"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
@@ -13,92 +9,23 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/configure"
 	"github.com/terrace-iac/terrace/internal/backend/kinds"
-	"github.com/terrace-iac/terrace/internal/backend/remotestate"
-	"github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/operation"
-	"github.com/terrace-iac/terrace/internal/registry"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/transfer"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/state"
-	"github.com/terrace-iac/terrace/state/statefile"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hashicorp/hcl/v2"
 )
-
-// connections is how many connections to one service states are read over at most.
-const connections = 32
-
-// NewBackends makes the backends of a process.
-func NewBackends(c *command.Call) *backend.Set {
-	ask := sync.OnceValues(func() (*registry.Client, error) {
-		cfg, ds := Settings(c)
-		if ds.HasErrors() {
-			return nil, ds.Err()
-		}
-		return RegistryClient(c, cfg), nil
-	})
-	tr := transfer.Transport(c.Env)
-	tr.MaxConnsPerHost, tr.MaxIdleConnsPerHost = connections, connections
-	var slow sync.Once // one line is enough for many states
-	after := min(slowAfter(c), 5*time.Second)
-	return backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{
-		Env: c.Env, Dir: c.Launch, Home: c.Home(), Who: c.User() + "@" + c.Host(),
-		Now: c.Now, Sleep: Pause, Run: c.Run, Transport: tr, Version: statefile.Version,
-		SlowAfter: after,
-		Slow: func(place string) {
-			slow.Do(func() {
-				c.Report.Wait(fmt.Sprintf("Still waiting for the store of the state %s, which has not answered for %s. Requests that fail are repeated a few times. To stop, interrupt (Ctrl-C).\n", place, after))
-			})
-		},
-		Token: func(ctx context.Context, host string) (string, error) {
-			r, err := ask()
-			if err != nil {
-				return "", err
-			}
-			return r.Token(ctx, host)
-		},
-		Service: func(ctx context.Context, host, service string) (*url.URL, error) {
-			r, err := ask()
-			if err != nil {
-				return nil, err
-			}
-			return r.Service(ctx, host, service, "the service "+service)
-		},
-		Shared: new(backend.Shared),
-	})
-}
-
-// Pause waits, or returns the context's error sooner.
-func Pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
 
 // A Place is where the state of the working folder lives, and how it is encrypted.
 type Place struct {
 	Config     backend.Config
 	Opened     backend.Backend
 	Encryption *encryption.Config // nil for none
-}
-
-// FolderOf is the working folder with its backend.
-func FolderOf(c *command.Call) workdir.Dir {
-	return workdir.Dir{
-		Backends: c.Backends(), Path: c.Dir, Data: c.DataPath(), Env: c.Env,
-		Default: kinds.Default, Program: view.Program, Product: view.Product,
-	}
 }
 
 // Static evaluates what stands in the backend block.
@@ -152,7 +79,7 @@ func (p *Project) Backend(ctx context.Context) (*Place, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	cfg, more := FolderOf(p.Call).Current(root.Backend, p.Static(ctx))
+	cfg, more := p.Folder().Backend().Current(root.Backend, p.Static(ctx))
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
@@ -161,7 +88,7 @@ func (p *Project) Backend(ctx context.Context) (*Place, diag.List) {
 }
 
 func OpenBackend(ctx context.Context, c *command.Call, cfg backend.Config, block *config.Backend, enc *encryption.Config) (*Place, diag.List) {
-	b, ds := FolderOf(c).Open(ctx, cfg, block)
+	b, ds := c.Folder().Backend().Open(ctx, cfg, block)
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -170,7 +97,7 @@ func OpenBackend(ctx context.Context, c *command.Call, cfg backend.Config, block
 
 // LocalFile is the place of states that are named by their files.
 func LocalFile(ctx context.Context, c *command.Call, enc *encryption.Config) (*Place, diag.List) {
-	cfg, ds := FolderOf(c).Of(kinds.Default, cty.NilVal)
+	cfg, ds := c.Folder().Backend().Of(kinds.Default, cty.NilVal)
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -188,24 +115,6 @@ func StoreOptions(c *command.Call, b *Place, f flags.State) backend.StoreOptions
 // OpenStore opens the state of a workspace.
 func OpenStore(c *command.Call, b *Place, workspace string, f flags.State) (store.Store, diag.List) {
 	return operation.Open(b.Opened, workspace, StoreOptions(c, b, f))
-}
-
-// An Encrypted gives the encryption of a configuration, nil for none.
-type Encrypted func(ctx context.Context) (*encryption.Config, diag.List)
-
-// stateReader serves terraform_remote_state for a call.
-func stateReader(c *command.Call, encrypted Encrypted) engine.ReadState {
-	return func(ctx context.Context, req engine.ReadStateRequest) (*state.State, diag.List) {
-		r := remotestate.Reader{Backends: c.Backends(), Dir: c.Dir, Env: c.Env}
-		if !req.Check {
-			enc, ds := encrypted(ctx)
-			if ds.HasErrors() {
-				return nil, ds
-			}
-			r.Options.Sealer = enc.RemoteState(ctx, req.Address).Sealer()
-		}
-		return r.Read(ctx, req.Backend, req.Config, req.Workspace, req.Check)
-	}
 }
 
 // ReadWorkspace reads the state of a workspace for a command that changes nothing.

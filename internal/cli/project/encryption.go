@@ -8,10 +8,10 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/vars"
 )
 
 // Encryption is what the encryption block and TF_ENCRYPTION say; nil if there is
@@ -22,7 +22,7 @@ func (p *Project) Encryption(ctx context.Context) (*encryption.Config, diag.List
 		first = true
 		block := p.Engine.Root().Encryption
 		if block == nil {
-			p.encryption, p.encryptionDs = fromEnvironment(p.Call)
+			p.encryption, p.encryptionDs = p.Folder().EnvironmentEncryption()
 			return
 		}
 		p.encryption, p.encryptionDs = encryption.Parse(block.Body, p.Env.Get(encryption.Variable), p.Static(ctx), p.Backends().Services(p.Dir, p.Env))
@@ -33,17 +33,12 @@ func (p *Project) Encryption(ctx context.Context) (*encryption.Config, diag.List
 	return p.encryption, p.encryptionDs
 }
 
-// fromEnvironment is what TF_ENCRYPTION says alone.
-func fromEnvironment(c *command.Call) (*encryption.Config, diag.List) {
-	return encryption.Parse(nil, c.Env.Get(encryption.Variable), encryption.Constant, c.Backends().Services(c.Dir, c.Env))
-}
-
 // EncryptionOf is the encryption of the working folder, for commands that have not loaded
 // its configuration.
 func EncryptionOf(ctx context.Context, c *command.Call, given []vars.Flag) (*encryption.Config, diag.List) {
 	root, _ := Root(c)
 	if root == nil || root.Encryption == nil {
-		return fromEnvironment(c)
+		return c.Folder().EnvironmentEncryption()
 	}
 	p, ds := Load(ctx, c, Options{Vars: given, Partial: true, RootOnly: true})
 	if p == nil {

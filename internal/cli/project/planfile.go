@@ -46,7 +46,7 @@ func (p *Project) BackendOf(ctx context.Context, b planfile.Backend) (*Place, di
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	c, more := FolderOf(p.Call).Of(b.Type, b.Config)
+	c, more := p.Folder().Backend().Of(b.Type, b.Config)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}

@@ -8,7 +8,6 @@ package project
 
 import (
 	"context"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,13 +20,13 @@ import (
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/encryption"
-	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
@@ -54,7 +53,7 @@ type Project struct {
 	Engine    *engine.Engine
 	Vars      vars.Values
 	Workspace string
-	Plugins   *Plugins
+	Plugins   *folder.Plugins
 
 	encrypts     sync.Once
 	encryption   *encryption.Config
@@ -67,7 +66,7 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 	workspace := o.Workspace
 	if workspace == "" {
 		var ds diag.List
-		if workspace, ds = WorkspaceName(c); ds.HasErrors() {
+		if workspace, ds = c.Folder().Workspace(); ds.HasErrors() {
 			return nil, ds
 		}
 	}
@@ -76,14 +75,15 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 		return nil, ds
 	}
 	p := &Project{Call: c, Workspace: workspace}
-	more := p.plug()
-	ds = append(ds, more...)
-	if more.HasErrors() {
-		return nil, ds
+	var more diag.List
+	if p.Plugins, more = c.Folder().Plugins(); more.HasErrors() {
+		return nil, append(ds, more...)
 	}
+	ds = append(ds, more...)
 	eo := p.engineOptions(o)
 	expect(c, o)
-	e, loadDs := engine.OpenWith(ctx, eo, given.All())
+	eo.Value = c.ValueOf(given.All())
+	e, loadDs := engine.Open(ctx, eo)
 	if e == nil {
 		return nil, append(ds, loadDs...)
 	}
@@ -111,7 +111,8 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 	}
 	if asked && loadDs.HasErrors() { // an answer may be what a module's source needs
 		e.Close()
-		if e, loadDs = engine.OpenWith(ctx, eo, values); e == nil {
+		eo.Value = engine.Given(values)
+		if e, loadDs = engine.Open(ctx, eo); e == nil {
 			return nil, append(ds, loadDs...)
 		}
 		p.use(e)
@@ -168,15 +169,17 @@ func expect(c *command.Call, o Options) {
 
 // EngineOptions are the options for engines on the working folder, and what finds their
 // providers, for commands that open more than one.
-func EngineOptions(c *command.Call, o Options) (engine.Options, *Plugins, diag.List) {
+func EngineOptions(c *command.Call, o Options) (engine.Options, *folder.Plugins, diag.List) {
 	p := &Project{Call: c, Workspace: o.Workspace}
 	var ds diag.List
 	if p.Workspace == "" {
-		if p.Workspace, ds = WorkspaceName(c); ds.HasErrors() {
+		if p.Workspace, ds = c.Folder().Workspace(); ds.HasErrors() {
 			return engine.Options{}, nil, ds
 		}
 	}
-	ds = append(ds, p.plug()...)
+	var more diag.List
+	p.Plugins, more = c.Folder().Plugins()
+	ds = append(ds, more...)
 	if o.Files == nil {
 		o.Files = Files(c)
 	}
@@ -184,11 +187,8 @@ func EngineOptions(c *command.Call, o Options) (engine.Options, *Plugins, diag.L
 }
 
 func (p *Project) engineOptions(o Options) engine.Options {
-	out := engine.Options{
-		Dir: p.Dir, LaunchDir: p.Launch, DataDir: p.DataDir(), Workspace: p.Workspace, Environ: p.Env, Set: p.Report.Set,
-		Observe: p.Report.Event, Now: p.Now, Stderr: p.Stderr, Parallelism: o.Parallelism, Providers: p.Plugins,
-		Services: Services(p.Call, p.Encryption), Sources: o.Files,
-	}
+	out := p.Folder().Engine(p.Plugins, p.Encryption)
+	out.Workspace, out.Set, out.Observe, out.Parallelism, out.Sources = p.Workspace, p.Report.Set, p.Report.Event, o.Parallelism, o.Files
 	if o.ConfigDir != "" {
 		out.Dir, out.DataDir = p.Path(o.ConfigDir), p.DataPath()
 	}
@@ -259,7 +259,11 @@ func (p *Project) Required(states ...*state.State) install.Requirements {
 
 // Operation is plan or apply of the project from a state that was taken.
 func (p *Project) Operation(s *StateSession) *operation.Operation {
-	return &operation.Operation{Engine: p.Engine, Env: p.Env, Values: p.Vars, State: s}
+	return &operation.Operation{Engine: p.Engine, Env: p.Env, Values: p.Vars, State: s, Choose: p.choose}
+}
+
+func (p *Project) choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {
+	return p.Plugins.Choose(ctx, needed)
 }
 
 // Translate gives providers in a state the addresses that configuration means.
@@ -303,17 +307,6 @@ func (s *Schemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.
 }
 
 var _ view.Schemas = (*Schemas)(nil)
-
-// Packaged leaves out the providers that need no package.
-func (pl *Plugins) Packaged(req install.Requirements) install.Requirements {
-	out := install.Requirements{}
-	for _, a := range slices.SortedFunc(maps.Keys(req), lock.CompareProviders) {
-		if _, attached := pl.Attached[a]; !a.IsBuiltIn() && !attached {
-			out[a] = req[a]
-		}
-	}
-	return out
-}
 
 // LoadInstalled loads a configuration without the modules that are not here, or
 // that have mistakes in them, which is a warning.

@@ -9,9 +9,9 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -55,11 +55,11 @@ func WhereState(ctx context.Context, c *command.Call, given []vars.Flag) (*Place
 		return nil, bad.Errors()
 	}
 	if root.Backend == nil && root.Encryption == nil {
-		enc, ds := fromEnvironment(c)
+		enc, ds := c.Folder().EnvironmentEncryption()
 		if ds.HasErrors() {
 			return nil, ds
 		}
-		cfg, more := FolderOf(c).Current(nil, nil)
+		cfg, more := c.Folder().Backend().Current(nil, nil)
 		if ds = append(ds, more...); more.HasErrors() {
 			return nil, ds
 		}
@@ -89,7 +89,7 @@ func CurrentState(ctx context.Context, c *command.Call, given []vars.Flag, path 
 		}
 		return ReadWorkspace(ctx, c, file, store.Default, flags.State{Path: path})
 	}
-	name, more := WorkspaceName(c)
+	name, more := c.Folder().Workspace()
 	if ds = append(ds, more...); ds.HasErrors() {
 		return nil, ds
 	}

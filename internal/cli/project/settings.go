@@ -5,16 +5,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
-
-	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cliconfig"
 )
-
-// Settings reads the user's CLI configuration.
-func Settings(c *command.Call) (*cliconfig.Config, diag.List) {
-	return cliconfig.Load(c.Env, c.Home(), c.Launch)
-}
 
 // AsSentence ends an error's text with a period.
 func AsSentence(err error) string { return strings.TrimRight(err.Error(), ".") + "." }

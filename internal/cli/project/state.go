@@ -23,6 +23,20 @@ type StateSession struct {
 	Started func() // called when an apply begins, once the state is ready for it; may be nil
 }
 
+// Begin opens where the state is, takes it, and makes an operation on it, for which nothing
+// of the providers was looked at yet. With errors nothing is locked.
+func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*operation.Operation, *StateSession, *Place, diag.List) {
+	at, ds := p.Backend(ctx)
+	if ds.HasErrors() {
+		return nil, nil, nil, ds
+	}
+	held, more := p.OpenState(ctx, at, f, what)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, nil, nil, ds
+	}
+	return p.Operation(held), held, at, ds
+}
+
 // OpenState locks and reads the state of a project.
 func (p *Project) OpenState(ctx context.Context, b *Place, f flags.State, what string) (*StateSession, diag.List) {
 	opened, ds := OpenStore(p.Call, b, p.Workspace, f)
@@ -120,12 +134,4 @@ func PersistEvery(c *command.Call) (time.Duration, diag.List) {
 		return 0, diag.Errorf(nil, "Invalid TF_STATE_PERSIST_INTERVAL", "The environment variable TF_STATE_PERSIST_INTERVAL must be a whole number of seconds, 20 at least, not %q.", text)
 	}
 	return time.Duration(n) * time.Second, nil
-}
-
-// Stale reports whether a state is another one than that which a plan was made from.
-func Stale(planned, now *state.State) bool {
-	if planned == nil || now == nil {
-		return (planned == nil || planned.Lineage == "") != (now == nil)
-	}
-	return planned.Lineage != now.Lineage || planned.Serial != now.Serial
 }

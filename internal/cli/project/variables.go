@@ -6,14 +6,14 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/source"
 )
 
 // workspaceVariables adds the values that the workspace has at its service, behind all
 // others. What keeps the backend from being opened is said by who needs it.
 func (p *Project) workspaceVariables(ctx context.Context, values vars.Values) diag.List {
-	dir := FolderOf(p.Call)
+	dir := p.Folder().Backend()
 	r, ds := dir.Recorded()
 	if ds.HasErrors() || r == nil || len(p.Engine.Root().Variables) == 0 {
 		return nil

@@ -6,16 +6,17 @@ import (
 	"runtime"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/folder"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/vars"
 )
 
 // Lock declares providers lock.
@@ -159,7 +160,7 @@ func chosen(req install.Requirements, only []string) (install.Requirements, diag
 
 // originOptions let packages come from their own registries, or from the mirror
 // that the options name.
-func originOptions(pl *project.Plugins, o *providersLockOptions) (install.Options, diag.List) {
+func originOptions(pl *folder.Plugins, o *providersLockOptions) (install.Options, diag.List) {
 	out := pl.InstallOptions().DirectOnly()
 	if o.fsMirror == "" && o.netMirror == "" {
 		return out, nil

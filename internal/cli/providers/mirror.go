@@ -6,15 +6,16 @@ import (
 	"slices"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/folder"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/vars"
 )
 
 // Mirror declares providers mirror.
@@ -62,13 +63,13 @@ func mirrorProviders(ctx context.Context, c *command.Call, o *providersMirrorOpt
 	}
 	all := p.Required()
 	req := p.Plugins.Packaged(all)
-	for _, a := range project.SortedProviders(all) {
+	for _, a := range folder.SortedProviders(all) {
 		if a.IsBuiltIn() {
 			step(c, "Skipping "+a.String()+" because it is built in to "+view.Product+" CLI")
 		}
 	}
 	io := p.Plugins.InstallOptions().DirectOnly()
-	l := &mirrorLog{Call: c, turn: project.SortedProviders(req), held: map[addr.Provider][]install.Event{}}
+	l := &mirrorLog{Call: c, turn: folder.SortedProviders(req), held: map[addr.Provider][]install.Event{}}
 	t := project.NewTransfers(c)
 	io.Progress = func(e install.Event) {
 		t.Provider(e)

@@ -9,16 +9,17 @@ import (
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/folder"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -70,7 +71,7 @@ func drawProviders(b *strings.Builder, n *module.Node, indent string) {
 	req := module.Requirements(n.Config)
 	calls := slices.Sorted(maps.Keys(n.Calls))
 	left := len(req) + len(calls)
-	for _, a := range project.SortedProviders(req) {
+	for _, a := range folder.SortedProviders(req) {
 		left--
 		mark, _ := view.Branch(left == 0)
 		fmt.Fprintf(b, "%s%sprovider[%s]%s\n", indent, mark, a, constraintText(req[a]))

@@ -5,15 +5,16 @@ import (
 	"fmt"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/folder"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/planjson"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/schema"
 )
 
@@ -61,7 +62,7 @@ func providerSchemas(ctx context.Context, c *command.Call, flags []vars.Flag) ([
 		return nil, ds
 	}
 	req := p.Required(st)
-	providers := project.SortedProviders(req)
+	providers := folder.SortedProviders(req)
 	type answer struct {
 		s  *schema.Provider
 		ds diag.List

@@ -26,8 +26,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/tfe"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -62,7 +62,7 @@ func Do(ctx context.Context, c *command.Call, q Request) (code int, done bool) {
 	if !ok {
 		return 0, false
 	}
-	name, ds := project.WorkspaceName(c)
+	name, ds := c.Folder().Workspace()
 	if ds.HasErrors() {
 		return c.Fail(ds), true
 	}
@@ -83,7 +83,7 @@ func Do(ctx context.Context, c *command.Call, q Request) (code int, done bool) {
 // mayRun reports whether the backend of the folder can have runs at its service, without
 // asking it.
 func mayRun(c *command.Call) bool {
-	dir := project.FolderOf(c)
+	dir := c.Folder().Backend()
 	r, ds := dir.Recorded()
 	if ds.HasErrors() || r == nil {
 		return false
@@ -98,7 +98,7 @@ func located(_ context.Context, c *command.Call, _ []vars.Flag, ds diag.List) di
 	if more.HasErrors() || root == nil || root.Backend == nil {
 		return ds
 	}
-	return project.FolderOf(c).Locate(ds, root.Backend)
+	return c.Folder().Backend().Locate(ds, root.Backend)
 }
 
 // refused says why the service cannot do what was asked for.

@@ -14,8 +14,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/tfe"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/vars"
 )
 
 const bookmarkFormat = 1
@@ -74,7 +74,7 @@ func find(ctx context.Context, c *command.Call, name string, given []vars.Flag) 
 	if b.Host != m.Host {
 		return nil, diag.Errorf(nil, "Saved plan is for another host", "The file %q names a plan at %s, and the configuration of this folder is for %s.", name, m.Host, b.Host)
 	}
-	workspace, ds := project.WorkspaceName(c)
+	workspace, ds := c.Folder().Workspace()
 	if ds.HasErrors() {
 		return nil, ds
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/estate/placement"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
@@ -49,7 +48,7 @@ the CLI configuration can say all of that but the key, too.`,
 				if len(c.Args) > 0 {
 					return c.UsageError("Too many command line arguments", "worker takes no arguments.")
 				}
-				cfg, ds := project.Settings(c)
+				cfg, ds := c.Folder().Settings()
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}
@@ -77,7 +76,7 @@ func engineOf(c *command.Call, f *unitflags.Flags) diag.List {
 	if f.On == "" {
 		return nil
 	}
-	cfg, ds := project.Settings(c)
+	cfg, ds := c.Folder().Settings()
 	if ds.HasErrors() {
 		return ds
 	}
@@ -96,7 +95,7 @@ func engineOf(c *command.Call, f *unitflags.Flags) diag.List {
 // engineEnv is the environment of the program that speaks with the engine: what the
 // environment does not say, the CLI configuration may.
 func engineEnv(c *command.Call) sys.Env {
-	cfg, ds := project.Settings(c)
+	cfg, ds := c.Folder().Settings()
 	if ds.HasErrors() {
 		return c.Env // it was said before, or has nothing to do with this
 	}

@@ -20,12 +20,12 @@ import (
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/internal/planjson"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
 )
 

@@ -239,7 +239,7 @@ func (w *unitView) call(t *estate.Turn) *command.Call {
 	n.Report.Dir = t.Dir()
 	n.Unit = units.Surroundings(&n, t.Values, w.estate.Sources(), func() sys.Env { return t.Programs(n.Report.Context) })
 	n.Unit.Sources, n.Unit.KeepDir = t.Sources(), t.Home()
-	n.Unit.Moves = t
+	n.Unit.Moves, n.Unit.Value = t, t.Value
 	n.Unit.Refer = func(_ context.Context, ref hcl.Traversal) (cty.Value, diag.List) { return t.Refer(ref) }
 	return &n
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/internal/planjson"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )

@@ -16,10 +16,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
@@ -62,7 +62,7 @@ func (o *common) open(ctx context.Context, c *command.Call) (at statemgr.Options
 	if ds.HasErrors() {
 		return at, "", ds
 	}
-	workspace, more := project.WorkspaceName(c)
+	workspace, more := c.Folder().Workspace()
 	if ds = append(ds, more...); ds.HasErrors() {
 		return at, "", ds
 	}

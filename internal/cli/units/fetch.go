@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/hashicorp/go-version"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -26,7 +24,7 @@ import (
 // Fetch brings the modules of units here, by the same getters as the modules
 // that configuration calls. refresh asks sources again that were asked just now.
 func Fetch(c *command.Call, cfg *cliconfig.Config, refresh bool) func(context.Context, string) (string, diag.List) {
-	fetcher := sync.OnceValue(func() *fetch.Fetcher { return project.Fetcher(c, cfg) })
+	fetcher := sync.OnceValue(func() *fetch.Fetcher { return c.Folder().Fetcher(cfg) })
 	return func(ctx context.Context, src string) (string, diag.List) {
 		req, err := unitRequest(ctx, c, cfg, src)
 		if err != nil {
@@ -48,7 +46,7 @@ func Fetch(c *command.Call, cfg *cliconfig.Config, refresh bool) func(context.Co
 // Fetched finds the modules of units that were fetched before, for commands that only
 // look: those ask no server and write nothing.
 func Fetched(c *command.Call, cfg *cliconfig.Config) func(context.Context, string) (string, diag.List) {
-	fetcher := sync.OnceValue(func() *fetch.Fetcher { return project.Fetcher(c, cfg) })
+	fetcher := sync.OnceValue(func() *fetch.Fetcher { return c.Folder().Fetcher(cfg) })
 	return func(ctx context.Context, src string) (string, diag.List) {
 		var pkg fetch.Package
 		found := false
@@ -117,7 +115,7 @@ func registryRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config
 		}
 		own.EnvTokens[strings.ToLower(host)], cfg = token, &own
 	}
-	reg := project.RegistryClient(c, cfg)
+	reg := c.Folder().Registry(cfg)
 	if v == "" {
 		all, err := reg.ModuleVersions(ctx, a)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -47,7 +46,7 @@ func assumeRole(c *command.Call) func(context.Context, sys.Env, estate.Role) ([]
 func usePluginCache(c *command.Call, f *unitflags.Sourcing) diag.List {
 	dir := f.ProviderCacheDir
 	if dir == "" {
-		cfg, ds := project.Settings(c)
+		cfg, ds := c.Folder().Settings()
 		cache := c.Env.Get("XDG_CACHE_HOME")
 		if home := c.Home(); cache == "" && home != "" {
 			cache = filepath.Join(home, ".cache")

@@ -53,5 +53,6 @@ func addInputs(values, given map[string]engine.InputValue, ds diag.List, from, i
 func initUnit(ctx context.Context, c *command.Call, in estate.Installing) diag.List {
 	inner := within(c, in.Folder)
 	inner.Unit = Surroundings(inner, in.Values, in.Sources, in.Programs)
+	inner.Unit.Value = in.Value
 	return initialize.Quietly(ctx, inner, initialize.Quiet{BackendConfig: in.Backend})
 }

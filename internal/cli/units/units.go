@@ -7,51 +7,34 @@ package units
 
 import (
 	"context"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/unitlog"
+	"github.com/terrace-iac/terrace/internal/folder"
 
 	"strings"
 
-	"github.com/terrace-iac/terrace/addr"
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
-	"github.com/terrace-iac/terrace/internal/cliconfig"
-	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/operation"
-	"github.com/terrace-iac/terrace/internal/provider/install"
-	"github.com/terrace-iac/terrace/internal/provider/rpc"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/unit"
 )
 
-// within is a session in the folder of a unit, with its environment.
-func within(c *command.Call, f estate.Folder) *command.Call {
+// within is a call in the folder of a unit, with its environment.
+func within(c *command.Call, f *folder.Folder) *command.Call {
 	n := c.Below(f.Dir)
 	n.Env = f.Env
-	n.Unit = &command.Surroundings{Programs: f.Programs}
 	return n
-}
-
-// unitPlugins are the providers of one unit.
-type unitPlugins struct{ *project.Plugins }
-
-// Choose implements estate.Providers.
-func (p unitPlugins) Choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {
-	return p.Plugins.Choose(ctx, install.Requirements(maps.Clone(needed)))
 }
 
 // installing are the commands that may install providers.
@@ -72,15 +55,12 @@ func options(c *command.Call, f *unitflags.Flags, command string, args []string,
 	if err != nil {
 		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
 	}
-	cfg, ds := project.Settings(c)
+	plugins, ds := c.Folder().Plugins()
 	if ds.HasErrors() {
 		return estate.Options{}, ds
 	}
 	ds = append(ds, f.WithoutEffect()...)
-	attached, err := rpc.ParseReattach(c.Env.Get("TF_REATTACH_PROVIDERS"))
-	if err != nil {
-		return estate.Options{}, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)
-	}
+	cfg := plugins.Config
 	told, err := unitlog.New(f.Log(), "", c.Now)
 	if err != nil {
 		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
@@ -94,7 +74,7 @@ func options(c *command.Call, f *unitflags.Flags, command string, args []string,
 		Discovery: discovery.Settings{Root: c.Dir, Removals: command != "apply" || f.AllowDestroy},
 		Sources:   workdir.Sources{Override: f.Source, Base: f.Many(), Map: sources, Fetch: Fetch(c, cfg, f.SourceUpdate)}, Who: c.User() + "@" + c.Host(),
 		Request: unit.Request{Command: command, Args: append([]string{command}, args...), Source: f.Source, Features: features, DownloadDir: f.DownloadDir},
-		Machine: unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: func() (string, error) { return project.HomeOrError(c) }},
+		Machine: unit.Machine{Environ: c.Env, Run: c.Run, Now: c.Now, Home: c.Folder().HomeOrError},
 		Inputs:  estate.Inputs{Strict: f.Strict, Debug: f.InputsDebug, Mocks: f.UseMocks},
 		Skip:    estate.Skip{Hooks: f.NoHooks, Retries: f.NoRetry, Outputs: f.NoOutputs}, ValuesElsewhere: len(flags) > 0,
 	}
@@ -119,7 +99,7 @@ func options(c *command.Call, f *unitflags.Flags, command string, args []string,
 	o.Worktrees = &estate.Worktrees{}
 	c.Interrupts.Removes(o.Worktrees.Remove)
 	ds = append(ds, shareProviders(f.Sharing, &o)...)
-	o.Host = estateHost(c, cfg, attached, flags)
+	o.Host = estateHost(c, plugins, flags)
 	o.Host.Bootstrap = states.Bootstrapping{On: f.Bootstrap || f.RequireBootstrap, Require: f.RequireBootstrap, Keep: f.KeepBucket, Did: func(unit, what string) {
 		c.Report.Human.Say(About(unit, what) + "\n")
 		c.Report.Stream.Log(About(unit, what))
@@ -131,55 +111,28 @@ func options(c *command.Call, f *unitflags.Flags, command string, args []string,
 	return o, ds
 }
 
-// estateHost is what the session does for an estate, but for fetching modules.
-func estateHost(c *command.Call, cfg *cliconfig.Config, attached map[addr.Provider]rpc.Reattach, flags []vars.Flag) estate.Host {
+// estateHost is what the program does for an estate, but for fetching modules.
+func estateHost(c *command.Call, plugins *folder.Plugins, flags []vars.Flag) estate.Host {
 	out := estate.Host{
-		Values: func(f estate.Folder, more []estate.VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
-			return otherValues(c, f, more, flags, declared)
-		},
-		Providers: unitProviders(c, cfg, attached),
-		Init:      func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
-		Services: func(f estate.Folder, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.Services {
-			return project.Services(within(c, f), encrypted)
-		},
-		Backends: c.Backends(), KeepSegments: operation.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), cfg.JournalInStore),
+		Plugins: plugins, Texts: c.Report.Set,
+		Init:     func(ctx context.Context, in estate.Installing) diag.List { return initUnit(ctx, c, in) },
+		Backends: c.Backends(), KeepSegments: operation.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), plugins.Config.JournalInStore),
 		Waiting: func(unit string, holder *store.LockInfo) {
 			text := "The state of " + unit + " is locked by " + backend.Describe(holder) + ". Waiting for the lock..."
 			c.Report.Human.Say(text + "\n")
 			c.Report.Stream.Log(text)
 		},
 	}
-	if path, err := c.Executable(); err == nil {
-		out.Program = path
-	}
-	return out
-}
-
-func unitProviders(c *command.Call, cfg *cliconfig.Config, attached map[addr.Provider]rpc.Reattach) func(estate.Folder) estate.Providers {
-	cache := &rpc.SchemaCache{}
-	return func(f estate.Folder) estate.Providers {
-		return unitPlugins{&project.Plugins{Call: within(c, f), Config: cfg, Attached: attached, Schemas: cache}}
-	}
-}
-
-// otherValues are the values of variables that come by other ways than inputs.
-func otherValues(c *command.Call, at estate.Folder, more []estate.VarFlag, flags []vars.Flag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
-	var all []vars.Flag
-	for _, f := range more {
-		all = append(all, vars.Flag{File: f.File, Value: f.Value})
-	}
 	for _, f := range flags {
 		if f.File {
 			f.Value = c.Path(f.Value)
 		}
-		all = append(all, f)
+		out.Vars = append(out.Vars, f)
 	}
-	from := vars.Sources{Dir: at.Dir, FS: at.Files, Env: at.Env, Flags: all, Set: c.Report.Set}
-	if at.Dir == "" {
-		from.Dir = filepath.Join(c.Dir, ".terragrunt-cache", "none") // nothing lies there
+	if path, err := c.Executable(); err == nil {
+		out.Program = path
 	}
-	values, ds := vars.Collect(from, declared)
-	return values, ds
+	return out
 }
 
 // IsUnit reports whether a folder holds a unit file, or an environment file.
@@ -202,7 +155,7 @@ func LookOptions(c *command.Call, f *unitflags.Flags, command string, args []str
 	if ds.HasErrors() {
 		return o, ds
 	}
-	cfg, more := project.Settings(c)
+	cfg, more := c.Folder().Settings()
 	o.Sources.Fetch = Fetched(c, cfg)
 	return o, append(ds, more.Errors()...)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/folder"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -19,7 +20,7 @@ import (
 
 func runWorkspaceNew(ctx context.Context, c *command.Call, o *workspaceOptions) int {
 	if !store.ValidWorkspace(o.name) {
-		return c.Fail(project.InvalidWorkspace(o.name))
+		return c.Fail(folder.InvalidWorkspace(o.name))
 	}
 	if ds := overridden(c); len(ds) > 0 {
 		return c.Fail(ds)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/folder"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -16,7 +17,7 @@ func runWorkspaceSelect(ctx context.Context, c *command.Call, o *workspaceOption
 		return c.Fail(ds)
 	}
 	if !store.ValidWorkspace(o.name) {
-		return c.Fail(project.InvalidWorkspace(o.name))
+		return c.Fail(folder.InvalidWorkspace(o.name))
 	}
 	w, ds := workspaces(ctx, c, o.vars)
 	if w == nil {

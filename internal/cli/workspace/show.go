@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/internal/cli/command"
 )
 
 func runWorkspaceShow(_ context.Context, c *command.Call, _ *workspaceOptions) int {
-	name, ds := project.WorkspaceName(c)
+	name, ds := c.Folder().Workspace()
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}

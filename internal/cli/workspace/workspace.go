@@ -15,8 +15,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/vars"
 )
 
 // workspaceOptions are the flags of the commands on workspaces.
@@ -134,7 +134,7 @@ func workspaces(ctx context.Context, c *command.Call, given []vars.Flag) (*works
 	}
 	w := &workspaceRun{Call: c, backend: b, all: backend.Workspaces{Backend: b.Opened, Options: project.StoreOptions(c, b, flags.State{})}}
 	var more diag.List
-	if w.current, more = project.WorkspaceName(c); more.HasErrors() {
+	if w.current, more = c.Folder().Workspace(); more.HasErrors() {
 		return nil, append(ds, more...)
 	}
 	w.names, more = w.all.List(ctx)

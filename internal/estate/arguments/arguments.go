@@ -13,13 +13,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/unit"
 )
 
 // Extra is what extra_arguments blocks add to a command, taken apart for a run in
 // this process.
 type Extra struct {
-	Vars  []VarFlag
+	Vars  []vars.Flag
 	Env   []string // a later one replaces an earlier one
 	Words []string // the arguments in their order, variable files among them as -var-file
 	// Other are the arguments that mean nothing to a run over several units.
@@ -28,12 +29,6 @@ type Extra struct {
 	Calls   int   // -parallelism; 0 if it is not there
 	Refresh *bool // nil if -refresh is not there
 	Minimal bool  // of refreshes
-}
-
-// A VarFlag is a -var or a -var-file.
-type VarFlag struct {
-	File  bool
-	Value string
 }
 
 // Lock says how state is locked. The zero value locks and does not wait.
@@ -47,7 +42,7 @@ type Lock struct {
 func Read(blocks []unit.ExtraArguments, command string, locate func(name string) string) Extra {
 	var x Extra
 	file := func(name string) {
-		x.Vars = append(x.Vars, VarFlag{true, locate(name)})
+		x.Vars = append(x.Vars, vars.Flag{File: true, Value: locate(name)})
 		x.Words = append(x.Words, "-var-file="+locate(name))
 	}
 	for _, block := range blocks {
@@ -101,7 +96,7 @@ func (x *Extra) means(name, value string) bool {
 	}
 	switch name {
 	case "var":
-		x.Vars = append(x.Vars, VarFlag{false, value})
+		x.Vars = append(x.Vars, vars.Flag{Value: value})
 	case "input", "no-color", "compact-warnings", "concise", "auto-approve":
 	case "lock":
 		x.Lock.Off = value == "false"

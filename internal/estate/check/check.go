@@ -39,7 +39,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// A Checker is what a check reads. All but Services is required.
+// A Checker is what a check reads. All of it is required.
 type Checker struct {
 	Found   *discovery.Found
 	Loader  *unit.Loader

@@ -17,7 +17,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/mock"
@@ -138,13 +137,7 @@ func (x *Test) one(ctx context.Context, res *Result, shared *mock.Shared, rules 
 	}
 	o.Skip.Hooks = true
 	o.Host.Decorate = shared.Decorate(rules)
-	if inner := o.Host.Services; inner != nil {
-		o.Host.Services = func(f estate.Folder, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.Services {
-			s := inner(f, encrypted)
-			s.Provisioners = silent{s.Provisioners}
-			return s
-		}
-	}
+	o.Host.Provisioners = func(p engine.Provisioners) engine.Provisioners { return silent{p} }
 	e, ds := estate.Open(ctx, o)
 	res.Estate = e
 	if res.Diags = append(res.Diags, ds.Errors()...); ds.HasErrors() {

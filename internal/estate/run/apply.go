@@ -50,7 +50,7 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	}
 	op := &operation.Operation{
 		Engine: t.engine, Env: t.environ(), Values: t.values, State: states.Manager{Held: h, Changing: t.Changing}, Stop: t.o.Stop,
-		Reads: t.reads(), Choose: t.chooseFor,
+		Reads: t.reads(), Choose: t.chooseMore,
 	}
 	if t.o.Op == Plan { // an apply has made them
 		op.Moves = t

@@ -2,10 +2,8 @@ package run
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
@@ -16,21 +14,19 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/operation"
-	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/internal/provider/install"
 )
 
 // openEngine opens the engine, runs init where modules or providers are missing, and puts
 // the directory on disk where something but the loader looks at it.
 func (t *Turn) openEngine(ctx context.Context) (installed bool, ds diag.List) {
-	o := t.engineOptions()
-	var prov Providers
-	if t.Host.Providers != nil {
-		prov = t.Host.Providers(Folder{Dir: t.dir.Path, Env: t.environ()})
-		o.Providers = prov
+	at := t.folder()
+	if t.Host.Plugins != nil {
+		t.plugins = t.Host.Plugins.In(at)
 	}
-	e, ds := engine.Open(ctx, o)
+	e, ds := engine.Open(ctx, t.engineOptions(at))
 	if notInstalled(ds) && t.Host.Init != nil {
 		if e != nil {
 			e.Close()
@@ -41,9 +37,7 @@ func (t *Turn) openEngine(ctx context.Context) (installed bool, ds diag.List) {
 		installed = true
 		t.Dirs.Share(t.dir)
 		t.res.Set = t.dir.Parsed.Set
-		o = t.engineOptions()
-		o.Providers = prov
-		e, ds = engine.Open(ctx, o)
+		e, ds = engine.Open(ctx, t.engineOptions(at))
 	}
 	t.engine = e
 	if ds.HasErrors() {
@@ -53,16 +47,15 @@ func (t *Turn) openEngine(ctx context.Context) (installed bool, ds diag.List) {
 	if needsFolder(e.Tree()) || t.dir.WritesOutside() || t.hasHooks() {
 		ds = append(ds, t.dir.Make()...)
 	}
-	if prov == nil || ds.HasErrors() {
+	if t.plugins == nil || ds.HasErrors() {
 		return installed, ds
 	}
-	t.providers = prov
 	again, more := t.choose(ctx, t.engine.Requirements())
 	return installed || again, append(ds, more...)
 }
 
 // engineOptions are the options of the unit's engine.
-func (t *Turn) engineOptions() engine.Options {
+func (t *Turn) engineOptions(at *folder.Folder) engine.Options {
 	calls := t.o.Limits.Calls
 	if t.extra.Calls > 0 {
 		calls = t.extra.Calls
@@ -70,19 +63,12 @@ func (t *Turn) engineOptions() engine.Options {
 	if most := t.o.Limits.Most; most > 0 && (calls == 0 || calls > most) {
 		calls = most
 	}
-	o := t.Host.engineOptions(t.folder(), t.dir.Parsed, t.Machine.Now, t.encryption)
-	o.Workspace, o.Parallelism, o.Observe = t.States.Workspace(t.dir.Path), calls, t.observe()
+	o := t.Host.Engine(at, t.plugins, t.encryption)
+	o.Set, o.Sources, o.Now = t.dir.Parsed.Set, &t.dir.Parsed.Sources, t.Machine.Now
+	o.Value = t.Value
+	o.Workspace, o.Parallelism, o.Observe = t.States.Workspace(t.dir.Path, at.Env), calls, t.observe()
 	o.Processes, o.Turn = t.procs, t.Unit.Name
 	return o
-}
-
-// engineOptions are options for an engine in a folder.
-func (h *Host) engineOptions(at Folder, p *workdir.Parsed, now func() time.Time, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.Options {
-	out := engine.Options{Dir: at.Dir, Environ: at.Env, Set: p.Set, Now: now, Sources: &p.Sources, Decorate: h.Decorate}
-	if h.Services != nil {
-		out.Services = h.Services(at, encrypted)
-	}
-	return out
 }
 
 // encryption is how state and plans of the unit are encrypted; nil for not at all. It is
@@ -102,11 +88,10 @@ func (t *Turn) observe() event.Sink {
 	}
 }
 
-// chooseFor finds the packages of providers that the state needs and the configuration
+// chooseMore finds the packages of providers that the state needs and the configuration
 // does not name: those of what is to be destroyed.
-func (t *Turn) chooseFor(ctx context.Context, s *state.State) diag.List {
-	named, needed := t.engine.Requirements(), operation.Required(t.engine, t.environ(), s)
-	if t.providers == nil || len(named) == len(needed) {
+func (t *Turn) chooseMore(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {
+	if t.plugins == nil || len(needed) == len(t.engine.Requirements()) {
 		return nil
 	}
 	_, ds := t.choose(ctx, needed)
@@ -114,19 +99,14 @@ func (t *Turn) chooseFor(ctx context.Context, s *state.State) diag.List {
 }
 
 // choose finds the provider packages, and installs them if they are missing.
-func (t *Turn) choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) (installed bool, ds diag.List) {
-	prov := t.providers
-	maps.DeleteFunc(needed, func(a addr.Provider, _ []config.Constraint) bool { return a.IsBuiltIn() })
-	if len(needed) == 0 {
-		return false, nil
-	}
-	if ds = prov.Choose(ctx, needed); !ds.HasErrors() || t.Host.Init == nil {
+func (t *Turn) choose(ctx context.Context, needed install.Requirements) (installed bool, ds diag.List) {
+	if ds = t.plugins.Choose(ctx, needed); !ds.HasErrors() || t.Host.Init == nil {
 		return false, ds
 	}
 	if ds := t.install(ctx); ds.HasErrors() {
 		return true, ds
 	}
-	return true, prov.Choose(ctx, needed)
+	return true, t.plugins.Choose(ctx, needed)
 }
 
 // install runs init in the working directory.
@@ -136,7 +116,7 @@ func (t *Turn) install(ctx context.Context) diag.List {
 	}
 	ctx, s := t.phase(ctx, "init")
 	ds := t.Host.Init(ctx, Installing{
-		Folder: t.folder(), Backend: backendArguments(t.dir), Sources: t.Loader.Sources(),
+		Folder: t.folder(), Backend: backendArguments(t.dir), Sources: t.Loader.Sources(), Value: t.Value,
 		Values: func(root *config.Module) (map[string]engine.InputValue, diag.List) {
 			values, _, ds := inputs.Of(t.task, t.Unit.Unit, root.Variables)
 			return values, ds

@@ -27,7 +27,9 @@ func (r *Runner) Engine(ctx context.Context, task *demand.Task, d *workdir.Dir) 
 	if d.Terraform != nil {
 		t.extra = arguments.Read(d.Terraform.ExtraArguments, r.Command, d.Locate)
 	}
-	o := r.Host.engineOptions(t.folder(), d.Parsed, r.Machine.Now, nil)
-	o.Workspace = r.States.Workspace(d.Path)
+	at := t.folder()
+	o := r.Host.Engine(at, nil, nil)
+	o.Set, o.Sources, o.Now = d.Parsed.Set, &d.Parsed.Sources, r.Machine.Now
+	o.Workspace = r.States.Workspace(d.Path, at.Env)
 	return engine.Open(ctx, o)
 }

@@ -8,31 +8,32 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
-	"github.com/terrace-iac/terrace/internal/encryption"
-	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/states"
+	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/source"
 )
 
 // A Host is what the program around an estate does for its units. Every field may be nil.
 type Host struct {
-	// Values are the values that users give to the variables of a module besides
-	// inputs: from the environment, flags, and variable files in the folder, whose
-	// path is "" where there are none. more are flags that count before the user's.
-	Values func(f Folder, more []arguments.VarFlag, declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List)
+	// Plugins are the providers of the folder that the program works in. Those of a unit are
+	// found by the same settings, in its own folder. nil: units have the built-in provider
+	// alone, and neither provisioners nor terraform_remote_state.
+	Plugins *folder.Plugins
+	// Vars are the values that users give to the variables of all units, by flags whose
+	// paths are absolute, and Texts gets the text of variable files; nil for nobody.
+	Vars  []vars.Flag
+	Texts *source.Set
 	// Init installs modules and providers into the working folder of a unit, and the
 	// hooks of init run around it. nil: neither is done, unless it is the command.
 	Init func(ctx context.Context, in Installing) diag.List
-	// Services are those of engines in a folder, whose configuration says how states are
-	// encrypted; without encrypted there is no terraform_remote_state.
-	Services func(f Folder, encrypted func(context.Context) (*encryption.Config, diag.List)) engine.Services
-	// Providers are those of the unit in a folder; nil: the built-in provider alone.
-	Providers func(Folder) Providers
+	// Provisioners stand in for those of the program; nil for none.
+	Provisioners func(engine.Provisioners) engine.Provisioners
 	// Backends are the kinds of backends, opened once each for all units.
 	Backends *backend.Set
 	// Waiting is told that the lock of a unit's state is waited for; nil: nobody is.
@@ -54,29 +55,36 @@ type Host struct {
 	Program string
 }
 
-// A Folder is where a unit runs, and with what environment.
-type Folder struct {
-	Dir   string
-	Env   sys.Env
-	Files config.FS // what the folder holds where it is not on disk yet; nil: what lies there
-	// Programs is the environment of programs that the module starts; nil: Env.
-	Programs func() sys.Env
+// In is the folder of a unit.
+func (h *Host) In(dir string, env sys.Env, programs func() sys.Env) *folder.Folder {
+	if h.Plugins == nil {
+		return &folder.Folder{Dir: dir, Env: env, Programs: programs}
+	}
+	return h.Plugins.Folder.In(dir, env, programs)
+}
+
+// Engine are the options of an engine in the folder of a unit.
+func (h *Host) Engine(at *folder.Folder, plugins *folder.Plugins, encrypted folder.Encrypted) engine.Options {
+	out := at.Engine(plugins, encrypted)
+	out.Decorate = h.Decorate
+	switch {
+	case h.Plugins == nil:
+		out.Services = engine.Services{}
+	case h.Provisioners != nil:
+		out.Provisioners = h.Provisioners(out.Provisioners)
+	}
+	return out
 }
 
 // Installing is what init is run with in the working folder of a unit.
 type Installing struct {
-	Folder
+	*folder.Folder
 	// Backend are arguments of the backend, as -backend-config has them.
 	Backend []string
 	// Values are the unit's inputs for the variables that a module declares, and Sources
 	// is the text of the unit files that they stand in.
 	Values  func(root *config.Module) (map[string]engine.InputValue, diag.List)
 	Sources *source.Set
-}
-
-// Providers are the providers of one unit.
-type Providers interface {
-	engine.ProviderSource
-	// Choose finds the packages of the providers that are needed.
-	Choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List
+	// Value is what a variable has that sources of modules are made of; false: nothing.
+	Value func(*config.Variable) (engine.InputValue, bool)
 }

@@ -19,8 +19,10 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
+	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -40,7 +42,7 @@ type Turn struct {
 	credentials []string // environment
 	extra       arguments.Extra
 	engine      *engine.Engine
-	providers   Providers // of the engine; nil: the built-in one alone
+	plugins     *folder.Plugins // of the engine; nil: the built-in provider alone
 	values      map[string]engine.InputValue
 	waits       []*unit.Setting // inputs with something unknown in them
 	held        *operation.Held
@@ -171,22 +173,25 @@ func (t *Turn) variables(declared map[string]*config.Variable) (values map[strin
 	return values, inputs.Override(values, waits, given), append(ds, more...)
 }
 
+// Value is the one that a variable has, alone: sources of modules are made of some while
+// the module is loaded. What is wrong with it is said with all the others.
+func (t *Turn) Value(v *config.Variable) (engine.InputValue, bool) {
+	alone := map[string]*config.Variable{v.Name: v}
+	if given, _ := t.given(alone); len(given) > 0 {
+		return given[v.Name], true
+	}
+	values, _, ds := inputs.Of(t.Loader.Task(context.Background()), t.Unit.Unit, alone)
+	in, ok := values[v.Name]
+	return in, ok && !ds.HasErrors()
+}
+
 // given are the values that come by other ways than inputs.
 func (t *Turn) given(declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
-	at := Folder{Env: t.environ()}
+	from := vars.Sources{Env: t.environ(), Flags: slices.Concat(t.extra.Vars, t.Host.Vars), Set: t.Host.Texts}
 	if t.dir.HasValues() {
-		at.Dir, at.Files = t.dir.Path, t.dir.Files
+		from.Dir, from.FS = t.dir.Path, t.dir.Files
 	}
-	if t.Host.Values != nil {
-		return t.Host.Values(at, t.extra.Vars, declared)
-	}
-	out := map[string]engine.InputValue{}
-	for name := range declared {
-		if text, ok := at.Env.Lookup("TF_VAR_" + name); ok {
-			out[name] = engine.InputValue{Text: &text, From: source.Layer{Kind: source.Environment}}
-		}
-	}
-	return out, nil
+	return vars.Collect(from, declared)
 }
 
 // environ is the environment of the unit.
@@ -212,8 +217,8 @@ func (t *Turn) programs(ctx context.Context) sys.Env {
 }
 
 // folder is where the unit runs.
-func (t *Turn) folder() Folder {
-	return Folder{Dir: t.dir.Path, Env: t.environ(), Programs: func() sys.Env { return t.programs(context.Background()) }}
+func (t *Turn) folder() *folder.Folder {
+	return t.Host.In(t.dir.Path, t.environ(), func() sys.Env { return t.programs(context.Background()) })
 }
 
 // excluded looks at an exclude block that is made of outputs, which could not be

@@ -104,7 +104,7 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 			Config: backend.Config{Type: "inmem", Dir: k.s.Throwaway, Value: cty.ObjectVal(map[string]cty.Value{"lock_id": cty.NullVal(cty.String)})},
 		}, nil
 	}
-	p := Place{Unit: name, Workspace: k.Workspace(d.Path), Dir: d.Path}
+	p := Place{Unit: name, Workspace: k.Workspace(d.Path, env), Dir: d.Path}
 	var ds, more diag.List
 	if p.Encryption, ds = k.Encryption(ctx, d, root, eng, values, env); ds.HasErrors() {
 		return p, ds
@@ -271,9 +271,13 @@ func located(ds diag.List, at *source.Range) diag.List {
 	return out
 }
 
-// Workspace is the selected workspace of a working directory.
-func (k *Keeper) Workspace(dir string) string {
-	name, _ := folder.Workspace(k.s.Environ, filepath.Join(dir, ".terraform")) // a note that cannot be read counts for none
+// Workspace is the selected workspace of a working directory; without env, the environment
+// is that of the machine.
+func (k *Keeper) Workspace(dir string, env sys.Env) string {
+	if env == nil {
+		env = k.s.Environ
+	}
+	name, _ := folder.Workspace(env, sys.Join(dir, folder.DataDir(env))) // a note that cannot be read counts for none
 	return name
 }
 

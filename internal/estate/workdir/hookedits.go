@@ -138,7 +138,7 @@ func (d *Dir) BeforeHook() {
 
 func (d *Dir) installedNow() map[string]copytree.Stamp {
 	out := map[string]copytree.Stamp{}
-	d.configBelow(filepath.Join(d.Path, ".terraform", "modules"), func(path string) bool {
+	d.configBelow(d.modules(), func(path string) bool {
 		out[path] = copytree.StampAt(path)
 		return true
 	})
@@ -192,7 +192,7 @@ func (d *Dir) Reread() (bool, error) {
 		return false, ds.Err()
 	}
 	root := d.packageDir()
-	now, err := overlay.New(root, d.Files.Sub, root, d.Path, copytree.Rules{All: true})
+	now, err := overlay.New(root, d.Files.Sub, root, d.Path, d.data, copytree.Rules{All: true})
 	if err != nil {
 		return false, err
 	}

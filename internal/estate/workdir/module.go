@@ -53,7 +53,7 @@ func (m *Maker) module(t *demand.Task, u *unit.Unit) *Module {
 	if ds.HasErrors() {
 		return &Module{}
 	}
-	d := &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u))}
+	d := &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u)), data: m.s.Data}
 	if d.Files, ds = m.files(t.Context(), d, src, false); d.Files == nil || ds.HasErrors() {
 		return &Module{}
 	}
@@ -140,7 +140,7 @@ func (m *Maker) local(t *demand.Task, u *unit.Unit) *localTree {
 	}
 	dir := filepath.Join(pkg, sub)
 	return m.modules.Do(dir, func() *localTree {
-		f, err := overlay.New(pkg, sub, pkg, dir, copytree.Rules{})
+		f, err := overlay.New(pkg, sub, pkg, dir, m.s.Data, copytree.Rules{})
 		if err != nil {
 			return nil
 		}

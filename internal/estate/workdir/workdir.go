@@ -11,6 +11,7 @@
 package workdir
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,6 +30,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
 	"github.com/terrace-iac/terrace/internal/parallel"
+	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -45,6 +47,8 @@ type Settings struct {
 	// CheckedOut is the path in the repository for one in a worktree of another commit.
 	CheckedOut func(path string) string
 	Backends   *backend.Set
+	// Data is the folder of what is installed, relative to the working directory or absolute.
+	Data string
 	// OnDisk is where the files of a folder lie that would be made of another.
 	OnDisk func(path string) string
 }
@@ -83,6 +87,7 @@ type Dir struct {
 	// Parsed is the configuration, which other units may share.
 	Parsed *Parsed
 
+	data      string            // the folder of what is installed, relative or absolute
 	backend   []byte            // the generated file of remote_state, nil if none
 	backendAt string            // its name
 	outside   map[string][]byte // generated files that lie elsewhere
@@ -90,6 +95,11 @@ type Dir struct {
 
 	disk   sync.Once
 	diskDs diag.List
+}
+
+// modules is the folder of the modules that are installed.
+func (d *Dir) modules() string {
+	return sys.Join(d.Path, filepath.Join(cmp.Or(d.data, ".terraform"), "modules"))
 }
 
 // Parsed is configuration that units with the same files share.
@@ -123,7 +133,7 @@ func (m *Maker) Dir(t *demand.Task, u *unit.Unit, fetch bool) (*Dir, diag.List) 
 	if part := m.LateScalar(t, u); part != "" {
 		return &Dir{Unit: u, Terraform: tf, Waits: part, WaitsIn: part}, nil
 	}
-	d := &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u)), hooked: hooked{anew: m.s.Command == "init"}}
+	d := &Dir{Unit: u, Terraform: tf, Path: m.runsIn(u, src.text, m.DownloadDir(t, u)), data: m.s.Data, hooked: hooked{anew: m.s.Command == "init"}}
 	d.Files, more = m.files(t.Context(), d, src, fetch)
 	if ds = append(ds, more...); d.Files == nil || more.HasErrors() {
 		return nil, ds
@@ -176,7 +186,7 @@ func (m *Maker) files(ctx context.Context, d *Dir, src moduleSource, fetch bool)
 	if u.Module != "" {
 		unitDir = pkg // an environment file's folder is no unit: nothing of it is laid over the module
 	}
-	out, err := overlay.New(pkg, sub, unitDir, d.Path, rules)
+	out, err := overlay.New(pkg, sub, unitDir, d.Path, m.s.Data, rules)
 	if err != nil {
 		ds = append(ds, diag.Errorf(nil, "Failed to read the unit's folder", "The folder cannot be read: %s.", err)...)
 	}
@@ -259,7 +269,7 @@ func (m *Maker) share(d *Dir) *Parsed {
 			break
 		}
 	}
-	if _, err := os.Stat(filepath.Join(d.Path, ".terraform", "modules", "modules.json")); err == nil {
+	if _, err := os.Stat(filepath.Join(d.modules(), "modules.json")); err == nil {
 		key += "\x00" + d.Path // modules are installed there
 	}
 	h := sha256.New()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/estate/workdir/copytree"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/sys"
 )
 
 // An FS is the working directory of a unit as the loader sees it.
@@ -27,6 +28,7 @@ type FS struct {
 	Sub     string // the module's folder in it, "" for the package itself
 	Unit    string // folder of the unit; "" if it is the package
 	dir     string // the folder on disk, for what is installed there
+	data    string // where it is installed, absolute; "" for .terraform below that alone
 	Copy    copytree.Rules
 
 	// Generated are files by name; nil contents means that there is no such file.
@@ -41,9 +43,13 @@ type FS struct {
 	read sync.Map // the text of configuration that was read, by path: each file is opened once
 }
 
-// New reads what the unit's folder holds.
-func New(pkg, sub, unitDir, dir string, rules copytree.Rules) (*FS, error) {
+// New reads what the unit's folder holds. What is installed lies in data, which is relative
+// to the folder on disk, dir, or absolute.
+func New(pkg, sub, unitDir, dir, data string, rules copytree.Rules) (*FS, error) {
 	f := &FS{Package: pkg, Sub: sub, dir: dir, Copy: rules, Generated: map[string][]byte{}, Own: map[string]bool{}}
+	if data != "" && data != ".terraform" {
+		f.data = sys.Join(dir, data) + string(filepath.Separator)
+	}
 	if unitDir == pkg {
 		return f, nil
 	}
@@ -64,8 +70,8 @@ func (f *FS) Where(name string) []string {
 	}
 	name = filepath.ToSlash(filepath.Clean(name))
 	first, _, _ := strings.Cut(name, "/")
-	if first == ".terraform" {
-		return []string{filepath.Join(f.dir, name)}
+	if path := filepath.Join(f.dir, name); first == ".terraform" || f.data != "" && strings.HasPrefix(path+string(filepath.Separator), f.data) {
+		return []string{path}
 	}
 	rel := filepath.ToSlash(filepath.Join(f.Sub, name))
 	if rel == ".." || strings.HasPrefix(rel, "../") {

@@ -1,4 +1,4 @@
-package project
+package folder
 
 import (
 	"context"
@@ -10,46 +10,64 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/tracelog"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/provider/rpc"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/tracelog"
 	"github.com/terrace-iac/terrace/provider"
 )
 
-// Plugins starts providers from their packages, or connects to those that run
-// on their own.
+// Plugins starts the providers of a folder from their packages, or connects to those that
+// run on their own.
 type Plugins struct {
-	Call     *command.Call
+	Folder   *Folder
 	Config   *cliconfig.Config
+	Attached Attached
+	Schemas  *rpc.SchemaCache // may be that of other folders
+
 	packages map[addr.Provider]install.Package
-	Attached map[addr.Provider]rpc.Reattach
-	Schemas  *rpc.SchemaCache // never nil
 }
 
-// plug reads what the environment and the user's settings say of providers.
-func (p *Project) plug() diag.List {
-	cfg, ds := Settings(p.Call)
-	if ds.HasErrors() {
-		return ds
-	}
-	attached, err := rpc.ParseReattach(p.Env.Get("TF_REATTACH_PROVIDERS"))
+// Attached are the providers that run on their own.
+type Attached map[addr.Provider]rpc.Reattach
+
+// AttachedIn are those that the environment names.
+func AttachedIn(env sys.Env) (Attached, diag.List) {
+	out, err := rpc.ParseReattach(env.Get("TF_REATTACH_PROVIDERS"))
 	if err != nil {
-		return append(ds, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)...)
+		return nil, diag.Errorf(nil, "Invalid TF_REATTACH_PROVIDERS", "The environment variable TF_REATTACH_PROVIDERS cannot be read: %s.", err)
 	}
-	p.Plugins = &Plugins{Call: p.Call, Config: cfg, Attached: attached, Schemas: &rpc.SchemaCache{}}
-	return ds
+	return out, nil
 }
 
+// Plugins reads what the environment and the user's settings say of providers.
+func (f *Folder) Plugins() (*Plugins, diag.List) {
+	cfg, ds := f.Settings()
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	attached, more := AttachedIn(f.Env)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	return &Plugins{Folder: f, Config: cfg, Attached: attached, Schemas: &rpc.SchemaCache{}}, ds
+}
+
+// In are the providers of another folder, by the same settings and with the same schemas.
+func (pl *Plugins) In(f *Folder) *Plugins {
+	return &Plugins{Folder: f, Config: pl.Config, Attached: pl.Attached, Schemas: pl.Schemas}
+}
+
+// InstallOptions say where packages are looked for, and where they are put.
 func (pl *Plugins) InstallOptions() install.Options {
-	c := pl.Call
-	return install.Options{Config: pl.Config, WorkDir: c.Dir, DataDir: c.DataDir(), Home: c.Home(), Env: c.Env, Now: c.Now, Run: c.Run, Hashes: c.Hashes}
+	f := pl.Folder
+	return install.Options{Config: pl.Config, WorkDir: f.Dir, DataDir: f.DataDir(), Home: f.Home(), Env: f.Env, Now: f.Now, Run: f.Run, Hashes: f.Hashes}
 }
 
-func (pl *Plugins) LockPath() string { return filepath.Join(pl.Call.Dir, lock.Name) }
+// LockPath is the dependency lock file.
+func (pl *Plugins) LockPath() string { return filepath.Join(pl.Folder.Dir, lock.Name) }
 
 // Choose finds the packages that are started later.
 func (pl *Plugins) Choose(ctx context.Context, req install.Requirements) diag.List {
@@ -86,15 +104,15 @@ func (pl *Plugins) Factory(a addr.Provider) (provider.Factory, diag.List) {
 func (pl *Plugins) pkg(a addr.Provider) (install.Package, diag.List) {
 	pkg, ok := pl.packages[a]
 	if !ok {
-		return pkg, diag.Errorf(nil, "Required plugins are not installed", "The provider %s is needed, but there is no package of it. Run \"%s init\" to install all providers that configuration and state require.", a.Display(), view.Program)
+		return pkg, diag.Errorf(nil, "Required plugins are not installed", "The provider %s is needed, but there is no package of it. Run \"terrace init\" to install all providers that configuration and state require.", a.Display())
 	}
 	return pkg, nil
 }
 
 // slowAfter is how long a provider may take to answer before the user hears what is waited
 // for: TERRACE_SLOW_CALL, or 30 seconds.
-func slowAfter(c *command.Call) time.Duration {
-	if d, err := time.ParseDuration(c.Env.Get("TERRACE_SLOW_CALL")); err == nil && d > 0 {
+func (f *Folder) slowAfter() time.Duration {
+	if d, err := time.ParseDuration(f.Env.Get("TERRACE_SLOW_CALL")); err == nil && d > 0 {
 		return d
 	}
 	return 30 * time.Second
@@ -102,12 +120,12 @@ func slowAfter(c *command.Call) time.Duration {
 
 // Program implements engine.ProgramSource.
 func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program, diag.List) {
-	c := pl.Call
-	o := rpc.Options{Addr: a, Env: c.Env, Stderr: c.Log.Provider(a.Type), Cache: pl.Schemas, DisableTLS: c.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
-	o.SlowAfter = slowAfter(c)
+	f := pl.Folder
+	o := rpc.Options{Addr: a, Env: f.Env, Stderr: f.Log.Provider(a.Type), Cache: pl.Schemas, DisableTLS: f.Env.Get("TF_DISABLE_PLUGIN_TLS") != ""}
+	o.SlowAfter = f.slowAfter()
 	o.Slow = func(call string) {
 		text := fmt.Sprintf("Still waiting for the provider %s, which has not answered %s for %s. To stop, interrupt (Ctrl-C): the provider is asked to stop, and a second interrupt ends it.\n", a.Display(), call, o.SlowAfter)
-		c.Report.Wait(text)
+		f.Wait(text)
 	}
 	if r, ok := pl.Attached[a]; ok {
 		return engine.Program{
@@ -119,14 +137,14 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 	if ds.HasErrors() {
 		return engine.Program{}, ds
 	}
-	if c.NoPrograms {
+	if f.NoPrograms {
 		return engine.Program{}, diag.Errorf(nil, "Provider not started", "The provider %s is needed, and is not started because of --no-exec.", a.Display())
 	}
 	prog, ds := pkg.Program(ctx)
 	o.Path, o.Name = prog.Path, prog.Name
-	c.Log.Printf(tracelog.Info, "provider %s: the program is %s", a, prog.Name)
+	f.Log.Printf(tracelog.Info, "provider %s: the program is %s", a, prog.Name)
 	return engine.Program{
-		Path: prog.Name, Env: c.Env, Dir: c.Dir,
+		Path: prog.Name, Env: f.Env, Dir: f.Dir,
 		Start: func(ctx context.Context, dir string) (provider.Provider, diag.List) {
 			o := o
 			o.Dir = dir
@@ -135,11 +153,23 @@ func (pl *Plugins) Program(ctx context.Context, a addr.Provider) (engine.Program
 	}, ds
 }
 
+// SortedProviders are the providers that are required, in the order of the lock file.
 func SortedProviders(req install.Requirements) []addr.Provider {
 	out := make([]addr.Provider, 0, len(req))
 	for a := range req {
 		out = append(out, a)
 	}
 	slices.SortFunc(out, lock.CompareProviders)
+	return out
+}
+
+// Packaged leaves out the providers that need no package.
+func (pl *Plugins) Packaged(req install.Requirements) install.Requirements {
+	out := install.Requirements{}
+	for a, constraints := range req {
+		if _, attached := pl.Attached[a]; !a.IsBuiltIn() && !attached {
+			out[a] = constraints
+		}
+	}
 	return out
 }

@@ -1,0 +1,71 @@
+package folder
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/kinds"
+	"github.com/terrace-iac/terrace/internal/registry"
+	"github.com/terrace-iac/terrace/internal/transfer"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// connections is how many connections to one service states are read over at most.
+const connections = 32
+
+// NewBackends makes the backends of a process that was started in the folder. who is
+// user@host, for locks.
+func (f *Folder) NewBackends(who string) *backend.Set {
+	ask := sync.OnceValues(func() (*registry.Client, error) {
+		cfg, ds := f.Settings()
+		if ds.HasErrors() {
+			return nil, ds.Err()
+		}
+		return f.Registry(cfg), nil
+	})
+	tr := transfer.Transport(f.Env)
+	tr.MaxConnsPerHost, tr.MaxIdleConnsPerHost = connections, connections
+	var slow sync.Once // one line is enough for many states
+	after := min(f.slowAfter(), 5*time.Second)
+	return backend.NewSet(kinds.All(), kinds.Unknown, backend.Services{
+		Env: f.Env, Dir: f.Launch, Home: f.Home(), Who: who,
+		Now: f.Now, Sleep: pause, Run: f.Run, Transport: tr, Version: statefile.Version,
+		SlowAfter: after,
+		Slow: func(place string) {
+			slow.Do(func() {
+				f.Wait(fmt.Sprintf("Still waiting for the store of the state %s, which has not answered for %s. Requests that fail are repeated a few times. To stop, interrupt (Ctrl-C).\n", place, after))
+			})
+		},
+		Token: func(ctx context.Context, host string) (string, error) {
+			r, err := ask()
+			if err != nil {
+				return "", err
+			}
+			return r.Token(ctx, host)
+		},
+		Service: func(ctx context.Context, host, service string) (*url.URL, error) {
+			r, err := ask()
+			if err != nil {
+				return nil, err
+			}
+			return r.Service(ctx, host, service, "the service "+service)
+		},
+		Shared: new(backend.Shared),
+	})
+}
+
+// pause waits, or returns the context's error sooner.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,43 @@
+package folder
+
+import (
+	"cmp"
+	"path/filepath"
+
+	"github.com/terrace-iac/terrace/internal/archive"
+	"github.com/terrace-iac/terrace/internal/cliconfig"
+	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/fetch/credentials"
+	"github.com/terrace-iac/terrace/internal/oci"
+	"github.com/terrace-iac/terrace/internal/registry"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/transfer"
+)
+
+// Fetcher brings packages of modules here, through a cache for all folders.
+func (f *Folder) Fetcher(cfg *cliconfig.Config) *fetch.Fetcher {
+	cache := f.DataPath("cache")
+	if base := f.CacheDir(); base != "" {
+		cache = filepath.Join(base, "modules")
+	}
+	cache = cmp.Or(f.Env.Get("TERRACE_MODULE_CACHE_DIR"), cache)
+	clouds := &credentials.Clouds{Env: f.Env, Dir: f.Dir, Home: f.Home(), Now: f.Now, Run: f.Run, Transport: transfer.Transport(f.Env)}
+	tokens := &oci.Store{Config: cfg, Env: f.Env, Home: f.Home(), WorkDir: f.Dir, Run: f.Run}
+	return &fetch.Fetcher{
+		Dir: sys.Join(f.Dir, cache), WorkDir: f.Dir, Home: f.Home(), Env: f.Env, Run: f.Run,
+		Client: transfer.New(f.Env), Now: f.Now, Limits: archive.Limits{}, OCI: tokens.Find,
+		S3: clouds.S3, GCS: clouds.GCS,
+	}
+}
+
+// Registry asks registries, with the user's credentials.
+func (f *Folder) Registry(cfg *cliconfig.Config) *registry.Client {
+	program := ""
+	if exe, err := f.Executable(); err == nil {
+		program = filepath.Dir(exe)
+	}
+	return &registry.Client{
+		HTTP: transfer.New(f.Env), Config: cfg, Run: f.Run, Env: f.Env, WorkDir: f.Dir,
+		HelperDirs: registry.HelperDirs(cfg.Dir, program),
+	}
+}

@@ -1,0 +1,69 @@
+package folder
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/backend/remotestate"
+	"github.com/terrace-iac/terrace/internal/encryption"
+	"github.com/terrace-iac/terrace/internal/provisioner"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// An Encrypted gives the encryption of a configuration, nil for none.
+type Encrypted func(ctx context.Context) (*encryption.Config, diag.List)
+
+// Services are what engines on the folder ask of the program. Without encrypted there is
+// no terraform_remote_state.
+func (f *Folder) Services(encrypted Encrypted) engine.Services {
+	out := engine.Services{Provisioners: provisioners{f}}
+	if encrypted != nil {
+		out.ReadState = f.stateReader(encrypted)
+	}
+	return out
+}
+
+// stateReader serves terraform_remote_state.
+func (f *Folder) stateReader(encrypted Encrypted) engine.ReadState {
+	return func(ctx context.Context, req engine.ReadStateRequest) (*state.State, diag.List) {
+		r := remotestate.Reader{Backends: f.Backends(), Dir: f.Dir, Env: f.Env}
+		if !req.Check {
+			enc, ds := encrypted(ctx)
+			if ds.HasErrors() {
+				return nil, ds
+			}
+			r.Options.Sealer = enc.RemoteState(ctx, req.Address).Sealer()
+		}
+		return r.Read(ctx, req.Backend, req.Config, req.Workspace, req.Check)
+	}
+}
+
+// provisioners gives the engine the built-in provisioners.
+type provisioners struct{ f *Folder }
+
+func (provisioners) Schema(typ string) *schema.Block { return provisioner.Schema(typ) }
+
+func (provisioners) ConnectionSchema() *schema.Block { return provisioner.ConnectionSchema() }
+
+func (provisioners) Validate(typ string, config, connection cty.Value) diag.List {
+	return provisioner.Validate(typ, config, connection)
+}
+
+func (p provisioners) Run(ctx context.Context, typ string, config, connection cty.Value, output func(line string)) diag.List {
+	return provisioner.Run(ctx, provisioner.Request{
+		Type: typ, Config: config, Connection: connection, Dir: p.f.Dir, Env: p.f.programEnv(), Output: output, Exec: p.f.Run,
+	})
+}
+
+// programEnv is the environment of the programs that provisioners start: in a unit they
+// see its inputs.
+func (f *Folder) programEnv() sys.Env {
+	if f.Programs != nil {
+		return f.Programs()
+	}
+	return f.Env
+}
