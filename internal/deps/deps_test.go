@@ -189,7 +189,7 @@ const floors = `
 	internal/estate/report, internal/planfile, internal/state/journal < internal/estate/saved;
 	internal/estate/discovery < internal/estate/outputs;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states < internal/estate/check;
-	internal/refactoring, internal/stateedit, plan, hclnative < internal/estate/moves;
+	internal/refactoring, internal/stateedit, internal/estate/states, plan, hclnative < internal/estate/moves;
 	hclnative, diag, internal/sys < internal/estate/placement;
 	internal/estate/inputs, internal/estate/outputs, internal/estate/states, internal/estate/moves, internal/estate/saved, internal/estate/hooks, internal/estate/retry, internal/estate/credentials,
 	  internal/folder

@@ -301,10 +301,9 @@ func (e *Estate) renew(made *outputs.Made) *run.Runner {
 		}
 	}
 	r.Loader = e.loader
-	r.PlaceOf = e.placeOf
-	r.Moves = sync.OnceValues(func() ([]*moves.Move, diag.List) {
+	r.Moves = &moves.Between{PlaceOf: e.placeOf, States: e.states, All: sync.OnceValues(func() ([]*moves.Move, diag.List) {
 		return moves.Load(sys.Nearest(e.o.Discovery.Root, moves.FileName), e.loader.Sources())
-	})
+	})}
 	return &r
 }
 

@@ -26,7 +26,7 @@ type (
 	Inputs     = run.Inputs
 	Observer   = run.Observer
 	Command    = run.Command
-	Turn       = run.Turn
+	Site       = run.Site
 	Host       = run.Host
 	Installing = run.Installing
 	Queue      = schedule.Rules

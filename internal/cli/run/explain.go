@@ -55,13 +55,13 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 		return printExplained(c, e, out, append(about, ds...), o)
 	}
 	w, code, explained := &unitView{Call: c, estate: e}, 0, false
-	results := e.Run(ctx, estate.RunOptions{Command: &estate.Command{Look: true, Set: func(*estate.Unit) *source.Set { return c.Report.Set }, Do: func(ctx context.Context, turn *estate.Turn) (int, diag.List) {
-		n := w.call(turn)
-		n.Unit.Tolerant, n.Unit.Files = true, turn.Files()
-		locate, explained = turn.Locate, true
+	results := e.Run(ctx, estate.RunOptions{Command: &estate.Command{Look: true, Set: func(*estate.Unit) *source.Set { return c.Report.Set }, Do: func(ctx context.Context, _ *estate.Unit, s *estate.Site) (int, diag.List) {
+		n := w.call(s)
+		n.Unit.Tolerant, n.Unit.Files = true, s.Files()
+		locate, explained = s.Locate, true
 		x.Unit = u.Origin(e.Task(ctx))
 		var given []vars.Flag
-		for _, a := range turn.Words() {
+		for _, a := range s.Words() {
 			if file, ok := strings.CutPrefix(a, "-var-file="); ok {
 				given = append(given, vars.Flag{File: true, Value: file})
 			} else if value, ok := strings.CutPrefix(a, "-var="); ok {

@@ -171,8 +171,8 @@ func (o *onUnits) options() estate.RunOptions {
 			Uninitialized: o.cmd.Units.Has(command.Uninitialized), Look: looks(o.cmd),
 			Set:         func(u *estate.Unit) *source.Set { return o.view(u).Report.Set },
 			NeedsInputs: o.cmd.Units.Has(command.NeedsInputs), Fits: o.fits,
-			Do: func(ctx context.Context, t *estate.Turn) (code int, reported diag.List) {
-				return o.view(t.Unit).do(ctx, t, o.cmd, o.args)
+			Do: func(ctx context.Context, u *estate.Unit, s *estate.Site) (code int, reported diag.List) {
+				return o.view(u).do(ctx, s, o.cmd, o.args)
 			},
 		},
 		Observe: estate.Observer{
@@ -199,8 +199,8 @@ func looks(cmd *command.Command) bool {
 
 // fits reports whether the working folder was initialized with the backend of its
 // configuration.
-func (o *onUnits) fits(ctx context.Context, t *estate.Turn, e *engine.Engine, values map[string]engine.InputValue) bool {
-	c := o.view(t.Unit).call(t)
+func (o *onUnits) fits(ctx context.Context, u *estate.Unit, s *estate.Site, e *engine.Engine, values map[string]engine.InputValue) bool {
+	c := o.view(u).call(s)
 	p := &project.Project{Call: c, Engine: e, Vars: values}
 	_, ds := p.Backend(ctx)
 	return !ds.HasErrors()
@@ -230,36 +230,36 @@ type unitView struct {
 
 // call is a call of a command in the working folder of the unit, with the unit's values and
 // environment.
-func (w *unitView) call(t *estate.Turn) *command.Call {
+func (w *unitView) call(s *estate.Site) *command.Call {
 	n := *w.Call
-	n.Dir, n.Env, n.Launch = t.Dir(), t.Environ(), t.Dir()
-	for _, name := range t.Secret() {
+	n.Dir, n.Env, n.Launch = s.Dir(), s.Environ(), s.Dir()
+	for _, name := range s.Secret() {
 		n.Report.Set.Conceal(name)
 	}
-	n.Report.Dir = t.Dir()
-	n.Unit = units.Surroundings(&n, t.Values, w.estate.Sources(), func() sys.Env { return t.Programs(n.Report.Context) })
-	n.Unit.Sources, n.Unit.KeepDir = t.Sources(), t.Home()
-	n.Unit.Moves, n.Unit.Value = t, t.Value
-	n.Unit.Refer = func(_ context.Context, ref hcl.Traversal) (cty.Value, diag.List) { return t.Refer(ref) }
+	n.Report.Dir = s.Dir()
+	n.Unit = units.Surroundings(&n, s.Values, w.estate.Sources(), func() sys.Env { return s.Programs(n.Report.Context) })
+	n.Unit.Sources, n.Unit.KeepDir = s.Sources(), s.Home()
+	n.Unit.Moves, n.Unit.Value = s.Moves(), s.Value
+	n.Unit.Refer = func(_ context.Context, ref hcl.Traversal) (cty.Value, diag.List) { return s.Refer(ref) }
 	return &n
 }
 
 // do runs the command in the working folder of the unit.
-func (w *unitView) do(ctx context.Context, t *estate.Turn, cmd *command.Command, args []string) (code int, reported diag.List) {
-	n := w.call(t)
+func (w *unitView) do(ctx context.Context, s *estate.Site, cmd *command.Command, args []string) (code int, reported diag.List) {
+	n := w.call(s)
 	n.Command, w.reported = cmd, nil
 	if looks(cmd) {
-		n.Unit.Files = t.Files()
+		n.Unit.Files = s.Files()
 	}
 	n.Report.Note = w.note
 	defer func() { n.Report.Note = nil }()
-	words := t.Words()
+	words := s.Words()
 	if cmd.Name == "init" {
-		for _, a := range t.Backend() {
+		for _, a := range s.Backend() {
 			words = append(words, "-backend-config="+a)
 		}
 	}
-	code = units.Phase(ctx, n, cmd.Name, t.Dir(), func(ctx context.Context) int { return n.Do(ctx, cmd, slices.Concat(words, args)) })
+	code = units.Phase(ctx, n, cmd.Name, s.Dir(), func(ctx context.Context) int { return n.Do(ctx, cmd, slices.Concat(words, args)) })
 	return code, w.reported
 }
 

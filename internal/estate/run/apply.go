@@ -22,19 +22,23 @@ import (
 // planAndApply is the turn of a unit in a plan and an apply.
 func (t *Turn) planAndApply(ctx context.Context) diag.List {
 	u := t.Unit
-	where, about := t.where(ctx, t.dir, t.engine.Root(), t.engine, t.values)
+	where, about := t.at.where(ctx, t.at.dir, t.engine.Root(), t.engine, t.values)
 	if about.HasErrors() {
 		return about
 	}
 	skip := t.o.Plans.SkipRefresh
-	if t.extra.Refresh != nil {
-		skip = skip || !*t.extra.Refresh
+	if t.at.extra.Refresh != nil {
+		skip = skip || !*t.at.extra.Refresh
 	}
 	if ds := t.claimState(ctx, where); ds.HasErrors() {
 		return ds
 	}
 	if t.o.Op == Apply && t.mode() != plan.RefreshOnly {
-		if more := t.moveFirst(ctx, where); more.HasErrors() {
+		own, more := t.States.Options(ctx, where, t.lock(), "OperationTypeApply")
+		if !more.HasErrors() {
+			more = append(more, t.at.Moves().Transfer(ctx, own)...)
+		}
+		if more.HasErrors() {
 			return append(about, more...)
 		}
 	}
@@ -49,11 +53,11 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 		}
 	}
 	op := &operation.Operation{
-		Engine: t.engine, Env: t.environ(), Values: t.values, State: states.Manager{Held: h, Changing: t.Changing}, Stop: t.o.Stop,
+		Engine: t.engine, Env: t.at.Environ(), Values: t.values, State: states.Manager{Held: h, Changing: t.Changing}, Stop: t.o.Stop,
 		Reads: t.reads(), Choose: t.chooseMore,
 	}
 	if t.o.Op == Plan { // an apply has made them
-		op.Moves = t
+		op.Moves = t.at.Moves()
 	}
 	planning, s := t.phase(ctx, "plan")
 	p, more := op.Plan(planning, engine.PlanOptions{
@@ -202,13 +206,13 @@ func (t *Turn) made(computed []*plan.OutputChange) cty.Value {
 // claim says whose state it is.
 func (t *Turn) claim() states.Claim {
 	mine := states.Claim{Unit: t.Unit.Name}
-	if t.dir.Remote != nil {
-		mine.At = t.dir.Remote.At
+	if t.at.dir.Remote != nil {
+		mine.At = t.at.dir.Remote.At
 	}
 	return mine
 }
 
 // digest tells the configuration of the unit from any other.
 func (t *Turn) digest() string {
-	return t.digests.Do(t.dir.Parsed, func() string { return saved.Digest(t.engine.Tree()) })
+	return t.digests.Do(t.at.dir.Parsed, func() string { return saved.Digest(t.engine.Tree()) })
 }

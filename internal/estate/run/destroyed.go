@@ -34,7 +34,7 @@ func (t *Turn) destroyed(ctx context.Context, failed diag.List) (bool, diag.List
 	if late || d.Remote == nil && (m.Root == nil || m.Root.Backend != nil) {
 		return false, nil
 	}
-	where, ds := t.where(ctx, d, m.Root, nil, nil)
+	where, ds := t.at.where(ctx, d, m.Root, nil, nil)
 	if ds.HasErrors() {
 		return false, nil
 	}
@@ -48,7 +48,7 @@ func (t *Turn) nothingLeft(ctx context.Context) (bool, diag.List) {
 	if t.mode() != plan.Destroy {
 		return false, nil
 	}
-	where, ds := t.where(ctx, t.dir, t.engine.Root(), t.engine, nil)
+	where, ds := t.at.where(ctx, t.at.dir, t.engine.Root(), t.engine, nil)
 	if ds.HasErrors() {
 		return false, nil
 	}
@@ -73,5 +73,5 @@ func (t *Turn) noteState(ctx context.Context, where states.Place) error {
 	if ds.HasErrors() || (rs == nil || unit.Known(rs.Config)) && t.Dirs.Module(task, in).Whole {
 		return nil
 	}
-	return t.States.Note(t.dir.Path, where)
+	return t.States.Note(t.at.dir.Path, where)
 }

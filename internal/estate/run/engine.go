@@ -22,7 +22,7 @@ import (
 // openEngine opens the engine, runs init where modules or providers are missing, and puts
 // the directory on disk where something but the loader looks at it.
 func (t *Turn) openEngine(ctx context.Context) (installed bool, ds diag.List) {
-	at := t.folder()
+	at := t.at.Folder()
 	if t.Host.Plugins != nil {
 		t.plugins = t.Host.Plugins.In(at)
 	}
@@ -35,8 +35,8 @@ func (t *Turn) openEngine(ctx context.Context) (installed bool, ds diag.List) {
 			return true, ds
 		}
 		installed = true
-		t.Dirs.Share(t.dir)
-		t.res.Set = t.dir.Parsed.Set
+		t.Dirs.Share(t.at.dir)
+		t.res.Set = t.at.dir.Parsed.Set
 		e, ds = engine.Open(ctx, t.engineOptions(at))
 	}
 	t.engine = e
@@ -44,8 +44,8 @@ func (t *Turn) openEngine(ctx context.Context) (installed bool, ds diag.List) {
 		return installed, ds
 	}
 	t.needs.check(t.Unit, e.Tree())
-	if needsFolder(e.Tree()) || t.dir.WritesOutside() || t.hasHooks() {
-		ds = append(ds, t.dir.Make()...)
+	if needsFolder(e.Tree()) || t.at.dir.WritesOutside() || t.hasHooks() {
+		ds = append(ds, t.at.dir.Make()...)
 	}
 	if t.plugins == nil || ds.HasErrors() {
 		return installed, ds
@@ -57,16 +57,14 @@ func (t *Turn) openEngine(ctx context.Context) (installed bool, ds diag.List) {
 // engineOptions are the options of the unit's engine.
 func (t *Turn) engineOptions(at *folder.Folder) engine.Options {
 	calls := t.o.Limits.Calls
-	if t.extra.Calls > 0 {
-		calls = t.extra.Calls
+	if t.at.extra.Calls > 0 {
+		calls = t.at.extra.Calls
 	}
 	if most := t.o.Limits.Most; most > 0 && (calls == 0 || calls > most) {
 		calls = most
 	}
-	o := t.Host.Engine(at, t.plugins, t.encryption)
-	o.Set, o.Sources, o.Now = t.dir.Parsed.Set, &t.dir.Parsed.Sources, t.Machine.Now
-	o.Value = t.Value
-	o.Workspace, o.Parallelism, o.Observe = t.States.Workspace(t.dir.Path, at.Env), calls, t.observe()
+	o := t.at.engine(at, t.plugins, t.encryption)
+	o.Parallelism, o.Observe = calls, t.observe()
 	o.Processes, o.Turn = t.procs, t.Unit.Name
 	return o
 }
@@ -74,7 +72,7 @@ func (t *Turn) engineOptions(at *folder.Folder) engine.Options {
 // encryption is how state and plans of the unit are encrypted; nil for not at all. It is
 // known once the engine is open and the inputs are computed.
 func (t *Turn) encryption(ctx context.Context) (*encryption.Config, diag.List) {
-	return t.States.Encryption(ctx, t.dir, t.engine.Root(), t.engine, t.values, t.environ())
+	return t.States.Encryption(ctx, t.at.dir, t.engine.Root(), t.engine, t.values, t.at.Environ())
 }
 
 // observe is where events of the unit's engine go.
@@ -111,12 +109,12 @@ func (t *Turn) choose(ctx context.Context, needed install.Requirements) (install
 
 // install runs init in the working directory.
 func (t *Turn) install(ctx context.Context) diag.List {
-	if ds := t.dir.Make(); ds.HasErrors() {
+	if ds := t.at.dir.Make(); ds.HasErrors() {
 		return ds
 	}
 	ctx, s := t.phase(ctx, "init")
 	ds := t.Host.Init(ctx, Installing{
-		Folder: t.folder(), Backend: backendArguments(t.dir), Sources: t.Loader.Sources(), Value: t.Value,
+		Folder: t.at.Folder(), Backend: backendArguments(t.at.dir), Sources: t.Loader.Sources(), Value: t.at.Value,
 		Values: func(root *config.Module) (map[string]engine.InputValue, diag.List) {
 			values, _, ds := inputs.Of(t.task, t.Unit.Unit, root.Variables)
 			return values, ds
@@ -126,7 +124,7 @@ func (t *Turn) install(ctx context.Context) diag.List {
 	if ds.HasErrors() {
 		return ds
 	}
-	return append(ds, t.dir.KeepLock()...)
+	return append(ds, t.at.dir.KeepLock()...)
 }
 
 // backendArguments are the arguments of init that a remote_state without generate stands

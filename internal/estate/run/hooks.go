@@ -22,7 +22,7 @@ import (
 // (init-from-module) run when the module is new to the directory.
 
 // hasHooks reports whether programs run around the command.
-func (t *Turn) hasHooks() bool { return !t.NoHooks && t.dir.HasHooks() }
+func (t *Turn) hasHooks() bool { return !t.NoHooks && t.at.dir.HasHooks() }
 
 // hooks is the runner of the unit's hooks.
 func (t *Turn) hooks() *hooks.Runner {
@@ -37,16 +37,16 @@ func (t *Turn) hooks() *hooks.Runner {
 		out.LogErr = func(line string) { log(t.Unit, line) }
 	}
 	return &hooks.Runner{
-		Unit: t.Unit.Name, Blocks: t.dir.Terraform, Dir: t.dir.Path, Exec: t.Machine.Run, Env: t.programs, Output: out,
+		Unit: t.Unit.Name, Blocks: t.at.dir.Terraform, Dir: t.at.dir.Path, Exec: t.Machine.Run, Env: t.at.Programs, Output: out,
 		Context: hooks.Context{
 			Program: cmp.Or(t.Host.Program, "terrace"), UnitDir: t.Unit.Dir,
-			Source: cmp.Or(t.Dirs.Source(t.Unit.Unit, t.dir.Terraform), "."),
+			Source: cmp.Or(t.Dirs.Source(t.Unit.Unit, t.at.dir.Terraform), "."),
 		},
 		Prepare: func() diag.List {
-			if ds := t.dir.Make(); ds.HasErrors() {
+			if ds := t.at.dir.Make(); ds.HasErrors() {
 				return ds
 			}
-			t.dir.BeforeHook()
+			t.at.dir.BeforeHook()
 			return nil
 		},
 		Span: func(s *telemetry.Span) { about(s, t.Unit) },
@@ -67,7 +67,7 @@ func (t *Turn) preHooks(ctx context.Context) diag.List {
 	if !t.hasHooks() {
 		return nil
 	}
-	tf, run := t.dir.Terraform, t.hooks()
+	tf, run := t.at.dir.Terraform, t.hooks()
 	module := tf.Source != nil && (hooks.Wanted(tf.Before, hooks.Module) || hooks.Wanted(tf.After, hooks.Module))
 	before, after := hooks.Wanted(tf.Before, hooks.Init), hooks.Wanted(tf.After, hooks.Init)
 	byUser := t.Command == hooks.Init // whose hooks run around it
@@ -78,7 +78,7 @@ func (t *Turn) preHooks(ctx context.Context) diag.List {
 	if !module && (byUser || !before && !after) {
 		return ds
 	}
-	if ds = append(ds, t.dir.Make()...); t.dir.InitHooksRan() && !byUser || ds.HasErrors() {
+	if ds = append(ds, t.at.dir.Make()...); t.at.dir.InitHooksRan() && !byUser || ds.HasErrors() {
 		t.hooksRan = true // before: what they made is there
 		return ds
 	}
@@ -95,7 +95,7 @@ func (t *Turn) preHooks(ctx context.Context) diag.List {
 		ds = append(ds, t.ran(run.After(ctx, hooks.Init, ds))...)
 	}
 	if !ds.HasErrors() {
-		ds = append(ds, t.dir.NoteHooks()...)
+		ds = append(ds, t.at.dir.NoteHooks()...)
 	}
 	return ds
 }
@@ -120,7 +120,7 @@ func (t *Turn) afterHooks(ctx context.Context, failed diag.List) diag.List {
 		ds = append(ds, t.ran(run.Failed(ctx, t.Command, t.failureText(failed)))...)
 	}
 	if t.Command == hooks.Init && !ds.HasErrors() && !failed.HasErrors() {
-		ds = append(ds, t.dir.NoteHooks()...)
+		ds = append(ds, t.at.dir.NoteHooks()...)
 	}
 	return ds
 }
@@ -132,12 +132,12 @@ func (t *Turn) settle(ctx context.Context) (idle bool, ds diag.List) {
 	if !t.hooksRan {
 		return false, t.curable
 	}
-	changed, err := t.dir.Reread()
+	changed, err := t.at.dir.Reread()
 	switch {
 	case err != nil:
 		return false, diag.Errorf(nil, "Failed to read the working folder", "%s.", err)
 	case changed:
-		t.res.Set = t.dir.Parsed.Set
+		t.res.Set = t.at.dir.Parsed.Set
 	case !t.curable.HasErrors():
 		idle, ds = t.evaluate(ctx)
 		for _, m := range t.curable {
@@ -162,7 +162,7 @@ func (t *Turn) failureText(ds diag.List) string {
 	for _, m := range ds.Errors() {
 		fmt.Fprintf(&b, "%s: %s\n", m.Summary, m.Detail)
 		p := diag.Printer{Set: t.Loader.Sources()}
-		if d := t.dir; d != nil && d.Parsed != nil && m.At != nil && d.Parsed.Set.File(m.At.Filename) != nil {
+		if d := t.at.dir; d != nil && d.Parsed != nil && m.At != nil && d.Parsed.Set.File(m.At.Filename) != nil {
 			p.Set = d.Parsed.Set
 		}
 		_ = p.Print(&b, diag.List{m}) // a builder takes everything

@@ -2,8 +2,8 @@
 // plans, applies, checks and initializes them, with outputs flowing from one to the next in
 // memory, known or not.
 //
-// Main types: Runner, Options and Turn. The scheduler says when a unit has its turn; a
-// Turn is all that happens to one unit then. The one rule: nothing of a unit is kept
+// Main types: Runner, Options, Turn and Site. The scheduler says when a unit has its turn;
+// a Turn is all that happens to one unit then, and its Site where that happens. The one rule: nothing of a unit is kept
 // between two of its turns but its state and its outputs, so that what thousands of units
 // cost does not add up.
 package run
@@ -60,10 +60,7 @@ type Runner struct {
 	// ShareProviders are providers whose processes units share though their working
 	// folders differ, beside those that are known not to look at theirs.
 	ShareProviders []addr.Provider
-	// Moves are the moves between units that the estate's file says, and PlaceOf where the
-	// state of a unit is that may be no part of the run.
-	Moves   func() ([]*moves.Move, diag.List)
-	PlaceOf func(ctx context.Context, id string) (states.Place, diag.List)
+	Moves          *moves.Between
 	// Name is how a unit of an ID is called.
 	Name func(id string) string
 	// First leaves out warnings that were given before for the same place. It may be shared
@@ -212,8 +209,6 @@ type execution struct {
 
 	digests parallel.Cache[*workdir.Parsed, string] // of configurations
 
-	moving sync.Mutex // held while objects move between units
-
 	mu     sync.Mutex
 	asking []*question // turns that wait for an answer
 }
@@ -356,7 +351,8 @@ func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule
 	label := ""
 	for try := 1; ; try++ {
 		res.Code = 0
-		t := &Turn{execution: x, Unit: u, res: res, task: x.Loader.Task(ctx), pause: pause, again: try > 1}
+		task := x.Loader.Task(ctx)
+		t := &Turn{execution: x, Unit: u, res: res, task: task, pause: pause, again: try > 1, at: &Site{r: x.Runner, unit: u, task: task}}
 		ds := t.run(ctx)
 		if !ds.HasErrors() {
 			res.Diags = append(res.Diags, ds...)

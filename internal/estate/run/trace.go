@@ -18,7 +18,7 @@ import (
 func (t *Turn) phase(ctx context.Context, what string) (context.Context, *telemetry.Span) {
 	ctx, s := telemetry.Start(ctx, "run_terrace")
 	if s != nil {
-		s.Text("binary", "terrace").Text("args", "["+what+"]").Text("dir", t.dir.Path)
+		s.Text("binary", "terrace").Text("args", "["+what+"]").Text("dir", t.at.dir.Path)
 	}
 	return ctx, s
 }

@@ -21,8 +21,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
 	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/operation"
-	"github.com/terrace-iac/terrace/internal/sys"
-	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
@@ -37,15 +35,13 @@ type Turn struct {
 	pause schedule.Pause
 	again bool // the unit was begun before in this run, and failed
 
-	approval    *saved.Approval // what was approved of it; nil if everything is
-	dir         *workdir.Dir
-	credentials []string // environment
-	extra       arguments.Extra
-	engine      *engine.Engine
-	plugins     *folder.Plugins // of the engine; nil: the built-in provider alone
-	values      map[string]engine.InputValue
-	waits       []*unit.Setting // inputs with something unknown in them
-	held        *operation.Held
+	approval *saved.Approval // what was approved of it; nil if everything is
+	at       *Site           // where the unit runs; its directory is nil until it is found
+	engine   *engine.Engine
+	plugins  *folder.Plugins // of the engine; nil: the built-in provider alone
+	values   map[string]engine.InputValue
+	waits    []*unit.Setting // inputs with something unknown in them
+	held     *operation.Held
 
 	curable  diag.List // messages that the hooks before the command may make untrue
 	hooksRan bool      // in this turn, or those of init before it
@@ -64,7 +60,7 @@ func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 	stop, more := t.excluded()
 	if !stop && !more.HasErrors() {
 		var wrong diag.List
-		t.dir, wrong = t.Dirs.Dir(t.task, u.Unit, true)
+		t.at.dir, wrong = t.Dirs.Dir(t.task, u.Unit, true)
 		more = append(more, wrong...)
 	}
 	if destroyed, about := t.destroyed(ctx, more); destroyed {
@@ -77,23 +73,21 @@ func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 			return false, append(ds, more...)
 		}
 	}
-	if t.dir.Waits != "" && t.o.Command != nil {
-		return false, append(ds, diag.Errorf(nil, "Outputs are not known", "The unit's %s depends on outputs that are not known yet. Apply the units that it depends on first.", t.dir.Waits)...)
+	if t.at.dir.Waits != "" && t.o.Command != nil {
+		return false, append(ds, diag.Errorf(nil, "Outputs are not known", "The unit's %s depends on outputs that are not known yet. Apply the units that it depends on first.", t.at.dir.Waits)...)
 	}
-	if t.dir.Waits != "" {
-		t.deferUnit(nil, report.Deferral{Reason: t.dir.Waits + " is not known yet", Waits: t.waitsOf("", u.Waits(t.task, t.dir.WaitsIn))})
+	if t.at.dir.Waits != "" {
+		t.deferUnit(nil, report.Deferral{Reason: t.at.dir.Waits + " is not known yet", Waits: t.waitsOf("", u.Waits(t.task, t.at.dir.WaitsIn))})
 		return true, ds
 	}
-	t.res.Set = t.dir.Parsed.Set
-	if t.dir.Terraform != nil {
-		t.extra = arguments.Read(t.dir.Terraform.ExtraArguments, t.Command, t.dir.Locate)
-	}
-	t.credentials, more = t.Credentials.For(t.task, u.Unit)
+	t.res.Set = t.at.dir.Parsed.Set
+	t.at.found(t.at.dir)
+	t.at.credentials, more = t.Credentials.For(t.task, u.Unit)
 	if ds = slices.Concat(ds, more, t.unfit()); ds.HasErrors() {
 		return false, ds
 	}
 	if t.o.Command == nil || !t.o.Command.Look {
-		if ds = append(ds, t.States.Prepare(ctx, u.Name, t.dir, t.environ())...); ds.HasErrors() {
+		if ds = append(ds, t.States.Prepare(ctx, u.Name, t.at.dir, t.at.Environ())...); ds.HasErrors() {
 			return false, ds
 		}
 	}
@@ -125,7 +119,7 @@ func (t *Turn) open(ctx context.Context) (idle bool, ds diag.List) {
 	if _, ds = t.openEngine(ctx); ds.HasErrors() {
 		return false, ds
 	}
-	if more := append(t.unconfigured(), workdir.NoBackendBlock(t.Unit.Name, t.dir.Remote, t.engine.Root())...); more.HasErrors() {
+	if more := append(t.unconfigured(), workdir.NoBackendBlock(t.Unit.Name, t.at.dir.Remote, t.engine.Root())...); more.HasErrors() {
 		return false, append(ds, more...)
 	}
 	idle, more := t.evaluate(ctx)
@@ -139,7 +133,7 @@ func (t *Turn) evaluate(ctx context.Context) (idle bool, ds diag.List) {
 		return false, ds
 	}
 	u, declared := t.Unit, t.engine.Root().Variables
-	t.values, t.waits, ds = t.variables(declared)
+	t.values, t.waits, ds = t.at.variables(declared)
 	if ds.HasErrors() {
 		empty, about := t.nothingLeft(ctx)
 		if empty || about.HasErrors() {
@@ -162,63 +156,7 @@ func (t *Turn) evaluate(ctx context.Context) (idle bool, ds diag.List) {
 		}
 	}
 	ds = append(ds, inputs.Missing(u.Name, u.Path, declared, t.values)...)
-	return false, append(ds, t.checkInputs(declared)...)
-}
-
-// variables are the values of the variables that a module declares: inputs, and over them
-// what comes by other ways. waits are the inputs with something unknown in them.
-func (t *Turn) variables(declared map[string]*config.Variable) (values map[string]engine.InputValue, waits []*unit.Setting, ds diag.List) {
-	values, waits, ds = inputs.Of(t.task, t.Unit.Unit, declared)
-	given, more := t.given(declared)
-	return values, inputs.Override(values, waits, given), append(ds, more...)
-}
-
-// Value is the one that a variable has, alone: sources of modules are made of some while
-// the module is loaded. What is wrong with it is said with all the others.
-func (t *Turn) Value(v *config.Variable) (engine.InputValue, bool) {
-	alone := map[string]*config.Variable{v.Name: v}
-	if given, _ := t.given(alone); len(given) > 0 {
-		return given[v.Name], true
-	}
-	values, _, ds := inputs.Of(t.Loader.Task(context.Background()), t.Unit.Unit, alone)
-	in, ok := values[v.Name]
-	return in, ok && !ds.HasErrors()
-}
-
-// given are the values that come by other ways than inputs.
-func (t *Turn) given(declared map[string]*config.Variable) (map[string]engine.InputValue, diag.List) {
-	from := vars.Sources{Env: t.environ(), Flags: slices.Concat(t.extra.Vars, t.Host.Vars), Set: t.Host.Texts}
-	if t.dir.HasValues() {
-		from.Dir, from.FS = t.dir.Path, t.dir.Files
-	}
-	return vars.Collect(from, declared)
-}
-
-// environ is the environment of the unit.
-func (t *Turn) environ() sys.Env {
-	env := slices.Concat(t.credentials, t.extra.Env)
-	if len(env) == 0 {
-		return t.Machine.Environ
-	}
-	return t.Machine.Environ.With(env...)
-}
-
-// where tells where the state of the unit is; see states.Keeper.
-func (t *Turn) where(ctx context.Context, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (states.Place, diag.List) {
-	p, ds := t.States.Where(ctx, t.Unit.Name, d, root, eng, values, t.environ())
-	p.Config.Renew = t.Credentials.Renewing(t.Loader, t.Unit.Unit, t.extra.Env...)
-	return p, ds
-}
-
-// programs is the environment of the programs that run for the unit: hooks, and what
-// its module's provisioners start. Its inputs are in it.
-func (t *Turn) programs(ctx context.Context) sys.Env {
-	return t.environ().With(inputs.Environ(t.Loader.Task(ctx), t.Unit.Unit, t.Machine.Environ)...)
-}
-
-// folder is where the unit runs.
-func (t *Turn) folder() *folder.Folder {
-	return t.Host.In(t.dir.Path, t.environ(), func() sys.Env { return t.programs(context.Background()) })
+	return false, append(ds, t.at.checkInputs(declared)...)
 }
 
 // excluded looks at an exclude block that is made of outputs, which could not be
@@ -247,10 +185,10 @@ func (t *Turn) excluded() (stop bool, ds diag.List) {
 
 // unfit are errors about extra arguments that a run over several units has not.
 func (t *Turn) unfit() diag.List {
-	if len(t.extra.Other) == 0 || t.o.Command != nil { // whose parser takes them
+	if len(t.at.extra.Other) == 0 || t.o.Command != nil { // whose parser takes them
 		return nil
 	}
-	ds := diag.Errorf(t.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which a run over several units does not have in this version. Run the command in the unit's own folder.", strings.Join(t.extra.Other, " "))
+	ds := diag.Errorf(t.at.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which a run over several units does not have in this version. Run the command in the unit's own folder.", strings.Join(t.at.extra.Other, " "))
 	ds[0].Code = "estate/extra-argument"
 	return ds
 }
@@ -263,7 +201,7 @@ func (t *Turn) unconfigured() diag.List {
 		return nil
 	}
 	var at *source.Range
-	if tf := t.dir.Terraform; tf != nil && tf.Source != nil {
+	if tf := t.at.dir.Terraform; tf != nil && tf.Source != nil {
 		at = tf.Source.At
 	}
 	ds := diag.Errorf(at, "No configuration files", "There is no .tf or .tofu file in the module of the unit %s. Set terraform.source to where its module is, or leave the unit out: a file that others include or import should not be called %s.", t.Unit.Name, filepath.Base(t.Unit.Path))
@@ -273,7 +211,7 @@ func (t *Turn) unconfigured() diag.List {
 
 // CheckBackend says whether the module has the backend block that remote_state sets.
 func (t *Turn) CheckBackend() diag.List {
-	return workdir.NoBackendBlock(t.Unit.Name, t.dir.Remote, t.dir.Root())
+	return workdir.NoBackendBlock(t.Unit.Name, t.at.dir.Remote, t.at.dir.Root())
 }
 
 // take locks and reads the unit's state.
@@ -287,8 +225,8 @@ func (t *Turn) take(ctx context.Context, where states.Place) (*operation.Held, d
 
 // lock says how the unit's state is locked.
 func (t *Turn) lock() arguments.Lock {
-	if t.extra.Lock != nil && t.o.Lock == (arguments.Lock{}) {
-		return *t.extra.Lock
+	if t.at.extra.Lock != nil && t.o.Lock == (arguments.Lock{}) {
+		return *t.at.extra.Lock
 	}
 	return t.o.Lock
 }

@@ -1,11 +1,11 @@
-package run
+package moves
 
 import (
 	"context"
+	"sync"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
-	"github.com/terrace-iac/terrace/internal/estate/moves"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/plan"
@@ -18,20 +18,39 @@ import (
 // the state as it will be then. An apply makes the moves before it takes the state: each in
 // one transaction over both states, whichever of the two units comes first.
 
+// Between makes the moves between units. Its fields are required; its methods may be
+// called concurrently.
+type Between struct {
+	All     func() ([]*Move, diag.List) // what the file says
+	PlaceOf func(ctx context.Context, id string) (states.Place, diag.List)
+	States  *states.Keeper
+
+	making sync.Mutex // held while objects move
+}
+
+// Of is the part that a unit has in the
+func (b *Between) Of(id string) Exchange { return Exchange{b, id} }
+
+// An Exchange is the part that one unit has in the moves: what its operations ask for.
+type Exchange struct {
+	b  *Between
+	id string
+}
+
 // Moved is the state of the unit as it will be when the moves that it has a part in are
 // made, and what these are.
-func (t *Turn) Moved(ctx context.Context, own *state.State) (*state.State, []plan.Transfer, diag.List) {
-	all, ds := t.Moves()
+func (x Exchange) Moved(ctx context.Context, own *state.State) (*state.State, []plan.Transfer, diag.List) {
+	all, ds := x.b.All()
 	if ds.HasErrors() {
 		return own, nil, ds
 	}
 	var seen []plan.Transfer
-	for _, other := range moves.Partners(all, t.Unit.ID) {
-		_, theirs, more := t.partner(ctx, other)
+	for _, other := range Partners(all, x.id) {
+		_, theirs, more := x.partner(ctx, other)
 		if ds = append(ds, more...); more.HasErrors() {
 			return own, nil, ds
 		}
-		pair, more := moves.Pending(all, t.Unit.ID, other.ID, own, theirs)
+		pair, more := Pending(all, x.id, other.ID, own, theirs)
 		if ds = append(ds, more...); more.HasErrors() {
 			return own, nil, ds
 		}
@@ -42,44 +61,44 @@ func (t *Turn) Moved(ctx context.Context, own *state.State) (*state.State, []pla
 }
 
 // partner is where another unit has its state, and that.
-func (t *Turn) partner(ctx context.Context, other moves.End) (states.Place, *state.State, diag.List) {
-	where, ds := t.PlaceOf(ctx, other.ID)
+func (x Exchange) partner(ctx context.Context, other End) (states.Place, *state.State, diag.List) {
+	where, ds := x.b.PlaceOf(ctx, other.ID)
 	if ds.HasErrors() {
 		return where, nil, ds
 	}
-	s, more := t.States.Read(ctx, where)
+	s, more := x.b.States.Read(ctx, where)
 	return where, s, append(ds, more...)
 }
 
 // Transfer makes the moves that the unit has a part in. own is its state, which the caller
 // does not hold.
-func (t *Turn) Transfer(ctx context.Context, own statemgr.Options) diag.List {
-	all, ds := t.Moves()
-	if ds.HasErrors() || len(moves.Partners(all, t.Unit.ID)) == 0 {
+func (x Exchange) Transfer(ctx context.Context, own statemgr.Options) diag.List {
+	all, ds := x.b.All()
+	if ds.HasErrors() || len(Partners(all, x.id)) == 0 {
 		return ds
 	}
-	t.moving.Lock() // the other unit may be about to do the same
-	defer t.moving.Unlock()
-	for _, other := range moves.Partners(all, t.Unit.ID) {
+	x.b.making.Lock() // the other unit may be about to do the same
+	defer x.b.making.Unlock()
+	for _, other := range Partners(all, x.id) {
 		mine, more := statemgr.Read(ctx, own)
 		if more.HasErrors() {
 			return append(ds, more...)
 		}
-		where, theirs, more := t.partner(ctx, other)
+		where, theirs, more := x.partner(ctx, other)
 		if ds = append(ds, more...); more.HasErrors() {
 			return ds
 		}
-		if p, more := moves.Pending(all, t.Unit.ID, other.ID, mine, theirs); more.HasErrors() || len(p.Out.Leave)+len(p.In.Leave) == 0 {
+		if p, more := Pending(all, x.id, other.ID, mine, theirs); more.HasErrors() || len(p.Out.Leave)+len(p.In.Leave) == 0 {
 			if ds = append(ds, more...); more.HasErrors() {
 				return ds
 			}
 			continue
 		}
-		at, more := t.States.Options(ctx, where, arguments.Lock{Off: own.Lock == nil, Timeout: own.Timeout}, own.Run.Operation)
+		at, more := x.b.States.Options(ctx, where, arguments.Lock{Off: own.Lock == nil, Timeout: own.Timeout}, own.Run.Operation)
 		if ds = append(ds, more...); more.HasErrors() {
 			return ds
 		}
-		if ds = append(ds, exchange(ctx, all, t.Unit.ID, other.ID, own, at)...); ds.HasErrors() {
+		if ds = append(ds, exchange(ctx, all, x.id, other.ID, own, at)...); ds.HasErrors() {
 			return ds
 		}
 	}
@@ -87,12 +106,12 @@ func (t *Turn) Transfer(ctx context.Context, own statemgr.Options) diag.List {
 }
 
 // exchange moves what is still to be moved between two units.
-func exchange(ctx context.Context, all []*moves.Move, id, other string, own, theirs statemgr.Options) diag.List {
+func exchange(ctx context.Context, all []*Move, id, other string, own, theirs statemgr.Options) diag.List {
 	a, b, ds := statemgr.TakePair(ctx, own, theirs)
 	if a == nil {
 		return ds
 	}
-	p, more := moves.Pending(all, id, other, a.Current(), b.Current())
+	p, more := Pending(all, id, other, a.Current(), b.Current())
 	if ds = append(ds, more...); !more.HasErrors() {
 		if len(p.Out.Leave) > 0 {
 			ds = append(ds, statemgr.Transfer(ctx, a, b, p.Out.Leave, p.Out.Come)...)
@@ -102,16 +121,4 @@ func exchange(ctx context.Context, all []*moves.Move, id, other string, own, the
 		}
 	}
 	return append(append(ds, a.Release()...), b.Release()...)
-}
-
-// moveFirst makes the moves before an apply takes the state.
-func (t *Turn) moveFirst(ctx context.Context, where states.Place) diag.List {
-	if all, ds := t.Moves(); ds.HasErrors() || len(moves.Partners(all, t.Unit.ID)) == 0 {
-		return ds
-	}
-	own, ds := t.States.Options(ctx, where, t.lock(), "OperationTypeApply")
-	if ds.HasErrors() {
-		return ds
-	}
-	return append(ds, t.Transfer(ctx, own)...)
 }
