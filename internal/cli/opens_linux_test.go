@@ -90,15 +90,18 @@ func TestEachFileOpenedOnce(t *testing.T) {
 	}
 	dirs := []string{filepath.Join(dir, "own"), filepath.Join(dir, "far"), filepath.Join(dir, "module")}
 	own, far := once("own/terragrunt.hcl", "own/main.tf", "own/outputs.tf"), once("far/terragrunt.hcl", "module/main.tf")
-	for _, command := range [][]string{{"plan"}, {"apply", "-auto-approve"}, {"validate"}, {"refresh"}, {"destroy", "-auto-approve"}} {
-		own(command[0], opened(t, dirs, func() { terrace("own", command...) }))
-		far(command[0], opened(t, dirs, func() { terrace("far", command...) }))
+	for _, command := range [][]string{
+		{"plan"}, {"plan", "-out=p"}, {"apply", "-auto-approve"}, {"validate"}, {"refresh"}, {"output"}, {"show"}, {"graph"}, {"providers"}, {"state", "list"}, {"config", "show"},
+		{"explain", "output.v"}, {"init"}, {"destroy", "-auto-approve"},
+	} {
+		own(strings.Join(command, " "), opened(t, dirs, func() { terrace("own", command...) }))
+		far(strings.Join(command, " "), opened(t, dirs, func() { terrace("far", command...) }))
 	}
-	for _, command := range []string{"plan", "refresh", "state list", "providers", "show", "graph", "config show", "apply"} {
+	for _, command := range []string{"plan", "refresh", "state list", "providers", "show", "graph", "config show", "apply", "output", "validate", "init", "plan -out=p", "destroy"} {
 		words := append([]string{"run", "--all", "--non-interactive"}, strings.Fields(command)...)
 		all := opened(t, dirs, func() { terrace("", words...) })
 		own("run --all "+command, all)
-		if command == "plan" || command == "apply" || command == "graph" {
+		if command == "plan" || command == "apply" || command == "graph" || command == "validate" {
 			far("run --all "+command, all)
 		}
 	}

@@ -3,9 +3,9 @@
 // memory, known or not.
 //
 // Main types: Runner, Options, Turn and Site. The scheduler says when a unit has its turn;
-// a Turn is all that happens to one unit then, and its Site where that happens. The one rule: nothing of a unit is kept
-// between two of its turns but its state and its outputs, so that what thousands of units
-// cost does not add up.
+// a Turn is all that happens to one unit then, and its Site where that happens. The one
+// rule: nothing of a unit is kept between two of its turns but its state and its outputs,
+// so that what thousands of units cost does not add up.
 package run
 
 import (
