@@ -261,7 +261,9 @@ type ApplyOptions struct {
 // Sync and Write may be called concurrently. State files and journals on disk are kept
 // so by the root package.
 type StateManager interface {
-	Start(ctx context.Context, changes int) diag.List
+	// Start is given how many changes there are, and how many of them make objects where
+	// there were none.
+	Start(ctx context.Context, changes, created int) diag.List
 	Begin(id int, address, action string) error
 	Answer(id int, changes []state.Change) error
 	Sync() error // returns when all that was noted is safe

@@ -325,7 +325,13 @@ func (e *Engine) Apply(ctx context.Context, p *plan.Plan, o ApplyOptions) (Apply
 		Stop: o.Stop, Now: e.o.Now, Every: o.Every,
 	}
 	if o.State != nil {
-		if ds = append(ds, o.State.Start(ctx, len(p.Changes))...); ds.HasErrors() {
+		created := 0
+		for i := range p.Changes {
+			if p.Changes[i].Op == plan.Create {
+				created++
+			}
+		}
+		if ds = append(ds, o.State.Start(ctx, len(p.Changes), created)...); ds.HasErrors() {
 			return ApplyResult{State: p.Prior}, ds
 		}
 		in.Persist, in.Journal = o.State.Write, o.State

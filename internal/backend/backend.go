@@ -243,9 +243,9 @@ type Object interface {
 }
 
 // A Limited Object cannot hold more than so many bytes, as far as it can tell before
-// writing; advice says what to do about it.
+// writing; advice says what to do about it. Sealed bytes cannot be compressed.
 type Limited interface {
-	Limit() (bytes int64, advice string)
+	Limit(sealed bool) (bytes int64, advice string)
 }
 
 // Blobs are further objects beside a state, such as the segments of a journal. The

@@ -138,7 +138,7 @@ func (w *world) apply(r run) {
 		return
 	}
 	defer h.Release()
-	if h.Start(w.t.Context(), r.objects).HasErrors() {
+	if h.Start(w.t.Context(), r.objects, r.objects).HasErrors() {
 		return
 	}
 	d := h.Current().Edit()

@@ -483,7 +483,7 @@ func (m *process) apply(p place) {
 		h.Release()
 	}()
 	objects := 1 + m.rng.IntN(5)
-	if ds := h.Start(ctx, objects); ds.HasErrors() {
+	if ds := h.Start(ctx, objects, objects); ds.HasErrors() {
 		w.note("%s cannot start: %s", m.name, ds[0].Summary)
 		return
 	}

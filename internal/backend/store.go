@@ -140,23 +140,26 @@ func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 }
 
 // Prepare implements store.Preparer: what the store cannot hold is found out before
-// anything is applied. size is a generous guess at what is added to the state, or the
-// size of the whole if that is more: a quarter of it is taken for certain.
-func (s *Store) Prepare(_ context.Context, size int64) diag.List {
+// anything is applied. growth is a guess at what is added to the state, of which a quarter
+// is taken for certain.
+func (s *Store) Prepare(_ context.Context, _, growth int64) diag.List {
 	l, ok := s.object.(Limited)
 	if !ok {
 		return nil
 	}
-	most, advice := l.Limit()
+	most, advice := l.Limit(s.o.Sealer != nil)
 	s.mu.Lock()
 	have := s.size
 	s.mu.Unlock()
+	if s.o.Sealer != nil {
+		growth += growth / 3 // sealed text is base64
+	}
 	switch {
-	case most <= 0:
+	case most <= 0 || growth == 0 && have <= most: // nothing that is written is larger than what is there
 		return nil
-	case have+size/4 > most:
+	case growth > 0 && have+growth/4 > most:
 		return diag.Errorf(nil, "State too large for its store", "The state takes %d bytes now and is going to take more, and %s can hold %d at most. Nothing was changed. %s", have, s.place, most, advice)
-	case have+size > most:
+	case have+growth > most:
 		return diag.Warnf(nil, "State may become too large for its store", "The state takes %d bytes now, and %s can hold %d at most. If it gets larger than that, it is saved to errored.tfstate in its place. %s", have, s.place, most, advice)
 	}
 	return nil

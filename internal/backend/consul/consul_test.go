@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -126,6 +127,33 @@ func TestChunks(t *testing.T) {
 	}
 	if len(s.Keys()) != 0 {
 		t.Errorf("left: %v", s.Keys())
+	}
+}
+
+// A state as large as the limit has a list of chunks that fits into one transaction.
+func TestLimit(t *testing.T) {
+	s := servers.Consul(t)
+	p := place(t, s)
+	p.Config["path"] = cty.StringVal("team/" + strings.Repeat("long/", 100) + "app")
+	o := open0(t, p, "")
+	limit, advice := o.Limit(false)
+	m := manifest{Hash: strings.Repeat("0", 32)}
+	for i := range limit / chunkSize {
+		m.Chunks = append(m.Chunks, fmt.Sprintf("%stfstate.%s/%d", o.below(), m.Hash, i))
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, tooLarge, err := o.commit(ctx, text, backend.Prior{Absent: true}, ""); err != nil || tooLarge || limit < 100<<20 || advice == "" {
+		t.Errorf("%d bytes of state, %d of a list: %v %v", limit, len(text), tooLarge, err)
+	}
+	m.Chunks = append(m.Chunks, m.Chunks[:len(m.Chunks)/10]...)
+	if text, err = json.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	if _, tooLarge, _ := o.commit(ctx, text, backend.Prior{Unknown: true}, ""); !tooLarge {
+		t.Error("a tenth more fits too")
 	}
 }
 

@@ -49,6 +49,19 @@ type manifest struct {
 	Hash   string   `json:"current-hash"`
 }
 
+// most is what a transaction can hold: its base64 in a request as large as Consul takes, with
+// what is around it.
+const most = (chunkSize - 1024) / 4 * 3
+
+const largeAdvice = "Raise txn_max_req_len of Consul's servers, set gzip, split the state, or keep it in another backend."
+
+// Limit implements backend.Limited: a large state lies in chunks, and the list of their keys
+// in the main key.
+func (o *object) Limit(bool) (int64, string) {
+	key := int64(len(o.below()) + len("\"tfstate.01234567890123456789012345678901/12345\","))
+	return most / key * chunkSize, largeAdvice
+}
+
 // below is the prefix of what belongs to the key.
 func (o *object) below() string { return strings.TrimRight(o.key, "/") + "/" }
 
@@ -184,7 +197,7 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 	}
 	version, tooLarge, err := o.commit(ctx, text, prior, lock)
 	if tooLarge {
-		err = &backend.Error{Argument: "path", Answer: "the state is too large for Consul", Advice: "Raise txn_max_req_len of its servers, set gzip, or split the state."}
+		err = &backend.Error{Argument: "path", Answer: "the state is too large for Consul", Advice: largeAdvice}
 	}
 	if err == nil {
 		o.forget(ctx, m.Hash)

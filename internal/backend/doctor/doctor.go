@@ -75,7 +75,7 @@ func reading(ctx context.Context, st store.Store, report func(backend.Finding)) 
 	}
 	report(backend.Finding{What: "reading the state", OK: true, Detail: fmt.Sprintf("serial %d, %d bytes", s.Serial, text.Len())})
 	if p, ok := st.(store.Preparer); ok {
-		if ds := p.Prepare(ctx, 0); ds.HasErrors() {
+		if ds := p.Prepare(ctx, 0, 0); ds.HasErrors() {
 			report(failed("room for the state", ds))
 		} else {
 			report(backend.Finding{What: "room for the state", OK: true, Detail: "it fits"})

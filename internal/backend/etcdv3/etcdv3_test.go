@@ -139,10 +139,10 @@ func TestServer(t *testing.T) {
 		if _, err := o.Write(ctx, random, backend.Prior{Absent: true}, ""); !errors.As(err, &e) || e.Argument != "max_request_bytes" {
 			t.Errorf("%v", err)
 		}
-		if most, advice := o.Limit(); most > 1572864 || most < 1500000 || advice == "" {
+		if most, advice := o.Limit(false); most > 1572864 || most < 1500000 || advice == "" {
 			t.Errorf("%d %s", most, advice)
 		}
-		most, _ := o.Limit()
+		most, _ := o.Limit(false)
 		if _, err := o.Write(ctx, random[:most], backend.Prior{Absent: true}, ""); err != nil {
 			t.Error(err)
 		}

@@ -40,7 +40,7 @@ type held struct {
 }
 
 // Limit implements backend.Limited.
-func (o *object) Limit() (int64, string) { return int64(o.b.limit - 512 - len(o.key)), tooLarge }
+func (o *object) Limit(bool) (int64, string) { return int64(o.b.limit - 512 - len(o.key)), tooLarge }
 
 func (o *object) Read(ctx context.Context) (backend.Payload, error) {
 	resp, err := do(ctx, o.b, 0, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {

@@ -21,7 +21,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/backendtest"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/state/store/storetest"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -138,7 +140,7 @@ func TestLimit(t *testing.T) {
 	if _, err := o.Write(ctx, []byte(hex.EncodeToString(random[:100_000])), backend.Prior{Absent: true}, ""); err != nil {
 		t.Fatal(err)
 	}
-	if most, _ := o.Limit(); most < 1_500_000 || most > 2_200_000 { // twice as much in hexadecimal
+	if most, _ := o.Limit(false); most < 1_500_000 || most > 2_200_000 { // twice as much in hexadecimal
 		t.Errorf("the limit is %d", most)
 	}
 	// Blobs may be larger.
@@ -150,6 +152,46 @@ func TestLimit(t *testing.T) {
 	}
 	if err := o.DeleteBlob(ctx, "a/b"); err != nil || len(s.Paths()) != 1 {
 		t.Errorf("%v %v", err, s.Paths())
+	}
+}
+
+// An apply that makes more than the Secret can hold is refused before it begins; one that
+// only changes and deletes is not.
+func TestLimitBefore(t *testing.T) {
+	s := servers.Kubernetes(t, "")
+	for _, tc := range []struct {
+		size      int
+		growth    int64
+		wrong, ok string // summaries
+	}{
+		{900_000, 2 << 20, "State too large for its store", ""},
+		{900_000, 500_000, "", "State may become too large for its store"},
+		{900_000, 0, "", ""},
+		{1000, 500_000, "", ""},
+	} {
+		b := backendtest.Open(t, Kind(), place(t, s))
+		st, err := b.Store("", backend.StoreOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		random := make([]byte, tc.size) // twice as much in hexadecimal
+		rand.Read(random)
+		sample := storetest.Sample(1).Edit()
+		sample.SetOutput("x", &state.Output{Value: cty.StringVal(hex.EncodeToString(random))})
+		if _, ds := st.Read(ctx); ds.HasErrors() {
+			t.Fatal(ds.Err())
+		}
+		if ds := st.Write(ctx, sample.Freeze()); ds.HasErrors() {
+			t.Fatal(ds.Err())
+		}
+		ds := st.(store.Preparer).Prepare(ctx, 1<<30, tc.growth)
+		got := ""
+		if len(ds) > 0 {
+			got = ds[0].Summary
+		}
+		if got != tc.wrong+tc.ok || ds.HasErrors() != (tc.wrong != "") || got != "" && !strings.Contains(ds[0].Detail, "1 MiB") {
+			t.Errorf("%d bytes and %d more: %v", tc.size, tc.growth, ds)
+		}
 	}
 }
 

@@ -132,11 +132,15 @@ func (o *object) measured(packed, plain int) {
 }
 
 // Limit implements backend.Limited: states become as much smaller as the last one did.
-func (o *object) Limit() (int64, string) {
+func (o *object) Limit(sealed bool) (int64, string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	ratio := o.ratio
-	if ratio == 0 {
+	switch {
+	case ratio != 0:
+	case sealed:
+		ratio = 0.76 // base64
+	default:
 		ratio = 0.1
 	}
 	return int64(maxSecret / ratio), tooLarge

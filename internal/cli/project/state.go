@@ -104,8 +104,8 @@ func readStore(ctx context.Context, c *command.Call, b *Place, st store.Store, w
 func (h *StateSession) Unlock() { h.Call.Report.Tell(h.Release()) }
 
 // Start prepares for an apply. A second interrupt then leaves the journal as it is.
-func (h *StateSession) Start(ctx context.Context, changes int) diag.List {
-	ds := h.Held.Start(ctx, changes)
+func (h *StateSession) Start(ctx context.Context, changes, created int) diag.List {
+	ds := h.Held.Start(ctx, changes, created)
 	if ds.HasErrors() {
 		return ds
 	}

@@ -76,8 +76,8 @@ type Manager struct {
 }
 
 // Start prepares for an apply.
-func (m Manager) Start(ctx context.Context, changes int) diag.List {
-	ds := m.Held.Start(ctx, changes)
+func (m Manager) Start(ctx context.Context, changes, created int) diag.List {
+	ds := m.Held.Start(ctx, changes, created)
 	if !ds.HasErrors() {
 		m.Changing.Add(m.State)
 	}

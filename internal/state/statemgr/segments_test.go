@@ -124,7 +124,7 @@ func gone(t *testing.T, o Options, calls int) (begun, safe int, ended bool) {
 		t.Fatal(ds.Err())
 	}
 	defer h.Release() // what the service of a lock does for a machine that is gone
-	if ds := h.Start(t.Context(), calls); ds.HasErrors() {
+	if ds := h.Start(t.Context(), calls, calls); ds.HasErrors() {
 		return 0, 0, false
 	}
 	var all []state.Change

@@ -54,7 +54,7 @@ func must(t *testing.T, errs ...error) {
 func begun(t *testing.T, o Options) *State {
 	t.Helper()
 	h, _ := take(t, o)
-	must(t, h.Start(t.Context(), 2).Err(), h.Begin(0, "terraform_data.x[0]", "create"), h.Answer(0, answer(0)), h.Begin(1, "terraform_data.x[1]", "create"), h.Sync())
+	must(t, h.Start(t.Context(), 2, 2).Err(), h.Begin(0, "terraform_data.x[0]", "create"), h.Answer(0, answer(0)), h.Begin(1, "terraform_data.x[1]", "create"), h.Sync())
 	return h
 }
 

@@ -68,7 +68,7 @@ func TestBesideARunAtWork(t *testing.T) {
 			if !has(other.Current(), 0) || !says(ds, "Another run is still running: The state is being changed by another run (test by") && locked {
 				t.Errorf("taken: %v", ds)
 			}
-			if ds := other.Start(t.Context(), 1); !says(ds.Errors(), "Another run is still running") {
+			if ds := other.Start(t.Context(), 1, 1); !says(ds.Errors(), "Another run is still running") {
 				t.Errorf("a second apply was started: %v", ds)
 			}
 			if ds := other.Write(t.Context(), with(5)); !says(ds.Errors(), "Another run is still running") {
@@ -98,12 +98,12 @@ func TestUnlockedFoldsInWhenItWrites(t *testing.T) {
 	}
 	tofu, ds := o.Store.Lock(t.Context(), *o.Lock, 0)
 	must(t, ds.Err())
-	if ds := other.Start(t.Context(), 1); !says(ds.Errors(), "Journal of an interrupted run") || !store.IsLocked(ds) {
+	if ds := other.Start(t.Context(), 1, 1); !says(ds.Errors(), "Journal of an interrupted run") || !store.IsLocked(ds) {
 		t.Errorf("folded in although somebody has the lock: %v", ds)
 	}
 	must(t, tofu().Err(), other.Release().Err())
 	other, _ = take(t, unlocked(o))
-	must(t, other.Start(t.Context(), 1).Err())
+	must(t, other.Start(t.Context(), 1, 1).Err())
 	if s, _ := o.Store.Read(t.Context()); !has(s, 0) {
 		t.Error("what the journal held is not in the state")
 	}
@@ -115,11 +115,11 @@ func TestUnlockedNoticesOthers(t *testing.T) {
 	o := options(t.TempDir())
 	other, _ := take(t, unlocked(o))
 	working, _ := take(t, unlocked(o))
-	must(t, working.Start(t.Context(), 1).Err(), working.Begin(0, "terraform_data.x[0]", "create"), working.Answer(0, answer(0)))
+	must(t, working.Start(t.Context(), 1, 1).Err(), working.Begin(0, "terraform_data.x[0]", "create"), working.Answer(0, answer(0)))
 	h, _ := take(t, options(o.Dir)) // with the lock, while the journal of another is at work
 	must(t, h.Release().Err())
 	must(t, o.Store.Write(t.Context(), with(7).WithMeta("l", 9, "")).Err()) // as tofu -lock=false would
-	if ds := other.Start(t.Context(), 1); !ds.HasErrors() {
+	if ds := other.Start(t.Context(), 1, 1); !ds.HasErrors() {
 		t.Errorf("a run began on a state that is not there any more")
 	}
 	if ds := working.Write(t.Context(), with(0)); !says(ds.Errors(), "State was changed meanwhile") {
@@ -132,7 +132,7 @@ func TestUnlockedNoticesOthers(t *testing.T) {
 	if s, _ := o.Store.Read(t.Context()); !has(s, 7) || has(s, 0) {
 		t.Error("the state was written over")
 	}
-	if ds := other.Start(t.Context(), 1); !says(ds.Errors(), "State was changed meanwhile") {
+	if ds := other.Start(t.Context(), 1, 1); !says(ds.Errors(), "State was changed meanwhile") {
 		t.Errorf("a run began on a state that is not there any more: %v", ds)
 	}
 }
@@ -146,7 +146,7 @@ func TestUnlockedLeavesSegmentsAlone(t *testing.T) {
 	}
 	h := begun(t, machine(t, shared, s, 2)) // after the other has looked
 	names, _ := s.ListBlobs(t.Context(), "")
-	if ds := other.Start(t.Context(), 1); !store.IsLocked(ds) {
+	if ds := other.Start(t.Context(), 1, 1); !store.IsLocked(ds) {
 		t.Errorf("a second apply was started: %v", ds)
 	}
 	if after, _ := s.ListBlobs(t.Context(), ""); len(names) == 0 || len(after) != len(names) {

@@ -95,11 +95,11 @@ func noSerial() diag.List {
 	return diag.Errorf(nil, "Serial of the state is exhausted", "The serial of the state is the highest that there can be, so that nothing newer can be written: somebody edited it, or it is damaged. Nothing was changed. Write the state to a file with \"state pull\", set a low serial in it, and bring it back with \"state push -force\".")
 }
 
-// Start prepares for an apply of so many changes: it finds out whether the state
-// can be written, and starts the journal. From then on the State is the journal
+// Start prepares for an apply of so many changes, of which some create objects where there
+// were none: it finds out whether the state can be written, and starts the journal. From then on the State is the journal
 // that the engine wants.
-func (h *State) Start(ctx context.Context, changes int) diag.List {
-	const perObject = 2 << 10 // a guess at what an object takes, in state, backup and journal
+func (h *State) Start(ctx context.Context, changes, created int) diag.List {
+	const perObject = 2 << 10 // a guess at what an object takes
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ds := h.own(ctx)
@@ -110,7 +110,8 @@ func (h *State) Start(ctx context.Context, changes int) diag.List {
 		return noSerial()
 	}
 	if p, ok := h.o.Store.(store.Preparer); ok {
-		if ds := p.Prepare(ctx, int64(changes+1)*perObject); ds.HasErrors() {
+		ds = append(ds, p.Prepare(ctx, int64(changes+1)*perObject, int64(created)*perObject)...)
+		if ds.HasErrors() {
 			return ds
 		}
 	}

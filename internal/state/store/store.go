@@ -41,9 +41,11 @@ type Outliner interface {
 }
 
 // A Preparer is a Store that can find out, before anything is applied, that a
-// later Write would fail, for want of room or of permission.
+// later Write would fail, for want of room or of permission. room is a generous guess at
+// what is written meanwhile, in backup and journal too; growth at how much larger the state
+// becomes.
 type Preparer interface {
-	Prepare(ctx context.Context, size int64) diag.List
+	Prepare(ctx context.Context, room, growth int64) diag.List
 }
 
 // An Unlocker is a Store whose lock can be released by another process than the one

@@ -169,10 +169,10 @@ func TestWhatCannotBeWrittenIsFoundBefore(t *testing.T) {
 	dir := t.TempDir()
 	ctx := context.Background()
 	s := Open(Options{Dir: dir, Path: "new/sub/x.tfstate", Now: clock})
-	if ds := s.Prepare(ctx, 1<<20); ds.HasErrors() {
+	if ds := s.Prepare(ctx, 1<<20, 0); ds.HasErrors() {
 		t.Error(ds.Err())
 	}
-	if ds := s.Prepare(ctx, 1<<58); !ds.HasErrors() {
+	if ds := s.Prepare(ctx, 1<<58, 0); !ds.HasErrors() {
 		t.Error("there is room for everything")
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
@@ -181,16 +181,16 @@ func TestWhatCannotBeWrittenIsFoundBefore(t *testing.T) {
 	// With a lock the room stays, and is gone with the lock.
 	s = Open(Options{Dir: dir, Now: clock})
 	unlock, ds := s.Lock(ctx, store.LockInfo{}, 0)
-	if ds = append(ds, s.Prepare(ctx, 1<<20)...); ds.HasErrors() {
+	if ds = append(ds, s.Prepare(ctx, 1<<20, 0)...); ds.HasErrors() {
 		t.Fatal(ds.Err())
 	}
 	if info, err := os.Stat(beside(s.Path(), tempSuffix)); err != nil || info.Size() != 1<<20 {
 		t.Errorf("%v %v", info, err)
 	}
-	if ds := s.Prepare(ctx, 1<<58); !ds.HasErrors() {
+	if ds := s.Prepare(ctx, 1<<58, 0); !ds.HasErrors() {
 		t.Error("there is room for everything")
 	}
-	if ds := s.Prepare(ctx, 1<<10); ds.HasErrors() {
+	if ds := s.Prepare(ctx, 1<<10, 0); ds.HasErrors() {
 		t.Error(ds.Err())
 	}
 	unlock()
@@ -199,7 +199,7 @@ func TestWhatCannotBeWrittenIsFoundBefore(t *testing.T) {
 	}
 	// What was reserved becomes the state, no longer than the state is.
 	unlock, _ = s.Lock(ctx, store.LockInfo{}, 0)
-	s.Prepare(ctx, 1<<20)
+	s.Prepare(ctx, 1<<20, 0)
 	put(t, s, 1)
 	unlock()
 	if info, err := os.Stat(s.Path()); err != nil || info.Size() > 1<<16 {
@@ -216,7 +216,7 @@ func TestWhatCannotBeWrittenIsFoundBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := Open(Options{Dir: dir, Path: "file/x.tfstate", Now: clock})
-	if ds := bad.Prepare(ctx, 1); !ds.HasErrors() || !strings.Contains(ds[0].Detail, "file/x.tfstate") {
+	if ds := bad.Prepare(ctx, 1, 0); !ds.HasErrors() || !strings.Contains(ds[0].Detail, "file/x.tfstate") {
 		t.Errorf("%v", ds.Err())
 	}
 	if _, ds := bad.Lock(ctx, store.LockInfo{}, 0); !ds.HasErrors() || !strings.Contains(ds[0].Detail, "not a directory") {
@@ -226,7 +226,7 @@ func TestWhatCannotBeWrittenIsFoundBefore(t *testing.T) {
 		t.Error("written into a file")
 	}
 	put(t, Open(Options{Dir: dir, Now: clock}), 1)
-	if ds := Open(Options{Dir: dir, BackupPath: "file/b", Now: clock}).Prepare(ctx, 1); !ds.HasErrors() || !strings.Contains(ds[0].Summary, "backed up") {
+	if ds := Open(Options{Dir: dir, BackupPath: "file/b", Now: clock}).Prepare(ctx, 1, 0); !ds.HasErrors() || !strings.Contains(ds[0].Summary, "backed up") {
 		t.Errorf("%v", ds.Err())
 	}
 	noBackup := Open(Options{Dir: dir, BackupPath: "file/b", Now: clock})

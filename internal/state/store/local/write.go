@@ -452,7 +452,7 @@ func overwrite(f *os.File, content text) error {
 // needs the folder of the state and that of the backup to be writable, and room
 // for the new state, the backup and a journal. With a lock, the room for the
 // state is kept until it is written or the lock is given up.
-func (s *Store) Prepare(_ context.Context, size int64) diag.List {
+func (s *Store) Prepare(_ context.Context, size, _ int64) diag.List {
 	path, err := resolve(s.out)
 	if err != nil {
 		return s.writeError(s.out, err)
