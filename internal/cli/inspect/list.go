@@ -44,7 +44,8 @@ func (o *listOptions) declare(name string, own ...command.Flag) command.Flags {
 		command.Bool(&o.dependencies, "dependencies", "With what each unit needs."),
 		command.Text(&o.as, "as", "COMMAND", "As a run of the command would take them.").Completes(command.Commands),
 		command.Text(&o.as, "queue-construct-as", "COMMAND", "").Hide(),
-		command.Bool(&ignored, "hidden", "").Hide(), command.Bool(&ignored, "external", "").Hide())
+		command.Bool(&ignored, "hidden", "").Hide(),
+		command.Bool(&o.units.External, "external", "With what units need from outside of the working folder."))
 	for _, x := range []command.Flag{
 		command.Bool(&o.json, "json", "").Or("j"), command.Bool(&o.excluded, "exclude", ""), command.Bool(&o.included, "include", ""), command.Bool(&o.reading, "reading", ""),
 		command.Bool(&o.long, "long", "").Or("l"), command.Bool(&o.tree, "tree", "").Or("T"), command.Bool(&o.svg, "svg", ""), command.Text(&o.format, "format", "FORMAT", ""),
