@@ -631,7 +631,7 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (origin.Way, bool) {
 	}
 	stop.Text = fmt.Sprintf("%s is an output of the unit %s", name, w.x.relative(string(target)))
 	_, at := d.where()
-	real, has, _ := c.l.outputsOf(c.t, target, *at)
+	real, has, failed := c.l.outputsOf(c.t, target, *at)
 	mocks := d.raw.child(c, "mock_outputs")
 	v := n.value(c)
 	if c.stuck() {
@@ -640,7 +640,11 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (origin.Way, bool) {
 	if part, diags := path.TraverseRel(v); !diags.HasErrors() {
 		stop.Value = part
 	}
-	if !has {
+	switch {
+	case has:
+	case len(failed) > 0:
+		stop.Text += ", whose state cannot be read"
+	default:
 		stop.Text += ", which has none yet"
 	}
 	if len(path) == 0 || mocks == nil || !w.gives(mocks, path) {

@@ -13,9 +13,11 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/vars"
 	"github.com/terrace-iac/terrace/internal/estate"
-	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // explainUnit tells where a value of the unit in the working folder, or of its
@@ -34,14 +36,29 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 	if !o.Settle(c) {
 		return 1
 	}
+	first := *f
+	first.NoOutputs = true // most answers need no outputs of other units
+	answer, settled := explainIn(ctx, c, &first, o)
+	if !settled && !f.NoOutputs && ctx.Err() == nil {
+		answer, _ = explainIn(ctx, c, f, o)
+	}
+	return answer()
+}
+
+// explainIn explains with the flags of a unit. settled tells whether the answer is the
+// same whatever other units have as outputs.
+func explainIn(ctx context.Context, c *command.Call, f *unitflags.Flags, o *explain.Options) (answer func() int, settled bool) {
 	eo, about := units.LookOptions(c, f, "plan", nil)
 	if about.HasErrors() {
-		return c.Fail(about)
+		return func() int { return c.Fail(about) }, true
 	}
 	eo.Tolerant = true
 	e, u, ds := estate.OpenUnit(ctx, eo, units.UnitPath(c, f), f.Module)
+	fail := func(ds diag.List) (func() int, bool) {
+		return func() int { return units.FailWith(c, e, ds) }, false
+	}
 	if ds.HasErrors() {
-		return units.FailWith(c, e, ds)
+		return fail(ds)
 	}
 	t := e.Task(ctx)
 	x := engine.ExplainOptions{Unit: u.Origin(t), UnitSet: e.Sources()}
@@ -52,42 +69,58 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 	}
 	if estate.OfUnit(t, u, o.Address) && !e.AtHand(ctx, u) {
 		out, ds := e.Explain(t, u, o.Address, x.Show)
-		return printExplained(c, e, out, append(about, ds...), o)
+		return func() int { return printExplained(c, e, out, append(about, ds...), o) }, settledBy(out, ds)
 	}
-	w, code, explained := &unitView{Call: c, estate: e}, 0, false
+	w := &unitView{Call: c, estate: e}
 	results := e.Run(ctx, estate.RunOptions{Command: &estate.Command{Look: true, Set: func(*estate.Unit) *source.Set { return c.Report.Set }, Do: func(ctx context.Context, _ *estate.Unit, s *estate.Site) (int, diag.List) {
 		n := w.call(s)
 		n.Unit.Tolerant, n.Unit.Files = true, s.Files()
-		locate, explained = s.Locate, true
+		locate = s.Locate
 		x.Unit = u.Origin(e.Task(ctx))
-		var given []vars.Flag
-		for _, a := range s.Words() {
-			if file, ok := strings.CutPrefix(a, "-var-file="); ok {
-				given = append(given, vars.Flag{File: true, Value: file})
-			} else if value, ok := strings.CutPrefix(a, "-var="); ok {
-				given = append(given, vars.Flag{Value: value})
-			}
-		}
-		o.Vars = append(given, o.Vars...)
-		out, ds := explain.Explain(ctx, n, o, x)
-		code = printExplained(n, e, out, append(about, ds...), o)
+		with := *o
+		with.Vars = append(givenWords(s.Words()), o.Vars...)
+		out, ds := explain.Explain(ctx, n, &with, x)
+		answer, settled = func() int { return printExplained(n, e, out, append(about, ds...), o) }, settledBy(out, ds)
 		return 0, nil
 	}}})
-	if explained {
-		return code
+	if answer != nil {
+		return answer, settled
 	}
 	ds = results[0].Diags
 	out, more := e.Explain(e.Task(ctx), u, o.Address, x.Show)
 	if more.HasErrors() {
-		return units.FailWith(c, e, append(ds, more...))
+		return fail(append(ds, more...))
 	}
-	return printExplained(c, e, out, append(about, ds.AsWarnings()...), o)
+	return func() int { return printExplained(c, e, out, append(about, ds.AsWarnings()...), o) }, settledBy(out, more)
+}
+
+// settledBy tells whether no output of another unit can change an explanation that
+// was made without them.
+func settledBy(x *engine.Explanation, ds diag.List) bool {
+	if x == nil || ds.HasErrors() || !x.Whole && (x.Value == cty.NilVal || !x.Value.IsWhollyKnown()) {
+		return false
+	}
+	return !slices.ContainsFunc(x.Steps, func(s *origin.Step) bool {
+		return slices.Contains([]origin.Kind{origin.Dependency, origin.MockOutputs, origin.Unknown, origin.Failed}, s.Kind)
+	})
+}
+
+// givenWords are the variables and variable files that words of the command line name.
+func givenWords(words []string) (given []vars.Flag) {
+	for _, a := range words {
+		if file, ok := strings.CutPrefix(a, "-var-file="); ok {
+			given = append(given, vars.Flag{File: true, Value: file})
+		} else if value, ok := strings.CutPrefix(a, "-var="); ok {
+			given = append(given, vars.Flag{Value: value})
+		}
+	}
+	return given
 }
 
 // printExplained prints an explanation, and what there is to tell besides where it
 // does not disturb those who read the output.
 func printExplained(c *command.Call, e *estate.Estate, x *engine.Explanation, ds diag.List, o *explain.Options) int {
-	ds = slices.DeleteFunc(ds, func(m *diag.Message) bool { return m.Code == "unit/mocks-used" }) // a step says so
+	ds = slices.DeleteFunc(ds.Once(), func(m *diag.Message) bool { return m.Code == "unit/mocks-used" }) // a step says so
 	if ds.HasErrors() {
 		return units.FailWith(c, e, ds)
 	}
