@@ -15,6 +15,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/unitlog"
 	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/cli/unitview"
+	"github.com/terrace-iac/terrace/internal/estate/placement"
+	"github.com/terrace-iac/terrace/internal/sys"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -317,6 +319,12 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	po, ds := r.op.Options(r.Call)
 	r.meant.targets, r.meant.excludes = po.Targets, po.Excludes
 	every, more := project.PersistEvery(r.Call)
+	limits := estate.Limits{Units: r.f.Parallelism, Calls: r.op.Parallelism, All: r.f.Calls}
+	if r.Serving == nil {
+		file, fileDiags := placement.Load(sys.Nearest(r.Dir, placement.FileName))
+		more = append(more, fileDiags...)
+		limits.Of = file.Calls
+	}
 	return estate.RunOptions{
 		Op: op,
 		Plans: estate.Plans{
@@ -325,7 +333,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 			Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace,
 		},
 		Queue:     estate.Queue{FailFast: r.f.FailFast, IgnoreErrors: r.f.IgnoreErrors, IgnoreOrder: r.f.IgnoreOrder},
-		Limits:    estate.Limits{Units: r.f.Parallelism, Calls: r.op.Parallelism, All: r.f.Calls},
+		Limits:    limits,
 		DropPlans: r.name == "plan", Every: every, Stop: r.halt.stop,
 		Lock: estate.LockOptions{Off: !r.op.State.On, Timeout: r.op.State.Timeout},
 	}, append(ds, more...)

@@ -254,18 +254,10 @@ func (r *estateRun) place(ctx context.Context, start *remote.Start) diag.List {
 		return r.estate.Match(ctx, dir, filters)
 	})
 	start.Queues, start.Memory, start.Turns = p.Queues, p.Memory, p.Turns
-	if all := r.f.Calls; all > 0 { // no more on all workers together: each turn has its share
-		if start.Places == 0 || start.Places > all {
-			start.Places = min(all, mostShares)
-		}
-		start.Job.Calls = all / start.Places
-	}
+	s := file.Share(r.f.Calls, start.Places)
+	start.Places, start.Job.Calls, start.Job.CallsOf = s.Turns, s.Calls, s.CallsOf
 	return ds
 }
-
-// mostShares is among how many turns the calls of --provider-calls are shared, unless
-// --parallelism says it.
-const mostShares = 16
 
 // travels is what of the environment says what is run. Credentials are the workers' own.
 func travels(env sys.Env) []string {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
@@ -79,6 +80,14 @@ func (r *estateRun) serve(ctx context.Context) int {
 	}
 	if s.Job.Calls > 0 {
 		o.Limits.Most = s.Job.Calls
+	}
+	o.Limits.Apart, o.Limits.Of = true, map[addr.Provider]int{}
+	for source, calls := range s.Job.CallsOf {
+		a, err := addr.ParseProvider(source)
+		if err != nil {
+			return r.Fail(diag.Errorf(nil, "Distributed run not begun", "The run limits the calls of a provider %q: %s.", source, diag.Reason(err)))
+		}
+		o.Limits.Of[a] = calls
 	}
 	if r.kept.on() || s.Job.Save {
 		o.Saving = r.kept.saving

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/internal/readfile"
@@ -24,6 +25,9 @@ type File struct {
 	Dir    string // the folder that filters are seen from
 	Units  []Units
 	Queues []Queue
+	// Calls is how many calls of a provider with one configuration there are at once, in
+	// all units.
+	Calls map[addr.Provider]int
 }
 
 // Units says something of those that filters find.
@@ -50,6 +54,11 @@ type content struct {
 		Name  string         `hcl:"name,label"`
 		Turns *hcl.Attribute `hcl:"turns,optional"`
 	} `hcl:"queue,block"`
+	Providers []struct {
+		Source string         `hcl:"source,label"`
+		Calls  *hcl.Attribute `hcl:"calls"`
+		At     hcl.Range      `hcl:",def_range"`
+	} `hcl:"provider,block"`
 }
 
 // Load reads a file. Without one nothing is said.
@@ -81,6 +90,20 @@ func Load(path string) (*File, diag.List) {
 		turns, more := count(q.Turns, "is how many units have their turns at once")
 		ds = append(ds, more...)
 		out.Queues = append(out.Queues, Queue{Name: q.Name, Turns: turns})
+	}
+	for _, p := range in.Providers {
+		calls, more := count(p.Calls, "is how many calls there are at once with one configuration of the provider")
+		ds = append(ds, more...)
+		a, err := addr.ParseProvider(p.Source)
+		if err != nil {
+			at := p.At
+			ds = append(ds, diag.Errorf(&at, "Distributed run not begun", "%q is not the source of a provider, as in \"hashicorp/aws\": %s.", p.Source, diag.Reason(err))...)
+			continue
+		}
+		if out.Calls == nil {
+			out.Calls = map[addr.Provider]int{}
+		}
+		out.Calls[a] = calls
 	}
 	return out, ds
 }
@@ -135,4 +158,42 @@ func (f *File) Plan(units []string, match func(dir string, filters []string) (ma
 		}
 	}
 	return p, ds
+}
+
+// Shares are what each turn has of calls that are limited on all workers together.
+type Shares struct {
+	Turns   int            // how many at once; 0: any number
+	Calls   int            // of all providers; 0: no limit
+	CallsOf map[string]int // of one configuration of a provider, by its source
+}
+
+// mostTurns is among how many turns limited calls are shared, unless the run says how many
+// there are at once.
+const mostTurns = 16
+
+// Share divides the calls that the run (0: no limit) and the file allow among as many turns
+// as there are at once (0: any number). There are no more turns than calls, so that each
+// has one at least, since workers do not know of each other.
+func (f *File) Share(calls, turns int) Shares {
+	least := calls
+	for _, n := range f.Calls {
+		if least == 0 || n < least {
+			least = n
+		}
+	}
+	s := Shares{Turns: turns}
+	if least == 0 {
+		return s
+	}
+	if turns == 0 || turns > least {
+		s.Turns = min(least, mostTurns)
+	}
+	s.Calls = calls / s.Turns
+	for a, n := range f.Calls {
+		if s.CallsOf == nil {
+			s.CallsOf = map[string]int{}
+		}
+		s.CallsOf[a.String()] = n / s.Turns
+	}
+	return s
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/sys"
 )
@@ -62,5 +63,28 @@ func TestPlan(t *testing.T) {
 				t.Errorf("got %v, want %v (%v)", got, c.want, ds)
 			}
 		})
+	}
+}
+
+// No configuration gets more calls than the file allows, however many turns there are.
+func TestShare(t *testing.T) {
+	aws, tls := addr.Provider{Host: addr.DefaultHost, Namespace: "hashicorp", Type: "aws"}, addr.Provider{Host: addr.DefaultHost, Namespace: "hashicorp", Type: "tls"}
+	of := map[addr.Provider]int{aws: 40, tls: 5}
+	for _, c := range []struct {
+		file         map[addr.Provider]int
+		calls, turns int
+		want         Shares
+	}{
+		{nil, 0, 0, Shares{}},
+		{nil, 0, 7, Shares{Turns: 7}},
+		{nil, 64, 0, Shares{Turns: 16, Calls: 4}},
+		{nil, 3, 8, Shares{Turns: 3, Calls: 1}},
+		{of, 0, 0, Shares{Turns: 5, CallsOf: map[string]int{aws.String(): 8, tls.String(): 1}}},
+		{of, 0, 2, Shares{Turns: 2, CallsOf: map[string]int{aws.String(): 20, tls.String(): 2}}},
+		{of, 4, 0, Shares{Turns: 4, Calls: 1, CallsOf: map[string]int{aws.String(): 10, tls.String(): 1}}},
+	} {
+		if got := (&File{Calls: c.file}).Share(c.calls, c.turns); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%v, %d calls, %d turns: %+v, want %+v", c.file, c.calls, c.turns, got, c.want)
+		}
 	}
 }

@@ -37,8 +37,11 @@ type Job struct {
 	Asks     bool      `json:"asks,omitempty"`     // deferred work is asked about
 	Save     bool      `json:"save,omitempty"`     // plans are wanted, whatever Args say
 	Calls    int       `json:"calls,omitempty"`    // how many calls of providers a turn has at once; 0: as always
-	Color    bool      `json:"color,omitempty"`
-	Width    int       `json:"width,omitempty"`
+	// CallsOf is how many of them a turn has at once of one configuration of a provider, by
+	// the provider's source.
+	CallsOf map[string]int `json:"calls_of,omitempty"`
+	Color   bool           `json:"color,omitempty"`
+	Width   int            `json:"width,omitempty"`
 }
 
 // A Turn is what a worker is given for the turn of a unit.

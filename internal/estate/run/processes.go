@@ -42,6 +42,7 @@ func (x *execution) newProcesses(ctx context.Context, units []*discovery.Unit) *
 	x.needs = x.expect(ctx, units)
 	p := engine.NewProcesses(engine.ProcessOptions{
 		Dir: x.Root, Calls: x.o.Limits.All, Needed: x.needs.mayCome,
+		CallsOf: func(a addr.Provider) int { return x.o.Limits.Of[a] }, Apart: x.o.Limits.Apart,
 		Indifferent: func(a addr.Provider) bool { return indifferent(a) || slices.Contains(x.ShareProviders, a) },
 	})
 	p.Expect(len(units))

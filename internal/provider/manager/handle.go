@@ -6,6 +6,7 @@ import (
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/provider"
 	"github.com/terrace-iac/terrace/schema"
 	"github.com/zclconf/go-cty/cty"
@@ -17,7 +18,8 @@ type handle struct {
 	pool   *Pool
 	addr   addr.Provider
 	prog   *program
-	config cty.Value // NilVal: not configured
+	config cty.Value       // NilVal: not configured
+	limit  *parallel.Turns // of the configuration; nil: none
 
 	mu   sync.Mutex // held while a process is looked for
 	proc *process
@@ -81,10 +83,10 @@ func do[R any](ctx context.Context, h *handle, fallback R, call func(provider.Pr
 		if ds.HasErrors() {
 			return fallback, ds
 		}
-		if ds := h.pool.turn(ctx, h.addr); ds.HasErrors() {
+		if ds := h.turn(ctx); ds.HasErrors() {
 			return fallback, ds
 		}
-		out, ds := answer(proc, call, h.pool.host.turns.Give)
+		out, ds := answer(proc, call, h.give)
 		if again(proc, ds, tries) && !h.failed(proc) {
 			continue
 		}
@@ -106,9 +108,31 @@ func again(proc *process, ds diag.List, tries int) bool {
 // turn waits for the pool's turn to make a call.
 func (p *Pool) turn(ctx context.Context, a addr.Provider) diag.List {
 	if err := p.host.turns.Take(ctx, p.name); err != nil {
-		return interrupted("Provider was not called", "The run was interrupted before it was the turn of a call of the provider %s.", a.Display())
+		return uncalled(a)
 	}
 	return nil
+}
+
+// turn waits for a turn among the calls of the configuration, and then for the pool's.
+func (h *handle) turn(ctx context.Context) diag.List {
+	if err := h.limit.Take(ctx, h.pool.name); err != nil {
+		return uncalled(h.addr)
+	}
+	ds := h.pool.turn(ctx, h.addr)
+	if ds.HasErrors() {
+		h.limit.Give()
+	}
+	return ds
+}
+
+// give ends what turn began.
+func (h *handle) give() {
+	h.pool.host.turns.Give()
+	h.limit.Give()
+}
+
+func uncalled(a addr.Provider) diag.List {
+	return interrupted("Provider was not called", "The run was interrupted before it was the turn of a call of the provider %s.", a.Display())
 }
 
 // check makes a call that any process of the program can answer.

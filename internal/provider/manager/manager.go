@@ -85,6 +85,12 @@ type Options struct {
 	// Calls is how many calls of providers may run at once, over all pools, which
 	// take turns; 0 means any number.
 	Calls int
+	// CallsOf is how many calls may run at once of a provider with one configuration;
+	// nil, or 0: any number.
+	CallsOf func(addr.Provider) int
+	// Apart counts the calls of CallsOf for each pool by itself: the others that use a
+	// configuration are counted elsewhere.
+	Apart bool
 }
 
 // A Host has the provider processes of several engines. Its methods may be called
@@ -102,6 +108,41 @@ type Host struct {
 	expect  int                   // units that are not done
 	closed  bool
 	schemas entries
+	limits  map[addr.Provider][]*limited
+}
+
+// limited is a configuration of which so many calls may run at once.
+type limited struct {
+	config cty.Value
+	pool   *Pool // nil for all
+	turns  *parallel.Turns
+}
+
+// limit is what counts the calls of a provider with a configuration, nil if nothing does.
+func (h *Host) limit(a addr.Provider, config cty.Value, pool *Pool) *parallel.Turns {
+	if h.o.CallsOf == nil || config == cty.NilVal {
+		return nil
+	}
+	n := h.o.CallsOf(a)
+	if n < 1 {
+		return nil
+	}
+	if !h.o.Apart {
+		pool = nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.limits[a] {
+		if l.pool == pool && l.config.RawEquals(config) {
+			return l.turns
+		}
+	}
+	l := &limited{config: config, pool: pool, turns: parallel.NewTurns(n)}
+	if h.limits == nil {
+		h.limits = map[addr.Provider][]*limited{}
+	}
+	h.limits[a] = append(h.limits[a], l)
+	return l.turns
 }
 
 // A key is what processes must have in common to be shared, but for the configuration.

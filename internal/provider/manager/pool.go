@@ -156,7 +156,7 @@ func (p *Pool) Configured(ctx context.Context, a addr.ProviderConfig, config cty
 	if i := slices.IndexFunc(p.handles[a], func(h *handle) bool { return h.config.RawEquals(config) }); i >= 0 {
 		h = p.handles[a][i]
 	} else {
-		h = &handle{pool: p, addr: a.Provider, prog: prog, config: config}
+		h = &handle{pool: p, addr: a.Provider, prog: prog, config: config, limit: p.host.limit(a.Provider, config, p)}
 		p.handles[a] = append(p.handles[a], h)
 	}
 	p.mu.Unlock()
