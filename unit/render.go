@@ -18,7 +18,8 @@ import (
 //
 // The effective configuration is shown in the shapes of `terragrunt render`:
 // as HCL, as JSON with every argument, and as JSON with where each key was
-// found. Outputs that do not exist are null, in inputs an empty text, and secret values are not shown.
+// found. What needs outputs that do not exist is an empty text, in locals null, and secret
+// values are not shown.
 
 // hiddenText stands in the place of values that must not be shown.
 const hiddenText = "(sensitive value)"
@@ -48,7 +49,7 @@ func (u *Unit) whole() *configNode { return &configNode{e: u.e, style: renderSty
 // that one that needs missing outputs does not take the others with it.
 func (u *Unit) shown(c *evaluator, name string, n node) cty.Value {
 	if name != "locals" && name != "inputs" {
-		return n.value(c)
+		return blank(n.value(c))
 	}
 	o := n.open(c)
 	names, ok := o.keys(c)
@@ -79,13 +80,13 @@ func (u *Unit) shownMember(c *evaluator, name, k string, n node) cty.Value {
 }
 
 // blank puts an empty text in the place of what is made of outputs that do not exist, as
-// Terragrunt does in inputs.
+// Terragrunt does everywhere but in locals.
 func blank(v cty.Value) cty.Value {
 	if v == cty.NilVal || v.IsWhollyKnown() {
 		return v
 	}
 	v, _ = cty.Transform(v, func(_ cty.Path, v cty.Value) (cty.Value, error) { // its function gives no error
-		if v.IsKnown() {
+		if v.IsKnown() || v.Type() != cty.String && v.Type() != cty.DynamicPseudoType {
 			return v, nil
 		}
 		return cty.StringVal("").WithMarks(v.Marks()), nil

@@ -86,7 +86,7 @@ func (w *hclRenderer) Block(body *hclwrite.Body, spec *syntax.BlockSpec, label s
 		if s.raw.child(w.c, a) == nil && a != "if_disabled" {
 			continue
 		}
-		v := s.child(w.c, a).value(w.c)
+		v := blank(s.child(w.c, a).value(w.c))
 		if a != "default" && v.IsKnown() && v.IsNull() {
 			continue
 		}
