@@ -347,9 +347,15 @@ func (c *chain) machine(p *config.SharedConfig) (awssdk.CredentialsProvider, err
 	if off {
 		return missing{}, nil
 	}
-	io := imds.Options{HTTPClient: c.http, ClientEnableState: imds.ClientEnabled}
+	client := *c.http
+	if t, ok := client.Transport.(*http.Transport); ok { // no proxy leads there
+		t = t.Clone()
+		t.Proxy, t.DisableKeepAlives = nil, true
+		client.Transport = t
+	}
+	io := imds.Options{HTTPClient: &client, ClientEnableState: imds.ClientEnabled}
 	if c.http.Transport == c.s.Transport { // a machine that is none must not be waited for
-		io.HTTPClient = &http.Client{Transport: c.s.Transport, Timeout: 2 * time.Second}
+		client.Timeout = 2 * time.Second
 		io.Retryer = retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = 2, 300*time.Millisecond })
 	}
 	io.Endpoint = first(c.o.MetadataEndpoint, c.env("AWS_EC2_METADATA_SERVICE_ENDPOINT"))

@@ -44,6 +44,7 @@ type Options struct {
 	ServiceConnection                       string // of a pipeline of Azure DevOps
 	Audience                                string // of tokens of CI systems
 	ManagedIdentity, WorkloadIdentity, Tool bool
+	ManagedEndpoint                         string // that of MSI_ENDPOINT
 }
 
 // Services are the effects that a Session may use. All are set.
@@ -158,11 +159,7 @@ func (s *Session) find() (func(ctx context.Context, scope string) (azcore.Access
 	case s.o.OIDC, s.o.WorkloadIdentity:
 		return of(azidentity.NewClientAssertionCredential(s.o.Tenant, s.o.Client, s.assertion, &azidentity.ClientAssertionCredentialOptions{ClientOptions: o, DisableInstanceDiscovery: direct}))
 	case s.o.ManagedIdentity:
-		m := &azidentity.ManagedIdentityCredentialOptions{ClientOptions: o}
-		if s.o.Client != "" {
-			m.ID = azidentity.ClientID(s.o.Client)
-		}
-		return of(azidentity.NewManagedIdentityCredential(m))
+		return s.managed, nil
 	case s.o.Tool:
 		return s.tool, nil
 	}

@@ -141,6 +141,17 @@ func (s *Session) client() *http.Client {
 	return &http.Client{Transport: s.s.Transport, Timeout: time.Minute}
 }
 
+// direct is a client for what is on this machine or beside it, which no proxy leads to.
+func (s *Session) direct() *http.Client {
+	c := s.client()
+	if t, ok := c.Transport.(*http.Transport); ok {
+		t = t.Clone()
+		t.Proxy, t.DisableKeepAlives = nil, true // it is asked once in an hour
+		c.Transport = t
+	}
+	return c
+}
+
 // find looks for credentials.
 func (s *Session) find(ctx context.Context) (oauth2.TokenSource, error) {
 	if s.o.AccessToken != "" {
@@ -255,20 +266,20 @@ func (s *Session) impersonate(ctx context.Context, token string) (*oauth2.Token,
 		ExpireTime  time.Time `json:"expireTime"`
 	}
 	h := http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}
-	if err := s.get(ctx, "POST", where, h, body, &out); err != nil {
+	if err := s.get(ctx, s.client(), "POST", where, h, body, &out); err != nil {
 		return nil, fmt.Errorf("the service account %s cannot be impersonated: %w; the credentials need iam.serviceAccounts.getAccessToken on it (role Service Account Token Creator)", s.o.Impersonate, err)
 	}
 	return &oauth2.Token{AccessToken: out.AccessToken, Expiry: out.ExpireTime}, nil
 }
 
 // get sends a request whose answer is JSON.
-func (s *Session) get(ctx context.Context, method, where string, h http.Header, body []byte, out any) error {
+func (s *Session) get(ctx context.Context, client *http.Client, method, where string, h http.Header, body []byte, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, where, bytes.NewReader(body))
 	if err != nil {
 		return errors.New("the address is not valid")
 	}
 	req.Header = h
-	resp, err := s.client().Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return plain(err)
 	}
@@ -317,7 +328,7 @@ func (m *metadata) Token() (*oauth2.Token, error) {
 	if len(m.s.o.Scopes) > 0 {
 		where += "?scopes=" + url.QueryEscape(strings.Join(m.s.o.Scopes, ","))
 	}
-	if err := m.s.get(ctx, "GET", where, http.Header{"Metadata-Flavor": {"Google"}}, nil, &out); err != nil {
+	if err := m.s.get(ctx, m.s.direct(), "GET", where, http.Header{"Metadata-Flavor": {"Google"}}, nil, &out); err != nil {
 		return nil, err
 	}
 	return &oauth2.Token{AccessToken: out.AccessToken, Expiry: m.s.s.Now().Add(time.Duration(out.ExpiresIn) * time.Second)}, nil

@@ -55,7 +55,7 @@ func Attributes() map[string]cty.Type {
 func Options(a *backend.Args) aws.Options {
 	o := aws.Options{
 		Region: a.String("region", ""), AccessKey: a.String("access_key", ""), SecretKey: a.String("secret_key", ""), Token: a.String("token", ""),
-		Profile: a.String("profile", ""), ConfigFiles: a.Strings("shared_config_files"), CredentialFiles: a.Strings("shared_credentials_files"),
+		Profile: a.String("profile", ""), ConfigFiles: configFiles(a), CredentialFiles: a.Strings("shared_credentials_files"),
 		STSRegion: a.String("sts_region", ""), STSEndpoint: a.String("sts_endpoint", ""),
 		MetadataEndpoint: a.String("ec2_metadata_service_endpoint", ""), MetadataMode: a.String("ec2_metadata_service_endpoint_mode", ""),
 		Insecure: a.Bool("insecure", false), CABundle: a.String("custom_ca_bundle", ""),
@@ -145,4 +145,15 @@ func role(b *backend.Args, arn string) aws.Role {
 		r.Duration = d
 	}
 	return r
+}
+
+// configFiles are the files of profiles that are named, nil where the tools' own are meant.
+func configFiles(a *backend.Args) []string {
+	if files := a.Strings("shared_config_files"); files != nil {
+		return files
+	}
+	if file := a.String("", "", "AWS_SHARED_CONFIG_FILE"); file != "" {
+		return []string{file}
+	}
+	return nil
 }

@@ -124,6 +124,7 @@ func Login(a *backend.Args, cloud Cloud, dir string) azure.Options {
 		OIDCTokenPath:       a.String("oidc_token_file_path", "", "ARM_OIDC_TOKEN_FILE_PATH", "AZURE_FEDERATED_TOKEN_FILE"),
 		OIDCURL:             a.String("oidc_request_url", "", "ARM_OIDC_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_URL", "SYSTEM_OIDCREQUESTURI"),
 		OIDCBearer:          a.String("oidc_request_token", "", "ARM_OIDC_REQUEST_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "SYSTEM_ACCESSTOKEN"),
+		ManagedEndpoint:     a.String("msi_endpoint", ""), // of MSI_ENDPOINT the login itself knows what it means
 		ManagedIdentity:     a.Bool("use_msi", false, "ARM_USE_MSI"),
 		WorkloadIdentity:    a.Bool("use_aks_workload_identity", false, "ARM_USE_AKS_WORKLOAD_IDENTITY"),
 		Tool:                a.Bool("use_cli", true, "ARM_USE_CLI"),

@@ -10,6 +10,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -204,6 +206,52 @@ func TestCredentials(t *testing.T) {
 	s.Deny()
 	if err := read(func(*backendtest.Place) {}); err == nil || !strings.Contains(err.Error(), "permission storage.objects.get") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Tokens that end while a run goes on are replaced, whatever gives them.
+func TestRenewal(t *testing.T) {
+	for name, configure := range map[string]func(t *testing.T, s *servers.GCSServer, p *backendtest.Place){
+		"login of a user": func(t *testing.T, s *servers.GCSServer, p *backendtest.Place) {
+			p.Config["credentials"] = cty.StringVal(`{"type":"authorized_user","client_id":"c","client_secret":"d","refresh_token":"refresh-planted-token"}`)
+		},
+		"metadata of a machine": func(t *testing.T, s *servers.GCSServer, p *backendtest.Place) {
+			m := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintf(w, `{"access_token":%q,"expires_in":5}`, s.Token)
+			}))
+			t.Cleanup(m.Close)
+			p.Services.Env = sys.Env{"GCE_METADATA_HOST=" + strings.TrimPrefix(m.URL, "http://")}
+		},
+		"impersonation": func(t *testing.T, s *servers.GCSServer, p *backendtest.Place) {
+			p.Config["credentials"] = cty.StringVal(`{"type":"authorized_user","client_id":"c","client_secret":"d","refresh_token":"refresh-planted-token"}`)
+			p.Config["impersonate_service_account"] = cty.StringVal(s.Account)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := servers.GCS(t)
+			s.Lifetime = 5 * time.Second
+			p := place(t, s)
+			delete(p.Config, "access_token")
+			configure(t, s, &p)
+			o := open0(t, p, "")
+			id, err := o.Lock(ctx, store.LockInfo{Who: "me"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			prior := backend.Prior{Absent: true}
+			for i := range 3 {
+				s.Rotate()
+				version, err := o.Write(ctx, fmt.Appendf(nil, "{\"n\":%d}\n", i), prior, id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				prior = backend.Prior{Version: version}
+			}
+			s.Rotate()
+			if err := o.Unlock(ctx, id); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

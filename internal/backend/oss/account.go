@@ -186,7 +186,10 @@ func (c *account) ofMachine(ctx context.Context) (credentials, time.Time, error)
 	fail := func(why string) (credentials, time.Time, error) {
 		return credentials{}, time.Time{}, &backend.Error{Argument: "ecs_role_name", Summary: "No credentials", Answer: "the metadata of the machine gave no credentials: " + why, Advice: "This works on machines of the cloud with a role alone."}
 	}
-	resp, err := c.client.Do(ctx, rest.Request{Method: "GET", URL: metadata + url.PathEscape(c.machineRole), Repeat: true})
+	direct := c.s.Transport.Clone() // no proxy leads there
+	direct.Proxy, direct.DisableKeepAlives = nil, true
+	client := &rest.Client{HTTP: &http.Client{Transport: direct, Timeout: time.Minute}, Retries: 3, Sleep: c.s.Sleep, Now: c.s.Now}
+	resp, err := client.Do(ctx, rest.Request{Method: "GET", URL: metadata + url.PathEscape(c.machineRole), Repeat: true})
 	if err != nil {
 		return fail(err.Error())
 	}

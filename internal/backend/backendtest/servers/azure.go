@@ -28,6 +28,7 @@ type AzureCloud struct {
 	// Assertions.
 	Token      string
 	Assertions []string
+	Lifetime   int // of tokens, in seconds; 0 is an hour
 
 	mu     sync.Mutex
 	keys   []azureKey // the versions, the current one last
@@ -122,7 +123,11 @@ func (s *AzureCloud) login(w http.ResponseWriter, r *http.Request) {
 			azureAnswer(w, 401, map[string]string{"error": "invalid_client", "error_description": "AADSTS7000215: Invalid client secret provided."})
 			return
 		}
-		azureAnswer(w, 200, map[string]any{"token_type": "Bearer", "expires_in": 3600, "ext_expires_in": 3600, "access_token": s.Token})
+		lifetime := s.Lifetime
+		if lifetime == 0 {
+			lifetime = 3600
+		}
+		azureAnswer(w, 200, map[string]any{"token_type": "Bearer", "expires_in": lifetime, "ext_expires_in": lifetime, "access_token": s.Token})
 	default:
 		azureFail(w, 404, "NotFound", r.URL.Path)
 	}

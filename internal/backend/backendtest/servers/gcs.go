@@ -29,6 +29,8 @@ type GCSServer struct {
 	Bucket  string
 	Token   string // that requests must have
 	Account string // that may be impersonated, with the token Token+"-of-account"
+	// Lifetime is for how long tokens are good; 0 is an hour.
+	Lifetime time.Duration
 
 	mu      sync.Mutex
 	last    int64
@@ -54,6 +56,20 @@ func GCS(t testing.TB) *GCSServer {
 // NewGCS makes a stand-in that listens nowhere.
 func NewGCS() *GCSServer {
 	return &GCSServer{Bucket: "states", Token: "planted-token", Account: "states@acme.iam.gserviceaccount.com", last: time.Now().UnixMicro(), objects: map[string]gcsObject{}}
+}
+
+func (s *GCSServer) lifetime() time.Duration {
+	if s.Lifetime == 0 {
+		return time.Hour
+	}
+	return s.Lifetime
+}
+
+// Rotate ends the token that requests must have: another is given from now on.
+func (s *GCSServer) Rotate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Token += "x"
 }
 
 // Objects are the names of all objects, in order.
@@ -129,7 +145,7 @@ func (s *GCSServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			gcsFail(w, http.StatusForbidden, "Permission 'iam.serviceAccounts.getAccessToken' denied")
 			return
 		}
-		_ = json.NewEncoder(w).Encode(map[string]string{"accessToken": s.Token + "-of-account", "expireTime": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)})
+		_ = json.NewEncoder(w).Encode(map[string]string{"accessToken": s.Token + "-of-account", "expireTime": time.Now().Add(s.lifetime()).UTC().Format(time.RFC3339)})
 	case strings.HasPrefix(r.Host, "cloudkms."):
 		s.kms(w, path, body)
 	case strings.HasPrefix(path, "/upload/storage/v1/b/"):
@@ -154,7 +170,7 @@ func (s *GCSServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // tokens gives tokens for a user's refresh token, and for a service account's assertion.
 func (s *GCSServer) tokens(w http.ResponseWriter, body []byte) {
 	q, err := url.ParseQuery(string(body))
-	user := q.Get("grant_type") == "refresh_token" && q.Get("refresh_token") == "refresh-"+s.Token
+	user := q.Get("grant_type") == "refresh_token" && q.Get("refresh_token") == "refresh-"+strings.TrimRight(s.Token, "x")
 	account := q.Get("grant_type") == "urn:ietf:params:oauth:grant-type:jwt-bearer" && strings.Count(q.Get("assertion"), ".") == 2
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil || !user && !account {
@@ -162,7 +178,7 @@ func (s *GCSServer) tokens(w http.ResponseWriter, body []byte) {
 		_, _ = io.WriteString(w, `{"error":"invalid_grant","error_description":"Token has been expired or revoked."}`)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": s.Token, "expires_in": 3600, "token_type": "Bearer"})
+	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": s.Token, "expires_in": int(s.lifetime().Seconds()), "token_type": "Bearer"})
 }
 
 // kms turns texts around, which is all the encryption that a test needs.
