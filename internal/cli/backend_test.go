@@ -15,12 +15,16 @@ import (
 //	httpstate          starts a service for the backend http and sets STATE to its address
 //	locked ID          locks the state of the service as somebody else, or releases it without ID
 //	served FILE        writes what the service holds to a file
+//	kubernetesstate    starts a stand-in for Kubernetes and sets KUBE_HOST and the like
+//	stolen             has somebody else take the lock of the state "app" there
 //	awsstate [BUCKET]  starts a stand-in for S3, DynamoDB and STS, sets AWS to its address, and makes a bucket
+//	                   and a table "locks"
 //	awsrole ARN        has that stand-in keep states for a role alone, whose keys last as long as they were asked for
 //	bucketlog FILE     writes to a file what S3 was asked, and what it holds of buckets and objects
 func TestBackendScripts(t *testing.T) {
-	var running sync.Map // string, the script's folder, to *servers.HTTPServer
-	var amazon sync.Map  // the same, to *servers.AWSServer
+	var running sync.Map  // string, the script's folder, to *servers.HTTPServer
+	var clusters sync.Map // the same, to *servers.KubernetesServer
+	var amazon sync.Map   // the same, to *servers.AWSServer
 	service := func(ts *testscript.TestScript) *servers.HTTPServer {
 		s, ok := running.Load(ts.Getenv("WORK"))
 		if !ok {
@@ -48,10 +52,29 @@ func TestBackendScripts(t *testing.T) {
 				running.Store(ts.Getenv("WORK"), s)
 				ts.Setenv("STATE", s.URL)
 			},
+			"kubernetesstate": func(ts *testscript.TestScript, _ bool, _ []string) {
+				s := servers.Kubernetes(t, "planted-token")
+				clusters.Store(ts.Getenv("WORK"), s)
+				ts.Setenv("KUBE_HOST", s.URL)
+				ts.Setenv("KUBE_CLUSTER_CA_CERT_DATA", s.CA)
+				ts.Setenv("KUBE_TOKEN", "planted-token")
+			},
+			"stolen": func(ts *testscript.TestScript, _ bool, _ []string) {
+				s, ok := clusters.Load(ts.Getenv("WORK"))
+				if !ok {
+					ts.Fatalf("no service runs: kubernetesstate starts one")
+				}
+				s.(*servers.KubernetesServer).Edit("/apis/coordination.k8s.io/v1/namespaces/default/leases/lock-tfstate-default-app", func(o map[string]any) {
+					o["spec"].(map[string]any)["holderIdentity"] = "other"
+				})
+			},
 			"awsstate": func(ts *testscript.TestScript, _ bool, args []string) {
 				s := servers.AWS(t)
 				for _, name := range args {
 					s.Bucket(name)
+				}
+				if len(args) > 0 {
+					s.Table("locks")
 				}
 				amazon.Store(ts.Getenv("WORK"), s)
 				for _, v := range [][2]string{{"AWS", s.URL}, {"AWS_ENDPOINT_URL", s.URL}, {"AWS_ACCESS_KEY_ID", servers.AccessKey}, {"AWS_SECRET_ACCESS_KEY", servers.SecretKey}, {"AWS_EC2_METADATA_DISABLED", "true"}} {

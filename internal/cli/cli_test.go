@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,6 +44,10 @@ func TestMain(m *testing.M) {
 	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "terrace" {
 		main()
 	}
+	// Many tests wait, for a provider, a service or a clock.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	testscript.Main(withProgram{m}, map[string]func(){
 		programFile: main,
 		"terrace-worker": func() {
@@ -71,7 +77,7 @@ func TestMain(m *testing.M) {
 //	               it drives the program by a link that is called tofu. The condition
 //	               [terragrunt] tells whether there is one
 //	envfile NAME FILE...  sets a variable to what is in files
-//	registry       starts a registry and sets REGISTRY to its host
+//	registry [odd] starts a registry and sets REGISTRY to its host
 //	codes on|off   has messages end with their codes, or no more
 //	sts            starts a token service of AWS and says where it is
 func TestScripts(t *testing.T) {
@@ -110,8 +116,8 @@ func scriptCommands(t *testing.T) map[string]func(*testscript.TestScript, bool, 
 		"envfile":    envfile,
 		"codes":      codes,
 		"terragrunt": func(ts *testscript.TestScript, neg bool, args []string) { terragrunt(t, ts, neg, args) },
-		"registry": func(ts *testscript.TestScript, _ bool, _ []string) {
-			startRegistry(t, ts)
+		"registry": func(ts *testscript.TestScript, _ bool, args []string) {
+			startRegistry(t, ts, args)
 		},
 		"sts": func(ts *testscript.TestScript, _ bool, _ []string) { startSTS(t, ts) },
 	}

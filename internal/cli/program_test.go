@@ -68,8 +68,10 @@ func terrace(ts *testscript.TestScript, neg bool, args []string) {
 	if *processes {
 		failed = ts.Exec("terrace", args...) != nil
 	} else {
-		ts.Check(ts.Exec("env", "-0")) // there is no other way to learn the environment of a script
-		env := strings.Split(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00")
+		// There is no other way to learn the environment of a script.
+		names := filepath.Join(ts.Getenv("TMPDIR"), "environment")
+		ts.Check(ts.Exec("sh", "-c", `exec env -0 >"$0"`, names))
+		env := strings.Split(strings.TrimSuffix(ts.ReadFile(names), "\x00"), "\x00")
 		code, err := runProgram(context.Background(), ts.MkAbs("."), env, strings.NewReader(""), ts.Stdout(), ts.Stderr(), args...)
 		ts.Check(err)
 		if failed = code != 0; failed {

@@ -6,19 +6,27 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/terrace-iac/terrace/internal/registry/registrytest"
 )
 
 // startRegistry starts a registry for a script. It has the provider
-// terrace/small for two platforms and the module terrace/box/test in versions
+// terrace/small for two platforms, terrace/far for one that nobody has, and the module terrace/box/test in versions
 // 1.0.0 and 1.1.0, wants a token for them only if TOKEN is set, and is what
-// addresses without a host mean.
-func startRegistry(t *testing.T, ts *testscript.TestScript) {
+// addresses without a host mean. The argument "odd" has it say a warning about each
+// provider, and sign with a key that has expired.
+func startRegistry(t *testing.T, ts *testscript.TestScript, args []string) {
 	s := registrytest.New(t)
 	s.Token, s.Login = ts.Getenv("TOKEN"), true
+	if slices.Contains(args, "odd") {
+		s.Warnings = []string{"This provider has moved."}
+		s.Key = registrytest.NewKey(t, time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC))
+	}
+	s.AddProvider(t, "terrace", "far", "1.0.0", "plan9_mips", "far")
 	for _, version := range []string{"1.0.0", "1.1.0"} {
 		s.AddProvider(t, "terrace", "small", version, "linux_amd64", "linux "+version)
 		s.AddProvider(t, "terrace", "small", version, "darwin_arm64", "darwin "+version)

@@ -36,9 +36,10 @@ type Server struct {
 	// Fault is asked before each request is served; true means that it wrote the answer.
 	Fault func(w http.ResponseWriter, r *http.Request) bool
 
-	Unsigned bool // do not list signing keys
-	NoHashes bool // do not tell hashes of all platforms
-	Login    bool // offer a login service, which gives LoginToken
+	Unsigned bool     // do not list signing keys
+	NoHashes bool     // do not tell hashes of all platforms
+	Warnings []string // said of every provider
+	Login    bool     // offer a login service, which gives LoginToken
 	Key      *Key
 
 	mu        sync.Mutex
@@ -249,7 +250,7 @@ func (s *Server) provider(w http.ResponseWriter, parts []string) {
 			}
 			out[i].Platforms = append(out[i].Platforms, platform{p.OS, p.Arch})
 		}
-		answer(w, map[string]any{"versions": out})
+		answer(w, map[string]any{"versions": out, "warnings": s.Warnings})
 		return
 	}
 	for _, p := range all {
