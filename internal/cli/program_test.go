@@ -64,14 +64,20 @@ func combined(t *testing.T, dir string, env []string, args ...string) string {
 // process, for scripts that have it read something, run beside others, be interrupted, or
 // trust a server's certificate (SSL_CERT_FILE is read once in a process).
 func terrace(ts *testscript.TestScript, neg bool, args []string) {
+	if n := len(args); n > 0 && strings.HasSuffix(args[n-1], "&") {
+		ts.Fatalf("what runs beside others is a process: exec terrace")
+	}
 	var failed bool
 	if *processes {
 		failed = ts.Exec("terrace", args...) != nil
 	} else {
 		// There is no other way to learn the environment of a script.
-		names := filepath.Join(ts.Getenv("TMPDIR"), "environment")
-		ts.Check(ts.Exec("sh", "-c", `exec env -0 >"$0"`, names))
-		env := strings.Split(strings.TrimSuffix(ts.ReadFile(names), "\x00"), "\x00")
+		names, err := os.CreateTemp("", "environment")
+		ts.Check(err)
+		ts.Check(names.Close())
+		defer os.Remove(names.Name())
+		ts.Check(ts.Exec("sh", "-c", `exec env -0 >"$0"`, names.Name()))
+		env := strings.Split(strings.TrimSuffix(ts.ReadFile(names.Name()), "\x00"), "\x00")
 		code, err := runProgram(context.Background(), ts.MkAbs("."), env, strings.NewReader(""), ts.Stdout(), ts.Stderr(), args...)
 		ts.Check(err)
 		if failed = code != 0; failed {
