@@ -143,6 +143,12 @@ func (rec *Recovered) warnings(changes []state.Change) diag.List {
 			"An earlier run ended before it could write the state. What the providers had answered by then was taken from its journal: %s.", changed(changes))...)
 		ds[0].Code = RecoveredCode
 	}
+	return append(ds, rec.Unanswered()...)
+}
+
+// Unanswered names the actions that were begun and not answered.
+func (rec *Recovered) Unanswered() diag.List {
+	var ds diag.List
 	why := "An earlier run asked for it and ended before the answer came, so the state does not show it."
 	if rec.Damaged() {
 		why = "An earlier run asked for it, and what can be read of its journal holds no answer, so the state does not show it."

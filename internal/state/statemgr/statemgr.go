@@ -99,6 +99,7 @@ func Take(ctx context.Context, o Options) (*State, diag.List) {
 	h.current, ds = o.Store.Read(ctx)
 	if !ds.HasErrors() {
 		ds = append(ds, h.recover(ctx, true)...)
+		ds = append(ds, h.noted(ds)...)
 	}
 	if ds.HasErrors() {
 		return nil, append(ds, h.Release()...)
@@ -203,8 +204,15 @@ func (h *State) fold(ctx context.Context, rec *journal.Recovered) (apart bool, d
 	if rec.Undone {
 		return false, ds
 	}
-	if !fits && shows(h.current, rec.Changes) { // killed after the state was written and before the journal was removed
-		return false, nil
+	written := !fits && shows(h.current, rec.Changes) // killed before the journal was removed
+	if written {
+		ds = rec.Unanswered()
+	}
+	if more := h.note(ds); more.HasErrors() {
+		return false, more
+	}
+	if written {
+		return false, ds
 	}
 	if fits {
 		return false, append(ds, h.write(ctx, next)...)

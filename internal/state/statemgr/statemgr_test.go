@@ -204,3 +204,54 @@ func TestErroredIsNewer(t *testing.T) {
 	}
 	must(t, h.Release().Err())
 }
+
+// A run that ends between the write of the state and the removal of the journal loses no
+// word of what was under way: the next one finds it in the journal again. Where there is a
+// tenure, it has the words before the state is written.
+func TestFoldedInAndEnded(t *testing.T) {
+	o := options(t.TempDir())
+	h := begun(t, o)
+	h.Abandon()
+	must(t, h.Release().Err())
+	text, err := os.ReadFile(o.Journal)
+	must(t, err)
+
+	var noted diag.List
+	o.Tenure = &Tenure{Held: func() error { return nil }, Succeeds: func(store.LockInfo) bool { return false }, Note: func(ds diag.List) error {
+		if s, ds := o.Store.Read(t.Context()); ds.HasErrors() || s != nil && has(s, 0) {
+			t.Errorf("noted after the state was written: %v", ds)
+		}
+		noted = append(noted, ds...)
+		return nil
+	}}
+	h, ds := take(t, o)
+	must(t, h.Release().Err())
+	if len(noted) != 2 || len(ds) != 2 {
+		t.Fatalf("noted %v, said %v", noted, ds)
+	}
+	must(t, os.WriteFile(o.Journal, text, 0o600)) // it ended before it had removed the journal
+	o.Tenure.Note, o.Tenure.Noted = nil, func() diag.List { return noted }
+	h, ds = take(t, o)
+	must(t, h.Release().Err())
+	said := map[string]int{}
+	for _, m := range ds {
+		said[m.Code]++
+	}
+	if len(ds) != 2 || said[journal.RecoveredCode] != 1 || said[journal.PendingCode] != 1 || journal.Exists(o.Journal) {
+		t.Errorf("the next one says %v", ds)
+	}
+
+	must(t, os.WriteFile(o.Journal, text, 0o600)) // and where nobody noted anything
+	o.Tenure = nil
+	h, ds = take(t, o)
+	must(t, h.Release().Err())
+	if len(ds) != 1 || ds[0].Code != journal.PendingCode {
+		t.Errorf("without a tenure: %v", ds)
+	}
+
+	must(t, os.WriteFile(o.Journal, text, 0o600)) // what cannot be noted is not folded in
+	o.Tenure = &Tenure{Held: func() error { return nil }, Note: func(diag.List) error { return errors.New("no network") }}
+	if h, ds := Take(t.Context(), o); h != nil || !ds.HasErrors() || !journal.Exists(o.Journal) {
+		t.Errorf("taken: %v", ds)
+	}
+}

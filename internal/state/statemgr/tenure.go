@@ -3,6 +3,7 @@ package statemgr
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -20,6 +21,35 @@ type Tenure struct {
 	// Held is an error once somebody else may be at work. It is asked before everything
 	// that is written, and before each call of a provider that changes something.
 	Held func() error
+	// Note keeps what a journal said of an earlier run, for whoever takes over, before the
+	// journal goes; nil: nobody hears it but this process.
+	Note func(diag.List) error
+	// Noted is what attempts that were given up had noted; nil: nothing.
+	Noted func() diag.List
+}
+
+// note keeps messages about an earlier run.
+func (h *State) note(ds diag.List) diag.List {
+	if len(ds) == 0 || h.o.Tenure == nil || h.o.Tenure.Note == nil {
+		return nil
+	}
+	if err := h.o.Tenure.Note(ds); err != nil {
+		return diag.Errorf(nil, "Interrupted", "The journal of an earlier run was not brought into the state, since %s.", err)
+	}
+	return nil
+}
+
+// noted is what earlier attempts noted, but for what this one found again.
+func (h *State) noted(found diag.List) (out diag.List) {
+	if h.o.Tenure == nil || h.o.Tenure.Noted == nil {
+		return nil
+	}
+	for _, m := range h.o.Tenure.Noted() {
+		if !slices.ContainsFunc(found, func(x *diag.Message) bool { return x.Code == m.Code && x.Detail == m.Detail }) {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // held is the error of a tenure that is over.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -42,6 +44,14 @@ type lease struct {
 	last  time.Time // when the last heartbeat was sent that was answered
 	lost  error
 	doing string
+	notes []note // of this attempt and of earlier ones
+	early int    // how many of them are of earlier ones and were not said yet
+}
+
+// A note is what a journal said of an earlier run. It goes with every heartbeat, so that
+// the next attempt says it if this one cannot.
+type note struct {
+	Code, Title, Text, About string
 }
 
 func newLease(to beater, token []byte, timeout time.Duration, now func() time.Time) *lease {
@@ -54,12 +64,12 @@ var errStop = errors.New("the run is to stop")
 // renew sends a heartbeat.
 func (l *lease) renew(ctx context.Context) error {
 	l.mu.Lock()
-	doing := l.doing
+	doing, notes := l.doing, l.notes
 	l.mu.Unlock()
 	sent := l.now()
 	ctx, cancel := context.WithTimeout(ctx, l.timeout/2)
 	defer cancel()
-	err := l.to.RecordActivityHeartbeat(ctx, l.token, doing)
+	err := l.to.RecordActivityHeartbeat(ctx, l.token, doing, notes)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var gone *serviceerror.NotFound
@@ -113,6 +123,34 @@ func (l *lease) held() error {
 	return l.lost
 }
 
+// note keeps messages, and returns when the engine has them.
+func (l *lease) note(ds diag.List) error {
+	l.mu.Lock()
+	for _, m := range ds {
+		n := note{m.Code, m.Summary, m.Detail, m.Address}
+		if !slices.Contains(l.notes, n) {
+			l.notes = append(l.notes[:len(l.notes):len(l.notes)], n)
+		}
+	}
+	l.mu.Unlock()
+	if err := l.renew(context.Background()); err != nil && !errors.Is(err, errStop) {
+		return fmt.Errorf("the engine could not be told what it says: %w", err)
+	}
+	return nil
+}
+
+// noted is what earlier attempts noted, once.
+func (l *lease) noted() (ds diag.List) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	early := l.notes[:l.early]
+	l.early = 0
+	for _, n := range early {
+		ds = append(ds, &diag.Message{Severity: diag.Warning, Code: n.Code, Summary: n.Title, Detail: n.Text, Address: n.About})
+	}
+	return ds
+}
+
 // tell notes what the turn does, for the next heartbeat.
 func (l *lease) tell(line string) {
 	const most = 200
@@ -151,8 +189,8 @@ func (c claim) succeeds(other claim) bool {
 }
 
 // tenure is the attempt's in the state.
-func (c claim) tenure(held func() error) *statemgr.Tenure {
-	return &statemgr.Tenure{Info: c.String(), Held: held, Succeeds: func(holder store.LockInfo) bool {
+func (c claim) tenure(l *lease) *statemgr.Tenure {
+	return &statemgr.Tenure{Info: c.String(), Held: l.held, Note: l.note, Noted: l.noted, Succeeds: func(holder store.LockInfo) bool {
 		other, ok := parseClaim(holder.Info)
 		return ok && c.succeeds(other)
 	}}

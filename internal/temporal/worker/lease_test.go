@@ -3,9 +3,11 @@ package worker
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
@@ -30,21 +32,58 @@ func TestClaim(t *testing.T) {
 		{"another run", claim{"r-2", first.unit, 2, 2}, false},
 		{"another unit", claim{first.run, "live/c", 2, 2}, false},
 	} {
-		if got := c.c.tenure(nil).Succeeds(store.LockInfo{Info: first.String()}); got != c.want {
+		if got := c.c.tenure(&lease{}).Succeeds(store.LockInfo{Info: first.String()}); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 	for _, text := range []string{"", "somebody's", "terrace run", `terrace run x, turn 1.1 of unit`} {
-		if claim(first).tenure(nil).Succeeds(store.LockInfo{Info: text}) {
+		if claim(first).tenure(&lease{}).Succeeds(store.LockInfo{Info: text}) {
 			t.Errorf("the lock of %q is taken over", text)
 		}
 	}
 }
 
-// heart is a server that answers heartbeats with the error it has.
-type heart struct{ err error }
+// heart is a server that answers heartbeats with the error it has, and keeps what came
+// with the last one.
+type heart struct {
+	err     error
+	details []any
+}
 
-func (h *heart) RecordActivityHeartbeat(context.Context, []byte, ...any) error { return h.err }
+func (h *heart) RecordActivityHeartbeat(_ context.Context, _ []byte, details ...any) error {
+	h.details = details
+	return h.err
+}
+
+// What an attempt noted goes with its heartbeats before it goes on, and the next attempt
+// says it once; attempts after that have it too.
+func TestNotes(t *testing.T) {
+	h := &heart{}
+	l := newLease(h, nil, time.Minute, time.Now)
+	m := &diag.Message{Severity: diag.Warning, Code: "journal/pending", Summary: "Action may have happened", Detail: "May have happened: a.b (create).", Address: "a.b"}
+	if err := l.note(diag.List{m, m}); err != nil {
+		t.Fatal(err)
+	}
+	sent, _ := h.details[1].([]note)
+	if len(sent) != 1 || len(l.noted()) != 0 {
+		t.Fatalf("sent %v; the attempt itself says %v again", sent, l.noted())
+	}
+	next := newLease(h, nil, time.Minute, time.Now)
+	next.notes, next.early = sent, len(sent)
+	if err := next.note(diag.List{{Summary: "more"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := next.noted(); len(got) != 1 || !reflect.DeepEqual(got[0], m) {
+		t.Errorf("the next attempt says %v", got)
+	}
+	if sent, _ := h.details[1].([]note); len(sent) != 2 || len(next.noted()) != 0 {
+		t.Errorf("heartbeats of the next attempt have %v, and it says %v again", sent, next.noted())
+	}
+	h.err = errors.New("no network")
+	if next.note(diag.List{{Summary: "late"}}) == nil {
+		t.Error("what the engine does not have counts as noted")
+	}
+}
 
 // A lease ends when no heartbeat was answered for as long as the engine waits, and never
 // begins again.

@@ -118,6 +118,13 @@ type opened struct {
 func (w *crew) turn(ctx context.Context, job remote.Job, t remote.Turn) (*remote.Done, error) {
 	info := activity.GetInfo(ctx)
 	l := newLease(w.o.Client, info.TaskToken, info.HeartbeatTimeout, w.o.System.Now)
+	if activity.HasHeartbeatDetails(ctx) {
+		var doing string
+		if err := activity.GetHeartbeatDetails(ctx, &doing, &l.notes); err != nil {
+			return nil, err
+		}
+		l.early = len(l.notes)
+	}
 	switch err := l.renew(ctx); { // before anything else: the process may have slept
 	case errors.Is(err, errStop):
 		return nil, temporal.NewCanceledError()
@@ -168,7 +175,7 @@ func (w *crew) turn(ctx context.Context, job remote.Job, t remote.Turn) (*remote
 		return nil, e.err
 	}
 	claim := claimOf(job.ID, t, int(info.Attempt))
-	return e.s.Ask(&remote.Request{Turn: t, Ctx: turning, Tenure: claim.tenure(l.held), Tell: l.tell})
+	return e.s.Ask(&remote.Request{Turn: t, Ctx: turning, Tenure: claim.tenure(l), Tell: l.tell})
 }
 
 // use opens the estate of a job, unless it is open.
