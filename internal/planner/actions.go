@@ -18,7 +18,9 @@ import (
 //     the updates of what used to depend on it, which let go of it.
 //   - Delete-then-create: the create needs the delete.
 //   - Create-then-delete: the delete needs the create, and everything that
-//     depends on the object, before or after.
+//     depends on the object, before or after. So does the delete of a deposed object,
+//     where that closes no cycle: it may still be in use, until there is a new object
+//     and its users have it.
 //   - What a provider's configuration reads is deleted after everything that is
 //     deleted with that provider.
 //
@@ -261,6 +263,12 @@ func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 		}
 	}
 	b.readAfter(hs)
+	making := map[addr.Instance]int{} // what makes the current object of an instance that something goes of
+	for i, c := range b.plan.Changes {
+		if hs[i].forward >= 0 && by[c.Addr.Config()] != nil {
+			making[c.Addr] = hs[i].forward
+		}
+	}
 	for i, c := range b.plan.Changes {
 		if hs[i].delete < 0 {
 			continue
@@ -274,7 +282,13 @@ func (b *actionList) order(hs []halves, gone map[addr.ConfigResource]bool) {
 		if len(d.later.of) > 0 {
 			b.soft[hs[i].delete] = b.through(hs[i].delete, &d.later)
 		}
-		if c.Op == plan.Delete && hs[i].forward < 0 {
+		if c.Op == plan.Delete && c.Deposed != "" {
+			later := b.through(hs[i].delete, d.every())
+			if f, ok := making[c.Addr]; ok {
+				later = append(later, f)
+			}
+			b.soft[hs[i].delete] = append(b.soft[hs[i].delete], later...)
+		} else if c.Op == plan.Delete && hs[i].forward < 0 {
 			b.soft[hs[i].delete] = append(b.soft[hs[i].delete], b.through(hs[i].delete, &d.makes)...)
 		}
 	}

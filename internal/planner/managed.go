@@ -112,13 +112,13 @@ func (m *managedPlan) blame(ds diag.List) diag.List {
 
 // afterRefresh is the end of a refresh-only plan for an instance.
 func (m *managedPlan) afterRefresh(now resourceclient.Object, ds diag.List) (cty.Value, diag.List) {
+	m.found.checked = true
+	pre, more := m.d.Preconditions(m.t)
+	m.found.pre, ds = pre, append(ds, more...)
 	if now.Value.IsNull() {
 		return cty.UnknownVal(m.sub.Schema.Block.ImpliedType()), ds // gone, or not made yet: what reads it cannot be told
 	}
 	v := resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
-	m.found.checked = true
-	pre, more := m.d.Preconditions(m.t)
-	m.found.pre, ds = pre, append(ds, more...)
 	post, more := m.d.Postconditions(m.t, v)
 	m.found.post, ds = post, append(ds, more...)
 	return v, ds

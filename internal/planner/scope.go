@@ -142,7 +142,7 @@ func (f *scopeFilter) forDestroy(s *state.State) {
 	last := make(map[addr.ConfigResource]addr.ConfigResource) // a user of the block that was entered last
 	for x, obj := range s.Objects() {
 		c := x.Instance.Config()
-		if slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(x.Instance) }) {
+		if c.Resource.Mode == addr.Managed && slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(x.Instance) }) {
 			targeted = append(targeted, placed{c, x.Instance.Module})
 		}
 		if slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(x.Instance) }) {
