@@ -18,7 +18,8 @@ func (w *planWriter) planned() {
 	w.name("root_module")
 	var cs []*plan.Change
 	for _, c := range plan.Shown(w.Plan.Changes) {
-		if c.Deposed == "" && c.Op != plan.Delete && c.Op != plan.Forget && c.After.IsKnown() && !c.After.IsNull() {
+		forgotten := c.Op == plan.Forget // goes on existing, and is listed without values, as in OpenTofu
+		if c.Deposed == "" && c.Op != plan.Delete && (forgotten || c.After.IsKnown() && !c.After.IsNull()) {
 			cs = append(cs, c)
 		}
 	}
@@ -80,6 +81,12 @@ func (w *planWriter) plannedResource(c *plan.Change) {
 		w.int(s.Version)
 	} else {
 		w.int(0)
+	}
+	if c.Op == plan.Forget {
+		w.name("sensitive_values")
+		w.bool(false)
+		w.end('}')
+		return
 	}
 	if hasKnown(c.After) {
 		w.name("values")

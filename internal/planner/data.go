@@ -79,8 +79,9 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 		ip.post, more = d.Postconditions(t, out) // those that need nothing of what is read show now
 		return ip, out, append(ds, more...)
 	}
-	if reason != "" {
-		return ip, unknown, ds
+	if reason != "" { // it cannot be read, but conditions may need nothing of it
+		ip.post, more = d.Postconditions(t, resourceclient.WithSensitive(s.Block.SetUnknowns(config), sensitive, s))
+		return ip, unknown, append(ds, more...)
 	}
 	if p.in.Reads.Note || p.in.Reads.MinimalData || p.in.Reads.Recent != nil {
 		ip.args = plan.DigestArgs(config)

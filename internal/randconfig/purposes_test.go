@@ -2,6 +2,7 @@ package randconfig_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,6 +40,9 @@ var purposes = []purpose{
 		if slices.Contains(s.args, "-refresh-only") && ours.Status == 0 && theirs.Status == 1 && slices.Contains(theirs.Messages, refused) {
 			theirs.Status = 0
 			theirs.Messages = without(theirs.Messages, refused)
+			if told := "Warning: Module output value precondition failed"; !slices.Contains(theirs.Messages, told) {
+				ours.Messages = without(ours.Messages, told)
+			}
 		}
 	}},
 	{"what a refresh-only plan has told of checks, the apply of the saved plan does not tell again", func(s at, ours, theirs *outcome) {
@@ -81,8 +85,133 @@ var purposes = []purpose{
 		for _, m := range movedFrom.FindAllStringSubmatch(s.text, -1) {
 			theirs.State = withoutDependency(theirs.State, m[1])
 			ours.State = withoutDependency(ours.State, m[1])
+			for _, o := range []*outcome{ours, theirs} {
+				if text, ok := o.Document["prior_state"]; ok {
+					o.Document["prior_state"] = dependsOn(m[1]).ReplaceAllString(text, "$1")
+				}
+			}
 		}
 	}},
+	{"what a plan with -target replaces or destroys besides the target, its apply carries out", func(s at, ours, theirs *outcome) {
+		if s.args[0] != "apply" || !s.has("-target") || ours.Status != theirs.Status || !slices.Equal(ours.Planned, theirs.Planned) {
+			return
+		}
+		ours.State, theirs.State = withoutPlanned(ours.State, ours.Planned), withoutPlanned(theirs.State, ours.Planned)
+	}},
+	{"a plan that OpenTofu cannot carry out since its actions close a cycle is carried out", func(_ at, ours, theirs *outcome) {
+		cycle := func(m string) bool { return strings.HasPrefix(m, "Error: Cycle: ") }
+		if ours.Status == 0 && theirs.Status == 1 && slices.ContainsFunc(theirs.Messages, cycle) {
+			*ours = *theirs
+		}
+	}},
+	{"a plan to destroy shows outputs and data sources as they are, not as another plan would make them", func(s at, ours, theirs *outcome) {
+		if !s.destroys() || ours.Status != theirs.Status {
+			return
+		}
+		ours.Text, theirs.Text = untilOutputs(ours.Text), untilOutputs(theirs.Text)
+		for _, o := range []*outcome{ours, theirs} {
+			delete(o.Document, "output_changes")
+			if text, ok := o.Document["prior_state"]; ok {
+				o.Document["prior_state"] = managedOf(text)
+			}
+		}
+	}},
+	{"destroy -target takes objects along that were left behind and depend on the target", func(s at, ours, theirs *outcome) {
+		deposed := func(line string) bool { return strings.Contains(line, "(deposed object)") }
+		if !s.destroys() || !s.has("-target") || ours.Status != theirs.Status || !slices.ContainsFunc(ours.Planned, deposed) {
+			return
+		}
+		for _, line := range theirs.Planned {
+			if !strings.HasPrefix(line, "Plan: ") && !slices.Contains(ours.Planned, line) {
+				return
+			}
+		}
+		ours.State, theirs.State = withoutPlanned(ours.State, ours.Planned), withoutPlanned(theirs.State, ours.Planned)
+		ours.Planned, theirs.Planned = nil, nil
+	}},
+	{"relevant_attributes follow outputs of modules that are null, too, and of module instances that are not wanted", func(_ at, ours, theirs *outcome) {
+		if subset(theirs.Document["relevant_attributes"], ours.Document["relevant_attributes"]) {
+			delete(ours.Document, "relevant_attributes")
+			delete(theirs.Document, "relevant_attributes")
+		}
+	}},
+}
+
+// dependsOn finds an address in a list of dependencies of a document.
+func dependsOn(address string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)(\[\n(?: +".*",\n)*) +"` + regexp.QuoteMeta(address) + `",\n`)
+}
+
+// instances are the instances in a state, each as its two lines.
+func instances(state string) [][2]string {
+	lines := strings.Split(state, "\n")
+	var out [][2]string
+	for i := 0; i+1 < len(lines) && !strings.HasPrefix(lines[i], "{"); i += 2 {
+		out = append(out, [2]string{lines[i], lines[i+1]})
+	}
+	return out
+}
+
+// withoutPlanned leaves the instances out of a state that a plan destroys or replaces.
+func withoutPlanned(state string, planned []string) string {
+	var b strings.Builder
+	for _, i := range instances(state) {
+		var rest struct {
+			Key any `json:"index_key"`
+		}
+		if json.Unmarshal([]byte(i[1]), &rest) != nil {
+			return state
+		}
+		parts := strings.Split(i[0], " ") // module, mode, type, name
+		address := strings.Join(parts[2:], ".")
+		if parts[0] != "" {
+			address = parts[0] + "." + address
+		}
+		if rest.Key != nil {
+			key, err := json.Marshal(rest.Key)
+			if err != nil {
+				return state
+			}
+			address += "[" + string(key) + "]"
+		}
+		if !slices.ContainsFunc(planned, func(p string) bool {
+			return strings.HasPrefix(p, "# "+address+" will be destroyed") || strings.HasPrefix(p, "# "+address+" must be replaced") || strings.HasPrefix(p, "# "+address+" is tainted") || strings.HasPrefix(p, "# "+address+" will be replaced")
+		}) {
+			b.WriteString(i[0] + "\n" + i[1] + "\n")
+		}
+	}
+	return b.String()
+}
+
+// untilOutputs is the text of a plan before its outputs.
+func untilOutputs(text []string) []string {
+	if i := slices.Index(text, "Changes to Outputs:"); i >= 0 {
+		return text[:i]
+	}
+	return text
+}
+
+// managedOf lists the addresses of the managed objects in the state of a document.
+func managedOf(state string) string {
+	return strings.Join(slices.DeleteFunc(addresses.FindAllString(state, -1), func(a string) bool { return strings.Contains(a, "data.") }), "\n")
+}
+
+var addresses = regexp.MustCompile(`"address": ".*"`)
+
+// subset reports whether all elements of a list of relevant attributes are in another.
+func subset(some, all string) bool {
+	var a, b []any
+	if some == "" {
+		some = "[]"
+	}
+	if json.Unmarshal([]byte(some), &a) != nil || json.Unmarshal([]byte(all), &b) != nil {
+		return false
+	}
+	have := map[string]bool{}
+	for _, x := range b {
+		have[fmt.Sprint(x)] = true
+	}
+	return !slices.ContainsFunc(a, func(x any) bool { return !have[fmt.Sprint(x)] })
 }
 
 var movedFrom = regexp.MustCompile(`moved \{\n  from = (\S+)\n`)

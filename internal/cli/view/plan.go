@@ -146,11 +146,11 @@ var legendTexts = [...]struct {
 	{plan.Create, "create"},
 	{plan.Update, "update in-place (current -> planned)"},
 	{plan.Delete, "destroy"},
-	{plan.Forget, "forget"},
 	{plan.DeleteThenCreate, "destroy and then create replacement"},
 	{plan.CreateThenDelete, "create replacement and then destroy"},
 	{plan.ForgetThenCreate, "forget and then create replacement"},
 	{plan.Read, "read (data resources)"},
+	{plan.Forget, "forget"},
 }
 
 func (v *planView) legend(changes []*plan.Change) {
