@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Reason is what an error says, in the words of messages: without the names
@@ -100,6 +101,12 @@ func reason(err error, named []string) (text string, ok bool) {
 			where = fmt.Sprintf(" of %q", e.Field)
 		}
 		return fmt.Sprintf("the JSON value%s is a %s, which cannot be there", where, e.Value), true
+	}
+	if _, own := err.(syscall.Errno); own { //nolint:errorlint // causes has unwrapped them
+		return "", false // the system's words are plain
+	}
+	if e, ok := err.(net.Error); ok && e.Timeout() { //nolint:errorlint // likewise
+		return "no answer came in time", true
 	}
 	return "", false
 }

@@ -8,14 +8,28 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/terrace-iac/terrace/diag"
 )
+
+// silent is what a client says of a server that does not answer.
+func silent(t *testing.T) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: time.Millisecond}}
+	_, err = client.Get("http://" + l.Addr().String())
+	return errors.Unwrap(err)
+}
 
 // Messages say what went wrong without Go's names of calls and types.
 func TestReason(t *testing.T) {
@@ -32,6 +46,7 @@ func TestReason(t *testing.T) {
 		{errors.Join(missing, io.ErrUnexpectedEOF), "/x/y: no such file or directory\nit ends too early"},
 		{fmt.Errorf("asking: %w", context.Canceled), "asking: interrupted"},
 		{context.DeadlineExceeded, "it took too long"},
+		{&url.Error{Op: "Get", URL: "https://a.example/x", Err: silent(t)}, "https://a.example/x: no answer came in time"},
 		{&url.Error{Op: "Get", URL: "https://a.example/x", Err: io.EOF}, "https://a.example/x: the server closed the connection"},
 		{&url.Error{Op: "Get", URL: "https://a.example/x", Err: dial}, "https://a.example/x: 127.0.0.1:9: connection refused"},
 		{fmt.Errorf("127.0.0.1:9: %w", dial), "127.0.0.1:9: connection refused"},

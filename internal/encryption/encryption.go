@@ -403,7 +403,7 @@ func (c *Config) checkArguments() diag.List {
 	for _, name := range sorted(used) {
 		if err := c.keyring(name).wrong; err != nil {
 			d := c.providers[name]
-			ds = append(ds, diag.Errorf(&d.at, "Invalid encryption configuration", "%s: %s.", name, strings.TrimSuffix(err.Error(), "."))...)
+			ds = append(ds, diag.Errorf(&d.at, "Invalid encryption configuration", "%s: %s.", name, strings.TrimSuffix(diag.Reason(err), "."))...)
 		}
 	}
 	return ds

@@ -75,7 +75,7 @@ func Measured(c *command.Call, args []string, run func(context.Context) int) int
 	soon, end := context.WithTimeout(context.WithoutCancel(c.Report.Context), telemetryPatience)
 	defer end()
 	if err := sink.Close(soon); err != nil {
-		c.Report.WarnBeside(diag.Warnf(nil, "Telemetry was not delivered", "The command itself is not touched by it:\n  - %s.", strings.ReplaceAll(err.Error(), "\n", ".\n  - ")))
+		c.Report.WarnBeside(diag.Warnf(nil, "Telemetry was not delivered", "The command itself is not touched by it:\n  - %s.", strings.ReplaceAll(diag.Reason(err), "\n", ".\n  - ")))
 	}
 	return code
 }

@@ -5,10 +5,12 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/terrace-iac/terrace/diag"
 )
 
 // AsSentence ends an error's text with a period.
-func AsSentence(err error) string { return strings.TrimRight(err.Error(), ".") + "." }
+func AsSentence(err error) string { return strings.TrimRight(diag.Reason(err), ".") + "." }
 
 // IsDir says why a path is no folder; nil if it is one.
 func IsDir(path string) error {

@@ -82,7 +82,7 @@ func (r *estateRun) readSavedDir(name string) int {
 	if err != nil || len(files) == 0 {
 		why := "it holds none"
 		if err != nil {
-			why = err.Error()
+			why = diag.Reason(err)
 		}
 		return r.Fail(diag.Errorf(nil, "No saved plans", "The folder %q of --out-dir has no plans that could be applied: %s. Make them with \"run --all plan --out-dir %s\".", name, why, name))
 	}

@@ -116,7 +116,7 @@ func showFile(ctx context.Context, c *command.Call, o *showOptions) int {
 	head := make([]byte, 4)
 	file, err := readfile.Open(c.Path(o.path))
 	if err != nil {
-		return c.Fail(notShown(err.Error(), ""))
+		return c.Fail(notShown(diag.Reason(err), ""))
 	}
 	n, _ := io.ReadFull(file, head)
 	_ = file.Close()

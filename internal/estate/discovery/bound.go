@@ -56,7 +56,7 @@ func notFolder(path string) string {
 	case os.IsNotExist(err):
 		return "it does not exist"
 	case err != nil:
-		return err.Error()
+		return diag.Reason(err, path)
 	case !info.IsDir():
 		return "it is a file"
 	}

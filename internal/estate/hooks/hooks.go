@@ -195,9 +195,9 @@ func reason(err error) string {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return "the program that its \"execute\" begins with was not found"
 	case errors.As(err, &at):
-		return "the program that its \"execute\" begins with cannot be run: " + at.Err.Error()
+		return "the program that its \"execute\" begins with cannot be run: " + diag.Reason(at.Err)
 	}
-	return err.Error()
+	return diag.Reason(err)
 }
 
 // variables tell a hook where it runs; the last three are an experiment in Terragrunt

@@ -232,7 +232,7 @@ func (in *installer) failed(c *call, err error) diag.List {
 	if errors.As(err, &re) {
 		return diag.Errorf(&c.at, "Error accessing remote module registry", "Failed to retrieve a download URL for %s %s from %s: %s.", c.addr.Package(), c.version, c.addr.Host, err)
 	}
-	return diag.Errorf(&c.at, "Failed to download module", "Could not download module %q source code from %q: %s.", c.key, c.addr.Package(), strings.TrimSuffix(err.Error(), "."))
+	return diag.Errorf(&c.at, "Failed to download module", "Could not download module %q source code from %q: %s.", c.key, c.addr.Package(), strings.TrimSuffix(diag.Reason(err), "."))
 }
 
 // place puts a package where the call's module is loaded from.

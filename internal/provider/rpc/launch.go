@@ -154,7 +154,7 @@ func (grpcPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, cc *grpc.C
 func (s *start) run(ctx context.Context) (grpc.ClientConnInterface, diag.List) {
 	var err error
 	if s.proc, err = newProcess(s.cmd, s.out); err != nil {
-		return nil, startFailed(s.opts, s.out, err.Error())
+		return nil, startFailed(s.opts, s.out, diag.Reason(err))
 	}
 	type result struct {
 		cc  grpc.ClientConnInterface
