@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit/syntax"
 	"github.com/zclconf/go-cty/cty"
@@ -50,8 +51,28 @@ func (n *scopeTree) values() map[string]cty.Value {
 	return out
 }
 
-// raw computes an expression: in its cell, or directly where it has none.
+// maxParts is how many values one of a unit may be made of: all are written out again and again.
+const maxParts = 1 << 20
+
+// raw computes an expression: in its cell, or directly where it has none. What few lines
+// make too much of is an error.
 func (c *evaluator) raw(e *evaluation, x *syntax.Expr) cty.Value {
+	v := c.unmeasured(e, x)
+	if c.stuck() || x.Kind == syntax.Constant || x.Kind == syntax.Reference {
+		return v
+	}
+	if err := value.MeasuredBy(v, maxParts); err != nil {
+		return c.tooLarge(x, err)
+	}
+	return v
+}
+
+func (c *evaluator) tooLarge(x *syntax.Expr, err error) cty.Value {
+	at := x.At()
+	return c.errorf(&at, "unit/too-large", "Value too large", "This expression has a value that cannot be worked with: %s.", err)
+}
+
+func (c *evaluator) unmeasured(e *evaluation, x *syntax.Expr) cty.Value {
 	switch x.Kind {
 	case syntax.Constant:
 		return x.ConstantValue
@@ -221,6 +242,15 @@ func (c *evaluator) rawOpaque(e *evaluation, x *syntax.Expr) cty.Value {
 	ctx.Variables = tree.values()
 	if len(x.Calls) > 0 {
 		ctx.Functions = c.contextFunctions(e, x)
+	}
+	if x.Loops.Deep() {
+		err := x.Loops.Bounded(ctx)
+		if c.needsLeaf {
+			return cty.DynamicVal
+		}
+		if err != nil {
+			return c.tooLarge(x, err)
+		}
 	}
 	v, diags := x.Expression.Value(ctx)
 	if c.needsLeaf {

@@ -128,7 +128,7 @@ const floors = `
 	diag, schema, internal/sys < internal/provisioner;
 
 	# Floor 6: units know nothing of plans.
-	diag < unit/syntax;
+	diag, internal/value < unit/syntax;
 	unit/syntax, internal/funcs, internal/lang, internal/fetch, internal/parallel, internal/origin < unit;
 	unit, internal/textdiff < unit/migrate;
 

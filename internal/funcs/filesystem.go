@@ -189,7 +189,15 @@ func (s *scope) fileSet(c call) (cty.Value, error) {
 	if pattern == "" || pattern == ".." {
 		pattern = "."
 	}
-	matches, err := doublestar.Glob(os.DirFS(dir), pattern)
+	var matches []string
+	errMany := errors.New("more than a million files match")
+	err := doublestar.GlobWalk(os.DirFS(dir), pattern, func(match string, _ fs.DirEntry) error {
+		if len(matches) > maxElements {
+			return errMany
+		}
+		matches = append(matches, match)
+		return nil
+	})
 	if err != nil {
 		return cty.NilVal, function.NewArgErrorf(1, "failed to glob pattern %s: %s", c.quoted(1), err)
 	}

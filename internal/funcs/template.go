@@ -11,24 +11,37 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 )
 
+// below is what runs below one template that an expression runs.
+type below struct {
+	runs    atomic.Int64
+	endless atomic.Bool // so many, or so deep, that nothing more is run
+}
+
 // scope is one table and the tables of the templates that it runs.
 type scope struct {
 	config Config
 	max    int
+	below  *below // nil above the templates that expressions run
 
 	mu     sync.Mutex
 	levels []family // by depth
 }
 
 const defaultDepth = 1024
+
+// maxRuns is how many templates may run below one that an expression runs: those that call
+// two others each, and these two more, never end.
+const maxRuns = 100000
 
 func newScope(c Config) *scope {
 	if c.BaseDir == "" {
@@ -154,8 +167,8 @@ func (s *scope) render(depth int, t template) (cty.Value, error) {
 
 // run is render for a known template without marks of its own.
 func (s *scope) run(depth int, t template) (cty.Value, error) {
-	if depth >= s.max {
-		return cty.NilVal, fmt.Errorf("templates call each other more than %d deep", s.max)
+	if err := s.endless(depth); err != nil {
+		return cty.NilVal, err
 	}
 	vars := make(map[string]cty.Value)
 	for key, v := range t.vars.Elements() {
@@ -177,11 +190,49 @@ func (s *scope) run(depth int, t template) (cty.Value, error) {
 			return cty.NilVal, function.NewArgErrorf(1, "vars map does not contain key %q, referenced at %s", ref.RootName(), ref[0].SourceRange())
 		}
 	}
-	v, ds := x.Value(&hcl.EvalContext{Variables: vars, Functions: s.level(depth + 1)})
+	in := s
+	if s.below == nil && callsTemplates(x) {
+		in = &scope{config: s.config, max: s.max, below: new(below)}
+	}
+	ctx := &hcl.EvalContext{Variables: vars, Functions: in.level(depth + 1)}
+	if err := value.LoopsOf(x).Bounded(ctx); err != nil {
+		return cty.NilVal, fmt.Errorf("the template cannot be worked with: %w", err)
+	}
+	v, ds := x.Value(ctx)
 	if ds.HasErrors() {
 		return cty.NilVal, diagnosed(ds)
 	}
 	return v, nil
+}
+
+// endless is why no further template runs at a depth.
+func (s *scope) endless(depth int) error {
+	switch {
+	case s.below == nil:
+		return nil
+	case depth >= s.max:
+		s.below.endless.Store(true)
+		return fmt.Errorf("templates call each other more than %d deep", s.max)
+	case s.below.runs.Add(1) > maxRuns:
+		s.below.endless.Store(true)
+		return fmt.Errorf("templates call each other more than %d times", maxRuns)
+	case s.below.endless.Load():
+		return errors.New("templates call each other without end")
+	}
+	return nil
+}
+
+// callsTemplates reports whether a template runs others.
+func callsTemplates(x hclsyntax.Expression) bool {
+	found := false
+	_ = hclsyntax.VisitAll(x, func(n hclsyntax.Node) hcl.Diagnostics {
+		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok {
+			name := strings.TrimPrefix(call.Name, corePrefix)
+			found = found || name == "templatefile" || name == "templatestring"
+		}
+		return nil
+	})
+	return found
 }
 
 // diagnosed is the first error in ds, with its place.

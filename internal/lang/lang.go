@@ -8,10 +8,11 @@
 package lang
 
 import (
-	"github.com/terrace-iac/terrace/internal/value"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/terrace-iac/terrace/internal/value"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -49,7 +50,9 @@ type Expr struct {
 
 	at map[*hcl.Traverser]int // the index in refs of each reference, by its first step; nil where there are few
 
-	huge *hclsyntax.LiteralValueExpr // that cannot be worked with; nil if there is none
+	huge  *hclsyntax.LiteralValueExpr // that cannot be worked with; nil if there is none
+	loops *value.Loops                // nil if the expression has none
+	named bool                        // it is a reference and nothing else
 }
 
 // Refs are the references of the expression: each distinct prefix that scopes
@@ -91,8 +94,9 @@ func (e *Expr) find() {
 	if tree, ok := nativeTree(e.Expression); ok {
 		e.tree = tree
 	}
-	refs, calls, huge := parts(e.tree)
-	e.huge = huge
+	refs, calls, found := parts(e.tree)
+	e.huge, e.loops = found.huge, found.loops
+	_, e.named = e.tree.(*hclsyntax.ScopeTraversalExpr)
 	var seen map[string]int
 	if len(refs) > manyRefs {
 		seen = make(map[string]int, len(refs))
@@ -187,7 +191,11 @@ func evalRaw(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 		return cty.DynamicVal, tooLarge(e.huge.SrcRange, value.Bounded(e.huge.Val))
 	}
 	v, ds := evalUnbounded(t, s, e)
-	if err := value.Bounded(v); err != nil {
+	err := value.Bounded(v)
+	if err == nil && !e.named && (!e.constant || e.loops != nil) { // what is written out cannot be that long
+		err = value.Measured(v)
+	}
+	if err != nil {
 		return cty.DynamicVal, append(ds, tooLarge(e.Range(), err)...)
 	}
 	return v, ds
@@ -203,6 +211,9 @@ func tooLarge(at source.Range, err error) diag.List {
 
 func evalUnbounded(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 	if e.constant {
+		if err := e.loops.Bounded(nil); err != nil {
+			return cty.DynamicVal, tooLarge(e.Range(), err)
+		}
 		if v, ok := quick(e.tree, nil); ok {
 			return v, nil
 		}
@@ -212,6 +223,11 @@ func evalUnbounded(t *demand.Task, s Scope, e *Expr) (cty.Value, diag.List) {
 	in := evaluation{t: t, scope: s, expr: e}
 	if in.resolve(); in.ds.HasErrors() {
 		return cty.DynamicVal, in.ds
+	}
+	if e.loops.Deep() {
+		if err := e.loops.Bounded(in.context()); err != nil {
+			return cty.DynamicVal, append(in.ds, tooLarge(e.Range(), err)...)
+		}
 	}
 	if v, ok := quick(e.tree, &in); ok {
 		return v, in.ds

@@ -46,17 +46,16 @@ func refKey(ref hcl.Traversal) string {
 
 // parts lists the references and the function calls of an expression. JSON
 // expressions keep their templates to themselves and list both on their own.
-func parts(x hcl.Expression) (refs []hcl.Traversal, calls []string, huge *hclsyntax.LiteralValueExpr) {
+func parts(x hcl.Expression) (refs []hcl.Traversal, calls []string, found finder) {
 	switch x := x.(type) {
 	case *hclsyntax.LiteralValueExpr:
 		if value.Bounded(x.Val) != nil {
-			huge = x
+			found.huge = x
 		}
-		return nil, nil, huge
+		return nil, nil, found
 	case hclsyntax.Node:
-		f := &finder{}
-		f.look(x)
-		return f.refs, f.calls, f.huge
+		found.look(x)
+		return found.refs, found.calls, found
 	case interface{ Functions() []hcl.Traversal }:
 		for _, f := range x.Functions() {
 			calls = append(calls, f.RootName())
@@ -64,7 +63,7 @@ func parts(x hcl.Expression) (refs []hcl.Traversal, calls []string, huge *hclsyn
 	default:
 		calls = []string{"?"} // unknown kind of expression: never constant
 	}
-	return x.Variables(), calls, nil
+	return x.Variables(), calls, found
 }
 
 // finder collects references and calls. What a for expression calls its element
@@ -74,6 +73,7 @@ type finder struct {
 	calls []string
 	huge  *hclsyntax.LiteralValueExpr // a number that nobody could write out; nil if there is none
 	local []map[string]struct{}
+	loops *value.Loops // nil if there are none
 }
 
 // look walks a node, without HCL's help where the node is of a plain kind.
@@ -119,15 +119,25 @@ func (f *finder) Enter(n hclsyntax.Node) hcl.Diagnostics {
 		f.calls = append(f.calls, n.Name)
 	case *hclsyntax.LiteralValueExpr:
 		f.look(n)
+	case *hclsyntax.ForExpr:
+		if f.loops == nil {
+			f.loops = new(value.Loops)
+		}
+		f.loops.Enter(n)
 	case hclsyntax.ChildScope:
 		f.local = append(f.local, n.LocalNames)
+		f.loops.Enter(n)
 	}
 	return nil
 }
 
 func (f *finder) Exit(n hclsyntax.Node) hcl.Diagnostics {
-	if _, scope := n.(hclsyntax.ChildScope); scope {
+	switch n.(type) {
+	case *hclsyntax.ForExpr:
+		f.loops.Exit(n)
+	case hclsyntax.ChildScope:
 		f.local = f.local[:len(f.local)-1]
+		f.loops.Exit(n)
 	}
 	return nil
 }

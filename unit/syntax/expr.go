@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -46,6 +47,7 @@ type Expr struct {
 	Items         []item
 	Args          []*Expr
 	Ref           hcl.Traversal
+	Loops         *value.Loops // of an opaque expression; nil if it has none
 }
 
 // An xitem is one item of an object constructor.
@@ -209,7 +211,7 @@ func (r *reader) opaque(e *Expr, n hclsyntax.Node) {
 			e.Refs = append(e.Refs, ref)
 		}
 	}
-	if len(e.Refs) == 0 && len(e.Calls) == 0 && e.Tables == 0 {
+	if len(e.Refs) == 0 && len(e.Calls) == 0 && e.Tables == 0 && e.Loops.Bounded(nil) == nil {
 		if v, diags := e.Value(nil); !diags.HasErrors() {
 			e.Kind, e.ConstantValue = Constant, v
 		}
@@ -222,8 +224,14 @@ type callFinder struct {
 }
 
 func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
-	if l, ok := n.(*hclsyntax.LiteralValueExpr); ok {
-		w.r.checkNumber(l.Val, l.SrcRange)
+	switch n := n.(type) {
+	case *hclsyntax.LiteralValueExpr:
+		w.r.checkNumber(n.Val, n.SrcRange)
+	case *hclsyntax.ForExpr, hclsyntax.ChildScope:
+		if w.e.Loops == nil {
+			w.e.Loops = new(value.Loops)
+		}
+		w.e.Loops.Enter(n)
 	}
 	if c, ok := n.(*hclsyntax.FunctionCallExpr); ok {
 		w.r.used(c.Name, c)
@@ -244,7 +252,13 @@ func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-func (w *callFinder) Exit(hclsyntax.Node) hcl.Diagnostics { return nil }
+func (w *callFinder) Exit(n hclsyntax.Node) hcl.Diagnostics {
+	switch n.(type) {
+	case *hclsyntax.ForExpr, hclsyntax.ChildScope:
+		w.e.Loops.Exit(n)
+	}
+	return nil
+}
 
 // used notes a call of a context function in the file.
 func (r *reader) used(name string, n *hclsyntax.FunctionCallExpr) {
