@@ -75,6 +75,7 @@ func TestEstateKill9(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: takes some seconds; run without -short")
 	}
+	t.Parallel()
 	k := &estateKiller{killer: killer{t: t, terrace: testkit.Terrace(t), dir: t.TempDir()}}
 	k.setUp()
 	var kept, named, ended, n int

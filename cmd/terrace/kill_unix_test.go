@@ -23,8 +23,8 @@ import (
 )
 
 // kills is how often applies of resources are killed, at moments that chance decides,
-// in four lots at once.
-var kills = flag.Int("kills", 32, "how often an apply is killed")
+// in four lots at once. .ci/run does it more often.
+var kills = flag.Int("kills", 16, "how often an apply is killed")
 
 const resources = 200
 
@@ -58,6 +58,7 @@ func TestKill9(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: takes minutes; run without -short")
 	}
+	t.Parallel()
 	terrace, plugin := testkit.Terrace(t), testkit.TestProvider(t, 6)
 	for _, how := range []struct {
 		parallel int

@@ -1,15 +1,25 @@
 package main_test
 
 import (
+	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
+
+// TestMain lets more tests run at once than there are processors: they wait most of the time.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
 
 // TestReadme runs the README's commands in a copy of the tree, block by block,
 // as somebody would paste them. The one block that is left out is the test
@@ -21,6 +31,7 @@ func TestReadme(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: builds the program anew; run without -short")
 	}
+	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +52,8 @@ func TestReadme(t *testing.T) {
 		blocks++
 		c := exec.Command("sh", "-e", "-c", block)
 		c.Dir = dir
-		c.Env = environ("TF_CLI_CONFIG_FILE=" + os.DevNull)
+		// Without the path of the copy in them, packages come from the build cache.
+		c.Env = environ("TF_CLI_CONFIG_FILE="+os.DevNull, "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%s\n%v\n%s", block, err, out)
 		} else if blocks == 1 && !strings.Contains(string(out), "No changes.") {
