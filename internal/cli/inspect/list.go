@@ -86,7 +86,7 @@ func (o *listOptions) settle(c *command.Call) (ok bool) {
 func findCmd() command.Command {
 	return command.Command{
 		Name: "find", Aliases: []string{"fd"}, Synopsis: "Find the units below the working folder", Usage: "[options]",
-		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder.",
+		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder, one in a line, or as JSON\nwith what each needs and is made of. For people, list has more forms.",
 		Prepare: func() (command.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
 			fs := o.declare("find",
@@ -114,7 +114,7 @@ func findCmd() command.Command {
 func List() command.Command {
 	return command.Command{
 		Name: "list", Aliases: []string{"ls"}, Synopsis: "List the units below the working folder", Usage: "[options]",
-		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder.",
+		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder, as lines, a table, a tree\nor a graph in DOT.",
 		Prepare: func() (command.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
 			fs := o.declare("list",
