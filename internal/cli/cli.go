@@ -42,6 +42,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/workspace"
 
 	"github.com/terrace-iac/terrace/internal/cli/backendcmd"
+	"github.com/terrace-iac/terrace/internal/cli/catalog"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/help"
@@ -69,7 +70,7 @@ func Table() *command.Table {
 			inspect.Commands(),
 			stack.Commands(),
 			unitfiles.Commands(),
-			[]command.Command{scaffold.Command()},
+			[]command.Command{scaffold.Command(), catalog.Command()},
 			help.Commands(),
 		),
 		Topics: help.Topics(),

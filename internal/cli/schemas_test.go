@@ -11,7 +11,7 @@ import (
 )
 
 // conforms holds what the program printed to a schema of docs/schemas: one document, or
-// with "events" each line.
+// with "events" and "catalog" each line.
 func conforms(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: conforms SCHEMA FILE")
@@ -23,7 +23,7 @@ func conforms(ts *testscript.TestScript, neg bool, args []string) {
 	s, err := compiler.Compile(filepath.Join(root, args[0]+".json"))
 	ts.Check(err)
 	docs := []string{ts.ReadFile(args[1])}
-	if args[0] == "events" {
+	if args[0] == "events" || args[0] == "catalog" {
 		docs = strings.Split(strings.TrimSpace(docs[0]), "\n")
 	}
 	for _, text := range docs {

@@ -214,7 +214,8 @@ const floors = `
 	internal/estate, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
 	internal/backend/doctor, internal/cli/units < internal/cli/backendcmd;
 	internal/digraph, internal/cli/units < internal/cli/inspect;
-	internal/funcs, internal/cli/units < internal/cli/scaffold;
+	internal/readfile < internal/catalog;
+	internal/funcs, internal/catalog, internal/cli/units < internal/cli/scaffold < internal/cli/catalog;
 	unit/migrate, internal/cli/units < internal/cli/unitfiles;
 	internal/cli/report, internal/estate < internal/cli/unitview;
 	internal/planhtml, internal/estate/placement, internal/cli/units, internal/cli/unitview, internal/cli/planning, internal/cli/explain < internal/cli/run;
@@ -232,7 +233,7 @@ const floors = `
 	internal/telemetry/otlp, internal/cli/units < internal/cli/measure;
 	internal/cli/backendcmd, internal/cli/planning, internal/cli/validate, internal/cli/output, internal/cli/explain, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace,
-	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd, internal/cli/graph, internal/cli/execcmd, internal/cli/scaffold
+	  internal/cli/inspect, internal/cli/unitfiles, internal/cli/stack, internal/cli/show, internal/cli/measure, internal/cli/help, internal/cli/statecmd, internal/cli/fmtcmd, internal/cli/importcmd, internal/cli/console, internal/cli/metadata, internal/cli/testcmd, internal/cli/graph, internal/cli/execcmd, internal/cli/scaffold, internal/cli/catalog
 	< internal/cli;
 	internal/cli < cmd/terrace;
 	# Runs on other machines, which the main program does not link.

@@ -62,3 +62,10 @@ func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 // surviveBrokenPipes has writes to a pipe that nobody reads fail, instead of ending the
 // process. It catches the signal: one that is ignored would be so in children, too.
 func surviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// resized starts to deliver a signal when the terminal has another size.
+func resized() (<-chan os.Signal, func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGWINCH)
+	return c, func() { signal.Stop(c) }
+}

@@ -3,6 +3,7 @@ package sys
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -44,3 +45,5 @@ func brokenPipe(err error) bool {
 }
 
 func surviveBrokenPipes() {} // there is no signal for them
+
+func resized() (<-chan os.Signal, func()) { return nil, func() {} }

@@ -82,6 +82,11 @@ type Terminal struct {
 	// Edit makes an editor of lines on the terminal that Stdin and Stdout are. Valid only
 	// if In and Out.
 	Edit func(complete Completer) LineEditor
+	// Keys starts to deliver what is typed as it is typed, unseen, in the bytes that the
+	// terminal sends; "" says that the terminal has another size. The channel is closed
+	// when nothing more can come. Valid only if In and Out, and once: the reader goes on
+	// reading when restore has put the terminal back.
+	Keys func() (keys <-chan string, restore func() error, err error)
 }
 
 // A Completer answers the tab key: what the line and the place of the cursor become, or
@@ -188,6 +193,7 @@ func realTerminal() Terminal {
 		return string(b), err
 	}
 	t.Edit = func(complete Completer) LineEditor { return newLineEditor(in, t.Width, complete) }
+	t.Keys = func() (<-chan string, func() error, error) { return readKeys(in) }
 	return t
 }
 

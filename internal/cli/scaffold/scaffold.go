@@ -1,6 +1,7 @@
-// Package scaffold is the command that writes the file of a new unit for a module.
+// Package scaffold is the command that writes the file of a new unit for a module, and
+// copies units and stacks.
 //
-// Main function: Command. The one rule: no file that exists is written over.
+// Main functions: Command; Module and Copy for others who have found one. The one rule: no file that exists is written over.
 package scaffold
 
 import (
@@ -19,6 +20,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/catalog"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
@@ -31,16 +33,20 @@ import (
 // Command declares scaffold.
 func Command() command.Command {
 	return command.Command{
-		Name: "scaffold", Synopsis: "Write the file of a new unit for a module", Usage: "[options] MODULE", Units: command.TakesUnitFlags,
+		Name: "scaffold", Synopsis: "Write the file of a new unit for a module, or copy a unit or stack", Usage: "[options] MODULE", Units: command.TakesUnitFlags,
 		Help: `Writes a terragrunt.hcl in the working folder that runs a module: its source,
 the include of the root file, and all variables of the module as inputs, each
 with its type and description. Inputs without a default are to be filled in,
 those with one stand there as comments. The module is fetched if it is not on
-this machine.`,
+this machine.
+
+Where the source is a unit or a stack, its files are copied into the working
+folder, with a terragrunt.values.hcl of the values that they ask for.`,
 		Args: []command.Arg{{Name: "MODULE", Help: "The source of the module, as in a terraform block.", Complete: command.Folders}},
 		Examples: []command.Example{
 			{Line: "scaffold ../../modules/vpc", Text: "A unit for a module of the same repository."},
 			{Line: "scaffold 'github.com/acme/modules//vpc?ref=v1.2.0'", Text: "A unit for a released module."},
+			{Line: "scaffold 'github.com/acme/catalog//units/app'", Text: "A copy of a unit."},
 		},
 		Prepare: func() (command.Flags, command.Run) {
 			f, o := &unitflags.Flags{}, &options{root: "root.hcl"}
@@ -74,21 +80,33 @@ func run(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) i
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	for _, name := range []string{unit.DefaultName, unit.StackName} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return c.UsageError("Not a module", fmt.Sprintf("%s holds a %s, so it is no module. Name it as the source of a unit or stack block in a %s.", c.Args[0], name, unit.StackName))
-		}
+	if holds(dir, unit.DefaultName) || holds(dir, unit.StackName) {
+		return Copy(c, dir, to)
 	}
+	return Module(c, src, dir, to, o.include())
+}
+
+func (o *options) include() string {
+	if o.noRoot {
+		return ""
+	}
+	return o.root
+}
+
+func holds(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// Module writes the file of a unit for a module that lies in a folder and that units name
+// src. include is the name of the root file, "" for none.
+func Module(c *command.Call, src, dir, to, include string) int {
 	m, ds := config.Load(dir, config.Options{Set: c.Report.Set})
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
 	if len(m.Variables) == 0 && !holdsModule(dir) {
-		return c.UsageError("Not a module", fmt.Sprintf("%s leads to %s, which holds no configuration, so it is no module.", source.HideCredentials(c.Args[0]), dir))
-	}
-	include := ""
-	if !o.noRoot {
-		include = o.root
+		return c.UsageError("Not a module", fmt.Sprintf("%s leads to %s, which holds no configuration, so it is no module.", source.HideCredentials(src), dir))
 	}
 	path := filepath.Join(to, unit.DefaultName)
 	if err := write(path, text(src, include, m)); err != nil {
@@ -101,9 +119,7 @@ func run(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) i
 // holdsModule reports whether a folder holds configuration.
 func holdsModule(dir string) bool {
 	entries, err := os.ReadDir(dir)
-	return err == nil && slices.ContainsFunc(entries, func(en fs.DirEntry) bool {
-		return slices.ContainsFunc([]string{".tf", ".tf.json", ".tofu", ".tofu.json"}, func(end string) bool { return strings.HasSuffix(en.Name(), end) })
-	})
+	return err == nil && slices.ContainsFunc(entries, func(en fs.DirEntry) bool { return catalog.IsConfiguration(en.Name()) })
 }
 
 // find is the folder of a module, and how a unit in a folder names it.

@@ -41,7 +41,7 @@ func idle() []idleFlag {
 }
 
 // idleExperiments are those that bring nothing.
-const idleExperiments = "azure-backend block-iteration browse-tui catalog-format iac-engine mutable-generate slow-task-reporting symlinks"
+const idleExperiments = "azure-backend block-iteration browse-tui iac-engine mutable-generate slow-task-reporting symlinks"
 
 // idleFlags are those flags, which note that they were given.
 func (f *Flags) idleFlags() command.Flags {

@@ -19,6 +19,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
 	"github.com/terrace-iac/terrace/internal/fetch"
+	"github.com/terrace-iac/terrace/internal/registry"
 )
 
 // Fetch brings the modules of units here, by the same getters as the modules
@@ -87,26 +88,23 @@ func unitRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config, sr
 	return fetch.Request{Address: a}, nil
 }
 
-// registryRequest asks a registry for a module: tfr://HOST/NAMESPACE/NAME/SYSTEM,
-// where no host means the default one and no version the newest.
-func registryRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config, src string) (fetch.Request, error) {
+// registryModule understands tfr://HOST/NAMESPACE/NAME/SYSTEM, where no host means the
+// default one. version is "" where the address names none.
+func registryModule(c *command.Call, src string) (a fetch.Address, version string, err error) {
 	u, err := url.Parse(src)
 	if err != nil {
-		return fetch.Request{}, err
+		return a, "", err
 	}
 	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
 	if len(parts) != 3 {
-		return fetch.Request{}, fmt.Errorf("it must name namespace, name and system, as in tfr:///ns/name/system?version=1.0.0")
+		return a, "", fmt.Errorf("it must name namespace, name and system, as in tfr:///ns/name/system?version=1.0.0")
 	}
 	host := cmp.Or(u.Host, c.Env.Get("TG_TF_DEFAULT_REGISTRY_HOST"), addr.DefaultHost)
-	a := fetch.Address{Kind: fetch.Registry, Host: host, Namespace: parts[0], Name: parts[1], System: parts[2]}
-	v := u.Query().Get("version")
-	if cfg == nil {
-		if v == "" {
-			return fetch.Request{}, errNoVersion
-		}
-		return fetch.Request{Key: a.Package() + "@" + v, Fixed: true, Find: func(context.Context) (fetch.Found, error) { return fetch.Found{}, errNoVersion }}, nil
-	}
+	return fetch.Address{Kind: fetch.Registry, Host: host, Namespace: parts[0], Name: parts[1], System: parts[2]}, u.Query().Get("version"), nil
+}
+
+// registryFor is the client for the registry of a module.
+func registryFor(c *command.Call, cfg *cliconfig.Config, host string) *registry.Client {
 	if token := c.Env.Get("TG_TF_REGISTRY_TOKEN"); token != "" {
 		own := *cfg
 		own.EnvTokens = maps.Clone(cfg.EnvTokens)
@@ -115,14 +113,47 @@ func registryRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config
 		}
 		own.EnvTokens[strings.ToLower(host)], cfg = token, &own
 	}
-	reg := c.Folder().Registry(cfg)
+	return c.Folder().Registry(cfg)
+}
+
+// NewestVersion is the version that the source of a module in a registry names, or else the
+// newest that its registry has.
+func NewestVersion(ctx context.Context, c *command.Call, cfg *cliconfig.Config, src string) (string, error) {
+	a, v, err := registryModule(c, src)
+	if err != nil || v != "" {
+		return v, err
+	}
+	return newestOf(ctx, registryFor(c, cfg, a.Host), a)
+}
+
+func newestOf(ctx context.Context, reg *registry.Client, a fetch.Address) (string, error) {
+	all, err := reg.ModuleVersions(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	v := Newest(all)
 	if v == "" {
-		all, err := reg.ModuleVersions(ctx, a)
-		if err != nil {
-			return fetch.Request{}, err
+		err = fmt.Errorf("the registry %s has no version of it", a.Host)
+	}
+	return v, err
+}
+
+// registryRequest asks a registry for a module. No version means the newest.
+func registryRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config, src string) (fetch.Request, error) {
+	a, v, err := registryModule(c, src)
+	if err != nil {
+		return fetch.Request{}, err
+	}
+	if cfg == nil {
+		if v == "" {
+			return fetch.Request{}, errNoVersion
 		}
-		if v = newest(all); v == "" {
-			return fetch.Request{}, fmt.Errorf("the registry %s has no version of it", host)
+		return fetch.Request{Key: a.Package() + "@" + v, Fixed: true, Find: func(context.Context) (fetch.Found, error) { return fetch.Found{}, errNoVersion }}, nil
+	}
+	reg := registryFor(c, cfg, a.Host)
+	if v == "" {
+		if v, err = newestOf(ctx, reg, a); err != nil {
+			return fetch.Request{}, err
 		}
 	}
 	return fetch.Request{Key: a.Package() + "@" + v, Fixed: true, Find: func(ctx context.Context) (fetch.Found, error) {
@@ -135,8 +166,9 @@ func registryRequest(ctx context.Context, c *command.Call, cfg *cliconfig.Config
 	}}, nil
 }
 
-// newest is the highest version that is no prerelease.
-func newest(texts []string) string {
+// Newest is the highest of some versions that is no prerelease, "" if there is none. What
+// is no version is passed over.
+func Newest(texts []string) string {
 	var all []*version.Version
 	for _, t := range texts {
 		if v, err := version.NewVersion(t); err == nil && v.Prerelease() == "" {

@@ -1,0 +1,167 @@
+// Package catalog is the command that shows what repositories and registries offer: as a
+// list to browse on a terminal, as text or for programs elsewhere.
+//
+// Main function: Command. The one rule: the terminal is put back however the command ends.
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/catalog"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/scaffold"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+type options struct {
+	format, ignoreFile, root string
+	noRoot                   bool
+}
+
+// Command declares catalog.
+func Command() command.Command {
+	return command.Command{
+		Name: "catalog", Synopsis: "Browse modules, units and stacks, and use them", Usage: "[options] [SOURCE]", Units: command.TakesUnitFlags,
+		Help: `Lists what repositories and modules of registries offer: modules, units,
+stacks and templates, with the title, the description and the tags of their
+READMEs. Where they are says the argument, or the catalog block of the
+terragrunt.hcl or root.hcl in the working folder or the nearest above it; with
+neither it is the working folder. Folders that .terragrunt-catalog-ignore at
+the root of a repository names are left out.
+
+On a terminal the list is browsed: arrows, / to search, tab for one kind, enter
+to read, s to use the chosen component as scaffold does, ? for all keys.
+Elsewhere it is printed.`,
+		Args: []command.Arg{{Name: "SOURCE", Optional: true, Help: "A folder, a repository, or a module of a registry as tfr://HOST/NAMESPACE/NAME/SYSTEM.", Complete: command.Folders}},
+		Examples: []command.Example{
+			{Line: "catalog", Text: "Browse what the catalog block of the estate names."},
+			{Line: "catalog github.com/acme/modules --format md", Text: "All of a repository as one document."},
+			{Line: "catalog 'tfr:///terraform-aws-modules/vpc/aws' --format jsonl", Text: "A module of a registry and those in it, for a program."},
+		},
+		Mixed: true,
+		Prepare: func() (command.Flags, command.Run) {
+			f, o := &unitflags.Flags{}, &options{root: "root.hcl"}
+			fs := command.Flags{
+				command.Text(&o.format, "format", "FORMAT", "tui, the list to browse; list; jsonl, an object a line; md, a document.").Among("tui", "list", "jsonl", "md").Variables("TG_FORMAT"),
+				command.Text(&o.ignoreFile, "ignore-file", "PATH", "More folders to leave out, in the form of .terragrunt-catalog-ignore.").Variables("TG_IGNORE_FILE").Completes(command.Files),
+				command.Text(&o.root, "root-file-name", "NAME", "The file with the catalog block, which new units include, root.hcl by default.").Variables("TG_ROOT_FILE_NAME"),
+				command.Bool(&o.noRoot, "no-include-root", "New units include no root file.").Variables("TG_NO_INCLUDE_ROOT"),
+				command.Ignored("no-shell", "", "").Variables("TG_NO_SHELL"),
+				command.Ignored("no-hooks", "", "").Variables("TG_NO_HOOKS"),
+			}.WithTwoDashesShown()
+			return append(fs, f.Declare().Hide().Show("working-dir", "source-map")...), func(ctx context.Context, c *command.Call) int {
+				if err := f.Settle(c.Env); err != nil {
+					return c.UsageError("Failed to parse command-line flags", err.Error())
+				}
+				if len(c.Args) > 1 {
+					return c.UsageError("Too many command line arguments", "The catalog command takes one source at most.")
+				}
+				units.WorkIn(c, f)
+				return run(ctx, c, f, o)
+			}
+		},
+	}
+}
+
+func run(ctx context.Context, c *command.Call, f *unitflags.Flags, o *options) int {
+	able := c.Terminal.In && c.Terminal.Out && c.Terminal.Keys != nil && c.Env.Get("TERM") != "dumb"
+	switch {
+	case o.format == "tui" && !able:
+		return c.UsageError("Terminal required", "The list can be browsed on a terminal alone. Use --format list, jsonl or md.")
+	case o.format == "" && able && c.Env.Get("TF_IN_AUTOMATION") == "":
+		o.format = "tui"
+	}
+	sources, ds := find(ctx, c, f, o)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	c.Report.Aside(ds)
+	if o.format == "tui" {
+		return browse(ctx, c, o, sources)
+	}
+	var show writer
+	switch o.format {
+	case "jsonl":
+		show = &lines{c.Stdout}
+	case "md":
+		show = &document{w: c.Stdout}
+	default:
+		show = &table{w: tabwriter.NewWriter(c.Stdout, 0, 0, 2, ' ', 0)}
+	}
+	code := 0
+	var err error
+	for i := range sources { // in their order, each as soon as those before it are written
+		found, ds := sources[i].components()
+		if c.Report.Aside(ds); ds.HasErrors() {
+			code = 1
+		}
+		for j := range found {
+			if err == nil {
+				err = show.entry(&found[j])
+			}
+		}
+		if ctx.Err() != nil {
+			return 1
+		}
+	}
+	if err == nil {
+		err = show.end(len(sources))
+	}
+	if err != nil {
+		return c.Fail(diag.Errorf(nil, "Failed to write the output", "%s.", err))
+	}
+	return code
+}
+
+// browse shows the list on the terminal, and uses what is chosen in it.
+func browse(ctx context.Context, c *command.Call, o *options, sources []source) int {
+	c.Report.Wait(fmt.Sprintf("Loading the catalog from %s.\n", counted(len(sources), "source")))
+	b := &browser{}
+	failed := 0
+	for i := range sources {
+		found, ds := sources[i].components()
+		if c.Report.Aside(ds); ds.HasErrors() {
+			failed++
+		}
+		b.all = append(b.all, found...)
+	}
+	if failed > 0 {
+		b.note = fmt.Sprintf("%d of %s could not be read: why stands there when you leave", failed, counted(len(sources), "source"))
+	}
+	chosen, err := b.run(ctx, c)
+	switch {
+	case err != nil:
+		return c.Fail(diag.Errorf(nil, "Failed to read the input", "%s.", err))
+	case ctx.Err() != nil, chosen == nil && failed > 0:
+		return 1
+	case chosen == nil:
+		return 0
+	case chosen.Kind == catalog.Unit, chosen.Kind == catalog.Stack:
+		return scaffold.Copy(c, chosen.Folder, c.Dir)
+	}
+	include := o.root
+	if o.noRoot {
+		include = ""
+	}
+	src := chosen.ComponentSource
+	if root, _ := unit.SplitSource(src); unit.LocalSource(root) {
+		src = units.RelativeTo(c.Dir, chosen.Folder)
+		if !strings.HasPrefix(src, ".") && !strings.HasPrefix(src, "/") {
+			src = "./" + src
+		}
+	}
+	return scaffold.Module(c, src, chosen.Folder, c.Dir, include)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,249 @@
+package scaffold
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/terrace-iac/terrace/unit/syntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// Copy copies the files of a unit or stack into a folder, with a file of the values that
+// they ask for. Nothing is written where a file exists already.
+func Copy(c *command.Call, from, to string) int {
+	files, err := contents(from)
+	if err == nil && len(files[syntax.ValuesName]) == 0 && !holds(to, syntax.ValuesName) {
+		values, hclDiags := valuesFile(files)
+		if hclDiags.HasErrors() {
+			return c.Fail(diag.FromHCL(hclDiags))
+		}
+		if values != nil {
+			files[syntax.ValuesName] = values
+		}
+	}
+	names := slices.Sorted(maps.Keys(files))
+	for _, name := range names {
+		if path := filepath.Join(to, name); err == nil && holds(to, name) {
+			err = fmt.Errorf("%s exists, and nothing is written over", path)
+		}
+	}
+	for _, name := range names {
+		if err == nil {
+			err = write(filepath.Join(to, name), files[name])
+		}
+	}
+	if err != nil {
+		return c.Fail(diag.Errorf(nil, "Failed to write the configuration", "%s.", err))
+	}
+	for _, name := range names {
+		c.Report.Say("Wrote " + units.RelativeTo(c.Dir, filepath.Join(to, name)) + "\n")
+	}
+	return 0
+}
+
+// contents are the files of a component by their paths in it, without what runs left there.
+func contents(dir string) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, en fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case en.IsDir() && slices.Contains([]string{".git", ".terraform", ".terragrunt-cache", ".terragrunt-stack"}, en.Name()):
+			return fs.SkipDir
+		case en.IsDir():
+			return nil
+		case !en.Type().IsRegular():
+			return fmt.Errorf("%s is no ordinary file, and only those are copied", path)
+		}
+		out[name], err = readfile.Whole(path)
+		return err
+	})
+	return out, err
+}
+
+// valuesFile is the file of the values that a unit or stack asks for, nil for none.
+func valuesFile(files map[string][]byte) ([]byte, hcl.Diagnostics) {
+	all := &asked{}
+	for _, name := range []string{unit.DefaultName, unit.StackName} {
+		text, ok := files[name]
+		if !ok {
+			continue
+		}
+		f, ds := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
+		if ds.HasErrors() {
+			return nil, ds
+		}
+		w := &valuesWalk{text: text, all: all}
+		if ds := hclsyntax.Walk(f.Body.(*hclsyntax.Body), w); ds.HasErrors() {
+			return nil, ds
+		}
+	}
+	if len(all.parts) == 0 {
+		return nil, nil
+	}
+	var required, optional []string
+	for _, name := range slices.Sorted(maps.Keys(all.parts)) {
+		if all.parts[name].required() {
+			required = append(required, name)
+		} else {
+			optional = append(optional, name)
+		}
+	}
+	var b bytes.Buffer
+	lines := func(title string, names []string) {
+		for i, name := range names {
+			if i == 0 {
+				if b.Len() > 0 {
+					b.WriteString("\n")
+				}
+				fmt.Fprintf(&b, "# %s\n", title)
+			}
+			b.WriteString(all.parts[name].line(name))
+		}
+	}
+	lines("Required: fill these in", required)
+	lines("Optional, with what is used without them", optional)
+	return hclwrite.Format(b.Bytes()), nil
+}
+
+// asked is a value that is asked for, or the parts of it that are.
+type asked struct {
+	parts map[string]*asked
+	// fallback is the text that is used without it; "" means that it must be there.
+	fallback string
+}
+
+func (a *asked) add(path []string, fallback string) {
+	for _, name := range path {
+		if a.parts == nil {
+			a.parts = map[string]*asked{}
+		}
+		if a.parts[name] == nil {
+			a.parts[name] = &asked{fallback: fallback}
+		}
+		a = a.parts[name]
+	}
+	if fallback == "" {
+		a.fallback = ""
+	}
+}
+
+func (a *asked) required() bool {
+	for _, p := range a.parts {
+		if p.required() {
+			return true
+		}
+	}
+	return len(a.parts) == 0 && a.fallback == ""
+}
+
+// comment begins a fallback that cannot stand in a file of values.
+const comment = "# "
+
+func (a *asked) line(name string) string {
+	if rest, ok := strings.CutPrefix(a.fallback, comment); ok && len(a.parts) == 0 {
+		return fmt.Sprintf("%s%s = %s\n", comment, key(name), rest)
+	}
+	return fmt.Sprintf("%s = %s\n", key(name), a.text())
+}
+
+func (a *asked) text() string {
+	if len(a.parts) == 0 {
+		if a.fallback == "" {
+			return `"TODO"`
+		}
+		return a.fallback
+	}
+	var b strings.Builder
+	b.WriteString("{\n")
+	for _, name := range slices.Sorted(maps.Keys(a.parts)) {
+		b.WriteString(a.parts[name].line(name))
+	}
+	return b.String() + "}"
+}
+
+func key(name string) string {
+	if hclsyntax.ValidIdentifier(name) {
+		return name
+	}
+	return quoted(name)
+}
+
+// valuesWalk finds references to values.
+type valuesWalk struct {
+	text      []byte
+	all       *asked
+	fallbacks []string // of the calls of try that we are in, the innermost last
+}
+
+// Enter implements hclsyntax.Walker.
+func (w *valuesWalk) Enter(n hclsyntax.Node) hcl.Diagnostics {
+	switch n := n.(type) {
+	case *hclsyntax.FunctionCallExpr:
+		if n.Name != "try" || len(n.Args) < 2 {
+			break
+		}
+		last := n.Args[len(n.Args)-1]
+		fallback := string(last.Range().SliceBytes(w.text))
+		if _, ds := last.Value(nil); ds.HasErrors() { // what is computed stays where it is
+			fallback = comment + strings.Join(strings.Fields(fallback), " ")
+		}
+		w.fallbacks = append(w.fallbacks, fallback)
+	case *hclsyntax.ScopeTraversalExpr:
+		if path := valuePath(n.Traversal); len(path) > 0 && hclsyntax.ValidIdentifier(path[0]) { // else no file can say it
+			fallback := ""
+			if len(w.fallbacks) > 0 {
+				fallback = w.fallbacks[len(w.fallbacks)-1]
+			}
+			w.all.add(path, fallback)
+		}
+	}
+	return nil
+}
+
+// Exit implements hclsyntax.Walker.
+func (w *valuesWalk) Exit(n hclsyntax.Node) hcl.Diagnostics {
+	if call, ok := n.(*hclsyntax.FunctionCallExpr); ok && call.Name == "try" && len(call.Args) >= 2 {
+		w.fallbacks = w.fallbacks[:len(w.fallbacks)-1]
+	}
+	return nil
+}
+
+// valuePath is the path of a reference below values, up to the first index of a list.
+func valuePath(t hcl.Traversal) (path []string) {
+	if t.RootName() != "values" {
+		return nil
+	}
+	for _, step := range t[1:] {
+		switch step := step.(type) {
+		case hcl.TraverseAttr:
+			path = append(path, step.Name)
+		case hcl.TraverseIndex:
+			if step.Key.Type() != cty.String {
+				return path
+			}
+			path = append(path, step.Key.AsString())
+		default:
+			return path
+		}
+	}
+	return path
+}
