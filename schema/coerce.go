@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+
 	"github.com/terrace-iac/terrace/internal/value"
 
 	"github.com/zclconf/go-cty/cty"

@@ -97,15 +97,8 @@ type Block struct {
 	factsOnce sync.Once
 	known     facts
 
-	derivedOnce sync.Once
-	derived     any
-}
-
-// Derived is what make makes of the block, made once: what the one reader of
-// bodies prepares of a schema, kept where every body of that schema finds it.
-func (b *Block) Derived(make func(*Block) any) any {
-	b.derivedOnce.Do(func() { b.derived = make(b) })
-	return b.derived
+	readingOnce sync.Once
+	reading     *Reading
 }
 
 // An Attribute is one argument or computed result.

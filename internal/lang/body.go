@@ -18,7 +18,7 @@ func quote(s string) string { return addr.Quote(s) }
 // and the nested blocks. It is made once for a block of configuration and
 // evaluated once for each instance. It is immutable.
 type Body struct {
-	schema *prepared
+	schema *schema.Reading
 	attrs  []bodyAttr
 	blocks []bodyBlocks
 	at     source.Range
@@ -68,13 +68,13 @@ type dynamic struct {
 // CompileBody reads a body with a schema. Unknown arguments, missing required
 // arguments and wrong numbers of blocks are errors at their place.
 func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
-	p := prepare(b)
+	p := b.Reading()
 	out := &Body{schema: p, at: body.MissingItemRange()}
-	content, diags := body.Content(p.hcl)
+	content, diags := body.Content(p.HCL)
 	ds := diag.FromHCL(diags)
 	var byType map[string][]bodyItem
 	for _, block := range content.Blocks {
-		name, item, more := compileBlock(block, b, p.asBlocks)
+		name, item, more := compileBlock(block, b, p.AsBlocks)
 		ds = append(ds, more...)
 		if item.body != nil {
 			if byType == nil {
@@ -84,7 +84,7 @@ func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 		}
 	}
 	for name, x := range content.Attributes {
-		attr := bodyAttr{name: name, ty: p.types[name], expr: Compile(x.Expr), at: x.Expr.Range(), readOnly: readOnly(b.Attributes[name])}
+		attr := bodyAttr{name: name, ty: p.Types[name], expr: Compile(x.Expr), at: x.Expr.Range(), readOnly: readOnly(b.Attributes[name])}
 		if attr.expr.Constant() {
 			v, more := Eval(nil, nil, attr.expr, attr.ty)
 			ds = append(ds, inAttribute(more, name)...)
@@ -94,10 +94,10 @@ func CompileBody(body hcl.Body, b *schema.Block) (*Body, diag.List) {
 	}
 	for name, items := range byType {
 		if a := b.Attributes[name]; a != nil && content.Attributes[name] == nil {
-			out.blocks = append(out.blocks, bodyBlocks{name: name, nb: p.asBlocks[name], asAttr: a, items: items})
+			out.blocks = append(out.blocks, bodyBlocks{name: name, nb: p.AsBlocks[name], asAttr: a, items: items})
 		}
 	}
-	for _, name := range p.required {
+	for _, name := range p.Required {
 		if content.Attributes[name] == nil && len(byType[name]) == 0 {
 			ds = append(ds, missing(name, content.MissingItemRange)...)
 		}

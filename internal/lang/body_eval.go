@@ -15,7 +15,7 @@ import (
 // Eval evaluates the body in a scope to an object of the schema's implied type,
 // with marks. With errors the value holds unknowns in their place.
 func (b *Body) Eval(t *demand.Task, s Scope) (cty.Value, diag.List) {
-	vals := maps.Clone(b.schema.absent)
+	vals := maps.Clone(b.schema.Absent)
 	var ds diag.List
 	for i := range b.attrs {
 		a := &b.attrs[i]

@@ -33,7 +33,7 @@ func (bb *bodyBlocks) markEach(made []element, marks cty.ValueMarks) (all cty.Va
 // are unknown, and those that it does not set are null. As in OpenTofu, a type
 // with at most one block is taken to have it until more is known.
 func (b *Body) unknown() cty.Value {
-	vals := maps.Clone(b.schema.absent)
+	vals := maps.Clone(b.schema.Absent)
 	for i := range b.attrs {
 		vals[b.attrs[i].name] = cty.UnknownVal(b.attrs[i].ty)
 	}
