@@ -135,17 +135,34 @@ func (d Dir) Current(block *config.Backend, eval configure.Eval) (backend.Config
 	case r.Type != block.Type:
 		return backend.Config{}, d.initRequired(fmt.Sprintf("Backend type changed from %q to %q", r.Type, block.Type), &block.At)
 	}
-	saved, more := d.recorded(r)
+	saved, fits, more := d.fitting(r, written)
 	if ds = append(ds, more...); more.HasErrors() {
 		return saved, ds
 	}
-	if r.Hash != record.Hash(block.Type, written) && !saved.Value.RawEquals(written) {
+	if !fits {
 		if k.Settings {
 			return backend.Config{}, append(ds, d.settingsRequired("Cloud backend configuration block has changed", &block.At)...)
 		}
 		return backend.Config{}, append(ds, d.initRequired("Backend configuration block has changed", &block.At)...)
 	}
 	return saved, ds
+}
+
+// fitting is the configuration of a record, and whether it was made of what is written.
+func (d Dir) fitting(r *record.Record, written cty.Value) (saved backend.Config, fits bool, ds diag.List) {
+	saved, ds = d.recorded(r)
+	return saved, !ds.HasErrors() && (r.Hash == record.Hash(r.Type, written) || saved.Value.RawEquals(written)), ds
+}
+
+// Initialized is the configuration that init recorded for a block, as it is written; false
+// where init did not run, or with another block.
+func (d Dir) Initialized(kind string, written cty.Value) (backend.Config, bool) {
+	r, ds := d.Recorded()
+	if ds.HasErrors() || r == nil || r.Type != kind {
+		return backend.Config{}, false
+	}
+	saved, fits, _ := d.fitting(r, written)
+	return saved, fits
 }
 
 func (d Dir) kind(block *config.Backend) (backend.Kind, diag.List) {

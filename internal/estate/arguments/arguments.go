@@ -26,9 +26,10 @@ type Extra struct {
 	// Other are the arguments that mean nothing to a run over several units.
 	Other   []string
 	Lock    *Lock
-	Calls   int   // -parallelism; 0 if it is not there
-	Refresh *bool // nil if -refresh is not there
-	Minimal bool  // of refreshes
+	Calls   int      // -parallelism; 0 if it is not there
+	Refresh *bool    // nil if -refresh is not there
+	Minimal bool     // of refreshes
+	Backend []string // of -backend-config, in their order
 }
 
 // Lock says how state is locked. The zero value locks and does not wait.
@@ -62,6 +63,12 @@ func Read(blocks []unit.ExtraArguments, command string, locate func(name string)
 			}
 		}
 	}
+	if command != "init" { // which alone has the flag
+		for _, text := range x.Backend {
+			x.Other = append(x.Other, "-backend-config="+text)
+		}
+		x.Backend = nil
+	}
 	return x
 }
 
@@ -69,7 +76,7 @@ func Read(blocks []unit.ExtraArguments, command string, locate func(name string)
 func (x *Extra) read(args []string, file func(name string)) {
 	for i := 0; i < len(args); i++ {
 		name, value, has := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		if takes := name == "var" || name == "var-file" || name == "lock-timeout" || name == "parallelism"; takes && !has && i+1 < len(args) {
+		if takes := name == "var" || name == "var-file" || name == "lock-timeout" || name == "parallelism" || name == "backend-config"; takes && !has && i+1 < len(args) {
 			i++
 			value = args[i]
 		}
@@ -78,7 +85,7 @@ func (x *Extra) read(args []string, file func(name string)) {
 			continue
 		}
 		x.Words = append(x.Words, args[i])
-		if has || name != "var" && name != "lock-timeout" && name != "parallelism" {
+		if has || name != "var" && name != "lock-timeout" && name != "parallelism" && name != "backend-config" {
 			// the word holds its value
 		} else {
 			x.Words[len(x.Words)-1] = "-" + name + "=" + value
@@ -98,6 +105,8 @@ func (x *Extra) means(name, value string) bool {
 	case "var":
 		x.Vars = append(x.Vars, vars.Flag{Value: value})
 	case "input", "no-color", "compact-warnings", "concise", "auto-approve":
+	case "backend-config":
+		x.Backend = append(x.Backend, value)
 	case "lock":
 		x.Lock.Off = value == "false"
 	case "lock-timeout":

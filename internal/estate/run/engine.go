@@ -113,8 +113,9 @@ func (t *Turn) install(ctx context.Context) diag.List {
 		return ds
 	}
 	ctx, s := t.phase(ctx, "init")
+	init := t.at.forInit()
 	ds := t.Host.Init(ctx, Installing{
-		Folder: t.at.Folder(), Backend: backendArguments(t.at.dir), Sources: t.Loader.Sources(), Value: t.at.Value,
+		Folder: init.Folder(), Backend: append(init.extra.Backend, init.Backend()...), Sources: t.Loader.Sources(), Value: t.at.Value,
 		Values: func(root *config.Module) (map[string]engine.InputValue, diag.List) {
 			values, _, ds := inputs.Of(t.task, t.Unit.Unit, root.Variables)
 			return values, ds

@@ -47,6 +47,17 @@ func (s *Site) found(d *workdir.Dir) {
 	}
 }
 
+// forInit is the site with what the unit's file adds to init, which runs before other
+// commands too.
+func (s *Site) forInit() *Site {
+	n := *s
+	n.extra = arguments.Extra{}
+	if s.dir.Terraform != nil {
+		n.extra = arguments.Read(s.dir.Terraform.ExtraArguments, "init", s.dir.Locate)
+	}
+	return &n
+}
+
 // Dir is the working directory.
 func (s *Site) Dir() string { return s.dir.Path }
 

@@ -115,7 +115,11 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 		p.Config, more = k.fromRemoteState(ctx, d, root, eng, values)
 	case root != nil && root.Backend != nil && eng != nil:
 		p.At = &root.Backend.At
-		p.Config, more = k.fromBlock(ctx, eng, root.Backend, values)
+		if p.Config, more = k.fromBlock(ctx, eng, root.Backend, values); !more.HasErrors() {
+			var wrong diag.List
+			p.Config, wrong = k.initialized(d, root.Backend, p.Config, env)
+			more = append(more, wrong...)
+		}
 	case d.Unit.Module != "":
 		p.Dir = k.s.OwnDir(d.Unit)
 		p.Config = k.s.Backends.InFolder(p.Dir)
@@ -242,6 +246,28 @@ func (k *Keeper) fromBlock(ctx context.Context, eng *engine.Engine, b *config.Ba
 		}
 	}
 	return backend.Config{Type: b.Type, Value: v}, ds
+}
+
+// initialized is the configuration that init makes of a block: what it recorded in the
+// working directory, else the block with what the unit's file adds to init.
+func (k *Keeper) initialized(d *workdir.Dir, b *config.Backend, written backend.Config, env sys.Env) (backend.Config, diag.List) {
+	if env == nil {
+		env = k.s.Environ
+	}
+	at := folder.Dir{Backends: k.s.Backends, Path: d.Path, Data: sys.Join(d.Path, folder.DataDir(env)), Env: env, Program: "terrace", Product: "Terrace"}
+	if saved, ok := at.Initialized(written.Type, written.Value); ok {
+		return saved, nil
+	}
+	kind, ds := k.s.Backends.Kind(written.Type)
+	if ds.HasErrors() || d.Terraform == nil {
+		return written, ds
+	}
+	options := arguments.Read(d.Terraform.ExtraArguments, "init", d.Locate).Backend
+	written.Value, _, ds = configure.Options(kind.Schema, written.Value, options, func(name string) (*source.File, error) {
+		text, err := d.Files.ReadFile(name)
+		return &source.File{Path: name, Bytes: text}, err
+	})
+	return written, ds.Under(&b.At)
 }
 
 // Open opens the state in a place.
