@@ -10,11 +10,14 @@ import (
 
 // WithEnvironment adds the words of TF_CLI_ARGS and TF_CLI_ARGS_command in front of
 // those of the command line, the more special ones first, as the peers do: a flag
-// that is repeated has the last value.
+// that is repeated has the last value. Of run, TF_CLI_ARGS is for the command that it runs.
 func WithEnvironment(env sys.Env, command string, args []string) ([]string, error) {
 	special := "TF_CLI_ARGS_" + strings.NewReplacer(" ", "_", "-", "_").Replace(command)
 	var front []string
 	for _, name := range []string{special, "TF_CLI_ARGS"} {
+		if command == "run" && name != special {
+			continue
+		}
 		words, err := Words(env.Get(name))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)

@@ -7,6 +7,8 @@ package run
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/unitflags"
 	"github.com/terrace-iac/terrace/internal/cli/units"
@@ -61,6 +63,10 @@ func Words(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
 	if err != nil {
 		return c.Report.UsageError(c.Args[0], "Failed to parse command-line flags", err.Error())
 	}
+	if rest, err = withEnvironment(c, rest); err != nil {
+		fmt.Fprintf(c.Stderr, "Error parsing extra CLI args from %s\n", err)
+		return 1
+	}
 	c.Report.Open()
 	if code, ok := engineWords(ctx, c, f, rest); ok {
 		return code
@@ -81,4 +87,21 @@ func Words(ctx context.Context, c *command.Call, f *unitflags.Flags) int {
 		return code
 	}
 	return c.Do(ctx, cmd, more)
+}
+
+// withEnvironment adds the words of TF_CLI_ARGS and TF_CLI_ARGS_command to those of the
+// command that run runs, as they count for the command alone.
+func withEnvironment(c *command.Call, words []string) ([]string, error) {
+	cmd, rest, found := c.Table.Find(words)
+	if !found {
+		return words, nil
+	}
+	all, err := command.WithEnvironment(c.Env, cmd.Name, rest)
+	if err != nil {
+		return nil, err
+	}
+	if all, err = flags.View(&c.Report.Options).Take(all, true); err != nil {
+		return nil, err
+	}
+	return append(strings.Fields(cmd.Name), all...), nil
 }
