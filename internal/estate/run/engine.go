@@ -16,7 +16,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/module"
-	"github.com/terrace-iac/terrace/internal/provider/install"
 )
 
 // openEngine opens the engine, runs init where modules or providers are missing, and puts
@@ -97,7 +96,7 @@ func (t *Turn) chooseMore(ctx context.Context, needed map[addr.Provider][]config
 }
 
 // choose finds the provider packages, and installs them if they are missing.
-func (t *Turn) choose(ctx context.Context, needed install.Requirements) (installed bool, ds diag.List) {
+func (t *Turn) choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) (installed bool, ds diag.List) {
 	if ds = t.plugins.Choose(ctx, needed); !ds.HasErrors() || t.Host.Init == nil {
 		return false, ds
 	}
