@@ -96,7 +96,7 @@ type killer struct {
 	terrace, dir string
 	record       string
 	env          []string
-	first        []string // a command that check runs before it looks; nil for none
+	recovered    []byte // what the run said that folded the journal in
 }
 
 func (k *killer) setUp(provider string) {
@@ -191,13 +191,7 @@ func (k *killer) kill(c *exec.Cmd, after time.Duration) (killed bool) {
 func (k *killer) check(killed bool, parallel int) (kept, named int) {
 	k.t.Helper()
 	begun, arrived := k.read()
-	var before []byte
-	if k.first != nil {
-		var err error
-		if before, err = k.command(k.first...).CombinedOutput(); err != nil {
-			k.t.Fatalf("%s: %v\n%s", k.first[0], err, before)
-		}
-	}
+	before := k.recovered
 	human, err := k.command("show", "-no-color").CombinedOutput()
 	if err != nil {
 		k.t.Fatalf("show: %v\n%s", err, human)
