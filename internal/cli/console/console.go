@@ -41,7 +41,7 @@ type options struct {
 func Command() command.Command {
 	return command.Command{
 		Name: "console", Synopsis: "Try expressions at an interactive command prompt", Usage: "[options]",
-		Units: command.InUnit | command.NeedsInputs | command.OneUnit,
+		Units: command.InUnit | command.NeedsInputs | command.OneUnit | command.OnlyReads,
 		Help: `Evaluate expressions as the root module would, with the values of variables
 and what the state holds. What is not in the state is unknown; with -plan it
 is what an apply would bring about, as far as that is known. Nothing is

@@ -28,7 +28,7 @@ type options struct {
 func Command() command.Command {
 	return command.Command{
 		Name: "graph", Synopsis: "Generate a Graphviz graph of the steps in an operation", Usage: "[options]",
-		Units: command.InUnit,
+		Units: command.InUnit | command.OnlyReads,
 		Help: `Print what needs what in the configuration, in the DOT language that Graphviz
 draws, or with -svg as a picture for a browser. Nothing is evaluated, and no
 provider is asked. A graph of the units of an estate comes from "dag graph",

@@ -90,7 +90,7 @@ func failedWith(res *estate.Result) {
 // eachUnit runs a command on one unit after the other, as on each alone.
 func eachUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string, e *estate.Estate, rules estate.Queue, blocked func(*estate.Result)) []*estate.Result {
 	views := map[*estate.Unit]*unitView{}
-	on := &onUnits{cmd: cmd, f: f, args: args, view: func(u *estate.Unit) *unitView { return views[u] }}
+	on := &onUnits{call: c, cmd: cmd, f: f, args: args, view: func(u *estate.Unit) *unitView { return views[u] }}
 	o := on.options()
 	o.Queue, o.Limits.Units = rules, 1
 	o.Command.Begin = func(ctx context.Context, u *estate.Unit) (goOn bool, ds diag.List) {

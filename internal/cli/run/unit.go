@@ -151,13 +151,14 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	ds = append(ds, units.Deprecated(c, e, f, cmd.Units.Has(command.OnlyReads))...)
 	w := &unitView{Call: c, estate: e}
 	w.messages(ds)
-	on := &onUnits{cmd: cmd, f: f, args: args, view: func(*estate.Unit) *unitView { return w }}
+	on := &onUnits{call: c, cmd: cmd, f: f, args: args, view: func(*estate.Unit) *unitView { return w }}
 	res = e.Run(ctx, on.options())[0]
 	return e, res, res.Code
 }
 
 // onUnits is a command that works in the folders of units, each of which has a view.
 type onUnits struct {
+	call *command.Call
 	cmd  *command.Command
 	f    *unitflags.Flags
 	args []string
@@ -168,7 +169,7 @@ type onUnits struct {
 func (o *onUnits) options() estate.RunOptions {
 	return estate.RunOptions{
 		Command: &estate.Command{
-			Uninitialized: o.cmd.Units.Has(command.Uninitialized), Look: looks(o.cmd),
+			Uninitialized: o.cmd.Units.Has(command.Uninitialized), Look: looks(o.call, o.cmd),
 			Set:         func(u *estate.Unit) *source.Set { return o.view(u).Report.Set },
 			NeedsInputs: o.cmd.Units.Has(command.NeedsInputs), Fits: o.fits,
 			Do: func(ctx context.Context, u *estate.Unit, s *estate.Site) (code int, reported diag.List) {
@@ -192,9 +193,10 @@ func (o *onUnits) options() estate.RunOptions {
 }
 
 // looks reports whether a command only looks at the unit: its folder is not made, and
-// nothing runs around it.
-func looks(cmd *command.Command) bool {
-	return cmd.Units.Has(command.Uninitialized | command.OnlyReads)
+// nothing runs around it. Where no program may run, that are all commands that change
+// nothing.
+func looks(c *command.Call, cmd *command.Command) bool {
+	return cmd.Units.Has(command.OnlyReads) && (cmd.Units.Has(command.Uninitialized) || c.NoPrograms)
 }
 
 // fits reports whether the working folder was initialized with the backend of its
@@ -209,7 +211,7 @@ func (o *onUnits) fits(ctx context.Context, u *estate.Unit, s *estate.Site, e *e
 // optionsOf are the options of the units that a command works in.
 func optionsOf(c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string) (estate.Options, diag.List) {
 	name := strings.Fields(cmd.Name)[0]
-	if looks(cmd) && name != "get" {
+	if looks(c, cmd) && name != "get" {
 		return units.LookOptions(c, f, name, args)
 	}
 	return units.Options(c, f, name, args, nil)
@@ -248,7 +250,7 @@ func (w *unitView) call(s *estate.Site) *command.Call {
 func (w *unitView) do(ctx context.Context, s *estate.Site, cmd *command.Command, args []string) (code int, reported diag.List) {
 	n := w.call(s)
 	n.Command, w.reported = cmd, nil
-	if looks(cmd) {
+	if looks(w.Call, cmd) {
 		n.Unit.Files = s.Files()
 	}
 	n.Report.Note = w.note

@@ -43,6 +43,9 @@ func (t *Turn) prepareCommand(ctx context.Context) diag.List {
 	if cmd.Look {
 		return nil
 	}
+	if _, ds := t.at.dir.Encryption(); ds.HasErrors() { // else the state would be written in the clear
+		return ds
+	}
 	ds := t.at.dir.Make()
 	if ds.HasErrors() {
 		return ds
