@@ -15,7 +15,7 @@ import (
 )
 
 // Given implements origin.Unit: it finds the extra_arguments block that names a
-// variable file or sets an environment variable. Of several the last counts.
+// variable file, gives -var or sets an environment variable. Of several the last counts.
 func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
 	c := x.evaluator()
 	tf := x.u.field(c, "terraform")
@@ -40,6 +40,17 @@ func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
 			}
 			return w.walk(d.n, hcl.Traversal{hcl.TraverseAttr{Name: "env_vars"}, hcl.TraverseIndex{Key: cty.StringVal(variable)}})
 		}
+		if by.Kind == source.Flag {
+			if !setsVariable(d.words("arguments"), name) {
+				continue
+			}
+			way, ok := w.walk(d.n, nil) // the line of the arguments may hold a secret
+			if ok && len(way.Stops) > 0 {
+				way.Stops[0].Text = fmt.Sprintf("extra_arguments %q gives -var", label)
+				way.Next = nil
+			}
+			return way, ok
+		}
 		for _, arg := range [...]string{"optional_var_files", "required_var_files", "arguments"} {
 			i := slices.IndexFunc(d.words(arg), func(word string) bool { return x.Names(word, name) })
 			if i < 0 {
@@ -54,6 +65,17 @@ func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
 		}
 	}
 	return origin.Way{}, false
+}
+
+// setsVariable reports whether arguments give a variable a value by -var.
+func setsVariable(words []string, name string) bool {
+	for i, word := range words {
+		word = strings.TrimLeft(word, "-")
+		if strings.HasPrefix(word, "var="+name+"=") || i > 0 && strings.TrimLeft(words[i-1], "-") == "var" && strings.HasPrefix(word, name+"=") {
+			return true
+		}
+	}
+	return false
 }
 
 // Names reports whether a word of extra_arguments means a file: relative ones count
