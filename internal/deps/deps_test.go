@@ -218,7 +218,7 @@ const floors = `
 	internal/funcs, internal/catalog, internal/cli/units < internal/cli/scaffold < internal/cli/catalog;
 	unit/migrate, internal/cli/units < internal/cli/unitfiles;
 	internal/cli/report, internal/estate < internal/cli/unitview;
-	internal/planhtml, internal/estate/placement, internal/cli/units, internal/cli/unitview, internal/cli/planning, internal/cli/explain < internal/cli/run;
+	internal/planhtml, internal/estate/placement, internal/cli/units, internal/cli/unitview, internal/cli/planning, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
 	internal/cli/run < internal/cli/stack, internal/cli/show;
 	internal/estate, internal/cli/project < internal/cli/help;
 	internal/cli/project, internal/stateedit < internal/cli/statecmd;

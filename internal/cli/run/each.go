@@ -29,8 +29,6 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	switch {
 	case found && cmd.Units.Has(command.OverEstate):
 		return runAll(ctx, c, name, f, args)
-	case name == "test":
-		return c.Fail(diag.Errorf(nil, "Command is about one unit", "\"test\" cannot be run with --all: the tests of modules are run in the folders of the modules. Units are tested by files NAME.estatetest.hcl, with \"test\" in the folder of such a file."))
 	case found && (cmd.Units.Has(command.OneUnit) || !cmd.Units.Has(command.InUnit) && !cmd.Units.Has(command.EachFolder)), slices.Contains(aboutOne, name):
 		return c.Fail(diag.Errorf(nil, "Command is about one unit", "%q cannot be run with --all: it is about one unit. Run it in the unit's own folder.", name))
 	case !found:

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/retry"
 	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -50,6 +52,9 @@ func AsUnits(ctx context.Context, c *command.Call, cmd *command.Command, args []
 		c.Report.WarnBeside(unitsBelow(c, cmd))
 		return 0, false
 	}
+	if cmd.Name == "test" && !many && testsEstate(c) {
+		return 0, false
+	}
 	if err != nil {
 		return c.Report.UsageError(cmd.Name, "Failed to parse command-line flags", err.Error()), true
 	}
@@ -69,6 +74,13 @@ func AsUnits(ctx context.Context, c *command.Call, cmd *command.Command, args []
 	}
 	code, _ = runUnit(ctx, c, cmd, f, rest)
 	return code, true
+}
+
+// testsEstate reports whether the folder holds tests of an estate, which stand beside units
+// as well as above them.
+func testsEstate(c *command.Call) bool {
+	files, err := filepath.Glob(filepath.Join(c.Dir, "*"+testfile.EstateSuffix))
+	return err == nil && len(files) > 0
 }
 
 // unitsBelow is a warning for a folder that holds no configuration where the folders below

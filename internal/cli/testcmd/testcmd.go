@@ -26,19 +26,22 @@ import (
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/internal/vars"
-	"github.com/terrace-iac/terrace/unit"
 )
 
 // Command declares test.
 func Command() command.Command {
 	return command.Command{
 		Name: "test", Synopsis: "Execute integration tests for Terrace modules", Usage: "[options]",
+		Units: command.InUnit | command.NeedsInputs,
 		Help: `Executes the test files of the working folder and of its folder "tests"
 (NAME.tftest.hcl, NAME.tofutest.hcl, and the same with .json): each run plans
 or applies the configuration with states that live in memory, and its
 assertions are evaluated. What was made is destroyed at the end of a file.
 
 Runs create real infrastructure, unless their providers are mocked.
+
+In a unit's folder, and with run --all, they are the tests of the unit's
+module, and the inputs of the unit are values of its variables.
 
 Files NAME.estatetest.hcl test the units below the folder: all providers are
 mocked, and all states live in memory.`,
@@ -90,9 +93,6 @@ func run(ctx context.Context, c *command.Call, o *options) int {
 	if ds = append(ds, more...); ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	if _, err := os.Stat(c.Path(unit.DefaultName)); err == nil && len(files)+len(estates) == 0 {
-		return c.Fail(diag.Errorf(nil, "No tests were found", "This folder holds a unit, and no files of tests. The tests of its module are run in the module's own folder; units are tested by files NAME.estatetest.hcl."))
-	}
 	var results []*testrun.Result
 	code := 0
 	if len(estates) == 0 || len(files) > 0 {
@@ -122,7 +122,7 @@ func runModule(ctx context.Context, c *command.Call, o *options, fsys config.FS,
 			ds = append(ds, diag.Warnf(nil, "No tests were found", "-filter is being used but no tests were found. Make sure you're using a relative path to the current working directory.")...)
 		}
 	}
-	values, more := gather(c, o)
+	values, more := gather(ctx, c, o)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, c.Fail(ds)
 	}
@@ -173,7 +173,7 @@ type given struct {
 }
 
 // gather reads the values of variables from the environment, variable files and flags.
-func gather(c *command.Call, o *options) (*given, diag.List) {
+func gather(ctx context.Context, c *command.Call, o *options) (*given, diag.List) {
 	out := &given{directory: filepath.ToSlash(filepath.Clean(o.directory))}
 	all := func(from vars.Sources) (vars.Values, diag.List) {
 		from.Set = c.Report.Set
@@ -188,7 +188,14 @@ func gather(c *command.Call, o *options) (*given, diag.List) {
 		ds = append(ds, more...)
 	}
 	out.flags, more = all(vars.Sources{Files: c.Dir, Flags: o.vars})
-	return out, append(ds, more...)
+	if ds = append(ds, more...); ds.HasErrors() || c.Unit == nil || c.Unit.Values == nil {
+		return out, ds
+	}
+	root, more := config.Load(c.Dir, config.Options{Set: c.Report.Set})
+	if more.HasErrors() {
+		return out, append(ds, more...)
+	}
+	return out, append(ds, c.Unit.Values(ctx, out.first, root)...)
 }
 
 // forFile picks the values for a file: those of the test directory count for its files.
