@@ -262,27 +262,22 @@ type ModuleOutput struct {
 	Name   string
 }
 
-// StaticReadOutputs finds the outputs of called modules that a plan with exclusions looks
-// at: those that root outputs or resource blocks refer to, directly or through others, by
-// the text alone, but for blocks and root outputs that depend on something excluded.
-func StaticReadOutputs(tree *module.Tree, excludes []addr.Target) map[ModuleOutput]bool {
+// StaticReadOutputs finds the outputs of called modules that a plan with targets or
+// exclusions looks at, by the text alone: with targets those that they refer to, directly
+// or through others, and those of targeted modules; with exclusions those that root outputs
+// or resource blocks refer to, but for what depends on something excluded.
+func StaticReadOutputs(tree *module.Tree, targets, excludes []addr.Target) map[ModuleOutput]bool {
 	g := &staticGraph{reads: map[thing][]thing{}}
-	var all []thing
+	var blocks, outputs []thing
 	tree.Walk(func(n *module.Node) {
 		g.node(n)
 		for a := range n.Config.Resources {
-			all = append(all, thing{path: n.Path, kind: "resource", res: a})
+			blocks = append(blocks, thing{path: n.Path, kind: "resource", res: a})
+		}
+		for name := range n.Config.Outputs {
+			outputs = append(outputs, thing{path: n.Path, kind: "output", name: name})
 		}
 	})
-	for name := range tree.Root.Config.Outputs {
-		all = append(all, thing{kind: "output", name: name})
-	}
-	users := map[thing][]thing{}
-	for from, reads := range g.reads {
-		for _, x := range reads {
-			users[x] = append(users[x], from)
-		}
-	}
 	closure := func(stack []thing, next map[thing][]thing) map[thing]bool {
 		seen := map[thing]bool{}
 		for len(stack) > 0 {
@@ -295,11 +290,30 @@ func StaticReadOutputs(tree *module.Tree, excludes []addr.Target) map[ModuleOutp
 		}
 		return seen
 	}
-	dropped := closure(slices.DeleteFunc(slices.Clone(all), func(x thing) bool {
-		return x.kind != "resource" || !slices.ContainsFunc(excludes, func(t addr.Target) bool { return t.ContainsConfig(x.path.Resource(x.res)) })
-	}), users)
+	covered := func(all []thing, by []addr.Target) []thing {
+		return slices.DeleteFunc(slices.Clone(all), func(x thing) bool {
+			return !slices.ContainsFunc(by, func(t addr.Target) bool {
+				return (x.kind == "resource" || t.IsModule()) && t.ContainsConfig(x.path.Resource(x.res))
+			})
+		})
+	}
+	var from []thing
+	if len(targets) > 0 {
+		from = slices.Concat(covered(blocks, targets), covered(outputs, targets))
+	} else {
+		users := map[thing][]thing{}
+		for by, reads := range g.reads {
+			for _, x := range reads {
+				users[x] = append(users[x], by)
+			}
+		}
+		dropped := closure(covered(blocks, excludes), users)
+		from = slices.DeleteFunc(slices.Concat(blocks, outputs), func(x thing) bool {
+			return dropped[x] || x.kind == "output" && x.path != ""
+		})
+	}
 	out := map[ModuleOutput]bool{}
-	for x := range closure(slices.DeleteFunc(all, func(x thing) bool { return dropped[x] }), g.reads) {
+	for x := range closure(from, g.reads) {
 		if x.kind == "output" {
 			out[ModuleOutput{x.path, x.name}] = true
 		}

@@ -30,8 +30,8 @@ import (
 //
 // Outputs of called modules are not compared with what they were, so all of
 // those that are planned count as changes; a destroy plans none of them, a plan
-// with targets does not either, and one with exclusions plans those that something
-// refers to which is not excluded.
+// with targets those that they refer to, and one with exclusions those that
+// something refers to which is not excluded.
 
 // attribute is one relevant attribute, as text, so that equal ones are found.
 type attribute struct{ resource, path string }
@@ -73,10 +73,10 @@ type Schemas interface {
 func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas) []plan.RelevantAttr {
 	f := &follower{
 		schemas: schemas, found: map[attribute]plan.RelevantAttr{}, done: map[place]bool{},
-		bodies: map[*config.Resource][]hcl.Traversal{}, outputs: p.Mode != plan.Destroy && len(p.Targets) == 0, gone: map[addr.ModuleInstance]bool{},
+		bodies: map[*config.Resource][]hcl.Traversal{}, outputs: p.Mode != plan.Destroy, gone: map[addr.ModuleInstance]bool{},
 	}
-	if len(p.Excludes) > 0 {
-		f.read = eval.StaticReadOutputs(tree, p.Excludes)
+	if len(p.Targets)+len(p.Excludes) > 0 {
+		f.read = eval.StaticReadOutputs(tree, p.Targets, p.Excludes)
 	}
 	f.changes(p, tree)
 	for _, o := range p.Outputs {
@@ -107,11 +107,7 @@ func (f *follower) changes(p *plan.Plan, tree *module.Tree) {
 		}
 	}
 	seen := map[addr.AbsResource]bool{}
-	limited := len(p.Targets) > 0
 	for _, c := range p.Changes {
-		if limited && c.Op == plan.NoOp {
-			continue
-		}
 		n := f.module(nodes, c.Addr.Module)
 		if n == nil || c.Op == plan.NoOp || seen[c.Addr.Abs()] {
 			continue
@@ -123,11 +119,26 @@ func (f *follower) changes(p *plan.Plan, tree *module.Tree) {
 			}
 		}
 	}
-	if !f.outputs || p.Prior == nil {
+	if !f.outputs {
+		return
+	}
+	f.single(nodes, tree.Root, "")
+	if p.Prior == nil {
 		return
 	}
 	for _, r := range p.Prior.Sorted() {
 		f.module(nodes, r.Addr.Module)
+	}
+}
+
+// single begins with the modules of which there is one instance, whatever is in state.
+func (f *follower) single(nodes map[addr.ModuleInstance]*module.Node, n *module.Node, m addr.ModuleInstance) {
+	for _, name := range slices.Sorted(maps.Keys(n.Calls)) {
+		if r := n.Calls[name].Call.Repeat; r.Count == nil && r.ForEach == nil && r.Enabled == nil {
+			child := m.Child(name, addr.Key{})
+			f.module(nodes, child)
+			f.single(nodes, n.Calls[name], child)
+		}
 	}
 }
 
