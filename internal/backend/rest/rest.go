@@ -164,7 +164,15 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 	if most == 0 {
 		most = 1 << 30
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	var answer bytes.Buffer
+	if n := resp.ContentLength; n > 0 && n <= most && r.Method != http.MethodHead { // a large state is not copied again and again while it arrives
+		answer.Grow(int(n) + bytes.MinRead)
+	}
+	_, err = answer.ReadFrom(io.LimitReader(resp.Body, most+1))
+	b := answer.Bytes()
+	if b == nil {
+		b = []byte{} // an answer without a body is an answer
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: the answer broke off: %w", req.URL.Host, plain(err))
 	}
