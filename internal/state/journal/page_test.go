@@ -1,0 +1,205 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/terrace-iac/terrace/state"
+)
+
+// A pageReader reads journals as docs/journal.md says, and knows nothing else of them:
+// another program could be written like it.
+type pageReader struct {
+	lineage  string
+	serial   uint64
+	begun    []int64
+	answered map[int64]int // how many changes
+	order    []string      // kinds and ids, as they stand in the file
+	bad      bool
+}
+
+var pageTable = crc32.MakeTable(crc32.Castagnoli)
+
+func (r *pageReader) read(b []byte) error {
+	line, rest, ok := bytes.Cut(b, []byte("\n"))
+	if !ok {
+		return nil // killed before it did anything
+	}
+	if string(line) != "terrace journal 2" {
+		return fmt.Errorf("first line %q", line)
+	}
+	r.answered = map[int64]int{}
+	marker, last := []byte{0xff, 'T', 'r', 'J', 0xfe, '\r', '\n'}, uint32(0)
+	for len(rest) > 0 {
+		kind, body, size := byte(0), []byte(nil), 0
+		if len(rest) >= 24 && bytes.HasPrefix(rest, marker) && rest[7] == 0 && binary.LittleEndian.Uint32(rest[20:]) == crc32.Checksum(rest[:20], pageTable) {
+			number, length := binary.LittleEndian.Uint32(rest[8:]), int(binary.LittleEndian.Uint32(rest[12:]))
+			if len(rest) < 24+length {
+				return nil // what a kill leaves
+			}
+			body = rest[24 : 24+length]
+			if number > last && length >= 1 && binary.LittleEndian.Uint32(rest[16:]) == crc32.Checksum(body, pageTable) {
+				last, kind, size = number, body[0], 24+length
+			}
+		}
+		if size == 0 {
+			if len(rest) < 24 && bytes.HasPrefix(marker, rest[:min(len(rest), len(marker))]) {
+				return nil
+			}
+			r.bad = true
+			next := bytes.Index(rest[1:], marker)
+			if next < 0 {
+				return nil
+			}
+			rest = rest[1+next:]
+			continue
+		}
+		if err := r.record(kind, body[1:]); err != nil {
+			return err
+		}
+		rest = rest[size:]
+	}
+	return nil
+}
+
+func (r *pageReader) record(kind byte, body []byte) error {
+	switch kind {
+	case 'H':
+		var h struct {
+			Lineage string
+			Serial  uint64
+			Run     struct{ Operation, Who string }
+		}
+		if err := json.Unmarshal(body, &h); err != nil {
+			return err
+		}
+		r.lineage, r.serial = h.Lineage, h.Serial
+	case 'B':
+		var b struct {
+			ID              int64
+			Address, Action string
+		}
+		if err := json.Unmarshal(body, &b); err != nil || b.Address == "" || b.Action == "" {
+			return fmt.Errorf("B %s: %w", body, err)
+		}
+		r.begun = append(r.begun, b.ID)
+		r.order = append(r.order, fmt.Sprint("B", b.ID))
+	case 'A':
+		id, n := binary.Varint(body)
+		if n <= 0 {
+			return fmt.Errorf("A without an id")
+		}
+		changes := 0
+		for body = body[n:]; len(body) > 0; changes++ {
+			if len(body) < 4 || len(body) < 4+int(binary.LittleEndian.Uint32(body)) {
+				return fmt.Errorf("A %d: a change is cut", id)
+			}
+			size := 4 + int(binary.LittleEndian.Uint32(body))
+			var change struct {
+				Mode, Type, Name, Provider string
+				Instance, Remove           json.RawMessage
+			}
+			if err := json.Unmarshal(body[4:size], &change); err != nil || (change.Instance == nil) == (change.Remove == nil) || change.Type == "" {
+				return fmt.Errorf("A %d: %s: %w", id, body[4:size], err)
+			}
+			body = body[size:]
+		}
+		r.answered[id] += changes
+		r.order = append(r.order, fmt.Sprint("A", id))
+	case 'W':
+		var w struct {
+			Lineage, Digest string
+			Serial          uint64
+		}
+		if err := json.Unmarshal(body, &w); err != nil || len(w.Digest) != 64 {
+			return fmt.Errorf("W %s: %w", body, err)
+		}
+		r.order = append(r.order, fmt.Sprint("W", w.Serial))
+	default:
+		return fmt.Errorf("no kind %q", kind)
+	}
+	return nil
+}
+
+// What is written can be read by a reader that was made from the page alone: whole, cut
+// off anywhere, and with a byte that is not what was written.
+func TestPageIsEnough(t *testing.T) {
+	for round := range 40 {
+		rnd := rand.New(rand.NewPCG(uint64(round), 13))
+		path := filepath.Join(t.TempDir(), ".a.journal")
+		j, err := Create(path, Options{Header: HeaderOf(base()), Answers: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		answers, open := map[int64]int{}, []int64(nil)
+		for id := int64(1); id <= 12; id++ {
+			if err := j.Begin(int(id), fmt.Sprintf("t.x[%d]", id), "create"); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, fmt.Sprint("B", id))
+			if rnd.IntN(4) == 0 {
+				open = append(open, id)
+				continue
+			}
+			changes := []state.Change{set(int(id), `{"a":1}`), gone(100 + int(id))}[:rnd.IntN(3)]
+			if err := j.Answer(int(id), changes); err != nil {
+				t.Fatal(err)
+			}
+			answers[id] = len(changes)
+			want = append(want, fmt.Sprint("A", id))
+			if rnd.IntN(5) == 0 {
+				if err := j.Written(base()); err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, "W7", "W7")
+			}
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r pageReader
+		if err := r.read(text); err != nil || r.bad || !slices.Equal(r.order, want) || r.lineage != "lin" || r.serial != 7 {
+			t.Fatalf("%v, bad %v, %s %d\n%v\nwant\n%v", err, r.bad, r.lineage, r.serial, r.order, want)
+		}
+		for id, n := range answers {
+			if r.answered[id] != n {
+				t.Errorf("the answer of %d has %d changes, want %d", id, r.answered[id], n)
+			}
+		}
+		rec, err := Parse(text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(rec.Unanswered()); got != len(open) {
+			t.Errorf("%d are named, want %d", got, len(open))
+		}
+		for range 50 {
+			var cut pageReader
+			at := rnd.IntN(len(text))
+			if err := cut.read(text[:at]); err != nil && at > len("terrace journal 2") || cut.bad || len(cut.order) > len(want) || !slices.Equal(cut.order, want[:len(cut.order)]) {
+				t.Fatalf("cut at %d: %v, bad %v, %v", at, err, cut.bad, cut.order)
+			}
+			at = len("terrace journal 2\n") + rnd.IntN(len(text)-len("terrace journal 2\n"))
+			spoilt := bytes.Clone(text)
+			spoilt[at] ^= byte(1 + rnd.IntN(255))
+			var r pageReader
+			theirs, parsed := Parse(spoilt, nil)
+			if err := r.read(spoilt); err != nil || parsed != nil || r.bad != theirs.Damaged() || len(want)-len(r.order) > 1 {
+				t.Fatalf("byte %d: %v, %v, bad %v and %v, %v", at, err, parsed, r.bad, theirs.Damaged(), r.order)
+			}
+		}
+	}
+}
