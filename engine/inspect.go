@@ -161,7 +161,7 @@ func (i *Inspection) Functions(t *demand.Task, provider []string) (map[string]fu
 
 // objectValues are the values of objects: as a plan has them, or a state.
 type objectValues struct {
-	x       *resourceclient.Exchange
+	x       *resourceclient.Client
 	state   *state.State
 	planned map[addr.Instance]*plan.Change
 }

@@ -54,15 +54,15 @@ type Result struct {
 
 // applier is one run: the phase that answers with new values.
 type applier struct {
-	in       Input
-	ctx      context.Context
-	graph    *demand.Graph
-	ev       *eval.Evaluator
-	before   func() *beforehand
-	exchange *resourceclient.Exchange
-	ops      *resourceclient.Operations
-	runner   *provision.Runner
-	made     map[addr.Instance]int // change that makes an instance
+	in     Input
+	ctx    context.Context
+	graph  *demand.Graph
+	ev     *eval.Evaluator
+	before func() *beforehand
+	client *resourceclient.Client
+	ops    *resourceclient.Operations
+	runner *provision.Runner
+	made   map[addr.Instance]int // change that makes an instance
 
 	ephemeral func() bool // whether there are ephemeral resources
 
@@ -99,7 +99,7 @@ func Run(ctx context.Context, in Input) (Result, diag.List) {
 	a.schedule()
 	stop()
 	a.finish()
-	a.graph.Report(a.exchange.Close())
+	a.graph.Report(a.client.Close())
 	a.result.State = a.snapshot()
 	ds := a.graph.Diags()
 	if !ds.HasErrors() && !a.result.Stopped && a.dead == nil {
@@ -136,14 +136,14 @@ func newApplier(ctx, provisioning context.Context, in Input) *applier {
 	if in.Every == 0 {
 		in.Every = 20 * time.Second
 	}
-	a := &applier{in: in, ctx: ctx, graph: &demand.Graph{}, exchange: resourceclient.New(ctx, in.Providers), made: map[addr.Instance]int{}}
+	a := &applier{in: in, ctx: ctx, graph: &demand.Graph{}, client: resourceclient.New(ctx, in.Providers), made: map[addr.Instance]int{}}
 	a.ledger = ledger{
 		draft: in.Plan.Prior.Edit(), values: map[addr.Instance]cty.Value{}, tainted: map[addr.Instance]cty.Value{}, failed: map[addr.Instance]bool{},
 		deposed: map[int]addr.DeposedKey{}, unread: map[addr.Instance]string{},
 	}
-	a.ops = a.exchange.Operations(in.Now)
+	a.ops = a.client.Operations(in.Now)
 	o := in.Eval
-	o.Phase, o.Workspace, o.Applying = phase{a.exchange, a.value}, in.Plan.Workspace, true
+	o.Phase, o.Workspace, o.Applying = phase{a.client, a.value}, in.Plan.Workspace, true
 	switch {
 	case in.Plan.Mode == plan.RefreshOnly:
 		o.Here, o.Kept, o.Lenient = a.held, a.kept, true

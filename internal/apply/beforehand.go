@@ -30,7 +30,7 @@ func (a *applier) makeBeforehand(o eval.Options) func() *beforehand {
 				b.planned[c.Addr] = c
 			}
 		}
-		o.Phase = phase{a.exchange, func(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) { return a.plannedValue(b, t, d) }}
+		o.Phase = phase{a.client, func(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) { return a.plannedValue(b, t, d) }}
 		b.ev = eval.New(&b.graph, o)
 		return b
 	})
@@ -49,7 +49,7 @@ func (a *applier) plannedValue(b *beforehand, t *demand.Task, d *eval.Desired) (
 	if !ok {
 		return cty.UnknownVal(s.Block.ImpliedType()), ds
 	}
-	v, more := a.exchange.Decode(d.Addr(), obj, s, d.Resource.Provider())
+	v, more := a.client.Decode(d.Addr(), obj, s, d.Resource.Provider())
 	return resourceclient.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
 }
 

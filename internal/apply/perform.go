@@ -105,15 +105,15 @@ func (a *applier) unwanted(t *demand.Task, i addr.Instance, of addr.ProviderConf
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	prov, more := a.exchange.Configured(t, pc, nil)
+	prov, more := a.client.Configured(t, pc, nil)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	ps, more := a.exchange.Schema(of.Provider)
+	ps, more := a.client.Schema(of.Provider)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	return a.exchange.Subject(a.ev, i, of, ps.Resource(addr.Managed, i.Resource.Type), prov), ds
+	return a.client.Subject(a.ev, i, of, ps.Resource(addr.Managed, i.Resource.Type), prov), ds
 }
 
 // wanted prepares the change of an instance that configuration wants.
@@ -136,11 +136,11 @@ func (a *applier) wanted(t *demand.Task, id int, c *plan.Change) (*target, diag.
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	prov, ds := a.exchange.Configured(t, pc, nil)
+	prov, ds := a.client.Configured(t, pc, nil)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	x := &target{id: id, c: c, d: d, sub: a.exchange.Subject(a.ev, c.Addr, c.Provider, s, prov)}
+	x := &target{id: id, c: c, d: d, sub: a.client.Subject(a.ev, c.Addr, c.Provider, s, prov)}
 	pre, ds := d.Preconditions(t)
 	a.outcomes(d, pre)
 	if ds.HasErrors() {

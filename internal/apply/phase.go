@@ -14,7 +14,7 @@ import (
 // phase answers what evaluation asks: values of instances by a function, schemas and
 // functions by the running providers.
 type phase struct {
-	x     *resourceclient.Exchange
+	x     *resourceclient.Client
 	value func(*demand.Task, *eval.Desired) (cty.Value, diag.List)
 }
 

@@ -49,7 +49,7 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 		}
 		return cty.UnknownVal(s.Block.ImpliedType()), demand.Fail()
 	}
-	v, more := a.exchange.Decode(i, obj, s, d.Resource.Provider())
+	v, more := a.client.Decode(i, obj, s, d.Resource.Provider())
 	return resourceclient.WithSensitive(v, obj.Sensitive, s), append(ds, more...)
 }
 
@@ -90,7 +90,7 @@ func (a *applier) kept(t *demand.Task, r *eval.Resource, in *eval.Instances) []e
 		if in.Get(k) != nil || o == nil {
 			continue
 		}
-		v, ds := a.exchange.Decode(r.Addr().Instance(k), o, s, r.Provider())
+		v, ds := a.client.Decode(r.Addr().Instance(k), o, s, r.Provider())
 		out = append(out, eval.Kept{Key: k, Value: resourceclient.WithSensitive(v, o.Sensitive, s), OK: !ds.HasErrors()})
 	}
 	return out
@@ -99,7 +99,7 @@ func (a *applier) kept(t *demand.Task, r *eval.Resource, in *eval.Instances) []e
 // open opens an ephemeral resource for this apply.
 func (a *applier) open(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 	told := func(out []eval.Outcome) { a.outcomes(d, out) }
-	return a.exchange.Open(t, a.ev, d, resourceclient.Opening{
+	return a.client.Open(t, a.ev, d, resourceclient.Opening{
 		Before: told, After: told,
 		Wait: func(config cty.Value, _ *eval.ProviderConfig) bool { return !config.IsWhollyKnown() },
 	})

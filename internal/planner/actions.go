@@ -347,7 +347,7 @@ func (b *actionList) through(action int, g *group) []int {
 // providerReads lists, for each configuration in use, the resources it reads that are going away.
 func (b *actionList) providerReads(gone map[addr.ConfigResource]bool) map[addr.ProviderConfig][]addr.ConfigResource {
 	out := map[addr.ProviderConfig][]addr.ConfigResource{}
-	for pc, node := range b.p.exchange.Live() {
+	for pc, node := range b.p.client.Live() {
 		for _, r := range readResources(node) {
 			if c := r.Addr().Config(); gone[c] {
 				out[pc.Addr] = append(out[pc.Addr], c)

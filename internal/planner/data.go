@@ -108,14 +108,14 @@ func (p *planner) readData(t *demand.Task, d *eval.Desired, pc *eval.ProviderCon
 		return nil, cty.DynamicVal, ds
 	}
 	unknown := cty.UnknownVal(s.Block.ImpliedType())
-	prov, ds := p.exchange.Configured(t, pc, &d.Resource.Config().At)
+	prov, ds := p.client.Configured(t, pc, &d.Resource.Config().At)
 	if ds.HasErrors() {
 		return nil, unknown, ds
 	}
 	if prov == nil {
 		return nil, unknown, append(ds, demand.Fail()...)
 	}
-	sub := p.exchange.Subject(p.ev, d.Addr(), addr.ProviderConfig{Provider: d.Resource.Provider()}, s, prov)
+	sub := p.client.Subject(p.ev, d.Addr(), addr.ProviderConfig{Provider: d.Resource.Provider()}, s, prov)
 	if more := p.validate(sub, d, config); len(more) > 0 {
 		if ds = append(ds, resourceclient.Blame(d, s, more)...); more.HasErrors() {
 			return nil, unknown, ds
@@ -161,7 +161,7 @@ func (p *planner) dataForDestroy(t *demand.Task, d *eval.Desired, pc *eval.Provi
 	if !known {
 		return nil, false, cty.UnknownVal(s.Block.ImpliedType()), ds
 	}
-	v, more := p.exchange.Decode(d.Addr(), stored, s, d.Resource.Provider())
+	v, more := p.client.Decode(d.Addr(), stored, s, d.Resource.Provider())
 	return stored, false, resourceclient.WithSensitive(v, stored.Sensitive, s), append(ds, more...)
 }
 

@@ -170,7 +170,7 @@ func (p *planner) orphan(t *demand.Task, r *state.Resource, k addr.Key) *orphanP
 
 func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instance, why plan.Reason) diag.List {
 	a := op.addr
-	ps, ds := p.exchange.Schema(op.provider.Provider)
+	ps, ds := p.client.Schema(op.provider.Provider)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -187,17 +187,17 @@ func (p *planner) planOrphan(t *demand.Task, op *orphanPlan, inst *state.Instanc
 		p.postpone(a.String(), plan.ProviderConfigUnknown, wait)
 		return ds
 	}
-	prov, more := p.exchange.Configured(t, pc, nil)
+	prov, more := p.client.Configured(t, pc, nil)
 	ds = append(ds, more...)
 	if more.HasErrors() {
 		return ds
 	}
-	op.deposed, more = p.planDeposed(p.exchange.Subject(p.ev, a, pc.Addr, s, prov))
+	op.deposed, more = p.planDeposed(p.client.Subject(p.ev, a, pc.Addr, s, prov))
 	ds = append(ds, more...)
 	if inst.Current == nil {
 		return ds
 	}
-	sub := p.exchange.Subject(p.ev, a, op.provider, s, prov)
+	sub := p.client.Subject(p.ev, a, op.provider, s, prov)
 	now, more := p.orphanNow(sub, op, inst.Current)
 	ds = append(ds, more...)
 	if more.HasErrors() || now.Value.IsNull() || p.in.Mode == plan.RefreshOnly || p.in.Mode == plan.Destroy && !p.scope.goes(a) {

@@ -12,13 +12,13 @@ import (
 // arguments are not known yet.
 func (p *planner) ephemeral(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Value, diag.List) {
 	ip := newInstancePlan(d)
-	v, ds := p.exchange.Open(t, p.ev, d, resourceclient.Opening{
+	v, ds := p.client.Open(t, p.ev, d, resourceclient.Opening{
 		Before: func(out []eval.Outcome) { ip.pre, ip.checked = out, true },
 		After:  func(out []eval.Outcome) { ip.post = out },
 		Wait: func(config cty.Value, pc *eval.ProviderConfig) bool {
 			why := p.ephemeralWaits(t, d, config, pc)
 			if why != "" {
-				p.exchange.Waits(d.Addr(), why)
+				p.client.Waits(d.Addr(), why)
 			}
 			return why != ""
 		},

@@ -64,11 +64,11 @@ func (p *planner) generate(t *demand.Task, it *imports.Target) (*generatedPlan, 
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	prov, ds := p.exchange.Configured(t, pc, &it.Block.At)
+	prov, ds := p.client.Configured(t, pc, &it.Block.At)
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	ps, ds := p.exchange.Schema(pc.Addr.Provider)
+	ps, ds := p.client.Schema(pc.Addr.Provider)
 	if ds.HasErrors() {
 		return nil, ds
 	}
@@ -80,7 +80,7 @@ func (p *planner) generate(t *demand.Task, it *imports.Target) (*generatedPlan, 
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
-	sub := p.exchange.Subject(p.ev, it.Addr, pc.Addr, s, prov)
+	sub := p.client.Subject(p.ev, it.Addr, pc.Addr, s, prov)
 	obj, more := sub.Import(imp.ID, imp.Identity)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds

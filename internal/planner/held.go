@@ -59,7 +59,7 @@ func (p *planner) decoded(t *demand.Task, r *eval.Resource, a addr.Instance, o *
 	if ds.HasErrors() {
 		return cty.DynamicVal, true
 	}
-	v, ds = p.exchange.Decode(a, o, s, r.Provider())
+	v, ds = p.client.Decode(a, o, s, r.Provider())
 	return resourceclient.WithSensitive(v, o.Sensitive, s), ds.HasErrors()
 }
 

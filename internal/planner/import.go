@@ -26,7 +26,7 @@ func Import(ctx context.Context, in Input, a addr.Instance, id string) (*state.S
 	}
 	t := p.graph.Task(ctx)
 	changed, more := p.importOne(t, a, id)
-	p.graph.Report(p.exchange.Close())
+	p.graph.Report(p.client.Close())
 	ds = append(append(ds, more...), Halted(ctx, p.graph.Diags())...)
 	if ds.HasErrors() || changed == nil {
 		return nil, ds
@@ -48,14 +48,14 @@ func (p *planner) importOne(t *demand.Task, a addr.Instance, id string) (*state.
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	prov, more := p.exchange.Configured(t, pc, &d.Resource.Config().At)
+	prov, more := p.client.Configured(t, pc, &d.Resource.Config().At)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}
 	if _, _, ok := p.prior.Object(addr.Object{Instance: a}); ok {
 		return nil, append(ds, diag.Errorf(nil, "Resource already managed by Terrace", "Terrace is already managing a remote object for %s. To import to this address you must first remove the existing object from the state.", a)...)
 	}
-	sub := p.exchange.Subject(p.ev, a, pc.Addr, s, prov)
+	sub := p.client.Subject(p.ev, a, pc.Addr, s, prov)
 	obj, more := sub.Import(id, cty.NilVal)
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds

@@ -38,7 +38,7 @@ func (p *planner) managed(t *demand.Task, d *eval.Desired) (*instancePlan, cty.V
 		off.provider = pc.Addr
 		return off, v, append(ds, more...)
 	}
-	prov, more := p.exchange.Configured(t, pc, &d.Resource.Config().At)
+	prov, more := p.client.Configured(t, pc, &d.Resource.Config().At)
 	if ds = append(ds, more...); more.HasErrors() {
 		return ip, unknown, ds
 	}
@@ -47,7 +47,7 @@ func (p *planner) managed(t *demand.Task, d *eval.Desired) (*instancePlan, cty.V
 			return ip, unknown, append(ds, more...)
 		}
 	}
-	m := &managedPlan{p, t, d, p.exchange.Subject(p.ev, d.Addr(), pc.Addr, s, prov), ip}
+	m := &managedPlan{p, t, d, p.client.Subject(p.ev, d.Addr(), pc.Addr, s, prov), ip}
 	v, more := m.plan()
 	return m.found, v, append(ds, more...)
 }

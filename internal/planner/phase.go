@@ -21,10 +21,10 @@ func (ph phase) Value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
 
 // Schema implements eval.Phase.
 func (ph phase) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, diag.List) {
-	return ph.p.exchange.Schema(a)
+	return ph.p.client.Schema(a)
 }
 
 // Function implements eval.Phase.
 func (ph phase) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
-	return ph.p.exchange.Function(t, a, pc, name)
+	return ph.p.client.Function(t, a, pc, name)
 }

@@ -56,7 +56,7 @@ type planner struct {
 	prior    *state.State                    // after moves
 	moved    map[addr.Instance]addr.Instance // new address to old
 	scope    scopeFilter
-	exchange *resourceclient.Exchange
+	client   *resourceclient.Client
 	imports  *imports.Set
 	removed  refactoring.Removals
 	replace  map[addr.Instance]bool
@@ -77,7 +77,7 @@ func Make(ctx context.Context, in Input) (*plan.Plan, diag.List) {
 	p.walk()
 	p.walked = true
 	p.readOutputs()
-	p.graph.Report(p.exchange.Close())
+	p.graph.Report(p.client.Close())
 	ds = append(ds, Halted(ctx, p.graph.Diags())...)
 	out := p.assemble()
 	out.Errored = ds.HasErrors()
@@ -93,7 +93,7 @@ func newPlanner(ctx context.Context, in Input) *planner {
 	}
 	in.Eval.Deferring = in.Eval.Deferring && in.Mode == plan.Normal
 	p := &planner{
-		in: in, ctx: ctx, graph: &demand.Graph{}, exchange: resourceclient.New(ctx, in.Providers),
+		in: in, ctx: ctx, graph: &demand.Graph{}, client: resourceclient.New(ctx, in.Providers),
 		replace: map[addr.Instance]bool{}, prior: in.State,
 	}
 	for _, a := range in.Replace {
@@ -321,7 +321,7 @@ func (p *planner) fromState(t *demand.Task, d *eval.Desired) (*instancePlan, cty
 		return ip, cty.UnknownVal(s.Block.ImpliedType()), ds
 	}
 	ip.refreshed, ip.provider = obj, pc
-	v, more := p.exchange.Decode(d.Addr(), obj, s, d.Resource.Provider())
+	v, more := p.client.Decode(d.Addr(), obj, s, d.Resource.Provider())
 	ds = append(ds, more...)
 	return ip, resourceclient.WithSensitive(v, obj.Sensitive, s), ds
 }

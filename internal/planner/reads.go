@@ -102,7 +102,7 @@ func (p *planner) keepsData(t *demand.Task, d *eval.Desired, config cty.Value, s
 	if obj == nil {
 		return nil, cty.NilVal, false
 	}
-	v, ds = p.exchange.Decode(d.Addr(), obj, s, d.Resource.Provider())
+	v, ds = p.client.Decode(d.Addr(), obj, s, d.Resource.Provider())
 	if ds.HasErrors() {
 		return nil, cty.NilVal, false
 	}

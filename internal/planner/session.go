@@ -64,7 +64,7 @@ func (s *Session) Eval(x hcl.Expression) (cty.Value, diag.List) {
 }
 
 // Close lets go of what was opened.
-func (s *Session) Close() diag.List { return s.p.exchange.Close() }
+func (s *Session) Close() diag.List { return s.p.client.Close() }
 
 // sessionScope is the root module with what lies beyond.
 type sessionScope struct {

@@ -31,7 +31,7 @@ type opened struct {
 }
 
 // Waits tells that an ephemeral resource instance cannot be opened yet, and why.
-func (x *Exchange) Waits(a addr.Instance, why string) {
+func (x *Client) Waits(a addr.Instance, why string) {
 	x.o.Observe.Send(event.Event{Kind: event.OpenDeferred, Object: addr.Object{Instance: a}, Text: why})
 }
 
@@ -46,7 +46,7 @@ type Opening struct {
 
 // Open opens an ephemeral resource instance, which stays open until Close. Its
 // value carries the ephemeral mark, and is unknown if it has to wait.
-func (x *Exchange) Open(t *demand.Task, ev *eval.Evaluator, d *eval.Desired, how Opening) (cty.Value, diag.List) {
+func (x *Client) Open(t *demand.Task, ev *eval.Evaluator, d *eval.Desired, how Opening) (cty.Value, diag.List) {
 	s, ds := d.Resource.Schema(t)
 	if ds.HasErrors() {
 		return cty.DynamicVal, ds
@@ -88,7 +88,7 @@ func (x *Exchange) Open(t *demand.Task, ev *eval.Evaluator, d *eval.Desired, how
 
 // Close closes what was opened, in the reverse order. Nothing may be opened
 // afterwards.
-func (x *Exchange) Close() (ds diag.List) {
+func (x *Client) Close() (ds diag.List) {
 	for _, o := range slices.Backward(x.opened) {
 		ds = append(ds, o.close()...)
 	}

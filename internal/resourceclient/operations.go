@@ -28,7 +28,7 @@ type Operation struct {
 }
 
 // Operations prepares the telling of operations by the given clock.
-func (x *Exchange) Operations(now func() time.Time) *Operations {
+func (x *Client) Operations(now func() time.Time) *Operations {
 	return &Operations{observe: x.o.Observe, now: now, running: map[*Operation]bool{}}
 }
 

@@ -1,9 +1,9 @@
 // Package resourceclient is what passes between Terrace and the running providers while
 // instances are planned, applied and checked: calls and their answers, values
-// with marks on the one side and without on the other, and the events that tell
-// of it.
+// with marks on the one side and without on the other, and the events that
+// report it.
 //
-// Main types: Exchange (schemas, configured providers and functions, for one run),
+// Main types: Client (schemas, configured providers and functions, for one run),
 // Subject (calls about one instance) and Object. The one rule: every answer is held
 // to the schema and to the protocol here, before anybody else sees it.
 package resourceclient
@@ -35,17 +35,17 @@ type Providers interface {
 	Configured(context.Context, addr.ProviderConfig, cty.Value) (provider.Provider, diag.List)
 }
 
-// Options are what an exchange works with.
+// Options are what a client works with.
 type Options struct {
 	Providers   Providers
 	Observe     event.Sink
 	Parallelism int // how many calls may run at once; below 1: any number
 }
 
-// An Exchange is what plan, apply, validate and explain have in common around the
+// A Client is what plan, apply, validate and explain have in common around the
 // running providers: schemas, configurations and functions, with messages reported
 // once. It may be used by many tasks at once.
-type Exchange struct {
+type Client struct {
 	ctx     context.Context
 	o       Options
 	slots   chan struct{} // bounds calls; nil: nothing does
@@ -66,9 +66,9 @@ type asked struct {
 // CodeInterrupted is the code of messages about calls that were given up.
 const CodeInterrupted = provider.CodeInterrupted
 
-// New prepares an exchange; all its calls run under the context.
-func New(ctx context.Context, o Options) *Exchange {
-	x := &Exchange{ctx: ctx, o: o, live: map[*eval.ProviderConfig]*demand.Cell[provider.Provider]{}}
+// New prepares a client; all its calls run under the context.
+func New(ctx context.Context, o Options) *Client {
+	x := &Client{ctx: ctx, o: o, live: map[*eval.ProviderConfig]*demand.Cell[provider.Provider]{}}
 	if o.Parallelism > 0 {
 		x.slots = make(chan struct{}, o.Parallelism)
 	}
@@ -76,7 +76,7 @@ func New(ctx context.Context, o Options) *Exchange {
 }
 
 // call takes a slot for one provider call.
-func (x *Exchange) call() (done func()) {
+func (x *Client) call() (done func()) {
 	if x.slots == nil {
 		return func() {}
 	}
@@ -85,7 +85,7 @@ func (x *Exchange) call() (done func()) {
 }
 
 // Function returns a function of a provider, configured or not.
-func (x *Exchange) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
+func (x *Client) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderConfig, name string) (function.Function, diag.List) {
 	var prov provider.Provider
 	var ds diag.List
 	if pc != nil {
@@ -104,7 +104,7 @@ func (x *Exchange) Function(t *demand.Task, a addr.Provider, pc *eval.ProviderCo
 
 // Schema returns a provider's schema; its failure is reported to the first who asks.
 // One that does not start is waited for once.
-func (x *Exchange) Schema(a addr.Provider) (*schema.Provider, diag.List) {
+func (x *Client) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 	got := x.schemas.Do(a, func() asked {
 		ps, ds := x.o.Providers.Schema(x.ctx, a)
 		return asked{ps, ds}
@@ -126,7 +126,7 @@ func (x *Exchange) Schema(a addr.Provider) (*schema.Provider, diag.List) {
 
 // Decode reads a stored object, with the provider's help only where its version
 // does not fit.
-func (x *Exchange) Decode(a addr.Instance, o *state.Object, r *schema.Resource, pa addr.Provider) (cty.Value, diag.List) {
+func (x *Client) Decode(a addr.Instance, o *state.Object, r *schema.Resource, pa addr.Provider) (cty.Value, diag.List) {
 	if o.SchemaVersion == r.Version {
 		if v, err := o.Decode(r.Block.ImpliedType()); err == nil {
 			return v, nil
@@ -144,7 +144,7 @@ func (x *Exchange) Decode(a addr.Instance, o *state.Object, r *schema.Resource, 
 // Configured returns the provider of a configuration, started and configured. A
 // failure is reported once, by the configuration's own cell. at is what asks, for
 // reports of cycles; nil: nothing in a file.
-func (x *Exchange) Configured(t *demand.Task, pc *eval.ProviderConfig, at *source.Range) (provider.Provider, diag.List) {
+func (x *Client) Configured(t *demand.Task, pc *eval.ProviderConfig, at *source.Range) (provider.Provider, diag.List) {
 	x.mu.Lock()
 	c := x.live[pc]
 	if c == nil {
@@ -162,7 +162,7 @@ func (x *Exchange) Configured(t *demand.Task, pc *eval.ProviderConfig, at *sourc
 }
 
 // configure evaluates a provider configuration and starts the provider with it.
-func (x *Exchange) configure(t *demand.Task, pc *eval.ProviderConfig) (provider.Provider, diag.List) {
+func (x *Client) configure(t *demand.Task, pc *eval.ProviderConfig) (provider.Provider, diag.List) {
 	v, ok := pc.Value(t)
 	if !ok {
 		return nil, demand.Fail()
@@ -185,7 +185,7 @@ func (x *Exchange) configure(t *demand.Task, pc *eval.ProviderConfig) (provider.
 
 // Live lists the configurations that were asked for, each with the node whose
 // reads are those of the configuration. It must not run beside other calls.
-func (x *Exchange) Live() iter.Seq2[*eval.ProviderConfig, *demand.Node] {
+func (x *Client) Live() iter.Seq2[*eval.ProviderConfig, *demand.Node] {
 	return func(yield func(*eval.ProviderConfig, *demand.Node) bool) {
 		for pc, cell := range x.live {
 			if !yield(pc, &cell.Node) {

@@ -23,14 +23,14 @@ type Subject struct {
 	Of     addr.ProviderConfig
 	Schema *schema.Resource
 
-	x    *Exchange
+	x    *Client
 	prov provider.Provider
 	meta cty.Value // provider_meta of the module that the instance stands in, or cty.NilVal
 }
 
 // Subject prepares calls about an instance of a type with the schema s to a
 // provider that Configured gave.
-func (x *Exchange) Subject(ev *eval.Evaluator, a addr.Instance, of addr.ProviderConfig, s *schema.Resource, prov provider.Provider) *Subject {
+func (x *Client) Subject(ev *eval.Evaluator, a addr.Instance, of addr.ProviderConfig, s *schema.Resource, prov provider.Provider) *Subject {
 	meta := ev.ProviderMeta(a, of.Provider, func() (*schema.Provider, diag.List) { return prov.Schema(x.ctx) })
 	return &Subject{x: x, Addr: a, Of: of, Schema: s, prov: prov, meta: meta}
 }

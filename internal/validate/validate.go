@@ -48,11 +48,11 @@ type Provisioners interface {
 }
 
 type validator struct {
-	in       Input
-	ctx      context.Context
-	exchange *resourceclient.Exchange
-	ev       *eval.Evaluator
-	graph    *demand.Graph
+	in     Input
+	ctx    context.Context
+	client *resourceclient.Client
+	ev     *eval.Evaluator
+	graph  *demand.Graph
 
 	early   bool // see Early
 	destroy bool // early, and before a plan to destroy
@@ -82,7 +82,7 @@ func Run(ctx context.Context, in Input) diag.List {
 
 func newValidator(ctx context.Context, in Input, early bool) *validator {
 	v := &validator{in: in, ctx: ctx, graph: &demand.Graph{}, done: map[any]bool{}, early: early}
-	v.exchange = resourceclient.New(ctx, resourceclient.Options{Providers: in.Providers})
+	v.client = resourceclient.New(ctx, resourceclient.Options{Providers: in.Providers})
 	o := eval.Options{Tree: in.Tree, Phase: v, Workspace: "default", RootDir: ".", Cwd: in.Cwd, Functions: in.Functions, Validating: true, Compiled: in.Compiled, Alone: !early}
 	if in.Without != nil {
 		o.Workspace, o.Cwd = "", ""
@@ -150,7 +150,7 @@ func (v *validator) provider(t *demand.Task, pc *eval.ProviderConfig) diag.List 
 	if v.leavesOut(pc.Addr.Provider) {
 		return pc.Expressions(t).About(pc.Addr.String())
 	}
-	ps, ds := v.exchange.Schema(pc.Addr.Provider)
+	ps, ds := v.client.Schema(pc.Addr.Provider)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -177,7 +177,7 @@ func (v *validator) Schema(_ *demand.Task, a addr.Provider) (*schema.Provider, d
 	if v.leavesOut(a) {
 		return nil, demand.Fail()
 	}
-	return v.exchange.Schema(a)
+	return v.client.Schema(a)
 }
 
 // Value implements eval.Phase: the configuration with unknowns where the
