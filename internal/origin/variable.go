@@ -1,6 +1,8 @@
 package origin
 
 import (
+	"slices"
+
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -242,6 +244,9 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 func (r *reader) namedBy(v *config.Variable, in eval.Input, layer source.Layer) (Way, bool) {
 	if r.e.Unit == nil {
 		return Way{}, false
+	}
+	if layer.Kind == source.Flag && slices.ContainsFunc(r.lost(v.Name), func(g Given) bool { return g.Layer.Kind == source.Flag }) {
+		return Way{}, false // the one of the command line came after the block's
 	}
 	name := v.Name
 	if in.At != nil {
