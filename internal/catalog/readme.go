@@ -8,8 +8,9 @@ import (
 	"sync"
 
 	"github.com/terrace-iac/terrace/internal/readfile"
-	"github.com/zclconf/go-cty-yaml"
+	yaml "github.com/zclconf/go-cty-yaml"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 )
 
 // read takes in the README of the component's folder.
@@ -81,10 +82,11 @@ func readFront(text string) (f front) {
 		return f
 	}
 	word := func(v cty.Value) string {
-		if v.IsNull() || v.Type() != cty.String {
+		text, err := convert.Convert(v, cty.String) // YAML takes y for a truth value, and 2024 for a number
+		if err != nil || text.IsNull() {
 			return ""
 		}
-		return strings.TrimSpace(v.AsString())
+		return strings.TrimSpace(text.AsString())
 	}
 	for name, x := range v.AsValueMap() {
 		switch name {
