@@ -56,16 +56,7 @@ func inputType(a *Attribute) cty.Type {
 		}
 	}
 	obj := cty.ObjectWithOptionalAttrs(attrs, optional)
-	switch a.Nested.Nesting {
-	case List:
-		return cty.List(obj)
-	case Set:
-		return cty.Set(obj)
-	case Map:
-		return cty.Map(obj)
-	default:
-		return obj
-	}
+	return a.Nested.Nesting.of(obj)
 }
 
 func hclSchema(b *Block) (*hcl.BodySchema, map[string]*NestedBlock) {

@@ -128,6 +128,20 @@ const (
 	Map // one label, the key
 )
 
+// of is the type that objects of a type become.
+func (n Nesting) of(obj cty.Type) cty.Type {
+	switch n {
+	case List:
+		return cty.List(obj)
+	case Set:
+		return cty.Set(obj)
+	case Map:
+		return cty.Map(obj)
+	default:
+		return obj
+	}
+}
+
 // A NestedBlock is a type of block inside a block.
 type NestedBlock struct {
 	*Block
@@ -200,16 +214,7 @@ func (o *Object) ImpliedType() cty.Type {
 		attrs[name] = a.Type
 	}
 	obj := cty.Object(attrs)
-	switch o.Nesting {
-	case List:
-		return cty.List(obj)
-	case Set:
-		return cty.Set(obj)
-	case Map:
-		return cty.Map(obj)
-	default:
-		return obj
-	}
+	return o.Nesting.of(obj)
 }
 
 // Empty is the value of a block in which nothing is set: null attributes, empty

@@ -16,6 +16,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/transfer"
 )
 
 // machine is where a virtual machine asks for tokens of its identity.
@@ -116,16 +117,8 @@ func tokens(env interface{ Get(string) string }) []string {
 	return []string{"/var/opt/azcmagent/tokens", filepath.Join(env.Get("ProgramData"), "AzureConnectedMachineAgent", "Tokens")}
 }
 
-// direct is a client for what is on this machine or beside it, which no proxy leads to.
-func (s *Session) direct() *http.Client {
-	c := s.client()
-	if t, ok := c.Transport.(*http.Transport); ok {
-		t = t.Clone()
-		t.Proxy, t.DisableKeepAlives = nil, true // it is asked once in an hour
-		c.Transport = t
-	}
-	return c
-}
+// direct is a client for what is on this machine or beside it.
+func (s *Session) direct() *http.Client { return transfer.Direct(s.client()) }
 
 // joined gets the secret of the agent of a joined machine: it names a file in the answer to
 // a request without one.

@@ -41,7 +41,8 @@ const floors = `
 	diag < internal/demand;
 	diag, internal/sys < internal/cliconfig, internal/telemetry;
 	diag, internal/atomicfile < internal/lock;
-	internal/sys < internal/transfer, internal/aws, internal/gcp, internal/azure;
+	internal/sys < internal/transfer, internal/aws;
+	internal/transfer < internal/gcp, internal/azure;
 	internal/transfer, internal/cliconfig < internal/oci;
 	internal/transfer, internal/telemetry < internal/telemetry/otlp;
 	diag, internal/parallel, internal/value, internal/archive, internal/filelock,

@@ -23,6 +23,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/transfer"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
 )
@@ -141,16 +142,8 @@ func (s *Session) client() *http.Client {
 	return &http.Client{Transport: s.s.Transport, Timeout: time.Minute}
 }
 
-// direct is a client for what is on this machine or beside it, which no proxy leads to.
-func (s *Session) direct() *http.Client {
-	c := s.client()
-	if t, ok := c.Transport.(*http.Transport); ok {
-		t = t.Clone()
-		t.Proxy, t.DisableKeepAlives = nil, true // it is asked once in an hour
-		c.Transport = t
-	}
-	return c
-}
+// direct is a client for what is on this machine or beside it.
+func (s *Session) direct() *http.Client { return transfer.Direct(s.client()) }
 
 // find looks for credentials.
 func (s *Session) find(ctx context.Context) (oauth2.TokenSource, error) {
