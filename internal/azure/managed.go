@@ -23,7 +23,7 @@ import (
 const machine = "http://169.254.169.254/metadata/identity/oauth2/token"
 
 // managed gets a token of the identity that the machine or the service has on which this
-// runs. Where it runs is told by variables of the environment that is handed in.
+// runs. Where it runs is in variables of the environment that is handed in.
 // https://learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token
 // https://learn.microsoft.com/azure/app-service/overview-managed-identity
 // https://learn.microsoft.com/azure/azure-arc/servers/managed-identity-authentication

@@ -48,7 +48,7 @@ func (c *Component) Is(k Kind) bool {
 	return c.Kind == k || slices.ContainsFunc(c.Tags, func(tag string) bool { return strings.EqualFold(tag, string(k)) })
 }
 
-// Discover finds the components of a repository that lies in a folder, below one of its
+// Discover finds the components of a repository in a folder, below one of its
 // folders ("" for all), in the order of their paths. name is the title of the repository
 // itself where its README says none.
 func Discover(root, below, name string, ignored Rules) ([]Component, error) {

@@ -43,7 +43,7 @@ type Folder struct {
 	Hashes   *install.Hashes     // of packages that were verified, for the whole process
 	Backends func() *backend.Set // those of the process
 	Log      *tracelog.Log       // nil: nobody wants one
-	Wait     func(text string)   // told what is waited for when that takes long
+	Wait     func(text string)   // hears what is waited for when that takes long
 }
 
 // In is another folder that the same program works in, with its environment there and that

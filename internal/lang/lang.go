@@ -12,13 +12,12 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/terrace-iac/terrace/internal/value"
-
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"

@@ -260,7 +260,7 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// What is wrong with the way to the server is told in one line, with the argument to look
+// What is wrong with the way to the server is said in one line, with the argument to look
 // at, what to do, and the permission that is missing.
 func TestMessages(t *testing.T) {
 	s := start(t)

@@ -224,7 +224,7 @@ func (r *reader) newestTag(ctx context.Context, repo string) string {
 	return units.Newest(tags)
 }
 
-// pageOf is where the repository that lies in a folder can be looked at, "" if that is not
+// pageOf is where the repository in a folder can be looked at, "" if that is not
 // known.
 func (r *reader) pageOf(ctx context.Context, dir string) string {
 	if _, err := os.Stat(filepath.Join(dir, ".git")); err != nil {

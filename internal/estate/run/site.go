@@ -113,7 +113,7 @@ func (s *Site) Refer(ref hcl.Traversal) (cty.Value, diag.List) {
 }
 
 // Values are the values that the unit, and what extra_arguments add, give the variables
-// that a module declares. What is wrong with them is told as before a run.
+// that a module declares. What is wrong with them is reported as before a run.
 func (s *Site) Values(root *config.Module) (map[string]engine.InputValue, diag.List) {
 	values, _, ds := s.variables(root.Variables)
 	return values, append(ds, s.checkInputs(root.Variables)...)
