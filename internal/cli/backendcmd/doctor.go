@@ -20,13 +20,13 @@ import (
 // Doctor declares backend doctor.
 func Doctor() command.Command {
 	return command.Command{
-		Name: "backend doctor", Synopsis: "Examine where state is kept", Usage: "[options]", Units: command.InUnit | command.OnlyReads,
-		Help: `Looks at the backend of the working folder end to end: credentials, listing
-and reading, the lock against itself, conditional writes, and what the kind of
-backend can tell of versioning, encryption at rest and the clock. Prints what
-is missing, and the permission that it needs. The state is not touched.`,
-		Examples: []command.Example{{Line: "backend doctor", Text: "Examine the backend that init configured."}},
-		Exits:    []command.Exit{{Code: 0, Help: "Nothing is missing."}, {Code: 1, Help: "Something is missing, or could not be looked at."}},
+		Name: "backend doctor", Synopsis: "Check the configured backend", Usage: "[options]", Units: command.InUnit | command.OnlyReads,
+		Help: `Checks the backend of the working folder end to end: credentials, listing and
+reading, whether a lock excludes a second one, conditional writes, and, where
+the service reports them, versioning, encryption at rest and the clock. Prints
+what is missing and which permission it needs. The state is not touched.`,
+		Examples: []command.Example{{Line: "backend doctor", Text: "Check the backend that init configured."}},
+		Exits:    []command.Exit{{Code: 0, Help: "Nothing is missing."}, {Code: 1, Help: "Something is missing, or could not be checked."}},
 		Prepare: func() (command.Flags, command.Run) {
 			var given []vars.Flag
 			var json flags.JSON

@@ -44,14 +44,14 @@ func (o *unitOptions) declare(name string, run func(ctx context.Context, c *comm
 
 func bootstrap() command.Command {
 	return command.Command{
-		Name: "backend bootstrap", Synopsis: "Make the buckets and tables that units keep their states in", Usage: "[options]",
+		Name: "backend bootstrap", Synopsis: "Create the buckets and tables for the states of units", Usage: "[options]",
 		Units: command.TakesUnitFlags,
-		Help: `Makes what the remote_state of the unit describes, for the backends s3 and gcs:
-the bucket with versioning, encryption, access logs, a policy and without
-public access, and the table of locks. What exists is changed to what the
-configuration says, unless disable_bucket_update says not to. Doing it again
-changes nothing. A remote_state with disable_init is left out.`,
-		Examples: []command.Example{{Line: "backend bootstrap --all", Text: "Make the stores of all units below the folder."}},
+		Help: `Creates the bucket and the lock table that the remote_state of the unit
+describes, for the backends s3 and gcs: with versioning, encryption, access
+logs, a policy and no public access. A bucket that exists is updated to the
+configuration, unless disable_bucket_update is set. Running the command again
+changes nothing. Units with disable_init in remote_state are left out.`,
+		Examples: []command.Example{{Line: "backend bootstrap --all", Text: "Create the buckets and tables of all units below the folder."}},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &unitOptions{f: &unitflags.Flags{}}
 			return o.declare("backend bootstrap", runBootstrap)
@@ -63,13 +63,13 @@ func deleteState() command.Command {
 	return command.Command{
 		Name: "backend delete", Synopsis: "Delete the state of a unit", Usage: "[options]",
 		Units: command.TakesUnitFlags,
-		Help: `Deletes the state of the unit from its store, under its lock. What the state
-manages is not destroyed; nobody manages it any more. A state whose store has
-no versioning, so that it could not be brought back, needs --force.`,
-		Examples: []command.Example{{Line: "backend delete", Text: "Delete the state of the unit in this folder, after a question."}},
+		Help: `Deletes the state of the unit from its backend, under its lock. The objects in
+the state are not destroyed, and no longer managed. If the backend keeps no old
+versions, so that the state could not be restored, --force is needed.`,
+		Examples: []command.Example{{Line: "backend delete", Text: "Delete the state of the unit in this folder, after a confirmation."}},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &unitOptions{f: &unitflags.Flags{}}
-			own := append(o.lock.Flags(), command.Bool(&o.force, "force", "Delete it though it could not be brought back.").WithTwoDashes().Variables("TG_FORCE"))
+			own := append(o.lock.Flags(), command.Bool(&o.force, "force", "Delete the state even if it could not be restored.").WithTwoDashes().Variables("TG_FORCE"))
 			return o.declare("backend delete", runDelete, own...)
 		},
 	}
@@ -79,15 +79,16 @@ func moveState() command.Command {
 	return command.Command{
 		Name: "backend migrate", Synopsis: "Move the state of one unit to another", Usage: "[options] SRC-UNIT DST-UNIT",
 		Units: command.TakesUnitFlags, Mixed: true,
-		Help: `Moves the state of one unit to where another keeps its own, for example when
-a unit is renamed: copied with lineage and serial under both locks, read back,
-and deleted from its old place. The kinds of backends may differ. A state in
-the new place is an error. A move that is cut off can be run again.`,
-		Args:     []command.Arg{{Name: "SRC-UNIT", Help: "The folder of the unit whose state it is."}, {Name: "DST-UNIT", Help: "The folder of the unit that gets it."}},
-		Examples: []command.Example{{Line: "backend migrate old-name new-name", Text: "Move the state of a unit that gets another name."}},
+		Help: `Moves the state of one unit to the backend of another, for example when a unit
+is renamed. The state is copied with its lineage and serial under both locks,
+read back, and deleted from its old place. The types of the backends may
+differ. It is an error if there is a state in the new place already. A move
+that was interrupted can be run again.`,
+		Args:     []command.Arg{{Name: "SRC-UNIT", Help: "The folder of the unit whose state is moved."}, {Name: "DST-UNIT", Help: "The folder of the unit that gets the state."}},
+		Examples: []command.Example{{Line: "backend migrate old-name new-name", Text: "Move the state of a unit that was renamed."}},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &unitOptions{f: &unitflags.Flags{}}
-			own := append(o.lock.Flags(), command.Bool(&o.force, "force", "Move it though the old place has no versioning.").WithTwoDashes().Variables("TG_FORCE"))
+			own := append(o.lock.Flags(), command.Bool(&o.force, "force", "Move the state even if its backend keeps no old versions.").WithTwoDashes().Variables("TG_FORCE"))
 			return o.declare("backend migrate", runMove, own...)
 		},
 	}

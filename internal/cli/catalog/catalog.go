@@ -28,21 +28,21 @@ type options struct {
 func Command() command.Command {
 	return command.Command{
 		Name: "catalog", Synopsis: "Browse modules, units and stacks, and use them", Usage: "[options] [SOURCE]", Units: command.TakesUnitFlags,
-		Help: `Lists what repositories and modules of registries offer: modules, units,
-stacks and templates, with the title, the description and the tags of their
-READMEs. Where they are says the argument, or the catalog block of the
-terragrunt.hcl or root.hcl in the working folder or the nearest above it; with
-neither it is the working folder. Folders that .terragrunt-catalog-ignore at
-the root of a repository names are left out.
+		Help: `Lists the modules, units, stacks and templates in repositories and in modules of
+registries, with the title, the description and the tags of their READMEs. The
+argument says where to look; without it, the catalog block of the nearest
+terragrunt.hcl or root.hcl in the working folder or above; without that, the
+working folder. Folders named in .terragrunt-catalog-ignore at the root of a
+repository are left out.
 
-On a terminal the list is browsed: arrows, / to search, tab for one kind, enter
-to read, s to use the chosen component as scaffold does, ? for all keys.
-Elsewhere it is printed.`,
+On a terminal the list can be browsed: arrows, / to search, tab for one kind,
+enter to read, s to scaffold the selected component, ? for all keys. Otherwise
+it is printed.`,
 		Args: []command.Arg{{Name: "SOURCE", Optional: true, Help: "A folder, a repository, or a module of a registry as tfr://HOST/NAMESPACE/NAME/SYSTEM.", Complete: command.Folders}},
 		Examples: []command.Example{
-			{Line: "catalog", Text: "Browse what the catalog block of the estate names."},
-			{Line: "catalog github.com/acme/modules --format md", Text: "All of a repository as one document."},
-			{Line: "catalog 'tfr:///terraform-aws-modules/vpc/aws' --format jsonl", Text: "A module of a registry and those in it, for a program."},
+			{Line: "catalog", Text: "Browse the repositories in the catalog block of the estate."},
+			{Line: "catalog github.com/acme/modules --format md", Text: "Print a whole repository as one document."},
+			{Line: "catalog 'tfr:///terraform-aws-modules/vpc/aws' --format jsonl", Text: "Print a module of a registry and its submodules as JSON lines."},
 		},
 		Mixed: true,
 		Prepare: func() (command.Flags, command.Run) {

@@ -81,7 +81,7 @@ moved, removed, import.`,
 				o := &configShowOptions{}
 				fs := command.Flags{
 					command.Bool(&o.json, "json", "Write JSON syntax, as for a .tf.json file."),
-					command.Bool(&o.origins, "origins", "Tell with each argument and block where it was set and what it replaced. With -json that is under the property \"//\" of each block."),
+					command.Bool(&o.origins, "origins", "Add a comment to each argument and block that says where it was set and what it replaced. With -json, this is the property \"//\" of each block."),
 					command.Text(&o.module, "module", "ADDR", "Print the module that a call brings in, such as module.app, instead of the one in the working folder."),
 					command.Bool(&o.reveal, "show-sensitive", "Show the arguments of backend, cloud and encryption blocks, and credentials in addresses."),
 				}

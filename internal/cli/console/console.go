@@ -42,19 +42,18 @@ func Command() command.Command {
 	return command.Command{
 		Name: "console", Synopsis: "Try expressions at an interactive command prompt", Usage: "[options]",
 		Units: command.InUnit | command.NeedsInputs | command.OneUnit | command.OnlyReads,
-		Help: `Evaluate expressions as the root module would, with the values of variables
-and what the state holds. What is not in the state is unknown; with -plan it
-is what an apply would bring about, as far as that is known. Nothing is
-changed.
+		Help: `Evaluate expressions in the root module, with the values of variables and of
+the current state. Objects that are not in the state are unknown; with -plan,
+they have their planned values. Nothing is changed.
 
-At a terminal the arrows find earlier lines again, the tab key completes names,
-and an expression goes on over several lines until its brackets are closed.
-From a pipe each expression is read in the same way, and the first mistake ends
-the command. In a unit, inputs, dependency, feature, include, values and the
-locals of the unit can be asked for too.`,
+At a terminal, the arrow keys recall earlier lines, the tab key completes names,
+and an expression continues over several lines until its brackets are closed.
+Expressions from a pipe are read the same way, and the first error ends the
+command. In a unit, inputs, dependency, feature, include, values and the locals
+of the unit can be used too.`,
 		Examples: []command.Example{
 			{Line: "console -var-file=prod.tfvars", Text: "Try expressions with the values of a file."},
-			{Line: "console -plan", Text: "Look at values as a plan has them."},
+			{Line: "console -plan", Text: "Evaluate expressions with the values of a plan."},
 		},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &options{input: true}

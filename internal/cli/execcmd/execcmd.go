@@ -17,10 +17,10 @@ func Command() command.Command {
 	return command.Command{
 		Name: "exec", Synopsis: "Run a program with the inputs and credentials of a unit", Usage: "[options] -- PROGRAM [ARGS]",
 		Units: command.InUnit | command.Uninitialized,
-		Help: `Run a program in the folder of the unit, with its inputs in variables
-TF_VAR_name, what its extra_arguments blocks add to the environment, and the
-credentials of its role. What follows -- belongs to the program. The
-command ends with the status of the program.`,
+		Help: `Run a program in the folder of the unit, with its inputs as TF_VAR_name in the
+environment, the env_vars of its extra_arguments blocks, and the credentials of
+its role. Everything after -- belongs to the program. The exit status is that
+of the program.`,
 		Args:     []command.Arg{{Name: "PROGRAM", Help: "The program and its arguments.", Repeated: true}},
 		Examples: []command.Example{{Line: "exec -- sh -c 'echo $TF_VAR_region'", Text: "Print an input."}},
 		Prepare: func() (command.Flags, command.Run) {

@@ -24,10 +24,10 @@ import (
 // Command declares explain.
 func Command() command.Command {
 	return command.Command{
-		Name: "explain", Synopsis: "Say where a value comes from", Usage: "[options] ADDRESS",
+		Name: "explain", Synopsis: "Show where a value comes from", Usage: "[options] ADDRESS",
 		Units: command.InUnit | command.Uninitialized | command.OnlyReads,
-		Help: `Tells where a value comes from: which file and line set it, what it
-overrides, and the way there through references, module calls, conditions
+		Help: `Shows where a value comes from: the file and line that set it, what it
+overrides, and the path to it through references, module calls, conditions
 and merges.
 
 ADDRESS names an argument of a resource, data source, module call or
@@ -40,15 +40,15 @@ In the folder of a unit, ADDRESS may also name a part of the unit, such as
 inputs.tags.team or remote_state.config.key, and --module and --config choose
 the unit.
 
-With -code no value is explained but a message: what it is about and what to
-do. CODE is its code, which -json output has, or its first line.
+With -code, a message is explained instead of a value: what it means and what
+to do. CODE is the code of the message, as in -json output, or its first line.
 
 Neither providers nor a state are needed. Values that only providers know
-are taken from the state if there is one. Sensitive values are never shown:
-what a provider alone calls sensitive is known if it is installed; otherwise
-its arguments with names such as password or token are taken for sensitive.`,
+are taken from the state if there is one. Sensitive values are never shown.
+If a provider is not installed, its schema is not known, and arguments with
+names such as password or token are treated as sensitive.`,
 		Args:     []command.Arg{{Name: "ADDRESS", Help: "What to explain.", Complete: command.Addresses}},
-		Examples: []command.Example{{Line: "explain local.tags", Text: "Say which file and line set a local value."}, {Line: "explain -code eval/cycle", Text: "Say what the messages about cycles mean."}},
+		Examples: []command.Example{{Line: "explain local.tags", Text: "Show which file and line set a local value."}, {Line: "explain -code eval/cycle", Text: "Show what the messages about cycles mean."}},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &Options{}
 			return o.Flags(), func(ctx context.Context, c *command.Call) int {

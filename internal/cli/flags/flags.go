@@ -72,7 +72,7 @@ func (s *State) JournalFlag() command.Flag {
 
 // VersionFlag is -ignore-remote-version.
 func (s *State) VersionFlag() command.Flag {
-	return command.Bool(&s.IgnoreVersion, "ignore-remote-version", "Go on though the language version of a remote workspace is another one.")
+	return command.Bool(&s.IgnoreVersion, "ignore-remote-version", "Continue even if a remote workspace uses another version of the language.")
 }
 
 // WriteFlags are -backup and -state-out.

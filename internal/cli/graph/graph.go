@@ -29,23 +29,23 @@ func Command() command.Command {
 	return command.Command{
 		Name: "graph", Synopsis: "Generate a Graphviz graph of the steps in an operation", Usage: "[options]",
 		Units: command.InUnit | command.OnlyReads,
-		Help: `Print what needs what in the configuration, in the DOT language that Graphviz
-draws, or with -svg as a picture for a browser. Nothing is evaluated, and no
-provider is asked. A graph of the units of an estate comes from "dag graph",
-and a page about its plan from "run --all plan --html".`,
+		Help: `Print the dependency graph of the configuration, in the DOT language of
+Graphviz, or with -svg as an image for a browser. Nothing is evaluated, and no
+provider is started. For the units of an estate, use "dag graph"; for a page
+about its plan, "run --all plan --html".`,
 		Examples: []command.Example{
-			{Line: "graph -svg >graph.svg", Text: "Draw the configuration, as a picture for a browser."},
-			{Line: "graph | dot -Tpng >graph.png", Text: "Draw it by Graphviz."},
-			{Line: "graph -type=plan-destroy", Text: "In which order is destroyed what the state has."},
+			{Line: "graph -svg >graph.svg", Text: "Draw the configuration as an image for a browser."},
+			{Line: "graph | dot -Tpng >graph.png", Text: "Draw it with Graphviz."},
+			{Line: "graph -type=plan-destroy", Text: "Show the order in which the objects in the state would be destroyed."},
 		},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &options{}
 			depth, verbose := 0, false
 			fs := command.Flags{
 				command.Text(&o.plan, "plan", "tfplan", "Draw a saved plan, with the instances that it changes.").Completes(command.Files),
-				command.Text(&o.typ, "type", "plan", "The operation: plan, plan-refresh-only, plan-destroy or apply. Without it plan, or with -plan the operation of that."),
+				command.Text(&o.typ, "type", "plan", "The operation: plan, plan-refresh-only, plan-destroy or apply. Defaults to plan, or to the operation of the saved plan."),
 				command.Bool(&o.cycles, "draw-cycles", "Draw the edges of cycles in color."),
-				command.Bool(&o.svg, "svg", "Print a picture: resources, variables and providers, and which needs which. As SVG, in one piece, for light and dark ground."),
+				command.Bool(&o.svg, "svg", "Print resources, variables and providers and their dependencies as one self-contained SVG image, for light and dark backgrounds."),
 				command.Int(&depth, "module-depth", "n", "Deprecated: it does nothing.").Hide(),
 				command.Bool(&verbose, "verbose", "").Hide(),
 			}

@@ -26,8 +26,8 @@ func Commands() []command.Command {
 	return []command.Command{
 		{
 			Name: "help", Synopsis: "Show help on a command or a topic", Usage: "[COMMAND | TOPIC]",
-			Help: `Shows the help of a command, as -help behind its name does, or a page on a
-topic. Without an argument it lists both.`,
+			Help: `Shows the help of a command, as "COMMAND -help" does, or of a topic. Without
+an argument, it lists both.`,
 			Args:     []command.Arg{{Name: "COMMAND", Help: "A command or a topic.", Optional: true, Repeated: true, Complete: command.Commands}},
 			Examples: []command.Example{{Line: "help variables", Text: "Show where values of variables come from."}},
 			Prepare: func() (command.Flags, command.Run) {
@@ -36,8 +36,8 @@ topic. Without an argument it lists both.`,
 		},
 		{
 			Name: "completion", Synopsis: "Print the completion for a shell", Usage: "<bash|fish|zsh>",
-			Help: `Prints what a shell needs to complete commands, flags and their values:
-workspaces, addresses, units and variable files among them.`,
+			Help: `Prints a script with which a shell completes commands, flags and their values,
+such as workspaces, addresses, units and variable files.`,
 			Args: []command.Arg{{Name: "shell", Help: "bash, fish or zsh."}},
 			Examples: []command.Example{
 				{Line: "completion bash > ~/.local/share/bash-completion/completions/terrace", Text: "For bash."},
@@ -56,9 +56,9 @@ workspaces, addresses, units and variable files among them.`,
 		},
 		{
 			Name: "man", Synopsis: "Write man pages", Usage: "<DIR>",
-			Help:     "Writes a page for the program and for each command into a folder.",
+			Help:     "Writes a man page for the program and one for each command to a folder.",
 			Args:     []command.Arg{{Name: "DIR", Help: "The folder, such as /usr/local/share/man/man1.", Complete: command.Folders}},
-			Examples: []command.Example{{Line: "man ~/.local/share/man/man1", Text: "Write them where man finds them."}},
+			Examples: []command.Example{{Line: "man ~/.local/share/man/man1", Text: "Write the pages to a folder that man searches."}},
 			Prepare: func() (command.Flags, command.Run) {
 				return nil, func(_ context.Context, c *command.Call) int {
 					if len(c.Args) != 1 {

@@ -36,22 +36,21 @@ func Command() command.Command {
 	return command.Command{
 		Name: "import", Synopsis: "Associate existing infrastructure with a resource", Usage: "[options] ADDR ID",
 		Units: command.InUnit | command.NeedsInputs | command.OneUnit,
-		Help: `Bring an existing object into the state, under the address of a resource
-block that the configuration has for it already. ID is what the provider calls
-the object: the documentation of the resource type tells its form.
+		Help: `Bring an existing object into the state, under the address of a resource block
+that is already in the configuration. The documentation of the resource type
+describes the format of ID.
 
-The infrastructure is looked at and not changed. Only the provider
-configuration of the resource is evaluated, with the values of variables;
-other data sources and resources are not read, and the next plan tells how the
-object differs from its block. Blocks named "import" in the configuration do
-the same as a part of a plan.`,
+The infrastructure is read and not changed. Only the provider configuration of
+the resource is evaluated, with the values of variables; other data sources and
+resources are not read. The next plan shows how the object differs from its
+block. "import" blocks in the configuration do the same as part of a plan.`,
 		Args: []command.Arg{
-			{Name: "ADDR", Help: "The instance that the object becomes.", Complete: command.Addresses},
-			{Name: "ID", Help: "The object, as its provider names it."},
+			{Name: "ADDR", Help: "The address of the instance that will manage the object.", Complete: command.Addresses},
+			{Name: "ID", Help: "The ID of the object, as its provider defines it."},
 		},
 		Examples: []command.Example{
-			{Line: "import aws_instance.a i-0123456789", Text: "Take over one object."},
-			{Line: "import 'module.net.aws_subnet.all[\"b\"]' subnet-1", Text: "Take it over as an instance in a module."},
+			{Line: "import aws_instance.a i-0123456789", Text: "Import one object."},
+			{Line: "import 'module.net.aws_subnet.all[\"b\"]' subnet-1", Text: "Import it as an instance in a module."},
 		},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &options{input: true, parallelism: 10}

@@ -16,13 +16,13 @@ import (
 // Check declares estate check.
 func Check() command.Command {
 	return command.Command{
-		Name: "estate check", Synopsis: "Check all units and what they take from each other", Usage: "[options]",
+		Name: "estate check", Synopsis: "Check all units and the values that they pass to each other", Usage: "[options]",
 		Units: command.TakesUnitFlags,
-		Help: `Checks all units below the working folder and what they take from each
-other, without state, credentials or providers.`,
+		Help: `Checks all units below the working folder, and the outputs that they read from
+each other, without state, credentials or providers.`,
 		Prepare: func() (command.Flags, command.Run) {
 			f, j := &unitflags.Flags{}, flags.JSON{}
-			fs := append(command.Flags{command.Bool(&j.On, "json", "Messages as JSON.")}, f.DeclareFor(false)...)
+			fs := append(command.Flags{command.Bool(&j.On, "json", "Print messages as JSON.")}, f.DeclareFor(false)...)
 			return fs.Show("strict"), func(ctx context.Context, c *command.Call) int {
 				if err := f.Settle(c.Env); err != nil {
 					return c.UsageError("Failed to parse command-line flags", err.Error())

@@ -24,7 +24,7 @@ func DAGGraph() command.Command {
 SVG, a picture that every browser shows.`,
 		Prepare: func() (command.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
-			fs := o.declare("dag graph", command.Bool(&o.svg, "svg", "As SVG, in one piece, for light and dark ground."))
+			fs := o.declare("dag graph", command.Bool(&o.svg, "svg", "Print one self-contained SVG image, for light and dark backgrounds."))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.settle(c) {
 					return 1

@@ -23,11 +23,11 @@ import (
 func Commands() []command.Command {
 	return []command.Command{
 		findCmd(), List(),
-		{Name: "dag", Synopsis: "Show how units depend on each other", Usage: "graph [options]", Help: "Draws the units below the working folder and what they need.", Prepare: command.Group("The command is \"dag graph\".")},
+		{Name: "dag", Synopsis: "Show how units depend on each other", Usage: "graph [options]", Help: "Draws the dependencies between the units below the working folder.", Prepare: command.Group("The command is \"dag graph\".")},
 		DAGGraph(), Render(),
 		{Name: "estate", Synopsis: "Work on all units below the working folder", Usage: "check [options]", Help: "Works on all units below the working folder as a whole.", Prepare: command.Group("The command is \"estate check\".")},
 		Check(), Validate(),
-		{Name: "info", Synopsis: "Tell with what a unit runs", Usage: "print [options]", Help: Info().Help, Prepare: command.Group("The command is info print.")},
+		{Name: "info", Synopsis: "Show the files, folders, role and program of a unit", Usage: "print [options]", Help: Info().Help, Prepare: command.Group("The command is \"info print\".")},
 		Info(),
 	}
 }
@@ -39,13 +39,13 @@ func (o *listOptions) declare(name string, own ...command.Flag) command.Flags {
 	var ignored bool
 	o.format = "text"
 	fs := append(command.Flags(own),
-		command.Bool(&o.dag, "dag", "In the order of a run."),
-		command.Bool(&o.noHidden, "no-hidden", "Without the units in hidden folders."),
-		command.Bool(&o.dependencies, "dependencies", "With what each unit needs."),
-		command.Text(&o.as, "as", "COMMAND", "As a run of the command would take them.").Completes(command.Commands),
+		command.Bool(&o.dag, "dag", "Sort units by their dependencies, as they would run."),
+		command.Bool(&o.noHidden, "no-hidden", "Leave out units in hidden folders."),
+		command.Bool(&o.dependencies, "dependencies", "Add the dependencies of each unit."),
+		command.Text(&o.as, "as", "COMMAND", "Select and sort units as a run of this command would.").Completes(command.Commands),
 		command.Text(&o.as, "queue-construct-as", "COMMAND", "").Hide(),
 		command.Bool(&ignored, "hidden", "").Hide(),
-		command.Bool(&o.units.External, "external", "With what units need from outside of the working folder."))
+		command.Bool(&o.units.External, "external", "Also list units outside of the working folder that others depend on."))
 	for _, x := range []command.Flag{
 		command.Bool(&o.json, "json", "").Or("j"), command.Bool(&o.excluded, "exclude", ""), command.Bool(&o.included, "include", ""), command.Bool(&o.reading, "reading", ""),
 		command.Bool(&o.long, "long", "").Or("l"), command.Bool(&o.tree, "tree", "").Or("T"), command.Bool(&o.svg, "svg", ""), command.Text(&o.format, "format", "FORMAT", ""),
@@ -86,14 +86,14 @@ func (o *listOptions) settle(c *command.Call) (ok bool) {
 func findCmd() command.Command {
 	return command.Command{
 		Name: "find", Aliases: []string{"fd"}, Synopsis: "Find the units below the working folder", Usage: "[options]",
-		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder, one in a line, or as JSON\nwith what each needs and is made of. For people, list has more forms.",
+		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder, one a line, or as JSON with\ntheir dependencies and the files that they read. For reading in a terminal,\n\"list\" has more formats.",
 		Prepare: func() (command.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
 			fs := o.declare("find",
 				command.Bool(&o.json, "json", "As JSON.").Or("j"),
-				command.Bool(&o.included, "include", "With the files that each unit includes or imports (JSON)."),
-				command.Bool(&o.reading, "reading", "With all files that each unit is made of (JSON)."),
-				command.Bool(&o.excluded, "exclude", "With the exclude block of each unit (JSON)."))
+				command.Bool(&o.included, "include", "Add the files that each unit includes or imports (JSON only)."),
+				command.Bool(&o.reading, "reading", "Add all files that each unit reads (JSON only)."),
+				command.Bool(&o.excluded, "exclude", "Add the exclude block of each unit (JSON only)."))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.settle(c) {
 					return 1
@@ -114,12 +114,12 @@ func findCmd() command.Command {
 func List() command.Command {
 	return command.Command{
 		Name: "list", Aliases: []string{"ls"}, Synopsis: "List the units below the working folder", Usage: "[options]",
-		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder, as lines, a table, a tree\nor a graph in DOT.",
+		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder as text, a table, a tree or\na graph in the DOT language.",
 		Prepare: func() (command.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
 			fs := o.declare("list",
 				command.Bool(&o.long, "long", "A table.").Or("l"),
-				command.Bool(&o.tree, "tree", "A tree of folders, or with --dag of what needs what.").Or("T"),
+				command.Bool(&o.tree, "tree", "Print a tree of folders, or with --dag a tree of dependencies.").Or("T"),
 				command.Text(&o.format, "format", "FORMAT", "text, long, tree or dot."))
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.settle(c) {

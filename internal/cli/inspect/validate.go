@@ -26,7 +26,7 @@ func Validate() command.Command {
 			all := o.units.Declare().Hide().Show("strict", "filter", "feature", "working-dir")
 			all.Named("strict").Help = "With --inputs, make inputs that a module does not declare errors."
 			fs = append(append(fs, command.Flags{
-				command.Bool(&o.json, "json", "The messages as JSON."),
+				command.Bool(&o.json, "json", "Print messages as JSON."),
 				command.Bool(&o.showPath, "show-config-path", "Print the paths of the files with errors alone."),
 			}.WithTwoDashesShown()...), all...)
 			return fs, func(ctx context.Context, c *command.Call) int { return runHCLValidate(ctx, c, o) }

@@ -34,7 +34,7 @@ func Commands() []command.Command {
 			Help: "Print a JSON document of all functions: what they do, their parameters, and\nthe type of their results.",
 			Prepare: func() (command.Flags, command.Run) {
 				asJSON := false
-				fs := command.Flags{command.Bool(&asJSON, "json", "Required: JSON is the only form that there is.")}
+				fs := command.Flags{command.Bool(&asJSON, "json", "Required: JSON is the only output format.")}
 				return fs, func(_ context.Context, c *command.Call) int {
 					if !asJSON {
 						return c.UsageError("Invalid arguments", "The `"+view.Program+" metadata functions` command requires the `-json` flag.")

@@ -12,18 +12,17 @@ func Drift() command.Command {
 	return command.Command{
 		Name: "drift", Synopsis: "Show what has changed outside of Terrace", Usage: "[options]",
 		Units: command.InUnit | command.NeedsInputs | command.OverEstate,
-		Help: `Look at all objects that the state has, and report which of them are no
-longer as they were left. Nothing is changed, neither infrastructure nor
-state: "apply -refresh-only" takes the changes over into the state, and
-"apply" undoes them. With --all, the units of an estate have one report, which
-tells a change that several units have once. -json prints the report as events,
-and --html writes it as a page.`,
+		Help: `Read all objects in the state, and report which of them were changed outside of
+Terrace. Neither infrastructure nor state is changed: "apply -refresh-only"
+accepts the changes into the state, and "apply" undoes them. With --all, there
+is one report for all units, which lists a change that several units have in
+common once. -json prints the report as events, and --html writes it as a page.`,
 		Examples: []command.Example{
-			{Line: "drift -detailed-exitcode", Text: "End with 2 if anything has changed, for a schedule in CI."},
-			{Line: "drift --all --html drift.html", Text: "Look at a whole estate, and write a page."},
+			{Line: "drift -detailed-exitcode", Text: "Exit with status 2 if anything has changed, for scheduled CI jobs."},
+			{Line: "drift --all --html drift.html", Text: "Check all units, and write a page."},
 		},
 		Exits: []command.Exit{
-			{Code: 0, Help: "Everything was looked at; with -detailed-exitcode, and nothing has changed."},
+			{Code: 0, Help: "All objects were read; with -detailed-exitcode, and nothing has changed."},
 			{Code: 1, Help: "There was an error."},
 			{Code: 2, Help: "With -detailed-exitcode: something has changed."},
 		},

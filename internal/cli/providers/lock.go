@@ -34,7 +34,7 @@ the configuration.`,
 			fs := command.Flags{
 				command.Text(&o.fsMirror, "fs-mirror", "dir", "Take the packages from a filesystem mirror instead.").Completes(command.Folders),
 				command.Text(&o.netMirror, "net-mirror", "url", "Take the packages from a network mirror instead."),
-				command.List(&o.platforms, "platform", "os_arch", "The platform to get checksums for, such as linux_amd64; ours by default. May be repeated."),
+				command.List(&o.platforms, "platform", "os_arch", "The platform to get checksums for, such as linux_amd64; the current platform by default. May be repeated."),
 			}
 			return append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
 				if !o.json.Use(c.Report) {

@@ -28,7 +28,7 @@ network mirror. Packages come from the registries that the providers belong to.`
 		Args: []command.Arg{{Name: "target-dir", Help: "The folder to fill.", Complete: command.Folders}},
 		Prepare: func() (command.Flags, command.Run) {
 			o := &providersMirrorOptions{}
-			fs := command.Flags{command.List(&o.platforms, "platform", "os_arch", "The platform to get packages for, such as linux_amd64; ours by default. May be repeated.")}
+			fs := command.Flags{command.List(&o.platforms, "platform", "os_arch", "The platform to get packages for, such as linux_amd64; the current platform by default. May be repeated.")}
 			return append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...), func(ctx context.Context, c *command.Call) int {
 				if !o.json.Use(c.Report) {
 					return 1

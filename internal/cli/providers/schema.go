@@ -27,7 +27,7 @@ JSON document.`,
 		Prepare: func() (command.Flags, command.Run) {
 			var given []vars.Flag
 			asJSON := false
-			fs := command.Flags{command.Bool(&asJSON, "json", "Required: JSON is the only form that there is.")}
+			fs := command.Flags{command.Bool(&asJSON, "json", "Required: JSON is the only output format.")}
 			return append(fs, flags.Vars(&given)...), func(ctx context.Context, c *command.Call) int {
 				if !asJSON {
 					return c.UsageError("Output only in json is allowed", "The `"+view.Program+" providers schema` command requires the `-json` flag.")

@@ -23,20 +23,22 @@ func Command() command.Command {
 		Name: "run", Synopsis: "Run a command on a unit, or with --all on every unit", Usage: "[options] [--] COMMAND [ARGS]",
 		Units: command.TakesUnitFlags,
 		Help: `Runs a command on the unit in the working folder, or with --all on every
-unit below it, in the order of their dependencies and in one process. What a
-unit takes from others that were not applied yet is unknown in its plan; what
-cannot be planned so is deferred, and listed with what it waits for.
+unit below it, in the order of their dependencies and in one process. Outputs
+of units that were not applied yet are unknown in the plans that use them.
+Resources that cannot be planned with unknown values are deferred, and listed
+with the output that they wait for.
 
 All units are checked before anything runs, as by "estate check". With --all,
-plan -out=FILE saves the plan of all units, which show FILE shows and
-run --all apply FILE applies.
+"plan -out=FILE" saves the plans of all units in one file, for "show FILE" and
+"run --all apply FILE".
 
-The options with two dashes come before the command or behind it; the variable
-TG_NAME stands for --name. Other flags of Terragrunt are taken and do nothing.
+Options with two dashes can stand before or after the command. The variable
+TG_NAME sets the option --name. Flags of Terragrunt that are not listed here
+are accepted and have no effect.
 
 TG_TELEMETRY_TRACE_EXPORTER and TG_TELEMETRY_METRIC_EXPORTER (console,
-otlpHttp, otlpGrpc) send traces and metrics by OpenTelemetry, in the trace that
-TRACEPARENT names.`,
+otlpHttp, otlpGrpc) export traces and metrics with OpenTelemetry, as part of
+the trace in TRACEPARENT.`,
 		Hint: "Flags of the command that is run go after its name, as in \"run --all plan -refresh=false\".",
 		Args: []command.Arg{{Name: "COMMAND", Help: "The command to run, with its flags and arguments.", Repeated: true, Complete: command.Commands}},
 		Examples: []command.Example{

@@ -26,11 +26,11 @@ import (
 // Commands are the commands on stacks.
 func Commands() []command.Command {
 	return []command.Command{
-		{Name: "stack", Synopsis: "Work with the units that stack files stand for", Usage: "<generate|run|output|clean> [options]", Help: "Works with the units that terragrunt.stack.hcl files stand for.",
+		{Name: "stack", Synopsis: "Work with the units of stack files", Usage: "<generate|run|output|clean> [options]", Help: "Generates, runs and removes the units that terragrunt.stack.hcl files describe.",
 			Prepare: command.Group("The commands are \"stack generate\", \"stack run\", \"stack output\" and \"stack clean\".")},
 		{
-			Name: "stack generate", Synopsis: "Make the units of stack files", Usage: "[options]", Units: command.TakesUnitFlags,
-			Help: `Makes the units and stacks of all stack files below the working folder, in
+			Name: "stack generate", Synopsis: "Generate the units of stack files", Usage: "[options]", Units: command.TakesUnitFlags,
+			Help: `Generates the units and stacks of all stack files below the working folder, in
 folders .terragrunt-stack beside them.`,
 			Prepare: func() (command.Flags, command.Run) {
 				f := &unitflags.Flags{}
@@ -74,8 +74,8 @@ is a part of them, as in unit.output or stack.unit.`,
 			},
 		},
 		{
-			Name: "stack clean", Synopsis: "Remove what was generated from stack files", Usage: "[options]", Units: command.TakesUnitFlags,
-			Help: "Removes the folders .terragrunt-stack below the working folder.",
+			Name: "stack clean", Synopsis: "Remove the files generated from stack files", Usage: "[options]", Units: command.TakesUnitFlags,
+			Help: "Removes all .terragrunt-stack folders below the working folder.",
 			Prepare: func() (command.Flags, command.Run) {
 				f, force := &unitflags.Flags{}, false
 				fs := command.Flags{command.Bool(&force, "force", "Even if they hold state that still has resources in it.")}.WithTwoDashesShown()

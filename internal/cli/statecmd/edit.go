@@ -33,7 +33,7 @@ stands for everything in it.`,
 		Examples: []command.Example{{Line: "state rm -dry-run module.network", Text: "Show what would be forgotten."}},
 		Prepare: func() (command.Flags, command.Run) {
 			o, dry := &common{}, false
-			fs := append(command.Flags{command.Bool(&dry, "dry-run", "Print what would be removed, and remove nothing.")}, o.writing()...)
+			fs := append(command.Flags{command.Bool(&dry, "dry-run", "Print what would be removed, and change nothing.")}, o.writing()...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) == 0 {
 					return c.UsageError("Invalid number of arguments", "At least one address is required")
@@ -168,9 +168,9 @@ plan with -replace does the same without changing the state first.`,
 
 func untaint() command.Command {
 	return tainting(false, command.Command{
-		Name: "untaint", Synopsis: "Remove the 'tainted' state from a resource instance", Usage: "[options] name",
-		Help: `Take the mark off an instance that is tainted, so that the next plan does
-not replace it.`,
+		Name: "untaint", Synopsis: "Remove the 'tainted' state from a resource instance", Usage: "[options] <address>",
+		Help: `Remove the "tainted" mark from an instance in the state, so that the next plan
+does not replace it.`,
 	})
 }
 
@@ -213,14 +213,14 @@ func push() command.Command {
 	return command.Command{
 		Name: "state push", Synopsis: "Update remote state from a local state file", Usage: "[options] PATH",
 		Units: command.InUnit | command.OneUnit,
-		Help: `Write a state file, or with "-" what stands on standard input, to where the
-state lives. A state of another lineage, or an older one than is there, is
+		Help: `Write a state file, or with "-" standard input, to the configured backend. A
+state with another lineage, or with a lower serial than the current one, is
 refused unless -force is given.`,
 		Args:     []command.Arg{{Name: "PATH", Help: "The file; \"-\" for standard input.", Complete: command.Files}},
-		Examples: []command.Example{{Line: "state push errored.tfstate", Text: "Bring in what an apply could not write."}},
+		Examples: []command.Example{{Line: "state push errored.tfstate", Text: "Save a state that an apply could not write."}},
 		Prepare: func() (command.Flags, command.Run) {
 			o, force := &common{}, false
-			fs := append(append(command.Flags{command.Bool(&force, "force", "Write the state whatever is there.")}, o.state.Lock.Flags()...), flags.Vars(&o.vars)...)
+			fs := append(append(command.Flags{command.Bool(&force, "force", "Write the state even if its lineage differs or its serial is lower.")}, o.state.Lock.Flags()...), flags.Vars(&o.vars)...)
 			fs = append(fs, o.json.Flags()...)
 			fs = append(fs, o.state.VersionFlag())
 			return fs, func(ctx context.Context, c *command.Call) int {
@@ -316,10 +316,10 @@ func forceUnlock() command.Command {
 	return command.Command{
 		Name: "force-unlock", Synopsis: "Release a stuck lock on the current workspace", Usage: "LOCK_ID",
 		Units: command.InUnit | command.OneUnit,
-		Help: `Release the lock of the state, which a run that has ended left behind. No
-infrastructure is changed. Make sure that the run has ended: two runs at once
-can lose state.`,
-		Args: []command.Arg{{Name: "LOCK_ID", Help: "The ID of the lock, as the message about it says."}},
+		Help: `Release a lock on the state that a run left behind. No infrastructure is
+changed. Make sure that the run has ended: two runs at the same time can lose
+state.`,
+		Args: []command.Arg{{Name: "LOCK_ID", Help: "The ID of the lock, from the error message about it."}},
 		Prepare: func() (command.Flags, command.Run) {
 			o, force := &common{}, false
 			fs := append(append(command.Flags{command.Bool(&force, "force", "Do not ask.")}, flags.Vars(&o.vars)...), o.json.Flags()...)

@@ -19,15 +19,15 @@ func mv() command.Command {
 	return command.Command{
 		Name: "state mv", Aliases: []string{"state move"}, Synopsis: "Move an item in the state", Usage: "[options] SOURCE DESTINATION",
 		Units: command.InUnit | command.OneUnit,
-		Help: `Give a module, a resource or an instance in the state another address, so
-that what it is about is not destroyed and made anew when its block is renamed
-or moved.
+		Help: `Change the address of a module, a resource or an instance in the state, so that
+the object is not destroyed and created again when its block is renamed or
+moved.
 
-With -to it goes into the state of another folder or unit, with -state-out into
-that of another file. Then both states change or neither does: if the program
-is killed in between, the next command on either of them completes the move or
-undoes it.`,
-		Args: []command.Arg{{Name: "SOURCE", Help: "What is moved.", Complete: command.Instances}, {Name: "DESTINATION", Help: "Its new address.", Complete: command.Addresses}},
+With -to the object moves into the state of another folder or unit, with
+-state-out into another state file. Either both states change or neither does:
+if the program is killed in between, the next command on either of them
+completes the move or undoes it.`,
+		Args: []command.Arg{{Name: "SOURCE", Help: "The address to move.", Complete: command.Instances}, {Name: "DESTINATION", Help: "Its new address.", Complete: command.Addresses}},
 		Examples: []command.Example{
 			{Line: "state mv aws_instance.a 'aws_instance.b[0]'", Text: "Rename, and give it a key."},
 			{Line: "state mv -to=../database aws_db_instance.main aws_db_instance.main", Text: "Move a resource into the state of another unit, or of another folder."},
@@ -36,7 +36,7 @@ undoes it.`,
 		},
 		Prepare: func() (command.Flags, command.Run) {
 			m := &move{common: &common{}}
-			fs := append(command.Flags{command.Bool(&m.dry, "dry-run", "Print what would be moved, and move nothing.")}, m.writing()...)
+			fs := append(command.Flags{command.Bool(&m.dry, "dry-run", "Print the move, and change nothing.")}, m.writing()...)
 			fs = append(fs,
 				command.Text(&m.fromDir, "from", "DIR", "The folder or unit whose state it leaves. The default is the one that the command runs in.").Completes(command.Folders),
 				command.Text(&m.toDir, "to", "DIR", "The folder or unit whose state it goes into. The default is the one that the command runs in.").Completes(command.Folders),

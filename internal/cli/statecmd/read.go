@@ -168,7 +168,7 @@ func pull() command.Command {
 	return command.Command{
 		Name: "state pull", Synopsis: "Pull current state and output to stdout", Usage: "[options]",
 		Units: command.InUnit | command.OnlyReads,
-		Help:  `Print the state, in the form that stores of teams keep it in.`,
+		Help:  `Print the current state as JSON, in the format of state files.`,
 		Prepare: func() (command.Flags, command.Run) {
 			o := &common{}
 			return flags.Vars(&o.vars), func(ctx context.Context, c *command.Call) int {

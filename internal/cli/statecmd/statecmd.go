@@ -29,9 +29,9 @@ func Commands() []command.Command {
 	return []command.Command{
 		{
 			Name: "state", Synopsis: "Advanced state management", Usage: "<subcommand> [options] [args]",
-			Help: `Commands to look at the state and to change it without changing what it
-is about. Each change is made under the lock of the state, and a backup is
-kept where the state is a file.`,
+			Help: `Commands that inspect the state, and that change it without changing the
+infrastructure. Each change is made under the lock of the state. For a local
+state file, a backup is kept.`,
 			Prepare: command.Group("state list, state show, state mv, state rm, state pull, state push or state replace-provider"),
 		},
 		list(), show(), mv(), rm(), pull(), push(), replaceProvider(), taint(), untaint(), forceUnlock(),

@@ -162,79 +162,79 @@ func (f *Flags) each(all ...command.Flag) command.Flags {
 // choosing say which units a command is about.
 func (f *Flags) choosing() command.Flags {
 	return f.each(
-		command.List(&f.Filters, "filter", "QUERY", "Take the units that a query matches. May be repeated.").Completes(command.UnitNames),
-		command.Bool(&f.Affected, "filter-affected", "Take the units that differ from the main branch of the repository."),
-		command.Text(&f.FiltersFile, "filters-file", "PATH", "A file with a query in each line, .terragrunt-filters by default.").Completes(command.Files),
-		command.Bool(&f.NoFiltersFile, "no-filters-file", "Without that file."),
-		command.Bool(&f.Graph, "graph", "Take the unit in the working folder and all that need it."),
-		command.Text(&f.GraphRoot, "graph-root", "PATH", "Where these are looked for, the git repository by default.").Completes(command.Folders),
-		command.Text(&f.Boundary, "discovery-boundary", "PATH", "The folder that filters do not leave on their way to units that need others or are needed, with --experiment bounded-discovery.").Completes(command.Folders),
-		command.List(&f.IncludeDirs, "queue-include-dir", "PATH", "Take the units in a folder. May be repeated.").Completes(command.Folders),
+		command.List(&f.Filters, "filter", "QUERY", "Select the units that match a query. May be repeated.").Completes(command.UnitNames),
+		command.Bool(&f.Affected, "filter-affected", "Select the units that differ from the main branch of the repository."),
+		command.Text(&f.FiltersFile, "filters-file", "PATH", "A file with one query a line. Defaults to .terragrunt-filters.").Completes(command.Files),
+		command.Bool(&f.NoFiltersFile, "no-filters-file", "Do not read .terragrunt-filters."),
+		command.Bool(&f.Graph, "graph", "Select the unit in the working folder and all units that depend on it."),
+		command.Text(&f.GraphRoot, "graph-root", "PATH", "With --graph: the folder in which dependent units are looked for. Defaults to the git repository.").Completes(command.Folders),
+		command.Text(&f.Boundary, "discovery-boundary", "PATH", "The folder that filters do not leave when they follow dependencies, with --experiment bounded-discovery.").Completes(command.Folders),
+		command.List(&f.IncludeDirs, "queue-include-dir", "PATH", "Select the units in a folder. May be repeated.").Completes(command.Folders),
 		command.List(&f.ExcludeDirs, "queue-exclude-dir", "PATH", "Leave out the units in a folder. May be repeated.").Completes(command.Folders),
-		command.Text(&f.ExcludesFile, "queue-excludes-file", "PATH", "A file with such a folder in each line, .terragrunt-excludes by default.").Completes(command.Files),
-		command.Bool(&f.External, "queue-include-external", "Take what units need from outside of the working folder, too."),
-		command.List(&f.ReadingFiles, "queue-include-units-reading", "PATH", "Take the units that read a file. May be repeated.").Completes(command.Files),
-		command.List(&f.IncludingFiles, "units-that-include", "PATH", "The same.").Completes(command.Files),
-		command.Text(&f.Config, "config", "PATH", "The unit file.").Completes(command.Files),
+		command.Text(&f.ExcludesFile, "queue-excludes-file", "PATH", "A file with one folder to leave out a line. Defaults to .terragrunt-excludes.").Completes(command.Files),
+		command.Bool(&f.External, "queue-include-external", "Also select units outside of the working folder that others depend on."),
+		command.List(&f.ReadingFiles, "queue-include-units-reading", "PATH", "Select the units that include or read a file. May be repeated.").Completes(command.Files),
+		command.List(&f.IncludingFiles, "units-that-include", "PATH", "The same as --queue-include-units-reading.").Completes(command.Files),
+		command.Text(&f.Config, "config", "PATH", "The unit file. Defaults to terragrunt.hcl in the working folder.").Completes(command.Files),
 		command.List(&f.Features, "feature", "NAME=VALUE", "Set a feature flag. May be repeated."),
 		command.Text(&f.Working, "working-dir", "PATH", "The folder to work in.").Completes(command.Folders),
-		command.Text(&f.DownloadDir, "download-dir", "PATH", "Where modules run, .terragrunt-cache by default.").Completes(command.Folders),
-		command.Bool(&f.NoStackGenerate, "no-stack-generate", "Do not generate the units of stack files first."),
+		command.Text(&f.DownloadDir, "download-dir", "PATH", "The folder for working copies of modules. Defaults to .terragrunt-cache.").Completes(command.Folders),
+		command.Bool(&f.NoStackGenerate, "no-stack-generate", "Do not generate the units of stack files before the command."),
 	)
 }
 
 // aboutUnit are about what units are made of.
 func (f *Flags) aboutUnit() command.Flags {
-	module := f.noEnv(command.Text(&f.Module, "module", "NAME", "The module of an environment file."))
+	module := f.noEnv(command.Text(&f.Module, "module", "NAME", "The module of an environment file that the command is about."))
 	return append(command.Flags{module}, f.each(
-		command.Text(&f.Source, "source", "URL", "The source of the module, in place of the unit's own."),
-		command.List(&f.SourceMap, "source-map", "FROM=TO", "Replace the address of sources before the //. May be repeated."),
-		command.Text(&f.AuthCommand, "auth-provider-cmd", "COMMAND", "The program that gives each unit its credentials."),
-		command.Bool(&f.NoDiscoveryAuth, "no-discovery-auth-provider-cmd", "Do not run it while units are looked for."),
-		command.Text(&f.Role, "iam-assume-role", "ARN", "The role to assume."),
-		command.AtLeast(&f.RoleSeconds, 0, "iam-assume-role-duration", "SECONDS", "For how long."),
-		command.Text(&f.RoleSession, "iam-assume-role-session-name", "NAME", "The name of that session."),
-		command.Text(&f.WebToken, "iam-assume-role-web-identity-token", "TOKEN", "The token to assume it with, or the absolute path of a file that holds it."),
-		command.Bool(&f.NoDeprecation, "no-deprecation-warnings", "Say nothing of deprecated parts of unit files."),
-		command.Bool(&f.strictMode, "strict-mode", "Make everything deprecated an error."),
-		command.List(&f.strictNames, "strict-control", "NAME", "Make one deprecated thing an error. May be repeated."),
-		command.List(&f.Experiments, "experiment", "NAME", "An experiment of Terragrunt; what it brings is on anyway. May be repeated."),
+		command.Text(&f.Source, "source", "URL", "The source of the module, instead of the one in the unit file."),
+		command.List(&f.SourceMap, "source-map", "FROM=TO", "Replace the part of source addresses before the //. May be repeated."),
+		command.Text(&f.AuthCommand, "auth-provider-cmd", "COMMAND", "A program that prints the credentials for each unit."),
+		command.Bool(&f.NoDiscoveryAuth, "no-discovery-auth-provider-cmd", "Do not run that program during discovery."),
+		command.Text(&f.Role, "iam-assume-role", "ARN", "The IAM role to assume."),
+		command.AtLeast(&f.RoleSeconds, 0, "iam-assume-role-duration", "SECONDS", "How long the session of the role lasts."),
+		command.Text(&f.RoleSession, "iam-assume-role-session-name", "NAME", "The name of the session of the role."),
+		command.Text(&f.WebToken, "iam-assume-role-web-identity-token", "TOKEN", "The web identity token to assume the role with, or the absolute path of a file that holds it."),
+		command.Bool(&f.NoDeprecation, "no-deprecation-warnings", "Do not warn about deprecated parts of unit files."),
+		command.Bool(&f.strictMode, "strict-mode", "Treat all deprecated features as errors."),
+		command.List(&f.strictNames, "strict-control", "NAME", "Treat one deprecated feature as an error. May be repeated."),
+		command.List(&f.Experiments, "experiment", "NAME", "An experiment of Terragrunt. What it enables is always on here. May be repeated."),
 	)...)
 }
 
 // aboutRun say how a run goes on.
 func (f *Flags) aboutRun() command.Flags {
 	out := f.each(
-		command.AtLeast(&f.Parallelism, 1, "parallelism", "N", "How many units run at once, 16 by default. -parallelism counts the calls of providers in one unit."),
-		command.AtLeast(&f.Calls, 1, "provider-calls", "N", "How many calls of providers run at once in all units together, which take turns. Without it there is no limit."),
-		command.List(&f.Sharing, "share-provider", "SOURCE", "Let units share processes of a provider though they run in different folders. May be repeated."),
-		command.Bool(&f.NonInteractive, "non-interactive", "Do not ask; plan and apply are done."),
-		command.Bool(&f.NoAutoApprove, "no-auto-approve", "Let apply and destroy of all units ask, also with --non-interactive."),
-		command.Bool(&f.NoAutoInit, "no-auto-init", "Install nothing that a unit needs."),
-		command.Bool(&f.NoRetry, "no-auto-retry", "Do not run a unit again that failed."),
+		command.AtLeast(&f.Parallelism, 1, "parallelism", "N", "How many units run at once. Defaults to 16. (-parallelism limits the provider calls within one unit.)"),
+		command.AtLeast(&f.Calls, 1, "provider-calls", "N", "How many provider calls run at once in all units together. There is no limit by default."),
+		command.List(&f.Sharing, "share-provider", "SOURCE", "Let units share the processes of a provider although they run in different folders. May be repeated."),
+		command.Bool(&f.NonInteractive, "non-interactive", "Ask nothing, and assume yes."),
+		command.Bool(&f.NoAutoApprove, "no-auto-approve", "Ask before apply and destroy over several units, also with --non-interactive."),
+		command.Bool(&f.NoAutoInit, "no-auto-init", "Do not run init for units that need it."),
+		command.Bool(&f.NoRetry, "no-auto-retry", "Do not retry units that failed."),
 		command.Bool(&f.NoHooks, "no-hooks", "Run no hooks."),
-		command.Bool(&f.FailFast, "fail-fast", "Start nothing more after a unit failed."),
-		command.Bool(&f.IgnoreErrors, "queue-ignore-errors", "Run units though others that they need failed."),
-		command.Bool(&f.IgnoreOrder, "queue-ignore-dag-order", "Run units in no order."),
-		command.Bool(&f.AllowDestroy, "filter-allow-destroy", "Let apply destroy what units manage that a filter by git finds removed."),
-		command.Bool(&f.CheckDependents, "destroy-dependencies-check", "Name the units that need the one to be destroyed, and ask."),
-		command.Bool(&f.Bootstrap, "backend-bootstrap", "Make the buckets and tables that remote_state describes, before they are used."),
-		command.Bool(&f.RequireBootstrap, "backend-require-bootstrap", "Let a bucket that does not exist be an error of making it."),
-		command.Bool(&f.KeepBucket, "disable-bucket-update", "Leave a bucket that exists as it is."),
-		command.Bool(&f.UseMocks, "use-mocks", "Let mock outputs come before planned ones."),
-		command.Bool(&f.NoOutputs, "no-dependency-outputs", "Take the outputs of other units for unknown."))
+		command.Bool(&f.FailFast, "fail-fast", "Start no more units after one has failed."),
+		command.Bool(&f.IgnoreErrors, "queue-ignore-errors", "Run units even if units that they depend on failed."),
+		command.Bool(&f.IgnoreOrder, "queue-ignore-dag-order", "Ignore dependencies between units when ordering the run."),
+		command.Bool(&f.AllowDestroy, "filter-allow-destroy", "Let apply destroy the resources of units that a git filter finds to be removed."),
+		command.Bool(&f.CheckDependents, "destroy-dependencies-check", "Before a unit is destroyed, list the units that depend on it, and ask."),
+		command.Bool(&f.Bootstrap, "backend-bootstrap", "Create the buckets and tables that remote_state describes before they are used."),
+		command.Bool(&f.RequireBootstrap, "backend-require-bootstrap", "Fail if a bucket does not exist, instead of creating it."),
+		command.Bool(&f.KeepBucket, "disable-bucket-update", "Do not change the settings of buckets that exist."),
+		command.Bool(&f.UseMocks, "use-mocks", "Prefer mock_outputs over planned outputs."),
+		command.Bool(&f.NoOutputs, "no-dependency-outputs", "Treat the outputs of other units as unknown."))
 	out = append(out,
 		f.noEnv(command.Text(&f.On, "on", "URL", "With --all: run the units on the workers of a Temporal server, temporal://HOST:PORT/NAMESPACE/QUEUE, or temporal for the one of the CLI configuration.")),
-		f.noEnv(command.Text(&f.Blobs, "blobs", "PLACE", "With --on: where files and plans lie that workers read, a folder or KIND:ARGUMENT=VALUE,… of a backend.").Completes(command.Folders)),
-		f.noEnv(command.Bool(&f.InPlace, "in-place", "With --on: workers see the files under the same path, and copy none.")),
-		f.noEnv(command.Bool(&f.Detach, "detach", "With --on: end when the run has begun, and print its ID.")))
-	out = append(out, f.noEnv(command.Bool(&f.Strict, "strict", "Make inputs that a module does not declare errors.")))
+		f.noEnv(command.Text(&f.Blobs, "blobs", "PLACE", "With --on: where the files and plans for the workers are kept: a folder, or KIND:ARGUMENT=VALUE,… of a backend.").Completes(command.Folders)),
+		f.noEnv(command.Bool(&f.InPlace, "in-place", "With --on: the workers have the files under the same path, so that none are copied.")),
+		f.noEnv(command.Bool(&f.Detach, "detach", "With --on: start the run, print its ID, and do not wait for it.")))
+	out = append(out, f.noEnv(command.Bool(&f.Strict, "strict", "Treat inputs that the module does not declare as errors.")))
 	return append(out, f.each(
-		command.Bool(&f.SourceUpdate, "source-update", "Fetch modules again."),
-		command.Bool(&f.ProviderCache, "provider-cache", "Share downloads of providers in a folder."),
-		command.Text(&f.ProviderCacheDir, "provider-cache-dir", "PATH", "That folder.").Completes(command.Folders),
-		command.Bool(&f.NoPluginCache, "no-auto-provider-cache-dir", "Share no downloads of providers."),
-		command.Bool(&f.InputsDebug, "inputs-debug", "Write the inputs of each unit to a file beside it."),
+		command.Bool(&f.SourceUpdate, "source-update", "Download modules again."),
+		command.Bool(&f.ProviderCache, "provider-cache", "Share provider downloads between units, in one folder."),
+		command.Text(&f.ProviderCacheDir, "provider-cache-dir", "PATH", "The folder for shared provider downloads.").Completes(command.Folders),
+		command.Bool(&f.NoPluginCache, "no-auto-provider-cache-dir", "Do not share provider downloads between units."),
+		command.Bool(&f.InputsDebug, "inputs-debug", "Write the inputs of each unit to a file in the folder of the unit."),
 	)...)
 }
 
@@ -242,24 +242,24 @@ func (f *Flags) aboutRun() command.Flags {
 func (f *Flags) aboutReports() command.Flags {
 	page := f.noEnv(command.Text(&f.HTML, "html", "FILE", "With plan: write the plan of all units as one page for a browser: a map, each unit's changes, where its inputs come from, and a search.").Completes(command.Files))
 	out := f.each(
-		command.Text(&f.OutDir, "out-dir", "PATH", "With plan: save the plan of each unit in a file of its own; with apply: apply these.").Completes(command.Folders),
-		command.Text(&f.JSONOutDir, "json-out-dir", "PATH", "With plan: write the plan of each unit as JSON.").Completes(command.Folders))
+		command.Text(&f.OutDir, "out-dir", "PATH", "With plan: save the plan of each unit to a file in this folder. With apply: apply these plans.").Completes(command.Folders),
+		command.Text(&f.JSONOutDir, "json-out-dir", "PATH", "With plan: write the plan of each unit to this folder as JSON.").Completes(command.Folders))
 	return append(append(out, page), f.each(
-		command.Text(&f.Report, "report-file", "PATH", "Write a report of the run, as CSV or JSON.").Completes(command.Files),
-		command.Text(&f.ReportFormat, "report-format", "FORMAT", "csv or json; the ending of the file by default.").Among("csv", "json"),
-		command.Text(&f.ReportSchema, "report-schema-file", "PATH", "Write the schema of such reports.").Completes(command.Files),
-		command.Bool(&f.SummaryOff, "summary-disable", "Print no summary."),
+		command.Text(&f.Report, "report-file", "PATH", "Write a report of the run to a file, as CSV or JSON.").Completes(command.Files),
+		command.Text(&f.ReportFormat, "report-format", "FORMAT", "The format of the report, csv or json. Defaults to the extension of the file.").Among("csv", "json"),
+		command.Text(&f.ReportSchema, "report-schema-file", "PATH", "Write the JSON Schema of reports to a file.").Completes(command.Files),
+		command.Bool(&f.SummaryOff, "summary-disable", "Do not print a summary at the end."),
 		command.Bool(&f.SummaryPerUnit, "summary-per-unit", "List the units in the summary, with how long they took."),
-		command.Text(&f.logLevel, "log-level", "LEVEL", "stderr, stdout, error, warn, info, debug or trace.").Among(unitlog.Levels()...),
-		command.Text(&f.logFormat, "log-format", "FORMAT", "bare, pretty, json or key-value.").Among("bare", "pretty", "json", "key-value"),
-		command.Text(&f.logCustom, "log-custom-format", "FORMAT", "The form of lines on units, as in \"%time %prefix %msg\"."),
-		command.Bool(&f.logOff, "log-disable", "Without lines on units."),
-		command.Bool(&f.absPaths, "log-show-abs-paths", "Units by their whole path in these lines."),
-		command.Bool(&f.Forward, "tf-forward-stdout", "What units print without the unit in front."),
-		command.Text(&f.Profile.CPU, "profile-cpu", "PATH", "Write a profile of the program. --profile-mem and --profile-goroutine write others, --profile-dir all into a folder.").Completes(command.Files),
-		command.Text(&f.Profile.Memory, "profile-mem", "PATH", "What takes memory.").Completes(command.Files),
-		command.Text(&f.Profile.Goroutines, "profile-goroutine", "PATH", "What runs at the end.").Completes(command.Files),
-		command.Text(&f.ProfileDir, "profile-dir", "PATH", "All of them.").Completes(command.Folders),
+		command.Text(&f.logLevel, "log-level", "LEVEL", "Which log lines are printed: stderr, stdout, error, warn, info, debug or trace.").Among(unitlog.Levels()...),
+		command.Text(&f.logFormat, "log-format", "FORMAT", "The format of log lines: bare, pretty, json or key-value.").Among("bare", "pretty", "json", "key-value"),
+		command.Text(&f.logCustom, "log-custom-format", "FORMAT", "A format of your own for log lines, such as \"%time %prefix %msg\"."),
+		command.Bool(&f.logOff, "log-disable", "Print no log lines."),
+		command.Bool(&f.absPaths, "log-show-abs-paths", "Print absolute paths in log lines."),
+		command.Bool(&f.Forward, "tf-forward-stdout", "Print the output of units without the name of the unit before each line."),
+		command.Text(&f.Profile.CPU, "profile-cpu", "PATH", "Write a CPU profile of the program, for go tool pprof.").Completes(command.Files),
+		command.Text(&f.Profile.Memory, "profile-mem", "PATH", "Write a memory profile.").Completes(command.Files),
+		command.Text(&f.Profile.Goroutines, "profile-goroutine", "PATH", "Write a goroutine profile.").Completes(command.Files),
+		command.Text(&f.ProfileDir, "profile-dir", "PATH", "Write all profiles into this folder.").Completes(command.Folders),
 	)...)
 }
 
