@@ -65,7 +65,7 @@ type Options struct {
 type Folder struct {
 	project *project.Project
 	op      *operation.Operation
-	state   *project.StateSession
+	state   *operation.Held
 }
 
 // call makes what the command line works with, without views and without signals: they
@@ -134,7 +134,7 @@ func Open(ctx context.Context, o Options) (*Folder, diag.List) {
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	op, st, _, more := p.Begin(ctx, flags.State{Lock: flags.Lock{On: true, Timeout: o.LockTimeout}, Journal: c.Env.Get("TERRACE_JOURNAL")}, "OperationTypeApply")
+	op, st, more := p.Begin(ctx, flags.State{Lock: flags.Lock{On: true, Timeout: o.LockTimeout}, Journal: c.Env.Get("TERRACE_JOURNAL")}, "OperationTypeApply")
 	if ds = append(ds, more...); more.HasErrors() {
 		p.Close()
 		return nil, ds

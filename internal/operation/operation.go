@@ -3,9 +3,9 @@
 // another program opened.
 //
 // Main types: Place, where a state is, which is taken or read there; Held, a state that was
-// taken; Operation, an engine with such a state, which plans, applies, refreshes and
-// imports. The one rule: nothing is shown here. Who shows an operation gets what came of
-// each step.
+// taken; Operation, an engine with such a state; Want and Steps, what is to come of it and
+// who has a part in that. The one rule: nothing is shown here. Who shows an operation gets
+// what came of each step.
 package operation
 
 import (
@@ -140,17 +140,6 @@ func Stale(planned, now *state.State) bool {
 		return (planned == nil || planned.Lineage == "") != (now == nil)
 	}
 	return planned.Lineage != now.Lineage || planned.Serial != now.Serial
-}
-
-// Refresh is a plan that only reads, for an apply that nobody is asked about: what an output
-// will be is not for it to say.
-func (o *Operation) Refresh(ctx context.Context, po engine.PlanOptions) (*plan.Plan, diag.List) {
-	po.Mode = plan.RefreshOnly
-	p, ds := o.Plan(ctx, po)
-	if p != nil {
-		p.Outputs = slices.DeleteFunc(p.Outputs, func(c *plan.OutputChange) bool { return c.Op != plan.Delete && !c.After.IsWhollyKnown() })
-	}
-	return p, ds
 }
 
 // Import takes an object into the state.

@@ -84,16 +84,48 @@ func (p Place) Manager(ctx context.Context) statemgr.Options {
 type Held struct {
 	*statemgr.State
 	options statemgr.Options
+	watch   Watch  // nil: nobody
+	began   func() // called when an apply begins, once the state is ready for it; may be nil
 }
 
+// Start prepares for an apply.
+func (h *Held) Start(ctx context.Context, changes, created int) diag.List {
+	ds := h.State.Start(ctx, changes, created)
+	if ds.HasErrors() {
+		return ds
+	}
+	if h.watch != nil {
+		h.watch.Add(h.State)
+	}
+	if h.began != nil {
+		h.began()
+	}
+	return ds
+}
+
+// End brings the apply to its end.
+func (h *Held) End(final *state.State) diag.List {
+	if h.watch != nil {
+		defer h.watch.Remove(h.State)
+	}
+	return h.State.End(final)
+}
+
+// slowLock is how long a lock may take without a word.
+const slowLock = 400 * time.Millisecond
+
 // Take locks and reads a state, as Locked has it, and brings in what the journal of a killed
-// run holds.
-func Take(ctx context.Context, o statemgr.Options) (*Held, diag.List) {
+// run holds. slow, which may be nil, is called when the lock takes its time.
+func Take(ctx context.Context, o statemgr.Options, slow func()) (*Held, diag.List) {
+	if slow != nil && o.Lock != nil {
+		t := time.AfterFunc(slowLock, slow)
+		defer t.Stop()
+	}
 	s, ds := statemgr.Take(ctx, o)
 	if s == nil {
 		return nil, ds
 	}
-	return &Held{s, o}, ds
+	return &Held{State: s, options: o}, ds
 }
 
 // Between gives the state up while do takes it together with another one, and takes it

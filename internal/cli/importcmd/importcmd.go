@@ -101,11 +101,11 @@ func (o *options) run(ctx context.Context, c *command.Call) int {
 	if more := configured(p, a); more.HasErrors() {
 		return c.Fail(append(ds, more...))
 	}
-	op, held, _, more := p.Begin(ctx, o.state, "import")
+	op, held, more := p.Begin(ctx, o.state, "import")
 	if ds = append(ds, more...); more.HasErrors() {
 		return c.Fail(ds)
 	}
-	defer held.Unlock()
+	defer func() { c.Report.Tell(held.Release()) }()
 	ds = append(ds, op.Import(ctx, engine.ImportOptions{Addr: a, ID: c.Arg(1)})...)
 	if !ds.HasErrors() {
 		done(c)

@@ -3,20 +3,16 @@ package planning
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
 
-	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/operation"
-	"github.com/terrace-iac/terrace/internal/resourceclient"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -117,26 +113,18 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 	if r == nil {
 		return c.Fail(ds)
 	}
-	defer r.stop()
-	r.pending = ds
-	p, ds := r.op.Plan(ctx, r.options)
-	if ds.HasErrors() && r.options.Mode == plan.Destroy { // half of what is to be destroyed is nothing to show
-		p = nil
-	}
-	r.showPlan(ctx, p, ds)
-	if ds.HasErrors() || p == nil || p.Errored {
-		return 1
-	}
-	if o.approved { // apply will evaluate what was left open in a moment
-		r.pending = slices.DeleteFunc(r.pending, func(m *diag.Message) bool { return m.Code == "eval/check-open" })
-	}
-	if p.HasChanges() && !p.OnlyMoves() && !o.approved {
-		r.flush()
-		if ok, ds := r.approve(ctx, o); !ok {
-			return c.Fail(ds)
+	defer r.Close()
+	return r.apply(ctx, o, operation.Want{Plan: r.options, Apply: true}, func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
+		if ds.HasErrors() && r.options.Mode == plan.Destroy { // half of what is to be destroyed is nothing to show
+			p = nil
 		}
-	}
-	return r.apply(ctx, p, o)
+		ds = append(ds, r.showPlan(ctx, p)...)
+		if ds.HasErrors() || p == nil || o.approved || !p.HasChanges() || p.OnlyMoves() {
+			return true, ds
+		}
+		r.Report.Tell(ds)
+		return r.approve(ctx, o)
+	})
 }
 
 // approve asks whether the plan is to be carried out. The answer must be "yes".
@@ -170,93 +158,33 @@ func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
 	return true, nil
 }
 
-// apply carries out a plan and reports what came of it.
-func (r *run) apply(ctx context.Context, p *plan.Plan, o *applyOptions) int {
+// apply plans and applies, and reports what came of it. planned is as that of
+// operation.Steps.
+func (r *run) apply(ctx context.Context, o *applyOptions, w operation.Want, planned func(context.Context, *plan.Plan, diag.List) (bool, diag.List)) int {
 	every, ds := project.PersistEvery(r.Call)
 	if ds.HasErrors() {
 		return r.Fail(ds)
 	}
-	if ds := r.op.Transfer(ctx, p); ds.HasErrors() {
-		return r.Fail(ds)
-	}
-	r.held.Started = func() {
-		r.Report.Applying()
-		r.tellImports(p)
-	}
+	w.Every, w.Forget = every, o.quietForgotten
 	stop := make(chan struct{})
 	var once sync.Once
-	r.Interrupts.Gently(func() { once.Do(func() { close(stop) }) })
 	defer r.Interrupts.Gently(nil)
 	r.op.Stop = stop
-	res, ds := r.op.Apply(ctx, p, every)
-	if !res.Started {
-		return r.Fail(ds)
-	}
-	ds = append(ds, targeted(p)...)
-	ds = append(notRepeated(r.pending, ds), ds...)
-	if r.Report.Tell(ds); ds.HasErrors() {
+	done, ds := r.do(ctx, w, operation.Steps{
+		Planned: func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
+			yes, left := planned(ctx, p, ds)
+			if yes {
+				r.Interrupts.Gently(func() { once.Do(func() { close(stop) }) })
+			}
+			return yes, left
+		},
+		Applying: func(*plan.Plan) { r.Report.Applying() },
+	})
+	if r.Report.Tell(ds); !done.Applied {
 		return 1
 	}
-	n := operation.Counts(res)
-	if o.Destroy && n.Forget > 0 && !o.quietForgotten && slices.ContainsFunc(p.Changes, (*plan.Change).Outlives) {
-		return r.Fail(forgotten())
-	}
-	r.done(o, n, res.State)
+	r.done(o, done.Counts, done.State)
 	return 0
-}
-
-// notRepeated leaves out the messages of a plan that its apply came to as well,
-// such as those of checks that still fail.
-func notRepeated(planned, applied diag.List) diag.List {
-	type same struct{ summary, detail, address, at string }
-	key := func(m *diag.Message) same {
-		at := ""
-		if m.At != nil {
-			at = m.At.String()
-		}
-		return same{m.Summary, m.Detail, m.Address, at}
-	}
-	again := make(map[same]bool, len(applied))
-	for _, m := range applied {
-		again[key(m)] = true
-	}
-	var out diag.List
-	for _, m := range planned {
-		if !again[key(m)] {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
-// tellImports tells of the objects that the plan takes over: they were read
-// while it was made, and enter the state now.
-func (r *run) tellImports(p *plan.Plan) {
-	for _, c := range p.Changes {
-		if c.Import == nil {
-			continue
-		}
-		e := event.Event{Kind: event.ImportStart, Object: addr.Object{Instance: c.Addr}}
-		if e.IDKey, e.IDValue = "id", c.Import.ID; e.IDValue == "" {
-			e.IDKey, e.IDValue = resourceclient.Identify(c.Import.Identity)
-		}
-		r.Report.Event(e)
-		e.Kind = event.ImportDone
-		r.Report.Event(e)
-	}
-}
-
-func forgotten() diag.List {
-	return diag.Errorf(nil, "Destroy was successful but left behind forgotten instances", "As requested, %s has not deleted some remote objects that are no longer managed by this configuration. Those objects continue to exist in their remote system and so may continue to incur charges. Refer to the original plan for more information.\n\nTo suppress this error for the future 'destroy' runs, you can add the CLI flag \"-suppress-forget-errors\".", view.Product)
-}
-
-// targeted warns after an apply that was not about everything.
-func targeted(p *plan.Plan) diag.List {
-	if len(p.Targets) == 0 && len(p.Excludes) == 0 {
-		return nil
-	}
-	return diag.Warnf(nil, "Applied changes may be incomplete", "The plan was created with the -target or the -exclude option in effect, so some changes requested in the configuration may have been ignored and the output values may not be fully updated. Run the following command to verify that no other changes are pending:\n    %s plan\n\n"+
-		"Note that the -target and -exclude options are not suitable for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when %s specifically suggests to use it as part of an error message.", view.Program, view.Product)
 }
 
 func (r *run) done(o *applyOptions, n plan.Counts, s *state.State) {

@@ -12,6 +12,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
@@ -32,38 +33,28 @@ func applyFile(ctx context.Context, c *command.Call, o *applyOptions) int {
 	if p == nil {
 		return c.Fail(ds)
 	}
+	defer p.Close()
 	more := p.CheckSaved(ctx, o.file, f)
 	if ds = append(ds, more...); more.HasErrors() {
-		p.Close()
 		return c.Fail(ds)
 	}
 	b, more := p.BackendOf(ctx, f.Backend)
 	if ds = append(ds, more...); more.HasErrors() {
-		p.Close()
 		return c.Fail(ds)
 	}
-	r := &run{Project: p, flags: &o.Flags, backend: b}
+	r := &run{Project: p, flags: &o.Flags, backend: b, what: "OperationTypeApply"}
 	given, more := r.ephemeral(ctx, f.Plan, o)
-	if ds = append(ds, more...); more.HasErrors() {
-		p.Close()
-		return c.Fail(ds)
+	if r.said = append(ds, more...); more.HasErrors() {
+		return c.Fail(r.said)
 	}
-	r.held, more = p.OpenState(ctx, r.backend, o.State, "OperationTypeApply")
-	if ds = append(ds, more...); more.HasErrors() {
-		p.Close()
-		return c.Fail(ds)
-	}
-	defer r.stop()
-	r.op = p.Operation(r.held)
-	r.op.Values = given
-	r.complete()
-	if more = r.op.Resume(ctx, f.Plan); more.HasErrors() {
-		return c.Fail(append(ds, more...))
-	}
-	r.options.Mode = f.Plan.Mode
-	r.pending = append(ds, more...)
-	r.Report.Stream.Changes(f.Plan)
-	return r.apply(ctx, f.Plan, o)
+	r.ready()
+	r.op.Values, r.options.Mode = given, f.Plan.Mode
+	return r.apply(ctx, o, operation.Want{Saved: f.Plan, Apply: true}, func(_ context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
+		if !ds.HasErrors() {
+			r.Report.Stream.Changes(p)
+		}
+		return true, ds
+	})
 }
 
 // ephemeral collects the values that a saved plan does not hold, and holds

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
 )
@@ -187,12 +188,12 @@ type run struct {
 	flags   *Flags
 	options engine.PlanOptions
 	backend *project.Place
-	held    *project.StateSession
-	pending diag.List // warnings that are told when the work is done
+	what    string    // is done, as locks have it
+	said    diag.List // what came up while the folder was opened
 }
 
-// start loads configuration and state for an operation. With errors the run is
-// nil; else the caller must call stop.
+// start loads the configuration for an operation. With errors the run is nil; else the
+// caller must close it.
 func start(ctx context.Context, c *command.Call, o *Flags, name, what string) (*run, diag.List) {
 	options, ds := o.Options(c)
 	if ds.HasErrors() {
@@ -202,38 +203,43 @@ func start(ctx context.Context, c *command.Call, o *Flags, name, what string) (*
 	if ds = append(ds, more...); ds.HasErrors() {
 		return nil, ds
 	}
-	r := &run{Project: p, flags: o, options: options}
 	if options.Mode != plan.Destroy && name != "refresh" && !config.IsConfigDir(c.Dir, config.Options{}) {
 		p.Close()
 		return nil, append(ds, noConfiguration(name)...)
 	}
-	r.op, r.held, r.backend, more = p.Begin(ctx, o.State, what)
+	b, more := p.Backend(ctx)
 	if ds = append(ds, more...); more.HasErrors() {
 		p.Close()
 		return nil, ds
 	}
-	r.complete()
-	more = r.op.Ready(ctx, r.held.Current())
-	if ds = append(ds, more...); more.HasErrors() {
-		r.stop()
-		return nil, ds
-	}
-	return r, ds
+	r := &run{Project: p, flags: o, options: options, backend: b, what: what, said: ds}
+	r.ready()
+	return r, nil
 }
 
-// complete adds to the operation what the flags and a unit have a say in.
-func (r *run) complete() {
+// ready makes the operation of what was opened, the flags, and what a unit has a part in.
+func (r *run) ready() {
 	reads := r.flags.Reads.of(r.Call)
+	r.op = r.Operation()
 	r.op.Reads = &reads
 	if r.Unit != nil && r.Unit.Moves != nil {
 		r.op.Moves = r.Unit.Moves
 	}
 }
 
-// stop ends the providers and unlocks the state.
-func (r *run) stop() {
+// do carries the operation out. What came up while the folder was opened is among the
+// messages that planned, which may be nil, gets.
+func (r *run) do(ctx context.Context, w operation.Want, s operation.Steps) (operation.Done, diag.List) {
+	s.Locked = func(ctx context.Context) (statemgr.Options, diag.List) {
+		o, ds := r.Locked(ctx, r.backend, r.flags.State, r.what)
+		return o, append(r.said, ds...)
+	}
+	s.Slow = func() { project.Waiting(r.Call) }
+	s.Watch, s.Event = project.Watch(r.Call), r.Report.Event
+	done, ds := r.op.Run(ctx, w, s)
 	r.Close()
-	r.held.Unlock()
+	r.Report.Tell(done.Released)
+	return done, ds
 }
 
 func noConfiguration(name string) diag.List {
@@ -243,14 +249,8 @@ func noConfiguration(name string) diag.List {
 	return diag.Errorf(nil, "No configuration files", "Apply requires configuration to be present. Applying without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run \"%s destroy\" instead.", view.Program)
 }
 
-// flush tells the warnings that were kept.
-func (r *run) flush() {
-	r.Report.Tell(r.pending)
-	r.pending = nil
-}
-
-// showPlan shows a plan. Warnings are kept until flush; with errors everything is told.
-func (r *run) showPlan(ctx context.Context, p *plan.Plan, ds diag.List) {
+// showPlan shows a plan. The messages are those that are to be told behind it.
+func (r *run) showPlan(ctx context.Context, p *plan.Plan) diag.List {
 	sc := r.Schemas(ctx)
 	if p != nil {
 		if r.Report.Human != nil {
@@ -258,8 +258,5 @@ func (r *run) showPlan(ctx context.Context, p *plan.Plan, ds diag.List) {
 		}
 		r.Report.Stream.Plan(p)
 	}
-	r.pending = append(append(r.pending, ds...), sc.Ds...)
-	if ds.HasErrors() {
-		r.flush()
-	}
+	return sc.Ds
 }

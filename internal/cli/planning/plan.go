@@ -1,7 +1,7 @@
 // Package planning is plan, apply, destroy and refresh.
 //
 // Main types: Flags, what the four have in common; run, one of them under way. The one
-// rule: warnings are kept until people have seen the plan that they are about.
+// rule: it shows and asks; what is done, and in which order, is operation.Run's.
 package planning
 
 import (
@@ -18,6 +18,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/planfile"
 	"github.com/terrace-iac/terrace/internal/readfile"
@@ -83,25 +84,32 @@ func runPlan(ctx context.Context, c *command.Call, o *planOptions) int {
 	if r == nil {
 		return c.Fail(ds)
 	}
-	defer r.stop()
-	r.pending = ds
-	p, ds := r.op.Plan(ctx, r.options)
-	saves := o.out != "" && p != nil && !r.refused(ctx, p)
-	var f *savedPlan
-	parallel.Each(2, 0, func(i int) {
-		switch {
-		case i == 0:
-			r.showPlan(ctx, p, ds)
-		case saves:
-			f = r.encode(p)
-		}
+	defer r.Close()
+	failed := false
+	done, ds := r.do(ctx, operation.Want{Plan: r.options}, operation.Steps{
+		Planned: func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
+			saves := o.out != "" && p != nil && !r.refused(ctx, p)
+			var f *savedPlan
+			var shown diag.List
+			parallel.Each(2, 0, func(i int) {
+				switch {
+				case i == 0:
+					shown = r.showPlan(ctx, p)
+				case saves:
+					f = r.encode(p)
+				}
+			})
+			r.Report.Tell(append(ds, shown...))
+			failed = append(ds, r.afterPlan(p, o, f)...).HasErrors()
+			return false, nil
+		},
 	})
-	r.flush()
-	ds = append(ds, r.afterPlan(p, o, f)...)
 	switch {
 	case ds.HasErrors():
+		return c.Fail(ds)
+	case failed:
 		return 1
-	case o.detailed && p.HasChanges() && !p.OnlyMoves():
+	case o.detailed && done.Plan.HasChanges() && !done.Plan.OnlyMoves():
 		return 2
 	}
 	return 0

@@ -4,8 +4,11 @@ import (
 	"context"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/remoterun"
+	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/plan"
 )
 
 // Refresh declares refresh.
@@ -48,23 +51,20 @@ func runRefresh(ctx context.Context, c *command.Call, o *refreshOptions) int {
 	if r == nil {
 		return c.Fail(ds)
 	}
-	defer r.stop()
-	if r.held.Current().Empty() {
-		ds = append(ds, diag.Warnf(nil, "Empty or non-existent state", "There are currently no remote objects tracked in the state, so there is nothing to refresh.")...)
-	}
-	c.Report.Tell(ds)
-	p, ds := r.op.Refresh(ctx, r.options)
-	if ds.HasErrors() || p == nil || p.Errored {
-		return c.Fail(ds)
-	}
-	r.held.Started = r.Report.Applying
-	res, more := r.op.Apply(ctx, p, 0)
-	ds = append(ds, more...)
-	c.Report.Tell(ds)
-	if ds.HasErrors() {
+	defer r.Close()
+	done, ds := r.do(ctx, operation.Want{Plan: r.options, Apply: true, Lenient: true}, operation.Steps{
+		Taken: func(h *operation.Held, _ *engine.PlanOptions) diag.List {
+			if !h.Current().Empty() {
+				return nil
+			}
+			return diag.Warnf(nil, "Empty or non-existent state", "There are currently no remote objects tracked in the state, so there is nothing to refresh.")
+		},
+		Applying: func(*plan.Plan) { r.Report.Applying() },
+	})
+	if c.Report.Tell(ds); !done.Applied {
 		return 1
 	}
-	r.outputs(res.State, o.Reveal)
-	r.Report.Stream.Outputs(res.State.Outputs)
+	r.outputs(done.State, o.Reveal)
+	r.Report.Stream.Outputs(done.State.Outputs)
 	return 0
 }

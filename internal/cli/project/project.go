@@ -1,8 +1,8 @@
 // Package project opens the folder that a command works in: its configuration with the
 // values of variables, its providers, the backend and the state.
 //
-// Main types: Project, a loaded configuration with what runs it; StateSession, the
-// state of it, locked; Options, how it is loaded. The one rule: a project that was
+// Main types: Project, a loaded configuration with what runs it; Place, where its state
+// is; Options, how it is loaded. The one rule: a project that was
 // loaded is closed by whoever loaded it, since its providers run until then.
 package project
 
@@ -257,9 +257,9 @@ func (p *Project) Required(states ...*state.State) install.Requirements {
 	return operation.Required(p.Engine, p.Env, states...)
 }
 
-// Operation is plan or apply of the project from a state that was taken.
-func (p *Project) Operation(s *StateSession) *operation.Operation {
-	return &operation.Operation{Engine: p.Engine, Env: p.Env, Values: p.Vars, State: s, Choose: p.choose}
+// Operation is what is done with the project, once its state was taken.
+func (p *Project) Operation() *operation.Operation {
+	return &operation.Operation{Engine: p.Engine, Env: p.Env, Values: p.Vars, Choose: p.choose}
 }
 
 func (p *Project) choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {

@@ -9,6 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/interrupt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
@@ -16,52 +17,39 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// A StateSession is a state that is locked, unless the user said not to.
-type StateSession struct {
-	*operation.Held
-	Call    *command.Call
-	Started func() // called when an apply begins, once the state is ready for it; may be nil
-}
-
 // Begin opens where the state is, takes it, and makes an operation on it, for which nothing
 // of the providers was looked at yet. With errors nothing is locked.
-func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*operation.Operation, *StateSession, *Place, diag.List) {
+func (p *Project) Begin(ctx context.Context, f flags.State, what string) (*operation.Operation, *operation.Held, diag.List) {
 	at, ds := p.Backend(ctx)
 	if ds.HasErrors() {
-		return nil, nil, nil, ds
+		return nil, nil, ds
 	}
-	held, more := p.OpenState(ctx, at, f, what)
+	locked, more := p.Locked(ctx, at, f, what)
 	if ds = append(ds, more...); more.HasErrors() {
-		return nil, nil, nil, ds
+		return nil, nil, ds
 	}
-	return p.Operation(held), held, at, ds
+	held, more := operation.Take(ctx, locked, func() { Waiting(p.Call) })
+	if ds = append(ds, more...); held == nil {
+		return nil, nil, ds
+	}
+	op := p.Operation()
+	op.State = held
+	return op, held, ds
 }
 
-// OpenState locks and reads the state of a project.
-func (p *Project) OpenState(ctx context.Context, b *Place, f flags.State, what string) (*StateSession, diag.List) {
+// Locked says how the state of a project is taken.
+func (p *Project) Locked(ctx context.Context, b *Place, f flags.State, what string) (statemgr.Options, diag.List) {
 	opened, ds := OpenStore(p.Call, b, p.Workspace, f)
 	if ds.HasErrors() {
-		return nil, ds
+		return statemgr.Options{}, ds
 	}
 	at := PlaceOf(p.Call, b, opened, p.Workspace)
 	at.KeepSegments = operation.KeepSegmentsOf(f.Journal, p.Plugins.Config.JournalInStore)
-	if f.On {
-		slow := time.AfterFunc(slowLock, func() { waiting(p.Call) })
-		defer slow.Stop()
-	}
-	o := at.Locked(ctx, operation.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.User() + "@" + p.Host(), Now: p.Now()})
-	held, ds := operation.Take(ctx, o)
-	if held == nil {
-		return nil, ds
-	}
-	return &StateSession{Held: held, Call: p.Call}, ds
+	return at.Locked(ctx, operation.Lock{Off: !f.On, Timeout: f.Timeout, Operation: what, Who: p.User() + "@" + p.Host(), Now: p.Now()}), ds
 }
 
-// slowLock is how long a lock may take without a word.
-const slowLock = 400 * time.Millisecond
-
-// waiting tells that somebody else has the lock.
-func waiting(c *command.Call) {
+// Waiting tells that somebody else has the lock.
+func Waiting(c *command.Call) {
 	const text = "Acquiring state lock. This may take a few moments..."
 	c.Report.Human.Say(text + "\n")
 	c.Report.Stream.Typed(text, "state_lock_acquire", nil)
@@ -100,28 +88,14 @@ func readStore(ctx context.Context, c *command.Call, b *Place, st store.Store, w
 	return PlaceOf(c, b, st, workspace).Read(ctx)
 }
 
-// Unlock unlocks. It may be called more than once.
-func (h *StateSession) Unlock() { h.Call.Report.Tell(h.Release()) }
+// Watch has a second interrupt leave the journal of an apply as it is.
+func Watch(c *command.Call) operation.Watch { return watch{c.Interrupts} }
 
-// Start prepares for an apply. A second interrupt then leaves the journal as it is.
-func (h *StateSession) Start(ctx context.Context, changes, created int) diag.List {
-	ds := h.Held.Start(ctx, changes, created)
-	if ds.HasErrors() {
-		return ds
-	}
-	h.Call.Interrupts.WhenKilled(h.Abandon)
-	if h.Started != nil {
-		h.Started()
-	}
-	return ds
-}
+type watch struct{ interrupts *interrupt.Handler }
 
-// End brings the apply to its end.
-func (h *StateSession) End(final *state.State) diag.List {
-	ds := h.Held.End(final)
-	h.Call.Interrupts.WhenKilled(nil)
-	return ds
-}
+func (w watch) Add(s *statemgr.State) { w.interrupts.WhenKilled(s.Abandon) }
+
+func (w watch) Remove(*statemgr.State) { w.interrupts.WhenKilled(nil) }
 
 // PersistEvery is how often the whole state is written during an apply.
 func PersistEvery(c *command.Call) (time.Duration, diag.List) {

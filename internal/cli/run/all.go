@@ -56,6 +56,7 @@ type runFlags struct {
 	approve bool // -auto-approve
 	detail  bool // -detailed-exitcode
 	aged    bool // -refresh-max-age was given
+	forget  bool // -suppress-forget-errors
 }
 
 // meant are the objects that a run is about, as the flags and their files have them;
@@ -286,7 +287,7 @@ func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
 		fs = append(r.op.Declare(false), command.Text(&r.kept.file, "out", "path", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
 		fs = append(fs, r.op.State.WriteFlags()...)
 	case "apply", "destroy":
-		fs = append(r.op.Declare(r.name == "destroy"), command.Bool(&r.flags.approve, "auto-approve", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
+		fs = append(r.op.Declare(r.name == "destroy"), command.Bool(&r.flags.approve, "auto-approve", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""), command.Bool(&r.flags.forget, "suppress-forget-errors", ""))
 		fs = append(fs, r.op.State.WriteFlags()...)
 	case "validate", "init":
 		fs = append(append(r.op.Json.Flags(), flags.Vars(&r.op.Vars)...), command.Ignored("input", "", ""))
@@ -330,7 +331,7 @@ func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 		Plans: estate.Plans{
 			Destroy: r.op.Destroy, RefreshOnly: r.op.RefreshOnly, SkipRefresh: po.SkipRefresh && (r.name == "plan" || r.name == "apply" || r.name == "destroy"),
 			Reads:   r.reads(),
-			Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace,
+			Targets: po.Targets, Excludes: po.Excludes, Replace: po.Replace, Forget: r.flags.forget,
 		},
 		Queue:     estate.Queue{FailFast: r.f.FailFast, IgnoreErrors: r.f.IgnoreErrors, IgnoreOrder: r.f.IgnoreOrder},
 		Limits:    limits,

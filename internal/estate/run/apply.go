@@ -14,6 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
@@ -21,71 +22,84 @@ import (
 
 // planAndApply is the turn of a unit in a plan and an apply.
 func (t *Turn) planAndApply(ctx context.Context) diag.List {
-	u := t.Unit
-	where, about := t.at.where(ctx, t.at.dir, t.engine.Root(), t.engine, t.values)
-	if about.HasErrors() {
-		return about
+	where, ds := t.at.where(ctx, t.at.dir, t.engine.Root(), t.engine, t.values)
+	if ds.HasErrors() {
+		return ds
 	}
 	skip := t.o.Plans.SkipRefresh
 	if t.at.extra.Refresh != nil {
 		skip = skip || !*t.at.extra.Refresh
 	}
-	if ds := t.claimState(ctx, where); ds.HasErrors() {
-		return ds
-	}
-	if t.o.Op == Apply && t.mode() != plan.RefreshOnly {
-		own, more := t.States.Options(ctx, where, t.lock(), "OperationTypeApply")
-		if !more.HasErrors() {
-			more = append(more, t.at.Moves().Transfer(ctx, own)...)
-		}
-		if more.HasErrors() {
-			return append(about, more...)
-		}
-	}
-	h, ds := t.take(ctx, where)
-	if ds = append(about, ds...); ds.HasErrors() {
-		return ds
-	}
-	t.held = h
-	if t.o.Op == Apply {
-		if err := t.noteState(ctx, where); err != nil {
-			return diag.Errorf(nil, "Failed to note where the state is", "%s.", err)
-		}
-	}
 	op := &operation.Operation{
-		Engine: t.engine, Env: t.at.Environ(), Values: t.values, State: states.Manager{Held: h, Changing: t.Changing}, Stop: t.o.Stop,
+		Engine: t.engine, Env: t.at.Environ(), Values: t.values, Moves: t.at.Moves(), Stop: t.o.Stop,
 		Reads: t.reads(), Choose: t.chooseMore,
 	}
-	if t.o.Op == Plan { // an apply has made them
-		op.Moves = t.at.Moves()
-	}
-	planning, s := t.phase(ctx, "plan")
-	p, more := op.Plan(planning, engine.PlanOptions{
-		Mode: t.mode(), SkipRefresh: skip, Targets: t.o.Plans.Targets, Excludes: t.o.Plans.Excludes, Replace: t.replaced(h.Current()),
-		Defer: t.o.Op == Plan, Time: t.approval.Time(),
+	done, more := op.Run(ctx, operation.Want{
+		Plan: engine.PlanOptions{
+			Mode: t.mode(), SkipRefresh: skip, Targets: t.o.Plans.Targets, Excludes: t.o.Plans.Excludes,
+			Defer: t.o.Op == Plan, Time: t.approval.Time(),
+		},
+		Apply: t.o.Op == Apply, Every: t.o.Every, MovesFirst: true, Forget: t.o.Plans.Forget,
+	}, operation.Steps{
+		Locked: func(ctx context.Context) (statemgr.Options, diag.List) {
+			if ds := t.claimState(ctx, where); ds.HasErrors() {
+				return statemgr.Options{}, ds
+			}
+			return t.States.Options(ctx, where, t.lock(), t.lockedFor())
+		},
+		Taken: func(h *operation.Held, po *engine.PlanOptions) diag.List {
+			t.States.Took()
+			t.held, po.Replace = h, t.replaced(h.Current())
+			if t.o.Op != Apply {
+				return nil
+			}
+			if err := t.noteState(ctx, where); err != nil {
+				return diag.Errorf(nil, "Failed to note where the state is", "%s.", err)
+			}
+			return nil
+		},
+		Planned: func(_ context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
+			return t.planned(p, where.Encryption.Plan(ctx).PlanSealer(), ds)
+		},
+		Event: t.observe(), Watch: t.Changing, Span: t.span,
 	})
-	ended(s, more)
-	if more.HasErrors() && len(t.waits) > 0 && t.o.Op == Plan && workdir.NotKnownYet(more) {
-		t.deferUnit(t.engine.Root(), report.Deferral{Reason: "what must be known before anything is planned is not known yet", At: more.Errors()[0].At, Waits: t.allWaits()})
-		return append(ds, more.Warnings()...)
-	}
-	if ds = append(ds, more...); more.HasErrors() {
+	ds = append(ds, more...)
+	t.res.Diags = append(t.res.Diags, done.Released...)
+	if t.o.Op != Apply || t.held == nil {
 		return ds
 	}
-	t.notePlan(p, where.Encryption.Plan(ctx).PlanSealer())
+	t.res.Counts = report.Counts(done.Counts)
+	switch {
+	case done.Applied:
+		t.Made.Set(t.Unit.ID, t.made(done.Plan.Outputs))
+		if t.o.Observe.Applied != nil {
+			t.o.Observe.Applied(t.res, done.State)
+		}
+	case done.Began:
+		t.Made.Set(t.Unit.ID, t.made(nil))
+	}
+	return ds
+}
+
+// planned takes what came of planning, and says whether it may be carried out.
+func (t *Turn) planned(p *plan.Plan, by planfile.Sealer, ds diag.List) (yes bool, left diag.List) {
+	switch {
+	case ds.HasErrors() && len(t.waits) > 0 && t.o.Op == Plan && workdir.NotKnownYet(ds):
+		t.deferUnit(t.engine.Root(), report.Deferral{Reason: "what must be known before anything is planned is not known yet", At: ds.Errors()[0].At, Waits: t.allWaits()})
+		return false, ds.Warnings()
+	case ds.HasErrors():
+		return false, ds
+	}
+	t.notePlan(p, by)
 	if t.o.Op == Plan {
-		t.Made.Set(u.ID, t.planned(p))
-		return ds
+		t.Made.Set(t.Unit.ID, t.outputs(p))
+		return false, ds
 	}
 	yes, more := t.approved(p)
-	if ds = append(ds, more...); more.HasErrors() {
-		return ds
-	}
-	if !yes {
+	if ds = append(ds, more...); !yes && !more.HasErrors() {
 		t.res.Break("run error", "what had been deferred was not approved")
-		return ds
 	}
-	return append(ds, t.apply(ctx, op, p)...)
+	return yes, ds
 }
 
 // claimState notes that the unit has its state in a place.
@@ -127,8 +141,8 @@ func (t *Turn) mode() plan.Mode {
 	return t.o.Plans.mode()
 }
 
-// planned are the outputs that other units of a plan see.
-func (t *Turn) planned(p *plan.Plan) cty.Value {
+// outputs are those that other units of a plan see.
+func (t *Turn) outputs(p *plan.Plan) cty.Value {
 	if t.o.Plans.Destroy || t.o.Plans.RefreshOnly || t.Inputs.Mocks {
 		return outputs.Stored(t.held.Current())
 	}
@@ -149,36 +163,6 @@ func (t *Turn) notePlan(p *plan.Plan, by planfile.Sealer) {
 	}
 	if t.o.Op == Apply {
 		t.res.Counts = report.Counts{} // what counts is what will be done
-	}
-}
-
-// apply carries the plan out.
-func (t *Turn) apply(ctx context.Context, op *operation.Operation, p *plan.Plan) diag.List {
-	h := t.held
-	if !p.HasChanges() && p.Prior.Equal(p.PrevRun) && !h.Migrating() { // else what was read or refreshed goes into state
-		t.applied(p)
-		return nil
-	}
-	ctx, s := t.phase(ctx, "apply")
-	got, ds := op.Apply(ctx, p, t.o.Every)
-	ended(s, ds)
-	if !got.Started {
-		return ds
-	}
-	t.res.Counts = report.Counts(operation.Counts(got))
-	if ds.HasErrors() {
-		t.Made.Set(t.Unit.ID, t.made(nil))
-		return ds
-	}
-	t.applied(p)
-	return ds
-}
-
-// applied says that the apply of a plan has ended without errors.
-func (t *Turn) applied(p *plan.Plan) {
-	t.Made.Set(t.Unit.ID, t.made(p.Outputs))
-	if t.o.Observe.Applied != nil {
-		t.o.Observe.Applied(t.res, t.held.Current())
 	}
 }
 

@@ -133,6 +133,7 @@ type Plans struct {
 	Targets     []addr.Target
 	Excludes    []addr.Target
 	Replace     []addr.Instance
+	Forget      bool // a destroy may leave objects behind that are not to be destroyed
 }
 
 // mode is the engine's mode for these plans.

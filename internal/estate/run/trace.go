@@ -23,6 +23,12 @@ func (t *Turn) phase(ctx context.Context, what string) (context.Context, *teleme
 	return ctx, s
 }
 
+// span is phase with how it ends, as operation.Steps have it.
+func (t *Turn) span(ctx context.Context, what string) (context.Context, func(diag.List)) {
+	ctx, s := t.phase(ctx, what)
+	return ctx, func(ds diag.List) { ended(s, ds) }
+}
+
 // over ends the span of something that told messages.
 func over(s *telemetry.Span, ds diag.List) {
 	s.Messages(ds)

@@ -41,7 +41,7 @@ type Turn struct {
 	plugins  *folder.Plugins // of the engine; nil: the built-in provider alone
 	values   map[string]engine.InputValue
 	waits    []*unit.Setting // inputs with something unknown in them
-	held     *operation.Held
+	held     *operation.Held // the state while it is planned and applied, and as it was left
 
 	curable  diag.List // messages that the hooks before the command may make untrue
 	hooksRan bool      // in this turn, or those of init before it
@@ -216,11 +216,15 @@ func (t *Turn) CheckBackend() diag.List {
 
 // take locks and reads the unit's state.
 func (t *Turn) take(ctx context.Context, where states.Place) (*operation.Held, diag.List) {
-	operation := "OperationTypePlan"
+	return t.States.Take(ctx, where, t.lock(), t.lockedFor())
+}
+
+// lockedFor is what locks say that the state is locked for.
+func (t *Turn) lockedFor() string {
 	if t.o.Op == Apply {
-		operation = "OperationTypeApply"
+		return "OperationTypeApply"
 	}
-	return t.States.Take(ctx, where, t.lock(), operation)
+	return "OperationTypePlan"
 }
 
 // lock says how the unit's state is locked.
@@ -235,8 +239,5 @@ func (t *Turn) lock() arguments.Lock {
 func (t *Turn) close() {
 	if t.engine != nil {
 		t.engine.Close()
-	}
-	if t.held != nil {
-		t.res.Diags = append(t.res.Diags, t.held.Release()...)
 	}
 }

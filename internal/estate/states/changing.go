@@ -1,14 +1,10 @@
 package states
 
 import (
-	"context"
 	"sync"
 
-	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
-	"github.com/terrace-iac/terrace/state"
 )
 
 // Changing is the states that are being changed, and the providers that run, for a program
@@ -66,26 +62,4 @@ func (h *Changing) Abandon() {
 	for s := range h.all {
 		s.Abandon()
 	}
-}
-
-// A Manager is a state that is among those that are being changed from the start of an
-// apply to its end.
-type Manager struct {
-	*operation.Held
-	Changing *Changing
-}
-
-// Start prepares for an apply.
-func (m Manager) Start(ctx context.Context, changes, created int) diag.List {
-	ds := m.Held.Start(ctx, changes, created)
-	if !ds.HasErrors() {
-		m.Changing.Add(m.State)
-	}
-	return ds
-}
-
-// End brings the apply to its end.
-func (m Manager) End(final *state.State) diag.List {
-	defer m.Changing.Remove(m.State)
-	return m.Held.End(final)
 }

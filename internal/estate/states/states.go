@@ -333,11 +333,14 @@ func (k *Keeper) take(ctx context.Context, p Place, l arguments.Lock, what strin
 		return nil, nil, ds
 	}
 	k.reads.Add(1)
-	s, ds := operation.Take(ctx, o)
+	s, ds := operation.Take(ctx, o, nil)
 	return s, o.Store, ds
 }
 
-// Options say how the state of a unit is taken, for who takes two.
+// Took notes that a state was read by who takes it with Options.
+func (k *Keeper) Took() { k.reads.Add(1) }
+
+// Options say how the state of a unit is taken, for operations and for who takes two.
 func (k *Keeper) Options(ctx context.Context, p Place, l arguments.Lock, what string) (statemgr.Options, diag.List) {
 	at, ds := k.at(ctx, p)
 	if ds.HasErrors() {
