@@ -95,7 +95,7 @@ func (in *evaluation) context() *hcl.EvalContext {
 
 // quick evaluates an expression as HCL does where nothing is out of the ordinary, and
 // leaves everything else to HCL: ok is false when something fails, and then HCL has to
-// say what. It spares what HCL makes for each evaluation whatever the expression is: an
+// say what, or that it does not count, as in a branch that is not taken. It spares what HCL makes for each evaluation whatever the expression is: an
 // object of all that is referred to, with its type. For the writing of numbers into
 // templates HCL turns 512 bits into decimals, digit by digit. in is nil for an
 // expression without references and functions.
@@ -113,6 +113,14 @@ func quick(x hcl.Expression, in *evaluation) (v cty.Value, ok bool) {
 		return x.Val, true
 	case *hclsyntax.ParenthesesExpr:
 		return quick(x.Expression, in)
+	case *hclsyntax.TemplateWrapExpr:
+		return quick(x.Wrapped, in)
+	case *hclsyntax.ConditionalExpr:
+		return quickConditional(x, in)
+	case *hclsyntax.UnaryOpExpr:
+		return quickUnary(x, in)
+	case *hclsyntax.RelativeTraversalExpr:
+		return quickRelative(x, in)
 	case *hclsyntax.ScopeTraversalExpr:
 		return quickRef(x, in)
 	case *hclsyntax.IndexExpr:
@@ -164,17 +172,52 @@ func quickIndex(x *hclsyntax.IndexExpr, in *evaluation) (cty.Value, bool) {
 	return v, len(diags) == 0
 }
 
+// computed has HCL evaluate an expression of literals: what stands for one of which the
+// parts were evaluated. So nothing is made of all that is referred to.
+func computed(x hclsyntax.Expression) (cty.Value, bool) {
+	v, diags := x.Value(nil)
+	return v, len(diags) == 0
+}
+
+func literal(v cty.Value) *hclsyntax.LiteralValueExpr { return &hclsyntax.LiteralValueExpr{Val: v} }
+
+func quickUnary(x *hclsyntax.UnaryOpExpr, in *evaluation) (cty.Value, bool) {
+	v, ok := quick(x.Val, in)
+	if !ok {
+		return cty.DynamicVal, false
+	}
+	if x.Op == hclsyntax.OpNegate && v.Type() == cty.Number && plain(v) {
+		return v.Negate(), true
+	}
+	return computed(&hclsyntax.UnaryOpExpr{Op: x.Op, Val: literal(v)})
+}
+
+func quickConditional(x *hclsyntax.ConditionalExpr, in *evaluation) (cty.Value, bool) {
+	parts := [3]hclsyntax.Expression{x.Condition, x.TrueResult, x.FalseResult}
+	for i := range parts {
+		v, ok := quick(parts[i], in)
+		if !ok {
+			return cty.DynamicVal, false
+		}
+		parts[i] = literal(v)
+	}
+	return computed(&hclsyntax.ConditionalExpr{Condition: parts[0], TrueResult: parts[1], FalseResult: parts[2]})
+}
+
+func quickRelative(x *hclsyntax.RelativeTraversalExpr, in *evaluation) (cty.Value, bool) {
+	v, ok := quick(x.Source, in)
+	if !ok {
+		return cty.DynamicVal, false
+	}
+	v, diags := x.Traversal.TraverseRel(v)
+	return v, len(diags) == 0
+}
+
 // plain reports whether a value is known and neither null nor marked.
 func plain(v cty.Value) bool { return !v.IsMarked() && v.IsKnown() && !v.IsNull() }
 
 // quickBinary computes with plain numbers, and leaves the rest to HCL.
 func quickBinary(x *hclsyntax.BinaryOpExpr, in *evaluation) (cty.Value, bool) {
-	switch x.Op {
-	case hclsyntax.OpAdd, hclsyntax.OpSubtract, hclsyntax.OpMultiply, hclsyntax.OpModulo,
-		hclsyntax.OpLessThan, hclsyntax.OpLessThanOrEqual, hclsyntax.OpGreaterThan, hclsyntax.OpGreaterThanOrEqual:
-	default:
-		return asHCL(x, in)
-	}
 	a, ok := quick(x.LHS, in)
 	if !ok {
 		return cty.DynamicVal, false
@@ -184,7 +227,7 @@ func quickBinary(x *hclsyntax.BinaryOpExpr, in *evaluation) (cty.Value, bool) {
 		return cty.DynamicVal, false
 	}
 	if a.Type() != cty.Number || b.Type() != cty.Number || !plain(a) || !plain(b) || a.AsBigFloat().IsInf() || b.AsBigFloat().IsInf() {
-		return asHCL(x, in)
+		return computed(&hclsyntax.BinaryOpExpr{LHS: literal(a), Op: x.Op, RHS: literal(b)})
 	}
 	switch x.Op {
 	case hclsyntax.OpAdd:
@@ -202,8 +245,8 @@ func quickBinary(x *hclsyntax.BinaryOpExpr, in *evaluation) (cty.Value, bool) {
 	case hclsyntax.OpGreaterThanOrEqual:
 		return a.GreaterThanOrEqualTo(b), true
 	}
-	if b.AsBigFloat().Sign() == 0 {
-		return asHCL(x, in)
+	if x.Op != hclsyntax.OpModulo || b.AsBigFloat().Sign() == 0 {
+		return computed(&hclsyntax.BinaryOpExpr{LHS: literal(a), Op: x.Op, RHS: literal(b)})
 	}
 	return a.Modulo(b), true
 }
@@ -307,13 +350,13 @@ func quickTuple(x *hclsyntax.TupleConsExpr, in *evaluation) (cty.Value, bool) {
 // HCL to say what becomes of unknown, null and marked ones.
 func quickTemplate(x *hclsyntax.TemplateExpr, in *evaluation) (cty.Value, bool) {
 	var b strings.Builder
-	for _, part := range x.Parts {
+	for i, part := range x.Parts {
 		v, ok := quick(part, in)
 		if !ok {
 			return cty.DynamicVal, false
 		}
-		if v.IsMarked() || !v.IsKnown() || v.IsNull() {
-			return asHCL(x, in)
+		if !plain(v) {
+			return templateOf(x, i, v, in)
 		}
 		text, ok := primitiveText(v)
 		if !ok {
@@ -322,6 +365,24 @@ func quickTemplate(x *hclsyntax.TemplateExpr, in *evaluation) (cty.Value, bool) 
 		b.WriteString(text)
 	}
 	return cty.StringVal(b.String()), true
+}
+
+// templateOf has HCL join the parts of a template of which part i, whose value is v, is
+// not plain.
+func templateOf(x *hclsyntax.TemplateExpr, i int, v cty.Value, in *evaluation) (cty.Value, bool) {
+	parts := make([]hclsyntax.Expression, len(x.Parts))
+	parts[i] = literal(v)
+	for j, part := range x.Parts {
+		if j == i {
+			continue
+		}
+		v, ok := quick(part, in)
+		if !ok {
+			return cty.DynamicVal, false
+		}
+		parts[j] = literal(v)
+	}
+	return computed(&hclsyntax.TemplateExpr{Parts: parts})
 }
 
 // primitiveText writes a known value of a primitive type as a string.

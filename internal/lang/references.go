@@ -89,6 +89,21 @@ func (f *finder) look(n hclsyntax.Node) {
 		for _, part := range n.Parts {
 			f.look(part)
 		}
+	case *hclsyntax.TemplateWrapExpr:
+		f.look(n.Wrapped)
+	case *hclsyntax.ParenthesesExpr:
+		f.look(n.Expression)
+	case *hclsyntax.BinaryOpExpr:
+		f.look(n.LHS)
+		f.look(n.RHS)
+	case *hclsyntax.IndexExpr:
+		f.look(n.Collection)
+		f.look(n.Key)
+	case *hclsyntax.FunctionCallExpr:
+		f.Enter(n)
+		for _, arg := range n.Args {
+			f.look(arg)
+		}
 	case *hclsyntax.TupleConsExpr:
 		for _, item := range n.Exprs {
 			f.look(item)
