@@ -18,6 +18,7 @@ const sparing = 50
 // collector is the pace of the garbage collector. The zero collector is ready;
 // there is one in a process, and it may be used concurrently.
 type collector struct {
+	pages sync.Once // for asking for large ones
 	mu    sync.Mutex
 	set   int // the percentage that holds until the collector runs; 0: none
 	usual int // the one that it had before
@@ -48,6 +49,7 @@ func (c *collector) expect(bytes int64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
+	c.pages.Do(func() { inLargePages(4 * bytes) })
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	percent := int(100 * bytes / max(int64(live[0].Value.Uint64()), smallestHeap))
