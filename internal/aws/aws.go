@@ -187,13 +187,12 @@ func (s *Session) Credentials(ctx context.Context) (awssdk.Credentials, error) {
 	return c, nil
 }
 
-// Sign signs a request with its whole body (nil for none) for a service of a region.
-func (s *Session) Sign(ctx context.Context, r *http.Request, body []byte, service, region string) error {
+// Sign signs a request for a service of a region; sum is the checksum of its body.
+func (s *Session) Sign(ctx context.Context, r *http.Request, sum [sha256.Size]byte, service, region string) error {
 	c, err := s.Credentials(ctx)
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(body)
 	hash := hex.EncodeToString(sum[:])
 	if service == "s3" {
 		r.Header.Set("X-Amz-Content-Sha256", hash)

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -60,6 +62,11 @@ func (s *Store) Read(ctx context.Context) (*state.State, diag.List) { return s.r
 func (s *Store) Outline(ctx context.Context) (*state.State, diag.List) { return s.read(ctx, true) }
 
 func (s *Store) read(ctx context.Context, outline bool) (*state.State, diag.List) {
+	if o, ok := s.object.(Streamed); ok && s.o.Sealer == nil {
+		if st, done, ds := s.stream(ctx, o, outline); done {
+			return st, ds
+		}
+	}
 	answered := s.watch()
 	p, err := s.object.Read(ctx)
 	answered()
@@ -90,6 +97,53 @@ func (s *Store) read(ctx context.Context, outline bool) (*state.State, diag.List
 	return statefile.Parse(s.place, plain)
 }
 
+// stream reads a state of the present format while it arrives. Of anything else done is
+// false: it is to be read as a whole.
+func (s *Store) stream(ctx context.Context, o Streamed, outline bool) (st *state.State, done bool, ds diag.List) {
+	var seen digest
+	var ok bool
+	answered := s.watch()
+	version, err := o.Fetch(ctx, func(r io.Reader) error {
+		seen = digest{Hash: sha256.New()}
+		in := io.TeeReader(r, &seen)
+		st, ok = statefile.ParseStream(in, outline)
+		_, err := io.Copy(io.Discard, in)
+		return err
+	})
+	answered()
+	if err != nil {
+		return nil, true, s.fail("Failed to read the state", err)
+	}
+	if seen.n > 0 && !ok {
+		return nil, false, nil
+	}
+	s.mu.Lock()
+	s.prior, s.sum, s.size = Prior{Version: version, Absent: seen.n == 0}, seen.sum(), seen.n
+	s.mu.Unlock()
+	if seen.n == 0 {
+		return nil, true, nil
+	}
+	return st, true, nil
+}
+
+// A digest is the checksum of what was read, and its size.
+type digest struct {
+	hash.Hash
+	n int64
+}
+
+func (d *digest) Write(b []byte) (int, error) {
+	d.n += int64(len(b))
+	return d.Hash.Write(b)
+}
+
+func (d *digest) sum() [sha256.Size]byte {
+	if d.Hash == nil {
+		return sha256.Sum256(nil)
+	}
+	return [sha256.Size]byte(d.Sum(nil))
+}
+
 // watch says that the store is waited for, unless the returned function is called soon.
 func (s *Store) watch() (answered func()) {
 	if s.s.Slow == nil {
@@ -102,41 +156,72 @@ func (s *Store) watch() (answered func()) {
 // Write implements store.Store.
 func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 	const summary = "Failed to write the state"
-	var buf bytes.Buffer
-	s.mu.Lock()
-	buf.Grow(int(s.size + s.size/16 + 1<<10)) // a large state is not copied again and again while it grows
-	s.mu.Unlock()
-	if err := statefile.Write(&buf, st, false); err != nil {
-		return s.fail(summary, err)
-	}
-	data := buf.Bytes()
-	if s.o.Sealer != nil {
-		sealed, err := s.o.Sealer.Seal(data, st.Serial, st.Lineage)
-		if err != nil {
+	text, err := Encoded(func(w io.Writer) error { return statefile.Write(w, st, false) })
+	if err == nil && s.o.Sealer != nil {
+		if text, err = s.seal(text, st); err != nil {
 			return s.fail("Failed to encrypt the state", err)
 		}
-		data = sealed
+	}
+	if err != nil {
+		return s.fail(summary, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.prior.Version == "" && !s.prior.Unknown { // the store cannot compare
-		p, err := s.object.Read(ctx)
+		sum, err := s.present(ctx)
 		if err != nil {
 			return s.fail(summary, err)
 		}
-		if sha256.Sum256(p.Data) != s.sum {
+		if sum != s.sum {
 			return s.fail(summary, ErrChanged)
 		}
 	}
 	defer s.watch()()
-	version, err := s.object.Write(ctx, data, s.prior, s.lock)
+	version, err := s.send(ctx, text)
 	if err == nil || version != "" {
-		s.prior, s.sum, s.size, s.migrate = Prior{Version: version}, sha256.Sum256(data), int64(len(data)), false
+		s.prior, s.sum, s.size, s.migrate = Prior{Version: version}, text.SHA256(), text.Size(), false
 	}
 	if err != nil {
 		return s.fail(summary, err)
 	}
 	return nil
+}
+
+// seal encrypts a text.
+func (s *Store) seal(t *Text, st *state.State) (*Text, error) {
+	plain, err := t.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := s.o.Sealer.Seal(plain, st.Serial, st.Lineage)
+	if err != nil {
+		return nil, err
+	}
+	return Bytes(sealed), nil
+}
+
+// present is the checksum of what the store holds now.
+func (s *Store) present(ctx context.Context) (sum [sha256.Size]byte, err error) {
+	o, ok := s.object.(Streamed)
+	if !ok {
+		p, err := s.object.Read(ctx)
+		return sha256.Sum256(p.Data), err
+	}
+	h := sha256.New()
+	_, err = o.Fetch(ctx, Hash(h))
+	return [sha256.Size]byte(h.Sum(nil)), err
+}
+
+// send writes a text.
+func (s *Store) send(ctx context.Context, t *Text) (version string, err error) {
+	if o, ok := s.object.(Streamed); ok {
+		return o.Send(ctx, t, s.prior, s.lock)
+	}
+	data, err := t.Bytes()
+	if err != nil {
+		return "", err
+	}
+	return s.object.Write(ctx, data, s.prior, s.lock)
 }
 
 // Prepare implements store.Preparer: what the store cannot hold is found out before

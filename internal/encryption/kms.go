@@ -3,6 +3,7 @@ package encryption
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,8 +64,8 @@ func (p *awsKMS) call(ctx context.Context, operation string, in, out any) error 
 	if err != nil {
 		return err
 	}
-	client := rest.Client{HTTP: session.HTTP, Retries: 5, Sleep: p.s.Sleep, Now: p.s.Now, Prepare: func(ctx context.Context, r *http.Request, body []byte) error {
-		return session.Sign(ctx, r, body, "kms", session.Region)
+	client := rest.Client{HTTP: session.HTTP, Retries: 5, Sleep: p.s.Sleep, Now: p.s.Now, Prepare: func(ctx context.Context, r *http.Request, sum func() [sha256.Size]byte) error {
+		return session.Sign(ctx, r, sum(), "kms", session.Region)
 	}}
 	h := http.Header{"Content-Type": {"application/x-amz-json-1.1"}, "X-Amz-Target": {"TrentService." + operation}}
 	resp, err := client.Do(ctx, rest.Request{Method: "POST", URL: session.Endpoint("kms", "") + "/", Header: h, Body: body, Repeat: true})

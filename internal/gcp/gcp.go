@@ -9,6 +9,7 @@ package gcp
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,7 +123,7 @@ func (s *Session) Check(ctx context.Context) (source string, err error) {
 }
 
 // Prepare adds a token to a request.
-func (s *Session) Prepare(ctx context.Context, r *http.Request, _ []byte) error {
+func (s *Session) Prepare(ctx context.Context, r *http.Request, _ func() [sha256.Size]byte) error {
 	t, err := s.Token(ctx)
 	if err == nil {
 		r.Header.Set("Authorization", "Bearer "+t)

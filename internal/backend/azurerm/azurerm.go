@@ -7,6 +7,7 @@ package azurerm
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
@@ -115,7 +116,7 @@ func open(ctx context.Context, cfg cty.Value, s backend.Services) (backend.Backe
 }
 
 // prepare authorizes a request.
-func (b *container) prepare(ctx context.Context, r *http.Request, _ []byte) error {
+func (b *container) prepare(ctx context.Context, r *http.Request, _ func() [sha256.Size]byte) error {
 	r.Header.Set("X-Ms-Version", version)
 	r.Header.Set("X-Ms-Date", b.s.Now().UTC().Format(http.TimeFormat))
 	switch {
@@ -267,7 +268,11 @@ func (b *container) send(ctx context.Context, method, name string, q url.Values,
 	if len(q) > 0 {
 		where += "?" + q.Encode()
 	}
-	resp, err := b.client.Do(ctx, rest.Request{Method: method, URL: where, Header: h, Body: body, Repeat: true})
+	return b.do(ctx, rest.Request{Method: method, URL: where, Header: h, Body: body, Repeat: true})
+}
+
+func (b *container) do(ctx context.Context, r rest.Request) (*rest.Response, error) {
+	resp, err := b.client.Do(ctx, r)
 	var e *backend.Error
 	switch {
 	case err == nil:
@@ -336,7 +341,7 @@ func (b *container) checkVersioning(ctx context.Context, report func(backend.Fin
 		return
 	}
 	o, name := &object{b, b.key}, "doctor/"+store.NewID()
-	resp, err := o.put(ctx, o.beside()+name, []byte("probe"), http.Header{})
+	resp, err := o.put(ctx, o.beside()+name, backend.Bytes([]byte("probe")), http.Header{})
 	if err == nil && resp.Status != http.StatusCreated {
 		err = b.refused("", "Storage Blob Data Contributor", resp)
 	}

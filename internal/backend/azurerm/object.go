@@ -1,11 +1,11 @@
 package azurerm
 
 import (
-	"bytes"
 	"context"
 	"crypto/md5"
 	"crypto/sha256"
 	"encoding/base64"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -49,27 +49,31 @@ func absent(resp *rest.Response) bool {
 	return resp.Status == http.StatusNotFound && resp.Header.Get("X-Ms-Error-Code") != "ContainerNotFound"
 }
 
-func (o *object) Read(ctx context.Context) (backend.Payload, error) {
-	resp, err := o.b.send(ctx, "GET", o.name, nil, o.b.encrypted(http.Header{}, false), nil)
+func (o *object) Read(ctx context.Context) (backend.Payload, error) { return backend.Collect(ctx, o) }
+
+// Fetch implements backend.Streamed.
+func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
+	sum := md5.New()
+	resp, err := o.b.do(ctx, rest.Request{Method: "GET", URL: o.b.address(o.name), Header: o.b.encrypted(http.Header{}, false), Repeat: true, Into: func(r io.Reader) error {
+		sum.Reset()
+		return take(io.TeeReader(r, sum))
+	}})
 	switch {
 	case err != nil:
-		return backend.Payload{}, err
+		return "", err
 	case absent(resp):
-		return backend.Payload{Version: none}, nil
+		return none, nil
 	case resp.Status != http.StatusOK:
-		return backend.Payload{}, o.b.refused("", "Storage Blob Data Reader", resp)
+		return "", o.b.refused("", "Storage Blob Data Reader", resp)
 	}
-	if len(resp.Body) == 0 {
-		return backend.Payload{Version: none}, nil
+	if got := [md5.Size]byte(sum.Sum(nil)); got != md5.Sum(nil) {
+		return versionOf(got), nil
 	}
-	return backend.Payload{Data: resp.Body, Version: sum(resp.Body)}, nil
+	return none, nil
 }
 
-// sum is the checksum of a content, as the service keeps it.
-func sum(data []byte) string {
-	x := md5.Sum(data)
-	return base64.StdEncoding.EncodeToString(x[:])
-}
+// versionOf is the checksum of a content, as the service keeps it.
+func versionOf(sum [md5.Size]byte) string { return base64.StdEncoding.EncodeToString(sum[:]) }
 
 // is reports whether the blob with these properties holds what was read.
 func (o *object) is(ctx context.Context, p http.Header, prior backend.Prior) (bool, error) {
@@ -82,8 +86,8 @@ func (o *object) is(ctx context.Context, p http.Header, prior backend.Prior) (bo
 	case p.Get("Content-Md5") != "":
 		return p.Get("Content-Md5") == prior.Version, nil
 	}
-	now, err := o.Read(ctx) // some uploads leave no checksum
-	return now.Version == prior.Version, err
+	now, err := o.Fetch(ctx, backend.Hash(md5.New())) // some uploads leave no checksum
+	return now == prior.Version, err
 }
 
 // none is the version of a blob that is not there, or empty, as locking makes it.
@@ -132,6 +136,11 @@ func meta(p http.Header) http.Header {
 }
 
 func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
+	return o.Send(ctx, backend.Bytes(data), prior, lock)
+}
+
+// Send implements backend.Streamed.
+func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior, lock string) (string, error) {
 	p, err := o.properties(ctx)
 	if err != nil {
 		return "", err
@@ -171,10 +180,10 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 	default:
 		h.Set("If-Match", p.Get("Etag")) // nothing in between
 	}
-	resp, err := o.put(ctx, o.name, data, h)
+	resp, err := o.put(ctx, o.name, t, h)
 	switch {
 	case err == nil && resp.Status == http.StatusCreated:
-		return sum(data), nil
+		return versionOf(t.MD5()), nil
 	case err == nil && strings.HasPrefix(resp.Header.Get("X-Ms-Error-Code"), "LeaseLost"),
 		err == nil && lock != "" && strings.HasPrefix(resp.Header.Get("X-Ms-Error-Code"), "Lease"):
 		return "", lost()
@@ -184,10 +193,11 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 		return "", changed()
 	}
 	// An attempt before may have written it, though nobody heard.
-	now, e := o.Read(context.WithoutCancel(ctx))
+	sum := sha256.New()
+	now, e := o.Fetch(context.WithoutCancel(ctx), backend.Hash(sum))
 	switch {
-	case e == nil && bytes.Equal(now.Data, data):
-		return now.Version, nil
+	case e == nil && now != none && [sha256.Size]byte(sum.Sum(nil)) == t.SHA256():
+		return now, nil
 	case err != nil:
 		return "", err
 	}
@@ -202,10 +212,10 @@ func changed() error {
 	return &backend.Error{Argument: "container_name", Answer: "the blob is another one than the one that was read", Err: backend.ErrChanged}
 }
 
-func (o *object) put(ctx context.Context, name string, data []byte, h http.Header) (*rest.Response, error) {
+func (o *object) put(ctx context.Context, name string, t *backend.Text, h http.Header) (*rest.Response, error) {
 	h.Set("X-Ms-Blob-Type", "BlockBlob")
 	h.Set("Content-Type", "application/json")
-	return o.b.send(ctx, "PUT", name, nil, o.b.encrypted(h, true), data)
+	return o.b.do(ctx, rest.Request{Method: "PUT", URL: o.b.address(name), Header: o.b.encrypted(h, true), Content: t, Repeat: true})
 }
 
 // lease asks for something about the lease.
@@ -240,7 +250,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 		return "", err
 	}
 	if p == nil {
-		resp, err := o.put(ctx, o.name, []byte{}, http.Header{"If-None-Match": {"*"}})
+		resp, err := o.put(ctx, o.name, backend.Bytes(nil), http.Header{"If-None-Match": {"*"}})
 		if err != nil {
 			return "", err
 		}
@@ -330,7 +340,7 @@ func (o *object) Probe() (backend.Object, func(context.Context) error) {
 func (o *object) beside() string { return o.name + ".beside/" }
 
 func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
-	resp, err := o.put(ctx, o.beside()+name, data, http.Header{})
+	resp, err := o.put(ctx, o.beside()+name, backend.Bytes(data), http.Header{})
 	if err == nil && resp.Status != http.StatusCreated {
 		err = o.b.refused("Failed to write beside the state", "Storage Blob Data Contributor", resp)
 	}

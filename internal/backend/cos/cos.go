@@ -7,12 +7,15 @@
 package cos
 
 import (
+	"bytes"
 	"context"
 	"crypto/md5"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -101,7 +104,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 }
 
 // sign is the Prepare of requests to the bucket.
-func (b *cosBackend) sign(ctx context.Context, r *http.Request, _ []byte) error {
+func (b *cosBackend) sign(ctx context.Context, r *http.Request, _ func() [sha256.Size]byte) error {
 	c, err := b.account.get(ctx)
 	if err != nil {
 		return err
@@ -150,12 +153,20 @@ func (b *cosBackend) Store(workspace string, o backend.StoreOptions) (store.Stor
 	return backend.NewStore(&object{b: b, file: file}, "cos:"+b.bucket+"/"+file, o, b.s), nil
 }
 
+func (b *cosBackend) address(key string) string {
+	return b.base + (&url.URL{Path: "/" + key}).EscapedPath()
+}
+
 func (b *cosBackend) send(ctx context.Context, method, key string, q url.Values, h http.Header, body []byte, repeat bool) (*rest.Response, error) {
-	address := b.base + (&url.URL{Path: "/" + key}).EscapedPath()
+	address := b.address(key)
 	if len(q) > 0 {
 		address += "?" + strings.ReplaceAll(q.Encode(), "+", "%20")
 	}
-	resp, err := b.client.Do(ctx, rest.Request{Method: method, URL: address, Header: h, Body: body, Repeat: repeat})
+	return b.do(ctx, rest.Request{Method: method, URL: address, Header: h, Body: body, Repeat: repeat})
+}
+
+func (b *cosBackend) do(ctx context.Context, r rest.Request) (*rest.Response, error) {
+	resp, err := b.client.Do(ctx, r)
 	if err != nil {
 		if e, ok := err.(*backend.Error); ok { // from the credentials
 			return nil, e
@@ -167,34 +178,45 @@ func (b *cosBackend) send(ctx context.Context, method, key string, q url.Values,
 
 // read returns an object, nil if it is not there.
 func (b *cosBackend) read(ctx context.Context, key string) ([]byte, error) {
-	resp, err := b.send(ctx, "GET", key, nil, nil, nil, true)
-	if err != nil {
+	var all bytes.Buffer
+	found, err := b.fetch(ctx, key, backend.Fill(&all))
+	if err != nil || !found {
 		return nil, err
+	}
+	return append([]byte{}, all.Bytes()...), nil
+}
+
+// fetch gives an object to take and reports whether it is there.
+func (b *cosBackend) fetch(ctx context.Context, key string, take func(io.Reader) error) (found bool, err error) {
+	sum := md5.New()
+	resp, err := b.do(ctx, rest.Request{Method: "GET", URL: b.address(key), Repeat: true, Into: func(r io.Reader) error {
+		sum.Reset()
+		return take(io.TeeReader(r, sum))
+	}})
+	if err != nil {
+		return false, err
 	}
 	switch {
 	case resp.Status == http.StatusOK:
 	case resp.Status == http.StatusNotFound && !strings.Contains(string(resp.Body), "NoSuchBucket"):
-		return nil, nil
+		return false, nil
 	default:
-		return nil, b.refused("", "cos:GetObject", resp)
+		return false, b.refused("", "cos:GetObject", resp)
 	}
 	const advice = "It was damaged or written by another program; bring it back from a version of the bucket or a backup."
 	want := resp.Header.Get("x-cos-meta-md5")
 	if want == "" {
-		return nil, &backend.Error{Argument: "key", Answer: fmt.Sprintf("the object %q has no checksum (x-cos-meta-md5)", key), Advice: advice}
+		return false, &backend.Error{Argument: "key", Answer: fmt.Sprintf("the object %q has no checksum (x-cos-meta-md5)", key), Advice: advice}
 	}
-	if sum := md5.Sum(resp.Body); hex.EncodeToString(sum[:]) != want {
-		return nil, &backend.Error{Argument: "key", Answer: fmt.Sprintf("the object %q does not have the checksum that is kept with it", key), Advice: advice}
+	if hex.EncodeToString(sum.Sum(nil)) != want {
+		return false, &backend.Error{Argument: "key", Answer: fmt.Sprintf("the object %q does not have the checksum that is kept with it", key), Advice: advice}
 	}
-	if resp.Body == nil {
-		return []byte{}, nil
-	}
-	return resp.Body, nil
+	return true, nil
 }
 
 // write replaces an object; fresh refuses to if there is one.
-func (b *cosBackend) write(ctx context.Context, key string, data []byte, fresh bool) (*rest.Response, error) {
-	sum := md5.Sum(data)
+func (b *cosBackend) write(ctx context.Context, key string, t *backend.Text, fresh bool) (*rest.Response, error) {
+	sum := t.MD5()
 	h := http.Header{"Content-Type": {"application/json"}, "X-Cos-Meta-Md5": {hex.EncodeToString(sum[:])}, "X-Cos-Acl": {b.acl}}
 	if b.encrypt {
 		h.Set("X-Cos-Server-Side-Encryption", "AES256")
@@ -202,7 +224,7 @@ func (b *cosBackend) write(ctx context.Context, key string, data []byte, fresh b
 	if fresh {
 		h.Set("X-Cos-Forbid-Overwrite", "true")
 	}
-	return b.send(ctx, "PUT", key, nil, h, data, !fresh)
+	return b.do(ctx, rest.Request{Method: "PUT", URL: b.address(key), Header: h, Content: t, Repeat: !fresh})
 }
 
 func (b *cosBackend) delete(ctx context.Context, key string) error {

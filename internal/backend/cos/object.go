@@ -6,6 +6,7 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -37,14 +38,21 @@ func (o *object) lockFile() string { return o.file + ".tflock" }
 func (o *object) tag() string { return md5sum([]byte(o.b.bucket + ":" + o.lockFile())) }
 
 func (o *object) Read(ctx context.Context) (backend.Payload, error) {
-	data, err := o.b.read(ctx, o.file)
-	if err != nil || len(data) == 0 {
-		return backend.Payload{}, err
-	}
-	return backend.Payload{Data: data}, nil
+	return backend.Collect(ctx, o)
 }
 
-func (o *object) Write(ctx context.Context, data []byte, _ backend.Prior, lock string) (string, error) {
+// Fetch implements backend.Streamed.
+func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
+	_, err := o.b.fetch(ctx, o.file, take)
+	return "", err
+}
+
+func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
+	return o.Send(ctx, backend.Bytes(data), prior, lock)
+}
+
+// Send implements backend.Streamed.
+func (o *object) Send(ctx context.Context, t *backend.Text, _ backend.Prior, lock string) (string, error) {
 	if lock != "" {
 		text, err := o.b.read(ctx, o.lockFile())
 		if err != nil {
@@ -54,7 +62,7 @@ func (o *object) Write(ctx context.Context, data []byte, _ backend.Prior, lock s
 			return "", &backend.Error{Argument: "bucket", Answer: "the lock object is not that of this run any more", Err: backend.ErrLockLost}
 		}
 	}
-	resp, err := o.b.write(ctx, o.file, data, false)
+	resp, err := o.b.write(ctx, o.file, t, false)
 	if err != nil {
 		return "", err
 	}
@@ -128,7 +136,7 @@ func (o *object) makeLock(ctx context.Context, info store.LockInfo) (string, err
 	}
 	info.Path = o.lockFile()
 	text := info.JSON()
-	resp, err := o.b.write(ctx, o.lockFile(), text, true)
+	resp, err := o.b.write(ctx, o.lockFile(), backend.Bytes(text), true)
 	if err != nil || resp.Repeated > 0 && resp.Status == http.StatusConflict {
 		// Nobody has said whether it was written.
 		now, e := o.b.read(context.WithoutCancel(ctx), o.lockFile())
@@ -195,7 +203,7 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 func (o *object) beside() string { return o.file + ".beside/" }
 
 func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
-	resp, err := o.b.write(ctx, o.beside()+name, data, false)
+	resp, err := o.b.write(ctx, o.beside()+name, backend.Bytes(data), false)
 	if err == nil && resp.Status != http.StatusOK {
 		err = o.b.refused("Failed to write beside the state", "cos:PutObject", resp)
 	}

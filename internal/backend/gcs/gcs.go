@@ -7,6 +7,7 @@
 package gcs
 
 import (
+	"bytes"
 	"context"
 	"crypto/md5"
 	"crypto/sha256"
@@ -14,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -237,27 +239,38 @@ func (b *bucket) customer(h http.Header) http.Header {
 
 // read returns an object with its generation; nil if there is none.
 func (b *bucket) read(ctx context.Context, name string, h http.Header) (data []byte, generation string, err error) {
-	resp, err := b.send(ctx, rest.Request{Method: "GET", URL: b.objects() + "/" + url.PathEscape(name) + "?alt=media", Header: h, Repeat: true})
+	var all bytes.Buffer
+	generation, err = b.fetch(ctx, name, h, backend.Fill(&all))
+	if err != nil || generation == "" {
+		return nil, "", err
+	}
+	return append([]byte{}, all.Bytes()...), generation, nil
+}
+
+// fetch gives an object to take and returns its generation; "" if there is none.
+func (b *bucket) fetch(ctx context.Context, name string, h http.Header, take func(io.Reader) error) (generation string, err error) {
+	hash := md5.New()
+	resp, err := b.send(ctx, rest.Request{Method: "GET", URL: b.objects() + "/" + url.PathEscape(name) + "?alt=media", Header: h, Repeat: true, Into: func(r io.Reader) error {
+		hash.Reset()
+		return take(io.TeeReader(r, hash))
+	}})
 	switch {
 	case err != nil:
-		return nil, "", err
+		return "", err
 	case resp.Status == http.StatusNotFound && !noBucket(resp):
-		return nil, "", nil
+		return "", nil
 	case resp.Status != http.StatusOK:
-		return nil, "", b.refused("", "storage.objects.get", resp)
+		return "", b.refused("", "storage.objects.get", resp)
 	}
 	for _, v := range resp.Header.Values("X-Goog-Hash") {
 		for part := range strings.SplitSeq(v, ",") {
 			want, ok := strings.CutPrefix(strings.TrimSpace(part), "md5=")
-			if sum := md5.Sum(resp.Body); ok && want != base64.StdEncoding.EncodeToString(sum[:]) {
-				return nil, "", &backend.Error{Argument: "bucket", Answer: "what came is not what the service holds: the checksums differ"}
+			if ok && want != base64.StdEncoding.EncodeToString(hash.Sum(nil)) {
+				return "", &backend.Error{Argument: "bucket", Answer: "what came is not what the service holds: the checksums differ"}
 			}
 		}
 	}
-	if resp.Body == nil {
-		resp.Body = []byte{}
-	}
-	return resp.Body, resp.Header.Get("X-Goog-Generation"), nil
+	return resp.Header.Get("X-Goog-Generation"), nil
 }
 
 // noBucket reports whether it is the bucket that was not found.
@@ -266,7 +279,7 @@ func noBucket(resp *rest.Response) bool {
 }
 
 // write writes an object. With a generation the object must have it, "0" for none.
-func (b *bucket) write(ctx context.Context, name string, data []byte, generation string, h http.Header) (now string, resp *rest.Response, err error) {
+func (b *bucket) write(ctx context.Context, name string, t *backend.Text, generation string, h http.Header) (now string, resp *rest.Response, err error) {
 	q := url.Values{"uploadType": {"media"}, "name": {name}}
 	if generation != "" {
 		q.Set("ifGenerationMatch", generation)
@@ -275,7 +288,7 @@ func (b *bucket) write(ctx context.Context, name string, data []byte, generation
 		q.Set("kmsKeyName", b.kms)
 	}
 	h.Set("Content-Type", "application/json")
-	resp, err = b.send(ctx, rest.Request{Method: "POST", URL: b.upload + "/b/" + url.PathEscape(b.name) + "/o?" + q.Encode(), Header: h, Body: data, Repeat: true})
+	resp, err = b.send(ctx, rest.Request{Method: "POST", URL: b.upload + "/b/" + url.PathEscape(b.name) + "/o?" + q.Encode(), Header: h, Content: t, Repeat: true})
 	if err != nil || resp.Status != http.StatusOK {
 		return "", resp, err
 	}

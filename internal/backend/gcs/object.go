@@ -3,7 +3,9 @@ package gcs
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,20 +20,23 @@ type object struct {
 	file, lock string
 }
 
-func (o *object) Read(ctx context.Context) (backend.Payload, error) {
-	data, generation, err := o.b.read(ctx, o.file, o.b.customer(http.Header{}))
-	switch {
-	case err != nil:
-		return backend.Payload{}, err
-	case data == nil:
-		return backend.Payload{Version: "0"}, nil
-	case len(data) == 0:
-		data = nil
+func (o *object) Read(ctx context.Context) (backend.Payload, error) { return backend.Collect(ctx, o) }
+
+// Fetch implements backend.Streamed.
+func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
+	generation, err := o.b.fetch(ctx, o.file, o.b.customer(http.Header{}), take)
+	if err == nil && generation == "" {
+		return "0", nil
 	}
-	return backend.Payload{Data: data, Version: generation}, nil
+	return generation, err
 }
 
 func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
+	return o.Send(ctx, backend.Bytes(data), prior, lock)
+}
+
+// Send implements backend.Streamed.
+func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior, lock string) (string, error) {
 	if lock != "" {
 		_, generation, err := o.b.read(ctx, o.lock, nil)
 		if err != nil {
@@ -48,7 +53,7 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 	case want == "" && prior.Absent:
 		want = "0"
 	}
-	generation, resp, err := o.b.write(ctx, o.file, data, want, o.b.customer(http.Header{}))
+	generation, resp, err := o.b.write(ctx, o.file, t, want, o.b.customer(http.Header{}))
 	switch {
 	case err == nil && resp.Status == http.StatusOK:
 		return generation, nil
@@ -58,9 +63,10 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 		return "", &backend.Error{Argument: "bucket", Answer: "the state has another generation than the one that was read", Err: backend.ErrChanged}
 	}
 	// An attempt before may have written it, though nobody heard.
-	now, generation, e := o.b.read(context.WithoutCancel(ctx), o.file, o.b.customer(http.Header{}))
+	sum := sha256.New()
+	generation, e := o.b.fetch(context.WithoutCancel(ctx), o.file, o.b.customer(http.Header{}), backend.Hash(sum))
 	switch {
-	case e == nil && now != nil && bytes.Equal(now, data):
+	case e == nil && generation != "" && [sha256.Size]byte(sum.Sum(nil)) == t.SHA256():
 		return generation, nil
 	case err != nil:
 		return "", err
@@ -86,7 +92,7 @@ func (o *object) holder(ctx context.Context) (*store.LockInfo, []byte, error) {
 func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) {
 	info.Path = "gs://" + o.b.name + "/" + o.lock
 	text := info.JSON()
-	generation, resp, err := o.b.write(ctx, o.lock, text, "0", http.Header{})
+	generation, resp, err := o.b.write(ctx, o.lock, backend.Bytes(text), "0", http.Header{})
 	switch {
 	case err == nil && resp.Status == http.StatusOK:
 		return generation, nil
@@ -133,7 +139,7 @@ func (o *object) Probe() (backend.Object, func(context.Context) error) {
 func (o *object) beside() string { return o.file + ".beside/" }
 
 func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
-	_, resp, err := o.b.write(ctx, o.beside()+name, data, "", o.b.customer(http.Header{}))
+	_, resp, err := o.b.write(ctx, o.beside()+name, backend.Bytes(data), "", o.b.customer(http.Header{}))
 	if err == nil && resp.Status != http.StatusOK {
 		err = o.b.refused("Failed to write beside the state", "storage.objects.create", resp)
 	}

@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -192,16 +193,25 @@ func (b *httpBackend) place() string {
 }
 
 func (b *httpBackend) send(ctx context.Context, method, address string, body []byte, repeat bool) (*rest.Response, error) {
+	r := rest.Request{Method: method, URL: address, Header: b.header(), Body: body, Repeat: repeat}
+	if body != nil {
+		describe(r.Header, md5.Sum(body))
+	}
+	return b.client.Do(ctx, r)
+}
+
+func (b *httpBackend) header() http.Header {
 	h := b.headers.Clone()
 	if b.username != "" {
 		h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(b.username+":"+b.password)))
 	}
-	if body != nil {
-		h.Set("Content-Type", "application/json")
-		sum := md5.Sum(body)
-		h.Set("Content-MD5", base64.StdEncoding.EncodeToString(sum[:]))
-	}
-	return b.client.Do(ctx, rest.Request{Method: method, URL: address, Header: h, Body: body, Repeat: repeat})
+	return h
+}
+
+// describe sets the headers of a body.
+func describe(h http.Header, sum [md5.Size]byte) {
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-MD5", base64.StdEncoding.EncodeToString(sum[:]))
 }
 
 func (b *httpBackend) unreachable(argument string, err error) error {
@@ -236,32 +246,40 @@ type object struct {
 	held store.LockInfo // the lock of this process; its ID is "" without one
 }
 
-func (o *object) Read(ctx context.Context) (backend.Payload, error) {
-	resp, err := o.b.send(ctx, "GET", o.b.address, nil, true)
+func (o *object) Read(ctx context.Context) (backend.Payload, error) { return backend.Collect(ctx, o) }
+
+// Fetch implements backend.Streamed.
+func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
+	sum := md5.New()
+	resp, err := o.b.client.Do(ctx, rest.Request{Method: "GET", URL: o.b.address, Header: o.b.header(), Repeat: true, Into: func(r io.Reader) error {
+		sum.Reset()
+		return take(io.TeeReader(r, sum))
+	}})
 	if err != nil {
-		return backend.Payload{}, o.b.unreachable("address", err)
+		return "", o.b.unreachable("address", err)
 	}
 	switch resp.Status {
 	case http.StatusOK:
 	case http.StatusNoContent, http.StatusNotFound:
-		return backend.Payload{}, nil
+		return "", nil
 	default:
-		return backend.Payload{}, o.b.refused("Failed to read the state", "address", "GET", resp)
+		return "", o.b.refused("Failed to read the state", "address", "GET", resp)
 	}
-	if len(resp.Body) == 0 {
-		return backend.Payload{}, nil
-	}
-	if want := resp.Header.Get("Content-MD5"); want != "" {
-		sum, err := base64.StdEncoding.DecodeString(want)
-		if got := md5.Sum(resp.Body); err != nil || len(sum) == len(got) && !bytes.Equal(sum, got[:]) {
-			return backend.Payload{}, &backend.Error{Argument: "address", Summary: "Failed to read the state", Answer: "the state that the service sent does not have the checksum that its Content-MD5 header gives", Advice: "It was damaged, on the way or where it is stored. Nothing was done with it."}
+	if header := resp.Header.Get("Content-MD5"); header != "" {
+		want, err := base64.StdEncoding.DecodeString(header)
+		if err != nil || len(want) == md5.Size && !bytes.Equal(want, sum.Sum(nil)) {
+			return "", &backend.Error{Argument: "address", Summary: "Failed to read the state", Answer: "the state that the service sent does not have the checksum that its Content-MD5 header gives", Advice: "It was damaged, on the way or where it is stored. Nothing was done with it."}
 		}
 	}
-	return backend.Payload{Data: resp.Body}, nil
+	return "", nil
 }
 
-// Write repeats what gets no answer: the second attempt writes the same again.
-func (o *object) Write(ctx context.Context, data []byte, _ backend.Prior, lock string) (string, error) {
+func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
+	return o.Send(ctx, backend.Bytes(data), prior, lock)
+}
+
+// Send repeats what gets no answer: the second attempt writes the same again.
+func (o *object) Send(ctx context.Context, t *backend.Text, _ backend.Prior, lock string) (string, error) {
 	address := o.b.address
 	if lock != "" {
 		u, err := url.Parse(address)
@@ -273,7 +291,9 @@ func (o *object) Write(ctx context.Context, data []byte, _ backend.Prior, lock s
 		u.RawQuery = q.Encode()
 		address = u.String()
 	}
-	resp, err := o.b.send(ctx, o.b.updateMethod, address, data, true)
+	h := o.b.header()
+	describe(h, t.MD5())
+	resp, err := o.b.client.Do(ctx, rest.Request{Method: o.b.updateMethod, URL: address, Header: h, Content: t, Repeat: true})
 	if err != nil {
 		return "", o.b.unreachable("address", err)
 	}

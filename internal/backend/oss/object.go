@@ -5,6 +5,8 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -24,43 +26,53 @@ type object struct {
 // id is the key of the lock's row.
 func (o *object) id() string { return o.b.bucket + "/" + o.file }
 
-// Read reads again for a while where the checksum in the table is that of another
+func (o *object) Read(ctx context.Context) (backend.Payload, error) { return backend.Collect(ctx, o) }
+
+// Fetch reads again for a while where the checksum in the table is that of another
 // state, which may take its time to be seen.
-func (o *object) Read(ctx context.Context) (backend.Payload, error) {
+func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
 	for try := 0; ; try++ {
-		data, err := o.b.read(ctx, o.file)
+		sum := md5.New()
+		found, err := o.b.fetch(ctx, o.file, func(r io.Reader) error {
+			sum.Reset()
+			return take(io.TeeReader(r, sum))
+		})
+		if err == nil && !found {
+			err = take(http.NoBody) // what an earlier attempt gave does not count
+		}
 		if err != nil {
-			return backend.Payload{}, err
+			return "", err
 		}
 		var want string
 		if o.b.table != nil {
 			if want, _, err = o.b.table.get(ctx, o.id()+digestSuffix, "Digest"); err != nil {
-				return backend.Payload{}, err
+				return "", err
 			}
 		}
-		sum := md5.Sum(data)
-		got := hex.EncodeToString(sum[:])
-		if data == nil {
-			got = ""
+		got := ""
+		if found {
+			got = hex.EncodeToString(sum.Sum(nil))
 		}
 		if want == "" || want == got {
-			if len(data) == 0 {
-				data = nil
-			}
-			return backend.Payload{Data: data}, nil
+			return "", nil
 		}
 		if try >= 5 {
-			return backend.Payload{}, &backend.Error{Argument: "tablestore_table", Summary: "Failed to read the state",
+			return "", &backend.Error{Argument: "tablestore_table", Summary: "Failed to read the state",
 				Answer: fmt.Sprintf("the state does not have the checksum that the table holds for it: it has %q, the table says %q", got, want),
 				Advice: fmt.Sprintf("The state may not be the last that was written. If it is, set the column Digest of the row %q to %q.", o.id()+digestSuffix, got)}
 		}
 		if err := o.b.s.Sleep(ctx, 2*time.Second); err != nil {
-			return backend.Payload{}, err
+			return "", err
 		}
 	}
 }
 
-func (o *object) Write(ctx context.Context, data []byte, _ backend.Prior, lock string) (string, error) {
+func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
+	return o.Send(ctx, backend.Bytes(data), prior, lock)
+}
+
+// Send implements backend.Streamed.
+func (o *object) Send(ctx context.Context, t *backend.Text, _ backend.Prior, lock string) (string, error) {
 	if lock != "" {
 		holder, err := o.holder(ctx)
 		if err != nil {
@@ -70,11 +82,11 @@ func (o *object) Write(ctx context.Context, data []byte, _ backend.Prior, lock s
 			return "", &backend.Error{Argument: "tablestore_table", Answer: "the row of the lock is not that of this run any more", Err: backend.ErrLockLost}
 		}
 	}
-	if err := o.b.write(ctx, o.file, data); err != nil {
+	if err := o.b.write(ctx, o.file, t); err != nil {
 		return "", err
 	}
 	if o.b.table != nil {
-		sum := md5.Sum(data)
+		sum := t.MD5()
 		if _, err := o.b.table.put(ctx, o.id()+digestSuffix, "Digest", hex.EncodeToString(sum[:]), false); err != nil {
 			return "", err
 		}
@@ -139,7 +151,7 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 func (o *object) beside() string { return o.file + ".beside/" }
 
 func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
-	return o.b.write(ctx, o.beside()+name, data)
+	return o.b.write(ctx, o.beside()+name, backend.Bytes(data))
 }
 
 func (o *object) GetBlob(ctx context.Context, name string) ([]byte, error) {

@@ -7,13 +7,15 @@
 package oss
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
-	"crypto/md5"
 	"crypto/sha1"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/xml"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -152,7 +154,7 @@ func mac(key, text string) string {
 
 // sign is the Prepare of requests to the bucket: the signature in the Authorization
 // header, version 1.
-func (b *ossBackend) sign(ctx context.Context, r *http.Request, _ []byte) error {
+func (b *ossBackend) sign(ctx context.Context, r *http.Request, _ func() [sha256.Size]byte) error {
 	c, err := b.account.get(ctx)
 	if err != nil {
 		return err
@@ -231,12 +233,20 @@ func (b *ossBackend) Store(workspace string, o backend.StoreOptions) (store.Stor
 	return backend.NewStore(&object{b: b, file: file}, "oss://"+b.bucket+"/"+file, o, b.s), nil
 }
 
+func (b *ossBackend) address(key string) string {
+	return b.base + (&url.URL{Path: "/" + key}).EscapedPath()
+}
+
 func (b *ossBackend) send(ctx context.Context, method, key string, q url.Values, h http.Header, body []byte, repeat bool) (*rest.Response, error) {
-	address := b.base + (&url.URL{Path: "/" + key}).EscapedPath()
+	address := b.address(key)
 	if len(q) > 0 {
 		address += "?" + strings.ReplaceAll(q.Encode(), "+", "%20")
 	}
-	resp, err := b.client.Do(ctx, rest.Request{Method: method, URL: address, Header: h, Body: body, Repeat: repeat})
+	return b.do(ctx, rest.Request{Method: method, URL: address, Header: h, Body: body, Repeat: repeat})
+}
+
+func (b *ossBackend) do(ctx context.Context, r rest.Request) (*rest.Response, error) {
+	resp, err := b.client.Do(ctx, r)
 	if err != nil {
 		if e, ok := err.(*backend.Error); ok { // from the credentials
 			return nil, e
@@ -248,23 +258,30 @@ func (b *ossBackend) send(ctx context.Context, method, key string, q url.Values,
 
 // read returns an object, nil if it is not there.
 func (b *ossBackend) read(ctx context.Context, key string) ([]byte, error) {
-	resp, err := b.send(ctx, "GET", key, nil, nil, nil, true)
-	if err != nil {
+	var all bytes.Buffer
+	found, err := b.fetch(ctx, key, backend.Fill(&all))
+	if err != nil || !found {
 		return nil, err
 	}
-	switch {
-	case resp.Status == http.StatusOK && resp.Body == nil:
-		return []byte{}, nil
-	case resp.Status == http.StatusOK:
-		return resp.Body, nil
-	case resp.Status == http.StatusNotFound && !strings.Contains(string(resp.Body), "NoSuchBucket"):
-		return nil, nil
-	}
-	return nil, b.refused("", "oss:GetObject", resp)
+	return append([]byte{}, all.Bytes()...), nil
 }
 
-func (b *ossBackend) write(ctx context.Context, key string, data []byte) error {
-	sum := md5.Sum(data)
+// fetch gives an object to take and reports whether it is there.
+func (b *ossBackend) fetch(ctx context.Context, key string, take func(io.Reader) error) (found bool, err error) {
+	resp, err := b.do(ctx, rest.Request{Method: "GET", URL: b.address(key), Repeat: true, Into: take})
+	switch {
+	case err != nil:
+		return false, err
+	case resp.Status == http.StatusOK:
+		return true, nil
+	case resp.Status == http.StatusNotFound && !strings.Contains(string(resp.Body), "NoSuchBucket"):
+		return false, nil
+	}
+	return false, b.refused("", "oss:GetObject", resp)
+}
+
+func (b *ossBackend) write(ctx context.Context, key string, t *backend.Text) error {
+	sum := t.MD5()
 	h := http.Header{"Content-Type": {"application/json"}, "Content-Md5": {base64.StdEncoding.EncodeToString(sum[:])}}
 	if b.encrypt {
 		h.Set("X-Oss-Server-Side-Encryption", "AES256")
@@ -272,7 +289,7 @@ func (b *ossBackend) write(ctx context.Context, key string, data []byte) error {
 	if b.acl != "" {
 		h.Set("X-Oss-Object-Acl", b.acl)
 	}
-	resp, err := b.send(ctx, "PUT", key, nil, h, data, true)
+	resp, err := b.do(ctx, rest.Request{Method: "PUT", URL: b.address(key), Header: h, Content: t, Repeat: true})
 	if err == nil && resp.Status != http.StatusOK {
 		err = b.refused("Failed to write", "oss:PutObject", resp)
 	}

@@ -7,8 +7,10 @@
 package rest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -33,7 +35,8 @@ type Client struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 	Now   func() time.Time
 	// Prepare changes each attempt before it is sent, e.g. signs it; nil for nothing.
-	Prepare func(ctx context.Context, r *http.Request, body []byte) error
+	// sum is the checksum of the body.
+	Prepare func(ctx context.Context, r *http.Request, sum func() [sha256.Size]byte) error
 
 	ahead atomic.Pointer[time.Duration] // of this machine's clock, by the last answer
 }
@@ -58,12 +61,24 @@ type Request struct {
 	URL    string
 	Header http.Header // nil for none
 	Body   []byte      // nil for none
+	// Content is a large body, in place of Body.
+	Content Content
+	// Into is given the body of a success, which it reads to its end, in place of the
+	// Response; where the answer breaks off and the request is repeated, once more.
+	Into func(body io.Reader) error
 	// Repeat says that sending the request twice does what sending it once does. A
 	// write with a condition is not such a request: its second attempt may fail by the
 	// success of the first.
 	Repeat bool
 	// Most is how many bytes of the answer are read; 0 means 1 GiB.
 	Most int64
+}
+
+// A Content is a body that is not in memory.
+type Content interface {
+	Size() int64
+	SHA256() [sha256.Size]byte
+	Open() io.ReadCloser // from its beginning
 }
 
 // A Response is an answer that was read whole.
@@ -78,6 +93,23 @@ type Response struct {
 // Do sends a request. Whatever its status, an answer is no error. An error says that
 // there was no answer; it names the host and nothing of the URL's secrets.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+	if r.Into == nil {
+		return c.repeat(ctx, r)
+	}
+	take, given := r.Into, false
+	r.Into = func(body io.Reader) error {
+		given = true
+		return take(body)
+	}
+	resp, err := c.repeat(ctx, r)
+	if err == nil && given && resp.Status/100 != 2 { // what an earlier attempt gave does not count
+		err = take(http.NoBody)
+	}
+	return resp, err
+}
+
+// repeat sends a request until it has an answer that counts.
+func (c *Client) repeat(ctx context.Context, r Request) (*Response, error) {
 	for try := 0; ; try++ {
 		resp, err := c.once(ctx, r)
 		if err == nil {
@@ -140,11 +172,18 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the address is not valid")
 	}
+	if r.Content != nil {
+		req.Body = http.NoBody
+		if req.ContentLength = r.Content.Size(); req.ContentLength > 0 {
+			req.GetBody = func() (io.ReadCloser, error) { return r.Content.Open(), nil }
+			req.Body = r.Content.Open()
+		}
+	}
 	for k, vs := range r.Header {
 		req.Header[k] = vs
 	}
 	if c.Prepare != nil {
-		if err := c.Prepare(ctx, req, r.Body); err != nil {
+		if err := c.Prepare(ctx, req, r.sum); err != nil {
 			return nil, err
 		}
 	}
@@ -164,6 +203,9 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 	if most == 0 {
 		most = 1 << 30
 	}
+	if r.Into != nil && resp.StatusCode/100 == 2 {
+		return into(r.Into, resp, most)
+	}
 	var answer bytes.Buffer
 	if n := resp.ContentLength; n > 0 && n <= most && r.Method != http.MethodHead { // a large state is not copied again and again while it arrives
 		answer.Grow(int(n) + bytes.MinRead)
@@ -174,15 +216,47 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 		b = []byte{} // an answer without a body is an answer
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: the answer broke off: %w", req.URL.Host, plain(err))
+		return nil, brokeOff(req, err)
 	}
 	if int64(len(b)) > most {
-		return nil, fmt.Errorf("%s: the answer is larger than %d bytes", req.URL.Host, most)
+		return nil, tooLarge(req, most)
 	}
 	if resp.StatusCode/100 == 2 && page(b) {
 		return nil, fmt.Errorf("%s: %w", resp.Request.URL.Host, ErrPage)
 	}
 	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: b}, nil
+}
+
+// sum is the checksum of the body.
+func (r Request) sum() [sha256.Size]byte {
+	if r.Content != nil {
+		return r.Content.SHA256()
+	}
+	return sha256.Sum256(r.Body)
+}
+
+// into hands on the body of an answer while it arrives.
+func into(take func(io.Reader) error, resp *http.Response, most int64) (*Response, error) {
+	limited := &io.LimitedReader{R: resp.Body, N: most + 1}
+	body := bufio.NewReaderSize(limited, 64<<10)
+	if head, _ := body.Peek(512); page(head) { // what is wrong with the body is seen by who reads it
+		return nil, fmt.Errorf("%s: %w", resp.Request.URL.Host, ErrPage)
+	}
+	if err := take(body); err != nil {
+		return nil, brokeOff(resp.Request, err)
+	}
+	if limited.N <= 0 {
+		return nil, tooLarge(resp.Request, most)
+	}
+	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: []byte{}}, nil
+}
+
+func brokeOff(r *http.Request, err error) error {
+	return fmt.Errorf("%s: the answer broke off: %w", r.URL.Host, plain(err))
+}
+
+func tooLarge(r *http.Request, most int64) error {
+	return fmt.Errorf("%s: the answer is larger than %d bytes", r.URL.Host, most)
 }
 
 // plain leaves out the URL, which may hold credentials. Of a proxy that refuses a tunnel

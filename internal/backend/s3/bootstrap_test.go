@@ -168,7 +168,7 @@ func TestDigestAnnounced(t *testing.T) {
 	if _, err := again.Write(t.Context(), []byte("3\n"), backend.Prior{Version: second}, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.putDigest(t.Context(), digestOf([]byte("2\n"))); err == nil {
+	if err := o.putDigest(t.Context(), digestOf(backend.Bytes([]byte("2\n")))); err == nil {
 		t.Error("a late digest was taken")
 	}
 	if got, err := open0(t, p).Read(t.Context()); err != nil || string(got.Data) != "3\n" {

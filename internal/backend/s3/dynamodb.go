@@ -2,6 +2,8 @@ package s3
 
 import (
 	"context"
+	"crypto/md5"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -141,11 +143,12 @@ func (o *object) putDigest(ctx context.Context, digest string) error {
 		if was[0], was[1], err = o.digest(ctx); err != nil {
 			return err
 		}
-		state, err := o.get(ctx, o.key, "state")
+		sum := md5.New()
+		state, err := o.fetch(ctx, o.key, "state", backend.Hash(sum))
 		if err != nil {
 			return err
 		}
-		if state == nil || digestOf(state.Body) != digest {
+		if state == nil || hex.EncodeToString(sum.Sum(nil)) != digest {
 			return changed()
 		}
 	}

@@ -1,7 +1,6 @@
 package s3
 
 import (
-	"bytes"
 	"context"
 	"crypto/md5"
 	"crypto/sha256"
@@ -9,6 +8,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
+	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -35,7 +36,12 @@ func (o *object) digestID() string { return o.path() + "-md5" }
 
 // get reads an object; nil if it is not there.
 func (o *object) get(ctx context.Context, key, what string) (*rest.Response, error) {
-	resp, err := o.b.send(ctx, "GET", key, nil, o.b.readers(), nil, true)
+	return o.fetch(ctx, key, what, nil)
+}
+
+// fetch reads an object and gives it to into, if that is not nil.
+func (o *object) fetch(ctx context.Context, key, what string, into func(io.Reader) error) (*rest.Response, error) {
+	resp, err := o.b.do(ctx, rest.Request{Method: "GET", URL: o.b.base + "/" + escape(key), Header: o.b.readers(), Repeat: true, Into: into})
 	switch {
 	case err != nil:
 		return nil, err
@@ -47,65 +53,82 @@ func (o *object) get(ctx context.Context, key, what string) (*rest.Response, err
 	return nil, o.b.refused("Failed to read the "+what, resp, "s3:GetObject")
 }
 
-// Read implements backend.Object. With a table, what was read must be what the digest
+// Read implements backend.Object.
+func (o *object) Read(ctx context.Context) (backend.Payload, error) { return backend.Collect(ctx, o) }
+
+// Fetch implements backend.Streamed. With a table, what was read must be what the digest
 // there says; a store that is behind is read again for ten seconds.
-func (o *object) Read(ctx context.Context) (backend.Payload, error) {
+func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
 	for waited := time.Duration(0); ; waited += 2 * time.Second {
-		resp, err := o.get(ctx, o.key, "state")
+		seen := summed{md5.New(), 0}
+		resp, err := o.fetch(ctx, o.key, "state", func(r io.Reader) error {
+			seen = summed{md5.New(), 0}
+			return take(io.TeeReader(r, &seen))
+		})
 		if err != nil {
-			return backend.Payload{}, err
+			return "", err
 		}
-		var p backend.Payload
+		version := ""
 		if resp != nil {
-			p = backend.Payload{Data: resp.Body, Version: resp.Header.Get("ETag")}
-			if len(p.Data) == 0 {
-				p.Data = nil
-			}
+			version = resp.Header.Get("ETag")
+		} else if err := take(http.NoBody); err != nil { // what an earlier attempt gave does not count
+			return "", err
 		}
 		if o.b.table == "" {
-			return p, nil
+			return version, nil
 		}
 		want, next, err := o.digest(ctx)
 		if err != nil {
-			return backend.Payload{}, err
+			return "", err
 		}
-		have := digestOf(p.Data)
+		have := ""
+		if seen.n > 0 {
+			have = hex.EncodeToString(seen.Sum(nil))
+		}
 		if want == "" || want == have || next != "" && next == have {
 			o.seen.Store(&have)
-			return p, nil
+			return version, nil
 		}
 		if waited >= 10*time.Second {
 			shown := have
-			if p.Data == nil {
+			if have == "" {
 				shown = "(there is none)"
 			}
-			return backend.Payload{}, &backend.Error{
+			return "", &backend.Error{
 				Argument: "dynamodb_table", Summary: "State does not match its digest",
 				Answer: fmt.Sprintf("the state in the bucket has the MD5 digest %s, and the table %s has %s for it", shown, o.b.table, want),
 				Advice: fmt.Sprintf("Either the bucket gave an old version, or somebody changed the state by hand. Wait a few minutes and try again. If the state in the bucket is right, set Digest of the item with the LockID %q to its digest.", o.digestID()),
 			}
 		}
 		if err := o.b.s.Sleep(ctx, 2*time.Second); err != nil {
-			return backend.Payload{}, err
+			return "", err
 		}
 	}
 }
 
-func digestOf(b []byte) string {
-	if b == nil {
-		return ""
-	}
-	sum := md5.Sum(b)
+// summed is a checksum of what is read, and its size.
+type summed struct {
+	hash.Hash
+	n int
+}
+
+func (s *summed) Write(b []byte) (int, error) {
+	s.n += len(b)
+	return s.Hash.Write(b)
+}
+
+func digestOf(t *backend.Text) string {
+	sum := t.MD5()
 	return hex.EncodeToString(sum[:])
 }
 
 // put writes an object. With a condition an answer of 412 or 409 is errExists.
-func (o *object) put(ctx context.Context, key string, data []byte, tags string, condition http.Header) (*rest.Response, error) {
+func (o *object) put(ctx context.Context, key string, t *backend.Text, tags string, condition http.Header) (*rest.Response, error) {
 	b := o.b
 	h := b.readers()
 	h.Set("Content-Type", "application/json")
 	if b.checksum {
-		sum := sha256.Sum256(data)
+		sum := t.SHA256()
 		h.Set("X-Amz-Checksum-Sha256", base64.StdEncoding.EncodeToString(sum[:]))
 		h.Set("X-Amz-Sdk-Checksum-Algorithm", "SHA256")
 	}
@@ -123,12 +146,17 @@ func (o *object) put(ctx context.Context, key string, data []byte, tags string, 
 		h.Set("X-Amz-Tagging", tags)
 	}
 	maps.Copy(h, condition)
-	return b.send(ctx, "PUT", key, nil, h, data, len(condition) == 0)
+	return b.do(ctx, rest.Request{Method: "PUT", URL: b.base + "/" + escape(key), Header: h, Content: t, Repeat: len(condition) == 0})
 }
 
-// Write implements backend.Object. The version is compared twice: by reading it, for
-// services that ignore conditions, and by the condition of the request.
+// Write implements backend.Object.
 func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
+	return o.Send(ctx, backend.Bytes(data), prior, lock)
+}
+
+// Send implements backend.Streamed. The version is compared twice: by reading it, for
+// services that ignore conditions, and by the condition of the request.
+func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior, lock string) (string, error) {
 	if err := o.holds(ctx, lock); err != nil {
 		return "", err
 	}
@@ -153,13 +181,13 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 		}
 	}
 	if o.b.table == "" {
-		return o.replace(ctx, data, prior, condition)
+		return o.replace(ctx, t, prior, condition)
 	}
-	was, err := o.announce(ctx, digestOf(data))
+	was, err := o.announce(ctx, digestOf(t))
 	if err != nil {
 		return "", err
 	}
-	version, err := o.replace(ctx, data, prior, condition)
+	version, err := o.replace(ctx, t, prior, condition)
 	if version == "" && errors.Is(err, backend.ErrChanged) {
 		was.retract(ctx, o)
 	}
@@ -167,13 +195,13 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 }
 
 // replace writes the state on a condition.
-func (o *object) replace(ctx context.Context, data []byte, prior backend.Prior, condition http.Header) (string, error) {
-	resp, err := o.put(ctx, o.key, data, o.b.stateTags, condition)
+func (o *object) replace(ctx context.Context, t *backend.Text, prior backend.Prior, condition http.Header) (string, error) {
+	resp, err := o.put(ctx, o.key, t, o.b.stateTags, condition)
 	if len(condition) > 0 && err == nil && (resp.Status == http.StatusNotImplemented || resp.Status == http.StatusBadRequest && answerOf(resp).Code == "NotImplemented") {
-		resp, err = o.put(ctx, o.key, data, o.b.stateTags, nil) // the service has no conditions; the version was compared above
+		resp, err = o.put(ctx, o.key, t, o.b.stateTags, nil) // the service has no conditions; the version was compared above
 	}
 	if len(condition) > 0 && (err != nil || resp.Status >= 500 || resp.Status == http.StatusPreconditionFailed) && ctx.Err() == nil {
-		return o.confirm(ctx, data, prior, resp, err)
+		return o.confirm(ctx, t, prior, resp, err)
 	}
 	switch {
 	case err != nil:
@@ -183,18 +211,19 @@ func (o *object) replace(ctx context.Context, data []byte, prior backend.Prior, 
 	case resp.Status/100 != 2:
 		return "", o.b.refused("Failed to write the state", resp, "s3:PutObject")
 	}
-	return resp.Header.Get("ETag"), o.written(ctx, data)
+	return resp.Header.Get("ETag"), o.written(ctx, t)
 }
 
 // confirm finds out whether a write with a condition, whose answer was lost, was
 // carried out. If what is there is what it was before, the write is tried once more.
-func (o *object) confirm(ctx context.Context, data []byte, prior backend.Prior, resp *rest.Response, cause error) (string, error) {
-	now, err := o.get(ctx, o.key, "state")
+func (o *object) confirm(ctx context.Context, t *backend.Text, prior backend.Prior, resp *rest.Response, cause error) (string, error) {
+	sum := sha256.New()
+	now, err := o.fetch(ctx, o.key, "state", backend.Hash(sum))
 	if err != nil {
 		return "", err
 	}
-	if now != nil && bytes.Equal(now.Body, data) {
-		return now.Header.Get("ETag"), o.written(ctx, data)
+	if now != nil && [sha256.Size]byte(sum.Sum(nil)) == t.SHA256() {
+		return now.Header.Get("ETag"), o.written(ctx, t)
 	}
 	condition := http.Header{}
 	switch {
@@ -205,10 +234,10 @@ func (o *object) confirm(ctx context.Context, data []byte, prior backend.Prior, 
 	default:
 		return "", changed()
 	}
-	again, err := o.put(ctx, o.key, data, o.b.stateTags, condition)
+	again, err := o.put(ctx, o.key, t, o.b.stateTags, condition)
 	switch {
 	case err == nil && again.Status/100 == 2:
-		return again.Header.Get("ETag"), o.written(ctx, data)
+		return again.Header.Get("ETag"), o.written(ctx, t)
 	case cause != nil:
 		return "", cause
 	}
@@ -216,16 +245,16 @@ func (o *object) confirm(ctx context.Context, data []byte, prior backend.Prior, 
 }
 
 // written notes the digest of what was written, where there is a table.
-func (o *object) written(ctx context.Context, data []byte) error {
+func (o *object) written(ctx context.Context, t *backend.Text) error {
 	if o.b.table == "" {
 		return nil
 	}
-	now := digestOf(data)
+	now := digestOf(t)
 	o.seen.Store(&now)
-	if err := o.putDigest(ctx, digestOf(data)); err != nil {
+	if err := o.putDigest(ctx, digestOf(t)); err != nil {
 		var e *backend.Error
 		if errors.As(err, &e) {
-			e.Advice = strings.TrimSpace(e.Advice + fmt.Sprintf(" The state itself was written; its digest in the table is the old one. The next write here sets it; before OpenTofu reads the state, set Digest of the item with the LockID %q to %s.", o.digestID(), digestOf(data)))
+			e.Advice = strings.TrimSpace(e.Advice + fmt.Sprintf(" The state itself was written; its digest in the table is the old one. The next write here sets it; before OpenTofu reads the state, set Digest of the item with the LockID %q to %s.", o.digestID(), digestOf(t)))
 		}
 		return err
 	}
@@ -327,7 +356,7 @@ func (o *object) takeObject(ctx context.Context, info store.LockInfo) error {
 		}
 	}
 	condition := http.Header{"If-None-Match": {"*"}}
-	resp, err := o.put(ctx, o.lockKey(), info.JSON(), o.b.lockTags, condition)
+	resp, err := o.put(ctx, o.lockKey(), backend.Bytes(info.JSON()), o.b.lockTags, condition)
 	if err != nil || resp.Status >= 500 && resp.Status != http.StatusNotImplemented {
 		if ctx.Err() == nil { // it may have been made all the same
 			if holder, more := o.lockObject(ctx); more == nil && holder != nil && holder.ID == info.ID {
@@ -341,7 +370,7 @@ func (o *object) takeObject(ctx context.Context, info store.LockInfo) error {
 	}
 	switch {
 	case resp.Status == http.StatusNotImplemented:
-		if resp, err = o.put(ctx, o.lockKey(), info.JSON(), o.b.lockTags, nil); err != nil {
+		if resp, err = o.put(ctx, o.lockKey(), backend.Bytes(info.JSON()), o.b.lockTags, nil); err != nil {
 			return err
 		}
 		if resp.Status/100 != 2 {
@@ -392,7 +421,7 @@ func (o *object) blobKey(name string) string { return o.key + ".beside/" + name 
 
 // PutBlob implements backend.Blobs.
 func (o *object) PutBlob(ctx context.Context, name string, data []byte) error {
-	resp, err := o.put(ctx, o.blobKey(name), data, o.b.stateTags, nil)
+	resp, err := o.put(ctx, o.blobKey(name), backend.Bytes(data), o.b.stateTags, nil)
 	if err == nil && resp.Status/100 != 2 {
 		err = o.b.refused("Failed to write beside the state", resp, "s3:PutObject")
 	}

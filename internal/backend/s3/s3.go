@@ -9,6 +9,7 @@ package s3
 import (
 	"context"
 	"crypto/md5"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/xml"
 	"errors"
@@ -186,11 +187,11 @@ func (b *s3Backend) address(endpoint string, pathStyle bool, o aws.Options) {
 func (b *s3Backend) signing(service string, retries int) *rest.Client {
 	return &rest.Client{
 		HTTP: b.session.HTTP, Retries: retries, Sleep: b.s.Sleep, Now: b.s.Now,
-		Prepare: func(ctx context.Context, r *http.Request, body []byte) error {
+		Prepare: func(ctx context.Context, r *http.Request, sum func() [sha256.Size]byte) error {
 			if err := b.account(ctx); err != nil {
 				return err
 			}
-			return b.session.Sign(ctx, r, body, service, b.session.Region)
+			return b.session.Sign(ctx, r, sum(), service, b.session.Region)
 		},
 	}
 }
@@ -350,7 +351,11 @@ func (b *s3Backend) send(ctx context.Context, method, key string, q url.Values, 
 	if len(q) > 0 {
 		where += "?" + strings.ReplaceAll(q.Encode(), "+", "%20")
 	}
-	resp, err := b.client.Do(ctx, rest.Request{Method: method, URL: where, Header: header, Body: body, Repeat: repeat})
+	return b.do(ctx, rest.Request{Method: method, URL: where, Header: header, Body: body, Repeat: repeat})
+}
+
+func (b *s3Backend) do(ctx context.Context, r rest.Request) (*rest.Response, error) {
+	resp, err := b.client.Do(ctx, r)
 	if err != nil {
 		return nil, b.unreachable(err)
 	}
@@ -516,7 +521,7 @@ func (b *s3Backend) checkConditions(ctx context.Context) backend.Finding {
 	key := o.blobKey("doctor/" + store.NewID())
 	defer func() { _ = b.remove(context.WithoutCancel(ctx), key) }() // what is left of it harms nobody
 	for _, again := range []bool{false, true} {
-		resp, err := o.put(ctx, key, []byte("probe"), b.stateTags, http.Header{"If-None-Match": {"*"}})
+		resp, err := o.put(ctx, key, backend.Bytes([]byte("probe")), b.stateTags, http.Header{"If-None-Match": {"*"}})
 		switch {
 		case err != nil:
 			return backend.Failed(what, err)

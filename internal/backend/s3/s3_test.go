@@ -63,7 +63,7 @@ func fresh(t *testing.T, url string, bucket func(string), n *int, more map[strin
 func thief(p *backendtest.Place) {
 	p.Steal = func(t *testing.T) {
 		o := open0(t, *p)
-		if resp, err := o.put(ctx, o.lockKey(), store.LockInfo{ID: "other", Who: "they@there"}.JSON(), "", nil); err != nil || resp.Status/100 != 2 {
+		if resp, err := o.put(ctx, o.lockKey(), backend.Bytes(store.LockInfo{ID: "other", Who: "they@there"}.JSON()), "", nil); err != nil || resp.Status/100 != 2 {
 			t.Fatal(err, resp)
 		}
 	}

@@ -1,0 +1,195 @@
+package backend
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+	"iter"
+	"sync"
+)
+
+// A Streamed is an Object that passes large contents on without having them in memory.
+// Its Read and Write are Collect and Send with Bytes.
+type Streamed interface {
+	Object
+	// Fetch reads as Read does and gives the content to take, which reads it to its end. An
+	// attempt that broke off is repeated, and take is called anew: what the last call got is
+	// what counts, and only if there is no error. Of no content take may get nothing.
+	Fetch(ctx context.Context, take func(io.Reader) error) (version string, err error)
+	// Send is Write of a text.
+	Send(ctx context.Context, t *Text, prior Prior, lock string) (version string, err error)
+}
+
+// Collect reads a Streamed as a whole.
+func Collect(ctx context.Context, o Streamed) (Payload, error) {
+	var b bytes.Buffer
+	version, err := o.Fetch(ctx, Fill(&b))
+	switch {
+	case err != nil:
+		return Payload{}, err
+	case b.Len() == 0:
+		return Payload{Version: version}, nil
+	}
+	return Payload{Data: b.Bytes(), Version: version}, nil
+}
+
+// Fill is what a Streamed gives its content to that is kept as a whole.
+func Fill(b *bytes.Buffer) (take func(io.Reader) error) {
+	return func(r io.Reader) error {
+		b.Reset()
+		_, err := b.ReadFrom(r)
+		return err
+	}
+}
+
+// Hash is what a Streamed gives its content to that is to be hashed.
+func Hash(h hash.Hash) (take func(io.Reader) error) {
+	return func(r io.Reader) error {
+		h.Reset()
+		_, err := io.Copy(h, r)
+		return err
+	}
+}
+
+// keep is up to which size a text is kept in memory.
+const keep = 1 << 20
+
+// A Text is the content of a state that is written. A large one is made again each time
+// that it is read.
+type Text struct {
+	data   []byte // nil if it is not kept
+	encode func(io.Writer) error
+	size   int64
+	sha    [sha256.Size]byte
+	md5    [md5.Size]byte
+}
+
+// Bytes is a text that is in memory.
+func Bytes(b []byte) *Text {
+	return &Text{data: b, size: int64(len(b)), sha: sha256.Sum256(b), md5: md5.Sum(b)}
+}
+
+// Encoded is the text that encode writes, each time the same.
+func Encoded(encode func(io.Writer) error) (*Text, error) {
+	first := firstPass{sha: sha256.New(), md5: md5.New()}
+	if err := encode(&first); err != nil {
+		return nil, err
+	}
+	t := &Text{encode: encode, size: first.size}
+	first.sha.Sum(t.sha[:0])
+	first.md5.Sum(t.md5[:0])
+	if first.size <= keep {
+		t.data = first.head
+	}
+	return t, nil
+}
+
+// firstPass hashes a text, and keeps a small one.
+type firstPass struct {
+	sha, md5 hash.Hash
+	size     int64
+	head     []byte
+}
+
+func (f *firstPass) Write(b []byte) (int, error) {
+	f.sha.Write(b)
+	f.md5.Write(b)
+	if f.size += int64(len(b)); f.size <= keep {
+		f.head = append(f.head, b...)
+	} else {
+		f.head = nil
+	}
+	return len(b), nil
+}
+
+// Size is the number of bytes.
+func (t *Text) Size() int64 { return t.size }
+
+// SHA256 is a checksum.
+func (t *Text) SHA256() [sha256.Size]byte { return t.sha }
+
+// MD5 is a checksum for services that ask for it.
+func (t *Text) MD5() [md5.Size]byte { return t.md5 }
+
+// Bytes is the text as a whole.
+func (t *Text) Bytes() ([]byte, error) {
+	if t.data != nil || t.size == 0 {
+		return t.data, nil
+	}
+	b := bytes.NewBuffer(make([]byte, 0, t.size))
+	err := t.encode(b)
+	return b.Bytes(), err
+}
+
+// Open reads the text from its beginning.
+func (t *Text) Open() io.ReadCloser {
+	if t.data != nil || t.size == 0 {
+		return io.NopCloser(bytes.NewReader(t.data))
+	}
+	return &textReader{encode: t.encode}
+}
+
+// A textReader reads what is encoded while it is read. Reading and closing may be done by
+// two goroutines, as HTTP does.
+type textReader struct {
+	encode func(io.Writer) error
+
+	mu    sync.Mutex
+	begun bool
+	ended bool
+	next  func() ([]byte, bool)
+	stop  func()
+	rest  []byte
+	err   error
+}
+
+var errClosed = errors.New("the text was closed")
+
+// yields is a writer that hands on what is written.
+type yields func([]byte) bool
+
+func (y yields) Write(b []byte) (int, error) {
+	if !y(b) {
+		return 0, errClosed
+	}
+	return len(b), nil
+}
+
+func (r *textReader) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.begun && !r.ended {
+		r.begun = true
+		r.next, r.stop = iter.Pull(func(yield func([]byte) bool) {
+			if r.err = r.encode(yields(yield)); r.err == nil {
+				r.err = io.EOF
+			}
+		})
+	}
+	for len(r.rest) == 0 {
+		if r.ended {
+			return 0, r.err
+		}
+		var more bool
+		if r.rest, more = r.next(); !more {
+			r.ended = true
+		}
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+func (r *textReader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun && !r.ended {
+		r.stop()
+	}
+	r.rest, r.ended, r.err = nil, true, errClosed
+	return nil
+}
