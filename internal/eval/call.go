@@ -205,7 +205,6 @@ func (c *Call) value(t *demand.Task) (cty.Value, diag.List) {
 		return cty.DynamicVal, demand.Fail()
 	}
 	c.complete.Get(t, nil)
-	c.gate.Get(t, nil)
 	failed := false
 	objs := make([]cty.Value, len(ch.All))
 	for i, child := range ch.All {
@@ -246,13 +245,15 @@ func collection(form Form, unknown bool, vals []cty.Value, key func(int) string)
 	}
 }
 
-// finish reads everything in the called module: that is what depends_on on a
-// module and references to the whole of it wait for.
+// finish reads everything in the called module, and what that waits for: who names a
+// module in depends_on or refers to the whole of it waits for both, also where nothing is
+// in it.
 func (c *Call) finish(t *demand.Task) (struct{}, diag.List) {
 	ch, ok := c.children.Get(t, nil)
 	if !ok {
 		return struct{}{}, demand.Fail()
 	}
+	c.gate.Get(t, nil)
 	for _, child := range ch.All {
 		for _, r := range child.resources {
 			r.whole.Get(t, nil)

@@ -264,9 +264,10 @@ type ModuleOutput struct {
 
 // StaticReadOutputs finds the outputs of called modules that a plan with targets or
 // exclusions looks at, by the text alone: with targets those that they refer to, directly
-// or through others, and those of targeted modules; with exclusions those that root outputs
+// or through others, those of targeted modules, and those that the root outputs refer to
+// that are planned; with exclusions those that root outputs
 // or resource blocks refer to, but for what depends on something excluded.
-func StaticReadOutputs(tree *module.Tree, targets, excludes []addr.Target) map[ModuleOutput]bool {
+func StaticReadOutputs(tree *module.Tree, targets, excludes []addr.Target, planned []string) map[ModuleOutput]bool {
 	g := &staticGraph{reads: map[thing][]thing{}}
 	var blocks, outputs []thing
 	tree.Walk(func(n *module.Node) {
@@ -300,6 +301,9 @@ func StaticReadOutputs(tree *module.Tree, targets, excludes []addr.Target) map[M
 	var from []thing
 	if len(targets) > 0 {
 		from = slices.Concat(covered(blocks, targets), covered(outputs, targets))
+		for _, name := range planned {
+			from = append(from, thing{kind: "output", name: name})
+		}
 	} else {
 		users := map[thing][]thing{}
 		for by, reads := range g.reads {

@@ -137,13 +137,14 @@ func (p *planner) outputs() []*plan.OutputChange {
 		cfg := p.in.Eval.Tree.Root.Config.Outputs[name]
 		seen[name] = true
 		c := &plan.OutputChange{Name: name, Before: null, After: null, AfterSensitive: cfg.Sensitive, Deprecated: cfg.Deprecated}
-		if o := p.in.State.Outputs[name]; o != nil {
+		o := p.in.State.Outputs[name]
+		if o != nil {
 			c.Before, c.BeforeSensitive = o.Value, o.Sensitive
 		}
 		if p.in.Mode == plan.Destroy {
 			p.lastOutput(t, c)
 			c.Left = c.Before.IsNull() // goes without a word
-			if p.in.State.Outputs[name] != nil && !p.scope.limited() {
+			if o != nil && !p.scope.limited() {
 				out = append(out, c)
 			}
 			continue
@@ -165,7 +166,7 @@ func (p *planner) outputs() []*plan.OutputChange {
 		}
 		plain, sensitive := resourceclient.Plain(v)
 		c.After, c.AfterSensitive = plain, c.AfterSensitive || sensitive
-		c.Op = outputOp(c, !c.Before.IsNull())
+		c.Op = outputOp(c, o != nil)
 		out = append(out, c)
 	}
 	for name, o := range p.in.State.Outputs {
@@ -230,7 +231,9 @@ func (p *planner) outputScope() func(name string) bool {
 	}
 	for n := range p.unmade() {
 		for a := range n.Config.Resources {
-			planned[n.Path.Resource(a)] = true
+			if c := n.Path.Resource(a); p.scope.wantsBlock(c) {
+				planned[c] = true
+			}
 		}
 	}
 	left := func(r addr.ConfigResource) bool { return !planned[r] }

@@ -52,7 +52,7 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 	switch {
 	case !config.IsWhollyKnown():
 		reason = plan.ReadConfigUnknown
-	case len(ip.ends) > 0 || p.pendingBefore(t, d) || p.pendingDirect(t, d) || conditions != nil && p.pending(conditions, map[*demand.Node]bool{}):
+	case len(ip.ends) > 0 || p.pendingBefore(t, d, conditions != nil) || p.pendingDirect(t, d) || conditions != nil && p.pending(conditions, map[*demand.Node]bool{}):
 		reason = plan.ReadDependencyPending
 	case d.Resource.Config().Check != "" && p.found.changesBeside(d):
 		reason = plan.ReadCheckNested
@@ -168,14 +168,15 @@ func (p *planner) dataForDestroy(t *demand.Task, d *eval.Desired, pc *eval.Provi
 // pendingBefore reports whether anything that the instance explicitly depends on is to
 // change. Of a resource that depends_on of its own block names, that resource counts
 // alone, and a data source does not count, as in OpenTofu; of a module, and of what the
-// module that it stands in depends on, all that lies behind counts.
-func (p *planner) pendingBefore(t *demand.Task, d *eval.Desired) bool {
+// module that it stands in depends on, all that lies behind counts, and of everything
+// where the instance has conditions.
+func (p *planner) pendingBefore(t *demand.Task, d *eval.Desired, conditions bool) bool {
 	if !d.Resource.HasAfter() {
 		return false
 	}
 	seen := map[*demand.Node]bool{}
 	for _, read := range d.Resource.After(t).Reads() {
-		if r, ok := read.Node.What.(*eval.Resource); ok {
+		if r, ok := read.Node.What.(*eval.Resource); ok && !conditions {
 			if p.ev.Deferred(read.Node) || p.pendingBlock(t, r) {
 				return true
 			}

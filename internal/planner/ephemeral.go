@@ -31,7 +31,7 @@ func (p *planner) ephemeralWaits(t *demand.Task, d *eval.Desired, config cty.Val
 	switch {
 	case !config.IsWhollyKnown():
 		return "unknown configuration"
-	case p.pendingBefore(t, d):
+	case p.pendingBefore(t, d, false):
 		return "pending dependencies"
 	case pc.Deferral(t) != nil:
 		return "unknown provider configuration"

@@ -92,7 +92,17 @@ var purposes = []purpose{
 			}
 		}
 	}},
-	{"what a plan with -target replaces or destroys besides the target, its apply carries out", func(s at, ours, theirs *outcome) {
+	{"an output that a failed postcondition keeps from being computed stays as it was", func(s at, ours, theirs *outcome) {
+		if s.args[0] == "apply" && ours.Status == 1 && theirs.Status == 1 && slices.Contains(ours.Messages, "Error: Resource postcondition failed") {
+			ours.State, theirs.State = resourcesOf(ours.State), resourcesOf(theirs.State)
+		}
+	}},
+	{"in a refresh-only plan an index of what is not made yet is unknown", func(s at, ours, theirs *outcome) {
+		if slices.Contains(s.args, "-refresh-only") && ours.Status != 1 && slices.Equal(theirs.Messages, []string{"Error: Invalid index"}) {
+			*ours = *theirs
+		}
+	}},
+	{"what a plan with -target changes, replaces or destroys besides the target, its apply carries out", func(s at, ours, theirs *outcome) {
 		if s.args[0] != "apply" || !s.has("-target") || ours.Status != theirs.Status || !slices.Equal(ours.Planned, theirs.Planned) {
 			return
 		}
@@ -152,7 +162,7 @@ func instances(state string) [][2]string {
 	return out
 }
 
-// withoutPlanned leaves the instances out of a state that a plan destroys or replaces.
+// withoutPlanned leaves the instances out of a state that a plan changes, replaces or destroys.
 func withoutPlanned(state string, planned []string) string {
 	var b strings.Builder
 	for _, i := range instances(state) {
@@ -175,7 +185,7 @@ func withoutPlanned(state string, planned []string) string {
 			address += "[" + string(key) + "]"
 		}
 		if !slices.ContainsFunc(planned, func(p string) bool {
-			return strings.HasPrefix(p, "# "+address+" will be destroyed") || strings.HasPrefix(p, "# "+address+" must be replaced") || strings.HasPrefix(p, "# "+address+" is tainted") || strings.HasPrefix(p, "# "+address+" will be replaced")
+			return strings.HasPrefix(p, "# "+address+" will be destroyed") || strings.HasPrefix(p, "# "+address+" must be replaced") || strings.HasPrefix(p, "# "+address+" is tainted") || strings.HasPrefix(p, "# "+address+" will be replaced") || strings.HasPrefix(p, "# "+address+" will be updated")
 		}) {
 			b.WriteString(i[0] + "\n" + i[1] + "\n")
 		}

@@ -330,20 +330,35 @@ func state(t *testing.T, path string) string {
 				Attributes   any
 				Status       string
 				Dependencies []string
+				Deposed      string
 			}
 		}
 	}
-	if err := json.Unmarshal(chance[2].what.ReplaceAll(raw, []byte("id")), &s); err != nil {
+	for _, c := range chance[1:3] {
+		raw = c.what.ReplaceAll(raw, []byte(c.with))
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	for _, r := range s.Resources {
+		var lines, deposed []string
 		for _, i := range r.Instances {
-			fmt.Fprintln(&b, r.Module, r.Mode, r.Type, r.Name)
-			if err := enc.Encode(i); err != nil {
+			line, err := json.Marshal(i)
+			if err != nil {
 				t.Fatal(err)
 			}
+			if i.Deposed == "" {
+				lines = append(lines, string(line))
+			} else { // in the order of their keys, which are random
+				deposed = append(deposed, string(line))
+			}
+		}
+		slices.Sort(deposed)
+		for _, line := range append(lines, deposed...) {
+			fmt.Fprintln(&b, r.Module, r.Mode, r.Type, r.Name)
+			fmt.Fprintln(&b, line)
 		}
 	}
 	if err := enc.Encode(s.Outputs); err != nil {

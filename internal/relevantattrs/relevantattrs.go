@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -30,8 +31,11 @@ import (
 //
 // Outputs of called modules are not compared with what they were, so all of
 // those that are planned count as changes; a destroy plans none of them, a plan
-// with targets those that they refer to, and one with exclusions those that
-// something refers to which is not excluded.
+// with targets those that they and the outputs that are planned refer to, and one with
+// exclusions those that something refers to which is not excluded.
+//
+// In a destroy the data sources that state holds go as well, though the plan does not
+// list them.
 
 // attribute is one relevant attribute, as text, so that equal ones are found.
 type attribute struct{ resource, path string }
@@ -76,7 +80,13 @@ func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas) []plan.Relevan
 		bodies: map[*config.Resource][]hcl.Traversal{}, outputs: p.Mode != plan.Destroy, gone: map[addr.ModuleInstance]bool{},
 	}
 	if len(p.Targets)+len(p.Excludes) > 0 {
-		f.read = eval.StaticReadOutputs(tree, p.Targets, p.Excludes)
+		var planned []string
+		for _, o := range p.Outputs {
+			if !o.Left {
+				planned = append(planned, o.Name)
+			}
+		}
+		f.read = eval.StaticReadOutputs(tree, p.Targets, p.Excludes, planned)
 	}
 	f.changes(p, tree)
 	for _, o := range p.Outputs {
@@ -120,6 +130,7 @@ func (f *follower) changes(p *plan.Plan, tree *module.Tree) {
 		}
 	}
 	if !f.outputs {
+		f.data(p, nodes)
 		return
 	}
 	f.single(nodes, tree.Root, "")
@@ -128,6 +139,30 @@ func (f *follower) changes(p *plan.Plan, tree *module.Tree) {
 	}
 	for _, r := range p.Prior.Sorted() {
 		f.module(nodes, r.Addr.Module)
+	}
+}
+
+// data begins with the data sources in state.
+func (f *follower) data(p *plan.Plan, nodes map[addr.ModuleInstance]*module.Node) {
+	if p.PrevRun == nil {
+		return
+	}
+	goes := func(r *state.Resource) bool {
+		return slices.ContainsFunc(r.Keys(), func(k addr.Key) bool {
+			covers := func(t addr.Target) bool { return t.Contains(r.Addr.Instance(k)) }
+			return (len(p.Targets) == 0 || slices.ContainsFunc(p.Targets, covers)) && !slices.ContainsFunc(p.Excludes, covers)
+		})
+	}
+	for _, s := range p.PrevRun.Sorted() {
+		n := f.module(nodes, s.Addr.Module)
+		if n == nil || s.Addr.Resource.Mode != addr.Data || !goes(s) {
+			continue
+		}
+		if r := n.Config.Resources[s.Addr.Resource]; r != nil {
+			for _, ref := range f.body(n, r) {
+				f.queue = append(f.queue, step{n, s.Addr.Module, ref, r})
+			}
+		}
 	}
 }
 
