@@ -41,7 +41,7 @@ func (d *Dir) make() error {
 	}
 	put := copytree.Files{}
 	if d.Files.Unit != "" || d.Unit.Module != "" { // the module has a source
-		if err := put.Add(d.Files.Package, root, copytree.Rules{}); err != nil {
+		if err := put.Add(d.Files.Package, root, d.Files.Copy); err != nil {
 			return err
 		}
 	}

@@ -262,6 +262,9 @@ func (m *Maker) DownloadDir(t *demand.Task, u *unit.Unit) string {
 // the same.
 func (m *Maker) share(d *Dir) *Parsed {
 	key := d.Files.Package + "\x00" + d.Files.Sub
+	for _, g := range slices.Concat(d.Files.Copy.Include, []string{"\x00"}, d.Files.Copy.Exclude) {
+		key += "\x00" + g // which files of the package count
+	}
 	for name := range d.Files.Own {
 		info, err := os.Stat(filepath.Join(d.Files.Unit, name))
 		if overlay.IsConfig(name) || err == nil && info.IsDir() {

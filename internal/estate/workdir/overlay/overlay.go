@@ -81,11 +81,15 @@ func (f *FS) Where(name string) []string {
 	if f.Unit != "" && (f.Own[first] || name == ".") {
 		out = append(out, filepath.Join(f.Unit, name))
 	}
-	if f.Unit == "" && !f.Copy.Takes(name) && name != "." {
+	if !f.takes(rel) {
 		return out
 	}
 	return append(out, filepath.Join(f.Package, rel))
 }
+
+// takes reports whether a file of the package, or its own folder, is in the working
+// directory.
+func (f *FS) takes(rel string) bool { return rel == "." || rel == f.Sub || f.Copy.Takes(rel) }
 
 // ReadFile implements config.FS.
 func (f *FS) ReadFile(name string) ([]byte, error) {
@@ -152,6 +156,9 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 		found = true
 		for _, en := range entries {
 			if i == 0 && f.Unit != "" && clean == "." && !f.Own[en.Name()] {
+				continue
+			}
+			if len(f.Copy.Exclude) > 0 && p == filepath.Join(f.Package, f.Sub, name) && !f.takes(filepath.ToSlash(filepath.Join(f.Sub, name, en.Name()))) {
 				continue
 			}
 			if _, have := byName[en.Name()]; !have {
