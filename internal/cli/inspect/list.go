@@ -169,7 +169,7 @@ func listUnits(ctx context.Context, c *command.Call, o *listOptions, columns boo
 	case "json":
 		return findJSON(ctx, c, e, list, o)
 	case "dot":
-		if err := e.Found.WriteDOT(c.Stdout); err != nil {
+		if err := e.Found.WriteDOT(c.Stdout, o.as != ""); err != nil {
 			return 1
 		}
 		return 0

@@ -131,8 +131,9 @@ func (f *Found) Order(reverse bool) []*Unit {
 	return out
 }
 
-// WriteDOT draws the units and what they need, for Graphviz.
-func (f *Found) WriteDOT(w io.Writer) error {
+// WriteDOT draws the units and what they need, for Graphviz. With excluded, units that
+// take no part in the command are red.
+func (f *Found) WriteDOT(w io.Writer, excluded bool) error {
 	var b strings.Builder
 	b.WriteString("digraph {\n")
 	for _, x := range f.Entries(false, false) {
@@ -141,7 +142,7 @@ func (f *Found) WriteDOT(w io.Writer) error {
 			continue
 		}
 		u, style := x.Unit, ""
-		if u.Excluded != "" {
+		if excluded && u.Excluded != "" {
 			style = "[color=red]"
 		}
 		fmt.Fprintf(&b, "\t%q %s;\n", u.Name, style)
