@@ -68,7 +68,7 @@ func terrace(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("what runs beside others is a process: exec terrace")
 	}
 	var failed bool
-	if *processes {
+	if *processes || ts.Getenv(onVariable) != "" { // whose worker is a process, too
 		failed = ts.Exec("terrace", args...) != nil
 	} else {
 		// There is no other way to learn the environment of a script.

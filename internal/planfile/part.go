@@ -126,6 +126,9 @@ func (p *Part) PutPlan(what *plan.Plan) error {
 	return p.Put(planMember, body)
 }
 
+// Empty reports whether nothing was put into the part.
+func (p *Part) Empty() bool { return len(p.members) == 0 }
+
 func (p *Part) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(p.members, name, func(m packed, name string) int { return strings.Compare(m.name, name) })
 }

@@ -174,7 +174,7 @@ func (s *Saving) Save(about About, results []*report.Result) (*Plan, error) {
 // another process. version is that of the program.
 func (s *Saving) Export(unit, version string) ([]byte, error) {
 	u := s.of(unit, false)
-	if !u.Planned {
+	if u.part.Empty() {
 		return nil, nil
 	}
 	body, err := json.Marshal(u)
