@@ -3,12 +3,16 @@ package estate_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/state"
 )
 
@@ -92,5 +96,26 @@ terraform {
 		if d := cmp.Diff(want, told); d != "" {
 			t.Error(d, statuses(results))
 		}
+	}
+}
+
+// noTurns is a scheduler that gives no unit a turn, as where workers are given them all.
+type noTurns struct{}
+
+func (noTurns) Run(context.Context, []schedule.Task, schedule.Rules, schedule.Work) {}
+
+// A run none of whose units had a turn here ends its spans like any other.
+func TestSpansOfUnitsWithoutTurn(t *testing.T) {
+	o := options(tree(t, `
+-- a/terragrunt.hcl --
+-- a/main.tf --
+`), "plan")
+	var spans []string
+	tracer := telemetry.New(telemetry.Options{
+		Now: time.Now, Random: strings.NewReader(strings.Repeat("r", 1000)), Spans: func(s *telemetry.Span) { spans = append(spans, s.Name) },
+	})
+	open(t, o).Run(tracer.With(t.Context()), estate.RunOptions{Op: estate.Plan, Scheduler: noTurns{}})
+	if !slices.Contains(spans, "runner_pool_controller") {
+		t.Errorf("the span of the run did not end: %q", spans)
 	}
 }

@@ -91,6 +91,15 @@ func Start(ctx context.Context, name string) (context.Context, *Span) {
 	return context.WithValue(ctx, contextKey{}, &in{at.tracer, s}), s
 }
 
+// Below gives a context the span that another one has, for work that is ended by the first and
+// belongs to the second.
+func Below(ctx, above context.Context) context.Context {
+	if at, _ := above.Value(contextKey{}).(*in); at != nil {
+		return context.WithValue(ctx, contextKey{}, at)
+	}
+	return ctx
+}
+
 // On reports whether spans are made, for callers whose names and attributes cost
 // something to make.
 func On(ctx context.Context) bool {

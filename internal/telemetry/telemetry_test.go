@@ -257,3 +257,24 @@ func FuzzParseParent(f *testing.F) {
 		}
 	})
 }
+
+// A context below another one has its span, and ends with its own parent.
+func TestBelow(t *testing.T) {
+	ctx, spans := record(Parent{}, nil)
+	above, s := Start(ctx, "above")
+	own, cancel := context.WithCancel(t.Context())
+	below := Below(own, above)
+	_, inner := Start(below, "inner")
+	inner.End()
+	s.End()
+	if got := (*spans)[0]; got.Name != "inner" || got.Above != s.ID {
+		t.Errorf("%s is below %x, want %x", got.Name, got.Above, s.ID)
+	}
+	cancel()
+	if below.Err() == nil || above.Err() != nil {
+		t.Error("the context does not end with its own")
+	}
+	if ctx := Below(t.Context(), t.Context()); On(ctx) {
+		t.Error("spans are made without a tracer")
+	}
+}

@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/state"
 )
@@ -116,7 +117,7 @@ func (x *served) Run(ctx context.Context, tasks []schedule.Task, _ schedule.Rule
 		if !ok {
 			return nil, fmt.Errorf("the files that this worker has hold no unit %s", q.Unit)
 		}
-		return x.turn(q.Ctx, i, q, work)
+		return x.turn(telemetry.Below(q.Ctx, ctx), i, q, work)
 	})
 }
 

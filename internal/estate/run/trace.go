@@ -90,7 +90,9 @@ func (x *execution) traceRun(ctx context.Context, workers int, results []*report
 	return ctx, func() {
 		n := map[report.Status]int{}
 		for _, res := range results {
-			n[res.Status]++
+			if res != nil { // else the scheduler gave the unit no turn here
+				n[res.Status]++
+			}
 		}
 		s.OutcomeCount("tasks_succeeded", n[report.Succeeded])
 		s.OutcomeCount("tasks_failed", n[report.Failed])
