@@ -135,11 +135,11 @@ func (d Dir) Current(block *config.Backend, eval configure.Eval) (backend.Config
 	case r.Type != block.Type:
 		return backend.Config{}, d.initRequired(fmt.Sprintf("Backend type changed from %q to %q", r.Type, block.Type), &block.At)
 	}
-	saved, fits, more := d.fitting(r, written)
+	saved, more := d.recorded(r)
 	if ds = append(ds, more...); more.HasErrors() {
 		return saved, ds
 	}
-	if !fits {
+	if r.Hash != record.Hash(r.Type, written) && !saved.Value.RawEquals(written) {
 		if k.Settings {
 			return backend.Config{}, append(ds, d.settingsRequired("Cloud backend configuration block has changed", &block.At)...)
 		}
@@ -148,21 +148,18 @@ func (d Dir) Current(block *config.Backend, eval configure.Eval) (backend.Config
 	return saved, ds
 }
 
-// fitting is the configuration of a record, and whether it was made of what is written.
-func (d Dir) fitting(r *record.Record, written cty.Value) (saved backend.Config, fits bool, ds diag.List) {
-	saved, ds = d.recorded(r)
-	return saved, !ds.HasErrors() && (r.Hash == record.Hash(r.Type, written) || saved.Value.RawEquals(written)), ds
-}
-
-// Initialized is the configuration that init recorded for a block, as it is written; false
-// where init did not run, or with another block.
-func (d Dir) Initialized(kind string, written cty.Value) (backend.Config, bool) {
-	r, ds := d.Recorded()
-	if ds.HasErrors() || r == nil || r.Type != kind {
-		return backend.Config{}, false
+// Expected is the backend where init runs by itself before commands: the one that commands
+// use, and if they are to be refused, the one that init would set up. It is refused then if
+// init refuses it, as in a folder that was set up with something else. Nothing is changed.
+func (d Dir) Expected(ctx context.Context, in Init) (backend.Config, diag.List) {
+	if cfg, ds := d.Current(in.Block, in.Eval); !ds.HasErrors() {
+		return cfg, ds
 	}
-	saved, fits, _ := d.fitting(r, written)
-	return saved, fits
+	out, ds := d.Settle(ctx, in)
+	if ds.HasErrors() {
+		return backend.Config{}, ds
+	}
+	return out.Config, ds
 }
 
 func (d Dir) kind(block *config.Backend) (backend.Kind, diag.List) {

@@ -40,26 +40,7 @@ never deletes configuration or state.`,
 		Prepare: func() (command.Flags, command.Run) {
 			o := &initOptions{input: true, backendOn: true, get: true}
 			cloud := true
-			fs := command.Flags{
-				command.Bool(&o.backendOn, "backend", "Leave the backend as it was initialized before. Alias: -cloud=false."),
-				command.Bool(&cloud, "cloud", "").Hide(),
-				command.List(&o.backendConfig, "backend-config", "path", "Configuration to be merged with what is in the backend block: a file with assignments or a 'key=value'. May be repeated.").Completes(command.Files),
-				command.Bool(&o.forceCopy, "force-copy", "Answer \"yes\" to all questions about copying state."),
-				command.Text(&o.fromModule, "from-module", "SOURCE", "Copy the contents of the given module into the working directory first."),
-				command.Bool(&o.get, "get", "Do not install modules."),
-				command.Bool(&o.input, "input", "Do not ask for input; what has to be asked is an error then."),
-			}
-			lock := o.lock.Flags()
-			lock[0].Help = "Do not hold a state lock while state is migrated."
-			fs = append(append(fs, lock...), flags.NoColor(),
-				command.List(&o.pluginDirs, "plugin-dir", "path", "A folder with provider packages, in place of all others. May be repeated.").Completes(command.Folders),
-				command.Bool(&o.reconfigure, "reconfigure", "Take the backend configuration as it is, without regard to what was configured before."),
-				command.Bool(&o.migrate, "migrate-state", "Take the backend configuration as it is and copy existing state to it."),
-				command.Bool(&o.upgrade, "upgrade", "Install the latest module and provider versions that the constraints allow."),
-				command.Text(&o.lockfile, "lockfile", "readonly", "Fail where the dependency lock file would have to change."),
-				command.Bool(&o.lockModules, "lock-modules", "Pin remote modules in the dependency lock file, and keep them pinned from now on."))
-			fs = append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...)
-			fs = append(fs, flags.TestDirectory(&o.testDir).Hide(), command.Bool(&o.ignoreVersion, "ignore-remote-version", "").Hide())
+			fs := o.flags(&cloud)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if !o.json.Use(c.Report) {
 					return 1
@@ -83,6 +64,31 @@ never deletes configuration or state.`,
 			}
 		},
 	}
+}
+
+// flags are those of init; cloud is an alias of backendOn.
+func (o *initOptions) flags(cloud *bool) command.Flags {
+	fs := command.Flags{
+		command.Bool(&o.backendOn, "backend", "Leave the backend as it was initialized before. Alias: -cloud=false."),
+		command.Bool(cloud, "cloud", "").Hide(),
+		command.List(&o.backendConfig, "backend-config", "path", "Configuration to be merged with what is in the backend block: a file with assignments or a 'key=value'. May be repeated.").Completes(command.Files),
+		command.Bool(&o.forceCopy, "force-copy", "Answer \"yes\" to all questions about copying state."),
+		command.Text(&o.fromModule, "from-module", "SOURCE", "Copy the contents of the given module into the working directory first."),
+		command.Bool(&o.get, "get", "Do not install modules."),
+		command.Bool(&o.input, "input", "Do not ask for input; what has to be asked is an error then."),
+	}
+	lock := o.lock.Flags()
+	lock[0].Help = "Do not hold a state lock while state is migrated."
+	fs = append(append(fs, lock...), flags.NoColor(),
+		command.List(&o.pluginDirs, "plugin-dir", "path", "A folder with provider packages, in place of all others. May be repeated.").Completes(command.Folders),
+		command.Bool(&o.reconfigure, "reconfigure", "Take the backend configuration as it is, without regard to what was configured before."),
+		command.Bool(&o.migrate, "migrate-state", "Take the backend configuration as it is and copy existing state to it."),
+		command.Bool(&o.upgrade, "upgrade", "Install the latest module and provider versions that the constraints allow."),
+		command.Text(&o.lockfile, "lockfile", "readonly", "Fail where the dependency lock file would have to change."),
+		command.Bool(&o.lockModules, "lock-modules", "Pin remote modules in the dependency lock file, and keep them pinned from now on."))
+	fs = append(append(fs, o.json.Flags()...), flags.Vars(&o.vars)...)
+	fs = append(fs, flags.TestDirectory(&o.testDir).Hide(), command.Bool(&o.ignoreVersion, "ignore-remote-version", "").Hide())
+	return fs
 }
 
 type initOptions struct {
@@ -143,11 +149,27 @@ type Quiet struct {
 	BackendConfig []string
 	PluginDirs    []string
 	Vars          []vars.Flag
+	Words         []string // other flags of init
 }
 
-// Quietly does what init does, and says nothing where the call has no views.
+// Quietly does what init does, asks nobody, and says nothing where the call has no views.
 func Quietly(ctx context.Context, c *command.Call, q Quiet) diag.List {
-	o := &initOptions{get: true, backendOn: true, testDir: testrun.DefaultDirectory, lock: flags.Lock{On: true}, backendConfig: q.BackendConfig, pluginDirs: q.PluginDirs, vars: q.Vars}
+	o := &initOptions{get: true, backendOn: true, testDir: testrun.DefaultDirectory, lock: flags.Lock{On: true}}
+	if len(q.Words) > 0 {
+		cloud := true
+		words, err := flags.View(&c.Report.Options).Take(q.Words, true)
+		if err == nil {
+			words, _, err = o.flags(&cloud).Parse(words, nil, false)
+		}
+		if err == nil && len(words) > 0 {
+			err = fmt.Errorf("%q is no flag", words[0])
+		}
+		if err != nil {
+			return diag.Errorf(nil, "Failed to parse command-line flags", "What is added to init cannot be read: %s.", err)
+		}
+		o.input, o.backendOn, o.migrate = false, o.backendOn && cloud, o.migrate || o.forceCopy
+	}
+	o.backendConfig, o.pluginDirs, o.vars = append(o.backendConfig, q.BackendConfig...), append(o.pluginDirs, q.PluginDirs...), append(o.vars, q.Vars...)
 	i := &initializer{Call: c, o: o}
 	ds := i.run(ctx)
 	if i.project != nil {

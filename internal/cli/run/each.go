@@ -27,7 +27,7 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	}
 	cmd, rest, found := c.Table.Find(append(strings.Fields(name), args...))
 	switch {
-	case found && cmd.Units.Has(command.OverEstate):
+	case found && cmd.Units.Has(command.OverEstate) && !(cmd.Name == "init" && more(rest)):
 		return runAll(ctx, c, name, f, args)
 	case found && (cmd.Units.Has(command.OneUnit) || !cmd.Units.Has(command.InUnit) && !cmd.Units.Has(command.EachFolder)), slices.Contains(aboutOne, name):
 		return c.Fail(diag.Errorf(nil, "Command is about one unit", "%q cannot be run with --all: it is about one unit. Run it in the unit's own folder.", name))
@@ -75,6 +75,15 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	}
 	afterwards(c, e, wrong, told)
 	return r.written(results)
+}
+
+// more reports whether words of init ask for more than that modules and providers are
+// there: then it runs in one unit after the other as in each alone.
+func more(words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		return strings.HasPrefix(word, "-") && !slices.Contains([]string{"json", "input", "var", "var-file", "no-color"}, name)
+	})
 }
 
 // failedWith notes that a unit failed if the command ended so.

@@ -22,7 +22,7 @@ func signIn(c *command.Call, f *unitflags.SigningIn, o *estate.Options) diag.Lis
 	if f.AuthCommand == "" {
 		return nil
 	}
-	words, err := command.Words(f.AuthCommand)
+	words, err := sys.Words(f.AuthCommand)
 	if err != nil || len(words) == 0 {
 		return diag.Errorf(nil, "Failed to parse command-line flags", "Invalid value %q for flag --auth-provider-cmd: it must be a program with its arguments.", f.AuthCommand)
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/unit"
 )
@@ -41,11 +43,27 @@ type Lock struct {
 // Read reads the blocks that are about a command, in their order. locate gives the path
 // of a variable file.
 func Read(blocks []unit.ExtraArguments, command string, locate func(name string) string) Extra {
+	return read(nil, blocks, command, locate)
+}
+
+// Init reads what is added to an init that runs by itself: by TF_CLI_ARGS_init, and by the
+// blocks that are about init.
+func Init(env sys.Env, blocks []unit.ExtraArguments, locate func(name string) string) (Extra, diag.List) {
+	const name = "TF_CLI_ARGS_init"
+	words, err := sys.Words(env.Get(name))
+	if err != nil {
+		return Extra{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s: %s", name, err)
+	}
+	return read(words, blocks, "init", locate), nil
+}
+
+func read(words []string, blocks []unit.ExtraArguments, command string, locate func(name string) string) Extra {
 	var x Extra
 	file := func(name string) {
 		x.Vars = append(x.Vars, vars.Flag{File: true, Value: locate(name)})
 		x.Words = append(x.Words, "-var-file="+locate(name))
 	}
+	x.read(words, file)
 	for _, block := range blocks {
 		if !slices.Contains(block.Commands, command) {
 			continue

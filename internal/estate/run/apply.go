@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -22,7 +23,7 @@ import (
 
 // planAndApply is the turn of a unit in a plan and an apply.
 func (t *Turn) planAndApply(ctx context.Context) diag.List {
-	where, ds := t.at.where(ctx, t.at.dir, t.engine.Root(), t.engine, t.values)
+	where, ds := t.where(ctx)
 	if ds.HasErrors() {
 		return ds
 	}
@@ -79,6 +80,19 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 		t.Made.Set(t.Unit.ID, t.made(nil))
 	}
 	return ds
+}
+
+// where tells where the state is. A directory that was set up with another backend goes
+// through init, which refuses that too unless what is added to it provides for it.
+func (t *Turn) where(ctx context.Context) (states.Place, diag.List) {
+	p, ds := t.at.where(ctx, t.at.dir, t.engine.Root(), t.engine, t.values)
+	if t.Host.Init == nil || !slices.ContainsFunc(ds, states.Changed) {
+		return p, ds
+	}
+	if ds = t.install(ctx); ds.HasErrors() {
+		return p, ds
+	}
+	return t.at.where(ctx, t.at.dir, t.engine.Root(), t.engine, t.values)
 }
 
 // planned takes what came of planning, and says whether it may be carried out.

@@ -12,8 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
-	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/module"
 )
@@ -112,9 +110,16 @@ func (t *Turn) install(ctx context.Context) diag.List {
 		return ds
 	}
 	ctx, s := t.phase(ctx, "init")
-	init := t.at.forInit()
-	ds := t.Host.Init(ctx, Installing{
-		Folder: init.Folder(), Backend: append(init.extra.Backend, init.Backend()...), Sources: t.Loader.Sources(), Value: t.at.Value,
+	init, ds := t.at.forInit()
+	if ds.HasErrors() {
+		return ds
+	}
+	words := init.extra.Words
+	for _, text := range init.Backend() {
+		words = append(words, "-backend-config="+text)
+	}
+	ds = t.Host.Init(ctx, Installing{
+		Folder: init.Folder(), Words: words, Sources: t.Loader.Sources(), Value: t.at.Value,
 		Values: func(root *config.Module) (map[string]engine.InputValue, diag.List) {
 			values, _, ds := inputs.Of(t.task, t.Unit.Unit, root.Variables)
 			return values, ds
@@ -125,27 +130,6 @@ func (t *Turn) install(ctx context.Context) diag.List {
 		return ds
 	}
 	return append(ds, t.at.dir.KeepLock()...)
-}
-
-// backendArguments are the arguments of init that a remote_state without generate stands
-// for.
-func backendArguments(d *workdir.Dir) []string {
-	rs := d.Remote
-	if rs == nil || rs.Generate != nil {
-		return nil
-	}
-	v, _ := rs.Config.UnmarkDeep()
-	if v.IsNull() || !v.CanIterateElements() {
-		return nil
-	}
-	var out []string
-	for k, v := range v.AsValueMap() {
-		if text, ok := states.Text(v); ok {
-			out = append(out, k+"="+text)
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // notInstalled reports whether modules are missing.

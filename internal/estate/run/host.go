@@ -79,8 +79,8 @@ func (h *Host) Engine(at *folder.Folder, plugins *folder.Plugins, encrypted fold
 // Installing is what init is run with in the working folder of a unit.
 type Installing struct {
 	*folder.Folder
-	// Backend are arguments of the backend, as -backend-config has them.
-	Backend []string
+	// Words are flags of init.
+	Words []string
 	// Values are the unit's inputs for the variables that a module declares, and Sources
 	// is the text of the unit files that they stand in.
 	Values  func(root *config.Module) (map[string]engine.InputValue, diag.List)

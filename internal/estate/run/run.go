@@ -448,7 +448,10 @@ func (t *Turn) between(ctx context.Context) diag.List {
 func (t *Turn) operate(ctx context.Context) diag.List {
 	switch t.o.Op {
 	case Init:
-		return nil
+		if _, ds := t.at.where(ctx, t.at.dir, t.engine.Root(), t.engine, t.values); t.Host.Init != nil && slices.ContainsFunc(ds, states.Changed) {
+			return t.install(ctx)
+		}
+		return nil // what else is wrong with the state, nobody asked for
 	case Validate:
 		ctx, s := t.phase(ctx, "validate")
 		ds := t.engine.Validate(ctx)

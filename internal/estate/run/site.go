@@ -47,15 +47,17 @@ func (s *Site) found(d *workdir.Dir) {
 	}
 }
 
-// forInit is the site with what the unit's file adds to init, which runs before other
-// commands too.
-func (s *Site) forInit() *Site {
+// forInit is the site with what the environment and the unit's file add to init, which
+// runs before other commands too.
+func (s *Site) forInit() (*Site, diag.List) {
 	n := *s
-	n.extra = arguments.Extra{}
+	var blocks []unit.ExtraArguments
 	if s.dir.Terraform != nil {
-		n.extra = arguments.Read(s.dir.Terraform.ExtraArguments, "init", s.dir.Locate)
+		blocks = s.dir.Terraform.ExtraArguments
 	}
-	return &n
+	var ds diag.List
+	n.extra, ds = arguments.Init(s.Environ(), blocks, s.dir.Locate)
+	return &n, ds
 }
 
 // Dir is the working directory.
@@ -83,7 +85,7 @@ func (s *Site) Words() []string { return s.extra.Words }
 
 // Backend are the arguments of init that a remote_state without generate stands for, as
 // -backend-config has them.
-func (s *Site) Backend() []string { return backendArguments(s.dir) }
+func (s *Site) Backend() []string { return s.r.States.Arguments(s.dir.Remote) }
 
 // Environ is the environment of the unit.
 func (s *Site) Environ() sys.Env {

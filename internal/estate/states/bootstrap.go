@@ -37,7 +37,7 @@ func (k *Keeper) Bootstrap(ctx context.Context, name string, d *workdir.Dir, env
 	if rs == nil || rs.DisableInit {
 		return false, nil
 	}
-	cfg, ds := k.fromRemoteState(ctx, d, nil, nil, nil)
+	cfg, ds := k.fromRemoteState(ctx, d, nil, nil, nil, env)
 	if ds.HasErrors() {
 		return false, ds
 	}

@@ -112,19 +112,19 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 	switch {
 	case d.Remote != nil:
 		p.At = d.Remote.At
-		p.Config, more = k.fromRemoteState(ctx, d, root, eng, values)
+		p.Config, more = k.fromRemoteState(ctx, d, root, eng, values, env)
+		if !more.HasErrors() {
+			more = append(more, k.changed(ctx, d, root, eng, values, env)...)
+		}
 	case root != nil && root.Backend != nil && eng != nil:
 		p.At = &root.Backend.At
-		if p.Config, more = k.fromBlock(ctx, eng, root.Backend, values); !more.HasErrors() {
-			var wrong diag.List
-			p.Config, wrong = k.initialized(d, root.Backend, p.Config, env)
-			more = append(more, wrong...)
-		}
+		p.Config, more = k.expected(ctx, d, root.Backend, eng, values, env)
 	case d.Unit.Module != "":
 		p.Dir = k.s.OwnDir(d.Unit)
 		p.Config = k.s.Backends.InFolder(p.Dir)
 	default:
 		p.Config = k.s.Backends.InFolder(d.Path)
+		more = k.changed(ctx, d, root, eng, values, env)
 	}
 	if ds = append(ds, more...); more.HasErrors() {
 		return p, ds
@@ -204,7 +204,7 @@ func (k *Keeper) checkedOut(v cty.Value) cty.Value {
 
 // fromRemoteState is the configuration that a remote_state gives; without generate it
 // adds to the block in the module.
-func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue) (backend.Config, diag.List) {
+func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue, env sys.Env) (backend.Config, diag.List) {
 	rs := d.Remote
 	kind, ds := k.s.Backends.Kind(rs.Backend)
 	if ds.HasErrors() {
@@ -215,7 +215,7 @@ func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *conf
 		given, _ = k.s.Backends.Strip(rs.Backend, rs.Config).UnmarkDeep()
 	}
 	if rs.Generate == nil && root != nil && root.Backend != nil && root.Backend.Type == rs.Backend && eng != nil {
-		under, ds := k.fromBlock(ctx, eng, root.Backend, values)
+		under, ds := k.expected(ctx, d, root.Backend, eng, values, env)
 		if ds.HasErrors() {
 			return under, ds
 		}
@@ -234,40 +234,87 @@ func (k *Keeper) fromRemoteState(ctx context.Context, d *workdir.Dir, root *conf
 	return backend.Config{Type: rs.Backend, Value: v}, nil
 }
 
-func (k *Keeper) fromBlock(ctx context.Context, eng *engine.Engine, b *config.Backend, values map[string]engine.InputValue) (backend.Config, diag.List) {
-	kind, ds := k.s.Backends.Kind(b.Type)
-	if ds.HasErrors() {
-		return backend.Config{}, ds.Under(&b.At)
+// folder is the working directory of a unit, as the backend is set up there.
+func (k *Keeper) folder(d *workdir.Dir, env sys.Env) folder.Dir {
+	if env == nil {
+		env = k.s.Environ
 	}
-	v, ds := configure.Block(kind.Schema, b.Body, func(x hcl.Expression) (cty.Value, diag.List) { return eng.Static(ctx, values, x) })
+	return folder.Dir{
+		Backends: k.s.Backends, Path: d.Path, Data: sys.Join(d.Path, folder.DataDir(env)), Env: env,
+		Default: k.s.Backends.InFolder("").Type, Program: "terrace", Product: "Terrace",
+	}
+}
+
+// expected is the backend of a block, nil for none, as a command in the working directory
+// has it once init ran there by itself.
+func (k *Keeper) expected(ctx context.Context, d *workdir.Dir, b *config.Backend, eng *engine.Engine, values map[string]engine.InputValue, env sys.Env) (backend.Config, diag.List) {
+	at := k.folder(d, env)
+	in := folder.Init{
+		Block: b,
+		Eval:  func(x hcl.Expression) (cty.Value, diag.List) { return eng.Static(ctx, values, x) },
+		Read: func(name string) (*source.File, error) {
+			text, err := d.Files.ReadFile(name)
+			return &source.File{Path: name, Bytes: text}, err
+		},
+	}
+	var blocks []unit.ExtraArguments
+	if d.Terraform != nil {
+		blocks = d.Terraform.ExtraArguments
+	}
+	extra, ds := arguments.Init(at.Env, blocks, d.Locate)
+	if ds.HasErrors() {
+		return backend.Config{}, ds
+	}
+	if b != nil { // else they are for another one
+		in.Options = append(extra.Backend, k.Arguments(d.Remote)...)
+	}
+	cfg, ds := at.Expected(ctx, in)
 	for _, m := range ds {
 		if m.Code == configure.UnknownCode {
 			m.Code = plan.UnknownCode
 		}
 	}
-	return backend.Config{Type: b.Type, Value: v}, ds
+	if b != nil {
+		ds = ds.Under(&b.At)
+	}
+	return cfg, ds
 }
 
-// initialized is the configuration that init makes of a block: what it recorded in the
-// working directory, else the block with what the unit's file adds to init.
-func (k *Keeper) initialized(d *workdir.Dir, b *config.Backend, written backend.Config, env sys.Env) (backend.Config, diag.List) {
-	if env == nil {
-		env = k.s.Environ
+// changed refuses a working directory that init set up with another backend than its files
+// have now, as init does.
+func (k *Keeper) changed(ctx context.Context, d *workdir.Dir, root *config.Module, eng *engine.Engine, values map[string]engine.InputValue, env sys.Env) diag.List {
+	if root == nil || eng == nil || d.Remote != nil && root.Backend == nil {
+		return nil
 	}
-	at := folder.Dir{Backends: k.s.Backends, Path: d.Path, Data: sys.Join(d.Path, folder.DataDir(env)), Env: env, Program: "terrace", Product: "Terrace"}
-	if saved, ok := at.Initialized(written.Type, written.Value); ok {
-		return saved, nil
+	if r, ds := k.folder(d, env).Recorded(); r == nil || ds.HasErrors() {
+		return ds
 	}
-	kind, ds := k.s.Backends.Kind(written.Type)
-	if ds.HasErrors() || d.Terraform == nil {
-		return written, ds
+	_, ds := k.expected(ctx, d, root.Backend, eng, values, env)
+	return ds.Errors()
+}
+
+// Changed reports whether a message refuses a working directory that was set up with
+// another backend.
+func Changed(m *diag.Message) bool { return m.CodeName() == "backend/configuration-changed" }
+
+// Arguments are the arguments of init that a remote_state without generate stands for, as
+// -backend-config has them.
+func (k *Keeper) Arguments(rs *unit.RemoteState) []string {
+	if rs == nil || rs.Generate != nil || rs.Config == cty.NilVal || rs.Config.IsNull() {
+		return nil
 	}
-	options := arguments.Read(d.Terraform.ExtraArguments, "init", d.Locate).Backend
-	written.Value, _, ds = configure.Options(kind.Schema, written.Value, options, func(name string) (*source.File, error) {
-		text, err := d.Files.ReadFile(name)
-		return &source.File{Path: name, Bytes: text}, err
-	})
-	return written, ds.Under(&b.At)
+	v, _ := k.s.Backends.Strip(rs.Backend, rs.Config).UnmarkDeep()
+	if !v.CanIterateElements() {
+		return nil
+	}
+	var out []string
+	for name, v := range v.AsValueMap() {
+		if text, ok := Text(v); ok {
+			out = append(out, name+"="+text)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Open opens the state in a place.
