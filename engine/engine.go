@@ -110,8 +110,15 @@ func (e *Engine) Close() { e.pool.Close() }
 // Root is the configuration of the root module.
 func (e *Engine) Root() *config.Module { return e.tree.Root.Config }
 
+// A ModuleTree is the modules of a folder, and a ModuleNode one of them, with its
+// configuration and the calls in it.
+type (
+	ModuleTree = module.Tree
+	ModuleNode = module.Node
+)
+
 // Tree is the tree of modules.
-func (e *Engine) Tree() *module.Tree { return e.tree }
+func (e *Engine) Tree() *ModuleTree { return e.tree }
 
 // Dir is the folder that the engine works on, absolute.
 func (e *Engine) Dir() string { return e.dir }

@@ -153,6 +153,8 @@ type Surroundings struct {
 	Refer func(ctx context.Context, ref hcl.Traversal) (cty.Value, diag.List)
 	// Moves are those between units that this one has a part in; nil for none.
 	Moves operation.Moves
+	// Note notes where the state is that an apply is about to change; nil: nobody does.
+	Note func(ctx context.Context, at backend.Config, workspace string) diag.List
 	// Tolerant says that what is wrong with these values is no error.
 	Tolerant bool
 	// KeepDir is the folder for journals and for states that cannot be written, since the

@@ -234,6 +234,15 @@ func (r *run) do(ctx context.Context, w operation.Want, s operation.Steps) (oper
 		o, ds := r.Locked(ctx, r.backend, r.flags.State, r.what)
 		return o, append(r.said, ds...)
 	}
+	if taken := s.Taken; w.Apply && r.Unit != nil && r.Unit.Note != nil {
+		s.Taken = func(h *operation.Held, po *engine.PlanOptions) diag.List {
+			ds := r.Unit.Note(ctx, r.backend.Config, r.Workspace)
+			if taken != nil {
+				ds = append(ds, taken(h, po)...)
+			}
+			return ds
+		}
+	}
 	s.Slow = func() { project.Waiting(r.Call) }
 	s.Watch, s.Event = project.Watch(r.Call), r.Report.Event
 	done, ds := r.op.Run(ctx, w, s)

@@ -148,7 +148,8 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 		c.Report.Say("Nothing is run: " + why + ".\n")
 		return e, nil, 0
 	}
-	if destroys(cmd.Name, args) {
+	destroy := destroys(cmd.Name, args)
+	if destroy {
 		if yes, more := e.Protected(ctx, u); yes || more.HasErrors() {
 			return e, nil, units.FailWith(c, e, append(more, diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed.")...))
 		}
@@ -164,7 +165,12 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 	w := &unitView{Call: c, estate: e}
 	w.messages(ds)
 	on := &onUnits{call: c, cmd: cmd, f: f, args: args, view: func(*estate.Unit) *unitView { return w }}
-	res = e.Run(ctx, on.options())[0]
+	ro := on.options()
+	ro.Plans.Destroy = destroy
+	res = e.Run(ctx, ro)[0]
+	if destroy && !w.ran && res.Status == estate.Succeeded {
+		c.Report.Say("Nothing is run: the state of the unit holds no objects.\n")
+	}
 	return e, res, res.Code
 }
 
@@ -238,6 +244,7 @@ type unitView struct {
 	*command.Call // in the folder that the program was started in
 	estate        *estate.Estate
 
+	ran      bool // the command began
 	mu       sync.Mutex
 	reported diag.List // the errors of the command
 }
@@ -253,7 +260,7 @@ func (w *unitView) call(s *estate.Site) *command.Call {
 	n.Report.Dir = s.Dir()
 	n.Unit = units.Surroundings(&n, s.Values, w.estate.Sources(), func() sys.Env { return s.Programs(n.Report.Context) })
 	n.Unit.Sources, n.Unit.KeepDir = s.Sources(), s.Home()
-	n.Unit.Moves, n.Unit.Value = s.Moves(), s.Value
+	n.Unit.Moves, n.Unit.Value, n.Unit.Note = s.Moves(), s.Value, s.Note
 	n.Unit.Refer = func(_ context.Context, ref hcl.Traversal) (cty.Value, diag.List) { return s.Refer(ref) }
 	return &n
 }
@@ -261,7 +268,7 @@ func (w *unitView) call(s *estate.Site) *command.Call {
 // do runs the command in the working folder of the unit.
 func (w *unitView) do(ctx context.Context, s *estate.Site, cmd *command.Command, args []string) (code int, reported diag.List) {
 	n := w.call(s)
-	n.Command, w.reported = cmd, nil
+	n.Command, w.reported, w.ran = cmd, nil, true
 	if looks(w.Call, cmd) {
 		n.Unit.Files = s.Files()
 	}

@@ -54,10 +54,7 @@ func (t *Turn) planAndApply(ctx context.Context) diag.List {
 			if t.o.Op != Apply {
 				return nil
 			}
-			if err := t.noteState(ctx, where); err != nil {
-				return diag.Errorf(nil, "Failed to note where the state is", "%s.", err)
-			}
-			return nil
+			return t.at.Note(ctx, where.Config, where.Workspace)
 		},
 		Planned: func(_ context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
 			return t.planned(p, where.Encryption.Plan(ctx).PlanSealer(), ds)

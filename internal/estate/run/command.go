@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -35,42 +36,65 @@ type Command struct {
 	Do func(ctx context.Context, u *discovery.Unit, s *Site) (code int, reported diag.List)
 }
 
-// prepareCommand makes the working directory ready for a command.
-func (t *Turn) prepareCommand(ctx context.Context) diag.List {
+// prepareCommand makes the working directory ready for a command. With idle there is nothing
+// left that it could destroy.
+func (t *Turn) prepareCommand(ctx context.Context) (idle bool, ds diag.List) {
 	cmd := t.o.Command
 	t.res.Set = cmd.Set(t.Unit)
 	t.Dirs.Own(t.at.dir, t.res.Set)
 	if cmd.Look {
-		return nil
+		return false, nil
 	}
 	if _, ds := t.at.dir.Encryption(); ds.HasErrors() { // else the state would be written in the clear
-		return ds
+		return false, ds
 	}
-	ds := t.at.dir.Make()
-	if ds.HasErrors() {
-		return ds
+	if ds = t.at.dir.Make(); ds.HasErrors() {
+		return false, ds
 	}
 	if t.Command == "init" || !cmd.Uninitialized {
 		if ds = append(ds, t.preHooks(ctx)...); ds.HasErrors() {
-			return ds
+			return false, ds
 		}
 		if ds = append(ds, t.CheckBackend()...); ds.HasErrors() {
-			return ds
+			return false, ds
 		}
 		if ds = append(ds, t.reread()...); ds.HasErrors() {
-			return ds
+			return false, ds
 		}
 	}
 	if !cmd.Uninitialized {
 		if ds = append(ds, t.initialize(ctx)...); ds.HasErrors() {
-			return ds
+			return false, ds
 		}
 	}
 	if root := t.at.dir.Root(); cmd.NeedsInputs && root != nil { // else the command tells what is wrong
 		_, more := t.at.Values(root)
+		if more.HasErrors() && t.gone(ctx) {
+			return true, ds
+		}
 		ds = append(ds, more.Errors()...) // warnings come with the command
 	}
-	return ds
+	return false, ds
+}
+
+// gone reports whether the unit is to be destroyed and has no objects, for a command whose
+// inputs have errors.
+func (t *Turn) gone(ctx context.Context) bool {
+	if t.mode() != plan.Destroy {
+		return false
+	}
+	_, ds := t.openEngine(ctx)
+	if t.engine != nil {
+		defer func() {
+			t.engine.Close()
+			t.engine = nil
+		}()
+	}
+	if t.engine == nil || ds.HasErrors() {
+		return false
+	}
+	empty, ds := t.nothingLeft(ctx)
+	return empty && !ds.HasErrors()
 }
 
 // initialize runs init in the working directory where something is missing that a command

@@ -64,14 +64,3 @@ func (t *Turn) empty(ctx context.Context, where states.Place) (bool, diag.List) 
 	empty := h.Current().Empty()
 	return empty, append(ds, h.Release()...)
 }
-
-// noteState notes where the state of the unit is, if its files do not say so without
-// outputs.
-func (t *Turn) noteState(ctx context.Context, where states.Place) error {
-	task, in := t.Static.Task(ctx), t.Unit.In(t.Static)
-	rs, ds := in.RemoteState(task)
-	if ds.HasErrors() || (rs == nil || unit.Known(rs.Config)) && t.Dirs.Module(task, in).Whole {
-		return nil
-	}
-	return t.States.Note(t.at.dir.Path, where)
-}

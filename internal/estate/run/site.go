@@ -7,6 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
@@ -175,4 +176,18 @@ func (s *Site) where(ctx context.Context, d *workdir.Dir, root *config.Module, e
 	p, ds := s.r.States.Where(ctx, s.unit.Name, d, root, eng, values, s.Environ())
 	p.Config.Renew = s.r.Credentials.Renewing(s.r.Loader, s.unit.Unit, s.extra.Env...)
 	return p, ds
+}
+
+// Note notes where the state of the unit is that an apply is about to change, if the unit's
+// files do not say so without outputs.
+func (s *Site) Note(ctx context.Context, at backend.Config, workspace string) diag.List {
+	task, in := s.r.Static.Task(ctx), s.unit.In(s.r.Static)
+	rs, ds := in.RemoteState(task)
+	if ds.HasErrors() || (rs == nil || unit.Known(rs.Config)) && s.r.Dirs.Module(task, in).Whole {
+		return nil
+	}
+	if err := s.r.States.Note(s.dir.Path, at, workspace); err != nil {
+		return diag.Errorf(nil, "Failed to note where the state is", "%s.", err)
+	}
+	return nil
 }

@@ -92,7 +92,8 @@ func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 		}
 	}
 	if t.o.Command != nil {
-		return false, append(ds, t.prepareCommand(ctx)...)
+		idle, more = t.prepareCommand(ctx)
+		return idle, append(ds, more...)
 	}
 	idle, more = t.open(ctx)
 	switch {

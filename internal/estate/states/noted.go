@@ -26,16 +26,16 @@ type note struct {
 }
 
 // Note notes in the working directory where the state of a unit is.
-func (k *Keeper) Note(dir string, p Place) error {
+func (k *Keeper) Note(dir string, at backend.Config, workspace string) error {
 	if k.s.Throwaway != "" {
 		return nil
 	}
 	path := filepath.Join(dir, whereName)
-	config, err := ctyjson.Marshal(p.Config.Value, p.Config.Value.Type())
+	config, err := ctyjson.Marshal(at.Value, at.Value.Type())
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(note{p.Config.Type, config, p.Workspace, p.Config.Dir})
+	text, err := json.Marshal(note{at.Type, config, workspace, at.Dir})
 	if err != nil {
 		return err
 	}
