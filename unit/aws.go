@@ -32,7 +32,7 @@ func (k *call) identity(field string) (string, error) {
 	if k.c.l.env.UnitEnviron != nil {
 		key += k.c.leaf.dir
 	}
-	r := k.c.l.runs.Do(key, func() runResult {
+	r := k.c.l.answers.kept.Do(key, func() runResult {
 		if env.Get("AWS_ACCESS_KEY_ID") != "" && env.Get("AWS_SECRET_ACCESS_KEY") != "" && k.c.l.env.Do != nil && k.c.l.env.Machine.Now != nil {
 			return k.c.l.stsIdentity(env)
 		}
@@ -54,7 +54,7 @@ func (k *call) accountAlias() (string, error) {
 	if k.c.l.env.UnitEnviron != nil {
 		key += k.c.leaf.dir
 	}
-	r := k.c.l.runs.Do(key, func() runResult {
+	r := k.c.l.answers.kept.Do(key, func() runResult {
 		return k.c.l.program(k.c.t.Context(), k.e.dir, env, "aws", "iam", "list-account-aliases", "--output", "json")
 	})
 	if r.err != nil {

@@ -106,7 +106,7 @@ words:
 	if l.env.UnitEnviron != nil {
 		key = k.c.leaf.dir + "\x00\x00\x00" + key
 	}
-	r := l.runs.Do(key, run)
+	r := l.answers.kept.Do(key, run)
 	return cty.StringVal(strings.TrimSuffix(r.out, "\n")), r.err
 }
 
@@ -163,7 +163,7 @@ func (k *call) sops(args []string) (cty.Value, error) {
 	if k.c.l.env.UnitEnviron != nil {
 		key += "\x00" + k.c.leaf.dir
 	}
-	r := k.c.l.runs.Do(key, func() runResult {
+	r := k.c.l.answers.kept.Do(key, func() runResult {
 		format := strings.TrimPrefix(filepath.Ext(path), ".")
 		switch format {
 		case "yml":

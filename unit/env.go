@@ -11,6 +11,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
@@ -71,6 +72,15 @@ type Machine struct {
 	Now func() time.Time
 	// Home tells the user's home folder, for `~`. Nil: `~` is an error.
 	Home func() (string, error)
+	// Answers keeps what programs answered for several loaders. Nil: each loader keeps its
+	// own.
+	Answers *Answers
+}
+
+// Answers are what the programs said that functions of unit files have run, so that
+// each runs once. The zero value is empty.
+type Answers struct {
+	kept parallel.Cache[string, runResult]
 }
 
 // A Request is what the user asked for, as far as unit files can tell. Zero means no

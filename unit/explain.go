@@ -1,6 +1,7 @@
 package unit
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -194,7 +195,11 @@ func (s scope) Follow(ref hcl.Traversal) (origin.Way, bool) {
 	if root == "import" || root == "include" {
 		return w.crossing(n, ref)
 	}
-	return w.walk(n, ref[1:])
+	way, ok := w.walk(n, ref[1:])
+	if ok && root == "values" {
+		way = w.fromStack(s.e.env(), ref[1:], way)
+	}
+	return way, ok
 }
 
 // crossing goes through an import or include block into another file.
@@ -272,6 +277,39 @@ func (s scope) each(c *evaluator, ref hcl.Traversal) (origin.Way, bool) {
 	}
 	path := append(hcl.Traversal{hcl.TraverseIndex{Key: cty.StringVal(s.x.u.Key)}}, ref[2:]...)
 	return origin.Way{Stops: []origin.Stop{stop}, Next: &origin.Target{In: stop.In, Expr: stop.Expr, Path: path}}, true
+}
+
+// fromStack goes on from a values file to the stack file that it was generated from, if
+// that still says the same.
+func (w *walker) fromStack(e *evaluation, path hcl.Traversal, way origin.Way) origin.Way {
+	values := w.c.l.valuesOf(e)
+	if values == nil || values.f.Src == nil {
+		return way
+	}
+	for dir := e.dir; dir != filepath.Dir(dir); {
+		dir = filepath.Dir(dir)
+		if !w.c.l.exists(filepath.Join(dir, syntax.StackName)) {
+			continue
+		}
+		st, ds := w.c.l.Stack(w.x.t, dir)
+		if st == nil || ds.HasErrors() {
+			return way
+		}
+		c := w.x.evaluator()
+		for _, p := range c.stackBlocks(st.e) {
+			one := c.sub(c.leaf, false)
+			it, ok := one.stackItem(st.e, p)
+			a := p.b.Attr("values")
+			if !ok || a == nil || it.Dir != e.dir || !bytes.Equal(it.Values, values.f.Src.Bytes) {
+				continue
+			}
+			label := fmt.Sprintf("%s.%s.values", it.Kind, it.Name)
+			if more, ok := w.At(label, origin.Values).walk(&exprNode{e: p.e, x: a.Expr, at: &a.At}, path); ok {
+				return origin.Way{Stops: append(way.Stops, more.Stops...), Next: more.Next}
+			}
+		}
+	}
+	return way
 }
 
 // Read implements origin.Scope.

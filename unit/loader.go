@@ -40,7 +40,7 @@ type common struct {
 	ids        parallel.Cache[string, string]
 	stats      parallel.Cache[string, statResult]
 	finds      parallel.Cache[[2]string, string]
-	runs       parallel.Cache[string, runResult]
+	answers    *Answers
 	tables     parallel.Cache[string, *hcl.EvalContext] // by folder
 	warns      parallel.Cache[string, diag.List]
 	messages   parallel.Cache[string, *diag.Message]
@@ -65,7 +65,10 @@ type statResult struct {
 
 // NewLoader makes a loader. The Env must not be changed afterwards.
 func NewLoader(env Env) *Loader {
-	l := &Loader{common: &common{deprecated: map[string]bool{}}, env: env}
+	l := &Loader{common: &common{deprecated: map[string]bool{}, answers: env.Machine.Answers}, env: env}
+	if l.answers == nil {
+		l.answers = &Answers{}
+	}
 	l.outputs, l.full = map[string]*outputCell{}, map[fullKey]*cells{}
 	l.pure = sync.OnceValue(func() *hcl.EvalContext {
 		return &hcl.EvalContext{Functions: l.table(env.WorkingDir)}

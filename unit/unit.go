@@ -320,7 +320,9 @@ func (u *Unit) layerOf(c *evaluator, e *evaluation) *source.Layer {
 	switch e.role {
 	case importRole:
 		return &source.Layer{Kind: source.Import}
-	case readRole, stackRole:
+	case stackRole:
+		return &source.Layer{Kind: source.Import, Name: "stack file"}
+	case readRole:
 		return &source.Layer{Kind: source.Import, Name: "read_terragrunt_config"}
 	case includeRole:
 		return &source.Layer{Kind: source.Import, Name: "include"}

@@ -17,6 +17,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/unit"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -38,21 +39,23 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 	}
 	first := *f
 	first.NoOutputs = true // most answers need no outputs of other units
-	answer, settled := explainIn(ctx, c, &first, o)
+	answers := &unit.Answers{}
+	answer, settled := explainIn(ctx, c, &first, o, answers)
 	if !settled && !f.NoOutputs && ctx.Err() == nil {
-		answer, _ = explainIn(ctx, c, f, o)
+		answer, _ = explainIn(ctx, c, f, o, answers)
 	}
 	return answer()
 }
 
 // explainIn explains with the flags of a unit. settled tells whether the answer is the
-// same whatever other units have as outputs.
-func explainIn(ctx context.Context, c *command.Call, f *unitflags.Flags, o *explain.Options) (answer func() int, settled bool) {
+// same whatever other units have as outputs. Programs that gave one of the answers do not
+// run again.
+func explainIn(ctx context.Context, c *command.Call, f *unitflags.Flags, o *explain.Options, answers *unit.Answers) (answer func() int, settled bool) {
 	eo, about := units.LookOptions(c, f, "plan", nil)
 	if about.HasErrors() {
 		return func() int { return c.Fail(about) }, true
 	}
-	eo.Tolerant = true
+	eo.Tolerant, eo.Machine.Answers = true, answers
 	e, u, ds := estate.OpenUnit(ctx, eo, units.UnitPath(c, f), f.Module)
 	fail := func(ds diag.List) (func() int, bool) {
 		return func() int { return units.FailWith(c, e, ds) }, false

@@ -62,7 +62,7 @@ func Generate(ctx context.Context, s Settings, set *source.Set, find func(level 
 		if ds = append(ds, more...); more.HasErrors() {
 			return g.wrong, ds
 		}
-		next := slices.DeleteFunc(found, func(p string) bool { return done[p] })
+		next := outermost(slices.DeleteFunc(found, func(p string) bool { return done[p] }))
 		if len(next) == 0 {
 			return g.wrong, ds
 		}
@@ -77,6 +77,16 @@ func Generate(ctx context.Context, s Settings, set *source.Set, find func(level 
 			return g.wrong, ds
 		}
 	}
+}
+
+// outermost leaves out stack files that another one of the list makes anew: what an
+// earlier run has made may be out of date.
+func outermost(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		return slices.ContainsFunc(paths, func(other string) bool {
+			return strings.HasPrefix(p, filepath.Join(filepath.Dir(other), unit.StackDir)+string(filepath.Separator))
+		})
+	})
 }
 
 // Invalid is an error about a stack.
