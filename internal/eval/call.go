@@ -220,7 +220,27 @@ func (c *Call) value(t *demand.Task) (cty.Value, diag.List) {
 	if failed {
 		ds = demand.Fail()
 	}
+	if ch.Unknown && ch.Form != One {
+		return c.unknown(ch.Form), ds
+	}
 	return collection(ch.Form, ch.Unknown, objs, func(i int) string { return ch.All[i].inst.key.Str }), ds
+}
+
+// unknown is the value of a repeated call whose instances are not known: a list or map of
+// objects with the module's outputs, as in OpenTofu.
+func (c *Call) unknown(f Form) cty.Value {
+	attrs := make(map[string]cty.Type, len(c.Node.Config.Outputs))
+	for name := range c.Node.Config.Outputs {
+		attrs[name] = cty.DynamicPseudoType
+	}
+	switch f {
+	case Counted:
+		return cty.UnknownVal(cty.List(cty.Object(attrs)))
+	case Keyed:
+		return cty.UnknownVal(cty.Map(cty.Object(attrs)))
+	default:
+		return cty.DynamicVal
+	}
 }
 
 // collection makes what a reference to a repeated block yields from its instances.

@@ -67,7 +67,13 @@ func (p *planner) written(deps *dependencies) needs {
 	case p.in.Mode == plan.Destroy && p.in.SkipRefresh:
 		return needs{nil, func(_ *eval.Desired, have []addr.ConfigResource) []addr.ConfigResource { return have }}
 	}
-	reads := eval.StaticDependents(p.in.Eval.Tree).Dependencies()
+	blocks := eval.StaticDependents(p.in.Eval.Tree)
+	reads := blocks.Dependencies()
+	there := map[addr.ConfigResource]bool{}
+	for _, c := range blocks.Resources() {
+		there[c] = true
+	}
+	gone := func(c addr.ConfigResource) bool { return !there[c] }
 	var first []addr.ConfigResource
 	for _, ip := range p.found.plans {
 		if cbd := ip.d.Resource.Config().Lifecycle.CreateBeforeDestroy; cbd != nil && *cbd {
@@ -77,7 +83,7 @@ func (p *planner) written(deps *dependencies) needs {
 	closed := map[addr.ConfigResource][]addr.ConfigResource{}
 	return needs{reach(first, reads), func(d *eval.Desired, have []addr.ConfigResource) []addr.ConfigResource {
 		c := d.Addr().Config()
-		if covers(have, reads(c)) {
+		if covers(have, reads(c)) && !slices.ContainsFunc(have, gone) {
 			return have
 		}
 		all, done := closed[c]
