@@ -252,7 +252,7 @@ func (e *Engine) Plan(ctx context.Context, prev *state.State, o PlanOptions) (*p
 	})
 	ds = append(ds, more...)
 	if len(p.Drift) > 0 { // it tells which of that matters
-		p.Relevant = relevantattrs.Attributes(p, e.tree, typeSchemas{ctx, e})
+		p.Relevant = relevantattrs.Attributes(p, e.tree, typeSchemas{ctx, e}, nil)
 	}
 	if o.GenerateTo != "" && !ds.HasErrors() {
 		ds = append(ds, e.writeGenerated(p, o.GenerateTo)...)

@@ -1,7 +1,6 @@
 package planjson
 
 import (
-	"github.com/terrace-iac/terrace/source"
 	"maps"
 	"slices"
 
@@ -9,41 +8,49 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/relevantattrs"
 	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
 
 // Configuration writes the configuration alone.
-func Configuration(t *module.Tree, schemas Schemas) ([]byte, error) {
+func Configuration(t *module.Tree, schemas Schemas) (Document, error) {
 	w := new(writer)
 	err := writeConfiguration(w, t, schemas)
-	return w.b, err
+	return w.document(), err
 }
 
 // Module writes one module alone, as `show -module` has it.
-func Module(n *module.Node, schemas Schemas) ([]byte, error) {
+func Module(n *module.Node, schemas Schemas) (Document, error) {
 	c := &configWriter{writer: new(writer), schemas: schemas}
 	c.begin('{')
 	c.providers(&module.Tree{Root: n})
 	c.name("root_module")
 	c.module(n)
 	c.end('}')
-	return c.b, c.err
+	return c.document(), c.err
 }
 
 func writeConfiguration(w *writer, t *module.Tree, schemas Schemas) error {
 	c := &configWriter{writer: w, schemas: schemas}
+	c.tree(t)
+	return c.err
+}
+
+func (c *configWriter) tree(t *module.Tree) {
 	c.begin('{')
 	c.providers(t)
 	c.name("root_module")
 	c.module(t.Root)
 	c.end('}')
-	return c.err
 }
 
 type configWriter struct {
 	*writer
 	schemas Schemas
+	refs    relevantattrs.References // of the blocks without blocks in them, if they are asked for
+	vars    []hcl.Traversal          // of the expressions written since it was set
 	err     error
 }
 
@@ -164,6 +171,7 @@ func (c *configWriter) resources(n *module.Node) {
 	c.begin('[')
 	for _, r := range list {
 		c.resource(n, r)
+		c.piece()
 	}
 	c.end(']')
 }
@@ -197,9 +205,7 @@ func (c *configWriter) resource(n *module.Node, r *config.Resource) {
 		s = c.schemas.Resource(n.Config.Source(r.LocalProvider()), r.Addr.Mode, r.Addr.Type)
 	}
 	if s != nil {
-		c.blockMember("expressions", r.Body, s.Block)
-	}
-	if s != nil {
+		c.resourceBody(r, s.Block)
 		c.name("schema_version")
 		c.int(s.Version)
 	} else if c.schemas != nil {
@@ -209,6 +215,24 @@ func (c *configWriter) resource(n *module.Node, r *config.Resource) {
 	c.repeat(r.Repeat)
 	c.dependsOn(r.DependsOn)
 	c.end('}')
+}
+
+// resourceBody writes the body of a resource block, and keeps its references if they are
+// asked for.
+func (c *configWriter) resourceBody(r *config.Resource, b *schema.Block) {
+	content, _, _ := r.Body.PartialContent(b.Reading().HCL)
+	if content == nil || len(content.Blocks) > 0 {
+		c.blockMember("expressions", r.Body, b)
+		return
+	}
+	c.vars = nil
+	if len(content.Attributes) > 0 {
+		c.name("expressions")
+		c.content(content, b)
+	}
+	if c.refs != nil {
+		c.refs[r] = c.vars
+	}
 }
 
 func (c *configWriter) provisioner(p *config.Provisioner) {

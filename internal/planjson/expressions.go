@@ -17,8 +17,11 @@ import (
 func (c *configWriter) expression(x hcl.Expression) {
 	c.begin('{')
 	vars, called := x.Variables(), providerFunctions(x)
+	if c.refs != nil {
+		c.vars = append(c.vars, vars...)
+	}
 	_, native := x.(hclsyntax.Node) // a JSON string without a context is its own text
-	if native || len(vars)+len(called) == 0 {
+	if native && !asks(x) || len(vars)+len(called) == 0 {
 		if v, diags := x.Value(nil); !diags.HasErrors() && v.IsWhollyKnown() && !v.ContainsMarked() {
 			c.name("constant_value")
 			c.value(v)
@@ -34,6 +37,29 @@ func (c *configWriter) expression(x hcl.Expression) {
 	}
 	c.end('}')
 }
+
+// asks reports whether no value of an expression can be told without a scope, as its
+// form shows: one of the parts that are always evaluated is a reference. Telling that
+// is much cheaper than the errors of evaluating it.
+func asks(x hcl.Expression) bool {
+	switch x := x.(type) {
+	case *hclsyntax.ScopeTraversalExpr:
+		return true
+	case *hclsyntax.TemplateExpr:
+		return slices.ContainsFunc(x.Parts, anyAsks)
+	case *hclsyntax.TemplateWrapExpr:
+		return asks(x.Wrapped)
+	case *hclsyntax.ParenthesesExpr:
+		return asks(x.Expression)
+	case *hclsyntax.TupleConsExpr:
+		return slices.ContainsFunc(x.Exprs, anyAsks)
+	case *hclsyntax.ObjectConsExpr:
+		return slices.ContainsFunc(x.Items, func(i hclsyntax.ObjectConsItem) bool { return asks(i.ValueExpr) })
+	}
+	return false
+}
+
+func anyAsks(x hclsyntax.Expression) bool { return asks(x) }
 
 // providerFunctions names the functions of providers that an expression calls, each
 // as often as it does. JSON syntax keeps them in its texts.
@@ -93,12 +119,15 @@ func (c *configWriter) blockMember(name string, body hcl.Body, b *schema.Block) 
 }
 
 func (c *configWriter) block(body hcl.Body, b *schema.Block) {
-	c.begin('{')
 	content, _, _ := body.PartialContent(bodySchema(b))
 	if content == nil {
-		c.end('}')
-		return
+		content = new(hcl.BodyContent)
 	}
+	c.content(content, b)
+}
+
+func (c *configWriter) content(content *hcl.BodyContent, b *schema.Block) {
+	c.begin('{')
 	byType := content.Blocks.ByType()
 	names := append(keys(content.Attributes), keys(byType)...)
 	slices.Sort(names)

@@ -8,12 +8,14 @@
 package planjson
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/parallel"
 	"github.com/terrace-iac/terrace/internal/relevantattrs"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/plan"
@@ -44,15 +46,42 @@ type Input struct {
 	Version string // of the language
 }
 
-// Plan writes a plan.
-func Plan(in Input) ([]byte, error) {
+// Plan writes a plan. The configuration, and what is found in it alone, is written beside
+// the rest.
+func Plan(in Input) (Document, error) {
 	w := &planWriter{Input: in}
-	p := in.Plan
+	c := &configWriter{writer: new(writer), schemas: in.Schemas}
+	var priorErr error
+	parts := []func(){func() { priorErr = w.objects() }}
+	relevant := in.Plan.Relevant
+	if in.Tree != nil {
+		parts = append(parts, func() {
+			c.refs = relevantattrs.References{}
+			c.tree(in.Tree)
+			relevant = relevantattrs.Attributes(in.Plan, in.Tree, in.Schemas, c.refs)
+		})
+	}
+	parallel.Each(len(parts), len(parts), func(i int) { parts[i]() })
+	if err := cmp.Or(priorErr, c.err); err != nil {
+		return nil, err
+	}
+	if in.Tree != nil {
+		w.name("configuration")
+		w.append(c.document())
+	}
+	w.relevant(relevant)
+	w.rest()
+	return w.document(), w.err
+}
+
+// objects writes what is told of objects and outputs.
+func (w *planWriter) objects() error {
+	p := w.Plan
 	w.begin('{')
 	w.name("format_version")
 	w.str(PlanVersion)
 	w.name("terraform_version")
-	w.str(in.Version)
+	w.str(w.Version)
 	w.variables()
 	w.name("planned_values")
 	w.planned()
@@ -67,17 +96,14 @@ func Plan(in Input) ([]byte, error) {
 	w.outputChanges()
 	if prior := priorState(p); !prior.Empty() {
 		w.name("prior_state")
-		if err := writeState(&w.writer, prior, in.Schemas, in.Version, false); err != nil {
-			return nil, err
-		}
+		return writeState(&w.writer, prior, w.Schemas, w.Version, false)
 	}
-	if in.Tree != nil {
-		w.name("configuration")
-		if err := writeConfiguration(&w.writer, in.Tree, in.Schemas); err != nil {
-			return nil, err
-		}
-	}
-	w.relevant()
+	return nil
+}
+
+// rest writes what is left to say of the plan.
+func (w *planWriter) rest() {
+	p := w.Plan
 	writeChecks(&w.writer, p.Checks)
 	w.name("timestamp")
 	w.str(p.Timestamp.UTC().Format("2006-01-02T15:04:05Z"))
@@ -110,7 +136,6 @@ func Plan(in Input) ([]byte, error) {
 		w.end('}')
 	}
 	w.end('}')
-	return w.b, w.err
 }
 
 // priorState is what the plan starts from. In the form, its outputs are those
@@ -225,6 +250,7 @@ func (w *planWriter) changes(cs []*plan.Change) {
 		w.change(c)
 		w.field("action_reason", string(c.Reason))
 		w.end('}')
+		w.piece()
 	}
 	w.end(']')
 }
@@ -369,17 +395,11 @@ func (w *planWriter) outputChanges() {
 	w.end('}')
 }
 
-func (w *planWriter) relevant() {
-	list := slices.Clone(w.Plan.Relevant)
-	if w.Tree != nil {
-		list = relevantattrs.Attributes(w.Plan, w.Tree, w.Schemas)
-	}
+// relevant writes attributes as relevantattrs finds them: by resource.
+func (w *planWriter) relevant(list []plan.RelevantAttr) {
 	if len(list) == 0 {
 		return
 	}
-	slices.SortStableFunc(list, func(a, b plan.RelevantAttr) int {
-		return strings.Compare(a.Resource.String(), b.Resource.String())
-	})
 	w.name("relevant_attributes")
 	w.begin('[')
 	for _, r := range list {
@@ -389,6 +409,7 @@ func (w *planWriter) relevant() {
 		w.name("attribute")
 		w.path(r.Path)
 		w.end('}')
+		w.piece()
 	}
 	w.end(']')
 }

@@ -42,10 +42,11 @@ func planned(t *testing.T, text string) map[string]any {
 	if ds.HasErrors() {
 		t.Fatal(ds.Err())
 	}
-	body, err := planjson.Plan(planjson.Input{Plan: p, Tree: tree, Schemas: schemas{providers}, Version: "1.12.6"})
+	pieces, err := planjson.Plan(planjson.Input{Plan: p, Tree: tree, Schemas: schemas{providers}, Version: "1.12.6"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	body := pieces.Bytes()
 	var doc map[string]any
 	if err := json.Unmarshal(body, &doc); err != nil {
 		t.Fatalf("no JSON: %v\n%s", err, body)

@@ -169,6 +169,7 @@ func (n *moduleNode[T]) write(w *writer, one func(T)) {
 		w.begin('[')
 		for _, item := range n.items {
 			one(item)
+			w.piece()
 		}
 		w.end(']')
 	}

@@ -15,10 +15,10 @@ import (
 )
 
 // State writes a state; nil is no state.
-func State(s *state.State, schemas Schemas, version string) ([]byte, error) {
+func State(s *state.State, schemas Schemas, version string) (Document, error) {
 	w := new(writer)
 	err := writeState(w, s, schemas, version, true)
-	return w.b, err
+	return w.document(), err
 }
 
 // writeState writes a state, with the results of its checks if they are asked for.

@@ -2,6 +2,7 @@ package planjson
 
 import (
 	"encoding/json"
+	"io"
 	"math/big"
 	"slices"
 	"strconv"
@@ -15,7 +16,46 @@ import (
 type writer struct {
 	b     []byte
 	comma bool
+	done  Document // what stands before b
 }
+
+// A Document is JSON text in pieces, since one stretch that grows would be copied again
+// and again.
+type Document [][]byte
+
+// WriteTo writes it.
+func (d Document) WriteTo(w io.Writer) (n int64, err error) {
+	for _, piece := range d {
+		m, err := w.Write(piece)
+		if n += int64(m); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// Bytes is the document in one piece.
+func (d Document) Bytes() []byte { return slices.Concat(d...) }
+
+// pieceSize is how long a piece is about.
+const pieceSize = 64 << 10
+
+// piece ends a piece if it is long enough, where nothing is taken back that was written.
+func (w *writer) piece() {
+	if len(w.b) >= pieceSize {
+		w.done = append(w.done, w.b)
+		w.b = make([]byte, 0, pieceSize*5/4)
+	}
+}
+
+// append writes a value that was written elsewhere.
+func (w *writer) append(d Document) {
+	w.sep()
+	w.done = append(append(w.done, w.b), d...)
+	w.b = nil
+}
+
+func (w *writer) document() Document { return append(w.done, w.b) }
 
 func (w *writer) sep() {
 	if w.comma {
@@ -128,14 +168,9 @@ func (w *writer) number(f *big.Float) {
 
 // each calls f for the parts of an object or map by name.
 func each(v cty.Value, f func(name string, e cty.Value)) {
-	parts := v.AsValueMap()
-	names := make([]string, 0, len(parts))
-	for name := range parts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		f(name, parts[name])
+	for it := v.ElementIterator(); it.Next(); { // in the order of the names
+		name, e := it.Element()
+		f(name.AsString(), e)
 	}
 }
 

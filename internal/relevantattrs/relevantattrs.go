@@ -46,7 +46,7 @@ type follower struct {
 	found   map[attribute]plan.RelevantAttr
 	names   []attribute
 	done    map[place]bool
-	bodies  map[*config.Resource][]hcl.Traversal
+	bodies  References
 	queue   []step
 	outputs bool // of called modules count as changes
 	gone    map[addr.ModuleInstance]bool
@@ -73,11 +73,18 @@ type Schemas interface {
 	Resource(p addr.Provider, mode addr.Mode, typ string) *schema.Resource
 }
 
-// Attributes finds what the changes of a plan were made from, by resource.
-func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas) []plan.RelevantAttr {
+// References are those in the arguments of resource blocks.
+type References map[*config.Resource][]hcl.Traversal
+
+// Attributes finds what the changes of a plan were made from, by resource. The references
+// that are known already (known may be nil) are not looked for again.
+func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas, known References) []plan.RelevantAttr {
+	if known == nil {
+		known = References{}
+	}
 	f := &follower{
 		schemas: schemas, found: map[attribute]plan.RelevantAttr{}, done: map[place]bool{},
-		bodies: map[*config.Resource][]hcl.Traversal{}, outputs: p.Mode != plan.Destroy, gone: map[addr.ModuleInstance]bool{},
+		bodies: known, outputs: p.Mode != plan.Destroy, gone: map[addr.ModuleInstance]bool{},
 	}
 	if len(p.Targets)+len(p.Excludes) > 0 {
 		var planned []string
@@ -202,15 +209,12 @@ func (f *follower) module(nodes map[addr.ModuleInstance]*module.Node, m addr.Mod
 
 // body lists the references in the arguments of a resource block.
 func (f *follower) body(n *module.Node, r *config.Resource) []hcl.Traversal {
-	refs, ok := f.bodies[r]
-	if ok || f.schemas == nil {
-		return refs
+	if _, ok := f.bodies[r]; !ok && f.schemas != nil {
+		if s := f.schemas.Resource(n.Config.Source(r.LocalProvider()), r.Addr.Mode, r.Addr.Type); s != nil {
+			f.bodies[r] = bodyReferences(r.Body, s.Block)
+		}
 	}
-	if s := f.schemas.Resource(n.Config.Source(r.LocalProvider()), r.Addr.Mode, r.Addr.Type); s != nil {
-		refs = bodyReferences(r.Body, s.Block)
-	}
-	f.bodies[r] = refs
-	return refs
+	return f.bodies[r]
 }
 
 func bodyReferences(body hcl.Body, b *schema.Block) (refs []hcl.Traversal) {

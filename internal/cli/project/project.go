@@ -292,6 +292,14 @@ func (p *Project) Schemas(ctx context.Context) *Schemas {
 
 // Resource implements view.Schemas.
 func (s *Schemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.Resource {
+	if sp := s.of(a); sp != nil {
+		return sp.Resource(mode, typ)
+	}
+	return nil
+}
+
+// of is the schema of a provider; nil where it cannot be had, which is told once.
+func (s *Schemas) of(a addr.Provider) *schema.Provider {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed[a] {
@@ -303,7 +311,7 @@ func (s *Schemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.
 		s.Ds = append(s.Ds, ds...)
 		return nil
 	}
-	return sp.Resource(mode, typ)
+	return sp
 }
 
 var _ view.Schemas = (*Schemas)(nil)
@@ -331,14 +339,8 @@ func LoadInstalled(ctx context.Context, c *command.Call, o Options) (*Project, d
 
 // ProviderConfig implements planjson.Schemas.
 func (s *Schemas) ProviderConfig(a addr.Provider) *schema.Block {
-	if s.failed[a] {
-		return nil
+	if sp := s.of(a); sp != nil {
+		return sp.Config
 	}
-	sp, ds := s.engine.Schema(s.ctx, a)
-	if ds.HasErrors() || sp == nil {
-		s.failed[a] = true
-		s.Ds = append(s.Ds, ds...)
-		return nil
-	}
-	return sp.Config
+	return nil
 }

@@ -54,7 +54,7 @@ func (k *keeping) plan(u *estate.Unit, e *engine.Engine, p *plan.Plan, sc *proje
 		k.note(u.Name, textNote, pieces)
 	}
 	if doc, err := planjson.Plan(planjson.Input{Plan: p, Tree: e.Tree(), Schemas: sc, Version: config.LanguageVersion}); err == nil {
-		k.saving.Note(u.Name, jsonNote, doc)
+		k.saving.Note(u.Name, jsonNote, doc.Bytes())
 	}
 }
 

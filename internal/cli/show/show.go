@@ -223,7 +223,7 @@ func showModule(_ context.Context, c *command.Call, o *showOptions) int {
 }
 
 // document prints a JSON document, or writes it to the file of -json-into.
-func document(c *command.Call, o *showOptions, doc []byte, err error, ds diag.List) int {
+func document(c *command.Call, o *showOptions, doc planjson.Document, err error, ds diag.List) int {
 	if err != nil {
 		ds = append(ds, flags.NotWritten(err)...)
 	}
@@ -231,7 +231,7 @@ func document(c *command.Call, o *showOptions, doc []byte, err error, ds diag.Li
 		return c.Fail(ds)
 	}
 	return o.json.Document(c, func(w io.Writer) error {
-		_, err := w.Write(doc)
+		_, err := doc.WriteTo(w)
 		return err
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -146,10 +147,12 @@ func runShow(ctx context.Context, c *command.Call, o *common, reveal bool) int {
 	one = p.Translate(one)
 	if o.json.On || o.json.Into != "" {
 		doc, err := planjson.State(one, sc, statefile.Version)
-		if err == nil && o.json.On {
-			_, err = fmt.Fprintf(c.Stdout, "%s\n", doc)
-		} else if err == nil {
-			_, err = fmt.Fprintf(c.Report.Stream.Out, "%s\n", doc)
+		var out io.Writer = c.Stdout
+		if !o.json.On {
+			out = c.Report.Stream.Out
+		}
+		if err == nil {
+			_, err = append(doc, []byte("\n")).WriteTo(out)
 		}
 		if err != nil {
 			return c.Fail(append(ds, flags.NotWritten(err)...))

@@ -109,7 +109,7 @@ func (p *printer) tell(ds diag.List, file, run string) {
 func (p *printer) details(ctx context.Context, file string, one *testrun.RunResult) {
 	sc := project.NewSchemas(ctx, one.Engine)
 	more := map[string]any{"@testfile": file, "@testrun": one.Run.Name}
-	var doc []byte
+	var doc planjson.Document
 	var err error
 	switch {
 	case one.Plan != nil:
@@ -118,7 +118,7 @@ func (p *printer) details(ctx context.Context, file string, one *testrun.RunResu
 		}
 		if p.Report.Stream != nil {
 			doc, err = planjson.Plan(planjson.Input{Plan: one.Plan, Tree: one.Engine.Tree(), Schemas: sc, Version: config.LanguageVersion})
-			more["test_plan"] = json.RawMessage(bytes.TrimSpace(doc))
+			more["test_plan"] = json.RawMessage(doc.Bytes())
 			p.detail(err, "-verbose flag enabled, printing plan", "test_plan", more)
 		}
 	case one.State != nil:
@@ -127,7 +127,7 @@ func (p *printer) details(ctx context.Context, file string, one *testrun.RunResu
 		}
 		if p.Report.Stream != nil {
 			doc, err = planjson.State(one.State, sc, statefile.Version)
-			more["test_state"] = json.RawMessage(bytes.TrimSpace(doc))
+			more["test_state"] = json.RawMessage(doc.Bytes())
 			p.detail(err, "-verbose flag enabled, printing state", "test_state", more)
 		}
 	}

@@ -46,7 +46,7 @@ func TestPlanJSON(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, member := range []string{"resource_changes", "output_changes", "resource_drift", "relevant_attributes"} {
-					if diff := cmp.Diff(stripped(t, f.Data)[member], stripped(t, got)[member]); diff != "" {
+					if diff := cmp.Diff(stripped(t, f.Data)[member], stripped(t, got.Bytes())[member]); diff != "" {
 						t.Errorf("%s: -OpenTofu +ours\n%s", member, diff)
 					}
 				}
