@@ -55,6 +55,14 @@ func bytesTo(data []byte) func(io.Writer) error {
 }
 
 func replace(path string, perm fs.FileMode, write func(io.Writer) error) error {
+	if err := swap(path, perm, write); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// swap puts a new file, which is on disk, in the place of path.
+func swap(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	dir, base := filepath.Split(path)
 	if dir == "" {
 		dir = "."
@@ -69,9 +77,8 @@ func replace(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
-		return err
 	}
-	return syncDir(dir)
+	return err
 }
 
 // syncDir makes a rename durable, where folders can be synced.

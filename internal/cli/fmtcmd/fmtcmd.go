@@ -130,13 +130,21 @@ func standardInput(c *command.Call, o *options) int {
 	return 3
 }
 
+// writers is how many files are written at the same time: each waits for the disk, which
+// syncs what several wait for at once.
+const writers = 64
+
 // files formats files, and reports them in their order.
 func files(c *command.Call, o *options, paths []string) int {
 	type result struct {
 		before, after []byte // nil after: nothing is to be done
 		ds            diag.List
 	}
-	all := parallel.Map(len(paths), 0, func(i int) result {
+	workers := 0
+	if o.write && !o.check {
+		workers = writers
+	}
+	all := parallel.Map(len(paths), workers, func(i int) result {
 		text, err := readfile.Whole(c.Path(paths[i]))
 		if err != nil {
 			return result{ds: diag.Errorf(nil, "Failed to read file", "%s.", err)}
