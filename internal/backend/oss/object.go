@@ -8,19 +8,27 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
-const digestSuffix = "-md5"
+// The row of the state's checksum.
+const (
+	digestSuffix = "-md5"
+	digestColumn = "Digest"
+	nextColumn   = "NextDigest"
+)
 
 // An object is the state of one workspace. The store has no conditional writes, so it
 // has no versions.
 type object struct {
 	b    *ossBackend
 	file string
+	// seen is the checksum of the state that was read or written last, where there is a table.
+	seen atomic.Pointer[string]
 }
 
 // id is the key of the lock's row.
@@ -43,17 +51,19 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 		if err != nil {
 			return "", err
 		}
-		var want string
+		var row map[string]string
 		if o.b.table != nil {
-			if want, _, err = o.b.table.get(ctx, o.id()+digestSuffix, "Digest"); err != nil {
+			if row, err = o.b.table.get(ctx, o.id()+digestSuffix); err != nil {
 				return "", err
 			}
 		}
+		want, next := row[digestColumn], row[nextColumn]
 		got := ""
 		if found {
 			got = hex.EncodeToString(sum.Sum(nil))
 		}
-		if want == "" || want == got {
+		if want == "" || want == got || next != "" && next == got {
+			o.seen.Store(&got)
 			return "", nil
 		}
 		if try >= 5 {
@@ -82,25 +92,45 @@ func (o *object) Send(ctx context.Context, t *backend.Text, _ backend.Prior, loc
 			return "", &backend.Error{Argument: "tablestore_table", Answer: "the row of the lock is not that of this run any more", Err: backend.ErrLockLost}
 		}
 	}
+	if o.b.table == nil {
+		return "", o.b.write(ctx, o.file, t)
+	}
+	sum := t.MD5()
+	digest := hex.EncodeToString(sum[:])
+	if err := o.announce(ctx, digest); err != nil {
+		return "", err
+	}
 	if err := o.b.write(ctx, o.file, t); err != nil {
 		return "", err
 	}
-	if o.b.table != nil {
-		sum := t.MD5()
-		if _, err := o.b.table.put(ctx, o.id()+digestSuffix, "Digest", hex.EncodeToString(sum[:]), false); err != nil {
-			return "", err
-		}
+	o.seen.Store(&digest)
+	_, err := o.b.table.put(ctx, o.id()+digestSuffix, []column{{digestColumn, digest}}, false)
+	return "", err
+}
+
+// announce notes beside the checksum that of the state that is about to be written: whoever
+// finds that one in the bucket, since its writer died in between, knows that it is right.
+// The peers do not look at it, and find the row as they write it once the write is done.
+func (o *object) announce(ctx context.Context, next string) error {
+	row, err := o.b.table.get(ctx, o.id()+digestSuffix)
+	if err != nil {
+		return err
 	}
-	return "", nil
+	now := row[digestColumn]
+	if seen, other := o.seen.Load(), row[nextColumn]; other != "" && seen != nil && *seen == other { // the write that it announced was carried out
+		now = other
+	}
+	_, err = o.b.table.put(ctx, o.id()+digestSuffix, []column{{digestColumn, now}, {nextColumn, next}}, false)
+	return err
 }
 
 // holder is who holds the lock, nil if nobody does.
 func (o *object) holder(ctx context.Context) (*store.LockInfo, error) {
-	text, found, err := o.b.table.get(ctx, o.id(), "Info")
-	if err != nil || !found {
+	row, err := o.b.table.get(ctx, o.id())
+	if err != nil || row == nil {
 		return nil, err
 	}
-	info, err := store.ParseLockInfo([]byte(text))
+	info, err := store.ParseLockInfo([]byte(row["Info"]))
 	if err != nil {
 		return &store.LockInfo{Path: o.id()}, nil
 	}
@@ -112,7 +142,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 		return "", backend.ErrNoLocks
 	}
 	info.Path = o.id()
-	there, err := o.b.table.put(ctx, o.id(), "Info", string(info.JSON()), true)
+	there, err := o.b.table.put(ctx, o.id(), []column{{"Info", string(info.JSON())}}, true)
 	if err != nil || there {
 		// The lock may be ours: an attempt whose answer was lost.
 		holder, e := o.holder(context.WithoutCancel(ctx))

@@ -2,6 +2,7 @@ package oss
 
 import (
 	"context"
+	"crypto/md5"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func TestPlainBuffer(t *testing.T) {
 	}{
 		{"", "", false, "75000000010304060000004c6f636b494405080000000303000000622f6b0a000900"}, {"", "", true, "75000000010304060000004c6f636b494405080000000303000000622f6b0a00080907"}, {"Info", "{}", false, "75000000010304060000004c6f636b494405080000000303000000622f6b0a0002030404000000496e666f050700000003020000007b7d0a4909e6"},
 	} {
-		if got := hex.EncodeToString(encodeRow("b/k", c.column, c.value, c.remove)); got != c.want {
+		if got := hex.EncodeToString(encodeRow("b/k", []column{{c.column, c.value}}, c.remove)); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -109,7 +110,7 @@ func TestPlainBuffer(t *testing.T) {
 		t.Error("a name that is longer than the row was read")
 	}
 	for n := range 40 {
-		decodeRow(encodeRow("b/k", "Info", "{}", false)[:n]) // must not panic
+		decodeRow(encodeRow("b/k", []column{{"Info", "{}"}}, false)[:n]) // must not panic
 	}
 }
 
@@ -178,4 +179,33 @@ func TestBeside(t *testing.T) {
     tablestore_endpoint = %q
     tablestore_table    = %q`, s.Bucket, s.URL, s.URL, s.Table),
 		"ALICLOUD_ACCESS_KEY="+s.ID, "ALICLOUD_SECRET_KEY="+s.Key)
+}
+
+// A run that ends between the write of the state and that of its checksum leaves a state that
+// can be read: the checksum was announced before.
+func TestDigestIsAnnounced(t *testing.T) {
+	s := servers.OSS(t)
+	p := place(t, s)
+	const id = "states/env:/terraform.tfstate-md5"
+	md5Of := func(text string) string { return fmt.Sprintf("%x", md5.Sum([]byte(text))) }
+	for i, text := range []string{"1\n", "2\n", "3\n"} {
+		before := s.Rows()[id]["Digest"]
+		if _, err := open0(t, p, "").Write(ctx, []byte(text), backend.Prior{Unknown: true}, ""); err != nil {
+			t.Fatal(err)
+		}
+		row := s.Rows()[id]
+		if row["Digest"] != md5Of(text) || row["NextDigest"] != "" {
+			t.Errorf("after a write the row is %v", row)
+		}
+		if i == 1 { // as if the last request had failed
+			s.SetRow(id, "Digest", before, "NextDigest", md5Of(text))
+			if got, err := open0(t, p, "").Read(ctx); err != nil || string(got.Data) != text {
+				t.Errorf("%q %v", got.Data, err)
+			}
+		}
+	}
+	s.Put("env:/terraform.tfstate", "other")
+	if _, err := open0(t, p, "").Read(ctx); err == nil {
+		t.Error("a state that nobody announced is read")
+	}
 }

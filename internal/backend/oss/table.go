@@ -38,42 +38,40 @@ const (
 )
 
 func (t *table) describe(ctx context.Context) error {
-	_, _, err := t.call(ctx, "DescribeTable", appendField(nil, 1, []byte(t.name)))
+	_, _, err := t.call(ctx, "DescribeTable", appendField(nil, 1, []byte(t.name)), true)
 	return err
 }
 
-// get returns a column of a row.
-func (t *table) get(ctx context.Context, id, column string) (value string, found bool, err error) {
+// get returns the columns of a row; nil if there is none.
+func (t *table) get(ctx context.Context, id string) (columns map[string]string, err error) {
 	m := appendField(nil, 1, []byte(t.name))
-	m = appendField(m, 2, encodeRow(id, "", "", false))
+	m = appendField(m, 2, encodeRow(id, nil, false))
 	m = protowire.AppendVarint(protowire.AppendTag(m, 5, protowire.VarintType), 1) // the newest version
-	answer, _, err := t.call(ctx, "GetRow", m)
+	answer, _, err := t.call(ctx, "GetRow", m, true)
 	if err != nil {
-		return "", false, err
+		return nil, err
 	}
 	row, err := field(answer, 2)
 	if err == nil && len(row) > 0 {
-		var columns map[string]string
-		if columns, err = decodeRow(row); err == nil {
-			value, found = columns[column], true
-		}
+		columns, err = decodeRow(row)
 	}
 	if err != nil {
-		return "", false, &backend.Error{Argument: "tablestore_endpoint", Answer: "the answer is not one of Tablestore: " + diag.Reason(err)}
+		return nil, &backend.Error{Argument: "tablestore_endpoint", Answer: "the answer is not one of Tablestore: " + diag.Reason(err)}
 	}
-	return value, found, nil
+	return columns, nil
 }
 
-// put writes a row of one column; fresh refuses to if there is one.
-func (t *table) put(ctx context.Context, id, column, value string, fresh bool) (there bool, err error) {
+// put writes a row of these columns, of which those without a value are left out; fresh
+// refuses to if there is one.
+func (t *table) put(ctx context.Context, id string, columns []column, fresh bool) (there bool, err error) {
 	expect := uint64(ignore)
 	if fresh {
 		expect = expectNotExist
 	}
 	m := appendField(nil, 1, []byte(t.name))
-	m = appendField(m, 2, encodeRow(id, column, value, false))
+	m = appendField(m, 2, encodeRow(id, columns, false))
 	m = appendField(m, 3, protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), expect))
-	_, code, err := t.call(ctx, "PutRow", m)
+	_, code, err := t.call(ctx, "PutRow", m, !fresh)
 	if fresh && code == "OTSConditionCheckFail" {
 		return true, nil
 	}
@@ -82,14 +80,15 @@ func (t *table) put(ctx context.Context, id, column, value string, fresh bool) (
 
 func (t *table) remove(ctx context.Context, id string) error {
 	m := appendField(nil, 1, []byte(t.name))
-	m = appendField(m, 2, encodeRow(id, "", "", true))
+	m = appendField(m, 2, encodeRow(id, nil, true))
 	m = appendField(m, 3, protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), ignore))
-	_, _, err := t.call(ctx, "DeleteRow", m)
+	_, _, err := t.call(ctx, "DeleteRow", m, true)
 	return err
 }
 
-// call calls an operation. code is that of a refusal.
-func (t *table) call(ctx context.Context, operation string, body []byte) (answer []byte, code string, err error) {
+// call calls an operation; repeat says that it may be carried out twice. code is that of a
+// refusal.
+func (t *table) call(ctx context.Context, operation string, body []byte, repeat bool) (answer []byte, code string, err error) {
 	c, err := t.account.get(ctx)
 	if err != nil {
 		return nil, "", err
@@ -111,7 +110,7 @@ func (t *table) call(ctx context.Context, operation string, body []byte) (answer
 	}
 	slices.Sort(lines)
 	h.Set("X-Ots-Signature", mac(c.key, "/"+operation+"\nPOST\n\n"+strings.Join(lines, "")))
-	resp, err := t.client.Do(ctx, rest.Request{Method: "POST", URL: t.base + "/" + operation, Header: h, Body: body, Repeat: operation != "PutRow"})
+	resp, err := t.client.Do(ctx, rest.Request{Method: "POST", URL: t.base + "/" + operation, Header: h, Body: body, Repeat: repeat})
 	if err != nil {
 		return nil, "", &backend.Error{Argument: "tablestore_endpoint", Answer: diag.Reason(err), Advice: rest.Reach(err, "SSL_CERT_FILE", "Check tablestore_endpoint, and that the service can be reached from here."), Err: err}
 	}
@@ -187,8 +186,11 @@ func crc8(crc byte, data ...byte) byte {
 	return crc
 }
 
-// encodeRow is a row with its key and, unless its name is "", one column.
-func encodeRow(id, column, value string, remove bool) []byte {
+// A column is one of a row.
+type column struct{ name, value string }
+
+// encodeRow is a row with its key and those columns that have values.
+func encodeRow(id string, columns []column, remove bool) []byte {
 	out := binary.LittleEndian.AppendUint32(nil, tagHeader)
 	var sum byte
 	cell := func(name, value string) {
@@ -206,9 +208,12 @@ func encodeRow(id, column, value string, remove bool) []byte {
 	}
 	out = append(out, tagKey)
 	cell(keyName, id)
-	if column != "" {
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.value == "" })
+	if len(columns) > 0 {
 		out = append(out, tagColumns)
-		cell(column, value)
+	}
+	for _, c := range columns {
+		cell(c.name, c.value)
 	}
 	if remove {
 		out = append(out, tagDelete)

@@ -42,9 +42,14 @@ type cosObject struct {
 	header http.Header // x-cos-meta-…
 }
 
+// NewCOS makes a stand-in that is no server yet.
+func NewCOS() *COSServer {
+	return &COSServer{Bucket: "states-1250000000", Region: "ap-guangzhou", ID: "planted-id", Key: "planted-key", Role: "qcs::cam::uin/1:roleName/states", objects: map[string]cosObject{}, tags: map[string]bool{}}
+}
+
 // COS starts a stand-in.
 func COS(t testing.TB) *COSServer {
-	s := &COSServer{Bucket: "states-1250000000", Region: "ap-guangzhou", ID: "planted-id", Key: "planted-key", Role: "qcs::cam::uin/1:roleName/states", objects: map[string]cosObject{}, tags: map[string]bool{}}
+	s := NewCOS()
 	s.Tunnel = NewTunnel(t, s, s.Bucket+".cos."+s.Region+".myqcloud.com", "tag.tencentcloudapi.com", "sts.tencentcloudapi.com", "none-1.cos."+s.Region+".myqcloud.com")
 	return s
 }

@@ -41,9 +41,14 @@ type OSSServer struct {
 	rows    map[string]map[string]string
 }
 
+// NewOSS makes a stand-in that is no server yet.
+func NewOSS() *OSSServer {
+	return &OSSServer{Bucket: "states", Table: "locks", ID: "planted-id", Key: "planted-key", Role: "acs:ram::1:role/states", objects: map[string][]byte{}, rows: map[string]map[string]string{}}
+}
+
 // OSS starts a stand-in.
 func OSS(t testing.TB) *OSSServer {
-	s := &OSSServer{Bucket: "states", Table: "locks", ID: "planted-id", Key: "planted-key", Role: "acs:ram::1:role/states", objects: map[string][]byte{}, rows: map[string]map[string]string{}}
+	s := NewOSS()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	s.URL = server.URL
@@ -71,11 +76,14 @@ func (s *OSSServer) Rows() map[string]map[string]string {
 	return maps.Clone(s.rows)
 }
 
-// SetRow replaces a row of one column.
-func (s *OSSServer) SetRow(id, column, value string) {
+// SetRow replaces a row; columns are names, each with its value.
+func (s *OSSServer) SetRow(id string, columns ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rows[id] = map[string]string{column: value}
+	s.rows[id] = map[string]string{}
+	for i := 0; i < len(columns); i += 2 {
+		s.rows[id][columns[i]] = columns[i+1]
+	}
 }
 
 func sha1mac(key, text string) string {

@@ -89,12 +89,18 @@ type tfeVersion struct {
 	outputs       map[string]json.RawMessage
 }
 
-// TFE starts a service with the organization "acme" and the token "planted-token".
-func TFE(t testing.TB) *TFEServer {
-	s := &TFEServer{
+// NewTFE makes a service with the organization "acme" and the token "planted-token" that is
+// no server yet.
+func NewTFE() *TFEServer {
+	return &TFEServer{
 		tokens: map[string]string{"planted-token": "alice", "planted-other": "bob"}, orgs: map[string]*tfeOrg{"acme": {operations: true, projects: map[string]string{"Default Project": "prj-default"}}},
 		workspaces: map[string]*TFEWorkspace{}, versions: map[string]*tfeVersion{}, configs: map[string]*TFEConfig{}, runs: map[string]*TFERun{},
 	}
+}
+
+// TFE starts such a service.
+func TFE(t testing.TB) *TFEServer {
+	s := NewTFE()
 	server := httptest.NewUnstartedServer(s)
 	server.TLS, s.pool, s.CA = authority(t)
 	server.Config.ErrorLog = nil
