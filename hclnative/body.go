@@ -37,7 +37,7 @@ func (b *Body) JustAttributes() (hcl.Attributes, hcl.Diagnostics) {
 	}
 	out := make(hcl.Attributes, len(b.Attrs))
 	for i := range b.Attrs {
-		out[b.Attrs[i].Name] = b.attribute(&b.Attrs[i]).AsHCLAttribute()
+		out[b.Attrs[i].Name] = b.asHCL(&b.Attrs[i])
 	}
 	return out, nil
 }
@@ -123,10 +123,10 @@ func (b *Body) fits(schema *hcl.BodySchema, nothingElse bool) bool {
 }
 
 func (b *Body) content(schema *hcl.BodySchema) *hcl.BodyContent {
-	out := &hcl.BodyContent{Attributes: hcl.Attributes{}, MissingItemRange: b.MissingItemRange()}
+	out := &hcl.BodyContent{Attributes: make(hcl.Attributes, len(b.Attrs)), MissingItemRange: b.MissingItemRange()}
 	for i := range b.Attrs {
 		if a := &b.Attrs[i]; wantsAttr(schema, a.Name) {
-			out.Attributes[a.Name] = b.attribute(a).AsHCLAttribute()
+			out.Attributes[a.Name] = b.asHCL(a)
 		}
 	}
 	for _, block := range b.Blocks {
@@ -138,7 +138,7 @@ func (b *Body) content(schema *hcl.BodySchema) *hcl.BodyContent {
 }
 
 // Attribute builds an argument of the body.
-func (b *Body) Attribute(a *Attr) *hcl.Attribute { return b.attribute(a).AsHCLAttribute() }
+func (b *Body) Attribute(a *Attr) *hcl.Attribute { return b.asHCL(a) }
 
 // Expr builds the expression of an argument of the body.
 func (b *Body) Expr(a *Attr) hclsyntax.Expression { return b.attribute(a).Expr }

@@ -20,6 +20,7 @@ type parser struct {
 	build bool
 	depth int
 	body  *bodies // where blocks and attributes are noted; nil while an expression is built
+	parts []part  // of the templates that are built at present
 }
 
 // peek tells the kind of the token that comes next.
@@ -303,7 +304,8 @@ func (p *parser) call(name string, start, end mark) (hclsyntax.Expression, bool)
 	p.next()
 	lines := p.lines
 	p.lines = false
-	var args []hclsyntax.Expression
+	var room [4]hclsyntax.Expression
+	args := room[:0]
 	var expand bool
 	for p.peek() != kCParen {
 		x, ok := p.expression()
@@ -331,7 +333,7 @@ func (p *parser) call(name string, start, end mark) (hclsyntax.Expression, bool)
 		return nil, true
 	}
 	return &hclsyntax.FunctionCallExpr{
-		Name: name, Args: args, ExpandFinal: expand,
+		Name: name, Args: exact(args), ExpandFinal: expand,
 		NameRange: p.rng(start, end), OpenParenRange: open, CloseParenRange: shut,
 	}, true
 }
@@ -347,7 +349,8 @@ func (p *parser) tuple() (hclsyntax.Expression, bool) {
 		p.lines = lines
 		return x, ok
 	}
-	var items []hclsyntax.Expression
+	var room [8]hclsyntax.Expression
+	items := room[:0]
 	for p.peek() != kCBrack {
 		x, ok := p.expression()
 		if !ok {
@@ -367,7 +370,7 @@ func (p *parser) tuple() (hclsyntax.Expression, bool) {
 	if !p.build {
 		return nil, true
 	}
-	return &hclsyntax.TupleConsExpr{Exprs: items, SrcRange: p.rng(open, p.prev), OpenRange: openRange}, true
+	return &hclsyntax.TupleConsExpr{Exprs: exact(items), SrcRange: p.rng(open, p.prev), OpenRange: openRange}, true
 }
 
 func (p *parser) object() (hclsyntax.Expression, bool) {
@@ -382,7 +385,8 @@ func (p *parser) object() (hclsyntax.Expression, bool) {
 		return x, ok
 	}
 	p.lines = true
-	var items []hclsyntax.ObjectConsItem
+	var room [8]hclsyntax.ObjectConsItem
+	items := room[:0]
 	for {
 		k := p.peek()
 		if k == kNewline {
@@ -392,7 +396,7 @@ func (p *parser) object() (hclsyntax.Expression, bool) {
 		if k == kCBrace {
 			break
 		}
-		key, ok := p.expression()
+		key, ok := p.key(k)
 		if !ok {
 			return nil, false
 		}
@@ -404,10 +408,7 @@ func (p *parser) object() (hclsyntax.Expression, bool) {
 			return nil, false
 		}
 		if p.build {
-			items = append(items, hclsyntax.ObjectConsItem{
-				KeyExpr:   &hclsyntax.ObjectConsKeyExpr{Wrapped: key, ForceNonLiteral: k == kOParen},
-				ValueExpr: value,
-			})
+			items = append(items, hclsyntax.ObjectConsItem{KeyExpr: key, ValueExpr: value})
 		}
 		if p.peek() == kCBrace {
 			break
@@ -421,7 +422,46 @@ func (p *parser) object() (hclsyntax.Expression, bool) {
 	if !p.build {
 		return nil, true
 	}
-	return &hclsyntax.ObjectConsExpr{Items: items, SrcRange: p.rng(open, p.prev), OpenRange: openRange}, true
+	return &hclsyntax.ObjectConsExpr{Items: exact(items), SrcRange: p.rng(open, p.prev), OpenRange: openRange}, true
+}
+
+// exact is a list without room for more, so that what it was collected in can be used again.
+func exact[T any](all []T) []T {
+	if len(all) == 0 {
+		return nil
+	}
+	out := make([]T, len(all))
+	copy(out, all)
+	return out
+}
+
+// nameKey is a key that is a plain name, in one piece of memory.
+type nameKey struct {
+	key   hclsyntax.ObjectConsKeyExpr
+	x     hclsyntax.ScopeTraversalExpr
+	steps [1]hcl.Traverser
+}
+
+// key reads the key of an item of an object, which begins with a token of a kind.
+func (p *parser) key(k kind) (hclsyntax.Expression, bool) {
+	if p.build && k == kIdent {
+		before := *p
+		name, at := p.text(), p.tokRange()
+		p.next()
+		if next := p.peek(); (next == kEqual || next == kColon) && name != "true" && name != "false" && name != "null" {
+			out := &nameKey{x: hclsyntax.ScopeTraversalExpr{SrcRange: at}}
+			out.steps[0] = hcl.TraverseRoot{Name: name, SrcRange: at}
+			out.x.Traversal = out.steps[:]
+			out.key.Wrapped = &out.x
+			return &out.key, true
+		}
+		*p = before
+	}
+	x, ok := p.expression()
+	if !ok || !p.build {
+		return nil, ok
+	}
+	return &hclsyntax.ObjectConsKeyExpr{Wrapped: x, ForceNonLiteral: k == kOParen}, true
 }
 
 // loopHead reads the names and the collection of a for.

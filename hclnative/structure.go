@@ -279,6 +279,17 @@ func (b *Body) attribute(a *Attr) *hclsyntax.Attribute {
 	return out
 }
 
+// asHCL builds an argument as HCL's bodies yield it.
+func (b *Body) asHCL(a *Attr) *hcl.Attribute {
+	var p parser
+	p.from(b.in, a.start)
+	out := &hcl.Attribute{Name: a.Name, NameRange: p.tokRange(), Range: b.in.rng(a.start, a.end)}
+	p.next()
+	p.next()
+	out.Expr, _ = p.expression()
+	return out
+}
+
 // Range is the stretch of a body, with its braces.
 func (b *Body) Range() hcl.Range {
 	return b.in.rng(b.start, b.end)

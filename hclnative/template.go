@@ -15,7 +15,6 @@ import (
 type template struct {
 	marker    string // of a heredoc; none for a quoted string
 	lineStart bool   // whether a heredoc's line begins here
-	parts     []part // while building
 }
 
 type partKind uint8
@@ -70,7 +69,7 @@ func (p *parser) quoted() (hclsyntax.Expression, bool) {
 			return &m.t, true
 		}
 	}
-	return p.template(open, &template{}, false)
+	return p.template(open, "", false)
 }
 
 // heredoc reads a heredoc. The line that opens it is the next token.
@@ -82,41 +81,45 @@ func (p *parser) heredoc() (hclsyntax.Expression, bool) {
 		marker = marker[1:]
 	}
 	marker = strings.TrimSuffix(marker, "\r")
-	return p.template(open, &template{marker: marker, lineStart: true}, flush)
+	return p.template(open, marker, flush)
 }
 
-func (p *parser) template(open mark, t *template, flush bool) (hclsyntax.Expression, bool) {
+// template reads a quoted template or, with the marker that ends it, a heredoc.
+func (p *parser) template(open mark, marker string, flush bool) (hclsyntax.Expression, bool) {
 	if p.depth++; p.depth > maxDepth {
 		return nil, false
 	}
-	if !p.templateParts(t) {
+	around := len(p.parts)
+	if !p.templateParts(&template{marker: marker, lineStart: marker != ""}) {
 		return nil, false
 	}
+	parts := p.parts[around:]
+	p.parts = p.parts[:around]
 	p.prev = p.mark
 	p.scan()
 	p.depth--
 	if !p.build {
 		return nil, true
 	}
-	if len(t.parts) == 0 {
-		t.parts = append(t.parts, part{at: p.rng(p.prev, p.prev)})
+	if len(parts) == 0 {
+		parts = append(parts, part{at: p.rng(p.prev, p.prev)})
 	}
 	if flush {
-		p.flush(t.parts)
+		p.flush(parts)
 	}
-	t.parts = joinLiterals(t.parts)
+	parts = joinLiterals(parts)
 	at := p.rng(open, p.prev)
-	if len(t.parts) == 1 && t.parts[0].kind == pInterp {
-		return &hclsyntax.TemplateWrapExpr{Wrapped: t.parts[0].x, SrcRange: at}, true
+	if len(parts) == 1 && parts[0].kind == pInterp {
+		return &hclsyntax.TemplateWrapExpr{Wrapped: parts[0].x, SrcRange: at}, true
 	}
-	b := templateBuilder{parts: t.parts}
+	b := templateBuilder{parts: parts}
 	return &hclsyntax.TemplateExpr{Parts: b.until(pEnd), SrcRange: at}, true
 }
 
-// templateParts reads a template up to its end, from where the scanner stands.
+// templateParts reads a template up to its end, from where the scanner stands. While
+// building, it notes the parts on the stack of the parser.
 func (p *parser) templateParts(t *template) bool {
-	var room [8]partKind
-	open := room[:0]               // the directives that are not closed yet
+	var open []partKind            // the directives that are not closed yet
 	ltrim, literal := false, false // whether white space is cut behind what was just read; whether that was a literal
 	for {
 		wasLiteral := literal
@@ -140,13 +143,13 @@ func (p *parser) templateParts(t *template) bool {
 				if ltrim {
 					s = strings.TrimLeftFunc(s, unicode.IsSpace)
 				}
-				t.parts = append(t.parts, part{text: s, at: p.rng(from, p.mark)})
+				p.part(part{text: s, at: p.rng(from, p.mark)})
 			}
 			ltrim, literal = false, true
 			continue
 		}
 		if p.build && wasLiteral && p.src[p.off-1] == '~' {
-			last := &t.parts[len(t.parts)-1]
+			last := &p.parts[len(p.parts)-1]
 			last.text = strings.TrimRightFunc(last.text, unicode.IsSpace)
 		}
 		lines := p.lines
@@ -165,7 +168,7 @@ func (p *parser) templateParts(t *template) bool {
 		}
 		if p.build {
 			made.at = p.rng(from, p.tok.endMark())
-			t.parts = append(t.parts, made)
+			p.part(made)
 		}
 		if p.rec != nil {
 			(*p.rec)[len(*p.rec)-1].kind = kSeqEnd
@@ -173,6 +176,14 @@ func (p *parser) templateParts(t *template) bool {
 		ltrim = k == kCBraceTrim
 		p.lines = lines
 	}
+}
+
+// part notes a part of a template.
+func (p *parser) part(t part) {
+	if p.parts == nil {
+		p.parts = make([]part, 0, 4)
+	}
+	p.parts = append(p.parts, t)
 }
 
 // directive reads what stands in %{ }, and opens or closes it.
@@ -463,7 +474,7 @@ func unescape(s string) string {
 // not count, and a sequence at the beginning of a line has no indentation.
 func (p *parser) flush(parts []part) {
 	least := -1
-	var lines []*part
+	var lines []int
 	begins := true
 	for i := range parts {
 		t := &parts[i]
@@ -476,7 +487,7 @@ func (p *parser) flush(parts []part) {
 					n = -1
 				} else {
 					n = clusters(t.text[:len(t.text)-len(rest)])
-					lines = append(lines, t)
+					lines = append(lines, i)
 				}
 			}
 			if n >= 0 && (least < 0 || n < least) {
@@ -487,7 +498,8 @@ func (p *parser) flush(parts []part) {
 			begins = true
 		}
 	}
-	for _, t := range lines {
+	for _, i := range lines {
+		t := &parts[i]
 		n := len(t.text)
 		rest := []byte(t.text)
 		for range least {

@@ -93,11 +93,18 @@ func (e *Expr) find() {
 	if tree, ok := nativeTree(e.Expression); ok {
 		e.tree = tree
 	}
-	refs, calls, found := parts(e.tree)
+	if x, ok := e.tree.(*hclsyntax.ScopeTraversalExpr); ok {
+		e.named, e.refs = true, []Ref{{x.Traversal, x.Traversal.SourceRange()}}
+		return
+	}
+	var found finder
+	found.parts(e.tree)
+	refs, calls := found.refs, found.calls
 	e.huge, e.loops = found.huge, found.loops
-	_, e.named = e.tree.(*hclsyntax.ScopeTraversalExpr)
 	var seen map[string]int
-	if len(refs) > manyRefs {
+	if len(refs) <= manyRefs {
+		refs = distinct(refs)
+	} else {
 		seen = make(map[string]int, len(refs))
 		e.at = make(map[*hcl.Traverser]int, len(refs))
 	}
@@ -106,9 +113,7 @@ func (e *Expr) find() {
 	}
 	for _, ref := range refs {
 		i := len(e.refs)
-		if seen == nil {
-			i = e.same(ref)
-		} else {
+		if seen != nil {
 			k := refKey(ref)
 			if first, ok := seen[k]; ok {
 				i = first
@@ -126,6 +131,18 @@ func (e *Expr) find() {
 		}
 	}
 	e.constant = len(e.refs) == 0 && len(calls) == 0
+}
+
+// distinct drops references that are the same as one before, as far as scopes look at
+// them. It is for few.
+func distinct(refs []hcl.Traversal) []hcl.Traversal {
+	out := refs[:0]
+	for _, ref := range refs {
+		if !slices.ContainsFunc(out, func(had hcl.Traversal) bool { return sameRef(had, ref) }) {
+			out = append(out, ref)
+		}
+	}
+	return out
 }
 
 // same is the index in refs of the reference that is the same as far as scopes look at

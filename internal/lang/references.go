@@ -1,6 +1,8 @@
 package lang
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/terrace-iac/terrace/addr"
@@ -44,26 +46,26 @@ func refKey(ref hcl.Traversal) string {
 	return addr.Text(ref)
 }
 
-// parts lists the references and the function calls of an expression. JSON
+// parts collects the references and the function calls of an expression. JSON
 // expressions keep their templates to themselves and list both on their own.
-func parts(x hcl.Expression) (refs []hcl.Traversal, calls []string, found finder) {
+func (f *finder) parts(x hcl.Expression) {
 	switch x := x.(type) {
 	case *hclsyntax.LiteralValueExpr:
 		if value.Bounded(x.Val) != nil {
-			found.huge = x
+			f.huge = x
 		}
-		return nil, nil, found
+		return
 	case hclsyntax.Node:
-		found.look(x)
-		return found.refs, found.calls, found
+		f.look(x)
+		return
 	case interface{ Functions() []hcl.Traversal }:
-		for _, f := range x.Functions() {
-			calls = append(calls, f.RootName())
+		for _, call := range x.Functions() {
+			f.calls = append(f.calls, call.RootName())
 		}
 	default:
-		calls = []string{"?"} // unknown kind of expression: never constant
+		f.calls = []string{"?"} // unknown kind of expression: never constant
 	}
-	return x.Variables(), calls, found
+	f.refs = slices.Clone(x.Variables())
 }
 
 // finder collects references and calls. What a for expression calls its element
@@ -84,7 +86,7 @@ func (f *finder) look(n hclsyntax.Node) {
 			f.huge = n
 		}
 	case *hclsyntax.ScopeTraversalExpr:
-		f.Enter(n)
+		f.reference(n)
 	case *hclsyntax.TemplateExpr:
 		for _, part := range n.Parts {
 			f.look(part)
@@ -100,7 +102,7 @@ func (f *finder) look(n hclsyntax.Node) {
 		f.look(n.Collection)
 		f.look(n.Key)
 	case *hclsyntax.FunctionCallExpr:
-		f.Enter(n)
+		f.calls = append(f.calls, n.Name)
 		for _, arg := range n.Args {
 			f.look(arg)
 		}
@@ -116,20 +118,31 @@ func (f *finder) look(n hclsyntax.Node) {
 			f.look(n.Items[i].ValueExpr)
 		}
 	default:
-		_ = hclsyntax.Walk(n, f)
+		w := finder{huge: f.huge, local: f.local, loops: f.loops} // apart, since it goes to the heap
+		_ = hclsyntax.Walk(n, &w)
+		f.refs, f.calls = append(f.refs, w.refs...), append(f.calls, w.calls...)
+		f.huge, f.loops = w.huge, w.loops
 	}
+}
+
+// reference notes a reference, if it is not the name of an element.
+func (f *finder) reference(n *hclsyntax.ScopeTraversalExpr) {
+	name := n.Traversal.RootName()
+	for _, names := range f.local {
+		if _, own := names[name]; own {
+			return
+		}
+	}
+	if f.refs == nil {
+		f.refs = make([]hcl.Traversal, 0, 4)
+	}
+	f.refs = append(f.refs, n.Traversal)
 }
 
 func (f *finder) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	switch n := n.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
-		name := n.Traversal.RootName()
-		for _, names := range f.local {
-			if _, own := names[name]; own {
-				return nil
-			}
-		}
-		f.refs = append(f.refs, n.Traversal)
+		f.reference(n)
 	case *hclsyntax.FunctionCallExpr:
 		f.calls = append(f.calls, n.Name)
 	case *hclsyntax.LiteralValueExpr:
