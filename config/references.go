@@ -26,7 +26,7 @@ func References(body hcl.Body) []hcl.Traversal {
 		}
 		return out
 	case *hclnative.Body:
-		return References(b.Syntax())
+		return b.References()
 	case *hclsyntax.Body:
 		var out []hcl.Traversal
 		for _, a := range b.Attributes {

@@ -21,6 +21,7 @@ type parser struct {
 	depth int
 	body  *bodies // where blocks and attributes are noted; nil while an expression is built
 	parts []part  // of the templates that are built at present
+	refs  *refs   // where references are noted; nil unless they alone are wanted
 }
 
 // peek tells the kind of the token that comes next.
@@ -145,11 +146,13 @@ func (p *parser) binary(least uint8) (hclsyntax.Expression, bool) {
 		}
 		p.next()
 		right, rightOK := p.binary(b + 1)
-		if ok = rightOK; ok && p.build {
-			left = &hclsyntax.BinaryOpExpr{
-				LHS: left, Op: operation(op), RHS: right,
-				SrcRange: hcl.RangeBetween(left.Range(), right.Range()),
-			}
+		if ok = rightOK; !ok || !p.build {
+			left = nil
+			continue
+		}
+		left = &hclsyntax.BinaryOpExpr{
+			LHS: left, Op: operation(op), RHS: right,
+			SrcRange: hcl.RangeBetween(left.Range(), right.Range()),
 		}
 	}
 	return left, ok
@@ -242,7 +245,7 @@ func (p *parser) name1() (hclsyntax.Expression, bool) {
 	if k := p.peek(); k == kOParen || k == kDoubleColon {
 		return p.call(name, start, end)
 	}
-	if !p.build {
+	if !p.build && p.refs == nil {
 		return nil, true
 	}
 	at := p.rng(start, end)
@@ -257,13 +260,16 @@ func (p *parser) name1() (hclsyntax.Expression, bool) {
 	ref := &scopeRef{}
 	ref.x.SrcRange = at
 	ref.x.Traversal = append(ref.steps[:0], hcl.TraverseRoot{Name: name, SrcRange: at})
+	if p.refs != nil {
+		p.refs.all = append(p.refs.all, &ref.x)
+	}
 	return &ref.x, true
 }
 
 // number checks the number that comes next and, while building, yields it.
 func (p *parser) number() (cty.Value, bool) {
 	s := p.text()
-	if !p.build && plainNumber(s) {
+	if !p.build && p.refs == nil && plainNumber(s) {
 		return cty.NilVal, true
 	}
 	v, err := cty.ParseNumberVal(s)
@@ -457,8 +463,12 @@ func (p *parser) key(k kind) (hclsyntax.Expression, bool) {
 		}
 		*p = before
 	}
+	before := p.refs.count()
 	x, ok := p.expression()
 	if !ok || !p.build {
+		if k == kIdent {
+			p.refs.dropName(before, x)
+		}
 		return nil, ok
 	}
 	return &hclsyntax.ObjectConsKeyExpr{Wrapped: x, ForceNonLiteral: k == kOParen}, true
@@ -493,6 +503,7 @@ func (p *parser) forExpr(open hcl.Range, shut kind) (hclsyntax.Expression, bool)
 		return nil, false
 	}
 	object := shut == kCBrace
+	before := p.refs.count()
 	var key, cond hclsyntax.Expression
 	value, ok := p.expression()
 	if !ok || p.take(kFatArrow) != object {
@@ -520,6 +531,7 @@ func (p *parser) forExpr(open hcl.Range, shut kind) (hclsyntax.Expression, bool)
 	last := p.tokRange()
 	p.next()
 	if !p.build {
+		p.refs.dropLocal(before, keyVar, valVar)
 		return nil, true
 	}
 	return &hclsyntax.ForExpr{
@@ -539,7 +551,7 @@ func (p *parser) steps(x hclsyntax.Expression, start mark) (hclsyntax.Expression
 			case kIdent:
 				name := p.text()
 				p.next()
-				if p.build {
+				if x != nil {
 					r := p.rng(at, p.prev)
 					x = step(x, hcl.TraverseAttr{Name: name, SrcRange: r}, r)
 				}
@@ -548,7 +560,7 @@ func (p *parser) steps(x hclsyntax.Expression, start mark) (hclsyntax.Expression
 				if !ok {
 					return nil, false
 				}
-				if p.build {
+				if x != nil {
 					x = step(x, s, s.SrcRange)
 				}
 			case kStar:
@@ -572,13 +584,13 @@ func (p *parser) steps(x hclsyntax.Expression, start mark) (hclsyntax.Expression
 			}
 			lines := p.lines
 			p.lines = false
-			key, ok := p.expression()
+			key, ok := p.indexKey()
 			ok = ok && p.take(kCBrack)
 			p.lines = lines
 			if !ok {
 				return nil, false
 			}
-			if p.build {
+			if x != nil {
 				x = p.index(x, key, start, open, p.rng(at, p.prev))
 			}
 		default:
@@ -677,6 +689,22 @@ func (p *parser) fullSplat(x hclsyntax.Expression, start, open mark) (hclsyntax.
 	}, true
 }
 
+// indexKey reads what stands in brackets behind a term. It is built where references are
+// noted, since one whose index is written out goes on behind it.
+func (p *parser) indexKey() (hclsyntax.Expression, bool) {
+	if p.refs == nil {
+		return p.expression()
+	}
+	noted := p.refs
+	p.refs, p.build = nil, true
+	key, ok := p.expression()
+	p.refs, p.build = noted, false
+	if ok {
+		noted.of(key)
+	}
+	return key, ok
+}
+
 func (p *parser) index(x, key hclsyntax.Expression, start mark, open, brackets hcl.Range) hclsyntax.Expression {
 	switch k := key.(type) {
 	case *hclsyntax.LiteralValueExpr:
@@ -686,6 +714,9 @@ func (p *parser) index(x, key hclsyntax.Expression, start mark, open, brackets h
 			v, _ := k.Value(nil)
 			return step(x, hcl.TraverseIndex{Key: v, SrcRange: brackets}, brackets)
 		}
+	}
+	if !p.build {
+		return nil
 	}
 	return &hclsyntax.IndexExpr{
 		Collection: x, Key: key,

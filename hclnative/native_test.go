@@ -76,6 +76,14 @@ func compareBodies(got *Body, want *hclsyntax.Body) string {
 	if !reflect.DeepEqual(x, y) || len(diags) != len(wantDiags) {
 		return "other attributes"
 	}
+	for i := range got.Attrs {
+		var found refs
+		got.referAttr(&got.Attrs[i], &found)
+		name := got.Attrs[i].Name
+		if x, y := found.traversals(), want.Attributes[name].Expr.Variables(); len(x)+len(y) > 0 && !reflect.DeepEqual(x, y) {
+			return fmt.Sprintf("%s refers to %v, want %v", name, x, y)
+		}
+	}
 	for i, b := range got.Blocks {
 		if b.DefRange() != want.Blocks[i].DefRange() || b.Body.Range() != want.Blocks[i].Body.Range() {
 			return "other ranges of block " + b.Type

@@ -203,6 +203,7 @@ func (p *parser) directive(open []partKind) (d part, _ []partKind, ok bool) {
 		d.x, ok = p.expression()
 		return d, append(open, pIf), ok
 	case "for":
+		p.refs.loop()
 		d.kind = pFor
 		d.key, d.val, d.x, ok = p.loopHead()
 		return d, append(open, pFor), ok

@@ -60,6 +60,7 @@ func ReadPlanFile(ctx context.Context, c *command.Call, given []vars.Flag, name 
 	out := &SavedPlan{}
 	var ds diag.List
 	f, err := ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (*planfile.File, error) {
+		expectPlan(c, size)
 		head := make([]byte, 1)
 		if n, _ := r.ReadAt(head, 0); n == 0 || head[0] != '{' { // an archive
 			out.plain = true

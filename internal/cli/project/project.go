@@ -167,6 +167,20 @@ func expect(c *command.Call, o Options) {
 	c.ExpectHeap(heap)
 }
 
+// What a plan file takes for each of its bytes once it is read with its configuration: it
+// is packed to an eighth. No more than the limit is expected of it, whatever it holds.
+const (
+	plannedPerByte = 8 * heapPerByte
+	plannedAtMost  = 64 << 20
+)
+
+// expectPlan readies the collector for a plan file.
+func expectPlan(c *command.Call, size int64) {
+	if c.ExpectHeap != nil {
+		c.ExpectHeap(min(size*plannedPerByte, plannedAtMost))
+	}
+}
+
 // EngineOptions are the options for engines on the working folder, and what finds their
 // providers, for commands that open more than one.
 func EngineOptions(c *command.Call, o Options) (engine.Options, *folder.Plugins, diag.List) {
