@@ -74,7 +74,7 @@ func (w Workspaces) writeEmpty(ctx context.Context, name string) (ds diag.List) 
 		info.Operation = "init"
 		unlock, more := st.Lock(ctx, info, w.Timeout)
 		if more.HasErrors() {
-			return more
+			return OfWorkspace(st, name, more)
 		}
 		defer func() { ds = append(ds, unlock()...) }()
 	}
@@ -130,6 +130,20 @@ func ForceUnlock(ctx context.Context, st store.Store, id string) diag.List {
 		return diag.Errorf(nil, "Failed to unlock state", "This state is locked by the process that works on it, and no other process can release that lock. It ends with that process.")
 	}
 	return u.ForceUnlock(ctx, id)
+}
+
+// OfWorkspace says in a message about a lock which workspace's it is and what releases it,
+// for commands that lock others than the selected one.
+func OfWorkspace(st store.Store, workspace string, ds diag.List) diag.List {
+	if _, ok := st.(store.Unlocker); !ok {
+		return ds
+	}
+	for _, m := range ds {
+		if holder, ok := m.Extra.(*store.LockInfo); ok && m.Code == store.LockedCode {
+			m.Detail += fmt.Sprintf("\n\nThis is the lock of the workspace %q. If its run has ended, release it with the environment variable TF_WORKSPACE=%s and \"force-unlock %s\".", workspace, workspace, holder.ID)
+		}
+	}
+	return ds
 }
 
 // Describe says what is known of who holds a lock, for a line of text.

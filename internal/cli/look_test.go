@@ -16,7 +16,7 @@ import (
 var lookCommands = []string{
 	"render", "render --json", "render --with-metadata", "render --all --json", "explain var.x", "explain inputs", "dag graph", "dag graph --svg",
 	"hcl validate", "hcl validate --inputs", "hcl validate --json", "find", "find --dag", "find --json --dependencies --reading", "list", "list -l", "list -T",
-	"config files", "config show", "info print", "info strict list", "estate check", "estate check -json", "console", "show", "show -json", "state list", "output", "providers", "modules", "graph", "output -json", "state show terraform_data.r", "version", "help",
+	"config files", "config show", "info print", "info strict list", "estate check", "estate check -json", "console", "show", "show -json", "state list", "output", "providers", "modules", "graph", "output -json", "state show terraform_data.r", "validate", "validate -json", "run --all validate", "version", "help",
 }
 
 // planting is an estate in which everything that could run a program would leave a file.
@@ -138,7 +138,7 @@ func mayRun(line, name string) bool {
 
 // inWorkdir reports whether a command works in the folder that a unit runs in, and makes it.
 func inWorkdir(line string) bool {
-	return slices.Contains([]string{"console", "show", "output", "state", "providers", "graph", "modules"}, strings.Fields(line)[0])
+	return slices.Contains([]string{"console", "show", "output", "state", "providers", "graph", "modules", "validate", "run"}, strings.Fields(line)[0])
 }
 
 func filesBelow(t *testing.T, root string) []string {

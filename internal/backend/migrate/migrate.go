@@ -317,11 +317,11 @@ func (m *Migration) held(side Side, st store.Store, workspace, operation string)
 func (m *Migration) copy(ctx context.Context, j job, asked bool) (copied bool, ds diag.List) {
 	from, ds := statemgr.Take(ctx, m.held(m.From, j.from, j.source, "migration source state"))
 	if ds.HasErrors() {
-		return false, ds
+		return false, backend.OfWorkspace(j.from, j.source, ds)
 	}
 	defer func() { ds = append(ds, from.Release()...) }()
 	to, more := statemgr.Take(ctx, m.held(m.To, j.to, j.target, "migration destination state"))
-	if ds = append(ds, more...); more.HasErrors() {
+	if ds = append(ds, backend.OfWorkspace(j.to, j.target, more)...); more.HasErrors() {
 		return false, ds
 	}
 	defer func() { ds = append(ds, to.Release()...) }()

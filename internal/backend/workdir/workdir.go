@@ -38,6 +38,9 @@ type Dir struct {
 	Product  string
 }
 
+// InitCode is the code of the message that init has to run first.
+const InitCode = "backend/init"
+
 // DataDir is the folder of the program's own files in an environment, relative to the
 // folder that is worked in or absolute.
 func DataDir(env sys.Env) string {
@@ -169,7 +172,7 @@ func (d Dir) kind(block *config.Backend) (backend.Kind, diag.List) {
 
 func (d Dir) initRequired(reason string, at *source.Range) diag.List {
 	return diag.List{{
-		Code: "backend/init", At: at,
+		Code: InitCode, At: at,
 		Summary: fmt.Sprintf("Backend initialization required, please run \"%s init\"", d.Program),
 		Detail: fmt.Sprintf("Reason: %s\n\nThe \"backend\" is the interface that %[2]s uses to store state, perform operations, etc. If this message is showing up, it means that the %[2]s configuration you're using is using a custom configuration for the %[2]s backend.\n\n"+
 			"Changes to backend configurations require reinitialization. This allows %[2]s to set up the new configuration, copy existing state, etc. Please run \"%[3]s init\" with either the \"-reconfigure\" or \"-migrate-state\" flags to use the current configuration.\n\n"+
@@ -180,7 +183,7 @@ func (d Dir) initRequired(reason string, at *source.Range) diag.List {
 // settingsRequired is initRequired for a block that is none of a backend.
 func (d Dir) settingsRequired(reason string, at *source.Range) diag.List {
 	return diag.List{{
-		Code: "backend/init", At: at,
+		Code: InitCode, At: at,
 		Summary: fmt.Sprintf("Cloud backend initialization required: please run \"%s init\"", d.Program),
 		Detail:  fmt.Sprintf("Reason: %s.\n\nChanges to the cloud backend configuration block require reinitialization, to discover any changes to the available workspaces.\n\nTo re-initialize, run:\n  %s init\n\n%s has not yet made changes to your existing configuration or state.", reason, d.Program, d.Product),
 	}}

@@ -94,6 +94,9 @@ const (
 	OverEstate
 	// OnlyReads commands change nothing that units manage.
 	OnlyReads
+	// Examines commands look at a unit's module without its working folder where no program
+	// may run.
+	Examines
 	// OneUnit commands are about one state or one person at a terminal: they make no
 	// sense over many units.
 	OneUnit

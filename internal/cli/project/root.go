@@ -7,6 +7,7 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/readfile"
@@ -73,6 +74,41 @@ func WhereState(ctx context.Context, c *command.Call, given []vars.Flag) (*Place
 	defer p.Close()
 	b, more := p.Backend(ctx)
 	return b, append(ds, more...)
+}
+
+// PendingPlaces are the two places of a change of the backend that init has to carry out:
+// first the new one, which may hold a part of the states, then the one that was in use.
+func PendingPlaces(ctx context.Context, c *command.Call, given []vars.Flag) ([]*Place, diag.List) {
+	root, ds := Root(c)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	p, ds := Load(ctx, c, Options{Vars: given, Input: false, Partial: true})
+	if p == nil {
+		return nil, ds
+	}
+	defer p.Close()
+	enc, ds := p.Encryption(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	out, more := c.Folder().Backend().Settle(ctx, workdir.Init{Block: root.Backend, Eval: p.Static(ctx), Migrate: true, Force: true})
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	to, more := OpenBackend(ctx, c, out.Config, root.Backend, enc)
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	places := []*Place{to}
+	if out.From != nil {
+		from, more := OpenBackend(ctx, c, *out.From, nil, enc)
+		if ds = append(ds, more...); more.HasErrors() {
+			return nil, ds
+		}
+		places = append(places, from)
+	}
+	return places, ds
 }
 
 // CurrentState reads the state of the selected workspace, or that of a file,

@@ -214,6 +214,9 @@ func (o *onUnits) options() estate.RunOptions {
 // nothing runs around it. Where no program may run, that are all commands that change
 // nothing.
 func looks(c *command.Call, cmd *command.Command) bool {
+	if c.NoPrograms && cmd.Units.Has(command.Examines) {
+		return true
+	}
 	return cmd.Units.Has(command.OnlyReads) && (cmd.Units.Has(command.Uninitialized) || c.NoPrograms)
 }
 

@@ -7,11 +7,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/encryption"
@@ -338,18 +343,27 @@ state.`,
 }
 
 func unlock(ctx context.Context, c *command.Call, o *common, force bool) int {
-	at, workspace, ds := o.open(ctx, c)
+	stores, workspace, ds := o.lockable(ctx, c)
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
-	u, ok := at.Store.(store.Unlocker)
-	if !ok {
+	var places []string
+	var unlockers []store.Unlocker
+	for _, st := range stores {
+		if u, ok := st.(store.Unlocker); ok {
+			unlockers = append(unlockers, u)
+			if p, ok := st.(backend.Placer); ok {
+				places = append(places, p.Place())
+			}
+		}
+	}
+	if len(unlockers) == 0 {
 		return c.Fail(append(ds, diag.Errorf(nil, "State locked by another local process", "Local state cannot be unlocked by another process: the lock ends with the process that holds it.")...))
 	}
 	id := c.Arg(0)
 	place := "the workspace " + cmp.Or(workspace, store.Default)
-	if p, ok := at.Store.(interface{ Place() string }); ok {
-		place += " (" + p.Place() + ")"
+	if len(places) > 0 {
+		place += " (" + strings.Join(places, ", ") + ")"
 	}
 	if !force {
 		answer, err := c.Prompt.Ask(ctx, prompt.Question{
@@ -364,10 +378,45 @@ func unlock(ctx context.Context, c *command.Call, o *common, force bool) int {
 			return 1
 		}
 	}
-	if ds = append(ds, u.ForceUnlock(ctx, id)...); ds.HasErrors() {
-		return c.Fail(ds)
+	var failed diag.List
+	for i, u := range unlockers {
+		more := u.ForceUnlock(ctx, id)
+		if !more.HasErrors() {
+			failed = nil
+			break
+		}
+		if failed = append(failed, more...); i == len(unlockers)-1 {
+			return c.Fail(append(ds, failed...))
+		}
 	}
 	c.Report.Human.Good(fmt.Sprintf("%s state has been successfully unlocked!", view.Product))
 	c.Report.Say(fmt.Sprintf("\n\nThe lock %s on the state of %s was released, and other runs can\nchange the state now.\n", id, place))
 	return c.Report.Status(ds)
+}
+
+// lockable are the states whose lock can be meant: the one that is in use; or, where init has
+// to move states first, those at both ends, since an init that ended early may have left its
+// lock at either.
+func (o *common) lockable(ctx context.Context, c *command.Call) (stores []store.Store, workspace string, ds diag.List) {
+	at, workspace, ds := o.open(ctx, c)
+	if !ds.HasErrors() {
+		return []store.Store{at.Store}, workspace, ds
+	}
+	if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.Code == workdir.InitCode }) {
+		return nil, "", ds
+	}
+	workspace, more := c.Folder().Workspace()
+	if more.HasErrors() {
+		return nil, "", more
+	}
+	pending, more := project.PendingPlaces(ctx, c, o.vars)
+	if more.HasErrors() {
+		return nil, "", ds // init has to be told more than the configuration says
+	}
+	for _, p := range pending {
+		if st, more := project.OpenStore(c, p, workspace, o.state); !more.HasErrors() {
+			stores = append(stores, st)
+		}
+	}
+	return stores, workspace, nil
 }

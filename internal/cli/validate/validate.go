@@ -22,7 +22,7 @@ import (
 func Command() command.Command {
 	return command.Command{
 		Name: "validate", Synopsis: "Check whether the configuration is valid", Main: true, Usage: "[options]",
-		Units: command.InUnit | command.OverEstate,
+		Units: command.InUnit | command.OverEstate | command.Examines,
 		Help: `Validate the configuration files in a directory, referring only to the
 configuration and not accessing any remote services such as remote state,
 provider APIs, etc.
@@ -60,7 +60,7 @@ type validateOptions struct {
 func runValidate(ctx context.Context, c *command.Call, o *validateOptions) int {
 	ds := validate(ctx, c, o.vars)
 	if !o.noTests {
-		_, more := testrun.Load(project.Folder{Call: c}, o.testDir, c.Report.Set)
+		_, more := testrun.Load(project.FilesOf(c), o.testDir, c.Report.Set)
 		ds = append(ds, more...)
 	}
 	doc, code := validateJSON(c, ds)

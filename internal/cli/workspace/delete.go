@@ -8,6 +8,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/project"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
@@ -46,7 +47,7 @@ func (w *workspaceRun) remove(ctx context.Context, o *workspaceOptions) diag.Lis
 	}
 	h, ds := statemgr.Take(ctx, at)
 	if ds.HasErrors() {
-		return ds
+		return backend.OfWorkspace(st, o.name, ds)
 	}
 	held := h.Current()
 	if !o.force && objects(held) > 0 {

@@ -11,10 +11,12 @@ import (
 	"github.com/terrace-iac/terrace/internal/folder"
 
 	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/state"
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
@@ -30,64 +32,79 @@ func runWorkspaceNew(ctx context.Context, c *command.Call, o *workspaceOptions) 
 		return c.Fail(ds)
 	}
 	if w.has(o.name) {
-		return c.Fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q already exists", o.name), "A workspace having the given name already exists")...))
+		detail := "A workspace having the given name already exists"
+		if o.state != "" {
+			detail += fmt.Sprintf(", and its state was left as it is. If it is one that an earlier command made and could not fill, remove it first with \"workspace delete %s\".", o.name)
+		}
+		return c.Fail(append(ds, diag.Errorf(nil, fmt.Sprintf("Workspace %q already exists", o.name), "%s", detail)...))
 	}
 	ds = append(ds, w.create(ctx, o)...)
 	return c.Report.Status(ds)
 }
 
 // create makes a workspace, selects it and says so. With -state it begins with
-// the state of a file.
+// the state of a file, which is read before anything is made.
 func (w *workspaceRun) create(ctx context.Context, o *workspaceOptions) diag.List {
+	first, ds := w.first(ctx, o)
+	if ds.HasErrors() {
+		return ds
+	}
 	if o.lock.On {
 		w.all.Lock, w.all.Timeout = &store.LockInfo{Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}, o.lock.Timeout
 	}
-	if ds := w.all.Create(ctx, o.name); ds.HasErrors() {
-		return ds
+	if more := w.all.Create(ctx, o.name); more.HasErrors() {
+		return append(ds, more...)
 	}
-	if ds := project.SelectWorkspace(w.Call, o.name); ds.HasErrors() {
-		return ds
+	if first != nil {
+		if more := w.fill(ctx, o, first); more.HasErrors() {
+			return append(ds, more...)
+		}
+	}
+	if more := project.SelectWorkspace(w.Call, o.name); more.HasErrors() {
+		return append(ds, more...)
 	}
 	w.Report.Human.Good("Created and switched to workspace \"" + o.name + "\"!")
 	w.Report.Human.Say("\n\nYou're now on a new, empty workspace. Workspaces isolate their state,\nso if you run \"" + view.Program + " plan\" " + view.Product + " will not see any existing state\nfor this configuration.\n")
 	w.Report.Stream.Log("Created and switched to workspace \"" + o.name + "\". You're now on a new, empty workspace. Workspaces isolate their state, so if you run \"" + view.Program + " plan\" " + view.Product + " will not see any existing state for this configuration")
-	if o.state == "" {
-		return nil
-	}
-	return w.copyInto(ctx, o)
+	return ds
 }
 
-func (w *workspaceRun) copyInto(ctx context.Context, o *workspaceOptions) diag.List {
+// first is the state that -state names; nil for none.
+func (w *workspaceRun) first(ctx context.Context, o *workspaceOptions) (*state.State, diag.List) {
+	if o.state == "" {
+		return nil, nil
+	}
 	f, err := os.Open(w.Path(o.state))
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return diag.Errorf(nil, "Failed to read state", "The state file %s does not exist.", o.state)
+			return nil, diag.Errorf(nil, "Failed to read state", "The state file %s does not exist.", o.state)
 		}
-		return diag.Errorf(nil, "Failed to read state", "The state file %s cannot be read: %s.", o.state, err)
+		return nil, diag.Errorf(nil, "Failed to read state", "The state file %s cannot be read: %s.", o.state, err)
 	}
 	_ = f.Close()
 	file, ds := project.LocalFile(ctx, w.Call, w.backend.Encryption)
 	if ds.HasErrors() {
-		return ds
+		return nil, ds
 	}
 	source, ds := project.OpenStore(w.Call, file, store.Default, flags.State{Path: o.state})
 	if ds.HasErrors() {
-		return ds
+		return nil, ds
 	}
-	from, ds := source.Read(ctx)
-	if ds.HasErrors() || from == nil {
-		return ds
-	}
-	st, more := project.OpenStore(w.Call, w.backend, o.name, flags.State{})
-	if ds = append(ds, more...); more.HasErrors() {
+	return source.Read(ctx)
+}
+
+// fill writes the first state of a workspace.
+func (w *workspaceRun) fill(ctx context.Context, o *workspaceOptions, first *state.State) diag.List {
+	st, ds := project.OpenStore(w.Call, w.backend, o.name, flags.State{})
+	if ds.HasErrors() {
 		return ds
 	}
 	if o.lock.On {
 		unlock, more := st.Lock(ctx, store.LockInfo{Operation: "workspace-new", Who: w.User() + "@" + w.Host(), Version: statefile.Version, Created: w.Now()}, o.lock.Timeout)
-		if ds = append(ds, more...); more.HasErrors() {
-			return ds
+		if more.HasErrors() {
+			return append(ds, backend.OfWorkspace(st, o.name, more)...)
 		}
 		defer func() { w.Report.Tell(unlock()) }()
 	}
-	return append(ds, st.Write(ctx, from)...)
+	return append(ds, st.Write(ctx, first)...)
 }

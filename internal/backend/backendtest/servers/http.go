@@ -43,6 +43,16 @@ func (s *HTTPServer) State() string {
 	return string(s.state)
 }
 
+// SetState replaces what is stored, "" for nothing.
+func (s *HTTPServer) SetState(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = nil
+	if text != "" {
+		s.state = []byte(text)
+	}
+}
+
 // Lock is what the holder of the lock sent, "" for none.
 func (s *HTTPServer) Lock() string {
 	s.mu.Lock()

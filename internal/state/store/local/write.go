@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -48,6 +50,18 @@ func tempName(path string, locked bool) string {
 func cleanUp(path string) {
 	os.Remove(beside(path, keepSuffix))
 	os.Remove(beside(path, tempSuffix))
+	// Backups with the time in their names, which state commands make.
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		rest, mine := strings.CutPrefix(e.Name(), "."+filepath.Base(path)+".")
+		stamp, whole := strings.CutSuffix(rest, ".backup"+tempSuffix)
+		if _, err := strconv.ParseUint(stamp, 10, 64); mine && whole && err == nil {
+			os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
 }
 
 // A text writes the content of a file, as often as it is asked to: a large state is not
