@@ -157,9 +157,18 @@ func (o *Operation) Import(ctx context.Context, io engine.ImportOptions) diag.Li
 }
 
 // Apply carries a plan out, to its end even where ctx ends. The whole state is written
-// every so often, 0 means as often as usual. An apply that was stopped is an error.
+// every so often, 0 means as often as usual. An apply that was stopped is an error. One
+// without changes has no journal, since nothing is asked for that it would have to tell of.
 func (o *Operation) Apply(ctx context.Context, p *plan.Plan, every time.Duration) (engine.ApplyResult, diag.List) {
-	res, ds := o.Engine.Apply(context.WithoutCancel(ctx), p, engine.ApplyOptions{Variables: o.Values, State: o.State, Every: every, Stop: o.Stop})
+	ctx = context.WithoutCancel(ctx)
+	ao := engine.ApplyOptions{Variables: o.Values, Every: every, Stop: o.Stop}
+	if p.HasChanges() {
+		ao.State = o.State
+	}
+	res, ds := o.Engine.Apply(ctx, p, ao)
+	if ao.State == nil && res.Started {
+		ds = append(ds, o.State.Write(ctx, res.State)...)
+	}
 	if res.Started {
 		o.Reads.keep(p, o.State.Current())
 	}

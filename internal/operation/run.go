@@ -166,6 +166,9 @@ func (o *Operation) apply(ctx context.Context, w Want, s Steps, h *Held, out *Do
 			tellImports(p, s.Event)
 		}
 	}
+	if !p.HasChanges() { // there is nothing that must be ready for it
+		h.began()
+	}
 	ctx, end := s.phase(ctx, "apply")
 	res, ds := o.Apply(ctx, p, w.Every)
 	if res.Started {

@@ -68,12 +68,17 @@ func WriteBundle(w io.Writer, about []byte, parts iter.Seq[*Part], version strin
 	return z.Close()
 }
 
-// ReadBundle reads a bundle of size bytes. The error wraps ErrNotPlan or
+// ReadBundle reads a bundle of size bytes. The error wraps ErrNotPlan, ErrFolder or
 // ErrVersion where these apply. Parts are not unpacked: Part.Check tells whether one can be.
 func ReadBundle(r io.ReaderAt, size int64, version string) (*Bundle, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotPlan, err)
+	}
+	if begins(z) {
+		if head, err := unpack(z.File[0], 1<<10); err == nil && strings.HasPrefix(string(head), magic+"\n") {
+			return nil, ErrFolder
+		}
 	}
 	if !begins(z) || len(z.File) < 2 || z.File[1].Name != "about" {
 		return nil, fmt.Errorf("%w of an estate", ErrNotPlan)

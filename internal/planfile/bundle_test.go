@@ -80,7 +80,7 @@ func TestBundle(t *testing.T) {
 	if _, err := ReadBundle(r, r.Size(), "1.0.1"); !errors.Is(err, ErrVersion) {
 		t.Errorf("another version: %v", err)
 	}
-	if _, err := ReadBundle(bytes.NewReader(one), int64(len(one)), "1.0.0"); !errors.Is(err, ErrNotPlan) {
+	if _, err := ReadBundle(bytes.NewReader(one), int64(len(one)), "1.0.0"); !errors.Is(err, ErrFolder) {
 		t.Errorf("a plan read as a bundle: %v", err)
 	}
 }
