@@ -198,7 +198,7 @@ func newGCP(a *backend.Args, s backend.Services) *gcpKMS {
 	if p.length < 1 || p.length > 1024 {
 		a.Fail("key_length", "The argument %q is required: a number of bytes from 1 to 1024", "key_length")
 	}
-	session := gcp.Open(o, gcp.Services{Env: s.Env, Dir: s.Dir, Home: s.Home, Transport: s.Transport, Now: s.Now})
+	session := gcp.Open(o, gcp.Services{Env: s.Env, Dir: s.Dir, Home: s.Home, Transport: s.Transport, Now: s.Now, Run: s.Run})
 	p.where = "https://" + session.Host("cloudkms") + "/v1/" + p.key
 	p.client = rest.Client{HTTP: &http.Client{Transport: s.Transport, Timeout: time.Minute}, Retries: 5, Sleep: s.Sleep, Now: s.Now, Prepare: session.Prepare}
 	return p

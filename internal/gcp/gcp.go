@@ -46,6 +46,8 @@ type Services struct {
 	Home      string // "" if there is none
 	Transport http.RoundTripper
 	Now       func() time.Time
+	// Run runs programs that give tokens.
+	Run func(ctx context.Context, c sys.Command) error
 }
 
 // ErrNone says that there are no credentials.
@@ -231,6 +233,11 @@ func (s *Session) fromJSON(ctx context.Context, text []byte) (oauth2.TokenSource
 	switch t := google.CredentialsType(head.Type); t {
 	case google.ServiceAccount, google.AuthorizedUser, google.ExternalAccount, google.ExternalAccountAuthorizedUser, google.ImpersonatedServiceAccount, google.GDCHServiceAccount:
 		ctx = context.WithValue(ctx, oauth2.HTTPClient, s.client())
+		if t == google.ExternalAccount {
+			if source, err := s.external(ctx, text); err != nil || source != nil {
+				return source, err
+			}
+		}
 		c, err := google.CredentialsFromJSONWithTypeAndParams(ctx, text, t, google.CredentialsParams{Scopes: s.o.Scopes, UniverseDomain: s.o.Universe})
 		if err != nil {
 			return nil, fmt.Errorf("the credentials cannot be used: %w", err)

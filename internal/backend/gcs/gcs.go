@@ -85,7 +85,7 @@ func open(_ context.Context, cfg cty.Value, s backend.Services) (backend.Backend
 	}
 	name := fmt.Sprintf("gcs %+v\x00%s\x00%v", o, s.Dir, s.Env)
 	session := s.Shared.Get(name, func() any {
-		return gcp.Open(o, gcp.Services{Env: s.Env, Dir: s.Dir, Home: s.Home, Transport: s.Transport, Now: s.Now})
+		return gcp.Open(o, gcp.Services{Env: s.Env, Dir: s.Dir, Home: s.Home, Transport: s.Transport, Now: s.Now, Run: s.Run})
 	}).(*gcp.Session)
 	b.login = session
 	endpoint := a.String("storage_custom_endpoint", "", "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", "GOOGLE_STORAGE_CUSTOM_ENDPOINT")

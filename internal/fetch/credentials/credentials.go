@@ -71,7 +71,7 @@ func (c *Clouds) GCS(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	if c.google == nil {
 		o := gcp.Options{AccessToken: c.Env.Get("GOOGLE_OAUTH_ACCESS_TOKEN"), Scopes: []string{"https://www.googleapis.com/auth/devstorage.read_only"}}
-		c.google = gcp.Open(o, gcp.Services{Env: c.Env, Dir: c.Dir, Home: c.Home, Transport: c.Transport, Now: c.Now})
+		c.google = gcp.Open(o, gcp.Services{Env: c.Env, Dir: c.Dir, Home: c.Home, Transport: c.Transport, Now: c.Now, Run: c.Run})
 	}
 	session := c.google
 	c.mu.Unlock()

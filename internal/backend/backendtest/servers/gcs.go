@@ -49,7 +49,7 @@ type gcsObject struct {
 // GCS starts a stand-in.
 func GCS(t testing.TB) *GCSServer {
 	s := NewGCS()
-	s.Tunnel = NewTunnel(t, s, "storage.googleapis.com", "oauth2.googleapis.com", "iamcredentials.googleapis.com", "cloudkms.googleapis.com")
+	s.Tunnel = NewTunnel(t, s, "storage.googleapis.com", "oauth2.googleapis.com", "sts.googleapis.com", "iamcredentials.googleapis.com", "cloudkms.googleapis.com")
 	return s
 }
 
@@ -129,6 +129,10 @@ func (s *GCSServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.tokens(w, body)
 		return
 	}
+	if strings.HasPrefix(r.Host, "sts.") {
+		s.exchange(w, body)
+		return
+	}
 	bearer := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case bearer != s.Token && bearer != s.Token+"-of-account":
@@ -165,6 +169,22 @@ func (s *GCSServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		gcsFail(w, http.StatusNotFound, "Not Found")
 	}
+}
+
+// exchange gives the token for another: the ID token "planted-subject", or a request to AWS
+// that is signed with the key "AKIAPLANTED".
+func (s *GCSServer) exchange(w http.ResponseWriter, body []byte) {
+	form, _ := url.ParseQuery(string(body))
+	subject := form.Get("subject_token")
+	if aws, err := url.QueryUnescape(subject); err == nil && strings.Contains(aws, "Credential=AKIAPLANTED/") && strings.Contains(aws, "/eu-west-3/sts/") {
+		subject = "planted-subject"
+	}
+	if subject != "planted-subject" || form.Get("audience") == "" {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":"invalid_grant","error_description":"the subject token is not accepted"}`)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": s.Token, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "token_type": "Bearer", "expires_in": int(s.lifetime().Seconds())})
 }
 
 // tokens gives tokens for a user's refresh token, and for a service account's assertion.
