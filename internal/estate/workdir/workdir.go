@@ -184,7 +184,7 @@ func (m *Maker) files(ctx context.Context, d *Dir, src moduleSource, fetch bool)
 	}
 	unitDir := m.s.OnDisk(u.Dir)
 	if u.Module != "" {
-		unitDir = pkg // an environment file's folder is no unit: nothing of it is laid over the module
+		unitDir = "" // an environment file's folder is no unit: nothing of it is laid over the module
 	}
 	out, err := overlay.New(pkg, sub, unitDir, d.Path, m.s.Data, rules)
 	if err != nil {

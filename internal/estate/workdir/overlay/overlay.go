@@ -43,14 +43,15 @@ type FS struct {
 	read sync.Map // the text of configuration that was read, by path: each file is opened once
 }
 
-// New reads what the unit's folder holds. What is installed lies in data, which is relative
+// New reads what the unit's folder holds; unitDir is "" if nothing is laid over the module.
+// What is installed lies in data, which is relative
 // to the folder on disk, dir, or absolute.
 func New(pkg, sub, unitDir, dir, data string, rules copytree.Rules) (*FS, error) {
 	f := &FS{Package: pkg, Sub: sub, dir: dir, Copy: rules, Generated: map[string][]byte{}, Own: map[string]bool{}}
 	if data != "" && data != ".terraform" {
 		f.data = sys.Join(dir, data) + string(filepath.Separator)
 	}
-	if unitDir == pkg {
+	if unitDir == "" || unitDir == pkg && sub == "" {
 		return f, nil
 	}
 	f.Unit = unitDir
