@@ -156,10 +156,6 @@ func ReadRemovals(tree *module.Tree, early module.Options) (Removals, diag.List)
 }
 
 func stillThere(n *module.Node, t addr.Target, b *config.Removed) diag.List {
-	if t.HasKey && b.ForEach == nil || !t.IsModule() && t.Resource.Mode != addr.Managed {
-		at := b.From.Range()
-		return diag.Errorf(&at, "Invalid removed address", "The from address of a removed block must be a managed resource or a module, without instance keys.")
-	}
 	steps := t.Module.Steps()
 	for i, s := range steps {
 		child := n.Calls[s.Name]
