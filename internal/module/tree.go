@@ -7,6 +7,7 @@ package module
 import (
 	"context"
 	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -196,6 +197,9 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 	if ds := b.locate(child, says, &at); ds.HasErrors() {
 		return nil, ds
 	}
+	if ds := child.Endless(); len(ds) > 0 {
+		return nil, ds
+	}
 	mod, more := b.loads.Load(child.Dir, b.o.Config)
 	child.Config = mod
 	if b.o.Change != nil {
@@ -210,6 +214,31 @@ func (b *builder) child(n *Node, call *config.Call, depth int, seen map[*config.
 		ds = append(ds, onlyInRoot(mod, call)...)
 	}
 	return child, ds
+}
+
+// Endless is the error about a call of a folder that one of the callers stands in, so that
+// there would be no end of it: nothing in the language could end that.
+func (n *Node) Endless() diag.List {
+	for p := n.Parent; p != nil; p = p.Parent {
+		if path.Clean(filepath.ToSlash(p.Dir)) == path.Clean(filepath.ToSlash(n.Dir)) {
+			return n.CallsItself(p)
+		}
+	}
+	return nil
+}
+
+// CallsItself is the error about a call that leads to the module of one of its callers.
+func (n *Node) CallsItself(caller *Node) diag.List {
+	at := n.Call.Source.Expr.Range()
+	if caller.Parent == nil {
+		return diag.Errorf(&at, "Module calls itself", "The module %s is the root module, so the calls would never end. Remove one of them.", n.Path)
+	}
+	ds := diag.Errorf(&at, "Module calls itself", "The module %s has the same source as %s, which it is called by, so the calls would never end. Remove one of them.", n.Path, caller.Path)
+	for q := n.Parent; q != caller.Parent; q = q.Parent {
+		at := q.Call.Source.Expr.Range()
+		ds.Note(&at, "%s is called here", q.Path)
+	}
+	return ds
 }
 
 // onlyInRoot reports what a called module may not have.

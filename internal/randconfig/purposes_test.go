@@ -110,7 +110,7 @@ var purposes = []purpose{
 	}},
 	{"a plan that OpenTofu cannot carry out since its actions close a cycle is carried out", func(_ at, ours, theirs *outcome) {
 		cycle := func(m string) bool { return strings.HasPrefix(m, "Error: Cycle: ") }
-		if ours.Status == 0 && theirs.Status == 1 && slices.ContainsFunc(theirs.Messages, cycle) {
+		if ours.Status != 1 && theirs.Status == 1 && slices.ContainsFunc(theirs.Messages, cycle) {
 			*ours = *theirs
 		}
 	}},

@@ -24,9 +24,15 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 	}
 	for _, a := range folder.SortedProviders(req) {
 		if a.IsBuiltIn() {
+			for _, c := range req[a] {
+				ds = append(ds, diag.Errorf(&c.At, "Invalid dependency on built-in provider", "Cannot use %s with a version constraint: it is a part of the program and comes in one version. Remove the constraint.", a)...)
+			}
 			i.Report.Human.Say("- " + a.String() + " is built in to " + view.Product + "\n")
 			i.Report.Stream.Log(a.String() + " is built in to " + view.Product)
 		}
+	}
+	if ds.HasErrors() {
+		return ds
 	}
 	pl := i.project.Plugins
 	o := pl.InstallOptions()

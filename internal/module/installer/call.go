@@ -165,25 +165,13 @@ func (c *call) cycle() diag.List {
 	}
 	for p := c.parent; p != nil; p = p.parent {
 		if same(p) {
-			ds := diag.Errorf(&c.at, "Module calls itself", "The module %s has the same source as %s, which it is called by, so the calls would never end. Remove one of them.", shortKey(c.key), shortKey(p.key))
-			for q := c.parent; q != nil; q = q.parent {
-				at := q.at
-				ds.Note(&at, "%s is called here", shortKey(q.key))
-				if q == p {
-					break
-				}
-			}
-			return ds
+			return c.node.CallsItself(p.node)
 		}
 	}
-	root := c.node
-	for root.Parent != nil {
-		root = root.Parent
+	if c.addr.Kind != fetch.Local {
+		return nil
 	}
-	if c.addr.Kind == fetch.Local && path.Clean(filepath.ToSlash(c.node.Dir)) == path.Clean(filepath.ToSlash(root.Dir)) {
-		return diag.Errorf(&c.at, "Module calls itself", "The module %s is the root module, so the calls would never end. Remove one of them.", shortKey(c.key))
-	}
-	return nil
+	return c.node.Endless()
 }
 
 // absolute is a folder of the manifest as it is to be opened.
