@@ -97,7 +97,7 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 		kept := inst.Deposed[k].SkipDestroy
 		c, more := p.planDelete(sub, o, written || kept)
 		ds = append(ds, more...)
-		c.Deposed, c.Prev = k, sub.Addr
+		c.Deposed = k
 		switch {
 		case written:
 			c.Reason = plan.ForgotDestroyConfig
