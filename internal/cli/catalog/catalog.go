@@ -29,8 +29,8 @@ func Command() command.Command {
 	return command.Command{
 		Name: "catalog", Synopsis: "Browse modules, units and stacks, and use them", Usage: "[options] [SOURCE]", Units: command.TakesUnitFlags,
 		Help: `Lists the modules, units, stacks and templates in repositories and in modules
-of registries, with the title, the description and the tags of their READMEs. The
-argument says where to look; without it, the catalog block of the nearest
+of registries, with the title, the description and the tags of their READMEs.
+The argument says where to look; without it, the catalog block of the nearest
 terragrunt.hcl or root.hcl in the working folder or above; without that, the
 working folder. Folders named in .terragrunt-catalog-ignore at the root of a
 repository are left out.

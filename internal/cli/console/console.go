@@ -47,10 +47,10 @@ the current state. Objects that are not in the state are unknown; with -plan,
 they have their planned values. Nothing is changed.
 
 At a terminal, the arrow keys recall earlier lines, the tab key completes
-names, and an expression continues over several lines until its brackets are closed.
-Expressions from a pipe are read the same way, and the first error ends the
-command. In a unit, inputs, dependency, feature, include, values and the locals
-of the unit can be used too.`,
+names, and an expression continues over several lines until its brackets are
+closed. Expressions from a pipe are read the same way, and the first error
+ends the command. In a unit, inputs, dependency, feature, include, values and
+the locals of the unit can be used too.`,
 		Examples: []command.Example{
 			{Line: "console -var-file=prod.tfvars", Text: "Try expressions with the values of a file."},
 			{Line: "console -plan", Text: "Evaluate expressions with the values of a plan."},

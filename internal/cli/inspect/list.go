@@ -86,7 +86,7 @@ func (o *listOptions) settle(c *command.Call) (ok bool) {
 func findCmd() command.Command {
 	return command.Command{
 		Name: "find", Aliases: []string{"fd"}, Synopsis: "Find the units below the working folder", Usage: "[options]",
-		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder, one a line, or as JSON\nwith their dependencies and the files that they read. For reading in a terminal,\n\"list\" has more formats.",
+		Units: command.TakesUnitFlags, Help: "Lists the units and stacks below the working folder, one a line, or as JSON\nwith their dependencies and the files that they read. For reading in a\nterminal, \"list\" has more formats.",
 		Prepare: func() (command.Flags, command.Run) {
 			o := &listOptions{units: &unitflags.Flags{}}
 			fs := o.declare("find",
