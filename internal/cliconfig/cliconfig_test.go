@@ -113,7 +113,7 @@ func TestEverything(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"provider_installation {}\nprovider_installation {}", "No more than one provider_installation block"},
-		{"plugin_cache_dir = \"/nonexistent/x\"", "cannot be opened"},
+		{"plugin_cache_dir = \"/dev/null\"", "cannot be opened"},
 		{"provider_installation {\n direct {}\n dev_overrides {\n}\n}", "must appear before all other"},
 		{"provider_installation {\n foo {}\n}", "Unknown provider installation method \"foo\""},
 		{"provider_installation {\n filesystem_mirror {}\n}", "\"path\" argument is required"},

@@ -257,6 +257,9 @@ func (l *loader) environment(dir string) diag.List {
 		if err == nil {
 			err = errors.New("it is not a folder")
 		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return diag.Warnf(nil, summary, "The specified plugin cache dir %s does not exist yet. It is made when a provider is installed.", c.PluginCacheDir)
+		}
 		return diag.Errorf(nil, summary, "The specified plugin cache dir %s cannot be opened: %s. Create it, or correct the setting.", c.PluginCacheDir, err)
 	}
 	return nil
