@@ -238,7 +238,7 @@ func (i *initializer) run(ctx context.Context) diag.List {
 			return ds
 		}
 	}
-	i.project, more = project.Load(ctx, i.Call, project.Options{Vars: i.o.vars, Input: i.o.input, Partial: true, Files: i.sources})
+	i.project, more = project.Load(ctx, i.Call, project.Options{Vars: i.o.vars, Input: i.o.input, Partial: true, Unapplied: true, Files: i.sources})
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}

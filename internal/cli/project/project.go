@@ -41,6 +41,7 @@ type Options struct {
 	Saved       map[string][]byte // the files of a saved plan, in place of those on disk
 	Files       *engine.Sources   // the working folder's files, shared with other steps; nil: read anew
 	Partial     bool              // go on with variables missing: they are not needed
+	Unapplied   bool              // so may be those that a unit makes of outputs that do not exist yet
 	Briefly     bool              // the program ends when the configuration was looked at once
 	RootOnly    bool              // go on though other modules cannot be loaded
 	ConfigDir   string            // the folder of the configuration; "" is the working folder
@@ -99,6 +100,8 @@ func Load(ctx context.Context, c *command.Call, o Options) (*Project, diag.List)
 		more = more.Errors().AsWarnings()
 	case o.Partial && o.RootOnly: // which keeps nobody from looking at state and files
 		more = more.AsWarnings()
+	case o.Unapplied:
+		more = slices.DeleteFunc(slices.Clone(more), func(m *diag.Message) bool { return m.Code == "unit/no-outputs" })
 	}
 	ds = append(ds, more...)
 	if !o.RootOnly && !o.Partial && o.Saved == nil {
