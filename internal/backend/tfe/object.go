@@ -140,6 +140,9 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 	}
 	// What is replaced is known by now, so a serial that goes back is meant.
 	id, err := o.upload(ctx, w, data, f, now != nil && (prior.Unknown || f.Serial <= now.Serial))
+	if err == nil {
+		err = o.overtaken(ctx, w, id, have)
+	}
 	o.mu.Lock()
 	o.broken = err != nil && lock != ""
 	o.mu.Unlock()
@@ -153,6 +156,18 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 		}
 	}
 	return id, o.b.explain(err)
+}
+
+// overtaken is an error if the present version is neither the one that was written nor the
+// one before it, which it may be for as long as the service works on the new one: an upload
+// that took its time may come after that of somebody who took the lock away, and the service
+// does not refuse it.
+func (o *object) overtaken(ctx context.Context, w *Workspace, id, before string) error {
+	now, err := o.current(ctx, w)
+	if err == nil && now != nil && now.ID != id && now.ID != before {
+		err = &backend.Error{Answer: fmt.Sprintf("the workspace has the state version %s, and not %s, which was uploaded", now.ID, id), Err: backend.ErrChanged}
+	}
+	return err
 }
 
 // lost reports whether a workspace does not have the lock of this process any more.

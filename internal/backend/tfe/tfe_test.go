@@ -2,9 +2,13 @@ package tfe
 
 import (
 	"context"
+	"crypto/md5"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -328,6 +332,51 @@ func TestFailedUpload(t *testing.T) {
 	}
 	if ds := backend.ForceUnlock(ctx, mustStore(t, b), "acme/app"); ds.HasErrors() || s.Workspace("app").LockedBy != "" {
 		t.Error(ds.Err())
+	}
+}
+
+// An upload that comes after that of somebody else, who has taken the lock away, is not taken
+// for written though the service takes it.
+func TestOvertaken(t *testing.T) {
+	s := servers.TFE(t)
+	var authorized string
+	ask := func(method, path, body string) string {
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Header.Set("Authorization", authorized)
+		w := httptest.NewRecorder()
+		s.Answer(w, r)
+		if w.Code/100 != 2 {
+			t.Errorf("%s %s: %d %s", method, path, w.Code, w.Body)
+		}
+		return w.Body.String()
+	}
+	uploads := 0
+	s.Before = func(_ http.ResponseWriter, r *http.Request) bool {
+		if a := r.Header.Get("Authorization"); a != "" {
+			authorized = a
+		}
+		if r.Method == "PUT" {
+			if uploads++; uploads == 1 { // it takes its time
+				const theirs = `{"version":4,"serial":1,"lineage":"other"}`
+				made := ask("POST", "/api/v2/workspaces/"+s.Workspace("app").ID+"/state-versions", fmt.Sprintf(`{"data":{"type":"state-versions","attributes":{"serial":1,"lineage":"other","md5":"%x"}}}`, md5.Sum([]byte(theirs))))
+				ask("PUT", "/blob/state/"+regexp.MustCompile(`sv-[0-9]+`).FindString(made), theirs)
+			}
+		}
+		return false
+	}
+	b := mustOpen(t, Remote(), place(t, s, text("name", "app")))
+	st, _ := b.Store("", backend.StoreOptions{})
+	unlock, ds := st.Lock(ctx, store.LockInfo{Operation: "OperationTypeApply"}, 0)
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	defer unlock()
+	if _, ds := st.Read(ctx); ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	ds = st.Write(ctx, storetest.Sample(1))
+	if !ds.HasErrors() || !strings.Contains(ds.Err().Error(), "somebody else has written it") {
+		t.Errorf("written: %v; the present state is %s", ds.Err(), s.State("app"))
 	}
 }
 
