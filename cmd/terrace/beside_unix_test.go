@@ -105,7 +105,7 @@ var besiders = []besider{
 	{args: "run plan", locks: true, want: reads},
 	{args: "run --all plan", locks: true, want: reads},
 	{args: "run --all apply --non-interactive", locks: true, want: refused},
-	{args: "run --all apply --non-interactive -refresh-only", locks: true, want: works}, // there is nothing to write
+	{args: "run --all apply --non-interactive -refresh-only", locks: true, want: refused},
 	{args: "run --all destroy --non-interactive", locks: true, want: refused},
 	{args: "run --all refresh --non-interactive", locks: true, want: refused},
 	{args: "run --all output", want: works},
