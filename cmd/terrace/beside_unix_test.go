@@ -344,6 +344,10 @@ func (b *beside) lost(err error, said string) {
 	if err == nil || !lockLost.MatchString(said) {
 		b.t.Errorf("the apply without its lock: %v, left %v\n%s", err, b.left(), said)
 	}
+	said = strings.Join(strings.Fields(said), " ") // lines are broken anywhere
+	if strings.Contains(said, "state push") || !strings.Contains(said, "undo what somebody else has written") {
+		b.t.Errorf("the apply without its lock says what to do with its state as if nobody else had written: %s", said)
+	}
 	if err := os.Remove(filepath.Join(b.dir, "errored.tfstate")); err != nil {
 		b.t.Error(err)
 	}

@@ -22,7 +22,7 @@ func serialIn(t *testing.T, path string) uint64 {
 func TestErrored(t *testing.T) {
 	dir := t.TempDir()
 	for n, name := range []string{"errored.tfstate", "errored.1.tfstate", "errored.2.tfstate"} {
-		path, ds := writeErrored(Options{Dir: dir}, storetest.Sample(n))
+		path, ds := writeErrored(Options{Dir: dir}, storetest.Sample(n), false)
 		if path != filepath.Join(dir, name) || ds.HasErrors() || len(ds) != 1 || !strings.Contains(ds[0].Detail, "state push "+path) {
 			t.Errorf("%s %v", path, ds)
 		}
@@ -37,7 +37,10 @@ func TestErrored(t *testing.T) {
 	if filepath.Base(path) != "errored.3.tfstate" || ds.HasErrors() || strings.Contains(ds[0].Detail, "state push") {
 		t.Errorf("%s %v", path, ds)
 	}
-	if path, ds := writeErrored(Options{Dir: filepath.Join(dir, "none")}, storetest.Sample(3)); path != "" || !ds.HasErrors() {
+	if _, ds := writeErrored(Options{Dir: dir}, storetest.Sample(6), true); ds.HasErrors() || strings.Contains(ds[0].Detail, "state push") || !strings.Contains(ds[0].Detail, "somebody else") {
+		t.Errorf("%v", ds)
+	}
+	if path, ds := writeErrored(Options{Dir: filepath.Join(dir, "none")}, storetest.Sample(3), false); path != "" || !ds.HasErrors() {
 		t.Errorf("%s %v", path, ds)
 	}
 }

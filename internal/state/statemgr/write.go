@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/journal"
@@ -64,7 +65,7 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 		return noSerial()
 	}
 	if ds := h.unchanged(ctx); ds.HasErrors() {
-		h.failed = next
+		h.failed, h.overtaken = next, overtaken(ds)
 		return ds
 	}
 	if h.journal != nil {
@@ -75,11 +76,23 @@ func (h *State) write(ctx context.Context, s *state.State) diag.List {
 	}
 	ds := h.o.Store.Write(ctx, next)
 	if ds.HasErrors() {
-		h.failed = next
+		h.failed, h.overtaken = next, overtaken(ds)
 		return ds
 	}
-	h.current, h.failed = next, nil
+	h.current, h.failed, h.overtaken = next, nil, false
 	return ds
+}
+
+// overtaken reports whether a write was refused since somebody else has written the state,
+// or may have.
+func overtaken(ds diag.List) bool {
+	return slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool {
+		switch m.CodeName() {
+		case "backend/changed", "backend/lock-lost", "state/changed":
+			return true
+		}
+		return false
+	})
 }
 
 // lastSerial leaves room behind it for the serial of what is saved when a write fails.
@@ -218,7 +231,7 @@ func (h *State) End(final *state.State) diag.List {
 	// here; what is saved has outputs besides, and must be newer to be pushed over that.
 	last = last.WithMeta(h.failed.Lineage, h.failed.Serial+1, h.failed.TerraformVersion)
 	ds := diag.Errorf(nil, "Failed to save state", "The state could not be written to its place. It was saved as described below, and the journal %s holds it too.", h.o.Journal)
-	_, more := writeErrored(h.o, last)
+	_, more := writeErrored(h.o, last, h.overtaken)
 	ds = append(ds, more...)
 	if more.HasErrors() && h.o.Rescue != nil {
 		text, err := textOf(h.o, last)
