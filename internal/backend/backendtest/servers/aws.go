@@ -17,7 +17,7 @@ const (
 // Versity starts a gateway to a folder that speaks S3 with conditional writes, and
 // returns its address. make makes a bucket in it.
 func Versity(t testing.TB) (url string, bucket func(name string)) {
-	path := program(t, "versitygw", "go install github.com/versity/versitygw/cmd/versitygw@v1.0.14")
+	path := program(t, "versitygw", "go install github.com/versity/versitygw/cmd/versitygw@v1.8.0")
 	dir := folder(t, nil)
 	data := filepath.Join(dir, "data")
 	if err := os.Mkdir(data, 0o777); err != nil {
