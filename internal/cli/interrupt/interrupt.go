@@ -172,13 +172,24 @@ func (h *Handler) Kill() {
 	h.mu.Lock()
 	ends, killed, remove := h.ends, h.killed, h.remove
 	h.mu.Unlock()
+	// States are left as they are before anything is ended: what an apply makes of a program
+	// that was killed must not get into them. A write that hangs does not keep programs alive.
+	left := make(chan struct{})
+	go func() { // waited for below
+		defer close(left)
+		if killed != nil {
+			killed()
+		}
+	}()
+	select {
+	case <-left:
+	case <-time.After(killPause):
+	}
 	if h.children != nil {
 		h.children()
 	}
 	_ = h.EndTraces() // the process is about to end
-	if killed != nil {
-		killed()
-	}
+	<-left
 	soon, end := context.WithTimeout(context.Background(), killPause)
 	defer end()
 	for _, f := range remove {
