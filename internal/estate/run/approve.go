@@ -15,15 +15,15 @@ import (
 
 // approved holds a plan to what was approved, and asks for what it does that was
 // deferred.
-func (t *Turn) approved(p *plan.Plan) (yes bool, ds diag.List) {
-	if t.approval == nil {
+func (w *operationWork) approved(p *plan.Plan) (yes bool, ds diag.List) {
+	if w.approval == nil {
 		return true, nil
 	}
-	later, ds := t.approval.Check(p, saved.Now{Unit: t.Unit.Name, State: journal.HeaderOf(t.held.Current()), Digest: t.digest(), Again: t.again})
+	later, ds := w.approval.Check(p, saved.Now{Unit: w.Unit.Name, State: journal.HeaderOf(w.held.Current()), Digest: w.digest(), Again: w.again})
 	if ds.HasErrors() {
 		return false, ds
 	}
-	return !later || t.o.Ask == nil || t.ask(p), nil
+	return !later || w.o.Ask == nil || w.ask(p), nil
 }
 
 // A question is one that waits for its answer.
@@ -35,13 +35,13 @@ type question struct {
 
 // ask waits for the answer whether to do what was deferred before. Meanwhile the
 // turn does not count among those that run.
-func (t *Turn) ask(p *plan.Plan) bool {
-	t.res.Plan, t.res.Counts, t.res.Reads = p, report.CountsOf(p), p.Reads
-	if t.o.Asks != nil {
-		t.o.Asks(t.Unit, t.engine, p)
+func (w *operationWork) ask(p *plan.Plan) bool {
+	w.res.Plan, w.res.Counts, w.res.Reads = p, report.CountsOf(p), p.Reads
+	if w.o.Asks != nil {
+		w.o.Asks(w.Unit, w.module.engine, p)
 	}
-	yes := t.execution.ask(&question{res: t.res}, t.pause)
-	t.res.Plan, t.res.Counts = nil, report.Counts{}
+	yes := w.execution.ask(&question{res: w.res}, w.pause)
+	w.res.Plan, w.res.Counts = nil, report.Counts{}
 	return yes
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
 	"github.com/terrace-iac/terrace/internal/estate/report"
-	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/source"
 )
 
@@ -36,40 +36,71 @@ type Command struct {
 	Do func(ctx context.Context, u *discovery.Unit, s *Site) (code int, reported diag.List)
 }
 
-// prepareCommand makes the working directory ready for a command. With idle there is nothing
-// left that it could destroy.
-func (t *Turn) prepareCommand(ctx context.Context) (idle bool, ds diag.List) {
-	cmd := t.o.Command
-	t.res.Set = cmd.Set(t.Unit)
-	t.Dirs.Own(t.at.dir, t.res.Set)
-	if cmd.Look {
-		return false, nil
-	}
-	if _, ds := t.at.dir.Encryption(); ds.HasErrors() { // else the state would be written in the clear
+// commandWork is a Command in the folder of a unit.
+type commandWork struct {
+	*Turn
+	cmd *Command
+}
+
+// excluded implements work: who names a unit means it.
+func (w *commandWork) excluded() (bool, diag.List) { return false, nil }
+
+// found implements work.
+func (w *commandWork) found() (idle bool, ds diag.List) {
+	// A dependency of the unit may turn out to be the unit itself, which matters where the
+	// module takes what is made of it.
+	used := w.Unit.Using(func(name string) bool {
+		root := w.at.dir.Root()
+		return root == nil || root.Variables[name] != nil
+	})
+	if ds = used.CheckSelf(w.task); ds.HasErrors() {
 		return false, ds
 	}
-	if ds = t.at.dir.Make(); ds.HasErrors() {
+	if part := w.at.dir.Waits; part != "" {
+		return false, diag.Errorf(nil, "Outputs are not known", "The unit's %s depends on outputs that are not known yet. Apply the units that it depends on first.", part)
+	}
+	return false, nil
+}
+
+// ready implements work. There is nothing to do where nothing is left that the command could
+// destroy.
+func (w *commandWork) ready(ctx context.Context) (idle bool, ds diag.List) {
+	if !w.cmd.Look {
+		if ds = w.States.Prepare(ctx, w.Unit.Name, w.at.dir, w.at.Environ()); ds.HasErrors() {
+			return false, ds
+		}
+	}
+	w.res.Set = w.cmd.Set(w.Unit)
+	w.Dirs.Own(w.at.dir, w.res.Set)
+	if w.cmd.Look {
 		return false, ds
 	}
-	if t.Command == "init" || !cmd.Uninitialized {
-		if ds = append(ds, t.preHooks(ctx)...); ds.HasErrors() {
+	if _, more := w.at.dir.Encryption(); more.HasErrors() { // else the state would be written in the clear
+		return false, append(ds, more...)
+	}
+	if ds = append(ds, w.at.dir.Make()...); ds.HasErrors() {
+		return false, ds
+	}
+	if w.Command == "init" || !w.cmd.Uninitialized {
+		if ds = append(ds, w.hooks.first(ctx)...); ds.HasErrors() {
 			return false, ds
 		}
-		if ds = append(ds, t.CheckBackend()...); ds.HasErrors() {
+		if ds = append(ds, workdir.NoBackendBlock(w.Unit.Name, w.at.dir.Remote, w.at.dir.Root())...); ds.HasErrors() {
 			return false, ds
 		}
-		if ds = append(ds, t.reread()...); ds.HasErrors() {
+		_, more := w.hooks.reread()
+		if ds = append(ds, more...); ds.HasErrors() {
 			return false, ds
 		}
 	}
-	if !cmd.Uninitialized {
-		if ds = append(ds, t.initialize(ctx)...); ds.HasErrors() {
+	if !w.cmd.Uninitialized {
+		if ds = append(ds, w.initialize(ctx)...); ds.HasErrors() {
 			return false, ds
 		}
 	}
-	if root := t.at.dir.Root(); cmd.NeedsInputs && root != nil { // else the command tells what is wrong
-		_, more := t.at.Values(root)
-		if more.HasErrors() && t.gone(ctx) {
+	if root := w.at.dir.Root(); w.cmd.NeedsInputs && root != nil { // else the command tells what is wrong
+		_, more := w.at.Values(root)
+		if more.HasErrors() && w.nothingLeft(ctx) {
 			return true, ds
 		}
 		ds = append(ds, more.Errors()...) // warnings come with the command
@@ -77,102 +108,72 @@ func (t *Turn) prepareCommand(ctx context.Context) (idle bool, ds diag.List) {
 	return false, ds
 }
 
-// gone reports whether the unit is to be destroyed and has no objects, for a command whose
-// inputs have errors.
-func (t *Turn) gone(ctx context.Context) bool {
-	if t.mode() != plan.Destroy {
+// nothingLeft reports whether the unit is to be destroyed and has no objects, for a command
+// whose inputs have errors.
+func (w *commandWork) nothingLeft(ctx context.Context) bool {
+	if !w.state.destroys {
 		return false
 	}
-	_, ds := t.openEngine(ctx)
-	if t.engine != nil {
-		defer func() {
-			t.engine.Close()
-			t.engine = nil
-		}()
-	}
-	if t.engine == nil || ds.HasErrors() {
+	_, ds := w.module.open(ctx)
+	defer w.module.close()
+	if w.module.engine == nil || ds.HasErrors() {
 		return false
 	}
-	empty, ds := t.nothingLeft(ctx)
+	empty, ds := w.state.nothingLeft(ctx, w.module)
 	return empty && !ds.HasErrors()
 }
 
 // initialize runs init in the working directory where something is missing that a command
 // needs. What else is wrong is told by the command itself.
-func (t *Turn) initialize(ctx context.Context) diag.List {
-	if t.Host.Init == nil {
+func (w *commandWork) initialize(ctx context.Context) diag.List {
+	if w.Host.Init == nil {
 		return nil
 	}
-	installed, ds := t.openEngine(ctx)
-	if t.engine != nil {
-		defer func() {
-			t.engine.Close()
-			t.engine = nil
-		}()
-	}
-	if t.engine == nil || ds.HasErrors() {
+	installed, ds := w.module.open(ctx)
+	defer w.module.close()
+	if w.module.engine == nil || ds.HasErrors() {
 		if installed {
 			return ds.Errors()
 		}
 		return nil
 	}
-	values, _, _ := t.at.variables(t.engine.Root().Variables)
-	if t.o.Command.Fits == nil || t.o.Command.Fits(ctx, t.Unit, t.at, t.engine, values) {
+	values, _, _ := w.at.variables(w.module.root().Variables)
+	if w.cmd.Fits == nil || w.cmd.Fits(ctx, w.Unit, w.at, w.module.engine, values) {
 		return nil
 	}
-	return t.install(ctx)
+	return w.module.install(ctx)
 }
 
-// checkSelf is the error about a dependency of the unit that turns out to be itself, where
-// the module takes what is made of it.
-func (t *Turn) checkSelf() diag.List {
-	return t.Unit.Using(func(name string) bool {
-		root := t.at.dir.Root()
-		return root == nil || root.Variables[name] != nil
-	}).CheckSelf(t.task)
-}
-
-// reread takes over what hooks changed in the directory.
-func (t *Turn) reread() diag.List {
-	if !t.hooksRan {
-		return nil
-	}
-	if _, err := t.at.dir.Reread(); err != nil {
-		return diag.Errorf(nil, "Failed to read the working folder", "%s.", err)
-	}
-	return nil
-}
-
-// command runs the command between the hooks of the unit.
-func (t *Turn) command(ctx context.Context) diag.List {
-	cmd := t.o.Command
-	if cmd.Look {
+// run implements work.
+func (w *commandWork) run(ctx context.Context) diag.List {
+	if w.cmd.Look {
 		var ds diag.List
-		t.res.Code, ds = cmd.Do(ctx, t.Unit, t.at)
-		return t.failed(ds)
+		w.res.Code, ds = w.cmd.Do(ctx, w.Unit, w.at)
+		return w.failed(ds)
 	}
-	ds := t.tell(t.Unit, append(t.beforeHooks(ctx), t.reread()...))
-	if !ds.HasErrors() {
-		code, reported := cmd.Do(ctx, t.Unit, t.at)
-		t.res.Code = code
-		ds = append(ds, t.failed(reported)...)
+	ds := w.hooks.before(ctx)
+	_, more := w.hooks.reread()
+	if ds = w.tell(w.Unit, append(ds, more...)); !ds.HasErrors() {
+		code, reported := w.cmd.Do(ctx, w.Unit, w.at)
+		w.res.Code = code
+		ds = append(ds, w.failed(reported)...)
 	}
-	code := t.res.Code
-	after := t.tell(t.Unit, append(t.afterHooks(ctx, ds), t.at.dir.KeepLock()...))
-	t.res.Code = max(code, t.res.Code)
+	code := w.res.Code
+	after := w.tell(w.Unit, append(w.hooks.after(ctx, ds), w.at.dir.KeepLock()...))
+	w.res.Code = max(code, w.res.Code)
 	return append(ds, after...)
 }
 
 // failed are the errors of a command that it reported, or one about its status if there are
 // none.
-func (t *Turn) failed(reported diag.List) diag.List {
-	switch code := t.res.Code; {
+func (w *commandWork) failed(reported diag.List) diag.List {
+	switch code := w.res.Code; {
 	case code == 0 || code == 2:
 		return nil
 	case reported.HasErrors():
 		return reported.Errors()
 	default:
-		ds := diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", t.Command, code)
+		ds := diag.Errorf(nil, "Command failed", "The command %s ended with the status %d.", w.Command, code)
 		ds[0].Code = "estate/command-failed"
 		return ds
 	}

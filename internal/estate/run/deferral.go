@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/terrace-iac/terrace/config"
-	"github.com/terrace-iac/terrace/internal/estate/outputs"
 	"github.com/terrace-iac/terrace/internal/estate/report"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/unit"
@@ -20,41 +18,40 @@ import (
 // engine says which root variables it waits for, and the unit which outputs those
 // are made of.
 
-// waitsOf are the outputs that an input, or another part of a unit, waits for.
-func (t *Turn) waitsOf(input string, in []unit.Wait) []report.Wait {
+// waits are what inputs of a unit wait for.
+type waits struct {
+	name   func(id string) string // of a unit
+	inputs []*unit.Setting        // those with something unknown in them
+}
+
+// of are the outputs that an input, or another part of a unit, waits for.
+func (w waits) of(input string, in []unit.Wait) []report.Wait {
 	out := make([]report.Wait, len(in))
-	for i, w := range in {
-		out[i] = report.Wait{Unit: t.Name(w.ID), Ref: w.Ref, Input: input, At: w.At, Where: fmt.Sprintf("%s:%d", t.Name(w.At.Filename), w.At.Start.Line)}
+	for i, x := range in {
+		out[i] = report.Wait{Unit: w.name(x.ID), Ref: x.Ref, Input: input, At: x.At, Where: fmt.Sprintf("%s:%d", w.name(x.At.Filename), x.At.Start.Line)}
 	}
 	return out
 }
 
-// allWaits are those of all inputs.
-func (t *Turn) allWaits() []report.Wait {
+// all are those of all inputs.
+func (w waits) all() []report.Wait {
 	var out []report.Wait
-	for _, s := range t.waits {
-		out = append(out, t.waitsOf(s.Name, s.Waits)...)
+	for _, s := range w.inputs {
+		out = append(out, w.of(s.Name, s.Waits)...)
 	}
 	return out
 }
 
 // deferrals says in the words of units what a plan defers.
-func (t *Turn) deferrals(p *plan.Plan) []report.Deferral {
+func (w waits) deferrals(p *plan.Plan) []report.Deferral {
 	out := make([]report.Deferral, len(p.Deferred))
 	for i, d := range p.Deferred {
 		out[i] = report.Deferral{Address: d.Addr, Reason: d.Reason.Text(), At: &d.At}
-		for _, s := range t.waits {
+		for _, s := range w.inputs {
 			if s.Name == "" || slices.Contains(d.Variables, s.Name) {
-				out[i].Waits = append(out[i].Waits, t.waitsOf(s.Name, s.Waits)...)
+				out[i].Waits = append(out[i].Waits, w.of(s.Name, s.Waits)...)
 			}
 		}
 	}
 	return out
-}
-
-// deferUnit notes that the unit as a whole waits. root is its module, nil if that
-// is not known.
-func (t *Turn) deferUnit(root *config.Module, d report.Deferral) {
-	t.res.Deferred, t.res.Changes = []report.Deferral{d}, true
-	t.Made.Set(t.Unit.ID, outputs.Unknown(root))
 }

@@ -19,11 +19,11 @@ type Reads struct {
 }
 
 // reads say what the plan of a unit does not read.
-func (t *Turn) reads() *operation.Reads {
-	o := t.o.Plans.Reads
-	out := &operation.Reads{Minimal: o.Minimal || t.at.extra.Minimal, MinimalData: o.MinimalData, MaxAge: o.MaxAge, Logs: o.Logs, Now: t.Machine.Now}
-	if made := t.approval.Time(); !made.IsZero() && t.Machine.Now().Sub(made) < o.ApprovedAge && !t.again {
-		out.Approved, out.Expected = t.approval.Readings(), t.approval.Expects
+func (w *operationWork) reads() *operation.Reads {
+	o := w.o.Plans.Reads
+	out := &operation.Reads{Minimal: o.Minimal || w.at.extra.Minimal, MinimalData: o.MinimalData, MaxAge: o.MaxAge, Logs: o.Logs, Now: w.Machine.Now}
+	if made := w.approval.Time(); !made.IsZero() && w.Machine.Now().Sub(made) < o.ApprovedAge && !w.again {
+		out.Approved, out.Expected = w.approval.Readings(), w.approval.Expects
 	}
 	return out
 }

@@ -30,7 +30,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/parallel"
-	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
 	"github.com/terrace-iac/terrace/state"
@@ -356,8 +355,7 @@ func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule
 	label := ""
 	for try := 1; ; try++ {
 		res.Code = 0
-		task := x.Loader.Task(ctx)
-		t := &Turn{execution: x, Unit: u, res: res, task: task, pause: pause, again: try > 1, at: &Site{r: x.Runner, unit: u, task: task}}
+		t := x.newTurn(ctx, res, try > 1, pause)
 		ds := t.run(ctx)
 		if !ds.HasErrors() {
 			res.Diags = append(res.Diags, ds...)
@@ -371,7 +369,7 @@ func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule
 			res.Fail(ds)
 			return
 		}
-		decision, more := t.decide(ctx, ds, try)
+		decision, more := t.decide(ds, try)
 		x.tell(u, more)
 		switch {
 		case more.HasErrors():
@@ -394,71 +392,6 @@ func (x *execution) turn(ctx context.Context, res *report.Result, pause schedule
 		res.Fail(ds)
 		return
 	}
-}
-
-// decide asks the unit's errors block about a failure, and does what an ignore block
-// wants.
-func (t *Turn) decide(ctx context.Context, failed diag.List, try int) (retry.Decision, diag.List) {
-	block, ds := t.Unit.Errors(t.task)
-	if ds.HasErrors() {
-		return retry.Decision{}, nil // reported already
-	}
-	d, ds := retry.Decide(block, t.failureText(failed), try, t.NoRetries)
-	if d.Ignore != nil {
-		ds = append(ds, retry.WriteSignals(t.Unit.Dir, d.Ignore)...)
-	}
-	return d, ds
-}
-
-// run prepares the unit, and runs its hooks and the operation between them.
-func (t *Turn) run(ctx context.Context) diag.List {
-	reading, s := telemetry.Start(ctx, "unit_read_config")
-	about(s, t.Unit).Text("terragrunt_config_path", t.Unit.Path)
-	idle, ds := t.prepare(reading)
-	over(s, t.tell(t.Unit, ds))
-	defer t.close()
-	if ds.HasErrors() || idle {
-		return ds
-	}
-	ctx, s = telemetry.Start(ctx, "unit_run")
-	about(s, t.Unit).Text("terraform_command", t.Command)
-	more := t.between(ctx)
-	ended(s, more)
-	return append(ds, more...)
-}
-
-// between runs the operation between the hooks of the unit.
-func (t *Turn) between(ctx context.Context) diag.List {
-	if t.o.Command != nil {
-		return t.command(ctx)
-	}
-	ds := t.preHooks(ctx)
-	if !ds.HasErrors() {
-		ds = append(ds, t.beforeHooks(ctx)...)
-	}
-	if !ds.HasErrors() {
-		idle, more := t.settle(ctx)
-		if ds = append(ds, more...); !ds.HasErrors() && !idle {
-			ds = append(ds, t.operate(ctx)...)
-		}
-	}
-	return append(ds, t.afterHooks(ctx, ds)...)
-}
-
-func (t *Turn) operate(ctx context.Context) diag.List {
-	switch t.o.Op {
-	case Init:
-		if _, ds := t.at.where(ctx, t.at.dir, t.engine.Root(), t.engine, t.values); t.Host.Init != nil && slices.ContainsFunc(ds, states.Changed) {
-			return t.install(ctx)
-		}
-		return nil // what else is wrong with the state, nobody asked for
-	case Validate:
-		ctx, s := t.phase(ctx, "validate")
-		ds := t.engine.Validate(ctx)
-		ended(s, ds)
-		return ds
-	}
-	return t.planAndApply(ctx)
 }
 
 // Refuse are the results of a run that did not begin, in the order of units: those with

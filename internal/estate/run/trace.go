@@ -15,18 +15,18 @@ import (
 // program do (init, plan, apply) is a span as that of a program here too.
 
 // phase begins the span of what the engine does for a unit.
-func (t *Turn) phase(ctx context.Context, what string) (context.Context, *telemetry.Span) {
-	ctx, s := telemetry.Start(ctx, "run_terrace")
-	if s != nil {
-		s.Text("binary", "terrace").Text("args", "["+what+"]").Text("dir", t.at.dir.Path)
+func (s *Site) phase(ctx context.Context, what string) (context.Context, *telemetry.Span) {
+	ctx, span := telemetry.Start(ctx, "run_terrace")
+	if span != nil {
+		span.Text("binary", "terrace").Text("args", "["+what+"]").Text("dir", s.dir.Path)
 	}
-	return ctx, s
+	return ctx, span
 }
 
 // span is phase with how it ends, as operation.Steps have it.
-func (t *Turn) span(ctx context.Context, what string) (context.Context, func(diag.List)) {
-	ctx, s := t.phase(ctx, what)
-	return ctx, func(ds diag.List) { ended(s, ds) }
+func (s *Site) span(ctx context.Context, what string) (context.Context, func(diag.List)) {
+	ctx, span := s.phase(ctx, what)
+	return ctx, func(ds diag.List) { ended(span, ds) }
 }
 
 // over ends the span of something that told messages.

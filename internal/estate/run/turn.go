@@ -2,29 +2,31 @@ package run
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/demand"
-	"github.com/terrace-iac/terrace/internal/estate/arguments"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
-	"github.com/terrace-iac/terrace/internal/estate/inputs"
 	"github.com/terrace-iac/terrace/internal/estate/report"
-	"github.com/terrace-iac/terrace/internal/estate/saved"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
-	"github.com/terrace-iac/terrace/internal/estate/states"
-	"github.com/terrace-iac/terrace/internal/estate/workdir"
-	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
-	"github.com/terrace-iac/terrace/internal/folder"
-	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/telemetry"
 	"github.com/terrace-iac/terrace/plan"
-	"github.com/terrace-iac/terrace/source"
-	"github.com/terrace-iac/terrace/unit"
 )
+
+// # A turn
+//
+// A turn prepares a unit (its file is evaluated, its working directory is made up) and then
+// does the work of the run in it. The parts that a turn is made of know one thing each:
+//
+//   - Site: where the unit runs, with its environment and values (site.go)
+//   - unitModule: its module, with the engine and the providers (module.go)
+//   - unitState: where its state is, and taking it (state.go)
+//   - unitHooks: the programs that run around its command (hooks.go)
+//   - waits: the outputs of other units that it waits for (deferral.go)
+//
+// What is done is one of two kinds of work: an operation of the run (operation.go), or a
+// command in the unit's folder (command.go). Failures are judged by the unit's errors block
+// (retry.go).
 
 // A Turn is one try of one unit.
 type Turn struct {
@@ -35,19 +37,62 @@ type Turn struct {
 	pause schedule.Pause
 	again bool // the unit was begun before in this run, and failed
 
-	approval *saved.Approval // what was approved of it; nil if everything is
-	at       *Site           // where the unit runs; its directory is nil until it is found
-	engine   *engine.Engine
-	plugins  *folder.Plugins // of the engine; nil: the built-in provider alone
-	values   map[string]engine.InputValue
-	waits    []*unit.Setting // inputs with something unknown in them
-	held     *operation.Held // the state while it is planned and applied, and as it was left
-
-	curable  diag.List // messages that the hooks before the command may make untrue
-	hooksRan bool      // in this turn, or those of init before it
+	at     *Site // its directory is nil until it is found
+	module *unitModule
+	state  *unitState
+	hooks  *unitHooks
+	work   work
 }
 
-// prepare evaluates the unit and opens its engine. With idle there is nothing to do.
+// work is what a turn does with its unit.
+type work interface {
+	// excluded reports whether the unit's own file keeps it out of the run.
+	excluded() (out bool, ds diag.List)
+	// found is called once the working directory is known. With idle there is nothing to do.
+	found() (idle bool, ds diag.List)
+	// ready prepares the directory. With idle there is nothing to do.
+	ready(ctx context.Context) (idle bool, ds diag.List)
+	// run does the work, with the hooks around it.
+	run(ctx context.Context) diag.List
+}
+
+// newTurn makes the turn of a unit that is tried for the first time, or again.
+func (x *execution) newTurn(ctx context.Context, res *report.Result, again bool, pause schedule.Pause) *Turn {
+	t := &Turn{execution: x, Unit: res.Unit, res: res, task: x.Loader.Task(ctx), pause: pause, again: again}
+	t.at = &Site{r: x.Runner, unit: t.Unit, task: t.task}
+	t.module = &unitModule{x: x, at: t.at, res: res}
+	t.hooks = &unitHooks{x: x, at: t.at, res: res, install: t.module.install}
+	t.module.hooks = t.hooks
+	t.state = &unitState{x: x, at: t.at, purpose: "OperationTypePlan", destroys: t.mode() == plan.Destroy}
+	if x.o.Op == Apply {
+		t.state.purpose = "OperationTypeApply"
+	}
+	if x.o.Command != nil {
+		t.work = &commandWork{Turn: t, cmd: x.o.Command}
+	} else {
+		t.work = &operationWork{Turn: t}
+	}
+	return t
+}
+
+// run prepares the unit and does the work.
+func (t *Turn) run(ctx context.Context) diag.List {
+	defer t.module.close()
+	reading, s := telemetry.Start(ctx, "unit_read_config")
+	about(s, t.Unit).Text("terragrunt_config_path", t.Unit.Path)
+	idle, ds := t.prepare(reading)
+	over(s, t.tell(t.Unit, ds))
+	if ds.HasErrors() || idle {
+		return ds
+	}
+	ctx, s = telemetry.Start(ctx, "unit_run")
+	about(s, t.Unit).Text("terraform_command", t.Command)
+	more := t.work.run(ctx)
+	ended(s, more)
+	return append(ds, more...)
+}
+
+// prepare evaluates the unit and gets its directory ready. With idle there is nothing to do.
 func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 	u := t.Unit
 	ds = u.CheckRunner(t.task)
@@ -57,188 +102,36 @@ func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 	if ds = t.First.Of(ds); ds.HasErrors() {
 		return false, ds
 	}
-	stop, more := t.excluded()
-	if !stop && !more.HasErrors() {
+	out, more := t.work.excluded()
+	if !out && !more.HasErrors() {
 		var wrong diag.List
 		t.at.dir, wrong = t.Dirs.Dir(t.task, u.Unit, true)
 		more = append(more, wrong...)
 	}
-	if destroyed, about := t.destroyed(ctx, more); destroyed {
+	if nothing, about := t.state.nothingKnown(ctx, more); nothing {
 		return true, append(ds, about...)
-	} else if ds = slices.Concat(ds, more, about); stop || ds.HasErrors() {
+	} else if ds = slices.Concat(ds, more, about); out || ds.HasErrors() {
 		return true, ds
 	}
-	if t.o.Command != nil {
-		if more := t.checkSelf(); more.HasErrors() {
-			return false, append(ds, more...)
-		}
-	}
-	if t.at.dir.Waits != "" && t.o.Command != nil {
-		return false, append(ds, diag.Errorf(nil, "Outputs are not known", "The unit's %s depends on outputs that are not known yet. Apply the units that it depends on first.", t.at.dir.Waits)...)
-	}
-	if t.at.dir.Waits != "" {
-		t.deferUnit(nil, report.Deferral{Reason: t.at.dir.Waits + " is not known yet", Waits: t.waitsOf("", u.Waits(t.task, t.at.dir.WaitsIn))})
-		return true, ds
+	idle, more = t.work.found()
+	if ds = append(ds, more...); idle || more.HasErrors() {
+		return idle, ds
 	}
 	t.res.Set = t.at.dir.Parsed.Set
 	t.at.found(t.at.dir)
 	t.at.credentials, more = t.Credentials.For(t.task, u.Unit)
-	if ds = slices.Concat(ds, more, t.unfit()); ds.HasErrors() {
+	if ds = append(ds, more...); ds.HasErrors() {
 		return false, ds
 	}
-	if t.o.Command == nil || !t.o.Command.Look {
-		if ds = append(ds, t.States.Prepare(ctx, u.Name, t.at.dir, t.at.Environ())...); ds.HasErrors() {
-			return false, ds
-		}
-	}
-	if t.o.Command != nil {
-		idle, more = t.prepareCommand(ctx)
-		return idle, append(ds, more...)
-	}
-	idle, more = t.open(ctx)
-	switch {
-	case idle:
-		return true, append(ds, more...)
-	case t.hasHooks() && curable(more):
-		t.curable = more
-		return false, ds
-	}
-	return false, append(ds, more...)
-}
-
-// curable reports whether there is nothing wrong, or only what hooks may put right
-// before the command runs: files that are missing, and values for variables.
-func curable(ds diag.List) bool {
-	return !slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool {
-		return m.Code == "estate/input-type" || strings.HasPrefix(m.Code, "unit/")
-	})
-}
-
-// open opens the engine and computes the inputs. idle reports that there is nothing
-// to do.
-func (t *Turn) open(ctx context.Context) (idle bool, ds diag.List) {
-	if _, ds = t.openEngine(ctx); ds.HasErrors() {
-		return false, ds
-	}
-	if more := append(t.unconfigured(), workdir.NoBackendBlock(t.Unit.Name, t.at.dir.Remote, t.engine.Root())...); more.HasErrors() {
-		return false, append(ds, more...)
-	}
-	idle, more := t.evaluate(ctx)
+	idle, more = t.work.ready(ctx)
 	return idle, append(ds, more...)
 }
 
-// evaluate computes the inputs, where they are needed. idle reports that there is
-// nothing to do.
-func (t *Turn) evaluate(ctx context.Context) (idle bool, ds diag.List) {
-	if t.o.Op == Validate || t.o.Op == Init {
-		return false, ds
+// mode is the engine's mode for the unit: of one that is no longer there everything is
+// destroyed.
+func (t *Turn) mode() plan.Mode {
+	if t.Unit.Removed {
+		return plan.Destroy
 	}
-	u, declared := t.Unit, t.engine.Root().Variables
-	t.values, t.waits, ds = t.at.variables(declared)
-	if ds.HasErrors() {
-		empty, about := t.nothingLeft(ctx)
-		if empty || about.HasErrors() {
-			return empty, about
-		}
-		return false, append(ds, about...)
-	}
-	if t.o.Approved != nil {
-		enc, more := t.encryption(ctx)
-		if ds = append(ds, more.Errors()...); more.HasErrors() {
-			return false, ds
-		}
-		if t.approval, more = saved.Of(t.o.Approved, u.Name, enc.Plan(ctx).PlanSealer()); more.HasErrors() {
-			return false, append(ds, more...)
-		}
-	}
-	for name, v := range t.approval.Inputs() { // nothing gives them a value now
-		if _, ok := t.values[name]; !ok && declared[name] != nil {
-			t.values[name] = engine.InputValue{Value: v}
-		}
-	}
-	ds = append(ds, inputs.Missing(u.Name, u.Path, declared, t.values)...)
-	return false, append(ds, t.at.checkInputs(declared)...)
-}
-
-// excluded looks at an exclude block that is made of outputs, which could not be
-// done before the run. stop reports that the unit takes no part, or waits for them.
-func (t *Turn) excluded() (stop bool, ds diag.List) {
-	if t.o.Command != nil {
-		return false, nil // who names a unit means it
-	}
-	x, ds := t.Unit.Exclude(t.task)
-	if ds.HasErrors() || x == nil || !x.Late {
-		return false, ds
-	}
-	if x, ds = t.Unit.ExcludeNow(t.task); ds.HasErrors() || x == nil {
-		return false, ds
-	}
-	switch {
-	case x.Late:
-		t.deferUnit(nil, report.Deferral{Reason: "exclude is not known yet", Waits: t.waitsOf("", t.Unit.Waits(t.task, "exclude"))})
-		return true, ds
-	case x.If && discovery.Excludes(x, t.Command):
-		t.res.LeaveOut()
-		return true, ds
-	}
-	return false, ds
-}
-
-// unfit are errors about extra arguments that a run over several units has not.
-func (t *Turn) unfit() diag.List {
-	if len(t.at.extra.Other) == 0 || t.o.Command != nil { // whose parser takes them
-		return nil
-	}
-	ds := diag.Errorf(t.at.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which a run over several units does not have in this version. Run the command in the unit's own folder.", strings.Join(t.at.extra.Other, " "))
-	ds[0].Code = "estate/extra-argument"
-	return ds
-}
-
-// unconfigured is an error about a unit whose module has no configuration: planning
-// it would destroy all that it manages.
-func (t *Turn) unconfigured() diag.List {
-	root := t.engine.Root()
-	if t.mode() == plan.Destroy || slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return overlay.IsConfig(filepath.Base(f.Path)) }) {
-		return nil
-	}
-	var at *source.Range
-	if tf := t.at.dir.Terraform; tf != nil && tf.Source != nil {
-		at = tf.Source.At
-	}
-	ds := diag.Errorf(at, "No configuration files", "There is no .tf or .tofu file in the module of the unit %s. Set terraform.source to where its module is, or leave the unit out: a file that others include or import should not be called %s.", t.Unit.Name, filepath.Base(t.Unit.Path))
-	ds[0].Code = "estate/no-configuration"
-	return ds
-}
-
-// CheckBackend says whether the module has the backend block that remote_state sets.
-func (t *Turn) CheckBackend() diag.List {
-	return workdir.NoBackendBlock(t.Unit.Name, t.at.dir.Remote, t.at.dir.Root())
-}
-
-// take locks and reads the unit's state.
-func (t *Turn) take(ctx context.Context, where states.Place) (*operation.Held, diag.List) {
-	return t.States.Take(ctx, where, t.lock(), t.lockedFor())
-}
-
-// lockedFor is what locks say that the state is locked for.
-func (t *Turn) lockedFor() string {
-	if t.o.Op == Apply {
-		return "OperationTypeApply"
-	}
-	return "OperationTypePlan"
-}
-
-// lock says how the unit's state is locked.
-func (t *Turn) lock() arguments.Lock {
-	if t.at.extra.Lock != nil && t.o.Lock == (arguments.Lock{}) {
-		return *t.at.extra.Lock
-	}
-	return t.o.Lock
-}
-
-// close ends the turn. It may be called whatever of it began.
-func (t *Turn) close() {
-	if t.engine != nil {
-		t.engine.Close()
-	}
+	return t.o.Plans.mode()
 }

@@ -1,0 +1,199 @@
+package run
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/encryption"
+	"github.com/terrace-iac/terrace/internal/estate/inputs"
+	"github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/estate/states"
+	"github.com/terrace-iac/terrace/internal/folder"
+	"github.com/terrace-iac/terrace/internal/module"
+)
+
+// unitModule is the module of a unit with the engine that works on it.
+type unitModule struct {
+	x     *execution
+	at    *Site
+	res   *report.Result
+	hooks *unitHooks
+
+	engine  *engine.Engine  // nil until it is open
+	plugins *folder.Plugins // nil: the built-in provider alone
+	values  map[string]engine.InputValue
+}
+
+// open opens the engine, runs init where modules or providers are missing, and puts the
+// directory on disk where something but the loader looks at it.
+func (m *unitModule) open(ctx context.Context) (installed bool, ds diag.List) {
+	at, host := m.at.Folder(), &m.x.Host
+	if host.Plugins != nil {
+		m.plugins = host.Plugins.In(at)
+	}
+	e, ds := engine.Open(ctx, m.options(at))
+	if notInstalled(ds) && host.Init != nil {
+		if e != nil {
+			e.Close()
+		}
+		if ds = m.install(ctx); ds.HasErrors() {
+			return true, ds
+		}
+		installed = true
+		m.x.Dirs.Share(m.at.dir)
+		m.res.Set = m.at.dir.Parsed.Set
+		e, ds = engine.Open(ctx, m.options(at))
+	}
+	m.engine = e
+	if ds.HasErrors() {
+		return installed, ds
+	}
+	m.x.needs.check(m.at.unit, e.Tree())
+	if needsFolder(e.Tree()) || m.at.dir.WritesOutside() || m.hooks.any() {
+		ds = append(ds, m.at.dir.Make()...)
+	}
+	if m.plugins == nil || ds.HasErrors() {
+		return installed, ds
+	}
+	again, more := m.choose(ctx, e.Requirements())
+	return installed || again, append(ds, more...)
+}
+
+// root is the root module.
+func (m *unitModule) root() *config.Module { return m.engine.Root() }
+
+// close ends the engine, if it is open.
+func (m *unitModule) close() {
+	if m.engine != nil {
+		m.engine.Close()
+		m.engine = nil
+	}
+}
+
+// place tells where the state of the module is, for values of its variables.
+func (m *unitModule) place(ctx context.Context, values map[string]engine.InputValue) (states.Place, diag.List) {
+	return m.at.where(ctx, m.at.dir, m.root(), m.engine, values)
+}
+
+// options are those of the engine.
+func (m *unitModule) options(at *folder.Folder) engine.Options {
+	calls := m.x.o.Limits.Calls
+	if m.at.extra.Calls > 0 {
+		calls = m.at.extra.Calls
+	}
+	if most := m.x.o.Limits.Most; most > 0 && (calls == 0 || calls > most) {
+		calls = most
+	}
+	o := m.at.engine(at, m.plugins, m.encryption)
+	o.Parallelism, o.Observe = calls, m.observe()
+	o.Processes, o.Turn = m.x.procs, m.at.unit.Name
+	return o
+}
+
+// encryption is how state and plans of the unit are encrypted; nil for not at all. It is
+// known once the engine is open and the inputs are computed.
+func (m *unitModule) encryption(ctx context.Context) (*encryption.Config, diag.List) {
+	return m.x.States.Encryption(ctx, m.at.dir, m.root(), m.engine, m.values, m.at.Environ())
+}
+
+// observe is where events of the unit's engine go.
+func (m *unitModule) observe() event.Sink {
+	if m.x.o.Observe.Event == nil {
+		return nil
+	}
+	return func(ev event.Event) {
+		ev.Unit = m.at.unit.Name
+		m.x.o.Observe.Event(ev)
+	}
+}
+
+// chooseMore finds the packages of providers that the state needs and the configuration
+// does not name: those of what is to be destroyed.
+func (m *unitModule) chooseMore(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {
+	if m.plugins == nil || len(needed) == len(m.engine.Requirements()) {
+		return nil
+	}
+	_, ds := m.choose(ctx, needed)
+	return ds
+}
+
+// choose finds the provider packages, and installs them if they are missing.
+func (m *unitModule) choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) (installed bool, ds diag.List) {
+	if ds = m.plugins.Choose(ctx, needed); !ds.HasErrors() || m.x.Host.Init == nil {
+		return false, ds
+	}
+	if ds := m.install(ctx); ds.HasErrors() {
+		return true, ds
+	}
+	return true, m.plugins.Choose(ctx, needed)
+}
+
+// install runs init in the working directory.
+func (m *unitModule) install(ctx context.Context) diag.List {
+	if ds := m.at.dir.Make(); ds.HasErrors() {
+		return ds
+	}
+	ctx, s := m.at.phase(ctx, "init")
+	init, ds := m.at.forInit()
+	if ds.HasErrors() {
+		return ds
+	}
+	words := init.extra.Words
+	for _, text := range init.Backend() {
+		words = append(words, "-backend-config="+text)
+	}
+	ds = m.x.Host.Init(ctx, Installing{
+		Folder: init.Folder(), Words: words, Sources: m.x.Loader.Sources(), Value: m.at.Value,
+		Values: func(root *config.Module) (map[string]engine.InputValue, diag.List) {
+			values, _, ds := inputs.Of(m.at.task, m.at.unit.Unit, root.Variables)
+			return values, ds
+		},
+	})
+	ended(s, ds)
+	if ds.HasErrors() {
+		return ds
+	}
+	return append(ds, m.at.dir.KeepLock()...)
+}
+
+// notInstalled reports whether modules are missing.
+func notInstalled(ds diag.List) bool {
+	return slices.ContainsFunc(ds, module.NeedsInstall)
+}
+
+// needsFolder reports whether something but the loader may look at the files of a
+// module: a provider, a provisioner or a function that reads files.
+func needsFolder(tree *module.Tree) bool {
+	found := false
+	seen := map[*config.Module]bool{}
+	tree.Walk(func(n *module.Node) {
+		if found || seen[n.Config] {
+			return
+		}
+		seen[n.Config] = true
+		for _, r := range n.Config.Resources {
+			found = found || !n.Config.Source(r.LocalProvider()).IsBuiltIn() || len(r.Provisioners) > 0
+		}
+		for _, p := range n.Config.Providers {
+			found = found || !n.Config.Source(p.Name).IsBuiltIn()
+		}
+		for _, f := range n.Config.Files {
+			if src := n.Config.Set.File(f.Path); !found && src != nil && namesFiles(string(src.Bytes)) {
+				found = true
+			}
+		}
+	})
+	return found
+}
+
+// namesFiles reports whether text may call a function that reads files: file,
+// fileset, templatefile and their like, abspath and provider functions.
+func namesFiles(text string) bool {
+	return strings.Contains(text, "file") || strings.Contains(text, "abspath") || strings.Contains(text, "provider::")
+}

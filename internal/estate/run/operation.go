@@ -1,0 +1,381 @@
+package run
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/inputs"
+	"github.com/terrace-iac/terrace/internal/estate/outputs"
+	"github.com/terrace-iac/terrace/internal/estate/report"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/internal/estate/states"
+	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/estate/workdir/overlay"
+	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// operationWork is an operation of the run: plan, apply, validate or init.
+type operationWork struct {
+	*Turn
+	waits    waits
+	curable  diag.List       // messages that hooks before the command may make untrue
+	approval *saved.Approval // what was approved of the unit; nil if everything is
+	held     *operation.Held // the state while it is planned and applied, and as it was left
+}
+
+// excluded implements work: it looks at an exclude block that is made of outputs, which could
+// not be done before the run. The unit takes no part, or waits for them.
+func (w *operationWork) excluded() (out bool, ds diag.List) {
+	x, ds := w.Unit.Exclude(w.task)
+	if ds.HasErrors() || x == nil || !x.Late {
+		return false, ds
+	}
+	if x, ds = w.Unit.ExcludeNow(w.task); ds.HasErrors() || x == nil {
+		return false, ds
+	}
+	switch {
+	case x.Late:
+		w.deferUnit("exclude", "exclude")
+		return true, ds
+	case x.If && discovery.Excludes(x, w.Command):
+		w.res.LeaveOut()
+		return true, ds
+	}
+	return false, ds
+}
+
+// found implements work: a unit whose directory depends on outputs that are not known yet is
+// deferred as a whole.
+func (w *operationWork) found() (idle bool, ds diag.List) {
+	if part := w.at.dir.Waits; part != "" {
+		w.deferUnit(part, w.at.dir.WaitsIn)
+		return true, nil
+	}
+	return false, nil
+}
+
+// deferUnit notes that the unit as a whole waits for outputs that a part of it, which stands
+// at a name in its file, is made of.
+func (w *operationWork) deferUnit(part, name string) {
+	wait := waits{name: w.Name}.of("", w.Unit.Waits(w.task, name))
+	w.deferred(nil, report.Deferral{Reason: part + " is not known yet", Waits: wait})
+}
+
+// deferred notes that the unit as a whole waits. root is its module, nil if that is not known.
+func (w *operationWork) deferred(root *config.Module, d report.Deferral) {
+	w.res.Deferred, w.res.Changes = []report.Deferral{d}, true
+	w.Made.Set(w.Unit.ID, outputs.Unknown(root))
+}
+
+// ready implements work: it opens the engine and computes the inputs.
+func (w *operationWork) ready(ctx context.Context) (idle bool, ds diag.List) {
+	if ds = w.unfit(); ds.HasErrors() {
+		return false, ds
+	}
+	if ds = append(ds, w.States.Prepare(ctx, w.Unit.Name, w.at.dir, w.at.Environ())...); ds.HasErrors() {
+		return false, ds
+	}
+	idle, more := w.open(ctx)
+	if !idle && w.hooks.any() && curable(more) {
+		w.curable = more
+		return false, ds
+	}
+	return idle, append(ds, more...)
+}
+
+// curable reports whether there is nothing wrong, or only what hooks may put right
+// before the command runs: files that are missing, and values for variables.
+func curable(ds diag.List) bool {
+	return !slices.ContainsFunc(ds.Errors(), func(m *diag.Message) bool {
+		return m.Code == "estate/input-type" || strings.HasPrefix(m.Code, "unit/")
+	})
+}
+
+// open opens the engine and computes the inputs. idle reports that there is nothing
+// to do.
+func (w *operationWork) open(ctx context.Context) (idle bool, ds diag.List) {
+	if _, ds = w.module.open(ctx); ds.HasErrors() {
+		return false, ds
+	}
+	if more := append(w.unconfigured(), workdir.NoBackendBlock(w.Unit.Name, w.at.dir.Remote, w.module.root())...); more.HasErrors() {
+		return false, append(ds, more...)
+	}
+	idle, more := w.evaluate(ctx)
+	return idle, append(ds, more...)
+}
+
+// evaluate computes the inputs, where they are needed. idle reports that there is
+// nothing to do.
+func (w *operationWork) evaluate(ctx context.Context) (idle bool, ds diag.List) {
+	if w.o.Op == Validate || w.o.Op == Init {
+		return false, ds
+	}
+	u, declared := w.Unit, w.module.root().Variables
+	values, waiting, ds := w.at.variables(declared)
+	w.module.values, w.waits = values, waits{name: w.Name, inputs: waiting}
+	if ds.HasErrors() {
+		empty, about := w.state.nothingLeft(ctx, w.module)
+		if empty || about.HasErrors() {
+			return empty, about
+		}
+		return false, append(ds, about...)
+	}
+	if w.o.Approved != nil {
+		enc, more := w.module.encryption(ctx)
+		if ds = append(ds, more.Errors()...); more.HasErrors() {
+			return false, ds
+		}
+		if w.approval, more = saved.Of(w.o.Approved, u.Name, enc.Plan(ctx).PlanSealer()); more.HasErrors() {
+			return false, append(ds, more...)
+		}
+	}
+	for name, v := range w.approval.Inputs() { // nothing gives them a value now
+		if _, ok := values[name]; !ok && declared[name] != nil {
+			values[name] = engine.InputValue{Value: v}
+		}
+	}
+	ds = append(ds, inputs.Missing(u.Name, u.Path, declared, values)...)
+	return false, append(ds, w.at.checkInputs(declared)...)
+}
+
+// unfit are errors about extra arguments that a run over several units has not.
+func (w *operationWork) unfit() diag.List {
+	if len(w.at.extra.Other) == 0 {
+		return nil
+	}
+	ds := diag.Errorf(w.at.dir.Terraform.At, "Extra argument not available", "The unit gives the command the arguments %s, which a run over several units does not have in this version. Run the command in the unit's own folder.", strings.Join(w.at.extra.Other, " "))
+	ds[0].Code = "estate/extra-argument"
+	return ds
+}
+
+// unconfigured is an error about a unit whose module has no configuration: planning
+// it would destroy all that it manages.
+func (w *operationWork) unconfigured() diag.List {
+	root := w.module.root()
+	if w.state.destroys || slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return overlay.IsConfig(filepath.Base(f.Path)) }) {
+		return nil
+	}
+	var at *source.Range
+	if tf := w.at.dir.Terraform; tf != nil && tf.Source != nil {
+		at = tf.Source.At
+	}
+	ds := diag.Errorf(at, "No configuration files", "There is no .tf or .tofu file in the module of the unit %s. Set terraform.source to where its module is, or leave the unit out: a file that others include or import should not be called %s.", w.Unit.Name, filepath.Base(w.Unit.Path))
+	ds[0].Code = "estate/no-configuration"
+	return ds
+}
+
+// run implements work.
+func (w *operationWork) run(ctx context.Context) diag.List {
+	ds := w.hooks.first(ctx)
+	if !ds.HasErrors() {
+		ds = append(ds, w.hooks.before(ctx)...)
+	}
+	if !ds.HasErrors() {
+		idle, more := w.settle(ctx)
+		if ds = append(ds, more...); !ds.HasErrors() && !idle {
+			ds = append(ds, w.operate(ctx)...)
+		}
+	}
+	return append(ds, w.hooks.after(ctx, ds)...)
+}
+
+// settle reads the module and the inputs again after hooks ran: from the directory,
+// where they changed what is in it. What was wrong before may have been cured by
+// them.
+func (w *operationWork) settle(ctx context.Context) (idle bool, ds diag.List) {
+	if !w.hooks.ran {
+		return false, w.curable
+	}
+	changed, ds := w.hooks.reread()
+	switch {
+	case ds.HasErrors():
+		return false, ds
+	case changed:
+		w.res.Set = w.at.dir.Parsed.Set
+	case !w.curable.HasErrors():
+		idle, ds = w.evaluate(ctx)
+		for _, m := range w.curable {
+			if !slices.ContainsFunc(ds, func(o *diag.Message) bool { return o.Summary == m.Summary && o.Detail == m.Detail }) {
+				ds = append(ds, m)
+			}
+		}
+		return idle, ds
+	}
+	w.module.close()
+	return w.open(ctx)
+}
+
+// operate does what the run is about.
+func (w *operationWork) operate(ctx context.Context) diag.List {
+	switch w.o.Op {
+	case Init:
+		if _, ds := w.module.place(ctx, w.module.values); w.Host.Init != nil && slices.ContainsFunc(ds, states.Changed) {
+			return w.module.install(ctx)
+		}
+		return nil // what else is wrong with the state, nobody asked for
+	case Validate:
+		ctx, s := w.at.phase(ctx, "validate")
+		ds := w.module.engine.Validate(ctx)
+		ended(s, ds)
+		return ds
+	}
+	return w.planAndApply(ctx)
+}
+
+// planAndApply is the turn of a unit in a plan and an apply.
+func (w *operationWork) planAndApply(ctx context.Context) diag.List {
+	where, ds := w.state.where(ctx, w.module)
+	if ds.HasErrors() {
+		return ds
+	}
+	skip := w.o.Plans.SkipRefresh
+	if w.at.extra.Refresh != nil {
+		skip = skip || !*w.at.extra.Refresh
+	}
+	op := &operation.Operation{
+		Engine: w.module.engine, Env: w.at.Environ(), Values: w.module.values, Moves: w.at.Moves(), Stop: w.o.Stop,
+		Reads: w.reads(), Choose: w.module.chooseMore,
+	}
+	done, more := op.Run(ctx, operation.Want{
+		Plan: engine.PlanOptions{
+			Mode: w.mode(), SkipRefresh: skip, Targets: w.o.Plans.Targets, Excludes: w.o.Plans.Excludes,
+			Defer: w.o.Op == Plan, Time: w.approval.Time(),
+		},
+		Apply: w.o.Op == Apply, Every: w.o.Every, MovesFirst: true, Forget: w.o.Plans.Forget,
+	}, operation.Steps{
+		Locked: func(ctx context.Context) (statemgr.Options, diag.List) {
+			return w.state.options(ctx, where)
+		},
+		Taken: func(h *operation.Held, po *engine.PlanOptions) diag.List {
+			w.States.Took()
+			w.held, po.Replace = h, w.replaced(h.Current())
+			if w.o.Op != Apply {
+				return nil
+			}
+			return w.at.Note(ctx, where.Config, where.Workspace)
+		},
+		Planned: func(_ context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
+			return w.planned(p, where.Encryption.Plan(ctx).PlanSealer(), ds)
+		},
+		Event: w.module.observe(), Watch: w.Changing, Span: w.at.span,
+	})
+	ds = append(ds, more...)
+	w.res.Diags = append(w.res.Diags, done.Released...)
+	if w.o.Op != Apply || w.held == nil {
+		return ds
+	}
+	w.res.Counts = report.Counts(done.Counts)
+	switch {
+	case done.Applied:
+		w.Made.Set(w.Unit.ID, w.made(done.Plan.Outputs))
+		if w.o.Observe.Applied != nil {
+			w.o.Observe.Applied(w.res, done.State)
+		}
+	case done.Began:
+		w.Made.Set(w.Unit.ID, w.made(nil))
+	}
+	return ds
+}
+
+// planned takes what came of planning, and says whether it may be carried out.
+func (w *operationWork) planned(p *plan.Plan, by planfile.Sealer, ds diag.List) (yes bool, left diag.List) {
+	switch {
+	case ds.HasErrors() && len(w.waits.inputs) > 0 && w.o.Op == Plan && workdir.NotKnownYet(ds):
+		w.deferred(w.module.root(), report.Deferral{Reason: "what must be known before anything is planned is not known yet", At: ds.Errors()[0].At, Waits: w.waits.all()})
+		return false, ds.Warnings()
+	case ds.HasErrors():
+		return false, ds
+	}
+	w.notePlan(p, by)
+	if w.o.Op == Plan {
+		w.Made.Set(w.Unit.ID, w.outputs(p))
+		return false, ds
+	}
+	yes, more := w.approved(p)
+	if ds = append(ds, more...); !yes && !more.HasErrors() {
+		w.res.Break("run error", "what had been deferred was not approved")
+	}
+	return yes, ds
+}
+
+// replaced are those instances that are to be replaced which the unit has: an
+// address is meant for the units that know it.
+func (w *operationWork) replaced(prev *state.State) []addr.Instance {
+	var out []addr.Instance
+	for _, a := range w.o.Plans.Replace {
+		n := w.module.engine.Tree().Root
+		for _, step := range a.Module.Steps() {
+			if n != nil {
+				n = n.Calls[step.Name]
+			}
+		}
+		if n != nil && n.Config.Resources[a.Resource] != nil || prev != nil && prev.Instance(a) != nil {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// outputs are those that other units of a plan see.
+func (w *operationWork) outputs(p *plan.Plan) cty.Value {
+	if w.o.Plans.Destroy || w.o.Plans.RefreshOnly || w.Inputs.Mocks {
+		return outputs.Stored(w.held.Current())
+	}
+	return outputs.Planned(p, w.module.root())
+}
+
+// notePlan takes the unit's plan, which by encrypts where it is saved.
+func (w *operationWork) notePlan(p *plan.Plan, by planfile.Sealer) {
+	w.res.Plan, w.res.Changes, w.res.Deferred, w.res.Counts, w.res.Reads = p, p.HasChanges(), w.waits.deferrals(p), report.CountsOf(p), p.Reads
+	if w.o.Saving != nil {
+		w.o.Saving.Take(w.Unit.Name, w.digest(), by, p)
+	}
+	if w.o.Observe.Planned != nil {
+		w.o.Observe.Planned(w.Unit, w.module.engine, p)
+	}
+	if w.o.Op == Apply || w.o.DropPlans || w.o.Saving != nil {
+		w.res.Plan = nil // plans are large
+	}
+	if w.o.Op == Apply {
+		w.res.Counts = report.Counts{} // what counts is what will be done
+	}
+}
+
+// made are the outputs that there are after an apply: of a unit without any, none.
+// State does not keep outputs that are null: those that were computed and are not in
+// it are null.
+func (w *operationWork) made(computed []*plan.OutputChange) cty.Value {
+	v := outputs.Stored(w.held.Current())
+	if w.state.destroys {
+		return v
+	}
+	m := map[string]cty.Value{}
+	if v != cty.NilVal {
+		m = v.AsValueMap()
+	}
+	for _, c := range computed {
+		o := w.module.root().Outputs[c.Name]
+		if _, stored := m[c.Name]; o != nil && !stored && !c.Left {
+			m[c.Name] = outputs.Hide(cty.NilVal, o.Sensitive)
+		}
+	}
+	return cty.ObjectVal(m)
+}
+
+// digest tells the configuration of the unit from any other.
+func (w *operationWork) digest() string {
+	return w.digests.Do(w.at.dir.Parsed, func() string { return saved.Digest(w.module.engine.Tree()) })
+}

@@ -1,0 +1,125 @@
+package run
+
+import (
+	"context"
+	"slices"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/estate/arguments"
+	"github.com/terrace-iac/terrace/internal/estate/states"
+	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/unit"
+)
+
+// unitState is the state of one unit: where it is, and how it is locked.
+type unitState struct {
+	x        *execution
+	at       *Site
+	purpose  string // what its lock says that it is locked for
+	destroys bool   // the unit is to be destroyed
+}
+
+// lock says how the state is locked: as the run has it, else as extra_arguments do.
+func (s *unitState) lock() arguments.Lock {
+	if s.at.extra.Lock != nil && s.x.o.Lock == (arguments.Lock{}) {
+		return *s.at.extra.Lock
+	}
+	return s.x.o.Lock
+}
+
+// where tells where the state is. A directory that was set up with another backend goes
+// through init, which refuses that too unless what is added to it provides for it.
+func (s *unitState) where(ctx context.Context, m *unitModule) (states.Place, diag.List) {
+	p, ds := m.place(ctx, m.values)
+	if s.x.Host.Init == nil || !slices.ContainsFunc(ds, states.Changed) {
+		return p, ds
+	}
+	if ds = m.install(ctx); ds.HasErrors() {
+		return p, ds
+	}
+	return m.place(ctx, m.values)
+}
+
+// options say how the state is taken, which no other unit of the run may have as its own.
+func (s *unitState) options(ctx context.Context, where states.Place) (statemgr.Options, diag.List) {
+	st, ds := s.x.States.Open(ctx, where)
+	if ds.HasErrors() {
+		return statemgr.Options{}, ds
+	}
+	if p, ok := st.(backend.Placer); ok {
+		mine := states.Claim{Unit: s.at.unit.Name}
+		if s.at.dir.Remote != nil {
+			mine.At = s.at.dir.Remote.At
+		}
+		if ds = append(ds, s.x.claims.Add(p.Place(), mine)...); ds.HasErrors() {
+			return statemgr.Options{}, ds
+		}
+	}
+	return s.x.States.Options(ctx, where, s.lock(), s.purpose)
+}
+
+// # Units that are destroyed already
+//
+// A destroy that stopped halfway can be run again: a unit that has nothing left is not asked
+// for its inputs, which may be made of outputs that were destroyed before it.
+
+// nothingKnown reports whether a unit that is to be destroyed has nothing left, where it
+// cannot be evaluated any more since outputs that it needs are gone. Where its state is must
+// be known without outputs, or from the last time that something was applied here. failed is
+// what evaluating it gave.
+func (s *unitState) nothingKnown(ctx context.Context, failed diag.List) (bool, diag.List) {
+	if !s.destroys || !slices.ContainsFunc(failed.Errors(), func(m *diag.Message) bool { return m.Code == "unit/no-outputs" }) {
+		return false, nil
+	}
+	r := s.x.Runner
+	task, in := r.Static.Task(ctx), s.at.unit.In(r.Static)
+	d, ok := r.Dirs.Bare(task, in)
+	if !ok {
+		return false, nil
+	}
+	m := r.Dirs.Module(task, in)
+	late := d.Remote != nil && !unit.Known(d.Remote.Config)
+	if late || !m.Whole {
+		if where, ok := r.States.Noted(ctx, s.at.unit.Name, d.Path, r.States.Home(in)); ok {
+			return s.empty(ctx, where)
+		}
+	}
+	if late || d.Remote == nil && (m.Root == nil || m.Root.Backend != nil) {
+		return false, nil
+	}
+	where, ds := s.at.where(ctx, d, m.Root, nil, nil)
+	if ds.HasErrors() {
+		return false, nil
+	}
+	return s.empty(ctx, where)
+}
+
+// nothingLeft is nothingKnown for a unit whose module is open. The state is locked meanwhile,
+// so that nobody else is making something.
+func (s *unitState) nothingLeft(ctx context.Context, m *unitModule) (bool, diag.List) {
+	if !s.destroys {
+		return false, nil
+	}
+	where, ds := m.place(ctx, nil)
+	if ds.HasErrors() {
+		return false, nil
+	}
+	return s.empty(ctx, where)
+}
+
+// empty reports whether a state has no objects.
+func (s *unitState) empty(ctx context.Context, where states.Place) (bool, diag.List) {
+	h, ds := s.take(ctx, where)
+	if ds.HasErrors() {
+		return false, ds
+	}
+	empty := h.Current().Empty()
+	return empty, append(ds, h.Release()...)
+}
+
+// take locks and reads the state.
+func (s *unitState) take(ctx context.Context, where states.Place) (*operation.Held, diag.List) {
+	return s.x.States.Take(ctx, where, s.lock(), s.purpose)
+}
