@@ -48,7 +48,7 @@ type Options struct {
 	Workspace   string   // "" for the one that is selected in the folder
 	Parallelism int      // calls of providers at once; 0 means 10
 
-	// PluginDirs are folders with provider packages, laid out as a filesystem mirror.
+	// PluginDirs are folders with provider packages, in the layout of a filesystem mirror.
 	// Init searches them in place of everything else and remembers it, as -plugin-dir.
 	PluginDirs []string
 

@@ -2,5 +2,5 @@ package bench
 
 import "syscall"
 
-// peak is not told there.
+// peak is not known there.
 func peak(*syscall.Rusage) int64 { return 0 }

@@ -15,7 +15,7 @@
 // Load always returns a Module. With errors in ds it holds what could be
 // understood, which is what an editor wants; a program that acts on the module
 // stops if ds.HasErrors. LoadFiles does the same for text in memory, IsConfigDir
-// tells whether a folder is worth loading, and Options.FS reads from anywhere.
+// reports whether a folder has configuration to load, and Options.FS reads from anywhere.
 // Module.Files lists every file of the folder with its role: base, override n,
 // shadowed by another, a test, or ignored and why.
 //

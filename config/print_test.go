@@ -28,7 +28,7 @@ func roundTrip(t testing.TB, m *Module) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, toldJSON, err := m.render(PrintOptions{Origins: true})
+	withOrigins, toldJSON, err := m.render(PrintOptions{Origins: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func roundTrip(t testing.TB, m *Module) {
 	wantMeaning := unordered(t, want)
 	for name, files := range map[string]map[string][]byte{
 		"native":       {"main.tf": []byte(native), "main.tf.json": []byte(js)},
-		"with origins": {"main.tf": []byte(told)},
+		"with origins": {"main.tf": []byte(withOrigins)},
 		"JSON":         {"main.tf.json": []byte(want)},
 	} {
 		if name == "with origins" && toldJSON != "" {

@@ -77,7 +77,7 @@ func (e *errs) keyword(s *Setting, code, summary, a, b string) string {
 }
 
 // onlySelf checks that what runs on destroy refers to nothing but the object
-// itself: everything else may be gone by then.
+// itself: everything else may be destroyed by then.
 func onlySelf(body hcl.Body) (ds diag.List) {
 	b, ok := syntaxBody(body)
 	if !ok {

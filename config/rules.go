@@ -159,7 +159,7 @@ var kinds = sync.OnceValue(func() *kindTable {
 })
 
 // encryptionKind is the block that says how state and plan files are
-// encrypted: its parts are told apart by header and merged argument by
+// encrypted: its parts are distinguished by header and merged argument by
 // argument; a fallback is replaced as a whole, as any nested block.
 func encryptionKind() *kind {
 	type A = map[string]rule

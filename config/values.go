@@ -221,7 +221,7 @@ func whole(t hcl.Traversal) bool {
 		names = 2
 	}
 	if len(rest) < names {
-		return true // what is missing is told elsewhere
+		return true // what is missing is reported elsewhere
 	}
 	rest = rest[names:]
 	if len(rest) > 0 {

@@ -9,7 +9,7 @@ import (
 
 // FromValues converts messages of the HCL library about text that holds nothing but
 // values, which no message shows. Names, which other messages speak of as well, stay;
-// where the library quotes something else of the text, only the place is told.
+// where the library quotes something else of the text, only the place is given.
 func FromValues(text []byte, in hcl.Diagnostics) List {
 	out := FromHCL(in)
 	for _, m := range out {

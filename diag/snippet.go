@@ -36,7 +36,7 @@ type parsed struct {
 // snippet cuts out the lines of a place, or of the wider context where given.
 // It returns nil where the source is not at hand, and what has no lines where it holds
 // values that are never shown. object says that the message is about an object: its
-// header is told of a place that is the header itself, too.
+// header is also given for a place that is the header itself.
 func (p *parsed) snippet(set *source.Set, at, context *source.Range, object bool) *snippet {
 	f := set.File(at.Filename)
 	if f == nil || f.Bytes == nil {

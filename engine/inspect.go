@@ -34,12 +34,12 @@ type InspectOptions struct {
 // An Inspection evaluates expressions as if they stood in the root module, whose outputs
 // they may name too (output.NAME). It is used by one goroutine.
 type Inspection struct {
-	root  *eval.Module
-	ev    *eval.Evaluator
-	task  *demand.Task
-	graph *demand.Graph
-	names func(hcl.Traversal, *source.Range) (cty.Value, int, bool, diag.List)
-	told  map[*diag.Message]bool // messages of the graph that were returned already
+	root     *eval.Module
+	ev       *eval.Evaluator
+	task     *demand.Task
+	graph    *demand.Graph
+	names    func(hcl.Traversal, *source.Range) (cty.Value, int, bool, diag.List)
+	returned map[*diag.Message]bool // messages of the graph that were returned already
 }
 
 // Inspect makes an Inspection. Nothing is evaluated before it is asked for.
@@ -65,7 +65,7 @@ func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, di
 	in.Here = func(_ *demand.Task, d *eval.Desired) bool { return w.here(d.Addr()) }
 	g := &demand.Graph{}
 	ev := eval.New(g, in)
-	return &Inspection{root: ev.Root, ev: ev, graph: g, task: g.Task(ctx), names: o.Names, told: map[*diag.Message]bool{}}, ds
+	return &Inspection{root: ev.Root, ev: ev, graph: g, task: g.Task(ctx), names: o.Names, returned: map[*diag.Message]bool{}}, ds
 }
 
 // Value evaluates an expression.
@@ -119,8 +119,8 @@ func (i *Inspection) Condition(kind string, r *config.Rule) (Verdict, diag.List)
 // news are the messages of evaluated objects that were not returned yet.
 func (i *Inspection) news() (ds diag.List) {
 	for _, m := range i.graph.Diags() {
-		if !i.told[m] {
-			i.told[m] = true
+		if !i.returned[m] {
+			i.returned[m] = true
 			ds = append(ds, m)
 		}
 	}

@@ -4,7 +4,7 @@
 //
 // Scan goes over the bytes of a file once, checks the syntax of all of it, and yields a File:
 // bodies, blocks and attributes, whose names and labels are slices of the text, with places
-// as offsets. Lines and columns are told only when asked for. No expression is kept: a Body,
+// as offsets. Lines and columns are computed on demand. No expression is kept: a Body,
 // which is an hcl.Body, builds those that are asked for from the text, in the types of
 // hclsyntax, and Syntax builds all of them. Parse and ParseConfig take the place of
 // hclsyntax.ParseConfig. Format lays a text out as hclwrite.Format does. Update reads a text

@@ -7,7 +7,7 @@ import "bytes"
 // by the brackets that stay open, one space or none stands between two tokens of a cell,
 // and assignments and comments of consecutive lines stand below one another.
 
-// lexeme is a token of a text that is laid out.
+// lexeme is a token of a text that is formatted.
 type lexeme struct {
 	kind       kind
 	start, end int32

@@ -41,7 +41,7 @@ func (b *Body) referAttr(a *Attr, found *refs) {
 // called of nil, where nothing is to be noted.
 type refs struct {
 	all   []*hclsyntax.ScopeTraversalExpr
-	loops bool // whether a template had a loop, whose names are not told apart here
+	loops bool // whether a template had a loop, whose variables are not distinguished from other names here
 }
 
 func (r *refs) traversals() []hcl.Traversal {

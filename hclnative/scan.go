@@ -125,7 +125,7 @@ type scanner struct {
 	src  string
 	mark // what is scanned next
 	tok  token
-	rec  *[]lexeme // where tokens are noted; nil unless a text is laid out
+	rec  *[]lexeme // where tokens are noted; nil unless a text is formatted
 }
 
 // scan reads the next token outside of templates.

@@ -72,7 +72,7 @@ func DigestArgs(v cty.Value) Digest {
 type Reading struct {
 	Object addr.Object
 	Stored Digest        // of what state held before; of a data source, of what was read
-	Found  *state.Object // what there was; nil if it was as stored, or gone
+	Found  *state.Object // what there was; nil if it was as stored, or did not exist any more
 	Gone   bool
 	Args   Digest // of a data source
 }

@@ -3,7 +3,7 @@
 //
 // Main types: Provider and Factory. The one rule: values that cross this
 // interface carry no marks, conform to the implied type of the schema, and
-// messages come back as diag.List with Attr set where the provider told a path.
+// messages come back as diag.List with Attr set where the provider gave a path.
 package provider
 
 import (
@@ -93,7 +93,7 @@ type ReadRequest struct {
 	Identity cty.Value // cty.NilVal if there is none
 }
 
-// ReadResponse is the object as it is now; a null State means that it is gone.
+// ReadResponse is the object as it is now; a null State means that it does not exist any more.
 type ReadResponse struct {
 	State    cty.Value
 	Private  []byte

@@ -219,7 +219,7 @@ type planNester struct {
 }
 
 // planNested checks the blocks of one type, or the objects of a nested attribute.
-// Elements of sets cannot be told apart, so of them only the number is checked.
+// Elements of sets have no identity, so only their number is checked.
 func (c *checker) planNested(n planNester, v sides, path cty.Path) {
 	if n.nesting == Single || n.nesting == Group {
 		n.one(v, path)

@@ -150,7 +150,7 @@ func (c *evaluator) imports(e *evaluation) *fileImports {
 	return &fileImports{includes: h.includes, auto: h.auto}
 }
 
-// cycleFinder follows imports in depth. Files are told apart by their path
+// cycleFinder follows imports in depth. Files are identified by their path
 // with links resolved.
 type cycleFinder struct {
 	c     *evaluator

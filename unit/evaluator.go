@@ -13,7 +13,7 @@ import (
 
 // # How values are computed
 //
-// An ev is the evaluation of one file in one role. Its expressions have cells.
+// An evaluation is that of one file in one role. Its expressions have cells.
 // A cell is computed at most four times: for everybody or for one leaf unit,
 // and without or with the outputs of dependencies.
 //
@@ -22,7 +22,7 @@ import (
 // up and says so; whoever reads that cell then asks for the leaf's own. Where
 // it meets an output it goes on with an unknown value and notes which
 // dependency that was: from these notes come the edges between units. Only what
-// met an output is computed again, when a run needs it, with the real ones.
+// depends on an output is computed again, when a run needs it, with the real ones.
 //
 // So no analysis of the text decides what is shared: what was computed without
 // meeting the leaf is the same for all.
@@ -99,7 +99,7 @@ func (c *evaluator) errorf(at *source.Range, code, summary, format string, args 
 	return c.fail(ds)
 }
 
-// take notes what a result met.
+// take takes over the facts of a result.
 func (c *evaluator) take(r *result) {
 	if r.failed {
 		c.failed = true
@@ -246,7 +246,7 @@ type overlayKey struct {
 	full bool
 }
 
-// facts are what a computation met. They are never changed; nil is none.
+// facts are what a computation depends on. They are never changed; nil is none.
 type facts struct {
 	deps  []*depUse // sorted by nothing, each once
 	files []string  // absolute paths, each once

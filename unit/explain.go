@@ -128,7 +128,7 @@ func (x *explained) nothing(c *evaluator, ref hcl.Traversal, why string) diag.Li
 }
 
 // has reports whether a path leads anywhere in a node's value; why says what is
-// missing, "" where that cannot be told.
+// missing, "" where that is not known.
 func (x *explained) has(n node, ref hcl.Traversal) (ok bool, why string) {
 	c := x.evaluator()
 	r := c.descend(n, ref, 1)
@@ -499,7 +499,7 @@ func (w *walker) member(n node, path hcl.Traversal) (origin.Way, bool) {
 }
 
 // parts ends at something that has no place of its own, such as all local values:
-// its members are told.
+// its members are shown.
 func (w *walker) parts(n node, path hcl.Traversal) (origin.Way, bool) {
 	if len(path) > 0 {
 		return origin.Way{}, false

@@ -266,7 +266,7 @@ func (k *call) env(args []string) (cty.Value, error) {
 	return cty.NilVal, fmt.Errorf("the environment variable %s is not set and the call gives no default", args[0])
 }
 
-// deepMergeFunc is deep_merge for calls whose parts cannot be told apart.
+// deepMergeFunc is deep_merge for calls whose parts cannot be distinguished.
 func deepMergeFunc() function.Function {
 	return function.New(&function.Spec{
 		VarParam: &function.Parameter{Name: "maps", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true, AllowUnknown: true, AllowMarked: true},

@@ -210,7 +210,7 @@ func (l *Loader) identity(path string) string {
 }
 
 // canonical is the one name under which an imported file is evaluated, whoever
-// imports it by whatever links: its identity, told from the working folder
+// imports it by whatever links: its identity, as seen from the working folder
 // where it lies below that.
 func (l *Loader) canonical(path string) string {
 	id := l.identity(path)
@@ -285,7 +285,7 @@ func (l *Loader) valuesOf(e *evaluation) *evaluation {
 var valuesSpec = &syntax.BlockSpec{Name: "values file", Open: true}
 
 // intern makes one message of all that say the same of the same place, whoever
-// met it: callers tell messages apart by pointer.
+// reports it: callers compare messages by pointer.
 func (l *Loader) intern(m *diag.Message) *diag.Message {
 	key := m.Code + "\x00" + m.Summary + "\x00" + m.Detail
 	if m.At != nil {

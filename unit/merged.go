@@ -224,7 +224,7 @@ func mergeIncluded(lower, upper *group, m mode) *group {
 }
 
 // pathsLeft joins the paths of dependencies blocks; those of the lower one that
-// belong to a dependency which the upper one redefines are gone.
+// belong to a dependency which the upper one redefines are left out.
 func pathsLeft(lower, upper node) join {
 	if lower == nil || upper == nil {
 		return listJoin(false, true)

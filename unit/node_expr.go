@@ -73,7 +73,7 @@ func (n *exprNode) open(c *evaluator) node {
 // being computed between them.
 const maxFollow = 20000
 
-// openMerge sees whether the arguments of a merge can be told apart.
+// openMerge sees whether the arguments of a merge can be evaluated one by one.
 func (n *exprNode) openMerge(c *evaluator) node {
 	var out node
 	for _, a := range n.x.Args {

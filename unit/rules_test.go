@@ -25,7 +25,7 @@ import (
 )
 
 // TestScenarios runs the archives in testdata/scenarios. Each holds a tree and
-// what is expected of it; $ROOT stands for the folder that the tree is laid
+// what is expected of it; $ROOT stands for the folder that the tree is written
 // out in, and a unit is named by its folder or file, with :MODULE after it for
 // a module of an environment file.
 //

@@ -185,7 +185,7 @@ func (c *evaluator) noPaths(a *syntax.Attr, name string) {
 }
 
 // placeable tells whether the path of a block can be computed without those of
-// others; the error is told where the block is evaluated.
+// others; the error is reported where the block is evaluated.
 func placeable(b *syntax.Block) bool {
 	for _, name := range [...]string{"path", "no_dot_terragrunt_stack"} {
 		a := b.Attr(name)

@@ -228,9 +228,9 @@ func (u *Unit) Inputs(t *demand.Task, wanted func(name string) bool) ([]*Setting
 
 func (u *Unit) inputs(c *evaluator, wanted func(name string) bool) []*Setting {
 	var out []*Setting
-	u.eachInput(c, wanted, func(name string, n node, v cty.Value, met *facts) {
+	u.eachInput(c, wanted, func(name string, n node, v cty.Value, about *facts) {
 		s := u.setting(c, name, n, v)
-		s.Waits = met.waiting()
+		s.Waits = about.waiting()
 		out = append(out, s)
 	})
 	return out
@@ -241,9 +241,9 @@ func (u *Unit) touchInputs(c *evaluator, wanted func(name string) bool) {
 	u.eachInput(c, wanted, func(string, node, cty.Value, *facts) {})
 }
 
-// eachInput computes the inputs by name, and tells what each of them met; the name
+// eachInput computes the inputs by name, with the facts about each of them; the name
 // is empty where they depend on something unknown as a whole.
-func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(name string, n node, v cty.Value, met *facts)) {
+func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(name string, n node, v cty.Value, about *facts)) {
 	n := u.field(c, "inputs")
 	if n == nil || c.stuck() {
 		return
@@ -276,7 +276,7 @@ func (u *Unit) eachInput(c *evaluator, wanted func(name string) bool, f func(nam
 	}
 }
 
-// merge takes over what another computation met.
+// merge takes over the facts of another computation.
 func (c *evaluator) merge(o *evaluator) {
 	c.failed = c.failed || o.failed
 	c.needsOut = c.needsOut || o.needsOut

@@ -151,7 +151,7 @@ type trouble struct {
 	number  int // of workers so far
 
 	mu    sync.Mutex
-	told  bytes.Buffer // all that clients told
+	said  bytes.Buffer // all output of clients
 	log   []string     // what was done to whom
 	begun time.Time
 }
@@ -228,13 +228,13 @@ func (k *trouble) note(format string, args ...any) {
 func (k *trouble) Write(b []byte) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.told.Write(b)
+	return k.said.Write(b)
 }
 
 func (k *trouble) text() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.told.String()
+	return k.said.String()
 }
 
 func (k *trouble) failf(format string, args ...any) {
@@ -242,7 +242,7 @@ func (k *trouble) failf(format string, args ...any) {
 	raw, _ := os.ReadFile(k.record)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.t.Fatalf("run %d: %s\n%s\n%s\n%s\n%s", k.sum.attempted, fmt.Sprintf(format, args...), strings.Join(k.log, "\n"), k.told.String(), raw, k.sum.String())
+	k.t.Fatalf("run %d: %s\n%s\n%s\n%s\n%s", k.sum.attempted, fmt.Sprintf(format, args...), strings.Join(k.log, "\n"), k.said.String(), raw, k.sum.String())
 }
 
 var runID = regexp.MustCompile(`terrace-apply-estate-[0-9a-f]+`)
@@ -252,7 +252,7 @@ func (k *trouble) try(n int) {
 	k.t.Helper()
 	k.sum.attempted = n
 	k.begun, k.log = time.Now(), nil
-	k.told.Reset()
+	k.said.Reset()
 	k.must(os.Truncate(k.record, 0))
 	for range troubledWorkers {
 		k.worker()
@@ -323,9 +323,9 @@ func (k *trouble) follow(killClient chan struct{}) error {
 		if err == nil {
 			return nil
 		}
-		told := k.text()[before:]
-		id := runID.FindString(told)
-		last := told[max(0, len(told)-6000):] + errs.String()
+		said := k.text()[before:]
+		id := runID.FindString(said)
+		last := said[max(0, len(said)-6000):] + errs.String()
 		gone := killed || strings.Contains(last, "could not be followed") || strings.Contains(last, "cannot be followed") || strings.Contains(last, "cannot be reached")
 		if !gone || tries > 60 {
 			return fmt.Errorf("%w: %s", err, errs.String())
@@ -414,7 +414,7 @@ func (k *trouble) make(stop <-chan struct{}, killClient chan<- struct{}) {
 // judge looks at what the provider wrote down, at the states and at who wrote.
 func (k *trouble) judge() {
 	k.t.Helper()
-	told := map[string]bool{}
+	said := map[string]bool{}
 	for line := range strings.Lines(k.text()) {
 		var m struct {
 			Unit       string
@@ -428,7 +428,7 @@ func (k *trouble) judge() {
 			if named[2] != "" {
 				index = named[2]
 			}
-			told[m.Unit+"-"+index] = true
+			said[m.Unit+"-"+index] = true
 		}
 	}
 	raw, err := os.ReadFile(k.record)
@@ -450,7 +450,7 @@ func (k *trouble) judge() {
 		}
 		if made[f[2]] > 1 {
 			k.sum.again++
-			if !told[f[2]] {
+			if !said[f[2]] {
 				k.failf("%s was made again, and not named", f[2])
 			}
 		}

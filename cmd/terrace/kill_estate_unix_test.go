@@ -146,7 +146,7 @@ func (k *estateKiller) check(killed bool) (kept, named int) {
 	if err != nil {
 		k.t.Fatalf("plan: %v\n%s", err, out)
 	}
-	told := k.told(out)
+	reported := k.reported(out)
 	have := k.objects()
 	raw, err := os.ReadFile(k.record)
 	k.must(err)
@@ -163,7 +163,7 @@ func (k *estateKiller) check(killed bool) (kept, named int) {
 		switch {
 		case have[f[2]]:
 			kept++
-		case killed && told[f[2]]:
+		case killed && reported[f[2]]:
 			named++
 		default:
 			k.t.Fatalf("%s was begun and is neither in state nor named (killed: %t)\n%s", f[2], killed, out)
@@ -190,8 +190,8 @@ func (k *estateKiller) needs(name string) []string {
 	return out
 }
 
-// told are the names of the objects that a run says may have been made.
-func (k *estateKiller) told(stream []byte) map[string]bool {
+// reported are the names of the objects that a run says may have been made.
+func (k *estateKiller) reported(stream []byte) map[string]bool {
 	k.t.Helper()
 	out := map[string]bool{}
 	s := bufio.NewScanner(bytes.NewReader(stream))

@@ -35,7 +35,7 @@ terraform {
 `
 
 // killStores start the stores that keep journals, and return the block of their backend.
-// What the program has to be told besides is in the environment.
+// Its other settings are in the environment.
 func killStores() map[string]func(t *testing.T) string {
 	block := func(kind, format string, args ...any) string {
 		return fmt.Sprintf("terraform {\n  backend %q {\n%s\n  }\n}\n", kind, fmt.Sprintf(format, args...))

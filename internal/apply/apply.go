@@ -2,7 +2,7 @@
 // after those that it needs, and makes a new state.
 //
 // Main types: Input and Result. The one rule: what a provider answered is in
-// the journal before anybody is told of it and before anything that needs it starts.
+// the journal before it is reported and before anything that needs it starts.
 package apply
 
 import (
@@ -276,7 +276,7 @@ func (a *applier) finish() {
 		}
 		plain, sensitive := resourceclient.Plain(v)
 		if a.in.Plan.Mode == plan.RefreshOnly {
-			plain = cty.UnknownAsNull(plain) // it reads what is gone, or not made yet
+			plain = cty.UnknownAsNull(plain) // it reads what is destroyed, or not created yet
 		}
 		if plain.IsNull() {
 			if v.IsKnown() {

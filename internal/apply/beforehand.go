@@ -54,7 +54,7 @@ func (a *applier) plannedValue(b *beforehand, t *demand.Task, d *eval.Desired) (
 }
 
 // blockOf finds what configuration says of an instance that is about to be
-// destroyed, nil if it does not want it. What is wrong with it was told while
+// destroyed, nil if it does not want it. What is wrong with it was reported while
 // planning.
 func (a *applier) blockOf(t *demand.Task, i addr.Instance) *eval.Desired {
 	if a.in.Plan.Mode == plan.Destroy { // nothing is made: all values are there

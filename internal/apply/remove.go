@@ -59,7 +59,7 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 	return ds
 }
 
-// removed records the answer to a destroy: gone, or what is left of the object
+// removed records the answer to a destroy: destroyed, or what is left of the object
 // that stood in state.
 func (a *applier) removed(id int, stood state.Change, sub *resourceclient.Subject, got resourceclient.Answer) (ds diag.List) {
 	old := stood.New

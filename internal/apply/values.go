@@ -34,7 +34,7 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 		return cty.DynamicVal, ds
 	}
 	if planned && d.Resource.Config().Check != "" {
-		return cty.UnknownVal(s.Block.ImpliedType()), ds // that it could not be read was told
+		return cty.UnknownVal(s.Block.ImpliedType()), ds // that it could not be read was reported
 	}
 	if planned { // it failed, or something before it did
 		return cty.UnknownVal(s.Block.ImpliedType()), demand.Fail()
@@ -45,7 +45,7 @@ func (a *applier) value(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) 
 			return cty.UnknownVal(s.Block.ImpliedType()), ds
 		}
 		if a.in.Plan.Mode == plan.RefreshOnly {
-			return cty.UnknownVal(s.Block.ImpliedType()), ds // gone, or not made yet
+			return cty.UnknownVal(s.Block.ImpliedType()), ds // destroyed, or not created yet
 		}
 		return cty.UnknownVal(s.Block.ImpliedType()), demand.Fail()
 	}
@@ -98,9 +98,9 @@ func (a *applier) kept(t *demand.Task, r *eval.Resource, in *eval.Instances) []e
 
 // open opens an ephemeral resource for this apply.
 func (a *applier) open(t *demand.Task, d *eval.Desired) (cty.Value, diag.List) {
-	told := func(out []eval.Outcome) { a.outcomes(d, out) }
+	report := func(out []eval.Outcome) { a.outcomes(d, out) }
 	return a.client.Open(t, a.ev, d, resourceclient.Opening{
-		Before: told, After: told,
+		Before: report, After: report,
 		Wait: func(config cty.Value, _ *eval.ProviderConfig) bool { return !config.IsWhollyKnown() },
 	})
 }

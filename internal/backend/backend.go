@@ -46,7 +46,7 @@ type Kind struct {
 	Ask map[string][]string
 
 	// Place is a text that is the same for configurations that lead to the same states, as
-	// far as that can be told without opening them; "" where it cannot be told. dir is
+	// far as that is known without opening them; "" where it is not. dir is
 	// what relative paths count from, "" if that is not known. nil: the arguments together.
 	Place func(cfg cty.Value, dir string) string
 	// InFolder is the configuration that keeps state in a folder; nil but for the kind

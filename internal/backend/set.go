@@ -62,7 +62,7 @@ func (s *Set) InFolder(dir string) Config {
 }
 
 // Place is a text that is the same for configurations that lead to the same states, ""
-// where that cannot be told.
+// where that is not known.
 func (s *Set) Place(c Config) string {
 	k, ds := s.Kind(c.Type)
 	if ds.HasErrors() {

@@ -264,7 +264,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 	if info.Version == "" {
 		info.Version = s.s.Version
 	}
-	end, told := s.s.Now().Add(timeout), false
+	end, said := s.s.Now().Add(timeout), false
 	for pause, again := time.Second, 0; ; {
 		answered := s.watch()
 		id, err := s.object.Lock(ctx, info)
@@ -291,8 +291,8 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		case !s.s.Now().Add(pause).Before(end):
 			return nil, store.Locked(locked.Error(), locked.Holder)
 		}
-		if s.o.Waiting != nil && !told {
-			told = true
+		if s.o.Waiting != nil && !said {
+			said = true
 			s.o.Waiting(locked.Holder)
 		}
 		if err := s.s.Sleep(ctx, pause); err != nil {

@@ -79,7 +79,7 @@ func Run(t *demand.Task, ev *eval.Evaluator, data func(*eval.Desired) (failure s
 				continue
 			}
 			outcomes, more := c.Run(t)
-			if len(failures) > 0 { // that was told, and is why nothing more is known
+			if len(failures) > 0 { // that was reported, and is why nothing more is known
 				more = slices.DeleteFunc(more, func(m *diag.Message) bool { return m.Code == eval.CheckOpen })
 			}
 			outcomes = append(failures, outcomes...)

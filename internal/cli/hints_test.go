@@ -245,7 +245,7 @@ func textsOf(path string) (map[int]string, error) {
 
 var verb = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
 
-// formatted is what a call with a format and arguments prints, as far as it can be told.
+// formatted is what a call with a format and arguments prints, as far as it is known.
 func formatted(args []ast.Expr) (string, bool) {
 	for i, a := range args {
 		format, ok := text1(a)

@@ -58,7 +58,7 @@ func (w *world) compute(t *Task, i int) (int, diag.List) {
 	return sum, ds
 }
 
-// run demands every cell, in the order told, from a number of tasks.
+// run demands every cell, in the given order, from a number of tasks.
 func (w *world) run(tasks int, order func(int) int) {
 	fs := make([]func(*Task), tasks)
 	for k := range fs {
@@ -169,14 +169,14 @@ func TestRandomGraphs(t *testing.T) {
 			} else if diff := cmp.Diff(first, got); diff != "" {
 				rt.Fatalf("round %d, %d tasks, order %v, differs from round 0:\n%s", round, tasks, order, diff)
 			}
-			told := 0
+			reported := 0
 			for _, m := range w.g.Diags() {
 				if m.Summary == "Cycle" {
-					told++
+					reported++
 				}
 			}
-			if told != cycles {
-				rt.Fatalf("%d cycles told, want %d:\n%s", told, cycles, got)
+			if reported != cycles {
+				rt.Fatalf("%d cycles told, want %d:\n%s", reported, cycles, got)
 			}
 			for i, c := range w.cells {
 				v, vok := c.Peek()

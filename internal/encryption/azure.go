@@ -111,7 +111,7 @@ type vaultBody struct {
 
 // call asks for an operation. The first request of a process shows no token: the vault
 // answers which resource one is needed for, and that must be one that the vault is part
-// of, so that no other is ever told a token.
+// of, so that no other ever gets a token.
 func (p *azureVault) call(ctx context.Context, version, operation string, in vaultBody) (out vaultBody, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

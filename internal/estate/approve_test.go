@@ -55,7 +55,7 @@ output "o" { value = "one" }
 }
 
 // TestApprovedDeletion changes after the plan was approved what becomes of an object
-// that was to go: where it stays, nothing is applied, unless it is gone already.
+// that was to go: where it stays, nothing is applied, unless it was deleted already.
 func TestApprovedDeletion(t *testing.T) {
 	const x, y = "resource \"terraform_data\" \"x\" {}\n", "resource \"terraform_data\" \"y\" { triggers_replace = \"one\" }\n"
 	forget := "removed {\n  from = terraform_data.y\n  lifecycle { destroy = false }\n}\n"

@@ -16,10 +16,10 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// An observer is told which hook runs and when none does any more, and the state that
+// An observer hears which hook runs and when none does any more, and the state that
 // an apply left, but not that of one that failed.
 func TestObserver(t *testing.T) {
-	var told []string
+	var reported []string
 	o := options(tree(t, `
 -- a/terragrunt.hcl --
 terraform {
@@ -44,18 +44,18 @@ resource "terraform_data" "x" {
 }
 `), "apply")
 	o.Machine.Run = func(_ context.Context, c sys.Command) error {
-		told = append(told, "runs "+c.Path)
+		reported = append(reported, "runs "+c.Path)
 		return nil
 	}
 	results := open(t, o).Run(t.Context(), estate.RunOptions{Op: estate.Apply, Limits: estate.Limits{Units: 1}, Observe: estate.Observer{
-		Hook: func(u *estate.Unit, name string) { told = append(told, u.Name+" hook "+name) },
+		Hook: func(u *estate.Unit, name string) { reported = append(reported, u.Name+" hook "+name) },
 		Applied: func(r *estate.Result, s *state.State) {
-			told = append(told, fmt.Sprint(r.Unit.Name, " applied, ", r.Counts.Add, " added, ", len(s.Outputs), " output"))
+			reported = append(reported, fmt.Sprint(r.Unit.Name, " applied, ", r.Counts.Add, " added, ", len(s.Outputs), " output"))
 		},
-		Ended: func(r *estate.Result) { told = append(told, r.Unit.Name+" "+string(r.Status)) },
+		Ended: func(r *estate.Result) { reported = append(reported, r.Unit.Name+" "+string(r.Status)) },
 	}})
 	want := "a hook tidy\nruns tidy\na hook \na applied, 1 added, 1 output\na succeeded\nb failed"
-	if d := cmp.Diff(want, strings.Join(told, "\n")); d != "" {
+	if d := cmp.Diff(want, strings.Join(reported, "\n")); d != "" {
 		t.Error(d, statuses(results))
 	}
 }
@@ -64,7 +64,7 @@ resource "terraform_data" "x" {
 // streams apart if it wants that; what the hook suppresses it does not get.
 func TestObserverOfHookLines(t *testing.T) {
 	for _, apart := range []bool{false, true} {
-		var told []string
+		var reported []string
 		o := options(tree(t, `
 -- a/terragrunt.hcl --
 terraform {
@@ -83,17 +83,17 @@ terraform {
 		o.Machine.Run = func(_ context.Context, c sys.Command) error {
 			fmt.Fprint(c.Stdout, c.Path, " out\n")
 			fmt.Fprint(c.Stderr, c.Path, " err\n")
-			told = append(told, "still runs")
+			reported = append(reported, "still runs")
 			return nil
 		}
-		watch := estate.Observer{Log: func(u *estate.Unit, line string) { told = append(told, u.Name+": "+line) }}
+		watch := estate.Observer{Log: func(u *estate.Unit, line string) { reported = append(reported, u.Name+": "+line) }}
 		want := []string{"a: loud out", "a: loud err", "still runs", "a: quiet err", "still runs"}
 		if apart {
-			watch.LogErr = func(u *estate.Unit, line string) { told = append(told, u.Name+"! "+line) }
+			watch.LogErr = func(u *estate.Unit, line string) { reported = append(reported, u.Name+"! "+line) }
 			want[1], want[3] = "a! loud err", "a! quiet err"
 		}
 		results := open(t, o).Run(t.Context(), estate.RunOptions{Op: estate.Plan, Observe: watch})
-		if d := cmp.Diff(want, told); d != "" {
+		if d := cmp.Diff(want, reported); d != "" {
 			t.Error(d, statuses(results))
 		}
 	}

@@ -83,7 +83,7 @@ type Info struct {
 }
 
 // Info tells where a unit runs. Nothing is written. What cannot be found
-// out is told as if the unit did not say it, with the errors; TerraformBinary is
+// out is reported as if the unit did not say it, with the errors; TerraformBinary is
 // what the unit asks for, "" if it does not say.
 func (e *Estate) Info(ctx context.Context, u *discovery.Unit) (*Info, diag.List) {
 	t := e.loader.Task(ctx)

@@ -37,7 +37,7 @@ type Children struct {
 	All     []*Module
 	byKey   map[addr.Key]*Module
 
-	Deferred *Deferral // which instances there are cannot be told yet
+	Deferred *Deferral // which instances there are is not known yet
 }
 
 // Get returns the instance of a key, or nil.
@@ -191,7 +191,7 @@ func (c *Call) tellInputs() diag.List {
 	if len(c.code.ds) == 0 {
 		return nil
 	}
-	if _, again := c.mod.ev.told.LoadOrStore(c.code, true); again {
+	if _, again := c.mod.ev.reported.LoadOrStore(c.code, true); again {
 		return nil
 	}
 	return slices.Clone(c.code.ds)

@@ -320,7 +320,7 @@ func (ev *Evaluator) compileBody(owner any, src hcl.Body, s *schema.Block) (*lan
 	all.mu.Unlock()
 	out := b.get(src, s)
 	if len(b.ds) > 0 {
-		if _, again := ev.told.LoadOrStore(b, true); !again {
+		if _, again := ev.reported.LoadOrStore(b, true); !again {
 			return out, slices.Clone(b.ds)
 		}
 	}

@@ -20,7 +20,7 @@ func (ev *Evaluator) deprecate(v cty.Value, from, message string) cty.Value {
 }
 
 // used warns of what is deprecated in a value that is used at a place, and
-// takes those marks off: whoever reads the result is told nothing again.
+// takes those marks off: the warning is not repeated for whoever reads the result.
 func (ev *Evaluator) used(v cty.Value, at source.Range) (cty.Value, diag.List) {
 	if !ev.deprecated.Load() {
 		return v, nil

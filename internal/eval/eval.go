@@ -82,7 +82,7 @@ type Evaluator struct {
 	o     Options
 
 	compiled *Compiled
-	told     sync.Map // *body and *callCode whose messages were told
+	reported sync.Map // *body and *callCode whose messages were reported
 
 	deprecated atomic.Bool // whether anything was marked as deprecated
 	oldParts   sync.Map    // *schema.Resource to what its provider calls deprecated

@@ -97,7 +97,7 @@ func summaries(ds diag.List) []string {
 	var out []string
 	for _, m := range ds {
 		if m.Summary == "" {
-			continue // told elsewhere
+			continue // reported elsewhere
 		}
 		place := "nowhere"
 		if m.At != nil {
@@ -115,36 +115,36 @@ func TestOutputs(t *testing.T) {
 		name, config string
 		vars         map[string]cty.Value
 		want         string // of the output o
-		told         []string
+		reported     []string
 	}{
 		{name: "a chain", config: "locals {\n  a = local.b\n  b = upper(\"x\")\n}\noutput \"o\" { value = local.a }", want: `"X"`},
 		{name: "a default", config: "variable \"v\" { default = 2 }\noutput \"o\" { value = var.v }", want: "2"},
 		{name: "a converted value", config: "variable \"v\" { type = list(string) }\noutput \"o\" { value = var.v }", vars: map[string]cty.Value{"v": cty.TupleVal([]cty.Value{cty.NumberIntVal(1)})}, want: `["1"]`},
-		{name: "a wrong value", config: "variable \"v\" { type = number }\noutput \"o\" { value = var.v }", vars: map[string]cty.Value{"v": cty.StringVal("x")}, told: []string{"main.tf:1 error: Invalid value for input variable"}},
+		{name: "a wrong value", config: "variable \"v\" { type = number }\noutput \"o\" { value = var.v }", vars: map[string]cty.Value{"v": cty.StringVal("x")}, reported: []string{"main.tf:1 error: Invalid value for input variable"}},
 		{name: "null where none is allowed", config: "variable \"v\" {\n  nullable = false\n  default  = \"d\"\n}\noutput \"o\" { value = var.v }", vars: map[string]cty.Value{"v": cty.NullVal(cty.String)}, want: `"d"`},
 		{name: "an attribute that may be left out", config: "variable \"v\" {\n  type = object({ a = optional(number, 3) })\n}\noutput \"o\" { value = var.v }", vars: map[string]cty.Value{"v": cty.EmptyObjectVal}, want: `{"a":3}`},
 		{name: "sensitive", config: "variable \"v\" {\n  sensitive = true\n  default   = \"s\"\n}\noutput \"o\" {\n  sensitive = true\n  value     = [upper(var.v)]\n}", want: `sensitive ["S"]`},
-		{name: "sensitive, not said", config: "variable \"v\" {\n  sensitive = true\n  default   = \"s\"\n}\noutput \"o\" { value = var.v }", told: []string{"main.tf:5 error: Output refers to sensitive values"}},
-		{name: "ephemeral, not said", config: "variable \"v\" {\n  ephemeral = true\n  default   = \"s\"\n}\noutput \"o\" { value = var.v }", told: []string{"main.tf:5 error: Output does not allow ephemeral value"}},
+		{name: "sensitive, not said", config: "variable \"v\" {\n  sensitive = true\n  default   = \"s\"\n}\noutput \"o\" { value = var.v }", reported: []string{"main.tf:5 error: Output refers to sensitive values"}},
+		{name: "ephemeral, not said", config: "variable \"v\" {\n  ephemeral = true\n  default   = \"s\"\n}\noutput \"o\" { value = var.v }", reported: []string{"main.tf:5 error: Output does not allow ephemeral value"}},
 		{name: "paths and workspace", config: "output \"o\" { value = [path.root, path.cwd, terraform.workspace] }", want: `[".","/cwd","ws"]`},
 		{name: "a resource", config: "resource \"x_thing\" \"a\" { name = \"n\" }\noutput \"o\" { value = x_thing.a.id }", want: `"id of x_thing.a"`},
 		{name: "count", config: "resource \"x_thing\" \"a\" {\n  count = 2\n  name  = \"n${count.index}\"\n}\noutput \"o\" { value = x_thing.a[*].name }", want: `["n0","n1"]`},
 		{name: "for_each", config: "resource \"x_thing\" \"a\" {\n  for_each = { k = \"v\" }\n  name     = each.value\n}\noutput \"o\" { value = x_thing.a[\"k\"].id }", want: `"id of x_thing.a[\"k\"]"`},
 		{name: "disabled", config: "resource \"x_thing\" \"a\" {\n  lifecycle {\n    enabled = false\n  }\n}\noutput \"o\" { value = x_thing.a == null }", want: "true"},
-		{name: "a negative count", config: "resource \"x_thing\" \"a\" { count = -1 }\noutput \"o\" { value = x_thing.a }", told: []string{"main.tf:1 error: Invalid count argument"}},
-		{name: "a count beyond all memory", config: "resource \"x_thing\" \"a\" { count = 1000000000 }\noutput \"o\" { value = x_thing.a }", told: []string{"main.tf:1 error: Invalid count argument"}},
+		{name: "a negative count", config: "resource \"x_thing\" \"a\" { count = -1 }\noutput \"o\" { value = x_thing.a }", reported: []string{"main.tf:1 error: Invalid count argument"}},
+		{name: "a count beyond all memory", config: "resource \"x_thing\" \"a\" { count = 1000000000 }\noutput \"o\" { value = x_thing.a }", reported: []string{"main.tf:1 error: Invalid count argument"}},
 		{name: "a module", config: "module \"m\" {\n  source = \"./m\"\n  n      = 5\n}\noutput \"o\" { value = module.m.twice }" + child, want: "[5,5]"},
 		{name: "modules", config: "module \"m\" {\n  source = \"./m\"\n  count  = 2\n  n      = count.index\n}\noutput \"o\" { value = module.m[*].twice }" + child, want: "[[0,0],[1,1]]"},
-		{name: "a deprecated output", config: "module \"m\" { source = \"./m\" }\noutput \"o\" { value = module.m.gone }" + child, want: "1", told: []string{"main.tf:2 warning: Value derived from a deprecated source"}},
-		{name: "a deprecated attribute, told once", config: "resource \"x_thing\" \"a\" { old = \"z\" }\nlocals { l = x_thing.a.old }\noutput \"o\" { value = local.l }", want: `"z"`, told: []string{"main.tf:2 warning: Value derived from a deprecated source"}},
-		{name: "a deprecated attribute that is not set", config: "resource \"x_thing\" \"a\" {}\noutput \"o\" { value = x_thing.a.old }", want: "null", told: []string{"main.tf:2 warning: Value derived from a deprecated source"}},
-		{name: "a circle", config: "locals {\n  a = local.b\n  b = local.a\n}\noutput \"o\" { value = local.a }", told: []string{"main.tf:2 error: Cycle"}},
-		{name: "nothing of the name", config: "output \"o\" { value = local.nope }", told: []string{"main.tf:1 error: Reference to undeclared local value"}},
+		{name: "a deprecated output", config: "module \"m\" { source = \"./m\" }\noutput \"o\" { value = module.m.gone }" + child, want: "1", reported: []string{"main.tf:2 warning: Value derived from a deprecated source"}},
+		{name: "a deprecated attribute, told once", config: "resource \"x_thing\" \"a\" { old = \"z\" }\nlocals { l = x_thing.a.old }\noutput \"o\" { value = local.l }", want: `"z"`, reported: []string{"main.tf:2 warning: Value derived from a deprecated source"}},
+		{name: "a deprecated attribute that is not set", config: "resource \"x_thing\" \"a\" {}\noutput \"o\" { value = x_thing.a.old }", want: "null", reported: []string{"main.tf:2 warning: Value derived from a deprecated source"}},
+		{name: "a circle", config: "locals {\n  a = local.b\n  b = local.a\n}\noutput \"o\" { value = local.a }", reported: []string{"main.tf:2 error: Cycle"}},
+		{name: "nothing of the name", config: "output \"o\" { value = local.nope }", reported: []string{"main.tf:1 error: Reference to undeclared local value"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, ev := evaluator(t, c.config, c.vars)
 			v, ok := ev.Root.Output(g.Task(context.Background()), "o")
-			if diff := cmp.Diff(c.told, summaries(g.Diags())); diff != "" {
+			if diff := cmp.Diff(c.reported, summaries(g.Diags())); diff != "" {
 				t.Errorf("messages: -want +got:\n%s", diff)
 			}
 			if want := c.want != ""; ok != want {
@@ -162,7 +162,7 @@ func TestConditions(t *testing.T) {
 	for _, c := range []struct {
 		name, condition, message string
 		status                   eval.Status
-		told                     string // the failure, and what differs
+		reported                 string // the failure, and what differs
 	}{
 		{"holds", `var.v == "a"`, `"m"`, eval.Pass, ""},
 		{"an ==", `var.v == "b"`, `"got ${var.v}"`, eval.Fail, `got a | "a" != "b"`},
@@ -178,21 +178,21 @@ func TestConditions(t *testing.T) {
 			if len(outcomes) != 1 || outcomes[0].Status != c.status {
 				t.Fatalf("%+v", outcomes)
 			}
-			told := outcomes[0].Message
+			reported := outcomes[0].Message
 			for _, m := range ds {
 				if m.Severity != diag.Warning || !m.Alone {
 					t.Errorf("%s: %s", m.Severity, m.Summary)
 				}
 				if d := m.Diff; d != nil {
-					told += " | " + text(d.Before)
+					reported += " | " + text(d.Before)
 					for _, p := range d.BeforeSecret {
-						told += " (secret: " + strings.TrimPrefix(value.PathString(p), ".") + ")"
+						reported += " (secret: " + strings.TrimPrefix(value.PathString(p), ".") + ")"
 					}
-					told += " != " + text(d.After)
+					reported += " != " + text(d.After)
 				}
 			}
-			if told != c.told {
-				t.Errorf("got  %s\nwant %s", told, c.told)
+			if reported != c.reported {
+				t.Errorf("got  %s\nwant %s", reported, c.reported)
 			}
 		})
 	}

@@ -77,7 +77,7 @@ func (ev *Evaluator) ProviderAt(t *demand.Task, a addr.ProviderConfig, user addr
 		m = ch.All[0]
 	}
 	if m == nil {
-		if a.Alias == "" { // a default configuration of a module that is gone: the one above serves
+		if a.Alias == "" { // a default configuration of a module that was removed: the one above serves
 			return ev.Root.defaultConfig(t, a)
 		}
 		return nil, absent(a, user)

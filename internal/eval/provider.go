@@ -26,7 +26,7 @@ type ProviderConfig struct {
 	inst instance
 	cell demand.Cell[cty.Value]
 
-	deferred *Deferral // which instance is meant cannot be told yet
+	deferred *Deferral // which instance is meant is not known yet
 }
 
 // providers are the provider configurations of a module instance that were asked for.

@@ -47,7 +47,7 @@ func (ev *Evaluator) ProviderMeta(a addr.Instance, of addr.Provider, ask func() 
 func readMeta(pm *config.ProviderMeta, of addr.Provider, ask func() (*schema.Provider, diag.List)) (cty.Value, diag.List) {
 	s, ds := ask()
 	if ds.HasErrors() {
-		return cty.NilVal, nil // who asks for the instance is told
+		return cty.NilVal, nil // reported to who asks for the instance
 	}
 	if s.Meta == nil {
 		return cty.NilVal, diag.Errorf(&pm.At, "Provider "+of.String()+" doesn't support provider_meta", "Resources of this module belong to a provider that takes no provider_meta block. Remove the block.")

@@ -42,7 +42,7 @@ type expansion struct {
 	unknown bool // validating: there is one instance that stands for all
 	all     []instance
 
-	deferred *Deferral // the instances cannot be told yet; there are none here
+	deferred *Deferral // the instances are not known yet; there are none here
 }
 
 // expand evaluates count, for_each or enabled. what is the block's name for messages.
@@ -137,7 +137,7 @@ func (m *Module) expandForEach(t *demand.Task, x *lang.Expr, what string) (expan
 	if value.HasMark(v, value.Ephemeral) {
 		return bad("Ephemeral values cannot be used as for_each arguments, since instance keys are stored from one run to the next.")
 	}
-	if strings.HasPrefix(what, "module.") && !m.ev.o.Validating { // that of a resource is told of by none, as in OpenTofu 1.12.6
+	if strings.HasPrefix(what, "module.") && !m.ev.o.Validating { // nobody reports that of a resource, as in OpenTofu 1.12.6
 		var more diag.List
 		v, more = m.ev.used(v, at)
 		ds = append(ds, more...)

@@ -31,7 +31,7 @@ type Instances struct {
 	All     []*Desired
 	byKey   map[addr.Key]*Desired
 
-	Deferred *Deferral // which instances there are cannot be told yet
+	Deferred *Deferral // which instances there are is not known yet
 }
 
 // Get returns the wanted instance of a key, or nil.
@@ -177,7 +177,7 @@ func (d *Desired) compute(t *demand.Task) (cty.Value, diag.List) {
 	if d.Resource.HasAfter() {
 		d.Resource.after.Get(t, nil)
 	}
-	for i := range d.Resource.code.provision { // what is wrong with it is told where it is evaluated
+	for i := range d.Resource.code.provision { // what is wrong with it is reported where it is evaluated
 		ref := &d.Resource.code.provision[i]
 		_, _, _ = d.Resource.Mod.Resolve(t, ref.Traversal, &ref.At)
 	}
@@ -364,7 +364,7 @@ func (d *Desired) Conditions(t *demand.Task) *demand.Node {
 					continue
 				}
 				refs := x.Refs()
-				for i := range refs { // what is wrong with them is told where they are evaluated
+				for i := range refs { // what is wrong with them is reported where they are evaluated
 					_, _, _ = s.Resolve(t, refs[i].Traversal, &refs[i].At)
 				}
 			}

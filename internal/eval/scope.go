@@ -269,7 +269,7 @@ func (r *Resource) staticMistake(t *demand.Task, rest hcl.Traversal, at *source.
 	}
 	s, ds := r.Schema(t)
 	if ds.HasErrors() {
-		return nil // told elsewhere
+		return nil // reported elsewhere
 	}
 	return attributeMistake(rest, s.Block.ImpliedType(), at)
 }

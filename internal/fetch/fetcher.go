@@ -56,8 +56,8 @@ type Fetcher struct {
 	S3 func(ctx context.Context, a S3Access) (Signer, error)
 	// GCS gives an access token of Google Cloud, "" where there are no credentials.
 	GCS func(ctx context.Context) (string, error)
-	// Progress is told how much of a package has arrived; it may be called
-	// concurrently. Nil: nobody is told.
+	// Progress is called with how much of a package has arrived; it may be called
+	// concurrently, and may be nil.
 	Progress func(Progress)
 
 	once parallel.Cache[string, outcome]

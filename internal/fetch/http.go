@@ -68,7 +68,7 @@ func (w *work) http(ctx context.Context, dir string) error {
 // packed is what is known of an archive before it is downloaded.
 type packed struct {
 	sum  checksum
-	kind archive.Kind // ""; to be told from the content
+	kind archive.Kind // "" to recognize it by the content
 	name string       // of its file
 }
 

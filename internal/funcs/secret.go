@@ -118,7 +118,7 @@ func onStrings(about string, ret cty.Type, f func(call) (cty.Value, error), name
 func notNull(b *cty.RefinementBuilder) *cty.RefinementBuilder { return b.NotNull() }
 
 // guarded wraps f so that the text of an error is withheld when an argument is
-// secret, and so that a panic of f is told without a trace of the stack. Where
+// secret, and so that a panic of f is reported without a stack trace. Where
 // numbers of arguments are given, only those can get into the text of an error.
 // The types that f has for unknown arguments are kept.
 func guarded(f function.Function, quotes ...int) function.Function {

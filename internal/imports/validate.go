@@ -45,7 +45,7 @@ func validateBlock(t *demand.Task, ev *eval.Evaluator, b *config.ImportBlock) di
 	}
 	s, more := r.Schema(t)
 	if more.HasErrors() || s.Identity == nil {
-		return ds // told with the resource, or by a plan
+		return ds // reported with the resource, or by a plan
 	}
 	_, more = it.fit(plain, s)
 	return append(ds, more...)

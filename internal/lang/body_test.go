@@ -73,7 +73,7 @@ func shown(v cty.Value) string {
 func TestBody(t *testing.T) {
 	for _, c := range []struct {
 		name, text, want string
-		told             []string
+		reported         []string
 	}{
 		{name: "arguments", text: "name = \"a\"\nn = \"3\"", want: `name="a" n=3 `},
 		{name: "references", text: "name = v", want: `name="v" `},
@@ -83,20 +83,20 @@ func TestBody(t *testing.T) {
 		{name: "dynamic", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = [\"p\", \"q\"]\n  iterator = it\n  content {\n    k = \"${it.key}${it.value}\"\n  }\n}", want: `name="a" some=[{"k":"0p"},{"k":"1q"}] `},
 		{name: "dynamic over a map, with labels", text: "name = \"a\"\ndynamic \"by\" {\n  for_each = { p = 1 }\n  labels   = [by.key]\n  content {\n    k = by.value\n  }\n}", want: `name="a" by={"p":{"k":"1"}} `},
 		{name: "dynamic, not known", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = ul\n  content {\n    k = some.value\n  }\n}", want: `name="a" some=? `},
-		{name: "a needed argument is missing", text: "n = 1", told: []string{"1 Missing required argument"}},
-		{name: "an argument too many", text: "name = \"a\"\nzz = 1", told: []string{"2 Unsupported argument"}},
-		{name: "what the provider alone sets", text: "name = \"a\"\nid = 1", told: []string{"2 Invalid value for a read-only argument"}},
-		{name: "the same by reference", text: "name = \"a\"\nid = v", told: []string{"2 Invalid value for a read-only argument"}},
+		{name: "a needed argument is missing", text: "n = 1", reported: []string{"1 Missing required argument"}},
+		{name: "an argument too many", text: "name = \"a\"\nzz = 1", reported: []string{"2 Unsupported argument"}},
+		{name: "what the provider alone sets", text: "name = \"a\"\nid = 1", reported: []string{"2 Invalid value for a read-only argument"}},
+		{name: "the same by reference", text: "name = \"a\"\nid = v", reported: []string{"2 Invalid value for a read-only argument"}},
 		{name: "the same, null", text: "name = \"a\"\nid = null", want: `name="a" `},
-		{name: "a wrong type", text: "name = [1]", told: []string{"1 Incorrect attribute value type"}},
-		{name: "blocks too many", text: "name = \"a\"\nsome {\n  k = 1\n}\nsome {\n  k = 1\n}\nsome {\n  k = 1\n}", told: []string{"8 Too many some blocks"}},
-		{name: "a dynamic block of no such type", text: "name = \"a\"\ndynamic \"zz\" {\n  for_each = []\n  content {}\n}", told: []string{"2 Unsupported block type"}},
-		{name: "labels where there are none", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = []\n  labels = []\n  content {\n    k = 1\n  }\n}", told: []string{"4 Unsupported argument"}},
-		{name: "no label where there is one", text: "name = \"a\"\ndynamic \"by\" {\n  for_each = []\n  content {\n    k = 1\n  }\n}", told: []string{"2 Wrong number of dynamic block labels"}},
-		{name: "over a string", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = \"x\"\n  content {\n    k = 1\n  }\n}", told: []string{"3 Invalid dynamic for_each value"}},
-		{name: "over a string that is not known", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = u\n  content {\n    k = 1\n  }\n}", told: []string{"3 Invalid dynamic for_each value"}},
-		{name: "over null", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = null\n  content {\n    k = 1\n  }\n}", told: []string{"3 Invalid dynamic for_each value"}},
-		{name: "a name that is not there", text: "name = zz", told: []string{"1 No such name"}},
+		{name: "a wrong type", text: "name = [1]", reported: []string{"1 Incorrect attribute value type"}},
+		{name: "blocks too many", text: "name = \"a\"\nsome {\n  k = 1\n}\nsome {\n  k = 1\n}\nsome {\n  k = 1\n}", reported: []string{"8 Too many some blocks"}},
+		{name: "a dynamic block of no such type", text: "name = \"a\"\ndynamic \"zz\" {\n  for_each = []\n  content {}\n}", reported: []string{"2 Unsupported block type"}},
+		{name: "labels where there are none", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = []\n  labels = []\n  content {\n    k = 1\n  }\n}", reported: []string{"4 Unsupported argument"}},
+		{name: "no label where there is one", text: "name = \"a\"\ndynamic \"by\" {\n  for_each = []\n  content {\n    k = 1\n  }\n}", reported: []string{"2 Wrong number of dynamic block labels"}},
+		{name: "over a string", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = \"x\"\n  content {\n    k = 1\n  }\n}", reported: []string{"3 Invalid dynamic for_each value"}},
+		{name: "over a string that is not known", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = u\n  content {\n    k = 1\n  }\n}", reported: []string{"3 Invalid dynamic for_each value"}},
+		{name: "over null", text: "name = \"a\"\ndynamic \"some\" {\n  for_each = null\n  content {\n    k = 1\n  }\n}", reported: []string{"3 Invalid dynamic for_each value"}},
+		{name: "a name that is not there", text: "name = zz", reported: []string{"1 No such name"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, diags := hclsyntax.ParseConfig([]byte(c.text), "t", hcl.InitialPos)
@@ -112,14 +112,14 @@ func TestBody(t *testing.T) {
 				})
 				ds = append(ds, more...)
 			}
-			var told []string
+			var reported []string
 			for _, m := range ds {
-				told = append(told, fmt.Sprintf("%d %s", m.At.Start.Line, m.Summary))
+				reported = append(reported, fmt.Sprintf("%d %s", m.At.Start.Line, m.Summary))
 			}
-			if diff := cmp.Diff(c.told, told); diff != "" {
+			if diff := cmp.Diff(c.reported, reported); diff != "" {
 				t.Fatalf("-want +got:\n%s", diff)
 			}
-			if len(c.told) == 0 && shown(v) != c.want {
+			if len(c.reported) == 0 && shown(v) != c.want {
 				t.Errorf("got  %s\nwant %s", shown(v), c.want)
 			}
 		})

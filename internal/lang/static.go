@@ -92,7 +92,7 @@ func staticRef(t *demand.Task, s Scope, x *hclsyntax.ScopeTraversalExpr) (cty.Ty
 		return cty.DynamicPseudoType, ds
 	}
 	out, diags := x.Traversal[used:].TraverseRel(v)
-	if diags.HasErrors() { // told with all that belongs to it
+	if diags.HasErrors() { // reported with all that belongs to it
 		_, more := Eval(t, s, x, cty.DynamicPseudoType)
 		return cty.DynamicPseudoType, append(ds, more...)
 	}

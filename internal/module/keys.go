@@ -14,7 +14,7 @@ import (
 // settled by then. Each message comes once, however often a module is called.
 func providerKeys(root *Node) diag.List {
 	var ds diag.List
-	told := map[source.Range]bool{}
+	reported := map[source.Range]bool{}
 	root.walk(func(n *Node) {
 		for _, key := range slices.Sorted(maps.Keys(n.Config.Providers)) {
 			p := n.Config.Providers[key]
@@ -25,10 +25,10 @@ func providerKeys(root *Node) diag.List {
 			s := &staticReads{seen: map[staticName]bool{}}
 			s.expr(n, p.ForEach.Expr)
 			for _, m := range s.ds {
-				if told[*m.At] {
+				if reported[*m.At] {
 					continue
 				}
-				told[*m.At] = true
+				reported[*m.At] = true
 				if !within(*m.At, at) {
 					m.Notes = append(m.Notes, diag.Note{Text: "needed for for_each of the provider configuration " + key, At: &at})
 				}
@@ -43,7 +43,7 @@ func providerKeys(root *Node) diag.List {
 // before anything is planned. Each message comes once, however often a module is called.
 func constInputs(root *Node) diag.List {
 	var ds diag.List
-	told := map[source.Range]bool{}
+	reported := map[source.Range]bool{}
 	root.walk(func(n *Node) {
 		if n.Parent == nil {
 			return
@@ -61,10 +61,10 @@ func constInputs(root *Node) diag.List {
 			s := &staticReads{seen: map[staticName]bool{}}
 			s.expr(n.Parent, x)
 			for _, m := range s.ds {
-				if told[*m.At] {
+				if reported[*m.At] {
 					continue
 				}
-				told[*m.At] = true
+				reported[*m.At] = true
 				m.Notes = append(m.Notes, diag.Note{Text: "the variable that it is given to is declared here, with const = true", At: &v.At})
 				if !within(*m.At, at) {
 					m.Notes = append(m.Notes, diag.Note{Text: "needed for the argument " + name + " of " + string(n.Path), At: &at})
@@ -102,7 +102,7 @@ func (s *staticReads) expr(n *Node, x hcl.Expression) {
 
 func (s *staticReads) follow(n *Node, ref hcl.Traversal) {
 	if len(ref) < 2 {
-		return // that a name must follow is told where it is evaluated
+		return // that a name must follow is reported where it is evaluated
 	}
 	a, _ := ref[1].(hcl.TraverseAttr)
 	id := staticName{n, ref.RootName(), a.Name}

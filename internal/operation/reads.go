@@ -21,7 +21,7 @@ type Reads struct {
 	// Expected the changes that it had. They go before those of the log.
 	Approved map[addr.Object]plan.Reading
 	Expected func(*plan.Change) bool
-	Failed   func(error) // told that readings were not kept, which costs time and no more; nil: nobody is
+	Failed   func(error) // called when readings were not kept, which only costs time; may be nil
 }
 
 // set sets what a plan from a state does not read.

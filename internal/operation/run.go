@@ -56,19 +56,19 @@ type Steps struct {
 	Taken func(h *Held, po *engine.PlanOptions) diag.List
 	// Planned is called with what came of planning and all messages so far; with errors
 	// the plan may be nil. It says whether the plan may be carried out, and returns the
-	// messages that are still to be told.
+	// messages that are still to be reported.
 	Planned func(ctx context.Context, p *plan.Plan, ds diag.List) (yes bool, left diag.List)
 	// Applying is called when an apply begins: the state is ready for it.
 	Applying func(p *plan.Plan)
 	// Event hears of objects that the plan takes over, as that of the engine does of others.
 	Event event.Sink
-	// Watch is told of states that are being changed.
+	// Watch hears of states that are being changed.
 	Watch Watch
 	// Span begins a span for a phase, plan or apply, which the returned function ends.
 	Span func(ctx context.Context, phase string) (context.Context, func(diag.List))
 }
 
-// A Watch is told of states that are being changed, for a program that may be about to end.
+// A Watch hears of states that are being changed, for a program that may be about to end.
 type Watch interface {
 	Add(s *statemgr.State)
 	Remove(s *statemgr.State)

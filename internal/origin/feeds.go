@@ -14,7 +14,7 @@ import (
 //
 // A unit file does not say that an input is secret: the module's variable does.
 // So the ways of all inputs of sensitive variables are followed first, and what
-// lies on them is taken for secret wherever it is met again.
+// lies on them is taken for secret wherever it is found again.
 
 // feeds are what of unit files must not be shown. The zero value is empty.
 type feeds struct {

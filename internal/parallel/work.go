@@ -63,7 +63,7 @@ func (w *Work[T]) Do(workers int, f func(item T)) {
 
 // Break lets another item be worked on while a call of f waits for another call
 // that has begun. back ends the break; it may have to wait for its
-// turn, as no more calls run at a time than Do was told.
+// turn, as no more calls run at a time than the limit given to Do.
 func (w *Work[T]) Break() (back func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

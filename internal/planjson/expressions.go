@@ -38,7 +38,7 @@ func (c *configWriter) expression(x hcl.Expression) {
 	c.end('}')
 }
 
-// asks reports whether no value of an expression can be told without a scope, as its
+// asks reports whether no value of an expression is known without a scope, as its
 // form shows: one of the parts that are always evaluated is a reference. Telling that
 // is much cheaper than the errors of evaluating it.
 func asks(x hcl.Expression) bool {
@@ -78,7 +78,7 @@ func providerFunctions(x hcl.Expression) []string {
 	return out
 }
 
-// expressionMember writes an expression as a member, unless nothing can be told of it.
+// expressionMember writes an expression as a member, unless nothing is known of it.
 func (c *configWriter) expressionMember(name string, x hcl.Expression) {
 	before, comma := len(c.b), c.comma
 	c.name(name)

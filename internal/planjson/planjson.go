@@ -74,7 +74,7 @@ func Plan(in Input) (Document, error) {
 	return w.document(), w.err
 }
 
-// objects writes what is told of objects and outputs.
+// objects writes what the JSON has of objects and outputs.
 func (w *planWriter) objects() error {
 	p := w.Plan
 	w.begin('{')

@@ -185,7 +185,7 @@ func (p *planner) outputs() []*plan.OutputChange {
 
 // lastOutput tells the end of an output. Shown is what its value is at last, as
 // refresh would have it; where that cannot be said, what state has. What is
-// wrong with it is nothing to stop a destroy, so nobody is told: all that is
+// wrong with it is nothing to stop a destroy, so it is not reported: all that is
 // read was computed before.
 func (p *planner) lastOutput(t *demand.Task, c *plan.OutputChange) {
 	c.Op = plan.Delete
@@ -245,7 +245,7 @@ func (p *planner) outputScope() func(name string) bool {
 }
 
 // readOutputs evaluates the root outputs that are planned where nothing has
-// asked for them yet, so that what is wrong with them is told.
+// asked for them yet, so that what is wrong with them is reported.
 func (p *planner) readOutputs() {
 	if !p.scope.limited() || p.in.Mode == plan.Destroy {
 		return

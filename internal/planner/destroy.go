@@ -62,7 +62,7 @@ func (p *planner) planDelete(sub *resourceclient.Subject, now resourceclient.Obj
 	return c, ds
 }
 
-// planDeposed plans the end of the deposed objects of an instance. For one that is gone
+// planDeposed plans the end of the deposed objects of an instance. For one that does not exist
 // there is nothing to do: apply starts from a state without it.
 func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag.List) {
 	inst := p.prior.Instance(sub.Addr)
@@ -109,7 +109,7 @@ func (p *planner) planDeposed(sub *resourceclient.Subject) ([]*plan.Change, diag
 	return out, ds
 }
 
-// vanish notes that a deposed object was found gone.
+// vanish notes that a deposed object does not exist any more.
 func (p *planner) vanish(o addr.Object) {
 	add(&p.found, &p.found.vanished, o)
 }
@@ -241,7 +241,7 @@ func (p *planner) outlives(a addr.Instance) bool {
 
 // preventOrphan stops a delete that prevent_destroy forbids, of an instance that is not
 // wanted any more and whose block is still there. Where the instance of its module is
-// gone too, only a constant can be told.
+// destroyed too, only a constant is known.
 func (p *planner) preventOrphan(t *demand.Task, c *plan.Change) diag.List {
 	n := p.in.Eval.Tree.Node(c.Addr.Module)
 	if n == nil || n.Config.Resources[c.Addr.Resource] == nil {
@@ -271,7 +271,7 @@ func (p *planner) preventOrphan(t *demand.Task, c *plan.Change) diag.List {
 }
 
 // blockOf is the resource block of an instance that configuration does not want, in its
-// module instance; nil if that is gone.
+// module instance; nil if that does not exist any more.
 func (p *planner) blockOf(t *demand.Task, a addr.Instance) *eval.Resource {
 	m := p.ev.Root
 	for _, step := range a.Module.Steps() {

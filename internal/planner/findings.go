@@ -19,7 +19,7 @@ type findings struct {
 
 	plans        []*instancePlan
 	orphans      []*orphanPlan
-	vanished     []addr.Object // deposed objects that were found gone
+	vanished     []addr.Object // deposed objects that do not exist any more
 	generated    []*generatedPlan
 	deferred     []*plan.Deferred
 	none         []addr.ConfigResource // wanted by a limited plan, and without instances

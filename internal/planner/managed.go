@@ -116,7 +116,7 @@ func (m *managedPlan) afterRefresh(now resourceclient.Object, ds diag.List) (cty
 	pre, more := m.d.Preconditions(m.t)
 	m.found.pre, ds = pre, append(ds, more...)
 	if now.Value.IsNull() {
-		return cty.UnknownVal(m.sub.Schema.Block.ImpliedType()), ds // gone, or not made yet: what reads it cannot be told
+		return cty.UnknownVal(m.sub.Schema.Block.ImpliedType()), ds // destroyed, or not created yet: its value is not known
 	}
 	v := resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
 	post, more := m.d.Postconditions(m.t, v)

@@ -13,7 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// What is wrong with a provider_meta block is told once, at its place.
+// What is wrong with a provider_meta block is reported once, at its place.
 func TestProviderMeta(t *testing.T) {
 	meta := &schema.Block{Attributes: map[string]*schema.Attribute{"team": {Type: cty.String, Optional: true}}}
 	for _, c := range []struct {

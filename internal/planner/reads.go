@@ -116,7 +116,7 @@ func (p *planner) keepsData(t *demand.Task, d *eval.Desired, config cty.Value, s
 }
 
 // sameArguments reports whether an object was surely read with a configuration. Of an
-// argument that is left out and that the provider may fill in, it cannot be told whether it
+// argument that is left out and that the provider may fill in, it is not known whether it
 // was left out then.
 func sameArguments(b *schema.Block, v, config cty.Value) bool {
 	v, _ = v.UnmarkDeep()

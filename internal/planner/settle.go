@@ -36,7 +36,7 @@ func (p *planner) settle(deps *dependencies) {
 }
 
 // promise keeps in state how the object is to be destroyed and after what, as
-// configuration has it now: what it says is gone with the block when it comes to that.
+// configuration has it now: what it says is lost with the block when the object is destroyed.
 func (ip *instancePlan) promise(createFirst, skip bool, needs func(*eval.Desired, []addr.ConfigResource) []addr.ConfigResource) {
 	o := ip.refreshed
 	if o == nil || !ip.looked {

@@ -121,7 +121,7 @@ func unchanged(a, b cty.Value) bool {
 }
 
 // replaceReason says why an object must be replaced, or "", and which arguments
-// force it. Of several reasons replace_triggered_by is told, as in OpenTofu.
+// force it. Of several reasons the plan gives replace_triggered_by, as in OpenTofu.
 func (m *managedPlan) replaceReason(now, prior resourceclient.Object, resp resourceclient.Planned) (plan.Reason, []cty.Path, diag.List) {
 	tainted := now.Stored != nil && now.Stored.Tainted
 	var paths []cty.Path

@@ -1,5 +1,5 @@
 // Package plantest has what tests of planning and of its neighbors need: module
-// trees out of text and a provider of a few types that does what it is told.
+// trees out of text and a provider of a few types that does what its configuration says.
 //
 // Main functions: Tree and New. The one rule: nothing here touches the disk or
 // starts a process.

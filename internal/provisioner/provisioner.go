@@ -81,7 +81,7 @@ func Run(ctx context.Context, r Request) diag.List {
 	return diag.List{{Code: "provisioner/failed", Summary: r.Type + " provisioner error", Detail: diag.Reason(err), Extra: discreet(err)}}
 }
 
-// concealed is what may be told of an error where the configuration is sensitive.
+// concealed is what may be shown of an error where the configuration is sensitive.
 type concealed string
 
 func discreet(err error) concealed {

@@ -40,8 +40,8 @@ var purposes = []purpose{
 		if slices.Contains(s.args, "-refresh-only") && ours.Status == 0 && theirs.Status == 1 && slices.Contains(theirs.Messages, refused) {
 			theirs.Status = 0
 			theirs.Messages = without(theirs.Messages, refused)
-			if told := "Warning: Module output value precondition failed"; !slices.Contains(theirs.Messages, told) {
-				ours.Messages = without(ours.Messages, told)
+			if reported := "Warning: Module output value precondition failed"; !slices.Contains(theirs.Messages, reported) {
+				ours.Messages = without(ours.Messages, reported)
 			}
 		}
 	}},

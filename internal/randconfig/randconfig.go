@@ -233,7 +233,7 @@ func (g *generator) call(b *strings.Builder, i int) {
 }
 
 // next is the second version of the root module: one resource has another name, one that
-// nobody reads is gone, and one is imported.
+// nobody reads is removed, and one is imported.
 func (g *generator) next(text string) string {
 	if len(g.plains) > 0 && g.chance(2) {
 		from := g.plains[g.r.Intn(len(g.plains))]

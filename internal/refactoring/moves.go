@@ -91,7 +91,7 @@ func newIndex(stmts []*moveStatement) *index {
 // follow applies statements to an address until none fits any more or the next
 // address is taken: a statement that moves something to an address comes before
 // the one that moves what is there on, so that each object goes as far as there
-// is room when its turn comes. next is where it should have gone, to itself if
+// is room when its turn comes. next is where it should have moved, to itself if
 // nothing was in the way.
 func (x *index) follow(a addr.Instance, taken func(addr.Instance) bool) (to, next addr.Instance) {
 	for range x.count {

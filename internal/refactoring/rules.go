@@ -62,7 +62,7 @@ func kindOf(s *moveStatement) string {
 }
 
 // stillDeclared finds the block of a statement's from address. An address with a
-// key that configuration's repetition does not give counts as gone.
+// key that configuration's repetition does not give counts as removed.
 func stillDeclared(s *moveStatement) *source.Range {
 	n := s.in
 	steps := s.from.Module.Steps()
@@ -110,16 +110,16 @@ func moveCycles(stmts []*moveStatement, abs func(*moveStatement, addr.Target) st
 			next[abs(s, s.from)] = s
 		}
 	}
-	told := map[*moveStatement]bool{}
+	reported := map[*moveStatement]bool{}
 	var ds diag.List
 	for _, s := range stmts {
 		var trail []*moveStatement
-		for x := s; x != nil && !told[x]; x = next[abs(x, x.to)] {
+		for x := s; x != nil && !reported[x]; x = next[abs(x, x.to)] {
 			if i := slices.Index(trail, x); i >= 0 {
 				m := &diag.Message{Code: "plan/move-cycle", Summary: "Cyclic dependency in move statements", At: &x.at, Detail: "The following chained move statements form a cycle, and so there is no final location to move objects to. A chain of move statements must end with an address that doesn't appear in any other statements, and which typically also refers to an object still declared in the configuration."}
 				for _, c := range trail[i:] {
 					m.Notes = append(m.Notes, diag.Note{Text: abs(c, c.from) + " moves to " + abs(c, c.to), At: &c.at})
-					told[c] = true
+					reported[c] = true
 				}
 				ds = append(ds, m)
 				break

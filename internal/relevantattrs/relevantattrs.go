@@ -185,7 +185,7 @@ func (f *follower) single(nodes map[addr.ModuleInstance]*module.Node, n *module.
 }
 
 // module finds the node of a module instance, and begins with its outputs when
-// it is met for the first time.
+// it is seen for the first time.
 func (f *follower) module(nodes map[addr.ModuleInstance]*module.Node, m addr.ModuleInstance) *module.Node {
 	if n, ok := nodes[m]; ok {
 		return n
@@ -231,7 +231,7 @@ func (f *follower) follow() {
 	}
 }
 
-// first reports whether a named value is met for the first time.
+// first reports whether a named value is seen for the first time.
 func (f *follower) first(m addr.ModuleInstance, what string) bool {
 	at := place{m, what}
 	if f.done[at] {

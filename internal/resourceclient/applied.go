@@ -85,7 +85,7 @@ func nullUnknowns(v cty.Value) cty.Value {
 	return v
 }
 
-// Destroy ends an object. The value of the answer is null if the object is gone,
+// Destroy ends an object. The value of the answer is null if the object was destroyed,
 // and cty.NilVal if the provider did not say.
 func (sub *Subject) Destroy(prior cty.Value, private []byte) (Answer, diag.List) {
 	done := sub.x.call()

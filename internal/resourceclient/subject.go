@@ -116,7 +116,7 @@ func (sub *Subject) TakeOver(from addr.Instance, of addr.Provider, stored *state
 	return Object{Value: resp.State, Private: resp.Private, Identity: resp.Identity, Stored: stored, Moved: true}, ds
 }
 
-// Refresh asks what an object is like now; its value is null if it is gone.
+// Refresh asks what an object is like now; its value is null if it does not exist any more.
 func (sub *Subject) Refresh(old Object, deposed addr.DeposedKey) (Object, diag.List) {
 	key, id := Identify(sub.Marked(old.Value, old.Sensitive()))
 	e := event.Event{Kind: event.RefreshStart, Object: addr.Object{Instance: sub.Addr, Deposed: deposed}, IDKey: key, IDValue: id}

@@ -4,7 +4,7 @@ package sys
 //
 // A child gets its folder and its complete environment explicitly, and a process
 // group of its own, so that the terminal's interrupt reaches us alone and we
-// decide what the child is told, and so that what the child has started can be
+// decide which signals the child gets, and so that what the child has started can be
 // ended together with it.
 //
 // The output goes through pipes that we read ourselves instead of leaving it to

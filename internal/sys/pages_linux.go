@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is worth large pages, and for how much they are asked at most.
+// From which size memory gets large pages, and for how much of it at most.
 const (
 	manyPages = 24 << 20
 	mostPages = 1 << 30

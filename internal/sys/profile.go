@@ -66,7 +66,7 @@ func profile(p Profiles) (stop func() error, err error) {
 		runtime.MemProfileRate = sampledBytes
 		return nil
 	}, func(w io.Writer) error {
-		runtime.GC() // so that what is in use is told as it is
+		runtime.GC() // so that the profile has what is in use
 		return pprof.WriteHeapProfile(w)
 	})
 	if err != nil {

@@ -101,7 +101,7 @@ type LineEditor interface {
 }
 
 // Real is the system of this process. It fails only where the working folder
-// cannot be told, for instance because it was deleted.
+// is not known, for instance because it was deleted.
 func Real() (*System, error) {
 	withoutSamples()
 	dir, err := os.Getwd()

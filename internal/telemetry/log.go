@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Record is one thing that was told to the user.
+// A Record is one message or line of output for the user.
 type Record struct {
 	At    time.Time
 	Level string // error, warn, info, and so on
@@ -23,7 +23,7 @@ var severities = map[string]int{"trace": 1, "debug": 5, "info": 9, "stdout": 9, 
 // Severity is the number of the record's level.
 func (r *Record) Severity() int { return severities[r.Level] }
 
-// Log hands a record of what is told over, if anyone wants such. about is what it is
+// Log passes on a record of output, if logs are exported. about is what it is
 // about, "" for the run.
 func Log(ctx context.Context, level, text, about string) {
 	at, _ := ctx.Value(contextKey{}).(*in)

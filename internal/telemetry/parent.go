@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable in which programs are told of the span that
+// Variable is the environment variable in which programs get the ID of the span that
 // they run in.
 const Variable = "TRACEPARENT"
 
@@ -20,7 +20,7 @@ type Parent struct {
 // Given reports whether there is one.
 func (p Parent) Given() bool { return p.Trace != [16]byte{} }
 
-// The mistakes in a parent, told by ParseParent.
+// The mistakes in a parent, returned by ParseParent.
 var (
 	errForm  = errors.New("it must be VERSION-TRACE-SPAN-FLAGS, as in 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	errZeros = errors.New("neither the trace nor the span may be all zeros")

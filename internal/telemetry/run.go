@@ -10,7 +10,7 @@ import (
 // A Runner runs a program to its end, as sys.Run does.
 type Runner func(context.Context, sys.Command) error
 
-// Programs has each program that is run have a span, run_NAME, and be told of it.
+// Programs has each program that is run have a span, run_NAME, whose ID the program gets.
 // What its arguments are is not in it: they may hold what is sensitive.
 func Programs(run Runner) Runner {
 	return func(ctx context.Context, c sys.Command) error {

@@ -143,10 +143,10 @@ func (s *Span) End() {
 }
 
 // Traced reports whether the span is part of a trace, so that programs that are
-// started in it are told of it.
+// started in it get its ID.
 func (s *Span) Traced() bool { return s != nil && s.tracer.o.Spans != nil }
 
-// Parent is the span as other programs are told of it, in the form of the header
+// Parent is the ID of the span for other programs, in the form of the header
 // traceparent of the W3C's Trace Context.
 func (s *Span) Parent() string {
 	return "00-" + hex.EncodeToString(s.Trace[:]) + "-" + hex.EncodeToString(s.ID[:]) + "-" + hex.EncodeToString([]byte{s.Flags})

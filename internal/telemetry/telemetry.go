@@ -23,7 +23,7 @@ type Options struct {
 	// Spans gets each span when it has ended, and must not change it. It is called
 	// concurrently. Nil: there are no traces, only measures.
 	Spans func(*Span)
-	// Logs gets what is told to the user. It is called concurrently. Nil: nobody does.
+	// Logs gets each message for the user. It is called concurrently, and may be nil.
 	Logs func(*Record)
 	// Measures gets what spans say in numbers; nil: there are none.
 	Measures *Measures

@@ -151,7 +151,7 @@ var built = struct {
 	programs map[string]bool
 }{programs: map[string]bool{}}
 
-// asProtocol5 makes a program that is the given one told to speak protocol 5.
+// asProtocol5 makes a program that runs the given one with protocol 5.
 func asProtocol5(dir, path string) (string, error) {
 	if runtime.GOOS == "windows" {
 		return "", errors.New("the test provider speaks protocol 5 only where there is a shell")

@@ -98,7 +98,7 @@ func TestVariable(t *testing.T) {
 	}
 }
 
-// Without a proxy the reason is told, not taken for a defect of the tree.
+// Without a proxy the reason is given, not taken for a defect of the tree.
 func TestUnreachable(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())

@@ -256,7 +256,7 @@ func (s *step) do(ctx context.Context) diag.List {
 	return expected.judge(s, ds)
 }
 
-// keepOutputs keeps the outputs for later runs. What cannot be told is not known there.
+// keepOutputs keeps the outputs for later runs. What is unknown here is not known there.
 func (s *step) keepOutputs(look *engine.Inspection) {
 	vals := map[string]cty.Value{}
 	for name := range s.e.Root().Outputs {

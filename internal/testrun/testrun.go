@@ -39,7 +39,7 @@ type Suite struct {
 	Select func(context.Context, []*engine.Engine) diag.List
 	// Mocks reads the mocks of a folder that a mock_provider block names.
 	Mocks func(folder string) (*testfile.Mock, diag.List)
-	// Report is told of each file when it is done, one after another in the order of
+	// Report is called for each file when it is done, one after another in the order of
 	// Files. The engines of its runs are still open.
 	Report func(*Result)
 	// Stop, when closed, ends the tests; what was made is destroyed.

@@ -17,7 +17,7 @@ import (
 
 // # Before a plan
 //
-// What configuration alone shows is told before any provider is asked to read or plan.
+// What configuration alone shows is reported before any provider is asked to read or plan.
 // What stands in a folder is looked at once however many calls name it, what was read of
 // the files is kept for the plan (eval.Compiled), and so is what providers found right,
 // so that the plan need not ask them again (Validated).

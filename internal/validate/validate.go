@@ -363,7 +363,7 @@ func (v *validator) provisioners(t *demand.Task, d *eval.Desired, self cty.Value
 	for _, p := range cfg.Provisioners {
 		b := v.in.Provisioners.Schema(p.Type)
 		if b == nil {
-			continue // was told at the beginning
+			continue // was reported at the beginning
 		}
 		scope := d.Scope(self)
 		config, more := evalBody(t, p.Body, b, scope)

@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// ConflictError says that two values of different kinds met in [DeepMerge].
+// ConflictError says that two values of different kinds have the same key in [DeepMerge].
 type ConflictError struct {
 	Path  cty.Path // where, from the top of the merged value
 	Left  string   // what the earlier value is, such as "a map"

@@ -112,10 +112,10 @@ func absolutePaths(v map[string]any, dir string) {
 	}
 }
 
-// differs tells how two looks at one unit file differ, "" if they are equal.
-// gone lists local values that became imports and are no longer shown, restless what
+// differs says how two looks at one unit file differ, "" if they are equal.
+// removed lists local values that became imports and are no longer shown, restless what
 // does not count, by the paths of differences.
-func differs(before, after *look, gone, restless []string) string {
+func differs(before, after *look, removed, restless []string) string {
 	switch {
 	case before.err == "" && after.err != "":
 		return "afterwards it would fail: " + after.err

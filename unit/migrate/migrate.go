@@ -11,7 +11,7 @@ package migrate
 // An included file is evaluated in its child's context, an imported one in its
 // own folder. So the files that a file includes change together with it:
 // functions that mean the child's folder there become those that mean the leaf
-// unit's, and relative paths are told from the leaf's folder. Children that
+// unit's, and relative paths are resolved from the leaf's folder. Children that
 // cannot go over keep their include blocks; the functions are chosen so that a
 // file that is still included by some means the same to them.
 //

@@ -24,7 +24,7 @@ func rewriteParent(d *document, both bool, labels []string) (out []reason) {
 		out = append(out, reason{d.path, at, fmt.Sprintf(format, args...)})
 	}
 	if len(d.blocks("include")) > 0 {
-		return nil // it is a child too, and told so there
+		return nil // it is a child too, and reported as one
 	}
 	for _, ref := range references(d.body) {
 		if root, _ := step(ref, 0); root == "values" {

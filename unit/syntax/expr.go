@@ -13,7 +13,7 @@ import (
 // # Expressions
 //
 // An expression is compiled once, when its file is parsed. Those whose parts
-// can be told apart without computing the whole (object constructors, calls of
+// can be evaluated without computing the whole (object constructors, calls of
 // merge and deep_merge, plain references, what read_terragrunt_config reads)
 // are kept as such, so that one part can be asked for and the rest stays
 // uncomputed. All others are left to HCL as they are.

@@ -46,7 +46,7 @@ type Runner struct {
 // New makes a runner; types may be nil, and then each provisioner is an error.
 func New(ctx context.Context, types Types, observe event.Sink, ev *eval.Evaluator) *Runner {
 	return &Runner{ctx: ctx, types: types, observe: observe, ev: ev, removed: sync.OnceValue(func() refactoring.Removals {
-		all, _ := refactoring.ReadRemovals(ev.Tree(), ev.Early()) // what is wrong with them was told while planning
+		all, _ := refactoring.ReadRemovals(ev.Tree(), ev.Early()) // what is wrong with them was reported by the plan
 		return all
 	})}
 }
@@ -207,7 +207,7 @@ func (s secrecy) String() string {
 }
 
 // destroyScope is what a destroy provisioner may refer to: self, its own key,
-// path and terraform, since everything else may be gone.
+// path and terraform, since everything else may be destroyed.
 type destroyScope struct {
 	key  addr.Key
 	self cty.Value

@@ -515,8 +515,8 @@ func waiting(t *testing.T, f *fixture) {
 	holder := f.store(t, "")
 	unlock, ds := holder.Lock(ctx, info(1), 0)
 	fatal(t, ds)
-	told := make(chan *store.LockInfo, 10)
-	st, err := Open(t, f.k, f.Place).Store("", backend.StoreOptions{Waiting: func(h *store.LockInfo) { told <- h }})
+	reported := make(chan *store.LockInfo, 10)
+	st, err := Open(t, f.k, f.Place).Store("", backend.StoreOptions{Waiting: func(h *store.LockInfo) { reported <- h }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -528,13 +528,13 @@ func waiting(t *testing.T, f *fixture) {
 		}
 		got <- ds
 	}()
-	h := <-told
+	h := <-reported
 	if !f.Anonymous && (h == nil || h.Who != "run1@here") {
 		t.Errorf("the holder is %+v", h)
 	}
 	fatal(t, unlock())
 	fatal(t, <-got)
-	if len(told) > 0 {
+	if len(reported) > 0 {
 		t.Error("told more than once")
 	}
 }

@@ -128,7 +128,7 @@ func (o *object) acquire(ctx context.Context, info store.LockInfo) error {
 	}
 }
 
-// release gives the lock's key back and takes away what told of it.
+// release gives the lock's key back and deletes the lock's information.
 func (o *object) release(ctx context.Context, id string) error {
 	key := o.below() + ".lock"
 	if text, err := o.b.get(ctx, o.below()+".lockinfo"); err == nil && text != nil {
@@ -207,7 +207,7 @@ func (o *object) Unlock(ctx context.Context, id string) error {
 	switch {
 	case now != nil && now.Session != "":
 		return backend.WrongID(id, now.Session)
-	case left.ID == id: // the session ended by itself; what told of it is left
+	case left.ID == id: // the session ended by itself; the lock's information is left
 		return o.release(ctx, id)
 	}
 	return backend.NotHeld(id)

@@ -51,7 +51,7 @@ func Kind() backend.Kind {
 	}
 }
 
-// defaultLimit is how large a request may be where neither side was told otherwise.
+// defaultLimit is how large a request may be unless client or server is configured otherwise.
 const defaultLimit = 1536 * 1024
 
 type etcdBackend struct {

@@ -315,13 +315,13 @@ func (b *kubernetesBackend) Check(ctx context.Context, _ string, report func(bac
 		var missing []string
 		for verb := range strings.FieldsSeq(c.verbs) {
 			var answer struct{ Status struct{ Allowed bool } }
-			told, err := b.review(ctx, "authorization.k8s.io/v1", "SelfSubjectAccessReview", map[string]any{
+			known, err := b.review(ctx, "authorization.k8s.io/v1", "SelfSubjectAccessReview", map[string]any{
 				"resourceAttributes": map[string]string{"namespace": b.namespace, "verb": verb, "group": c.group, "resource": c.resource}}, &answer)
 			if err != nil {
 				report(backend.Failed("rights on "+c.resource, err))
 				return
 			}
-			if told && !answer.Status.Allowed {
+			if known && !answer.Status.Allowed {
 				missing = append(missing, verb)
 			}
 		}
@@ -341,9 +341,9 @@ func (b *kubernetesBackend) Check(ctx context.Context, _ string, report func(bac
 	}
 }
 
-// review asks the server something about who asks. told is false where it does not know
+// review asks the server something about who asks. known is false where it does not know
 // such questions.
-func (b *kubernetesBackend) review(ctx context.Context, version, kind string, spec map[string]any, out any) (told bool, err error) {
+func (b *kubernetesBackend) review(ctx context.Context, version, kind string, spec map[string]any, out any) (known bool, err error) {
 	resp, err := b.put(ctx, "POST", "/apis/"+version+"/"+strings.ToLower(kind)+"s", map[string]any{"apiVersion": version, "kind": kind, "spec": spec})
 	if err != nil {
 		return false, err
@@ -356,11 +356,11 @@ func (b *kubernetesBackend) checkUser(ctx context.Context) backend.Finding {
 	var answer struct {
 		Status struct{ UserInfo struct{ Username string } }
 	}
-	told, err := b.review(ctx, "authentication.k8s.io/v1", "SelfSubjectReview", map[string]any{}, &answer)
+	known, err := b.review(ctx, "authentication.k8s.io/v1", "SelfSubjectReview", map[string]any{}, &answer)
 	switch {
 	case err != nil:
 		return backend.Failed(f.What, err)
-	case told && answer.Status.UserInfo.Username != "":
+	case known && answer.Status.UserInfo.Username != "":
 		f.Detail = "those of " + answer.Status.UserInfo.Username
 	}
 	return f

@@ -138,7 +138,7 @@ func (o *object) writeLocked(ctx context.Context, lock, sql string, args []strin
 	return "", o.lost(err)
 }
 
-// lost is the error of a lock that is gone.
+// lost is the error of a lock that was lost.
 func (o *object) lost(err error) error {
 	e := &backend.Error{Argument: "conn_str", Answer: "the session that held the lock is not there any more", Advice: "The server or something in between has closed the connection; a pooler must give each client a session of its own.", Err: backend.ErrLockLost}
 	if err != nil {

@@ -3,7 +3,7 @@
 //
 // Main types: Kind opens a table, an object is one of its rows. The one rule: a lock
 // belongs to the one connection that took it, so that connection is kept, asked
-// before each write, and writes; with it the lock is gone.
+// before each write, and writes; with it the lock is lost.
 package pg
 
 import (
@@ -241,7 +241,7 @@ func hasCode(err error, codes ...string) bool {
 func missing(err error) bool { return hasCode(err, "42P01", "3F000") }
 
 // fail makes the error of what the server answered. What the driver says of a
-// connection may show the connection string, so only its innermost cause is told.
+// connection may show the connection string, so only its innermost cause is reported.
 func (b *pgBackend) fail(summary string, err error) error {
 	out := &backend.Error{Summary: summary, Argument: "conn_str", Err: err}
 	var e *pgconn.PgError

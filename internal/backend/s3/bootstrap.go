@@ -174,7 +174,7 @@ func (b *s3Backend) setting(ctx context.Context, query, permission string) (stri
 }
 
 // set changes a setting of the bucket. A service that is not AWS's own may not have it:
-// that is told.
+// that is reported.
 func (m *making) set(ctx context.Context, query, permission, what string, h http.Header, body []byte) error {
 	header := http.Header{}
 	maps.Copy(header, h)

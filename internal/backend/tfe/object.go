@@ -25,10 +25,10 @@ type object struct {
 	name       string // at the service
 	anyVersion bool   // -ignore-remote-version
 
-	mu     sync.Mutex
-	reason string // of the lock of this process; "" without one
-	told   bool   // the service tells the reason of a lock, so another one is another lock
-	broken bool   // the last upload failed, so the lock stays
+	mu          sync.Mutex
+	reason      string // of the lock of this process; "" without one
+	knowsReason bool   // the service tells the reason of a lock, so another one is another lock
+	broken      bool   // the last upload failed, so the lock stays
 }
 
 func decode(body []byte) (resource, error) {
@@ -172,7 +172,7 @@ func (o *object) overtaken(ctx context.Context, w *Workspace, id, before string)
 
 // lost reports whether a workspace does not have the lock of this process any more.
 func (o *object) lost(w *Workspace) bool {
-	return !w.Locked || o.told && w.LockedReason != o.reason
+	return !w.Locked || o.knowsReason && w.LockedReason != o.reason
 }
 
 // upload makes a state version and sends its content.
@@ -256,7 +256,7 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 		return "", &backend.LockedError{Holder: w.holder(o.b)}
 	}
 	text := reason(info)
-	told, err := o.lock(ctx, w, text)
+	knowsReason, err := o.lock(ctx, w, text)
 	switch {
 	case IsStatus(err, http.StatusConflict):
 		again, err := o.b.find(ctx, o.name, true)
@@ -272,13 +272,13 @@ func (o *object) Lock(ctx context.Context, info store.LockInfo) (string, error) 
 		return "", out
 	}
 	o.mu.Lock()
-	o.reason, o.told, o.broken = text, told, false
+	o.reason, o.knowsReason, o.broken = text, knowsReason, false
 	o.mu.Unlock()
 	return o.b.lockID(o.name), nil
 }
 
 // lock asks once. A request whose answer was lost has locked if the reason is ours.
-func (o *object) lock(ctx context.Context, w *Workspace, text string) (told bool, err error) {
+func (o *object) lock(ctx context.Context, w *Workspace, text string) (knowsReason bool, err error) {
 	r, _, err := o.b.document(ctx, call{method: "POST", path: at("workspaces", w.ID, "actions", "lock"), body: map[string]any{"reason": text}})
 	if err == nil {
 		now, err := workspaceOf(r, nil)

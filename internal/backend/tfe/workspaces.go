@@ -37,8 +37,8 @@ type Workspace struct {
 
 // May reports whether the token has a permission, as far as the service tells.
 func (w *Workspace) May(permission string) bool {
-	ok, told := w.Permissions[permission]
-	return ok || !told
+	ok, known := w.Permissions[permission]
+	return ok || !known
 }
 
 func workspaceOf(r resource, also []resource) (*Workspace, error) {

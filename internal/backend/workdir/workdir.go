@@ -1,5 +1,5 @@
 // Package workdir tells which backend a working folder uses: from the block in its
-// files, what init was told besides, and the record that init keeps.
+// files, the options of init, and the record that init keeps.
 //
 // Main types: Dir and Outcome. The one rule: commands use what init recorded, and
 // refuse where the block says something else; only init changes the record.
@@ -189,7 +189,7 @@ func (d Dir) settingsRequired(reason string, at *source.Range) diag.List {
 	}}
 }
 
-// An Init is what init was told about the backend.
+// An Init has the options of init about the backend.
 type Init struct {
 	Block       *config.Backend // nil for none
 	Eval        configure.Eval

@@ -26,7 +26,7 @@ import (
 // # Telemetry
 //
 // The variables are those of Terragrunt. The whole command is one span, whose children
-// are begun by those who do the work; every program that is started is told of the
+// are begun by those who do the work; every program that is started gets the ID of the
 // span that it runs in.
 
 // telemetryPatience is how long the end of a command waits at most for receivers.
@@ -124,7 +124,7 @@ func commandOf(c *command.Call, words []string) string {
 	return c.Command.Name
 }
 
-// spanned runs a command in its span. Programs are told of theirs, and those that run
+// spanned runs a command in its span. Programs get the ID of theirs, and those that run
 // for several units of this one.
 func spanned(ctx context.Context, c *command.Call, span *telemetry.Span, run func(context.Context) int) int {
 	c.Run = telemetry.Programs(c.Run)

@@ -258,7 +258,7 @@ func noConfiguration(name string) diag.List {
 	return diag.Errorf(nil, "No configuration files", "Apply requires configuration to be present. Applying without a configuration would mark everything for destruction, which is normally not what is desired. If you would like to destroy everything, run \"%s destroy\" instead.", view.Program)
 }
 
-// showPlan shows a plan. The messages are those that are to be told behind it.
+// showPlan shows a plan. The messages are those that are to be reported behind it.
 func (r *run) showPlan(ctx context.Context, p *plan.Plan) diag.List {
 	sc := r.Schemas(ctx)
 	if p != nil {

@@ -315,7 +315,7 @@ func (s *Schemas) Resource(a addr.Provider, mode addr.Mode, typ string) *schema.
 	return nil
 }
 
-// of is the schema of a provider; nil where it cannot be had, which is told once.
+// of is the schema of a provider; nil where it cannot be had, which is reported once.
 func (s *Schemas) of(a addr.Provider) *schema.Provider {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,7 +82,7 @@ func mirrorProviders(ctx context.Context, c *command.Call, o *providersMirrorOpt
 }
 
 // A mirrorLog tells of one provider after the other, though several are fetched
-// at once: what happens to the first that is not finished is told at once, the
+// at once: what happens to the first that is not finished is reported at once, the
 // rest is held back.
 type mirrorLog struct {
 	*command.Call

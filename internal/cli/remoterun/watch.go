@@ -29,7 +29,7 @@ type operation struct {
 
 	interrupted atomic.Bool
 	stop        context.CancelFunc // ends waiting and questions
-	cancelled   bool               // the service was told
+	cancelled   bool               // the service was asked to
 
 	announced             bool // that the plan is waited for
 	planShown, applyShown bool
@@ -95,9 +95,9 @@ func (o *operation) watch(ctx context.Context) int {
 }
 
 func messageOf(err error) diag.List {
-	var told *refusal
-	if errors.As(err, &told) {
-		return told.ds
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return refused.ds
 	}
 	return backend.Message("The run cannot be followed", "", err)
 }
@@ -351,12 +351,12 @@ func (o *operation) policies(ctx, waits context.Context) error {
 }
 
 func (o *operation) override(ctx, waits context.Context, p *tfe.PolicyCheck, title string) error {
-	may, told := p.Permissions["can-override"]
+	may, known := p.Permissions["can-override"]
 	switch {
 	case o.q.Command == "plan":
 		o.failed = diag.Errorf(nil, title+" soft failed", "A policy forbids this plan unless somebody overrides it, which \"%s apply\" asks for.", view.Program)
 		return nil
-	case !p.Actions.Overridable || told && !may:
+	case !p.Actions.Overridable || known && !may:
 		o.failed = diag.Errorf(nil, title+" soft failed", "A policy forbids this plan, and these credentials may not override it: ask somebody who may, or change the configuration.")
 		return nil
 	}

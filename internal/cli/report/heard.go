@@ -6,7 +6,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 )
 
-// Heard remembers what was told, for several runs that would tell the same. A nil
+// Heard remembers what was reported, for several runs that would report the same. A nil
 // one remembers nothing. Its methods may be called concurrently.
 type Heard struct {
 	mu   sync.Mutex
@@ -47,7 +47,7 @@ func (h *Heard) Fresh(ds diag.List) diag.List {
 	return out
 }
 
-// Has reports whether a message was told.
+// Has reports whether a message was reported.
 func (h *Heard) Has(m *diag.Message) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

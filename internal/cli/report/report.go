@@ -42,10 +42,10 @@ type Reporter struct {
 	// Unit is the unit of several that the command works on, which -json names on every
 	// line; "" for none.
 	Unit string
-	// Note is called with everything that is told, before it is filtered; nil: nobody asks.
+	// Note is called with all messages, before they are filtered. It may be nil.
 	Note func(diag.List)
 
-	// Heard remembers what was told; nil where nobody asks.
+	// Heard remembers what was reported; nil where nobody asks.
 	Heard *Heard
 
 	// Context carries the telemetry that messages are logged to.
@@ -258,7 +258,7 @@ func (r *Reporter) Say(text string) {
 
 // Announce is Say for the goroutine that waits for interrupts, which may see
 // views come and go. What is announced is done, if do is not nil, after people are
-// told and before programs are, which may count on it.
+// reported and before programs are started, which may count on it.
 func (r *Reporter) Announce(text string, do func()) {
 	r.mu.Lock()
 	human, stream := r.Human, r.Stream

@@ -46,7 +46,7 @@ type estateRun struct {
 	shown  display
 	kept   *keeping
 	page   pager
-	// detached says that the run goes on by itself, and that was told.
+	// detached says that the run goes on by itself, and that was said.
 	detached bool
 	errors   sync.Map // texts of what was wrong with units that had their turns elsewhere, by name
 }
@@ -389,8 +389,8 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 		}
 	}
 	var away *elsewhere
-	told := r.teller(op)
-	o.Observe = told.observer(ctx)
+	teller := r.teller(op)
+	o.Observe = teller.observer(ctx)
 	if r.f.On != "" {
 		if away, ds = r.remotely(ctx, &o, plan, asked); ds.HasErrors() {
 			r.Report.Tell(ds)
@@ -404,11 +404,11 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 		r.detached = away.detach()
 		return nil
 	}
-	defer told.goLive(units)()
+	defer teller.goLive(units)()
 	ctx, span := telemetry.Start(ctx, "run_all_on_stack")
 	span.Text("terraform_command", r.name).Text("working_dir", r.Dir)
 	results := r.estate.Run(ctx, o)
 	span.End()
-	r.Report.Human.Aside(r.shown.repeats.told())
+	r.Report.Human.Aside(r.shown.repeats.teller())
 	return results
 }

@@ -98,7 +98,7 @@ func (r *estateRun) end(results []*estate.Result) int {
 	if r.detached {
 		return 0
 	}
-	if results == nil { // what is wrong was told
+	if results == nil { // what is wrong was reported
 		return r.failEstate(r.estate, nil)
 	}
 	if !r.f.SummaryOff && r.Report.Human != nil {

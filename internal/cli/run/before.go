@@ -16,10 +16,10 @@ import (
 // Whatever runs over an estate, the estate is checked as a whole first. What would
 // change something is refused where there are errors. What only reads is not: in an
 // incident the outputs are needed, whatever is wrong elsewhere. There the errors are
-// told as warnings, behind the command, but for those that units told themselves.
+// reported as warnings, behind the command, but for those that units reported themselves.
 
 // checked checks an estate for a command that runs on one unit after the other. ds is
-// what was said when it was opened. With found it goes on, and that is told behind it.
+// what was said when it was opened. With found it goes on, and that is reported behind it.
 func (r *estateRun) checked(ctx context.Context, cmd *command.Command, ds diag.List) (found diag.List, ok bool) {
 	ds = append(ds, r.estate.Check(ctx, r.f.Strict)...).Once()
 	if cmd.Units.Has(command.OnlyReads) && r.estate.Found.Chosen {
@@ -31,11 +31,11 @@ func (r *estateRun) checked(ctx context.Context, cmd *command.Command, ds diag.L
 	return nil, true
 }
 
-// afterwards tells the errors of the check that nobody told yet, as warnings.
-func afterwards(c *command.Call, e *estate.Estate, found diag.List, told *report.Heard) {
+// afterwards reports the errors of the check that were not reported yet, as warnings.
+func afterwards(c *command.Call, e *estate.Estate, found diag.List, heard *report.Heard) {
 	var ds diag.List
 	for _, m := range found.Once() {
-		if !told.Has(m) {
+		if !heard.Has(m) {
 			ds = append(ds, m)
 		}
 	}

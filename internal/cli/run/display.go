@@ -15,7 +15,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 )
 
-// A display is how a run over units is told while it goes on and when it has ended.
+// A display is how a run over units is shown while it goes on and when it has ended.
 type display struct {
 	log     *unitlog.Log
 	live    *view.Live // nil unless on a terminal
@@ -38,7 +38,7 @@ type repeats struct {
 }
 
 // drop leaves out warnings about no place that another unit had as well; how many
-// they were is told at the end.
+// they were is reported at the end.
 func (p *repeats) drop(ds diag.List) diag.List {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,8 +58,8 @@ func (p *repeats) drop(ds diag.List) diag.List {
 	return out
 }
 
-// told says which warnings were left out, and forgets them.
-func (p *repeats) told() string {
+// leftOut says which warnings were left out, and forgets them.
+func (p *repeats) leftOut() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var lines []string

@@ -92,7 +92,7 @@ type elsewhere struct {
 	units map[string]int
 	work  schedule.Work
 
-	asking sync.WaitGroup // turns that were told to ask, and have not yet
+	asking sync.WaitGroup // turns that are to ask, and have not yet
 
 	mu     sync.Mutex
 	turns  map[string]*awaited
@@ -442,8 +442,8 @@ func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool)
 			x.mu.Unlock()
 			return
 		}
-		var told remote.Report
-		if err := json.Unmarshal(m.Report, &told); err != nil || told.Result == nil {
+		var reported remote.Report
+		if err := json.Unmarshal(m.Report, &reported); err != nil || reported.Result == nil {
 			ds := diag.Errorf(nil, "Unit was not run to its end", "What the worker reported of the unit %s cannot be read: %v. Worker and command must be of the same version.", unit, err)
 			res.Fail(ds)
 			res.Diags = ds
@@ -452,7 +452,7 @@ func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool)
 			}
 			return
 		}
-		x.show(res, &told)
+		x.show(res, &reported)
 		if !m.Asks {
 			return
 		}
@@ -467,12 +467,12 @@ func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool)
 	}
 }
 
-// show takes over what a worker told of a turn.
-func (x *elsewhere) show(res *estate.Result, told *remote.Report) {
+// show takes over what a worker reported of a turn.
+func (x *elsewhere) show(res *estate.Result, reported *remote.Report) {
 	unit := res.Unit
-	told.Result.Fill(res)
-	x.r.errors.Store(unit.Name, told.Errors)
-	for _, c := range told.Chunks {
+	reported.Result.Fill(res)
+	x.r.errors.Store(unit.Name, reported.Errors)
+	for _, c := range reported.Chunks {
 		switch {
 		case c.To == remote.Events && x.r.Report.Stream != nil:
 			x.r.Report.Stream.Pass(c.Text)
@@ -483,7 +483,7 @@ func (x *elsewhere) show(res *estate.Result, told *remote.Report) {
 		}
 	}
 	var warnings diag.List
-	for _, w := range told.Warnings {
+	for _, w := range reported.Warnings {
 		m := new(diag.Message)
 		m.Code, m.Severity, m.Summary, m.Detail = w.Code, diag.Warning, w.Title, w.Text
 		warnings = append(warnings, m)
@@ -492,27 +492,27 @@ func (x *elsewhere) show(res *estate.Result, told *remote.Report) {
 		x.r.teller(x.op).tellUnit(res, warnings)
 	}
 	var pieces []view.Piece
-	if json.Unmarshal(told.Pieces, &pieces) == nil && len(pieces) > 0 && x.r.Report.Human != nil {
+	if json.Unmarshal(reported.Pieces, &pieces) == nil && len(pieces) > 0 && x.r.Report.Human != nil {
 		x.r.shown.summary.Folds.Add(unit.Name, pieces)
 	}
 	var page planhtml.Unit
-	if len(told.Page) > 0 && json.Unmarshal(told.Page, &page) == nil {
+	if len(reported.Page) > 0 && json.Unmarshal(reported.Page, &page) == nil {
 		x.r.page.put(&page, true)
 	}
-	if len(told.Plan) > 0 {
-		if err := x.r.kept.saving.Import(unit.Name, told.Plan, project.Version); err != nil {
+	if len(reported.Plan) > 0 {
+		if err := x.r.kept.saving.Import(unit.Name, reported.Plan, project.Version); err != nil {
 			x.fail(fmt.Sprintf("the plan of the unit %s cannot be read: %s", unit.Name, err))
 		}
 	}
 }
 
-// observer shows units that had no turn as always; what workers told is shown already.
+// observer shows units that had no turn as always; what workers reported is shown already.
 func (x *elsewhere) observer(o estate.Observer) estate.Observer {
 	return estate.Observer{Ended: func(res *estate.Result) {
 		x.mu.Lock()
-		told := x.remote[res.Unit.Name]
+		reported := x.remote[res.Unit.Name]
 		x.mu.Unlock()
-		if told {
+		if reported {
 			x.r.shown.live.End(res.Unit.Name, res.Status == estate.Failed)
 			return
 		}

@@ -12,7 +12,7 @@ import (
 	runreport "github.com/terrace-iac/terrace/internal/estate/report"
 )
 
-// errorText is what was told of a unit that failed, without colors.
+// errorText is what was reported of a unit that failed, without colors.
 func (r *estateRun) errorText(res *estate.Result) string {
 	var b strings.Builder
 	if r.estate == nil {

@@ -182,7 +182,7 @@ func ShowPlan(ctx context.Context, c *command.Call, o ShowOptions, name string) 
 		u.Decrypt(enc.Plan(ctx).PlanSealer())
 	}
 	if o.JSON.On || o.JSON.Into != "" {
-		if err := p.Check(); err != nil { // before a part of it is told
+		if err := p.Check(); err != nil { // before a part of it is shown
 			return c.Fail(project.PlanFileError(name, err))
 		}
 		if code := o.JSON.Document(c, func(w io.Writer) error { return savedJSON(w, p) }); o.JSON.On || code != 0 {

@@ -32,7 +32,7 @@ import (
 //
 // A worker runs the command line of the client up to the point where units have their
 // turns. There it waits: a unit has its turn when it is asked for, and what would be
-// shown is written down for the client. So a unit is opened, planned, applied and told
+// shown is written down for the client. So a unit is opened, planned, applied and shown
 // of by the same code, wherever that happens.
 
 // served is an estate whose units have turns for another process. It is the scheduler of
@@ -336,14 +336,14 @@ func (x *served) observer() estate.Observer {
 				return
 			}
 			v.result = res
-			told := *res
-			told.Diags = nil
+			shown := *res
+			shown.Diags = nil
 			for _, m := range res.Diags {
 				if !repeatable(m) || v.r.Report.Human == nil {
-					told.Diags = append(told.Diags, m)
+					shown.Diags = append(shown.Diags, m)
 				}
 			}
-			v.observe.Ended(&told)
+			v.observe.Ended(&shown)
 		},
 	}
 }

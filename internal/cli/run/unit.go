@@ -110,10 +110,10 @@ func runUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unit
 			res.Status, res.Reason, res.Cause = estate.Failed, "run error", fmt.Sprintf("the command ended with the status %d", code)
 		}
 	}
-	told := *res
-	told.Unit = &estate.Unit{Unit: &unit.Unit{Dir: c.Dir}, Name: "."}
+	own := *res
+	own.Unit = &estate.Unit{Unit: &unit.Unit{Dir: c.Dir}, Name: "."}
 	r := &estateRun{Call: c, f: f, name: strings.Fields(cmd.Name)[0], args: args, estate: e}
-	return r.written([]*estate.Result{&told}), res
+	return r.written([]*estate.Result{&own}), res
 }
 
 // unitTurn runs a command on the unit in the working folder. The result is nil if the unit

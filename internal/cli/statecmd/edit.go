@@ -411,7 +411,7 @@ func (o *common) lockable(ctx context.Context, c *command.Call) (stores []store.
 	}
 	pending, more := project.PendingPlaces(ctx, c, o.vars)
 	if more.HasErrors() {
-		return nil, "", ds // init has to be told more than the configuration says
+		return nil, "", ds // init needs options that the configuration does not have
 	}
 	for _, p := range pending {
 		if st, more := project.OpenStore(c, p, workspace, o.state); !more.HasErrors() {

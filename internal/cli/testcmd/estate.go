@@ -32,7 +32,7 @@ import (
 func loadEstates(c *command.Call, filters []string) (out []*testfile.Estate, ds diag.List) {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
-		return nil, nil // told for the tests of the module
+		return nil, nil // reported for the tests of the module
 	}
 	for _, e := range entries { // by name
 		if e.IsDir() || !strings.HasSuffix(e.Name(), testfile.EstateSuffix) || len(filters) > 0 && !slices.Contains(filters, e.Name()) {

@@ -94,7 +94,7 @@ type Sourcing struct {
 	SourceMap                                               []string
 }
 
-// telling says what is told of it.
+// telling says what is reported of it.
 type telling struct {
 	NoDeprecation, logOff, absPaths, Forward bool
 	logLevel, logFormat, logCustom           string

@@ -1,7 +1,7 @@
 // Package unitlog writes lines about units, in the forms that --log-format and
 // --log-custom-format name.
 //
-// Main type: Log. The one rule: a level that is not told gives no line.
+// Main type: Log. The one rule: a level that is not shown gives no line.
 package unitlog
 
 import (
@@ -16,12 +16,12 @@ import (
 
 // # Lines about units
 //
-// What happens in a unit is told in lines with the unit in front. Their form is
+// What happens in a unit is reported in lines with the unit in front. Their form is
 // that of --log-format, or of --log-custom-format; without either it is short. Levels
-// are those of Terragrunt: stdout is what a command prints, info what is told of
+// are those of Terragrunt: stdout is what a command prints, info what is reported of
 // the run.
 
-// Levels are the levels, from the least to the most that is told.
+// Levels are the levels, from the least to the most that is shown.
 func Levels() []string {
 	return []string{"stderr", "stdout", "error", "warn", "info", "debug", "trace"}
 }
@@ -79,7 +79,7 @@ func New(f Settings, root string, now func() time.Time) (*Log, error) {
 // palette are colors that stand out on light and dark ground.
 var palette = [...]string{"33", "37", "64", "136", "166", "125", "61", "70", "31", "172", "96", "29"}
 
-// Color shows the name of each unit in a color, so that neighbors can be told apart. The
+// Color shows the name of each unit in a color, so that neighbors can be distinguished. The
 // forms for programs have none.
 func (l *Log) Color(units []string) {
 	l.colors = make(map[string]string, len(units))
@@ -96,10 +96,10 @@ func (l *Log) painted(unit, text string) string {
 	return text
 }
 
-// Shows reports whether lines of a level are told.
+// Shows reports whether lines of a level are shown.
 func (l *Log) Shows(level string) bool { return slices.Index(Levels(), level) <= l.level }
 
-// Lines writes text about a unit, "" if its level is not told.
+// Lines writes text about a unit, "" if its level is not shown.
 func (l *Log) Lines(level, unit, text string) string {
 	if !l.Shows(level) {
 		return ""

@@ -61,11 +61,11 @@ func options(c *command.Call, f *unitflags.Flags, command string, args []string,
 	}
 	ds = append(ds, f.WithoutEffect()...)
 	cfg := plugins.Config
-	told, err := unitlog.New(f.Log(), "", c.Now)
+	log, err := unitlog.New(f.Log(), "", c.Now)
 	if err != nil {
 		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)
 	}
-	c.Report.Options.ErrorsAlone = !told.Shows("warn")
+	c.Report.Options.ErrorsAlone = !log.Shows("warn")
 	sources, err := unitflags.Pairs("source-map", f.SourceMap)
 	if err != nil {
 		return estate.Options{}, diag.Errorf(nil, "Failed to parse command-line flags", "%s", err)

@@ -28,7 +28,7 @@ type Summary struct {
 	Folds   *Folds // the changes of the plans
 	Width   int    // of the column with the names of units
 
-	idle bool // that there is nothing to do was told
+	idle bool // that there is nothing to do was said
 }
 
 // NewSummary is one of no plans.

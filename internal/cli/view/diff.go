@@ -21,7 +21,7 @@ import (
 // type is compared by the form that it would have as JSON: objects and maps
 // are the same, and so are lists, sets and tuples.
 //
-// Absent and null are told apart by the place: an argument that is null is
+// Absent and null are distinguished by the place: an argument that is null is
 // absent and not shown at all, whereas an element of a list or map and a part
 // of a dynamic object are shown as null. An absent side is cty.NilVal here.
 
@@ -203,7 +203,7 @@ func bothNull(p pair) bool {
 }
 
 // dynamic compares values whose type is known by the values alone. What forces
-// replacement is not told of these, as in OpenTofu, whose plans others read.
+// replacement is not shown for these, as in OpenTofu, whose plans others read.
 func (d *differ) dynamic(p pair) *node {
 	p.replace = nil
 	b, a := shapeOf(p.before), shapeOf(p.after)

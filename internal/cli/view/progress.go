@@ -52,7 +52,7 @@ func idText(e event.Event) string {
 func seconds(d time.Duration) string { return d.Round(time.Second).String() }
 
 // Text is the line that tells an event to people; "" if none does. While a
-// plan is carried out imports are told otherwise than while one is made.
+// plan is carried out imports are reported otherwise than while one is made.
 func Text(e event.Event, applying bool) string {
 	name := e.Object.String()
 	plain := e.Object.Instance.String()

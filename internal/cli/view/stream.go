@@ -298,7 +298,7 @@ func (s *Stream) Plan(p *plan.Plan) {
 }
 
 // Changes writes a line for each object that is to be changed, as an apply of a saved plan
-// begins: moves and imports that change nothing else were told by the plan.
+// begins: moves and imports that change nothing else were reported by the plan.
 func (s *Stream) Changes(p *plan.Plan) {
 	if s != nil {
 		s.changes(p, false)

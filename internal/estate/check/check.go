@@ -119,7 +119,7 @@ type checker struct {
 }
 
 // outputs are those that a unit's module declares, none of them known. Where they
-// cannot be told, everything is possible.
+// is not known, everything is possible.
 func (c *checker) outputs(t *demand.Task, target string, at source.Range) (cty.Value, bool, diag.List) {
 	u := c.Found.ByID(target)
 	if u == nil && !stacks.Is(c.Loader, target) {

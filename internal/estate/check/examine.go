@@ -19,7 +19,7 @@ import (
 //
 // The module of a unit is held to every rule that needs no provider, once for all
 // units with the same files. What hooks may still write could make an error go away, so
-// that in units with hooks before the command errors are told as warnings. Commands that
+// that in units with hooks before the command errors are reported as warnings. Commands that
 // find more by themselves are left to it.
 
 // examining are the commands that look at the insides of modules as they run.
@@ -111,7 +111,7 @@ func placed(ds diag.List, where func(name string) string) diag.List {
 	out := slices.Clone(ds)
 	for i, m := range ds {
 		if !moves(m.At) && !slices.ContainsFunc(m.Notes, func(n diag.Note) bool { return moves(n.At) }) {
-			continue // messages that many have are told once
+			continue // messages that many have are reported once
 		}
 		c := *m
 		c.At, c.Notes = at(m.At), slices.Clone(m.Notes)

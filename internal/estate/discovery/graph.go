@@ -50,7 +50,7 @@ func (f *finder) edges(ctx context.Context, units []*Unit) diag.List {
 		t := f.loader.Task(ctx)
 		edges, ds := u.Dependencies(t, f.modules.takes(ctx, u))
 		if u.edges = edges; u.Broken != nil {
-			return nil // it was told what is wrong, and more may come of that
+			return nil // what is wrong was reported, and more may come of that
 		}
 		ds = f.WithoutIncomplete(ds)
 		u.Invalid = append(u.Invalid, ds.Errors()...)

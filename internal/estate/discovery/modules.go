@@ -30,7 +30,7 @@ func (m *modules) root(ctx context.Context, u *Unit) *config.Module {
 	return m.maker.LocalRoot(m.static.Task(ctx), u.In(m.static))
 }
 
-// takes tells which inputs the module of a unit takes, nil where that cannot be told
+// takes tells which inputs the module of a unit takes, nil where that is not known
 // without fetching the module.
 func (m *modules) takes(ctx context.Context, u *Unit) func(name string) bool {
 	root := m.root(ctx, u)

@@ -9,11 +9,11 @@ import (
 // # What hooks write
 //
 // Lines are reported while the hook runs. Both streams of it go through one pipe where
-// they are told alike, so that their lines keep their order. The last lines are kept
+// they go the same way, so that their lines keep their order. The last lines are kept
 // for the error, since errors blocks look for what a program said.
 
 const (
-	longestLine = 64 << 10 // bytes; longer ones are told in pieces
+	longestLine = 64 << 10 // bytes; longer ones come in pieces
 	lastLines   = 20       // of a hook that failed
 )
 

@@ -7,14 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What hooks write is told line by line, as soon as a line has ended.
+// What hooks write is reported line by line, as soon as a line has ended.
 func TestHookStream(t *testing.T) {
-	var told []string
+	var reported []string
 	var o output
-	s := o.open(func(line string) { told = append(told, line) })
+	s := o.open(func(line string) { reported = append(reported, line) })
 	for _, step := range []struct {
-		write string
-		told  []string
+		write    string
+		reported []string
 	}{
 		{"one\ntw", []string{"one"}},
 		{"o\n\nthree", []string{"two", ""}},
@@ -23,23 +23,23 @@ func TestHookStream(t *testing.T) {
 		{strings.Repeat("x", longestLine), []string{strings.Repeat("x", longestLine)}},
 		{"y\nlast", []string{"y"}},
 	} {
-		told = nil
+		reported = nil
 		if n, err := s.Write([]byte(step.write)); n != len(step.write) || err != nil {
 			t.Fatalf("%q: %d, %v", step.write, n, err)
 		}
-		if diff := cmp.Diff(step.told, told); diff != "" {
+		if diff := cmp.Diff(step.reported, reported); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", step.write, diff)
 		}
 	}
-	told = nil
+	reported = nil
 	s.flush()
 	s.flush()
-	if diff := cmp.Diff([]string{"last"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"last"}, reported); diff != "" {
 		t.Errorf("at the end (-want +got):\n%s", diff)
 	}
 }
 
-// The end of what a hook wrote is kept, whoever is told of it.
+// The end of what a hook wrote is kept, whoever observes it.
 func TestHookTail(t *testing.T) {
 	var o output
 	s := o.open(nil)

@@ -17,7 +17,7 @@ type Origin struct {
 	*origin.Explanation
 }
 
-// mostParts is how many parts of an input are told apart.
+// mostParts is how many parts of an input have origins of their own.
 const mostParts = 24
 
 // Origins are where the inputs of a unit come from, by name. wanted is as in

@@ -72,7 +72,7 @@ type Ref struct {
 
 // A Report is what the client hears of a turn.
 type Report struct {
-	// Chunks are what the turn told, in order.
+	// Chunks are the output of the turn, in order.
 	Chunks []Chunk `json:"chunks,omitempty"`
 	Result *Result `json:"result"`
 	// Warnings are those about no place, which are shown once for all units.

@@ -124,7 +124,7 @@ func (w *commandWork) nothingLeft(ctx context.Context) bool {
 }
 
 // initialize runs init in the working directory where something is missing that a command
-// needs. What else is wrong is told by the command itself.
+// needs. What else is wrong is reported by the command itself.
 func (w *commandWork) initialize(ctx context.Context) diag.List {
 	if w.Host.Init == nil {
 		return nil

@@ -36,7 +36,7 @@ type Host struct {
 	Provisioners func(engine.Provisioners) engine.Provisioners
 	// Backends are the kinds of backends, opened once each for all units.
 	Backends *backend.Set
-	// Waiting is told that the lock of a unit's state is waited for; nil: nobody is.
+	// Waiting is called when the lock of a unit's state is waited for. It may be nil.
 	Waiting func(unit string, holder *store.LockInfo)
 	// Tenure is how long the turn of a unit may work on its state; nil: to its end.
 	Tenure func(unit string) *statemgr.Tenure

@@ -66,7 +66,7 @@ func (s *unitState) options(ctx context.Context, where states.Place) (statemgr.O
 // for its inputs, which may be made of outputs that were destroyed before it.
 
 // nothingKnown reports whether a unit that is to be destroyed has nothing left, where it
-// cannot be evaluated any more since outputs that it needs are gone. Where its state is must
+// cannot be evaluated any more since outputs that it needs were destroyed. Where its state is must
 // be known without outputs, or from the last time that something was applied here. failed is
 // what evaluating it gave.
 func (s *unitState) nothingKnown(ctx context.Context, failed diag.List) (bool, diag.List) {

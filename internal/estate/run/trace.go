@@ -29,7 +29,7 @@ func (s *Site) span(ctx context.Context, what string) (context.Context, func(dia
 	return ctx, func(ds diag.List) { ended(span, ds) }
 }
 
-// over ends the span of something that told messages.
+// over ends the span of something that reported messages.
 func over(s *telemetry.Span, ds diag.List) {
 	s.Messages(ds)
 	s.End()

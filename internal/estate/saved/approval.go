@@ -27,7 +27,7 @@ import (
 // to the objects that it covers: where the new plan does something else to one of
 // them, gives one other values than those that were shown as known, or does something
 // to one that it did not cover, the unit stops before anything of it is done. So it
-// does where an object stays that was to be deleted or replaced; one that is gone
+// does where an object stays that was to be deleted or replaced; one that was deleted
 // already, or already as the plan wanted it, is no reason to stop. What the approved
 // plan listed as deferred is not new: it is what was to come. It is done without a
 // question if nobody is there to answer one, and else asked for once for all units that
@@ -164,7 +164,7 @@ func (a *Approval) compare(p *plan.Plan, again bool) (news []string, later bool)
 		case seen[o] || a.covers(o.Instance):
 		case makes(was.op):
 			news = append(news, fmt.Sprintf("%s (nothing in place of %s)", o, was.op))
-		case ends(was.op) && there: // else it is gone already, as it was to be
+		case ends(was.op) && there: // else it was deleted already, as it was to be
 			news = append(news, fmt.Sprintf("%s (kept in place of %s)", o, was.op))
 		}
 	}
@@ -200,7 +200,7 @@ func (a *Approval) elsewhere(p *plan.Plan) []string {
 }
 
 // differ names the known parts of a value that are others now. The values are not
-// told: they may be secret.
+// shown: they may be secret.
 func differ(what string, was, now cty.Value) []string {
 	was, _ = was.UnmarkDeep()
 	if now == cty.NilVal {

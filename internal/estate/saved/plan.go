@@ -5,7 +5,7 @@
 // the inputs as far as they were known, a digest of the configuration, and which
 // state it was made from. Since a unit is planned again before it is applied, these
 // are what the new plan is held against; a unit that no longer fits is stale, which
-// is told of that unit alone.
+// is reported for that unit alone.
 //
 // A unit's plan is packed as soon as it is made, and unpacked when somebody looks into
 // it: an estate's plan takes about as much memory as the file it is saved to.

@@ -16,7 +16,7 @@ type Bootstrapping struct {
 	On      bool // Prepare makes them
 	Require bool // one that does not exist is an error
 	Keep    bool // one that exists is left as it is
-	// Did is told what was made or changed for a unit; nil: nobody is.
+	// Did is called with what was made or changed for a unit. It may be nil.
 	Did func(unit, what string)
 }
 

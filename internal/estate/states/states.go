@@ -45,7 +45,7 @@ type Settings struct {
 	CheckedOut func(path string) string  // as workdir.Settings has it
 	OwnDir     func(u *unit.Unit) string // where the unit of an environment file keeps its state
 	Backends   *backend.Set
-	// Waiting is told that the lock of a unit's state is waited for; nil: nobody is.
+	// Waiting is called when the lock of a unit's state is waited for. It may be nil.
 	Waiting func(unit string, holder *store.LockInfo)
 	// Tenure is how long the turn of a unit may work on its state; nil: to its end.
 	Tenure func(unit string) *statemgr.Tenure
@@ -410,7 +410,7 @@ func (k *Keeper) Read(ctx context.Context, p Place) (*state.State, diag.List) {
 	return at.Read(ctx)
 }
 
-// PlaceOf is a text that is the same for units with one state, as far as that can be told
+// PlaceOf is a text that is the same for units with one state, as far as that is known
 // before anything is opened; "" where it cannot.
 func (k *Keeper) PlaceOf(rs *unit.RemoteState) string {
 	kind, ds := k.s.Backends.Kind(rs.Backend)

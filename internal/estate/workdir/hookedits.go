@@ -113,7 +113,7 @@ func (d *Dir) NoteHooks() diag.List {
 func (d *Dir) sum(put copytree.Files) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", d.Files.Package)
-	entries, _ := d.Files.ReadDir(".") // what cannot be read is told where it is needed
+	entries, _ := d.Files.ReadDir(".") // what cannot be read is reported where it is needed
 	for _, en := range entries {
 		if overlay.IsConfig(en.Name()) {
 			b, _ := d.Files.ReadFile(en.Name())
@@ -150,7 +150,7 @@ func (d *Dir) installedNow() map[string]copytree.Stamp {
 func (d *Dir) configBelow(dir string, yield func(path string) bool) {
 	_ = filepath.WalkDir(dir, func(path string, en fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // what cannot be read is told where it is needed
+		case err != nil: // what cannot be read is reported where it is needed
 			return nil
 		case en.IsDir():
 			if path != dir && copytree.Private(en.Name()) {

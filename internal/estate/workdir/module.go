@@ -19,7 +19,7 @@ import (
 // # The module as it will run, before anything runs
 //
 // What a unit's module declares is more than what its source declares: the files
-// beside the unit file are laid over it, and generate blocks write others. What is
+// beside the unit file are its overlay, and generate blocks write others. What is
 // said of inputs and outputs before a run has to count these, or working units would
 // be refused. What is not known before a run (contents made of outputs, what hooks
 // write) may declare anything: then what is not found proves nothing.
@@ -102,7 +102,7 @@ func (d *Dir) Root() *config.Module {
 // A localTree is a module on this machine, read without what units add to it.
 type localTree struct {
 	root      *config.Module
-	providers map[addr.Provider]bool // that it and the modules that it calls name; nil: that cannot be told
+	providers map[addr.Provider]bool // that it and the modules that it calls name; nil: not known
 }
 
 // LocalRoot is the root module of a unit where it lies on this machine, read without what
@@ -115,7 +115,7 @@ func (m *Maker) LocalRoot(t *demand.Task, u *unit.Unit) *config.Module {
 }
 
 // LocalProviders are the providers that the module of a unit, and those that it calls,
-// name where they lie on this machine; nil if that cannot be told.
+// name where they lie on this machine; nil if they are not known.
 func (m *Maker) LocalProviders(t *demand.Task, u *unit.Unit) map[addr.Provider]bool {
 	if l := m.local(t, u); l != nil {
 		return l.providers

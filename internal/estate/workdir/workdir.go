@@ -1,7 +1,7 @@
 // Package workdir makes the working directories of units: the folders below
 // .terragrunt-cache in which their modules run.
 //
-// A unit's module is read where it lies, with the unit's own and generated files laid
+// A unit's module is read where it lies, with the unit's own and generated files
 // over it in memory (package overlay). The directory is made on disk only where something
 // other than the loader looks at it (Dir.Make). What is known of a module before anything
 // runs, and without outputs, is a Module.
@@ -153,7 +153,7 @@ func NotKnownYet(ds diag.List) bool {
 }
 
 // Bare is the working directory of a unit without its files, for who only asks where it
-// is. ok is false where that cannot be told.
+// is. ok is false where that is not known.
 func (m *Maker) Bare(t *demand.Task, u *unit.Unit) (d *Dir, ok bool) {
 	tf, ds := u.Terraform(t)
 	rs, more := u.RemoteState(t)
@@ -184,7 +184,7 @@ func (m *Maker) files(ctx context.Context, d *Dir, src moduleSource, fetch bool)
 	}
 	unitDir := m.s.OnDisk(u.Dir)
 	if u.Module != "" {
-		unitDir = "" // an environment file's folder is no unit: nothing of it is laid over the module
+		unitDir = "" // an environment file's folder is no unit: none of its files are an overlay of the module
 	}
 	out, err := overlay.New(pkg, sub, unitDir, d.Path, m.s.Data, rules)
 	if err != nil {

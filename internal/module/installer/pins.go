@@ -97,7 +97,7 @@ func hashTexts(hs []lock.Hash) []string {
 	return out
 }
 
-// lockFile is the lock file with the modules that were met.
+// lockFile is the lock file with the modules that were installed.
 func (p *pins) lockFile() (*lock.File, diag.List) {
 	out := p.old.Clone()
 	if !p.on {

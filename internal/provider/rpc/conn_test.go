@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A stuck connection answers when it is told to.
+// A stuck connection answers when it is released.
 type stuck struct {
 	grpc.ClientConnInterface
 	answer chan struct{}
@@ -21,18 +21,18 @@ func (s stuck) Invoke(context.Context, string, any, any, ...grpc.CallOption) err
 
 // A call that takes long is reported by its name, but for those whose progress others tell.
 func TestSlowCalls(t *testing.T) {
-	told := make(chan string, 2)
+	reported := make(chan string, 2)
 	s := stuck{answer: make(chan struct{})}
-	c := conn{ClientConnInterface: s, slow: func(call string) { told <- call }, after: time.Millisecond}
+	c := conn{ClientConnInterface: s, slow: func(call string) { reported <- call }, after: time.Millisecond}
 	done := make(chan error, 2)
 	call := func(name string) { done <- c.Invoke(t.Context(), "/tfplugin6.Provider/"+name, nil, nil) }
 	go call("PlanResourceChange")
-	if got := <-told; got != "PlanResourceChange" {
+	if got := <-reported; got != "PlanResourceChange" {
 		t.Errorf("told of %q", got)
 	}
 	go call("ApplyResourceChange")
 	select {
-	case got := <-told:
+	case got := <-reported:
 		t.Errorf("told of %q", got)
 	case <-time.After(50 * time.Millisecond):
 	}

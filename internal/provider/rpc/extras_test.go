@@ -78,9 +78,9 @@ func testAction(t *testing.T, p *rpc.Client) {
 	config := cty.ObjectVal(vals{"name": str("go")})
 	noErrors(t, p.ValidateOther(ctx, rpc.Action, "test_action", config))
 	noErrors(t, p.PlanAction(ctx, "test_action", config))
-	var told []string
-	noErrors(t, p.InvokeAction(ctx, "test_action", config, func(s string) { told = append(told, s) }))
-	if d := cmp.Diff([]string{"step 1 of go", "step 2 of go"}, told); d != "" {
+	var reported []string
+	noErrors(t, p.InvokeAction(ctx, "test_action", config, func(s string) { reported = append(reported, s) }))
+	if d := cmp.Diff([]string{"step 1 of go", "step 2 of go"}, reported); d != "" {
 		t.Error(d)
 	}
 	ds := p.InvokeAction(ctx, "test_action", cty.ObjectVal(vals{"name": str("fail")}), func(string) {})

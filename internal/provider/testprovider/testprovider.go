@@ -58,7 +58,7 @@ import (
 var Addr = addr.Provider{Host: "registry.opentofu.org", Namespace: "terrace", Type: "test"}
 
 // Main serves the plugin of the given protocol, 5 or 6, and returns when it is
-// told to end. It ends the process when the caller's process has gone. The
+// asked to end. It ends the process when the caller's process has gone. The
 // variable TEST_MISBEHAVE may be
 //
 //	exit         end at once, with a message

@@ -20,7 +20,7 @@ func (s *server) worldFile(typ string, obj cty.Value) string {
 	return filepath.Join(dir, typ+"."+url.PathEscape(text(obj, "id"))+".json")
 }
 
-// worldRead is an object as the world has it; null if it is gone.
+// worldRead is an object as the world has it; null if it does not exist any more.
 func (s *server) worldRead(typ string, obj cty.Value, ty cty.Type) (cty.Value, error) {
 	path := s.worldFile(typ, obj)
 	if path == "" {

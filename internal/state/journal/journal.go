@@ -11,7 +11,7 @@
 // A journal is a file beside the state, for its owner alone. It holds records
 // with a checksum each. What a crash left torn at the end is not read; bytes
 // elsewhere that are no record are stepped over, reported, and kept. How a record
-// looks is told in record.go, how a journal is read in parse.go.
+// looks stands in record.go, how a journal is read in parse.go.
 package journal
 
 import (
@@ -303,7 +303,7 @@ func (j *Journal) syncSoon() {
 	j.background.Add(1)
 	j.timer = time.AfterFunc(SyncDelay, func() {
 		defer j.background.Done()
-		_ = j.Sync() // what is wrong is told by the next call
+		_ = j.Sync() // what is wrong is returned by the next call
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// A journal is read from the first record to the last. Where bytes are met that are no
+// A journal is read from the first record to the last. Where bytes are found that are no
 // record, the next record is searched that checks, so that one bad place loses what
 // stood in it and no more. Only the beginning of a record at the very end is nothing
 // to speak of: the run was killed while it wrote it, before anybody relied on it.

@@ -263,7 +263,7 @@ func sameRun(a, b journal.Run) bool {
 }
 
 // lookIntoSegments folds journals in the store into what was seen, in memory. Whether
-// their runs are at work cannot be told from here.
+// their runs are at work is not known here.
 func lookIntoSegments(ctx context.Context, o Options, out seen, ds diag.List) (seen, diag.List) {
 	all, err := keptJournals(ctx, o.Segments, o.Codec)
 	if err != nil {

@@ -3,7 +3,7 @@
 // as answers come in.
 //
 // Main type: State, made by Take. The one rule: what a provider has answered is in
-// the journal before anybody is told of it, and the journal is removed only when a
+// the journal before it is reported, and the journal is removed only when a
 // state that holds all of it was written.
 //
 // # The way of the state through a command

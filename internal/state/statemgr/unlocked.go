@@ -165,7 +165,7 @@ func (h *State) own(ctx context.Context) diag.List {
 	return ds
 }
 
-// lockToSettle locks the state for a moment though the run was told not to, where a
+// lockToSettle locks the state for a moment though the run has -lock=false, where a
 // journal must be folded in for good: another run may be about to do the same. Where
 // the state cannot be locked at all, the claim on the journal must do. asked tells
 // whether the lock was asked for, or is held anyway.

@@ -14,7 +14,7 @@ import (
 	"github.com/terrace-iac/terrace/state"
 )
 
-// unlocked is a run that was told not to lock.
+// unlocked is a run with -lock=false.
 func unlocked(o Options) Options {
 	o.Lock, o.Run = nil, store.LockInfo{Operation: "other", Who: "you@there"}
 	return o

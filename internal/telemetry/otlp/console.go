@@ -176,7 +176,7 @@ func (s source) measuresJSON(all *telemetry.Measures, now time.Time) []byte {
 	}{jsonAttrs(s.attrs), []jsonScopeMetrics{of}})
 }
 
-// recordJSON is what was told in a line. Its values have other names of types than
+// recordJSON is a record in a line. Its values have other names of types than
 // those of spans.
 func (s source) recordJSON(r *telemetry.Record) []byte {
 	of := make([]jsonAttr, 0, len(r.Attrs))

@@ -5,7 +5,7 @@
 // Main types: Settings, which the environment gives, and Sink, which takes spans,
 // measures and log records. The one rule: nothing that a receiver does, or does not,
 // makes a run fail, hang or grow: what waits to be sent is bounded, each request ends
-// in time, and what could not be delivered is counted and told once.
+// in time, and what could not be delivered is counted and reported once.
 package otlp
 
 import (
@@ -123,7 +123,7 @@ func (k *Sink) Spans() func(*telemetry.Span) {
 	return func(s *telemetry.Span) { k.spans.add(spanProto(s)) }
 }
 
-// Logs takes what is told to the user; nil where nobody wants that.
+// Logs exports messages for the user; nil where logs are not exported.
 func (k *Sink) Logs() func(*telemetry.Record) {
 	if k == nil || k.logs == nil {
 		return nil

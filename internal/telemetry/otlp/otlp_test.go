@@ -252,7 +252,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// What receivers answer, and what is told of it.
+// What receivers answer, and what is reported of it.
 func TestAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

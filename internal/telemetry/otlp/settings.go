@@ -253,7 +253,7 @@ func pairs(env sys.Env, name string) ([][2]string, error) {
 		if err == nil {
 			v, err = url.PathUnescape(strings.TrimSpace(v))
 		}
-		if !ok || k == "" || err != nil { // values may be secret, so the text is not told
+		if !ok || k == "" || err != nil { // values may be secret, so the message does not have the text
 			return nil, fmt.Errorf("the environment variable %s cannot be read: it must be KEY=VALUE, with commas between", name)
 		}
 		out = append(out, [2]string{k, v})

@@ -43,20 +43,20 @@ const (
 	mostPlaces       = 500  // the engine takes 2,000 activities at once
 )
 
-// Told is what the workflow tells in its history for who follows it.
-type Told struct {
+// Noted is what the workflow notes in its history for clients that follow it.
+type Noted struct {
 	Refused []remote.RefusedUnit `json:"refused,omitempty"`
 	Idle    bool                 `json:"idle,omitempty"` // it waits for an answer
 }
 
 // run is one execution of the workflow.
 type run struct {
-	in   Input
-	ctx  workflow.Context // of activities; it ends when the run is canceled
-	told Told
-	past []Past
-	left []int          // by task, how many that need it have not ended
-	busy map[string]int // by queue, how many turns there are
+	in    Input
+	ctx   workflow.Context // of activities; it ends when the run is canceled
+	noted Noted
+	past  []Past
+	left  []int          // by task, how many that need it have not ended
+	busy  map[string]int // by queue, how many turns there are
 }
 
 // Workflow runs an estate.
@@ -94,7 +94,7 @@ func Workflow(ctx workflow.Context, in Input) error {
 	s := &Scheduler{
 		Places: places, Turn: w.turn, Ended: w.ended, Room: w.room, Filled: w.tell, Idle: w.idle,
 		Refused: func(i int, why schedule.Refusal) {
-			w.told.Refused = append(w.told.Refused, remote.RefusedUnit{Unit: in.Tasks[i].Name, Why: why})
+			w.noted.Refused = append(w.noted.Refused, remote.RefusedUnit{Unit: in.Tasks[i].Name, Why: why})
 			w.note(i, schedule.NotRun)
 		},
 		Pausing: func() bool {
@@ -199,17 +199,17 @@ func (w *run) ended(i int, f workflow.Future) (schedule.Outcome, bool) {
 
 // tell puts what there is to tell into the history.
 func (w *run) tell() {
-	if len(w.told.Refused) == 0 && !w.told.Idle {
+	if len(w.noted.Refused) == 0 && !w.noted.Idle {
 		return
 	}
-	told := w.told
-	w.told = Told{}
-	workflow.SideEffect(w.ctx, func(workflow.Context) any { return told })
+	noted := w.noted
+	w.noted = Noted{}
+	workflow.SideEffect(w.ctx, func(workflow.Context) any { return noted })
 }
 
 // idle waits for an answer.
 func (w *run) idle(ctx workflow.Context, asking []int) (yes bool) {
-	w.told.Idle = true
+	w.noted.Idle = true
 	w.tell()
 	sel := workflow.NewSelector(ctx)
 	sel.AddReceive(workflow.GetSignalChannel(ctx, AnswerSignal), func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, &yes) })

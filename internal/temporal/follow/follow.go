@@ -1,7 +1,7 @@
 // Package follow begins runs on a Temporal server and tells what becomes of them.
 //
-// Main type: Follower. The one rule: everything that is told is read from the history of
-// the run, so that it can be told again to somebody who comes later.
+// Main type: Follower. The one rule: everything that is reported is read from the history of
+// the run, so that it can be reported again to a client that comes later.
 package follow
 
 import (
@@ -47,10 +47,10 @@ type Follower struct {
 	tasks []schedule.Task
 
 	telling sync.Mutex
-	begun   map[string]bool // units that were told of
+	begun   map[string]bool // units whose beginning was reported
 	over    map[string]bool
 	queues  map[string]bool // where turns are given
-	noted   map[string]bool // what was told of failures
+	noted   map[string]bool // failures that were reported
 
 	units  map[int64]string // by the event that scheduled a turn
 	asking []remote.Message // turns that ask, until somebody is asked
@@ -308,19 +308,19 @@ func (f *Follower) lost(unit, why string, out schedule.Outcome) error {
 	return f.tell(remote.Message{Ended: &remote.Ended{Unit: unit, Outcome: out, Lost: why}})
 }
 
-// marker tells what the workflow told.
+// marker reports what the workflow noted.
 func (f *Follower) marker(data *commonpb.Payloads) error {
-	var told flow.Told
-	if err := f.Data.FromPayloads(data, &told); err != nil {
+	var noted flow.Noted
+	if err := f.Data.FromPayloads(data, &noted); err != nil {
 		return fmt.Errorf("the run %s cannot be read: %w", f.id, err)
 	}
-	for _, r := range told.Refused {
+	for _, r := range noted.Refused {
 		f.setOver(r.Unit)
 		if err := f.tell(remote.Message{Refused: &r}); err != nil {
 			return err
 		}
 	}
-	f.idle = f.idle || told.Idle
+	f.idle = f.idle || noted.Idle
 	return nil
 }
 

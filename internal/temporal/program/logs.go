@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// logs prints what units of a run told so far, those of some or of all.
+// logs prints the output so far of units of a run, of some or of all.
 func (p *program) logs(ctx context.Context, s connect.Settings, c client.Client, blobs *remote.Blobs, id string, units []string) error {
 	f := p.follower(s, c, blobs, func(m remote.Message) error {
 		if m.Ended == nil || len(units) > 0 && !slices.Contains(units, m.Ended.Unit) {
@@ -29,11 +29,11 @@ func printLog(out io.Writer, e *remote.Ended) error {
 		_, err := fmt.Fprintf(out, "[%s] %s\n", e.Unit, e.Lost)
 		return err
 	}
-	var told remote.Report
-	if err := json.Unmarshal(e.Report, &told); err != nil {
+	var report remote.Report
+	if err := json.Unmarshal(e.Report, &report); err != nil {
 		return fmt.Errorf("what the unit %s reported cannot be read: %w", e.Unit, err)
 	}
-	for _, c := range told.Chunks {
+	for _, c := range report.Chunks {
 		if _, err := io.WriteString(out, c.Text); err != nil {
 			return err
 		}

@@ -304,7 +304,7 @@ func (p *program) options() (follow.Options, error) {
 
 const heartbeatVariable = "TERRACE_TEMPORAL_HEARTBEAT" // after how long a silent worker is given up
 
-// look lists runs, cancels one, or prints what its units told.
+// look lists runs, cancels one, or prints the output of its units.
 func (p *program) look(ctx context.Context, what string, args []string) error {
 	fs := flag.NewFlagSet(what, flag.ContinueOnError)
 	fs.SetOutput(p.Stderr)
@@ -335,7 +335,7 @@ func (p *program) look(ctx context.Context, what string, args []string) error {
 	return p.logs(ctx, s, c, blobs, id, fs.Args()[1:])
 }
 
-// kept is how many days what runs needed is kept, if prune is not told.
+// kept is how many days what runs needed is kept, if prune has no flag that says.
 const kept = 30
 
 // prune removes what old runs left.

@@ -245,9 +245,9 @@ func (w *crew) serve(at string, e *opened, job remote.Job) {
 		return
 	}
 	close(e.ready)
-	told := &tail{}
-	code := w.o.Serve(ctx, w.system(&job, dir, told), s)
-	s.End(fmt.Errorf("the estate cannot be opened on this worker (status %d): %s", code, told.String()))
+	output := &tail{}
+	code := w.o.Serve(ctx, w.system(&job, dir, output), s)
+	s.End(fmt.Errorf("the estate cannot be opened on this worker (status %d): %s", code, output.String()))
 	w.forget(at, e)
 }
 
@@ -300,7 +300,7 @@ func (w *crew) fetch(ctx context.Context, job remote.Job, dir string) error {
 }
 
 // system is what the command line of a job runs in.
-func (w *crew) system(job *remote.Job, dir string, told io.Writer) *sys.System {
+func (w *crew) system(job *remote.Job, dir string, output io.Writer) *sys.System {
 	s := *w.o.System
 	s.Dir, s.Args = dir, []string{s.Args[0]}
 	for _, a := range job.Args {
@@ -318,7 +318,7 @@ func (w *crew) system(job *remote.Job, dir string, told io.Writer) *sys.System {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		s.Env = append(s.Env, name+"="+env[name])
 	}
-	s.Stdin, s.Stdout, s.Stderr = bytes.NewReader(nil), told, told
+	s.Stdin, s.Stdout, s.Stderr = bytes.NewReader(nil), output, output
 	s.Terminal = sys.Terminal{}
 	s.Interrupts = noInterrupts
 	return &s

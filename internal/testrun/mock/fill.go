@@ -154,7 +154,7 @@ func (f *filler) each(have, config cty.Value, one func(have, config cty.Value) c
 		if ty.IsMapType() {
 			keys = append(keys, k.AsString())
 		}
-		c := v // of elements that cannot be told apart, what they have themselves is what is set
+		c := v // of elements that have no identity, what they have themselves is what is set
 		if configs != nil && !ty.IsSetType() {
 			c = configs[i]
 		}

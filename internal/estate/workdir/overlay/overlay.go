@@ -43,7 +43,7 @@ type FS struct {
 	read sync.Map // the text of configuration that was read, by path: each file is opened once
 }
 
-// New reads what the unit's folder holds; unitDir is "" if nothing is laid over the module.
+// New reads what the unit's folder holds; unitDir is "" if nothing lies over the module.
 // What is installed lies in data, which is relative
 // to the folder on disk, dir, or absolute.
 func New(pkg, sub, unitDir, dir, data string, rules copytree.Rules) (*FS, error) {

@@ -6,7 +6,7 @@
 // locks that the peers use, closing any descriptor of a file drops the locks
 // that the process has on it.
 //
-// How a state file is replaced while a lock is held is told in write.go, how
+// How a state file is replaced while a lock is held stands in write.go, how
 // the lock works in lock.go, and who may open what in table.go.
 package local
 

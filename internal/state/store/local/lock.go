@@ -43,7 +43,7 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		defer cancel()
 		ctx = limited
 	}
-	told := s.waiting == nil
+	said := s.waiting == nil
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		l, err := s.tryLock(info)
 		var shared *sharedError
@@ -55,8 +55,8 @@ func (s *Store) Lock(ctx context.Context, info store.LockInfo, timeout time.Dura
 		case !errors.Is(err, errBusy):
 			return nil, diag.Errorf(nil, "Error acquiring the state lock", "The state file %s cannot be locked: %s. It must be possible to create and change files in its folder.", s.shown, reason(err))
 		}
-		if timeout > 0 && !told {
-			told = true
+		if timeout > 0 && !said {
+			said = true
 			s.waiting(s.holder())
 		}
 		if timeout <= 0 || !sleep(ctx, wait) {

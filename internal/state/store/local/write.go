@@ -241,7 +241,7 @@ func (s *Store) writeError(path string, err error) diag.List {
 	return diag.Errorf(nil, "Failed to write state", "The state file %s cannot be written: %s. It holds what it held before.", path, reason(err))
 }
 
-// replaceUnlocked is for runs that were told not to lock.
+// replaceUnlocked is for runs with -lock=false.
 func replaceUnlocked(path string, content text) error {
 	process.mu.RLock()
 	defer process.mu.RUnlock()
