@@ -106,14 +106,18 @@ func (p *parser) attributes(s *rawjson.Scanner) (out []byte, err error) {
 	return out, err
 }
 
-// chunk is the memory that values share.
-const chunk = 256 << 10
+// The memory that values share is claimed in pieces, of which each is twice as large as the
+// one before: most states are small, and a run has many of them in memory.
+const (
+	firstChunk = 8 << 10
+	mostChunk  = 256 << 10
+)
 
 // keep copies a value in canonical form into memory that many values share.
 func (p *parser) keep(s *rawjson.Scanner) ([]byte, error) {
 	s.Peek()
 	if cap(p.arena)-len(p.arena) < 4<<10 {
-		size := chunk
+		size := min(mostChunk, max(firstChunk, 2*cap(p.arena)))
 		if !p.stream {
 			size = min(size, max(len(p.doc), 512))
 		}

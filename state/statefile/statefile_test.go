@@ -317,3 +317,19 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 }
+
+// A run over many units reads many small states at the same time: what one takes to read
+// goes by its size.
+func TestStreamOfSmallState(t *testing.T) {
+	text := `{"version":4,"terraform_version":"1.9.0","serial":1,"lineage":"l","outputs":{},"resources":[{"mode":"managed","type":"x_thing","name":"a","provider":"provider[\"registry.opentofu.org/x/x\"]","instances":[{"schema_version":0,"attributes":{"id":"1"},"sensitive_attributes":[]}]}]}`
+	res := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			if _, ok := ParseStream(strings.NewReader(text), false); !ok {
+				b.Fatal("the state was not read")
+			}
+		}
+	})
+	if n := res.AllocedBytesPerOp(); res.N == 0 || n > 48<<10 {
+		t.Errorf("%d bytes were allocated for a state of %d", n, len(text))
+	}
+}

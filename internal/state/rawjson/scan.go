@@ -48,8 +48,12 @@ func NewReader(r io.Reader) *Scanner { return &Scanner{r: r} }
 // Err is the error of the reader. A document whose reader failed seems to end there.
 func (s *Scanner) Err() error { return s.err }
 
-// readSize is how much is read at once.
-const readSize = 128 << 10
+// How much is read at once: first a little, since most documents are small and many are read
+// at the same time, then twice as much each time.
+const (
+	firstRead = 4 << 10
+	readSize  = 128 << 10
+)
 
 // more reads on, so that there is text behind the present end of b, and reports whether
 // there is any. What is not needed any more makes room.
@@ -63,7 +67,7 @@ func (s *Scanner) more() bool {
 	}
 	rest := s.b[from:]
 	if cap(s.b) < readSize || len(rest) > cap(s.b)/2 {
-		s.b = make([]byte, max(readSize, 2*cap(s.b)))
+		s.b = make([]byte, max(firstRead, 2*cap(s.b)))
 	}
 	s.b = s.b[:copy(s.b[:cap(s.b)], rest)]
 	s.base, s.i, s.mark = s.base+from, s.i-from, s.mark-from
