@@ -24,7 +24,7 @@ import (
 
 // kills is how often applies of resources are killed, at moments that chance decides,
 // in four lots at once. .ci/run does it more often.
-var kills = flag.Int("kills", 16, "how often an apply is killed")
+var kills = flag.Int("kills", 8, "how often an apply is killed")
 
 const resources = 200
 

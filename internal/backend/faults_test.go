@@ -21,7 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/state/statefile"
 )
 
-var runs = flag.Int("faults", 200, "how many random runs with faults there are")
+var runs = flag.Int("faults", 60, "how many random runs with faults there are")
 
 var errService = errors.New("the service failed")
 

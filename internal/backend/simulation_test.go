@@ -60,7 +60,7 @@ import (
 // Everything is drawn from the seed, so a failure is run again with -simseed.
 
 var (
-	simulations = flag.Int("sim", 100, "how many worlds are simulated")
+	simulations = flag.Int("sim", 50, "how many worlds are simulated")
 	firstWorld  = flag.Uint64("simseed", 0, "the seed of the first world")
 )
 

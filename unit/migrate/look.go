@@ -126,7 +126,7 @@ func differs(before, after *look, removed, restless []string) string {
 	}
 	for name, b := range before.parts {
 		a := after.parts[name]
-		for _, d := range differences(name, without(b, gone), without(a, gone)) {
+		for _, d := range differences(name, without(b, removed), without(a, removed)) {
 			if !slices.Contains(restless, d) {
 				return "it would change " + strings.TrimPrefix(strings.TrimPrefix(d, name), ".")
 			}

@@ -409,6 +409,6 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 	span.Text("terraform_command", r.name).Text("working_dir", r.Dir)
 	results := r.estate.Run(ctx, o)
 	span.End()
-	r.Report.Human.Aside(r.shown.repeats.teller())
+	r.Report.Human.Aside(r.shown.repeats.leftOut())
 	return results
 }
