@@ -4,22 +4,28 @@ import (
 	"go/ast"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Names and comments have the field's words, which readers search for. What stands here is
 // said otherwise.
-var instead = []struct {
+var instead = sync.OnceValue(func() []wording {
+	return []wording{
+		{regexp.MustCompile(`\b[tT]old\b`), "reported, shown, known, distinguished"},
+		{regexp.MustCompile(`\b(hang|hangs|hung) on\b`), "depends on"},
+		{regexp.MustCompile(`\b(put|puts) off\b`), "defers"},
+		{regexp.MustCompile(`\b[cC]ircles?\b`), "cycle"},
+		{regexp.MustCompile(`\b(is|are) worth\b`), "has the value"},
+		{regexp.MustCompile(`\blaid\b`), "overlay, layout, formatted"},
+		{regexp.MustCompile(`\bxpr\b`), "compiled expression"},
+		{regexp.MustCompile(`\bputOff\b`), "defer"},
+	}
+})
+
+// A wording is words, and what is said instead.
+type wording struct {
 	words *regexp.Regexp
 	say   string
-}{
-	{regexp.MustCompile(`\b[tT]old\b`), "reported, shown, known, distinguished"},
-	{regexp.MustCompile(`\b(hang|hangs|hung) on\b`), "depends on"},
-	{regexp.MustCompile(`\b(put|puts) off\b`), "defers"},
-	{regexp.MustCompile(`\b[cC]ircles?\b`), "cycle"},
-	{regexp.MustCompile(`\b(is|are) worth\b`), "has the value"},
-	{regexp.MustCompile(`\blaid\b`), "overlay, layout, formatted"},
-	{regexp.MustCompile(`\bxpr\b`), "compiled expression"},
-	{regexp.MustCompile(`\bputOff\b`), "defer"},
 }
 
 // words reports comments and names with words that the field does not have.
@@ -27,7 +33,7 @@ func (c *checker) words() {
 	for _, group := range c.f.AST.Comments {
 		for _, line := range group.List {
 			for i, text := range strings.Split(line.Text, "\n") {
-				for _, w := range instead {
+				for _, w := range instead() {
 					if found := w.words.FindString(text); found != "" {
 						c.report(line.Pos(), "%q stands in line %d of the comment: say %s", found, i+1, w.say)
 					}
@@ -37,7 +43,7 @@ func (c *checker) words() {
 	}
 	ast.Inspect(c.f.AST, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok {
-			for _, w := range instead {
+			for _, w := range instead() {
 				if w.words.MatchString(id.Name) {
 					c.report(id.Pos(), "the name %s: say %s", id.Name, w.say)
 				}
