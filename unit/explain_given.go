@@ -41,12 +41,18 @@ func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
 			return w.walk(d.n, hcl.Traversal{hcl.TraverseAttr{Name: "env_vars"}, hcl.TraverseIndex{Key: cty.StringVal(variable)}})
 		}
 		if by.Kind == source.Flag {
-			if !setsVariable(d.words("arguments"), name) {
+			i := setsVariable(d.words("arguments"), name)
+			if i < 0 {
 				continue
 			}
-			way, ok := w.walk(d.n, nil) // the line of the arguments may hold a secret
+			way, ok := w.walk(d.n, hcl.Traversal{hcl.TraverseAttr{Name: "arguments"}})
 			if ok && len(way.Stops) > 0 {
-				way.Stops[0].Text = fmt.Sprintf("extra_arguments %q gives -var", label)
+				stop := &way.Stops[0]
+				stop.Text = fmt.Sprintf("extra_arguments %q gives -var", label)
+				if items, diags := hcl.ExprList(stop.Expr); !diags.HasErrors() && len(items) == len(d.words("arguments")) {
+					stop.At = items[i].Range()
+				}
+				stop.Bare, stop.Expr = true, nil // the line of the arguments may hold a secret
 				way.Next = nil
 			}
 			return way, ok
@@ -67,16 +73,19 @@ func (x *explained) Given(by source.Layer, name string) (origin.Way, bool) {
 	return origin.Way{}, false
 }
 
-// setsVariable reports whether arguments give a variable a value by -var.
-func setsVariable(words []string, name string) bool {
-	for i, word := range words {
-		word = strings.TrimLeft(word, "-")
-		if strings.HasPrefix(word, "var="+name+"=") || i > 0 && strings.TrimLeft(words[i-1], "-") == "var" && strings.HasPrefix(word, name+"=") {
-			return true
+// setsVariable is the index of the word that gives a variable its value by -var, the
+// last of several; -1 if none does.
+func setsVariable(words []string, name string) int {
+	for i, word := range slices.Backward(words) {
+		bare := strings.TrimLeft(word, "-")
+		if bare != word && strings.HasPrefix(bare, "var="+name+"=") || i > 0 && isVarFlag(words[i-1]) && strings.HasPrefix(word, name+"=") {
+			return i
 		}
 	}
-	return false
+	return -1
 }
+
+func isVarFlag(word string) bool { return word == "-var" || word == "--var" }
 
 // Names reports whether a word of extra_arguments means a file: relative ones count
 // from a folder that may be a copy of the unit's.

@@ -68,6 +68,7 @@ type Stop struct {
 	Value    cty.Value      // of the part that is asked for, if it is known here; or NilVal
 	Path     hcl.Traversal  // with Value: which part of what stands there it is
 	Whole    bool           // a block as a whole is asked for
+	Bare     bool           // the line is not shown: it holds other values as well
 	Replaces []Way          // to what lost against this
 	With     []Way          // to what has a part in the value as well
 }
@@ -154,6 +155,9 @@ func (r *replay) stop(s *Stop) {
 	case s.At.Filename == "" && s.Layer != nil:
 		step.At = &Place{Layer: s.Layer.String()}
 	case s.At.Filename == "":
+	case s.Bare:
+		step.At = r.lines.layered(r.lines.place(s.At, nil), s.Layer)
+		step.At.Source, step.At.Part = "", ""
 	case s.Expr == nil:
 		step.At = r.lines.layered(r.lines.header(s.At), s.Layer)
 	default:

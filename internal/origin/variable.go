@@ -41,11 +41,16 @@ func (r *replay) variable(m *eval.Module, name string, path []step, c cursor) cu
 		if ok && r.optional(v, in.Value, got, label, path) {
 			return cursor{}
 		}
-		if way, found := r.in.unitInput(v.Name, path, has); found {
+		if way, found := r.in.unitInput(v.Name, path, has, r.secret); found {
 			if len(way.Stops) > 0 {
 				way.Stops[0].Text = label + pathText(path)
 			}
-			return r.take(way)
+			n := len(r.out.Steps)
+			next := r.take(way)
+			if d := r.defaultPlace(v); d != nil && len(r.out.Steps) > n {
+				r.out.Steps[n].Replaces = append(r.out.Steps[n].Replaces, *d)
+			}
+			return next
 		}
 	}
 	if in.From == "" && in.At == nil && !in.Value.IsKnown() {
@@ -72,13 +77,30 @@ func (r *reader) fromUnit(name string) bool {
 }
 
 // unitInput leads to the unit's input for a variable. has tells that the variable has the
-// part, be it by its type alone.
-func (r *reader) unitInput(name string, path []step, has bool) (Way, bool) {
-	way, ok, ds := r.e.Unit.Part(traversal(join([]step{nameStep("inputs"), nameStep(name)}, path)))
-	if ok && ds.HasErrors() && len(path) > 0 && has { // the part came with the conversion to the variable's type
-		way, ok, ds = r.e.Unit.Part(traversal([]step{nameStep("inputs"), nameStep(name)}))
+// part, be it by its type alone. Where the input has no such part the way ends at what it
+// has of it, with the reason; secret tells that the reason must not name what there is.
+func (r *reader) unitInput(name string, path []step, has, secret bool) (Way, bool) {
+	input := []step{nameStep("inputs"), nameStep(name)}
+	way, ok, ds := r.e.Unit.Part(traversal(join(input, path)))
+	if !ok || !ds.HasErrors() || len(path) == 0 {
+		return way, ok && !ds.HasErrors()
 	}
-	return way, ok && !ds.HasErrors()
+	if has { // the part came with the conversion to the variable's type
+		way, ok, ds = r.e.Unit.Part(traversal(input))
+		return way, ok && !ds.HasErrors()
+	}
+	for n := len(path) - 1; n >= 0; n-- {
+		way, ok, some := r.e.Unit.Part(traversal(join(input, path[:n])))
+		if !ok || some.HasErrors() || len(way.Stops) == 0 {
+			continue
+		}
+		why := "the value has no such part"
+		if !secret {
+			why = ds.Errors()[0].Detail
+		}
+		return Way{Stops: []Stop{way.Stops[0], {Kind: Failed, Text: why}}}, true
+	}
+	return Way{}, false
 }
 
 // defaulted reports whether null means the default.
@@ -209,15 +231,12 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 		s.Replaces = append(s.Replaces, r.givenPlace(g))
 	}
 	if r.in.e.Unit != nil {
-		if way, ok := r.in.unitInput(v.Name, path, true); ok {
+		if way, ok := r.in.unitInput(v.Name, path, true, r.secret); ok {
 			s.Replaces = append(s.Replaces, r.ends([]Way{way})...)
 		}
 	}
-	if v.Settings["default"] != nil {
-		d := v.Settings["default"]
-		p := r.lines.place(d.Range, r.hidden(cursor{x: d.Expr}))
-		p.Layer = "default"
-		s.Replaces = append(s.Replaces, *p)
+	if d := r.defaultPlace(v); d != nil {
+		s.Replaces = append(s.Replaces, *d)
 	}
 	if in.At == nil {
 		if known {
@@ -237,6 +256,18 @@ func (r *replay) given(v *config.Variable, in eval.Input, label string, path []s
 	r.lines.shows(cursor{f: c.f, x: x}, nil)
 	s.At = r.lines.place(at, r.hidden(c))
 	return c
+}
+
+// defaultPlace is where a variable's default stands, which a given value replaces; nil if
+// it has none.
+func (r *replay) defaultPlace(v *config.Variable) *Place {
+	d := v.Settings["default"]
+	if d == nil {
+		return nil
+	}
+	p := r.lines.place(d.Range, r.hidden(cursor{x: d.Expr}))
+	p.Layer = "default"
+	return p
 }
 
 // namedBy leads to the unit's block that names the variable file, or sets the

@@ -149,10 +149,12 @@ func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *uni
 		return e, nil, 0
 	}
 	destroy := destroys(cmd.Name, args)
-	if destroy {
+	if destroy || cmd.Name == "plan" && hasDestroy(args) {
 		if yes, more := e.Protected(ctx, u); yes || more.HasErrors() {
 			return e, nil, units.FailWith(c, e, append(more, diag.Errorf(nil, "Unit protected from destruction", "The unit has prevent_destroy = true, so it cannot be destroyed.")...))
 		}
+	}
+	if destroy {
 		yes, more := mayDestroy(ctx, c, f)
 		if c.Report.Tell(more); !yes {
 			return e, nil, min(len(more.Errors()), 1)
@@ -239,7 +241,15 @@ func optionsOf(c *command.Call, cmd *command.Command, f *unitflags.Flags, args [
 }
 
 func destroys(name string, args []string) bool {
-	return name == "destroy" || name == "apply" && slices.ContainsFunc(args, func(a string) bool { return strings.TrimLeft(a, "-") == "destroy" })
+	return name == "destroy" || name == "apply" && hasDestroy(args)
+}
+
+// hasDestroy reports whether arguments have the flag -destroy.
+func hasDestroy(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool {
+		flag, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		return flag == "destroy" && flag != a && (!given || value == "true" || value == "1")
+	})
 }
 
 // unitView shows a run over one unit as the command shows itself in any folder.

@@ -146,11 +146,16 @@ func (f *Found) WriteDOT(w io.Writer, excluded bool) error {
 			style = "[color=red]"
 		}
 		fmt.Fprintf(&b, "\t%q %s;\n", u.Name, style)
+		var needs []string
 		for _, n := range u.Needs {
-			fmt.Fprintf(&b, "\t%q -> %q;\n", u.Name, n.Name)
+			needs = append(needs, n.Name)
 		}
 		for _, x := range u.External {
-			fmt.Fprintf(&b, "\t%q -> %q;\n", u.Name, f.Name(x))
+			needs = append(needs, f.Name(x))
+		}
+		slices.Sort(needs)
+		for _, n := range needs {
+			fmt.Fprintf(&b, "\t%q -> %q;\n", u.Name, n)
 		}
 	}
 	b.WriteString("}\n")

@@ -96,8 +96,10 @@ func (t *Turn) run(ctx context.Context) diag.List {
 func (t *Turn) prepare(ctx context.Context) (idle bool, ds diag.List) {
 	u := t.Unit
 	ds = u.CheckRunner(t.task)
-	if t.o.Command != nil { // else discovery found them
-		ds = append(ds, u.Warnings(t.task)...)
+	if t.o.Command != nil { // else discovery and the check of the estate found them
+		_, features := u.Features(t.task)
+		_, rules := u.Errors(t.task)
+		ds = slices.Concat(ds, features.Errors(), rules.Errors(), u.Warnings(t.task))
 	}
 	if ds = t.First.Of(ds); ds.HasErrors() {
 		return false, ds
