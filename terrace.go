@@ -21,13 +21,13 @@ import (
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
 	"github.com/terrace-iac/terrace/internal/backend"
-	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/initialize"
-	"github.com/terrace-iac/terrace/internal/cli/interrupt"
-	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/folder"
 	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/project"
+	"github.com/terrace-iac/terrace/internal/project/setup"
+	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/terrace-iac/terrace/source"
@@ -63,33 +63,39 @@ type Options struct {
 
 // A Folder is configuration with its providers and its locked state.
 type Folder struct {
+	context *project.Context
 	project *project.Project
 	op      *operation.Operation
 	state   *operation.Held
 }
 
-// call makes what the command line works with, without views and without signals: they
-// are the embedding program's business.
-func (o Options) call(ctx context.Context) (*command.Call, error) {
+// context is the folder without anybody who could be asked, and without signals: they are the
+// embedding program's business.
+func (o Options) context() (c *project.Context, who string, err error) {
 	system, err := sys.Real()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	dir := o.Dir
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(system.Dir, dir)
 	}
-	system.Dir, system.Env, system.Args = dir, o.Environ, nil
-	system.Stdin, system.Terminal = strings.NewReader(""), sys.Terminal{}
-	if o.Log != nil {
-		system.Stderr = o.Log
+	log := o.Log
+	if log == nil {
+		log = system.Stderr
 	}
-	system.Stdout = system.Stderr // on which the last resort is printed
-	c := command.New(system, &command.Table{}, &interrupt.Handler{})
-	backends := c.NewBackends()
-	c.Backends = func() *backend.Set { return backends }
-	c.Report.Context = ctx
-	return c, nil
+	who = system.User() + "@" + system.Host()
+	f := &folder.Folder{
+		Dir: dir, Launch: dir, Env: o.Environ, Now: system.Now, Stderr: log, Run: system.Run, Executable: system.Executable,
+		Hashes: &install.Hashes{}, Wait: func(string) {},
+	}
+	backends := f.NewBackends(who)
+	f.Backends = func() *backend.Set { return backends }
+	observe := o.Observe
+	if observe == nil {
+		observe = func(event.Event) {}
+	}
+	return &project.Context{Folder: f, Set: &source.Set{}, Event: observe}, who, nil
 }
 
 func (o Options) flags() []vars.Flag {
@@ -111,46 +117,64 @@ func unusable(err error) diag.List {
 // configuration calls and the providers that configuration and state need, and writes
 // the dependency lock file, as "terrace init" does. What fits already is left alone.
 func Init(ctx context.Context, o Options) diag.List {
-	c, err := o.call(ctx)
+	c, who, err := o.context()
 	if err != nil {
 		return unusable(err)
 	}
-	return initialize.Quietly(ctx, c, initialize.Quiet{BackendConfig: o.BackendConfig, PluginDirs: o.PluginDirs, Vars: o.flags()})
+	_, ds := setup.Run(ctx, c, setup.Options{BackendConfig: o.BackendConfig, PluginDirs: o.PluginDirs, Vars: o.flags(), Tests: testrun.DefaultDirectory, Who: who}, nil)
+	return ds
 }
 
 // Open loads the configuration, locks and reads the state, brings in what the journal of
 // a killed run holds, which a warning tells, and finds the installed providers. With
 // errors there is no Folder and nothing is locked.
 func Open(ctx context.Context, o Options) (*Folder, diag.List) {
-	c, err := o.call(ctx)
+	c, who, err := o.context()
 	if err != nil {
 		return nil, unusable(err)
 	}
-	observe := o.Observe
-	if observe == nil {
-		observe = func(event.Event) {}
-	}
-	p, ds := project.Load(ctx, c, project.Options{Vars: o.flags(), Parallelism: o.Parallelism, Workspace: o.Workspace, Observe: observe})
+	p, ds := project.Load(ctx, c, project.Options{Vars: o.flags(), Parallelism: o.Parallelism, Workspace: o.Workspace})
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	op, st, more := p.Begin(ctx, flags.State{Lock: flags.Lock{On: true, Timeout: o.LockTimeout}, Journal: c.Env.Get("TERRACE_JOURNAL")}, "OperationTypeApply")
-	if ds = append(ds, more...); more.HasErrors() {
+	st, more := o.take(ctx, c, p, who)
+	if ds = append(ds, more...); st == nil {
 		p.Close()
 		return nil, ds
 	}
-	f := &Folder{project: p, op: op, state: st}
+	op := p.Operation()
+	op.State = st
+	f := &Folder{context: c, project: p, op: op, state: st}
 	if more = op.Ready(ctx, st.Current()); more.HasErrors() {
 		return nil, append(append(ds, more...), f.Close()...)
 	}
 	return f, append(ds, more...)
 }
 
+// take locks and reads the state. Without one it is nil.
+func (o Options) take(ctx context.Context, c *project.Context, p *project.Project, who string) (*operation.Held, diag.List) {
+	at, ds := p.Backend(ctx)
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	st, more := operation.Open(at.Opened, p.Workspace, c.StoreOptions(ctx, at))
+	if ds = append(ds, more...); more.HasErrors() {
+		return nil, ds
+	}
+	place := operation.Place{
+		Store: st, Workspace: p.Workspace, Dir: c.Dir, Encryption: at.Encryption,
+		KeepSegments: operation.KeepSegmentsOf(c.Env.Get("TERRACE_JOURNAL"), p.Plugins.Config.JournalInStore),
+		Rescue:       func(text []byte) diag.List { return project.Rescue(c.Stderr, text) },
+	}
+	held, more := operation.Take(ctx, place.Locked(ctx, operation.Lock{Timeout: o.LockTimeout, Operation: "OperationTypeApply", Who: who, Now: c.Now()}), nil)
+	return held, append(ds, more...)
+}
+
 // Engine is the engine that works on the folder.
 func (f *Folder) Engine() *engine.Engine { return f.project.Engine }
 
 // Files are the texts of the files that were read, from which diag.Printer cuts snippets.
-func (f *Folder) Files() *source.Set { return f.project.Report.Set }
+func (f *Folder) Files() *source.Set { return f.context.Set }
 
 // State is the state as it is now, nil if there is none. It must not be changed.
 func (f *Folder) State() *state.State { return f.state.Current() }

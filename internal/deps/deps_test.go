@@ -205,8 +205,10 @@ const floors = `
 	internal/cli/command, internal/vars < internal/cli/flags;
 	NONE < internal/cli/unitlog;
 	internal/cli/command, internal/cli/unitlog < internal/cli/unitflags;
-	internal/planjson, internal/cli/flags < internal/cli/project;
-	internal/backend/migrate, internal/module/installer, internal/cli/project, internal/testrun < internal/cli/initialize;
+	internal/folder, internal/vars < internal/project;
+	internal/backend/migrate, internal/module/installer, internal/project, internal/testrun < internal/project/setup;
+	internal/planjson, internal/project, internal/cli/flags < internal/cli/project;
+	internal/project/setup, internal/cli/project < internal/cli/initialize;
 	internal/cli/project, internal/testrun < internal/cli/validate;
 	internal/backend/tfe, internal/cli/project < internal/cli/remoterun;
 	internal/cli/remoterun < internal/cli/planning;
@@ -245,7 +247,7 @@ const floors = `
 	internal/cli, internal/temporal/connect, internal/temporal/follow, internal/temporal/worker < internal/temporal/program;
 	internal/temporal/program < cmd/terrace-worker;
 	# For programs that embed Terrace: what the command line does to a folder.
-	internal/cli/initialize, internal/cli/project < .;
+	internal/project/setup < .;
 
 	# Beside the house: tests of the whole and tools.
 	NONE < internal/deps, internal/lint, internal/randconfig, bench;

@@ -170,18 +170,6 @@ type Surroundings struct {
 	Files config.FS
 }
 
-// ValueOf is the value of a root variable before the configuration is loaded as a whole: one
-// that was given, else that of the unit.
-func (c *Call) ValueOf(given map[string]engine.InputValue) func(*config.Variable) (engine.InputValue, bool) {
-	return func(v *config.Variable) (engine.InputValue, bool) {
-		in, ok := given[v.Name]
-		if !ok && c.Unit != nil && c.Unit.Value != nil {
-			return c.Unit.Value(v)
-		}
-		return in, ok
-	}
-}
-
 // KeepDir is the folder for what must outlive the working folder.
 func (c *Call) KeepDir() string {
 	if c.Unit != nil && c.Unit.KeepDir != "" {

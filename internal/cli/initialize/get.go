@@ -7,6 +7,7 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/project/setup"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/vars"
 )
@@ -34,11 +35,11 @@ and fits is left alone.
 				if len(c.Args) > 0 {
 					return c.UsageError("Unexpected argument", "Too many command line arguments. Did you mean to use -chdir?")
 				}
-				tests, ds := testrun.Load(project.Folder{Call: c}, testDir, c.Report.Set)
+				tests, ds := testrun.Load(project.OnDisk(c), testDir, c.Report.Set)
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}
-				return c.Report.Status(append(ds, installModules(ctx, c, moduleInstall{vars: o.vars, upgrade: o.update, files: project.Files(c), tests: tests})...))
+				return c.Report.Status(append(ds, setup.InstallModules(ctx, project.ContextOf(c), viewOf(c), setup.Modules{Vars: o.vars, Upgrade: o.update, Files: project.Files(c), Tests: tests})...))
 			}
 		},
 	}

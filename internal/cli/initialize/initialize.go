@@ -1,7 +1,7 @@
 // Package initialize is init and get: what prepares a folder for other commands.
 //
-// Main types: initializer, one init under way; moduleInstall, how modules are
-// installed. The one rule: it can be run again at any time, and loses no state.
+// Main type: initOptions. The one rule: what is done stands in internal/project/setup, which
+// programs that embed Terrace call; here are the flags and what is shown.
 package initialize
 
 import (
@@ -9,16 +9,15 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/project/setup"
 	"github.com/terrace-iac/terrace/internal/testrun"
-	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/internal/vars"
 )
 
@@ -121,25 +120,21 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 		c.Report.Say("\n\nThe directory has no " + view.Product + " configuration files. You may begin working\nwith " + view.Product + " immediately by creating " + view.Product + " configuration files.\n")
 		return 0
 	}
-	i := &initializer{Call: c, o: o}
-	ds := i.run(ctx)
-	if i.project != nil {
-		i.project.Close()
-	}
+	cloud, ds := setup.Run(ctx, project.ContextOf(c), o.setup(c), viewOf(c))
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}
 	c.Report.Tell(ds)
 	c.Report.Human.Say("\n")
 	done := view.Product + " has been successfully initialized!"
-	if i.cloud {
+	if cloud {
 		done = "Cloud backend has been successfully initialized!"
 	}
 	c.Report.Human.Good(done)
 	c.Report.Human.Say("\n")
 	c.Report.Stream.Log(done)
 	if !c.Report.Automated() {
-		i.sayNext()
+		sayNext(c, cloud)
 	}
 	return 0
 }
@@ -170,77 +165,53 @@ func Quietly(ctx context.Context, c *command.Call, q Quiet) diag.List {
 		o.input, o.backendOn, o.migrate = false, o.backendOn && cloud, o.migrate || o.forceCopy
 	}
 	o.backendConfig, o.pluginDirs, o.vars = append(o.backendConfig, q.BackendConfig...), append(o.pluginDirs, q.PluginDirs...), append(o.vars, q.Vars...)
-	i := &initializer{Call: c, o: o}
-	ds := i.run(ctx)
-	if i.project != nil {
-		i.project.Close()
-	}
+	_, ds := setup.Run(ctx, project.ContextOf(c), o.setup(c), viewOf(c))
 	return ds
 }
 
-func (i *initializer) sayNext() {
-	c := i.Call
+// setup is what the flags ask for.
+func (o *initOptions) setup(c *command.Call) setup.Options {
+	return setup.Options{
+		Vars: o.vars, Input: o.input,
+		NoBackend: !o.backendOn, BackendConfig: o.backendConfig, Reconfigure: o.reconfigure, Migrate: o.migrate, ForceCopy: o.forceCopy, IgnoreVersion: o.ignoreVersion,
+		Unlocked: !o.lock.On, LockTimeout: o.lock.Timeout, Who: c.User() + "@" + c.Host(),
+		NoModules: !o.get, Tests: o.testDir, Upgrade: o.upgrade, Readonly: o.lockfile == "readonly", Pin: o.lockModules, PluginDirs: o.pluginDirs,
+	}
+}
+
+// viewOf shows what is made ready as a command does.
+func viewOf(c *command.Call) *setup.View {
+	v := &setup.View{
+		Say: c.Report.Say, Human: c.Report.Human.Say, Good: c.Report.Human.Good, Log: c.Report.Stream.Log,
+		Transfer: func() setup.Transfer {
+			t := project.NewTransfers(c)
+			if t == nil {
+				return setup.Transfer{}
+			}
+			return setup.Transfer{Package: t.Module, Provider: t.Provider, End: t.End}
+		},
+	}
+	if c.Prompt.May(true) {
+		v.Ask = func(ctx context.Context, title, text string) (string, error) {
+			return c.Prompt.Ask(ctx, prompt.Question{Title: title, Text: text})
+		}
+	}
+	if c.Report.Human != nil {
+		v.Invalid = func() {
+			fmt.Fprint(c.Stderr, "\n"+view.Product+" encountered problems during initialization, including problems\nwith the configuration, described below.\n\n"+
+				"The "+view.Product+" configuration must be valid before initialization so that\n"+view.Product+" can determine which modules and providers need to be installed.\n")
+		}
+	}
+	return v
+}
+
+func sayNext(c *command.Call, cloud bool) {
 	text := "You may now begin working with " + view.Product + ". Try running \"" + view.Program + " plan\" to see\nany changes that are required for your infrastructure. All " + view.Product + " commands\nshould now work.\n\n" +
 		"If you ever set or change modules or backend configuration for " + view.Product + ",\nrerun this command to reinitialize your working directory. If you forget, other\ncommands will detect it and remind you to do so if necessary.\n"
-	if i.cloud {
+	if cloud {
 		text = "You may now begin working with cloud backend. Try running \"" + view.Program + " plan\" to\nsee any changes that are required for your infrastructure.\n\n" +
 			"If you ever set or change modules or " + view.Product + " Settings, run \"" + view.Program + " init\"\nagain to reinitialize your working directory.\n"
 	}
 	c.Report.Human.Say("\n" + text)
 	c.Report.Stream.Log(strings.Join(strings.Fields(text), " "))
-}
-
-// An initializer is one init under way.
-type initializer struct {
-	*command.Call
-	o       *initOptions
-	project *project.Project
-	sources *engine.Sources // of the working folder, each read once for all steps
-	tests   []*testfile.File
-	cloud   bool // the state is kept as a cloud block says
-	runs    bool // the service of the backend may have the values of variables
-}
-
-// run does the steps in their order: configuration, backend, modules, providers.
-func (i *initializer) run(ctx context.Context) diag.List {
-	i.sources = project.Files(i.Call)
-	root, ds := i.sources.Load(".", i.Report.Set)
-	if ds.HasErrors() {
-		if i.Report.Human != nil {
-			fmt.Fprint(i.Stderr, "\n"+view.Product+" encountered problems during initialization, including problems\nwith the configuration, described below.\n\n"+
-				"The "+view.Product+" configuration must be valid before initialization so that\n"+view.Product+" can determine which modules and providers need to be installed.\n")
-		}
-		return ds
-	}
-	ds, more := nil, diag.List(nil)
-	if i.o.backendOn {
-		if b := root.Backend; b != nil {
-			k, unknown := i.Call.Folder().Backend().Backends.Kind(b.Type)
-			i.cloud, i.runs = !unknown.HasErrors() && k.Settings, !unknown.HasErrors() && k.Runs
-		}
-		if i.cloud {
-			i.Report.Say("\nInitializing cloud backend...\n")
-		} else {
-			i.Report.Say("\nInitializing the backend...\n")
-		}
-		if more = i.initBackend(ctx, root); more.HasErrors() {
-			return more
-		}
-		ds = append(ds, more...)
-	}
-	i.tests, more = testrun.Load(project.Folder{Call: i.Call}, i.o.testDir, i.Report.Set)
-	if ds = append(ds, more...); more.HasErrors() {
-		return ds
-	}
-	if i.o.get && len(root.Calls)+len(testrun.Calls(i.tests)) > 0 {
-		more = i.initModules(ctx)
-		if ds = append(ds, more...); more.HasErrors() {
-			return ds
-		}
-	}
-	i.project, more = project.Load(ctx, i.Call, project.Options{Vars: i.o.vars, Input: i.o.input, Partial: true, Unapplied: true, Files: i.sources})
-	if ds = append(ds, more...); more.HasErrors() {
-		return ds
-	}
-	return append(ds, i.initProviders(ctx)...)
 }

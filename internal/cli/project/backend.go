@@ -5,94 +5,22 @@ import (
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/backend"
-	"github.com/terrace-iac/terrace/internal/backend/configure"
 	"github.com/terrace-iac/terrace/internal/backend/kinds"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/state"
 	"github.com/zclconf/go-cty/cty"
-
-	"github.com/hashicorp/hcl/v2"
 )
 
-// A Place is where the state of the working folder lives, and how it is encrypted.
-type Place struct {
-	Config     backend.Config
-	Opened     backend.Backend
-	Encryption *encryption.Config // nil for none
-}
-
-// Static evaluates what stands in the backend block.
-func (p *Project) Static(ctx context.Context) configure.Eval { return p.staticWith(ctx, p.Vars) }
-
-func (p *Project) staticWith(ctx context.Context, values vars.Values) configure.Eval {
-	return func(x hcl.Expression) (cty.Value, diag.List) { return p.Engine.Static(ctx, values, x) }
-}
-
-// StaticAsking is Static for a project that was loaded though variables are missing: those
-// that an expression needs, through locals too, are asked for when it comes to it.
-func (p *Project) StaticAsking(ctx context.Context, input bool) configure.Eval {
-	eval := p.Static(ctx)
-	return func(x hcl.Expression) (cty.Value, diag.List) {
-		root := p.Engine.Root()
-		needed := map[string]*config.Variable{}
-		variablesOf(root, x, needed, map[string]bool{})
-		if _, ds := p.ask(ctx, p.Vars, engine.Missing(p.Vars, needed), input); ds.HasErrors() {
-			return cty.DynamicVal, ds
-		}
-		return eval(x)
-	}
-}
-
-// variablesOf adds the variables that an expression refers to, directly or through locals.
-func variablesOf(root *config.Module, x hcl.Expression, out map[string]*config.Variable, seen map[string]bool) {
-	for _, ref := range x.Variables() {
-		if len(ref) < 2 {
-			continue
-		}
-		name, _ := ref[1].(hcl.TraverseAttr)
-		switch ref.RootName() {
-		case "var":
-			if v := root.Variables[name.Name]; v != nil {
-				out[name.Name] = v
-			}
-		case "local":
-			if l := root.Locals[name.Name]; l != nil && !seen[name.Name] {
-				seen[name.Name] = true
-				variablesOf(root, l.Value.Expr, out, seen)
-			}
-		}
-	}
-}
-
-// Backend opens the place where state lives, and refuses where the folder has to be
-// initialized first.
-func (p *Project) Backend(ctx context.Context) (*Place, diag.List) {
-	root := p.Engine.Root()
-	enc, ds := p.Encryption(ctx)
-	if ds.HasErrors() {
-		return nil, ds
-	}
-	cfg, more := p.Folder().Backend().Current(root.Backend, p.Static(ctx))
-	if ds = append(ds, more...); more.HasErrors() {
-		return nil, ds
-	}
-	b, more := OpenBackend(ctx, p.Call, cfg, root.Backend, enc)
-	return b, append(ds, more...)
-}
-
+// OpenBackend opens a place by its configuration. block is where that stands, nil for
+// nowhere.
 func OpenBackend(ctx context.Context, c *command.Call, cfg backend.Config, block *config.Backend, enc *encryption.Config) (*Place, diag.List) {
-	b, ds := c.Folder().Backend().Open(ctx, cfg, block)
-	if ds.HasErrors() {
-		return nil, ds
-	}
-	return &Place{Config: cfg, Opened: b, Encryption: enc}, ds
+	return project.OpenBackend(ctx, c.Folder(), cfg, block, enc)
 }
 
 // LocalFile is the place of states that are named by their files.

@@ -10,42 +10,15 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/vars"
 )
 
-// Encryption is what the encryption block and TF_ENCRYPTION say; nil if there is
-// neither. Warnings come with the first call alone.
-func (p *Project) Encryption(ctx context.Context) (*encryption.Config, diag.List) {
-	first := false
-	p.encrypts.Do(func() {
-		first = true
-		block := p.Engine.Root().Encryption
-		if block == nil {
-			p.encryption, p.encryptionDs = p.Folder().EnvironmentEncryption()
-			return
-		}
-		p.encryption, p.encryptionDs = encryption.Parse(block.Body, p.Env.Get(encryption.Variable), p.Static(ctx), p.Backends().Services(p.Dir, p.Env))
-	})
-	if !first {
-		return p.encryption, p.encryptionDs.Errors()
-	}
-	return p.encryption, p.encryptionDs
-}
-
 // EncryptionOf is the encryption of the working folder, for commands that have not loaded
 // its configuration.
 func EncryptionOf(ctx context.Context, c *command.Call, given []vars.Flag) (*encryption.Config, diag.List) {
-	root, _ := Root(c)
-	if root == nil || root.Encryption == nil {
-		return c.Folder().EnvironmentEncryption()
-	}
-	p, ds := Load(ctx, c, Options{Vars: given, Partial: true, RootOnly: true})
-	if p == nil {
-		return nil, ds
-	}
-	defer p.Close()
-	return p.Encryption(ctx)
+	return project.EncryptionOf(ctx, ContextOf(c), given)
 }
 
 // A SavedPlan is a plan file that was read.
@@ -60,7 +33,7 @@ func ReadPlanFile(ctx context.Context, c *command.Call, given []vars.Flag, name 
 	out := &SavedPlan{}
 	var ds diag.List
 	f, err := ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (*planfile.File, error) {
-		expectPlan(c, size)
+		ContextOf(c).ExpectPlan(size)
 		head := make([]byte, 1)
 		if n, _ := r.ReadAt(head, 0); n == 0 || head[0] != '{' { // an archive
 			out.plain = true

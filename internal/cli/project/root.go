@@ -2,49 +2,25 @@ package project
 
 import (
 	"context"
-	"io/fs"
-	"os"
 
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/state"
 )
 
-// Folder reads files by their names relative to a folder.
-type Folder struct{ *command.Call }
-
-func (f Folder) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(f.Path(name)) }
-func (f Folder) ReadFile(name string) ([]byte, error)       { return readfile.Whole(f.Path(name)) }
-
 // Root loads the root module alone.
-func Root(c *command.Call) (*config.Module, diag.List) {
-	return config.Load(".", config.Options{FS: FilesOf(c), Set: c.Report.Set})
-}
+func Root(c *command.Call) (*config.Module, diag.List) { return ContextOf(c).Root() }
+
+// OnDisk are the files of the folder that is worked in, as they lie on disk.
+func OnDisk(c *command.Call) config.FS { return ContextOf(c).OnDisk() }
 
 // FilesOf are the files of the folder that is worked in.
-func FilesOf(c *command.Call) config.FS {
-	switch {
-	case c.Unit != nil && c.Unit.Files != nil:
-		return c.Unit.Files
-	case c.Unit != nil && c.Unit.Sources != nil:
-		return c.Unit.Sources.FS
-	}
-	return Folder{Call: c}
-}
-
-// Virtual are the files of a folder that is not on disk; nil for those that are.
-func Virtual(c *command.Call) config.FS {
-	if c.Unit == nil {
-		return nil
-	}
-	return c.Unit.Files
-}
+func FilesOf(c *command.Call) config.FS { return ContextOf(c).FilesOf() }
 
 // WhereState tells where state lives, for commands that read or list state:
 // they need neither modules nor providers. A folder whose files cannot be read as

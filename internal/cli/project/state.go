@@ -10,8 +10,8 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
 	"github.com/terrace-iac/terrace/internal/cli/interrupt"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
@@ -66,21 +66,13 @@ func lockedBy(c *command.Call, holder *store.LockInfo) {
 func PlaceOf(c *command.Call, b *Place, st store.Store, workspace string) operation.Place {
 	return operation.Place{
 		Store: st, Workspace: workspace, Dir: c.KeepDir(), Encryption: b.Encryption,
-		Rescue: func(text []byte) diag.List { return rescue(c, text) },
+		Rescue: func(text []byte) diag.List { return project.Rescue(c.Stdout, text) },
 	}
 }
 
 // StateOptions says how a state is managed that is kept in a store.
 func StateOptions(c *command.Call, b *Place, st store.Store, workspace string) statemgr.Options {
 	return PlaceOf(c, b, st, workspace).Manager(c.Report.Context)
-}
-
-// rescue prints a state that could be written nowhere.
-func rescue(c *command.Call, text []byte) diag.List {
-	if _, err := c.Stdout.Write(text); err != nil {
-		return diag.Errorf(nil, "Failed to print the state", "The state could not be printed either: %s. The journal holds what is not in the state: leave it where it is.", err)
-	}
-	return diag.Errorf(nil, "State printed", "As a last resort the state was printed to standard output. Save it as a file and bring it back with \"%s state push\", or with a tool that can.", view.Program)
 }
 
 // readStore reads a state for a command that changes nothing.

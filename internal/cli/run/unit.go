@@ -226,8 +226,7 @@ func looks(c *command.Call, cmd *command.Command) bool {
 // configuration.
 func (o *onUnits) fits(ctx context.Context, u *estate.Unit, s *estate.Site, e *engine.Engine, values map[string]engine.InputValue) bool {
 	c := o.view(u).call(s)
-	p := &project.Project{Call: c, Engine: e, Vars: values}
-	_, ds := p.Backend(ctx)
+	_, ds := project.Of(c, e, values).Backend(ctx)
 	return !ds.HasErrors()
 }
 

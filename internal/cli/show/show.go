@@ -214,7 +214,7 @@ func showConfiguration(ctx context.Context, c *command.Call, o *showOptions) int
 
 // showModule shows one module without looking at what it calls or at providers.
 func showModule(_ context.Context, c *command.Call, o *showOptions) int {
-	m, ds := config.Load(filepath.Clean(o.module), config.Options{FS: project.Folder{Call: c}, Set: c.Report.Set})
+	m, ds := config.Load(filepath.Clean(o.module), config.Options{FS: project.OnDisk(c), Set: c.Report.Set})
 	if ds.HasErrors() {
 		return c.Fail(ds)
 	}

@@ -87,7 +87,7 @@ type options struct {
 }
 
 func run(ctx context.Context, c *command.Call, o *options) int {
-	fsys := config.FS(project.Folder{Call: c})
+	fsys := project.OnDisk(c)
 	files, ds := testrun.Load(fsys, o.directory, c.Report.Set)
 	estates, more := loadEstates(c, o.filters)
 	if ds = append(ds, more...); ds.HasErrors() {
@@ -184,7 +184,7 @@ func gather(ctx context.Context, c *command.Call, o *options) (*given, diag.List
 	out.first, ds = all(vars.Sources{Dir: c.Dir, Env: c.Env})
 	tests := c.Path(o.directory)
 	if info, err := os.Stat(tests); err == nil && info.IsDir() && tests != c.Dir {
-		out.tests, more = all(vars.Sources{Dir: tests, FS: project.Folder{Call: c}, Under: out.directory})
+		out.tests, more = all(vars.Sources{Dir: tests, FS: project.OnDisk(c), Under: out.directory})
 		ds = append(ds, more...)
 	}
 	out.flags, more = all(vars.Sources{Files: c.Dir, Flags: o.vars})

@@ -40,7 +40,7 @@ func holdsEnvironment(c *command.Call) bool {
 	if len(files) == 0 {
 		return false
 	}
-	root, _ := config.Load(".", config.Options{FS: project.Folder{Call: c}})
+	root, _ := config.Load(".", config.Options{FS: project.OnDisk(c)})
 	return root == nil || !slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return f.Role == config.RoleBase || f.Role == config.RoleOverride })
 }
 

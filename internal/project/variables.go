@@ -13,7 +13,7 @@ import (
 // workspaceVariables adds the values that the workspace has at its service, behind all
 // others. What keeps the backend from being opened is said by who needs it.
 func (p *Project) workspaceVariables(ctx context.Context, values vars.Values) diag.List {
-	dir := p.Folder().Backend()
+	dir := p.c.Backend()
 	r, ds := dir.Recorded()
 	if ds.HasErrors() || r == nil || len(p.Engine.Root().Variables) == 0 {
 		return nil

@@ -1,18 +1,16 @@
-package initialize
+package setup
 
 import (
 	"context"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
-	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/funcs"
 	"github.com/terrace-iac/terrace/internal/lock"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/module/installer"
+	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/internal/testrun/testfile"
 	"github.com/terrace-iac/terrace/internal/vars"
@@ -24,33 +22,33 @@ import (
 // initModules installs what the configuration calls.
 func (i *initializer) initModules(ctx context.Context) diag.List {
 	what := "Initializing"
-	if i.o.upgrade {
+	if i.o.Upgrade {
 		what = "Upgrading"
 	}
-	i.Report.Say(what + " modules...\n")
-	return installModules(ctx, i.Call, moduleInstall{vars: i.o.vars, upgrade: i.o.upgrade, readonly: i.o.lockfile == "readonly", pin: i.o.lockModules, files: i.sources, tests: i.tests})
+	i.view.say(what + " modules...\n")
+	return InstallModules(ctx, i.c, i.view, Modules{Vars: i.o.Vars, Upgrade: i.o.Upgrade, Readonly: i.o.Readonly, Pin: i.o.Pin, Files: i.sources, Tests: i.tests})
 }
 
-// A moduleInstall says how modules are installed.
-type moduleInstall struct {
-	vars     []vars.Flag
-	upgrade  bool
-	readonly bool // the lock file may not change
-	pin      bool // pin remote modules in the lock file
+// Modules say how modules are installed.
+type Modules struct {
+	Vars     []vars.Flag
+	Upgrade  bool
+	Readonly bool // the lock file may not change
+	Pin      bool // pin remote modules in the lock file
 
-	files *engine.Sources // of the working folder
-	tests []*testfile.File
+	Files *engine.Sources // of the folder
+	Tests []*testfile.File
 }
 
-// installModules installs what the configuration calls and keeps the lock file
+// InstallModules installs what the configuration calls and keeps the lock file
 // up where it pins modules.
-func installModules(ctx context.Context, c *command.Call, m moduleInstall) diag.List {
+func InstallModules(ctx context.Context, c *project.Context, v *View, m Modules) diag.List {
 	o, ds := moduleOptions(c, m)
 	if ds.HasErrors() {
 		return ds
 	}
-	o.Tests = testrun.Calls(m.tests)
-	o.Upgrade, o.LockOnly, o.LockModules = m.upgrade, m.readonly, m.pin
+	o.Tests = testrun.Calls(m.Tests)
+	o.Upgrade, o.LockOnly, o.LockModules = m.Upgrade, m.Readonly, m.Pin
 	path := c.Path(lock.Name)
 	locked, ds := lock.Read(path)
 	if ds.HasErrors() {
@@ -59,15 +57,18 @@ func installModules(ctx context.Context, c *command.Call, m moduleInstall) diag.
 	o.Lock = locked
 	before, _ := installer.ReadManifest(c.DataPath())
 	o.Progress = func(e installer.Event) {
-		if have, ok := before[e.Key]; e.Kind == installer.Ready && ok && have.Dir == e.Dir && !m.upgrade {
+		if have, ok := before[e.Key]; e.Kind == installer.Ready && ok && have.Dir == e.Dir && !m.Upgrade {
 			return // as it was
 		}
-		moduleEvent(c, e)
+		v.human(e.Text() + "\n")
+		if e.Kind == installer.Ready {
+			v.log("installing " + e.Key + " in " + e.Dir)
+			return
+		}
+		v.log(e.Text())
 	}
-	t := project.NewTransfers(c)
-	if t != nil {
-		o.Packages.Progress = t.Module
-	}
+	t := v.transfer()
+	o.Packages.Progress = t.Package
 	res, more := installer.Install(ctx, c.Dir, o)
 	t.End()
 	if ds = append(ds, more...); more.HasErrors() {
@@ -81,37 +82,28 @@ func installModules(ctx context.Context, c *command.Call, m moduleInstall) diag.
 	return ds
 }
 
-func moduleEvent(c *command.Call, e installer.Event) {
-	c.Report.Human.Say(e.Text() + "\n")
-	if e.Kind == installer.Ready {
-		c.Report.Stream.Log("installing " + e.Key + " in " + e.Dir)
-		return
-	}
-	c.Report.Stream.Log(e.Text())
-}
-
-func moduleOptions(c *command.Call, m moduleInstall) (installer.Options, diag.List) {
-	cfg, ds := c.Folder().Settings()
+func moduleOptions(c *project.Context, m Modules) (installer.Options, diag.List) {
+	cfg, ds := c.Settings()
 	if ds.HasErrors() {
 		return installer.Options{}, ds
 	}
-	workspace, ds := c.Folder().Workspace()
+	workspace, ds := c.Workspace()
 	if ds.HasErrors() {
 		return installer.Options{}, ds
 	}
-	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, Env: c.Env, Flags: m.vars, Set: c.Report.Set})
+	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, Env: c.Env, Flags: m.Vars, Set: c.Set})
 	value := c.ValueOf(given.All())
-	reg := c.Folder().Registry(cfg)
+	reg := c.Registry(cfg)
 	return installer.Options{
 		DataDir: c.DataDir(),
 		Tree: module.Options{
-			Config: config.Options{FS: project.Folder{Call: c}, Set: c.Report.Set}, Loads: m.files.Loads(), Workspace: workspace,
+			Config: config.Options{FS: c.OnDisk(), Set: c.Set}, Loads: m.Files.Loads(), Workspace: workspace,
 			Variables: func(v *config.Variable) cty.Value { return staticInput(v, value) },
 			Functions: func() map[string]function.Function {
-				return funcs.Table(funcs.Config{BaseDir: c.Dir, Home: c.Folder().HomeOrError, Now: c.Now, PureOnly: true})
+				return funcs.Table(funcs.Config{BaseDir: c.Dir, Home: c.HomeOrError, Now: c.Now, PureOnly: true})
 			},
 		},
-		Packages: c.Folder().Fetcher(cfg), Registry: reg,
+		Packages: c.Fetcher(cfg), Registry: reg,
 	}, ds
 }
 

@@ -1,15 +1,13 @@
-package initialize
+package setup
 
 import (
 	"context"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/folder"
 
 	"github.com/terrace-iac/terrace/diag"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/lock"
+	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/provider/install"
 	"github.com/terrace-iac/terrace/internal/testrun"
 	"github.com/terrace-iac/terrace/state"
@@ -17,7 +15,7 @@ import (
 
 // initProviders installs the providers that configuration and state need.
 func (i *initializer) initProviders(ctx context.Context) diag.List {
-	i.Report.Say("\nInitializing provider plugins...\n")
+	i.view.say("\nInitializing provider plugins...\n")
 	req, ds := i.needed(ctx)
 	if ds.HasErrors() {
 		return ds
@@ -27,8 +25,8 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 			for _, c := range req[a] {
 				ds = append(ds, diag.Errorf(&c.At, "Invalid dependency on built-in provider", "Cannot use %s with a version constraint: it is a part of the program and comes in one version. Remove the constraint.", a)...)
 			}
-			i.Report.Human.Say("- " + a.String() + " is built in to " + view.Product + "\n")
-			i.Report.Stream.Log(a.String() + " is built in to " + view.Product)
+			i.view.human("- " + a.String() + " is built in to " + product + "\n")
+			i.view.log(a.String() + " is built in to " + product)
 		}
 	}
 	if ds.HasErrors() {
@@ -36,12 +34,14 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 	}
 	pl := i.project.Plugins
 	o := pl.InstallOptions()
-	o.PluginDirs, o.Upgrade = i.o.pluginDirs, i.o.upgrade
-	t := project.NewTransfers(i.Call)
+	o.PluginDirs, o.Upgrade = i.o.PluginDirs, i.o.Upgrade
+	t := i.view.transfer()
 	defer t.End()
 	signed := false
 	o.Progress = func(e install.Event) {
-		t.Provider(e)
+		if t.Provider != nil {
+			t.Provider(e)
+		}
 		i.installed(e)
 		signed = signed || e.Auth.How == install.Signed
 	}
@@ -58,10 +58,10 @@ func (i *initializer) initProviders(ctx context.Context) diag.List {
 		return ds
 	}
 	if signed {
-		i.Report.Human.Say("\nProviders are signed by their developers.\nIf you'd like to know more about provider signing, you can read about it here:\n" + signingPage + "\n")
-		i.Report.Stream.Log("Providers are signed by their developers. If you'd like to know more about provider signing, you can read about it here: " + signingPage)
+		i.view.human("\nProviders are signed by their developers.\nIf you'd like to know more about provider signing, you can read about it here:\n" + signingPage + "\n")
+		i.view.log("Providers are signed by their developers. If you'd like to know more about provider signing, you can read about it here: " + signingPage)
 	}
-	return append(ds, i.saveLock(locked, next, i.o.lockfile == "readonly")...)
+	return append(ds, i.saveLock(locked, next, i.o.Readonly)...)
 }
 
 // signingPage explains what it means that a provider is signed.
@@ -77,8 +77,8 @@ func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.Li
 		s = i.project.Translate(s)
 	}
 	req := i.project.Required(s)
-	if len(i.tests) > 0 && i.o.get {
-		eo, _, more := project.EngineOptions(i.Call, project.Options{})
+	if len(i.tests) > 0 && !i.o.NoModules {
+		eo, _, more := project.EngineOptions(i.c, project.Options{})
 		ds = append(ds, more...)
 		for a, cs := range testrun.Requirements(ctx, eo, i.tests) {
 			req[a] = append(req[a], cs...)
@@ -92,12 +92,12 @@ func (i *initializer) needed(ctx context.Context) (install.Requirements, diag.Li
 func (i *initializer) stateForInit(ctx context.Context) (*state.State, diag.List) {
 	b, ds := i.project.Backend(ctx)
 	if ds.HasErrors() {
-		if i.o.backendOn {
+		if !i.o.NoBackend {
 			return nil, ds
 		}
 		return nil, nil
 	}
-	return project.ReadWorkspace(ctx, i.Call, b, i.project.Workspace, flags.State{})
+	return i.project.ReadState(ctx, b)
 }
 
 func (i *initializer) installed(e install.Event) {
@@ -105,8 +105,8 @@ func (i *initializer) installed(e install.Event) {
 	if text == "" {
 		return
 	}
-	i.Report.Human.Say("- " + text + "\n")
-	i.Report.Stream.Log(text)
+	i.view.human("- " + text + "\n")
+	i.view.log(text)
 }
 
 // saveLock writes the dependency lock file if it changed.
@@ -116,17 +116,17 @@ func (i *initializer) saveLock(old, next *lock.File, readonly bool) diag.List {
 	}
 	if readonly {
 		if !next.SameProviders(old) {
-			return diag.Errorf(nil, "Provider dependency changes detected", "Changes to the required provider dependencies were detected, but the lock file is read-only. To use and record these requirements, run \"%s init\" without the \"-lockfile=readonly\" flag.", view.Program)
+			return diag.Errorf(nil, "Provider dependency changes detected", "Changes to the required provider dependencies were detected, but the lock file is read-only. To use and record these requirements, run \"%s init\" without the \"-lockfile=readonly\" flag.", program)
 		}
-		return diag.Warnf(nil, "Provider lock file not updated", "Changes to the provider selections were detected, but not saved in the %s file. To record these selections, run \"%s init\" without the \"-lockfile=readonly\" flag.", lock.Name, view.Program)
+		return diag.Warnf(nil, "Provider lock file not updated", "Changes to the provider selections were detected, but not saved in the %s file. To record these selections, run \"%s init\" without the \"-lockfile=readonly\" flag.", lock.Name, program)
 	}
 	if err := lock.Write(i.project.Plugins.LockPath(), next); err != nil {
 		return diag.Errorf(nil, "Failed to write dependency lock file", "The dependency lock file cannot be written: %s.", err)
 	}
 	if len(old.Sorted()) == 0 {
-		i.Report.Say("\n" + view.Product + " has created a lock file " + lock.Name + " to record the provider\nselections it made above. Include this file in your version control repository\nso that " + view.Product + " can guarantee to make the same selections by default when\nyou run \"" + view.Program + " init\" in the future.\n")
+		i.view.say("\n" + product + " has created a lock file " + lock.Name + " to record the provider\nselections it made above. Include this file in your version control repository\nso that " + product + " can guarantee to make the same selections by default when\nyou run \"" + program + " init\" in the future.\n")
 		return nil
 	}
-	i.Report.Say("\n" + view.Product + " has made some changes to the provider dependency selections recorded\nin the " + lock.Name + " file. Review those changes and commit them to your\nversion control system if they represent changes you intended to make.\n")
+	i.view.say("\n" + product + " has made some changes to the provider dependency selections recorded\nin the " + lock.Name + " file. Review those changes and commit them to your\nversion control system if they represent changes you intended to make.\n")
 	return nil
 }

@@ -1,4 +1,4 @@
-package initialize
+package setup
 
 import (
 	"context"
@@ -6,17 +6,13 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/migrate"
 	"github.com/terrace-iac/terrace/internal/backend/workdir"
-	"github.com/terrace-iac/terrace/internal/cli/flags"
-	"github.com/terrace-iac/terrace/internal/cli/prompt"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/encryption"
+	"github.com/terrace-iac/terrace/internal/project"
 	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/vars"
@@ -28,17 +24,17 @@ import (
 // the configuration, and moves state where the user wants it.
 func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag.List {
 	in := workdir.Init{
-		Block: root.Backend, Options: i.o.backendConfig, Reconfigure: i.o.reconfigure, Migrate: i.o.migrate, Force: i.o.forceCopy,
+		Block: root.Backend, Options: i.o.BackendConfig, Reconfigure: i.o.Reconfigure, Migrate: i.o.Migrate, Force: i.o.ForceCopy,
 		Read: func(name string) (*source.File, error) {
-			src, err := readfile.Given(i.Path(name))
+			src, err := readfile.Given(i.c.Path(name))
 			f := &source.File{Path: name, Bytes: src, Layer: &source.Layer{Kind: source.BackendFile}}
 			if err == nil {
-				i.Report.Set.Add(f)
+				i.c.Set.Add(f)
 			}
 			return f, err
 		},
 	}
-	if i.Prompt.May(i.o.input) {
+	if i.mayAsk() {
 		in.Ask = i.askArgument
 	}
 	var enc *encryption.Config
@@ -49,21 +45,21 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 			return ds
 		}
 		defer p.Close()
-		defer func() { i.o.vars = append(i.o.vars, answered(p.Vars)...) }() // for the steps that follow
-		in.Eval = p.StaticAsking(ctx, i.o.input)
+		defer func() { i.o.Vars = append(i.o.Vars, answered(p.Vars)...) }() // for the steps that follow
+		in.Eval = p.StaticAsking(ctx, i.o.Input)
 		enc, ds = p.Encryption(ctx)
 		if ds.HasErrors() {
 			return ds
 		}
-	} else if enc, ds = project.EncryptionOf(ctx, i.Call, nil); ds.HasErrors() {
+	} else if enc, ds = project.EncryptionOf(ctx, i.c, nil); ds.HasErrors() {
 		return ds
 	}
-	dir := i.Call.Folder().Backend()
+	dir := i.c.Backend()
 	out, ds := dir.Settle(ctx, in)
 	if ds.HasErrors() {
 		return ds
 	}
-	to, more := project.OpenBackend(ctx, i.Call, out.Config, root.Backend, enc)
+	to, more := project.OpenBackend(ctx, i.c.Folder, out.Config, root.Backend, enc)
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
@@ -81,11 +77,11 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	if out.From != nil {
 		switch {
 		case out.Unset:
-			i.Report.Say(fmt.Sprintf("%s has detected you're unconfiguring your previously set %q backend.\n", view.Product, out.From.Type))
+			i.view.say(fmt.Sprintf("%s has detected you're unconfiguring your previously set %q backend.\n", product, out.From.Type))
 		case out.Changed && out.From.Type != out.Config.Type:
-			i.Report.Say(fmt.Sprintf("%s detected that the backend type changed from %q to %q.\n\n", view.Product, out.From.Type, out.Config.Type))
+			i.view.say(fmt.Sprintf("%s detected that the backend type changed from %q to %q.\n\n", product, out.From.Type, out.Config.Type))
 		case out.Changed:
-			i.Report.Say("Backend configuration changed!\n\n" + view.Product + " has detected that the configuration specified for the backend\nhas changed. " + view.Product + " will now check for existing state in the backends.\n\n")
+			i.view.say("Backend configuration changed!\n\n" + product + " has detected that the configuration specified for the backend\nhas changed. " + product + " will now check for existing state in the backends.\n\n")
 		}
 		if m, more = i.migration(ctx, out, to); more.HasErrors() {
 			return append(ds, more...)
@@ -102,7 +98,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		ds = append(ds, migrate.Vacate(ctx, m, moved)...)
 	}
 	if moved.Select != "" {
-		ds = append(ds, project.SelectWorkspace(i.Call, moved.Select)...)
+		ds = append(ds, i.c.SelectWorkspace(moved.Select)...)
 	}
 	i.sayConfigured(out)
 	return append(ds, i.checkWorkspace(ctx, to)...)
@@ -122,45 +118,46 @@ func answered(values vars.Values) []vars.Flag {
 func (i *initializer) sayConfigured(out *workdir.Outcome) {
 	switch {
 	case out.Unset:
-		i.Report.Human.Say("\n\n")
+		i.view.human("\n\n")
 		if out.From != nil {
-			i.Report.Human.Good(fmt.Sprintf("Successfully unset the backend %q.", out.From.Type))
+			i.view.good(fmt.Sprintf("Successfully unset the backend %q.", out.From.Type))
 		} else {
-			i.Report.Human.Good("Successfully unset the backend.")
+			i.view.good("Successfully unset the backend.")
 		}
-		i.Report.Say(" " + view.Product + " will now operate locally.\n")
+		i.view.say(" " + product + " will now operate locally.\n")
 	case out.Write && !i.cloud:
-		i.Report.Human.Say("\n")
-		i.Report.Human.Good(fmt.Sprintf("Successfully configured the backend %q!", out.Config.Type))
-		i.Report.Say(" " + view.Product + " will automatically\nuse this backend unless the backend configuration changes.\n")
+		i.view.human("\n")
+		i.view.good(fmt.Sprintf("Successfully configured the backend %q!", out.Config.Type))
+		i.view.say(" " + product + " will automatically\nuse this backend unless the backend configuration changes.\n")
 	}
 }
 
 // migration is the copying of states that an init may have to do.
 func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *project.Place) (migrate.Migration, diag.List) {
-	from, ds := project.OpenBackend(ctx, i.Call, *out.From, nil, to.Encryption)
+	from, ds := project.OpenBackend(ctx, i.c.Folder, *out.From, nil, to.Encryption)
 	if ds.HasErrors() {
 		return migrate.Migration{}, ds
 	}
-	current, ds := i.Call.Folder().Workspace()
+	current, ds := i.c.Workspace()
 	if ds.HasErrors() {
 		return migrate.Migration{}, ds
 	}
-	options, codec := project.StoreOptions(i.Call, to, flags.State{IgnoreVersion: i.o.ignoreVersion}), to.Encryption.State(ctx).Codec()
+	options, codec := i.c.StoreOptions(ctx, to), to.Encryption.State(ctx).Codec()
+	options.IgnoreVersion = i.o.IgnoreVersion
 	m := migrate.Migration{
 		From:    migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: options, Codec: codec},
 		To:      migrate.Side{Type: out.Config.Type, Backend: to.Opened, Options: options, Codec: codec},
-		Current: current, Dir: i.KeepDir(), Temp: i.Env.Get("TMPDIR"), Force: i.o.forceCopy, Timeout: i.o.lock.Timeout,
+		Current: current, Dir: i.c.KeepDir(), Temp: i.c.Env.Get("TMPDIR"), Force: i.o.ForceCopy, Timeout: i.o.LockTimeout,
 	}
-	if i.o.lock.On {
-		m.Lock = &store.LockInfo{Who: i.User() + "@" + i.Host(), Version: statefile.Version, Created: i.Now()}
+	if !i.o.Unlocked {
+		m.Lock = &store.LockInfo{Who: i.o.Who, Version: statefile.Version, Created: i.c.Now()}
 	}
-	if i.Prompt.May(i.o.input) {
+	if i.mayAsk() {
 		m.Choose = func(ctx context.Context, q migrate.Question) (string, error) {
-			return i.Prompt.Ask(ctx, prompt.Question{Title: q.Title, Text: q.Text})
+			return i.view.Ask(ctx, q.Title, q.Text)
 		}
 		m.Ask = func(ctx context.Context, q migrate.Question) (bool, error) {
-			answer, err := i.Prompt.Ask(ctx, prompt.Question{Title: q.Title, Text: q.Text})
+			answer, err := i.view.Ask(ctx, q.Title, q.Text)
 			return answer == "yes", err
 		}
 	}
@@ -169,18 +166,18 @@ func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *p
 
 // askArgument asks for an argument of the backend.
 func (i *initializer) askArgument(ctx context.Context, name, description string) (string, error) {
-	return i.Prompt.Ask(ctx, prompt.Question{Title: name, Text: description})
+	return i.view.Ask(ctx, name, description)
 }
 
 // checkWorkspace holds that the selected workspace is there, and lets the user select
 // another if it is not.
 func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag.List {
 	named := !backend.HasDefault(b.Opened)
-	set := i.Env.Get("TF_WORKSPACE")
+	set := i.c.Env.Get("TF_WORKSPACE")
 	if set != "" && !named {
 		return nil
 	}
-	current, ds := i.Call.Folder().Workspace()
+	current, ds := i.c.Workspace()
 	if ds.HasErrors() || current == store.Default && !named {
 		return ds
 	}
@@ -196,43 +193,43 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag
 		return append(ds, i.firstWorkspace(ctx, all)...)
 	}
 	if len(names) == 1 {
-		return append(ds, project.SelectWorkspace(i.Call, names[0])...)
+		return append(ds, i.c.SelectWorkspace(names[0])...)
 	}
-	if !i.Prompt.May(i.o.input) {
-		return append(ds, diag.Errorf(nil, fmt.Sprintf("Currently selected workspace %q does not exist", current), "%s was asked not to ask questions, so the workspace cannot be selected here. Select one with \"%s workspace select\".", view.Product, view.Program)...)
+	if !i.mayAsk() {
+		return append(ds, diag.Errorf(nil, fmt.Sprintf("Currently selected workspace %q does not exist", current), "%s was asked not to ask questions, so the workspace cannot be selected here. Select one with \"%s workspace select\".", product, program)...)
 	}
 	text := fmt.Sprintf("The currently selected workspace (%s) does not exist.\nThis is expected behavior when the selected workspace did not have an\nexisting non-empty state. Please enter a number to select a workspace:\n\n", current)
 	for n, name := range names {
 		text += fmt.Sprintf("%d. %s\n", n+1, name)
 	}
-	answer, err := i.Prompt.Ask(ctx, prompt.Question{Title: "Select a workspace", Text: text})
+	answer, err := i.view.Ask(ctx, "Select a workspace", text)
 	if err != nil {
-		return append(ds, diag.Errorf(nil, "No workspace selected", "Nobody selected one: %s. Select one with \""+view.Program+" workspace select\".", err)...)
+		return append(ds, diag.Errorf(nil, "No workspace selected", "Nobody selected one: %s. Select one with \""+program+" workspace select\".", err)...)
 	}
 	n, err := strconv.Atoi(answer)
 	if err != nil || n < 1 || n > len(names) {
 		return append(ds, diag.Errorf(nil, "No workspace selected", "A number from 1 to %d is needed.", len(names))...)
 	}
-	return append(ds, project.SelectWorkspace(i.Call, names[n-1])...)
+	return append(ds, i.c.SelectWorkspace(names[n-1])...)
 }
 
 // firstWorkspace creates and selects a workspace where there is none.
 func (i *initializer) firstWorkspace(ctx context.Context, all backend.Workspaces) diag.List {
-	if !i.Prompt.May(i.o.input) {
-		return diag.Errorf(nil, "No workspaces", "There are no workspaces with these tags or names, and %s was asked not to ask questions. Set TF_WORKSPACE to the name of one to create, or run \"%s workspace new NAME\".", view.Product, view.Program)
+	if !i.mayAsk() {
+		return diag.Errorf(nil, "No workspaces", "There are no workspaces with these tags or names, and %s was asked not to ask questions. Set TF_WORKSPACE to the name of one to create, or run \"%s workspace new NAME\".", product, program)
 	}
-	name, err := i.Prompt.Ask(ctx, prompt.Question{Title: "No workspaces found", Text: "There are no workspaces with these tags or names.\nEnter the name of one to create."})
+	name, err := i.view.Ask(ctx, "No workspaces found", "There are no workspaces with these tags or names.\nEnter the name of one to create.")
 	if err != nil {
-		return diag.Errorf(nil, "No workspace selected", "Nobody named one: %s. Create one with \""+view.Program+" workspace new NAME\".", err)
+		return diag.Errorf(nil, "No workspace selected", "Nobody named one: %s. Create one with \""+program+" workspace new NAME\".", err)
 	}
 	if ds := all.Create(ctx, name); ds.HasErrors() {
 		return ds
 	}
-	return project.SelectWorkspace(i.Call, name)
+	return i.c.SelectWorkspace(name)
 }
 
 // loadForBackend loads the project though modules may not be installed yet:
 // what the backend block needs lies in the root module.
 func (i *initializer) loadForBackend(ctx context.Context, root *config.Module) (*project.Project, diag.List) {
-	return project.Load(ctx, i.Call, project.Options{Vars: i.o.vars, Input: i.o.input, RootOnly: true, Partial: i.runs || root.Encryption == nil})
+	return project.Load(ctx, i.c, project.Options{Vars: i.o.Vars, Input: i.o.Input, RootOnly: true, Partial: i.runs || root.Encryption == nil})
 }

@@ -1,0 +1,43 @@
+package project
+
+import (
+	"context"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/encryption"
+	"github.com/terrace-iac/terrace/internal/vars"
+)
+
+// Encryption is what the encryption block and TF_ENCRYPTION say; nil if there is
+// neither. Warnings come with the first call alone.
+func (p *Project) Encryption(ctx context.Context) (*encryption.Config, diag.List) {
+	first := false
+	p.encrypts.Do(func() {
+		first = true
+		block := p.Engine.Root().Encryption
+		if block == nil {
+			p.encryption, p.encryptionDs = p.c.EnvironmentEncryption()
+			return
+		}
+		p.encryption, p.encryptionDs = encryption.Parse(block.Body, p.c.Env.Get(encryption.Variable), p.Static(ctx), p.c.Backends().Services(p.c.Dir, p.c.Env))
+	})
+	if !first {
+		return p.encryption, p.encryptionDs.Errors()
+	}
+	return p.encryption, p.encryptionDs
+}
+
+// EncryptionOf is the encryption of the working folder, for commands that have not loaded
+// its configuration.
+func EncryptionOf(ctx context.Context, c *Context, given []vars.Flag) (*encryption.Config, diag.List) {
+	root, _ := c.Root()
+	if root == nil || root.Encryption == nil {
+		return c.EnvironmentEncryption()
+	}
+	p, ds := Load(ctx, c, Options{Vars: given, Partial: true, RootOnly: true})
+	if p == nil {
+		return nil, ds
+	}
+	defer p.Close()
+	return p.Encryption(ctx)
+}

@@ -1,0 +1,356 @@
+// Package project is a folder of configuration that is open: the values of its variables,
+// its providers, where its state is and how it is encrypted.
+//
+// Main types: Context, the folder with whoever works in it; Project, what was loaded there;
+// Place, where its state is. The one rule: nothing is shown here, and nobody is asked but by
+// the functions of the Context.
+package project
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/encryption"
+	"github.com/terrace-iac/terrace/internal/folder"
+	"github.com/terrace-iac/terrace/internal/module"
+	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/internal/vars"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+)
+
+// A Context is a folder, and what the program around it does for projects there.
+type Context struct {
+	*folder.Folder
+	Set   *source.Set // gets the texts of files
+	Event event.Sink  // hears what happens; nil: nobody
+
+	// Ask asks for the value of a variable. nil: nobody can be asked.
+	Ask func(ctx context.Context, v *config.Variable) (string, error)
+	// Expect is called with how many bytes of memory are about to be used. It may be nil.
+	Expect func(bytes int64)
+	// Running gets what ends the providers once they may run, and nil when they have ended.
+	// It may be nil.
+	Running func(end func())
+	// Waiting is called when the lock of a state is waited for. It may be nil.
+	Waiting func(holder *store.LockInfo)
+
+	Unit Unit
+}
+
+// A Unit is what a unit adds to the folder that it works in. The zero value adds nothing.
+type Unit struct {
+	// Values are the values that the unit gives the variables of the root module.
+	Values func(ctx context.Context, values map[string]engine.InputValue, root *config.Module) diag.List
+	// Value is the one that the unit gives a variable, for sources of modules; false: none.
+	Value func(v *config.Variable) (engine.InputValue, bool)
+	// Tolerant says that what is wrong with these values is no error.
+	Tolerant bool
+	// Sources are the files of the folder, each of which is read once; nil: they are read
+	// anew.
+	Sources *engine.Sources
+	// Files is the folder for commands that only look, which is not made for them; nil: what
+	// lies on disk.
+	Files config.FS
+	// KeepDir is the folder for journals and for states that cannot be written, since the
+	// working folder may be a cache; "" is the working folder.
+	KeepDir string
+}
+
+// KeepDir is the folder for what must outlive the working folder.
+func (c *Context) KeepDir() string {
+	if c.Unit.KeepDir != "" {
+		return c.Unit.KeepDir
+	}
+	return c.Dir
+}
+
+// Path makes a path absolute: a relative one counts from the folder.
+func (c *Context) Path(name string) string { return sys.Join(c.Dir, name) }
+
+// ValueOf is the value of a root variable before the configuration is loaded as a whole: one
+// that was given, else that of the unit.
+func (c *Context) ValueOf(given map[string]engine.InputValue) func(*config.Variable) (engine.InputValue, bool) {
+	return func(v *config.Variable) (engine.InputValue, bool) {
+		in, ok := given[v.Name]
+		if !ok && c.Unit.Value != nil {
+			return c.Unit.Value(v)
+		}
+		return in, ok
+	}
+}
+
+// Options say how a configuration is loaded.
+type Options struct {
+	Vars        []vars.Flag
+	Input       bool // whether missing variables may be asked for
+	Parallelism int
+	Workspace   string            // "" for the selected one
+	Saved       map[string][]byte // the files of a saved plan, in place of those on disk
+	Files       *engine.Sources   // the working folder's files, shared with other steps; nil: read anew
+	Partial     bool              // go on with variables missing: they are not needed
+	Unapplied   bool              // so may be those that a unit makes of outputs that do not exist yet
+	Briefly     bool              // the program ends when the configuration was looked at once
+	RootOnly    bool              // go on though other modules cannot be loaded
+	ConfigDir   string            // the folder of the configuration; "" is the working folder
+	Observe     event.Sink        // hears what happens; nil: that of the Context
+}
+
+// A Project is a loaded configuration with the values of its variables.
+type Project struct {
+	Engine    *engine.Engine
+	Vars      vars.Values
+	Workspace string
+	Plugins   *folder.Plugins
+
+	c            *Context
+	encrypts     sync.Once
+	encryption   *encryption.Config
+	encryptionDs diag.List
+}
+
+// Load loads the configuration of the folder. With errors the project is nil.
+func Load(ctx context.Context, c *Context, o Options) (*Project, diag.List) {
+	workspace := o.Workspace
+	if workspace == "" {
+		var ds diag.List
+		if workspace, ds = c.Workspace(); ds.HasErrors() {
+			return nil, ds
+		}
+	}
+	given, ds := vars.Gather(vars.Sources{Dir: c.Dir, FS: c.Unit.Files, Env: c.Env, Flags: o.Vars, Set: c.Set})
+	if ds.HasErrors() {
+		return nil, ds
+	}
+	p := &Project{c: c, Workspace: workspace}
+	var more diag.List
+	if p.Plugins, more = c.Plugins(); more.HasErrors() {
+		return nil, append(ds, more...)
+	}
+	ds = append(ds, more...)
+	eo := p.engineOptions(o)
+	expect(c, o)
+	eo.Value = c.ValueOf(given.All())
+	e, loadDs := engine.Open(ctx, eo)
+	if e == nil {
+		return nil, append(ds, loadDs...)
+	}
+	p.use(e)
+	values, more := given.For(e.Root().Variables)
+	ds = append(ds, more...)
+	more = nil
+	if c.Unit.Values != nil {
+		more = c.Unit.Values(ctx, values, e.Root())
+	}
+	switch {
+	case c.Unit.Tolerant:
+		more = more.Errors().AsWarnings()
+	case o.Partial && o.RootOnly: // which keeps nobody from looking at state and files
+		more = more.AsWarnings()
+	case o.Unapplied:
+		more = slices.DeleteFunc(slices.Clone(more), func(m *diag.Message) bool { return m.Code == "unit/no-outputs" })
+	}
+	ds = append(ds, more...)
+	if !o.RootOnly && !o.Partial && o.Saved == nil {
+		ds = append(ds, p.workspaceVariables(ctx, values)...)
+	}
+	asked := false
+	if !slices.ContainsFunc(loadDs.Errors(), func(m *diag.Message) bool { return m.CodeName() != module.CodeNotEarly }) { // an answer would not help
+		asked, more = p.askMissing(ctx, values, o)
+		ds = append(ds, more...)
+	}
+	if asked && loadDs.HasErrors() { // an answer may be what a module's source needs
+		e.Close()
+		eo.Value = engine.Given(values)
+		if e, loadDs = engine.Open(ctx, eo); e == nil {
+			return nil, append(ds, loadDs...)
+		}
+		p.use(e)
+	}
+	p.Vars = values
+	if o.RootOnly {
+		loadDs = nil
+	}
+	if ds = append(loadDs, ds...); ds.HasErrors() {
+		p.Close()
+		return nil, ds
+	}
+	return p, ds
+}
+
+// Of is a project of a configuration that somebody else has opened, and closes.
+func Of(c *Context, e *engine.Engine, values vars.Values) *Project {
+	return &Project{c: c, Engine: e, Vars: values}
+}
+
+// heapPerByte is up to how many bytes of memory for a byte of configuration the
+// collector waits: about what its expressions take, all of them built.
+const heapPerByte = 26
+
+// What is allocated for a byte of configuration when all of it is checked once. Up to a
+// limit, a program that ends then does not collect it.
+const (
+	checkedPerByte = 80
+	checkedAtMost  = 256 << 20
+)
+
+// expect readies the collector for the configuration of the folder, or for the saved one.
+func expect(c *Context, o Options) {
+	if c.Expect == nil {
+		return
+	}
+	var text int64
+	for _, b := range o.Saved {
+		text += int64(len(b))
+	}
+	if o.Saved == nil {
+		files, _ := config.Files(c.Dir, config.Options{})
+		for _, f := range files {
+			if f.Role != config.RoleBase && f.Role != config.RoleOverride {
+				continue
+			}
+			if info, err := os.Stat(f.Path); err == nil {
+				text += info.Size()
+			}
+		}
+	}
+	heap := text * heapPerByte
+	if o.Briefly {
+		heap = max(heap, min(text*checkedPerByte, checkedAtMost))
+	}
+	c.Expect(heap)
+}
+
+// What a plan file takes for each of its bytes once it is read with its configuration: it
+// is packed to an eighth. No more than the limit is expected of it, whatever it holds.
+const (
+	plannedPerByte = 8 * heapPerByte
+	plannedAtMost  = 64 << 20
+)
+
+// ExpectPlan readies the collector for a plan file.
+func (c *Context) ExpectPlan(size int64) {
+	if c.Expect != nil {
+		c.Expect(min(size*plannedPerByte, plannedAtMost))
+	}
+}
+
+// EngineOptions are the options for engines on the folder, and what finds their providers,
+// for programs that open more than one.
+func EngineOptions(c *Context, o Options) (engine.Options, *folder.Plugins, diag.List) {
+	p := &Project{c: c, Workspace: o.Workspace}
+	var ds diag.List
+	if p.Workspace == "" {
+		if p.Workspace, ds = c.Workspace(); ds.HasErrors() {
+			return engine.Options{}, nil, ds
+		}
+	}
+	var more diag.List
+	p.Plugins, more = c.Plugins()
+	ds = append(ds, more...)
+	if o.Files == nil {
+		o.Files = c.Sources()
+	}
+	return p.engineOptions(o), p.Plugins, ds
+}
+
+func (p *Project) engineOptions(o Options) engine.Options {
+	c := p.c
+	out := c.Engine(p.Plugins, p.Encryption)
+	out.Workspace, out.Set, out.Observe, out.Parallelism, out.Sources = p.Workspace, c.Set, c.Event, o.Parallelism, o.Files
+	if o.ConfigDir != "" {
+		out.Dir, out.DataDir = c.Path(o.ConfigDir), c.DataPath()
+	}
+	if o.Observe != nil {
+		out.Observe = o.Observe
+	}
+	if c.Unit.Sources != nil && o.Files == nil {
+		out.Sources = c.Unit.Sources
+	} else if files := c.Unit.Files; files != nil && o.Files == nil && o.ConfigDir == "" {
+		out.Sources = &engine.Sources{FS: files}
+	}
+	if o.Saved != nil {
+		out.Sources = &engine.Sources{FS: newSavedFiles(o.Saved)}
+		out.Overlay = map[string][]byte{}
+		if m, ok := o.Saved[ManifestName]; ok {
+			out.Overlay[filepath.Join(c.DataDir(), "modules", "modules.json")] = m
+		}
+	}
+	return out
+}
+
+func (p *Project) use(e *engine.Engine) {
+	p.Engine = e
+	if p.c.Running != nil {
+		p.c.Running(e.Close)
+	}
+}
+
+// Close ends the project's providers. It may be called more than once.
+func (p *Project) Close() {
+	if p.c.Running != nil {
+		p.c.Running(nil)
+	}
+	p.Engine.Close()
+}
+
+// askMissing asks for the required variables that have no value, or says that
+// they have none.
+func (p *Project) askMissing(ctx context.Context, values vars.Values, o Options) (asked bool, ds diag.List) {
+	if o.Partial {
+		return false, nil
+	}
+	return p.ask(ctx, values, engine.Missing(values, p.Engine.Root().Variables), o.Input)
+}
+
+// ask asks for variables that have no value, or says that they have none.
+func (p *Project) ask(ctx context.Context, values vars.Values, missing []*config.Variable, input bool) (asked bool, ds diag.List) {
+	if len(missing) > 0 && (!input || p.c.Ask == nil) {
+		return false, vars.MissingErrors(missing)
+	}
+	for i, v := range missing {
+		text, err := p.c.Ask(ctx, v)
+		if err != nil {
+			return asked, vars.MissingErrors(missing[i:])
+		}
+		values[v.Name] = engine.InputValue{Text: &text, From: source.Layer{Kind: source.Prompt}}
+		asked = true
+	}
+	return asked, nil
+}
+
+// SelectProviders finds the installed packages of the providers that
+// configuration and state need.
+func (p *Project) SelectProviders(ctx context.Context, states ...*state.State) diag.List {
+	return p.Plugins.Choose(ctx, p.Required(states...))
+}
+
+// Required are the providers that configuration and states need. A state may be nil.
+func (p *Project) Required(states ...*state.State) install.Requirements {
+	return operation.Required(p.Engine, p.c.Env, states...)
+}
+
+// Operation is what is done with the project, once its state was taken.
+func (p *Project) Operation() *operation.Operation {
+	return &operation.Operation{Engine: p.Engine, Env: p.c.Env, Values: p.Vars, Choose: p.choose}
+}
+
+func (p *Project) choose(ctx context.Context, needed map[addr.Provider][]config.Constraint) diag.List {
+	return p.Plugins.Choose(ctx, needed)
+}
+
+// Translate gives providers in a state the addresses that configuration means.
+func (p *Project) Translate(s *state.State) *state.State {
+	return operation.Translate(p.Engine, p.c.Env, s)
+}
