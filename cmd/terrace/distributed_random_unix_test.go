@@ -326,7 +326,7 @@ func (k *trouble) follow(killClient chan struct{}) error {
 		said := k.text()[before:]
 		id := runID.FindString(said)
 		last := said[max(0, len(said)-6000):] + errs.String()
-		gone := killed || strings.Contains(last, "could not be followed") || strings.Contains(last, "cannot be followed") || strings.Contains(last, "cannot be reached")
+		gone := killed || strings.Contains(last, "could not be followed") || strings.Contains(last, "cannot be followed") || strings.Contains(last, "cannot be reached") || strings.Contains(last, "did not begin")
 		if !gone || tries > 60 {
 			return fmt.Errorf("%w: %s", err, errs.String())
 		}

@@ -123,8 +123,11 @@ func elsewhere(args []string) (given []string, stop func(), err error) {
 		return nil, nil, err
 	}
 	return slices.Insert(slices.Clone(args), i+1, "--on=temporal://"+server+"/"+queue, blobs, "--in-place"), func() {
-		_ = c.Process.Kill()
+		// It ends as a worker does, so that what it has open is closed.
+		_ = c.Process.Signal(os.Interrupt)
+		kill := time.AfterFunc(20*time.Second, func() { _ = c.Process.Kill() })
 		_ = c.Wait()
+		kill.Stop()
 		_ = os.RemoveAll(dir)
 	}, nil
 }

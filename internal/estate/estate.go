@@ -86,6 +86,8 @@ type Options struct {
 	// Worktrees notes the worktrees that are made for filters by git. nil: the estate
 	// keeps that to itself.
 	Worktrees *git.Worktrees
+	// Answers are what git says of commits, or said where the run was begun. May be nil.
+	Answers *git.Answers
 }
 
 // Skip says what is left out.
@@ -175,8 +177,11 @@ func (o *Options) stacks() stacks.Settings {
 }
 
 func (o *Options) git() git.Repo {
-	return git.Repo{Dir: o.Discovery.Root, Environ: o.Machine.Environ, Exec: o.Machine.Run}
+	return git.Repo{Dir: o.Discovery.Root, Environ: o.Machine.Environ, Exec: o.Machine.Run, Answers: o.Answers}
 }
+
+// Commits is what git said of the commits that filters are about; nil if there are none.
+func (e *Estate) Commits() *git.Said { return e.o.Answers.Said() }
 
 // Open finds and reads the units below a folder, and puts them in order. With
 // errors the estate holds what could be read, and must not be run. Where Discovery.Whole

@@ -18,6 +18,7 @@ type (
 	Entry     = discovery.Entry
 	StackPart = stacks.Part
 	Worktrees = git.Worktrees
+	Answers   = git.Answers
 
 	Op         = run.Op
 	RunOptions = run.Options

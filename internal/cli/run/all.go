@@ -393,7 +393,7 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 	o.Observe = teller.observer(ctx)
 	if r.f.On != "" {
 		if away, ds = r.remotely(ctx, &o, plan, asked); ds.HasErrors() {
-			r.Report.Tell(ds)
+			r.Report.TellWith(r.estate.Sources(), ds)
 			return nil
 		}
 		if ask := o.Ask; ask != nil {

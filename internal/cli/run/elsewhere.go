@@ -97,6 +97,7 @@ type elsewhere struct {
 	mu     sync.Mutex
 	turns  map[string]*awaited
 	remote map[string]bool // units whose result came from a worker
+	begun  bool            // the engine has the run
 	failed string          // why the run could not go on
 	silent bool            // the program that speaks with the engine ended by itself
 }
@@ -128,6 +129,7 @@ func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved
 	}
 	if job := r.f.Following; job != nil {
 		r.f.Following = nil // what comes next in this run is begun
+		x.begun = true
 		start = remote.Message{Attach: &remote.Attach{Engine: start.Start.Engine, ID: job.ID}}
 	}
 	if err := x.link.Send(start); err != nil {
@@ -189,9 +191,6 @@ func (r *estateRun) asksFirst() bool {
 
 // startMessage is what begins the run.
 func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, approved *estate.SavedPlan, asked, save bool) (remote.Message, diag.List) {
-	if dir := r.estate.Found.WorktreeDir(); dir != "" {
-		return remote.Message{}, diag.Errorf(nil, "Commit not checked out", "The filters are about a commit that is not checked out, whose units cannot run on other machines. Check it out first, or compare with HEAD.")
-	}
 	root, repo := r.Launch, false
 	for dir := r.Launch; ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
@@ -202,7 +201,7 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 			break
 		}
 	}
-	if !repo {
+	if !repo && !r.f.InPlace {
 		if rel, err := filepath.Rel(r.Launch, r.Dir); err != nil || !filepath.IsLocal(rel) {
 			return remote.Message{}, diag.Errorf(nil, "Folder outside of the run's files", "The files of a run with --on are those of the repository, or without one those below the folder that the command is started in, %s. %s is not among them: start the command there.", r.Launch, r.Dir)
 		}
@@ -210,6 +209,11 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 	rel, err := filepath.Rel(root, r.Launch)
 	if err != nil {
 		return remote.Message{}, diag.Errorf(nil, "Folder outside of the run's files", "%s.", err)
+	}
+	if !r.f.InPlace {
+		if ds := r.estate.Found.Beyond(ctx, root); ds.HasErrors() {
+			return remote.Message{}, ds
+		}
 	}
 	job := remote.Job{
 		Args: slices.Clone(r.System.Args[1:]), Env: travels(r.Env), Root: root, Dir: filepath.ToSlash(rel), Repo: repo,
@@ -226,6 +230,9 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 	start := &remote.Start{
 		Engine: remote.Engine{On: r.f.On, Blobs: r.f.Blobs}, Job: job, InPlace: r.f.InPlace, Rules: o.Queue, Places: r.f.Parallelism,
 		Tasks: discovery.Tasks(r.estate.Found.Units, o.Plans.Destroy), Detach: r.f.Detach,
+	}
+	if !r.f.InPlace {
+		start.Commits, start.Checkouts = r.estate.Commits(), r.estate.Found.Checkouts.Dirs()
 	}
 	if ds := r.place(ctx, start); ds.HasErrors() {
 		return remote.Message{}, ds
@@ -305,7 +312,11 @@ func (x *elsewhere) Run(ctx context.Context, tasks []schedule.Task, _ schedule.R
 	x.stop()
 	x.rest(ctx)
 	wg.Wait()
-	if x.failed != "" {
+	switch {
+	case x.failed == "":
+	case !x.begun:
+		x.r.Report.Tell(diag.Errorf(nil, "Distributed run not begun", "The run on %s did not begin: %s.", x.r.f.On, x.failed))
+	default:
 		x.r.Report.Tell(diag.Errorf(nil, "Distributed run not ended", "The run on %s could not be followed to its end: %s.", x.r.f.On, x.failed))
 	}
 }
@@ -337,6 +348,7 @@ func (x *elsewhere) take(ctx context.Context, m remote.Message, wg *sync.WaitGro
 			x.work.Idle(ctx)
 		})
 	case m.Started != "":
+		x.begun = true
 		x.note("Run " + m.Started + " on " + x.r.f.On)
 	case m.Note != "":
 		x.note(m.Note)
@@ -399,8 +411,14 @@ func (x *elsewhere) rest(ctx context.Context) {
 	x.mu.Lock()
 	why := x.failed
 	x.mu.Unlock()
-	if why == "" {
+	var unheard string // of units of which nothing was heard
+	switch {
+	case why == "":
 		why = "no worker reported its result"
+	case !x.begun:
+		unheard = "the run did not begin"
+	default:
+		unheard = "the run could not be followed to its end"
 	}
 	for i, t := range x.tasks {
 		if t.Skip {
@@ -412,7 +430,7 @@ func (x *elsewhere) rest(ctx context.Context) {
 			a.ended <- &remote.Ended{Unit: t.Name, Outcome: schedule.NotRun, Lost: why}
 		default:
 			a.done = true
-			x.work.Refused(i, schedule.Refusal{Reason: schedule.Stopping})
+			x.work.Refused(i, schedule.Refusal{Reason: schedule.Stopping, Text: unheard})
 		}
 	}
 	if x.work.Idle != nil {

@@ -92,6 +92,7 @@ func (r *estateRun) serve(ctx context.Context) int {
 	}
 	if r.kept.on() || s.Job.Save {
 		o.Saving = r.kept.saving
+		o.Saving.Readings = !r.kept.on() // then it is approved and applied next
 	}
 	if s.Job.Asks {
 		o.Ask = x.ask

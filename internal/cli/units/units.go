@@ -22,6 +22,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/states"
 	"github.com/terrace-iac/terrace/internal/estate/workdir"
 	"github.com/terrace-iac/terrace/internal/operation"
@@ -92,6 +93,10 @@ func options(c *command.Call, f *unitflags.Flags, command string, args []string,
 	}
 	if name := f.Config; name != "" && filepath.Base(name) == name {
 		o.Discovery.ConfigName = name
+	}
+	o.Answers = &estate.Answers{}
+	if s := c.Serving; s != nil && s.Commits != nil {
+		o.Answers = git.Told(s.Commits, s.Unpack)
 	}
 	if more := filterBy(c.Report.Context, c, &f.Selection, &o); more.HasErrors() {
 		return o, more

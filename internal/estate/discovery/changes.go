@@ -65,12 +65,12 @@ func (f *finder) moveTo(ctx context.Context, queries []filter.Query) diag.List {
 			}
 			_, to, err := git.Commits(t.Value)
 			if err == nil {
-				_, err = f.tools.Git.Run(ctx, "rev-parse", "--git-dir") // says what is wrong if there is no repository
+				err = f.tools.Git.Exists(ctx)
 			}
 			if err != nil {
 				return filter.Invalid(q.Text, err.Error())
 			}
-			id, err := f.tools.Git.Run(ctx, "rev-parse", "--verify", "--quiet", to+"^{commit}")
+			id, err := f.tools.Git.Commit(ctx, to)
 			switch {
 			case err != nil:
 				return filter.Invalid(q.Text, fmt.Sprintf("there is no commit %s", to))
@@ -83,7 +83,7 @@ func (f *finder) moveTo(ctx context.Context, queries []filter.Query) diag.List {
 	if at == "" {
 		return nil
 	}
-	if head, err := f.tools.Git.Run(ctx, "rev-parse", "HEAD"); err != nil || head == at {
+	if head, err := f.tools.Git.Commit(ctx, "HEAD"); err != nil || head == at {
 		return nil
 	}
 	top := git.Root(f.s.Root)

@@ -28,6 +28,9 @@ type Job struct {
 	// files under the same path.
 	Tree string `json:"tree,omitempty"`
 	Repo bool   `json:"repo,omitempty"` // Root is a repository of git
+	// Commits is what git says of the commits that filters are about, as JSON of git.Said, which
+	// names the files of those that units were read in. nil: workers ask git themselves.
+	Commits *Ref `json:"commits,omitempty"`
 
 	Op       string    `json:"op"` // plan or apply
 	At       time.Time `json:"at"` // what timestamp() gives in unit files

@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 )
 
@@ -58,6 +59,10 @@ type Start struct {
 	Memory map[string]int    `json:"memory,omitempty"`
 	Turns  map[string]int    `json:"turns,omitempty"`
 	Detach bool              `json:"detach,omitempty"`
+	// Commits is what git says of the commits that filters are about, and Checkouts where those
+	// are checked out that units were read in.
+	Commits   *git.Said         `json:"commits,omitempty"`
+	Checkouts map[string]string `json:"checkouts,omitempty"`
 }
 
 // Attach follows a run that was started before.

@@ -61,6 +61,12 @@ func (s *Sealer) Name(text []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// markSize is how many signs Mark has.
+const markSize = 8
+
+// Mark is a short name for the key, which says nothing of it.
+func (s *Sealer) Mark() string { return s.Name([]byte("mark"))[:markSize] }
+
 // Seal packs and encrypts a text. What it is about must be said again to open it.
 func (s *Sealer) Seal(text []byte, about string) ([]byte, error) {
 	var b bytes.Buffer

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 )
 
@@ -18,6 +19,12 @@ type Session struct {
 	Approved []byte
 	// Local is where this process has the files of Job.Root.
 	Local string
+	// Commits is what git said of commits where the run was begun; nil: there is a repository
+	// here, or nobody asks for one.
+	Commits *git.Said
+	// Unpack writes the files of a tree into a folder that does not exist; nil if no files
+	// travel.
+	Unpack func(ctx context.Context, tree, dir string) error
 	// Stop, when closed, lets what runs end and starts nothing more.
 	Stop chan struct{}
 

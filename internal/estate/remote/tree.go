@@ -39,10 +39,10 @@ type wireTree map[string]string
 // leftOut are folders that are made anew wherever they are needed.
 var leftOut = []string{".git", ".terraform", ".terragrunt-cache", ".terrace"}
 
-// skipped reports whether a file stays where it is: states, what is left of runs, and
-// plans.
+// skipped reports whether a file stays where it is: states, what is left of runs, and what
+// leads from a worktree to its repository.
 func skipped(name string) bool {
-	return strings.HasSuffix(name, ".tfstate") || strings.Contains(name, ".tfstate.") || strings.HasSuffix(name, ".journal") ||
+	return name == ".git" || strings.HasSuffix(name, ".tfstate") || strings.Contains(name, ".tfstate.") || strings.HasSuffix(name, ".journal") ||
 		name == ".terraform.tfstate.lock.info" || name == ".terrace-state"
 }
 

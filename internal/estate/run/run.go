@@ -9,6 +9,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -325,7 +326,7 @@ func refused(units []*discovery.Unit, i int, why schedule.Refusal, now time.Time
 		res.Break("ancestor error", units[why.By].Name)
 		res.Blocker = report.Blocker{Name: units[why.First].Name, Kept: why.FirstNotRun}
 	case schedule.Stopping:
-		res.Break("run error", "the run was interrupted")
+		res.Break("run error", cmp.Or(why.Text, "the run was interrupted"))
 	case schedule.Failing:
 		res.Break("ancestor error", "")
 	}

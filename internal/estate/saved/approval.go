@@ -39,7 +39,7 @@ type Approval struct {
 	outputs  map[string]cty.Value
 	inputs   map[string]cty.Value
 	time     time.Time                    // of the plan: the new one is made as if at the same time
-	readings map[addr.Object]plan.Reading // what the plan found; none if it comes from a file
+	readings map[addr.Object]plan.Reading // what the plan found; none if it comes from another run
 	deferred []addr.Target
 	whole    bool  // the unit was deferred as a whole
 	saved    *Unit // the plan comes from a file, and the rest is read from there in the unit's turn; nil if it was made in this run
@@ -265,6 +265,11 @@ func Of(all map[string]*Approval, unit string, by planfile.Sealer) (*Approval, d
 		return nil, diag.Errorf(nil, "Failed to read the saved plan", "What the saved plan holds of the unit %s cannot be read: %s. Nothing of the unit was changed. Plan again.", unit, err)
 	}
 	out := approval(p, a.saved.Deferred)
+	if b, err := a.saved.Note(readingsMember); err == nil && b != nil {
+		if out.readings, err = decodeReadings(b); err != nil { // they cost time to do without, and no more
+			out.readings = nil
+		}
+	}
 	if p != nil {
 		out.saved = a.saved
 	}
@@ -279,8 +284,8 @@ func (a *Approval) Time() time.Time {
 	return a.time
 }
 
-// Readings are what the approved plan found of objects, none if it comes from a file. a may
-// be nil.
+// Readings are what the approved plan found of objects, none if it comes from a file that was
+// not made for this run. a may be nil.
 func (a *Approval) Readings() map[addr.Object]plan.Reading {
 	if a == nil {
 		return nil

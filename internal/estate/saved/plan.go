@@ -102,6 +102,10 @@ func (s *Unit) Note(name string) ([]byte, error) { return s.part.Get(name) }
 // A Saving takes the plans of a run that are to be saved. The zero value is ready. Its methods may be called concurrently, those about one unit one after
 // the other.
 type Saving struct {
+	// Readings says that what plans found of objects is kept, too: they are not to be read
+	// again for the apply of the same run. It is set before anything else.
+	Readings bool
+
 	pack  planfile.Packer
 	mu    sync.Mutex
 	units map[string]*Unit
@@ -136,13 +140,20 @@ func (s *Saving) Take(unit, digest string, by planfile.Sealer, p *plan.Plan) {
 	u.part.Sealer = by
 	from := journal.HeaderOf(p.PrevRun)
 	u.head = head{Planned: true, Counts: report.CountsOf(p), Reads: p.Reads, Changes: p.HasChanges(), Digest: digest, Lineage: from.Lineage, Serial: from.Serial}
-	if err := u.part.PutPlan(p); err != nil {
+	err := u.part.PutPlan(p)
+	if err == nil && s.Readings {
+		var body []byte
+		if body, err = encodeReadings(p); err == nil {
+			err = u.part.Put(readingsMember, body)
+		}
+	}
+	if err != nil {
 		s.note(fmt.Errorf("unit %s: %w", unit, err))
 	}
 }
 
 // Note saves something of a unit by a name, besides its plan: no name of this package's
-// own, which are "plan" and "unit". It may be called when the unit was planned and later.
+// own, which are "plan", "unit" and "readings". It may be called when the unit was planned and later.
 func (s *Saving) Note(unit, name string, body []byte) {
 	if err := s.of(unit, false).part.Put(name, body); err != nil {
 		s.note(fmt.Errorf("unit %s: %w", unit, err))

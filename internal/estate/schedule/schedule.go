@@ -45,6 +45,8 @@ type Refusal struct {
 	// Blocked alone.
 	By, First   int
 	FirstNotRun bool
+	// Text says why everything is about to end, for Stopping; "" for an interrupt.
+	Text string `json:",omitempty"`
 }
 
 // Reason is why a task has no turn.

@@ -6,6 +6,7 @@ package follow
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/temporal/connect"
 	"github.com/terrace-iac/terrace/internal/temporal/flow"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
@@ -71,6 +73,9 @@ func Start(ctx context.Context, c client.Client, queue string, b *remote.Blobs, 
 		if job.Tree, err = b.PutTree(ctx, job.Root); err != nil {
 			return "", err
 		}
+		if job.Commits, err = putCommits(ctx, b, s); err != nil {
+			return "", err
+		}
 	}
 	if s.Approved != nil {
 		ref, err := b.Put(ctx, s.Approved)
@@ -79,12 +84,66 @@ func Start(ctx context.Context, c client.Client, queue string, b *remote.Blobs, 
 		}
 		job.Approved = &ref
 	}
-	in := flow.Input{Job: job, Tasks: s.Tasks, Rules: s.Rules, Places: s.Places, Heartbeat: o.Heartbeat, History: o.History, Queues: s.Queues, Limits: s.Turns, Memory: s.Memory}
+	queues, limits := map[string]string{}, map[string]int{}
+	for unit, q := range s.Queues {
+		queues[unit] = connect.QueueOf(q, b.Sealer)
+	}
+	for q, n := range s.Turns {
+		limits[connect.QueueOf(q, b.Sealer)] = n
+	}
+	in := flow.Input{Job: job, Tasks: s.Tasks, Rules: s.Rules, Places: s.Places, Heartbeat: o.Heartbeat, History: o.History, Queues: queues, Limits: limits, Memory: s.Memory}
 	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: job.ID, TaskQueue: queue}, flow.Name, in)
 	if err != nil {
-		return "", fmt.Errorf("the run cannot be begun: %w", err)
+		return started(ctx, c, job.ID, err)
 	}
 	return job.ID, nil
+}
+
+// started finds out whether a run began though its beginning failed: the answer of the engine
+// may have been lost on its way. A run that nobody follows would be in the way of the next.
+func started(ctx context.Context, c client.Client, id string, failed error) (string, error) {
+	var err error
+	for range 10 {
+		_, err = c.DescribeWorkflowExecution(ctx, id, "")
+		var none *serviceerror.NotFound
+		switch {
+		case err == nil:
+			return id, nil
+		case errors.As(err, &none):
+			return "", fmt.Errorf("the run cannot be begun: %w", failed)
+		}
+		t := time.NewTimer(time.Second)
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+		if t.Stop(); ctx.Err() != nil {
+			break
+		}
+	}
+	return "", fmt.Errorf("the server answers no more, and it is not known whether it has the run: look for %s with \"run --on … list\" (%w)", id, failed)
+}
+
+// putCommits puts what git says of commits into the blob store, and their files.
+func putCommits(ctx context.Context, b *remote.Blobs, s *remote.Start) (*remote.Ref, error) {
+	said := s.Commits
+	if said == nil {
+		return nil, nil
+	}
+	said.Trees = map[string]string{}
+	for _, ref := range slices.Sorted(maps.Keys(s.Checkouts)) {
+		tree, err := b.PutTree(ctx, s.Checkouts[ref])
+		if err != nil {
+			return nil, err
+		}
+		said.Trees[ref] = tree
+	}
+	text, err := json.Marshal(said)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := b.PutSmall(ctx, text)
+	return &ref, err
 }
 
 // nameOf is a word for what a job is about.
@@ -125,7 +184,7 @@ func (f *Follower) first(ctx context.Context) (string, error) {
 	if err != nil {
 		var gone *serviceerror.NotFound
 		if errors.As(err, &gone) {
-			return "", fmt.Errorf("there is no run %s", f.id)
+			return "", noRun(f.id)
 		}
 		return "", err
 	}
@@ -410,7 +469,8 @@ func (f *Follower) workers(ctx context.Context) {
 	for _, q := range queues {
 		d, err := f.Client.DescribeTaskQueue(ctx, q, enums.TASK_QUEUE_TYPE_ACTIVITY)
 		if err == nil && len(d.GetPollers()) == 0 {
-			f.note("workers "+q, "No worker takes turns from the queue "+q+". Start one: terrace worker --temporal … --queue "+q)
+			name := connect.NameOf(q, f.Blobs.Sealer)
+			f.note("workers "+q, fmt.Sprintf("No worker with the key of %s takes turns from the queue %s. Start one: terrace worker --temporal … --queue %s", remote.KeyVariable, name, name))
 		}
 	}
 }

@@ -6,15 +6,26 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/terrace-iac/terrace/internal/estate/remote"
+	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/temporal/connect"
 	"go.temporal.io/sdk/client"
 )
 
 // logs prints the output so far of units of a run, of some or of all.
 func (p *program) logs(ctx context.Context, s connect.Settings, c client.Client, blobs *remote.Blobs, id string, units []string) error {
+	missing := slices.Clone(units)
 	f := p.follower(s, c, blobs, func(m remote.Message) error {
+		if m.Tasks != nil {
+			missing = slices.DeleteFunc(missing, func(u string) bool {
+				return slices.ContainsFunc(m.Tasks, func(t schedule.Task) bool { return t.Name == u })
+			})
+			if len(missing) > 0 {
+				return fmt.Errorf("the run %s has no unit %s", id, strings.Join(missing, ", "))
+			}
+		}
 		if m.Ended == nil || len(units) > 0 && !slices.Contains(units, m.Ended.Unit) {
 			return nil
 		}

@@ -7,6 +7,7 @@ package worker
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/temporal/flow"
@@ -274,8 +276,27 @@ func (w *crew) prepare(ctx context.Context, job remote.Job) (s *remote.Session, 
 		if err := w.fetch(ctx, job, s.Local); err != nil {
 			return nil, "", err
 		}
+		if job.Commits != nil {
+			if s.Commits, err = w.commits(ctx, *job.Commits); err != nil {
+				return nil, "", err
+			}
+		}
+		s.Unpack = func(ctx context.Context, tree, dir string) error { return w.unpack(ctx, job, tree, dir) }
 	}
 	return s, filepath.Join(s.Local, filepath.FromSlash(job.Dir)), nil
+}
+
+// commits is what git said of commits where a run was begun.
+func (w *crew) commits(ctx context.Context, r remote.Ref) (*git.Said, error) {
+	text, err := w.o.Blobs.Get(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	said := new(git.Said)
+	if err := json.Unmarshal(text, said); err != nil {
+		return nil, fmt.Errorf("what the run says of commits cannot be read: %w", err)
+	}
+	return said, nil
 }
 
 // fetch writes the files of a job into a folder, unless they are there.
@@ -287,7 +308,12 @@ func (w *crew) fetch(ctx context.Context, job remote.Job, dir string) error {
 		return nil
 	}
 	removeUnused(filepath.Dir(dir), w.o.System.Now().Add(-keepUnused))
-	if err := w.o.Blobs.GetTree(ctx, job.Tree, dir); err != nil {
+	return w.unpack(ctx, job, job.Tree, dir)
+}
+
+// unpack writes the files of a tree of a job into a folder that is not there.
+func (w *crew) unpack(ctx context.Context, job remote.Job, tree, dir string) error {
+	if err := w.o.Blobs.GetTree(ctx, tree, dir); err != nil {
 		return err
 	}
 	if job.Repo { // for functions that ask for its root

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"strings"
 )
@@ -23,16 +24,24 @@ func (c *Checkouts) Add(ctx context.Context, r Repo, trees *Worktrees, top, ref 
 	}
 	if c.all == nil {
 		c.all, c.top, c.trees = map[string]string{}, top, trees
-		r.sweep(ctx)
+		if !r.Answers.isTold() {
+			r.sweep(ctx)
+		}
 	}
 	dir, err := trees.reserve(ctx, r)
 	if err != nil {
 		return "", err
 	}
 	c.all[ref] = dir
+	if r.Answers.isTold() {
+		return dir, r.Answers.tree(ctx, ref, dir)
+	}
 	_, err = r.Run(ctx, "worktree", "add", "--quiet", "--detach", "--force", dir, ref)
 	return dir, err
 }
+
+// Dirs are the worktrees, by the commit as it was asked for.
+func (c *Checkouts) Dirs() map[string]string { return maps.Clone(c.all) }
 
 // CheckedOut is a path, or a text with one, as it is where the repository itself is
 // checked out: unchanged, unless it leads into a worktree.

@@ -21,6 +21,9 @@ type Repo struct {
 	Dir     string // where git runs
 	Environ sys.Env
 	Exec    func(context.Context, sys.Command) error // nil: git cannot be run
+	// Answers take what git says of commits, or have it where there is no repository. May be
+	// nil.
+	Answers *Answers
 }
 
 // Run runs git and returns what it prints.
@@ -43,6 +46,9 @@ func (r Repo) Run(ctx context.Context, args ...string) (string, error) {
 // Top is the root of the repository that a folder lies in, as the path of the folder
 // begins, which may lead through links that git resolves.
 func (r Repo) Top(ctx context.Context, dir string) (string, error) {
+	if r.Answers.isTold() {
+		return Root(dir), nil
+	}
 	top, err := r.Run(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
 		return "", err
@@ -102,7 +108,9 @@ func (r Repo) Compare(ctx context.Context, text, top string) (*Changes, error) {
 		return nil, err
 	}
 	c := &Changes{From: from, To: to, Files: map[string]bool{}, Dirs: map[string]bool{}}
-	out, err := r.Run(ctx, "diff", "--name-status", "--no-renames", "-z", c.From, c.To, "--")
+	out, err := r.Answers.answer((*Said).diffs, text, func() (string, error) {
+		return r.Run(ctx, "diff", "--name-status", "--no-renames", "-z", c.From, c.To, "--")
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +128,28 @@ func (r Repo) Compare(ctx context.Context, text, top string) (*Changes, error) {
 	return c, nil
 }
 
+// Exists says what is wrong if there is no repository.
+func (r Repo) Exists(ctx context.Context) error {
+	if r.Answers.isTold() {
+		return nil
+	}
+	_, err := r.Run(ctx, "rev-parse", "--git-dir")
+	return err
+}
+
+// Commit is the ID of the commit of a name.
+func (r Repo) Commit(ctx context.Context, name string) (string, error) {
+	return r.Answers.answer((*Said).commits, name, func() (string, error) {
+		return r.Run(ctx, "rev-parse", "--verify", "--quiet", name+"^{commit}")
+	})
+}
+
 // Affected is what differs between the default branch and HEAD, in the words of Commits.
 func (r Repo) Affected(ctx context.Context) (string, error) {
+	return r.Answers.affected(func() (string, error) { return r.affected(ctx) })
+}
+
+func (r Repo) affected(ctx context.Context) (string, error) {
 	if ref, err := r.Run(ctx, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD"); err == nil {
 		return ref + "...HEAD", nil
 	}

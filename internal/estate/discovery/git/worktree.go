@@ -88,7 +88,9 @@ func (ws *Worktrees) Remove(ctx context.Context) {
 
 // discard has git forget a worktree, and removes its folder.
 func (r Repo) discard(ctx context.Context, tree string) {
-	_, _ = r.Run(ctx, "worktree", "remove", "--force", "--force", tree)
+	if !r.Answers.isTold() {
+		_, _ = r.Run(ctx, "worktree", "remove", "--force", "--force", tree)
+	}
 	_ = os.RemoveAll(filepath.Dir(tree))
 }
 

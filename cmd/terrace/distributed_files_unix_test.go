@@ -1,0 +1,141 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/terrace-iac/terrace/internal/testkit"
+)
+
+const (
+	commitUnit   = "terraform { source = \"../..//modules/m\" }\nremote_state {\n  backend = \"local\"\n  config  = { path = %q }\n  generate = { path = \"backend.tf\", if_exists = \"overwrite_terragrunt\" }\n}\ninputs = { in = %q }\n"
+	commitModule = "variable \"in\" { type = string }\nresource \"terraform_data\" \"x\" { input = var.in }\n"
+)
+
+// travelers is an estate whose files travel to a worker, which has a folder of its own.
+type travelers struct {
+	workersKiller
+	server *temporal
+}
+
+func newTravelers(t *testing.T) *travelers {
+	t.Helper()
+	server := aTemporal(t)
+	k := &travelers{workersKiller: workersKiller{killer: killer{t: t, terrace: testkit.Terrace(t), dir: t.TempDir()}, host: server.address, namespace: server.namespace, queue: "terrace-files-" + fmt.Sprint(os.Getpid())}, server: server}
+	k.url, k.blobs = server.url(server.address, k.queue), filepath.Join(k.dir, "blobs")
+	k.env = environ("TF_CLI_CONFIG_FILE="+os.DevNull, "TMPDIR="+k.tmp(), runKey, "GIT_CONFIG_GLOBAL="+os.DevNull,
+		"GIT_AUTHOR_NAME=n", "GIT_AUTHOR_EMAIL=n@example.org", "GIT_COMMITTER_NAME=n", "GIT_COMMITTER_EMAIL=n@example.org")
+	return k
+}
+
+// work starts a worker.
+func (k *travelers) work() {
+	k.t.Helper()
+	w := k.worker(1)
+	k.t.Cleanup(func() {
+		k.signal(w, syscall.SIGKILL)
+		_ = w.Wait()
+	})
+}
+
+func (k *travelers) unit(name, in string) {
+	k.t.Helper()
+	k.write(map[string]string{"estate/live/" + name + "/terragrunt.hcl": fmt.Sprintf(commitUnit, filepath.Join(k.dir, "states", name+".tfstate"), in)})
+}
+
+func (k *travelers) git(args ...string) {
+	k.t.Helper()
+	c := exec.Command("git", args...)
+	c.Dir, c.Env = filepath.Join(k.dir, "estate"), k.env
+	if out, err := c.CombinedOutput(); err != nil {
+		k.t.Fatalf("git %s: %v\n%s", args[0], err, out)
+	}
+}
+
+// on runs a command over all units on the worker, in a folder.
+func (k *travelers) on(in string, args ...string) (string, error) {
+	c := k.command(append([]string{"run", "--all", "--non-interactive", "--blobs", k.blobs, "--on", k.url}, args...)...)
+	c.Dir = filepath.Join(k.dir, in)
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+func (k *travelers) expect(in string, want []string, args ...string) {
+	k.t.Helper()
+	out, err := k.on(in, args...)
+	if err != nil {
+		k.t.Fatalf("%v: %v\n%s", args, err, out)
+	}
+	for _, line := range want {
+		if !strings.Contains(out, line) {
+			k.t.Errorf("%v does not tell %q:\n%s", args, line, out)
+		}
+	}
+}
+
+// Filters are about commits that a worker does not have: what git says of them travels, and
+// so do the files of a commit that is not checked out, and of units that are no longer there.
+func TestFiltersTravel(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("SKIP: there is no git")
+	}
+	k := newTravelers(t)
+	k.work()
+	k.write(map[string]string{"estate/modules/m/main.tf": commitModule, "estate/.gitignore": ".terragrunt-cache\n"})
+	for _, name := range []string{"a", "b", "gone"} {
+		k.unit(name, "one")
+	}
+	k.git("init", "-q")
+	k.git("add", ".")
+	k.git("commit", "-qm", "one")
+	k.expect("estate/live", []string{"[gone] "}, "apply")
+	k.unit("a", "two")
+	k.must(os.RemoveAll(filepath.Join(k.dir, "estate/live/gone")))
+	k.git("add", "-A")
+	k.git("commit", "-qm", "two")
+	k.expect("estate/live", []string{"[a] plan: 0 to add, 1 to change, 0 to destroy", "[gone] plan: 0 to add, 0 to change, 1 to destroy"}, "plan", "--filter", "[HEAD~1]")
+	k.unit("a", "one")
+	k.git("add", "-A")
+	k.git("commit", "-qm", "three")
+
+	// That commit is not checked out.
+	k.expect("estate/live", []string{"[a] plan: 0 to add, 1 to change, 0 to destroy", "[gone] plan: 0 to add, 0 to change, 1 to destroy"}, "plan", "--filter", "[HEAD~2...HEAD~1]")
+	k.expect("estate/live", []string{"[gone] destroyed 1 object"}, "apply", "--filter-allow-destroy", "--filter", "[HEAD~2...HEAD~1]")
+	k.expect("estate/live", []string{"[a] plan: 0 to add, 1 to change, 0 to destroy", "[b] no changes"}, "plan")
+
+	// A worktree of the repository has a file in place of its folder.
+	k.git("worktree", "add", "-q", "--detach", filepath.Join(k.dir, "tree"), "HEAD~1")
+	k.write(map[string]string{"tree/live/root/terragrunt.hcl": "terraform { source = \"../..//modules/m\" }\n" + fmt.Sprintf(sealedBackend, filepath.Join(k.dir, "states/root")) + "inputs = { in = get_repo_root() == \"\" ? \"\" : \"x\" }\n"})
+	k.expect("tree/live", []string{"[a] no changes", "[root] plan: 1 to add"}, "plan")
+	k.expect("tree/live", []string{"[a] no changes"}, "plan", "--filter", "[HEAD~1]")
+}
+
+// Without a repository the files below the folder of the command travel. What units need
+// besides is named before anything runs, with its place.
+func TestFilesBeyond(t *testing.T) {
+	k := newTravelers(t)
+	k.work()
+	k.write(map[string]string{"estate/modules/m/main.tf": commitModule})
+	k.unit("a", "one")
+	k.expect("estate", []string{"[live/a] plan: 1 to add"}, "plan")
+	out, err := k.on("estate/live", "plan")
+	text := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " ")
+	for _, want := range []string{"Folder outside of the run's files", "a/terragrunt.hcl line 1", "needs the module " + filepath.Join(k.dir, "estate/modules/m")} {
+		if err == nil || !strings.Contains(text, want) {
+			t.Errorf("a module beside the folder: %v, and %q is not told:\n%s", err, want, out)
+		}
+	}
+	k.write(map[string]string{"estate/live/c/terragrunt.hcl": "include \"root\" { path = find_in_parent_folders(\"up.hcl\") }\nterraform { source = \".\" }\n", "estate/live/c/main.tf": "", "estate/up.hcl": ""})
+	k.must(os.RemoveAll(filepath.Join(k.dir, "estate/live/a")))
+	out, err = k.on("estate/live", "plan")
+	if text := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", "")), " "); err == nil || !strings.Contains(text, "needs the file "+filepath.Join(k.dir, "estate/up.hcl")) {
+		t.Errorf("a file above the folder: %v\n%s", err, out)
+	}
+}

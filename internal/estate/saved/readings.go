@@ -1,0 +1,72 @@
+package saved
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
+)
+
+// readingsMember is what the plan of a unit found of objects. Plans have it that travel
+// between the processes of one run; those of files do not.
+const readingsMember = "readings"
+
+// wireReading is a plan.Reading.
+type wireReading struct {
+	// Object is the object that was found, or its end where none was found or it was as stored.
+	Object json.RawMessage `json:"object"`
+	Stored []byte          `json:"stored"`
+	Gone   bool            `json:"gone,omitempty"`
+	Args   []byte          `json:"args,omitempty"`
+}
+
+// encodeReadings writes what a plan found.
+func encodeReadings(p *plan.Plan) ([]byte, error) {
+	out := make([]wireReading, 0, len(p.Readings))
+	for _, r := range p.Readings {
+		c := state.Change{Object: r.Object, New: r.Found}
+		if r.Found != nil {
+			_, pc, ok := p.Prior.Object(r.Object)
+			if !ok {
+				continue // it is read again
+			}
+			c.Provider = pc
+		}
+		object, err := statefile.AppendChange(nil, c)
+		if err != nil {
+			return nil, err
+		}
+		w := wireReading{Object: object, Stored: r.Stored[:], Gone: r.Gone}
+		if r.Args != (plan.Digest{}) {
+			w.Args = r.Args[:]
+		}
+		out = append(out, w)
+	}
+	return json.Marshal(out)
+}
+
+// decodeReadings reads what encodeReadings wrote.
+func decodeReadings(b []byte) (map[addr.Object]plan.Reading, error) {
+	var all []wireReading
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, err
+	}
+	out := make(map[addr.Object]plan.Reading, len(all))
+	for _, w := range all {
+		c, err := statefile.ParseChange(w.Object)
+		if err != nil {
+			return nil, err
+		}
+		r := plan.Reading{Object: c.Object, Found: c.New, Gone: w.Gone}
+		if len(w.Stored) != len(r.Stored) || len(w.Args) != 0 && len(w.Args) != len(r.Args) {
+			return nil, fmt.Errorf("a digest of %s has another length", c.Object)
+		}
+		copy(r.Stored[:], w.Stored)
+		copy(r.Args[:], w.Args)
+		out[c.Object] = r
+	}
+	return out, nil
+}
