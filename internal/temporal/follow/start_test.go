@@ -1,0 +1,38 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+)
+
+// lossy is an engine whose answers get lost.
+type lossy struct {
+	client.Client
+	err error // of the question for a run
+}
+
+func (l lossy) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return &workflowservice.DescribeWorkflowExecutionResponse{}, l.err
+}
+
+// A run whose beginning was not answered may have begun all the same, and is followed then.
+func TestStartedUnanswered(t *testing.T) {
+	lost := errors.New("the answer is lost")
+	if id, err := started(t.Context(), lossy{}, "run", lost); id != "run" || err != nil {
+		t.Errorf("a run that is there: %q, %v", id, err)
+	}
+	if id, err := started(t.Context(), lossy{err: serviceerror.NewNotFound("none")}, "run", lost); id != "" || !errors.Is(err, lost) || !strings.Contains(err.Error(), "cannot be begun") {
+		t.Errorf("a run that is not there: %q, %v", id, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if id, err := started(ctx, lossy{err: serviceerror.NewUnavailable("gone")}, "run", lost); id != "" || !errors.Is(err, lost) || !strings.Contains(err.Error(), "look for run") {
+		t.Errorf("a server that is gone: %q, %v", id, err)
+	}
+}
