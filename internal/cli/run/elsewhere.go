@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -470,7 +471,7 @@ func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool)
 			}
 			return
 		}
-		x.show(res, &reported)
+		x.show(res, &reported, m.At)
 		if !m.Asks {
 			return
 		}
@@ -486,9 +487,9 @@ func (x *elsewhere) turn(_ context.Context, res *estate.Result, ask func() bool)
 }
 
 // show takes over what a worker reported of a turn.
-func (x *elsewhere) show(res *estate.Result, reported *remote.Report) {
+func (x *elsewhere) show(res *estate.Result, reported *remote.Report, ended time.Time) {
 	unit := res.Unit
-	reported.Result.Fill(res)
+	reported.Result.Fill(res, ended)
 	x.r.errors.Store(unit.Name, reported.Errors)
 	for _, c := range reported.Chunks {
 		switch {

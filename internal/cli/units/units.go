@@ -96,7 +96,7 @@ func options(c *command.Call, f *unitflags.Flags, command string, args []string,
 	}
 	o.Answers = &estate.Answers{}
 	if s := c.Serving; s != nil && s.Commits != nil {
-		o.Answers = git.Told(s.Commits, s.Unpack)
+		o.Answers = git.Given(s.Commits, s.Unpack)
 	}
 	if more := filterBy(c.Report.Context, c, &f.Selection, &o); more.HasErrors() {
 		return o, more

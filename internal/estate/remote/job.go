@@ -132,11 +132,12 @@ func ResultOf(r *report.Result) *Result {
 	return &Result{r.Status, r.Reason, r.Cause, r.Message, r.Started, r.Ended, r.Counts, r.Reads, r.Changes, r.Deferred, r.Code}
 }
 
-// Fill makes a result what travelled.
-func (r *Result) Fill(into *report.Result) {
+// Fill makes a result what travelled. It ended when the engine took it; how long it took, its
+// worker knows: the clocks of workers may be wrong, and none is compared with another.
+func (r *Result) Fill(into *report.Result, ended time.Time) {
 	into.Status, into.Reason, into.Cause, into.Message, into.Code = r.Status, r.Reason, r.Cause, r.Message, r.Code
 	into.Counts, into.Reads, into.Changes, into.Deferred = r.Counts, r.Reads, r.Changes, r.Deferred
-	if r.Ended.After(r.Started) { // by the clock of one machine
-		into.Started = r.Started
+	if !ended.IsZero() && r.Ended.After(r.Started) {
+		into.Started, into.Ended = ended.Add(r.Started.Sub(r.Ended)), ended
 	}
 }

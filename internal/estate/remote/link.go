@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/terrace-iac/terrace/internal/estate/discovery/git"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
@@ -80,6 +81,7 @@ type Doing struct {
 // Ended is what came of a turn.
 type Ended struct {
 	Unit    string           `json:"unit"`
+	At      time.Time        `json:"at,omitzero"` // when, by the engine's clock
 	Outcome schedule.Outcome `json:"outcome"`
 	Asks    bool             `json:"asks,omitempty"` // it has not ended, see Done
 	Report  json.RawMessage  `json:"report,omitempty"`

@@ -251,7 +251,9 @@ func (r *Runner) Run(ctx context.Context, units []*discovery.Unit, o Options) []
 	}
 	tasks := discovery.Tasks(units, o.Plans.Destroy)
 	ended := func(i int, res *report.Result) {
-		res.Ended = r.Machine.Now()
+		if o.Elsewhere == nil || res.Ended.IsZero() { // else it is known when
+			res.Ended = r.Machine.Now()
+		}
 		results[i] = res
 		if o.Observe.Ended != nil {
 			o.Observe.Ended(res)

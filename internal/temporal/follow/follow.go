@@ -306,7 +306,7 @@ func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next s
 		f.units[e.GetEventId()] = flow.UnitOf(e.GetActivityTaskScheduledEventAttributes().GetActivityId())
 	case enums.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
 		a := e.GetActivityTaskCompletedEventAttributes()
-		return "", false, f.ended(ctx, f.units[a.GetScheduledEventId()], a.GetResult())
+		return "", false, f.ended(ctx, f.units[a.GetScheduledEventId()], e.GetEventTime().AsTime(), a.GetResult())
 	case enums.EVENT_TYPE_ACTIVITY_TASK_FAILED:
 		a := e.GetActivityTaskFailedEventAttributes()
 		return "", false, f.lost(f.units[a.GetScheduledEventId()], f.text(a.GetFailure()), schedule.Failed)
@@ -338,7 +338,7 @@ func (f *Follower) event(ctx context.Context, e *historypb.HistoryEvent) (next s
 }
 
 // ended tells what came of a turn.
-func (f *Follower) ended(ctx context.Context, unit string, result *commonpb.Payloads) error {
+func (f *Follower) ended(ctx context.Context, unit string, at time.Time, result *commonpb.Payloads) error {
 	var done remote.Done
 	if err := f.Data.FromPayloads(result, &done); err != nil {
 		return fmt.Errorf("what came of the unit %s cannot be read: %w", unit, err)
@@ -347,7 +347,7 @@ func (f *Follower) ended(ctx context.Context, unit string, result *commonpb.Payl
 	if err != nil {
 		return err
 	}
-	m := remote.Message{Ended: &remote.Ended{Unit: unit, Outcome: done.Outcome, Asks: done.Asks, Report: text}}
+	m := remote.Message{Ended: &remote.Ended{Unit: unit, At: at, Outcome: done.Outcome, Asks: done.Asks, Report: text}}
 	if done.Asks {
 		f.asking = append(f.asking, m)
 		return nil

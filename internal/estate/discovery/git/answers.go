@@ -14,9 +14,9 @@ import (
 
 // Answers are what git said of a repository. Its methods may be called concurrently.
 type Answers struct {
-	mu   sync.Mutex
-	said Said
-	told bool // said is all that there is to know
+	mu    sync.Mutex
+	said  Said
+	given bool // said is all that there is to know
 	// unpack writes the files of a tree into a folder, which must not exist.
 	unpack func(ctx context.Context, tree, dir string) error
 }
@@ -29,10 +29,10 @@ type Said struct {
 	Trees    map[string]string `json:"trees,omitempty"`    // names of the files of commits, by the commit as it was asked for
 }
 
-// Told are answers that were given elsewhere. unpack writes the files of one of its trees
+// Given are answers that were given elsewhere. unpack writes the files of one of its trees
 // into a folder that does not exist.
-func Told(s *Said, unpack func(ctx context.Context, tree, dir string) error) *Answers {
-	return &Answers{said: *s, told: true, unpack: unpack}
+func Given(s *Said, unpack func(ctx context.Context, tree, dir string) error) *Answers {
+	return &Answers{said: *s, given: true, unpack: unpack}
 }
 
 // Said is what was said so far; nil for nothing. a may be nil.
@@ -48,10 +48,10 @@ func (a *Answers) Said() *Said {
 	return &Said{Commits: maps.Clone(a.said.Commits), Diffs: maps.Clone(a.said.Diffs), Affected: a.said.Affected}
 }
 
-// isTold reports whether there is no git to ask. a may be nil.
-func (a *Answers) isTold() bool { return a != nil && a.told }
+// areGiven reports whether there is no git to ask. a may be nil.
+func (a *Answers) areGiven() bool { return a != nil && a.given }
 
-// answer is what was told of something, or what ask says, which is noted.
+// answer is what is known of something, or what ask says, which is noted.
 func (a *Answers) answer(of func(*Said) *map[string]string, key string, ask func() (string, error)) (string, error) {
 	if a == nil {
 		return ask()
@@ -59,7 +59,7 @@ func (a *Answers) answer(of func(*Said) *map[string]string, key string, ask func
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	m := of(&a.said)
-	if a.told {
+	if a.given {
 		text, ok := (*m)[key]
 		if !ok {
 			return "", fmt.Errorf("the run that this is a part of did not tell what %q stands for", key)
@@ -86,7 +86,7 @@ func (a *Answers) affected(ask func() (string, error)) (string, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.told && a.said.Affected != "" {
+	if a.given && a.said.Affected != "" {
 		return a.said.Affected, nil
 	}
 	text, err := ask()

@@ -66,7 +66,7 @@ func TestAnswersTravel(t *testing.T) {
 	said := there.Answers.Said()
 	said.Trees = map[string]string{"HEAD~1": "tree"}
 	unpacked := ""
-	here := Repo{Dir: t.TempDir(), Answers: Told(said, func(_ context.Context, tree, dir string) error {
+	here := Repo{Dir: t.TempDir(), Answers: Given(said, func(_ context.Context, tree, dir string) error {
 		unpacked = tree
 		return os.MkdirAll(dir, 0o755)
 	})}

@@ -24,7 +24,7 @@ func (c *Checkouts) Add(ctx context.Context, r Repo, trees *Worktrees, top, ref 
 	}
 	if c.all == nil {
 		c.all, c.top, c.trees = map[string]string{}, top, trees
-		if !r.Answers.isTold() {
+		if !r.Answers.areGiven() {
 			r.sweep(ctx)
 		}
 	}
@@ -33,7 +33,7 @@ func (c *Checkouts) Add(ctx context.Context, r Repo, trees *Worktrees, top, ref 
 		return "", err
 	}
 	c.all[ref] = dir
-	if r.Answers.isTold() {
+	if r.Answers.areGiven() {
 		return dir, r.Answers.tree(ctx, ref, dir)
 	}
 	_, err = r.Run(ctx, "worktree", "add", "--quiet", "--detach", "--force", dir, ref)

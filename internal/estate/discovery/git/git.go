@@ -46,7 +46,7 @@ func (r Repo) Run(ctx context.Context, args ...string) (string, error) {
 // Top is the root of the repository that a folder lies in, as the path of the folder
 // begins, which may lead through links that git resolves.
 func (r Repo) Top(ctx context.Context, dir string) (string, error) {
-	if r.Answers.isTold() {
+	if r.Answers.areGiven() {
 		return Root(dir), nil
 	}
 	top, err := r.Run(ctx, "rev-parse", "--show-toplevel")
@@ -130,7 +130,7 @@ func (r Repo) Compare(ctx context.Context, text, top string) (*Changes, error) {
 
 // Exists says what is wrong if there is no repository.
 func (r Repo) Exists(ctx context.Context) error {
-	if r.Answers.isTold() {
+	if r.Answers.areGiven() {
 		return nil
 	}
 	_, err := r.Run(ctx, "rev-parse", "--git-dir")

@@ -88,7 +88,7 @@ func (ws *Worktrees) Remove(ctx context.Context) {
 
 // discard has git forget a worktree, and removes its folder.
 func (r Repo) discard(ctx context.Context, tree string) {
-	if !r.Answers.isTold() {
+	if !r.Answers.areGiven() {
 		_, _ = r.Run(ctx, "worktree", "remove", "--force", "--force", tree)
 	}
 	_ = os.RemoveAll(filepath.Dir(tree))
