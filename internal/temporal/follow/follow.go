@@ -21,7 +21,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/state/store"
-	"github.com/terrace-iac/terrace/internal/temporal/connect"
 	"github.com/terrace-iac/terrace/internal/temporal/flow"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
@@ -86,10 +85,10 @@ func Start(ctx context.Context, c client.Client, queue string, b *remote.Blobs, 
 	}
 	queues, limits := map[string]string{}, map[string]int{}
 	for unit, q := range s.Queues {
-		queues[unit] = connect.QueueOf(q, b.Sealer)
+		queues[unit] = b.Sealer.Queue(q)
 	}
 	for q, n := range s.Turns {
-		limits[connect.QueueOf(q, b.Sealer)] = n
+		limits[b.Sealer.Queue(q)] = n
 	}
 	in := flow.Input{Job: job, Tasks: s.Tasks, Rules: s.Rules, Places: s.Places, Heartbeat: o.Heartbeat, History: o.History, Queues: queues, Limits: limits, Memory: s.Memory}
 	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: job.ID, TaskQueue: queue}, flow.Name, in)
@@ -469,7 +468,7 @@ func (f *Follower) workers(ctx context.Context) {
 	for _, q := range queues {
 		d, err := f.Client.DescribeTaskQueue(ctx, q, enums.TASK_QUEUE_TYPE_ACTIVITY)
 		if err == nil && len(d.GetPollers()) == 0 {
-			name := connect.NameOf(q, f.Blobs.Sealer)
+			name := f.Blobs.Sealer.QueueName(q)
 			f.note("workers "+q, fmt.Sprintf("No worker with the key of %s takes turns from the queue %s. Start one: terrace worker --temporal … --queue %s", remote.KeyVariable, name, name))
 		}
 	}

@@ -94,7 +94,7 @@ func (p *program) engine(ctx context.Context, on, place string) (connect.Setting
 	if err != nil {
 		return s, nil, nil, err
 	}
-	s.Queue = connect.QueueOf(s.Queue, sealer)
+	s.Queue = sealer.Queue(s.Queue)
 	s.Env, s.Log, s.Identity = p.Env, p.Stderr, fmt.Sprintf("%s@%s:%d", p.User(), p.Host(), os.Getpid())
 	c, err := connect.Dial(s, sealer)
 	return s, c, blobs, err
@@ -209,9 +209,9 @@ func (p *program) worker(ctx context.Context, args []string) error {
 		case <-ended:
 		}
 	}()
-	fmt.Fprintf(p.Stderr, "Worker %s takes turns from the queue %s of %s, %d at once. The files of runs are in %s.\n", s.Identity, strings.Join(connect.QueuesOf(queues, blobs.Sealer), ", "), s.Address, *slots, blobs.Place)
+	fmt.Fprintf(p.Stderr, "Worker %s takes turns from the queue %s of %s, %d at once. The files of runs are in %s.\n", s.Identity, strings.Join(blobs.Sealer.Queues(queues), ", "), s.Address, *slots, blobs.Place)
 	return worker.Run(working, worker.Options{
-		Client: c, Queues: connect.QueuesOf(queues, blobs.Sealer), Memory: *memory, Name: s.Identity, Blobs: blobs, Dir: sys.Join(p.Dir, *dir), Slots: *slots, System: p.System, Serve: cli.Serve, Grace: *grace, Idle: *idle, Log: p.Stderr,
+		Client: c, Queues: blobs.Sealer.Queues(queues), Memory: *memory, Name: s.Identity, Blobs: blobs, Dir: sys.Join(p.Dir, *dir), Slots: *slots, System: p.System, Serve: cli.Serve, Grace: *grace, Idle: *idle, Log: p.Stderr,
 	})
 }
 
