@@ -139,20 +139,13 @@ func runInit(ctx context.Context, c *command.Call, o *initOptions) int {
 	return 0
 }
 
-// Quiet is the options of Quietly, each what the flag of init with its name gives.
-type Quiet struct {
-	BackendConfig []string
-	PluginDirs    []string
-	Vars          []vars.Flag
-	Words         []string // other flags of init
-}
-
-// Quietly does what init does, asks nobody, and says nothing where the call has no views.
-func Quietly(ctx context.Context, c *command.Call, q Quiet) diag.List {
+// Quietly does what init does with more flags, asks nobody, and says nothing where the call
+// has no views.
+func Quietly(ctx context.Context, c *command.Call, words []string) diag.List {
 	o := &initOptions{get: true, backendOn: true, testDir: testrun.DefaultDirectory, lock: flags.Lock{On: true}}
-	if len(q.Words) > 0 {
+	if len(words) > 0 {
 		cloud := true
-		words, err := flags.View(&c.Report.Options).Take(q.Words, true)
+		words, err := flags.View(&c.Report.Options).Take(words, true)
 		if err == nil {
 			words, _, err = o.flags(&cloud).Parse(words, nil, false)
 		}
@@ -164,7 +157,6 @@ func Quietly(ctx context.Context, c *command.Call, q Quiet) diag.List {
 		}
 		o.input, o.backendOn, o.migrate = false, o.backendOn && cloud, o.migrate || o.forceCopy
 	}
-	o.backendConfig, o.pluginDirs, o.vars = append(o.backendConfig, q.BackendConfig...), append(o.pluginDirs, q.PluginDirs...), append(o.vars, q.Vars...)
 	_, ds := setup.Run(ctx, project.ContextOf(c), o.setup(c), viewOf(c))
 	return ds
 }

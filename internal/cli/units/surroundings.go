@@ -54,5 +54,5 @@ func initUnit(ctx context.Context, c *command.Call, in estate.Installing) diag.L
 	inner := within(c, in.Folder)
 	inner.Unit = Surroundings(inner, in.Values, in.Sources, in.Programs)
 	inner.Unit.Value = in.Value
-	return initialize.Quietly(ctx, inner, initialize.Quiet{Words: in.Words})
+	return initialize.Quietly(ctx, inner, in.Words)
 }
