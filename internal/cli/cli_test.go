@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"os"
@@ -74,8 +75,8 @@ func TestMain(m *testing.M) {
 //	               condition [tofu] tells whether it does
 //	conforms SCHEMA FILE  holds a file, or stdout, to a schema of docs/schemas
 //	terragrunt ARGS...  Terragrunt, where TERRACE_TEST_TERRAGRUNT names its binary;
-//	               it drives the program by a link that is called tofu. The condition
-//	               [terragrunt] tells whether there is one
+//	               it drives the program by a link that is called tofu, or as LINK says.
+//	               The condition [terragrunt] tells whether there is one
 //	envfile NAME FILE...  sets a variable to what is in files
 //	registry [odd] starts a registry and sets REGISTRY to its host
 //	codes on|off   has messages end with their codes, or no more
@@ -229,7 +230,7 @@ func tofu(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func terragrunt(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
-	link := ts.MkAbs(filepath.Join(ts.Getenv("HOME"), "tofu"))
+	link := ts.MkAbs(filepath.Join(ts.Getenv("HOME"), cmp.Or(ts.Getenv("LINK"), "tofu")))
 	if err := os.Symlink(testkit.Terrace(t), link); err != nil && !os.IsExist(err) {
 		ts.Fatalf("terragrunt: %v", err)
 	}

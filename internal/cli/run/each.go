@@ -27,7 +27,7 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	}
 	cmd, rest, found := c.Table.Find(append(strings.Fields(name), args...))
 	switch {
-	case found && cmd.Units.Has(command.OverEstate) && !(cmd.Name == "init" && more(rest)):
+	case found && cmd.Units.Has(command.OverEstate) && !inTurn(c, cmd.Name, rest):
 		return runAll(ctx, c, name, f, args)
 	case found && (cmd.Units.Has(command.OneUnit) || !cmd.Units.Has(command.InUnit) && !cmd.Units.Has(command.EachFolder)), slices.Contains(aboutOne, name):
 		return c.Fail(diag.Errorf(nil, "Command is about one unit", "%q cannot be run with --all: it is about one unit. Run it in the unit's own folder.", name))
@@ -77,12 +77,29 @@ func overUnits(ctx context.Context, c *command.Call, name string, f *unitflags.F
 	return r.written(results)
 }
 
-// more reports whether words of init ask for more than that modules and providers are
-// there: then it runs in one unit after the other as in each alone.
-func more(words []string) bool {
+// inTurn reports whether words of a command that runs over many units at once ask for what
+// it does in one unit after the other, as in each alone: of init more than that modules and
+// providers are there, of output one value, or by the name of Terragrunt, which prints the
+// outputs of one unit after the other.
+func inTurn(c *command.Call, name string, words []string) bool {
+	var known []string
+	switch name {
+	case "init":
+		known = []string{"json", "input", "var", "var-file", "no-color"}
+	case "output":
+		if c.CalledAs() == "terragrunt" {
+			return true
+		}
+		known = []string{"json", "show-sensitive", "no-color"}
+	default:
+		return false
+	}
 	return slices.ContainsFunc(words, func(word string) bool {
-		name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		return strings.HasPrefix(word, "-") && !slices.Contains([]string{"json", "input", "var", "var-file", "no-color"}, name)
+		flag, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if !strings.HasPrefix(word, "-") {
+			return name == "output"
+		}
+		return !slices.Contains(known, flag)
 	})
 }
 
