@@ -166,7 +166,8 @@ type Plan struct {
 	Prior     *state.State // after moves and refresh; what apply starts from
 	PrevRun   *state.State // as it was found in the store
 	Relevant  []RelevantAttr
-	Transfers []Transfer // moves between this state and those of other units, which come first
+	Modules   []CalledModule // the instances that are wanted, as far as that was asked for, by address
+	Transfers []Transfer     // moves between this state and those of other units, which come first
 	Reads     Reads
 	Readings  []Reading // by address, where they were asked for; never saved
 	Timestamp time.Time
@@ -189,6 +190,12 @@ type Request struct {
 type RelevantAttr struct {
 	Resource addr.Instance
 	Path     cty.Path
+}
+
+// A CalledModule is an instance of a called module.
+type CalledModule struct {
+	Addr addr.ModuleInstance
+	Null []string // its outputs that are null, which counts as no change
 }
 
 // Counts says how many objects of each kind the plan changes, as the summary line has it.

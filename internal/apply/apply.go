@@ -276,6 +276,9 @@ func (a *applier) finish() {
 		}
 		plain, sensitive := resourceclient.Plain(v)
 		if a.in.Plan.Mode == plan.RefreshOnly {
+			if !plain.IsWhollyKnown() && a.refused(o.Name) {
+				continue
+			}
 			plain = cty.UnknownAsNull(plain) // it reads what is destroyed, or not created yet
 		}
 		if plain.IsNull() {
@@ -297,6 +300,28 @@ func (a *applier) finish() {
 		results = checks.Merge(results, append(a.outcome, a.checked(t)...))
 	}
 	draft.SetChecks(results)
+}
+
+// refused reports, of an output that was computed, whether a precondition of it failed, or
+// one of an output that it reads. Of a value that is not known such an output stays as
+// it was.
+func (a *applier) refused(output string) bool {
+	failed := a.ev.RefusedOutputs()
+	seen := map[*demand.Node]bool{}
+	for stack := []*demand.Node{a.ev.Root.OutputNode(output)}; len(failed) > 0 && len(stack) > 0; {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[n] {
+			continue
+		}
+		if seen[n] = true; failed[n] {
+			return true
+		}
+		for _, r := range n.Reads() {
+			stack = append(stack, r.Node)
+		}
+	}
+	return false
 }
 
 // leftBehind tells the outputs that read what a destroy could not destroy: they stay,

@@ -211,10 +211,18 @@ func isAttr(t hcl.Traversal, root, name string) bool {
 	return ok && a.Name == name
 }
 
+// dependsOn is depends_on of a block. That it names itself means nothing, as in OpenTofu.
+func dependsOn(r *config.Resource) []hcl.Traversal {
+	return slices.DeleteFunc(slices.Clone(r.DependsOn), func(ref hcl.Traversal) bool {
+		a, _, ok := resourceOf(ref)
+		return ok && a == r.Addr
+	})
+}
+
 func compileResource(r *config.Resource) *resourceCode {
 	out := &resourceCode{
 		cfg: r, repeat: compileRepeat(r.Repeat), pre: compileRules(r.Pre), post: compileRules(r.Post),
-		after: compileRefs(r.DependsOn), prevent: compileSetting(r.Lifecycle.PreventDestroy), ofCheck: r.Check != "",
+		after: compileRefs(dependsOn(r)), prevent: compileSetting(r.Lifecycle.PreventDestroy), ofCheck: r.Check != "",
 	}
 	out.provision = provisionRefs(r)
 	for _, x := range r.Lifecycle.ReplaceTriggeredBy {

@@ -166,6 +166,37 @@ func (m *Module) Output(t *demand.Task, name string) (v cty.Value, ok bool) {
 	return m.outputs[i].Get(t, nil)
 }
 
+// NullOutputs lists the outputs that were computed and are null.
+func (m *Module) NullOutputs() []string {
+	var out []string
+	for i, o := range m.code.outputs {
+		if v, ok := m.outputs[i].Peek(); ok && v.IsNull() {
+			out = append(out, o.cfg.Name)
+		}
+	}
+	return out
+}
+
+// RefusedOutputs are the outputs that were computed though a precondition failed.
+func (ev *Evaluator) RefusedOutputs() map[*demand.Node]bool {
+	out := map[*demand.Node]bool{}
+	var walk func(*Module)
+	walk = func(m *Module) {
+		for i, outcomes := range m.outcomes {
+			if slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Status == Fail }) {
+				out[&m.outputs[i].Node] = true
+			}
+		}
+		for _, call := range m.Calls() {
+			for _, child := range call.Known() {
+				walk(child)
+			}
+		}
+	}
+	walk(ev.Root)
+	return out
+}
+
 // OutputNode is the node of an output, to look at its reads.
 func (m *Module) OutputNode(name string) *demand.Node {
 	return &m.outputs[m.code.outputIndex[name]].Node

@@ -52,6 +52,14 @@ func encodePlan(p *plan.Plan, b Backend) ([]byte, error) {
 		e.instance(r.Resource)
 		e.path(r.Path)
 	}
+	e.int(len(p.Modules))
+	for _, m := range p.Modules {
+		e.str(string(m.Addr))
+		e.int(len(m.Null))
+		for _, name := range m.Null {
+			e.str(name)
+		}
+	}
 	for _, n := range []int{p.Reads.Objects, p.Reads.Spared, p.Reads.Recent, p.Reads.Data, p.Reads.Kept} {
 		e.int(n)
 	}
@@ -326,6 +334,9 @@ func decodePlan(src []byte) (*plan.Plan, Backend, error) {
 	p.Targets, p.Excludes = d.targets(), d.targets()
 	p.Replace = list(d, d.instance)
 	p.Relevant = list(d, func() plan.RelevantAttr { return plan.RelevantAttr{Resource: d.instance(), Path: d.path()} })
+	p.Modules = list(d, func() plan.CalledModule {
+		return plan.CalledModule{Addr: addr.ModuleInstance(d.str()), Null: list(d, d.str)}
+	})
 	for _, n := range []*int{&p.Reads.Objects, &p.Reads.Spared, &p.Reads.Recent, &p.Reads.Data, &p.Reads.Kept} {
 		*n = d.int(math.MaxInt32)
 	}

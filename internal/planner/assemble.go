@@ -59,6 +59,7 @@ func (p *planner) assemble() *plan.Plan {
 	out.Checks = p.checks()
 	out.Actions = p.actions(out)
 	out.Reads, out.Readings = p.reads(), p.readings()
+	out.Modules = calledModules(nil, p.ev.Root)
 	return out
 }
 
@@ -73,6 +74,16 @@ func compareChanges(a, b *plan.Change) int {
 		return 1
 	}
 	return 0
+}
+
+// calledModules adds the instances of the modules that a module calls, at any depth.
+func calledModules(out []plan.CalledModule, m *eval.Module) []plan.CalledModule {
+	for _, call := range m.Calls() {
+		for _, child := range call.Known() {
+			out = calledModules(append(out, plan.CalledModule{Addr: child.Addr, Null: child.NullOutputs()}), child)
+		}
+	}
+	return out
 }
 
 // variables records the root variables that were given.

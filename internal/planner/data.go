@@ -80,6 +80,9 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 		return ip, out, append(ds, more...)
 	}
 	if reason != "" { // it cannot be read, but conditions may need nothing of it
+		if reason == plan.ReadConfigUnknown && !p.in.SkipRefresh {
+			ip.touched = true // what was read before says nothing any more
+		}
 		ip.post, more = d.Postconditions(t, resourceclient.WithSensitive(s.Block.SetUnknowns(config), sensitive, s))
 		return ip, unknown, append(ds, more...)
 	}

@@ -115,10 +115,10 @@ func (m *managedPlan) afterRefresh(now resourceclient.Object, ds diag.List) (cty
 	m.found.checked = true
 	pre, more := m.d.Preconditions(m.t)
 	m.found.pre, ds = pre, append(ds, more...)
-	if now.Value.IsNull() {
-		return cty.UnknownVal(m.sub.Schema.Block.ImpliedType()), ds // destroyed, or not created yet: its value is not known
+	v := cty.UnknownVal(m.sub.Schema.Block.ImpliedType()) // destroyed, or not created yet: its value is not known
+	if !now.Value.IsNull() {
+		v = resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
 	}
-	v := resourceclient.WithSensitive(now.Value, now.Sensitive(), m.sub.Schema)
 	post, more := m.d.Postconditions(m.t, v)
 	m.found.post, ds = post, append(ds, more...)
 	return v, ds

@@ -133,7 +133,10 @@ func (p *planner) prepare() diag.List {
 	ds = append(ds, more...)
 	p.scope = newScopeFilter(p.in.Eval, p.in.Targets, p.in.Excludes)
 	if p.in.Mode == plan.Destroy && p.scope.limited() {
-		p.scope.forDestroy(p.prior)
+		p.scope.forDestroy(p.prior, func(c addr.ConfigResource) bool {
+			n := tree.Node(addr.ModuleInstance(c.Module))
+			return !p.in.SkipRefresh && n != nil && n.Config.Resources[c.Resource] != nil
+		})
 	}
 	ds = append(ds, p.scope.check()...)
 	ds = append(ds, p.scope.checkMoved(p.moved)...)

@@ -133,8 +133,9 @@ func (f *scopeFilter) target(a addr.Instance) bool {
 	return len(f.targets) == 0 || f.also[placed{a.Config(), a.Module}] || slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(a) })
 }
 
-// forDestroy turns the filter round.
-func (f *scopeFilter) forDestroy(s *state.State) {
+// forDestroy turns the filter round. read tells the data sources that are read before,
+// whether state has them or not.
+func (f *scopeFilter) forDestroy(s *state.State, read func(addr.ConfigResource) bool) {
 	f.destroy = true
 	uses := make(map[addr.ConfigResource][]addr.ConfigResource)
 	users := make(map[addr.ConfigResource][]addr.ConfigResource)
@@ -142,7 +143,7 @@ func (f *scopeFilter) forDestroy(s *state.State) {
 	last := make(map[addr.ConfigResource]addr.ConfigResource) // a user of the block that was entered last
 	for x, obj := range s.Objects() {
 		c := x.Instance.Config()
-		if c.Resource.Mode == addr.Managed && slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(x.Instance) }) {
+		if slices.ContainsFunc(f.targets, func(t addr.Target) bool { return t.Contains(x.Instance) }) {
 			targeted = append(targeted, placed{c, x.Instance.Module})
 		}
 		if slices.ContainsFunc(f.excludes, func(t addr.Target) bool { return t.Contains(x.Instance) }) {
@@ -152,6 +153,13 @@ func (f *scopeFilter) forDestroy(s *state.State) {
 			if last[dep] != c { // instances of one block come one after the other
 				last[dep] = c
 				uses[c], users[dep] = append(uses[c], dep), append(users[dep], c)
+			}
+		}
+	}
+	for c := range users {
+		for _, t := range f.targets {
+			if c.Resource.Mode == addr.Data && !t.HasKey && t.ContainsConfig(c) && t.Module.Static() == c.Module && read(c) {
+				targeted = append(targeted, placed{c, t.Module})
 			}
 		}
 	}

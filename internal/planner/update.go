@@ -70,7 +70,11 @@ func (m *managedPlan) planUpdate(now resourceclient.Object, imp *plan.Import) (c
 func (m *managedPlan) decide(c *plan.Change, now, prior resourceclient.Object, resp resourceclient.Planned, written cty.Value) diag.List {
 	if now.Value.IsNull() {
 		c.Op = plan.Create
-		return nil
+		hit, ds := m.triggered()
+		if hit {
+			c.Reason = plan.ReplaceByTriggers // told of a new object as well, as in OpenTofu
+		}
+		return ds
 	}
 	reason, paths, ds := m.replaceReason(now, prior, resp)
 	if ds.HasErrors() {

@@ -2,7 +2,6 @@ package randconfig_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,10 +14,12 @@ type purpose struct {
 	known  func(s at, ours, theirs *outcome)
 }
 
-// at is where the two are compared: a command, and the root module.
+// at is where the two are compared: a command, the root module, and what a saved plan
+// that is applied or shown said when it was made.
 type at struct {
-	args []string
-	text string
+	args    []string
+	text    string
+	planned []string
 }
 
 var purposes = []purpose{
@@ -70,6 +71,13 @@ var purposes = []purpose{
 	}},
 	{"destroy keeps what a removed block with destroy = false names", func(s at, ours, theirs *outcome) {
 		const kept = "Warning: Resource will be removed from the state"
+		if s.args[0] == "show" && s.destroys() {
+			for _, m := range removedFrom.FindAllStringSubmatch(s.text, -1) {
+				withoutElements(ours.Document, m[1])
+				withoutElements(theirs.Document, m[1])
+			}
+			return
+		}
 		if !s.destroys() || !strings.Contains(s.text, "removed {") || !slices.Contains(ours.Messages, kept) || ours.Status != theirs.Status {
 			return
 		}
@@ -102,11 +110,12 @@ var purposes = []purpose{
 			*ours = *theirs
 		}
 	}},
-	{"what a plan with -target changes, replaces or destroys besides the target, its apply carries out", func(s at, ours, theirs *outcome) {
+	{"what a plan with -target does besides the target, its apply carries out", func(s at, ours, theirs *outcome) {
 		if s.args[0] != "apply" || !s.has("-target") || ours.Status != theirs.Status || !slices.Equal(ours.Planned, theirs.Planned) {
 			return
 		}
-		ours.State, theirs.State = withoutPlanned(ours.State, ours.Planned), withoutPlanned(theirs.State, ours.Planned)
+		done := slices.Concat(ours.Planned, s.planned)
+		ours.State, theirs.State = withoutPlanned(ours.State, done), withoutPlanned(theirs.State, done)
 	}},
 	{"a plan that OpenTofu cannot carry out since its actions close a cycle is carried out", func(_ at, ours, theirs *outcome) {
 		cycle := func(m string) bool { return strings.HasPrefix(m, "Error: Cycle: ") }
@@ -139,12 +148,6 @@ var purposes = []purpose{
 		ours.State, theirs.State = withoutPlanned(ours.State, ours.Planned), withoutPlanned(theirs.State, ours.Planned)
 		ours.Planned, theirs.Planned = nil, nil
 	}},
-	{"relevant_attributes follow outputs of modules that are null, too, and of module instances that are not wanted", func(_ at, ours, theirs *outcome) {
-		if subset(theirs.Document["relevant_attributes"], ours.Document["relevant_attributes"]) {
-			delete(ours.Document, "relevant_attributes")
-			delete(theirs.Document, "relevant_attributes")
-		}
-	}},
 }
 
 // dependsOn finds an address in a list of dependencies of a document.
@@ -162,7 +165,7 @@ func instances(state string) [][2]string {
 	return out
 }
 
-// withoutPlanned leaves the instances out of a state that a plan changes, replaces or destroys.
+// withoutPlanned leaves the instances out of a state that a plan creates, changes, replaces or destroys.
 func withoutPlanned(state string, planned []string) string {
 	var b strings.Builder
 	for _, i := range instances(state) {
@@ -185,7 +188,7 @@ func withoutPlanned(state string, planned []string) string {
 			address += "[" + string(key) + "]"
 		}
 		if !slices.ContainsFunc(planned, func(p string) bool {
-			return strings.HasPrefix(p, "# "+address+" will be destroyed") || strings.HasPrefix(p, "# "+address+" must be replaced") || strings.HasPrefix(p, "# "+address+" is tainted") || strings.HasPrefix(p, "# "+address+" will be replaced") || strings.HasPrefix(p, "# "+address+" will be updated")
+			return strings.HasPrefix(p, "# "+address+" will be created") || strings.HasPrefix(p, "# "+address+" will be destroyed") || strings.HasPrefix(p, "# "+address+" must be replaced") || strings.HasPrefix(p, "# "+address+" is tainted") || strings.HasPrefix(p, "# "+address+" will be replaced") || strings.HasPrefix(p, "# "+address+" will be updated")
 		}) {
 			b.WriteString(i[0] + "\n" + i[1] + "\n")
 		}
@@ -208,21 +211,35 @@ func managedOf(state string) string {
 
 var addresses = regexp.MustCompile(`"address": ".*"`)
 
-// subset reports whether all elements of a list of relevant attributes are in another.
-func subset(some, all string) bool {
-	var a, b []any
-	if some == "" {
-		some = "[]"
+// withoutElements takes an address out of the changes and the planned values of a document.
+func withoutElements(document map[string]string, address string) {
+	var changes []map[string]any
+	if json.Unmarshal([]byte(document["resource_changes"]), &changes) != nil {
+		return
 	}
-	if json.Unmarshal([]byte(some), &a) != nil || json.Unmarshal([]byte(all), &b) != nil {
-		return false
+	changes = slices.DeleteFunc(changes, func(c map[string]any) bool { return c["address"] == address })
+	if text, err := json.Marshal(changes); err == nil {
+		document["resource_changes"] = string(text)
 	}
-	have := map[string]bool{}
-	for _, x := range b {
-		have[fmt.Sprint(x)] = true
+	var planned struct {
+		Root struct {
+			Resources []map[string]any `json:"resources"`
+			Children  any              `json:"child_modules"`
+		} `json:"root_module"`
 	}
-	return !slices.ContainsFunc(a, func(x any) bool { return !have[fmt.Sprint(x)] })
+	if json.Unmarshal([]byte(document["planned_values"]), &planned) != nil {
+		return
+	}
+	planned.Root.Resources = slices.DeleteFunc(planned.Root.Resources, func(r map[string]any) bool { return r["address"] == address })
+	if len(planned.Root.Resources) == 0 {
+		planned.Root.Resources = nil
+	}
+	if text, err := json.Marshal(planned); err == nil {
+		document["planned_values"] = string(text)
+	}
 }
+
+var removedFrom = regexp.MustCompile(`removed \{\n  from = (\S+)\n  lifecycle \{\n    destroy = false`)
 
 var movedFrom = regexp.MustCompile(`moved \{\n  from = (\S+)\n`)
 

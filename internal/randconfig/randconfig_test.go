@@ -20,15 +20,20 @@ import (
 	"github.com/terrace-iac/terrace/internal/testkit"
 )
 
-// seeds is how many cases are compared, and the first: TERRACE_TEST_SEEDS=FIRST:COUNT.
-func seeds(t *testing.T) (first, count int64) {
-	first, count = 1, 30
+// seeds is how many cases are compared, and the first: TERRACE_TEST_SEEDS=FIRST:COUNT, or
+// wide:FIRST:COUNT for those of MakeWide.
+func seeds(t *testing.T) (first, count int64, draw func(int64) randconfig.Case) {
+	first, count, draw = 1, 30, randconfig.Make
 	if text := os.Getenv("TERRACE_TEST_SEEDS"); text != "" {
+		rest, wide := strings.CutPrefix(text, "wide:")
+		if text = rest; wide {
+			draw = randconfig.MakeWide
+		}
 		if _, err := fmt.Sscanf(text, "%d:%d", &first, &count); err != nil {
-			t.Fatalf("TERRACE_TEST_SEEDS is %q, not FIRST:COUNT", text)
+			t.Fatalf("TERRACE_TEST_SEEDS is %q, not FIRST:COUNT or wide:FIRST:COUNT", text)
 		}
 	}
-	return first, count
+	return first, count, draw
 }
 
 // TestBesideOpenTofu runs random cases with Terrace and OpenTofu, and compares after each
@@ -44,13 +49,13 @@ func TestBesideOpenTofu(t *testing.T) {
 	if terrace == "" {
 		terrace = testkit.Terrace(t)
 	}
-	first, count := seeds(t)
+	first, count, draw := seeds(t)
 	sum := &summary{reasons: map[string]int{}, classes: map[string]int{}}
 	t.Run("seeds", func(t *testing.T) {
 		for seed := first; seed < first+count; seed++ {
 			t.Run(strconv.FormatInt(seed, 10), func(t *testing.T) {
 				t.Parallel()
-				compare(t, terrace, tofu, randconfig.Make(seed), sum)
+				compare(t, terrace, tofu, draw(seed), sum)
 			})
 		}
 	})
@@ -64,7 +69,7 @@ func compare(t *testing.T, terrace, tofu string, c randconfig.Case, sum *summary
 	run(t, tofu, theirs, []string{"init"})
 	saved := false // both have a plan that can be applied
 	text := c.Files["main.tf"]
-	var made []string // the command that made the saved plan
+	var made, planned []string // the command that made the saved plan, and what that was
 	found, classes := map[string]bool{}, map[string]bool{}
 	for i, step := range c.Steps {
 		write(t, ours, step.Files)
@@ -85,6 +90,11 @@ func compare(t *testing.T, terrace, tofu string, c randconfig.Case, sum *summary
 		got, want := run(t, terrace, ours, step.Args), run(t, tofu, theirs, step.Args)
 		if !of {
 			saved = got.Status != 1 && want.Status != 1
+			planned = got.Planned
+		}
+		where := at{asked, text, nil}
+		if of {
+			where.planned = planned
 		}
 		same := got.Status == want.Status && got.State == want.State
 		was := cmp.Diff(want, got)
@@ -92,7 +102,7 @@ func compare(t *testing.T, terrace, tofu string, c randconfig.Case, sum *summary
 			if was == "" {
 				break
 			}
-			p.known(at{asked, text}, &got, &want)
+			p.known(where, &got, &want)
 			now := cmp.Diff(want, got)
 			if now != was {
 				found[p.reason] = true
@@ -192,6 +202,9 @@ func TestMakeIsTheSameForASeed(t *testing.T) {
 		if diff := cmp.Diff(randconfig.Make(seed), randconfig.Make(seed)); diff != "" {
 			t.Fatal(diff)
 		}
+		if diff := cmp.Diff(randconfig.MakeWide(seed), randconfig.MakeWide(seed)); diff != "" {
+			t.Fatal(diff)
+		}
 	}
 }
 
@@ -246,7 +259,7 @@ func run(t *testing.T, bin, dir string, args []string) outcome {
 		words = 2
 	}
 	all := append(slices.Clone(args[:words]), args[words:]...)
-	if args[0] != "taint" && args[0] != "state" {
+	if args[0] != "taint" && args[0] != "untaint" && args[0] != "state" {
 		all = slices.Insert(all, 1, "-no-color")
 	}
 	cmd := exec.CommandContext(t.Context(), bin, all...)

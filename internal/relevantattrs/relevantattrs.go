@@ -30,7 +30,7 @@ import (
 // resource to those in that argument.
 //
 // Outputs of called modules are not compared with what they were, so all of
-// those that are planned count as changes; a destroy plans none of them, a plan
+// those that are planned and not null count as changes; a destroy plans none of them, a plan
 // with targets those that they and the outputs that are planned refer to, and one with
 // exclusions those that something refers to which is not excluded.
 //
@@ -48,8 +48,7 @@ type follower struct {
 	done    map[place]bool
 	bodies  References
 	queue   []step
-	outputs bool // of called modules count as changes
-	gone    map[addr.ModuleInstance]bool
+	outputs bool                       // of called modules count as changes
 	read    map[eval.ModuleOutput]bool // outputs of called modules that count; nil: all
 }
 
@@ -84,7 +83,7 @@ func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas, known Referenc
 	}
 	f := &follower{
 		schemas: schemas, found: map[attribute]plan.RelevantAttr{}, done: map[place]bool{},
-		bodies: known, outputs: p.Mode != plan.Destroy, gone: map[addr.ModuleInstance]bool{},
+		bodies: known, outputs: p.Mode != plan.Destroy,
 	}
 	if len(p.Targets)+len(p.Excludes) > 0 {
 		var planned []string
@@ -118,11 +117,6 @@ func Attributes(p *plan.Plan, tree *module.Tree, schemas Schemas, known Referenc
 // changes begins with the objects that change and the outputs of the called modules.
 func (f *follower) changes(p *plan.Plan, tree *module.Tree) {
 	nodes := map[addr.ModuleInstance]*module.Node{"": tree.Root}
-	for _, c := range p.Changes {
-		if c.Reason == plan.DeleteNoModule {
-			f.gone[c.Addr.Module] = true
-		}
-	}
 	seen := map[addr.AbsResource]bool{}
 	for _, c := range p.Changes {
 		n := f.module(nodes, c.Addr.Module)
@@ -140,12 +134,8 @@ func (f *follower) changes(p *plan.Plan, tree *module.Tree) {
 		f.data(p, nodes)
 		return
 	}
-	f.single(nodes, tree.Root, "")
-	if p.Prior == nil {
-		return
-	}
-	for _, r := range p.Prior.Sorted() {
-		f.module(nodes, r.Addr.Module)
+	for _, m := range p.Modules {
+		f.called(nodes, m)
 	}
 }
 
@@ -173,37 +163,31 @@ func (f *follower) data(p *plan.Plan, nodes map[addr.ModuleInstance]*module.Node
 	}
 }
 
-// single begins with the modules of which there is one instance, whatever is in state.
-func (f *follower) single(nodes map[addr.ModuleInstance]*module.Node, n *module.Node, m addr.ModuleInstance) {
-	for _, name := range slices.Sorted(maps.Keys(n.Calls)) {
-		if r := n.Calls[name].Call.Repeat; r.Count == nil && r.ForEach == nil && r.Enabled == nil {
-			child := m.Child(name, addr.Key{})
-			f.module(nodes, child)
-			f.single(nodes, n.Calls[name], child)
+// called begins with the outputs of an instance of a called module.
+func (f *follower) called(nodes map[addr.ModuleInstance]*module.Node, m plan.CalledModule) {
+	n := f.module(nodes, m.Addr)
+	if n == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.Config.Outputs)) {
+		if !slices.Contains(m.Null, name) && (f.read == nil || f.read[eval.ModuleOutput{Module: n.Path, Name: name}]) {
+			f.output(n, m.Addr, n.Config.Outputs[name])
 		}
 	}
 }
 
-// module finds the node of a module instance, and begins with its outputs when
-// it is seen for the first time.
+// module finds the node of a module instance, nil if there is none now.
 func (f *follower) module(nodes map[addr.ModuleInstance]*module.Node, m addr.ModuleInstance) *module.Node {
-	if n, ok := nodes[m]; ok {
+	n, ok := nodes[m]
+	if ok {
 		return n
 	}
-	var n *module.Node
 	if parent, last, ok := m.Parent(); ok {
 		if above := f.module(nodes, parent); above != nil {
 			n = above.Calls[last.Name]
 		}
 	}
 	nodes[m] = n
-	if n != nil && f.outputs && !f.gone[m] {
-		for _, name := range slices.Sorted(maps.Keys(n.Config.Outputs)) {
-			if f.read == nil || f.read[eval.ModuleOutput{Module: n.Path, Name: name}] {
-				f.output(n, m, n.Config.Outputs[name])
-			}
-		}
-	}
 	return n
 }
 

@@ -33,7 +33,13 @@ func (d *differ) list(p pair, f func(pair) *node) *node {
 		return n
 	}
 	ids := newNumbering(len(b) + len(a))
-	align(ids.all(b), ids.all(a), func(i, j int) bool { return isObject(b[i]) && isObject(a[j]) }, add)
+	before, after := ids.all(b), ids.all(a)
+	for j, v := range a {
+		if !v.IsKnown() { // takes the place of a null, as in OpenTofu, and is shown as changed
+			after[j] = ids.of(cty.NullVal(cty.DynamicPseudoType))
+		}
+	}
+	align(before, after, func(i, j int) bool { return isObject(b[i]) && isObject(a[j]) }, add)
 	return n
 }
 
@@ -77,15 +83,19 @@ func newNumbering(n int) *numbering { return &numbering{ids: make(map[string]int
 func (n *numbering) all(vs []cty.Value) []int {
 	out := make([]int, len(vs))
 	for i, v := range vs {
-		n.buf = appendKey(n.buf[:0], v)
-		id, ok := n.ids[string(n.buf)]
-		if !ok {
-			id = len(n.ids)
-			n.ids[string(n.buf)] = id
-		}
-		out[i] = id
+		out[i] = n.of(v)
 	}
 	return out
+}
+
+func (n *numbering) of(v cty.Value) int {
+	n.buf = appendKey(n.buf[:0], v)
+	id, ok := n.ids[string(n.buf)]
+	if !ok {
+		id = len(n.ids)
+		n.ids[string(n.buf)] = id
+	}
+	return id
 }
 
 // appendKey writes a value so that two are written alike exactly if equal says so.
