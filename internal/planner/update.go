@@ -72,7 +72,7 @@ func (m *managedPlan) decide(c *plan.Change, now, prior resourceclient.Object, r
 		c.Op = plan.Create
 		hit, ds := m.triggered()
 		if hit {
-			c.Reason = plan.ReplaceByTriggers // told of a new object as well, as in OpenTofu
+			c.Reason = plan.ReplaceByTriggers // reported for a new object as well, as in OpenTofu
 		}
 		return ds
 	}
