@@ -395,3 +395,12 @@ func (e *Engine) inputs(given map[string]InputValue) (map[string]eval.Input, dia
 	}
 	return out, ds
 }
+
+// Incomplete is what to say after the apply of a plan that was not about everything.
+func Incomplete(p *plan.Plan) diag.List {
+	if len(p.Targets) == 0 && len(p.Excludes) == 0 {
+		return nil
+	}
+	return diag.Warnf(nil, "Applied changes may be incomplete", "The plan was created with the -target or the -exclude option in effect, so some changes requested in the configuration may have been ignored and the output values may not be fully updated. Run the following command to verify that no other changes are pending:\n    terrace plan\n\n"+
+		"Note that the -target and -exclude options are not suitable for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when Terrace specifically suggests to use it as part of an error message.")
+}

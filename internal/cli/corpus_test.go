@@ -426,7 +426,7 @@ func corpusEqual(text string) string {
 var (
 	corpusSpace        = regexp.MustCompile(`\s+`) // lines break elsewhere where names have other lengths
 	corpusSeverity     = regexp.MustCompile(`^(Error|Warning): `)
-	corpusAfterMessage = regexp.MustCompile(`^(Apply complete|Destroy complete|Import successful|Success!|Plan:|Outputs:|Saved the plan|─────|Changes to Outputs|\S+\.tftest\.hcl\.\.\.|  run "|Failure!|Executed )`)
+	corpusAfterMessage = regexp.MustCompile(`^(Apply complete|Destroy complete|Import successful|Success!|Plan:|Outputs:|Saved the plan|─────|Changes to Outputs|\S+\.(tf|tofu)test\.(hcl|json)\.\.\.|  run "|Failure!|Executed )`)
 	corpusValidation   = regexp.MustCompile(`(?s)^(exit 1\n)?\{\n  "format_version"`)
 	corpusWording      = regexp.MustCompile(`(?s)"(code|summary|detail)": "[^\n]*",?|"(snippet|notes)": .*?\n      [}\]],?`)
 )

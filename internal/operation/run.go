@@ -172,7 +172,7 @@ func (o *Operation) apply(ctx context.Context, w Want, s Steps, h *Held, out *Do
 	ctx, end := s.phase(ctx, "apply")
 	res, ds := o.Apply(ctx, p, w.Every)
 	if res.Started {
-		ds = append(ds, targeted(p)...)
+		ds = append(ds, engine.Incomplete(p)...)
 	}
 	out.Began, out.Counts = res.Started, Counts(res)
 	if !ds.HasErrors() && w.Plan.Mode == plan.Destroy && res.Forgotten > 0 && !w.Forget && slices.ContainsFunc(p.Changes, (*plan.Change).Outlives) {
@@ -198,15 +198,6 @@ func tellImports(p *plan.Plan, sink event.Sink) {
 		e.Kind = event.ImportDone
 		sink(e)
 	}
-}
-
-// targeted warns after an apply that was not about everything.
-func targeted(p *plan.Plan) diag.List {
-	if len(p.Targets) == 0 && len(p.Excludes) == 0 {
-		return nil
-	}
-	return diag.Warnf(nil, "Applied changes may be incomplete", "The plan was created with the -target or the -exclude option in effect, so some changes requested in the configuration may have been ignored and the output values may not be fully updated. Run the following command to verify that no other changes are pending:\n    terrace plan\n\n"+
-		"Note that the -target and -exclude options are not suitable for routine use, and are provided only for exceptional situations such as recovering from errors or mistakes, or when Terrace specifically suggests to use it as part of an error message.")
 }
 
 // notRepeated are the messages of a plan that its apply did not come to as well, such as

@@ -244,6 +244,7 @@ func (s *step) do(ctx context.Context) diag.List {
 		if more.HasErrors() || expected.stopped {
 			return expected.judge(s, ds)
 		}
+		ds = append(ds, engine.Incomplete(p)...)
 		in.Plan, in.State = nil, got.State
 	}
 	ds = unexpectedChecks(ds)

@@ -271,18 +271,22 @@ func values(look *engine.Inspection, v testfile.Values, later bool) (mock.Values
 func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *mock.Rules) (map[addr.Module]map[string]cty.Value, diag.List) {
 	modules := map[addr.Module]map[string]cty.Value{}
 	var ds diag.List
-	seen := map[string]bool{}
+	seen := map[string]int{} // where an override stands, from 1
 	for i, o := range slices.Concat(s.run.Overrides, s.file.Overrides) {
 		key := o.Kind.BlockType() + " " + o.Target.String()
-		if seen[key] {
+		if first := seen[key] - 1; first >= 0 {
+			if n := len(s.run.Overrides); (first < n) == (i < n) {
+				ds = append(ds, diag.Errorf(&o.TargetAt, fmt.Sprintf("Duplicated `%s` block", o.Kind.BlockType()), "It is not allowed to have multiple `%s` blocks with the same target: `%s`.", o.Kind.BlockType(), o.Target)...)
+				continue
+			}
 			what := ""
 			if o.Kind == testfile.Module {
 				what = "Module "
 			}
-			ds = append(ds, diag.Warnf(&o.At, fmt.Sprintf("Multiple `%s` blocks for the same address", o.Kind.BlockType()), what+"`%s` is overridden in both global file and local run blocks. The declaration in global file block will be ignored.", o.Target)...)
+			ds = append(ds, diag.Warnf(&o.TargetAt, fmt.Sprintf("Multiple `%s` blocks for the same address", o.Kind.BlockType()), what+"`%s` is overridden in both global file and local run blocks. The declaration in global file block will be ignored.", o.Target)...)
 			continue
 		}
-		seen[key] = true
+		seen[key] = i + 1
 		if !exists(plain, o.Target) {
 			if s.run.Module != nil && i >= len(s.run.Overrides) { // it is for another module
 				continue
@@ -291,7 +295,7 @@ func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *m
 			if o.Kind == testfile.Module {
 				what = "Module"
 			}
-			ds = append(ds, diag.Errorf(&o.At, fmt.Sprintf("%s not found: %s", what, o.Target), "Target points to undefined %s. Please, ensure %s exists.", strings.ToLower(what), strings.ToLower(what))...)
+			ds = append(ds, diag.Errorf(&o.TargetAt, fmt.Sprintf("%s not found: %s", what, o.Target), "Target points to undefined %s. Please, ensure %s exists.", strings.ToLower(what), strings.ToLower(what))...)
 			continue
 		}
 		v, more := values(look, o.Values, false)
@@ -305,7 +309,7 @@ func (s *step) overrides(plain *engine.Engine, look *engine.Inspection, rules *m
 			for it := v.Value.ElementIterator(); it.Next(); {
 				k, x := it.Element()
 				if plain.Tree().Node(o.Target.Module).Config.Outputs[k.AsString()] == nil {
-					ds = append(ds, diag.Warnf(&o.At, "Output not found: "+k.AsString(), "Specified output to override is not present in the module and will be ignored.")...)
+					ds = append(ds, diag.Warnf(&o.TargetAt, "Output not found: "+k.AsString(), "Specified output to override is not present in the module and will be ignored.")...)
 				}
 				outputs[k.AsString()] = x
 			}

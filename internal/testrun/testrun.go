@@ -39,6 +39,8 @@ type Suite struct {
 	Select func(context.Context, []*engine.Engine) diag.List
 	// Mocks reads the mocks of a folder that a mock_provider block names.
 	Mocks func(folder string) (*testfile.Mock, diag.List)
+	// Begin is called once everything is loaded, before the first run.
+	Begin func()
 	// Report is called for each file when it is done, one after another in the order of
 	// Files. The engines of its runs are still open.
 	Report func(*Result)
@@ -135,6 +137,9 @@ func (s *Suite) Run(ctx context.Context) ([]*Result, diag.List) {
 			o.e.Close()
 		}
 	}()
+	if s.Begin != nil {
+		s.Begin()
+	}
 	out := make([]*Result, len(s.Files))
 	var alone sync.Mutex // held by files that may get into another's way
 	var telling sync.Mutex

@@ -190,7 +190,9 @@ function __PROGRAM_complete
 	set -l words (commandline -opc) (commandline -ct)
 	set -l out (PROGRAM __complete -- $words[2..-1] 2>/dev/null)
 	if test "$out[1]" = ":files"
-		__fish_complete_path (commandline -ct)
+		# A path after the = of an option is completed without the option, which goes before it again.
+		set -l option (string match -r -- '^-[^=]*=' (commandline -ct); or echo)
+		printf '%s\n' $option(__fish_complete_path (string replace -r -- '^-[^=]*=' '' (commandline -ct)))
 	else
 		printf '%s\n' $out
 	end

@@ -45,13 +45,14 @@ func Here(ctx context.Context, c *command.Call) string {
 		b.WriteString(".\n")
 		start = []string{"plan", "explain", "render"}
 	case below > 0:
-		fmt.Fprintf(&b, "%s is an estate of %d units.\n", c.Dir, below)
+		fmt.Fprintf(&b, "%s is an estate of %s.\n", c.Dir, count(below, "unit"))
 		start = []string{"list", "run --all plan", "estate check"}
 	case files > 0:
-		fmt.Fprintf(&b, "%s holds configuration: %d files.\n", c.Dir, files)
+		fmt.Fprintf(&b, "%s holds configuration in %s.\n", c.Dir, count(files, "file"))
 		start = []string{"plan", "apply", "explain"}
 		if !initialized(c) {
-			b.WriteString("It is not initialized.\n")
+			// An init that has nothing to install leaves nothing.
+			b.WriteString("Nothing is installed here: init has not run, or had nothing to install.\n")
 			start = append([]string{"init"}, start...)
 		} else {
 			b.WriteString(pending(ctx, c))
@@ -81,8 +82,16 @@ func initialized(c *command.Call) bool {
 	return !errors.Is(err, fs.ErrNotExist) || lock == nil
 }
 
-// pending tells of the workspace, of an apply that was not finished, and of saved
-// plans.
+// count is a number of things.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// pending tells of the workspace, of an apply that was not finished, and of a state that
+// could not be written.
 func pending(ctx context.Context, c *command.Call) string {
 	var b strings.Builder
 	if name, ds := c.Folder().Workspace(); !ds.HasErrors() && name != "default" {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -54,10 +55,10 @@ resources or instances cover.`,
 				var listed []state.Listed
 				for _, t := range ts { // in the order of the addresses, as the peers do
 					some, _ := stateedit.Matching(s, []addr.Target{t})
-					listed = append(listed, some...)
+					listed = append(listed, byDepth(some)...)
 				}
 				if len(ts) == 0 {
-					listed = found
+					listed = byDepth(found)
 				}
 				out := bufio.NewWriterSize(c.Stdout, 64<<10)
 				for _, l := range listed {
@@ -78,6 +79,24 @@ resources or instances cover.`,
 			}
 		},
 	}
+}
+
+// byDepth puts what lies in modules of modules behind what lies further up, as the peers
+// do, and leaves the order as it is else.
+func byDepth(listed []state.Listed) []state.Listed {
+	var levels [][]state.Listed
+	var module addr.ModuleInstance
+	depth := 0 // of the module
+	for _, l := range listed {
+		if m := l.Addr.Instance.Module; m != module {
+			module, depth = m, len(m.Steps())
+		}
+		for len(levels) <= depth {
+			levels = append(levels, nil)
+		}
+		levels[depth] = append(levels[depth], l)
+	}
+	return slices.Concat(levels...)
 }
 
 // attribute is an attribute of an object that is a string, "" if it is none.

@@ -136,9 +136,8 @@ func runModule(ctx context.Context, c *command.Call, o *options, fsys config.FS,
 	eo.Processes, eo.Observe = processes, nil
 	c.Report.Tell(ds)
 	p := &printer{Call: c, options: o}
-	p.begin(files)
 	s := &testrun.Suite{
-		Engine: eo, Files: files, Keep: o.verbose, Parallelism: o.parallelism, Report: func(r *testrun.Result) { p.file(ctx, r) },
+		Engine: eo, Files: files, Keep: o.verbose, Parallelism: o.parallelism, Begin: func() { p.begin(files) }, Report: func(r *testrun.Result) { p.file(ctx, r) },
 		Given: values.forFile,
 		Mocks: func(dir string) (*testfile.Mock, diag.List) { return testrun.LoadMocks(fsys, dir, c.Report.Set) },
 		Select: func(ctx context.Context, engines []*engine.Engine) diag.List {

@@ -60,8 +60,9 @@ type Values struct {
 
 // An Override stands in for one object.
 type Override struct {
-	Kind   Kind
-	Target addr.Target
+	Kind     Kind
+	Target   addr.Target
+	TargetAt source.Range
 	Values
 }
 
@@ -128,9 +129,9 @@ type Call struct {
 	At        source.Range
 }
 
-// Names lists the names of the runs.
+// Names lists the names of the runs; nil without any, which is null in JSON output.
 func (f *File) Names() []string {
-	out := make([]string, 0, len(f.Runs))
+	var out []string
 	for _, r := range f.Runs {
 		out = append(out, r.Name)
 	}
@@ -191,8 +192,7 @@ func Parse(name string, text []byte, set *source.Set) (*File, diag.List) {
 		switch b.Type {
 		case "run":
 			r := p.run(b)
-			if slices.ContainsFunc(out.Runs, func(o *Run) bool { return o.Name == r.Name }) {
-				p.errorf(b.DefRange, "Duplicate \"run\" block names", "This test file already has a run block named %s.", r.Name)
+			if i := slices.IndexFunc(out.Runs, func(o *Run) bool { return o.Name == r.Name }); i >= 0 && !p.again(out.Runs[i], r) {
 				continue
 			}
 			out.Runs = append(out.Runs, r)
@@ -454,7 +454,7 @@ func (p *parser) override(all []*Override, b *hcl.Block) []*Override {
 	case o.Kind == Data && t.Resource.Mode != addr.Data:
 		p.errorf(at, "Unsupported target", "An override_data block is for data sources. Use override_resource for %s.", t)
 	default:
-		o.Target, o.At = t, at
+		o.Target, o.TargetAt = t, at
 		return append(all, o)
 	}
 	return all
@@ -499,6 +499,17 @@ func (p *parser) run(b *hcl.Block) *Run {
 		}
 	}
 	return r
+}
+
+// again tells of a second run of one name, and reports whether it can be run: run.NAME is
+// the later one, but one name cannot stand for two installed modules.
+func (p *parser) again(first, r *Run) bool {
+	if first.Module != nil && r.Module != nil && (first.Module.Source != r.Module.Source || first.Module.Version != r.Module.Version) {
+		p.errorf(r.At, "Duplicate \"run\" block names", "This test file already has a run block named %s, at %s, with another module.", r.Name, first.At)
+		return false
+	}
+	p.ds = append(p.ds, diag.Warnf(&r.At, "Duplicate \"run\" block names", "This test file already has a run block named %s, at %s. Both run, and run.%s is the one that ran last.", r.Name, first.At, r.Name)...)
+	return true
 }
 
 func (p *parser) assert(b *hcl.Block) *config.Rule {
