@@ -1,0 +1,83 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A run goes on without its client: it is listed, followed, its logs are read, and it is
+// cancelled. What cannot be done says so. A run that the place for files has no room for does
+// not begin.
+func TestRunWithoutClient(t *testing.T) {
+	k := newTravelers(t)
+	k.work()
+	gate := filepath.Join(k.dir, "gate")
+	unit := func(name, before string) {
+		k.write(map[string]string{"estate/" + name + "/terragrunt.hcl": before + fmt.Sprintf(sealedBackend, filepath.Join(k.dir, "states", name)), "estate/" + name + "/main.tf": "resource \"terraform_data\" \"x\" {\n  input = \"" + name + "\"\n}\n"})
+	}
+	unit("a", "terraform {\n  before_hook \"wait\" {\n    commands = [\"apply\"]\n    execute  = [\"sh\", \"-c\", \"for i in $(seq 1200); do test -e "+gate+" && exit; sleep 0.05; done; exit 1\"]\n  }\n}\n")
+	unit("b", "dependencies { paths = [\"../a\"] }\n")
+	words := func(args ...string) (string, error) {
+		c := k.command(append([]string{"run", "--on", k.url, "--blobs", k.blobs}, args...)...)
+		c.Dir = filepath.Join(k.dir, "estate")
+		out, err := c.CombinedOutput()
+		return strings.Join(strings.Fields(string(out)), " "), err
+	}
+	expect := func(fails bool, want string, args ...string) {
+		t.Helper()
+		if out, err := words(args...); (err != nil) != fails || !strings.Contains(out, want) {
+			t.Errorf("%v: %v, want %q:\n%s", args, err, want, out)
+		}
+	}
+	detached := func() string {
+		t.Helper()
+		c := k.command("run", "--all", "--non-interactive", "--blobs", k.blobs, "--on", k.url, "--detach", "apply")
+		c.Dir = filepath.Join(k.dir, "estate")
+		out, err := c.Output()
+		if err != nil || !strings.HasPrefix(string(out), "terrace-apply-estate-") {
+			t.Fatalf("detached: %v\n%s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	id := detached()
+	expect(false, "running "+id, "list")
+	k.must(os.WriteFile(gate, nil, 0o644))
+	expect(false, "[b] applied: 1 added, 0 changed, 0 destroyed", "attach", id)
+	expect(false, "completed "+id, "list")
+	expect(false, "[b] terraform_data.x: Creation complete", "logs", id, "b")
+	if out, _ := words("logs", id, "b"); strings.Contains(out, "[a]") {
+		t.Errorf("the logs of b:\n%s", out)
+	}
+	expect(true, "has no unit c", "logs", id, "c")
+	expect(true, "has ended already (completed)", "cancel", id)
+	for _, what := range []string{"attach", "logs", "cancel"} {
+		expect(true, "there is no run nowhere", what, "nowhere")
+	}
+
+	k.must(os.Remove(gate))
+	id = detached()
+	for range 200 { // until a is under way, which is not broken off
+		if out, _ := words("list"); strings.Contains(out, "running "+id) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	expect(false, "", "cancel", id)
+	k.must(os.WriteFile(gate, nil, 0o644))
+	expect(true, "[b] not run", "attach", id)
+
+	file := filepath.Join(k.dir, "file")
+	k.must(os.WriteFile(file, nil, 0o644))
+	c := k.command("run", "--all", "--non-interactive", "--blobs", file, "--on", k.url, "plan")
+	c.Dir = filepath.Join(k.dir, "estate")
+	out, err := c.CombinedOutput()
+	if text := strings.Join(strings.Fields(string(out)), " "); err == nil || !strings.Contains(text, "Distributed run not begun") || !strings.Contains(text, "[a] not run: the run did not begin") {
+		t.Errorf("without a place for files: %v\n%s", err, out)
+	}
+}
