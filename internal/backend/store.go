@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -62,7 +63,7 @@ func (s *Store) Read(ctx context.Context) (*state.State, diag.List) { return s.r
 func (s *Store) Outline(ctx context.Context) (*state.State, diag.List) { return s.read(ctx, true) }
 
 func (s *Store) read(ctx context.Context, outline bool) (*state.State, diag.List) {
-	if o, ok := s.object.(Streamed); ok && s.o.Sealer == nil {
+	if o, ok := s.object.(Streamed); ok {
 		if st, done, ds := s.stream(ctx, o, outline); done {
 			return st, ds
 		}
@@ -73,22 +74,13 @@ func (s *Store) read(ctx context.Context, outline bool) (*state.State, diag.List
 	if err != nil {
 		return nil, s.fail("Failed to read the state", err)
 	}
-	s.mu.Lock()
-	s.prior, s.sum, s.size = Prior{Version: p.Version, Absent: len(p.Data) == 0}, sha256.Sum256(p.Data), int64(len(p.Data))
-	s.mu.Unlock()
-	if len(p.Data) == 0 {
-		return nil, nil
+	seen := reading{digest: digest{Hash: sha256.New()}}
+	seen.Write(p.Data)
+	plain, err := s.opened(p.Data, &seen)
+	if err != nil {
+		return nil, s.fail("Failed to decrypt the state", err)
 	}
-	plain := p.Data
-	if s.o.Sealer != nil {
-		var migrate bool
-		if plain, migrate, err = s.o.Sealer.Open(p.Data); err != nil {
-			return nil, s.fail("Failed to decrypt the state", err)
-		}
-		s.mu.Lock()
-		s.migrate = migrate
-		s.mu.Unlock()
-	}
+	s.note(p.Version, &seen)
 	if outline {
 		if st, ok := statefile.ParseStream(bytes.NewReader(plain), true); ok {
 			return st, nil
@@ -97,17 +89,47 @@ func (s *Store) read(ctx context.Context, outline bool) (*state.State, diag.List
 	return statefile.Parse(s.place, plain)
 }
 
+// opened decrypts a content, if it is one.
+func (s *Store) opened(content []byte, seen *reading) ([]byte, error) {
+	if s.o.Sealer == nil || len(content) == 0 {
+		return content, nil
+	}
+	r, migrate, err := s.o.Sealer.Open(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		return nil, err
+	}
+	seen.migrate = migrate
+	return io.ReadAll(r)
+}
+
+// A reading is what was read, apart from the state.
+type reading struct {
+	digest
+	migrate bool // it is not in the form that the sealer gives
+}
+
+// note keeps what a writer has to know of what was read.
+func (s *Store) note(version string, seen *reading) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prior, s.sum, s.size, s.migrate = Prior{Version: version, Absent: seen.n == 0}, seen.sum(), seen.n, seen.migrate
+}
+
 // stream reads a state of the present format while it arrives. Of anything else done is
 // false: it is to be read as a whole.
 func (s *Store) stream(ctx context.Context, o Streamed, outline bool) (st *state.State, done bool, ds diag.List) {
-	var seen digest
+	var seen reading
 	var ok bool
 	answered := s.watch()
 	version, err := o.Fetch(ctx, func(r io.Reader) error {
-		seen = digest{Hash: sha256.New()}
+		st, ok, seen = nil, false, reading{digest: digest{Hash: sha256.New()}}
+		size := SizeOf(r)
 		in := io.TeeReader(r, &seen)
-		st, ok = statefile.ParseStream(in, outline)
-		_, err := io.Copy(io.Discard, in)
+		plain, err := s.unsealed(in, size, &seen)
+		if err == nil {
+			st, ok = statefile.ParseStream(plain, outline)
+		}
+		_, err = io.Copy(io.Discard, in)
 		return err
 	})
 	answered()
@@ -117,13 +139,24 @@ func (s *Store) stream(ctx context.Context, o Streamed, outline bool) (st *state
 	if seen.n > 0 && !ok {
 		return nil, false, nil
 	}
-	s.mu.Lock()
-	s.prior, s.sum, s.size = Prior{Version: version, Absent: seen.n == 0}, seen.sum(), seen.n
-	s.mu.Unlock()
+	s.note(version, &seen)
 	if seen.n == 0 {
-		return nil, true, nil
+		st = nil
 	}
 	return st, true, nil
+}
+
+// unsealed decrypts what is read, if it is anything.
+func (s *Store) unsealed(r io.Reader, size int64, seen *reading) (plain io.Reader, err error) {
+	if s.o.Sealer == nil {
+		return r, nil
+	}
+	in := bufio.NewReader(r)
+	if _, err := in.Peek(1); err != nil {
+		return nil, err
+	}
+	plain, seen.migrate, err = s.o.Sealer.Open(in, size)
+	return plain, err
 }
 
 // A digest is the checksum of what was read, and its size.
@@ -156,12 +189,15 @@ func (s *Store) watch() (answered func()) {
 // Write implements store.Store.
 func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 	const summary = "Failed to write the state"
-	text, err := Encoded(func(w io.Writer) error { return statefile.Write(w, st, false) })
-	if err == nil && s.o.Sealer != nil {
-		if text, err = s.seal(text, st); err != nil {
+	write := func(w io.Writer) error { return statefile.Write(w, st, false) }
+	if s.o.Sealer != nil {
+		sealed, err := s.o.Sealer.Seal(store.Plaintext{Write: write, Serial: st.Serial, Lineage: st.Lineage})
+		if err != nil {
 			return s.fail("Failed to encrypt the state", err)
 		}
+		write = sealed
 	}
+	text, err := Encoded(write)
 	if err != nil {
 		return s.fail(summary, err)
 	}
@@ -185,19 +221,6 @@ func (s *Store) Write(ctx context.Context, st *state.State) diag.List {
 		return s.fail(summary, err)
 	}
 	return nil
-}
-
-// seal encrypts a text.
-func (s *Store) seal(t *Text, st *state.State) (*Text, error) {
-	plain, err := t.Bytes()
-	if err != nil {
-		return nil, err
-	}
-	sealed, err := s.o.Sealer.Seal(plain, st.Serial, st.Lineage)
-	if err != nil {
-		return nil, err
-	}
-	return Bytes(sealed), nil
 }
 
 // present is the checksum of what the store holds now.

@@ -24,6 +24,17 @@ type Streamed interface {
 	Send(ctx context.Context, t *Text, prior Prior, lock string) (version string, err error)
 }
 
+// A Sized reader knows how many bytes it gives in all.
+type Sized interface{ Size() int64 }
+
+// SizeOf is how many bytes a reader gives in all, 0 if it does not know.
+func SizeOf(r io.Reader) int64 {
+	if s, ok := r.(Sized); ok {
+		return s.Size()
+	}
+	return 0
+}
+
 // Collect reads a Streamed as a whole.
 func Collect(ctx context.Context, o Streamed) (Payload, error) {
 	var b bytes.Buffer

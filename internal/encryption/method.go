@@ -61,8 +61,9 @@ func words(args cty.Value, name string) []string {
 	return out
 }
 
-// encrypt encrypts with a method; the metadata of key providers goes to meta.
-func (c *Config) encrypt(ctx context.Context, key string, plain []byte, meta map[string][]byte) ([]byte, error) {
+// encrypt encrypts size bytes that write writes with a method; the metadata of key
+// providers goes to meta.
+func (c *Config) encrypt(ctx context.Context, key string, size int64, write func(io.Writer) error, meta map[string][]byte) ([]byte, error) {
 	d := c.methods[key]
 	var k []byte
 	if r := d.refs["keys"]; r != "" {
@@ -72,18 +73,32 @@ func (c *Config) encrypt(ctx context.Context, key string, plain []byte, meta map
 		}
 	}
 	if d.typ == "external" {
-		return c.external(ctx, words(d.args, "encrypt_command"), k, plain)
+		plain := bytes.NewBuffer(make([]byte, 0, size))
+		if err := write(plain); err != nil {
+			return nil, err
+		}
+		return c.external(ctx, words(d.args, "encrypt_command"), k, plain.Bytes())
 	}
 	a, err := gcm(k)
 	if err != nil {
 		return nil, &setupError{err}
 	}
-	nonce := make([]byte, a.NonceSize(), a.NonceSize()+len(plain)+a.Overhead())
+	// The text is encrypted where it is.
+	n := a.NonceSize()
+	text := bytes.NewBuffer(make([]byte, 0, n+int(size)+a.Overhead()))
+	nonce := make([]byte, n)
 	rand.Read(nonce) // never fails
-	return a.Seal(nonce, nonce, plain, aad(d.args)), nil
+	text.Write(nonce)
+	if err := write(text); err != nil {
+		return nil, err
+	}
+	b := text.Bytes()
+	return b[:n+len(a.Seal(b[n:n], nonce, b[n:], aad(d.args)))], nil
 }
 
-func (c *Config) decrypt(ctx context.Context, key string, sealed []byte, meta map[string][]byte) ([]byte, error) {
+// decrypt decrypts with a method. last says that the sealed bytes are not needed any more,
+// so the plain ones may take their place.
+func (c *Config) decrypt(ctx context.Context, key string, sealed []byte, meta map[string][]byte, last bool) ([]byte, error) {
 	d := c.methods[key]
 	var k []byte
 	if r := d.refs["keys"]; r != "" {
@@ -99,10 +114,15 @@ func (c *Config) decrypt(ctx context.Context, key string, sealed []byte, meta ma
 	if err != nil {
 		return nil, &setupError{err}
 	}
-	if len(sealed) < a.NonceSize()+a.Overhead() {
+	n := a.NonceSize()
+	if len(sealed) < n+a.Overhead() {
 		return nil, errors.New("the encrypted data are too short")
 	}
-	plain, err := a.Open(nil, sealed[:a.NonceSize()], sealed[a.NonceSize():], aad(d.args))
+	var into []byte
+	if last {
+		into = sealed[n:n]
+	}
+	plain, err := a.Open(into, sealed[:n], sealed[n:], aad(d.args))
 	if err != nil {
 		return nil, fmt.Errorf("decryption failed: %w", err)
 	}

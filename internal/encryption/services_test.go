@@ -76,19 +76,19 @@ func TestServices(t *testing.T) {
 				with.Transport = s.tunnel.Transport(t)
 			}
 			plain := []byte(`{"version":4,"serial":1,"lineage":"l"}`)
-			sealed, err := parse(t, s.config, with).State(ctx).Seal(plain, 1, "l")
+			sealed, err := sealed0(parse(t, s.config, with).State(ctx), plain, 1, "l")
 			if err != nil {
 				t.Fatal(err)
 			}
 			with.Shared = nil // another process
 			s.rotate()
-			back, migrate, err := parse(t, s.config, with).State(ctx).Open(sealed)
+			back, migrate, err := opened(parse(t, s.config, with).State(ctx), sealed)
 			if err != nil || migrate || !bytes.Equal(back, plain) {
 				t.Errorf("%s %v %v", back, migrate, err)
 			}
 			with.Shared = nil
 			s.deny()
-			_, _, err = parse(t, s.config, with).State(ctx).Open(sealed)
+			_, _, err = opened(parse(t, s.config, with).State(ctx), sealed)
 			if err == nil || !strings.Contains(err.Error(), s.needs) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%v", err)
 			}
@@ -136,7 +136,7 @@ func TestServicesBeside(t *testing.T) {
 			}
 			s.rotate()
 			target := parse(t, s.config, with).State(ctx)
-			plain, _, err := target.Open(sealed)
+			plain, _, err := opened(target, sealed)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, sealed)
 			}
@@ -144,7 +144,7 @@ func TestServicesBeside(t *testing.T) {
 			if ds.HasErrors() {
 				t.Fatal(ds.Err())
 			}
-			out, err := target.Seal(plain, p.Serial, p.Lineage)
+			out, err := sealed0(target, plain, p.Serial, p.Lineage)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/terrace-iac/terrace/internal/state/journal"
 	"github.com/terrace-iac/terrace/internal/state/store"
@@ -18,19 +19,6 @@ type Target struct {
 	c       *Config
 	ctx     context.Context
 	methods []string // the one that seals, then those that open too
-}
-
-// version is that of the envelope, the only one there is.
-const version = "v0"
-
-// An envelope is sealed content with what is needed to open it. State has serial and
-// lineage, which stay readable; a plan has neither.
-type envelope struct {
-	Serial  *uint64           `json:"serial,omitempty"`
-	Lineage *string           `json:"lineage,omitempty"`
-	Meta    map[string][]byte `json:"meta"`
-	Data    []byte            `json:"encrypted_data"`
-	Version string            `json:"encryption_version"`
 }
 
 // Errors of opening.
@@ -62,16 +50,20 @@ func SealedPlan(b []byte) bool {
 func (t *Target) plain() bool { return t.c.methods[t.methods[0]].typ == unencrypted }
 
 // Seal implements store.Sealer.
-func (t *Target) Seal(plain []byte, serial uint64, lineage string) ([]byte, error) {
+func (t *Target) Seal(p store.Plaintext) (func(io.Writer) error, error) {
 	if t.plain() {
-		return plain, nil
+		return p.Write, nil
 	}
-	e, err := t.seal(plain)
+	var size counter
+	if err := p.Write(&size); err != nil {
+		return nil, err
+	}
+	e, err := t.seal(int64(size), p.Write)
 	if err != nil {
 		return nil, err
 	}
-	e.Serial, e.Lineage = &serial, &lineage
-	return json.Marshal(e)
+	e.Serial, e.Lineage = &p.Serial, &p.Lineage
+	return e.text(p.Indent)
 }
 
 // SealPlan seals a plan file.
@@ -79,16 +71,17 @@ func (t *Target) SealPlan(plain []byte) ([]byte, error) {
 	if t.plain() {
 		return plain, nil
 	}
-	e, err := t.seal(plain)
+	e, err := t.seal(int64(len(plain)), whole(plain))
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(e)
 }
 
-func (t *Target) seal(plain []byte) (*envelope, error) {
+// seal encrypts size bytes that write writes.
+func (t *Target) seal(size int64, write func(io.Writer) error) (*envelope, error) {
 	meta := map[string][]byte{}
-	data, err := t.c.encrypt(t.ctx, t.methods[0], plain, meta)
+	data, err := t.c.encrypt(t.ctx, t.methods[0], size, write, meta)
 	if err != nil {
 		return nil, err
 	}
@@ -96,69 +89,87 @@ func (t *Target) seal(plain []byte) (*envelope, error) {
 }
 
 // Open implements store.Sealer.
-func (t *Target) Open(payload []byte) (plain []byte, migrate bool, err error) {
-	plain, migrate, e, err := t.open(payload)
-	if err != nil || e == nil {
-		return plain, migrate, err
+func (t *Target) Open(r io.Reader, size int64) (plain io.Reader, migrate bool, err error) {
+	e, rest, err := readEnvelope(r, size)
+	if err != nil {
+		return nil, false, err
 	}
-	if e.Serial == nil || e.Lineage == nil {
-		return plain, migrate, nil
+	if e == nil {
+		migrate, err = t.unsealed()
+		return rest, migrate, err
+	}
+	text, migrate, err := t.open(e)
+	if err != nil || e.Serial == nil || e.Lineage == nil {
+		return bytes.NewReader(text), migrate, err
 	}
 	var inside struct {
 		Serial  uint64 `json:"serial"`
 		Lineage string `json:"lineage"`
 	}
-	if err := json.Unmarshal(plain, &inside); err != nil {
+	if err := json.Unmarshal(text, &inside); err != nil {
 		return nil, false, fmt.Errorf("what was encrypted is not a state: %w", err)
 	}
 	if inside.Serial != *e.Serial || inside.Lineage != *e.Lineage {
 		return nil, false, errors.New("serial or lineage of the encrypted state differ from those beside it: the file was put together from two")
 	}
-	return plain, migrate, nil
+	return bytes.NewReader(text), migrate, nil
 }
 
 // OpenPlan opens what SealPlan made. Whatever is no sealed file is refused where the
 // target wants encryption.
 func (t *Target) OpenPlan(payload []byte) ([]byte, error) {
-	plain, _, _, err := t.open(payload)
+	if !Sealed(payload) {
+		_, err := t.unsealed()
+		return payload, err
+	}
+	e := &envelope{}
+	if err := json.Unmarshal(payload, e); err != nil {
+		return nil, damaged(err)
+	}
+	plain, _, err := t.open(e)
 	return plain, err
 }
 
-func (t *Target) open(payload []byte) (plain []byte, migrate bool, e *envelope, err error) {
-	if !Sealed(payload) {
-		for i, m := range t.methods {
-			if t.c.methods[m].typ == unencrypted {
-				return payload, i > 0, nil, nil
-			}
+// unsealed is an error unless the target takes what is not encrypted.
+func (t *Target) unsealed() (migrate bool, err error) {
+	for i, m := range t.methods {
+		if t.c.methods[m].typ == unencrypted {
+			return i > 0, nil
 		}
-		return nil, false, nil, ErrPlain
 	}
-	e = &envelope{}
-	if err := json.Unmarshal(payload, e); err != nil {
-		return nil, false, nil, fmt.Errorf("the encrypted file is damaged: %w", err)
-	}
+	return false, ErrPlain
+}
+
+// open decrypts an envelope, whose data is not to be used afterwards.
+func (t *Target) open(e *envelope) (plain []byte, migrate bool, err error) {
 	if e.Version != version {
-		return nil, false, nil, fmt.Errorf("the file is encrypted in the version %q of the form; only %q is known", e.Version, version)
+		return nil, false, fmt.Errorf("the file is encrypted in the version %q of the form; only %q is known", e.Version, version)
+	}
+	last := -1
+	for i, m := range t.methods {
+		if t.c.methods[m].typ != unencrypted {
+			last = i
+		}
 	}
 	var failed []error
 	for i, m := range t.methods {
 		if t.c.methods[m].typ == unencrypted {
 			continue
 		}
-		plain, err := t.c.decrypt(t.ctx, m, e.Data, e.Meta)
+		plain, err := t.c.decrypt(t.ctx, m, e.Data, e.Meta, i == last)
 		if err == nil {
-			return plain, i > 0, e, nil
+			return plain, i > 0, nil
 		}
 		var setup *setupError
 		if errors.As(err, &setup) {
-			return nil, false, nil, err
+			return nil, false, err
 		}
 		failed = append(failed, fmt.Errorf("%s: %w", m, err))
 	}
 	if len(failed) == 0 {
-		return nil, false, nil, errors.New("the file is encrypted, and no method is configured that could decrypt it")
+		return nil, false, errors.New("the file is encrypted, and no method is configured that could decrypt it")
 	}
-	return nil, false, nil, fmt.Errorf("decryption failed for all provided methods: %w", errors.Join(failed...))
+	return nil, false, fmt.Errorf("decryption failed for all provided methods: %w", errors.Join(failed...))
 }
 
 // Sealer is the target for stores; nil where there is none.
@@ -198,7 +209,7 @@ func (t *Target) Codec() journal.Codec {
 // Seal appends a sealed record to dst: the length of the metadata, the metadata as
 // JSON, and the data.
 func (c codec) Seal(dst, plain []byte) ([]byte, error) {
-	e, err := c.t.seal(plain)
+	e, err := c.t.seal(int64(len(plain)), whole(plain))
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +240,7 @@ func (c codec) Open(dst, sealed []byte) ([]byte, error) {
 		if c.t.c.methods[m].typ == unencrypted {
 			continue
 		}
-		plain, err := c.t.c.decrypt(c.t.ctx, m, rest[n:], meta)
+		plain, err := c.t.c.decrypt(c.t.ctx, m, rest[n:], meta, false)
 		if err == nil {
 			return append(dst, plain...), nil
 		}

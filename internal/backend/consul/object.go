@@ -1,12 +1,14 @@
 package consul
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -104,76 +106,120 @@ func (b *consulBackend) put(ctx context.Context, key string, value []byte, flags
 	return nil
 }
 
-func (o *object) Read(ctx context.Context) (backend.Payload, error) {
+// Read implements backend.Object.
+func (o *object) Read(ctx context.Context) (backend.Payload, error) { return backend.Collect(ctx, o) }
+
+// Fetch implements backend.Streamed.
+func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
 	for try := 0; ; try++ {
-		p, retry, err := o.read(ctx)
+		version, retry, err := o.read(ctx, take)
 		if !retry || try >= 5 {
-			return p, err
+			return version, err
 		}
 	}
 }
 
 // read reads the state once. retry says that its chunks are gone, as they are after
 // somebody wrote another state in between.
-func (o *object) read(ctx context.Context) (p backend.Payload, retry bool, err error) {
+func (o *object) read(ctx context.Context, take func(io.Reader) error) (version string, retry bool, err error) {
 	main, err := o.b.get(ctx, o.key)
-	if err != nil || main == nil {
-		return backend.Payload{}, false, err
+	if err != nil {
+		return "", false, err
 	}
-	data := main.Value
+	if main == nil {
+		return "", false, take(bytes.NewReader(nil))
+	}
+	parts := &chunks{get: func(key string) (*pair, error) { return o.b.get(ctx, key) }, value: main.Value}
 	var m manifest
-	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && json.Unmarshal(data, &m) == nil && m.Hash != "" {
-		data = nil
-		for _, key := range m.Chunks {
-			c, err := o.b.get(ctx, key)
-			if err != nil {
-				return backend.Payload{}, false, err
-			}
-			if c == nil {
-				return backend.Payload{}, true, &backend.Error{Argument: "path", Answer: fmt.Sprintf("the part %q of the state is missing", key), Advice: "The state in Consul is damaged; bring it back from a snapshot of Consul or a backup."}
-			}
-			data = append(data, c.Value...)
+	if bytes.HasPrefix(bytes.TrimSpace(main.Value), []byte("{")) && json.Unmarshal(main.Value, &m) == nil && m.Hash != "" {
+		parts.value, parts.keys = nil, m.Chunks
+	}
+	in := bufio.NewReaderSize(parts, 64<<10)
+	content := io.Reader(in)
+	if head, _ := in.Peek(1); len(head) > 0 && head[0] == 0x1f {
+		z, e := gzip.NewReader(in)
+		if e == nil {
+			content = z
+		} else if err = parts.err; err == nil {
+			return "", false, packed(e)
 		}
 	}
-	if len(data) > 0 && data[0] == 0x1f {
-		z, err := gzip.NewReader(bytes.NewReader(data))
-		if err == nil {
-			data, err = io.ReadAll(z)
-		}
-		if err != nil {
-			return backend.Payload{}, false, &backend.Error{Argument: "path", Answer: "the state in Consul cannot be decompressed: " + diag.Reason(err), Advice: "It is damaged; bring it back from a snapshot of Consul or a backup."}
+	sum := md5.New()
+	if err == nil {
+		err = take(io.TeeReader(content, sum))
+		if err == nil { // what is left is nothing, or an error
+			_, err = io.Copy(sum, content)
 		}
 	}
-	if sum := md5.Sum(data); m.Hash != "" && hex.EncodeToString(sum[:]) != m.Hash {
-		return backend.Payload{}, true, &backend.Error{Argument: "path", Answer: "the state in Consul does not have the checksum that is kept with it", Advice: "It is damaged; bring it back from a snapshot of Consul or a backup."}
+	switch {
+	case parts.err != nil:
+		return "", parts.gone, parts.err
+	case err != nil && content != io.Reader(in):
+		return "", false, packed(err)
+	case err != nil:
+		return "", false, err
+	case m.Hash != "" && hex.EncodeToString(sum.Sum(nil)) != m.Hash:
+		return "", true, &backend.Error{Argument: "path", Answer: "the state in Consul does not have the checksum that is kept with it", Advice: "It is damaged; bring it back from a snapshot of Consul or a backup."}
 	}
 	o.mu.Lock()
 	o.chunks = m.Hash
 	o.mu.Unlock()
-	p = backend.Payload{Data: data, Version: strconv.FormatUint(main.ModifyIndex, 10)}
-	if len(data) == 0 {
-		p.Data = nil
-	}
-	return p, false, nil
+	return strconv.FormatUint(main.ModifyIndex, 10), false, nil
 }
 
-func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
-	payload := data
-	if o.b.gzip {
-		var buf bytes.Buffer
-		z := gzip.NewWriter(&buf)
-		z.Write(data)
-		z.Close()
-		payload = buf.Bytes()
+func packed(err error) error {
+	return &backend.Error{Argument: "path", Answer: "the state in Consul cannot be decompressed: " + diag.Reason(err), Advice: "It is damaged; bring it back from a snapshot of Consul or a backup."}
+}
+
+// chunks reads the values of keys, one after the other.
+type chunks struct {
+	get   func(key string) (*pair, error)
+	value []byte // what is left of the present one
+	keys  []string
+	err   error
+	gone  bool // a key was not there
+}
+
+func (c *chunks) Read(p []byte) (int, error) {
+	for len(c.value) == 0 && c.err == nil {
+		if len(c.keys) == 0 {
+			return 0, io.EOF
+		}
+		var next *pair
+		if next, c.err = c.get(c.keys[0]); c.err == nil && next == nil {
+			c.gone, c.err = true, &backend.Error{Argument: "path", Answer: fmt.Sprintf("the part %q of the state is missing", c.keys[0]), Advice: "The state in Consul is damaged; bring it back from a snapshot of Consul or a backup."}
+		}
+		if c.err == nil {
+			c.value, c.keys = next.Value, c.keys[1:]
+		}
 	}
+	n := copy(p, c.value)
+	c.value = c.value[n:]
+	if n == 0 {
+		return 0, c.err
+	}
+	return n, nil
+}
+
+// Write implements backend.Object.
+func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
+	return o.Send(ctx, backend.Bytes(data), prior, lock)
+}
+
+// Send implements backend.Streamed.
+func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior, lock string) (string, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if lock != "" && (o.held == nil || o.held.id != lock) {
 		return "", backend.ErrLockLost
 	}
 	// Base64 makes four bytes of three; what is much larger is not tried.
-	if len(payload) < 16*chunkSize {
-		version, tooLarge, err := o.commit(ctx, payload, prior, lock)
+	first := &upTo{most: 16 * chunkSize}
+	switch err := o.payload(t, first); {
+	case err != nil && err != errTooMany:
+		return "", err
+	case err == nil:
+		version, tooLarge, err := o.commit(ctx, first.b, prior, lock)
 		if !tooLarge {
 			if err == nil {
 				o.forget(ctx, "")
@@ -181,15 +227,20 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 			return version, err
 		}
 	}
-	sum := md5.Sum(data)
+	first = nil
+	sum := t.MD5()
 	m := manifest{Hash: hex.EncodeToString(sum[:]), Chunks: []string{}}
-	for i := 0; len(payload) > 0; i++ {
-		n := min(len(payload), chunkSize)
-		key := fmt.Sprintf("%stfstate.%s/%d", o.below(), m.Hash, i)
-		if err := o.b.put(ctx, key, payload[:n], 0); err != nil {
-			return "", err
-		}
-		m.Chunks, payload = append(m.Chunks, key), payload[n:]
+	w := &pieces{put: func(b []byte) error {
+		key := fmt.Sprintf("%stfstate.%s/%d", o.below(), m.Hash, len(m.Chunks))
+		m.Chunks = append(m.Chunks, key)
+		return o.b.put(ctx, key, b, 0)
+	}}
+	err := o.payload(t, w)
+	if err == nil {
+		err = w.flush()
+	}
+	if err != nil {
+		return "", err
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -203,6 +254,67 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 		o.forget(ctx, m.Hash)
 	}
 	return version, err
+}
+
+// payload writes what is stored of a text.
+func (o *object) payload(t *backend.Text, w io.Writer) error {
+	r := t.Open()
+	defer r.Close()
+	if !o.b.gzip {
+		_, err := io.Copy(w, r)
+		return err
+	}
+	z := gzip.NewWriter(w)
+	if _, err := io.Copy(z, r); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// errTooMany ends the writing of what does not fit.
+var errTooMany = errors.New("too many bytes")
+
+// upTo keeps what is written if it is less than most bytes.
+type upTo struct {
+	b    []byte
+	most int
+}
+
+func (u *upTo) Write(b []byte) (int, error) {
+	if len(u.b)+len(b) >= u.most {
+		return 0, errTooMany
+	}
+	u.b = append(u.b, b...)
+	return len(b), nil
+}
+
+// pieces cuts what is written into chunks.
+type pieces struct {
+	put func([]byte) error
+	b   []byte
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		n := min(len(rest), chunkSize-len(p.b))
+		p.b, rest = append(p.b, rest[:n]...), rest[n:]
+		if len(p.b) == chunkSize {
+			if err := p.flush(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return len(b), nil
+}
+
+// flush stores the chunk that was begun, if there is one.
+func (p *pieces) flush() error {
+	if len(p.b) == 0 {
+		return nil
+	}
+	err := p.put(p.b)
+	p.b = p.b[:0]
+	return err
 }
 
 // forget deletes the chunks of the state before, as far as that goes. The caller holds

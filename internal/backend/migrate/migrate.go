@@ -6,7 +6,6 @@
 package migrate
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/state/statemgr"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
-	"github.com/terrace-iac/terrace/state/statefile"
 )
 
 // A Side is one of the two backends.
@@ -409,14 +407,7 @@ func (m *Migration) overwrite(st, there *state.State) (q Question, done func(), 
 	done = func() { _ = os.RemoveAll(dir) }
 	paths := []string{filepath.Join(dir, "1-"+m.From.Type+".tfstate"), filepath.Join(dir, "2-"+m.To.Type+".tfstate")}
 	for i, s := range []*state.State{st, there} {
-		var b bytes.Buffer
-		if err = statefile.Write(&b, s, true); err == nil {
-			var text []byte
-			if text, err = store.SealFile(m.To.Options.Sealer, b.Bytes(), s.Serial, s.Lineage); err == nil {
-				err = os.WriteFile(paths[i], text, 0o600)
-			}
-		}
-		if err != nil {
+		if err := keep(paths[i], m.To.Options.Sealer, s); err != nil {
 			done()
 			return fail(err)
 		}
@@ -425,6 +416,19 @@ func (m *Migration) overwrite(st, there *state.State) (q Question, done func(), 
 		Title: "Do you want to copy existing state to the new backend?",
 		Text:  fmt.Sprintf("Pre-existing state was found while migrating the previous %q backend to the\nnewly configured %q backend, which holds another state already. Both were saved\nfor you to compare, as long as this question waits for an answer:\n\n  Previous (type %[1]q): %[3]s\n  New      (type %[2]q): %[4]s\n\nEnter \"yes\" to overwrite the state in the new backend with the previous one, and\n\"no\" to keep the state of the new backend.", m.From.Type, m.To.Type, paths[0], paths[1]),
 	}, done, nil
+}
+
+// keep writes a state to a file for its owner alone.
+func keep(path string, sealer store.Sealer, s *state.State) error {
+	text, err := store.FileText(sealer, s)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(text(f), f.Close())
 }
 
 // Vacate empties the states that were copied, if the old backend wants that. It is

@@ -1,8 +1,11 @@
 package pg
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,13 +37,14 @@ type held struct {
 // between must not end the lock, so the statement gets a time of its own. The info
 // stands in the text of each statement, since the server shows that to others.
 func (h *held) exec(ctx context.Context, sql string, args ...string) ([][][]byte, error) {
-	size := 0
-	for _, a := range args {
-		size += len(a)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+time.Duration(size)*10*time.Microsecond)
+	ctx, cancel := h.within(ctx, 0)
 	defer cancel()
 	return exec(ctx, h.conn, comment(h.info)+sql, args...)
+}
+
+// within is the time that a statement gets that sends so many bytes.
+func (h *held) within(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), time.Minute+time.Duration(size)*10*time.Microsecond)
 }
 
 // comment is the info as a comment of SQL, where comments nest.
@@ -48,29 +52,39 @@ func comment(info store.LockInfo) string {
 	return "/*" + strings.ReplaceAll(string(info.JSON()), "*", `\u002a`) + "*/ "
 }
 
-func (o *object) Read(ctx context.Context) (backend.Payload, error) {
-	rows, err := o.b.pool.query(ctx, "SELECT data, xmin::text FROM "+o.b.table+" WHERE name = $1", o.name)
-	if missing(err) || err == nil && len(rows) == 0 {
-		return backend.Payload{}, nil
+// Read implements backend.Object.
+func (o *object) Read(ctx context.Context) (backend.Payload, error) { return backend.Collect(ctx, o) }
+
+// Fetch implements backend.Streamed.
+func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
+	version := ""
+	found, err := o.b.pool.fetch(ctx, func(row [][]byte) error {
+		version = string(row[1])
+		return take(bytes.NewReader(row[0]))
+	}, "SELECT data, xmin::text FROM "+o.b.table+" WHERE name = $1", o.name)
+	if missing(err) || err == nil && !found {
+		return "", take(bytes.NewReader(nil))
 	}
 	if err != nil {
-		return backend.Payload{}, o.b.fail("Failed to read the state", err)
+		return "", o.b.fail("Failed to read the state", err)
 	}
-	p := backend.Payload{Data: rows[0][0], Version: string(rows[0][1])}
-	if len(p.Data) == 0 {
-		p.Data = nil
-	}
-	return p, nil
+	return version, nil
 }
 
+// Write implements backend.Object.
 func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
+	return o.Send(ctx, backend.Bytes(data), prior, lock)
+}
+
+// Send implements backend.Streamed.
+func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior, lock string) (string, error) {
 	const summary = "Failed to write the state"
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
 	table := o.b.table
 	sql := "INSERT INTO " + table + " AS old (name, data) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET data = EXCLUDED.data"
-	args := []string{o.name, string(data)}
+	var args []string // after the name and the text
 	switch {
 	case prior.Unknown:
 	case prior.Version != "":
@@ -81,7 +95,7 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 	}
 	sql += " RETURNING xmin::text"
 	if lock != "" {
-		return o.writeLocked(ctx, lock, sql, args)
+		return o.writeLocked(ctx, lock, sql, t, args)
 	}
 	if err := o.b.make(ctx); err != nil {
 		return "", err
@@ -91,7 +105,7 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 	if err != nil {
 		return "", o.b.fail(summary, err)
 	}
-	rows, err := exec(ctx, c, sql, args...)
+	rows, err := execText(ctx, c, sql, t, o.name, args...)
 	switch {
 	case err == nil && len(rows) > 0:
 		o.b.pool.give(c)
@@ -102,15 +116,22 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 	}
 	end(c)
 	if ctx.Err() == nil {
-		if p, e := o.Read(ctx); e == nil && string(p.Data) == args[1] {
-			return p.Version, nil
+		if version, ok := o.holds(ctx, t); ok {
+			return version, nil
 		}
 	}
 	return "", o.b.fail(summary, err)
 }
 
+// holds reports whether the row has this text, and which version it has.
+func (o *object) holds(ctx context.Context, t *backend.Text) (version string, ok bool) {
+	h := sha256.New()
+	version, err := o.Fetch(ctx, backend.Hash(h))
+	return version, err == nil && [sha256.Size]byte(h.Sum(nil)) == t.SHA256()
+}
+
 // writeLocked writes on the connection that holds the lock.
-func (o *object) writeLocked(ctx context.Context, lock, sql string, args []string) (string, error) {
+func (o *object) writeLocked(ctx context.Context, lock, sql string, t *backend.Text, args []string) (string, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	h := o.held
@@ -122,7 +143,9 @@ func (o *object) writeLocked(ctx context.Context, lock, sql string, args []strin
 	if err != nil || len(rows) == 0 {
 		return "", o.lost(err)
 	}
-	rows, err = h.exec(ctx, sql, args...)
+	own, cancel := h.within(ctx, t.Size())
+	defer cancel()
+	rows, err = execText(own, h.conn, comment(h.info)+sql, t, o.name, args...)
 	switch {
 	case err == nil && len(rows) > 0:
 		return string(rows[0][0]), nil
@@ -132,8 +155,8 @@ func (o *object) writeLocked(ctx context.Context, lock, sql string, args []strin
 		return "", o.b.fail("Failed to write the state", err)
 	}
 	// The connection died while it wrote: nobody has said whether it did.
-	if p, e := o.Read(ctx); e == nil && string(p.Data) == args[1] {
-		return p.Version, nil
+	if version, ok := o.holds(ctx, t); ok {
+		return version, nil
 	}
 	return "", o.lost(err)
 }

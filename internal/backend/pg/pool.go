@@ -39,30 +39,54 @@ func (p *pool) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	}
 }
 
-// query runs one statement that may be repeated, on any connection: where one that
-// was idle has died, on a new one.
-func (p *pool) query(ctx context.Context, sql string, args ...string) ([][][]byte, error) {
+// query runs one statement that may be repeated, on any connection.
+func (p *pool) query(ctx context.Context, sql string, args ...string) (rows [][][]byte, err error) {
+	err = p.on(ctx, func(c *pgconn.PgConn) (keep bool, err error) {
+		rows, err = exec(ctx, c, sql, args...)
+		return true, err
+	})
+	return rows, err
+}
+
+// fetch runs one statement that may be repeated and gives at most one row, each time to
+// take.
+func (p *pool) fetch(ctx context.Context, take func(row [][]byte) error, sql string, args ...string) (found bool, err error) {
+	err = p.on(ctx, func(c *pgconn.PgConn) (keep bool, err error) {
+		size := 0
+		found, size, err = fetch(ctx, c, take, sql, args...)
+		return size < large, err
+	})
+	return found, err
+}
+
+// on does something that may be repeated on any connection: where one that was idle has
+// died, on a new one.
+func (p *pool) on(ctx context.Context, do func(c *pgconn.PgConn) (keep bool, err error)) error {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 	for try := 0; ; try++ {
 		c, fresh, err := p.take(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		rows, err := exec(ctx, c, sql, args...)
+		keep, err := do(c)
 		if c.IsClosed() {
 			var answered *pgconn.PgError
 			if err != nil && ctx.Err() == nil && try < 3 && (!fresh || !errors.As(err, &answered)) {
 				continue
 			}
-			return rows, err
+			return err
 		}
-		p.give(c)
-		return rows, err
+		if keep {
+			p.give(c)
+		} else {
+			end(c)
+		}
+		return err
 	}
 }
 

@@ -242,7 +242,11 @@ func into(take func(io.Reader) error, resp *http.Response, most int64) (*Respons
 	if head, _ := body.Peek(512); page(head) { // what is wrong with the body is seen by who reads it
 		return nil, fmt.Errorf("%s: %w", resp.Request.URL.Host, ErrPage)
 	}
-	if err := take(body); err != nil {
+	content := io.Reader(body)
+	if n := resp.ContentLength; n > 0 {
+		content = sized{body, n}
+	}
+	if err := take(content); err != nil {
 		return nil, brokeOff(resp.Request, err)
 	}
 	if limited.N <= 0 {
@@ -250,6 +254,15 @@ func into(take func(io.Reader) error, resp *http.Response, most int64) (*Respons
 	}
 	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: []byte{}}, nil
 }
+
+// sized is a body whose length was announced.
+type sized struct {
+	*bufio.Reader
+	size int64
+}
+
+// Size is how many bytes the body has.
+func (s sized) Size() int64 { return s.size }
 
 func brokeOff(r *http.Request, err error) error {
 	return fmt.Errorf("%s: the answer broke off: %w", r.URL.Host, plain(err))

@@ -209,9 +209,14 @@ func (c *Client) pages(ctx context.Context, path string, query url.Values) ([]re
 	return out, nil
 }
 
-// blob sends a request to an address that the service gave. The token goes along only
-// if it is the service itself that is asked.
+// blob sends a request to an address that the service gave.
 func (c *Client) blob(ctx context.Context, method, address string, body []byte) (*rest.Response, error) {
+	return c.transfer(ctx, address, rest.Request{Method: method, Body: body})
+}
+
+// transfer sends a request to an address that the service gave. The token goes along only
+// if it is the service itself that is asked.
+func (c *Client) transfer(ctx context.Context, address string, r rest.Request) (*rest.Response, error) {
 	u, err := c.base.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != c.base.Scheme || u.Host == "" {
 		return nil, errors.New("the service gave an address that is none of https")
@@ -220,10 +225,11 @@ func (c *Client) blob(ctx context.Context, method, address string, body []byte) 
 	if u.Host == c.base.Host {
 		h.Set("Authorization", "Bearer "+c.token)
 	}
-	if body != nil {
+	if r.Body != nil || r.Content != nil {
 		h.Set("Content-Type", "application/octet-stream")
 	}
-	resp, err := c.http.Do(ctx, rest.Request{Method: method, URL: u.String(), Header: h, Body: body, Repeat: true})
+	r.URL, r.Header, r.Repeat = u.String(), h, true
+	resp, err := c.http.Do(ctx, r)
 	if err != nil {
 		return nil, err
 	}

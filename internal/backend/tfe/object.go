@@ -1,13 +1,14 @@
 package tfe
 
 import (
+	"bufio"
 	"context"
-	"crypto/md5"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/rest"
 	"github.com/terrace-iac/terrace/internal/state/store"
 )
 
@@ -69,44 +71,111 @@ func (o *object) current(ctx context.Context, w *Workspace) (*version, error) {
 	return v, o.b.explain(err)
 }
 
-// Read implements backend.Object. A workspace that is not there has no state.
-func (o *object) Read(ctx context.Context) (backend.Payload, error) {
+// Read implements backend.Object.
+func (o *object) Read(ctx context.Context) (backend.Payload, error) { return backend.Collect(ctx, o) }
+
+// Fetch implements backend.Streamed. A workspace that is not there has no state.
+func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string, error) {
 	w, err := o.b.find(ctx, o.name, false)
 	if err == errNoSuchWorkspace {
-		return backend.Payload{}, nil
+		return "", take(http.NoBody)
 	}
 	if err != nil {
-		return backend.Payload{}, err
+		return "", err
 	}
 	v, err := o.current(ctx, w)
-	if err != nil || v == nil {
-		return backend.Payload{}, err
+	if err != nil {
+		return "", err
+	}
+	if v == nil {
+		return "", take(http.NoBody)
 	}
 	if v.Download == "" {
-		return backend.Payload{}, &backend.Error{Answer: o.b.Host + ": the token may see the workspace and not its state", Argument: "token", Advice: "Ask for the permission to read state versions."}
+		return "", &backend.Error{Answer: o.b.Host + ": the token may see the workspace and not its state", Argument: "token", Advice: "Ask for the permission to read state versions."}
 	}
-	resp, err := o.b.blob(ctx, "GET", v.Download, nil)
+	empty := true
+	_, err = o.b.transfer(ctx, v.Download, rest.Request{Method: "GET", Into: func(r io.Reader) error {
+		in := bufio.NewReader(r)
+		_, err := in.Peek(1)
+		if empty = err == io.EOF; empty {
+			return nil
+		}
+		return take(sizedAs(in, r))
+	}})
 	if err != nil {
-		return backend.Payload{}, o.b.explain(err)
+		return "", o.b.explain(err)
 	}
-	if len(resp.Body) == 0 {
-		return backend.Payload{}, &backend.Error{Answer: fmt.Sprintf("%s: the state version %s is there, and its content is empty", o.b.Host, v.ID), Advice: "An upload may have failed; the service keeps the versions before it."}
+	if empty {
+		return "", &backend.Error{Answer: fmt.Sprintf("%s: the state version %s is there, and its content is empty", o.b.Host, v.ID), Advice: "An upload may have failed; the service keeps the versions before it."}
 	}
-	return backend.Payload{Data: resp.Body, Version: v.ID}, nil
+	return v.ID, nil
+}
+
+// sizedAs is a reader that knows what another one knows of its size.
+func sizedAs(r io.Reader, like io.Reader) io.Reader {
+	if s, ok := like.(backend.Sized); ok {
+		return struct {
+			io.Reader
+			backend.Sized
+		}{r, s}
+	}
+	return r
 }
 
 // facts is what the service wants to know of a state beside its bytes.
 type facts struct {
-	Serial    uint64                     `json:"serial"`
-	Lineage   string                     `json:"lineage"`
-	Outputs   map[string]json.RawMessage `json:"outputs"`
-	Encrypted json.RawMessage            `json:"encrypted_data"`
+	serial    uint64
+	lineage   string
+	outputs   map[string]json.RawMessage
+	encrypted bool
+}
+
+// factsOf reads the beginning of a text: what is large stands at its end.
+func factsOf(t *backend.Text) (f facts, err error) {
+	r := t.Open()
+	defer r.Close()
+	d := json.NewDecoder(r)
+	if first, err := d.Token(); err != nil || first != json.Delim('{') {
+		return f, errors.New("no object")
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return f, err
+		}
+		switch name {
+		case "serial":
+			err = d.Decode(&f.serial)
+		case "lineage":
+			err = d.Decode(&f.lineage)
+		case "outputs":
+			err = d.Decode(&f.outputs)
+		case "meta", "encrypted_data":
+			f.encrypted = true
+			return f, nil
+		case "resources":
+			return f, nil
+		default:
+			var other json.RawMessage
+			err = d.Decode(&other)
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	_, err = d.Token()
+	return f, err
 }
 
 // Write implements backend.Object.
 func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lock string) (string, error) {
-	var f facts
-	if err := json.Unmarshal(data, &f); err != nil {
+	return o.Send(ctx, backend.Bytes(data), prior, lock)
+}
+
+// Send implements backend.Streamed.
+func (o *object) Send(ctx context.Context, t *backend.Text, prior backend.Prior, lock string) (string, error) {
+	f, err := factsOf(t)
+	if err != nil {
 		return "", &backend.Error{Answer: "a state that is not JSON cannot be kept by this service"}
 	}
 	w, err := o.workspace(ctx, true)
@@ -139,7 +208,7 @@ func (o *object) Write(ctx context.Context, data []byte, prior backend.Prior, lo
 		return "", &backend.Error{Answer: "the workspace has another state version", Err: backend.ErrChanged}
 	}
 	// What is replaced is known by now, so a serial that goes back is meant.
-	id, err := o.upload(ctx, w, data, f, now != nil && (prior.Unknown || f.Serial <= now.Serial))
+	id, err := o.upload(ctx, w, t, f, now != nil && (prior.Unknown || f.serial <= now.Serial))
 	if err == nil {
 		err = o.overtaken(ctx, w, id, have)
 	}
@@ -176,15 +245,15 @@ func (o *object) lost(w *Workspace) bool {
 }
 
 // upload makes a state version and sends its content.
-func (o *object) upload(ctx context.Context, w *Workspace, data []byte, f facts, force bool) (string, error) {
-	sum := md5.Sum(data)
-	attributes := map[string]any{"serial": f.Serial, "lineage": f.Lineage, "md5": hex.EncodeToString(sum[:]), "force": force}
-	if len(f.Encrypted) == 0 { // outputs of encrypted states would be there in the clear
-		outputs, err := json.Marshal(f.Outputs)
+func (o *object) upload(ctx context.Context, w *Workspace, t *backend.Text, f facts, force bool) (string, error) {
+	sum := t.MD5()
+	attributes := map[string]any{"serial": f.serial, "lineage": f.lineage, "md5": hex.EncodeToString(sum[:]), "force": force}
+	if !f.encrypted { // outputs of encrypted states would be there in the clear
+		outputs, err := json.Marshal(f.outputs)
 		if err != nil {
 			return "", err
 		}
-		if len(f.Outputs) > 0 {
+		if len(f.outputs) > 0 {
 			attributes["json-state-outputs"] = base64.StdEncoding.EncodeToString(outputs)
 		}
 	}
@@ -195,6 +264,10 @@ func (o *object) upload(ctx context.Context, w *Workspace, data []byte, f facts,
 	make := call{method: "POST", path: at("workspaces", w.ID, "state-versions"), body: document{new}}
 	r, _, err := o.b.document(ctx, make)
 	if wants(err) { // a service that has no uploads
+		var data []byte
+		if data, err = t.Bytes(); err != nil {
+			return "", err
+		}
 		attributes["state"] = base64.StdEncoding.EncodeToString(data)
 		r, _, err = o.b.document(ctx, make)
 	}
@@ -208,7 +281,7 @@ func (o *object) upload(ctx context.Context, w *Workspace, data []byte, f facts,
 	if v.Upload == "" {
 		return "", errors.New("the service gave no address to upload the state to")
 	}
-	_, err = o.b.blob(ctx, "PUT", v.Upload, data)
+	_, err = o.b.transfer(ctx, v.Upload, rest.Request{Method: "PUT", Content: t})
 	return v.ID, err
 }
 

@@ -1,6 +1,7 @@
 package statecmd
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -288,8 +289,11 @@ func given(c *command.Call) ([]byte, diag.List) {
 // or encrypted, as errored.tfstate is. sealer is nil where states are not encrypted.
 func pushed(name string, b []byte, sealer store.Sealer) (*state.State, diag.List) {
 	if sealer != nil && encryption.Sealed(b) {
-		var err error
-		if b, _, err = sealer.Open(b); err != nil {
+		plain, _, err := sealer.Open(bytes.NewReader(b), int64(len(b)))
+		if err == nil {
+			b, err = io.ReadAll(plain)
+		}
+		if err != nil {
 			return nil, diag.Errorf(nil, "Failed to read the given state file", "%s cannot be decrypted: %s.", name, err)
 		}
 	}

@@ -41,9 +41,15 @@ func (r *Runner) site(task *demand.Task, u *discovery.Unit, d *workdir.Dir) *Sit
 	return s
 }
 
-// found takes the working directory, and reads what the unit's file adds to the command.
+// found takes the working directory.
 func (s *Site) found(d *workdir.Dir) {
-	if s.dir = d; d.Terraform != nil {
+	s.dir = d
+	s.adds(d)
+}
+
+// adds reads what the unit's file adds to the command.
+func (s *Site) adds(d *workdir.Dir) {
+	if d.Terraform != nil {
 		s.extra = arguments.Read(d.Terraform.ExtraArguments, s.r.Command, d.Locate)
 	}
 }

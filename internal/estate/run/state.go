@@ -79,6 +79,7 @@ func (s *unitState) nothingKnown(ctx context.Context, failed diag.List) (bool, d
 	if !ok {
 		return false, nil
 	}
+	s.at.adds(d) // how the state is locked, and with which environment it is read
 	m := r.Dirs.Module(task, in)
 	late := d.Remote != nil && !unit.Known(d.Remote.Config)
 	if late || !m.Whole {

@@ -1,9 +1,9 @@
 package statemgr
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,7 +12,6 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/state"
-	"github.com/terrace-iac/terrace/state/statefile"
 )
 
 // erroredName is the name that the peers use. What a migration replaces is in files of
@@ -47,15 +46,6 @@ func writeApart(o Options, st *state.State) (path string, ds diag.List) {
 	return path, diag.Warnf(nil, "Objects saved to another file", "What the journal knew was saved to %s. Compare it with the state, import what the state lacks, and do not push it: it holds these objects alone.", path)
 }
 
-// textOf is the text of a state file, encrypted if states are.
-func textOf(o Options, st *state.State) ([]byte, error) {
-	var b bytes.Buffer
-	if err := statefile.Write(&b, st, true); err != nil {
-		return nil, err
-	}
-	return store.SealFile(o.Sealer, b.Bytes(), st.Serial, st.Lineage)
-}
-
 // KeepReplaced saves a state that is about to be replaced by another one with fewer
 // objects.
 func KeepReplaced(o Options, st *state.State) diag.List {
@@ -68,7 +58,7 @@ func KeepReplaced(o Options, st *state.State) diag.List {
 
 func save(o Options, name string, st *state.State) (path string, ds diag.List) {
 	path = filepath.Join(o.Dir, name)
-	text, err := textOf(o, st)
+	text, err := store.FileText(o.Sealer, st)
 	for n := 1; err == nil; n++ {
 		if err = exclusive(path, text); !errors.Is(err, fs.ErrExist) {
 			break
@@ -93,14 +83,13 @@ func plain(err error) error {
 }
 
 // exclusive makes a file that did not exist, wholly or not at all.
-func exclusive(path string, content []byte) error {
+func exclusive(path string, content func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new") // for its owner alone
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(content(f), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	err = os.Link(f.Name(), path)

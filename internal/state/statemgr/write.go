@@ -1,6 +1,7 @@
 package statemgr
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -234,11 +235,15 @@ func (h *State) End(final *state.State) diag.List {
 	_, more := writeErrored(h.o, last, h.overtaken)
 	ds = append(ds, more...)
 	if more.HasErrors() && h.o.Rescue != nil {
-		text, err := textOf(h.o, last)
+		var b bytes.Buffer
+		text, err := store.FileText(h.o.Sealer, last)
+		if err == nil {
+			err = text(&b)
+		}
 		if err != nil {
 			return append(ds, diag.Errorf(nil, "Failed to encrypt the state", "The state cannot be printed either: %s. The journal holds it: leave it where it is.", err)...)
 		}
-		ds = append(ds, h.o.Rescue(text)...)
+		ds = append(ds, h.o.Rescue(b.Bytes())...)
 	}
 	if err := j.Close(); err != nil {
 		ds = append(ds, diag.Warnf(nil, "Failed to close the journal", "%s.", err)...)

@@ -8,16 +8,17 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"slices"
 	"time"
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/state/statefile"
 )
 
 // A Store holds the state of one workspace.
@@ -58,29 +59,30 @@ type Unlocker interface {
 // called concurrently.
 type Sealer interface {
 	// Seal makes the payload of a state file, whose serial and lineage stay readable.
-	Seal(plain []byte, serial uint64, lineage string) ([]byte, error)
-	// Open gives back what Seal made. migrate says that what was read is not in the
-	// form that Seal gives now (not encrypted, or with an older method), so that the
-	// next write must happen even if nothing changed.
-	Open(payload []byte) (plain []byte, migrate bool, err error)
+	// sealed writes it, each time the same.
+	Seal(p Plaintext) (sealed func(io.Writer) error, err error)
+	// Open gives back what Seal got, of which size bytes are read, or as many as there are
+	// if size is 0. migrate says that what was read is not in the form that Seal gives now
+	// (not encrypted, or with an older method), so that the next write must happen even if
+	// nothing changed.
+	Open(r io.Reader, size int64) (plain io.Reader, migrate bool, err error)
 }
 
-// SealFile encrypts the text of a state file for people's eyes: indented, as state in
-// files is. A nil sealer leaves it as it is.
-func SealFile(s Sealer, plain []byte, serial uint64, lineage string) ([]byte, error) {
+// A Plaintext is the text of a state file that is to be encrypted.
+type Plaintext struct {
+	Write   func(io.Writer) error // writes the text, each time the same
+	Serial  uint64
+	Lineage string
+	Indent  bool // for people's eyes, as state in files is
+}
+
+// FileText is the text of a state file for people's eyes, encrypted if s is not nil.
+func FileText(s Sealer, st *state.State) (func(io.Writer) error, error) {
+	write := func(w io.Writer) error { return statefile.Write(w, st, true) }
 	if s == nil {
-		return plain, nil
+		return write, nil
 	}
-	sealed, err := s.Seal(plain, serial, lineage)
-	if err != nil || bytes.Equal(sealed, plain) {
-		return sealed, err
-	}
-	var b bytes.Buffer
-	if err := json.Indent(&b, sealed, "", "  "); err != nil {
-		return nil, err
-	}
-	b.WriteByte('\n')
-	return b.Bytes(), nil
+	return s.Seal(Plaintext{Write: write, Serial: st.Serial, Lineage: st.Lineage, Indent: true})
 }
 
 // Workspaces are the states of one configuration, by name.

@@ -11,6 +11,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -160,10 +161,8 @@ func ReadFile(ctx context.Context, path string) (*state.State, diag.List) {
 }
 
 func readFile(ctx context.Context, path string, sealer store.Sealer, outline bool) (st *state.State, migrate bool, ds diag.List) {
-	if sealer == nil {
-		if st, ok := streamed(path, outline); ok {
-			return st, false, nil
-		}
+	if st, migrate, ok := streamed(path, sealer, outline); ok {
+		return st, migrate, nil
 	}
 	for try := 0; ; try++ {
 		b, held, err := process.read(path)
@@ -187,29 +186,45 @@ func readFile(ctx context.Context, path string, sealer store.Sealer, outline boo
 	}
 }
 
-// streamed reads a state file without having its text in memory. With anything unusual,
-// from no file to an error in it, ok is false.
-func streamed(path string, outline bool) (st *state.State, ok bool) {
+// streamed reads a state file without having its text in memory; of one that is encrypted
+// it is there in one form alone. With anything unusual, from no file to an error in it, ok
+// is false.
+func streamed(path string, sealer store.Sealer, outline bool) (st *state.State, migrate, ok bool) {
 	_, err := process.open(path, func(f *os.File) error {
 		before, err := f.Stat()
-		if err != nil || before.Size() == 0 {
+		if err != nil || before.Size() == 0 || sealer != nil && before.Size() < large {
 			return err
 		}
-		st, ok = statefile.ParseStream(io.NewSectionReader(f, 0, before.Size()), outline)
+		var content io.Reader = io.NewSectionReader(f, 0, before.Size())
+		if sealer != nil {
+			if content, migrate, err = sealer.Open(content, before.Size()); err != nil {
+				return err
+			}
+		}
+		st, ok = statefile.ParseStream(content, outline)
 		after, err := f.Stat()
 		// The peers write in place.
 		ok = ok && err == nil && after.Size() == before.Size() && after.ModTime().Equal(before.ModTime())
 		return err
 	})
-	return st, ok && err == nil
+	return st, migrate, ok && err == nil
 }
+
+// large is from which size on a sealed file is not read before it is opened. While it is
+// read, nobody in this process can take a lock.
+const large = 1 << 20
 
 // opened is the content of a state file in the clear.
 func opened(content []byte, sealer store.Sealer) (plain []byte, migrate bool, err error) {
 	if sealer == nil || len(content) == 0 {
 		return content, false, nil
 	}
-	return sealer.Open(content)
+	r, migrate, err := sealer.Open(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		return nil, false, err
+	}
+	plain, err = io.ReadAll(r)
+	return plain, migrate, err
 }
 
 // locked reports whether somebody says that they hold the lock.

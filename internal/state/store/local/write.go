@@ -96,6 +96,41 @@ func (t text) holds(f *os.File) (bool, error) {
 	return err == nil && info.Size() == c.at, err
 }
 
+// equals reports whether a reader gives this content.
+func (t text) equals(r io.Reader) (bool, error) {
+	c := &matching{r: r, buf: make([]byte, 16<<10)}
+	switch err := t(c); {
+	case errors.Is(err, errDiffers):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	n, err := io.ReadFull(r, c.buf[:1])
+	if err == io.EOF {
+		err = nil
+	}
+	return n == 0, err
+}
+
+// A matching holds what is written to it to what is read.
+type matching struct {
+	r   io.Reader
+	buf []byte
+}
+
+func (m *matching) Write(b []byte) (int, error) {
+	for part := range slices.Chunk(b, len(m.buf)) {
+		n, err := io.ReadFull(m.r, m.buf[:len(part)])
+		switch {
+		case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF:
+			return 0, err
+		case !bytes.Equal(m.buf[:n], part):
+			return 0, errDiffers
+		}
+	}
+	return len(b), nil
+}
+
 // errDiffers ends a comparison.
 var errDiffers = errors.New("the content is another one")
 
@@ -135,19 +170,12 @@ func (s *Store) write(content text, st *state.State) diag.List {
 	}
 	var before text // what the backup is to hold; nil: what the file holds
 	if s.sealer != nil {
-		old, _, err := process.read(path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return s.writeError(path, err)
+		var done bool
+		if content, before, done, err = s.sealed(path, content, st); err != nil {
+			return diag.Errorf(nil, "Failed to encrypt the state", "The state file %s was not written, since the state cannot be encrypted: %s. It holds what it held before.", path, reason(err))
 		}
-		var plain bytes.Buffer
-		if err = content(&plain); err == nil {
-			var sealed []byte
-			if old, sealed, err = s.sealed(old, plain.Bytes(), st); err == nil {
-				before, content = textOf(old), textOf(sealed)
-			}
-		}
-		if err != nil {
-			return diag.Errorf(nil, "Failed to encrypt the state", "The state file %s was not written, since the state cannot be encrypted: %s. It holds what it held before.", path, err)
+		if done {
+			return nil
 		}
 	}
 	same := false
@@ -198,31 +226,72 @@ func (s *Store) keepBackup(path string, before text) diag.List {
 	return nil
 }
 
-// sealed encrypts what is to be written, and the old content as far as it is not
-// encrypted in the same way, since it becomes the backup. A content that is not another
-// one stays as it is in the file.
-func (s *Store) sealed(old, content []byte, st *state.State) (before, after []byte, err error) {
-	plain, migrate, err := opened(old, s.sealer)
-	switch {
-	case err != nil: // nobody has read it: another key, or no state at all
-		plain, migrate = nil, false
-	case !migrate && bytes.Equal(plain, content):
-		return old, old, nil
+// sealed encrypts what is to be written, and the old content if it is not encrypted in the
+// same way, since it becomes the backup. done says that the file holds the content already,
+// and is not to be changed.
+func (s *Store) sealed(path string, content text, st *state.State) (after, before text, done bool, err error) {
+	migrate, err := s.old(path, func(plain io.Reader) (err error) {
+		done, err = content.equals(plain)
+		return err
+	})
+	// A file that cannot be opened nobody has read: another key, or no state at all.
+	if done = done && err == nil && !migrate; done {
+		return nil, nil, true, nil
 	}
-	if migrate {
-		if was, ds := statefile.Parse(s.in, plain); was != nil && !ds.HasErrors() {
-			if old, err = s.seal(plain, was); err != nil {
-				return nil, nil, err
-			}
+	if migrate && err == nil {
+		if before, err = s.resealed(path); err != nil {
+			return nil, nil, false, err
 		}
 	}
-	after, err = s.seal(content, st)
-	return old, after, err
+	sealed, err := s.sealer.Seal(store.Plaintext{Write: content, Serial: st.Serial, Lineage: st.Lineage, Indent: true})
+	return sealed, before, false, err
 }
 
-// seal is the text of a state file with a state in it.
-func (s *Store) seal(plain []byte, st *state.State) ([]byte, error) {
-	return store.SealFile(s.sealer, plain, st.Serial, st.Lineage)
+// resealed is the state of the file as it is encrypted now; nil if it holds none.
+func (s *Store) resealed(path string) (text, error) {
+	var plain []byte
+	if _, err := s.old(path, func(r io.Reader) (err error) {
+		plain, err = io.ReadAll(r)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	was, ds := statefile.Parse(path, plain)
+	if was == nil || ds.HasErrors() {
+		return nil, nil
+	}
+	return s.sealer.Seal(store.Plaintext{Write: textOf(plain), Serial: was.Serial, Lineage: was.Lineage, Indent: true})
+}
+
+// old gives what the file holds to read, in the clear.
+func (s *Store) old(path string, read func(plain io.Reader) error) (migrate bool, err error) {
+	open := func(r io.Reader, size int64) error {
+		if size == 0 {
+			return read(r)
+		}
+		plain, m, err := s.sealer.Open(r, size)
+		if err != nil {
+			return err
+		}
+		migrate = m
+		return read(plain)
+	}
+	var small []byte
+	_, err = process.open(path, func(f *os.File) error {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if info.Size() >= large {
+			return open(io.NewSectionReader(f, 0, info.Size()), info.Size())
+		}
+		small, err = readAt(f)
+		return err
+	})
+	if err == nil && small != nil {
+		err = open(bytes.NewReader(small), int64(len(small)))
+	}
+	return migrate, err
 }
 
 // unlinkBackup removes a link that has the name of the backup, unless the user gave that

@@ -1,0 +1,262 @@
+package encryption
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// version is that of the envelope, the only one there is.
+const version = "v0"
+
+// An envelope is sealed content with what is needed to open it. State has serial and
+// lineage, which stay readable; a plan has neither.
+type envelope struct {
+	Serial  *uint64           `json:"serial,omitempty"`
+	Lineage *string           `json:"lineage,omitempty"`
+	Meta    map[string][]byte `json:"meta"`
+	Data    []byte            `json:"encrypted_data"`
+	Version string            `json:"encryption_version"`
+}
+
+// dataName is how the name of the data stands in the text.
+const dataName = `"encrypted_data"`
+
+// text writes an envelope, whose data becomes text while it is written.
+func (e *envelope) text(indent bool) (func(io.Writer) error, error) {
+	head := *e
+	head.Data = []byte{}
+	b, err := json.Marshal(head)
+	if indent && err == nil {
+		var pretty bytes.Buffer
+		err = json.Indent(&pretty, b, "", "  ")
+		pretty.WriteByte('\n')
+		b = pretty.Bytes()
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Metadata may have this name too, and comes before it.
+	at := bytes.LastIndex(b, []byte(dataName))
+	at += len(dataName) + bytes.IndexByte(b[at+len(dataName):], '"') + 1
+	return func(w io.Writer) error {
+		if _, err := w.Write(b[:at]); err != nil {
+			return err
+		}
+		buf := bufio.NewWriterSize(w, 64<<10)
+		text := base64.NewEncoder(base64.StdEncoding, buf)
+		for rest := e.Data; len(rest) > 0; {
+			n := min(len(rest), 48<<10)
+			if _, err := text.Write(rest[:n]); err != nil {
+				return err
+			}
+			rest = rest[n:]
+		}
+		if err := errors.Join(text.Close(), buf.Flush()); err != nil {
+			return err
+		}
+		_, err := w.Write(b[at:])
+		return err
+	}, nil
+}
+
+// whole writes bytes.
+func whole(b []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	}
+}
+
+// A counter counts what is written.
+type counter int64
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}
+
+func damaged(err error) error { return fmt.Errorf("the encrypted file is damaged: %w", err) }
+
+// readEnvelope reads an envelope, whose data never is in memory as text. size is how long
+// the text is, 0 if that is not known. Of anything else it returns no envelope and what is to
+// be read in place of r.
+func readEnvelope(r io.Reader, size int64) (*envelope, io.Reader, error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	head, _ := in.Peek(512)
+	if first, ok := firstName(head); !ok || first == "version" { // as every state file begins
+		return nil, in, nil
+	}
+	o := &opening{in: in}
+	if size > 0 {
+		o.room = size / 4 * 3
+	}
+	err := o.object()
+	rest := bytes.NewReader(o.text)
+	switch {
+	case err != nil && !o.found:
+		return nil, io.MultiReader(rest, in), nil
+	case err != nil:
+		return nil, nil, damaged(err)
+	case !Sealed(o.text):
+		return nil, rest, nil
+	}
+	e := &envelope{}
+	if err := json.Unmarshal(o.text, e); err != nil {
+		return nil, nil, damaged(err)
+	}
+	e.Data = o.data
+	return e, nil, nil
+}
+
+// firstName is the first name in a JSON object.
+func firstName(b []byte) (string, bool) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return "", false
+	}
+	t, err := d.Token()
+	name, ok := t.(string)
+	return name, ok && err == nil
+}
+
+// An opening reads the JSON text of an envelope.
+type opening struct {
+	in    *bufio.Reader
+	text  []byte // with an empty string for the data
+	data  []byte
+	room  int64 // how much the data is likely to take
+	found bool
+}
+
+// object reads to the end. It looks for strings alone: what is between them is left to
+// who reads the text.
+func (o *opening) object() error {
+	depth := 0
+	for {
+		c, err := o.in.ReadByte()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		o.text = append(o.text, c)
+		switch c {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			at := len(o.text) - 1
+			if err := o.string(); err != nil {
+				return err
+			}
+			if depth == 1 && !o.found && string(o.text[at:]) == dataName {
+				if err := o.value(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// string reads to the end of a string.
+func (o *opening) string() error {
+	for {
+		c, err := o.in.ReadByte()
+		if err != nil {
+			return noEnd(err)
+		}
+		o.text = append(o.text, c)
+		switch c {
+		case '"':
+			return nil
+		case '\\':
+			if c, err = o.in.ReadByte(); err != nil {
+				return noEnd(err)
+			}
+			o.text = append(o.text, c)
+		}
+	}
+}
+
+func noEnd(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// value reads the data after its name, if it is a string.
+func (o *opening) value() error {
+	for {
+		c, err := o.in.ReadByte()
+		if err != nil {
+			return noEnd(err)
+		}
+		o.text = append(o.text, c)
+		switch c {
+		case ' ', '\t', '\r', '\n', ':':
+			continue
+		case '"':
+		default: // no data
+			return nil
+		}
+		break
+	}
+	o.found = true
+	into := bytes.NewBuffer(make([]byte, 0, o.room+bytes.MinRead))
+	if _, err := into.ReadFrom(base64.NewDecoder(base64.StdEncoding, &quoted{in: o.in})); err != nil {
+		return err
+	}
+	o.data, o.text = into.Bytes(), append(o.text, '"')
+	return nil
+}
+
+// quoted reads what is left of a JSON string, without the quote at its end.
+type quoted struct {
+	in    *bufio.Reader
+	ended bool
+}
+
+func (q *quoted) Read(p []byte) (int, error) {
+	if q.ended {
+		return 0, io.EOF
+	}
+	if _, err := q.in.Peek(1); err != nil {
+		return 0, noEnd(err)
+	}
+	b, _ := q.in.Peek(min(q.in.Buffered(), len(p)))
+	n := bytes.IndexAny(b, "\"\\")
+	switch {
+	case n < 0:
+		n = copy(p, b)
+	case n == 0 && b[0] == '"':
+		q.ended = true
+		_, err := q.in.Discard(1)
+		if err == nil {
+			err = io.EOF
+		}
+		return 0, err
+	case n == 0: // some write a slash so
+		two, err := q.in.Peek(2)
+		if err != nil {
+			return 0, noEnd(err)
+		}
+		if two[1] != '/' {
+			return 0, errors.New("the encrypted data are not base64")
+		}
+		p[0] = '/'
+		_, err = q.in.Discard(2)
+		return 1, err
+	default:
+		n = copy(p, b[:n])
+	}
+	_, err := q.in.Discard(n)
+	return n, err
+}
