@@ -35,6 +35,22 @@ func SizeOf(r io.Reader) int64 {
 	return 0
 }
 
+// Tee copies what is read from r to w, as io.TeeReader does. The size is still known.
+func Tee(r io.Reader, w io.Writer) io.Reader {
+	return As(io.TeeReader(r, w), r)
+}
+
+// As gives a reader the size of another one, if that is known.
+func As(r, like io.Reader) io.Reader {
+	if s, ok := like.(Sized); ok {
+		return struct {
+			io.Reader
+			Sized
+		}{r, s}
+	}
+	return r
+}
+
 // Collect reads a Streamed as a whole.
 func Collect(ctx context.Context, o Streamed) (Payload, error) {
 	var b bytes.Buffer

@@ -56,7 +56,7 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 	sum := md5.New()
 	resp, err := o.b.do(ctx, rest.Request{Method: "GET", URL: o.b.address(o.name), Header: o.b.encrypted(http.Header{}, false), Repeat: true, Into: func(r io.Reader) error {
 		sum.Reset()
-		return take(io.TeeReader(r, sum))
+		return take(backend.Tee(r, sum))
 	}})
 	switch {
 	case err != nil:

@@ -191,7 +191,7 @@ func (b *cosBackend) fetch(ctx context.Context, key string, take func(io.Reader)
 	sum := md5.New()
 	resp, err := b.do(ctx, rest.Request{Method: "GET", URL: b.address(key), Repeat: true, Into: func(r io.Reader) error {
 		sum.Reset()
-		return take(io.TeeReader(r, sum))
+		return take(backend.Tee(r, sum))
 	}})
 	if err != nil {
 		return false, err

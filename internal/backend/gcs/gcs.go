@@ -252,7 +252,7 @@ func (b *bucket) fetch(ctx context.Context, name string, h http.Header, take fun
 	hash := md5.New()
 	resp, err := b.send(ctx, rest.Request{Method: "GET", URL: b.objects() + "/" + url.PathEscape(name) + "?alt=media", Header: h, Repeat: true, Into: func(r io.Reader) error {
 		hash.Reset()
-		return take(io.TeeReader(r, hash))
+		return take(backend.Tee(r, hash))
 	}})
 	switch {
 	case err != nil:

@@ -253,7 +253,7 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 	sum := md5.New()
 	resp, err := o.b.client.Do(ctx, rest.Request{Method: "GET", URL: o.b.address, Header: o.b.header(), Repeat: true, Into: func(r io.Reader) error {
 		sum.Reset()
-		return take(io.TeeReader(r, sum))
+		return take(backend.Tee(r, sum))
 	}})
 	if err != nil {
 		return "", o.b.unreachable("address", err)

@@ -43,7 +43,7 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 		sum := md5.New()
 		found, err := o.b.fetch(ctx, o.file, func(r io.Reader) error {
 			sum.Reset()
-			return take(io.TeeReader(r, sum))
+			return take(backend.Tee(r, sum))
 		})
 		if err == nil && !found {
 			err = take(http.NoBody) // what an earlier attempt gave does not count

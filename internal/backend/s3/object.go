@@ -63,7 +63,7 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 		seen := summed{md5.New(), 0}
 		resp, err := o.fetch(ctx, o.key, "state", func(r io.Reader) error {
 			seen = summed{md5.New(), 0}
-			return take(io.TeeReader(r, &seen))
+			return take(backend.Tee(r, &seen))
 		})
 		if err != nil {
 			return "", err

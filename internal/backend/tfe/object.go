@@ -100,7 +100,7 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 		if empty = err == io.EOF; empty {
 			return nil
 		}
-		return take(sizedAs(in, r))
+		return take(backend.As(in, r))
 	}})
 	if err != nil {
 		return "", o.b.explain(err)
@@ -109,17 +109,6 @@ func (o *object) Fetch(ctx context.Context, take func(io.Reader) error) (string,
 		return "", &backend.Error{Answer: fmt.Sprintf("%s: the state version %s is there, and its content is empty", o.b.Host, v.ID), Advice: "An upload may have failed; the service keeps the versions before it."}
 	}
 	return v.ID, nil
-}
-
-// sizedAs is a reader that knows what another one knows of its size.
-func sizedAs(r io.Reader, like io.Reader) io.Reader {
-	if s, ok := like.(backend.Sized); ok {
-		return struct {
-			io.Reader
-			backend.Sized
-		}{r, s}
-	}
-	return r
 }
 
 // facts is what the service wants to know of a state beside its bytes.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -237,7 +238,7 @@ refused unless -force is given.`,
 					return 1
 				}
 				defer c.Report.Finish()
-				b, ds := given(c)
+				s, b, ds := given(c)
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}
@@ -245,9 +246,12 @@ refused unless -force is given.`,
 				if ds.HasErrors() {
 					return c.Fail(ds)
 				}
-				s, more := pushed(c.Arg(0), b, at.Sealer)
-				if ds = append(ds, more...); more.HasErrors() {
-					return c.Fail(ds)
+				if s == nil {
+					var more diag.List
+					s, more = pushed(c.Arg(0), b, at.Sealer)
+					if ds = append(ds, more...); more.HasErrors() {
+						return c.Fail(ds)
+					}
 				}
 				h, more := o.takeAt(ctx, c, at, "state-push")
 				ds = append(ds, more...)
@@ -265,14 +269,18 @@ refused unless -force is given.`,
 	}
 }
 
-// given reads the state that is pushed.
-func given(c *command.Call) ([]byte, diag.List) {
+// given reads the state that is pushed, or what may be one: the text of a file of the
+// present format is not in memory as a whole.
+func given(c *command.Call) (*state.State, []byte, diag.List) {
 	name := c.Arg(0)
 	var b []byte
 	var err error
 	if name == "-" {
 		b, err = io.ReadAll(c.Stdin)
 	} else {
+		if s := streamed(c.Path(name)); s != nil {
+			return s, nil, nil
+		}
 		b, err = readfile.Large(c.Path(name))
 	}
 	if err != nil {
@@ -280,9 +288,25 @@ func given(c *command.Call) ([]byte, diag.List) {
 		if errors.As(err, &e) {
 			err = fmt.Errorf("open %s: %w", name, e.Err)
 		}
-		return nil, diag.Errorf(nil, "Failed to open the given state file", "%s.", err)
+		return nil, nil, diag.Errorf(nil, "Failed to open the given state file", "%s.", err)
 	}
-	return b, nil
+	return nil, b, nil
+}
+
+// streamed is the state of a file, nil if it must be read as a whole to say what is in it.
+func streamed(path string) *state.State {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if s, ok := statefile.ParseStream(f, false); ok {
+		return s
+	}
+	return nil
 }
 
 // pushed is the state of a file that is pushed: in the clear, as "state pull" prints it,
