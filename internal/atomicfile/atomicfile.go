@@ -2,7 +2,7 @@
 // or the new, also after a crash.
 //
 // Main functions: Write, WriteFrom, WriteMode and WriteUnlinked. The one rule: the new content is on disk
-// before it gets the name.
+// before it gets the name. WriteCopy alone leaves that to the system.
 package atomicfile
 
 import (
@@ -47,6 +47,13 @@ func WriteUnlinked(path string, data []byte, perm fs.FileMode) error {
 	return replace(path, perm, bytesTo(data))
 }
 
+// WriteCopy is WriteMode for what is compared with its original whenever it is used, and
+// made again where it differs. Readers see the old content or the new; after a crash of the
+// machine the file may be empty.
+func WriteCopy(path string, data []byte, perm fs.FileMode) error {
+	return swap(path, perm, bytesTo(data), func(*os.File) error { return nil })
+}
+
 func bytesTo(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -55,14 +62,14 @@ func bytesTo(data []byte) func(io.Writer) error {
 }
 
 func replace(path string, perm fs.FileMode, write func(io.Writer) error) error {
-	if err := swap(path, perm, write); err != nil {
+	if err := swap(path, perm, write, (*os.File).Sync); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
 }
 
-// swap puts a new file, which is on disk, in the place of path.
-func swap(path string, perm fs.FileMode, write func(io.Writer) error) error {
+// swap puts a new file in the place of path, once sync has brought it to disk.
+func swap(path string, perm fs.FileMode, write func(io.Writer) error, sync func(*os.File) error) error {
 	dir, base := filepath.Split(path)
 	if dir == "" {
 		dir = "."
@@ -71,7 +78,7 @@ func swap(path string, perm fs.FileMode, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(write(f), f.Chmod(perm), f.Sync(), f.Close())
+	err = errors.Join(write(f), f.Chmod(perm), sync(f), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

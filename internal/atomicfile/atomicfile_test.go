@@ -35,6 +35,13 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("three", 0o600)
+	if err := WriteCopy(path, []byte("four"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	check("four", 0o640)
+	if err := WriteMode(path, []byte("three"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := Write(filepath.Join(dir, "no", "f"), nil, 0o600); err == nil {
 		t.Error("written into a folder that does not exist")
 	}

@@ -23,5 +23,5 @@ func Rewrite(path string, text []byte) error {
 	if info.Mode().Perm()&0o200 == 0 {
 		return &fs.PathError{Op: "write", Path: real, Err: errors.New("the file is read-only")}
 	}
-	return swap(real, info.Mode().Perm(), bytesTo(text))
+	return swap(real, info.Mode().Perm(), bytesTo(text), (*os.File).Sync)
 }

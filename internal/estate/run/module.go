@@ -145,8 +145,12 @@ func (m *unitModule) install(ctx context.Context) diag.List {
 		return ds
 	}
 	words := init.extra.Words
-	for _, text := range init.Backend() {
-		words = append(words, "-backend-config="+text)
+	if m.x.States.Throwaway() {
+		words = append(words, "-backend=false") // it may need an account, and holds no state of this run
+	} else {
+		for _, text := range init.Backend() {
+			words = append(words, "-backend-config="+text)
+		}
 	}
 	ds = m.x.Host.Init(ctx, Installing{
 		Folder: init.Folder(), Words: words, Sources: m.x.Loader.Sources(), Value: m.at.Value,
@@ -156,7 +160,7 @@ func (m *unitModule) install(ctx context.Context) diag.List {
 		},
 	})
 	ended(s, ds)
-	if ds.HasErrors() {
+	if ds.HasErrors() || m.x.States.Throwaway() {
 		return ds
 	}
 	return append(ds, m.at.dir.KeepLock()...)

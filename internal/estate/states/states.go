@@ -88,6 +88,9 @@ type Place struct {
 	Encryption *encryption.Config
 }
 
+// Throwaway reports whether states last as long as the run, in memory.
+func (k *Keeper) Throwaway() bool { return k.s.Throwaway != "" }
+
 // Where tells where the state of a unit is: where its remote_state says, else where the
 // module's backend block says, else in the working directory. What a unit of another
 // commit manages is what it manages where that is checked out. name is the unit's; root is

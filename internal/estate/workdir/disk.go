@@ -90,7 +90,7 @@ func (d *Dir) writeGenerated(put copytree.Files) error {
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 				return err
 			}
-			if err := atomicfile.WriteMode(path, b, 0o644); err != nil {
+			if err := atomicfile.WriteCopy(path, b, 0o644); err != nil {
 				return err
 			}
 		}

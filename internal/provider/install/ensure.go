@@ -197,8 +197,9 @@ func (j *job) bring(ctx context.Context, f found, place string) (Auth, error) {
 	}
 	j.add, j.complete = append([]lock.Hash{h1}, l.trusted...), l.complete
 	j.notes = l.warnings
-	// What is there already stays if it is the same, since programs of it may be running.
-	if have, err := j.hash(ctx, place); l.folder || err != nil || have != h1 {
+	// What is there already stays if it is the same, since programs of it may be running, and
+	// others look for it at this moment.
+	if have, err := j.hash(ctx, place); err != nil || have != h1 || leadsElsewhere(place, l) {
 		if err := put(ctx, l, place); err != nil {
 			return Auth{}, err
 		}

@@ -392,6 +392,51 @@ func TestManyAtOnceOnOneCache(t *testing.T) {
 	}
 }
 
+// TestCacheIsNeverEmpty installs packages of a folder into one cache for many working folders:
+// from the first on, the place in the cache leads to a package at every moment.
+func TestCacheIsNeverEmpty(t *testing.T) {
+	m, other, cache := t.TempDir(), t.TempDir(), t.TempDir()
+	unpacked(t, m, aa, "linux_amd64", "1.0.0")
+	unpacked(t, other, aa, "linux_amd64", "1.0.0")
+	write(t, filepath.Join(other, aa.Host, aa.Namespace, aa.Type, "1.0.0/linux_amd64/more"), "x")
+	install := func(from string) {
+		b := newBench(t, from)
+		b.Config.PluginCacheDir = cache
+		b.mustInit(reqs(aa, ""))
+	}
+	install(m)
+	place := filepath.Join(cache, "registry.opentofu.org/hashicorp/aa/1.0.0/linux_amd64")
+	before, err := os.Lstat(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	install(m)
+	if after, err := os.Lstat(place); err != nil || !os.SameFile(before, after) {
+		t.Error("what is in place was put there again:", err)
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if _, err := os.Stat(place); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 100 {
+		install(other)
+		install(m)
+	}
+	close(done)
+	wg.Wait()
+}
+
 func TestTranslatedLock(t *testing.T) {
 	m := t.TempDir()
 	unpacked(t, m, aa, "linux_amd64", "1.0.0", "1.2.0")

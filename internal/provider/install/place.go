@@ -53,12 +53,38 @@ func put(ctx context.Context, from local, dir string) error {
 	return swap(ready, dir, filepath.Join(tmp, "old"))
 }
 
-// swap moves ready to dir; what was there goes to old.
+// swap moves ready to dir; what was there goes away with ready, or to old. Whoever looks
+// finds either of them where the system can do that in one step: a link in the place of a
+// link, and on Linux anything.
 func swap(ready, dir, old string) error {
+	if isLink(ready) && isLink(dir) && os.Rename(ready, dir) == nil {
+		return nil
+	}
+	if exchange(ready, dir) == nil {
+		return nil
+	}
 	if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return os.Rename(ready, dir)
+}
+
+func isLink(path string) bool {
+	st, err := os.Lstat(path)
+	return err == nil && st.Mode()&fs.ModeSymlink != 0
+}
+
+// leadsElsewhere reports whether place is a link to another folder than the package.
+func leadsElsewhere(place string, l local) bool {
+	to, err := os.Readlink(place)
+	if err != nil || !l.folder {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(l.path)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	return err != nil || to != real
 }
 
 // linkOrCopy makes a symbolic link to a folder, or copies it where the file

@@ -176,7 +176,7 @@ func copyFile(from, to string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteMode(to, b, mode)
+	return atomicfile.WriteCopy(to, b, mode)
 }
 
 // Forget removes what was put into the folder before and no longer belongs there, and
