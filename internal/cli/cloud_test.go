@@ -21,7 +21,8 @@ import (
 //	                   plain, vcs, deny, var
 //	served NAME FILE   writes the state of a workspace to a file, empty for none
 //	runs KEY=VALUE...  says how the next runs go: log, apply (files), changes, fails, cost,
-//	                   policy=STATUS, task=STAGE/STATUS, stuck=STATUS, warning, json
+//	                   policy=STATUS, task=STAGE/STATUS, stuck=STATUS, warning, json, redacted,
+//	                   late, queued
 //	ran FILE           writes the last run to a file: status, what was sent, files
 //	asked FILE         writes what the service was asked since the last time to a file
 func TestCloudScripts(t *testing.T) {
@@ -138,6 +139,12 @@ func script(ts *testscript.TestScript, r *servers.TFERun, name, value string) {
 		r.Events = append(r.Events, value)
 	case "json":
 		r.JSONPlan = ts.ReadFile(value)
+	case "redacted":
+		r.Redacted = ts.ReadFile(value)
+	case "late":
+		r.Late = 3
+	case "queued":
+		r.Queued = 2
 	default:
 		ts.Fatalf("a run has no %s", name)
 	}

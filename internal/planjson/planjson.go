@@ -1,7 +1,7 @@
 // Package planjson writes plans, states and configuration as JSON, in the form
-// that `show -json` of OpenTofu 1.12 has.
+// that `show -json` of OpenTofu 1.12 has, and reads the plans that services give in it.
 //
-// Main functions: Plan, State and Configuration. The one rule: it is a form for
+// Main functions: Plan, State and Configuration, and ReadPlan. The one rule: it is a form for
 // other programs to read, so member names, their order and what is left out
 // follow the reference, section 7.5; sensitive values stand in it in the clear
 // beside a tree that tells which they are.

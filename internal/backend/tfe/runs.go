@@ -20,6 +20,10 @@ type Run struct {
 	ID         string
 	Status     string
 	HasChanges bool `json:"has-changes"`
+	Destroy    bool `json:"is-destroy"`
+	Refresh    bool `json:"refresh-only"` // it only refreshes
+	PlanOnly   bool `json:"plan-only"`
+	Queued     int  `json:"position-in-queue"` // how many runs of the organization come before it
 	Actions    struct {
 		Cancelable      bool `json:"is-cancelable"`
 		Confirmable     bool `json:"is-confirmable"`
@@ -35,6 +39,28 @@ type Run struct {
 // Over reports whether nothing more comes of a run.
 func (r *Run) Over() bool {
 	return slices.Contains([]string{"applied", "errored", "discarded", "canceled", "force_canceled", "planned_and_finished", "planned_and_saved", "policy_soft_failed"}, r.Status)
+}
+
+// Ahead is how many runs of a workspace have to end before a run of it can begin.
+func (b *Backend) Ahead(ctx context.Context, w *Workspace, id string) (int, error) {
+	all, err := b.pages(ctx, at("workspaces", w.ID, "runs"), nil)
+	if err != nil {
+		return 0, b.explain(err)
+	}
+	n, before := 0, false // the newest stands first
+	for _, one := range all {
+		r, err := runOf(one)
+		if err != nil {
+			return 0, b.explain(err)
+		}
+		switch {
+		case r.ID == id:
+			before = true
+		case before && !r.PlanOnly && !r.Over():
+			n++
+		}
+	}
+	return n, nil
 }
 
 // Waiting reports whether a run has not begun to plan.
@@ -256,6 +282,16 @@ func (b *Backend) PlanJSON(ctx context.Context, id string) ([]byte, error) {
 		last = nil
 	}
 	return nil, b.explain(last)
+}
+
+// Redacted is the plan without sensitive values, with the schemas of its providers; nil if
+// the service has none.
+func (b *Backend) Redacted(ctx context.Context, id string) ([]byte, error) {
+	resp, err := b.send(ctx, call{method: "GET", path: at("plans", id, "json-output-redacted")})
+	if err != nil || len(resp.Body) == 0 {
+		return nil, b.explain(err)
+	}
+	return resp.Body, nil
 }
 
 // A CostEstimate is what a plan costs each month.

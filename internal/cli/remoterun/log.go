@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/internal/cli/command"
@@ -15,6 +16,10 @@ type log struct {
 	c          *command.Call
 	structured bool
 	rest       []byte // a line that has not ended
+
+	holds   bool     // what tells of the plan is held back
+	held    []string // lines of people
+	changes bool     // there was a change among them
 }
 
 func (l *log) write(text []byte) {
@@ -85,7 +90,13 @@ func (l *log) line(line []byte) {
 			}
 		}
 	}
-	if text := m.words(); text != "" {
+	text := m.words()
+	switch {
+	case text == "":
+	case l.holds && slices.Contains([]string{"planned_change", "resource_drift", "change_summary", "outputs"}, m.Type):
+		l.held = append(l.held, text)
+		l.changes = l.changes || m.Type == "planned_change"
+	default:
 		l.c.Report.Human.Say(text + "\n")
 	}
 }

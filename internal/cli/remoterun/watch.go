@@ -1,6 +1,7 @@
 package remoterun
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/prompt"
 	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/planjson"
 	"github.com/terrace-iac/terrace/plan"
 )
 
@@ -32,6 +34,7 @@ type operation struct {
 	cancelled   bool               // the service was asked to
 
 	announced             bool // that the plan is waited for
+	ahead                 int  // runs that are waited for, as was said last
 	planShown, applyShown bool
 	confirmed             bool
 	shown                 map[string]bool // IDs of checks whose result was shown
@@ -78,7 +81,7 @@ func (o *operation) watch(ctx context.Context) int {
 			o.discard(ctx)
 			return o.fail(o.failed)
 		}
-		if r.Over() {
+		if r.Over() && !(o.confirmed && r.Status == "planned_and_saved") { // the service may take a while to begin with an apply
 			return o.end()
 		}
 		if o.q.LockTimeout > 0 && r.Waiting() && o.c.Now().Sub(begun) > o.q.LockTimeout {
@@ -143,6 +146,9 @@ func (o *operation) progress(ctx, waits context.Context) error {
 		o.announced = true
 		o.say("Waiting for the plan to start...\n")
 	}
+	if err := o.queue(ctx); err != nil {
+		return err
+	}
 	if r.Waiting() || o.cancelled && !o.planShown {
 		return o.stages(ctx, waits, "pre_plan")
 	}
@@ -189,6 +195,32 @@ func (o *operation) progress(ctx, waits context.Context) error {
 	return nil
 }
 
+// queue says how many runs come before one that waits, each time that changes.
+func (o *operation) queue(ctx context.Context) error {
+	if o.run.Status != "pending" && o.run.Status != "plan_queued" {
+		return nil
+	}
+	n, what := o.run.Queued, "of the organization"
+	if o.run.Status == "pending" {
+		ahead, err := o.b.Ahead(ctx, o.w, o.run.ID)
+		if err != nil {
+			return err
+		}
+		if ahead > 0 {
+			n, what = ahead, "of the workspace"
+		}
+	}
+	if n != o.ahead && n > 0 {
+		runs := "runs"
+		if n == 1 {
+			runs = "run"
+		}
+		o.say(fmt.Sprintf("Waiting for %d %s %s to end first...\n", n, runs, what))
+	}
+	o.ahead = n
+	return nil
+}
+
 // stream shows a log until its end.
 func (o *operation) stream(ctx, waits context.Context, what string, phase func(context.Context, string) (*tfe.Phase, error), id string) error {
 	p, err := phase(ctx, id)
@@ -196,7 +228,11 @@ func (o *operation) stream(ctx, waits context.Context, what string, phase func(c
 		return err
 	}
 	l := &log{c: o.c, structured: o.w.Structured != nil && *o.w.Structured}
-	defer l.end()
+	l.holds = l.structured && what == "plan" && o.c.Report.Human != nil
+	defer func() {
+		l.end()
+		o.showPlan(ctx, l)
+	}()
 	for offset, n := 0, 0; ; n++ {
 		if p.Log != "" {
 			text, next, end, err := o.b.Log(ctx, p, offset)
@@ -233,6 +269,35 @@ func (o *operation) stream(ctx, waits context.Context, what string, phase func(c
 		if p, err = phase(ctx, id); err != nil {
 			return err
 		}
+	}
+}
+
+// showPlan shows the plan that a log speaks of: whole, as the plans that are made here, where
+// the service gives it, or the lines of the log.
+func (o *operation) showPlan(ctx context.Context, l *log) {
+	if len(l.held) == 0 {
+		return
+	}
+	text, err := o.b.Redacted(ctx, o.run.PlanID)
+	if err == nil && text != nil {
+		mode := plan.Normal
+		switch {
+		case o.run.Destroy:
+			mode = plan.Destroy
+		case o.run.Refresh:
+			mode = plan.RefreshOnly
+		}
+		f, err := planjson.ReadPlan(text, mode)
+		if err == nil && (f.Plan.HasChanges() || !l.changes) {
+			var b bytes.Buffer
+			if view.Plan(&b, o.c.Report.Human.Style, f.Plan, f, false) == nil {
+				o.c.Report.Human.Say(b.String())
+				return
+			}
+		}
+	}
+	for _, line := range l.held {
+		o.c.Report.Human.Say(line + "\n")
 	}
 }
 

@@ -688,7 +688,13 @@ func (q *tfeRequest) workspace(ws *TFEWorkspace, parts []string) {
 	case "POST configuration-versions":
 		q.newConfig(ws)
 	case "GET runs":
-		q.page(nil)
+		var out []any
+		for _, id := range slices.Backward(slices.Sorted(keys(q.runs))) {
+			if r := q.runs[id]; r.Workspace == ws.ID {
+				out = append(out, q.runDoc(r))
+			}
+		}
+		q.page(out)
 	default:
 		q.fail(http.StatusNotFound, "not found", "")
 	}

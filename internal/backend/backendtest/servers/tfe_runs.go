@@ -33,7 +33,10 @@ type TFERun struct {
 	Stages            []TFEStage
 	Events            []string // warnings about the run
 	JSONPlan          string   // the plan for programs
+	Redacted          string   // the same without sensitive values, JSONPlan if it is empty
+	Late              int      // how often the run is read as it was before it takes an action for done
 	Stuck             string   // the status in which the run stays until it is cancelled
+	Queued            int      // how many runs of the organization come first
 
 	ID, Workspace, Config string
 	Status                string
@@ -181,6 +184,10 @@ func (r *TFERun) advance() {
 	if r.Stuck != "" && r.Status == r.Stuck || len(r.statuses) == 0 {
 		return
 	}
+	if r.statuses[0] == "apply_queued" && r.Late > 0 {
+		r.Late--
+		return
+	}
 	r.Status, r.statuses = r.statuses[0], r.statuses[1:]
 	r.past = append(r.past, r.Status)
 }
@@ -241,11 +248,15 @@ func (q *tfeRequest) run(parts []string) {
 	case "GET plans":
 		q.data(object{"id": parts[1], "type": "plans", "attributes": object{"status": r.planStatus(), "has-changes": r.Changes, "log-read-url": base + "plan/" + r.ID, "resource-additions": 1}})
 	case "GET plans/json-output", "GET plans/json-output-redacted":
-		if r.JSONPlan == "" {
+		text := r.JSONPlan
+		if parts[2] == "json-output-redacted" && r.Redacted != "" {
+			text = r.Redacted
+		}
+		if text == "" {
 			q.w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		io.WriteString(q.w, r.JSONPlan)
+		io.WriteString(q.w, text)
 	case "GET applies":
 		status := "finished"
 		switch {
@@ -365,7 +376,7 @@ func (q *tfeRequest) runDoc(r *TFERun) object {
 	}
 	rel["policy-checks"], rel["task-stages"] = object{"data": checks}, object{"data": stages}
 	return object{"id": r.ID, "type": "runs", "relationships": rel, "attributes": object{
-		"status": r.Status, "has-changes": r.Changes, "auto-apply": r.AutoApply, "plan-only": r.PlanOnly, "is-destroy": r.Sent["is-destroy"], "save-plan": r.Saved, "message": r.Sent["message"], "source": "tfe-api", "created-at": "2026-01-02T03:04:05Z", "position-in-queue": 0,
+		"status": r.Status, "has-changes": r.Changes, "auto-apply": r.AutoApply, "plan-only": r.PlanOnly, "is-destroy": r.Sent["is-destroy"], "save-plan": r.Saved, "message": r.Sent["message"], "refresh-only": r.Sent["refresh-only"], "source": "tfe-api", "created-at": "2026-01-02T03:04:05Z", "position-in-queue": r.Queued,
 		"actions":     object{"is-cancelable": !r.over() && !r.confirmable(), "is-confirmable": r.confirmable(), "is-discardable": !r.over(), "is-force-cancelable": false},
 		"permissions": object{"can-apply": true, "can-cancel": true, "can-discard": true, "can-force-cancel": true, "can-force-execute": true},
 	}}
