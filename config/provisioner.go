@@ -109,12 +109,7 @@ func onlySelfRefs(x hcl.Expression) (ds diag.List) {
 		case "count":
 			ok = true
 		case "each":
-			step, isAttr := hcl.Traverser(nil), false
-			if len(t) > 1 {
-				step = t[1]
-				_, isAttr = step.(hcl.TraverseAttr)
-			}
-			ok = isAttr && step.(hcl.TraverseAttr).Name == "key"
+			ok = member(t) == "key"
 		}
 		if !ok {
 			ds = append(ds, errorAt("config/destroy-reference", t.SourceRange(), "Invalid reference from destroy provisioner",

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
@@ -41,6 +43,9 @@ func decodeResource(o *object) (*Resource, diag.List) {
 	if r.Addr.Mode == addr.Managed {
 		r.Connection = keep[*Block](e)(connection(c))
 		r.Provisioners = keep[[]*Provisioner](e)(provisioners(c))
+		if r.Connection != nil && slices.ContainsFunc(r.Provisioners, func(p *Provisioner) bool { return p.OnDestroy }) {
+			e.add(onlySelf(c.blocks("connection")[0][0].body))
+		}
 	}
 	return r, e.ds
 }
@@ -149,6 +154,10 @@ func checkTrigger(x hcl.Expression) diag.List {
 	for _, t := range x.Variables() {
 		switch t.RootName() {
 		case "count", "each":
+			if want := map[string]string{"count": "index", "each": "key"}[t.RootName()]; member(t) != want {
+				return errorAt("config/replace-triggered-by", t.SourceRange(), "Invalid "+t.RootName()+" reference in replace_triggered_by expression",
+					"Of the %s object, only %s.%s can be used in the index of a replace_triggered_by element.", t.RootName(), t.RootName(), want)
+			}
 			continue
 		case "data", "ephemeral", "var", "local", "module", "path", "terraform", "tofu", "self":
 			return errorAt("config/replace-triggered-by", t.SourceRange(), "Invalid replace_triggered_by expression",
@@ -161,6 +170,15 @@ func checkTrigger(x hcl.Expression) diag.List {
 			"Each element of replace_triggered_by must be exactly one reference to a managed resource, one of its instances or an attribute.")
 	}
 	return nil
+}
+
+// member is the name of the attribute that a reference takes of its root, if any.
+func member(t hcl.Traversal) string {
+	if len(t) < 2 {
+		return ""
+	}
+	step, _ := t[1].(hcl.TraverseAttr)
+	return step.Name
 }
 
 // refersTo reports whether a reference means a resource of this module.

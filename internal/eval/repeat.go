@@ -230,7 +230,7 @@ func (m *Module) expandEnabled(t *demand.Task, x *lang.Expr, what string) (expan
 		problem = fmt.Sprintf("depends on resource attributes that cannot be determined until apply; use -exclude=%s to plan without it", m.name(what))
 	}
 	if problem != "" {
-		return one, append(ds, diag.Errorf(&at, "Invalid enabled argument", "The \"enabled\" value %s.", problem)...)
+		return one, append(ds, m.explained(t, x, diag.Errorf(&at, "Invalid enabled argument", "The \"enabled\" value %s.", problem))...)
 	}
 	if v, _ = v.Unmark(); v.False() && !m.ev.o.Validating { // then what it would hold is looked at all the same
 		return expansion{form: Disabled}, ds

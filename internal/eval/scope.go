@@ -36,7 +36,7 @@ func (s *instanceScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Ra
 	case "self":
 		if s.self != cty.NilVal {
 			if s.ev.o.Validating {
-				return s.self, 1, attributeMistake(ref[1:], s.self.Type(), at)
+				return s.self, 1, AttributeMistake(ref[1:], s.self.Type(), at)
 			}
 			return s.self, 1, nil
 		}
@@ -271,11 +271,11 @@ func (r *Resource) staticMistake(t *demand.Task, rest hcl.Traversal, at *source.
 	if ds.HasErrors() {
 		return nil // reported elsewhere
 	}
-	return attributeMistake(rest, s.Block.ImpliedType(), at)
+	return AttributeMistake(rest, s.Block.ImpliedType(), at)
 }
 
-// attributeMistake finds a step of a reference that no object of a type has.
-func attributeMistake(rest hcl.Traversal, ty cty.Type, at *source.Range) diag.List {
+// AttributeMistake finds a step of a reference that no object of a type has.
+func AttributeMistake(rest hcl.Traversal, ty cty.Type, at *source.Range) diag.List {
 	if len(rest) == 0 || ty == cty.DynamicPseudoType {
 		return nil
 	}

@@ -27,6 +27,10 @@ var purposes = []purpose{
 		if ours.Status != 1 || theirs.Status != 1 {
 			return
 		}
+		const trigger = "Error: Undeclared resource in replace_triggered_by" // OpenTofu has a heading of its own
+		if undeclared := "Error: Reference to undeclared resource"; slices.Contains(theirs.Messages, trigger) && slices.Contains(ours.Messages, undeclared) {
+			theirs.Messages = append(without(theirs.Messages, trigger), undeclared)
+		}
 		refused := slices.Contains(ours.Messages, "Error: Invalid value for variable")
 		for _, m := range theirs.Messages {
 			// At a refused value Terrace stops at once, OpenTofu goes on with what does not need it.
@@ -56,6 +60,21 @@ var purposes = []purpose{
 			}
 		}
 	}},
+	{"with -exclude, as with -target, no check is evaluated, so what checks alone read is not read", func(s at, ours, theirs *outcome) {
+		const read = "data.terraform_remote_state.other"
+		if !s.has("-exclude") || ours.Status != theirs.Status || !strings.Contains(s.text, "check \"reads\"") {
+			return
+		}
+		theirs.Planned = without(without(theirs.Planned, "# (config will be reloaded to verify a check block)"), "# "+read+" will be read during apply")
+		theirs.Text = withoutBlock(theirs.Text, "  # "+read+" will be read during apply")
+		for _, o := range []*outcome{ours, theirs} {
+			o.State = withoutInstance(o.State, " data terraform_remote_state other")
+			for _, part := range []string{"checks", "prior_state"} {
+				delete(o.Document, part)
+			}
+			withoutElements(o.Document, read)
+		}
+	}},
 	{"-replace with an address that names nothing: a warning", func(_ at, ours, _ *outcome) {
 		ours.Messages = without(ours.Messages, "Warning: Resource to replace not found")
 	}},
@@ -68,6 +87,17 @@ var purposes = []purpose{
 		if s.destroys() && ours.Status != 1 && slices.Contains(theirs.Messages, "Error: Invalid value for variable") {
 			*ours = *theirs
 		}
+	}},
+	{"a mistake in what a destroy does not need is a warning", func(s at, ours, theirs *outcome) {
+		if !s.destroys() || ours.Status == 1 || theirs.Status != 1 || theirs.Messages == nil {
+			return
+		}
+		for _, m := range theirs.Messages {
+			if what, is := strings.CutPrefix(m, "Error: "); !is || !slices.Contains(ours.Messages, "Warning: "+what) {
+				return
+			}
+		}
+		*ours = *theirs
 	}},
 	{"destroy keeps what a removed block with destroy = false names", func(s at, ours, theirs *outcome) {
 		const kept = "Warning: Resource will be removed from the state"
@@ -163,6 +193,32 @@ func instances(state string) [][2]string {
 		out = append(out, [2]string{lines[i], lines[i+1]})
 	}
 	return out
+}
+
+// withoutInstance leaves the instances of a resource out of a state.
+func withoutInstance(state, resource string) string {
+	var b strings.Builder
+	for _, i := range instances(state) {
+		if i[0] != resource {
+			b.WriteString(i[0] + "\n" + i[1] + "\n")
+		}
+	}
+	return b.String() + state[strings.LastIndex(strings.TrimSuffix(state, "\n"), "\n")+1:]
+}
+
+// withoutBlock leaves the block below a heading out of the text of a plan, with what the
+// legend says of it if it was the only one of its kind.
+func withoutBlock(text []string, heading string) []string {
+	at := slices.Index(text, heading)
+	if at < 1 {
+		return text
+	}
+	end := at + slices.Index(text[at:], "    }") + 1
+	text = slices.Concat(text[:at-1], text[end:])
+	if !slices.ContainsFunc(text, func(line string) bool { return strings.HasPrefix(line, " <= data ") }) {
+		text = without(text, " <= read (data resources)")
+	}
+	return text
 }
 
 // withoutPlanned leaves the instances out of a state that a plan creates, changes, replaces or destroys.

@@ -121,13 +121,13 @@ func compare(t *testing.T, terrace, tofu string, c randconfig.Case, sum *summary
 		saved = false
 		raw, err := os.ReadFile(filepath.Join(theirs, "terraform.tfstate"))
 		if err != nil {
-			return // neither has a state to go on with
+			break // neither has a state to go on with
 		}
 		if err := os.WriteFile(filepath.Join(ours, "terraform.tfstate"), raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sum.add(found, classes)
+	t.Log(sum.add(found, classes))
 }
 
 // A summary counts seeds by what differs in them.
@@ -137,24 +137,27 @@ type summary struct {
 	reasons, classes      map[string]int
 }
 
-func (s *summary) add(reasons, classes map[string]bool) {
+// add counts a case, and says what came of it.
+func (s *summary) add(reasons, classes map[string]bool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all++
-	switch {
-	case len(classes) > 0:
-		s.other++
-	case len(reasons) > 0:
-		s.on++
-	default:
-		s.equal++
-	}
 	for r := range reasons {
 		s.reasons[r]++
 	}
 	for c := range classes {
 		s.classes[c]++
 	}
+	switch {
+	case len(classes) > 0:
+		s.other++
+		return "different: " + strings.Join(slices.Sorted(maps.Keys(classes)), ", ")
+	case len(reasons) > 0:
+		s.on++
+		return "different on purpose: " + strings.Join(slices.Sorted(maps.Keys(reasons)), "; ")
+	}
+	s.equal++
+	return "equal"
 }
 
 func (s *summary) String() string {
@@ -277,6 +280,7 @@ func run(t *testing.T, bin, dir string, args []string) outcome {
 		o.Document = document(t, out)
 	} else {
 		text := program.ReplaceAllString(string(out), "tofu")
+		text = strings.ReplaceAll(text, "Releasing state lock. This may take a few moments...\n", "") // where the disk is slow
 		for _, m := range messages.FindAllStringSubmatch(text, -1) {
 			o.Messages = append(o.Messages, m[1])
 		}
@@ -317,6 +321,7 @@ func document(t *testing.T, out []byte) map[string]string {
 	if relevant, ok := doc["relevant_attributes"].([]any); ok { // in no order
 		slices.SortFunc(relevant, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	}
+	sortChildren(doc)
 	parts := map[string]string{}
 	for name, value := range doc {
 		text, err := json.MarshalIndent(value, "", " ")
@@ -326,6 +331,29 @@ func document(t *testing.T, out []byte) map[string]string {
 		parts[name] = string(text)
 	}
 	return parts
+}
+
+// sortChildren puts the child modules of values in order: OpenTofu leaves it to chance.
+func sortChildren(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if all, ok := v["child_modules"].([]any); ok {
+			slices.SortFunc(all, func(a, b any) int { return strings.Compare(address(a), address(b)) })
+		}
+		for _, x := range v {
+			sortChildren(x)
+		}
+	case []any:
+		for _, x := range v {
+			sortChildren(x)
+		}
+	}
+}
+
+func address(v any) string {
+	m, _ := v.(map[string]any)
+	a, _ := m["address"].(string)
+	return a
 }
 
 // state is what a state file says, without what differs by chance.

@@ -67,7 +67,7 @@ func (w *widener) extra(files map[string]string) string {
 	}
 	if w.chance(3) {
 		files["aliased/main.tf"] = "terraform {\n  required_providers {\n    terraform = {\n      source                = \"terraform.io/builtin/terraform\"\n      configuration_aliases = [terraform.other]\n    }\n  }\n}\nresource \"terraform_data\" \"x\" {\n  provider = terraform.other\n  input    = \"x\"\n}\noutput \"x\" { value = terraform_data.x.output }\n"
-		b.WriteString("provider \"terraform\" {\n  alias = \"second\"\n}\nmodule \"aliased\" {\n  source    = \"./aliased\"\n  providers = { terraform.other = terraform.second }\n}\noutput \"aliased\" { value = module.aliased.x }\n")
+		b.WriteString("terraform {\n  required_providers {\n    terraform = { source = \"terraform.io/builtin/terraform\" }\n  }\n}\nprovider \"terraform\" {\n  alias = \"second\"\n}\nmodule \"aliased\" {\n  source    = \"./aliased\"\n  providers = { terraform.other = terraform.second }\n}\noutput \"aliased\" { value = module.aliased.x }\n")
 	}
 	if w.chance(3) {
 		files["passing/main.tf"] = "variable \"e\" { ephemeral = true }\noutput \"e\" {\n  value     = var.e\n  ephemeral = true\n}\noutput \"known\" { value = ephemeralasnull(var.e) == null }\n"

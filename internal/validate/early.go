@@ -53,7 +53,7 @@ func Early(ctx context.Context, in Input, destroy bool) (Validated, diag.List) {
 			ds = append(ds, m)
 		}
 	}
-	return v.validated, ds
+	return v.validated, append(ds, v.redundant...)
 }
 
 // earlyModule demands what there is in a module instance.

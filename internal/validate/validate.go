@@ -60,6 +60,7 @@ type validator struct {
 	mu        sync.Mutex
 	done      map[any]bool // blocks and folders that were looked at
 	validated Validated    // early
+	redundant diag.List    // early: warnings that no plan gives
 }
 
 // Run validates a tree.
@@ -332,24 +333,29 @@ func sentence(text string) string {
 	return text
 }
 
-// ignored holds ignore_changes to attributes that exist.
+// ignored holds ignore_changes to what an object of the resource has.
 func (v *validator) ignored(d *eval.Desired, s *schema.Resource) diag.List {
-	var ds diag.List
+	var ds, redundant diag.List
 	for _, ref := range d.Resource.Config().Lifecycle.IgnoreChanges {
-		first, ok := ref[0].(hcl.TraverseAttr) // such references are relative to the resource
+		at := ref.SourceRange()
+		if more := eval.AttributeMistake(ref, s.Block.ImpliedType(), &at); more != nil { // such references are relative to the resource
+			ds = append(ds, more...)
+			continue
+		}
+		first, ok := ref[0].(hcl.TraverseAttr)
 		if !ok {
 			continue
 		}
-		name := first.Name
-		a, nb := s.Block.Attributes[name], s.Block.Blocks[name]
-		at := ref.SourceRange()
-		switch {
-		case a == nil && nb == nil:
-			ds = append(ds, diag.Errorf(&at, "Unsupported attribute", "This object has no argument, nested block, or exported attribute named %q.", name)...)
-		case a != nil && a.Computed && !a.Optional && !a.Required:
-			ds = append(ds, diag.Warnf(&at, "Redundant ignore_changes element", "Adding an attribute name to ignore_changes tells Terrace to ignore future changes to the argument in configuration after the object has been created, retaining the value originally configured.\n\nThe attribute %s is decided by the provider alone and therefore there can be no configured value to compare with. Including this attribute in ignore_changes has no effect. Remove the attribute from ignore_changes to quiet this warning.", name)...)
+		if a := s.Block.Attributes[first.Name]; a != nil && a.Computed && !a.Optional && !a.Required {
+			redundant = append(redundant, diag.Warnf(&at, "Redundant ignore_changes element", "Adding an attribute name to ignore_changes tells Terrace to ignore future changes to the argument in configuration after the object has been created, retaining the value originally configured.\n\nThe attribute %s is decided by the provider alone and therefore there can be no configured value to compare with. Including this attribute in ignore_changes has no effect. Remove the attribute from ignore_changes to quiet this warning.", first.Name)...)
 		}
 	}
+	if !v.early {
+		return append(ds, redundant...)
+	}
+	v.mu.Lock()
+	v.redundant = append(v.redundant, redundant...)
+	v.mu.Unlock()
 	return ds
 }
 

@@ -3,6 +3,7 @@ package planning
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/terrace-iac/terrace/internal/cli/project"
@@ -115,7 +116,7 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 	}
 	defer r.Close()
 	return r.apply(ctx, o, operation.Want{Plan: r.options, Apply: true}, func(ctx context.Context, p *plan.Plan, ds diag.List) (bool, diag.List) {
-		if ds.HasErrors() && r.options.Mode == plan.Destroy { // half of what is to be destroyed is nothing to show
+		if r.options.Mode == plan.Destroy && slices.ContainsFunc(ds.Errors(), unlessPrevented) { // half of what is to be destroyed is nothing to show
 			p = nil
 		}
 		ds = append(ds, r.showPlan(ctx, p)...)
@@ -126,6 +127,10 @@ func runApply(ctx context.Context, c *command.Call, o *applyOptions) int {
 		return r.approve(ctx, o)
 	})
 }
+
+// unlessPrevented reports an error that leaves things out of a plan to destroy, which
+// prevent_destroy does not.
+func unlessPrevented(m *diag.Message) bool { return m.Code != "plan/prevent-destroy" }
 
 // approve asks whether the plan is to be carried out. The answer must be "yes".
 func (r *run) approve(ctx context.Context, o *applyOptions) (bool, diag.List) {
