@@ -30,6 +30,16 @@ type Side struct {
 	Backend backend.Backend
 	Options backend.StoreOptions
 	Codec   journal.Codec // what journals are sealed with; nil: with nothing
+
+	// Locate gives messages of the backend their place in its block; nil where there is none.
+	Locate func(diag.List) diag.List
+}
+
+func (s Side) located(ds diag.List) diag.List {
+	if s.Locate == nil {
+		return ds
+	}
+	return s.Locate(ds)
 }
 
 // sole is the name of the one workspace of a side, "" where there can be several.
@@ -84,7 +94,7 @@ func Run(ctx context.Context, m Migration) (res Result, ds diag.List) {
 	_, err := m.To.Backend.List(ctx)
 	single := errors.Is(err, backend.ErrNoWorkspaces)
 	if err != nil && !single {
-		return res, append(ds, backend.Message("Failed to list workspaces", "", err)...)
+		return res, append(ds, m.To.located(backend.Message("Failed to list workspaces", "", err))...)
 	}
 	into := store.Default
 	if sole := m.To.sole(); sole != "" {

@@ -63,13 +63,13 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
+	locate := func(ds diag.List) diag.List { return ds }
+	if root.Backend != nil {
+		locate = func(ds diag.List) diag.List { return dir.Locate(ds, root.Backend) }
+	}
 	if b, ok := to.Opened.(backend.Initializer); ok {
 		if err := b.Initialize(ctx); err != nil {
-			more := backend.Message("Failed to initialize the backend", "", err)
-			if root.Backend != nil {
-				more = dir.Locate(more, root.Backend)
-			}
-			return append(ds, more...)
+			return append(ds, locate(backend.Message("Failed to initialize the backend", "", err))...)
 		}
 	}
 	var m migrate.Migration
@@ -86,6 +86,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		if m, more = i.migration(ctx, out, to); more.HasErrors() {
 			return append(ds, more...)
 		}
+		m.To.Locate = locate
 		moved, more = migrate.Run(ctx, m)
 		if ds = append(ds, more...); more.HasErrors() {
 			return ds
@@ -101,7 +102,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		ds = append(ds, i.c.SelectWorkspace(moved.Select)...)
 	}
 	i.sayConfigured(out)
-	return append(ds, i.checkWorkspace(ctx, to)...)
+	return append(ds, i.checkWorkspace(ctx, to, locate)...)
 }
 
 // answered are the values that were asked for, as flags.
@@ -171,7 +172,7 @@ func (i *initializer) askArgument(ctx context.Context, name, description string)
 
 // checkWorkspace holds that the selected workspace is there, and lets the user select
 // another if it is not.
-func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag.List {
+func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place, locate func(diag.List) diag.List) diag.List {
 	named := !backend.HasDefault(b.Opened)
 	set := i.c.Env.Get("TF_WORKSPACE")
 	if set != "" && !named {
@@ -184,10 +185,10 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag
 	all := backend.Workspaces{Backend: b.Opened}
 	names, ds := all.List(ctx)
 	if ds.HasErrors() || slices.Contains(names, current) {
-		return ds
+		return locate(ds)
 	}
 	if set != "" { // one that is named and missing is created, as automation needs it
-		return append(ds, all.Create(ctx, set)...)
+		return append(ds, locate(all.Create(ctx, set))...)
 	}
 	if len(names) == 0 && named {
 		return append(ds, i.firstWorkspace(ctx, all)...)

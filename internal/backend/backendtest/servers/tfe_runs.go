@@ -267,6 +267,9 @@ func (q *tfeRequest) run(parts []string) {
 		}
 		q.data(object{"id": parts[1], "type": "applies", "attributes": object{"status": status, "log-read-url": base + "apply/" + r.ID}})
 	case "GET cost-estimates":
+		if !r.reached("cost_estimated") {
+			r.advance() // while somebody waits for the estimate
+		}
 		status := "queued"
 		if r.reached("cost_estimated") {
 			status = "finished"
@@ -337,8 +340,12 @@ func (q *tfeRequest) policy(r *TFERun, parts []string) {
 		r.Status = "policy_checked"
 		r.end()
 	}
+	checked := []string{"policy_checked", "policy_override", "policy_soft_failed"}
+	if !r.reached(checked...) {
+		r.advance() // while somebody waits for the check
+	}
 	status, soft := "queued", p.Status == "soft_failed"
-	if r.reached("policy_checked", "policy_override", "policy_soft_failed") {
+	if r.reached(checked...) {
 		status = p.Status
 	}
 	q.data(object{"id": parts[1], "type": "policy-checks", "attributes": object{"status": status, "scope": "organization", "actions": object{"is-overridable": soft}, "permissions": object{"can-override": true}, "result": object{"soft-failed": 1, "passed": 1}}})
