@@ -212,7 +212,7 @@ const floors = `
 	internal/cli/project, internal/testrun < internal/cli/validate;
 	internal/backend/tfe, internal/cli/project < internal/cli/remoterun;
 	internal/cli/remoterun < internal/cli/planning;
-	internal/cli/project < internal/cli/output, internal/cli/explain, internal/cli/configcmd,
+	internal/cli/project < internal/cli/output, internal/cli/configcmd,
 	  internal/cli/modules, internal/cli/providers, internal/cli/login, internal/cli/version, internal/cli/workspace;
 	internal/estate, internal/cli/initialize, internal/cli/unitflags < internal/cli/units;
 	internal/backend/doctor, internal/cli/units < internal/cli/backendcmd;
@@ -221,8 +221,12 @@ const floors = `
 	internal/funcs, internal/catalog, internal/cli/units < internal/cli/scaffold < internal/cli/catalog;
 	unit/migrate, internal/cli/units < internal/cli/unitfiles;
 	internal/cli/report, internal/estate < internal/cli/unitview;
-	internal/planhtml, internal/estate/placement, internal/cli/units, internal/cli/unitview, internal/cli/planning, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
-	internal/cli/run < internal/cli/stack, internal/cli/show;
+	internal/cli/units < internal/cli/explain;
+	internal/cli/unitview, internal/cli/project < internal/cli/savedplan;
+	internal/planhtml, internal/cli/savedplan, internal/cli/unitview < internal/cli/planpage;
+	internal/cli/planpage, internal/cli/remoterun < internal/cli/show;
+	internal/estate/placement, internal/cli/units, internal/cli/planpage, internal/cli/planning, internal/cli/explain, internal/testrun/testfile < internal/cli/run;
+	internal/cli/run < internal/cli/stack;
 	internal/estate, internal/cli/project < internal/cli/help;
 	internal/cli/project, internal/stateedit < internal/cli/statecmd;
 	internal/cli/project < internal/cli/importcmd, internal/cli/console;

@@ -12,9 +12,9 @@ import (
 	"github.com/terrace-iac/terrace/internal/lang"
 )
 
-// ExplainCode prints what messages of a code are about. Who has the message and not the
+// explainCode prints what messages of a code are about. Who has the message and not the
 // code may give its summary.
-func ExplainCode(c *command.Call, o *Options) int {
+func explainCode(c *command.Call, o *Options) int {
 	if len(c.Args) > 0 {
 		return c.UsageError("Invalid arguments", "With -code there is nothing else to explain: leave the address out.")
 	}

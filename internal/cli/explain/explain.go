@@ -53,7 +53,7 @@ names such as password or token are treated as sensitive.`,
 			o := &Options{}
 			return o.Flags(), func(ctx context.Context, c *command.Call) int {
 				if o.Code != "" {
-					return ExplainCode(c, o)
+					return explainCode(c, o)
 				}
 				if !o.Settle(c) {
 					return 1
@@ -99,10 +99,10 @@ func runExplain(ctx context.Context, c *command.Call, o *Options) int {
 	if len(ds) > 0 {
 		_ = c.Report.Human.Printer.Print(c.Stderr, c.Report.Filter(ds)) // what others read from Stdout stays clean
 	}
-	return PrintExplanation(c, x, o.Json)
+	return printExplanation(c, x, o.Json)
 }
 
-func PrintExplanation(c *command.Call, x *engine.Explanation, asJSON bool) int {
+func printExplanation(c *command.Call, x *engine.Explanation, asJSON bool) int {
 	if !asJSON {
 		var b strings.Builder
 		_ = x.Print(&b)

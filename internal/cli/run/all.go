@@ -9,23 +9,24 @@ import (
 	"sync"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/cli/planning"
-	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/unitflags"
-	"github.com/terrace-iac/terrace/internal/cli/unitlog"
-	"github.com/terrace-iac/terrace/internal/cli/units"
-	"github.com/terrace-iac/terrace/internal/cli/unitview"
-	"github.com/terrace-iac/terrace/internal/estate/placement"
-	"github.com/terrace-iac/terrace/internal/sys"
-
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/planning"
+	"github.com/terrace-iac/terrace/internal/cli/planpage"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/savedplan"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/unitlog"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/placement"
 	"github.com/terrace-iac/terrace/internal/operation"
+	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/telemetry"
 )
 
@@ -44,8 +45,8 @@ type estateRun struct {
 	began  time.Time
 	halt   halt
 	shown  display
-	kept   *keeping
-	page   pager
+	kept   *savedplan.Files
+	page   planpage.Pager
 	// detached says that the run goes on by itself, and that was said.
 	detached bool
 	errors   sync.Map // texts of what was wrong with units that had their turns elsewhere, by name
@@ -80,8 +81,8 @@ func runAll(ctx context.Context, c *command.Call, name string, f *unitflags.Flag
 			return c.Fail(ds)
 		}
 	}
-	r := &estateRun{Call: c, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay(c.Report, name, f), kept: &keeping{call: c, dir: f.OutDir, jsonDir: f.JSONOutDir, saving: &estate.Saving{}}}
-	r.page = pager{call: c, file: f.HTML, kept: r.kept}
+	r := &estateRun{Call: c, f: f, name: name, args: args, halt: halt{stop: make(chan struct{})}, shown: newDisplay(c.Report, name, f), kept: &savedplan.Files{Call: c, Dir: f.OutDir, JSONDir: f.JSONOutDir, Saving: &estate.Saving{}}}
+	r.page = planpage.Pager{Call: c, File: f.HTML, Kept: r.kept}
 	if c.SpareHeap != nil {
 		c.SpareHeap() // an estate has many units, and a machine often little memory
 	}
@@ -133,7 +134,11 @@ func (r *estateRun) takeArgs(args []string) (code int) {
 	case len(rest) > 0:
 		return r.Report.UsageError("run", "Too many command line arguments", fmt.Sprintf("%q cannot be given with --all.", rest[0]))
 	case r.name == "apply" && r.f.OutDir != "":
-		return r.readSavedDir(r.f.OutDir)
+		p, ds := savedplan.ReadDir(r.Call, r.f.OutDir)
+		if ds.HasErrors() {
+			return r.Fail(ds)
+		}
+		return r.applySaved(r.f.OutDir, p)
 	}
 	return 0
 }
@@ -269,14 +274,14 @@ func (r *estateRun) keep(ctx context.Context, results []*estate.Result) diag.Lis
 	}
 	r.shown.summary.Folds = unitview.NewFolds() // what was shown may be long
 	for _, res := range results {               // units that are excluded have no turn
-		r.page.note(ctx, r.estate, res)
+		r.page.Note(ctx, r.estate, res)
 	}
 	var ds diag.List
 	about := r.about()
-	if r.kept.on() {
-		ds = slices.Concat(r.kept.write(about, results), r.kept.writeEach(about, results))
+	if r.kept.Wanted() {
+		ds = slices.Concat(r.kept.Write(about, results, worst(results) == 0), r.kept.WriteEach(about, results))
 	}
-	return append(ds, r.page.draw(r.estate, about, results)...)
+	return append(ds, r.page.Draw(r.estate, about, results)...)
 }
 
 // parseArgs reads the flags of the command that runs in the units.
@@ -284,7 +289,7 @@ func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
 	var fs command.Flags
 	switch r.name {
 	case "plan":
-		fs = append(r.op.Declare(false), command.Text(&r.kept.file, "out", "path", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
+		fs = append(r.op.Declare(false), command.Text(&r.kept.File, "out", "path", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""))
 		fs = append(fs, r.op.State.WriteFlags()...)
 	case "apply", "destroy":
 		fs = append(r.op.Declare(r.name == "destroy"), command.Bool(&r.flags.approve, "auto-approve", ""), command.Bool(&r.flags.detail, "detailed-exitcode", ""), command.Bool(&r.flags.forget, "suppress-forget-errors", ""))
@@ -304,7 +309,7 @@ func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
 		}
 	}
 	if r.name != "plan" && r.f.HTML != "" {
-		err = NoPage()
+		err = planpage.NoPage()
 	}
 	if err != nil {
 		return nil, r.Fail(diag.Errorf(nil, "Failed to parse command-line flags", "%s", err))
@@ -368,8 +373,8 @@ func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string
 		return nil
 	}
 	o.Approved = approved
-	if r.kept.on() {
-		o.Saving = r.kept.saving
+	if r.kept.Wanted() {
+		o.Saving = r.kept.Saving
 	}
 	if op == estate.Apply {
 		r.Report.Applying()

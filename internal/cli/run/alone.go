@@ -7,6 +7,7 @@ import (
 
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/savedplan"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 )
@@ -20,7 +21,7 @@ import (
 // isUnitPlan reports whether a file is the saved plan of an estate, of which one unit
 // may be applied by itself.
 func isUnitPlan(c *command.Call, name string) bool {
-	return !strings.HasPrefix(name, "-") && IsPlan(c, name)
+	return !strings.HasPrefix(name, "-") && savedplan.IsPlan(c, name)
 }
 
 // alone makes a run one of the unit in the working folder, whose plan was read.

@@ -52,7 +52,7 @@ func (r *estateRun) apply(ctx context.Context) int {
 		return 0
 	}
 	if r.f.On != "" {
-		p, err := r.kept.saving.Save(r.about(), results)
+		p, err := r.kept.Saving.Save(r.about(), results)
 		if err != nil {
 			return r.failEstate(r.estate, diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err))
 		}

@@ -113,7 +113,7 @@ type awaited struct {
 // remotely makes the options of a run those of one with --on.
 func (r *estateRun) remotely(ctx context.Context, o *estate.RunOptions, approved *estate.SavedPlan, asked bool) (*elsewhere, diag.List) {
 	x := &elsewhere{r: r, op: o.Op, turns: map[string]*awaited{}, remote: map[string]bool{}, units: map[string]int{}}
-	x.save = r.kept.on() || r.asksFirst()
+	x.save = r.kept.Wanted() || r.asksFirst()
 	start, ds := r.startMessage(ctx, o, approved, asked, x.save)
 	if ds.HasErrors() {
 		return nil, ds
@@ -516,10 +516,10 @@ func (x *elsewhere) show(res *estate.Result, reported *remote.Report, ended time
 	}
 	var page planhtml.Unit
 	if len(reported.Page) > 0 && json.Unmarshal(reported.Page, &page) == nil {
-		x.r.page.put(&page, true)
+		x.r.page.Put(&page, true)
 	}
 	if len(reported.Plan) > 0 {
-		if err := x.r.kept.saving.Import(unit.Name, reported.Plan, project.Version); err != nil {
+		if err := x.r.kept.Saving.Import(unit.Name, reported.Plan, project.Version); err != nil {
 			x.fail(fmt.Sprintf("the plan of the unit %s cannot be read: %s", unit.Name, err))
 		}
 	}

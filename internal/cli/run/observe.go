@@ -7,13 +7,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/cli/command"
-	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/unitview"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/event"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/planpage"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/savedplan"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/retry"
@@ -30,8 +31,8 @@ type teller struct {
 	destroy, reveal bool
 	estate          *estate.Estate
 	shown           *display
-	page            *pager
-	kept            *keeping
+	page            *planpage.Pager
+	kept            *savedplan.Files
 }
 
 // teller tells what goes on in an operation of the run.
@@ -77,7 +78,7 @@ func (t *teller) observer(ctx context.Context) estate.Observer {
 		Ended: func(res *estate.Result) {
 			t.ended(res)
 			if t.command == "plan" {
-				t.page.note(ctx, t.estate, res)
+				t.page.Note(ctx, t.estate, res)
 			}
 		},
 		Again: func(u *estate.Unit, v retry.Decision, failed diag.List) {
@@ -175,12 +176,12 @@ func (t *teller) planned(ctx context.Context, u *estate.Unit, e *engine.Engine, 
 	t.streamOf(u.Name).Plan(p)
 	sc := project.NewSchemas(ctx, e)
 	var plain []view.Piece
-	if t.kept.on() || t.page.file != "" {
+	if t.kept.Wanted() || t.page.File != "" {
 		plain = view.Pieces(view.Style{}, p, sc, false)
-		t.page.plan(u.Name, newSecrets(e.Root().Variables, p), plain, t.page.file != "")
+		t.page.Plan(u.Name, e.Root().Variables, p, plain)
 	}
-	if t.kept.on() {
-		t.kept.plan(u, e, p, sc, plain)
+	if t.kept.Wanted() {
+		t.kept.Plan(u, e, p, sc, plain)
 	}
 	if t.Report.Human != nil && p.HasChanges() {
 		if plain == nil || t.Report.Human.Style != (view.Style{}) || t.reveal {

@@ -13,6 +13,7 @@ import (
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/cli/planpage"
 	"github.com/terrace-iac/terrace/internal/cli/project"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
@@ -90,9 +91,9 @@ func (r *estateRun) serve(ctx context.Context) int {
 		}
 		o.Limits.Of[a] = calls
 	}
-	if r.kept.on() || s.Job.Save {
-		o.Saving = r.kept.saving
-		o.Saving.Readings = !r.kept.on() // then it is approved and applied next
+	if r.kept.Wanted() || s.Job.Save {
+		o.Saving = r.kept.Saving
+		o.Saving.Readings = !r.kept.Wanted() // then it is approved and applied next
 	}
 	if s.Job.Asks {
 		o.Ask = x.ask
@@ -226,11 +227,11 @@ func (x *served) report(v *turnView) ([]byte, error) {
 	if pieces := v.r.shown.summary.Folds.Of(name); len(pieces) > 0 {
 		out.Pieces, err = json.Marshal(pieces)
 	}
-	if page, ok := v.r.page.units[name]; ok && err == nil && x.r.f.HTML != "" {
+	if page, ok := v.r.page.Unit(name); ok && err == nil && x.r.f.HTML != "" {
 		out.Page, err = json.Marshal(page)
 	}
-	if err == nil && (x.r.kept.on() || x.s.Job.Save) {
-		out.Plan, err = x.r.kept.saving.Export(name, project.Version)
+	if err == nil && (x.r.kept.Wanted() || x.s.Job.Save) {
+		out.Plan, err = x.r.kept.Saving.Export(name, project.Version)
 	}
 	if err != nil {
 		return nil, err
@@ -261,7 +262,7 @@ func (x *served) newView(q *remote.Request) *turnView {
 	c.Command, c.Serving = r.Command, r.Serving
 	v.r = &estateRun{
 		Call: c, f: r.f, name: r.name, args: r.args, op: r.op, flags: r.flags, meant: r.meant, saved: r.saved, estate: r.estate,
-		began: r.began, halt: r.halt, shown: newDisplay(c.Report, r.name, r.f), kept: r.kept, page: pager{call: c, file: r.f.HTML, kept: r.kept},
+		began: r.began, halt: r.halt, shown: newDisplay(c.Report, r.name, r.f), kept: r.kept, page: planpage.Pager{Call: c, File: r.f.HTML, Kept: r.kept},
 	}
 	v.r.shown.log, v.r.shown.summary.Width = r.shown.log, r.shown.summary.Width
 	c.Report.Out = v.to(remote.Stdout)

@@ -8,18 +8,16 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/hashicorp/hcl/v2"
-	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/unitflags"
-	"github.com/terrace-iac/terrace/internal/cli/units"
-	"github.com/terrace-iac/terrace/internal/cli/unitview"
-	"github.com/terrace-iac/terrace/internal/sys"
-	"github.com/zclconf/go-cty/cty"
-
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/explain"
+	"github.com/terrace-iac/terrace/internal/cli/planpage"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
@@ -59,7 +57,7 @@ func AsUnits(ctx context.Context, c *command.Call, cmd *command.Command, args []
 		return c.Report.UsageError(cmd.Name, "Failed to parse command-line flags", err.Error()), true
 	}
 	if cmd.Name == "explain" && !many {
-		return explainUnit(ctx, c, cmd, f, rest), true
+		return explain.InUnit(ctx, c, cmd, f, rest), true
 	}
 	if many {
 		return overUnits(ctx, c, cmd.Name, f, rest), true
@@ -120,7 +118,7 @@ func runUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unit
 // had no turn.
 func unitTurn(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, args []string) (e *estate.Estate, res *estate.Result, code int) {
 	if f.HTML != "" {
-		return nil, nil, c.Report.UsageError(cmd.Name, "Failed to parse command-line flags", NoPage().Error())
+		return nil, nil, c.Report.UsageError(cmd.Name, "Failed to parse command-line flags", planpage.NoPage().Error())
 	}
 	for name, dir := range map[string]string{"--out-dir": f.OutDir, "--json-out-dir": f.JSONOutDir} {
 		if dir != "" {
@@ -225,7 +223,8 @@ func looks(c *command.Call, cmd *command.Command) bool {
 // fits reports whether the working folder was initialized with the backend of its
 // configuration.
 func (o *onUnits) fits(ctx context.Context, u *estate.Unit, s *estate.Site, e *engine.Engine, values map[string]engine.InputValue) bool {
-	c := o.view(u).call(s)
+	w := o.view(u)
+	c := units.CallIn(w.Call, w.estate, s)
 	_, ds := project.Of(c, e, values).Backend(ctx)
 	return !ds.HasErrors()
 }
@@ -261,25 +260,9 @@ type unitView struct {
 	reported diag.List // the errors of the command
 }
 
-// call is a call of a command in the working folder of the unit, with the unit's values and
-// environment.
-func (w *unitView) call(s *estate.Site) *command.Call {
-	n := *w.Call
-	n.Dir, n.Env, n.Launch = s.Dir(), s.Environ(), s.Dir()
-	for _, name := range s.Secret() {
-		n.Report.Set.Conceal(name)
-	}
-	n.Report.Dir = s.Dir()
-	n.Unit = units.Surroundings(&n, s.Values, w.estate.Sources(), func() sys.Env { return s.Programs(n.Report.Context) })
-	n.Unit.Sources, n.Unit.KeepDir = s.Sources(), s.Home()
-	n.Unit.Moves, n.Unit.Value, n.Unit.Note = s.Moves(), s.Value, s.Note
-	n.Unit.Refer = func(_ context.Context, ref hcl.Traversal) (cty.Value, diag.List) { return s.Refer(ref) }
-	return &n
-}
-
 // do runs the command in the working folder of the unit.
 func (w *unitView) do(ctx context.Context, s *estate.Site, cmd *command.Command, args []string) (code int, reported diag.List) {
-	n := w.call(s)
+	n := units.CallIn(w.Call, w.estate, s)
 	n.Command, w.reported, w.ran = cmd, nil, true
 	if looks(w.Call, cmd) {
 		n.Unit.Files = s.Files()

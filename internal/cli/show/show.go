@@ -7,14 +7,14 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/remoterun"
-	"github.com/terrace-iac/terrace/internal/cli/run"
-
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/cli/command"
 	"github.com/terrace-iac/terrace/internal/cli/flags"
+	"github.com/terrace-iac/terrace/internal/cli/planpage"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/remoterun"
+	"github.com/terrace-iac/terrace/internal/cli/savedplan"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/planfile"
@@ -86,16 +86,16 @@ type showOptions struct {
 
 func runShow(ctx context.Context, c *command.Call, o *showOptions) int {
 	switch {
-	case o.html != "" && !run.IsPlan(c, cmp.Or(o.plan, o.path)):
-		return c.UsageError("Failed to parse command-line flags", run.NoPage().Error())
+	case o.html != "" && !savedplan.IsPlan(c, cmp.Or(o.plan, o.path)):
+		return c.UsageError("Failed to parse command-line flags", planpage.NoPage().Error())
 	case o.config:
 		return showConfiguration(ctx, c, o)
 	case o.module != "":
 		return showModule(ctx, c, o)
 	case cmp.Or(o.plan, o.path) != "" && remoterun.IsBookmark(c, cmp.Or(o.plan, o.path)):
 		return remoterun.Show(ctx, c, cmp.Or(o.plan, o.path), o.vars, o.json.On)
-	case o.plan != "" && run.IsPlan(c, o.plan):
-		return run.ShowPlan(ctx, c, run.ShowOptions{JSON: o.json, HTML: o.html, Reveal: o.reveal, Vars: o.vars}, o.plan)
+	case o.plan != "" && savedplan.IsPlan(c, o.plan):
+		return showEstatePlan(ctx, c, o, o.plan)
 	case o.plan != "":
 		return showPlan(ctx, c, o, o.plan)
 	case o.path == "":
@@ -110,8 +110,8 @@ func runShow(ctx context.Context, c *command.Call, o *showOptions) int {
 
 // showFile shows a file that is a plan or a state.
 func showFile(ctx context.Context, c *command.Call, o *showOptions) int {
-	if run.IsPlan(c, o.path) {
-		return run.ShowPlan(ctx, c, run.ShowOptions{JSON: o.json, HTML: o.html, Reveal: o.reveal, Vars: o.vars}, o.path)
+	if savedplan.IsPlan(c, o.path) {
+		return showEstatePlan(ctx, c, o, o.path)
 	}
 	head := make([]byte, 4)
 	file, err := readfile.Open(c.Path(o.path))

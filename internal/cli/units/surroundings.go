@@ -4,15 +4,16 @@ import (
 	"context"
 	"maps"
 
-	"github.com/terrace-iac/terrace/internal/cli/initialize"
-
+	"github.com/hashicorp/hcl/v2"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/initialize"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/source"
+	"github.com/zclconf/go-cty/cty"
 )
 
 // Surroundings are what a unit adds to the folder that a call works in: its inputs, which
@@ -55,4 +56,20 @@ func initUnit(ctx context.Context, c *command.Call, in estate.Installing) diag.L
 	inner.Unit = Surroundings(inner, in.Values, in.Sources, in.Programs)
 	inner.Unit.Value = in.Value
 	return initialize.Quietly(ctx, inner, in.Words)
+}
+
+// CallIn is a call of a command in the working folder of the unit, with the unit's values and
+// environment.
+func CallIn(c *command.Call, e *estate.Estate, s *estate.Site) *command.Call {
+	n := *c
+	n.Dir, n.Env, n.Launch = s.Dir(), s.Environ(), s.Dir()
+	for _, name := range s.Secret() {
+		n.Report.Set.Conceal(name)
+	}
+	n.Report.Dir = s.Dir()
+	n.Unit = Surroundings(&n, s.Values, e.Sources(), func() sys.Env { return s.Programs(n.Report.Context) })
+	n.Unit.Sources, n.Unit.KeepDir = s.Sources(), s.Home()
+	n.Unit.Moves, n.Unit.Value, n.Unit.Note = s.Moves(), s.Value, s.Note
+	n.Unit.Refer = func(_ context.Context, ref hcl.Traversal) (cty.Value, diag.List) { return s.Refer(ref) }
+	return &n
 }

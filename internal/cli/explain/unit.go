@@ -1,4 +1,4 @@
-package run
+package explain
 
 import (
 	"context"
@@ -6,13 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/terrace-iac/terrace/internal/cli/explain"
-	"github.com/terrace-iac/terrace/internal/cli/unitflags"
-	"github.com/terrace-iac/terrace/internal/cli/units"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/unitflags"
+	"github.com/terrace-iac/terrace/internal/cli/units"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/origin"
 	"github.com/terrace-iac/terrace/internal/vars"
@@ -21,18 +19,18 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// explainUnit tells where a value of the unit in the working folder, or of its
+// InUnit tells where a value of the unit in the working folder, or of its
 // module, comes from. What can be answered without something that is missing is:
 // outputs that do not exist are unknown, and a module that cannot be brought here
 // keeps nobody from asking for the unit's own parts.
-func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, words []string) int {
-	o := &explain.Options{}
+func InUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *unitflags.Flags, words []string) int {
+	o := &Options{}
 	c.Command = cmd
 	if !c.Parse(o.Flags(), words) {
 		return 1
 	}
 	if o.Code != "" {
-		return explain.ExplainCode(c, o)
+		return explainCode(c, o)
 	}
 	if !o.Settle(c) {
 		return 1
@@ -50,7 +48,7 @@ func explainUnit(ctx context.Context, c *command.Call, cmd *command.Command, f *
 // explainIn explains with the flags of a unit. settled tells whether the answer is the
 // same whatever other units have as outputs. Programs that gave one of the answers do not
 // run again.
-func explainIn(ctx context.Context, c *command.Call, f *unitflags.Flags, o *explain.Options, answers *unit.Answers) (answer func() int, settled bool) {
+func explainIn(ctx context.Context, c *command.Call, f *unitflags.Flags, o *Options, answers *unit.Answers) (answer func() int, settled bool) {
 	eo, about := units.LookOptions(c, f, "plan", nil)
 	if about.HasErrors() {
 		return func() int { return c.Fail(about) }, true
@@ -74,15 +72,14 @@ func explainIn(ctx context.Context, c *command.Call, f *unitflags.Flags, o *expl
 		out, ds := e.Explain(t, u, o.Address, x.Show)
 		return func() int { return printExplained(c, e, out, append(about, ds...), o) }, settledBy(out, ds)
 	}
-	w := &unitView{Call: c, estate: e}
 	results := e.Run(ctx, estate.RunOptions{Command: &estate.Command{Look: true, Set: func(*estate.Unit) *source.Set { return c.Report.Set }, Do: func(ctx context.Context, _ *estate.Unit, s *estate.Site) (int, diag.List) {
-		n := w.call(s)
+		n := units.CallIn(c, e, s)
 		n.Unit.Tolerant, n.Unit.Files = true, s.Files()
 		locate = s.Locate
 		x.Unit = u.Origin(e.Task(ctx))
 		with := *o
 		with.Vars = append(givenWords(s.Words()), o.Vars...)
-		out, ds := explain.Explain(ctx, n, &with, x)
+		out, ds := Explain(ctx, n, &with, x)
 		answer, settled = func() int { return printExplained(n, e, out, append(about, ds...), o) }, settledBy(out, ds)
 		return 0, nil
 	}}})
@@ -122,7 +119,7 @@ func givenWords(words []string) (given []vars.Flag) {
 
 // printExplained prints an explanation, and what there is to tell besides where it
 // does not disturb those who read the output.
-func printExplained(c *command.Call, e *estate.Estate, x *engine.Explanation, ds diag.List, o *explain.Options) int {
+func printExplained(c *command.Call, e *estate.Estate, x *engine.Explanation, ds diag.List, o *Options) int {
 	ds = slices.DeleteFunc(ds.Once(), func(m *diag.Message) bool { return m.Code == "unit/mocks-used" }) // a step says so
 	if ds.HasErrors() {
 		return units.FailWith(c, e, ds)
@@ -130,12 +127,10 @@ func printExplained(c *command.Call, e *estate.Estate, x *engine.Explanation, ds
 	if len(ds) > 0 {
 		_ = c.Report.Printer(e.Sources()).Print(c.Stderr, c.Report.Filter(ds))
 	}
-	return explain.PrintExplanation(c, x, o.Json)
+	return printExplanation(c, x, o.Json)
 }
 
-// fromHere is a path as seen from the working folder.
-func fromHere(c *command.Call, path string) string { return seenFrom(c.Dir, path) }
-
+// seenFrom is a path as seen from a folder.
 func seenFrom(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil {
 		return filepath.ToSlash(rel)

@@ -1,108 +1,16 @@
-package run
+package planpage
 
 import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/terrace-iac/terrace/config"
-	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/planhtml"
 	"github.com/terrace-iac/terrace/internal/value"
 	"github.com/terrace-iac/terrace/plan"
 	"github.com/zclconf/go-cty/cty"
 )
-
-// pageDraft is what a page will show, unit by unit. The zero value is empty. Its methods
-// may be called concurrently.
-type pageDraft struct {
-	mu    sync.Mutex
-	plans map[string]draftPlan     // of units whose turn has not ended
-	units map[string]planhtml.Unit // of those whose turn has; empty ones where there is no page now
-	texts map[string]string        // what units have in common is there once
-}
-
-// draftPlan is what is kept of a plan for the page.
-type draftPlan struct {
-	hide    *secrets
-	changes []planhtml.Change
-}
-
-// plan keeps a plan; with draw its changes, too.
-func (d *pageDraft) plan(unit string, hide *secrets, pieces []view.Piece, draw bool) {
-	x := draftPlan{hide: hide}
-	if draw {
-		x.changes = pageChanges(pieces)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.plans == nil {
-		d.plans = map[string]draftPlan{}
-	}
-	d.plans[unit] = x
-}
-
-// planned hands out what plan kept of a unit; nil if there is nothing.
-func (d *pageDraft) planned(unit string) ([]planhtml.Change, *secrets) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	x := d.plans[unit]
-	delete(d.plans, unit)
-	return x.changes, x.hide
-}
-
-func (d *pageDraft) has(unit string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_, ok := d.units[unit]
-	return ok
-}
-
-// put notes that a unit is done, and with draw what the page shows of it.
-func (d *pageDraft) put(u *planhtml.Unit, draw bool) {
-	x := planhtml.Unit{}
-	if draw {
-		d.share(u)
-		x = *u
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.units == nil {
-		d.units = map[string]planhtml.Unit{}
-	}
-	d.units[u.Name] = x
-}
-
-// share has equal texts of all units in memory once.
-func (d *pageDraft) share(u *planhtml.Unit) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.texts == nil {
-		d.texts = map[string]string{}
-	}
-	one := func(text *string) {
-		if have, ok := d.texts[*text]; ok {
-			*text = have
-		} else {
-			d.texts[*text] = *text
-		}
-	}
-	one(&u.Summary)
-	for i := range u.Changes {
-		one(&u.Changes[i].Text)
-	}
-	for i := range u.Inputs {
-		in := &u.Inputs[i]
-		one(&in.Name)
-		one(&in.Value)
-		for j := range in.Steps {
-			one(&in.Steps[j].Text)
-			one(&in.Steps[j].File)
-			one(&in.Steps[j].Role)
-		}
-	}
-}
 
 // secrets is what a page hides of a unit.
 type secrets struct {
@@ -199,19 +107,4 @@ func (s *secrets) cover(u *planhtml.Unit) {
 	for i, in := range u.Inputs {
 		u.Inputs[i].Value = hide.Replace(in.Value)
 	}
-}
-
-func pageChanges(pieces []view.Piece) []planhtml.Change {
-	var out []planhtml.Change
-	for _, p := range pieces {
-		kind, op := planhtml.Resource, p.Op.String()
-		switch p.Kind {
-		case view.DriftPiece:
-			kind, op = planhtml.Drift, ""
-		case view.OutputPiece:
-			kind, op = planhtml.Output, ""
-		}
-		out = append(out, planhtml.Change{Kind: kind, Op: op, Text: p.Text})
-	}
-	return out
 }

@@ -1,4 +1,9 @@
-package run
+// Package planpage puts together the page that shows the plan of an estate in a browser: while
+// a run goes on, unit by unit, and from a saved plan.
+//
+// Main types: Pager, for a run, and Saved, for a saved plan; both make a planhtml.Page. The one
+// rule: what is sensitive never gets onto the page.
+package planpage
 
 import (
 	"bytes"
@@ -10,12 +15,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/terrace-iac/terrace/internal/cli/project"
-	"github.com/terrace-iac/terrace/internal/cli/unitview"
-
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/atomicfile"
 	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/savedplan"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/inputs"
@@ -33,29 +38,29 @@ import (
 // whatever -show-sensitive says; of source text it has places alone, since a line may
 // hold more than what is meant.
 
-// A pager puts the page of a run together.
-type pager struct {
-	pageDraft
-	call *command.Call
-	file string // of --html, "" for no page
-	kept *keeping
+// A Pager puts the page of a run together.
+type Pager struct {
+	draft
+	Call *command.Call
+	File string           // of --html, "" for no page
+	Kept *savedplan.Files // what a page shows of a unit is saved there with its plan
 }
 
-// note keeps what a page shows of a unit, once, and saves it with the plan.
-func (p *pager) note(ctx context.Context, e *estate.Estate, res *estate.Result) {
-	if !p.kept.on() && p.file == "" || p.has(res.Unit.Name) {
+// Note keeps what a page shows of a unit, once, and saves it with the plan.
+func (p *Pager) Note(ctx context.Context, e *estate.Estate, res *estate.Result) {
+	if !p.Kept.Wanted() && p.File == "" || p.has(res.Unit.Name) {
 		return
 	}
 	u, secret := p.unit(ctx, e, res)
-	if p.kept.on() {
-		p.kept.note(res.Unit.Name, pageNote, savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Outside: outside(e, res.Unit), Secret: secret})
+	if p.Kept.Wanted() {
+		p.Kept.Note(res.Unit.Name, savedplan.PageNote, savedUnit{Summary: u.Summary, Messages: u.Messages, Inputs: u.Inputs, Outside: outside(e, res.Unit), Secret: secret})
 	}
-	p.put(&u, p.file != "")
+	p.Put(&u, p.File != "")
 }
 
-// draw writes the file of --html.
-func (p *pager) draw(e *estate.Estate, about estate.SavedRun, results []*estate.Result) diag.List {
-	if p.file == "" || results == nil {
+// Draw writes the file of --html.
+func (p *Pager) Draw(e *estate.Estate, about estate.SavedRun, results []*estate.Result) diag.List {
+	if p.File == "" || results == nil {
 		return nil
 	}
 	units := make([]planhtml.Unit, len(results))
@@ -66,7 +71,7 @@ func (p *pager) draw(e *estate.Estate, about estate.SavedRun, results []*estate.
 	for i, res := range results {
 		links.add(i, needNames(res.Unit), outside(e, res.Unit))
 	}
-	return writePage(p.call, p.file, page)
+	return Write(p.Call, p.File, page)
 }
 
 // pageOf is the page of units that are not linked yet.
@@ -129,7 +134,8 @@ func outside(e *estate.Estate, u *estate.Unit) []string {
 	return out
 }
 
-func writePage(c *command.Call, name string, p *planhtml.Page) diag.List {
+// Write writes a page to a file, and says so.
+func Write(c *command.Call, name string, p *planhtml.Page) diag.List {
 	if err := atomicfile.WriteFrom(c.Path(name), 0o600, func(w io.Writer) error { return planhtml.Write(w, p) }); err != nil {
 		return diag.Errorf(nil, "Failed to write the page", "The page of --html could not be written: %s.", err)
 	}
@@ -141,9 +147,9 @@ func writePage(c *command.Call, name string, p *planhtml.Page) diag.List {
 
 // unit is what a page shows of a unit, without what it needs, and the names of its
 // variables that are secret.
-func (p *pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) (planhtml.Unit, []string) {
+func (p *Pager) unit(ctx context.Context, e *estate.Estate, res *estate.Result) (planhtml.Unit, []string) {
 	out := pageResult(res)
-	inUnit, inModule := unitview.Apart(res, p.call.Report.Filter(res.Diags))
+	inUnit, inModule := unitview.Apart(res, p.Call.Report.Filter(res.Diags))
 	out.Messages = append(messageTexts(e.Sources(), inUnit), messageTexts(res.Set, inModule)...)
 	changes, hide := p.planned(res.Unit.Name)
 	var names []string
@@ -172,13 +178,13 @@ type savedUnit struct {
 	Secret   []string         `json:"secret,omitempty"`  // variables of its module that are secret
 }
 
-// savedPage is the page of a saved plan, which is the one that was made with it.
-func savedPage(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, error) {
-	var draft pageDraft
+// Saved is the page of a saved plan, which is the one that was made with it.
+func Saved(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, error) {
+	var d draft
 	units, outside := make([]planhtml.Unit, len(p.Units)), make([][]string, len(p.Units))
 	for i, u := range p.Units {
 		var n savedUnit
-		if err := readNote(u, pageNote, &n); err != nil {
+		if err := savedplan.ReadNote(u, savedplan.PageNote, &n); err != nil {
 			return nil, err
 		}
 		x := pageResult(results[i])
@@ -188,7 +194,7 @@ func savedPage(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, e
 				return nil, err
 			}
 		}
-		draft.share(&x)
+		d.share(&x)
 		units[i] = x
 	}
 	page, links := pageOf(p.About, units)
@@ -201,7 +207,7 @@ func savedPage(p *estate.SavedPlan, results []*estate.Result) (*planhtml.Page, e
 // savedChanges adds the changes of a saved plan to what a page shows of a unit.
 func savedChanges(u *estate.SavedUnit, x *planhtml.Unit, secret []string) error {
 	var pieces []view.Piece
-	if err := readNote(u, textNote, &pieces); err != nil {
+	if err := savedplan.ReadNote(u, savedplan.TextNote, &pieces); err != nil {
 		return err
 	}
 	p, err := u.Plan()
@@ -267,7 +273,7 @@ func messageTexts(set *source.Set, ds diag.List) []string {
 
 // inputs tells where the inputs of a unit come from. Values of inputs whose
 // variables are not known are left out: they might be secret.
-func (p *pager) inputs(ctx context.Context, e *estate.Estate, u *estate.Unit, hide *secrets) []planhtml.Input {
+func (p *Pager) inputs(ctx context.Context, e *estate.Estate, u *estate.Unit, hide *secrets) []planhtml.Input {
 	var wanted func(string) bool
 	if hide.of != nil {
 		wanted = func(name string) bool { _, ok := hide.of[name]; return ok }
@@ -285,7 +291,7 @@ func (p *pager) inputs(ctx context.Context, e *estate.Estate, u *estate.Unit, hi
 		step := func(text string, at *origin.Place, replaced bool) {
 			if at != nil && at.File != "" {
 				in.Steps = append(in.Steps, planhtml.Step{
-					Text: text, File: fromHere(p.call, at.File), Line: at.Line, Column: at.Column, Role: roleOf(e, u, at.File, at.Of), Replaced: replaced,
+					Text: text, File: seenFrom(p.Call.Dir, at.File), Line: at.Line, Column: at.Column, Role: roleOf(e, u, at.File, at.Of), Replaced: replaced,
 				})
 			}
 		}
@@ -343,6 +349,14 @@ func roleOf(e *estate.Estate, u *estate.Unit, file string, l *source.Layer) stri
 	return ""
 }
 
+// NoPage is the error about --html where there is no page to write.
 func NoPage() error {
 	return errors.New("--html goes with run --all plan, and with show of a saved plan of all units")
+}
+
+func seenFrom(dir, path string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil {
+		return filepath.ToSlash(rel)
+	}
+	return path
 }

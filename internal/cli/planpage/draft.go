@@ -1,0 +1,125 @@
+package planpage
+
+import (
+	"sync"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/planhtml"
+	"github.com/terrace-iac/terrace/plan"
+)
+
+// draft is what a page will show, unit by unit. The zero value is empty. Its methods
+// may be called concurrently.
+type draft struct {
+	mu    sync.Mutex
+	plans map[string]draftPlan     // of units whose turn has not ended
+	units map[string]planhtml.Unit // of those whose turn has; empty ones where there is no page now
+	texts map[string]string        // what units have in common is there once
+}
+
+// draftPlan is what is kept of a plan for the page.
+type draftPlan struct {
+	hide    *secrets
+	changes []planhtml.Change
+}
+
+// Plan keeps what a page shows and hides of a unit's plan: pieces are its changes without
+// colors and secrets, and variables those of its module.
+func (p *Pager) Plan(unit string, variables map[string]*config.Variable, of *plan.Plan, pieces []view.Piece) {
+	x := draftPlan{hide: newSecrets(variables, of)}
+	if p.File != "" {
+		x.changes = pageChanges(pieces)
+	}
+	d := &p.draft
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.plans == nil {
+		d.plans = map[string]draftPlan{}
+	}
+	d.plans[unit] = x
+}
+
+// planned hands out what plan kept of a unit; nil if there is nothing.
+func (d *draft) planned(unit string) ([]planhtml.Change, *secrets) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	x := d.plans[unit]
+	delete(d.plans, unit)
+	return x.changes, x.hide
+}
+
+// Unit is what the page shows of a unit whose turn has ended.
+func (d *draft) Unit(name string) (u planhtml.Unit, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	u, ok = d.units[name]
+	return u, ok
+}
+
+func (d *draft) has(unit string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, ok := d.units[unit]
+	return ok
+}
+
+// Put notes that a unit is done, and with draw what the page shows of it.
+func (d *draft) Put(u *planhtml.Unit, draw bool) {
+	x := planhtml.Unit{}
+	if draw {
+		d.share(u)
+		x = *u
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.units == nil {
+		d.units = map[string]planhtml.Unit{}
+	}
+	d.units[u.Name] = x
+}
+
+// share has equal texts of all units in memory once.
+func (d *draft) share(u *planhtml.Unit) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.texts == nil {
+		d.texts = map[string]string{}
+	}
+	one := func(text *string) {
+		if have, ok := d.texts[*text]; ok {
+			*text = have
+		} else {
+			d.texts[*text] = *text
+		}
+	}
+	one(&u.Summary)
+	for i := range u.Changes {
+		one(&u.Changes[i].Text)
+	}
+	for i := range u.Inputs {
+		in := &u.Inputs[i]
+		one(&in.Name)
+		one(&in.Value)
+		for j := range in.Steps {
+			one(&in.Steps[j].Text)
+			one(&in.Steps[j].File)
+			one(&in.Steps[j].Role)
+		}
+	}
+}
+
+func pageChanges(pieces []view.Piece) []planhtml.Change {
+	var out []planhtml.Change
+	for _, p := range pieces {
+		kind, op := planhtml.Resource, p.Op.String()
+		switch p.Kind {
+		case view.DriftPiece:
+			kind, op = planhtml.Drift, ""
+		case view.OutputPiece:
+			kind, op = planhtml.Output, ""
+		}
+		out = append(out, planhtml.Change{Kind: kind, Op: op, Text: p.Text})
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+// Package savedplan keeps the plans of an estate in files, with what is shown of them, and reads
+// such files.
+//
+// Main types: Files, in which a run keeps its plans; Read reads one. The one rule: what a plan
+// is shown with is saved with it, since the schemas of its providers are not at hand later.
+package savedplan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/atomicfile"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
+	"github.com/terrace-iac/terrace/internal/cli/view"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/estate/saved"
+	"github.com/terrace-iac/terrace/internal/planfile"
+	"github.com/terrace-iac/terrace/internal/planjson"
+	"github.com/terrace-iac/terrace/plan"
+)
+
+// What is saved of a unit beside its plan, by name.
+const (
+	TextNote = "text" // the changes as they are shown, as JSON of []view.Piece; missing if there are none
+	JSONNote = "json" // the plan in its machine-readable form; missing if it has none
+	PageNote = "page" // what a page shows of it, see planpage
+)
+
+// Files are where the plans of a run are kept: in the file of -out, and for each unit in those
+// of --out-dir and --json-out-dir.
+type Files struct {
+	Call               *command.Call
+	File, Dir, JSONDir string // "" for none
+	Saving             *estate.Saving
+}
+
+// Wanted reports whether plans are kept.
+func (k *Files) Wanted() bool { return k.File != "" || k.Dir != "" || k.JSONDir != "" }
+
+// Plan saves what is known of a plan while its provider schemas can be read: pieces
+// are its changes without colors and secrets.
+func (k *Files) Plan(u *estate.Unit, e *engine.Engine, p *plan.Plan, sc *project.Schemas, pieces []view.Piece) {
+	if len(pieces) > 0 {
+		k.Note(u.Name, TextNote, pieces)
+	}
+	if doc, err := planjson.Plan(planjson.Input{Plan: p, Tree: e.Tree(), Schemas: sc, Version: config.LanguageVersion}); err == nil {
+		k.Saving.Note(u.Name, JSONNote, doc.Bytes())
+	}
+}
+
+// Note saves something of a unit by a name.
+func (k *Files) Note(unit, name string, what any) {
+	if body, err := json.Marshal(what); err == nil { // plain data: nothing fails
+		k.Saving.Note(unit, name, body)
+	}
+}
+
+// ReadNote reads what Note saved; what is missing stays as it is.
+func ReadNote(u *estate.SavedUnit, name string, into any) error {
+	body, err := u.Note(name)
+	if body == nil || err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("%w of an estate: %w", planfile.ErrNotPlan, err)
+	}
+	return nil
+}
+
+// Write writes the plan of all units to the file of -out. complete says that every unit could
+// be planned.
+func (k *Files) Write(about estate.SavedRun, results []*estate.Result, complete bool) diag.List {
+	if k.File == "" || results == nil {
+		return nil
+	}
+	p, err := k.Saving.Save(about, results)
+	if err == nil {
+		err = atomicfile.WriteFrom(k.Call.Path(k.File), 0o600, func(w io.Writer) error { return p.Write(w, project.Version) })
+	}
+	if err != nil {
+		return diag.Errorf(nil, "Failed to write plan file", "The plan file could not be written: %s.", err)
+	}
+	if !complete {
+		k.Call.Report.Human.Say("\nSaved the plan to: " + k.File + "\n\nIt is incomplete, since not every unit could be planned, and can only be shown.\n")
+		return nil
+	}
+	if k.Call.Report.Human != nil && !k.Call.Report.Automated() {
+		k.Call.Report.Human.Say("\nSaved the plan to: " + k.File + "\n\nTo perform these actions, run the following command to apply:\n    " + view.Program + " run --all apply " + strconv.Quote(k.File) + "\n")
+	}
+	return nil
+}
+
+// Read reads the saved plan of an estate.
+func Read(c *command.Call, name string) (*estate.SavedPlan, error) {
+	return project.ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (*estate.SavedPlan, error) {
+		return saved.Read(r, size, project.Version)
+	})
+}
+
+// IsPlan reports whether a file is the saved plan of an estate.
+func IsPlan(c *command.Call, name string) bool {
+	is, err := project.ReadFile(c.Path(name), func(r io.ReaderAt, size int64) (bool, error) { return planfile.IsBundle(r, size), nil })
+	return err == nil && is
+}
+
+// Pieces are the changes of a saved plan as they are shown.
+func Pieces(c *command.Call, u *estate.SavedUnit, reveal bool) ([]view.Piece, error) {
+	if reveal {
+		p, err := u.Plan()
+		if p == nil || err != nil {
+			return nil, err
+		}
+		return view.Pieces(c.Report.Human.Style, p, nil, true), nil
+	}
+	var pieces []view.Piece
+	err := ReadNote(u, TextNote, &pieces)
+	return pieces, err
+}
+
+// WriteJSON writes the machine-readable form of a saved plan: a document for each unit,
+// or that of its only unit, as other programs expect it of the plan of a folder.
+func WriteJSON(w io.Writer, p *estate.SavedPlan) error {
+	type unitJSON struct {
+		Name     string           `json:"name"`
+		Result   estate.Status    `json:"result"`
+		Cause    string           `json:"cause,omitempty"`
+		Deferred []map[string]any `json:"deferred,omitempty"`
+		Plan     json.RawMessage  `json:"plan,omitempty"`
+	}
+	if p.About.Alone && len(p.Units) == 1 {
+		if whole, err := p.Units[0].Note(JSONNote); len(whole) > 0 || err != nil {
+			_, werr := w.Write(whole)
+			return errors.Join(err, werr)
+		}
+	}
+	text := func(s string) error {
+		_, err := io.WriteString(w, s)
+		return err
+	}
+	err := text(`{"estate_format_version":"1.0","units":[`)
+	for i, u := range p.Units {
+		whole, failed := u.Note(JSONNote)
+		x := unitJSON{Name: u.Name, Result: u.Result, Cause: u.Cause, Plan: whole}
+		for _, d := range u.Deferred {
+			x.Deferred = append(x.Deferred, map[string]any{"address": d.Address, "reason": d.Reason, "at": unitview.PlaceJSON(d.At), "waits_for": unitview.WaitsJSON(d.Waits)})
+		}
+		body, wrong := json.Marshal(x)
+		if i > 0 {
+			err = errors.Join(err, text(","))
+		}
+		if err = errors.Join(err, failed, wrong, text(string(body))); err != nil {
+			return err
+		}
+	}
+	return errors.Join(err, text("]}"))
+}

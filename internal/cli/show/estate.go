@@ -1,0 +1,86 @@
+package show
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/internal/cli/command"
+	"github.com/terrace-iac/terrace/internal/cli/planpage"
+	"github.com/terrace-iac/terrace/internal/cli/project"
+	"github.com/terrace-iac/terrace/internal/cli/savedplan"
+	"github.com/terrace-iac/terrace/internal/cli/unitview"
+	"github.com/terrace-iac/terrace/internal/estate"
+	"github.com/terrace-iac/terrace/internal/planfile"
+)
+
+// showEstatePlan shows the saved plan of an estate.
+func showEstatePlan(ctx context.Context, c *command.Call, o *showOptions, name string) int {
+	p, err := savedplan.Read(c, name)
+	if err != nil {
+		return c.Fail(project.PlanFileError(name, err))
+	}
+	enc, ds := project.EncryptionOf(ctx, c, o.vars)
+	if ds.HasErrors() {
+		return c.Fail(ds)
+	}
+	for _, u := range p.Units {
+		u.Decrypt(enc.Plan(ctx).PlanSealer())
+	}
+	if o.json.On || o.json.Into != "" {
+		if err := p.Check(); err != nil { // before a part of it is shown
+			return c.Fail(project.PlanFileError(name, err))
+		}
+		if code := o.json.Document(c, func(w io.Writer) error { return savedplan.WriteJSON(w, p) }); o.json.On || code != 0 {
+			return code
+		}
+	}
+	summary := unitview.NewSummary(c.Report)
+	summary.Command = "plan"
+	var results []*estate.Result
+	var hidden diag.List // units whose plans are encrypted otherwise
+	for _, u := range p.Units {
+		res := savedResult(u)
+		summary.Width = max(summary.Width, len(u.Name))
+		results = append(results, res)
+		if o.html != "" || !u.Planned {
+			continue
+		}
+		pieces, err := savedplan.Pieces(c, u, o.reveal)
+		if errors.Is(err, planfile.ErrSealed) {
+			hidden = append(hidden, diag.Warnf(nil, "Plan not shown", "The plan of the unit %s: %s.", u.Name, err)...)
+			continue
+		}
+		if err != nil {
+			return c.Fail(project.PlanFileError(name, err))
+		}
+		summary.Folds.Add(u.Name, pieces)
+	}
+	if o.html != "" {
+		page, err := planpage.Saved(p, results)
+		if err != nil {
+			return c.Fail(project.PlanFileError(name, err))
+		}
+		if ds := planpage.Write(c, o.html, page); ds.HasErrors() {
+			return c.Fail(ds)
+		}
+		return 0
+	}
+	if !unitview.Changes(results) {
+		c.Report.Human.Say("\nNo changes. The saved plan of " + fmt.Sprint(len(results)) + " units does nothing.\n")
+		summary.Reads(results)
+		return 0
+	}
+	summary.Plans(results)
+	return c.Report.Status(hidden)
+}
+
+// savedResult is the result of a run that a unit of a saved plan stands for.
+func savedResult(u *estate.SavedUnit) *estate.Result {
+	return &estate.Result{
+		Unit: &estate.Unit{Name: u.Name}, Status: u.Result, Cause: u.Cause, Deferred: u.Deferred, Counts: u.Counts, Reads: u.Reads,
+		Changes: u.Changes || len(u.Deferred) > 0,
+	}
+}
