@@ -108,13 +108,14 @@ type Block struct {
 
 // A RequiredProvider is one entry of required_providers.
 type RequiredProvider struct {
-	Name    string
-	Source  addr.Provider // zero if not given
-	Version []Constraint  // empty if not given
-	Aliases []ProviderRef // configuration_aliases
-	At      source.Range
-	Layer   *source.Layer     // of the file that the entry stands in
-	Under   *RequiredProvider // the entry that this one replaced
+	Name     string
+	Source   addr.Provider // zero if not given
+	SourceAt source.Range  // of Source
+	Version  []Constraint  // empty if not given
+	Aliases  []ProviderRef // configuration_aliases
+	At       source.Range
+	Layer    *source.Layer     // of the file that the entry stands in
+	Under    *RequiredProvider // the entry that this one replaced
 }
 
 // A Constraint is a version constraint as written.

@@ -66,7 +66,7 @@ func (rp *RequiredProvider) set(name string, at source.Range, x hcl.Expression) 
 		if err != nil {
 			return errorAt("config/provider-source", x.Range(), "Invalid provider source", "%s", sentence(err))
 		}
-		rp.Source = p
+		rp.Source, rp.SourceAt = p, x.Range()
 		return nil
 	case "configuration_aliases":
 		return rp.setAliases(x)

@@ -314,6 +314,9 @@ func (w *walker) fromStack(e *evaluation, path hcl.Traversal, way origin.Way) or
 
 // Read implements origin.Scope.
 func (s scope) Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (origin.Way, bool) {
+	if call.Name == "yamldecode" || call.Name == "jsondecode" {
+		return s.decoded(call, path)
+	}
 	if call.Name != "read_terragrunt_config" || len(call.Args) == 0 || len(path) == 0 {
 		return origin.Way{}, false
 	}
@@ -529,7 +532,7 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (origin.Wa
 	switch {
 	case !hasLow && !hasUp:
 		return origin.Way{}, false
-	case !hasUp:
+	case !hasUp && !w.nulled(both, upper, path):
 		return w.walk(lower, path)
 	case !hasLow:
 		return w.walk(upper, path)
@@ -541,7 +544,8 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (origin.Wa
 	}
 	v, low, up := w.value(both, path), w.value(lower, path), w.value(upper, path)
 	winner, loser := upper, lower
-	if !v.RawEquals(up) && v.RawEquals(low) {
+	fromUp, fromLow := sameValue(v, up), sameValue(v, low)
+	if !fromUp && fromLow {
 		winner, loser = lower, upper
 	}
 	way, ok := w.walk(winner, path)
@@ -552,7 +556,7 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (origin.Wa
 	first := &way.Stops[0]
 	switch {
 	case !found:
-	case v.RawEquals(up) || v.RawEquals(low):
+	case fromUp || fromLow:
 		first.Replaces = append(first.Replaces, lost)
 	default:
 		first.With = append(first.With, lost)
@@ -563,6 +567,22 @@ func (w *walker) layered(both, lower, upper node, path hcl.Traversal) (origin.Wa
 		way = origin.Way{Stops: way.Stops[:1]}
 	}
 	return way, true
+}
+
+// nulled reports whether a layer sets what a path leads to to null, and that is what came
+// of it.
+func (w *walker) nulled(both, upper node, path hcl.Traversal) bool {
+	return valueIsNull(w.value(both, path)) && valueIsNull(w.value(upper, path))
+}
+
+func valueIsNull(v cty.Value) bool {
+	v, _ = v.Unmark()
+	return v != cty.NilVal && v.IsKnown() && v.IsNull()
+}
+
+// sameValue compares values; a null is the same whatever its type.
+func sameValue(a, b cty.Value) bool {
+	return a.RawEquals(b) || valueIsNull(a) && valueIsNull(b)
 }
 
 // element chooses the layer that an element of a list comes from: lists are joined,
@@ -678,6 +698,11 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (origin.Way, bool) {
 	if part, diags := path.TraverseRel(v); !diags.HasErrors() {
 		stop.Value = part
 	}
+	if has && stop.Value == cty.NilVal {
+		if why := missingOutput(v, path); why != "" {
+			return origin.Way{Stops: []origin.Stop{stop, {Kind: origin.Failed, Text: why}}}, true
+		}
+	}
 	switch {
 	case has:
 	case len(failed) > 0:
@@ -701,6 +726,36 @@ func (w *walker) output(n *outputsNode, path hcl.Traversal) (origin.Way, bool) {
 	}
 	mock.Stops = append([]origin.Stop{stop}, mock.Stops...)
 	return mock, true
+}
+
+// missingOutput says what outputs do not have of a path, "" if they have all of it or are
+// not known.
+func missingOutput(outputs cty.Value, path hcl.Traversal) string {
+	for i, s := range path {
+		bare, _ := outputs.Unmark()
+		if !bare.IsKnown() {
+			return ""
+		}
+		next, diags := path[i : i+1].TraverseRel(bare)
+		if !diags.HasErrors() {
+			outputs = next
+			continue
+		}
+		key, named := syntax.StepName(s)
+		if !named {
+			return "the output has no such element"
+		}
+		why := fmt.Sprintf("the output has no %q", key)
+		if i == 0 {
+			why = fmt.Sprintf("the unit has no output %q", key)
+		}
+		names, _ := valueKeys(bare)
+		if near := syntax.Nearest(key, names); near != "" {
+			why += fmt.Sprintf(". Did you mean %q?", near)
+		}
+		return why
+	}
+	return ""
 }
 
 // assignedFrom is the block that an assigned dependency was read from.

@@ -113,6 +113,7 @@ const (
 	Values         Kind = "values_file"     // a value of the values file
 	Feature        Kind = "feature"         // the default of a feature flag
 	Dependency     Kind = "dependency"      // an output of another unit
+	DataFile       Kind = "data_file"       // a file that yamldecode or jsondecode reads
 	MockOutputs    Kind = "mock_outputs"    // what stands in for an output that does not exist
 	Generate       Kind = "generate"        // the block that writes a generated file
 	ExtraArguments Kind = "extra_arguments" // the block that names a variable file or sets an environment variable

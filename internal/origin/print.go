@@ -70,7 +70,7 @@ func (s *Step) print(b *bufio.Writer, before *Place) {
 		if again && at.Part != "" {
 			at.Source = at.Part
 		}
-		if !again || at.Part != "" || before.Source != at.Source {
+		if !again || at.Part != "" || at.Source == "" || before.Source != at.Source {
 			at.print(b, "  ")
 		}
 	}

@@ -14,9 +14,38 @@ import (
 // scalar ends at a string, number or the like that is written out.
 func (r *replay) scalar(c cursor) cursor {
 	if len(c.path) > 0 {
-		return r.fail(c, "the value has no such part")
+		return r.noPart(c)
 	}
 	return cursor{}
+}
+
+// noPart ends at a value that lacks what is asked for, and proposes what is near.
+func (r *replay) noPart(c cursor) cursor {
+	text := "the value has no such part"
+	v, ds := r.in.eval(c.f, c.x)
+	if r.secret || ds.HasErrors() || secretAt(v, nil) {
+		return r.fail(c, text)
+	}
+	for i, s := range c.path {
+		next, ok := part(v, c.path[i:i+1])
+		if !ok {
+			if near := lang.Suggest(s.name(), partsOf(v)); near != "" {
+				text += "." + near
+			}
+			break
+		}
+		v = next
+	}
+	return r.fail(c, text)
+}
+
+// partsOf are the names of what an object or map holds.
+func partsOf(v cty.Value) map[string]cty.Value {
+	v, _ = v.Unmark()
+	if !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		return nil
+	}
+	return v.AsValueMap()
 }
 
 // literal ends at an object or list that is written out, though its items may
@@ -48,11 +77,10 @@ func (r *replay) object(c cursor, x *hclsyntax.ObjectConsExpr) cursor {
 // near proposes a part of an expression's value for a name that it does not have.
 func (r *reader) near(c cursor, name string) string {
 	v, ds := r.eval(c.f, c.x)
-	v, _ = v.Unmark()
-	if ds.HasErrors() || !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+	if ds.HasErrors() {
 		return ""
 	}
-	if near := lang.Suggest(name, v.AsValueMap()); near != "" {
+	if near := lang.Suggest(name, partsOf(v)); near != "" {
 		return "." + near
 	}
 	return ""
@@ -189,7 +217,7 @@ func (r *replay) computed(c cursor) cursor {
 	if v, ds := r.in.eval(c.f, c.x); ds.HasErrors() {
 		return r.failWith(c, ds)
 	} else if _, ok := part(v, c.path); !ok {
-		return r.fail(c, "the value has no such part")
+		return r.noPart(c)
 	}
 	r.from(c)
 	return cursor{}

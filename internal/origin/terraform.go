@@ -3,9 +3,11 @@ package origin
 import (
 	"strings"
 
+	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/eval"
 	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/source"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -68,23 +70,35 @@ func (r finder) requiredProvider(m *eval.Module, path []step) (begin, diag.List)
 	if len(versions) > 0 {
 		parts["version"] = cty.StringVal(strings.Join(versions, ", "))
 	}
-	text, v := named(m, "terraform.required_providers."+rp.Name), cty.ObjectVal(parts)
+	text, v, part := named(m, "terraform.required_providers."+rp.Name), cty.ObjectVal(parts), ""
 	if len(path) > 1 {
 		name := path[1].name()
 		if _, ok := parts[name]; !ok {
 			return nil, bad("%s has no %q.%s", text, name, lang.Suggest(name, parts))
 		}
-		text, v = text+"."+name, parts[name]
+		text, v, part = text+"."+name, parts[name], name
 	}
 	return func(r *replay) cursor {
-		step := &Step{Kind: Argument, Text: text, At: r.lines.layered(r.lines.place(rp.At, nil), rp.Layer)}
+		step := &Step{Kind: Argument, Text: text, At: r.lines.layered(r.lines.place(entryAt(rp, part), nil), rp.Layer)}
 		for u := rp.Under; u != nil; u = u.Under {
-			step.Replaces = append(step.Replaces, *r.lines.layered(r.lines.place(u.At, nil), u.Layer))
+			step.Replaces = append(step.Replaces, *r.lines.layered(r.lines.place(entryAt(u, part), nil), u.Layer))
 		}
 		r.add(step)
 		r.learn(v)
 		return cursor{}
 	}, nil
+}
+
+// entryAt is where an argument of an entry stands, or the entry where it has none of that
+// name; "" asks for the entry.
+func entryAt(rp *config.RequiredProvider, argument string) source.Range {
+	switch {
+	case argument == "source" && !rp.Source.IsZero():
+		return rp.SourceAt
+	case argument == "version" && len(rp.Version) > 0:
+		return rp.Version[0].At
+	}
+	return rp.At
 }
 
 // backend goes on at an argument of the backend or cloud block.

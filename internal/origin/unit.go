@@ -38,8 +38,8 @@ type Scope interface {
 	Eval(x hcl.Expression, names map[string]cty.Value) (cty.Value, diag.List)
 	// Follow leads to what a reference names. ok is false where that is no text.
 	Follow(ref hcl.Traversal) (w Way, ok bool)
-	// Read leads into the file that a call reads, at a path in it. ok is false for
-	// calls that read none.
+	// Read leads into the file that a call reads or decodes, at a path in it. ok is
+	// false for calls that read none.
 	Read(call *hclsyntax.FunctionCallExpr, path hcl.Traversal) (w Way, ok bool)
 }
 
