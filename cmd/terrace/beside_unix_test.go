@@ -18,6 +18,8 @@ import (
 
 	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
 	"github.com/terrace-iac/terrace/internal/testkit"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // besideConfig has an object that exists before the apply (old), one that the apply has
@@ -29,7 +31,7 @@ resource "terraform_data" "a" { input = "new" }
 resource "terraform_data" "b" {
   depends_on = [terraform_data.a]
   provisioner "local-exec" {
-    command = "touch ${var.root}/started; for i in $(seq 2400); do test -e ${var.root}/go && break; sleep 0.05; done"
+    command = "touch ${var.root}/started; for i in $(seq 24000); do test -e ${var.root}/go && break; sleep 0.05; done"
   }
 }
 output "old" { value = terraform_data.old.output }
@@ -159,6 +161,7 @@ func TestBesideApply(t *testing.T) {
 		"local": besideFiles,
 		"http":  besideHTTP,
 		"s3":    besideS3,
+		"pg":    besidePG,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -224,6 +227,24 @@ func besideS3(t *testing.T, _ string) besideStore {
 	}
 }
 
+func besidePG(t *testing.T, _ string) besideStore {
+	url := servers.Postgres(t)
+	return besideStore{
+		backend: fmt.Sprintf("terraform {\n  backend \"pg\" {\n    conn_str = %q\n  }\n}\n", url),
+		touched: func() string {
+			ctx := context.Background()
+			c, err := pgconn.Connect(ctx, url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close(ctx)
+			return fmt.Sprintf("%s", c.ExecParams(ctx, "SELECT id, data FROM terraform_remote_state.states WHERE name = 'default'", nil, nil, nil, nil).Read().Rows)
+		},
+		lockID: func() string { return "" },
+		skip:   func(args string) bool { return strings.Contains(args, "{lock}") },
+	}
+}
+
 type beside struct {
 	killer
 	store besideStore
@@ -273,6 +294,7 @@ func (b *beside) run(backend string) {
 		}
 	}
 	b.all(out.String)
+	b.meanwhile()
 	b.migrate(backend)
 	b.unlock()
 	stopped = true
@@ -317,6 +339,48 @@ func (b *beside) all(said func() string) {
 				b.t.Fatalf("%s (lock: %t) changed what belongs to the apply.\nbefore:\n%s\nafter:\n%s\nthe apply: %s", c.args, lock, before, now, said())
 			}
 		}
+	}
+}
+
+// meanwhiles are changes of the configuration while the apply goes on: what they put in place
+// of a resource, and behind all.
+var meanwhiles = []struct{ name, instead, by, more string }{
+	{"moved", `"terraform_data" "old"`, `"terraform_data" "other"`, "moved {\n  from = terraform_data.old\n  to   = terraform_data.other\n}\n"},
+	{"moved that the apply has made", `"terraform_data" "a"`, `"terraform_data" "other"`, "moved {\n  from = terraform_data.a\n  to   = terraform_data.other\n}\n"},
+	{"removed", "resource \"terraform_data\" \"old\" { input = \"old\" }\n", "", "removed {\n  from = terraform_data.old\n  lifecycle {\n    destroy = false\n  }\n}\n"},
+	{"import", "", "", "resource \"terraform_data\" \"c\" {}\nimport {\n  to = terraform_data.c\n  id = \"x\"\n}\n"},
+}
+
+// meanwhile changes the configuration in the middle of the apply, and runs commands on that.
+func (b *beside) meanwhile() {
+	b.t.Helper()
+	written := fmt.Sprintf(besideConfig, b.dir)
+	before := b.seen()
+	for i, m := range meanwhiles {
+		text := strings.ReplaceAll(strings.Replace(written, m.instead, m.by, 1)+m.more, "terraform_data.old.output", "1")
+		if m.instead == `"terraform_data" "a"` {
+			text = strings.Replace(text, "[terraform_data.a]", "[terraform_data.other]", 1)
+		}
+		b.write("main.tf", text)
+		more := [][]besider{
+			{{args: "plan -out={}/saved", want: reads}, {args: "apply {}/saved", want: refused}},
+			{{args: "destroy -auto-approve", want: refused}},
+			{{args: "apply -auto-approve -refresh-only", want: refused}},
+			{{args: "run --all plan", want: reads}, {args: "run --all apply --non-interactive", want: refused}},
+		}[i%4]
+		for _, c := range append(more, besider{args: "plan", want: reads}, besider{args: "apply -auto-approve", want: refused}) {
+			b.one(c, true, refused)
+			b.one(c, false, c.want)
+			if now := b.seen(); now != before {
+				b.t.Fatalf("%s written meanwhile: %s changed what belongs to the apply.\nbefore:\n%s\nafter:\n%s", m.name, c.args, before, now)
+			}
+		}
+	}
+	b.write("main.tf", written)
+	b.write("x.tftest.hcl", "run \"p\" {\n  command = plan\n}\nrun \"a\" {\n  plan_options {\n    target = [terraform_data.old]\n  }\n}\n")
+	b.one(besider{args: "test"}, true, works)
+	if now := b.seen(); now != before {
+		b.t.Fatalf("test written meanwhile changed what belongs to the apply.\nbefore:\n%s\nafter:\n%s", before, now)
 	}
 }
 
