@@ -37,10 +37,28 @@ func (u *Unit) RenderJSON(t *demand.Task) ([]byte, diag.List) {
 		}
 		c.merge(one)
 	}
+	return u.written(t, c, vals)
+}
+
+// written is the text of what is rendered as JSON.
+func (u *Unit) written(t *demand.Task, c *evaluator, vals map[string]cty.Value) ([]byte, diag.List) {
 	var b bytes.Buffer
-	writeJSON(&b, cty.ObjectVal(vals))
+	left := maxParts
+	if v := cty.ObjectVal(vals); c.fits(u, v, &left) {
+		writeJSON(&b, v)
+	}
 	c.add(u.checkBlocks(t))
 	return b.Bytes(), c.ds
+}
+
+// fits reports whether a value may be written with those that were, of which left is what
+// remains.
+func (c *evaluator) fits(u *Unit, v cty.Value, left *int) bool {
+	if value.Within(v, left) {
+		return true
+	}
+	c.errorf(nil, "unit/too-large", "Value too large", "What the unit in %s is made of cannot be shown: it has more than 1 million values. Ask for a part of it with explain.", u.Path)
+	return false
 }
 
 func (u *Unit) whole() *configNode { return &configNode{e: u.e, style: renderStyle} }
@@ -125,10 +143,7 @@ func (u *Unit) RenderMetadata(t *demand.Task) ([]byte, diag.List) {
 			out[k] = withMeta(in.value(c), placeOf(raw))
 		}
 	}
-	var b bytes.Buffer
-	writeJSON(&b, cty.ObjectVal(out))
-	c.add(u.checkBlocks(t))
-	return b.Bytes(), c.ds
+	return u.written(t, c, out)
 }
 
 func placeOf(n node) *source.Range {

@@ -14,7 +14,7 @@ import (
 // RenderHCL is the effective configuration as a unit file.
 func (u *Unit) RenderHCL(t *demand.Task) ([]byte, diag.List) {
 	c := u.on(t, true)
-	w := &hclRenderer{c: c, u: u, n: u.whole(), spec: syntax.Language().Unit}
+	w := &hclRenderer{c: c, u: u, n: u.whole(), spec: syntax.Language().Unit, left: maxParts}
 	f := hclwrite.NewEmptyFile()
 	body := f.Body()
 	if hasLocals(u.e) {
@@ -42,6 +42,7 @@ type hclRenderer struct {
 	u    *Unit
 	n    *configNode
 	spec *syntax.BlockSpec
+	left int // how many values more may be written
 }
 
 // blocks writes the blocks of one type.
@@ -138,6 +139,12 @@ func (w *hclRenderer) object(body *hclwrite.Body, v cty.Value) {
 }
 
 func (w *hclRenderer) Attr(body *hclwrite.Body, name string, v cty.Value) {
+	if w.c.ds.HasErrors() {
+		return // nobody is shown the text, and what is wrong with it may be its size
+	}
+	if !w.c.fits(w.u, v, &w.left) {
+		return
+	}
 	body.SetAttributeValue(name, showable(v))
 }
 

@@ -46,6 +46,7 @@ type killedCommand struct {
 	config     string // the configuration, if it is another one
 	backend    bool   // the state is moved to another place
 	made       bool   // the state is moved here from another place
+	partial    bool   // what the backend block lacks is given to init
 	locked     bool   // another run has left its lock
 	// again is what the command says if it had been carried out already; "": it works again.
 	again string
@@ -78,6 +79,7 @@ var killedCommands = []killedCommand{
 	{name: "force-unlock", args: "force-unlock -force 11111111-2222-3333-4444-555555555555", locked: true, want: []string{before}, again: "(?i)unlock"},
 	{name: "migrate away", args: "init -migrate-state -force-copy -input=false", backend: true, want: []string{before + " x: a"}},
 	{name: "migrate here", args: "init -migrate-state -force-copy -input=false", made: true, want: []string{before + " x: a"}},
+	{name: "migrate here with -backend-config", args: "init -migrate-state -force-copy -input=false -backend-config={}/b.tfbackend", made: true, partial: true, want: []string{before + " x: a"}},
 }
 
 // A commandStore is a store whose state is set up anew for each kill.
@@ -250,7 +252,7 @@ func TestCommandsKilled(t *testing.T) {
 				if left == 0 {
 					break
 				}
-				if !k.store.workspaces && strings.HasPrefix(c.name, "workspace") || c.locked && k.store.lock == nil {
+				if !k.store.workspaces && strings.HasPrefix(c.name, "workspace") || c.locked && k.store.lock == nil || c.partial && k.store.backend == "" {
 					continue
 				}
 				if !k.store.workspaces {
@@ -335,6 +337,11 @@ func (k *commandKiller) prepare(c killedCommand) {
 		if c.made {
 			k.write("backend.tf", k.store.backend)
 		}
+		if c.partial {
+			m := backendBlock.FindStringSubmatch(k.store.backend)
+			k.write("backend.tf", "terraform {\n  backend "+m[1]+" {}\n}\n")
+			k.write("b.tfbackend", m[2])
+		}
 		if c.backend {
 			k.write("backend.tf", elsewhere)
 		}
@@ -351,6 +358,8 @@ func (k *commandKiller) prepare(c killedCommand) {
 	k.dir = filepath.Join(k.root, fmt.Sprint(k.count))
 	k.must(os.CopyFS(k.dir, os.DirFS(template)))
 }
+
+var backendBlock = regexp.MustCompile(`(?s)backend ("\w+") \{(.*)\n  \}`)
 
 // addObject adds an object s to a state, and some to its serial.
 func addObject(t *testing.T, text string, serial float64) string {
@@ -497,7 +506,11 @@ func (k *commandKiller) unlocked(args ...string) (out []byte, err error) {
 		if err == nil || m == nil {
 			break
 		}
-		c := k.command("force-unlock", "-force", string(m[1]))
+		unlock := []string{"force-unlock", "-force"}
+		if len(args) > 0 && strings.HasPrefix(args[len(args)-1], "-backend-config=") {
+			unlock = append(unlock, args[len(args)-1])
+		}
+		c := k.command(append(unlock, string(m[1]))...)
 		if w := lockIn.FindSubmatch(out); w != nil {
 			c.Env = append(slices.Clone(k.env), "TF_WORKSPACE="+string(w[1]))
 		}

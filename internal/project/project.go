@@ -23,6 +23,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/module"
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/provider/install"
+	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/vars"
@@ -353,4 +354,14 @@ func (p *Project) choose(ctx context.Context, needed map[addr.Provider][]config.
 // Translate gives providers in a state the addresses that configuration means.
 func (p *Project) Translate(s *state.State) *state.State {
 	return operation.Translate(p.Engine, p.c.Env, s)
+}
+
+// BackendFile reads a file that -backend-config names.
+func (c *Context) BackendFile(name string) (*source.File, error) {
+	src, err := readfile.Given(c.Path(name))
+	f := &source.File{Path: name, Bytes: src, Layer: &source.Layer{Kind: source.BackendFile}}
+	if err == nil {
+		c.Set.Add(f)
+	}
+	return f, err
 }

@@ -30,14 +30,15 @@ func MeasuredBy(v cty.Value, most int) error {
 		return nil
 	}
 	left := most
-	if !count(v, &left) {
+	if !Within(v, &left) {
 		return fmt.Errorf("it is made of more than %d million values", most>>20)
 	}
 	return nil
 }
 
-// count takes the number of values in v from left, and reports whether there were so many.
-func count(v cty.Value, left *int) bool {
+// Within takes the number of values that v is made of from left, and reports whether there
+// were so many.
+func Within(v cty.Value, left *int) bool {
 	if *left--; *left < 0 {
 		return false
 	}
@@ -53,7 +54,7 @@ func count(v cty.Value, left *int) bool {
 		return *left >= 0
 	}
 	for it := v.ElementIterator(); it.Next(); {
-		if _, e := it.Element(); !count(e, left) {
+		if _, e := it.Element(); !Within(e, left) {
 			return false
 		}
 	}

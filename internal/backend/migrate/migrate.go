@@ -315,10 +315,17 @@ func (m *Migration) held(side Side, st store.Store, workspace, operation string)
 	if m.Lock != nil && operation != "" {
 		info := *m.Lock
 		info.Operation = operation
+		if info.Info == "" {
+			info.Info = lockText
+		}
 		o.Lock, o.Timeout = &info, m.Timeout
 	}
 	return o
 }
+
+// lockText is what others are shown whom the lock refuses: a migration has no journal, and
+// one that ended early is run again.
+const lockText = "If this run is killed, release its lock with force-unlock and run init -migrate-state again: the state is still in its old place."
 
 // copy copies one state under both locks. What a killed run left in a journal is part
 // of the state.

@@ -54,7 +54,7 @@ func WhereState(ctx context.Context, c *command.Call, given []vars.Flag) (*Place
 
 // PendingPlaces are the two places of a change of the backend that init has to carry out:
 // first the new one, which may hold a part of the states, then the one that was in use.
-func PendingPlaces(ctx context.Context, c *command.Call, given []vars.Flag) ([]*Place, diag.List) {
+func PendingPlaces(ctx context.Context, c *command.Call, given []vars.Flag, options []string) ([]*Place, diag.List) {
 	root, ds := Root(c)
 	if ds.HasErrors() {
 		return nil, ds
@@ -68,7 +68,9 @@ func PendingPlaces(ctx context.Context, c *command.Call, given []vars.Flag) ([]*
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	out, more := c.Folder().Backend().Settle(ctx, workdir.Init{Block: root.Backend, Eval: p.Static(ctx), Migrate: true, Force: true})
+	out, more := c.Folder().Backend().Settle(ctx, workdir.Init{
+		Block: root.Backend, Options: options, Read: ContextOf(c).BackendFile, Eval: p.Static(ctx), Migrate: true, Force: true,
+	})
 	if ds = append(ds, more...); more.HasErrors() {
 		return nil, ds
 	}

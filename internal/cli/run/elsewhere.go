@@ -174,7 +174,7 @@ func talk(ctx context.Context, c *command.Call) (link *remote.Link, errs *bytes.
 	go func() { // owned by stop, which waits for it
 		err := c.Run(running, sys.Command{Path: findWorker(c), Args: []string{"client"}, Dir: c.Dir, Env: engineEnv(c), Stdin: toThem, Stdout: toUs, Stderr: errs})
 		_ = toUs.CloseWithError(io.EOF)
-		_ = toThem.CloseWithError(io.ErrClosedPipe)
+		_ = toThem.CloseWithError(err) // a program that did not start never reads what is sent
 		ended <- err
 	}()
 	return remote.NewLink(fromThem, fromUs), errs, func() error {

@@ -351,11 +351,17 @@ func forceUnlock() command.Command {
 		Units: command.InUnit | command.OneUnit,
 		Help: `Release a lock on the state that a run left behind. No infrastructure is
 changed. Make sure that the run has ended: two runs at the same time can lose
-state.`,
+state.
+
+The lock of an "init -migrate-state" that was given -backend-config is released
+with the same -backend-config here.`,
 		Args: []command.Arg{{Name: "LOCK_ID", Help: "The ID of the lock, from the error message about it."}},
 		Prepare: func() (command.Flags, command.Run) {
 			o, force := &common{}, false
-			fs := append(append(command.Flags{command.Bool(&force, "force", "Do not ask.")}, flags.Vars(&o.vars)...), o.json.Flags()...)
+			fs := append(append(command.Flags{
+				command.Bool(&force, "force", "Do not ask."),
+				command.List(&o.backendConfig, "backend-config", "path", "What the init was given that left the lock: a file with assignments or a 'key=value'. May be repeated.").Completes(command.Files),
+			}, flags.Vars(&o.vars)...), o.json.Flags()...)
 			return fs, func(ctx context.Context, c *command.Call) int {
 				if len(c.Args) != 1 {
 					return c.UsageError("Invalid number of arguments", "Expected a single argument: LOCK_ID")
@@ -437,9 +443,9 @@ func (o *common) lockable(ctx context.Context, c *command.Call) (stores []store.
 	if more.HasErrors() {
 		return nil, "", more
 	}
-	pending, more := project.PendingPlaces(ctx, c, o.vars)
+	pending, more := project.PendingPlaces(ctx, c, o.vars, o.backendConfig)
 	if more.HasErrors() {
-		return nil, "", ds // init needs options that the configuration does not have
+		return nil, "", append(ds, more...) // init needs options that the configuration does not have
 	}
 	for _, p := range pending {
 		if st, more := project.OpenStore(c, p, workspace, o.state); !more.HasErrors() {

@@ -43,6 +43,8 @@ type common struct {
 	state flags.State
 	vars  []vars.Flag
 	json  flags.JSON
+
+	backendConfig []string // -backend-config of force-unlock
 }
 
 func (o *common) reading() command.Flags {

@@ -13,7 +13,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend/workdir"
 	"github.com/terrace-iac/terrace/internal/encryption"
 	"github.com/terrace-iac/terrace/internal/project"
-	"github.com/terrace-iac/terrace/internal/readfile"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/vars"
 	"github.com/terrace-iac/terrace/source"
@@ -25,14 +24,7 @@ import (
 func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag.List {
 	in := workdir.Init{
 		Block: root.Backend, Options: i.o.BackendConfig, Reconfigure: i.o.Reconfigure, Migrate: i.o.Migrate, Force: i.o.ForceCopy,
-		Read: func(name string) (*source.File, error) {
-			src, err := readfile.Given(i.c.Path(name))
-			f := &source.File{Path: name, Bytes: src, Layer: &source.Layer{Kind: source.BackendFile}}
-			if err == nil {
-				i.c.Set.Add(f)
-			}
-			return f, err
-		},
+		Read: i.c.BackendFile,
 	}
 	if i.mayAsk() {
 		in.Ask = i.askArgument
