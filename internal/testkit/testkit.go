@@ -193,7 +193,7 @@ func install(ctx context.Context, bin, dir, pkg string) error {
 func goCommand(ctx context.Context, dir string, env []string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...) // the one that runs the tests: it puts itself first in PATH
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), append(env, "GOFLAGS=-buildvcs=false -trimpath", "GOWORK=off")...)
+	cmd.Env = append(os.Environ(), append(env, "GOFLAGS=-buildvcs=false", "GOWORK=off")...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
