@@ -122,8 +122,12 @@ func target(text string) (addr.Instance, diag.List) {
 	if err != nil {
 		return addr.Instance{}, diag.Errorf(nil, "Invalid address", "%q is not the address of a resource instance: %s", text, project.AsSentence(err))
 	}
-	if t.Resource.Mode != addr.Managed {
-		return addr.Instance{}, diag.Errorf(nil, "Invalid target resource address", "A managed resource address is required. Importing into a data resource is not allowed.")
+	if mode := t.Resource.Mode; mode != addr.Managed {
+		what := "a data resource"
+		if mode == addr.Ephemeral {
+			what = "an ephemeral resource"
+		}
+		return addr.Instance{}, diag.Errorf(nil, "Invalid target resource address", "A managed resource address is required. Importing into %s is not allowed.", what)
 	}
 	return t.Instance(), nil
 }
