@@ -17,7 +17,7 @@ type log struct {
 	structured bool
 	rest       []byte // a line that has not ended
 
-	holds   bool     // what tells of the plan is held back
+	holds   bool     // messages about the plan are held back
 	held    []string // lines of people
 	changes bool     // there was a change among them
 }
