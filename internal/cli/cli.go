@@ -141,7 +141,7 @@ func dispatch(c *command.Call, args []string) int {
 	cmd, rest, found := c.Table.Find(args)
 	if !found {
 		if len(args) == 0 {
-			fmt.Fprintf(c.Stdout, "%s\n", help.Here(c.Report.Context, c))
+			fmt.Fprintf(c.Stdout, "%s\n", help.Here(c))
 		}
 		return c.Unknown(args)
 	}

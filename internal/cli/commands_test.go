@@ -1,12 +1,17 @@
 package cli_test
 
 import (
+	"cmp"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/terrace-iac/terrace/internal/cli"
+	"github.com/terrace-iac/terrace/internal/cli/command"
 )
 
 // TestCommandsPage holds docs/commands.md against the declarations; -update writes it.
@@ -95,5 +100,51 @@ func TestPeersFlags(t *testing.T) {
 				t.Errorf("%s does not take -%s", name, f)
 			}
 		}
+	}
+}
+
+// TestEnvironmentTopic holds "help environment" against what is read: each variable of the
+// program's own that the source names stands there, or on the page of the backends.
+func TestEnvironmentTopic(t *testing.T) {
+	topics := cli.Table().Topics
+	at := slices.IndexFunc(topics, func(topic command.Topic) bool { return topic.Name == "environment" })
+	backends, err := os.ReadFile("../../docs/backends.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := topics[at].Text + string(backends)
+	elsewhere := map[string]string{
+		"TF_VAR_": "TF_VAR_name", "TF_CLI_ARGS_": "TF_CLI_ARGS_plan", "TF_TOKEN_": "TF_TOKEN_app_example_com",
+		"TF_LOG_SDK": "TF_LOG_PROVIDER", "TF_PLUGIN_MAGIC_COOKIE": "", // of the plugin protocol
+		"OTEL_EXPORTER_OTLP_": "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_SERVICE_NAME": "OpenTelemetry", "OTEL_RESOURCE_ATTRIBUTES": "OpenTelemetry",
+	}
+	name := regexp.MustCompile(`"((?:TF|TERRACE|TOFU|OPENTOFU|OTEL)_[A-Z_]+)"`)
+	seen := 0
+	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git" || d.Name() == "testkit") {
+			return cmp.Or(err, filepath.SkipDir)
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range name.FindAllSubmatch(text, -1) {
+			variable := string(m[1])
+			want, other := elsewhere[variable]
+			if !other {
+				want = variable
+			}
+			seen++
+			if strings.HasPrefix(variable, "TF_HTTP_") {
+				want = "TF_HTTP_ADDRESS"
+			}
+			if !strings.Contains(told, want) && !strings.HasPrefix(variable, "TERRACE_TEST_") {
+				t.Errorf("%s reads %s, of which \"help environment\" and docs/backends.md say nothing", path, variable)
+			}
+		}
+		return err
+	})
+	if err != nil || seen < 40 {
+		t.Fatalf("%d variables were found: %v", seen, err)
 	}
 }

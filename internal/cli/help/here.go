@@ -1,7 +1,6 @@
 package help
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,7 +16,7 @@ import (
 // Here tells where one is, and the commands that one starts with there. It reads the
 // names of files alone, and a state that lies in the folder, so it is quick and asks
 // nobody.
-func Here(ctx context.Context, c *command.Call) string {
+func Here(c *command.Call) string {
 	var b strings.Builder
 	root, _ := config.Files(c.Dir, config.Options{})
 	files := 0
@@ -28,7 +27,9 @@ func Here(ctx context.Context, c *command.Call) string {
 	}
 	units, _ := discovery.Files(c.Dir)
 	own, below := 0, 0
+	var folders []string
 	for _, path := range units {
+		folders = append(folders, filepath.Dir(path))
 		if filepath.Dir(path) == filepath.Clean(c.Dir) {
 			own++
 		} else {
@@ -36,6 +37,7 @@ func Here(ctx context.Context, c *command.Call) string {
 		}
 	}
 	var start []string
+	left := pendingBelow(folders)
 	switch {
 	case own > 0:
 		fmt.Fprintf(&b, "%s is a unit", c.Dir)
@@ -54,13 +56,15 @@ func Here(ctx context.Context, c *command.Call) string {
 			// An init that has nothing to install leaves nothing.
 			b.WriteString("Nothing is installed here: init has not run, or had nothing to install.\n")
 			start = append([]string{"init"}, start...)
-		} else {
-			b.WriteString(pending(ctx, c))
+		} else if name, ds := c.Folder().Workspace(); !ds.HasErrors() && name != "default" {
+			fmt.Fprintf(&b, "The workspace is %s.\n", name)
 		}
+		left = pendingIn(c.Dir)
 	default:
 		fmt.Fprintf(&b, "%s holds neither configuration nor units.\n", c.Dir)
 		start = []string{"init -from-module=SOURCE", "help"}
 	}
+	b.WriteString(left)
 	b.WriteString("\nStart with:\n")
 	for _, line := range start {
 		text := ""
@@ -72,14 +76,15 @@ func Here(ctx context.Context, c *command.Call) string {
 	return b.String()
 }
 
-// initialized reports whether init was run here.
+// initialized reports whether init was run here, or was not needed: a state that lies here
+// came of an apply.
 func initialized(c *command.Call) bool {
-	_, err := os.Stat(c.DataPath())
-	if err == nil {
-		return true
+	for _, path := range []string{c.DataPath(), c.Path(".terraform.lock.hcl"), c.Path("terraform.tfstate")} {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
 	}
-	_, lock := os.Stat(c.Path(".terraform.lock.hcl"))
-	return !errors.Is(err, fs.ErrNotExist) || lock == nil
+	return false
 }
 
 // count is a number of things.
@@ -90,18 +95,48 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// pending tells of the workspace, of an apply that was not finished, and of a state that
-// could not be written.
-func pending(ctx context.Context, c *command.Call) string {
-	var b strings.Builder
-	if name, ds := c.Folder().Workspace(); !ds.HasErrors() && name != "default" {
-		fmt.Fprintf(&b, "The workspace is %s.\n", name)
+// leftovers are the names of what an apply leaves behind that did not come to its end: a
+// journal of each workspace's state, and a state that could not be written.
+func leftovers(dir string) (journals, states []string) {
+	journals, _ = filepath.Glob(filepath.Join(dir, ".*.journal"))
+	states, _ = filepath.Glob(filepath.Join(dir, "errored.tfstate"))
+	return journals, states
+}
+
+// pendingIn tells what is pending in one folder: an apply that was not finished, and a
+// state that could not be written.
+func pendingIn(dir string) string {
+	var text string
+	journals, states := leftovers(dir)
+	more, _ := filepath.Glob(filepath.Join(dir, "terraform.tfstate.d", "*", ".*.journal"))
+	if len(journals)+len(more) > 0 {
+		text += "An apply is under way or was not finished: then the next command takes its journal in.\n"
 	}
-	if found, _ := filepath.Glob(c.Path(".*.journal")); len(found) > 0 {
-		b.WriteString("An apply was not finished: the next command takes its journal in.\n")
+	if len(states) > 0 {
+		text += "A state could not be written: it is in errored.tfstate.\n"
 	}
-	if _, err := os.Stat(c.Path("errored.tfstate")); err == nil {
-		b.WriteString("A state could not be written: it is in errored.tfstate.\n")
+	return text
+}
+
+// pendingBelow tells the same of the folders of units, which keep both beside the files of
+// the unit or where they work, in .terragrunt-cache.
+func pendingBelow(units []string) string {
+	var unfinished, unwritten int
+	for _, unit := range units {
+		var journals, states int
+		for _, dir := range []string{unit, filepath.Join(unit, ".terragrunt-cache", "*", "*")} {
+			j, s := leftovers(dir)
+			journals, states = journals+len(j), states+len(s)
+		}
+		unfinished += min(journals, 1)
+		unwritten += min(states, 1)
 	}
-	return b.String()
+	var text string
+	if unfinished > 0 {
+		text += fmt.Sprintf("An apply is under way or was not finished in %s: then the next command there takes its journal in.\n", count(unfinished, "unit"))
+	}
+	if unwritten > 0 {
+		text += fmt.Sprintf("The state of %s could not be written: it is in errored.tfstate there.\n", count(unwritten, "unit"))
+	}
+	return text
 }
