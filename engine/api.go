@@ -112,15 +112,26 @@ type (
 	ReadStateRequest = builtin.ReadStateRequest
 )
 
-// Processes are provider processes of several engines. See NewProcesses.
-type Processes = manager.Host
+// Processes are provider processes of several engines. See NewProcesses. The methods may
+// be called concurrently.
+type Processes struct{ host *manager.Host }
 
 // ProcessOptions are the settings of NewProcesses; the zero value is usable.
 type ProcessOptions = manager.Options
 
 // NewProcesses makes an empty set of processes. Who makes it says with Expect and
 // Over how many engines are still to come, and closes it.
-func NewProcesses(o ProcessOptions) *Processes { return manager.NewHost(o) }
+func NewProcesses(o ProcessOptions) *Processes { return &Processes{manager.NewHost(o)} }
+
+// Expect says that more engines are to come, so that processes that they may share are
+// kept running for them.
+func (p *Processes) Expect(engines int) { p.host.Expect(engines) }
+
+// Over says that one of the engines that were expected has ended, or will not come.
+func (p *Processes) Over() { p.host.Over() }
+
+// Close ends all processes.
+func (p *Processes) Close() { p.host.Close() }
 
 // A Program is what a provider runs as; see ProgramSource.
 type Program = manager.Program
@@ -174,7 +185,7 @@ func (s *Sources) Load(dir string, set *source.Set) (*config.Module, diag.List) 
 }
 
 // Loads are the loaded folders.
-func (s *Sources) Loads() *module.Loads { return &s.loads }
+func (s *Sources) Loads() *ModuleLoads { return &s.loads }
 
 // Provisioners knows the types of provisioners and runs them.
 type Provisioners interface {

@@ -57,7 +57,7 @@ func Open(ctx context.Context, o Options) (*Engine, diag.List) {
 		return nil, diag.Errorf(nil, "Failed to find the working folder", "The folder %q cannot be used: %s.", o.Dir, err)
 	}
 	if e.o.Processes != nil {
-		e.pool = e.o.Processes.New(sources{e}, e.o.Turn)
+		e.pool = e.o.Processes.host.New(sources{e}, e.o.Turn)
 	} else {
 		e.pool = manager.New(sources{e})
 	}
@@ -111,10 +111,11 @@ func (e *Engine) Close() { e.pool.Close() }
 func (e *Engine) Root() *config.Module { return e.tree.Root.Config }
 
 // A ModuleTree is the modules of a folder, and a ModuleNode one of them, with its
-// configuration and the calls in it.
+// configuration and the calls in it. ModuleLoads are the folders that were loaded.
 type (
-	ModuleTree = module.Tree
-	ModuleNode = module.Node
+	ModuleTree  = module.Tree
+	ModuleNode  = module.Node
+	ModuleLoads = module.Loads
 )
 
 // Tree is the tree of modules.

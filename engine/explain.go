@@ -25,6 +25,15 @@ type (
 	ExplanationPlace = origin.Place
 	ExplanationFrom  = origin.From
 	ExplanationPart  = origin.Part
+
+	// What gives a module its inputs answers with Ways: the stops on the way from a
+	// part of it to the text that set it.
+	ExplanationUnit = origin.Unit
+	ExplanationWay  = origin.Way
+	ExplanationStop = origin.Stop
+	// Where a Way goes on: a part of an expression, in the file that it stands in.
+	ExplanationTarget = origin.Target
+	ExplanationScope  = origin.Scope
 )
 
 // ExplainOptions are what configuration alone does not know. The zero value is
@@ -42,7 +51,7 @@ type ExplainOptions struct {
 
 	// Unit is what gives the module its inputs, with the text of its files, and Show
 	// the names of files for readers. Nil in a plain folder.
-	Unit    origin.Unit
+	Unit    ExplanationUnit
 	UnitSet *source.Set
 	Show    func(file string) (name, layer string)
 

@@ -70,7 +70,7 @@ func (e *Engine) Inspect(ctx context.Context, o InspectOptions) (*Inspection, di
 
 // Value evaluates an expression.
 func (i *Inspection) Value(x hcl.Expression) (cty.Value, diag.List) {
-	v, ds := lang.Eval(i.task, i, x, cty.DynamicPseudoType)
+	v, ds := lang.Eval(i.task, inspectionScope{i}, x, cty.DynamicPseudoType)
 	return v, append(i.news(), ds...)
 }
 
@@ -98,7 +98,7 @@ const (
 // Condition evaluates a condition. If it does not hold, the message says so under the
 // summary "KIND failed".
 func (i *Inspection) Condition(kind string, r *config.Rule) (Verdict, diag.List) {
-	out, ds := i.ev.Condition(i.task, i, kind, r)
+	out, ds := i.ev.Condition(i.task, inspectionScope{i}, kind, r)
 	news := i.news()
 	ds = append(news, ds...)
 	if news.HasErrors() {
@@ -127,8 +127,11 @@ func (i *Inspection) news() (ds diag.List) {
 	return ds
 }
 
+// An inspectionScope is what expressions of an Inspection may name.
+type inspectionScope struct{ *Inspection }
+
 // Resolve implements lang.Scope.
-func (i *Inspection) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
+func (i inspectionScope) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range) (cty.Value, int, diag.List) {
 	if i.names != nil {
 		if v, used, known, ds := i.names(ref, at); known {
 			return v, used, ds
@@ -155,7 +158,7 @@ func (i *Inspection) Resolve(t *demand.Task, ref hcl.Traversal, at *source.Range
 }
 
 // Functions implements lang.Scope.
-func (i *Inspection) Functions(t *demand.Task, provider []string) (map[string]function.Function, diag.List) {
+func (i inspectionScope) Functions(t *demand.Task, provider []string) (map[string]function.Function, diag.List) {
 	return i.root.Functions(t, provider)
 }
 

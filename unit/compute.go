@@ -243,8 +243,8 @@ func (c *evaluator) rawOpaque(e *evaluation, x *syntax.Expr) cty.Value {
 	if len(x.Calls) > 0 {
 		ctx.Functions = c.contextFunctions(e, x)
 	}
-	if x.Loops.Deep() {
-		err := x.Loops.Bounded(ctx)
+	if x.Deep() {
+		err := x.Bounded(ctx)
 		if c.needsLeaf {
 			return cty.DynamicVal
 		}

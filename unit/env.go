@@ -31,7 +31,7 @@ type Env struct {
 	// UnitEnviron, if not nil, is the environment of child processes and of the
 	// calls of cloud functions for the unit in a folder, with the credentials that
 	// belong to it. Functions that use it are then computed once a unit.
-	UnitEnviron func(t *demand.Task, dir string) (sys.Env, diag.List)
+	UnitEnviron func(t *Task, dir string) (Environment, diag.List)
 	// Echo gets what run_cmd commands print, unless they ask to be quiet. May be nil.
 	Echo func(text string)
 	// Do sends a signed request of a cloud function. Nil: the aws program is used.
@@ -61,13 +61,21 @@ type Env struct {
 	Rendering bool
 }
 
+// A Task is one sequence of evaluation, used by one goroutine; Loader.Task starts one. An
+// Environment is that of a process, as name=value, and a Command a process to run.
+type (
+	Task        = demand.Task
+	Environment = sys.Env
+	Command     = sys.Command
+)
+
 // A Machine is what those who evaluate unit files have of the machine: what its zero
 // value cannot do is an error for the functions that need it.
 type Machine struct {
 	// Environ is the environment that get_env reads and that child processes get.
-	Environ sys.Env
+	Environ Environment
 	// Run runs child processes (run_cmd, git, sops, aws). Nil: they are errors.
-	Run func(ctx context.Context, c sys.Command) error
+	Run func(ctx context.Context, c Command) error
 	// Now is the clock of timestamp(). Nil: that is an error.
 	Now func() time.Time
 	// Home tells the user's home folder, for `~`. Nil: `~` is an error.

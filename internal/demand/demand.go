@@ -114,20 +114,20 @@ type Task struct {
 // Context is the context that the task was started with.
 func (t *Task) Context() context.Context { return t.ctx }
 
-// Graph is the graph that the task works on.
-func (t *Task) Graph() *Graph { return t.g }
+// GraphOf is the graph that the task works on.
+func GraphOf(t *Task) *Graph { return t.g }
 
 // Current is the cell that the task is computing, or nil.
-func (t *Task) Current() *Node {
+func Current(t *Task) *Node {
 	if t.top == nil {
 		return nil
 	}
 	return t.top.node
 }
 
-// Reads lists what the cell that the task is computing has read so far. The
+// ReadsOf lists what the cell that the task is computing has read so far. The
 // slice is the caller's.
-func (t *Task) Reads() []Read {
+func ReadsOf(t *Task) []Read {
 	if t.top == nil {
 		return nil
 	}
@@ -166,7 +166,7 @@ type Node struct {
 	ready chan struct{} // made by the first who waits
 }
 
-// Reads lists what the cell read, in order, each cell once. Valid once it is done.
+// ReadsOf lists what the cell read, in order, each cell once. Valid once it is done.
 func (n *Node) Reads() []Read {
 	if n.state.Load() != done {
 		return nil

@@ -104,8 +104,8 @@ func TestComputedOnce(t *testing.T) {
 func TestLife(t *testing.T) {
 	var g Graph
 	c := NewCell(name{"c", 1}, -1, func(task *Task) (int, diag.List) {
-		if task.Current() == nil || task.Current().What != (name{"c", 1}) {
-			t.Errorf("computing %v", task.Current())
+		if Current(task) == nil || Current(task).What != (name{"c", 1}) {
+			t.Errorf("computing %v", Current(task))
 		}
 		return 5, nil
 	})
@@ -114,7 +114,7 @@ func TestLife(t *testing.T) {
 	}
 	ctx := context.WithValue(t.Context(), name{}, 1)
 	task := g.Task(ctx)
-	if task.Context() != ctx || task.Graph() != &g || task.Current() != nil {
+	if task.Context() != ctx || GraphOf(task) != &g || Current(task) != nil {
 		t.Error("the task does not know what it was made with")
 	}
 	c.Get(task, nil)

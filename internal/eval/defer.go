@@ -52,11 +52,11 @@ func (ev *Evaluator) WaitsFor(reads []demand.Read) []string {
 // deferral is why the cell being computed cannot be planned yet; nil if that is
 // not for want of an input.
 func (ev *Evaluator) deferral(t *demand.Task, at source.Range) *Deferral {
-	names := ev.WaitsFor(t.Reads())
+	names := ev.WaitsFor(demand.ReadsOf(t))
 	if names == nil {
 		return nil
 	}
-	if n := t.Current(); n != nil {
+	if n := demand.Current(t); n != nil {
 		ev.deferred.Store(n, true)
 	}
 	return &Deferral{At: at, Variables: names}

@@ -216,7 +216,7 @@ func (m *Module) resolveResource(t *demand.Task, ref hcl.Traversal, at *source.R
 	}
 	r := m.resources[i]
 	if r.code.ofCheck {
-		if node := t.Current(); node != nil && !inCheck(node, r.code.cfg.Check) {
+		if node := demand.Current(t); node != nil && !inCheck(node, r.code.cfg.Check) {
 			return cty.DynamicVal, used, diag.Errorf(at, "Reference to scoped resource", "The referenced data resource %q is scoped to the check block %q, so it can be used in that block only.", a, r.code.cfg.Check)
 		}
 	}

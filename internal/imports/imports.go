@@ -116,7 +116,7 @@ func (r *importReader) each(t *demand.Task) (v cty.Value, ds diag.List) {
 	cell := demand.NewCell(importEach{r.block}, cty.DynamicVal, func(t *demand.Task) (cty.Value, diag.List) {
 		var v cty.Value
 		v, ds = lang.Eval(t, r.set.ev.Root, r.block.ForEach.Expr, cty.DynamicPseudoType)
-		r.reads = t.Reads()
+		r.reads = demand.ReadsOf(t)
 		return v, nil
 	})
 	v, _ = cell.Get(t, nil)
@@ -217,7 +217,7 @@ func (it *Target) Deferral(t *demand.Task) *eval.Deferral {
 	if ds.HasErrors() || v.IsWhollyKnown() {
 		return nil // ID tells what is wrong
 	}
-	if names := it.ev.WaitsFor(append(t.Reads(), it.reads...)); names != nil {
+	if names := it.ev.WaitsFor(append(demand.ReadsOf(t), it.reads...)); names != nil {
 		return &eval.Deferral{At: x.Range(), Variables: names}
 	}
 	return nil

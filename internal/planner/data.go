@@ -72,7 +72,7 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 		c.AfterSensitive = resourceclient.SensitivePaths(s, planned, given)
 		c.Undeclared = resourceclient.BySchema(c.AfterSensitive, given)
 		ip.change = c
-		if names := p.ev.WaitsFor(t.Reads()); names != nil && reason == plan.ReadConfigUnknown {
+		if names := p.ev.WaitsFor(demand.ReadsOf(t)); names != nil && reason == plan.ReadConfigUnknown {
 			p.postpone(d.Addr().String(), plan.ConfigUnknown, &eval.Deferral{At: d.Resource.Config().At, Variables: names})
 		}
 		out := resourceclient.WithSensitive(planned, c.AfterSensitive, s)
@@ -194,7 +194,7 @@ func (p *planner) pendingBefore(t *demand.Task, d *eval.Desired, conditions bool
 // instance, which is being computed, refers to by itself. What it takes from values
 // counts as far as it is known, as in OpenTofu.
 func (p *planner) pendingDirect(t *demand.Task, d *eval.Desired) bool {
-	return slices.ContainsFunc(append(t.Reads(), d.Resource.CountNode().Reads()...), func(read demand.Read) bool {
+	return slices.ContainsFunc(append(demand.ReadsOf(t), d.Resource.CountNode().Reads()...), func(read demand.Read) bool {
 		r, ok := read.Node.What.(*eval.Resource)
 		return ok && p.pendingBlock(t, r)
 	})

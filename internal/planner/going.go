@@ -42,7 +42,7 @@ func (p *planner) going(t *demand.Task, d *eval.Desired, conditions *demand.Node
 		_, instance := n.What.(*eval.Desired)
 		return !instance
 	}
-	for _, read := range append(t.Reads(), d.Resource.CountNode().Reads()...) {
+	for _, read := range append(demand.ReadsOf(t), d.Resource.CountNode().Reads()...) {
 		if _, ok := read.Node.What.(*eval.Resource); ok {
 			visit(read.Node)
 		}

@@ -47,7 +47,7 @@ type Expr struct {
 	Items         []item
 	Args          []*Expr
 	Ref           hcl.Traversal
-	Loops         *value.Loops // of an opaque expression; nil if it has none
+	loops         *value.Loops // of an opaque expression; nil if it has none
 }
 
 // An xitem is one item of an object constructor.
@@ -211,12 +211,20 @@ func (r *reader) opaque(e *Expr, n hclsyntax.Node) {
 			e.Refs = append(e.Refs, ref)
 		}
 	}
-	if len(e.Refs) == 0 && len(e.Calls) == 0 && e.Tables == 0 && e.Loops.Bounded(nil) == nil {
+	if len(e.Refs) == 0 && len(e.Calls) == 0 && e.Tables == 0 && e.loops.Bounded(nil) == nil {
 		if v, diags := e.Value(nil); !diags.HasErrors() {
 			e.Kind, e.ConstantValue = Constant, v
 		}
 	}
 }
+
+// Deep reports whether for expressions stand in each other, so that what they make may be
+// large beyond the text.
+func (e *Expr) Deep() bool { return e.loops.Deep() }
+
+// Bounded counts what for expressions that stand in each other would make, and fails if
+// that is too much to hold.
+func (e *Expr) Bounded(ctx *hcl.EvalContext) error { return e.loops.Bounded(ctx) }
 
 type callFinder struct {
 	r *reader
@@ -228,10 +236,10 @@ func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	case *hclsyntax.LiteralValueExpr:
 		w.r.checkNumber(n.Val, n.SrcRange)
 	case *hclsyntax.ForExpr, hclsyntax.ChildScope:
-		if w.e.Loops == nil {
-			w.e.Loops = new(value.Loops)
+		if w.e.loops == nil {
+			w.e.loops = new(value.Loops)
 		}
-		w.e.Loops.Enter(n)
+		w.e.loops.Enter(n)
 	}
 	if c, ok := n.(*hclsyntax.FunctionCallExpr); ok {
 		w.r.used(c.Name, c)
@@ -255,7 +263,7 @@ func (w *callFinder) Enter(n hclsyntax.Node) hcl.Diagnostics {
 func (w *callFinder) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	switch n.(type) {
 	case *hclsyntax.ForExpr, hclsyntax.ChildScope:
-		w.e.Loops.Exit(n)
+		w.e.loops.Exit(n)
 	}
 	return nil
 }
