@@ -3,7 +3,6 @@ package unit
 import (
 	"slices"
 
-	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/demand"
 	"github.com/terrace-iac/terrace/internal/value"
@@ -15,26 +14,27 @@ import (
 func (u *Unit) RenderHCL(t *demand.Task) ([]byte, diag.List) {
 	c := u.on(t, true)
 	w := &hclRenderer{c: c, u: u, n: u.whole(), spec: syntax.Language().Unit, left: maxParts}
-	f := hclwrite.NewEmptyFile()
-	body := f.Body()
 	if hasLocals(u.e) {
-		w.object(body.AppendNewBlock("locals", nil).Body(), u.shown(c, "locals", w.n.child(c, "locals")))
+		w.text.block("locals", nil, func() { w.object(u.shown(c, "locals", w.n.child(c, "locals"))) })
 	}
 	for _, name := range [...]string{"terraform", "remote_state", "dependencies", "dependency", "generate", "feature", "engine", "exclude", "errors"} {
-		w.blocks(body, name)
+		w.blocks(name)
 	}
 	fields := u.fields(c)
 	for _, name := range [...]string{"terraform_binary", "terraform_version_constraint", "terragrunt_version_constraint", "download_dir",
 		"prevent_destroy", "iam_role", "iam_assume_role_duration", "iam_assume_role_session_name", "iam_web_identity_token"} {
 		if fields.members[name] != nil {
-			w.Attr(body, name, w.n.child(c, name).value(c))
+			w.attr(name, w.n.child(c, name).value(c))
 		}
 	}
 	if fields.members["inputs"] != nil {
-		w.Attr(body, "inputs", u.shown(c, "inputs", w.n.child(c, "inputs")))
+		w.attr("inputs", u.shown(c, "inputs", w.n.child(c, "inputs")))
 	}
 	c.add(u.checkBlocks(t))
-	return hclwrite.Format(f.Bytes()), c.ds
+	if c.ds.HasErrors() {
+		return nil, c.ds // nobody is shown the text
+	}
+	return w.text.formatted(), c.ds
 }
 
 type hclRenderer struct {
@@ -43,10 +43,11 @@ type hclRenderer struct {
 	n    *configNode
 	spec *syntax.BlockSpec
 	left int // how many values more may be written
+	text configText
 }
 
 // blocks writes the blocks of one type.
-func (w *hclRenderer) blocks(body *hclwrite.Body, name string) {
+func (w *hclRenderer) blocks(name string) {
 	n := w.u.fields(w.c).members[name]
 	if n == nil {
 		return
@@ -54,35 +55,39 @@ func (w *hclRenderer) blocks(body *hclwrite.Body, name string) {
 	spec := w.spec.Block(name)
 	shown := w.n.child(w.c, name)
 	if spec.Label != syntax.OneLabel {
-		w.Block(body, spec, "", shown)
+		w.block(spec, "", shown)
 		return
 	}
-	w.labelled(body, spec, shown)
+	w.labelled(spec, shown)
 }
 
-func (w *hclRenderer) labelled(body *hclwrite.Body, spec *syntax.BlockSpec, n node) {
+func (w *hclRenderer) labelled(spec *syntax.BlockSpec, n node) {
 	o := n.open(w.c)
 	labels, _ := o.keys(w.c)
 	if spec.Name == "generate" || spec.Name == "feature" {
 		labels = slices.Sorted(slices.Values(labels))
 	}
 	for _, l := range labels {
-		w.Block(body, spec, l, o.child(w.c, l))
+		w.block(spec, l, o.child(w.c, l))
 	}
 }
 
-// Block writes one block: the arguments that are set to something else than
+// block writes one block: the arguments that are set to something else than
 // they are anyway, then what is in it.
-func (w *hclRenderer) Block(body *hclwrite.Body, spec *syntax.BlockSpec, label string, n node) {
+func (w *hclRenderer) block(spec *syntax.BlockSpec, label string, n node) {
 	var labels []string
 	if spec.Label == syntax.OneLabel {
 		labels = []string{label}
 	}
-	in := body.AppendNewBlock(spec.Name, labels).Body()
-	s, ok := n.(*shape)
-	if !ok {
-		return
-	}
+	w.text.block(spec.Name, labels, func() {
+		if s, ok := n.(*shape); ok {
+			w.body(spec, s)
+		}
+	})
+}
+
+// body writes what stands in a block.
+func (w *hclRenderer) body(spec *syntax.BlockSpec, s *shape) {
 	for _, a := range renderOrder(spec) {
 		if s.raw.child(w.c, a) == nil && a != "if_disabled" {
 			continue
@@ -91,7 +96,7 @@ func (w *hclRenderer) Block(body *hclwrite.Body, spec *syntax.BlockSpec, label s
 		if a != "default" && v.IsKnown() && v.IsNull() {
 			continue
 		}
-		w.Attr(in, a, v)
+		w.attr(a, v)
 	}
 	for _, sub := range spec.Blocks {
 		raw := s.raw.child(w.c, sub.Name)
@@ -102,11 +107,11 @@ func (w *hclRenderer) Block(body *hclwrite.Body, spec *syntax.BlockSpec, label s
 			o := raw.open(w.c)
 			names, _ := o.keys(w.c)
 			for _, l := range names {
-				w.Block(in, sub, l, s.of.shaped(o.child(w.c, l), sub, l))
+				w.block(sub, l, s.of.shaped(o.child(w.c, l), sub, l))
 			}
 			continue
 		}
-		w.Block(in, sub, "", s.of.shaped(raw, sub, ""))
+		w.block(sub, "", s.of.shaped(raw, sub, ""))
 	}
 }
 
@@ -130,22 +135,22 @@ func renderOrder(spec *syntax.BlockSpec) []string {
 	return out
 }
 
-func (w *hclRenderer) object(body *hclwrite.Body, v cty.Value) {
+func (w *hclRenderer) object(v cty.Value) {
 	names, _ := valueKeys(v)
 	slices.Sort(names)
 	for _, k := range names {
-		w.Attr(body, k, valueNode{v: v}.child(nil, k).(valueNode).v)
+		w.attr(k, valueNode{v: v}.child(nil, k).(valueNode).v)
 	}
 }
 
-func (w *hclRenderer) Attr(body *hclwrite.Body, name string, v cty.Value) {
+func (w *hclRenderer) attr(name string, v cty.Value) {
 	if w.c.ds.HasErrors() {
 		return // nobody is shown the text, and what is wrong with it may be its size
 	}
 	if !w.c.fits(w.u, v, &w.left) {
 		return
 	}
-	body.SetAttributeValue(name, showable(v))
+	w.text.attribute(name, showable(v))
 }
 
 // showable replaces what cannot be written: unknown values by null, secret ones
