@@ -56,7 +56,8 @@ type RemoteState struct {
 	DisableDependencyOptimization bool
 	Encryption                    cty.Value // an object; NilVal if not set
 	At                            *source.Range
-	Settings                      map[string]*Setting // each argument of the block
+	Settings                      map[string]*Setting      // each argument of the block
+	Places                        map[string]*source.Range // of the arguments in Config, by name; those that have one
 }
 
 // GenerateFile says where the remote_state block writes its backend block.

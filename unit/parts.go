@@ -88,10 +88,27 @@ func (u *Unit) RemoteState(t *demand.Task) (*RemoteState, diag.List) {
 	if g := d.Arg("generate"); g != cty.NilVal && syntax.Known(g) {
 		rs.Generate = c.generateFile(g, d.n.child(c, "generate"))
 	}
+	rs.Places = c.places(rs.Config, d.n.child(c, "config"))
 	if v := rs.Config; v != cty.NilVal && v.IsKnown() && !v.Type().IsObjectType() && !v.Type().IsMapType() {
 		c.notAMap("config", d.n.child(c, "config"))
 	}
 	return rs, c.ds
+}
+
+// places are where the attributes of an object stand.
+func (c *evaluator) places(v cty.Value, n node) map[string]*source.Range {
+	out := map[string]*source.Range{}
+	if v == cty.NilVal || n == nil || !v.Type().IsObjectType() {
+		return out
+	}
+	for name := range v.Type().AttributeTypes() {
+		if child := n.child(c, name); child != nil {
+			if _, at := child.where(); at != nil {
+				out[name] = at
+			}
+		}
+	}
+	return out
 }
 
 func (c *evaluator) generateFile(v cty.Value, n node) *GenerateFile {

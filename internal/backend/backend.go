@@ -27,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/schema"
@@ -153,6 +154,17 @@ type StoreOptions struct {
 	// Waiting is called once if the lock is held by somebody else and is waited for.
 	// holder is nil if nothing is known of them. nil: nobody wants to know.
 	Waiting func(holder *store.LockInfo)
+	// Locate gives messages of the backend their place: that of the argument which they are
+	// about (see Blame), or that of the block. nil: it stands nowhere.
+	Locate func(diag.List) diag.List
+}
+
+// Located are messages about the backend with their place.
+func (o StoreOptions) Located(ds diag.List) diag.List {
+	if o.Locate == nil || len(ds) == 0 {
+		return ds
+	}
+	return o.Locate(ds)
 }
 
 // A Creator is a Backend in which a workspace is more than its state. In others a

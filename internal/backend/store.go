@@ -266,9 +266,9 @@ func (s *Store) Prepare(_ context.Context, _, growth int64) diag.List {
 	case most <= 0 || growth == 0 && have <= most: // nothing that is written is larger than what is there
 		return nil
 	case growth > 0 && have+growth/4 > most:
-		return diag.Errorf(nil, "State too large for its store", "The state takes %d bytes now and is going to take more, and %s can hold %d at most. Nothing was changed. %s", have, s.place, most, advice)
+		return s.o.Located(diag.Errorf(nil, "State too large for its store", "The state takes %d bytes now and is going to take more, and %s can hold %d at most. Nothing was changed. %s", have, s.place, most, advice))
 	case have+growth > most:
-		return diag.Warnf(nil, "State may become too large for its store", "The state takes %d bytes now, and %s can hold %d at most. If it gets larger than that, it is saved to errored.tfstate in its place. %s", have, s.place, most, advice)
+		return s.o.Located(diag.Warnf(nil, "State may become too large for its store", "The state takes %d bytes now, and %s can hold %d at most. If it gets larger than that, it is saved to errored.tfstate in its place. %s", have, s.place, most, advice))
 	}
 	return nil
 }
@@ -346,10 +346,9 @@ func (s *Store) ForceUnlock(ctx context.Context, id string) diag.List {
 	return nil
 }
 
-// fail makes the message of an error. Who knows the block puts the place of the
-// argument to it that the message's Extra names.
+// fail makes the message of an error.
 func (s *Store) fail(summary string, err error) diag.List {
-	return Message(summary, s.place, err)
+	return s.o.Located(Message(summary, s.place, err))
 }
 
 // A Blame is the Extra of a message about one argument of a backend's block.

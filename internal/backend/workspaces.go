@@ -31,7 +31,7 @@ func (w Workspaces) List(ctx context.Context) ([]string, diag.List) {
 	case errors.Is(err, ErrNoWorkspaces):
 		return []string{store.Default}, nil
 	case err != nil:
-		return nil, Message("Failed to list workspaces", "", err)
+		return nil, w.Options.Located(Message("Failed to list workspaces", "", err))
 	}
 	return names, nil
 }
@@ -46,7 +46,7 @@ func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 	case errors.Is(err, ErrNoWorkspaces):
 		return noWorkspaces()
 	case err != nil:
-		return Message("Failed to list workspaces", "", err)
+		return w.Options.Located(Message("Failed to list workspaces", "", err))
 	case slices.Contains(names, name) || name == store.Default:
 		return diag.Errorf(nil, "Workspace already exists", "There is a workspace %q already.", name)
 	}
@@ -56,7 +56,7 @@ func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 			return noWorkspaces()
 		}
 		if err != nil {
-			return Message("Failed to create workspace", "", err)
+			return w.Options.Located(Message("Failed to create workspace", "", err))
 		}
 		return nil
 	}
@@ -67,7 +67,7 @@ func (w Workspaces) Create(ctx context.Context, name string) diag.List {
 func (w Workspaces) writeEmpty(ctx context.Context, name string) (ds diag.List) {
 	st, err := w.Backend.Store(name, w.Options)
 	if err != nil {
-		return Message("Failed to create workspace", "", err)
+		return w.Options.Located(Message("Failed to create workspace", "", err))
 	}
 	if w.Lock != nil {
 		info := *w.Lock
@@ -100,12 +100,12 @@ func (w Workspaces) Delete(ctx context.Context, name string) diag.List {
 	case errors.Is(err, ErrNoWorkspaces):
 		return noWorkspaces()
 	case err != nil:
-		return Message("Failed to list workspaces", "", err)
+		return w.Options.Located(Message("Failed to list workspaces", "", err))
 	case !slices.Contains(names, name):
 		return diag.Errorf(nil, "Workspace does not exist", "There is no workspace %q.", name)
 	}
 	if err := w.Backend.Delete(ctx, name); err != nil {
-		return Message("Failed to delete workspace", "", err)
+		return w.Options.Located(Message("Failed to delete workspace", "", err))
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func KeepSegmentsOf(journal string, configured bool) KeepSegments {
 func Open(b backend.Backend, workspace string, o backend.StoreOptions) (store.Store, diag.List) {
 	st, err := b.Store(workspace, o)
 	if err != nil {
-		return nil, backend.Message("Failed to open the state", "", err)
+		return nil, o.Located(backend.Message("Failed to open the state", "", err))
 	}
 	return st, nil
 }

@@ -24,6 +24,9 @@ type Place struct {
 	Config     backend.Config
 	Opened     backend.Backend
 	Encryption *encryption.Config // nil for none
+	// Locate gives messages about the backend their place in its block; nil where there is
+	// none.
+	Locate func(diag.List) diag.List
 }
 
 // Static evaluates what stands in the backend block.
@@ -92,12 +95,16 @@ func OpenBackend(ctx context.Context, f *folder.Folder, cfg backend.Config, bloc
 	if ds.HasErrors() {
 		return nil, ds
 	}
-	return &Place{Config: cfg, Opened: b, Encryption: enc}, ds
+	p := &Place{Config: cfg, Opened: b, Encryption: enc}
+	if block != nil {
+		p.Locate = func(ds diag.List) diag.List { return f.Backend().Locate(ds, block) }
+	}
+	return p, ds
 }
 
 // StoreOptions say how the states of a place are opened.
 func (c *Context) StoreOptions(ctx context.Context, b *Place) backend.StoreOptions {
-	return backend.StoreOptions{Waiting: c.Waiting, Sealer: b.Encryption.State(ctx).Sealer()}
+	return backend.StoreOptions{Waiting: c.Waiting, Sealer: b.Encryption.State(ctx).Sealer(), Locate: b.Locate}
 }
 
 // ReadState reads the state of the workspace for a program that changes nothing; nil if

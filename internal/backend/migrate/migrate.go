@@ -30,16 +30,6 @@ type Side struct {
 	Backend backend.Backend
 	Options backend.StoreOptions
 	Codec   journal.Codec // what journals are sealed with; nil: with nothing
-
-	// Locate gives messages of the backend their place in its block; nil where there is none.
-	Locate func(diag.List) diag.List
-}
-
-func (s Side) located(ds diag.List) diag.List {
-	if s.Locate == nil {
-		return ds
-	}
-	return s.Locate(ds)
 }
 
 // sole is the name of the one workspace of a side, "" where there can be several.
@@ -87,14 +77,14 @@ type job struct {
 
 // Run copies the states. Nothing of the old backend is changed; see Vacate.
 func Run(ctx context.Context, m Migration) (res Result, ds diag.List) {
-	source, ds := backend.Workspaces{Backend: m.From.Backend}.List(ctx)
+	source, ds := backend.Workspaces{Backend: m.From.Backend, Options: m.From.Options}.List(ctx)
 	if ds.HasErrors() {
 		return res, ds
 	}
 	_, err := m.To.Backend.List(ctx)
 	single := errors.Is(err, backend.ErrNoWorkspaces)
 	if err != nil && !single {
-		return res, append(ds, m.To.located(backend.Message("Failed to list workspaces", "", err))...)
+		return res, append(ds, m.To.Options.Located(backend.Message("Failed to list workspaces", "", err))...)
 	}
 	into := store.Default
 	if sole := m.To.sole(); sole != "" {

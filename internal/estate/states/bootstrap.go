@@ -63,7 +63,7 @@ func (k *Keeper) kept(ctx context.Context, p Place, force bool) diag.List {
 	}
 	b, ds := k.s.Backends.Open(ctx, p.Config)
 	if ds.HasErrors() {
-		return located(ds, p.At)
+		return p.located(ds)
 	}
 	v, ok := b.(backend.Bootstrapper)
 	if !ok {
@@ -72,7 +72,7 @@ func (k *Keeper) kept(ctx context.Context, p Place, force bool) diag.List {
 	on, err := v.Versioned(ctx)
 	switch {
 	case err != nil:
-		return located(backend.Message("Failed to look at the store", "", err), p.At)
+		return p.located(backend.Message("Failed to look at the store", "", err))
 	case !on:
 		return diag.Errorf(p.At, "Store without versions", "The bucket of the state of %s has no versioning, so a deleted state could not be brought back. Turn it on with \"backend bootstrap\", or keep a copy of the state (\"state pull\") and use --force. Nothing was changed.", p.Unit)
 	}
@@ -101,10 +101,10 @@ func (k *Keeper) Delete(ctx context.Context, p Place, force bool, l arguments.Lo
 func (k *Keeper) delete(ctx context.Context, p Place) diag.List {
 	b, ds := k.s.Backends.Open(ctx, p.Config)
 	if ds.HasErrors() {
-		return located(ds, p.At)
+		return p.located(ds)
 	}
 	if err := b.Delete(ctx, p.Workspace); err != nil {
-		return located(backend.Message("Failed to delete the state", "", err), p.At)
+		return p.located(backend.Message("Failed to delete the state", "", err))
 	}
 	return nil
 }

@@ -83,6 +83,7 @@ type Place struct {
 	Workspace string
 	Dir       string // the folder for journals of states elsewhere, and for errored.tfstate
 	At        *source.Range
+	Arguments map[string]*source.Range // where arguments of the backend stand, by name; those that are known
 	// Encryption is how the unit's module and environment want state and plans; nil for in
 	// the clear.
 	Encryption *encryption.Config
@@ -114,7 +115,7 @@ func (k *Keeper) Where(ctx context.Context, name string, d *workdir.Dir, root *c
 	}
 	switch {
 	case d.Remote != nil:
-		p.At = d.Remote.At
+		p.At, p.Arguments = d.Remote.At, d.Remote.Places
 		p.Config, more = k.fromRemoteState(ctx, d, root, eng, values, env)
 		if !more.HasErrors() {
 			more = append(more, k.changed(ctx, d, root, eng, values, env)...)
@@ -324,14 +325,32 @@ func (k *Keeper) Arguments(rs *unit.RemoteState) []string {
 func (k *Keeper) Open(ctx context.Context, p Place) (store.Store, diag.List) {
 	b, ds := k.s.Backends.Open(ctx, p.Config)
 	if ds.HasErrors() {
-		return nil, located(ds, p.At)
+		return nil, p.located(ds)
 	}
-	st, more := operation.Open(b, p.Workspace, backend.StoreOptions{Unit: p.Unit, Sealer: p.Encryption.State(ctx).Sealer(), Waiting: func(holder *store.LockInfo) {
-		if k.s.Waiting != nil {
-			k.s.Waiting(p.Unit, holder)
+	st, more := operation.Open(b, p.Workspace, backend.StoreOptions{
+		Unit: p.Unit, Sealer: p.Encryption.State(ctx).Sealer(),
+		Waiting: func(holder *store.LockInfo) {
+			if k.s.Waiting != nil {
+				k.s.Waiting(p.Unit, holder)
+			}
+		},
+		Locate: func(ds diag.List) diag.List { return p.located(ds) },
+	})
+	return st, append(ds, more...)
+}
+
+// located gives messages about the backend their place: that of the argument which they
+// are about, or that of the whole.
+func (p *Place) located(ds diag.List) diag.List {
+	out := slices.Clone(ds)
+	for i, m := range out {
+		if blame, ok := m.Extra.(backend.Blame); ok && m.At == nil && p.Arguments[blame.Argument] != nil {
+			copied := *m
+			copied.At = p.Arguments[blame.Argument]
+			out[i] = &copied
 		}
-	}})
-	return st, append(ds, located(more, p.At)...)
+	}
+	return located(out, p.At)
 }
 
 // located gives messages without a place one.

@@ -55,13 +55,9 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 	if ds = append(ds, more...); more.HasErrors() {
 		return ds
 	}
-	locate := func(ds diag.List) diag.List { return ds }
-	if root.Backend != nil {
-		locate = func(ds diag.List) diag.List { return dir.Locate(ds, root.Backend) }
-	}
 	if b, ok := to.Opened.(backend.Initializer); ok {
 		if err := b.Initialize(ctx); err != nil {
-			return append(ds, locate(backend.Message("Failed to initialize the backend", "", err))...)
+			return append(ds, i.c.StoreOptions(ctx, to).Located(backend.Message("Failed to initialize the backend", "", err))...)
 		}
 	}
 	var m migrate.Migration
@@ -78,7 +74,6 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		if m, more = i.migration(ctx, out, to); more.HasErrors() {
 			return append(ds, more...)
 		}
-		m.To.Locate = locate
 		moved, more = migrate.Run(ctx, m)
 		if ds = append(ds, more...); more.HasErrors() {
 			return ds
@@ -94,7 +89,7 @@ func (i *initializer) initBackend(ctx context.Context, root *config.Module) diag
 		ds = append(ds, i.c.SelectWorkspace(moved.Select)...)
 	}
 	i.sayConfigured(out)
-	return append(ds, i.checkWorkspace(ctx, to, locate)...)
+	return append(ds, i.checkWorkspace(ctx, to)...)
 }
 
 // answered are the values that were asked for, as flags.
@@ -137,8 +132,10 @@ func (i *initializer) migration(ctx context.Context, out *workdir.Outcome, to *p
 	}
 	options, codec := i.c.StoreOptions(ctx, to), to.Encryption.State(ctx).Codec()
 	options.IgnoreVersion = i.o.IgnoreVersion
+	source := options
+	source.Locate = from.Locate
 	m := migrate.Migration{
-		From:    migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: options, Codec: codec},
+		From:    migrate.Side{Type: out.From.Type, Backend: from.Opened, Options: source, Codec: codec},
 		To:      migrate.Side{Type: out.Config.Type, Backend: to.Opened, Options: options, Codec: codec},
 		Current: current, Dir: i.c.KeepDir(), Temp: i.c.Env.Get("TMPDIR"), Force: i.o.ForceCopy, Timeout: i.o.LockTimeout,
 	}
@@ -164,7 +161,7 @@ func (i *initializer) askArgument(ctx context.Context, name, description string)
 
 // checkWorkspace holds that the selected workspace is there, and lets the user select
 // another if it is not.
-func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place, locate func(diag.List) diag.List) diag.List {
+func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place) diag.List {
 	named := !backend.HasDefault(b.Opened)
 	set := i.c.Env.Get("TF_WORKSPACE")
 	if set != "" && !named {
@@ -174,13 +171,13 @@ func (i *initializer) checkWorkspace(ctx context.Context, b *project.Place, loca
 	if ds.HasErrors() || current == store.Default && !named {
 		return ds
 	}
-	all := backend.Workspaces{Backend: b.Opened}
+	all := backend.Workspaces{Backend: b.Opened, Options: i.c.StoreOptions(ctx, b)}
 	names, ds := all.List(ctx)
 	if ds.HasErrors() || slices.Contains(names, current) {
-		return locate(ds)
+		return ds
 	}
 	if set != "" { // one that is named and missing is created, as automation needs it
-		return append(ds, locate(all.Create(ctx, set))...)
+		return append(ds, all.Create(ctx, set)...)
 	}
 	if len(names) == 0 && named {
 		return append(ds, i.firstWorkspace(ctx, all)...)
