@@ -58,12 +58,14 @@ func failed(what string, ds diag.List) backend.Finding {
 	return f
 }
 
+// reading reads the state, and reports whether to go on.
 func reading(ctx context.Context, st store.Store, report func(backend.Finding)) bool {
 	s, ds := st.Read(ctx)
 	switch {
 	case ds.HasErrors():
-		report(failed("reading the state", ds))
-		return false
+		f := failed("reading the state", ds)
+		report(f)
+		return f.Permission != "" // what follows needs other permissions
 	case s == nil:
 		report(backend.Finding{What: "reading the state", OK: true, Detail: "there is none yet"})
 		return true
@@ -198,10 +200,16 @@ func blobs(ctx context.Context, st store.Store, report func(backend.Finding)) {
 		if got, err = b.GetBlob(ctx, name); err == nil && !bytes.Equal(got, text) {
 			err = errors.New("what was written was not read back")
 		}
-		err = errors.Join(err, b.DeleteBlob(context.WithoutCancel(ctx), name))
+	}
+	// Deleting needs a permission of its own, whatever came of the rest.
+	removed := b.DeleteBlob(context.WithoutCancel(ctx), name)
+	if removed != nil {
+		report(backend.Failed("deleting beside the state", removed))
 	}
 	if err != nil {
 		report(backend.Failed(what, err))
+	}
+	if err != nil || removed != nil {
 		return
 	}
 	report(backend.Finding{What: what, OK: true, Detail: "objects beside the state can be written, read and deleted"})

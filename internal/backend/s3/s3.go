@@ -479,6 +479,11 @@ func (b *s3Backend) Check(ctx context.Context, _ string, report func(backend.Fin
 	}
 	backend.CheckClock(b.client, report)
 	report(b.checkConditions(ctx))
+	if err := b.keys(ctx, b.key, func(string) {}); errors.Is(err, errDenied) { // List passes over it
+		f := backend.Failed("right to list", err)
+		f.Detail += " Without it no workspace is found but \"default\", nor a journal in the store."
+		report(f)
+	}
 	look := func(what, query, permission string, good func(body string) (bool, string)) {
 		resp, err := b.send(ctx, "GET", "", url.Values{query: {""}}, nil, nil, true)
 		switch {

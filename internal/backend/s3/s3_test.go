@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/backend"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest"
 	"github.com/terrace-iac/terrace/internal/backend/backendtest/servers"
+	"github.com/terrace-iac/terrace/internal/backend/doctor"
 	"github.com/terrace-iac/terrace/internal/state/store"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -160,6 +162,61 @@ func TestIgnoresConditions(t *testing.T) {
 
 // The check of a store finds out which services keep the conditions of writes, and leaves
 // nothing behind.
+// TestMissingPermissions takes one permission after the other away, and all at once: the
+// doctor names each that is missing, and looks at the rest.
+func TestMissingPermissions(t *testing.T) {
+	server := servers.AWS(t)
+	server.Bucket("states")
+	needs := map[string]func(r *http.Request, key string) bool{
+		"s3:ListBucket":                 func(r *http.Request, key string) bool { return key == "" && r.URL.Query().Has("prefix") },
+		"s3:GetObject":                  func(r *http.Request, key string) bool { return key != "" && r.Method == "GET" },
+		"s3:PutObject":                  func(r *http.Request, key string) bool { return key != "" && r.Method == "PUT" },
+		"s3:DeleteObject":               func(r *http.Request, key string) bool { return key != "" && r.Method == "DELETE" },
+		"s3:GetBucketVersioning":        func(r *http.Request, key string) bool { return r.URL.Query().Has("versioning") },
+		"s3:GetEncryptionConfiguration": func(r *http.Request, key string) bool { return r.URL.Query().Has("encryption") },
+		"s3:GetBucketPublicAccessBlock": func(r *http.Request, key string) bool { return r.URL.Query().Has("publicAccessBlock") },
+	}
+	p := place(t, server.URL, map[string]cty.Value{"use_lockfile": cty.True})
+	o := open0(t, p)
+	if _, err := o.Write(ctx, []byte("{\"version\":4,\"serial\":1,\"lineage\":\"l\"}\n"), backend.Prior{Absent: true}, ""); err != nil {
+		t.Fatal(err)
+	}
+	examine := func(t *testing.T, denied ...string) {
+		server.Before = func(w http.ResponseWriter, r *http.Request) bool {
+			_, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+			for _, name := range denied {
+				if needs[name](r, key) {
+					w.WriteHeader(http.StatusForbidden)
+					fmt.Fprint(w, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>")
+					return true
+				}
+			}
+			return false
+		}
+		missing, looked := map[string]bool{}, map[string]bool{}
+		doctor.Run(ctx, o.b, store.Default, backend.StoreOptions{}, store.LockInfo{ID: store.NewID(), Operation: "doctor"}, func(f backend.Finding) {
+			looked[f.What] = true
+			if f.Permission != "" && !f.OK {
+				missing[f.Permission] = true
+			}
+		})
+		for _, name := range denied {
+			if !missing[name] {
+				t.Errorf("%s is missing and not named: %v", name, missing)
+			}
+		}
+		if len(missing) > len(denied) || !looked["clock"] || !looked["public access"] || !looked["locking"] {
+			t.Errorf("denied: %v; named: %v; looked at: %v", denied, missing, looked)
+		}
+	}
+	for name := range needs {
+		t.Run(name, func(t *testing.T) { examine(t, name) })
+	}
+	t.Run("none", func(t *testing.T) { examine(t) })
+	t.Run("reads", func(t *testing.T) { examine(t, "s3:GetObject", "s3:ListBucket", "s3:GetBucketVersioning") })
+	t.Run("all", func(t *testing.T) { examine(t, slices.Collect(maps.Keys(needs))...) })
+}
+
 func TestCheckConditions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		start func(testing.TB) (string, func(string))
