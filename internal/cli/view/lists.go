@@ -2,13 +2,15 @@ package view
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 )
 
 // list compares by a longest common subsequence, so that an element in the
 // middle that came or went does not make a change of all that follow. Where an
-// object went and another came at the same place, it is shown as changed.
+// object went and another came at the same place, it is shown as changed, and so is a
+// text of which a line stays.
 func (d *differ) list(p pair, f func(pair) *node) *node {
 	n := &node{kind: sequence, op: p.start(), forces: p.replace.Marked()}
 	b, a := slice(p.before), slice(p.after)
@@ -39,8 +41,35 @@ func (d *differ) list(p pair, f func(pair) *node) *node {
 			after[j] = ids.of(cty.NullVal(cty.DynamicPseudoType))
 		}
 	}
-	align(before, after, func(i, j int) bool { return isObject(b[i]) && isObject(a[j]) }, add)
+	align(before, after, func(i, j int) bool { return alike(b[i], a[j]) }, add)
 	return n
+}
+
+// alike says whether one element that came for another is shown as a change of it.
+func alike(before, after cty.Value) bool {
+	if isObject(before) && isObject(after) {
+		return true
+	}
+	b, bIs := stringOf(before)
+	a, aIs := stringOf(after)
+	return bIs && aIs && shareLine(b, a)
+}
+
+// shareLine says whether a line of one text, spaces and all, is one of the other.
+func shareLine(b, a string) bool {
+	if !strings.Contains(b, "\n") && !strings.Contains(a, "\n") {
+		return b == a
+	}
+	there := map[string]bool{}
+	for s := range strings.SplitSeq(b, "\n") {
+		there[s] = true
+	}
+	for s := range strings.SplitSeq(a, "\n") {
+		if there[s] {
+			return true
+		}
+	}
+	return false
 }
 
 func isObject(v cty.Value) bool { return v.IsKnown() && shapeOf(v) == shapeObject }
@@ -138,13 +167,13 @@ func appendKey(b []byte, v cty.Value) []byte {
 
 // align calls f for each step of the way from before to after: (i, j) for
 // what is on both sides or changed, (i, -1) for what went, (-1, j) for what
-// came. object(i, j) says whether both are objects.
-func align(before, after []int, object func(i, j int) bool, f func(i, j int)) {
+// came. alike(i, j) says whether what went and what came are one that was changed.
+func align(before, after []int, alike func(i, j int) bool, f func(i, j int)) {
 	common := subsequence(before, after)
 	i, j, k := 0, 0, 0
 	for i < len(before) || j < len(after) {
 		for i < len(before) && (k >= len(common) || before[i] != common[k]) {
-			if j < len(after) && (k >= len(common) || after[j] != common[k]) && object(i, j) {
+			if j < len(after) && (k >= len(common) || after[j] != common[k]) && alike(i, j) {
 				f(i, j)
 				i, j = i+1, j+1
 				continue
