@@ -3,6 +3,7 @@ package outputs
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/terrace-iac/terrace/diag"
@@ -108,6 +109,16 @@ func (r *Reader) stack(t *demand.Task, dir string, at source.Range) (cty.Value, 
 	return v, some, append(ds, more...)
 }
 
+// has reports whether the unit that a stack file has in a folder is there.
+func (r *Reader) has(dir string) bool {
+	if r.Found.ByID(dir) != nil {
+		return true
+	}
+	entries, _ := os.ReadDir(dir) // one that cannot be read has no unit
+	l := r.Loader()
+	return slices.ContainsFunc(entries, func(en os.DirEntry) bool { return l.IsUnitFile(filepath.Join(dir, en.Name())) })
+}
+
 func (r *Reader) parts(t *demand.Task, parts []stacks.Part, at source.Range) (v cty.Value, some bool, ds diag.List) {
 	m := map[string]cty.Value{}
 	for _, p := range parts {
@@ -116,6 +127,8 @@ func (r *Reader) parts(t *demand.Task, parts []stacks.Part, at source.Range) (v 
 		var more diag.List
 		if p.Stack {
 			v, ok, more = r.parts(t, p.Parts, at)
+		} else if !r.has(p.Dir) {
+			more = stacks.Invalid("Stack not generated", "The unit %q of the stack that the outputs are of is not at %s, so it has none. Run \"stack generate\" in the stack's folder.", p.Name, p.Dir).Under(&at).AsWarnings()
 		} else {
 			v, ok, more = r.Get(t, p.Dir, at)
 		}

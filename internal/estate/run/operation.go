@@ -162,10 +162,15 @@ func (w *operationWork) unfit() diag.List {
 }
 
 // unconfigured is an error about a unit whose module has no configuration: planning
-// it would destroy all that it manages.
+// it would destroy all that it manages. To be validated and prepared it is a folder
+// with nothing in it, as a root file above other units is, unless nothing below it is
+// configuration either.
 func (w *operationWork) unconfigured() diag.List {
 	root := w.module.root()
 	if w.state.destroys || slices.ContainsFunc(root.Files, func(f config.FileRole) bool { return overlay.IsConfig(filepath.Base(f.Path)) }) {
+		return nil
+	}
+	if (w.o.Op == Validate || w.o.Op == Init) && w.at.dir.Files.ConfigBelow() {
 		return nil
 	}
 	var at *source.Range

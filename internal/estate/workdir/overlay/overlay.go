@@ -12,6 +12,7 @@ package overlay
 import (
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -202,6 +203,21 @@ func (m made) Info() (fs.FileInfo, error) { return nil, fs.ErrNotExist }
 func IsConfig(name string) bool {
 	for _, end := range [...]string{".tf", ".tofu", ".tf.json", ".tofu.json"} {
 		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// ConfigBelow reports whether there is configuration in the module's folder or in any
+// folder below it.
+func (f *FS) ConfigBelow() bool { return f.configBelow(".") }
+
+func (f *FS) configBelow(dir string) bool {
+	entries, _ := f.ReadDir(dir) // what cannot be read is reported where it is needed
+	for _, en := range entries {
+		name := path.Join(dir, en.Name())
+		if en.IsDir() && f.takes(path.Join(filepath.ToSlash(f.Sub), name)) && f.configBelow(name) || !en.IsDir() && IsConfig(name) {
 			return true
 		}
 	}
