@@ -86,7 +86,7 @@ func (w *hclRenderer) block(spec *syntax.BlockSpec, label string, n node) {
 	})
 }
 
-// body writes what stands in a block.
+// body writes the arguments and nested blocks of a block.
 func (w *hclRenderer) body(spec *syntax.BlockSpec, s *shape) {
 	for _, a := range renderOrder(spec) {
 		if s.raw.child(w.c, a) == nil && a != "if_disabled" {

@@ -81,7 +81,7 @@ Registries and providers:
                          has expired
   TF_REATTACH_PROVIDERS  providers that run already
   TF_DISABLE_PLUGIN_TLS  talk to providers without TLS
-  TERRACE_SLOW_CALL=30s  after how long a call to a provider is told
+  TERRACE_SLOW_CALL=30s  report calls to providers that take longer than this
   TF_TEMPLATE_RECURSION_DEPTH
                          how deep templatefile may call itself
 
