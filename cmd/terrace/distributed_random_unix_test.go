@@ -28,6 +28,7 @@ import (
 var (
 	troubledRuns  = flag.Int("troubledruns", 1, "how many runs on workers of a Temporal server meet with trouble of all kinds")
 	troubledUnits = flag.Int("troubledunits", 50, "how many units they have")
+	troubledSeed  = flag.Uint64("troubledseed", 0, "what the trouble of the first of them is drawn from, the next number for each one more; 0: any")
 )
 
 const (
@@ -46,11 +47,14 @@ const (
 func TestWorkersInTrouble(t *testing.T) {
 	k := &trouble{estateKiller: estateKiller{killer{t: t, terrace: testkit.Terrace(t), dir: t.TempDir()}}, server: aTemporal(t), store: newGuarded(t)}
 	k.setUp()
+	if k.seed = *troubledSeed; k.seed == 0 {
+		k.seed = rand.Uint64N(1e9)
+	}
 	begin := time.Now()
 	for i := range *troubledRuns {
 		k.try(i)
 	}
-	t.Logf("%d runs of %d units in %s: %s", *troubledRuns, *troubledUnits, time.Since(begin).Round(time.Second), k.sum.String())
+	t.Logf("%d runs of %d units from seed %d on in %s: %s", *troubledRuns, *troubledUnits, k.seed, time.Since(begin).Round(time.Second), k.sum.String())
 }
 
 // sums counts what has happened.
@@ -145,6 +149,8 @@ type trouble struct {
 	server *temporal
 	store  *guarded
 	sum    sums
+	seed   uint64 // of the first run
+	draw   *rand.Rand
 
 	workers []*process
 	client  *process
@@ -242,7 +248,7 @@ func (k *trouble) failf(format string, args ...any) {
 	raw, _ := os.ReadFile(k.record)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.t.Fatalf("run %d: %s\n%s\n%s\n%s\n%s", k.sum.attempted, fmt.Sprintf(format, args...), strings.Join(k.log, "\n"), k.said.String(), raw, k.sum.String())
+	k.t.Fatalf("run %d, seed %d: %s\n%s\n%s\n%s\n%s", k.sum.attempted, k.seed+uint64(k.sum.attempted), fmt.Sprintf(format, args...), strings.Join(k.log, "\n"), k.said.String(), raw, k.sum.String())
 }
 
 var runID = regexp.MustCompile(`terrace-apply-estate-[0-9a-f]+`)
@@ -251,7 +257,7 @@ var runID = regexp.MustCompile(`terrace-apply-estate-[0-9a-f]+`)
 func (k *trouble) try(n int) {
 	k.t.Helper()
 	k.sum.attempted = n
-	k.begun, k.log = time.Now(), nil
+	k.begun, k.log, k.draw = time.Now(), nil, rand.New(rand.NewPCG(k.seed+uint64(n), 0))
 	k.said.Reset()
 	k.must(os.Truncate(k.record, 0))
 	for range troubledWorkers {
@@ -286,7 +292,7 @@ func (k *trouble) try(n int) {
 		k.sum.more++
 	}
 	k.judge()
-	k.t.Logf("run %d, %s: %s", n, time.Since(k.begun).Round(time.Second), k.sum.String())
+	k.t.Logf("run %d, seed %d, %s: %s", n, k.seed+uint64(n), time.Since(k.begun).Round(time.Second), k.sum.String())
 }
 
 // follow begins a run and follows it to its end, with another client if one is killed.
@@ -342,16 +348,17 @@ func (k *trouble) follow(killClient chan struct{}) error {
 func (k *trouble) make(stop <-chan struct{}, killClient chan<- struct{}) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	pause := func(least, most int) bool { // reports whether it is to go on
+	wait := func(ms int) bool { // reports whether it is to go on
 		select {
 		case <-stop:
 			return false
-		case <-time.After(time.Duration(least+rand.IntN(most-least)) * time.Millisecond):
+		case <-time.After(time.Duration(ms) * time.Millisecond):
 			return true
 		}
 	}
+	pause := func(least, most int) bool { return wait(least + k.draw.IntN(most-least)) }
 	for range 100 { // until something goes on
-		if raw, _ := os.ReadFile(k.record); len(raw) > 0 || !pause(100, 200) {
+		if raw, _ := os.ReadFile(k.record); len(raw) > 0 || !wait(150) {
 			break
 		}
 	}
@@ -363,9 +370,9 @@ func (k *trouble) make(stop <-chan struct{}, killClient chan<- struct{}) {
 		if !pause(200, 2500) {
 			return
 		}
-		kind := kinds[rand.IntN(len(kinds))]
+		kind := kinds[k.draw.IntN(len(kinds))]
 		k.sum.kinds[kind]++
-		i := rand.IntN(len(k.workers))
+		i := k.draw.IntN(len(k.workers))
 		p := k.workers[i]
 		k.note("%s (%s)", kind, p.name)
 		switch kind {
