@@ -28,6 +28,7 @@ import (
 	"github.com/terrace-iac/terrace/internal/operation"
 	"github.com/terrace-iac/terrace/internal/sys"
 	"github.com/terrace-iac/terrace/internal/telemetry"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // estateRun is a command over all units.
@@ -47,6 +48,9 @@ type estateRun struct {
 	shown  display
 	kept   *savedplan.Files
 	page   planpage.Pager
+	// whole says that the units are all that are below the working folder.
+	whole   bool
+	workers workersFile
 	// detached says that the run goes on by itself, and that was said.
 	detached bool
 	errors   sync.Map // texts of what was wrong with units that had their turns elsewhere, by name
@@ -153,6 +157,7 @@ func (r *estateRun) estateOptions() (estate.Options, diag.List) {
 	if alone := !r.f.Many(); alone {
 		ds = r.alone(&o)
 	}
+	r.whole = r.f.All && !r.f.Graph && r.saved == nil && len(o.Discovery.Filters) == 0
 	o.ValuesElsewhere = o.ValuesElsewhere || r.saved != nil // the plan holds them
 	switch o.At = r.Now().UTC(); {
 	case r.Serving != nil:
@@ -321,13 +326,27 @@ func (r *estateRun) parseArgs(args []string) (rest []string, code int) {
 	return rest, 0
 }
 
+// workersFile is what the estate says of its workers, read once.
+type workersFile struct {
+	file *placement.File // nil: not read
+	ds   diag.List
+	plan *placement.Plan // of the units of the run; nil: not made
+}
+
+func (w *workersFile) load(dir string, set *source.Set) (*placement.File, diag.List) {
+	if w.file == nil {
+		w.file, w.ds = placement.Load(sys.Nearest(dir, placement.FileName), set)
+	}
+	return w.file, w.ds
+}
+
 func (r *estateRun) options(op estate.Op) (estate.RunOptions, diag.List) {
 	po, ds := r.op.Options(r.Call)
 	r.meant.targets, r.meant.excludes = po.Targets, po.Excludes
 	every, more := project.PersistEvery(r.Call)
 	limits := estate.Limits{Units: r.f.Parallelism, Calls: r.op.Parallelism, All: r.f.Calls}
 	if r.Serving == nil {
-		file, fileDiags := placement.Load(sys.Nearest(r.Dir, placement.FileName))
+		file, fileDiags := r.workers.load(r.Dir, r.estate.Sources())
 		more = append(more, fileDiags...)
 		limits.Of = file.Calls
 	}
@@ -369,7 +388,7 @@ func (r *estateRun) run(ctx context.Context, op estate.Op, approved map[string]*
 func (r *estateRun) runOn(ctx context.Context, op estate.Op, approved map[string]*estate.Approval, plan *estate.SavedPlan, asked bool) []*estate.Result {
 	o, ds := r.options(op)
 	if ds.HasErrors() {
-		r.Report.Tell(ds)
+		r.Report.TellWith(r.estate.Sources(), ds)
 		return nil
 	}
 	o.Approved = approved

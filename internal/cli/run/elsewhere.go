@@ -21,7 +21,6 @@ import (
 	"github.com/terrace-iac/terrace/internal/cli/view"
 	"github.com/terrace-iac/terrace/internal/estate"
 	"github.com/terrace-iac/terrace/internal/estate/discovery"
-	"github.com/terrace-iac/terrace/internal/estate/placement"
 	"github.com/terrace-iac/terrace/internal/estate/remote"
 	"github.com/terrace-iac/terrace/internal/estate/schedule"
 	"github.com/terrace-iac/terrace/internal/planhtml"
@@ -250,21 +249,30 @@ func (r *estateRun) startMessage(ctx context.Context, o *estate.RunOptions, appr
 
 // place says where units have their turns, and how many at once.
 func (r *estateRun) place(ctx context.Context, start *remote.Start) diag.List {
-	file, ds := placement.Load(sys.Nearest(r.Dir, placement.FileName))
+	file, ds := r.workers.load(r.Dir, r.estate.Sources())
 	if ds.HasErrors() {
 		return ds
 	}
-	var names []string
-	for _, u := range r.estate.Found.Units {
-		names = append(names, u.Name)
+	if r.workers.plan == nil {
+		var names []string
+		for _, u := range r.estate.Found.Units {
+			names = append(names, u.Name)
+		}
+		whole := r.whole && r.Dir == file.Dir && r.f.Following == nil // a run that is followed has warned when it began
+		p, ds := file.Plan(names, whole, func(dir string, filters []string) (map[string]bool, diag.List) {
+			return r.estate.Match(ctx, dir, filters)
+		})
+		if ds.HasErrors() {
+			return ds
+		}
+		r.tellEstate(ds)
+		r.workers.plan = &p
 	}
-	p, ds := file.Plan(names, func(dir string, filters []string) (map[string]bool, diag.List) {
-		return r.estate.Match(ctx, dir, filters)
-	})
+	p := r.workers.plan
 	start.Queues, start.Memory, start.Turns = p.Queues, p.Memory, p.Turns
 	s := file.Share(r.f.Calls, start.Places)
 	start.Places, start.Job.Calls, start.Job.CallsOf = s.Turns, s.Calls, s.CallsOf
-	return ds
+	return nil
 }
 
 // travels is what of the environment says what is run. Credentials are the workers' own.

@@ -8,6 +8,7 @@ package placement
 
 import (
 	"path/filepath"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
@@ -15,6 +16,7 @@ import (
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/hclnative"
 	"github.com/terrace-iac/terrace/internal/readfile"
+	"github.com/terrace-iac/terrace/source"
 )
 
 // FileName is the name of the file.
@@ -35,6 +37,8 @@ type Units struct {
 	Filter []string // as --filter; none: all units
 	Queue  string   // "" for that of the run
 	Memory int      // MiB that a turn takes; 0: nobody counts
+
+	at []hcl.Range // the places of Filter, then that of all of it
 }
 
 // Queue says something of a queue.
@@ -46,7 +50,7 @@ type Queue struct {
 // content is the file as it is written.
 type content struct {
 	Units []struct {
-		Filter []string       `hcl:"filter,optional"`
+		Filter *hcl.Attribute `hcl:"filter,optional"`
 		Queue  string         `hcl:"queue,optional"`
 		Memory *hcl.Attribute `hcl:"memory,optional"`
 	} `hcl:"units,block"`
@@ -61,8 +65,8 @@ type content struct {
 	} `hcl:"provider,block"`
 }
 
-// Load reads a file. Without one nothing is said.
-func Load(path string) (*File, diag.List) {
+// Load reads a file; its text is added to set. Without a file nothing is said.
+func Load(path string, set *source.Set) (*File, diag.List) {
 	out := &File{}
 	if path == "" {
 		return out, nil
@@ -71,6 +75,7 @@ func Load(path string) (*File, diag.List) {
 	if err != nil {
 		return out, diag.Errorf(nil, "Distributed run not begun", "The file %s, which says where units have their turns, cannot be read: %s.", path, diag.Reason(err))
 	}
+	set.Add(&source.File{Path: path, Bytes: text, Layer: &source.Layer{Kind: source.Base, Name: path}})
 	var in content
 	file, diags := hclnative.ParseConfig(text, path)
 	if !diags.HasErrors() {
@@ -84,7 +89,9 @@ func Load(path string) (*File, diag.List) {
 	for _, u := range in.Units {
 		memory, more := count(u.Memory, "is how many MiB a turn takes")
 		ds = append(ds, more...)
-		out.Units = append(out.Units, Units{Filter: u.Filter, Queue: u.Queue, Memory: memory})
+		texts, at, more := filters(u.Filter)
+		ds = append(ds, more...)
+		out.Units = append(out.Units, Units{Filter: texts, Queue: u.Queue, Memory: memory, at: at})
 	}
 	for _, q := range in.Queues {
 		turns, more := count(q.Turns, "is how many units have their turns at once")
@@ -106,6 +113,26 @@ func Load(path string) (*File, diag.List) {
 		out.Calls[a] = calls
 	}
 	return out, ds
+}
+
+// filters are the texts of an argument, and their places with that of all of it; none where
+// it is not there.
+func filters(a *hcl.Attribute) (texts []string, at []hcl.Range, ds diag.List) {
+	if a == nil {
+		return nil, nil, nil
+	}
+	if diags := gohcl.DecodeExpression(a.Expr, nil, &texts); diags.HasErrors() {
+		return nil, nil, diag.FromHCL(diags)
+	}
+	list, diags := hcl.ExprList(a.Expr)
+	for i := range texts {
+		if diags.HasErrors() || i >= len(list) { // not written as a list
+			at = append(at, a.Expr.Range())
+			continue
+		}
+		at = append(at, list[i].Range())
+	}
+	return texts, append(at, a.Expr.Range()), nil
 }
 
 // count is the number of an argument, which is one or more, 0 where it is not there.
@@ -130,15 +157,21 @@ type Plan struct {
 	Turns  map[string]int    // by queue
 }
 
-// Plan applies the file to units. match tells which of them filters find, as seen from the
-// folder of the file.
-func (f *File) Plan(units []string, match func(dir string, filters []string) (map[string]bool, diag.List)) (Plan, diag.List) {
+// A Match tells which units filters find, as seen from a folder.
+type Match func(dir string, filters []string) (map[string]bool, diag.List)
+
+// Plan applies the file to units. whole says that they are all units of the estate, so that
+// filters that find none of them are warned about.
+func (f *File) Plan(units []string, whole bool, match Match) (Plan, diag.List) {
 	p := Plan{Queues: map[string]string{}, Memory: map[string]int{}, Turns: map[string]int{}}
 	var ds diag.List
 	for _, u := range f.Units {
 		found, more := match(f.Dir, u.Filter)
 		if ds = append(ds, more...); more.HasErrors() {
 			continue
+		}
+		if whole {
+			ds = append(ds, u.unmatched(f.Dir, found, match)...)
 		}
 		for _, name := range units {
 			if !found[name] {
@@ -159,6 +192,24 @@ func (f *File) Plan(units []string, match func(dir string, filters []string) (ma
 	}
 	return p, ds
 }
+
+// unmatched warns about filters that find no unit. What they find together is found.
+func (u Units) unmatched(dir string, found map[string]bool, match Match) (ds diag.List) {
+	for i, text := range u.Filter {
+		if strings.HasPrefix(strings.TrimSpace(text), "!") {
+			continue // it leaves out what others find
+		}
+		if alone, _ := match(dir, []string{text}); len(alone) == 0 {
+			ds = append(ds, diag.Warnf(&u.at[i], noUnit, "No unit of the estate is found by the filter %q. Its paths are seen from the folder of this file.", text)...)
+		}
+	}
+	if len(ds) == 0 && len(found) == 0 && len(u.Filter) > 0 {
+		ds = diag.Warnf(&u.at[len(u.Filter)], noUnit, "No unit of the estate is left by the filters of this block, so nothing comes of it.")
+	}
+	return ds
+}
+
+const noUnit = "Filter of estate.workers.hcl finds no unit"
 
 // Shares are what each turn has of calls that are limited on all workers together.
 type Shares struct {

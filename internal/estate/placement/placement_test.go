@@ -10,6 +10,7 @@ import (
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/internal/sys"
+	"github.com/terrace-iac/terrace/source"
 )
 
 func TestPlan(t *testing.T) {
@@ -38,7 +39,7 @@ func TestPlan(t *testing.T) {
 				t.Fatal(err)
 			}
 			below := filepath.Join(dir, "live", "prod")
-			f, ds := Load(sys.Nearest(below, FileName))
+			f, ds := Load(sys.Nearest(below, FileName), new(source.Set))
 			if ds.HasErrors() != c.wrong {
 				t.Fatalf("%v", ds)
 			}
@@ -49,7 +50,7 @@ func TestPlan(t *testing.T) {
 				return
 			}
 			units := []string{"a", "b", "c"}
-			got, ds := f.Plan(units, func(from string, filters []string) (map[string]bool, diag.List) {
+			got, ds := f.Plan(units, true, func(from string, filters []string) (map[string]bool, diag.List) {
 				if from != dir {
 					t.Errorf("filters are seen from %s", from)
 				}
