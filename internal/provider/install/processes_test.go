@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/cliconfig"
@@ -31,9 +32,11 @@ func TestMain(m *testing.M) {
 }
 
 func childInit(dir, cache, host string) error {
-	conf := &cliconfig.Config{PluginCacheDir: cache, Installation: &directInstallation, Registry: cliconfig.Registry{Retries: 3, DownloadRetries: 3}}
+	conf := &cliconfig.Config{PluginCacheDir: cache, Installation: &directInstallation, Registry: cliconfig.Registry{Retries: 3, DownloadRetries: 3, Timeout: 5 * time.Minute}}
 	p := addr.Provider{Host: host, Namespace: "ns", Type: "aa"}
-	o := Options{Config: conf, WorkDir: dir, Client: http.DefaultClient}
+	patient := http.DefaultTransport.(*http.Transport).Clone()
+	patient.TLSHandshakeTimeout = conf.Registry.Timeout // two hundred at once on a busy machine
+	o := Options{Config: conf, WorkDir: dir, Client: &http.Client{Transport: patient}}
 	out, next, ds := Install(context.Background(), reqs(p, ""), nil, o)
 	if err := ds.Err(); err != nil {
 		return err
