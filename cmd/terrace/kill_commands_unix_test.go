@@ -28,7 +28,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-var commandKills = flag.Int("commandkills", 0, "how often each command that changes state is killed in each store, at a request or moment that chance decides; 0: six of the commands once, -1: all at every request")
+var commandKills = flag.Int("commandkills", 0, "how often each command that changes state is killed in each store, at a request or moment that chance decides; 0: one of the commands once, -1: all at every request")
 
 // commandConfig is the configuration of the commands that are killed: a is as it was made, t
 // is tainted, c was not made yet.
@@ -245,7 +245,7 @@ func TestCommandsKilled(t *testing.T) {
 			k.env = environ(append(k.store.env, "TF_CLI_CONFIG_FILE="+os.DevNull, "TMPDIR="+k.tmp(), "TERRACE_AS=tofu")...)
 			left := len(killedCommands)
 			if *commandKills == 0 {
-				left = 6
+				left = 1
 			}
 			for _, at := range rand.Perm(len(killedCommands)) {
 				c := killedCommands[at]

@@ -87,8 +87,18 @@ func TestScripts(t *testing.T) {
 		signal.Notify(heard, sig)
 		t.Cleanup(func() { signal.Stop(heard) })
 	}
+	all, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(all) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	var files []string
+	for i, f := range all {
+		if sampled(i) {
+			files = append(files, f)
+		}
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Files:               files,
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -100,6 +110,8 @@ func TestScripts(t *testing.T) {
 
 func scriptCondition(cond string) (bool, error) {
 	switch cond {
+	case "long":
+		return *processes, nil
 	case "tofu":
 		return os.Getenv("TERRACE_TEST_TOFU") != "", nil
 	case "terragrunt":

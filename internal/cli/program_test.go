@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,13 @@ import (
 // Starting the program as a process takes longer than most commands. So tests that run
 // thousands of commands run them in their own process, and .ci/run does it both ways.
 var processes = flag.Bool("processes", false, "run the program as a process of its own in every test")
+
+// Which of them are run there: that commands answer the same in their own process is shown
+// by some of each kind.
+var every = flag.Int("every", 1, "with -processes, run one of so many scripts and cases")
+
+// sampled reports whether a case of many is run.
+func sampled(at int) bool { return !*processes || at%*every == 0 }
 
 // runProgram runs the program in a folder, with an environment and what it reads, and
 // returns its exit code.
@@ -71,14 +79,7 @@ func terrace(ts *testscript.TestScript, neg bool, args []string) {
 	if *processes || ts.Getenv(onVariable) != "" { // whose worker is a process, too
 		failed = ts.Exec("terrace", args...) != nil
 	} else {
-		// There is no other way to learn the environment of a script.
-		names, err := os.CreateTemp("", "environment")
-		ts.Check(err)
-		ts.Check(names.Close())
-		defer os.Remove(names.Name())
-		ts.Check(ts.Exec("sh", "-c", `exec env -0 >"$0"`, names.Name()))
-		env := strings.Split(strings.TrimSuffix(ts.ReadFile(names.Name()), "\x00"), "\x00")
-		code, err := runProgram(context.Background(), ts.MkAbs("."), env, strings.NewReader(""), ts.Stdout(), ts.Stderr(), args...)
+		code, err := runProgram(context.Background(), ts.MkAbs("."), environment(ts), strings.NewReader(""), ts.Stdout(), ts.Stderr(), args...)
 		ts.Check(err)
 		if failed = code != 0; failed {
 			ts.Logf("[exit status %d]", code)
@@ -90,6 +91,22 @@ func terrace(ts *testscript.TestScript, neg bool, args []string) {
 	if !failed && neg {
 		ts.Fatalf("unexpected command success")
 	}
+}
+
+// environment is that of a script. Only single variables can be asked for by name, and a
+// process that prints all of them takes as long as a short command.
+func environment(ts *testscript.TestScript) []string {
+	field := reflect.ValueOf(ts).Elem().FieldByName("env")
+	var env []string
+	set := map[string]bool{"PWD": true}
+	for i := field.Len() - 1; i >= 0; i-- { // what was set last counts
+		pair := field.Index(i).String()
+		if name, _, _ := strings.Cut(pair, "="); !set[name] {
+			set[name] = true
+			env = append(env, pair)
+		}
+	}
+	return append(env, "PWD="+ts.MkAbs("."))
 }
 
 // withProgram lets the name "terrace" be a command of scripts, and the program on PATH

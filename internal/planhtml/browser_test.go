@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"html"
 	"os"
@@ -86,6 +87,8 @@ type walked struct {
 	Faint                                                map[string]string
 }
 
+var large = flag.Bool("large", false, "open the page of 1,000 units in a browser, too")
+
 // TestBrowser uses the page by keyboard in a real browser: at several sizes, light and
 // dark. Everything stays readable, and nothing is asked of a network.
 func TestBrowser(t *testing.T) {
@@ -100,6 +103,9 @@ func TestBrowser(t *testing.T) {
 	}{{10, true}, {100, false}, {1000, true}} {
 		t.Run(fmt.Sprintf("%d dark=%v", c.units, c.dark), func(t *testing.T) {
 			t.Parallel()
+			if c.units > 100 && !*large {
+				t.Skip("SKIP: takes a minute; -large runs it")
+			}
 			page := written(t, sample(c.units))
 			page = strings.Replace(page, "script-src '", "script-src '"+digest(walk)+"' '", 1)
 			page = strings.Replace(page, "</body>", "<script>"+string(walk)+"</script></body>", 1)
