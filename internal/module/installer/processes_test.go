@@ -2,6 +2,7 @@ package installer
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -32,12 +33,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Two hundred processes at once with one cache: all succeed, and the package is
+var processes = flag.Int("processes", 40, "how many processes install at once")
+
+// Many processes at once with one cache: all succeed, and the package is
 // fetched once.
-func TestTwoHundredProcesses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starting two hundred processes takes some seconds")
-	}
+func TestManyProcesses(t *testing.T) {
 	zip := registrytest.Zip(t, "main.tf", "output \"x\" {\n  value = 1\n}\n")
 	var n atomic.Int32
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +47,7 @@ func TestTwoHundredProcesses(t *testing.T) {
 	defer srv.Close()
 	cache, work := t.TempDir(), t.TempDir()
 	var wg sync.WaitGroup
-	for i := range 200 {
+	for i := range *processes {
 		dir := filepath.Join(work, fmt.Sprint(i))
 		unpack(t, dir, "-- main.tf --\nmodule \"a\" {\n  source = \""+srv.URL+"/m.zip\"\n}\nmodule \"b\" {\n  source = \""+srv.URL+"/m.zip\"\n}\n")
 		wg.Go(func() {
