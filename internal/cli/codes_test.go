@@ -3,13 +3,20 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +36,15 @@ type provocation struct {
 // provocations reads testdata/codes: "=== CODE" begins a program, "$ COMMAND" is run in
 // its folder, "NAME=VALUE" is for the environment; what follows up to the first "-- FILE --"
 // is main.tf. The file stdin is what commands read. Programs with the source terrace/test
-// have the test provider.
+// have the test provider. Besides those of the program there are the commands
+//
+//	rm FILE..., mv FROM TO, cp FROM TO
+//	on WORD COMMAND  does COMMAND once, as soon as the next ones have printed WORD; it is
+//	                 one of these, or interrupt, which is a signal
+//
+// "$DIR" in commands and files is the folder, and "$SERVER" an HTTP server where there is a
+// file server, whose lines are "METHOD PATH STATUS BODY": it answers with the first of which
+// method and path fit (* for any), and 404 otherwise.
 func provocations(t *testing.T) []provocation {
 	names, err := filepath.Glob("testdata/codes/*.txt")
 	if err != nil {
@@ -67,15 +82,119 @@ func provocations(t *testing.T) []provocation {
 
 var codeLine = regexp.MustCompile(`(?m)^Code: (\S+)$`)
 
+// A stage is where a program is run.
+type stage struct {
+	t       *testing.T
+	dir     string
+	expand  *strings.Replacer
+	signals chan os.Signal
+
+	mu      sync.Mutex // what follows is written by commands and their children
+	out     bytes.Buffer
+	seen    int // how much of out was searched
+	waiting [][]string
+}
+
+// Write takes what is printed, and does what waited for it.
+func (s *stage) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, err := s.out.Write(b)
+	for len(s.waiting) > 0 {
+		at := bytes.Index(s.out.Bytes()[s.seen:], []byte(s.waiting[0][0]))
+		if at < 0 {
+			break
+		}
+		s.seen += at + 1
+		do := s.waiting[0][1:]
+		s.waiting = s.waiting[1:]
+		if !s.does(do) {
+			s.t.Errorf("there is no command %v", do)
+		}
+	}
+	return n, err
+}
+
+// does carries out a command that is none of the program.
+func (s *stage) does(words []string) bool {
+	if len(words) == 0 {
+		return false
+	}
+	path := func(i int) string {
+		if filepath.IsAbs(words[i]) {
+			return words[i]
+		}
+		return filepath.Join(s.dir, words[i])
+	}
+	var err error
+	switch name := words[0]; {
+	case name == "interrupt":
+		s.signals <- os.Interrupt
+	case name == "rm":
+		for i := range words[1:] {
+			err = errors.Join(err, os.RemoveAll(path(i+1)))
+		}
+	case name == "mv" && len(words) == 3:
+		err = os.Rename(path(1), path(2))
+	case name == "cp" && len(words) == 3:
+		var b []byte
+		if b, err = os.ReadFile(path(1)); err == nil {
+			err = os.WriteFile(path(2), b, 0o755)
+		}
+	default:
+		return false
+	}
+	if err != nil {
+		s.t.Error(err)
+	}
+	return true
+}
+
+// serve starts the server that a file describes.
+func serve(t *testing.T, text string) string {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for line := range strings.Lines(text) {
+			f := strings.SplitN(strings.TrimSpace(line), " ", 4)
+			if len(f) < 3 {
+				continue
+			}
+			method, _ := path.Match(f[0], r.Method)
+			if fits, _ := path.Match(f[1], r.URL.Path); !fits || !method {
+				continue
+			}
+			status, err := strconv.Atoi(f[2])
+			if err != nil {
+				t.Errorf("server: %v", err)
+			}
+			w.WriteHeader(status)
+			if len(f) == 4 {
+				_, _ = io.WriteString(w, f[3])
+			}
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
 // run runs the program in a folder of its own and returns what it printed.
 func (p *provocation) run(t *testing.T) string {
 	dir := t.TempDir()
+	s := &stage{t: t, dir: dir, signals: make(chan os.Signal, 2)}
+	server := ""
+	for _, f := range p.files {
+		if f.Name == "server" {
+			server = serve(t, string(f.Data))
+		}
+	}
+	s.expand = strings.NewReplacer("$DIR", filepath.ToSlash(dir), "$SERVER", server)
 	for _, f := range p.files {
 		path := filepath.Join(dir, f.Name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(s.expand.Replace(string(f.Data))), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,49 +202,52 @@ func (p *provocation) run(t *testing.T) string {
 	if _, err := os.Stat(settings); err != nil {
 		text := "show_codes = true\n"
 		if main, _ := os.ReadFile(filepath.Join(dir, "main.tf")); bytes.Contains(main, []byte("terrace/test")) {
-			bin, err := exec.LookPath("terraform-provider-test")
-			if err != nil {
-				t.Fatal(err)
-			}
-			text += fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"terrace/test\" = %q\n  }\n}\n", filepath.Dir(bin))
+			text += fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"terrace/test\" = %q\n  }\n}\n", filepath.Dir(testProvider(t)))
 		}
 		if err := os.WriteFile(settings, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stdin, _ := os.ReadFile(filepath.Join(dir, "stdin"))
-	var out bytes.Buffer
 	for _, line := range p.lines {
-		words := strings.Fields(line)
+		words := strings.Fields(s.expand.Replace(line))
 		env := sys.Env{"HOME=" + dir, "TF_CLI_CONFIG_FILE=" + settings, "PATH=" + os.Getenv("PATH")}
 		for len(words) > 0 && strings.Contains(words[0], "=") && !strings.HasPrefix(words[0], "-") {
 			env, words = append(env, words[0]), words[1:]
 		}
-		if len(words) > 0 && words[0] == "rm" {
-			for _, name := range words[1:] {
-				if err := os.Remove(filepath.Join(dir, name)); err != nil {
-					t.Fatal(err)
-				}
-			}
+		if len(words) > 2 && words[0] == "on" {
+			s.waiting = append(s.waiting, words[1:])
 			continue
 		}
-		if len(words) == 3 && words[0] == "mv" {
-			if err := os.Rename(filepath.Join(dir, words[1]), filepath.Join(dir, words[2])); err != nil {
-				t.Fatal(err)
-			}
+		if s.does(words) {
 			continue
+		}
+		executable := os.Executable
+		if _, err := os.Stat(filepath.Join(dir, "terrace-worker")); err == nil {
+			executable = func() (string, error) { return filepath.Join(dir, "terrace"), nil }
 		}
 		system := &sys.System{
 			Dir: dir, Env: env, Args: append([]string{"terrace"}, words...),
-			Stdin: bytes.NewReader(stdin), Stdout: &out, Stderr: &out, Now: time.Now, Run: sys.Run,
+			Stdin: bytes.NewReader(stdin), Stdout: s, Stderr: s, Now: time.Now, Run: sys.Run,
 			Terminal:   sys.Terminal{Width: func() int { return 0 }, Height: func() int { return 0 }},
-			Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
-			Executable: os.Executable, Host: func() string { return "host" }, User: func() string { return "user" },
+			Interrupts: func() (<-chan os.Signal, func()) { return s.signals, func() {} },
+			Executable: executable, Host: func() string { return "host" }, User: func() string { return "user" },
 		}
-		fmt.Fprintf(&out, "$ %s\n", line)
-		fmt.Fprintf(&out, "status %d\n", cli.Main(context.Background(), system))
+		fmt.Fprintf(s, "$ %s\n", line)
+		fmt.Fprintf(s, "status %d\n", cli.Main(context.Background(), system))
+		for _, left := range s.waiting {
+			t.Errorf("nothing printed %q", left[0])
+		}
 	}
-	return out.String()
+	return s.out.String()
+}
+
+func testProvider(t *testing.T) string {
+	bin, err := exec.LookPath("terraform-provider-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
 }
 
 // shownCode is a line of a script that wants a message of a code to be shown.
@@ -172,6 +294,19 @@ func TestCodesProvoked(t *testing.T) {
 			}
 			if !slices.Contains(got, p.code) {
 				t.Errorf("%s was not provoked, but %v:\n%s", p.code, got, out)
+			}
+		})
+	}
+	for code, call := range calls {
+		if provoked[code] {
+			t.Errorf("%s has a program in testdata/codes and needs no call", code)
+		}
+		provoked[code] = true
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			ds := call(t)
+			if !slices.ContainsFunc(ds, func(m *diag.Message) bool { return m.CodeName() == code }) {
+				t.Errorf("%s was not provoked, but %v", code, ds.Err())
 			}
 		})
 	}

@@ -1,0 +1,363 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	embed "github.com/terrace-iac/terrace"
+	"github.com/terrace-iac/terrace/addr"
+	"github.com/terrace-iac/terrace/config"
+	"github.com/terrace-iac/terrace/diag"
+	"github.com/terrace-iac/terrace/engine"
+	"github.com/terrace-iac/terrace/internal/backend"
+	"github.com/terrace-iac/terrace/internal/backend/oss"
+	"github.com/terrace-iac/terrace/internal/estate/hooks"
+	"github.com/terrace-iac/terrace/internal/estate/workdir"
+	"github.com/terrace-iac/terrace/internal/imports"
+	"github.com/terrace-iac/terrace/internal/lang"
+	"github.com/terrace-iac/terrace/internal/provider/builtin"
+	"github.com/terrace-iac/terrace/internal/provider/rpc"
+	"github.com/terrace-iac/terrace/internal/provisioner"
+	"github.com/terrace-iac/terrace/internal/state/journal"
+	"github.com/terrace-iac/terrace/internal/state/statemgr"
+	"github.com/terrace-iac/terrace/internal/state/store"
+	"github.com/terrace-iac/terrace/internal/state/store/local"
+	"github.com/terrace-iac/terrace/plan"
+	"github.com/terrace-iac/terrace/provider"
+	"github.com/terrace-iac/terrace/schema"
+	"github.com/terrace-iac/terrace/source"
+	"github.com/terrace-iac/terrace/state"
+	"github.com/terrace-iac/terrace/unit"
+	"github.com/zclconf/go-cty/cty"
+	"golang.org/x/tools/txtar"
+)
+
+// calls provoke the codes of messages that the command line does not come to: they are for
+// programs that embed packages, or another part looks at the same thing before.
+var calls = map[string]func(t *testing.T) diag.List{
+	"apply/instance-not-found": func(t *testing.T) diag.List {
+		_, p := planned(t, `resource "terraform_data" "x" {}`)
+		other := engineOn(t, "", engine.Options{})
+		_, ds := other.Apply(t.Context(), p, engine.ApplyOptions{})
+		return ds
+	},
+	"apply/not-done": func(t *testing.T) diag.List {
+		e, p := planned(t, `resource "terraform_data" "x" {}`)
+		p.Actions[0].Needs = []int{0}
+		_, ds := e.Apply(t.Context(), p, engine.ApplyOptions{})
+		return ds
+	},
+	"apply/not-known": func(t *testing.T) diag.List {
+		e, p := planned(t, `
+			variable "path" { default = "x" }
+			resource "terraform_data" "x" {}
+			data "terraform_remote_state" "x" {
+				backend    = "local"
+				config     = { path = var.path }
+				depends_on = [terraform_data.x]
+			}`)
+		p.Variables = map[string]cty.Value{"path": cty.UnknownVal(cty.String)}
+		_, ds := e.Apply(t.Context(), p, engine.ApplyOptions{})
+		return ds
+	},
+	"apply/provisioners-not-available": func(t *testing.T) diag.List {
+		e, p := planned(t, `
+			resource "terraform_data" "x" {
+				provisioner "local-exec" { command = "true" }
+			}`)
+		_, ds := e.Apply(t.Context(), p, engine.ApplyOptions{})
+		return ds
+	},
+	"cli/plan-errors": func(t *testing.T) diag.List {
+		e, p := planned(t, "")
+		p.Deferred = []*plan.Deferred{{Addr: "terraform_data.x"}}
+		_, ds := e.Apply(t.Context(), p, engine.ApplyOptions{})
+		return ds
+	},
+	"cli/shared-file": func(t *testing.T) diag.List {
+		const far = "/dev/shm" // nowhere near the folder of the test
+		if info, err := os.Stat(far); runtime.GOOS != "linux" || err != nil || !info.IsDir() || strings.HasPrefix(t.TempDir(), far) {
+			t.Skip("there is no other folder")
+		}
+		dir, err := os.MkdirTemp(far, "terrace")
+		if err != nil {
+			t.Skip(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		if err := os.WriteFile(filepath.Join(dir, "root.hcl"), []byte("inputs = { x = path_relative_to_include() }\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return said(t, "migrate imports", "-- terragrunt.hcl --\ninclude \"root\" {\n  path = \""+dir+"/root.hcl\"\n}\n")
+	},
+	"config/language-version": func(*testing.T) diag.List {
+		_, ds := config.LoadFiles(".", map[string][]byte{"main.tf": []byte("terraform {\n  required_version = \"> 1\"\n}\n")}, config.Options{Version: "two"})
+		return ds
+	},
+	"backend/no-credentials": func(t *testing.T) diag.List {
+		kind := oss.Kind()
+		args := map[string]cty.Value{}
+		for name, ty := range kind.Schema.ImpliedType().AttributeTypes() {
+			args[name] = cty.NullVal(ty)
+		}
+		for name, v := range map[string]string{"bucket": "b", "region": "eu-central-1", "ecs_role_name": "r"} {
+			args[name] = cty.StringVal(v)
+		}
+		nowhere := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("there is no machine of the cloud here")
+		}}
+		b, err := kind.Open(t.Context(), cty.ObjectVal(args), backend.Services{
+			Dir: t.TempDir(), Now: time.Now, Sleep: func(context.Context, time.Duration) error { return nil }, Transport: nowhere, Shared: new(backend.Shared),
+		})
+		if err == nil {
+			_, err = b.List(t.Context())
+		}
+		var e *backend.Error
+		if !errors.As(err, &e) {
+			t.Fatal(err)
+		}
+		return diag.List{{Summary: e.Summary}}
+	},
+	"estate/encryption": func(*testing.T) diag.List {
+		d := &workdir.Dir{Remote: &unit.RemoteState{Encryption: cty.EmptyObjectVal}}
+		_, ds := d.Encryption()
+		return ds
+	},
+	"estate/no-exec": func(t *testing.T) diag.List {
+		r := &hooks.Runner{Blocks: &unit.Terraform{Before: []unit.Hook{{Name: "x", Commands: []string{"plan"}, Execute: []string{"true"}, If: true}}}, Dir: t.TempDir()}
+		return r.Before(t.Context(), "plan").Diags
+	},
+	"journal/moved":   func(t *testing.T) diag.List { return halfMoved(t, true) },
+	"journal/unmoved": func(t *testing.T) diag.List { return halfMoved(t, false) },
+	"lang/inconsistent-types": func(t *testing.T) diag.List {
+		f, diags := hclsyntax.ParseConfig([]byte("set {\n  a = 1\n}\nset {\n  a = []\n}\n"), "x.tf", hcl.InitialPos)
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		inner := &schema.Block{Attributes: map[string]*schema.Attribute{"a": {Type: cty.DynamicPseudoType, Optional: true}}}
+		b, ds := lang.CompileBody(f.Body, &schema.Block{Blocks: map[string]*schema.NestedBlock{"set": {Block: inner, Nesting: schema.Set}}})
+		if ds.HasErrors() {
+			return ds
+		}
+		_, ds = b.Eval(nil, nil)
+		return ds
+	},
+	"module/depth": func(t *testing.T) diag.List {
+		dir := t.TempDir()
+		for n, at := 0, dir; n < 210; n, at = n+1, filepath.Join(at, "m") {
+			if err := os.MkdirAll(at, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(at, "main.tf"), []byte("module \"m\" {\n  source = \"./m\"\n}\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return embed.Init(t.Context(), embed.Options{Dir: dir, Environ: []string{"HOME=" + dir}})
+	},
+	"plan/generated": func(*testing.T) diag.List {
+		_, ds := imports.GeneratedValue("", &schema.Resource{Block: &schema.Block{}})
+		return ds
+	},
+	"plan/replace-address": func(t *testing.T) diag.List {
+		a, err := addr.ParseInstance("data.terraform_remote_state.x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, ds := engineOn(t, "", engine.Options{}).Plan(t.Context(), nil, engine.PlanOptions{Replace: []addr.Instance{a}})
+		return ds
+	},
+	"provider/closed": func(t *testing.T) diag.List {
+		p, ds := rpc.Launch(t.Context(), testPlugin(t))
+		if ds.HasErrors() {
+			return ds
+		}
+		_ = p.Close()
+		_, ds = p.Schema(t.Context())
+		return ds
+	},
+	"provider/import-needs-id": func(t *testing.T) diag.List {
+		_, ds := builtin.New(nil).Import(t.Context(), provider.ImportRequest{Type: "terraform_data"})
+		return ds
+	},
+	"provider/interrupted": func(t *testing.T) diag.List {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, ds := rpc.Launch(ctx, testPlugin(t))
+		return ds
+	},
+	"provider/moved-object": func(t *testing.T) diag.List {
+		_, ds := builtin.New(nil).Move(t.Context(), provider.MoveRequest{SourceProvider: addr.DefaultProvider("null"), SourceType: "null_resource", SourceJSON: []byte("["), TargetType: "terraform_data"})
+		return ds
+	},
+	"provider/no-identity": func(t *testing.T) diag.List {
+		_, ds := builtin.New(nil).UpgradeIdentity(t.Context(), "terraform_data", 0, nil)
+		return ds
+	},
+	"provider/slow": func(t *testing.T) diag.List {
+		o := testPlugin(t)
+		o.Env, o.StartTimeout = append(o.Env, "TEST_MISBEHAVE=hang"), 200*time.Millisecond
+		_, ds := rpc.Launch(t.Context(), o)
+		return ds
+	},
+	"provider/unasked": func(t *testing.T) diag.List {
+		p, ds := rpc.Launch(t.Context(), testPlugin(t))
+		if ds.HasErrors() {
+			return ds
+		}
+		defer p.Close()
+		s, ds := p.Schema(t.Context())
+		if ds.HasErrors() {
+			return ds
+		}
+		attrs := map[string]cty.Value{}
+		for name, ty := range s.Config.ImpliedType().AttributeTypes() {
+			attrs[name] = cty.NullVal(ty)
+		}
+		attrs["misbehave"] = cty.StringVal("exit:configure")
+		_ = p.Configure(t.Context(), cty.ObjectVal(attrs)) // which ends it
+		return p.Configure(t.Context(), cty.ObjectVal(attrs))
+	},
+	"provider/unknown-type": func(t *testing.T) diag.List {
+		return builtin.New(nil).ValidateResource(t.Context(), addr.Managed, "none", cty.EmptyObjectVal)
+	},
+	"provisioner/removed": func(*testing.T) diag.List {
+		return provisioner.Validate("chef", cty.EmptyObjectVal, cty.NilVal)
+	},
+	"provisioner/unknown": func(*testing.T) diag.List {
+		return provisioner.Validate("none", cty.EmptyObjectVal, cty.NilVal)
+	},
+	"unit/dependency-cycle": func(t *testing.T) diag.List {
+		dir := laid(t, "-- a/terragrunt.hcl --\ndependency \"b\" {\n  config_path = \"../b\"\n}\ninputs = { x = dependency.b.outputs.x }\n-- b/terragrunt.hcl --\n")
+		var l *unit.Loader
+		inputs := func(task *unit.Task) diag.List {
+			u, ds := l.Unit(task, filepath.Join(dir, "a"), "")
+			if ds.HasErrors() {
+				return ds
+			}
+			_, ds = u.Inputs(task, nil)
+			return ds
+		}
+		l = unit.NewLoader(unit.Env{WorkingDir: dir, Outputs: func(task *unit.Task, _ string, _ source.Range) (cty.Value, bool, diag.List) {
+			return cty.EmptyObjectVal, true, inputs(task) // as if b were made of what a has
+		}})
+		task := l.Task(t.Context())
+		return inputs(task)
+	},
+	"unit/missing-output": func(t *testing.T) diag.List {
+		dir := laid(t, "-- a/terragrunt.hcl --\ndependency \"b\" {\n  config_path = \"../b\"\n}\ninputs = { x = dependency.b.outputs.x }\n-- b/terragrunt.hcl --\n")
+		l := unit.NewLoader(unit.Env{WorkingDir: dir, Tolerant: true, Outputs: func(*unit.Task, string, source.Range) (cty.Value, bool, diag.List) {
+			return cty.EmptyObjectVal, true, nil
+		}})
+		task := l.Task(t.Context())
+		u, ds := l.Unit(task, filepath.Join(dir, "a"), "")
+		if ds.HasErrors() {
+			return ds
+		}
+		_, ds = u.Inputs(task, nil)
+		return ds
+	},
+	"unit/no-stack-file": func(t *testing.T) diag.List {
+		l := unit.NewLoader(unit.Env{WorkingDir: t.TempDir()})
+		_, ds := l.Stack(l.Task(t.Context()), "none")
+		return ds
+	},
+	"unit/relative-path": func(t *testing.T) diag.List {
+		l := unit.NewLoader(unit.Env{})
+		_, ds := l.Load(l.Task(t.Context()), "a")
+		return ds
+	},
+}
+
+// halfMoved is what is said of a state whose run was killed while it moved something to
+// another one, before or after that was decided.
+func halfMoved(t *testing.T, decided bool) diag.List {
+	dir := laid(t, "-- other/x --\n")
+	path := filepath.Join(dir, ".terraform.tfstate.journal")
+	j, err := journal.Create(path, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, _ := journal.NewTransfers("1", path, filepath.Join(dir, "other", ".terraform.tfstate.journal"))
+	a, err := addr.ParseInstance("terraform_data.x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(j.Transfer(half), j.Answer(0, []state.Change{{Object: addr.Object{Instance: a}}}), j.Sync(), j.Close())
+	if decided && err == nil {
+		err = half.Decide(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ds := statemgr.Take(t.Context(), statemgr.Options{
+		Store: local.Open(local.Options{Dir: dir, Who: "me@here", Now: time.Now}), Journal: path, Dir: dir,
+		Lock: &store.LockInfo{Operation: "test", Who: "me@here", Created: time.Now()},
+	})
+	if s != nil {
+		ds = append(ds, s.Release()...)
+	}
+	return ds
+}
+
+// laid is a new folder with the files of an archive.
+func laid(t *testing.T, archive string) string {
+	dir := t.TempDir()
+	for _, f := range txtar.Parse([]byte(archive)).Files {
+		path := filepath.Join(dir, f.Name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// engineOn is an engine on a folder with one file.
+func engineOn(t *testing.T, main string, o engine.Options) *engine.Engine {
+	o.Dir = laid(t, "-- main.tf --\n"+main+"\n")
+	e, ds := engine.Open(t.Context(), o)
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// planned is an engine on a folder with one file, and its plan.
+func planned(t *testing.T, main string) (*engine.Engine, *plan.Plan) {
+	e := engineOn(t, main, engine.Options{})
+	p, ds := e.Plan(t.Context(), nil, engine.PlanOptions{})
+	if ds.HasErrors() {
+		t.Fatal(ds.Err())
+	}
+	return e, p
+}
+
+// said are messages with the codes that a command in a folder with the files of an archive
+// shows.
+func said(t *testing.T, command, archive string) diag.List {
+	p := provocation{lines: []string{command}, files: txtar.Parse([]byte(archive)).Files}
+	out := p.run(t)
+	ds := diag.Errorf(nil, "What was said", "%s", out)
+	for _, m := range codeLine.FindAllStringSubmatch(out, -1) {
+		ds = append(ds, &diag.Message{Code: m[1]})
+	}
+	return ds
+}
+
+// testPlugin says how the test provider is started.
+func testPlugin(t *testing.T) rpc.Options {
+	return rpc.Options{Addr: addr.DefaultProvider("test"), Path: testProvider(t), Dir: t.TempDir(), Env: []string{"TMPDIR=" + os.TempDir(), fmt.Sprint("PATH=", os.Getenv("PATH"))}}
+}
