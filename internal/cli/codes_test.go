@@ -179,8 +179,9 @@ func serve(t *testing.T, text string) string {
 }
 
 // run runs the program in a folder of its own and returns what it printed.
-func (p *provocation) run(t *testing.T) string {
-	dir := t.TempDir()
+func (p *provocation) run(t *testing.T) string { return p.runIn(t, t.TempDir()) }
+
+func (p *provocation) runIn(t *testing.T, dir string) string {
 	s := &stage{t: t, dir: dir, signals: make(chan os.Signal, 2)}
 	server := ""
 	for _, f := range p.files {

@@ -103,6 +103,7 @@ func TestWrongHints(t *testing.T) {
 var (
 	hint     = regexp.MustCompile("(?:^|[\\s\"`'(])(?:\\./)?(?:bin/)?" + view.Program + `((?: +-[-a-z]+(?:=\S+)?)*(?: +[-a-zA-Z0-9=./_']+)+)`)
 	quoted   = regexp.MustCompile("[\"`]([a-z]+ -?-?[a-z][-a-z]+(?: [^\"`]*)?)[\"`]")
+	quotedOf = regexp.MustCompile("[\"`]((?:force-unlock|taint|untaint|import|apply|show) [A-Z][^\"`]*)[\"`]")
 	named    = regexp.MustCompile("(?:^|[\\s\"`'(])(--?[a-z][a-z0-9]*(?:-[a-z0-9]+)*)\\b")
 	sentence = regexp.MustCompile(`(?s)^[A-Za-z%"].* .*(\.$|\. | option| flag)`)
 	letters  = regexp.MustCompile(`^[a-z][-a-z]*$`)
@@ -115,6 +116,9 @@ func hintsIn(table *command.Table, text string) []string {
 	var out []string
 	for _, m := range hint.FindAllStringSubmatch(text, -1) {
 		out = append(out, view.Program+strings.TrimRight(m[1], ".,"))
+	}
+	for _, m := range quotedOf.FindAllStringSubmatch(text, -1) {
+		out = append(out, view.Program+" "+m[1])
 	}
 	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
 		words := strings.Fields(m[1])

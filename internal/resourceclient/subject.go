@@ -194,7 +194,7 @@ func (sub *Subject) Import(id string, identity cty.Value) (Object, diag.List) {
 		}
 	}
 	if match == nil || match.State == cty.NilVal || match.State.IsNull() {
-		return sub.None(), append(ds, diag.Errorf(nil, "Cannot import non-existent remote object", "While attempting to import an existing object to %q, the provider detected that no object exists with the given id. Only pre-existing objects can be imported; check that the id is correct and that it is associated with the provider's configured region or endpoint, or use \"terrace apply\" to create a new remote object for this resource.", a)...)
+		return sub.None(), append(ds, diag.Errorf(nil, "Cannot import non-existent remote object", "While attempting to import an existing object to %q, the provider detected that no object exists with the given id. Only pre-existing objects can be imported; check that the id is correct and that it is associated with the provider's configured region or endpoint, or use \"terrace apply\" without this import to create a new remote object for this resource.", a)...)
 	}
 	e.Kind = event.ImportDone
 	sub.x.o.Observe.Send(e)

@@ -202,7 +202,7 @@ func (r *run) done(o *applyOptions, n plan.Counts, s *state.State) {
 		return
 	}
 	if o.State.Out != "" {
-		r.Report.Human.Say("\nThe state of your infrastructure has been saved to the path below. This state\nis required to modify and destroy your infrastructure, so keep it safe. To\ninspect the complete state use the `" + view.Program + " show` command.\n\nState path: " + o.State.Out + "\n")
+		r.Report.Human.Say("\nThe state of your infrastructure has been saved to the path below. This state\nis required to modify and destroy your infrastructure, so keep it safe. To\ninspect the complete state use the `" + view.Program + " show " + o.State.Out + "` command.\n\nState path: " + o.State.Out + "\n")
 	}
 	r.outputs(s, o.Reveal)
 	r.Report.Stream.Outputs(s.Outputs)

@@ -27,7 +27,7 @@ func isUnitPlan(c *command.Call, name string) bool {
 // alone makes a run one of the unit in the working folder, whose plan was read.
 func (r *estateRun) alone(o *estate.Options) diag.List {
 	if r.saved == nil || len(r.saved.Units) != 1 {
-		return diag.Errorf(nil, "Saved plan of several units", "The file holds the plans of several units. Apply it with \"%s run --all apply\" in the folder that it was made in.", view.Program)
+		return diag.Errorf(nil, "Saved plan of several units", "The file holds the plans of several units. Apply it with \"%s run --all apply FILE\" in the folder that it was made in.", view.Program)
 	}
 	u := r.saved.Units[0]
 	here, own := filepath.ToSlash(r.Dir), "."

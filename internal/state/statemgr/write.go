@@ -106,7 +106,7 @@ func (h *State) exhausted(s *state.State) bool {
 }
 
 func noSerial() diag.List {
-	return diag.Errorf(nil, "Serial of the state is exhausted", "The serial of the state is the highest that there can be, so that nothing newer can be written: somebody edited it, or it is damaged. Nothing was changed. Write the state to a file with \"state pull\", set a low serial in it, and bring it back with \"state push -force\".")
+	return diag.Errorf(nil, "Serial of the state is exhausted", "The serial of the state is the highest that there can be, so that nothing newer can be written: somebody edited it, or it is damaged. Nothing was changed. Write the state to a file with \"state pull > state.tfstate\", set a low serial in it, and bring it back with \"state push -force state.tfstate\".")
 }
 
 // Start prepares for an apply of so many changes, of which some create objects where there
