@@ -31,12 +31,8 @@ func (a *applier) remove(t *demand.Task, id int, act plan.Action, c *plan.Change
 	d := a.blockOf(t, c.Addr)
 	self := sub.Marked(c.Before, c.BeforeSensitive)
 	run := a.ops.Begin(obj, plan.Delete, self)
-	if obj.Deposed == "" && c.Op != plan.CreateThenDelete {
-		if d != nil {
-			ds = append(ds, a.runner.Destroying(t, d, self)...)
-		} else {
-			ds = append(ds, a.runner.Orphan(t, c.Addr, self)...)
-		}
+	if obj.Deposed == "" && c.Op != plan.CreateThenDelete && !stored.Tainted { // what is tainted was perhaps never made whole
+		ds = append(ds, a.runner.Destroying(t, c.Addr, self)...)
 		if ds.HasErrors() {
 			run.End(false, cty.NilVal)
 			return ds

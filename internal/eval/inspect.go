@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"github.com/terrace-iac/terrace/addr"
 	"github.com/terrace-iac/terrace/internal/lang"
 	"github.com/zclconf/go-cty/cty"
 )
@@ -62,6 +63,20 @@ func (c *Call) AnyChild() *Module {
 		inst = instance{}
 	}
 	return c.mod.ev.newModule(c.mod, c, c.Node, c.mod.Addr.Child(c.code.cfg.Name, inst.key), inst)
+}
+
+// Any is a module instance that stands for those of an address, whether they are wanted
+// or not, with nothing evaluated. It is nil if no configuration was loaded for it.
+func (ev *Evaluator) Any(a addr.ModuleInstance) *Module {
+	m := ev.Root
+	for _, step := range a.Steps() {
+		c := m.Call(step.Name)
+		if c == nil || c.Node == nil {
+			return nil
+		}
+		m = c.AnyChild()
+	}
+	return m
 }
 
 // Module is the module instance that the call stands in.

@@ -71,25 +71,23 @@ func (r *Runner) Created(t *demand.Task, d *eval.Desired, self cty.Value) diag.L
 	return r.all(&runs{t, d.Addr(), cfg.Connection, d.Scope(self)}, cfg.Provisioners, false)
 }
 
-// Destroying runs the destroy provisioners of an instance, in order. self is the
-// object that is to be destroyed, with marks.
-func (r *Runner) Destroying(t *demand.Task, d *eval.Desired, self cty.Value) diag.List {
-	cfg := d.Resource.Config()
-	if len(cfg.Provisioners) == 0 {
-		return nil
-	}
-	scope := &destroyScope{key: d.Key(), self: self, in: d.Scope(self)}
-	return r.all(&runs{t, d.Addr(), cfg.Connection, scope}, cfg.Provisioners, true)
-}
-
-// Orphan runs the destroy provisioners that a removed block gives for an instance
-// that nothing wants. self is the object that is to be destroyed, with marks.
-func (r *Runner) Orphan(t *demand.Task, a addr.Instance, self cty.Value) diag.List {
+// Destroying runs the destroy provisioners of an instance, in order, whether it is wanted
+// still or not: those of a removed block about it, or else of the block that it was made
+// by. self is the object that is to be destroyed, with marks.
+func (r *Runner) Destroying(t *demand.Task, a addr.Instance, self cty.Value) diag.List {
 	list, conn := r.removed().Provisioners(a)
+	in := r.ev.Root
+	if n := r.ev.Tree().Node(a.Module); len(list) == 0 && n != nil && n.Config.Resources[a.Resource] != nil {
+		cfg := n.Config.Resources[a.Resource]
+		list, conn = cfg.Provisioners, cfg.Connection
+		if len(list) > 0 {
+			in = r.ev.Any(a.Module)
+		}
+	}
 	if len(list) == 0 {
 		return nil
 	}
-	return r.all(&runs{t, a, conn, &destroyScope{key: a.Key, self: self, in: r.ev.Root}}, list, true)
+	return r.all(&runs{t, a, conn, &destroyScope{key: a.Key, self: self, in: in}}, list, true)
 }
 
 // runs is what the provisioners of one instance have in common.
