@@ -21,6 +21,7 @@ import (
 //     depends on the object, before or after. So does the delete of a deposed object,
 //     where that closes no cycle: it may still be in use, until there is a new object
 //     and its users have it.
+//   - Data sources of checks are read after everything else.
 //   - What a provider's configuration reads is deleted after everything that is
 //     deleted with that provider.
 //
@@ -42,6 +43,7 @@ func (p *planner) actions(of *plan.Plan) []plan.Action {
 	b := &actionList{p: p, plan: of, byNode: map[*demand.Node]int{}, soft: map[int][]int{}}
 	b.forward()
 	b.backward()
+	b.last()
 	b.finish()
 	return b.out
 }
@@ -101,6 +103,34 @@ func (b *actionList) forward() {
 	}
 	for _, ip := range made {
 		b.out[ip.order].Needs = b.needs(ip.d.Node().Reads(), ip.order)
+	}
+}
+
+// last lets the data sources of checks wait for all the rest: a check judges what is there
+// when everything is done.
+func (b *actionList) last() {
+	var reads, rest []int
+	of := make(map[*plan.Change]bool)
+	for _, ip := range b.p.found.plans {
+		if ip.change != nil && ip.change.Op == plan.Read && ip.d.Resource.Config().Check != "" {
+			of[ip.change] = true
+		}
+	}
+	for i, a := range b.out {
+		switch {
+		case a.Kind == plan.StepJoin: // what it joins is among the rest
+		case of[b.plan.Changes[a.Change]]:
+			reads = append(reads, i)
+		default:
+			rest = append(rest, i)
+		}
+	}
+	if len(reads) == 0 || len(rest) == 0 {
+		return
+	}
+	all := b.add(plan.StepJoin, -1, rest...)
+	for _, i := range reads {
+		b.out[i].Needs = append(b.out[i].Needs, all)
 	}
 }
 

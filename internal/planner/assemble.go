@@ -30,25 +30,9 @@ func (p *planner) assemble() *plan.Plan {
 	for _, ip := range p.found.plans {
 		if ip.change != nil {
 			ip.change.Dependencies = deps.ofInstance(ip.d)
-			out.Changes = append(out.Changes, ip.change)
-		}
-		out.Changes = append(out.Changes, ip.deposed...)
-		if ip.drift != nil {
-			out.Drift = append(out.Drift, ip.drift)
 		}
 	}
-	for _, op := range p.found.orphans {
-		if op.change != nil {
-			out.Changes = append(out.Changes, op.change)
-		}
-		out.Changes = append(out.Changes, op.deposed...)
-		if op.drift != nil {
-			out.Drift = append(out.Drift, op.drift)
-		}
-	}
-	for _, g := range p.found.generated {
-		out.Changes = append(out.Changes, g.change)
-	}
+	p.found.gather(out)
 	if p.in.Mode == plan.Destroy {
 		out.Drift = nil // what goes is shown as it is now
 	}
@@ -281,6 +265,21 @@ func (p *planner) runChecks() {
 	})
 	p.found.checkResults = results
 	p.graph.Report(ds)
+}
+
+// changesBeside reports whether the plan has changes, but for reads of data sources in
+// checks: where it has none, their reads are none either. Checks come last, so that all
+// else is known by then.
+func (p *planner) changesBeside() bool {
+	p.beside.Do(func() {
+		all := &plan.Plan{Mode: p.in.Mode, Outputs: p.outputs(), Deferred: p.found.deferred}
+		p.found.gather(all)
+		all.Changes = slices.DeleteFunc(all.Changes, func(c *plan.Change) bool {
+			return c.Op == plan.Read && c.Reason == plan.ReadCheckNested
+		})
+		p.changes = all.HasChanges()
+	})
+	return p.changes
 }
 
 func (ip *instancePlan) whyFailed() string {

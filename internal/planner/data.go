@@ -54,7 +54,7 @@ func (p *planner) data(t *demand.Task, d *eval.Desired) (*instancePlan, cty.Valu
 		reason = plan.ReadConfigUnknown
 	case len(ip.ends) > 0 || p.pendingBefore(t, d, conditions != nil) || p.pendingDirect(t, d) || conditions != nil && p.pending(conditions, map[*demand.Node]bool{}):
 		reason = plan.ReadDependencyPending
-	case d.Resource.Config().Check != "" && p.found.changesBeside(d):
+	case p.in.Mode == plan.Normal && d.Resource.Config().Check != "" && p.changesBeside():
 		reason = plan.ReadCheckNested
 	}
 	if reason != "" && p.in.Mode == plan.Normal {

@@ -43,17 +43,29 @@ func (f *findings) addInstance(ip *instancePlan) {
 	f.plans = append(f.plans, ip)
 }
 
-// changesBeside reports whether anything but an instance is to change, or may be when it
-// can be planned.
-func (f *findings) changesBeside(d *eval.Desired) bool {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
+// gather adds the changes and the drift that were found to a plan.
+func (f *findings) gather(out *plan.Plan) {
 	for _, ip := range f.plans {
-		if ip.d != d && ip.pending() {
-			return true
+		if ip.change != nil {
+			out.Changes = append(out.Changes, ip.change)
+		}
+		out.Changes = append(out.Changes, ip.deposed...)
+		if ip.drift != nil {
+			out.Drift = append(out.Drift, ip.drift)
 		}
 	}
-	return len(f.deferred) > 0
+	for _, op := range f.orphans {
+		if op.change != nil {
+			out.Changes = append(out.Changes, op.change)
+		}
+		out.Changes = append(out.Changes, op.deposed...)
+		if op.drift != nil {
+			out.Drift = append(out.Drift, op.drift)
+		}
+	}
+	for _, g := range f.generated {
+		out.Changes = append(out.Changes, g.change)
+	}
 }
 
 // add hands in a finding for one of the lists.

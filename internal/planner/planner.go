@@ -64,6 +64,8 @@ type planner struct {
 	unwanted sync.Map // addr.Instance to *demand.Cell[*orphanPlan], of a refresh-only plan
 	ending   ending
 	found    findings
+	beside   sync.Once // see changesBeside
+	changes  bool
 }
 
 // Make makes a plan. With errors the plan holds what could be planned and is
