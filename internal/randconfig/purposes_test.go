@@ -31,10 +31,19 @@ var purposes = []purpose{
 		if undeclared := "Error: Reference to undeclared resource"; slices.Contains(theirs.Messages, trigger) && slices.Contains(ours.Messages, undeclared) {
 			theirs.Messages = append(without(theirs.Messages, trigger), undeclared)
 		}
-		refused := slices.Contains(ours.Messages, "Error: Invalid value for variable")
+		const value = "Error: Invalid value for variable"
+		if !slices.ContainsFunc(theirs.Messages, func(m string) bool { return strings.HasPrefix(m, "Error: ") && slices.Contains(ours.Messages, m) }) {
+			return
+		}
 		for _, m := range theirs.Messages {
 			// At a refused value Terrace stops at once, OpenTofu goes on with what does not need it.
-			if !refused && !slices.Contains(ours.Messages, m) {
+			if !slices.Contains(ours.Messages, m) && !(slices.Contains(ours.Messages, value) && slices.Contains(found, m)) {
+				return
+			}
+		}
+		for _, m := range ours.Messages {
+			// OpenTofu stops at the first stage that finds a mistake.
+			if !slices.Contains(theirs.Messages, m) && m != value && !slices.Contains(found, m) && !slices.Contains(static, m) {
 				return
 			}
 		}
@@ -69,10 +78,12 @@ var purposes = []purpose{
 		theirs.Text = withoutBlock(theirs.Text, "  # "+read+" will be read during apply")
 		for _, o := range []*outcome{ours, theirs} {
 			o.State = withoutInstance(o.State, " data terraform_remote_state other")
-			for _, part := range []string{"checks", "prior_state"} {
-				delete(o.Document, part)
-			}
 			withoutElements(o.Document, read)
+			withoutEntries(o.Document, "checks", func(c map[string]any) bool {
+				of, _ := c["address"].(map[string]any)
+				return of["kind"] == "check"
+			})
+			withoutEntries(o.Document, "prior_state", func(r map[string]any) bool { return r["address"] == read })
 		}
 	}},
 	{"-replace with an address that names nothing: a warning", func(_ at, ours, _ *outcome) {
@@ -179,6 +190,21 @@ var purposes = []purpose{
 		ours.Planned, theirs.Planned = nil, nil
 	}},
 }
+
+// found are messages about what evaluation finds, and static about what the text of the
+// configuration shows: which of them stand beside another mistake depends on how far the
+// two go on after that.
+var (
+	found = []string{
+		"Error: Resource precondition failed", "Error: Resource postcondition failed", "Error: Module output value precondition failed",
+		"Warning: Check block assertion failed", "Warning: Check block assertion known after apply", "Warning: Resource targeting is in effect",
+		"Warning: Resource will be removed from the state", "Error: Invalid index",
+	}
+	static = []string{
+		"Error: Cycle", "Error: Missing required argument", "Error: Unsupported argument", "Error: Reference to \"each\" in context without for_each",
+		"Error: Reference to undeclared input variable", "Error: Reference to undeclared local value", "Error: Reference to undeclared module", "Error: Reference to undeclared resource",
+	}
+)
 
 // dependsOn finds an address in a list of dependencies of a document.
 func dependsOn(address string) *regexp.Regexp {
@@ -292,6 +318,42 @@ func withoutElements(document map[string]string, address string) {
 	}
 	if text, err := json.Marshal(planned); err == nil {
 		document["planned_values"] = string(text)
+	}
+}
+
+// withoutEntries takes objects out of all lists in a property of a document.
+func withoutEntries(document map[string]string, property string, drop func(map[string]any) bool) {
+	var value any
+	if json.Unmarshal([]byte(document[property]), &value) != nil {
+		return
+	}
+	var clean func(v any) any
+	clean = func(v any) any {
+		switch v := v.(type) {
+		case []any:
+			var left []any
+			for _, x := range v {
+				if m, ok := x.(map[string]any); !ok || !drop(m) {
+					left = append(left, clean(x))
+				}
+			}
+			if len(left) == 0 {
+				return nil
+			}
+			return left
+		case map[string]any:
+			for name, x := range v {
+				if x = clean(x); x == nil {
+					delete(v, name)
+				} else {
+					v[name] = x
+				}
+			}
+		}
+		return v
+	}
+	if text, err := json.MarshalIndent(clean(value), "", " "); err == nil {
+		document[property] = string(text)
 	}
 }
 
