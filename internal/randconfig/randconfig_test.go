@@ -243,6 +243,7 @@ type outcome struct {
 var (
 	planned  = regexp.MustCompile(`(?m)^ +# .*(?:will be|must be|has moved|is tainted).*$|^Plan: .*$|^No changes\.`)
 	messages = regexp.MustCompile(`(?m)^(?:│ )?((?:Error|Warning): .*)$`)
+	colors   = regexp.MustCompile("\x1b\\[[0-9;]*m")
 	program  = regexp.MustCompile(`\b(?:Terrace|OpenTofu|terrace)\b`)
 	begins   = regexp.MustCompile(`(?m)^(?:Note: |No changes|Changes to Outputs|tofu used the selected|tofu will perform|This is a refresh-only)`)
 	chance   = []struct {
@@ -273,6 +274,7 @@ func run(t *testing.T, bin, dir string, args []string) outcome {
 	if err != nil {
 		o.Status = cmd.ProcessState.ExitCode()
 	}
+	out = colors.ReplaceAll(out, nil) // some commands take no -no-color
 	for _, c := range chance {
 		out = c.what.ReplaceAll(out, []byte(c.with))
 	}
