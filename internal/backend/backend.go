@@ -360,6 +360,17 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// AdviceOn is what to do about an answer that does not tell it, by its HTTP status.
+func AdviceOn(status int) string {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return "The service has too much to do: try again later, or with fewer runs at once."
+	case status >= 500:
+		return "The service failed: try again, and if it lasts, look at its log or ask who keeps it."
+	}
+	return "What it answered says what it does not accept: compare that with the arguments of the backend, and see what \"backend doctor\" finds."
+}
+
 // NotHeld is the error of an Object whose lock nobody holds.
 func NotHeld(id string) error {
 	return &Error{Answer: fmt.Sprintf("the lock %q is not held: the state is not locked", id), Advice: "There is nothing to release."}

@@ -221,10 +221,10 @@ func (b *container) list(ctx context.Context, prefix string) ([]string, error) {
 			NextMarker string
 		}
 		if resp.Status != http.StatusOK {
-			return nil, b.refused("Failed to list", "Storage Blob Data Reader", resp)
+			return nil, b.refused("", "Storage Blob Data Reader", resp)
 		}
 		if err := xml.Unmarshal(resp.Body, &page); err != nil {
-			return nil, &backend.Error{Argument: "container_name", Answer: "the answer is not one of Azure Storage"}
+			return nil, &backend.Error{Argument: "container_name", Answer: "the answer is not one of Azure Storage", Advice: "Check the name of the account, and whether a proxy stands in between."}
 		}
 		for _, x := range page.Blobs.Blob {
 			out = append(out, x.Name)
@@ -246,7 +246,7 @@ func (b *container) Delete(ctx context.Context, workspace string) error {
 func (b *container) delete(ctx context.Context, name string) error {
 	resp, err := b.send(ctx, "DELETE", name, nil, http.Header{"X-Ms-Delete-Snapshots": {"include"}}, nil)
 	if err == nil && resp.Status != http.StatusAccepted && (resp.Status != http.StatusNotFound || resp.Header.Get("X-Ms-Error-Code") == "ContainerNotFound") {
-		err = b.refused("Failed to delete", "Storage Blob Data Contributor", resp)
+		err = b.refused("", "Storage Blob Data Contributor", resp)
 	}
 	return err
 }
@@ -300,6 +300,8 @@ func (b *container) refused(summary, role string, resp *rest.Response) error {
 	case resp.Status == http.StatusForbidden:
 		e.Permission = role
 		e.Advice = fmt.Sprintf("Check access_key or sas_token where one is set. Other credentials need the role %s on the container; for all of this backend Storage Blob Data Contributor.", role)
+	case resp.Status == http.StatusTooManyRequests || resp.Status >= 500:
+		e.Advice = backend.AdviceOn(resp.Status)
 	case code == "LeaseIdMissing":
 		e.Advice = "Somebody holds the lock. Wait until that run has ended, or release it with force-unlock."
 	default:

@@ -232,7 +232,7 @@ func (b *consulBackend) Delete(ctx context.Context, workspace string) error {
 func (b *consulBackend) deleteTree(ctx context.Context, prefix string) error {
 	resp, err := b.send(ctx, "DELETE", "kv/"+escape(prefix), url.Values{"recurse": {""}}, nil, true)
 	if err == nil && resp.Status != http.StatusOK {
-		err = b.refused("Failed to delete", resp)
+		err = b.refused("", resp)
 	}
 	return err
 }

@@ -128,7 +128,7 @@ func (b *cosBackend) list(ctx context.Context, prefix string) ([]string, error) 
 	return bucket.List(ctx, prefix, func(ctx context.Context, q url.Values) ([]byte, error) {
 		resp, err := b.send(ctx, "GET", "", q, nil, nil, true)
 		if err == nil && resp.Status != http.StatusOK {
-			err = b.refused("Failed to list", "cos:GetBucket", resp)
+			err = b.refused("", "cos:GetBucket", resp)
 		}
 		if err != nil {
 			return nil, err
@@ -233,7 +233,7 @@ func (b *cosBackend) delete(ctx context.Context, key string) error {
 		return err
 	}
 	if resp.Status != http.StatusOK && resp.Status != http.StatusNoContent && resp.Status != http.StatusNotFound {
-		return b.refused("Failed to delete", "cos:DeleteObject", resp)
+		return b.refused("", "cos:DeleteObject", resp)
 	}
 	return nil
 }
@@ -255,6 +255,8 @@ func (b *cosBackend) refused(summary, permission string, resp *rest.Response) er
 	case resp.Status == http.StatusForbidden:
 		e.Permission = permission
 		e.Advice = fmt.Sprintf("The account needs the permission %s; for all of this backend: cos:GetObject, cos:PutObject, cos:DeleteObject, cos:GetBucket, tag:CreateTag, tag:DeleteTag and tag:DescribeTags.", permission)
+	default:
+		e.Advice = backend.AdviceOn(resp.Status)
 	}
 	return e
 }
@@ -385,7 +387,7 @@ func (c *account) call(ctx context.Context, as credentials, service, action, ver
 		Error *struct{ Code, Message string }
 	}
 	if json.Unmarshal(resp.Body, &answer) != nil || json.Unmarshal(answer.Response, &failure) != nil {
-		return "", &backend.Error{Answer: fmt.Sprintf("%s answered %d and no JSON", host, resp.Status)}
+		return "", &backend.Error{Answer: fmt.Sprintf("%s answered %d and no JSON", host, resp.Status), Advice: "Check whether a proxy stands in between."}
 	}
 	if f := failure.Error; f != nil {
 		e := &backend.Error{Argument: "secret_id", Answer: fmt.Sprintf("%s of %s: %s: %s", action, host, f.Code, rest.Line([]byte(f.Message)))}
@@ -394,11 +396,13 @@ func (c *account) call(ctx context.Context, as credentials, service, action, ver
 			e.Advice = fmt.Sprintf("The account needs the permission %s:%s.", service, action)
 		case strings.HasPrefix(f.Code, "AuthFailure"):
 			e.Advice = "Check secret_id and secret_key, and the clock of this machine."
+		default:
+			e.Advice = backend.AdviceOn(resp.Status)
 		}
 		return f.Code, e
 	}
 	if out != nil && json.Unmarshal(answer.Response, out) != nil {
-		return "", &backend.Error{Answer: host + " answered something else than it should"}
+		return "", &backend.Error{Answer: host + " answered something else than it should", Advice: "Check whether a proxy stands in between."}
 	}
 	return "", nil
 }

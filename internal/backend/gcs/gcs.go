@@ -170,7 +170,7 @@ func (b *bucket) list(ctx context.Context, prefix, delimiter string) ([]string, 
 			return nil, err
 		}
 		if resp.Status != http.StatusOK {
-			return nil, b.refused("Failed to list", "storage.objects.list", resp)
+			return nil, b.refused("", "storage.objects.list", resp)
 		}
 		var page struct {
 			Items         []struct{ Name string }
@@ -266,7 +266,7 @@ func (b *bucket) fetch(ctx context.Context, name string, h http.Header, take fun
 		for part := range strings.SplitSeq(v, ",") {
 			want, ok := strings.CutPrefix(strings.TrimSpace(part), "md5=")
 			if ok && want != base64.StdEncoding.EncodeToString(hash.Sum(nil)) {
-				return "", &backend.Error{Argument: "bucket", Answer: "what came is not what the service holds: the checksums differ"}
+				return "", &backend.Error{Argument: "bucket", Answer: "what came is not what the service holds: the checksums differ", Advice: "It was damaged on the way: run the command again, and if that lasts, look at the proxy in between."}
 			}
 		}
 	}
@@ -308,7 +308,7 @@ func (b *bucket) delete(ctx context.Context, name, generation string) error {
 	}
 	resp, err := b.send(ctx, rest.Request{Method: "DELETE", URL: where, Repeat: true})
 	if err == nil && resp.Status != http.StatusNoContent && resp.Status != http.StatusOK && (resp.Status != http.StatusNotFound || noBucket(resp)) {
-		err = b.refused("Failed to delete", "storage.objects.delete", resp)
+		err = b.refused("", "storage.objects.delete", resp)
 	}
 	return err
 }
@@ -331,6 +331,8 @@ func (b *bucket) refused(summary, permission string, resp *rest.Response) error 
 		e.Advice = fmt.Sprintf("The credentials need the permission %s; for all of this backend: storage.objects.get, create, delete and list (role Storage Object Admin).", permission)
 	case resp.Status == http.StatusBadRequest && strings.Contains(string(resp.Body), "ncrypt"):
 		e.Argument, e.Advice = "encryption_key", "The object is encrypted with a customer's key: set encryption_key to the one that it was written with."
+	default:
+		e.Advice = backend.AdviceOn(resp.Status)
 	}
 	return e
 }

@@ -232,8 +232,8 @@ func (b *httpBackend) refused(summary, argument, method string, resp *rest.Respo
 	case resp.Status == http.StatusMethodNotAllowed || resp.Status == http.StatusNotImplemented:
 		e.Argument = map[string]string{b.updateMethod: "update_method", b.lockMethod: "lock_method", b.unlockMethod: "unlock_method"}[method]
 		e.Advice = "The service does not know this method at this address: check the methods and addresses of the backend."
-	case resp.Status >= 500:
-		e.Advice = "The service failed; its log says more."
+	default:
+		e.Advice = backend.AdviceOn(resp.Status)
 	}
 	return e
 }

@@ -35,30 +35,10 @@ type block struct {
 	kind string
 	text string
 	// tls says that the kind speaks TLS whatever the block says.
-	tls    bool
-	faults []fault
-}
-
-// A fault is what a service answers to everything, and what the message has to say.
-type fault struct {
-	name   string
-	status int
-	header map[string]string
-	body   string
-	want   []string
+	tls bool
 }
 
 func blocks() []block {
-	s3 := func(code, message, more string) string {
-		return `<?xml version="1.0"?><Error><Code>` + code + `</Code><Message>` + message + `</Message>` + more + `<RequestId>7</RequestId></Error>`
-	}
-	azure := func(code string) map[string]string { return map[string]string{"x-ms-error-code": code} }
-	kube := func(status int, reason, message string) string {
-		return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"reason":%q,"code":%d}`, message, reason, status)
-	}
-	google := func(status int, message string) string {
-		return fmt.Sprintf(`{"error":{"code":%d,"message":%q,"errors":[{"message":%[2]q,"domain":"global","reason":"x"}]}}`, status, message)
-	}
 	return []block{
 		{kind: "s3", text: `bucket = "states"
 			key = "app"
@@ -67,95 +47,41 @@ func blocks() []block {
 			secret_key = "planted-secret"
 			use_lockfile = true
 			use_path_style = true
-			endpoints = { s3 = "{URL}" }`,
-			faults: []fault{
-				{"wrong credentials", 403, nil, s3("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.", ""), []string{"access_key", "InvalidAccessKeyId"}},
-				{"wrong secret", 403, nil, s3("SignatureDoesNotMatch", "The request signature we calculated does not match.", ""), []string{"access_key", "SignatureDoesNotMatch"}},
-				{"expired", 400, nil, s3("ExpiredToken", "The provided token has expired.", ""), []string{"access_key", "ExpiredToken"}},
-				{"missing bucket", 404, nil, s3("NoSuchBucket", "The specified bucket does not exist", ""), []string{"bucket", `There is no bucket "states"`}},
-				{"missing permission", 403, nil, s3("AccessDenied", "Access Denied", ""), []string{"bucket", "s3:GetObject", "s3:PutObject"}},
-				{"wrong region", 301, map[string]string{"x-amz-bucket-region": "us-west-2"}, s3("PermanentRedirect", "The bucket must be addressed using the specified endpoint.", "<Endpoint>x</Endpoint>"), []string{"region", "us-west-2"}},
-				{"signed for another region", 400, nil, s3("AuthorizationHeaderMalformed", "The authorization header is malformed", "<Region>us-west-2</Region>"), []string{"region", "us-west-2"}},
-				{"clock", 403, nil, s3("RequestTimeTooSkewed", "The difference between the request time and the current time is too large.", ""), []string{"clock of this machine"}},
-			}},
+			endpoints = { s3 = "{URL}" }`},
 		{kind: "gcs", tls: true, text: `bucket = "states"
-			access_token = "planted-secret"`,
-			faults: []fault{
-				{"wrong credentials", 401, nil, google(401, "Invalid Credentials"), []string{"access_token", "Invalid Credentials"}},
-				{"missing bucket", 404, nil, google(404, "The specified bucket does not exist."), []string{"bucket", `There is no bucket "states"`}},
-				{"missing permission", 403, nil, google(403, "x does not have storage.objects.get access"), []string{"bucket", "storage.objects.get", "storage.objects.create"}},
-			}},
+			access_token = "planted-secret"`},
 		{kind: "azurerm", tls: true, text: `storage_account_name = "acme"
 			container_name = "states"
 			key = "app"
-			access_key = "` + planted[1] + `"`,
-			faults: []fault{
-				{"wrong credentials", 403, azure("AuthenticationFailed"), "", []string{"access_key", "AuthenticationFailed"}},
-				{"missing container", 404, azure("ContainerNotFound"), "", []string{"container_name", `There is no container "states"`}},
-				{"missing permission", 403, azure("AuthorizationPermissionMismatch"), "", []string{"container_name", "Storage Blob Data"}},
-				{"closed to this network", 403, azure("AuthorizationFailure"), "", []string{"container_name", "network"}},
-			}},
+			access_key = "` + planted[1] + `"`},
 		{kind: "http", text: `address = "{URL}/state"
 			lock_address = "{URL}/lock"
 			unlock_address = "{URL}/lock"
 			username = "me"
-			password = "planted-secret"`,
-			faults: []fault{
-				{"wrong credentials", 401, nil, "no", []string{"username", "401"}},
-				{"missing permission", 403, nil, "no", []string{"username", "403"}},
-				{"failing", 500, nil, "no", []string{"address", "500"}},
-				{"no such method", 405, nil, "no", []string{"405"}},
-			}},
+			password = "planted-secret"`},
 		{kind: "consul", text: `path = "app"
 			address = "{HOST}"
 			scheme = "{SCHEME}"
-			access_token = "planted-secret"`,
-			faults: []fault{
-				{"wrong credentials", 403, nil, "ACL not found", []string{"access_token", "ACL not found"}},
-				{"missing permission", 403, nil, "Permission denied: token lacks permission 'key:write'", []string{"access_token", "key_prefix"}},
-				{"wrong datacenter", 500, nil, "No path to datacenter", []string{"datacenter", "No path to datacenter"}},
-				{"no leader", 500, nil, "No cluster leader", []string{"address", "No cluster leader"}},
-			}},
+			access_token = "planted-secret"`},
 		{kind: "kubernetes", tls: true, text: `secret_suffix = "app"
 			host = "https://{HOST}"
 			insecure = true
-			token = "planted-secret"`,
-			faults: []fault{
-				{"wrong credentials", 401, nil, kube(401, "Unauthorized", "Unauthorized"), []string{"token", "401"}},
-				{"missing permission", 403, nil, kube(403, "Forbidden", `secrets is forbidden: User "x" cannot get resource`), []string{"get secrets", "namespace"}},
-				{"missing namespace", 404, nil, kube(404, "NotFound", `namespaces "default" not found`), []string{"namespace"}},
-			}},
+			token = "planted-secret"`},
 		{kind: "cos", tls: true, text: `bucket = "states-125"
 			region = "ap-guangzhou"
 			secret_id = "planted-id"
-			secret_key = "planted-secret"`,
-			faults: []fault{
-				{"wrong credentials", 403, nil, s3("InvalidAccessKeyId", "The Access Key Id you provided does not exist", ""), []string{"secret_id", "InvalidAccessKeyId"}},
-				{"missing bucket", 404, nil, s3("NoSuchBucket", "The specified bucket does not exist.", ""), []string{"bucket", `There is no bucket "states-125"`}},
-				{"missing permission", 403, nil, s3("AccessDenied", "Access Denied.", ""), []string{"bucket", "cos:GetObject"}},
-			}},
+			secret_key = "planted-secret"`},
 		{kind: "oss", text: `bucket = "states"
 			endpoint = "{URL}"
 			region = "eu-central-1"
 			access_key = "planted-id"
-			secret_key = "planted-secret"`,
-			faults: []fault{
-				{"wrong credentials", 403, nil, s3("InvalidAccessKeyId", "The OSS Access Key Id you provided does not exist in our records.", ""), []string{"access_key", "InvalidAccessKeyId"}},
-				{"missing bucket", 404, nil, s3("NoSuchBucket", "The specified bucket does not exist.", ""), []string{"bucket", `There is no bucket "states"`}},
-				{"missing permission", 403, nil, s3("AccessDenied", "You have no right to access this object.", ""), []string{"bucket", "oss:GetObject"}},
-				{"wrong region", 403, nil, s3("AccessDenied", "The bucket you are attempting to access must be addressed using the specified endpoint.", "<Endpoint>oss-cn-hangzhou.aliyuncs.com</Endpoint>"), []string{"endpoint", "oss-cn-hangzhou.aliyuncs.com"}},
-			}},
+			secret_key = "planted-secret"`},
 		{kind: "remote", tls: true, text: `hostname = "tfe.test"
 			organization = "acme"
 			token = "planted-secret"
 			workspaces {
 				name = "app"
-			}`,
-			faults: []fault{
-				{"wrong credentials", 401, nil, `{"errors":[{"status":"401","title":"unauthorized"}]}`, []string{"token", "401"}},
-				{"missing organization", 404, nil, `{"errors":[{"status":"404","title":"not found"}]}`, []string{"organization", "acme"}},
-				{"missing permission", 403, nil, `{"errors":[{"status":"403","title":"forbidden","detail":"you may not"}]}`, []string{"organization", "permission"}},
-			}},
+			}`},
 		{kind: "pg", text: `conn_str = "postgres://me:planted-secret@{HOST}/db?sslmode=disable&connect_timeout=5"`},
 		{kind: "etcdv3", text: `endpoints = ["{URL}"]
 			username = "me"
@@ -367,20 +293,20 @@ func TestFaults(t *testing.T) {
 			return plain, tls
 		}
 		host := func(s *httptest.Server) string { return s.Listener.Addr().String() }
-		for _, f := range b.faults {
+		for _, f := range backendtest.Faults(b.kind) {
 			plain, tls := serve(func(w http.ResponseWriter, r *http.Request) {
-				for k, v := range f.header {
+				for k, v := range f.Header {
 					w.Header().Set(k, v)
 				}
 				w.Header().Set("TFP-API-Version", "2.6")
-				w.WriteHeader(f.status)
-				fmt.Fprint(w, f.body)
+				w.WriteHeader(f.Status)
+				fmt.Fprint(w, f.Body)
 			})
 			s, scheme := plain, "http"
 			if b.tls {
 				s, scheme = tls, "https"
 			}
-			check(f.name, b.at(scheme, host(s)), wire{dial: to(host(s)), trust: true}, f.want...)
+			check(f.Name, b.at(scheme, host(s)), wire{dial: to(host(s)), trust: true}, f.Want...)
 		}
 		portal, secure := serve(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html")

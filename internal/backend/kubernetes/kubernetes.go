@@ -300,6 +300,9 @@ func (b *kubernetesBackend) refused(summary, verb, path string, resp *rest.Respo
 			e.Advice = tooLarge
 		}
 	}
+	if e.Advice == "" {
+		e.Advice = backend.AdviceOn(resp.Status)
+	}
 	return e
 }
 

@@ -203,7 +203,7 @@ func (b *ossBackend) list(ctx context.Context, prefix string) ([]string, error) 
 	return bucket.List(ctx, prefix, func(ctx context.Context, q url.Values) ([]byte, error) {
 		resp, err := b.send(ctx, "GET", "", q, nil, nil, true)
 		if err == nil && resp.Status != http.StatusOK {
-			err = b.refused("Failed to list", "oss:ListObjects", resp)
+			err = b.refused("", "oss:ListObjects", resp)
 		}
 		if err != nil {
 			return nil, err
@@ -299,7 +299,7 @@ func (b *ossBackend) write(ctx context.Context, key string, t *backend.Text) err
 func (b *ossBackend) delete(ctx context.Context, key string) error {
 	resp, err := b.send(ctx, "DELETE", key, nil, nil, nil, true)
 	if err == nil && resp.Status != http.StatusOK && resp.Status != http.StatusNoContent && resp.Status != http.StatusNotFound {
-		err = b.refused("Failed to delete", "oss:DeleteObject", resp)
+		err = b.refused("", "oss:DeleteObject", resp)
 	}
 	return err
 }
@@ -323,6 +323,8 @@ func (b *ossBackend) refused(summary, permission string, resp *rest.Response) er
 	case resp.Status == http.StatusForbidden:
 		e.Permission = permission
 		e.Advice = fmt.Sprintf("The account needs the permission %s; for all of this backend: oss:GetObject, oss:PutObject, oss:DeleteObject and oss:ListObjects; for locks ots:GetRow, ots:PutRow, ots:DeleteRow and ots:DescribeTable.", permission)
+	default:
+		e.Advice = backend.AdviceOn(resp.Status)
 	}
 	return e
 }

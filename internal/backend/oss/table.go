@@ -56,7 +56,7 @@ func (t *table) get(ctx context.Context, id string) (columns map[string]string, 
 		columns, err = decodeRow(row)
 	}
 	if err != nil {
-		return nil, &backend.Error{Argument: "tablestore_endpoint", Answer: "the answer is not one of Tablestore: " + diag.Reason(err)}
+		return nil, &backend.Error{Argument: "tablestore_endpoint", Answer: "the answer is not one of Tablestore: " + diag.Reason(err), Advice: "Check tablestore_endpoint, and whether a proxy stands in between."}
 	}
 	return columns, nil
 }
@@ -127,6 +127,8 @@ func (t *table) call(ctx context.Context, operation string, body []byte, repeat 
 		e.Argument, e.Advice = "access_key", "Check access_key and secret_key, the clock of this machine, and that the instance is right."
 	case code == "OTSNoPermissionAccess":
 		e.Advice = "The account needs the permissions ots:GetRow, ots:PutRow, ots:DeleteRow and ots:DescribeTable."
+	default:
+		e.Advice = backend.AdviceOn(resp.Status)
 	}
 	return nil, code, e
 }

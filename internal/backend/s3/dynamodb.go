@@ -47,7 +47,7 @@ func (b *s3Backend) call(ctx context.Context, operation string, in, out any) err
 		return nil
 	}
 	if err := json.Unmarshal(resp.Body, out); err != nil {
-		return &backend.Error{Argument: "dynamodb_table", Answer: "the answer is not one of DynamoDB"}
+		return &backend.Error{Argument: "dynamodb_table", Answer: "the answer is not one of DynamoDB", Advice: "Check endpoints, and whether a proxy stands in between."}
 	}
 	return nil
 }
@@ -66,6 +66,10 @@ func (b *s3Backend) tableError(summary string, err error) error {
 		e.Advice = "The credentials need dynamodb:GetItem, PutItem and DeleteItem on the table, and to make it DescribeTable, CreateTable, UpdateTable and TagResource."
 	case "ValidationException":
 		e.Advice = "The table must have a partition key LockID that is a string, and no sort key."
+	case "UnrecognizedClientException", "InvalidSignatureException", "ExpiredTokenException", "IncompleteSignature", "MissingAuthenticationTokenException":
+		e.Argument, e.Advice = b.who, "The credentials are not valid (any more); \"aws sts get-caller-identity\" shows which ones are found."
+	default:
+		e.Advice = backend.AdviceOn(api.Status)
 	}
 	return e
 }

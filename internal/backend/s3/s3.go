@@ -212,11 +212,11 @@ func accounts(session *aws.Session, allowed, forbidden []string) func(context.Co
 		id, err := session.AccountID(ctx)
 		switch {
 		case err != nil:
-			return &backend.Error{Argument: "allowed_account_ids", Summary: "Account not known", Answer: "the account of the credentials cannot be asked for: " + diag.Reason(err)}
+			return &backend.Error{Argument: "allowed_account_ids", Summary: "Account not known", Answer: "the account of the credentials cannot be asked for: " + diag.Reason(err), Advice: "It is asked for since allowed_account_ids or forbidden_account_ids is set: check the credentials, and that the service of AWS for tokens (STS) can be reached."}
 		case len(allowed) > 0 && !slices.Contains(allowed, id):
-			return &backend.Error{Argument: "allowed_account_ids", Summary: "Account not allowed", Answer: fmt.Sprintf("the credentials belong to the account %s, which is none of those that are allowed", id)}
+			return &backend.Error{Argument: "allowed_account_ids", Summary: "Account not allowed", Answer: fmt.Sprintf("the credentials belong to the account %s, which is none of those that are allowed", id), Advice: "Use credentials of another account, or add this one."}
 		case slices.Contains(forbidden, id):
-			return &backend.Error{Argument: "forbidden_account_ids", Summary: "Account not allowed", Answer: fmt.Sprintf("the credentials belong to the account %s, which is forbidden", id)}
+			return &backend.Error{Argument: "forbidden_account_ids", Summary: "Account not allowed", Answer: fmt.Sprintf("the credentials belong to the account %s, which is forbidden", id), Advice: "Use credentials of another account."}
 		}
 		done = true
 		return nil
@@ -286,7 +286,7 @@ func (b *s3Backend) keys(ctx context.Context, prefix string, yield func(string))
 			return err
 		}
 		if resp.Status != http.StatusOK {
-			return b.refused("Failed to list", resp, "s3:ListBucket")
+			return b.refused("", resp, "s3:ListBucket")
 		}
 		var page struct {
 			Contents              []struct{ Key string }
@@ -294,7 +294,7 @@ func (b *s3Backend) keys(ctx context.Context, prefix string, yield func(string))
 			NextContinuationToken string
 		}
 		if err := xml.Unmarshal(resp.Body, &page); err != nil {
-			return &backend.Error{Argument: "endpoints", Answer: "the answer to a listing is not one of S3"}
+			return &backend.Error{Argument: "endpoints", Answer: "the answer to a listing is not one of S3", Advice: "Check endpoints, and whether a proxy stands in between."}
 		}
 		for _, c := range page.Contents {
 			yield(c.Key)
@@ -335,7 +335,7 @@ func (b *s3Backend) remove(ctx context.Context, key string) error {
 		return err
 	}
 	if resp.Status/100 != 2 && resp.Status != http.StatusNotFound {
-		return b.refused("Failed to delete", resp, "s3:DeleteObject")
+		return b.refused("", resp, "s3:DeleteObject")
 	}
 	return nil
 }
@@ -425,18 +425,18 @@ func (b *s3Backend) refused(summary string, resp *rest.Response, permission stri
 	case a.Code == "NoSuchBucket":
 		e.Advice = fmt.Sprintf("There is no bucket %q: make it (for a unit \"backend bootstrap\" does), or correct its name.", b.bucket)
 	case region != "" && region != b.session.Region:
-		e.Argument, e.Advice = "region", fmt.Sprintf("The bucket is in the region %s.", region)
+		e.Argument, e.Advice = "region", fmt.Sprintf("The bucket is in the region %s: set region to it.", region)
 	case slices.Contains([]string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"}, a.Code):
 		e.Argument, e.Advice = b.who, "The credentials are not valid (any more); \"aws sts get-caller-identity\" shows which ones are found."
 	case a.Code == "RequestTimeTooSkewed":
-		e.Argument, e.Advice = "", "The clock of this machine is wrong by more than fifteen minutes."
+		e.Argument, e.Advice = "", "The clock of this machine is wrong by more than fifteen minutes: set it."
 	case a.Code == "AccessDenied" || resp.Status == http.StatusForbidden:
 		e.Permission = permission
 		e.Err, e.Advice = errDenied, fmt.Sprintf("The credentials need %s on the bucket %s.", permission, b.bucket)
 	case resp.Status == http.StatusNotFound:
 		e.Err, e.Advice = errMissing, "Check the names of bucket and key, and the endpoints."
 	default:
-		e.Advice = "If it lasts, ask who keeps the service; what it answered says what it does not accept."
+		e.Advice = backend.AdviceOn(resp.Status)
 	}
 	return e
 }
