@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/terrace-iac/terrace/config"
 	"github.com/terrace-iac/terrace/diag"
 	"github.com/terrace-iac/terrace/engine"
@@ -313,8 +314,8 @@ func (k *Keeper) Arguments(rs *unit.RemoteState) []string {
 	}
 	var out []string
 	for name, v := range v.AsValueMap() {
-		if text, ok := Text(v); ok {
-			out = append(out, name+"="+text)
+		if given, ok := text(v); ok {
+			out = append(out, name+"="+given)
 		}
 	}
 	slices.Sort(out)
@@ -447,17 +448,16 @@ func (k *Keeper) PlaceOf(rs *unit.RemoteState) string {
 	return k.s.Backends.Place(backend.Config{Type: rs.Backend, Value: v})
 }
 
-// Text is a value as the argument of a backend.
-func Text(v cty.Value) (string, bool) {
-	v, _ = v.Unmark()
-	s, err := convert.Convert(v, cty.String)
-	if err != nil || !s.IsKnown() {
+// text is a value as -backend-config has it after "="; ok is false for what is not set.
+func text(v cty.Value) (text string, ok bool) {
+	v, _ = v.UnmarkDeep()
+	if !v.IsWhollyKnown() || v.IsNull() {
 		return "", false
 	}
-	if s.IsNull() {
-		return "", true
+	if s, err := convert.Convert(v, cty.String); err == nil {
+		return s.AsString(), true
 	}
-	return s.AsString(), true
+	return string(hclwrite.TokensForValue(v).Bytes()), true
 }
 
 // A Claim says whose state a place has.
